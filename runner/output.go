@@ -80,7 +80,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	for i, tool := range t.req.Tools {
 		tools[i] = tool.Name
 	}
-	cfg := reader.SplitterConfig{
+	cfg := reader.Config{
 		Format: o.format, Vocab: t.r.model.Vocab(), Start: o.start(start), Emit: o.stop.Push,
 		Tools: tools, CallID: callID,
 		Markers: o.markers, Separator: "\n\n", Logprobs: t.req.Logprobs,

@@ -113,7 +113,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 		t.result.SummarySource = ""
 		return
 	}
-	p.split, err = reader.NewSplitter(reader.SplitterConfig{
+	p.split, err = reader.NewSplitter(reader.Config{
 		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: t.output.start(chattemplate.StartAnswer), Emit: p.event,
 		Markers: t.output.markers,
 	})

@@ -61,7 +61,7 @@ func (a *argumentReader) restOfObject(c byte) matched {
 }
 
 // argument sends text of the arguments, whose bytes have left the ledger before.
-func (m *tagMachine) argument(text string) {
+func (m *Text) argument(text string) {
 	if text == "" {
 		return
 	}
@@ -76,14 +76,14 @@ func (m *tagMachine) argument(text string) {
 }
 
 // argumentBytes is argument for text that is in no string yet.
-func (m *tagMachine) argumentBytes(text []byte) {
+func (m *Text) argumentBytes(text []byte) {
 	if len(text) > 0 {
 		m.argument(m.s.out.keep(text))
 	}
 }
 
 // endReport ends a call of report_reasoning.
-func (m *tagMachine) endReport() {
+func (m *Text) endReport() {
 	if !m.report {
 		return
 	}
@@ -95,7 +95,7 @@ func (m *tagMachine) endReport() {
 }
 
 // objectArguments takes text of arguments that are a JSON object, and returns how much of it.
-func (m *tagMachine) objectArguments(text string) int {
+func (m *Text) objectArguments(text string) int {
 	a := &m.call.args
 	n, r := 0, matchWait
 	for n < len(text) && r == matchWait {
@@ -116,7 +116,7 @@ func (m *tagMachine) objectArguments(text string) int {
 }
 
 // endArguments goes on to what stands after a call's arguments.
-func (m *tagMachine) endArguments() {
+func (m *Text) endArguments() {
 	c := &m.call
 	c.args.depth, c.args.quoted, c.args.escaped = 1, false, false // in the object around them
 	if c.place = callTail; len(c.style().Tail) == 0 {
@@ -126,7 +126,7 @@ func (m *tagMachine) endArguments() {
 
 // takeUntilStop takes text of arguments that are not followed as JSON: they go on to the mark that ends them, and
 // those of report_reasoning to where their reader says.
-func (m *tagMachine) takeUntilStop(text string) {
+func (m *Text) takeUntilStop(text string) {
 	c := &m.call
 	c.buf = append(c.buf, text...)
 	end, ended := m.findStop("")
@@ -148,7 +148,7 @@ func (m *tagMachine) takeUntilStop(text string) {
 
 // findStop returns where in what is held the mark of the end begins, with the white space before it, and true; or
 // how much is before what may become the mark, and false.
-func (m *tagMachine) findStop(space string) (int, bool) {
+func (m *Text) findStop(space string) (int, bool) {
 	c := &m.call
 	stop := c.args.stop
 	if stop == "" {
@@ -171,7 +171,7 @@ func overlap(text []byte, mark string) int {
 }
 
 // reportText takes text of the arguments of report_reasoning, and returns what follows them.
-func (m *tagMachine) reportText(text []byte) []byte {
+func (m *Text) reportText(text []byte) []byte {
 	r, out, on := &m.s.object, &m.s.out, m.s.out.ledger.on
 	if r.ended() {
 		return text
@@ -183,7 +183,7 @@ func (m *tagMachine) reportText(text []byte) []byte {
 }
 
 // paramsByte looks whether an argument or the end of the call comes.
-func (m *tagMachine) paramsByte() {
+func (m *Text) paramsByte() {
 	c, s := &m.call, m.call.style()
 	head, _ := splitParam(s)
 	var at found
@@ -214,7 +214,7 @@ func splitParam(s *chattemplate.CallStyle) (head, tail []chattemplate.CallToken)
 
 // beginValue begins the value of an argument. kind says whether it is a string; if it does not, the function's
 // parameters do.
-func (m *tagMachine) beginValue(key, kind string) {
+func (m *Text) beginValue(key, kind string) {
 	c := &m.call
 	a := &c.args
 	m.takeCall(len(c.buf))
@@ -238,7 +238,7 @@ func (m *tagMachine) beginValue(key, kind string) {
 }
 
 // valueText takes text of a value. Strings are sent as they come, other values when they are whole.
-func (m *tagMachine) valueText(text string) int {
+func (m *Text) valueText(text string) int {
 	c := &m.call
 	a := &c.args
 	c.buf = append(c.buf, text...)
@@ -279,7 +279,7 @@ func (m *tagMachine) valueText(text string) int {
 }
 
 // looseValue sends a value that may be JSON or, if it is not, a string.
-func (m *tagMachine) looseValue(value []byte) {
+func (m *Text) looseValue(value []byte) {
 	if json.Valid(value) {
 		m.argumentBytes(bytes.TrimSpace(value))
 		return
@@ -290,7 +290,7 @@ func (m *tagMachine) looseValue(value []byte) {
 }
 
 // escaped sends text as part of a JSON string.
-func (m *tagMachine) escaped(text []byte) {
+func (m *Text) escaped(text []byte) {
 	const hex = "0123456789abcdef"
 	from := 0
 	for i, c := range text {
@@ -318,7 +318,7 @@ func (m *tagMachine) escaped(text []byte) {
 }
 
 // cutArguments ends arguments that broke off.
-func (m *tagMachine) cutArguments() {
+func (m *Text) cutArguments() {
 	c := &m.call
 	if !m.report { // whose reader says it itself
 		m.s.warn(CodeMalformedArguments)

@@ -46,7 +46,7 @@ const (
 func (c *callReader) style() *chattemplate.CallStyle { return c.styles[0] }
 
 // enterCall begins to read a block. opening is its mark, if that is text.
-func (m *tagMachine) enterCall(g *callGroup, opening string) {
+func (m *Text) enterCall(g *callGroup, opening string) {
 	c := &m.call
 	c.styles, c.open, c.place, c.begun = append(c.styles[:0], g.styles...), g.open, callHead, false
 	c.buf, c.skip = append(c.buf[:0], opening...), len(opening)
@@ -55,7 +55,7 @@ func (m *tagMachine) enterCall(g *callGroup, opening string) {
 
 // opened reports whether the block is certain to be one: an answer that begins as a call is only one when the call
 // has begun.
-func (m *tagMachine) opened() bool { return m.call.open != "" || m.call.begun }
+func (m *Text) opened() bool { return m.call.open != "" || m.call.begun }
 
 // inArguments reports whether the next text is of a call's arguments, and not of what stands around them.
 func (c *callReader) inArguments() bool {
@@ -67,7 +67,7 @@ func (c *callReader) inArguments() bool {
 }
 
 // pushCall takes a token in a block.
-func (m *tagMachine) pushCall(piece string, control, special bool) {
+func (m *Text) pushCall(piece string, control, special bool) {
 	if (control || special) && !m.callMark(piece, control) {
 		return
 	}
@@ -78,7 +78,7 @@ func (m *tagMachine) pushCall(piece string, control, special bool) {
 }
 
 // callMark takes a token that may be a mark, and reports whether its text counts.
-func (m *tagMachine) callMark(piece string, control bool) bool {
+func (m *Text) callMark(piece string, control bool) bool {
 	switch c := &m.call; c.place {
 	case callObject, callBroken, callReport, callValue:
 		switch {
@@ -115,7 +115,7 @@ func holds(tokens []chattemplate.CallToken, mark string) bool {
 }
 
 // callText takes text and returns how much of it, at least a byte.
-func (m *tagMachine) callText(text string) int {
+func (m *Text) callText(text string) int {
 	switch c := &m.call; c.place {
 	case callObject:
 		return m.objectArguments(text)
@@ -143,14 +143,14 @@ func (m *tagMachine) callText(text string) int {
 }
 
 // takeCall takes the first n bytes of what is held, which are nobody's text.
-func (m *tagMachine) takeCall(n int) {
+func (m *Text) takeCall(n int) {
 	m.s.out.drop(n, useForeign)
 	m.call.buf = m.call.buf[:copy(m.call.buf, m.call.buf[n:])]
 	m.call.skip = 0
 }
 
 // headByte looks whether a call's arguments begin. rest is what follows in the token.
-func (m *tagMachine) headByte(rest string) {
+func (m *Text) headByte(rest string) {
 	c := &m.call
 	text := c.buf[c.skip:]
 	waits := false
@@ -177,7 +177,7 @@ func (m *tagMachine) headByte(rest string) {
 
 // mayBegin reports whether what begins as a call of name is one: with no mark before it, it must be a function of
 // the request.
-func (m *tagMachine) mayBegin(name, rest string) bool {
+func (m *Text) mayBegin(name, rest string) bool {
 	if m.opened() {
 		return true
 	}
@@ -187,7 +187,7 @@ func (m *tagMachine) mayBegin(name, rest string) bool {
 
 // whole returns the style in which a block may be JSON in another form, or nil. A call that is held to a form has
 // that form.
-func (m *tagMachine) whole() *chattemplate.CallStyle {
+func (m *Text) whole() *chattemplate.CallStyle {
 	if m.s.cfg.Opens != nil {
 		return nil
 	}
@@ -205,7 +205,7 @@ func mayBeJSON(text []byte) bool {
 }
 
 // wholeByte looks whether a block that must be read whole is complete.
-func (m *tagMachine) wholeByte() {
+func (m *Text) wholeByte() {
 	c := &m.call
 	if len(c.buf) > maxCall {
 		m.rejectCall()
@@ -219,7 +219,7 @@ func (m *tagMachine) wholeByte() {
 }
 
 // endWhole reads a block whose text ends at n.
-func (m *tagMachine) endWhole(n int) {
+func (m *Text) endWhole(n int) {
 	c := &m.call
 	text := string(c.buf[c.skip:n])
 	if s := m.whole(); c.begun && s.List != nil {
@@ -233,7 +233,7 @@ func (m *tagMachine) endWhole(n int) {
 }
 
 // beginCall begins a call whose arguments begin at byte n of what is held.
-func (m *tagMachine) beginCall(s *chattemplate.CallStyle, name string, n int) {
+func (m *Text) beginCall(s *chattemplate.CallStyle, name string, n int) {
 	c, out := &m.call, &m.s.out
 	out.end()
 	c.styles = append(c.styles[:0], s)
@@ -264,7 +264,7 @@ func (m *tagMachine) beginCall(s *chattemplate.CallStyle, name string, n int) {
 }
 
 // readOn takes text that was held.
-func (m *tagMachine) readOn(text string) {
+func (m *Text) readOn(text string) {
 	for text != "" && m.mode == modeCall {
 		text = text[m.callText(text):]
 	}
@@ -284,7 +284,7 @@ func stopOf(s *chattemplate.CallStyle) string {
 }
 
 // endCall ends a call.
-func (m *tagMachine) endCall() {
+func (m *Text) endCall() {
 	c := &m.call
 	m.endReport()
 	m.s.out.end()
@@ -297,7 +297,7 @@ func (m *tagMachine) endCall() {
 }
 
 // tailByte looks whether a call is complete.
-func (m *tagMachine) tailByte() {
+func (m *Text) tailByte() {
 	c := &m.call
 	if c.style().JSON {
 		m.objectTail()
@@ -316,7 +316,7 @@ func (m *tagMachine) tailByte() {
 
 // objectTail looks whether a call that is an object is complete. Of the members after the arguments only a
 // rationale counts; what is no member is part of the answer.
-func (m *tagMachine) objectTail() {
+func (m *Text) objectTail() {
 	c := &m.call
 	if !c.args.over && c.args.restOfObject(c.buf[len(c.buf)-1]) == matchYes {
 		c.args.over = true
@@ -348,7 +348,7 @@ func (m *tagMachine) objectTail() {
 }
 
 // betweenByte looks what follows a call, or the end of a list.
-func (m *tagMachine) betweenByte() {
+func (m *Text) betweenByte() {
 	c, s := &m.call, m.call.style()
 	rest := trimSpace(c.buf)
 	if len(rest) == 0 {
@@ -382,14 +382,14 @@ func (m *tagMachine) betweenByte() {
 }
 
 // endBlock goes back to the answer.
-func (m *tagMachine) endBlock() {
+func (m *Text) endBlock() {
 	m.trim, m.begun = true, false
 	m.enter(modeAnswer)
 	m.expect()
 }
 
 // strayText ends a block in which something follows that does not belong there. It is part of the answer.
-func (m *tagMachine) strayText() {
+func (m *Text) strayText() {
 	m.s.warn(CodeMalformedToolCall)
 	text := string(m.call.buf)
 	m.call.buf = m.call.buf[:0]
@@ -399,7 +399,7 @@ func (m *tagMachine) strayText() {
 }
 
 // rejectCall makes what has been held part of the answer.
-func (m *tagMachine) rejectCall() {
+func (m *Text) rejectCall() {
 	c := &m.call
 	if c.open != "" {
 		m.s.warn(CodeMalformedToolCall)
@@ -419,7 +419,7 @@ func (m *tagMachine) rejectCall() {
 }
 
 // answerText adds text to the answer that is no mark.
-func (m *tagMachine) answerText(text string) {
+func (m *Text) answerText(text string) {
 	if text == "" {
 		return
 	}
@@ -428,7 +428,7 @@ func (m *tagMachine) answerText(text string) {
 }
 
 // finishCall ends a block at the end of the turn.
-func (m *tagMachine) finishCall() {
+func (m *Text) finishCall() {
 	c := &m.call
 	switch c.place {
 	case callHead:

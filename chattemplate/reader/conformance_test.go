@@ -87,7 +87,7 @@ func TestConformance(t *testing.T) {
 
 func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend.Token) {
 	t.Helper()
-	cfg := reader.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: v, Start: chattemplate.StartTurn}
+	cfg := reader.Config{Format: readertest.HarmonyFormat, Vocab: v, Start: chattemplate.StartTurn}
 	got, err := reader.Parse(cfg, tokens)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 const maxWait = 4096
 
 // expect begins an answer that may be the object of strategy json.
-func (m *tagMachine) expect() {
+func (m *Text) expect() {
 	if m.s.cfg.JSON != nil && !m.said {
 		m.waiting = true
 		m.s.object.reset(false, true)
@@ -19,7 +19,7 @@ func (m *tagMachine) expect() {
 }
 
 // wait holds a token's text until the first member of the object has come, or what cannot be the object.
-func (m *tagMachine) wait(piece string, control, special bool) {
+func (m *Text) wait(piece string, control, special bool) {
 	m.held = append(m.held, heldPiece{piece, control, control || special})
 	m.nheld += len(piece)
 	r := &m.s.object
@@ -38,7 +38,7 @@ func (m *tagMachine) wait(piece string, control, special bool) {
 }
 
 // again takes what is held once more, after a change of mode.
-func (m *tagMachine) again() {
+func (m *Text) again() {
 	m.state = 0
 	held := m.held
 	m.held, m.nheld = nil, 0
@@ -48,7 +48,7 @@ func (m *tagMachine) again() {
 }
 
 // endWait ends an answer of which too little came to know what it is.
-func (m *tagMachine) endWait() {
+func (m *Text) endWait() {
 	m.waiting = false
 	if !m.s.object.cutShort() {
 		m.again()
@@ -61,7 +61,7 @@ func (m *tagMachine) endWait() {
 }
 
 // objectText takes text of the object, or after it.
-func (m *tagMachine) objectText(piece string, control, special bool) {
+func (m *Text) objectText(piece string, control, special bool) {
 	r := &m.s.object
 	if !r.ended() {
 		piece = piece[r.feed(piece):]
@@ -92,7 +92,7 @@ func (m *tagMachine) objectText(piece string, control, special bool) {
 }
 
 // after returns how much of text is only white space or the end of the block of code around the object.
-func (r *objectReader) after(text string) int {
+func (r *Object) after(text string) int {
 	for i := range len(text) {
 		if !isSpace(text[i]) && !(r.fenced && text[i] == '`') {
 			return i

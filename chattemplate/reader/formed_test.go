@@ -18,7 +18,7 @@ func TestFormedAnswerHoldsNoMarkers(t *testing.T) {
 	} {
 		for _, start := range []chattemplate.Start{chattemplate.StartTurn, chattemplate.StartAnswer} {
 			answer := ""
-			s, err := NewSplitter(SplitterConfig{
+			s, err := NewSplitter(Config{
 				Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>",
 					AnswerOpen: "<response>", AnswerClose: "</response>"},
 				Vocab: v, Start: start, Tools: []string{"f"}, Markers: true, Formed: true,
@@ -51,7 +51,7 @@ func TestBeginMakesNewlinesTheAnswersOwn(t *testing.T) {
 		want          string
 	}{{true, true, "\n\r\nx<think>\n"}, {true, false, "x<think>\n"}, {false, true, "x<think>\n"}} {
 		answer := ""
-		s, err := NewSplitter(SplitterConfig{
+		s, err := NewSplitter(Config{
 			Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>"},
 			Vocab:  v, Start: chattemplate.StartReasoning, Formed: c.formed,
 			Emit: func(e reasoning.Event) {

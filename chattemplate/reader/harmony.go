@@ -76,13 +76,13 @@ const (
 // harmonyReader reads messages with channels. Their marks are read by token id, never by text. Text without a header
 // is the answer, and text on an unknown or empty channel is reasoning.
 type harmonyReader struct {
-	core
+	Core
 	// tags looks for markers and objects in the text of answers.
-	tags tagMachine
+	tags Text
 	h    harmony
 }
 
-func newHarmony(cfg SplitterConfig) (*harmonyReader, error) {
+func newHarmony(cfg Config) (*harmonyReader, error) {
 	s := &harmonyReader{}
 	s.init(cfg)
 	var err error
@@ -90,9 +90,9 @@ func newHarmony(cfg SplitterConfig) (*harmonyReader, error) {
 		return nil, err
 	}
 	if cfg.Markers {
-		s.tags.init(&s.core, []chattemplate.Format{MarkersFormat}, false)
+		s.tags.init(&s.Core, []chattemplate.Format{MarkersFormat}, false)
 	} else if cfg.JSON != nil {
-		s.tags.init(&s.core, nil, false)
+		s.tags.init(&s.Core, nil, false)
 	}
 	s.h.phase = inHeader
 	s.h.header.tools = s.cfg.Tools
@@ -526,5 +526,28 @@ func (s *harmonyReader) finish() {
 		}
 		s.beginBody(r)
 		s.closeMessage()
+	}
+}
+
+// isReport reports whether a harmony message is a call of report_reasoning.
+func (s *harmonyReader) isReport(r reading) bool {
+	return s.cfg.Report && strings.TrimPrefix(r.recipient, "functions.") == reasoning.ReportReasoningName
+}
+
+// report takes text of a harmony message that is a call of report_reasoning.
+func (s *harmonyReader) report(text string) {
+	r := &s.object
+	text = text[r.feed(text):]
+	if !r.ended() {
+		return
+	}
+	text = string(r.left) + text
+	rest := strings.TrimLeft(text, " \t\r\n")
+	r.left = r.left[:0]
+	r.drop(len(text) - len(rest))
+	if rest != "" {
+		r.warn(CodeMalformedObject)
+		r.plain()
+		r.text(rest)
 	}
 }

@@ -159,7 +159,7 @@ func TestRecoveries(t *testing.T) {
 				"whole":  readertest.Whole} {
 				x := readertest.HarmonyLexicon()
 				tokens := x.Encode(c.in, cut)
-				cfg := reader.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools}
+				cfg := reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools}
 				events := readertest.Split(t, cfg, tokens)
 				if got := readertest.Show(events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
@@ -172,7 +172,7 @@ func TestRecoveries(t *testing.T) {
 
 // checkStrict holds that a strict splitter fails exactly where a lenient one warns of a broken rule, with the first
 // such code.
-func checkStrict(t *testing.T, cfg reader.SplitterConfig, tokens []backend.Token, lenient []reasoning.Event) {
+func checkStrict(t *testing.T, cfg reader.Config, tokens []backend.Token, lenient []reasoning.Event) {
 	t.Helper()
 	want := ""
 	for _, e := range lenient {

@@ -32,7 +32,7 @@ func TestLogprobs(t *testing.T) {
 			tokens := x.Encode(c.in, readertest.Random(r))
 			v := x.Vocab(t)
 			var got readertest.Recorder
-			s, err := reader.NewSplitter(reader.SplitterConfig{Format: c.format, Vocab: v, Emit: got.Emit, Logprobs: true})
+			s, err := reader.NewSplitter(reader.Config{Format: c.format, Vocab: v, Emit: got.Emit, Logprobs: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ type JSONConfig struct {
 	RawAnswer bool
 }
 
-// objectReader takes apart the object of strategy json, or the arguments of a call of report_reasoning, as they arrive
+// Object takes apart the object of strategy json, or the arguments of a call of report_reasoning, as they arrive
 // (RFC 8259). What it reads goes to the splitter's sink: strings decoded, other values as their JSON text.
 //
 // It is lenient. Members come in any order, their names in any case; a comma may be missing or too many; strings
@@ -27,8 +27,8 @@ type JSONConfig struct {
 //
 // What stands between two values is the gap. It is held until it is known to be one, for at most maxGap bytes, and
 // dropped then. Nesting costs a counter, so its depth has no limit.
-type objectReader struct {
-	s *core
+type Object struct {
+	s *Core
 	// arguments says that a call's arguments are read: no answer, and what is no object is reasoning.
 	arguments bool
 	// muted says that nothing is sent: the beginning is only looked at.
@@ -99,16 +99,16 @@ const (
 )
 
 // reset prepares for an object.
-func (r *objectReader) reset(arguments, muted bool) {
-	*r = objectReader{s: r.s, gap: r.gap[:0], left: r.left[:0], arguments: arguments, muted: muted,
+func (r *Object) reset(arguments, muted bool) {
+	*r = Object{s: r.s, gap: r.gap[:0], left: r.left[:0], arguments: arguments, muted: muted,
 		known: arguments || !muted}
 }
 
 // ended reports whether nothing more can belong to the object.
-func (r *objectReader) ended() bool { return r.place >= placeOver }
+func (r *Object) ended() bool { return r.place >= placeOver }
 
 // segment returns the segment of the next text; Header between values.
-func (r *objectReader) segment() reasoning.Segment {
+func (r *Object) segment() reasoning.Segment {
 	switch r.place {
 	case placeString, placeEscape, placeRaw:
 		return r.target
@@ -119,7 +119,7 @@ func (r *objectReader) segment() reasoning.Segment {
 }
 
 // feed reads on and returns how many bytes it took, which are all unless the object ended.
-func (r *objectReader) feed(text string) int {
+func (r *Object) feed(text string) int {
 	for i := 0; i < len(text); {
 		switch r.place {
 		case placeString:
@@ -142,7 +142,7 @@ func (r *objectReader) feed(text string) int {
 }
 
 // gapByte takes a byte between values.
-func (r *objectReader) gapByte(c byte) {
+func (r *Object) gapByte(c byte) {
 	r.gap = append(r.gap, c)
 	if len(r.gap) > maxGap {
 		r.fail()
@@ -203,7 +203,7 @@ func (r *objectReader) gapByte(c byte) {
 }
 
 // fail takes a gap that is none: its quote was text, or this is no object, or it breaks off here.
-func (r *objectReader) fail() {
+func (r *Object) fail() {
 	switch {
 	case r.quoted:
 		rest := string(r.gap[1:])
@@ -224,13 +224,13 @@ func (r *objectReader) fail() {
 }
 
 // plain makes everything from here on reasoning.
-func (r *objectReader) plain() {
+func (r *Object) plain() {
 	r.place = placePlain
 	r.begin(reasoning.Reasoning)
 }
 
 // over ends the object.
-func (r *objectReader) over() {
+func (r *Object) over() {
 	if !r.known {
 		r.place = placeRefused
 		return
@@ -240,7 +240,7 @@ func (r *objectReader) over() {
 }
 
 // closeGap drops the gap's first n bytes and keeps the rest; the value before it has ended.
-func (r *objectReader) closeGap(n int) {
+func (r *Object) closeGap(n int) {
 	if r.quoted {
 		r.end()
 		r.quoted = false
@@ -250,7 +250,7 @@ func (r *objectReader) closeGap(n int) {
 }
 
 // name takes a member's name, which ends the gap.
-func (r *objectReader) name() {
+func (r *Object) name() {
 	r.member, r.place = r.memberNamed(r.gap[r.key:]), placeValue
 	if r.member != memberOther {
 		r.known = true
@@ -267,7 +267,7 @@ func (r *objectReader) name() {
 }
 
 // other sends the gap as the beginning of a member that the object does not have.
-func (r *objectReader) other() {
+func (r *Object) other() {
 	r.warn(CodeUnknownMember)
 	r.begin(reasoning.Reasoning)
 	r.text(string(r.gap))
@@ -275,7 +275,7 @@ func (r *objectReader) other() {
 }
 
 // memberNamed returns the member whose name, as JSON text, begins text.
-func (r *objectReader) memberNamed(text []byte) member {
+func (r *Object) memberNamed(text []byte) member {
 	name := text[1:bytes.LastIndexByte(text, '"')]
 	if bytes.IndexByte(name, '\\') >= 0 {
 		var decoded string
@@ -293,7 +293,7 @@ func (r *objectReader) memberNamed(text []byte) member {
 }
 
 // value takes the first byte of a member's value, which ends the gap.
-func (r *objectReader) value(c byte) {
+func (r *Object) value(c byte) {
 	if c == ',' || c == '}' { // there is none
 		if r.member == memberOther {
 			r.end()
@@ -330,7 +330,7 @@ func (r *objectReader) value(c byte) {
 }
 
 // finish ends the object where the output ends.
-func (r *objectReader) finish() {
+func (r *Object) finish() {
 	switch r.place {
 	case placeOver, placeBroken, placeRefused, placePlain:
 		r.end()
@@ -355,11 +355,11 @@ func (r *objectReader) finish() {
 }
 
 // cutShort reports whether all that there is begins the object and is too short to have any text in it.
-func (r *objectReader) cutShort() bool {
+func (r *Object) cutShort() bool {
 	return !r.seen[memberOther] && (r.place == placeKey || r.inName() && beginsMember(r.gap[r.key:]))
 }
 
-func (r *objectReader) inName() bool {
+func (r *Object) inName() bool {
 	return r.place == placeInKey || r.place == placeKeyEscape || r.place == placeColon
 }
 
@@ -376,7 +376,7 @@ func beginsMember(text []byte) bool {
 
 // closing returns the text that ends the reasoning here and leads on to the answer, and whether there is such a
 // text: not in the middle of a character.
-func (r *objectReader) closing() (string, bool) {
+func (r *Object) closing() (string, bool) {
 	switch {
 	case r.place != placeString || r.target != reasoning.Reasoning || r.high != 0 || r.s.out.nheld > 0:
 		return "", false
@@ -390,7 +390,7 @@ func (r *objectReader) closing() (string, bool) {
 
 // What follows sends what has been read, unless the reader is muted.
 
-func (r *objectReader) begin(seg reasoning.Segment) {
+func (r *Object) begin(seg reasoning.Segment) {
 	r.target = seg
 	switch {
 	case r.muted:
@@ -403,25 +403,25 @@ func (r *objectReader) begin(seg reasoning.Segment) {
 	}
 }
 
-func (r *objectReader) text(text string) {
+func (r *Object) text(text string) {
 	if !r.muted {
 		r.s.out.text(text)
 	}
 }
 
-func (r *objectReader) end() {
+func (r *Object) end() {
 	if !r.muted {
 		r.s.out.end()
 	}
 }
 
-func (r *objectReader) drop(n int) {
+func (r *Object) drop(n int) {
 	if !r.muted {
 		r.s.out.drop(n, useForeign)
 	}
 }
 
-func (r *objectReader) warn(code string) {
+func (r *Object) warn(code string) {
 	if !r.muted {
 		r.s.warn(code)
 	}

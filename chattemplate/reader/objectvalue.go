@@ -11,13 +11,13 @@ import (
 )
 
 // string begins a string that is decoded. The gap ends with its quote.
-func (r *objectReader) string() {
+func (r *Object) string() {
 	r.drop(1)
 	r.gap, r.place = r.gap[:0], placeString
 }
 
 // stringText takes text up to a quote or an escape.
-func (r *objectReader) stringText(text string) int {
+func (r *Object) stringText(text string) int {
 	n := 0
 	for n < len(text) && text[n] != '"' && text[n] != '\\' {
 		n++
@@ -45,7 +45,7 @@ const (
 )
 
 // escapeByte takes a byte of an escape. It returns 0 where the escape broke off before it.
-func (r *objectReader) escapeByte(c byte) int {
+func (r *Object) escapeByte(c byte) int {
 	if r.nesc == 1 {
 		if i := strings.IndexByte(escapes, c); i >= 0 {
 			r.loneHalf()
@@ -72,7 +72,7 @@ func (r *objectReader) escapeByte(c byte) int {
 }
 
 // codeUnit takes \uXXXX, which is a character or half of one.
-func (r *objectReader) codeUnit(u rune) {
+func (r *Object) codeUnit(u rune) {
 	if r.high != 0 {
 		if c := utf16.DecodeRune(r.high, u); c != utf8.RuneError {
 			r.high = 0
@@ -89,7 +89,7 @@ func (r *objectReader) codeUnit(u rune) {
 }
 
 // loneHalf sends the half of a surrogate pair whose other half did not come.
-func (r *objectReader) loneHalf() {
+func (r *Object) loneHalf() {
 	if r.high != 0 {
 		r.high = 0
 		r.rune(utf8.RuneError, 6)
@@ -97,14 +97,14 @@ func (r *objectReader) loneHalf() {
 }
 
 // badEscape keeps what is no escape as text.
-func (r *objectReader) badEscape() {
+func (r *Object) badEscape() {
 	r.loneHalf()
 	r.text(string(r.escape[:r.nesc]))
 	r.place = placeString
 }
 
 // raw begins a value that is kept as it came, with its first byte.
-func (r *objectReader) raw(c byte) {
+func (r *Object) raw(c byte) {
 	r.gap, r.place, r.depth, r.begun, r.inString, r.escaped = r.gap[:0], placeRaw, 0, false, false, false
 	if r.rawText(string([]byte{c})) == 0 {
 		r.gapByte(c)
@@ -112,7 +112,7 @@ func (r *objectReader) raw(c byte) {
 }
 
 // rawText takes the text of a value that is kept as it came.
-func (r *objectReader) rawText(text string) int {
+func (r *Object) rawText(text string) int {
 	for i := range len(text) {
 		c := text[i]
 		switch {
@@ -141,7 +141,7 @@ func (r *objectReader) rawText(text string) int {
 	return len(text)
 }
 
-func (r *objectReader) endRaw(text string) int {
+func (r *Object) endRaw(text string) int {
 	r.text(text)
 	r.end()
 	r.place, r.gap, r.quoted = placeAfter, r.gap[:0], false
@@ -149,7 +149,7 @@ func (r *objectReader) endRaw(text string) int {
 }
 
 // scalarByte takes a byte of a score, or of reasoning that is no string; it ends the gap.
-func (r *objectReader) scalarByte(c byte) {
+func (r *Object) scalarByte(c byte) {
 	switch {
 	case isSpace(c) || strings.IndexByte(`,{}[]"`, c) >= 0:
 		r.gap = r.gap[:len(r.gap)-1]
@@ -166,7 +166,7 @@ func (r *objectReader) scalarByte(c byte) {
 
 // settle takes the gap as the whole of a scalar, or, where it was cut, as its beginning: a number is the score,
 // null is nothing, and what is neither is reasoning.
-func (r *objectReader) settle(whole bool) {
+func (r *Object) settle(whole bool) {
 	var score float64
 	text := string(r.gap)
 	switch {
@@ -188,13 +188,13 @@ func (r *objectReader) settle(whole bool) {
 	r.gap = r.gap[:0]
 }
 
-func (r *objectReader) char(c string, n int) {
+func (r *Object) char(c string, n int) {
 	if !r.muted {
 		r.s.out.char(c, n)
 	}
 }
 
-func (r *objectReader) rune(c rune, n int) {
+func (r *Object) rune(c rune, n int) {
 	if !r.muted {
 		r.s.out.rune(c, n)
 	}

@@ -50,7 +50,7 @@ func (p *parser) end() {
 // Parse takes a whole harmony output apart at once. It may begin with its first
 // message's <|start|>, and may hold messages after the turn's end. In strict mode it returns the messages before the
 // violation with a *FormatError. Emit may be nil; CallID and Separator work as they do for a Splitter.
-func Parse(cfg SplitterConfig, tokens []backend.Token) ([]Message, error) {
+func Parse(cfg Config, tokens []backend.Token) ([]Message, error) {
 	p := &parser{}
 	emit := cfg.Emit
 	cfg.Emit = func(e reasoning.Event) {

@@ -7,12 +7,12 @@ import (
 	"runner/reasoning"
 )
 
-// sink turns a stretch of bytes with a segment into events whose text is whole runes.
+// Sink turns a stretch of bytes with a segment into events whose text is whole runes.
 //
 // A text segment starts with its first text, so that there are no empty ones; a tool call starts with its header.
 // Bytes that cannot be part of a rune become U+FFFD, one each, as when a Go string is ranged over, at the latest at
 // the segment's end.
-type sink struct {
+type Sink struct {
 	emit      func(reasoning.Event)
 	separator string
 	ledger    ledger
@@ -32,14 +32,14 @@ type sink struct {
 }
 
 // begin opens a segment; the one before must be closed.
-func (k *sink) begin(s reasoning.Segment, c reasoning.Call) {
+func (k *Sink) begin(s reasoning.Segment, c reasoning.Call) {
 	k.next = reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Call: c}
 	if s == reasoning.ToolCall {
 		k.start()
 	}
 }
 
-func (k *sink) start() {
+func (k *Sink) start() {
 	k.open, k.reported = true, false
 	if k.next.Segment == reasoning.Reasoning {
 		k.origin.note(k.emit)
@@ -55,13 +55,13 @@ func (k *sink) start() {
 }
 
 // reason opens a reasoning segment that comes from a source.
-func (k *sink) reason(from reasoning.Strategy) {
+func (k *Sink) reason(from reasoning.Strategy) {
 	k.begin(reasoning.Reasoning, reasoning.Call{})
 	k.origin.from = from
 }
 
 // flush sends the bytes of an unfinished rune, which nothing can complete any more.
-func (k *sink) flush() {
+func (k *Sink) flush() {
 	if k.nheld > 0 {
 		n := k.nheld
 		k.nheld = 0
@@ -70,7 +70,7 @@ func (k *sink) flush() {
 }
 
 // end closes the segment.
-func (k *sink) end() {
+func (k *Sink) end() {
 	k.flush()
 	if k.open {
 		k.open = false
@@ -79,7 +79,7 @@ func (k *sink) end() {
 }
 
 // text adds bytes to the segment.
-func (k *sink) text(s string) {
+func (k *Sink) text(s string) {
 	if k.nheld == 0 && wholeRunes(s) {
 		if s != "" {
 			k.delta(s, len(s))
@@ -90,13 +90,13 @@ func (k *sink) text(s string) {
 }
 
 // char adds one character that stands for n bytes of the model's.
-func (k *sink) char(c string, n int) {
+func (k *Sink) char(c string, n int) {
 	k.flush()
 	k.delta(c, n)
 }
 
 // rune is char for a character that is in no string yet.
-func (k *sink) rune(c rune, n int) {
+func (k *Sink) rune(c rune, n int) {
 	k.reserve(utf8.UTFMax)
 	from := k.arena.Len()
 	k.arena.WriteRune(c)
@@ -104,7 +104,7 @@ func (k *sink) rune(c rune, n int) {
 }
 
 // keep returns a string of b.
-func (k *sink) keep(b []byte) string {
+func (k *Sink) keep(b []byte) string {
 	k.reserve(len(b))
 	from := k.arena.Len()
 	k.arena.Write(b)
@@ -112,7 +112,7 @@ func (k *sink) keep(b []byte) string {
 }
 
 // reserve makes room for n bytes in the arena, so that writing them does not move what is there.
-func (k *sink) reserve(n int) {
+func (k *Sink) reserve(n int) {
 	if k.arena.Cap()-k.arena.Len() < n {
 		k.arena = strings.Builder{}
 		k.arena.Grow(max(512, n))
@@ -130,7 +130,7 @@ func wholeRunes(s string) bool {
 }
 
 // repair sends what is whole of the held bytes and s and holds the rest.
-func (k *sink) repair(s string) {
+func (k *Sink) repair(s string) {
 	size := k.nheld + len(s)
 	k.reserve(3 * size)
 	from := k.arena.Len()
@@ -154,7 +154,7 @@ func (k *sink) repair(s string) {
 }
 
 // drain writes the whole runes at the beginning of the held bytes.
-func (k *sink) drain() {
+func (k *Sink) drain() {
 	for k.nheld > 0 && utf8.FullRune(k.held[:k.nheld]) {
 		r, n := utf8.DecodeRune(k.held[:k.nheld])
 		k.arena.WriteRune(r)
@@ -163,7 +163,7 @@ func (k *sink) drain() {
 }
 
 // delta sends text that stands for n bytes of the model's.
-func (k *sink) delta(text string, n int) {
+func (k *Sink) delta(text string, n int) {
 	if !k.open {
 		k.start()
 	}
@@ -183,10 +183,10 @@ func (k *sink) delta(text string, n int) {
 }
 
 // drop takes bytes out of the stream that are nobody's text. The segment before them must be closed or flushed.
-func (k *sink) drop(n int, u use) { k.ledger.leave(n, u) }
+func (k *Sink) drop(n int, u use) { k.ledger.leave(n, u) }
 
 // salvage sends text whose bytes have left the ledger before.
-func (k *sink) salvage(text string) {
+func (k *Sink) salvage(text string) {
 	on := k.ledger.on
 	k.ledger.on = false
 	k.text(text)

@@ -8,14 +8,14 @@ import (
 	"runner/reasoning/patterns"
 )
 
-// tagMachine finds markers in text that arrives in pieces: those around the reasoning, around the answer where a family
+// Text finds markers in text that arrives in pieces: those around the reasoning, around the answer where a family
 // marks it too, and those of tool calls. Text that may still become a marker is held back.
 //
 // A marker that the vocabulary has as one token always counts. Spelled as text, an opening marker counts only
 // before any reasoning, and a closing one only inside the reasoning or where no reasoning has been seen: later they
 // are something that the answer talks about. Newlines beside a marker belong to the marker.
-type tagMachine struct {
-	s     *core
+type Text struct {
+	s     *Core
 	pairs []tagPair
 	// answer and reasoning find what may come in the answer and in the reasoning of each pair.
 	answer    *patterns.Matcher
@@ -84,7 +84,7 @@ const closePattern = 0
 // maxHeldNewlines is how many newlines before a closing marker belong to it.
 const maxHeldNewlines = 8
 
-func (m *tagMachine) init(s *core, formats []chattemplate.Format, tools bool) {
+func (m *Text) init(s *Core, formats []chattemplate.Format, tools bool) {
 	m.s = s
 	var texts []string
 	add := func(text string, kind tagKind, pair int) {
@@ -114,14 +114,14 @@ func (m *tagMachine) init(s *core, formats []chattemplate.Format, tools bool) {
 }
 
 // begin makes what comes next text of the answer, where that is held to a form.
-func (m *tagMachine) begin() {
+func (m *Text) begin() {
 	if m.s != nil && m.s.cfg.Formed && m.mode == modeAnswer {
 		m.trim, m.begun = false, true
 	}
 }
 
 // start begins a turn, or an answer message.
-func (m *tagMachine) start(at chattemplate.Start) {
+func (m *Text) start(at chattemplate.Start) {
 	m.state, m.held, m.nheld, m.begun, m.wrapped = 0, m.held[:0], 0, false, false
 	m.trim, m.seen, m.said, m.waiting = len(m.pairs) > 0, false, false, false
 	switch {
@@ -140,7 +140,7 @@ func (m *tagMachine) start(at chattemplate.Start) {
 }
 
 // enter opens the segment of a mode.
-func (m *tagMachine) enter(mode tagMode) {
+func (m *Text) enter(mode tagMode) {
 	m.mode = mode
 	switch mode {
 	case modeAnswer:
@@ -155,7 +155,7 @@ func (m *tagMachine) enter(mode tagMode) {
 }
 
 // segment returns the segment that the next text belongs to, as far as is known.
-func (m *tagMachine) segment() reasoning.Segment {
+func (m *Text) segment() reasoning.Segment {
 	switch {
 	case m.waiting:
 		return reasoning.Header
@@ -171,7 +171,7 @@ func (m *tagMachine) segment() reasoning.Segment {
 
 // steering reports whether the next text may steer the format. An answer that has begun is text, even where it holds
 // what might become a mark: most of what looks like one is none.
-func (m *tagMachine) steering() bool {
+func (m *Text) steering() bool {
 	switch m.mode {
 	case modeAnswer:
 		opens := len(m.pairs) > 0 && !m.seen && !m.begun
@@ -185,12 +185,12 @@ func (m *tagMachine) steering() bool {
 }
 
 // inObject reports whether the text is read as an object, or may become one.
-func (m *tagMachine) inObject() bool {
+func (m *Text) inObject() bool {
 	return m.waiting || m.mode == modeObject && !m.s.object.ended() || m.mode == modeCall && m.report
 }
 
 // current returns the call that the next text belongs to.
-func (m *tagMachine) current() reasoning.Call {
+func (m *Text) current() reasoning.Call {
 	switch {
 	case m.mode != modeCall:
 		return reasoning.Call{}
@@ -200,7 +200,7 @@ func (m *tagMachine) current() reasoning.Call {
 	return m.s.out.next.Call
 }
 
-func (m *tagMachine) matcher() *patterns.Matcher {
+func (m *Text) matcher() *patterns.Matcher {
 	if m.mode == modeReasoning {
 		return m.reasoning[m.pair]
 	}
@@ -208,7 +208,7 @@ func (m *tagMachine) matcher() *patterns.Matcher {
 }
 
 // push takes a token's text. control says that the token has no text of its own: it counts only as part of a marker.
-func (m *tagMachine) push(piece string, control, special bool) {
+func (m *Text) push(piece string, control, special bool) {
 	switch {
 	case piece == "":
 		return
@@ -262,7 +262,7 @@ func (m *tagMachine) push(piece string, control, special bool) {
 
 // beginsBare reports whether an answer begins as a call without a mark, and if so begins to read it as one. It
 // takes newlines that belong to the marker before off the text.
-func (m *tagMachine) beginsBare(text *string) bool {
+func (m *Text) beginsBare(text *string) bool {
 	if m.mode != modeAnswer || m.begun || m.nheld > 0 {
 		return false
 	}
@@ -280,7 +280,7 @@ func (m *tagMachine) beginsBare(text *string) bool {
 }
 
 // newlinesBefore counts the newlines before the last n held bytes.
-func (m *tagMachine) newlinesBefore(n int) int {
+func (m *Text) newlinesBefore(n int) int {
 	count := 0
 	for i := len(m.held) - 1; i >= 0; i-- {
 		text := m.held[i].text
@@ -299,7 +299,7 @@ func (m *tagMachine) newlinesBefore(n int) int {
 }
 
 // pop takes up to n bytes off the front of what is held.
-func (m *tagMachine) pop(n int) heldPiece {
+func (m *Text) pop(n int) heldPiece {
 	h := &m.held[0]
 	p := *h
 	if len(h.text) > n {
@@ -313,7 +313,7 @@ func (m *tagMachine) pop(n int) heldPiece {
 }
 
 // release lets n held bytes go as text.
-func (m *tagMachine) release(n int) {
+func (m *Text) release(n int) {
 	for n > 0 {
 		p := m.pop(n)
 		n -= len(p.text)
@@ -327,13 +327,13 @@ func (m *tagMachine) release(n int) {
 }
 
 // leave takes bytes out of the stream after everything before them has been sent.
-func (m *tagMachine) leave(n int, u use) {
+func (m *Text) leave(n int, u use) {
 	m.s.out.flush()
 	m.s.out.drop(n, u)
 }
 
 // skip drops n held bytes of a marker. The text before them must have been sent.
-func (m *tagMachine) skip(n int) {
+func (m *Text) skip(n int) {
 	for n > 0 {
 		p := m.pop(n)
 		n -= len(p.text)
@@ -342,7 +342,7 @@ func (m *tagMachine) skip(n int) {
 }
 
 // body takes text that is no marker.
-func (m *tagMachine) body(text string) {
+func (m *Text) body(text string) {
 	if m.trim {
 		i := 0
 		for i < len(text) && isNewline(text[i]) {
@@ -364,7 +364,7 @@ func (m *tagMachine) body(text string) {
 
 // marker takes the marker p of the current matcher: the held text's next n bytes, after some newlines that belong
 // to it.
-func (m *tagMachine) marker(p, n, newlines int) {
+func (m *Text) marker(p, n, newlines int) {
 	byToken := m.held[0].special && len(m.held[0].text) == n
 	switch {
 	case m.mode == modeReasoning && p == closePattern:
@@ -376,7 +376,7 @@ func (m *tagMachine) marker(p, n, newlines int) {
 	}
 }
 
-func (m *tagMachine) closeReasoning(n int) {
+func (m *Text) closeReasoning(n int) {
 	m.s.out.end()
 	m.skip(n)
 	m.trim, m.begun = true, false
@@ -385,7 +385,7 @@ func (m *tagMachine) closeReasoning(n int) {
 }
 
 // openAgain takes an opening marker inside the reasoning.
-func (m *tagMachine) openAgain(n int, byToken bool) {
+func (m *Text) openAgain(n int, byToken bool) {
 	switch {
 	case !m.begun:
 		m.skip(n)
@@ -399,11 +399,11 @@ func (m *tagMachine) openAgain(n int, byToken bool) {
 }
 
 // literal reports whether a marker of the reasoning in the answer is text of it.
-func (m *tagMachine) literal(byToken bool) bool {
+func (m *Text) literal(byToken bool) bool {
 	return (m.seen || m.s.cfg.Formed) && m.begun && !byToken
 }
 
-func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
+func (m *Text) markerInAnswer(a tagAction, n int, byToken bool) {
 	literal := false
 	switch a.kind {
 	case tagOpen:
@@ -450,7 +450,7 @@ func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 
 // openCall takes a mark of n bytes that begins calls. One that is spelled is kept, in case that what follows is no
 // call.
-func (m *tagMachine) openCall(g *callGroup, n int, byToken bool) {
+func (m *Text) openCall(g *callGroup, n int, byToken bool) {
 	if byToken {
 		m.skip(n)
 		m.enterCall(g, "")
@@ -463,7 +463,7 @@ func (m *tagMachine) openCall(g *callGroup, n int, byToken bool) {
 }
 
 // heldFrom returns the held text after its first n bytes.
-func (m *tagMachine) heldFrom(n int) string {
+func (m *Text) heldFrom(n int) string {
 	var b strings.Builder
 	for _, h := range m.held {
 		b.WriteString(h.text)
@@ -472,7 +472,7 @@ func (m *tagMachine) heldFrom(n int) string {
 }
 
 // finish sends what is held and closes what is open.
-func (m *tagMachine) finish() {
+func (m *Text) finish() {
 	if m.waiting {
 		m.endWait()
 	}

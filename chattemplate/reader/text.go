@@ -10,11 +10,11 @@ import (
 // tagsReader reads turns that are one text: reasoning and answer are told apart by tags, and calls by marks of their
 // own. Tags are found in the text however it is cut into tokens.
 type tagsReader struct {
-	core
-	tags tagMachine
+	Core
+	tags Text
 }
 
-func newTags(cfg SplitterConfig) (*tagsReader, error) {
+func newTags(cfg Config) (*tagsReader, error) {
 	s := &tagsReader{}
 	s.init(cfg)
 	var formats []chattemplate.Format
@@ -27,7 +27,7 @@ func newTags(cfg SplitterConfig) (*tagsReader, error) {
 	if cfg.Markers {
 		formats = append(formats, MarkersFormat)
 	}
-	s.tags.init(&s.core, formats, len(cfg.Tools) > 0 || cfg.Report)
+	s.tags.init(&s.Core, formats, len(cfg.Tools) > 0 || cfg.Report)
 	s.tags.start(cfg.Start)
 	return s, nil
 }

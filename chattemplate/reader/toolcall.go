@@ -22,7 +22,7 @@ type callGroup struct {
 
 // callGroups lists the styles that a splitter reads: the model's own, or where that is not known those whose marks
 // cannot be anything else: tokens of the vocabulary, and <tool_call>.
-func callGroups(cfg *SplitterConfig) []callGroup {
+func callGroups(cfg *Config) []callGroup {
 	var groups []callGroup
 	own := cfg.Format.Calls
 	_, llama := cfg.Vocab.Special(pythonTag)
@@ -47,7 +47,7 @@ func callGroups(cfg *SplitterConfig) []callGroup {
 
 // wholeCalls reads a block that is in none of the known forms but still JSON: members in another order, other names
 // of members, arguments in a string. It reports false if it is not.
-func (m *tagMachine) wholeCalls(text string) bool {
+func (m *Text) wholeCalls(text string) bool {
 	calls, ok := readCalls(text)
 	for _, c := range calls {
 		ok = ok && (m.opened() || m.knows(c.Name))
@@ -77,7 +77,7 @@ func (m *tagMachine) wholeCalls(text string) bool {
 	return true
 }
 
-func (m *tagMachine) knows(name string) bool {
+func (m *Text) knows(name string) bool {
 	return slices.Contains(m.s.cfg.Tools, name) || m.s.cfg.Report && name == reasoning.ReportReasoningName
 }
 

@@ -404,7 +404,7 @@ func TestRationaleBesideArguments(t *testing.T) {
 					args += e.Text
 				}
 			})
-			cfg := reader.SplitterConfig{Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
+			cfg := reader.Config{Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
 				Close: "</think>"},
 				Vocab: x.Vocab(t), Tools: []string{"f"}, Rationales: true, Emit: f.Push}
 			s, err := reader.NewSplitter(cfg)

@@ -13,8 +13,8 @@ import (
 // MarkersFormat is the format of the markers strategy, for models that do not mark reasoning themselves.
 var MarkersFormat = chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<<REASONING>>", Close: "<</REASONING>>"}
 
-// SplitterConfig says how a model's output is taken apart. Vocab and Emit are required.
-type SplitterConfig struct {
+// Config says how a model's output is taken apart. Vocab and Emit are required.
+type Config struct {
 	// Format is the model's family and Vocab its vocabulary.
 	Format chattemplate.Format
 	Vocab  *backend.Vocab
@@ -86,11 +86,11 @@ type Reader interface {
 	Score() (float64, bool)
 }
 
-// core is what the readers of all families share: the stream of events, the reader of objects and the warnings.
-type core struct {
-	cfg    SplitterConfig
-	out    sink
-	object objectReader
+// Core is what the readers of all families share: the stream of events, the reader of objects and the warnings.
+type Core struct {
+	cfg    Config
+	out    Sink
+	object Object
 	score  float64
 	scored bool
 	pos    int // tokens pushed
@@ -141,9 +141,9 @@ func (e *FormatError) Error() string {
 func (e *FormatError) Hint() string { return "read the output leniently to keep its text" }
 
 // init prepares for a turn. The core must not be moved afterwards.
-func (s *core) init(cfg SplitterConfig) {
+func (s *Core) init(cfg Config) {
 	s.cfg = cfg
-	s.out = sink{emit: cfg.Emit, separator: cfg.Separator}
+	s.out = Sink{emit: cfg.Emit, separator: cfg.Separator}
 	s.out.ledger.on = cfg.Logprobs
 	s.object.s = s
 	switch {
@@ -155,25 +155,10 @@ func (s *core) init(cfg SplitterConfig) {
 }
 
 // Score returns the last score that came, and whether there was one.
-func (s *core) Score() (float64, bool) { return s.score, s.scored }
-
-// NewSplitter checks the configuration.
-func NewSplitter(cfg SplitterConfig) (Reader, error) {
-	if cfg.Vocab == nil || cfg.Emit == nil {
-		return nil, fmt.Errorf("splitter needs a vocabulary and a receiver of events")
-	}
-	switch cfg.Format.Family {
-	case chattemplate.Harmony:
-		return newHarmony(cfg)
-	case chattemplate.Plain, chattemplate.ThinkTags:
-		return newTags(cfg)
-	default:
-		return nil, fmt.Errorf("unknown model family %d", cfg.Format.Family)
-	}
-}
+func (s *Core) Score() (float64, bool) { return s.score, s.scored }
 
 // warn reports a peculiarity once, or, in strict mode, ends everything if it breaks a rule.
-func (s *core) warn(code string) {
+func (s *Core) warn(code string) {
 	if s.cfg.Strict && !harmless[code] {
 		if s.err == nil {
 			s.err = &FormatError{Code: code, Position: s.pos}
@@ -189,7 +174,7 @@ func (s *core) warn(code string) {
 }
 
 // rationale tells the reason for the last call, if it is a member of an object.
-func (s *core) rationale(object []byte) {
+func (s *Core) rationale(object []byte) {
 	var of struct {
 		Rationale json.RawMessage `json:"rationale"`
 	}
@@ -204,11 +189,17 @@ func (s *core) rationale(object []byte) {
 }
 
 // call names the next call.
-func (s *core) call(name string) reasoning.Call {
+func (s *Core) call(name string) reasoning.Call {
 	c := reasoning.Call{Index: s.calls, Name: name}
 	if s.cfg.CallID != nil {
 		c.ID = s.cfg.CallID(c.Index)
 	}
 	s.calls++
 	return c
+}
+
+// endReport ends a call of report_reasoning.
+func (s *Core) endReport() {
+	s.object.finish()
+	s.out.reported = true
 }
