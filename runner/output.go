@@ -6,6 +6,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/reasoning"
 	"runner/reasoning/filter"
@@ -103,7 +104,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		cfg.JSON = &reader.JSONConfig{RawAnswer: t.req.Form.IsJSON()}
 		cfg.Markers = true // what the model falls back to
 	}
-	o.split, err = reader.NewSplitter(cfg)
+	o.split, err = families.NewReader(cfg)
 	return o, err
 }
 

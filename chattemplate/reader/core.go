@@ -88,17 +88,17 @@ type Reader interface {
 
 // Core is what the readers of all families share: the stream of events, the reader of objects and the warnings.
 type Core struct {
-	cfg    Config
-	out    Sink
-	object Object
+	Cfg    Config
+	Out    Sink
+	Object Object
 	score  float64
 	scored bool
-	pos    int // tokens pushed
+	Pos    int // tokens pushed
 	calls  int
 	warned []string
-	err    error
-	ended  bool
-	done   bool
+	Err    error
+	Ended  bool
+	Done   bool
 }
 
 // State says where the next token stands.
@@ -140,28 +140,28 @@ func (e *FormatError) Error() string {
 // Hint tells the user what to do next.
 func (e *FormatError) Hint() string { return "read the output leniently to keep its text" }
 
-// init prepares for a turn. The core must not be moved afterwards.
-func (s *Core) init(cfg Config) {
-	s.cfg = cfg
-	s.out = Sink{emit: cfg.Emit, separator: cfg.Separator}
-	s.out.ledger.on = cfg.Logprobs
-	s.object.s = s
+// Init prepares for a turn. The core must not be moved afterwards.
+func (s *Core) Init(cfg Config) {
+	s.Cfg = cfg
+	s.Out = Sink{Emit: cfg.Emit, separator: cfg.Separator}
+	s.Out.Ledger.On = cfg.Logprobs
+	s.Object.s = s
 	switch {
 	case cfg.JSON != nil:
-		s.out.origin = origin{chosen: reasoning.StrategyJSON, now: reasoning.StrategyJSON}
+		s.Out.Origin = origin{chosen: reasoning.StrategyJSON, now: reasoning.StrategyJSON}
 	case cfg.Report:
-		s.out.origin = origin{chosen: reasoning.StrategyTool, now: reasoning.StrategyTool}
+		s.Out.Origin = origin{chosen: reasoning.StrategyTool, now: reasoning.StrategyTool}
 	}
 }
 
 // Score returns the last score that came, and whether there was one.
 func (s *Core) Score() (float64, bool) { return s.score, s.scored }
 
-// warn reports a peculiarity once, or, in strict mode, ends everything if it breaks a rule.
-func (s *Core) warn(code string) {
-	if s.cfg.Strict && !harmless[code] {
-		if s.err == nil {
-			s.err = &FormatError{Code: code, Position: s.pos}
+// Warn reports a peculiarity once, or, in strict mode, ends everything if it breaks a rule.
+func (s *Core) Warn(code string) {
+	if s.Cfg.Strict && !harmless[code] {
+		if s.Err == nil {
+			s.Err = &FormatError{Code: code, Position: s.Pos}
 		}
 		return
 	}
@@ -169,37 +169,40 @@ func (s *Core) warn(code string) {
 		return
 	}
 	s.warned = append(s.warned, code)
-	s.out.emit(reasoning.Event{Kind: reasoning.Warning, Code: code,
-		Text: fmt.Sprintf("%s (token %d)", messages[code], s.pos)})
+	s.Out.Emit(reasoning.Event{Kind: reasoning.Warning, Code: code,
+		Text: fmt.Sprintf("%s (token %d)", messages[code], s.Pos)})
 }
 
-// rationale tells the reason for the last call, if it is a member of an object.
-func (s *Core) rationale(object []byte) {
+// Rationale tells the reason for the last call, if it is a member of an object.
+func (s *Core) Rationale(object []byte) {
 	var of struct {
 		Rationale json.RawMessage `json:"rationale"`
 	}
-	if !s.cfg.Rationales || json.Unmarshal(object, &of) != nil || of.Rationale == nil {
+	if !s.Cfg.Rationales || json.Unmarshal(object, &of) != nil || of.Rationale == nil {
 		return
 	}
 	e := reasoning.Event{Kind: reasoning.Decided, Call: reasoning.Call{Index: s.calls - 1}}
 	if r, ok := reasoning.ParseRationale(of.Rationale); ok {
 		e.Decision = &reasoning.Decision{Rationale: r}
 	}
-	s.out.emit(e)
+	s.Out.Emit(e)
 }
 
-// call names the next call.
-func (s *Core) call(name string) reasoning.Call {
+// Call names the next call.
+func (s *Core) Call(name string) reasoning.Call {
 	c := reasoning.Call{Index: s.calls, Name: name}
-	if s.cfg.CallID != nil {
-		c.ID = s.cfg.CallID(c.Index)
+	if s.Cfg.CallID != nil {
+		c.ID = s.Cfg.CallID(c.Index)
 	}
 	s.calls++
 	return c
 }
 
-// endReport ends a call of report_reasoning.
-func (s *Core) endReport() {
-	s.object.finish()
-	s.out.reported = true
+// EndReport ends a call of report_reasoning.
+func (s *Core) EndReport() {
+	s.Object.Finish()
+	s.Out.Reported = true
 }
+
+// IsSpace reports whether c is white space of JSON and of headers.
+func IsSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

@@ -12,8 +12,8 @@ import (
 
 // string begins a string that is decoded. The gap ends with its quote.
 func (r *Object) string() {
-	r.drop(1)
-	r.gap, r.place = r.gap[:0], placeString
+	r.Drop(1)
+	r.gap, r.Place = r.gap[:0], placeString
 }
 
 // stringText takes text up to a quote or an escape.
@@ -24,17 +24,17 @@ func (r *Object) stringText(text string) int {
 	}
 	if n > 0 {
 		r.loneHalf()
-		r.text(text[:n])
+		r.Text(text[:n])
 	}
 	if n == len(text) {
 		return n
 	}
 	if text[n] == '\\' {
-		r.place, r.escape[0], r.nesc = placeEscape, '\\', 1
+		r.Place, r.escape[0], r.nesc = placeEscape, '\\', 1
 		return n + 1
 	}
 	r.loneHalf()
-	r.gap, r.quoted, r.place = append(r.gap[:0], '"'), true, placeAfter
+	r.gap, r.quoted, r.Place = append(r.gap[:0], '"'), true, placeAfter
 	return n + 1
 }
 
@@ -50,7 +50,7 @@ func (r *Object) escapeByte(c byte) int {
 		if i := strings.IndexByte(escapes, c); i >= 0 {
 			r.loneHalf()
 			r.char(escaped[i:i+1], 2)
-			r.place = placeString
+			r.Place = placeString
 			return 1
 		}
 		if c != 'u' {
@@ -64,7 +64,7 @@ func (r *Object) escapeByte(c byte) int {
 	r.escape[r.nesc] = c
 	r.nesc++
 	if r.nesc == len(r.escape) {
-		r.place = placeString
+		r.Place = placeString
 		u, _ := strconv.ParseUint(string(r.escape[2:]), 16, 16) // four hex digits
 		r.codeUnit(rune(u))
 	}
@@ -99,13 +99,13 @@ func (r *Object) loneHalf() {
 // badEscape keeps what is no escape as text.
 func (r *Object) badEscape() {
 	r.loneHalf()
-	r.text(string(r.escape[:r.nesc]))
-	r.place = placeString
+	r.Text(string(r.escape[:r.nesc]))
+	r.Place = placeString
 }
 
 // raw begins a value that is kept as it came, with its first byte.
 func (r *Object) raw(c byte) {
-	r.gap, r.place, r.depth, r.begun, r.inString, r.escaped = r.gap[:0], placeRaw, 0, false, false, false
+	r.gap, r.Place, r.depth, r.begun, r.inString, r.escaped = r.gap[:0], placeRaw, 0, false, false, false
 	if r.rawText(string([]byte{c})) == 0 {
 		r.gapByte(c)
 	}
@@ -123,7 +123,7 @@ func (r *Object) rawText(text string) int {
 			if r.inString = c != '"'; !r.inString && r.depth == 0 {
 				return r.endRaw(text[:i+1])
 			}
-		case r.depth == 0 && (isSpace(c) || c == ',' || c == '}' || c == ']' ||
+		case r.depth == 0 && (IsSpace(c) || c == ',' || c == '}' || c == ']' ||
 			r.begun && (c == '"' || c == '{' || c == '[')):
 			return r.endRaw(text[:i])
 		case c == '"':
@@ -137,30 +137,30 @@ func (r *Object) rawText(text string) int {
 		}
 		r.begun = true
 	}
-	r.text(text)
+	r.Text(text)
 	return len(text)
 }
 
 func (r *Object) endRaw(text string) int {
-	r.text(text)
+	r.Text(text)
 	r.end()
-	r.place, r.gap, r.quoted = placeAfter, r.gap[:0], false
+	r.Place, r.gap, r.quoted = placeAfter, r.gap[:0], false
 	return len(text)
 }
 
 // scalarByte takes a byte of a score, or of reasoning that is no string; it ends the gap.
 func (r *Object) scalarByte(c byte) {
 	switch {
-	case isSpace(c) || strings.IndexByte(`,{}[]"`, c) >= 0:
+	case IsSpace(c) || strings.IndexByte(`,{}[]"`, c) >= 0:
 		r.gap = r.gap[:len(r.gap)-1]
 		r.settle(true)
-		r.place = placeAfter
+		r.Place = placeAfter
 		r.gapByte(c)
 	case len(r.gap) > maxScalar:
-		r.warn(CodeMalformedObject)
+		r.Warn(CodeMalformedObject)
 		r.begin(reasoning.Reasoning)
-		r.text(string(r.gap))
-		r.gap, r.place, r.depth, r.begun = r.gap[:0], placeRaw, 0, true
+		r.Text(string(r.gap))
+		r.gap, r.Place, r.depth, r.begun = r.gap[:0], placeRaw, 0, true
 	}
 }
 
@@ -171,18 +171,18 @@ func (r *Object) settle(whole bool) {
 	text := string(r.gap)
 	switch {
 	case whole && text == "null" || !whole && strings.HasPrefix("null", text):
-		r.drop(len(text))
+		r.Drop(len(text))
 	case whole && r.member == memberScore && json.Unmarshal(r.gap, &score) == nil:
 		if !r.muted {
 			r.s.score, r.s.scored = score, true
 		}
-		r.drop(len(text))
+		r.Drop(len(text))
 	case !whole && r.member == memberScore && strings.Trim(text, "+-.eE0123456789") == "":
-		r.drop(len(text))
+		r.Drop(len(text))
 	default:
-		r.warn(CodeMalformedObject)
+		r.Warn(CodeMalformedObject)
 		r.begin(reasoning.Reasoning)
-		r.text(text)
+		r.Text(text)
 		r.end()
 	}
 	r.gap = r.gap[:0]
@@ -190,13 +190,13 @@ func (r *Object) settle(whole bool) {
 
 func (r *Object) char(c string, n int) {
 	if !r.muted {
-		r.s.out.char(c, n)
+		r.s.Out.char(c, n)
 	}
 }
 
 func (r *Object) rune(c rune, n int) {
 	if !r.muted {
-		r.s.out.rune(c, n)
+		r.s.Out.rune(c, n)
 	}
 }
 

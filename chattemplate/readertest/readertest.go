@@ -11,6 +11,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
@@ -149,7 +150,7 @@ func Split(t testing.TB, cfg reader.Config, tokens []backend.Token) []reasoning.
 	t.Helper()
 	var r Recorder
 	cfg.Emit = r.Emit
-	s, err := reader.NewSplitter(cfg)
+	s, err := families.NewReader(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/generation"
@@ -132,7 +133,7 @@ func readObject(t testing.TB, cfg reader.Config, text string, cut func(string) [
 	tokens := x.Encode(text, cut)
 	var rec readertest.Recorder
 	cfg.Vocab, cfg.Emit = x.Vocab(t), rec.Emit
-	s, err := reader.NewSplitter(cfg)
+	s, err := families.NewReader(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +284,7 @@ func TestObjectVisibility(t *testing.T) {
 			for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 				var seen readertest.Recorder
 				stop := filter.NewStopFilter([]string{"lo\n"}, vis.Filter(seen.Emit), reasoning.Answer)
-				s, err := reader.NewSplitter(reader.Config{Vocab: v, Emit: stop.Push, JSON: decodedAnswer,
+				s, err := families.NewReader(reader.Config{Vocab: v, Emit: stop.Push, JSON: decodedAnswer,
 					Markers: true, Logprobs: true})
 				if err != nil {
 					t.Fatal(err)

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
@@ -106,7 +107,7 @@ func benchSplitter(b *testing.B, cfg reader.Config, stops ...string) {
 	if stops != nil {
 		cfg.Emit = filter.NewStopFilter(stops, reasoning.VisibilitySummary.Filter(cfg.Emit), reasoning.Answer).Push
 	}
-	s, err := reader.NewSplitter(cfg)
+	s, err := families.NewReader(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -212,7 +213,7 @@ func TestAllocations(t *testing.T) {
 		stop := filter.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}),
 			reasoning.Answer)
 		cfg.Vocab, cfg.Emit = o200k(t), stop.Push
-		s, err := reader.NewSplitter(cfg)
+		s, err := families.NewReader(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,10 @@
-package reader
+package tags
 
 import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/reasoning"
 	"runner/reasoning/patterns"
 )
@@ -15,7 +16,7 @@ import (
 // before any reasoning, and a closing one only inside the reasoning or where no reasoning has been seen: later they
 // are something that the answer talks about. Newlines beside a marker belong to the marker.
 type Text struct {
-	s     *Core
+	s     *reader.Core
 	pairs []tagPair
 	// answer and reasoning find what may come in the answer and in the reasoning of each pair.
 	answer    *patterns.Matcher
@@ -84,7 +85,7 @@ const closePattern = 0
 // maxHeldNewlines is how many newlines before a closing marker belong to it.
 const maxHeldNewlines = 8
 
-func (m *Text) init(s *Core, formats []chattemplate.Format, tools bool) {
+func (m *Text) Init(s *reader.Core, formats []chattemplate.Format, tools bool) {
 	m.s = s
 	var texts []string
 	add := func(text string, kind tagKind, pair int) {
@@ -101,8 +102,8 @@ func (m *Text) init(s *Core, formats []chattemplate.Format, tools bool) {
 		add(f.AnswerClose, tagAnswerClose, i)
 		m.reasoning = append(m.reasoning, patterns.NewMatcher(f.Close, f.Open))
 	}
-	if tools && (!s.cfg.Formed || s.cfg.Opens != nil) {
-		m.groups = callGroups(&s.cfg)
+	if tools && (!s.Cfg.Formed || s.Cfg.Opens != nil) {
+		m.groups = callGroups(&s.Cfg)
 		for i, g := range m.groups {
 			add(g.open, tagCall, i)
 			if g.open == "" {
@@ -113,15 +114,15 @@ func (m *Text) init(s *Core, formats []chattemplate.Format, tools bool) {
 	m.answer = patterns.NewMatcher(texts...)
 }
 
-// begin makes what comes next text of the answer, where that is held to a form.
-func (m *Text) begin() {
-	if m.s != nil && m.s.cfg.Formed && m.mode == modeAnswer {
+// Begin makes what comes next text of the answer, where that is held to a form.
+func (m *Text) Begin() {
+	if m.s != nil && m.s.Cfg.Formed && m.mode == modeAnswer {
 		m.trim, m.begun = false, true
 	}
 }
 
-// start begins a turn, or an answer message.
-func (m *Text) start(at chattemplate.Start) {
+// Start begins a turn, or an answer message.
+func (m *Text) Start(at chattemplate.Start) {
 	m.state, m.held, m.nheld, m.begun, m.wrapped = 0, m.held[:0], 0, false, false
 	m.trim, m.seen, m.said, m.waiting = len(m.pairs) > 0, false, false, false
 	switch {
@@ -144,23 +145,23 @@ func (m *Text) enter(mode tagMode) {
 	m.mode = mode
 	switch mode {
 	case modeAnswer:
-		m.s.out.begin(reasoning.Answer, reasoning.Call{})
+		m.s.Out.Begin(reasoning.Answer, reasoning.Call{})
 	case modeReasoning:
 		from := reasoning.StrategyNative
-		if m.pairs[m.pair].open == MarkersFormat.Open {
+		if m.pairs[m.pair].open == reader.MarkersFormat.Open {
 			from = reasoning.StrategyMarkers
 		}
-		m.s.out.reason(from)
+		m.s.Out.Reason(from)
 	}
 }
 
-// segment returns the segment that the next text belongs to, as far as is known.
-func (m *Text) segment() reasoning.Segment {
+// Segment returns the segment that the next text belongs to, as far as is known.
+func (m *Text) Segment() reasoning.Segment {
 	switch {
 	case m.waiting:
 		return reasoning.Header
 	case m.mode == modeObject:
-		return m.s.object.segment()
+		return m.s.Object.Segment()
 	case m.mode == modeReasoning, m.mode == modeCall && m.report:
 		return reasoning.Reasoning
 	case m.mode == modeCall && m.opened():
@@ -169,9 +170,9 @@ func (m *Text) segment() reasoning.Segment {
 	return reasoning.Answer
 }
 
-// steering reports whether the next text may steer the format. An answer that has begun is text, even where it holds
+// Steering reports whether the next text may steer the format. An answer that has begun is text, even where it holds
 // what might become a mark: most of what looks like one is none.
-func (m *Text) steering() bool {
+func (m *Text) Steering() bool {
 	switch m.mode {
 	case modeAnswer:
 		opens := len(m.pairs) > 0 && !m.seen && !m.begun
@@ -179,14 +180,14 @@ func (m *Text) steering() bool {
 	case modeCall:
 		return !m.call.inArguments()
 	case modeObject:
-		return m.s.object.segment() == reasoning.Header
+		return m.s.Object.Segment() == reasoning.Header
 	}
 	return false
 }
 
-// inObject reports whether the text is read as an object, or may become one.
-func (m *Text) inObject() bool {
-	return m.waiting || m.mode == modeObject && !m.s.object.ended() || m.mode == modeCall && m.report
+// InObject reports whether the text is read as an object, or may become one.
+func (m *Text) InObject() bool {
+	return m.waiting || m.mode == modeObject && !m.s.Object.Ended() || m.mode == modeCall && m.report
 }
 
 // current returns the call that the next text belongs to.
@@ -197,7 +198,7 @@ func (m *Text) current() reasoning.Call {
 	case m.report:
 		return reasoning.Call{Name: reasoning.ReportReasoningName}
 	}
-	return m.s.out.next.Call
+	return m.s.Out.Next.Call
 }
 
 func (m *Text) matcher() *patterns.Matcher {
@@ -207,8 +208,8 @@ func (m *Text) matcher() *patterns.Matcher {
 	return m.answer
 }
 
-// push takes a token's text. control says that the token has no text of its own: it counts only as part of a marker.
-func (m *Text) push(piece string, control, special bool) {
+// Push takes a token's text. control says that the token has no text of its own: it counts only as part of a marker.
+func (m *Text) Push(piece string, control, special bool) {
 	switch {
 	case piece == "":
 		return
@@ -273,7 +274,7 @@ func (m *Text) beginsBare(text *string) bool {
 	if rest == "" || rest[0] != '{' {
 		return false
 	}
-	m.s.out.drop(len(*text)-len(rest), useTrimmed)
+	m.s.Out.Drop(len(*text)-len(rest), reader.UseTrimmed)
 	*text = rest
 	m.enterCall(m.bare, "")
 	return true
@@ -318,8 +319,8 @@ func (m *Text) release(n int) {
 		p := m.pop(n)
 		n -= len(p.text)
 		if p.control {
-			m.s.warn(CodeStrayControl)
-			m.leave(len(p.text), useForeign)
+			m.s.Warn(reader.CodeStrayControl)
+			m.leave(len(p.text), reader.UseForeign)
 			continue
 		}
 		m.body(p.text)
@@ -327,9 +328,9 @@ func (m *Text) release(n int) {
 }
 
 // leave takes bytes out of the stream after everything before them has been sent.
-func (m *Text) leave(n int, u use) {
-	m.s.out.flush()
-	m.s.out.drop(n, u)
+func (m *Text) leave(n int, u reader.Use) {
+	m.s.Out.Flush()
+	m.s.Out.Drop(n, u)
 }
 
 // skip drops n held bytes of a marker. The text before them must have been sent.
@@ -337,7 +338,7 @@ func (m *Text) skip(n int) {
 	for n > 0 {
 		p := m.pop(n)
 		n -= len(p.text)
-		m.s.out.drop(len(p.text), useForeign)
+		m.s.Out.Drop(len(p.text), reader.UseForeign)
 	}
 }
 
@@ -348,18 +349,18 @@ func (m *Text) body(text string) {
 		for i < len(text) && isNewline(text[i]) {
 			i++
 		}
-		m.s.out.drop(i, useTrimmed)
+		m.s.Out.Drop(i, reader.UseTrimmed)
 		if text = text[i:]; text == "" {
 			return
 		}
 		m.trim = false
 	}
 	m.begun = true
-	if m.s.cfg.JSON != nil && !m.said && m.mode == modeAnswer && !isBlank(text) {
+	if m.s.Cfg.JSON != nil && !m.said && m.mode == modeAnswer && !isBlank(text) {
 		m.said = true
-		m.s.warn(CodeNotObject)
+		m.s.Warn(reader.CodeNotObject)
 	}
-	m.s.out.text(text)
+	m.s.Out.Text(text)
 }
 
 // marker takes the marker p of the current matcher: the held text's next n bytes, after some newlines that belong
@@ -377,7 +378,7 @@ func (m *Text) marker(p, n, newlines int) {
 }
 
 func (m *Text) closeReasoning(n int) {
-	m.s.out.end()
+	m.s.Out.End()
 	m.skip(n)
 	m.trim, m.begun = true, false
 	m.enter(modeAnswer)
@@ -390,8 +391,8 @@ func (m *Text) openAgain(n int, byToken bool) {
 	case !m.begun:
 		m.skip(n)
 	case byToken:
-		m.s.warn(CodeStrayTag)
-		m.s.out.flush()
+		m.s.Warn(reader.CodeStrayTag)
+		m.s.Out.Flush()
 		m.skip(n)
 	default:
 		m.release(n)
@@ -400,7 +401,7 @@ func (m *Text) openAgain(n int, byToken bool) {
 
 // literal reports whether a marker of the reasoning in the answer is text of it.
 func (m *Text) literal(byToken bool) bool {
-	return (m.seen || m.s.cfg.Formed) && m.begun && !byToken
+	return (m.seen || m.s.Cfg.Formed) && m.begun && !byToken
 }
 
 func (m *Text) markerInAnswer(a tagAction, n int, byToken bool) {
@@ -408,7 +409,7 @@ func (m *Text) markerInAnswer(a tagAction, n int, byToken bool) {
 	switch a.kind {
 	case tagOpen:
 		if literal = m.literal(byToken); !literal {
-			m.s.out.end()
+			m.s.Out.End()
 			m.skip(n)
 			m.seen, m.trim, m.begun, m.pair = true, true, false, a.pair
 			m.enter(modeReasoning)
@@ -416,9 +417,9 @@ func (m *Text) markerInAnswer(a tagAction, n int, byToken bool) {
 	case tagClose:
 		if literal = m.literal(byToken); !literal {
 			if m.begun {
-				m.s.warn(CodeStrayTag)
+				m.s.Warn(reader.CodeStrayTag)
 			}
-			m.s.out.flush()
+			m.s.Out.Flush()
 			m.skip(n)
 			m.seen = true
 			m.trim = m.trim || !m.begun
@@ -431,15 +432,15 @@ func (m *Text) markerInAnswer(a tagAction, n int, byToken bool) {
 			m.expect()
 		}
 	case tagAnswerClose:
-		if literal = !m.wrapped || m.s.cfg.Formed; !literal {
+		if literal = !m.wrapped || m.s.Cfg.Formed; !literal {
 			m.wrapped = false
-			m.s.out.flush()
+			m.s.Out.Flush()
 			m.skip(n)
 			m.trim = true
 		}
 	case tagCall:
-		if literal = m.s.cfg.Formed && m.begun || m.s.cfg.Opens != nil && !m.s.cfg.Opens(m.heldFrom(n)); !literal {
-			m.s.out.flush()
+		if literal = m.s.Cfg.Formed && m.begun || m.s.Cfg.Opens != nil && !m.s.Cfg.Opens(m.heldFrom(n)); !literal {
+			m.s.Out.Flush()
 			m.openCall(&m.groups[a.pair], n, byToken)
 		}
 	}
@@ -471,13 +472,13 @@ func (m *Text) heldFrom(n int) string {
 	return b.String()[n:]
 }
 
-// finish sends what is held and closes what is open.
-func (m *Text) finish() {
+// Finish sends what is held and closes what is open.
+func (m *Text) Finish() {
 	if m.waiting {
 		m.endWait()
 	}
 	if m.mode == modeObject {
-		m.s.object.finish()
+		m.s.Object.Finish()
 		return
 	}
 	m.release(m.nheld)
@@ -485,9 +486,9 @@ func (m *Text) finish() {
 	if m.mode == modeCall {
 		m.finishCall()
 	}
-	m.s.out.end()
+	m.s.Out.End()
 	if m.mode == modeReasoning {
-		m.s.warn(CodeReasoningUnclosed)
+		m.s.Warn(reader.CodeReasoningUnclosed)
 	}
 }
 

@@ -1,4 +1,4 @@
-package reader
+package tags
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
 
@@ -74,7 +75,7 @@ func (m *Text) pushCall(piece string, control, special bool) {
 	for piece != "" && m.mode == modeCall {
 		piece = piece[m.callText(piece):]
 	}
-	m.push(piece, control, special)
+	m.Push(piece, control, special)
 }
 
 // callMark takes a token that may be a mark, and reports whether its text counts.
@@ -101,8 +102,8 @@ func (m *Text) callMark(piece string, control bool) bool {
 		}
 	}
 	if control {
-		m.s.warn(CodeStrayControl)
-		m.s.out.drop(len(piece), useForeign)
+		m.s.Warn(reader.CodeStrayControl)
+		m.s.Out.Drop(len(piece), reader.UseForeign)
 	}
 	return !control
 }
@@ -144,7 +145,7 @@ func (m *Text) callText(text string) int {
 
 // takeCall takes the first n bytes of what is held, which are nobody's text.
 func (m *Text) takeCall(n int) {
-	m.s.out.drop(n, useForeign)
+	m.s.Out.Drop(n, reader.UseForeign)
 	m.call.buf = m.call.buf[:copy(m.call.buf, m.call.buf[n:])]
 	m.call.skip = 0
 }
@@ -181,14 +182,14 @@ func (m *Text) mayBegin(name, rest string) bool {
 	if m.opened() {
 		return true
 	}
-	opens := m.s.cfg.Opens
+	opens := m.s.Cfg.Opens
 	return m.knows(name) && (opens == nil || opens(string(m.call.buf)+rest))
 }
 
 // whole returns the style in which a block may be JSON in another form, or nil. A call that is held to a form has
 // that form.
 func (m *Text) whole() *chattemplate.CallStyle {
-	if m.s.cfg.Opens != nil {
+	if m.s.Cfg.Opens != nil {
 		return nil
 	}
 	for _, s := range m.call.styles {
@@ -234,28 +235,28 @@ func (m *Text) endWhole(n int) {
 
 // beginCall begins a call whose arguments begin at byte n of what is held.
 func (m *Text) beginCall(s *chattemplate.CallStyle, name string, n int) {
-	c, out := &m.call, &m.s.out
-	out.end()
+	c, out := &m.call, &m.s.Out
+	out.End()
 	c.styles = append(c.styles[:0], s)
 	c.begun = true
 	rest := string(c.buf[n:])
 	m.takeCall(len(c.buf) - len(rest))
 	c.buf = c.buf[:0]
-	m.report = m.s.cfg.Report && name == reasoning.ReportReasoningName
+	m.report = m.s.Cfg.Report && name == reasoning.ReportReasoningName
 	if m.report {
-		m.s.object.reset(true, false)
+		m.s.Object.Reset(true, false)
 	} else {
 		if !m.knows(name) {
-			m.s.warn(CodeUnknownFunction)
+			m.s.Warn(reader.CodeUnknownFunction)
 		}
-		out.begin(reasoning.ToolCall, m.s.call(name))
+		out.Begin(reasoning.ToolCall, m.s.Call(name))
 	}
 	c.args = argumentReader{function: name, stop: stopOf(s)}
 	switch {
 	case s.Param != nil:
 		m.argument("{")
 		c.place = callParams
-	case m.report && m.s.cfg.Opens == nil:
+	case m.report && m.s.Cfg.Opens == nil:
 		c.place = callReport
 	default:
 		c.place = callObject
@@ -268,7 +269,7 @@ func (m *Text) readOn(text string) {
 	for text != "" && m.mode == modeCall {
 		text = text[m.callText(text):]
 	}
-	m.push(text, false, false)
+	m.Push(text, false, false)
 }
 
 // stopOf returns the mark at which arguments end that are no JSON; empty where there is none.
@@ -287,7 +288,7 @@ func stopOf(s *chattemplate.CallStyle) string {
 func (m *Text) endCall() {
 	c := &m.call
 	m.endReport()
-	m.s.out.end()
+	m.s.Out.End()
 	switch s := c.style(); {
 	case s.Close == nil && s.List == nil:
 		m.endBlock()
@@ -309,7 +310,7 @@ func (m *Text) tailByte() {
 		m.endCall()
 	case matchNo:
 		m.endReport()
-		m.s.out.end()
+		m.s.Out.End()
 		m.strayText()
 	}
 }
@@ -325,7 +326,7 @@ func (m *Text) objectTail() {
 			m.takeCall(len(c.buf))
 			m.endCall()
 			if !reported {
-				m.s.rationale(object)
+				m.s.Rationale(object)
 			}
 			return
 		}
@@ -339,9 +340,9 @@ func (m *Text) objectTail() {
 		return
 	}
 	m.endReport()
-	m.s.out.end()
+	m.s.Out.End()
 	if closed {
-		m.s.out.drop(len(closing), useForeign)
+		m.s.Out.Drop(len(closing), reader.UseForeign)
 		c.buf = c.buf[:len(c.buf)-len(closing)]
 	}
 	m.strayText()
@@ -390,19 +391,19 @@ func (m *Text) endBlock() {
 
 // strayText ends a block in which something follows that does not belong there. It is part of the answer.
 func (m *Text) strayText() {
-	m.s.warn(CodeMalformedToolCall)
+	m.s.Warn(reader.CodeMalformedToolCall)
 	text := string(m.call.buf)
 	m.call.buf = m.call.buf[:0]
 	m.trim, m.begun = true, false
 	m.enter(modeAnswer)
-	m.push(text, false, false)
+	m.Push(text, false, false)
 }
 
 // rejectCall makes what has been held part of the answer.
 func (m *Text) rejectCall() {
 	c := &m.call
 	if c.open != "" {
-		m.s.warn(CodeMalformedToolCall)
+		m.s.Warn(reader.CodeMalformedToolCall)
 	}
 	if c.begun {
 		m.strayText()
@@ -415,7 +416,7 @@ func (m *Text) rejectCall() {
 	c.buf = c.buf[:0]
 	m.mode, m.state = modeAnswer, 0
 	m.answerText(text[:n])
-	m.push(text[n:], false, false)
+	m.Push(text[n:], false, false)
 }
 
 // answerText adds text to the answer that is no mark.
@@ -424,7 +425,7 @@ func (m *Text) answerText(text string) {
 		return
 	}
 	m.trim, m.begun, m.said = false, true, true
-	m.s.out.text(text)
+	m.s.Out.Text(text)
 }
 
 // finishCall ends a block at the end of the turn.

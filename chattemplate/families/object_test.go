@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
@@ -159,7 +160,7 @@ func TestObject(t *testing.T) {
 				cfg.Vocab = x.Vocab(t)
 				var rec readertest.Recorder
 				cfg.Emit = rec.Emit
-				s, err := reader.NewSplitter(cfg)
+				s, err := families.NewReader(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -296,7 +297,7 @@ func TestReportStreams(t *testing.T) {
 		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 		tokens := encodeMarks(x, in, []string{"[TOOL_CALLS]", "<|python_tag|>"}, readertest.ByBytes)
 		var got readertest.Recorder
-		s, err := reader.NewSplitter(reader.Config{Vocab: x.Vocab(t), Emit: got.Emit, Report: true})
+		s, err := families.NewReader(reader.Config{Vocab: x.Vocab(t), Emit: got.Emit, Report: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +323,7 @@ func TestObjectState(t *testing.T) {
 	const closes = "...............xx.x.....x.x................................"
 	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 	tokens := x.Encode(in, readertest.ByBytes)
-	s, err := reader.NewSplitter(reader.Config{Vocab: x.Vocab(t), Emit: func(reasoning.Event) {},
+	s, err := families.NewReader(reader.Config{Vocab: x.Vocab(t), Emit: func(reasoning.Event) {},
 		JSON: decodedAnswer})
 	if err != nil {
 		t.Fatal(err)
@@ -363,7 +364,7 @@ func TestReported(t *testing.T) {
 		`<|start|>assistant<|channel|>final<|message|>b`
 	x := readertest.HarmonyLexicon()
 	one, two := x.Encode(report, readertest.ByWords), x.Encode(final, readertest.ByWords)
-	s, err := reader.NewSplitter(reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
+	s, err := families.NewReader(reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
 		Emit: func(reasoning.Event) {}, Report: true})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/channels"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/generation"
@@ -50,7 +52,7 @@ func run(t testing.TB, cfg reader.Config, tokens []backend.Token) ([]reasoning.E
 	t.Helper()
 	var r readertest.Recorder
 	cfg.Emit = r.Emit
-	s, err := reader.NewSplitter(cfg)
+	s, err := families.NewReader(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +146,7 @@ func TestAnyChunking(t *testing.T) {
 			JSON: []*reader.JSONConfig{nil, nil, decodedAnswer, rawAnswer}[r.IntN(4)], Report: r.IntN(3) == 0,
 		}
 		var first generation.Reply
-		var firstMessages []reader.Message
+		var firstMessages []channels.Message
 		for i, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r),
 			readertest.Random(r)} {
 			x := readertest.HarmonyLexicon()
@@ -158,7 +160,7 @@ func TestAnyChunking(t *testing.T) {
 				}
 			}
 			got := c.Reply()
-			messages, err := reader.Parse(cfg, tokens)
+			messages, err := channels.Parse(cfg, tokens)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +182,7 @@ func TestAnyChunking(t *testing.T) {
 }
 
 // checkParsed compares streamed deltas with messages parsed whole.
-func checkParsed(t *testing.T, got generation.Reply, messages []reader.Message) {
+func checkParsed(t *testing.T, got generation.Reply, messages []channels.Message) {
 	t.Helper()
 	var answer, thoughts, preamble string
 	var args []string
@@ -234,7 +236,7 @@ func TestVisibility(t *testing.T) {
 		for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 			var seen readertest.Recorder
 			emit := vis.Filter(seen.Emit)
-			s, err := reader.NewSplitter(reader.Config{Format: readertest.HarmonyFormat, Vocab: v, Emit: emit,
+			s, err := families.NewReader(reader.Config{Format: readertest.HarmonyFormat, Vocab: v, Emit: emit,
 				Logprobs: true})
 			if err != nil {
 				t.Fatal(err)

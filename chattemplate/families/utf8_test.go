@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
@@ -34,7 +35,7 @@ func TestRunes(t *testing.T) {
 	x := readertest.HarmonyLexicon()
 	tokens := x.Encode("🙂b", readertest.ByBytes)
 	var got readertest.Recorder
-	s, err := reader.NewSplitter(reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
+	s, err := families.NewReader(reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
 		Start: chattemplate.StartAnswer, Emit: got.Emit})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"encoding/json"

@@ -1,8 +1,9 @@
-package reader
+package tags
 
 import (
 	"strings"
 
+	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
 
@@ -12,9 +13,9 @@ const maxWait = 4096
 
 // expect begins an answer that may be the object of strategy json.
 func (m *Text) expect() {
-	if m.s.cfg.JSON != nil && !m.said {
+	if m.s.Cfg.JSON != nil && !m.said {
 		m.waiting = true
-		m.s.object.reset(false, true)
+		m.s.Object.Reset(false, true)
 	}
 }
 
@@ -22,16 +23,16 @@ func (m *Text) expect() {
 func (m *Text) wait(piece string, control, special bool) {
 	m.held = append(m.held, heldPiece{piece, control, control || special})
 	m.nheld += len(piece)
-	r := &m.s.object
+	r := &m.s.Object
 	if !control {
-		r.feed(piece)
+		r.Feed(piece)
 	}
 	switch {
-	case r.known:
+	case r.Known:
 		m.waiting, m.said, m.mode = false, true, modeObject
-		r.reset(false, false)
+		r.Reset(false, false)
 		m.again()
-	case control || r.ended() || m.nheld > maxWait:
+	case control || r.Ended() || m.nheld > maxWait:
 		m.waiting = false
 		m.again()
 	}
@@ -43,62 +44,52 @@ func (m *Text) again() {
 	held := m.held
 	m.held, m.nheld = nil, 0
 	for _, p := range held {
-		m.push(p.text, p.control, p.special)
+		m.Push(p.text, p.control, p.special)
 	}
 }
 
 // endWait ends an answer of which too little came to know what it is.
 func (m *Text) endWait() {
 	m.waiting = false
-	if !m.s.object.cutShort() {
+	if !m.s.Object.CutShort() {
 		m.again()
 		return
 	}
 	m.held = m.held[:0]
-	m.s.out.drop(m.nheld, useForeign)
+	m.s.Out.Drop(m.nheld, reader.UseForeign)
 	m.nheld = 0
-	m.s.warn(CodeUnfinishedObject)
+	m.s.Warn(reader.CodeUnfinishedObject)
 }
 
 // objectText takes text of the object, or after it.
 func (m *Text) objectText(piece string, control, special bool) {
-	r := &m.s.object
-	if !r.ended() {
-		piece = piece[r.feed(piece):]
-		if !r.ended() || piece == "" && len(r.left) == 0 {
+	r := &m.s.Object
+	if !r.Ended() {
+		piece = piece[r.Feed(piece):]
+		if !r.Ended() || piece == "" && len(r.Left) == 0 {
 			return
 		}
 	}
-	left := r.left
-	if r.place == placeOver {
-		if n := r.after(string(left)); n > 0 {
-			m.s.out.drop(n, useForeign)
+	left := r.Left
+	if r.Place == reader.PlaceOver {
+		if n := r.After(string(left)); n > 0 {
+			m.s.Out.Drop(n, reader.UseForeign)
 			left = left[n:]
 		}
 		if len(left) == 0 {
-			n := r.after(piece)
-			m.s.out.drop(n, useForeign)
+			n := r.After(piece)
+			m.s.Out.Drop(n, reader.UseForeign)
 			if piece = piece[n:]; piece == "" {
-				r.left = r.left[:0]
+				r.Left = r.Left[:0]
 				return
 			}
 		}
-		m.s.warn(CodeTextAfterObject)
+		m.s.Warn(reader.CodeTextAfterObject)
 	}
 	m.mode, m.state, m.trim, m.begun = modeAnswer, 0, false, len(left) > 0
-	m.s.out.begin(reasoning.Answer, reasoning.Call{})
-	m.s.out.text(string(left))
-	m.push(piece, control, special)
-}
-
-// after returns how much of text is only white space or the end of the block of code around the object.
-func (r *Object) after(text string) int {
-	for i := range len(text) {
-		if !isSpace(text[i]) && !(r.fenced && text[i] == '`') {
-			return i
-		}
-	}
-	return len(text)
+	m.s.Out.Begin(reasoning.Answer, reasoning.Call{})
+	m.s.Out.Text(string(left))
+	m.Push(piece, control, special)
 }
 
 func isBlank(text string) bool { return strings.TrimLeft(text, " \t\r\n") == "" }

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/generation"
@@ -194,7 +195,7 @@ func TestState(t *testing.T) {
 	tokens := x.Encode("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary to=functions.f "+
 		"<|constrain|>json<|message|>{<|call|>", readertest.ByWords)
 	var r readertest.Recorder
-	s, err := reader.NewSplitter(reader.Config{
+	s, err := families.NewReader(reader.Config{
 		Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Emit: r.Emit, CallID: func(int) string { return "id" },
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/channels"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
@@ -186,7 +187,7 @@ func checkStrict(t *testing.T, cfg reader.Config, tokens []backend.Token, lenien
 		}
 	}
 	cfg.Strict = true
-	_, err := reader.Parse(cfg, tokens)
+	_, err := channels.Parse(cfg, tokens)
 	var broken *reader.FormatError
 	switch {
 	case want == "" && err != nil:

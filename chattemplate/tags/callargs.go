@@ -1,4 +1,4 @@
-package reader
+package tags
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 )
 
 // argumentReader follows the arguments of a call.
@@ -33,7 +34,7 @@ func (a *argumentReader) next(c byte) matched {
 		a.escaped = true
 	case c == '"':
 		a.quoted = !a.quoted
-	case c < ' ' && (a.quoted || !isSpace(c)):
+	case c < ' ' && (a.quoted || !reader.IsSpace(c)):
 		return matchNo
 	case a.quoted:
 	case c == '{' || c == '[':
@@ -42,7 +43,7 @@ func (a *argumentReader) next(c byte) matched {
 		if a.depth--; a.depth == 0 {
 			return matchYes
 		}
-	case !isSpace(c) && !inScalar(c) && c != ',' && c != ':':
+	case !reader.IsSpace(c) && !inScalar(c) && c != ',' && c != ':':
 		return matchNo
 	}
 	return matchWait
@@ -65,20 +66,20 @@ func (m *Text) argument(text string) {
 	if text == "" {
 		return
 	}
-	out, on := &m.s.out, m.s.out.ledger.on
-	out.ledger.on = false
+	out, on := &m.s.Out, m.s.Out.Ledger.On
+	out.Ledger.On = false
 	if m.report {
-		m.s.object.feed(text)
+		m.s.Object.Feed(text)
 	} else {
-		out.text(text)
+		out.Text(text)
 	}
-	out.ledger.on = on
+	out.Ledger.On = on
 }
 
 // argumentBytes is argument for text that is in no string yet.
 func (m *Text) argumentBytes(text []byte) {
 	if len(text) > 0 {
-		m.argument(m.s.out.keep(text))
+		m.argument(m.s.Out.Keep(text))
 	}
 }
 
@@ -88,10 +89,10 @@ func (m *Text) endReport() {
 		return
 	}
 	m.report = false
-	out, on := &m.s.out, m.s.out.ledger.on
-	out.ledger.on = false
-	m.s.endReport()
-	out.ledger.on = on
+	out, on := &m.s.Out, m.s.Out.Ledger.On
+	out.Ledger.On = false
+	m.s.EndReport()
+	out.Ledger.On = on
 }
 
 // objectArguments takes text of arguments that are a JSON object, and returns how much of it.
@@ -103,13 +104,13 @@ func (m *Text) objectArguments(text string) int {
 			n++
 		}
 	}
-	m.s.out.drop(n, useForeign)
+	m.s.Out.Drop(n, reader.UseForeign)
 	m.argument(text[:n])
 	switch r {
 	case matchYes:
 		m.endArguments()
 	case matchNo:
-		m.s.warn(CodeMalformedArguments)
+		m.s.Warn(reader.CodeMalformedArguments)
 		m.call.place = callBroken
 	}
 	return n
@@ -133,7 +134,7 @@ func (m *Text) takeUntilStop(text string) {
 	var over []byte
 	if c.place == callReport {
 		over = m.reportText(c.buf[:end])
-		ended = ended || m.s.object.ended()
+		ended = ended || m.s.Object.Ended()
 	} else {
 		m.argumentBytes(c.buf[:end])
 	}
@@ -172,13 +173,13 @@ func overlap(text []byte, mark string) int {
 
 // reportText takes text of the arguments of report_reasoning, and returns what follows them.
 func (m *Text) reportText(text []byte) []byte {
-	r, out, on := &m.s.object, &m.s.out, m.s.out.ledger.on
-	if r.ended() {
+	r, out, on := &m.s.Object, &m.s.Out, m.s.Out.Ledger.On
+	if r.Ended() {
 		return text
 	}
-	out.ledger.on = false
-	n := r.feed(out.keep(text))
-	out.ledger.on = on
+	out.Ledger.On = false
+	n := r.Feed(out.Keep(text))
+	out.Ledger.On = on
 	return text[n:]
 }
 
@@ -201,7 +202,7 @@ func (m *Text) paramsByte() {
 	case param == matchNo && end == matchNo:
 		m.argument("}")
 		m.endReport()
-		m.s.out.end()
+		m.s.Out.End()
 		m.strayText()
 	}
 }
@@ -221,8 +222,8 @@ func (m *Text) beginValue(key, kind string) {
 	_, tail := splitParam(c.style())
 	a.stop, a.begun = tail[1].Text, false
 	a.text = kind == "true"
-	if kind == "" && m.s.cfg.StringParam != nil {
-		a.text = m.s.cfg.StringParam(a.function, key)
+	if kind == "" && m.s.Cfg.StringParam != nil {
+		a.text = m.s.Cfg.StringParam(a.function, key)
 	}
 	if a.count > 0 {
 		m.argument(", ")
@@ -321,7 +322,7 @@ func (m *Text) escaped(text []byte) {
 func (m *Text) cutArguments() {
 	c := &m.call
 	if !m.report { // whose reader says it itself
-		m.s.warn(CodeMalformedArguments)
+		m.s.Warn(reader.CodeMalformedArguments)
 	}
 	switch {
 	case c.place == callReport:
