@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"runner/chattemplate"
 	"runner/generation"
 	"runner/server/wire"
 )
@@ -163,7 +162,7 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.Release()
-	card, info, format := m.Card(), m.Runner().Info(), m.Runner().Format()
+	card, info, about := m.Card(), m.Runner().Info(), m.Runner().About()
 	answer := ShowResponse{
 		Modelfile: "FROM " + card.Name + "\n", Parameters: a.parameters(), Template: info.ChatTemplate,
 		Details: details(card), ModifiedAt: card.Modified.UTC(),
@@ -174,10 +173,10 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 			info.Architecture + ".embedding_length": info.EmbeddingLength,
 		},
 	}
-	if format.Tools {
+	if about.Tools {
 		answer.Capabilities = append(answer.Capabilities, "tools")
 	}
-	if format.Family != chattemplate.Plain {
+	if about.MarksReasoning {
 		answer.Capabilities = append(answer.Capabilities, "thinking")
 	}
 	// Embedding nothing fails at once, and says first whether the model could.

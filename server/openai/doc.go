@@ -17,7 +17,7 @@
 // # Reasoning
 //
 // content is the answer. Reasoning comes in reasoning and reasoning_content, a summary in reasoning_summary, and
-// only as far as the request asked for it. What a model tells the user before a call (harmony's preamble) is meant
+// only as far as the request asked for it. What a model tells the user before a call (its preamble) is meant
 // for the user, and comes back as the content of a message with calls, so it is content too, with an empty line
 // between it and an answer that follows. Where the answer has a form (response_format and its like), content is
 // that alone, and a preamble comes in the field preamble.
