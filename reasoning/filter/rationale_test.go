@@ -41,7 +41,8 @@ func TestRationaleValidation(t *testing.T) {
 
 func TestParseRationale(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{`{"why":" it adds ","refs":["a",2,""],"alternatives":[{"option":"o","rejectedBecause":"r"},{"option":"o"},3],"confidence":0}`,
+		{`{"why":" it adds ","refs":["a",2,""],"alternatives":[{"option":"o","rejectedBecause":"r"},` +
+			`{"option":"o"},3],"confidence":0}`,
 			`{"why":"it adds","refs":["a"],"alternatives":[{"option":"o","rejectedBecause":"r"}],"confidence":0}`},
 		{`{"why":"w","refs":"a","alternatives":{},"confidence":2}`, `{"why":"w"}`},
 		{`{"why":"w","confidence":null,"more":1}`, `{"why":"w"}`},
