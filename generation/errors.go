@@ -11,7 +11,7 @@ import (
 var (
 	// ErrClosed: the runner was closed.
 	ErrClosed = errors.New("runner is closed")
-	// ErrQueueFull: the queue has Config.Queue requests; try again later.
+	// ErrQueueFull: Config.Queue requests are waiting already; try again later.
 	ErrQueueFull = errors.New("too many requests are waiting")
 	// ErrChanged: the model's files are not the ones that were loaded.
 	ErrChanged = errors.New("the model's files have changed since they were loaded")
