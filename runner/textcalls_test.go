@@ -18,7 +18,7 @@ import (
 	"runner/reasoning"
 )
 
-// styleMarks are the marks of a style.
+// styleMarks returns the marks of a style.
 func styleMarks(s *chattemplate.CallStyle) []string {
 	marks := []string{s.Open}
 	for _, tokens := range [][]chattemplate.CallToken{s.Head, s.Tail, s.Close, s.Param} {
@@ -33,7 +33,7 @@ func styleMarks(s *chattemplate.CallStyle) []string {
 	return slices.DeleteFunc(slices.Compact(marks), func(s string) bool { return s == "" })
 }
 
-// styleTemplate is a chat template whose model writes calls in a style, with or without thinking tags.
+// styleTemplate returns a chat template whose model writes calls in a style, with or without thinking tags.
 func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
 	places := map[chattemplate.CallPlace]string{
 		chattemplate.NamePlace: "{{ c.function.name }}", chattemplate.IDPlace: "{{ loop.index }}",
@@ -74,7 +74,8 @@ func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
 	return source + `{% endif %}`
 }
 
-// styleVocab has bytes, pieces that run over the edges of marks, ChatML, and the marks of a style as tokens of a kind, or none if it is Normal.
+// styleVocab returns a vocabulary with bytes, pieces that cross the edges of marks, and ChatML. The marks of a style
+// are tokens of the given kind; for kind Normal they are not tokens.
 func styleVocab(t *testing.T, s *chattemplate.CallStyle, kind backend.TokenKind, thinks bool) *backend.Vocab {
 	t.Helper()
 	c := backend.VocabConfig{BOS: backend.NoToken}
@@ -88,7 +89,7 @@ func styleVocab(t *testing.T, s *chattemplate.CallStyle, kind backend.TokenKind,
 	for b := range 256 {
 		add(string([]byte{byte(b)}), backend.Normal)
 	}
-	// a word, and no token in any vocabulary
+	// a word that is not a token in any vocabulary
 	marks := slices.DeleteFunc(styleMarks(s), func(m string) bool { return m == "functools" })
 	if kind != backend.Normal {
 		for _, m := range marks {
@@ -160,15 +161,15 @@ func otherTool() chattemplate.Tool {
 	return chattemplate.Tool{Name: "other", Parameters: json.RawMessage(`{"type":"object"}`)}
 }
 
-// stylesUnderTest are all styles that a model can be held to.
+// stylesUnderTest are all styles that can be enforced.
 func stylesUnderTest() []*chattemplate.CallStyle {
 	return slices.DeleteFunc(slices.Clone(chattemplate.CallStyles()), func(s *chattemplate.CallStyle) bool {
 		return s.Name == "llama-tag"
 	})
 }
 
-// TestWildModelsObeyCallForms has models of every style that write anything whatever, and checks that the calls and the answers of what ends by
-// itself have their form.
+// TestWildModelsObeyCallForms checks models of every style that write at random. If no limit ends the run, its calls
+// and its answer match their forms.
 func TestWildModelsObeyCallForms(t *testing.T) {
 	runs := 24
 	if testing.Short() {
@@ -274,7 +275,7 @@ func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls
 	return ended, len(g.Calls)
 }
 
-// written is a call as a model of a style writes it, after text.
+// written returns a call as a model of a style writes it, after text.
 func written(t *testing.T, f fixture, calls ...chattemplate.ToolCall) string {
 	t.Helper()
 	p, err := f.template.Render(chattemplate.Conversation{Tools: []chattemplate.Tool{adder(true), otherTool()},
@@ -289,7 +290,8 @@ func written(t *testing.T, f fixture, calls ...chattemplate.ToolCall) string {
 
 const chatmlAsk = "q<|im_end|>\n<|im_start|>assistant\n"
 
-// TestCallsOfEveryStyle has models that write calls as their family does: right ones come through as they are, and wrong ones are put right.
+// TestCallsOfEveryStyle checks models that write calls in the style of their family. Correct calls are unchanged, and
+// wrong ones are corrected.
 func TestCallsOfEveryStyle(t *testing.T) {
 	right := chattemplate.ToolCall{ID: "call00001", Name: "add", Arguments: `{"a": 1, "b": 2}`}
 	wrong := chattemplate.ToolCall{ID: "call00001", Name: "add", Arguments: `{"a": "one", "c": 2}`}
@@ -316,7 +318,7 @@ func TestCallsOfEveryStyle(t *testing.T) {
 					false},
 			} {
 				if kind == backend.Normal && name != "right" && s.Name != "hermes" {
-					continue // pieces of the vocabulary run over marks that are spelled
+					continue // pieces of the vocabulary cross marks that are spelled out
 				}
 				if s.Name == "llama" && (name == "right, after text" || name == "two") {
 					continue // its calls are whole answers
@@ -335,7 +337,7 @@ func TestCallsOfEveryStyle(t *testing.T) {
 						obeys(t, string(adder(true).Parameters), call.Arguments)
 					}
 				}
-				if name == "wrong" || name == "answer, required" { // what the model goes on with is noise
+				if name == "wrong" || name == "answer, required" { // the model continues with noise
 					if len(g.Calls) == 0 || slices.Contains(codes(g), reader.CodeMalformedToolCall) {
 						t.Errorf("%s, marks of kind %d, %s: %d calls, answer %q, warnings %v", s.Name, kind, name, len(g.Calls),
 							g.Answer, codes(g))
@@ -356,7 +358,7 @@ func sameJSON(a, b string) bool {
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// TestArgumentsOneByOne holds the values of strict functions to their schemas where they are written without JSON.
+// TestArgumentsOneByOne checks the values of strict functions against their schemas in styles without JSON.
 func TestArgumentsOneByOne(t *testing.T) {
 	tool := chattemplate.Tool{Name: "add", Strict: true, Parameters: json.RawMessage(`{"type":"object","properties":{` +
 		`"text":{"type":"string"},"unit":{"enum":["cm","m"],"type":"string"},"list":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}},` +
@@ -395,8 +397,8 @@ func TestArgumentsOneByOne(t *testing.T) {
 	}
 }
 
-// TestCallsThatCannotBeHeld names what cannot be honoured.
-func TestCallsThatCannotBeHeld(t *testing.T) {
+// TestCallsThatCannotBeEnforced checks the errors for requests that cannot be honoured.
+func TestCallsThatCannotBeEnforced(t *testing.T) {
 	s := chattemplate.CallStyleNamed("hermes")
 	vocab := styleVocab(t, s, backend.Control, false)
 	f := styled(t, s, false, vocab, fake.Replies(vocab))
@@ -435,7 +437,7 @@ func TestCallsThatCannotBeHeld(t *testing.T) {
 	}
 }
 
-// TestStrategyToolOfEveryStyle has report_reasoning called, with a form for the answer.
+// TestStrategyToolOfEveryStyle checks calls of report_reasoning together with a form for the answer.
 func TestStrategyToolOfEveryStyle(t *testing.T) {
 	for _, s := range stylesUnderTest() {
 		vocab := styleVocab(t, s, backend.Control, false)
