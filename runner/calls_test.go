@@ -246,7 +246,8 @@ func TestBuiltinToolsAreCalledWithoutReasoning(t *testing.T) {
 // TestTemplateOpensTheMessage checks that a harmony model writes no second header if its template opens the reasoning
 // or the answer.
 func TestTemplateOpensTheMessage(t *testing.T) {
-	const chat = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`
+	const chat = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}` +
+		`<|start|>assistant`
 	const analysis = "<|channel|>analysis<|message|>"
 	for opened, say := range map[string]string{analysis: "hm<|end|>" + again + finalTag + "5<|return|>",
 		finalTag: "5<|return|>"} {
@@ -291,10 +292,12 @@ func TestTemplateOpensTheMessage(t *testing.T) {
 // TestReportsUnderTemplatesThatOpenReasoning checks that reasoning that a template opens is closed before the report
 // and after it.
 func TestReportsUnderTemplatesThatOpenReasoning(t *testing.T) {
-	const chat = `{{ tools }}{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}{{ m.tool_calls }}<|end|>{% endfor %}<|start|>assistant<|channel|>analysis<|message|>`
+	const chat = `{{ tools }}{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}` +
+		`{{ m.tool_calls }}<|end|>{% endfor %}<|start|>assistant<|channel|>analysis<|message|>`
 	f := start(t, fake.Config{}, Config{ChatTemplate: chat},
 		fake.Reply{After: "2+3?<|end|>" + again + "<|channel|>analysis<|message|><|end|>" + again,
-			Say: " to=functions.report_reasoning<|channel|>commentary <|constrain|>json<|message|>{\"reasoning\":\"r\"}<|call|>"},
+			Say: " to=functions.report_reasoning<|channel|>commentary " +
+				"<|constrain|>json<|message|>{\"reasoning\":\"r\"}<|call|>"},
 		fake.Reply{After: "{}<|end|>" + again + "<|channel|>analysis<|message|><|end|>" + again,
 			Say: finalTag + "5<|return|>"})
 	req := user("2+3?")

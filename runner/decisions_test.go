@@ -61,8 +61,10 @@ func TestRationaleOfHarmonyCall(t *testing.T) {
 			!reflect.DeepEqual(reply.Assumptions, []reasoning.Assumption{{Text: "two is a number"}}) {
 			t.Errorf("%q %+v", reply.Reasoning, reply.Assumptions)
 		}
-		if b, _ := json.Marshal(reply.Decisions); string(b) != `[{"iteration":1,"decision":"tool-selection","toolName":"add","rationale":{"why":"canary in a coal mine"}},`+
-			`{"iteration":1,"decision":"termination:tool_calls","rationale":{"why":"the model called tools and waits for their results"}}]` {
+		if b, _ := json.Marshal(reply.Decisions); string(b) != `[{"iteration":1,"decision":"tool-selection",`+
+			`"toolName":"add","rationale":{"why":"canary in a coal mine"}},`+
+			`{"iteration":1,"decision":"termination:tool_calls",`+
+			`"rationale":{"why":"the model called tools and waits for their results"}}]` {
 			t.Errorf("decisions %s", b)
 		}
 	}

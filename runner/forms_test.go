@@ -20,12 +20,14 @@ import (
 	"runner/reasoning/prompts"
 )
 
-const person = `{"type":"object","properties":{"name":{"type":"string","maxLength":8},"age":{"type":"integer","minimum":0,"maximum":150}},` +
+const person = `{"type":"object","properties":{"name":{"type":"string","maxLength":8},` +
+	`"age":{"type":"integer","minimum":0,"maximum":150}},` +
 	`"required":["name","age"],"additionalProperties":false}`
 
 func adder(strict bool) chattemplate.Tool {
 	return chattemplate.Tool{Name: "add", Strict: strict, Parameters: json.RawMessage(
-		`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false}`)}
+		`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},` +
+			`"required":["a","b"],"additionalProperties":false}`)}
 }
 
 // obeys fails the test unless a JSON text matches a schema.
@@ -63,7 +65,8 @@ func TestFormLeavesARightAnswerAlone(t *testing.T) {
 
 func TestForcedTokensSaveSteps(t *testing.T) {
 	right := `{"first_long_property_name":1,"second_long_property_name":2}`
-	schema := `{"type":"object","properties":{"first_long_property_name":{"enum":[1]},"second_long_property_name":{"enum":[2]}},` +
+	schema := `{"type":"object","properties":{"first_long_property_name":{"enum":[1]},` +
+		`"second_long_property_name":{"enum":[2]}},` +
 		`"required":["first_long_property_name","second_long_property_name"],"additionalProperties":false}`
 	steps := func(logprobs bool) (int, int) {
 		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think("", right)})
@@ -165,7 +168,8 @@ func TestArguments(t *testing.T) {
 			"", `{"a":null,"b":null}`, false},
 		{`{"properties":{"a":{"type":"array","enum":["x"]},"b":{"type":"integer","enum":["1"]},"c":{"type":[]}}}`,
 			`{"a":["x"],"b":1,"c":1}`, "", `{"a":["x"],"b":1,"c":1}`, false},
-		{`{"properties":{"a":{"type":["string","null"],"enum":["x",null]},"b":{"type":"integer","enum":[1,2]},"c":{"enum":[true,"off"]}}}`, `{"a":null,"b":2,"c":"off"}`, "", `{"a":null,"b":2,"c":"off"}`, false},
+		{`{"properties":{"a":{"type":["string","null"],"enum":["x",null]},"b":{"type":"integer","enum":[1,2]},` +
+			`"c":{"enum":[true,"off"]}}}`, `{"a":null,"b":2,"c":"off"}`, "", `{"a":null,"b":2,"c":"off"}`, false},
 		{`{"properties":{"a":{"type":"string","enum":["x",null]}}}`, `{"a":null}`, "", `{"a":null}`, false},
 		{`{"properties":{"a":{"type":"integer"}},"required":["a","gone"]}`, `{"a":1}`, "", `{"a":1}`, false},
 		{`{"type":"object","required":["gone"]}`, `{}`, "", `{}`, false},

@@ -64,7 +64,8 @@ func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
 	} else if !s.Many {
 		call, open, closing = open+call+closing, "", ""
 	}
-	source := `{% if tools %}{{ tools|tojson }}{% endif %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content }}{% if m.tool_calls %}` +
+	source := `{% if tools %}{{ tools|tojson }}{% endif %}{% for m in messages %}` +
+		`{{ '<|im_start|>' + m.role + '\n' + m.content }}{% if m.tool_calls %}` +
 		open + `{% for c in m.tool_calls %}{% if not loop.first %}` + between + `{% endif %}` + call +
 		`{% endfor %}` + closing +
 		`{% endif %}{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}`
@@ -361,7 +362,8 @@ func sameJSON(a, b string) bool {
 // TestArgumentsOneByOne checks the values of strict functions against their schemas in styles without JSON.
 func TestArgumentsOneByOne(t *testing.T) {
 	tool := chattemplate.Tool{Name: "add", Strict: true, Parameters: json.RawMessage(`{"type":"object","properties":{` +
-		`"text":{"type":"string"},"unit":{"enum":["cm","m"],"type":"string"},"list":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}},` +
+		`"text":{"type":"string"},"unit":{"enum":["cm","m"],"type":"string"},` +
+		`"list":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}},` +
 		`"required":["text","list"],"additionalProperties":false,"$defs":{"n":{"type":"integer"}}}`)}
 	for _, name := range []string{"glm", "qwen-xml", "deepseek-dsml"} {
 		s := chattemplate.CallStyleNamed(name)

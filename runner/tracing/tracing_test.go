@@ -216,7 +216,8 @@ func TestReplay(t *testing.T) {
 				}
 				tracer.Push(e)
 			}
-			if err := tracing.Replay(b.open(t, id, b.identity), func(e decision.Event) { again = append(again, e) }); err != nil {
+			if err := tracing.Replay(b.open(t, id, b.identity),
+				func(e decision.Event) { again = append(again, e) }); err != nil {
 				t.Fatal(err)
 			}
 			if len(live) < 3 || len(live) != len(again) {
@@ -385,7 +386,8 @@ func TestReplayRefusesOtherRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tracing.Replay(b.open(t, id.String(), b.identity), func(decision.Event) {}); !errors.Is(err, tracing.ErrNoRun) {
+		if err := tracing.Replay(b.open(t, id.String(), b.identity),
+			func(decision.Event) {}); !errors.Is(err, tracing.ErrNoRun) {
 			t.Errorf("%q: %v", records, err)
 		}
 	}
@@ -393,9 +395,11 @@ func TestReplayRefusesOtherRecords(t *testing.T) {
 
 // Anybody can seal records for a public key, so a trace may contain anything.
 func FuzzReplay(f *testing.F) {
-	f.Add([]byte(`{"begin":{"run":"r","time":"2026-01-02T12:00:00Z","consent":{},"model":"m","prompt":{"messages":[{"role":"user","content":"goal"}]}}}
+	f.Add([]byte(`{"begin":{"run":"r","time":"2026-01-02T12:00:00Z","consent":{},` +
+		`"model":"m","prompt":{"messages":[{"role":"user","content":"goal"}]}}}
 {"ms":1,"event":{"type":"started","info":{"visibility":"none","seed":1}}}
-{"ms":2,"event":{"type":"decision","call":{"index":0},"decision":{"iteration":1,"decision":"tool-selection","rationale":{"why":"w"}}}}
+{"ms":2,"event":{"type":"decision","call":{"index":0},` +
+		`"decision":{"iteration":1,"decision":"tool-selection","rationale":{"why":"w"}}}}
 {"ms":3,"event":{"type":"segment_start","segment":"tool_call","call":{"index":0,"id":"c","name":"look"}}}
 {"ms":4,"event":{"type":"done","result":{"finish":"stop","usage":{},"timing":{}}}}
 {"ms":5,"end":{"status":"done"}}`))
