@@ -55,8 +55,8 @@ func TestRawPromptAllowsNoTemplateFields(t *testing.T) {
 		}
 	}
 	var bad *generation.RequestError
-	if g := collect(t.Context(), r.Runner, generation.Request{PromptTokens: []backend.Token{1 << 20}}); !errors.As(g.err,
-		&bad) ||
+	if g := collect(t.Context(), r.Runner,
+		generation.Request{PromptTokens: []backend.Token{1 << 20}}); !errors.As(g.err, &bad) ||
 		bad.Field != "PromptTokens" {
 		t.Errorf("a foreign token: %v", g.err)
 	}
