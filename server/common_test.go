@@ -26,11 +26,13 @@ func TestTokens(t *testing.T) {
 	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":[-1]}`); r.StatusCode != http.StatusBadRequest {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodPost, "/tokenize", `{"content":"ä\u0001","with_pieces":true}`); !strings.Contains(r.body, `"piece":[195`) {
+	if r := s.do(t, http.MethodPost, "/tokenize",
+		`{"content":"ä\u0001","with_pieces":true}`); !strings.Contains(r.body, `"piece":[195`) {
 		t.Errorf("%s", r.body)
 	}
 	// The same with the names that vLLM's clients use.
-	if same := s.do(t, http.MethodPost, "/tokenize", `{"prompt":"hi <|end|>","add_special_tokens":false}`); same.body != r.body {
+	same := s.do(t, http.MethodPost, "/tokenize", `{"prompt":"hi <|end|>","add_special_tokens":false}`)
+	if same.body != r.body {
 		t.Errorf("%s, and by content %s", same.body, r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/tokenize", `{"prompt":"a","content":"b"}`); r.StatusCode != http.StatusBadRequest {

@@ -14,10 +14,12 @@ import (
 
 func TestLongHeadersAreRefused(t *testing.T) {
 	s := host(t, Config{}, fake.Config{})
-	if r := s.do(t, http.MethodGet, "/health", "", "X-Long", strings.Repeat("x", maxHeader/2)); r.StatusCode == http.StatusRequestHeaderFieldsTooLarge {
+	r := s.do(t, http.MethodGet, "/health", "", "X-Long", strings.Repeat("x", maxHeader/2))
+	if r.StatusCode == http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("half of what is allowed: %s", r.Status)
 	}
-	if r := s.do(t, http.MethodGet, "/health", "", "X-Long", strings.Repeat("x", 2*maxHeader)); r.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+	if r := s.do(t, http.MethodGet, "/health", "", "X-Long",
+		strings.Repeat("x", 2*maxHeader)); r.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("twice what is allowed: %s", r.Status)
 	}
 }

@@ -105,7 +105,8 @@ func TestClientsAreToldWhetherToTryAgain(t *testing.T) {
 	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound {
 		t.Errorf("%d", r.StatusCode)
 	}
-	if r := s.do(t, http.MethodGet, "/metrics", ""); !strings.Contains(r.body, `runner_refused_total{code="not_found"} 1`) {
+	r := s.do(t, http.MethodGet, "/metrics", "")
+	if !strings.Contains(r.body, `runner_refused_total{code="not_found"} 1`) {
 		t.Errorf("what a format refuses is not counted: %s", r.body)
 	}
 }
@@ -178,7 +179,8 @@ func TestWhatCostsNothingIsNotLimited(t *testing.T) {
 	if r := s.do(t, http.MethodGet, "/props?model=b", "", header...); r.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("to load a model costs nothing: %d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodPost, "/tokenize", `{"content":"x"}`, header...); r.StatusCode != http.StatusTooManyRequests {
+	r := s.do(t, http.MethodPost, "/tokenize", `{"content":"x"}`, header...)
+	if r.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 }
@@ -262,7 +264,8 @@ func TestTokensCountWhileTheyAreGenerated(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, "X-Api-Key", "key-of-k"); r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") == "" {
+	r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, "X-Api-Key", "key-of-k")
+	if r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, "X-Api-Key", "key-of-o"); r.StatusCode != http.StatusOK {

@@ -85,7 +85,9 @@ func TestABrokenAnswerDoesNotLookWhole(t *testing.T) {
 		!strings.Contains(log, `route="GET /break"`) {
 		t.Errorf("%s", log)
 	}
-	if m := s.do(t, http.MethodGet, "/metrics", "").body; !strings.Contains(m, `runner_requests_total{route="GET /break",status="200"} 1`) || !strings.Contains(m, "runner_requests_in_flight 1") {
+	m := s.do(t, http.MethodGet, "/metrics", "").body
+	if !strings.Contains(m, `runner_requests_total{route="GET /break",status="200"} 1`) ||
+		!strings.Contains(m, "runner_requests_in_flight 1") {
 		t.Error("the request is not counted")
 	}
 }

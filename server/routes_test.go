@@ -27,10 +27,12 @@ func TestPathsThatAreNotThere(t *testing.T) {
 	if r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
 		t.Errorf("%d, Allow %q", r.StatusCode, r.Header.Get("Allow"))
 	}
-	if r := s.do(t, http.MethodPost, "/say", "{}", "Content-Encoding", "gzip"); r.StatusCode != http.StatusUnsupportedMediaType || !strings.Contains(r.body, "gzip") {
+	if r := s.do(t, http.MethodPost, "/say", "{}",
+		"Content-Encoding", "gzip"); r.StatusCode != http.StatusUnsupportedMediaType || !strings.Contains(r.body, "gzip") {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodPost, "/say", `{"text":"`+strings.Repeat("x", 100)+`"}`); r.StatusCode != http.StatusRequestEntityTooLarge {
+	if r := s.do(t, http.MethodPost, "/say",
+		`{"text":"`+strings.Repeat("x", 100)+`"}`); r.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 }

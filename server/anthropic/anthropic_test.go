@@ -111,7 +111,8 @@ func block(t *testing.T, m map[string]any, i int) map[string]any {
 	return content[i].(map[string]any)
 }
 
-const tool = `,"tools":[{"name":"get","description":"gets","input_schema":{"type":"object","properties":{"a":{"type":"integer"}}}}]`
+const tool = `,"tools":[{"name":"get","description":"gets","input_schema":{"type":"object",` +
+	`"properties":{"a":{"type":"integer"}}}}]`
 
 func TestAnswers(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
@@ -170,8 +171,11 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		"tool_choice":{"type":"tool","name":"get","disable_parallel_tool_use":true},
 		"messages":[
 			{"role":"user","content":"one"},{"role":"user","content":[{"type":"text","text":"two"}]},
-			{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"c1","name":"get","input":{"b":1,"a":2}}]},
-			{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":[{"type":"text","text":"no"}]},{"type":"text","text":"go on"}]},
+			{"role":"assistant","content":[{"type":"text","text":"I look."},
+				{"type":"tool_use","id":"c1","name":"get","input":{"b":1,"a":2}}]},
+			{"role":"user","content":[
+				{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":[{"type":"text","text":"no"}]},
+				{"type":"text","text":"go on"}]},
 			{"role":"assistant","content":"Done."},
 			{"role":"user","content":"again"}]}`)
 	r := s.Last()
@@ -221,7 +225,8 @@ func TestSchemasHold(t *testing.T) {
 func history(question string, blocks any, result string) string {
 	b, _ := json.Marshal(blocks)
 	return fmt.Sprintf(
-		`{"max_tokens":200%s,"messages":[{"role":"user","content":%q},{"role":"assistant","content":%s},{"role":"user","content":%s}]}`,
+		`{"max_tokens":200%s,"messages":[{"role":"user","content":%q},{"role":"assistant","content":%s},`+
+			`{"role":"user","content":%s}]}`,
 		tool, question, b, result)
 }
 
@@ -328,7 +333,8 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	otherKeys := seal.NewKeyring()
 	answered := func(question, signature string) string {
 		return fmt.Sprintf(`{"max_tokens":50,"messages":[{"role":"user","content":%q},{"role":"assistant","content":[
-			{"type":"thinking","thinking":"x","signature":%q},{"type":"text","text":"four"}]},{"role":"user","content":"more"}]}`, question, signature)
+			{"type":"thinking","thinking":"x","signature":%q},{"type":"text","text":"four"}]},
+			{"role":"user","content":"more"}]}`, question, signature)
 	}
 	const thinking = "messages.1.content.0: Invalid `signature` in `thinking` block"
 	for name, c := range map[string]struct {
@@ -351,7 +357,8 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 		"not ours": {s, with(strict, wiretest.Anyone()), answered("sum", "EqoBCkgIBRABGAIiQ"), "sealed_tampered", thinking},
 		"redacted": {s, with(strict, wiretest.Anyone()), `{"max_tokens":50,"messages":[{"role":"user","content":"sum"},
 			{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"},{"type":"text","text":"four"}]},
-			{"role":"user","content":"more"}]}`, "sealed_tampered", "messages.1.content.0: Invalid `data` in `redacted_thinking` block"},
+			{"role":"user","content":"more"}]}`, "sealed_tampered",
+			"messages.1.content.0: Invalid `data` in `redacted_thinking` block"},
 	} {
 		var want []any
 		if c.code != "" {
@@ -465,7 +472,8 @@ func TestVisibilityIsCapped(t *testing.T) {
 			t.Errorf("status %d: %s", status, answer)
 		}
 	}
-	if b := block(t, s.message(t, body("sum", `,"thinking":{"type":"adaptive","display":"omitted"}`)), 1); b["type"] != "redacted_thinking" {
+	b := block(t, s.message(t, body("sum", `,"thinking":{"type":"adaptive","display":"omitted"}`)), 1)
+	if b["type"] != "redacted_thinking" {
 		t.Errorf("block %v", b)
 	}
 }
@@ -555,7 +563,8 @@ func TestErrorTypes(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	if a.WriteError(w, nil, wire.FromError(wire.ErrTimeout, fields)); !strings.Contains(w.Body.String(), `"timeout_error"`) {
+	a.WriteError(w, nil, wire.FromError(wire.ErrTimeout, fields))
+	if !strings.Contains(w.Body.String(), `"timeout_error"`) {
 		t.Errorf("%s", w.Body)
 	}
 }

@@ -24,7 +24,8 @@ func FuzzDecode(f *testing.F) {
 		`[{"type":"tool_result","tool_use_id":"i","content":[{"type":"text","text":"d"}]}]`)))
 	f.Add(
 		[]byte(
-			`{"max_tokens":1,"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":null}]}],"output_format":{"type":"json_schema","schema":{}}}`))
+			`{"max_tokens":1,"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text",` +
+				`"text":null}]}],"output_format":{"type":"json_schema","schema":{}}}`))
 	models := wiretest.New(f, fake.Config{})
 	a := New(models, Config{})
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -22,7 +22,8 @@ func FuzzDecode(f *testing.F) {
 		[]byte(generate("a", `,"raw":true,"logprobs":true,"top_logprobs":2,"options":{"temperature":0.1,"repeat_last_n":0}`)))
 	f.Add(
 		[]byte(
-			`{"model":"m","messages":[{"role":"assistant","thinking":"t","tool_calls":[{"function":{"name":"n","arguments":"x"}}]},{"role":"tool","content":"c"}]}`))
+			`{"model":"m","messages":[{"role":"assistant","thinking":"t","tool_calls":[{"function":{"name":"n",` +
+				`"arguments":"x"}}]},{"role":"tool","content":"c"}]}`))
 	f.Add([]byte(`{"model":"m","input":["a"],"dimensions":3,"format":"json","think":null,"options":null}`))
 	models := wiretest.New(f, fake.Config{})
 	a := New(models, Config{})

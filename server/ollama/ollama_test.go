@@ -84,7 +84,8 @@ func generate(prompt, more string) string {
 // unstreamed is a request with stream false.
 func unstreamed(body string) string { return strings.Replace(body, "{", `{"stream":false,`, 1) }
 
-const tool = `,"tools":[{"type":"function","function":{"name":"get","description":"gets","parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}}]`
+const tool = `,"tools":[{"type":"function","function":{"name":"get","description":"gets",` +
+	`"parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}}]`
 
 // count are arguments that a limit cuts in two.
 var count = `{"a": ` + strings.Repeat("1", 200) + `}`
@@ -166,8 +167,10 @@ func TestCutCall(t *testing.T) {
 
 func TestRequestReachesTheRunner(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
-	s.get(t, http.MethodPost, "/api/chat", `{"model":"`+wiretest.Name+`","stream":false,"think":"max","keep_alive":"5m","logprobs":true,"top_logprobs":3,"unknown":1,
-		"options":{"num_predict":50.0,"temperature":0.5,"top_k":7,"top_p":0.9,"min_p":0.1,"typical_p":0.8,"seed":42,"stop":["x"],"repeat_penalty":1.1,
+	s.get(t, http.MethodPost, "/api/chat", `{"model":"`+wiretest.Name+`","stream":false,"think":"max","keep_alive":"5m",
+			"logprobs":true,"top_logprobs":3,"unknown":1,
+		"options":{"num_predict":50.0,"temperature":0.5,"top_k":7,"top_p":0.9,"min_p":0.1,"typical_p":0.8,"seed":42,
+			"stop":["x"],"repeat_penalty":1.1,
 			"presence_penalty":0.2,"frequency_penalty":0.3,"repeat_last_n":64,"num_ctx":4096,"num_gpu":1,"mirostat":2},
 		"tools":[{"type":"function","function":{"name":"get"}},{"type":"browser"}],
 		"messages":[
@@ -175,7 +178,8 @@ func TestRequestReachesTheRunner(t *testing.T) {
 			{"role":"user","content":"one"},
 			{"role":"assistant","content":"two","thinking":"old"},
 			{"role":"user","content":"three"},
-			{"role":"assistant","content":"I look.","thinking":"new","tool_calls":[{"function":{"name":"get","arguments":{"b":1,"a":2}}},
+			{"role":"assistant","content":"I look.","thinking":"new","tool_calls":[
+				{"function":{"name":"get","arguments":{"b":1,"a":2}}},
 				{"id":"c2","function":{"name":"get","arguments":{},"raw_arguments":"{\"a\": "}}]},
 			{"role":"tool","content":"7","tool_name":"get"},{"role":"tool","content":"8","tool_call_id":"c2"}]}`)
 	r := s.Last()
@@ -233,7 +237,8 @@ func TestRawPrompts(t *testing.T) {
 	p := wiretest.Anyone()
 	p.Reasoning = reasoning.VisibilitySummary
 	s = serve(t, fake.Config{}, p, fake.Reply{Say: ""})
-	if status, answer := s.ask(t, http.MethodPost, "/api/generate", generate("go", `,"raw":true`)); status != http.StatusForbidden || !strings.Contains(answer, "reasoning:full") {
+	status, answer := s.ask(t, http.MethodPost, "/api/generate", generate("go", `,"raw":true`))
+	if status != http.StatusForbidden || !strings.Contains(answer, "reasoning:full") {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }
@@ -266,7 +271,8 @@ func TestLoading(t *testing.T) {
 		if _, ok := m[key]; !ok || m["done_reason"] != "unload" || m["done"] != true || s.Unloads.Load() != before+1 {
 			t.Errorf("%s: %v", path, m)
 		}
-		if status, answer := s.ask(t, http.MethodPost, path, `{"model":"nothing","keep_alive":0}`); status != http.StatusNotFound {
+		status, answer := s.ask(t, http.MethodPost, path, `{"model":"nothing","keep_alive":0}`)
+		if status != http.StatusNotFound {
 			t.Errorf("%s: status %d: %s", path, status, answer)
 		}
 	}
@@ -321,7 +327,8 @@ func TestVisibilityIsCapped(t *testing.T) {
 	p := wiretest.Anyone()
 	p.Reasoning = reasoning.VisibilitySummary
 	s := serve(t, fake.Config{}, p, replies()...)
-	if status, answer := s.ask(t, http.MethodPost, "/api/chat", chat("sum", `,"think":true`)); status != http.StatusForbidden || !strings.Contains(answer, "reasoning:full") {
+	status, answer := s.ask(t, http.MethodPost, "/api/chat", chat("sum", `,"think":true`))
+	if status != http.StatusForbidden || !strings.Contains(answer, "reasoning:full") {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }
@@ -449,7 +456,8 @@ func TestBrokenModel(t *testing.T) {
 		strings.Contains(answer, "out of order") {
 		t.Errorf("status %d: %s", status, answer)
 	}
-	if status, answer := s.ask(t, http.MethodPost, "/api/chat", unstreamed(chat("sum", ""))); status != http.StatusInternalServerError || !strings.HasPrefix(answer, `{"error":"`) {
+	if status, answer := s.ask(t, http.MethodPost, "/api/chat",
+		unstreamed(chat("sum", ""))); status != http.StatusInternalServerError || !strings.HasPrefix(answer, `{"error":"`) {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }
@@ -520,7 +528,8 @@ func TestEmbeddings(t *testing.T) {
 	if !reflect.DeepEqual(old["embedding"], one2any(one[0])) {
 		t.Errorf("%v", old)
 	}
-	if old := s.get(t, http.MethodPost, "/api/embeddings", `{"model":"`+wiretest.Name+`"}`); len(old["embedding"].([]any)) != 0 {
+	if old := s.get(t, http.MethodPost, "/api/embeddings",
+		`{"model":"`+wiretest.Name+`"}`); len(old["embedding"].([]any)) != 0 {
 		t.Errorf("%v", old)
 	}
 }

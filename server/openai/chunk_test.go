@@ -343,7 +343,8 @@ func record(t *testing.T) {
 	}
 }
 
-const addTool = `"tools":[{"type":"function","function":{"name":"add","parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}}]`
+const addTool = `"tools":[{"type":"function","function":{"name":"add","parameters":{"type":"object",` +
+	`"properties":{"a":{"type":"integer"}}}}}]`
 
 var recordings = map[string]struct {
 	body    string

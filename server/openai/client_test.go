@@ -168,13 +168,16 @@ func TestClientStructuredOutputs(t *testing.T) {
 	p := params("who?")
 	p.ReasoningEffort = "none"
 	p.MaxCompletionTokens = sdk.Int(600)
-	p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-		Name: "person", Strict: sdk.Bool(true), Schema: map[string]any{
-			"type": "object", "additionalProperties": false, "required": []string{"grown", "kind"},
-			"properties": map[string]any{"grown": map[string]any{"type": "boolean"},
-				"kind": map[string]any{"enum": []string{"cat", "dog"}}},
+	schema := map[string]any{
+		"type": "object", "additionalProperties": false, "required": []string{"grown", "kind"},
+		"properties": map[string]any{"grown": map[string]any{"type": "boolean"},
+			"kind": map[string]any{"enum": []string{"cat", "dog"}}},
+	}
+	p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
+		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
+			Name: "person", Strict: sdk.Bool(true), Schema: schema,
 		},
-	}}
+	}
 	for seed := range int64(3) {
 		p.Seed = sdk.Int(seed)
 		answer, err := c.Chat.Completions.New(t.Context(), p)

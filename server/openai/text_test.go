@@ -41,7 +41,8 @@ func TestCompletions(t *testing.T) {
 		!strings.HasPrefix(c.ID, "cmpl-") || c.Usage.TotalTokens != c.Usage.PromptTokens+16 {
 		t.Errorf("the answer is %s", pretty(t, c))
 	}
-	if c := f.complete(`{"prompt":"once upon","max_tokens":-1,"echo":true,"stop":" more"}`); c.Choices[0].Text != "once upon a time é中 there was" || *c.Choices[0].FinishReason != "stop" {
+	c = f.complete(`{"prompt":"once upon","max_tokens":-1,"echo":true,"stop":" more"}`)
+	if c.Choices[0].Text != "once upon a time é中 there was" || *c.Choices[0].FinishReason != "stop" {
 		t.Errorf("the echo is %s", pretty(t, c))
 	}
 	// Names of control tokens are text unless it is asked otherwise.
@@ -54,7 +55,8 @@ func TestCompletions(t *testing.T) {
 	}
 	tokens := fake.Encode(f.models.Fake.Vocab(), "once upon")
 	list := strings.Join(strings.Fields(fmt.Sprint(tokens)), ",")
-	if c := f.complete(`{"prompt":` + list + `,"echo":true,"max_tokens":3}`); !strings.HasPrefix(c.Choices[0].Text, "once upon a") {
+	c = f.complete(`{"prompt":` + list + `,"echo":true,"max_tokens":3}`)
+	if !strings.HasPrefix(c.Choices[0].Text, "once upon a") {
 		t.Errorf("from tokens: %s", pretty(t, c))
 	}
 	many := f.complete(`{"prompt":["once upon",` + list + `,"else"],"n":2,"max_tokens":4,"echo":true}`)

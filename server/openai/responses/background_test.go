@@ -167,7 +167,8 @@ func TestBackgroundLimits(t *testing.T) {
 	for range 2 {
 		ids = append(ids, f.post(t, body(t, object{"background": true}))["id"])
 	}
-	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"background": true}), http.StatusTooManyRequests); e["param"] != "background" {
+	e := f.refused(t, "POST", "/v1/responses", body(t, object{"background": true}), http.StatusTooManyRequests)
+	if e["param"] != "background" {
 		t.Errorf("error %v", e)
 	}
 	for _, id := range ids {
@@ -187,7 +188,8 @@ func TestBackgroundIsShared(t *testing.T) {
 		keys[id] = f.as(t, p)
 	}
 	made := keys["a"].post(t, body(t, object{"background": true}))
-	if e := keys["a"].refused(t, "POST", "/v1/responses", body(t, object{"background": true}), http.StatusTooManyRequests); e["param"] != "background" {
+	e := keys["a"].refused(t, "POST", "/v1/responses", body(t, object{"background": true}), http.StatusTooManyRequests)
+	if e["param"] != "background" {
 		t.Errorf("error %v", e)
 	}
 	keys["b"].post(t, body(t, object{"background": true}))

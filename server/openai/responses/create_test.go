@@ -293,7 +293,8 @@ func TestStrictTools(t *testing.T) {
 		t.Errorf("parameters that are no object: %v", got)
 	}
 	impossible["strict"] = true
-	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"tools": []any{impossible}}), 400); e["param"] != "tools" {
+	e := f.refused(t, "POST", "/v1/responses", body(t, object{"tools": []any{impossible}}), 400)
+	if e["param"] != "tools" {
 		t.Errorf("error %v", e)
 	}
 	impossible["strict"] = false
@@ -317,7 +318,8 @@ func TestForms(t *testing.T) {
 		t.Errorf("response %v", got)
 	}
 	format["schema"] = object{"$dynamicRef": "#x"}
-	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"text": object{"format": format}}), 400); e["param"] != "text.format" {
+	e := f.refused(t, "POST", "/v1/responses", body(t, object{"text": object{"format": format}}), 400)
+	if e["param"] != "text.format" {
 		t.Errorf("error %v", e)
 	}
 }
@@ -393,7 +395,8 @@ func TestItemsBecomeMessages(t *testing.T) {
 		"summary": []any{}, "content": []any{object{"type": "reasoning_text", "text": "hm <|end|>"}}},
 		object{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
 		object{"type": "function_call_output", "call_id": "c1", "output": "sky"}}
-	if prompt := f.prompt(t, object{"input": pending}); !strings.Contains(prompt, "<|channel|>analysis<|message|>hm <|end|><|end|>") {
+	if prompt := f.prompt(t,
+		object{"input": pending}); !strings.Contains(prompt, "<|channel|>analysis<|message|>hm <|end|><|end|>") {
 		t.Errorf("prompt %q", prompt)
 	}
 }
@@ -577,7 +580,8 @@ func TestReasoningStaysHidden(t *testing.T) {
 	capped := f.as(t, few)
 	for _, more := range []object{{"reasoning": "full"}, {"include": []string{"reasoning.content"}},
 		{"include_reasoning": true, "stream": true}, {"include_reasoning": "full", "background": true}} {
-		if e := capped.refused(t, "POST", "/v1/responses", body(t, more), http.StatusForbidden); e["code"] != wire.CodeForbidden || !strings.Contains(e["message"].(string), "reasoning:full") {
+		e := capped.refused(t, "POST", "/v1/responses", body(t, more), http.StatusForbidden)
+		if e["code"] != wire.CodeForbidden || !strings.Contains(e["message"].(string), "reasoning:full") {
 			t.Errorf("%v: %v", more, e)
 		}
 	}

@@ -182,7 +182,8 @@ func checkTexts(t *testing.T, seed uint64, response object, want generation.Repl
 		}
 	}
 	got := [...]string{answer.String(), preamble.String(), thoughts.String(), summary.String()}
-	if all := [...]string{clean(want.Answer), clean(want.Preamble), clean(want.Reasoning), clean(want.Summary)}; got != all || calls != len(want.Calls) {
+	all := [...]string{clean(want.Answer), clean(want.Preamble), clean(want.Reasoning), clean(want.Summary)}
+	if got != all || calls != len(want.Calls) {
 		t.Fatalf("seed %d: texts %q, want %q", seed, got, all)
 	}
 }
@@ -252,7 +253,8 @@ func TestLogprobsAreJSON(t *testing.T) {
 			{TokenLogprob: backend.TokenLogprob{Logprob: float32(math.Inf(-1))}, Text: "b"},
 			{TokenLogprob: backend.TokenLogprob{Logprob: -1e-9}},
 		}}
-	const want = `{"token":"a�\"","logprob":-0.25,"bytes":[97,255,34],"top_logprobs":[{"token":"b","logprob":-9999,"bytes":[98]},` +
+	const want = `{"token":"a�\"","logprob":-0.25,"bytes":[97,255,34],"top_logprobs":[{"token":"b","logprob":-9999,` +
+		`"bytes":[98]},` +
 		`{"token":"","logprob":-1e-09,"bytes":[]}]}`
 	if got := string(appendLogprobs(nil, &l)); got != want || !json.Valid([]byte(got)) {
 		t.Errorf("%s, want %s", got, want)

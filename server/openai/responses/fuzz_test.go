@@ -30,14 +30,22 @@ func refusal(t *testing.T, input string, err error) bool {
 
 var requestSeeds = []string{
 	`{"input":"hi"}`,
-	`{"input":[{"role":"user","content":"hi"}],"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":"auto"}`,
-	`{"input":[{"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"a"},{"type":"refusal","refusal":"b"}]}]}`,
-	`{"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"}]}]}`,
-	`{"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],"content":[{"type":"reasoning_text","text":"t"}],"encrypted_content":"AQ"}]}`,
-	`{"input":[{"type":"item_reference","id":"msg_1"},{"id":"x"},{"type":"web_search_call"}],"previous_response_id":"resp_1"}`,
-	`{"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}},"verbosity":"low"},"instructions":"x","include":["reasoning.encrypted_content"]}`,
-	`{"input":"x","reasoning":{"effort":"low","summary":"auto"},"seed":18446744073709551615,"top_logprobs":3,"metadata":{"a":"b"},"truncation":"auto"}`,
-	`{"input":"x","tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]},"background":true,"store":true,"stream":true}`,
+	`{"input":[{"role":"user","content":"hi"}],"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],` +
+		`"tool_choice":"auto"}`,
+	`{"input":[{"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"a"},` +
+		`{"type":"refusal","refusal":"b"}]}]}`,
+	`{"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output",` +
+		`"call_id":"c","output":[{"type":"input_text","text":"x"}]}]}`,
+	`{"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],` +
+		`"content":[{"type":"reasoning_text","text":"t"}],"encrypted_content":"AQ"}]}`,
+	`{"input":[{"type":"item_reference","id":"msg_1"},{"id":"x"},{"type":"web_search_call"}],` +
+		`"previous_response_id":"resp_1"}`,
+	`{"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}},"verbosity":"low"},` +
+		`"instructions":"x","include":["reasoning.encrypted_content"]}`,
+	`{"input":"x","reasoning":{"effort":"low","summary":"auto"},"seed":18446744073709551615,"top_logprobs":3,` +
+		`"metadata":{"a":"b"},"truncation":"auto"}`,
+	`{"input":"x","tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]},` +
+		`"background":true,"store":true,"stream":true}`,
 }
 
 // Whatever a request says, it is read or refused with a 4xx; what is read can be rendered or is refused then, and

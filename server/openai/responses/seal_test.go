@@ -117,7 +117,8 @@ func TestCarriedReasoningGoesOn(t *testing.T) {
 	if strings.Count(prompt, kept) != 1 {
 		t.Errorf("prompt %q", prompt)
 	}
-	if prompt := f.prompt(t, object{"input": "Next.", "previous_response_id": second["id"]}); strings.Contains(prompt, secret) {
+	if prompt := f.prompt(t,
+		object{"input": "Next.", "previous_response_id": second["id"]}); strings.Contains(prompt, secret) {
 		t.Errorf("the reasoning of a finished turn is in the prompt %q", prompt)
 	}
 }
@@ -130,7 +131,8 @@ func TestRestoredTokens(t *testing.T) {
 	plain := append([]any(nil), next...)
 	plain[1] = object{"type": "reasoning", "summary": []any{},
 		"content": []any{object{"type": "reasoning_text", "text": thoughts}}}
-	if got, want := f.prompt(t, object{"input": next, "tools": look}), f.prompt(t, object{"input": plain, "tools": look}); got != want {
+	got, want := f.prompt(t, object{"input": next, "tools": look}), f.prompt(t, object{"input": plain, "tools": look})
+	if got != want {
 		t.Errorf("restored %q, pending %q", got, want)
 	}
 	none := append(append([]any{}, next[:1]...), next[2:]...)
@@ -139,10 +141,12 @@ func TestRestoredTokens(t *testing.T) {
 		f.prompt(t, object{"input": append(none, end...), "tools": look}); got != want {
 		t.Errorf("finished %q, without %q", got, want)
 	}
-	if got := f.prompt(t, object{"input": append(next, end...), "tools": look, "keep_reasoning": true}); !strings.Contains(got, kept) {
+	if got := f.prompt(t,
+		object{"input": append(next, end...), "tools": look, "keep_reasoning": true}); !strings.Contains(got, kept) {
 		t.Errorf("with keep_reasoning %q", got)
 	}
-	if got := f.prompt(t, object{"input": append(plain, end...), "tools": look, "keep_reasoning": true}); strings.Contains(got, secret) {
+	if got := f.prompt(t,
+		object{"input": append(plain, end...), "tools": look, "keep_reasoning": true}); strings.Contains(got, secret) {
 		t.Errorf("plain reasoning of a finished turn is in %q", got)
 	}
 }
@@ -164,7 +168,8 @@ func dropped(t *testing.T, name string, f, strict *fixture, request object, code
 	}
 	streamed := object{"stream": true}
 	maps.Copy(streamed, request)
-	if _, text := f.do(t, "POST", "/v1/responses", body(t, streamed)); !strings.Contains(text, `{"code":"sealed_dropped"`) || !strings.Contains(text, "response.completed") {
+	_, text := f.do(t, "POST", "/v1/responses", body(t, streamed))
+	if !strings.Contains(text, `{"code":"sealed_dropped"`) || !strings.Contains(text, "response.completed") {
 		t.Errorf("%s: the stream is %s", name, text)
 	}
 	e := strict.refused(t, "POST", "/v1/responses", body(t, request), 400)
@@ -244,7 +249,8 @@ func TestSealedValuesBelongToTheirChain(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	first := f.post(t, body(t, object{"input": "Hello."}))
 	_, next := carried(t, f, object{"previous_response_id": first["id"]})
-	if prompt := f.prompt(t, object{"input": next, "previous_response_id": first["id"], "tools": look}); !strings.Contains(prompt, kept) {
+	prompt := f.prompt(t, object{"input": next, "previous_response_id": first["id"], "tools": look})
+	if !strings.Contains(prompt, kept) {
 		t.Errorf("prompt %q", prompt)
 	}
 	other := f.post(t, body(t, object{"input": "Hello."}))
@@ -261,7 +267,8 @@ func TestSealedValuesBelongToTheirChain(t *testing.T) {
 	named := slices.Clone(next)
 	named[1] = object{"type": "item_reference", "id": item(object{"output": next}, 1)["id"]}
 	for previous, want := range map[any]bool{first["id"]: true, nil: false, other["id"]: false} {
-		if prompt := f.prompt(t, object{"input": named, "previous_response_id": previous, "tools": look}); strings.Contains(prompt, secret) != want {
+		prompt := f.prompt(t, object{"input": named, "previous_response_id": previous, "tools": look})
+		if strings.Contains(prompt, secret) != want {
 			t.Errorf("after %v: prompt %q", previous, prompt)
 		}
 	}

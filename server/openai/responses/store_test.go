@@ -217,7 +217,8 @@ func TestPreviousResponse(t *testing.T) {
 	}
 	// A link that is gone breaks the chain.
 	f.do(t, "DELETE", "/v1/responses/"+first["id"].(string), "")
-	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"previous_response_id": third["id"]}), 400); e["code"] != "previous_response_not_found" {
+	e := f.refused(t, "POST", "/v1/responses", body(t, object{"previous_response_id": third["id"]}), 400)
+	if e["code"] != "previous_response_not_found" {
 		t.Errorf("error %v", e)
 	}
 }
@@ -247,11 +248,13 @@ func TestTruncation(t *testing.T) {
 		t.Errorf("prompt %q", prompt)
 	}
 	// Less is left out when less room is asked for.
-	if tight := f.prompt(t, object{"input": input, "truncation": "auto", "max_output_tokens": 10}); len(tight) <= len(prompt) {
+	tight := f.prompt(t, object{"input": input, "truncation": "auto", "max_output_tokens": 10})
+	if len(tight) <= len(prompt) {
 		t.Errorf("%d bytes with little room for the answer, %d with more", len(tight), len(prompt))
 	}
 	input[len(input)-1] = object{"role": "user", "content": strings.Repeat("word ", 900)}
-	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"input": input, "truncation": "auto"}), 400); e["code"] != "context_length_exceeded" {
+	e := f.refused(t, "POST", "/v1/responses", body(t, object{"input": input, "truncation": "auto"}), 400)
+	if e["code"] != "context_length_exceeded" {
 		t.Errorf("error %v", e)
 	}
 }
@@ -294,7 +297,8 @@ func TestStoredReasoningNeedsThePermissionStill(t *testing.T) {
 				"?stream=true&starting_after=3"},
 		} {
 			for _, path := range paths {
-				if e := lesser.refused(t, "GET", "/v1/responses/"+id.(string)+path, "", http.StatusForbidden); e["code"] != wire.CodeForbidden {
+				e := lesser.refused(t, "GET", "/v1/responses/"+id.(string)+path, "", http.StatusForbidden)
+				if e["code"] != wire.CodeForbidden {
 					t.Errorf("%s now %s, %s: %v", tt.ask, tt.now, path, e)
 				}
 			}
