@@ -61,7 +61,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// The same request gives the same, streamed or not.
+// The same request gives the same result, streamed or not.
 func TestStreamEqualsAnswer(t *testing.T) {
 	for name, r := range recordings {
 		f := start(t, Config{}, nil, r.replies...)
@@ -74,7 +74,7 @@ func TestStreamEqualsAnswer(t *testing.T) {
 		if ct := stream.header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") {
 			t.Errorf("%s: content type %s", name, ct)
 		}
-		for _, c := range []*ChatCompletion{got, &want} { // what differs between two runs
+		for _, c := range []*ChatCompletion{got, &want} { // remove what differs between two runs
 			c.Timings, c.Created, c.Usage.PromptTokensDetails.CachedTokens = nil, 0, 0
 			for i := range c.Choices {
 				for j := range c.Choices[i].Message.ToolCalls {
@@ -88,7 +88,7 @@ func TestStreamEqualsAnswer(t *testing.T) {
 	}
 }
 
-// Usage comes only where it was asked for, and then all other chunks say that they have none.
+// Usage is sent only if it was requested. Then all other chunks have a null usage.
 func TestUsageInStreams(t *testing.T) {
 	f := start(t, Config{}, nil, say("q", "hm", "so"))
 	plain := f.post("/v1/chat/completions", body("q", `"stream":true`))
@@ -144,7 +144,7 @@ const patchTool = `"tools":[{"type":"custom","custom":{"name":"patch","descripti
 	`"format":{"type":"grammar","grammar":{"syntax":"lark",` +
 	`"definition":"start: LINE+\nLINE: (\"+\" | \"-\") /.*/ LF\n%import common.LF"}}}}]`
 
-// A custom tool's call comes with its text alone, in a stream and whole, and goes back as it came.
+// A custom tool's call has only its text, streamed or not, and is accepted unchanged in the next request.
 func TestCustomTools(t *testing.T) {
 	const text = "+say \"hi\"\n-é\n"
 	f := start(t, Config{}, nil,
@@ -173,8 +173,8 @@ func TestCustomTools(t *testing.T) {
 	}
 }
 
-// Whatever a model would like to write, the text of a custom tool has the form of its grammar.
-func TestCustomToolsAreHeldToTheirGrammar(t *testing.T) {
+// The text of a custom tool matches its grammar, whatever the model would write.
+func TestCustomToolsMatchTheirGrammar(t *testing.T) {
 	f := startModel(t, Config{}, nil, fake.Config{}) // noise
 	const grammar = `{"type":"grammar","grammar":{"syntax":"%s","definition":"%s"}}`
 	for format, want := range map[string]*regexp.Regexp{
@@ -205,7 +205,7 @@ func TestCalls(t *testing.T) {
 		*m.ToolCalls[0].Function != (FunctionCall{"add", `{"a":1}`}) || m.ToolCalls[0].ID == "" {
 		t.Fatalf("the call is %s", pretty(t, c))
 	}
-	// The message goes back as it came, and the reasoning of the pending call counts.
+	// The message is sent back unchanged, and the reasoning of the pending call is used.
 	back, _ := json.Marshal(m)
 	next := f.post("/v1/chat/completions",
 		fmt.Sprintf(
@@ -227,8 +227,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-func TestFormsAreHeld(t *testing.T) {
-	f := startModel(t, Config{}, nil, fake.Config{}) // noise, so that nothing but the form makes JSON
+func TestFormsAreEnforced(t *testing.T) {
+	f := startModel(t, Config{}, nil, fake.Config{}) // noise, so that only the form makes JSON
 	c := f.ask("q", `"reasoning_effort":"none","max_tokens":400,"response_format":{"type":"json_schema",
 			"json_schema":{"name":"a","strict":false,
 		"schema":{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"],"additionalProperties":false}}}`)
@@ -274,7 +274,7 @@ func TestLogprobs(t *testing.T) {
 	}
 }
 
-func TestMalformedOutputIsNoError(t *testing.T) {
+func TestMalformedOutputIsNotAnError(t *testing.T) {
 	for _, out := range []string{
 		"<|channel|>commentary to=functions. <|message|>{\"a\"<|call|>",
 		"<|message|><|message|><|start|>user<|channel|><|end|>", "plain text<|return|>",
@@ -364,7 +364,7 @@ func TestErrorsOfRequests(t *testing.T) {
 	}
 }
 
-// A full queue is told with the time after which to come again, for one choice and for several.
+// A full queue is reported with the time to retry after, for one choice and for several.
 func TestQueueFull(t *testing.T) {
 	w := httptest.NewRecorder()
 	(&API{}).WriteError(w, nil, wire.FromError(errQueue, nil))
@@ -396,7 +396,7 @@ func TestCancel(t *testing.T) {
 		time.Sleep(30 * time.Millisecond)
 		cancel()
 		<-gone
-		// The model is free again at once: a test that ends while a request holds it fails.
+		// The model is free at once: a test fails if it ends while a request still holds the model.
 		deadline := time.Now().Add(5 * time.Second)
 		for !f.models.Idle() {
 			if time.Now().After(deadline) {
@@ -414,7 +414,7 @@ func optional(fields string) string {
 	return "," + fields
 }
 
-// Sealed reasoning comes back to its place, and nowhere else.
+// Sealed reasoning is restored in its place and nowhere else.
 func TestCarriedReasoning(t *testing.T) {
 	ring := keys()
 	replies := []fake.Reply{
@@ -508,7 +508,7 @@ func decodeChat(t *testing.T, a answer) (c ChatCompletion) {
 	return c
 }
 
-// Who wants nothing stored has nothing remembered of its calls.
+// If nothing is to be stored, nothing is remembered of the calls.
 func TestStoreFalseIsNotRemembered(t *testing.T) {
 	f := start(t, Config{}, nil, say("q", "", "so"))
 	for fields, want := range map[string]bool{"": false, `"store":true`: false, `"store":null`: false,
@@ -519,7 +519,7 @@ func TestStoreFalseIsNotRemembered(t *testing.T) {
 	}
 }
 
-// Choices are turns of their own: their calls have different ids, and each value opens beside its own.
+// Each choice is a turn of its own: its calls have their own ids, and its sealed value opens only next to it.
 func TestChoicesAreSealedApart(t *testing.T) {
 	f := start(t, Config{Seal: keys()}, nil,
 		fake.Reply{After: wiretest.Ask("add"), Say: wiretest.Call("a thought", "", "add", `{}`)},
@@ -562,7 +562,7 @@ func TestCallsWithoutIDsAreBoundToTheirQuestion(t *testing.T) {
 	}
 }
 
-// Restored reasoning enters the prompt only while calls are pending, or where it is asked to be kept; plain text
+// Restored reasoning enters the prompt only while calls are pending, or if the request keeps it. Plain text does so
 // only while calls are pending.
 func TestWhatEntersThePrompt(t *testing.T) {
 	ring := keys()
@@ -619,7 +619,7 @@ func TestWhatEntersThePrompt(t *testing.T) {
 	}
 }
 
-// What hidden reasoning says shows nowhere: in no field, no header, no error, streamed or not.
+// Hidden reasoning is in no field, no header and no error, streamed or not.
 func TestHiddenReasoningShowsNowhere(t *testing.T) {
 	const canary = "xylophone"
 	replies := []fake.Reply{
@@ -653,7 +653,7 @@ func TestHiddenReasoningShowsNowhere(t *testing.T) {
 					continue
 				}
 				if question == "markers" && fields != `"reasoning_strategy":"markers"` {
-					continue // nobody told the model to write these
+					continue // the model was not asked for these
 				}
 				for _, stream := range []string{``, `"stream":true,"stream_options":{"include_usage":true}`} {
 					var parts []string
@@ -679,8 +679,8 @@ func TestHiddenReasoningShowsNowhere(t *testing.T) {
 	}
 }
 
-// flat joins the texts of a stream's deltas of each kind, so that words are found that came in pieces, and adds the
-// body as it is.
+// flat joins the deltas of each kind in a stream, so that words that were split can be found, and adds the body
+// itself.
 func flat(text string) string {
 	var b strings.Builder
 	b.WriteString(text)
@@ -697,7 +697,7 @@ func flat(text string) string {
 	return b.String()
 }
 
-// walk appends every string of a JSON value to the text of its place.
+// walk appends every string of a JSON value to the text at its place.
 func walk(path string, v any, to map[string]*strings.Builder) {
 	switch v := v.(type) {
 	case string:
@@ -716,7 +716,8 @@ func walk(path string, v any, to map[string]*strings.Builder) {
 	}
 }
 
-// More than a key may see is refused by the permission's name, never cut.
+// A request for more than its key may see is refused with the name of the permission. The answer is never reduced
+// instead.
 func TestPermissions(t *testing.T) {
 	for most, allowed := range map[reasoning.Visibility][]string{
 		reasoning.VisibilityNone: {"none"}, reasoning.VisibilitySummary: {"none", "summary"},

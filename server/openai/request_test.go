@@ -27,7 +27,7 @@ func readBody(t testing.TB, body string) (*chatOrder, error) {
 	return New(nil, Config{Seal: keys(), Random: zeros{}}).readChat(wiretest.Anyone(), &b)
 }
 
-// What is wrong with a request is told with the path of the field.
+// The error names the path of the field that is wrong.
 func TestRefusedFields(t *testing.T) {
 	msg := func(m string) string { return `{"messages":[` + m + `]}` }
 	user := `{"role":"user","content":"q"}`
@@ -223,7 +223,7 @@ func TestRefusedFields(t *testing.T) {
 	}
 }
 
-// order reads a body that is fine.
+// order reads a valid body.
 func ordered(t testing.TB, body string) *chatOrder {
 	t.Helper()
 	c, err := readBody(t, body)
@@ -263,7 +263,7 @@ func TestSamplingFields(t *testing.T) {
 	}
 }
 
-// Fields that are null, or of other servers and of no consequence, are as good as left out.
+// Null fields, and harmless fields of other servers, are treated as absent.
 func TestIgnoredFields(t *testing.T) {
 	plain := ordered(t, body("q", ""))
 	for _, fields := range []string{
@@ -284,7 +284,7 @@ func TestIgnoredFields(t *testing.T) {
 	}
 }
 
-// Fields that have no effect and show say so.
+// Fields that have no effect although the client may expect one cause a warning.
 func TestFieldsWithoutEffect(t *testing.T) {
 	c := ordered(t, body("q", `"n_predict":7,"mirostat":2,"ignore_eos":true,"store":true,"echo":true`))
 	var warned []string
@@ -303,7 +303,7 @@ func TestFieldsWithoutEffect(t *testing.T) {
 	}
 }
 
-// told is a request as text, to be compared. What forms hold is looked at elsewhere.
+// told returns a request as text, to compare it. The content of forms is tested elsewhere.
 func told(r generation.Request) string {
 	seed := *r.Seed
 	r.Seed = nil
@@ -388,7 +388,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A reply that came without anything can be sent back.
+// An empty reply can be sent back.
 func TestEmptyRepliesAreAccepted(t *testing.T) {
 	for _, m := range []string{
 		`{"role":"assistant"}`, `{"role":"assistant","content":null}`,
@@ -490,7 +490,7 @@ func TestReasoningFields(t *testing.T) {
 	}
 }
 
-// Whatever is posted, it is an order or a 400 with words.
+// Any posted body is an order or a 400 with a message.
 func FuzzChatRequest(f *testing.F) {
 	f.Add(body("q",
 		`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools",`+

@@ -11,7 +11,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// The prompt that is shown is the one that a chat completion of the same request has.
+// The shown prompt equals that of a chat completion of the same request.
 func TestAppliedTemplatesAreThePromptsOfCompletions(t *testing.T) {
 	f := start(t, Config{}, nil, fake.Reply{Say: wiretest.Think("hm", "so")})
 	const call = `{"role":"assistant","content":null,"reasoning":"the plan","tool_calls":[{"id":"c1","type":"function",` +
@@ -54,7 +54,7 @@ func TestAppliedTemplatesAreThePromptsOfCompletions(t *testing.T) {
 	}
 }
 
-// A sealed value is not opened where what it holds would show.
+// A sealed value is not opened where its content would show.
 func TestAppliedTemplatesShowNothingSealed(t *testing.T) {
 	f := start(t, Config{Seal: seal.NewKeyring()}, nil,
 		fake.Reply{After: wiretest.Ask("hi"), Say: wiretest.Call("the canary plan", "", "look", `{}`)})

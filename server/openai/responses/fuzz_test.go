@@ -15,7 +15,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// refusal checks that an error tells the client what is wrong, and returns whether there was one.
+// refusal checks that an error tells the client what is wrong. It reports whether there was an error.
 func refusal(t *testing.T, input string, err error) bool {
 	t.Helper()
 	if err == nil {
@@ -48,8 +48,8 @@ var requestSeeds = []string{
 		`"background":true,"store":true,"stream":true}`,
 }
 
-// Whatever a request says, it is read or refused with a 4xx; what is read can be rendered or is refused then, and
-// its conversation can be written back and read as the same.
+// Any request is read or refused with a 4xx status. What is read can be rendered, or is refused then. Its conversation
+// can be written and read back unchanged.
 func FuzzRequest(f *testing.F) {
 	for _, s := range requestSeeds {
 		f.Add(s)
@@ -79,8 +79,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// Whatever items there are, they become messages that keep the rules of conversations, or an error names the item.
-// The store writes them as they can be read again.
+// Any items become messages that follow the rules of conversations, or an error names the item. The store writes items
+// that can be read back.
 func FuzzItems(f *testing.F) {
 	for _, s := range requestSeeds {
 		var w CreateRequest

@@ -24,7 +24,7 @@ func calling() []fake.Reply {
 
 var look = []any{object{"type": "function", "name": "look"}}
 
-// carried makes a response with a sealed value and returns it with the input of the next turn.
+// carried makes a response with a sealed value. It returns the response and the input of the next turn.
 func carried(t *testing.T, f *fixture, more object) (made object, next []any) {
 	t.Helper()
 	request := object{"input": "Call it.", "tools": look, "include": []string{"reasoning.encrypted_content"}}
@@ -42,8 +42,8 @@ func carried(t *testing.T, f *fixture, more object) (made object, next []any) {
 
 const kept = "<|channel|>analysis<|message|>" + thoughts
 
-// A sealed value restores the reasoning of its turn while calls are pending, with a store and without, with the ids
-// of items and without, whatever the client makes of what came before.
+// A sealed value restores the reasoning of its turn while calls are pending: with and without a store, with and
+// without ids of items, and whatever the client changed before it.
 func TestSealedValuesRestoreReasoning(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	for _, stored := range []bool{true, false} {
@@ -76,7 +76,7 @@ func TestSealedValuesRestoreReasoning(t *testing.T) {
 	}
 }
 
-// With a store the next turn has its reasoning without a value, and so has one that names the item.
+// With a store, the next turn has its reasoning without a value. So has a turn that names the item.
 func TestTheStoreRestoresReasoning(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	for _, visibility := range []string{"none", "full"} {
@@ -98,7 +98,7 @@ func TestTheStoreRestoresReasoning(t *testing.T) {
 				t.Errorf("emptied: prompt %q", prompt)
 			}
 		}
-		// What a turn brought in counts in the turns after it too.
+		// The input of a turn counts in later turns too.
 		second := f.post(t, body(t, next))
 		prompt := f.prompt(t, object{"input": "Next.", "previous_response_id": second["id"], "keep_reasoning": true})
 		if strings.Count(prompt, kept) != 1 {
@@ -107,7 +107,7 @@ func TestTheStoreRestoresReasoning(t *testing.T) {
 	}
 }
 
-// Reasoning that came in as a sealed value is there for the turns that go on from the response.
+// Reasoning from a sealed value is available to turns that continue from the response.
 func TestCarriedReasoningGoesOn(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	_, next := carried(t, f, object{"store": false})
@@ -123,8 +123,8 @@ func TestCarriedReasoningGoesOn(t *testing.T) {
 	}
 }
 
-// Restored reasoning enters the prompt only where the format keeps it, and gives the same tokens as reasoning that
-// was never away.
+// Restored reasoning enters the prompt only where the format keeps it. It gives the same tokens as reasoning that
+// never left the prompt.
 func TestRestoredTokens(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	_, next := carried(t, f, object{"store": false})
@@ -151,7 +151,8 @@ func TestRestoredTokens(t *testing.T) {
 	}
 }
 
-// dropped posts a request whose value is to be left out with a warning for a reason, and which is refused under strict.
+// dropped posts a request whose value must be dropped with a warning for a reason, and which must be refused under
+// strict.
 func dropped(t *testing.T, name string, f, strict *fixture, request object, code string) {
 	t.Helper()
 	got := f.post(t, body(t, request))
@@ -178,8 +179,8 @@ func dropped(t *testing.T, name string, f, strict *fixture, request object, code
 	}
 }
 
-// A value that is moved, altered, of another principal or under an unknown key is left out with a warning, or
-// refused under strict.
+// A value that was moved or altered, of another principal, or under an unknown key is dropped with a warning. Under
+// strict it is refused.
 func TestSealedValuesStayInTheirPlace(t *testing.T) {
 	keys := seal.NewKeyring()
 	f := start(t, Config{Seal: keys}, fake.Config{}, calling()...)
@@ -229,7 +230,7 @@ func TestSealedValuesStayInTheirPlace(t *testing.T) {
 	}
 }
 
-// A value counts once: where its item comes again, the second is left out.
+// A value counts once. If its item is repeated, the second is dropped.
 func TestRepeatedItemsCountOnce(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	_, next := carried(t, f, object{"store": false})
@@ -244,7 +245,7 @@ func TestRepeatedItemsCountOnce(t *testing.T) {
 	}
 }
 
-// In a chain the conversation is the chain's first response.
+// In a chain, the conversation is the chain's first response.
 func TestSealedValuesBelongToTheirChain(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	first := f.post(t, body(t, object{"input": "Hello."}))
@@ -263,7 +264,7 @@ func TestSealedValuesBelongToTheirChain(t *testing.T) {
 			t.Errorf("warnings %v", got["warnings"])
 		}
 	}
-	// A reference to the item does not take it elsewhere, either.
+	// A reference to the item does not move it elsewhere either.
 	named := slices.Clone(next)
 	named[1] = object{"type": "item_reference", "id": item(object{"output": next}, 1)["id"]}
 	for previous, want := range map[any]bool{first["id"]: true, nil: false, other["id"]: false} {
@@ -274,8 +275,8 @@ func TestSealedValuesBelongToTheirChain(t *testing.T) {
 	}
 }
 
-// A conversation goes on with another model, but the thoughts of the first stay out.
-func TestThoughtsOfAnotherModelStayOut(t *testing.T) {
+// A conversation can continue with another model, but without the first model's reasoning.
+func TestReasoningOfAnotherModelStaysOut(t *testing.T) {
 	keys := seal.NewKeyring()
 	home := seal.Scope{Principal: "p", Model: "one", Conversation: seal.ConversationID("response", "c")}
 	value, err := keys.Begin(home, seal.Question{}).Seal(thoughts, seal.NoCalls)
