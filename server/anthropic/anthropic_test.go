@@ -41,7 +41,7 @@ func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...
 	return s
 }
 
-// post sends a request and returns status and body.
+// post sends a request and returns the status and the body.
 func (s served) post(t *testing.T, path, body string) (int, string) {
 	t.Helper()
 	status, header, answer := wiretest.Send(t, http.MethodPost, s.url+path, body,
@@ -52,7 +52,7 @@ func (s served) post(t *testing.T, path, body string) (int, string) {
 	return status, answer
 }
 
-// message sends a request that has to succeed.
+// message sends a request that must succeed.
 func (s served) message(t *testing.T, body string) map[string]any {
 	t.Helper()
 	status, answer := s.post(t, "/v1/messages", body)
@@ -66,7 +66,7 @@ func (s served) message(t *testing.T, body string) map[string]any {
 	return m
 }
 
-// streamed sends a request as a stream and returns what the client puts together, and the bytes that came.
+// streamed sends a request as a stream. It returns the message that the client assembles, and the received bytes.
 func (s served) streamed(t *testing.T, body string) (map[string]any, string) {
 	t.Helper()
 	status, answer := s.post(t, "/v1/messages", strings.Replace(body, "{", `{"stream":true,`, 1))
@@ -96,7 +96,7 @@ func readFrames(t *testing.T, answer string) *frames {
 	return f
 }
 
-// body makes a request with a question and more fields.
+// body returns a request with a question and more fields.
 func body(question, more string) string {
 	return fmt.Sprintf(`{"model":%q,"max_tokens":200%s,"messages":[{"role":"user","content":%q}]}`, wiretest.Name,
 		more, question)
@@ -221,7 +221,7 @@ func TestSchemasHold(t *testing.T) {
 	}
 }
 
-// history is a conversation in which a call is pending, with the blocks of the reply that made it.
+// history is a conversation with a pending call. It has the blocks of the reply that made the call.
 func history(question string, blocks any, result string) string {
 	b, _ := json.Marshal(blocks)
 	return fmt.Sprintf(
@@ -230,8 +230,7 @@ func history(question string, blocks any, result string) string {
 		tool, question, b, result)
 }
 
-// What a signature holds enters the prompt while its call is pending, and nowhere else, whatever the text beside it
-// says.
+// The reasoning in a signature enters the prompt only while its call is pending, whatever the text next to it says.
 func TestThinkingComesBack(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)})
@@ -257,7 +256,7 @@ func TestThinkingComesBack(t *testing.T) {
 		if bare := s.Prompt(t); strings.Contains(bare, canary) {
 			t.Errorf("the prompt without thinking is %q", bare)
 		}
-		// Once the turn has its answer nothing of it is left.
+		// Once the turn has its answer, the reasoning is gone.
 		over := result + `},{"role":"assistant","content":"seven"},{"role":"user","content":"and now?"`
 		s.message(t, history("look", blocks, over))
 		with := s.Prompt(t)
@@ -282,8 +281,8 @@ func TestUnsignedThinkingIsTheClients(t *testing.T) {
 	}
 }
 
-// A summary never becomes reasoning, also when its block comes back alone.
-func TestSummaryComesBackAsNothing(t *testing.T) {
+// A summary never becomes reasoning, even if its block comes back alone.
+func TestSummaryComingBackIsIgnored(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)},
 		fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
@@ -304,8 +303,7 @@ func TestSummaryComesBackAsNothing(t *testing.T) {
 	}
 }
 
-// A signature that does not belong where it stands is left out with a warning, and refused in Anthropic's words
-// under strict.
+// A signature in the wrong place is dropped with a warning. Under strict it is refused in Anthropic's words.
 func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	replies := []fake.Reply{
 		{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
@@ -405,8 +403,8 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// A signature that is made before the call is known opens beside the call, and one of a turn with calls does not
-// open without them.
+// A signature made before the call is known opens next to the call. A signature of a turn with calls does not open
+// without them.
 func TestSignaturesKnowTheirCalls(t *testing.T) {
 	for _, display := range []string{"", `,"display":"omitted"`, `,"display":"summarized"`} {
 		for name, say := range map[string]string{
@@ -439,7 +437,7 @@ func TestSignaturesKnowTheirCalls(t *testing.T) {
 	}
 }
 
-// Nothing of the reasoning is in what a client gets that did not ask for it.
+// A client that did not ask for reasoning gets none of it.
 func TestNoReasoningLeaks(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
@@ -569,7 +567,8 @@ func TestErrorTypes(t *testing.T) {
 	}
 }
 
-// A model that breaks while it answers ends the stream with an error event, before with a status.
+// If a model breaks during its answer, the stream ends with an error event. If it breaks before, the response has an
+// error status.
 func TestBrokenModel(t *testing.T) {
 	cfg := fake.Config{Fail: func(step int, _ []backend.Input) error {
 		if step > 8 {
@@ -592,7 +591,7 @@ func TestBrokenModel(t *testing.T) {
 	}
 }
 
-// A client that leaves in the middle of a stream does not keep the model.
+// A client that leaves in the middle of a stream does not keep the model busy.
 func TestClientLeaves(t *testing.T) {
 	models := wiretest.New(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }},
 		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think("", strings.Repeat("on and on ", 500))})
@@ -677,7 +676,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// cards are models of which nothing is known but the names.
+// cards are models of which only the names are known.
 type cards []string
 
 func (c cards) Use(context.Context, string) (wire.Model, error) { return nil, errors.New("unused") }

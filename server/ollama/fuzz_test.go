@@ -11,8 +11,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded
-// can be checked and rendered without harm.
+// FuzzDecode checks that any request is decoded or refused with a 4xx status. What is decoded must survive validation
+// and rendering.
 func FuzzDecode(f *testing.F) {
 	f.Add(
 		[]byte(chat("a",
@@ -79,7 +79,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzCall: the arguments of a call are always an object, and come back as the model wrote them.
+// FuzzCall checks that the arguments of a call are always an object, and come back as the model wrote them.
 func FuzzCall(f *testing.F) {
 	for _, s := range []string{"", " ", "{}", `{"a":1}`, `{"a":`, "[]", "\xff", `"a"`} {
 		f.Add(s)

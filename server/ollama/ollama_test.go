@@ -37,14 +37,14 @@ func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...
 	return s
 }
 
-// ask sends a request and returns status and body.
+// ask sends a request and returns the status and the body.
 func (s served) ask(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
 	status, _, answer := wiretest.Send(t, method, s.url+path, body, nil)
 	return status, answer
 }
 
-// get sends a request that has to succeed, and reads the answer.
+// get sends a request that must succeed and decodes the answer.
 func (s served) get(t *testing.T, method, path, body string) map[string]any {
 	t.Helper()
 	status, answer := s.ask(t, method, path, body)
@@ -58,7 +58,7 @@ func (s served) get(t *testing.T, method, path, body string) map[string]any {
 	return m
 }
 
-// streamed sends a request and puts its stream together.
+// streamed sends a request and assembles its stream.
 func (s served) streamed(t *testing.T, path, body string) (map[string]any, string) {
 	t.Helper()
 	status, answer := s.ask(t, http.MethodPost, path, body)
@@ -72,7 +72,7 @@ func (s served) streamed(t *testing.T, path, body string) (map[string]any, strin
 	return m, answer
 }
 
-// chat makes a request with a question and more fields.
+// chat returns a request with a question and more fields.
 func chat(question, more string) string {
 	return fmt.Sprintf(`{"model":%q%s,"messages":[{"role":"user","content":%q}]}`, wiretest.Name, more, question)
 }
@@ -81,7 +81,7 @@ func generate(prompt, more string) string {
 	return fmt.Sprintf(`{"model":%q%s,"prompt":%q}`, wiretest.Name, more, prompt)
 }
 
-// unstreamed is a request with stream false.
+// unstreamed returns a request with stream false.
 func unstreamed(body string) string { return strings.Replace(body, "{", `{"stream":false,`, 1) }
 
 const tool = `,"tools":[{"type":"function","function":{"name":"get","description":"gets",` +
@@ -144,7 +144,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A call that the limit cuts has no object of arguments; what came of it is not lost.
+// A call that the limit cuts has no object as arguments. Its text is kept.
 func TestCutCall(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), replies()...)
 	question := chat("count", tool+`,"options":{"num_predict":30}`)
@@ -278,7 +278,7 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// An answer after which the model is to go unloads it, for those who may.
+// A request can unload the model after its answer, if its key may.
 func TestUnloadingAfterAnAnswer(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		p := wiretest.Anyone()
@@ -306,7 +306,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Nothing of the reasoning is in what a client gets that did not ask for it.
+// A client that did not ask for reasoning gets none of it.
 func TestNoReasoningLeaks(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), replies()...)
 	for _, more := range []string{"", `,"think":false`, `,"think":null`, `,"logprobs":true,"top_logprobs":20`} {
@@ -410,7 +410,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// To pull a model that is served is a success, whatever it is called. Others are not fetched.
+// Pulling a served model succeeds under any of its names. Other models are not downloaded.
 func TestPull(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone())
 	const lines = `{"status":"pulling manifest"}` + "\n" + `{"status":"success"}` + "\n"
@@ -440,7 +440,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// A model that breaks while it answers ends the stream with an error line.
+// If a model breaks during its answer, the stream ends with an error line.
 func TestBrokenModel(t *testing.T) {
 	cfg := fake.Config{Fail: func(step int, _ []backend.Input) error {
 		if step > 8 {
