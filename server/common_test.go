@@ -47,7 +47,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// FuzzTokens: whatever is sent to the tokenizer's routes, it is answered, or refused as the client's mistake.
+// FuzzTokens checks that any request to the tokenizer's routes is answered, or refused with a 4xx status.
 func FuzzTokens(f *testing.F) {
 	s := host(f, Config{}, scripted(said("q", "four")))
 	f.Add("/tokenize", []byte(`{"content":"hi <|end|> ä","with_pieces":true,"add_special":true,"parse_special":false}`))

@@ -24,11 +24,11 @@ func TestLongHeadersAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever does not finish the headers holds no connection for longer than they may take.
-func TestHeadersHaveTheirTime(t *testing.T) {
+// A client that does not finish its headers holds a connection only for the header timeout.
+func TestHeadersHaveATimeLimit(t *testing.T) {
 	t.Parallel()
 	s := host(t, Config{}, fake.Config{})
-	begin := time.Now() // the server's time runs from when it accepts, which may be before Dial is back
+	begin := time.Now() // the server's time starts at Accept, which may be before Dial returns
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
 		t.Fatal(err)

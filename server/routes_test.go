@@ -13,7 +13,7 @@ import (
 	"runner/server/wire"
 )
 
-func TestPathsThatAreNotThere(t *testing.T) {
+func TestUnknownPaths(t *testing.T) {
 	s := host(t, Config{MaxBody: 64}, fake.Config{})
 	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound ||
 		!strings.Contains(r.body, wire.CodeNotFound) {
@@ -37,7 +37,7 @@ func TestPathsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// half is a format that takes a path only with its header.
+// half is a format that accepts a path only with its header.
 type half struct{ echo }
 
 func (*half) Routes() []wire.Route {
@@ -90,9 +90,9 @@ func TestAllRoutesAnswerErrorsInTheirOwnShape(t *testing.T) {
 	}
 }
 
-// OPTIONS tells which methods a path takes, to anybody and to browsers that ask what a page may do. What it tells is
-// so.
-func TestOptionsTellTheMethodsOfAPath(t *testing.T) {
+// OPTIONS reports which methods a path accepts, to any client and to browsers that ask what a page may do. The report
+// must be true.
+func TestOptionsListMethods(t *testing.T) {
 	s := host(t, Config{Origins: []string{"https://good.example"}}, fake.Config{})
 	s.Mount(&half{})
 	for _, c := range []struct{ path, header, allow string }{

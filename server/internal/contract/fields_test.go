@@ -69,7 +69,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// Without a place for them no traces are promised.
+// Without a place for traces, none are promised.
 func TestCanTrace(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		err := (&Asked{Encrypt: asked}).CanTrace(nil)
@@ -128,7 +128,7 @@ func TestFieldsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Effort and visibility never change each other.
+// Effort and visibility do not affect each other.
 func TestEffortAndVisibilityAreIndependent(t *testing.T) {
 	for _, effort := range []string{"none", "minimal", "low", "medium", "high"} {
 		got, err := parse(t, `{"reasoning":{"effort":"`+effort+`"}}`)
