@@ -24,7 +24,8 @@ func twenty() chattemplate.Conversation {
 	}
 	c.Messages = append(c.Messages, user(text))
 	schema := json.RawMessage(
-		`{"type":"object","properties":{"a":{"type":"number","description":"one"},"b":{"type":"number"}},"required":["a","b"]}`)
+		`{"type":"object","properties":{"a":{"type":"number","description":"one"},"b":{"type":"number"}},` +
+			`"required":["a","b"]}`)
 	c.Tools = []chattemplate.Tool{{Name: "add", Description: "Adds.", Parameters: schema},
 		{Name: "sub", Description: "Subtracts.", Parameters: schema}}
 	c.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -48,8 +48,10 @@ func TestDetection(t *testing.T) {
 			chat + open + `{% if thinking_budget is defined and thinking_budget == 0 %}<seed:think></seed:think>{% endif %}`,
 			nil, tags("<seed:think>", "</seed:think>", true), chattemplate.StartTurn, chattemplate.StartAnswer},
 		{"granite's sentences",
-			chat +
-				`{% if thinking %}Write your thoughts after "Here is my thought process:" and your response after "Here is my response:".{% endif %}` + open, nil, tags("Here is my thought process:", "Here is my response:", true), chattemplate.StartTurn, chattemplate.StartTurn},
+			chat + `{% if thinking %}Write your thoughts after "Here is my thought process:" ` +
+				`and your response after "Here is my response:".{% endif %}` + open,
+			nil, tags("Here is my thought process:", "Here is my response:", true),
+			chattemplate.StartTurn, chattemplate.StartTurn},
 		{"an effort of none", `{% if reasoning_effort == 'none' %}off{% else %}{{ reasoning_effort }}{% endif %}` + chat +
 			open + `{% set x = '[/THINK]' %}`, nil, tags("[THINK]", "[/THINK]", true), chattemplate.StartTurn,
 			chattemplate.StartTurn},
@@ -87,7 +89,8 @@ func TestStartIsTrusted(t *testing.T) {
 
 // TestEffortVariables states which variables an effort sets.
 func TestEffortVariables(t *testing.T) {
-	source := `{{ messages[0].content }} {{ enable_thinking }} {{ thinking }} {{ reasoning_effort }}{% if enable_thinking %}<think>{% endif %}{% set x = '</think>' %}`
+	source := `{{ messages[0].content }} {{ enable_thinking }} {{ thinking }} {{ reasoning_effort }}` +
+		`{% if enable_thinking %}<think>{% endif %}{% set x = '</think>' %}`
 	tmpl := jinjaTemplate(t, source)
 	for effort, want := range map[reasoning.Effort]string{
 		reasoning.EffortDefault: "Q   ", reasoning.EffortNone: "Q False False ",

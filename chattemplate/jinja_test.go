@@ -15,7 +15,8 @@ import (
 	"runner/reasoning"
 )
 
-const chatMLSource = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}` +
+const chatMLSource = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}` +
+	`{% endfor %}` +
 	`{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
 func jinjaTemplate(t testing.TB, source string, control ...string) *chattemplate.Template {
@@ -56,7 +57,8 @@ func TestHarmonyVocabulary(t *testing.T) {
 // it, unless a user wrote the header.
 func TestHarmonyOpenings(t *testing.T) {
 	const (
-		chat     = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`
+		chat = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}` +
+			`<|start|>assistant`
 		analysis = "<|channel|>analysis<|message|>"
 		final    = "<|channel|>final<|message|>"
 	)
@@ -206,7 +208,8 @@ func TestBOS(t *testing.T) {
 
 func TestSystemRoleUnsupported(t *testing.T) {
 	for _, source := range []string{
-		`{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}[{{ m.role }}]{{ m.content }}{% endfor %}`,
+		`{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}` +
+			`{% endif %}[{{ m.role }}]{{ m.content }}{% endfor %}`,
 		`{% for m in messages %}{% if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}`,
 	} {
 		p := mustRender(t, jinjaTemplate(t, source), messages(system("S"), system("T"), user("Q"), assistant("", "A"),
@@ -222,21 +225,27 @@ func TestMessageForms(t *testing.T) {
 	conv := messages(user("Q"), chattemplate.Message{Role: chattemplate.Assistant,
 		ToolCalls: []chattemplate.ToolCall{call}}, result("call_0123456789", "R"))
 	conv.Tools = []chattemplate.Tool{{Name: "f"}}
-	const loop = `{% for m in messages %}{% if m.content is string %}{{ m.content }}{% endif %}{% for c in m.tool_calls or [] %}`
+	const loop = `{% for m in messages %}{% if m.content is string %}{{ m.content }}{% endif %}` +
+		`{% for c in m.tool_calls or [] %}`
 	for _, tt := range []struct{ name, source, want string }{
 		{"object arguments", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop +
 			`({{ c.function.arguments | tojson }}){% endfor %}{% endfor %}`, `fQ({"b": 1, "a": "x"})R`},
 		{"string arguments", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop +
 			`({{ c.function.name + c.function.arguments }}){% endfor %}{% endfor %}`, `fQ(f{"b": 1, "a": "x"})R`},
 		{"no content", `{% if tools %}{{ tools[0].function.name }}{% endif %}` +
-			`{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.arguments | tojson }}{% else %}{{ m.content }}{% endif %}{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
+			`{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.arguments | tojson }}{% else %}` +
+			`{{ m.content }}{% endif %}{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
 		{"short ids", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop +
-			`{% if c.id | length != 9 %}{{ raise_exception('id') }}{% endif %}({{ c.id }}{{ c.function.arguments | tojson }}){% endfor %}{% if m.role == 'tool' %}{{ m.tool_call_id }}{% endif %}{% endfor %}`, `fQ(call00001{"b": 1, "a": "x"})Rcall00001`},
+			`{% if c.id | length != 9 %}{{ raise_exception('id') }}{% endif %}({{ c.id }}` +
+			`{{ c.function.arguments | tojson }}){% endfor %}{% if m.role == 'tool' %}{{ m.tool_call_id }}{% endif %}` +
+			`{% endfor %}`, `fQ(call00001{"b": 1, "a": "x"})Rcall00001`},
 		{"no place for calls",
 			`{% if tools %}{{ tools[0].function.name }}{% endif %}{% for m in messages %}{{ m.content }}|{% endfor %}`,
 			`fQ|[{"name":"f","arguments":{"b":1,"a":"x"}}]|R|`},
 		{"typed content",
-			`{% if tools %}{{ tools[0].function.name }}{% endif %}{% for m in messages %}{% for part in m.content %}{{ part.text }}{% endfor %}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
+			`{% if tools %}{{ tools[0].function.name }}{% endif %}{% for m in messages %}{% for part in m.content %}` +
+				`{{ part.text }}{% endfor %}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}` +
+				`{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := mustRender(t, jinjaTemplate(t, tt.source), conv)
@@ -256,7 +265,8 @@ func TestMessageForms(t *testing.T) {
 
 func TestCallerVariables(t *testing.T) {
 	tmpl := jinjaTemplate(t,
-		`{{ messages[0].content }}{{ style }}{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}`, "<think>", "</think>")
+		`{{ messages[0].content }}{{ style }}`+
+			`{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}`, "<think>", "</think>")
 	c := messages(user("Q"))
 	c.Args = map[string]any{"style": "<think>", "enable_thinking": false}
 	p := mustRender(t, tmpl, c)

@@ -141,10 +141,12 @@ func TestNativeMessages(t *testing.T) {
 			"<|start|>user:ann<|message|>Q<|end|>" + open},
 		{"answered reasoning is dropped", messages(user("Q"), assistant("T", "A"), user("R"), assistant("U", "B"), user("S")),
 			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|>" +
-				"<|start|>user<|message|>R<|end|><|start|>assistant<|channel|>final<|message|>B<|end|><|start|>user<|message|>S<|end|>" + open},
+				"<|start|>user<|message|>R<|end|><|start|>assistant<|channel|>final<|message|>B<|end|>" +
+				"<|start|>user<|message|>S<|end|>" + open},
 		{"a pending call keeps its reasoning, answered turns do not", messages(user("Q"), assistant("T", "A"), user("R"),
 			calls("U", add), result("1", "2")),
-			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|><|start|>user<|message|>R<|end|>" +
+			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|>" +
+				"<|start|>user<|message|>R<|end|>" +
 				"<|start|>assistant<|channel|>analysis<|message|>U<|end|>" +
 				`<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{"a":1}<|call|>` +
 				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>2<|end|>" + open},

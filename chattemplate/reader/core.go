@@ -56,7 +56,7 @@ type Config struct {
 	Logprobs bool
 }
 
-// Reader takes generated tokens, one at a time, and sends the events SegmentStart, SegmentDelta, SegmentEnd and Warning.
+// Reader takes generated tokens, one at a time. It sends the events SegmentStart, SegmentDelta, SegmentEnd and Warning.
 //
 // Every malformed output is read for what it most likely means, and no text is lost. White space between messages and
 // newlines next to a marker of the reasoning belong to the format. What may still become a marker is held back. The
