@@ -10,7 +10,7 @@ import (
 	"runner/chattemplate/conformance"
 )
 
-// twenty is a conversation of 20 messages, about 10 kB of text, with two tools.
+// twenty is a conversation of 20 messages with two tools, about 10 kB of text.
 func twenty() chattemplate.Conversation {
 	text := strings.Repeat("A sentence of about fifty characters stands here. ", 10)
 	c := messages(system("Be brief."))
@@ -44,7 +44,7 @@ func benchmarkRender(b *testing.B, tmpl *chattemplate.Template) {
 	}
 }
 
-// The benchmarks tokenize into bytes, so that they time the rendering and not a tokenizer.
+// The benchmarks tokenize into bytes, to measure the rendering and not a tokenizer.
 
 func BenchmarkRenderNative(b *testing.B) { benchmarkRender(b, nativeTemplate(b)) }
 

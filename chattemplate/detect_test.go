@@ -8,7 +8,7 @@ import (
 	"runner/reasoning"
 )
 
-// TestDetection states the family of styles that the reference templates do not show.
+// TestDetection checks the family for styles that the reference templates do not have.
 func TestDetection(t *testing.T) {
 	const (
 		chat = `{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}`
@@ -77,7 +77,7 @@ func TestDetection(t *testing.T) {
 	}
 }
 
-// TestStartIsTrusted holds that a mark which a user typed at the end of a prompt does not count.
+// TestStartIsTrusted checks that a mark that a user typed at the end of a prompt does not count.
 func TestStartIsTrusted(t *testing.T) {
 	tmpl := jinjaTemplate(t, `{{ messages[-1].content }}{% set x = '</think>' %}`, "<think>", "</think>")
 	for _, text := range []string{"Q <think>", "Q </think>"} {
@@ -87,7 +87,7 @@ func TestStartIsTrusted(t *testing.T) {
 	}
 }
 
-// TestEffortVariables states which variables an effort sets.
+// TestEffortVariables checks which variables an effort sets.
 func TestEffortVariables(t *testing.T) {
 	source := `{{ messages[0].content }} {{ enable_thinking }} {{ thinking }} {{ reasoning_effort }}` +
 		`{% if enable_thinking %}<think>{% endif %}{% set x = '</think>' %}`

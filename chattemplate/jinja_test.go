@@ -53,8 +53,8 @@ func TestHarmonyVocabulary(t *testing.T) {
 	}
 }
 
-// TestHarmonyOpenings: where a template opens a message for the model, always or by a switch, the prompt starts in
-// it, unless a user wrote the header.
+// TestHarmonyOpenings checks that if a template opens a message for the model, the prompt starts in that message,
+// unless a user wrote the header.
 func TestHarmonyOpenings(t *testing.T) {
 	const (
 		chat = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}` +
@@ -107,7 +107,7 @@ func TestTemplateErrors(t *testing.T) {
 	}
 }
 
-// TestTokensAcrossPieces holds that text is tokenized as a whole between control tokens, wherever its pieces come from.
+// TestTokensAcrossPieces checks that the text between control tokens is tokenized as a whole, whatever its pieces are.
 func TestTokensAcrossPieces(t *testing.T) {
 	var texts []string
 	tmpl := mustNew(t, chattemplate.Config{
@@ -128,8 +128,8 @@ func TestTokensAcrossPieces(t *testing.T) {
 	}
 }
 
-// TestUserDefinedTokens holds that outside text does not become a user-defined token that the template uses as a mark,
-// though tokenizers match such tokens in plain text.
+// TestUserDefinedTokens checks that outside text does not become a user-defined token that the template uses as a
+// mark, although tokenizers match such tokens in plain text.
 func TestUserDefinedTokens(t *testing.T) {
 	c := backend.VocabConfig{BOS: backend.NoToken, EOS: backend.NoToken}
 	for i := range 256 {
@@ -141,7 +141,7 @@ func TestUserDefinedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As engines do: user-defined tokens are matched in plain text, everything else is bytes.
+	// As in engines, user-defined tokens are matched in plain text, and everything else is bytes.
 	tokenize := func(dst []backend.Token, text string) ([]backend.Token, error) {
 	next:
 		for i := 0; i < len(text); {

@@ -20,7 +20,7 @@ func nativeTemplate(t testing.TB) *chattemplate.Template {
 	return mustNew(t, chattemplate.Config{Vocab: vocabtest.New(t, vocabtest.Harmony()...), Tokenize: vocabtest.Tokenize})
 }
 
-// messages is a short way to write a conversation.
+// messages builds a conversation from role and text pairs.
 func messages(msgs ...chattemplate.Message) chattemplate.Conversation {
 	return chattemplate.Conversation{Messages: msgs}
 }
@@ -45,7 +45,7 @@ func result(id, content string) chattemplate.Message {
 	return chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: id, Content: content}
 }
 
-// afterSystem is the prompt without its system message.
+// afterSystem returns the prompt without its system message.
 func afterSystem(t *testing.T, p chattemplate.Prompt) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(p.Text, "every message.")
@@ -81,7 +81,7 @@ func TestNativeEqualsReference(t *testing.T) {
 	tmpl := nativeTemplate(t)
 	ran := 0
 	for _, c := range file.Cases {
-		// The cases of the format that an API's conversation can express: a system message with the default channels.
+		// The format's cases that an API's conversation can express: a system message with the default channels.
 		if c.Kind != "render" || c.Messages[0].Role != "system" || c.Messages[0].Channels != nil || len(c.Messages) < 2 {
 			continue
 		}
@@ -344,7 +344,7 @@ func TestRefusedConversations(t *testing.T) {
 	}
 }
 
-// TestPromptsAreNoLongerThanAllowed: neither family tokenizes a prompt that has more text than is allowed.
+// TestPromptsAreNoLongerThanAllowed checks that neither family tokenizes a prompt with more text than is allowed.
 func TestPromptsAreNoLongerThanAllowed(t *testing.T) {
 	for name, v := range map[string]*backend.Vocab{"native": vocabtest.New(t, vocabtest.Harmony()...),
 		"jinja": vocabtest.New(t, "<|im_start|>", "<|im_end|>")} {

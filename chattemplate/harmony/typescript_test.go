@@ -11,8 +11,8 @@ import (
 	"runner/chattemplate/vocabtest"
 )
 
-// TestTypes states how schemas render that the reference files do not cover. The expected texts follow the rules of the
-// format's reference renderer.
+// TestTypes checks schemas that the reference files do not cover. The expected texts follow the rules of the format's
+// reference renderer.
 func TestTypes(t *testing.T) {
 	for _, tt := range []struct{ name, schema, want string }{
 		{"no parameters", ``, `() => any`},
@@ -76,7 +76,7 @@ func TestTypes(t *testing.T) {
 
 func TestDefinitionLimits(t *testing.T) {
 	nested := strings.Repeat(`{"type":"array","items":`, 80) + `{}` + strings.Repeat(`}`, 80)
-	// Deep indentation of many lines makes the rendering much larger than the schema.
+	// With deep indentation of many lines, the rendering is much larger than the schema.
 	wide := `{"type":"string","description":"` + strings.Repeat("d", 20000) + `"}`
 	var many []harmony.Function
 	for range 300 {
