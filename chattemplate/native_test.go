@@ -20,7 +20,7 @@ func nativeTemplate(t testing.TB) *chattemplate.Template {
 	return mustNew(t, chattemplate.Config{Vocab: vocabtest.New(t, vocabtest.Harmony()...), Tokenize: vocabtest.Tokenize})
 }
 
-// messages builds a conversation from role and text pairs.
+// messages returns a conversation of the given messages.
 func messages(msgs ...chattemplate.Message) chattemplate.Conversation {
 	return chattemplate.Conversation{Messages: msgs}
 }
