@@ -94,7 +94,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 }
 
 func (o *output) finish() {
-	_ = o.split.Finish()
+	o.split.Finish()
 	if o.rationale != nil {
 		o.rationale.Finish()
 	}

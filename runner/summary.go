@@ -136,7 +136,7 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	if p.guard != nil {
 		p.guard.Accept(out.Token)
 	}
-	_ = p.split.Push(out.Token) // a lenient splitter has no errors
+	p.split.Push(out.Token)
 	state := p.split.State()
 	over := state.Ended || state.Segment == reasoning.Header || p.turn.r.model.Vocab().EndsGeneration(out.Token)
 	if !over && (p.limit <= 0 || len(l.tokens) >= p.turn.r.info.ContextSize) {
@@ -178,7 +178,7 @@ func (p *summaryPass) finish(l *lane) {
 // or where what there is broke off.
 func (p *summaryPass) end(why string, broke bool) {
 	p.done = true
-	_ = p.split.Finish()
+	p.split.Finish()
 	if p.opened {
 		p.send(reasoning.Event{Kind: reasoning.SegmentEnd})
 	} else {

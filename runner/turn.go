@@ -320,10 +320,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	before := t.model.State()
 	l.tokens = append(l.tokens, tok)
-	if err := t.model.PushOutput(tok, out); err != nil {
-		t.failed(l, err)
-		return true
-	}
+	t.model.PushOutput(tok, out)
 	after := t.model.State()
 	t.sight.note(tok, &before, &after)
 	if t.finished(l, tok, before.Place, after.Place) {
@@ -472,7 +469,7 @@ func (t *turn) closeObject(l *lane, detail string) {
 	t.closed = detail
 	for _, tok := range tokens {
 		l.tokens = append(l.tokens, tok)
-		_ = t.model.Push(tok) // an object is in no header, where alone a token can fail
+		t.model.Push(tok)
 	}
 	t.reasoned = len(l.tokens)
 }

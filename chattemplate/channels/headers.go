@@ -7,6 +7,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/channels/harmony"
+	"runner/chattemplate/hold"
 )
 
 // headerWriter collects the headers that a model may write, from after <|start|>assistant up to <|message|>. Every
@@ -119,4 +120,12 @@ func (w *headerWriter) recipient(name string, mayReason bool) {
 	if mayReason {
 		w.add(w.ends, w.analysis, to)
 	}
+}
+
+// hold returns what holds a header to the list.
+func (w *headerWriter) hold() (*hold.OneOf, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+	return hold.NewOneOf(w.list...)
 }

@@ -118,17 +118,16 @@ func (s *Reader) State() reader.State {
 }
 
 // Push takes the next token.
-func (s *Reader) Push(t backend.Token) error { return s.PushOutput(t, nil) }
+func (s *Reader) Push(t backend.Token) { s.PushOutput(t, nil) }
 
 // PushOutput is Push for a token with the log probabilities of the step that sampled it.
-func (s *Reader) PushOutput(t backend.Token, out *backend.Output) error {
-	if s.Err != nil || s.Done {
-		return s.Err
+func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
+	if s.Done {
+		return
 	}
 	s.Ended = false
 	s.push(t, out)
 	s.Pos++
-	return s.Err
 }
 
 // BeginAnswer says that the next token belongs to the answer that is held to a form.
@@ -143,13 +142,12 @@ func (s *Reader) CloseReasoning() (text string, ok bool) {
 }
 
 // Finish ends the output.
-func (s *Reader) Finish() error {
-	if s.Err == nil && !s.Done {
+func (s *Reader) Finish() {
+	if !s.Done {
 		s.finish()
 		s.Out.Origin.Finish(s.Out.Emit)
 		s.Done = true
 	}
-	return s.Err
 }
 
 // control says what t means.
@@ -515,7 +513,7 @@ func (s *Reader) finish() {
 		}
 		s.Warn(reader.CodeUnfinishedHeader)
 		r := h.read(false, true)
-		if r.body < 0 || s.Err != nil {
+		if r.body < 0 {
 			return
 		}
 		s.beginBody(r)

@@ -29,10 +29,10 @@ type turn struct {
 	// answer is the form of the answer, nil where it is free. calls are the forms of arguments, by function.
 	answer *grammar.Grammar
 	calls  map[string]*grammar.Grammar
-	// headers are the messages that the model may open.
-	headers *hold.OneOf
+	// headers are the messages that the model may open, and calling those after its reasoning where a call is demanded.
+	headers, calling *hold.OneOf
 	// owed says that the turn may not end outside of an answer or a call, and report that report_reasoning is to be
-	// called first. demanded says that only a call may come next, because one is demanded and the model has reasoned.
+	// called first.
 	owed, report, demanded bool
 	// thinking opens reasoning between markers before the answer; nil where the model is not asked for that, and after
 	// its reasoning. marked says that it was asked for, and lines are what may stand after the markers.
@@ -65,6 +65,11 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 	}
 	if err := t.holdHeaders(true); err != nil {
 		return nil, err
+	}
+	if cfg.MustCall {
+		if t.calling, err = t.listHeaders(false); err != nil {
+			return nil, err
+		}
 	}
 	if t.answer == nil || !cfg.Markers {
 		return t, nil
@@ -141,13 +146,19 @@ func (t *turn) takesAnything(name string) bool {
 	})
 }
 
-// holdHeaders lets the model open only the messages that the request allows: with or without further reasoning, and
-// no call of a function that is not offered.
-func (t *turn) holdHeaders(mayReason bool) error {
+// holdHeaders lets the model open only the messages that listHeaders lists.
+func (t *turn) holdHeaders(mayReason bool) (err error) {
+	t.headers, err = t.listHeaders(mayReason)
+	return err
+}
+
+// listHeaders lists the messages that the request allows: with or without further reasoning, and no call of a function
+// that is not offered.
+func (t *turn) listHeaders(mayReason bool) (*hold.OneOf, error) {
 	w := newHeaderWriter(&t.f.cfg)
 	if t.report {
 		w.call(t.cfg.Report.Name, false)
-		return t.holdTo(w)
+		return w.hold()
 	}
 	tools, builtin := t.cfg.Tools, t.builtin
 	if t.cfg.NoCalls {
@@ -173,16 +184,7 @@ func (t *turn) holdHeaders(mayReason bool) error {
 			w.call(tool.Name, mayReason)
 		}
 	}
-	return t.holdTo(w)
-}
-
-func (t *turn) holdTo(w *headerWriter) error {
-	if w.err != nil {
-		return w.err
-	}
-	var err error
-	t.headers, err = hold.NewOneOf(w.list...)
-	return err
+	return w.hold()
 }
 
 // Ignored reports false: all strict tools are held to their parameters.
@@ -247,44 +249,40 @@ func (t *turn) Begin(cfg reader.Config) error {
 }
 
 // Push takes a token of the model.
-func (t *turn) Push(tok backend.Token) error { return t.PushOutput(tok, nil) }
+func (t *turn) Push(tok backend.Token) { t.PushOutput(tok, nil) }
 
 // PushOutput takes a token of the model.
-func (t *turn) PushOutput(tok backend.Token, out *backend.Output) error {
+func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
 	if t.hold != nil {
 		t.hold.Accept(tok)
 	}
 	if t.place == reader.PlaceAnswer && t.hold == &t.form && t.form.Answers() {
 		t.BeginAnswer()
 	}
-	err := t.Reader.PushOutput(tok, out)
-	return errors.Join(err, t.moveOn(tok))
+	t.Reader.PushOutput(tok, out)
+	t.moveOn(tok)
 }
 
 // Force takes a token that the caller puts into the turn.
 func (t *turn) Force(tok backend.Token) {
-	_ = t.Reader.Push(tok) // a lenient reader has no errors
-	_ = t.moveOn(tok)
+	t.Reader.Push(tok)
+	t.moveOn(tok)
 }
 
 // moveOn goes to where the reader stands after a token.
-func (t *turn) moveOn(tok backend.Token) error {
+func (t *turn) moveOn(tok backend.Token) {
 	st, from := t.State(), t.place
 	if st.Place == from {
-		return nil
+		return
 	}
 	// A model that has no use for its tools would reason in one message after another until its tokens are used up.
-	if from == reader.PlaceReasoning && t.cfg.MustCall && !t.demanded {
-		t.demanded = true
-		if err := t.holdHeaders(false); err != nil {
-			return err
-		}
+	if from == reader.PlaceReasoning && t.calling != nil {
+		t.headers, t.calling = t.calling, nil
 	}
 	t.enter(&st)
 	if st.Place == reader.PlaceHeader {
 		t.openHeader(tok)
 	}
-	return nil
 }
 
 // openHeader leads from the end of a message, which was tok, into the header of the next. The end may be missing: then
@@ -409,7 +407,7 @@ func (t *turn) Resume(p *chattemplate.Prompt) error {
 		opened = slices.Concat(t.f.turn, t.f.final)
 	}
 	for _, tok := range opened {
-		_ = t.Reader.Push(tok) // a lenient reader has no errors
+		t.Reader.Push(tok)
 	}
 	if t.report {
 		t.report = false

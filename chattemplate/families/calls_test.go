@@ -263,10 +263,7 @@ func checkCallChunks(t *testing.T, cfg readertest.Config, text string, marks []s
 		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 		tokens := encodeMarks(x, text, marks, cut)
 		cfg.Vocab = x.Vocab(t)
-		events, err := run(t, cfg, tokens)
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := run(t, cfg, tokens)
 		var c generation.Collector
 		for _, e := range events {
 			if e.Kind != reasoning.Warning {

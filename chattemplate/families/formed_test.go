@@ -34,9 +34,10 @@ func TestFormedAnswerHoldsNoMarkers(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range len(text) {
-				_ = s.Push(fake.Encode(v, text[i:i+1])[0])
+				s.Push(fake.Encode(v, text[i:i+1])[0])
 			}
-			if err := s.Finish(); err != nil || answer != text {
+			s.Finish()
+			if answer != text {
 				t.Errorf("%q became %q: %v", text, answer, err)
 			}
 		}
@@ -62,7 +63,7 @@ func TestBeginMakesNewlinesTheAnswersOwn(t *testing.T) {
 		}
 		push := func(text string) {
 			for i := range len(text) {
-				_ = s.Push(backend.Token(text[i]))
+				s.Push(backend.Token(text[i]))
 			}
 		}
 		s.BeginAnswer() // in the reasoning it means nothing
@@ -71,7 +72,8 @@ func TestBeginMakesNewlinesTheAnswersOwn(t *testing.T) {
 			s.BeginAnswer()
 		}
 		push("\n\r\nx<think>\n")
-		if err := s.Finish(); err != nil || answer != c.want {
+		s.Finish()
+		if answer != c.want {
 			t.Errorf("%+v: answer %q, %v", c, answer, err)
 		}
 	}

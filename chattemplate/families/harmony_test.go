@@ -1,17 +1,13 @@
 package families_test
 
 import (
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/channels"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/reasoning"
 )
 
 // recoveries says what becomes of malformed harmony output, by behaviour. Every case that warns of something other
@@ -170,37 +166,7 @@ func TestRecoveries(t *testing.T) {
 				if got := readertest.Show(events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
-				checkStrict(t, cfg, tokens, events)
 			}
 		})
-	}
-}
-
-// checkStrict holds that a strict splitter fails exactly where a lenient one warns of a broken rule, with the first
-// such code.
-func checkStrict(t *testing.T, cfg readertest.Config, tokens []backend.Token, lenient []reasoning.Event) {
-	t.Helper()
-	want := ""
-	for _, e := range lenient {
-		switch e.Code {
-		case "", reader.CodeForeignRole, reader.CodeUnknownFunction, reader.CodeUnknownRecipient,
-			reader.CodeRecipientInFinal:
-		default:
-			if want == "" {
-				want = e.Code
-			}
-		}
-	}
-	cfg.Strict = true
-	_, err := channels.Parse(cfg.Config, tokens)
-	var broken *reader.FormatError
-	switch {
-	case want == "" && err != nil:
-		t.Errorf("strict: %v", err)
-	case want == reader.CodeDoubledStart && err == nil: // a whole may begin with its first header
-	case want != "" && !errors.As(err, &broken):
-		t.Errorf("strict accepts what breaks a rule (%s)", want)
-	case want != "" && broken.Code != want:
-		t.Errorf("strict says %s, lenient first %s", broken.Code, want)
 	}
 }

@@ -138,13 +138,13 @@ func readObject(t testing.TB, cfg readertest.Config, text string, cut func(strin
 		t.Fatal(err)
 	}
 	for _, tok := range tokens {
-		_ = s.Push(tok)
+		s.Push(tok)
 		if st := s.State(); st.InObject && st.Segment == reasoning.ToolCall {
 			t.Fatalf("%+v", st)
 		}
 		s.CloseReasoning()
 	}
-	_ = s.Finish()
+	s.Finish()
 	readertest.CheckNesting(t, rec.Events)
 	var c generation.Collector
 	for _, e := range rec.Events {
@@ -246,10 +246,7 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 		}
 		tokens := x.Encode(text, readertest.Random(r))
 		cfg.Vocab = x.Vocab(t)
-		events, err := run(t, cfg, tokens)
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := run(t, cfg, tokens)
 		var got strings.Builder
 		for _, e := range events {
 			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
@@ -289,9 +286,9 @@ func TestObjectVisibility(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, tok := range tokens {
-					_ = s.PushOutput(tok, &backend.Output{Token: tok, Top: []backend.TokenLogprob{{Token: tok}}})
+					s.PushOutput(tok, &backend.Output{Token: tok, Top: []backend.TokenLogprob{{Token: tok}}})
 				}
-				_ = s.Finish()
+				s.Finish()
 				stop.Finish()
 				var all, answer strings.Builder
 				for _, e := range seen.Events {

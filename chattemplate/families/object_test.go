@@ -165,9 +165,9 @@ func TestObject(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, tok := range tokens {
-					_ = s.Push(tok)
+					s.Push(tok)
 				}
-				_ = s.Finish()
+				s.Finish()
 				readertest.CheckNesting(t, rec.Events)
 				if got := allShow(rec.Events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
@@ -308,7 +308,7 @@ func TestReportStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, tok := range tokens {
-			_ = s.Push(tok)
+			s.Push(tok)
 		}
 		if readertest.Texts(got.Events)[reasoning.Reasoning] != "Hm." {
 			t.Errorf("%s: %v", in, got.Events)
@@ -353,7 +353,7 @@ func TestObjectState(t *testing.T) {
 	}
 	for _, tok := range tokens {
 		note()
-		_ = s.Push(tok)
+		s.Push(tok)
 	}
 	note()
 	if got.String() != want {
@@ -379,7 +379,7 @@ func TestReported(t *testing.T) {
 		if s.State().Reported {
 			t.Fatalf("reported before token %d", i)
 		}
-		_ = s.Push(tok)
+		s.Push(tok)
 	}
 	if st := s.State(); !st.Reported || !st.Ended || st.InObject {
 		t.Errorf("after the call: %+v", st)
@@ -388,7 +388,7 @@ func TestReported(t *testing.T) {
 		if !s.State().Reported {
 			t.Error("not reported any more before the answer")
 		}
-		_ = s.Push(tok)
+		s.Push(tok)
 	}
 	if s.State().Reported {
 		t.Error("reported in the answer")

@@ -19,8 +19,6 @@ type Config struct {
 	Start chattemplate.Start
 	// Emit receives the events. It is called during Push and Finish, on the caller's goroutine.
 	Emit func(reasoning.Event)
-	// Strict makes a violation of the harmony format an error instead of a warning. Other families have no rules to break.
-	Strict bool
 	// Tools names the functions of the request. With any, families other than harmony have their tool calls taken
 	// out of the answer, and a call of another function is warned about. Nil warns about none.
 	Tools []string
@@ -62,17 +60,16 @@ type Config struct {
 //
 // A Reader is not safe for use by several goroutines at once.
 type Reader interface {
-	// Push takes the next token. It returns an error only in strict mode, always a *FormatError, and then always the
-	// same one.
-	Push(t backend.Token) error
+	// Push takes the next token.
+	Push(t backend.Token)
 	// PushOutput is Push for a token with the log probabilities of the step that sampled it. out may be nil and is
 	// not kept.
-	PushOutput(t backend.Token, out *backend.Output) error
+	PushOutput(t backend.Token, out *backend.Output)
 	// BeginAnswer says that the next token belongs to the answer that is held to a form: newlines and markers in its text
 	// are the answer's own. Elsewhere, and without Formed, it does nothing.
 	BeginAnswer()
 	// Finish ends the output: it sends what was held back and closes what is open. Tokens pushed later are ignored.
-	Finish() error
+	Finish()
 	// State returns where the next token stands.
 	State() State
 	// CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and
@@ -94,7 +91,6 @@ type Core struct {
 	Pos    int // tokens pushed
 	calls  int
 	warned []string
-	Err    error
 	Ended  bool
 	Done   bool
 }
@@ -143,21 +139,6 @@ type State struct {
 	Ended bool
 }
 
-// FormatError says how and where a strict splitter's input breaks the format.
-type FormatError struct {
-	// Code is one of the warnings' codes.
-	Code string
-	// Position counts the tokens before the one that broke it.
-	Position int
-}
-
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("malformed output at token %d: %s", e.Position, messages[e.Code])
-}
-
-// Hint tells the user what to do next.
-func (e *FormatError) Hint() string { return "read the output leniently to keep its text" }
-
 // Init prepares for a turn. The core must not be moved afterwards.
 func (s *Core) Init(cfg Config) error {
 	if cfg.Vocab == nil || cfg.Emit == nil {
@@ -179,14 +160,8 @@ func (s *Core) Init(cfg Config) error {
 // Score returns the last score that came, and whether there was one.
 func (s *Core) Score() (float64, bool) { return s.score, s.scored }
 
-// Warn reports a peculiarity once, or, in strict mode, ends everything if it breaks a rule.
+// Warn reports a peculiarity once.
 func (s *Core) Warn(code string) {
-	if s.Cfg.Strict && !harmless[code] {
-		if s.Err == nil {
-			s.Err = &FormatError{Code: code, Position: s.Pos}
-		}
-		return
-	}
 	if slices.Contains(s.warned, code) {
 		return
 	}

@@ -197,24 +197,23 @@ func (t *turn) opens(text string) bool {
 }
 
 // Push takes a token of the model.
-func (t *turn) Push(tok backend.Token) error { return t.PushOutput(tok, nil) }
+func (t *turn) Push(tok backend.Token) { t.PushOutput(tok, nil) }
 
 // PushOutput takes a token of the model.
-func (t *turn) PushOutput(tok backend.Token, out *backend.Output) error {
+func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
 	if t.hold != nil {
 		t.hold.Accept(tok)
 	}
 	if t.place == reader.PlaceAnswer && t.hold == &t.form && t.form.Answers() {
 		t.BeginAnswer()
 	}
-	err := t.Reader.PushOutput(tok, out)
+	t.Reader.PushOutput(tok, out)
 	t.moveOn()
-	return err
 }
 
 // Force takes a token that the caller puts into the turn.
 func (t *turn) Force(tok backend.Token) {
-	_ = t.Reader.Push(tok) // a lenient reader has no errors
+	t.Reader.Push(tok)
 	t.moveOn()
 }
 
