@@ -65,8 +65,8 @@ func (p *parser) end() {
 	p.content.Reset()
 }
 
-// Parse takes a whole harmony output apart at once. It may begin with its first
-// message's <|start|>, and may hold messages after the turn's end. Emit may be nil; CallID and Separator work as they do for a Splitter.
+// Parse takes a whole harmony output apart at once. It may begin with its first message's <|start|>, and may hold
+// messages after the turn's end. Emit may be nil; CallID and Separator work as they do for a Splitter.
 func Parse(cfg reader.Config, tokens []backend.Token) ([]Message, error) {
 	p := &parser{separator: cfg.Separator}
 	emit := cfg.Emit
