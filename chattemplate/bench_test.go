@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"runner/chattemplate"
-	"runner/chattemplate/conformance"
 	"runner/chattemplate/family"
+	"runner/conformance"
 )
 
 // twenty is a conversation of 20 messages with two tools, about 10 kB of text.

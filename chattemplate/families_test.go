@@ -12,11 +12,11 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/conformance"
 	"runner/chattemplate/family"
 	"runner/chattemplate/readertest"
 	"runner/chattemplate/tags"
 	"runner/chattemplate/vocabtest"
+	"runner/conformance"
 	"runner/reasoning"
 )
 

@@ -10,11 +10,11 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/conformance"
 	"runner/chattemplate/families"
 	"runner/chattemplate/family"
 	"runner/chattemplate/readertest"
 	"runner/chattemplate/vocabtest"
+	"runner/conformance"
 	"runner/reasoning"
 )
 

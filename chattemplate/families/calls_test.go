@@ -13,13 +13,13 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/conformance"
 	"runner/chattemplate/families"
 	"runner/chattemplate/family"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/chattemplate/tags"
 	"runner/chattemplate/vocabtest"
+	"runner/conformance"
 	"runner/generation"
 	"runner/reasoning"
 )

@@ -13,9 +13,9 @@ import (
 	"runner/backend/tokenizer/o200ktest"
 	"runner/chattemplate"
 	"runner/chattemplate/channels"
-	"runner/chattemplate/conformance"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/conformance"
 	"runner/reasoning"
 )
 

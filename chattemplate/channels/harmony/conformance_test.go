@@ -9,8 +9,8 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate/channels/harmony"
-	"runner/chattemplate/conformance"
 	"runner/chattemplate/vocabtest"
+	"runner/conformance"
 )
 
 // printer writes a rendering as text.

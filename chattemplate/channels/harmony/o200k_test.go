@@ -13,7 +13,7 @@ import (
 	"runner/backend/tokenizer"
 	"runner/backend/tokenizer/o200ktest"
 	"runner/chattemplate/channels/harmony"
-	"runner/chattemplate/conformance"
+	"runner/conformance"
 )
 
 var o200kSpecialPattern = regexp.MustCompile(`<\|(?:start|end|message|channel|constrain|return|call)\|>`)
