@@ -76,7 +76,7 @@ func (s *Server) mustLoad(p *wire.Principal, name string) bool {
 		return false
 	}
 	r := s.cfg.Pool.Loaded(card.Name)
-	return r == nil || r.Broken()
+	return r == nil || r.Failure() != nil
 }
 
 // reloadEvery is how often the file of API keys is looked at.

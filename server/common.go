@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"runner/generation"
-	"runner/runner"
 	"runner/server/internal/apierror"
 	"runner/server/openapi"
 	"runner/server/wire"
@@ -53,12 +52,12 @@ func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) {
 var commonFields = map[string]string{"Tokens": "tokens"}
 
 // with runs f with the model of a request.
-func (c *common) with(w http.ResponseWriter, r *http.Request, name string, f func(*runner.Runner) (any, error)) {
+func (c *common) with(w http.ResponseWriter, r *http.Request, name string, f func(wire.Model) (any, error)) {
 	m, err := c.Use(r.Context(), name)
 	if err == nil {
 		defer m.Release()
 		var answer any
-		if answer, err = f(m.Runner()); err == nil {
+		if answer, err = f(m); err == nil {
 			wire.WriteJSON(w, http.StatusOK, answer)
 			return
 		}
@@ -67,8 +66,8 @@ func (c *common) with(w http.ResponseWriter, r *http.Request, name string, f fun
 }
 
 func (c *common) getProps(w http.ResponseWriter, r *http.Request) {
-	c.with(w, r, r.URL.Query().Get("model"), func(run *runner.Runner) (any, error) {
-		info := run.Info()
+	c.with(w, r, r.URL.Query().Get("model"), func(m wire.Model) (any, error) {
+		info := m.Info()
 		return map[string]any{
 			"model": info.Name, "model_path": info.Path, "architecture": info.Architecture, "digest": info.Digest,
 			"n_ctx": info.ContextSize, "n_ctx_train": info.TrainedContext, "total_slots": info.Sequences,
@@ -90,9 +89,9 @@ type tokenizerInfo struct {
 }
 
 func (c *common) getTokenizerInfo(w http.ResponseWriter, r *http.Request) {
-	c.with(w, r, r.URL.Query().Get("model"), func(run *runner.Runner) (any, error) {
-		info := tokenizerInfo{MaxLength: run.Info().ContextSize}
-		bos, eos := run.Ends()
+	c.with(w, r, r.URL.Query().Get("model"), func(m wire.Model) (any, error) {
+		info := tokenizerInfo{MaxLength: m.Info().ContextSize}
+		bos, eos := m.Ends()
 		info.BOSToken, info.EOSToken = named(bos), named(eos)
 		return info, nil
 	})
@@ -155,24 +154,23 @@ func (c *common) answerTokens(w http.ResponseWriter, r *http.Request, in *tokeni
 		return err
 	}
 	defer m.Release()
-	run := m.Runner()
 	if err := wire.Reserve(r, tokenCost*int64(len(in.Content))); err != nil {
 		return err
 	}
-	tokens, err := run.Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, in.Content, in.ParseSpecial == nil ||
+	tokens, err := m.Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, in.Content, in.ParseSpecial == nil ||
 		*in.ParseSpecial)
 	if err != nil {
 		return err
 	}
 	if in.AddSpecial || in.AddSpecialTokens {
-		tokens = run.WithBOS(tokens)
+		tokens = m.WithBOS(tokens)
 	}
 	wire.WriteList(w, "tokens", len(tokens), func(dst []byte, i int) []byte {
 		if !in.WithPieces {
 			return strconv.AppendInt(dst, int64(tokens[i]), 10)
 		}
 		dst = strconv.AppendInt(append(dst, `{"id":`...), int64(tokens[i]), 10)
-		return append(appendPiece(append(dst, `,"piece":`...), run.Piece(tokens[i])), '}')
+		return append(appendPiece(append(dst, `,"piece":`...), m.Piece(tokens[i])), '}')
 	})
 	return nil
 }
@@ -191,10 +189,10 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) {
 		c.WriteError(w, r, wire.FromError(err, nil))
 		return
 	}
-	c.with(w, r, in.Model, func(run *runner.Runner) (any, error) {
+	c.with(w, r, in.Model, func(m wire.Model) (any, error) {
 		length := int64(0)
 		for _, t := range in.Tokens {
-			if length += int64(len(run.Piece(t))); length > c.cfg.MaxBody {
+			if length += int64(len(m.Piece(t))); length > c.cfg.MaxBody {
 				return nil, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
 					"their text is longer than the %d bytes that a body may have (--max-body)", c.cfg.MaxBody)
 			}
@@ -202,7 +200,7 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) {
 		if err := wire.Reserve(r, answerCost*length); err != nil {
 			return nil, err
 		}
-		text, err := run.Detokenize(in.Tokens)
+		text, err := m.Detokenize(in.Tokens)
 		return map[string]string{"content": text, "prompt": text}, err
 	})
 }

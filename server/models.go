@@ -12,7 +12,6 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/pool"
 	"runner/server/wire"
 )
@@ -27,7 +26,7 @@ func (s *Server) Use(ctx context.Context, name string) (wire.Model, error) {
 	if err != nil {
 		return nil, s.poolError(ctx, card.Name, err)
 	}
-	return &model{server: s, card: s.describe(card, r), runner: r, release: release}, nil
+	return &model{Loaded: r, server: s, card: s.describe(card, r), release: release}, nil
 }
 
 // Unload implements [wire.Models].
@@ -114,7 +113,7 @@ func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 }
 
 // describe adds what is known of a loaded model.
-func (s *Server) describe(c wire.Card, r *runner.Runner) wire.Card {
+func (s *Server) describe(c wire.Card, r wire.Loaded) wire.Card {
 	if r == nil {
 		return c
 	}
@@ -130,15 +129,14 @@ func (s *Server) describe(c wire.Card, r *runner.Runner) wire.Card {
 
 // model is a loaded model in use by one request.
 type model struct {
+	wire.Loaded
 	server  *Server
 	card    wire.Card
-	runner  *runner.Runner
 	release func()
 }
 
-func (m *model) Card() wire.Card        { return m.card }
-func (m *model) Runner() *runner.Runner { return m.runner }
-func (m *model) Release()               { m.release() }
+func (m *model) Card() wire.Card { return m.card }
+func (m *model) Release()        { m.release() }
 
 // Generate implements [wire.Model].
 func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
@@ -170,7 +168,7 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 		ctx, cancel := s.limited(ctx, time.Now())
 		defer cancel()
 		content := s.contentLog(ctx, &req)
-		for e, err := range m.runner.Generate(ctx, req) {
+		for e, err := range m.Loaded.Generate(ctx, req) {
 			if err == nil && e.Kind == reasoning.Started && cost.prompt == 0 {
 				cost.prompt = e.Info.Prompt
 				if wait := s.limits.begin(p.ID, first, cost); wait > 0 {
@@ -202,13 +200,13 @@ func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32
 	}
 	used := reasoning.Usage{}
 	defer func() { m.server.limits.end(id, cost, used.Prompt) }()
-	since, err := said.enter(m.runner, id)
+	since, err := said.enter(m.Loaded, id)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := m.server.limited(ctx, since)
 	defer cancel()
-	vector, err := m.runner.Embed(ctx, id, tokens)
+	vector, err := m.Loaded.Embed(ctx, id, tokens)
 	if err != nil {
 		m.server.explain("an embedding failed", m.card.Name, err)
 		return nil, err
@@ -290,7 +288,7 @@ func (n *note) begins() bool {
 }
 
 // enter takes a place in a model's queue for all that the request embeds, until leave, and says when it did.
-func (n *note) enter(r *runner.Runner, principal string) (since time.Time, err error) {
+func (n *note) enter(r wire.Loaded, principal string) (since time.Time, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.left == nil {

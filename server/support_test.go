@@ -130,7 +130,7 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	s := &site{log: &lockedBuffer{}, fakes: make(chan *fake.Model, 16)}
 	cfg.Pool = pool.New(pool.Config{
 		Models: []pool.Entry{{Name: "a"}, {Name: "b"}},
-		Open: func(_ context.Context, name string) (*runner.Runner, error) {
+		Open: func(_ context.Context, name string) (wire.Loaded, error) {
 			c := model
 			c.Name = name
 			m := fake.New(c)

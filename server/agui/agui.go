@@ -79,7 +79,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	}
 	defer m.Release()
 	scope := seal.Scope{
-		Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest,
+		Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Info().Digest,
 		Conversation: seal.ConversationID("thread", input.ThreadID),
 	}
 	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {

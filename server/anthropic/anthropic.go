@@ -63,7 +63,7 @@ func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prom
 		return nil, nil, err
 	}
 	// Conversations have no ids in this API.
-	scope := seal.Scope{Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest}
+	scope := seal.Scope{Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Info().Digest}
 	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {
 		m.Release()
 		return nil, nil, err
@@ -147,7 +147,7 @@ func (a *API) countTokens(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.Release()
-	rendered, err := m.Runner().Prompt(r.Context(), wire.PrincipalOf(r.Context()).ID, p.req)
+	rendered, err := m.Prompt(r.Context(), wire.PrincipalOf(r.Context()).ID, p.req)
 	if err != nil {
 		a.fail(w, r, err)
 		return

@@ -142,15 +142,15 @@ func place(input json.RawMessage, i int) string {
 // vectorOf embeds a text, and says how many tokens it has.
 func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]float32, int, error) {
 	if !truncate {
-		if err := m.Runner().Fits(text); err != nil {
+		if err := m.Fits(text); err != nil {
 			return nil, 0, err
 		}
 	}
-	tokens, err := m.Runner().Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, text, false)
+	tokens, err := m.Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, text, false)
 	if err != nil {
 		return nil, 0, err
 	}
-	if most := m.Runner().Info().ContextSize; truncate && len(tokens) > most {
+	if most := m.Info().ContextSize; truncate && len(tokens) > most {
 		tokens = tokens[:most]
 	}
 	vector, err := m.Embed(r.Context(), tokens)

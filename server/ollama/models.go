@@ -2,14 +2,11 @@ package ollama
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"runner/chattemplate"
-	"runner/generation"
 	"runner/server/wire"
 )
 
@@ -163,7 +160,7 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.Release()
-	card, info, format := m.Card(), m.Runner().Info(), m.Runner().Format()
+	card, info, can := m.Card(), m.Info(), m.Abilities()
 	answer := ShowResponse{
 		Modelfile: "FROM " + card.Name + "\n", Parameters: a.parameters(), Template: info.ChatTemplate,
 		Details: details(card), ModifiedAt: card.Modified.UTC(),
@@ -174,14 +171,13 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 			info.Architecture + ".embedding_length": info.EmbeddingLength,
 		},
 	}
-	if format.Tools {
+	if can.Tools {
 		answer.Capabilities = append(answer.Capabilities, "tools")
 	}
-	if format.Family != chattemplate.Plain {
+	if can.Reasoning {
 		answer.Capabilities = append(answer.Capabilities, "thinking")
 	}
-	// Embedding nothing fails at once, and says first whether the model could.
-	if _, err := m.Runner().Embed(r.Context(), "", nil); !errors.Is(err, generation.ErrNoEmbeddings) {
+	if can.Embeddings {
 		answer.Capabilities = append(answer.Capabilities, "embedding")
 	}
 	wire.WriteJSON(w, http.StatusOK, answer)

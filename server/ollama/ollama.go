@@ -277,7 +277,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 		a.answerEmpty(w, p, "load")
 		return
 	}
-	if size := m.Runner().Info().ContextSize; p.context > size {
+	if size := m.Info().ContextSize; p.context > size {
 		p.head.warnings = append(p.head.warnings,
 			Warning{Code: "num_ctx", Message: fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded "+
 				"with a context of %d", p.context, size)})

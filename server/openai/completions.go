@@ -7,7 +7,6 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -209,7 +208,7 @@ func (c *completionOrder) echoed(prompt []reasoning.TokenLogprobs) []reasoning.T
 }
 
 // bind does what takes the model: it finds the texts to echo.
-func (c *completionOrder) bind(r *runner.Runner) error {
+func (c *completionOrder) bind(m wire.Tokenizer) error {
 	if !c.echo {
 		return nil
 	}
@@ -220,7 +219,7 @@ func (c *completionOrder) bind(r *runner.Runner) error {
 			continue
 		}
 		var err error
-		if c.texts[i], err = r.Detokenize(p.tokens); err != nil {
+		if c.texts[i], err = m.Detokenize(p.tokens); err != nil {
 			return wire.FromError(err, map[string]string{"Tokens": p.path})
 		}
 	}
@@ -286,7 +285,7 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.Release()
-	if err := c.bind(m.Runner()); err != nil {
+	if err := c.bind(m); err != nil {
 		a.fail(w, err, "")
 		return
 	}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 
 	"runner/generation"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -80,18 +79,17 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 		return err
 	}
 	defer m.Release()
-	engine := m.Runner()
-	if size := engine.Info().EmbeddingLength; body.Dimensions != nil && size > 0 {
+	if size := m.Info().EmbeddingLength; body.Dimensions != nil && size > 0 {
 		if err := within("dimensions", body.Dimensions, 1, int64(size)); err != nil {
 			return err // before anything is computed
 		}
 	}
-	if err := wire.Reserve(r, numberCost*int64(len(inputs))*int64(engine.Info().EmbeddingLength)); err != nil {
+	if err := wire.Reserve(r, numberCost*int64(len(inputs))*int64(m.Info().EmbeddingLength)); err != nil {
 		return err
 	}
 	list := EmbeddingList{Object: "list", Data: make([]Embedding, len(inputs)), Model: m.Card().Name}
 	for i := range inputs {
-		tokens, err := inputs[i].tokenized(r.Context(), engine)
+		tokens, err := inputs[i].tokenized(r.Context(), m)
 		if err != nil {
 			return err
 		}
@@ -144,18 +142,18 @@ type input struct {
 }
 
 // tokenized returns the tokens of an input; names of control tokens in a text are text.
-func (p *input) tokenized(ctx context.Context, r *runner.Runner) ([]generation.Token, error) {
+func (p *input) tokenized(ctx context.Context, m wire.Tokenizer) ([]generation.Token, error) {
 	if p.tokens != nil {
 		return p.tokens, nil
 	}
-	if err := r.Fits(p.text); err != nil {
+	if err := m.Fits(p.text); err != nil {
 		return nil, embedError(err, p.path)
 	}
-	tokens, err := r.Tokenize(ctx, wire.PrincipalOf(ctx).ID, p.text, false)
+	tokens, err := m.Tokenize(ctx, wire.PrincipalOf(ctx).ID, p.text, false)
 	if err == nil && len(tokens) == 0 {
 		err = wire.Invalid(p.path, "it is empty")
 	}
-	return r.WithBOS(tokens), err
+	return m.WithBOS(tokens), err
 }
 
 // readInputs reads a string, a list of tokens, or a list of either.

@@ -39,7 +39,7 @@ func (a *API) applyTemplate(w http.ResponseWriter, r *http.Request) {
 	}
 	defer m.Release()
 	c.req.Messages, c.req.Delegation.Instructions = c.talk.messages, c.talk.instructions
-	p, err := m.Runner().Prompt(r.Context(), wire.PrincipalOf(r.Context()).ID, c.req)
+	p, err := m.Prompt(r.Context(), wire.PrincipalOf(r.Context()).ID, c.req)
 	if err != nil {
 		a.fail(w, err, c.form)
 		return

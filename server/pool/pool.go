@@ -1,7 +1,7 @@
 // Package pool keeps the models that a server has: loaded when they are first asked for, shared by all requests,
 // and unloaded when they have been idle for long or when another needs their memory.
 //
-// It knows names, runners and time, nothing of HTTP, and opens no model itself: it is given a function that does. A
+// It knows names, models and time, nothing of HTTP, and opens no model itself: it is given a function that does. A
 // model is never unloaded while somebody holds it, unless its engine has failed.
 package pool
 
@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"runner/generation"
-	"runner/runner"
+	"runner/server/wire"
 )
 
 // Errors, wrapped.
@@ -37,7 +37,7 @@ var (
 // Config says which models there are. Open and Models are required.
 type Config struct {
 	// Open loads a model. It is called for one model at a time.
-	Open func(ctx context.Context, name string) (*runner.Runner, error)
+	Open func(ctx context.Context, name string) (wire.Loaded, error)
 	// Models lists the models, the default first.
 	Models []Entry
 	// Check, when not nil, says whether a model's files are still those that were loaded. failure is why its engine
@@ -84,12 +84,12 @@ type Pool struct {
 
 type model struct {
 	entry  Entry
-	runner *runner.Runner // nil while it is not loaded
+	loaded wire.Loaded // nil while it is not loaded
 	users  int
 	used   time.Time
-	// loaded is when it was loaded, and broken its runner whose engine has failed, until that is closed; nil for none.
-	loaded time.Time
-	broken *runner.Runner
+	// since is when it was loaded, and broken what was loaded before and has failed, until that is closed; nil for none.
+	since  time.Time
+	broken wire.Loaded
 	// loading is the attempt to load it that is under way; nil for none.
 	loading *attempt
 	// failed is why the last attempt failed; until then nobody tries again.
@@ -139,12 +139,12 @@ func (p *Pool) Names() []string {
 	return names
 }
 
-// Loaded returns the runner of a model that is in memory, or nil, without holding it: it may be closed at any time.
-func (p *Pool) Loaded(name string) *runner.Runner {
+// Loaded returns a model that is in memory, or nil, without holding it: it may be closed at any time.
+func (p *Pool) Loaded(name string) wire.Loaded {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if m := p.models[name]; m != nil {
-		return m.runner
+		return m.loaded
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (p *Pool) Expires(name string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.models[name]
-	if m == nil || m.runner == nil || m.entry.Pinned || p.cfg.KeepAlive < 0 {
+	if m == nil || m.loaded == nil || m.entry.Pinned || p.cfg.KeepAlive < 0 {
 		return time.Time{}
 	}
 	used := m.used
@@ -168,11 +168,11 @@ func (p *Pool) Expires(name string) time.Time {
 // retryAfter is how long a model that could not be loaded is not tried again.
 const retryAfter = 5 * time.Second
 
-// Use returns a model's runner, loading it where that is needed, and what gives it back; calling that twice is
+// Use returns a model, loading it where that is needed, and what gives it back; calling that twice is
 // harmless. All who wait for a model that cannot be loaded get the error of one attempt, and so do those who come
 // within a few seconds of it. A model whose engine has failed is loaded anew, every few seconds at most. The errors
 // are ErrUnknown, ErrNoMemory, ErrClosed, ErrBroken, the context's and what Open returns.
-func (p *Pool) Use(ctx context.Context, name string) (*runner.Runner, func(), error) {
+func (p *Pool) Use(ctx context.Context, name string) (wire.Loaded, func(), error) {
 	began := time.Now()
 	for {
 		r, release, attempt, err := p.take(name)
@@ -196,7 +196,7 @@ func (p *Pool) Use(ctx context.Context, name string) (*runner.Runner, func(), er
 
 // take holds a model if it is loaded. Otherwise it returns the attempt to load it, which goes on when its callers
 // have left.
-func (p *Pool) take(name string) (*runner.Runner, func(), *attempt, error) {
+func (p *Pool) take(name string) (wire.Loaded, func(), *attempt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.models[name]
@@ -205,17 +205,17 @@ func (p *Pool) take(name string) (*runner.Runner, func(), *attempt, error) {
 		return nil, nil, nil, ErrClosed
 	case m == nil:
 		return nil, nil, nil, fmt.Errorf("%q: %w", name, ErrUnknown)
-	case m.runner != nil && m.runner.Broken():
-		if p.cfg.Clock().Before(m.loaded.Add(retryAfter)) {
+	case m.loaded != nil && m.loaded.Failure() != nil:
+		if p.cfg.Clock().Before(m.since.Add(retryAfter)) {
 			return nil, nil, nil, ErrBroken
 		}
-		m.broken, m.runner, m.unwanted, m.failure = m.runner, nil, false, m.runner.Failure()
+		m.broken, m.loaded, m.unwanted, m.failure = m.loaded, nil, false, m.loaded.Failure()
 	}
 	switch {
-	case m.runner != nil:
+	case m.loaded != nil:
 		m.users++
 		m.unwanted = false
-		return m.runner, sync.OnceFunc(func() { p.release(m) }), nil, nil
+		return m.loaded, sync.OnceFunc(func() { p.release(m) }), nil, nil
 	case m.failed != nil && p.cfg.Clock().Before(m.until):
 		return nil, nil, nil, m.failed
 	case m.loading == nil:
@@ -284,7 +284,7 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	defer func() { <-p.loading }()
 	p.mu.Lock()
 	m := p.models[name]
-	there, closed, broken, failure := m.runner != nil, p.closed, m.broken, m.failure
+	there, closed, broken, failure := m.loaded != nil, p.closed, m.broken, m.failure
 	m.broken = nil
 	p.mu.Unlock()
 	if broken != nil {
@@ -314,8 +314,8 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	if p.closed {
 		return nil, errors.Join(ErrClosed, r.Close())
 	}
-	m.runner, m.used, m.failure = r, p.cfg.Clock(), nil
-	m.loaded = m.used
+	m.loaded, m.used, m.failure = r, p.cfg.Clock(), nil
+	m.since = m.used
 	p.cfg.Logger.Info("model loaded", "model", name, "bytes", m.entry.Size, "seconds", m.used.Sub(begin).Seconds())
 	return nil, nil
 }
@@ -338,7 +338,7 @@ func (p *Pool) check(ctx context.Context, name string, failure error) error {
 // Inspect has a look at the files of a loaded model, and ends its runs if they are not those that were loaded.
 func (p *Pool) Inspect(ctx context.Context, name string) {
 	r := p.Loaded(name)
-	if r == nil || r.Broken() {
+	if r == nil || r.Failure() != nil {
 		return
 	}
 	if err := p.check(ctx, name, nil); err != nil {
@@ -356,8 +356,8 @@ func (p *Pool) Failure(name string) error {
 	switch {
 	case m == nil:
 		return nil
-	case m.runner != nil:
-		return m.runner.Failure()
+	case m.loaded != nil:
+		return m.loaded.Failure()
 	case m.failure != nil && m.failed != nil:
 		return m.failed
 	}
@@ -375,7 +375,7 @@ func (p *Pool) makeRoom(size int64) (freed <-chan struct{}, err error) {
 		total := int64(0)
 		var oldest *model
 		for _, m := range p.models {
-			if m.runner == nil {
+			if m.loaded == nil {
 				continue
 			}
 			total += m.entry.Size
@@ -392,14 +392,14 @@ func (p *Pool) makeRoom(size int64) (freed <-chan struct{}, err error) {
 			p.mu.Unlock()
 			return freed, ErrNoMemory
 		}
-		r := oldest.runner
-		oldest.runner = nil
+		r := oldest.loaded
+		oldest.loaded = nil
 		p.mu.Unlock()
 		p.unload(oldest.entry.Name, r, "another model needs the memory")
 	}
 }
 
-func (p *Pool) unload(name string, r *runner.Runner, why string) {
+func (p *Pool) unload(name string, r wire.Loaded, why string) {
 	if err := r.Close(); err != nil {
 		p.cfg.Logger.Error("unloading a model failed", "model", name, "error", err)
 		return
@@ -421,7 +421,7 @@ func (p *Pool) Unload(ctx context.Context, name string) error {
 		p.mu.Unlock()
 		return fmt.Errorf("%q: %w", name, ErrUnknown)
 	}
-	m.unwanted = m.runner != nil
+	m.unwanted = m.loaded != nil
 	now := m.unwanted && m.users == 0
 	p.mu.Unlock()
 	if !now {
@@ -452,12 +452,12 @@ func (p *Pool) expire() {
 	next := p.cfg.KeepAlive
 	type leaving struct {
 		name, why string
-		runner    *runner.Runner
+		loaded    wire.Loaded
 	}
 	var gone []leaving
 	p.mu.Lock()
 	for name, m := range p.models {
-		if m.runner == nil || m.users > 0 {
+		if m.loaded == nil || m.users > 0 {
 			continue
 		}
 		why := "no longer wanted"
@@ -471,19 +471,19 @@ func (p *Pool) expire() {
 			}
 			why = "idle"
 		}
-		gone = append(gone, leaving{name, why, m.runner})
-		m.runner, m.unwanted = nil, false
+		gone = append(gone, leaving{name, why, m.loaded})
+		m.loaded, m.unwanted = nil, false
 	}
 	if !p.closed && p.timer != nil {
 		p.timer.Reset(max(next, time.Millisecond))
 	}
 	p.mu.Unlock()
 	for _, m := range gone {
-		p.unload(m.name, m.runner, m.why)
+		p.unload(m.name, m.loaded, m.why)
 	}
 }
 
-// Close unloads everything. Requests that are under way end with [runner.ErrClosed].
+// Close unloads everything. Requests that are under way end with [generation.ErrClosed].
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -499,15 +499,15 @@ func (p *Pool) Close() error {
 	p.loading <- struct{}{} // what is being loaded sees that it is too late
 	defer func() { <-p.loading }()
 	p.mu.Lock()
-	var runners []*runner.Runner
+	var all []wire.Loaded
 	for _, name := range slices.Sorted(maps.Keys(p.models)) {
 		m := p.models[name]
-		runners = append(runners, m.broken, m.runner)
-		m.runner, m.broken = nil, nil
+		all = append(all, m.broken, m.loaded)
+		m.loaded, m.broken = nil, nil
 	}
 	p.mu.Unlock()
 	var errs []error
-	for _, r := range runners {
+	for _, r := range all {
 		if r != nil {
 			errs = append(errs, r.Close())
 		}

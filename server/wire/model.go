@@ -5,9 +5,9 @@ import (
 	"iter"
 	"time"
 
+	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 )
 
 // Models gives formats the models that the server has. It may be used by several goroutines at once.
@@ -31,19 +31,75 @@ type Traces interface {
 	Tracer(principal, how, run string) generation.Tracer
 }
 
-// Model is a loaded model that a request holds.
+// Model is a loaded model that a request holds. It is all that formats know of whatever runs their requests.
 type Model interface {
 	// Card describes it.
 	Card() Card
-	// Generate is [runner.Runner.Generate] within what the principal of ctx may see and use and within the server's time
-	// limits, counted in its metrics.
+	Describer
+	Tokenizer
+	Checker
+	// Generate carries out a request within what the principal of ctx may see and use and within the server's time
+	// limits, and counts it in the server's metrics. An error is the last thing that it yields.
 	Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
-	// Embed is [runner.Runner.Embed], counted as Generate is.
+	// Embed returns the embedding of tokens, a vector of length 1. It is limited and counted as Generate is.
 	Embed(ctx context.Context, tokens []generation.Token) ([]float32, error)
-	// Runner is for everything but generating: tokens, templates, checks.
-	Runner() *runner.Runner
 	// Release gives the model back. Calling it twice is harmless.
 	Release()
+}
+
+// Loaded is a model in memory, as package pool and the server keep it: they make a [Model] of it for each request.
+type Loaded interface {
+	Describer
+	Tokenizer
+	Checker
+	// Generate carries out a request. An error is the last thing that it yields.
+	Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
+	// Enter takes a place in the queue for all that a principal's request embeds, and returns what gives it back.
+	Enter(principal string) (leave func(), err error)
+	// Embed returns the embedding of tokens for a principal that has a place in the queue.
+	Embed(ctx context.Context, principal string, tokens []generation.Token) ([]float32, error)
+	// Stats returns the figures of now.
+	Stats() generation.Stats
+	// Probe computes one step to see whether the model works.
+	Probe(ctx context.Context) error
+	// Failure returns why the model cannot run any more, or nil.
+	Failure() error
+	// Fail ends all runs with an error, and every later one.
+	Fail(ctx context.Context, why error) error
+	// Close ends all runs and frees the model. Closing twice is harmless.
+	Close() error
+}
+
+// Describer says what a model is and what it can do.
+type Describer interface {
+	Info() generation.ModelInfo
+	Abilities() generation.Abilities
+}
+
+// Tokenizer turns text into a model's tokens and back.
+type Tokenizer interface {
+	// Tokenize returns the tokens of a text. With special, the names of control tokens become these tokens;
+	// otherwise no text does. Whose turn it is goes by principal.
+	Tokenize(ctx context.Context, principal, text string, special bool) ([]generation.Token, error)
+	// WithBOS puts the token for the beginning of a text in front, if the model's prompts start with one.
+	WithBOS(tokens []generation.Token) []generation.Token
+	// Fits returns an error if a text is too long for any context of the model. Nil does not promise that it fits.
+	Fits(text string) error
+	// Detokenize returns the text of tokens, and Piece that of one. The text need not be valid UTF-8.
+	Detokenize(tokens []generation.Token) (string, error)
+	Piece(t generation.Token) string
+	// Ends returns the texts of the tokens that begin and end a text; empty where the model has none.
+	Ends() (bos, eos string)
+}
+
+// Checker looks at a request without running it.
+type Checker interface {
+	// Prompt renders a request as the model would get it. Whose turn it is goes by principal.
+	Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error)
+	// Validate returns what is wrong with a request.
+	Validate(req *generation.Request) error
+	// CheckTool returns why the arguments of a tool's calls cannot be made to match its parameters.
+	CheckTool(ctx context.Context, tool chattemplate.Tool) error
 }
 
 // Card describes a model that can be used. What is only known of a loaded model is zero before that.

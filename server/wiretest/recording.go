@@ -39,7 +39,7 @@ func (r *Recording) Thoughts() string {
 	return b.String()
 }
 
-// Play is the run with a visibility, through the policy, as [runner.Runner.Generate] gives it. seal gets the run's
+// Play is the run with a visibility, through the policy, as [wire.Model] gives it. seal gets the run's
 // reasoning, whatever is visible; nil seals nothing. A summary is there only with visibility summary.
 func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string, calls bool) (string,
 	error)) iter.Seq2[reasoning.Event, error] {

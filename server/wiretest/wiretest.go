@@ -90,7 +90,7 @@ func (m *Models) Use(ctx context.Context, name string) (wire.Model, error) {
 			Message: "there is no such model"}
 	}
 	m.held.Add(1)
-	return &model{Models: m}, nil
+	return &model{Loaded: m.Engine, models: m}, nil
 }
 
 // Unload implements [wire.Models]: it counts, and the model stays.
@@ -148,36 +148,37 @@ func (m *Models) card() wire.Card {
 	}
 }
 
+// model is the model while a request holds it.
 type model struct {
-	*Models
+	wire.Loaded
+	models   *Models
 	released atomic.Bool
 }
 
-func (m *model) Card() wire.Card        { return m.card() }
-func (m *model) Runner() *runner.Runner { return m.Engine }
+func (m *model) Card() wire.Card { return m.models.card() }
 
 func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32, error) {
-	return m.Engine.Embed(ctx, wire.PrincipalOf(ctx).ID, tokens)
+	return m.Loaded.Embed(ctx, wire.PrincipalOf(ctx).ID, tokens)
 }
 
 func (m *model) Release() {
 	if !m.released.Swap(true) {
-		m.held.Add(-1)
+		m.models.held.Add(-1)
 	}
 }
 
 func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
-	m.mu.Lock()
-	m.last = req
-	m.mu.Unlock()
+	m.models.mu.Lock()
+	m.models.last = req
+	m.models.mu.Unlock()
 	if err := req.Visibility.Cap(wire.PrincipalOf(ctx).Reasoning); err != nil {
 		return func(yield func(reasoning.Event, error) bool) { yield(reasoning.Event{}, err) }
 	}
-	if m.Replay != nil {
-		return m.Replay.Play(req.Visibility, req.Seal)
+	if replay := m.models.Replay; replay != nil {
+		return replay.Play(req.Visibility, req.Seal)
 	}
 	req.Principal = wire.PrincipalOf(ctx).ID
-	return m.Engine.Generate(ctx, req)
+	return m.Loaded.Generate(ctx, req)
 }
 
 // Anyone returns a principal that may do everything.

@@ -16,7 +16,7 @@ const answerRoom = 1024
 // Shorten leaves out the oldest part of a request's conversation until the prompt leaves room for an answer, and
 // returns how many messages that were. What cannot be shortened stays as it is, for the model to refuse.
 func Shorten(ctx context.Context, m wire.Model, principal string, req *generation.Request) (int, error) {
-	size := m.Runner().Info().ContextSize
+	size := m.Info().ContextSize
 	room := min(answerRoom, size/4)
 	if req.MaxTokens > 0 {
 		room = min(req.MaxTokens, size/2)
@@ -28,7 +28,7 @@ func Shorten(ctx context.Context, m wire.Model, principal string, req *generatio
 	fits := func(messages []chattemplate.Message) (bool, error) {
 		shorter := *req
 		shorter.Messages = messages
-		p, err := m.Runner().Prompt(ctx, principal, shorter)
+		p, err := m.Prompt(ctx, principal, shorter)
 		var long *generation.PromptTooLongError
 		if err != nil && !errors.As(err, &long) {
 			return false, err

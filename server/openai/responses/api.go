@@ -11,7 +11,6 @@ import (
 
 	"runner/generation"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/internal/apierror"
 	"runner/server/wire"
 )
@@ -28,7 +27,7 @@ type Config struct {
 	Traces wire.Traces
 	// Calls is what the models remember of tool calls, so that what led to a response's calls is forgotten with the
 	// response; may be nil.
-	Calls *runner.CallMemory
+	Calls Calls
 	// Store bounds what is kept of past responses.
 	Store StoreLimits
 	// Background is how many responses may be made in the background at once; 0 means 16. More are refused with 429.
@@ -42,6 +41,12 @@ type Config struct {
 	Logger *slog.Logger
 	// Random is where ids come from; nil means crypto/rand. It is read by several goroutines at once.
 	Random io.Reader
+}
+
+// Calls is what models remember of tool calls.
+type Calls interface {
+	// Forget forgets a principal's calls.
+	Forget(principal string, ids ...string)
 }
 
 // API is the Responses API over a server's models. It implements [wire.Format]; its methods may be called by

@@ -233,7 +233,7 @@ func (a *API) countTokens(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer t.model.Release()
-	prompt, err := t.model.Runner().Prompt(r.Context(), t.principal.ID, t.request)
+	prompt, err := t.model.Prompt(r.Context(), t.principal.ID, t.request)
 	if err != nil {
 		a.fail(w, r, err)
 		return

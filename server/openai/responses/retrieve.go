@@ -115,6 +115,9 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) {
 
 // forget forgets what led to the calls of a response.
 func (a *API) forget(principal string, r *Response) {
+	if a.cfg.Calls == nil {
+		return
+	}
 	for _, item := range r.Output {
 		if call, ok := item.(*FunctionCall); ok {
 			a.cfg.Calls.Forget(principal, call.CallID)

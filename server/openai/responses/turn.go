@@ -169,7 +169,7 @@ func (t *turn) digest() string {
 	if d := t.model.Card().Digest; d != "" {
 		return d
 	}
-	return t.model.Runner().Info().Digest
+	return t.model.Info().Digest
 }
 
 // assemble makes the model's request of the conversation.
@@ -208,7 +208,7 @@ func (t *turn) assemble(ctx context.Context) error {
 			q.warn(CodeTruncated, strconv.Itoa(dropped)+" messages were left out so that the rest fits into the context")
 		}
 	}
-	if err := t.model.Runner().Validate(&t.request); err != nil {
+	if err := t.model.Validate(&t.request); err != nil {
 		return wire.FromError(err, params)
 	}
 	t.describe()
@@ -220,7 +220,7 @@ func (t *turn) loosen(ctx context.Context) {
 	q := t.asked
 	for _, i := range q.loose {
 		tool := &q.tools[i]
-		if tool.Parameters == nil || t.model.Runner().CheckTool(ctx,
+		if tool.Parameters == nil || t.model.CheckTool(ctx,
 			chattemplate.Tool{Name: tool.Name, Parameters: tool.Parameters}) == nil {
 			continue
 		}
