@@ -6,6 +6,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/reasoning"
 	"runner/reasoning/filter"
@@ -16,7 +17,7 @@ type output struct {
 	stream *stream
 	// tape gets all events, seen or not; nil where the run is not traced.
 	tape  *stream
-	split *reader.Splitter
+	split reader.Reader
 	stop  *filter.StopFilter
 	// rationale takes the model's reasons for its calls out of the text; nil where decisions are not traced.
 	rationale *filter.RationaleFilter
@@ -80,7 +81,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	for i, tool := range t.req.Tools {
 		tools[i] = tool.Name
 	}
-	cfg := reader.SplitterConfig{
+	cfg := reader.Config{
 		Format: o.format, Vocab: t.r.model.Vocab(), Start: o.start(start), Emit: o.stop.Push,
 		Tools: tools, CallID: callID,
 		Markers: o.markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
@@ -103,7 +104,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		cfg.JSON = &reader.JSONConfig{RawAnswer: t.req.Form.IsJSON()}
 		cfg.Markers = true // what the model falls back to
 	}
-	o.split, err = reader.NewSplitter(cfg)
+	o.split, err = families.NewReader(cfg)
 	return o, err
 }
 

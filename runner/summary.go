@@ -6,6 +6,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/reasoning"
@@ -19,7 +20,7 @@ type summaryPass struct {
 	turn   *turn
 	lane   lane
 	limit  int
-	split  *reader.Splitter
+	split  reader.Reader
 	guard  *filter.Guard
 	opened bool
 	done   bool
@@ -113,7 +114,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 		t.result.SummarySource = ""
 		return
 	}
-	p.split, err = reader.NewSplitter(reader.SplitterConfig{
+	p.split, err = families.NewReader(reader.Config{
 		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: t.output.start(chattemplate.StartAnswer), Emit: p.event,
 		Markers: t.output.markers,
 	})

@@ -11,6 +11,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
@@ -145,11 +146,11 @@ type Recorder struct{ Events []reasoning.Event }
 func (r *Recorder) Emit(e reasoning.Event) { r.Events = append(r.Events, e) }
 
 // Split runs tokens through a splitter.
-func Split(t testing.TB, cfg reader.SplitterConfig, tokens []backend.Token) []reasoning.Event {
+func Split(t testing.TB, cfg reader.Config, tokens []backend.Token) []reasoning.Event {
 	t.Helper()
 	var r Recorder
 	cfg.Emit = r.Emit
-	s, err := reader.NewSplitter(cfg)
+	s, err := families.NewReader(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
@@ -404,10 +405,10 @@ func TestRationaleBesideArguments(t *testing.T) {
 					args += e.Text
 				}
 			})
-			cfg := reader.SplitterConfig{Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
+			cfg := reader.Config{Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
 				Close: "</think>"},
 				Vocab: x.Vocab(t), Tools: []string{"f"}, Rationales: true, Emit: f.Push}
-			s, err := reader.NewSplitter(cfg)
+			s, err := families.NewReader(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/generation"
@@ -125,14 +126,14 @@ func oracle(text string, raw bool) (reply generation.Reply, score *float64, ok b
 }
 
 // readObject runs text through a splitter and returns what came of it, and the score.
-func readObject(t testing.TB, cfg reader.SplitterConfig, text string, cut func(string) []string) (generation.Reply,
+func readObject(t testing.TB, cfg reader.Config, text string, cut func(string) []string) (generation.Reply,
 	*float64) {
 	t.Helper()
 	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 	tokens := x.Encode(text, cut)
 	var rec readertest.Recorder
 	cfg.Vocab, cfg.Emit = x.Vocab(t), rec.Emit
-	s, err := reader.NewSplitter(cfg)
+	s, err := families.NewReader(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestObjectEqualsDecoder(t *testing.T) {
 			members = append(members, space()+name+space()+":"+space()+value+space())
 		}
 		text := space() + "{" + strings.Join(members, ",") + "}" + space()
-		cfg := reader.SplitterConfig{JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)]}
+		cfg := reader.Config{JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)]}
 		for _, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r),
 			readertest.Random(r)} {
 			got, score := readObject(t, cfg, text, cut)
@@ -234,7 +235,7 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 			want = append(want, p)
 			in.WriteString(p)
 		}
-		cfg := reader.SplitterConfig{
+		cfg := reader.Config{
 			Format:  []chattemplate.Format{{}, think, granite, readertest.HarmonyFormat}[r.IntN(4)],
 			Start:   chattemplate.Start(r.IntN(3)),
 			Markers: r.IntN(2) == 0, JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)],
@@ -283,7 +284,7 @@ func TestObjectVisibility(t *testing.T) {
 			for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 				var seen readertest.Recorder
 				stop := filter.NewStopFilter([]string{"lo\n"}, vis.Filter(seen.Emit), reasoning.Answer)
-				s, err := reader.NewSplitter(reader.SplitterConfig{Vocab: v, Emit: stop.Push, JSON: decodedAnswer,
+				s, err := families.NewReader(reader.Config{Vocab: v, Emit: stop.Push, JSON: decodedAnswer,
 					Markers: true, Logprobs: true})
 				if err != nil {
 					t.Fatal(err)
@@ -323,7 +324,7 @@ func FuzzJSONReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		cfg := reader.SplitterConfig{
+		cfg := reader.Config{
 			JSON:    []*reader.JSONConfig{decodedAnswer, rawAnswer, nil}[mode%3],
 			Format:  []chattemplate.Format{{}, think}[mode/3%2],
 			Markers: mode&64 != 0, Report: mode&128 != 0,

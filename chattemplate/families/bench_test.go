@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
@@ -82,7 +83,7 @@ func benchTurn(b testing.TB) ([]backend.Token, int) {
 	return turn, size
 }
 
-func benchSplitter(b *testing.B, cfg reader.SplitterConfig, stops ...string) {
+func benchSplitter(b *testing.B, cfg reader.Config, stops ...string) {
 	turn, size := benchTurn(b)
 	if cfg.Format.Family != chattemplate.Harmony {
 		var plain []backend.Token
@@ -106,7 +107,7 @@ func benchSplitter(b *testing.B, cfg reader.SplitterConfig, stops ...string) {
 	if stops != nil {
 		cfg.Emit = filter.NewStopFilter(stops, reasoning.VisibilitySummary.Filter(cfg.Emit), reasoning.Answer).Push
 	}
-	s, err := reader.NewSplitter(cfg)
+	s, err := families.NewReader(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -180,25 +181,25 @@ func inCall(b testing.TB, text []backend.Token) (turn []backend.Token) {
 // BenchmarkSplitter pushes tokens through the splitter, and in one case through the stop filter and the policy
 // after it. One operation is a turn of 40,000 tokens.
 func BenchmarkSplitter(b *testing.B) {
-	b.Run("harmony", func(b *testing.B) { benchSplitter(b, reader.SplitterConfig{Format: readertest.HarmonyFormat}) })
+	b.Run("harmony", func(b *testing.B) { benchSplitter(b, reader.Config{Format: readertest.HarmonyFormat}) })
 	b.Run("harmony_stops_policy", func(b *testing.B) {
-		benchSplitter(b, reader.SplitterConfig{Format: readertest.HarmonyFormat}, "\n\nUser:", "</answer>", "STOP HERE")
+		benchSplitter(b, reader.Config{Format: readertest.HarmonyFormat}, "\n\nUser:", "</answer>", "STOP HERE")
 	})
 	b.Run("think", func(b *testing.B) {
-		benchSplitter(b, reader.SplitterConfig{Format: think, Start: chattemplate.StartAnswer})
+		benchSplitter(b, reader.Config{Format: think, Start: chattemplate.StartAnswer})
 	})
-	b.Run("json", func(b *testing.B) { benchSplitter(b, reader.SplitterConfig{JSON: decodedAnswer, Markers: true}) })
+	b.Run("json", func(b *testing.B) { benchSplitter(b, reader.Config{JSON: decodedAnswer, Markers: true}) })
 	b.Run("call", func(b *testing.B) {
-		benchSplitter(b, reader.SplitterConfig{Format: chattemplate.Format{Calls: chattemplate.CallStyleNamed("hermes")},
+		benchSplitter(b, reader.Config{Format: chattemplate.Format{Calls: chattemplate.CallStyleNamed("hermes")},
 			Tools: []string{"f"}})
 	})
-	b.Run("plain_tools", func(b *testing.B) { benchSplitter(b, reader.SplitterConfig{Tools: []string{"f"}}) })
+	b.Run("plain_tools", func(b *testing.B) { benchSplitter(b, reader.Config{Tools: []string{"f"}}) })
 }
 
 // TestAllocations holds that a token of plain text costs no allocation, in any family, with stop strings and policy.
 func TestAllocations(t *testing.T) {
 	turn, _ := benchTurn(t)
-	for name, cfg := range map[string]reader.SplitterConfig{
+	for name, cfg := range map[string]reader.Config{
 		"harmony": {Format: readertest.HarmonyFormat}, "think": {Format: think}, "plain": {}, "json": {JSON: decodedAnswer},
 		"call": {Tools: []string{"f"}},
 	} {
@@ -212,7 +213,7 @@ func TestAllocations(t *testing.T) {
 		stop := filter.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}),
 			reasoning.Answer)
 		cfg.Vocab, cfg.Emit = o200k(t), stop.Push
-		s, err := reader.NewSplitter(cfg)
+		s, err := families.NewReader(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package reader
+package tags
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
 
@@ -22,7 +23,7 @@ type callGroup struct {
 
 // callGroups lists the styles that a splitter reads: the model's own, or where that is not known those whose marks
 // cannot be anything else: tokens of the vocabulary, and <tool_call>.
-func callGroups(cfg *SplitterConfig) []callGroup {
+func callGroups(cfg *reader.Config) []callGroup {
 	var groups []callGroup
 	own := cfg.Format.Calls
 	_, llama := cfg.Vocab.Special(pythonTag)
@@ -47,7 +48,7 @@ func callGroups(cfg *SplitterConfig) []callGroup {
 
 // wholeCalls reads a block that is in none of the known forms but still JSON: members in another order, other names
 // of members, arguments in a string. It reports false if it is not.
-func (m *tagMachine) wholeCalls(text string) bool {
+func (m *Text) wholeCalls(text string) bool {
 	calls, ok := readCalls(text)
 	for _, c := range calls {
 		ok = ok && (m.opened() || m.knows(c.Name))
@@ -55,30 +56,30 @@ func (m *tagMachine) wholeCalls(text string) bool {
 	if !ok {
 		return false
 	}
-	out := &m.s.out
-	out.end()
+	out := &m.s.Out
+	out.End()
 	m.takeCall(len(m.call.buf))
 	for _, c := range calls {
-		if m.s.cfg.Report && c.Name == reasoning.ReportReasoningName {
+		if m.s.Cfg.Report && c.Name == reasoning.ReportReasoningName {
 			m.report = true
-			m.s.object.reset(true, false)
+			m.s.Object.Reset(true, false)
 			m.argument(c.Arguments)
 			m.endReport()
 			continue
 		}
 		if !m.knows(c.Name) {
-			m.s.warn(CodeUnknownFunction)
+			m.s.Warn(reader.CodeUnknownFunction)
 		}
-		out.begin(reasoning.ToolCall, m.s.call(c.Name))
-		out.salvage(c.Arguments)
-		out.end()
-		m.s.rationale(c.object)
+		out.Begin(reasoning.ToolCall, m.s.Call(c.Name))
+		out.Salvage(c.Arguments)
+		out.End()
+		m.s.Rationale(c.object)
 	}
 	return true
 }
 
-func (m *tagMachine) knows(name string) bool {
-	return slices.Contains(m.s.cfg.Tools, name) || m.s.cfg.Report && name == reasoning.ReportReasoningName
+func (m *Text) knows(name string) bool {
+	return slices.Contains(m.s.Cfg.Tools, name) || m.s.Cfg.Report && name == reasoning.ReportReasoningName
 }
 
 // textCall is a tool call as models write it in text.

@@ -1,21 +1,22 @@
-package reader
+package tags
 
 import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/reasoning"
 	"runner/reasoning/patterns"
 )
 
-// tagMachine finds markers in text that arrives in pieces: those around the reasoning, around the answer where a family
+// Text finds markers in text that arrives in pieces: those around the reasoning, around the answer where a family
 // marks it too, and those of tool calls. Text that may still become a marker is held back.
 //
 // A marker that the vocabulary has as one token always counts. Spelled as text, an opening marker counts only
 // before any reasoning, and a closing one only inside the reasoning or where no reasoning has been seen: later they
 // are something that the answer talks about. Newlines beside a marker belong to the marker.
-type tagMachine struct {
-	s     *Splitter
+type Text struct {
+	s     *reader.Core
 	pairs []tagPair
 	// answer and reasoning find what may come in the answer and in the reasoning of each pair.
 	answer    *patterns.Matcher
@@ -84,7 +85,7 @@ const closePattern = 0
 // maxHeldNewlines is how many newlines before a closing marker belong to it.
 const maxHeldNewlines = 8
 
-func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool) {
+func (m *Text) Init(s *reader.Core, formats []chattemplate.Format, tools bool) {
 	m.s = s
 	var texts []string
 	add := func(text string, kind tagKind, pair int) {
@@ -101,8 +102,8 @@ func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool
 		add(f.AnswerClose, tagAnswerClose, i)
 		m.reasoning = append(m.reasoning, patterns.NewMatcher(f.Close, f.Open))
 	}
-	if tools && (!s.cfg.Formed || s.cfg.Opens != nil) {
-		m.groups = callGroups(&s.cfg)
+	if tools && (!s.Cfg.Formed || s.Cfg.Opens != nil) {
+		m.groups = callGroups(&s.Cfg)
 		for i, g := range m.groups {
 			add(g.open, tagCall, i)
 			if g.open == "" {
@@ -113,8 +114,15 @@ func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool
 	m.answer = patterns.NewMatcher(texts...)
 }
 
-// start begins a turn, or an answer message.
-func (m *tagMachine) start(at chattemplate.Start) {
+// Begin makes what comes next text of the answer, where that is held to a form.
+func (m *Text) Begin() {
+	if m.s != nil && m.s.Cfg.Formed && m.mode == modeAnswer {
+		m.trim, m.begun = false, true
+	}
+}
+
+// Start begins a turn, or an answer message.
+func (m *Text) Start(at chattemplate.Start) {
 	m.state, m.held, m.nheld, m.begun, m.wrapped = 0, m.held[:0], 0, false, false
 	m.trim, m.seen, m.said, m.waiting = len(m.pairs) > 0, false, false, false
 	switch {
@@ -133,27 +141,27 @@ func (m *tagMachine) start(at chattemplate.Start) {
 }
 
 // enter opens the segment of a mode.
-func (m *tagMachine) enter(mode tagMode) {
+func (m *Text) enter(mode tagMode) {
 	m.mode = mode
 	switch mode {
 	case modeAnswer:
-		m.s.out.begin(reasoning.Answer, reasoning.Call{})
+		m.s.Out.Begin(reasoning.Answer, reasoning.Call{})
 	case modeReasoning:
 		from := reasoning.StrategyNative
-		if m.pairs[m.pair].open == MarkersFormat.Open {
+		if m.pairs[m.pair].open == reader.MarkersFormat.Open {
 			from = reasoning.StrategyMarkers
 		}
-		m.s.out.reason(from)
+		m.s.Out.Reason(from)
 	}
 }
 
-// segment returns the segment that the next text belongs to, as far as is known.
-func (m *tagMachine) segment() reasoning.Segment {
+// Segment returns the segment that the next text belongs to, as far as is known.
+func (m *Text) Segment() reasoning.Segment {
 	switch {
 	case m.waiting:
 		return reasoning.Header
 	case m.mode == modeObject:
-		return m.s.object.segment()
+		return m.s.Object.Segment()
 	case m.mode == modeReasoning, m.mode == modeCall && m.report:
 		return reasoning.Reasoning
 	case m.mode == modeCall && m.opened():
@@ -162,9 +170,9 @@ func (m *tagMachine) segment() reasoning.Segment {
 	return reasoning.Answer
 }
 
-// steering reports whether the next text may steer the format. An answer that has begun is text, even where it holds
+// Steering reports whether the next text may steer the format. An answer that has begun is text, even where it holds
 // what might become a mark: most of what looks like one is none.
-func (m *tagMachine) steering() bool {
+func (m *Text) Steering() bool {
 	switch m.mode {
 	case modeAnswer:
 		opens := len(m.pairs) > 0 && !m.seen && !m.begun
@@ -172,36 +180,36 @@ func (m *tagMachine) steering() bool {
 	case modeCall:
 		return !m.call.inArguments()
 	case modeObject:
-		return m.s.object.segment() == reasoning.Header
+		return m.s.Object.Segment() == reasoning.Header
 	}
 	return false
 }
 
-// inObject reports whether the text is read as an object, or may become one.
-func (m *tagMachine) inObject() bool {
-	return m.waiting || m.mode == modeObject && !m.s.object.ended() || m.mode == modeCall && m.report
+// InObject reports whether the text is read as an object, or may become one.
+func (m *Text) InObject() bool {
+	return m.waiting || m.mode == modeObject && !m.s.Object.Ended() || m.mode == modeCall && m.report
 }
 
 // current returns the call that the next text belongs to.
-func (m *tagMachine) current() reasoning.Call {
+func (m *Text) current() reasoning.Call {
 	switch {
 	case m.mode != modeCall:
 		return reasoning.Call{}
 	case m.report:
 		return reasoning.Call{Name: reasoning.ReportReasoningName}
 	}
-	return m.s.out.next.Call
+	return m.s.Out.Next.Call
 }
 
-func (m *tagMachine) matcher() *patterns.Matcher {
+func (m *Text) matcher() *patterns.Matcher {
 	if m.mode == modeReasoning {
 		return m.reasoning[m.pair]
 	}
 	return m.answer
 }
 
-// push takes a token's text. control says that the token has no text of its own: it counts only as part of a marker.
-func (m *tagMachine) push(piece string, control, special bool) {
+// Push takes a token's text. control says that the token has no text of its own: it counts only as part of a marker.
+func (m *Text) Push(piece string, control, special bool) {
 	switch {
 	case piece == "":
 		return
@@ -255,7 +263,7 @@ func (m *tagMachine) push(piece string, control, special bool) {
 
 // beginsBare reports whether an answer begins as a call without a mark, and if so begins to read it as one. It
 // takes newlines that belong to the marker before off the text.
-func (m *tagMachine) beginsBare(text *string) bool {
+func (m *Text) beginsBare(text *string) bool {
 	if m.mode != modeAnswer || m.begun || m.nheld > 0 {
 		return false
 	}
@@ -266,14 +274,14 @@ func (m *tagMachine) beginsBare(text *string) bool {
 	if rest == "" || rest[0] != '{' {
 		return false
 	}
-	m.s.out.drop(len(*text)-len(rest), useTrimmed)
+	m.s.Out.Drop(len(*text)-len(rest), reader.UseTrimmed)
 	*text = rest
 	m.enterCall(m.bare, "")
 	return true
 }
 
 // newlinesBefore counts the newlines before the last n held bytes.
-func (m *tagMachine) newlinesBefore(n int) int {
+func (m *Text) newlinesBefore(n int) int {
 	count := 0
 	for i := len(m.held) - 1; i >= 0; i-- {
 		text := m.held[i].text
@@ -292,7 +300,7 @@ func (m *tagMachine) newlinesBefore(n int) int {
 }
 
 // pop takes up to n bytes off the front of what is held.
-func (m *tagMachine) pop(n int) heldPiece {
+func (m *Text) pop(n int) heldPiece {
 	h := &m.held[0]
 	p := *h
 	if len(h.text) > n {
@@ -306,13 +314,13 @@ func (m *tagMachine) pop(n int) heldPiece {
 }
 
 // release lets n held bytes go as text.
-func (m *tagMachine) release(n int) {
+func (m *Text) release(n int) {
 	for n > 0 {
 		p := m.pop(n)
 		n -= len(p.text)
 		if p.control {
-			m.s.warn(CodeStrayControl)
-			m.leave(len(p.text), useForeign)
+			m.s.Warn(reader.CodeStrayControl)
+			m.leave(len(p.text), reader.UseForeign)
 			continue
 		}
 		m.body(p.text)
@@ -320,44 +328,44 @@ func (m *tagMachine) release(n int) {
 }
 
 // leave takes bytes out of the stream after everything before them has been sent.
-func (m *tagMachine) leave(n int, u use) {
-	m.s.out.flush()
-	m.s.out.drop(n, u)
+func (m *Text) leave(n int, u reader.Use) {
+	m.s.Out.Flush()
+	m.s.Out.Drop(n, u)
 }
 
 // skip drops n held bytes of a marker. The text before them must have been sent.
-func (m *tagMachine) skip(n int) {
+func (m *Text) skip(n int) {
 	for n > 0 {
 		p := m.pop(n)
 		n -= len(p.text)
-		m.s.out.drop(len(p.text), useForeign)
+		m.s.Out.Drop(len(p.text), reader.UseForeign)
 	}
 }
 
 // body takes text that is no marker.
-func (m *tagMachine) body(text string) {
+func (m *Text) body(text string) {
 	if m.trim {
 		i := 0
 		for i < len(text) && isNewline(text[i]) {
 			i++
 		}
-		m.s.out.drop(i, useTrimmed)
+		m.s.Out.Drop(i, reader.UseTrimmed)
 		if text = text[i:]; text == "" {
 			return
 		}
 		m.trim = false
 	}
 	m.begun = true
-	if m.s.cfg.JSON != nil && !m.said && m.mode == modeAnswer && !isBlank(text) {
+	if m.s.Cfg.JSON != nil && !m.said && m.mode == modeAnswer && !isBlank(text) {
 		m.said = true
-		m.s.warn(CodeNotObject)
+		m.s.Warn(reader.CodeNotObject)
 	}
-	m.s.out.text(text)
+	m.s.Out.Text(text)
 }
 
 // marker takes the marker p of the current matcher: the held text's next n bytes, after some newlines that belong
 // to it.
-func (m *tagMachine) marker(p, n, newlines int) {
+func (m *Text) marker(p, n, newlines int) {
 	byToken := m.held[0].special && len(m.held[0].text) == n
 	switch {
 	case m.mode == modeReasoning && p == closePattern:
@@ -369,8 +377,8 @@ func (m *tagMachine) marker(p, n, newlines int) {
 	}
 }
 
-func (m *tagMachine) closeReasoning(n int) {
-	m.s.out.end()
+func (m *Text) closeReasoning(n int) {
+	m.s.Out.End()
 	m.skip(n)
 	m.trim, m.begun = true, false
 	m.enter(modeAnswer)
@@ -378,13 +386,13 @@ func (m *tagMachine) closeReasoning(n int) {
 }
 
 // openAgain takes an opening marker inside the reasoning.
-func (m *tagMachine) openAgain(n int, byToken bool) {
+func (m *Text) openAgain(n int, byToken bool) {
 	switch {
 	case !m.begun:
 		m.skip(n)
 	case byToken:
-		m.s.warn(CodeStrayTag)
-		m.s.out.flush()
+		m.s.Warn(reader.CodeStrayTag)
+		m.s.Out.Flush()
 		m.skip(n)
 	default:
 		m.release(n)
@@ -392,16 +400,16 @@ func (m *tagMachine) openAgain(n int, byToken bool) {
 }
 
 // literal reports whether a marker of the reasoning in the answer is text of it.
-func (m *tagMachine) literal(byToken bool) bool {
-	return (m.seen || m.s.cfg.Formed) && m.begun && !byToken
+func (m *Text) literal(byToken bool) bool {
+	return (m.seen || m.s.Cfg.Formed) && m.begun && !byToken
 }
 
-func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
+func (m *Text) markerInAnswer(a tagAction, n int, byToken bool) {
 	literal := false
 	switch a.kind {
 	case tagOpen:
 		if literal = m.literal(byToken); !literal {
-			m.s.out.end()
+			m.s.Out.End()
 			m.skip(n)
 			m.seen, m.trim, m.begun, m.pair = true, true, false, a.pair
 			m.enter(modeReasoning)
@@ -409,9 +417,9 @@ func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 	case tagClose:
 		if literal = m.literal(byToken); !literal {
 			if m.begun {
-				m.s.warn(CodeStrayTag)
+				m.s.Warn(reader.CodeStrayTag)
 			}
-			m.s.out.flush()
+			m.s.Out.Flush()
 			m.skip(n)
 			m.seen = true
 			m.trim = m.trim || !m.begun
@@ -424,15 +432,15 @@ func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 			m.expect()
 		}
 	case tagAnswerClose:
-		if literal = !m.wrapped || m.s.cfg.Formed; !literal {
+		if literal = !m.wrapped || m.s.Cfg.Formed; !literal {
 			m.wrapped = false
-			m.s.out.flush()
+			m.s.Out.Flush()
 			m.skip(n)
 			m.trim = true
 		}
 	case tagCall:
-		if literal = m.s.cfg.Formed && m.begun || m.s.cfg.Opens != nil && !m.s.cfg.Opens(m.heldFrom(n)); !literal {
-			m.s.out.flush()
+		if literal = m.s.Cfg.Formed && m.begun || m.s.Cfg.Opens != nil && !m.s.Cfg.Opens(m.heldFrom(n)); !literal {
+			m.s.Out.Flush()
 			m.openCall(&m.groups[a.pair], n, byToken)
 		}
 	}
@@ -443,7 +451,7 @@ func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 
 // openCall takes a mark of n bytes that begins calls. One that is spelled is kept, in case that what follows is no
 // call.
-func (m *tagMachine) openCall(g *callGroup, n int, byToken bool) {
+func (m *Text) openCall(g *callGroup, n int, byToken bool) {
 	if byToken {
 		m.skip(n)
 		m.enterCall(g, "")
@@ -456,7 +464,7 @@ func (m *tagMachine) openCall(g *callGroup, n int, byToken bool) {
 }
 
 // heldFrom returns the held text after its first n bytes.
-func (m *tagMachine) heldFrom(n int) string {
+func (m *Text) heldFrom(n int) string {
 	var b strings.Builder
 	for _, h := range m.held {
 		b.WriteString(h.text)
@@ -464,13 +472,13 @@ func (m *tagMachine) heldFrom(n int) string {
 	return b.String()[n:]
 }
 
-// finish sends what is held and closes what is open.
-func (m *tagMachine) finish() {
+// Finish sends what is held and closes what is open.
+func (m *Text) Finish() {
 	if m.waiting {
 		m.endWait()
 	}
 	if m.mode == modeObject {
-		m.s.object.finish()
+		m.s.Object.Finish()
 		return
 	}
 	m.release(m.nheld)
@@ -478,9 +486,9 @@ func (m *tagMachine) finish() {
 	if m.mode == modeCall {
 		m.finishCall()
 	}
-	m.s.out.end()
+	m.s.Out.End()
 	if m.mode == modeReasoning {
-		m.s.warn(CodeReasoningUnclosed)
+		m.s.Warn(reader.CodeReasoningUnclosed)
 	}
 }
 

@@ -1,4 +1,4 @@
-package reader
+package tags
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
 
@@ -46,7 +47,7 @@ const (
 func (c *callReader) style() *chattemplate.CallStyle { return c.styles[0] }
 
 // enterCall begins to read a block. opening is its mark, if that is text.
-func (m *tagMachine) enterCall(g *callGroup, opening string) {
+func (m *Text) enterCall(g *callGroup, opening string) {
 	c := &m.call
 	c.styles, c.open, c.place, c.begun = append(c.styles[:0], g.styles...), g.open, callHead, false
 	c.buf, c.skip = append(c.buf[:0], opening...), len(opening)
@@ -55,7 +56,7 @@ func (m *tagMachine) enterCall(g *callGroup, opening string) {
 
 // opened reports whether the block is certain to be one: an answer that begins as a call is only one when the call
 // has begun.
-func (m *tagMachine) opened() bool { return m.call.open != "" || m.call.begun }
+func (m *Text) opened() bool { return m.call.open != "" || m.call.begun }
 
 // inArguments reports whether the next text is of a call's arguments, and not of what stands around them.
 func (c *callReader) inArguments() bool {
@@ -67,18 +68,18 @@ func (c *callReader) inArguments() bool {
 }
 
 // pushCall takes a token in a block.
-func (m *tagMachine) pushCall(piece string, control, special bool) {
+func (m *Text) pushCall(piece string, control, special bool) {
 	if (control || special) && !m.callMark(piece, control) {
 		return
 	}
 	for piece != "" && m.mode == modeCall {
 		piece = piece[m.callText(piece):]
 	}
-	m.push(piece, control, special)
+	m.Push(piece, control, special)
 }
 
 // callMark takes a token that may be a mark, and reports whether its text counts.
-func (m *tagMachine) callMark(piece string, control bool) bool {
+func (m *Text) callMark(piece string, control bool) bool {
 	switch c := &m.call; c.place {
 	case callObject, callBroken, callReport, callValue:
 		switch {
@@ -101,8 +102,8 @@ func (m *tagMachine) callMark(piece string, control bool) bool {
 		}
 	}
 	if control {
-		m.s.warn(CodeStrayControl)
-		m.s.out.drop(len(piece), useForeign)
+		m.s.Warn(reader.CodeStrayControl)
+		m.s.Out.Drop(len(piece), reader.UseForeign)
 	}
 	return !control
 }
@@ -115,7 +116,7 @@ func holds(tokens []chattemplate.CallToken, mark string) bool {
 }
 
 // callText takes text and returns how much of it, at least a byte.
-func (m *tagMachine) callText(text string) int {
+func (m *Text) callText(text string) int {
 	switch c := &m.call; c.place {
 	case callObject:
 		return m.objectArguments(text)
@@ -143,14 +144,14 @@ func (m *tagMachine) callText(text string) int {
 }
 
 // takeCall takes the first n bytes of what is held, which are nobody's text.
-func (m *tagMachine) takeCall(n int) {
-	m.s.out.drop(n, useForeign)
+func (m *Text) takeCall(n int) {
+	m.s.Out.Drop(n, reader.UseForeign)
 	m.call.buf = m.call.buf[:copy(m.call.buf, m.call.buf[n:])]
 	m.call.skip = 0
 }
 
 // headByte looks whether a call's arguments begin. rest is what follows in the token.
-func (m *tagMachine) headByte(rest string) {
+func (m *Text) headByte(rest string) {
 	c := &m.call
 	text := c.buf[c.skip:]
 	waits := false
@@ -177,18 +178,18 @@ func (m *tagMachine) headByte(rest string) {
 
 // mayBegin reports whether what begins as a call of name is one: with no mark before it, it must be a function of
 // the request.
-func (m *tagMachine) mayBegin(name, rest string) bool {
+func (m *Text) mayBegin(name, rest string) bool {
 	if m.opened() {
 		return true
 	}
-	opens := m.s.cfg.Opens
+	opens := m.s.Cfg.Opens
 	return m.knows(name) && (opens == nil || opens(string(m.call.buf)+rest))
 }
 
 // whole returns the style in which a block may be JSON in another form, or nil. A call that is held to a form has
 // that form.
-func (m *tagMachine) whole() *chattemplate.CallStyle {
-	if m.s.cfg.Opens != nil {
+func (m *Text) whole() *chattemplate.CallStyle {
+	if m.s.Cfg.Opens != nil {
 		return nil
 	}
 	for _, s := range m.call.styles {
@@ -205,7 +206,7 @@ func mayBeJSON(text []byte) bool {
 }
 
 // wholeByte looks whether a block that must be read whole is complete.
-func (m *tagMachine) wholeByte() {
+func (m *Text) wholeByte() {
 	c := &m.call
 	if len(c.buf) > maxCall {
 		m.rejectCall()
@@ -219,7 +220,7 @@ func (m *tagMachine) wholeByte() {
 }
 
 // endWhole reads a block whose text ends at n.
-func (m *tagMachine) endWhole(n int) {
+func (m *Text) endWhole(n int) {
 	c := &m.call
 	text := string(c.buf[c.skip:n])
 	if s := m.whole(); c.begun && s.List != nil {
@@ -233,29 +234,29 @@ func (m *tagMachine) endWhole(n int) {
 }
 
 // beginCall begins a call whose arguments begin at byte n of what is held.
-func (m *tagMachine) beginCall(s *chattemplate.CallStyle, name string, n int) {
-	c, out := &m.call, &m.s.out
-	out.end()
+func (m *Text) beginCall(s *chattemplate.CallStyle, name string, n int) {
+	c, out := &m.call, &m.s.Out
+	out.End()
 	c.styles = append(c.styles[:0], s)
 	c.begun = true
 	rest := string(c.buf[n:])
 	m.takeCall(len(c.buf) - len(rest))
 	c.buf = c.buf[:0]
-	m.report = m.s.cfg.Report && name == reasoning.ReportReasoningName
+	m.report = m.s.Cfg.Report && name == reasoning.ReportReasoningName
 	if m.report {
-		m.s.object.reset(true, false)
+		m.s.Object.Reset(true, false)
 	} else {
 		if !m.knows(name) {
-			m.s.warn(CodeUnknownFunction)
+			m.s.Warn(reader.CodeUnknownFunction)
 		}
-		out.begin(reasoning.ToolCall, m.s.call(name))
+		out.Begin(reasoning.ToolCall, m.s.Call(name))
 	}
 	c.args = argumentReader{function: name, stop: stopOf(s)}
 	switch {
 	case s.Param != nil:
 		m.argument("{")
 		c.place = callParams
-	case m.report && m.s.cfg.Opens == nil:
+	case m.report && m.s.Cfg.Opens == nil:
 		c.place = callReport
 	default:
 		c.place = callObject
@@ -264,11 +265,11 @@ func (m *tagMachine) beginCall(s *chattemplate.CallStyle, name string, n int) {
 }
 
 // readOn takes text that was held.
-func (m *tagMachine) readOn(text string) {
+func (m *Text) readOn(text string) {
 	for text != "" && m.mode == modeCall {
 		text = text[m.callText(text):]
 	}
-	m.push(text, false, false)
+	m.Push(text, false, false)
 }
 
 // stopOf returns the mark at which arguments end that are no JSON; empty where there is none.
@@ -284,10 +285,10 @@ func stopOf(s *chattemplate.CallStyle) string {
 }
 
 // endCall ends a call.
-func (m *tagMachine) endCall() {
+func (m *Text) endCall() {
 	c := &m.call
 	m.endReport()
-	m.s.out.end()
+	m.s.Out.End()
 	switch s := c.style(); {
 	case s.Close == nil && s.List == nil:
 		m.endBlock()
@@ -297,7 +298,7 @@ func (m *tagMachine) endCall() {
 }
 
 // tailByte looks whether a call is complete.
-func (m *tagMachine) tailByte() {
+func (m *Text) tailByte() {
 	c := &m.call
 	if c.style().JSON {
 		m.objectTail()
@@ -309,14 +310,14 @@ func (m *tagMachine) tailByte() {
 		m.endCall()
 	case matchNo:
 		m.endReport()
-		m.s.out.end()
+		m.s.Out.End()
 		m.strayText()
 	}
 }
 
 // objectTail looks whether a call that is an object is complete. Of the members after the arguments only a
 // rationale counts; what is no member is part of the answer.
-func (m *tagMachine) objectTail() {
+func (m *Text) objectTail() {
 	c := &m.call
 	if !c.args.over && c.args.restOfObject(c.buf[len(c.buf)-1]) == matchYes {
 		c.args.over = true
@@ -325,7 +326,7 @@ func (m *tagMachine) objectTail() {
 			m.takeCall(len(c.buf))
 			m.endCall()
 			if !reported {
-				m.s.rationale(object)
+				m.s.Rationale(object)
 			}
 			return
 		}
@@ -339,16 +340,16 @@ func (m *tagMachine) objectTail() {
 		return
 	}
 	m.endReport()
-	m.s.out.end()
+	m.s.Out.End()
 	if closed {
-		m.s.out.drop(len(closing), useForeign)
+		m.s.Out.Drop(len(closing), reader.UseForeign)
 		c.buf = c.buf[:len(c.buf)-len(closing)]
 	}
 	m.strayText()
 }
 
 // betweenByte looks what follows a call, or the end of a list.
-func (m *tagMachine) betweenByte() {
+func (m *Text) betweenByte() {
 	c, s := &m.call, m.call.style()
 	rest := trimSpace(c.buf)
 	if len(rest) == 0 {
@@ -382,27 +383,27 @@ func (m *tagMachine) betweenByte() {
 }
 
 // endBlock goes back to the answer.
-func (m *tagMachine) endBlock() {
+func (m *Text) endBlock() {
 	m.trim, m.begun = true, false
 	m.enter(modeAnswer)
 	m.expect()
 }
 
 // strayText ends a block in which something follows that does not belong there. It is part of the answer.
-func (m *tagMachine) strayText() {
-	m.s.warn(CodeMalformedToolCall)
+func (m *Text) strayText() {
+	m.s.Warn(reader.CodeMalformedToolCall)
 	text := string(m.call.buf)
 	m.call.buf = m.call.buf[:0]
 	m.trim, m.begun = true, false
 	m.enter(modeAnswer)
-	m.push(text, false, false)
+	m.Push(text, false, false)
 }
 
 // rejectCall makes what has been held part of the answer.
-func (m *tagMachine) rejectCall() {
+func (m *Text) rejectCall() {
 	c := &m.call
 	if c.open != "" {
-		m.s.warn(CodeMalformedToolCall)
+		m.s.Warn(reader.CodeMalformedToolCall)
 	}
 	if c.begun {
 		m.strayText()
@@ -415,20 +416,20 @@ func (m *tagMachine) rejectCall() {
 	c.buf = c.buf[:0]
 	m.mode, m.state = modeAnswer, 0
 	m.answerText(text[:n])
-	m.push(text[n:], false, false)
+	m.Push(text[n:], false, false)
 }
 
 // answerText adds text to the answer that is no mark.
-func (m *tagMachine) answerText(text string) {
+func (m *Text) answerText(text string) {
 	if text == "" {
 		return
 	}
 	m.trim, m.begun, m.said = false, true, true
-	m.s.out.text(text)
+	m.s.Out.Text(text)
 }
 
 // finishCall ends a block at the end of the turn.
-func (m *tagMachine) finishCall() {
+func (m *Text) finishCall() {
 	c := &m.call
 	switch c.place {
 	case callHead:

@@ -1,7 +1,8 @@
-package reader
+package tags
 
 import (
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 )
 
 // matched says whether a text begins with a pattern.
@@ -72,7 +73,7 @@ func inPlace(p chattemplate.CallPlace, c byte) bool {
 }
 
 func trimSpace(text []byte) []byte {
-	for len(text) > 0 && isSpace(text[0]) {
+	for len(text) > 0 && reader.IsSpace(text[0]) {
 		text = text[1:]
 	}
 	return text

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
@@ -150,7 +151,7 @@ func TestObject(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for name, cut := range cuts {
 				x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
-				cfg := reader.SplitterConfig{Format: c.format, Start: c.start, Tools: c.tools, Markers: true,
+				cfg := reader.Config{Format: c.format, Start: c.start, Tools: c.tools, Markers: true,
 					JSON: decodedAnswer}
 				if c.raw {
 					cfg.JSON = rawAnswer
@@ -159,7 +160,7 @@ func TestObject(t *testing.T) {
 				cfg.Vocab = x.Vocab(t)
 				var rec readertest.Recorder
 				cfg.Emit = rec.Emit
-				s, err := reader.NewSplitter(cfg)
+				s, err := families.NewReader(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -194,7 +195,7 @@ func TestObjectInHarmony(t *testing.T) {
 		for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
 			x := readertest.HarmonyLexicon()
 			tokens := x.Encode(c.in, cut)
-			got := allShow(readertest.Split(t, reader.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
+			got := allShow(readertest.Split(t, reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
 				JSON: decodedAnswer},
 				tokens))
 			if got != c.want {
@@ -277,7 +278,7 @@ func TestReport(t *testing.T) {
 					x = readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 					tokens = append(encodeMarks(x, c.in, c.special, cut), 0)
 				}
-				cfg := reader.SplitterConfig{Format: c.format, Vocab: x.Vocab(t), Tools: c.tools, Report: true, Markers: true}
+				cfg := reader.Config{Format: c.format, Vocab: x.Vocab(t), Tools: c.tools, Report: true, Markers: true}
 				if got := allShow(readertest.Split(t, cfg, tokens)); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
@@ -296,7 +297,7 @@ func TestReportStreams(t *testing.T) {
 		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 		tokens := encodeMarks(x, in, []string{"[TOOL_CALLS]", "<|python_tag|>"}, readertest.ByBytes)
 		var got readertest.Recorder
-		s, err := reader.NewSplitter(reader.SplitterConfig{Vocab: x.Vocab(t), Emit: got.Emit, Report: true})
+		s, err := families.NewReader(reader.Config{Vocab: x.Vocab(t), Emit: got.Emit, Report: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +323,7 @@ func TestObjectState(t *testing.T) {
 	const closes = "...............xx.x.....x.x................................"
 	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 	tokens := x.Encode(in, readertest.ByBytes)
-	s, err := reader.NewSplitter(reader.SplitterConfig{Vocab: x.Vocab(t), Emit: func(reasoning.Event) {},
+	s, err := families.NewReader(reader.Config{Vocab: x.Vocab(t), Emit: func(reasoning.Event) {},
 		JSON: decodedAnswer})
 	if err != nil {
 		t.Fatal(err)
@@ -363,7 +364,7 @@ func TestReported(t *testing.T) {
 		`<|start|>assistant<|channel|>final<|message|>b`
 	x := readertest.HarmonyLexicon()
 	one, two := x.Encode(report, readertest.ByWords), x.Encode(final, readertest.ByWords)
-	s, err := reader.NewSplitter(reader.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
+	s, err := families.NewReader(reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
 		Emit: func(reasoning.Event) {}, Report: true})
 	if err != nil {
 		t.Fatal(err)
@@ -392,7 +393,7 @@ func TestReported(t *testing.T) {
 func TestPrompts(t *testing.T) {
 	for _, prompt := range []string{prompts.JSONV1, prompts.JSONSchemaV1} {
 		form := prompt[strings.IndexByte(prompt, '{') : strings.IndexByte(prompt, '}')+1]
-		got, _ := readObject(t, reader.SplitterConfig{JSON: decodedAnswer}, form, readertest.ByWords)
+		got, _ := readObject(t, reader.Config{JSON: decodedAnswer}, form, readertest.ByWords)
 		if got.Reasoning != "..." || got.Answer != "..." {
 			t.Errorf("%s: %+v", form, got)
 		}
@@ -412,7 +413,7 @@ func TestPrompts(t *testing.T) {
 	}
 	call := `<tool_call>{"name":"` + reasoning.ReportReasoningName + `","arguments":{"` + schema.Required[0] +
 		`":"Hm."}}</tool_call>`
-	if got, _ := readObject(t, reader.SplitterConfig{Report: true}, call, readertest.ByWords); got.Reasoning != "Hm." {
+	if got, _ := readObject(t, reader.Config{Report: true}, call, readertest.ByWords); got.Reasoning != "Hm." {
 		t.Errorf("%+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package reader
+package channels
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
+	"runner/chattemplate/tags"
 	"runner/reasoning"
 )
 
@@ -73,37 +75,96 @@ const (
 	inContent
 )
 
-func (s *Splitter) startHarmony() {
+// Reader reads messages with channels. Their marks are read by token id, never by text. Text without a header
+// is the answer, and text on an unknown or empty channel is reasoning.
+type Reader struct {
+	reader.Core
+	// tags looks for markers and objects in the text of answers.
+	tags tags.Text
+	h    harmony
+	// parse, when not nil, is told where messages begin and end.
+	parse *parser
+}
+
+func NewReader(cfg reader.Config) (*Reader, error) {
+	s := &Reader{}
+	s.Init(cfg)
+	var err error
+	if s.h.ids, err = findControls(cfg.Vocab); err != nil {
+		return nil, err
+	}
+	if cfg.Markers {
+		s.tags.Init(&s.Core, []chattemplate.Format{reader.MarkersFormat}, false)
+	} else if cfg.JSON != nil {
+		s.tags.Init(&s.Core, nil, false)
+	}
 	s.h.phase = inHeader
-	s.h.header.tools = s.cfg.Tools
+	s.h.header.tools = s.Cfg.Tools
 	s.h.header.reset(true, true)
-	switch s.cfg.Start {
+	switch s.Cfg.Start {
 	case chattemplate.StartReasoning:
 		s.message(reading{channel: channelAnalysis})
 	case chattemplate.StartAnswer:
 		s.message(reading{channel: channelFinal})
 	}
+	return s, nil
 }
 
-func (s *Splitter) stateHarmony() State {
+// State returns where the next token stands.
+func (s *Reader) State() reader.State {
 	h := &s.h
 	if h.phase != inContent {
-		return State{Segment: reasoning.Header, Reported: s.out.reported, Steering: true, Ended: s.ended}
+		return reader.State{Segment: reasoning.Header, Reported: s.Out.Reported, Steering: true, Ended: s.Ended}
 	}
-	st := State{
+	st := reader.State{
 		Segment: h.segment, Call: h.call, Role: h.of.role, Channel: h.of.channel, Recipient: h.of.recipient,
-		ContentType: h.of.contentType, InObject: h.report, Reported: s.out.reported,
-		Ended: s.ended,
+		ContentType: h.of.contentType, InObject: h.report, Reported: s.Out.Reported,
+		Ended: s.Ended,
 	}
 	if s.taggedAnswer() {
-		st.Segment, st.InObject, st.Steering = s.tags.segment(), s.tags.inObject(), s.tags.steering()
+		st.Segment, st.InObject, st.Steering = s.tags.Segment(), s.tags.InObject(), s.tags.Steering()
 	}
 	return st
 }
 
+// Push takes the next token.
+func (s *Reader) Push(t backend.Token) error { return s.PushOutput(t, nil) }
+
+// PushOutput is Push for a token with the log probabilities of the step that sampled it.
+func (s *Reader) PushOutput(t backend.Token, out *backend.Output) error {
+	if s.Err != nil || s.Done {
+		return s.Err
+	}
+	s.Ended = false
+	s.push(t, out)
+	s.Pos++
+	return s.Err
+}
+
+// Begin says that the next token belongs to the answer that is held to a form.
+func (s *Reader) Begin() { s.tags.Begin() }
+
+// CloseReasoning returns the text that would end the reasoning in an object.
+func (s *Reader) CloseReasoning() (text string, ok bool) {
+	if !s.State().InObject {
+		return "", false
+	}
+	return s.Object.Closing()
+}
+
+// Finish ends the output.
+func (s *Reader) Finish() error {
+	if s.Err == nil && !s.Done {
+		s.finish()
+		s.Out.Origin.Finish(s.Out.Emit)
+		s.Done = true
+	}
+	return s.Err
+}
+
 // control says what t means.
-func (s *Splitter) control(t backend.Token) control {
-	ids, v := &s.h.ids, s.cfg.Vocab
+func (s *Reader) control(t backend.Token) control {
+	ids, v := &s.h.ids, s.Cfg.Vocab
 	kind := v.Kind(t)
 	if kind == backend.Normal && !v.EndsGeneration(t) {
 		return noControl
@@ -135,11 +196,11 @@ func (s *Splitter) control(t backend.Token) control {
 	return noControl
 }
 
-func (s *Splitter) pushHarmony(t backend.Token, out *backend.Output) {
+func (s *Reader) push(t backend.Token, out *backend.Output) {
 	c := s.control(t)
 	if c == noControl {
-		s.out.ledger.add(s.cfg.Vocab, t, out)
-		piece := s.cfg.Vocab.Piece(t)
+		s.Out.Ledger.Add(s.Cfg.Vocab, t, out)
+		piece := s.Cfg.Vocab.Piece(t)
 		if s.h.phase == inContent {
 			s.body(piece)
 			return
@@ -158,73 +219,73 @@ func (s *Splitter) pushHarmony(t backend.Token, out *backend.Output) {
 }
 
 // body adds text to the message.
-func (s *Splitter) body(piece string) {
+func (s *Reader) body(piece string) {
 	switch {
 	case s.taggedAnswer():
-		s.tags.push(piece, false, false)
+		s.tags.Push(piece, false, false)
 	case s.h.report:
 		s.report(piece)
 	default:
-		s.out.text(piece)
+		s.Out.Text(piece)
 	}
 }
 
 // taggedAnswer reports whether the message is an answer in which markers or an object are looked for.
-func (s *Splitter) taggedAnswer() bool {
-	return s.h.segment == reasoning.Answer && (s.cfg.Markers || s.cfg.JSON != nil)
+func (s *Reader) taggedAnswer() bool {
+	return s.h.segment == reasoning.Answer && (s.Cfg.Markers || s.Cfg.JSON != nil)
 }
 
-func (s *Splitter) controlInContent(c control) {
+func (s *Reader) controlInContent(c control) {
 	switch c {
 	case ctlEnd, ctlReturn, ctlCall, ctlEOG:
 		if c == ctlCall && s.h.segment != reasoning.ToolCall && !s.h.report {
-			s.warn(CodeCallWithoutRecipient)
+			s.Warn(reader.CodeCallWithoutRecipient)
 		}
 		s.closeMessage()
-		s.ended = c != ctlEnd
+		s.Ended = c != ctlEnd
 	case ctlStart, ctlChannel:
-		s.warn(CodeMissingEnd)
+		s.Warn(reader.CodeMissingEnd)
 		s.closeMessage()
 		s.controlInBetween(c)
 	default:
-		s.warn(CodeStrayControl)
+		s.Warn(reader.CodeStrayControl)
 	}
 }
 
-func (s *Splitter) controlInBetween(c control) {
+func (s *Reader) controlInBetween(c control) {
 	switch c {
 	case ctlStart:
 		s.h.phase = inHeader
 		s.h.header.reset(false, false)
 	case ctlChannel:
-		s.warn(CodeMissingStart)
+		s.Warn(reader.CodeMissingStart)
 		s.h.phase = inHeader
 		s.h.header.reset(true, false)
 		s.h.header.open(channelPart)
 	case ctlMessage:
-		s.warn(CodeMissingStart)
+		s.Warn(reader.CodeMissingStart)
 		s.bareMessage()
 	case ctlReturn, ctlCall:
-		s.warn(CodeStrayControl)
-		s.ended = true
+		s.Warn(reader.CodeStrayControl)
+		s.Ended = true
 	case ctlEOG:
-		s.ended = true
+		s.Ended = true
 	default:
-		s.warn(CodeStrayControl)
+		s.Warn(reader.CodeStrayControl)
 	}
 }
 
-func (s *Splitter) controlInHeader(c control) {
+func (s *Reader) controlInHeader(c control) {
 	h := &s.h.header
 	switch c {
 	case ctlStart:
 		s.startAgain()
 	case ctlChannel, ctlConstrain:
 		if h.bare && !h.given {
-			s.warn(CodeMissingStart)
+			s.Warn(reader.CodeMissingStart)
 		}
 		if len(h.parts) >= maxHeaderParts {
-			s.warn(CodeMalformedHeader)
+			s.Warn(reader.CodeMalformedHeader)
 			return
 		}
 		kind := channelPart
@@ -237,27 +298,27 @@ func (s *Splitter) controlInHeader(c control) {
 		s.confirmHeader()
 	case ctlEnd, ctlReturn, ctlCall, ctlEOG:
 		s.abandonHeader(c == ctlEOG)
-		s.ended = c != ctlEnd
+		s.Ended = c != ctlEnd
 	default:
-		s.warn(CodeStrayControl)
+		s.Warn(reader.CodeStrayControl)
 	}
 }
 
 // startAgain takes a <|start|> inside a header.
-func (s *Splitter) startAgain() {
+func (s *Reader) startAgain() {
 	h := &s.h.header
 	r := h.read(false, true)
 	switch {
 	case h.fragment():
-		s.warn(CodeMalformedHeader)
+		s.Warn(reader.CodeMalformedHeader)
 	case r.body >= 0:
-		s.warn(CodeMissingMessage)
+		s.Warn(reader.CodeMissingMessage)
 		s.beginBody(r)
 		s.closeMessage()
-	case h.blank() && h.bare && (!h.given || s.out.parse != nil && s.pos == 0):
+	case h.blank() && h.bare && (!h.given || s.parse != nil && s.Pos == 0):
 		// White space between messages, or a whole that begins with its first header.
 	default:
-		s.warn(CodeDoubledStart)
+		s.Warn(reader.CodeDoubledStart)
 	}
 	s.dropHeader()
 	s.h.phase = inHeader
@@ -265,7 +326,7 @@ func (s *Splitter) startAgain() {
 }
 
 // headerText takes text before <|message|>.
-func (s *Splitter) headerText(piece string) {
+func (s *Reader) headerText(piece string) {
 	h := &s.h.header
 	if s.h.phase == inBetween {
 		s.h.phase = inHeader
@@ -276,7 +337,7 @@ func (s *Splitter) headerText(piece string) {
 }
 
 // reviewHeader looks whether what has come can still be a header; if not, the rest of it is text.
-func (s *Splitter) reviewHeader() {
+func (s *Reader) reviewHeader() {
 	h := &s.h.header
 	r := h.read(false, false)
 	if r.body < 0 && len(h.text) > maxHeader {
@@ -290,43 +351,43 @@ func (s *Splitter) reviewHeader() {
 	if h.blankBefore(r.body) {
 		r.body = 0
 	} else {
-		s.warn(CodeMissingMessage)
+		s.Warn(reader.CodeMissingMessage)
 	}
 	s.beginBody(r)
 }
 
 // confirmHeader takes <|message|>.
-func (s *Splitter) confirmHeader() {
+func (s *Reader) confirmHeader() {
 	h := &s.h.header
 	r := h.read(true, false)
 	if r.body >= 0 { // a word that could have grown into part of a header has not
-		s.warn(CodeMalformedHeader)
+		s.Warn(reader.CodeMalformedHeader)
 		s.beginBody(r)
 		return
 	}
 	if h.bare && !h.given {
-		s.warn(CodeMissingStart)
+		s.Warn(reader.CodeMissingStart)
 	}
 	if r.odd != "" {
-		s.warn(r.odd)
+		s.Warn(r.odd)
 	}
 	s.dropHeader()
 	s.message(r)
 }
 
 // abandonHeader takes the end of a message, or of everything, inside a header.
-func (s *Splitter) abandonHeader(eog bool) {
+func (s *Reader) abandonHeader(eog bool) {
 	h := &s.h.header
 	r := h.read(false, true)
 	if r.body < 0 && r.channel == "" && r.recipient == "" && !h.hasChannel() {
 		if !eog {
-			s.warn(CodeMissingMessage)
+			s.Warn(reader.CodeMissingMessage)
 		}
 		s.dropHeader()
 		s.h.phase = inBetween
 		return
 	}
-	s.warn(CodeMissingMessage)
+	s.Warn(reader.CodeMissingMessage)
 	if r.body < 0 {
 		r.body = len(h.text)
 	} else if h.blankBefore(r.body) {
@@ -337,9 +398,9 @@ func (s *Splitter) abandonHeader(eog bool) {
 }
 
 // beginBody opens the message whose header was left at r.body and gives it the text from there on.
-func (s *Splitter) beginBody(r reading) {
+func (s *Reader) beginBody(r reading) {
 	h := &s.h.header
-	s.out.drop(r.body, useForeign)
+	s.Out.Drop(r.body, reader.UseForeign)
 	text := string(h.text[r.body:])
 	s.message(r)
 	h.text = h.text[:0]
@@ -349,67 +410,67 @@ func (s *Splitter) beginBody(r reading) {
 }
 
 // dropHeader takes the header's text out of the stream.
-func (s *Splitter) dropHeader() {
-	s.out.drop(len(s.h.header.text), useForeign)
+func (s *Reader) dropHeader() {
+	s.Out.Drop(len(s.h.header.text), reader.UseForeign)
 	s.h.header.text = s.h.header.text[:0]
 }
 
-func (s *Splitter) bareMessage() {
+func (s *Reader) bareMessage() {
 	s.h.header.reset(true, true)
 	s.message(reading{body: -1, soft: -1})
 }
 
 // message opens the message with a header that is complete.
-func (s *Splitter) message(r reading) {
+func (s *Reader) message(r reading) {
 	h := &s.h
 	h.phase, h.of = inContent, r
 	h.segment, h.call, h.report = s.classify(r), reasoning.Call{}, s.isReport(r)
-	if s.out.parse != nil {
-		s.out.parse.begin(r, h.segment)
+	if s.parse != nil {
+		s.parse.begin(r, h.segment)
 	}
 	if h.segment == reasoning.ToolCall {
-		h.call = s.call(strings.TrimPrefix(r.recipient, "functions."))
+		h.call = s.Call(strings.TrimPrefix(r.recipient, "functions."))
 	}
 	switch {
 	case s.taggedAnswer():
-		s.tags.start(chattemplate.StartTurn)
+		s.tags.Start(chattemplate.StartTurn)
 	case h.report:
-		s.object.reset(true, false)
+		s.Object.Reset(true, false)
 	case h.segment == reasoning.Reasoning:
-		s.out.reason(reasoning.StrategyNative)
+		s.Out.Reason(reasoning.StrategyNative)
 	default:
-		s.out.begin(h.segment, h.call)
+		s.Out.Begin(h.segment, h.call)
 	}
 }
 
-func (s *Splitter) closeMessage() {
+func (s *Reader) closeMessage() {
 	switch {
 	case s.taggedAnswer():
-		s.tags.finish()
+		s.tags.Finish()
 	case s.h.report:
-		s.endReport()
+		s.EndReport()
 	}
-	s.out.end()
-	if s.out.parse != nil {
-		s.out.parse.end()
+	s.Out.End()
+	if s.parse != nil {
+		s.parse.end()
 	}
 	s.h.phase = inBetween
 	s.h.of, s.h.call, s.h.segment, s.h.report = reading{}, reasoning.Call{}, reasoning.Header, false
 }
 
 // classify says what a message is by its header.
-func (s *Splitter) classify(r reading) reasoning.Segment {
+func (s *Reader) classify(r reading) reasoning.Segment {
 	if r.role != "" && r.role != "assistant" && !strings.HasPrefix(r.role, "assistant:") {
-		s.warn(CodeForeignRole)
+		s.Warn(reader.CodeForeignRole)
 		return reasoning.Reasoning
 	}
 	switch r.recipient {
 	case "":
 	case "assistant", "user", "all":
-		s.warn(CodeUnknownRecipient)
+		s.Warn(reader.CodeUnknownRecipient)
 	default:
 		if r.channel == channelFinal {
-			s.warn(CodeRecipientInFinal)
+			s.Warn(reader.CodeRecipientInFinal)
 		}
 		if s.isReport(r) {
 			return reasoning.Reasoning
@@ -426,23 +487,23 @@ func (s *Splitter) classify(r reading) reasoning.Segment {
 		return reasoning.Answer
 	case "":
 		if s.h.header.hasChannel() {
-			s.warn(CodeEmptyChannel)
+			s.Warn(reader.CodeEmptyChannel)
 			return reasoning.Reasoning
 		}
-		s.warn(CodeBareBody)
+		s.Warn(reader.CodeBareBody)
 		return reasoning.Answer
 	}
-	s.warn(CodeUnknownChannel)
+	s.Warn(reader.CodeUnknownChannel)
 	return reasoning.Reasoning
 }
 
 // checkFunction warns about a call of a function that the request does not have.
-func (s *Splitter) checkFunction(recipient string) {
-	if s.cfg.Tools == nil {
+func (s *Reader) checkFunction(recipient string) {
+	if s.Cfg.Tools == nil {
 		return
 	}
 	name := strings.TrimPrefix(recipient, "functions.")
-	for _, t := range s.cfg.Tools {
+	for _, t := range s.Cfg.Tools {
 		if t == name {
 			return
 		}
@@ -450,10 +511,10 @@ func (s *Splitter) checkFunction(recipient string) {
 	if recipient == "python" || strings.HasPrefix(recipient, "browser.") {
 		return
 	}
-	s.warn(CodeUnknownFunction)
+	s.Warn(reader.CodeUnknownFunction)
 }
 
-func (s *Splitter) finishHarmony() {
+func (s *Reader) finish() {
 	switch s.h.phase {
 	case inContent:
 		s.closeMessage()
@@ -462,12 +523,35 @@ func (s *Splitter) finishHarmony() {
 		if h.blank() && h.bare {
 			return
 		}
-		s.warn(CodeUnfinishedHeader)
+		s.Warn(reader.CodeUnfinishedHeader)
 		r := h.read(false, true)
-		if r.body < 0 || s.err != nil {
+		if r.body < 0 || s.Err != nil {
 			return
 		}
 		s.beginBody(r)
 		s.closeMessage()
+	}
+}
+
+// isReport reports whether a harmony message is a call of report_reasoning.
+func (s *Reader) isReport(r reading) bool {
+	return s.Cfg.Report && strings.TrimPrefix(r.recipient, "functions.") == reasoning.ReportReasoningName
+}
+
+// report takes text of a harmony message that is a call of report_reasoning.
+func (s *Reader) report(text string) {
+	r := &s.Object
+	text = text[r.Feed(text):]
+	if !r.Ended() {
+		return
+	}
+	text = string(r.Left) + text
+	rest := strings.TrimLeft(text, " \t\r\n")
+	r.Left = r.Left[:0]
+	r.Drop(len(text) - len(rest))
+	if rest != "" {
+		r.Warn(reader.CodeMalformedObject)
+		r.Plain()
+		r.Text(rest)
 	}
 }

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/channels"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/generation"
@@ -46,11 +48,11 @@ func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 }
 
 // run pushes tokens and returns the events, and the error of strict mode.
-func run(t testing.TB, cfg reader.SplitterConfig, tokens []backend.Token) ([]reasoning.Event, error) {
+func run(t testing.TB, cfg reader.Config, tokens []backend.Token) ([]reasoning.Event, error) {
 	t.Helper()
 	var r readertest.Recorder
 	cfg.Emit = r.Emit
-	s, err := reader.NewSplitter(cfg)
+	s, err := families.NewReader(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,7 @@ func TestTextIsNeverLost(t *testing.T) {
 			}
 		}
 		tokens := x.Encode(in.String(), readertest.Random(r))
-		cfg := reader.SplitterConfig{
+		cfg := reader.Config{
 			Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(4) == 0,
 		}
 		events, err := run(t, cfg, tokens)
@@ -138,13 +140,13 @@ func TestAnyChunking(t *testing.T) {
 				in.WriteString(words[r.IntN(len(words))])
 			}
 		}
-		cfg := reader.SplitterConfig{
+		cfg := reader.Config{
 			Format: formats[r.IntN(len(formats))], Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(3) == 0,
 			Tools: [][]string{nil, {"f"}}[r.IntN(2)], Separator: []string{"", "\n\n"}[r.IntN(2)],
 			JSON: []*reader.JSONConfig{nil, nil, decodedAnswer, rawAnswer}[r.IntN(4)], Report: r.IntN(3) == 0,
 		}
 		var first generation.Reply
-		var firstMessages []reader.Message
+		var firstMessages []channels.Message
 		for i, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r),
 			readertest.Random(r)} {
 			x := readertest.HarmonyLexicon()
@@ -158,7 +160,7 @@ func TestAnyChunking(t *testing.T) {
 				}
 			}
 			got := c.Reply()
-			messages, err := reader.Parse(cfg, tokens)
+			messages, err := channels.Parse(cfg, tokens)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +182,7 @@ func TestAnyChunking(t *testing.T) {
 }
 
 // checkParsed compares streamed deltas with messages parsed whole.
-func checkParsed(t *testing.T, got generation.Reply, messages []reader.Message) {
+func checkParsed(t *testing.T, got generation.Reply, messages []channels.Message) {
 	t.Helper()
 	var answer, thoughts, preamble string
 	var args []string
@@ -234,7 +236,7 @@ func TestVisibility(t *testing.T) {
 		for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 			var seen readertest.Recorder
 			emit := vis.Filter(seen.Emit)
-			s, err := reader.NewSplitter(reader.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: v, Emit: emit,
+			s, err := families.NewReader(reader.Config{Format: readertest.HarmonyFormat, Vocab: v, Emit: emit,
 				Logprobs: true})
 			if err != nil {
 				t.Fatal(err)
@@ -289,7 +291,7 @@ func FuzzHarmony(f *testing.F) {
 		for i, b := range data {
 			tokens[i] = all[int(b)%len(all)]
 		}
-		cfg := reader.SplitterConfig{
+		cfg := reader.Config{
 			Format: readertest.HarmonyFormat, Vocab: v, Start: chattemplate.Start(mode % 3), Markers: mode&4 != 0,
 			Tools:  []string{"f"},
 			Report: mode&8 != 0, JSON: []*reader.JSONConfig{nil, decodedAnswer, nil, rawAnswer}[mode>>4&3],
@@ -309,7 +311,7 @@ func FuzzHarmony(f *testing.F) {
 
 // checkBytes holds that the segments' text is a part of the tokens' text in order, and that all of it that no
 // header can hold is there. Markers and newlines beside them may be missing too.
-func checkBytes(t *testing.T, cfg reader.SplitterConfig, tokens []backend.Token, events []reasoning.Event) {
+func checkBytes(t *testing.T, cfg reader.Config, tokens []backend.Token, events []reasoning.Event) {
 	var in, out strings.Builder
 	for _, tok := range tokens {
 		if k := cfg.Vocab.Kind(tok); k != backend.Control && k != backend.Unused {
@@ -366,7 +368,7 @@ func FuzzTags(f *testing.F) {
 		for i, cut := range []func(string) []string{readertest.Whole, readertest.Random(r), readertest.ByBytes} {
 			x := readertest.NewLexicon([]string{"<eos>", "<|python_tag|>"}, "<eos>")
 			tokens := x.Encode(text, cut)
-			cfg := reader.SplitterConfig{
+			cfg := reader.Config{
 				Format: formats[mode%4], Start: chattemplate.Start(mode / 4 % 3), Vocab: x.Vocab(t), Markers: mode&32 != 0,
 				Report: mode&128 != 0,
 			}

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"encoding/json"
@@ -221,7 +221,7 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backe
 		readertest.Whole} {
 		x := readertest.NewLexicon([]string{"<the end>"}, "<the end>")
 		again := recut(x, v, tokens, cut)
-		events := readertest.Split(t, reader.SplitterConfig{
+		events := readertest.Split(t, reader.Config{
 			Format: tmpl.Format(), Vocab: x.Vocab(t), Tools: []string{"add_x", "sub"}, StringParam: isStringParam,
 		}, again)
 		var got []map[string]any
@@ -252,7 +252,7 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backe
 
 // checkCallChunks reads a text cut in several ways and holds that the outcome is the same, that the splitter's
 // state is told in every place, and that a copy made anywhere goes on alike.
-func checkCallChunks(t *testing.T, cfg reader.SplitterConfig, text string, marks []string, r *rand.Rand) {
+func checkCallChunks(t *testing.T, cfg reader.Config, text string, marks []string, r *rand.Rand) {
 	t.Helper()
 	var first generation.Reply
 	for i, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r)} {
@@ -304,7 +304,7 @@ func TestCallsInAnyChunks(t *testing.T) {
 			}
 			in.WriteString(callSoup[r.IntN(len(callSoup))])
 		}
-		cfg := reader.SplitterConfig{
+		cfg := reader.Config{
 			Format: []chattemplate.Format{{}, think}[r.IntN(2)], Tools: []string{"f"}, Report: r.IntN(3) == 0,
 			Separator: []string{"", "\n\n"}[r.IntN(2)], Formed: r.IntN(4) == 0,
 		}
@@ -341,7 +341,7 @@ func TestRejectedCallsAreWhole(t *testing.T) {
 			}
 			x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 			tokens := encodeMarks(x, in.String(), nil, readertest.Random(r))
-			events := readertest.Split(t, reader.SplitterConfig{Format: chattemplate.Format{Calls: s}, Vocab: x.Vocab(t),
+			events := readertest.Split(t, reader.Config{Format: chattemplate.Format{Calls: s}, Vocab: x.Vocab(t),
 				Tools: []string{"f"}}, tokens)
 			got := readertest.Texts(events)
 			if got[reasoning.ToolCall] == "" && got[reasoning.Answer] != in.String() {
@@ -361,7 +361,7 @@ func FuzzCalls(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
 		styles := chattemplate.CallStyles()
-		cfg := reader.SplitterConfig{Tools: []string{"f"}, Report: mode&64 != 0, Formed: mode&128 != 0}
+		cfg := reader.Config{Tools: []string{"f"}, Report: mode&64 != 0, Formed: mode&128 != 0}
 		cfg.Format.Calls = styles[int(mode&31)%len(styles)]
 		if mode&32 != 0 {
 			cfg.Opens = func(string) bool { return true }

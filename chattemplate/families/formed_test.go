@@ -1,4 +1,4 @@
-package reader
+package families
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
 
@@ -18,7 +19,7 @@ func TestFormedAnswerHoldsNoMarkers(t *testing.T) {
 	} {
 		for _, start := range []chattemplate.Start{chattemplate.StartTurn, chattemplate.StartAnswer} {
 			answer := ""
-			s, err := NewSplitter(SplitterConfig{
+			s, err := NewReader(reader.Config{
 				Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>",
 					AnswerOpen: "<response>", AnswerClose: "</response>"},
 				Vocab: v, Start: start, Tools: []string{"f"}, Markers: true, Formed: true,
@@ -51,7 +52,7 @@ func TestBeginMakesNewlinesTheAnswersOwn(t *testing.T) {
 		want          string
 	}{{true, true, "\n\r\nx<think>\n"}, {true, false, "x<think>\n"}, {false, true, "x<think>\n"}} {
 		answer := ""
-		s, err := NewSplitter(SplitterConfig{
+		s, err := NewReader(reader.Config{
 			Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>"},
 			Vocab:  v, Start: chattemplate.StartReasoning, Formed: c.formed,
 			Emit: func(e reasoning.Event) {

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"runner/backend"
 	"runner/backend/tokenizer/o200ktest"
 	"runner/chattemplate"
+	"runner/chattemplate/channels"
 	"runner/chattemplate/conformance"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
@@ -87,13 +88,13 @@ func TestConformance(t *testing.T) {
 
 func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend.Token) {
 	t.Helper()
-	cfg := reader.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: v, Start: chattemplate.StartTurn}
-	got, err := reader.Parse(cfg, tokens)
+	cfg := reader.Config{Format: readertest.HarmonyFormat, Vocab: v, Start: chattemplate.StartTurn}
+	got, err := channels.Parse(cfg, tokens)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.Strict = true
-	strict, err := reader.Parse(cfg, tokens)
+	strict, err := channels.Parse(cfg, tokens)
 	if (err != nil) != (c.Strict == "error") {
 		t.Errorf("strict: %v, want %q", err, c.Strict)
 	}
@@ -109,9 +110,9 @@ func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend
 	for i := range got {
 		got[i].Segment = 0
 	}
-	var want []reader.Message
+	var want []channels.Message
 	for _, m := range c.Messages {
-		want = append(want, reader.Message{
+		want = append(want, channels.Message{
 			Role: m.Role, Name: m.Name, Channel: m.Channel, Recipient: m.Recipient, ContentType: m.ContentType,
 			Content: m.Content,
 		})

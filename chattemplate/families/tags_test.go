@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/generation"
@@ -125,7 +126,7 @@ func TestTags(t *testing.T) {
 					x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 					tokens := encodeMarks(x, c.in, special, cut)
 					tokens = append(tokens, 0)
-					cfg := reader.SplitterConfig{Format: c.format, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools,
+					cfg := reader.Config{Format: c.format, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools,
 						Markers: c.markers}
 					if got := readertest.Show(readertest.Split(t, cfg, tokens)); got != c.want {
 						t.Errorf("cut by %s, with tokens %q:\n got %s\nwant %s", name, special, got, c.want)
@@ -166,7 +167,7 @@ func encodeMarks(x *readertest.Lexicon, text string, marks []string, cut func(st
 func TestMarkersInHarmony(t *testing.T) {
 	x := readertest.HarmonyLexicon()
 	tokens := x.Encode("<<REASONING>>\nHm.\n<</REASONING>>\nHi.<|return|>", readertest.ByBytes)
-	got := readertest.Show(readertest.Split(t, reader.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
+	got := readertest.Show(readertest.Split(t, reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
 		Start: chattemplate.StartAnswer, Markers: true}, tokens))
 	if want := `reasoning "Hm." | answer "Hi."`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -179,7 +180,7 @@ func TestSeparator(t *testing.T) {
 		"<|start|>assistant<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>final<|message|>C<|return|>",
 		readertest.ByWords)
 	var c generation.Collector
-	for _, e := range readertest.Split(t, reader.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
+	for _, e := range readertest.Split(t, reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
 		Separator: "\n\n"},
 		tokens) {
 		c.Push(e)
@@ -194,7 +195,7 @@ func TestState(t *testing.T) {
 	tokens := x.Encode("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary to=functions.f "+
 		"<|constrain|>json<|message|>{<|call|>", readertest.ByWords)
 	var r readertest.Recorder
-	s, err := reader.NewSplitter(reader.SplitterConfig{
+	s, err := families.NewReader(reader.Config{
 		Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Emit: r.Emit, CallID: func(int) string { return "id" },
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/channels"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
@@ -159,7 +160,7 @@ func TestRecoveries(t *testing.T) {
 				"whole":  readertest.Whole} {
 				x := readertest.HarmonyLexicon()
 				tokens := x.Encode(c.in, cut)
-				cfg := reader.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools}
+				cfg := reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools}
 				events := readertest.Split(t, cfg, tokens)
 				if got := readertest.Show(events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
@@ -172,7 +173,7 @@ func TestRecoveries(t *testing.T) {
 
 // checkStrict holds that a strict splitter fails exactly where a lenient one warns of a broken rule, with the first
 // such code.
-func checkStrict(t *testing.T, cfg reader.SplitterConfig, tokens []backend.Token, lenient []reasoning.Event) {
+func checkStrict(t *testing.T, cfg reader.Config, tokens []backend.Token, lenient []reasoning.Event) {
 	t.Helper()
 	want := ""
 	for _, e := range lenient {
@@ -186,7 +187,7 @@ func checkStrict(t *testing.T, cfg reader.SplitterConfig, tokens []backend.Token
 		}
 	}
 	cfg.Strict = true
-	_, err := reader.Parse(cfg, tokens)
+	_, err := channels.Parse(cfg, tokens)
 	var broken *reader.FormatError
 	switch {
 	case want == "" && err != nil:

@@ -1,9 +1,10 @@
-package reader
+package channels
 
 import (
 	"strings"
 
 	"runner/backend"
+	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
 
@@ -21,6 +22,23 @@ type Message struct {
 type parser struct {
 	messages []Message
 	content  strings.Builder
+	// separator comes before the text of a segment of a kind that had one already, and belongs to none. apart says
+	// that it comes next.
+	separator string
+	spoken    [reasoning.Answer + 1]bool
+	apart     bool
+}
+
+// take adds the text of an event to the open message.
+func (p *parser) take(e *reasoning.Event) {
+	if e.Kind == reasoning.SegmentDelta && !p.apart {
+		p.content.WriteString(e.Text)
+	}
+	p.apart = false
+	if e.Kind == reasoning.SegmentStart && e.Segment != reasoning.ToolCall {
+		p.apart = p.separator != "" && p.spoken[e.Segment]
+		p.spoken[e.Segment] = true
+	}
 }
 
 func (p *parser) begin(r reading, seg reasoning.Segment) {
@@ -47,22 +65,23 @@ func (p *parser) end() {
 	p.content.Reset()
 }
 
-// Parse takes a whole output apart at once, with the splitter's own machine. A harmony output may begin with its first
+// Parse takes a whole harmony output apart at once. It may begin with its first
 // message's <|start|>, and may hold messages after the turn's end. In strict mode it returns the messages before the
 // violation with a *FormatError. Emit may be nil; CallID and Separator work as they do for a Splitter.
-func Parse(cfg SplitterConfig, tokens []backend.Token) ([]Message, error) {
-	p := &parser{}
+func Parse(cfg reader.Config, tokens []backend.Token) ([]Message, error) {
+	p := &parser{separator: cfg.Separator}
 	emit := cfg.Emit
 	cfg.Emit = func(e reasoning.Event) {
+		p.take(&e)
 		if emit != nil {
 			emit(e)
 		}
 	}
-	s, err := NewSplitter(cfg)
+	s, err := NewReader(cfg)
 	if err != nil {
 		return nil, err
 	}
-	s.out.parse = p
+	s.parse = p
 	if s.h.phase == inContent {
 		p.begin(s.h.of, s.h.segment)
 	}

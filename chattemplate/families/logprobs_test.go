@@ -1,4 +1,4 @@
-package reader_test
+package families_test
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
@@ -32,7 +33,7 @@ func TestLogprobs(t *testing.T) {
 			tokens := x.Encode(c.in, readertest.Random(r))
 			v := x.Vocab(t)
 			var got readertest.Recorder
-			s, err := reader.NewSplitter(reader.SplitterConfig{Format: c.format, Vocab: v, Emit: got.Emit, Logprobs: true})
+			s, err := families.NewReader(reader.Config{Format: c.format, Vocab: v, Emit: got.Emit, Logprobs: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package reader
+package tags
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 )
 
 // argumentReader follows the arguments of a call.
@@ -33,7 +34,7 @@ func (a *argumentReader) next(c byte) matched {
 		a.escaped = true
 	case c == '"':
 		a.quoted = !a.quoted
-	case c < ' ' && (a.quoted || !isSpace(c)):
+	case c < ' ' && (a.quoted || !reader.IsSpace(c)):
 		return matchNo
 	case a.quoted:
 	case c == '{' || c == '[':
@@ -42,7 +43,7 @@ func (a *argumentReader) next(c byte) matched {
 		if a.depth--; a.depth == 0 {
 			return matchYes
 		}
-	case !isSpace(c) && !inScalar(c) && c != ',' && c != ':':
+	case !reader.IsSpace(c) && !inScalar(c) && c != ',' && c != ':':
 		return matchNo
 	}
 	return matchWait
@@ -61,41 +62,41 @@ func (a *argumentReader) restOfObject(c byte) matched {
 }
 
 // argument sends text of the arguments, whose bytes have left the ledger before.
-func (m *tagMachine) argument(text string) {
+func (m *Text) argument(text string) {
 	if text == "" {
 		return
 	}
-	out, on := &m.s.out, m.s.out.ledger.on
-	out.ledger.on = false
+	out, on := &m.s.Out, m.s.Out.Ledger.On
+	out.Ledger.On = false
 	if m.report {
-		m.s.object.feed(text)
+		m.s.Object.Feed(text)
 	} else {
-		out.text(text)
+		out.Text(text)
 	}
-	out.ledger.on = on
+	out.Ledger.On = on
 }
 
 // argumentBytes is argument for text that is in no string yet.
-func (m *tagMachine) argumentBytes(text []byte) {
+func (m *Text) argumentBytes(text []byte) {
 	if len(text) > 0 {
-		m.argument(m.s.out.keep(text))
+		m.argument(m.s.Out.Keep(text))
 	}
 }
 
 // endReport ends a call of report_reasoning.
-func (m *tagMachine) endReport() {
+func (m *Text) endReport() {
 	if !m.report {
 		return
 	}
 	m.report = false
-	out, on := &m.s.out, m.s.out.ledger.on
-	out.ledger.on = false
-	m.s.endReport()
-	out.ledger.on = on
+	out, on := &m.s.Out, m.s.Out.Ledger.On
+	out.Ledger.On = false
+	m.s.EndReport()
+	out.Ledger.On = on
 }
 
 // objectArguments takes text of arguments that are a JSON object, and returns how much of it.
-func (m *tagMachine) objectArguments(text string) int {
+func (m *Text) objectArguments(text string) int {
 	a := &m.call.args
 	n, r := 0, matchWait
 	for n < len(text) && r == matchWait {
@@ -103,20 +104,20 @@ func (m *tagMachine) objectArguments(text string) int {
 			n++
 		}
 	}
-	m.s.out.drop(n, useForeign)
+	m.s.Out.Drop(n, reader.UseForeign)
 	m.argument(text[:n])
 	switch r {
 	case matchYes:
 		m.endArguments()
 	case matchNo:
-		m.s.warn(CodeMalformedArguments)
+		m.s.Warn(reader.CodeMalformedArguments)
 		m.call.place = callBroken
 	}
 	return n
 }
 
 // endArguments goes on to what stands after a call's arguments.
-func (m *tagMachine) endArguments() {
+func (m *Text) endArguments() {
 	c := &m.call
 	c.args.depth, c.args.quoted, c.args.escaped = 1, false, false // in the object around them
 	if c.place = callTail; len(c.style().Tail) == 0 {
@@ -126,14 +127,14 @@ func (m *tagMachine) endArguments() {
 
 // takeUntilStop takes text of arguments that are not followed as JSON: they go on to the mark that ends them, and
 // those of report_reasoning to where their reader says.
-func (m *tagMachine) takeUntilStop(text string) {
+func (m *Text) takeUntilStop(text string) {
 	c := &m.call
 	c.buf = append(c.buf, text...)
 	end, ended := m.findStop("")
 	var over []byte
 	if c.place == callReport {
 		over = m.reportText(c.buf[:end])
-		ended = ended || m.s.object.ended()
+		ended = ended || m.s.Object.Ended()
 	} else {
 		m.argumentBytes(c.buf[:end])
 	}
@@ -148,7 +149,7 @@ func (m *tagMachine) takeUntilStop(text string) {
 
 // findStop returns where in what is held the mark of the end begins, with the white space before it, and true; or
 // how much is before what may become the mark, and false.
-func (m *tagMachine) findStop(space string) (int, bool) {
+func (m *Text) findStop(space string) (int, bool) {
 	c := &m.call
 	stop := c.args.stop
 	if stop == "" {
@@ -171,19 +172,19 @@ func overlap(text []byte, mark string) int {
 }
 
 // reportText takes text of the arguments of report_reasoning, and returns what follows them.
-func (m *tagMachine) reportText(text []byte) []byte {
-	r, out, on := &m.s.object, &m.s.out, m.s.out.ledger.on
-	if r.ended() {
+func (m *Text) reportText(text []byte) []byte {
+	r, out, on := &m.s.Object, &m.s.Out, m.s.Out.Ledger.On
+	if r.Ended() {
 		return text
 	}
-	out.ledger.on = false
-	n := r.feed(out.keep(text))
-	out.ledger.on = on
+	out.Ledger.On = false
+	n := r.Feed(out.Keep(text))
+	out.Ledger.On = on
 	return text[n:]
 }
 
 // paramsByte looks whether an argument or the end of the call comes.
-func (m *tagMachine) paramsByte() {
+func (m *Text) paramsByte() {
 	c, s := &m.call, m.call.style()
 	head, _ := splitParam(s)
 	var at found
@@ -201,7 +202,7 @@ func (m *tagMachine) paramsByte() {
 	case param == matchNo && end == matchNo:
 		m.argument("}")
 		m.endReport()
-		m.s.out.end()
+		m.s.Out.End()
 		m.strayText()
 	}
 }
@@ -214,15 +215,15 @@ func splitParam(s *chattemplate.CallStyle) (head, tail []chattemplate.CallToken)
 
 // beginValue begins the value of an argument. kind says whether it is a string; if it does not, the function's
 // parameters do.
-func (m *tagMachine) beginValue(key, kind string) {
+func (m *Text) beginValue(key, kind string) {
 	c := &m.call
 	a := &c.args
 	m.takeCall(len(c.buf))
 	_, tail := splitParam(c.style())
 	a.stop, a.begun = tail[1].Text, false
 	a.text = kind == "true"
-	if kind == "" && m.s.cfg.StringParam != nil {
-		a.text = m.s.cfg.StringParam(a.function, key)
+	if kind == "" && m.s.Cfg.StringParam != nil {
+		a.text = m.s.Cfg.StringParam(a.function, key)
 	}
 	if a.count > 0 {
 		m.argument(", ")
@@ -238,7 +239,7 @@ func (m *tagMachine) beginValue(key, kind string) {
 }
 
 // valueText takes text of a value. Strings are sent as they come, other values when they are whole.
-func (m *tagMachine) valueText(text string) int {
+func (m *Text) valueText(text string) int {
 	c := &m.call
 	a := &c.args
 	c.buf = append(c.buf, text...)
@@ -279,7 +280,7 @@ func (m *tagMachine) valueText(text string) int {
 }
 
 // looseValue sends a value that may be JSON or, if it is not, a string.
-func (m *tagMachine) looseValue(value []byte) {
+func (m *Text) looseValue(value []byte) {
 	if json.Valid(value) {
 		m.argumentBytes(bytes.TrimSpace(value))
 		return
@@ -290,7 +291,7 @@ func (m *tagMachine) looseValue(value []byte) {
 }
 
 // escaped sends text as part of a JSON string.
-func (m *tagMachine) escaped(text []byte) {
+func (m *Text) escaped(text []byte) {
 	const hex = "0123456789abcdef"
 	from := 0
 	for i, c := range text {
@@ -318,10 +319,10 @@ func (m *tagMachine) escaped(text []byte) {
 }
 
 // cutArguments ends arguments that broke off.
-func (m *tagMachine) cutArguments() {
+func (m *Text) cutArguments() {
 	c := &m.call
 	if !m.report { // whose reader says it itself
-		m.s.warn(CodeMalformedArguments)
+		m.s.Warn(reader.CodeMalformedArguments)
 	}
 	switch {
 	case c.place == callReport:

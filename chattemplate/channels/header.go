@@ -1,6 +1,10 @@
-package reader
+package channels
 
-import "strings"
+import (
+	"strings"
+
+	"runner/chattemplate/reader"
+)
 
 // header is what stands between <|start|> and <|message|>, as far as it has been generated.
 //
@@ -52,7 +56,7 @@ func (h *header) blank() bool { return h.blankBefore(len(h.text)) }
 // blankBefore reports whether nothing but white space stands before an offset.
 func (h *header) blankBefore(n int) bool {
 	for _, c := range h.text[:n] {
-		if !isSpace(c) {
+		if !reader.IsSpace(c) {
 			return false
 		}
 	}
@@ -103,7 +107,7 @@ type word struct {
 // only it makes a header of are text.
 func (h *header) read(confirmed, closed bool) reading {
 	r := reading{body: -1, soft: -1}
-	s := reader{h: h, r: &r, roleKnown: h.given}
+	s := headerReader{h: h, r: &r, roleKnown: h.given}
 	for i, p := range h.parts {
 		end, open := len(h.text), !closed && !confirmed
 		if i+1 < len(h.parts) {
@@ -111,7 +115,7 @@ func (h *header) read(confirmed, closed bool) reading {
 		}
 		if p.kind == channelPart {
 			if s.channels++; s.channels > 1 {
-				s.odd(CodeDoubledChannel)
+				s.odd(reader.CodeDoubledChannel)
 			}
 			s.channelKnown = false
 		}
@@ -133,8 +137,8 @@ func (h *header) read(confirmed, closed bool) reading {
 	return r
 }
 
-// reader is the state of one read.
-type reader struct {
+// headerReader is the state of one read.
+type headerReader struct {
 	h            *header
 	r            *reading
 	roleKnown    bool
@@ -145,7 +149,7 @@ type reader struct {
 	saved        reading // as it was before the first soft word
 }
 
-func (s *reader) odd(code string) {
+func (s *headerReader) odd(code string) {
 	if s.r.odd == "" {
 		s.r.odd = code
 	}
@@ -153,7 +157,7 @@ func (s *reader) odd(code string) {
 
 // softly notes that the word at an offset is part of the header only if <|message|> follows, and what is known
 // without it.
-func (s *reader) softly(at int) {
+func (s *headerReader) softly(at int) {
 	if s.r.soft < 0 {
 		s.saved = *s.r
 		s.r.soft = at
@@ -161,11 +165,11 @@ func (s *reader) softly(at int) {
 }
 
 // part reads the words of one part and reports whether a header can go on after it.
-func (s *reader) part(p headerPart, end int, open bool) bool {
+func (s *headerReader) part(p headerPart, end int, open bool) bool {
 	first := true
 	for at := p.from; at < end; {
 		c := s.h.text[at]
-		if isSpace(c) {
+		if reader.IsSpace(c) {
 			at++
 			continue
 		}
@@ -174,12 +178,12 @@ func (s *reader) part(p headerPart, end int, open bool) bool {
 			return false
 		}
 		to := at
-		for to < end && !isSpace(s.h.text[to]) && s.h.text[to] != '{' && s.h.text[to] != '[' {
+		for to < end && !reader.IsSpace(s.h.text[to]) && s.h.text[to] != '{' && s.h.text[to] != '[' {
 			to++
 		}
 		w := word{
 			text: string(s.h.text[at:to]), from: at, part: p.kind, first: first,
-			last: open && to == end, brace: to < end && !isSpace(s.h.text[to]),
+			last: open && to == end, brace: to < end && !reader.IsSpace(s.h.text[to]),
 		}
 		if !s.word(w) {
 			if s.r.body < 0 {
@@ -194,7 +198,7 @@ func (s *reader) part(p headerPart, end int, open bool) bool {
 }
 
 // word takes one word in and reports whether it can be part of a header.
-func (s *reader) word(w word) bool {
+func (s *headerReader) word(w word) bool {
 	switch {
 	case s.wantName:
 		s.wantName = false
@@ -203,7 +207,7 @@ func (s *reader) word(w word) bool {
 		if w.text == "to=" {
 			s.wantName = !w.last
 			s.softly(w.from)
-			s.odd(CodeMalformedHeader)
+			s.odd(reader.CodeMalformedHeader)
 			return true
 		}
 		return s.name(w, w.text[3:], 3)
@@ -227,7 +231,7 @@ func (s *reader) word(w word) bool {
 }
 
 // name takes the recipient in.
-func (s *reader) name(w word, name string, skip int) bool {
+func (s *headerReader) name(w word, name string, skip int) bool {
 	n := 0
 	for n < len(name) && isNameByte(name[n]) {
 		n++
@@ -253,7 +257,7 @@ func (s *reader) name(w word, name string, skip int) bool {
 }
 
 // offered returns how much of name is that of an offered function, or can still become it.
-func (s *reader) offered(w word, name string) int {
+func (s *headerReader) offered(w word, name string) int {
 	own := strings.TrimPrefix(name, "functions.")
 	n := 0
 	for _, t := range s.h.tools {
@@ -268,7 +272,7 @@ func (s *reader) offered(w word, name string) int {
 }
 
 // role takes the author in, with a channel that lost its <|channel|> glued to it.
-func (s *reader) role(w word) bool {
+func (s *headerReader) role(w word) bool {
 	s.roleKnown = true
 	if s.h.bare {
 		s.softly(w.from)
@@ -285,7 +289,7 @@ func (s *reader) role(w word) bool {
 	if rest, ok := strings.CutPrefix(w.text, "assistant"); ok && rest != "" && rest[0] != ':' {
 		if c, ok := bareChannel(rest); ok {
 			s.r.role, s.r.channel, s.channelKnown = "assistant", c, true
-			s.odd(CodeMissingChannel)
+			s.odd(reader.CodeMissingChannel)
 			return true
 		}
 		if w.last && beginsChannel(rest) {
@@ -304,15 +308,15 @@ func (s *reader) role(w word) bool {
 }
 
 // bareWord takes in what may stand in a header whose role is known and that has not come to its channel.
-func (s *reader) bareWord(w word) bool {
+func (s *headerReader) bareWord(w word) bool {
 	if w.text == "assistant" || w.last && strings.HasPrefix("assistant", w.text) {
 		s.softly(w.from)
-		s.odd(CodeMalformedHeader)
+		s.odd(reader.CodeMalformedHeader)
 		return true
 	}
 	if c, ok := bareChannel(w.text); ok {
 		s.softly(w.from)
-		s.odd(CodeMissingChannel)
+		s.odd(reader.CodeMissingChannel)
 		s.r.channel, s.channelKnown = c, true
 		return true
 	}
@@ -324,7 +328,7 @@ func (s *reader) bareWord(w word) bool {
 }
 
 // channel takes the word after <|channel|> in, which may have more words glued to it.
-func (s *reader) channel(w word) bool {
+func (s *headerReader) channel(w word) bool {
 	s.channelKnown = true
 	rest, known := w.text, false
 	for rest != "" {
@@ -333,7 +337,7 @@ func (s *reader) channel(w word) bool {
 			break
 		}
 		if known || c != rest[:len(c)] {
-			s.odd(CodeMalformedHeader)
+			s.odd(reader.CodeMalformedHeader)
 		}
 		s.r.channel, rest, known = c, tail, true
 	}
@@ -344,10 +348,10 @@ func (s *reader) channel(w word) bool {
 		strings.HasPrefix("code", rest))):
 		s.r.contentType = rest
 		s.types++
-		s.odd(CodeMalformedHeader)
+		s.odd(reader.CodeMalformedHeader)
 		return true
 	case known && strings.HasPrefix(rest, "to="):
-		s.odd(CodeMalformedHeader)
+		s.odd(reader.CodeMalformedHeader)
 		at := len(w.text) - len(rest)
 		return s.word(word{text: rest, from: w.from + at, part: w.part, last: w.last, brace: w.brace})
 	case known && w.last && strings.HasPrefix("to=", rest):
@@ -363,10 +367,10 @@ func (s *reader) channel(w word) bool {
 }
 
 // contentType takes a word in that is none of the others.
-func (s *reader) contentType(w word) bool {
+func (s *headerReader) contentType(w word) bool {
 	if c, ok := bareChannel(w.text); ok && w.part == channelPart {
 		s.softly(w.from)
-		s.odd(CodeMalformedHeader)
+		s.odd(reader.CodeMalformedHeader)
 		s.r.channel = c
 		return true
 	}
@@ -425,8 +429,6 @@ func isRole(name string) bool {
 	}
 	return false
 }
-
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
 // isNameByte reports whether c may be part of a recipient.
 func isNameByte(c byte) bool {
