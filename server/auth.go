@@ -41,7 +41,7 @@ func (s *Server) capped(p *wire.Principal) *wire.Principal {
 
 // authenticate says who makes a request, or why it is refused; also who is refused, where that is known. Where no
 // key is needed, one that is wrong is as good as none.
-func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principal, *wire.Error) {
+func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principal, error) {
 	if route.Scope == wire.ScopeOwn {
 		return wire.PrincipalOf(context.Background()), nil
 	}
@@ -127,7 +127,7 @@ func (s *Server) noteKeys(changed bool, err error) {
 }
 
 // limit counts a request of a key and refuses it when the key has had its share.
-func (s *Server) limit(k *keys.Key) *wire.Error {
+func (s *Server) limit(k *keys.Key) error {
 	if wait := s.limits.admit(k); wait > 0 {
 		return overRate("requests", wait)
 	}

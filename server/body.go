@@ -140,7 +140,7 @@ func (s *Server) newBody(w http.ResponseWriter, r *http.Request, route *wire.Rou
 // checkLength refuses a body whose declared length is over the limit. A client that waits for leave to send it
 // (Expect: 100-continue) is answered before it sends anything. Of others as much as the server takes is read and
 // dropped: a client that is still sending when its connection is closed might not see the answer.
-func (b *body) checkLength(r *http.Request) *wire.Error {
+func (b *body) checkLength(r *http.Request) error {
 	if b.length <= b.limit {
 		return nil
 	}

@@ -109,7 +109,7 @@ func (s *Server) originAllowed(origin, host string) bool {
 
 // guard refuses what comes under a wrong name or from a wrong page, and answers what browsers ask beforehand. It
 // reports whether the request may go on.
-func (s *Server) guard(w http.ResponseWriter, r *http.Request) *wire.Error {
+func (s *Server) guard(w http.ResponseWriter, r *http.Request) error {
 	if !s.hostAllowed(r.Host) {
 		return wire.Errorf(http.StatusForbidden, wire.CodeHost,
 			"this server does not answer to that name; allow it with --allow-host")

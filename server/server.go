@@ -156,9 +156,7 @@ func New(cfg Config) *Server {
 	s.health = newHealth(s)
 	common := &common{s}
 	s.Mount(common)
-	s.unknown = s.wrap("unknown", common, wire.Route{Free: true, Handle: func(w http.ResponseWriter, r *http.Request) {
-		common.WriteError(w, r, s.noRoute(w, r))
-	}})
+	s.unknown = s.wrap("unknown", common, wire.Route{Free: true, Handle: s.noRoute})
 	s.mux.Handle("/", s.unknown)
 	return s
 }
@@ -218,7 +216,7 @@ func (s *Server) methods(r *http.Request) (allowed []string) {
 }
 
 // noRoute says why a request has no route: there is no such path, or not for this method, and then which there are.
-func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) *wire.Error {
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 	if allowed := s.methods(r); len(allowed) > 0 {
 		w.Header().Set("Allow", allow(allowed))
 		return wire.Errorf(http.StatusMethodNotAllowed, wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
@@ -232,7 +230,7 @@ func allow(methods []string) string { return strings.Join(append(methods, http.M
 
 // options answers OPTIONS with the methods of the path, also to browsers that ask what a page may do, once guard has
 // let it through.
-func (s *Server) options(w http.ResponseWriter, r *http.Request) *wire.Error {
+func (s *Server) options(w http.ResponseWriter, r *http.Request) error {
 	allowed := s.methods(r)
 	if len(allowed) == 0 {
 		return s.noRoute(w, r)
@@ -283,44 +281,41 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 			}
 		}()
 		defer said.leave()
-		refuse := func(e *wire.Error) { f.WriteError(w, r, e) }
-		if e := s.guard(w, r); e != nil {
-			refuse(e)
-			return
-		}
-		if r.Method == http.MethodOptions {
-			if e := s.options(w, r); e != nil {
-				refuse(e)
+		err := s.guard(w, r)
+		switch {
+		case err != nil:
+		case r.Method == http.MethodOptions:
+			err = s.options(w, r)
+		case !entered && route.Scope != wire.ScopeNone && route.Scope != wire.ScopeMetrics:
+			err = wire.FromError(wire.ErrDraining, nil)
+		default:
+			if principal, err = s.authenticate(r, route); err == nil {
+				r = r.WithContext(context.WithValue(wire.WithPrincipal(r.Context(), principal), noteKey{}, said))
+				err = s.handle(w, r, &route)
 			}
-			return
 		}
-		if !entered && route.Scope != wire.ScopeNone && route.Scope != wire.ScopeMetrics {
-			refuse(wire.FromError(wire.ErrDraining, nil))
-			return
+		if err != nil {
+			f.WriteError(w, err)
 		}
-		var e *wire.Error
-		if principal, e = s.authenticate(r, route); e != nil {
-			refuse(e)
-			return
-		}
-		if e := checkEncoding(w, r); e != nil {
-			refuse(e)
-			return
-		}
-		in := s.newBody(w, r, &route, principal.ID)
-		defer in.release()
-		if e := in.checkLength(r); e != nil {
-			refuse(e)
-			return
-		}
-		r.Body = in
-		ctx := context.WithValue(wire.WithPrincipal(r.Context(), principal), noteKey{}, said)
-		route.Handle(w, r.WithContext(ctx))
 	})
 }
 
+// handle gives a request of a known principal to its route's handler.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request, route *wire.Route) error {
+	if err := checkEncoding(w, r); err != nil {
+		return err
+	}
+	in := s.newBody(w, r, route, wire.PrincipalOf(r.Context()).ID)
+	defer in.release()
+	if err := in.checkLength(r); err != nil {
+		return err
+	}
+	r.Body = in
+	return route.Handle(w, r)
+}
+
 // checkEncoding refuses a body that is compressed, and says what is taken instead.
-func checkEncoding(w http.ResponseWriter, r *http.Request) *wire.Error {
+func checkEncoding(w http.ResponseWriter, r *http.Request) error {
 	encoding := r.Header.Get("Content-Encoding")
 	if encoding == "" || strings.EqualFold(encoding, "identity") {
 		return nil
@@ -354,7 +349,7 @@ func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name str
 	if w.status != 0 {
 		return true
 	}
-	f.WriteError(w, r, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal,
+	f.WriteError(w, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal,
 		"the server failed; its log says where"))
 	return false
 }

@@ -63,11 +63,6 @@ var fields = map[string]string{
 	"Budget": "thinking.budget_tokens", "MaxTokens": "max_tokens", "Stop": "stop_sequences",
 }
 
-// fail answers with an error of any kind.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.WriteError(w, r, wireError(err))
-}
-
 // wireError says what an error amounts to. Of a prompt that is too long it speaks in Anthropic's words: by them clients
 // know to shorten the conversation.
 func wireError(err error) *wire.Error {
@@ -88,9 +83,9 @@ func wireError(err error) *wire.Error {
 }
 
 // WriteError answers with an error in Anthropic's shape.
-func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	wire.BeginError(w, e)
-	wire.WriteJSON(w, e.Status, errorResponse(e, a.requestID(w)))
+func (a *API) WriteError(w http.ResponseWriter, err error) {
+	e := wireError(err)
+	wire.WriteError(w, e, errorResponse(e, a.requestID(w)))
 }
 
 func errorResponse(e *wire.Error, id string) ErrorResponse {

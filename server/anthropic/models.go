@@ -39,12 +39,11 @@ type ModelInfo struct {
 const maxPage = 1000
 
 // listModels answers GET /v1/models, with the parameters limit, after_id and before_id.
-func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
+func (a *API) listModels(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	limit, err := wire.ReadLimit(query, maxPage)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	cards := a.models.List(r.Context())
 	from, to := 0, len(cards)
@@ -58,8 +57,7 @@ func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
 		}
 		i := slices.IndexFunc(cards, func(c wire.Card) bool { return c.Name == id })
 		if i < 0 {
-			a.fail(w, r, wire.Invalid(bound.name, "there is no model %q", id))
-			return
+			return wire.Invalid(bound.name, "there is no model %q", id)
 		}
 		bound.set(i)
 	}
@@ -78,17 +76,16 @@ func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
 		}
 		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[len(list.Data)-1].ID
 	}
-	a.writeJSON(w, list)
+	return a.answer(w, list)
 }
 
 // getModel answers GET /v1/models/{id}.
-func (a *API) getModel(w http.ResponseWriter, r *http.Request) {
+func (a *API) getModel(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if c, ok := a.models.Find(r.Context(), id); ok {
-		a.writeJSON(w, modelInfo(c))
-		return
+		return a.answer(w, modelInfo(c))
 	}
-	a.fail(w, r, wire.Errorf(http.StatusNotFound, wire.CodeModel, "there is no model %q", id))
+	return wire.Errorf(http.StatusNotFound, wire.CodeModel, "there is no model %q", id)
 }
 
 func modelInfo(c wire.Card) ModelInfo {

@@ -47,22 +47,19 @@ type EmbeddingsResponse struct {
 // maxInputs is the most texts of a request.
 const maxInputs = 2048
 
-func (a *API) embed(w http.ResponseWriter, r *http.Request) {
+func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 	began := a.cfg.Clock()
 	var body EmbedRequest
-	err := wire.ReadJSON(r, &body)
-	var texts []string
-	if err == nil {
-		texts, err = readInput(body.Input)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
 	}
+	texts, err := readInput(body.Input)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	m, err := a.use(r.Context(), body.Model)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
 	answer := EmbedResponse{Model: body.Model, Embeddings: [][]float32{}, LoadDuration: a.cfg.Clock().Sub(began)}
@@ -72,36 +69,32 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) {
 			vector, err = wire.Shorten("dimensions", vector, body.Dimensions)
 		}
 		if err != nil {
-			a.fail(w, r, placed(err, place(body.Input, i)))
-			return
+			return placed(err, place(body.Input, i))
 		}
 		answer.PromptEvalCount += n
 		answer.Embeddings = append(answer.Embeddings, vector)
 	}
 	answer.TotalDuration = a.cfg.Clock().Sub(began)
-	wire.WriteJSON(w, http.StatusOK, answer)
+	return wire.Answer(w, answer)
 }
 
-func (a *API) embeddings(w http.ResponseWriter, r *http.Request) {
+func (a *API) embeddings(w http.ResponseWriter, r *http.Request) error {
 	var body EmbeddingsRequest
 	if err := wire.ReadJSON(r, &body); err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	m, err := a.use(r.Context(), body.Model)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
 	answer := EmbeddingsResponse{Embedding: []float32{}}
 	if body.Prompt != "" {
 		if answer.Embedding, _, err = vectorOf(r, m, body.Prompt, true); err != nil {
-			a.fail(w, r, placed(err, "prompt"))
-			return
+			return placed(err, "prompt")
 		}
 	}
-	wire.WriteJSON(w, http.StatusOK, answer)
+	return wire.Answer(w, answer)
 }
 
 // readInput reads a string or a list of strings. An empty string is no text, with which clients only load the model.

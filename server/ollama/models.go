@@ -88,15 +88,15 @@ type ShowResponse struct {
 	ModifiedAt   time.Time `json:"modified_at"`
 }
 
-func (a *API) tags(w http.ResponseWriter, r *http.Request) {
+func (a *API) tags(w http.ResponseWriter, r *http.Request) error {
 	list := ListResponse{Models: []ListedModel{}}
 	for _, c := range a.models.List(r.Context()) {
 		list.Models = append(list.Models, listed(c))
 	}
-	wire.WriteJSON(w, http.StatusOK, list)
+	return wire.Answer(w, list)
 }
 
-func (a *API) loaded(w http.ResponseWriter, r *http.Request) {
+func (a *API) loaded(w http.ResponseWriter, r *http.Request) error {
 	list := LoadedResponse{Models: []LoadedModel{}}
 	for _, c := range a.models.List(r.Context()) {
 		if c.Loaded {
@@ -110,7 +110,7 @@ func (a *API) loaded(w http.ResponseWriter, r *http.Request) {
 			list.Models = append(list.Models, m)
 		}
 	}
-	wire.WriteJSON(w, http.StatusOK, list)
+	return wire.Answer(w, list)
 }
 
 func listed(c wire.Card) ListedModel {
@@ -145,19 +145,17 @@ func human(n int64) string {
 func short(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") }
 
 // show answers POST /api/show. What a model can do is only known once it is loaded, so it is.
-func (a *API) show(w http.ResponseWriter, r *http.Request) {
+func (a *API) show(w http.ResponseWriter, r *http.Request) error {
 	var body ShowRequest
 	if err := wire.ReadJSON(r, &body); err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	if body.Model == "" {
 		body.Model = body.Name
 	}
 	m, err := a.use(r.Context(), body.Model)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
 	card, info, can := m.Card(), m.Info(), m.Abilities()
@@ -180,7 +178,7 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 	if can.Embeddings {
 		answer.Capabilities = append(answer.Capabilities, "embedding")
 	}
-	wire.WriteJSON(w, http.StatusOK, answer)
+	return wire.Answer(w, answer)
 }
 
 // parameters lists what requests start from.
@@ -219,36 +217,32 @@ type PullResponse struct {
 
 // pull answers POST /api/pull. Scripts pull a model before they use it, so one that is served is a success. No model
 // is fetched.
-func (a *API) pull(w http.ResponseWriter, r *http.Request) {
+func (a *API) pull(w http.ResponseWriter, r *http.Request) error {
 	var body PullRequest
-	err := wire.ReadJSON(r, &body)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
+	}
 	if body.Model == "" {
 		body.Model = body.Name
 	}
-	if err == nil && body.Model == "" {
-		err = wire.Invalid("model", "it is required")
+	if body.Model == "" {
+		return errNoName
 	}
-	if err == nil {
-		if _, ok := a.models.Find(r.Context(), body.Model); !ok {
-			err = unmanaged(fmt.Sprintf("it has no model '%.100s', and fetches none; start it with the model's file, "+
-				"or with a model of the Hugging Face cache as ORG/REPO", body.Model))
-		}
-	}
-	if err != nil {
-		a.fail(w, r, err)
-		return
+	if _, ok := a.models.Find(r.Context(), body.Model); !ok {
+		return unmanaged(fmt.Sprintf("it has no model '%.100s', and fetches none; start it with the model's file, "+
+			"or with a model of the Hugging Face cache as ORG/REPO", body.Model))
 	}
 	done := PullResponse{"success"}
 	if body.Stream != nil && !*body.Stream {
-		wire.WriteJSON(w, http.StatusOK, done)
-		return
+		return wire.Answer(w, done)
 	}
 	out := wire.NewLines(w)
 	defer out.End()
 	for _, line := range []PullResponse{{"pulling manifest"}, done} {
 		text, _ := json.Marshal(line) // a string can always be written
 		if out.Send("", text) != nil {
-			return // nobody reads it any more
+			return nil // nobody reads it any more
 		}
 	}
+	return nil
 }

@@ -66,9 +66,7 @@ func (a *API) Routes() []wire.Route {
 		{http.MethodPost, "/api/blobs/{digest}", "start the server with the model's file"},
 	} {
 		routes = append(routes, wire.Route{Method: o.method, Path: o.path, Scope: wire.ScopeModels, Free: true,
-			Handle: func(w http.ResponseWriter, r *http.Request) {
-				a.WriteError(w, r, unmanaged(o.instead))
-			}})
+			Handle: func(http.ResponseWriter, *http.Request) error { return unmanaged(o.instead) }})
 	}
 	return routes
 }
@@ -79,13 +77,14 @@ func unmanaged(instead string) *wire.Error {
 }
 
 // running answers GET and HEAD / as Ollama does, which is how clients look for it.
-func running(w http.ResponseWriter, _ *http.Request) {
+func running(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("Ollama is running"))
+	_, _ = w.Write([]byte("Ollama is running")) // the client may be gone
+	return nil
 }
 
-func version(w http.ResponseWriter, _ *http.Request) {
-	wire.WriteJSON(w, http.StatusOK, VersionResponse{Version})
+func version(w http.ResponseWriter, _ *http.Request) error {
+	return wire.Answer(w, VersionResponse{Version})
 }
 
 // ErrorResponse is the body of an answer that failed, and the last line of a stream that did.
@@ -102,11 +101,6 @@ var fields = map[string]string{
 	"Messages": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format",
 	"Visibility": "think",
 	"Effort":     "think", "MaxTokens": "options.num_predict", "Stop": "options.stop", "Sampling": "options",
-}
-
-// fail answers with an error of any kind.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.WriteError(w, r, wireError(err))
 }
 
 // wireError says what an error amounts to. Of a prompt that is too long it speaks in Ollama's words.
@@ -140,19 +134,21 @@ func tooLong(long *generation.PromptTooLongError) string {
 }
 
 // WriteError answers with an error in Ollama's shape.
-func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	wire.BeginError(w, e)
-	wire.WriteJSON(w, e.Status, errorResponse(e))
+func (a *API) WriteError(w http.ResponseWriter, err error) {
+	e := wireError(err)
+	wire.WriteError(w, e, errorResponse(e))
 }
 
 func errorResponse(e *wire.Error) ErrorResponse {
 	return ErrorResponse{Error: e.Error(), Code: e.Code, Param: e.Param}
 }
 
+var errNoName = wire.Invalid("model", "it is required")
+
 // use returns the model that a request calls name.
 func (a *API) use(ctx context.Context, name string) (wire.Model, error) {
 	if name == "" {
-		return nil, wire.Invalid("model", "it is required")
+		return nil, errNoName
 	}
 	m, err := a.models.Use(ctx, name)
 	if err != nil {
@@ -174,7 +170,7 @@ func notFound(err error, name string) error {
 // unload unloads the model that a request calls name, once nobody uses it.
 func (a *API) unload(ctx context.Context, name string) error {
 	if name == "" {
-		return wire.Invalid("model", "it is required")
+		return errNoName
 	}
 	if err := a.models.Unload(ctx, name); err != nil {
 		return notFound(err, name)
@@ -183,19 +179,17 @@ func (a *API) unload(ctx context.Context, name string) error {
 }
 
 // run generates and answers, as a stream or as one message.
-func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt) {
+func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt) error {
 	if !p.stream {
 		c := &collector{head: p.head}
 		t := turn{out: c, raw: p.req.Prompt != ""}
 		for e, err := range m.Generate(r.Context(), p.req) {
 			if err != nil {
-				a.WriteError(w, r, p.wireError(err))
-				return
+				return p.wireError(err)
 			}
 			t.push(&e)
 		}
-		wire.WriteJSON(w, http.StatusOK, c.response())
-		return
+		return wire.Answer(w, c.response())
 	}
 	var out *wire.Stream
 	var enc *encoder
@@ -203,11 +197,10 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 	for e, err := range m.Generate(r.Context(), p.req) {
 		switch {
 		case err != nil && out == nil:
-			a.WriteError(w, r, p.wireError(err))
-			return
+			return p.wireError(err)
 		case err != nil:
 			enc.fail(p.wireError(err))
-			return
+			return nil
 		case out == nil: // the run has started, so nothing is wrong with the request
 			out = wire.NewLines(w)
 			defer out.End()
@@ -215,67 +208,58 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 			t.out = enc
 		}
 		if t.push(&e); enc.err != nil {
-			return // nobody reads it any more
+			return nil // nobody reads it any more
 		}
 	}
+	return nil
 }
 
 // chat answers POST /api/chat.
-func (a *API) chat(w http.ResponseWriter, r *http.Request) {
+func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
 	began := a.cfg.Clock()
 	var body ChatRequest
-	err := wire.ReadJSON(r, &body)
-	var p *prompt
-	if err == nil {
-		p, err = a.decodeChat(wire.PrincipalOf(r.Context()), &body)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
 	}
+	p, err := a.decodeChat(wire.PrincipalOf(r.Context()), &body)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	a.answer(w, r, body.Model, p, began)
+	return a.answer(w, r, body.Model, p, began)
 }
 
 // generate answers POST /api/generate.
-func (a *API) generate(w http.ResponseWriter, r *http.Request) {
+func (a *API) generate(w http.ResponseWriter, r *http.Request) error {
 	began := a.cfg.Clock()
 	var body GenerateRequest
-	err := wire.ReadJSON(r, &body)
-	var p *prompt
-	if err == nil {
-		p, err = a.decodeGenerate(wire.PrincipalOf(r.Context()), &body)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
 	}
-	if err == nil && body.Raw {
-		err = wire.PrincipalOf(r.Context()).MayPromptRaw("raw")
-	}
+	p, err := a.decodeGenerate(wire.PrincipalOf(r.Context()), &body)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	a.answer(w, r, body.Model, p, began)
+	return a.answer(w, r, body.Model, p, began)
 }
 
 // answer runs a prompt. An empty one only loads its model, or unloads it.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *prompt, began time.Time) {
+func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *prompt, began time.Time) error {
+	who := wire.PrincipalOf(r.Context())
 	p.head.model, p.head.clock, p.head.began = model, a.cfg.Clock, began
 	if p.empty && p.unload {
 		if err := a.unload(r.Context(), model); err != nil {
-			a.fail(w, r, err)
-			return
+			return err
 		}
-		a.answerEmpty(w, p, "unload")
-		return
+		return answerEmpty(w, p, "unload")
 	}
 	m, err := a.use(r.Context(), model)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
 	p.head.load = a.cfg.Clock().Sub(began)
 	if p.empty {
-		a.answerEmpty(w, p, "load")
-		return
+		return answerEmpty(w, p, "load")
 	}
 	if size := m.Info().ContextSize; p.context > size {
 		p.head.warnings = append(p.head.warnings,
@@ -283,10 +267,9 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 				"with a context of %d", p.context, size)})
 	}
 	if p.truncate {
-		dropped, err := contract.Shorten(r.Context(), m, wire.PrincipalOf(r.Context()).ID, &p.req)
+		dropped, err := contract.Shorten(r.Context(), m, who.ID, &p.req)
 		if err != nil {
-			a.fail(w, r, err)
-			return
+			return err
 		}
 		if dropped > 0 {
 			p.head.warnings = append(p.head.warnings, Warning{
@@ -296,7 +279,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 		}
 	}
 	if p.unload {
-		if wire.PrincipalOf(r.Context()).May(wire.ScopeModels) {
+		if who.May(wire.ScopeModels) {
 			// when the model is given back, and others have given it back
 			defer func() { _ = a.unload(context.WithoutCancel(r.Context()), model) }()
 		} else {
@@ -305,12 +288,12 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 					"unloading takes"})
 		}
 	}
-	a.run(w, r, m, p)
+	return a.run(w, r, m, p)
 }
 
 // answerEmpty answers a request that generates nothing.
-func (a *API) answerEmpty(w http.ResponseWriter, p *prompt, why reasoning.FinishReason) {
+func answerEmpty(w http.ResponseWriter, p *prompt, why reasoning.FinishReason) error {
 	c := &collector{head: p.head}
 	c.finish(nil, &reasoning.Result{Finish: why}, nil)
-	wire.WriteJSON(w, http.StatusOK, c.response())
+	return wire.Answer(w, c.response())
 }

@@ -160,7 +160,7 @@ func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*promp
 		p.req.Prompt, p.req.PromptSpecial = body.Prompt, true
 		// What the server was started with is for messages.
 		p.req.Strategy, p.req.Visibility = "", reasoning.VisibilityNone
-		return p, nil
+		return p, who.MayPromptRaw("raw")
 	}
 	if body.System != "" {
 		p.req.Messages = append(p.req.Messages, chattemplate.Message{Role: chattemplate.System, Content: body.System})

@@ -48,6 +48,21 @@ func New(models wire.Models, cfg Config) *API {
 	return &API{models: models, cfg: cfg}
 }
 
+// take reads a request's body, what read makes of it for its principal, and the model that it names. The caller
+// releases the model.
+func take[B any, O interface{ modelName() string }](a *API, r *http.Request,
+	read func(*wire.Principal, *B) (O, error)) (o O, m wire.Model, err error) {
+	var body B
+	if err = wire.ReadJSON(r, &body); err != nil {
+		return o, nil, err
+	}
+	if o, err = read(wire.PrincipalOf(r.Context()), &body); err != nil {
+		return o, nil, err
+	}
+	m, err = a.models.Use(r.Context(), o.modelName())
+	return o, m, err
+}
+
 // Routes implements [wire.Format].
 func (a *API) Routes() []wire.Route {
 	return []wire.Route{

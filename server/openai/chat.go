@@ -244,34 +244,22 @@ func (a *API) head(prefix, object string, m wire.Model) head {
 }
 
 // chat handles POST /v1/chat/completions.
-func (a *API) chat(w http.ResponseWriter, r *http.Request) {
-	var body ChatRequest
-	if err := wire.ReadJSON(r, &body); err != nil {
-		a.fail(w, err, "")
-		return
-	}
-	c, err := a.readChat(wire.PrincipalOf(r.Context()), &body)
+func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
+	c, m, err := take(a, r, a.readChat)
 	if err != nil {
-		a.fail(w, err, "")
-		return
-	}
-	m, err := a.models.Use(r.Context(), body.Model)
-	if err != nil {
-		a.fail(w, err, "")
-		return
+		return err
 	}
 	defer m.Release()
-	if err := c.bind(a, wire.PrincipalOf(r.Context()), m); err != nil {
-		a.fail(w, err, "")
-		return
+	who := wire.PrincipalOf(r.Context())
+	if err := c.bind(a, who, m); err != nil {
+		return err
 	}
 	h := a.head("chatcmpl-", "chat.completion", m)
 	if c.trace {
-		c.req.Trace = a.cfg.Traces.Tracer(wire.PrincipalOf(r.Context()).ID, contract.FieldTrace, h.id)
+		c.req.Trace = a.cfg.Traces.Tracer(who.ID, contract.FieldTrace, h.id)
 	}
 	if c.stream {
-		a.serve(w, r, m, c.chunks(h))
-		return
+		return a.serve(w, r, m, c.chunks(h))
 	}
 	replies := make([]chatReply, c.choices)
 	for i := range replies {
@@ -281,10 +269,9 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) {
 		return replies[choice].free.Push(&e, replies[choice].push)
 	})
 	if err != nil {
-		a.fail(w, err, c.form)
-		return
+		return wireError(err, c.form)
 	}
-	wire.WriteJSON(w, http.StatusOK, c.completion(h, replies))
+	return wire.Answer(w, c.completion(h, replies))
 }
 
 // chunks is the answer as a stream.

@@ -116,7 +116,10 @@ type completionOrder struct {
 }
 
 // readCompletion reads a request as far as that can be done without its model.
-func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
+func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completionOrder, error) {
+	if err := p.MayPromptRaw("prompt"); err != nil {
+		return nil, err
+	}
 	for _, f := range []struct {
 		name string
 		raw  json.RawMessage
@@ -264,30 +267,14 @@ func (c *completionOrder) usageOf(results []*reasoning.Result) Usage {
 }
 
 // complete handles POST /v1/completions.
-func (a *API) complete(w http.ResponseWriter, r *http.Request) {
-	var body CompletionRequest
-	err := wire.ReadJSON(r, &body)
-	if err == nil {
-		err = wire.PrincipalOf(r.Context()).MayPromptRaw("prompt")
-	}
+func (a *API) complete(w http.ResponseWriter, r *http.Request) error {
+	c, m, err := take(a, r, a.readCompletion)
 	if err != nil {
-		a.fail(w, err, "")
-		return
-	}
-	c, err := a.readCompletion(&body)
-	if err != nil {
-		a.fail(w, err, "")
-		return
-	}
-	m, err := a.models.Use(r.Context(), body.Model)
-	if err != nil {
-		a.fail(w, err, "")
-		return
+		return err
 	}
 	defer m.Release()
 	if err := c.bind(m); err != nil {
-		a.fail(w, err, "")
-		return
+		return err
 	}
 	h := a.head("cmpl-", "text_completion", m)
 	reqs := c.requests()
@@ -298,8 +285,7 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) {
 		if c.usage {
 			s.last = func(results []*reasoning.Result) []byte { return h.usageChunk(c.usageOf(results)) }
 		}
-		a.serve(w, r, m, &s)
-		return
+		return a.serve(w, r, m, &s)
 	}
 	replies := make([]generation.Collector, len(reqs))
 	err = generate(r.Context(), m, reqs, func() {}, func(choice int, e reasoning.Event) error {
@@ -307,10 +293,9 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		a.fail(w, err, c.form)
-		return
+		return wireError(err, c.form)
 	}
-	wire.WriteJSON(w, http.StatusOK, c.completion(h, replies))
+	return wire.Answer(w, c.completion(h, replies))
 }
 
 // completion is the answer with all choices.

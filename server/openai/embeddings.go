@@ -52,18 +52,11 @@ type EmbeddingUsage struct {
 }
 
 // embed handles POST /v1/embeddings.
-func (a *API) embed(w http.ResponseWriter, r *http.Request) {
+func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 	var body EmbeddingRequest
-	err := wire.ReadJSON(r, &body)
-	if err == nil {
-		err = a.answerEmbed(w, r, &body)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
 	}
-	if err != nil {
-		a.fail(w, err, "")
-	}
-}
-
-func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *EmbeddingRequest) error {
 	inputs, err := readInputs(body.Input, "input", maxInputs)
 	if err != nil {
 		return err
@@ -109,8 +102,7 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 		list.Usage.PromptTokens += len(tokens)
 	}
 	list.Usage.TotalTokens = list.Usage.PromptTokens
-	wire.WriteJSON(w, http.StatusOK, list)
-	return nil
+	return wire.Answer(w, list)
 }
 
 // numberCost is about how much memory a number of an answer takes, in bytes: as a number and as JSON.

@@ -11,16 +11,10 @@ import (
 )
 
 // WriteError implements [wire.Format].
-func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	apierror.Write(w, e)
-}
+func (a *API) WriteError(w http.ResponseWriter, err error) { apierror.Write(w, wireError(err, "")) }
 
-// fail answers with what a request failed with. form is the field that its form came from.
-func (a *API) fail(w http.ResponseWriter, err error, form string) {
-	apierror.Write(w, wireError(err, form))
-}
-
-// wireError says what an error amounts to, with the names of this API's fields.
+// wireError says what an error amounts to, with the names of this API's fields. form is the field that the answer's
+// form came from.
 func wireError(err error, form string) *wire.Error {
 	params := fieldNames
 	if form != "" {

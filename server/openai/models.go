@@ -60,21 +60,20 @@ func modelOf(c *wire.Card) Model {
 }
 
 // listModels handles GET /v1/models.
-func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
+func (a *API) listModels(w http.ResponseWriter, r *http.Request) error {
 	list := ModelList{Object: "list", Data: []Model{}}
 	for _, c := range a.models.List(r.Context()) {
 		list.Data = append(list.Data, modelOf(&c))
 	}
-	wire.WriteJSON(w, http.StatusOK, list)
+	return wire.Answer(w, list)
 }
 
 // getModel handles GET /v1/models/{id}. An id may hold slashes.
-func (a *API) getModel(w http.ResponseWriter, r *http.Request) {
+func (a *API) getModel(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if c, ok := a.models.Find(r.Context(), id); ok {
-		wire.WriteJSON(w, http.StatusOK, modelOf(&c))
-		return
+		return wire.Answer(w, modelOf(&c))
 	}
-	a.fail(w, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
-		Message: fmt.Sprintf("there is no model %q that you may use", wire.Clip(id))}, "")
+	return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
+		Message: fmt.Sprintf("there is no model %q that you may use", wire.Clip(id))}
 }

@@ -64,6 +64,8 @@ type StreamOptions struct {
 
 // order is a request as it is carried out.
 type order struct {
+	// model is the model's name.
+	model string
 	// req is what every choice has in common.
 	req     generation.Request
 	choices int
@@ -76,10 +78,12 @@ type order struct {
 	custom map[string]bool
 }
 
+func (d *order) modelName() string { return d.model }
+
 // order reads the shared fields.
 func (a *API) order(o *Options) (*order, error) {
-	d := &order{req: a.cfg.Defaults, choices: 1, stream: o.Stream, usage: o.StreamOptions != nil &&
-		o.StreamOptions.IncludeUsage}
+	d := &order{model: o.Model, req: a.cfg.Defaults, choices: 1, stream: o.Stream,
+		usage: o.StreamOptions != nil && o.StreamOptions.IncludeUsage}
 	if o.StreamOptions != nil && !o.Stream {
 		return nil, wire.Invalid("stream_options", "it goes with stream only")
 	}

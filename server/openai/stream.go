@@ -32,7 +32,7 @@ var streamEnd = []byte("[DONE]")
 
 // serve generates and streams. Nothing is written before all choices have started, so that what is refused is
 // answered with a status of its own; what fails later is told in a frame.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *stream) {
+func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *stream) error {
 	var out *wire.Stream
 	defer func() { out.End() }()
 	send := func(frame []byte) error { return out.Send("", frame) }
@@ -44,8 +44,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *str
 		return encoders[choice].Push(e)
 	})
 	if out == nil {
-		a.fail(w, err, s.form)
-		return
+		return wireError(err, s.form)
 	}
 	switch {
 	case err != nil:
@@ -58,4 +57,5 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *str
 		_ = send(s.last(results))
 	}
 	_ = send(streamEnd)
+	return nil
 }

@@ -204,6 +204,12 @@ func (p *parts) write(part []byte) error {
 	return err
 }
 
+// Answer answers with a JSON value and status 200. The error is nil, for a [Handler] to return.
+func Answer(w http.ResponseWriter, v any) error {
+	WriteJSON(w, http.StatusOK, v)
+	return nil
+}
+
 // WriteList answers with a JSON object of one field, a list, which may be long: it is written as it is made and
 // never in memory as a whole. next appends the value with number i to dst.
 func WriteList(w http.ResponseWriter, field string, n int, next func(dst []byte, i int) []byte) {
@@ -235,9 +241,10 @@ const (
 // Refuser is a writer that counts the errors that are written to it, by their codes.
 type Refuser interface{ Refused(code string) }
 
-// BeginError sets the headers of an error that say whether and when to try again, and tells the server of it.
-// Retry-After is in whole seconds; X-Should-Retry is what the official clients of OpenAI and Anthropic go by.
-func BeginError(w http.ResponseWriter, e *Error) {
+// WriteError answers with an error, before anything else was written. body is the error in a format's shape. Headers
+// say whether and when to try again: Retry-After in whole seconds, and X-Should-Retry, which the official clients of
+// OpenAI and Anthropic obey. The server counts the error.
+func WriteError(w http.ResponseWriter, e *Error, body any) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+999_999_999)/1_000_000_000)))
 	}
@@ -247,4 +254,5 @@ func BeginError(w http.ResponseWriter, e *Error) {
 	if r, ok := w.(Refuser); ok {
 		r.Refused(e.Code)
 	}
+	WriteJSON(w, e.Status, body)
 }

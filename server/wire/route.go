@@ -36,7 +36,7 @@ type Route struct {
 	// Method and Path are as in [http.ServeMux]: "POST", "/v1/models/{id}".
 	Method, Path string
 	Scope        Scope
-	Handle       http.HandlerFunc
+	Handle       Handler
 	// Free requests cost next to nothing, so that how many of them a key makes is not limited. Those of method GET
 	// are too, except where the route Loads the model that the query names, and it is not in memory.
 	Free, Loads bool
@@ -52,7 +52,20 @@ type Route struct {
 // Format is a wire format: routes, and the shape of its errors.
 type Format interface {
 	Routes() []Route
-	// WriteError answers a request with an error, before anything else was written, and says whether to try again
-	// (BeginError). The server uses it for what it refuses itself on the format's routes.
-	WriteError(w http.ResponseWriter, r *http.Request, e *Error)
+	// WriteError answers with an error of any kind, before anything else was written, in the format's shape
+	// ([WriteError]). The server calls it for the errors of the format's handlers and for requests to the format's
+	// routes that it refuses itself.
+	WriteError(w http.ResponseWriter, err error)
+}
+
+// Handler answers a request. It returns an error if nothing was written yet; the format's WriteError then answers.
+// Once an answer has begun, its handler deals with errors itself.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// HandlerOf makes a Handler of one that answers every request itself.
+func HandlerOf(h http.Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h.ServeHTTP(w, r)
+		return nil
+	}
 }

@@ -192,11 +192,13 @@ func Handler(f wire.Format, p *wire.Principal) http.Handler {
 	for _, route := range f.Routes() {
 		mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) {
 			if !p.May(route.Scope) {
-				f.WriteError(w, r, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "permission %s is missing", route.Scope))
+				f.WriteError(w, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "permission %s is missing", route.Scope))
 				return
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, 32<<20)
-			route.Handle(w, r.WithContext(wire.WithPrincipal(r.Context(), p)))
+			if err := route.Handle(w, r.WithContext(wire.WithPrincipal(r.Context(), p))); err != nil {
+				f.WriteError(w, err)
+			}
 		})
 	}
 	return mux

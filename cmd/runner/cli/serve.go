@@ -293,7 +293,7 @@ func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (size
 	return sizes
 }
 
-// openServed loads a model for the server, which knows of it only what [wire.Loaded] says. others are the sizes of the models that may be loaded later.
+// openServed loads a model for the server. others are the sizes of the models that may be loaded later.
 func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others []int64,
 	rc runner.Config) (wire.Loaded, error) {
 	cfg, path := o.model, s.model.Path

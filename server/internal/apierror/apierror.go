@@ -55,7 +55,4 @@ func typeOf(status int) string {
 }
 
 // Write answers a request with an error, before anything else was written.
-func Write(w http.ResponseWriter, e *wire.Error) {
-	wire.BeginError(w, e)
-	wire.WriteJSON(w, e.Status, New(e))
-}
+func Write(w http.ResponseWriter, e *wire.Error) { wire.WriteError(w, e, New(e)) }

@@ -130,9 +130,7 @@ func namesResponse(r *http.Request) bool {
 }
 
 // WriteError implements [wire.Format].
-func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	apierror.Write(w, e)
-}
+func (a *API) WriteError(w http.ResponseWriter, err error) { apierror.Write(w, wireError(err)) }
 
 // newID returns a fresh id that begins with prefix.
 func (a *API) newID(prefix string) string { return wire.NewID(a.cfg.Random, prefix) }

@@ -22,11 +22,6 @@ func (a *API) take(r *http.Request, req *CreateRequest) (*turn, error) {
 	return a.prepare(r.Context(), req)
 }
 
-// fail answers with an error of any kind.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.WriteError(w, r, wireError(err))
-}
-
 // wireError says what an error amounts to. Clients know from the first sentence about an input that is too long, which
 // is this API's, or from the second, which is that of chat completions, to shorten the conversation.
 func wireError(err error) *wire.Error {
@@ -43,32 +38,28 @@ func wireError(err error) *wire.Error {
 const exceeds = "Your input exceeds the context window of this model."
 
 // create serves POST /v1/responses.
-func (a *API) create(w http.ResponseWriter, r *http.Request) {
+func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 	var req CreateRequest
 	t, err := a.take(r, &req)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	if is(req.Background, false) {
-		a.detach(w, r, t, is(req.Stream, false))
-		return
+		return a.detach(w, r, t, is(req.Stream, false))
 	}
 	defer t.model.Release()
 	if is(req.Stream, false) {
-		a.stream(w, r, t)
-		return
+		return a.stream(w, r, t)
 	}
 	_, failure := t.run(r.Context(), t.encoder(), func() {}, func() bool { return false })
 	if failure != nil {
-		a.WriteError(w, r, failure)
-		return
+		return failure
 	}
-	wire.WriteJSON(w, http.StatusOK, t.response)
+	return wire.Answer(w, t.response)
 }
 
 // stream answers with events as they come.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) {
+func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) error {
 	var stream *wire.Stream
 	defer func() { stream.End() }()
 	var lost error
@@ -79,19 +70,19 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) {
 	}
 	started, failure := t.run(r.Context(), enc, begun, func() bool { return lost != nil })
 	if !started {
-		a.WriteError(w, r, failure)
+		return failure
 	}
+	return nil
 }
 
 // detach answers with a response that is made in the background.
-func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed bool) {
+func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed bool) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	job := &run{cancel: cancel, done: make(chan struct{})}
 	if refusal := a.admit(job, t.principal.ID); refusal != nil {
 		cancel(nil)
 		t.model.Release()
-		a.WriteError(w, r, refusal)
-		return
+		return refusal
 	}
 	if streamed {
 		job.log = &eventLog{keys: a.cfg.Seal, scope: func(n int) seal.Scope {
@@ -141,16 +132,16 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 	}()
 	select {
 	case failure := <-refused:
-		a.WriteError(w, r, failure)
+		return failure
 	case <-r.Context().Done():
 		// Nobody knows its id.
 		cancel(errCancelled)
+		return nil
 	case response := <-first:
 		if !streamed {
-			wire.WriteJSON(w, http.StatusOK, &response)
-			return
+			return wire.Answer(w, &response)
 		}
-		a.follow(w, r, job.log, 0)
+		return a.follow(w, r, job.log, 0)
 	}
 }
 
@@ -171,10 +162,11 @@ func (t *turn) breakOff(refused chan<- *wire.Error) {
 }
 
 // follow streams the events of a run in the background, from number n on.
-func (a *API) follow(w http.ResponseWriter, r *http.Request, log *eventLog, n int) {
+func (a *API) follow(w http.ResponseWriter, r *http.Request, log *eventLog, n int) error {
 	stream := wire.NewEvents(w)
 	defer stream.End()
 	log.follow(r.Context(), n, stream.Send)
+	return nil
 }
 
 // admit counts a run of a principal in the background, or says why there cannot be another.
@@ -225,18 +217,16 @@ type InputTokens struct {
 }
 
 // countTokens serves POST /v1/responses/input_tokens. It takes what POST /v1/responses takes.
-func (a *API) countTokens(w http.ResponseWriter, r *http.Request) {
+func (a *API) countTokens(w http.ResponseWriter, r *http.Request) error {
 	var req CreateRequest
 	t, err := a.take(r, &req)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer t.model.Release()
 	prompt, err := t.model.Prompt(r.Context(), t.principal.ID, t.request)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	wire.WriteJSON(w, http.StatusOK, InputTokens{Object: "response.input_tokens", InputTokens: len(prompt.Tokens)})
+	return wire.Answer(w, InputTokens{Object: "response.input_tokens", InputTokens: len(prompt.Tokens)})
 }
