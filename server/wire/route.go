@@ -7,23 +7,22 @@ type Scope string
 
 // The scopes of the server's endpoints.
 const (
-	// ScopeNone: no key is needed, for instance to ask for the server's health.
+	// ScopeNone: no key is needed, for example for the server's health.
 	ScopeNone Scope = ""
-	// ScopeOwn: API keys do not count here; the format asks for secrets of its own.
+	// ScopeOwn: API keys do not apply; the format has secrets of its own.
 	ScopeOwn Scope = "own"
-	// ScopeGenerate: everything that generates text.
+	// ScopeGenerate: generating text.
 	ScopeGenerate Scope = "generate"
 	// ScopeEmbed: embeddings.
 	ScopeEmbed Scope = "embed"
-	// ScopeModels: what models there are, and their tokenizers and templates.
+	// ScopeModels: the list of models, their tokenizers and templates.
 	ScopeModels Scope = "models"
 	// ScopeMetrics: the server's figures.
 	ScopeMetrics Scope = "metrics"
-	// ScopeTraceRead: the sealed traces of the key's own runs, and what is known of them without opening one.
-	// ScopeTraceErase: to erase them.
+	// ScopeTraceRead: reading the sealed traces of the key's own runs. ScopeTraceErase: erasing them.
 	ScopeTraceRead  Scope = "trace:read"
 	ScopeTraceErase Scope = "trace:erase"
-	// ScopeTraceAll makes the two above hold for everybody's traces. A key has it only where it is named.
+	// ScopeTraceAll extends the two above to the traces of all keys. A key has it only if its entry names it.
 	ScopeTraceAll Scope = "trace:all"
 )
 
@@ -37,32 +36,32 @@ type Route struct {
 	Method, Path string
 	Scope        Scope
 	Handle       Handler
-	// Free requests cost next to nothing, so that how many of them a key makes is not limited. Those of method GET
-	// are too, except where the route Loads the model that the query names, and it is not in memory.
+	// Free requests cost almost nothing, so their number is not limited. All GET requests are free, except those to
+	// routes with Loads if the model that the query names is not in memory.
 	Free, Loads bool
-	// MaxBody, if not 0, is the longest body in bytes where that is less than the server's limit. MaxBodyFlag names the
-	// flag that sets it; empty for none.
+	// MaxBody, if not 0, is the maximum length of the body in bytes, if that is less than the server's limit. MaxBodyFlag
+	// is the flag that sets it; empty if there is none.
 	MaxBody     int64
 	MaxBodyFlag string
-	// When, if not nil, says whether a request is for this route, where formats have a path in common. One of them
-	// has none, and gets the rest.
+	// When, if not nil, reports whether a request is for this route. Formats with the same path need it; one of them
+	// leaves it nil and gets the other requests.
 	When func(*http.Request) bool
 }
 
-// Format is a wire format: routes, and the shape of its errors.
+// Format is a wire format: its routes and the shape of its errors.
 type Format interface {
 	Routes() []Route
-	// WriteError answers with an error of any kind, before anything else was written, in the format's shape
-	// ([WriteError]). The server calls it for the errors of the format's handlers and for requests to the format's
-	// routes that it refuses itself.
+	// WriteError answers a request with an error of any kind in the format's shape, see [WriteError]. Nothing has been
+	// written before. The server calls it if a handler of the format returns an error or if the server itself refuses a
+	// request to a route of the format.
 	WriteError(w http.ResponseWriter, err error)
 }
 
-// Handler answers a request. It returns an error if nothing was written yet; the format's WriteError then answers.
-// Once an answer has begun, its handler deals with errors itself.
+// Handler answers a request. If it returns an error, it must not have written anything: the format's WriteError
+// answers. After it has begun to write, it handles errors itself and returns nil.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// HandlerOf makes a Handler of one that answers every request itself.
+// HandlerOf returns a Handler that calls h, which answers all requests itself.
 func HandlerOf(h http.Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		h.ServeHTTP(w, r)
