@@ -11,9 +11,9 @@ import (
 	"runner/server/wire"
 )
 
-// common are the routes that belong to no format: health, figures, and what a model's tokenizer does. Requests and
-// answers have the fields that llama.cpp's server gives them; the tokenizer's take and return those of vLLM as
-// well.
+// common has the routes that belong to no format: health, metrics, the OpenAPI document, and the tokenizers.
+// Requests and answers have the fields of llama.cpp's server; those of the tokenizers also have the fields of
+// vLLM's.
 type common struct{ *Server }
 
 // Routes implements [wire.Format].
@@ -31,7 +31,7 @@ func (c *common) Routes() []wire.Route {
 	}
 }
 
-// WriteError implements [wire.Format], in the shape that OpenAI's clients know.
+// WriteError implements [wire.Format]. Errors have OpenAI's shape.
 func (c *common) WriteError(w http.ResponseWriter, err error) {
 	apierror.Write(w, wire.FromError(err, commonFields))
 }
@@ -50,7 +50,7 @@ func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// commonFields are the fields of [generation.Request] as requests call them.
+// commonFields are the names of the fields of [generation.Request] in requests.
 var commonFields = map[string]string{"Tokens": "tokens"}
 
 func (c *common) getProps(w http.ResponseWriter, r *http.Request) error {
@@ -70,8 +70,8 @@ func (c *common) getProps(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// tokenizerInfo describes a tokenizer as vLLM's server does. Evaluation harnesses look here for a tokenizer that they
-// can use over HTTP. A token that the model does not have is null.
+// tokenizerInfo describes a tokenizer as vLLM's server does. Evaluation programs read it to use a tokenizer over
+// HTTP. A token that the model does not have is null.
 type tokenizerInfo struct {
 	BOSToken *string `json:"bos_token"`
 	EOSToken *string `json:"eos_token"`
@@ -89,7 +89,7 @@ func (c *common) getTokenizerInfo(w http.ResponseWriter, r *http.Request) error 
 	return wire.Answer(w, tokenizerInfo{named(bos), named(eos), m.Info().ContextSize})
 }
 
-// named returns nil for a token that a model does not have.
+// named returns nil for an empty text, which means that the model does not have the token.
 func named(token string) *string {
 	if token == "" {
 		return nil
@@ -114,11 +114,11 @@ type tokenizeRequest struct {
 	WithPieces bool `json:"with_pieces"`
 }
 
-// maxPieces is the longest text in bytes whose tokens come with their pieces, each of which is several times as
-// long in the answer.
+// maxPieces is the maximum length in bytes of a text whose tokens are returned with their pieces, which make the answer
+// several times as long as the text.
 const maxPieces = 1 << 20
 
-// tokenCost is about how much memory it takes to tokenize a byte of text, in bytes, where all of it is one long word.
+// tokenCost estimates how many bytes of memory the tokenizer needs for each byte of text, if the text is one long word.
 const tokenCost = 32
 
 func (c *common) tokenize(w http.ResponseWriter, r *http.Request) error {
@@ -196,10 +196,10 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) error {
 	return wire.Answer(w, map[string]string{"content": text, "prompt": text})
 }
 
-// answerCost is about how much memory a byte of text takes that is in an answer, in bytes: as text and as JSON.
+// answerCost estimates how many bytes of memory each byte of text in an answer takes, as text and as JSON.
 const answerCost = 4
 
-// appendPiece appends a token's text as JSON: a string, or its bytes where it is not UTF-8.
+// appendPiece appends a token's text as JSON: a string, or a list of bytes if it is not UTF-8.
 func appendPiece(dst []byte, text string) []byte {
 	if utf8.ValidString(text) {
 		return wire.AppendString(dst, text)

@@ -50,7 +50,7 @@ func noModel(name string) *wire.Error {
 		Message: fmt.Sprintf("there is no model %.100q that you may use; GET /v1/models lists those that there are", name)}
 }
 
-// poolError says what a request is answered with that cannot have a model.
+// poolError returns the error for a request that cannot get its model.
 func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Error {
 	switch {
 	case errors.Is(err, pool.ErrNoMemory):
@@ -93,7 +93,8 @@ func (s *Server) Find(ctx context.Context, name string) (wire.Card, bool) {
 	return s.describe(c, s.cfg.Pool.Loaded(c.Name)), true
 }
 
-// find returns the model that a request calls name, the principal's first where it names none.
+// find returns the model called name, by its own name or by an alias. An empty name means the first model that the
+// principal may use.
 func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 	cards := slices.DeleteFunc(slices.Clone(s.cards), func(c wire.Card) bool { return !p.MayUse(c.Name) })
 	i := wire.Named(cards, name)
@@ -112,7 +113,7 @@ func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 	return cards[i], true
 }
 
-// describe adds what is known of a loaded model.
+// describe adds to a card what is known of the loaded model r, which may be nil.
 func (s *Server) describe(c wire.Card, r wire.Loaded) wire.Card {
 	if r == nil {
 		return c
@@ -127,7 +128,7 @@ func (s *Server) describe(c wire.Card, r wire.Loaded) wire.Card {
 	return c
 }
 
-// model is a loaded model in use by one request.
+// model is a loaded model while a request holds it. It adds limits, accounts and metrics.
 type model struct {
 	wire.Loaded
 	server  *Server
@@ -217,15 +218,15 @@ func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32
 	return vector, nil
 }
 
-// limited returns a context that ends with the time that a run, or all embeddings of a request, may take and with
-// the server.
+// limited returns a context that ends RequestTimeout after began, and when the server stops. It is for one run or for
+// all embeddings of a request.
 func (s *Server) limited(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(s.cut, func() { cancel(wire.ErrDraining) })}
 	if s.cfg.RequestTimeout > 0 {
 		left := s.cfg.RequestTimeout - time.Since(began)
 		if left <= 0 {
-			cancel(wire.ErrTimeout) // at once, so that nothing more is begun
+			cancel(wire.ErrTimeout) // at once, so that nothing more starts
 		}
 		stops = append(stops, time.AfterFunc(left, func() { cancel(wire.ErrTimeout) }).Stop)
 	}
@@ -237,14 +238,15 @@ func (s *Server) limited(ctx context.Context, began time.Time) (context.Context,
 	}
 }
 
-// explain logs what a client is only told to look up here. Such errors have nothing of the request in them.
+// explain logs an error if its answer only says that the log has the details. Such errors contain nothing of the
+// request.
 func (s *Server) explain(what, model string, err error) {
 	if code := wire.FromError(err, nil).Code; code == wire.CodeInternal || code == wire.CodeModelUnusable {
 		s.logFailure(what, model, err)
 	}
 }
 
-// outcome names how a run that failed ended, for the metrics.
+// outcome returns the label of a failed run for the metrics.
 func outcome(err error) string {
 	switch e := wire.FromError(err, nil); {
 	case e.Code == wire.CodeClientCancelled:
@@ -255,22 +257,22 @@ func outcome(err error) string {
 	return "refused"
 }
 
-// note is what the log says of a request beside its route and status.
+// note collects what the log line of a request says about its runs.
 type note struct {
 	mu sync.Mutex
-	// begun says that the request has begun a run or an embedding.
+	// begun says that the request has started a run or an embedding.
 	begun              bool
 	runs               int
 	prompt, completion int
-	// left gives back the place that the request has had since entered in the queue of a model that embeds for it;
-	// nil without one.
+	// left gives back the request's place in the queue of a model that embeds for it; nil if it has none. entered is when
+	// it got the place.
 	left    func()
 	entered time.Time
 }
 
 type noteKey struct{}
 
-// noteOf returns the note of the request of ctx; where there is none it goes nowhere.
+// noteOf returns the note of the request of ctx, or an unused one if there is none.
 func noteOf(ctx context.Context) *note {
 	if n, ok := ctx.Value(noteKey{}).(*note); ok {
 		return n
@@ -278,7 +280,7 @@ func noteOf(ctx context.Context) *note {
 	return new(note)
 }
 
-// begins reports whether the run that begins is the request's first.
+// begins records that a run starts, and reports whether it is the request's first.
 func (n *note) begins() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -287,7 +289,8 @@ func (n *note) begins() bool {
 	return first
 }
 
-// enter takes a place in a model's queue for all that the request embeds, until leave, and says when it did.
+// enter takes a place in a model's queue for all that the request embeds, unless it has one, and returns when it got
+// the place. leave gives it back.
 func (n *note) enter(r wire.Loaded, principal string) (since time.Time, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
