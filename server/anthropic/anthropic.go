@@ -10,11 +10,11 @@ import (
 	"runner/server/wire"
 )
 
-// Config says how the format works. The zero value is usable.
+// Config is the configuration of the format. The zero value is usable.
 type Config struct {
-	// Defaults is what a request starts from: sampling, strategy and the like.
+	// Defaults holds the defaults of requests, such as sampling and strategy.
 	Defaults generation.Request
-	// Seal holds the keys of signatures; nil makes a key that lives as long as the API.
+	// Seal holds the keys of signatures; nil means a new key that lives as long as the API.
 	Seal *seal.Keyring
 	// StrictSeal refuses requests with signatures that do not open. Otherwise their blocks are left out with a warning.
 	StrictSeal bool
@@ -38,7 +38,7 @@ func New(models wire.Models, cfg Config) *API {
 	return &API{models: models, cfg: cfg}
 }
 
-// Routes lists the endpoints. Those of the models are OpenAI's too, and here for this format's clients alone.
+// Routes lists the endpoints. Those of the models have the paths of OpenAI's API and take only this format's clients.
 func (a *API) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodPost, Path: "/v1/messages", Scope: wire.ScopeGenerate, Handle: a.createMessage},
@@ -48,8 +48,8 @@ func (a *API) Routes() []wire.Route {
 	}
 }
 
-// take reads a request, with the model that it is for and the reasoning that its conversation carries. complete
-// says that it is to be generated from. The caller releases the model.
+// take reads a request, gets its model and restores the reasoning of its conversation. complete says that a reply is to
+// be generated. The caller releases the model.
 func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prompt, wire.Model, error) {
 	if err := wire.ReadJSON(r, body); err != nil {
 		return nil, nil, err
@@ -103,8 +103,8 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) error {
 	return a.answer(w, c.message())
 }
 
-// stream answers with server-sent events. Until the run has started nothing is written, so that what is wrong with
-// the request gets its status.
+// stream answers with server-sent events. It writes nothing until the run has started, so that an error in the request
+// gets its HTTP status.
 func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, reply reply) error {
 	var out *wire.Stream
 	var enc *encoder
@@ -130,7 +130,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 			enc.start(prompt)
 		}
 		if blocks.push(&e); enc.err != nil {
-			return nil // nobody reads it any more
+			return nil // the client has gone
 		}
 	}
 	return nil
@@ -156,6 +156,6 @@ func (a *API) answer(w http.ResponseWriter, v any) error {
 	return wire.Answer(w, v)
 }
 
-// isOwn reports whether a request to a path that other formats have too comes from a client of this one: they all
-// name their version.
+// isOwn reports whether a request to a path that other formats have too comes from a client of this format: only those
+// send the header.
 func isOwn(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }

@@ -13,7 +13,7 @@ type ModelList struct {
 	Data []ModelInfo `json:"data"`
 	// HasMore says that there are models after LastID.
 	HasMore bool `json:"has_more"`
-	// FirstID and LastID are those of the page; null when it is empty.
+	// FirstID and LastID are the ids of the first and the last model of the page; null if it is empty.
 	FirstID *string `json:"first_id"`
 	LastID  *string `json:"last_id"`
 }
@@ -22,20 +22,20 @@ type ModelList struct {
 type ModelInfo struct {
 	// Type is "model".
 	Type string `json:"type"`
-	// ID is what requests call it; DisplayName is the same.
+	// ID is its name in requests; DisplayName is the same.
 	ID          string `json:"id"`
 	DisplayName string `json:"display_name"`
-	// CreatedAt is when the server came to know it.
+	// CreatedAt is when it was added to the server.
 	CreatedAt time.Time `json:"created_at"`
 	// Lifecycle is "active".
 	Lifecycle string `json:"lifecycle"`
-	// MaxInputTokens and MaxTokens are how many tokens prompt and reply may have together; null while the model has
-	// not been loaded.
+	// MaxInputTokens and MaxTokens are the maximum number of tokens of prompt and reply together; null until the model is
+	// loaded.
 	MaxInputTokens *int `json:"max_input_tokens"`
 	MaxTokens      *int `json:"max_tokens"`
 }
 
-// maxPage is the most models on a page.
+// maxPage is the maximum number of models on a page.
 const maxPage = 1000
 
 // listModels answers GET /v1/models, with the parameters limit, after_id and before_id.

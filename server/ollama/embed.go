@@ -44,7 +44,7 @@ type EmbeddingsResponse struct {
 	Embedding []float32 `json:"embedding"`
 }
 
-// maxInputs is the most texts of a request.
+// maxInputs is the maximum number of texts of a request.
 const maxInputs = 2048
 
 func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
@@ -97,7 +97,7 @@ func (a *API) embeddings(w http.ResponseWriter, r *http.Request) error {
 	return wire.Answer(w, answer)
 }
 
-// readInput reads a string or a list of strings. An empty string is no text, with which clients only load the model.
+// readInput reads a string or a list of strings. An empty string means no texts: clients send it to load the model.
 func readInput(raw json.RawMessage) ([]string, error) {
 	if !wire.Given(raw) {
 		return nil, nil
@@ -124,7 +124,7 @@ func readInput(raw json.RawMessage) ([]string, error) {
 	return texts, nil
 }
 
-// place names a text of an input, which may be a list.
+// place returns the path of text i of an input.
 func place(input json.RawMessage, i int) string {
 	if bytes.TrimSpace(input)[0] == '"' {
 		return "input"
@@ -132,7 +132,7 @@ func place(input json.RawMessage, i int) string {
 	return fmt.Sprintf("input[%d]", i)
 }
 
-// vectorOf embeds a text, and says how many tokens it has.
+// vectorOf returns the embedding of a text and its number of tokens.
 func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]float32, int, error) {
 	if !truncate {
 		if err := m.Fits(text); err != nil {
@@ -150,7 +150,7 @@ func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]floa
 	return vector, len(tokens), err
 }
 
-// placed says of an error which text it is about.
+// placed names the field of the text that an error is about.
 func placed(err error, param string) error {
 	var long *generation.PromptTooLongError
 	switch {

@@ -15,12 +15,12 @@ import (
 	"runner/server/wire"
 )
 
-// Version is what GET /api/version says: the version of Ollama whose API this is. Clients ask for a least one.
+// Version is the version of Ollama whose API this is. GET /api/version returns it, and clients require a minimum.
 const Version = "0.24.0"
 
-// Config says how the format works. The zero value is usable.
+// Config is the configuration of the format. The zero value is usable.
 type Config struct {
-	// Defaults is what a request starts from: sampling, strategy and the like.
+	// Defaults holds the defaults of requests, such as sampling and strategy.
 	Defaults generation.Request
 	// Clock gives the time of answers; nil means time.Now.
 	Clock func() time.Time
@@ -42,7 +42,7 @@ func New(models wire.Models, cfg Config) *API {
 	return &API{models: models, cfg: cfg}
 }
 
-// Routes lists the endpoints. At the root are those requests that are not a browser's.
+// Routes lists the endpoints. The route of the root takes only requests that do not come from a browser.
 func (a *API) Routes() []wire.Route {
 	routes := []wire.Route{
 		{Method: http.MethodPost, Path: "/api/chat", Scope: wire.ScopeGenerate, Handle: a.chat},
@@ -71,12 +71,12 @@ func (a *API) Routes() []wire.Route {
 	return routes
 }
 
-// unmanaged says that the server's models are not the format's to change, and what to do instead.
+// unmanaged returns the error for requests to change the server's models. instead says what to do instead.
 func unmanaged(instead string) *wire.Error {
 	return wire.Errorf(http.StatusNotImplemented, wire.CodeUnsupported, "this server does not manage models: %s", instead)
 }
 
-// running answers GET and HEAD / as Ollama does, which is how clients look for it.
+// running answers GET and HEAD / as Ollama does. Clients use it to find a server.
 func running(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte("Ollama is running")) // the client may be gone
@@ -87,23 +87,23 @@ func version(w http.ResponseWriter, _ *http.Request) error {
 	return wire.Answer(w, VersionResponse{Version})
 }
 
-// ErrorResponse is the body of an answer that failed, and the last line of a stream that did.
+// ErrorResponse is the body of an error, and the last line of a stream that failed.
 type ErrorResponse struct {
-	// Error is for people; it begins with the field that is wrong.
+	// Error is for people. It begins with the wrong field.
 	Error string `json:"error"`
-	// Code is this server's name of the kind, for programs, and Param the field that is wrong.
+	// Code names the kind of error for programs, and Param the wrong field. Ollama has neither.
 	Code  string `json:"code,omitempty"`
 	Param string `json:"param,omitempty"`
 }
 
-// fields are the fields of [generation.Request] as requests call them.
+// fields are this format's names of the fields of [generation.Request].
 var fields = map[string]string{
 	"Messages": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format",
 	"Visibility": "think",
 	"Effort":     "think", "MaxTokens": "options.num_predict", "Stop": "options.stop", "Sampling": "options",
 }
 
-// wireError says what an error amounts to. Of a prompt that is too long it speaks in Ollama's words.
+// wireError converts an error of any kind. For a prompt that is too long it has Ollama's words.
 func wireError(err error) *wire.Error { return namedError(err, fields) }
 
 // namedError is wireError with other names of fields.
@@ -118,7 +118,7 @@ func namedError(err error, fields map[string]string) *wire.Error {
 	return &told
 }
 
-// wireError says what an error of a run amounts to. POST /api/generate has one field for what the user says.
+// wireError converts an error of a run. In POST /api/generate the user's message is the field prompt.
 func (p *prompt) wireError(err error) *wire.Error {
 	if p.head.chat {
 		return wireError(err)
@@ -128,7 +128,7 @@ func (p *prompt) wireError(err error) *wire.Error {
 	return namedError(err, names)
 }
 
-// tooLong is what Ollama says of a prompt or a text that is longer than the context, with what there is and what fits.
+// tooLong returns Ollama's words for a text that is longer than the context, followed by both lengths.
 func tooLong(long *generation.PromptTooLongError) string {
 	return fmt.Sprintf("the input length exceeds the context length: %v", long)
 }
@@ -145,7 +145,7 @@ func errorResponse(e *wire.Error) ErrorResponse {
 
 var errNoName = wire.Invalid("model", "it is required")
 
-// use returns the model that a request calls name.
+// use returns the model called name, with Ollama's errors.
 func (a *API) use(ctx context.Context, name string) (wire.Model, error) {
 	if name == "" {
 		return nil, errNoName
@@ -157,7 +157,7 @@ func (a *API) use(ctx context.Context, name string) (wire.Model, error) {
 	return m, nil
 }
 
-// notFound says of an error as Ollama does that there is no model called name, where it is that.
+// notFound puts an error about an unknown model into Ollama's words. Other errors stay as they are.
 func notFound(err error, name string) error {
 	e := wire.FromError(err, fields)
 	if e.Code == wire.CodeModel {
@@ -167,7 +167,7 @@ func notFound(err error, name string) error {
 	return e
 }
 
-// unload unloads the model that a request calls name, once nobody uses it.
+// unload unloads the model called name as soon as no request holds it, with Ollama's errors.
 func (a *API) unload(ctx context.Context, name string) error {
 	if name == "" {
 		return errNoName
@@ -178,7 +178,7 @@ func (a *API) unload(ctx context.Context, name string) error {
 	return nil
 }
 
-// run generates and answers, as a stream or as one message.
+// run runs a prompt and answers, as a stream or as one message.
 func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt) error {
 	if !p.stream {
 		c := &collector{head: p.head}
@@ -208,7 +208,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 			t.out = enc
 		}
 		if t.push(&e); enc.err != nil {
-			return nil // nobody reads it any more
+			return nil // the client has gone
 		}
 	}
 	return nil
@@ -242,7 +242,7 @@ func (a *API) generate(w http.ResponseWriter, r *http.Request) error {
 	return a.answer(w, r, body.Model, p, began)
 }
 
-// answer runs a prompt. An empty one only loads its model, or unloads it.
+// answer answers a decoded request. An empty prompt only loads or unloads its model.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *prompt, began time.Time) error {
 	who := wire.PrincipalOf(r.Context())
 	p.head.model, p.head.clock, p.head.began = model, a.cfg.Clock, began
@@ -280,7 +280,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 	}
 	if p.unload {
 		if who.May(wire.ScopeModels) {
-			// when the model is given back, and others have given it back
+			// this only marks the model: it is unloaded when no request holds it any more
 			defer func() { _ = a.unload(context.WithoutCancel(r.Context()), model) }()
 		} else {
 			p.head.warnings = append(p.head.warnings,
@@ -291,7 +291,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 	return a.run(w, r, m, p)
 }
 
-// answerEmpty answers a request that generates nothing.
+// answerEmpty answers a request that only loads or unloads its model.
 func answerEmpty(w http.ResponseWriter, p *prompt, why reasoning.FinishReason) error {
 	c := &collector{head: p.head}
 	c.finish(nil, &reasoning.Result{Finish: why}, nil)
