@@ -7,8 +7,8 @@
 // Rules:
 //
 //   - A model is found by its name in the server's list, with or without the tag "latest".
-//   - Reasoning is in the field thinking, if think in the request is true or a level. With think false the model does not
-//     reason. Without think the reasoning is hidden, unlike in Ollama.
+//   - Reasoning is in the field thinking, if think in the request is true or a level. With think false the model does
+//     not reason. Without think the reasoning is hidden, unlike in Ollama.
 //   - The field thinking of messages in a request is the client's own text. It is used while calls are pending.
 //   - A call is sent as a whole. Its arguments are an object. If the model wrote something else, arguments is empty and
 //     raw_arguments has the text.
