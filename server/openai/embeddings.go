@@ -74,7 +74,7 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 	defer m.Release()
 	if size := m.Info().EmbeddingLength; body.Dimensions != nil && size > 0 {
 		if err := within("dimensions", body.Dimensions, 1, int64(size)); err != nil {
-			return err // before anything is computed
+			return err // before computing anything
 		}
 	}
 	if err := wire.Reserve(r, numberCost*int64(len(inputs))*int64(m.Info().EmbeddingLength)); err != nil {
@@ -105,10 +105,10 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 	return wire.Answer(w, list)
 }
 
-// numberCost is about how much memory a number of an answer takes, in bytes: as a number and as JSON.
+// numberCost estimates the memory of a number in an answer in bytes, as a number and as JSON.
 const numberCost = 16
 
-// embedError names the input that an error is about.
+// embedError converts an error about the input at path.
 func embedError(err error, path string) error {
 	if errors.Is(err, generation.ErrNoEmbeddings) {
 		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeUnsupported, Param: "model",
@@ -117,7 +117,7 @@ func embedError(err error, path string) error {
 	return wire.FromError(err, map[string]string{"Tokens": path, "Messages": path})
 }
 
-// pack is the form of a vector as base64.
+// pack returns a vector as base64.
 func pack(vector []float32) string {
 	b := make([]byte, 0, 4*len(vector))
 	for _, x := range vector {
@@ -126,14 +126,14 @@ func pack(vector []float32) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// input is a text, or its tokens.
+// input is a text or a list of tokens.
 type input struct {
 	path   string
 	text   string
 	tokens []generation.Token
 }
 
-// tokenized returns the tokens of an input; names of control tokens in a text are text.
+// tokenized returns the tokens of an input. Names of control tokens in a text are plain text.
 func (p *input) tokenized(ctx context.Context, m wire.Tokenizer) ([]generation.Token, error) {
 	if p.tokens != nil {
 		return p.tokens, nil
@@ -194,7 +194,7 @@ func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
 	return inputs, nil
 }
 
-// readTokens reads a list of the ids of tokens, which is not empty.
+// readTokens reads a list of token ids, which must not be empty.
 func readTokens(raw json.RawMessage, path string) ([]generation.Token, error) {
 	var tokens []generation.Token
 	if err := wire.UnmarshalAt(path, raw, &tokens); err != nil {
@@ -203,7 +203,7 @@ func readTokens(raw json.RawMessage, path string) ([]generation.Token, error) {
 	switch {
 	case len(tokens) == 0:
 		return nil, wire.Invalid(path, "the list is empty")
-	case bytes.Contains(raw, []byte("null")): // which would read as token 0
+	case bytes.Contains(raw, []byte("null")): // it would be read as token 0
 		return nil, wire.Invalid(path, "a token is null")
 	}
 	return tokens, nil

@@ -10,12 +10,12 @@ import (
 type AppliedTemplate struct {
 	// Prompt is the prompt as text.
 	Prompt string `json:"prompt"`
-	// Tokens is how many tokens it has.
+	// Tokens is the number of its tokens.
 	Tokens int `json:"tokens"`
 }
 
-// applyTemplate handles POST /apply-template: it answers a chat completion's request with the prompt that the model
-// would get. The prompt is shown, so it never holds reasoning that is sealed or that the server remembers.
+// applyTemplate handles POST /apply-template: it answers the request of a chat completion with the prompt that the
+// model would get. The prompt never contains reasoning that is sealed or that the server remembers.
 func (a *API) applyTemplate(w http.ResponseWriter, r *http.Request) error {
 	c, m, err := take(a, r, a.readShown)
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *API) applyTemplate(w http.ResponseWriter, r *http.Request) error {
 	return wire.Answer(w, AppliedTemplate{p.Text, len(p.Tokens)})
 }
 
-// readShown reads a chat completion's request whose prompt is to be shown.
+// readShown reads the request of a chat completion whose prompt will be shown.
 func (a *API) readShown(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 	c, err := a.readChat(p, b)
 	if err == nil && len(c.talk.sealed) > 0 {
