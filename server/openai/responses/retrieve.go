@@ -13,8 +13,8 @@ import (
 
 const visibilityFull = reasoning.VisibilityFull
 
-// stored returns the response that a request names. It is an error if there is none for the request's principal, or
-// if it shows more of the reasoning than the principal may see by now.
+// stored returns the response that a request names. It returns an error if the principal has no such response, or
+// if the response shows more of the reasoning than the principal may see now.
 func (a *API) stored(r *http.Request) (*record, error) {
 	p := wire.PrincipalOf(r.Context())
 	rec := a.store.get(p.ID, r.PathValue("id"))
@@ -31,7 +31,7 @@ func notFound() *wire.Error {
 	return wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is no stored response with this id, or no longer")
 }
 
-// show returns a stored response as its principal sees it.
+// show returns a stored response with its reasoning opened.
 func (a *API) show(rec *record) *Response {
 	response := *rec.response
 	response.Output = make([]Item, len(rec.response.Output))
@@ -56,7 +56,7 @@ func (a *API) retrieve(w http.ResponseWriter, r *http.Request) error {
 	return wire.Answer(w, a.show(rec))
 }
 
-// wantsStream reports whether a GET asks for events. OpenAI's client for Go says so in a body.
+// wantsStream reports whether a GET asks for a stream. OpenAI's Go client does so in a body.
 func wantsStream(r *http.Request) bool {
 	if q := r.URL.Query(); q.Has("stream") {
 		return q.Get("stream") == "true"
@@ -64,11 +64,11 @@ func wantsStream(r *http.Request) bool {
 	var body struct {
 		Stream bool `json:"stream"`
 	}
-	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<10)).Decode(&body) // there is none as a rule
+	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<10)).Decode(&body) // usually there is none
 	return body.Stream
 }
 
-// replay streams what is kept of a response's events, and those to come.
+// replay streams the events of a response that are kept, and then new ones.
 func (a *API) replay(w http.ResponseWriter, r *http.Request, rec *record, after string) error {
 	if rec.run == nil || rec.run.log == nil {
 		return wire.Unsupported("stream", "only responses that were created with background and stream keep their events")
@@ -93,7 +93,7 @@ type Deleted struct {
 	Deleted bool `json:"deleted"`
 }
 
-// remove serves DELETE /v1/responses/{id}. A response that is being made is cancelled.
+// remove serves DELETE /v1/responses/{id}. It cancels a response that is not finished.
 func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	rec := a.store.remove(wire.PrincipalOf(r.Context()).ID, r.PathValue("id"))
 	if rec == nil {
@@ -106,7 +106,7 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	return wire.Answer(w, Deleted{ID: rec.id, Object: "response", Deleted: true})
 }
 
-// forget forgets what led to the calls of a response.
+// forget makes the models forget the reasoning before the calls of a response.
 func (a *API) forget(principal string, r *Response) {
 	if a.cfg.Calls == nil {
 		return
@@ -144,17 +144,17 @@ type ItemList struct {
 	// Object is list.
 	Object string `json:"object"`
 	Data   []Item `json:"data"`
-	// FirstID and LastID are the ids of the first and the last item of Data; null when it is empty.
+	// FirstID and LastID are the ids of the first and the last item of Data; null if it is empty.
 	FirstID *string `json:"first_id"`
 	LastID  *string `json:"last_id"`
 	// HasMore says that there are more items after the last.
 	HasMore bool `json:"has_more"`
 }
 
-// maxPage is the most items on a page.
+// maxPage is the maximum number of items on a page.
 const maxPage = 100
 
-// listInput serves GET /v1/responses/{id}/input_items: what the request brought, without what it went on from.
+// listInput serves GET /v1/responses/{id}/input_items: the items of the request, without those of earlier responses.
 func (a *API) listInput(w http.ResponseWriter, r *http.Request) error {
 	rec, err := a.stored(r)
 	if err != nil {
