@@ -8,6 +8,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
+	"runner/chattemplate/family"
 )
 
 // twenty is a conversation of 20 messages, about 10 kB of text, with two tools.
@@ -31,7 +32,7 @@ func twenty() chattemplate.Conversation {
 	return c
 }
 
-func benchmarkRender(b *testing.B, tmpl *chattemplate.Template) {
+func benchmarkRender(b *testing.B, tmpl family.Family) {
 	b.Helper()
 	c := twenty()
 	b.SetBytes(int64(len(mustRender(b, tmpl, c).Text)))

@@ -3,7 +3,8 @@ package chattemplate_test
 import (
 	"testing"
 
-	"runner/chattemplate"
+	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 )
 
 // TestCallStyles states how every reference template has its model write calls, as reading it shows. What is not
@@ -43,9 +44,9 @@ func TestCallStyles(t *testing.T) {
 	for _, name := range names {
 		tmpl, _ := familyTemplate(t, readTemplate(t, dir, name))
 		got := ""
-		if style := tmpl.Format().Calls; style != nil {
+		if style := readertest.FormatOf(tmpl).Calls; style != nil {
 			got = style.Name
-			if chattemplate.CallStyleNamed(got) != style {
+			if tags.CallStyleNamed(got) != style {
 				t.Errorf("style %q is not in the table", got)
 			}
 		}

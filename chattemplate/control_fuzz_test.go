@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/family"
 )
 
 // jinjaShape is a conversation with text in every place that a template renders text from.
@@ -48,7 +49,7 @@ func jinjaShape(text string, tools bool) chattemplate.Conversation {
 
 type controlCase struct {
 	name     string
-	tmpl     *chattemplate.Template
+	tmpl     family.Family
 	vocab    *backend.Vocab
 	specials []string
 	want     [2]string // without and with tools

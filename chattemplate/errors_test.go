@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/vocabtest"
 )
 
@@ -16,7 +17,7 @@ func TestTemplateHints(t *testing.T) {
 		_, err := jinjaTemplate(t, source).Render(messages(user("Q")))
 		return err
 	}
-	_, syntax := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize,
+	_, syntax := families.Open(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize,
 		Source: "{{ b"})
 	for _, tt := range []struct {
 		name string

@@ -13,6 +13,9 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
+	"runner/chattemplate/family"
+	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/chattemplate/vocabtest"
 	"runner/reasoning"
 )
@@ -61,7 +64,7 @@ func specialsOf(source string) []string {
 }
 
 // familyTemplate compiles a reference template for a vocabulary with all of its special strings as control tokens.
-func familyTemplate(t testing.TB, source string) (*chattemplate.Template, *backend.Vocab) {
+func familyTemplate(t testing.TB, source string) (family.Family, *backend.Vocab) {
 	t.Helper()
 	specials := specialsOf(source)
 	c := backend.VocabConfig{BOS: 256, EOS: 257, EOG: []backend.Token{257}}
@@ -73,10 +76,10 @@ func familyTemplate(t testing.TB, source string) (*chattemplate.Template, *backe
 // TestFamilies states the family of every reference template, as reading it shows.
 func TestFamilies(t *testing.T) {
 	dir, names := templateNames(t)
-	think := func(open, close string, skip, tools bool) chattemplate.Format {
-		return chattemplate.Format{Family: chattemplate.ThinkTags, Open: open, Close: close, CanSkip: skip, Tools: tools}
+	think := func(open, close string, skip, tools bool) tags.Format {
+		return tags.Format{Open: open, Close: close, CanSkip: skip, Tools: tools}
 	}
-	plain := func(tools bool) chattemplate.Format { return chattemplate.Format{Tools: tools} }
+	plain := func(tools bool) tags.Format { return tags.Format{Tools: tools} }
 	type place = chattemplate.Start
 	const (
 		turn     = chattemplate.StartTurn
@@ -84,7 +87,7 @@ func TestFamilies(t *testing.T) {
 		answer   = chattemplate.StartAnswer
 	)
 	for name, want := range map[string]struct {
-		format chattemplate.Format
+		format tags.Format
 		// Where the model begins with the default effort, high effort and none.
 		usual, high, none place
 	}{
@@ -92,8 +95,8 @@ func TestFamilies(t *testing.T) {
 			turn, turn},
 		"Apriel-1.6-15b-Thinker-fixed": {think("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]",
 			false, true), thinking, thinking, answer},
-		"CohereForAI-c4ai-command-r7b-12-2024-tool_use": {chattemplate.Format{Family: chattemplate.ThinkTags,
-			Open: "<|START_THINKING|>", Close: "<|END_THINKING|>", AnswerOpen: "<|START_RESPONSE|>",
+		"CohereForAI-c4ai-command-r7b-12-2024-tool_use": {tags.Format{Open: "<|START_THINKING|>", Close: "<|END_THINKING|>",
+			AnswerOpen:  "<|START_RESPONSE|>",
 			AnswerClose: "<|END_RESPONSE|>", CanSkip: true, Tools: true}, answer, turn, answer},
 		"GLM-4.7-Flash": {think("<think>", "</think>", true, true), thinking,
 			thinking, answer},
@@ -120,7 +123,7 @@ func TestFamilies(t *testing.T) {
 		"google-gemma-2-2b-it":                     {plain(false), turn, turn, turn},
 		"google-gemma-4-31B-it-interleaved": {think("<|channel>thought", "<channel|>", true, true), answer,
 			turn, answer},
-		"ibm-granite-granite-3.3-2B-Instruct": {chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
+		"ibm-granite-granite-3.3-2B-Instruct": {tags.Format{Open: "<think>",
 			Close: "</think>", AnswerOpen: "<response>", AnswerClose: "</response>", CanSkip: true, Tools: true}, turn,
 			turn, turn},
 		"llama-cpp-deepseek-r1":                {think("<think>", "</think>", false, false), thinking, thinking, answer},
@@ -132,16 +135,15 @@ func TestFamilies(t *testing.T) {
 		"microsoft-Phi-3.5-mini-instruct":      {plain(false), turn, turn, turn},
 		"mistralai-Mistral-Nemo-Instruct-2407": {plain(true), turn, turn, turn},
 		"moonshotai-Kimi-K2":                   {plain(true), turn, turn, turn},
-		"openai-gpt-oss-120b": {chattemplate.Format{Family: chattemplate.Harmony, CanSkip: true,
-			Tools: true}, turn, turn, answer},
-		"unsloth-mistral-Devstral-Small-2507": {plain(true), turn, turn, turn},
+		"openai-gpt-oss-120b":                  {readertest.HarmonyFormat, turn, turn, answer},
+		"unsloth-mistral-Devstral-Small-2507":  {plain(true), turn, turn, turn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !slices.Contains(names, name) {
 				t.Fatal("no such template")
 			}
 			tmpl, _ := familyTemplate(t, readTemplate(t, dir, name))
-			got := tmpl.Format()
+			got := readertest.FormatOf(tmpl)
 			got.Calls = nil // see TestCallStyles
 			if got != want.format {
 				t.Errorf("Format() = %+v\nwant       %+v", got, want.format)
@@ -246,7 +248,7 @@ func TestReferenceTemplates(t *testing.T) {
 		for conv, r := range file.Conversations {
 			p, err := tmpl.Render(r.conversation(now))
 			switch want := expected[conv].Rendered; {
-			case err != nil && want != nil && len(r.Tools) > 0 && !tmpl.Format().Tools:
+			case err != nil && want != nil && len(r.Tools) > 0 && !readertest.FormatOf(tmpl).Tools:
 				refused++
 			case err != nil && want != nil:
 				t.Errorf("%s, %s: %v", name, conv, err)

@@ -11,6 +11,9 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
+	"runner/chattemplate/families"
+	"runner/chattemplate/family"
+	"runner/chattemplate/readertest"
 	"runner/chattemplate/vocabtest"
 	"runner/reasoning"
 )
@@ -18,13 +21,13 @@ import (
 const chatMLSource = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}` +
 	`{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
-func jinjaTemplate(t testing.TB, source string, control ...string) *chattemplate.Template {
+func jinjaTemplate(t testing.TB, source string, control ...string) family.Family {
 	return mustNew(t, chattemplate.Config{Vocab: vocabtest.New(t, control...), Tokenize: vocabtest.Tokenize,
 		Source: source})
 }
 
 func TestWithoutTemplate(t *testing.T) {
-	_, err := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t, "<s>"), Tokenize: vocabtest.Tokenize})
+	_, err := families.Open(chattemplate.Config{Vocab: vocabtest.New(t, "<s>"), Tokenize: vocabtest.Tokenize})
 	if !errors.Is(err, chattemplate.ErrNoTemplate) {
 		t.Errorf("err = %v, want ErrNoTemplate", err)
 	}
@@ -46,8 +49,8 @@ func TestHarmonyVocabulary(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: chatMLSource,
 			ForceJinja: force})
-		if native := tmpl.Format().Family == chattemplate.Harmony; native == force {
-			t.Errorf("ForceJinja %v: Format() = %+v", force, tmpl.Format())
+		if native := isHarmony(tmpl); native == force {
+			t.Errorf("ForceJinja %v: Format() = %+v", force, readertest.FormatOf(tmpl))
 		}
 	}
 }
@@ -74,8 +77,8 @@ func TestHarmonyOpenings(t *testing.T) {
 		tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source, ForceJinja: true})
 		c := messages(user("Q"))
 		c.Args = map[string]any{"fast": final}
-		if p := mustRender(t, tmpl, c); tmpl.Format().Family != chattemplate.Harmony || p.Start != want {
-			t.Errorf("%s: %+v, %q starts at %d, want %d", source, tmpl.Format(), p.Text, p.Start, want)
+		if p := mustRender(t, tmpl, c); !isHarmony(tmpl) || p.Start != want {
+			t.Errorf("%s: %+v, %q starts at %d, want %d", source, readertest.FormatOf(tmpl), p.Text, p.Start, want)
 		}
 		c.Effort = reasoning.EffortNone
 		p := mustRender(t, tmpl, c)
@@ -88,7 +91,7 @@ func TestHarmonyOpenings(t *testing.T) {
 }
 
 func TestTemplateErrors(t *testing.T) {
-	_, err := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize,
+	_, err := families.Open(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize,
 		Source: "a\n{{ b"})
 	var te *chattemplate.TemplateError
 	if !errors.As(err, &te) || te.Line != 2 || te.Rendering || te.Hint() == "" || strings.HasSuffix(te.Error(), ".") {
@@ -304,7 +307,7 @@ func TestThinkTagSequences(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, got := range []struct{ name, got, want string }{
-				{"EndReasoning", print(vocab, tmpl.EndReasoning()), tt.end},
+				{"EndReasoning", print(vocab, endReasoning(tmpl)), tt.end},
 				{"OpenAnswer(StartTurn)", print(vocab, tmpl.OpenAnswer(chattemplate.StartTurn)), tt.skip},
 				{"SummaryTurn", print(vocab, summary), tt.summary},
 			} {

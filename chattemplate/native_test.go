@@ -12,11 +12,13 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
+	"runner/chattemplate/families"
+	"runner/chattemplate/family"
 	"runner/chattemplate/vocabtest"
 	"runner/reasoning"
 )
 
-func nativeTemplate(t testing.TB) *chattemplate.Template {
+func nativeTemplate(t testing.TB) family.Family {
 	return mustNew(t, chattemplate.Config{Vocab: vocabtest.New(t, vocabtest.Harmony()...), Tokenize: vocabtest.Tokenize})
 }
 
@@ -271,15 +273,15 @@ func TestNativeBuiltinTools(t *testing.T) {
 func TestNativeForcedSequences(t *testing.T) {
 	vocab := vocabtest.New(t, vocabtest.Harmony()...)
 	tmpl := nativeTemplate(t)
-	if f := tmpl.Format(); f.Family != chattemplate.Harmony || !f.CanSkip {
-		t.Errorf("Format() = %+v", f)
+	if !isHarmony(tmpl) {
+		t.Errorf("family %T", tmpl)
 	}
 	summary, err := tmpl.SummaryTurn("Sum <|end|> up")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ name, got, want string }{
-		{"EndReasoning", controls(vocab, tmpl.EndReasoning()), "<|end|><|start|>."},
+		{"EndReasoning", controls(vocab, endReasoning(tmpl)), "<|end|><|start|>."},
 		{"OpenAnswer(StartTurn)", print(vocab, tmpl.OpenAnswer(chattemplate.StartTurn)), "<|channel|>final<|message|>"},
 		{"OpenAnswer(StartReasoning)", print(vocab, tmpl.OpenAnswer(chattemplate.StartReasoning)),
 			"<|end|><|start|>assistant<|channel|>final<|message|>"},
@@ -347,7 +349,7 @@ func TestPromptsAreNoLongerThanAllowed(t *testing.T) {
 	for name, v := range map[string]*backend.Vocab{"native": vocabtest.New(t, vocabtest.Harmony()...),
 		"jinja": vocabtest.New(t, "<|im_start|>", "<|im_end|>")} {
 		tokenized := 0
-		tpl, err := chattemplate.New(chattemplate.Config{Vocab: v, MaxText: 1000,
+		tpl, err := families.Open(chattemplate.Config{Vocab: v, MaxText: 1000,
 			Tokenize: func(dst []backend.Token, text string) ([]backend.Token, error) {
 				tokenized += len(text)
 				return append(dst, 1), nil

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/chattemplate/families"
+	"runner/chattemplate/readertest"
 	"runner/chattemplate/vocabtest"
 )
 
@@ -18,11 +20,11 @@ func FuzzNew(f *testing.F) {
 		if len(source) > 4096 {
 			return
 		}
-		tmpl, err := chattemplate.New(chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source})
+		tmpl, err := families.Open(chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source})
 		if err != nil {
 			return
 		}
-		if f := tmpl.Format(); f.Family == chattemplate.ThinkTags && (f.Open == "" || f.Close == "") {
+		if f := readertest.FormatOf(tmpl); (f.Open == "") != (f.Close == "") {
 			t.Errorf("a family without marks: %+v", f)
 		}
 		p, err := tmpl.Render(messages(system("S"), user("Q"), assistant("T", "A"), user("R")))

@@ -26,17 +26,17 @@ type Request struct {
 	PromptSpecial bool
 	// PromptTokens is a raw prompt as tokens, in place of Prompt.
 	PromptTokens []backend.Token
-	// Tools are the functions that the model may call. A harmony model can name no others, but for gpt-oss's own
-	// that a template offers.
+	// Tools are the functions that the model may call. Some formats keep the model from naming any other, but for those of
+	// its own that the variables of its template offer.
 	Tools []chattemplate.Tool
 	// ToolChoice says whether the model may or must call; the zero value is auto. ToolName is the function of
 	// ToolChoiceFunction.
 	ToolChoice ToolChoice
 	ToolName   string
-	// SingleCall allows one call in a turn at most. Harmony models never make more.
+	// SingleCall allows one call in a turn at most. Some formats never have more.
 	SingleCall bool
 	// ResponseFormat tells the model about the form of the answer, where its format has a place for that. Nil tells
-	// harmony models about Form, if it is a schema.
+	// models whose format has a place for it about Form, if it is a schema.
 	ResponseFormat *chattemplate.ResponseFormat
 	// Form is what the answer's text has to obey; the zero value is anything. Only a run that ends by its limits
 	// gives less, and one that ends at a stop string, which the warning CodeFormCut tells.

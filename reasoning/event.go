@@ -171,6 +171,12 @@ const (
 	StrategyPosthoc Strategy = "posthoc"
 )
 
+// The markers between which StrategyMarkers has the model write its reasoning.
+const (
+	MarkerOpen  = "<<REASONING>>"
+	MarkerClose = "<</REASONING>>"
+)
+
 // ReportReasoningName is the name of the function of StrategyTool. The model calls it to say what it thinks.
 const ReportReasoningName = "report_reasoning"
 

@@ -11,6 +11,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/family"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
@@ -172,18 +173,18 @@ func TestFunctionCalledLikeABuiltinTool(t *testing.T) {
 	f.must(t, req).want(t, reasoning.ToolCall, "print(2+3)")
 }
 
-// TestArgumentsOfManyFunctions: of more than maxPlainTools any object is taken.
+// TestArgumentsOfManyFunctions: of more than 128 any object is taken.
 func TestArgumentsOfManyFunctions(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{},
 		fake.Reply{After: ask("2+3?"), Say: "<|channel|>commentary to=functions.f0<|message|>{\"c\":1}<|call|>"})
-	for n := maxPlainTools; n <= maxPlainTools+1; n++ {
+	for n := 128; n <= 128+1; n++ {
 		req := user("2+3?")
 		req.MaxTokens = 400
 		for i := range n {
 			req.Tools = append(req.Tools, chattemplate.Tool{Name: fmt.Sprintf("f%d", i), Parameters: adder(false).Parameters})
 		}
 		g := f.must(t, req)
-		if got := g.text[reasoning.ToolCall]; len(g.calls) != 1 || (got == `{"c":1}`) != (n > maxPlainTools) {
+		if got := g.text[reasoning.ToolCall]; len(g.calls) != 1 || (got == `{"c":1}`) != (n > 128) {
 			t.Errorf("%d functions: %v with %s", n, g.calls, got)
 		}
 	}
@@ -205,12 +206,12 @@ func TestArgumentsCostLittle(t *testing.T) {
 		"choices": `{"properties":{` + list(128, `"p%d":{"type":"string","enum":[`+list(128, `"a choice %d"`)+`]}`) + `}}`,
 	} {
 		var req generation.Request
-		for i := range maxPlainTools {
+		for i := range 128 {
 			req.Tools = append(req.Tools, chattemplate.Tool{Name: fmt.Sprintf("f%d", i),
 				Parameters: json.RawMessage(parameters)})
 		}
 		began := time.Now()
-		if err := (&steering{}).holdArguments(t.Context(), f.Runner, &req); err != nil {
+		if _, err := f.family.Turn(t.Context(), family.TurnConfig{Grammars: f.grammars(), Tools: req.Tools}); err != nil {
 			t.Fatal(name, err)
 		}
 		if took := time.Since(began); took > 3*time.Second {

@@ -7,7 +7,7 @@ import (
 
 // Config says how a Runner works. The zero value is usable.
 type Config struct {
-	// ChatTemplate is a Jinja template that replaces the model's own; empty uses the model's, natively for harmony.
+	// ChatTemplate is a Jinja template that replaces the model's own. Empty leaves it to the model's family.
 	ChatTemplate string
 	// Clock gives the time shown to models and used for timings; nil means time.Now. Clock and Seed are called from
 	// several goroutines at once.

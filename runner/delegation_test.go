@@ -673,7 +673,7 @@ func TestModelsOfEveryStyleDelegate(t *testing.T) {
 			vocab := styleVocab(t, s, backend.UserDefined, false)
 			var script fake.Script
 			f := styled(t, s, false, vocab, func(tokens []backend.Token) backend.Token { return script(tokens) })
-			p, err := f.template.Render(chattemplate.Conversation{NoGenerationPrompt: true, Messages: []chattemplate.Message{
+			p, err := f.family.Render(chattemplate.Conversation{NoGenerationPrompt: true, Messages: []chattemplate.Message{
 				{Role: chattemplate.User, Content: "q"},
 				{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: delegation.DelegateName,
 					Arguments: `{"agent_prompt":"` + canary + `"}`}}},

@@ -8,6 +8,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/generation"
 	"runner/reasoning"
 )
@@ -155,3 +156,6 @@ var addTool = []chattemplate.Tool{{Name: "add",
 func thinkModel() fake.Config {
 	return fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}
 }
+
+// isHarmony reports whether a runner's model writes channels.
+func isHarmony(r *Runner) bool { return readertest.FormatOf(r.family) == readertest.HarmonyFormat }

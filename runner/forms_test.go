@@ -13,6 +13,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/hold"
 	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/grammar"
@@ -177,7 +178,7 @@ func TestArguments(t *testing.T) {
 		{`{"properties":` + numbered(grammar.MaxMembers) + `}`, `{"q":1}`, `{"additionalProperties":false,"properties":` +
 			numbered(grammar.MaxMembers) + `}`, "", false},
 		{`{"properties":` + numbered(grammar.MaxMembers+1) + `}`, `{"q":1}`, "", `{"q":1}`, false},
-		{`{"properties":{"a":{"description":"` + strings.Repeat("a", maxPlainBytes) + `"}}}`, `{"q":1}`, "",
+		{`{"properties":{"a":{"description":"` + strings.Repeat("a", 256<<10) + `"}}}`, `{"q":1}`, "",
 			`{"q":1}`, false},
 		{`{"type":"string"}`, `{"q":1}`, "", `{"q":1}`, false},
 		{`{"$ref":"#/definitions/in",` + defined + `}`, `{"c":1}`, "", `{"c":1}`, false},
@@ -442,12 +443,18 @@ func TestReasoningEndsBeforeTheForm(t *testing.T) {
 	g := f.must(t, req)
 	g.want(t, reasoning.Reasoning, "so")
 	obeys(t, person, g.text[reasoning.Answer])
-	s := &steering{vocab: f.model.Vocab(), format: f.Format(), closing: "<</REASONING>>", at: placeReasoning,
-		tail: []byte("so<</REASONING")}
-	for tok := range backend.Token(s.vocab.Len()) {
-		p := s.vocab.Piece(tok)
-		if want := strings.HasPrefix(p, ">>") && strings.Trim(p[2:], "\n") != ""; s.spans(tok) != want {
-			t.Errorf("%q: spans %v", p, s.spans(tok))
+	v := f.model.Vocab()
+	text, free := hold.NewText(v), hold.NewText(v)
+	text.EndsWith(reasoning.MarkerClose)
+	text.Begin(true)
+	for _, tok := range fake.Encode(v, "so<</REASONING") {
+		text.Accept(tok)
+	}
+	for tok := range backend.Token(v.Len()) {
+		p := v.Piece(tok)
+		want := free.Allows(tok) && !(strings.HasPrefix(p, ">>") && strings.Trim(p[2:], "\n") != "")
+		if text.Allows(tok) != want {
+			t.Errorf("%q: allowed %t", p, !want)
 		}
 	}
 }
@@ -495,7 +502,7 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 	}
 	tokens := fake.Encode(f.model.Vocab(), "<<REASONING>>two<</REASONING>>4")
 	for _, tok := range tokens {
-		turn.output.push(tok, nil)
+		turn.model.Force(tok)
 	}
 	turn.output.finish()
 	events, _, _ := turn.out.next(nil, nil)

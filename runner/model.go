@@ -1,15 +1,11 @@
 package runner
 
-import (
-	"runner/chattemplate"
-	"runner/generation"
-)
+import "runner/generation"
 
 // Abilities says what the model can do besides writing text.
 func (r *Runner) Abilities() generation.Abilities {
-	format := r.template.Format()
+	about := r.family.About()
 	return generation.Abilities{
-		Reasoning: format.Family != chattemplate.Plain, Tools: format.Tools,
-		Embeddings: r.model.Capabilities().Embeddings,
+		Reasoning: about.MarksReasoning, Tools: about.Tools, Embeddings: r.model.Capabilities().Embeddings,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/generation/delegation"
 	"runner/grammar"
@@ -150,7 +151,7 @@ func situations() []situation {
 	thinking := "so" + repeated(partReasoning) + " END 12 then"
 	answer := piece{partAnswer, "the" + repeated(partAnswer) + "<|constrain|> END so<|return|>"}
 	thinkAnswer := piece{partAnswer, "the" + repeated(partAnswer) + " so<|im_end|>"}
-	style := chattemplate.CallStyles()[0]
+	style := tags.CallStyles()[0]
 	return []situation{
 		{"harmony with a call", harmonyModel, func(q *generation.Request) { q.Tools = addTool },
 			[]scripted{{after: ask("q"), pieces: []piece{
@@ -763,7 +764,7 @@ func TestNoFieldMovesReasoningIntoSight(t *testing.T) {
 			for seed := range uint64(12) {
 				req := user("q")
 				req.Sampling, req.Seed, req.Visibility, req.MaxTokens = c.sampling, &seed, visibility, 150
-				if f.Format().Family == chattemplate.Harmony {
+				if isHarmony(f.Runner) {
 					req.Tools = addTool
 				}
 				g := f.must(t, req)

@@ -23,8 +23,8 @@ import (
 var errInjected = errors.New("injected failure")
 
 // soakText is what the scripted models have read: their own format, well formed and broken.
-var soakText = map[chattemplate.Family][]string{
-	chattemplate.Harmony: {
+var soakText = map[string][]string{
+	"harmony": {
 		again + "<|channel|>analysis<|message|>" + thought + " so it is 4. <|end|>" + again + finalTag +
 			"It is 4 and that is the answer.<|return|>",
 		again + "<|channel|>analysis<|message|>hm hm hm " + thought + " hm hm <|return|>",
@@ -37,7 +37,7 @@ var soakText = map[chattemplate.Family][]string{
 		again + "analysis" + thought + "<|start|><|start|>user<|message|>what<|end|><|endoftext|>",
 		finalTag + "Summary: they were added, and four came out.<|end|>" + again,
 	},
-	chattemplate.ThinkTags: {
+	"tags": {
 		"assistant\n<think>\n" + thought + " so it is 4.\n</think>\n\nIt is 4 and that is the answer.<|im_end|>",
 		"assistant\n<think>hm hm hm " + thought + " hm hm<|im_end|>",
 		"assistant\nIt is <think>again " + thought + "</think> and </think> four<|im_start|><|endoftext|>",
@@ -117,12 +117,12 @@ func TestSoak(t *testing.T) {
 // soakRound makes one model, runs requests on it side by side, closes it, and returns how many there were.
 func soakRound(t *testing.T, seed uint64) int {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	cfg, family := fake.Config{Vocab: fake.Harmony()}, chattemplate.Harmony
+	cfg, family := fake.Config{Vocab: fake.Harmony()}, "harmony"
 	switch rng.IntN(4) {
 	case 0:
-		cfg, family = thinkModel(), chattemplate.ThinkTags
+		cfg, family = thinkModel(), "tags"
 	case 1:
-		cfg, family = plainModel(), chattemplate.ThinkTags
+		cfg, family = plainModel(), "tags"
 	}
 	if noise := []uint64{0, 2, 10, 40, 100}[rng.IntN(5)]; noise < 100 {
 		cfg.Script = babble(cfg.Vocab, soakText[family], noise)
@@ -203,11 +203,11 @@ func (s *soakRun) request() generation.Request {
 	efforts := []reasoning.Effort{"", reasoning.EffortNone, reasoning.EffortLow, reasoning.EffortHigh}
 	req.Effort = efforts[rng.IntN(len(efforts))]
 	strategies := []reasoning.Strategy{"", reasoning.StrategyAuto, reasoning.StrategyMarkers, reasoning.StrategyPosthoc}
-	if s.r.Format().Family != chattemplate.Plain {
+	if s.r.About().MarksReasoning {
 		strategies = append(strategies, reasoning.StrategyNative, reasoning.StrategyNative, reasoning.StrategyNative)
 	}
 	req.Strategy = strategies[rng.IntN(len(strategies))]
-	if s.r.Format().Tools && pick(2) {
+	if s.r.About().Tools && pick(2) {
 		req.Tools = addTool
 	}
 	if pick(2) {
@@ -287,7 +287,7 @@ func (s *soakRun) watch(ctx context.Context, req generation.Request, on func(int
 	fail := func(format string, args ...any) {
 		s.t.Helper()
 		s.t.Errorf("%s (%v, visibility %v, effort %q, strategy %q, budget %d, max %d)", fmt.Sprintf(format, args...),
-			s.r.Format().Family, req.Visibility, req.Effort, req.Strategy, req.Budget, req.MaxTokens)
+			s.r.About().Reasoning, req.Visibility, req.Effort, req.Strategy, req.Budget, req.MaxTokens)
 	}
 	n, ended, left := 0, false, false
 	for e, err := range s.r.Generate(ctx, req) {
@@ -375,7 +375,7 @@ func (s *soakRun) checkResult(req generation.Request, w *seen, fail func(string,
 		summary != (r.SummarySource != "") {
 		fail("a summary is %v, source %q, %d tokens of %d", summary, r.SummarySource, u.Summary, most)
 	}
-	harmony := s.r.Format().Family == chattemplate.Harmony && len(req.Tools) == 0 &&
+	harmony := isHarmony(s.r) && len(req.Tools) == 0 &&
 		req.Strategy == reasoning.StrategyNative
 	if harmony && (req.Budget > 0 && u.Reasoning > req.Budget || req.Effort == reasoning.EffortNone &&
 		u.Reasoning > 0) {

@@ -13,17 +13,19 @@ import (
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/chattemplate/reader"
+	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
 
 // styleMarks are the marks of a style.
-func styleMarks(s *chattemplate.CallStyle) []string {
+func styleMarks(s *tags.CallStyle) []string {
 	marks := []string{s.Open}
-	for _, tokens := range [][]chattemplate.CallToken{s.Head, s.Tail, s.Close, s.Param} {
+	for _, tokens := range [][]tags.CallToken{s.Head, s.Tail, s.Close, s.Param} {
 		for _, t := range tokens {
-			if t.Place == chattemplate.NoPlace && len(t.Text) > 2 && strings.ContainsAny(t.Text[:1], "<[") &&
+			if t.Place == tags.NoPlace && len(t.Text) > 2 && strings.ContainsAny(t.Text[:1], "<[") &&
 				!strings.ContainsAny(t.Text, "\"=`") {
 				marks = append(marks, t.Text)
 			}
@@ -34,14 +36,14 @@ func styleMarks(s *chattemplate.CallStyle) []string {
 }
 
 // styleTemplate is a chat template whose model writes calls in a style, with or without thinking tags.
-func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
-	places := map[chattemplate.CallPlace]string{
-		chattemplate.NamePlace: "{{ c.function.name }}", chattemplate.IDPlace: "{{ loop.index }}",
-		chattemplate.KeyPlace:   "{{ k }}",
-		chattemplate.ValuePlace: "{{ v if v is string else v|tojson }}",
-		chattemplate.KindPlace:  "{{ 'true' if v is string else 'false' }}",
+func styleTemplate(s *tags.CallStyle, thinks bool) string {
+	places := map[tags.CallPlace]string{
+		tags.NamePlace: "{{ c.function.name }}", tags.IDPlace: "{{ loop.index }}",
+		tags.KeyPlace:   "{{ k }}",
+		tags.ValuePlace: "{{ v if v is string else v|tojson }}",
+		tags.KindPlace:  "{{ 'true' if v is string else 'false' }}",
 	}
-	write := func(tokens ...chattemplate.CallToken) string {
+	write := func(tokens ...tags.CallToken) string {
 		var b strings.Builder
 		for _, t := range tokens {
 			b.WriteString(`{{ '` + t.Space + `' }}`)
@@ -58,7 +60,7 @@ func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
 		args = "{% for k, v in c.function.arguments.items() %}" + write(s.Param...) + "{% endfor %}"
 	}
 	call := write(s.Head...) + args + write(s.Tail...)
-	open, closing, between := write(chattemplate.CallToken{Text: s.Open}), write(s.Close...), "{{ '"+s.Between+"' }}"
+	open, closing, between := write(tags.CallToken{Text: s.Open}), write(s.Close...), "{{ '"+s.Between+"' }}"
 	if s.List != nil {
 		open, closing, between = open+write(s.List[0]), write(s.List[2])+closing, write(s.List[1])
 	} else if !s.Many {
@@ -75,7 +77,7 @@ func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
 }
 
 // styleVocab has bytes, pieces that run over the edges of marks, ChatML, and the marks of a style as tokens of a kind, or none if it is Normal.
-func styleVocab(t *testing.T, s *chattemplate.CallStyle, kind backend.TokenKind, thinks bool) *backend.Vocab {
+func styleVocab(t *testing.T, s *tags.CallStyle, kind backend.TokenKind, thinks bool) *backend.Vocab {
 	t.Helper()
 	c := backend.VocabConfig{BOS: backend.NoToken}
 	seen := map[string]bool{}
@@ -125,11 +127,11 @@ func styleVocab(t *testing.T, s *chattemplate.CallStyle, kind backend.TokenKind,
 }
 
 // styled starts a runner for a style.
-func styled(t *testing.T, s *chattemplate.CallStyle, thinks bool, vocab *backend.Vocab, script fake.Script) fixture {
+func styled(t *testing.T, s *tags.CallStyle, thinks bool, vocab *backend.Vocab, script fake.Script) fixture {
 	t.Helper()
 	f := start(t, fake.Config{Vocab: vocab, ChatTemplate: styleTemplate(s, thinks), Script: script, ContextSize: 4096},
 		Config{})
-	if got := f.Format(); got.Calls != s {
+	if got := readertest.FormatOf(f.family); got.Calls != s {
 		t.Fatalf("style %v, want %s, from %q", got.Calls, s.Name, styleTemplate(s, thinks))
 	}
 	return f
@@ -161,8 +163,8 @@ func otherTool() chattemplate.Tool {
 }
 
 // stylesUnderTest are all styles that a model can be held to.
-func stylesUnderTest() []*chattemplate.CallStyle {
-	return slices.DeleteFunc(slices.Clone(chattemplate.CallStyles()), func(s *chattemplate.CallStyle) bool {
+func stylesUnderTest() []*tags.CallStyle {
+	return slices.DeleteFunc(slices.Clone(tags.CallStyles()), func(s *tags.CallStyle) bool {
 		return s.Name == "llama-tag"
 	})
 }
@@ -191,7 +193,7 @@ func TestWildModelsObeyCallForms(t *testing.T) {
 	}
 }
 
-func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls int) {
+func wildRun(t *testing.T, s *tags.CallStyle, seed uint64) (ended, calls int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 17))
 	kind := []backend.TokenKind{backend.Control, backend.UserDefined, backend.Normal}[rng.IntN(3)]
@@ -277,7 +279,7 @@ func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls
 // written is a call as a model of a style writes it, after text.
 func written(t *testing.T, f fixture, calls ...chattemplate.ToolCall) string {
 	t.Helper()
-	p, err := f.template.Render(chattemplate.Conversation{Tools: []chattemplate.Tool{adder(true), otherTool()},
+	p, err := f.family.Render(chattemplate.Conversation{Tools: []chattemplate.Tool{adder(true), otherTool()},
 		NoGenerationPrompt: true, Messages: []chattemplate.Message{
 			{Role: chattemplate.User, Content: "q"}, {Role: chattemplate.Assistant, ToolCalls: calls}}})
 	if err != nil {
@@ -362,7 +364,7 @@ func TestArgumentsOneByOne(t *testing.T) {
 		`"text":{"type":"string"},"unit":{"enum":["cm","m"],"type":"string"},"list":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}},` +
 		`"required":["text","list"],"additionalProperties":false,"$defs":{"n":{"type":"integer"}}}`)}
 	for _, name := range []string{"glm", "qwen-xml", "deepseek-dsml"} {
-		s := chattemplate.CallStyleNamed(name)
+		s := tags.CallStyleNamed(name)
 		vocab := styleVocab(t, s, backend.Normal, false)
 		f := styled(t, s, false, vocab, fake.Replies(vocab))
 		say := written(t, f, chattemplate.ToolCall{ID: "1", Name: "add",
@@ -397,7 +399,7 @@ func TestArgumentsOneByOne(t *testing.T) {
 
 // TestCallsThatCannotBeHeld names what cannot be honoured.
 func TestCallsThatCannotBeHeld(t *testing.T) {
-	s := chattemplate.CallStyleNamed("hermes")
+	s := tags.CallStyleNamed("hermes")
 	vocab := styleVocab(t, s, backend.Control, false)
 	f := styled(t, s, false, vocab, fake.Replies(vocab))
 	unknown := start(t, fake.Config{Vocab: vocab,

@@ -88,13 +88,14 @@ func TestConformance(t *testing.T) {
 
 func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend.Token) {
 	t.Helper()
-	cfg := reader.Config{Format: readertest.HarmonyFormat, Vocab: v, Start: chattemplate.StartTurn}
-	got, err := channels.Parse(cfg, tokens)
+	cfg := readertest.Config{Format: readertest.HarmonyFormat,
+		Config: reader.Config{Vocab: v, Start: chattemplate.StartTurn}}
+	got, err := channels.Parse(cfg.Config, tokens)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.Strict = true
-	strict, err := channels.Parse(cfg, tokens)
+	strict, err := channels.Parse(cfg.Config, tokens)
 	if (err != nil) != (c.Strict == "error") {
 		t.Errorf("strict: %v, want %q", err, c.Strict)
 	}

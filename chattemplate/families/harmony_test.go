@@ -160,7 +160,8 @@ func TestRecoveries(t *testing.T) {
 				"whole":  readertest.Whole} {
 				x := readertest.HarmonyLexicon()
 				tokens := x.Encode(c.in, cut)
-				cfg := reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools}
+				cfg := readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t), Start: c.start,
+					Tools: c.tools}}
 				events := readertest.Split(t, cfg, tokens)
 				if got := readertest.Show(events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
@@ -173,7 +174,7 @@ func TestRecoveries(t *testing.T) {
 
 // checkStrict holds that a strict splitter fails exactly where a lenient one warns of a broken rule, with the first
 // such code.
-func checkStrict(t *testing.T, cfg reader.Config, tokens []backend.Token, lenient []reasoning.Event) {
+func checkStrict(t *testing.T, cfg readertest.Config, tokens []backend.Token, lenient []reasoning.Event) {
 	t.Helper()
 	want := ""
 	for _, e := range lenient {
@@ -187,7 +188,7 @@ func checkStrict(t *testing.T, cfg reader.Config, tokens []backend.Token, lenien
 		}
 	}
 	cfg.Strict = true
-	_, err := channels.Parse(cfg, tokens)
+	_, err := channels.Parse(cfg.Config, tokens)
 	var broken *reader.FormatError
 	switch {
 	case want == "" && err != nil:

@@ -12,9 +12,9 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/filter"
@@ -126,14 +126,14 @@ func oracle(text string, raw bool) (reply generation.Reply, score *float64, ok b
 }
 
 // readObject runs text through a splitter and returns what came of it, and the score.
-func readObject(t testing.TB, cfg reader.Config, text string, cut func(string) []string) (generation.Reply,
+func readObject(t testing.TB, cfg readertest.Config, text string, cut func(string) []string) (generation.Reply,
 	*float64) {
 	t.Helper()
 	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 	tokens := x.Encode(text, cut)
 	var rec readertest.Recorder
 	cfg.Vocab, cfg.Emit = x.Vocab(t), rec.Emit
-	s, err := families.NewReader(cfg)
+	s, err := readertest.NewReader(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestObjectEqualsDecoder(t *testing.T) {
 			members = append(members, space()+name+space()+":"+space()+value+space())
 		}
 		text := space() + "{" + strings.Join(members, ",") + "}" + space()
-		cfg := reader.Config{JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)]}
+		cfg := readertest.Config{Config: reader.Config{JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)]}}
 		for _, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r),
 			readertest.Random(r)} {
 			got, score := readObject(t, cfg, text, cut)
@@ -235,14 +235,12 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 			want = append(want, p)
 			in.WriteString(p)
 		}
-		cfg := reader.Config{
-			Format:  []chattemplate.Format{{}, think, granite, readertest.HarmonyFormat}[r.IntN(4)],
-			Start:   chattemplate.Start(r.IntN(3)),
-			Markers: r.IntN(2) == 0, JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)],
-		}
+		cfg := readertest.Config{Format: []tags.Format{{}, think, granite, readertest.HarmonyFormat}[r.IntN(4)],
+			Config: reader.Config{Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(2) == 0,
+				JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)]}}
 		x := readertest.HarmonyLexicon()
 		text := in.String()
-		if cfg.Format.Family == chattemplate.Harmony && r.IntN(2) == 0 {
+		if cfg.Format == readertest.HarmonyFormat && r.IntN(2) == 0 {
 			cfg.JSON, cfg.Report, cfg.Start = nil, true, chattemplate.StartTurn
 			text = "<|channel|>commentary to=functions.report_reasoning<|message|>" + text
 		}
@@ -284,8 +282,8 @@ func TestObjectVisibility(t *testing.T) {
 			for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 				var seen readertest.Recorder
 				stop := filter.NewStopFilter([]string{"lo\n"}, vis.Filter(seen.Emit), reasoning.Answer)
-				s, err := families.NewReader(reader.Config{Vocab: v, Emit: stop.Push, JSON: decodedAnswer,
-					Markers: true, Logprobs: true})
+				s, err := readertest.NewReader(readertest.Config{Config: reader.Config{Vocab: v, Emit: stop.Push,
+					JSON: decodedAnswer, Markers: true, Logprobs: true}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -324,11 +322,9 @@ func FuzzJSONReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		cfg := reader.Config{
-			JSON:    []*reader.JSONConfig{decodedAnswer, rawAnswer, nil}[mode%3],
-			Format:  []chattemplate.Format{{}, think}[mode/3%2],
-			Markers: mode&64 != 0, Report: mode&128 != 0,
-		}
+		cfg := readertest.Config{Format: []tags.Format{{}, think}[mode/3%2],
+			Config: reader.Config{JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer, nil}[mode%3], Markers: mode&64 != 0,
+				Report: mode&128 != 0}}
 		var first generation.Reply
 		var firstScore *float64
 		for i, cut := range []func(string) []string{readertest.Whole, readertest.Random(r), readertest.ByBytes} {
@@ -340,7 +336,7 @@ func FuzzJSONReader(f *testing.F) {
 			}
 		}
 		// Where the reader's limits matter, or what is no object may be something else, the decoder knows less.
-		if cfg.JSON != nil && cfg.Format.Family == chattemplate.Plain && len(text) < 1000 &&
+		if cfg.JSON != nil && cfg.Format.Open == "" && len(text) < 1000 &&
 			!strings.ContainsAny(text, "<`") &&
 			(!cfg.Markers || text == strings.TrimSpace(text)) { // newlines at the edges belong to the markers' format
 			checkOracle(t, text, cfg.JSON.RawAnswer, first, firstScore)

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"runner/chattemplate"
-	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
 )
@@ -24,7 +24,7 @@ var (
 var objectCases = []struct {
 	name, in string
 	raw      bool
-	format   chattemplate.Format
+	format   tags.Format
 	start    chattemplate.Start
 	tools    []string
 	special  []string
@@ -151,8 +151,8 @@ func TestObject(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for name, cut := range cuts {
 				x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
-				cfg := reader.Config{Format: c.format, Start: c.start, Tools: c.tools, Markers: true,
-					JSON: decodedAnswer}
+				cfg := readertest.Config{Format: c.format, Config: reader.Config{Start: c.start, Tools: c.tools, Markers: true,
+					JSON: decodedAnswer}}
 				if c.raw {
 					cfg.JSON = rawAnswer
 				}
@@ -160,7 +160,7 @@ func TestObject(t *testing.T) {
 				cfg.Vocab = x.Vocab(t)
 				var rec readertest.Recorder
 				cfg.Emit = rec.Emit
-				s, err := families.NewReader(cfg)
+				s, err := readertest.NewReader(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -195,8 +195,8 @@ func TestObjectInHarmony(t *testing.T) {
 		for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
 			x := readertest.HarmonyLexicon()
 			tokens := x.Encode(c.in, cut)
-			got := allShow(readertest.Split(t, reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
-				JSON: decodedAnswer},
+			got := allShow(readertest.Split(t, readertest.Config{Format: readertest.HarmonyFormat,
+				Config: reader.Config{Vocab: x.Vocab(t), JSON: decodedAnswer}},
 				tokens))
 			if got != c.want {
 				t.Errorf("%s:\n got %s\nwant %s", c.in, got, c.want)
@@ -211,7 +211,7 @@ func TestReport(t *testing.T) {
 	python := []string{"<|python_tag|>"}
 	for _, c := range []struct {
 		name, in, want string
-		format         chattemplate.Format
+		format         tags.Format
 		tools, special []string
 	}{
 		{name: "hermes", in: "<tool_call>\n" + call + "\n</tool_call>\n", want: `reasoning "Hm.\n"`},
@@ -274,11 +274,12 @@ func TestReport(t *testing.T) {
 				"whole":  readertest.Whole} {
 				x := readertest.HarmonyLexicon()
 				tokens := x.Encode(c.in, cut)
-				if c.format.Family != chattemplate.Harmony {
+				if c.format != readertest.HarmonyFormat {
 					x = readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 					tokens = append(encodeMarks(x, c.in, c.special, cut), 0)
 				}
-				cfg := reader.Config{Format: c.format, Vocab: x.Vocab(t), Tools: c.tools, Report: true, Markers: true}
+				cfg := readertest.Config{Format: c.format, Config: reader.Config{Vocab: x.Vocab(t), Tools: c.tools, Report: true,
+					Markers: true}}
 				if got := allShow(readertest.Split(t, cfg, tokens)); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
@@ -297,7 +298,8 @@ func TestReportStreams(t *testing.T) {
 		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 		tokens := encodeMarks(x, in, []string{"[TOOL_CALLS]", "<|python_tag|>"}, readertest.ByBytes)
 		var got readertest.Recorder
-		s, err := families.NewReader(reader.Config{Vocab: x.Vocab(t), Emit: got.Emit, Report: true})
+		s, err := readertest.NewReader(readertest.Config{Config: reader.Config{Vocab: x.Vocab(t), Emit: got.Emit,
+			Report: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,8 +325,8 @@ func TestObjectState(t *testing.T) {
 	const closes = "...............xx.x.....x.x................................"
 	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 	tokens := x.Encode(in, readertest.ByBytes)
-	s, err := families.NewReader(reader.Config{Vocab: x.Vocab(t), Emit: func(reasoning.Event) {},
-		JSON: decodedAnswer})
+	s, err := readertest.NewReader(readertest.Config{Config: reader.Config{Vocab: x.Vocab(t),
+		Emit: func(reasoning.Event) {}, JSON: decodedAnswer}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,8 +366,8 @@ func TestReported(t *testing.T) {
 		`<|start|>assistant<|channel|>final<|message|>b`
 	x := readertest.HarmonyLexicon()
 	one, two := x.Encode(report, readertest.ByWords), x.Encode(final, readertest.ByWords)
-	s, err := families.NewReader(reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
-		Emit: func(reasoning.Event) {}, Report: true})
+	s, err := readertest.NewReader(readertest.Config{Format: readertest.HarmonyFormat,
+		Config: reader.Config{Vocab: x.Vocab(t), Emit: func(reasoning.Event) {}, Report: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +395,7 @@ func TestReported(t *testing.T) {
 func TestPrompts(t *testing.T) {
 	for _, prompt := range []string{prompts.JSONV1, prompts.JSONSchemaV1} {
 		form := prompt[strings.IndexByte(prompt, '{') : strings.IndexByte(prompt, '}')+1]
-		got, _ := readObject(t, reader.Config{JSON: decodedAnswer}, form, readertest.ByWords)
+		got, _ := readObject(t, readertest.Config{Config: reader.Config{JSON: decodedAnswer}}, form, readertest.ByWords)
 		if got.Reasoning != "..." || got.Answer != "..." {
 			t.Errorf("%s: %+v", form, got)
 		}
@@ -413,7 +415,7 @@ func TestPrompts(t *testing.T) {
 	}
 	call := `<tool_call>{"name":"` + reasoning.ReportReasoningName + `","arguments":{"` + schema.Required[0] +
 		`":"Hm."}}</tool_call>`
-	if got, _ := readObject(t, reader.Config{Report: true}, call, readertest.ByWords); got.Reasoning != "Hm." {
+	if got, _ := readObject(t, readertest.Config{Config: reader.Config{Report: true}}, call, readertest.ByWords); got.Reasoning != "Hm." {
 		t.Errorf("%+v", got)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"runner/chattemplate"
 	"runner/chattemplate/reader"
 )
 
@@ -192,7 +191,7 @@ func (m *Text) paramsByte() {
 	end := begins(c.buf, endOf(s))
 	switch {
 	case param == matchYes && n > 0:
-		m.beginValue(string(at[chattemplate.KeyPlace]), string(at[chattemplate.KindPlace]))
+		m.beginValue(string(at[KeyPlace]), string(at[KindPlace]))
 	case end == matchYes:
 		m.argument("}")
 		rest := string(c.buf)
@@ -208,8 +207,8 @@ func (m *Text) paramsByte() {
 }
 
 // splitParam returns what stands before the value of an argument, and the value's token with what stands after it.
-func splitParam(s *chattemplate.CallStyle) (head, tail []chattemplate.CallToken) {
-	i := slices.IndexFunc(s.Param, func(t chattemplate.CallToken) bool { return t.Place == chattemplate.ValuePlace })
+func splitParam(s *CallStyle) (head, tail []CallToken) {
+	i := slices.IndexFunc(s.Param, func(t CallToken) bool { return t.Place == ValuePlace })
 	return s.Param[:i], s.Param[i:]
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"runner/chattemplate"
 	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
@@ -16,7 +15,7 @@ import (
 // byte: how the text is cut into tokens makes no difference.
 type callReader struct {
 	// styles are those that the block may be of; once its first call has begun there is one.
-	styles []*chattemplate.CallStyle
+	styles []*CallStyle
 	open   string
 	place  callPlace
 	// buf holds what is not taken yet. Its first bytes are the opening mark if that was spelled, skip of them.
@@ -44,7 +43,7 @@ const (
 )
 
 // style returns the style of the block.
-func (c *callReader) style() *chattemplate.CallStyle { return c.styles[0] }
+func (c *callReader) style() *CallStyle { return c.styles[0] }
 
 // enterCall begins to read a block. opening is its mark, if that is text.
 func (m *Text) enterCall(g *callGroup, opening string) {
@@ -109,9 +108,9 @@ func (m *Text) callMark(piece string, control bool) bool {
 }
 
 // holds reports whether a mark stands in a pattern.
-func holds(tokens []chattemplate.CallToken, mark string) bool {
-	return slices.ContainsFunc(tokens, func(t chattemplate.CallToken) bool {
-		return t.Place == chattemplate.NoPlace && strings.Contains(t.Text, mark)
+func holds(tokens []CallToken, mark string) bool {
+	return slices.ContainsFunc(tokens, func(t CallToken) bool {
+		return t.Place == NoPlace && strings.Contains(t.Text, mark)
 	})
 }
 
@@ -158,11 +157,11 @@ func (m *Text) headByte(rest string) {
 	for _, s := range c.styles {
 		var at found
 		n, r := matchHead(s, text, !c.begun, &at)
-		if r == matchYes && !m.mayBegin(string(at[chattemplate.NamePlace]), rest) {
+		if r == matchYes && !m.mayBegin(string(at[NamePlace]), rest) {
 			r = matchNo
 		}
 		if waits = waits || r == matchWait; r == matchYes {
-			m.beginCall(s, string(at[chattemplate.NamePlace]), c.skip+n)
+			m.beginCall(s, string(at[NamePlace]), c.skip+n)
 			return
 		}
 	}
@@ -188,7 +187,7 @@ func (m *Text) mayBegin(name, rest string) bool {
 
 // whole returns the style in which a block may be JSON in another form, or nil. A call that is held to a form has
 // that form.
-func (m *Text) whole() *chattemplate.CallStyle {
+func (m *Text) whole() *CallStyle {
 	if m.s.Cfg.Opens != nil {
 		return nil
 	}
@@ -234,7 +233,7 @@ func (m *Text) endWhole(n int) {
 }
 
 // beginCall begins a call whose arguments begin at byte n of what is held.
-func (m *Text) beginCall(s *chattemplate.CallStyle, name string, n int) {
+func (m *Text) beginCall(s *CallStyle, name string, n int) {
 	c, out := &m.call, &m.s.Out
 	out.End()
 	c.styles = append(c.styles[:0], s)
@@ -273,7 +272,7 @@ func (m *Text) readOn(text string) {
 }
 
 // stopOf returns the mark at which arguments end that are no JSON; empty where there is none.
-func stopOf(s *chattemplate.CallStyle) string {
+func stopOf(s *CallStyle) string {
 	tokens := s.Close
 	if !s.JSON && len(s.Tail) > 0 {
 		tokens = s.Tail

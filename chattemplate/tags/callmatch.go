@@ -1,7 +1,6 @@
 package tags
 
 import (
-	"runner/chattemplate"
 	"runner/chattemplate/reader"
 )
 
@@ -18,16 +17,16 @@ const (
 const maxHead = 1024
 
 // found is what stands in the places of a pattern, as parts of the text.
-type found [chattemplate.KindPlace + 1][]byte
+type found [KindPlace + 1][]byte
 
 // matchTokens matches the beginning of text and returns how much of it. Where a place could end in two spots it
 // ends at the first, so that the outcome does not depend on how much text has come.
-func matchTokens(tokens []chattemplate.CallToken, text []byte, inJSON bool, at *found) (int, matched) {
+func matchTokens(tokens []CallToken, text []byte, inJSON bool, at *found) (int, matched) {
 	return matchFrom(tokens, 0, text, inJSON, nil, at)
 }
 
 // matchFrom matches from a token on. If loose is not nil, its arguments or the end of its call must follow.
-func matchFrom(tokens []chattemplate.CallToken, i int, text []byte, inJSON bool, loose *chattemplate.CallStyle,
+func matchFrom(tokens []CallToken, i int, text []byte, inJSON bool, loose *CallStyle,
 	at *found) (int, matched) {
 	if i == len(tokens) {
 		if loose == nil {
@@ -36,11 +35,11 @@ func matchFrom(tokens []chattemplate.CallToken, i int, text []byte, inJSON bool,
 		return 0, max(begins(text, loose.Param), begins(text, endOf(loose)))
 	}
 	t, n := &tokens[i], 0
-	if t.Text != "" && (t.Space != "" || inJSON && (i == 0 || tokens[i-1].Place == chattemplate.NoPlace)) {
+	if t.Text != "" && (t.Space != "" || inJSON && (i == 0 || tokens[i-1].Place == NoPlace)) {
 		n = len(text) - len(trimSpace(text))
 	}
 	rest := text[n:]
-	if t.Place == chattemplate.NoPlace {
+	if t.Place == NoPlace {
 		size := min(len(t.Text), len(rest))
 		switch {
 		case string(rest[:size]) != t.Text[:size]:
@@ -64,12 +63,12 @@ func matchFrom(tokens []chattemplate.CallToken, i int, text []byte, inJSON bool,
 }
 
 // inPlace reports whether c may stand in a place.
-func inPlace(p chattemplate.CallPlace, c byte) bool {
-	if p == chattemplate.KeyPlace {
+func inPlace(p CallPlace, c byte) bool {
+	if p == KeyPlace {
 		return c >= ' ' && c != '"' && c != '<' && c != '>'
 	}
 	word := c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-	return word || p == chattemplate.NamePlace && (c == '.' || c == ':' || c == '/' || c >= 0x80)
+	return word || p == NamePlace && (c == '.' || c == ':' || c == '/' || c >= 0x80)
 }
 
 func trimSpace(text []byte) []byte {
@@ -80,7 +79,7 @@ func trimSpace(text []byte) []byte {
 }
 
 // begins compares the beginning of text, after white space, with a literal.
-func begins(text []byte, tokens []chattemplate.CallToken) matched {
+func begins(text []byte, tokens []CallToken) matched {
 	if len(tokens) == 0 {
 		return matchNo
 	}
@@ -98,7 +97,7 @@ func begins(text []byte, tokens []chattemplate.CallToken) matched {
 
 // matchHead matches all that stands before a call's arguments, up to what shows that they begin. first says that
 // the call is the first of its block.
-func matchHead(s *chattemplate.CallStyle, text []byte, first bool, at *found) (int, matched) {
+func matchHead(s *CallStyle, text []byte, first bool, at *found) (int, matched) {
 	if len(text) > maxHead {
 		return 0, matchNo
 	}
@@ -128,7 +127,7 @@ func matchHead(s *chattemplate.CallStyle, text []byte, first bool, at *found) (i
 }
 
 // endOf is what ends a call.
-func endOf(s *chattemplate.CallStyle) []chattemplate.CallToken {
+func endOf(s *CallStyle) []CallToken {
 	if len(s.Tail) > 0 {
 		return s.Tail
 	}

@@ -79,13 +79,15 @@ const (
 	tagCall
 )
 
-// closePattern is the place of a pair's closing marker among the patterns of its reasoning.
-const closePattern = 0
+// endMark is the place of a pair's closing marker among the patterns of its reasoning.
+const endMark = 0
 
 // maxHeldNewlines is how many newlines before a closing marker belong to it.
 const maxHeldNewlines = 8
 
-func (m *Text) Init(s *reader.Core, formats []chattemplate.Format, tools bool) {
+// Init prepares for a turn, or for the answers in it. The core must not be moved afterwards. Calls are looked for where
+// tools is set: in the model's style, or where that is nil in the styles whose marks cannot be anything else.
+func (m *Text) Init(s *reader.Core, formats []Format, calls *CallStyle, tools bool) {
 	m.s = s
 	var texts []string
 	add := func(text string, kind tagKind, pair int) {
@@ -103,7 +105,7 @@ func (m *Text) Init(s *reader.Core, formats []chattemplate.Format, tools bool) {
 		m.reasoning = append(m.reasoning, patterns.NewMatcher(f.Close, f.Open))
 	}
 	if tools && (!s.Cfg.Formed || s.Cfg.Opens != nil) {
-		m.groups = callGroups(&s.Cfg)
+		m.groups = callGroups(&s.Cfg, calls)
 		for i, g := range m.groups {
 			add(g.open, tagCall, i)
 			if g.open == "" {
@@ -148,7 +150,7 @@ func (m *Text) enter(mode tagMode) {
 		m.s.Out.Begin(reasoning.Answer, reasoning.Call{})
 	case modeReasoning:
 		from := reasoning.StrategyNative
-		if m.pairs[m.pair].open == reader.MarkersFormat.Open {
+		if m.pairs[m.pair].open == reasoning.MarkerOpen {
 			from = reasoning.StrategyMarkers
 		}
 		m.s.Out.Reason(from)
@@ -241,7 +243,7 @@ func (m *Text) Push(piece string, control, special bool) {
 			size := len(mt.Patterns[p])
 			before := base + i + 1 - size
 			newlines := 0
-			if m.mode == modeReasoning && p == closePattern {
+			if m.mode == modeReasoning && p == endMark {
 				newlines = m.newlinesBefore(m.nheld - before)
 			}
 			m.release(before - newlines)
@@ -368,7 +370,7 @@ func (m *Text) body(text string) {
 func (m *Text) marker(p, n, newlines int) {
 	byToken := m.held[0].special && len(m.held[0].text) == n
 	switch {
-	case m.mode == modeReasoning && p == closePattern:
+	case m.mode == modeReasoning && p == endMark:
 		m.closeReasoning(newlines + n)
 	case m.mode == modeReasoning:
 		m.openAgain(n, byToken)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"runner/chattemplate"
 	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
@@ -18,16 +17,15 @@ const maxCall = 1 << 20
 // callGroup is the styles that begin with one mark.
 type callGroup struct {
 	open   string
-	styles []*chattemplate.CallStyle
+	styles []*CallStyle
 }
 
 // callGroups lists the styles that a splitter reads: the model's own, or where that is not known those whose marks
 // cannot be anything else: tokens of the vocabulary, and <tool_call>.
-func callGroups(cfg *reader.Config) []callGroup {
+func callGroups(cfg *reader.Config, own *CallStyle) []callGroup {
 	var groups []callGroup
-	own := cfg.Format.Calls
 	_, llama := cfg.Vocab.Special(pythonTag)
-	for _, s := range chattemplate.CallStyles() {
+	for _, s := range callStyles {
 		_, token := cfg.Vocab.Special(s.Open)
 		read := token || s.Open == "<tool_call>" || s.Open == "" && llama
 		if own != nil {

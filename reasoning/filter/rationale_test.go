@@ -9,10 +9,9 @@ import (
 	"unicode/utf8"
 
 	"runner/backend"
-	"runner/chattemplate"
-	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
@@ -405,10 +404,9 @@ func TestRationaleBesideArguments(t *testing.T) {
 					args += e.Text
 				}
 			})
-			cfg := reader.Config{Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
-				Close: "</think>"},
-				Vocab: x.Vocab(t), Tools: []string{"f"}, Rationales: true, Emit: f.Push}
-			s, err := families.NewReader(cfg)
+			cfg := readertest.Config{Format: tags.Format{Open: "<think>",
+				Close: "</think>"}, Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"f"}, Rationales: true, Emit: f.Push}}
+			s, err := readertest.NewReader(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package runner
+package tags
 
 import (
 	"bytes"
@@ -13,12 +13,13 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/parameters"
 	"runner/grammar"
 )
 
 // callForm is the form of calls in the text of one family, for some functions.
 type callForm struct {
-	style *chattemplate.CallStyle
+	style *CallStyle
 	marks []callMark
 	// single allows one call at most.
 	single bool
@@ -36,12 +37,12 @@ type callMark struct {
 const markBytes = "\xF8\xF9\xFA\xFB\xFC\xFD\xFE\xFF\xF5\xF6\xF7\xC0\xC1"
 
 // newCallForm finds the marks of a style.
-func newCallForm(v *backend.Vocab, style *chattemplate.CallStyle, single bool) *callForm {
+func newCallForm(v *backend.Vocab, style *CallStyle, single bool) *callForm {
 	f := &callForm{style: style, single: single}
 	literals := []string{style.Open}
-	for _, tokens := range [][]chattemplate.CallToken{style.Head, style.Tail, style.Close, style.Param} {
+	for _, tokens := range [][]CallToken{style.Head, style.Tail, style.Close, style.Param} {
 		for _, t := range tokens {
-			if t.Place == chattemplate.NoPlace {
+			if t.Place == NoPlace {
 				literals = append(literals, t.Text)
 			}
 		}
@@ -105,15 +106,15 @@ func (f *callForm) space(s string) []grammar.Source {
 }
 
 // tokens is the form of a pattern, with what is to stand in its places.
-func (f *callForm) tokens(tokens []chattemplate.CallToken,
-	places map[chattemplate.CallPlace]grammar.Source) []grammar.Source {
+func (f *callForm) tokens(tokens []CallToken,
+	places map[CallPlace]grammar.Source) []grammar.Source {
 	var out []grammar.Source
 	for _, t := range tokens {
 		out = append(out, f.space(t.Space)...)
 		switch form, ok := places[t.Place]; {
 		case ok:
 			out = append(out, form)
-		case t.Place == chattemplate.IDPlace:
+		case t.Place == IDPlace:
 			out = append(out, grammar.Regex(`[0-9A-Za-z]{1,40}`))
 		case t.Text != "":
 			out = append(out, f.text(t.Text))
@@ -159,7 +160,7 @@ func (f *callForm) call(tool chattemplate.Tool) (grammar.Source, error) {
 	if !namePattern.MatchString(tool.Name) {
 		return grammar.Source{}, errors.New("this name cannot be told from the text around it")
 	}
-	parts := f.tokens(f.style.Head, map[chattemplate.CallPlace]grammar.Source{chattemplate.NamePlace: grammar.Choices(
+	parts := f.tokens(f.style.Head, map[CallPlace]grammar.Source{NamePlace: grammar.Choices(
 		tool.Name)})
 	switch {
 	case f.style.Param != nil:
@@ -169,108 +170,55 @@ func (f *callForm) call(tool chattemplate.Tool) (grammar.Source, error) {
 		}
 		parts = append(parts, params...)
 	case tool.Strict && len(tool.Parameters) > 0:
-		parts = append(parts, grammar.JSONSchema(asObject(tool.Parameters)))
+		parts = append(parts, grammar.JSONSchema(parameters.AsObject(tool.Parameters)))
 	default:
 		parts = append(parts, grammar.AnyObject())
 	}
 	return grammar.Sequence(append(parts, f.tokens(f.style.Tail, nil)...)...), nil
 }
 
-// asObject makes sure that a schema admits objects only. It puts nothing around the schema, in which references
-// lead from its root.
-func asObject(schema json.RawMessage) []byte {
-	var members map[string]json.RawMessage
-	if string(schema) == "true" {
-		members = map[string]json.RawMessage{}
-	} else if json.Unmarshal(schema, &members) != nil || members == nil {
-		return schema
-	}
-	if kind, ok := members["type"]; ok {
-		switch types := typesOf(kind); {
-		case types == nil:
-			return schema // which is then refused for it
-		case string(kind) == `"object"`:
-			return schema
-		case !slices.Contains(types, "object"):
-			return []byte("false")
-		}
-	}
-	members["type"] = json.RawMessage(`"object"`)
-	out, err := json.Marshal(members)
-	if err != nil {
-		return schema
-	}
-	return out
-}
-
-// parameters is what of a schema can be held to where arguments are written one by one.
-type parameters struct {
-	properties  []property
+// schemaOf is what of a schema can be held to where arguments are written one by one.
+type schemaOf struct {
+	properties  []parameters.Property
 	required    []string
 	definitions []byte // members that references may lead to, each followed by a comma
 }
 
-type property struct {
-	name   string
-	schema json.RawMessage
-}
-
-// readParameters reads the schema of a strict function.
-func readParameters(schema json.RawMessage) (*parameters, error) {
-	p := &parameters{}
-	top, err := members(schema)
+// readSchema reads the schema of a strict function.
+func readSchema(schema json.RawMessage) (*schemaOf, error) {
+	p := &schemaOf{}
+	top, err := parameters.Members(schema)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range top {
-		switch m.name {
+		switch m.Name {
 		case "properties":
-			if p.properties, err = members(m.schema); err != nil {
+			if p.properties, err = parameters.Members(m.Schema); err != nil {
 				return nil, err
 			}
 		case "required":
-			if err := json.Unmarshal(m.schema, &p.required); err != nil {
+			if err := json.Unmarshal(m.Schema, &p.required); err != nil {
 				return nil, err
 			}
 		case "$defs", "definitions":
-			p.definitions = slices.Concat(p.definitions, []byte(quote(m.name)+":"), m.schema, []byte(","))
+			p.definitions = slices.Concat(p.definitions, quoted(m.Name), m.Schema, []byte(","))
 		case "type", "additionalProperties", "description", "title", "$schema", "$id", "$comment":
 		default:
-			return nil, fmt.Errorf("keyword %s cannot be held to where arguments are written one by one", m.name)
+			return nil, fmt.Errorf("keyword %s cannot be held to where arguments are written one by one", m.Name)
 		}
 	}
 	known := make(map[string]bool, len(p.properties))
 	for _, property := range p.properties {
-		known[property.name] = true
+		known[property.Name] = true
 	}
 	for _, name := range p.required {
 		if !known[name] {
 			known[name] = true
-			p.properties = append(p.properties, property{name, json.RawMessage(`{}`)})
+			p.properties = append(p.properties, parameters.Property{Name: name, Schema: json.RawMessage(`{}`)})
 		}
 	}
 	return p, nil
-}
-
-// members returns the members of a JSON object in their order.
-func members(object json.RawMessage) ([]property, error) {
-	d := json.NewDecoder(bytes.NewReader(object))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.Join(err, errors.New("the parameters are no JSON object"))
-	}
-	var out []property
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
-		}
-		out = append(out, property{name.(string), value})
-	}
-	return out, nil
 }
 
 // params is the form of arguments that are written one by one: those of a strict function in the order of its schema.
@@ -279,21 +227,21 @@ func (f *callForm) params(tool chattemplate.Tool) ([]grammar.Source, error) {
 		return []grammar.Source{grammar.Repeat(f.param(grammar.Regex(`[A-Za-z0-9_.-]{1,64}`), "",
 			grammar.Without(f.stop())))}, nil
 	}
-	p, err := readParameters(tool.Parameters)
+	p, err := readSchema(tool.Parameters)
 	if err != nil {
 		return nil, err
 	}
 	var out []grammar.Source
 	for _, prop := range p.properties {
-		if !namePattern.MatchString(prop.name) {
-			return nil, fmt.Errorf("parameter %q: this name cannot be told from the text around it", prop.name)
+		if !namePattern.MatchString(prop.Name) {
+			return nil, fmt.Errorf("parameter %q: this name cannot be told from the text around it", prop.Name)
 		}
-		form, kind, err := f.value(prop.schema, p.definitions)
+		form, kind, err := f.value(prop.Schema, p.definitions)
 		if err != nil {
-			return nil, fmt.Errorf("parameter %s: %w", prop.name, err)
+			return nil, fmt.Errorf("parameter %s: %w", prop.Name, err)
 		}
-		param := f.param(grammar.Choices(prop.name), kind, form)
-		if !slices.Contains(p.required, prop.name) {
+		param := f.param(grammar.Choices(prop.Name), kind, form)
+		if !slices.Contains(p.required, prop.Name) {
 			param = grammar.Optional(param)
 		}
 		out = append(out, param)
@@ -303,7 +251,7 @@ func (f *callForm) params(tool chattemplate.Tool) ([]grammar.Source, error) {
 
 // stop is the mark after a value.
 func (f *callForm) stop() string {
-	i := slices.IndexFunc(f.style.Param, func(t chattemplate.CallToken) bool { return t.Place == chattemplate.ValuePlace })
+	i := slices.IndexFunc(f.style.Param, func(t CallToken) bool { return t.Place == ValuePlace })
 	return f.style.Param[i+1].Text
 }
 
@@ -313,8 +261,8 @@ func (f *callForm) param(key grammar.Source, kind string, value grammar.Source) 
 	if kind != "" {
 		kinds = grammar.Choices(kind)
 	}
-	return grammar.Sequence(f.tokens(f.style.Param, map[chattemplate.CallPlace]grammar.Source{
-		chattemplate.KeyPlace: key, chattemplate.ValuePlace: value, chattemplate.KindPlace: kinds,
+	return grammar.Sequence(f.tokens(f.style.Param, map[CallPlace]grammar.Source{
+		KeyPlace: key, ValuePlace: value, KindPlace: kinds,
 	})...)
 }
 
@@ -369,6 +317,12 @@ func isString(schema json.RawMessage) bool {
 		Type any `json:"type"`
 	}
 	return json.Unmarshal(schema, &s) == nil && s.Type == "string"
+}
+
+// quoted returns a member's name as JSON text, with the colon after it.
+func quoted(name string) []byte {
+	text, _ := json.Marshal(name) // a string can always be encoded
+	return append(text, ':')
 }
 
 // stringParam reports whether a function's parameter is a string.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner/chattemplate/harmony"
+	"runner/chattemplate/channels/harmony"
 	"runner/chattemplate/vocabtest"
 )
 

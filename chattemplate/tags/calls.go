@@ -1,4 +1,4 @@
-package chattemplate
+package tags
 
 import (
 	"slices"

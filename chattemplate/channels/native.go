@@ -1,10 +1,11 @@
-package chattemplate
+package channels
 
 import (
 	"errors"
 	"strings"
 
-	"runner/chattemplate/harmony"
+	"runner/chattemplate"
+	"runner/chattemplate/channels/harmony"
 	"runner/reasoning"
 )
 
@@ -14,7 +15,7 @@ import (
 // "browser" and "python") and reasoning_effort. As in a template, other variables have no effect.
 type native struct{ tokens harmony.Tokens }
 
-func (n native) render(b *builder, c *Conversation) (Start, error) {
+func (n native) render(b *chattemplate.Builder, c *chattemplate.Conversation) (chattemplate.Start, error) {
 	system, effort, err := nativeSystem(c)
 	if err != nil {
 		return 0, err
@@ -22,10 +23,10 @@ func (n native) render(b *builder, c *Conversation) (Start, error) {
 	msgs := []harmony.Message{{Role: harmony.RoleSystem, Content: system.Text()}}
 
 	prompts := 0
-	for prompts < len(c.Messages) && isPrompt(c.Messages[prompts].Role) {
+	for prompts < len(c.Messages) && chattemplate.IsPrompt(c.Messages[prompts].Role) {
 		prompts++
 	}
-	developer := harmony.Developer{Instructions: joinPrompts(c.Messages[:prompts])}
+	developer := harmony.Developer{Instructions: chattemplate.JoinPrompts(c.Messages[:prompts])}
 	for _, t := range c.Tools {
 		developer.Functions = append(developer.Functions, harmony.Function{
 			Name: t.Name, Description: t.Description, Parameters: t.Parameters,
@@ -53,18 +54,18 @@ func (n native) render(b *builder, c *Conversation) (Start, error) {
 		n.tokens.Write(b, m)
 	}
 	if c.NoGenerationPrompt {
-		return StartTurn, nil
+		return chattemplate.StartTurn, nil
 	}
 	n.tokens.OpenTurn(b)
-	if effort == reasoning.EffortNone && !c.offers() {
-		n.openAnswer(b, StartTurn)
-		return StartAnswer, nil
+	if effort == reasoning.EffortNone && !offers(c) {
+		n.openAnswer(b, chattemplate.StartTurn)
+		return chattemplate.StartAnswer, nil
 	}
-	return StartTurn, nil
+	return chattemplate.StartTurn, nil
 }
 
 // nativeSystem collects what the system message says, and the effort in effect.
-func nativeSystem(c *Conversation) (harmony.System, reasoning.Effort, error) {
+func nativeSystem(c *chattemplate.Conversation) (harmony.System, reasoning.Effort, error) {
 	s := harmony.System{Functions: len(c.Tools) > 0}
 	if !c.Now.IsZero() {
 		s.CurrentDate = c.Now.Format("2006-01-02")
@@ -73,10 +74,11 @@ func nativeSystem(c *Conversation) (harmony.System, reasoning.Effort, error) {
 	if arg, ok := c.Args["reasoning_effort"]; ok {
 		text, ok := arg.(string)
 		if !ok || text == "" {
-			return s, "", argError("reasoning_effort", "give a string", "is not a string")
+			return s, "", chattemplate.ArgError("reasoning_effort", "give a string", "is not a string")
 		}
 		if effort != reasoning.EffortDefault && effort != reasoning.Effort(text) {
-			return s, "", argError("reasoning_effort", "set the effort in one place", "contradicts the request's effort")
+			return s, "", chattemplate.ArgError("reasoning_effort", "set the effort in one place",
+				"contradicts the request's effort")
 		}
 		effort = reasoning.Effort(text)
 	}
@@ -87,11 +89,12 @@ func nativeSystem(c *Conversation) (harmony.System, reasoning.Effort, error) {
 	case reasoning.EffortMedium, reasoning.EffortHigh:
 		s.Effort = string(effort)
 	default:
-		return s, "", argError("reasoning_effort", "the efforts are none, minimal, low, medium and high", "unknown effort")
+		return s, "", chattemplate.ArgError("reasoning_effort", "the efforts are none, minimal, low, medium and high",
+			"unknown effort")
 	}
 	if arg, ok := c.Args["model_identity"]; ok {
 		if s.Identity, ok = arg.(string); !ok {
-			return s, "", argError("model_identity", "give a string", "is not a string")
+			return s, "", chattemplate.ArgError("model_identity", "give a string", "is not a string")
 		}
 	}
 	if arg, ok := c.Args["builtin_tools"]; ok {
@@ -102,37 +105,26 @@ func nativeSystem(c *Conversation) (harmony.System, reasoning.Effort, error) {
 			ok = ok && (e == "browser" || e == "python")
 		}
 		if !ok {
-			return s, "", argError("builtin_tools", `Give a list of "browser" and "python".`, "is not a list of known tools")
+			return s, "", chattemplate.ArgError("builtin_tools", `Give a list of "browser" and "python".`,
+				"is not a list of known tools")
 		}
 	}
 	return s, effort, nil
 }
 
-func isPrompt(r Role) bool { return r == System || r == Developer }
-
-// joinPrompts joins the texts of system prompts.
-func joinPrompts(msgs []Message) string {
-	var texts []string
-	for _, m := range msgs {
-		if m.Content != "" {
-			texts = append(texts, m.Content)
-		}
-	}
-	return strings.Join(texts, "\n\n")
-}
-
 // append adds one message of the conversation, which can be several of harmony's.
-func (n native) append(msgs []harmony.Message, m *Message, system *harmony.System) ([]harmony.Message, error) {
+func (n native) append(msgs []harmony.Message, m *chattemplate.Message, system *harmony.System) ([]harmony.Message,
+	error) {
 	switch m.Role {
-	case System, Developer:
+	case chattemplate.System, chattemplate.Developer:
 		text, err := harmony.Developer{Instructions: m.Content}.Text()
 		if err != nil || text == "" {
 			return msgs, err
 		}
 		return append(msgs, harmony.Message{Role: harmony.RoleDeveloper, Content: text}), nil
-	case User:
+	case chattemplate.User:
 		return append(msgs, harmony.Message{Role: harmony.RoleUser, Name: m.Name, Content: m.Content}), nil
-	case ToolRole:
+	case chattemplate.ToolRole:
 		return append(msgs, harmony.Message{
 			Role: harmony.RoleTool, Name: recipient(m.ToolName, system), Recipient: string(harmony.RoleAssistant),
 			Channel: toolChannel(m.ToolName, system), Content: m.Content,
@@ -168,14 +160,14 @@ func (n native) append(msgs []harmony.Message, m *Message, system *harmony.Syste
 
 // builtin reports whether name is one of the built-in tools on offer, which have namespaces of their own.
 func builtin(name string, s *harmony.System) bool {
-	return s.Browser && strings.HasPrefix(name, "browser.") || s.Python && name == "python"
+	return callsBuiltin(name) && (s.Browser && name != "python" || s.Python && name == "python")
 }
 
 func recipient(name string, s *harmony.System) string {
-	if builtin(name, s) || strings.HasPrefix(name, "functions.") {
+	if builtin(name, s) || strings.HasPrefix(name, functions) {
 		return name
 	}
-	return "functions." + name
+	return functions + name
 }
 
 // toolChannel is where calls of a tool and its results go: functions to commentary, built-in tools to the reasoning.
@@ -189,29 +181,28 @@ func toolChannel(name string, s *harmony.System) string {
 // definitionError names the tool or the response format that cannot be rendered.
 func definitionError(err error) error {
 	if e := (*harmony.SchemaError)(nil); errors.As(err, &e) && e.What == "function" {
-		return toolError(e.Index, definitionAdvice, e.Err)
+		return chattemplate.ToolError(e.Index, chattemplate.DefinitionAdvice, e.Err)
 	}
-	return &ConversationError{Message: -1, Tool: -1, Err: err, advice: definitionAdvice}
+	return &chattemplate.ConversationError{Message: -1, Tool: -1, Err: err, Advice: chattemplate.DefinitionAdvice}
 }
 
-func (n native) endReasoning(b *builder) {
+func (n native) endReasoning(b *chattemplate.Builder) {
 	b.Control(n.tokens.End)
 	n.tokens.OpenTurn(b)
 }
 
-func (n native) openAnswer(b *builder, from Start) {
+func (n native) openAnswer(b *chattemplate.Builder, from chattemplate.Start) {
 	switch from {
-	case StartReasoning:
+	case chattemplate.StartReasoning:
 		n.endReasoning(b)
 		n.tokens.OpenFinal(b)
-	case StartTurn:
+	case chattemplate.StartTurn:
 		n.tokens.OpenFinal(b)
 	}
 }
 
-func (n native) summaryTurn(b *builder, prompt string) error {
+func (n native) summaryTurn(b *chattemplate.Builder, prompt string) {
 	n.tokens.Write(b, harmony.Message{Role: harmony.RoleDeveloper, Content: prompt})
 	n.tokens.OpenTurn(b)
 	n.tokens.OpenFinal(b)
-	return nil
 }

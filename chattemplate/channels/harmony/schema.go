@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
-)
 
-// MaxSchema is the most bytes of one schema. Definitions that nobody could mean are refused instead of filling the
-// context.
-const MaxSchema = 1 << 20
+	"runner/chattemplate"
+)
 
 const (
 	// maxDefinitions is the most bytes of all rendered functions.
@@ -34,7 +32,7 @@ func (e *SchemaError) Error() string { return fmt.Sprintf("%s %d: %v", e.What, e
 func (e *SchemaError) Unwrap() error { return e.Err }
 
 var (
-	errTooLarge = fmt.Errorf("schema takes more than %d bytes", MaxSchema)
+	errTooLarge = fmt.Errorf("schema takes more than %d bytes", chattemplate.MaxSchema)
 	errTooDeep  = fmt.Errorf("schema nests deeper than %d", maxDepth)
 	errNotJSON  = errors.New("schema is not valid JSON")
 	errNotUTF8  = errors.New("schema is not valid UTF-8")
@@ -64,7 +62,7 @@ func parseSchema(raw json.RawMessage) (*value, error) {
 
 func checkJSON(raw json.RawMessage) error {
 	switch {
-	case len(raw) > MaxSchema:
+	case len(raw) > chattemplate.MaxSchema:
 		return errTooLarge
 	case !utf8.Valid(raw):
 		return errNotUTF8

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/chattemplate/channels/harmony"
 	"runner/chattemplate/conformance"
-	"runner/chattemplate/harmony"
 	"runner/chattemplate/vocabtest"
 )
 

@@ -12,8 +12,8 @@ import (
 	"runner/backend"
 	"runner/backend/tokenizer"
 	"runner/backend/tokenizer/o200ktest"
+	"runner/chattemplate/channels/harmony"
 	"runner/chattemplate/conformance"
-	"runner/chattemplate/harmony"
 )
 
 var o200kSpecialPattern = regexp.MustCompile(`<\|(?:start|end|message|channel|constrain|return|call)\|>`)

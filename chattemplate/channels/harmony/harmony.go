@@ -10,6 +10,8 @@
 package harmony
 
 import (
+	"fmt"
+
 	"runner/backend"
 )
 
@@ -18,22 +20,35 @@ type Tokens struct {
 	Start, End, Message, Channel, Constrain, Return, Call backend.Token
 }
 
-// Lookup finds the special tokens by their printed names. A vocabulary that lacks one of them, or has it as ordinary
-// text, is not harmony's.
-func Lookup(v *backend.Vocab) (Tokens, bool) {
+// Find finds the special tokens by their printed names. A vocabulary that lacks start, end, message or channel, or has
+// one as ordinary text, is not harmony's. Of the others, which models can do without, some may be backend.NoToken.
+func Find(v *backend.Vocab) (Tokens, error) {
 	var t Tokens
 	for _, e := range []struct {
-		name string
-		id   *backend.Token
+		name     string
+		id       *backend.Token
+		required bool
 	}{
-		{"<|start|>", &t.Start}, {"<|end|>", &t.End}, {"<|message|>", &t.Message}, {"<|channel|>", &t.Channel},
-		{"<|constrain|>", &t.Constrain}, {"<|return|>", &t.Return}, {"<|call|>", &t.Call},
+		{"<|start|>", &t.Start, true}, {"<|end|>", &t.End, true}, {"<|message|>", &t.Message, true},
+		{"<|channel|>", &t.Channel, true}, {"<|constrain|>", &t.Constrain, false}, {"<|return|>", &t.Return, false},
+		{"<|call|>", &t.Call, false},
 	} {
 		id, ok := v.Special(e.name)
-		if !ok {
-			return Tokens{}, false
+		if !ok && e.required {
+			return Tokens{}, fmt.Errorf("vocabulary of a harmony model has no token %s", e.name)
 		}
-		*e.id = id
+		if *e.id = backend.NoToken; ok {
+			*e.id = id
+		}
+	}
+	return t, nil
+}
+
+// Lookup is Find for a vocabulary that must have all of the tokens.
+func Lookup(v *backend.Vocab) (Tokens, bool) {
+	t, err := Find(v)
+	if err != nil || t.Constrain == backend.NoToken || t.Return == backend.NoToken || t.Call == backend.NoToken {
+		return Tokens{}, false
 	}
 	return t, true
 }

@@ -1,19 +1,18 @@
-package chattemplate
+package tags
 
 import (
 	"regexp"
 	"slices"
 	"strings"
 
-	"runner/chattemplate/harmony"
-	"runner/reasoning"
+	"runner/chattemplate"
 )
 
-// tags are the marks of reasoning with the white space that the template puts around them.
-type tags struct{ open, close string }
+// marks are the marks of reasoning with the white space that the template puts around them.
+type marks struct{ open, close string }
 
 // knownTags are pairs that models are known to use. A pair counts only where the template or the vocabulary has it.
-var knownTags = []tags{
+var knownTags = []marks{
 	{"<think>", "</think>"},
 	{"[THINK]", "[/THINK]"},
 	{"<seed:think>", "</seed:think>"},
@@ -27,60 +26,45 @@ var knownTags = []tags{
 }
 
 // answerTags are pairs around the answer itself, in the families that mark it too.
-var answerTags = []tags{
+var answerTags = []marks{
 	{"<response>", "</response>"},
 	{"<|START_RESPONSE|>", "<|END_RESPONSE|>"},
 }
 
-// opensAnalysis and opensFinal are harmony's headers of reasoning and of an answer, which a template may write in
-// the model's place.
-const (
-	opensAnalysis = "<|channel|>analysis<|message|>"
-	opensFinal    = "<|channel|>final<|message|>"
-)
-
 // switches are the variables by which templates let reasoning be turned off and on, in the order in which they are
 // tried.
-var switches = []struct{ off, on []variable }{
-	{[]variable{{"enable_thinking", false}, {"thinking", false}},
-		[]variable{{"enable_thinking", true}, {"thinking", true}}},
-	{[]variable{{"reasoning_effort", "none"}}, []variable{{"reasoning_effort", "high"}}},
-	{[]variable{{"thinking_budget", 0.0}}, nil},
+var switches = []struct{ off, on []chattemplate.Variable }{
+	{[]chattemplate.Variable{{Name: "enable_thinking", Is: false}, {Name: "thinking", Is: false}},
+		[]chattemplate.Variable{{Name: "enable_thinking", Is: true}, {Name: "thinking", Is: true}}},
+	{[]chattemplate.Variable{{Name: "reasoning_effort", Is: "none"}},
+		[]chattemplate.Variable{{Name: "reasoning_effort", Is: "high"}}},
+	{[]chattemplate.Variable{{Name: "thinking_budget", Is: 0.0}}, nil},
 }
 
 var (
 	commentPattern = regexp.MustCompile(`(?s)\{#.*?#\}`)
-	// closePattern finds closing tags whose names speak of thinking.
+	// closePattern finds closing marks whose names speak of thinking.
 	closePattern = regexp.MustCompile(
 		`</([\w.:-]*(?:think|thought|reason)[\w.:-]*)>|\[/([A-Z_]*(?:THINK|THOUGHT|REASON)[A-Z_]*)\]`)
 	// markPattern matches one mark at the beginning of a text: <...>, [...] or ◁...▷ of at most 48 characters.
 	markPattern = regexp.MustCompile(`^(?:<[^<>\s]{1,46}>|\[[^\[\]\n]{1,46}\]|◁[^◁▷\s]{1,46}▷)`)
 )
 
-// detect finds out the family and the template's switch for reasoning. What the template renders comes first, then
-// what stands in it, then the vocabulary.
-func (j *jinjaTemplate) detect() (Format, tags) {
-	ask := &Conversation{Messages: []Message{{Role: User, Content: probeUser}}}
-	base, _ := j.probe(j.traits, ask)
-	turn := base
-	for _, header := range []string{opensAnalysis, opensFinal} {
-		if before, ok := strings.CutSuffix(strings.TrimRight(base, " \t\r\n"), header); ok {
-			turn = before
-		}
-	}
-	if _, ok := harmony.Lookup(j.vocab); ok && strings.HasSuffix(turn, "<|start|>assistant") {
-		j.off = []variable{{"reasoning_effort", string(reasoning.EffortLow)}}
-		return Format{Family: Harmony, CanSkip: true, Tools: j.traits.tools}, tags{}
-	}
-	d := &detection{j: j, source: commentPattern.ReplaceAllString(j.source, "")}
+// detect finds out what marks the reasoning, and the template's switch for it. What the template renders comes first,
+// then what stands in it, then the vocabulary.
+func detect(j *chattemplate.Template) (Format, marks) {
+	ask := &chattemplate.Conversation{Messages: []chattemplate.Message{{Role: chattemplate.User,
+		Content: chattemplate.ProbeUser}}}
+	base, _ := j.Probe(ask)
+	d := &detection{j: j, source: commentPattern.ReplaceAllString(j.Source(), "")}
 	d.on, d.off = base, base
 	for _, s := range switches {
-		if !slices.ContainsFunc(s.off, func(v variable) bool { return slices.Contains(j.reads, v.name) }) {
+		if !slices.ContainsFunc(s.off, func(v chattemplate.Variable) bool { return j.Reads(v.Name) }) {
 			continue
 		}
-		off, okOff := j.probe(j.traits, ask, s.off...)
-		on, okOn := j.probe(j.traits, ask, s.on...)
-		if okOff && okOn && off != on && (s.off[0].name != "reasoning_effort" || d.namesNone()) {
+		off, okOff := j.Probe(ask, s.off...)
+		on, okOn := j.Probe(ask, s.on...)
+		if okOff && okOn && off != on && (s.off[0].Name != "reasoning_effort" || d.namesNone()) {
 			d.on, d.off, d.switchOn, d.switchOff = on, off, s.on, s.off
 			break
 		}
@@ -91,11 +75,11 @@ func (j *jinjaTemplate) detect() (Format, tags) {
 		found, ok = d.fromSource()
 	}
 	if !ok {
-		return Format{Family: Plain, Tools: j.traits.tools}, tags{}
+		return Format{Tools: j.ShowsTools()}, marks{}
 	}
 	f := Format{
-		Family: ThinkTags, Open: strings.TrimSpace(found.open), Close: strings.TrimSpace(found.close),
-		CanSkip: d.switchOff != nil, Tools: j.traits.tools,
+		Open: strings.TrimSpace(found.open), Close: strings.TrimSpace(found.close),
+		CanSkip: d.switchOff != nil, Tools: j.ShowsTools(),
 	}
 	for _, a := range answerTags {
 		if strings.Contains(d.source, a.open) && strings.Contains(d.source, a.close) {
@@ -104,19 +88,19 @@ func (j *jinjaTemplate) detect() (Format, tags) {
 		}
 	}
 	if f.CanSkip {
-		j.off, j.on = d.switchOff, d.switchOn
+		j.SetSwitch(d.switchOff, d.switchOn)
 	}
 	return f, found
 }
 
 // detection is what is known while a template's family is being found out.
 type detection struct {
-	j      *jinjaTemplate
+	j      *chattemplate.Template
 	source string // without comments
 	// base, on and off are the prompts of a first question with no switch set, with reasoning on and with it off.
 	base, on, off string
-	switchOn      []variable
-	switchOff     []variable
+	switchOn      []chattemplate.Variable
+	switchOff     []chattemplate.Variable
 }
 
 // namesNone reports whether the template speaks of an effort "none".
@@ -126,28 +110,31 @@ func (d *detection) namesNone() bool {
 
 // opening is what a prompt has after the question: the end of the user's turn and the beginning of the assistant's.
 func opening(prompt string) string {
-	if i := strings.LastIndex(prompt, probeUser); i >= 0 {
-		return prompt[i+len(probeUser):]
+	if i := strings.LastIndex(prompt, chattemplate.ProbeUser); i >= 0 {
+		return prompt[i+len(chattemplate.ProbeUser):]
 	}
 	return ""
 }
 
 // fromHistory renders answers with reasoning, and looks at what stands around the reasoning.
-func (d *detection) fromHistory() (tags, bool) {
-	ask := Message{Role: User, Content: probeUser}
-	answer := Message{Role: Assistant, Reasoning: probeReasoning, Content: probeAnswer}
-	call := Message{
-		Role: Assistant, Reasoning: probeReasoning,
-		ToolCalls: []ToolCall{{ID: "call00001", Name: probeTool, Arguments: `{"` + probeKey + `": 1}`}},
+func (d *detection) fromHistory() (marks, bool) {
+	ask := chattemplate.Message{Role: chattemplate.User, Content: chattemplate.ProbeUser}
+	answer := chattemplate.Message{Role: chattemplate.Assistant, Reasoning: chattemplate.ProbeReasoning,
+		Content: chattemplate.ProbeAnswer}
+	call := chattemplate.Message{
+		Role: chattemplate.Assistant, Reasoning: chattemplate.ProbeReasoning,
+		ToolCalls: []chattemplate.ToolCall{{ID: "call00001", Name: chattemplate.ProbeTool,
+			Arguments: `{"` + chattemplate.ProbeKey + `": 1}`}},
 	}
-	result := Message{Role: ToolRole, ToolCallID: "call00001", ToolName: probeTool, Content: probeResult}
-	for _, set := range [][]variable{d.switchOn, nil} {
-		for _, c := range []*Conversation{
-			{Messages: []Message{ask, answer}, NoGenerationPrompt: true},
-			{Messages: []Message{ask, answer, ask}},
-			{Messages: []Message{ask, call, result}},
+	result := chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: "call00001", ToolName: chattemplate.ProbeTool,
+		Content: chattemplate.ProbeResult}
+	for _, set := range [][]chattemplate.Variable{d.switchOn, nil} {
+		for _, c := range []*chattemplate.Conversation{
+			{Messages: []chattemplate.Message{ask, answer}, NoGenerationPrompt: true},
+			{Messages: []chattemplate.Message{ask, answer, ask}},
+			{Messages: []chattemplate.Message{ask, call, result}},
 		} {
-			text, ok := d.j.probe(d.j.traits, c, set...)
+			text, ok := d.j.Probe(c, set...)
 			if !ok {
 				continue
 			}
@@ -156,21 +143,21 @@ func (d *detection) fromHistory() (tags, bool) {
 			}
 		}
 	}
-	return tags{}, false
+	return marks{}, false
 }
 
 // around returns the marks around the reasoning in a rendered history.
-func (d *detection) around(text string) (tags, bool) {
-	before, after, ok := strings.Cut(text, probeReasoning)
+func (d *detection) around(text string) (marks, bool) {
+	before, after, ok := strings.Cut(text, chattemplate.ProbeReasoning)
 	if !ok {
-		return tags{}, false
+		return marks{}, false
 	}
 	mark := markPattern.FindString(strings.TrimLeft(after, " \t\r\n"))
 	if mark == "" {
-		return tags{}, false
+		return marks{}, false
 	}
-	t := tags{close: padded(after, mark)}
-	_, before, _ = strings.Cut(before, probeUser)
+	t := marks{close: padded(after, mark)}
+	_, before, _ = strings.Cut(before, chattemplate.ProbeUser)
 	if open := counterpart(mark); open != "" {
 		t.open = open
 		if i := strings.LastIndex(before, open); i >= 0 && strings.TrimSpace(before[i+len(open):]) == "" {
@@ -226,18 +213,18 @@ func counterpart(mark string) string {
 
 // fromSource takes the pair of marks that stands in the template, or in the vocabulary, of a model whose template does
 // not render reasoning. A pair that ends a prompt is preferred.
-func (d *detection) fromSource() (tags, bool) {
-	var candidates []tags
-	add := func(t tags) {
+func (d *detection) fromSource() (marks, bool) {
+	var candidates []marks
+	add := func(t marks) {
 		if !slices.Contains(candidates, t) {
 			candidates = append(candidates, t)
 		}
 	}
 	for _, m := range closePattern.FindAllStringSubmatch(d.source, -1) {
 		if m[1] != "" {
-			add(tags{"<" + m[1] + ">", "</" + m[1] + ">"})
+			add(marks{"<" + m[1] + ">", "</" + m[1] + ">"})
 		} else {
-			add(tags{"[" + m[2] + "]", "[/" + m[2] + "]"})
+			add(marks{"[" + m[2] + "]", "[/" + m[2] + "]"})
 		}
 	}
 	for _, t := range knownTags {
@@ -246,8 +233,8 @@ func (d *detection) fromSource() (tags, bool) {
 		}
 	}
 	for _, t := range knownTags {
-		_, opens := d.j.vocab.Special(t.open)
-		_, closes := d.j.vocab.Special(t.close)
+		_, opens := d.j.Vocab().Special(t.open)
+		_, closes := d.j.Vocab().Special(t.close)
 		if opens && closes {
 			add(t)
 		}
@@ -260,14 +247,14 @@ func (d *detection) fromSource() (tags, bool) {
 		}
 	}
 	if len(candidates) == 0 {
-		return tags{}, false
+		return marks{}, false
 	}
 	return d.spaced(candidates[0]), true
 }
 
 // spaced adds the white space that prompts have around the marks: after the opening one in a prompt that ends with it,
 // and around the closing one in a prompt that skips reasoning.
-func (d *detection) spaced(t tags) tags {
+func (d *detection) spaced(t marks) marks {
 	s := t
 	for _, prompt := range []string{d.on, d.base, d.off} {
 		tail := opening(prompt)
@@ -291,25 +278,4 @@ func (d *detection) spaced(t tags) tags {
 		}
 	}
 	return s
-}
-
-// effortVariables are the variables that stand for an effort. The default sets none.
-func (j *jinjaTemplate) effortVariables(e reasoning.Effort) []variable {
-	switch e {
-	case reasoning.EffortDefault:
-		return nil
-	case reasoning.EffortNone:
-		return slices.Clone(j.off)
-	case reasoning.EffortMinimal:
-		if !strings.Contains(j.source, string(reasoning.EffortMinimal)) {
-			e = reasoning.EffortLow
-		}
-	}
-	set := []variable{{"reasoning_effort", string(e)}}
-	for _, v := range j.on {
-		if v.name != "reasoning_effort" {
-			set = append(set, v)
-		}
-	}
-	return set
 }
