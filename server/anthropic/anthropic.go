@@ -115,7 +115,6 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 			return err
 		case err != nil:
 			_ = out.Send("error", errorBody(wireError(err), a.requestID(w)))
-			out.End()
 			return nil
 		case out == nil:
 			a.requestID(w)

@@ -166,22 +166,15 @@ func (f *frames) outcome() *reasoning.Result { return f.result }
 func (f *frames) open(rest string) { f.buf = append(f.buf[:f.fixed], rest...) }
 
 // close ends a frame after its choice and sends it.
-func (f *frames) close() error {
-	f.buf = append(f.buf, ']')
-	if f.usage {
-		f.buf = append(f.buf, `,"usage":null`...)
-	}
-	f.buf = append(f.buf, '}')
-	return f.send(f.buf)
-}
+func (f *frames) close() error { return f.closeWith(nil) }
 
-// closeWith is close for the last chunk of a choice, which has extras.
-func (f *frames) closeWith(x Extras) error {
+// closeWith is close for the last chunk of a choice. extras is the JSON of its extras.
+func (f *frames) closeWith(extras []byte) error {
 	f.buf = append(f.buf, ']')
 	if f.usage {
 		f.buf = append(f.buf, `,"usage":null`...)
 	}
-	if extras := appendJSON(nil, x); len(extras) > len("{}") {
+	if len(extras) > len("{}") {
 		f.buf = append(append(f.buf, ','), extras[1:len(extras)-1]...)
 	}
 	f.buf = append(f.buf, '}')
@@ -397,5 +390,5 @@ func (c *ChunkEncoder) finish() error {
 		c.buf = wire.AppendString(c.buf, c.result.Trace)
 	}
 	c.buf = append(c.buf, '}')
-	return c.closeWith(extrasOf(c.choice, &c.info, c.result, c.cfg.Warnings, c.notices))
+	return c.closeWith(appendJSON(nil, extrasOf(c.choice, &c.info, c.result, c.cfg.Warnings, c.notices)))
 }

@@ -245,5 +245,5 @@ func (c *completionEncoder) finish() error {
 	c.buf = append(c.buf, '}')
 	x := extrasOf(c.choice, &c.info, c.result, c.about, c.notices)
 	x.ReasoningInfo, x.ReasoningUnavailable = nil, false
-	return c.closeWith(x)
+	return c.closeWith(appendJSON(nil, x))
 }

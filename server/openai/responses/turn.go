@@ -162,19 +162,11 @@ func (t *turn) conversation() seal.Conversation {
 	return seal.ConversationID("response", t.root)
 }
 
-// digest identifies the model to which sealed values belong.
-func (t *turn) digest() string {
-	if d := t.model.Card().Digest; d != "" {
-		return d
-	}
-	return t.model.Info().Digest
-}
-
 // assemble makes the request for the model and describes it in the response.
 func (t *turn) assemble(ctx context.Context) error {
 	q := t.asked
 	entries := append(t.history(), q.items...)
-	t.home = seal.Scope{Principal: t.principal.ID, Model: t.digest(), Conversation: t.conversation()}
+	t.home = seal.Scope{Principal: t.principal.ID, Model: t.model.Info().Digest, Conversation: t.conversation()}
 	restorer := contract.NewRestorer(t.api.cfg.Seal, t.home, t.api.cfg.StrictSeal)
 	said, err := messages(entries, &opener{restorer, t.home.Model})
 	if err != nil {
