@@ -9,8 +9,8 @@ import (
 	"runner/server/wire"
 )
 
-// Fake is a model without an engine: its runs are a function's. It is also a [wire.Models] with this model alone, for
-// everybody.
+// Fake is a model without an engine: a function carries out its runs. It is also a [wire.Models] that has only this
+// model and lets everybody use it.
 type Fake struct {
 	// Model is what a test needs besides runs; nil if it needs nothing.
 	wire.Model
