@@ -112,7 +112,7 @@ test-clients: build ## test bin/runner serve with the official clients for Node 
 
 .PHONY: bench
 bench: toolchain ## the short benchmarks that docs/benchmarks.md quotes
-	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning ./chattemplate/... ./runner
+	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning/... ./chattemplate/... ./runner
 	$(GO) test -tags peer -run '^$$' -bench . -benchmem ./backend/llamacpp
 
 GOLANGCI_VERSION := v2.15.0

@@ -11,7 +11,7 @@ import (
 	"runner/chattemplate/family"
 )
 
-// twenty is a conversation of 20 messages, about 10 kB of text, with two tools.
+// twenty is a conversation of 20 messages with two tools, about 10 kB of text.
 func twenty() chattemplate.Conversation {
 	text := strings.Repeat("A sentence of about fifty characters stands here. ", 10)
 	c := messages(system("Be brief."))
@@ -25,7 +25,8 @@ func twenty() chattemplate.Conversation {
 	}
 	c.Messages = append(c.Messages, user(text))
 	schema := json.RawMessage(
-		`{"type":"object","properties":{"a":{"type":"number","description":"one"},"b":{"type":"number"}},"required":["a","b"]}`)
+		`{"type":"object","properties":{"a":{"type":"number","description":"one"},"b":{"type":"number"}},` +
+			`"required":["a","b"]}`)
 	c.Tools = []chattemplate.Tool{{Name: "add", Description: "Adds.", Parameters: schema},
 		{Name: "sub", Description: "Subtracts.", Parameters: schema}}
 	c.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -44,7 +45,7 @@ func benchmarkRender(b *testing.B, tmpl family.Family) {
 	}
 }
 
-// The benchmarks tokenize into bytes, so that they time the rendering and not a tokenizer.
+// The benchmarks tokenize into bytes, to measure the rendering and not a tokenizer.
 
 func BenchmarkRenderNative(b *testing.B) { benchmarkRender(b, nativeTemplate(b)) }
 

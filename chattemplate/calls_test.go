@@ -7,8 +7,8 @@ import (
 	"runner/chattemplate/tags"
 )
 
-// TestCallStyles states how every reference template has its model write calls, as reading it shows. What is not
-// here has no calls, or writes them in a way that is not known.
+// TestCallStyles lists how each reference template tells its model to write calls. Templates that are not listed have
+// no calls, or write them in an unknown way.
 func TestCallStyles(t *testing.T) {
 	want := map[string]string{
 		"Apertus-8B-Instruct":                           "apertus",

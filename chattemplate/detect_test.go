@@ -11,7 +11,7 @@ import (
 	"runner/reasoning"
 )
 
-// TestDetection states the family of styles that the reference templates do not show.
+// TestDetection checks the family for styles that the reference templates do not have.
 func TestDetection(t *testing.T) {
 	const (
 		chat = `{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}`
@@ -51,8 +51,10 @@ func TestDetection(t *testing.T) {
 			chat + open + `{% if thinking_budget is defined and thinking_budget == 0 %}<seed:think></seed:think>{% endif %}`,
 			nil, think("<seed:think>", "</seed:think>", true), chattemplate.StartTurn, chattemplate.StartAnswer},
 		{"granite's sentences",
-			chat +
-				`{% if thinking %}Write your thoughts after "Here is my thought process:" and your response after "Here is my response:".{% endif %}` + open, nil, think("Here is my thought process:", "Here is my response:", true), chattemplate.StartTurn, chattemplate.StartTurn},
+			chat + `{% if thinking %}Write your thoughts after "Here is my thought process:" ` +
+				`and your response after "Here is my response:".{% endif %}` + open,
+			nil, think("Here is my thought process:", "Here is my response:", true),
+			chattemplate.StartTurn, chattemplate.StartTurn},
 		{"an effort of none", `{% if reasoning_effort == 'none' %}off{% else %}{{ reasoning_effort }}{% endif %}` + chat +
 			open + `{% set x = '[/THINK]' %}`, nil, think("[THINK]", "[/THINK]", true), chattemplate.StartTurn,
 			chattemplate.StartTurn},
@@ -78,7 +80,7 @@ func TestDetection(t *testing.T) {
 	}
 }
 
-// TestStartIsTrusted holds that a mark which a user typed at the end of a prompt does not count.
+// TestStartIsTrusted checks that a mark that a user typed at the end of a prompt does not count.
 func TestStartIsTrusted(t *testing.T) {
 	tmpl := jinjaTemplate(t, `{{ messages[-1].content }}{% set x = '</think>' %}`, "<think>", "</think>")
 	for _, text := range []string{"Q <think>", "Q </think>"} {
@@ -88,9 +90,10 @@ func TestStartIsTrusted(t *testing.T) {
 	}
 }
 
-// TestEffortVariables states which variables an effort sets.
+// TestEffortVariables checks which variables an effort sets.
 func TestEffortVariables(t *testing.T) {
-	source := `{{ messages[0].content }} {{ enable_thinking }} {{ thinking }} {{ reasoning_effort }}{% if enable_thinking %}<think>{% endif %}{% set x = '</think>' %}`
+	source := `{{ messages[0].content }} {{ enable_thinking }} {{ thinking }} {{ reasoning_effort }}` +
+		`{% if enable_thinking %}<think>{% endif %}{% set x = '</think>' %}`
 	tmpl := jinjaTemplate(t, source)
 	for effort, want := range map[reasoning.Effort]string{
 		reasoning.EffortDefault: "Q   ", reasoning.EffortNone: "Q False False ",

@@ -11,7 +11,7 @@ import (
 	"runner/chattemplate/vocabtest"
 )
 
-// Hints stand after "; " in a line, and only a template that refuses a conversation says anything about its roles.
+// A hint follows "; " on the same line. Only the hint for a template that refuses a conversation mentions roles.
 func TestTemplateHints(t *testing.T) {
 	render := func(source string) error {
 		_, err := jinjaTemplate(t, source).Render(messages(user("Q")))

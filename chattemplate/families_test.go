@@ -73,7 +73,7 @@ func familyTemplate(t testing.TB, source string) (family.Family, *backend.Vocab)
 		vocab
 }
 
-// TestFamilies states the family of every reference template, as reading it shows.
+// TestFamilies lists the family of every reference template.
 func TestFamilies(t *testing.T) {
 	dir, names := templateNames(t)
 	think := func(open, close string, skip, tools bool) tags.Format {
@@ -187,7 +187,7 @@ type referenceConversation struct {
 	Kwargs   map[string]any
 }
 
-// conversation translates a reference conversation.
+// conversation converts a reference conversation.
 func (r *referenceConversation) conversation(now time.Time) chattemplate.Conversation {
 	c := chattemplate.Conversation{Now: now, Args: r.Kwargs}
 	for _, tool := range r.Tools {
@@ -207,8 +207,8 @@ func (r *referenceConversation) conversation(now time.Time) chattemplate.Convers
 	return c
 }
 
-// TestReferenceTemplates renders the reference conversations through the package's own variables. Where the reference
-// gives a text, the prompt is that text; where it raises an error, the package may find a way that the template takes.
+// TestReferenceTemplates renders the reference conversations through the package's own variables. If the reference has
+// a text, the prompt must equal it. If it raises an error, the package may find a form that the template accepts.
 func TestReferenceTemplates(t *testing.T) {
 	dir, names := templateNames(t)
 	var file struct {
@@ -226,7 +226,7 @@ func TestReferenceTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Renderings that differ on purpose: the template would lose what the conversation says, or double-encode it.
+	// These renderings differ on purpose: the template would lose part of the conversation or encode it twice.
 	const noPlace = "has no place for calls, so they stand in the text"
 	better := map[string]string{
 		"LFM2.5-Instruct tool_result":                      noPlace,
@@ -268,8 +268,8 @@ func TestReferenceTemplates(t *testing.T) {
 		same, found, refused)
 }
 
-// TestContinues: of the reference templates only Apriel's has the model go on from a last message of the assistant's.
-// None does so from a user's.
+// TestContinues checks which reference templates let the model continue a last message: only Apriel's, for the
+// assistant's messages, and none for a user's.
 func TestContinues(t *testing.T) {
 	dir, names := templateNames(t)
 	given := chattemplate.Message{Role: chattemplate.Assistant, Content: "Let me think"}
@@ -283,7 +283,7 @@ func TestContinues(t *testing.T) {
 			c.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			p, err := tmpl.Render(c)
 			if err != nil {
-				continue // it takes no such conversation
+				continue // it does not accept such a conversation
 			}
 			if want := last && strings.HasPrefix(name, "Apriel"); p.Continues != want {
 				t.Errorf("%s, ending with the assistant's message %v: %v: ...%q", name, last, p.Continues,

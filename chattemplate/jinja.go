@@ -13,7 +13,8 @@ import (
 )
 
 // chatML is the template of models that have its tokens and bring no template of their own.
-const chatML = `{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}` +
+const chatML = `{% for message in messages %}` +
+	`{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}` +
 	`{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
 // Template is a chat template in the Jinja language, for one vocabulary. It is safe for concurrent use once its family

@@ -10,8 +10,8 @@ import (
 	"runner/chattemplate/vocabtest"
 )
 
-// FuzzNew takes any text as a template: it is refused, or it renders or fails, without a panic and with tokens that
-// print as its text.
+// FuzzNew uses any text as a template. It must be refused, or render or fail without a panic. Its tokens must print as
+// its text.
 func FuzzNew(f *testing.F) {
 	f.Add(chatMLSource)
 	f.Add(`{% for m in messages %}{% if m.thinking %}<r>{{ m.thinking }}</r>{% endif %}{{ m.content }}{% endfor %}<think>`)
@@ -35,7 +35,7 @@ func FuzzNew(f *testing.F) {
 	})
 }
 
-// TestEndlessTemplate holds that a template which would run for hours is stopped, in New's probes and in Render.
+// TestEndlessTemplate checks that a template that would run for hours is stopped, both in New's probes and in Render.
 func TestEndlessTemplate(t *testing.T) {
 	tmpl := jinjaTemplate(t,
 		`{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a * b %}{% endfor %}{% endfor %}`)

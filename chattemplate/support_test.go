@@ -20,7 +20,7 @@ func print(v *backend.Vocab, tokens []backend.Token) string {
 	return b.String()
 }
 
-// controls returns the control tokens among tokens, with a mark for each stretch of text between them.
+// controls returns the control tokens among tokens, with a mark for each section of text between them.
 func controls(v *backend.Vocab, tokens []backend.Token) string {
 	var b strings.Builder
 	text := false

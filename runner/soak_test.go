@@ -47,8 +47,8 @@ var soakText = map[string][]string{
 	},
 }
 
-// babble returns a script that goes on as the texts do after the last two tokens, or the last one, and sometimes leaves
-// the choice to the noise.
+// babble returns a script that continues as the texts do after the last two tokens, or after the last one. Sometimes
+// it leaves the choice to the noise.
 func babble(v *backend.Vocab, texts []string, noise uint64) fake.Script {
 	next := map[[2]backend.Token][]backend.Token{}
 	for _, text := range texts {
@@ -84,8 +84,8 @@ func babble(v *backend.Vocab, texts []string, noise uint64) fake.Script {
 	}
 }
 
-// TestSoak runs random requests on random small models and checks what holds for every run. RUNNER_LONG=1 makes it
-// long; RUNNER_SEED repeats the rounds from a seed that a failure names.
+// TestSoak runs random requests on random small models and checks what must hold for every run. RUNNER_LONG=1 makes it
+// long. RUNNER_SEED repeats the rounds from a seed that a failure names.
 func TestSoak(t *testing.T) {
 	d := 2 * time.Second
 	if os.Getenv("RUNNER_LONG") != "" {
@@ -114,7 +114,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("%d rounds, %d runs", rounds, runs)
 }
 
-// soakRound makes one model, runs requests on it side by side, closes it, and returns how many there were.
+// soakRound makes one model, runs requests on it concurrently and closes it. It returns the number of requests.
 func soakRound(t *testing.T, seed uint64) int {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	cfg, family := fake.Config{Vocab: fake.Harmony()}, "harmony"
@@ -189,7 +189,7 @@ type soakRun struct {
 	r      *Runner
 	seed   uint64
 	rng    *rand.Rand
-	closes bool // the runner may be closed under it
+	closes bool // the runner may be closed during the run
 }
 
 func (s *soakRun) request() generation.Request {
@@ -255,7 +255,7 @@ func (s *soakRun) run(ctx context.Context) {
 	if first.result == nil || req.Strategy != reasoning.StrategyNative {
 		return
 	}
-	// What is seen of the rest must not depend on how much reasoning is.
+	// The rest must look the same whatever the length of the reasoning.
 	for v := range reasoning.VisibilityFull + 1 {
 		other := req
 		other.Visibility = v
@@ -273,14 +273,14 @@ func (s *soakRun) run(ctx context.Context) {
 	}
 }
 
-// seen is what a reader saw; result is nil when the run did not come to Done.
+// seen is what a reader saw. result is nil if the run did not get to Done.
 type seen struct {
 	text   [reasoning.Answer + 1]strings.Builder
 	calls  int
 	result *reasoning.Result
 }
 
-// watch reads a run and checks every event and the end. on is called with the number of events so far.
+// watch reads a run and checks every event and the end. It calls on with the number of events so far.
 func (s *soakRun) watch(ctx context.Context, req generation.Request, on func(int) bool) *seen {
 	w := &seen{}
 	var open [reasoning.Answer + 1]bool

@@ -66,7 +66,8 @@ func styleTemplate(s *tags.CallStyle, thinks bool) string {
 	} else if !s.Many {
 		call, open, closing = open+call+closing, "", ""
 	}
-	source := `{% if tools %}{{ tools|tojson }}{% endif %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content }}{% if m.tool_calls %}` +
+	source := `{% if tools %}{{ tools|tojson }}{% endif %}{% for m in messages %}` +
+		`{{ '<|im_start|>' + m.role + '\n' + m.content }}{% if m.tool_calls %}` +
 		open + `{% for c in m.tool_calls %}{% if not loop.first %}` + between + `{% endif %}` + call +
 		`{% endfor %}` + closing +
 		`{% endif %}{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}`
@@ -90,7 +91,7 @@ func styleVocab(t *testing.T, s *tags.CallStyle, kind backend.TokenKind, thinks 
 	for b := range 256 {
 		add(string([]byte{byte(b)}), backend.Normal)
 	}
-	// a word, and no token in any vocabulary
+	// a word that is not a token in any vocabulary
 	marks := slices.DeleteFunc(styleMarks(s), func(m string) bool { return m == "functools" })
 	if kind != backend.Normal {
 		for _, m := range marks {
@@ -169,8 +170,8 @@ func stylesUnderTest() []*tags.CallStyle {
 	})
 }
 
-// TestWildModelsObeyCallForms has models of every style that write anything whatever, and checks that the calls and the answers of what ends by
-// itself have their form.
+// TestWildModelsObeyCallForms checks models of every style that write at random. If no limit ends the run, its calls
+// and its answer match their forms.
 func TestWildModelsObeyCallForms(t *testing.T) {
 	runs := 24
 	if testing.Short() {
@@ -276,7 +277,7 @@ func wildRun(t *testing.T, s *tags.CallStyle, seed uint64) (ended, calls int) {
 	return ended, len(g.Calls)
 }
 
-// written is a call as a model of a style writes it, after text.
+// written returns a call as a model of a style writes it, after text.
 func written(t *testing.T, f fixture, calls ...chattemplate.ToolCall) string {
 	t.Helper()
 	p, err := f.family.Render(chattemplate.Conversation{Tools: []chattemplate.Tool{adder(true), otherTool()},
@@ -291,7 +292,8 @@ func written(t *testing.T, f fixture, calls ...chattemplate.ToolCall) string {
 
 const chatmlAsk = "q<|im_end|>\n<|im_start|>assistant\n"
 
-// TestCallsOfEveryStyle has models that write calls as their family does: right ones come through as they are, and wrong ones are put right.
+// TestCallsOfEveryStyle checks models that write calls in the style of their family. Correct calls are unchanged, and
+// wrong ones are corrected.
 func TestCallsOfEveryStyle(t *testing.T) {
 	right := chattemplate.ToolCall{ID: "call00001", Name: "add", Arguments: `{"a": 1, "b": 2}`}
 	wrong := chattemplate.ToolCall{ID: "call00001", Name: "add", Arguments: `{"a": "one", "c": 2}`}
@@ -318,7 +320,7 @@ func TestCallsOfEveryStyle(t *testing.T) {
 					false},
 			} {
 				if kind == backend.Normal && name != "right" && s.Name != "hermes" {
-					continue // pieces of the vocabulary run over marks that are spelled
+					continue // pieces of the vocabulary cross marks that are spelled out
 				}
 				if s.Name == "llama" && (name == "right, after text" || name == "two") {
 					continue // its calls are whole answers
@@ -337,7 +339,7 @@ func TestCallsOfEveryStyle(t *testing.T) {
 						obeys(t, string(adder(true).Parameters), call.Arguments)
 					}
 				}
-				if name == "wrong" || name == "answer, required" { // what the model goes on with is noise
+				if name == "wrong" || name == "answer, required" { // the model continues with noise
 					if len(g.Calls) == 0 || slices.Contains(codes(g), reader.CodeMalformedToolCall) {
 						t.Errorf("%s, marks of kind %d, %s: %d calls, answer %q, warnings %v", s.Name, kind, name, len(g.Calls),
 							g.Answer, codes(g))
@@ -358,10 +360,11 @@ func sameJSON(a, b string) bool {
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// TestArgumentsOneByOne holds the values of strict functions to their schemas where they are written without JSON.
+// TestArgumentsOneByOne checks the values of strict functions against their schemas in styles without JSON.
 func TestArgumentsOneByOne(t *testing.T) {
 	tool := chattemplate.Tool{Name: "add", Strict: true, Parameters: json.RawMessage(`{"type":"object","properties":{` +
-		`"text":{"type":"string"},"unit":{"enum":["cm","m"],"type":"string"},"list":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}},` +
+		`"text":{"type":"string"},"unit":{"enum":["cm","m"],"type":"string"},` +
+		`"list":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}},` +
 		`"required":["text","list"],"additionalProperties":false,"$defs":{"n":{"type":"integer"}}}`)}
 	for _, name := range []string{"glm", "qwen-xml", "deepseek-dsml"} {
 		s := tags.CallStyleNamed(name)
@@ -437,7 +440,7 @@ func TestCallsThatCannotBeHeld(t *testing.T) {
 	}
 }
 
-// TestStrategyToolOfEveryStyle has report_reasoning called, with a form for the answer.
+// TestStrategyToolOfEveryStyle checks calls of report_reasoning together with a form for the answer.
 func TestStrategyToolOfEveryStyle(t *testing.T) {
 	for _, s := range stylesUnderTest() {
 		vocab := styleVocab(t, s, backend.Control, false)

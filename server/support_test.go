@@ -114,11 +114,11 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// frameEnds are what stands between the texts of two frames.
+// frameEnds are the bytes between the texts of two frames.
 var frameEnds = regexp.MustCompile(`"\n\ndata: "`)
 
-// host serves fake models called a and b until the test ends. queue is how many requests may wait, 100 if it is not
-// given.
+// host serves fake models called a and b until the test ends. queue is the number of requests that may wait, 100 by
+// default.
 func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	t.Helper()
 	rc := runner.Config{Queue: 100}
@@ -221,7 +221,7 @@ func entry(id, key, more string) string {
 	return fmt.Sprintf(`{"id":%q,"sha256":%q%s}`, id, hex.EncodeToString(sum[:]), more)
 }
 
-// slowly makes a model that takes its time for every step.
+// slowly makes each step of a model take a while.
 func slowly(d time.Duration, replies ...fake.Reply) fake.Config {
 	c := scripted(replies...)
 	c.Delay = func(int) time.Duration { return d }

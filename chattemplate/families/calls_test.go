@@ -35,10 +35,12 @@ var turnEnds = []string{"<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<｜e
 // callTools are the functions of random calls.
 var callTools = []chattemplate.Tool{
 	{Name: "add_x", Description: "d", Parameters: json.RawMessage(
-		`{"type": "object", "properties": {"text": {"type": "string", "description": "d"}, "n": {"type": "integer", "description": "d"}, "deep": {"type": "object", "description": "d"}}, "required": []}`)},
+		`{"type": "object", "properties": {"text": {"type": "string", "description": "d"}, "n": {"type": "integer", ` +
+			`"description": "d"}, "deep": {"type": "object", "description": "d"}}, "required": []}`)},
 	{Name: "sub", Description: "d",
 		Parameters: json.RawMessage(
-			`{"type": "object", "properties": {"list": {"type": "array", "items": {"type": "string"}, "description": "d"}}, "required": []}`)},
+			`{"type": "object", "properties": {"list": {"type": "array", "items": {"type": "string"}, "description": "d"}}, ` +
+				`"required": []}`)},
 }
 
 func isStringParam(_, parameter string) bool { return parameter == "text" }

@@ -26,7 +26,9 @@ var recoveries = []struct {
 		in:   `<|channel|>analysis<|message|>Think.<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
 		want: `reasoning "Think." | answer "Hi."`},
 	{name: "several_messages",
-		in:   `<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary<|message|>Look:<|end|><|start|>assistant<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a":1}<|call|>`,
+		in: `<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary<|message|>Look:<|end|>` +
+			`<|start|>assistant<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>commentary to=functions.f ` +
+			`<|constrain|>json<|message|>{"a":1}<|call|>`,
 		want: `reasoning "A" | preamble "Look:" | reasoning "B" | call f "{\"a\":1}"`},
 	{name: "starts_in_answer", start: chattemplate.StartAnswer, in: `Hi.<|return|>`, want: `answer "Hi."`},
 	{name: "starts_in_reasoning", start: chattemplate.StartReasoning,
@@ -104,7 +106,8 @@ var recoveries = []struct {
 		in:   `<|channel|>analysis<|message|>A<|end|><|start|><|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
 		want: `reasoning "A" | !doubled_start | answer "Hi"`},
 	{name: "start_doubled_with_role",
-		in:   `<|channel|>analysis<|message|>A<|end|><|start|>assistant<|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
+		in: `<|channel|>analysis<|message|>A<|end|><|start|>assistant` +
+			`<|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
 		want: `reasoning "A" | !doubled_start | answer "Hi"`},
 	{name: "start_repeated_after_prompt", in: `<|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
 		want: `!doubled_start | answer "Hi"`},
@@ -130,7 +133,8 @@ var recoveries = []struct {
 		in:   `<|channel|>I think so.<|end|><|start|>assistant<|channel|>final<|message|>Yes<|return|>`,
 		want: `!missing_message | !empty_channel | reasoning "I think so." | answer "Yes"`},
 	{name: "foreign_role",
-		in:   `<|channel|>analysis<|message|>A<|end|><|start|>user<|message|>Hello<|end|><|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
+		in: `<|channel|>analysis<|message|>A<|end|><|start|>user<|message|>Hello<|end|>` +
+			`<|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
 		want: `reasoning "A" | !foreign_role | reasoning "Hello" | answer "Hi"`},
 	{name: "control_token_in_text", in: `<|channel|>final<|message|>H<|message|>i<|constrain|>!<|return|>`,
 		want: `!stray_control | answer "Hi!"`},

@@ -260,7 +260,8 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 	}
 }
 
-// TestObjectVisibility holds that no byte of the reasoning passes the policy, in no field of any event, also where the object is sloppy.
+// TestObjectVisibility checks that no byte of the reasoning passes the policy in any field of any event, even if the
+// object is malformed.
 func TestObjectVisibility(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 42))
 	const secret = "κρυφό"

@@ -183,11 +183,13 @@ func TestObject(t *testing.T) {
 // TestObjectInHarmony reads the object in final messages, beside the model's own channels.
 func TestObjectInHarmony(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
-		{`<|channel|>analysis<|message|>{"answer":1}<|end|><|start|>assistant<|channel|>final<|message|>{"reasoning":"Hm.","answer":"Hi."}<|return|>`,
+		{`<|channel|>analysis<|message|>{"answer":1}<|end|><|start|>assistant<|channel|>final<|message|>{"reasoning":"Hm.",` +
+			`"answer":"Hi."}<|return|>`,
 			`reasoning "{\"answer\":1}" | reasoning "Hm." | answer "Hi."`},
 		{`<|channel|>commentary<|message|>{"answer":"P"}<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
 			`preamble "{\"answer\":\"P\"}" | !not_object | answer "Hi."`},
-		{`<|channel|>final<|message|>{"reasoning":"Hm."<|constrain|>,"answer":"Hi."}<|end|><|start|>assistant<|channel|>final<|message|>{"answer":"Ho."}<|return|>`,
+		{`<|channel|>final<|message|>{"reasoning":"Hm."<|constrain|>,"answer":"Hi."}<|end|>` +
+			`<|start|>assistant<|channel|>final<|message|>{"answer":"Ho."}<|return|>`,
 			`!stray_control | reasoning "Hm." | answer "Hi." | answer "Ho."`},
 		{`<|channel|>final<|message|>{"reasoning":"Hm`, `reasoning "Hm" | !unfinished_object`},
 		{`{"reasoning":"Hm.","answer":"Hi."}<|return|>`, `!bare_body | reasoning "Hm." | answer "Hi."`},
@@ -255,7 +257,8 @@ func TestReport(t *testing.T) {
 		{name: "native_instead", format: think, in: `<think>Hm.</think>Hi.`,
 			want: `reasoning "Hm." | answer "Hi." | >native`},
 		{name: "harmony", format: readertest.HarmonyFormat,
-			in:   `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>{"reasoning":"Hm.\u0021"}<|call|>`,
+			in: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>{"reasoning":"Hm.\u0021"}` +
+				`<|call|>`,
 			want: `reasoning "Hm.!"`},
 		{name: "harmony_plain_text", format: readertest.HarmonyFormat,
 			in:   `<|channel|>analysis to=report_reasoning<|message|>Hm.<|call|>`,
@@ -264,7 +267,8 @@ func TestReport(t *testing.T) {
 			in:   `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."} So.<|call|>`,
 			want: `reasoning "Hm." | !malformed_object | reasoning "So."`},
 		{name: "harmony_then_final", format: readertest.HarmonyFormat,
-			in:   `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."}<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
+			in: `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."}<|end|>` +
+				`<|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
 			want: `reasoning "Hm." | answer "Hi."`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -415,7 +419,8 @@ func TestPrompts(t *testing.T) {
 	}
 	call := `<tool_call>{"name":"` + reasoning.ReportReasoningName + `","arguments":{"` + schema.Required[0] +
 		`":"Hm."}}</tool_call>`
-	if got, _ := readObject(t, readertest.Config{Config: reader.Config{Report: true}}, call, readertest.ByWords); got.Reasoning != "Hm." {
+	cfg := readertest.Config{Config: reader.Config{Report: true}}
+	if got, _ := readObject(t, cfg, call, readertest.ByWords); got.Reasoning != "Hm." {
 		t.Errorf("%+v", got)
 	}
 }

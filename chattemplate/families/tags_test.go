@@ -82,7 +82,8 @@ var tagCases = []struct {
 		in:   "Look:\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>",
 		want: `answer "Look:\n" | call f "{\"a\": 1}"`},
 	{name: "hermes_calls_after_reasoning", format: think, tools: []string{"f", "g"},
-		in:   "<think>Hm.</think>\n\n<tool_call>\n{\"name\":\"f\",\"arguments\":{}}\n</tool_call>\n<tool_call>{\"name\":\"g\"}</tool_call>\n",
+		in: "<think>Hm.</think>\n\n<tool_call>\n{\"name\":\"f\",\"arguments\":{}}\n</tool_call>\n<tool_call>" +
+			"{\"name\":\"g\"}</tool_call>\n",
 		want: `reasoning "Hm." | call f "{}" | call g "{}"`},
 	{name: "hermes_call_unclosed", tools: []string{"f"}, in: `<tool_call>{"name":"f","arguments":{}}`,
 		want: `call f "{}"`},

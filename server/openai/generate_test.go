@@ -26,7 +26,7 @@ func runs(run func(context.Context, generation.Request) iter.Seq2[reasoning.Even
 	return &wiretest.Fake{Run: run}
 }
 
-// short yields a run of n answer deltas.
+// short returns a run of n answer deltas.
 func short(n int) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		if !yield(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}, nil) {
@@ -52,7 +52,7 @@ func post(m wire.Models, fields string) *httptest.ResponseRecorder {
 	return w
 }
 
-// Choices that have to wait for each other's place come to their end.
+// Choices that wait for each other's places finish.
 func TestChoicesDoNotWaitForEachOther(t *testing.T) {
 	var place sync.Mutex
 	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
@@ -70,7 +70,7 @@ func TestChoicesDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-// A choice that fails before all have started is an error with a status of its own, and ends the others.
+// If a choice fails before all have started, the response is an error with a status, and the other choices end.
 func TestOneChoiceFails(t *testing.T) {
 	full := &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeQueue, Message: "later"}
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func TestOneChoiceFails(t *testing.T) {
 	}
 }
 
-// A panic of a run comes up in the handler's goroutine, where a server can deal with it.
+// A run's panic is raised in the handler's goroutine, where a server can handle it.
 func TestPanics(t *testing.T) {
 	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { panic("mistake") })
 	for _, fields := range []string{`"n":1`, `"n":3`} {
@@ -130,7 +130,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// A client that is gone ends the run whose frames nobody takes.
+// If a client is gone, the run whose frames it does not read ends.
 func TestGoneClientEndsTheRun(t *testing.T) {
 	pushed := 0
 	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
@@ -148,7 +148,7 @@ func TestGoneClientEndsTheRun(t *testing.T) {
 	}
 }
 
-// gone is a connection that is closed.
+// gone is a closed connection.
 type gone struct{ header http.Header }
 
 func (g *gone) Header() http.Header       { return g.header }
@@ -156,8 +156,7 @@ func (g *gone) WriteHeader(int)           {}
 func (g *gone) Write([]byte) (int, error) { return 0, errors.New("connection reset") }
 func (g *gone) Flush()                    {}
 
-// BenchmarkStream is what one streamed token costs, from the event to the client's socket, the client's reading
-// included.
+// BenchmarkStream measures one streamed token, from the event to the client's socket, including the client's reading.
 func BenchmarkStream(b *testing.B) {
 	n := 0
 	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { return short(n) })
@@ -175,7 +174,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// A run that panics in the middle of a stream leaves nothing behind that would write to its connection.
+// After a run panics in the middle of a stream, nothing writes to its connection.
 func TestNothingIsWrittenAfterAPanic(t *testing.T) {
 	for choices, fields := range map[int32]string{1: `"stream":true`, 3: `"n":3,"stream":true`} {
 		var started atomic.Int32

@@ -54,7 +54,7 @@ func loadCases(t testing.TB, dir string) []renderCase {
 	return file.Cases
 }
 
-// render renders a case as it is described, message by message.
+// render renders a case message by message.
 func (c *renderCase) render(t testing.TB, tokens harmony.Tokens, sink harmony.Sink) {
 	t.Helper()
 	functions := false

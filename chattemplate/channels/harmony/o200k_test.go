@@ -18,7 +18,7 @@ import (
 
 var o200kSpecialPattern = regexp.MustCompile(`<\|(?:start|end|message|channel|constrain|return|call)\|>`)
 
-// encodeSpecial encodes text in which the names of special tokens are those tokens.
+// encodeSpecial encodes text in which the names of special tokens mean these tokens.
 func encodeSpecial(o *tokenizer.Tokenizer, text string) []backend.Token {
 	var tokens []backend.Token
 	at := 0
@@ -49,8 +49,8 @@ func (s *tokenSink) flush() {
 	s.plain.Reset()
 }
 
-// TestReferenceTokens renders the reference cases to the ids of the real vocabulary. It holds the encoding
-// against the ids that the reference data gives.
+// TestReferenceTokens renders the reference cases to the token ids of the real vocabulary, and compares them with the
+// ids in the reference data.
 func TestReferenceTokens(t *testing.T) {
 	dir := conformance.Dir(t, "harmony")
 	o := o200ktest.Tokenizer(t)
@@ -78,7 +78,7 @@ func TestReferenceTokens(t *testing.T) {
 				t.Errorf("%s: got %v\nwant %v", c.File, s.tokens, want)
 			}
 		case "parse_token_ids":
-			// What a model generated: it begins after the opening of the turn, and may end anywhere in a message.
+			// Text that a model generated: it begins after the opening of the turn and may end anywhere in a message.
 			var want []backend.Token
 			for _, f := range strings.Fields(string(raw)) {
 				id, err := strconv.Atoi(f)

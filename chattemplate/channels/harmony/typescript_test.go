@@ -11,39 +11,47 @@ import (
 	"runner/chattemplate/vocabtest"
 )
 
-// TestTypes states how schemas render that the reference files do not cover. The expected texts follow the rules of the
-// format's reference renderer.
+// TestTypes checks schemas that the reference files do not cover. The expected texts follow the rules of the format's
+// reference renderer.
 func TestTypes(t *testing.T) {
 	for _, tt := range []struct{ name, schema, want string }{
 		{"no parameters", ``, `() => any`},
 		{"null", `null`, `() => any`},
 		{"no properties", `{"type":"object","properties":{}}`, `() => any`},
 		{"key order",
-			`{"type":"object","properties":{"z":{"type":"integer"},"a":{"type":"boolean"},"m":{"type":"null"}},"required":["m","z"]}`,
+			`{"type":"object","properties":{"z":{"type":"integer"},"a":{"type":"boolean"},"m":{"type":"null"}},` +
+				`"required":["m","z"]}`,
 			"(_: {\nz: number,\na?: boolean,\nm: any,\n}) => any"},
 		{"arrays",
-			`{"type":"object","properties":{"a":{"type":"array"},"b":{"type":"array","items":{"type":"array","items":{"type":"number"}}}}}`,
+			`{"type":"object","properties":{"a":{"type":"array"},"b":{"type":"array","items":{"type":"array",` +
+				`"items":{"type":"number"}}}}}`,
 			"(_: {\na?: Array<any>,\nb?: number[][],\n}) => any"},
 		{"type list", `{"type":"object","properties":{"a":{"type":["integer","string","null"]}}}`,
 			"(_: {\na?: number | string | null,\n}) => any"},
 		{"nullable",
-			`{"type":"object","properties":{"a":{"type":"number","nullable":true},"b":{"type":["string","null"],"nullable":true}}}`,
+			`{"type":"object","properties":{"a":{"type":"number","nullable":true},"b":{"type":["string","null"],` +
+				`"nullable":true}}}`,
 			"(_: {\na?: number | null,\nb?: string | null,\n}) => any"},
 		{"defaults",
-			`{"type":"object","properties":{"a":{"type":"string","default":"x"},"b":{"type":"number","default":-1},"c":{"type":"object","default":{"k": [1, "<"]}}}}`,
+			`{"type":"object","properties":{"a":{"type":"string","default":"x"},"b":{"type":"number","default":-1},` +
+				`"c":{"type":"object","default":{"k": [1, "<"]}}}}`,
 			"(_: {\na?: string, // default: \"x\"\nb?: number, // default: -1\nc?: {\n    }, // default: " +
 				"{\"k\":[1,\"<\"]}\n}) => any"},
 		{"nested object",
-			`{"type":"object","properties":{"p":{"type":"object","description":"place","properties":{"x":{"type":"number","description":"east"}},"required":["x"]}}}`,
+			`{"type":"object","properties":{"p":{"type":"object","description":"place","properties":{"x":{"type":"number",` +
+				`"description":"east"}},"required":["x"]}}}`,
 			"(_: {\n// place\np?:     // place\n{\n    // east\n    x: number,\n    },\n}) => any"},
 		{"array of objects",
-			`{"type":"object","properties":{"p":{"type":"array","items":{"type":"object","properties":{"x":{"type":"string"}}}}}}`,
+			`{"type":"object","properties":{"p":{"type":"array","items":{"type":"object",` +
+				`"properties":{"x":{"type":"string"}}}}}}`,
 			"(_: {\np?: {\n    x?: string,\n    }[],\n}) => any"},
 		{"oneOf with the description of its first variant",
-			`{"type":"object","properties":{"u":{"description":"d","oneOf":[{"type":"string","description":"d"},{"type":"string","enum":["a"],"default":"a","description":"e"}]}}}`,
+			`{"type":"object","properties":{"u":{"description":"d","oneOf":[{"type":"string","description":"d"},` +
+				`{"type":"string","enum":["a"],"default":"a","description":"e"}]}}}`,
 			"(_: {\nu?:\n | string\n | \"a\" // e default: a\n,\n}) => any"},
 		{"oneOf in items",
-			`{"type":"object","properties":{"u":{"type":"array","items":{"oneOf":[{"type":"string"},{"type":"number","nullable":true}]}}}}`,
+			`{"type":"object","properties":{"u":{"type":"array","items":{"oneOf":[{"type":"string"},` +
+				`{"type":"number","nullable":true}]}}}}`,
 			"(_: {\nu?: \n     | string\n     | number | null[],\n}) => any"},
 		{"unknown keywords", `{"type":"object","properties":{"u":{"$ref":"#/x"},"v":true}}`,
 			"(_: {\nu?: any,\nv?: any,\n}) => any"},
@@ -68,7 +76,7 @@ func TestTypes(t *testing.T) {
 
 func TestDefinitionLimits(t *testing.T) {
 	nested := strings.Repeat(`{"type":"array","items":`, 80) + `{}` + strings.Repeat(`}`, 80)
-	// Deep indentation of many lines makes the rendering much larger than the schema.
+	// With deep indentation of many lines, the rendering is much larger than the schema.
 	wide := `{"type":"string","description":"` + strings.Repeat("d", 20000) + `"}`
 	var many []harmony.Function
 	for range 300 {

@@ -61,14 +61,14 @@ func (a *argumentReader) restOfObject(c byte) matched {
 }
 
 // argument sends text of the arguments, whose bytes have left the ledger before.
-func (m *Text) argument(text string) {
+func (c *block) argument(text string) {
 	if text == "" {
 		return
 	}
-	out, on := &m.s.Out, m.s.Out.Ledger.On
+	out, on := &c.core.Out, c.core.Out.Ledger.On
 	out.Ledger.On = false
-	if m.report {
-		m.s.Object.Feed(text)
+	if c.report {
+		c.core.Object.Feed(text)
 	} else {
 		out.Text(text)
 	}
@@ -76,80 +76,77 @@ func (m *Text) argument(text string) {
 }
 
 // argumentBytes is argument for text that is in no string yet.
-func (m *Text) argumentBytes(text []byte) {
+func (c *block) argumentBytes(text []byte) {
 	if len(text) > 0 {
-		m.argument(m.s.Out.Keep(text))
+		c.argument(c.core.Out.Keep(text))
 	}
 }
 
 // endReport ends a call of report_reasoning.
-func (m *Text) endReport() {
-	if !m.report {
+func (c *block) endReport() {
+	if !c.report {
 		return
 	}
-	m.report = false
-	out, on := &m.s.Out, m.s.Out.Ledger.On
+	c.report = false
+	out, on := &c.core.Out, c.core.Out.Ledger.On
 	out.Ledger.On = false
-	m.s.EndReport()
+	c.core.EndReport()
 	out.Ledger.On = on
 }
 
 // objectArguments takes text of arguments that are a JSON object, and returns how much of it.
-func (m *Text) objectArguments(text string) int {
-	a := &m.call.args
+func (c *block) objectArguments(text string) int {
+	a := &c.args
 	n, r := 0, matchWait
 	for n < len(text) && r == matchWait {
 		if r = a.next(text[n]); r != matchNo {
 			n++
 		}
 	}
-	m.s.Out.Drop(n, reader.UseForeign)
-	m.argument(text[:n])
+	c.core.Out.Drop(n, reader.UseForeign)
+	c.argument(text[:n])
 	switch r {
 	case matchYes:
-		m.endArguments()
+		c.endArguments()
 	case matchNo:
-		m.s.Warn(reader.CodeMalformedArguments)
-		m.call.place = callBroken
+		c.core.Warn(reader.CodeMalformedArguments)
+		c.place = callBroken
 	}
 	return n
 }
 
 // endArguments goes on to what stands after a call's arguments.
-func (m *Text) endArguments() {
-	c := &m.call
+func (c *block) endArguments() {
 	c.args.depth, c.args.quoted, c.args.escaped = 1, false, false // in the object around them
 	if c.place = callTail; len(c.style().Tail) == 0 {
-		m.endCall()
+		c.endCall()
 	}
 }
 
 // takeUntilStop takes text of arguments that are not followed as JSON: they go on to the mark that ends them, and
 // those of report_reasoning to where their reader says.
-func (m *Text) takeUntilStop(text string) {
-	c := &m.call
+func (c *block) takeUntilStop(text string) {
 	c.buf = append(c.buf, text...)
-	end, ended := m.findStop("")
+	end, ended := c.findStop("")
 	var over []byte
 	if c.place == callReport {
-		over = m.reportText(c.buf[:end])
-		ended = ended || m.s.Object.Ended()
+		over = c.reportText(c.buf[:end])
+		ended = ended || c.core.Object.Ended()
 	} else {
-		m.argumentBytes(c.buf[:end])
+		c.argumentBytes(c.buf[:end])
 	}
-	m.takeCall(end - len(over))
+	c.takeCall(end - len(over))
 	if ended {
 		rest := string(c.buf)
 		c.buf = c.buf[:0]
-		m.endArguments()
-		m.readOn(rest)
+		c.endArguments()
+		c.readOn(rest)
 	}
 }
 
 // findStop returns where in what is held the mark of the end begins, with the white space before it, and true; or
 // how much is before what may become the mark, and false.
-func (m *Text) findStop(space string) (int, bool) {
-	c := &m.call
+func (c *block) findStop(space string) (int, bool) {
 	stop := c.args.stop
 	if stop == "" {
 		return len(c.buf), false
@@ -171,8 +168,8 @@ func overlap(text []byte, mark string) int {
 }
 
 // reportText takes text of the arguments of report_reasoning, and returns what follows them.
-func (m *Text) reportText(text []byte) []byte {
-	r, out, on := &m.s.Object, &m.s.Out, m.s.Out.Ledger.On
+func (c *block) reportText(text []byte) []byte {
+	r, out, on := &c.core.Object, &c.core.Out, c.core.Out.Ledger.On
 	if r.Ended() {
 		return text
 	}
@@ -183,26 +180,26 @@ func (m *Text) reportText(text []byte) []byte {
 }
 
 // paramsByte looks whether an argument or the end of the call comes.
-func (m *Text) paramsByte() {
-	c, s := &m.call, m.call.style()
+func (c *block) paramsByte() {
+	s := c.style()
 	head, _ := splitParam(s)
 	var at found
 	n, param := matchTokens(head, trimSpace(c.buf), false, &at)
 	end := begins(c.buf, endOf(s))
 	switch {
 	case param == matchYes && n > 0:
-		m.beginValue(string(at[KeyPlace]), string(at[KindPlace]))
+		c.beginValue(string(at[KeyPlace]), string(at[KindPlace]))
 	case end == matchYes:
-		m.argument("}")
+		c.argument("}")
 		rest := string(c.buf)
 		c.buf = c.buf[:0]
-		m.endArguments()
-		m.readOn(rest)
+		c.endArguments()
+		c.readOn(rest)
 	case param == matchNo && end == matchNo:
-		m.argument("}")
-		m.endReport()
-		m.s.Out.End()
-		m.strayText()
+		c.argument("}")
+		c.endReport()
+		c.core.Out.End()
+		c.strayText()
 	}
 }
 
@@ -214,32 +211,30 @@ func splitParam(s *CallStyle) (head, tail []CallToken) {
 
 // beginValue begins the value of an argument. kind says whether it is a string; if it does not, the function's
 // parameters do.
-func (m *Text) beginValue(key, kind string) {
-	c := &m.call
+func (c *block) beginValue(key, kind string) {
 	a := &c.args
-	m.takeCall(len(c.buf))
+	c.takeCall(len(c.buf))
 	_, tail := splitParam(c.style())
 	a.stop, a.begun = tail[1].Text, false
 	a.text = kind == "true"
-	if kind == "" && m.s.Cfg.StringParam != nil {
-		a.text = m.s.Cfg.StringParam(a.function, key)
+	if kind == "" && c.core.Cfg.StringParam != nil {
+		a.text = c.core.Cfg.StringParam(a.function, key)
 	}
 	if a.count > 0 {
-		m.argument(", ")
+		c.argument(", ")
 	}
 	a.count++
-	m.argument(`"`)
-	m.escaped([]byte(key))
-	m.argument(`": `)
+	c.argument(`"`)
+	c.escaped([]byte(key))
+	c.argument(`": `)
 	if a.text {
-		m.argument(`"`)
+		c.argument(`"`)
 	}
 	c.place = callValue
 }
 
 // valueText takes text of a value. Strings are sent as they come, other values when they are whole.
-func (m *Text) valueText(text string) int {
-	c := &m.call
+func (c *block) valueText(text string) int {
 	a := &c.args
 	c.buf = append(c.buf, text...)
 	_, tail := splitParam(c.style())
@@ -249,88 +244,87 @@ func (m *Text) valueText(text string) int {
 		}
 		a.begun = true
 		if bytes.HasPrefix(c.buf, []byte(lead)) {
-			m.takeCall(len(lead))
+			c.takeCall(len(lead))
 		}
 	}
-	end, ended := m.findStop(tail[1].Space)
+	end, ended := c.findStop(tail[1].Space)
 	if !a.text && !ended && len(c.buf) > maxCall {
-		m.argument(`"`)
+		c.argument(`"`)
 		a.text = true
 	}
 	switch {
 	case a.text:
-		m.escaped(c.buf[:end])
+		c.escaped(c.buf[:end])
 		if ended {
-			m.argument(`"`)
+			c.argument(`"`)
 		}
 	case ended:
-		m.looseValue(c.buf[:end])
+		c.looseValue(c.buf[:end])
 	default:
 		return len(text)
 	}
-	m.takeCall(end)
+	c.takeCall(end)
 	if ended {
-		m.takeCall(bytes.Index(c.buf, []byte(a.stop)) + len(a.stop))
+		c.takeCall(bytes.Index(c.buf, []byte(a.stop)) + len(a.stop))
 		rest := string(c.buf)
 		c.buf, c.place = c.buf[:0], callParams
-		m.readOn(rest)
+		c.readOn(rest)
 	}
 	return len(text)
 }
 
 // looseValue sends a value that may be JSON or, if it is not, a string.
-func (m *Text) looseValue(value []byte) {
+func (c *block) looseValue(value []byte) {
 	if json.Valid(value) {
-		m.argumentBytes(bytes.TrimSpace(value))
+		c.argumentBytes(bytes.TrimSpace(value))
 		return
 	}
-	m.argument(`"`)
-	m.escaped(value)
-	m.argument(`"`)
+	c.argument(`"`)
+	c.escaped(value)
+	c.argument(`"`)
 }
 
 // escaped sends text as part of a JSON string.
-func (m *Text) escaped(text []byte) {
+func (c *block) escaped(text []byte) {
 	const hex = "0123456789abcdef"
 	from := 0
-	for i, c := range text {
-		if c >= ' ' && c != '"' && c != '\\' {
+	for i, b := range text {
+		if b >= ' ' && b != '"' && b != '\\' {
 			continue
 		}
-		m.argumentBytes(text[from:i])
+		c.argumentBytes(text[from:i])
 		from = i + 1
-		switch c {
+		switch b {
 		case '"':
-			m.argument(`\"`)
+			c.argument(`\"`)
 		case '\\':
-			m.argument(`\\`)
+			c.argument(`\\`)
 		case '\n':
-			m.argument(`\n`)
+			c.argument(`\n`)
 		case '\t':
-			m.argument(`\t`)
+			c.argument(`\t`)
 		case '\r':
-			m.argument(`\r`)
+			c.argument(`\r`)
 		default:
-			m.argumentBytes([]byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]})
+			c.argumentBytes([]byte{'\\', 'u', '0', '0', hex[b>>4], hex[b&15]})
 		}
 	}
-	m.argumentBytes(text[from:])
+	c.argumentBytes(text[from:])
 }
 
 // cutArguments ends arguments that broke off.
-func (m *Text) cutArguments() {
-	c := &m.call
-	if !m.report { // whose reader says it itself
-		m.s.Warn(reader.CodeMalformedArguments)
+func (c *block) cutArguments() {
+	if !c.report { // whose reader says it itself
+		c.core.Warn(reader.CodeMalformedArguments)
 	}
 	switch {
 	case c.place == callReport:
-		m.reportText(c.buf)
+		c.reportText(c.buf)
 	case c.place == callValue && c.args.text:
-		m.escaped(c.buf)
+		c.escaped(c.buf)
 	case c.place == callValue || c.place == callBroken:
-		m.argumentBytes(c.buf)
+		c.argumentBytes(c.buf)
 	}
-	m.takeCall(len(c.buf))
+	c.takeCall(len(c.buf))
 	c.args.depth, c.args.quoted, c.args.escaped = 1, false, false
 }

@@ -10,10 +10,26 @@ import (
 	"runner/reasoning"
 )
 
-// callReader takes a block of calls apart as it arrives. What is not sent yet stands in buf, so that a block that
+// host is the text that a block of calls stands in.
+type host interface {
+	// resume begins an answer after a block.
+	resume()
+	// stray begins an answer with text that stood in a block and does not belong there.
+	stray(text string)
+	// refuse goes on with the answer, to which literal belongs, and reads rest. There was no block.
+	refuse(literal, rest string)
+	// read takes text that is in no block.
+	read(text string)
+}
+
+// block takes a block of calls apart as it arrives. What is not sent yet stands in buf, so that a block that
 // turns out to be none becomes text of the answer again. Everything but arguments and values is looked at byte by
 // byte: how the text is cut into tokens makes no difference.
-type callReader struct {
+type block struct {
+	core *reader.Core
+	in   host
+	// active says that the text is in a block, and report that the open call is one of report_reasoning.
+	active, report bool
 	// styles are those that the block may be of; once its first call has begun there is one.
 	styles []*CallStyle
 	open   string
@@ -43,22 +59,21 @@ const (
 )
 
 // style returns the style of the block.
-func (c *callReader) style() *CallStyle { return c.styles[0] }
+func (c *block) style() *CallStyle { return c.styles[0] }
 
-// enterCall begins to read a block. opening is its mark, if that is text.
-func (m *Text) enterCall(g *callGroup, opening string) {
-	c := &m.call
+// enter begins to read a block. opening is its mark, if that is text.
+func (c *block) enter(g *callGroup, opening string) {
 	c.styles, c.open, c.place, c.begun = append(c.styles[:0], g.styles...), g.open, callHead, false
 	c.buf, c.skip = append(c.buf[:0], opening...), len(opening)
-	m.state, m.mode = 0, modeCall
+	c.active = true
 }
 
 // opened reports whether the block is certain to be one: an answer that begins as a call is only one when the call
 // has begun.
-func (m *Text) opened() bool { return m.call.open != "" || m.call.begun }
+func (c *block) opened() bool { return c.open != "" || c.begun }
 
 // inArguments reports whether the next text is of a call's arguments, and not of what stands around them.
-func (c *callReader) inArguments() bool {
+func (c *block) inArguments() bool {
 	switch c.place {
 	case callObject, callBroken, callReport, callValue:
 		return true
@@ -66,31 +81,31 @@ func (c *callReader) inArguments() bool {
 	return false
 }
 
-// pushCall takes a token in a block.
-func (m *Text) pushCall(piece string, control, special bool) {
-	if (control || special) && !m.callMark(piece, control) {
-		return
+// push takes a token in a block, and returns its text that follows the block.
+func (c *block) push(piece string, control, special bool) string {
+	if (control || special) && !c.callMark(piece, control) {
+		return ""
 	}
-	for piece != "" && m.mode == modeCall {
-		piece = piece[m.callText(piece):]
+	for piece != "" && c.active {
+		piece = piece[c.callText(piece):]
 	}
-	m.Push(piece, control, special)
+	return piece
 }
 
 // callMark takes a token that may be a mark, and reports whether its text counts.
-func (m *Text) callMark(piece string, control bool) bool {
-	switch c := &m.call; c.place {
+func (c *block) callMark(piece string, control bool) bool {
+	switch c.place {
 	case callObject, callBroken, callReport, callValue:
 		switch {
 		case c.place == callValue && piece == c.args.stop:
 			return true
 		case holds(c.style().Tail, piece):
-			m.cutArguments()
+			c.cutArguments()
 			c.place = callTail
 			return true
 		case holds(c.style().Close, piece):
-			m.cutArguments()
-			m.endCall()
+			c.cutArguments()
+			c.endCall()
 			return true
 		}
 	default:
@@ -101,8 +116,8 @@ func (m *Text) callMark(piece string, control bool) bool {
 		}
 	}
 	if control {
-		m.s.Warn(reader.CodeStrayControl)
-		m.s.Out.Drop(len(piece), reader.UseForeign)
+		c.core.Warn(reader.CodeStrayControl)
+		c.core.Out.Drop(len(piece), reader.UseForeign)
 	}
 	return !control
 }
@@ -115,83 +130,82 @@ func holds(tokens []CallToken, mark string) bool {
 }
 
 // callText takes text and returns how much of it, at least a byte.
-func (m *Text) callText(text string) int {
-	switch c := &m.call; c.place {
+func (c *block) callText(text string) int {
+	switch c.place {
 	case callObject:
-		return m.objectArguments(text)
+		return c.objectArguments(text)
 	case callBroken, callReport:
-		m.takeUntilStop(text)
+		c.takeUntilStop(text)
 		return len(text)
 	case callValue:
-		return m.valueText(text)
+		return c.valueText(text)
 	default:
 		c.buf = append(c.buf, text[0])
 		switch c.place {
 		case callHead:
-			m.headByte(text[1:])
+			c.headByte(text[1:])
 		case callWhole:
-			m.wholeByte()
+			c.wholeByte()
 		case callParams:
-			m.paramsByte()
+			c.paramsByte()
 		case callTail:
-			m.tailByte()
+			c.tailByte()
 		default:
-			m.betweenByte()
+			c.betweenByte()
 		}
 		return 1
 	}
 }
 
 // takeCall takes the first n bytes of what is held, which are nobody's text.
-func (m *Text) takeCall(n int) {
-	m.s.Out.Drop(n, reader.UseForeign)
-	m.call.buf = m.call.buf[:copy(m.call.buf, m.call.buf[n:])]
-	m.call.skip = 0
+func (c *block) takeCall(n int) {
+	c.core.Out.Drop(n, reader.UseForeign)
+	c.buf = c.buf[:copy(c.buf, c.buf[n:])]
+	c.skip = 0
 }
 
 // headByte looks whether a call's arguments begin. rest is what follows in the token.
-func (m *Text) headByte(rest string) {
-	c := &m.call
+func (c *block) headByte(rest string) {
 	text := c.buf[c.skip:]
 	waits := false
 	for _, s := range c.styles {
 		var at found
 		n, r := matchHead(s, text, !c.begun, &at)
-		if r == matchYes && !m.mayBegin(string(at[NamePlace]), rest) {
+		if r == matchYes && !c.mayBegin(string(at[NamePlace]), rest) {
 			r = matchNo
 		}
 		if waits = waits || r == matchWait; r == matchYes {
-			m.beginCall(s, string(at[NamePlace]), c.skip+n)
+			c.beginCall(s, string(at[NamePlace]), c.skip+n)
 			return
 		}
 	}
 	switch {
 	case waits:
-	case m.whole() != nil && mayBeJSON(text):
+	case c.whole() != nil && mayBeJSON(text):
 		c.place = callWhole
-		m.wholeByte()
+		c.wholeByte()
 	default:
-		m.rejectCall()
+		c.rejectCall()
 	}
 }
 
 // mayBegin reports whether what begins as a call of name is one: with no mark before it, it must be a function of
 // the request.
-func (m *Text) mayBegin(name, rest string) bool {
-	if m.opened() {
+func (c *block) mayBegin(name, rest string) bool {
+	if c.opened() {
 		return true
 	}
-	opens := m.s.Cfg.Opens
-	return m.knows(name) && (opens == nil || opens(string(m.call.buf)+rest))
+	opens := c.core.Cfg.Opens
+	return c.knows(name) && (opens == nil || opens(string(c.buf)+rest))
 }
 
 // whole returns the style in which a block may be JSON in another form, or nil. A call that is held to a form has
 // that form.
-func (m *Text) whole() *CallStyle {
-	if m.s.Cfg.Opens != nil {
+func (c *block) whole() *CallStyle {
+	if c.core.Cfg.Opens != nil {
 		return nil
 	}
-	for _, s := range m.call.styles {
+	for _, s := range c.styles {
 		if s.JSON {
 			return s
 		}
@@ -205,70 +219,68 @@ func mayBeJSON(text []byte) bool {
 }
 
 // wholeByte looks whether a block that must be read whole is complete.
-func (m *Text) wholeByte() {
-	c := &m.call
+func (c *block) wholeByte() {
 	if len(c.buf) > maxCall {
-		m.rejectCall()
+		c.rejectCall()
 		return
 	}
-	s := m.whole()
+	s := c.whole()
 	if s.Close == nil || !bytes.HasSuffix(c.buf, []byte(s.Close[0].Text)) {
 		return
 	}
-	m.endWhole(len(c.buf) - len(s.Close[0].Text))
+	c.endWhole(len(c.buf) - len(s.Close[0].Text))
 }
 
 // endWhole reads a block whose text ends at n.
-func (m *Text) endWhole(n int) {
-	c := &m.call
+func (c *block) endWhole(n int) {
 	text := string(c.buf[c.skip:n])
-	if s := m.whole(); c.begun && s.List != nil {
+	if s := c.whole(); c.begun && s.List != nil {
 		text = "[" + text
 	}
-	if m.wholeCalls(text) {
-		m.endBlock()
+	if c.wholeCalls(text) {
+		c.endBlock()
 	} else {
-		m.rejectCall()
+		c.rejectCall()
 	}
 }
 
 // beginCall begins a call whose arguments begin at byte n of what is held.
-func (m *Text) beginCall(s *CallStyle, name string, n int) {
-	c, out := &m.call, &m.s.Out
+func (c *block) beginCall(s *CallStyle, name string, n int) {
+	out := &c.core.Out
 	out.End()
 	c.styles = append(c.styles[:0], s)
 	c.begun = true
 	rest := string(c.buf[n:])
-	m.takeCall(len(c.buf) - len(rest))
+	c.takeCall(len(c.buf) - len(rest))
 	c.buf = c.buf[:0]
-	m.report = m.s.Cfg.Report && name == reasoning.ReportReasoningName
-	if m.report {
-		m.s.Object.Reset(true, false)
+	c.report = c.core.Cfg.Report && name == reasoning.ReportReasoningName
+	if c.report {
+		c.core.Object.Reset(true, false)
 	} else {
-		if !m.knows(name) {
-			m.s.Warn(reader.CodeUnknownFunction)
+		if !c.knows(name) {
+			c.core.Warn(reader.CodeUnknownFunction)
 		}
-		out.Begin(reasoning.ToolCall, m.s.Call(name))
+		out.Begin(reasoning.ToolCall, c.core.Call(name))
 	}
 	c.args = argumentReader{function: name, stop: stopOf(s)}
 	switch {
 	case s.Param != nil:
-		m.argument("{")
+		c.argument("{")
 		c.place = callParams
-	case m.report && m.s.Cfg.Opens == nil:
+	case c.report && c.core.Cfg.Opens == nil:
 		c.place = callReport
 	default:
 		c.place = callObject
 	}
-	m.readOn(rest)
+	c.readOn(rest)
 }
 
 // readOn takes text that was held.
-func (m *Text) readOn(text string) {
-	for text != "" && m.mode == modeCall {
-		text = text[m.callText(text):]
+func (c *block) readOn(text string) {
+	for text != "" && c.active {
+		text = text[c.callText(text):]
 	}
-	m.Push(text, false, false)
+	c.in.read(text)
 }
 
 // stopOf returns the mark at which arguments end that are no JSON; empty where there is none.
@@ -284,48 +296,45 @@ func stopOf(s *CallStyle) string {
 }
 
 // endCall ends a call.
-func (m *Text) endCall() {
-	c := &m.call
-	m.endReport()
-	m.s.Out.End()
+func (c *block) endCall() {
+	c.endReport()
+	c.core.Out.End()
 	switch s := c.style(); {
 	case s.Close == nil && s.List == nil:
-		m.endBlock()
+		c.endBlock()
 	default:
 		c.place = callBetween
 	}
 }
 
 // tailByte looks whether a call is complete.
-func (m *Text) tailByte() {
-	c := &m.call
+func (c *block) tailByte() {
 	if c.style().JSON {
-		m.objectTail()
+		c.objectTail()
 		return
 	}
 	switch begins(c.buf, c.style().Tail) {
 	case matchYes:
-		m.takeCall(len(c.buf))
-		m.endCall()
+		c.takeCall(len(c.buf))
+		c.endCall()
 	case matchNo:
-		m.endReport()
-		m.s.Out.End()
-		m.strayText()
+		c.endReport()
+		c.core.Out.End()
+		c.strayText()
 	}
 }
 
 // objectTail looks whether a call that is an object is complete. Of the members after the arguments only a
 // rationale counts; what is no member is part of the answer.
-func (m *Text) objectTail() {
-	c := &m.call
+func (c *block) objectTail() {
 	if !c.args.over && c.args.restOfObject(c.buf[len(c.buf)-1]) == matchYes {
 		c.args.over = true
 		if object := append([]byte(`{"":0`), c.buf...); json.Valid(object) {
-			reported := m.report
-			m.takeCall(len(c.buf))
-			m.endCall()
+			reported := c.report
+			c.takeCall(len(c.buf))
+			c.endCall()
 			if !reported {
-				m.s.Rationale(object)
+				c.core.Rationale(object)
 			}
 			return
 		}
@@ -338,113 +347,97 @@ func (m *Text) objectTail() {
 	if closing != nil && !closed && len(c.buf) < maxHead || closing == nil && !c.args.over && len(c.buf) < maxHead {
 		return
 	}
-	m.endReport()
-	m.s.Out.End()
+	c.endReport()
+	c.core.Out.End()
 	if closed {
-		m.s.Out.Drop(len(closing), reader.UseForeign)
+		c.core.Out.Drop(len(closing), reader.UseForeign)
 		c.buf = c.buf[:len(c.buf)-len(closing)]
 	}
-	m.strayText()
+	c.strayText()
 }
 
 // betweenByte looks what follows a call, or the end of a list.
-func (m *Text) betweenByte() {
-	c, s := &m.call, m.call.style()
+func (c *block) betweenByte() {
+	s := c.style()
 	rest := trimSpace(c.buf)
 	if len(rest) == 0 {
 		return
 	}
 	switch end := begins(rest, s.Close); {
 	case end == matchYes:
-		m.takeCall(len(c.buf))
-		m.endBlock()
+		c.takeCall(len(c.buf))
+		c.endBlock()
 	case end == matchWait && (c.place == callClosing || s.List != nil):
 	case c.place == callClosing:
-		m.strayText()
+		c.strayText()
 	case s.List == nil:
 		if _, head := matchHead(s, rest, false, new(found)); head == matchNo && end == matchNo {
-			m.strayText()
+			c.strayText()
 		} else if end == matchNo {
-			m.takeCall(len(c.buf) - len(rest))
+			c.takeCall(len(c.buf) - len(rest))
 			c.place = callHead
 		}
 	case rest[0] == s.List[1].Text[0]:
-		m.takeCall(len(c.buf))
+		c.takeCall(len(c.buf))
 		c.place = callHead
 	case rest[0] == s.List[2].Text[0]:
-		m.takeCall(len(c.buf))
+		c.takeCall(len(c.buf))
 		if c.place = callClosing; s.Close == nil {
-			m.endBlock()
+			c.endBlock()
 		}
 	default:
-		m.strayText()
+		c.strayText()
 	}
 }
 
 // endBlock goes back to the answer.
-func (m *Text) endBlock() {
-	m.trim, m.begun = true, false
-	m.enter(modeAnswer)
-	m.expect()
+func (c *block) endBlock() {
+	c.active = false
+	c.in.resume()
 }
 
 // strayText ends a block in which something follows that does not belong there. It is part of the answer.
-func (m *Text) strayText() {
-	m.s.Warn(reader.CodeMalformedToolCall)
-	text := string(m.call.buf)
-	m.call.buf = m.call.buf[:0]
-	m.trim, m.begun = true, false
-	m.enter(modeAnswer)
-	m.Push(text, false, false)
+func (c *block) strayText() {
+	c.core.Warn(reader.CodeMalformedToolCall)
+	text := string(c.buf)
+	c.buf, c.active = c.buf[:0], false
+	c.in.stray(text)
 }
 
 // rejectCall makes what has been held part of the answer.
-func (m *Text) rejectCall() {
-	c := &m.call
+func (c *block) rejectCall() {
 	if c.open != "" {
-		m.s.Warn(reader.CodeMalformedToolCall)
+		c.core.Warn(reader.CodeMalformedToolCall)
 	}
 	if c.begun {
-		m.strayText()
+		c.strayText()
 		return
 	}
 	text, n := string(c.buf), c.skip
 	if c.open == "" || c.place == callWhole {
 		n = len(text)
 	}
-	c.buf = c.buf[:0]
-	m.mode, m.state = modeAnswer, 0
-	m.answerText(text[:n])
-	m.Push(text[n:], false, false)
+	c.buf, c.active = c.buf[:0], false
+	c.in.refuse(text[:n], text[n:])
 }
 
-// answerText adds text to the answer that is no mark.
-func (m *Text) answerText(text string) {
-	if text == "" {
-		return
-	}
-	m.trim, m.begun, m.said = false, true, true
-	m.s.Out.Text(text)
-}
-
-// finishCall ends a block at the end of the turn.
-func (m *Text) finishCall() {
-	c := &m.call
+// finish ends a block at the end of the turn.
+func (c *block) finish() {
 	switch c.place {
 	case callHead:
-		if m.whole() != nil {
-			m.endWhole(len(c.buf))
+		if c.whole() != nil {
+			c.endWhole(len(c.buf))
 		} else if len(c.buf) > 0 || !c.begun {
-			m.rejectCall()
+			c.rejectCall()
 		}
 	case callWhole:
-		m.endWhole(len(c.buf))
+		c.endWhole(len(c.buf))
 	case callObject, callBroken, callReport, callParams, callValue:
-		m.cutArguments()
+		c.cutArguments()
 	default:
 		if len(trimSpace(c.buf)) > 0 && c.place != callTail {
-			m.strayText()
+			c.strayText()
 		}
 	}
-	m.endReport()
+	c.endReport()
 }

@@ -37,9 +37,7 @@ type Text struct {
 	seen bool
 	// wrapped says that the answer's own opening marker has come.
 	wrapped bool
-	call    callReader
-	// report says that the open call is one of report_reasoning.
-	report bool
+	calls   block
 	// waiting says that an answer begins and may be the object of strategy json; what comes is held until that is known.
 	waiting bool
 	// said says that there has been an answer in this turn.
@@ -89,6 +87,7 @@ const maxHeldNewlines = 8
 // tools is set: in the model's style, or where that is nil in the styles whose marks cannot be anything else.
 func (m *Text) Init(s *reader.Core, formats []Format, calls *CallStyle, tools bool) {
 	m.s = s
+	m.calls = block{core: s, in: m}
 	var texts []string
 	add := func(text string, kind tagKind, pair int) {
 		if text != "" {
@@ -164,9 +163,9 @@ func (m *Text) Segment() reasoning.Segment {
 		return reasoning.Header
 	case m.mode == modeObject:
 		return m.s.Object.Segment()
-	case m.mode == modeReasoning, m.mode == modeCall && m.report:
+	case m.mode == modeReasoning, m.mode == modeCall && m.calls.report:
 		return reasoning.Reasoning
-	case m.mode == modeCall && m.opened():
+	case m.mode == modeCall && m.calls.opened():
 		return reasoning.ToolCall
 	}
 	return reasoning.Answer
@@ -180,7 +179,7 @@ func (m *Text) Steering() bool {
 		opens := len(m.pairs) > 0 && !m.seen && !m.begun
 		return m.waiting || opens
 	case modeCall:
-		return !m.call.inArguments()
+		return !m.calls.inArguments()
 	case modeObject:
 		return m.s.Object.Segment() == reasoning.Header
 	}
@@ -189,7 +188,7 @@ func (m *Text) Steering() bool {
 
 // InObject reports whether the text is read as an object, or may become one.
 func (m *Text) InObject() bool {
-	return m.waiting || m.mode == modeObject && !m.s.Object.Ended() || m.mode == modeCall && m.report
+	return m.waiting || m.mode == modeObject && !m.s.Object.Ended() || m.mode == modeCall && m.calls.report
 }
 
 // current returns the call that the next text belongs to.
@@ -197,7 +196,7 @@ func (m *Text) current() reasoning.Call {
 	switch {
 	case m.mode != modeCall:
 		return reasoning.Call{}
-	case m.report:
+	case m.calls.report:
 		return reasoning.Call{Name: reasoning.ReportReasoningName}
 	}
 	return m.s.Out.Next.Call
@@ -222,10 +221,10 @@ func (m *Text) Push(piece string, control, special bool) {
 		m.objectText(piece, control, special)
 		return
 	case m.mode == modeCall:
-		m.pushCall(piece, control, special)
+		m.Push(m.calls.push(piece, control, special), control, special)
 		return
 	case m.bare != nil && m.beginsBare(&piece):
-		m.pushCall(piece, control, special)
+		m.Push(m.calls.push(piece, control, special), control, special)
 		return
 	}
 	mt := m.matcher()
@@ -451,6 +450,45 @@ func (m *Text) markerInAnswer(a tagAction, n int, byToken bool) {
 	}
 }
 
+// enterCall begins to read a block of calls. opening is its mark, if that is text.
+func (m *Text) enterCall(g *callGroup, opening string) {
+	m.state, m.mode = 0, modeCall
+	m.calls.enter(g, opening)
+}
+
+// resume begins an answer after a block of calls.
+func (m *Text) resume() {
+	m.trim, m.begun = true, false
+	m.enter(modeAnswer)
+	m.expect()
+}
+
+// stray begins an answer with text that did not belong to its block.
+func (m *Text) stray(text string) {
+	m.trim, m.begun = true, false
+	m.enter(modeAnswer)
+	m.read(text)
+}
+
+// refuse goes on with the answer where there was no block.
+func (m *Text) refuse(literal, rest string) {
+	m.mode, m.state = modeAnswer, 0
+	m.answerText(literal)
+	m.read(rest)
+}
+
+// read takes text.
+func (m *Text) read(text string) { m.Push(text, false, false) }
+
+// answerText adds text to the answer that is no mark.
+func (m *Text) answerText(text string) {
+	if text == "" {
+		return
+	}
+	m.trim, m.begun, m.said = false, true, true
+	m.s.Out.Text(text)
+}
+
 // openCall takes a mark of n bytes that begins calls. One that is spelled is kept, in case that what follows is no
 // call.
 func (m *Text) openCall(g *callGroup, n int, byToken bool) {
@@ -486,7 +524,7 @@ func (m *Text) Finish() {
 	m.release(m.nheld)
 	m.state = 0
 	if m.mode == modeCall {
-		m.finishCall()
+		m.calls.finish()
 	}
 	m.s.Out.End()
 	if m.mode == modeReasoning {

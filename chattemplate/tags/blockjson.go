@@ -46,38 +46,38 @@ func callGroups(cfg *reader.Config, own *CallStyle) []callGroup {
 
 // wholeCalls reads a block that is in none of the known forms but still JSON: members in another order, other names
 // of members, arguments in a string. It reports false if it is not.
-func (m *Text) wholeCalls(text string) bool {
+func (c *block) wholeCalls(text string) bool {
 	calls, ok := readCalls(text)
-	for _, c := range calls {
-		ok = ok && (m.opened() || m.knows(c.Name))
+	for _, call := range calls {
+		ok = ok && (c.opened() || c.knows(call.Name))
 	}
 	if !ok {
 		return false
 	}
-	out := &m.s.Out
+	out := &c.core.Out
 	out.End()
-	m.takeCall(len(m.call.buf))
-	for _, c := range calls {
-		if m.s.Cfg.Report && c.Name == reasoning.ReportReasoningName {
-			m.report = true
-			m.s.Object.Reset(true, false)
-			m.argument(c.Arguments)
-			m.endReport()
+	c.takeCall(len(c.buf))
+	for _, call := range calls {
+		if c.core.Cfg.Report && call.Name == reasoning.ReportReasoningName {
+			c.report = true
+			c.core.Object.Reset(true, false)
+			c.argument(call.Arguments)
+			c.endReport()
 			continue
 		}
-		if !m.knows(c.Name) {
-			m.s.Warn(reader.CodeUnknownFunction)
+		if !c.knows(call.Name) {
+			c.core.Warn(reader.CodeUnknownFunction)
 		}
-		out.Begin(reasoning.ToolCall, m.s.Call(c.Name))
-		out.Salvage(c.Arguments)
+		out.Begin(reasoning.ToolCall, c.core.Call(call.Name))
+		out.Salvage(call.Arguments)
 		out.End()
-		m.s.Rationale(c.object)
+		c.core.Rationale(call.object)
 	}
 	return true
 }
 
-func (m *Text) knows(name string) bool {
-	return slices.Contains(m.s.Cfg.Tools, name) || m.s.Cfg.Report && name == reasoning.ReportReasoningName
+func (c *block) knows(name string) bool {
+	return slices.Contains(c.core.Cfg.Tools, name) || c.core.Cfg.Report && name == reasoning.ReportReasoningName
 }
 
 // textCall is a tool call as models write it in text.
