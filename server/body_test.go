@@ -26,15 +26,15 @@ type holding struct {
 
 func (h *holding) Routes() []wire.Route {
 	return []wire.Route{{Method: http.MethodPost, Path: "/hold", Scope: wire.ScopeGenerate,
-		Handle: func(w http.ResponseWriter, r *http.Request) {
+		Handle: func(w http.ResponseWriter, r *http.Request) error {
 			var body struct{}
 			if err := wire.ReadJSON(r, &body); err != nil {
-				h.WriteError(w, r, wire.FromError(err, nil))
-				return
+				return err
 			}
 			h.read <- struct{}{}
 			<-h.answer
 			w.WriteHeader(http.StatusNoContent)
+			return nil
 		}}}
 }
 
@@ -213,10 +213,8 @@ type limited struct{ echo }
 func (l *limited) Routes() []wire.Route {
 	return []wire.Route{{
 		Method: http.MethodPost, Path: "/limited", Scope: wire.ScopeGenerate, MaxBody: 100, MaxBodyFlag: "--max-limited",
-		Handle: func(w http.ResponseWriter, r *http.Request) {
-			if err := wire.ReadJSON(r, &struct{}{}); err != nil {
-				l.WriteError(w, r, wire.FromError(err, nil))
-			}
+		Handle: func(w http.ResponseWriter, r *http.Request) error {
+			return wire.ReadJSON(r, &struct{}{})
 		},
 	}}
 }

@@ -26,7 +26,7 @@ func TestStoppingServerFinishesOrCutsRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			long := strings.Repeat("a b c ", 30) + "d"
 			p := pool.New(pool.Config{Models: []pool.Entry{{Name: "a"}},
-				Open: func(context.Context, string) (*runner.Runner, error) {
+				Open: func(context.Context, string) (wire.Loaded, error) {
 					return runner.New(fake.New(slowly(2*time.Millisecond, said("q", long))), runner.Config{})
 				}})
 			s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}, DrainTimeout: c.drain})

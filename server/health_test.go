@@ -50,7 +50,7 @@ func TestModelThatCannotBeLoadedIsUnhealthy(t *testing.T) {
 	var passed atomic.Int64
 	clock := func() time.Time { return time.Unix(0, 0).Add(time.Duration(passed.Load())) }
 	p := pool.New(pool.Config{Clock: clock, Models: []pool.Entry{{Name: "a"}},
-		Open: func(context.Context, string) (*runner.Runner, error) {
+		Open: func(context.Context, string) (wire.Loaded, error) {
 			if fail.Load() {
 				return nil, cannot
 			}
@@ -79,7 +79,7 @@ func TestModelThatCannotBeLoadedIsUnhealthy(t *testing.T) {
 // Checking a model's health does not count as using it.
 func TestHealthKeepsNoModelLoaded(t *testing.T) {
 	p := pool.New(pool.Config{KeepAlive: 50 * time.Millisecond, Models: []pool.Entry{{Name: "a"}},
-		Open: func(context.Context, string) (*runner.Runner, error) {
+		Open: func(context.Context, string) (wire.Loaded, error) {
 			return runner.New(fake.New(fake.Config{}), runner.Config{})
 		}})
 	defer p.Close()
@@ -114,7 +114,7 @@ func TestModelWhoseFilesChange(t *testing.T) {
 			}
 			return nil
 		},
-		Open: func(context.Context, string) (*runner.Runner, error) {
+		Open: func(context.Context, string) (wire.Loaded, error) {
 			loads.Add(1)
 			return runner.New(fake.New(fake.Config{Fail: func(_ int, in []backend.Input) error {
 				if bad.Load() {

@@ -94,12 +94,12 @@ func TestEmbeddingsOfARequestShareItsTime(t *testing.T) {
 func TestErrorsSayWhetherToRetry(t *testing.T) {
 	s := host(t, Config{}, fake.Config{})
 	w := httptest.NewRecorder()
-	if wire.BeginError(w, wire.FromError(wire.ErrTimeout, nil)); w.Header().Get("X-Should-Retry") != "false" ||
+	if wire.WriteError(w, wire.FromError(wire.ErrTimeout, nil), nil); w.Header().Get("X-Should-Retry") != "false" ||
 		w.Header().Get("Retry-After") != "" {
 		t.Errorf("after a time-out: %v", w.Header())
 	}
 	w = httptest.NewRecorder()
-	if wire.BeginError(w, wire.FromError(generation.ErrQueueFull, nil)); w.Header().Get("X-Should-Retry") != "" ||
+	if wire.WriteError(w, wire.FromError(generation.ErrQueueFull, nil), nil); w.Header().Get("X-Should-Retry") != "" ||
 		w.Header().Get("Retry-After") != "1" {
 		t.Errorf("with a full queue: %v", w.Header())
 	}

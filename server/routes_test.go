@@ -41,8 +41,10 @@ func TestUnknownPaths(t *testing.T) {
 type half struct{ echo }
 
 func (*half) Routes() []wire.Route {
-	answer := func(text string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+	answer := func(text string) wire.Handler {
+		return wire.HandlerOf(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, text)
+		}))
 	}
 	own := func(r *http.Request) bool { return r.Header.Get("X-Half") != "" }
 	return []wire.Route{

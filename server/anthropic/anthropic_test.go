@@ -554,14 +554,14 @@ func TestErrorTypes(t *testing.T) {
 		504: "timeout_error",
 	} {
 		w := httptest.NewRecorder()
-		a.WriteError(w, nil, &wire.Error{Status: status, Code: "c", Message: "m", RetryAfter: 1})
+		a.WriteError(w, &wire.Error{Status: status, Code: "c", Message: "m", RetryAfter: 1})
 		if w.Code != status || !strings.Contains(w.Body.String(), `"type":"`+want+`"`) ||
 			w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%d: %s", status, w.Body)
 		}
 	}
 	w := httptest.NewRecorder()
-	a.WriteError(w, nil, wire.FromError(wire.ErrTimeout, fields))
+	a.WriteError(w, wire.FromError(wire.ErrTimeout, fields))
 	if !strings.Contains(w.Body.String(), `"timeout_error"`) {
 		t.Errorf("%s", w.Body)
 	}
@@ -632,10 +632,10 @@ func TestCountTokens(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	a := New(cards{"a", "b", "c"}, Config{})
+	h := wiretest.Handler(New(cards{"a", "b", "c"}, Config{}), wiretest.Anyone())
 	get := func(query string) (ModelList, string) {
 		w := httptest.NewRecorder()
-		a.listModels(w, httptest.NewRequest(http.MethodGet, "/v1/models"+query, nil))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/models"+query, nil))
 		var l ModelList
 		if err := json.Unmarshal(w.Body.Bytes(), &l); err != nil {
 			t.Fatal(err)
@@ -661,9 +661,8 @@ func TestModels(t *testing.T) {
 	}
 	for id, want := range map[string]int{"b": 200, "z": 404} {
 		r := httptest.NewRequest(http.MethodGet, "/v1/models/"+id, nil)
-		r.SetPathValue("id", id)
 		w := httptest.NewRecorder()
-		if a.getModel(w, r); w.Code != want {
+		if h.ServeHTTP(w, r); w.Code != want {
 			t.Errorf("%s: %d", id, w.Code)
 		}
 	}

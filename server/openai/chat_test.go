@@ -367,7 +367,7 @@ func TestErrorsOfRequests(t *testing.T) {
 // A full queue is reported with the time to retry after, for one choice and for several.
 func TestQueueFull(t *testing.T) {
 	w := httptest.NewRecorder()
-	(&API{}).WriteError(w, nil, wire.FromError(errQueue, nil))
+	(&API{}).WriteError(w, errQueue)
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" ||
 		!strings.Contains(w.Body.String(), `"rate_limit_error"`) {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)

@@ -17,28 +17,13 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
+	"runner/server/wiretest"
 )
 
-// runs is a model whose runs are functions, and the only model of its API.
-type runs func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
-
-func (r runs) Use(context.Context, string) (wire.Model, error) { return r, nil }
-func (runs) Unload(context.Context, string) error              { return errors.New("unused") }
-
-func (r runs) Find(context.Context, string) (wire.Card, bool) { return r.Card(), true }
-
-func (r runs) List(context.Context) []wire.Card { return nil }
-func (r runs) Card() wire.Card                  { return wire.Card{Name: "m", Digest: "0123456789abcdef"} }
-func (r runs) Runner() *runner.Runner           { return nil }
-func (r runs) Embed(context.Context, []generation.Token) ([]float32, error) {
-	return nil, generation.ErrNoEmbeddings
-}
-func (r runs) Release() {}
-
-func (r runs) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
-	return r(ctx, req)
+// runs is a model whose runs are a function's.
+func runs(run func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error]) *wiretest.Fake {
+	return &wiretest.Fake{Run: run}
 }
 
 // short returns a run of n answer deltas.
@@ -56,11 +41,14 @@ func short(n int) iter.Seq2[reasoning.Event, error] {
 	}
 }
 
+// serve returns the format over a model, for everybody.
+func serve(m wire.Models) http.Handler { return wiretest.Handler(New(m, Config{}), wiretest.Anyone()) }
+
 // post sends a chat completion to a model.
-func (r runs) post(fields string) *httptest.ResponseRecorder {
+func post(m wire.Models, fields string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body("q", fields)))
-	New(r, Config{}).chat(w, req)
+	serve(m).ServeHTTP(w, req)
 	return w
 }
 
@@ -75,7 +63,7 @@ func TestChoicesDoNotWaitForEachOther(t *testing.T) {
 		}
 	})
 	for _, stream := range []string{`"n":4`, `"n":4,"stream":true`} {
-		w := m.post(stream)
+		w := post(m, stream)
 		if n := strings.Count(w.Body.String(), `"finish_reason":"stop"`); w.Code != http.StatusOK || n != 4 {
 			t.Errorf("%s: %d, %d choices are finished", stream, w.Code, n)
 		}
@@ -117,7 +105,7 @@ func TestOneChoiceFails(t *testing.T) {
 				yield(reasoning.Event{}, context.Cause(ctx))
 			}
 		})
-		w := m.post(`"n":3,"stream":true`)
+		w := post(m, `"n":3,"stream":true`)
 		if w.Code != c.status || ended != 3 || !strings.Contains(w.Body.String(), `"code":"queue_full"`) {
 			t.Errorf("late %v: %d after %d runs ended: %s", c.late, w.Code, ended, w.Body)
 		}
@@ -137,7 +125,7 @@ func TestPanics(t *testing.T) {
 					t.Errorf("%s: recovered %v", fields, p)
 				}
 			}()
-			m.post(fields)
+			post(m, fields)
 		}()
 	}
 }
@@ -154,7 +142,7 @@ func TestGoneClientEndsTheRun(t *testing.T) {
 		}
 	})
 	req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body("q", `"stream":true`)))
-	New(m, Config{}).chat(&gone{header: http.Header{}}, req)
+	serve(m).ServeHTTP(&gone{header: http.Header{}}, req)
 	if pushed > 2 {
 		t.Errorf("%d events were made for nobody", pushed)
 	}
@@ -172,7 +160,7 @@ func (g *gone) Flush()                    {}
 func BenchmarkStream(b *testing.B) {
 	n := 0
 	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { return short(n) })
-	s := httptest.NewServer(http.HandlerFunc(New(m, Config{}).chat))
+	s := httptest.NewServer(serve(m))
 	defer s.Close()
 	n = b.N
 	b.ReportAllocs()
@@ -208,7 +196,7 @@ func TestNothingIsWrittenAfterAPanic(t *testing.T) {
 					}
 				}()
 				req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body("q", fields)))
-				New(m, Config{}).chat(w, req)
+				serve(m).ServeHTTP(w, req)
 			}()
 			written := w.Body.Len()
 			time.Sleep(time.Minute)

@@ -524,7 +524,7 @@ func FuzzCompletionRequest(f *testing.F) {
 		err := wire.Unmarshal([]byte(text), &b)
 		var c *completionOrder
 		if err == nil {
-			c, err = New(nil, Config{Random: zeros{}}).readCompletion(&b)
+			c, err = New(nil, Config{Random: zeros{}}).readCompletion(wiretest.Anyone(), &b)
 		}
 		checkRefusal(t, text, err)
 		if err == nil && (len(c.requests()) != len(c.prompts)*c.choices || len(c.requests()) > maxPrompts) {

@@ -14,6 +14,7 @@ import (
 	"runner/backend/fake"
 	"runner/generation"
 	"runner/runner"
+	"runner/server/wire"
 )
 
 // opener opens fake models and counts them.
@@ -30,7 +31,7 @@ type opener struct {
 	breaks bool
 }
 
-func (o *opener) Open(ctx context.Context, name string) (*runner.Runner, error) {
+func (o *opener) Open(ctx context.Context, name string) (wire.Loaded, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	select {
@@ -230,8 +231,8 @@ func TestBrokenModelIsReloaded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Probe(t.Context()); !errors.Is(err, backend.ErrBroken) || !r.Broken() {
-			t.Fatalf("%v, broken %v", err, r.Broken())
+		if err := r.Probe(t.Context()); !errors.Is(err, backend.ErrBroken) || r.Failure() == nil {
+			t.Fatalf("%v, failure %v", err, r.Failure())
 		}
 		if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, ErrBroken) {
 			t.Errorf("it is loaded again at once: %v", err)

@@ -72,7 +72,7 @@ func FuzzRequest(f *testing.F) {
 		if r, ok := turn.record("x"); !ok || r.size < recordCost {
 			t.Fatalf("%q: cannot be stored", body)
 		}
-		if _, err := turn.model.Runner().Prompt(t.Context(), "", turn.request); err != nil &&
+		if _, err := turn.model.Prompt(t.Context(), "", turn.request); err != nil &&
 			wire.FromError(err, params).Status >= http.StatusInternalServerError {
 			t.Fatalf("%q: %v", body, err)
 		}
