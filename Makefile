@@ -40,6 +40,8 @@ pure_pkgs   = $(filter-out $(engine_pkgs),$(shell $(GO) list ./...))
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@echo
+	@echo 'docs/architecture.md is the map of the source.'
 
 .PHONY: toolchain
 toolchain:
