@@ -158,9 +158,6 @@ func (g *Guard) clean(more string) bool {
 	return c.feed(more, short) && c.finish(short)
 }
 
-// Quotes reports whether a Guard for the reasoning would forbid text.
-func Quotes(reasoning, text string) bool { return !NewGuard(nil, reasoning).clean(text) }
-
 // wordRing remembers the hashes of the last words.
 type wordRing struct {
 	words [MaxQuote + 1]uint64 // word i at i%len(words)

@@ -44,7 +44,6 @@ type rawItem struct {
 type reference struct{ id string }
 
 func (r *reference) ItemID() string { return r.id }
-func (r *reference) setID(string)   {}
 
 // input reads the items of a request.
 func (q *asked) input() error {

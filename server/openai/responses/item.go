@@ -45,7 +45,6 @@ const (
 type Item interface {
 	// ItemID returns the item's id, for example msg_….
 	ItemID() string
-	setID(id string)
 }
 
 // Message is a message of a conversation.
@@ -142,11 +141,6 @@ func (c *FunctionCall) ItemID() string { return c.ID }
 
 // ItemID implements [Item].
 func (o *FunctionCallOutput) ItemID() string { return o.ID }
-
-func (m *Message) setID(id string)            { m.ID = id }
-func (r *Reasoning) setID(id string)          { r.ID = id }
-func (c *FunctionCall) setID(id string)       { c.ID = id }
-func (o *FunctionCallOutput) setID(id string) { o.ID = id }
 
 // Part is a piece of text.
 type Part struct {
