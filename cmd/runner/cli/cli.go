@@ -94,7 +94,11 @@ func Main(engine Engine, build Build, args []string) int {
 func newApp(engine Engine, build Build) *app {
 	a := &app{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	a.load = func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error) {
-		return a.newRunner(ctx, path, model, cfg)
+		r, err := a.newRunner(ctx, path, model, cfg)
+		if err != nil {
+			return nil, err // not a nil *runner.Runner in an interface
+		}
+		return r, nil
 	}
 	a.inTerminal = term.IsTerminal(int(a.in.Fd()))
 	a.outTerminal = term.IsTerminal(int(a.out.Fd()))
