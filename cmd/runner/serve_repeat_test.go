@@ -97,7 +97,7 @@ func TestServeRepeatsForASeed(t *testing.T) {
 				places <- struct{}{}
 				defer func() { <-places }()
 				if text, err := ask(q.kind, q.seed); err != nil || text != want {
-					t.Errorf("%s, seed %d:\nalone  %s\nbeside %s %v", q.kind, q.seed, want, text, err)
+					t.Errorf("%s, seed %d:\nalone: %s\nwith others: %s %v", q.kind, q.seed, want, text, err)
 				}
 			})
 		}

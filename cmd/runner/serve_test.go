@@ -56,7 +56,7 @@ func TestServeManyAtOnce(t *testing.T) {
 		s.settled(`runner_runs_waiting{model="demo"}`, 0)
 		return s.metric("go_goroutines"), s.metric("process_resident_memory_bytes")
 	}
-	tellWhose := func(q, text string) {
+	reportOwner := func(q, text string) {
 		for _, another := range list {
 			if another != q && strings.Contains(text, strings.TrimSuffix(strings.TrimPrefix(another, "What is "), "?")) {
 				t.Errorf("%s was answered with %q, which belongs to %s", q, text, another)
@@ -82,14 +82,14 @@ func TestServeManyAtOnce(t *testing.T) {
 						t.Errorf("%s: %v", q, got.err)
 					case got.finish == "" && !strings.HasPrefix(questions[q], got.text):
 						nOther.Add(1)
-						tellWhose(q, got.text)
+						reportOwner(q, got.text)
 					case got.finish == "":
 						nLeft.Add(1)
 					case got.text == questions[q]:
 						nWhole.Add(1)
 					default:
 						nOther.Add(1)
-						tellWhose(q, got.text)
+						reportOwner(q, got.text)
 					}
 				}
 			})
@@ -101,7 +101,7 @@ func TestServeManyAtOnce(t *testing.T) {
 	goroutines, memory := rest()
 	whole, left, other := load(soak)
 	after, grown := rest()
-	t.Logf("%d answers, %d of them other than alone, %d clients left early; %.0f goroutines, then %.0f; %.1f MiB, "+
+	t.Logf("%d answers, %d of them different from alone, %d clients left early; %.0f goroutines, then %.0f; %.1f MiB, "+
 		"then %.1f", whole+other, other, left,
 		goroutines, after, memory/(1<<20), grown/(1<<20))
 	if whole == 0 || left == 0 {
@@ -110,7 +110,7 @@ func TestServeManyAtOnce(t *testing.T) {
 	// The order of sums in the engine's own kernels depends on what shares a step, so occasionally another digit is
 	// chosen.
 	if other > 0 && repeats(t) || other*50 > whole {
-		t.Errorf("%d of %d answers are other than alone", other, whole+other)
+		t.Errorf("%d of %d answers differ from those asked alone", other, whole+other)
 	}
 	if after > goroutines+5 {
 		t.Errorf("%.0f goroutines, and %.0f before", after, goroutines)

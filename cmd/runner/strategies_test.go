@@ -81,13 +81,13 @@ func TestShortReasoningIsSummarized(t *testing.T) {
 				req.Visibility = reasoning.VisibilitySummary
 				got := folded(t, r, req)
 				summary, results := got[reasoning.Summary], numbers.FindAllString(got[reasoning.Answer], -1)
-				told := numbers.FindAllString(summary, -1)
+				stated := numbers.FindAllString(summary, -1)
 				if limit := filter.QuoteLimit(len(words)); longestRun(words, plainWords.FindAllString(summary, -1)) > limit {
 					t.Errorf("%s, %d words: the summary %q quotes more than %d", sum, len(words), summary, limit)
 				}
 				switch {
-				case budget == 0 && (len(told) == 0 || told[len(told)-1] != results[len(results)-1]):
-					t.Errorf("%s, %d words: the summary %q does not tell the result of %q",
+				case budget == 0 && (len(stated) == 0 || stated[len(stated)-1] != results[len(results)-1]):
+					t.Errorf("%s, %d words: the summary %q does not state the result of %q",
 						sum, len(words), summary, got[reasoning.Answer])
 				case budget > 0 && (len(words) > 15 || summary != "The work stopped early."):
 					t.Errorf("%s, %d words: the summary is %q", sum, len(words), summary)
@@ -122,8 +122,8 @@ func TestMarkersBeforeASchema(t *testing.T) {
 		req.Form = grammar.JSONSchema([]byte(schema))
 		got := folded(t, r, req)
 		thoughts := got[reasoning.Reasoning]
-		told := numbers.FindAllString(thoughts, -1)
-		if len(told) < 3 || !strings.Contains(got[reasoning.Answer], `{"result":`) {
+		stated := numbers.FindAllString(thoughts, -1)
+		if len(stated) < 3 || !strings.Contains(got[reasoning.Answer], `{"result":`) {
 			t.Errorf("%s: the reasoning is %q, the answer %q", sum, thoughts, got[reasoning.Answer])
 		}
 	}

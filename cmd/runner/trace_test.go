@@ -95,7 +95,7 @@ func (a *archive) lacks(texts ...string) {
 		content, err := os.ReadFile(path)
 		for _, text := range texts {
 			if bytes.Contains(content, []byte(text)) {
-				a.t.Errorf("%s holds %q", path, text)
+				a.t.Errorf("%s contains %q", path, text)
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +135,7 @@ func (a *archive) audit(acknowledged map[string]string) (complete, cut int) {
 			a.t.Errorf("%s is %s, acknowledged %v: %v", id, e.State, known, err)
 		}
 		if known && (!strings.Contains(text, asked) || !strings.Contains(text, thinks)) {
-			a.t.Errorf("%s was asked %q and holds %q", id, asked, text)
+			a.t.Errorf("%s was asked %q and contains %q", id, asked, text)
 		}
 		delete(acknowledged, id)
 	}
@@ -206,7 +206,7 @@ func TestRunIsKilled(t *testing.T) {
 		err := cmd.Wait()
 		timer.Stop()
 		if cmd.ProcessState.Exited() && err != nil {
-			t.Fatalf("it ended by itself: %v: %s", err, told.String())
+			t.Fatalf("it ended before it was killed: %v: %s", err, told.String())
 		}
 		if _, id, ok := strings.Cut(told.String(), "trace "); ok && strings.HasSuffix(id, "\n") {
 			acknowledged[strings.TrimSpace(id)] = question
@@ -326,13 +326,13 @@ func TestServeIsKilled(t *testing.T) {
 		}
 		clients.Wait()
 		if err := cmd.Wait(); cmd.ProcessState.Exited() {
-			t.Fatalf("it ended by itself: %v: %s", err, log.text())
+			t.Fatalf("it ended before it was killed: %v: %s", err, log.text())
 		}
 		a.sealed()
 	}
 	for _, text := range []string{canary, thinks, "What is"} {
 		if strings.Contains(log.text(), text) {
-			t.Errorf("the log holds %q", text)
+			t.Errorf("the log contains %q", text)
 		}
 	}
 	n := len(acknowledged)

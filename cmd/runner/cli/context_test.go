@@ -28,7 +28,7 @@ func TestOthersLeaveOutModelsThatAreNeverLoadedTogether(t *testing.T) {
 		cfg := pool.Config{Memory: c.memory, Models: models}
 		got := othersOf(c.name, cfg, func(name string) bool { return slices.Contains(c.loaded, name) })
 		if !slices.Equal(got, c.want) {
-			t.Errorf("beside %q, with %v loaded and %d bytes: %v, want %v", c.name, c.loaded, c.memory, got, c.want)
+			t.Errorf("for %q, with %v loaded and %d bytes: %v, want %v", c.name, c.loaded, c.memory, got, c.want)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestChatIsTraced(t *testing.T) {
 	}
 	for i, e := range list {
 		if e.ID.String() != ids[i] || e.State != store.StateComplete {
-			t.Errorf("turn %d: %s told, stored %+v", i, ids[i], e)
+			t.Errorf("turn %d: %s printed, stored %+v", i, ids[i], e)
 		}
 	}
 }
