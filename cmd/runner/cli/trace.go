@@ -52,24 +52,21 @@ func (o *traceOptions) read(f func(r *store.Reader) error) (err error) {
 
 // readOnce opens the store for reading and calls f once.
 func (o *traceOptions) readOnce(f func(r *store.Reader) error) error {
-	dir, err := tracesFolder(o.dir)
-	if err != nil {
-		return err
-	}
-	r, err := store.Read(dir)
-	if err != nil {
-		return missingStore(dir, err)
-	}
-	return errors.Join(f(r), r.Close())
+	return within(o.dir, store.Read, f)
 }
 
 // write opens the store for writing and calls f.
 func (o *traceOptions) write(f func(s *store.Store) error) error {
-	dir, err := tracesFolder(o.dir)
+	return within(o.dir, func(dir string) (*store.Store, error) { return store.Open(dir, store.Config{}) }, f)
+}
+
+// within opens the store in a folder, or in the default folder, calls f and closes the store.
+func within[S io.Closer](folder string, open func(dir string) (S, error), f func(S) error) error {
+	dir, err := tracesFolder(folder)
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(dir, store.Config{})
+	s, err := open(dir)
 	if err != nil {
 		return missingStore(dir, err)
 	}
