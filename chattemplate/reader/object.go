@@ -37,7 +37,8 @@ type Object struct {
 	arguments bool
 	// muted says that nothing is sent, because the beginning is only looked at.
 	muted bool
-	// Known says that one of the object's own members has come. Text that fails before that is not the object.
+	// Known says that this is certain to be the object, for instance because one of its members has come. Text that
+	// fails before that is not the object.
 	Known bool
 	// Place is where the reader of the object stands.
 	Place place
@@ -46,8 +47,8 @@ type Object struct {
 	// quoted says that the gap begins with a quote that may have ended a string.
 	quoted bool
 	key    int // the offset in the gap where the member's name begins
-	// Fenced says that the object is in a block of code.
-	Fenced bool
+	// fenced says that the object is in a block of code.
+	fenced bool
 	seen   [numMembers]bool
 	member member
 	target reasoning.Segment
@@ -161,7 +162,7 @@ func (r *Object) gapByte(c byte) {
 		case c == '{':
 			r.Place = placeKey
 		case c == '`' && !r.arguments:
-			r.Place, r.Fenced = placeFence, true
+			r.Place, r.fenced = placeFence, true
 		case !IsSpace(c):
 			r.fail()
 		}
@@ -398,7 +399,7 @@ func (r *Object) Closing() (string, bool) {
 // After returns how many of the first bytes of text are white space or the end of the block of code around the object.
 func (r *Object) After(text string) int {
 	for i := range len(text) {
-		if !IsSpace(text[i]) && !(r.Fenced && text[i] == '`') {
+		if !IsSpace(text[i]) && !(r.fenced && text[i] == '`') {
 			return i
 		}
 	}
