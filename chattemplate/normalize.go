@@ -82,7 +82,7 @@ func normalizeMessage(msgs []Message, i int) error {
 		}
 		if m.ToolName == "" {
 			return messageError(i, "give the tool's name, or the id of a call that an assistant message before it makes",
-				"tool result answers no call")
+				"tool result does not match a call")
 		}
 		if !ValidName(m.ToolName) {
 			return messageError(i, NameAdvice, "tool name is not valid")

@@ -105,7 +105,7 @@ func nativeSystem(c *chattemplate.Conversation) (harmony.System, reasoning.Effor
 			ok = ok && (e == "browser" || e == "python")
 		}
 		if !ok {
-			return s, "", chattemplate.ArgError("builtin_tools", `Give a list of "browser" and "python".`,
+			return s, "", chattemplate.ArgError("builtin_tools", `give a list of "browser" and "python"`,
 				"is not a list of known tools")
 		}
 	}

@@ -158,7 +158,7 @@ func (f *callForm) block(tools []chattemplate.Tool) (grammar.Source, error) {
 // call returns the form of a call of one function.
 func (f *callForm) call(tool chattemplate.Tool) (grammar.Source, error) {
 	if !namePattern.MatchString(tool.Name) {
-		return grammar.Source{}, errors.New("this name cannot be told from the text around it")
+		return grammar.Source{}, errors.New("this name could be confused with the text around it")
 	}
 	parts := f.tokens(f.style.Head, map[CallPlace]grammar.Source{NamePlace: grammar.Choices(
 		tool.Name)})
@@ -205,7 +205,7 @@ func readSchema(schema json.RawMessage) (*schemaOf, error) {
 			p.definitions = slices.Concat(p.definitions, quoted(m.Name), m.Schema, []byte(","))
 		case "type", "additionalProperties", "description", "title", "$schema", "$id", "$comment":
 		default:
-			return nil, fmt.Errorf("keyword %s cannot be held to where arguments are written one by one", m.Name)
+			return nil, fmt.Errorf("keyword %s cannot be enforced, because this model writes arguments one by one", m.Name)
 		}
 	}
 	known := make(map[string]bool, len(p.properties))
@@ -235,7 +235,7 @@ func (f *callForm) params(tool chattemplate.Tool) ([]grammar.Source, error) {
 	var out []grammar.Source
 	for _, prop := range p.properties {
 		if !namePattern.MatchString(prop.Name) {
-			return nil, fmt.Errorf("parameter %q: this name cannot be told from the text around it", prop.Name)
+			return nil, fmt.Errorf("parameter %q: this name could be confused with the text around it", prop.Name)
 		}
 		form, kind, err := f.value(prop.Schema, p.definitions)
 		if err != nil {
@@ -272,7 +272,7 @@ func (f *callForm) value(schema json.RawMessage, definitions []byte) (form gramm
 	stop := f.stop()
 	if !isString(schema) {
 		if bytes.Contains(schema, []byte("</")) || bytes.Contains(definitions, []byte("</")) {
-			return form, "", fmt.Errorf("a schema with %q cannot be held to where %s ends a value", "</", stop)
+			return form, "", fmt.Errorf("a schema with %q cannot be enforced, because %s ends a value", "</", stop)
 		}
 		if trimmed := bytes.TrimSpace(schema); len(definitions) > 0 && trimmed[0] == '{' {
 			rest := trimmed[1:]
@@ -299,7 +299,7 @@ func (f *callForm) value(schema json.RawMessage, definitions []byte) (form gramm
 			list = []string{""}
 			err = json.Unmarshal(v, &list[0])
 		default:
-			err = fmt.Errorf("keyword %s cannot be held to where strings are written as they are", name)
+			err = fmt.Errorf("keyword %s cannot be enforced, because this model writes strings without quotes", name)
 		}
 		switch {
 		case err != nil:

@@ -112,15 +112,15 @@ func (t *turn) holdCalls(ctx context.Context) error {
 
 // refuseCalls refuses requests that depend on the form of calls, for a model whose style of calls is unknown.
 func (t *turn) refuseCalls() error {
-	unknown := errors.New("how this model writes calls is not known, so it cannot be held to one")
+	unknown := errors.New("the way this model writes calls is unknown, so its calls cannot be constrained")
 	switch {
 	case t.cfg.MustCall:
 		return &family.RefusedError{Field: "ToolChoice", Err: unknown, Advice: "use auto"}
 	case t.cfg.SingleCall:
 		return &family.RefusedError{Field: "SingleCall", Err: unknown, Advice: "leave it out"}
 	case t.cfg.Report != nil && t.answer != nil:
-		return &family.RefusedError{Field: "Strategy", Err: errors.New("how this model writes calls is not known, so it " +
-			"cannot report its reasoning by one and be held to a form"),
+		return &family.RefusedError{Field: "Strategy", Err: errors.New("the way this model writes calls is unknown, so it " +
+			"cannot both report its reasoning by a call and answer in a form"),
 			Advice: "use auto, json or markers"}
 	}
 	return nil
