@@ -70,7 +70,7 @@ var messages = map[string]string{
 	CodeBareBody:             "text without a header was taken as part of the answer",
 	CodeEmptyChannel:         "a message names no channel; it was taken as reasoning",
 	CodeUnknownChannel:       "a message is on an unknown channel; it was taken as reasoning",
-	CodeForeignRole:          "the model wrote a message in somebody else's name; it was taken as reasoning",
+	CodeForeignRole:          "the model wrote a message in someone else's name; it was taken as reasoning",
 	CodeUnknownRecipient:     "a message is addressed to no function; the address was ignored",
 	CodeUnknownFunction:      "a call names a function that the request does not have",
 	CodeRecipientInFinal:     "a call came on the final channel",
