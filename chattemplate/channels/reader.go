@@ -55,7 +55,7 @@ type Reader struct {
 	// tags finds markers and objects in the text of answers.
 	tags tags.Text
 	h    machine
-	// parse, if not nil, is told where messages begin and end.
+	// parse, if not nil, is called where messages begin and end.
 	parse *parser
 }
 

@@ -32,9 +32,9 @@ type turn struct {
 	// headers are the headers that the model may write. calling takes their place after the reasoning if a call is
 	// required.
 	headers, calling *hold.OneOf
-	// owed says that the turn may not end outside of an answer or a call, and report that report_reasoning is to be
+	// owed says that the turn may not end outside of an answer or a call. report says that report_reasoning must be
 	// called first.
-	owed, report, demanded bool
+	owed, report bool
 	// thinking opens reasoning between markers before the answer. It is nil after the reasoning, and if the model was
 	// not asked for it. marked says that the model was asked for it. lines may come after the markers.
 	thinking *grammar.Choice
@@ -286,10 +286,10 @@ func (t *turn) moveOn(tok backend.Token) {
 // openHeader leads into the header of the next message. tok ended the last message. If the end is missing, tok already
 // belongs to the header.
 func (t *turn) openHeader(tok backend.Token) {
-	switch {
-	case tok == t.f.native.tokens.Channel:
+	switch tok {
+	case t.f.native.tokens.Channel:
 		t.hold.Accept(tok)
-	case tok == t.f.turn[0]:
+	case t.f.turn[0]:
 		t.follow = t.f.turn[1:]
 	default:
 		t.follow = t.f.turn
@@ -394,8 +394,7 @@ func (t *turn) EndObject() ([]backend.Token, bool) {
 	return hold.EndObject(t.Reader, t.hold, t.f.cfg.Tokenize)
 }
 
-// Resume implements family.Turn. The prompt ends with the opening of the next message, so the reader is told of that
-// opening.
+// Resume implements family.Turn. The prompt ends with the opening of the next message, and the reader reads that too.
 func (t *turn) Resume(p *chattemplate.Prompt) error {
 	if p.Start == chattemplate.StartReasoning {
 		p.Tokens = append(append(p.Tokens, t.f.end...), t.f.turn...)
