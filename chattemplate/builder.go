@@ -46,9 +46,7 @@ func (b *Builder) Control(t backend.Token) {
 	b.pending = b.text.Len()
 }
 
-// Break separates the texts before and after it, so that no token spans both.
-func (b *Builder) Break() { b.flush() }
-
+// flush tokenizes the pending text. No token will span the texts before and after it.
 func (b *Builder) flush() {
 	if s := b.text.String()[b.pending:]; s != "" && b.err == nil {
 		b.tokens, b.err = b.tokenize(b.tokens, s)

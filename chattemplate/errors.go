@@ -8,7 +8,7 @@ import (
 	"runner/chattemplate/jinja"
 )
 
-// ErrNoTemplate says that the model has no chat template and that its family needs one.
+// ErrNoTemplate says that the model has no chat template, although it needs one.
 var ErrNoTemplate error = noTemplate{}
 
 type noTemplate struct{}

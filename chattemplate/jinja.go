@@ -121,9 +121,6 @@ func (j *Template) execute(vars map[string]jinja.Value, now time.Time) (jinja.Te
 // Rendering is the text that a template made of a conversation.
 type Rendering struct{ text jinja.Text }
 
-// Text returns the whole text.
-func (r Rendering) Text() string { return r.text.String() }
-
 // EndsWith reports whether the text ends with a mark that the template itself wrote. White space after it is ignored.
 func (r Rendering) EndsWith(mark string) bool {
 	s := strings.TrimRight(r.text.String(), " \t\r\n")

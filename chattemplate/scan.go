@@ -97,7 +97,7 @@ func (s *scanner) plain(b *Builder, text jinja.Text, from, to int) {
 		}
 		_, n := utf8.DecodeRuneInString(run[at:])
 		b.Text(run[:at+n])
-		b.Break()
+		b.flush()
 		run = run[at+n:]
 	}
 	b.Text(run)

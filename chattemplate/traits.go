@@ -11,13 +11,13 @@ import (
 // contain them.
 const (
 	ProbeUser      = "qzu7mx"
-	ProbeSystem    = "qzs4kd"
 	ProbeAnswer    = "qza9wn"
 	ProbeReasoning = "qzr3vb"
 	ProbeTool      = "qzt5hj"
 	ProbeKey       = "qzk2fp"
 	ProbeValue     = "qzv8lc"
 	ProbeResult    = "qzd6gy"
+	probeSystem    = "qzs4kd"
 )
 
 // probeLimits keep NewTemplate fast even if a template does much work. Probes are small conversations.
@@ -60,7 +60,7 @@ func (j *Template) probeTraits() traits {
 			break
 		}
 	}
-	t.system = shows(t, ProbeSystem, nil, Message{Role: System, Content: ProbeSystem}, ask) ||
+	t.system = shows(t, probeSystem, nil, Message{Role: System, Content: probeSystem}, ask) ||
 		!shows(t, ProbeUser, nil, ask)
 
 	tools := []Tool{{Name: ProbeTool, Description: "d", Parameters: []byte(

@@ -159,8 +159,8 @@ func (e *CallError) Unwrap() error { return e.Err }
 // Answers reports whether the text is certainly an answer and not a call.
 func (f *Form) Answers() bool { return !f.opening && f.Begun && f.Answer != nil && f.Call == nil }
 
-// Takes reports whether all of the tokens may come next, in this order.
-func (f *Form) Takes(tokens []backend.Token) bool {
+// takes reports whether all of the tokens may come next, in this order.
+func (f *Form) takes(tokens []backend.Token) bool {
 	var accept func(backend.Token) bool
 	switch {
 	case f.opening:

@@ -120,5 +120,5 @@ func EndObject(r interface{ CloseReasoning() (string, bool) }, h Hold,
 		return nil, false
 	}
 	tokens, err := tokenize(nil, end)
-	return tokens, err == nil && form.Takes(tokens)
+	return tokens, err == nil && form.takes(tokens)
 }

@@ -24,7 +24,7 @@ func AsObject(schema json.RawMessage) []byte {
 		return schema
 	}
 	if kind, ok := members["type"]; ok {
-		switch types := TypesOf(kind); {
+		switch types := typesOf(kind); {
 		case types == nil:
 			return schema // compiling it reports the error
 		case string(kind) == `"object"`:
@@ -136,7 +136,7 @@ func plainValue(schema json.RawMessage) grammar.Source {
 	plain := map[string]any{}
 	var types []string
 	if value.Type != nil {
-		if types = TypesOf(value.Type); types == nil {
+		if types = typesOf(value.Type); types == nil {
 			return free
 		}
 		plain["type"] = types
@@ -156,8 +156,8 @@ func plainValue(schema json.RawMessage) grammar.Source {
 	return grammar.JSONSchema(out)
 }
 
-// TypesOf returns the types in the value of the keyword type. It returns nil if there are none or one is unknown.
-func TypesOf(keyword json.RawMessage) []string {
+// typesOf returns the types in the value of the keyword type. It returns nil if there are none or one is unknown.
+func typesOf(keyword json.RawMessage) []string {
 	var one string
 	var types []string
 	if json.Unmarshal(keyword, &one) == nil {
