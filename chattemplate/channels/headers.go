@@ -66,8 +66,8 @@ func (w *headerWriter) add(ends [][]backend.Token, parts ...[]backend.Token) {
 	}
 }
 
-// answer adds the headers of an answer. If addressed, persons are allowed as recipients before the channel. Otherwise a
-// model that wants to address one would be led into a call, or onto another channel.
+// answer adds the headers of an answer. If addressed, persons are allowed as recipients before the channel. Without
+// them, a model that wants to address a person would be led into a call or onto another channel.
 func (w *headerWriter) answer(addressed bool) {
 	ends := w.ends[:w.constrained]
 	w.add(ends, w.final)

@@ -71,7 +71,8 @@ func Spellings(v *backend.Vocab, tokenize func([]backend.Token, string) ([]backe
 	return out, nil
 }
 
-// LineBreaks returns the tokens of one and of two line breaks, which models like to write after a tag.
+// LineBreaks returns the tokens of one and of two line breaks, which models often write after a tag. It leaves out one
+// that is not a single token.
 func LineBreaks(tokenize func([]backend.Token, string) ([]backend.Token, error)) (list []backend.Token) {
 	for _, text := range []string{"\n", "\n\n"} {
 		if tokens, err := tokenize(nil, text); err == nil && len(tokens) == 1 {

@@ -27,7 +27,7 @@ type Config struct {
 	StringParam func(function, parameter string) bool
 	// Opens is asked whether a call begins in the text of an answer. text is what has come after the call's opening
 	// mark, or all of the call if there is no mark. If Opens returns false, the text belongs to the answer. With Opens,
-	// only calls in the model's own style are read. Nil always returns true.
+	// only calls in the model's own style are read. If it is nil, every such text is a call.
 	Opens func(text string) bool
 	// CallID returns the id of a run's call by its index. If it is nil, ids are empty.
 	CallID func(index int) string

@@ -112,7 +112,7 @@ func (r *Object) Reset(arguments, muted bool) {
 		Known: arguments || !muted}
 }
 
-// Ended reports whether the object is over, broken off, or was none. No more text belongs to it.
+// Ended reports whether the object is over or broken off, or the text was never an object. No more text belongs to it.
 func (r *Object) Ended() bool { return r.Place >= PlaceOver }
 
 // Segment returns the segment of the next text. Between values it is Header.

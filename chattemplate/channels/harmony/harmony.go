@@ -2,7 +2,7 @@
 //
 // It has the format's special tokens, the layout of a message, the texts of the system and developer messages with
 // their TypeScript-like tool definitions, and the rule for which reasoning stays in a conversation's history. The
-// format is described at https://github.com/openai/harmony. The texts here are the same as that renderer's.
+// format is described at https://github.com/openai/harmony. The texts here are the same as those of its renderer.
 //
 // It does not tokenize or read output. Package channels translates conversations into its messages.
 //
