@@ -178,8 +178,8 @@ func inCall(b testing.TB, text []backend.Token) (turn []backend.Token) {
 	return turn
 }
 
-// BenchmarkSplitter pushes tokens through the splitter, and in one case through the stop filter and the policy
-// after it. One operation is a turn of 40,000 tokens.
+// BenchmarkSplitter pushes tokens through a reader, and in one case also through the stop filter and the policy. One
+// operation is a turn of 40,000 tokens.
 func BenchmarkSplitter(b *testing.B) {
 	b.Run("harmony", func(b *testing.B) { benchSplitter(b, readertest.Config{Format: readertest.HarmonyFormat}) })
 	b.Run("harmony_stops_policy", func(b *testing.B) {

@@ -254,8 +254,7 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl family.Family, v *backend.Vocab,
 	return len(want)
 }
 
-// checkCallChunks reads a text cut in several ways and holds that the outcome is the same, that the splitter's
-// state is told in every place, and that a copy made anywhere goes on alike.
+// checkCallChunks reads a text that is cut in several ways, and checks that the outcome is always the same.
 func checkCallChunks(t *testing.T, cfg readertest.Config, text string, marks []string, r *rand.Rand) {
 	t.Helper()
 	var first generation.Reply

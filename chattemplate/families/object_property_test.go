@@ -125,7 +125,7 @@ func oracle(text string, raw bool) (reply generation.Reply, score *float64, ok b
 	return reply, score, true
 }
 
-// readObject runs text through a splitter and returns what came of it, and the score.
+// readObject runs text through a reader and returns what came of it, and the score.
 func readObject(t testing.TB, cfg readertest.Config, text string, cut func(string) []string) (generation.Reply,
 	*float64) {
 	t.Helper()
@@ -158,7 +158,7 @@ func readObject(t testing.TB, cfg readertest.Config, text string, cut func(strin
 	return c.Reply(), nil
 }
 
-// validRunes makes invalid bytes what the splitter makes of them: U+FFFD each.
+// validRunes replaces each invalid byte by U+FFFD, as readers do.
 func validRunes(s string) string { return string([]rune(s)) }
 
 func checkOracle(t *testing.T, text string, raw bool, got generation.Reply, score *float64) {

@@ -207,7 +207,7 @@ func TestObjectInHarmony(t *testing.T) {
 	}
 }
 
-// TestReport reads calls of report_reasoning in every form that the splitter knows.
+// TestReport reads calls of report_reasoning in every form that readers know.
 func TestReport(t *testing.T) {
 	const call = `{"name": "report_reasoning", "arguments": {"reasoning": "Hm.\n", "score": 0.5}}`
 	python := []string{"<|python_tag|>"}

@@ -17,13 +17,14 @@ import (
 	"runner/reasoning"
 )
 
+// HarmonySpecials are harmony's special tokens.
 var HarmonySpecials = []string{
 	"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>", "<|endoftext|>",
 }
 
 var specialPattern = regexp.MustCompile(`<\|[a-z_]+\|>`)
 
-// Lexicon gives ids to pieces as they are met, and a vocabulary at the end.
+// Lexicon gives ids to pieces as they come, and makes a vocabulary of them.
 type Lexicon struct {
 	pieces []string
 	kinds  []backend.TokenKind
@@ -31,7 +32,7 @@ type Lexicon struct {
 	eog    []backend.Token
 }
 
-// NewLexicon has the given control tokens, of which those named in eog end generation.
+// NewLexicon returns a lexicon with the given control tokens. Those in eog end generation.
 func NewLexicon(control []string, eog ...string) *Lexicon {
 	x := &Lexicon{Ids: map[string]backend.Token{}}
 	for _, c := range control {
@@ -43,10 +44,12 @@ func NewLexicon(control []string, eog ...string) *Lexicon {
 	return x
 }
 
+// HarmonyLexicon returns a lexicon with harmony's special tokens.
 func HarmonyLexicon() *Lexicon {
 	return NewLexicon(HarmonySpecials, "<|return|>", "<|call|>", "<|endoftext|>")
 }
 
+// Add adds a piece and returns its id.
 func (x *Lexicon) Add(piece string, k backend.TokenKind) backend.Token {
 	x.pieces = append(x.pieces, piece)
 	x.kinds = append(x.kinds, k)
@@ -95,6 +98,7 @@ func (x *Lexicon) Encode(text string, cut func(string) []string) []backend.Token
 	return tokens
 }
 
+// Vocab returns a vocabulary with all pieces.
 func (x *Lexicon) Vocab(t testing.TB) *backend.Vocab {
 	t.Helper()
 	v, err := backend.NewVocab(backend.VocabConfig{
@@ -144,9 +148,10 @@ func Random(r *rand.Rand) func(string) []string {
 // Recorder keeps events.
 type Recorder struct{ Events []reasoning.Event }
 
+// Emit keeps an event.
 func (r *Recorder) Emit(e reasoning.Event) { r.Events = append(r.Events, e) }
 
-// Split runs tokens through a splitter.
+// Split reads tokens and returns the events.
 func Split(t testing.TB, cfg Config, tokens []backend.Token) []reasoning.Event {
 	t.Helper()
 	var r Recorder
@@ -163,7 +168,7 @@ func Split(t testing.TB, cfg Config, tokens []backend.Token) []reasoning.Event {
 	return r.Events
 }
 
-// CheckNesting holds the rules for the order of events.
+// CheckNesting checks the order of events: each segment starts, has text of whole runes, and ends.
 func CheckNesting(t testing.TB, events []reasoning.Event) {
 	t.Helper()
 	open := map[reasoning.Segment]bool{}
@@ -231,7 +236,7 @@ func Texts(events []reasoning.Event) map[reasoning.Segment]string {
 	return out
 }
 
-// HarmonyFormat stands for channels where a Config has a format of tags.
+// HarmonyFormat stands for channels in a Config, which has a format of tags.
 var HarmonyFormat = tags.Format{Open: "harmony", Close: "harmony"}
 
 // Config is a reader's configuration with the format that it reads.
@@ -248,7 +253,7 @@ func NewReader(cfg Config) (reader.Reader, error) {
 	return tags.NewReader(cfg.Format, cfg.Config)
 }
 
-// FormatOf returns how a model marks its turn. Of channels it is HarmonyFormat.
+// FormatOf returns how a model marks its turn. For channels that is HarmonyFormat.
 func FormatOf(f family.Family) tags.Format {
 	if text, ok := f.(*tags.Family); ok {
 		return text.Format()
