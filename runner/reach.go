@@ -123,11 +123,8 @@ type marks struct {
 
 // marksOf returns the marks of a turn's format.
 func (t *turn) marksOf() marks {
-	m := marks{vocab: t.r.model.Vocab()}
-	for _, tag := range append(t.family().About().Marks, reasoning.MarkerOpen, reasoning.MarkerClose) {
-		m.tags = append(m.tags, tag)
-	}
-	return m
+	tags := append(t.family().About().Marks, reasoning.MarkerOpen, reasoning.MarkerClose)
+	return marks{vocab: t.r.model.Vocab(), tags: tags}
 }
 
 // is reports whether a token is one of the format.
