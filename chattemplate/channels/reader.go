@@ -131,7 +131,7 @@ func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
 }
 
 // BeginAnswer says that the next token belongs to the answer that is held to a form.
-func (s *Reader) BeginAnswer() { s.tags.Begin() }
+func (s *Reader) BeginAnswer() { s.tags.BeginAnswer() }
 
 // CloseReasoning returns the text that would end the reasoning in an object.
 func (s *Reader) CloseReasoning() (text string, ok bool) {

@@ -53,6 +53,9 @@ func inScalar(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '+' || c == '-' || c == '.' || c == 'E'
 }
 
+// leave goes from the arguments to the object around them.
+func (a *argumentReader) leave() { a.depth, a.quoted, a.escaped = 1, false, false }
+
 // restOfObject takes a byte after the arguments of a call that is a JSON object itself.
 func (a *argumentReader) restOfObject(c byte) matched {
 	r := a.next(c)
@@ -60,101 +63,105 @@ func (a *argumentReader) restOfObject(c byte) matched {
 	return r
 }
 
-// argument sends text of the arguments, whose bytes have left the ledger before.
-func (c *block) argument(text string) {
+// send sends text of the arguments, whose bytes have left the ledger before.
+func (b *block) send(text string) {
 	if text == "" {
 		return
 	}
-	out, on := &c.core.Out, c.core.Out.Ledger.On
-	out.Ledger.On = false
-	if c.report {
-		c.core.Object.Feed(text)
-	} else {
-		out.Text(text)
-	}
-	out.Ledger.On = on
+	b.untracked(func() {
+		if b.report {
+			b.core.Object.Feed(text)
+		} else {
+			b.core.Out.Text(text)
+		}
+	})
 }
 
-// argumentBytes is argument for text that is in no string yet.
-func (c *block) argumentBytes(text []byte) {
+// untracked sends text whose bytes have left the ledger before.
+func (b *block) untracked(send func()) {
+	ledger := &b.core.Out.Ledger
+	on := ledger.On
+	ledger.On = false
+	send()
+	ledger.On = on
+}
+
+// sendBytes is send for text that is in no string yet.
+func (b *block) sendBytes(text []byte) {
 	if len(text) > 0 {
-		c.argument(c.core.Out.Keep(text))
+		b.send(b.core.Out.Keep(text))
 	}
 }
 
 // endReport ends a call of report_reasoning.
-func (c *block) endReport() {
-	if !c.report {
+func (b *block) endReport() {
+	if !b.report {
 		return
 	}
-	c.report = false
-	out, on := &c.core.Out, c.core.Out.Ledger.On
-	out.Ledger.On = false
-	c.core.EndReport()
-	out.Ledger.On = on
+	b.report = false
+	b.untracked(b.core.EndReport)
 }
 
 // objectArguments takes text of arguments that are a JSON object, and returns how much of it.
-func (c *block) objectArguments(text string) int {
-	a := &c.args
+func (b *block) objectArguments(text string) int {
+	a := &b.args
 	n, r := 0, matchWait
 	for n < len(text) && r == matchWait {
 		if r = a.next(text[n]); r != matchNo {
 			n++
 		}
 	}
-	c.core.Out.Drop(n, reader.UseForeign)
-	c.argument(text[:n])
+	b.core.Out.Drop(n, reader.UseForeign)
+	b.send(text[:n])
 	switch r {
 	case matchYes:
-		c.endArguments()
+		b.endArguments()
 	case matchNo:
-		c.core.Warn(reader.CodeMalformedArguments)
-		c.place = callBroken
+		b.core.Warn(reader.CodeMalformedArguments)
+		b.place = inBroken
 	}
 	return n
 }
 
 // endArguments goes on to what stands after a call's arguments.
-func (c *block) endArguments() {
-	c.args.depth, c.args.quoted, c.args.escaped = 1, false, false // in the object around them
-	if c.place = callTail; len(c.style().Tail) == 0 {
-		c.endCall()
+func (b *block) endArguments() {
+	b.args.leave()
+	if b.place = atTail; len(b.style().Tail) == 0 {
+		b.endCall()
 	}
 }
 
 // takeUntilStop takes text of arguments that are not followed as JSON: they go on to the mark that ends them, and
 // those of report_reasoning to where their reader says.
-func (c *block) takeUntilStop(text string) {
-	c.buf = append(c.buf, text...)
-	end, ended := c.findStop("")
+func (b *block) takeUntilStop(text string) {
+	b.buf = append(b.buf, text...)
+	end, ended := b.findStop("")
 	var over []byte
-	if c.place == callReport {
-		over = c.reportText(c.buf[:end])
-		ended = ended || c.core.Object.Ended()
+	if b.place == inReport {
+		over = b.reportText(b.buf[:end])
+		ended = ended || b.core.Object.Ended()
 	} else {
-		c.argumentBytes(c.buf[:end])
+		b.sendBytes(b.buf[:end])
 	}
-	c.takeCall(end - len(over))
+	b.drop(end - len(over))
 	if ended {
-		rest := string(c.buf)
-		c.buf = c.buf[:0]
-		c.endArguments()
-		c.readOn(rest)
+		rest := b.unread()
+		b.endArguments()
+		b.readOn(rest)
 	}
 }
 
 // findStop returns where in what is held the mark of the end begins, with the white space before it, and true; or
 // how much is before what may become the mark, and false.
-func (c *block) findStop(space string) (int, bool) {
-	stop := c.args.stop
+func (b *block) findStop(space string) (int, bool) {
+	stop := b.args.stop
 	if stop == "" {
-		return len(c.buf), false
+		return len(b.buf), false
 	}
-	if end := bytes.Index(c.buf, []byte(stop)); end >= 0 {
-		return len(bytes.TrimSuffix(c.buf[:end], []byte(space))), true
+	if end := bytes.Index(b.buf, []byte(stop)); end >= 0 {
+		return len(bytes.TrimSuffix(b.buf[:end], []byte(space))), true
 	}
-	return len(c.buf) - max(overlap(c.buf, stop), overlap(c.buf, space+stop)), false
+	return len(b.buf) - max(overlap(b.buf, stop), overlap(b.buf, space+stop)), false
 }
 
 // overlap returns how many bytes at the end of text may be the beginning of mark.
@@ -168,38 +175,33 @@ func overlap(text []byte, mark string) int {
 }
 
 // reportText takes text of the arguments of report_reasoning, and returns what follows them.
-func (c *block) reportText(text []byte) []byte {
-	r, out, on := &c.core.Object, &c.core.Out, c.core.Out.Ledger.On
-	if r.Ended() {
-		return text
+func (b *block) reportText(text []byte) []byte {
+	if r := &b.core.Object; !r.Ended() {
+		b.untracked(func() { text = text[r.Feed(b.core.Out.Keep(text)):] })
 	}
-	out.Ledger.On = false
-	n := r.Feed(out.Keep(text))
-	out.Ledger.On = on
-	return text[n:]
+	return text
 }
 
 // paramsByte looks whether an argument or the end of the call comes.
-func (c *block) paramsByte() {
-	s := c.style()
+func (b *block) paramsByte() {
+	s := b.style()
 	head, _ := splitParam(s)
 	var at found
-	n, param := matchTokens(head, trimSpace(c.buf), false, &at)
-	end := begins(c.buf, endOf(s))
+	n, param := matchTokens(head, trimSpace(b.buf), false, &at)
+	end := begins(b.buf, endOf(s))
 	switch {
 	case param == matchYes && n > 0:
-		c.beginValue(string(at[KeyPlace]), string(at[KindPlace]))
+		b.beginValue(string(at[KeyPlace]), string(at[KindPlace]))
 	case end == matchYes:
-		c.argument("}")
-		rest := string(c.buf)
-		c.buf = c.buf[:0]
-		c.endArguments()
-		c.readOn(rest)
+		b.send("}")
+		rest := b.unread()
+		b.endArguments()
+		b.readOn(rest)
 	case param == matchNo && end == matchNo:
-		c.argument("}")
-		c.endReport()
-		c.core.Out.End()
-		c.strayText()
+		b.send("}")
+		b.endReport()
+		b.core.Out.End()
+		b.breakOff()
 	}
 }
 
@@ -211,120 +213,119 @@ func splitParam(s *CallStyle) (head, tail []CallToken) {
 
 // beginValue begins the value of an argument. kind says whether it is a string; if it does not, the function's
 // parameters do.
-func (c *block) beginValue(key, kind string) {
-	a := &c.args
-	c.takeCall(len(c.buf))
-	_, tail := splitParam(c.style())
+func (b *block) beginValue(key, kind string) {
+	a := &b.args
+	b.drop(len(b.buf))
+	_, tail := splitParam(b.style())
 	a.stop, a.begun = tail[1].Text, false
 	a.text = kind == "true"
-	if kind == "" && c.core.Cfg.StringParam != nil {
-		a.text = c.core.Cfg.StringParam(a.function, key)
+	if kind == "" && b.core.Cfg.StringParam != nil {
+		a.text = b.core.Cfg.StringParam(a.function, key)
 	}
 	if a.count > 0 {
-		c.argument(", ")
+		b.send(", ")
 	}
 	a.count++
-	c.argument(`"`)
-	c.escaped([]byte(key))
-	c.argument(`": `)
+	b.send(`"`)
+	b.sendEscaped([]byte(key))
+	b.send(`": `)
 	if a.text {
-		c.argument(`"`)
+		b.send(`"`)
 	}
-	c.place = callValue
+	b.place = inValue
 }
 
 // valueText takes text of a value. Strings are sent as they come, other values when they are whole.
-func (c *block) valueText(text string) int {
-	a := &c.args
-	c.buf = append(c.buf, text...)
-	_, tail := splitParam(c.style())
+func (b *block) valueText(text string) int {
+	a := &b.args
+	b.buf = append(b.buf, text...)
+	_, tail := splitParam(b.style())
 	if lead := tail[0].Space; !a.begun {
-		if len(c.buf) < len(lead) {
+		if len(b.buf) < len(lead) {
 			return len(text)
 		}
 		a.begun = true
-		if bytes.HasPrefix(c.buf, []byte(lead)) {
-			c.takeCall(len(lead))
+		if bytes.HasPrefix(b.buf, []byte(lead)) {
+			b.drop(len(lead))
 		}
 	}
-	end, ended := c.findStop(tail[1].Space)
-	if !a.text && !ended && len(c.buf) > maxCall {
-		c.argument(`"`)
+	end, ended := b.findStop(tail[1].Space)
+	if !a.text && !ended && len(b.buf) > maxCall {
+		b.send(`"`)
 		a.text = true
 	}
 	switch {
 	case a.text:
-		c.escaped(c.buf[:end])
+		b.sendEscaped(b.buf[:end])
 		if ended {
-			c.argument(`"`)
+			b.send(`"`)
 		}
 	case ended:
-		c.looseValue(c.buf[:end])
+		b.sendValue(b.buf[:end])
 	default:
 		return len(text)
 	}
-	c.takeCall(end)
+	b.drop(end)
 	if ended {
-		c.takeCall(bytes.Index(c.buf, []byte(a.stop)) + len(a.stop))
-		rest := string(c.buf)
-		c.buf, c.place = c.buf[:0], callParams
-		c.readOn(rest)
+		b.drop(bytes.Index(b.buf, []byte(a.stop)) + len(a.stop))
+		b.place = atParams
+		b.readOn(b.unread())
 	}
 	return len(text)
 }
 
-// looseValue sends a value that may be JSON or, if it is not, a string.
-func (c *block) looseValue(value []byte) {
+// sendValue sends a value that may be JSON or, if it is not, a string.
+func (b *block) sendValue(value []byte) {
 	if json.Valid(value) {
-		c.argumentBytes(bytes.TrimSpace(value))
+		b.sendBytes(bytes.TrimSpace(value))
 		return
 	}
-	c.argument(`"`)
-	c.escaped(value)
-	c.argument(`"`)
+	b.send(`"`)
+	b.sendEscaped(value)
+	b.send(`"`)
 }
 
-// escaped sends text as part of a JSON string.
-func (c *block) escaped(text []byte) {
+// sendEscaped sends text as part of a JSON string.
+func (b *block) sendEscaped(text []byte) {
 	const hex = "0123456789abcdef"
 	from := 0
-	for i, b := range text {
-		if b >= ' ' && b != '"' && b != '\\' {
+	for i, c := range text {
+		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
-		c.argumentBytes(text[from:i])
+		b.sendBytes(text[from:i])
 		from = i + 1
-		switch b {
+		switch c {
 		case '"':
-			c.argument(`\"`)
+			b.send(`\"`)
 		case '\\':
-			c.argument(`\\`)
+			b.send(`\\`)
 		case '\n':
-			c.argument(`\n`)
+			b.send(`\n`)
 		case '\t':
-			c.argument(`\t`)
+			b.send(`\t`)
 		case '\r':
-			c.argument(`\r`)
+			b.send(`\r`)
 		default:
-			c.argumentBytes([]byte{'\\', 'u', '0', '0', hex[b>>4], hex[b&15]})
+			b.sendBytes([]byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]})
 		}
 	}
-	c.argumentBytes(text[from:])
+	b.sendBytes(text[from:])
 }
 
 // cutArguments ends arguments that broke off.
-func (c *block) cutArguments() {
-	if !c.report { // whose reader says it itself
-		c.core.Warn(reader.CodeMalformedArguments)
+func (b *block) cutArguments() {
+	if !b.report { // whose reader says it itself
+		b.core.Warn(reader.CodeMalformedArguments)
 	}
 	switch {
-	case c.place == callReport:
-		c.reportText(c.buf)
-	case c.place == callValue && c.args.text:
-		c.escaped(c.buf)
-	case c.place == callValue || c.place == callBroken:
-		c.argumentBytes(c.buf)
+	case b.place == inReport:
+		b.reportText(b.buf)
+	case b.place == inValue && b.args.text:
+		b.sendEscaped(b.buf)
+	case b.place == inValue || b.place == inBroken:
+		b.sendBytes(b.buf)
 	}
-	c.takeCall(len(c.buf))
-	c.args.depth, c.args.quoted, c.args.escaped = 1, false, false
+	b.drop(len(b.buf))
+	b.args.leave()
 }
