@@ -226,7 +226,7 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl family.Family, v *backend.Vocab,
 		readertest.Whole} {
 		x := readertest.NewLexicon([]string{"<the end>"}, "<the end>")
 		again := recut(x, v, tokens, cut)
-		events := readertest.Split(t, readertest.Config{Format: readertest.FormatOf(tmpl),
+		events := readertest.Read(t, readertest.Config{Format: readertest.FormatOf(tmpl),
 			Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"add_x", "sub"}, StringParam: isStringParam}}, again)
 		var got []map[string]any
 		var collected generation.Collector
@@ -263,14 +263,7 @@ func checkCallChunks(t *testing.T, cfg readertest.Config, text string, marks []s
 		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 		tokens := encodeMarks(x, text, marks, cut)
 		cfg.Vocab = x.Vocab(t)
-		events := run(t, cfg, tokens)
-		var c generation.Collector
-		for _, e := range events {
-			if e.Kind != reasoning.Warning {
-				c.Push(e)
-			}
-		}
-		if got := c.Reply(); i == 0 {
+		if got := replyOf(readertest.Read(t, cfg, tokens)); i == 0 {
 			first = got
 		} else if !reflect.DeepEqual(got, first) {
 			t.Fatalf("%q cut another way:\n got %+v\nwant %+v", text, got, first)
@@ -340,7 +333,7 @@ func TestRejectedCallsAreWhole(t *testing.T) {
 			}
 			x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 			tokens := encodeMarks(x, in.String(), nil, readertest.Random(r))
-			events := readertest.Split(t, readertest.Config{Format: tags.Format{Calls: s},
+			events := readertest.Read(t, readertest.Config{Format: tags.Format{Calls: s},
 				Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"f"}}}, tokens)
 			got := readertest.Texts(events)
 			if got[reasoning.ToolCall] == "" && got[reasoning.Answer] != in.String() {

@@ -162,7 +162,7 @@ func TestRecoveries(t *testing.T) {
 				tokens := x.Encode(c.in, cut)
 				cfg := readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t), Start: c.start,
 					Tools: c.tools}}
-				events := readertest.Split(t, cfg, tokens)
+				events := readertest.Read(t, cfg, tokens)
 				if got := readertest.Show(events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}

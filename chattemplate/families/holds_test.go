@@ -23,7 +23,8 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // holdTemplate is a chat template with tags around the reasoning and calls in the text.
-const holdTemplate = `{% for t in tools or [] %}{{ t.function.name }}{% endfor %}{% for m in messages %}<|im_start|>{{ m.role }}
+const holdTemplate = `{% for t in tools or [] %}{{ t.function.name }}{% endfor %}` +
+	`{% for m in messages %}<|im_start|>{{ m.role }}
 {% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}` +
 	`{% for c in m.tool_calls or [] %}<tool_call>
 {"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
@@ -75,7 +76,8 @@ func TestWhatMayCome(t *testing.T) {
 			[][2]string{
 				{"the start", ""}, {"a channel", "<|channel|>"}, {"analysis", "<|channel|>analysis<|message|>x"},
 				{"after analysis", "<|channel|>analysis<|message|>x<|end|>"},
-				{"a channel then", "<|channel|>analysis<|message|>x<|end|><|channel|>"}, {"commentary", "<|channel|>commentary<|message|>x"},
+				{"a channel then", "<|channel|>analysis<|message|>x<|end|><|channel|>"},
+				{"commentary", "<|channel|>commentary<|message|>x"},
 				{"a call", "<|channel|>commentary to=functions.f<|message|>"}, {"final", "<|channel|>final<|message|>"},
 				{"after final", "<|channel|>final<|message|>{}<|end|>"},
 			},

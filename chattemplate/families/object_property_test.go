@@ -146,16 +146,11 @@ func readObject(t testing.TB, cfg readertest.Config, text string, cut func(strin
 	}
 	s.Finish()
 	readertest.CheckNesting(t, rec.Events)
-	var c generation.Collector
-	for _, e := range rec.Events {
-		if e.Kind != reasoning.Warning {
-			c.Push(e)
-		}
-	}
+	reply := replyOf(rec.Events)
 	if score, ok := s.Score(); ok {
-		return c.Reply(), &score
+		return reply, &score
 	}
-	return c.Reply(), nil
+	return reply, nil
 }
 
 // validRunes makes invalid bytes what the splitter makes of them: U+FFFD each.
@@ -246,7 +241,7 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 		}
 		tokens := x.Encode(text, readertest.Random(r))
 		cfg.Vocab = x.Vocab(t)
-		events := run(t, cfg, tokens)
+		events := readertest.Read(t, cfg, tokens)
 		var got strings.Builder
 		for _, e := range events {
 			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))

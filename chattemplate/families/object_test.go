@@ -197,7 +197,7 @@ func TestObjectInHarmony(t *testing.T) {
 		for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
 			x := readertest.HarmonyLexicon()
 			tokens := x.Encode(c.in, cut)
-			got := allShow(readertest.Split(t, readertest.Config{Format: readertest.HarmonyFormat,
+			got := allShow(readertest.Read(t, readertest.Config{Format: readertest.HarmonyFormat,
 				Config: reader.Config{Vocab: x.Vocab(t), JSON: decodedAnswer}},
 				tokens))
 			if got != c.want {
@@ -284,7 +284,7 @@ func TestReport(t *testing.T) {
 				}
 				cfg := readertest.Config{Format: c.format, Config: reader.Config{Vocab: x.Vocab(t), Tools: c.tools, Report: true,
 					Markers: true}}
-				if got := allShow(readertest.Split(t, cfg, tokens)); got != c.want {
+				if got := allShow(readertest.Read(t, cfg, tokens)); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
 			}

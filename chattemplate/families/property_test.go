@@ -47,24 +47,6 @@ func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 	return v, append(all, -5, backend.Token(v.Len()), 1<<30)
 }
 
-// run pushes tokens, asks for the state after each, and returns the events.
-func run(t testing.TB, cfg readertest.Config, tokens []backend.Token) []reasoning.Event {
-	t.Helper()
-	var r readertest.Recorder
-	cfg.Emit = r.Emit
-	s, err := readertest.NewReader(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tok := range tokens {
-		s.Push(tok)
-		s.State()
-	}
-	s.Finish()
-	readertest.CheckNesting(t, r.Events)
-	return r.Events
-}
-
 // TestTextIsNeverLost pushes random tokens through harmony in lenient mode: every piece of text that no header can
 // hold is in exactly one segment, in order.
 func TestTextIsNeverLost(t *testing.T) {
@@ -88,7 +70,7 @@ func TestTextIsNeverLost(t *testing.T) {
 		tokens := x.Encode(in.String(), readertest.Random(r))
 		cfg := readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t),
 			Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(4) == 0}}
-		events := run(t, cfg, tokens)
+		events := readertest.Read(t, cfg, tokens)
 		var got strings.Builder
 		for _, e := range events {
 			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
@@ -143,14 +125,7 @@ func TestAnyChunking(t *testing.T) {
 			x := readertest.HarmonyLexicon()
 			tokens := x.Encode(in.String(), cut)
 			cfg.Vocab = x.Vocab(t)
-			events := run(t, cfg, tokens)
-			var c generation.Collector
-			for _, e := range events {
-				if e.Kind != reasoning.Warning {
-					c.Push(e)
-				}
-			}
-			got := c.Reply()
+			got := replyOf(readertest.Read(t, cfg, tokens))
 			messages, err := channels.Parse(cfg.Config, tokens)
 			if err != nil {
 				t.Fatal(err)
@@ -170,6 +145,17 @@ func TestAnyChunking(t *testing.T) {
 			}
 		}
 	}
+}
+
+// replyOf collects events, without the warnings.
+func replyOf(events []reasoning.Event) generation.Reply {
+	var c generation.Collector
+	for _, e := range events {
+		if e.Kind != reasoning.Warning {
+			c.Push(e)
+		}
+	}
+	return c.Reply()
 }
 
 // checkParsed compares streamed deltas with messages parsed whole.
@@ -285,8 +271,7 @@ func FuzzHarmony(f *testing.F) {
 		cfg := readertest.Config{Format: readertest.HarmonyFormat,
 			Config: reader.Config{Vocab: v, Start: chattemplate.Start(mode % 3), Markers: mode&4 != 0, Tools: []string{"f"},
 				Report: mode&8 != 0, JSON: []*reader.JSONConfig{nil, decodedAnswer, nil, rawAnswer}[mode>>4&3]}}
-		lenient := run(t, cfg, tokens)
-		checkBytes(t, cfg, tokens, lenient)
+		checkBytes(t, cfg, tokens, readertest.Read(t, cfg, tokens))
 	})
 }
 
@@ -354,14 +339,7 @@ func FuzzTags(f *testing.F) {
 			if mode&64 != 0 {
 				cfg.Tools = []string{"f"}
 			}
-			events := run(t, cfg, tokens)
-			var c generation.Collector
-			for _, e := range events {
-				if e.Kind != reasoning.Warning {
-					c.Push(e)
-				}
-			}
-			if got := c.Reply(); i == 0 {
+			if got := replyOf(readertest.Read(t, cfg, tokens)); i == 0 {
 				first = got
 			} else if !reflect.DeepEqual(got, first) {
 				t.Fatalf("cut another way:\n%+v\n%+v", got, first)

@@ -129,7 +129,7 @@ func TestTags(t *testing.T) {
 					tokens = append(tokens, 0)
 					cfg := readertest.Config{Format: c.format, Config: reader.Config{Vocab: x.Vocab(t), Start: c.start, Tools: c.tools,
 						Markers: c.markers}}
-					if got := readertest.Show(readertest.Split(t, cfg, tokens)); got != c.want {
+					if got := readertest.Show(readertest.Read(t, cfg, tokens)); got != c.want {
 						t.Errorf("cut by %s, with tokens %q:\n got %s\nwant %s", name, special, got, c.want)
 					}
 				}
@@ -168,7 +168,7 @@ func encodeMarks(x *readertest.Lexicon, text string, marks []string, cut func(st
 func TestMarkersInHarmony(t *testing.T) {
 	x := readertest.HarmonyLexicon()
 	tokens := x.Encode("<<REASONING>>\nHm.\n<</REASONING>>\nHi.<|return|>", readertest.ByBytes)
-	got := readertest.Show(readertest.Split(t, readertest.Config{Format: readertest.HarmonyFormat,
+	got := readertest.Show(readertest.Read(t, readertest.Config{Format: readertest.HarmonyFormat,
 		Config: reader.Config{Vocab: x.Vocab(t), Start: chattemplate.StartAnswer, Markers: true}}, tokens))
 	if want := `reasoning "Hm." | answer "Hi."`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -181,7 +181,7 @@ func TestSeparator(t *testing.T) {
 		"<|start|>assistant<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>final<|message|>C<|return|>",
 		readertest.ByWords)
 	var c generation.Collector
-	for _, e := range readertest.Split(t, readertest.Config{Format: readertest.HarmonyFormat,
+	for _, e := range readertest.Read(t, readertest.Config{Format: readertest.HarmonyFormat,
 		Config: reader.Config{Vocab: x.Vocab(t), Separator: "\n\n"}},
 		tokens) {
 		c.Push(e)

@@ -25,8 +25,8 @@ func TestRunes(t *testing.T) {
 		}
 		x := readertest.HarmonyLexicon()
 		tokens := x.Encode(in.String(), readertest.Random(r))
-		events := run(t, readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t),
-			Start: chattemplate.StartAnswer}}, tokens)
+		events := readertest.Read(t, readertest.Config{Format: readertest.HarmonyFormat,
+			Config: reader.Config{Vocab: x.Vocab(t), Start: chattemplate.StartAnswer}}, tokens)
 		if got, want := readertest.Texts(events)[reasoning.Answer], string([]rune(in.String())); got != want {
 			t.Fatalf("%q gives %q, want %q", in.String(), got, want)
 		}
@@ -56,7 +56,7 @@ func TestLongCall(t *testing.T) {
 	for range 1100 {
 		tokens = append(tokens, filler)
 	}
-	events := readertest.Split(t, readertest.Config{Config: reader.Config{Vocab: v, Tools: []string{"f"}}}, tokens)
+	events := readertest.Read(t, readertest.Config{Config: reader.Config{Vocab: v, Tools: []string{"f"}}}, tokens)
 	if got := len(readertest.Texts(events)[reasoning.Answer]); got != len(`<tool_call>{"`)+1100*1000 {
 		t.Errorf("%d bytes of answer", got)
 	}

@@ -146,8 +146,8 @@ type Recorder struct{ Events []reasoning.Event }
 
 func (r *Recorder) Emit(e reasoning.Event) { r.Events = append(r.Events, e) }
 
-// Split runs tokens through a splitter.
-func Split(t testing.TB, cfg Config, tokens []backend.Token) []reasoning.Event {
+// Read runs tokens through a reader, asks for its state after each, and returns the events.
+func Read(t testing.TB, cfg Config, tokens []backend.Token) []reasoning.Event {
 	t.Helper()
 	var r Recorder
 	cfg.Emit = r.Emit
@@ -157,6 +157,7 @@ func Split(t testing.TB, cfg Config, tokens []backend.Token) []reasoning.Event {
 	}
 	for _, tok := range tokens {
 		s.Push(tok)
+		s.State()
 	}
 	s.Finish()
 	CheckNesting(t, r.Events)
