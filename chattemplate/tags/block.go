@@ -10,50 +10,51 @@ import (
 	"runner/reasoning"
 )
 
-// host is the text that a block of calls stands in.
+// host is the text around a block of calls.
 type host interface {
-	// resume begins an answer after a block.
+	// resume begins an answer after the block.
 	resume()
-	// stray begins an answer with text that stood in a block and does not belong there.
+	// stray begins an answer with text that stood in the block and does not belong there.
 	stray(text string)
-	// refuse goes on with the answer, to which literal belongs, and reads rest. There was no block.
+	// refuse continues the answer: what looked like a block was not one. literal is text of the answer. rest is read
+	// again.
 	refuse(literal, rest string)
-	// read takes text that is in no block.
+	// read takes text after the block.
 	read(text string)
 }
 
-// block takes a block of calls apart as it arrives. What is not sent yet stands in buf, so that a block that
-// turns out to be none becomes text of the answer again. Everything but arguments and values is looked at byte by
-// byte: how the text is cut into tokens makes no difference.
+// block reads a block of calls as it arrives. Text that is not sent yet is held in buf: if this turns out not to be a
+// block, the text goes back to the answer. All but arguments and values is read byte by byte, so that it makes no
+// difference how the text is cut into tokens.
 type block struct {
 	core *reader.Core
 	in   host
-	// active says that the text is in a block, and report that the open call is one of report_reasoning.
+	// active says that the text is in a block. report says that the open call is one of report_reasoning.
 	active, report bool
-	// styles are those that the block may be of; once its first call has begun there is one.
+	// styles are the styles that the block may have. Only one is left when the first call has begun.
 	styles []*CallStyle
 	open   string
 	place  blockPlace
-	// buf holds what is not taken yet. Its first bytes are the opening mark if that was spelled, skip of them.
+	// buf holds what is not taken yet. Its first skip bytes are the opening mark, if that was spelled out.
 	buf  []byte
 	skip int
-	// begun says that the block's first call has begun.
+	// begun says that the first call of the block has begun.
 	begun bool
 	args  argumentReader
 }
 
-// blockPlace is where in a block the reader stands.
+// blockPlace is a place in a block.
 type blockPlace uint8
 
 const (
-	atHead   blockPlace = iota // before a call's arguments
-	inWhole                    // in a block that must be read whole
-	inObject                   // in arguments that are a JSON object
-	inBroken                   // in arguments that are no JSON any more
-	inReport                   // in the arguments of report_reasoning, which is read more leniently
+	atHead   blockPlace = iota // before the arguments of a call
+	inWhole                    // in a block that is read when it is complete
+	inObject                   // in arguments that are a JSON object so far
+	inBroken                   // in arguments that turned out not to be JSON
+	inReport                   // in arguments of report_reasoning, which have a more lenient reader
 	atParams                   // between arguments that are written one by one
-	inValue                    // in the value of one
-	atTail                     // between a call's arguments and its end
+	inValue                    // in the value of such an argument
+	atTail                     // between the arguments of a call and its end
 	atNext                     // after a call
 	atClose                    // after the end of a list
 )
@@ -61,18 +62,18 @@ const (
 // style returns the style of the block.
 func (b *block) style() *CallStyle { return b.styles[0] }
 
-// enter begins to read a block. opening is its mark, if that is text.
+// enter begins to read a block. opening is its mark, or empty if the mark was a token.
 func (b *block) enter(g *callGroup, opening string) {
 	b.styles, b.open, b.place, b.begun = append(b.styles[:0], g.styles...), g.open, atHead, false
 	b.buf, b.skip = append(b.buf[:0], opening...), len(opening)
 	b.active = true
 }
 
-// opened reports whether the block is certain to be one: an answer that begins as a call is only one when the call
-// has begun.
+// opened reports whether this is surely a block. Without a mark that is known only when the first call has begun.
 func (b *block) opened() bool { return b.open != "" || b.begun }
 
-// inArguments reports whether the next text is of a call's arguments, and not of what stands around them.
+// inArguments reports whether the next text belongs to the arguments of a call. Text between arguments that are written
+// one by one does not.
 func (b *block) inArguments() bool {
 	switch b.place {
 	case inObject, inBroken, inReport, inValue:
@@ -81,7 +82,7 @@ func (b *block) inArguments() bool {
 	return false
 }
 
-// push takes a token in a block, and returns its text that follows the block.
+// push takes a token and returns the part of its text that follows the block.
 func (b *block) push(piece string, control, special bool) string {
 	if (control || special) && !b.takeMark(piece, control) {
 		return ""
@@ -92,7 +93,7 @@ func (b *block) push(piece string, control, special bool) string {
 	return piece
 }
 
-// takeMark takes a token that may be a mark, and reports whether its text counts.
+// takeMark takes a token that may be a mark. It reports whether the text of the token is still to be read.
 func (b *block) takeMark(piece string, control bool) bool {
 	if b.inArguments() {
 		switch {
@@ -121,14 +122,14 @@ func (b *block) takeMark(piece string, control bool) bool {
 	return !control
 }
 
-// hasMark reports whether a mark stands in a pattern.
+// hasMark reports whether a pattern contains a mark.
 func hasMark(tokens []CallToken, mark string) bool {
 	return slices.ContainsFunc(tokens, func(t CallToken) bool {
 		return t.Place == NoPlace && strings.Contains(t.Text, mark)
 	})
 }
 
-// takeText takes text and returns how much of it, at least a byte.
+// takeText takes at least one byte of text and returns how many it took.
 func (b *block) takeText(text string) int {
 	switch b.place {
 	case inObject:
@@ -156,21 +157,21 @@ func (b *block) takeText(text string) int {
 	}
 }
 
-// drop takes the first n bytes of what is held, which are nobody's text.
+// drop takes the first n held bytes, which are not text of any segment.
 func (b *block) drop(n int) {
 	b.core.Out.Drop(n, reader.UseForeign)
 	b.buf = b.buf[:copy(b.buf, b.buf[n:])]
 	b.skip = 0
 }
 
-// unread takes all that is held, for another reader.
+// unread takes all held text out of the block, so that it can be read elsewhere.
 func (b *block) unread() string {
 	text := string(b.buf)
 	b.buf = b.buf[:0]
 	return text
 }
 
-// headByte looks whether a call's arguments begin. rest is what follows in the token.
+// headByte checks whether the arguments of a call begin here. rest is what follows in the token.
 func (b *block) headByte(rest string) {
 	text := b.buf[b.skip:]
 	waits := false
@@ -199,8 +200,8 @@ func (b *block) knows(name string) bool {
 	return slices.Contains(b.core.Cfg.Tools, name) || b.core.Cfg.Report && name == reasoning.ReportReasoningName
 }
 
-// mayBegin reports whether what begins as a call of name is one: with no mark before it, it must be a function of
-// the request.
+// mayBegin reports whether text that begins like a call of name is one. Without a mark before it, it must call a
+// function of the request.
 func (b *block) mayBegin(name, rest string) bool {
 	if b.opened() {
 		return true
@@ -209,8 +210,8 @@ func (b *block) mayBegin(name, rest string) bool {
 	return b.knows(name) && (opens == nil || opens(string(b.buf)+rest))
 }
 
-// whole returns the style in which a block may be JSON in another form, or nil. A call that is held to a form has
-// that form.
+// whole returns the style whose block may be JSON in another form than the usual one, or nil. Calls that are held to a
+// form are never written in another.
 func (b *block) whole() *CallStyle {
 	if b.core.Cfg.Opens != nil {
 		return nil
@@ -228,7 +229,7 @@ func mayBeJSON(text []byte) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
-// wholeByte looks whether a block that must be read whole is complete.
+// wholeByte checks whether the block is complete and can be read.
 func (b *block) wholeByte() {
 	if len(b.buf) > maxCall {
 		b.reject()
@@ -241,7 +242,7 @@ func (b *block) wholeByte() {
 	b.endWhole(len(b.buf) - len(s.Close[0].Text))
 }
 
-// endWhole reads a block whose text ends at n.
+// endWhole reads a whole block whose text ends at byte n.
 func (b *block) endWhole(n int) {
 	text := string(b.buf[b.skip:n])
 	if s := b.whole(); b.begun && s.List != nil {
@@ -254,7 +255,7 @@ func (b *block) endWhole(n int) {
 	}
 }
 
-// beginCall begins a call whose arguments begin at byte n of what is held.
+// beginCall begins a call whose arguments begin at byte n of the held text.
 func (b *block) beginCall(s *CallStyle, name string, n int) {
 	out := &b.core.Out
 	out.End()
@@ -284,12 +285,12 @@ func (b *block) beginCall(s *CallStyle, name string, n int) {
 	b.readOn(rest)
 }
 
-// readOn takes text that was held.
+// readOn reads text that was held before.
 func (b *block) readOn(text string) {
 	b.in.read(b.push(text, false, false))
 }
 
-// stopOf returns the mark at which arguments end that are no JSON; empty where there is none.
+// stopOf returns the mark that ends arguments which are not JSON, or "" if the style has none.
 func stopOf(s *CallStyle) string {
 	tokens := s.Close
 	if !s.JSON && len(s.Tail) > 0 {
@@ -313,7 +314,7 @@ func (b *block) endCall() {
 	}
 }
 
-// tailByte looks whether a call is complete.
+// tailByte checks whether the call is complete.
 func (b *block) tailByte() {
 	if b.style().JSON {
 		b.objectTail()
@@ -330,8 +331,8 @@ func (b *block) tailByte() {
 	}
 }
 
-// objectTail looks whether a call that is an object is complete. Of the members after the arguments only a
-// rationale counts; what is no member is part of the answer.
+// objectTail checks whether a call that is a JSON object is complete. Of the members after the arguments only a
+// rationale counts. Anything but members is text of the answer.
 func (b *block) objectTail() {
 	if !b.args.over && b.args.restOfObject(b.buf[len(b.buf)-1]) == matchYes {
 		b.args.over = true
@@ -362,7 +363,7 @@ func (b *block) objectTail() {
 	b.breakOff()
 }
 
-// betweenByte looks what follows a call, or the end of a list.
+// betweenByte checks what follows a call or the end of a list.
 func (b *block) betweenByte() {
 	s := b.style()
 	rest := trimSpace(b.buf)
@@ -396,20 +397,20 @@ func (b *block) betweenByte() {
 	}
 }
 
-// endBlock goes back to the answer.
+// endBlock returns to the answer.
 func (b *block) endBlock() {
 	b.active = false
 	b.in.resume()
 }
 
-// breakOff ends a block in which something follows that does not belong there. It is part of the answer.
+// breakOff ends the block because the held text does not belong in it. That text becomes part of the answer.
 func (b *block) breakOff() {
 	b.core.Warn(reader.CodeMalformedToolCall)
 	b.active = false
 	b.in.stray(b.unread())
 }
 
-// reject makes what has been held part of the answer.
+// reject makes the held text part of the answer.
 func (b *block) reject() {
 	if b.open != "" {
 		b.core.Warn(reader.CodeMalformedToolCall)
@@ -427,7 +428,7 @@ func (b *block) reject() {
 	b.in.refuse(text[:n], text[n:])
 }
 
-// finish ends a block at the end of the turn.
+// finish ends the block at the end of the turn.
 func (b *block) finish() {
 	switch b.place {
 	case atHead:

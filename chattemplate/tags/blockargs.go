@@ -10,21 +10,21 @@ import (
 
 // argumentReader follows the arguments of a call.
 type argumentReader struct {
-	// function is what is called, and stop the mark that ends a value, or arguments that are no JSON.
+	// function is the function that is called. stop is the mark that ends a value, or arguments that are not JSON.
 	function, stop string
-	// depth, quoted and escaped say where in a JSON object the reader stands; from 0 to 0 is the object.
+	// depth, quoted and escaped say where in the JSON the reader stands. The object ends when depth is 0 again.
 	depth           int
 	quoted, escaped bool
-	// over says that the object around the arguments is complete, or no JSON.
+	// over says that the object around the arguments is complete or not JSON.
 	over bool
-	// count is how many arguments came, of those that are written one by one; text says that the current one is a string,
-	// and begun that some of its value came.
+	// The rest is for arguments that are written one by one. count is how many have come. text says that the current one
+	// is a string, and begun that its value has begun.
 	count       int
 	text, begun bool
 }
 
-// next takes a byte of a JSON object and reports whether the object is complete, or no JSON. Only what tells where
-// the object ends is looked at.
+// next takes a byte of a JSON object. It returns matchYes if the object is complete and matchNo if it is not JSON. It
+// checks only what it takes to find the end of the object.
 func (a *argumentReader) next(c byte) matched {
 	switch {
 	case a.quoted && a.escaped:
@@ -48,22 +48,22 @@ func (a *argumentReader) next(c byte) matched {
 	return matchWait
 }
 
-// inScalar reports whether c may be part of a number or a literal.
+// inScalar reports whether c may be part of a number, true, false or null.
 func inScalar(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '+' || c == '-' || c == '.' || c == 'E'
 }
 
-// leave goes from the arguments to the object around them.
+// leave goes from the arguments, complete or not, to the object around them.
 func (a *argumentReader) leave() { a.depth, a.quoted, a.escaped = 1, false, false }
 
-// restOfObject takes a byte after the arguments of a call that is a JSON object itself.
+// restOfObject takes a byte after the arguments, where the call is a JSON object itself.
 func (a *argumentReader) restOfObject(c byte) matched {
 	r := a.next(c)
 	a.over = r == matchNo
 	return r
 }
 
-// send sends text of the arguments, whose bytes have left the ledger before.
+// send sends text of the arguments. Its bytes must have left the ledger.
 func (b *block) send(text string) {
 	if text == "" {
 		return
@@ -77,7 +77,7 @@ func (b *block) send(text string) {
 	})
 }
 
-// untracked sends text whose bytes have left the ledger before.
+// untracked runs send with the ledger off, for text whose bytes have left it before.
 func (b *block) untracked(send func()) {
 	ledger := &b.core.Out.Ledger
 	on := ledger.On
@@ -86,7 +86,7 @@ func (b *block) untracked(send func()) {
 	ledger.On = on
 }
 
-// sendBytes is send for text that is in no string yet.
+// sendBytes is send for bytes.
 func (b *block) sendBytes(text []byte) {
 	if len(text) > 0 {
 		b.send(b.core.Out.Keep(text))
@@ -102,7 +102,7 @@ func (b *block) endReport() {
 	b.untracked(b.core.EndReport)
 }
 
-// objectArguments takes text of arguments that are a JSON object, and returns how much of it.
+// objectArguments takes text of arguments that are a JSON object. It returns how many bytes it took.
 func (b *block) objectArguments(text string) int {
 	a := &b.args
 	n, r := 0, matchWait
@@ -123,7 +123,7 @@ func (b *block) objectArguments(text string) int {
 	return n
 }
 
-// endArguments goes on to what stands after a call's arguments.
+// endArguments moves on to the text after the arguments of a call.
 func (b *block) endArguments() {
 	b.args.leave()
 	if b.place = atTail; len(b.style().Tail) == 0 {
@@ -131,8 +131,8 @@ func (b *block) endArguments() {
 	}
 }
 
-// takeUntilStop takes text of arguments that are not followed as JSON: they go on to the mark that ends them, and
-// those of report_reasoning to where their reader says.
+// takeUntilStop takes text of arguments that are not followed as JSON. They end at the stop mark. Those of
+// report_reasoning also end where their own reader ends them.
 func (b *block) takeUntilStop(text string) {
 	b.buf = append(b.buf, text...)
 	end, ended := b.findStop("")
@@ -151,8 +151,8 @@ func (b *block) takeUntilStop(text string) {
 	}
 }
 
-// findStop returns where in what is held the mark of the end begins, with the white space before it, and true; or
-// how much is before what may become the mark, and false.
+// findStop returns where the stop mark, with space before it, begins in the held text, and true. If there is no mark,
+// it returns where the text begins that may still become one, and false.
 func (b *block) findStop(space string) (int, bool) {
 	stop := b.args.stop
 	if stop == "" {
@@ -164,7 +164,7 @@ func (b *block) findStop(space string) (int, bool) {
 	return len(b.buf) - max(overlap(b.buf, stop), overlap(b.buf, space+stop)), false
 }
 
-// overlap returns how many bytes at the end of text may be the beginning of mark.
+// overlap returns how many bytes at the end of text are a beginning of mark.
 func overlap(text []byte, mark string) int {
 	for n := min(len(text), len(mark)-1); n > 0; n-- {
 		if string(text[len(text)-n:]) == mark[:n] {
@@ -174,7 +174,7 @@ func overlap(text []byte, mark string) int {
 	return 0
 }
 
-// reportText takes text of the arguments of report_reasoning, and returns what follows them.
+// reportText takes text of the arguments of report_reasoning and returns what follows them.
 func (b *block) reportText(text []byte) []byte {
 	if r := &b.core.Object; !r.Ended() {
 		b.untracked(func() { text = text[r.Feed(b.core.Out.Keep(text)):] })
@@ -182,7 +182,7 @@ func (b *block) reportText(text []byte) []byte {
 	return text
 }
 
-// paramsByte looks whether an argument or the end of the call comes.
+// paramsByte checks whether an argument begins or the arguments end.
 func (b *block) paramsByte() {
 	s := b.style()
 	head, _ := splitParam(s)
@@ -205,14 +205,14 @@ func (b *block) paramsByte() {
 	}
 }
 
-// splitParam returns what stands before the value of an argument, and the value's token with what stands after it.
+// splitParam splits the pattern of an argument before its value.
 func splitParam(s *CallStyle) (head, tail []CallToken) {
 	i := slices.IndexFunc(s.Param, func(t CallToken) bool { return t.Place == ValuePlace })
 	return s.Param[:i], s.Param[i:]
 }
 
-// beginValue begins the value of an argument. kind says whether it is a string; if it does not, the function's
-// parameters do.
+// beginValue begins the value of an argument. kind says whether it is a string. If kind is empty, the parameters of the
+// function say it.
 func (b *block) beginValue(key, kind string) {
 	a := &b.args
 	b.drop(len(b.buf))
@@ -235,7 +235,7 @@ func (b *block) beginValue(key, kind string) {
 	b.place = inValue
 }
 
-// valueText takes text of a value. Strings are sent as they come, other values when they are whole.
+// valueText takes text of a value. Strings are sent as they come, other values when they are complete.
 func (b *block) valueText(text string) int {
 	a := &b.args
 	b.buf = append(b.buf, text...)
@@ -274,7 +274,7 @@ func (b *block) valueText(text string) int {
 	return len(text)
 }
 
-// sendValue sends a value that may be JSON or, if it is not, a string.
+// sendValue sends a value as it is if it is JSON, otherwise as a string.
 func (b *block) sendValue(value []byte) {
 	if json.Valid(value) {
 		b.sendBytes(bytes.TrimSpace(value))
@@ -313,9 +313,9 @@ func (b *block) sendEscaped(text []byte) {
 	b.sendBytes(text[from:])
 }
 
-// cutArguments ends arguments that broke off.
+// cutArguments ends arguments that are not complete.
 func (b *block) cutArguments() {
-	if !b.report { // whose reader says it itself
+	if !b.report { // the reader of a report warns itself
 		b.core.Warn(reader.CodeMalformedArguments)
 	}
 	switch {

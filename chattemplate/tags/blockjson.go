@@ -8,11 +8,12 @@ import (
 	"runner/reasoning"
 )
 
-// maxCall is about the most bytes of a call that has to be read whole. A longer one is text of the answer.
+// maxCall limits the calls that are read whole, in bytes. A longer call is text of the answer. A longer value of an
+// argument is sent as a string.
 const maxCall = 1 << 20
 
-// readWhole reads a block that is in none of the known forms but still JSON: members in another order, other names
-// of members, arguments in a string. It reports false if it is not.
+// readWhole reads a block that does not have the form of a known style but is still JSON: its members have another
+// order or other names, or its arguments are in a string. It returns false if the block is anything else.
 func (b *block) readWhole(text string) bool {
 	calls, ok := readCalls(text)
 	for _, call := range calls {
@@ -43,15 +44,15 @@ func (b *block) readWhole(text string) bool {
 	return true
 }
 
-// jsonCall is a tool call as models write it in text.
+// jsonCall is a call that was read whole.
 type jsonCall struct {
 	Name      string
 	Arguments string
-	// object is what the call was read from.
+	// object is the JSON of the call.
 	object []byte
 }
 
-// readCalls reads one call, a list of calls, or several after each other.
+// readCalls reads one call, a list of calls, or several calls in a row.
 func readCalls(text string) ([]jsonCall, bool) {
 	text = strings.TrimSpace(text)
 	var raw []json.RawMessage

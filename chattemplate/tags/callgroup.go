@@ -8,14 +8,14 @@ import (
 
 const pythonTag = "<|python_tag|>"
 
-// callGroup is the styles that begin with one mark.
+// callGroup holds the styles of calls that share an opening mark.
 type callGroup struct {
 	open   string
 	styles []*CallStyle
 }
 
-// callGroups lists the styles that a splitter reads: the model's own, or where that is not known those whose marks
-// cannot be anything else: tokens of the vocabulary, and <tool_call>.
+// callGroups lists the styles that a reader looks for: those with the mark of the model's own style. If that style is
+// unknown, it lists those whose mark cannot mean anything else, which is a token of the vocabulary or <tool_call>.
 func callGroups(cfg *reader.Config, own *CallStyle) []callGroup {
 	var groups []callGroup
 	_, llama := cfg.Vocab.Special(pythonTag)

@@ -9,14 +9,15 @@ import (
 	"runner/reasoning"
 )
 
-// Reader reads turns that are one text: reasoning and answer are told apart by tags, and calls by marks of their
-// own. Tags are found in the text however it is cut into tokens.
+// Reader reads turns that are one text, in which tags stand around the reasoning and marks around calls. It makes no
+// difference how the text is cut into tokens.
 type Reader struct {
 	reader.Core
 	text Text
 }
 
-// NewReader returns a reader of turns in a format.
+// NewReader returns a reader for a format. It fails if the format has only one tag around the reasoning, or if cfg is
+// not valid.
 func NewReader(f Format, cfg reader.Config) (*Reader, error) {
 	if (f.Open == "") != (f.Close == "") {
 		return nil, fmt.Errorf("a format needs both tags around the reasoning, or none")
@@ -37,7 +38,7 @@ func NewReader(f Format, cfg reader.Config) (*Reader, error) {
 	return s, nil
 }
 
-// State returns where the next token stands.
+// State says where the next token stands.
 func (s *Reader) State() reader.State {
 	st := reader.State{
 		Place: reader.PlaceAnswer, Segment: s.text.Segment(), Call: s.text.current(), InObject: s.text.InObject(),
@@ -70,7 +71,7 @@ func (s *Reader) push(t backend.Token, out *backend.Output) {
 	v := s.Cfg.Vocab
 	if v.EndsGeneration(t) {
 		s.text.Finish()
-		s.text.Start(chattemplate.StartTurn) // whatever follows is another turn
+		s.text.Start(chattemplate.StartTurn) // what follows is another turn
 		s.Ended = true
 		return
 	}
@@ -88,10 +89,10 @@ func (s *Reader) push(t backend.Token, out *backend.Output) {
 	s.text.Push(v.Piece(t), control, kind == backend.UserDefined)
 }
 
-// BeginAnswer says that the next token belongs to the answer that is held to a form.
+// BeginAnswer says that the next token belongs to an answer that is held to a form.
 func (s *Reader) BeginAnswer() { s.text.BeginAnswer() }
 
-// CloseReasoning returns the text that would end the reasoning in an object.
+// CloseReasoning returns the text that ends the reasoning inside an object. ok is false if it cannot end here.
 func (s *Reader) CloseReasoning() (text string, ok bool) {
 	if !s.State().InObject {
 		return "", false

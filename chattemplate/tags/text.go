@@ -9,38 +9,38 @@ import (
 	"runner/reasoning/patterns"
 )
 
-// Text finds markers in text that arrives in pieces: those around the reasoning, around the answer where a family
-// marks it too, and those of tool calls. Text that may still become a marker is held back.
+// Text reads a turn that is one text and arrives in pieces. It finds the markers around the reasoning, around the
+// answer (some families mark it too) and of tool calls. Text that may still become a marker is held back.
 //
-// A marker that the vocabulary has as one token always counts. Spelled as text, an opening marker counts only
-// before any reasoning, and a closing one only inside the reasoning or where no reasoning has been seen: later they
-// are something that the answer talks about. Newlines beside a marker belong to the marker.
+// A marker that is one token always counts. A marker of the reasoning that is spelled out counts in the answer only
+// before the answer has text, or if there was no reasoning yet. Later the answer only mentions it. Newlines next to a
+// marker belong to the marker.
 type Text struct {
 	core  *reader.Core
 	pairs []tagPair
-	// answer and reasoning find what may come in the answer and in the reasoning of each pair.
+	// answer finds the markers in the answer, and reasoning those in the reasoning, by pair.
 	answer    *patterns.Matcher
-	markers   []marker // by pattern of answer
+	markers   []marker // what the patterns of answer mean
 	reasoning []*patterns.Matcher
-	// groups are the ways in which calls begin, and bare the one without a mark: an answer that begins as a call.
+	// groups are the ways in which calls begin. bare is the one without a mark: the answer itself begins as a call.
 	groups []callGroup
 	bare   *callGroup
 
 	mode  textMode
-	pair  int // of the reasoning
+	pair  int // the tags around the current reasoning
 	state int32
 	held  []heldPiece
 	nheld int
-	// trim drops newlines until there is text; begun says that the segment has had text since the last marker.
+	// trim drops newlines until text comes. begun says that text has come since the last marker.
 	trim, begun bool
-	// seen says that there has been reasoning or that the prompt skipped it.
+	// seen says that reasoning has come, or that the prompt skipped it.
 	seen bool
-	// wrapped says that the answer's own opening marker has come.
+	// wrapped says that the marker which opens the answer has come.
 	wrapped bool
 	calls   block
-	// waiting says that an answer begins and may be the object of strategy json; what comes is held until that is known.
+	// waiting says that the answer may be the object of strategy json. Its text is held until that is known.
 	waiting bool
-	// said says that there has been an answer in this turn.
+	// said says that this turn has had an answer.
 	said bool
 }
 
@@ -61,7 +61,7 @@ const (
 	modeObject // in the object of strategy json, or after it
 )
 
-// marker is what a marker in the answer does.
+// marker is what a marker in the answer means.
 type marker struct {
 	kind  markerKind
 	index int // of the pair of tags, or of the group of styles
@@ -77,14 +77,14 @@ const (
 	openCalls
 )
 
-// endMark is the place of a pair's closing marker among the patterns of its reasoning.
+// endMark is the index of the closing marker among the patterns in reasoning.
 const endMark = 0
 
-// maxHeldNewlines is how many newlines before a closing marker belong to it.
+// maxHeldNewlines is the maximum number of newlines before a closing marker that belong to it.
 const maxHeldNewlines = 8
 
-// Init prepares for a turn, or for the answers in it. The core must not be moved afterwards. Calls are looked for where
-// tools is set: in the model's style, or where that is nil in the styles whose marks cannot be anything else.
+// Init prepares for a turn, or for the answers in it. The core must not move afterwards. If tools is set, calls are
+// read: in the style calls, or, if that is nil, in every style whose mark cannot mean anything else.
 func (t *Text) Init(s *reader.Core, formats []Format, calls *CallStyle, tools bool) {
 	t.core = s
 	t.calls = block{core: s, in: t}
@@ -115,14 +115,14 @@ func (t *Text) Init(s *reader.Core, formats []Format, calls *CallStyle, tools bo
 	t.answer = patterns.NewMatcher(texts...)
 }
 
-// BeginAnswer makes what comes next text of the answer, where that is held to a form.
+// BeginAnswer makes the next text part of the answer, newlines included, if the answer is held to a form.
 func (t *Text) BeginAnswer() {
 	if t.core != nil && t.core.Cfg.Formed && t.mode == modeAnswer {
 		t.trim, t.begun = false, true
 	}
 }
 
-// Start begins a turn, or an answer message.
+// Start begins a turn, or a message with an answer.
 func (t *Text) Start(at chattemplate.Start) {
 	t.state, t.held, t.nheld, t.begun, t.wrapped = 0, t.held[:0], 0, false, false
 	t.trim, t.seen, t.said, t.waiting = len(t.pairs) > 0, false, false, false
@@ -156,7 +156,7 @@ func (t *Text) enter(mode textMode) {
 	}
 }
 
-// Segment returns the segment that the next text belongs to, as far as is known.
+// Segment returns the segment of the next text, as far as that is known.
 func (t *Text) Segment() reasoning.Segment {
 	switch {
 	case t.waiting:
@@ -171,8 +171,8 @@ func (t *Text) Segment() reasoning.Segment {
 	return reasoning.Answer
 }
 
-// Steering reports whether the next text may steer the format. An answer that has begun is text, even where it holds
-// what might become a mark: most of what looks like one is none.
+// Steering reports whether the next text may decide what segment follows. An answer that has begun does not count,
+// though its text may become a marker: it rarely does.
 func (t *Text) Steering() bool {
 	switch t.mode {
 	case modeAnswer:
@@ -186,12 +186,12 @@ func (t *Text) Steering() bool {
 	return false
 }
 
-// InObject reports whether the text is read as an object, or may become one.
+// InObject reports whether the next text belongs to an object, or may belong to one.
 func (t *Text) InObject() bool {
 	return t.waiting || t.mode == modeObject && !t.core.Object.Ended() || t.mode == modeCall && t.calls.report
 }
 
-// current returns the call that the next text belongs to.
+// current returns the call of the next text. It is zero outside of calls.
 func (t *Text) current() reasoning.Call {
 	switch {
 	case t.mode != modeCall:
@@ -209,7 +209,8 @@ func (t *Text) matcher() *patterns.Matcher {
 	return t.answer
 }
 
-// Push takes a token's text. control says that the token has no text of its own: it counts only as part of a marker.
+// Push takes the text of a token. control says that the text of the token is no output: it counts only as part of a
+// marker. special says that the token is user-defined.
 func (t *Text) Push(piece string, control, special bool) {
 	switch {
 	case piece == "":
@@ -262,8 +263,8 @@ func (t *Text) Push(piece string, control, special bool) {
 	t.release(t.nheld - keep)
 }
 
-// beginsBare reports whether an answer begins as a call without a mark, and if so begins to read it as one. It
-// takes newlines that belong to the marker before off the text.
+// beginsBare reports whether the answer begins as a call without a mark. If so, it begins to read a call and cuts the
+// newlines that belong to the last marker off the text.
 func (t *Text) beginsBare(text *string) bool {
 	if t.mode != modeAnswer || t.begun || t.nheld > 0 {
 		return false
@@ -300,7 +301,7 @@ func (t *Text) newlinesBefore(n int) int {
 	return count
 }
 
-// pop takes up to n bytes off the front of what is held.
+// pop removes up to n bytes from the front of the held text. They are all of one token.
 func (t *Text) pop(n int) heldPiece {
 	h := &t.held[0]
 	p := *h
@@ -314,7 +315,7 @@ func (t *Text) pop(n int) heldPiece {
 	return p
 }
 
-// release lets n held bytes go as text.
+// release sends n held bytes as text.
 func (t *Text) release(n int) {
 	for n > 0 {
 		p := t.pop(n)
@@ -329,7 +330,7 @@ func (t *Text) release(n int) {
 	}
 }
 
-// skip drops n held bytes of a marker. The text before them must have been sent.
+// skip drops n held bytes, which are a marker. The text before them must have been sent.
 func (t *Text) skip(n int) {
 	for n > 0 {
 		p := t.pop(n)
@@ -338,7 +339,7 @@ func (t *Text) skip(n int) {
 	}
 }
 
-// body takes text that is no marker.
+// body takes text outside of markers.
 func (t *Text) body(text string) {
 	if t.trim {
 		i := 0
@@ -359,8 +360,8 @@ func (t *Text) body(text string) {
 	t.core.Out.Text(text)
 }
 
-// takeMarker takes the marker p of the current matcher: the held text's next n bytes, after some newlines that belong
-// to it.
+// takeMarker takes marker p of the current matcher. The held text begins with it: newlines that belong to it, then n
+// bytes.
 func (t *Text) takeMarker(p, n, newlines int) {
 	byToken := t.held[0].special && len(t.held[0].text) == n
 	switch {
@@ -379,7 +380,7 @@ func (t *Text) closeReasoning(n int) {
 	t.resume()
 }
 
-// openAgain takes an opening marker inside the reasoning.
+// openAgain takes an opening marker inside reasoning.
 func (t *Text) openAgain(n int, byToken bool) {
 	switch {
 	case !t.begun:
@@ -393,7 +394,7 @@ func (t *Text) openAgain(n int, byToken bool) {
 	}
 }
 
-// literal reports whether a marker of the reasoning in the answer is text of it.
+// literal reports whether a marker of the reasoning is only text of the answer.
 func (t *Text) literal(byToken bool) bool {
 	return (t.seen || t.core.Cfg.Formed) && t.begun && !byToken
 }
@@ -443,37 +444,38 @@ func (t *Text) markerInAnswer(m marker, n int, byToken bool) {
 	}
 }
 
-// enterCall begins to read a block of calls. opening is its mark, if that is text.
+// enterCall begins to read a block of calls. opening is its mark, or empty if the mark was a token.
 func (t *Text) enterCall(g *callGroup, opening string) {
 	t.state, t.mode = 0, modeCall
 	t.calls.enter(g, opening)
 }
 
-// resume begins an answer after a block of calls.
+// resume begins an answer after reasoning or a block of calls.
 func (t *Text) resume() {
 	t.trim, t.begun = true, false
 	t.enter(modeAnswer)
 	t.expect()
 }
 
-// stray begins an answer with text that did not belong to its block.
+// stray begins an answer with text that stood in a block of calls and does not belong there.
 func (t *Text) stray(text string) {
 	t.trim, t.begun = true, false
 	t.enter(modeAnswer)
 	t.read(text)
 }
 
-// refuse goes on with the answer where there was no block.
+// refuse continues the answer: what looked like a block of calls was not one. literal is text of the answer. rest is
+// read again.
 func (t *Text) refuse(literal, rest string) {
 	t.mode, t.state = modeAnswer, 0
 	t.answerText(literal)
 	t.read(rest)
 }
 
-// read takes text.
+// read takes text that is not the text of a mark.
 func (t *Text) read(text string) { t.Push(text, false, false) }
 
-// answerText adds text to the answer that is no mark.
+// answerText adds text to the answer without looking for markers.
 func (t *Text) answerText(text string) {
 	if text == "" {
 		return
@@ -482,8 +484,8 @@ func (t *Text) answerText(text string) {
 	t.core.Out.Text(text)
 }
 
-// openCall takes a mark of n bytes that begins calls. One that is spelled is kept, in case that what follows is no
-// call.
+// openCall takes the held mark of n bytes that begins calls. If it was spelled out, the block keeps it: without a call
+// after it, the mark is text.
 func (t *Text) openCall(g *callGroup, n int, byToken bool) {
 	if byToken {
 		t.skip(n)
@@ -496,7 +498,7 @@ func (t *Text) openCall(g *callGroup, n int, byToken bool) {
 	t.enterCall(g, g.open)
 }
 
-// heldFrom returns the held text after its first n bytes.
+// heldFrom returns the held text from byte n on.
 func (t *Text) heldFrom(n int) string {
 	var b strings.Builder
 	for _, h := range t.held {

@@ -7,11 +7,11 @@ import (
 	"runner/reasoning"
 )
 
-// maxWait is about the most bytes of an answer that are held until it is known whether it is the object of strategy
-// json.
+// maxWait limits the text that is held until it is known whether an answer is the object of strategy json, in bytes.
+// The token that passes the limit is held too.
 const maxWait = 4096
 
-// expect begins an answer that may be the object of strategy json.
+// expect waits for the object of strategy json, if it may come.
 func (t *Text) expect() {
 	if t.core.Cfg.JSON != nil && !t.said {
 		t.waiting = true
@@ -19,7 +19,8 @@ func (t *Text) expect() {
 	}
 }
 
-// wait holds a token's text until the first member of the object has come, or what cannot be the object.
+// wait holds the text of a token. It ends when the first member of the object has come, or when the text cannot be the
+// object.
 func (t *Text) wait(piece string, control, special bool) {
 	t.held = append(t.held, heldPiece{piece, control, control || special})
 	t.nheld += len(piece)
@@ -38,7 +39,7 @@ func (t *Text) wait(piece string, control, special bool) {
 	}
 }
 
-// again takes what is held once more, after a change of mode.
+// again reads the held text once more, after a change of mode.
 func (t *Text) again() {
 	t.state = 0
 	held := t.held
@@ -48,7 +49,7 @@ func (t *Text) again() {
 	}
 }
 
-// endWait ends an answer of which too little came to know what it is.
+// endWait ends an answer that is too short to know whether it is the object.
 func (t *Text) endWait() {
 	t.waiting = false
 	if !t.core.Object.CutShort() {
@@ -61,7 +62,7 @@ func (t *Text) endWait() {
 	t.core.Warn(reader.CodeUnfinishedObject)
 }
 
-// objectText takes text of the object, or after it.
+// objectText takes text in the object or after it.
 func (t *Text) objectText(piece string, control, special bool) {
 	r := &t.core.Object
 	if !r.Ended() {
