@@ -10,8 +10,7 @@ import (
 	"runner/chattemplate/readertest"
 )
 
-// recoveries says what becomes of malformed harmony output, by behaviour. Every case that warns of something other
-// than a harmless peculiarity is an error in strict mode.
+// recoveries says how malformed harmony output is read, one case for each way to break the format.
 var recoveries = []struct {
 	name, in string
 	start    chattemplate.Start

@@ -17,12 +17,12 @@ import (
 	"runner/reasoning"
 )
 
-// The tests here write random outputs. Text that must not be lost is made of characters that no header can hold, each
-// piece numbered, so that it can be told where it went.
-
+// foreign holds characters that cannot stand in a header. Tests that look for lost text write numbered pieces made of
+// them.
 const foreign = "⟦⟧€√"
 
-// soup is a vocabulary of everything that a harmony model can write out of place.
+// soup returns a vocabulary of everything that a harmony model can write in the wrong place, and its tokens with some
+// invalid ones.
 func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 	x := readertest.HarmonyLexicon()
 	for i, p := range []string{
@@ -34,7 +34,7 @@ func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 		" to=report_reasoning", `{"reasoning":"`, `","answer":"`, `"answer"`, `"`, ",", "\\", "u00",
 	} {
 		if x.Text(p) != backend.Token(len(readertest.HarmonySpecials)+i) {
-			t.Fatal("pieces must differ")
+			t.Fatal("a piece is listed twice")
 		}
 	}
 	x.Add("<|reserved|>", backend.Control)
@@ -47,8 +47,8 @@ func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 	return v, append(all, -5, backend.Token(v.Len()), 1<<30)
 }
 
-// TestTextIsNeverLost pushes random tokens through harmony in lenient mode: every piece of text that no header can
-// hold is in exactly one segment, in order.
+// TestTextIsNeverLost reads random harmony tokens. Every piece of text that cannot be part of a header must be in
+// exactly one segment, in order.
 func TestTextIsNeverLost(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 3000 {
@@ -76,7 +76,7 @@ func TestTextIsNeverLost(t *testing.T) {
 			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
 		}
 		if got.String() != strings.Join(want, "") {
-			t.Fatalf("text was lost or moved in %q:\n got %q\nwant %q", in.String(), got.String(), want)
+			t.Fatalf("text of %q was lost or moved:\n got %q\nwant %q", in.String(), got.String(), want)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func onlyForeign(s string, ok bool) string {
 	}, s)
 }
 
-// TestAnyChunking holds that the same text cut into other tokens, streamed, collected or parsed whole, gives the same.
+// TestAnyChunking checks that a text reads the same however it is cut into tokens, as a stream and parsed as a whole.
 func TestAnyChunking(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	words := []string{
@@ -138,7 +138,7 @@ func TestAnyChunking(t *testing.T) {
 				t.Fatalf("%q in format %v cut another way:\n got %+v\nwant %+v", in.String(), cfg.Format, got, first)
 			}
 			if !reflect.DeepEqual(messages, firstMessages) {
-				t.Fatalf("%q cut another way parses as\n%+v\n%+v", in.String(), messages, firstMessages)
+				t.Fatalf("%q cut another way parses as\n%+v\nwant %+v", in.String(), messages, firstMessages)
 			}
 			if cfg.Format == readertest.HarmonyFormat && !cfg.Markers && cfg.Separator == "" && cfg.JSON == nil {
 				checkParsed(t, got, messages)
@@ -158,7 +158,7 @@ func replyOf(events []reasoning.Event) generation.Reply {
 	return c.Reply()
 }
 
-// checkParsed compares streamed deltas with messages parsed whole.
+// checkParsed compares a reply from a stream with the parsed messages of the same output.
 func checkParsed(t *testing.T, got generation.Reply, messages []channels.Message) {
 	t.Helper()
 	var answer, thoughts, preamble string
@@ -176,16 +176,16 @@ func checkParsed(t *testing.T, got generation.Reply, messages []channels.Message
 		}
 	}
 	if got.Answer != answer || got.Reasoning != thoughts || got.Preamble != preamble || len(got.Calls) != len(args) {
-		t.Fatalf("deltas and parse differ:\n%+v\n%+v", got, messages)
+		t.Fatalf("the stream and the parsed messages differ:\n%+v\n%+v", got, messages)
 	}
 	for i, c := range got.Calls {
 		if c.Arguments != args[i] {
-			t.Fatalf("call %d: %q and %q", i, c.Arguments, args[i])
+			t.Fatalf("call %d: the stream has arguments %q, the parsed message %q", i, c.Arguments, args[i])
 		}
 	}
 }
 
-// TestVisibility holds that no byte of hidden reasoning passes the policy, in any field of any event.
+// TestVisibility checks that no byte of hidden reasoning passes the policy, in any field of any event.
 func TestVisibility(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	const secret, told = "κρυφό", "σύνοψη"
@@ -233,15 +233,15 @@ func TestVisibility(t *testing.T) {
 				}
 				all.Write(b)
 				if vis != reasoning.VisibilityFull && e.Segment == reasoning.Reasoning {
-					t.Fatalf("%v shows the event %s", vis, b)
+					t.Fatalf("visibility %v shows the event %s", vis, b)
 				}
 			}
 			if strings.ContainsAny(all.String(), "κρφ") != (vis == reasoning.VisibilityFull &&
 				strings.Contains(in.String(), secret)) {
-				t.Fatalf("%v and the reasoning: %s", vis, all.String())
+				t.Fatalf("visibility %v, wrong events for the reasoning: %s", vis, all.String())
 			}
 			if strings.Contains(all.String(), told) != (vis != reasoning.VisibilityNone) {
-				t.Fatalf("%v and the summary: %s", vis, all.String())
+				t.Fatalf("visibility %v, wrong events for the summary: %s", vis, all.String())
 			}
 		}
 	}
@@ -275,8 +275,8 @@ func FuzzHarmony(f *testing.F) {
 	})
 }
 
-// checkBytes holds that the segments' text is a part of the tokens' text in order, and that all of it that no
-// header can hold is there. Markers and newlines beside them may be missing too.
+// checkBytes checks that the text of the segments comes from the text of the tokens, in the same order. Only headers,
+// markers and the newlines next to markers may be missing.
 func checkBytes(t *testing.T, cfg readertest.Config, tokens []backend.Token, events []reasoning.Event) {
 	var in, out strings.Builder
 	for _, tok := range tokens {
@@ -290,7 +290,7 @@ func checkBytes(t *testing.T, cfg readertest.Config, tokens []backend.Token, eve
 		}
 	}
 	if strings.Count(in.String(), "é") != strings.Count(out.String(), "é") {
-		t.Fatalf("lost text: %q of %q", out.String(), in.String())
+		t.Fatalf("text is missing: %q of %q", out.String(), in.String())
 	}
 	rest := in.String()
 	for _, r := range out.String() {
@@ -299,14 +299,13 @@ func checkBytes(t *testing.T, cfg readertest.Config, tokens []backend.Token, eve
 		}
 		after, ok := afterRune(rest, r, cfg.JSON != nil || cfg.Report)
 		if !ok {
-			t.Fatalf("invented text: %q of %q", out.String(), in.String())
+			t.Fatalf("text that the model did not write: %q of %q", out.String(), in.String())
 		}
 		rest = after
 	}
 }
 
-// afterRune returns what follows the first r in text, written as itself or, where escapes are decoded, as one of
-// JSON's.
+// afterRune returns what follows the first r in text. With escapes, r may also be written as a JSON escape.
 func afterRune(text string, r rune, escapes bool) (after string, ok bool) {
 	spellings := []string{string(r)}
 	if escapes {
@@ -342,7 +341,7 @@ func FuzzTags(f *testing.F) {
 			if got := replyOf(readertest.Read(t, cfg, tokens)); i == 0 {
 				first = got
 			} else if !reflect.DeepEqual(got, first) {
-				t.Fatalf("cut another way:\n%+v\n%+v", got, first)
+				t.Fatalf("cut another way:\n got %+v\nwant %+v", got, first)
 			}
 		}
 	})

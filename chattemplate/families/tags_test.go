@@ -26,8 +26,7 @@ var (
 	}
 )
 
-// tagCases say what becomes of the output of families that mark reasoning in the text, whether the markers are
-// tokens or spelled.
+// tagCases says how output is read in which tags and marks stand in the text, as tokens or spelled out.
 var tagCases = []struct {
 	name, in string
 	format   tags.Format
@@ -35,7 +34,7 @@ var tagCases = []struct {
 	tools    []string
 	markers  bool
 	want     string
-	// special lists tokens of the vocabulary; the cases that leave it empty hold for markers as tokens and as text.
+	// special lists the marks that are tokens. Cases without it run with the tags as tokens and with the tags as text.
 	special []string
 }{
 	{name: "tagged", format: think, in: "<think>\nHm.\n</think>\n\nHi.", want: `reasoning "Hm." | answer "Hi."`},
@@ -138,7 +137,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// encodeMarks is encode with tokens of any spelling: control and user-defined ones in turn.
+// encodeMarks is Encode for marks of any spelling. They become control and user-defined tokens in turn.
 func encodeMarks(x *readertest.Lexicon, text string, marks []string, cut func(string) []string) []backend.Token {
 	for i, m := range marks {
 		if m != "" {
@@ -164,7 +163,7 @@ func encodeMarks(x *readertest.Lexicon, text string, marks []string, cut func(st
 	return tokens
 }
 
-// TestMarkersInHarmony looks for markers in the answer of a model that has channels.
+// TestMarkersInHarmony reads markers in an answer of harmony.
 func TestMarkersInHarmony(t *testing.T) {
 	x := readertest.HarmonyLexicon()
 	tokens := x.Encode("<<REASONING>>\nHm.\n<</REASONING>>\nHi.<|return|>", readertest.ByBytes)
@@ -187,7 +186,7 @@ func TestSeparator(t *testing.T) {
 		c.Push(e)
 	}
 	if r := c.Reply(); r.Reasoning != "A\n\nB" || r.Preamble != "P" || r.Answer != "C" {
-		t.Errorf("%+v", r)
+		t.Errorf("the separator is in the wrong place: %+v", r)
 	}
 }
 
@@ -205,16 +204,16 @@ func TestState(t *testing.T) {
 	for _, tok := range tokens {
 		got = append(got, s.State().Segment.String())
 		if s.State().Ended {
-			t.Fatal("ended too early")
+			t.Fatal("State().Ended is set before the end of the call")
 		}
 		s.Push(tok)
 		if st := s.State(); st.Segment == reasoning.ToolCall && (st.Call != reasoning.Call{ID: "id", Name: "f"} ||
 			st.Channel != "commentary" || st.Recipient != "functions.f" || st.ContentType != "json") {
-			t.Errorf("%+v", st)
+			t.Errorf("wrong state in the call: %+v", st)
 		}
 	}
 	if !s.State().Ended {
-		t.Error("not ended after a call")
+		t.Error("State().Ended is not set after the call")
 	}
 	want := "header header header reasoning reasoning " + strings.Repeat("header ", len(tokens)-7) + "tool_call tool_call"
 	if strings.Join(got, " ") != want {
