@@ -242,13 +242,8 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 		}
 		tokens := x.Encode(text, readertest.Random(r))
 		cfg.Vocab = x.Vocab(t)
-		events := readertest.Read(t, cfg, tokens)
-		var got strings.Builder
-		for _, e := range events {
-			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
-		}
-		if got.String() != strings.Join(want, "") {
-			t.Fatalf("text of %q was lost or moved:\n got %q\nwant %q", text, got.String(), want)
+		if got := foreignIn(readertest.Read(t, cfg, tokens)); got != strings.Join(want, "") {
+			t.Fatalf("text of %q was lost or moved:\n got %q\nwant %q", text, got, want)
 		}
 	}
 }

@@ -70,27 +70,26 @@ func TestTextIsNeverLost(t *testing.T) {
 		tokens := x.Encode(in.String(), readertest.Random(r))
 		cfg := readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t),
 			Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(4) == 0}}
-		events := readertest.Read(t, cfg, tokens)
-		var got strings.Builder
-		for _, e := range events {
-			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
-		}
-		if got.String() != strings.Join(want, "") {
-			t.Fatalf("text of %q was lost or moved:\n got %q\nwant %q", in.String(), got.String(), want)
+		if got := foreignIn(readertest.Read(t, cfg, tokens)); got != strings.Join(want, "") {
+			t.Fatalf("text of %q was lost or moved:\n got %q\nwant %q", in.String(), got, want)
 		}
 	}
 }
 
-func onlyForeign(s string, ok bool) string {
-	if !ok {
-		return ""
+// foreignIn returns the foreign text and its numbers in the deltas of events.
+func foreignIn(events []reasoning.Event) string {
+	var text strings.Builder
+	for _, e := range events {
+		if e.Kind == reasoning.SegmentDelta {
+			text.WriteString(e.Text)
+		}
 	}
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(foreign, r) || r >= 0x4E00 && r < 0x4F00 {
 			return r
 		}
 		return -1
-	}, s)
+	}, text.String())
 }
 
 // TestAnyChunking checks that a text reads the same however it is cut into tokens, as a stream and parsed as a whole.
