@@ -128,8 +128,8 @@ func benchSplitter(b *testing.B, cfg readertest.Config, stops ...string) {
 	}
 }
 
-// inObject puts the text of a turn into the object of strategy json. The first half is the reasoning, in which one token
-// in thirty is a newline.
+// inObject puts the text of a turn into the object of strategy json. The first half is the reasoning, in which one
+// token in thirty is a newline.
 func inObject(b testing.TB, text []backend.Token) (turn []backend.Token, size int) {
 	v := o200k(b)
 	x := map[string]backend.Token{}
