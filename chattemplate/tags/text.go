@@ -16,8 +16,9 @@ import (
 // before the answer has text, or if there was no reasoning yet. Later the answer only mentions it. Newlines next to a
 // marker belong to the marker.
 type Text struct {
-	core  *reader.Core
-	pairs []tagPair
+	core *reader.Core
+	// strategies has the strategy of each pair of tags around reasoning.
+	strategies []reasoning.Strategy
 	// answer finds the markers in the answer, and reasoning those in the reasoning, by pair.
 	answer    *patterns.Matcher
 	markers   []marker // what the patterns of answer mean
@@ -44,8 +45,7 @@ type Text struct {
 	said bool
 }
 
-type tagPair struct{ open, close string }
-
+// heldPiece is the text of a token, or a part of it, that is held back.
 type heldPiece struct {
 	text    string
 	control bool
@@ -85,9 +85,9 @@ const maxHeldNewlines = 8
 
 // Init prepares for a turn, or for the answers in it. The core must not move afterwards. If tools is set, calls are
 // read: in the style calls, or, if that is nil, in every style whose mark cannot mean anything else.
-func (t *Text) Init(s *reader.Core, formats []Format, calls *CallStyle, tools bool) {
-	t.core = s
-	t.calls = block{core: s, in: t}
+func (t *Text) Init(core *reader.Core, formats []Format, calls *CallStyle, tools bool) {
+	t.core = core
+	t.calls = block{core: core, in: t}
 	var texts []string
 	add := func(text string, kind markerKind, index int) {
 		if text != "" {
@@ -96,15 +96,19 @@ func (t *Text) Init(s *reader.Core, formats []Format, calls *CallStyle, tools bo
 		}
 	}
 	for i, f := range formats {
-		t.pairs = append(t.pairs, tagPair{f.Open, f.Close})
+		strategy := reasoning.StrategyNative
+		if f.Open == reasoning.MarkerOpen {
+			strategy = reasoning.StrategyMarkers
+		}
+		t.strategies = append(t.strategies, strategy)
 		add(f.Open, openTag, i)
 		add(f.Close, closeTag, i)
 		add(f.AnswerOpen, openAnswer, i)
 		add(f.AnswerClose, closeAnswer, i)
 		t.reasoning = append(t.reasoning, patterns.NewMatcher(f.Close, f.Open))
 	}
-	if tools && (!s.Cfg.Formed || s.Cfg.Opens != nil) {
-		t.groups = callGroups(&s.Cfg, calls)
+	if tools && (!core.Cfg.Formed || core.Cfg.Opens != nil) {
+		t.groups = callGroups(&core.Cfg, calls)
 		for i, g := range t.groups {
 			add(g.open, openCalls, i)
 			if g.open == "" {
@@ -125,9 +129,9 @@ func (t *Text) BeginAnswer() {
 // Start begins a turn, or a message with an answer.
 func (t *Text) Start(at chattemplate.Start) {
 	t.state, t.held, t.nheld, t.begun, t.wrapped = 0, t.held[:0], 0, false, false
-	t.trim, t.seen, t.said, t.waiting = len(t.pairs) > 0, false, false, false
+	t.trim, t.seen, t.said, t.waiting = len(t.strategies) > 0, false, false, false
 	switch {
-	case len(t.pairs) == 0:
+	case len(t.strategies) == 0:
 		t.enter(modeAnswer)
 	case at == chattemplate.StartReasoning:
 		t.seen = true
@@ -148,11 +152,7 @@ func (t *Text) enter(mode textMode) {
 	case modeAnswer:
 		t.core.Out.Begin(reasoning.Answer, reasoning.Call{})
 	case modeReasoning:
-		from := reasoning.StrategyNative
-		if t.pairs[t.pair].open == reasoning.MarkerOpen {
-			from = reasoning.StrategyMarkers
-		}
-		t.core.Out.Reason(from)
+		t.core.Out.Reason(t.strategies[t.pair])
 	}
 }
 
@@ -176,7 +176,7 @@ func (t *Text) Segment() reasoning.Segment {
 func (t *Text) Steering() bool {
 	switch t.mode {
 	case modeAnswer:
-		opens := len(t.pairs) > 0 && !t.seen && !t.begun
+		opens := len(t.strategies) > 0 && !t.seen && !t.begun
 		return t.waiting || opens
 	case modeCall:
 		return !t.calls.inArguments()
