@@ -258,7 +258,7 @@ func (s *sight) next(st *reader.State) backend.Sampling {
 	return p
 }
 
-// note counts a token as seen if it was text that the penalties count. It came between two states of the splitter.
+// note counts a token as seen if it was text that the penalties count. It came between two states of the reader.
 func (s *sight) note(t backend.Token, before, after *reader.State) {
 	if s.penalises && before.Segment == after.Segment && !s.marks.is(t) &&
 		s.reach.acts(fieldSeen, s.partOf(after), s.sees) {

@@ -17,6 +17,7 @@ import (
 	"runner/reasoning"
 )
 
+// HarmonySpecials are harmony's special tokens.
 var HarmonySpecials = []string{
 	"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>", "<|endoftext|>",
 }
@@ -43,10 +44,12 @@ func NewLexicon(control []string, eog ...string) *Lexicon {
 	return x
 }
 
+// HarmonyLexicon returns a lexicon with harmony's special tokens.
 func HarmonyLexicon() *Lexicon {
 	return NewLexicon(HarmonySpecials, "<|return|>", "<|call|>", "<|endoftext|>")
 }
 
+// Add adds a piece and returns its id.
 func (x *Lexicon) Add(piece string, k backend.TokenKind) backend.Token {
 	x.pieces = append(x.pieces, piece)
 	x.kinds = append(x.kinds, k)
@@ -95,6 +98,7 @@ func (x *Lexicon) Encode(text string, cut func(string) []string) []backend.Token
 	return tokens
 }
 
+// Vocab returns a vocabulary with all pieces.
 func (x *Lexicon) Vocab(t testing.TB) *backend.Vocab {
 	t.Helper()
 	v, err := backend.NewVocab(backend.VocabConfig{
@@ -144,6 +148,7 @@ func Random(r *rand.Rand) func(string) []string {
 // Recorder keeps events.
 type Recorder struct{ Events []reasoning.Event }
 
+// Emit keeps an event.
 func (r *Recorder) Emit(e reasoning.Event) { r.Events = append(r.Events, e) }
 
 // Read runs tokens through a reader, asks for its state after each, and returns the events.
