@@ -132,7 +132,7 @@ func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
 }
 
 // BeginAnswer implements reader.Reader.
-func (s *Reader) BeginAnswer() { s.tags.Begin() }
+func (s *Reader) BeginAnswer() { s.tags.BeginAnswer() }
 
 // CloseReasoning implements reader.Reader.
 func (s *Reader) CloseReasoning() (text string, ok bool) {
