@@ -48,9 +48,8 @@ func TestTheMapIsTrue(t *testing.T) {
 	if err != nil || formats < 5 {
 		t.Errorf("%d formats, %v", formats, err)
 	}
-	const changes = 10
-	_, table, _ := strings.Cut(page, "## Ten changes")
-	if rows := strings.Count(table, "\n| ") - 1; rows != changes {
-		t.Errorf("the map has %d changes, want %d", rows, changes)
+	_, table, _ := strings.Cut(page, "## Where to go for a change")
+	if rows := strings.Count(table, "\n| ") - 1; rows < 10 {
+		t.Errorf("the map has %d changes, want 10 or more", rows)
 	}
 }
