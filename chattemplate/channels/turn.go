@@ -21,6 +21,7 @@ import (
 // malformed header or calls a tool that does not exist. It does so most often when it has no tools.
 type turn struct {
 	*Reader
+	hold.Now
 	f   *Family
 	cfg family.TurnConfig
 	// builtin are the built-in tools that the model may call.
@@ -41,11 +42,8 @@ type turn struct {
 	marked   bool
 	lines    []backend.Token
 
-	text   *hold.Text
-	form   hold.Form
-	place  reader.Place
-	hold   hold.Hold
-	forced []backend.Token
+	text  *hold.Text
+	place reader.Place
 	// follow opens the next message.
 	follow []backend.Token
 }
@@ -251,10 +249,7 @@ func (t *turn) Push(tok backend.Token) { t.PushOutput(tok, nil) }
 
 // PushOutput implements reader.Reader.
 func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
-	if t.hold != nil {
-		t.hold.Accept(tok)
-	}
-	if t.place == reader.PlaceAnswer && t.hold == &t.form && t.form.Answers() {
+	if t.Accept(tok); t.place == reader.PlaceAnswer && t.Answers() {
 		t.BeginAnswer()
 	}
 	t.Reader.PushOutput(tok, out)
@@ -288,7 +283,7 @@ func (t *turn) moveOn(tok backend.Token) {
 func (t *turn) openHeader(tok backend.Token) {
 	switch tok {
 	case t.f.native.tokens.Channel:
-		t.hold.Accept(tok)
+		t.Accept(tok)
 	case t.f.turn[0]:
 		t.follow = t.f.turn[1:]
 	default:
@@ -307,19 +302,20 @@ func (t *turn) formAt(p reader.Place) *grammar.Grammar {
 // enter chooses the constraint at a new place.
 func (t *turn) enter(st *reader.State) {
 	from := t.place
-	t.place, t.hold, t.follow = st.Place, nil, nil
+	t.place, t.follow = st.Place, nil
+	t.Enforce(nil)
 	form, ends := t.formAt(st.Place), t.ends(st.Place)
 	switch st.Place {
 	case reader.PlaceHeader:
 		if form == nil {
 			t.headers.Reset()
-			t.hold = t.headers
+			t.Enforce(t.headers)
 			return
 		}
 	case reader.PlaceReasoning, reader.PlacePreamble:
 		if t.owed {
 			t.text.Begin(st.Place == reader.PlaceReasoning)
-			t.hold = t.text
+			t.Enforce(t.text)
 		}
 		if st.Place == reader.PlaceReasoning {
 			t.thinking = nil // once is enough
@@ -329,20 +325,20 @@ func (t *turn) enter(st *reader.State) {
 			form = t.calls[t.called(st)]
 		}
 	}
-	t.form = hold.Form{Ends: ends}
+	f := hold.Form{Ends: ends}
 	if st.Place == reader.PlaceAnswer && t.marked {
 		if from == reader.PlaceReasoning || from == reader.PlaceCall {
-			t.form.Lines = t.lines
+			f.Lines = t.lines
 		} else if t.thinking != nil {
-			t.form.Before, t.form.MustOpen = t.thinking, true
-			t.hold = &t.form
+			f.Before, f.MustOpen = t.thinking, true
 		}
 	}
 	if form != nil {
-		t.form.Answer = form.Matcher()
-		t.hold = &t.form
+		f.Answer = form.Matcher()
 	}
-	t.form.Begin()
+	if f.Answer != nil || f.Before != nil {
+		t.EnforceForm(f)
+	}
 }
 
 // called returns the name of the function that the model is calling.
@@ -362,18 +358,6 @@ func (t *turn) ends(p reader.Place) []backend.Token {
 	return []backend.Token{tokens.Return, tokens.End}
 }
 
-// Hold implements family.Turn.
-func (t *turn) Hold() hold.Hold { return t.hold }
-
-// Forced implements family.Turn.
-func (t *turn) Forced() []backend.Token {
-	t.forced = t.forced[:0]
-	if t.hold != nil {
-		t.forced = t.hold.Forced(t.forced)
-	}
-	return t.forced
-}
-
 // Follow implements family.Turn. The tokens open the next message.
 func (t *turn) Follow() []backend.Token {
 	follow := t.follow
@@ -391,7 +375,7 @@ func (t *turn) EndReasoning() (end, open []backend.Token, err error) {
 
 // EndObject implements family.Turn.
 func (t *turn) EndObject() ([]backend.Token, bool) {
-	return hold.EndObject(t.Reader, t.hold, t.f.cfg.Tokenize)
+	return t.Now.EndObject(t.Reader, t.f.cfg.Tokenize)
 }
 
 // Resume implements family.Turn. The prompt ends with the opening of the next message, and the reader reads that too.

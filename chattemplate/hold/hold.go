@@ -107,19 +107,3 @@ func Warm(ctx context.Context, forms []*grammar.Grammar) {
 		}
 	}()
 }
-
-// EndObject returns the tokens that end the reasoning in the object that r reads. It returns false if there are none or
-// if h does not allow them next.
-func EndObject(r interface{ CloseReasoning() (string, bool) }, h Hold,
-	tokenize func([]backend.Token, string) ([]backend.Token, error)) ([]backend.Token, bool) {
-	end, ok := r.CloseReasoning()
-	if !ok {
-		return nil, false
-	}
-	form, ok := h.(*Form)
-	if !ok {
-		return nil, false
-	}
-	tokens, err := tokenize(nil, end)
-	return tokens, err == nil && form.takes(tokens)
-}

@@ -17,6 +17,7 @@ import (
 // turn is one turn of text.
 type turn struct {
 	*Reader
+	hold.Now
 	f   *Family
 	cfg family.TurnConfig
 
@@ -29,17 +30,16 @@ type turn struct {
 	// owed says that the turn may not end outside of an answer or a call. ignored says that strict tools are not
 	// enforced.
 	owed, ignored bool
+	// report says that report_reasoning must be called first.
+	report bool
 	// opening has the tags that open reasoning before the answer; nil allows none. marked says that one must come.
 	opening *grammar.Choice
 	marked  bool
 	// ends end the turn, and lines may come after a tag.
 	ends, lines []backend.Token
 
-	text   *hold.Text
-	form   hold.Form
-	place  reader.Place
-	hold   hold.Hold
-	forced []backend.Token
+	text  *hold.Text
+	place reader.Place
 	// call follows the call that the reader has just found.
 	call hold.Call
 }
@@ -103,7 +103,7 @@ func (t *turn) holdCalls(ctx context.Context) error {
 			return err
 		}
 	}
-	if cfg.Report != nil {
+	if t.report = cfg.Report != nil; t.report {
 		t.later, t.owed, t.must = t.calls, true, true
 		t.calls, err = t.f.newTextCalls(ctx, cfg.Grammars, []chattemplate.Tool{*cfg.Report}, true)
 	}
@@ -181,8 +181,8 @@ func (t *turn) opens(text string) bool {
 	switch {
 	case t.place == reader.PlaceCall:
 		return false // a second call in one token
-	case t.hold == &t.form:
-		t.call = t.form.Call
+	case t.Form() != nil:
+		t.call = t.Form().Call
 		return t.call != nil
 	case t.calls == nil:
 		return false // the call of report_reasoning was the only one
@@ -200,10 +200,7 @@ func (t *turn) Push(tok backend.Token) { t.PushOutput(tok, nil) }
 
 // PushOutput implements reader.Reader.
 func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
-	if t.hold != nil {
-		t.hold.Accept(tok)
-	}
-	if t.place == reader.PlaceAnswer && t.hold == &t.form && t.form.Answers() {
+	if t.Accept(tok); t.place == reader.PlaceAnswer && t.Answers() {
 		t.BeginAnswer()
 	}
 	t.Reader.PushOutput(tok, out)
@@ -226,20 +223,21 @@ func (t *turn) moveOn() {
 // enter chooses the constraint at a new place.
 func (t *turn) enter(st *reader.State) {
 	from := t.place
-	t.place, t.hold = st.Place, nil
+	t.place = st.Place
+	t.Enforce(nil)
 	switch st.Place {
 	case reader.PlaceReasoning:
 		if t.owed {
 			t.text.Begin(true)
-			t.hold = t.text
+			t.Enforce(t.text)
 		}
 		if t.marked {
 			t.opening = nil // once is enough
 		}
 	case reader.PlaceCall:
 		if t.call != nil {
-			t.form, t.made = hold.Form{Call: t.call, Ends: t.ends, Begun: true}, true
-			t.hold, t.call = &t.form, nil
+			t.EnforceForm(hold.Form{Call: t.call, Ends: t.ends, Begun: true})
+			t.call, t.made = nil, true
 		}
 	case reader.PlaceAnswer:
 		t.enterAnswer(from)
@@ -252,46 +250,27 @@ func (t *turn) enterAnswer(from reader.Place) {
 	goesOn := from == reader.PlaceReasoning || from == reader.PlaceCall
 	single := t.calls != nil && t.calls.form.single
 	held := t.answer != nil || t.calls != nil && (t.must || t.made && single)
-	t.form = hold.Form{Ends: t.ends}
+	f := hold.Form{Ends: t.ends}
 	if !goesOn && t.opening != nil {
-		t.form.Before, t.form.MustOpen = t.opening, t.marked
-		if t.marked {
-			t.hold = &t.form
-			t.form.Begin()
-			return
-		}
+		f.Before, f.MustOpen = t.opening, t.marked
 	}
-	if !held {
-		return
-	}
-	if goesOn {
-		t.form.Lines = t.lines
-	}
-	t.hold = &t.form
-	t.form.MayEnd = t.calls != nil && t.made
 	switch {
-	case t.form.MayEnd && single:
-	case t.calls != nil:
-		t.form.Call = &callMatcher{t.calls, t.calls.whole.Matcher()}
-		fallthrough
-	default:
-		if t.answer != nil && !t.form.MayEnd && !(t.calls != nil && t.must) {
-			t.form.Answer = t.answer.Matcher()
-		}
+	case f.MustOpen:
+		t.EnforceForm(f)
+		return
+	case !held:
+		return
+	case goesOn:
+		f.Lines = t.lines
 	}
-	t.form.Begin()
-}
-
-// Hold implements family.Turn.
-func (t *turn) Hold() hold.Hold { return t.hold }
-
-// Forced implements family.Turn.
-func (t *turn) Forced() []backend.Token {
-	t.forced = t.forced[:0]
-	if t.hold != nil {
-		t.forced = t.hold.Forced(t.forced)
+	f.MayEnd = t.calls != nil && t.made
+	if t.calls != nil && !(f.MayEnd && single) {
+		f.Call = &callMatcher{t.calls, t.calls.whole.Matcher()}
 	}
-	return t.forced
+	if t.answer != nil && !f.MayEnd && !(t.calls != nil && t.must) {
+		f.Answer = t.answer.Matcher()
+	}
+	t.EnforceForm(f)
 }
 
 // Follow implements family.Turn. A turn is one text, so nothing follows.
@@ -304,14 +283,14 @@ func (t *turn) EndReasoning() (end, open []backend.Token, err error) {
 
 // EndObject implements family.Turn.
 func (t *turn) EndObject() ([]backend.Token, bool) {
-	return hold.EndObject(t.Reader, t.hold, t.f.cfg.Tokenize)
+	return t.Now.EndObject(t.Reader, t.f.cfg.Tokenize)
 }
 
 // Resume implements family.Turn.
 func (t *turn) Resume(*chattemplate.Prompt) error {
-	if t.cfg.Report != nil && t.f.format.Calls != nil {
-		t.calls, t.later, t.made = t.later, nil, false
-		t.must = t.cfg.MustCall
+	if t.report {
+		t.report, t.calls, t.later = false, t.later, nil
+		t.must, t.made = t.cfg.MustCall, false
 		st := t.State()
 		t.place = reader.PlaceNone
 		t.enter(&st)
