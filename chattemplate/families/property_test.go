@@ -246,16 +246,6 @@ func TestVisibility(t *testing.T) {
 	}
 }
 
-func TestCap(t *testing.T) {
-	if err := reasoning.VisibilitySummary.Cap(reasoning.VisibilityFull); err != nil {
-		t.Error(err)
-	}
-	err := reasoning.VisibilityFull.Cap(reasoning.VisibilitySummary)
-	if err == nil || !strings.Contains(err.Error(), "reasoning:full") {
-		t.Errorf("got %v", err)
-	}
-}
-
 func FuzzHarmony(f *testing.F) {
 	v, all := soup(f)
 	f.Add([]byte{0, 8, 3, 11, 2, 40, 1}, uint8(0))
