@@ -122,16 +122,12 @@ func (r *Runner) delegate(ctx context.Context, cancel func(), req generation.Req
 func (r *Runner) prepareDelegated(ctx context.Context, req generation.Request,
 	show func(reasoning.Event) bool) (*delegated,
 	error) {
-	if err := r.slots.take(ctx, req.Principal); err != nil {
-		return nil, err
-	}
-	defer r.slots.give(req.Principal)
-	r.using.RLock()
-	defer r.using.RUnlock()
-	if r.sched.stop.Err() != nil {
-		return nil, generation.ErrClosed
-	}
-	return r.newDelegated(ctx, req, show)
+	var d *delegated
+	err := r.inSlot(ctx, req.Principal, func() (err error) {
+		d, err = r.newDelegated(ctx, req, show)
+		return err
+	})
+	return d, err
 }
 
 // newDelegated checks a request and finds out where its conversation stands.

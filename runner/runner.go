@@ -258,16 +258,12 @@ func (r *Runner) watch(ctx context.Context, t *turn) (stop func()) {
 
 // prepare makes a turn unless the runner is closed.
 func (r *Runner) prepare(ctx context.Context, req generation.Request, of *stage) (*turn, error) {
-	if err := r.slots.take(ctx, req.Principal); err != nil {
-		return nil, err
-	}
-	defer r.slots.give(req.Principal)
-	r.using.RLock()
-	defer r.using.RUnlock()
-	if r.sched.stop.Err() != nil {
-		return nil, generation.ErrClosed
-	}
-	return r.newTurn(ctx, req, of)
+	var t *turn
+	err := r.inSlot(ctx, req.Principal, func() (err error) {
+		t, err = r.newTurn(ctx, req, of)
+		return err
+	})
+	return t, err
 }
 
 // Validate reports what of a request this runner cannot honour, before anything is rendered or generated.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"runner/generation"
 )
 
 // slots bounds how many do heavy work at once that comes before a run: rendering a prompt, tokenizing it, compiling
@@ -54,6 +56,21 @@ func (s *slots) take(ctx context.Context, principal string) error {
 		s.put(principal)
 	}
 	return context.Cause(ctx)
+}
+
+// inSlot runs f, which does heavy work for a principal, as soon as there is a slot. The model is not closed meanwhile.
+// The errors are f's, the cause of ctx's end and ErrClosed.
+func (r *Runner) inSlot(ctx context.Context, principal string, f func() error) error {
+	if err := r.slots.take(ctx, principal); err != nil {
+		return err
+	}
+	defer r.slots.give(principal)
+	r.using.RLock()
+	defer r.using.RUnlock()
+	if r.sched.stop.Err() != nil {
+		return generation.ErrClosed
+	}
+	return f()
 }
 
 // give returns a slot of a principal.

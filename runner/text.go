@@ -15,16 +15,12 @@ import (
 // tokens become these tokens; otherwise no text does. A few texts are done at a time, and whose turn it is goes by
 // principal. The errors are ErrClosed, the context's and the backend's.
 func (r *Runner) Tokenize(ctx context.Context, principal, text string, special bool) ([]backend.Token, error) {
-	if err := r.slots.take(ctx, principal); err != nil {
-		return nil, err
-	}
-	defer r.slots.give(principal)
-	r.using.RLock()
-	defer r.using.RUnlock()
-	if r.sched.stop.Err() != nil {
-		return nil, generation.ErrClosed
-	}
-	return r.tokenize(text, special)
+	var tokens []backend.Token
+	err := r.inSlot(ctx, principal, func() (err error) {
+		tokens, err = r.tokenize(text, special)
+		return err
+	})
+	return tokens, err
 }
 
 // tokenize is Tokenize for who holds r.using.
@@ -106,28 +102,24 @@ func (r *Runner) Detokenize(tokens []backend.Token) (string, error) {
 // principal is whose turn it takes; what the runner remembers of calls is put into the prompt for the request's
 // Principal alone. The errors are those of Generate.
 func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
-	if err := r.slots.take(ctx, principal); err != nil {
-		return chattemplate.Prompt{}, err
-	}
-	defer r.slots.give(principal)
-	r.using.RLock()
-	defer r.using.RUnlock()
-	if r.sched.stop.Err() != nil {
-		return chattemplate.Prompt{}, generation.ErrClosed
-	}
-	var of *stage
-	if req.Delegates() {
-		d, err := r.newDelegated(ctx, req, nil)
-		if err != nil {
-			return chattemplate.Prompt{}, err
+	var p chattemplate.Prompt
+	err := r.inSlot(ctx, principal, func() error {
+		var of *stage
+		if req.Delegates() {
+			d, err := r.newDelegated(ctx, req, nil)
+			if err != nil {
+				return err
+			}
+			req, of = d.first()
 		}
-		req, of = d.first()
-	}
-	t, err := r.plan(ctx, req, of)
-	if err != nil {
-		return chattemplate.Prompt{}, err
-	}
-	return t.render()
+		t, err := r.plan(ctx, req, of)
+		if err != nil {
+			return err
+		}
+		p, err = t.render()
+		return err
+	})
+	return p, err
 }
 
 // Fits returns a *PromptTooLongError if a text is so long that no context of this model can hold it, which shows
