@@ -519,21 +519,23 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 		}
 		req.Tools, req.Visibility, req.MaxTokens = addTool, reasoning.VisibilityFull, 400
 		var events []reasoning.Event
-		d, err := f.newDelegated(ctx, req, func(e reasoning.Event) bool {
+		run := f.newRun(ctx, req)
+		run.yield = func(e reasoning.Event) bool {
 			if events = append(events, e); len(events) == stopAt && draw.IntN(2) == 0 {
 				cancel()
 			}
 			return len(events) != stopAt || ctx.Err() != nil
-		})
-		if err != nil {
+		}
+		err := run.carryOut()
+		cancel()
+		if run.turns == 0 {
 			t.Fatal(err)
 		}
-		err = d.run(ctx)
-		cancel()
+		d := run.policy
 		if _, on := d.state.Active(); on || d.about.ID != "" {
 			t.Errorf("seed %d: a specialist is active after %v", seed, err)
 		}
-		if !d.left {
+		if !run.left {
 			outcomes(t, events)
 		}
 		for _, m := range d.main {

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"time"
 
 	"runner/generation"
@@ -21,30 +20,22 @@ type tape struct {
 	err   error
 }
 
-// record begins the trace of a turn, if one was asked for. It waits for the recorder, so it is for the caller's
-// goroutine.
-func (t *turn) record(ctx context.Context) {
-	if t.req.Trace == nil {
+// record begins the run's trace before its first turn, if one was asked for. It waits for the recorder.
+func (n *run) record(t *turn) {
+	if n.req.Trace == nil {
 		return
 	}
 	req := t.req
-	req.Messages, req.Tools, req.Seed = t.conv.Messages, t.conv.Tools, &t.seed
-	if t.tape = t.r.newTape(ctx, &req); t.tape.err == nil {
-		t.output.tape = t.tape.stream
-	}
-}
-
-// newTape begins the trace of a request that wants one. A tape with an error has ended.
-func (r *Runner) newTape(ctx context.Context, req *generation.Request) *tape {
-	p := &tape{stream: newStream(), ended: make(chan struct{})}
-	to, err := req.Trace.Begin(ctx, &generation.TracedRun{Request: req, Model: r.info.Name, Digest: r.info.Digest})
+	req.Messages, req.Tools = t.conv.Messages, t.conv.Tools
+	n.tape = &tape{stream: newStream(), ended: make(chan struct{})}
+	to, err := n.req.Trace.Begin(n.ctx, &generation.TracedRun{Request: &req, Model: n.r.info.Name, Digest: n.r.info.Digest})
 	if err != nil {
-		p.err = err
-		close(p.ended)
-		return p
+		n.tape.err = err
+		n.tape.close(err)
+		close(n.tape.ended)
+		return
 	}
-	go p.play(to)
-	return p
+	go n.tape.play(to)
 }
 
 // play records until the tape ends.

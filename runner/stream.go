@@ -14,8 +14,6 @@ type stream struct {
 	events []reasoning.Event
 	closed bool
 	err    error
-	// over, when not nil, is called once when the stream is closed.
-	over func()
 	// wake holds at most one signal that there is something to read.
 	wake chan struct{}
 }
@@ -35,14 +33,10 @@ func (s *stream) send(e reasoning.Event) {
 // close ends the stream; err is what the reader gets after the events that were sent before.
 func (s *stream) close(err error) {
 	s.mu.Lock()
-	first := !s.closed
-	if first {
+	if !s.closed {
 		s.closed, s.err = true, err
 	}
 	s.mu.Unlock()
-	if first && s.over != nil {
-		s.over()
-	}
 	s.signal()
 }
 

@@ -104,15 +104,14 @@ func (r *Runner) Detokenize(tokens []backend.Token) (string, error) {
 func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
 	var p chattemplate.Prompt
 	err := r.inSlot(ctx, principal, func() error {
-		var of *stage
-		if req.Delegates() {
-			d, err := r.newDelegated(ctx, req, nil)
-			if err != nil {
-				return err
-			}
-			req, of = d.first()
+		n := r.newRun(ctx, req)
+		t, err := n.newTurn(n.req), error(nil)
+		if n.policy != nil {
+			t, err = n.policy.first()
 		}
-		t, err := r.plan(ctx, req, of)
+		if err == nil {
+			err = t.plan()
+		}
 		if err != nil {
 			return err
 		}

@@ -11,10 +11,10 @@ import (
 
 // resume brings the run to where the messages say that the conversation stands, and what the runner remembers of
 // its last calls.
-func (d *delegated) resume() error {
-	of := d.req.Instructions()
-	messages := d.req.Messages
-	if d.req.Delegation.Work == generation.WorkDelete {
+func (d *delegating) resume() error {
+	of := d.run.req.Instructions()
+	messages := d.run.req.Messages
+	if d.run.req.Delegation.Work == generation.WorkDelete {
 		before := len(messages)
 		messages, of = delegation.Drop(messages, of)
 		if dropped := before - len(messages); dropped > 0 {
@@ -59,13 +59,13 @@ func (d *delegated) resume() error {
 }
 
 // pastOf returns what is remembered of the delegation that a pending call is a part of.
-func (d *delegated) pastOf(call pending) (past, bool) {
-	given := pendingCall(d.req.Messages) // with the messages that the work's deletion leaves out
+func (d *delegating) pastOf(call pending) (past, bool) {
+	given := pendingCall(d.run.req.Messages) // with the messages that the work's deletion leaves out
 	if call.at < 0 || given.id != call.id {
 		return past{}, false
 	}
-	return d.r.cfg.CallMemory.delegationOf(callKey{d.req.Principal, call.id}, func() moment {
-		return d.r.momentAt(&d.req, given.at)
+	return d.run.r.cfg.CallMemory.delegationOf(callKey{d.run.req.Principal, call.id}, func() moment {
+		return d.run.r.momentAt(&d.run.req, given.at)
 	})
 }
 
@@ -114,7 +114,7 @@ type past struct {
 }
 
 // recall goes on from what the runner remembers of the calls at messages[call].
-func (d *delegated) recall(messages []chattemplate.Message, call int, p past) {
+func (d *delegating) recall(messages []chattemplate.Message, call int, p past) {
 	d.given, d.reported, d.engaged = p.given, slices.Clone(p.reported), true
 	d.main = append(slices.Clone(messages[:p.given]), p.main...)
 	for range p.steps {
@@ -130,8 +130,8 @@ func (d *delegated) recall(messages []chattemplate.Message, call int, p past) {
 }
 
 // remember leaves what the run knows for the one that answers its calls.
-func (d *delegated) remember(calls []chattemplate.ToolCall) {
-	if d.req.Unremembered {
+func (d *delegating) remember(calls []chattemplate.ToolCall) {
+	if d.run.req.Unremembered {
 		return
 	}
 	given := d.given
@@ -149,7 +149,7 @@ func (d *delegated) remember(calls []chattemplate.ToolCall) {
 		return
 	}
 	for i := range calls {
-		at := d.r.moment(&d.req, lastOf(d.req.Messages), &calls[i])
-		d.r.cfg.CallMemory.keepDelegation(callKey{d.req.Principal, calls[i].ID}, at, p)
+		at := d.run.r.moment(&d.run.req, lastOf(d.run.req.Messages), &calls[i])
+		d.run.r.cfg.CallMemory.keepDelegation(callKey{d.run.req.Principal, calls[i].ID}, at, p)
 	}
 }

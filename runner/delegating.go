@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,18 +14,14 @@ import (
 	"runner/reasoning"
 )
 
-// delegated is a run that may hand its reasoning to specialists: turns of the model, one after the other, whose
-// events become one stream.
+// delegating is the policy of a run that may hand its reasoning to specialists. After each turn it chooses the next:
+// a specialist's, one in which a specialist makes one message of its work, or one under the original prompt.
 //
-// It runs on its caller's goroutine. The conversation under the original prompt is main, which nothing of a
-// specialist's enters but its report; what a specialist is given is made of it anew for each turn. So the original
-// prompt is back as soon as state says that nobody is active.
-type delegated struct {
-	r    *Runner
-	req  generation.Request // with messages as they came
-	show func(reasoning.Event) bool
-	tape *tape   // nil where the run is not traced
-	all  *stream // gets all events for it
+// It runs on the reader's goroutine. The conversation under the original prompt is main. Nothing of a specialist's
+// enters it but the report; the specialist's own conversation is made of it for each turn. So the original prompt is
+// back as soon as state says that nobody is active.
+type delegating struct {
+	run *run
 
 	state delegation.State
 	// main is the conversation under the original prompt. report is the index of the message that gets the
@@ -49,28 +44,32 @@ type delegated struct {
 	// reported are the messages of main that have a report, which can be taken back where they do not fit.
 	reported []int
 
+	// last says that no step is left after the turn under way, and out is what comes of it. outcome is how the
+	// delegation ends whose work is being squashed.
+	last    bool
+	out     *said
+	outcome reasoning.DelegationOutcome
+	// checked is the first turn under the original prompt, while it can still be the run's first.
+	checked *turn
+
 	asked    time.Time
-	turns    int
-	calls    int // that were named
 	spoken   [reasoning.Answer + 1]bool
 	thoughts strings.Builder
-	result   reasoning.Result // what the turns so far add up to
-	accounts ledger
-	// waiting are events that go after Started, and started says that it came. left says that nobody reads on.
-	waiting       []reasoning.Event
-	started, left bool
+	// waiting are events that go after Started, and started says that it came.
+	waiting []reasoning.Event
+	started bool
 }
 
 // turnKind says what a turn is for.
 type turnKind uint8
 
 const (
-	turnMain turnKind = iota
+	turnMain turnKind = iota // under the original prompt, as every turn of a run without specialists
 	turnSpecialist
 	turnSquash
 )
 
-// said is what came of a turn.
+// said is what comes of a turn.
 type said struct {
 	kind turnKind
 	// text is what it wrote beside its reasoning and its calls.
@@ -80,176 +79,172 @@ type said struct {
 	current      *chattemplate.ToolCall
 	arguments    strings.Builder
 	begun        [reasoning.Answer + 1]bool
-	offset       time.Duration
-	// began says that the model was asked.
-	began  bool
-	result *reasoning.Result
+	result       *reasoning.Result
 }
 
-// delegate runs a request that delegates.
-func (r *Runner) delegate(ctx context.Context, cancel func(), req generation.Request,
-	show func(reasoning.Event) bool) error {
-	d, err := r.prepareDelegated(ctx, req, show)
-	if err != nil {
-		return err
-	}
-	if req.Trace != nil {
-		traced, _ := d.first()
-		traced.Trace = req.Trace
-		if d.tape = r.newTape(ctx, &traced); d.tape.err == nil {
-			d.all = d.tape.stream
-		}
-		defer func() {
-			d.tape.close(context.Canceled) // a reader that panics leaves, too
-			<-d.tape.ended
-		}()
-	}
-	defer d.accounts.end()
-	defer cancel()
-	if err = d.run(ctx); errors.Is(err, errLeft) {
-		err = context.Canceled
-	}
-	if d.all != nil {
-		d.all.close(err)
-	}
-	if d.left {
-		return nil
-	}
-	return err
-}
-
-// prepareDelegated is newDelegated when there is a slot, unless the runner is closed.
-func (r *Runner) prepareDelegated(ctx context.Context, req generation.Request,
-	show func(reasoning.Event) bool) (*delegated,
-	error) {
-	var d *delegated
-	err := r.inSlot(ctx, req.Principal, func() (err error) {
-		d, err = r.newDelegated(ctx, req, show)
-		return err
-	})
-	return d, err
-}
-
-// newDelegated checks a request and finds out where its conversation stands.
-func (r *Runner) newDelegated(ctx context.Context, req generation.Request, show func(reasoning.Event) bool) (*delegated,
-	error) {
-	d := &delegated{r: r, req: req, show: show, random: r.cfg.Seed(), asked: r.cfg.Clock(),
-		accounts: ledger{tell: req.Account}}
-	if err := r.Validate(&d.req); err != nil {
+// first checks the request, finds out where its conversation stands and returns the run's first turn.
+func (d *delegating) first() (*turn, error) {
+	n := d.run
+	d.asked = n.r.cfg.Clock()
+	if err := n.r.Validate(&n.req); err != nil {
 		return nil, err
 	}
 	if err := d.withhold(); err != nil {
 		return nil, err
 	}
-	if d.req.Seed == nil {
-		seed := r.cfg.Seed() >> 11 // as for any run
-		d.req.Seed = &seed
-	}
-	d.req.Messages = r.restore(&req)
+	n.req.Messages = n.r.restore(&n.req)
 	if err := d.resume(); err != nil {
 		return nil, err
 	}
 	// What of the answer cannot be had is refused before a specialist works for it.
-	first, of := d.request(turnMain, d.main)
-	_, err := r.plan(ctx, first, of)
-	return d, err
-}
-
-// first is the run's first turn.
-func (d *delegated) first() (generation.Request, *stage) {
-	if active, on := d.state.Active(); on {
-		return d.request(turnSpecialist, d.composed(active))
+	d.checked = d.turn(turnMain, d.main)
+	if err := d.checked.plan(); err != nil {
+		return nil, err
 	}
-	return d.request(turnMain, d.main)
+	return d.step(), nil
 }
 
 // composed is the conversation as the specialist gets it.
-func (d *delegated) composed(active delegation.Delegate) []chattemplate.Message {
+func (d *delegating) composed(active delegation.Delegate) []chattemplate.Message {
 	return delegation.Compose(append(slices.Clone(d.main), d.work...), active)
 }
 
-// run takes the turns until one is the last.
-func (d *delegated) run(ctx context.Context) error {
-	defer d.state.Restore()
-	err := d.turnsOf(ctx)
+// end gives up the delegation under way when the run ends early.
+func (d *delegating) end(err error) {
 	if err != nil && d.about.ID != "" {
 		d.close(reasoning.DelegationFailed)
 	}
-	return err
+	d.state.Restore()
 }
 
-func (d *delegated) turnsOf(ctx context.Context) error {
-	for {
-		_, active := d.state.Active()
-		last := d.state.Step()
-		if active && last {
-			d.emit(warning(generation.CodeDelegationLimit, fmt.Sprintf("the %d steps of the run are used up",
-				delegation.MaxSteps)))
-			d.finish(reasoning.DelegationLimit)
-			active = false
-		}
-		over, err := false, error(nil)
-		if active {
-			over, err = d.specialistTurn(ctx)
-		} else {
-			over, err = d.mainTurn(ctx, last)
-		}
-		if over || err != nil {
-			return err
-		}
+// step counts a step of the run and returns the turn that takes it.
+func (d *delegating) step() *turn {
+	active, on := d.state.Active()
+	if on {
+		d.checked = nil // the specialist's report changes its conversation
 	}
-}
-
-// specialistTurn lets the specialist go on. It reports whether the run is over.
-func (d *delegated) specialistTurn(ctx context.Context) (over bool, err error) {
-	active, _ := d.state.Active()
+	d.last = d.state.Step()
+	if on && d.last {
+		d.emit(warning(generation.CodeDelegationLimit, fmt.Sprintf("the %d steps of the run are used up",
+			delegation.MaxSteps)))
+		d.finish(reasoning.DelegationLimit)
+		on = false
+	}
+	if !on {
+		return d.mainTurn()
+	}
 	d.about.Steps++
 	if left, limited := d.specialistLeft(); limited && left <= 0 {
 		d.finish(reasoning.DelegationLimit)
-		return false, nil
+		return d.step()
 	}
-	req, of := d.request(turnSpecialist, d.composed(active))
-	out, err := d.turn(ctx, turnSpecialist, req, of)
-	if err != nil {
-		if out.began || d.turns == 0 || ctx.Err() != nil || errors.Is(err, generation.ErrClosed) {
-			return false, err
+	return d.turn(turnSpecialist, d.composed(active))
+}
+
+// mainTurn is the next turn under the original prompt.
+func (d *delegating) mainTurn() *turn {
+	t := d.checked
+	if d.checked = nil; t == nil || d.last {
+		t = d.turn(turnMain, d.main)
+	}
+	if d.last {
+		d.withdraw(&t.req)
+	}
+	return t
+}
+
+// next takes the end of a turn and returns the turn after it, nil when the run is over.
+func (d *delegating) next(t *turn) (*turn, error) {
+	if d.out.result == nil {
+		return nil, errors.New("a turn ended without a result") // drive promises one
+	}
+	switch t.kind {
+	case turnSpecialist:
+		return d.afterSpecialist()
+	case turnSquash:
+		text := ""
+		if d.out.result.Finish == reasoning.FinishStop {
+			text = strings.TrimSpace(d.out.text.String())
 		}
-		d.fail("there is no room for its prompt, or no place in the model's format") // the main agent may do without
-		return false, nil
+		return d.squashed(text), nil
 	}
+	return d.afterMain()
+}
+
+// instead returns the turn that comes in place of one that could not be prepared, or the error.
+func (d *delegating) instead(t *turn, err error) (*turn, error) {
+	tooLong := (*generation.PromptTooLongError)(nil)
+	isTooLong := errors.As(err, &tooLong)
+	switch n := d.run; t.kind {
+	case turnSpecialist:
+		if n.turns > 0 && n.ctx.Err() == nil && !errors.Is(err, generation.ErrClosed) {
+			d.fail("there is no room for its prompt, or no place in the model's format") // the main agent may do without
+			return d.step(), nil
+		}
+	case turnSquash:
+		if isTooLong {
+			return d.squashed(""), nil
+		}
+	case turnMain:
+		if isTooLong && d.takeBack() {
+			return d.step(), nil
+		}
+	}
+	return nil, err
+}
+
+// afterSpecialist goes on after a turn of a specialist's.
+func (d *delegating) afterSpecialist() (*turn, error) {
+	out := d.out
 	if text := strings.TrimSpace(out.text.String()); text != "" {
 		d.texts = append(d.texts, text)
 	}
 	if len(out.outer) > 0 {
-		d.ignored(out)
+		d.ignored()
 		d.remember(out.outer)
 		out.result.Specialist = true
 		d.close(reasoning.DelegationPending)
-		return true, d.done(out)
+		return nil, d.done()
 	}
 	returned := len(out.inner) == 0
 	for _, c := range out.inner {
-		returned = d.answer(&d.work, out, c) || returned
+		returned = d.answer(&d.work, c) || returned
 	}
 	if !returned {
-		return false, nil
+		return d.step(), nil
 	}
-	outcome := reasoning.DelegationReturned
+	d.outcome = reasoning.DelegationReturned
 	if out.result.Finish == reasoning.FinishLength {
-		outcome = reasoning.DelegationLimit
+		d.outcome = reasoning.DelegationLimit
 	}
-	if d.req.Delegation.Work == generation.WorkSquash && len(d.texts) > 0 && d.state.Steps() < delegation.MaxSteps-1 {
-		if err := d.squash(ctx, active); err != nil {
-			return false, err
+	if d.run.req.Delegation.Work == generation.WorkSquash && len(d.texts) > 0 && d.state.Steps() < delegation.MaxSteps-1 {
+		return d.squash(), nil
+	}
+	d.finish(d.outcome)
+	return d.step(), nil
+}
+
+// afterMain goes on after a turn under the original prompt.
+func (d *delegating) afterMain() (*turn, error) {
+	out := d.out
+	d.forced = true
+	if len(out.inner) == 0 || len(out.outer) > 0 || d.last || out.result.Finish == reasoning.FinishLength {
+		d.ignored()
+		if len(out.outer) > 0 {
+			d.remember(out.outer)
 		}
+		return nil, d.done()
 	}
-	d.finish(outcome)
-	return false, nil
+	for _, c := range out.inner {
+		d.answer(&d.main, c)
+	}
+	return d.step(), nil
 }
 
 // answer answers a call of the specialist's or of the main agent's to delegate or to return, in a conversation. It
 // reports whether the call returns control.
-func (d *delegated) answer(in *[]chattemplate.Message, out *said, c chattemplate.ToolCall) (returned bool) {
+func (d *delegating) answer(in *[]chattemplate.Message, c chattemplate.ToolCall) (returned bool) {
+	out := d.out
 	instruction, err := delegation.Call(c.Name, c.Arguments)
 	if err == nil {
 		if _, back := instruction.(delegation.Return); back && d.about.ID != "" {
@@ -279,36 +274,9 @@ func (d *delegated) answer(in *[]chattemplate.Message, out *said, c chattemplate
 	return false
 }
 
-// mainTurn lets the model go on under the original prompt. It reports whether the run is over.
-func (d *delegated) mainTurn(ctx context.Context, last bool) (over bool, err error) {
-	req, of := d.request(turnMain, d.main)
-	if last {
-		d.withdraw(&req)
-	}
-	out, err := d.turn(ctx, turnMain, req, of)
-	if tooLong := (*generation.PromptTooLongError)(nil); errors.As(err, &tooLong) && d.takeBack() {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	d.forced = true
-	if len(out.inner) == 0 || len(out.outer) > 0 || last || out.result.Finish == reasoning.FinishLength {
-		d.ignored(out)
-		if len(out.outer) > 0 {
-			d.remember(out.outer)
-		}
-		return true, d.done(out)
-	}
-	for _, c := range out.inner {
-		d.answer(&d.main, out, c)
-	}
-	return false, nil
-}
-
 // ignored warns of calls that are not answered because others are the client's.
-func (d *delegated) ignored(out *said) {
-	if len(out.inner) > 0 {
+func (d *delegating) ignored() {
+	if len(d.out.inner) > 0 {
 		d.emit(warning(generation.CodeCallIgnored, "a call to delegate or to return was left out, because it came "+
 			"beside others, "+
 			"too late, or not to its end"))
@@ -317,41 +285,39 @@ func (d *delegated) ignored(out *said) {
 
 const notSquashed = "no message could be made of the specialist's work; all of it was kept"
 
-// squash has the specialist make one message of its work.
-func (d *delegated) squash(ctx context.Context, active delegation.Delegate) error {
+// squash returns the turn in which the specialist makes one message of its work, or the turn after it where no tokens
+// are left for that.
+func (d *delegating) squash() *turn {
+	active, _ := d.state.Active()
 	messages := append(slices.Clone(d.main), d.work...)
 	for _, t := range d.texts {
 		messages = append(messages, chattemplate.Message{Role: chattemplate.Assistant, Content: t})
 	}
 	messages = append(messages, chattemplate.Message{Role: chattemplate.User, Content: delegation.SquashV1})
 	if left, limited := d.specialistLeft(); limited && left <= 0 {
-		d.emit(warning(generation.CodeDelegationNotSquashed, notSquashed))
-		return nil
+		return d.squashed("")
 	}
 	d.state.Step()
 	d.about.Steps++
-	req, of := d.request(turnSquash, delegation.Compose(messages, active))
-	out, err := d.turn(ctx, turnSquash, req, of)
-	tooLong := (*generation.PromptTooLongError)(nil)
-	if err != nil && !errors.As(err, &tooLong) {
-		return err
-	}
-	text := ""
-	if err == nil && out.result.Finish == reasoning.FinishStop {
-		text = strings.TrimSpace(out.text.String())
-	}
+	return d.turn(turnSquash, delegation.Compose(messages, active))
+}
+
+// squashed gives control back with text in place of the specialist's work; without any, all of the work is kept. It
+// returns the next turn.
+func (d *delegating) squashed(text string) *turn {
 	if text == "" {
 		d.emit(warning(generation.CodeDelegationNotSquashed, notSquashed))
-		return nil
+	} else {
+		d.emit(curated(curatedSquashed, len(d.texts), "delegation "+d.about.ID))
+		d.texts = []string{text}
 	}
-	d.emit(curated(curatedSquashed, len(d.texts), "delegation "+d.about.ID))
-	d.texts = []string{text}
-	return nil
+	d.finish(d.outcome)
+	return d.step()
 }
 
 // begin makes a specialist active, whose report goes into the message at report of main; len(main) is at the end of
 // the user's message.
-func (d *delegated) begin(to delegation.Delegate, by string, report int) {
+func (d *delegating) begin(to delegation.Delegate, by string, report int) {
 	if _, on := d.state.Active(); !on {
 		_ = d.state.Apply(to) // its prompt was checked
 	}
@@ -371,9 +337,9 @@ func (d *delegated) begin(to delegation.Delegate, by string, report int) {
 }
 
 // finish gives control back, with the specialist's report.
-func (d *delegated) finish(outcome reasoning.DelegationOutcome) {
+func (d *delegating) finish(outcome reasoning.DelegationOutcome) {
 	texts := d.texts
-	if d.req.Delegation.Work == generation.WorkDelete && len(texts) > 0 {
+	if d.run.req.Delegation.Work == generation.WorkDelete && len(texts) > 0 {
 		d.emit(curated(curatedDeleted, len(texts), "delegation "+d.about.ID))
 		texts = nil
 	}
@@ -382,14 +348,14 @@ func (d *delegated) finish(outcome reasoning.DelegationOutcome) {
 }
 
 // fail gives control back from a specialist that could not work.
-func (d *delegated) fail(why string) {
+func (d *delegating) fail(why string) {
 	d.tell("Error: the specialist could not go on: "+why+".\n"+delegation.Report(nil), true)
 	d.close(reasoning.DelegationFailed)
 }
 
 // tell puts a report into the main conversation. Where it is the result of no call it goes before the user's
 // message, if it says anything.
-func (d *delegated) tell(report string, says bool) {
+func (d *delegating) tell(report string, says bool) {
 	at := d.report
 	if at >= len(d.main) {
 		if at = lastUser(d.main); at < 0 || !says {
@@ -403,15 +369,15 @@ func (d *delegated) tell(report string, says bool) {
 
 // takeBack leaves the specialists' reports out of a conversation that has become too long with them. It reports
 // whether there were any.
-func (d *delegated) takeBack() bool {
+func (d *delegating) takeBack() bool {
 	if len(d.reported) == 0 {
 		return false
 	}
 	for _, at := range d.reported {
 		if m := &d.main[at]; m.Role == chattemplate.ToolRole {
 			m.Content = delegation.Report(nil)
-		} else if given := lastUser(d.req.Messages); given >= 0 {
-			m.Content = d.req.Messages[given].Content
+		} else if given := lastUser(d.run.req.Messages); given >= 0 {
+			m.Content = d.run.req.Messages[given].Content
 		}
 	}
 	d.emit(curated(curatedDeleted, len(d.reported), "the context, which has no room for them"))
@@ -429,7 +395,7 @@ func lastUser(messages []chattemplate.Message) int {
 }
 
 // close ends the delegation under way: the original prompt is back.
-func (d *delegated) close(outcome reasoning.DelegationOutcome) {
+func (d *delegating) close(outcome reasoning.DelegationOutcome) {
 	d.state.Restore()
 	about := d.about
 	about.Outcome = outcome
