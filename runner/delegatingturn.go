@@ -44,7 +44,7 @@ func (d *delegating) tools(kind turnKind) []chattemplate.Tool {
 	}
 	for i := range own {
 		// where arguments are written one by one, their strings can have no lengths
-		own[i].Strict = d.run.r.Format().Family == chattemplate.Harmony
+		own[i].Strict = d.run.r.family.About().WholeArguments
 	}
 	return append(tools[:len(tools):len(tools)], own...)
 }

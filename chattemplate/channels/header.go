@@ -3,6 +3,7 @@ package channels
 import (
 	"strings"
 
+	"runner/chattemplate/channels/harmony"
 	"runner/chattemplate/reader"
 )
 
@@ -387,15 +388,6 @@ func (s *headerReader) contentType(w word) bool {
 	return true
 }
 
-// The channels of the format.
-const (
-	channelAnalysis   = "analysis"
-	channelCommentary = "commentary"
-	channelFinal      = "final"
-)
-
-var channels = [...]string{channelAnalysis, channelCommentary, channelFinal}
-
 // bareChannel returns the channel that text names.
 func bareChannel(text string) (string, bool) {
 	c, rest, ok := cutChannel(text)
@@ -404,7 +396,7 @@ func bareChannel(text string) (string, bool) {
 
 // cutChannel takes a channel's name, in any case, off the front of text.
 func cutChannel(text string) (channel, rest string, ok bool) {
-	for _, c := range channels {
+	for _, c := range harmony.DefaultChannels {
 		if len(text) >= len(c) && strings.EqualFold(text[:len(c)], c) {
 			return c, text[len(c):], true
 		}
@@ -414,7 +406,7 @@ func cutChannel(text string) (channel, rest string, ok bool) {
 
 // beginsChannel reports whether more text could make text the name of a channel.
 func beginsChannel(text string) bool {
-	for _, c := range channels {
+	for _, c := range harmony.DefaultChannels {
 		if len(text) <= len(c) && strings.EqualFold(c[:len(text)], text) {
 			return true
 		}

@@ -1,20 +1,15 @@
 package channels
 
 import (
-	"fmt"
 	"strings"
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/channels/harmony"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/tags"
 	"runner/reasoning"
 )
-
-// controls are the ids of harmony's own tokens.
-type controls struct {
-	start, end, message, channel, constrain, ret, call backend.Token
-}
 
 // control is one of harmony's own tokens.
 type control uint8
@@ -32,31 +27,9 @@ const (
 	ctlOther // a control token of no meaning here
 )
 
-func findControls(v *backend.Vocab) (controls, error) {
-	c := controls{constrain: backend.NoToken, ret: backend.NoToken, call: backend.NoToken}
-	for _, x := range []struct {
-		id       *backend.Token
-		name     string
-		required bool
-	}{
-		{&c.start, "<|start|>", true}, {&c.end, "<|end|>", true}, {&c.message, "<|message|>", true},
-		{&c.channel, "<|channel|>", true}, {&c.constrain, "<|constrain|>", false}, {&c.ret, "<|return|>", false},
-		{&c.call, "<|call|>", false},
-	} {
-		t, ok := v.Special(x.name)
-		if !ok && x.required {
-			return c, fmt.Errorf("vocabulary of a harmony model has no token %s", x.name)
-		}
-		if ok {
-			*x.id = t
-		}
-	}
-	return c, nil
-}
-
-// harmony is the state of reading harmony messages.
-type harmony struct {
-	ids    controls
+// machine is the state of reading harmony messages.
+type machine struct {
+	ids    harmony.Tokens
 	header header
 	phase  phase
 	// of is the header of the message that is being read.
@@ -81,31 +54,34 @@ type Reader struct {
 	reader.Core
 	// tags looks for markers and objects in the text of answers.
 	tags tags.Text
-	h    harmony
+	h    machine
 	// parse, when not nil, is told where messages begin and end.
 	parse *parser
 }
 
+// NewReader returns a reader of messages with channels.
 func NewReader(cfg reader.Config) (*Reader, error) {
 	s := &Reader{}
-	s.Init(cfg)
+	if err := s.Init(cfg); err != nil {
+		return nil, err
+	}
 	var err error
-	if s.h.ids, err = findControls(cfg.Vocab); err != nil {
+	if s.h.ids, err = harmony.Find(cfg.Vocab); err != nil {
 		return nil, err
 	}
 	if cfg.Markers {
-		s.tags.Init(&s.Core, []chattemplate.Format{reader.MarkersFormat}, false)
+		s.tags.Init(&s.Core, []tags.Format{tags.Markers}, nil, false)
 	} else if cfg.JSON != nil {
-		s.tags.Init(&s.Core, nil, false)
+		s.tags.Init(&s.Core, nil, nil, false)
 	}
 	s.h.phase = inHeader
 	s.h.header.tools = s.Cfg.Tools
 	s.h.header.reset(true, true)
 	switch s.Cfg.Start {
 	case chattemplate.StartReasoning:
-		s.message(reading{channel: channelAnalysis})
+		s.message(reading{channel: harmony.Analysis})
 	case chattemplate.StartAnswer:
-		s.message(reading{channel: channelFinal})
+		s.message(reading{channel: harmony.Final})
 	}
 	return s, nil
 }
@@ -114,7 +90,8 @@ func NewReader(cfg reader.Config) (*Reader, error) {
 func (s *Reader) State() reader.State {
 	h := &s.h
 	if h.phase != inContent {
-		return reader.State{Segment: reasoning.Header, Reported: s.Out.Reported, Steering: true, Ended: s.Ended}
+		return reader.State{Place: reader.PlaceHeader, Segment: reasoning.Header, Reported: s.Out.Reported, Steering: true,
+			Ended: s.Ended}
 	}
 	st := reader.State{
 		Segment: h.segment, Call: h.call, Role: h.of.role, Channel: h.of.channel, Recipient: h.of.recipient,
@@ -124,25 +101,37 @@ func (s *Reader) State() reader.State {
 	if s.taggedAnswer() {
 		st.Segment, st.InObject, st.Steering = s.tags.Segment(), s.tags.InObject(), s.tags.Steering()
 	}
+	switch {
+	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && st.Recipient != "":
+		st.Place = reader.PlaceCall
+	case st.InObject:
+		st.Place = reader.PlaceAnswer
+	case st.Segment == reasoning.Reasoning:
+		st.Place = reader.PlaceReasoning
+		st.Marked = s.Cfg.Markers && h.of.channel == harmony.Final
+	case st.Segment == reasoning.Preamble:
+		st.Place = reader.PlacePreamble
+	default:
+		st.Place = reader.PlaceAnswer
+	}
 	return st
 }
 
 // Push takes the next token.
-func (s *Reader) Push(t backend.Token) error { return s.PushOutput(t, nil) }
+func (s *Reader) Push(t backend.Token) { s.PushOutput(t, nil) }
 
 // PushOutput is Push for a token with the log probabilities of the step that sampled it.
-func (s *Reader) PushOutput(t backend.Token, out *backend.Output) error {
-	if s.Err != nil || s.Done {
-		return s.Err
+func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
+	if s.Done {
+		return
 	}
 	s.Ended = false
 	s.push(t, out)
 	s.Pos++
-	return s.Err
 }
 
-// Begin says that the next token belongs to the answer that is held to a form.
-func (s *Reader) Begin() { s.tags.Begin() }
+// BeginAnswer says that the next token belongs to the answer that is held to a form.
+func (s *Reader) BeginAnswer() { s.tags.Begin() }
 
 // CloseReasoning returns the text that would end the reasoning in an object.
 func (s *Reader) CloseReasoning() (text string, ok bool) {
@@ -153,13 +142,12 @@ func (s *Reader) CloseReasoning() (text string, ok bool) {
 }
 
 // Finish ends the output.
-func (s *Reader) Finish() error {
-	if s.Err == nil && !s.Done {
+func (s *Reader) Finish() {
+	if !s.Done {
 		s.finish()
 		s.Out.Origin.Finish(s.Out.Emit)
 		s.Done = true
 	}
-	return s.Err
 }
 
 // control says what t means.
@@ -170,21 +158,21 @@ func (s *Reader) control(t backend.Token) control {
 		return noControl
 	}
 	switch t {
-	case ids.start:
+	case ids.Start:
 		return ctlStart
-	case ids.end:
+	case ids.End:
 		return ctlEnd
-	case ids.message:
+	case ids.Message:
 		return ctlMessage
-	case ids.channel:
+	case ids.Channel:
 		return ctlChannel
 	case backend.NoToken:
 		return ctlOther
-	case ids.constrain:
+	case ids.Constrain:
 		return ctlConstrain
-	case ids.ret:
+	case ids.Return:
 		return ctlReturn
-	case ids.call:
+	case ids.Call:
 		return ctlCall
 	}
 	if v.EndsGeneration(t) {
@@ -429,7 +417,7 @@ func (s *Reader) message(r reading) {
 		s.parse.begin(r, h.segment)
 	}
 	if h.segment == reasoning.ToolCall {
-		h.call = s.Call(strings.TrimPrefix(r.recipient, "functions."))
+		h.call = s.Call(strings.TrimPrefix(r.recipient, functions))
 	}
 	switch {
 	case s.taggedAnswer():
@@ -464,12 +452,12 @@ func (s *Reader) classify(r reading) reasoning.Segment {
 		s.Warn(reader.CodeForeignRole)
 		return reasoning.Reasoning
 	}
-	switch r.recipient {
-	case "":
-	case "assistant", "user", "all":
+	switch {
+	case r.recipient == "":
+	case isPerson(r.recipient):
 		s.Warn(reader.CodeUnknownRecipient)
 	default:
-		if r.channel == channelFinal {
+		if r.channel == harmony.Final {
 			s.Warn(reader.CodeRecipientInFinal)
 		}
 		if s.isReport(r) {
@@ -479,11 +467,11 @@ func (s *Reader) classify(r reading) reasoning.Segment {
 		return reasoning.ToolCall
 	}
 	switch r.channel {
-	case channelAnalysis:
+	case harmony.Analysis:
 		return reasoning.Reasoning
-	case channelCommentary:
+	case harmony.Commentary:
 		return reasoning.Preamble
-	case channelFinal:
+	case harmony.Final:
 		return reasoning.Answer
 	case "":
 		if s.h.header.hasChannel() {
@@ -502,13 +490,13 @@ func (s *Reader) checkFunction(recipient string) {
 	if s.Cfg.Tools == nil {
 		return
 	}
-	name := strings.TrimPrefix(recipient, "functions.")
+	name := strings.TrimPrefix(recipient, functions)
 	for _, t := range s.Cfg.Tools {
 		if t == name {
 			return
 		}
 	}
-	if recipient == "python" || strings.HasPrefix(recipient, "browser.") {
+	if callsBuiltin(recipient) {
 		return
 	}
 	s.Warn(reader.CodeUnknownFunction)
@@ -525,7 +513,7 @@ func (s *Reader) finish() {
 		}
 		s.Warn(reader.CodeUnfinishedHeader)
 		r := h.read(false, true)
-		if r.body < 0 || s.Err != nil {
+		if r.body < 0 {
 			return
 		}
 		s.beginBody(r)
@@ -535,7 +523,7 @@ func (s *Reader) finish() {
 
 // isReport reports whether a harmony message is a call of report_reasoning.
 func (s *Reader) isReport(r reading) bool {
-	return s.Cfg.Report && strings.TrimPrefix(r.recipient, "functions.") == reasoning.ReportReasoningName
+	return s.Cfg.Report && strings.TrimPrefix(r.recipient, functions) == reasoning.ReportReasoningName
 }
 
 // report takes text of a harmony message that is a call of report_reasoning.

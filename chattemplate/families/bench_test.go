@@ -7,9 +7,9 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
@@ -83,9 +83,9 @@ func benchTurn(b testing.TB) ([]backend.Token, int) {
 	return turn, size
 }
 
-func benchSplitter(b *testing.B, cfg reader.Config, stops ...string) {
+func benchSplitter(b *testing.B, cfg readertest.Config, stops ...string) {
 	turn, size := benchTurn(b)
-	if cfg.Format.Family != chattemplate.Harmony {
+	if cfg.Format != readertest.HarmonyFormat {
 		var plain []backend.Token
 		size = 0
 		for _, t := range turn {
@@ -107,7 +107,7 @@ func benchSplitter(b *testing.B, cfg reader.Config, stops ...string) {
 	if stops != nil {
 		cfg.Emit = filter.NewStopFilter(stops, reasoning.VisibilitySummary.Filter(cfg.Emit), reasoning.Answer).Push
 	}
-	s, err := families.NewReader(cfg)
+	s, err := readertest.NewReader(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func benchSplitter(b *testing.B, cfg reader.Config, stops ...string) {
 	pushed := 0
 	for b.Loop() {
 		for _, t := range turn {
-			_ = s.Push(t)
+			s.Push(t)
 		}
 		pushed++
 	}
@@ -181,27 +181,32 @@ func inCall(b testing.TB, text []backend.Token) (turn []backend.Token) {
 // BenchmarkSplitter pushes tokens through the splitter, and in one case through the stop filter and the policy
 // after it. One operation is a turn of 40,000 tokens.
 func BenchmarkSplitter(b *testing.B) {
-	b.Run("harmony", func(b *testing.B) { benchSplitter(b, reader.Config{Format: readertest.HarmonyFormat}) })
+	b.Run("harmony", func(b *testing.B) { benchSplitter(b, readertest.Config{Format: readertest.HarmonyFormat}) })
 	b.Run("harmony_stops_policy", func(b *testing.B) {
-		benchSplitter(b, reader.Config{Format: readertest.HarmonyFormat}, "\n\nUser:", "</answer>", "STOP HERE")
+		benchSplitter(b, readertest.Config{Format: readertest.HarmonyFormat}, "\n\nUser:", "</answer>", "STOP HERE")
 	})
 	b.Run("think", func(b *testing.B) {
-		benchSplitter(b, reader.Config{Format: think, Start: chattemplate.StartAnswer})
+		benchSplitter(b, readertest.Config{Format: think, Config: reader.Config{Start: chattemplate.StartAnswer}})
 	})
-	b.Run("json", func(b *testing.B) { benchSplitter(b, reader.Config{JSON: decodedAnswer, Markers: true}) })
+	b.Run("json", func(b *testing.B) {
+		benchSplitter(b, readertest.Config{Config: reader.Config{JSON: decodedAnswer, Markers: true}})
+	})
 	b.Run("call", func(b *testing.B) {
-		benchSplitter(b, reader.Config{Format: chattemplate.Format{Calls: chattemplate.CallStyleNamed("hermes")},
-			Tools: []string{"f"}})
+		benchSplitter(b, readertest.Config{Format: tags.Format{Calls: tags.CallStyleNamed("hermes")},
+			Config: reader.Config{Tools: []string{"f"}}})
 	})
-	b.Run("plain_tools", func(b *testing.B) { benchSplitter(b, reader.Config{Tools: []string{"f"}}) })
+	b.Run("plain_tools", func(b *testing.B) {
+		benchSplitter(b,
+			readertest.Config{Config: reader.Config{Tools: []string{"f"}}})
+	})
 }
 
 // TestAllocations holds that a token of plain text costs no allocation, in any family, with stop strings and policy.
 func TestAllocations(t *testing.T) {
 	turn, _ := benchTurn(t)
-	for name, cfg := range map[string]reader.Config{
-		"harmony": {Format: readertest.HarmonyFormat}, "think": {Format: think}, "plain": {}, "json": {JSON: decodedAnswer},
-		"call": {Tools: []string{"f"}},
+	for name, cfg := range map[string]readertest.Config{
+		"harmony": {Format: readertest.HarmonyFormat}, "think": {Format: think}, "plain": {},
+		"json": {Config: reader.Config{JSON: decodedAnswer}}, "call": {Config: reader.Config{Tools: []string{"f"}}},
 	} {
 		turn := turn
 		if cfg.JSON != nil {
@@ -213,16 +218,16 @@ func TestAllocations(t *testing.T) {
 		stop := filter.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}),
 			reasoning.Answer)
 		cfg.Vocab, cfg.Emit = o200k(t), stop.Push
-		s, err := families.NewReader(cfg)
+		s, err := readertest.NewReader(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, tok := range turn { // the buffers grow once
-			_ = s.Push(tok)
+			s.Push(tok)
 		}
 		perTurn := testing.AllocsPerRun(3, func() {
 			for _, tok := range turn {
-				_ = s.Push(tok)
+				s.Push(tok)
 			}
 		})
 		// Runes that were cut between tokens share blocks of memory, and headers are few.

@@ -13,10 +13,13 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/conformance"
+	"runner/chattemplate/families"
+	"runner/chattemplate/family"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/chattemplate/vocabtest"
+	"runner/conformance"
 	"runner/generation"
 	"runner/reasoning"
 )
@@ -32,10 +35,12 @@ var turnEnds = []string{"<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<｜e
 // callTools are the functions of random calls.
 var callTools = []chattemplate.Tool{
 	{Name: "add_x", Description: "d", Parameters: json.RawMessage(
-		`{"type": "object", "properties": {"text": {"type": "string", "description": "d"}, "n": {"type": "integer", "description": "d"}, "deep": {"type": "object", "description": "d"}}, "required": []}`)},
+		`{"type": "object", "properties": {"text": {"type": "string", "description": "d"}, "n": {"type": "integer", ` +
+			`"description": "d"}, "deep": {"type": "object", "description": "d"}}, "required": []}`)},
 	{Name: "sub", Description: "d",
 		Parameters: json.RawMessage(
-			`{"type": "object", "properties": {"list": {"type": "array", "items": {"type": "string"}, "description": "d"}}, "required": []}`)},
+			`{"type": "object", "properties": {"list": {"type": "array", "items": {"type": "string"}, "description": "d"}}, ` +
+				`"required": []}`)},
 }
 
 func isStringParam(_, parameter string) bool { return parameter == "text" }
@@ -113,12 +118,12 @@ func TestCallsRoundTrip(t *testing.T) {
 		}
 		marks := append([]string{"<s>", "</s>"}, markPattern.FindAllString(string(source), -1)...)
 		v := vocabtest.With(t, backend.VocabConfig{BOS: 256, EOS: 257, EOG: []backend.Token{257}}, unique(marks)...)
-		tmpl, err := chattemplate.New(chattemplate.Config{Vocab: v, Tokenize: vocabtest.Tokenize, Source: string(source),
+		tmpl, err := families.Open(chattemplate.Config{Vocab: v, Tokenize: vocabtest.Tokenize, Source: string(source),
 			ForceJinja: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		style := tmpl.Format().Calls
+		style := readertest.FormatOf(tmpl).Calls
 		if style == nil {
 			continue
 		}
@@ -137,7 +142,7 @@ func TestCallsRoundTrip(t *testing.T) {
 			t.Logf("style %s: %d calls", style.Name, read)
 		})
 	}
-	for _, s := range chattemplate.CallStyles() {
+	for _, s := range tags.CallStyles() {
 		if !styles[s.Name] && s.Name != "granite" && s.Name != "llama-tag" {
 			t.Errorf("no template writes calls as %s", s.Name)
 		}
@@ -157,8 +162,8 @@ func unique(list []string) []string {
 }
 
 // roundTrip writes and reads one turn and returns how many calls it had; none where the template has no place for them.
-func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backend.Vocab,
-	style *chattemplate.CallStyle) int {
+func roundTrip(t *testing.T, r *rand.Rand, tmpl family.Family, v *backend.Vocab,
+	style *tags.CallStyle) int {
 	t.Helper()
 	ask := chattemplate.Message{Role: chattemplate.User, Content: "Q"}
 	turn := chattemplate.Message{Role: chattemplate.Assistant}
@@ -175,7 +180,7 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backe
 	}
 	c := chattemplate.Conversation{Messages: []chattemplate.Message{ask, turn}, NoGenerationPrompt: true,
 		Now: time.Unix(0, 0).UTC()}
-	if tmpl.Format().Tools {
+	if readertest.FormatOf(tmpl).Tools {
 		c.Tools = callTools
 	}
 	full, err := tmpl.Render(c)
@@ -221,9 +226,8 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backe
 		readertest.Whole} {
 		x := readertest.NewLexicon([]string{"<the end>"}, "<the end>")
 		again := recut(x, v, tokens, cut)
-		events := readertest.Split(t, reader.Config{
-			Format: tmpl.Format(), Vocab: x.Vocab(t), Tools: []string{"add_x", "sub"}, StringParam: isStringParam,
-		}, again)
+		events := readertest.Split(t, readertest.Config{Format: readertest.FormatOf(tmpl),
+			Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"add_x", "sub"}, StringParam: isStringParam}}, again)
 		var got []map[string]any
 		var collected generation.Collector
 		for _, e := range events {
@@ -252,17 +256,14 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backe
 
 // checkCallChunks reads a text cut in several ways and holds that the outcome is the same, that the splitter's
 // state is told in every place, and that a copy made anywhere goes on alike.
-func checkCallChunks(t *testing.T, cfg reader.Config, text string, marks []string, r *rand.Rand) {
+func checkCallChunks(t *testing.T, cfg readertest.Config, text string, marks []string, r *rand.Rand) {
 	t.Helper()
 	var first generation.Reply
 	for i, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r)} {
 		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 		tokens := encodeMarks(x, text, marks, cut)
 		cfg.Vocab = x.Vocab(t)
-		events, err := run(t, cfg, tokens)
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := run(t, cfg, tokens)
 		var c generation.Collector
 		for _, e := range events {
 			if e.Kind != reasoning.Warning {
@@ -279,9 +280,9 @@ func checkCallChunks(t *testing.T, cfg reader.Config, text string, marks []strin
 
 // callSoup is what calls in text are made of.
 var callSoup = func() (out []string) {
-	for _, s := range chattemplate.CallStyles() {
+	for _, s := range tags.CallStyles() {
 		out = append(out, s.Open)
-		for _, tokens := range [][]chattemplate.CallToken{s.Head, s.Tail, s.Close, s.Param} {
+		for _, tokens := range [][]tags.CallToken{s.Head, s.Tail, s.Close, s.Param} {
 			for _, t := range tokens {
 				out = append(out, t.Space+t.Text)
 			}
@@ -294,7 +295,7 @@ var callSoup = func() (out []string) {
 
 func TestCallsInAnyChunks(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
-	styles := chattemplate.CallStyles()
+	styles := tags.CallStyles()
 	for range 4000 {
 		s := styles[r.IntN(len(styles))]
 		var in strings.Builder
@@ -304,10 +305,8 @@ func TestCallsInAnyChunks(t *testing.T) {
 			}
 			in.WriteString(callSoup[r.IntN(len(callSoup))])
 		}
-		cfg := reader.Config{
-			Format: []chattemplate.Format{{}, think}[r.IntN(2)], Tools: []string{"f"}, Report: r.IntN(3) == 0,
-			Separator: []string{"", "\n\n"}[r.IntN(2)], Formed: r.IntN(4) == 0,
-		}
+		cfg := readertest.Config{Format: []tags.Format{{}, think}[r.IntN(2)], Config: reader.Config{Tools: []string{"f"},
+			Report: r.IntN(3) == 0, Separator: []string{"", "\n\n"}[r.IntN(2)], Formed: r.IntN(4) == 0}}
 		cfg.Format.Calls = s
 		if r.IntN(2) == 0 {
 			cfg.StringParam = func(_, p string) bool { return p == "a" }
@@ -329,7 +328,7 @@ func TestCallsInAnyChunks(t *testing.T) {
 // TestRejectedCallsAreWhole holds that a block which is no call is text of the answer, whole.
 func TestRejectedCallsAreWhole(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
-	for _, s := range chattemplate.CallStyles() {
+	for _, s := range tags.CallStyles() {
 		if s.Open == "" {
 			continue
 		}
@@ -341,8 +340,8 @@ func TestRejectedCallsAreWhole(t *testing.T) {
 			}
 			x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 			tokens := encodeMarks(x, in.String(), nil, readertest.Random(r))
-			events := readertest.Split(t, reader.Config{Format: chattemplate.Format{Calls: s}, Vocab: x.Vocab(t),
-				Tools: []string{"f"}}, tokens)
+			events := readertest.Split(t, readertest.Config{Format: tags.Format{Calls: s},
+				Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"f"}}}, tokens)
 			got := readertest.Texts(events)
 			if got[reasoning.ToolCall] == "" && got[reasoning.Answer] != in.String() {
 				t.Fatalf("%s: %q became %q", s.Name, in.String(), got[reasoning.Answer])
@@ -352,7 +351,7 @@ func TestRejectedCallsAreWhole(t *testing.T) {
 }
 
 func FuzzCalls(f *testing.F) {
-	for i, s := range chattemplate.CallStyles() {
+	for i, s := range tags.CallStyles() {
 		f.Add(s.Open+`{"name": "f", "arguments": {"a": "é"}}`+"\n", uint64(i), uint8(i))
 		f.Add(s.Open+"\n<function=f>\n<parameter=a>\n5\n</parameter>\n</function>\n</tool_call>", uint64(i), uint8(i))
 		f.Add(s.Open+"f<arg_key>a</arg_key><arg_value>é</arg_value></tool_call>", uint64(i), uint8(i+32))
@@ -360,8 +359,8 @@ func FuzzCalls(f *testing.F) {
 			uint64(i), uint8(i+64))
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
-		styles := chattemplate.CallStyles()
-		cfg := reader.Config{Tools: []string{"f"}, Report: mode&64 != 0, Formed: mode&128 != 0}
+		styles := tags.CallStyles()
+		cfg := readertest.Config{Config: reader.Config{Tools: []string{"f"}, Report: mode&64 != 0, Formed: mode&128 != 0}}
 		cfg.Format.Calls = styles[int(mode&31)%len(styles)]
 		if mode&32 != 0 {
 			cfg.Opens = func(string) bool { return true }

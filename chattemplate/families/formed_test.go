@@ -1,4 +1,4 @@
-package families
+package families_test
 
 import (
 	"testing"
@@ -7,6 +7,8 @@ import (
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/chattemplate/reader"
+	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/reasoning"
 )
 
@@ -19,25 +21,23 @@ func TestFormedAnswerHoldsNoMarkers(t *testing.T) {
 	} {
 		for _, start := range []chattemplate.Start{chattemplate.StartTurn, chattemplate.StartAnswer} {
 			answer := ""
-			s, err := NewReader(reader.Config{
-				Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>",
-					AnswerOpen: "<response>", AnswerClose: "</response>"},
-				Vocab: v, Start: start, Tools: []string{"f"}, Markers: true, Formed: true,
-				Emit: func(e reasoning.Event) {
+			s, err := readertest.NewReader(readertest.Config{Format: tags.Format{Open: "<think>", Close: "</think>",
+				AnswerOpen: "<response>", AnswerClose: "</response>"}, Config: reader.Config{Vocab: v, Start: start,
+				Tools: []string{"f"}, Markers: true, Formed: true, Emit: func(e reasoning.Event) {
 					if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
 						answer += e.Text
 					} else if e.Kind == reasoning.SegmentDelta || e.Kind == reasoning.Warning {
 						t.Errorf("%q: %v %v %q", text, e.Kind, e.Segment, e.Text)
 					}
-				},
-			})
+				}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range len(text) {
-				_ = s.Push(fake.Encode(v, text[i:i+1])[0])
+				s.Push(fake.Encode(v, text[i:i+1])[0])
 			}
-			if err := s.Finish(); err != nil || answer != text {
+			s.Finish()
+			if answer != text {
 				t.Errorf("%q became %q: %v", text, answer, err)
 			}
 		}
@@ -52,30 +52,28 @@ func TestBeginMakesNewlinesTheAnswersOwn(t *testing.T) {
 		want          string
 	}{{true, true, "\n\r\nx<think>\n"}, {true, false, "x<think>\n"}, {false, true, "x<think>\n"}} {
 		answer := ""
-		s, err := NewReader(reader.Config{
-			Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>"},
-			Vocab:  v, Start: chattemplate.StartReasoning, Formed: c.formed,
-			Emit: func(e reasoning.Event) {
+		s, err := readertest.NewReader(readertest.Config{Format: tags.Format{Open: "<think>", Close: "</think>"},
+			Config: reader.Config{Vocab: v, Start: chattemplate.StartReasoning, Formed: c.formed, Emit: func(e reasoning.Event) {
 				if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
 					answer += e.Text
 				}
-			},
-		})
+			}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		push := func(text string) {
 			for i := range len(text) {
-				_ = s.Push(backend.Token(text[i]))
+				s.Push(backend.Token(text[i]))
 			}
 		}
-		s.Begin() // in the reasoning it means nothing
+		s.BeginAnswer() // in the reasoning it means nothing
 		push("\nhm\n</think>\n\n")
 		if c.begin {
-			s.Begin()
+			s.BeginAnswer()
 		}
 		push("\n\r\nx<think>\n")
-		if err := s.Finish(); err != nil || answer != c.want {
+		s.Finish()
+		if answer != c.want {
 			t.Errorf("%+v: answer %q, %v", c, answer, err)
 		}
 	}

@@ -1,17 +1,13 @@
 package families_test
 
 import (
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/channels"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/reasoning"
 )
 
 // recoveries says what becomes of malformed harmony output, by behaviour. Every case that warns of something other
@@ -26,7 +22,9 @@ var recoveries = []struct {
 		in:   `<|channel|>analysis<|message|>Think.<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
 		want: `reasoning "Think." | answer "Hi."`},
 	{name: "several_messages",
-		in:   `<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary<|message|>Look:<|end|><|start|>assistant<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a":1}<|call|>`,
+		in: `<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary<|message|>Look:<|end|>` +
+			`<|start|>assistant<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>commentary to=functions.f ` +
+			`<|constrain|>json<|message|>{"a":1}<|call|>`,
 		want: `reasoning "A" | preamble "Look:" | reasoning "B" | call f "{\"a\":1}"`},
 	{name: "starts_in_answer", start: chattemplate.StartAnswer, in: `Hi.<|return|>`, want: `answer "Hi."`},
 	{name: "starts_in_reasoning", start: chattemplate.StartReasoning,
@@ -104,7 +102,8 @@ var recoveries = []struct {
 		in:   `<|channel|>analysis<|message|>A<|end|><|start|><|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
 		want: `reasoning "A" | !doubled_start | answer "Hi"`},
 	{name: "start_doubled_with_role",
-		in:   `<|channel|>analysis<|message|>A<|end|><|start|>assistant<|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
+		in: `<|channel|>analysis<|message|>A<|end|><|start|>assistant` +
+			`<|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
 		want: `reasoning "A" | !doubled_start | answer "Hi"`},
 	{name: "start_repeated_after_prompt", in: `<|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
 		want: `!doubled_start | answer "Hi"`},
@@ -130,7 +129,8 @@ var recoveries = []struct {
 		in:   `<|channel|>I think so.<|end|><|start|>assistant<|channel|>final<|message|>Yes<|return|>`,
 		want: `!missing_message | !empty_channel | reasoning "I think so." | answer "Yes"`},
 	{name: "foreign_role",
-		in:   `<|channel|>analysis<|message|>A<|end|><|start|>user<|message|>Hello<|end|><|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
+		in: `<|channel|>analysis<|message|>A<|end|><|start|>user<|message|>Hello<|end|>` +
+			`<|start|>assistant<|channel|>final<|message|>Hi<|return|>`,
 		want: `reasoning "A" | !foreign_role | reasoning "Hello" | answer "Hi"`},
 	{name: "control_token_in_text", in: `<|channel|>final<|message|>H<|message|>i<|constrain|>!<|return|>`,
 		want: `!stray_control | answer "Hi!"`},
@@ -160,42 +160,13 @@ func TestRecoveries(t *testing.T) {
 				"whole":  readertest.Whole} {
 				x := readertest.HarmonyLexicon()
 				tokens := x.Encode(c.in, cut)
-				cfg := reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools}
+				cfg := readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t), Start: c.start,
+					Tools: c.tools}}
 				events := readertest.Split(t, cfg, tokens)
 				if got := readertest.Show(events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
-				checkStrict(t, cfg, tokens, events)
 			}
 		})
-	}
-}
-
-// checkStrict holds that a strict splitter fails exactly where a lenient one warns of a broken rule, with the first
-// such code.
-func checkStrict(t *testing.T, cfg reader.Config, tokens []backend.Token, lenient []reasoning.Event) {
-	t.Helper()
-	want := ""
-	for _, e := range lenient {
-		switch e.Code {
-		case "", reader.CodeForeignRole, reader.CodeUnknownFunction, reader.CodeUnknownRecipient,
-			reader.CodeRecipientInFinal:
-		default:
-			if want == "" {
-				want = e.Code
-			}
-		}
-	}
-	cfg.Strict = true
-	_, err := channels.Parse(cfg, tokens)
-	var broken *reader.FormatError
-	switch {
-	case want == "" && err != nil:
-		t.Errorf("strict: %v", err)
-	case want == reader.CodeDoubledStart && err == nil: // a whole may begin with its first header
-	case want != "" && !errors.As(err, &broken):
-		t.Errorf("strict accepts what breaks a rule (%s)", want)
-	case want != "" && broken.Code != want:
-		t.Errorf("strict says %s, lenient first %s", broken.Code, want)
 	}
 }

@@ -6,10 +6,9 @@ import (
 	"testing"
 
 	"runner/backend"
-	"runner/chattemplate"
-	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/reasoning"
 )
 
@@ -18,7 +17,7 @@ func TestLogprobs(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 500 {
 		for _, c := range []struct {
-			format chattemplate.Format
+			format tags.Format
 			in     string
 			answer string
 		}{
@@ -27,25 +26,22 @@ func TestLogprobs(t *testing.T) {
 					"中!\n<|return|>", "Grüße, 中!\n"},
 			{readertest.HarmonyFormat, "Grüße, 中!<|return|>", "Grüße, 中!"},
 			{think, "<think>\nκρυφό\n</think>\n\nGrüße <b>, 中!\n", "Grüße <b>, 中!\n"},
-			{chattemplate.Format{}, "\nGrüße", "\nGrüße"},
+			{tags.Format{}, "\nGrüße", "\nGrüße"},
 		} {
 			x := readertest.HarmonyLexicon()
 			tokens := x.Encode(c.in, readertest.Random(r))
 			v := x.Vocab(t)
 			var got readertest.Recorder
-			s, err := families.NewReader(reader.Config{Format: c.format, Vocab: v, Emit: got.Emit, Logprobs: true})
+			s, err := readertest.NewReader(readertest.Config{Format: c.format, Config: reader.Config{Vocab: v, Emit: got.Emit,
+				Logprobs: true}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i, tok := range tokens {
 				out := &backend.Output{Token: tok, Logprob: -float32(i), Top: []backend.TokenLogprob{{Token: tok}}}
-				if err := s.PushOutput(tok, out); err != nil {
-					t.Fatal(err)
-				}
+				s.PushOutput(tok, out)
 			}
-			if err := s.Finish(); err != nil {
-				t.Fatal(err)
-			}
+			s.Finish()
 			var told, answer strings.Builder
 			for _, e := range got.Events {
 				for _, l := range e.Logprobs {

@@ -12,9 +12,9 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/filter"
@@ -126,25 +126,25 @@ func oracle(text string, raw bool) (reply generation.Reply, score *float64, ok b
 }
 
 // readObject runs text through a splitter and returns what came of it, and the score.
-func readObject(t testing.TB, cfg reader.Config, text string, cut func(string) []string) (generation.Reply,
+func readObject(t testing.TB, cfg readertest.Config, text string, cut func(string) []string) (generation.Reply,
 	*float64) {
 	t.Helper()
 	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 	tokens := x.Encode(text, cut)
 	var rec readertest.Recorder
 	cfg.Vocab, cfg.Emit = x.Vocab(t), rec.Emit
-	s, err := families.NewReader(cfg)
+	s, err := readertest.NewReader(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tok := range tokens {
-		_ = s.Push(tok)
+		s.Push(tok)
 		if st := s.State(); st.InObject && st.Segment == reasoning.ToolCall {
 			t.Fatalf("%+v", st)
 		}
 		s.CloseReasoning()
 	}
-	_ = s.Finish()
+	s.Finish()
 	readertest.CheckNesting(t, rec.Events)
 	var c generation.Collector
 	for _, e := range rec.Events {
@@ -199,7 +199,7 @@ func TestObjectEqualsDecoder(t *testing.T) {
 			members = append(members, space()+name+space()+":"+space()+value+space())
 		}
 		text := space() + "{" + strings.Join(members, ",") + "}" + space()
-		cfg := reader.Config{JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)]}
+		cfg := readertest.Config{Config: reader.Config{JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)]}}
 		for _, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r),
 			readertest.Random(r)} {
 			got, score := readObject(t, cfg, text, cut)
@@ -235,23 +235,18 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 			want = append(want, p)
 			in.WriteString(p)
 		}
-		cfg := reader.Config{
-			Format:  []chattemplate.Format{{}, think, granite, readertest.HarmonyFormat}[r.IntN(4)],
-			Start:   chattemplate.Start(r.IntN(3)),
-			Markers: r.IntN(2) == 0, JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)],
-		}
+		cfg := readertest.Config{Format: []tags.Format{{}, think, granite, readertest.HarmonyFormat}[r.IntN(4)],
+			Config: reader.Config{Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(2) == 0,
+				JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)]}}
 		x := readertest.HarmonyLexicon()
 		text := in.String()
-		if cfg.Format.Family == chattemplate.Harmony && r.IntN(2) == 0 {
+		if cfg.Format == readertest.HarmonyFormat && r.IntN(2) == 0 {
 			cfg.JSON, cfg.Report, cfg.Start = nil, true, chattemplate.StartTurn
 			text = "<|channel|>commentary to=functions.report_reasoning<|message|>" + text
 		}
 		tokens := x.Encode(text, readertest.Random(r))
 		cfg.Vocab = x.Vocab(t)
-		events, err := run(t, cfg, tokens)
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := run(t, cfg, tokens)
 		var got strings.Builder
 		for _, e := range events {
 			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
@@ -262,7 +257,8 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 	}
 }
 
-// TestObjectVisibility holds that no byte of the reasoning passes the policy, in no field of any event, also where the object is sloppy.
+// TestObjectVisibility checks that no byte of the reasoning passes the policy in any field of any event, even if the
+// object is malformed.
 func TestObjectVisibility(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 42))
 	const secret = "κρυφό"
@@ -284,15 +280,15 @@ func TestObjectVisibility(t *testing.T) {
 			for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 				var seen readertest.Recorder
 				stop := filter.NewStopFilter([]string{"lo\n"}, vis.Filter(seen.Emit), reasoning.Answer)
-				s, err := families.NewReader(reader.Config{Vocab: v, Emit: stop.Push, JSON: decodedAnswer,
-					Markers: true, Logprobs: true})
+				s, err := readertest.NewReader(readertest.Config{Config: reader.Config{Vocab: v, Emit: stop.Push,
+					JSON: decodedAnswer, Markers: true, Logprobs: true}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, tok := range tokens {
-					_ = s.PushOutput(tok, &backend.Output{Token: tok, Top: []backend.TokenLogprob{{Token: tok}}})
+					s.PushOutput(tok, &backend.Output{Token: tok, Top: []backend.TokenLogprob{{Token: tok}}})
 				}
-				_ = s.Finish()
+				s.Finish()
 				stop.Finish()
 				var all, answer strings.Builder
 				for _, e := range seen.Events {
@@ -324,11 +320,9 @@ func FuzzJSONReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		cfg := reader.Config{
-			JSON:    []*reader.JSONConfig{decodedAnswer, rawAnswer, nil}[mode%3],
-			Format:  []chattemplate.Format{{}, think}[mode/3%2],
-			Markers: mode&64 != 0, Report: mode&128 != 0,
-		}
+		cfg := readertest.Config{Format: []tags.Format{{}, think}[mode/3%2],
+			Config: reader.Config{JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer, nil}[mode%3], Markers: mode&64 != 0,
+				Report: mode&128 != 0}}
 		var first generation.Reply
 		var firstScore *float64
 		for i, cut := range []func(string) []string{readertest.Whole, readertest.Random(r), readertest.ByBytes} {
@@ -340,7 +334,7 @@ func FuzzJSONReader(f *testing.F) {
 			}
 		}
 		// Where the reader's limits matter, or what is no object may be something else, the decoder knows less.
-		if cfg.JSON != nil && cfg.Format.Family == chattemplate.Plain && len(text) < 1000 &&
+		if cfg.JSON != nil && cfg.Format.Open == "" && len(text) < 1000 &&
 			!strings.ContainsAny(text, "<`") &&
 			(!cfg.Markers || text == strings.TrimSpace(text)) { // newlines at the edges belong to the markers' format
 			checkOracle(t, text, cfg.JSON.RawAnswer, first, firstScore)

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"runner/chattemplate"
-	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
 )
@@ -24,7 +24,7 @@ var (
 var objectCases = []struct {
 	name, in string
 	raw      bool
-	format   chattemplate.Format
+	format   tags.Format
 	start    chattemplate.Start
 	tools    []string
 	special  []string
@@ -151,8 +151,8 @@ func TestObject(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for name, cut := range cuts {
 				x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
-				cfg := reader.Config{Format: c.format, Start: c.start, Tools: c.tools, Markers: true,
-					JSON: decodedAnswer}
+				cfg := readertest.Config{Format: c.format, Config: reader.Config{Start: c.start, Tools: c.tools, Markers: true,
+					JSON: decodedAnswer}}
 				if c.raw {
 					cfg.JSON = rawAnswer
 				}
@@ -160,14 +160,14 @@ func TestObject(t *testing.T) {
 				cfg.Vocab = x.Vocab(t)
 				var rec readertest.Recorder
 				cfg.Emit = rec.Emit
-				s, err := families.NewReader(cfg)
+				s, err := readertest.NewReader(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, tok := range tokens {
-					_ = s.Push(tok)
+					s.Push(tok)
 				}
-				_ = s.Finish()
+				s.Finish()
 				readertest.CheckNesting(t, rec.Events)
 				if got := allShow(rec.Events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
@@ -183,11 +183,13 @@ func TestObject(t *testing.T) {
 // TestObjectInHarmony reads the object in final messages, beside the model's own channels.
 func TestObjectInHarmony(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
-		{`<|channel|>analysis<|message|>{"answer":1}<|end|><|start|>assistant<|channel|>final<|message|>{"reasoning":"Hm.","answer":"Hi."}<|return|>`,
+		{`<|channel|>analysis<|message|>{"answer":1}<|end|><|start|>assistant<|channel|>final<|message|>{"reasoning":"Hm.",` +
+			`"answer":"Hi."}<|return|>`,
 			`reasoning "{\"answer\":1}" | reasoning "Hm." | answer "Hi."`},
 		{`<|channel|>commentary<|message|>{"answer":"P"}<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
 			`preamble "{\"answer\":\"P\"}" | !not_object | answer "Hi."`},
-		{`<|channel|>final<|message|>{"reasoning":"Hm."<|constrain|>,"answer":"Hi."}<|end|><|start|>assistant<|channel|>final<|message|>{"answer":"Ho."}<|return|>`,
+		{`<|channel|>final<|message|>{"reasoning":"Hm."<|constrain|>,"answer":"Hi."}<|end|>` +
+			`<|start|>assistant<|channel|>final<|message|>{"answer":"Ho."}<|return|>`,
 			`!stray_control | reasoning "Hm." | answer "Hi." | answer "Ho."`},
 		{`<|channel|>final<|message|>{"reasoning":"Hm`, `reasoning "Hm" | !unfinished_object`},
 		{`{"reasoning":"Hm.","answer":"Hi."}<|return|>`, `!bare_body | reasoning "Hm." | answer "Hi."`},
@@ -195,8 +197,8 @@ func TestObjectInHarmony(t *testing.T) {
 		for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
 			x := readertest.HarmonyLexicon()
 			tokens := x.Encode(c.in, cut)
-			got := allShow(readertest.Split(t, reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
-				JSON: decodedAnswer},
+			got := allShow(readertest.Split(t, readertest.Config{Format: readertest.HarmonyFormat,
+				Config: reader.Config{Vocab: x.Vocab(t), JSON: decodedAnswer}},
 				tokens))
 			if got != c.want {
 				t.Errorf("%s:\n got %s\nwant %s", c.in, got, c.want)
@@ -211,7 +213,7 @@ func TestReport(t *testing.T) {
 	python := []string{"<|python_tag|>"}
 	for _, c := range []struct {
 		name, in, want string
-		format         chattemplate.Format
+		format         tags.Format
 		tools, special []string
 	}{
 		{name: "hermes", in: "<tool_call>\n" + call + "\n</tool_call>\n", want: `reasoning "Hm.\n"`},
@@ -255,7 +257,8 @@ func TestReport(t *testing.T) {
 		{name: "native_instead", format: think, in: `<think>Hm.</think>Hi.`,
 			want: `reasoning "Hm." | answer "Hi." | >native`},
 		{name: "harmony", format: readertest.HarmonyFormat,
-			in:   `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>{"reasoning":"Hm.\u0021"}<|call|>`,
+			in: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>{"reasoning":"Hm.\u0021"}` +
+				`<|call|>`,
 			want: `reasoning "Hm.!"`},
 		{name: "harmony_plain_text", format: readertest.HarmonyFormat,
 			in:   `<|channel|>analysis to=report_reasoning<|message|>Hm.<|call|>`,
@@ -264,7 +267,8 @@ func TestReport(t *testing.T) {
 			in:   `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."} So.<|call|>`,
 			want: `reasoning "Hm." | !malformed_object | reasoning "So."`},
 		{name: "harmony_then_final", format: readertest.HarmonyFormat,
-			in:   `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."}<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
+			in: `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."}<|end|>` +
+				`<|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
 			want: `reasoning "Hm." | answer "Hi."`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -274,11 +278,12 @@ func TestReport(t *testing.T) {
 				"whole":  readertest.Whole} {
 				x := readertest.HarmonyLexicon()
 				tokens := x.Encode(c.in, cut)
-				if c.format.Family != chattemplate.Harmony {
+				if c.format != readertest.HarmonyFormat {
 					x = readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 					tokens = append(encodeMarks(x, c.in, c.special, cut), 0)
 				}
-				cfg := reader.Config{Format: c.format, Vocab: x.Vocab(t), Tools: c.tools, Report: true, Markers: true}
+				cfg := readertest.Config{Format: c.format, Config: reader.Config{Vocab: x.Vocab(t), Tools: c.tools, Report: true,
+					Markers: true}}
 				if got := allShow(readertest.Split(t, cfg, tokens)); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
@@ -297,12 +302,13 @@ func TestReportStreams(t *testing.T) {
 		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 		tokens := encodeMarks(x, in, []string{"[TOOL_CALLS]", "<|python_tag|>"}, readertest.ByBytes)
 		var got readertest.Recorder
-		s, err := families.NewReader(reader.Config{Vocab: x.Vocab(t), Emit: got.Emit, Report: true})
+		s, err := readertest.NewReader(readertest.Config{Config: reader.Config{Vocab: x.Vocab(t), Emit: got.Emit,
+			Report: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, tok := range tokens {
-			_ = s.Push(tok)
+			s.Push(tok)
 		}
 		if readertest.Texts(got.Events)[reasoning.Reasoning] != "Hm." {
 			t.Errorf("%s: %v", in, got.Events)
@@ -323,8 +329,8 @@ func TestObjectState(t *testing.T) {
 	const closes = "...............xx.x.....x.x................................"
 	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 	tokens := x.Encode(in, readertest.ByBytes)
-	s, err := families.NewReader(reader.Config{Vocab: x.Vocab(t), Emit: func(reasoning.Event) {},
-		JSON: decodedAnswer})
+	s, err := readertest.NewReader(readertest.Config{Config: reader.Config{Vocab: x.Vocab(t),
+		Emit: func(reasoning.Event) {}, JSON: decodedAnswer}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +353,7 @@ func TestObjectState(t *testing.T) {
 	}
 	for _, tok := range tokens {
 		note()
-		_ = s.Push(tok)
+		s.Push(tok)
 	}
 	note()
 	if got.String() != want {
@@ -364,8 +370,8 @@ func TestReported(t *testing.T) {
 		`<|start|>assistant<|channel|>final<|message|>b`
 	x := readertest.HarmonyLexicon()
 	one, two := x.Encode(report, readertest.ByWords), x.Encode(final, readertest.ByWords)
-	s, err := families.NewReader(reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
-		Emit: func(reasoning.Event) {}, Report: true})
+	s, err := readertest.NewReader(readertest.Config{Format: readertest.HarmonyFormat,
+		Config: reader.Config{Vocab: x.Vocab(t), Emit: func(reasoning.Event) {}, Report: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +379,7 @@ func TestReported(t *testing.T) {
 		if s.State().Reported {
 			t.Fatalf("reported before token %d", i)
 		}
-		_ = s.Push(tok)
+		s.Push(tok)
 	}
 	if st := s.State(); !st.Reported || !st.Ended || st.InObject {
 		t.Errorf("after the call: %+v", st)
@@ -382,7 +388,7 @@ func TestReported(t *testing.T) {
 		if !s.State().Reported {
 			t.Error("not reported any more before the answer")
 		}
-		_ = s.Push(tok)
+		s.Push(tok)
 	}
 	if s.State().Reported {
 		t.Error("reported in the answer")
@@ -393,7 +399,7 @@ func TestReported(t *testing.T) {
 func TestPrompts(t *testing.T) {
 	for _, prompt := range []string{prompts.JSONV1, prompts.JSONSchemaV1} {
 		form := prompt[strings.IndexByte(prompt, '{') : strings.IndexByte(prompt, '}')+1]
-		got, _ := readObject(t, reader.Config{JSON: decodedAnswer}, form, readertest.ByWords)
+		got, _ := readObject(t, readertest.Config{Config: reader.Config{JSON: decodedAnswer}}, form, readertest.ByWords)
 		if got.Reasoning != "..." || got.Answer != "..." {
 			t.Errorf("%s: %+v", form, got)
 		}
@@ -413,7 +419,8 @@ func TestPrompts(t *testing.T) {
 	}
 	call := `<tool_call>{"name":"` + reasoning.ReportReasoningName + `","arguments":{"` + schema.Required[0] +
 		`":"Hm."}}</tool_call>`
-	if got, _ := readObject(t, reader.Config{Report: true}, call, readertest.ByWords); got.Reasoning != "Hm." {
+	cfg := readertest.Config{Config: reader.Config{Report: true}}
+	if got, _ := readObject(t, cfg, call, readertest.ByWords); got.Reasoning != "Hm." {
 		t.Errorf("%+v", got)
 	}
 }

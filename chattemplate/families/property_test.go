@@ -10,9 +10,9 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/channels"
-	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/reasoning"
 )
@@ -47,26 +47,22 @@ func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 	return v, append(all, -5, backend.Token(v.Len()), 1<<30)
 }
 
-// run pushes tokens and returns the events, and the error of strict mode.
-func run(t testing.TB, cfg reader.Config, tokens []backend.Token) ([]reasoning.Event, error) {
+// run pushes tokens, asks for the state after each, and returns the events.
+func run(t testing.TB, cfg readertest.Config, tokens []backend.Token) []reasoning.Event {
 	t.Helper()
 	var r readertest.Recorder
 	cfg.Emit = r.Emit
-	s, err := families.NewReader(cfg)
+	s, err := readertest.NewReader(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tok := range tokens {
-		if err := s.Push(tok); err != nil {
-			return r.Events, err
-		}
+		s.Push(tok)
 		s.State()
 	}
-	err = s.Finish()
-	if err == nil {
-		readertest.CheckNesting(t, r.Events)
-	}
-	return r.Events, err
+	s.Finish()
+	readertest.CheckNesting(t, r.Events)
+	return r.Events
 }
 
 // TestTextIsNeverLost pushes random tokens through harmony in lenient mode: every piece of text that no header can
@@ -90,13 +86,9 @@ func TestTextIsNeverLost(t *testing.T) {
 			}
 		}
 		tokens := x.Encode(in.String(), readertest.Random(r))
-		cfg := reader.Config{
-			Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(4) == 0,
-		}
-		events, err := run(t, cfg, tokens)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t),
+			Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(4) == 0}}
+		events := run(t, cfg, tokens)
 		var got strings.Builder
 		for _, e := range events {
 			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
@@ -130,7 +122,7 @@ func TestAnyChunking(t *testing.T) {
 		`{"reasoning": "`, `", "answer": "`, `"}`, `"`, `\`, ",", " to=report_reasoning",
 		`{"name":"report_reasoning","arguments":`, "}",
 	}
-	formats := []chattemplate.Format{readertest.HarmonyFormat, think, granite, {}, reader.MarkersFormat}
+	formats := []tags.Format{readertest.HarmonyFormat, think, granite, {}, tags.Markers}
 	for range 2000 {
 		var in strings.Builder
 		for range r.IntN(30) {
@@ -140,11 +132,10 @@ func TestAnyChunking(t *testing.T) {
 				in.WriteString(words[r.IntN(len(words))])
 			}
 		}
-		cfg := reader.Config{
-			Format: formats[r.IntN(len(formats))], Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(3) == 0,
-			Tools: [][]string{nil, {"f"}}[r.IntN(2)], Separator: []string{"", "\n\n"}[r.IntN(2)],
-			JSON: []*reader.JSONConfig{nil, nil, decodedAnswer, rawAnswer}[r.IntN(4)], Report: r.IntN(3) == 0,
-		}
+		cfg := readertest.Config{Format: formats[r.IntN(len(formats))],
+			Config: reader.Config{Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(3) == 0,
+				Tools: [][]string{nil, {"f"}}[r.IntN(2)], Separator: []string{"", "\n\n"}[r.IntN(2)],
+				JSON: []*reader.JSONConfig{nil, nil, decodedAnswer, rawAnswer}[r.IntN(4)], Report: r.IntN(3) == 0}}
 		var first generation.Reply
 		var firstMessages []channels.Message
 		for i, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r),
@@ -152,7 +143,7 @@ func TestAnyChunking(t *testing.T) {
 			x := readertest.HarmonyLexicon()
 			tokens := x.Encode(in.String(), cut)
 			cfg.Vocab = x.Vocab(t)
-			events, _ := run(t, cfg, tokens)
+			events := run(t, cfg, tokens)
 			var c generation.Collector
 			for _, e := range events {
 				if e.Kind != reasoning.Warning {
@@ -160,7 +151,7 @@ func TestAnyChunking(t *testing.T) {
 				}
 			}
 			got := c.Reply()
-			messages, err := channels.Parse(cfg, tokens)
+			messages, err := channels.Parse(cfg.Config, tokens)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,12 +160,12 @@ func TestAnyChunking(t *testing.T) {
 				continue
 			}
 			if !reflect.DeepEqual(got, first) {
-				t.Fatalf("%q in family %v cut another way:\n got %+v\nwant %+v", in.String(), cfg.Format.Family, got, first)
+				t.Fatalf("%q in format %v cut another way:\n got %+v\nwant %+v", in.String(), cfg.Format, got, first)
 			}
 			if !reflect.DeepEqual(messages, firstMessages) {
 				t.Fatalf("%q cut another way parses as\n%+v\n%+v", in.String(), messages, firstMessages)
 			}
-			if cfg.Format.Family == chattemplate.Harmony && !cfg.Markers && cfg.Separator == "" && cfg.JSON == nil {
+			if cfg.Format == readertest.HarmonyFormat && !cfg.Markers && cfg.Separator == "" && cfg.JSON == nil {
 				checkParsed(t, got, messages)
 			}
 		}
@@ -236,15 +227,15 @@ func TestVisibility(t *testing.T) {
 		for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 			var seen readertest.Recorder
 			emit := vis.Filter(seen.Emit)
-			s, err := families.NewReader(reader.Config{Format: readertest.HarmonyFormat, Vocab: v, Emit: emit,
-				Logprobs: true})
+			s, err := readertest.NewReader(readertest.Config{Format: readertest.HarmonyFormat,
+				Config: reader.Config{Vocab: v, Emit: emit, Logprobs: true}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, tok := range tokens {
-				_ = s.PushOutput(tok, &backend.Output{Token: tok, Top: []backend.TokenLogprob{{Token: tok}}})
+				s.PushOutput(tok, &backend.Output{Token: tok, Top: []backend.TokenLogprob{{Token: tok}}})
 			}
-			_ = s.Finish()
+			s.Finish()
 			emit(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Summary})
 			emit(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: told})
 			emit(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary})
@@ -291,27 +282,17 @@ func FuzzHarmony(f *testing.F) {
 		for i, b := range data {
 			tokens[i] = all[int(b)%len(all)]
 		}
-		cfg := reader.Config{
-			Format: readertest.HarmonyFormat, Vocab: v, Start: chattemplate.Start(mode % 3), Markers: mode&4 != 0,
-			Tools:  []string{"f"},
-			Report: mode&8 != 0, JSON: []*reader.JSONConfig{nil, decodedAnswer, nil, rawAnswer}[mode>>4&3],
-		}
-		lenient, err := run(t, cfg, tokens)
-		if err != nil {
-			t.Fatalf("lenient: %v", err)
-		}
+		cfg := readertest.Config{Format: readertest.HarmonyFormat,
+			Config: reader.Config{Vocab: v, Start: chattemplate.Start(mode % 3), Markers: mode&4 != 0, Tools: []string{"f"},
+				Report: mode&8 != 0, JSON: []*reader.JSONConfig{nil, decodedAnswer, nil, rawAnswer}[mode>>4&3]}}
+		lenient := run(t, cfg, tokens)
 		checkBytes(t, cfg, tokens, lenient)
-		cfg.Strict = true
-		if strict, err := run(t, cfg, tokens); err == nil && !reflect.DeepEqual(readertest.Texts(strict),
-			readertest.Texts(lenient)) {
-			t.Fatal("strict and lenient disagree")
-		}
 	})
 }
 
 // checkBytes holds that the segments' text is a part of the tokens' text in order, and that all of it that no
 // header can hold is there. Markers and newlines beside them may be missing too.
-func checkBytes(t *testing.T, cfg reader.Config, tokens []backend.Token, events []reasoning.Event) {
+func checkBytes(t *testing.T, cfg readertest.Config, tokens []backend.Token, events []reasoning.Event) {
 	var in, out strings.Builder
 	for _, tok := range tokens {
 		if k := cfg.Vocab.Kind(tok); k != backend.Control && k != backend.Unused {
@@ -363,22 +344,17 @@ func FuzzTags(f *testing.F) {
 	f.Add("\r{", uint64(104), uint8('U'))
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		formats := []chattemplate.Format{think, granite, {}, reader.MarkersFormat}
+		formats := []tags.Format{think, granite, {}, tags.Markers}
 		var first generation.Reply
 		for i, cut := range []func(string) []string{readertest.Whole, readertest.Random(r), readertest.ByBytes} {
 			x := readertest.NewLexicon([]string{"<eos>", "<|python_tag|>"}, "<eos>")
 			tokens := x.Encode(text, cut)
-			cfg := reader.Config{
-				Format: formats[mode%4], Start: chattemplate.Start(mode / 4 % 3), Vocab: x.Vocab(t), Markers: mode&32 != 0,
-				Report: mode&128 != 0,
-			}
+			cfg := readertest.Config{Format: formats[mode%4], Config: reader.Config{Start: chattemplate.Start(mode / 4 % 3),
+				Vocab: x.Vocab(t), Markers: mode&32 != 0, Report: mode&128 != 0}}
 			if mode&64 != 0 {
 				cfg.Tools = []string{"f"}
 			}
-			events, err := run(t, cfg, tokens)
-			if err != nil {
-				t.Fatal(err)
-			}
+			events := run(t, cfg, tokens)
 			var c generation.Collector
 			for _, e := range events {
 				if e.Kind != reasoning.Warning {

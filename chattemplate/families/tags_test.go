@@ -7,21 +7,21 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/reasoning"
 )
 
-func thinkTags(open, close string) chattemplate.Format {
-	return chattemplate.Format{Family: chattemplate.ThinkTags, Open: open, Close: close, CanSkip: true}
+func thinkTags(open, close string) tags.Format {
+	return tags.Format{Open: open, Close: close, CanSkip: true}
 }
 
 var (
 	think   = thinkTags("<think>", "</think>")
-	granite = chattemplate.Format{
-		Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>", AnswerOpen: "<response>",
+	granite = tags.Format{
+		Open: "<think>", Close: "</think>", AnswerOpen: "<response>",
 		AnswerClose: "</response>",
 	}
 )
@@ -30,7 +30,7 @@ var (
 // tokens or spelled.
 var tagCases = []struct {
 	name, in string
-	format   chattemplate.Format
+	format   tags.Format
 	start    chattemplate.Start
 	tools    []string
 	markers  bool
@@ -69,7 +69,7 @@ var tagCases = []struct {
 		want: `reasoning "Hm." | answer "Hi."`},
 	{name: "granite_talks_about_response", format: granite, in: "Write <response>x</response>.",
 		want: `answer "Write <response>x</response>."`},
-	{name: "markers", format: reader.MarkersFormat, in: "Sure.\n<<REASONING>>\nHm.\n<</REASONING>>\nHi.",
+	{name: "markers", format: tags.Markers, in: "Sure.\n<<REASONING>>\nHm.\n<</REASONING>>\nHi.",
 		want: `answer "Sure.\n" | reasoning "Hm." | answer "Hi."`},
 	{name: "markers_in_a_plain_family", markers: true, in: "<<REASONING>>Hm.<</REASONING>>\nHi << there.",
 		want: `reasoning "Hm." | answer "Hi << there."`},
@@ -82,7 +82,8 @@ var tagCases = []struct {
 		in:   "Look:\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>",
 		want: `answer "Look:\n" | call f "{\"a\": 1}"`},
 	{name: "hermes_calls_after_reasoning", format: think, tools: []string{"f", "g"},
-		in:   "<think>Hm.</think>\n\n<tool_call>\n{\"name\":\"f\",\"arguments\":{}}\n</tool_call>\n<tool_call>{\"name\":\"g\"}</tool_call>\n",
+		in: "<think>Hm.</think>\n\n<tool_call>\n{\"name\":\"f\",\"arguments\":{}}\n</tool_call>\n<tool_call>" +
+			"{\"name\":\"g\"}</tool_call>\n",
 		want: `reasoning "Hm." | call f "{}" | call g "{}"`},
 	{name: "hermes_call_unclosed", tools: []string{"f"}, in: `<tool_call>{"name":"f","arguments":{}}`,
 		want: `call f "{}"`},
@@ -126,8 +127,8 @@ func TestTags(t *testing.T) {
 					x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 					tokens := encodeMarks(x, c.in, special, cut)
 					tokens = append(tokens, 0)
-					cfg := reader.Config{Format: c.format, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools,
-						Markers: c.markers}
+					cfg := readertest.Config{Format: c.format, Config: reader.Config{Vocab: x.Vocab(t), Start: c.start, Tools: c.tools,
+						Markers: c.markers}}
 					if got := readertest.Show(readertest.Split(t, cfg, tokens)); got != c.want {
 						t.Errorf("cut by %s, with tokens %q:\n got %s\nwant %s", name, special, got, c.want)
 					}
@@ -167,8 +168,8 @@ func encodeMarks(x *readertest.Lexicon, text string, marks []string, cut func(st
 func TestMarkersInHarmony(t *testing.T) {
 	x := readertest.HarmonyLexicon()
 	tokens := x.Encode("<<REASONING>>\nHm.\n<</REASONING>>\nHi.<|return|>", readertest.ByBytes)
-	got := readertest.Show(readertest.Split(t, reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
-		Start: chattemplate.StartAnswer, Markers: true}, tokens))
+	got := readertest.Show(readertest.Split(t, readertest.Config{Format: readertest.HarmonyFormat,
+		Config: reader.Config{Vocab: x.Vocab(t), Start: chattemplate.StartAnswer, Markers: true}}, tokens))
 	if want := `reasoning "Hm." | answer "Hi."`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -180,8 +181,8 @@ func TestSeparator(t *testing.T) {
 		"<|start|>assistant<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>final<|message|>C<|return|>",
 		readertest.ByWords)
 	var c generation.Collector
-	for _, e := range readertest.Split(t, reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
-		Separator: "\n\n"},
+	for _, e := range readertest.Split(t, readertest.Config{Format: readertest.HarmonyFormat,
+		Config: reader.Config{Vocab: x.Vocab(t), Separator: "\n\n"}},
 		tokens) {
 		c.Push(e)
 	}
@@ -195,9 +196,8 @@ func TestState(t *testing.T) {
 	tokens := x.Encode("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary to=functions.f "+
 		"<|constrain|>json<|message|>{<|call|>", readertest.ByWords)
 	var r readertest.Recorder
-	s, err := families.NewReader(reader.Config{
-		Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Emit: r.Emit, CallID: func(int) string { return "id" },
-	})
+	s, err := readertest.NewReader(readertest.Config{Format: readertest.HarmonyFormat,
+		Config: reader.Config{Vocab: x.Vocab(t), Emit: r.Emit, CallID: func(int) string { return "id" }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,9 +207,7 @@ func TestState(t *testing.T) {
 		if s.State().Ended {
 			t.Fatal("ended too early")
 		}
-		if err := s.Push(tok); err != nil {
-			t.Fatal(err)
-		}
+		s.Push(tok)
 		if st := s.State(); st.Segment == reasoning.ToolCall && (st.Call != reasoning.Call{ID: "id", Name: "f"} ||
 			st.Channel != "commentary" || st.Recipient != "functions.f" || st.ContentType != "json") {
 			t.Errorf("%+v", st)

@@ -7,7 +7,6 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/families"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
 	"runner/reasoning"
@@ -26,8 +25,8 @@ func TestRunes(t *testing.T) {
 		}
 		x := readertest.HarmonyLexicon()
 		tokens := x.Encode(in.String(), readertest.Random(r))
-		events, _ := run(t, reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
-			Start: chattemplate.StartAnswer}, tokens)
+		events := run(t, readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t),
+			Start: chattemplate.StartAnswer}}, tokens)
 		if got, want := readertest.Texts(events)[reasoning.Answer], string([]rune(in.String())); got != want {
 			t.Fatalf("%q gives %q, want %q", in.String(), got, want)
 		}
@@ -35,15 +34,13 @@ func TestRunes(t *testing.T) {
 	x := readertest.HarmonyLexicon()
 	tokens := x.Encode("🙂b", readertest.ByBytes)
 	var got readertest.Recorder
-	s, err := families.NewReader(reader.Config{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
-		Start: chattemplate.StartAnswer, Emit: got.Emit})
+	s, err := readertest.NewReader(readertest.Config{Format: readertest.HarmonyFormat,
+		Config: reader.Config{Vocab: x.Vocab(t), Start: chattemplate.StartAnswer, Emit: got.Emit}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, tok := range tokens {
-		if err := s.Push(tok); err != nil {
-			t.Fatal(err)
-		}
+		s.Push(tok)
 		if want := []string{"", "", "", "🙂", "🙂b"}[i]; readertest.Texts(got.Events)[reasoning.Answer] != want {
 			t.Errorf("after %d bytes: %q, want %q", i+1, readertest.Texts(got.Events)[reasoning.Answer], want)
 		}
@@ -59,7 +56,7 @@ func TestLongCall(t *testing.T) {
 	for range 1100 {
 		tokens = append(tokens, filler)
 	}
-	events := readertest.Split(t, reader.Config{Vocab: v, Tools: []string{"f"}}, tokens)
+	events := readertest.Split(t, readertest.Config{Config: reader.Config{Vocab: v, Tools: []string{"f"}}}, tokens)
 	if got := len(readertest.Texts(events)[reasoning.Answer]); got != len(`<tool_call>{"`)+1100*1000 {
 		t.Errorf("%d bytes of answer", got)
 	}

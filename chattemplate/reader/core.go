@@ -2,6 +2,7 @@ package reader
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,20 +11,14 @@ import (
 	"runner/reasoning"
 )
 
-// MarkersFormat is the format of the markers strategy, for models that do not mark reasoning themselves.
-var MarkersFormat = chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<<REASONING>>", Close: "<</REASONING>>"}
-
 // Config says how a model's output is taken apart. Vocab and Emit are required.
 type Config struct {
-	// Format is the model's family and Vocab its vocabulary.
-	Format chattemplate.Format
-	Vocab  *backend.Vocab
+	// Vocab is the model's vocabulary.
+	Vocab *backend.Vocab
 	// Start says where in the turn the prompt ends.
 	Start chattemplate.Start
 	// Emit receives the events. It is called during Push and Finish, on the caller's goroutine.
 	Emit func(reasoning.Event)
-	// Strict makes a violation of the harmony format an error instead of a warning. Other families have no rules to break.
-	Strict bool
 	// Tools names the functions of the request. With any, families other than harmony have their tool calls taken
 	// out of the answer, and a call of another function is warned about. Nil warns about none.
 	Tools []string
@@ -36,7 +31,7 @@ type Config struct {
 	Opens func(text string) bool
 	// CallID gives the id of a run's call by its index; nil leaves ids empty.
 	CallID func(index int) string
-	// Markers looks for MarkersFormat's markers in the answer too.
+	// Markers looks for the markers of strategy markers in the answer too.
 	Markers bool
 	// JSON expects every answer to be the object of strategy json, and makes its members reasoning and answer. An
 	// answer that turns out not to be it is read as if JSON were nil. Nil expects none.
@@ -56,7 +51,8 @@ type Config struct {
 	Logprobs bool
 }
 
-// Reader takes generated tokens, one at a time, and sends the events SegmentStart, SegmentDelta, SegmentEnd and Warning.
+// Reader takes generated tokens, one at a time, and sends the events SegmentStart, SegmentDelta, SegmentEnd and
+// Warning.
 //
 // Every malformed output is read for what it most likely means, and no text is lost. White space between messages and
 // newlines next to a marker of the reasoning belong to the format. What may still become a marker is held back. The
@@ -64,17 +60,16 @@ type Config struct {
 //
 // A Reader is not safe for use by several goroutines at once.
 type Reader interface {
-	// Push takes the next token. It returns an error only in strict mode, always a *FormatError, and then always the
-	// same one.
-	Push(t backend.Token) error
+	// Push takes the next token.
+	Push(t backend.Token)
 	// PushOutput is Push for a token with the log probabilities of the step that sampled it. out may be nil and is
 	// not kept.
-	PushOutput(t backend.Token, out *backend.Output) error
-	// Begin says that the next token belongs to the answer that is held to a form: newlines and markers in its text
+	PushOutput(t backend.Token, out *backend.Output)
+	// BeginAnswer says that the next token belongs to the answer that is held to a form: newlines and markers in its text
 	// are the answer's own. Elsewhere, and without Formed, it does nothing.
-	Begin()
+	BeginAnswer()
 	// Finish ends the output: it sends what was held back and closes what is open. Tokens pushed later are ignored.
-	Finish() error
+	Finish()
 	// State returns where the next token stands.
 	State() State
 	// CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and
@@ -96,13 +91,32 @@ type Core struct {
 	Pos    int // tokens pushed
 	calls  int
 	warned []string
-	Err    error
 	Ended  bool
 	Done   bool
 }
 
+// Place is where in a turn a token stands, as far as it matters for what may come.
+type Place uint8
+
+// The places. PlaceNone is before a turn.
+const (
+	PlaceNone Place = iota
+	// PlaceHeader is between the messages of formats that have some, and in their headers.
+	PlaceHeader
+	PlaceReasoning
+	PlacePreamble
+	// PlaceCall is a call, with the marks that belong to it.
+	PlaceCall
+	// PlaceAnswer is an answer, and the object of strategy json.
+	PlaceAnswer
+)
+
 // State says where the next token stands.
 type State struct {
+	// Place is the place of the next token.
+	Place Place
+	// Marked says that the text is reasoning between the markers of strategy markers.
+	Marked bool
 	// Segment is the segment that the next token belongs to; Header inside a header and between messages.
 	Segment reasoning.Segment
 	// Call is the call that the next token is part of.
@@ -125,23 +139,11 @@ type State struct {
 	Ended bool
 }
 
-// FormatError says how and where a strict splitter's input breaks the format.
-type FormatError struct {
-	// Code is one of the warnings' codes.
-	Code string
-	// Position counts the tokens before the one that broke it.
-	Position int
-}
-
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("malformed output at token %d: %s", e.Position, messages[e.Code])
-}
-
-// Hint tells the user what to do next.
-func (e *FormatError) Hint() string { return "read the output leniently to keep its text" }
-
 // Init prepares for a turn. The core must not be moved afterwards.
-func (s *Core) Init(cfg Config) {
+func (s *Core) Init(cfg Config) error {
+	if cfg.Vocab == nil || cfg.Emit == nil {
+		return errors.New("a reader needs a vocabulary and a receiver of events")
+	}
 	s.Cfg = cfg
 	s.Out = Sink{Emit: cfg.Emit, separator: cfg.Separator}
 	s.Out.Ledger.On = cfg.Logprobs
@@ -152,19 +154,14 @@ func (s *Core) Init(cfg Config) {
 	case cfg.Report:
 		s.Out.Origin = origin{chosen: reasoning.StrategyTool, now: reasoning.StrategyTool}
 	}
+	return nil
 }
 
 // Score returns the last score that came, and whether there was one.
 func (s *Core) Score() (float64, bool) { return s.score, s.scored }
 
-// Warn reports a peculiarity once, or, in strict mode, ends everything if it breaks a rule.
+// Warn reports a peculiarity once.
 func (s *Core) Warn(code string) {
-	if s.Cfg.Strict && !harmless[code] {
-		if s.Err == nil {
-			s.Err = &FormatError{Code: code, Position: s.Pos}
-		}
-		return
-	}
 	if slices.Contains(s.warned, code) {
 		return
 	}

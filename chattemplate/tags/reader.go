@@ -6,6 +6,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/reader"
+	"runner/reasoning"
 )
 
 // Reader reads turns that are one text: reasoning and answer are told apart by tags, and calls by marks of their
@@ -15,44 +16,54 @@ type Reader struct {
 	tags Text
 }
 
-func NewReader(cfg reader.Config) (*Reader, error) {
+// NewReader returns a reader of turns in a format.
+func NewReader(f Format, cfg reader.Config) (*Reader, error) {
+	if (f.Open == "") != (f.Close == "") {
+		return nil, fmt.Errorf("a format needs both tags around the reasoning, or none")
+	}
 	s := &Reader{}
-	s.Init(cfg)
-	var formats []chattemplate.Format
-	if cfg.Format.Family == chattemplate.ThinkTags {
-		if cfg.Format.Open == "" || cfg.Format.Close == "" {
-			return nil, fmt.Errorf("format of think tags without an opening and a closing tag")
-		}
-		formats = append(formats, cfg.Format)
+	if err := s.Init(cfg); err != nil {
+		return nil, err
+	}
+	var formats []Format
+	if f.Open != "" {
+		formats = append(formats, f)
 	}
 	if cfg.Markers {
-		formats = append(formats, reader.MarkersFormat)
+		formats = append(formats, Markers)
 	}
-	s.tags.Init(&s.Core, formats, len(cfg.Tools) > 0 || cfg.Report)
+	s.tags.Init(&s.Core, formats, f.Calls, len(cfg.Tools) > 0 || cfg.Report)
 	s.tags.Start(cfg.Start)
 	return s, nil
 }
 
 // State returns where the next token stands.
 func (s *Reader) State() reader.State {
-	return reader.State{
-		Segment: s.tags.Segment(), Call: s.tags.current(), InObject: s.tags.InObject(), Reported: s.Out.Reported,
-		Steering: s.tags.Steering(), Ended: s.Ended,
+	st := reader.State{
+		Place: reader.PlaceAnswer, Segment: s.tags.Segment(), Call: s.tags.current(), InObject: s.tags.InObject(),
+		Reported: s.Out.Reported, Steering: s.tags.Steering(), Ended: s.Ended,
 	}
+	switch {
+	case st.Segment == reasoning.ToolCall || st.Call.Name != "":
+		st.Place = reader.PlaceCall
+	case st.InObject:
+	case st.Segment == reasoning.Reasoning:
+		st.Place, st.Marked = reader.PlaceReasoning, s.Cfg.Markers
+	}
+	return st
 }
 
 // Push takes the next token.
-func (s *Reader) Push(t backend.Token) error { return s.PushOutput(t, nil) }
+func (s *Reader) Push(t backend.Token) { s.PushOutput(t, nil) }
 
 // PushOutput is Push for a token with the log probabilities of the step that sampled it.
-func (s *Reader) PushOutput(t backend.Token, out *backend.Output) error {
-	if s.Err != nil || s.Done {
-		return s.Err
+func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
+	if s.Done {
+		return
 	}
 	s.Ended = false
 	s.push(t, out)
 	s.Pos++
-	return s.Err
 }
 
 func (s *Reader) push(t backend.Token, out *backend.Output) {
@@ -77,8 +88,8 @@ func (s *Reader) push(t backend.Token, out *backend.Output) {
 	s.tags.Push(v.Piece(t), control, kind == backend.UserDefined)
 }
 
-// Begin says that the next token belongs to the answer that is held to a form.
-func (s *Reader) Begin() { s.tags.Begin() }
+// BeginAnswer says that the next token belongs to the answer that is held to a form.
+func (s *Reader) BeginAnswer() { s.tags.Begin() }
 
 // CloseReasoning returns the text that would end the reasoning in an object.
 func (s *Reader) CloseReasoning() (text string, ok bool) {
@@ -89,11 +100,10 @@ func (s *Reader) CloseReasoning() (text string, ok bool) {
 }
 
 // Finish ends the output.
-func (s *Reader) Finish() error {
-	if s.Err == nil && !s.Done {
+func (s *Reader) Finish() {
+	if !s.Done {
 		s.tags.Finish()
 		s.Out.Origin.Finish(s.Out.Emit)
 		s.Done = true
 	}
-	return s.Err
 }

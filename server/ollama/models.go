@@ -2,14 +2,11 @@ package ollama
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"runner/chattemplate"
-	"runner/generation"
 	"runner/server/wire"
 )
 
@@ -26,13 +23,13 @@ type ListResponse struct {
 
 // ListedModel is a model in a list.
 type ListedModel struct {
-	// Name is what requests call it, and Model the same.
+	// Name is its name in requests, and Model the same.
 	Name       string    `json:"name"`
 	Model      string    `json:"model"`
 	ModifiedAt time.Time `json:"modified_at"`
 	// Size is the length of its files in bytes.
 	Size int64 `json:"size"`
-	// Digest identifies the weights; empty while it is not known.
+	// Digest identifies the weights; empty if unknown.
 	Digest  string       `json:"digest"`
 	Details ModelDetails `json:"details"`
 }
@@ -45,24 +42,24 @@ type LoadedResponse struct {
 // LoadedModel is a model in memory.
 type LoadedModel struct {
 	ListedModel
-	// ExpiresAt is when it is unloaded if nobody uses it from now on; the end of the year 9999 for never.
+	// ExpiresAt is when it is unloaded if it is not used again; the end of the year 9999 means never.
 	ExpiresAt time.Time `json:"expires_at"`
-	// SizeVRAM is 0 where the processor alone computes, else Size: how much of it is on the GPU is not known.
+	// SizeVRAM is 0 if only the CPU computes, else Size: how much of the model is on the GPU is not known.
 	SizeVRAM int64 `json:"size_vram"`
-	// ContextLength is how many tokens its context holds.
+	// ContextLength is the size of its context in tokens.
 	ContextLength int `json:"context_length"`
 }
 
-// never is when a model expires that is not unloaded.
+// never is when a model expires that is never unloaded.
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// ModelDetails says what a model is. What is not known of a model that is not loaded is empty.
+// ModelDetails describes a model. Fields that are unknown until the model is loaded are empty until then.
 type ModelDetails struct {
 	ParentModel string   `json:"parent_model"`
 	Format      string   `json:"format"`
 	Family      string   `json:"family"`
 	Families    []string `json:"families"`
-	// ParameterSize is the number of weights, for instance 20.9B.
+	// ParameterSize is the number of weights, for example 20.9B.
 	ParameterSize     string `json:"parameter_size"`
 	QuantizationLevel string `json:"quantization_level"`
 }
@@ -76,30 +73,30 @@ type ShowRequest struct {
 
 // ShowResponse is the answer to POST /api/show.
 type ShowResponse struct {
-	// Modelfile names the model; there is no more to it here.
+	// Modelfile contains only the model's name.
 	Modelfile string `json:"modelfile"`
-	// Parameters are what a request starts from, a line for each.
+	// Parameters are the defaults of requests, one on each line.
 	Parameters string `json:"parameters"`
-	// Template is the model's chat template in the Jinja language; empty where it needs none.
+	// Template is the model's Jinja chat template; empty if it needs none.
 	Template string       `json:"template"`
 	Details  ModelDetails `json:"details"`
-	// ModelInfo has general.architecture, general.parameter_count, and under the architecture's name
-	// context_length, the context that the model was loaded with, and embedding_length.
+	// ModelInfo has general.architecture and general.parameter_count. With the architecture's name as prefix it has
+	// context_length, which is the size of the loaded context, and embedding_length.
 	ModelInfo map[string]any `json:"model_info"`
-	// Capabilities are completion, and where the model has them tools, thinking and embedding.
+	// Capabilities are completion and, if the model has them, tools, thinking and embedding.
 	Capabilities []string  `json:"capabilities"`
 	ModifiedAt   time.Time `json:"modified_at"`
 }
 
-func (a *API) tags(w http.ResponseWriter, r *http.Request) {
+func (a *API) tags(w http.ResponseWriter, r *http.Request) error {
 	list := ListResponse{Models: []ListedModel{}}
 	for _, c := range a.models.List(r.Context()) {
 		list.Models = append(list.Models, listed(c))
 	}
-	wire.WriteJSON(w, http.StatusOK, list)
+	return wire.Answer(w, list)
 }
 
-func (a *API) loaded(w http.ResponseWriter, r *http.Request) {
+func (a *API) loaded(w http.ResponseWriter, r *http.Request) error {
 	list := LoadedResponse{Models: []LoadedModel{}}
 	for _, c := range a.models.List(r.Context()) {
 		if c.Loaded {
@@ -113,7 +110,7 @@ func (a *API) loaded(w http.ResponseWriter, r *http.Request) {
 			list.Models = append(list.Models, m)
 		}
 	}
-	wire.WriteJSON(w, http.StatusOK, list)
+	return wire.Answer(w, list)
 }
 
 func listed(c wire.Card) ListedModel {
@@ -130,7 +127,7 @@ func details(c wire.Card) ModelDetails {
 	return d
 }
 
-// human writes a number of weights as Ollama does, for instance 20.9B.
+// human formats a number of weights as Ollama does, for example 20.9B.
 func human(n int64) string {
 	switch {
 	case n <= 0:
@@ -147,23 +144,21 @@ func human(n int64) string {
 
 func short(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") }
 
-// show answers POST /api/show. What a model can do is only known once it is loaded, so it is.
-func (a *API) show(w http.ResponseWriter, r *http.Request) {
+// show answers POST /api/show. It loads the model, because only then its abilities are known.
+func (a *API) show(w http.ResponseWriter, r *http.Request) error {
 	var body ShowRequest
 	if err := wire.ReadJSON(r, &body); err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	if body.Model == "" {
 		body.Model = body.Name
 	}
 	m, err := a.use(r.Context(), body.Model)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
-	card, info, format := m.Card(), m.Runner().Info(), m.Runner().Format()
+	card, info, can := m.Card(), m.Info(), m.Abilities()
 	answer := ShowResponse{
 		Modelfile: "FROM " + card.Name + "\n", Parameters: a.parameters(), Template: info.ChatTemplate,
 		Details: details(card), ModifiedAt: card.Modified.UTC(),
@@ -174,20 +169,19 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 			info.Architecture + ".embedding_length": info.EmbeddingLength,
 		},
 	}
-	if format.Tools {
+	if can.Tools {
 		answer.Capabilities = append(answer.Capabilities, "tools")
 	}
-	if format.Family != chattemplate.Plain {
+	if can.Reasoning {
 		answer.Capabilities = append(answer.Capabilities, "thinking")
 	}
-	// Embedding nothing fails at once, and says first whether the model could.
-	if _, err := m.Runner().Embed(r.Context(), "", nil); !errors.Is(err, generation.ErrNoEmbeddings) {
+	if can.Embeddings {
 		answer.Capabilities = append(answer.Capabilities, "embedding")
 	}
-	wire.WriteJSON(w, http.StatusOK, answer)
+	return wire.Answer(w, answer)
 }
 
-// parameters lists what requests start from.
+// parameters lists the defaults of requests.
 func (a *API) parameters() string {
 	s := a.cfg.Defaults.Sampling
 	var lines []string
@@ -221,38 +215,34 @@ type PullResponse struct {
 	Status string `json:"status"`
 }
 
-// pull answers POST /api/pull. Scripts pull a model before they use it, so one that is served is a success. No model
-// is fetched.
-func (a *API) pull(w http.ResponseWriter, r *http.Request) {
+// pull answers POST /api/pull. It fetches nothing. Scripts pull a model before they use it, so pulling a served model
+// succeeds.
+func (a *API) pull(w http.ResponseWriter, r *http.Request) error {
 	var body PullRequest
-	err := wire.ReadJSON(r, &body)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
+	}
 	if body.Model == "" {
 		body.Model = body.Name
 	}
-	if err == nil && body.Model == "" {
-		err = wire.Invalid("model", "it is required")
+	if body.Model == "" {
+		return errNoName
 	}
-	if err == nil {
-		if _, ok := a.models.Find(r.Context(), body.Model); !ok {
-			err = unmanaged(fmt.Sprintf("it has no model '%.100s', and fetches none; start it with the model's file, "+
-				"or with a model of the Hugging Face cache as ORG/REPO", body.Model))
-		}
-	}
-	if err != nil {
-		a.fail(w, r, err)
-		return
+	if _, ok := a.models.Find(r.Context(), body.Model); !ok {
+		return unmanaged(fmt.Sprintf("it has no model '%.100s', and fetches none; start it with the model's file, "+
+			"or with a model of the Hugging Face cache as ORG/REPO", body.Model))
 	}
 	done := PullResponse{"success"}
 	if body.Stream != nil && !*body.Stream {
-		wire.WriteJSON(w, http.StatusOK, done)
-		return
+		return wire.Answer(w, done)
 	}
 	out := wire.NewLines(w)
 	defer out.End()
 	for _, line := range []PullResponse{{"pulling manifest"}, done} {
-		text, _ := json.Marshal(line) // a string can always be written
+		text, _ := json.Marshal(line) // strings never fail
 		if out.Send("", text) != nil {
-			return // nobody reads it any more
+			return nil // the client has gone
 		}
 	}
+	return nil
 }

@@ -14,7 +14,7 @@ type ChatResponse struct {
 	// Model is the model as the request named it.
 	Model     string    `json:"model"`
 	CreatedAt time.Time `json:"created_at"`
-	// Message is the next part of the reply, or the whole.
+	// Message is the next part of the reply, or the whole reply.
 	Message Message `json:"message"`
 	Ending
 }
@@ -23,20 +23,22 @@ type ChatResponse struct {
 type GenerateResponse struct {
 	Model     string    `json:"model"`
 	CreatedAt time.Time `json:"created_at"`
-	// Response is the next part of the answer, or the whole, and Thinking of the reasoning.
+	// Response is the next part of the answer, or the whole answer. Thinking is the same for the reasoning.
 	Response string `json:"response"`
 	Thinking string `json:"thinking,omitempty"`
 	Ending
 }
 
-// Ending is what only the last line of a stream has, but for Done and Logprobs. Durations are in nanoseconds.
+// Ending has the fields of the last line of a stream; Done and Logprobs are in the other lines too. Durations are in
+// nanoseconds.
 type Ending struct {
 	Done bool `json:"done"`
 	// DoneReason is stop, length, load or unload.
 	DoneReason string `json:"done_reason,omitempty"`
 	// Logprobs are the tokens of this part of the answer.
 	Logprobs []Logprob `json:"logprobs,omitempty"`
-	// TotalDuration is the time from the request to here, LoadDuration the part of it that the model was waited for.
+	// TotalDuration is the time since the request, and LoadDuration the part of it that was spent on waiting for
+	// the model.
 	TotalDuration time.Duration `json:"total_duration,omitempty"`
 	LoadDuration  time.Duration `json:"load_duration,omitempty"`
 	// PromptEvalCount is the length of the prompt in tokens, cached ones included.
@@ -45,16 +47,16 @@ type Ending struct {
 	// EvalCount is how many tokens were generated, reasoning included.
 	EvalCount    int           `json:"eval_count,omitempty"`
 	EvalDuration time.Duration `json:"eval_duration,omitempty"`
-	// ReasoningInfo says what was in effect; left out for a raw prompt.
+	// ReasoningInfo says which settings were in effect; left out for a raw prompt.
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
-	// Warnings say what was not as asked for.
+	// Warnings say what was not done as requested.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // Logprob is a token of the answer with its log probability.
 type Logprob struct {
 	TokenLogprob
-	// TopLogprobs are what could have come instead, the likeliest first.
+	// TopLogprobs are the most likely tokens in its place, the most likely first.
 	TopLogprobs []TokenLogprob `json:"top_logprobs,omitempty"`
 }
 
@@ -63,19 +65,19 @@ type TokenLogprob struct {
 	Token string `json:"token"`
 	// Logprob is the natural logarithm, at least -9999.
 	Logprob float64 `json:"logprob"`
-	// Bytes are the token's, which need not be whole characters.
+	// Bytes are the bytes of the token, which may end within a character.
 	Bytes []int `json:"bytes,omitempty"`
 }
 
-// Warning tells what was not as asked for.
+// Warning says what was not done as requested.
 type Warning struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// head is what every line of an answer has.
+// head holds what all lines of an answer have in common.
 type head struct {
-	// chat tells a ChatResponse from a GenerateResponse.
+	// chat says that the answer is a ChatResponse, not a GenerateResponse.
 	chat     bool
 	model    string
 	clock    func() time.Time
@@ -84,7 +86,7 @@ type head struct {
 	warnings []Warning
 }
 
-// response makes an answer of its parts.
+// response returns a ChatResponse or a GenerateResponse.
 func (h *head) response(m Message, e Ending) any {
 	now := h.clock().UTC()
 	if h.chat {
@@ -94,7 +96,7 @@ func (h *head) response(m Message, e Ending) any {
 	return GenerateResponse{Model: h.model, CreatedAt: now, Response: m.Content, Thinking: m.Thinking, Ending: e}
 }
 
-// ending says how a run ended.
+// ending describes the end of a run.
 func (h *head) ending(info *reasoning.Info, r *reasoning.Result, warnings []Warning) Ending {
 	e := Ending{
 		Done: true, DoneReason: "stop", Warnings: append(h.warnings[:len(h.warnings):len(h.warnings)], warnings...),
@@ -109,7 +111,8 @@ func (h *head) ending(info *reasoning.Info, r *reasoning.Result, warnings []Warn
 	return e
 }
 
-// sink takes the parts of a reply in their order. Both encodings of a reply are sinks, so that they say the same.
+// sink takes the parts of a reply in order. The encoders of streams and of whole answers are both sinks, so that they
+// have the same content.
 type sink interface {
 	content(text string, logprobs []reasoning.TokenLogprobs)
 	thinking(text string)
@@ -117,15 +120,15 @@ type sink interface {
 	finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning)
 }
 
-// turn makes the parts of a reply from the events of a run.
+// turn turns the events of a run into the parts of a reply.
 type turn struct {
 	out sink
-	// spoken is the segment that the content so far ends with; Header before any.
+	// spoken is the segment of the last content; Header if there was none.
 	spoken    reasoning.Segment
 	call      reasoning.Call
 	arguments strings.Builder
 	warnings  []Warning
-	// raw says that the prompt was, so that nothing is in effect. Otherwise info says what is.
+	// raw says that the prompt is raw, so that it has no settings. info holds the settings of other prompts.
 	raw  bool
 	info *reasoning.Info
 }
@@ -157,20 +160,20 @@ func (t *turn) push(e *reasoning.Event) {
 
 func (t *turn) delta(e *reasoning.Event) {
 	switch e.Segment {
-	case reasoning.Reasoning, reasoning.Summary: // only one of them shows
+	case reasoning.Reasoning, reasoning.Summary: // a run has events of only one of them
 		t.out.thinking(e.Text)
 	case reasoning.ToolCall:
 		t.arguments.WriteString(e.Text)
 	case reasoning.Preamble, reasoning.Answer:
 		if t.spoken != e.Segment && t.spoken != reasoning.Header {
-			t.out.content("\n\n", nil) // a word before a call and the answer are paragraphs
+			t.out.content("\n\n", nil) // the preamble and the answer are separate paragraphs
 		}
 		t.spoken = e.Segment
 		t.out.content(e.Text, e.Logprobs)
 	}
 }
 
-// collector is the sink of an answer that does not stream.
+// collector is the sink of an answer that is not streamed.
 type collector struct {
 	head     head
 	text     strings.Builder
@@ -195,7 +198,7 @@ func (c *collector) finish(info *reasoning.Info, r *reasoning.Result, warnings [
 	c.end = c.head.ending(info, r, warnings)
 }
 
-// response returns the answer, once the run is over.
+// response returns the answer after the run.
 func (c *collector) response() any {
 	c.end.Logprobs = c.logprobs
 	return c.head.response(Message{Content: c.text.String(), Thinking: c.thoughts.String(), ToolCalls: c.calls}, c.end)
