@@ -449,6 +449,7 @@ func TestDelegationsThatAreRefused(t *testing.T) {
 		"names": {Messages: user("q").Messages, Delegation: generation.Delegation{Model: true},
 			Tools: []chattemplate.Tool{{Name: delegation.ReturnName}}},
 	} {
+		req.Account = func(u reasoning.Usage) { t.Errorf("%s: accounted %+v", name, u) }
 		g := collect(t.Context(), f.Runner, req)
 		var refused *generation.RequestError
 		if !errors.As(g.err, &refused) || len(g.order) > 0 {
@@ -523,6 +524,7 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 		req.Tools, req.Visibility, req.MaxTokens = addTool, reasoning.VisibilityFull, 400
 		var events []reasoning.Event
 		run := f.newRun(ctx, req)
+		run.cancel = cancel
 		run.yield = func(e reasoning.Event) bool {
 			if events = append(events, e); len(events) == stopAt && draw.IntN(2) == 0 {
 				cancel()

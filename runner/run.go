@@ -43,7 +43,7 @@ type run struct {
 
 // newRun makes the run of a request. ctx is for all of it.
 func (r *Runner) newRun(ctx context.Context, req generation.Request) *run {
-	n := &run{r: r, caller: ctx, ctx: ctx, cancel: func() {}, req: req}
+	n := &run{r: r, ctx: ctx, req: req}
 	n.accounts = ledger{tell: req.Account, over: !req.Delegates()}
 	if req.Delegates() {
 		n.policy = &delegating{run: n, random: r.cfg.Seed()}
@@ -78,13 +78,14 @@ func (n *run) carryOut() (err error) {
 
 // take carries out a turn and returns the next, nil after the last.
 func (n *run) take(t *turn) (next *turn, err error) {
-	switch err := n.r.inSlot(n.ctx, n.req.Principal, t.prepare); {
-	case err != nil && n.policy != nil:
+	err = n.r.inSlot(n.ctx, n.req.Principal, t.prepare)
+	if err != nil && n.policy != nil {
 		return n.policy.instead(t, err)
-	case err != nil:
-		return nil, err
 	}
-	if err := n.drive(t); err != nil || n.policy == nil {
+	if err == nil {
+		err = n.drive(t)
+	}
+	if err != nil || n.policy == nil {
 		return nil, err
 	}
 	return n.policy.next(t)
