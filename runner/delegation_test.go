@@ -525,7 +525,7 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 		var events []reasoning.Event
 		run := f.newRun(ctx, req)
 		run.cancel = cancel
-		run.yield = func(e reasoning.Event) bool {
+		run.yield = func(e reasoning.Event, _ error) bool {
 			if events = append(events, e); len(events) == stopAt && draw.IntN(2) == 0 {
 				cancel()
 			}

@@ -6,22 +6,22 @@ import (
 	"runner/reasoning"
 )
 
-// ledger adds up what the turns of a run use. It tells the sum once, when no more turns come and every turn that was
-// begun has ended. A run of which no turn was begun has used nothing, and nothing is told.
+// ledger adds up the usage of a run's turns. It reports the sum once: when no more turns come and all turns have
+// ended. If no turn was begun, it reports nothing.
 type ledger struct {
-	tell func(reasoning.Usage) // nil where nobody asked
+	tell func(reasoning.Usage) // nil if nobody asked
 
 	mu    sync.Mutex
 	total reasoning.Usage
 	open  int
-	// over says that no more turns come, and begun that there is something to tell.
+	// over says that no more turns come. begun says that a turn was begun.
 	over, begun bool
 }
 
-// begin notes a turn.
+// begin adds a turn.
 func (l *ledger) begin() { l.note(func() { l.open++ }) }
 
-// end adds what a turn has used, nil if it was not begun after all.
+// end adds the usage of a turn that has ended, nil if it was not begun.
 func (l *ledger) end(used *reasoning.Usage) {
 	l.note(func() {
 		if l.open--; used != nil {
@@ -34,7 +34,7 @@ func (l *ledger) end(used *reasoning.Usage) {
 // close says that no more turns come.
 func (l *ledger) close() { l.note(func() { l.over = true }) }
 
-// note makes a change and tells the sum if that is due with it.
+// note makes a change and then reports the sum if it is time.
 func (l *ledger) note(change func()) {
 	l.mu.Lock()
 	change()
@@ -49,7 +49,7 @@ func (l *ledger) note(change func()) {
 	}
 }
 
-// generated is how many tokens the turns so far have generated.
+// generated returns how many tokens the ended turns have generated.
 func (l *ledger) generated() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,20 +7,20 @@ import (
 	"runner/reasoning"
 )
 
-// flushEvery is how long what a run says may wait to be durable.
+// flushEvery is how long an event may wait until it is durable.
 const flushEvery = time.Second
 
-// tape carries a run's events, unfiltered, from the scheduler to its recorder, as a stream carries those that may
-// be seen to the reader.
+// tape carries all events of a run to its recorder, whatever the visibility.
 type tape struct {
 	*stream
-	// ended is closed when the trace is; then id and err are what came of it.
+	// ended is closed when the trace has ended. After that id and err may be read.
 	ended chan struct{}
 	id    string
 	err   error
 }
 
-// record begins the run's trace before its first turn, if one was asked for. It waits for the recorder.
+// record begins the trace of the run before its first turn, if the request asks for one. It waits until the recorder
+// has begun.
 func (n *run) record(t *turn) {
 	if n.req.Trace == nil {
 		return
@@ -61,8 +61,8 @@ func (p *tape) play(to generation.Recorder) {
 	}
 }
 
-// outcome waits for the trace and adds what came of it to a run's last event. The warning, if there is one, goes
-// before it.
+// outcome waits for the end of the trace and adds its id to the last event of the run. If there is no trace, it returns
+// a warning, which goes before that event.
 func (p *tape) outcome(done *reasoning.Event) (warning *reasoning.Event) {
 	<-p.ended
 	if p.err != nil {
@@ -70,7 +70,7 @@ func (p *tape) outcome(done *reasoning.Event) (warning *reasoning.Event) {
 			Text: "no whole trace of this run is stored: " +
 				p.err.Error()}
 	}
-	result := *done.Result // the recorder has the other
+	result := *done.Result // the recorder has the original
 	result.Trace = p.id
 	done.Result = &result
 	return nil

@@ -10,15 +10,16 @@ import (
 	"runner/reasoning"
 )
 
-// run carries out one request, in one turn of the model or, with a policy, in several. It owns what a request has
-// once: the reader and what the reader may see, the trace, the seal, the account, the limits, the numbers of calls.
+// run carries out one request. It takes one turn of the model, or several if it has a policy. The run owns everything
+// that a request has once: the reader and the visibility filter, the trace, the seal, the usage, the limits and the
+// numbers of the calls. A turn only sends its events to its run.
 //
-// A turn sends its events on the scheduler's goroutine, which must not wait for the reader. Without a policy they are
-// traced and filtered there, so that what is hidden costs the reader nothing. With one they all go to the reader's
-// goroutine first, where the policy makes the run's events of them.
+// Turns run on the scheduler's goroutine, which must not wait for the reader. Without a policy, events are traced and
+// filtered there, so hidden events never wake the reader. With a policy, all events of a turn first go to the reader's
+// goroutine. There the policy turns them into events of the run, which are then traced and filtered.
 type run struct {
 	r *Runner
-	// caller is what Generate was given. ctx ends with it, with the runner, and by cancel when the reader leaves.
+	// caller is the context of the caller. ctx ends with it, when the runner closes, and by cancel.
 	caller, ctx context.Context
 	cancel      func()
 	// req is the request, with its seed drawn.
@@ -26,22 +27,22 @@ type run struct {
 	policy *delegating // nil in a run of one turn
 	ticket *ticket
 
-	// yield shows an event to the reader and reports whether the reader wants more. left says that it does not.
-	yield func(reasoning.Event) bool
+	// yield passes an event to the reader and reports whether the reader wants more. left says that it does not.
+	yield func(reasoning.Event, error) bool
 	left  bool
-	// turn is the one under way, and events are its.
+	// turn is the current turn. events carries its events to the reader's goroutine.
 	turn   *turn
 	events *stream
 	tape   *tape // nil where the run is not traced
 
-	// turns counts those that were begun. sum is what those that are over add up to.
+	// turns counts the turns that were driven. sum adds up the results of those that are over.
 	turns    int
 	sum      reasoning.Result
 	accounts ledger
-	calls    int // that were named. It belongs to the scheduler's goroutine.
+	calls    int // number of calls that were named; belongs to the scheduler's goroutine
 }
 
-// newRun makes the run of a request. ctx is for all of it.
+// newRun makes the run of a request.
 func (r *Runner) newRun(ctx context.Context, req generation.Request) *run {
 	n := &run{r: r, ctx: ctx, req: req}
 	n.accounts = ledger{tell: req.Account, over: !req.Delegates()}
@@ -49,14 +50,14 @@ func (r *Runner) newRun(ctx context.Context, req generation.Request) *run {
 		n.policy = &delegating{run: n, random: r.cfg.Seed()}
 	}
 	if req.Seed == nil {
-		// JavaScript's numbers hold 53 bits, so a client can send back the seed that it was told.
+		// JavaScript's numbers hold 53 bits, so any client can send this seed back.
 		seed := r.cfg.Seed() >> 11
 		n.req.Seed = &seed
 	}
 	return n
 }
 
-// carryOut takes the run's turns. The error is what ended them early, errLeft where the reader has left.
+// carryOut takes all turns of the run. The error is why they ended early; it is errLeft if the reader has left.
 func (n *run) carryOut() (err error) {
 	defer n.leave()
 	t := n.newTurn(n.req)
@@ -91,7 +92,7 @@ func (n *run) take(t *turn) (next *turn, err error) {
 	return n.policy.next(t)
 }
 
-// remaining is the run's request with the limits that the turns so far have left.
+// remaining returns the request with the limits reduced by what the turns so far have used.
 func (n *run) remaining() generation.Request {
 	q := n.req
 	if q.MaxTokens > 0 {
@@ -103,11 +104,11 @@ func (n *run) remaining() generation.Request {
 	return q
 }
 
-// errLeft says that nobody reads a run's events any more.
+// errLeft says that the reader wants no more events.
 var errLeft = fmt.Errorf("the reader has left: %w", context.Canceled)
 
-// drive carries out a turn and shows its events until it is over or the reader leaves. When ctx ends, the scheduler
-// ends the turn after the step under way; if that hangs, the turn ends without it.
+// drive runs a turn and reads its events until the turn is over or the reader leaves. When ctx ends, the scheduler
+// ends the turn after the current step. If that step hangs, the turn is abandoned.
 func (n *run) drive(t *turn) error {
 	n.turn, n.events = t, newStream()
 	if n.turns++; n.turns == 1 {
@@ -135,7 +136,7 @@ func (n *run) drive(t *turn) error {
 	}
 }
 
-// begin starts a turn, on the scheduler's goroutine.
+// begin starts a turn. It runs on the scheduler's goroutine.
 func (n *run) begin(t *turn) {
 	if broken := n.r.sched.broken; broken != nil {
 		n.end(t, nil, nil, broken)
@@ -147,14 +148,14 @@ func (n *run) begin(t *turn) {
 	t.begin()
 }
 
-// send takes an event of the turn under way, on the scheduler's goroutine.
+// send takes an event of the current turn. It runs on the scheduler's goroutine.
 func (n *run) send(e reasoning.Event) {
 	if n.policy != nil || n.passes(&e) {
 		n.events.send(e)
 	}
 }
 
-// passes traces an event and reports whether the reader may see it.
+// passes records an event in the trace and reports whether the reader may see it.
 func (n *run) passes(e *reasoning.Event) bool {
 	if n.tape != nil {
 		n.tape.send(*e)
@@ -162,13 +163,13 @@ func (n *run) passes(e *reasoning.Event) bool {
 	return n.req.Visibility.Shows(e) || n.req.Phases && n.req.Visibility.Marks(e)
 }
 
-// read takes the next event from the turn under way, on the reader's goroutine.
+// read handles the next event of the current turn. It runs on the reader's goroutine.
 func (n *run) read(e *reasoning.Event) error {
 	switch {
 	case n.policy != nil:
 		n.policy.take(*e)
 	case n.caller.Err() != nil:
-		return context.Cause(n.caller) // the run may be over already, and its reader slow
+		return context.Cause(n.caller) // a slow reader gets no events after its context has ended
 	case e.Kind == reasoning.Done:
 		n.showDone(*e)
 	default:
@@ -180,16 +181,16 @@ func (n *run) read(e *reasoning.Event) error {
 	return nil
 }
 
-// emit hands an event of the policy's to the trace and to the reader.
+// emit records an event of the policy and shows it to the reader if the reader may see it.
 func (n *run) emit(e reasoning.Event) {
 	if n.passes(&e) {
 		n.show(e)
 	}
 }
 
-func (n *run) show(e reasoning.Event) { n.left = n.left || !n.yield(e) }
+func (n *run) show(e reasoning.Event) { n.left = n.left || !n.yield(e, nil) }
 
-// showDone shows the last event, when the trace has ended.
+// showDone shows the last event. It waits for the end of the trace first, whose id is in the event.
 func (n *run) showDone(done reasoning.Event) {
 	if n.tape != nil {
 		if warning := n.tape.outcome(&done); warning != nil {
@@ -199,8 +200,8 @@ func (n *run) showDone(done reasoning.Event) {
 	n.show(done)
 }
 
-// end ends a turn with its result or an error; used is nil if it was not begun. Only the first call counts: the
-// scheduler may come back to a turn that was abandoned.
+// end ends a turn with its result or with an error. used is nil if the turn was not begun. Only the first call counts,
+// because the scheduler may return to a turn that was abandoned.
 func (n *run) end(t *turn, used *reasoning.Usage, result *reasoning.Result, err error) {
 	if !t.ended.CompareAndSwap(false, true) {
 		return
@@ -216,7 +217,7 @@ func (n *run) end(t *turn, used *reasoning.Usage, result *reasoning.Result, err 
 	n.events.close(err)
 }
 
-// watch ends a turn some time after ctx when nothing else has, until it is told to stop.
+// watch abandons a turn that has not ended some time after ctx. It watches until stop is called.
 func (n *run) watch(t *turn) (stop func()) {
 	over := make(chan struct{})
 	unhook := context.AfterFunc(n.ctx, func() {
@@ -232,8 +233,8 @@ func (n *run) watch(t *turn) (stop func()) {
 	}
 }
 
-// abandon ends a turn while the scheduler, which owns the rest of it, is stuck in a step. What it has used is told as
-// far as it is known outside.
+// abandon ends a turn while the scheduler, which owns the rest of the turn, is stuck in a step. The usage that it
+// reports is what other goroutines can know: the prompt and the tokens counted in Generated.
 func (n *run) abandon(t *turn) {
 	used := reasoning.Usage{Prompt: t.prompt}
 	if n.req.Generated != nil {
@@ -242,7 +243,7 @@ func (n *run) abandon(t *turn) {
 	n.end(t, &used, nil, context.Cause(n.ctx))
 }
 
-// leave waits until the run is over for its trace and its account, as it is for its reader.
+// leave ends the run after its reader is done with it. It waits for the end of the trace.
 func (n *run) leave() {
 	n.cancel()
 	n.accounts.close()
@@ -250,7 +251,7 @@ func (n *run) leave() {
 		return
 	}
 	if n.policy != nil {
-		n.endTrace(context.Canceled) // nothing else writes to it
+		n.endTrace(context.Canceled) // only this goroutine writes to it
 	} else {
 		defer n.watch(n.turn)()
 	}
@@ -277,7 +278,8 @@ func (n *run) done(result *reasoning.Result) error {
 	return nil
 }
 
-// finished takes the end of a turn's own text, which only a summary may follow, on the scheduler's goroutine.
+// finished seals and remembers what a turn has thought. The turn calls it on the scheduler's goroutine when its own
+// text is complete; only a summary may follow.
 func (n *run) finished(t *turn) {
 	thoughts := t.output.thoughts.String()
 	if n.policy == nil {
@@ -293,12 +295,13 @@ func (n *run) finished(t *turn) {
 	}
 }
 
-// remembers reports whether what leads to a turn's calls is to be remembered.
+// remembers reports whether the reasoning before a turn's calls is remembered.
 func (n *run) remembers(t *turn) bool {
 	return n.r.cfg.CallMemory != nil && !n.req.Unremembered && len(t.req.Tools) > 0
 }
 
-// seal hands the run's reasoning to who may seal it. It warns where that fails.
+// seal returns the sealed reasoning of the run, empty if there is none or nobody asked for it. If sealing fails, it
+// warns.
 func (n *run) seal(thoughts string, calls bool, warn func(reasoning.Event)) (sealed string) {
 	if n.req.Seal == nil || thoughts == "" {
 		return ""
@@ -311,18 +314,18 @@ func (n *run) seal(thoughts string, calls bool, warn func(reasoning.Event)) (sea
 	return sealed
 }
 
-// answers reports whether the run answers calls of a function itself.
+// answers reports whether the run itself answers calls of a function.
 func (n *run) answers(name string) bool { return n.policy != nil && delegation.IsTool(name) }
 
-// generated counts a token that a turn has generated.
+// generated counts a generated token.
 func (n *run) generated() {
 	if n.req.Generated != nil {
 		n.req.Generated.Add(1)
 	}
 }
 
-// callIDs returns what names the calls of a turn, which counts its own from 0. The names of a client's making count
-// the calls of all turns.
+// callIDs returns the function that names the calls of a turn by their number in the turn. The client's function gets
+// the number in the run instead.
 func (n *run) callIDs() func(int) string {
 	if n.req.CallID != nil {
 		return func(int) string {

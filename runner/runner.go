@@ -175,8 +175,7 @@ func (r *Runner) Generate(ctx context.Context, req generation.Request) iter.Seq2
 		}
 		defer ticket.leave()
 		n := r.newRun(ctx, req)
-		n.caller, n.cancel, n.ticket = caller, cancel, ticket
-		n.yield = func(e reasoning.Event) bool { return yield(e, nil) }
+		n.caller, n.cancel, n.ticket, n.yield = caller, cancel, ticket, yield
 		if err := n.carryOut(); err != nil && !n.left {
 			yield(reasoning.Event{}, err)
 		}

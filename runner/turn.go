@@ -19,13 +19,13 @@ import (
 	"runner/reasoning/filter"
 )
 
-// turn is one generation of the model in a run, on its way from prompt to Done. After begin everything in it belongs
-// to the scheduler's goroutine.
+// turn is one generation of the model in a run, from the prompt to Done. After begin it belongs to the scheduler's
+// goroutine.
 type turn struct {
 	r   *Runner
 	run *run
 	ctx context.Context
-	// req is the run's request as far as it is the turn's, with the limits that are left.
+	// req is the run's request, changed for this turn and with the limits that are left.
 	req      generation.Request
 	kind     turnKind
 	conv     chattemplate.Conversation
@@ -33,8 +33,8 @@ type turn struct {
 	seed     uint64
 	planned  bool
 
-	// hidden says that what it writes is reasoning. earlier is what the turns before have thought. called says that
-	// one of them under the original prompt has called something.
+	// hidden says that the text of the turn counts as reasoning. earlier is the reasoning of the turns before. called
+	// says that a turn under the original prompt was taken before.
 	hidden, called bool
 	earlier        string
 
@@ -69,16 +69,16 @@ type turn struct {
 	began    time.Time
 	first    time.Time
 	err      error
-	// ended says that the turn is over for its run, even while the scheduler is stuck in a step.
+	// ended says that the turn is over for its run. The scheduler may still be stuck in a step of it.
 	ended atomic.Bool
 }
 
-// newTurn makes a turn of a run.
+// newTurn makes a turn of a run. It still has to be prepared.
 func (n *run) newTurn(req generation.Request) *turn {
 	return &turn{r: n.r, run: n, ctx: n.ctx, req: req}
 }
 
-// prepare checks and renders the turn's request. It is heavy work.
+// prepare plans the turn and renders its prompt. It is heavy work.
 func (t *turn) prepare() error {
 	if err := t.plan(); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (t *turn) prepare() error {
 	return nil
 }
 
-// plan checks the turn's request and settles what it is to come to. A second call does nothing.
+// plan checks the turn's request and compiles its forms. A second call does nothing.
 func (t *turn) plan() error {
 	if t.planned {
 		return nil
@@ -225,7 +225,7 @@ func refused(err error) error {
 func (t *turn) setLimits() {
 	t.limit = t.r.info.ContextSize - t.prompt
 	if t.kind != turnMain {
-		t.limit = max(1, t.limit/2) // the main agent needs room, too
+		t.limit = max(1, t.limit/2) // leaves room for the main agent
 	}
 	if t.req.MaxTokens > 0 {
 		t.limit = min(t.limit, t.req.MaxTokens)
