@@ -14,12 +14,13 @@ import (
 	"runner/reasoning"
 )
 
-// delegating is the policy of a run that may hand its reasoning to specialists. After each turn it chooses the next:
-// a specialist's, one in which a specialist makes one message of its work, or one under the original prompt.
+// delegating is the policy of a run that may hand its reasoning to specialists. After each turn it chooses the next
+// turn: one of a specialist, one in which the specialist squashes its work into one message, or one under the original
+// prompt.
 //
-// It runs on the reader's goroutine. The conversation under the original prompt is main. Nothing of a specialist's
-// enters it but the report; the specialist's own conversation is made of it for each turn. So the original prompt is
-// back as soon as state says that nobody is active.
+// It runs on the reader's goroutine. main is the conversation under the original prompt. Only the report of a
+// specialist enters it. The specialist's own conversation is built from it for each turn. So the original prompt is
+// back as soon as state says that no specialist is active.
 type delegating struct {
 	run *run
 
@@ -27,35 +28,35 @@ type delegating struct {
 	// main is the conversation under the original prompt. report is the index of the message that gets the
 	// specialist's report.
 	main   []chattemplate.Message
-	given  int // of main's messages came with the request
+	given  int // number of messages in main that came with the request
 	report int
-	// work is what has happened under the specialist's prompt, and texts what it wrote of that, one message each.
+	// work has the messages under the specialist's prompt. texts are the texts that the specialist wrote.
 	work  []chattemplate.Message
 	texts []string
-	// about is the delegation under way; its ID is empty where there is none. count numbers those of the run.
+	// about is the current delegation; its ID is empty if there is none. count is the number of delegations so far.
 	about  reasoning.Delegation
 	count  int
 	random uint64
-	// engaged says that a specialist has been active, in this run or in one that it goes on from, so that who goes
-	// on from its calls has to know that it is no longer.
+	// engaged says that a specialist has been active, in this run or in the one that it continues. The run that
+	// continues this one has to know that the specialist is not active any more.
 	engaged bool
-	// forced says that a demand for a call to delegate, or for any call where there are no others, has been met.
+	// forced says that a turn under the original prompt is over. A demand to delegate is met by then.
 	forced bool
-	// reported are the messages of main that have a report, which can be taken back where they do not fit.
+	// reported has the indices of the messages in main with a report. Reports that do not fit are taken out again.
 	reported []int
 
-	// last says that no step is left after the turn under way, and out is what comes of it. outcome is how the
+	// last says that no step is left after the current turn. out collects what the turn says. outcome is how the
 	// delegation ends whose work is being squashed.
 	last    bool
 	out     *said
 	outcome reasoning.DelegationOutcome
-	// checked is the first turn under the original prompt, while it can still be the run's first.
+	// checked is a planned turn under the original prompt. It is the first turn of the run if no specialist is active.
 	checked *turn
 
 	asked    time.Time
 	spoken   [reasoning.Answer + 1]bool
 	thoughts strings.Builder
-	// waiting are events that go after Started, and started says that it came.
+	// waiting has events that came too early; they follow Started. started says that it has come.
 	waiting []reasoning.Event
 	started bool
 }
@@ -64,17 +65,17 @@ type delegating struct {
 type turnKind uint8
 
 const (
-	turnMain turnKind = iota // under the original prompt, as every turn of a run without specialists
+	turnMain turnKind = iota // under the original prompt, as all turns without specialists
 	turnSpecialist
 	turnSquash
 )
 
-// said is what comes of a turn.
+// said is what a turn has said.
 type said struct {
 	kind turnKind
-	// text is what it wrote beside its reasoning and its calls.
+	// text is everything but its reasoning and its calls.
 	text, reasoning strings.Builder
-	// inner are the calls that the run answers, and outer those that wait for the client.
+	// inner has the calls that the run answers, outer those that wait for the client.
 	inner, outer []chattemplate.ToolCall
 	current      *chattemplate.ToolCall
 	arguments    strings.Builder
@@ -82,7 +83,7 @@ type said struct {
 	result       *reasoning.Result
 }
 
-// first checks the request, finds out where its conversation stands and returns the run's first turn.
+// first checks the request, finds the state of its conversation and returns the first turn. It is heavy work.
 func (d *delegating) first() (*turn, error) {
 	n := d.run
 	d.asked = n.r.cfg.Clock()
@@ -96,7 +97,7 @@ func (d *delegating) first() (*turn, error) {
 	if err := d.resume(); err != nil {
 		return nil, err
 	}
-	// What of the answer cannot be had is refused before a specialist works for it.
+	// An answer that the model cannot give is refused before a specialist works for it.
 	d.checked = d.turn(turnMain, d.main)
 	if err := d.checked.plan(); err != nil {
 		return nil, err
@@ -104,12 +105,12 @@ func (d *delegating) first() (*turn, error) {
 	return d.step(), nil
 }
 
-// composed is the conversation as the specialist gets it.
+// composed returns the conversation for the specialist.
 func (d *delegating) composed(active delegation.Delegate) []chattemplate.Message {
 	return delegation.Compose(append(slices.Clone(d.main), d.work...), active)
 }
 
-// end gives up the delegation under way when the run ends early.
+// end ends the current delegation if the run has failed.
 func (d *delegating) end(err error) {
 	if err != nil && d.about.ID != "" {
 		d.close(reasoning.DelegationFailed)
@@ -117,11 +118,11 @@ func (d *delegating) end(err error) {
 	d.state.Restore()
 }
 
-// step counts a step of the run and returns the turn that takes it.
+// step counts a step of the run and returns the turn for it.
 func (d *delegating) step() *turn {
 	active, on := d.state.Active()
 	if on {
-		d.checked = nil // the specialist's report changes its conversation
+		d.checked = nil // the specialist's report will change its conversation
 	}
 	d.last = d.state.Step()
 	if on && d.last {
@@ -141,7 +142,7 @@ func (d *delegating) step() *turn {
 	return d.turn(turnSpecialist, d.composed(active))
 }
 
-// mainTurn is the next turn under the original prompt.
+// mainTurn returns the next turn under the original prompt.
 func (d *delegating) mainTurn() *turn {
 	t := d.checked
 	if d.checked = nil; t == nil || d.last {
@@ -153,7 +154,7 @@ func (d *delegating) mainTurn() *turn {
 	return t
 }
 
-// next takes the end of a turn and returns the turn after it, nil when the run is over.
+// next returns the turn that follows a turn, nil if the run is over.
 func (d *delegating) next(t *turn) (*turn, error) {
 	if d.out.result == nil {
 		return nil, errors.New("a turn ended without a result") // drive promises one
@@ -171,7 +172,7 @@ func (d *delegating) next(t *turn) (*turn, error) {
 	return d.afterMain()
 }
 
-// instead returns the turn that comes in place of one that could not be prepared, or the error.
+// instead returns the turn that replaces one that could not be prepared. If none can, it returns the error.
 func (d *delegating) instead(t *turn, err error) (*turn, error) {
 	tooLong := (*generation.PromptTooLongError)(nil)
 	isTooLong := errors.As(err, &tooLong)
@@ -193,7 +194,7 @@ func (d *delegating) instead(t *turn, err error) (*turn, error) {
 	return nil, err
 }
 
-// afterSpecialist goes on after a turn of a specialist's.
+// afterSpecialist returns the turn that follows one of a specialist.
 func (d *delegating) afterSpecialist() (*turn, error) {
 	out := d.out
 	if text := strings.TrimSpace(out.text.String()); text != "" {
@@ -224,7 +225,7 @@ func (d *delegating) afterSpecialist() (*turn, error) {
 	return d.step(), nil
 }
 
-// afterMain goes on after a turn under the original prompt.
+// afterMain returns the turn that follows one under the original prompt.
 func (d *delegating) afterMain() (*turn, error) {
 	out := d.out
 	d.forced = true
@@ -241,8 +242,8 @@ func (d *delegating) afterMain() (*turn, error) {
 	return d.step(), nil
 }
 
-// answer answers a call of the specialist's or of the main agent's to delegate or to return, in a conversation. It
-// reports whether the call returns control.
+// answer answers a call to delegate or to return and appends both to a conversation. It reports whether the call
+// returns control; then nothing is appended.
 func (d *delegating) answer(in *[]chattemplate.Message, c chattemplate.ToolCall) (returned bool) {
 	out := d.out
 	instruction, err := delegation.Call(c.Name, c.Arguments)
@@ -256,7 +257,7 @@ func (d *delegating) answer(in *[]chattemplate.Message, c chattemplate.ToolCall)
 		Role: chattemplate.Assistant, Reasoning: out.reasoning.String(), Preamble: out.text.String(),
 		ToolCalls: []chattemplate.ToolCall{c},
 	}
-	out.reasoning.Reset() // they led to the first call
+	out.reasoning.Reset() // they belong to the first call only
 	out.text.Reset()
 	result := chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: c.ID, ToolName: c.Name}
 	if err != nil {
@@ -274,7 +275,7 @@ func (d *delegating) answer(in *[]chattemplate.Message, c chattemplate.ToolCall)
 	return false
 }
 
-// ignored warns of calls that are not answered because others are the client's.
+// ignored warns about calls to delegate or to return that are not answered.
 func (d *delegating) ignored() {
 	if len(d.out.inner) > 0 {
 		d.emit(warning(generation.CodeCallIgnored, "a call to delegate or to return was left out, because it came "+
@@ -285,8 +286,8 @@ func (d *delegating) ignored() {
 
 const notSquashed = "no message could be made of the specialist's work; all of it was kept"
 
-// squash returns the turn in which the specialist makes one message of its work, or the turn after it where no tokens
-// are left for that.
+// squash returns the turn in which the specialist squashes its work into one message. If no tokens are left for it, it
+// returns the turn that follows.
 func (d *delegating) squash() *turn {
 	active, _ := d.state.Active()
 	messages := append(slices.Clone(d.main), d.work...)
@@ -302,8 +303,8 @@ func (d *delegating) squash() *turn {
 	return d.turn(turnSquash, delegation.Compose(messages, active))
 }
 
-// squashed gives control back with text in place of the specialist's work; without any, all of the work is kept. It
-// returns the next turn.
+// squashed gives control back and returns the next turn. text replaces the specialist's work; if it is empty, all
+// of the work is kept.
 func (d *delegating) squashed(text string) *turn {
 	if text == "" {
 		d.emit(warning(generation.CodeDelegationNotSquashed, notSquashed))
@@ -315,8 +316,8 @@ func (d *delegating) squashed(text string) *turn {
 	return d.step()
 }
 
-// begin makes a specialist active, whose report goes into the message at report of main; len(main) is at the end of
-// the user's message.
+// begin makes a specialist active. report is the index of the message in main that gets its report; len(main) stands
+// for the user's message.
 func (d *delegating) begin(to delegation.Delegate, by string, report int) {
 	if _, on := d.state.Active(); !on {
 		_ = d.state.Apply(to) // its prompt was checked
@@ -336,7 +337,7 @@ func (d *delegating) begin(to delegation.Delegate, by string, report int) {
 	d.emit(reasoning.Event{Kind: reasoning.DelegationStart, Delegation: &about})
 }
 
-// finish gives control back, with the specialist's report.
+// finish gives control back with the specialist's report.
 func (d *delegating) finish(outcome reasoning.DelegationOutcome) {
 	texts := d.texts
 	if d.run.req.Delegation.Work == generation.WorkDelete && len(texts) > 0 {
@@ -347,14 +348,14 @@ func (d *delegating) finish(outcome reasoning.DelegationOutcome) {
 	d.close(outcome)
 }
 
-// fail gives control back from a specialist that could not work.
+// fail gives control back from a specialist that cannot work.
 func (d *delegating) fail(why string) {
 	d.tell("Error: the specialist could not go on: "+why+".\n"+delegation.Report(nil), true)
 	d.close(reasoning.DelegationFailed)
 }
 
-// tell puts a report into the main conversation. Where it is the result of no call it goes before the user's
-// message, if it says anything.
+// tell puts a report into main. If it is not the result of a call, it goes before the text of the user's message; says
+// is false if such a report is not worth it.
 func (d *delegating) tell(report string, says bool) {
 	at := d.report
 	if at >= len(d.main) {
@@ -367,8 +368,7 @@ func (d *delegating) tell(report string, says bool) {
 	d.reported = append(d.reported, at)
 }
 
-// takeBack leaves the specialists' reports out of a conversation that has become too long with them. It reports
-// whether there were any.
+// takeBack takes the reports out of main, which has become too long with them. It reports whether there were any.
 func (d *delegating) takeBack() bool {
 	if len(d.reported) == 0 {
 		return false
@@ -394,7 +394,7 @@ func lastUser(messages []chattemplate.Message) int {
 	return -1
 }
 
-// close ends the delegation under way: the original prompt is back.
+// close ends the current delegation: the original prompt is back.
 func (d *delegating) close(outcome reasoning.DelegationOutcome) {
 	d.state.Restore()
 	about := d.about

@@ -9,8 +9,7 @@ import (
 	"runner/reasoning"
 )
 
-// resume brings the run to where the messages say that the conversation stands, and what the runner remembers of
-// its last calls.
+// resume restores the state of the conversation from the messages and from what the runner remembers of the last calls.
 func (d *delegating) resume() error {
 	of := d.run.req.Instructions()
 	messages := d.run.req.Messages
@@ -58,9 +57,9 @@ func (d *delegating) resume() error {
 	return nil
 }
 
-// pastOf returns what is remembered of the delegation that a pending call is a part of.
+// pastOf returns what is remembered of the delegation that a pending call belongs to.
 func (d *delegating) pastOf(call pending) (past, bool) {
-	given := pendingCall(d.run.req.Messages) // with the messages that the work's deletion leaves out
+	given := pendingCall(d.run.req.Messages) // its index counts the messages that WorkDelete leaves out
 	if call.at < 0 || given.id != call.id {
 		return past{}, false
 	}
@@ -69,7 +68,7 @@ func (d *delegating) pastOf(call pending) (past, bool) {
 	})
 }
 
-// lastDelegate returns the index of the message that carries the delegation under way.
+// lastDelegate returns the index of the message with the last instruction to delegate.
 func lastDelegate(messages []chattemplate.Message, of map[int][]delegation.Instruction) int {
 	for i := len(messages) - 1; i >= 0; i-- {
 		for _, in := range of[i] {
@@ -81,9 +80,9 @@ func lastDelegate(messages []chattemplate.Message, of map[int][]delegation.Instr
 	return 0
 }
 
-// pending is the assistant's message whose calls the conversation ends with the results of.
+// pending is the assistant's message with calls if the conversation ends with their results.
 type pending struct {
-	at int // -1: there is none
+	at int // index of the message, -1 if there is none
 	id string
 }
 
@@ -100,8 +99,7 @@ func pendingCall(messages []chattemplate.Message) pending {
 	return pending{at: -1}
 }
 
-// past is what a run leaves for the one that goes on from its calls: what stands before them and the client does
-// not have.
+// past is what a run leaves for the run that continues after its calls: what led to them and the client does not have.
 type past struct {
 	given      int
 	main, work []chattemplate.Message
@@ -113,7 +111,7 @@ type past struct {
 	steps      int
 }
 
-// recall goes on from what the runner remembers of the calls at messages[call].
+// recall continues from what the runner remembers of the calls in messages[call].
 func (d *delegating) recall(messages []chattemplate.Message, call int, p past) {
 	d.given, d.reported, d.engaged = p.given, slices.Clone(p.reported), true
 	d.main = append(slices.Clone(messages[:p.given]), p.main...)
@@ -129,14 +127,14 @@ func (d *delegating) recall(messages []chattemplate.Message, call int, p past) {
 	d.begin(*p.active, p.by, p.report)
 }
 
-// remember leaves what the run knows for the one that answers its calls.
+// remember stores what the run that continues after the calls needs.
 func (d *delegating) remember(calls []chattemplate.ToolCall) {
 	if d.run.req.Unremembered {
 		return
 	}
 	given := d.given
 	for _, at := range d.reported {
-		given = min(given, at) // the client's message has no report
+		given = min(given, at) // the report is missing in the client's message
 	}
 	p := past{
 		given: given, main: slices.Clone(d.main[given:]), report: d.report, reported: slices.Clone(d.reported),

@@ -11,11 +11,11 @@ import (
 	"runner/reasoning"
 )
 
-// squashTokens is the most tokens of the message that a specialist's work is made into.
+// squashTokens is the maximum length in tokens of a squashed message.
 const squashTokens = 600
 
-// withhold takes the offer to delegate back where the model cannot call, or the request leaves no room for calls.
-// Then it cannot demand one, either.
+// withhold takes back the model's permission to delegate if the model or the request does not allow calls. A request
+// that demands a call is refused then.
 func (d *delegating) withhold() error {
 	may := &d.run.req.Delegation.Model
 	if !*may || d.run.r.canCall() && d.run.req.ToolChoice != generation.ToolChoiceNone &&
@@ -30,7 +30,7 @@ func (d *delegating) withhold() error {
 	return d.run.r.validateTools(&d.run.req)
 }
 
-// tools are the functions that a turn may call.
+// tools returns the functions that a turn may call.
 func (d *delegating) tools(kind turnKind) []chattemplate.Tool {
 	tools, own := d.run.req.Tools, delegation.Tools(d.run.r.info.ContextSize/4)
 	switch {
@@ -43,7 +43,7 @@ func (d *delegating) tools(kind turnKind) []chattemplate.Tool {
 		own = nil
 	}
 	for i := range own {
-		// where arguments are written one by one, their strings can have no lengths
+		// a family that writes arguments one by one cannot limit the lengths of strings
 		own[i].Strict = d.run.r.family.About().WholeArguments
 	}
 	return append(tools[:len(tools):len(tools)], own...)
@@ -62,7 +62,7 @@ func (d *delegating) turn(kind turnKind, messages []chattemplate.Message) *turn 
 		if own := len(n.req.Tools) == 0 || delegation.IsTool(q.ToolName); own && d.forced || len(q.Tools) == 0 {
 			q.ToolChoice, q.ToolName = generation.ToolChoiceAuto, ""
 		} else if own && q.ToolChoice == generation.ToolChoiceRequired {
-			q.ToolChoice, q.ToolName = generation.ToolChoiceFunction, delegation.DelegateName // there is nobody to return to
+			q.ToolChoice, q.ToolName = generation.ToolChoiceFunction, delegation.DelegateName // a return has no addressee
 		}
 		return t
 	}
@@ -83,7 +83,7 @@ func (d *delegating) turn(kind turnKind, messages []chattemplate.Message) *turn 
 	return t
 }
 
-// withdraw leaves the functions to delegate out of a request.
+// withdraw takes the functions to delegate out of a request.
 func (d *delegating) withdraw(q *generation.Request) {
 	q.Tools = d.run.req.Tools
 	if len(q.Tools) == 0 || delegation.IsTool(q.ToolName) {
@@ -91,9 +91,9 @@ func (d *delegating) withdraw(q *generation.Request) {
 	}
 }
 
-// specialistLeft is how many tokens a specialist may still generate: what is left of the run's without the answer's
-// reserve, and what is left of the reasoning budget where its text is reasoning. limited is false where there is no
-// limit.
+// specialistLeft returns how many tokens a specialist may still generate. That is what the run has left without the
+// answer's reserve. If the specialist's text is reasoning, it is also bounded by the rest of the reasoning budget.
+// limited is false if there is no limit.
 func (d *delegating) specialistLeft() (left int, limited bool) {
 	used := &d.run.sum.Usage
 	if d.run.req.MaxTokens > 0 {
@@ -113,7 +113,7 @@ func (d *delegating) specialistLeft() (left int, limited bool) {
 	return left, limited
 }
 
-// take makes the run's events of one of the turn under way, and notes what it says.
+// take turns an event of the current turn into events of the run and notes what it says.
 func (d *delegating) take(e reasoning.Event) {
 	switch e.Kind {
 	case reasoning.Started:
@@ -143,8 +143,8 @@ func (d *delegating) take(e reasoning.Event) {
 	d.emit(e)
 }
 
-// segment hands on an event of a segment. What a specialist writes is reasoning, or preamble where it is shown;
-// calls that the run answers are nobody else's.
+// segment takes an event of a segment. Text of a specialist becomes reasoning, or a preamble if the specialist is
+// shown.
 func (d *delegating) segment(e reasoning.Event) {
 	out, from := d.out, e.Segment
 	if from == reasoning.ToolCall {
@@ -174,7 +174,7 @@ func (d *delegating) segment(e reasoning.Event) {
 		d.spoken[e.Segment], out.begun[from] = true, true
 	}
 	d.emit(e)
-	if apart { // within a turn, texts of one kind come apart by themselves
+	if apart { // the reader separates texts of one kind within a turn, but not those of different turns
 		e.Kind, e.Text = reasoning.SegmentDelta, "\n\n"
 		if e.Segment == reasoning.Reasoning {
 			d.thoughts.WriteString(e.Text)
@@ -183,7 +183,8 @@ func (d *delegating) segment(e reasoning.Event) {
 	}
 }
 
-// call takes an event of a call: the run's own are kept, the client's handed on, counted anew.
+// call takes an event of a call. Calls that the run answers are kept from the reader. The client's calls get new
+// numbers.
 func (d *delegating) call(e reasoning.Event) {
 	out, inner := d.out, delegation.IsTool(e.Call.Name)
 	if e.Kind == reasoning.SegmentStart {
@@ -212,7 +213,7 @@ func (d *delegating) call(e reasoning.Event) {
 	d.emit(e)
 }
 
-// place is the place of a call among those of the client, or the next one's if it has not begun.
+// place returns the number of a call among the client's calls. A call that has not begun gets the next number.
 func (s *said) place(id string) int {
 	for i, c := range s.outer {
 		if c.ID == id {
@@ -222,7 +223,7 @@ func (s *said) place(id string) int {
 	return len(s.outer)
 }
 
-// add adds what a turn used to the run's.
+// add adds the result of a turn to the sum of the run.
 func (d *delegating) add() {
 	n, out := d.run, d.out
 	u, t, sum := out.result.Usage, &out.result.Timing, &n.sum
@@ -247,7 +248,7 @@ func (d *delegating) add() {
 	}
 }
 
-// done ends the run with its last turn.
+// done ends the run with the result of its last turn.
 func (d *delegating) done() error {
 	n, result := d.run, *d.out.result
 	result.Usage, result.Timing, result.Rationale = n.sum.Usage, n.sum.Timing, n.sum.Rationale
@@ -258,7 +259,7 @@ func (d *delegating) done() error {
 	return n.done(&result)
 }
 
-// emit hands on an event of the run; before Started it waits.
+// emit passes on an event of the run. Before Started it keeps the event back.
 func (d *delegating) emit(e reasoning.Event) {
 	if !d.started {
 		d.waiting = append(d.waiting, e)
@@ -271,13 +272,13 @@ func warning(code, text string) reasoning.Event {
 	return reasoning.Event{Kind: reasoning.Warning, Code: code, Text: text}
 }
 
-// curated says how many messages of whose work are kept from the model.
+// curated says how many intermediate messages of what are kept from the model.
 func curated(code string, messages int, of string) reasoning.Event {
 	return reasoning.Event{Kind: reasoning.Curated, Code: code, Text: fmt.Sprintf("intermediate messages of %s: %d",
 		of, messages)}
 }
 
-// instructed tells an instruction as it was followed.
+// instructed reports an instruction that was followed.
 func instructed(in delegation.Instruction) reasoning.Event {
 	text, err := json.Marshal(in)
 	if err != nil {

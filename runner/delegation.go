@@ -7,13 +7,13 @@ import (
 	"runner/generation/delegation"
 )
 
-// What was done with a specialist's work, as events of kind Curated say.
+// Codes of Curated events about a specialist's work.
 const (
 	curatedSquashed = "delegation-squashed"
 	curatedDeleted  = "delegation-deleted"
 )
 
-// validateDelegation reports what of a request's delegation cannot be honoured.
+// validateDelegation returns an error if the request's delegation cannot be honoured.
 func validateDelegation(req *generation.Request) error {
 	bad := func(format string, args ...any) error {
 		return &generation.RequestError{Field: "Delegation", Err: fmt.Errorf(format, args...)}

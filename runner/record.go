@@ -28,7 +28,8 @@ func (n *run) record(t *turn) {
 	req := t.req
 	req.Messages, req.Tools = t.conv.Messages, t.conv.Tools
 	n.tape = &tape{stream: newStream(), ended: make(chan struct{})}
-	to, err := n.req.Trace.Begin(n.ctx, &generation.TracedRun{Request: &req, Model: n.r.info.Name, Digest: n.r.info.Digest})
+	to, err := n.req.Trace.Begin(n.ctx, &generation.TracedRun{Request: &req, Model: n.r.info.Name,
+		Digest: n.r.info.Digest})
 	if err != nil {
 		n.tape.err = err
 		n.tape.close(err)

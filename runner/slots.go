@@ -58,8 +58,8 @@ func (s *slots) take(ctx context.Context, principal string) error {
 	return context.Cause(ctx)
 }
 
-// inSlot waits for a slot of the principal and runs f in it. The model is not closed before f returns. The error is f's,
-// the cause of ctx's end or ErrClosed.
+// inSlot waits for a slot of the principal and runs f in it. The model is not closed before f returns. The error is
+// f's, the cause of ctx's end or ErrClosed.
 func (r *Runner) inSlot(ctx context.Context, principal string, f func() error) error {
 	if err := r.slots.take(ctx, principal); err != nil {
 		return err
