@@ -278,13 +278,12 @@ func (d *delegating) answer(in *[]chattemplate.Message, c chattemplate.ToolCall)
 // ignored warns about calls to delegate or to return that are not answered.
 func (d *delegating) ignored() {
 	if len(d.out.inner) > 0 {
-		d.emit(warning(generation.CodeCallIgnored, "a call to delegate or to return was left out, because it came "+
-			"beside others, "+
-			"too late, or not to its end"))
+		d.emit(warning(generation.CodeCallIgnored, "a call to delegate or to return was ignored: it was mixed with other "+
+			"calls, came too late or was incomplete"))
 	}
 }
 
-const notSquashed = "no message could be made of the specialist's work; all of it was kept"
+const notSquashed = "the specialist's work could not be squashed, so all of it was kept"
 
 // squash returns the turn in which the specialist squashes its work into one message. If no tokens are left for it, it
 // returns the turn that follows.

@@ -24,8 +24,7 @@ func (d *delegating) withhold() error {
 	}
 	if *may = false; !d.run.r.canCall() {
 		d.emit(warning(generation.CodeDelegationUnavailable,
-			"this model cannot delegate by itself, because how it writes calls is "+
-				"not known"))
+			"this model cannot delegate, because how it writes calls is not known"))
 	}
 	return d.run.r.validateTools(&d.run.req)
 }
