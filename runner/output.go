@@ -16,7 +16,7 @@ type output struct {
 	stop  *filter.StopFilter
 	// rationale takes the model's reasons for its calls out of the text; nil where decisions are not traced.
 	rationale *filter.RationaleFilter
-	// markers says that the splitter looks for the markers strategy's markers.
+	// markers says that the reader looks for the markers of strategy markers.
 	markers bool
 
 	// reasoned and answered say what has come so far, seen or not, and calls holds the tool calls; their arguments
