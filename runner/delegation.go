@@ -7,13 +7,13 @@ import (
 	"runner/generation/delegation"
 )
 
-// What was done with a specialist's work, as events of kind Curated say.
+// Codes of Curated events about a specialist's work.
 const (
 	curatedSquashed = "delegation-squashed"
 	curatedDeleted  = "delegation-deleted"
 )
 
-// validateDelegation reports what of a request's delegation cannot be honoured.
+// validateDelegation returns an error if the request's delegation cannot be honoured.
 func validateDelegation(req *generation.Request) error {
 	bad := func(format string, args ...any) error {
 		return &generation.RequestError{Field: "Delegation", Err: fmt.Errorf(format, args...)}
@@ -21,7 +21,7 @@ func validateDelegation(req *generation.Request) error {
 	switch req.Delegation.Work {
 	case "", generation.WorkKeep, generation.WorkSquash, generation.WorkDelete:
 	default:
-		return &generation.RequestError{Field: "Delegation", Err: fmt.Errorf("%q is no way with a specialist's work",
+		return &generation.RequestError{Field: "Delegation", Err: fmt.Errorf("unknown value %q for a specialist's work",
 			req.Delegation.Work), Advice: "use keep, squash or delete"}
 	}
 	for i := range req.Delegation.Instructions {
@@ -32,8 +32,8 @@ func validateDelegation(req *generation.Request) error {
 	for _, t := range req.Tools {
 		if delegation.IsTool(t.Name) {
 			return &generation.RequestError{Field: "Tools",
-				Err: fmt.Errorf("%s is a function of the runner's where the model may delegate",
-					t.Name), Advice: "rename the tool, or leave delegation out"}
+				Err:    fmt.Errorf("the name %s is reserved for delegation", t.Name),
+				Advice: "rename the tool, or leave delegation out"}
 		}
 	}
 	if _, at, err := delegation.Replay(req.Messages, req.Instructions()); err != nil {

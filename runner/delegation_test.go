@@ -449,6 +449,7 @@ func TestDelegationsThatAreRefused(t *testing.T) {
 		"names": {Messages: user("q").Messages, Delegation: generation.Delegation{Model: true},
 			Tools: []chattemplate.Tool{{Name: delegation.ReturnName}}},
 	} {
+		req.Account = func(u reasoning.Usage) { t.Errorf("%s: accounted %+v", name, u) }
 		g := collect(t.Context(), f.Runner, req)
 		var refused *generation.RequestError
 		if !errors.As(g.err, &refused) || len(g.order) > 0 {
@@ -522,21 +523,24 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 		}
 		req.Tools, req.Visibility, req.MaxTokens = addTool, reasoning.VisibilityFull, 400
 		var events []reasoning.Event
-		d, err := f.newDelegated(ctx, req, func(e reasoning.Event) bool {
+		run := f.newRun(ctx, req)
+		run.cancel = cancel
+		run.yield = func(e reasoning.Event, _ error) bool {
 			if events = append(events, e); len(events) == stopAt && draw.IntN(2) == 0 {
 				cancel()
 			}
 			return len(events) != stopAt || ctx.Err() != nil
-		})
-		if err != nil {
+		}
+		err := run.carryOut()
+		cancel()
+		if run.turns == 0 {
 			t.Fatal(err)
 		}
-		err = d.run(ctx)
-		cancel()
+		d := run.policy
 		if _, on := d.state.Active(); on || d.about.ID != "" {
 			t.Errorf("seed %d: a specialist is active after %v", seed, err)
 		}
-		if !d.left {
+		if !run.left {
 			outcomes(t, events)
 		}
 		for _, m := range d.main {

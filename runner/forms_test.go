@@ -501,16 +501,18 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 	req := user("q")
 	req.Strategy, req.Visibility, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, 60
 	// The form prevents this output, so the fallback is tested in the code that reads it.
-	turn, err := f.newTurn(t.Context(), req, nil)
-	if err != nil {
+	run := f.newRun(t.Context(), req)
+	turn := run.newTurn(run.req)
+	if err := turn.prepare(); err != nil {
 		t.Fatal(err)
 	}
+	run.events = newStream()
 	tokens := fake.Encode(f.model.Vocab(), "<<REASONING>>two<</REASONING>>4")
 	for _, tok := range tokens {
 		turn.model.Force(tok)
 	}
 	turn.output.finish()
-	events, _, _ := turn.out.next(nil, nil)
+	events, _, _ := run.events.next(nil, nil)
 	switched := false
 	for _, e := range events {
 		switched = switched || e.Kind == reasoning.StrategySwitched && e.Info.Strategy == reasoning.StrategyMarkers &&

@@ -95,6 +95,54 @@ func TestHangingStep(t *testing.T) {
 	}
 }
 
+// TestHangingTurn checks that a run of several turns ends although a step of its second turn hangs. The usage of both
+// turns is reported once, and the trace and the delegation end.
+func TestHangingTurn(t *testing.T) {
+	var hang atomic.Bool
+	hangs, release := make(chan struct{}), make(chan struct{})
+	f := start(t, fake.Config{ContextSize: 4096, Fail: func(int, []backend.Input) error {
+		if hang.CompareAndSwap(true, false) {
+			close(hangs)
+			<-release
+		}
+		return nil
+	}}, Config{}, delegates()...)
+	f.grace = 50 * time.Millisecond
+	left := errors.New("the client has left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		<-hangs
+		cancel(left)
+	}()
+	var told []reasoning.Usage
+	var tape notebook
+	req := byModel("2+2?")
+	req.Account = func(u reasoning.Usage) { told = append(told, u) }
+	req.Trace, req.Generated = &tape, new(atomic.Int64)
+	var events []reasoning.Event
+	var err error
+	first := 0 // tokens of the first turn
+	for e, failed := range f.Generate(ctx, req) {
+		if err = failed; err != nil {
+			break
+		}
+		if events = append(events, e); e.Kind == reasoning.DelegationStart {
+			first = int(req.Generated.Load())
+			hang.Store(true)
+		}
+	}
+	if list := outcomes(t, events); !errors.Is(err, left) || len(list) != 1 || list[0] != reasoning.DelegationFailed {
+		t.Errorf("the run ends with %v, the delegations with %v", err, list)
+	}
+	if len(tape.ends) != 1 || !errors.Is(tape.ends[0], left) {
+		t.Errorf("the trace ends with %v", tape.ends)
+	}
+	if len(told) != 1 || told[0].Completion < first || first == 0 || told[0].Prompt <= events[0].Info.Prompt {
+		t.Errorf("reported usage %+v, and the first turn has %d tokens", told, first)
+	}
+	close(release)
+}
+
 // TestBrokenEngineIsReported checks that this holds even if the only run in the step was cancelled. The engine is not
 // used again.
 func TestBrokenEngineIsReported(t *testing.T) {

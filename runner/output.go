@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"fmt"
 	"strings"
 
 	"runner/chattemplate"
@@ -12,16 +11,11 @@ import (
 
 // output takes a turn's tokens apart and sends what may be seen of them.
 type output struct {
-	stream *stream
-	// tape gets all events, seen or not; nil where the run is not traced.
-	tape  *stream
+	run   *run
 	split reader.Reader
 	stop  *filter.StopFilter
 	// rationale takes the model's reasons for its calls out of the text; nil where decisions are not traced.
 	rationale *filter.RationaleFilter
-	policy    reasoning.Visibility
-	// phases passes on where hidden reasoning begins and ends.
-	phases bool
 	// markers says that the reader looks for the markers of strategy markers.
 	markers bool
 
@@ -31,16 +25,14 @@ type output struct {
 	calls              []chattemplate.ToolCall
 	remembers          bool
 	arguments          strings.Builder
-	// stage is what the run of several turns that this one is of says; nil where it is alone. inner says that the
-	// turn called what that run answers.
-	stage *stage
+	// inner says that the turn called what its run answers.
 	inner bool
 	// thoughts is the reasoning as text, kept only for the summary's guard and for calls that are pending.
 	thoughts strings.Builder
 	// reasons is what was taken out of the text as reasons for calls, kept only for the summary's guard.
-	reasons  strings.Builder
-	keep     bool
-	onAnswer func()
+	reasons          strings.Builder
+	keep, summarizes bool
+	onAnswer         func()
 	// onSwitch is told where the reasoning comes from now, and says what is in effect then.
 	onSwitch func(reasoning.Strategy) *reasoning.Info
 	// check gets the answer's text; nil where it is not checked.
@@ -52,21 +44,17 @@ type output struct {
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
-		stream: t.out, stage: t.stage, policy: t.req.Visibility, phases: t.req.Phases,
+		run: t.run, summarizes: t.req.Visibility == reasoning.VisibilitySummary,
 		markers: t.strategy == reasoning.StrategyMarkers,
-		keep: t.req.Visibility == reasoning.VisibilitySummary || t.remembers() ||
-			t.strategy == reasoning.StrategyTool || t.req.Seal != nil,
-		onAnswer: t.answerBegins, check: t.check, reasoned: t.stage.thought() != "", remembers: t.remembers(),
+		keep: t.req.Visibility == reasoning.VisibilitySummary || t.run.remembers(t) ||
+			t.strategy == reasoning.StrategyTool || t.run.req.Seal != nil,
+		onAnswer: t.answerBegins, check: t.check, reasoned: t.earlier != "", remembers: t.run.remembers(t),
 	}
 	o.onSwitch = func(to reasoning.Strategy) *reasoning.Info {
 		t.strategy = to
 		return t.infoNow()
 	}
-	callID := t.req.CallID
-	if callID == nil {
-		random := t.r.cfg.Seed()
-		callID = func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) }
-	}
+	callID := t.run.callIDs()
 	o.stop = filter.NewStopFilter(t.req.Stop, o.take, t.sight.reach.stopsIn(t.sight.sees)...)
 	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
 	if auto && t.req.Form.IsZero() && t.strategy == reasoning.StrategyNative &&
@@ -127,12 +115,12 @@ func (o *output) take(e reasoning.Event) {
 	case e.Kind == reasoning.StrategySwitched && e.Info != nil:
 		e.Info = o.onSwitch(e.Info.Strategy)
 	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall:
-		if o.stage.answers(e.Call.Name) {
+		if o.run.answers(e.Call.Name) {
 			o.inner = true
 		} else {
 			o.calls = append(o.calls, chattemplate.ToolCall{ID: e.Call.ID, Name: e.Call.Name})
 		}
-	case o.remembers && e.Segment == reasoning.ToolCall && !o.stage.answers(e.Call.Name):
+	case o.remembers && e.Segment == reasoning.ToolCall && !o.run.answers(e.Call.Name):
 		o.takeArguments(&e)
 	}
 	o.send(e)
@@ -149,22 +137,15 @@ func (o *output) takeArguments(e *reasoning.Event) {
 
 // keepReason keeps what was in a block for the summary's guard, which must not quote it either.
 func (o *output) keepReason(text string) {
-	if o.policy == reasoning.VisibilitySummary {
+	if o.summarizes {
 		o.reasons.WriteString(text)
 		o.reasons.WriteByte('\n')
 	}
 }
 
-// send passes an event to the run's trace, and through the visibility policy to the reader.
-func (o *output) send(e reasoning.Event) {
-	if o.tape != nil {
-		o.tape.send(e)
-	}
-	if o.stage != nil || o.policy.Shows(&e) || o.phases && o.policy.Marks(&e) {
-		o.stream.send(e)
-	}
-}
+// send hands an event to the run.
+func (o *output) send(e reasoning.Event) { o.run.send(e) }
 
 func (o *output) warn(code, text string) {
-	o.send(reasoning.Event{Kind: reasoning.Warning, Code: code, Text: text})
+	o.send(warning(code, text))
 }

@@ -192,7 +192,7 @@ type sight struct {
 	// without a form, may hold reasons for calls, which are taken out of the text.
 	hides, reasons, formed bool
 
-	stage    *stage
+	run      *run
 	marks    marks
 	sampling [numParts]backend.Sampling
 	// penalises says that a penalty is on, and seen are the tokens that it counts.
@@ -204,8 +204,8 @@ type sight struct {
 func (t *turn) look() {
 	req, s := &t.req, &t.sight
 	req.Sampling.Seed = t.seed
-	s.reach, s.stage, s.marks = t.r.reach, t.stage, t.marksOf()
-	s.sees, s.hides = t.stage.sees(req.Visibility), t.stage.hides()
+	s.reach, s.run, s.marks = t.r.reach, t.run, t.marksOf()
+	s.sees, s.hides = t.run.req.Visibility == reasoning.VisibilityFull, t.hidden
 	s.reasons = req.Rationale && len(req.Tools) > 0 && req.ToolChoice != generation.ToolChoiceNone
 	s.formed = !req.Form.IsZero()
 	for p := range numParts {
@@ -236,7 +236,7 @@ func (s *sight) partOf(st *reader.State) part {
 	case st.Segment == reasoning.Reasoning:
 		return partReasoning
 	case st.Segment == reasoning.ToolCall:
-		if s.stage.answers(st.Call.Name) {
+		if s.run.answers(st.Call.Name) {
 			return partReasoning
 		}
 		return partCall

@@ -1,50 +1,42 @@
 package runner
 
 import (
-	"context"
 	"time"
 
 	"runner/generation"
 	"runner/reasoning"
 )
 
-// flushEvery is how long what a run says may wait to be durable.
+// flushEvery is how long an event may wait until it is durable.
 const flushEvery = time.Second
 
-// tape carries a run's events, unfiltered, from the scheduler to its recorder, as a stream carries those that may
-// be seen to the reader.
+// tape carries all events of a run to its recorder, whatever the visibility.
 type tape struct {
 	*stream
-	// ended is closed when the trace is; then id and err are what came of it.
+	// ended is closed when the trace has ended. After that id and err may be read.
 	ended chan struct{}
 	id    string
 	err   error
 }
 
-// record begins the trace of a turn, if one was asked for. It waits for the recorder, so it is for the caller's
-// goroutine.
-func (t *turn) record(ctx context.Context) {
-	if t.req.Trace == nil {
+// record begins the trace of the run before its first turn, if the request asks for one. It waits until the recorder
+// has begun.
+func (n *run) record(t *turn) {
+	if n.req.Trace == nil {
 		return
 	}
 	req := t.req
-	req.Messages, req.Tools, req.Seed = t.conv.Messages, t.conv.Tools, &t.seed
-	if t.tape = t.r.newTape(ctx, &req); t.tape.err == nil {
-		t.output.tape = t.tape.stream
-	}
-}
-
-// newTape begins the trace of a request that wants one. A tape with an error has ended.
-func (r *Runner) newTape(ctx context.Context, req *generation.Request) *tape {
-	p := &tape{stream: newStream(), ended: make(chan struct{})}
-	to, err := req.Trace.Begin(ctx, &generation.TracedRun{Request: req, Model: r.info.Name, Digest: r.info.Digest})
+	req.Messages, req.Tools = t.conv.Messages, t.conv.Tools
+	n.tape = &tape{stream: newStream(), ended: make(chan struct{})}
+	to, err := n.req.Trace.Begin(n.ctx, &generation.TracedRun{Request: &req, Model: n.r.info.Name,
+		Digest: n.r.info.Digest})
 	if err != nil {
-		p.err = err
-		close(p.ended)
-		return p
+		n.tape.err = err
+		n.tape.close(err)
+		close(n.tape.ended)
+		return
 	}
-	go p.play(to)
-	return p
+	go n.tape.play(to)
 }
 
 // play records until the tape ends.
@@ -70,8 +62,8 @@ func (p *tape) play(to generation.Recorder) {
 	}
 }
 
-// outcome waits for the trace and adds what came of it to a run's last event. The warning, if there is one, goes
-// before it.
+// outcome waits for the end of the trace and adds its id to the last event of the run. If there is no trace, it returns
+// a warning, which goes before that event.
 func (p *tape) outcome(done *reasoning.Event) (warning *reasoning.Event) {
 	<-p.ended
 	if p.err != nil {
@@ -79,7 +71,7 @@ func (p *tape) outcome(done *reasoning.Event) (warning *reasoning.Event) {
 			Text: "no whole trace of this run is stored: " +
 				p.err.Error()}
 	}
-	result := *done.Result // the recorder has the other
+	result := *done.Result // the recorder has the original
 	result.Trace = p.id
 	done.Result = &result
 	return nil

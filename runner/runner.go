@@ -174,103 +174,12 @@ func (r *Runner) Generate(ctx context.Context, req generation.Request) iter.Seq2
 			return
 		}
 		defer ticket.leave()
-		if req.Delegates() {
-			if err := r.delegate(ctx, cancel, req, func(e reasoning.Event) bool { return yield(e, nil) }); err != nil {
-				yield(reasoning.Event{}, err)
-			}
-			return
-		}
-		t, err := r.prepare(ctx, req, nil)
-		if err != nil {
-			yield(reasoning.Event{}, err)
-			return
-		}
-		if t.record(ctx); t.tape != nil {
-			defer func() {
-				cancel()
-				defer r.watch(ctx, t)() // for the reader that has left before the step ends
-				<-t.tape.ended
-			}()
-		}
-		t.out.over = ticket.over
-		var gone error
-		err = r.drive(ctx, t, func(e *reasoning.Event) bool {
-			if caller.Err() != nil {
-				gone = context.Cause(caller) // the run may be over already, and its reader slow
-				return false
-			}
-			if e.Kind == reasoning.Done && t.tape != nil {
-				if warning := t.tape.outcome(e); warning != nil && !yield(*warning, nil) {
-					return false
-				}
-			}
-			return yield(*e, nil)
-		})
-		switch {
-		case gone != nil:
-			yield(reasoning.Event{}, gone)
-		case err != nil && !errors.Is(err, errLeft):
+		n := r.newRun(ctx, req)
+		n.caller, n.cancel, n.ticket, n.yield = caller, cancel, ticket, yield
+		if err := n.carryOut(); err != nil && !n.left {
 			yield(reasoning.Event{}, err)
 		}
 	}
-}
-
-// errLeft says that nobody reads a run's events any more.
-var errLeft = errors.New("the reader has left")
-
-// drive runs a turn and shows its events until show wants no more, which is errLeft; then the context is to be
-// cancelled. When the context ends, the scheduler ends the turn after the step under way; if that hangs, the turn
-// ends without it.
-func (r *Runner) drive(ctx context.Context, t *turn, show func(*reasoning.Event) bool) error {
-	defer r.watch(ctx, t)()
-	if err := r.sched.do(ctx, t.begin); err != nil {
-		t.refuse(err)
-		return err
-	}
-	var events []reasoning.Event
-	for {
-		var end bool
-		var err error
-		events, end, err = t.out.next(events, nil)
-		for i := range events {
-			if !show(&events[i]) {
-				return errLeft
-			}
-		}
-		if end {
-			return err
-		}
-	}
-}
-
-// watch ends a turn some time after its context when nothing else has, until it is told to stop.
-func (r *Runner) watch(ctx context.Context, t *turn) (stop func()) {
-	over := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() {
-		select {
-		case <-over:
-		case <-time.After(r.grace):
-			t.abandon(context.Cause(ctx))
-		}
-	})
-	return func() {
-		unhook()
-		close(over)
-	}
-}
-
-// prepare makes a turn unless the runner is closed.
-func (r *Runner) prepare(ctx context.Context, req generation.Request, of *stage) (*turn, error) {
-	if err := r.slots.take(ctx, req.Principal); err != nil {
-		return nil, err
-	}
-	defer r.slots.give(req.Principal)
-	r.using.RLock()
-	defer r.using.RUnlock()
-	if r.sched.stop.Err() != nil {
-		return nil, generation.ErrClosed
-	}
-	return r.newTurn(ctx, req, of)
 }
 
 // Validate reports what of a request this runner cannot honour, before anything is rendered or generated.

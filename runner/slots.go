@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"runner/generation"
 )
 
 // slots limits how many requests prepare a run at the same time: render a prompt, tokenize it or compile forms. A free
@@ -54,6 +56,21 @@ func (s *slots) take(ctx context.Context, principal string) error {
 		s.put(principal)
 	}
 	return context.Cause(ctx)
+}
+
+// inSlot waits for a slot of the principal and runs f in it. The model is not closed before f returns. The error is
+// f's, the cause of ctx's end or ErrClosed.
+func (r *Runner) inSlot(ctx context.Context, principal string, f func() error) error {
+	if err := r.slots.take(ctx, principal); err != nil {
+		return err
+	}
+	defer r.slots.give(principal)
+	r.using.RLock()
+	defer r.using.RUnlock()
+	if r.sched.stop.Err() != nil {
+		return generation.ErrClosed
+	}
+	return f()
 }
 
 // give returns a principal's slot.

@@ -15,8 +15,6 @@ type stream struct {
 	events []reasoning.Event
 	closed bool
 	err    error
-	// over, when not nil, is called once when the stream is closed.
-	over func()
 	// wake holds at most one signal that there is something to read.
 	wake chan struct{}
 }
@@ -36,14 +34,10 @@ func (s *stream) send(e reasoning.Event) {
 // close ends the stream. The reader gets err after the events that were sent before.
 func (s *stream) close(err error) {
 	s.mu.Lock()
-	first := !s.closed
-	if first {
+	if !s.closed {
 		s.closed, s.err = true, err
 	}
 	s.mu.Unlock()
-	if first && s.over != nil {
-		s.over()
-	}
 	s.signal()
 }
 

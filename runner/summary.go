@@ -44,7 +44,7 @@ func (t *turn) summarizeLate() {
 	if t.beginSummary(); t.summarized {
 		return
 	}
-	if t.stage.thought() != "" && t.output.answered {
+	if t.earlier != "" && t.output.answered {
 		t.summarizeEarlier()
 	} else {
 		t.output.warn(generation.CodeSummaryUnavailable, "the reasoning did not come to its end")
@@ -114,7 +114,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
 	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
 	p.lane.sampling = t.sight.sampling[partSummary]
-	if text := strings.TrimSpace(strings.Join([]string{t.stage.thought(), t.output.thoughts.String(),
+	if text := strings.TrimSpace(strings.Join([]string{t.earlier, t.output.thoughts.String(),
 		t.output.reasons.String()}, "\n")); text != "" {
 		p.guard = filter.NewGuard(t.r.model.Vocab(), text)
 		p.lane.constraint = p.guard
@@ -130,7 +130,7 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 		return
 	}
 	p.turn.result.Usage.Summary++
-	p.turn.generated()
+	p.turn.run.generated()
 	p.limit--
 	l.tokens = append(l.tokens, out.Token)
 	if p.guard != nil {

@@ -15,16 +15,12 @@ import (
 // in the text become these tokens. Otherwise no text becomes a control token. Only a few texts are tokenized at a
 // time, with fair turns for principals. The errors are ErrClosed and those of the context and the backend.
 func (r *Runner) Tokenize(ctx context.Context, principal, text string, special bool) ([]backend.Token, error) {
-	if err := r.slots.take(ctx, principal); err != nil {
-		return nil, err
-	}
-	defer r.slots.give(principal)
-	r.using.RLock()
-	defer r.using.RUnlock()
-	if r.sched.stop.Err() != nil {
-		return nil, generation.ErrClosed
-	}
-	return r.tokenize(text, special)
+	var tokens []backend.Token
+	err := r.inSlot(ctx, principal, func() (err error) {
+		tokens, err = r.tokenize(text, special)
+		return err
+	})
+	return tokens, err
 }
 
 // tokenize is Tokenize for callers that hold r.using.
@@ -106,28 +102,23 @@ func (r *Runner) Detokenize(tokens []backend.Token) (string, error) {
 // caller that waits for a turn. Remembered reasoning is added only for the request's own Principal. The errors are
 // those of Generate.
 func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
-	if err := r.slots.take(ctx, principal); err != nil {
-		return chattemplate.Prompt{}, err
-	}
-	defer r.slots.give(principal)
-	r.using.RLock()
-	defer r.using.RUnlock()
-	if r.sched.stop.Err() != nil {
-		return chattemplate.Prompt{}, generation.ErrClosed
-	}
-	var of *stage
-	if req.Delegates() {
-		d, err := r.newDelegated(ctx, req, nil)
-		if err != nil {
-			return chattemplate.Prompt{}, err
+	var p chattemplate.Prompt
+	err := r.inSlot(ctx, principal, func() error {
+		n := r.newRun(ctx, req)
+		t, err := n.newTurn(n.req), error(nil)
+		if n.policy != nil {
+			t, err = n.policy.first()
 		}
-		req, of = d.first()
-	}
-	t, err := r.plan(ctx, req, of)
-	if err != nil {
-		return chattemplate.Prompt{}, err
-	}
-	return t.render()
+		if err == nil {
+			err = t.plan()
+		}
+		if err != nil {
+			return err
+		}
+		p, err = t.render()
+		return err
+	})
+	return p, err
 }
 
 // Fits returns a *PromptTooLongError if a text is so long that it cannot fit into this model's context. It does not

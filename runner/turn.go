@@ -19,18 +19,24 @@ import (
 	"runner/reasoning/filter"
 )
 
-// turn is one request on its way from prompt to Done. After begin everything in it belongs to the scheduler's
+// turn is one generation of the model in a run, from the prompt to Done. After begin it belongs to the scheduler's
 // goroutine.
 type turn struct {
-	r        *Runner
-	ctx      context.Context
+	r   *Runner
+	run *run
+	ctx context.Context
+	// req is the run's request, changed for this turn and with the limits that are left.
 	req      generation.Request
-	stage    *stage // nil where the run is this turn alone
+	kind     turnKind
 	conv     chattemplate.Conversation
 	strategy reasoning.Strategy
 	seed     uint64
-	out      *stream
-	tape     *tape // nil where the run is not traced
+	planned  bool
+
+	// hidden says that the text of the turn counts as reasoning. earlier is the reasoning of the turns before. called
+	// says that a turn under the original prompt was taken before.
+	hidden, called bool
+	earlier        string
 
 	lane    *lane
 	prompt  int // tokens of the prompt
@@ -58,70 +64,75 @@ type turn struct {
 	summarized bool
 
 	result   reasoning.Result
-	told     atomic.Bool // the result's usage
 	mainDone bool
 	asked    time.Time
 	began    time.Time
 	first    time.Time
 	err      error
+	// ended says that the turn is over for its run. The scheduler may still be stuck in a step of it.
+	ended atomic.Bool
 }
 
-// newTurn checks and renders a request. It runs on the caller's goroutine.
-func (r *Runner) newTurn(ctx context.Context, req generation.Request, of *stage) (*turn, error) {
-	t, err := r.plan(ctx, req, of)
-	if err != nil {
-		return nil, err
+// newTurn makes a turn of a run. It still has to be prepared.
+func (n *run) newTurn(req generation.Request) *turn {
+	return &turn{r: n.r, run: n, ctx: n.ctx, req: req}
+}
+
+// prepare plans the turn and renders its prompt. It is heavy work.
+func (t *turn) prepare() error {
+	if err := t.plan(); err != nil {
+		return err
 	}
+	r := t.r
 	p, err := t.render()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(p.Tokens) >= r.info.ContextSize {
-		return nil, &generation.PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize,
-			Field: t.req.PromptField()}
+		return &generation.PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize, Field: t.req.PromptField()}
 	}
 	t.prompt = len(p.Tokens)
 	t.dropped = t.droppedTokens()
 	t.setLimits()
 	t.output, err = newOutput(t, p.Start)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t.lane = &lane{ctx: ctx, owner: t, principal: req.Principal}
+	t.lane = &lane{ctx: t.ctx, owner: t, principal: t.req.Principal}
 	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limit, t.prompt+4096)+smallRun), p.Tokens...)
-	if req.PromptLogprobs {
-		t.lane.scoring = newScoring(r.model.Vocab(), &req, p.Tokens)
+	if t.req.PromptLogprobs {
+		t.lane.scoring = newScoring(r.model.Vocab(), &t.req, p.Tokens)
 	}
-	t.lane.silent = req.PromptOnly
+	t.lane.silent = t.req.PromptOnly
 	t.follow(t.lane)
-	t.model.Warm(ctx)
-	return t, nil
+	t.model.Warm(t.ctx)
+	return nil
 }
 
-// plan checks a request and settles what it is to come to.
-func (r *Runner) plan(ctx context.Context, req generation.Request, of *stage) (*turn, error) {
-	if err := r.Validate(&req); err != nil {
-		return nil, err
+// plan checks the turn's request and compiles its forms. A second call does nothing.
+func (t *turn) plan() error {
+	if t.planned {
+		return nil
 	}
-	t := &turn{r: r, ctx: ctx, req: req, stage: of, out: newStream(), asked: r.cfg.Clock()}
-	t.strategy, _ = r.strategy(&req)
+	r, req := t.r, &t.req
+	if err := r.Validate(req); err != nil {
+		return err
+	}
+	t.asked, t.seed = r.cfg.Clock(), *req.Seed
+	t.strategy, _ = r.strategy(req)
 	// The run may outlive its reader by a step, and with it what the caller may change again.
-	t.req.Stop, t.req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
-	req.Messages = r.restore(&req)
-	if req.Seed != nil {
-		t.seed = *req.Seed
-	} else {
-		t.seed = r.cfg.Seed() >> 11 // JavaScript's numbers hold 53 bits, so a client can send back the seed that it was told
-	}
+	req.Stop, req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
 	t.conv = chattemplate.Conversation{
-		Messages: req.Messages, Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
+		Messages: r.restore(req), Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
 		Now: t.asked, KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
 	}
 	t.look()
 	if !req.IsRaw() {
 		t.instruct()
 	}
-	return t, t.holdToForms()
+	err := t.holdToForms()
+	t.planned = err == nil
+	return err
 }
 
 // render makes the prompt.
@@ -212,7 +223,10 @@ func refused(err error) error {
 }
 
 func (t *turn) setLimits() {
-	t.limit = t.stage.share(t.r.info.ContextSize - t.prompt)
+	t.limit = t.r.info.ContextSize - t.prompt
+	if t.kind != turnMain {
+		t.limit = max(1, t.limit/2) // leaves room for the main agent
+	}
 	if t.req.MaxTokens > 0 {
 		t.limit = min(t.limit, t.req.MaxTokens)
 	}
@@ -236,11 +250,6 @@ func withInstruction(messages []chattemplate.Message, text string) []chattemplat
 
 // begin queues the turn. From here on it belongs to the scheduler's goroutine.
 func (t *turn) begin() {
-	if t.r.sched.broken != nil {
-		t.refuse(t.r.sched.broken)
-		return
-	}
-	t.output.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
 	if t.dropped > 0 {
 		t.output.send(reasoning.Event{Kind: reasoning.Curated, Code: filter.CuratedHistory,
 			Text: fmt.Sprintf("reasoning of earlier turns, %d tokens of the prompt, was left out as the format wants it",
@@ -254,14 +263,14 @@ func (t *turn) begin() {
 		t.output.warn(generation.CodeSamplingWithheld,
 			"bias and penalties do not act where the model may give hidden reasons for its calls")
 	}
-	t.r.sched.add(t.lane, t.stage.isLater())
+	t.r.sched.add(t.lane, t.run.turns > 1)
 }
 
 // infoNow says what is in effect.
 func (t *turn) infoNow() *reasoning.Info {
 	return &reasoning.Info{
-		Model: t.r.info.Name, Visibility: t.req.Visibility, Effort: t.family().Effort(t.req.Effort, nil),
-		Strategy: t.strategy, Seed: t.seed, Budget: t.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
+		Model: t.r.info.Name, Visibility: t.run.req.Visibility, Effort: t.family().Effort(t.req.Effort, nil),
+		Strategy: t.strategy, Seed: t.seed, Budget: t.run.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
 	}
 }
 
@@ -362,7 +371,7 @@ func (t *turn) admits(name string) bool {
 	case generation.ToolChoiceFunction:
 		return name == t.req.ToolName
 	case generation.ToolChoiceRequired:
-		return !t.stage.answers(name) || name == delegation.DelegateName && !t.stage.called
+		return !t.run.answers(name) || name == delegation.DelegateName && !t.called
 	}
 	return true
 }
@@ -371,7 +380,7 @@ func (t *turn) admits(name string) bool {
 func (t *turn) count(s reasoning.Segment) {
 	u := &t.result.Usage
 	u.Completion++
-	t.generated()
+	t.run.generated()
 	switch s {
 	case reasoning.Reasoning:
 		if t.strategy == reasoning.StrategyJSON && t.effortNone() {
@@ -380,13 +389,6 @@ func (t *turn) count(s reasoning.Segment) {
 		u.Reasoning++
 	case reasoning.Answer:
 		u.Answer++
-	}
-}
-
-// generated tells who asked for it that there is one token more.
-func (t *turn) generated() {
-	if t.req.Generated != nil {
-		t.req.Generated.Add(1)
 	}
 }
 
@@ -514,77 +516,7 @@ func (t *turn) abort(err error) {
 		t.pass.done = true
 		t.r.sched.remove(&t.pass.lane)
 	}
-	t.account()
-	t.close(err)
-}
-
-// close ends the run's events, and those of its trace. Only the first time counts.
-func (t *turn) close(err error) {
-	if t.output.tape != nil {
-		t.output.tape.close(err)
-	}
-	t.out.close(err)
-}
-
-// refuse closes a turn that has not begun. Where it is one of several, what it has used is waited for: nothing.
-func (t *turn) refuse(err error) {
-	if t.stage != nil {
-		t.account()
-	}
-	t.close(err)
-}
-
-// abandon ends the turn for its reader and its trace while the scheduler, whose everything else of it is, does not
-// come back. What it has used is told as far as it is known outside.
-func (t *turn) abandon(err error) {
-	used := reasoning.Usage{Prompt: t.prompt}
-	if t.req.Generated != nil && t.stage == nil {
-		used.Completion = int(t.req.Generated.Load())
-	}
-	t.tell(used)
-	t.out.close(err)
-	if t.tape != nil {
-		t.tape.close(err)
-	}
-}
-
-// account says once what the run has used.
-func (t *turn) account() { t.tell(t.result.Usage) }
-
-func (t *turn) tell(used reasoning.Usage) {
-	if t.req.Account != nil && t.told.CompareAndSwap(false, true) {
-		t.req.Account(used)
-	}
-}
-
-// seal hands the reasoning to who may seal it.
-func (t *turn) seal() {
-	if t.req.Seal == nil || t.output.thoughts.Len() == 0 {
-		return
-	}
-	sealed, err := t.req.Seal(t.output.thoughts.String(), len(t.output.calls) > 0)
-	if err != nil {
-		t.output.warn(generation.CodeNotSealed, "the reasoning could not be sealed")
-		return
-	}
-	t.result.Sealed = sealed
-}
-
-// remembers reports whether what leads to the turn's calls is to be remembered.
-func (t *turn) remembers() bool {
-	return t.r.cfg.CallMemory != nil && !t.req.Unremembered && len(t.req.Tools) > 0
-}
-
-// remember remembers the reasoning before the turn's calls.
-func (t *turn) remember() {
-	if !t.remembers() {
-		return
-	}
-	for i := range t.output.calls {
-		call := &t.output.calls[i]
-		at := t.r.moment(&t.req, t.stage.asked(t.req.Messages), call)
-		t.r.cfg.CallMemory.keep(callKey{t.req.Principal, call.ID}, at, t.output.thoughts.String())
-	}
+	t.run.end(t, &t.result.Usage, nil, err)
 }
 
 // finish ends the main sequence; the turn ends with it unless a summary is still to come.
@@ -607,11 +539,10 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 		t.result.Score = &score
 	}
 	t.verify(reason)
-	t.seal()
+	t.run.finished(t)
 	if t.result.Detail == "" {
 		t.result.Detail = t.closed
 	}
-	t.remember()
 	end := t.r.cfg.Clock()
 	if !t.first.IsZero() {
 		t.result.Timing.Decode = end.Sub(t.first)
@@ -656,7 +587,5 @@ func (t *turn) done() {
 		return
 	}
 	result := t.result
-	t.account()
-	t.output.send(reasoning.Event{Kind: reasoning.Done, Result: &result})
-	t.close(nil)
+	t.run.end(t, &result.Usage, &result, nil)
 }

@@ -9,12 +9,11 @@ import (
 	"runner/reasoning"
 )
 
-// resume brings the run to where the messages say that the conversation stands, and what the runner remembers of
-// its last calls.
-func (d *delegated) resume() error {
-	of := d.req.Instructions()
-	messages := d.req.Messages
-	if d.req.Delegation.Work == generation.WorkDelete {
+// resume restores the state of the conversation from the messages and from what the runner remembers of the last calls.
+func (d *delegating) resume() error {
+	of := d.run.req.Instructions()
+	messages := d.run.req.Messages
+	if d.run.req.Delegation.Work == generation.WorkDelete {
 		before := len(messages)
 		messages, of = delegation.Drop(messages, of)
 		if dropped := before - len(messages); dropped > 0 {
@@ -58,18 +57,18 @@ func (d *delegated) resume() error {
 	return nil
 }
 
-// pastOf returns what is remembered of the delegation that a pending call is a part of.
-func (d *delegated) pastOf(call pending) (past, bool) {
-	given := pendingCall(d.req.Messages) // with the messages that the work's deletion leaves out
+// pastOf returns what is remembered of the delegation that a pending call belongs to.
+func (d *delegating) pastOf(call pending) (past, bool) {
+	given := pendingCall(d.run.req.Messages) // its index counts the messages that WorkDelete leaves out
 	if call.at < 0 || given.id != call.id {
 		return past{}, false
 	}
-	return d.r.cfg.CallMemory.delegationOf(callKey{d.req.Principal, call.id}, func() moment {
-		return d.r.momentAt(&d.req, given.at)
+	return d.run.r.cfg.CallMemory.delegationOf(callKey{d.run.req.Principal, call.id}, func() moment {
+		return d.run.r.momentAt(&d.run.req, given.at)
 	})
 }
 
-// lastDelegate returns the index of the message that carries the delegation under way.
+// lastDelegate returns the index of the message with the last instruction to delegate.
 func lastDelegate(messages []chattemplate.Message, of map[int][]delegation.Instruction) int {
 	for i := len(messages) - 1; i >= 0; i-- {
 		for _, in := range of[i] {
@@ -81,9 +80,9 @@ func lastDelegate(messages []chattemplate.Message, of map[int][]delegation.Instr
 	return 0
 }
 
-// pending is the assistant's message whose calls the conversation ends with the results of.
+// pending is the assistant's message with calls if the conversation ends with their results.
 type pending struct {
-	at int // -1: there is none
+	at int // index of the message, -1 if there is none
 	id string
 }
 
@@ -100,8 +99,7 @@ func pendingCall(messages []chattemplate.Message) pending {
 	return pending{at: -1}
 }
 
-// past is what a run leaves for the one that goes on from its calls: what stands before them and the client does
-// not have.
+// past is what a run leaves for the run that continues after its calls: what led to them and the client does not have.
 type past struct {
 	given      int
 	main, work []chattemplate.Message
@@ -113,8 +111,8 @@ type past struct {
 	steps      int
 }
 
-// recall goes on from what the runner remembers of the calls at messages[call].
-func (d *delegated) recall(messages []chattemplate.Message, call int, p past) {
+// recall continues from what the runner remembers of the calls in messages[call].
+func (d *delegating) recall(messages []chattemplate.Message, call int, p past) {
 	d.given, d.reported, d.engaged = p.given, slices.Clone(p.reported), true
 	d.main = append(slices.Clone(messages[:p.given]), p.main...)
 	for range p.steps {
@@ -129,14 +127,14 @@ func (d *delegated) recall(messages []chattemplate.Message, call int, p past) {
 	d.begin(*p.active, p.by, p.report)
 }
 
-// remember leaves what the run knows for the one that answers its calls.
-func (d *delegated) remember(calls []chattemplate.ToolCall) {
-	if d.req.Unremembered {
+// remember stores what the run that continues after the calls needs.
+func (d *delegating) remember(calls []chattemplate.ToolCall) {
+	if d.run.req.Unremembered {
 		return
 	}
 	given := d.given
 	for _, at := range d.reported {
-		given = min(given, at) // the client's message has no report
+		given = min(given, at) // the report is missing in the client's message
 	}
 	p := past{
 		given: given, main: slices.Clone(d.main[given:]), report: d.report, reported: slices.Clone(d.reported),
@@ -149,7 +147,7 @@ func (d *delegated) remember(calls []chattemplate.ToolCall) {
 		return
 	}
 	for i := range calls {
-		at := d.r.moment(&d.req, lastOf(d.req.Messages), &calls[i])
-		d.r.cfg.CallMemory.keepDelegation(callKey{d.req.Principal, calls[i].ID}, at, p)
+		at := d.run.r.moment(&d.run.req, lastOf(d.run.req.Messages), &calls[i])
+		d.run.r.cfg.CallMemory.keepDelegation(callKey{d.run.req.Principal, calls[i].ID}, at, p)
 	}
 }

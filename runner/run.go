@@ -1,0 +1,338 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"runner/generation"
+	"runner/generation/delegation"
+	"runner/reasoning"
+)
+
+// run carries out one request. It takes one turn of the model, or several if it has a policy. The run owns everything
+// that a request has once: the reader and the visibility filter, the trace, the seal, the usage, the limits and the
+// numbers of the calls. A turn only sends its events to its run.
+//
+// Turns run on the scheduler's goroutine, which must not wait for the reader. Without a policy, events are traced and
+// filtered there, so hidden events never wake the reader. With a policy, all events of a turn first go to the reader's
+// goroutine. There the policy turns them into events of the run, which are then traced and filtered.
+type run struct {
+	r *Runner
+	// caller is the context of the caller. ctx ends with it, when the runner closes, and by cancel.
+	caller, ctx context.Context
+	cancel      func()
+	// req is the request, with its seed drawn.
+	req    generation.Request
+	policy *delegating // nil in a run of one turn
+	ticket *ticket
+
+	// yield passes an event to the reader and reports whether the reader wants more. left says that it does not.
+	yield func(reasoning.Event, error) bool
+	left  bool
+	// turn is the current turn. events carries its events to the reader's goroutine.
+	turn   *turn
+	events *stream
+	tape   *tape // nil where the run is not traced
+
+	// turns counts the turns that were driven. sum adds up the results of those that are over.
+	turns    int
+	sum      reasoning.Result
+	accounts ledger
+	calls    int // number of calls that were named; belongs to the scheduler's goroutine
+}
+
+// newRun makes the run of a request.
+func (r *Runner) newRun(ctx context.Context, req generation.Request) *run {
+	n := &run{r: r, ctx: ctx, req: req}
+	n.accounts = ledger{tell: req.Account, over: !req.Delegates()}
+	if req.Delegates() {
+		n.policy = &delegating{run: n, random: r.cfg.Seed()}
+	}
+	if req.Seed == nil {
+		// JavaScript's numbers hold 53 bits, so any client can send this seed back.
+		seed := r.cfg.Seed() >> 11
+		n.req.Seed = &seed
+	}
+	return n
+}
+
+// carryOut takes all turns of the run. The error is why they ended early; it is errLeft if the reader has left.
+func (n *run) carryOut() (err error) {
+	defer n.leave()
+	t := n.newTurn(n.req)
+	if n.policy != nil {
+		err = n.r.inSlot(n.ctx, n.req.Principal, func() (err error) {
+			t, err = n.policy.first()
+			return err
+		})
+	}
+	for err == nil && t != nil {
+		t, err = n.take(t)
+	}
+	if n.policy != nil {
+		n.policy.end(err)
+		n.endTrace(err)
+	}
+	return err
+}
+
+// take carries out a turn and returns the next, nil after the last.
+func (n *run) take(t *turn) (next *turn, err error) {
+	err = n.r.inSlot(n.ctx, n.req.Principal, t.prepare)
+	if err != nil && n.policy != nil {
+		return n.policy.instead(t, err)
+	}
+	if err == nil {
+		err = n.drive(t)
+	}
+	if err != nil || n.policy == nil {
+		return nil, err
+	}
+	return n.policy.next(t)
+}
+
+// remaining returns the request with the limits reduced by what the turns so far have used.
+func (n *run) remaining() generation.Request {
+	q := n.req
+	if q.MaxTokens > 0 {
+		q.MaxTokens = max(1, q.MaxTokens-n.sum.Usage.Completion)
+	}
+	if q.Budget > 0 {
+		q.Budget = max(1, q.Budget-n.sum.Usage.Reasoning)
+	}
+	return q
+}
+
+// errLeft says that the reader wants no more events.
+var errLeft = fmt.Errorf("the reader has left: %w", context.Canceled)
+
+// drive runs a turn and reads its events until the turn is over or the reader leaves. When ctx ends, the scheduler
+// ends the turn after the current step. If that step hangs, the turn is abandoned.
+func (n *run) drive(t *turn) error {
+	n.turn, n.events = t, newStream()
+	if n.turns++; n.turns == 1 {
+		n.record(t)
+	}
+	n.accounts.begin()
+	defer n.watch(t)()
+	if err := n.r.sched.do(n.ctx, func() { n.begin(t) }); err != nil {
+		n.end(t, nil, nil, err)
+		return err
+	}
+	var events []reasoning.Event
+	for {
+		var end bool
+		var err error
+		events, end, err = n.events.next(events, nil)
+		for i := range events {
+			if err := n.read(&events[i]); err != nil {
+				return err
+			}
+		}
+		if end {
+			return err
+		}
+	}
+}
+
+// begin starts a turn. It runs on the scheduler's goroutine.
+func (n *run) begin(t *turn) {
+	if broken := n.r.sched.broken; broken != nil {
+		n.end(t, nil, nil, broken)
+		return
+	}
+	if n.turns == 1 {
+		n.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
+	}
+	t.begin()
+}
+
+// send takes an event of the current turn. It runs on the scheduler's goroutine.
+func (n *run) send(e reasoning.Event) {
+	if n.policy != nil || n.passes(&e) {
+		n.events.send(e)
+	}
+}
+
+// passes records an event in the trace and reports whether the reader may see it.
+func (n *run) passes(e *reasoning.Event) bool {
+	if n.tape != nil {
+		n.tape.send(*e)
+	}
+	return n.req.Visibility.Shows(e) || n.req.Phases && n.req.Visibility.Marks(e)
+}
+
+// read handles the next event of the current turn. It runs on the reader's goroutine.
+func (n *run) read(e *reasoning.Event) error {
+	switch {
+	case n.policy != nil:
+		n.policy.take(*e)
+	case n.caller.Err() != nil:
+		return context.Cause(n.caller) // a slow reader gets no events after its context has ended
+	case e.Kind == reasoning.Done:
+		n.showDone(*e)
+	default:
+		n.show(*e)
+	}
+	if n.left {
+		return errLeft
+	}
+	return nil
+}
+
+// emit records an event of the policy and shows it to the reader if the reader may see it.
+func (n *run) emit(e reasoning.Event) {
+	if n.passes(&e) {
+		n.show(e)
+	}
+}
+
+func (n *run) show(e reasoning.Event) { n.left = n.left || !n.yield(e, nil) }
+
+// showDone shows the last event. It waits for the end of the trace first, whose id is in the event.
+func (n *run) showDone(done reasoning.Event) {
+	if n.tape != nil {
+		if warning := n.tape.outcome(&done); warning != nil {
+			n.show(*warning)
+		}
+	}
+	n.show(done)
+}
+
+// end ends a turn with its result or with an error. used is nil if the turn was not begun. Only the first call counts,
+// because the scheduler may return to a turn that was abandoned.
+func (n *run) end(t *turn, used *reasoning.Usage, result *reasoning.Result, err error) {
+	if !t.ended.CompareAndSwap(false, true) {
+		return
+	}
+	n.accounts.end(used)
+	if result != nil {
+		n.send(reasoning.Event{Kind: reasoning.Done, Result: result})
+	}
+	if n.policy == nil {
+		n.endTrace(err)
+		n.ticket.over()
+	}
+	n.events.close(err)
+}
+
+// watch abandons a turn that has not ended some time after ctx. It watches until stop is called.
+func (n *run) watch(t *turn) (stop func()) {
+	over := make(chan struct{})
+	unhook := context.AfterFunc(n.ctx, func() {
+		select {
+		case <-over:
+		case <-time.After(n.r.grace):
+			n.abandon(t)
+		}
+	})
+	return func() {
+		unhook()
+		close(over)
+	}
+}
+
+// abandon ends a turn while the scheduler, which owns the rest of the turn, is stuck in a step. The usage that it
+// reports is what other goroutines can know: the prompt and the tokens counted in Generated.
+func (n *run) abandon(t *turn) {
+	used := reasoning.Usage{Prompt: t.prompt}
+	if n.req.Generated != nil {
+		used.Completion = max(0, int(n.req.Generated.Load())-n.accounts.generated())
+	}
+	n.end(t, &used, nil, context.Cause(n.ctx))
+}
+
+// leave ends the run after its reader is done with it. It waits for the end of the trace.
+func (n *run) leave() {
+	n.cancel()
+	n.accounts.close()
+	if n.tape == nil {
+		return
+	}
+	if n.policy != nil {
+		n.endTrace(context.Canceled) // only this goroutine writes to it
+	} else {
+		defer n.watch(n.turn)()
+	}
+	<-n.tape.ended
+}
+
+func (n *run) endTrace(why error) {
+	if n.tape != nil {
+		n.tape.close(why)
+	}
+}
+
+// done ends a run of several turns with its result.
+func (n *run) done(result *reasoning.Result) error {
+	done := reasoning.Event{Kind: reasoning.Done, Result: result}
+	if n.tape != nil {
+		n.tape.send(done)
+		n.tape.close(nil)
+	}
+	n.showDone(done)
+	if n.left {
+		return errLeft
+	}
+	return nil
+}
+
+// finished seals and remembers what a turn has thought. The turn calls it on the scheduler's goroutine when its own
+// text is complete; only a summary may follow.
+func (n *run) finished(t *turn) {
+	thoughts := t.output.thoughts.String()
+	if n.policy == nil {
+		t.result.Sealed = n.seal(thoughts, len(t.output.calls) > 0, n.send)
+	}
+	if !n.remembers(t) {
+		return
+	}
+	for i := range t.output.calls {
+		call := &t.output.calls[i]
+		at := n.r.moment(&n.req, lastOf(n.req.Messages), call)
+		n.r.cfg.CallMemory.keep(callKey{n.req.Principal, call.ID}, at, thoughts)
+	}
+}
+
+// remembers reports whether the reasoning before a turn's calls is remembered.
+func (n *run) remembers(t *turn) bool {
+	return n.r.cfg.CallMemory != nil && !n.req.Unremembered && len(t.req.Tools) > 0
+}
+
+// seal returns the sealed reasoning of the run, empty if there is none or nobody asked for it. If sealing fails, it
+// warns.
+func (n *run) seal(thoughts string, calls bool, warn func(reasoning.Event)) (sealed string) {
+	if n.req.Seal == nil || thoughts == "" {
+		return ""
+	}
+	sealed, err := n.req.Seal(thoughts, calls)
+	if err != nil {
+		warn(warning(generation.CodeNotSealed, "the reasoning could not be sealed"))
+		return ""
+	}
+	return sealed
+}
+
+// answers reports whether the run itself answers calls of a function.
+func (n *run) answers(name string) bool { return n.policy != nil && delegation.IsTool(name) }
+
+// generated counts a generated token.
+func (n *run) generated() {
+	if n.req.Generated != nil {
+		n.req.Generated.Add(1)
+	}
+}
+
+// callIDs returns the function that names the calls of a turn by their number in the turn. The client's function gets
+// the number in the run instead.
+func (n *run) callIDs() func(int) string {
+	if n.req.CallID != nil {
+		return func(int) string {
+			n.calls++
+			return n.req.CallID(n.calls - 1)
+		}
+	}
+	random := n.r.cfg.Seed()
+	return func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) }
+}
