@@ -204,7 +204,8 @@ func (r *Runner) Validate(req *generation.Request) error {
 		return bad("PromptTop", "", "%d is not between 0 and %d", top, backend.MaxTopLogprobs)
 	}
 	if req.IgnoreEnd && !req.Form.IsZero() {
-		return bad("IgnoreEnd", "leave out the form or this field", "an answer with a form ends where the form ends")
+		return bad("IgnoreEnd", "leave out the form, or do not ask to ignore the end",
+			"an answer with a form ends where the form ends")
 	}
 	if err := req.Sampling.Validate(r.model.Vocab().Len()); err != nil {
 		return bad("Sampling", "", "%w", err)
