@@ -30,7 +30,7 @@ func (t *turn) droppedTokens() int {
 	conv.KeepReasoning = true
 	whole, err := t.r.family.Render(conv)
 	if err != nil {
-		return 0 // a template that cannot keep the reasoning does not choose to drop it
+		return 0 // the template cannot keep reasoning, so nothing is reported as dropped
 	}
 	cut, err := t.r.family.Render(t.conv)
 	if err != nil {

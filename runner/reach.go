@@ -67,7 +67,7 @@ const (
 	// whenSeen: if the caller sees the reasoning.
 	whenSeen
 	always
-	// sharpening: only if it makes likely tokens more likely. A temperature above 1 counts as 1.
+	// sharpening: always, but a temperature above 1 counts as 1. So it never makes unlikely tokens more likely.
 	sharpening
 )
 
@@ -189,9 +189,8 @@ type sight struct {
 	reach *reach
 	// sees says that the caller sees the reasoning.
 	sees bool
-	// hides says that all text of the turn counts as reasoning, as that of most specialists. reasons says that preambles,
-	// and answers without a form, may contain reasons for calls, which a filter takes out. formed says that the answer
-	// has a form.
+	// hides says that all text of the turn counts as reasoning. reasons says that preambles, and answers without a form,
+	// may contain reasons for calls, which a filter takes out. formed says that the answer has a form.
 	hides, reasons, formed bool
 
 	run      *run

@@ -25,7 +25,7 @@ import (
 	"runner/reasoning"
 )
 
-// ErrHangs is the error of Close if the model's current step did not end in time. The model is not freed then.
+// ErrHangs is the error of Close if the model's current step did not end in time. The model is freed when it ends.
 var ErrHangs = errors.New("the model is stuck in a step")
 
 // grace is how long a cancelled run waits for the current step. Close waits three times as long.

@@ -384,7 +384,7 @@ func (t *turn) count(s reasoning.Segment) {
 	switch s {
 	case reasoning.Reasoning:
 		if t.strategy == reasoning.StrategyJSON && t.effortNone() {
-			return // the quote that ends the empty string
+			return // it only ends the empty string of reasoning
 		}
 		u.Reasoning++
 	case reasoning.Answer:
@@ -490,8 +490,8 @@ func (t *turn) full(l *lane) {
 	t.finish(l, reasoning.FinishLength)
 }
 
-// markersFound switches the strategy, because the model reasons between markers although its format has a place for
-// reasoning.
+// markersFound switches the strategy if the turn's first reasoning comes between markers, although the format has a
+// place for reasoning.
 func (t *turn) markersFound() {
 	if t.output.reasoned {
 		return
