@@ -89,11 +89,15 @@ func version(w http.ResponseWriter, _ *http.Request) {
 }
 
 // ErrorResponse is the body of an answer that failed, and the last line of a stream that did.
+//
+// Why a request was not answered, or, as the last line, why a stream ends.
+//
+//openapi:answer OllamaError
 type ErrorResponse struct {
-	// Error is for people; it begins with the field that is wrong.
+	// For people. It begins with the field that is wrong, if there is one.
 	Error string `json:"error"`
-	// Code is this server's name of the kind, for programs, and Param the field that is wrong.
-	Code  string `json:"code,omitempty"`
+	Code  string `json:"code,omitempty" api:"#ErrorCode"`
+	// The field that is wrong, as in `options.seed`.
 	Param string `json:"param,omitempty"`
 }
 

@@ -33,8 +33,9 @@ type described struct {
 	schema string
 }
 
-// types are all structs with JSON fields in the server's packages, by their names, or by the names of their
-// function and variable.
+// types are the structs with JSON fields in the server's packages whose schemas are written by hand, by their names, or
+// by the names of their function and variable. The others say in their doc comments which schema is generated from
+// them.
 var types = map[string]map[string]described{
 	"..": {
 		"tokenizeRequest":   {asked, "TokenizeRequest"},
@@ -76,11 +77,7 @@ var types = map[string]map[string]described{
 		"AppliedTemplate": {answered, "ApplyTemplateResponse"},
 	},
 	"../internal/contract": {
-		"object":   {asked, "ReasoningObject"},
-		"thinking": {asked, "ThinkingSwitch"}, "Delegation": {asked, "DelegationOptions"},
-		"ReasoningInfo": {answered, "ReasoningInfo"},
-		"CustomTool":    {asked, "CustomTool"}, "customFormat": {asked, "CustomFormat"},
-		"customGrammar": {asked, "CustomGrammar"},
+		"customFormat": {asked, "CustomFormat"},
 	},
 	"../internal/apierror": {"Body": {answered, "Error"}, "Detail": {answered, "ErrorDetail"}},
 	"../openai/responses": {
@@ -143,23 +140,7 @@ var types = map[string]map[string]described{
 		"ReasoningInfo": {answered, "ReasoningInfo"},
 	},
 	"../ollama": {
-		"ChatRequest": {asked, "OllamaChatRequest"}, "GenerateRequest": {asked, "OllamaGenerateRequest"},
-		"Options": {asked, "OllamaOptions"}, "Message": {asked, "OllamaMessage"},
-		"ToolCall": {asked, "OllamaToolCall"}, "ToolCallFunction": {asked, "OllamaToolCall/properties/function"},
-		"Tool":         {asked, "OllamaTool"},
-		"EmbedRequest": {asked, "OllamaEmbedRequest"}, "EmbeddingsRequest": {asked, "OllamaEmbeddingsRequest"},
-		"ShowRequest":  {asked, "OllamaShowRequest"},
-		"ChatResponse": {answered, "OllamaChatResponse"}, "GenerateResponse": {answered, "OllamaGenerateResponse"},
-		"Logprob":      {answered, "OllamaLogprob"},
-		"TokenLogprob": {answered, "OllamaTokenLogprob"}, "Warning": {answered, "Warning"},
-		"EmbedResponse":      {answered, "OllamaEmbedResponse"},
-		"EmbeddingsResponse": {answered, "OllamaEmbeddingsResponse"}, "VersionResponse": {answered, "OllamaVersion"},
-		"ListResponse":   {answered, "OllamaModelList"},
-		"LoadedResponse": {answered, "OllamaLoadedList"}, "LoadedModel": {answered, "OllamaLoadedModel"},
-		"ListedModel": {answered, "OllamaModel"}, "ModelDetails": {answered, "OllamaModelDetails"},
-		"ShowResponse":  {answered, "OllamaShowResponse"},
-		"ErrorResponse": {answered, "OllamaError"}, "PullRequest": {asked, "OllamaPullRequest"},
-		"PullResponse": {answered, "OllamaPullResponse"},
+		"Logprob": {answered, "OllamaLogprob"},
 	},
 }
 
@@ -174,12 +155,14 @@ type source struct {
 	structs map[string]*ast.StructType
 	// embedded are the structs that are only embedded in others.
 	embedded map[string]bool
+	// generated are the structs that a schema is generated from.
+	generated map[string]bool
 }
 
 // parse reads a package's files.
 func parse(t *testing.T, folder string) *source {
 	t.Helper()
-	s := &source{structs: map[string]*ast.StructType{}, embedded: map[string]bool{}}
+	s := &source{structs: map[string]*ast.StructType{}, embedded: map[string]bool{}, generated: map[string]bool{}}
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s: %v, %d files", folder, err, len(files))
@@ -188,7 +171,7 @@ func parse(t *testing.T, folder string) *source {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,6 +185,13 @@ func parse(t *testing.T, folder string) *source {
 // read adds the structs of a declaration.
 func (s *source) read(decl ast.Decl) {
 	prefix := ""
+	if g, ok := decl.(*ast.GenDecl); ok && g.Doc != nil {
+		for _, c := range g.Doc.List {
+			if t, ok := g.Specs[0].(*ast.TypeSpec); ok && strings.HasPrefix(c.Text, "//openapi:") {
+				s.generated[t.Name.Name] = true
+			}
+		}
+	}
 	if f, ok := decl.(*ast.FuncDecl); ok {
 		prefix = f.Name.Name + "."
 		if f.Recv != nil {
@@ -349,8 +339,13 @@ func TestFieldsAreThoseOfTheTypes(t *testing.T) {
 			is, ok := types[folder][key]
 			base := key[strings.LastIndexByte(key, '.')+1:]
 			switch {
-			case !ok && !embedded[base] && !embedded["contract."+base]:
-				t.Errorf("%s: nothing is known of %s; say which schema describes it", folder, key)
+			case packages[folder].generated[key] == ok:
+				if ok {
+					t.Errorf("%s: the schema of %s is generated; take it out of types", folder, key)
+				} else if !embedded[base] && !embedded["contract."+base] {
+					t.Errorf("%s: %s has no schema; write //openapi:request NAME or //openapi:answer NAME above it and run "+
+						"go generate ./server/openapi, or name in types the schema that is written by hand", folder, key)
+				}
 			case ok && is.kind != elsewhere:
 				schema := d.at("#/components/schemas/" + is.schema)
 				if schema == nil {

@@ -3,14 +3,19 @@ package contract
 import "runner/reasoning"
 
 // ReasoningInfo is what was in effect for a run.
+//
+// What was in effect.
+//
+//openapi:answer ReasoningInfo
 type ReasoningInfo struct {
-	// Visibility is none, summary or full.
-	Visibility string `json:"visibility"`
-	// Effort is left out where it is the model's own default and that has no name.
-	Effort   string `json:"effort,omitempty"`
+	Visibility string `json:"visibility" api:"#Visibility"`
+	// Left out where it is the model's own default and that has no name.
+	Effort string `json:"effort,omitempty" api:"=none,minimal,low,medium,high"`
+	// Where reasoning came from; empty for a model without any.
 	Strategy string `json:"strategy"`
-	Seed     uint64 `json:"seed"`
-	// Budget is the most reasoning tokens; left out for no limit.
+	// The seed that repeats this.
+	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
+	// The most tokens of reasoning; left out for no limit.
 	Budget int `json:"budget,omitempty"`
 }
 
