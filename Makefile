@@ -40,6 +40,8 @@ pure_pkgs   = $(filter-out $(engine_pkgs),$(shell $(GO) list ./...))
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@echo
+	@echo 'docs/architecture.md is the map of the source.'
 
 .PHONY: toolchain
 toolchain:
@@ -112,7 +114,7 @@ test-clients: build ## test bin/runner serve with the official clients for Node 
 
 .PHONY: bench
 bench: toolchain ## the short benchmarks that docs/benchmarks.md quotes
-	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning ./chattemplate/... ./runner
+	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning/... ./chattemplate/... ./runner
 	$(GO) test -tags peer -run '^$$' -bench . -benchmem ./backend/llamacpp
 
 GOLANGCI_VERSION := v2.15.0

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,15 +28,30 @@ var rules = []struct {
 		"runner/backend/tokenizer"}},
 	{"runner/backend/", []string{"runner/backend", "runner/backend/gguf", "runner/backend/sample",
 		"runner/backend/tokenizer"}},
-	{"runner/chattemplate", []string{"runner/backend", "runner/reasoning", "runner/chattemplate/"}},
-	{"runner/chattemplate/reader", []string{"runner/backend", "runner/reasoning", "runner/reasoning/patterns",
-		"runner/chattemplate"}},
-	{"runner/chattemplate/readertest", []string{"runner/backend", "runner/reasoning", "runner/chattemplate",
-		"runner/chattemplate/reader"}},
+	{"runner/chattemplate", []string{"runner/backend", "runner/reasoning", "runner/chattemplate/jinja",
+		"runner/chattemplate/jinja/origin"}},
 	{"runner/chattemplate/jinja", []string{"runner/chattemplate/jinja/"}},
 	{"runner/chattemplate/jinja/origin", nil},
+	{"runner/chattemplate/parameters", []string{"runner/grammar"}},
+	{"runner/chattemplate/hold", []string{"runner/backend", "runner/grammar"}},
+	{"runner/chattemplate/reader", []string{"runner/backend", "runner/reasoning", "runner/chattemplate"}},
+	{"runner/chattemplate/family", []string{"runner/backend", "runner/grammar", "runner/reasoning",
+		"runner/chattemplate", "runner/chattemplate/hold", "runner/chattemplate/reader"}},
+	{"runner/chattemplate/tags", []string{"runner/backend", "runner/grammar", "runner/reasoning",
+		"runner/reasoning/patterns", "runner/chattemplate", "runner/chattemplate/family", "runner/chattemplate/hold",
+		"runner/chattemplate/parameters", "runner/chattemplate/reader"}},
+	{"runner/chattemplate/channels", []string{"runner/backend", "runner/grammar", "runner/reasoning",
+		"runner/chattemplate", "runner/chattemplate/channels/harmony", "runner/chattemplate/family",
+		"runner/chattemplate/hold", "runner/chattemplate/parameters", "runner/chattemplate/reader",
+		"runner/chattemplate/tags"}},
+	{"runner/chattemplate/channels/harmony", []string{"runner/backend", "runner/chattemplate"}},
+	{"runner/chattemplate/families", []string{"runner/chattemplate", "runner/chattemplate/channels",
+		"runner/chattemplate/family", "runner/chattemplate/tags"}},
+	{"runner/conformance", nil},
+	{"runner/chattemplate/vocabtest", []string{"runner/backend"}},
+	{"runner/chattemplate/readertest", []string{"runner/backend", "runner/reasoning", "runner/chattemplate/"}},
 	{"runner/grammar", []string{"runner/backend", "runner/grammar/"}},
-	{"runner/grammar/suitetest", []string{"runner/chattemplate/conformance"}},
+	{"runner/grammar/suitetest", []string{"runner/conformance"}},
 	{"runner/models", []string{"runner/backend", "runner/backend/gguf", "runner/models", "runner/models/"}},
 	{"runner/reasoning", []string{"runner/backend", "runner/reasoning", "runner/reasoning/"}},
 	{"runner/generation/delegation", []string{"runner/chattemplate", "runner/grammar"}},
@@ -43,25 +61,23 @@ var rules = []struct {
 	{"runner/generation", []string{"runner/backend", "runner/chattemplate", "runner/grammar", "runner/reasoning",
 		"runner/generation/delegation"}},
 	{"runner/runner", []string{"runner/generation", "runner/generation/", "runner/backend", "runner/chattemplate",
-		"runner/chattemplate/reader", "runner/grammar",
-		"runner/reasoning",
-		"runner/reasoning/", "runner/models", "runner/models/"}},
+		"runner/chattemplate/families", "runner/chattemplate/family", "runner/chattemplate/hold",
+		"runner/chattemplate/reader", "runner/grammar", "runner/reasoning", "runner/reasoning/", "runner/models",
+		"runner/models/"}},
 	{"runner/runner/tracing", []string{"runner/generation", "runner/chattemplate", "runner/grammar", "runner/reasoning",
 		"runner/reasoning/decision", "runner/reasoning/trace", "runner/reasoning/trace/store"}},
-	{"runner/server", []string{"runner/generation", "runner/generation/", "runner/runner", "runner/reasoning",
-		"runner/reasoning/",
-		"runner/chattemplate",
-		"runner/grammar", "runner/models", "runner/server/"}},
-	{"runner/server/wire", []string{"runner/generation", "runner/runner", "runner/reasoning", "runner/chattemplate"}},
-	{"runner/server/internal", []string{"runner/generation", "runner/generation/", "runner/runner", "runner/reasoning",
-		"runner/reasoning/seal",
-		"runner/generation/delegation", "runner/chattemplate",
-		"runner/grammar/", "runner/server/wire"}},
-	{"runner/server/pool", []string{"runner/generation", "runner/runner"}},
+	// The server knows no engine and no runner: it speaks to the interfaces of package wire.
+	{"runner/server", []string{"runner/generation", "runner/generation/", "runner/reasoning", "runner/reasoning/",
+		"runner/chattemplate", "runner/grammar", "runner/server/"}},
+	{"runner/server/wire", []string{"runner/generation", "runner/reasoning", "runner/chattemplate"}},
+	{"runner/server/internal", []string{"runner/generation", "runner/generation/", "runner/reasoning",
+		"runner/reasoning/seal", "runner/chattemplate", "runner/grammar/", "runner/server/wire"}},
+	{"runner/server/pool", []string{"runner/generation", "runner/server/wire"}},
 	{"runner/server/wiretest", []string{"runner/backend/", "runner/generation", "runner/runner", "runner/reasoning",
 		"runner/reasoning/", "runner/server/wire"}},
 	{"runner/cmd", []string{"runner/"}},
-	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate", "runner/grammar",
+	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate",
+		"runner/chattemplate/family", "runner/grammar",
 		"runner/reasoning", "runner/reasoning/", "runner/generation", "runner/generation/", "runner/runner", "runner/runner/",
 		"runner/models",
 		"runner/server",
@@ -77,6 +93,7 @@ const engineOwner = "runner/backend/llamacpp"
 type pkg struct {
 	ImportPath string
 	Doc        string
+	Dir        string
 	Imports    []string
 	CgoFiles   []string
 	GoFiles    []string
@@ -84,7 +101,7 @@ type pkg struct {
 
 func packages(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,CgoFiles,GoFiles", "./...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Dir,Imports,CgoFiles,GoFiles", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -161,11 +178,37 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 	}
 }
 
+// family finds the words and marks of a family of models.
+var family = regexp.MustCompile(`(?i)harmony|gpt-oss|<\||\bchannels?\.[A-Z]|\btags\.[A-Z]`)
+
+// TestNobodyNamesAFamily holds that what a family of models does is known in its folder alone: who runs a model, keeps
+// its reasoning or serves it asks package family.
+func TestNobodyNamesAFamily(t *testing.T) {
+	for _, p := range packages(t) {
+		room := strings.Split(p.ImportPath, "/")
+		if len(room) < 2 || !slices.Contains([]string{"runner", "reasoning", "generation", "server"}, room[1]) ||
+			slices.Contains(forTests, p.ImportPath) {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				if word := family.FindString(line); word != "" {
+					t.Errorf("%s/%s:%d names a family: %q", p.ImportPath, name, i+1, word)
+				}
+			}
+		}
+	}
+}
+
 // forTests lists packages that only tests and each other may import.
 var forTests = []string{
 	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest",
 	"runner/backend/tokenizer/texttest",
-	"runner/chattemplate/conformance", "runner/chattemplate/readertest", "runner/chattemplate/vocabtest",
+	"runner/conformance", "runner/chattemplate/readertest", "runner/chattemplate/vocabtest",
 	"runner/grammar/suitetest",
 	"runner/models/random", "runner/models/random/ggufwriter",
 	"runner/cmd/runner/scripttest", "runner/cmd/runner/transcript", "runner/server/wiretest",

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"runner/chattemplate"
-	"runner/chattemplate/conformance"
+	"runner/chattemplate/family"
+	"runner/conformance"
 )
 
-// twenty is a conversation of 20 messages, about 10 kB of text, with two tools.
+// twenty is a conversation of 20 messages with two tools, about 10 kB of text.
 func twenty() chattemplate.Conversation {
 	text := strings.Repeat("A sentence of about fifty characters stands here. ", 10)
 	c := messages(system("Be brief."))
@@ -24,14 +25,15 @@ func twenty() chattemplate.Conversation {
 	}
 	c.Messages = append(c.Messages, user(text))
 	schema := json.RawMessage(
-		`{"type":"object","properties":{"a":{"type":"number","description":"one"},"b":{"type":"number"}},"required":["a","b"]}`)
+		`{"type":"object","properties":{"a":{"type":"number","description":"one"},"b":{"type":"number"}},` +
+			`"required":["a","b"]}`)
 	c.Tools = []chattemplate.Tool{{Name: "add", Description: "Adds.", Parameters: schema},
 		{Name: "sub", Description: "Subtracts.", Parameters: schema}}
 	c.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return c
 }
 
-func benchmarkRender(b *testing.B, tmpl *chattemplate.Template) {
+func benchmarkRender(b *testing.B, tmpl family.Family) {
 	b.Helper()
 	c := twenty()
 	b.SetBytes(int64(len(mustRender(b, tmpl, c).Text)))
@@ -43,7 +45,7 @@ func benchmarkRender(b *testing.B, tmpl *chattemplate.Template) {
 	}
 }
 
-// The benchmarks tokenize into bytes, so that they time the rendering and not a tokenizer.
+// The benchmarks tokenize into bytes, to measure the rendering and not a tokenizer.
 
 func BenchmarkRenderNative(b *testing.B) { benchmarkRender(b, nativeTemplate(b)) }
 

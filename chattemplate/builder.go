@@ -12,9 +12,9 @@ import (
 // backend.Model.Tokenize promises.
 type Tokenizer func(dst []backend.Token, text string) ([]backend.Token, error)
 
-// builder puts a prompt together. Adjacent texts are tokenized as one, so that the tokens are those that the whole text
-// would have, wherever its pieces come from. It is a harmony.Sink.
-type builder struct {
+// Builder puts a prompt together. Adjacent texts are tokenized as one, so that the tokens are those that the whole text
+// would have, wherever its pieces come from. Text never becomes a control token.
+type Builder struct {
 	vocab    *backend.Vocab
 	tokenize Tokenizer
 	// most is the most bytes of text; 0 is no limit.
@@ -23,13 +23,13 @@ type builder struct {
 	tokens  []backend.Token
 	text    strings.Builder
 	pending int // where in text the plain text begins that is not tokenized yet
-	// continues says that the prompt ends in the caller's words.
-	continues bool
+	// Continues says that the prompt ends in the caller's words.
+	Continues bool
 	err       error
 }
 
 // Text adds plain text.
-func (b *builder) Text(s string) {
+func (b *Builder) Text(s string) {
 	if b.most > 0 && len(s) > b.most-b.text.Len() {
 		b.err = ErrTooLong
 	}
@@ -39,7 +39,7 @@ func (b *builder) Text(s string) {
 }
 
 // Control adds a special token.
-func (b *builder) Control(t backend.Token) {
+func (b *Builder) Control(t backend.Token) {
 	b.flush()
 	b.tokens = append(b.tokens, t)
 	b.text.WriteString(b.vocab.Piece(t))
@@ -47,17 +47,22 @@ func (b *builder) Control(t backend.Token) {
 }
 
 // Break keeps the texts before and after it apart: no token will span both.
-func (b *builder) Break() { b.flush() }
+func (b *Builder) Break() { b.flush() }
 
-func (b *builder) flush() {
+func (b *Builder) flush() {
 	if s := b.text.String()[b.pending:]; s != "" && b.err == nil {
 		b.tokens, b.err = b.tokenize(b.tokens, s)
 	}
 	b.pending = b.text.Len()
 }
 
-// finish returns what was built.
-func (b *builder) finish() (Prompt, error) {
+// NewBuilder returns an empty builder.
+func (c *Config) NewBuilder() *Builder {
+	return &Builder{vocab: c.Vocab, tokenize: c.Tokenize, most: c.MaxText}
+}
+
+// Prompt returns what was built, with the place where generation starts.
+func (b *Builder) Prompt(start Start) (Prompt, error) {
 	b.flush()
 	if errors.Is(b.err, ErrTooLong) {
 		return Prompt{}, b.err
@@ -65,5 +70,5 @@ func (b *builder) finish() (Prompt, error) {
 	if b.err != nil {
 		return Prompt{}, fmt.Errorf("tokenize prompt: %w", b.err)
 	}
-	return Prompt{Tokens: b.tokens, Text: b.text.String()}, nil
+	return Prompt{Tokens: b.tokens, Text: b.text.String(), Start: start, Continues: b.Continues}, nil
 }

@@ -3,11 +3,12 @@ package chattemplate_test
 import (
 	"testing"
 
-	"runner/chattemplate"
+	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 )
 
-// TestCallStyles states how every reference template has its model write calls, as reading it shows. What is not
-// here has no calls, or writes them in a way that is not known.
+// TestCallStyles lists how each reference template tells its model to write calls. Templates that are not listed have
+// no calls, or write them in an unknown way.
 func TestCallStyles(t *testing.T) {
 	want := map[string]string{
 		"Apertus-8B-Instruct":                           "apertus",
@@ -43,9 +44,9 @@ func TestCallStyles(t *testing.T) {
 	for _, name := range names {
 		tmpl, _ := familyTemplate(t, readTemplate(t, dir, name))
 		got := ""
-		if style := tmpl.Format().Calls; style != nil {
+		if style := readertest.FormatOf(tmpl).Calls; style != nil {
 			got = style.Name
-			if chattemplate.CallStyleNamed(got) != style {
+			if tags.CallStyleNamed(got) != style {
 				t.Errorf("style %q is not in the table", got)
 			}
 		}

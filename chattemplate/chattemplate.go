@@ -90,16 +90,6 @@ type Conversation struct {
 	NoGenerationPrompt bool
 }
 
-// BuiltinTools returns the tools of gpt-oss's own that the caller's variables offer, in the variable of gpt-oss's
-// own template.
-func BuiltinTools(args map[string]any) []any {
-	list, _ := args["builtin_tools"].([]any)
-	return list
-}
-
-// offers reports whether a conversation offers something to call to a model that knows harmony.
-func (c *Conversation) offers() bool { return len(c.Tools)+len(BuiltinTools(c.Args)) > 0 }
-
 // Start says where in a turn the model begins to write after a prompt.
 type Start uint8
 
@@ -122,34 +112,4 @@ type Prompt struct {
 	// Continues says that the prompt ends in the caller's own words, so that the model goes on from them. Some
 	// templates do so with a last message of the assistant. What the model writes then need not begin as its turns do.
 	Continues bool
-}
-
-// Family is the way in which a model separates reasoning from its answer.
-type Family uint8
-
-// The families.
-const (
-	// Plain models do not mark reasoning.
-	Plain Family = iota
-	// Harmony models write messages with channels (gpt-oss).
-	Harmony
-	// ThinkTags models write reasoning between two markers, for instance <think> and </think>.
-	ThinkTags
-)
-
-// Format is what there is to know about a model's family.
-type Format struct {
-	Family Family
-	// Open and Close delimit the reasoning of ThinkTags models, without white space around them. Most are special tokens
-	// of the vocabulary, some are plain text.
-	Open, Close string
-	// AnswerOpen and AnswerClose delimit the answer where a ThinkTags family marks it too; empty where it does not.
-	AnswerOpen, AnswerClose string
-	// CanSkip says that the model's format has a way to skip reasoning (effort none). Without one, Render skips by
-	// closing the reasoning as soon as it opens.
-	CanSkip bool
-	// Tools says that the format can show tools to the model.
-	Tools bool
-	// Calls is how the model writes calls in its text; nil in harmony and where it is not known.
-	Calls *CallStyle
 }

@@ -7,9 +7,10 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/family"
 )
 
-// jinjaShape is a conversation with text in every place that a template renders text from.
+// jinjaShape is a conversation with text in every place from which a template renders text.
 func jinjaShape(text string, tools bool) chattemplate.Conversation {
 	c := nativeShape(text)
 	name := "f" + strings.Map(func(r rune) rune {
@@ -48,7 +49,7 @@ func jinjaShape(text string, tools bool) chattemplate.Conversation {
 
 type controlCase struct {
 	name     string
-	tmpl     *chattemplate.Template
+	tmpl     family.Family
 	vocab    *backend.Vocab
 	specials []string
 	want     [2]string // without and with tools
@@ -76,7 +77,8 @@ func controlCases(t testing.TB) []controlCase {
 	return cases
 }
 
-// check renders hostile text and compares the control tokens with those of harmless text. Templates may refuse a text.
+// check renders hostile text and compares the control tokens with those for harmless text. A template may refuse a
+// text.
 func (c *controlCase) check(t *testing.T, text string) {
 	t.Helper()
 	for i, want := range c.want {
@@ -96,8 +98,8 @@ func (c *controlCase) check(t *testing.T, text string) {
 	}
 }
 
-// TestNoTextBecomesControl holds the rule that no text becomes a control token for every reference template: each
-// of its special strings, whole and in halves, in every place that text can stand.
+// TestNoTextBecomesControl checks that no text becomes a control token in any reference template. It puts each special
+// string of the template, whole and in halves, in every place for text.
 func TestNoTextBecomesControl(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, c := range controlCases(t) {
@@ -121,7 +123,7 @@ func TestNoTextBecomesControl(t *testing.T) {
 	}
 }
 
-// FuzzNoTextBecomesControl does the same for texts that fuzzing makes.
+// FuzzNoTextBecomesControl checks the same for fuzzed texts.
 func FuzzNoTextBecomesControl(f *testing.F) {
 	cases := controlCases(f)
 	for i := range cases {

@@ -4,11 +4,14 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/chattemplate/families"
+	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/chattemplate/vocabtest"
 	"runner/reasoning"
 )
 
-// TestDetection states the family of styles that the reference templates do not show.
+// TestDetection checks the family for styles that the reference templates do not have.
 func TestDetection(t *testing.T) {
 	const (
 		chat = `{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}`
@@ -19,48 +22,50 @@ func TestDetection(t *testing.T) {
 			`{{ m.reasoning_content }}` + close +
 			`{% endif %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}`
 	}
-	tags := func(open, close string, skip bool) chattemplate.Format {
-		return chattemplate.Format{Family: chattemplate.ThinkTags, Open: open, Close: close, CanSkip: skip}
+	think := func(open, close string, skip bool) tags.Format {
+		return tags.Format{Open: open, Close: close, CanSkip: skip}
 	}
 	for _, tt := range []struct {
 		name, source string
 		vocab        []string
-		want         chattemplate.Format
+		want         tags.Format
 		start, none  chattemplate.Start
 	}{
-		{"nothing", chat + open, nil, chattemplate.Format{}, 0, 0},
-		{"only a comment", chat + open + `{# strips </think> #}`, nil, chattemplate.Format{}, 0, 0},
-		{"only the vocabulary", chat + open, []string{"<think>", "</think>"}, tags("<think>", "</think>", false),
+		{"nothing", chat + open, nil, tags.Format{}, 0, 0},
+		{"only a comment", chat + open + `{# strips </think> #}`, nil, tags.Format{}, 0, 0},
+		{"only the vocabulary", chat + open, []string{"<think>", "</think>"}, think("<think>", "</think>", false),
 			chattemplate.StartTurn, chattemplate.StartAnswer},
-		{"half in the vocabulary", chat + open, []string{"<think>"}, chattemplate.Format{}, 0, 0},
-		{"brackets", around("[THINK]", "[/THINK]"), []string{"[THINK]", "[/THINK]"}, tags("[THINK]", "[/THINK]", false), 0,
+		{"half in the vocabulary", chat + open, []string{"<think>"}, tags.Format{}, 0, 0},
+		{"brackets", around("[THINK]", "[/THINK]"), []string{"[THINK]", "[/THINK]"}, think("[THINK]", "[/THINK]", false), 0,
 			chattemplate.StartAnswer},
 		{"brackets in a system prompt", `[SYSTEM]Write your thoughts as [THINK]...[/THINK].[/SYSTEM]` + chat + open, nil,
-			tags("[THINK]", "[/THINK]", false), 0, chattemplate.StartAnswer},
+			think("[THINK]", "[/THINK]", false), 0, chattemplate.StartAnswer},
 		{"unknown tags in the history", around("<reflect>\n", "\n</reflect>\n\n"), nil,
-			tags("<reflect>", "</reflect>", false), 0, chattemplate.StartAnswer},
+			think("<reflect>", "</reflect>", false), 0, chattemplate.StartAnswer},
 		{"unlike tags in the history", around("{{ '<|mull|>' }}", "{{ '<|speak|>' }}"), nil,
-			tags("<|mull|>", "<|speak|>", false), 0, chattemplate.StartAnswer},
+			think("<|mull|>", "<|speak|>", false), 0, chattemplate.StartAnswer},
 		{"tags named for thinking",
 			chat + `{% if add_generation_prompt %}[assistant]<ling_thinking>{% endif %}{% set x = '</ling_thinking>' %}`, nil,
-			tags("<ling_thinking>", "</ling_thinking>", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
+			think("<ling_thinking>", "</ling_thinking>", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
 		{"seed",
 			chat + open + `{% if thinking_budget is defined and thinking_budget == 0 %}<seed:think></seed:think>{% endif %}`,
-			nil, tags("<seed:think>", "</seed:think>", true), chattemplate.StartTurn, chattemplate.StartAnswer},
+			nil, think("<seed:think>", "</seed:think>", true), chattemplate.StartTurn, chattemplate.StartAnswer},
 		{"granite's sentences",
-			chat +
-				`{% if thinking %}Write your thoughts after "Here is my thought process:" and your response after "Here is my response:".{% endif %}` + open, nil, tags("Here is my thought process:", "Here is my response:", true), chattemplate.StartTurn, chattemplate.StartTurn},
+			chat + `{% if thinking %}Write your thoughts after "Here is my thought process:" ` +
+				`and your response after "Here is my response:".{% endif %}` + open,
+			nil, think("Here is my thought process:", "Here is my response:", true),
+			chattemplate.StartTurn, chattemplate.StartTurn},
 		{"an effort of none", `{% if reasoning_effort == 'none' %}off{% else %}{{ reasoning_effort }}{% endif %}` + chat +
-			open + `{% set x = '[/THINK]' %}`, nil, tags("[THINK]", "[/THINK]", true), chattemplate.StartTurn,
+			open + `{% set x = '[/THINK]' %}`, nil, think("[THINK]", "[/THINK]", true), chattemplate.StartTurn,
 			chattemplate.StartTurn},
 		{"an effort without none", `{{ reasoning_effort }}` + chat + open + `{% set x = '</think>' %}`, nil,
-			tags("<think>", "</think>", false), chattemplate.StartTurn, chattemplate.StartAnswer},
+			think("<think>", "</think>", false), chattemplate.StartTurn, chattemplate.StartAnswer},
 		{"kimi", chat + `{% if add_generation_prompt %}[assistant]◁think▷{% endif %}{% set x = '◁/think▷' %}`, nil,
-			tags("◁think▷", "◁/think▷", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
+			think("◁think▷", "◁/think▷", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tmpl := jinjaTemplate(t, tt.source, tt.vocab...)
-			if got := tmpl.Format(); got != tt.want {
+			if got := readertest.FormatOf(tmpl); got != tt.want {
 				t.Fatalf("Format() = %+v\nwant       %+v", got, tt.want)
 			}
 			c := messages(user("Q"))
@@ -75,7 +80,7 @@ func TestDetection(t *testing.T) {
 	}
 }
 
-// TestStartIsTrusted holds that a mark which a user typed at the end of a prompt does not count.
+// TestStartIsTrusted checks that a mark that a user typed at the end of a prompt does not count.
 func TestStartIsTrusted(t *testing.T) {
 	tmpl := jinjaTemplate(t, `{{ messages[-1].content }}{% set x = '</think>' %}`, "<think>", "</think>")
 	for _, text := range []string{"Q <think>", "Q </think>"} {
@@ -85,9 +90,10 @@ func TestStartIsTrusted(t *testing.T) {
 	}
 }
 
-// TestEffortVariables states which variables an effort sets.
+// TestEffortVariables checks which variables an effort sets.
 func TestEffortVariables(t *testing.T) {
-	source := `{{ messages[0].content }} {{ enable_thinking }} {{ thinking }} {{ reasoning_effort }}{% if enable_thinking %}<think>{% endif %}{% set x = '</think>' %}`
+	source := `{{ messages[0].content }} {{ enable_thinking }} {{ thinking }} {{ reasoning_effort }}` +
+		`{% if enable_thinking %}<think>{% endif %}{% set x = '</think>' %}`
 	tmpl := jinjaTemplate(t, source)
 	for effort, want := range map[reasoning.Effort]string{
 		reasoning.EffortDefault: "Q   ", reasoning.EffortNone: "Q False False ",
@@ -107,7 +113,7 @@ func TestNewNeedsVocabulary(t *testing.T) {
 		{Tokenize: vocabtest.Tokenize, Source: "x"},
 		{Vocab: vocabtest.New(t), Source: "x"},
 	} {
-		if _, err := chattemplate.New(c); err == nil {
+		if _, err := families.Open(c); err == nil {
 			t.Error("New takes a config without a vocabulary or a tokenizer")
 		}
 	}

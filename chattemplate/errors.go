@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"runner/chattemplate/harmony"
 	"runner/chattemplate/jinja"
 )
 
@@ -65,7 +64,7 @@ type ConversationError struct {
 	// Arg is the name of the template variable that is wrong; empty for none.
 	Arg    string
 	Err    error
-	advice string
+	Advice string
 }
 
 func (e *ConversationError) Error() string {
@@ -84,18 +83,20 @@ func (e *ConversationError) Error() string {
 func (e *ConversationError) Unwrap() error { return e.Err }
 
 // Hint tells the user what to do next.
-func (e *ConversationError) Hint() string { return e.advice }
+func (e *ConversationError) Hint() string { return e.Advice }
 
 func messageError(i int, advice, format string, args ...any) error {
-	return &ConversationError{Message: i, Tool: -1, Err: fmt.Errorf(format, args...), advice: advice}
+	return &ConversationError{Message: i, Tool: -1, Err: fmt.Errorf(format, args...), Advice: advice}
 }
 
-func toolError(i int, advice string, err error) error {
-	return &ConversationError{Message: -1, Tool: i, Err: err, advice: advice}
+// ToolError says what is wrong about a tool.
+func ToolError(i int, advice string, err error) error {
+	return &ConversationError{Message: -1, Tool: i, Err: err, Advice: advice}
 }
 
-func argError(name, advice, format string, args ...any) error {
-	return &ConversationError{Message: -1, Tool: -1, Arg: name, Err: fmt.Errorf(format, args...), advice: advice}
+// ArgError says what is wrong about a template variable.
+func ArgError(name, advice, format string, args ...any) error {
+	return &ConversationError{Message: -1, Tool: -1, Arg: name, Err: fmt.Errorf(format, args...), Advice: advice}
 }
 
 func templateError(err error, rendering bool) error {
@@ -106,11 +107,15 @@ func templateError(err error, rendering bool) error {
 	return e
 }
 
-const definitionAdvice = "give a JSON Schema of at most 1 MiB that nests at most 64 deep"
+// MaxSchema is the most bytes of a schema.
+const MaxSchema = 1 << 20
+
+// DefinitionAdvice says what schemas are taken.
+const DefinitionAdvice = "give a JSON Schema of at most 1 MiB that nests at most 64 deep"
 
 var (
 	errSchema     = errors.New("schema is not valid JSON or nests too deep")
-	errSchemaSize = fmt.Errorf("schema takes more than %d bytes", harmony.MaxSchema)
+	errSchemaSize = fmt.Errorf("schema takes more than %d bytes", MaxSchema)
 	errNoTools    = errors.New("the chat template does not show tools to the model")
 	errNoHistory  = errors.New("the template does not show an answer in the history")
 )

@@ -7,16 +7,17 @@ import (
 	"unicode"
 
 	"runner/chattemplate"
+	"runner/chattemplate/families"
 	"runner/chattemplate/vocabtest"
 )
 
-// Hints stand after "; " in a line, and only a template that refuses a conversation says anything about its roles.
+// A hint follows "; " on the same line. Only the hint for a template that refuses a conversation mentions roles.
 func TestTemplateHints(t *testing.T) {
 	render := func(source string) error {
 		_, err := jinjaTemplate(t, source).Render(messages(user("Q")))
 		return err
 	}
-	_, syntax := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize,
+	_, syntax := families.Open(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize,
 		Source: "{{ b"})
 	for _, tt := range []struct {
 		name string

@@ -12,8 +12,11 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/conformance"
+	"runner/chattemplate/family"
+	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/chattemplate/vocabtest"
+	"runner/conformance"
 	"runner/reasoning"
 )
 
@@ -61,7 +64,7 @@ func specialsOf(source string) []string {
 }
 
 // familyTemplate compiles a reference template for a vocabulary with all of its special strings as control tokens.
-func familyTemplate(t testing.TB, source string) (*chattemplate.Template, *backend.Vocab) {
+func familyTemplate(t testing.TB, source string) (family.Family, *backend.Vocab) {
 	t.Helper()
 	specials := specialsOf(source)
 	c := backend.VocabConfig{BOS: 256, EOS: 257, EOG: []backend.Token{257}}
@@ -70,13 +73,13 @@ func familyTemplate(t testing.TB, source string) (*chattemplate.Template, *backe
 		vocab
 }
 
-// TestFamilies states the family of every reference template, as reading it shows.
+// TestFamilies lists the family of every reference template.
 func TestFamilies(t *testing.T) {
 	dir, names := templateNames(t)
-	think := func(open, close string, skip, tools bool) chattemplate.Format {
-		return chattemplate.Format{Family: chattemplate.ThinkTags, Open: open, Close: close, CanSkip: skip, Tools: tools}
+	think := func(open, close string, skip, tools bool) tags.Format {
+		return tags.Format{Open: open, Close: close, CanSkip: skip, Tools: tools}
 	}
-	plain := func(tools bool) chattemplate.Format { return chattemplate.Format{Tools: tools} }
+	plain := func(tools bool) tags.Format { return tags.Format{Tools: tools} }
 	type place = chattemplate.Start
 	const (
 		turn     = chattemplate.StartTurn
@@ -84,7 +87,7 @@ func TestFamilies(t *testing.T) {
 		answer   = chattemplate.StartAnswer
 	)
 	for name, want := range map[string]struct {
-		format chattemplate.Format
+		format tags.Format
 		// Where the model begins with the default effort, high effort and none.
 		usual, high, none place
 	}{
@@ -92,8 +95,8 @@ func TestFamilies(t *testing.T) {
 			turn, turn},
 		"Apriel-1.6-15b-Thinker-fixed": {think("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]",
 			false, true), thinking, thinking, answer},
-		"CohereForAI-c4ai-command-r7b-12-2024-tool_use": {chattemplate.Format{Family: chattemplate.ThinkTags,
-			Open: "<|START_THINKING|>", Close: "<|END_THINKING|>", AnswerOpen: "<|START_RESPONSE|>",
+		"CohereForAI-c4ai-command-r7b-12-2024-tool_use": {tags.Format{Open: "<|START_THINKING|>", Close: "<|END_THINKING|>",
+			AnswerOpen:  "<|START_RESPONSE|>",
 			AnswerClose: "<|END_RESPONSE|>", CanSkip: true, Tools: true}, answer, turn, answer},
 		"GLM-4.7-Flash": {think("<think>", "</think>", true, true), thinking,
 			thinking, answer},
@@ -120,7 +123,7 @@ func TestFamilies(t *testing.T) {
 		"google-gemma-2-2b-it":                     {plain(false), turn, turn, turn},
 		"google-gemma-4-31B-it-interleaved": {think("<|channel>thought", "<channel|>", true, true), answer,
 			turn, answer},
-		"ibm-granite-granite-3.3-2B-Instruct": {chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
+		"ibm-granite-granite-3.3-2B-Instruct": {tags.Format{Open: "<think>",
 			Close: "</think>", AnswerOpen: "<response>", AnswerClose: "</response>", CanSkip: true, Tools: true}, turn,
 			turn, turn},
 		"llama-cpp-deepseek-r1":                {think("<think>", "</think>", false, false), thinking, thinking, answer},
@@ -132,16 +135,15 @@ func TestFamilies(t *testing.T) {
 		"microsoft-Phi-3.5-mini-instruct":      {plain(false), turn, turn, turn},
 		"mistralai-Mistral-Nemo-Instruct-2407": {plain(true), turn, turn, turn},
 		"moonshotai-Kimi-K2":                   {plain(true), turn, turn, turn},
-		"openai-gpt-oss-120b": {chattemplate.Format{Family: chattemplate.Harmony, CanSkip: true,
-			Tools: true}, turn, turn, answer},
-		"unsloth-mistral-Devstral-Small-2507": {plain(true), turn, turn, turn},
+		"openai-gpt-oss-120b":                  {readertest.HarmonyFormat, turn, turn, answer},
+		"unsloth-mistral-Devstral-Small-2507":  {plain(true), turn, turn, turn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !slices.Contains(names, name) {
 				t.Fatal("no such template")
 			}
 			tmpl, _ := familyTemplate(t, readTemplate(t, dir, name))
-			got := tmpl.Format()
+			got := readertest.FormatOf(tmpl)
 			got.Calls = nil // see TestCallStyles
 			if got != want.format {
 				t.Errorf("Format() = %+v\nwant       %+v", got, want.format)
@@ -185,7 +187,7 @@ type referenceConversation struct {
 	Kwargs   map[string]any
 }
 
-// conversation translates a reference conversation.
+// conversation converts a reference conversation.
 func (r *referenceConversation) conversation(now time.Time) chattemplate.Conversation {
 	c := chattemplate.Conversation{Now: now, Args: r.Kwargs}
 	for _, tool := range r.Tools {
@@ -205,8 +207,8 @@ func (r *referenceConversation) conversation(now time.Time) chattemplate.Convers
 	return c
 }
 
-// TestReferenceTemplates renders the reference conversations through the package's own variables. Where the reference
-// gives a text, the prompt is that text; where it raises an error, the package may find a way that the template takes.
+// TestReferenceTemplates renders the reference conversations through the package's own variables. If the reference has
+// a text, the prompt must equal it. If it raises an error, the package may find a form that the template accepts.
 func TestReferenceTemplates(t *testing.T) {
 	dir, names := templateNames(t)
 	var file struct {
@@ -224,7 +226,7 @@ func TestReferenceTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Renderings that differ on purpose: the template would lose what the conversation says, or double-encode it.
+	// These renderings differ on purpose: the template would lose part of the conversation or encode it twice.
 	const noPlace = "has no place for calls, so they stand in the text"
 	better := map[string]string{
 		"LFM2.5-Instruct tool_result":                      noPlace,
@@ -246,7 +248,7 @@ func TestReferenceTemplates(t *testing.T) {
 		for conv, r := range file.Conversations {
 			p, err := tmpl.Render(r.conversation(now))
 			switch want := expected[conv].Rendered; {
-			case err != nil && want != nil && len(r.Tools) > 0 && !tmpl.Format().Tools:
+			case err != nil && want != nil && len(r.Tools) > 0 && !readertest.FormatOf(tmpl).Tools:
 				refused++
 			case err != nil && want != nil:
 				t.Errorf("%s, %s: %v", name, conv, err)
@@ -266,8 +268,8 @@ func TestReferenceTemplates(t *testing.T) {
 		same, found, refused)
 }
 
-// TestContinues: of the reference templates only Apriel's has the model go on from a last message of the assistant's.
-// None does so from a user's.
+// TestContinues checks which reference templates let the model continue a last message: only Apriel's, for the
+// assistant's messages, and none for a user's.
 func TestContinues(t *testing.T) {
 	dir, names := templateNames(t)
 	given := chattemplate.Message{Role: chattemplate.Assistant, Content: "Let me think"}
@@ -281,7 +283,7 @@ func TestContinues(t *testing.T) {
 			c.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			p, err := tmpl.Render(c)
 			if err != nil {
-				continue // it takes no such conversation
+				continue // it does not accept such a conversation
 			}
 			if want := last && strings.HasPrefix(name, "Apriel"); p.Continues != want {
 				t.Errorf("%s, ending with the assistant's message %v: %v: ...%q", name, last, p.Continues,

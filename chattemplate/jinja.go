@@ -3,27 +3,29 @@ package chattemplate
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"runner/backend"
-	"runner/chattemplate/harmony"
 	"runner/chattemplate/jinja"
 	"runner/reasoning"
 )
 
 // chatML is the template of models that have its tokens and bring no template of their own.
-const chatML = `{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}` +
+const chatML = `{% for message in messages %}` +
+	`{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}` +
 	`{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
-// jinjaTemplate renders through a template in the Jinja language.
+// Template is a chat template in the Jinja language, for one vocabulary. It is safe for concurrent use once its family
+// has set its switch.
 //
 // The template sees what Hugging Face transformers shows to it: messages (role, content, name, reasoning_content,
 // thinking, tool_calls, tool_call_id), tools and documents (None when there are none), add_generation_prompt,
 // bos_token, eos_token, strftime_now, and the caller's variables. What templates disagree on is found out by
 // rendering probes, see traits. The effort sets the template's own switch, and reasoning_effort where it asks for
 // some.
-type jinjaTemplate struct {
+type Template struct {
 	program *jinja.Template
 	// reads are the variables that the template reads.
 	reads   []string
@@ -31,15 +33,14 @@ type jinjaTemplate struct {
 	vocab   *backend.Vocab
 	source  string
 	traits  traits
-	tags    tags
-	format  Format
 	// off and on are the template's own switch for reasoning; nil when it has none.
-	off, on []variable
-	// native is set when the template renders harmony: the places around a turn are then harmony's own.
-	native *native
+	off, on []Variable
 }
 
-func newJinja(c Config) (*jinjaTemplate, error) {
+// NewTemplate compiles a template and finds out what it takes. Without a source it returns ErrNoTemplate, except that a
+// vocabulary with the tokens <|im_start|> and <|im_end|> is rendered as ChatML. A template that does not compile is a
+// *TemplateError. detect, when not nil, is called while probes are cheap.
+func NewTemplate(c Config, detect func(*Template)) (*Template, error) {
 	source := c.Source
 	if source == "" {
 		if _, ok := c.Vocab.Special("<|im_start|>"); !ok {
@@ -58,21 +59,34 @@ func newJinja(c Config) (*jinjaTemplate, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &jinjaTemplate{
+	j := &Template{
 		program: probing, reads: program.Variables(), scanner: newScanner(c.Vocab, source), vocab: c.Vocab, source: source,
 	}
 	j.traits = j.probeTraits()
-	j.format, j.tags = j.detect()
-	if j.format.Family != Harmony {
-		j.format.Calls = j.detectCalls()
+	if detect != nil {
+		detect(j)
 	}
 	j.program = program
-	if j.format.Family == Harmony {
-		tokens, _ := harmony.Lookup(c.Vocab)
-		j.native = &native{tokens}
-	}
 	return j, nil
 }
+
+// Vocab is the vocabulary that the template renders for.
+func (j *Template) Vocab() *backend.Vocab { return j.vocab }
+
+// Source is the template's text.
+func (j *Template) Source() string { return j.source }
+
+// Reads reports whether the template reads a variable.
+func (j *Template) Reads(name string) bool { return slices.Contains(j.reads, name) }
+
+// ShowsTools reports whether the template shows tools to the model, and ShowsCalls whether it shows earlier calls.
+func (j *Template) ShowsTools() bool { return j.traits.tools }
+
+// ShowsCalls reports whether the template shows the calls of earlier turns.
+func (j *Template) ShowsCalls() bool { return j.traits.calls }
+
+// SetSwitch sets the variables that turn reasoning off and on. Nil means that the template has none.
+func (j *Template) SetSwitch(off, on []Variable) { j.off, j.on = off, on }
 
 // outputLimit is the longest text that a template may make for prompts of at most maxText bytes. On the way to a
 // short prompt it may make longer ones.
@@ -94,7 +108,7 @@ func parse(source string, limits jinja.Limits) (*jinja.Template, error) {
 }
 
 // execute runs the template. Its time and memory are bounded by the engine's limits.
-func (j *jinjaTemplate) execute(vars map[string]jinja.Value, now time.Time) (jinja.Text, error) {
+func (j *Template) execute(vars map[string]jinja.Value, now time.Time) (jinja.Text, error) {
 	text, err := j.program.Render(context.Background(), vars, jinja.RenderOptions{Now: now})
 	if err != nil {
 		return jinja.Text{}, templateError(err, true)
@@ -102,45 +116,82 @@ func (j *jinjaTemplate) execute(vars map[string]jinja.Value, now time.Time) (jin
 	return text, nil
 }
 
-// render renders a normalized conversation.
-func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
+// Rendering is a conversation as the template has rendered it.
+type Rendering struct{ text jinja.Text }
+
+// Text is the whole text.
+func (r Rendering) Text() string { return r.text.String() }
+
+// EndsWith reports whether the template itself ends the text with a mark, white space aside.
+func (r Rendering) EndsWith(mark string) bool {
+	s := strings.TrimRight(r.text.String(), " \t\r\n")
+	return strings.HasSuffix(s, mark) && r.text.Trusted(len(s)-len(mark), len(s))
+}
+
+// continues reports whether the text ends in the caller's own words.
+func (r Rendering) continues() bool {
+	s := strings.TrimRight(r.text.String(), " \t\r\n")
+	return s != "" && !r.text.Trusted(len(s)-1, len(s))
+}
+
+// Render renders a normalized conversation into a builder.
+func (j *Template) Render(b *Builder, c *Conversation) (Rendering, error) {
 	if len(c.Tools) > 0 && !j.traits.tools {
-		return 0, &ConversationError{
+		return Rendering{}, &ConversationError{
 			Message: -1, Tool: 0, Err: errNoTools,
-			advice: "leave the tools out, or give a template that renders them with --chat-template",
+			Advice: "leave the tools out, or give a template that renders them with --chat-template",
 		}
 	}
 	vars, err := j.variables(c)
 	if err != nil {
-		return 0, err
+		return Rendering{}, err
 	}
 	text, err := j.execute(vars, c.Now)
 	if limit := (*jinja.Error)(nil); errors.As(err, &limit) && limit.Kind == jinja.KindLimit && b.most > 0 &&
 		textLength(c) > b.most {
-		return 0, ErrTooLong
+		return Rendering{}, ErrTooLong
 	}
 	if err != nil {
-		return 0, err
+		return Rendering{}, err
 	}
 	if bos := j.vocab.BOS(); bos != backend.NoToken && j.vocab.AddBOS() && !startsWith(text, j.vocab.Piece(bos)) {
 		b.Control(bos) // once, whoever writes it
 	}
 	j.scanner.write(b, text, 0)
-	if c.NoGenerationPrompt {
-		return StartTurn, nil
+	r := Rendering{text}
+	b.Continues = !c.NoGenerationPrompt && r.continues()
+	return r, nil
+}
+
+// Write adds a text of the template's own, in which names of special tokens become these tokens.
+func (j *Template) Write(b *Builder, text string) {
+	j.scanner.write(b, jinja.NewText(text, jinja.Trusted), 0)
+}
+
+// WriteQuestion adds what follows an answer when a user then asks something with a prompt: the end of the answer's
+// turn, the question, and the opening of the next turn.
+func (j *Template) WriteQuestion(b *Builder, prompt string) (Rendering, error) {
+	c := &Conversation{
+		Messages: []Message{
+			{Role: User, Content: ProbeUser}, {Role: Assistant, Content: ProbeAnswer}, {Role: User, Content: prompt},
+		},
+		Effort: reasoning.EffortNone,
+		Now:    time.Unix(0, 0).UTC(),
 	}
-	start := j.startOf(text)
-	skip := c.Effort == reasoning.EffortNone && j.format.Family != Plain && start != StartAnswer
-	s := strings.TrimRight(text.String(), " \t\r\n")
-	b.continues = s != "" && !text.Trusted(len(s)-1, len(s))
-	switch {
-	case skip && j.native != nil && c.offers(), skip && j.native == nil && start == StartTurn && j.format.CanSkip:
-		// Harmony with tools must be able to call, and a template that has a switch has said what it takes to skip.
-	case skip:
-		j.openAnswer(b, start)
-		start, b.continues = StartAnswer, false
+	vars, err := j.variables(c)
+	if err != nil {
+		return Rendering{}, err
 	}
-	return start, nil
+	text, err := j.execute(vars, c.Now)
+	if err != nil {
+		return Rendering{}, err
+	}
+	i := strings.LastIndex(text.String(), ProbeAnswer)
+	if i < 0 {
+		return Rendering{}, &TemplateError{Rendering: true, Err: errNoHistory}
+	}
+	j.scanner.write(b, text, i+len(ProbeAnswer))
+	return Rendering{text}, nil
 }
 
 // textLength returns how many bytes a conversation's messages have.
@@ -153,82 +204,4 @@ func textLength(c *Conversation) (n int) {
 
 func startsWith(text jinja.Text, prefix string) bool {
 	return prefix != "" && strings.HasPrefix(text.String(), prefix) && text.Trusted(0, len(prefix))
-}
-
-// startOf finds out where the model begins to write after a rendered prompt, from the mark that stands at its end.
-func (j *jinjaTemplate) startOf(text jinja.Text) Start {
-	var reasoning, answer string
-	switch j.format.Family {
-	case ThinkTags:
-		reasoning, answer = j.format.Open, j.format.Close
-	case Harmony:
-		reasoning, answer = opensAnalysis, opensFinal
-	default:
-		return StartTurn
-	}
-	s := strings.TrimRight(text.String(), " \t\r\n")
-	ends := func(mark string) bool {
-		return strings.HasSuffix(s, mark) && text.Trusted(len(s)-len(mark), len(s))
-	}
-	switch {
-	case ends(answer):
-		return StartAnswer
-	case ends(reasoning):
-		return StartReasoning
-	}
-	return StartTurn
-}
-
-func (j *jinjaTemplate) endReasoning(b *builder) {
-	if j.native != nil {
-		j.native.endReasoning(b)
-		return
-	}
-	j.scanner.write(b, jinja.NewText(j.tags.close, jinja.Trusted), 0)
-}
-
-func (j *jinjaTemplate) openAnswer(b *builder, from Start) {
-	if j.native != nil {
-		j.native.openAnswer(b, from)
-		return
-	}
-	switch from {
-	case StartTurn:
-		j.scanner.write(b, jinja.NewText(j.tags.open+j.tags.close, jinja.Trusted), 0)
-	case StartReasoning:
-		j.scanner.write(b, jinja.NewText(j.tags.close, jinja.Trusted), 0)
-	}
-}
-
-// summaryTurn renders a conversation in which a user asks with the prompt after an answer, and takes what follows the
-// answer.
-func (j *jinjaTemplate) summaryTurn(b *builder, prompt string) error {
-	if j.native != nil {
-		return j.native.summaryTurn(b, prompt)
-	}
-	c := &Conversation{
-		Messages: []Message{
-			{Role: User, Content: probeUser}, {Role: Assistant, Content: probeAnswer}, {Role: User, Content: prompt},
-		},
-		Effort: reasoning.EffortNone,
-		Now:    time.Unix(0, 0).UTC(),
-	}
-	vars, err := j.variables(c)
-	if err != nil {
-		return err
-	}
-	text, err := j.execute(vars, c.Now)
-	if err != nil {
-		return err
-	}
-	i := strings.LastIndex(text.String(), probeAnswer)
-	if i < 0 {
-		return &TemplateError{Rendering: true, Err: errNoHistory}
-	}
-	j.scanner.write(b, text, i+len(probeAnswer))
-	if start := j.startOf(text); j.format.Family == ThinkTags && (start == StartReasoning || start == StartTurn &&
-		!j.format.CanSkip) {
-		j.openAnswer(b, start)
-	}
-	return nil
 }

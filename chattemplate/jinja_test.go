@@ -10,21 +10,25 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/conformance"
+	"runner/chattemplate/families"
+	"runner/chattemplate/family"
+	"runner/chattemplate/readertest"
 	"runner/chattemplate/vocabtest"
+	"runner/conformance"
 	"runner/reasoning"
 )
 
-const chatMLSource = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}` +
+const chatMLSource = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}` +
+	`{% endfor %}` +
 	`{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
-func jinjaTemplate(t testing.TB, source string, control ...string) *chattemplate.Template {
+func jinjaTemplate(t testing.TB, source string, control ...string) family.Family {
 	return mustNew(t, chattemplate.Config{Vocab: vocabtest.New(t, control...), Tokenize: vocabtest.Tokenize,
 		Source: source})
 }
 
 func TestWithoutTemplate(t *testing.T) {
-	_, err := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t, "<s>"), Tokenize: vocabtest.Tokenize})
+	_, err := families.Open(chattemplate.Config{Vocab: vocabtest.New(t, "<s>"), Tokenize: vocabtest.Tokenize})
 	if !errors.Is(err, chattemplate.ErrNoTemplate) {
 		t.Errorf("err = %v, want ErrNoTemplate", err)
 	}
@@ -46,17 +50,18 @@ func TestHarmonyVocabulary(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: chatMLSource,
 			ForceJinja: force})
-		if native := tmpl.Format().Family == chattemplate.Harmony; native == force {
-			t.Errorf("ForceJinja %v: Format() = %+v", force, tmpl.Format())
+		if native := isHarmony(tmpl); native == force {
+			t.Errorf("ForceJinja %v: Format() = %+v", force, readertest.FormatOf(tmpl))
 		}
 	}
 }
 
-// TestHarmonyOpenings: where a template opens a message for the model, always or by a switch, the prompt starts in
-// it, unless a user wrote the header.
+// TestHarmonyOpenings checks that if a template opens a message for the model, the prompt starts in that message,
+// unless a user wrote the header.
 func TestHarmonyOpenings(t *testing.T) {
 	const (
-		chat     = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`
+		chat = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}` +
+			`<|start|>assistant`
 		analysis = "<|channel|>analysis<|message|>"
 		final    = "<|channel|>final<|message|>"
 	)
@@ -74,8 +79,8 @@ func TestHarmonyOpenings(t *testing.T) {
 		tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source, ForceJinja: true})
 		c := messages(user("Q"))
 		c.Args = map[string]any{"fast": final}
-		if p := mustRender(t, tmpl, c); tmpl.Format().Family != chattemplate.Harmony || p.Start != want {
-			t.Errorf("%s: %+v, %q starts at %d, want %d", source, tmpl.Format(), p.Text, p.Start, want)
+		if p := mustRender(t, tmpl, c); !isHarmony(tmpl) || p.Start != want {
+			t.Errorf("%s: %+v, %q starts at %d, want %d", source, readertest.FormatOf(tmpl), p.Text, p.Start, want)
 		}
 		c.Effort = reasoning.EffortNone
 		p := mustRender(t, tmpl, c)
@@ -88,7 +93,7 @@ func TestHarmonyOpenings(t *testing.T) {
 }
 
 func TestTemplateErrors(t *testing.T) {
-	_, err := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize,
+	_, err := families.Open(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize,
 		Source: "a\n{{ b"})
 	var te *chattemplate.TemplateError
 	if !errors.As(err, &te) || te.Line != 2 || te.Rendering || te.Hint() == "" || strings.HasSuffix(te.Error(), ".") {
@@ -105,7 +110,7 @@ func TestTemplateErrors(t *testing.T) {
 	}
 }
 
-// TestTokensAcrossPieces holds that text is tokenized as a whole between control tokens, wherever its pieces come from.
+// TestTokensAcrossPieces checks that the text between control tokens is tokenized as a whole, whatever its pieces are.
 func TestTokensAcrossPieces(t *testing.T) {
 	var texts []string
 	tmpl := mustNew(t, chattemplate.Config{
@@ -126,8 +131,8 @@ func TestTokensAcrossPieces(t *testing.T) {
 	}
 }
 
-// TestUserDefinedTokens holds that outside text does not become a user-defined token that the template uses as a mark,
-// though tokenizers match such tokens in plain text.
+// TestUserDefinedTokens checks that outside text does not become a user-defined token that the template uses as a
+// mark, although tokenizers match such tokens in plain text.
 func TestUserDefinedTokens(t *testing.T) {
 	c := backend.VocabConfig{BOS: backend.NoToken, EOS: backend.NoToken}
 	for i := range 256 {
@@ -139,7 +144,7 @@ func TestUserDefinedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As engines do: user-defined tokens are matched in plain text, everything else is bytes.
+	// As in engines, user-defined tokens are matched in plain text, and everything else is bytes.
 	tokenize := func(dst []backend.Token, text string) ([]backend.Token, error) {
 	next:
 		for i := 0; i < len(text); {
@@ -206,7 +211,8 @@ func TestBOS(t *testing.T) {
 
 func TestSystemRoleUnsupported(t *testing.T) {
 	for _, source := range []string{
-		`{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}[{{ m.role }}]{{ m.content }}{% endfor %}`,
+		`{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}` +
+			`{% endif %}[{{ m.role }}]{{ m.content }}{% endfor %}`,
 		`{% for m in messages %}{% if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}`,
 	} {
 		p := mustRender(t, jinjaTemplate(t, source), messages(system("S"), system("T"), user("Q"), assistant("", "A"),
@@ -222,21 +228,27 @@ func TestMessageForms(t *testing.T) {
 	conv := messages(user("Q"), chattemplate.Message{Role: chattemplate.Assistant,
 		ToolCalls: []chattemplate.ToolCall{call}}, result("call_0123456789", "R"))
 	conv.Tools = []chattemplate.Tool{{Name: "f"}}
-	const loop = `{% for m in messages %}{% if m.content is string %}{{ m.content }}{% endif %}{% for c in m.tool_calls or [] %}`
+	const loop = `{% for m in messages %}{% if m.content is string %}{{ m.content }}{% endif %}` +
+		`{% for c in m.tool_calls or [] %}`
 	for _, tt := range []struct{ name, source, want string }{
 		{"object arguments", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop +
 			`({{ c.function.arguments | tojson }}){% endfor %}{% endfor %}`, `fQ({"b": 1, "a": "x"})R`},
 		{"string arguments", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop +
 			`({{ c.function.name + c.function.arguments }}){% endfor %}{% endfor %}`, `fQ(f{"b": 1, "a": "x"})R`},
 		{"no content", `{% if tools %}{{ tools[0].function.name }}{% endif %}` +
-			`{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.arguments | tojson }}{% else %}{{ m.content }}{% endif %}{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
+			`{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.arguments | tojson }}{% else %}` +
+			`{{ m.content }}{% endif %}{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
 		{"short ids", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop +
-			`{% if c.id | length != 9 %}{{ raise_exception('id') }}{% endif %}({{ c.id }}{{ c.function.arguments | tojson }}){% endfor %}{% if m.role == 'tool' %}{{ m.tool_call_id }}{% endif %}{% endfor %}`, `fQ(call00001{"b": 1, "a": "x"})Rcall00001`},
+			`{% if c.id | length != 9 %}{{ raise_exception('id') }}{% endif %}({{ c.id }}` +
+			`{{ c.function.arguments | tojson }}){% endfor %}{% if m.role == 'tool' %}{{ m.tool_call_id }}{% endif %}` +
+			`{% endfor %}`, `fQ(call00001{"b": 1, "a": "x"})Rcall00001`},
 		{"no place for calls",
 			`{% if tools %}{{ tools[0].function.name }}{% endif %}{% for m in messages %}{{ m.content }}|{% endfor %}`,
 			`fQ|[{"name":"f","arguments":{"b":1,"a":"x"}}]|R|`},
 		{"typed content",
-			`{% if tools %}{{ tools[0].function.name }}{% endif %}{% for m in messages %}{% for part in m.content %}{{ part.text }}{% endfor %}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
+			`{% if tools %}{{ tools[0].function.name }}{% endif %}{% for m in messages %}{% for part in m.content %}` +
+				`{{ part.text }}{% endfor %}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}` +
+				`{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := mustRender(t, jinjaTemplate(t, tt.source), conv)
@@ -256,7 +268,8 @@ func TestMessageForms(t *testing.T) {
 
 func TestCallerVariables(t *testing.T) {
 	tmpl := jinjaTemplate(t,
-		`{{ messages[0].content }}{{ style }}{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}`, "<think>", "</think>")
+		`{{ messages[0].content }}{{ style }}`+
+			`{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}`, "<think>", "</think>")
 	c := messages(user("Q"))
 	c.Args = map[string]any{"style": "<think>", "enable_thinking": false}
 	p := mustRender(t, tmpl, c)
@@ -304,7 +317,7 @@ func TestThinkTagSequences(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, got := range []struct{ name, got, want string }{
-				{"EndReasoning", print(vocab, tmpl.EndReasoning()), tt.end},
+				{"EndReasoning", print(vocab, endReasoning(tmpl)), tt.end},
 				{"OpenAnswer(StartTurn)", print(vocab, tmpl.OpenAnswer(chattemplate.StartTurn)), tt.skip},
 				{"SummaryTurn", print(vocab, summary), tt.summary},
 			} {

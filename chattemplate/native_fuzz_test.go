@@ -10,7 +10,7 @@ import (
 	"runner/chattemplate/vocabtest"
 )
 
-// hostile returns text made of special tokens' names, whole and in halves, as fuzzing steers it.
+// hostile returns text made of special tokens' names, whole and in halves, chosen by the fuzzed bytes.
 func hostile(names []string, seed []byte) string {
 	var b strings.Builder
 	for _, c := range seed {
@@ -33,7 +33,7 @@ func hostile(names []string, seed []byte) string {
 	return b.String()
 }
 
-// nativeShape is a conversation that uses every part of the format, with text in every place that text can go.
+// nativeShape is a conversation that uses every part of the format, with text in every place for text.
 func nativeShape(text string) chattemplate.Conversation {
 	quoted, _ := json.Marshal(text)
 	schema := `{"type":"object","description":` + string(quoted) + `,"properties":{` + string(quoted) +
@@ -59,8 +59,8 @@ func nativeShape(text string) chattemplate.Conversation {
 	}
 }
 
-// FuzzNativeControlTokens holds the rule that no text becomes a control token: whatever the text, the control tokens of
-// a rendered conversation are those of the same conversation with harmless text, and the text comes out as it went in.
+// FuzzNativeControlTokens checks that no text becomes a control token. With any text, the control tokens of a
+// conversation equal those with harmless text, and the text is unchanged.
 func FuzzNativeControlTokens(f *testing.F) {
 	f.Add([]byte("hello"))
 	f.Add([]byte{64, 65, 66, 67, 100, 101, 102, 103, 200, 201, 202, 203, 255, 254, 253, 252})
@@ -90,8 +90,8 @@ func FuzzNativeControlTokens(f *testing.F) {
 	})
 }
 
-// FuzzToolDefinitions feeds arbitrary bytes as a tool's schema: it is rendered or refused, never a panic, and stays
-// text.
+// FuzzToolDefinitions uses arbitrary bytes as a tool's schema. It must be rendered as text or refused, without a
+// panic.
 func FuzzToolDefinitions(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"oneOf":[{"type":"string"},{"type":["integer","null"]}]}}}`))
 	f.Add(

@@ -11,16 +11,18 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/conformance"
+	"runner/chattemplate/families"
+	"runner/chattemplate/family"
 	"runner/chattemplate/vocabtest"
+	"runner/conformance"
 	"runner/reasoning"
 )
 
-func nativeTemplate(t testing.TB) *chattemplate.Template {
+func nativeTemplate(t testing.TB) family.Family {
 	return mustNew(t, chattemplate.Config{Vocab: vocabtest.New(t, vocabtest.Harmony()...), Tokenize: vocabtest.Tokenize})
 }
 
-// messages is a short way to write a conversation.
+// messages returns a conversation of the given messages.
 func messages(msgs ...chattemplate.Message) chattemplate.Conversation {
 	return chattemplate.Conversation{Messages: msgs}
 }
@@ -45,7 +47,7 @@ func result(id, content string) chattemplate.Message {
 	return chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: id, Content: content}
 }
 
-// afterSystem is the prompt without its system message.
+// afterSystem returns the prompt without its system message.
 func afterSystem(t *testing.T, p chattemplate.Prompt) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(p.Text, "every message.")
@@ -81,7 +83,7 @@ func TestNativeEqualsReference(t *testing.T) {
 	tmpl := nativeTemplate(t)
 	ran := 0
 	for _, c := range file.Cases {
-		// The cases of the format that an API's conversation can express: a system message with the default channels.
+		// The format's cases that an API's conversation can express: a system message with the default channels.
 		if c.Kind != "render" || c.Messages[0].Role != "system" || c.Messages[0].Channels != nil || len(c.Messages) < 2 {
 			continue
 		}
@@ -141,10 +143,12 @@ func TestNativeMessages(t *testing.T) {
 			"<|start|>user:ann<|message|>Q<|end|>" + open},
 		{"answered reasoning is dropped", messages(user("Q"), assistant("T", "A"), user("R"), assistant("U", "B"), user("S")),
 			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|>" +
-				"<|start|>user<|message|>R<|end|><|start|>assistant<|channel|>final<|message|>B<|end|><|start|>user<|message|>S<|end|>" + open},
+				"<|start|>user<|message|>R<|end|><|start|>assistant<|channel|>final<|message|>B<|end|>" +
+				"<|start|>user<|message|>S<|end|>" + open},
 		{"a pending call keeps its reasoning, answered turns do not", messages(user("Q"), assistant("T", "A"), user("R"),
 			calls("U", add), result("1", "2")),
-			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|><|start|>user<|message|>R<|end|>" +
+			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|>" +
+				"<|start|>user<|message|>R<|end|>" +
 				"<|start|>assistant<|channel|>analysis<|message|>U<|end|>" +
 				`<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{"a":1}<|call|>` +
 				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>2<|end|>" + open},
@@ -271,15 +275,15 @@ func TestNativeBuiltinTools(t *testing.T) {
 func TestNativeForcedSequences(t *testing.T) {
 	vocab := vocabtest.New(t, vocabtest.Harmony()...)
 	tmpl := nativeTemplate(t)
-	if f := tmpl.Format(); f.Family != chattemplate.Harmony || !f.CanSkip {
-		t.Errorf("Format() = %+v", f)
+	if !isHarmony(tmpl) {
+		t.Errorf("family %T", tmpl)
 	}
 	summary, err := tmpl.SummaryTurn("Sum <|end|> up")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ name, got, want string }{
-		{"EndReasoning", controls(vocab, tmpl.EndReasoning()), "<|end|><|start|>."},
+		{"EndReasoning", controls(vocab, endReasoning(tmpl)), "<|end|><|start|>."},
 		{"OpenAnswer(StartTurn)", print(vocab, tmpl.OpenAnswer(chattemplate.StartTurn)), "<|channel|>final<|message|>"},
 		{"OpenAnswer(StartReasoning)", print(vocab, tmpl.OpenAnswer(chattemplate.StartReasoning)),
 			"<|end|><|start|>assistant<|channel|>final<|message|>"},
@@ -342,12 +346,12 @@ func TestRefusedConversations(t *testing.T) {
 	}
 }
 
-// TestPromptsAreNoLongerThanAllowed: neither family tokenizes a prompt that has more text than is allowed.
+// TestPromptsAreNoLongerThanAllowed checks that neither family tokenizes a prompt with more text than is allowed.
 func TestPromptsAreNoLongerThanAllowed(t *testing.T) {
 	for name, v := range map[string]*backend.Vocab{"native": vocabtest.New(t, vocabtest.Harmony()...),
 		"jinja": vocabtest.New(t, "<|im_start|>", "<|im_end|>")} {
 		tokenized := 0
-		tpl, err := chattemplate.New(chattemplate.Config{Vocab: v, MaxText: 1000,
+		tpl, err := families.Open(chattemplate.Config{Vocab: v, MaxText: 1000,
 			Tokenize: func(dst []backend.Token, text string) ([]backend.Token, error) {
 				tokenized += len(text)
 				return append(dst, 1), nil

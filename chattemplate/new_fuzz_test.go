@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/chattemplate/families"
+	"runner/chattemplate/readertest"
 	"runner/chattemplate/vocabtest"
 )
 
-// FuzzNew takes any text as a template: it is refused, or it renders or fails, without a panic and with tokens that
-// print as its text.
+// FuzzNew uses any text as a template. It must be refused, or render or fail without a panic. Its tokens must print as
+// its text.
 func FuzzNew(f *testing.F) {
 	f.Add(chatMLSource)
 	f.Add(`{% for m in messages %}{% if m.thinking %}<r>{{ m.thinking }}</r>{% endif %}{{ m.content }}{% endfor %}<think>`)
@@ -18,11 +20,11 @@ func FuzzNew(f *testing.F) {
 		if len(source) > 4096 {
 			return
 		}
-		tmpl, err := chattemplate.New(chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source})
+		tmpl, err := families.Open(chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source})
 		if err != nil {
 			return
 		}
-		if f := tmpl.Format(); f.Family == chattemplate.ThinkTags && (f.Open == "" || f.Close == "") {
+		if f := readertest.FormatOf(tmpl); (f.Open == "") != (f.Close == "") {
 			t.Errorf("a family without marks: %+v", f)
 		}
 		p, err := tmpl.Render(messages(system("S"), user("Q"), assistant("T", "A"), user("R")))
@@ -33,7 +35,7 @@ func FuzzNew(f *testing.F) {
 	})
 }
 
-// TestEndlessTemplate holds that a template which would run for hours is stopped, in New's probes and in Render.
+// TestEndlessTemplate checks that a template that would run for hours is stopped, both in New's probes and in Render.
 func TestEndlessTemplate(t *testing.T) {
 	tmpl := jinjaTemplate(t,
 		`{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a * b %}{% endfor %}{% endfor %}`)

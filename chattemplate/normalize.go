@@ -22,12 +22,12 @@ var reserved = map[string]bool{
 	"True": true, "False": true, "None": true, "true": true, "false": true, "none": true,
 }
 
-// normalize checks a conversation for what no format can render and completes what clients leave out. The caller's
+// Normalize checks a conversation for what no format can render and completes what clients leave out. The caller's
 // conversation is not changed.
-func normalize(c Conversation) (*Conversation, error) {
+func Normalize(c Conversation) (*Conversation, error) {
 	if len(c.Messages) == 0 {
 		return nil, &ConversationError{Message: -1, Tool: -1, Err: errors.New("conversation has no messages"),
-			advice: "send at least one message"}
+			Advice: "send at least one message"}
 	}
 	switch c.Effort {
 	case reasoning.EffortDefault, reasoning.EffortNone, reasoning.EffortMinimal, reasoning.EffortLow,
@@ -35,17 +35,17 @@ func normalize(c Conversation) (*Conversation, error) {
 	default:
 		return nil, &ConversationError{
 			Message: -1, Tool: -1, Err: errors.New("unknown reasoning effort"),
-			advice: "the efforts are none, minimal, low, medium and high",
+			Advice: "the efforts are none, minimal, low, medium and high",
 		}
 	}
 	for name := range c.Args {
 		if reserved[name] {
-			return nil, argError(name, "leave this variable out; the conversation sets it", "cannot be set by the caller")
+			return nil, ArgError(name, "leave this variable out; the conversation sets it", "cannot be set by the caller")
 		}
 	}
 	for i, t := range c.Tools {
 		if !ValidName(t.Name) {
-			return nil, toolError(i, NameAdvice, errors.New("its name is not valid"))
+			return nil, ToolError(i, NameAdvice, errors.New("its name is not valid"))
 		}
 	}
 	c.Messages = append([]Message(nil), c.Messages...)
@@ -125,4 +125,18 @@ func calledTool(before []Message, id string) string {
 		}
 	}
 	return ""
+}
+
+// IsPrompt reports whether messages of a role are system prompts.
+func IsPrompt(r Role) bool { return r == System || r == Developer }
+
+// JoinPrompts joins the texts of system prompts.
+func JoinPrompts(msgs []Message) string {
+	var texts []string
+	for _, m := range msgs {
+		if m.Content != "" {
+			texts = append(texts, m.Content)
+		}
+	}
+	return strings.Join(texts, "\n\n")
 }

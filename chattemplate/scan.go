@@ -50,7 +50,7 @@ func isMark(text string) bool {
 }
 
 // write adds the tokens of a rendered text, from byte i on, to a prompt.
-func (s *scanner) write(b *builder, text jinja.Text, i int) {
+func (s *scanner) write(b *Builder, text jinja.Text, i int) {
 	whole, plain := text.String(), i
 	for i < len(whole) {
 		token, n := s.match(text, whole, i)
@@ -82,7 +82,7 @@ func (s *scanner) match(text jinja.Text, whole string, i int) (backend.Token, in
 }
 
 // plain adds text[from:to], in which no special token stands, as plain text.
-func (s *scanner) plain(b *builder, text jinja.Text, from, to int) {
+func (s *scanner) plain(b *Builder, text jinja.Text, from, to int) {
 	run := text.String()[from:to]
 	for len(s.guarded) > 0 {
 		at := -1

@@ -6,6 +6,9 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
+	"runner/chattemplate/family"
+	"runner/chattemplate/readertest"
 )
 
 // print joins the pieces of tokens.
@@ -17,7 +20,7 @@ func print(v *backend.Vocab, tokens []backend.Token) string {
 	return b.String()
 }
 
-// controls returns the control tokens among tokens, with a mark for each stretch of text between them.
+// controls returns the control tokens among tokens, with a mark for each section of text between them.
 func controls(v *backend.Vocab, tokens []backend.Token) string {
 	var b strings.Builder
 	text := false
@@ -33,20 +36,31 @@ func controls(v *backend.Vocab, tokens []backend.Token) string {
 	return b.String()
 }
 
-func mustNew(t testing.TB, c chattemplate.Config) *chattemplate.Template {
+func mustNew(t testing.TB, c chattemplate.Config) family.Family {
 	t.Helper()
-	tmpl, err := chattemplate.New(c)
+	tmpl, err := families.Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tmpl
 }
 
-func mustRender(t testing.TB, tmpl *chattemplate.Template, c chattemplate.Conversation) chattemplate.Prompt {
+func mustRender(t testing.TB, tmpl family.Family, c chattemplate.Conversation) chattemplate.Prompt {
 	t.Helper()
 	p, err := tmpl.Render(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+func isHarmony(f family.Family) bool { return readertest.FormatOf(f) == readertest.HarmonyFormat }
+
+// endReasoning returns the tokens that lead from reasoning to the next choice of the model.
+func endReasoning(f family.Family) []backend.Token {
+	tokens := f.OpenAnswer(chattemplate.StartReasoning)
+	if isHarmony(f) {
+		tokens = tokens[:len(tokens)-len(f.OpenAnswer(chattemplate.StartTurn))]
+	}
+	return tokens
 }

@@ -7,16 +7,16 @@ import (
 	"runner/chattemplate/jinja"
 )
 
-// The texts of probes: nothing that a template would change or write itself.
+// The texts of probes. No template would change them or write them itself.
 const (
-	probeUser      = "qzu7mx"
-	probeSystem    = "qzs4kd"
-	probeAnswer    = "qza9wn"
-	probeReasoning = "qzr3vb"
-	probeTool      = "qzt5hj"
-	probeKey       = "qzk2fp"
-	probeValue     = "qzv8lc"
-	probeResult    = "qzd6gy"
+	ProbeUser      = "qzu7mx"
+	ProbeSystem    = "qzs4kd"
+	ProbeAnswer    = "qza9wn"
+	ProbeReasoning = "qzr3vb"
+	ProbeTool      = "qzt5hj"
+	ProbeKey       = "qzk2fp"
+	ProbeValue     = "qzv8lc"
+	ProbeResult    = "qzd6gy"
 )
 
 // probeLimits keep a template that does much work from making New slow: probes are small conversations.
@@ -46,8 +46,8 @@ type traits struct {
 
 // probeTraits finds out what the template takes. A template that fails on every probe gets the usual traits, so that
 // its own error shows when it is used.
-func (j *jinjaTemplate) probeTraits() traits {
-	ask := Message{Role: User, Content: probeUser}
+func (j *Template) probeTraits() traits {
+	ask := Message{Role: User, Content: ProbeUser}
 	shows := func(t traits, needle string, tools []Tool, msgs ...Message) bool {
 		text, ok := j.probe(t, &Conversation{Messages: msgs, Tools: tools})
 		return ok && strings.Contains(text, needle)
@@ -55,26 +55,26 @@ func (j *jinjaTemplate) probeTraits() traits {
 	t := traits{system: true, objectArguments: true}
 	for _, try := range []traits{t, {listedTools: true}, {typedContent: true}, {listedTools: true, typedContent: true}} {
 		try.system, try.objectArguments = true, true
-		if shows(try, probeUser, nil, ask) {
+		if shows(try, ProbeUser, nil, ask) {
 			t = try
 			break
 		}
 	}
-	t.system = shows(t, probeSystem, nil, Message{Role: System, Content: probeSystem}, ask) ||
-		!shows(t, probeUser, nil, ask)
+	t.system = shows(t, ProbeSystem, nil, Message{Role: System, Content: ProbeSystem}, ask) ||
+		!shows(t, ProbeUser, nil, ask)
 
-	tools := []Tool{{Name: probeTool, Description: "d", Parameters: []byte(
-		`{"type": "object", "properties": {"` + probeKey + `": {"type": "string", "description": "d"}}, "required": ["` +
-			probeKey + `"]}`)}}
-	if t.tools = shows(t, probeTool, tools, ask); !t.tools {
+	tools := []Tool{{Name: ProbeTool, Description: "d", Parameters: []byte(
+		`{"type": "object", "properties": {"` + ProbeKey + `": {"type": "string", "description": "d"}}, "required": ["` +
+			ProbeKey + `"]}`)}}
+	if t.tools = shows(t, ProbeTool, tools, ask); !t.tools {
 		tools = nil
 	}
 	call := func(id string) []Message {
 		return []Message{
 			ask,
-			{Role: Assistant, ToolCalls: []ToolCall{{ID: id, Name: probeTool, Arguments: `{"` + probeKey + `": "` +
-				probeValue + `"}`}}},
-			{Role: ToolRole, ToolCallID: id, ToolName: probeTool, Content: probeResult},
+			{Role: Assistant, ToolCalls: []ToolCall{{ID: id, Name: ProbeTool, Arguments: `{"` + ProbeKey + `": "` +
+				ProbeValue + `"}`}}},
+			{Role: ToolRole, ToolCallID: id, ToolName: ProbeTool, Content: ProbeResult},
 		}
 	}
 	for _, try := range []traits{
@@ -83,15 +83,20 @@ func (j *jinjaTemplate) probeTraits() traits {
 	} {
 		try.calls = true
 		try.system, try.typedContent, try.tools, try.listedTools = t.system, t.typedContent, t.tools, t.listedTools
-		if shows(try, probeValue, tools, call("call_0123456789abcdef")...) {
+		if shows(try, ProbeValue, tools, call("call_0123456789abcdef")...) {
 			return try
 		}
 	}
 	return t
 }
 
+// Probe renders a conversation, with variables of its own. It reports whether the template took it.
+func (j *Template) Probe(c *Conversation, set ...Variable) (string, bool) {
+	return j.probe(j.traits, c, set...)
+}
+
 // probe renders a conversation under assumed traits. It reports whether the template took it.
-func (j *jinjaTemplate) probe(t traits, c *Conversation, set ...variable) (string, bool) {
+func (j *Template) probe(t traits, c *Conversation, set ...Variable) (string, bool) {
 	assumed := *j
 	assumed.traits = t
 	c.Now = probeTime
@@ -100,7 +105,7 @@ func (j *jinjaTemplate) probe(t traits, c *Conversation, set ...variable) (strin
 		return "", false
 	}
 	for _, v := range set {
-		vars[v.name] = v.value()
+		vars[v.Name] = v.value()
 	}
 	text, err := j.execute(vars, probeTime)
 	return text.String(), err == nil

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"runner/chattemplate/harmony"
 	"runner/chattemplate/jinja"
+	"runner/reasoning"
 )
 
 // variables builds what the template sees.
-func (j *jinjaTemplate) variables(c *Conversation) (map[string]jinja.Value, error) {
+func (j *Template) variables(c *Conversation) (map[string]jinja.Value, error) {
 	msgs, err := j.messages(c)
 	if err != nil {
 		return nil, err
@@ -34,17 +34,17 @@ func (j *jinjaTemplate) variables(c *Conversation) (map[string]jinja.Value, erro
 		set = append(set, keepVariables...)
 	}
 	for _, v := range set {
-		vars[v.name] = v.value()
+		vars[v.Name] = v.value()
 	}
 	for name, arg := range c.Args {
 		for _, v := range set {
-			if v.name == name && !reflect.DeepEqual(v.is, arg) {
-				return nil, argError(name, "set this in one place: the request or its template variables",
+			if v.Name == name && !reflect.DeepEqual(v.Is, arg) {
+				return nil, ArgError(name, "set this in one place: the request or its template variables",
 					"contradicts the request")
 			}
 		}
 		if vars[name], err = jinja.FromGo(arg, jinja.Outside); err != nil {
-			return nil, argError(name, "give JSON values: strings, numbers, booleans, lists and objects",
+			return nil, ArgError(name, "give JSON values: strings, numbers, booleans, lists and objects",
 				"cannot be used in a template")
 		}
 	}
@@ -52,7 +52,7 @@ func (j *jinjaTemplate) variables(c *Conversation) (map[string]jinja.Value, erro
 }
 
 // dated sets the variables in which older templates expect the date and the tools as text.
-func (j *jinjaTemplate) dated(vars map[string]jinja.Value, c *Conversation) error {
+func (j *Template) dated(vars map[string]jinja.Value, c *Conversation) error {
 	if slices.Contains(j.reads, "datetime") && !c.Now.IsZero() {
 		vars["datetime"] = trusted(c.Now.Format("Jan 02 2006 15:04:05 MST"))
 	}
@@ -67,7 +67,7 @@ func (j *jinjaTemplate) dated(vars map[string]jinja.Value, c *Conversation) erro
 			Parameters  json.RawMessage `json:"parameters"`
 		}{t.Name, t.Description, schemaOf(t)})
 		if err != nil {
-			return toolError(i, definitionAdvice, errSchema)
+			return ToolError(i, DefinitionAdvice, errSchema)
 		}
 		functions[i] = text
 	}
@@ -79,29 +79,29 @@ func (j *jinjaTemplate) dated(vars map[string]jinja.Value, c *Conversation) erro
 	return nil
 }
 
-// variable is a variable that the program itself sets.
-type variable struct {
-	name string
-	is   any // bool, float64 or string
+// Variable is a template variable that the program itself sets. Is holds a bool, a float64 or a string.
+type Variable struct {
+	Name string
+	Is   any
 }
 
-func (v variable) value() jinja.Value {
-	switch is := v.is.(type) {
+func (v Variable) value() jinja.Value {
+	switch is := v.Is.(type) {
 	case bool:
 		return jinja.Bool(is)
 	case float64:
 		return jinja.Int(int64(is))
 	}
-	return trusted(v.is.(string))
+	return trusted(v.Is.(string))
 }
 
 // keepVariables are the names under which templates offer to keep the reasoning of earlier turns.
-var keepVariables = []variable{
+var keepVariables = []Variable{
 	{"clear_thinking", false}, {"drop_thinking", false}, {"keep_past_thinking", true}, {"preserve_thinking", true},
 }
 
 // baseVariables are the variables that every rendering has.
-func (j *jinjaTemplate) baseVariables(msgs jinja.Value, generate bool) map[string]jinja.Value {
+func (j *Template) baseVariables(msgs jinja.Value, generate bool) map[string]jinja.Value {
 	return map[string]jinja.Value{
 		"messages":              msgs,
 		"tools":                 jinja.None(),
@@ -117,13 +117,13 @@ func outside(s string) jinja.Value { return jinja.String(jinja.NewText(s, jinja.
 
 // messages builds the list of messages. Leading system prompts are joined, since templates look at the first message
 // only; without a place for a system prompt they become the beginning of the first user message.
-func (j *jinjaTemplate) messages(c *Conversation) (jinja.Value, error) {
+func (j *Template) messages(c *Conversation) (jinja.Value, error) {
 	prompts := 0
-	for prompts < len(c.Messages) && isPrompt(c.Messages[prompts].Role) {
+	for prompts < len(c.Messages) && IsPrompt(c.Messages[prompts].Role) {
 		prompts++
 	}
 	msgs := c.Messages[prompts:]
-	if prompt := joinPrompts(c.Messages[:prompts]); prompt != "" {
+	if prompt := JoinPrompts(c.Messages[:prompts]); prompt != "" {
 		msgs = withPrompt(msgs, prompt, j.traits.system)
 	}
 	ids := map[string]string{}
@@ -148,7 +148,7 @@ func withPrompt(msgs []Message, prompt string, systemRole bool) []Message {
 }
 
 // message builds one message. Its keys and its role are the program's own; all else is outside text.
-func (j *jinjaTemplate) message(m *Message, ids map[string]string) jinja.Value {
+func (j *Template) message(m *Message, ids map[string]string) jinja.Value {
 	role := m.Role
 	if role == Developer {
 		role = System
@@ -194,7 +194,7 @@ func (j *jinjaTemplate) message(m *Message, ids map[string]string) jinja.Value {
 }
 
 // content is a message's text in the form that the template takes.
-func (j *jinjaTemplate) content(text string, calls bool) jinja.Value {
+func (j *Template) content(text string, calls bool) jinja.Value {
 	switch {
 	case text == "" && calls && j.traits.noneContent:
 		return jinja.None()
@@ -206,7 +206,7 @@ func (j *jinjaTemplate) content(text string, calls bool) jinja.Value {
 }
 
 // arguments is a call's arguments as an object, where the template takes one and they are one, else as text.
-func (j *jinjaTemplate) arguments(text string) jinja.Value {
+func (j *Template) arguments(text string) jinja.Value {
 	if j.traits.objectArguments && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
 		if v, err := jinja.FromJSON([]byte(text), jinja.Outside); err == nil {
 			return v
@@ -217,7 +217,7 @@ func (j *jinjaTemplate) arguments(text string) jinja.Value {
 
 // callID returns the id that stands for id in this prompt: id itself, unless the template takes only ids of nine
 // letters and digits. Equal ids stay equal.
-func (j *jinjaTemplate) callID(id string, ids map[string]string) string {
+func (j *Template) callID(id string, ids map[string]string) string {
 	if !j.traits.shortIDs {
 		return id
 	}
@@ -269,12 +269,12 @@ func toolValues(tools []Tool) (jinja.Value, error) {
 	values := make([]jinja.Value, len(tools))
 	for i, t := range tools {
 		schema := schemaOf(t)
-		if len(schema) > harmony.MaxSchema {
-			return nil, toolError(i, definitionAdvice, errSchemaSize)
+		if len(schema) > MaxSchema {
+			return nil, ToolError(i, DefinitionAdvice, errSchemaSize)
 		}
 		parameters, err := jinja.FromJSON(schema, jinja.Outside)
 		if err != nil {
-			return nil, toolError(i, definitionAdvice, errSchema)
+			return nil, ToolError(i, DefinitionAdvice, errSchema)
 		}
 		values[i] = jinja.Dict(jinja.Trusted,
 			jinja.Entry{Key: "type", Value: trusted("function")},
@@ -286,4 +286,25 @@ func toolValues(tools []Tool) (jinja.Value, error) {
 		)
 	}
 	return jinja.List(values...), nil
+}
+
+// effortVariables are the variables that stand for an effort. The default sets none.
+func (j *Template) effortVariables(e reasoning.Effort) []Variable {
+	switch e {
+	case reasoning.EffortDefault:
+		return nil
+	case reasoning.EffortNone:
+		return slices.Clone(j.off)
+	case reasoning.EffortMinimal:
+		if !strings.Contains(j.source, string(reasoning.EffortMinimal)) {
+			e = reasoning.EffortLow
+		}
+	}
+	set := []Variable{{"reasoning_effort", string(e)}}
+	for _, v := range j.on {
+		if v.Name != "reasoning_effort" {
+			set = append(set, v)
+		}
+	}
+	return set
 }

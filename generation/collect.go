@@ -8,36 +8,36 @@ import (
 	"runner/reasoning"
 )
 
-// Reply is what the events of a run add up to.
+// Reply is the outcome of a run, collected from its events.
 type Reply struct {
-	// Info is what was in effect, after the last switch of strategy.
+	// Info holds the settings in effect, after the last switch of strategy.
 	Info reasoning.Info
-	// Answer, Reasoning, Summary and Preamble are the texts of the segments of each kind, one after the other.
+	// Answer, Reasoning, Summary and Preamble are the concatenated texts of the segments of each kind.
 	Answer, Reasoning, Summary, Preamble string
-	// Calls are the tool calls, by index. Arguments are as the model wrote them.
+	// Calls are the tool calls, by index. Their arguments are exactly what the model wrote.
 	Calls []chattemplate.ToolCall
-	// Logprobs are the answer's tokens, when they were asked for.
+	// Logprobs are the answer's tokens, if they were requested.
 	Logprobs []reasoning.TokenLogprobs
-	// Prompt are the tokens of a raw prompt, when their log probabilities were asked for.
+	// Prompt are the tokens of a raw prompt, if their log probabilities were requested.
 	Prompt   []reasoning.TokenLogprobs
 	Warnings []Notice
-	// Decisions are those of a run whose decisions are traced, and Assumptions what the model said to assume. Both
-	// need visibility full.
+	// Decisions are the run's decisions, if they are traced. Assumptions are what the model said it assumes. Both need
+	// visibility full.
 	Decisions   []reasoning.Decision
 	Assumptions []reasoning.Assumption
-	// Delegations are those that have ended.
+	// Delegations are the delegations that have ended.
 	Delegations []reasoning.Delegation
-	// Instructions are those that were followed, as JSON. They need visibility full.
+	// Instructions are the instructions that were followed, as JSON. They need visibility full.
 	Instructions []json.RawMessage
-	// Result is nil while Done has not come.
+	// Result is nil until Done arrives.
 	Result *reasoning.Result
 }
 
 // Notice is a warning.
 type Notice struct{ Code, Text string }
 
-// Collector folds a run's events into a reply, for encoders that do not stream. Streamed and collected texts are
-// the same, because both are the concatenated deltas. The zero value is ready.
+// Collector collects a run's events into a reply, for encoders that do not stream. A collected text equals the
+// streamed one, because both are the concatenated deltas. The zero value is ready.
 type Collector struct {
 	reply Reply
 	texts [reasoning.Answer + 1]strings.Builder
@@ -48,7 +48,7 @@ type Collector struct {
 	last int
 }
 
-// Push takes the next event.
+// Push handles the next event.
 func (c *Collector) Push(e reasoning.Event) {
 	c.decisions.Push(&e)
 	switch e.Kind {
@@ -86,7 +86,7 @@ func (c *Collector) Push(e reasoning.Event) {
 	}
 }
 
-// call returns the arguments of a call, which is added if it is new.
+// call returns the arguments of a call. It adds the call if it is new.
 func (c *Collector) call(call reasoning.Call) *strings.Builder {
 	n := len(c.reply.Calls)
 	if n == 0 || c.last != call.Index {
@@ -98,7 +98,7 @@ func (c *Collector) call(call reasoning.Call) *strings.Builder {
 	return c.args[n-1]
 }
 
-// Reply returns what the events so far add up to.
+// Reply returns the outcome so far.
 func (c *Collector) Reply() Reply {
 	r := c.reply
 	r.Decisions = c.decisions.Decisions()

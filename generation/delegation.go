@@ -8,44 +8,45 @@ import (
 	"runner/generation/delegation"
 )
 
-// Delegation says who may hand the reasoning to a specialist, see package delegation. The zero value is nobody.
+// Delegation says who may hand the reasoning to a specialist; see package delegation. The zero value allows nobody.
 //
-// A run that delegates is several turns of the model in one stream of events: under the specialist's prompt, then
-// under the original one, which answers. What the specialist writes comes as reasoning, so visibility governs it,
-// unless the instruction says that it is shown; then it is preamble. The run's limits are those of all its turns
-// together. Its usage is their sum, so that a prompt counts each time that it is read.
+// A run that delegates consists of several turns of the model in one stream of events. The specialist's turns use its
+// prompt. The last turn uses the original prompt and answers. What the specialist writes counts as reasoning, so the
+// visibility governs it. If the instruction says that it is shown, it counts as preamble instead. The run's limits
+// apply to all its turns together. Its usage is the sum over its turns, so a prompt counts each time that it is read.
 //
-// Where a specialist calls the request's own tools the run ends in these calls, as any other. When their results
-// come, the specialist goes on: as the instructions among the messages say, or where they do not, because it was
-// the model who delegated, as the runner remembers (runner.Config.CallMemory). What is not remembered goes on under the
-// original prompt.
+// If a specialist calls a tool of the request, the run ends in that call, as any other run does. When the results
+// arrive, the specialist continues. The instructions in the messages say how. If the model delegated, there are no
+// such instructions, and the runner must remember the delegation (runner.Config.CallMemory). A delegation that is not
+// remembered continues under the original prompt.
 type Delegation struct {
-	// Model offers the model the functions with which it delegates by itself. A model whose way of writing calls is
-	// not known gets none, with the warning CodeDelegationUnavailable.
+	// Model gives the model the functions with which it can delegate. If it is not known how the model writes calls, it
+	// gets none, and the run warns with CodeDelegationUnavailable.
 	Model bool
-	// Specialist, when not nil, is whom the user's last message delegates to, as if it carried that instruction.
+	// Specialist, when not nil, hands the user's last message to a specialist, as if the message carried that
+	// instruction.
 	Specialist *delegation.Delegate
-	// Instructions are those that messages carry, by the message's index.
+	// Instructions are the instructions that messages carry, by the index of the message.
 	Instructions map[int][]delegation.Instruction
-	// Work says what becomes of a specialist's work when it returns.
+	// Work says what happens to a specialist's work when it returns.
 	Work Work
 }
 
-// Work says what the main agent gets of a specialist's work.
+// Work says how much of a specialist's work the main agent gets.
 type Work string
 
-// The ways. The zero value is WorkKeep.
+// The values of Work. The zero value means WorkKeep.
 const (
-	// WorkKeep: all that the specialist wrote.
+	// WorkKeep: everything that the specialist wrote.
 	WorkKeep Work = "keep"
-	// WorkSquash: one message that the specialist makes of it.
+	// WorkSquash: one message, in which the specialist sums up its work.
 	WorkSquash Work = "squash"
-	// WorkDelete: nothing. Messages of earlier turns that are marked as intermediate are left out, too.
+	// WorkDelete: nothing. Messages of earlier turns that are marked as intermediate are left out too.
 	WorkDelete Work = "delete"
 )
 
-// Instructions are those of the messages and that of the request, which the user's last message carries, or where
-// there is none the last.
+// Instructions returns the instructions of the messages, together with the request's own. That one belongs to the
+// user's last message, or to the last message if the user has none.
 func (q *Request) Instructions() map[int][]delegation.Instruction {
 	if q.Delegation.Specialist == nil {
 		return q.Delegation.Instructions
@@ -62,12 +63,12 @@ func (q *Request) Instructions() map[int][]delegation.Instruction {
 	return of
 }
 
-// Delegates reports whether the run may come to several turns.
+// Delegates reports whether the run may have several turns.
 func (q *Request) Delegates() bool {
 	return !q.IsRaw() && (q.Delegation.Model || q.Delegation.Specialist != nil || len(q.Delegation.Instructions) > 0)
 }
 
-// lastUser is the index of the user's last message, or -1.
+// lastUser returns the index of the user's last message, or -1.
 func lastUser(messages []chattemplate.Message) int {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == chattemplate.User {

@@ -1,8 +1,8 @@
-// Package generation holds the words in which a run is asked for and reported: the request, the typed errors, the
-// codes of warnings, the figures of a runner, and the interfaces of those who record a run.
+// Package generation defines what a run is asked for and what it reports: the request, the typed errors, the codes of
+// warnings, the statistics of a runner, and the interfaces for recording a run.
 //
-// It runs nothing and knows no engine. The wire formats of the server fill a [Request], and package runner carries
-// it out; neither needs to know the other. What a run says while it goes on are the events of package reasoning.
+// It runs nothing and knows no engine. The server's wire formats fill in a [Request], and package runner carries it
+// out. Neither needs to know the other. The events of a run are in package reasoning.
 package generation
 
 import "runner/backend"

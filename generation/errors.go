@@ -7,15 +7,15 @@ import (
 	"runner/backend"
 )
 
-// Errors that end a run, wrapped.
+// Errors that end a run. They may be wrapped.
 var (
 	// ErrClosed: the runner was closed.
 	ErrClosed = errors.New("runner is closed")
-	// ErrQueueFull: as many requests as Config.Queue wait already; try again later.
+	// ErrQueueFull: Config.Queue requests are waiting already; try again later.
 	ErrQueueFull = errors.New("too many requests are waiting")
-	// ErrChanged: the model's files are not those that were loaded.
+	// ErrChanged: the model's files are not the ones that were loaded.
 	ErrChanged = errors.New("the model's files have changed since they were loaded")
-	// ErrBadLogits: the model computes what are no numbers. Several such runs in a row are an ErrBroken as well.
+	// ErrBadLogits: the model's output is not a number. After several such runs in a row the error also wraps ErrBroken.
 	ErrBadLogits = backend.ErrBadLogits
 	// ErrNoEmbeddings: the model cannot embed.
 	ErrNoEmbeddings = errors.New("this model does not give embeddings")
@@ -23,10 +23,10 @@ var (
 
 // RequestError says which field of a request is wrong.
 type RequestError struct {
-	// Field is the name as in Request, for instance "Budget".
+	// Field is the field's name in Request, for instance "Budget".
 	Field string
 	Err   error
-	// Advice is one line that tells the user what to do; may be empty.
+	// Advice is one line that says what to do. It may be empty.
 	Advice string
 }
 
@@ -38,15 +38,15 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *RequestError) Hint() string { return e.Advice }
 
-// PromptTooLongError says that a prompt or a text does not fit into the context. Tokens is 0 when there are more than
-// Bytes bytes of text, which no context of that size holds, so that they were not counted.
+// PromptTooLongError says that a prompt or a text does not fit into the context. Tokens is 0 if the text was too long
+// to tokenize: it has more than Bytes bytes, and no context of this size can hold that.
 type PromptTooLongError struct {
 	Tokens, Bytes, Context int
 	// Field is what is too long: Messages, Prompt for a raw prompt or Tokens for a text to embed. Empty means Messages.
 	Field string
 }
 
-// What errors about a prompt and about a text to embed name.
+// The fields that errors about prompts and texts to embed name.
 const (
 	MessagesField = "Messages"
 	PromptField   = "Prompt"

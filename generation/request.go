@@ -11,114 +11,116 @@ import (
 
 // Request is one turn to generate. Only Messages or Prompt is required.
 type Request struct {
-	// Principal is whose request it is; empty where there is only one. Principals share sequences fairly, and
-	// nothing else: neither cached prefixes nor remembered calls.
+	// Principal identifies the caller. It is empty if there is only one. Principals share sequences fairly. They do not
+	// share cached prefixes or remembered calls.
 	Principal string
-	// Thread names the conversation, where it has a name. What is remembered of a call is for its thread alone.
+	// Thread identifies the conversation; it may be empty. What the runner remembers about a call is used only in the
+	// call's own thread.
 	Thread string
-	// Unremembered keeps what leads to the run's calls out of the CallMemory.
+	// Unremembered keeps the run's calls out of the CallMemory.
 	Unremembered bool
 	Messages     []chattemplate.Message
-	// Prompt is a raw prompt in place of Messages: no template is applied, and what the model writes is the answer
-	// as it stands, with its reasoning if it writes any. PromptSpecial makes names of control tokens in it these
-	// tokens. Nothing that needs a template can be asked for.
+	// Prompt is a raw prompt, used instead of Messages. No template is applied. Everything that the model writes is the
+	// answer, including any reasoning. Features that need a template cannot be requested. PromptSpecial reads the names
+	// of control tokens in the prompt as these tokens.
 	Prompt        string
 	PromptSpecial bool
-	// PromptTokens is a raw prompt as tokens, in place of Prompt.
+	// PromptTokens is a raw prompt as tokens, used instead of Prompt.
 	PromptTokens []backend.Token
-	// Tools are the functions that the model may call. A harmony model can name no others, but for gpt-oss's own
-	// that a template offers.
+	// Tools are the functions that the model may call. Some formats keep the model from calling any others, except for
+	// tools of its own that the variables of its template offer.
 	Tools []chattemplate.Tool
-	// ToolChoice says whether the model may or must call; the zero value is auto. ToolName is the function of
+	// ToolChoice says whether the model may or must call a tool; the zero value is auto. ToolName is the function for
 	// ToolChoiceFunction.
 	ToolChoice ToolChoice
 	ToolName   string
-	// SingleCall allows one call in a turn at most. Harmony models never make more.
+	// SingleCall allows at most one call per turn. Some formats never have more.
 	SingleCall bool
-	// ResponseFormat tells the model about the form of the answer, where its format has a place for that. Nil tells
-	// harmony models about Form, if it is a schema.
+	// ResponseFormat describes the form of the answer to the model, if its format has a place for that. If it is nil and
+	// Form is a schema, the model is told about Form.
 	ResponseFormat *chattemplate.ResponseFormat
-	// Form is what the answer's text has to obey; the zero value is anything. Only a run that ends by its limits
-	// gives less, and one that ends at a stop string, which the warning CodeFormCut tells.
+	// Form is the grammar that the answer must match; the zero value allows any text. The answer can be incomplete if a
+	// limit or a stop string ends it. For a stop string the run warns with CodeFormCut.
 	Form grammar.Source
 
 	// Visibility says how much reasoning the events carry; the zero value is none.
 	Visibility reasoning.Visibility
-	// Phases passes on where reasoning begins and ends that the visibility hides: the events SegmentStart and
-	// SegmentEnd, with nothing between them. Formats that show their users that the model is thinking ask for it.
+	// Phases adds the events SegmentStart and SegmentEnd of reasoning that the visibility hides, with nothing between
+	// them. Formats use it to show that the model is thinking.
 	Phases bool
-	// DetailedSummary asks for a paragraph instead of a sentence or two.
+	// DetailedSummary asks for a paragraph instead of one or two sentences.
 	DetailedSummary bool
-	// SummaryTokens caps the summary pass; 0 means 160, or 400 when detailed.
+	// SummaryTokens limits the summary pass; 0 means 160, or 400 for a detailed summary.
 	SummaryTokens int
-	// Effort says how much the model reasons; none really skips it.
+	// Effort says how much the model reasons. With none, it does not reason at all.
 	Effort reasoning.Effort
-	// Budget is the most reasoning tokens; when they are spent the reasoning is closed and the answer starts.
-	// 0 is no limit of its own.
+	// Budget is the maximum number of reasoning tokens. When they are spent, the reasoning is closed and the answer
+	// starts. 0 means no such limit.
 	Budget int
-	// Strategy says where reasoning comes from; empty means auto.
+	// Strategy says where the reasoning comes from; empty means auto.
 	Strategy reasoning.Strategy
-	// Rationale traces decisions: the model is asked for its reason for each call, which costs tokens, and the
-	// reasons that it gives and what it says to assume are taken out of its text. They are reasoning, so that
-	// events carry them under visibility full only. Without tools it is asked for nothing. An answer that is held
-	// to a form is left as it is.
+	// Rationale traces decisions. The model is asked to give a reason for each call, which costs tokens. The reasons and
+	// the assumptions that it states become events, which only visibility full shows; the reasons are removed from its
+	// text. Without tools, the model is not asked. An answer that must match a form is not changed.
 	Rationale bool
-	// Score asks for how sure the model is, from 0 to 1, where the strategy is json.
+	// Score asks the model for its confidence, from 0 to 1, if the strategy is json.
 	Score bool
 
-	// MaxTokens is the most tokens to generate, reasoning included, the summary pass excluded; 0 means what the
-	// context holds.
+	// MaxTokens is the maximum number of tokens to generate, including reasoning but not the summary pass. 0 means as
+	// many as the context holds.
 	MaxTokens int
-	// AnswerReserve is how many of the last tokens are kept for the answer: reasoning that would eat into them is
-	// closed. 0 means a quarter of what can be generated, at most 1,024; negative reserves nothing.
+	// AnswerReserve is how many of the last tokens are reserved for the answer. Reasoning that would use them is closed.
+	// 0 means a quarter of what can be generated, but at most 1,024. A negative value reserves nothing.
 	AnswerReserve int
-	// Stop lists strings that end the answer; they are not part of it. At most 16 of at most 1,024 bytes.
+	// Stop lists strings that end the answer and are not part of it: at most 16, of at most 1,024 bytes each.
 	Stop []string
-	// Sampling chooses the tokens; its Seed and Seen are set by the runner. What of it acts on
-	// which part of the output depends on what the visibility shows; as the runner documents.
+	// Sampling says how tokens are chosen. The runner sets its Seed and Seen. Some of its fields act only on output that
+	// the visibility shows; package runner says which.
 	Sampling backend.Sampling
-	// Logprobs attaches log probabilities to the answer's deltas; Sampling.TopLogprobs says how many alternatives.
+	// Logprobs adds log probabilities to the answer's deltas. Sampling.TopLogprobs is the number of alternatives.
 	Logprobs bool
-	// PromptLogprobs asks for the log probabilities of a raw prompt's tokens, which come in the event PromptScored.
-	// PromptTop is how many alternatives each place gets, 0 to backend.MaxTopLogprobs. The whole prompt is fed
-	// then, whatever is cached.
+	// PromptLogprobs asks for the log probabilities of a raw prompt's tokens, in an event PromptScored. The whole prompt
+	// is then fed, even if parts of it are cached. PromptTop is the number of alternatives for each token, 0 to
+	// backend.MaxTopLogprobs.
 	PromptLogprobs bool
 	PromptTop      int
-	// PromptOnly generates nothing after a raw prompt.
+	// PromptOnly reads a raw prompt and generates nothing.
 	PromptOnly bool
-	// IgnoreEnd keeps the model from ending its continuation of a raw prompt: the tokens that end generation cannot come.
+	// IgnoreEnd forbids the tokens that end generation after a raw prompt.
 	IgnoreEnd bool
-	// Seed makes a run repeatable; nil draws one, which Started reports.
+	// Seed makes a run repeatable. If it is nil, the runner draws a seed, which Started reports.
 	Seed *uint64
 
 	// TemplateArgs are extra variables for a Jinja template (chat_template_kwargs).
 	TemplateArgs map[string]any
-	// KeepReasoning keeps earlier turns' reasoning in the prompt where the format would drop it.
+	// KeepReasoning keeps the reasoning of earlier turns in the prompt where the format would drop it.
 	KeepReasoning bool
 
 	// Delegation lets specialists reason.
 	Delegation Delegation
 
-	// CallID names the run's calls, counted from 0; nil draws random ids. It is called on another goroutine.
+	// CallID returns the id of a call, by the call's number from 0. If it is nil, ids are random. It is called on another
+	// goroutine.
 	CallID func(number int) string
-	// Seal, when not nil, gets the run's whole reasoning when it ends, whatever the visibility, if there was any;
-	// Result.Sealed holds what it returns. calls says whether the run called anything of the client's. It must not
-	// keep the text. It is called on another goroutine.
+	// Seal, when not nil, gets the run's whole reasoning when the run ends, whatever the visibility. It is not called if
+	// there was no reasoning. Result.Sealed holds what it returns. calls reports whether the run called a tool of the
+	// client. Seal must not keep the text. It is called on another goroutine.
 	Seal func(thoughts string, calls bool) (string, error)
-	// Trace, when not nil, keeps all of the run, whatever the visibility and however it ends; Result.Trace holds
-	// the trace's id. Where there is none in the end, the warning CodeNotTraced says so.
+	// Trace, when not nil, records the whole run, whatever the visibility and however the run ends. Result.Trace holds
+	// the trace's id. If no trace is stored, the run warns with CodeNotTraced.
 	Trace Tracer
-	// Generated, when not nil, counts the tokens that the run generates while it goes on, those of its summary too.
+	// Generated, when not nil, counts the tokens that the run generates, while it generates them. It includes the
+	// summary's.
 	Generated *atomic.Int64
-	// Account, when not nil, is told once what a run that was begun has used, however it ended. It is called on
-	// another goroutine, perhaps after Generate has returned, and must not block.
+	// Account, when not nil, gets the usage of a run that was begun, once, however the run ended. It is called on another
+	// goroutine, perhaps after Generate has returned, and must not block.
 	Account func(reasoning.Usage)
 }
 
 // IsRaw reports whether the request has a raw prompt.
 func (q *Request) IsRaw() bool { return q.Prompt != "" || q.PromptTokens != nil }
 
-// PromptField names what the prompt is made of.
+// PromptField returns the name of the field that holds the prompt.
 func (q *Request) PromptField() string {
 	if q.IsRaw() {
 		return PromptField
@@ -126,7 +128,7 @@ func (q *Request) PromptField() string {
 	return MessagesField
 }
 
-// MustCall reports whether the turn has to come to a call.
+// MustCall reports whether the turn must contain a call.
 func (q *Request) MustCall() bool {
 	return q.ToolChoice == ToolChoiceRequired || q.ToolChoice == ToolChoiceFunction
 }
@@ -134,7 +136,7 @@ func (q *Request) MustCall() bool {
 // ToolChoice says whether a model may or must call a tool.
 type ToolChoice string
 
-// The tool choices. Models whose way of writing calls is not known cannot be held to one.
+// The tool choices. If it is not known how a model writes calls, a choice cannot be enforced.
 const (
 	ToolChoiceAuto     ToolChoice = "auto"
 	ToolChoiceNone     ToolChoice = "none"

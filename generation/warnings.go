@@ -1,36 +1,36 @@
 package generation
 
-// CodeFormViolated warns that an answer came that breaks its form although it was held to it.
+// CodeFormViolated warns that an answer breaks its form although the form was enforced.
 const CodeFormViolated = "form_violated"
 
-// CodeFormCut warns that a stop string ended an answer before it had its form, or, for GBNF, perhaps before.
+// CodeFormCut warns that a stop string ended an answer before it matched its form. For GBNF it may have matched.
 const CodeFormCut = "form_cut"
 
-// CodeStrictIgnored warns that strict tools are not held to their parameters by this model's format.
+// CodeStrictIgnored warns that this model's format cannot enforce the parameters of strict tools.
 const CodeStrictIgnored = "strict_ignored"
 
-// CodeNotTraced warns that the trace that was asked for is not stored.
+// CodeNotTraced warns that the requested trace is not stored.
 const CodeNotTraced = "trace_not_stored"
 
-// CodeSamplingWithheld warns that bias and penalties do not act on all of what the caller sees.
+// CodeSamplingWithheld warns that bias and penalties do not act on all of the output that the caller sees.
 const CodeSamplingWithheld = "sampling_withheld"
 
-// CodeSummaryUnavailable warns that no summary comes, or no more of it.
+// CodeSummaryUnavailable warns that there is no summary, or that it is incomplete.
 const CodeSummaryUnavailable = "summary_unavailable"
 
-// CodeNotSealed warns that the reasoning could not be sealed, so that the next turn goes on without it.
+// CodeNotSealed warns that the reasoning could not be sealed, so the next turn continues without it.
 const CodeNotSealed = "not_sealed"
 
 // Warnings of runs that delegate.
 const (
-	// CodeDelegationUnavailable: the model cannot delegate by itself.
+	// CodeDelegationUnavailable: the model cannot delegate.
 	CodeDelegationUnavailable = "delegation_unavailable"
-	// CodeDelegationRefused: the model's call to delegate or to return was refused, and told why.
+	// CodeDelegationRefused: the model's call to delegate or to return was refused. The model was told why.
 	CodeDelegationRefused = "delegation_refused"
-	// CodeDelegationLimit: the steps were used up, so that the original prompt is back.
+	// CodeDelegationLimit: the limit on steps was reached, so the original prompt is active again.
 	CodeDelegationLimit = "delegation_limit"
-	// CodeDelegationNotSquashed: no message could be made of the specialist's work, so that all of it was kept.
+	// CodeDelegationNotSquashed: the specialist's work could not be summed up in one message, so all of it was kept.
 	CodeDelegationNotSquashed = "delegation_not_squashed"
-	// CodeCallIgnored: the turn called a function to delegate beside others, which come first.
+	// CodeCallIgnored: the turn called a function to delegate together with other functions. Only the other calls count.
 	CodeCallIgnored = "delegation_call_ignored"
 )

@@ -1,9 +1,9 @@
 package reasoning
 
-// Effort says how much the model is to reason. The zero value is the model's own default.
+// Effort says how much the model should reason. The zero value is the model's own default.
 type Effort string
 
-// The efforts, least first.
+// The efforts, in ascending order.
 const (
 	EffortDefault Effort = ""
 	EffortNone    Effort = "none"

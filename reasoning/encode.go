@@ -10,27 +10,31 @@ import (
 	"runner/backend"
 )
 
-// The JSON form of an event is one object, written on one line; a stream of them is JSON lines. Fields without a
-// value are left out:
+// The JSON form of an event is one object on one line; a stream of events is JSON lines. Fields without a value are
+// omitted:
 //
-//	type      started, segment_start, segment_delta, segment_end, warning, strategy_switched, decision, assumption, curated, delegation_start,
-//	          delegation_end, instructed, prompt_scored, done
-//	segment   reasoning, summary, preamble, tool_call, answer; with the segment types
-//	text      a delta's text, a warning's message, the reason of a switch, what was kept from the model, an instruction
-//	code      a warning's code, what was done to the prompt, an instruction's label
+//	type       started, segment_start, segment_delta, segment_end, warning, strategy_switched, decision, assumption,
+//	           curated, delegation_start, delegation_end, instructed, prompt_scored, done
+//	segment    reasoning, summary, preamble, tool_call, answer; with the segment types
+//	text       a delta's text, a warning's message, the reason of a switch, what was kept from the model, an
+//	           instruction
+//	code       a warning's code, what was done to the prompt, an instruction's label
 //	specialist the id of the delegation that a segment was written in
 //	delegation {id, by, prompt_length, shown, steps, outcome}; with the delegation types
-//	call      {index, id, name}; with segment tool_call and with a decision
-//	logprobs  [{token, text, bytes, logprob, rank, top}], top without rank and top; bytes only where text is not valid UTF-8
-//	info      {model, visibility, effort, strategy, seed, budget, prompt_tokens, iteration}
-//	result    {finish, detail, stop_string, reasoning_unavailable, score, specialist, sealed, trace, rationale, summary_source, usage, timing}
-//	rationale {stated, missing}
-//	decision  {iteration, decision, toolName, rationale: {why, refs, alternatives: [{option, rejectedBecause}], confidence}}
+//	call       {index, id, name}; with segment tool_call and with a decision
+//	logprobs   [{token, text, bytes, logprob, rank, top}], top without rank and top; bytes only if text is not valid
+//	           UTF-8
+//	info       {model, visibility, effort, strategy, seed, budget, prompt_tokens, iteration}
+//	result     {finish, detail, stop_string, reasoning_unavailable, score, specialist, sealed, trace, rationale,
+//	           summary_source, usage, timing}
+//	rationale  {stated, missing}
+//	decision   {iteration, decision, toolName, rationale}, where rationale is
+//	           {why, refs, alternatives: [{option, rejectedBecause}], confidence}
 //	assumption {assumption, because}
-//	usage     {prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, summary_tokens, answer_tokens}
-//	timing    {queue_ms, prefill_ms, first_token_ms, first_answer_ms, decode_ms}
+//	usage      {prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, summary_tokens, answer_tokens}
+//	timing     {queue_ms, prefill_ms, first_token_ms, first_answer_ms, decode_ms}
 //
-// A log probability of minus infinity is null. New fields may be added; these keep their names and meaning.
+// A log probability of minus infinity is null. Fields may be added. Existing fields keep their names and meanings.
 type wireEvent struct {
 	Type     Kind           `json:"type"`
 	Segment  *Segment       `json:"segment,omitempty"`
@@ -110,7 +114,7 @@ type wireTiming struct {
 	Decode      millis `json:"decode_ms"`
 }
 
-// millis is a duration in milliseconds with their fraction.
+// millis is a duration in JSON: milliseconds, with a fraction.
 type millis time.Duration
 
 func (m millis) MarshalJSON() ([]byte, error) {

@@ -32,14 +32,16 @@ func TestEventJSON(t *testing.T) {
 		{reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{Model: "m", Visibility: reasoning.VisibilitySummary,
 			Effort:   reasoning.EffortLow,
 			Strategy: reasoning.StrategyNative, Seed: math.MaxUint64, Budget: 7, Prompt: 9}},
-			`{"type":"started","info":{"model":"m","visibility":"summary","effort":"low","strategy":"native","seed":18446744073709551615,"budget":7,"prompt_tokens":9}}`},
+			`{"type":"started","info":{"model":"m","visibility":"summary","effort":"low","strategy":"native",` +
+				`"seed":18446744073709551615,"budget":7,"prompt_tokens":9}}`},
 		{reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: reasoning.Call{Name: "f"}},
 			`{"type":"segment_start","segment":"tool_call","call":{"index":0,"name":"f"}}`},
 		{reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "hi\n",
 			Logprobs: []reasoning.TokenLogprobs{{
 				TokenLogprob: lp(3, -0.5), Text: "\xe4",
 				Top: []reasoning.Alternative{{TokenLogprob: lp(4, float32(math.Inf(-1))), Text: "x"}}}}},
-			`{"type":"segment_delta","segment":"answer","text":"hi\n","logprobs":[{"token":3,"text":"\ufffd","bytes":[228],"logprob":-0.5,"top":[{"token":4,"text":"x","logprob":null}]}]}`},
+			`{"type":"segment_delta","segment":"answer","text":"hi\n","logprobs":[{"token":3,"text":"\ufffd","bytes":[228],` +
+				`"logprob":-0.5,"top":[{"token":4,"text":"x","logprob":null}]}]}`},
 		{reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Reasoning},
 			`{"type":"segment_end","segment":"reasoning"}`},
 		{reasoning.Event{Kind: reasoning.Warning, Code: "c", Text: "t"}, `{"type":"warning","text":"t","code":"c"}`},
@@ -49,16 +51,20 @@ func TestEventJSON(t *testing.T) {
 			Decision: &reasoning.Decision{Iteration: 2, Decision: "tool-selection",
 				ToolName: "f", Rationale: reasoning.Rationale{Why: "w", Refs: []string{"r"},
 					Alternatives: []reasoning.Rejected{{Option: "o", Because: "b"}}, Confidence: &score}}},
-			`{"type":"decision","call":{"index":1,"id":"c","name":"f"},"decision":{"iteration":2,"decision":"tool-selection","toolName":"f",` +
+			`{"type":"decision","call":{"index":1,"id":"c","name":"f"},"decision":{"iteration":2,"decision":"tool-selection",` +
+				`"toolName":"f",` +
 				`"rationale":{"why":"w","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],"confidence":0}}}`},
 		{reasoning.Event{Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{Text: "x", Because: "y"}},
 			`{"type":"assumption","assumption":{"assumption":"x","because":"y"}}`},
 		{reasoning.Event{Kind: reasoning.Curated, Code: "dropped", Text: "t"},
 			`{"type":"curated","text":"t","code":"dropped"}`},
 		{reasoning.Event{Kind: reasoning.Done, Result: result},
-			`{"type":"done","result":{"finish":"stop","detail":"stop_string","stop_string":"END","reasoning_unavailable":true,"score":0,"sealed":"c2VhbGVk","trace":"00ff","rationale":{"stated":1,"missing":2},"summary_source":"posthoc",` +
-				`"usage":{"prompt_tokens":1,"cached_tokens":2,"completion_tokens":3,"reasoning_tokens":4,"summary_tokens":5,"answer_tokens":6},` +
-				`"timing":{"queue_ms":0.000001,"prefill_ms":2000,"first_token_ms":1.234567,"first_answer_ms":3600000,"decode_ms":2147.483647}}}`},
+			`{"type":"done","result":{"finish":"stop","detail":"stop_string","stop_string":"END","reasoning_unavailable":true,` +
+				`"score":0,"sealed":"c2VhbGVk","trace":"00ff","rationale":{"stated":1,"missing":2},"summary_source":"posthoc",` +
+				`"usage":{"prompt_tokens":1,"cached_tokens":2,"completion_tokens":3,"reasoning_tokens":4,"summary_tokens":5,` +
+				`"answer_tokens":6},` +
+				`"timing":{"queue_ms":0.000001,"prefill_ms":2000,"first_token_ms":1.234567,"first_answer_ms":3600000,` +
+				`"decode_ms":2147.483647}}}`},
 	} {
 		b, err := json.Marshal(c.event)
 		if err != nil {

@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// maxWhy is the most characters of a reason.
+// maxWhy is the maximum length of a reason in characters.
 const maxWhy = 280
 
-// Rationale is why a decision was taken, as the one who took it says. Its JSON form is {why, refs, alternatives,
-// confidence}, without what is empty.
+// Rationale is the reason for a decision, as stated by the one that made it. Its JSON form is {why, refs,
+// alternatives, confidence}, without empty fields.
 type Rationale struct {
 	// Why has 1 to 280 characters.
 	Why string `json:"why"`
-	// Refs name what the decision rests on.
+	// Refs names the facts behind the decision.
 	Refs         []string   `json:"refs,omitempty"`
 	Alternatives []Rejected `json:"alternatives,omitempty"`
-	// Confidence is from 0 to 1; nil where none was given.
+	// Confidence is from 0 to 1, or nil if none was given.
 	Confidence *float64 `json:"confidence,omitempty"`
 }
 
@@ -44,7 +44,7 @@ func (r *Rationale) Validate() error {
 	}
 	for i, a := range r.Alternatives {
 		if strings.TrimSpace(a.Option) == "" || strings.TrimSpace(a.Because) == "" {
-			return fmt.Errorf("alternatives[%d] lacks its option or why that was rejected", i)
+			return fmt.Errorf("alternatives[%d] needs an option and why it was rejected", i)
 		}
 	}
 	if c := r.Confidence; c != nil && !(*c >= 0 && *c <= 1) {
@@ -53,8 +53,8 @@ func (r *Rationale) Validate() error {
 	return nil
 }
 
-// ParseRationale reads what a model wrote as a rationale, and reports false where that is no object with a reason
-// in it. A reason that is too long is cut; of what is optional only what is valid is kept.
+// ParseRationale parses a rationale that a model wrote. It returns false if the text is not an object with a reason. A
+// reason that is too long is cut. Optional fields are kept only if they are valid.
 func ParseRationale(text []byte) (Rationale, bool) {
 	var fields map[string]json.RawMessage
 	var r Rationale
@@ -85,13 +85,13 @@ func ParseRationale(text []byte) (Rationale, bool) {
 	return r, true
 }
 
-// NewRationale returns a rationale with a reason, cut to the length that a reason may have. An empty reason means that
-// none was stated.
+// NewRationale returns a rationale with a reason, cut to the maximum length. An empty reason means that none was
+// stated.
 func NewRationale(why string) Rationale {
 	return Rationale{Why: strings.TrimSpace(firstRunes(strings.TrimSpace(why), maxWhy))}
 }
 
-// items are the members of a JSON array; none where it is something else.
+// items returns the members of a JSON array, or nil for any other text.
 func items(array json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(array, &list) != nil {
@@ -114,7 +114,7 @@ func firstRunes(text string, n int) string {
 // DecisionToolSelection is the decision to call a tool.
 const DecisionToolSelection = "tool-selection"
 
-// endings say why a run ended, by its detail or its finish reason.
+// endings explains each detail and finish reason.
 var endings = map[string]string{
 	string(FinishStop):      "the model came to the end of its answer",
 	string(FinishLength):    "the limit on generated tokens was reached",
@@ -125,7 +125,7 @@ var endings = map[string]string{
 	DetailStopString:        "a stop string came in the answer",
 }
 
-// Ending says by what a run ended, its detail if it has one, and what that means.
+// Ending returns the result's detail, or its finish reason if it has no detail, and an explanation.
 func (r *Result) Ending() (reason, why string) {
 	if reason = r.Detail; reason == "" {
 		reason = string(r.Finish)
@@ -133,8 +133,8 @@ func (r *Result) Ending() (reason, why string) {
 	return reason, endings[reason]
 }
 
-// DecisionLog keeps the decisions of a run that is traced under visibility full: the model's reasons and the
-// runner's. The zero value is ready.
+// DecisionLog collects the decisions of a run: the model's and the runner's. It needs a traced run under visibility
+// full. The zero value is ready.
 type DecisionLog struct {
 	info      Info
 	decisions []Decision
@@ -155,7 +155,7 @@ func (l *DecisionLog) Push(e *Event) {
 	}
 }
 
-// Decisions returns the decisions so far; nil where there are none.
+// Decisions returns the decisions so far, or nil.
 func (l *DecisionLog) Decisions() []Decision { return l.decisions }
 
 // The actions of a curator.
@@ -164,7 +164,7 @@ const (
 	CuratorCompressed = "compressed"
 )
 
-// Curation says what the code of a Curated event means: what was done, and to what.
+// Curation splits the code of a Curated event into what was done and what it was done to.
 func Curation(code string) (action, target string) {
 	for _, c := range []struct{ suffix, action string }{
 		{"-dropped", CuratorDropped}, {"-deleted", CuratorDropped}, {"-truncated", CuratorDropped},
@@ -177,7 +177,7 @@ func Curation(code string) (action, target string) {
 	return CuratorDropped, code
 }
 
-// decisionOf returns the decision of the runner that an event reports, if it does. from is the strategy so far.
+// decisionOf returns the runner's decision that an event reports, if it reports one. from is the strategy so far.
 func decisionOf(e *Event, from Strategy) (decision string, r Rationale, ok bool) {
 	switch {
 	case e.Kind == StrategySwitched && e.Info != nil:
@@ -192,24 +192,24 @@ func decisionOf(e *Event, from Strategy) (decision string, r Rationale, ok bool)
 	return "", Rationale{}, false
 }
 
-// Decision is a decision of a run and why it was taken: the model's own reasons for its calls, and the runner's for
-// what it does itself.
+// Decision is a decision of a run and its reason. The model gives reasons for its calls, the runner for what it does
+// itself.
 type Decision struct {
-	// Iteration counts the turns since the last message of the user, from 1.
+	// Iteration counts the turns since the user's last message, from 1.
 	Iteration int `json:"iteration"`
 	// Decision is "tool-selection", "curator-<action>", "strategy-switch:<from>-><to>" or "termination:<reason>".
 	Decision string `json:"decision"`
-	// ToolName is the function that was called, for a tool selection.
+	// ToolName is the called function of a tool selection.
 	ToolName  string    `json:"toolName,omitempty"`
 	Rationale Rationale `json:"rationale"`
 }
 
-// Assumption is what the model says that it takes for granted.
+// Assumption is something that the model says it assumes.
 type Assumption struct {
 	Text string `json:"assumption"`
-	// Because is empty where the model gives no reason.
+	// Because is empty if the model gives no reason.
 	Because string `json:"because,omitempty"`
 }
 
-// RationaleCount says of how many calls the model gave a reason.
+// RationaleCount counts the calls for which the model gave a reason, and those without one.
 type RationaleCount struct{ Stated, Missing int }

@@ -59,7 +59,7 @@ func (v *Visibility) UnmarshalText(b []byte) error {
 	return err
 }
 
-// ParseVisibility reads none, summary or full. The error names what is allowed.
+// ParseVisibility reads none, summary or full. The error lists the allowed values.
 func ParseVisibility(s string) (Visibility, error) {
 	i, err := parseName(visibilityNames, s, "visibility")
 	return Visibility(i), err
@@ -70,8 +70,8 @@ var efforts = []string{
 	string(EffortMedium), string(EffortHigh),
 }
 
-// ParseEffort reads none, minimal, low, medium or high. Clients also say xhigh and max, which mean the most there is:
-// high. The empty string is the model's own default. The error names what is allowed.
+// ParseEffort reads none, minimal, low, medium or high. It reads xhigh and max, which some clients send, as high. The
+// empty string is the model's own default. The error lists the allowed values.
 func ParseEffort(s string) (Effort, error) {
 	switch s {
 	case "":
@@ -90,7 +90,7 @@ var strategies = []string{
 	string(StrategyPosthoc),
 }
 
-// ParseStrategy reads a strategy's name; the empty string is auto. The error names what is allowed.
+// ParseStrategy reads a strategy's name. The empty string is auto. The error lists the allowed values.
 func ParseStrategy(s string) (Strategy, error) {
 	if s == "" {
 		return StrategyAuto, nil
@@ -110,9 +110,9 @@ func (s *Strategy) UnmarshalText(b []byte) error {
 	return err
 }
 
-// ValueError says that a text is none of the values of an enumeration.
+// ValueError says that a text is not a value of an enumeration.
 type ValueError struct {
-	// What is the enumeration's name, for instance "visibility", and Value the text, cut short if it is long.
+	// What is the enumeration's name, for instance "visibility". Value is the text, cut if it is long.
 	What, Value string
 	Allowed     []string
 }

@@ -6,9 +6,10 @@ import "time"
 type Timing struct {
 	// Queue is the wait before the run's first step.
 	Queue time.Duration
-	// Prefill is the time from there to the first sampled token, and FirstToken from the request to it (TTFT).
+	// Prefill is the time from the first step to the first sampled token. FirstToken is the time from the request to that
+	// token (TTFT).
 	Prefill, FirstToken time.Duration
-	// FirstAnswer is the time from the request to the first byte of the answer; 0 when there was none.
+	// FirstAnswer is the time from the request to the first byte of the answer. It is 0 if there was no answer.
 	FirstAnswer time.Duration
 	// Decode is the time from the first sampled token to the last.
 	Decode time.Duration

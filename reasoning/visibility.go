@@ -4,10 +4,12 @@ import "fmt"
 
 // Shows reports whether an event may leave the process under v. It is asked once for every event, before any encoder.
 //
-// Under none neither the reasoning nor its summary passes, under summary only the summary, under full everything.
-// Answers, preambles and tool calls always pass: the splitter puts no text of an unknown kind into them. So do
-// warnings, which hold positions and counts only, and the count of reasoning tokens in the result, which is the one
-// thing about hidden reasoning that shows. Decisions, assumptions and the prompts of specialists are reasoning.
+// Under none, neither the reasoning nor its summary passes. Under summary, only the summary passes. Under full,
+// everything passes. Decisions, assumptions and the prompts of specialists are reasoning.
+//
+// Answers, preambles and tool calls always pass. They contain no reasoning, because text of an unknown kind is never
+// put into them. Warnings always pass too: they contain only positions and counts. The number of reasoning tokens is
+// in every result. It is the only thing about hidden reasoning that shows.
 func (v Visibility) Shows(e *Event) bool {
 	switch e.Kind {
 	case SegmentStart, SegmentDelta, SegmentEnd:
@@ -30,12 +32,12 @@ func (v Visibility) Shows(e *Event) bool {
 	return false
 }
 
-// Marks reports whether an event begins or ends reasoning that v hides. Such an event holds no text.
+// Marks reports whether an event begins or ends reasoning that v hides. Such an event contains no text.
 func (v Visibility) Marks(e *Event) bool {
 	return e.Segment == Reasoning && (e.Kind == SegmentStart || e.Kind == SegmentEnd) && !v.Shows(e)
 }
 
-// Filter returns a receiver that passes on what v shows.
+// Filter returns a function that passes to emit the events that v shows.
 func (v Visibility) Filter(emit func(Event)) func(Event) {
 	return func(e Event) {
 		if v.Shows(&e) {
@@ -44,7 +46,8 @@ func (v Visibility) Filter(emit func(Event)) func(Event) {
 	}
 }
 
-// Cap returns a *VisibilityError if v shows more than most does. What is asked for is refused or given, never cut.
+// Cap returns a *VisibilityError if v shows more than most does. A request is refused or granted as it is; it is never
+// reduced.
 func (v Visibility) Cap(most Visibility) error {
 	if v <= most {
 		return nil
@@ -52,14 +55,14 @@ func (v Visibility) Cap(most Visibility) error {
 	return &VisibilityError{Asked: v, Allowed: most}
 }
 
-// VisibilityError says that more reasoning was asked for than is allowed.
+// VisibilityError says that a request asked for more reasoning than is allowed.
 type VisibilityError struct{ Asked, Allowed Visibility }
 
-// Permission names what is missing, for instance "reasoning:full".
+// Permission returns the missing permission, for instance "reasoning:full".
 func (e *VisibilityError) Permission() string { return "reasoning:" + e.Asked.String() }
 
 func (e *VisibilityError) Error() string {
-	return fmt.Sprintf("visibility %s needs the permission %s; allowed is %s", e.Asked, e.Permission(), e.Allowed)
+	return fmt.Sprintf("visibility %s needs the permission %s; %s is allowed", e.Asked, e.Permission(), e.Allowed)
 }
 
 // Hint tells the user what to do next.

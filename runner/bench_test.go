@@ -12,7 +12,7 @@ import (
 	"runner/reasoning"
 )
 
-// endless is a script that opens channel and then says words until a limit ends it. It allocates nothing.
+// endless is a script that opens a channel and then writes words until a limit ends it. It does not allocate.
 func endless(v *backend.Vocab, channel string) fake.Script {
 	ids := fake.Encode(v, "<|start|>assistant<|channel|>"+channel+"<|message|>")
 	words := fake.Encode(v, " and that was it\n so the answer is 12 🙂 é")
@@ -27,8 +27,8 @@ func endless(v *backend.Vocab, channel string) fake.Script {
 	}
 }
 
-// decodeCases are ways to decode that must not cost memory per token; only log probabilities, which are handed out,
-// may.
+// decodeCases are settings that must not cost memory per token. Only log probabilities may, because the caller gets
+// them.
 var decodeCases = []struct {
 	name, channel string
 	change        func(*generation.Request)
@@ -113,8 +113,7 @@ func BenchmarkDecode(b *testing.B) {
 	})
 }
 
-// TestDecodingAllocatesNothingPerToken compares a long run with a short one, so that what a request costs once does
-// not count.
+// TestDecodingAllocatesNothingPerToken compares a long run with a short one, to exclude the cost of a request itself.
 func TestDecodingAllocatesNothingPerToken(t *testing.T) {
 	const short, long = 512, 8192
 	for _, c := range decodeCases {
@@ -126,8 +125,8 @@ func TestDecodingAllocatesNothingPerToken(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			return float64(after.Mallocs - before.Mallocs)
 		}
-		mallocs(long) // grows what is kept
-		// Slices that double and text between tokens' pieces cost a little; one allocation per token would be 1.
+		mallocs(long) // grows the reused buffers
+		// Growing slices and text between tokens' pieces cost a little. One allocation per token would give 1.
 		if per := (mallocs(long) - mallocs(short)) / (long - short); per > 0.05 {
 			t.Errorf("%s: %.3f allocations per token", c.name, per)
 		} else {

@@ -6,11 +6,11 @@ import (
 	"runner/backend"
 )
 
-// shareAtLeast is the common prefix from which forking a sequence that is in use beats prefilling anew.
+// shareAtLeast is the minimum common prefix for which forking a sequence in use is faster than another prefill.
 const shareAtLeast = 16
 
-// prefixCache keeps the sequences of finished runs, so that a request that begins like one of them continues from it.
-// Only the scheduler's goroutine uses it.
+// prefixCache keeps the sequences of finished runs. A request with the same beginning continues from one of them. Only
+// the scheduler's goroutine uses it.
 type prefixCache struct {
 	model backend.Model
 	idle  []idleSequence
@@ -23,13 +23,14 @@ type idleSequence struct {
 	used      uint64
 }
 
-// acquire returns a sequence that holds the longest prefix of the lane's tokens to be had from its principal's
-// sequences, never all of them, since at least one token has to be fed to get logits. How much was cached shows, so
-// it must not tell what others have asked. It returns backend.ErrNoSequence when every sequence is in use.
+// acquire returns a sequence that holds the longest prefix of the lane's tokens that is available. It never holds all
+// of them, because at least one token must be fed to get logits. Only the principal's own sequences are searched: the
+// caller learns how much was cached, and that must not reveal what others asked. It returns backend.ErrNoSequence when
+// every sequence is in use.
 func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, err error) {
 	tokens, limit := to.tokens, len(to.tokens)-1
 	if to.scoring != nil {
-		limit = 0 // what is not fed is not scored
+		limit = 0 // tokens that are not fed are not scored
 	}
 	best, bestLen := -1, 0
 	for i, s := range c.idle {
@@ -69,7 +70,8 @@ func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, e
 	return seq, nil
 }
 
-// takeOrFork takes idle sequence i, or a fork of it when more of it would be lost than reused and there is room.
+// takeOrFork takes idle sequence i. It takes a fork instead if more of the sequence would be lost than reused and
+// there is room.
 func (c *prefixCache) takeOrFork(i, keep int) backend.Sequence {
 	s := c.idle[i].seq
 	if len(s.Tokens()) > 2*keep {
@@ -112,7 +114,7 @@ func (c *prefixCache) release(s backend.Sequence, principal string) {
 	c.idle = append(c.idle, idleSequence{s, principal, c.clock})
 }
 
-// evict closes the idle sequence that was used least recently and reports whether there was one.
+// evict closes the idle sequence that was least recently used. It reports whether there was one.
 func (c *prefixCache) evict() bool {
 	if len(c.idle) == 0 {
 		return false

@@ -11,6 +11,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/family"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
@@ -30,7 +31,7 @@ func TestEffortNoneWithToolsStillCalls(t *testing.T) {
 	if g.result.Finish == reasoning.FinishToolCalls {
 		g.want(t, reasoning.ToolCall, `{"a":2}`)
 	} else {
-		// The script's vote for the analysis channel was refused; what the noise chose must still be a legal header.
+		// The channel that the script chose is forbidden. What the noise chose must still be a legal header.
 		g.want(t, reasoning.ToolCall, "")
 	}
 	if g.result.Usage.Reasoning != 0 {
@@ -53,8 +54,8 @@ func TestToolCall(t *testing.T) {
 	}
 }
 
-// TestHeadersOfRealModels: where headers are held to what is offered, every header that gpt-oss is known to write
-// for a call or for words before one stays as it is, whether the call is free or strict.
+// TestHeadersOfRealModels checks that constrained headers may be every header that gpt-oss is known to write for a
+// call or for text before one, whether the call is strict or not.
 func TestHeadersOfRealModels(t *testing.T) {
 	const args = `{"a":2,"b":3}`
 	var headers []string
@@ -94,9 +95,8 @@ func TestHeadersOfRealModels(t *testing.T) {
 	}
 }
 
-// TestACallIsOfAnOfferedFunction: a model that writes at random calls nothing that is not offered, whatever it is
-// offered.
-func TestACallIsOfAnOfferedFunction(t *testing.T) {
+// TestOnlyOfferedFunctionsAreCalled checks that a model that writes at random calls no function that is not offered.
+func TestOnlyOfferedFunctionsAreCalled(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{})
 	called := 0
 	for seed := range uint64(60) {
@@ -127,8 +127,9 @@ func TestACallIsOfAnOfferedFunction(t *testing.T) {
 	}
 }
 
-// TestHeadersThatAreNone: what gpt-oss writes now and then in place of a channel cannot come; the answer does.
-func TestHeadersThatAreNone(t *testing.T) {
+// TestBadChannelNames checks that the wrong channel names that gpt-oss sometimes writes are forbidden, and that the
+// answer follows.
+func TestBadChannelNames(t *testing.T) {
 	for _, odd := range []string{"<|channel|>commentary?<|message|>", "<|channel|>??<|message|>", "?? what",
 		" to=functions.sum<|channel|>commentary<|message|>", "<|channel|>commentary to=python code<|message|>"} {
 		f := start(t, fake.Config{}, Config{},
@@ -144,7 +145,7 @@ func TestHeadersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestBuiltinToolsAreCalled: a function beside gpt-oss's own tools takes nothing from these.
+// TestBuiltinToolsAreCalled checks that gpt-oss's own tools work together with a function.
 func TestBuiltinToolsAreCalled(t *testing.T) {
 	for _, name := range []string{"python", "browser.search", "browser.open", "browser.find"} {
 		for _, header := range []string{"<|channel|>analysis to=" + name + " code", "<|channel|>commentary to=" + name,
@@ -162,8 +163,9 @@ func TestBuiltinToolsAreCalled(t *testing.T) {
 	}
 }
 
-// TestFunctionCalledLikeABuiltinTool: its arguments are not held, as code for the other would be.
-func TestFunctionCalledLikeABuiltinTool(t *testing.T) {
+// TestFunctionNamedLikeABuiltinTool checks that such a function's arguments are not constrained: they may be the
+// builtin tool's code.
+func TestFunctionNamedLikeABuiltinTool(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
 		Say: "<|channel|>analysis to=python code<|message|>print(2+3)<|call|>"})
 	req := user("2+3?")
@@ -172,24 +174,24 @@ func TestFunctionCalledLikeABuiltinTool(t *testing.T) {
 	f.must(t, req).want(t, reasoning.ToolCall, "print(2+3)")
 }
 
-// TestArgumentsOfManyFunctions: of more than maxPlainTools any object is taken.
+// TestArgumentsOfManyFunctions: of more than 128 any object is taken.
 func TestArgumentsOfManyFunctions(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{},
 		fake.Reply{After: ask("2+3?"), Say: "<|channel|>commentary to=functions.f0<|message|>{\"c\":1}<|call|>"})
-	for n := maxPlainTools; n <= maxPlainTools+1; n++ {
+	for n := 128; n <= 128+1; n++ {
 		req := user("2+3?")
 		req.MaxTokens = 400
 		for i := range n {
 			req.Tools = append(req.Tools, chattemplate.Tool{Name: fmt.Sprintf("f%d", i), Parameters: adder(false).Parameters})
 		}
 		g := f.must(t, req)
-		if got := g.text[reasoning.ToolCall]; len(g.calls) != 1 || (got == `{"c":1}`) != (n > maxPlainTools) {
+		if got := g.text[reasoning.ToolCall]; len(g.calls) != 1 || (got == `{"c":1}`) != (n > 128) {
 			t.Errorf("%d functions: %v with %s", n, g.calls, got)
 		}
 	}
 }
 
-// TestArgumentsCostLittle: what nobody asked for takes next to no time, whatever the functions are.
+// TestArgumentsCostLittle checks that parameters that are not strict take almost no time, whatever they are.
 func TestArgumentsCostLittle(t *testing.T) {
 	list := func(n int, format string) string {
 		var all []string
@@ -205,12 +207,12 @@ func TestArgumentsCostLittle(t *testing.T) {
 		"choices": `{"properties":{` + list(128, `"p%d":{"type":"string","enum":[`+list(128, `"a choice %d"`)+`]}`) + `}}`,
 	} {
 		var req generation.Request
-		for i := range maxPlainTools {
+		for i := range 128 {
 			req.Tools = append(req.Tools, chattemplate.Tool{Name: fmt.Sprintf("f%d", i),
 				Parameters: json.RawMessage(parameters)})
 		}
 		began := time.Now()
-		if err := (&steering{}).holdArguments(t.Context(), f.Runner, &req); err != nil {
+		if _, err := f.family.Turn(t.Context(), family.TurnConfig{Grammars: f.grammars(), Tools: req.Tools}); err != nil {
 			t.Fatal(name, err)
 		}
 		if took := time.Since(began); took > 3*time.Second {
@@ -219,8 +221,8 @@ func TestArgumentsCostLittle(t *testing.T) {
 	}
 }
 
-// TestBuiltinToolsAreCalledWithoutReasoning: neither the effort none nor a spent budget takes the choice of calling
-// them.
+// TestBuiltinToolsAreCalledWithoutReasoning checks that the model can call them under effort none and after its
+// budget.
 func TestBuiltinToolsAreCalledWithoutReasoning(t *testing.T) {
 	for _, spent := range []bool{false, true} {
 		const header = "<|channel|>commentary to=python code<|message|>"
@@ -242,10 +244,11 @@ func TestBuiltinToolsAreCalledWithoutReasoning(t *testing.T) {
 	}
 }
 
-// TestTemplateOpensTheMessage: a template that opens reasoning or the answer for a harmony model leaves it no
-// second header to write.
+// TestTemplateOpensTheMessage checks that a harmony model writes no second header if its template opens the reasoning
+// or the answer.
 func TestTemplateOpensTheMessage(t *testing.T) {
-	const chat = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`
+	const chat = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}` +
+		`<|start|>assistant`
 	const analysis = "<|channel|>analysis<|message|>"
 	for opened, say := range map[string]string{analysis: "hm<|end|>" + again + finalTag + "5<|return|>",
 		finalTag: "5<|return|>"} {
@@ -287,13 +290,15 @@ func TestTemplateOpensTheMessage(t *testing.T) {
 	}
 }
 
-// TestReportsUnderTemplatesThatOpenReasoning: what such a template opens is closed again, before the report and
-// after it.
+// TestReportsUnderTemplatesThatOpenReasoning checks that reasoning that a template opens is closed before the report
+// and after it.
 func TestReportsUnderTemplatesThatOpenReasoning(t *testing.T) {
-	const chat = `{{ tools }}{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}{{ m.tool_calls }}<|end|>{% endfor %}<|start|>assistant<|channel|>analysis<|message|>`
+	const chat = `{{ tools }}{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}` +
+		`{{ m.tool_calls }}<|end|>{% endfor %}<|start|>assistant<|channel|>analysis<|message|>`
 	f := start(t, fake.Config{}, Config{ChatTemplate: chat},
 		fake.Reply{After: "2+3?<|end|>" + again + "<|channel|>analysis<|message|><|end|>" + again,
-			Say: " to=functions.report_reasoning<|channel|>commentary <|constrain|>json<|message|>{\"reasoning\":\"r\"}<|call|>"},
+			Say: " to=functions.report_reasoning<|channel|>commentary " +
+				"<|constrain|>json<|message|>{\"reasoning\":\"r\"}<|call|>"},
 		fake.Reply{After: "{}<|end|>" + again + "<|channel|>analysis<|message|><|end|>" + again,
 			Say: finalTag + "5<|return|>"})
 	req := user("2+3?")
@@ -303,8 +308,8 @@ func TestReportsUnderTemplatesThatOpenReasoning(t *testing.T) {
 	g.want(t, reasoning.Reasoning, "r")
 }
 
-// TestNamesThatMeanSomethingElse: functions that are called like a person, or like something in the namespace, are
-// called by their whole name.
+// TestNamesThatMeanSomethingElse checks that functions whose names are a recipient's or are in the namespace are
+// called by their full names.
 func TestNamesThatMeanSomethingElse(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1024}, Config{})
 	for seed := range uint64(40) {
@@ -327,9 +332,9 @@ func TestNamesThatMeanSomethingElse(t *testing.T) {
 	}
 }
 
-// TestAMessageWithoutItsEnd: a model that goes from its reasoning straight to the next <|channel|> or <|start|> is
-// understood where headers are held.
-func TestAMessageWithoutItsEnd(t *testing.T) {
+// TestMessageWithoutItsEnd checks a model that goes from its reasoning straight to the next <|channel|> or <|start|>,
+// under constrained headers.
+func TestMessageWithoutItsEnd(t *testing.T) {
 	for _, next := range []string{"", again, "<|end|>" + again} {
 		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
 			Say: "<|channel|>analysis<|message|>" + thought + next +
@@ -381,9 +386,9 @@ func TestHiddenReasoningOfPendingCallsComesBack(t *testing.T) {
 	}
 }
 
-// TestADemandedCallIsACall: a model that writes at random and has to call does so at once, and with an object for
-// arguments, although nothing is asked of them.
-func TestADemandedCallIsACall(t *testing.T) {
+// TestRequiredCallsComeAtOnce checks that a model that writes at random and must call does so at once. Its arguments
+// are an object, although they are not strict.
+func TestRequiredCallsComeAtOnce(t *testing.T) {
 	r := start(t, fake.Config{ContextSize: 1024}, Config{})
 	whole := 0
 	for seed := range uint64(24) {
@@ -417,7 +422,8 @@ func TestADemandedCallIsACall(t *testing.T) {
 	}
 }
 
-// TestCallsWithoutResultsAreRefused: a model that goes on after its own calls tends to think aloud in visible text.
+// TestCallsWithoutResultsAreRefused checks for missing results, because a model that continues after its own calls
+// tends to reason in visible text.
 func TestCallsWithoutResultsAreRefused(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: "r<|end|><|start|>assistant", Say: think("", "so")})
 	req := user("q")

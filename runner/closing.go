@@ -1,9 +1,12 @@
 package runner
 
 import (
+	"errors"
+
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/chattemplate/reader"
+	"runner/chattemplate/family"
+	"runner/reasoning"
 	"runner/reasoning/prompts"
 )
 
@@ -15,17 +18,22 @@ type closing struct {
 	cost int
 }
 
-func newClosing(model backend.Model, template *chattemplate.Template) (c closing, err error) {
+func newClosing(model backend.Model, f family.Family) (c closing, err error) {
 	if c.words, err = model.Tokenize(nil, prompts.BudgetV1); err != nil {
 		return c, err
 	}
-	if c.marker, err = model.Tokenize(nil, "\n"+reader.MarkersFormat.Close+"\n"); err != nil {
+	if c.marker, err = model.Tokenize(nil, "\n"+reasoning.MarkerClose+"\n"); err != nil {
 		return c, err
 	}
-	native := len(template.EndReasoning())
-	if template.Format().Family == chattemplate.Harmony {
-		native += len(template.OpenAnswer(chattemplate.StartTurn))
-	}
-	c.cost = len(c.words) + max(native, len(c.marker))
+	c.cost = len(c.words) + max(len(f.OpenAnswer(chattemplate.StartReasoning)), len(c.marker))
 	return c, nil
+}
+
+// hint is the advice of an error, if it has one.
+func hint(err error) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	return ""
 }

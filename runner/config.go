@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// Config says how a Runner works. The zero value is usable.
+// Config configures a Runner. The zero value is usable.
 type Config struct {
-	// ChatTemplate is a Jinja template that replaces the model's own; empty uses the model's, natively for harmony.
+	// ChatTemplate is a Jinja template that replaces the model's own. Empty leaves it to the model's family.
 	ChatTemplate string
-	// Clock gives the time shown to models and used for timings; nil means time.Now. Clock and Seed are called from
-	// several goroutines at once.
+	// Clock returns the time. Models are told the time, and timings use it. Nil means time.Now. Clock and Seed are called
+	// from several goroutines at once.
 	Clock func() time.Time
-	// Seed gives a seed for requests without one; nil draws from crypto/rand.
+	// Seed returns a seed for a request without one. Nil means crypto/rand.
 	Seed func() uint64
-	// PrefillChunk is the most prefill tokens in a step that also decodes, so that long prompts do not stall other
-	// runs; 0 means 256. A step without decode tokens is filled to the batch size.
+	// PrefillChunk is the maximum number of prefill tokens in a step that also decodes, so that long prompts do not stall
+	// other runs. 0 means 256. A step that does not decode is filled to the batch size.
 	PrefillChunk int
-	// Queue is how many requests may wait for their turn; 0 means 64. More are refused with ErrQueueFull, but for
-	// one of each principal that has none, as long as there are not twice as many.
+	// Queue is the maximum number of requests that wait for their turn; 0 means 64. Further requests fail with
+	// ErrQueueFull. A principal without any request may still add one, until there are twice as many requests.
 	Queue int
-	// Parallel is the most runs under way at once, of the sequences that the model has; 0 means all of them. What
-	// is left serves summaries and keeps the prefixes of earlier runs.
+	// Parallel is the maximum number of runs at a time; 0 means the number of sequences that the model has. The other
+	// sequences serve summaries and keep the prefixes of earlier runs.
 	Parallel int
-	// CallMemory remembers the reasoning before tool calls; nil remembers none.
+	// CallMemory remembers the reasoning before tool calls. Nil remembers nothing.
 	CallMemory *CallMemory
-	// Logger receives positions, counts and timings, never text; nil is silent.
+	// Logger receives positions, counts and timings, but no text. Nil logs nothing.
 	Logger *slog.Logger
 }

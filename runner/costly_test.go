@@ -16,10 +16,10 @@ import (
 	"runner/reasoning"
 )
 
-// costlyForm leaves open which letter was the one that counts, for each letter of the words in a wide vocabulary.
+// costlyForm has to remember each letter of a word, because it is decided only later which one counts.
 const costlyForm = `[a-z]*a[a-z]{30}0|[a-z]*k[a-z]{30}1|[a-z]*l[a-z]{30}2|[a-z]*m[a-z]{30}3|[a-z]*z[a-z]{30}4`
 
-// wide is the Harmony vocabulary with 20,000 words more, so that masks take longer.
+// wide returns the Harmony vocabulary with 20,000 more words, so that masks take longer.
 func wide(t *testing.T) *backend.Vocab {
 	t.Helper()
 	v := fake.Harmony()
@@ -45,8 +45,8 @@ func wide(t *testing.T) *backend.Vocab {
 	return out
 }
 
-// TestCostlyFormsDoNotStallOthers runs a request whose first mask takes many slices beside one without a form,
-// which must be through before.
+// TestCostlyFormsDoNotStallOthers runs a request whose first mask takes many slices together with one without a form.
+// The latter must finish first.
 func TestCostlyFormsDoNotStallOthers(t *testing.T) {
 	v := wide(t)
 	f := start(t, fake.Config{Vocab: v}, Config{},
@@ -115,7 +115,7 @@ func TestTooCostlyFormsEndTheirRequestOnly(t *testing.T) {
 	f.must(t, user("plain")).want(t, reasoning.Answer, "ok")
 }
 
-// TestPatternsOfArgumentsAreForStrict: parameters that nobody asked to be held to fail no request and cost little.
+// TestPatternsOfArgumentsAreForStrict checks that parameters that are not strict fail no request and cost little.
 func TestPatternsOfArgumentsAreForStrict(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		var pattern strings.Builder
@@ -137,7 +137,7 @@ func TestPatternsOfArgumentsAreForStrict(t *testing.T) {
 	}
 }
 
-// stubborn is a constraint that needs work; it admits everything.
+// stubborn is a constraint that needs work and allows everything.
 type stubborn struct{ needs, spent, calls int }
 
 func (c *stubborn) Allows(backend.Token) bool { return c.spent >= c.needs }
@@ -154,7 +154,7 @@ func (c *stubborn) Prepare(work int) (int, bool, error) {
 	return used, c.spent == c.needs, nil
 }
 
-// TestPreparingIsShared looks at who may work how much between two steps.
+// TestPreparingIsShared checks how much work each constraint may do between two steps.
 func TestPreparingIsShared(t *testing.T) {
 	s := newScheduler(t.Context(), fake.New(fake.Config{}), &Config{PrefillChunk: 64})
 	needs := []int{100 * prepareWork, 100, 90 * prepareWork, 300, 0}
@@ -203,7 +203,7 @@ func TestPreparingIsShared(t *testing.T) {
 	}
 }
 
-// TestFirstMasksAreWarmedInTheBackground sees that what the answer begins with is known before the prompt has been
+// TestFirstMasksAreWarmedInTheBackground checks that the answer's first mask is ready before the whole prompt was
 // read.
 func TestFirstMasksAreWarmedInTheBackground(t *testing.T) {
 	hold := make(chan struct{})
@@ -221,7 +221,7 @@ func TestFirstMasksAreWarmedInTheBackground(t *testing.T) {
 	finished := make(chan got)
 	go func() { finished <- collect(t.Context(), f.Runner, req) }()
 	for _, src := range []grammar.Source{req.Form, grammar.JSONSchema(req.Tools[0].Parameters)} {
-		// Looking does a little of the work itself, so it is done a few times only.
+		// Checking does a little of the work itself, so it is done only a few times.
 		ready := false
 		for tries := 0; !ready && tries < 10; tries++ {
 			time.Sleep(50 * time.Millisecond)

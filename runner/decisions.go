@@ -27,11 +27,11 @@ func (t *turn) droppedTokens() int {
 	}
 	conv := t.conv
 	conv.KeepReasoning = true
-	whole, err := t.r.template.Render(conv)
+	whole, err := t.r.family.Render(conv)
 	if err != nil {
 		return 0 // a template that cannot keep it drops nothing by choice
 	}
-	cut, err := t.r.template.Render(t.conv)
+	cut, err := t.r.family.Render(t.conv)
 	if err != nil {
 		return 0
 	}

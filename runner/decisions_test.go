@@ -14,7 +14,7 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// traced runs a request and returns its reply and all that its events say.
+// traced runs a request and returns its reply and the text of all its events.
 func traced(t *testing.T, f fixture, req generation.Request) (generation.Reply, string) {
 	t.Helper()
 	var c generation.Collector
@@ -61,14 +61,16 @@ func TestRationaleOfHarmonyCall(t *testing.T) {
 			!reflect.DeepEqual(reply.Assumptions, []reasoning.Assumption{{Text: "two is a number"}}) {
 			t.Errorf("%q %+v", reply.Reasoning, reply.Assumptions)
 		}
-		if b, _ := json.Marshal(reply.Decisions); string(b) != `[{"iteration":1,"decision":"tool-selection","toolName":"add","rationale":{"why":"canary in a coal mine"}},`+
-			`{"iteration":1,"decision":"termination:tool_calls","rationale":{"why":"the model called tools and waits for their results"}}]` {
+		if b, _ := json.Marshal(reply.Decisions); string(b) != `[{"iteration":1,"decision":"tool-selection",`+
+			`"toolName":"add","rationale":{"why":"canary in a coal mine"}},`+
+			`{"iteration":1,"decision":"termination:tool_calls",`+
+			`"rationale":{"why":"the model called tools and waits for their results"}}]` {
 			t.Errorf("decisions %s", b)
 		}
 	}
 }
 
-// TestWithoutRationaleNothingIsAsked: the prompt is as it was, and blocks are text.
+// TestWithoutRationaleNothingIsAsked checks that the prompt is unchanged, and that blocks are ordinary text.
 func TestWithoutRationaleNothingIsAsked(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+2?"), Say: think(thought, because+"four")})
 	req := user("2+2?")
@@ -146,8 +148,8 @@ func TestRationaleBesideArguments(t *testing.T) {
 	}
 }
 
-// TestSummariesDoNotQuoteReasons: the summary pass reads the reasons with the rest of the reasoning, and may quote
-// them no more than that.
+// TestSummariesDoNotQuoteReasons checks the limit on quotations for reasons too: the summary pass reads them as part
+// of the reasoning.
 func TestSummariesDoNotQuoteReasons(t *testing.T) {
 	secret := strings.Repeat("one two three four five ", 5) + "six"
 	block := `<rationale call="1">{"why":"` + secret + `"}</rationale>`

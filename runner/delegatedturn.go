@@ -46,7 +46,7 @@ func (d *delegated) tools(kind turnKind) []chattemplate.Tool {
 	}
 	for i := range own {
 		// where arguments are written one by one, their strings can have no lengths
-		own[i].Strict = d.r.Format().Family == chattemplate.Harmony
+		own[i].Strict = d.r.family.About().WholeArguments
 	}
 	return append(tools[:len(tools):len(tools)], own...)
 }

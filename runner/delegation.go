@@ -3,7 +3,6 @@ package runner
 import (
 	"fmt"
 
-	"runner/chattemplate"
 	"runner/generation"
 	"runner/generation/delegation"
 )
@@ -45,6 +44,5 @@ func validateDelegation(req *generation.Request) error {
 
 // canCall reports whether the model's calls can be read.
 func (r *Runner) canCall() bool {
-	f := r.template.Format()
-	return f.Family == chattemplate.Harmony || f.Tools && f.Calls != nil
+	return r.family.About().Calls
 }

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// asSpecialist stands in every prompt of a specialist's, and in no other.
+	// asSpecialist is in every specialist's prompt and in no other.
 	asSpecialist = "What you write is internal"
 	canary       = "canaries-sing"
 	reported     = "<return-control>Returning to main agent</return-control><|end|>" + again
 	engaged      = "</delegate-reasoning><|end|>" + again
 )
 
-// call is a turn that thinks and calls a function.
+// call is a turn that reasons and calls a function.
 func call(thought, name, arguments string) string {
 	return "<|channel|>analysis<|message|>" + thought + "<|end|>" + again + "<|channel|>commentary to=functions." + name +
 		" <|constrain|>json<|message|>" + arguments + "<|call|>"
@@ -45,7 +45,7 @@ func delegates() []fake.Reply {
 	}
 }
 
-// eventsOf runs a request and returns its events, and how it ended.
+// eventsOf runs a request and returns its events and its error.
 func eventsOf(ctx context.Context, r *Runner, req generation.Request) (events []reasoning.Event, err error) {
 	for e, err := range r.Generate(ctx, req) {
 		if err != nil {
@@ -56,8 +56,8 @@ func eventsOf(ctx context.Context, r *Runner, req generation.Request) (events []
 	return events, nil
 }
 
-// outcomes are how the delegations of a run ended. Each has to begin before it ends, under an id of its own, one at
-// a time.
+// outcomes returns how the delegations of a run ended. It checks that they begin before they end, have unique ids and
+// do not overlap.
 func outcomes(t *testing.T, events []reasoning.Event) (list []reasoning.DelegationOutcome) {
 	t.Helper()
 	seen, open := map[string]bool{}, ""
@@ -85,7 +85,7 @@ func outcomes(t *testing.T, events []reasoning.Event) (list []reasoning.Delegati
 	return list
 }
 
-// allText is all that events say, with the texts of deltas as they come and, apart from them, every event as JSON.
+// allText returns all text in the events: the deltas' texts in order, and every event as JSON.
 func allText(events []reasoning.Event) string {
 	var texts, lines strings.Builder
 	for _, e := range events {
@@ -142,8 +142,9 @@ func TestTheModelDelegates(t *testing.T) {
 	}
 }
 
-// TestTheSpecialistsPrompt: it stands below the operator's, in place of the developer's, and only while it is active.
-func TestTheSpecialistsPrompt(t *testing.T) {
+// TestSpecialistsPrompt checks that it is below the operator's prompt, replaces the developer's, and is there only
+// while the specialist is active.
+func TestSpecialistsPrompt(t *testing.T) {
 	v := fake.Harmony()
 	script, text := fake.Replies(v, delegates()...), ""
 	f := start(t, fake.Config{ContextSize: 4096, Vocab: v, Script: func(tokens []backend.Token) backend.Token {
@@ -225,8 +226,8 @@ func TestASquashedReport(t *testing.T) {
 	}
 }
 
-// TestIntermediateMessagesOfEarlierTurns are marked for the model, or left out of the conversation, and then the
-// run says so.
+// TestIntermediateMessagesOfEarlierTurns checks that they are marked for the model, or left out of the conversation
+// with an event.
 func TestIntermediateMessagesOfEarlierTurns(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{Prompt: "<intermediate>Internal reasoning</intermediate>\nold work", After: ask("2+2?"),
@@ -262,7 +263,7 @@ func TestIntermediateMessagesOfEarlierTurns(t *testing.T) {
 	}
 }
 
-func TestNestingAndOtherMistakesAreToldToTheModel(t *testing.T) {
+func TestModelIsToldOfNestingAndOtherErrors(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{After: "call return_control first.<|end|>" + again, Say: call("then back", delegation.ReturnName, "{}")},
 		fake.Reply{Prompt: asSpecialist, After: engaged, Say: call("deeper", delegation.DelegateName,
@@ -290,7 +291,7 @@ func TestNestingAndOtherMistakesAreToldToTheModel(t *testing.T) {
 	}
 }
 
-func TestTheStepsOfARunEnd(t *testing.T) {
+func TestStepsAreLimited(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{},
 		fake.Reply{After: "call return_control first.<|end|>" + again,
 			Say: call("", delegation.DelegateName, `{"agent_prompt":"Deeper."}`)},
@@ -309,13 +310,14 @@ func TestTheStepsOfARunEnd(t *testing.T) {
 			limits++
 		}
 	}
-	if refused != 50-2 || limits != 1 { // but the first step, which delegates, and the last, which answers
+	if refused != 50-2 || limits != 1 { // all but the first step, which delegates, and the last, which answers
 		t.Errorf("%d refused, %d limits: %v", refused, limits, g.codes)
 	}
 }
 
-// TestTheStepsOfARunThatGoesOnEnd: the client's answers to a specialist's calls do not begin the count anew.
-func TestTheStepsOfARunThatGoesOnEnd(t *testing.T) {
+// TestStepsCountAcrossCalls checks that the client's answers to a specialist's calls do not restart the count of
+// steps.
+func TestStepsCountAcrossCalls(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{CallMemory: NewCallMemory(8, 0)},
 		fake.Reply{Prompt: asSpecialist, After: "tool says<|end|>" + again, Say: call("", "add", `{"a":2}`)},
 		fake.Reply{Prompt: asSpecialist, After: engaged, Say: call("", "add", `{"a":2}`)},
@@ -323,7 +325,7 @@ func TestTheStepsOfARunThatGoesOnEnd(t *testing.T) {
 		fake.Reply{After: ask("2+2?"), Say: call("", delegation.DelegateName, `{"agent_prompt":"Add."}`)})
 	req := byModel("2+2?")
 	req.Tools = addTool
-	for step := 2; ; step++ { // the first delegates
+	for step := 2; ; step++ { // the first step delegates
 		g := f.must(t, req)
 		if len(g.calls) == 0 {
 			if g.want(t, reasoning.Answer, "Enough."); step != 50 || fmt.Sprint(g.codes) != "["+generation.CodeDelegationLimit+
@@ -342,9 +344,10 @@ func TestTheStepsOfARunThatGoesOnEnd(t *testing.T) {
 	}
 }
 
-// TestASpecialistCallsTheClientsTools: the run ends in its call, and the next goes on with the specialist, from the
-// runner's memory where the model delegated, from the instruction where the user did.
-func TestASpecialistCallsTheClientsTools(t *testing.T) {
+// TestSpecialistCallsTheClientsTools checks that the run ends in the specialist's call, and that the next run
+// continues with the specialist. If the model delegated, the runner remembers it. If the user did, the instruction
+// says so.
+func TestSpecialistCallsTheClientsTools(t *testing.T) {
 	replies := []fake.Reply{
 		{Prompt: asSpecialist, After: engaged, Say: call("use it", "add", `{"a":2}`)},
 		{Prompt: asSpecialist, After: ask("3+3?"), Say: call("use it", "add", `{"a":3}`)},
@@ -473,9 +476,9 @@ func TestAModelWithoutCallsDoesNotDelegate(t *testing.T) {
 	}
 }
 
-// TestTheOriginalPromptIsBack: whatever a model calls, and however the run ends, by itself, by an error or because
-// it is cancelled, nobody is active afterwards, what began has ended, and the conversation under the original
-// prompt has nothing of the specialist's but its report.
+// TestTheOriginalPromptIsBack checks the end of runs of models that call at random, however the run ends. No
+// specialist is active, every segment has ended, and the conversation under the original prompt contains only the
+// report.
 func TestTheOriginalPromptIsBack(t *testing.T) {
 	broke := errors.New("the step failed")
 	for seed := range uint64(60) {
@@ -544,9 +547,9 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 	}
 }
 
-// TestWhatIsHiddenIsTracedAndSealed: a hidden specialist is in the trace with its prompt and its work, also what
-// was deleted, and in the sealed value.
-func TestWhatIsHiddenIsTracedAndSealed(t *testing.T) {
+// TestHiddenSpecialistsAreTracedAndSealed checks that the trace and the sealed value contain a hidden specialist's
+// work. The trace contains its prompt too, and work that was deleted.
+func TestHiddenSpecialistsAreTracedAndSealed(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		append(delegates(), fake.Reply{After: "is 4\n" + reported, Say: think("", "never")})...)
 	req := byModel("2+2?")
@@ -580,8 +583,9 @@ func TestWhatIsHiddenIsTracedAndSealed(t *testing.T) {
 	}
 }
 
-// TestASpecialistWithoutRoom: where its prompt, or its report, does not fit, the main agent answers without it.
-func TestASpecialistWithoutRoom(t *testing.T) {
+// TestSpecialistWithoutRoom checks that the main agent answers alone if the specialist's prompt or report does not
+// fit.
+func TestSpecialistWithoutRoom(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1500}, Config{},
 		fake.Reply{Prompt: asSpecialist, After: ask("report"), Say: think("", strings.Repeat("word ", 60)+"end")},
 		fake.Reply{After: ask("report"), Say: think("", "Without.")},
@@ -616,9 +620,9 @@ func TestASpecialistWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestAReaderThatPanics ends the run and its trace, as one that leaves.
-func TestAReaderThatPanics(t *testing.T) {
-	slow := func(int) time.Duration { return 5 * time.Millisecond } // so that the run is not over before its reader panics
+// TestReaderThatPanics checks that the run and its trace end, as for a reader that leaves.
+func TestReaderThatPanics(t *testing.T) {
+	slow := func(int) time.Duration { return 5 * time.Millisecond } // the reader must panic before the run ends
 	f := start(t, fake.Config{ContextSize: 4096, Delay: slow}, Config{},
 		append(delegates(), fake.Reply{After: ask("q"), Say: think(thought, "four")})...)
 	for _, req := range []generation.Request{byModel("2+2?"), user("q")} {
@@ -665,7 +669,7 @@ func TestLeavingADelegatedRun(t *testing.T) {
 	}
 }
 
-// TestModelsOfEveryStyleDelegate: models of families without channels delegate as their templates write calls.
+// TestModelsOfEveryStyleDelegate checks that models without channels delegate with calls in their templates' styles.
 func TestModelsOfEveryStyleDelegate(t *testing.T) {
 	for _, s := range stylesUnderTest() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -673,7 +677,7 @@ func TestModelsOfEveryStyleDelegate(t *testing.T) {
 			vocab := styleVocab(t, s, backend.UserDefined, false)
 			var script fake.Script
 			f := styled(t, s, false, vocab, func(tokens []backend.Token) backend.Token { return script(tokens) })
-			p, err := f.template.Render(chattemplate.Conversation{NoGenerationPrompt: true, Messages: []chattemplate.Message{
+			p, err := f.family.Render(chattemplate.Conversation{NoGenerationPrompt: true, Messages: []chattemplate.Message{
 				{Role: chattemplate.User, Content: "q"},
 				{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: delegation.DelegateName,
 					Arguments: `{"agent_prompt":"` + canary + `"}`}}},
@@ -709,9 +713,9 @@ func TestModelsOfEveryStyleDelegate(t *testing.T) {
 	}
 }
 
-// TestTheMainAgentCallsAfterASpecialist: whom the user delegated to has returned, and does not come back with the
-// results of the main agent's calls, which gets them beside the report.
-func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
+// TestMainAgentCallsAfterASpecialist checks that a specialist of the user stays inactive when the results of the main
+// agent's calls arrive. The main agent gets them together with the report.
+func TestMainAgentCallsAfterASpecialist(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{CallMemory: NewCallMemory(8, 0)},
 		fake.Reply{Prompt: asSpecialist, After: ask("3+3?"), Say: think("", "worked out")},
 		fake.Reply{Prompt: asSpecialist, After: "says<|end|>" + again, Say: think("", "once more")},
@@ -752,7 +756,7 @@ func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
 	}
 }
 
-// TestDelegationTakesASlot: what is looked at and compiled before a run that delegates waits its turn, as for any run.
+// TestDelegationTakesASlot checks that a run that delegates waits for a slot before it is prepared, as any run does.
 func TestDelegationTakesASlot(t *testing.T) {
 	f := start(t, fake.Config{}, Config{})
 	for i := range f.slots.free {
@@ -771,8 +775,8 @@ func TestDelegationTakesASlot(t *testing.T) {
 	}
 }
 
-// TestARunThatEndsBetweenTurnsIsAccounted: its earlier turns were made.
-func TestARunThatEndsBetweenTurnsIsAccounted(t *testing.T) {
+// TestRunThatEndsBetweenTurnsIsAccounted checks that the usage includes the turns that were made.
+func TestRunThatEndsBetweenTurnsIsAccounted(t *testing.T) {
 	var cancel context.CancelFunc
 	drawn := 0
 	f := start(t, fake.Config{ContextSize: 4096}, Config{Seed: func() uint64 {
@@ -802,15 +806,15 @@ func TestARunThatEndsBetweenTurnsIsAccounted(t *testing.T) {
 	}
 }
 
-// TestReasonsOfARunThatDelegates: the reason for delegating is not that for the client's call, which has its place
-// among the client's.
+// TestReasonsOfARunThatDelegates checks that the reason for delegating is not mixed up with the reasons for the
+// client's calls, which have places of their own.
 func TestReasonsOfARunThatDelegates(t *testing.T) {
 	why := func(n int, text string) string {
 		return fmt.Sprintf(`<rationale call="%d">{"why":%q}</rationale>`, n, text)
 	}
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{Prompt: asSpecialist, After: engaged, Say: think("", "worked out")},
-		// in a turn of its own, so it is the first, too
+		// in a turn of its own, so it is the first there too
 		fake.Reply{After: reported, Say: call(why(1, "it adds"), "add", `{"a":3}`)},
 		fake.Reply{After: ask("q"), Say: call(why(1, "somebody knows"), delegation.DelegateName, `{"agent_prompt":"Add."}`)})
 	req := byModel("q")

@@ -12,14 +12,14 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// rambles is n reasoning messages of the same length, one after the other.
+// rambles returns n reasoning messages of the same length.
 func rambles(n int) string {
 	return strings.Repeat("<|channel|>analysis<|message|>"+thought+"<|end|>"+again, n)
 }
 
-// TestADemandedCallComesAfterOneThought has models that have no use for their tools and would reason in fifty
-// messages.
-func TestADemandedCallComesAfterOneThought(t *testing.T) {
+// TestRequiredCallComesAfterOneMessage checks models that would write fifty reasoning messages instead of calling a
+// tool.
+func TestRequiredCallComesAfterOneMessage(t *testing.T) {
 	once := user("q")
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
 	tokens := f.must(t, once).result.Usage.Reasoning
@@ -48,8 +48,8 @@ func TestADemandedCallComesAfterOneThought(t *testing.T) {
 	}
 }
 
-// TestTheBudgetCountsAllThoughts has a model that may answer reason in many messages.
-func TestTheBudgetCountsAllThoughts(t *testing.T) {
+// TestBudgetCountsAllReasoningMessages checks a model that may answer and reasons in many messages.
+func TestBudgetCountsAllReasoningMessages(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: rambles(50) + finalTag + "four<|return|>"},
 		fake.Reply{After: prompts.BudgetV1 + "<|end|>" + again, Say: finalTag + "four<|return|>"},
 		fake.Reply{After: prompts.BudgetV1 + "<|end|>" + again + finalTag, Say: "four<|return|>"})
@@ -66,9 +66,8 @@ func TestTheBudgetCountsAllThoughts(t *testing.T) {
 	}
 }
 
-// TestADemandedCallOfARunThatDelegates has models that would delegate, or return control that they have, for as
-// long as they are let.
-func TestADemandedCallOfARunThatDelegates(t *testing.T) {
+// TestRequiredCallOfARunThatDelegates checks models that would delegate, or return control, as often as they can.
+func TestRequiredCallOfARunThatDelegates(t *testing.T) {
 	for name, arguments := range map[string]string{
 		delegation.DelegateName: `{"agent_prompt":"You add."}`, delegation.ReturnName: `{}`,
 	} {

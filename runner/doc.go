@@ -1,17 +1,22 @@
 // Package runner drives a model from messages to events.
 //
-// A [Runner] owns one loaded model. Any number of goroutines call [Runner.Generate]; one goroutine of the runner's
-// own steps the model, so that prefill chunks and decode tokens of all runs, and their summary passes, share
-// batches (continuous batching). Finished runs leave their sequence in the cache, and the next request with a
-// common prefix continues from it.
+// A [Runner] owns one loaded model. Any number of goroutines may call [Runner.Generate]. A single goroutine of the
+// runner steps the model. It puts the prefill chunks and decode tokens of all runs and summary passes into shared
+// batches (continuous batching). A finished run leaves its sequence in the cache. The next request with a common
+// prefix continues from it.
 //
-// Where reasoning is handed to specialists ([Delegation]), a run is several turns of the model in one stream of events.
+// If reasoning is handed to specialists ([generation.Delegation]), a run is several turns of the model in one stream
+// of events.
 //
-// It renders prompts with chattemplate, takes the output apart with reasoning, and knows nothing of HTTP, terminals or
-// wire formats. It imports no backend implementation: the model is given to it.
+// The package renders prompts with chattemplate and takes the output apart with chattemplate/reader. It knows nothing
+// of HTTP, terminals or wire formats. It imports no implementation of a backend; the model is passed in.
 //
-// Rules: a slow reader of events never delays another run; cancelling a request's context ends it within one step and
-// keeps the prefix; reasoning that the request's visibility does not allow never leaves the package; nothing is
-// invented: what the model did not give is reported as missing. Fields that a caller can aim at single tokens (bias,
-// penalties, stop strings, forms) act only on text that the visibility shows, and never on headers.
+// # Rules
+//
+//   - A slow reader of events never delays another run.
+//   - Cancelling a request's context ends the run within one step. Its prefix stays cached.
+//   - Reasoning that the request's visibility does not allow never leaves the package.
+//   - Nothing is invented: what the model did not produce is reported as missing.
+//   - Fields with which a caller can target single tokens (bias, penalties, stop strings, forms) act only on text that
+//     the visibility shows, and never on headers.
 package runner

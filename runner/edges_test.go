@@ -45,7 +45,7 @@ func plainModel() fake.Config {
 	return fake.Config{Vocab: v, ChatTemplate: plainTemplate}
 }
 
-// turnOf is the marker after which a scripted reply of a ChatML model starts.
+// turnOf returns the marker after which a scripted reply of a ChatML model starts.
 func turnOf(text string) string { return text + "<|im_end|>\n<|im_start|>assistant\n" }
 
 // soon fails a test whose run does not end.
@@ -80,7 +80,7 @@ func TestBudgetClosesMarkers(t *testing.T) {
 	}
 }
 
-func TestEndingInsideMarkersIsTakenToAnAnswer(t *testing.T) {
+func TestEndingInsideMarkersStillGivesAnAnswer(t *testing.T) {
 	f := start(t, plainModel(), Config{},
 		fake.Reply{After: turnOf("q"), Say: "<<REASONING>>" + thought + "<|im_end|>"},
 		fake.Reply{After: thought + "\n<</REASONING>>\n", Say: "four<|im_end|>"})
@@ -130,7 +130,7 @@ func TestSummaryPassEndsWithItsMessage(t *testing.T) {
 	}
 }
 
-func TestAnEndingThatIsTakenOnKeepsTheLimit(t *testing.T) {
+func TestContinuedEndingKeepsTheLimit(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: "<|channel|>analysis<|message|>" + thought + "<|return|>"},
 		fake.Reply{After: thought + "<|end|>" + again + finalTag, Say: "4<|return|>"})
@@ -175,7 +175,7 @@ func TestReasoningWithoutAnAnswerIsSummarizedOrReported(t *testing.T) {
 	}
 }
 
-// failPass fails every step that feeds a summary pass which has said so many tokens.
+// failPass returns a hook that fails every step of a summary pass after so many tokens.
 func failPass(v *backend.Vocab, said int) func(int, []backend.Input) error {
 	return func(_ int, inputs []backend.Input) error {
 		for i := range inputs {
@@ -190,7 +190,7 @@ func failPass(v *backend.Vocab, said int) func(int, []backend.Input) error {
 }
 
 func TestAFailedPassClosesItsSegment(t *testing.T) {
-	for _, long := range []int{1, 100} { // the answer ends before the pass fails, or after
+	for _, long := range []int{1, 100} { // the answer ends before or after the pass fails
 		v := fake.Harmony()
 		f := start(t, fake.Config{Vocab: v, Fail: failPass(v, 10)}, Config{},
 			fake.Reply{After: ask("2+2?"), Say: think(thought, strings.Repeat("It is 4. ", long))},
@@ -205,7 +205,7 @@ func TestAFailedPassClosesItsSegment(t *testing.T) {
 	}
 }
 
-// unshared is a model whose sequences cannot be forked for lack of room.
+// unshared is a model whose sequences cannot be forked because there is no room.
 type unshared struct{ *fake.Model }
 
 type unsharedSequence struct{ backend.Sequence }
@@ -228,7 +228,7 @@ func (m unshared) Step(ctx context.Context, inputs []backend.Input, outputs []ba
 	return m.Model.Step(ctx, inner, outputs)
 }
 
-func TestWhereForkingFailsThePrefixIsFedAgain(t *testing.T) {
+func TestPrefixIsFedAgainIfForkingFails(t *testing.T) {
 	v := fake.Harmony()
 	m := unshared{fake.New(fake.Config{Vocab: v, Script: fake.Replies(v,
 		fake.Reply{After: ask("2+2?"), Say: think(thought, strings.Repeat("It is 4. ", 30))},
@@ -257,7 +257,7 @@ func TestWhereForkingFailsThePrefixIsFedAgain(t *testing.T) {
 	}
 }
 
-// slowTokenizer counts the calls of Tokenize in flight and those that meet the end of the model.
+// slowTokenizer counts the calls of Tokenize in flight, and those during which the model is closed.
 type slowTokenizer struct {
 	*fake.Model
 	busy, met atomic.Int32
@@ -280,7 +280,7 @@ func (m *slowTokenizer) Close() error {
 	return m.Model.Close()
 }
 
-func TestCloseWaitsForPromptsInTheMaking(t *testing.T) {
+func TestCloseWaitsForPromptsBeingMade(t *testing.T) {
 	v := fake.Harmony()
 	m := &slowTokenizer{Model: fake.New(fake.Config{Vocab: v,
 		Script: fake.Replies(v, fake.Reply{After: ask("a"), Say: think("", "b")})})}
@@ -314,7 +314,7 @@ func TestCloseWaitsForPromptsInTheMaking(t *testing.T) {
 	}
 }
 
-func TestCloseEndsARunOfWhichOnlyTheSummaryIsLeft(t *testing.T) {
+func TestCloseEndsARunWithOnlyItsSummaryLeft(t *testing.T) {
 	v := fake.Harmony()
 	summarizing := make(chan struct{})
 	var once sync.Once
@@ -338,8 +338,8 @@ func TestCloseEndsARunOfWhichOnlyTheSummaryIsLeft(t *testing.T) {
 	}
 }
 
-// The race detector sees what this test is about.
-func TestARequestMayBeReusedWhenItsRunIsLeft(t *testing.T) {
+// This test needs the race detector.
+func TestRequestMayBeReusedAfterItsRun(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a"), Say: think("", strings.Repeat("la ", 300))})
 	req := user("a")
 	req.Sampling.Bias = []backend.TokenBias{{Token: 1, Bias: 1}}
@@ -361,7 +361,7 @@ func TestARequestMayBeReusedWhenItsRunIsLeft(t *testing.T) {
 func TestNobodyStarvesInSmallBatches(t *testing.T) {
 	f := start(t, fake.Config{BatchSize: 2, Sequences: 6, Fail: func(step int, _ []backend.Input) error {
 		if step == 0 {
-			time.Sleep(50 * time.Millisecond) // so that all are there
+			time.Sleep(50 * time.Millisecond) // so that all have arrived
 		}
 		return nil
 	}}, Config{}, fake.Reply{After: ask("a"), Say: think("", strings.Repeat("la ", 60))})

@@ -11,7 +11,7 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// thinker is a model that follows the instructions of every strategy, and answers at once where it has none.
+// thinker is a model that follows the instructions of every strategy. Without an instruction it answers at once.
 type thinker struct {
 	name     string
 	strategy reasoning.Strategy
@@ -69,8 +69,8 @@ func thinkers() []thinker {
 	return out
 }
 
-// TestVisibilityNeverChangesEffort runs every strategy under every effort and visibility, traced or not. How much
-// the model reasons is up to the effort alone, and the reasoning is seen where the visibility says so.
+// TestVisibilityNeverChangesEffort runs every strategy with every effort and visibility, traced or not. Only the
+// effort changes how much the model reasons. Only the visibility changes whether the reasoning is shown.
 func TestVisibilityNeverChangesEffort(t *testing.T) {
 	for _, m := range thinkers() {
 		t.Run(m.name, func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestVisibilityNeverChangesEffort(t *testing.T) {
 	}
 }
 
-// TestEffortNoneAsksForNoReasoning renders prompts. None tells the model to reason first, or offers what it would
-// report its reasoning to.
+// TestEffortNoneAsksForNoReasoning checks the prompts. None of them asks for reasoning or offers a function to report
+// it.
 func TestEffortNoneAsksForNoReasoning(t *testing.T) {
 	f := start(t, fake.Config{}, Config{})
 	for _, args := range []map[string]any{nil, {"reasoning_effort": "none"}} {

@@ -18,10 +18,10 @@ type tokenError struct {
 }
 
 func (e tokenError) Error() string {
-	return fmt.Sprintf("number %d is %d, and the vocabulary has the tokens 0 to %d", e.index, e.token, e.size-1)
+	return fmt.Sprintf("token %d is %d; the vocabulary has tokens 0 to %d", e.index, e.token, e.size-1)
 }
 
-// embedding is the owner of a lane that embeds its tokens. err is set before done is closed.
+// embedding owns a lane that embeds its tokens. err is set before done is closed.
 type embedding struct {
 	err  error
 	done chan struct{}
@@ -50,11 +50,11 @@ func (e *embedding) failed(_ *lane, err error) {
 	close(e.done)
 }
 
-// Embed returns the embedding of tokens: the mean of their last hidden states, scaled to length 1,
+// Embed returns the embedding of tokens: the mean of their last hidden states, scaled to length 1. It has
 // Info().EmbeddingLength values. A text is read in pieces between the steps of runs, which go first. It counts as a
-// run of its principal, which has one text under way at a time. Callers take a place in the queue first
-// ([Runner.Enter]). The errors are ErrNoEmbeddings, ErrClosed, a *RequestError, a *PromptTooLongError, the
-// context's and the backend's.
+// run of its principal. Each principal has one text under way at a time. Callers must take a place in the queue first
+// ([Runner.Enter]). The errors are ErrNoEmbeddings, ErrClosed, *RequestError, *PromptTooLongError, and those of the
+// context and the backend.
 func (r *Runner) Embed(ctx context.Context, principal string, tokens []backend.Token) ([]float32, error) {
 	if !r.model.Capabilities().Embeddings {
 		return nil, generation.ErrNoEmbeddings
@@ -106,7 +106,7 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []backend.T
 	return normalised(l.hidden), nil
 }
 
-// normalised returns v at length 1.
+// normalised returns v scaled to length 1.
 func normalised(v []float64) []float32 {
 	sum := 0.0
 	for _, x := range v {

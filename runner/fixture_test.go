@@ -8,6 +8,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/generation"
 	"runner/reasoning"
 )
@@ -18,10 +19,10 @@ const (
 	again    = "<|start|>assistant"
 )
 
-// ask is the marker after which a scripted reply to a user's text starts.
+// ask returns the marker after which a scripted reply to a user's text starts.
 func ask(text string) string { return text + "<|end|><|start|>assistant" }
 
-// think is a reply with reasoning and an answer.
+// think returns a reply with reasoning and an answer.
 func think(reasoning, answer string) string {
 	return "<|channel|>analysis<|message|>" + reasoning + "<|end|>" + again + finalTag + answer + "<|return|>"
 }
@@ -33,8 +34,8 @@ func summaryReply(prompt, say string) fake.Reply {
 
 var began = time.Now()
 
-// clock starts at the same date in every run: models are told the date, and what the fake one makes up hangs on all
-// that it is told.
+// clock starts at the same date in every run. Models are told the date, and the fake model's noise depends on
+// everything that it is told.
 func clock() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).Add(time.Since(began)) }
 
 type fixture struct {
@@ -70,7 +71,7 @@ func start(t *testing.T, cfg fake.Config, rc Config, replies ...fake.Reply) fixt
 	return fixture{r, m}
 }
 
-// got is a run folded together.
+// got is the collected outcome of a run.
 type got struct {
 	text     map[reasoning.Segment]string
 	order    []reasoning.Kind
@@ -155,3 +156,6 @@ var addTool = []chattemplate.Tool{{Name: "add",
 func thinkModel() fake.Config {
 	return fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}
 }
+
+// isHarmony reports whether a runner's model writes channels.
+func isHarmony(r *Runner) bool { return readertest.FormatOf(r.family) == readertest.HarmonyFormat }

@@ -77,9 +77,7 @@ func (t *turn) form() (grammar.Source, error) {
 // effortNone reports whether the effort is none. Visibility has no say in this: reasoning that nobody may see is
 // generated and hidden.
 func (t *turn) effortNone() bool {
-	none := string(reasoning.EffortNone)
-	return t.req.Effort == reasoning.EffortNone ||
-		t.format().Family == chattemplate.Harmony && t.req.TemplateArgs["reasoning_effort"] == none
+	return t.family().Effort(t.req.Effort, t.req.TemplateArgs) == reasoning.EffortNone
 }
 
 // jsonForm returns the form as a JSON value: a text form becomes that of a string with such a text. GBNF has none.
@@ -187,14 +185,5 @@ func (r *Runner) Violations() int64 { return r.violations.Load() }
 
 // CheckTool reports why calls of a function cannot be held to its parameters as those of strict ones are, or nil.
 func (r *Runner) CheckTool(ctx context.Context, tool chattemplate.Tool) error {
-	form := grammar.JSONSchema(asObject(tool.Parameters))
-	if style := r.Format().Calls; style != nil {
-		var err error
-		tool.Strict = true
-		if form, err = newCallForm(r.model.Vocab(), style, false).call(tool); err != nil {
-			return err
-		}
-	}
-	_, err := r.grammars().Compile(ctx, form)
-	return err
+	return r.family.CheckTool(ctx, r.grammars(), tool)
 }

@@ -13,6 +13,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/hold"
 	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/grammar"
@@ -20,15 +21,17 @@ import (
 	"runner/reasoning/prompts"
 )
 
-const person = `{"type":"object","properties":{"name":{"type":"string","maxLength":8},"age":{"type":"integer","minimum":0,"maximum":150}},` +
+const person = `{"type":"object","properties":{"name":{"type":"string","maxLength":8},` +
+	`"age":{"type":"integer","minimum":0,"maximum":150}},` +
 	`"required":["name","age"],"additionalProperties":false}`
 
 func adder(strict bool) chattemplate.Tool {
 	return chattemplate.Tool{Name: "add", Strict: strict, Parameters: json.RawMessage(
-		`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false}`)}
+		`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},` +
+			`"required":["a","b"],"additionalProperties":false}`)}
 }
 
-// obeys fails the test unless a JSON text obeys a schema.
+// obeys fails the test unless a JSON text matches a schema.
 func obeys(t *testing.T, schema, text string) {
 	t.Helper()
 	v, err := grammar.NewValidator([]byte(schema))
@@ -63,7 +66,8 @@ func TestFormLeavesARightAnswerAlone(t *testing.T) {
 
 func TestForcedTokensSaveSteps(t *testing.T) {
 	right := `{"first_long_property_name":1,"second_long_property_name":2}`
-	schema := `{"type":"object","properties":{"first_long_property_name":{"enum":[1]},"second_long_property_name":{"enum":[2]}},` +
+	schema := `{"type":"object","properties":{"first_long_property_name":{"enum":[1]},` +
+		`"second_long_property_name":{"enum":[2]}},` +
 		`"required":["first_long_property_name","second_long_property_name"],"additionalProperties":false}`
 	steps := func(logprobs bool) (int, int) {
 		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think("", right)})
@@ -119,7 +123,7 @@ func TestFormWithBudget(t *testing.T) {
 	}
 }
 
-// numbered is a number of properties.
+// numbered returns n numbered properties.
 func numbered(n int) string {
 	var list []string
 	for i := range n {
@@ -128,8 +132,8 @@ func numbered(n int) string {
 	return "{" + strings.Join(list, ",") + "}"
 }
 
-// TestArguments: the arguments of a harmony call obey the function's parameters; where nobody asked for strict
-// their names, types and choices, unless the schema says more about them: then any object is right.
+// TestArguments checks that the arguments of a harmony call match the function's parameters. If the function is not
+// strict, only names, types and enums must match. If its schema is more complex, any object is valid.
 func TestArguments(t *testing.T) {
 	const call = "<|channel|>commentary to=functions.add <|constrain|>json<|message|>"
 	const known = `"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a"]`
@@ -165,7 +169,8 @@ func TestArguments(t *testing.T) {
 			"", `{"a":null,"b":null}`, false},
 		{`{"properties":{"a":{"type":"array","enum":["x"]},"b":{"type":"integer","enum":["1"]},"c":{"type":[]}}}`,
 			`{"a":["x"],"b":1,"c":1}`, "", `{"a":["x"],"b":1,"c":1}`, false},
-		{`{"properties":{"a":{"type":["string","null"],"enum":["x",null]},"b":{"type":"integer","enum":[1,2]},"c":{"enum":[true,"off"]}}}`, `{"a":null,"b":2,"c":"off"}`, "", `{"a":null,"b":2,"c":"off"}`, false},
+		{`{"properties":{"a":{"type":["string","null"],"enum":["x",null]},"b":{"type":"integer","enum":[1,2]},` +
+			`"c":{"enum":[true,"off"]}}}`, `{"a":null,"b":2,"c":"off"}`, "", `{"a":null,"b":2,"c":"off"}`, false},
 		{`{"properties":{"a":{"type":"string","enum":["x",null]}}}`, `{"a":null}`, "", `{"a":null}`, false},
 		{`{"properties":{"a":{"type":"integer"}},"required":["a","gone"]}`, `{"a":1}`, "", `{"a":1}`, false},
 		{`{"type":"object","required":["gone"]}`, `{}`, "", `{}`, false},
@@ -177,7 +182,7 @@ func TestArguments(t *testing.T) {
 		{`{"properties":` + numbered(grammar.MaxMembers) + `}`, `{"q":1}`, `{"additionalProperties":false,"properties":` +
 			numbered(grammar.MaxMembers) + `}`, "", false},
 		{`{"properties":` + numbered(grammar.MaxMembers+1) + `}`, `{"q":1}`, "", `{"q":1}`, false},
-		{`{"properties":{"a":{"description":"` + strings.Repeat("a", maxPlainBytes) + `"}}}`, `{"q":1}`, "",
+		{`{"properties":{"a":{"description":"` + strings.Repeat("a", 256<<10) + `"}}}`, `{"q":1}`, "",
 			`{"q":1}`, false},
 		{`{"type":"string"}`, `{"q":1}`, "", `{"q":1}`, false},
 		{`{"$ref":"#/definitions/in",` + defined + `}`, `{"c":1}`, "", `{"c":1}`, false},
@@ -316,7 +321,7 @@ func TestStrategyJSON(t *testing.T) {
 	}
 }
 
-// TestScoresAreRead has a model whose score has more digits than are read as one.
+// TestScoresAreRead checks a score with more digits than the runner reads.
 func TestScoresAreRead(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: finalTag +
 		`{"reasoning": "two", "answer": "4", "score": 0.` + strings.Repeat("3", 200) + `}<|return|>`})
@@ -384,8 +389,8 @@ func TestStrategyTool(t *testing.T) {
 	}
 }
 
-// TestMarkersInAnAnswerAreText has models write the markers of reasoning and of calls inside an answer that is held
-// to a form.
+// TestMarkersInAnAnswerAreText checks models that write the markers of reasoning and of calls inside an answer with a
+// form.
 func TestMarkersInAnAnswerAreText(t *testing.T) {
 	schema := `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`
 	chatml := "q<|im_end|>\n<|im_start|>assistant\n"
@@ -415,7 +420,7 @@ func TestMarkersInAnAnswerAreText(t *testing.T) {
 			if name == "think, effort" || name == "markers" {
 				after += "<think>\n\n</think>\n\n"
 			}
-			if name == "markers" { // it has to reason first
+			if name == "markers" { // it must reason first
 				say = "<<REASONING>>so<</REASONING>>" + say
 			}
 			f := start(t, c.cfg, Config{}, fake.Reply{After: after, Say: say})
@@ -431,7 +436,8 @@ func TestMarkersInAnAnswerAreText(t *testing.T) {
 	}
 }
 
-// TestReasoningEndsBeforeTheForm has tokens at hand that end the reasoning's marker and begin the answer.
+// TestReasoningEndsBeforeTheForm checks a vocabulary with tokens that both end the reasoning's marker and begin the
+// answer.
 func TestReasoningEndsBeforeTheForm(t *testing.T) {
 	f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, Config{},
 		fake.Reply{After: "q<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
@@ -442,12 +448,18 @@ func TestReasoningEndsBeforeTheForm(t *testing.T) {
 	g := f.must(t, req)
 	g.want(t, reasoning.Reasoning, "so")
 	obeys(t, person, g.text[reasoning.Answer])
-	s := &steering{vocab: f.model.Vocab(), format: f.Format(), closing: "<</REASONING>>", at: placeReasoning,
-		tail: []byte("so<</REASONING")}
-	for tok := range backend.Token(s.vocab.Len()) {
-		p := s.vocab.Piece(tok)
-		if want := strings.HasPrefix(p, ">>") && strings.Trim(p[2:], "\n") != ""; s.spans(tok) != want {
-			t.Errorf("%q: spans %v", p, s.spans(tok))
+	v := f.model.Vocab()
+	text, free := hold.NewText(v), hold.NewText(v)
+	text.EndsWith(reasoning.MarkerClose)
+	text.Begin(true)
+	for _, tok := range fake.Encode(v, "so<</REASONING") {
+		text.Accept(tok)
+	}
+	for tok := range backend.Token(v.Len()) {
+		p := v.Piece(tok)
+		want := free.Allows(tok) && !(strings.HasPrefix(p, ">>") && strings.Trim(p[2:], "\n") != "")
+		if text.Allows(tok) != want {
+			t.Errorf("%q: allowed %t", p, !want)
 		}
 	}
 }
@@ -488,14 +500,14 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 		Say: finalTag + `<<REASONING>>two<</REASONING>>4<|return|>`})
 	req := user("q")
 	req.Strategy, req.Visibility, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, 60
-	// The form keeps a model from this, so the fallback is looked at where the output is taken apart.
+	// The form prevents this output, so the fallback is tested in the code that reads it.
 	turn, err := f.newTurn(t.Context(), req, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tokens := fake.Encode(f.model.Vocab(), "<<REASONING>>two<</REASONING>>4")
 	for _, tok := range tokens {
-		turn.output.push(tok, nil)
+		turn.model.Force(tok)
 	}
 	turn.output.finish()
 	events, _, _ := turn.out.next(nil, nil)
@@ -509,7 +521,7 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 	}
 }
 
-func TestFormsThatCannotBe(t *testing.T) {
+func TestImpossibleForms(t *testing.T) {
 	f := start(t, fake.Config{}, Config{})
 	for name, form := range map[string]grammar.Source{
 		"unsatisfiable": grammar.JSONSchema([]byte(`{"type":"integer","minimum":3,"maximum":2}`)),
@@ -537,8 +549,8 @@ func TestFormsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestWildModelsObeyForms has models that write anything whatever, harmony's tokens in any order included, and
-// checks that what ends by itself obeys its form.
+// TestWildModelsObeyForms checks that models that write at random, including harmony's tokens in any order, give an
+// answer that matches its form, unless a limit ends the run.
 func TestWildModelsObeyForms(t *testing.T) {
 	forms := []struct {
 		form   grammar.Source

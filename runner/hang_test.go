@@ -18,9 +18,9 @@ import (
 	"runner/reasoning"
 )
 
-// TestAStepThatHangs: who cancels a run is let go although the step does not end, whether the run is in it or
-// waits, traced or not; so is who closes the runner. What a run is known to have used is told once.
-func TestAStepThatHangs(t *testing.T) {
+// TestHangingStep checks that Cancel and Close return even if the step hangs, for runs in the step and for waiting
+// runs, traced or not. The usage so far is reported once.
+func TestHangingStep(t *testing.T) {
 	var hang atomic.Bool
 	hangs, release := make(chan struct{}), make(chan struct{})
 	cfg := fake.Config{Vocab: fake.Harmony(), Delay: func(int) time.Duration { return time.Millisecond },
@@ -44,7 +44,7 @@ func TestAStepThatHangs(t *testing.T) {
 	var told atomic.Int64
 	var cancelled atomic.Int64
 	var wg sync.WaitGroup
-	for i := range 2 { // one is under way, the other waits for its place
+	for i := range 2 { // one is under way, the other waits
 		wg.Go(func() {
 			req := user("q")
 			req.Account = func(u reasoning.Usage) {
@@ -71,7 +71,7 @@ func TestAStepThatHangs(t *testing.T) {
 	<-started
 	hang.Store(true)
 	<-hangs
-	time.Sleep(50 * time.Millisecond) // all that was said has been read
+	time.Sleep(50 * time.Millisecond) // all events so far have been read
 	cancelled.Store(time.Now().UnixNano())
 	cancel(left)
 	wg.Wait()
@@ -91,13 +91,13 @@ func TestAStepThatHangs(t *testing.T) {
 		}
 	}
 	if n := told.Load(); n != 2 {
-		t.Errorf("usage was told %d times", n)
+		t.Errorf("usage was reported %d times", n)
 	}
 }
 
-// TestABrokenEngineIsKnown: also when the run that was alone in the step has been cancelled meanwhile. Nothing is
-// tried with it any more.
-func TestABrokenEngineIsKnown(t *testing.T) {
+// TestBrokenEngineIsReported checks that this holds even if the only run in the step was cancelled. The engine is not
+// used again.
+func TestBrokenEngineIsReported(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := New(fake.New(fake.Config{Vocab: fake.Harmony(), Fail: func(int, []backend.Input) error {
@@ -125,10 +125,9 @@ func TestABrokenEngineIsKnown(t *testing.T) {
 	}
 }
 
-// TestEmbeddingGoesRoundThePrincipals: one principal's many texts keep another's one waiting for no more than one
-// of them.
-func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
-	var order []backend.Token // the first token of each text, as they are read
+// TestEmbeddingTakesTurns checks that a principal with many texts delays another's text by at most one text.
+func TestEmbeddingTakesTurns(t *testing.T) {
+	var order []backend.Token // the first token of each text, in reading order
 	r, err := New(fake.New(fake.Config{Vocab: fake.Harmony(), Fail: func(_ int, in []backend.Input) error {
 		order = append(order, in[0].Tokens[0])
 		return nil
@@ -156,7 +155,7 @@ func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
 	if at := slices.Index(order, 2); at < 0 || at > 1 {
 		t.Errorf("the order is %v", order)
 	}
-	// Places in the queue are few, and another principal still gets one.
+	// The queue is short, and another principal still gets a place.
 	for i, want := range []error{nil, nil, generation.ErrQueueFull} {
 		if leave, err := r.Enter("many"); !errors.Is(err, want) || (leave == nil) != (want != nil) {
 			t.Errorf("place %d: %v", i, err)
@@ -170,9 +169,9 @@ func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
 	leave()
 }
 
-// TestRunsWithoutNumbersBreakTheModel: several in a row do, whatever they are. One that goes well in between starts
-// the count anew.
-func TestRunsWithoutNumbersBreakTheModel(t *testing.T) {
+// TestUnusableLogitsBreakTheModel checks that several such runs in a row do, of any kind. A good run in between resets
+// the count.
+func TestUnusableLogitsBreakTheModel(t *testing.T) {
 	var bad atomic.Bool
 	r, err := New(fake.New(fake.Config{Vocab: fake.Harmony(), Fail: func(_ int, in []backend.Input) error {
 		for i := range in {
@@ -220,7 +219,7 @@ func TestRunsWithoutNumbersBreakTheModel(t *testing.T) {
 	}
 }
 
-// TestFailEndsAllRuns: whoever learns that a model cannot be used any more ends its runs.
+// TestFailEndsAllRuns checks that Fail ends the runs of a model.
 func TestFailEndsAllRuns(t *testing.T) {
 	f := start(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }}, Config{})
 	ended := make(chan error)

@@ -6,53 +6,53 @@ import (
 	"runner/backend"
 )
 
-// lane is one sequence's way through the scheduler: tokens to feed, then a token sampled per step. A run's main
+// lane is one sequence in the scheduler: first its tokens are fed, then a token is sampled per step. A run's main
 // output is a lane, and so is its summary pass.
 type lane struct {
 	ctx   context.Context
 	owner laneOwner
-	// seq is nil while the lane waits for one.
+	// seq is nil while the lane waits for a sequence.
 	seq backend.Sequence
-	// tokens is the whole sequence as it shall be: what the engine holds already, then what is to be fed.
+	// tokens is the whole sequence: the fed tokens that the engine holds already, then the tokens to feed.
 	tokens []backend.Token
 	fed    int
 
 	// scoring scores the prompt while it is fed; nil scores nothing.
 	scoring *scoring
-	// silent lanes end with their prompt: nothing is sampled after it.
+	// silent means that the lane ends with its prompt: nothing is sampled after it.
 	silent bool
 
 	sampling   backend.Sampling
 	constraint backend.Constraint
-	// hidden, when not nil, sums up hidden states instead: the lane embeds its tokens, and samples nothing.
+	// hidden, when not nil, sums up hidden states: the lane embeds its tokens and samples nothing.
 	hidden []float64
-	// piece says when the last piece was embedded, as a number that grows.
+	// piece is the number of the last piece that was embedded. It orders lanes by how recently they were served.
 	piece uint64
-	// unready says that the constraint does not know yet what may come next, so that nothing can be sampled.
+	// unready means that the constraint does not know yet which tokens may follow, so nothing can be sampled.
 	unready bool
 
-	// principal is who asked for it. Prefixes are not shared between principals.
+	// principal is the caller. Principals do not share prefixes.
 	principal string
-	// aside lanes belong to a run that has another: they do not count as one, and wait for nobody.
+	// aside means that the lane belongs to a run that has another lane. It does not count as a run and waits for nobody.
 	aside bool
-	// begun lanes go on with a run that is under way.
+	// begun means that the lane continues a run that is under way.
 	begun bool
 
-	// age orders lanes by admission; the youngest yields when the cache is full.
+	// age orders lanes by admission. When the cache is full, the youngest lane yields.
 	age uint64
-	// done lanes leave at the end of the step.
+	// done means that the lane leaves at the end of the step.
 	done bool
 }
 
-// laneOwner is told what happens to a lane, on the scheduler's goroutine.
+// laneOwner is notified of what happens to a lane, on the scheduler's goroutine.
 type laneOwner interface {
-	// started is called when the lane got its sequence, with the number of tokens that were cached.
+	// started is called when the lane gets its sequence, with the number of cached tokens.
 	started(l *lane, cached int)
-	// accept takes the sampled token: it appends what is to be fed next to l.tokens, or sets l.done.
+	// accept handles the sampled token. It appends the tokens to feed next to l.tokens, or sets l.done.
 	accept(l *lane, out *backend.Output)
-	// full is called when the lane cannot go on because the context or the cache has no room; it sets l.done.
+	// full is called when the lane cannot continue because the context or the cache is full. It sets l.done.
 	full(l *lane)
-	// failed is called when the lane ends early; the lane is done.
+	// failed is called when the lane ends early. The lane is done.
 	failed(l *lane, err error)
 }
 

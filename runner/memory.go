@@ -13,15 +13,16 @@ import (
 	"runner/generation"
 )
 
-// CallMemory remembers what led to tool calls, so that formats that keep the reasoning while calls are pending get
-// it back even where visibility hid it from the caller. It is kept in memory only, and only for a time. What is
-// remembered of a call is for the same principal, model and thread, and only where the call comes back with the
-// same name, arguments and message before it.
+// CallMemory remembers the reasoning before tool calls and the delegation around them. Some formats keep the reasoning
+// in the prompt while calls are pending. With a CallMemory they get it back even if visibility hid it from the caller.
+// It is kept in memory only, for a limited time. It is used only for the same principal, model and thread, and only if
+// the call comes back with the same name, arguments and preceding message.
 //
-// When there are too many calls, the oldest of the principal goes that has the most, so that nobody's many calls
-// push out another's.
+// When there are too many calls, the principal with the most calls loses its oldest. So many calls of one principal
+// never displace another's.
 //
-// Several runners may share one. Its methods may be called by several goroutines at once. Nil remembers nothing.
+// Several runners may share a CallMemory. Its methods may be called by several goroutines at once. Nil remembers
+// nothing.
 type CallMemory struct {
 	max   int
 	age   time.Duration
@@ -29,13 +30,13 @@ type CallMemory struct {
 
 	mu   sync.Mutex
 	byID map[callKey]remembered
-	// order has the ids of each principal's calls, the oldest first.
+	// order has the ids of each principal's calls, oldest first.
 	order map[string][]string
-	// sweeps says that a sweep is to come.
+	// sweeps means that a sweep is scheduled.
 	sweeps bool
 }
 
-// remembered is what led to a call: the reasoning before it, and the delegation that it is a part of.
+// remembered is the reasoning before a call, and the delegation that the call belongs to.
 type remembered struct {
 	at        moment
 	made      time.Time
@@ -43,14 +44,14 @@ type remembered struct {
 	past      *past
 }
 
-// callKey is a principal's call.
+// callKey identifies a principal's call.
 type callKey struct{ principal, id string }
 
-// moment is what has to be the same where a call comes back, as a digest.
+// moment is a digest of everything that must be the same when a call comes back.
 type moment [sha256.Size]byte
 
-// NewCallMemory returns a memory of so many calls, each for so long at most; no age is no limit. It is nil for no
-// calls.
+// NewCallMemory returns a memory for so many calls, each kept for at most age; 0 means no limit. It returns nil if
+// calls is not positive.
 func NewCallMemory(calls int, age time.Duration) *CallMemory {
 	if calls <= 0 {
 		return nil
@@ -58,7 +59,7 @@ func NewCallMemory(calls int, age time.Duration) *CallMemory {
 	return &CallMemory{max: calls, age: age, clock: time.Now, byID: map[callKey]remembered{}, order: map[string][]string{}}
 }
 
-// Forget forgets calls of a principal.
+// Forget removes calls of a principal.
 func (m *CallMemory) Forget(principal string, ids ...string) {
 	if m == nil {
 		return
@@ -70,21 +71,21 @@ func (m *CallMemory) Forget(principal string, ids ...string) {
 	}
 }
 
-// keep remembers the reasoning before a call.
+// keep stores the reasoning before a call.
 func (m *CallMemory) keep(id callKey, at moment, reasoning string) {
 	if m != nil && reasoning != "" {
 		m.put(id, at, func(r *remembered) { r.reasoning = reasoning })
 	}
 }
 
-// keepDelegation remembers the delegation that a call is a part of.
+// keepDelegation stores the delegation that a call belongs to.
 func (m *CallMemory) keepDelegation(id callKey, at moment, p past) {
 	if m != nil {
 		m.put(id, at, func(r *remembered) { r.past = &p })
 	}
 }
 
-// delegationOf returns the delegation that a call is a part of. at says where the call stands.
+// delegationOf returns the delegation that a call belongs to. at returns the call's moment.
 func (m *CallMemory) delegationOf(id callKey, at func() moment) (past, bool) {
 	r, ok := m.recall(id, at)
 	if !ok || r.past == nil {
@@ -93,7 +94,7 @@ func (m *CallMemory) delegationOf(id callKey, at func() moment) (past, bool) {
 	return *r.past, true
 }
 
-// recall returns what is remembered of a call where it stands.
+// recall returns what is stored for a call, if the call's moment matches.
 func (m *CallMemory) recall(id callKey, at func() moment) (remembered, bool) {
 	if m == nil {
 		return remembered{}, false
@@ -130,8 +131,8 @@ func (m *CallMemory) put(id callKey, at moment, set func(*remembered)) {
 	}
 }
 
-// shrink drops the oldest call of the principal that has the most; of latest, which the newest is of, only if no
-// other has as many.
+// shrink drops the oldest call of the principal that has the most calls. latest is the principal of the newest call;
+// it loses one only if no other principal has as many.
 func (m *CallMemory) shrink(latest string) {
 	most := latest
 	for principal, ids := range m.order {
@@ -157,7 +158,7 @@ func (m *CallMemory) drop(id callKey) {
 
 func (m *CallMemory) old(r remembered) bool { return m.age > 0 && m.clock().Sub(r.made) >= m.age }
 
-// sweep forgets what is too old. It comes again for what is left.
+// sweep removes calls that are too old. It schedules the next sweep for the rest.
 func (m *CallMemory) sweep() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -174,8 +175,8 @@ func (m *CallMemory) sweep() {
 	}
 }
 
-// restore returns the messages of a request with the remembered reasoning of calls that come without any. The
-// request's own are not changed.
+// restore returns a request's messages. Calls without reasoning get the remembered reasoning. The request's own
+// messages are not changed.
 func (r *Runner) restore(req *generation.Request) []chattemplate.Message {
 	messages, copied := req.Messages, false
 	for i, msg := range messages {
@@ -196,12 +197,12 @@ func (r *Runner) restore(req *generation.Request) []chattemplate.Message {
 	return messages
 }
 
-// momentAt is the moment of the first call of a request's message.
+// momentAt returns the moment of the first call of a request's message.
 func (r *Runner) momentAt(req *generation.Request, message int) moment {
 	return r.moment(req, lastOf(req.Messages[:message]), &req.Messages[message].ToolCalls[0])
 }
 
-// lastOf returns the last message, nil for none.
+// lastOf returns the last message, or nil.
 func lastOf(messages []chattemplate.Message) *chattemplate.Message {
 	if len(messages) == 0 {
 		return nil
@@ -209,7 +210,8 @@ func lastOf(messages []chattemplate.Message) *chattemplate.Message {
 	return &messages[len(messages)-1]
 }
 
-// moment is the moment of a call that a request made or brings back, after a message.
+// moment returns the moment of a call that a request made or brings back. before is the message that precedes the
+// call.
 func (r *Runner) moment(req *generation.Request, before *chattemplate.Message,
 	call *chattemplate.ToolCall) (at moment) {
 	if before == nil {
@@ -227,7 +229,7 @@ func (r *Runner) moment(req *generation.Request, before *chattemplate.Message,
 	return at
 }
 
-// canonical returns arguments in one spelling, because clients write their JSON anew. What is no JSON stays as it is.
+// canonical returns arguments in one spelling, because clients may rewrite the JSON. Invalid JSON stays as it is.
 func canonical(arguments string) string {
 	if strings.TrimSpace(arguments) == "" {
 		return "{}"

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/reader"
 	"runner/reasoning"
@@ -16,14 +15,13 @@ type output struct {
 	stream *stream
 	// tape gets all events, seen or not; nil where the run is not traced.
 	tape  *stream
-	split *reader.Splitter
+	split reader.Reader
 	stop  *filter.StopFilter
 	// rationale takes the model's reasons for its calls out of the text; nil where decisions are not traced.
 	rationale *filter.RationaleFilter
 	policy    reasoning.Visibility
 	// phases passes on where hidden reasoning begins and ends.
 	phases bool
-	format chattemplate.Format
 	// markers says that the splitter looks for the markers strategy's markers.
 	markers bool
 
@@ -47,13 +45,14 @@ type output struct {
 	onSwitch func(reasoning.Strategy) *reasoning.Info
 	// check gets the answer's text; nil where it is not checked.
 	check *check
-	// onMarkers is called when reasoning comes between markers inside a harmony answer; nil unless that is a fallback.
+	// onMarkers is called when reasoning comes between markers inside an answer although the model has a place for
+	// it; nil unless that is a fallback.
 	onMarkers func()
 }
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
-		stream: t.out, stage: t.stage, policy: t.req.Visibility, phases: t.req.Phases, format: t.format(),
+		stream: t.out, stage: t.stage, policy: t.req.Visibility, phases: t.req.Phases,
 		markers: t.strategy == reasoning.StrategyMarkers,
 		keep: t.req.Visibility == reasoning.VisibilitySummary || t.remembers() ||
 			t.strategy == reasoning.StrategyTool || t.req.Seal != nil,
@@ -68,23 +67,17 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		random := t.r.cfg.Seed()
 		callID = func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) }
 	}
-	var err error
 	o.stop = filter.NewStopFilter(t.req.Stop, o.take, t.sight.reach.stopsIn(t.sight.sees)...)
 	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
 	if auto && t.req.Form.IsZero() && t.strategy == reasoning.StrategyNative &&
 		t.req.Visibility != reasoning.VisibilityNone &&
-		o.format.Family == chattemplate.Harmony {
+		t.family().About().LooseReasoning {
 		o.markers, o.onMarkers = true, t.markersFound
 	}
-	tools := make([]string, len(t.req.Tools))
-	for i, tool := range t.req.Tools {
-		tools[i] = tool.Name
-	}
-	cfg := reader.SplitterConfig{
-		Format: o.format, Vocab: t.r.model.Vocab(), Start: o.start(start), Emit: o.stop.Push,
-		Tools: tools, CallID: callID,
-		Markers: o.markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
-		Report: t.strategy == reasoning.StrategyTool, Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON,
+	cfg := reader.Config{
+		Vocab: t.r.model.Vocab(), Start: start, Emit: o.stop.Push, CallID: callID, Markers: o.markers, Separator: "\n\n",
+		Logprobs: t.req.Logprobs, Report: t.strategy == reasoning.StrategyTool,
+		Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON,
 	}
 	if t.req.Rationale {
 		o.rationale = filter.NewRationaleFilter(filter.RationaleConfig{
@@ -92,46 +85,16 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		}, o.stop.Push)
 		cfg.Emit, cfg.Separator, cfg.Rationales = o.rationale.Push, "", true
 	}
-	if t.steer.text != nil {
-		cfg.Opens = t.steer.opens
-	}
-	if o.format.Calls != nil {
-		functions := t.req.Tools
-		cfg.StringParam = func(function, parameter string) bool { return stringParam(functions, function, parameter) }
-	}
 	if t.strategy == reasoning.StrategyJSON {
 		cfg.JSON = &reader.JSONConfig{RawAnswer: t.req.Form.IsJSON()}
 		cfg.Markers = true // what the model falls back to
 	}
-	o.split, err = reader.NewSplitter(cfg)
-	return o, err
-}
-
-// start says where a splitter starts: where the reasoning is to come between markers, a prompt that skips the
-// model's own has not skipped that.
-func (o *output) start(at chattemplate.Start) chattemplate.Start {
-	if o.markers && o.format.Family != chattemplate.Harmony {
-		return chattemplate.StartTurn
-	}
-	return at
-}
-
-// marked reports whether the text is between markers, not in reasoning of the format's own.
-func (o *output) marked() bool {
-	if !o.markers || o.segment() != reasoning.Reasoning {
-		return false
-	}
-	return o.format.Family != chattemplate.Harmony || o.split.State().Channel == "final"
-}
-
-// push takes a token; sampled is nil for one that was forced.
-func (o *output) push(tok backend.Token, sampled *backend.Output) {
-	// A lenient splitter has no errors.
-	_ = o.split.PushOutput(tok, sampled)
+	o.split = t.model
+	return o, t.model.Begin(cfg)
 }
 
 func (o *output) finish() {
-	_ = o.split.Finish()
+	o.split.Finish()
 	if o.rationale != nil {
 		o.rationale.Finish()
 	}
@@ -144,7 +107,7 @@ func (o *output) segment() reasoning.Segment { return o.split.State().Segment }
 func (o *output) take(e reasoning.Event) {
 	switch {
 	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.Reasoning:
-		if o.onMarkers != nil && o.split.State().Channel == "final" {
+		if o.onMarkers != nil && o.split.State().Marked {
 			o.onMarkers()
 			o.onMarkers = nil
 		}

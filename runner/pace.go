@@ -2,27 +2,27 @@ package runner
 
 import "time"
 
-// pace says how much of a text is embedded between two steps of runs. Runs go first: a text gets as much of the
-// time as a run, and all of them together no more than half. Time, not tokens, is what it counts, since a piece of
-// a text can take as long as many decoding steps.
+// pace decides how much of a text is embedded between two steps of runs. Runs go first. A text gets as much time as a
+// run, and all texts together get at most half of the time. pace counts time, not tokens, because a piece of a text
+// can take as long as many decoding steps.
 type pace struct {
-	// owed is the time that texts may take now. It is below zero while the runs catch up.
+	// owed is the time that texts may use now. It is negative while the runs catch up.
 	owed time.Duration
-	// perToken is about how long a token of a piece takes; 0 before the first.
+	// perToken is the approximate time for a token of a piece; 0 before the first piece.
 	perToken time.Duration
 }
 
 const (
-	// leastPiece and mostPiece bound a piece in tokens. Smaller ones waste most of a pass over the weights, and
-	// with longer ones memory is spent on outputs, which the engine gives for each token.
+	// leastPiece and mostPiece limit a piece in tokens. Smaller pieces waste most of a pass over the weights. Longer ones
+	// need much memory, because the engine returns an output for each token.
 	leastPiece, mostPiece = 16, 128
-	// pieceTime is how long a piece may take at least, and where nothing is generated: a run that comes meanwhile
-	// waits for it.
+	// pieceTime is the time that a piece may always take. While nothing is generated, a piece may not take longer,
+	// because a run that arrives meanwhile must wait for it.
 	pieceTime = 20 * time.Millisecond
 )
 
-// after counts the time that the last step of runs took, 0 for no step, and returns how many tokens of a text to
-// embed now.
+// after adds the time of the last step of runs, 0 if there was none. It returns how many tokens of a text to embed
+// now.
 func (p *pace) after(step time.Duration, runs, texts int) int {
 	if step == 0 {
 		p.owed = 0
@@ -46,7 +46,7 @@ func (p *pace) size(long time.Duration) int {
 	return int(min(max(long/p.perToken, leastPiece), mostPiece))
 }
 
-// took says how long a piece of n tokens took.
+// took records that a piece of n tokens took the given time.
 func (p *pace) took(n int, long time.Duration) {
 	p.owed -= long
 	each := long / time.Duration(max(n, 1))

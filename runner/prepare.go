@@ -1,18 +1,18 @@
 package runner
 
-// preparer is a constraint that may take long to find out what can come next. Prepare does about so much of that
-// work, at least a little, and reports how much it did and whether all is known. An error ends the lane.
+// preparer is a constraint that may need long to compute which tokens can follow. Prepare does about the given amount
+// of that work, and at least a little. It returns the amount of work done and whether the constraint is ready. An
+// error ends the lane.
 type preparer interface {
 	Prepare(work int) (used int, ready bool, err error)
 }
 
-// prepareWork is the work, as [preparer] counts it, that constraints do between two steps, all together and about:
-// some 2 ms.
+// prepareWork is the approximate work of all constraints between two steps, in the units of [preparer]: about 2 ms.
 const prepareWork = 20_000
 
-// prepare lets constraints find out what may come next in the lanes that can be sampled now. A lane whose
-// constraint is not ready stays out of the step, so that the others go on. Those that were not ready before share
-// what the rest leaves, or a quarter.
+// prepare lets the constraints of the lanes that can be sampled now compute which tokens can follow. A lane whose
+// constraint is not ready is left out of the step, so that the others can continue. Lanes that were not ready before
+// share the work that the other lanes leave, but at least a quarter of the total.
 func (s *scheduler) prepare() {
 	s.inStep = s.inStep[:0]
 	for _, l := range s.active {

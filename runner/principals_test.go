@@ -68,8 +68,8 @@ func TestPrefixesInUseAreNotSharedBetweenPrincipals(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRememberedCallsBelongToTheirMoment: what is remembered of a call comes back for the same principal, thread,
-// name, arguments and message before it alone, and not after its time.
+// TestRememberedCallsBelongToTheirMoment checks that a call is remembered only for the same principal, thread, name,
+// arguments and preceding message, and only for its time.
 func TestRememberedCallsBelongToTheirMoment(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	m := NewCallMemory(4, time.Hour)
@@ -128,11 +128,11 @@ func TestRememberedCallsBelongToTheirMoment(t *testing.T) {
 		t.Errorf("after its time %q is restored", got)
 	}
 	if m.sweep(); len(m.byID) != 0 || len(m.order) != 0 || m.sweeps {
-		t.Error("what is too old is still there")
+		t.Error("a call that is too old is still there")
 	}
 }
 
-// TestForgottenCallsAreGone: calls that are forgotten by their ids do not come back; nobody forgets another's.
+// TestForgottenCallsAreGone checks that Forget removes calls by id, and no calls of other principals.
 func TestForgottenCallsAreGone(t *testing.T) {
 	m := NewCallMemory(8, time.Hour)
 	for _, id := range []callKey{{"a", "1"}, {"a", "2"}, {"b", "1"}} {
@@ -157,8 +157,8 @@ func TestForgottenCallsAreGone(t *testing.T) {
 	}
 }
 
-// TestNobodysCallsPushOutAnothers: one principal's many calls take the place of its own alone.
-func TestNobodysCallsPushOutAnothers(t *testing.T) {
+// TestCallsDisplaceOnlyTheirOwn checks that many calls of one principal displace only calls of that principal.
+func TestCallsDisplaceOnlyTheirOwn(t *testing.T) {
 	m := NewCallMemory(4, 0)
 	known := func(principal, id string) bool {
 		_, ok := m.recall(callKey{principal, id}, func() moment { return moment{} })
@@ -184,8 +184,9 @@ func TestNobodysCallsPushOutAnothers(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForAnothersMany: one who asks once is served next, however many requests of another came before.
-func TestNobodyWaitsForAnothersMany(t *testing.T) {
+// TestFirstRequestGoesNext checks that a principal with one request is served next, however many requests another made
+// before.
+func TestFirstRequestGoesNext(t *testing.T) {
 	for _, parallel := range []int{1, 2} {
 		t.Run(fmt.Sprint(parallel), func(t *testing.T) { testNobodyWaitsForAnothersMany(t, parallel) })
 	}
@@ -236,8 +237,9 @@ func testNobodyWaitsForAnothersMany(t *testing.T, parallel int) {
 	t.Error("it never ended")
 }
 
-// TestAFullQueueShutsNobodyOut: what one has filled up refuses that one, not another who comes with one request.
-func TestAFullQueueShutsNobodyOut(t *testing.T) {
+// TestFullQueueAdmitsOthers checks that a principal that filled the queue is refused, but not another with one
+// request.
+func TestFullQueueAdmitsOthers(t *testing.T) {
 	r := start(t, fake.Config{Sequences: 4, Delay: func(int) time.Duration { return time.Millisecond }},
 		Config{Parallel: 1, Queue: 3},
 		fake.Reply{After: ask("q"), Say: think("x", "a b c d e f g h i j k l m n o p")})
@@ -285,9 +287,9 @@ func TestQueueHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestWhatIsOverMakesRoom: requests whose run is over and that were not read make room for others, as many as may
-// run and no more.
-func TestWhatIsOverMakesRoom(t *testing.T) {
+// TestFinishedRunsMakeRoom checks that finished runs with unread events make room for as many others as may run, and
+// no more.
+func TestFinishedRunsMakeRoom(t *testing.T) {
 	q := newQueue(2)
 	var tickets []*ticket
 	for range 4 {
@@ -315,8 +317,8 @@ func TestWhatIsOverMakesRoom(t *testing.T) {
 	}
 }
 
-// TestSlotsAreShared: there are never more at once than slots, one who asks once is next, and who gives up loses
-// nobody's.
+// TestSlotsAreShared checks that the number of slots is never exceeded, that a first-time caller goes next, and that
+// giving up never costs another caller its slot.
 func TestSlotsAreShared(t *testing.T) {
 	s := newSlots(1)
 	if err := s.take(t.Context(), "many"); err != nil {
@@ -369,7 +371,7 @@ func TestSlotsAreShared(t *testing.T) {
 	}
 }
 
-// TestNobodyHoldsAllSlots: of several slots one is always left for another principal, however many ask for the others.
+// TestNobodyHoldsAllSlots checks that if there are several slots, one is always left for another principal.
 func TestNobodyHoldsAllSlots(t *testing.T) {
 	for _, n := range []int{2, 3, 8} {
 		s := newSlots(n)
@@ -420,9 +422,9 @@ func TestNoMoreRunsThanAllowed(t *testing.T) {
 	}
 }
 
-// TestASlowReaderKeepsNoPlace: requests whose run is over leave room for others, though nobody has read what they
-// gave; they can still be read.
-func TestASlowReaderKeepsNoPlace(t *testing.T) {
+// TestSlowReaderKeepsNoPlace checks that a finished run leaves its place although its events are unread. They can
+// still be read.
+func TestSlowReaderKeepsNoPlace(t *testing.T) {
 	r := start(t, fake.Config{}, Config{Parallel: 1, Queue: 1}, fake.Reply{After: ask("q"), Say: think("x", "a b c")})
 	read := make(chan struct{})
 	var wg sync.WaitGroup
@@ -466,8 +468,8 @@ func TestASlowReaderKeepsNoPlace(t *testing.T) {
 	}
 }
 
-// TestASlowReaderEndsWithItsContext: what is over and was not read ends all the same when the caller gives up.
-func TestASlowReaderEndsWithItsContext(t *testing.T) {
+// TestSlowReaderEndsWithItsContext checks that a finished run with unread events ends when its caller gives up.
+func TestSlowReaderEndsWithItsContext(t *testing.T) {
 	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think("x", "a b c")})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)

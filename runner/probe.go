@@ -7,7 +7,7 @@ import (
 	"runner/backend"
 )
 
-// probe is a lane that samples one token and keeps nothing.
+// probe owns a lane that samples one token and keeps nothing.
 type probe struct {
 	done chan error
 }
@@ -16,8 +16,8 @@ func (p *probe) started(*lane, int) {}
 
 func (p *probe) accept(l *lane, _ *backend.Output) {
 	l.done = true
-	// Its place stays free for the next probe, so that probing an idle model costs no more than one conversation in
-	// the cache.
+	// The sequence is closed, so it stays free for the next probe. So probing an idle model evicts at most one
+	// conversation from the cache.
 	l.seq.Close()
 	l.seq = nil
 	p.done <- nil
@@ -25,16 +25,16 @@ func (p *probe) accept(l *lane, _ *backend.Output) {
 
 func (p *probe) full(l *lane) {
 	l.done = true
-	p.done <- nil // the model answers; it only has no room now
+	p.done <- nil // the model works; there is only no room now
 }
 
 func (p *probe) failed(_ *lane, err error) { p.done <- err }
 
-// Broken reports whether the model's engine has failed so that no step can follow. Every request fails until the
-// model is loaded again.
+// Broken reports whether the model's engine failed so that no step can follow. Every request fails until the model is
+// loaded again.
 func (r *Runner) Broken() bool { return r.Failure() != nil }
 
-// Failure returns why Broken is true, or nil.
+// Failure returns the reason why Broken is true, or nil.
 func (r *Runner) Failure() error {
 	if err := r.sched.lost.Load(); err != nil {
 		return *err
@@ -42,8 +42,8 @@ func (r *Runner) Failure() error {
 	return nil
 }
 
-// Fail ends all runs with an error, and from then on the model is Broken. It is for whoever learns from elsewhere
-// that the model cannot be used any more.
+// Fail ends all runs with an error and marks the model as Broken. It is for a caller that learns elsewhere that the
+// model is unusable.
 func (r *Runner) Fail(ctx context.Context, why error) error {
 	err := fmt.Errorf("%w: %w", backend.ErrBroken, why)
 	return r.sched.do(ctx, func() {
@@ -54,8 +54,8 @@ func (r *Runner) Fail(ctx context.Context, why error) error {
 	})
 }
 
-// Probe steps the model by one token, to see whether it still can. It waits its turn like any request, without a
-// place in the queue. The error is nil, the backend's, ErrClosed or the context's.
+// Probe steps the model by one token, to check that it still works. It waits like any request, but takes no place in
+// the queue. The error is nil, the backend's, ErrClosed or the context's.
 func (r *Runner) Probe(ctx context.Context) error {
 	p := &probe{done: make(chan error, 1)}
 	first := backend.Token(0)
@@ -79,6 +79,6 @@ func (r *Runner) Probe(ctx context.Context) error {
 	case err := <-p.done:
 		return err
 	case <-ctx.Done():
-		return context.Cause(ctx) // a step that hangs
+		return context.Cause(ctx) // the step hangs
 	}
 }

@@ -1,13 +1,14 @@
 package runner
 
 import (
-	"runner/generation"
 	"sync"
+
+	"runner/generation"
 )
 
-// queue bounds how many requests there are: those that wait or are under way, and beside them those that are over
-// and whose events have not all been read, so that a slow reader keeps nobody waiting and its memory is bounded all
-// the same.
+// queue limits the number of requests. running counts those that wait or run. unread counts finished requests with
+// unread events. They are counted apart so that a slow reader keeps nobody waiting, and limited so that their memory
+// is bounded.
 type queue struct {
 	mu      sync.Mutex
 	running tally
@@ -16,8 +17,8 @@ type queue struct {
 
 func newQueue(most int) *queue { return &queue{running: newTally(most), unread: newTally(most)} }
 
-// Enter takes a place in the queue for what is no run, and returns what gives it back, which is harmless to call
-// twice; or ErrQueueFull.
+// Enter takes a place in the queue for work that is not a run. It returns a function that gives the place back, or
+// ErrQueueFull. Calling the function twice is harmless.
 func (r *Runner) Enter(principal string) (leave func(), err error) {
 	t := r.queue.enter(principal)
 	if t == nil {
@@ -30,11 +31,11 @@ func (r *Runner) Enter(principal string) (leave func(), err error) {
 type ticket struct {
 	queue     *queue
 	principal string
-	// in is what the request counts in; nil when it has left.
+	// in is the tally that counts the request; nil after leave.
 	in *tally
 }
 
-// enter gives a request of a principal a place, or nil when there is none.
+// enter returns a place for a principal's request, or nil if there is none.
 func (q *queue) enter(principal string) *ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -44,8 +45,7 @@ func (q *queue) enter(principal string) *ticket {
 	return &ticket{queue: q, principal: principal, in: &q.running}
 }
 
-// over says that the run has ended. When too many others have not been read either, the request keeps its place
-// until it leaves.
+// over marks the run as finished. If there are too many unread requests, the request keeps its place until it leaves.
 func (t *ticket) over() {
 	q := t.queue
 	q.mu.Lock()
@@ -56,7 +56,7 @@ func (t *ticket) over() {
 	}
 }
 
-// leave gives the place up. Leaving twice is harmless.
+// leave gives up the place. Leaving twice is harmless.
 func (t *ticket) leave() {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
@@ -66,8 +66,8 @@ func (t *ticket) leave() {
 	}
 }
 
-// tally counts requests and bounds them. Once it is full, a principal that has none may still enter with one, so
-// that nobody shuts another out; with all of these there are never more than twice as many.
+// tally counts requests and limits them. Once it is full, a principal without a request may still enter one, so that
+// nobody can shut others out. The total never exceeds twice the limit.
 type tally struct {
 	most, total int
 	of          map[string]int

@@ -13,7 +13,7 @@ import (
 	"runner/reasoning"
 )
 
-func TestARawPromptIsContinuedAsItStands(t *testing.T) {
+func TestRawPromptIsContinuedUnchanged(t *testing.T) {
 	r := start(t, fake.Config{}, Config{}, fake.Reply{After: "Once upon",
 		Say: "\n\n a time <think>\n<<REASONING>>x\n\n<|return|>"})
 	for _, special := range []bool{false, true} {
@@ -36,7 +36,7 @@ func TestARawPromptIsContinuedAsItStands(t *testing.T) {
 	}
 }
 
-func TestARawPromptLeavesNoPlaceForMore(t *testing.T) {
+func TestRawPromptAllowsNoTemplateFields(t *testing.T) {
 	r := start(t, fake.Config{}, Config{})
 	for field, change := range map[string]func(*generation.Request){
 		"Messages":     func(q *generation.Request) { q.Messages = user("a").Messages },
@@ -55,7 +55,8 @@ func TestARawPromptLeavesNoPlaceForMore(t *testing.T) {
 		}
 	}
 	var bad *generation.RequestError
-	if g := collect(t.Context(), r.Runner, generation.Request{PromptTokens: []backend.Token{1 << 20}}); !errors.As(g.err, &bad) ||
+	if g := collect(t.Context(), r.Runner,
+		generation.Request{PromptTokens: []backend.Token{1 << 20}}); !errors.As(g.err, &bad) ||
 		bad.Field != "PromptTokens" {
 		t.Errorf("a foreign token: %v", g.err)
 	}
@@ -65,7 +66,7 @@ func TestARawPromptLeavesNoPlaceForMore(t *testing.T) {
 	}
 }
 
-func TestTheReasoningIsSealedWhateverIsSeen(t *testing.T) {
+func TestReasoningIsSealedUnderEveryVisibility(t *testing.T) {
 	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a"), Say: think(thought, "four")},
 		fake.Reply{After: ask("b"), Say: finalTag + "x<|return|>"})
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
@@ -93,7 +94,7 @@ func TestTheReasoningIsSealedWhateverIsSeen(t *testing.T) {
 	}
 }
 
-func TestUsageIsTold(t *testing.T) {
+func TestUsageIsReported(t *testing.T) {
 	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a"), Say: think(thought, "four")})
 	told := make(chan reasoning.Usage, 8)
 	req := user("a")
@@ -119,6 +120,6 @@ func TestUsageIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told) != 0 {
-		t.Errorf("usage was told %d more times", len(told))
+		t.Errorf("usage was reported %d more times", len(told))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"runner/backend"
+	"runner/chattemplate/hold"
 	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/reasoning"
@@ -13,7 +14,7 @@ import (
 // Which fields of a request act on which part of what the model writes.
 //
 // The fields that a caller can aim at single words or tokens (bias, penalties, stop strings, forms) act only on what
-// the caller may see. Anywhere else they would move hidden text into sight: a bias against the channel of reasoning
+// the caller may see. Anywhere else they would move hidden text into sight: a bias against the mark of reasoning
 // has the model reason in its answer, and penalties that count hidden words make the answer tell them.
 // The fields that shape the distribution as a whole act on hidden reasoning too.
 
@@ -21,7 +22,7 @@ import (
 type part uint8
 
 const (
-	// partHeader is what steers the format: headers, tags, channels, recipients, names of calls, and the beginning of
+	// partHeader is what steers the format: headers, tags, recipients, names of calls, and the beginning of
 	// a turn, where reasoning may still be opened.
 	partHeader part = iota
 	partReasoning
@@ -123,12 +124,8 @@ type marks struct {
 // marksOf returns the marks of a turn's format.
 func (t *turn) marksOf() marks {
 	m := marks{vocab: t.r.model.Vocab()}
-	f := t.format()
-	for _, tag := range []string{f.Open, f.Close, f.AnswerOpen, f.AnswerClose, reader.MarkersFormat.Open,
-		reader.MarkersFormat.Close} {
-		if tag != "" {
-			m.tags = append(m.tags, tag)
-		}
+	for _, tag := range append(t.family().About().Marks, reasoning.MarkerOpen, reasoning.MarkerClose) {
+		m.tags = append(m.tags, tag)
 	}
 	return m
 }
@@ -182,7 +179,7 @@ func (r *reach) sampling(req *generation.Request, p part, sees bool, m *marks) b
 		}
 	}
 	if req.IgnoreEnd && r.acts(fieldIgnoreEnd, p, sees) {
-		for _, end := range endTokens(m.vocab) {
+		for _, end := range hold.Ends(m.vocab) {
 			out.Bias = append(out.Bias, backend.TokenBias{Token: end, Bias: forbidden})
 		}
 	}
@@ -224,6 +221,15 @@ func (t *turn) look() {
 	s.penalises = of.RepetitionPenalty != 0 && of.RepetitionPenalty != 1 || of.PresencePenalty != 0 ||
 		of.FrequencyPenalty != 0
 }
+
+// partOfPlace is the part that each place belongs to.
+var partOfPlace = [...]part{
+	reader.PlaceHeader: partHeader, reader.PlaceReasoning: partReasoning, reader.PlacePreamble: partPreamble,
+	reader.PlaceCall: partCall, reader.PlaceAnswer: partAnswer,
+}
+
+// formAt reports whether the answer's form acts at a place.
+func (s *sight) formAt(p reader.Place) bool { return s.reach.acts(fieldForm, partOfPlace[p], s.sees) }
 
 // partOf returns the part that the next token belongs to.
 func (s *sight) partOf(st *reader.State) part {

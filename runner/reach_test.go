@@ -14,6 +14,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/generation/delegation"
 	"runner/grammar"
@@ -21,13 +22,13 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// asked is one token that the engine was asked for: the text before it, and how it was to be chosen.
+// asked is one token that the engine was asked for: the text before it and its sampling.
 type asked struct {
 	before   string
 	sampling backend.Sampling
 }
 
-// listener is a model that notes what it is asked for.
+// listener is a model that records what it is asked for.
 type listener struct {
 	*fake.Model
 	asked []asked
@@ -45,7 +46,7 @@ func (p *listener) Step(ctx context.Context, inputs []backend.Input, outputs []b
 	return p.Model.Step(ctx, inputs, outputs)
 }
 
-// piece is a stretch of a scripted reply and the part that it belongs to.
+// piece is a section of a scripted reply, and the part that it belongs to.
 type piece struct {
 	part part
 	text string
@@ -65,7 +66,7 @@ func (s *scripted) text() string {
 	return b.String()
 }
 
-// pieceAt is the piece of the token that comes after n bytes of the reply.
+// pieceAt returns the piece of the token that follows n bytes of the reply.
 func (s *scripted) pieceAt(n int) *piece {
 	for i := range s.pieces {
 		if p := &s.pieces[i]; n < len(p.text) {
@@ -76,7 +77,7 @@ func (s *scripted) pieceAt(n int) *piece {
 	return nil
 }
 
-// pieceOf is the piece of the token that comes after a text: that of the reply that has begun last, or nil.
+// pieceOf returns the piece of the token that follows a text, from the reply that began last, or nil.
 func pieceOf(replies []scripted, before string) (found *piece) {
 	last := -1
 	for i := range replies {
@@ -100,11 +101,11 @@ type situation struct {
 	model   func() fake.Config
 	change  func(*generation.Request)
 	replies []scripted
-	// parts are those that the run must have.
+	// parts are the parts that the run must have.
 	parts []part
 }
 
-// says reports whether a part's word stands in the replies.
+// says reports whether a part's word is in the replies.
 func (of *situation) says(p part) bool {
 	for _, r := range of.replies {
 		for _, piece := range r.pieces {
@@ -119,7 +120,7 @@ func (of *situation) says(p part) bool {
 const analysisTag, toolTag = "<|channel|>analysis<|message|>",
 	"<|channel|>commentary to=functions.add <|constrain|>json<|message|>"
 
-// heard is a word that stands in each part, and in no other.
+// heard has a word for each part, which is in that part and in no other.
 var heard = [numParts]string{
 	partReasoning: " because", partPreamble: " what", partCall: "12", partAnswer: " answer", partSummary: " minus",
 }
@@ -128,7 +129,7 @@ func thinkTurn(v string) string { return v + "<|im_end|>\n<|im_start|>assistant\
 
 func harmonyModel() fake.Config { return fake.Config{ContextSize: 4096} }
 
-// opensThinking is a template whose prompts end inside of the reasoning.
+// opensThinking is a template whose prompts end inside the reasoning.
 func opensThinking() fake.Config {
 	c := thinkModel()
 	const skips = `{%- if enable_thinking is`
@@ -137,7 +138,7 @@ func opensThinking() fake.Config {
 	return c
 }
 
-// repeated says a part's word a few times, in the case that once is too little to be seen.
+// repeated repeats a part's word, for fields whose effect does not show on a single word.
 func repeated(p part) string { return strings.Repeat(heard[p], 3) }
 
 var summaryScript = scripted{
@@ -145,12 +146,12 @@ var summaryScript = scripted{
 	pieces: []piece{{partSummary, "It was" + repeated(partSummary) + " END so<|return|>"}},
 }
 
-// situations are runs in which every part occurs, in every way of marking reasoning.
+// situations returns runs in which every part occurs, for every way of marking reasoning.
 func situations() []situation {
 	thinking := "so" + repeated(partReasoning) + " END 12 then"
 	answer := piece{partAnswer, "the" + repeated(partAnswer) + "<|constrain|> END so<|return|>"}
 	thinkAnswer := piece{partAnswer, "the" + repeated(partAnswer) + " so<|im_end|>"}
-	style := chattemplate.CallStyles()[0]
+	style := tags.CallStyles()[0]
 	return []situation{
 		{"harmony with a call", harmonyModel, func(q *generation.Request) { q.Tools = addTool },
 			[]scripted{{after: ask("q"), pieces: []piece{
@@ -254,8 +255,8 @@ func situations() []situation {
 	}
 }
 
-// everything asks for every field that acts on tokens, each with a value of its own. The biases are on a word, on a
-// token of the format and on one that ends the turn.
+// everything sets every field that acts on tokens, each to a different value. The biases are on a word, on a token of
+// the format and on a token that ends the turn.
 func everything(v *backend.Vocab) backend.Sampling {
 	return backend.Sampling{
 		Temperature: 1.5, TopK: 7, TopP: 0.9, MinP: 0.01, TypicalP: 0.8, RepetitionPenalty: 1.3,
@@ -264,7 +265,7 @@ func everything(v *backend.Vocab) backend.Sampling {
 	}
 }
 
-// markOf is a token of the format that ends no turn.
+// markOf returns a token of the format that does not end a turn.
 func markOf(v *backend.Vocab) backend.Token {
 	for _, name := range []string{"<|channel|>", "<think>"} {
 		if t, ok := v.Special(name); ok {
@@ -278,8 +279,8 @@ func biased(s *backend.Sampling, t backend.Token) bool {
 	return slices.ContainsFunc(s.Bias, func(b backend.TokenBias) bool { return b.Token == t })
 }
 
-// wants is the table: when each field acts on each part. It is written down here a second time, in the words of the
-// documents, so that nobody changes it by the way.
+// wants is the table of which field acts on which part. It repeats the table of the documents, so that nobody changes
+// the code by accident.
 var wants = [numFields][numParts]string{
 	//                 header    reasoning  preamble  call      answer    summary
 	fieldTemperature: {"at most 1", "always", "always", "always", "always", "never"},
@@ -299,7 +300,7 @@ var wants = [numFields][numParts]string{
 	fieldForm:        {"never", "never", "never", "never", "always", "never"},
 }
 
-// wanted reports whether a field is to act on a part.
+// wanted reports whether a field should act on a part.
 func wanted(f field, p part, sees bool) bool {
 	w := wants[f][p]
 	return w == "always" || w == "at most 1" || w == "seen" && sees
@@ -307,7 +308,7 @@ func wanted(f field, p part, sees bool) bool {
 
 const drawn = 77
 
-// actsOn reports whether each field acts on the next token, by what the engine was asked for.
+// actsOn reports which fields act on the next token, judged by the request to the engine.
 func actsOn(s *backend.Sampling, v *backend.Vocab, p part) map[field]bool {
 	all := everything(v)
 	acts := map[field]bool{
@@ -326,8 +327,8 @@ func actsOn(s *backend.Sampling, v *backend.Vocab, p part) map[field]bool {
 	return acts
 }
 
-// observe runs a situation with every field set and reports each field that acts where it is not to, or does not
-// where it is to, by field and part.
+// observe runs a situation with every field set. It reports, by field and part, each field that acts where it should
+// not, or does not act where it should.
 func observe(t *testing.T, of *situation, table *reach, visibility reasoning.Visibility,
 	change func(*generation.Request)) (wrong map[field]map[part]string) {
 	t.Helper()
@@ -430,14 +431,14 @@ func observe(t *testing.T, of *situation, table *reach, visibility reasoning.Vis
 	return wrong
 }
 
-// Every field acts where the table says, in every way of marking reasoning.
+// TestFieldsActWhereTheyMay checks every field against the table, for every way of marking reasoning.
 func TestFieldsActWhereTheyMay(t *testing.T) {
 	for _, of := range situations() {
 		t.Run(of.name, func(t *testing.T) {
 			for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
 				reasoning.VisibilityFull} {
 				if of.name == "reasons for calls" && v == reasoning.VisibilityFull {
-					continue // the preamble is no reasoning then
+					continue // the preamble is not reasoning then
 				}
 				for f, parts := range observe(t, &of, &reachOf, v, nil) {
 					for p, how := range parts {
@@ -449,7 +450,7 @@ func TestFieldsActWhereTheyMay(t *testing.T) {
 	}
 }
 
-// mutants are the other rules that a cell could have.
+// mutants returns the other rules that a cell could have.
 func mutants(f field, p part) []rule {
 	switch wants[f][p] {
 	case "never":
@@ -462,14 +463,14 @@ func mutants(f field, p part) []rule {
 	return []rule{never}
 }
 
-// nowhere lists the cells in which a field has no way to act. The summary is made in a sequence of its own, which no
-// form holds and whose tokens nobody counts. Headers are no text in which a stop string could be found.
+// nowhere lists the cells in which a field cannot act. The summary has a sequence of its own, which has no form and
+// whose tokens are not counted. Headers are not text, so they contain no stop string.
 var nowhere = map[[2]int]bool{
 	{int(fieldForm), int(partSummary)}: true, {int(fieldSeen), int(partSummary)}: true,
 	{int(fieldStop), int(partHeader)}: true,
 }
 
-// Each cell of the table matters: with any other rule in it, a check fails.
+// TestEveryCellIsGuarded checks that with any other rule in any cell of the table, a check fails.
 func TestEveryCellIsGuarded(t *testing.T) {
 	all := situations()
 	with := func(names ...string) (list []*situation) {
@@ -500,7 +501,7 @@ func TestEveryCellIsGuarded(t *testing.T) {
 	}
 }
 
-// checkCell says what is wrong with a cell of a table, by what runs do.
+// checkCell runs the situations and says what is wrong with a cell of a table.
 func checkCell(t *testing.T, runs []*situation, table *reach, f field, p part) string {
 	t.Helper()
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
@@ -525,7 +526,7 @@ func checkCell(t *testing.T, runs []*situation, table *reach, f field, p part) s
 	return ""
 }
 
-// textOf runs a situation and returns what its caller sees.
+// textOf runs a situation and returns what the caller sees.
 func textOf(t *testing.T, of *situation, table *reach, v reasoning.Visibility, change func(*generation.Request)) got {
 	t.Helper()
 	cfg := of.model()
@@ -544,7 +545,7 @@ func textOf(t *testing.T, of *situation, table *reach, v reasoning.Visibility, c
 	return collect(t.Context(), f.Runner, req)
 }
 
-// checkStop: every part but the header has the stop string in it, so whatever part it acts on is cut.
+// checkStop uses a stop string that is in every part but the header, so every part on which it acts is cut.
 func checkStop(t *testing.T, of *situation, table *reach, v reasoning.Visibility, p part) string {
 	stopped := textOf(t, of, table, v, func(q *generation.Request) { q.Stop = []string{" END", "2121", "channel"} })
 	free := textOf(t, of, table, v, func(*generation.Request) {})
@@ -566,7 +567,7 @@ func checkStop(t *testing.T, of *situation, table *reach, v reasoning.Visibility
 	return ""
 }
 
-// checkForm: a form of digits and brackets that only the answer is held to.
+// checkForm uses a form of digits and brackets that only the answer must match.
 func checkForm(t *testing.T, of *situation, table *reach, v reasoning.Visibility, p part) string {
 	held := textOf(t, of, table, v, func(q *generation.Request) {
 		q.Form, q.ToolChoice = grammar.Regex("[0-9]{1,20}"),
@@ -599,7 +600,7 @@ func checkForm(t *testing.T, of *situation, table *reach, v reasoning.Visibility
 	return ""
 }
 
-// checkIgnoreEnd looks at the table itself: only raw prompts may ask for it, and what follows them is all answer.
+// checkIgnoreEnd checks the table itself. Only raw prompts may set the field, and everything after them is answer.
 func checkIgnoreEnd(table *reach, v reasoning.Visibility, p part) string {
 	m := marks{vocab: fake.Harmony()}
 	s := table.sampling(&generation.Request{IgnoreEnd: true}, p, v == reasoning.VisibilityFull, &m)
@@ -609,7 +610,7 @@ func checkIgnoreEnd(table *reach, v reasoning.Visibility, p part) string {
 	return ""
 }
 
-// placeOfField says of every field of a request where it acts: on tokens, by rows of the table, or elsewhere.
+// placeOfField says where each field of a request acts: on tokens, by rows of the table, or elsewhere.
 var placeOfField = map[string]any{
 	"Temperature": fieldTemperature, "TopK": fieldTopK, "TopP": fieldTopP, "MinP": fieldMinP,
 	"TypicalP": fieldTypicalP, "Seed": fieldSeed,
@@ -636,7 +637,7 @@ var placeOfField = map[string]any{
 	"Phases": "shows where reasoning is, not what it says",
 }
 
-// A new field has to be given its place in the table, or a reason to have none.
+// TestEveryFieldOfARequestHasItsPlace checks that a new field gets a place in the table, or a reason to have none.
 func TestEveryFieldOfARequestHasItsPlace(t *testing.T) {
 	names := map[string]bool{}
 	for _, of := range []reflect.Type{reflect.TypeFor[generation.Request](), reflect.TypeFor[backend.Sampling]()} {
@@ -658,8 +659,8 @@ func TestEveryFieldOfARequestHasItsPlace(t *testing.T) {
 	}
 }
 
-// A template may have the model go on from the caller's own words. What it writes then could be the rest of its
-// reasoning, which nothing marks.
+// A template may let the model continue the caller's own words. The output could then be the rest of its reasoning,
+// which nothing marks.
 func TestHiddenReasoningCannotBeBegunByTheCaller(t *testing.T) {
 	cfg := thinkModel()
 	cfg.ChatTemplate = `{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content }}` +
@@ -688,8 +689,8 @@ func TestHiddenReasoningCannotBeBegunByTheCaller(t *testing.T) {
 	f.must(t, user("q")).want(t, reasoning.Answer, "so")
 }
 
-// Where a reason for a call may stand bias and penalties do nothing, and who asked for them is told.
-func TestWithheldSamplingIsTold(t *testing.T) {
+// Where a reason for a call may come, bias and penalties do nothing, and the caller gets a warning.
+func TestWithheldSamplingWarns(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think("", "so")})
 	for _, c := range []struct {
 		change func(*generation.Request)
@@ -711,8 +712,8 @@ func TestWithheldSamplingIsTold(t *testing.T) {
 	}
 }
 
-// A model that has to think thinks where it first may write. No field moves that into sight, and each of these would
-// if its cell of the table were another.
+// A model that must reason does so at the first place where it may write. No field can move that to a visible part.
+// Each of these fields would do so under another rule in its cell.
 func TestNoFieldMovesReasoningIntoSight(t *testing.T) {
 	const because = " because"
 	v := fake.Harmony()
@@ -763,7 +764,7 @@ func TestNoFieldMovesReasoningIntoSight(t *testing.T) {
 			for seed := range uint64(12) {
 				req := user("q")
 				req.Sampling, req.Seed, req.Visibility, req.MaxTokens = c.sampling, &seed, visibility, 150
-				if f.Format().Family == chattemplate.Harmony {
+				if isHarmony(f.Runner) {
 					req.Tools = addTool
 				}
 				g := f.must(t, req)
@@ -793,7 +794,7 @@ func TestNoFieldMovesReasoningIntoSight(t *testing.T) {
 	}
 }
 
-// Whatever is biased and penalised, all that a model writes before its first visible token stays the same.
+// Bias and penalties change nothing before the first visible token.
 func TestBiasChangesNothingBeforeWhatIsSeen(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, of := range situations() {

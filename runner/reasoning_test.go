@@ -79,7 +79,7 @@ func TestPhasesMarkHiddenReasoning(t *testing.T) {
 	}
 }
 
-// phases are the events of reasoning before the answer.
+// phases returns the events of reasoning before the answer.
 func phases(t *testing.T, r *Runner, req generation.Request) string {
 	t.Helper()
 	names := map[reasoning.Kind]string{
@@ -184,7 +184,7 @@ func TestReserveHoldsInASmallContext(t *testing.T) {
 	}
 }
 
-func TestEndingInsideReasoningIsTakenToAnAnswer(t *testing.T) {
+func TestEndingInsideReasoningStillGivesAnAnswer(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: "<|channel|>analysis<|message|>" + thought + "<|return|>"},
 		fake.Reply{After: thought + "<|end|>" + again + finalTag, Say: "4<|return|>"})

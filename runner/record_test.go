@@ -19,9 +19,9 @@ import (
 // notebook is a Tracer, and the Recorder of one run.
 type notebook struct {
 	run *generation.TracedRun
-	// refuse is Begin's error, and lose End's.
+	// refuse is Begin's error, and lose is End's.
 	refuse, lose error
-	// wait, when not nil, holds up every event until it is closed.
+	// wait, when not nil, blocks every event until it is closed.
 	wait    chan struct{}
 	events  []reasoning.Event
 	flushes int
@@ -92,7 +92,7 @@ func TestTraceHoldsWhatIsHidden(t *testing.T) {
 	}
 }
 
-// A trace has the conversation as the model got it.
+// A trace contains the conversation as the model got it.
 func TestTraceHasInstructions(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
 	n := &notebook{}
@@ -126,7 +126,7 @@ func TestRunsGoOnWithoutTheirTrace(t *testing.T) {
 	}
 }
 
-// Whatever ends a run, its trace has ended before Generate returns.
+// However a run ends, its trace has ended before Generate returns.
 func TestTraceEndsWithItsRun(t *testing.T) {
 	broken := errors.New("it broke")
 	for _, c := range []struct {
@@ -181,7 +181,7 @@ func TestTraceEndsWithItsRun(t *testing.T) {
 	}
 }
 
-// A recorder that waits holds up its own run's end, and nothing else.
+// A recorder that waits delays only the end of its own run.
 func TestSlowRecorderDelaysNobody(t *testing.T) {
 	f := start(t, fake.Config{Sequences: 4}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
 	slow := &notebook{wait: make(chan struct{})}
@@ -202,7 +202,7 @@ func TestSlowRecorderDelaysNobody(t *testing.T) {
 		}
 		done <- text
 	}()
-	<-answered // although not one event is recorded
+	<-answered // although no event is recorded yet
 	f.must(t, user("q"))
 	select {
 	case <-done:
@@ -215,7 +215,7 @@ func TestSlowRecorderDelaysNobody(t *testing.T) {
 	}
 }
 
-// failAfter fails every step after the nth.
+// failAfter returns a hook that fails every step after the nth.
 func failAfter(n int, err error) func(int, []backend.Input) error {
 	return func(step int, _ []backend.Input) error {
 		if step > n {

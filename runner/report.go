@@ -3,7 +3,6 @@ package runner
 import (
 	"encoding/json"
 
-	"runner/backend"
 	"runner/chattemplate"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
@@ -39,40 +38,23 @@ func (t *turn) reported(l *lane) bool {
 	conv.Messages = append(conv.Messages[:len(conv.Messages):len(conv.Messages)],
 		chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{call}},
 		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: call.ID, ToolName: call.Name, Content: "{}"})
-	p, err := t.r.template.Render(conv)
+	p, err := t.r.family.Render(conv)
 	if err != nil {
 		t.output.warn("report_unanswered", "the model's format has no place for the result of a call")
 		return false
-	}
-	harmony := t.r.Format().Family == chattemplate.Harmony
-	if harmony && p.Start == chattemplate.StartReasoning {
-		p.Tokens = append(p.Tokens, t.r.template.EndReasoning()...)
 	}
 	if len(p.Tokens) >= t.r.info.ContextSize {
 		t.full(l)
 		return true
 	}
 	l.done = true
-	next := &lane{ctx: l.ctx, owner: t, principal: l.principal, tokens: p.Tokens}
-	t.lane = next
-	if harmony {
-		t.splitOnly(t.r.template.EndReasoning()[1:])
-		if p.Start == chattemplate.StartAnswer {
-			t.splitOnly(t.r.template.OpenAnswer(chattemplate.StartTurn))
-		}
-	}
-	if err := t.steer.endReport(t); err != nil {
+	if err := t.model.Resume(&p); err != nil {
 		t.failed(l, err)
 		return true
 	}
+	next := &lane{ctx: l.ctx, owner: t, principal: l.principal, tokens: p.Tokens}
+	t.lane = next
 	t.follow(next)
 	t.r.sched.add(next, true)
 	return true
-}
-
-// splitOnly shows the splitter tokens that stand in the prompt already.
-func (t *turn) splitOnly(tokens []backend.Token) {
-	for _, tok := range tokens {
-		t.output.push(tok, nil)
-	}
 }

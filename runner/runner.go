@@ -17,6 +17,8 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/families"
+	"runner/chattemplate/family"
 	"runner/generation"
 	"runner/generation/delegation"
 	"runner/grammar"
@@ -34,12 +36,12 @@ const grace = 3 * time.Second
 
 // Runner generates with one model. Its methods may be called from any goroutine.
 type Runner struct {
-	model    backend.Model
-	info     backend.Info
-	cfg      Config
-	template *chattemplate.Template
-	closing  closing
-	ends     []backend.Token // they end generation, the usual one first
+	model backend.Model
+	info  backend.Info
+	cfg   Config
+	// family renders, reads and constrains what the model writes, and raw what it writes after a raw prompt.
+	family, raw family.Family
+	closing     closing
 	// maxText is the most bytes of text that a context can hold.
 	maxText int
 	// reach says which fields of a request act where. Tests change it.
@@ -86,19 +88,20 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		source = cfg.ChatTemplate
 	}
 	maxText := info.ContextSize * model.Vocab().LongestPiece()
-	template, err := chattemplate.New(chattemplate.Config{
+	format := chattemplate.Config{
 		Vocab: model.Vocab(), Tokenize: model.Tokenize, Source: source, ForceJinja: cfg.ChatTemplate != "", MaxText: maxText,
-	})
+	}
+	written, err := families.Open(format)
 	if err != nil {
 		return nil, err
 	}
-	closing, err := newClosing(model, template)
+	closing, err := newClosing(model, written)
 	if err != nil {
 		return nil, err
 	}
 	stop, cancel := context.WithCancel(context.Background())
 	r := &Runner{
-		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()),
+		model: model, info: info, cfg: cfg, family: written, raw: families.Raw(format), closing: closing,
 		maxText: maxText,
 		reach:   &reachOf,
 		cancel:  cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
@@ -124,8 +127,8 @@ func randomSeed() uint64 {
 // Info describes the model.
 func (r *Runner) Info() backend.Info { return r.info }
 
-// Format describes how the model marks its reasoning.
-func (r *Runner) Format() chattemplate.Format { return r.template.Format() }
+// About describes how the model writes its turns.
+func (r *Runner) About() family.About { return r.family.About() }
 
 // Close ends all runs with ErrClosed and frees the model. Closing twice is harmless. Where a step hangs, Close
 // gives up after some seconds with ErrHangs, and the model is freed when the step ends.
@@ -399,7 +402,7 @@ func (r *Runner) strategy(req *generation.Request) (reasoning.Strategy, error) {
 	if req.IsRaw() {
 		return reasoning.StrategyPosthoc, nil
 	}
-	marks := r.template.Format().Family != chattemplate.Plain
+	marks := r.family.About().MarksReasoning
 	wanted := req.Visibility != reasoning.VisibilityNone ||
 		req.Effort != reasoning.EffortDefault && req.Effort != reasoning.EffortNone
 	switch req.Strategy {
@@ -430,7 +433,7 @@ func (r *Runner) strategy(req *generation.Request) (reasoning.Strategy, error) {
 		}
 		return req.Strategy, nil
 	case reasoning.StrategyTool:
-		if !r.template.Format().Tools {
+		if !r.family.About().Tools {
 			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("this model's format does not know tools"),
 				Advice: "use auto, json or markers"}
 		}

@@ -13,20 +13,22 @@ import (
 	"runner/generation"
 )
 
-// smallRun is the most pending tokens that count as decoding: a sampled token with what a format forces after it.
+// smallRun is the maximum number of pending tokens that count as decoding: a sampled token with the tokens that a
+// format forces after it.
 const smallRun = 16
 
-// scheduler steps the model for all lanes. Everything in it belongs to the goroutine that runs loop, except inbox.
+// scheduler steps the model for all lanes. Except for inbox and the atomic fields, everything in it belongs to the
+// goroutine that runs loop.
 type scheduler struct {
 	model        backend.Model
 	info         backend.Info
 	prefillChunk int
-	// parallel is the most runs that are under way at once.
+	// parallel is the maximum number of runs at a time.
 	parallel int
 	log      *slog.Logger
 	counts   counts
 
-	// inbox hands over work: admissions and, from outside, anything that has to happen between two steps.
+	// inbox receives work to do between two steps, such as admissions.
 	inbox chan func()
 	stop  context.Context
 
@@ -34,21 +36,21 @@ type scheduler struct {
 	active  []*lane
 	waiting []*lane
 	ages    uint64
-	// served says of each principal when a run of its was last admitted, as a number that grows.
+	// served has the value of ages at which a principal's run was last admitted.
 	served map[string]uint64
 	turn   int
-	// pieces counts the pieces of texts that were embedded, and pace says when there is time for the next.
+	// pieces counts the pieces of texts that were embedded. pace decides when there is time for the next.
 	pieces uint64
 	pace   pace
 	broken error
-	// lost tells other goroutines what broken is.
+	// lost is broken, for other goroutines to read.
 	lost atomic.Pointer[error]
-	// bad counts the runs since the last good token whose logits were not usable.
+	// bad counts the runs with unusable logits since the last good token.
 	bad int
-	// hold keeps waiting lanes waiting after one had to give its sequence back, until another lane ends.
+	// hold keeps waiting lanes waiting after a lane had to give its sequence back, until another lane ends.
 	hold bool
 
-	// targets is how many more tokens of prompts the next step can score.
+	// targets is the number of prompt tokens that the next step can still score.
 	targets int
 	inputs  []backend.Input
 	outputs []backend.Output
@@ -71,7 +73,7 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 	}
 }
 
-// loop runs until stop ends, then fails what is left and frees all sequences.
+// loop runs until stop ends. Then it fails the remaining lanes and frees all sequences.
 func (s *scheduler) loop() {
 	for {
 		if len(s.active) == 0 && len(s.waiting) == 0 {
@@ -101,8 +103,8 @@ func (s *scheduler) loop() {
 	}
 }
 
-// do runs f between two steps and waits for it. It returns ErrClosed when the scheduler has stopped, or the context's
-// cause when that ends first; then f does not run.
+// do runs f between two steps and waits for it. If the scheduler has stopped, it returns ErrClosed. If ctx ends first,
+// it returns the cause. In both cases f does not run.
 func (s *scheduler) do(ctx context.Context, f func()) error {
 	done := make(chan struct{})
 	select {
@@ -116,7 +118,7 @@ func (s *scheduler) do(ctx context.Context, f func()) error {
 	}
 }
 
-// add queues a lane, behind all others or, for a part of a run that is under way, before them. Only on the
+// add queues a lane. A part of a run that is under way goes first, any other lane last. add must be called on the
 // scheduler's goroutine.
 func (s *scheduler) add(l *lane, first bool) {
 	s.ages++
@@ -128,7 +130,7 @@ func (s *scheduler) add(l *lane, first bool) {
 	s.waiting = append(s.waiting, l)
 }
 
-// remove takes a lane out; its sequence goes back to the cache, except one that embeds: few texts begin like another.
+// remove removes a lane. Its sequence goes back to the cache, unless it embeds: few texts have a common beginning.
 func (s *scheduler) remove(l *lane) {
 	l.done, s.hold = true, false
 	if i := slices.Index(s.active, l); i >= 0 {
@@ -173,7 +175,7 @@ func (s *scheduler) dropCancelled() {
 	}
 }
 
-// admit gives sequences to waiting lanes. There are never more lanes than a step has tokens, so that each can
+// admit gives sequences to waiting lanes. There are never more lanes than tokens in a step, so that each lane can
 // decode in every step.
 func (s *scheduler) admit() {
 	if s.hold && len(s.active) > 0 {
@@ -207,8 +209,8 @@ func (s *scheduler) admit() {
 	}
 }
 
-// sequenceFor returns a sequence for a lane, with the beginning of its tokens where they may be reused: a text that
-// is embedded has to be read whole.
+// sequenceFor returns a sequence for a lane. It may hold a prefix of the lane's tokens, unless the lane embeds: such a
+// text must be read whole.
 func (s *scheduler) sequenceFor(l *lane) (backend.Sequence, error) {
 	if l.hidden != nil {
 		return s.cache.fresh()
@@ -216,11 +218,13 @@ func (s *scheduler) sequenceFor(l *lane) (backend.Sequence, error) {
 	return s.cache.acquire(l, s.active)
 }
 
-// next says which waiting lane is served next: first what belongs to runs that are under way, then the run whose
-// principal has the fewest under way, so that nobody's many requests keep another's one waiting; among these that
-// whose principal was served longest ago, and of one principal's the one that has waited longest. A text that is
-// embedded counts as a run of its principal, but takes no run's place: each principal has one at most. It is -1
-// when none may be.
+// next returns the index of the waiting lane to serve next, or -1 if none may be served. Lanes of runs that are under
+// way go first. Then the principal with the fewest lanes under way goes first, so that a principal with many requests
+// does not keep others waiting. Among equals, the principal that was served longest ago goes first. Within a
+// principal, the lane that has waited longest goes first.
+//
+// A text to embed counts as a run of its principal, but does not take a run's place. Each principal has at most one
+// text under way.
 func (s *scheduler) next() int {
 	runs, texts := s.underWay()
 	best, fewest := -1, 0
@@ -261,8 +265,8 @@ func (s *scheduler) underWay() (runs, texts int) {
 	return runs, texts
 }
 
-// fill builds the next step's inputs: first what decodes, then prefill chunks, in turns. Texts to embed have steps
-// of their own.
+// fill builds the next step's inputs: first the lanes that decode, then prefill chunks of the other lanes, in turn.
+// Texts to embed have their own steps.
 func (s *scheduler) fill() {
 	s.inputs, s.inStep, s.targets = s.inputs[:0], s.inStep[:0], backend.MaxTargets
 	room := s.info.BatchSize
@@ -286,7 +290,7 @@ func (s *scheduler) fill() {
 func (s *scheduler) put(l *lane, room int) int {
 	n := min(l.pending(), room)
 	if l.unready && n == l.pending() {
-		n-- // the last token is fed when the next can be sampled
+		n-- // feed the last token only when the next one can be sampled
 	}
 	targets := l.scoring.targets(l.tokens, l.fed, n)
 	if len(targets) > s.targets {
@@ -308,8 +312,8 @@ func (s *scheduler) put(l *lane, room int) int {
 	return n
 }
 
-// step runs one forward pass over the lanes that generate, and one over a piece of a text to embed where it is time
-// for that.
+// step runs one forward pass over the lanes that generate. If it is time, it then runs one over a piece of a text to
+// embed.
 func (s *scheduler) step() {
 	for i := 0; i < len(s.active); {
 		l := s.active[i]
@@ -335,7 +339,7 @@ func (s *scheduler) step() {
 	}
 }
 
-// nextText returns the lane that is to embed next, the one whose last piece is longest ago, or nil.
+// nextText returns the embedding lane that was served longest ago, or nil.
 func (s *scheduler) nextText() (next *lane) {
 	for _, l := range s.active {
 		if l.hidden != nil && (next == nil || l.piece < next.piece) {
@@ -345,13 +349,14 @@ func (s *scheduler) nextText() (next *lane) {
 	return next
 }
 
-// forward runs one forward pass over the inputs, hands out what was sampled, and returns how long the pass took.
+// forward runs one forward pass over the inputs, passes the outputs to the lanes, and returns how long the pass took.
 func (s *scheduler) forward() (took time.Duration) {
 	if len(s.inputs) == 0 {
 		return 0
 	}
 	began := time.Now()
-	// A lane that is alone can be interrupted inside the step; others must not suffer for one that is cancelled.
+	// A lane that is alone can be interrupted inside the step. With several lanes, cancelling one must not disturb the
+	// others.
 	ctx := s.stop
 	if len(s.inStep) == 1 {
 		ctx = s.inStep[0].ctx
@@ -394,8 +399,7 @@ func (s *scheduler) stepFailed(err error) {
 			s.remove(l)
 			return
 		}
-		// The count is kept before the run learns of its end: whoever waited for it may ask at once whether the
-		// model is broken.
+		// Update the count before the run learns of its end: its caller may ask at once whether the model is broken.
 		broke := s.noteBad(in.Err)
 		s.fail(l, nothingLeft(l, in.Err))
 		if broke {
@@ -413,7 +417,7 @@ func (s *scheduler) stepFailed(err error) {
 	}
 }
 
-// breaks notes that err, if it is such, is the last that the model does.
+// breaks reports whether err means that the model can do no more steps, and records it if so.
 func (s *scheduler) breaks(err error) bool {
 	if !errors.Is(err, backend.ErrBroken) && !errors.Is(err, backend.ErrClosed) {
 		return false
@@ -423,12 +427,12 @@ func (s *scheduler) breaks(err error) bool {
 	return true
 }
 
-// mostBad is how many runs in a row may have unusable logits before the model counts as broken. A single one may be an
-// accident of its prompt.
+// mostBad is how many runs in a row may have unusable logits before the model counts as broken. A single run may fail
+// because of its prompt.
 const mostBad = 3
 
-// noteBad counts a run that failed because the model computes no numbers. It reports whether the model broke by
-// that; the caller then fails the other runs.
+// noteBad counts a run that failed because of unusable logits. It reports whether the model is now broken. The caller
+// then fails the other runs.
 func (s *scheduler) noteBad(err error) (broke bool) {
 	if !errors.Is(err, backend.ErrBadLogits) {
 		return false
@@ -441,7 +445,8 @@ func (s *scheduler) noteBad(err error) (broke bool) {
 	return s.breaks(err)
 }
 
-// nothingLeft says that it was the request that forbade all tokens, where it could.
+// nothingLeft returns a *RequestError if err means that no token was allowed and the request's bias can be the cause.
+// Otherwise it returns err.
 func nothingLeft(l *lane, err error) error {
 	if !errors.Is(err, backend.ErrNothingAllowed) || len(l.sampling.Bias) == 0 {
 		return err
@@ -450,8 +455,8 @@ func nothingLeft(l *lane, err error) error {
 		Advice: "forbid fewer tokens"}
 }
 
-// makeRoom frees cache: an idle sequence if there is one, else the youngest lane, a text's before any run's, gives
-// its sequence back and prefills again later. A lane that is alone and still does not fit has reached its end.
+// makeRoom frees cache. It evicts an idle sequence if there is one. Otherwise the youngest lane, embedding lanes
+// first, gives its sequence back and prefills again later. If there is only one lane, it has reached its end.
 func (s *scheduler) makeRoom() {
 	if s.cache.evict() {
 		return

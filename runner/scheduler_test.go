@@ -41,7 +41,7 @@ func TestSecondTurnReusesThePrefix(t *testing.T) {
 	}
 }
 
-func TestManyAtOnceGetTheirOwnAnswers(t *testing.T) {
+func TestConcurrentRunsGetTheirOwnAnswers(t *testing.T) {
 	for _, cfg := range []fake.Config{
 		{Sequences: 4},
 		{Sequences: 3, BatchSize: 64},
@@ -153,8 +153,8 @@ func TestCancelEndsWithinOneStepAndKeepsThePrefix(t *testing.T) {
 	}
 }
 
-// TestEmbeddingsDoNotStallDecoding: however long the texts are and however many wait for their embeddings, a run
-// has about half of the time, and no piece of a text is long. A step takes as long as it has tokens.
+// TestEmbeddingsDoNotStallDecoding checks that a run gets about half of the time, however long the texts are and
+// however many wait, and that each piece of a text is short. A step takes time in proportion to its tokens.
 func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
 	const perToken = time.Millisecond
 	var running, embedded, longest int
@@ -208,9 +208,9 @@ func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
 	}
 }
 
-// TestAnEmbeddingIsOfItsTextAlone: whatever else is under way and however the text is cut, the embedding is the
-// same, and it leaves no sequence behind.
-func TestAnEmbeddingIsOfItsTextAlone(t *testing.T) {
+// TestEmbeddingDependsOnItsTextOnly checks that the embedding is the same whatever else runs and however the text is
+// cut, and that no sequence is left.
+func TestEmbeddingDependsOnItsTextOnly(t *testing.T) {
 	f := start(t, fake.Config{Sequences: 4, ContextSize: 512, CacheTokens: 700}, Config{Parallel: 2},
 		fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 100))})
 	text := make([]backend.Token, 500)
@@ -229,7 +229,7 @@ func TestAnEmbeddingIsOfItsTextAlone(t *testing.T) {
 		t.Errorf("its length is %v", math.Sqrt(length))
 	}
 	var wg sync.WaitGroup
-	for range 4 { // more than the cache has room for
+	for range 4 { // more than fit into the cache
 		wg.Go(func() {
 			for range 3 {
 				if got, err := f.Embed(t.Context(), "a", text); err != nil || !slices.Equal(got, alone) {
@@ -251,7 +251,7 @@ func TestAnEmbeddingIsOfItsTextAlone(t *testing.T) {
 	}
 }
 
-func TestASlowReaderDelaysNobody(t *testing.T) {
+func TestSlowReaderDelaysNobody(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a"), Say: think("", strings.Repeat("la ", 200))})
 	release := make(chan struct{})
 	var wg sync.WaitGroup

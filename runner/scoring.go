@@ -8,15 +8,15 @@ import (
 	"runner/reasoning"
 )
 
-// scoring collects how likely the tokens of a raw prompt are, while the prompt is fed. It belongs to the scheduler's
-// goroutine.
+// scoring collects the log probabilities of a raw prompt's tokens while the prompt is fed. It belongs to the
+// scheduler's goroutine.
 type scoring struct {
 	vocab *backend.Vocab
-	// top is how many alternatives each place gets.
+	// top is the number of alternatives per token.
 	top int
-	// prompt is the number of tokens that are scored; added is how many of them the runner put in front itself.
+	// prompt is the number of tokens that are scored. added is how many of them the runner put in front.
 	prompt, added int
-	// list has an entry for each token so far. A lane that gives its sequence back is fed again, but its list stays.
+	// list has an entry for each token so far. It is kept if the lane gives its sequence back and is fed again.
 	list []reasoning.TokenLogprobs
 }
 
@@ -26,12 +26,13 @@ func newScoring(v *backend.Vocab, req *generation.Request, prompt []backend.Toke
 		s.added = 1
 	}
 	first := reasoning.TokenLogprobs{Text: v.Piece(prompt[0])}
-	first.Token, first.Logprob = prompt[0], float32(math.NaN()) // nothing comes before it
+	first.Token, first.Logprob = prompt[0], float32(math.NaN()) // nothing precedes it
 	s.list = append(s.list, first)
 	return s
 }
 
-// targets returns the prompt's tokens that follow the n tokens which are fed from position fed on.
+// targets returns the prompt's tokens to score when n tokens are fed from position fed on: those that follow the fed
+// tokens.
 func (s *scoring) targets(tokens []backend.Token, fed, n int) []backend.Token {
 	if s == nil || fed+1 >= s.prompt {
 		return nil
@@ -39,7 +40,7 @@ func (s *scoring) targets(tokens []backend.Token, fed, n int) []backend.Token {
 	return tokens[fed+1 : min(fed+1+n, s.prompt)]
 }
 
-// note keeps the scores of targets, the first of which stands at position at.
+// note stores the scores of targets. The first target is at position at.
 func (s *scoring) note(targets []backend.Token, at int, scores []backend.TargetScore) {
 	for i := range scores {
 		if at+i != len(s.list) {
@@ -54,7 +55,7 @@ func (s *scoring) note(targets []backend.Token, at int, scores []backend.TargetS
 	}
 }
 
-// event reports the scores of the prompt's tokens as the caller gave them.
+// event returns the event with the scores of the tokens that the caller gave.
 func (s *scoring) event() reasoning.Event {
 	return reasoning.Event{Kind: reasoning.PromptScored, Logprobs: s.list[s.added:]}
 }

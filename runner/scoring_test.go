@@ -31,7 +31,7 @@ func scored(t *testing.T, f fixture, req generation.Request) (list []reasoning.T
 	return list, result
 }
 
-// reference scores tokens one at a time, straight from the backend.
+// reference scores tokens one at a time, directly with the backend.
 func reference(t *testing.T, m backend.Model, tokens []backend.Token, top int) []reasoning.TokenLogprobs {
 	t.Helper()
 	s, err := m.NewSequence()
@@ -74,7 +74,7 @@ func TestPromptsAreScoredInPiecesAndNotTokenByToken(t *testing.T) {
 	}
 	want := reference(t, f.model, tokens, 2)
 	before := len(f.model.Steps())
-	for range 2 { // the second time the prompt is in the cache
+	for range 2 { // the second time, the prompt is in the cache
 		req := generation.Request{PromptTokens: tokens, PromptLogprobs: true, PromptTop: 2, PromptOnly: true}
 		list, result := scored(t, f, req)
 		if !sameScores(list, want) {
@@ -90,8 +90,8 @@ func TestPromptsAreScoredInPiecesAndNotTokenByToken(t *testing.T) {
 	}
 }
 
-func TestPromptsAreScoredBesideOthers(t *testing.T) {
-	// The cache is so small that lanes have to give their sequences back and are fed again.
+func TestPromptsAreScoredDuringOtherRuns(t *testing.T) {
+	// The cache is so small that lanes must give their sequences back and are fed again.
 	f := start(t, fake.Config{ContextSize: 256, CacheTokens: 500, BatchSize: 64}, Config{})
 	var group sync.WaitGroup
 	prompts := make([][]backend.Token, 6)

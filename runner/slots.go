@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// slots bounds how many do heavy work at once that comes before a run: rendering a prompt, tokenizing it, compiling
-// forms. A slot goes to the principal that holds the fewest, then to the one that was served longest ago, so that
-// nobody's many requests keep another's one waiting. No principal ever holds all of several, so that its slow work
-// leaves one for the others.
+// slots limits how many requests prepare a run at the same time: render a prompt, tokenize it or compile forms. A free
+// slot goes to the principal that holds the fewest slots. Among equals it goes to the one that was served longest ago.
+// So a principal with many requests does not keep others waiting. If there are several slots, no principal can hold
+// all of them. So slow work of one principal leaves a slot for the others.
 type slots struct {
 	mu         sync.Mutex
-	free, most int // most is how many one principal may hold
+	free, most int // most is the limit of one principal
 	waiting    []*slotWaiter
-	// of is how many slots each principal holds, and served when it got the last one, as a number that grows.
+	// of is the number of slots that each principal holds. served is the value of clock when it last got one.
 	of     map[string]int
 	served map[string]uint64
 	clock  uint64
@@ -29,7 +29,7 @@ func newSlots(n int) *slots {
 	return &slots{free: n, most: max(1, n-1), of: map[string]int{}, served: map[string]uint64{}}
 }
 
-// take waits for a slot, which give returns, or for the end of ctx, whose cause it returns.
+// take waits for a slot, which give returns. If ctx ends first, it returns the cause.
 func (s *slots) take(ctx context.Context, principal string) error {
 	w := &slotWaiter{principal, make(chan struct{})}
 	s.mu.Lock()
@@ -38,7 +38,7 @@ func (s *slots) take(ctx context.Context, principal string) error {
 	s.mu.Unlock()
 	select {
 	case <-w.granted:
-		return nil // what needs no waiting does not fail here
+		return nil // a free slot is granted even if ctx has ended
 	default:
 	}
 	select {
@@ -56,7 +56,7 @@ func (s *slots) take(ctx context.Context, principal string) error {
 	return context.Cause(ctx)
 }
 
-// give returns a slot of a principal.
+// give returns a principal's slot.
 func (s *slots) give(principal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *slots) put(principal string) {
 	s.grant()
 }
 
-// next says who of those that wait is served next, -1 for none.
+// next returns the index of the waiter to serve next, or -1.
 func (s *slots) next() int {
 	next := -1
 	for i, w := range s.waiting {
@@ -91,7 +91,7 @@ func (s *slots) next() int {
 	return next
 }
 
-// grant hands out what is free.
+// grant hands out the free slots.
 func (s *slots) grant() {
 	for s.free > 0 {
 		next := s.next()

@@ -23,8 +23,8 @@ import (
 var errInjected = errors.New("injected failure")
 
 // soakText is what the scripted models have read: their own format, well formed and broken.
-var soakText = map[chattemplate.Family][]string{
-	chattemplate.Harmony: {
+var soakText = map[string][]string{
+	"harmony": {
 		again + "<|channel|>analysis<|message|>" + thought + " so it is 4. <|end|>" + again + finalTag +
 			"It is 4 and that is the answer.<|return|>",
 		again + "<|channel|>analysis<|message|>hm hm hm " + thought + " hm hm <|return|>",
@@ -37,7 +37,7 @@ var soakText = map[chattemplate.Family][]string{
 		again + "analysis" + thought + "<|start|><|start|>user<|message|>what<|end|><|endoftext|>",
 		finalTag + "Summary: they were added, and four came out.<|end|>" + again,
 	},
-	chattemplate.ThinkTags: {
+	"tags": {
 		"assistant\n<think>\n" + thought + " so it is 4.\n</think>\n\nIt is 4 and that is the answer.<|im_end|>",
 		"assistant\n<think>hm hm hm " + thought + " hm hm<|im_end|>",
 		"assistant\nIt is <think>again " + thought + "</think> and </think> four<|im_start|><|endoftext|>",
@@ -47,8 +47,8 @@ var soakText = map[chattemplate.Family][]string{
 	},
 }
 
-// babble returns a script that goes on as the texts do after the last two tokens, or the last one, and sometimes leaves
-// the choice to the noise.
+// babble returns a script that continues as the texts do after the last two tokens, or after the last one. Sometimes
+// it leaves the choice to the noise.
 func babble(v *backend.Vocab, texts []string, noise uint64) fake.Script {
 	next := map[[2]backend.Token][]backend.Token{}
 	for _, text := range texts {
@@ -84,8 +84,8 @@ func babble(v *backend.Vocab, texts []string, noise uint64) fake.Script {
 	}
 }
 
-// TestSoak runs random requests on random small models and checks what holds for every run. RUNNER_LONG=1 makes it
-// long; RUNNER_SEED repeats the rounds from a seed that a failure names.
+// TestSoak runs random requests on random small models and checks what must hold for every run. RUNNER_LONG=1 makes it
+// long. RUNNER_SEED repeats the rounds from a seed that a failure names.
 func TestSoak(t *testing.T) {
 	d := 2 * time.Second
 	if os.Getenv("RUNNER_LONG") != "" {
@@ -114,15 +114,15 @@ func TestSoak(t *testing.T) {
 	t.Logf("%d rounds, %d runs", rounds, runs)
 }
 
-// soakRound makes one model, runs requests on it side by side, closes it, and returns how many there were.
+// soakRound makes one model, runs requests on it concurrently and closes it. It returns the number of requests.
 func soakRound(t *testing.T, seed uint64) int {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	cfg, family := fake.Config{Vocab: fake.Harmony()}, chattemplate.Harmony
+	cfg, family := fake.Config{Vocab: fake.Harmony()}, "harmony"
 	switch rng.IntN(4) {
 	case 0:
-		cfg, family = thinkModel(), chattemplate.ThinkTags
+		cfg, family = thinkModel(), "tags"
 	case 1:
-		cfg, family = plainModel(), chattemplate.ThinkTags
+		cfg, family = plainModel(), "tags"
 	}
 	if noise := []uint64{0, 2, 10, 40, 100}[rng.IntN(5)]; noise < 100 {
 		cfg.Script = babble(cfg.Vocab, soakText[family], noise)
@@ -189,7 +189,7 @@ type soakRun struct {
 	r      *Runner
 	seed   uint64
 	rng    *rand.Rand
-	closes bool // the runner may be closed under it
+	closes bool // the runner may be closed during the run
 }
 
 func (s *soakRun) request() generation.Request {
@@ -203,11 +203,11 @@ func (s *soakRun) request() generation.Request {
 	efforts := []reasoning.Effort{"", reasoning.EffortNone, reasoning.EffortLow, reasoning.EffortHigh}
 	req.Effort = efforts[rng.IntN(len(efforts))]
 	strategies := []reasoning.Strategy{"", reasoning.StrategyAuto, reasoning.StrategyMarkers, reasoning.StrategyPosthoc}
-	if s.r.Format().Family != chattemplate.Plain {
+	if s.r.About().MarksReasoning {
 		strategies = append(strategies, reasoning.StrategyNative, reasoning.StrategyNative, reasoning.StrategyNative)
 	}
 	req.Strategy = strategies[rng.IntN(len(strategies))]
-	if s.r.Format().Tools && pick(2) {
+	if s.r.About().Tools && pick(2) {
 		req.Tools = addTool
 	}
 	if pick(2) {
@@ -255,7 +255,7 @@ func (s *soakRun) run(ctx context.Context) {
 	if first.result == nil || req.Strategy != reasoning.StrategyNative {
 		return
 	}
-	// What is seen of the rest must not depend on how much reasoning is.
+	// The rest must look the same whatever the length of the reasoning.
 	for v := range reasoning.VisibilityFull + 1 {
 		other := req
 		other.Visibility = v
@@ -273,21 +273,21 @@ func (s *soakRun) run(ctx context.Context) {
 	}
 }
 
-// seen is what a reader saw; result is nil when the run did not come to Done.
+// seen is what a reader saw. result is nil if the run did not get to Done.
 type seen struct {
 	text   [reasoning.Answer + 1]strings.Builder
 	calls  int
 	result *reasoning.Result
 }
 
-// watch reads a run and checks every event and the end. on is called with the number of events so far.
+// watch reads a run and checks every event and the end. It calls on with the number of events so far.
 func (s *soakRun) watch(ctx context.Context, req generation.Request, on func(int) bool) *seen {
 	w := &seen{}
 	var open [reasoning.Answer + 1]bool
 	fail := func(format string, args ...any) {
 		s.t.Helper()
 		s.t.Errorf("%s (%v, visibility %v, effort %q, strategy %q, budget %d, max %d)", fmt.Sprintf(format, args...),
-			s.r.Format().Family, req.Visibility, req.Effort, req.Strategy, req.Budget, req.MaxTokens)
+			s.r.About().Reasoning, req.Visibility, req.Effort, req.Strategy, req.Budget, req.MaxTokens)
 	}
 	n, ended, left := 0, false, false
 	for e, err := range s.r.Generate(ctx, req) {
@@ -375,7 +375,7 @@ func (s *soakRun) checkResult(req generation.Request, w *seen, fail func(string,
 		summary != (r.SummarySource != "") {
 		fail("a summary is %v, source %q, %d tokens of %d", summary, r.SummarySource, u.Summary, most)
 	}
-	harmony := s.r.Format().Family == chattemplate.Harmony && len(req.Tools) == 0 &&
+	harmony := isHarmony(s.r) && len(req.Tools) == 0 &&
 		req.Strategy == reasoning.StrategyNative
 	if harmony && (req.Budget > 0 && u.Reasoning > req.Budget || req.Effort == reasoning.EffortNone &&
 		u.Reasoning > 0) {

@@ -7,7 +7,7 @@ import (
 	"runner/generation"
 )
 
-// Stats returns the figures of now. They are of one moment each, not of the same.
+// Stats returns the current statistics. Each value is read at its own moment.
 func (r *Runner) Stats() generation.Stats {
 	c := &r.sched.counts
 	return generation.Stats{
@@ -17,12 +17,12 @@ func (r *Runner) Stats() generation.Stats {
 	}
 }
 
-// counts are the scheduler's figures, for others to read.
+// counts are the scheduler's statistics, which other goroutines read.
 type counts struct {
 	waiting, active, idle, steps, tokens atomic.Int64
 }
 
-// note takes down how things stand between two steps.
+// note updates the counts between two steps.
 func (c *counts) note(s *scheduler) {
 	c.waiting.Store(int64(len(s.waiting)))
 	c.active.Store(int64(len(s.active)))

@@ -66,8 +66,7 @@ func TestMarkersStrategy(t *testing.T) {
 	}
 }
 
-// TestMarkersBeforeAForm has models that would go straight to an answer that is held to a form, or reason more
-// than once.
+// TestMarkersBeforeAForm checks models that would start an answer with a form at once, or reason more than once.
 func TestMarkersBeforeAForm(t *testing.T) {
 	const answer = `{"name":"Bob","age":4}`
 	for name, m := range map[string]struct {

@@ -7,8 +7,9 @@ import (
 	"runner/reasoning"
 )
 
-// stream carries events from the scheduler to one reader. Writing never blocks, so that a slow reader delays nobody;
-// what waits is bounded by the run's token limit. Two buffers swap roles, so that a steady stream does not allocate.
+// stream carries events from the scheduler to one reader. Writing never blocks, so a slow reader delays nobody. The
+// number of unread events is bounded by the run's token limit. Two buffers alternate, so a steady stream does not
+// allocate.
 type stream struct {
 	mu     sync.Mutex
 	events []reasoning.Event
@@ -32,7 +33,7 @@ func (s *stream) send(e reasoning.Event) {
 	s.signal()
 }
 
-// close ends the stream; err is what the reader gets after the events that were sent before.
+// close ends the stream. The reader gets err after the events that were sent before.
 func (s *stream) close(err error) {
 	s.mu.Lock()
 	first := !s.closed
@@ -53,9 +54,9 @@ func (s *stream) signal() {
 	}
 }
 
-// next waits for events and returns those sent since the last call; free is the slice that the last call returned,
-// whose memory is used again. At the end it returns no events, end and close's error. When tick comes first, nil
-// never does, it returns none.
+// next waits for events and returns those sent since the last call. free is the slice that the last call returned; its
+// memory is reused. At the end of the stream, next returns no events, end and the error passed to close. If tick fires
+// first, it returns no events. A nil tick never fires.
 func (s *stream) next(free []reasoning.Event, tick <-chan time.Time) (events []reasoning.Event, end bool, err error) {
 	for {
 		s.mu.Lock()

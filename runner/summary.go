@@ -19,7 +19,7 @@ type summaryPass struct {
 	turn   *turn
 	lane   lane
 	limit  int
-	split  *reader.Splitter
+	split  reader.Reader
 	guard  *filter.Guard
 	opened bool
 	done   bool
@@ -33,18 +33,7 @@ func (t *turn) beginSummary() {
 		return
 	}
 	t.result.SummarySource = "reasoning"
-	t.startPass(t.closedMessage(t.lane.tokens[:t.reasoned]), t.summaryPrompt())
-}
-
-// closedMessage returns tokens with the end of a harmony message after them, if they do not end with it.
-func (t *turn) closedMessage(tokens []backend.Token) []backend.Token {
-	if t.r.Format().Family != chattemplate.Harmony {
-		return tokens
-	}
-	if end := t.r.template.EndReasoning()[0]; tokens[len(tokens)-1] != end {
-		tokens = append(tokens[:len(tokens):len(tokens)], end)
-	}
-	return tokens
+	t.startPass(t.family().Close(t.lane.tokens[:t.reasoned]), t.summaryPrompt())
 }
 
 // summarizeLate makes good for a summary that no answer or call has started, or says that there is none.
@@ -74,7 +63,7 @@ func (t *turn) answeredTokens() []backend.Token {
 	if last := tokens[len(tokens)-1]; t.r.model.Vocab().EndsGeneration(last) {
 		tokens = tokens[:len(tokens)-1]
 	}
-	return t.closedMessage(tokens)
+	return t.family().Close(tokens)
 }
 
 // summarizeEarlier starts the summary of a run whose last turn went to the answer at once. What the turns before it
@@ -94,7 +83,7 @@ func (t *turn) summaryPrompt() string {
 
 func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	t.summarized = true
-	ask, err := t.r.template.SummaryTurn(prompt)
+	ask, err := t.family().SummaryTurn(prompt)
 	if err != nil {
 		t.output.warn(generation.CodeSummaryUnavailable, "the model's format has no way to ask for a summary")
 		t.result.SummarySource = ""
@@ -113,9 +102,8 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 		t.result.SummarySource = ""
 		return
 	}
-	p.split, err = reader.NewSplitter(reader.SplitterConfig{
-		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: t.output.start(chattemplate.StartAnswer), Emit: p.event,
-		Markers: t.output.markers,
+	p.split, err = t.family().Reader(reader.Config{
+		Vocab: t.r.model.Vocab(), Start: chattemplate.StartAnswer, Emit: p.event, Markers: t.output.markers,
 	})
 	if err != nil {
 		t.output.warn(generation.CodeSummaryUnavailable, "the summary could not be started")
@@ -148,7 +136,7 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	if p.guard != nil {
 		p.guard.Accept(out.Token)
 	}
-	_ = p.split.Push(out.Token) // a lenient splitter has no errors
+	p.split.Push(out.Token)
 	state := p.split.State()
 	over := state.Ended || state.Segment == reasoning.Header || p.turn.r.model.Vocab().EndsGeneration(out.Token)
 	if !over && (p.limit <= 0 || len(l.tokens) >= p.turn.r.info.ContextSize) {
@@ -190,7 +178,7 @@ func (p *summaryPass) finish(l *lane) {
 // or where what there is broke off.
 func (p *summaryPass) end(why string, broke bool) {
 	p.done = true
-	_ = p.split.Finish()
+	p.split.Finish()
 	if p.opened {
 		p.send(reasoning.Event{Kind: reasoning.SegmentEnd})
 	} else {

@@ -10,8 +10,8 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// TestSummariesQuoteAShareOfTheReasoning has the summary pass repeat the reasoning, which is of many lengths and
-// comes by every strategy.
+// TestSummariesQuoteAShareOfTheReasoning checks a summary pass that repeats the reasoning, for many lengths and every
+// strategy.
 func TestSummariesQuoteAShareOfTheReasoning(t *testing.T) {
 	for _, n := range []int{2, 3, 4, 6, 9, 12, 13, 15, 24, 36, 48} {
 		words := make([]string, n)

@@ -11,9 +11,9 @@ import (
 	"runner/generation"
 )
 
-// Tokenize returns the tokens of a text, without a token for its beginning. With special, the names of control
-// tokens become these tokens; otherwise no text does. A few texts are done at a time, and whose turn it is goes by
-// principal. The errors are ErrClosed, the context's and the backend's.
+// Tokenize returns the tokens of a text, without a beginning-of-text token. With special, the names of control tokens
+// in the text become these tokens. Otherwise no text becomes a control token. Only a few texts are tokenized at a
+// time, with fair turns for principals. The errors are ErrClosed and those of the context and the backend.
 func (r *Runner) Tokenize(ctx context.Context, principal, text string, special bool) ([]backend.Token, error) {
 	if err := r.slots.take(ctx, principal); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (r *Runner) Tokenize(ctx context.Context, principal, text string, special b
 	return r.tokenize(text, special)
 }
 
-// tokenize is Tokenize for who holds r.using.
+// tokenize is Tokenize for callers that hold r.using.
 func (r *Runner) tokenize(text string, special bool) ([]backend.Token, error) {
 	if !special {
 		return r.model.Tokenize(nil, text)
@@ -57,13 +57,13 @@ func (r *Runner) tokenize(text string, special bool) ([]backend.Token, error) {
 	return tokens, nil
 }
 
-// special is a token with a name that text can spell.
+// special is a token with a name that can be spelled in text.
 type special struct {
 	name  string
 	token backend.Token
 }
 
-// specialsOf lists a vocabulary's special tokens by the first byte of their names.
+// specialsOf returns a vocabulary's special tokens by the first byte of their names.
 func specialsOf(v *backend.Vocab) *[256][]special {
 	var lists [256][]special
 	for name, t := range v.Specials {
@@ -74,7 +74,7 @@ func specialsOf(v *backend.Vocab) *[256][]special {
 	return &lists
 }
 
-// match returns the longest special token with which text begins, and its length; 0 without one.
+// match returns the longest special token at the beginning of text and its length, or length 0.
 func match(specials *[256][]special, text string) (t backend.Token, length int) {
 	for _, s := range specials[text[0]] {
 		if len(s.name) > length && strings.HasPrefix(text, s.name) {
@@ -84,11 +84,11 @@ func match(specials *[256][]special, text string) (t backend.Token, length int) 
 	return t, length
 }
 
-// Piece returns the text of a token, as Detokenize does. Tokens that the vocabulary does not have have none.
+// Piece returns the text of a token, as Detokenize does. An unknown token has no text.
 func (r *Runner) Piece(t backend.Token) string { return r.model.Vocab().Piece(t) }
 
-// Detokenize returns the text of tokens, the names of control tokens included. It need not be valid UTF-8. A token
-// that the vocabulary does not have is a *RequestError.
+// Detokenize returns the text of tokens, including the names of control tokens. It may be invalid UTF-8. An unknown
+// token gives a *RequestError.
 func (r *Runner) Detokenize(tokens []backend.Token) (string, error) {
 	var b strings.Builder
 	v := r.model.Vocab()
@@ -102,9 +102,9 @@ func (r *Runner) Detokenize(tokens []backend.Token) (string, error) {
 	return b.String(), nil
 }
 
-// Prompt renders a request as [Runner.Generate] would, for who wants to see what a model gets or how long it is.
-// principal is whose turn it takes; what the runner remembers of calls is put into the prompt for the request's
-// Principal alone. The errors are those of Generate.
+// Prompt renders a request as [Runner.Generate] would, to show what the model gets or how long it is. principal is the
+// caller that waits for a turn. Remembered reasoning is added only for the request's own Principal. The errors are
+// those of Generate.
 func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
 	if err := r.slots.take(ctx, principal); err != nil {
 		return chattemplate.Prompt{}, err
@@ -130,8 +130,8 @@ func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Re
 	return t.render()
 }
 
-// Fits returns a *PromptTooLongError if a text is so long that no context of this model can hold it, which shows
-// without its tokens. That it returns nil does not say that one does.
+// Fits returns a *PromptTooLongError if a text is so long that it cannot fit into this model's context. It does not
+// tokenize the text, so a text may be too long even if Fits returns nil.
 func (r *Runner) Fits(text string) error {
 	if len(text) > r.maxText {
 		return r.tooMuch(generation.TokensField)
@@ -143,7 +143,7 @@ func (r *Runner) tooMuch(field string) *generation.PromptTooLongError {
 	return &generation.PromptTooLongError{Bytes: r.maxText, Context: r.info.ContextSize, Field: field}
 }
 
-// rawPrompt is the prompt of a request that has a raw one.
+// rawPrompt returns the prompt of a request that has a raw one.
 func (r *Runner) rawPrompt(req *generation.Request) (chattemplate.Prompt, error) {
 	p := chattemplate.Prompt{Text: req.Prompt, Start: chattemplate.StartAnswer}
 	if req.PromptTokens != nil {
@@ -165,13 +165,14 @@ func (r *Runner) rawPrompt(req *generation.Request) (chattemplate.Prompt, error)
 	return p, nil
 }
 
-// Ends returns the texts of the tokens that begin and end a text in this vocabulary, empty where there is none.
+// Ends returns the texts of the vocabulary's tokens that begin and end a text. They are empty if there are no such
+// tokens.
 func (r *Runner) Ends() (bos, eos string) {
 	v := r.model.Vocab()
 	return v.Piece(v.BOS()), v.Piece(v.EOS())
 }
 
-// WithBOS returns tokens with the model's token for the beginning of a text in front, where its prompts start with one.
+// WithBOS returns tokens with the model's beginning-of-text token in front, if its prompts start with one.
 func (r *Runner) WithBOS(tokens []backend.Token) []backend.Token {
 	if v := r.model.Vocab(); v.AddBOS() && v.BOS() != backend.NoToken {
 		return append([]backend.Token{v.BOS()}, tokens...)

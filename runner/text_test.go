@@ -81,7 +81,7 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// A step that hangs is no reason to hang with it.
+// Probe must return even if the step hangs.
 func TestProbeOfAModelThatHangs(t *testing.T) {
 	release := make(chan struct{})
 	r := start(t, fake.Config{Fail: func(int, []backend.Input) error { <-release; return nil }}, Config{})
@@ -118,7 +118,7 @@ func TestProbeSeesABrokenModelAndKeepsTheCache(t *testing.T) {
 	}
 }
 
-// TestPromptsThatNoContextHoldsAreNotTokenized: that they are too long shows in their bytes.
+// TestPromptsThatNoContextHoldsAreNotTokenized checks that their number of bytes is enough to refuse them.
 func TestPromptsThatNoContextHoldsAreNotTokenized(t *testing.T) {
 	r := start(t, fake.Config{ContextSize: 64}, Config{})
 	long := strings.Repeat("word ", r.maxText)
@@ -131,7 +131,7 @@ func TestPromptsThatNoContextHoldsAreNotTokenized(t *testing.T) {
 	}
 	var e *generation.PromptTooLongError
 	if err := collect(t.Context(), r.Runner, user(strings.Repeat("a ", 100))).err; !errors.As(err, &e) || e.Tokens <= 64 {
-		t.Errorf("what may fit is counted: %v", err)
+		t.Errorf("text that may fit is refused: %v", err)
 	}
 	if r.Fits(long) == nil || r.Fits("word") != nil {
 		t.Error("Fits")

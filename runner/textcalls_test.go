@@ -13,17 +13,19 @@ import (
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/chattemplate/reader"
+	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
 
 // styleMarks are the marks of a style.
-func styleMarks(s *chattemplate.CallStyle) []string {
+func styleMarks(s *tags.CallStyle) []string {
 	marks := []string{s.Open}
-	for _, tokens := range [][]chattemplate.CallToken{s.Head, s.Tail, s.Close, s.Param} {
+	for _, tokens := range [][]tags.CallToken{s.Head, s.Tail, s.Close, s.Param} {
 		for _, t := range tokens {
-			if t.Place == chattemplate.NoPlace && len(t.Text) > 2 && strings.ContainsAny(t.Text[:1], "<[") &&
+			if t.Place == tags.NoPlace && len(t.Text) > 2 && strings.ContainsAny(t.Text[:1], "<[") &&
 				!strings.ContainsAny(t.Text, "\"=`") {
 				marks = append(marks, t.Text)
 			}
@@ -34,14 +36,14 @@ func styleMarks(s *chattemplate.CallStyle) []string {
 }
 
 // styleTemplate is a chat template whose model writes calls in a style, with or without thinking tags.
-func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
-	places := map[chattemplate.CallPlace]string{
-		chattemplate.NamePlace: "{{ c.function.name }}", chattemplate.IDPlace: "{{ loop.index }}",
-		chattemplate.KeyPlace:   "{{ k }}",
-		chattemplate.ValuePlace: "{{ v if v is string else v|tojson }}",
-		chattemplate.KindPlace:  "{{ 'true' if v is string else 'false' }}",
+func styleTemplate(s *tags.CallStyle, thinks bool) string {
+	places := map[tags.CallPlace]string{
+		tags.NamePlace: "{{ c.function.name }}", tags.IDPlace: "{{ loop.index }}",
+		tags.KeyPlace:   "{{ k }}",
+		tags.ValuePlace: "{{ v if v is string else v|tojson }}",
+		tags.KindPlace:  "{{ 'true' if v is string else 'false' }}",
 	}
-	write := func(tokens ...chattemplate.CallToken) string {
+	write := func(tokens ...tags.CallToken) string {
 		var b strings.Builder
 		for _, t := range tokens {
 			b.WriteString(`{{ '` + t.Space + `' }}`)
@@ -58,13 +60,14 @@ func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
 		args = "{% for k, v in c.function.arguments.items() %}" + write(s.Param...) + "{% endfor %}"
 	}
 	call := write(s.Head...) + args + write(s.Tail...)
-	open, closing, between := write(chattemplate.CallToken{Text: s.Open}), write(s.Close...), "{{ '"+s.Between+"' }}"
+	open, closing, between := write(tags.CallToken{Text: s.Open}), write(s.Close...), "{{ '"+s.Between+"' }}"
 	if s.List != nil {
 		open, closing, between = open+write(s.List[0]), write(s.List[2])+closing, write(s.List[1])
 	} else if !s.Many {
 		call, open, closing = open+call+closing, "", ""
 	}
-	source := `{% if tools %}{{ tools|tojson }}{% endif %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content }}{% if m.tool_calls %}` +
+	source := `{% if tools %}{{ tools|tojson }}{% endif %}{% for m in messages %}` +
+		`{{ '<|im_start|>' + m.role + '\n' + m.content }}{% if m.tool_calls %}` +
 		open + `{% for c in m.tool_calls %}{% if not loop.first %}` + between + `{% endif %}` + call +
 		`{% endfor %}` + closing +
 		`{% endif %}{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}`
@@ -75,7 +78,7 @@ func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
 }
 
 // styleVocab has bytes, pieces that run over the edges of marks, ChatML, and the marks of a style as tokens of a kind, or none if it is Normal.
-func styleVocab(t *testing.T, s *chattemplate.CallStyle, kind backend.TokenKind, thinks bool) *backend.Vocab {
+func styleVocab(t *testing.T, s *tags.CallStyle, kind backend.TokenKind, thinks bool) *backend.Vocab {
 	t.Helper()
 	c := backend.VocabConfig{BOS: backend.NoToken}
 	seen := map[string]bool{}
@@ -88,7 +91,7 @@ func styleVocab(t *testing.T, s *chattemplate.CallStyle, kind backend.TokenKind,
 	for b := range 256 {
 		add(string([]byte{byte(b)}), backend.Normal)
 	}
-	// a word, and no token in any vocabulary
+	// a word that is not a token in any vocabulary
 	marks := slices.DeleteFunc(styleMarks(s), func(m string) bool { return m == "functools" })
 	if kind != backend.Normal {
 		for _, m := range marks {
@@ -125,11 +128,11 @@ func styleVocab(t *testing.T, s *chattemplate.CallStyle, kind backend.TokenKind,
 }
 
 // styled starts a runner for a style.
-func styled(t *testing.T, s *chattemplate.CallStyle, thinks bool, vocab *backend.Vocab, script fake.Script) fixture {
+func styled(t *testing.T, s *tags.CallStyle, thinks bool, vocab *backend.Vocab, script fake.Script) fixture {
 	t.Helper()
 	f := start(t, fake.Config{Vocab: vocab, ChatTemplate: styleTemplate(s, thinks), Script: script, ContextSize: 4096},
 		Config{})
-	if got := f.Format(); got.Calls != s {
+	if got := readertest.FormatOf(f.family); got.Calls != s {
 		t.Fatalf("style %v, want %s, from %q", got.Calls, s.Name, styleTemplate(s, thinks))
 	}
 	return f
@@ -161,14 +164,14 @@ func otherTool() chattemplate.Tool {
 }
 
 // stylesUnderTest are all styles that a model can be held to.
-func stylesUnderTest() []*chattemplate.CallStyle {
-	return slices.DeleteFunc(slices.Clone(chattemplate.CallStyles()), func(s *chattemplate.CallStyle) bool {
+func stylesUnderTest() []*tags.CallStyle {
+	return slices.DeleteFunc(slices.Clone(tags.CallStyles()), func(s *tags.CallStyle) bool {
 		return s.Name == "llama-tag"
 	})
 }
 
-// TestWildModelsObeyCallForms has models of every style that write anything whatever, and checks that the calls and the answers of what ends by
-// itself have their form.
+// TestWildModelsObeyCallForms checks models of every style that write at random. If no limit ends the run, its calls
+// and its answer match their forms.
 func TestWildModelsObeyCallForms(t *testing.T) {
 	runs := 24
 	if testing.Short() {
@@ -191,7 +194,7 @@ func TestWildModelsObeyCallForms(t *testing.T) {
 	}
 }
 
-func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls int) {
+func wildRun(t *testing.T, s *tags.CallStyle, seed uint64) (ended, calls int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 17))
 	kind := []backend.TokenKind{backend.Control, backend.UserDefined, backend.Normal}[rng.IntN(3)]
@@ -274,10 +277,10 @@ func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls
 	return ended, len(g.Calls)
 }
 
-// written is a call as a model of a style writes it, after text.
+// written returns a call as a model of a style writes it, after text.
 func written(t *testing.T, f fixture, calls ...chattemplate.ToolCall) string {
 	t.Helper()
-	p, err := f.template.Render(chattemplate.Conversation{Tools: []chattemplate.Tool{adder(true), otherTool()},
+	p, err := f.family.Render(chattemplate.Conversation{Tools: []chattemplate.Tool{adder(true), otherTool()},
 		NoGenerationPrompt: true, Messages: []chattemplate.Message{
 			{Role: chattemplate.User, Content: "q"}, {Role: chattemplate.Assistant, ToolCalls: calls}}})
 	if err != nil {
@@ -289,7 +292,8 @@ func written(t *testing.T, f fixture, calls ...chattemplate.ToolCall) string {
 
 const chatmlAsk = "q<|im_end|>\n<|im_start|>assistant\n"
 
-// TestCallsOfEveryStyle has models that write calls as their family does: right ones come through as they are, and wrong ones are put right.
+// TestCallsOfEveryStyle checks models that write calls in the style of their family. Correct calls are unchanged, and
+// wrong ones are corrected.
 func TestCallsOfEveryStyle(t *testing.T) {
 	right := chattemplate.ToolCall{ID: "call00001", Name: "add", Arguments: `{"a": 1, "b": 2}`}
 	wrong := chattemplate.ToolCall{ID: "call00001", Name: "add", Arguments: `{"a": "one", "c": 2}`}
@@ -316,7 +320,7 @@ func TestCallsOfEveryStyle(t *testing.T) {
 					false},
 			} {
 				if kind == backend.Normal && name != "right" && s.Name != "hermes" {
-					continue // pieces of the vocabulary run over marks that are spelled
+					continue // pieces of the vocabulary cross marks that are spelled out
 				}
 				if s.Name == "llama" && (name == "right, after text" || name == "two") {
 					continue // its calls are whole answers
@@ -335,7 +339,7 @@ func TestCallsOfEveryStyle(t *testing.T) {
 						obeys(t, string(adder(true).Parameters), call.Arguments)
 					}
 				}
-				if name == "wrong" || name == "answer, required" { // what the model goes on with is noise
+				if name == "wrong" || name == "answer, required" { // the model continues with noise
 					if len(g.Calls) == 0 || slices.Contains(codes(g), reader.CodeMalformedToolCall) {
 						t.Errorf("%s, marks of kind %d, %s: %d calls, answer %q, warnings %v", s.Name, kind, name, len(g.Calls),
 							g.Answer, codes(g))
@@ -356,13 +360,14 @@ func sameJSON(a, b string) bool {
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// TestArgumentsOneByOne holds the values of strict functions to their schemas where they are written without JSON.
+// TestArgumentsOneByOne checks the values of strict functions against their schemas in styles without JSON.
 func TestArgumentsOneByOne(t *testing.T) {
 	tool := chattemplate.Tool{Name: "add", Strict: true, Parameters: json.RawMessage(`{"type":"object","properties":{` +
-		`"text":{"type":"string"},"unit":{"enum":["cm","m"],"type":"string"},"list":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}},` +
+		`"text":{"type":"string"},"unit":{"enum":["cm","m"],"type":"string"},` +
+		`"list":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}},` +
 		`"required":["text","list"],"additionalProperties":false,"$defs":{"n":{"type":"integer"}}}`)}
 	for _, name := range []string{"glm", "qwen-xml", "deepseek-dsml"} {
-		s := chattemplate.CallStyleNamed(name)
+		s := tags.CallStyleNamed(name)
 		vocab := styleVocab(t, s, backend.Normal, false)
 		f := styled(t, s, false, vocab, fake.Replies(vocab))
 		say := written(t, f, chattemplate.ToolCall{ID: "1", Name: "add",
@@ -397,7 +402,7 @@ func TestArgumentsOneByOne(t *testing.T) {
 
 // TestCallsThatCannotBeHeld names what cannot be honoured.
 func TestCallsThatCannotBeHeld(t *testing.T) {
-	s := chattemplate.CallStyleNamed("hermes")
+	s := tags.CallStyleNamed("hermes")
 	vocab := styleVocab(t, s, backend.Control, false)
 	f := styled(t, s, false, vocab, fake.Replies(vocab))
 	unknown := start(t, fake.Config{Vocab: vocab,
@@ -435,7 +440,7 @@ func TestCallsThatCannotBeHeld(t *testing.T) {
 	}
 }
 
-// TestStrategyToolOfEveryStyle has report_reasoning called, with a form for the answer.
+// TestStrategyToolOfEveryStyle checks calls of report_reasoning together with a form for the answer.
 func TestStrategyToolOfEveryStyle(t *testing.T) {
 	for _, s := range stylesUnderTest() {
 		vocab := styleVocab(t, s, backend.Control, false)

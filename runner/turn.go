@@ -10,8 +10,11 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/family"
+	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/generation/delegation"
+	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
@@ -36,16 +39,15 @@ type turn struct {
 	reserve int // of these, kept for the answer
 	output  *output
 	sight   sight
-	// steer keeps the model to the forms that were asked for, and check looks at the answer afterwards; nil where
+	mask    mask
+	// model reads what the model writes and says what may come next. check looks at the answer afterwards; nil where
 	// nothing can.
-	steer *steering
+	model family.Turn
 	check *check
 	// reports counts the calls of report_reasoning.
 	reports int
 	// closed says why the reasoning was closed early.
 	closed string
-	// demanded says that only the header of a call may come next, because one is demanded and the model has reasoned.
-	demanded bool
 	// rescued says that an ending without an answer was prevented once.
 	rescued bool
 
@@ -92,7 +94,7 @@ func (r *Runner) newTurn(ctx context.Context, req generation.Request, of *stage)
 	}
 	t.lane.silent = req.PromptOnly
 	t.follow(t.lane)
-	t.steer.warm(ctx)
+	t.model.Warm(ctx)
 	return t, nil
 }
 
@@ -127,7 +129,7 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 	if t.req.IsRaw() {
 		return t.r.rawPrompt(&t.req)
 	}
-	p, err := t.r.template.Render(t.conv)
+	p, err := t.r.family.Render(t.conv)
 	if errors.Is(err, chattemplate.ErrTooLong) {
 		return p, t.r.tooMuch(generation.MessagesField)
 	}
@@ -141,22 +143,9 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 			Advice: "end with a message of the user or a tool, or ask for visibility full",
 		}
 	}
-	harmony := t.format().Family == chattemplate.Harmony
-	none := t.conv.Effort == reasoning.EffortNone || t.effortNone()
-	if none && p.Start != chattemplate.StartAnswer {
-		if err := t.skipReasoning(&p); err != nil {
-			return p, err
-		}
-	}
-	if harmony && p.Start == chattemplate.StartAnswer && (t.req.MustCall() || t.steer.report) {
-		e := &generation.RequestError{Field: "ToolChoice",
-			Err: errors.New("the chat template opens the answer itself, so that the " +
-				"model cannot call anything"),
-			Advice: "use the model's own template, or ask for no call"}
-		if t.steer.report {
-			e.Field, e.Advice = "Strategy", "use the model's own template, or the strategies auto, json or markers"
-		}
-		return p, e
+	skip := t.conv.Effort == reasoning.EffortNone || t.effortNone()
+	if err := t.model.Open(&p, skip); err != nil {
+		return p, refused(err)
 	}
 	if len(p.Tokens) == 0 {
 		return p, &generation.RequestError{Field: "Messages", Err: errors.New("the chat template renders them to nothing"),
@@ -169,15 +158,15 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 func (t *turn) hidesReasoning() bool {
 	asked := t.strategy == reasoning.StrategyMarkers || t.strategy == reasoning.StrategyJSON ||
 		t.strategy == reasoning.StrategyTool
-	return !t.sight.sees && (asked || t.format().Family != chattemplate.Plain)
+	return !t.sight.sees && (asked || t.family().About().MarksReasoning)
 }
 
-// format is how the model marks its reasoning in this turn; after a raw prompt nothing is marked.
-func (t *turn) format() chattemplate.Format {
+// family is how the model writes this turn. After a raw prompt nothing is marked.
+func (t *turn) family() family.Family {
 	if t.req.IsRaw() {
-		return chattemplate.Format{}
+		return t.r.raw
 	}
-	return t.r.Format()
+	return t.r.family
 }
 
 // holdToForms prepares what keeps the model to the forms that were asked for.
@@ -186,36 +175,40 @@ func (t *turn) holdToForms() error {
 	if err != nil {
 		return err
 	}
-	if t.steer, err = t.r.newSteering(t.ctx, t, form); err != nil {
+	if t.model, err = t.family().Turn(t.ctx, t.turnConfig(form)); err != nil {
 		if t.ctx.Err() != nil {
 			return context.Cause(t.ctx) // the form is not to blame
 		}
-		return err
+		return refused(err)
 	}
-	if t.req.ToolChoice == generation.ToolChoiceNone && t.format().Family != chattemplate.Harmony {
+	if t.req.ToolChoice == generation.ToolChoiceNone && !t.family().About().ForbidsCalls {
 		t.conv.Tools, t.req.Tools = nil, nil // what is not shown is not called
 	}
 	t.check, err = t.r.newCheck(t.req.Form)
 	return err
 }
 
-// skipReasoning makes a prompt go straight to the answer. A harmony model with tools keeps the choice between an
-// answer and a call, so its headers are held to these instead.
-func (t *turn) skipReasoning(p *chattemplate.Prompt) error {
-	report := t.steer.report && t.r.Format().Family == chattemplate.Harmony
-	if p.Start == chattemplate.StartReasoning && (report || t.mayCall()) {
-		p.Tokens = append(p.Tokens, t.r.template.EndReasoning()...)
-		p.Start = chattemplate.StartTurn
+// turnConfig says what the turn is to be held to.
+func (t *turn) turnConfig(form grammar.Source) family.TurnConfig {
+	cfg := family.TurnConfig{
+		Grammars: t.r.grammars(), Form: form, FormAt: t.sight.formAt, Tools: t.req.Tools, Admits: t.admits,
+		NoCalls: t.req.ToolChoice == generation.ToolChoiceNone, MustCall: t.req.MustCall(), SingleCall: t.req.SingleCall,
+		Args: t.req.TemplateArgs, Markers: t.strategy == reasoning.StrategyMarkers && !t.effortNone(),
+		Native: t.strategy == reasoning.StrategyNative, Effort: t.conv.Effort,
 	}
-	switch {
-	case report:
-		return nil
-	case t.mayCall():
-		return t.steer.holdHeaders(t, false)
+	if t.strategy == reasoning.StrategyTool && !t.effortNone() {
+		tool := reportTool()
+		cfg.Report = &tool
 	}
-	p.Tokens = append(p.Tokens, t.r.template.OpenAnswer(p.Start)...)
-	p.Start = chattemplate.StartAnswer
-	return nil
+	return cfg
+}
+
+// refused makes of what a family refuses an error that names the request's field.
+func refused(err error) error {
+	if e := (*family.RefusedError)(nil); errors.As(err, &e) {
+		return &generation.RequestError{Field: e.Field, Err: e.Err, Advice: e.Advice}
+	}
+	return err
 }
 
 func (t *turn) setLimits() {
@@ -253,7 +246,7 @@ func (t *turn) begin() {
 			Text: fmt.Sprintf("reasoning of earlier turns, %d tokens of the prompt, was left out as the format wants it",
 				t.dropped)})
 	}
-	if t.steer.ignored {
+	if t.model.Ignored() {
 		t.output.warn(generation.CodeStrictIgnored,
 			"this model's format has no place where a call could be held to its parameters")
 	}
@@ -264,21 +257,11 @@ func (t *turn) begin() {
 	t.r.sched.add(t.lane, t.stage.isLater())
 }
 
-// infoNow says what is in effect. Harmony knows low, medium and high, and its own default is medium. Other formats do
-// not name theirs.
+// infoNow says what is in effect.
 func (t *turn) infoNow() *reasoning.Info {
-	effort := t.req.Effort
-	if t.format().Family == chattemplate.Harmony {
-		switch effort {
-		case reasoning.EffortDefault:
-			effort = reasoning.EffortMedium
-		case reasoning.EffortMinimal:
-			effort = reasoning.EffortLow
-		}
-	}
 	return &reasoning.Info{
-		Model: t.r.info.Name, Visibility: t.req.Visibility, Effort: effort, Strategy: t.strategy, Seed: t.seed,
-		Budget: t.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
+		Model: t.r.info.Name, Visibility: t.req.Visibility, Effort: t.family().Effort(t.req.Effort, nil),
+		Strategy: t.strategy, Seed: t.seed, Budget: t.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
 	}
 }
 
@@ -308,7 +291,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 	before := t.output.segment()
 	t.count(before)
 	if before == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued &&
-		!t.output.split.State().InObject && t.result.Usage.Completion < t.limit {
+		!t.model.State().InObject && t.result.Usage.Completion < t.limit {
 		t.rescued = true
 		t.output.warn("answer_forced", "the model ended its turn inside its reasoning; it was taken on to an answer")
 		t.closeReasoning(l, "")
@@ -319,9 +302,9 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 		return
 	}
 	if !t.req.Logprobs {
-		for forced := t.steer.next(); len(forced) > 0; forced = t.steer.next() {
+		for forced := t.model.Forced(); len(forced) > 0; forced = t.model.Forced() {
 			for _, tok := range forced {
-				if !t.steer.Allows(tok) {
+				if hold := t.model.Hold(); hold != nil && !hold.Allows(tok) {
 					return // closing the reasoning has led elsewhere
 				}
 				t.count(t.output.segment())
@@ -335,24 +318,16 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 
 // take appends a token of the model, or one that it could not but choose, and reports whether the turn is finished.
 func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
-	before := t.output.split.State()
+	before := t.model.State()
 	l.tokens = append(l.tokens, tok)
-	t.steer.accept(tok)
-	if t.steer.answers() {
-		t.output.split.Begin()
-	}
-	t.output.push(tok, out)
-	after := t.output.split.State()
+	t.model.PushOutput(tok, out)
+	after := t.model.State()
 	t.sight.note(tok, &before, &after)
-	from, to := t.steer.placeOf(&before), t.steer.placeOf(&after)
-	if t.finished(l, tok, from, to) {
+	if t.finished(l, tok, before.Place, after.Place) {
 		return true
 	}
 	if before.Segment == reasoning.Reasoning && after.Segment != reasoning.Reasoning {
 		t.reasoned = len(l.tokens)
-		if slices.Contains(t.steer.outside, tok) {
-			t.reasoned-- // it is of the next message; this one has no end
-		}
 	}
 	if after.Segment == reasoning.Answer || after.Segment == reasoning.ToolCall {
 		t.beginSummary()
@@ -360,57 +335,22 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	if after.Segment == reasoning.Reasoning {
 		t.limitReasoning(l)
 	}
-	if from == placeReasoning && to != placeReasoning {
-		t.demandCall(l)
-	}
-	if t.steer.headers != nil && from != placeHeader && to == placeHeader {
-		t.openHeader(l, tok)
-		return false
-	}
+	t.force(l, t.model.Follow())
 	t.follow(l)
 	return false
 }
 
-// openHeader leads from the end of a harmony message, which was tok, into the header of the next. The end may be
-// missing: then tok is already of that header, its <|start|> or its <|channel|>.
-func (t *turn) openHeader(l *lane, tok backend.Token) {
-	if channel, _ := t.steer.vocab.Special("<|channel|>"); tok == channel {
-		t.follow(l)
-		t.steer.accept(tok)
-		return
-	}
-	open := t.r.template.EndReasoning()[1:]
-	if tok == open[0] {
-		open = open[1:]
-	}
-	t.force(l, open)
-	t.follow(l)
-}
-
 // follow brings the constraint and the sampling up to where the output stands.
 func (t *turn) follow(l *lane) {
-	st := t.output.split.State()
+	st := t.model.State()
 	if t.output.onMarkers != nil && st.Segment == reasoning.Answer {
 		st.Steering = false // nobody asked for markers, so the answer has begun
 	}
 	l.sampling = t.sight.next(&st)
-	t.steer.follow(st)
 	l.constraint = nil
-	if t.steer.steers() {
-		l.constraint = t.steer
-	}
-}
-
-// demandCall admits nothing but the header of a call after the first reasoning message of a harmony model, where a
-// call is demanded. A model that has no use for its tools would reason in one message after another until its
-// tokens are used up.
-func (t *turn) demandCall(l *lane) {
-	if t.demanded || !t.req.MustCall() || t.format().Family != chattemplate.Harmony {
-		return
-	}
-	t.demanded = true
-	if err := t.steer.holdHeaders(t, false); err != nil {
-		t.failed(l, err)
+	if t.model.Hold() != nil {
+		t.mask.turn = t
+		l.constraint = &t.mask
 	}
 }
 
@@ -425,12 +365,6 @@ func (t *turn) admits(name string) bool {
 		return !t.stage.answers(name) || name == delegation.DelegateName && !t.stage.called
 	}
 	return true
-}
-
-// mayCall reports whether a harmony model may still call a tool when its reasoning is over.
-func (t *turn) mayCall() bool {
-	return t.format().Family == chattemplate.Harmony && t.req.ToolChoice != generation.ToolChoiceNone &&
-		len(t.req.Tools)+len(t.steer.builtin) > 0
 }
 
 // count adds a sampled token to the usage.
@@ -458,13 +392,13 @@ func (t *turn) generated() {
 
 // finished ends the main sequence when its last token says so: a stop string, the end of the turn, the end of an answer
 // or a call even where the model does not end its turn with it, or a limit.
-func (t *turn) finished(l *lane, tok backend.Token, from, to place) bool {
+func (t *turn) finished(l *lane, tok backend.Token, from, to reader.Place) bool {
 	_, stopped := t.output.stop.Matched()
-	over := to == placeHeader && (from == placeText || from == placeCall)
+	over := to == reader.PlaceHeader && (from == reader.PlaceAnswer || from == reader.PlaceCall)
 	switch {
 	case stopped:
 		t.finish(l, reasoning.FinishStop)
-	case t.output.split.State().Reported && t.r.model.Vocab().EndsGeneration(tok) && t.reported(l):
+	case t.model.State().Reported && t.r.model.Vocab().EndsGeneration(tok) && t.reported(l):
 	case over || t.r.model.Vocab().EndsGeneration(tok):
 		if len(t.output.calls) > 0 {
 			t.finish(l, reasoning.FinishToolCalls)
@@ -496,7 +430,7 @@ func (t *turn) limitReasoning(l *lane) {
 // closeReasoning ends the reasoning in the model's place and leads on to the answer; with tools, to a header that may
 // still become a call. detail, when not empty, is why, and the model is told.
 func (t *turn) closeReasoning(l *lane, detail string) {
-	if t.output.split.State().InObject {
+	if t.model.State().InObject {
 		t.closeObject(l, detail)
 		return
 	}
@@ -504,45 +438,39 @@ func (t *turn) closeReasoning(l *lane, detail string) {
 		t.closed = detail
 		l.tokens = append(l.tokens, t.r.closing.words...)
 	}
-	if t.output.marked() {
+	if t.model.State().Marked {
 		t.force(l, t.r.closing.marker)
 	}
 	if t.output.segment() != reasoning.Reasoning {
 		t.reasoned = len(l.tokens)
 		return
 	}
-	t.force(l, t.r.template.EndReasoning())
-	t.reasoned = len(l.tokens)
-	if t.r.Format().Family != chattemplate.Harmony {
-		return
-	}
-	t.reasoned -= len(t.r.template.EndReasoning()) - 1
-	if !t.mayCall() {
-		t.force(l, t.r.template.OpenAnswer(chattemplate.StartTurn))
-		t.beginSummary()
-		return
-	}
-	if err := t.steer.holdHeaders(t, false); err != nil {
+	end, open, err := t.model.EndReasoning()
+	if err != nil {
 		t.failed(l, err)
+		return
+	}
+	t.force(l, end)
+	t.reasoned = len(l.tokens)
+	t.force(l, t.model.Follow())
+	if len(open) > 0 {
+		t.force(l, open)
+		t.beginSummary()
 	}
 }
 
 // closeObject ends the reasoning of an object and leads on to its answer, or ends the call of report_reasoning. In the
 // middle of an escape or a character it waits for a later token.
 func (t *turn) closeObject(l *lane, detail string) {
-	end, ok := t.output.split.CloseReasoning()
+	tokens, ok := t.model.EndObject()
 	if !ok {
-		return
-	}
-	tokens, err := t.r.model.Tokenize(nil, end)
-	if err != nil || !t.steer.takes(tokens) {
 		return
 	}
 	t.closed = detail
 	for _, tok := range tokens {
-		t.steer.accept(tok)
+		l.tokens = append(l.tokens, tok)
+		t.model.Push(tok)
 	}
-	t.force(l, tokens)
 	t.reasoned = len(l.tokens)
 }
 
@@ -550,7 +478,7 @@ func (t *turn) closeObject(l *lane, detail string) {
 func (t *turn) force(l *lane, tokens []backend.Token) {
 	for _, tok := range tokens {
 		l.tokens = append(l.tokens, tok)
-		t.output.push(tok, nil)
+		t.model.Force(tok)
 	}
 }
 
@@ -559,7 +487,7 @@ func (t *turn) full(l *lane) {
 	t.finish(l, reasoning.FinishLength)
 }
 
-// markersFound notes that the model put its reasoning between markers instead of on its own channel.
+// markersFound notes that the model put its reasoning between markers and not where its format has a place for it.
 func (t *turn) markersFound() {
 	if t.output.reasoned {
 		return

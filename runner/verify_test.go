@@ -27,9 +27,9 @@ func (m unheld) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	return m.Model.Step(ctx, inner, outputs)
 }
 
-// TestBrokenFormsAreFoundAndTellNothing has a model that nothing holds answer with text that must not show in logs
-// or warnings.
-func TestBrokenFormsAreFoundAndTellNothing(t *testing.T) {
+// TestBrokenFormsAreReportedWithoutText checks a model that ignores its form. Its text must not show in logs or
+// warnings.
+func TestBrokenFormsAreReportedWithoutText(t *testing.T) {
 	for _, c := range []struct {
 		name, say string
 		form      grammar.Source
@@ -78,7 +78,8 @@ func TestBrokenFormsAreFoundAndTellNothing(t *testing.T) {
 	}
 }
 
-// TestStopStringsCutForms has stop strings end answers that are held to forms: those that lose their form by it say so.
+// TestStopStringsCutForms checks stop strings that end answers with forms. If an answer no longer matches its form,
+// the run says so.
 func TestStopStringsCutForms(t *testing.T) {
 	for _, c := range []struct {
 		name, say, stop, want string
@@ -117,7 +118,7 @@ func TestStopStringsCutForms(t *testing.T) {
 	}
 }
 
-// TestFormsKeepTheirNewlines has forms with newlines at their ends, where formats and models put some of their own.
+// TestFormsKeepTheirNewlines checks forms with newlines at their ends, where formats and models add some of their own.
 func TestFormsKeepTheirNewlines(t *testing.T) {
 	const after, skipped = "q<|im_end|>\n<|im_start|>assistant\n", "<think>\n\n</think>\n\n"
 	full := func(r *generation.Request) { r.Visibility = reasoning.VisibilityFull }
@@ -156,8 +157,8 @@ func TestFormsKeepTheirNewlines(t *testing.T) {
 				req.Form = c.form
 				m.ask(&req)
 				g := f.must(t, req)
-				// Nothing tells line breaks that the model puts after its tag from the form's: those that the form
-				// admits are the form's.
+				// Line breaks that the model puts after its tag look like line breaks of the form. Those that the form allows are
+				// the form's.
 				if !strings.HasSuffix(m.before, "\n") || !strings.HasPrefix(c.text, "\n") {
 					g.want(t, reasoning.Answer, c.text)
 				}
@@ -169,8 +170,8 @@ func TestFormsKeepTheirNewlines(t *testing.T) {
 	}
 }
 
-// TestCompilingEndsWithTheRun has runs end while their form is compiled: with what ended them, not with a mistake
-// in the request.
+// TestCompilingEndsWithTheRun checks runs that end while their form is compiled. The error is the one that ended the
+// run, not an error in the request.
 func TestCompilingEndsWithTheRun(t *testing.T) {
 	f := start(t, fake.Config{}, Config{})
 	ctx, end := context.WithCancelCause(t.Context())

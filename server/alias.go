@@ -8,18 +8,19 @@ import (
 
 // Alias gives a model more names.
 type Alias struct {
-	// Pattern is a name, or several: * stands for any text.
+	// Pattern is a name, or a pattern of names in which * matches any text.
 	Pattern string
-	// Model is the name of the model that they stand for.
+	// Model is the name of the model that they mean.
 	Model string
 }
 
-// Matches reports whether a name is one of the alias's, with or without the tag latest.
+// Matches reports whether a name matches the alias, with or without the tag latest.
 func (a *Alias) Matches(name string) bool {
 	return matches(a.Pattern, name) || matches(a.Pattern, wire.BareName(name))
 }
 
-// matches reports whether a name has the form of a pattern. Its time is at most the product of their lengths.
+// matches reports whether a name matches a pattern. It takes time in proportion to the product of their lengths at
+// most.
 func matches(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	last := len(parts) - 1

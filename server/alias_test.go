@@ -24,7 +24,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// A pattern matches what the shell's does where it has nothing but *.
+// A pattern with only * as a wildcard matches what the shell's pattern does.
 func FuzzAliases(f *testing.F) {
 	f.Add("a*b*c", "abc")
 	f.Add("**a", "ba")

@@ -11,14 +11,13 @@ import (
 	"runner/server/wire"
 )
 
-// local is who makes requests where no keys are asked for: the machine's own user, who may do everything that the
-// server's cap allows.
+// local is the principal of all requests to a server without keys: the user of this machine.
 var local = &wire.Principal{ID: wire.Local, Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
 
-// keyOf returns the API key that a request brings: as OpenAI's clients do, as Anthropic's do, or as Azure's do.
+// keyOf returns the API key of a request, from the header that clients of OpenAI, Anthropic or Azure send it in.
 func keyOf(r *http.Request) string {
 	if scheme, key, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		if key = strings.TrimSpace(key); key != "" { // clients that were given another kind of key send an empty one
+		if key = strings.TrimSpace(key); key != "" { // clients that use another header may send an empty key in this one
 			return key
 		}
 	}
@@ -28,7 +27,7 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("Api-Key")
 }
 
-// capped returns a principal under the server's cap on reasoning.
+// capped returns p, or a copy that may see no more reasoning than the server allows.
 func (s *Server) capped(p *wire.Principal) *wire.Principal {
 	most := s.cfg.MaxReasoning
 	if most == nil || p.Reasoning <= *most {
@@ -39,9 +38,9 @@ func (s *Server) capped(p *wire.Principal) *wire.Principal {
 	return &less
 }
 
-// authenticate says who makes a request, or why it is refused; also who is refused, where that is known. Where no
-// key is needed, one that is wrong is as good as none.
-func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principal, *wire.Error) {
+// authenticate returns the principal of a request, or an error if it may not make it; then the principal may be nil. On
+// routes that need no key a wrong key counts as none.
+func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principal, error) {
 	if route.Scope == wire.ScopeOwn {
 		return wire.PrincipalOf(context.Background()), nil
 	}
@@ -69,17 +68,17 @@ func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principa
 	return s.capped(&k.Principal), s.limit(k)
 }
 
-// mustLoad reports whether a model that a principal may use has to be loaded, or loaded anew, before it can be used.
+// mustLoad reports whether a model that a principal may use must be loaded, or loaded again, before it can be used.
 func (s *Server) mustLoad(p *wire.Principal, name string) bool {
 	card, ok := s.find(p, name)
 	if !ok {
 		return false
 	}
 	r := s.cfg.Pool.Loaded(card.Name)
-	return r == nil || r.Broken()
+	return r == nil || r.Failure() != nil
 }
 
-// reloadEvery is how often the file of API keys is looked at.
+// reloadEvery is how often the file of API keys is checked for changes.
 const reloadEvery = 2 * time.Second
 
 // watchKeys reads the API keys again when their file changes, until ctx ends.
@@ -99,8 +98,8 @@ func (s *Server) watchKeys(ctx context.Context) {
 	}
 }
 
-// Reload reads again what can change while the server runs: the API keys, what formats read, and what Config.Reload
-// names. What cannot be read stays as it was, and the log says why.
+// Reload reads the API keys and the files of formats again, and calls Config.Reload. What cannot be read stays as
+// it was; the error is logged.
 func (s *Server) Reload() {
 	s.log.Info("reading the configuration again")
 	if s.cfg.Keys != nil {
@@ -116,7 +115,7 @@ func (s *Server) Reload() {
 	}
 }
 
-// noteKeys logs what came of reading the API keys again.
+// noteKeys logs the result of reading the API keys again.
 func (s *Server) noteKeys(changed bool, err error) {
 	switch {
 	case err != nil:
@@ -126,15 +125,15 @@ func (s *Server) noteKeys(changed bool, err error) {
 	}
 }
 
-// limit counts a request of a key and refuses it when the key has had its share.
-func (s *Server) limit(k *keys.Key) *wire.Error {
+// limit counts a request of a key. It returns an error if the key has used up its requests.
+func (s *Server) limit(k *keys.Key) error {
 	if wait := s.limits.admit(k); wait > 0 {
 		return overRate("requests", wait)
 	}
 	return nil
 }
 
-// overRate says that a key has used its share of requests or tokens.
+// overRate returns the error for a key that has used up its requests or tokens.
 func overRate(what string, wait time.Duration) *wire.Error {
 	e := wire.Errorf(http.StatusTooManyRequests, wire.CodeRate, "this API key has used its %s for now; try again in %s",
 		what, wait.Round(time.Second/10))

@@ -58,7 +58,7 @@ func TestKeysDecideWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-// TestKeysAreReadAgain: a key that is added to the file is taken and one that is removed is not, without a new start.
+// TestKeysAreReadAgain checks that added keys work and removed keys do not, without a restart.
 func TestKeysAreReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	write := func(content string) {

@@ -11,28 +11,28 @@ import (
 	"runner/server/wire"
 )
 
-// bodies bounds how much memory requests take together until they are answered, beside what the models hold: their
-// bodies, what is decoded of them, and long answers. Its methods may be called by several goroutines at once.
+// bodies limits the memory that all requests together take until they are answered: their bodies, what is decoded from
+// them, and long answers. The memory of models does not count. Its methods may be called by several goroutines at once.
 //
-// Once there is too much, a principal that holds no more than one of the longest may still bring that one, so that
-// nobody shuts another out; with all of these there is never more than twice as much.
+// Above the limit, a principal may still hold as much as one of the longest bodies, so that nobody can shut out others.
+// Even then the total is at most twice the limit.
 type bodies struct {
 	mu sync.Mutex
-	// longest is what one request may take, and most what all may.
+	// longest is the maximum of one request, and most the limit for all.
 	longest, most int64
 	total         int64
 	of            map[string]int64
 }
 
-// newBodies has room for memory bytes in all, of which half is for who has a request already, or for eight of the
-// longest bodies where memory is 0.
+// newBodies returns bodies whose total is at most memory bytes; its limit is half of that. 0 means enough for eight
+// of the longest bodies.
 func newBodies(maxBody, memory int64) *bodies {
 	b := &bodies{of: map[string]int64{}}
 	b.resize(maxBody, memory)
 	return b
 }
 
-// resize changes the room. What is held stays.
+// resize changes the limit. What is held stays held.
 func (b *bodies) resize(maxBody, memory int64) {
 	longest := wire.BodyCost(maxBody, 0)
 	if memory <= 0 {
@@ -44,18 +44,18 @@ func (b *bodies) resize(maxBody, memory int64) {
 	b.longest = min(longest, b.most)
 }
 
-// follow is resize within what there would be room for by default.
+// follow is resize, but keeps the total between leastMemory and the default.
 func (b *bodies) follow(maxBody, memory int64) {
 	b.resize(maxBody, max(min(memory, mostBodies*wire.BodyCost(maxBody, 0)), leastMemory))
 }
 
-// leastMemory is what requests have however little memory there is.
+// leastMemory is the minimum for all requests.
 const leastMemory = 16 << 20
 
-// mostBodies is how many of the longest bodies there is room for where nothing else bounds them.
+// mostBodies is how many of the longest bodies fit into the default.
 const mostBodies = 8
 
-// longestBody returns the longest body that there can be room for.
+// longestBody returns the maximum length of a body for which there can be enough memory.
 func (b *bodies) longestBody() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,13 +69,14 @@ func (b *bodies) held() int64 {
 	return b.total
 }
 
-// errors of hold.
+// Errors of hold.
 var (
 	errNoRoom = errors.New("no room now")
 	errNever  = errors.New("more than one request may take")
 )
 
-// hold counts n more bytes of a principal for a request that holds own already. The error is errNoRoom or errNever.
+// hold counts n more bytes for a request of a principal that holds own bytes already. The error is errNoRoom or
+// errNever.
 func (b *bodies) hold(principal string, own, n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,23 +101,23 @@ func (b *bodies) release(principal string, n int64) {
 	}
 }
 
-// body is a request's body. It counts when its first byte is read where its length was told, so that who is let in
-// can also be read to the end, and else as it comes. Reading it is bounded in time until it is read; answering may
-// take longer.
+// body is a request's body. If its length is declared, all of it counts when its first byte is read, so that a body
+// that was admitted can be read to the end. Otherwise it counts as it arrives. The read deadline ends when it has
+// been read; answering may take longer.
 type body struct {
 	io.ReadCloser
 	control   *http.ResponseController
 	bodies    *bodies
 	principal string
-	// length is the length that was told, 0 or less for none; read is how much came.
+	// length is the declared length, 0 or less if there is none; read is how much has arrived.
 	length, read int64
-	// counted is how much memory counts for the body, and held how much for the request.
+	// counted is the memory counted for the body, and held that for the whole request.
 	counted, held int64
-	// values and depth are the most that the body may have.
+	// values and depth are the limits of its shape.
 	values, depth int
-	// refused is why no more of it is read.
+	// refused is the error that reading returns from now on; nil if none.
 	refused error
-	// limit is the longest that it may be, and flag names what sets that. The server takes bodies of up to most.
+	// limit is its maximum length, and flag the flag that sets it. most is the maximum for all routes.
 	limit, most int64
 	flag        string
 }
@@ -137,10 +138,10 @@ func (s *Server) newBody(w http.ResponseWriter, r *http.Request, route *wire.Rou
 	return b
 }
 
-// checkLength refuses a body whose declared length is over the limit. A client that waits for leave to send it
-// (Expect: 100-continue) is answered before it sends anything. Of others as much as the server takes is read and
-// dropped: a client that is still sending when its connection is closed might not see the answer.
-func (b *body) checkLength(r *http.Request) *wire.Error {
+// checkLength refuses a body whose declared length is over the limit. A client that waits for permission to send it
+// (Expect: 100-continue) is answered before it sends anything. Otherwise up to most bytes are read and dropped,
+// because a client that is still sending when its connection is closed may not see the answer.
+func (b *body) checkLength(r *http.Request) error {
 	if b.length <= b.limit {
 		return nil
 	}
@@ -183,7 +184,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count counts a body of n bytes in all, or says why there is no room for it.
+// count counts a body of n bytes in total, or returns an error of hold.
 func (b *body) count(n int64) error {
 	more := wire.BodyCost(n, 0) - b.counted
 	if more <= 0 {
@@ -216,7 +217,7 @@ func (b *body) Reserve(n int64) error {
 	return noRoom()
 }
 
-// noRoom says that other requests have the memory.
+// noRoom returns the error for a lack of memory because of other requests.
 func noRoom() *wire.Error {
 	e := wire.Errorf(http.StatusServiceUnavailable, wire.CodeBusy,
 		"the requests under way take too much memory together; try again soon")
@@ -224,8 +225,8 @@ func noRoom() *wire.Error {
 	return e
 }
 
-// refuse says why there is no room for the body, and takes what is left of it: a client that is still sending when
-// its connection is closed might not see the answer.
+// refuse returns the error for a body that hold refused, and reads and drops the rest of it: a client that is still
+// sending when its connection is closed may not see the answer.
 func (b *body) refuse(why error) error {
 	if b.refused = noRoom(); why == errNever {
 		b.refused = b.tooLong(nil)
@@ -235,5 +236,5 @@ func (b *body) refuse(why error) error {
 	return b.refused
 }
 
-// release says that the request was answered.
+// release gives all memory back after the request was answered.
 func (b *body) release() { b.bodies.release(b.principal, b.held) }

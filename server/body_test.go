@@ -17,29 +17,29 @@ import (
 	"runner/server/wire"
 )
 
-// holding is a format that reads bodies and answers when it is told to.
+// holding is a format that reads bodies and answers on command.
 type holding struct {
 	echo
-	// read gets a value for each body that was read, and answer lets one request be answered.
+	// read gets a value for each body that was read. Each value in answer lets one request be answered.
 	read, answer chan struct{}
 }
 
 func (h *holding) Routes() []wire.Route {
 	return []wire.Route{{Method: http.MethodPost, Path: "/hold", Scope: wire.ScopeGenerate,
-		Handle: func(w http.ResponseWriter, r *http.Request) {
+		Handle: func(w http.ResponseWriter, r *http.Request) error {
 			var body struct{}
 			if err := wire.ReadJSON(r, &body); err != nil {
-				h.WriteError(w, r, wire.FromError(err, nil))
-				return
+				return err
 			}
 			h.read <- struct{}{}
 			<-h.answer
 			w.WriteHeader(http.StatusNoContent)
+			return nil
 		}}}
 }
 
-// TestBodiesTogetherAreBounded: however their length is told, long bodies are refused when there are too many at
-// once, and whose request is answered makes room. One key cannot keep out another's one body.
+// TestBodiesTogetherAreBounded checks that long bodies are refused when there are too many at once, however their
+// length is announced, and that an answered request makes room. One key cannot keep out another key's single body.
 func TestBodiesTogetherAreBounded(t *testing.T) {
 	const longest = 1 << 20
 	set := keyFile(t, entry("a", "key-of-a", "")+","+entry("b", "key-of-b", ""))
@@ -99,8 +99,8 @@ func TestBodiesTogetherAreBounded(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLongBodiesTakeBoundedMemory: many clients send the longest bodies at once, each a prompt that no context
-// holds, and all are answered within a few times what may be held of them.
+// TestLongBodiesTakeBoundedMemory sends many bodies of the maximum length at once, with prompts that no context can
+// hold. All must be answered, within a few times the memory limit for bodies.
 func TestLongBodiesTakeBoundedMemory(t *testing.T) {
 	const longest, clients = 4 << 20, 40
 	s := host(t, Config{MaxBody: longest}, fake.Config{})
@@ -149,8 +149,8 @@ func TestLongBodiesTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-// TestTooLongBodiesAreRefusedAtOnce: a client that asks before it sends is answered before it sends. A client that
-// sends at once sees the answer as well.
+// TestTooLongBodiesAreRefusedAtOnce checks a client that asks before it sends the body, and one that sends it at once.
+// Both get the answer.
 func TestTooLongBodiesAreRefusedAtOnce(t *testing.T) {
 	const longest = 1 << 20
 	s := host(t, Config{MaxBody: longest}, fake.Config{})
@@ -207,16 +207,14 @@ func TestTooLongBodiesAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// limited is a format whose route takes less than the server does.
+// limited is a format whose route has a lower limit than the server.
 type limited struct{ echo }
 
 func (l *limited) Routes() []wire.Route {
 	return []wire.Route{{
 		Method: http.MethodPost, Path: "/limited", Scope: wire.ScopeGenerate, MaxBody: 100, MaxBodyFlag: "--max-limited",
-		Handle: func(w http.ResponseWriter, r *http.Request) {
-			if err := wire.ReadJSON(r, &struct{}{}); err != nil {
-				l.WriteError(w, r, wire.FromError(err, nil))
-			}
+		Handle: func(w http.ResponseWriter, r *http.Request) error {
+			return wire.ReadJSON(r, &struct{}{})
 		},
 	}}
 }

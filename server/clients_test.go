@@ -18,7 +18,7 @@ import (
 	"runner/backend/fake"
 )
 
-func TestAClientThatLeavesEndsItsRun(t *testing.T) {
+func TestClientThatLeavesEndsItsRun(t *testing.T) {
 	s := host(t, Config{}, slowly(time.Millisecond, said("q", strings.Repeat("a b ", 2000))))
 	ctx, leave := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/say", strings.NewReader(`{"text":"q"}`))
@@ -38,14 +38,14 @@ func TestAClientThatLeavesEndsItsRun(t *testing.T) {
 	}
 }
 
-// TestASlowReaderHoldsUpNobody: clients that ask and do not read what they get keep nobody else waiting, and their
-// runs end all the same.
-func TestASlowReaderHoldsUpNobody(t *testing.T) {
+// TestSlowReadersDelayNobody checks that clients that do not read their answers delay no others, and that their runs
+// still end.
+func TestSlowReadersDelayNobody(t *testing.T) {
 	c := scripted(said("slow", strings.Repeat("a b ", 500)), said("q", "four"))
 	c.Sequences = 4
 	s := host(t, Config{}, c)
 	for range 3 {
-		// Some 200 MB each, which no buffer on the way holds.
+		// About 200 MB each, which no buffer on the way can hold.
 		res, err := http.Post(s.url+"/say", "application/json", strings.NewReader(`{"text":"slow","pad":100000}`))
 		if err != nil {
 			t.Fatal(err)
@@ -66,8 +66,8 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: 64 clients ask at once, some leave early, and everybody gets the answer to their own question.
-// Nothing is left behind.
+// TestManyAtOnce has 64 clients ask at once. Some leave early. Each gets the answer to its own question, and nothing
+// is leaked.
 func TestManyAtOnce(t *testing.T) {
 	soak := 10 * time.Second
 	if os.Getenv("RUNNER_LONG") != "" {

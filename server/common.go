@@ -6,23 +6,23 @@ import (
 	"unicode/utf8"
 
 	"runner/generation"
-	"runner/runner"
 	"runner/server/internal/apierror"
 	"runner/server/openapi"
 	"runner/server/wire"
 )
 
-// common are the routes that belong to no format: health, figures, and what a model's tokenizer does. Requests and
-// answers have the fields that llama.cpp's server gives them; the tokenizer's take and return those of vLLM as
-// well.
+// common has the routes that belong to no format: health, metrics, the OpenAPI document, and the tokenizers.
+// Requests and answers have the fields of llama.cpp's server; those of the tokenizers also have the fields of
+// vLLM's.
 type common struct{ *Server }
 
 // Routes implements [wire.Format].
 func (c *common) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodGet, Path: "/health", Handle: c.getHealth},
-		{Method: http.MethodGet, Path: "/metrics", Scope: wire.ScopeMetrics, Handle: c.Server.metrics.handler().ServeHTTP},
-		{Method: http.MethodGet, Path: "/openapi.json", Handle: openapi.Handler(c.cfg.Version)},
+		{Method: http.MethodGet, Path: "/metrics", Scope: wire.ScopeMetrics,
+			Handle: wire.HandlerOf(c.Server.metrics.handler())},
+		{Method: http.MethodGet, Path: "/openapi.json", Handle: wire.HandlerOf(openapi.Handler(c.cfg.Version))},
 		{Method: http.MethodGet, Path: "/props", Scope: wire.ScopeModels, Loads: true, Handle: c.getProps},
 		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, MaxBody: c.cfg.MaxTokenize,
 			MaxBodyFlag: "--max-tokenize", Handle: c.tokenize},
@@ -31,12 +31,12 @@ func (c *common) Routes() []wire.Route {
 	}
 }
 
-// WriteError implements [wire.Format], in the shape that OpenAI's clients know.
-func (c *common) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	apierror.Write(w, e)
+// WriteError implements [wire.Format]. Errors have OpenAI's shape.
+func (c *common) WriteError(w http.ResponseWriter, err error) {
+	apierror.Write(w, wire.FromError(err, commonFields))
 }
 
-func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) {
+func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) error {
 	code := http.StatusOK
 	status, reason := c.health.now()
 	if status != healthOK {
@@ -47,41 +47,31 @@ func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) {
 		answer["reason"] = reason
 	}
 	wire.WriteJSON(w, code, answer)
+	return nil
 }
 
-// commonFields are the fields of [generation.Request] as requests call them.
+// commonFields are the names of the fields of [generation.Request] in requests.
 var commonFields = map[string]string{"Tokens": "tokens"}
 
-// with runs f with the model of a request.
-func (c *common) with(w http.ResponseWriter, r *http.Request, name string, f func(*runner.Runner) (any, error)) {
-	m, err := c.Use(r.Context(), name)
-	if err == nil {
-		defer m.Release()
-		var answer any
-		if answer, err = f(m.Runner()); err == nil {
-			wire.WriteJSON(w, http.StatusOK, answer)
-			return
-		}
+func (c *common) getProps(w http.ResponseWriter, r *http.Request) error {
+	m, err := c.Use(r.Context(), r.URL.Query().Get("model"))
+	if err != nil {
+		return err
 	}
-	c.WriteError(w, r, wire.FromError(err, commonFields))
-}
-
-func (c *common) getProps(w http.ResponseWriter, r *http.Request) {
-	c.with(w, r, r.URL.Query().Get("model"), func(run *runner.Runner) (any, error) {
-		info := run.Info()
-		return map[string]any{
-			"model": info.Name, "model_path": info.Path, "architecture": info.Architecture, "digest": info.Digest,
-			"n_ctx": info.ContextSize, "n_ctx_train": info.TrainedContext, "total_slots": info.Sequences,
-			"n_batch":  info.BatchSize,
-			"n_params": info.Parameters, "size": info.Bytes, "quantization": info.Quantization, "n_embd": info.EmbeddingLength,
-			"backend": info.Backend, "device": info.Device, "threads": info.Threads, "gpu_layers": info.GPULayers,
-			"chat_template": info.ChatTemplate, "build_info": c.cfg.Version,
-		}, nil
+	defer m.Release()
+	info := m.Info()
+	return wire.Answer(w, map[string]any{
+		"model": info.Name, "model_path": info.Path, "architecture": info.Architecture, "digest": info.Digest,
+		"n_ctx": info.ContextSize, "n_ctx_train": info.TrainedContext, "total_slots": info.Sequences,
+		"n_batch":  info.BatchSize,
+		"n_params": info.Parameters, "size": info.Bytes, "quantization": info.Quantization, "n_embd": info.EmbeddingLength,
+		"backend": info.Backend, "device": info.Device, "threads": info.Threads, "gpu_layers": info.GPULayers,
+		"chat_template": info.ChatTemplate, "build_info": c.cfg.Version,
 	})
 }
 
-// tokenizerInfo describes a tokenizer as vLLM's server does. Evaluation harnesses look here for a tokenizer that they
-// can use over HTTP. A token that the model does not have is null.
+// tokenizerInfo describes a tokenizer as vLLM's server does. Evaluation programs read it to use a tokenizer over
+// HTTP. A token that the model does not have is null.
 type tokenizerInfo struct {
 	BOSToken *string `json:"bos_token"`
 	EOSToken *string `json:"eos_token"`
@@ -89,16 +79,17 @@ type tokenizerInfo struct {
 	MaxLength int `json:"model_max_length"`
 }
 
-func (c *common) getTokenizerInfo(w http.ResponseWriter, r *http.Request) {
-	c.with(w, r, r.URL.Query().Get("model"), func(run *runner.Runner) (any, error) {
-		info := tokenizerInfo{MaxLength: run.Info().ContextSize}
-		bos, eos := run.Ends()
-		info.BOSToken, info.EOSToken = named(bos), named(eos)
-		return info, nil
-	})
+func (c *common) getTokenizerInfo(w http.ResponseWriter, r *http.Request) error {
+	m, err := c.Use(r.Context(), r.URL.Query().Get("model"))
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	bos, eos := m.Ends()
+	return wire.Answer(w, tokenizerInfo{named(bos), named(eos), m.Info().ContextSize})
 }
 
-// named returns nil for a token that a model does not have.
+// named returns nil for an empty text, which means that the model does not have the token.
 func named(token string) *string {
 	if token == "" {
 		return nil
@@ -123,56 +114,49 @@ type tokenizeRequest struct {
 	WithPieces bool `json:"with_pieces"`
 }
 
-// maxPieces is the longest text in bytes whose tokens come with their pieces, each of which is several times as
-// long in the answer.
+// maxPieces is the maximum length in bytes of a text whose tokens are returned with their pieces, which make the answer
+// several times as long as the text.
 const maxPieces = 1 << 20
 
-// tokenCost is about how much memory it takes to tokenize a byte of text, in bytes, where all of it is one long word.
+// tokenCost estimates how many bytes of memory the tokenizer needs for each byte of text, if the text is one long word.
 const tokenCost = 32
 
-func (c *common) tokenize(w http.ResponseWriter, r *http.Request) {
+func (c *common) tokenize(w http.ResponseWriter, r *http.Request) error {
 	var in tokenizeRequest
-	err := wire.ReadJSON(r, &in)
-	if in.Content == "" {
+	if err := wire.ReadJSON(r, &in); err != nil {
+		return err
+	}
+	switch {
+	case in.Content == "":
 		in.Content = in.Prompt
-	} else if in.Prompt != "" && in.Prompt != in.Content {
-		err = wire.Invalid("prompt", "it is another name of content; give one of both")
+	case in.Prompt != "" && in.Prompt != in.Content:
+		return wire.Invalid("prompt", "it is another name of content; give one of both")
 	}
-	if err == nil && in.WithPieces && len(in.Content) > maxPieces {
-		err = wire.Invalid("content", "with pieces it takes at most %d bytes; this has %d", maxPieces, len(in.Content))
+	if in.WithPieces && len(in.Content) > maxPieces {
+		return wire.Invalid("content", "with pieces it takes at most %d bytes; this has %d", maxPieces, len(in.Content))
 	}
-	if err == nil {
-		err = c.answerTokens(w, r, &in)
-	}
-	if err != nil {
-		c.WriteError(w, r, wire.FromError(err, commonFields))
-	}
-}
-
-func (c *common) answerTokens(w http.ResponseWriter, r *http.Request, in *tokenizeRequest) error {
 	m, err := c.Use(r.Context(), in.Model)
 	if err != nil {
 		return err
 	}
 	defer m.Release()
-	run := m.Runner()
 	if err := wire.Reserve(r, tokenCost*int64(len(in.Content))); err != nil {
 		return err
 	}
-	tokens, err := run.Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, in.Content, in.ParseSpecial == nil ||
+	tokens, err := m.Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, in.Content, in.ParseSpecial == nil ||
 		*in.ParseSpecial)
 	if err != nil {
 		return err
 	}
 	if in.AddSpecial || in.AddSpecialTokens {
-		tokens = run.WithBOS(tokens)
+		tokens = m.WithBOS(tokens)
 	}
 	wire.WriteList(w, "tokens", len(tokens), func(dst []byte, i int) []byte {
 		if !in.WithPieces {
 			return strconv.AppendInt(dst, int64(tokens[i]), 10)
 		}
 		dst = strconv.AppendInt(append(dst, `{"id":`...), int64(tokens[i]), 10)
-		return append(appendPiece(append(dst, `,"piece":`...), run.Piece(tokens[i])), '}')
+		return append(appendPiece(append(dst, `,"piece":`...), m.Piece(tokens[i])), '}')
 	})
 	return nil
 }
@@ -185,32 +169,37 @@ type detokenizeRequest struct {
 	Tokens []generation.Token `json:"tokens"`
 }
 
-func (c *common) detokenize(w http.ResponseWriter, r *http.Request) {
+func (c *common) detokenize(w http.ResponseWriter, r *http.Request) error {
 	var in detokenizeRequest
 	if err := wire.ReadJSON(r, &in); err != nil {
-		c.WriteError(w, r, wire.FromError(err, nil))
-		return
+		return err
 	}
-	c.with(w, r, in.Model, func(run *runner.Runner) (any, error) {
-		length := int64(0)
-		for _, t := range in.Tokens {
-			if length += int64(len(run.Piece(t))); length > c.cfg.MaxBody {
-				return nil, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
-					"their text is longer than the %d bytes that a body may have (--max-body)", c.cfg.MaxBody)
-			}
+	m, err := c.Use(r.Context(), in.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	length := int64(0)
+	for _, t := range in.Tokens {
+		if length += int64(len(m.Piece(t))); length > c.cfg.MaxBody {
+			return wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
+				"their text is longer than the %d bytes that a body may have (--max-body)", c.cfg.MaxBody)
 		}
-		if err := wire.Reserve(r, answerCost*length); err != nil {
-			return nil, err
-		}
-		text, err := run.Detokenize(in.Tokens)
-		return map[string]string{"content": text, "prompt": text}, err
-	})
+	}
+	if err := wire.Reserve(r, answerCost*length); err != nil {
+		return err
+	}
+	text, err := m.Detokenize(in.Tokens)
+	if err != nil {
+		return err
+	}
+	return wire.Answer(w, map[string]string{"content": text, "prompt": text})
 }
 
-// answerCost is about how much memory a byte of text takes that is in an answer, in bytes: as text and as JSON.
+// answerCost estimates how many bytes of memory each byte of text in an answer takes, as text and as JSON.
 const answerCost = 4
 
-// appendPiece appends a token's text as JSON: a string, or its bytes where it is not UTF-8.
+// appendPiece appends a token's text as JSON: a string, or a list of bytes if it is not UTF-8.
 func appendPiece(dst []byte, text string) []byte {
 	if utf8.ValidString(text) {
 		return wire.AppendString(dst, text)

@@ -26,11 +26,13 @@ func TestTokens(t *testing.T) {
 	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":[-1]}`); r.StatusCode != http.StatusBadRequest {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodPost, "/tokenize", `{"content":"ä\u0001","with_pieces":true}`); !strings.Contains(r.body, `"piece":[195`) {
+	if r := s.do(t, http.MethodPost, "/tokenize",
+		`{"content":"ä\u0001","with_pieces":true}`); !strings.Contains(r.body, `"piece":[195`) {
 		t.Errorf("%s", r.body)
 	}
 	// The same with the names that vLLM's clients use.
-	if same := s.do(t, http.MethodPost, "/tokenize", `{"prompt":"hi <|end|>","add_special_tokens":false}`); same.body != r.body {
+	same := s.do(t, http.MethodPost, "/tokenize", `{"prompt":"hi <|end|>","add_special_tokens":false}`)
+	if same.body != r.body {
 		t.Errorf("%s, and by content %s", same.body, r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/tokenize", `{"prompt":"a","content":"b"}`); r.StatusCode != http.StatusBadRequest {
@@ -45,7 +47,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// FuzzTokens: whatever is sent to the tokenizer's routes, it is answered, or refused as the client's mistake.
+// FuzzTokens checks that any request to the tokenizer's routes is answered, or refused with a 4xx status.
 func FuzzTokens(f *testing.F) {
 	s := host(f, Config{}, scripted(said("q", "four")))
 	f.Add("/tokenize", []byte(`{"content":"hi <|end|> ä","with_pieces":true,"add_special":true,"parse_special":false}`))

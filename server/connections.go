@@ -18,25 +18,24 @@ import (
 
 // Limits of connections.
 const (
-	// mostConnections is the default limit where the system allows so many descriptors.
+	// mostConnections is the default limit, if the system allows enough open files.
 	mostConnections = 4096
-	// leastConnections is how few connections make a server useless.
+	// leastConnections is the minimum with which a server is useful.
 	leastConnections = 4
-	// spareDescriptors are for everything else: files of models, keys and traces, and connections that are being refused.
+	// spareDescriptors is the number of files for everything else: models, keys, traces, and connections being refused.
 	spareDescriptors = 24
-	// headersDue is when a connection without a whole request is late.
+	// headersDue is how long a new connection may take to send the headers of its first request.
 	headersDue = time.Second
-	// fresh is how long a new connection is safe: its request may have come and not been read yet.
+	// fresh is how long a new connection is never closed: its request may have arrived and not been read yet.
 	fresh = 5 * time.Millisecond
-	// mostRefusals is how many refused connections are told why at once, and refusalTimeout how long one may take to
-	// hear it.
+	// mostRefusals is how many refused connections are answered at once, and refusalTimeout how long each may take.
 	mostRefusals   = 8
 	refusalTimeout = time.Second
 )
 
-// DescriptorsError says that the system allows too few open files for the connections.
+// DescriptorsError says that the system allows too few open files.
 type DescriptorsError struct {
-	// Asked is how many connections were asked for, 0 for the default; Room is how many there is room for.
+	// Asked is the number of connections that was asked for, 0 for the default. Room is how many are possible.
 	Asked, Room int
 	// Limit is the system's limit of open files.
 	Limit int
@@ -73,9 +72,9 @@ func (c *Config) LimitConnections() error {
 	return nil
 }
 
-// connections is a listener that bounds how many connections there are, in all and of each peer. When there are too
-// many, a connection that carries no request makes room for a new one, so that whoever opens many and sends nothing
-// keeps nobody out. Its methods may be called by several goroutines at once.
+// connections is a listener that limits the number of connections, in total and of each peer. If there are too many, it
+// closes one without a request to make room for a new one. So a client that opens many and sends nothing cannot keep
+// others out. Its methods may be called by several goroutines at once.
 type connections struct {
 	net.Listener
 	most, perPeer int
@@ -87,16 +86,16 @@ type connections struct {
 
 	mu   sync.Mutex
 	open map[*connection]struct{}
-	// peers counts the connections of each peer that is limited.
+	// peers counts the connections of each limited peer.
 	peers map[netip.Prefix]int
 }
 
-// connection is one of them.
+// connection is a connection that counts.
 type connection struct {
 	net.Conn
 	in   *connections
 	peer netip.Prefix // zero for peers that are not limited
-	// busy says that it carries a request, begun that it has carried one, and since when that is so.
+	// busy says that it has a request now, begun that it has had one. since is when it was opened or last became idle.
 	busy, begun bool
 	since       time.Time
 	gone        bool
@@ -152,7 +151,7 @@ func (s *connections) admit(c net.Conn) net.Conn {
 			s.mu.Unlock()
 			if victim != nil {
 				s.dropped.WithLabelValues("idle").Inc()
-				_ = victim.Conn.Close() // nobody waits for it
+				_ = victim.Conn.Close() // an error does not matter
 			}
 			return added
 		}
@@ -167,7 +166,7 @@ func (s *connections) admit(c net.Conn) net.Conn {
 	}
 }
 
-// full returns which connections are too many for one more of a peer, and why; nil for none.
+// full returns which connections are too many for a new one of a peer, and why; nil if there is room.
 func (s *connections) full(peer netip.Prefix) (of func(*connection) bool, why string) {
 	switch {
 	case peer.IsValid() && s.peers[peer] >= s.perPeer:
@@ -178,9 +177,9 @@ func (s *connections) full(peer netip.Prefix) (of func(*connection) bool, why st
 	return nil, ""
 }
 
-// choose returns the connection that makes room: one whose first request is late, else one that waits for its next
-// request, else a new one, the oldest each. Where the only ones are so new that their request may be there already, it
-// says how long to wait. Connections that carry a request are never chosen.
+// choose returns the connection to close: one whose first request is late, else one between two requests, else a
+// new one; the oldest of each. If the only ones are so new that their request may have arrived, it returns how long
+// to wait. It never chooses a connection with a request.
 func (s *connections) choose(of func(*connection) bool, now time.Time) (victim *connection, wait time.Duration) {
 	best := 0
 	for c := range s.open {
@@ -208,7 +207,7 @@ func (s *connections) choose(of func(*connection) bool, now time.Time) (victim *
 	return victim, wait
 }
 
-// remove takes a connection out of the count, once.
+// remove uncounts a connection. Removing it again is harmless.
 func (s *connections) remove(c *connection) {
 	if c.gone {
 		return
@@ -222,7 +221,7 @@ func (s *connections) remove(c *connection) {
 	}
 }
 
-// peerOf returns whose connection it is; zero for this machine and for proxies, which speak for many.
+// peerOf returns the peer of a connection. It is zero for this machine and for proxies, which are not limited.
 func (s *connections) peerOf(a net.Addr) netip.Prefix {
 	from, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -234,7 +233,7 @@ func (s *connections) peerOf(a net.Addr) netip.Prefix {
 	}
 	bits := 32
 	if addr.Is6() {
-		bits = 64 // one host has at least as many addresses
+		bits = 64 // one host can have all addresses of such a network
 	}
 	peer, err := addr.Prefix(bits)
 	if err != nil {
@@ -243,7 +242,7 @@ func (s *connections) peerOf(a net.Addr) netip.Prefix {
 	return peer
 }
 
-// refuse tells a client that there are too many connections, where that takes little, and closes its connection.
+// refuse closes a connection. If it can do so quickly, it first answers that there are too many.
 func (s *connections) refuse(c net.Conn) {
 	select {
 	case s.refusals <- struct{}{}:
@@ -255,16 +254,16 @@ func (s *connections) refuse(c net.Conn) {
 		defer func() { <-s.refusals }()
 		defer c.Close()
 		if s.tls {
-			return // it would have to be told in secret
+			return // an answer would need a TLS handshake
 		}
 		_ = c.SetDeadline(time.Now().Add(refusalTimeout))
-		const body = `{"error":{"message":"too many connections; try again soon","type":"service_unavailable_error","param":null,"code":"` +
-			wire.CodeConnections + `"}}`
-		_, err := fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: "+
-			"%d\r\n"+
+		const body = `{"error":{"message":"too many connections; try again soon",` +
+			`"type":"service_unavailable_error","param":null,"code":"` + wire.CodeConnections + `"}}`
+		_, err := fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\n"+
+			"Content-Type: application/json\r\nContent-Length: %d\r\n"+
 			"Retry-After: 1\r\nConnection: close\r\n\r\n%s", len(body), body)
 		if half, ok := c.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
-			_, _ = io.Copy(io.Discard, c) // a connection that is closed with something unread loses what was written
+			_, _ = io.Copy(io.Discard, c) // closing a connection with unread data would lose what was written
 		}
 	}()
 }
@@ -296,7 +295,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends what is written, so that the other side sees the end of an answer before the connection is closed.
+// CloseWrite closes the writing side, so that the client sees the end of the answer before the connection is closed.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

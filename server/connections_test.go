@@ -17,9 +17,9 @@ import (
 	"runner/server/wire"
 )
 
-// TestHalfSentHeadersKeepNobodyOut: many connections that send half a header, again and again, cut no answer that is
-// under way and delay no request for long.
-func TestHalfSentHeadersKeepNobodyOut(t *testing.T) {
+// TestHalfSentHeadersDelayNobody opens many connections that repeatedly send half a header. No current answer may be
+// cut, and no request may wait long.
+func TestHalfSentHeadersDelayNobody(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a b c ", 300) + "d"
 	s := host(t, Config{MaxConnections: 12}, slowly(2*time.Millisecond, said("q", long)))
@@ -86,7 +86,7 @@ func TestHalfSentHeadersKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestFullOfRequests: where every connection carries a request, one more is told so.
+// TestFullOfRequests checks the answer to one more connection when every connection carries a request.
 func TestFullOfRequests(t *testing.T) {
 	s := host(t, Config{MaxConnections: 2}, fake.Config{})
 	h := &holding{read: make(chan struct{}), answer: make(chan struct{})}
@@ -121,7 +121,7 @@ func TestFullOfRequests(t *testing.T) {
 	wg.Wait()
 }
 
-// far is a connection from somewhere.
+// far is a connection from a given address.
 type far struct {
 	net.Conn
 	from   string

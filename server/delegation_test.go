@@ -19,8 +19,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// TestHiddenSpecialistsStayHidden: where the operator lets models delegate, no format shows anything of a
-// specialist's prompt or work unless the reasoning was asked for, and all of them have the answer.
+// TestHiddenSpecialistsStayHidden checks that no format shows anything of a specialist's prompt or work unless
+// reasoning was requested, and that all formats have the answer.
 func TestHiddenSpecialistsStayHidden(t *testing.T) {
 	const canary, answer = "zebra", "It is four."
 	m := wiretest.New(t, fake.Config{},
@@ -69,13 +69,12 @@ func TestHiddenSpecialistsStayHidden(t *testing.T) {
 }
 
 var (
-	// pieces are the texts of a stream's events, or of an answer, and kinds what the events are.
+	// pieces are the texts in a stream's events or in an answer. kinds are the kinds of the events.
 	pieces = regexp.MustCompile(`"(content|delta|text|thinking|reasoning|reasoning_summary)":"((?:[^"\\]|\\.)*)"`)
 	kinds  = regexp.MustCompile(`"type":"[^"]*"`)
 )
 
-// texts returns a body followed by its texts, each put together from its pieces, so that a word that came in
-// pieces is one.
+// texts returns a body, followed by its texts with their pieces joined, so that words that were split can be found.
 func texts(body string) string {
 	all := map[string]string{}
 	for line := range strings.Lines(body) {

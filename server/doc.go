@@ -1,10 +1,10 @@
-// Package server is the HTTP side: routes, authentication, limits, metrics, health and the end of a server's life.
+// Package server is the HTTP server: routes, authentication, limits, metrics, health and shutdown.
 //
-// It holds no model logic and knows no wire format: each is a package below it that decodes requests into
-// generation.Request and encodes events, and is mounted on a [Server]. None of them imports package backend. Package
-// pool keeps the models, package keys the API keys, and package wire what formats share.
+// It knows no wire format, no engine and no runner. Each wire format is a package below it that is mounted on a
+// [Server]. A model is what the interfaces of package wire say; package pool keeps the models, and whoever makes
+// the pool says how to open them. Package keys has the API keys, and package wire what the formats share.
 //
-// Rules: who makes a request is known before any of it is read; without keys only the machine itself is served;
-// nothing of a prompt, of reasoning, of an answer or of a key reaches the log, a metric or its labels; a stopping
-// server cuts no frame in two.
+// Rules: A request's principal is known before its body is read. Without keys only this machine is served. Nothing of
+// prompts, reasoning, answers or keys reaches the log or the metrics. A server that stops ends every stream after a
+// whole frame.
 package server

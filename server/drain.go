@@ -2,15 +2,15 @@ package server
 
 import "sync"
 
-// drain counts the requests that are being answered, so that a server that stops knows when it may end.
+// drain counts current requests, so that a server that stops knows when all have been answered.
 type drain struct {
 	mu     sync.Mutex
 	active int
-	// idle is nil until the server stops, and closed once nothing is left that came before.
+	// idle is nil until the server stops. It is closed when all requests from before have been answered.
 	idle chan struct{}
 }
 
-// enter counts a request that begins, unless the server is stopping.
+// enter counts a new request and returns true, or returns false if the server is stopping.
 func (d *drain) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -21,7 +21,7 @@ func (d *drain) enter() bool {
 	return true
 }
 
-// leave ends what enter has counted.
+// leave uncounts a request that enter has counted.
 func (d *drain) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -30,7 +30,8 @@ func (d *drain) leave() {
 	}
 }
 
-// stop lets no more requests enter, and returns what is closed when those that have are answered. It is called once.
+// stop lets no more requests enter. It returns a channel that is closed when all others have been answered. It must be
+// called only once.
 func (d *drain) stop() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"runner/server/wire"
 )
 
-func TestAStoppingServerFinishesWhatItCanAndCutsTheRest(t *testing.T) {
+func TestStoppingServerFinishesOrCutsRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		drain time.Duration
 		want  string
@@ -26,7 +26,7 @@ func TestAStoppingServerFinishesWhatItCanAndCutsTheRest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			long := strings.Repeat("a b c ", 30) + "d"
 			p := pool.New(pool.Config{Models: []pool.Entry{{Name: "a"}},
-				Open: func(context.Context, string) (*runner.Runner, error) {
+				Open: func(context.Context, string) (wire.Loaded, error) {
 					return runner.New(fake.New(slowly(2*time.Millisecond, said("q", long))), runner.Config{})
 				}})
 			s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}, DrainTimeout: c.drain})
@@ -70,7 +70,7 @@ func TestAStoppingServerFinishesWhatItCanAndCutsTheRest(t *testing.T) {
 	}
 }
 
-// refusesWhileItDrains looks at what a server that is stopping says to others.
+// refusesWhileItDrains checks the server's answers to other clients while it stops.
 func refusesWhileItDrains(t *testing.T, s *Server, addr string) {
 	t.Helper()
 	for s.health.get() != healthStopping {
@@ -105,7 +105,7 @@ func refusesWhileItDrains(t *testing.T, s *Server, addr string) {
 	}
 }
 
-// working is a format that goes on with something until it is closed.
+// working is a format that works until it is closed.
 type working struct {
 	echo
 	closed chan error
@@ -118,7 +118,7 @@ func (f *working) Close(ctx context.Context) {
 	f.closed <- ctx.Err()
 }
 
-func TestAStoppingServerWaitsForFormats(t *testing.T) {
+func TestStoppingServerWaitsForFormats(t *testing.T) {
 	p := pool.New(pool.Config{})
 	s := New(Config{Pool: p, DrainTimeout: 20 * time.Millisecond})
 	f := &working{closed: make(chan error, 1)}

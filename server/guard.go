@@ -10,19 +10,20 @@ import (
 	"runner/server/wire"
 )
 
-// A web page can make its visitor's browser send requests to a server on the visitor's own machine. Two headers
-// give that away. Under DNS rebinding the page's name is made to point here, and the browser sends that name as
-// Host. So a server without keys answers only to names that no page can have. Everywhere else the browser sends the
-// page's Origin. So a request from an origin that is not allowed is refused, not only kept from its answer.
+// A web page can make its visitor's browser send requests to a server on the visitor's machine. Two headers show
+// that. With DNS rebinding the page's own name points to this machine, and the browser sends that name as Host. So
+// a server without keys answers only to names that no page can have. Otherwise the browser sends the page's Origin.
+// Requests from origins that are not allowed are refused; it would not be enough to hide the answer from the page.
 
-// appSchemes are the origins of programs, as against pages: they run only where the user has installed them.
+// appSchemes are the schemes of origins of programs. Unlike pages, programs run only if the user has installed them.
 var appSchemes = []string{"app", "file", "tauri", "vscode-webview", "vscode-file"}
 
-// hostAllowed reports whether a request may call the server by this name. Host names keep out pages of names that
-// anybody can register and make point here. With keys no name is checked, because a page cannot know a key.
+// hostAllowed reports whether the server answers to a host name. This keeps out pages whose names anybody can register
+// and point to this machine. A server with keys does not check names, because a page cannot know a key.
 //
 // Addresses and localhost are safe. So are single labels, which containers and local networks use, and names under
-// internal: nobody can register either. Names under local are not: everybody on the network can claim one.
+// internal, because nobody can register them. Names under local are not safe: every machine on the network can
+// claim one.
 func (s *Server) hostAllowed(host string) bool {
 	if s.cfg.Keys != nil {
 		return true
@@ -47,7 +48,7 @@ func (s *Server) hostAllowed(host string) bool {
 	})
 }
 
-// hostName returns the name or address in a Host header, without port, brackets and final dot.
+// hostName returns the name or address in a Host header, without port, brackets and trailing dot.
 func hostName(host string) (name string, ok bool) {
 	name = host
 	i := strings.LastIndexByte(host, ':')
@@ -66,8 +67,8 @@ func hostName(host string) (name string, ok bool) {
 	return strings.TrimSuffix(name, "."), true
 }
 
-// IsHostName reports whether a text can be a host name: labels of ASCII letters, digits, hyphens and underscores,
-// which the names of compose services have. It may end with a dot.
+// IsHostName reports whether a text can be a host name: labels of ASCII letters, digits, hyphens and underscores. Names
+// of compose services have underscores. A trailing dot is allowed.
 func IsHostName(name string) bool {
 	for label := range strings.SplitSeq(strings.TrimSuffix(name, "."), ".") {
 		if label == "" || len(label) > 63 {
@@ -107,9 +108,9 @@ func (s *Server) originAllowed(origin, host string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost") || err == nil && addr.IsLoopback()
 }
 
-// guard refuses what comes under a wrong name or from a wrong page, and answers what browsers ask beforehand. It
-// reports whether the request may go on.
-func (s *Server) guard(w http.ResponseWriter, r *http.Request) *wire.Error {
+// guard returns an error for a request to a host name or from an origin that is not allowed. It sets the headers that
+// let pages of allowed origins read the answer.
+func (s *Server) guard(w http.ResponseWriter, r *http.Request) error {
 	if !s.hostAllowed(r.Host) {
 		return wire.Errorf(http.StatusForbidden, wire.CodeHost,
 			"this server does not answer to that name; allow it with --allow-host")
@@ -133,20 +134,19 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) *wire.Error {
 	return nil
 }
 
-// fromOtherSite reports whether the browser says that a page of another site sends the request. Letter case does
-// not count.
+// fromOtherSite reports whether the browser says that a page of another site sends the request, in any letter case.
 func fromOtherSite(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Sec-Fetch-Site"), func(site string) bool {
 		return strings.EqualFold(strings.TrimSpace(site), "cross-site")
 	})
 }
 
-// isPreflight reports whether a browser asks what a page may do.
+// isPreflight reports whether a request is a preflight request of a browser.
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// preflight sets the headers of its answer. methods are those that the path takes.
+// preflight sets the headers of the answer to a preflight request. methods are those that the path takes.
 func preflight(w http.ResponseWriter, r *http.Request, methods string) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", methods)

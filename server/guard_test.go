@@ -132,7 +132,7 @@ func TestHostsOverHTTP(t *testing.T) {
 	}
 }
 
-// A request of HTTP/1.0 need not say a host. There is nothing to check then, so it is refused.
+// An HTTP/1.0 request may have no host. Then nothing can be checked, so it is refused.
 func TestRequestsWithoutHostAreRefusedWithoutKeys(t *testing.T) {
 	s := host(t, Config{}, scripted())
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))

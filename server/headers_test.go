@@ -14,19 +14,21 @@ import (
 
 func TestLongHeadersAreRefused(t *testing.T) {
 	s := host(t, Config{}, fake.Config{})
-	if r := s.do(t, http.MethodGet, "/health", "", "X-Long", strings.Repeat("x", maxHeader/2)); r.StatusCode == http.StatusRequestHeaderFieldsTooLarge {
+	r := s.do(t, http.MethodGet, "/health", "", "X-Long", strings.Repeat("x", maxHeader/2))
+	if r.StatusCode == http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("half of what is allowed: %s", r.Status)
 	}
-	if r := s.do(t, http.MethodGet, "/health", "", "X-Long", strings.Repeat("x", 2*maxHeader)); r.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+	if r := s.do(t, http.MethodGet, "/health", "", "X-Long",
+		strings.Repeat("x", 2*maxHeader)); r.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("twice what is allowed: %s", r.Status)
 	}
 }
 
-// Whoever does not finish the headers holds no connection for longer than they may take.
-func TestHeadersHaveTheirTime(t *testing.T) {
+// A client that does not finish its headers holds a connection only for the header timeout.
+func TestHeadersHaveATimeLimit(t *testing.T) {
 	t.Parallel()
 	s := host(t, Config{}, fake.Config{})
-	begin := time.Now() // the server's time runs from when it accepts, which may be before Dial is back
+	begin := time.Now() // the server's time starts at Accept, which may be before Dial returns
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
 		t.Fatal(err)

@@ -11,17 +11,17 @@ import (
 	"runner/server/wire"
 )
 
-// The times of looking after the models.
+// The times of checking the models.
 const (
-	// probeEvery is how often a loaded model is stepped when nobody else does, and probeTimeout how long that may take.
+	// probeEvery is how often loaded models compute a step as a test, and probeTimeout how long that may take.
 	probeEvery   = 30 * time.Second
 	probeTimeout = time.Minute
 )
 
-// health says whether the server can answer: its first model was loaded, and stepped when it was last tried.
+// health says whether the server works: its first model was loaded, and the last test step of each model succeeded.
 type health struct {
 	server *Server
-	// ready says that the first model has stepped. It belongs to watch.
+	// ready says that the first model has computed a step. Only watch uses it.
 	ready bool
 
 	mu     sync.Mutex
@@ -44,8 +44,7 @@ func (h *health) get() string {
 	return h.status
 }
 
-// now returns the state and, where a model fails, the code of the reason. It does not wait for the next look at the
-// models.
+// now returns the status and, if a model fails, the code of the reason. It knows of failures before the next check.
 func (h *health) now() (status, reason string) {
 	status = h.get()
 	if status != healthOK && status != healthFailing {
@@ -62,7 +61,7 @@ func (h *health) now() (status, reason string) {
 	return status, reason
 }
 
-// set goes to another state. Nothing leads out of stopping.
+// set changes the status. After healthStopping it does nothing.
 func (h *health) set(status string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +73,7 @@ func (h *health) set(status string) {
 
 func (h *health) stop() { h.set(healthStopping) }
 
-// watch loads the first model and steps what is loaded now and then, until ctx ends.
+// watch loads the first model and tests the loaded models from time to time, until ctx ends.
 func (h *health) watch(ctx context.Context) {
 	ctx = wire.WithPrincipal(ctx, local)
 	tick := time.NewTicker(probeEvery)
@@ -90,7 +89,7 @@ func (h *health) watch(ctx context.Context) {
 	}
 }
 
-// check steps every model that is in memory, and until the first has stepped once, that one in any case.
+// check tests every model that is in memory. It loads the first one until that has computed a step once.
 func (h *health) check(ctx context.Context) {
 	status := healthOK
 	for i, c := range h.server.cards {
@@ -108,8 +107,8 @@ func (h *health) check(ctx context.Context) {
 	h.set(status)
 }
 
-// probe steps a model that is in memory, or that is to be loaded; one whose engine has failed is loaded anew. To be
-// probed is not to be used: a model that nobody needs is unloaded.
+// probe tests a model if it is in memory or if load is set. It loads a model that has failed again. A test does not
+// count as use, so an idle model is still unloaded.
 func (h *health) probe(ctx context.Context, name string, load bool) error {
 	h.server.cfg.Pool.Inspect(ctx, name)
 	if load || h.server.cfg.Pool.Failure(name) != nil {
@@ -128,5 +127,5 @@ func (h *health) probe(ctx context.Context, name string, load bool) error {
 	if err := r.Probe(ctx); !errors.Is(err, generation.ErrClosed) {
 		return err
 	}
-	return nil // it has been unloaded meanwhile
+	return nil // it was unloaded in the meantime
 }

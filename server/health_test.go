@@ -42,15 +42,15 @@ func TestHealthFollowsTheModel(t *testing.T) {
 	}
 }
 
-// A server whose first model cannot be loaded is not well, however often it is asked.
-func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
+// A server whose first model cannot be loaded is unhealthy, however often it is asked.
+func TestModelThatCannotBeLoadedIsUnhealthy(t *testing.T) {
 	cannot := &backend.LoadError{Path: "a.gguf", Detail: "ends early", Advice: "download the file again"}
 	var fail atomic.Bool
 	fail.Store(true)
 	var passed atomic.Int64
 	clock := func() time.Time { return time.Unix(0, 0).Add(time.Duration(passed.Load())) }
 	p := pool.New(pool.Config{Clock: clock, Models: []pool.Entry{{Name: "a"}},
-		Open: func(context.Context, string) (*runner.Runner, error) {
+		Open: func(context.Context, string) (wire.Loaded, error) {
 			if fail.Load() {
 				return nil, cannot
 			}
@@ -76,10 +76,10 @@ func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
 	}
 }
 
-// Looking at a model's health is no use of it.
+// Checking a model's health does not count as using it.
 func TestHealthKeepsNoModelLoaded(t *testing.T) {
 	p := pool.New(pool.Config{KeepAlive: 50 * time.Millisecond, Models: []pool.Entry{{Name: "a"}},
-		Open: func(context.Context, string) (*runner.Runner, error) {
+		Open: func(context.Context, string) (wire.Loaded, error) {
 			return runner.New(fake.New(fake.Config{}), runner.Config{})
 		}})
 	defer p.Close()
@@ -98,9 +98,9 @@ func TestHealthKeepsNoModelLoaded(t *testing.T) {
 	}
 }
 
-// TestAModelWhoseFilesChange: what differs is told and not loaded, until it is put back. What does not differ is
-// loaded again.
-func TestAModelWhoseFilesChange(t *testing.T) {
+// TestModelWhoseFilesChange checks that changed files are reported and not loaded. Once the original files are back,
+// the model is loaded again.
+func TestModelWhoseFilesChange(t *testing.T) {
 	var bad, changed atomic.Bool
 	var loads, checks atomic.Int64
 	var passed atomic.Int64
@@ -114,7 +114,7 @@ func TestAModelWhoseFilesChange(t *testing.T) {
 			}
 			return nil
 		},
-		Open: func(context.Context, string) (*runner.Runner, error) {
+		Open: func(context.Context, string) (wire.Loaded, error) {
 			loads.Add(1)
 			return runner.New(fake.New(fake.Config{Fail: func(_ int, in []backend.Input) error {
 				if bad.Load() {
@@ -142,7 +142,7 @@ func TestAModelWhoseFilesChange(t *testing.T) {
 	s.health.check(ctx)
 	says(http.MethodGet, "/health", http.StatusOK, `{"status":"ok"}`)
 
-	// The weights are damaged under the engine.
+	// The weights are damaged while the engine uses them.
 	passed.Add(int64(time.Minute))
 	bad.Store(true)
 	for range 3 {
@@ -161,7 +161,7 @@ func TestAModelWhoseFilesChange(t *testing.T) {
 	s.health.check(ctx)
 	says(http.MethodGet, "/health", http.StatusServiceUnavailable, wire.CodeModelChanged)
 
-	// They are put back.
+	// They are restored.
 	passed.Add(int64(time.Minute))
 	bad.Store(false)
 	changed.Store(false)
@@ -169,7 +169,7 @@ func TestAModelWhoseFilesChange(t *testing.T) {
 	says(http.MethodGet, "/health", http.StatusOK, `{"status":"ok"}`)
 	says(http.MethodPost, "/say", http.StatusOK, "")
 
-	// They are damaged so that the engine does not see it.
+	// They are damaged in a way that the engine does not notice.
 	passed.Add(int64(time.Minute))
 	changed.Store(true)
 	s.health.check(ctx)

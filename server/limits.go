@@ -8,8 +8,8 @@ import (
 	"runner/server/keys"
 )
 
-// allowance is a bucket that refills steadily up to a minute's worth. What is spent is known only afterwards, so it
-// may go below zero, and then nothing is allowed until it has recovered.
+// allowance is a token bucket that refills steadily and holds the amount of one minute. The cost of a run is only known
+// at its end, so the level may become negative; then nothing is allowed until it is positive again.
 type allowance struct {
 	perMinute float64
 	level     float64
@@ -20,7 +20,7 @@ func newAllowance(perMinute int, now time.Time) allowance {
 	return allowance{perMinute: float64(perMinute), level: float64(perMinute), at: now}
 }
 
-// wait returns how long it takes until the bucket holds need; 0 is now. A bucket without a limit always does.
+// wait returns how long it takes until the bucket holds need; 0 if it does now or has no limit.
 func (a *allowance) wait(now time.Time, need float64) time.Duration {
 	if a.perMinute <= 0 {
 		return 0
@@ -33,7 +33,7 @@ func (a *allowance) wait(now time.Time, need float64) time.Duration {
 	return max(time.Millisecond, time.Duration((need-a.level)/a.perMinute*float64(time.Minute)))
 }
 
-// change sets another limit, which counts from now on.
+// change sets another limit, which applies from now on.
 func (a *allowance) change(perMinute int) {
 	per := float64(perMinute)
 	switch {
@@ -45,7 +45,7 @@ func (a *allowance) change(perMinute int) {
 	a.perMinute = per
 }
 
-// limits are the allowances of all keys. Its methods may be called by several goroutines at once.
+// limits holds the allowances of all keys. Its methods may be called by several goroutines at once.
 type limits struct {
 	clock func() time.Time
 
@@ -53,14 +53,14 @@ type limits struct {
 	keys map[string]*keyLimits
 }
 
-// keyLimits are what a key may still ask for. runs are those of its runs that are under way.
+// keyLimits holds what a key may still ask for. runs are its current runs.
 type keyLimits struct {
 	requests, tokens allowance
 	runs             map[*charge]struct{}
 }
 
-// charge is what one run takes of its key's tokens while it goes on: its prompt, and what it has generated or asks
-// for, whichever is more.
+// charge is what a current run takes from its key's tokens: its prompt, and the tokens that it has generated or
+// asks for, whichever is more.
 type charge struct {
 	prompt, asked int
 	generated     atomic.Int64
@@ -73,7 +73,7 @@ func newLimits(clock func() time.Time) *limits {
 	return &limits{clock: clock, keys: map[string]*keyLimits{}}
 }
 
-// admit counts a request of a key, or returns how long it has to wait.
+// admit counts a request of a key, or returns how long the key must wait.
 func (l *limits) admit(k *keys.Key) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,15 +91,15 @@ func (l *limits) admit(k *keys.Key) (wait time.Duration) {
 	return wait
 }
 
-// spent returns how long a key has to wait before a run of its may begin; 0 is now.
+// spent returns how long a key must wait before it may start a run; 0 if it may now.
 func (l *limits) spent(id string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.wait(l.keys[id])
 }
 
-// wait says when a key has tokens that neither are spent nor may be by its runs under way. What these give back is
-// not known before they end.
+// wait returns how long a key must wait for tokens that its current runs cannot use. What these will leave over is not
+// known until they end, so it then returns a second.
 func (l *limits) wait(of *keyLimits) time.Duration {
 	if of == nil || of.tokens.perMinute <= 0 {
 		return 0
@@ -117,8 +117,8 @@ func (l *limits) wait(of *keyLimits) time.Duration {
 	return 0
 }
 
-// begin counts a run of a key, unless the key has to wait and the run is the first of its request: a request is
-// carried out as a whole.
+// begin counts a run of a key. If the key must wait and the run is the first of its request, it returns how long
+// instead. Later runs of a request never wait.
 func (l *limits) begin(id string, first bool, c *charge) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +135,7 @@ func (l *limits) begin(id string, first bool, c *charge) (wait time.Duration) {
 	return wait
 }
 
-// end says that a run of a key is over and how many tokens it has used. It may come before begin.
+// end counts the tokens that a run of a key has used. It may be called before begin.
 func (l *limits) end(id string, c *charge, tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

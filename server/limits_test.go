@@ -60,7 +60,7 @@ func TestRunsThatTakeTooLongAreCut(t *testing.T) {
 	}
 }
 
-// A request that embeds many texts has the time of one.
+// A request that embeds many texts has one time limit.
 func TestEmbeddingsOfARequestShareItsTime(t *testing.T) {
 	const limit = 300 * time.Millisecond
 	s := host(t, Config{RequestTimeout: limit}, fake.Config{})
@@ -89,28 +89,30 @@ func TestEmbeddingsOfARequestShareItsTime(t *testing.T) {
 	}
 }
 
-// What timed out is not tried again by the official clients, which would take as long; what may go better later is.
-func TestClientsAreToldWhetherToTryAgain(t *testing.T) {
+// The official clients must not retry a timeout, because another try would take as long. They should retry errors that
+// may pass.
+func TestErrorsSayWhetherToRetry(t *testing.T) {
 	s := host(t, Config{}, fake.Config{})
 	w := httptest.NewRecorder()
-	if wire.BeginError(w, wire.FromError(wire.ErrTimeout, nil)); w.Header().Get("X-Should-Retry") != "false" ||
+	if wire.WriteError(w, wire.FromError(wire.ErrTimeout, nil), nil); w.Header().Get("X-Should-Retry") != "false" ||
 		w.Header().Get("Retry-After") != "" {
 		t.Errorf("after a time-out: %v", w.Header())
 	}
 	w = httptest.NewRecorder()
-	if wire.BeginError(w, wire.FromError(generation.ErrQueueFull, nil)); w.Header().Get("X-Should-Retry") != "" ||
+	if wire.WriteError(w, wire.FromError(generation.ErrQueueFull, nil), nil); w.Header().Get("X-Should-Retry") != "" ||
 		w.Header().Get("Retry-After") != "1" {
 		t.Errorf("with a full queue: %v", w.Header())
 	}
 	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound {
 		t.Errorf("%d", r.StatusCode)
 	}
-	if r := s.do(t, http.MethodGet, "/metrics", ""); !strings.Contains(r.body, `runner_refused_total{code="not_found"} 1`) {
+	r := s.do(t, http.MethodGet, "/metrics", "")
+	if !strings.Contains(r.body, `runner_refused_total{code="not_found"} 1`) {
 		t.Errorf("what a format refuses is not counted: %s", r.body)
 	}
 }
 
-func TestAFullQueueIsToldSo(t *testing.T) {
+func TestFullQueueIsReported(t *testing.T) {
 	c := slowly(2*time.Millisecond, said("q", strings.Repeat("a b ", 20)))
 	c.Sequences = 1
 	s := host(t, Config{}, c, 2)
@@ -135,7 +137,7 @@ func TestAFullQueueIsToldSo(t *testing.T) {
 	}
 }
 
-// timed notes until when a body can be read.
+// timed records the deadline for reading a body.
 type timed struct {
 	httptest.ResponseRecorder
 	until time.Time
@@ -146,9 +148,9 @@ func (w *timed) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// A body has its time also where the request is refused, since package http waits for it before it answers. Who has
-// been read has no more.
-func TestABodyHasItsTime(t *testing.T) {
+// A refused request has a time limit for its body too, because package http waits for the body before it answers. A
+// body that was read has none left.
+func TestBodiesHaveATimeLimit(t *testing.T) {
 	s := host(t, Config{Keys: keyFile(t, entry("k", "key-k", ""))}, fake.Config{}, 1)
 	for _, c := range []struct {
 		name, key, body string
@@ -163,7 +165,7 @@ func TestABodyHasItsTime(t *testing.T) {
 	}
 }
 
-func TestWhatCostsNothingIsNotLimited(t *testing.T) {
+func TestFreeRequestsAreNotLimited(t *testing.T) {
 	set := keyFile(t, entry("k", "key-key-key-key-k", `,"requests_per_minute":1`))
 	s := host(t, Config{Keys: set}, scripted(said("q", "four")))
 	header := []string{"Authorization", "Bearer key-key-key-key-k"}
@@ -178,13 +180,14 @@ func TestWhatCostsNothingIsNotLimited(t *testing.T) {
 	if r := s.do(t, http.MethodGet, "/props?model=b", "", header...); r.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("to load a model costs nothing: %d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodPost, "/tokenize", `{"content":"x"}`, header...); r.StatusCode != http.StatusTooManyRequests {
+	r := s.do(t, http.MethodPost, "/tokenize", `{"content":"x"}`, header...)
+	if r.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 }
 
-// TestRunsUnderWayCount: what runs may still use is not given to others, one request may overrun by itself, and
-// what it does is made good.
+// TestRunsUnderWayCount checks that the tokens that runs may still use are reserved, that one request alone may exceed
+// the limit, and that the excess is paid back.
 func TestRunsUnderWayCount(t *testing.T) {
 	now := time.Unix(0, 0)
 	l := newLimits(func() time.Time { return now })
@@ -236,8 +239,8 @@ func TestRunsUnderWayCount(t *testing.T) {
 	}
 }
 
-// TestTokensCountWhileTheyAreGenerated: a run that goes on leaves less to others of its key from token to token,
-// and nothing less to other keys.
+// TestTokensCountWhileTheyAreGenerated checks that each token of a run reduces what its key has left, and nothing of
+// other keys.
 func TestTokensCountWhileTheyAreGenerated(t *testing.T) {
 	set := keyFile(t, entry("k", "key-of-k", `,"tokens_per_minute":400`)+","+entry("o", "key-of-o",
 		`,"tokens_per_minute":400`))
@@ -262,7 +265,8 @@ func TestTokensCountWhileTheyAreGenerated(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, "X-Api-Key", "key-of-k"); r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") == "" {
+	r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, "X-Api-Key", "key-of-k")
+	if r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, "X-Api-Key", "key-of-o"); r.StatusCode != http.StatusOK {

@@ -9,15 +9,15 @@ import (
 	"runner/server/wire"
 )
 
-// contentLog records what is said, for servers whose operator has asked for it (--log-content). The zero value
-// records nothing.
+// contentLog logs the content of a run, if the operator has asked for that (--log-content). The zero value logs
+// nothing.
 type contentLog struct {
 	server *Server
 	ctx    context.Context
 	reply  generation.Collector
 }
 
-// contentLog begins the record of a run.
+// contentLog logs the messages of a run and returns the log of its reply.
 func (s *Server) contentLog(ctx context.Context, req *generation.Request) *contentLog {
 	if !s.cfg.LogContent {
 		return &contentLog{}
@@ -43,7 +43,7 @@ func (c *contentLog) push(e reasoning.Event) {
 	}
 }
 
-// logFailure logs what is wrong with a model, and what to do about it where the error knows.
+// logFailure logs an error of a model, and its hint if it has one.
 func (s *Server) logFailure(what, model string, err error) {
 	attrs := []any{"model", model, "error", err}
 	var advised interface{ Hint() string }

@@ -12,7 +12,7 @@ import (
 	"runner/server/wire"
 )
 
-func TestARequestIsAnsweredAndLoggedWithoutItsContent(t *testing.T) {
+func TestRequestIsLoggedWithoutItsContent(t *testing.T) {
 	s := host(t, Config{}, scripted(said("my secret question", "four")))
 	r := s.do(t, http.MethodPost, "/say", `{"text":"my secret question"}`, "Authorization", "Bearer top-secret-key")
 	if r.StatusCode != http.StatusOK || !strings.Contains(r.body, "four") || r.Header.Get("X-Request-Id") == "" {
@@ -38,7 +38,7 @@ func TestARequestIsAnsweredAndLoggedWithoutItsContent(t *testing.T) {
 	}
 }
 
-func TestContentIsLoggedOnlyWhereItIsAskedFor(t *testing.T) {
+func TestContentIsLoggedOnlyIfEnabled(t *testing.T) {
 	s := host(t, Config{LogContent: true}, scripted(said("question", "four")))
 	s.do(t, http.MethodPost, "/say", `{"text":"question"}`)
 	if log := s.log.String(); !strings.Contains(log, "question") || !strings.Contains(log, "four") {
@@ -46,7 +46,7 @@ func TestContentIsLoggedOnlyWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAnErrorAndItsValueIsNotLogged(t *testing.T) {
+func TestPanicIsAnErrorAndItsValueIsNotLogged(t *testing.T) {
 	s := host(t, Config{}, fake.Config{})
 	r := s.do(t, http.MethodGet, "/panic", "")
 	if r.StatusCode != http.StatusInternalServerError || !strings.Contains(r.body, "echo_error") {
@@ -57,8 +57,8 @@ func TestAPanicIsAnErrorAndItsValueIsNotLogged(t *testing.T) {
 	}
 }
 
-// A client that is sent to the log finds something there.
-func TestWhatFailsIsInTheLog(t *testing.T) {
+// A client that is sent to the log finds the error there.
+func TestFailuresAreInTheLog(t *testing.T) {
 	s := host(t, Config{}, fake.Config{Fail: func(int, []backend.Input) error { return errors.New("the engine gave up") }})
 	if r := s.do(t, http.MethodPost, "/say", `{"text":"`+canary+`"}`); !strings.Contains(r.body, wire.CodeInternal) {
 		t.Errorf("%s", r.body)
@@ -69,9 +69,8 @@ func TestWhatFailsIsInTheLog(t *testing.T) {
 	}
 }
 
-// An answer that breaks off is not taken for a whole one: its client sees the connection end, and the log and the
-// metrics count it.
-func TestABrokenAnswerDoesNotLookWhole(t *testing.T) {
+// A truncated answer does not look complete: its client sees the connection end, and the log and the metrics count it.
+func TestBrokenAnswerDoesNotLookComplete(t *testing.T) {
 	s := host(t, Config{}, scripted(said("q", "four")))
 	res, err := http.Get(s.url + "/break")
 	if err != nil {
@@ -85,7 +84,9 @@ func TestABrokenAnswerDoesNotLookWhole(t *testing.T) {
 		!strings.Contains(log, `route="GET /break"`) {
 		t.Errorf("%s", log)
 	}
-	if m := s.do(t, http.MethodGet, "/metrics", "").body; !strings.Contains(m, `runner_requests_total{route="GET /break",status="200"} 1`) || !strings.Contains(m, "runner_requests_in_flight 1") {
+	m := s.do(t, http.MethodGet, "/metrics", "").body
+	if !strings.Contains(m, `runner_requests_total{route="GET /break",status="200"} 1`) ||
+		!strings.Contains(m, "runner_requests_in_flight 1") {
 		t.Error("the request is not counted")
 	}
 }

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// keepEvery is how often the server looks at its memory, and worthFreeing is how much more than before makes it
-// worth to give memory back to the system.
+// keepEvery is how often the server checks its memory. If it holds worthFreeing bytes more than after the last time, it
+// gives memory back to the system.
 const (
 	keepEvery    = 2 * time.Second
 	worthFreeing = 64 << 20
 )
 
-// memoryKeeper keeps the memory that Go manages within what the machine, its control group and resource limits
-// leave, and gives it back after a peak. By itself Go keeps what it has freed for minutes, and longer where nothing
-// is allocated.
+// memoryKeeper limits the memory that Go manages to what the machine, its control group and resource limits leave. It
+// gives memory back to the system after a peak. Go alone keeps freed memory for minutes, or longer if nothing is
+// allocated.
 type memoryKeeper struct {
 	server *Server
-	// settled is what was held after memory was last given back, and quiet for how many looks there was more for no
-	// reason.
+	// settled is what was held after memory was last given back. quiet is the number of checks in a row that found much
+	// more than that although requests hold little.
 	settled int64
 	quiet   int
 	// fixed says that the user has set GOMEMLIMIT.
 	fixed bool
-	// setLimit, giveBack and use are those of the runtime, but for tests.
+	// setLimit, giveBack and use are functions of the runtime, except in tests.
 	setLimit func(int64) int64
 	giveBack func()
 	use      func() (held, released int64)
@@ -47,7 +47,7 @@ func goMemory() (held, released int64) {
 	return int64(samples[0].Value.Uint64()) - released, released
 }
 
-// watch looks after the memory until ctx ends.
+// watch checks the memory until ctx ends.
 func (k *memoryKeeper) watch(ctx context.Context) {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
@@ -61,7 +61,8 @@ func (k *memoryKeeper) watch(ctx context.Context) {
 	}
 }
 
-// look sets the limits anew, because models come and go and other programs take memory as well, and gives memory back.
+// look sets the limits, which change as models are loaded and unloaded and other programs take memory. It gives memory
+// back if there is much to give.
 func (k *memoryKeeper) look() {
 	held, released := k.use()
 	if room := k.room(held, released); room > 0 {
@@ -88,7 +89,7 @@ func (k *memoryKeeper) look() {
 	k.server.log.Debug("memory was given back", "before_bytes", held, "after_bytes", k.settled)
 }
 
-// room returns how much memory Go may hold: what it holds, and what is available but for a tenth; 0 is unknown.
+// room returns how much memory Go may hold: what it holds now and nine tenths of what is available; 0 if unknown.
 func (k *memoryKeeper) room(held, released int64) int64 {
 	if k.server.cfg.Memory == nil {
 		return 0
@@ -98,7 +99,7 @@ func (k *memoryKeeper) room(held, released int64) int64 {
 		return 0
 	}
 	if addresses > 0 && addresses <= available {
-		available = addresses + released // which Go uses again without asking for more addresses
+		available = addresses + released // Go can use released memory again without new addresses
 	}
 	return held + available/10*9
 }

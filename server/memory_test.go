@@ -10,7 +10,7 @@ import (
 	"runner/server/wire"
 )
 
-// keeping is a memory keeper whose runtime the test plays.
+// keeping is a memory keeper with a runtime that the test controls.
 type keeping struct {
 	*memoryKeeper
 	held, released       int64
@@ -41,7 +41,8 @@ func newKeeping(t *testing.T, cfg Config) *keeping {
 	return k
 }
 
-// TestLimitsFollowTheMemory: Go's limit and the room for requests are what is available, however that is bounded.
+// TestLimitsFollowTheMemory checks that Go's limit and the room for requests follow the available memory, whatever
+// limits it.
 func TestLimitsFollowTheMemory(t *testing.T) {
 	const mib, none = 1 << 20, 1 << 62
 	for name, c := range map[string]struct {
@@ -75,7 +76,7 @@ func TestLimitsFollowTheMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryIsGivenBack: once, after a peak, when requests do not need it.
+// TestMemoryIsGivenBack checks that memory is freed once after a peak, when requests do not need it.
 func TestMemoryIsGivenBack(t *testing.T) {
 	k := newKeeping(t, Config{})
 	looks := func(n, freed int) {
@@ -102,10 +103,10 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	looks(5, 0)
 }
 
-// TestMemoryOfRequests: short values, long answers and tokens count to the memory that requests have, and what no
-// request may take is not told to try again.
+// TestMemoryOfRequests checks that short values, long answers and tokens count toward the memory of requests. A
+// request that exceeds the limit of one request must not be told to retry.
 func TestMemoryOfRequests(t *testing.T) {
-	const memory = 32 << 20 // of which one request may have half
+	const memory = 32 << 20 // one request may have half of it
 	s := host(t, Config{RequestMemory: memory, MaxTokenize: 1 << 20}, fake.Config{})
 	values := func(n int) string { return `{"text":"q","x":[` + strings.Repeat("1,", n) + `1]}` }
 	for _, c := range []struct {

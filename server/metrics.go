@@ -12,8 +12,7 @@ import (
 	"runner/reasoning"
 )
 
-// metrics are the server's figures. Labels are routes, models, statuses and kinds of token: nothing that a client
-// wrote.
+// metrics are the server's metrics. Labels are routes, models, statuses and kinds of token, never a client's text.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -94,7 +93,7 @@ func (m *metrics) used(model string, u reasoning.Usage) {
 	}
 }
 
-// finished counts a run that came to its end.
+// finished counts a run that was completed.
 func (m *metrics) finished(model string, r *reasoning.Result) {
 	m.runs.WithLabelValues(model, string(r.Finish)).Inc()
 	u, t := r.Usage, r.Timing

@@ -12,8 +12,8 @@ import (
 	"runner/server/pool"
 )
 
-// Each figure of a run, of a request and of a model is told under its own name.
-func TestFiguresAreToldUnderTheirNames(t *testing.T) {
+// Each value of a run, of a request and of a model is reported under its own name.
+func TestMetricsHaveTheirNames(t *testing.T) {
 	models := newModelFigures(pool.New(pool.Config{}))
 	m := newMetrics(models)
 	m.answered("GET /x", http.StatusOK, 250*time.Millisecond)
@@ -59,7 +59,7 @@ func TestFiguresAreToldUnderTheirNames(t *testing.T) {
 	}
 }
 
-// Reasons that a model owed and did not give are counted, and only where they were asked for.
+// Missing reasons are counted, but only if reasons were requested.
 func TestMissingReasonsAreCounted(t *testing.T) {
 	m := newMetrics(newModelFigures(pool.New(pool.Config{})))
 	m.finished("a", &reasoning.Result{})

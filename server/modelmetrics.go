@@ -7,7 +7,7 @@ import (
 	"runner/server/pool"
 )
 
-// modelFigures reads what the loaded models say of themselves whenever the metrics are read.
+// modelFigures collects the figures of the loaded models whenever the metrics are read.
 type modelFigures struct {
 	pool    *pool.Pool
 	figures []modelFigure

@@ -12,7 +12,6 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/pool"
 	"runner/server/wire"
 )
@@ -27,7 +26,7 @@ func (s *Server) Use(ctx context.Context, name string) (wire.Model, error) {
 	if err != nil {
 		return nil, s.poolError(ctx, card.Name, err)
 	}
-	return &model{server: s, card: s.describe(card, r), runner: r, release: release}, nil
+	return &model{Loaded: r, server: s, card: s.describe(card, r), release: release}, nil
 }
 
 // Unload implements [wire.Models].
@@ -51,7 +50,7 @@ func noModel(name string) *wire.Error {
 		Message: fmt.Sprintf("there is no model %.100q that you may use; GET /v1/models lists those that there are", name)}
 }
 
-// poolError says what a request is answered with that cannot have a model.
+// poolError returns the error for a request that cannot get its model.
 func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Error {
 	switch {
 	case errors.Is(err, pool.ErrNoMemory):
@@ -94,7 +93,8 @@ func (s *Server) Find(ctx context.Context, name string) (wire.Card, bool) {
 	return s.describe(c, s.cfg.Pool.Loaded(c.Name)), true
 }
 
-// find returns the model that a request calls name, the principal's first where it names none.
+// find returns the model called name, by its own name or by an alias. An empty name means the first model that the
+// principal may use.
 func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 	cards := slices.DeleteFunc(slices.Clone(s.cards), func(c wire.Card) bool { return !p.MayUse(c.Name) })
 	i := wire.Named(cards, name)
@@ -113,8 +113,8 @@ func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 	return cards[i], true
 }
 
-// describe adds what is known of a loaded model.
-func (s *Server) describe(c wire.Card, r *runner.Runner) wire.Card {
+// describe adds to a card what is known of the loaded model r, which may be nil.
+func (s *Server) describe(c wire.Card, r wire.Loaded) wire.Card {
 	if r == nil {
 		return c
 	}
@@ -128,17 +128,16 @@ func (s *Server) describe(c wire.Card, r *runner.Runner) wire.Card {
 	return c
 }
 
-// model is a loaded model in use by one request.
+// model is a loaded model while a request holds it. It adds limits, accounts and metrics.
 type model struct {
+	wire.Loaded
 	server  *Server
 	card    wire.Card
-	runner  *runner.Runner
 	release func()
 }
 
-func (m *model) Card() wire.Card        { return m.card }
-func (m *model) Runner() *runner.Runner { return m.runner }
-func (m *model) Release()               { m.release() }
+func (m *model) Card() wire.Card { return m.card }
+func (m *model) Release()        { m.release() }
 
 // Generate implements [wire.Model].
 func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
@@ -170,7 +169,7 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 		ctx, cancel := s.limited(ctx, time.Now())
 		defer cancel()
 		content := s.contentLog(ctx, &req)
-		for e, err := range m.runner.Generate(ctx, req) {
+		for e, err := range m.Loaded.Generate(ctx, req) {
 			if err == nil && e.Kind == reasoning.Started && cost.prompt == 0 {
 				cost.prompt = e.Info.Prompt
 				if wait := s.limits.begin(p.ID, first, cost); wait > 0 {
@@ -202,13 +201,13 @@ func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32
 	}
 	used := reasoning.Usage{}
 	defer func() { m.server.limits.end(id, cost, used.Prompt) }()
-	since, err := said.enter(m.runner, id)
+	since, err := said.enter(m.Loaded, id)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := m.server.limited(ctx, since)
 	defer cancel()
-	vector, err := m.runner.Embed(ctx, id, tokens)
+	vector, err := m.Loaded.Embed(ctx, id, tokens)
 	if err != nil {
 		m.server.explain("an embedding failed", m.card.Name, err)
 		return nil, err
@@ -219,15 +218,15 @@ func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32
 	return vector, nil
 }
 
-// limited returns a context that ends with the time that a run, or all embeddings of a request, may take and with
-// the server.
+// limited returns a context that ends RequestTimeout after began, and when the server stops. It is for one run or for
+// all embeddings of a request.
 func (s *Server) limited(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(s.cut, func() { cancel(wire.ErrDraining) })}
 	if s.cfg.RequestTimeout > 0 {
 		left := s.cfg.RequestTimeout - time.Since(began)
 		if left <= 0 {
-			cancel(wire.ErrTimeout) // at once, so that nothing more is begun
+			cancel(wire.ErrTimeout) // at once, so that nothing more starts
 		}
 		stops = append(stops, time.AfterFunc(left, func() { cancel(wire.ErrTimeout) }).Stop)
 	}
@@ -239,14 +238,15 @@ func (s *Server) limited(ctx context.Context, began time.Time) (context.Context,
 	}
 }
 
-// explain logs what a client is only told to look up here. Such errors have nothing of the request in them.
+// explain logs an error if its answer only says that the log has the details. Such errors contain nothing of the
+// request.
 func (s *Server) explain(what, model string, err error) {
 	if code := wire.FromError(err, nil).Code; code == wire.CodeInternal || code == wire.CodeModelUnusable {
 		s.logFailure(what, model, err)
 	}
 }
 
-// outcome names how a run that failed ended, for the metrics.
+// outcome returns the label of a failed run for the metrics.
 func outcome(err error) string {
 	switch e := wire.FromError(err, nil); {
 	case e.Code == wire.CodeClientCancelled:
@@ -257,22 +257,22 @@ func outcome(err error) string {
 	return "refused"
 }
 
-// note is what the log says of a request beside its route and status.
+// note collects what the log line of a request says about its runs.
 type note struct {
 	mu sync.Mutex
-	// begun says that the request has begun a run or an embedding.
+	// begun says that the request has started a run or an embedding.
 	begun              bool
 	runs               int
 	prompt, completion int
-	// left gives back the place that the request has had since entered in the queue of a model that embeds for it;
-	// nil without one.
+	// left gives back the request's place in the queue of a model that embeds for it; nil if it has none. entered is when
+	// it got the place.
 	left    func()
 	entered time.Time
 }
 
 type noteKey struct{}
 
-// noteOf returns the note of the request of ctx; where there is none it goes nowhere.
+// noteOf returns the note of the request of ctx, or an unused one if there is none.
 func noteOf(ctx context.Context) *note {
 	if n, ok := ctx.Value(noteKey{}).(*note); ok {
 		return n
@@ -280,7 +280,7 @@ func noteOf(ctx context.Context) *note {
 	return new(note)
 }
 
-// begins reports whether the run that begins is the request's first.
+// begins records that a run starts, and reports whether it is the request's first.
 func (n *note) begins() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -289,8 +289,9 @@ func (n *note) begins() bool {
 	return first
 }
 
-// enter takes a place in a model's queue for all that the request embeds, until leave, and says when it did.
-func (n *note) enter(r *runner.Runner, principal string) (since time.Time, err error) {
+// enter takes a place in a model's queue for all that the request embeds, unless it has one, and returns when it got
+// the place. leave gives it back.
+func (n *note) enter(r wire.Loaded, principal string) (since time.Time, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.left == nil {

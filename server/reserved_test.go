@@ -16,9 +16,9 @@ import (
 	"runner/server/wiretest"
 )
 
-// TestTheNameOfTheReportIsReserved offers a function called report_reasoning in every format that has functions,
-// with each strategy where one can be chosen. It is refused before anything is generated, also where nothing is to
-// be called. A name that is like it is none of ours.
+// TestTheNameOfTheReportIsReserved offers a function called report_reasoning in every format that has functions, with
+// each strategy that the format can choose. It is refused before anything is generated, even if no tool may be called.
+// A similar name is allowed.
 func TestTheNameOfTheReportIsReserved(t *testing.T) {
 	m := wiretest.New(t, fake.Config{}, fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Think("hm", "Four.")})
 	const said = `"messages":[{"role":"user","content":"q"}],`
@@ -28,7 +28,7 @@ func TestTheNameOfTheReportIsReserved(t *testing.T) {
 		format wire.Format
 		path   string
 		body   string
-		// none is a choice of no tool, strategy a field with $S.
+		// none chooses no tool. strategy is a field with $S.
 		none, strategy string
 	}{
 		{"chat", openai.New(m, openai.Config{}), "/v1/chat/completions",

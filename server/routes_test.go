@@ -13,7 +13,7 @@ import (
 	"runner/server/wire"
 )
 
-func TestPathsThatAreNotThere(t *testing.T) {
+func TestUnknownPaths(t *testing.T) {
 	s := host(t, Config{MaxBody: 64}, fake.Config{})
 	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound ||
 		!strings.Contains(r.body, wire.CodeNotFound) {
@@ -27,20 +27,24 @@ func TestPathsThatAreNotThere(t *testing.T) {
 	if r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
 		t.Errorf("%d, Allow %q", r.StatusCode, r.Header.Get("Allow"))
 	}
-	if r := s.do(t, http.MethodPost, "/say", "{}", "Content-Encoding", "gzip"); r.StatusCode != http.StatusUnsupportedMediaType || !strings.Contains(r.body, "gzip") {
+	if r := s.do(t, http.MethodPost, "/say", "{}",
+		"Content-Encoding", "gzip"); r.StatusCode != http.StatusUnsupportedMediaType || !strings.Contains(r.body, "gzip") {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodPost, "/say", `{"text":"`+strings.Repeat("x", 100)+`"}`); r.StatusCode != http.StatusRequestEntityTooLarge {
+	if r := s.do(t, http.MethodPost, "/say",
+		`{"text":"`+strings.Repeat("x", 100)+`"}`); r.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 }
 
-// half is a format that takes a path only with its header.
+// half is a format that accepts a path only with its header.
 type half struct{ echo }
 
 func (*half) Routes() []wire.Route {
-	answer := func(text string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+	answer := func(text string) wire.Handler {
+		return wire.HandlerOf(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, text)
+		}))
 	}
 	own := func(r *http.Request) bool { return r.Header.Get("X-Half") != "" }
 	return []wire.Route{
@@ -88,9 +92,9 @@ func TestAllRoutesAnswerErrorsInTheirOwnShape(t *testing.T) {
 	}
 }
 
-// OPTIONS tells which methods a path takes, to anybody and to browsers that ask what a page may do. What it tells is
-// so.
-func TestOptionsTellTheMethodsOfAPath(t *testing.T) {
+// OPTIONS reports which methods a path accepts, to any client and to browsers that ask what a page may do. The report
+// must be true.
+func TestOptionsListMethods(t *testing.T) {
 	s := host(t, Config{Origins: []string{"https://good.example"}}, fake.Config{})
 	s.Mount(&half{})
 	for _, c := range []struct{ path, header, allow string }{

@@ -24,77 +24,77 @@ import (
 	"runner/server/wire"
 )
 
-// Config says how a server works. Pool and Cards are required; the zero value of the rest is usable.
+// Config is the configuration of a server. Pool and Cards are required; the zero value of the rest is usable.
 type Config struct {
-	// Pool holds the models, and Cards describe them in its order.
+	// Pool holds the models. Cards describe them, in the same order.
 	Pool  *pool.Pool
 	Cards []wire.Card
-	// Aliases are more names of models. A model's own name comes first, then the first alias that matches.
+	// Aliases are further names of models. A model's own name comes first, then the first alias that matches.
 	Aliases []Alias
-	// Keys are the API keys; nil asks for none, and then the server is for the machine's own user.
+	// Keys are the API keys. If they are nil, the server asks for none and is for the user of this machine.
 	Keys *keys.Set
-	// MaxReasoning is the most of the reasoning that anybody may see; nil is all of it. Keys may allow less.
+	// MaxReasoning is how much of the reasoning anybody may see at most; nil means all. Keys may allow less.
 	MaxReasoning *reasoning.Visibility
-	// Public allows a server without keys to listen on addresses that others can reach.
+	// Public allows a server without keys to listen on addresses that other machines can reach.
 	Public bool
-	// Hosts are further names by which a server without keys may be called. Addresses, localhost, single labels and
-	// names under internal are always allowed. With keys no name is checked.
+	// Hosts are further host names under which a server without keys answers. Addresses, localhost, single labels and
+	// names under internal are always allowed. A server with keys does not check names.
 	Hosts []string
-	// Origins are the pages that may use the server, as in "https://example.org", beside those of this machine; "*"
-	// is every one.
+	// Origins are the web pages that may use the server in addition to those of this machine, for example
+	// "https://example.org"; "*" means all.
 	Origins []string
-	// TLS, when not nil, is what connections are secured with.
+	// TLS, if not nil, secures the connections.
 	TLS *tls.Config
-	// Reload are called by [Server.Reload], in turn. Their errors hold no secrets.
+	// Reload are called by [Server.Reload] one after the other. Their errors must not contain secrets.
 	Reload []func() error
-	// MaxBody is the longest body of a request in bytes; 0 means 32 MiB.
+	// MaxBody is the maximum length of a request's body in bytes; 0 means 32 MiB.
 	MaxBody int64
-	// MaxTokenize is the longest body of /tokenize; 0 means 4 MiB.
+	// MaxTokenize is the maximum length of a body of /tokenize in bytes; 0 means 4 MiB.
 	MaxTokenize int64
-	// MaxValues is how many values a body may have, and MaxDepth how deep they may be nested; 0 means a million and 256.
+	// MaxValues is the maximum number of values in a body, and MaxDepth their maximum depth; 0 means a million and 256.
 	MaxValues, MaxDepth int
-	// RequestMemory is how much memory requests may take together beside the models; 0 follows Memory.
+	// RequestMemory is how many bytes of memory all requests together may take, without the models; 0 follows Memory.
 	RequestMemory int64
-	// Memory returns how much more memory the process can get now, and how much of its address space resource
-	// limits leave; 0 is unknown, or no limit. Nil is unknown.
+	// Memory returns how many more bytes of memory the process can get now, and how much of its address space resource
+	// limits leave; 0 means unknown or no limit. Nil means unknown.
 	Memory func() (available, addresses int64)
-	// MaxConnections is how many connections may be open at once; 0 is as many as the system's limit of open files
-	// leaves room for, at most 4,096. MaxPeerConnections is how many of them one peer may have, an address or an
-	// IPv6 network of 64 bits; 0 is a quarter. This machine and Proxies may have all.
+	// MaxConnections is the maximum number of open connections; 0 means as many as the system's limit of open files
+	// allows, at most 4,096. MaxPeerConnections is the maximum of one peer, which is an address or an IPv6 network of 64
+	// bits; 0 means a quarter. It does not apply to this machine and to Proxies.
 	MaxConnections, MaxPeerConnections int
-	// Proxies are addresses that speak for many clients.
+	// Proxies are the addresses of proxies, which connect for many clients.
 	Proxies []netip.Prefix
-	// RequestTimeout is the longest that one run, or all embeddings of a request together, may take; 0 is no limit.
+	// RequestTimeout is how long one run, or all embeddings of a request together, may take; 0 means no limit.
 	RequestTimeout time.Duration
-	// DrainTimeout is how long requests may go on once the server stops; 0 means 30 seconds.
+	// DrainTimeout is how long requests may continue when the server stops; 0 means 30 seconds.
 	DrainTimeout time.Duration
-	// Version is the program's, for people.
+	// Version is the program's version, for people.
 	Version string
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
-	// Logger receives a line for every request, without what it says; nil is silent.
+	// Logger receives a line for each request, without its content; nil is silent.
 	Logger *slog.Logger
 	// LogContent logs prompts, answers and reasoning as well. For debugging only.
 	LogContent bool
 }
 
-// The times and sizes of connections.
+// Timeouts and limits of connections.
 const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 60 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 64 << 10
-	// cutTimeout is how long handlers may take to end once their runs were cut.
+	// cutTimeout is how long handlers may take to return after their runs were ended.
 	cutTimeout = 5 * time.Second
 )
 
-// closer is a format with work of its own. Close lets it go on until ctx ends, then ends it.
+// closer is a format that works in the background. Close waits for that work until ctx ends, and then ends it.
 type closer interface{ Close(ctx context.Context) }
 
-// reloader is a format that reads files which can change. Reread reads them again and logs what cannot be read.
+// reloader is a format with files that can change. Reread reads them again and logs errors.
 type reloader interface{ Reread() }
 
-// route is a format's handler for some of a pattern's requests; a nil when takes what is left.
+// route is a format's handler for some requests to a pattern. If when is nil, it gets those that no other route takes.
 type route struct {
 	when    func(*http.Request) bool
 	handler http.Handler
@@ -111,20 +111,20 @@ type Server struct {
 	health  *health
 	drain   drain
 	mux     *http.ServeMux
-	// routes are the routes of each pattern of mux, and mounted all of them in their order.
+	// routes are the routes of each pattern of mux. mounted are all routes in the order of mounting.
 	routes  map[string][]route
 	mounted []wire.Route
-	// unknown answers what has no route.
+	// unknown answers requests that have no route.
 	unknown http.Handler
-	// closers are the formats that go on with something when their requests have been answered.
+	// closers are the formats that work in the background.
 	closers   []closer
 	reloaders []reloader
-	// cut ends when runs have to end because the server stops.
+	// cut is done when all runs must end because the server stops.
 	cut    context.Context
 	cutNow context.CancelFunc
 }
 
-// New returns a server that knows the routes common to all formats. Mount adds formats. It does not listen yet.
+// New returns a server that has only the routes that belong to no format. Mount adds formats. Serve begins to listen.
 func New(cfg Config) *Server {
 	if cfg.MaxBody <= 0 {
 		cfg.MaxBody = 32 << 20
@@ -156,15 +156,13 @@ func New(cfg Config) *Server {
 	s.health = newHealth(s)
 	common := &common{s}
 	s.Mount(common)
-	s.unknown = s.wrap("unknown", common, wire.Route{Free: true, Handle: func(w http.ResponseWriter, r *http.Request) {
-		common.WriteError(w, r, s.noRoute(w, r))
-	}})
+	s.unknown = s.wrap("unknown", common, wire.Route{Free: true, Handle: s.noRoute})
 	s.mux.Handle("/", s.unknown)
 	return s
 }
 
-// Mount adds a format's routes. It comes before Serve, which closes the format at its end if it has a method
-// Close(context.Context).
+// Mount adds a format's routes. It must be called before Serve. If the format has a method Close(context.Context),
+// Serve calls it at its end.
 func (s *Server) Mount(f wire.Format) {
 	if c, ok := f.(closer); ok {
 		s.closers = append(s.closers, c)
@@ -182,10 +180,10 @@ func (s *Server) Mount(f wire.Format) {
 	}
 }
 
-// Routes lists the routes of all formats that are mounted, and of the server itself.
+// Routes returns the routes of the server and of all mounted formats.
 func (s *Server) Routes() []wire.Route { return slices.Clone(s.mounted) }
 
-// choose returns the handler of a pattern that a request is for.
+// choose returns the handler for a request to a pattern.
 func (s *Server) choose(pattern string, r *http.Request) (h http.Handler) {
 	for _, route := range s.routes[pattern] {
 		switch {
@@ -201,7 +199,7 @@ func (s *Server) choose(pattern string, r *http.Request) (h http.Handler) {
 	return h
 }
 
-// methods lists the methods that a request's path takes, for a request with its headers.
+// methods returns the methods that the path of a request takes, given its headers.
 func (s *Server) methods(r *http.Request) (allowed []string) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		probe := r.Clone(r.Context())
@@ -217,8 +215,8 @@ func (s *Server) methods(r *http.Request) (allowed []string) {
 	return allowed
 }
 
-// noRoute says why a request has no route: there is no such path, or not for this method, and then which there are.
-func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) *wire.Error {
+// noRoute returns the error for a request without a route: its path does not exist or does not take its method.
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 	if allowed := s.methods(r); len(allowed) > 0 {
 		w.Header().Set("Allow", allow(allowed))
 		return wire.Errorf(http.StatusMethodNotAllowed, wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
@@ -227,12 +225,12 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) *wire.Error {
 		"there is nothing at this path; /openapi.json lists what there is")
 }
 
-// allow is the value of the header Allow. Every path that takes a method takes OPTIONS.
+// allow returns the value of the header Allow. Every path takes OPTIONS too.
 func allow(methods []string) string { return strings.Join(append(methods, http.MethodOptions), ", ") }
 
-// options answers OPTIONS with the methods of the path, also to browsers that ask what a page may do, once guard has
-// let it through.
-func (s *Server) options(w http.ResponseWriter, r *http.Request) *wire.Error {
+// options answers OPTIONS with the methods of the path. It also answers preflight requests of browsers that guard has
+// allowed.
+func (s *Server) options(w http.ResponseWriter, r *http.Request) error {
 	allowed := s.methods(r)
 	if len(allowed) == 0 {
 		return s.noRoute(w, r)
@@ -248,7 +246,8 @@ func (s *Server) options(w http.ResponseWriter, r *http.Request) *wire.Error {
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// wrap puts everything around a handler that all routes have in common.
+// wrap adds to a route's handler what all routes have in common. It is the one place where errors of handlers are
+// answered.
 func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
 		entered := s.drain.enter()
@@ -259,8 +258,8 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 		w := &recorder{ResponseWriter: plain, refused: s.metrics.refusedBy}
 		control := http.NewResponseController(plain)
 		if r.ContentLength != 0 {
-			// Also for what is refused, because package http reads the rest of a body before it answers. Writers
-			// without deadlines are those of tests.
+			// Refused requests need the deadline too, because package http reads the rest of a body before it answers.
+			// Writers in tests have no deadlines.
 			_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 		}
 		id := wire.NewID(nil, "req_")
@@ -279,48 +278,45 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 			s.metrics.answered(name, w.statusOf(r), took)
 			s.logRequest(r, name, id, principal, w.statusOf(r), took, said)
 			if broken {
-				panic(http.ErrAbortHandler) // an answer that ends in its middle is not to look like a whole one
+				panic(http.ErrAbortHandler) // an answer that was cut off must not look complete
 			}
 		}()
 		defer said.leave()
-		refuse := func(e *wire.Error) { f.WriteError(w, r, e) }
-		if e := s.guard(w, r); e != nil {
-			refuse(e)
-			return
-		}
-		if r.Method == http.MethodOptions {
-			if e := s.options(w, r); e != nil {
-				refuse(e)
+		err := s.guard(w, r)
+		switch {
+		case err != nil:
+		case r.Method == http.MethodOptions:
+			err = s.options(w, r)
+		case !entered && route.Scope != wire.ScopeNone && route.Scope != wire.ScopeMetrics:
+			err = wire.FromError(wire.ErrDraining, nil)
+		default:
+			if principal, err = s.authenticate(r, route); err == nil {
+				r = r.WithContext(context.WithValue(wire.WithPrincipal(r.Context(), principal), noteKey{}, said))
+				err = s.handle(w, r, &route)
 			}
-			return
 		}
-		if !entered && route.Scope != wire.ScopeNone && route.Scope != wire.ScopeMetrics {
-			refuse(wire.FromError(wire.ErrDraining, nil))
-			return
+		if err != nil {
+			f.WriteError(w, err)
 		}
-		var e *wire.Error
-		if principal, e = s.authenticate(r, route); e != nil {
-			refuse(e)
-			return
-		}
-		if e := checkEncoding(w, r); e != nil {
-			refuse(e)
-			return
-		}
-		in := s.newBody(w, r, &route, principal.ID)
-		defer in.release()
-		if e := in.checkLength(r); e != nil {
-			refuse(e)
-			return
-		}
-		r.Body = in
-		ctx := context.WithValue(wire.WithPrincipal(r.Context(), principal), noteKey{}, said)
-		route.Handle(w, r.WithContext(ctx))
 	})
 }
 
-// checkEncoding refuses a body that is compressed, and says what is taken instead.
-func checkEncoding(w http.ResponseWriter, r *http.Request) *wire.Error {
+// handle passes a request, whose principal is known, to its route's handler.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request, route *wire.Route) error {
+	if err := checkEncoding(w, r); err != nil {
+		return err
+	}
+	in := s.newBody(w, r, route, wire.PrincipalOf(r.Context()).ID)
+	defer in.release()
+	if err := in.checkLength(r); err != nil {
+		return err
+	}
+	r.Body = in
+	return route.Handle(w, r)
+}
+
+// checkEncoding refuses compressed bodies.
+func checkEncoding(w http.ResponseWriter, r *http.Request) error {
 	encoding := r.Header.Get("Content-Encoding")
 	if encoding == "" || strings.EqualFold(encoding, "identity") {
 		return nil
@@ -330,10 +326,10 @@ func checkEncoding(w http.ResponseWriter, r *http.Request) *wire.Error {
 		"a body with Content-Encoding %.40q is not taken; send it as it is", encoding)
 }
 
-// logRequest writes the one line that the log has of a request.
+// logRequest writes the log line of a request.
 func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal, status int, took time.Duration,
 	said *note) {
-	key := "" // which no key is called
+	key := "" // no key has this name
 	if p != nil {
 		key = p.ID
 	}
@@ -344,8 +340,8 @@ func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal,
 		"runs", said.runs, "prompt_tokens", said.prompt, "completion_tokens", said.completion)
 }
 
-// recovered answers a request whose handler panicked, or reports that the answer has begun and is broken. The
-// panic's value may hold what the request said, so only where it happened is logged.
+// recovered answers a request whose handler panicked. If the answer has begun already, it reports that it is broken.
+// The panic's value may contain parts of the request, so only its type and the stack are logged.
 func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name string, p any) (broken bool) {
 	if p == http.ErrAbortHandler {
 		return true
@@ -354,12 +350,12 @@ func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name str
 	if w.status != 0 {
 		return true
 	}
-	f.WriteError(w, r, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal,
+	f.WriteError(w, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal,
 		"the server failed; its log says where"))
 	return false
 }
 
-// recorder notes the status of an answer, and counts refusals.
+// recorder records the status of an answer and counts errors.
 type recorder struct {
 	http.ResponseWriter
 	status  int
@@ -383,10 +379,10 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap lets [http.ResponseController] reach what is underneath.
+// Unwrap lets [http.ResponseController] reach the underlying writer.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// statusOf is the status of the answer to r.
+// statusOf returns the status of the answer to r.
 func (w *recorder) statusOf(r *http.Request) int {
 	if w.status == 0 && r.Context().Err() != nil {
 		return wire.StatusClientClosed
@@ -394,10 +390,10 @@ func (w *recorder) statusOf(r *http.Request) int {
 	return w.status
 }
 
-// ErrPublic says that a server without keys would be reached by others.
+// ErrPublic says that other machines could reach a server without keys.
 var ErrPublic = errors.New("this address can be reached by others, and the server asks for no API key")
 
-// CheckAddress returns ErrPublic for an address that Serve refuses to serve at.
+// CheckAddress returns ErrPublic if Serve would refuse to listen on an address.
 func (c *Config) CheckAddress(a net.Addr) error {
 	if c.Keys == nil && !c.Public && !isLoopback(a) {
 		return ErrPublic
@@ -405,9 +401,8 @@ func (c *Config) CheckAddress(a net.Addr) error {
 	return nil
 }
 
-// Serve answers requests that come to l until ctx ends; then it drains: it refuses new requests, lets those under
-// way go on for DrainTimeout, cuts what is left, so that every stream ends with a whole frame, and returns. It
-// closes l and the pool.
+// Serve answers requests to l until ctx ends. Then it refuses new requests and lets the others continue for
+// DrainTimeout. It ends those that are left, each stream after a whole frame, and returns. It closes l and the pool.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := s.cfg.CheckAddress(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())

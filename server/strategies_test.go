@@ -15,8 +15,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// strategicFormats are the formats in which a client chooses where reasoning comes from. $S stands for the
-// strategy's fields and $J for a schema's.
+// strategicFormats are the formats in which a client can choose the strategy. $S is the strategy's fields and $J a
+// schema's.
 func strategicFormats(m wire.Models) []strategicFormat {
 	const said = `"messages":[{"role":"user","content":"q"}],`
 	const schema = `"schema":{"type":"object","properties":{"sum":{"const":"It is four."}},` +
@@ -40,8 +40,8 @@ type strategicFormat struct {
 	schema string
 }
 
-// TestStrategiesHideReasoning has a model reason by every strategy. It thinks the same whatever is visible,
-// nothing of it shows under none, and at effort none there is nothing to hide.
+// TestStrategiesHideReasoning has a model reason with every strategy. The reasoning is the same under every
+// visibility, nothing of it shows under none, and with effort none there is nothing to hide.
 func TestStrategiesHideReasoning(t *testing.T) {
 	const canary, answer, quick = "zebra", "It is four.", "At once."
 	asked := wiretest.Ask("q")

@@ -36,8 +36,8 @@ type echo struct{ models wire.Models }
 func (e *echo) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodPost, Path: "/say", Scope: wire.ScopeGenerate, Handle: e.say},
-		{Method: http.MethodGet, Path: "/panic", Handle: func(http.ResponseWriter, *http.Request) { panic(canary) }},
-		{Method: http.MethodGet, Path: "/break", Handle: func(w http.ResponseWriter, _ *http.Request) {
+		{Method: http.MethodGet, Path: "/panic", Handle: func(http.ResponseWriter, *http.Request) error { panic(canary) }},
+		{Method: http.MethodGet, Path: "/break", Handle: func(w http.ResponseWriter, _ *http.Request) error {
 			s := wire.NewEvents(w)
 			defer s.End()
 			_ = s.Send("", []byte("1"))
@@ -46,25 +46,23 @@ func (e *echo) Routes() []wire.Route {
 	}
 }
 
-func (e *echo) WriteError(w http.ResponseWriter, _ *http.Request, err *wire.Error) {
-	wire.BeginError(w, err)
-	wire.WriteJSON(w, err.Status, map[string]string{"echo_error": err.Code, "message": err.Message})
+func (e *echo) WriteError(w http.ResponseWriter, err error) {
+	own := wire.FromError(err, nil)
+	wire.WriteError(w, own, map[string]string{"echo_error": own.Code, "message": own.Message})
 }
 
-func (e *echo) say(w http.ResponseWriter, r *http.Request) {
+func (e *echo) say(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Text, Model string
 		Visibility  reasoning.Visibility
 		Pad         int
 	}
-	err := wire.ReadJSON(r, &in)
-	var m wire.Model
-	if err == nil {
-		m, err = e.models.Use(r.Context(), in.Model)
+	if err := wire.ReadJSON(r, &in); err != nil {
+		return err
 	}
+	m, err := e.models.Use(r.Context(), in.Model)
 	if err != nil {
-		e.WriteError(w, r, wire.FromError(err, nil))
-		return
+		return err
 	}
 	defer m.Release()
 	req := generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: in.Text}},
@@ -73,10 +71,9 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) {
 	for ev, err := range m.Generate(r.Context(), req) {
 		if err != nil {
 			if s == nil {
-				e.WriteError(w, r, wire.FromError(err, nil))
-			} else {
-				_ = s.Send("error", []byte(`"`+wire.FromError(err, nil).Code+`"`))
+				return err
 			}
+			_ = s.Send("error", []byte(`"`+wire.FromError(err, nil).Code+`"`))
 			break
 		}
 		if s == nil {
@@ -89,6 +86,7 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+	return nil
 }
 
 type site struct {
@@ -116,11 +114,11 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// frameEnds are what stands between the texts of two frames.
+// frameEnds are the bytes between the texts of two frames.
 var frameEnds = regexp.MustCompile(`"\n\ndata: "`)
 
-// host serves fake models called a and b until the test ends. queue is how many requests may wait, 100 if it is not
-// given.
+// host serves fake models called a and b until the test ends. queue is the number of requests that may wait, 100 by
+// default.
 func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	t.Helper()
 	rc := runner.Config{Queue: 100}
@@ -130,7 +128,7 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	s := &site{log: &lockedBuffer{}, fakes: make(chan *fake.Model, 16)}
 	cfg.Pool = pool.New(pool.Config{
 		Models: []pool.Entry{{Name: "a"}, {Name: "b"}},
-		Open: func(_ context.Context, name string) (*runner.Runner, error) {
+		Open: func(_ context.Context, name string) (wire.Loaded, error) {
 			c := model
 			c.Name = name
 			m := fake.New(c)
@@ -223,7 +221,7 @@ func entry(id, key, more string) string {
 	return fmt.Sprintf(`{"id":%q,"sha256":%q%s}`, id, hex.EncodeToString(sum[:]), more)
 }
 
-// slowly makes a model that takes its time for every step.
+// slowly makes each step of a model take a while.
 func slowly(d time.Duration, replies ...fake.Reply) fake.Config {
 	c := scripted(replies...)
 	c.Delay = func(int) time.Duration { return d }

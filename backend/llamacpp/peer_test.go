@@ -294,7 +294,8 @@ type engine struct {
 // samplers do first. What our engine keeps is new at the start of every text. Times are the thread's processor time
 // where the system tells it.
 func BenchmarkMaskLlama(b *testing.B) {
-	const text = `{"name": "Zoë \"Zo\" Ångström", "age": 31, "active": true, "role": "editor", "tags": ["night owl", "日本語"], ` +
+	const text = `{"name": "Zoë \"Zo\" Ångström", "age": 31, "active": true, "role": "editor", "tags": ["night owl", ` +
+		`"日本語"], ` +
 		`"address": {"city": "São Paulo, near the old market", "zip": "01234"}}`
 	m := openModel(b, writeO200k(b, "gpt-4o"), backend.Config{ContextSize: 256, Sequences: 1})
 	v := grammar.NewVocabulary(m.Vocab(), nil)

@@ -129,25 +129,25 @@ func TestGGUFErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	type pairs = []ggufwriter.Pair
 	for name, test := range map[string]struct {
-		change func(p []ggufwriter.Pair) []ggufwriter.Pair
+		change func(p pairs) pairs
 		want   error
 	}{
-		"no tokenizer":  {func(p []ggufwriter.Pair) []ggufwriter.Pair { return nil }, tokenizer.ErrModel},
-		"SentencePiece": {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[0].Value = "llama"; return p }, tokenizer.ErrModel},
-		"pattern":       {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[1].Value = "gpt-7"; return p }, tokenizer.ErrPattern},
-		"no pattern":    {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[1].Key = "x"; return p }, tokenizer.ErrPattern},
-		"no tokens":     {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[2].Key = "x"; return p }, tokenizer.ErrVocabulary},
-		"empty tokens": {func(p []ggufwriter.Pair) []ggufwriter.Pair {
+		"no tokenizer":  {func(p pairs) pairs { return nil }, tokenizer.ErrModel},
+		"SentencePiece": {func(p pairs) pairs { p[0].Value = "llama"; return p }, tokenizer.ErrModel},
+		"pattern":       {func(p pairs) pairs { p[1].Value = "gpt-7"; return p }, tokenizer.ErrPattern},
+		"no pattern":    {func(p pairs) pairs { p[1].Key = "x"; return p }, tokenizer.ErrPattern},
+		"no tokens":     {func(p pairs) pairs { p[2].Key = "x"; return p }, tokenizer.ErrVocabulary},
+		"empty tokens": {func(p pairs) pairs {
 			p[2].Value, p[3].Value = []string{}, []int32{}
 			return p
 		}, tokenizer.ErrVocabulary},
-		"numbers":   {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[2].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
-		"few types": {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[3].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
-		"no merges": {func(p []ggufwriter.Pair) []ggufwriter.Pair { return p[:4] }, tokenizer.ErrVocabulary},
-		"odd merge": {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[4].Value = []string{"ab"}; return p }, tokenizer.ErrVocabulary},
-		"unknown merge": {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[4].Value = []string{"~ ~"}; return p },
-			tokenizer.ErrVocabulary},
+		"numbers":       {func(p pairs) pairs { p[2].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
+		"few types":     {func(p pairs) pairs { p[3].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
+		"no merges":     {func(p pairs) pairs { return p[:4] }, tokenizer.ErrVocabulary},
+		"odd merge":     {func(p pairs) pairs { p[4].Value = []string{"ab"}; return p }, tokenizer.ErrVocabulary},
+		"unknown merge": {func(p pairs) pairs { p[4].Value = []string{"~ ~"}; return p }, tokenizer.ErrVocabulary},
 	} {
 		if _, err := fromPairs(t, test.change(metadata(a, "gpt-2"))); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", name, err, test.want)

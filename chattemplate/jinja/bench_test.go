@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"runner/chattemplate/conformance"
+	"runner/conformance"
 )
 
 var benchTemplates = map[string]string{"gpt-oss": "openai-gpt-oss-120b", "qwen3": "Qwen-Qwen3-0.6B"}

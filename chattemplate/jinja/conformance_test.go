@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"runner/chattemplate/conformance"
+	"runner/conformance"
 )
 
 type conversations struct {

@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"runner/chattemplate/conformance"
 	"runner/chattemplate/jinja/origin"
+	"runner/conformance"
 )
 
 func renderText(t testing.TB, src string, vars map[string]Value) Text {

@@ -86,10 +86,3 @@ var messages = map[string]string{
 	CodeUnfinishedObject:     "the output ended inside the object with the reasoning and the answer",
 	CodeTextAfterObject:      "text after the object was taken as part of the answer",
 }
-
-// harmless lists the codes that break no rule of the format.
-var harmless = map[string]bool{
-	CodeForeignRole: true, CodeUnknownRecipient: true, CodeUnknownFunction: true, CodeRecipientInFinal: true,
-	CodeNotObject: true, CodeMalformedObject: true, CodeUnknownMember: true, CodeUnfinishedObject: true,
-	CodeTextAfterObject: true,
-}

@@ -9,7 +9,7 @@ import (
 // Bytes enter in the order of the stream and leave in the same order, either as answer text or not. It is empty
 // unless log probabilities were asked for.
 type ledger struct {
-	on      bool
+	On      bool
 	entries []ledgerEntry
 	// out collects the tokens that are complete since the last take.
 	out []reasoning.TokenLogprobs
@@ -23,9 +23,9 @@ type ledgerEntry struct {
 	lp      reasoning.TokenLogprobs
 }
 
-// add enters a token's bytes. out is nil for a token that was not sampled.
-func (l *ledger) add(v *backend.Vocab, t backend.Token, out *backend.Output) {
-	if l.on {
+// Add enters a token's bytes. out is nil for a token that was not sampled.
+func (l *ledger) Add(v *backend.Vocab, t backend.Token, out *backend.Output) {
+	if l.On {
 		l.enter(v, t, out)
 	}
 }
@@ -49,23 +49,23 @@ func (l *ledger) enter(v *backend.Vocab, t backend.Token, out *backend.Output) {
 	l.entries = append(l.entries, e)
 }
 
-// use is what becomes of bytes that leave the ledger.
-type use uint8
+// Use is what becomes of bytes that leave the ledger.
+type Use uint8
 
 const (
-	useAnswer  use = iota // part of an answer delta
-	useTrimmed            // white space beside the answer
-	useForeign            // markers, headers and the text of other segments
+	useAnswer  Use = iota // part of an answer delta
+	UseTrimmed            // white space beside the answer
+	UseForeign            // markers, headers and the text of other segments
 )
 
 // leave takes the next n bytes out.
-func (l *ledger) leave(n int, u use) {
-	for l.on && n > 0 && len(l.entries) > 0 {
+func (l *ledger) leave(n int, u Use) {
+	for l.On && n > 0 && len(l.entries) > 0 {
 		e := &l.entries[0]
 		k := min(n, e.left)
 		n -= k
 		e.left -= k
-		e.foreign = e.foreign || u == useForeign
+		e.foreign = e.foreign || u == UseForeign
 		if e.left > 0 {
 			return
 		}

@@ -17,7 +17,7 @@ type JSONConfig struct {
 	RawAnswer bool
 }
 
-// objectReader takes apart the object of strategy json, or the arguments of a call of report_reasoning, as they arrive
+// Object takes apart the object of strategy json, or the arguments of a call of report_reasoning, as they arrive
 // (RFC 8259). What it reads goes to the splitter's sink: strings decoded, other values as their JSON text.
 //
 // It is lenient. Members come in any order, their names in any case; a comma may be missing or too many; strings
@@ -27,21 +27,21 @@ type JSONConfig struct {
 //
 // What stands between two values is the gap. It is held until it is known to be one, for at most maxGap bytes, and
 // dropped then. Nesting costs a counter, so its depth has no limit.
-type objectReader struct {
-	s *Splitter
+type Object struct {
+	s *Core
 	// arguments says that a call's arguments are read: no answer, and what is no object is reasoning.
 	arguments bool
 	// muted says that nothing is sent: the beginning is only looked at.
 	muted bool
-	// known says that a member that the object should have has come; what fails before that is no such object.
-	known bool
-	place place
+	// Known says that a member that the object should have has come; what fails before that is no such object.
+	Known bool
+	Place place
 
 	gap []byte
 	// quoted says that the gap begins with the quote that may have ended a string.
 	quoted bool
 	key    int // where in the gap the member's name begins
-	fenced bool
+	Fenced bool
 	seen   [numMembers]bool
 	member member
 	target reasoning.Segment
@@ -54,8 +54,8 @@ type objectReader struct {
 	begun             bool
 	inString, escaped bool
 
-	// left is text that came before the place where the object ended or broke, and is not part of it.
-	left []byte
+	// Left is text that came before the place where the object ended or broke, and is not part of it.
+	Left []byte
 }
 
 // place is where the reader stands.
@@ -75,7 +75,7 @@ const (
 	placeEscape
 	placeRaw   // in a value that is kept as JSON text
 	placePlain // arguments that are no object: all is reasoning
-	placeOver
+	PlaceOver
 	placeBroken
 	placeRefused
 )
@@ -98,18 +98,18 @@ const (
 	maxScalar = 64
 )
 
-// reset prepares for an object.
-func (r *objectReader) reset(arguments, muted bool) {
-	*r = objectReader{s: r.s, gap: r.gap[:0], left: r.left[:0], arguments: arguments, muted: muted,
-		known: arguments || !muted}
+// Reset prepares for an object.
+func (r *Object) Reset(arguments, muted bool) {
+	*r = Object{s: r.s, gap: r.gap[:0], Left: r.Left[:0], arguments: arguments, muted: muted,
+		Known: arguments || !muted}
 }
 
-// ended reports whether nothing more can belong to the object.
-func (r *objectReader) ended() bool { return r.place >= placeOver }
+// Ended reports whether nothing more can belong to the object.
+func (r *Object) Ended() bool { return r.Place >= PlaceOver }
 
-// segment returns the segment of the next text; Header between values.
-func (r *objectReader) segment() reasoning.Segment {
-	switch r.place {
+// Segment returns the segment of the next text; Header between values.
+func (r *Object) Segment() reasoning.Segment {
+	switch r.Place {
 	case placeString, placeEscape, placeRaw:
 		return r.target
 	case placePlain:
@@ -118,10 +118,10 @@ func (r *objectReader) segment() reasoning.Segment {
 	return reasoning.Header
 }
 
-// feed reads on and returns how many bytes it took, which are all unless the object ended.
-func (r *objectReader) feed(text string) int {
+// Feed reads on and returns how many bytes it took, which are all unless the object ended.
+func (r *Object) Feed(text string) int {
 	for i := 0; i < len(text); {
-		switch r.place {
+		switch r.Place {
 		case placeString:
 			i += r.stringText(text[i:])
 		case placeEscape:
@@ -129,9 +129,9 @@ func (r *objectReader) feed(text string) int {
 		case placeRaw:
 			i += r.rawText(text[i:])
 		case placePlain:
-			r.text(text[i:])
+			r.Text(text[i:])
 			return len(text)
-		case placeOver, placeBroken, placeRefused:
+		case PlaceOver, placeBroken, placeRefused:
 			return i
 		default:
 			r.gapByte(text[i])
@@ -142,59 +142,59 @@ func (r *objectReader) feed(text string) int {
 }
 
 // gapByte takes a byte between values.
-func (r *objectReader) gapByte(c byte) {
+func (r *Object) gapByte(c byte) {
 	r.gap = append(r.gap, c)
 	if len(r.gap) > maxGap {
 		r.fail()
 		return
 	}
-	switch r.place {
+	switch r.Place {
 	case placeBefore:
 		switch {
 		case c == '{':
-			r.place = placeKey
+			r.Place = placeKey
 		case c == '`' && !r.arguments:
-			r.place, r.fenced = placeFence, true
-		case !isSpace(c):
+			r.Place, r.Fenced = placeFence, true
+		case !IsSpace(c):
 			r.fail()
 		}
 	case placeFence:
 		switch {
 		case c == '{':
-			r.place = placeKey
-		case isSpace(c):
-			r.place = placeBefore
+			r.Place = placeKey
+		case IsSpace(c):
+			r.Place = placeBefore
 		case c != '`' && !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'):
 			r.fail()
 		}
 	case placeKey, placeAfter:
 		switch {
 		case c == ',':
-			r.place = placeKey
+			r.Place = placeKey
 		case c == '"':
-			r.place, r.key = placeInKey, len(r.gap)-1
+			r.Place, r.key = placeInKey, len(r.gap)-1
 		case c == '}':
 			r.over()
-		case !isSpace(c):
+		case !IsSpace(c):
 			r.fail()
 		}
 	case placeInKey:
 		switch c {
 		case '"':
-			r.place = placeColon
+			r.Place = placeColon
 		case '\\':
-			r.place = placeKeyEscape
+			r.Place = placeKeyEscape
 		}
 	case placeKeyEscape:
-		r.place = placeInKey
+		r.Place = placeInKey
 	case placeColon:
 		if c == ':' {
 			r.name()
-		} else if !isSpace(c) {
+		} else if !IsSpace(c) {
 			r.fail()
 		}
 	case placeValue:
-		if !isSpace(c) {
+		if !IsSpace(c) {
 			r.value(c)
 		}
 	case placeScalar:
@@ -203,60 +203,60 @@ func (r *objectReader) gapByte(c byte) {
 }
 
 // fail takes a gap that is none: its quote was text, or this is no object, or it breaks off here.
-func (r *objectReader) fail() {
+func (r *Object) fail() {
 	switch {
 	case r.quoted:
 		rest := string(r.gap[1:])
-		r.gap, r.quoted, r.place = r.gap[:0], false, placeString
-		r.text(`"`)
-		n := r.feed(rest)
-		r.left = append(r.left, rest[n:]...)
-	case !r.known:
-		r.place = placeRefused
+		r.gap, r.quoted, r.Place = r.gap[:0], false, placeString
+		r.Text(`"`)
+		n := r.Feed(rest)
+		r.Left = append(r.Left, rest[n:]...)
+	case !r.Known:
+		r.Place = placeRefused
 	case r.arguments:
-		r.warn(CodeMalformedObject)
-		r.plain()
-		r.text(string(r.gap))
+		r.Warn(CodeMalformedObject)
+		r.Plain()
+		r.Text(string(r.gap))
 	default:
-		r.warn(CodeMalformedObject)
-		r.left, r.place = append(r.left, r.gap...), placeBroken
+		r.Warn(CodeMalformedObject)
+		r.Left, r.Place = append(r.Left, r.gap...), placeBroken
 	}
 }
 
-// plain makes everything from here on reasoning.
-func (r *objectReader) plain() {
-	r.place = placePlain
+// Plain makes everything from here on reasoning.
+func (r *Object) Plain() {
+	r.Place = placePlain
 	r.begin(reasoning.Reasoning)
 }
 
 // over ends the object.
-func (r *objectReader) over() {
-	if !r.known {
-		r.place = placeRefused
+func (r *Object) over() {
+	if !r.Known {
+		r.Place = placeRefused
 		return
 	}
 	r.closeGap(len(r.gap))
-	r.place = placeOver
+	r.Place = PlaceOver
 }
 
 // closeGap drops the gap's first n bytes and keeps the rest; the value before it has ended.
-func (r *objectReader) closeGap(n int) {
+func (r *Object) closeGap(n int) {
 	if r.quoted {
 		r.end()
 		r.quoted = false
 	}
-	r.drop(n)
+	r.Drop(n)
 	r.gap = append(r.gap[:0], r.gap[n:]...)
 }
 
 // name takes a member's name, which ends the gap.
-func (r *objectReader) name() {
-	r.member, r.place = r.memberNamed(r.gap[r.key:]), placeValue
+func (r *Object) name() {
+	r.member, r.Place = r.memberNamed(r.gap[r.key:]), placeValue
 	if r.member != memberOther {
-		r.known = true
+		r.Known = true
 		r.closeGap(len(r.gap))
 		if r.seen[r.member] {
-			r.warn(CodeMalformedObject)
+			r.Warn(CodeMalformedObject)
 		}
 		r.seen[r.member] = true
 		return
@@ -267,15 +267,15 @@ func (r *objectReader) name() {
 }
 
 // other sends the gap as the beginning of a member that the object does not have.
-func (r *objectReader) other() {
-	r.warn(CodeUnknownMember)
+func (r *Object) other() {
+	r.Warn(CodeUnknownMember)
 	r.begin(reasoning.Reasoning)
-	r.text(string(r.gap))
+	r.Text(string(r.gap))
 	r.gap = r.gap[:0]
 }
 
 // memberNamed returns the member whose name, as JSON text, begins text.
-func (r *objectReader) memberNamed(text []byte) member {
+func (r *Object) memberNamed(text []byte) member {
 	name := text[1:bytes.LastIndexByte(text, '"')]
 	if bytes.IndexByte(name, '\\') >= 0 {
 		var decoded string
@@ -293,25 +293,25 @@ func (r *objectReader) memberNamed(text []byte) member {
 }
 
 // value takes the first byte of a member's value, which ends the gap.
-func (r *objectReader) value(c byte) {
+func (r *Object) value(c byte) {
 	if c == ',' || c == '}' { // there is none
 		if r.member == memberOther {
 			r.end()
 		}
-		r.place = placeKey
+		r.Place = placeKey
 		if c == '}' {
 			r.over()
 		}
 		return
 	}
 	if r.member == memberOther {
-		r.text(string(r.gap[:len(r.gap)-1]))
+		r.Text(string(r.gap[:len(r.gap)-1]))
 		r.raw(c)
 		return
 	}
-	r.drop(len(r.gap) - 1)
+	r.Drop(len(r.gap) - 1)
 	switch {
-	case r.member == memberAnswer && (c != '"' || r.s.cfg.JSON.RawAnswer):
+	case r.member == memberAnswer && (c != '"' || r.s.Cfg.JSON.RawAnswer):
 		r.begin(reasoning.Answer)
 		r.raw(c)
 	case r.member == memberAnswer:
@@ -321,18 +321,18 @@ func (r *objectReader) value(c byte) {
 		r.begin(reasoning.Reasoning)
 		r.string()
 	case c == '"' || c == '{' || c == '[':
-		r.warn(CodeMalformedObject)
+		r.Warn(CodeMalformedObject)
 		r.begin(reasoning.Reasoning)
 		r.raw(c)
 	default:
-		r.gap, r.place = append(r.gap[:0], c), placeScalar
+		r.gap, r.Place = append(r.gap[:0], c), placeScalar
 	}
 }
 
-// finish ends the object where the output ends.
-func (r *objectReader) finish() {
-	switch r.place {
-	case placeOver, placeBroken, placeRefused, placePlain:
+// Finish ends the object where the output ends.
+func (r *Object) Finish() {
+	switch r.Place {
+	case PlaceOver, placeBroken, placeRefused, placePlain:
 		r.end()
 		return
 	case placeEscape:
@@ -343,24 +343,24 @@ func (r *objectReader) finish() {
 	r.loneHalf()
 	r.end()
 	if r.inName() && !beginsMember(r.gap[r.key:]) {
-		r.drop(r.key)
+		r.Drop(r.key)
 		r.gap = append(r.gap[:0], r.gap[r.key:]...)
 		r.other()
 		r.end()
 	} else {
-		r.drop(len(r.gap))
+		r.Drop(len(r.gap))
 	}
-	r.gap, r.quoted, r.place = r.gap[:0], false, placeOver
-	r.warn(CodeUnfinishedObject)
+	r.gap, r.quoted, r.Place = r.gap[:0], false, PlaceOver
+	r.Warn(CodeUnfinishedObject)
 }
 
-// cutShort reports whether all that there is begins the object and is too short to have any text in it.
-func (r *objectReader) cutShort() bool {
-	return !r.seen[memberOther] && (r.place == placeKey || r.inName() && beginsMember(r.gap[r.key:]))
+// CutShort reports whether all that there is begins the object and is too short to have any text in it.
+func (r *Object) CutShort() bool {
+	return !r.seen[memberOther] && (r.Place == placeKey || r.inName() && beginsMember(r.gap[r.key:]))
 }
 
-func (r *objectReader) inName() bool {
-	return r.place == placeInKey || r.place == placeKeyEscape || r.place == placeColon
+func (r *Object) inName() bool {
+	return r.Place == placeInKey || r.Place == placeKeyEscape || r.Place == placeColon
 }
 
 // beginsMember reports whether text, from a quote on, is the beginning of a known member's name.
@@ -374,55 +374,65 @@ func beginsMember(text []byte) bool {
 	return false
 }
 
-// closing returns the text that ends the reasoning here and leads on to the answer, and whether there is such a
+// Closing returns the text that ends the reasoning here and leads on to the answer, and whether there is such a
 // text: not in the middle of a character.
-func (r *objectReader) closing() (string, bool) {
+func (r *Object) Closing() (string, bool) {
 	switch {
-	case r.place != placeString || r.target != reasoning.Reasoning || r.high != 0 || r.s.out.nheld > 0:
+	case r.Place != placeString || r.target != reasoning.Reasoning || r.high != 0 || r.s.Out.nheld > 0:
 		return "", false
 	case r.arguments || r.seen[memberAnswer]:
 		return `"}`, true
-	case r.s.cfg.JSON.RawAnswer:
+	case r.s.Cfg.JSON.RawAnswer:
 		return `", "answer":`, true
 	}
 	return `", "answer": "`, true
 }
 
+// After returns how much of text is only white space or the end of the block of code around the object.
+func (r *Object) After(text string) int {
+	for i := range len(text) {
+		if !IsSpace(text[i]) && !(r.Fenced && text[i] == '`') {
+			return i
+		}
+	}
+	return len(text)
+}
+
 // What follows sends what has been read, unless the reader is muted.
 
-func (r *objectReader) begin(seg reasoning.Segment) {
+func (r *Object) begin(seg reasoning.Segment) {
 	r.target = seg
 	switch {
 	case r.muted:
 	case seg == reasoning.Answer:
-		r.s.out.begin(reasoning.Answer, reasoning.Call{})
+		r.s.Out.Begin(reasoning.Answer, reasoning.Call{})
 	case r.arguments:
-		r.s.out.reason(reasoning.StrategyTool)
+		r.s.Out.Reason(reasoning.StrategyTool)
 	default:
-		r.s.out.reason(reasoning.StrategyJSON)
+		r.s.Out.Reason(reasoning.StrategyJSON)
 	}
 }
 
-func (r *objectReader) text(text string) {
+func (r *Object) Text(text string) {
 	if !r.muted {
-		r.s.out.text(text)
+		r.s.Out.Text(text)
 	}
 }
 
-func (r *objectReader) end() {
+func (r *Object) end() {
 	if !r.muted {
-		r.s.out.end()
+		r.s.Out.End()
 	}
 }
 
-func (r *objectReader) drop(n int) {
+func (r *Object) Drop(n int) {
 	if !r.muted {
-		r.s.out.drop(n, useForeign)
+		r.s.Out.Drop(n, UseForeign)
 	}
 }
 
-func (r *objectReader) warn(code string) {
+func (r *Object) Warn(code string) {
 	if !r.muted {
-		r.s.warn(code)
+		r.s.Warn(code)
 	}
 }

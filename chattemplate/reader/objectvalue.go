@@ -11,30 +11,30 @@ import (
 )
 
 // string begins a string that is decoded. The gap ends with its quote.
-func (r *objectReader) string() {
-	r.drop(1)
-	r.gap, r.place = r.gap[:0], placeString
+func (r *Object) string() {
+	r.Drop(1)
+	r.gap, r.Place = r.gap[:0], placeString
 }
 
 // stringText takes text up to a quote or an escape.
-func (r *objectReader) stringText(text string) int {
+func (r *Object) stringText(text string) int {
 	n := 0
 	for n < len(text) && text[n] != '"' && text[n] != '\\' {
 		n++
 	}
 	if n > 0 {
 		r.loneHalf()
-		r.text(text[:n])
+		r.Text(text[:n])
 	}
 	if n == len(text) {
 		return n
 	}
 	if text[n] == '\\' {
-		r.place, r.escape[0], r.nesc = placeEscape, '\\', 1
+		r.Place, r.escape[0], r.nesc = placeEscape, '\\', 1
 		return n + 1
 	}
 	r.loneHalf()
-	r.gap, r.quoted, r.place = append(r.gap[:0], '"'), true, placeAfter
+	r.gap, r.quoted, r.Place = append(r.gap[:0], '"'), true, placeAfter
 	return n + 1
 }
 
@@ -45,12 +45,12 @@ const (
 )
 
 // escapeByte takes a byte of an escape. It returns 0 where the escape broke off before it.
-func (r *objectReader) escapeByte(c byte) int {
+func (r *Object) escapeByte(c byte) int {
 	if r.nesc == 1 {
 		if i := strings.IndexByte(escapes, c); i >= 0 {
 			r.loneHalf()
 			r.char(escaped[i:i+1], 2)
-			r.place = placeString
+			r.Place = placeString
 			return 1
 		}
 		if c != 'u' {
@@ -64,7 +64,7 @@ func (r *objectReader) escapeByte(c byte) int {
 	r.escape[r.nesc] = c
 	r.nesc++
 	if r.nesc == len(r.escape) {
-		r.place = placeString
+		r.Place = placeString
 		u, _ := strconv.ParseUint(string(r.escape[2:]), 16, 16) // four hex digits
 		r.codeUnit(rune(u))
 	}
@@ -72,7 +72,7 @@ func (r *objectReader) escapeByte(c byte) int {
 }
 
 // codeUnit takes \uXXXX, which is a character or half of one.
-func (r *objectReader) codeUnit(u rune) {
+func (r *Object) codeUnit(u rune) {
 	if r.high != 0 {
 		if c := utf16.DecodeRune(r.high, u); c != utf8.RuneError {
 			r.high = 0
@@ -89,7 +89,7 @@ func (r *objectReader) codeUnit(u rune) {
 }
 
 // loneHalf sends the half of a surrogate pair whose other half did not come.
-func (r *objectReader) loneHalf() {
+func (r *Object) loneHalf() {
 	if r.high != 0 {
 		r.high = 0
 		r.rune(utf8.RuneError, 6)
@@ -97,22 +97,22 @@ func (r *objectReader) loneHalf() {
 }
 
 // badEscape keeps what is no escape as text.
-func (r *objectReader) badEscape() {
+func (r *Object) badEscape() {
 	r.loneHalf()
-	r.text(string(r.escape[:r.nesc]))
-	r.place = placeString
+	r.Text(string(r.escape[:r.nesc]))
+	r.Place = placeString
 }
 
 // raw begins a value that is kept as it came, with its first byte.
-func (r *objectReader) raw(c byte) {
-	r.gap, r.place, r.depth, r.begun, r.inString, r.escaped = r.gap[:0], placeRaw, 0, false, false, false
+func (r *Object) raw(c byte) {
+	r.gap, r.Place, r.depth, r.begun, r.inString, r.escaped = r.gap[:0], placeRaw, 0, false, false, false
 	if r.rawText(string([]byte{c})) == 0 {
 		r.gapByte(c)
 	}
 }
 
 // rawText takes the text of a value that is kept as it came.
-func (r *objectReader) rawText(text string) int {
+func (r *Object) rawText(text string) int {
 	for i := range len(text) {
 		c := text[i]
 		switch {
@@ -123,7 +123,7 @@ func (r *objectReader) rawText(text string) int {
 			if r.inString = c != '"'; !r.inString && r.depth == 0 {
 				return r.endRaw(text[:i+1])
 			}
-		case r.depth == 0 && (isSpace(c) || c == ',' || c == '}' || c == ']' ||
+		case r.depth == 0 && (IsSpace(c) || c == ',' || c == '}' || c == ']' ||
 			r.begun && (c == '"' || c == '{' || c == '[')):
 			return r.endRaw(text[:i])
 		case c == '"':
@@ -137,66 +137,66 @@ func (r *objectReader) rawText(text string) int {
 		}
 		r.begun = true
 	}
-	r.text(text)
+	r.Text(text)
 	return len(text)
 }
 
-func (r *objectReader) endRaw(text string) int {
-	r.text(text)
+func (r *Object) endRaw(text string) int {
+	r.Text(text)
 	r.end()
-	r.place, r.gap, r.quoted = placeAfter, r.gap[:0], false
+	r.Place, r.gap, r.quoted = placeAfter, r.gap[:0], false
 	return len(text)
 }
 
 // scalarByte takes a byte of a score, or of reasoning that is no string; it ends the gap.
-func (r *objectReader) scalarByte(c byte) {
+func (r *Object) scalarByte(c byte) {
 	switch {
-	case isSpace(c) || strings.IndexByte(`,{}[]"`, c) >= 0:
+	case IsSpace(c) || strings.IndexByte(`,{}[]"`, c) >= 0:
 		r.gap = r.gap[:len(r.gap)-1]
 		r.settle(true)
-		r.place = placeAfter
+		r.Place = placeAfter
 		r.gapByte(c)
 	case len(r.gap) > maxScalar:
-		r.warn(CodeMalformedObject)
+		r.Warn(CodeMalformedObject)
 		r.begin(reasoning.Reasoning)
-		r.text(string(r.gap))
-		r.gap, r.place, r.depth, r.begun = r.gap[:0], placeRaw, 0, true
+		r.Text(string(r.gap))
+		r.gap, r.Place, r.depth, r.begun = r.gap[:0], placeRaw, 0, true
 	}
 }
 
 // settle takes the gap as the whole of a scalar, or, where it was cut, as its beginning: a number is the score,
 // null is nothing, and what is neither is reasoning.
-func (r *objectReader) settle(whole bool) {
+func (r *Object) settle(whole bool) {
 	var score float64
 	text := string(r.gap)
 	switch {
 	case whole && text == "null" || !whole && strings.HasPrefix("null", text):
-		r.drop(len(text))
+		r.Drop(len(text))
 	case whole && r.member == memberScore && json.Unmarshal(r.gap, &score) == nil:
 		if !r.muted {
 			r.s.score, r.s.scored = score, true
 		}
-		r.drop(len(text))
+		r.Drop(len(text))
 	case !whole && r.member == memberScore && strings.Trim(text, "+-.eE0123456789") == "":
-		r.drop(len(text))
+		r.Drop(len(text))
 	default:
-		r.warn(CodeMalformedObject)
+		r.Warn(CodeMalformedObject)
 		r.begin(reasoning.Reasoning)
-		r.text(text)
+		r.Text(text)
 		r.end()
 	}
 	r.gap = r.gap[:0]
 }
 
-func (r *objectReader) char(c string, n int) {
+func (r *Object) char(c string, n int) {
 	if !r.muted {
-		r.s.out.char(c, n)
+		r.s.Out.char(c, n)
 	}
 }
 
-func (r *objectReader) rune(c rune, n int) {
+func (r *Object) rune(c rune, n int) {
 	if !r.muted {
-		r.s.out.rune(c, n)
+		r.s.Out.rune(c, n)
 	}
 }
 

@@ -39,8 +39,8 @@ func (o *origin) note(emit func(reasoning.Event)) {
 	}
 }
 
-// finish tells when there was reasoning in the model's own form only.
-func (o *origin) finish(emit func(reasoning.Event)) {
+// Finish tells when there was reasoning in the model's own form only.
+func (o *origin) Finish(emit func(reasoning.Event)) {
 	if o.chosen != "" && o.native && !o.came {
 		o.switchTo(reasoning.StrategyNative, emit)
 	}

@@ -7,61 +7,60 @@ import (
 	"runner/reasoning"
 )
 
-// sink turns a stretch of bytes with a segment into events whose text is whole runes.
+// Sink turns a stretch of bytes with a segment into events whose text is whole runes.
 //
 // A text segment starts with its first text, so that there are no empty ones; a tool call starts with its header.
 // Bytes that cannot be part of a rune become U+FFFD, one each, as when a Go string is ranged over, at the latest at
 // the segment's end.
-type sink struct {
-	emit      func(reasoning.Event)
+type Sink struct {
+	Emit      func(reasoning.Event)
 	separator string
-	ledger    ledger
-	origin    origin
+	Ledger    ledger
+	Origin    origin
 
-	// next is the segment's next delta, without its text: it is filled in, not built anew, for every token.
-	next reasoning.Event
+	// Next is the segment's next delta, without its text: it is filled in, not built anew, for every token.
+	Next reasoning.Event
 	open bool // the event SegmentStart was sent
-	// reported says that no segment has been opened since a call of report_reasoning.
-	reported bool
+	// Reported says that no segment has been opened since a call of report_reasoning.
+	Reported bool
 	spoken   [reasoning.Answer + 1]bool
 
 	held  [utf8.UTFMax]byte // an unfinished rune
 	nheld int
 	arena strings.Builder // memory of texts that no vocabulary piece holds
-	parse *parser
 }
 
-// begin opens a segment; the one before must be closed.
-func (k *sink) begin(s reasoning.Segment, c reasoning.Call) {
-	k.next = reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Call: c}
+// Begin opens a segment; the one before must be closed.
+func (k *Sink) Begin(s reasoning.Segment, c reasoning.Call) {
+	k.Next = reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Call: c}
 	if s == reasoning.ToolCall {
 		k.start()
 	}
 }
 
-func (k *sink) start() {
-	k.open, k.reported = true, false
-	if k.next.Segment == reasoning.Reasoning {
-		k.origin.note(k.emit)
+func (k *Sink) start() {
+	k.open, k.Reported = true, false
+	if k.Next.Segment == reasoning.Reasoning {
+		k.Origin.note(k.Emit)
 	}
-	k.emit(reasoning.Event{Kind: reasoning.SegmentStart, Segment: k.next.Segment, Call: k.next.Call})
-	if k.next.Segment == reasoning.ToolCall {
+	k.Emit(reasoning.Event{Kind: reasoning.SegmentStart, Segment: k.Next.Segment, Call: k.Next.Call})
+	if k.Next.Segment == reasoning.ToolCall {
 		return
 	}
-	if k.spoken[k.next.Segment] && k.separator != "" {
-		k.emit(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: k.next.Segment, Text: k.separator})
+	if k.spoken[k.Next.Segment] && k.separator != "" {
+		k.Emit(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: k.Next.Segment, Text: k.separator})
 	}
-	k.spoken[k.next.Segment] = true
+	k.spoken[k.Next.Segment] = true
 }
 
-// reason opens a reasoning segment that comes from a source.
-func (k *sink) reason(from reasoning.Strategy) {
-	k.begin(reasoning.Reasoning, reasoning.Call{})
-	k.origin.from = from
+// Reason opens a reasoning segment that comes from a source.
+func (k *Sink) Reason(from reasoning.Strategy) {
+	k.Begin(reasoning.Reasoning, reasoning.Call{})
+	k.Origin.from = from
 }
 
-// flush sends the bytes of an unfinished rune, which nothing can complete any more.
-func (k *sink) flush() {
+// Flush sends the bytes of an unfinished rune, which nothing can complete any more.
+func (k *Sink) Flush() {
 	if k.nheld > 0 {
 		n := k.nheld
 		k.nheld = 0
@@ -69,17 +68,17 @@ func (k *sink) flush() {
 	}
 }
 
-// end closes the segment.
-func (k *sink) end() {
-	k.flush()
+// End closes the segment.
+func (k *Sink) End() {
+	k.Flush()
 	if k.open {
 		k.open = false
-		k.emit(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: k.next.Segment, Call: k.next.Call})
+		k.Emit(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: k.Next.Segment, Call: k.Next.Call})
 	}
 }
 
-// text adds bytes to the segment.
-func (k *sink) text(s string) {
+// Text adds bytes to the segment.
+func (k *Sink) Text(s string) {
 	if k.nheld == 0 && wholeRunes(s) {
 		if s != "" {
 			k.delta(s, len(s))
@@ -90,21 +89,21 @@ func (k *sink) text(s string) {
 }
 
 // char adds one character that stands for n bytes of the model's.
-func (k *sink) char(c string, n int) {
-	k.flush()
+func (k *Sink) char(c string, n int) {
+	k.Flush()
 	k.delta(c, n)
 }
 
 // rune is char for a character that is in no string yet.
-func (k *sink) rune(c rune, n int) {
+func (k *Sink) rune(c rune, n int) {
 	k.reserve(utf8.UTFMax)
 	from := k.arena.Len()
 	k.arena.WriteRune(c)
 	k.char(k.arena.String()[from:], n)
 }
 
-// keep returns a string of b.
-func (k *sink) keep(b []byte) string {
+// Keep returns a string of b.
+func (k *Sink) Keep(b []byte) string {
 	k.reserve(len(b))
 	from := k.arena.Len()
 	k.arena.Write(b)
@@ -112,7 +111,7 @@ func (k *sink) keep(b []byte) string {
 }
 
 // reserve makes room for n bytes in the arena, so that writing them does not move what is there.
-func (k *sink) reserve(n int) {
+func (k *Sink) reserve(n int) {
 	if k.arena.Cap()-k.arena.Len() < n {
 		k.arena = strings.Builder{}
 		k.arena.Grow(max(512, n))
@@ -130,7 +129,7 @@ func wholeRunes(s string) bool {
 }
 
 // repair sends what is whole of the held bytes and s and holds the rest.
-func (k *sink) repair(s string) {
+func (k *Sink) repair(s string) {
 	size := k.nheld + len(s)
 	k.reserve(3 * size)
 	from := k.arena.Len()
@@ -154,7 +153,7 @@ func (k *sink) repair(s string) {
 }
 
 // drain writes the whole runes at the beginning of the held bytes.
-func (k *sink) drain() {
+func (k *Sink) drain() {
 	for k.nheld > 0 && utf8.FullRune(k.held[:k.nheld]) {
 		r, n := utf8.DecodeRune(k.held[:k.nheld])
 		k.arena.WriteRune(r)
@@ -163,33 +162,30 @@ func (k *sink) drain() {
 }
 
 // delta sends text that stands for n bytes of the model's.
-func (k *sink) delta(text string, n int) {
+func (k *Sink) delta(text string, n int) {
 	if !k.open {
 		k.start()
 	}
-	if k.parse != nil {
-		k.parse.content.WriteString(text)
-	}
-	k.next.Text, k.next.Logprobs = text, nil
-	if k.ledger.on {
-		if k.next.Segment == reasoning.Answer {
-			k.ledger.leave(n, useAnswer)
-			k.next.Logprobs = k.ledger.take()
+	k.Next.Text, k.Next.Logprobs = text, nil
+	if k.Ledger.On {
+		if k.Next.Segment == reasoning.Answer {
+			k.Ledger.leave(n, useAnswer)
+			k.Next.Logprobs = k.Ledger.take()
 		} else {
-			k.ledger.leave(n, useForeign)
+			k.Ledger.leave(n, UseForeign)
 		}
 	}
-	k.emit(k.next)
+	k.Emit(k.Next)
 }
 
-// drop takes bytes out of the stream that are nobody's text. The segment before them must be closed or flushed.
-func (k *sink) drop(n int, u use) { k.ledger.leave(n, u) }
+// Drop takes bytes out of the stream that are nobody's text. The segment before them must be closed or flushed.
+func (k *Sink) Drop(n int, u Use) { k.Ledger.leave(n, u) }
 
-// salvage sends text whose bytes have left the ledger before.
-func (k *sink) salvage(text string) {
-	on := k.ledger.on
-	k.ledger.on = false
-	k.text(text)
-	k.flush()
-	k.ledger.on = on
+// Salvage sends text whose bytes have left the ledger before.
+func (k *Sink) Salvage(text string) {
+	on := k.Ledger.On
+	k.Ledger.On = false
+	k.Text(text)
+	k.Flush()
+	k.Ledger.On = on
 }

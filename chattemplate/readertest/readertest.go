@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"runner/backend"
-	"runner/chattemplate"
+	"runner/chattemplate/channels"
+	"runner/chattemplate/family"
 	"runner/chattemplate/reader"
+	"runner/chattemplate/tags"
 	"runner/reasoning"
 )
 
@@ -145,22 +147,18 @@ type Recorder struct{ Events []reasoning.Event }
 func (r *Recorder) Emit(e reasoning.Event) { r.Events = append(r.Events, e) }
 
 // Split runs tokens through a splitter.
-func Split(t testing.TB, cfg reader.SplitterConfig, tokens []backend.Token) []reasoning.Event {
+func Split(t testing.TB, cfg Config, tokens []backend.Token) []reasoning.Event {
 	t.Helper()
 	var r Recorder
 	cfg.Emit = r.Emit
-	s, err := reader.NewSplitter(cfg)
+	s, err := NewReader(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tok := range tokens {
-		if err := s.Push(tok); err != nil {
-			t.Fatalf("lenient splitter: %v", err)
-		}
+		s.Push(tok)
 	}
-	if err := s.Finish(); err != nil {
-		t.Fatalf("lenient splitter: %v", err)
-	}
+	s.Finish()
 	CheckNesting(t, r.Events)
 	return r.Events
 }
@@ -233,4 +231,27 @@ func Texts(events []reasoning.Event) map[reasoning.Segment]string {
 	return out
 }
 
-var HarmonyFormat = chattemplate.Format{Family: chattemplate.Harmony, CanSkip: true, Tools: true}
+// HarmonyFormat stands for channels where a Config has a format of tags.
+var HarmonyFormat = tags.Format{Open: "harmony", Close: "harmony"}
+
+// Config is a reader's configuration with the format that it reads.
+type Config struct {
+	Format tags.Format
+	reader.Config
+}
+
+// NewReader returns a reader of the configuration's family.
+func NewReader(cfg Config) (reader.Reader, error) {
+	if cfg.Format == HarmonyFormat {
+		return channels.NewReader(cfg.Config)
+	}
+	return tags.NewReader(cfg.Format, cfg.Config)
+}
+
+// FormatOf returns how a model marks its turn. Of channels it is HarmonyFormat.
+func FormatOf(f family.Family) tags.Format {
+	if text, ok := f.(*tags.Family); ok {
+		return text.Format()
+	}
+	return HarmonyFormat
+}

@@ -39,7 +39,7 @@ func BenchmarkServeToken(b *testing.B) {
 	model := fake.Config{Vocab: vocab, Sequences: 8,
 		Script: fake.Replies(vocab, fake.Reply{After: question + "<|end|><|start|>assistant",
 			Say: "<|channel|>final<|message|>" + strings.Repeat("a b ", tokens/4) + "<|return|>"})}
-	open := func(context.Context, string) (*runner.Runner, error) {
+	open := func(context.Context, string) (wire.Loaded, error) {
 		return runner.New(fake.New(model), runner.Config{})
 	}
 	url, r := serveModel(b, open)
@@ -77,7 +77,7 @@ func BenchmarkServeEndToEnd(b *testing.B) {
 		Vocabulary:  o200ktest.Size, Seed: 1}); err != nil {
 		b.Fatal(err)
 	}
-	url, r := serveModel(b, func(ctx context.Context, _ string) (*runner.Runner, error) {
+	url, r := serveModel(b, func(ctx context.Context, _ string) (wire.Loaded, error) {
 		m, err := llamacpp.Open(ctx, path, backend.Config{Threads: 1, Sequences: 2, ContextSize: 1024})
 		if err != nil {
 			return nil, err
@@ -109,8 +109,8 @@ func BenchmarkServeEndToEnd(b *testing.B) {
 
 // serveModel serves a model over loopback until the benchmark ends, and returns the address of chat completions and
 // the model's runner.
-func serveModel(b *testing.B, open func(context.Context, string) (*runner.Runner, error)) (url string,
-	r *runner.Runner) {
+func serveModel(b *testing.B, open func(context.Context, string) (wire.Loaded, error)) (url string,
+	r wire.Loaded) {
 	b.Helper()
 	p := pool.New(pool.Config{Models: []pool.Entry{{Name: "model"}}, Open: open})
 	s := server.New(server.Config{Pool: p, Cards: []wire.Card{{Name: "model"}}})
@@ -152,7 +152,7 @@ func frames(b *testing.B, url, body string) int {
 }
 
 // deltas runs a request without a server and counts its deltas.
-func deltas(b *testing.B, r *runner.Runner, req generation.Request) (n int) {
+func deltas(b *testing.B, r wire.Loaded, req generation.Request) (n int) {
 	b.Helper()
 	for e, err := range r.Generate(context.Background(), req) {
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner/chattemplate/conformance"
+	"runner/conformance"
 )
 
 // Schema is a schema with instances.

@@ -8,29 +8,29 @@ import (
 )
 
 const (
-	// maxAssumptions is the most assumptions of a turn, and maxAssumption the most bytes of one.
+	// maxAssumptions is the maximum number of assumptions in a turn, and maxAssumption that of bytes in one.
 	maxAssumptions = 3
 	maxAssumption  = 600
 )
 
-// The two ways to say what is assumed. The second is only an assumption with its reason.
+// The two phrases that begin an assumption. The second counts only if a reason follows.
 const (
 	assumePhrase   = "i assume "
 	assumingPhrase = "i am assuming that "
 )
 
-// assumptionReader finds "I assume X (because Y)." and "I am assuming that X because Y." in text that comes in
-// pieces. A sentence ends at a full stop before white space or the end.
+// assumptionReader finds "I assume X (because Y)." and "I am assuming that X because Y." in text that comes in pieces.
+// A sentence ends at a full stop before white space or at the end of the text.
 type assumptionReader struct {
-	text []byte // from the beginning of a phrase
-	// phrase is the length of the phrase that text begins with; 0 while it is not complete.
+	text []byte // from the beginning of a phrase on
+	// phrase is the length of the phrase at the beginning of text, or 0 if it is not complete yet.
 	phrase int
-	// stopped says that the last byte was a full stop, and inWord that it was part of a word.
+	// stopped means that the last byte was a full stop, and inWord that it was part of a word.
 	stopped, inWord bool
 	found           []string
 }
 
-// next takes text, up to the end of an assumption, and returns how much it took.
+// next reads text up to the end of an assumption. It returns how many bytes it read.
 func (r *assumptionReader) next(text string) (int, *reasoning.Assumption) {
 	if len(r.found) == maxAssumptions {
 		return len(text), nil
@@ -81,7 +81,7 @@ func (r *assumptionReader) step(c byte) *reasoning.Assumption {
 	return nil
 }
 
-// sentence takes a byte after the phrase.
+// sentence reads a byte after the phrase.
 func (r *assumptionReader) sentence(c byte) *reasoning.Assumption {
 	switch {
 	case r.stopped && isSpace(c):
@@ -97,7 +97,7 @@ func (r *assumptionReader) sentence(c byte) *reasoning.Assumption {
 	return nil
 }
 
-// take reads the sentence; nil if it is no assumption, or one that was made before.
+// take parses the sentence. It returns nil if the sentence is not an assumption, or repeats one.
 func (r *assumptionReader) take() *reasoning.Assumption {
 	body := strings.Join(strings.Fields(strings.TrimRight(string(r.text[r.phrase:]), ".")), " ")
 	said, because := body, ""

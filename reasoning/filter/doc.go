@@ -1,9 +1,10 @@
-// Package filter changes the events of a run between the reader of a model's output and everybody else.
+// Package filter changes the events of a run on their way from the reader of the model's output.
 //
-// [StopFilter] ends text at stop strings, [RationaleFilter] takes a model's reasons for its calls out of the text, and
-// [Guard] is the token mask that keeps a summary from quoting the reasoning. What they hold back is never lost.
+// [StopFilter] ends text at stop strings. [RationaleFilter] takes the model's reasons for its calls out of the text.
+// [Guard] is the token mask that keeps a summary from quoting the reasoning. Text that a filter holds back is never
+// lost.
 //
-// A filter belongs to one goroutine. Package reasoning says what the events are and who may see them.
+// A filter is for one goroutine at a time. Package reasoning defines the events and who may see them.
 package filter
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

@@ -7,52 +7,51 @@ import (
 	"runner/backend"
 )
 
-// MaxQuote and MinQuote bound the most consecutive words of the reasoning that a summary may hold; see
-// [QuoteLimit].
+// MaxQuote and MinQuote bound the result of [QuoteLimit].
 const (
 	MaxQuote = 12
 	MinQuote = 3
 )
 
-// QuoteLimit returns the most consecutive words of a reasoning of so many words that its summary may hold: a third
-// of them, but at least MinQuote and at most MaxQuote. So a short reasoning cannot be quoted whole.
+// QuoteLimit returns how many consecutive words of the reasoning its summary may contain. words is the length of the
+// reasoning. The limit is a third of it, but at least MinQuote and at most MaxQuote, so a short reasoning cannot be
+// quoted whole.
 func QuoteLimit(words int) int { return min(MaxQuote, max(MinQuote, words/3)) }
 
-// Guard keeps a summary from quoting the reasoning: it is the constraint of the summary pass. It lets no token pass
-// that would make the text, as it then stands, hold a run of more consecutive words of the reasoning than
-// [QuoteLimit] allows. A word at the end of the text counts as it stands, because the text may end there; so the
-// rule holds for every text that was accepted token by token, wherever it ends. Tokens without text, and those that
-// end generation, are always allowed.
+// Guard keeps a summary from quoting the reasoning. It is the constraint of the summary pass. It forbids every token
+// after which the text would contain more consecutive words of the reasoning than [QuoteLimit] allows. A word at the
+// end of the text counts as it is, because the text may end there. So the rule holds for every prefix of a text that
+// was accepted token by token. Tokens without text and tokens that end generation are always allowed.
 //
-// A word is a run of letters, digits and marks, without regard to case, or a stretch of other characters that
-// stands alone between white space. Punctuation at a word is not part of it. In scripts that do not put spaces
-// between words every letter is a word.
+// A word is a run of letters, digits and marks; case is ignored. A run of other characters is a word if it stands
+// alone between white space. Punctuation next to a word is not part of it. In scripts without spaces between words,
+// every letter is a word.
 //
-// Where the reasoning goes on with a number after the longest run that may be quoted, no other number may take its
-// place: a summary that has to say something else must not say something wrong.
+// If the longest run that may be quoted is followed by a number in the reasoning, the summary may not continue with
+// any other number. Otherwise a summary that must avoid a quotation could state a wrong number.
 //
-// Runs are compared by 64-bit hashes, so that a token may be refused without need, about once in 10^14, but never
-// accepted wrongly. A Guard must not be used by several goroutines at once, except for Allows and Fill.
+// Runs are compared by 64-bit hashes. So a token may be forbidden without need, about once in 10^14, but is never
+// wrongly allowed. A Guard is for one goroutine at a time, except for Allows and Fill.
 type Guard struct {
 	vocab *backend.Vocab
-	// limit is the most consecutive words. A run of nearWords shows that a quotation may be under way. Unless the
-	// text ends in one, a token would have to add limit+1-(nearWords-1) words to make a run too long, for which it
-	// needs at least farPiece bytes.
+	// limit is the maximum number of consecutive words. A run of nearWords means that a quotation may be under way. If
+	// the text does not end in such a run, a token needs at least farPiece bytes to make a run too long: it would have to
+	// add limit+1-(nearWords-1) words.
 	limit, nearWords, farPiece int
-	// long holds the hashes of all runs of limit+1 words of the reasoning, full those of limit words, with whether a
-	// number follows, and near those of nearWords words.
+	// long, full and near hold the hashes of the runs of words in the reasoning: runs of limit+1, of limit and of
+	// nearWords words. full also says whether a number follows.
 	long, near map[uint64]struct{}
 	full       map[uint64]bool
 	cutter     wordCutter
 	words      wordRing // the text's finished words
-	// closeBy says that they end in nearWords words of the reasoning, or that the text ends inside a rune.
+	// closeBy means that the words end in nearWords words of the reasoning, or that the text ends inside a rune.
 	closeBy bool
-	// last is the hash of the last limit finished words; atLimit says that they are a run of the reasoning.
+	// last is the hash of the last limit finished words, and atLimit means that they are a run of the reasoning.
 	last    uint64
 	atLimit bool
 }
 
-// NewGuard returns a guard over the words of reasoning. It takes time and memory in proportion to them.
+// NewGuard returns a guard over the words of reasoning. Its time and memory are proportional to their number.
 func NewGuard(v *backend.Vocab, reasoning string) *Guard {
 	var all []uint64
 	var isNumber []bool
@@ -104,7 +103,7 @@ func (g *Guard) Fill(m backend.Mask) {
 	}
 }
 
-// Accept adds t's text. It need not be allowed.
+// Accept adds t's text, even if Allows returns false for t.
 func (g *Guard) Accept(t backend.Token) {
 	if g.silent(t) {
 		return
@@ -125,13 +124,13 @@ func (g *Guard) silent(t backend.Token) bool {
 	return g.vocab.Kind(t) == backend.Control || g.vocab.EndsGeneration(t)
 }
 
-// clean reports whether the text can go on with more without a run of the reasoning that is too long.
+// clean reports whether the text can continue with more and contain no run that is too long.
 func (g *Guard) clean(more string) bool {
 	var words wordRing
 	c := g.cutter
 	added := 0
 	short := func(w uint64) bool {
-		if added++; added == 1 { // the usual case, without the words before
+		if added++; added == 1 { // the usual case, which needs no earlier words
 			words.words[0] = w
 			if !g.atLimit {
 				return true
@@ -159,9 +158,6 @@ func (g *Guard) clean(more string) bool {
 	return c.feed(more, short) && c.finish(short)
 }
 
-// Quotes reports whether text is no summary of reasoning that a Guard would let pass.
-func Quotes(reasoning, text string) bool { return !NewGuard(nil, reasoning).clean(text) }
-
 // wordRing remembers the hashes of the last words.
 type wordRing struct {
 	words [MaxQuote + 1]uint64 // word i at i%len(words)
@@ -173,8 +169,8 @@ func (r *wordRing) push(w uint64) {
 	r.n++
 }
 
-// last returns the hash of the last k words, if there are so many. That of k+1 is that of the first k mixed with
-// the last.
+// last returns the hash of the last k words. It returns false if there are fewer. The hash of k+1 words is the hash of
+// the first k, mixed with the last word.
 func (r *wordRing) last(k int) (uint64, bool) {
 	if r.n < k {
 		return 0, false
@@ -186,23 +182,23 @@ func (r *wordRing) last(k int) (uint64, bool) {
 	return h, true
 }
 
-// wordCutter cuts text that comes in pieces into words. It is a value: a copy goes its own way.
+// wordCutter cuts text that comes in pieces into words. A copy is independent of the original.
 type wordCutter struct {
-	// word is the hash of the unfinished word, and symbols of the characters since the last white space if there has been
-	// no word since; 0 when there is none.
+	// word is the hash of the unfinished word, or 0. symbols is the hash of the characters since the last white space if
+	// there has been no word since, or 0.
 	word, symbols uint64
-	// single says that the unfinished word takes no more letters.
+	// single means that the unfinished word takes no more letters.
 	single bool
-	// number says that the unfinished word begins with a digit, and wasNumber that the last finished one does.
+	// number means that the unfinished word begins with a digit, and wasNumber that the last finished word does.
 	number, wasNumber bool
-	// attached says that there has been a word since the last white space, so that symbols do not stand alone.
+	// attached means that there has been a word since the last white space, so symbols do not stand alone.
 	attached bool
 	// part holds the bytes of an unfinished rune.
 	part  [utf8.UTFMax]byte
 	nPart int
 }
 
-// feed reads text and gives the hash of each finished word to done, until that returns false; then feed does too.
+// feed reads text and calls done with the hash of each finished word. It stops and returns false when done does.
 func (c *wordCutter) feed(text string, done func(uint64) bool) bool {
 	for c.nPart > 0 && text != "" {
 		c.part[c.nPart] = text[0]
@@ -233,7 +229,7 @@ func (c *wordCutter) feed(text string, done func(uint64) bool) bool {
 	return true
 }
 
-// finish takes the end of the text like white space, and calls done as feed does.
+// finish ends the text as white space would. It calls done as feed does.
 func (c *wordCutter) finish(done func(uint64) bool) bool {
 	for ; c.nPart > 0; c.nPart-- {
 		if w := c.rune(utf8.RuneError); w != 0 && !done(w) {
@@ -244,7 +240,8 @@ func (c *wordCutter) finish(done func(uint64) bool) bool {
 	return w == 0 || done(w)
 }
 
-// rune takes the next character and returns the hash of the word that it finished, or 0. No character finishes two.
+// rune reads the next character. It returns the hash of the word that the character finishes, or 0. No character
+// finishes two words.
 func (c *wordCutter) rune(r rune) uint64 {
 	if r < utf8.RuneSelf {
 		switch {
@@ -270,8 +267,8 @@ func (c *wordCutter) rune(r rune) uint64 {
 	return finished
 }
 
-// unspaced reports whether a letter is of a script that puts no spaces between words: Thai to Burmese, Khmer,
-// Japanese, Chinese.
+// unspaced reports whether a letter's script has no spaces between words: Thai to Burmese, Khmer, Japanese and
+// Chinese.
 func unspaced(r rune) bool {
 	switch {
 	case r < 0x0E00:
@@ -283,7 +280,7 @@ func unspaced(r rune) bool {
 	return false
 }
 
-// letter takes a character of a word; single says that it is a word by itself.
+// letter reads a character of a word. single means that the character is a whole word.
 func (c *wordCutter) letter(r rune, single bool) uint64 {
 	finished := uint64(0)
 	if c.word != 0 && (single || c.single) {
@@ -297,7 +294,7 @@ func (c *wordCutter) letter(r rune, single bool) uint64 {
 	return finished
 }
 
-// end finishes the word that is under way, if there is one.
+// end finishes the current word, if there is one.
 func (c *wordCutter) end() uint64 {
 	w := c.word
 	if w == 0 {
@@ -308,7 +305,7 @@ func (c *wordCutter) end() uint64 {
 	return w
 }
 
-// mix adds x to the hash h, with the finaliser of splitmix64 (Steele, Lea and Flood 2014). It is never 0.
+// mix adds x to the hash h with the finaliser of splitmix64 (Steele, Lea and Flood 2014). The result is never 0.
 func mix(h, x uint64) uint64 {
 	h = h*0x9e3779b97f4a7c15 + x + 1
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9

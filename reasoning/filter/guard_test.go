@@ -15,8 +15,8 @@ import (
 	"runner/reasoning/filter"
 )
 
-// longestQuote is the plain definition that the guard is held to: the most consecutive words of text that are
-// consecutive words of reasoning.
+// longestQuote is the plain definition that the guard must match: the maximum number of consecutive words of text that
+// are consecutive words of reasoning.
 func longestQuote(words func(string) []string, reasoning, text string) int {
 	a, b := words(reasoning), words(text)
 	most := 0
@@ -37,7 +37,7 @@ var (
 	unspacedPattern = regexp.MustCompile(`[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]`)
 )
 
-// guardWords is the guard's idea of words, written another way.
+// guardWords splits text into words as the guard does, in a simpler way.
 func guardWords(s string) []string {
 	var out []string
 	for _, f := range strings.FieldsFunc(s, unicode.IsSpace) {
@@ -64,7 +64,7 @@ func guardWords(s string) []string {
 	return out
 }
 
-// quoteVocab has few words, in many spellings and cut in many ways, so that quotations come up all the time.
+// quoteVocab has few words, spelled and cut in many ways, so that quotations are frequent.
 func quoteVocab(t testing.TB) (*backend.Vocab, []backend.Token) {
 	x := readertest.NewLexicon([]string{"<|end|>"}, "<|end|>")
 	var tokens []backend.Token
@@ -78,14 +78,14 @@ func quoteVocab(t testing.TB) (*backend.Vocab, []backend.Token) {
 	return x.Vocab(t), append(tokens, 0)
 }
 
-// TestGuard writes texts at random, held by the guard, and looks whether they quote the reasoning.
+// TestGuard writes random texts under the guard, and checks that they do not quote the reasoning.
 func TestGuard(t *testing.T) {
 	v, tokens := quoteVocab(t)
 	r := rand.New(rand.NewPCG(7, 7))
 	refused := map[int]int{}
 	for round := range 400 {
 		var think strings.Builder
-		for range 4 + r.IntN(1+round/3) { // so that all limits come up
+		for range 4 + r.IntN(1+round/3) { // so that every limit occurs
 			think.WriteString(v.Piece(tokens[r.IntN(len(tokens)-1)]))
 		}
 		thoughts := strings.ToValidUTF8(think.String(), "\uFFFD")
@@ -95,7 +95,7 @@ func TestGuard(t *testing.T) {
 		var text []byte
 		pos := r.IntN(len(thoughts))
 		for step := range 100 {
-			// Half of the time go on as the reasoning does.
+			// Half of the time, continue as the reasoning does.
 			var tok backend.Token
 			if r.IntN(4) > 0 {
 				tok = tokens[r.IntN(len(tokens))]
@@ -118,7 +118,7 @@ func TestGuard(t *testing.T) {
 				refused[limit]++
 				with := valid(append(slices.Clone(text), v.Piece(tok)...))
 				if longestQuote(guardWords, thoughts, with) <= limit && !replacesNumber(thoughts, with, limit) {
-					t.Fatalf("refused without need: %q after %q", v.Piece(tok), text)
+					t.Fatalf("%q is refused without need after %q", v.Piece(tok), text)
 				}
 				continue
 			}
@@ -141,9 +141,9 @@ func TestGuard(t *testing.T) {
 		}
 		final := valid(text)
 		if replacesNumber(thoughts, final, limit) {
-			t.Fatalf("another number takes a number's place:\n%q\n%q", thoughts, final)
+			t.Fatalf("a number is replaced by another one:\n%q\n%q", thoughts, final)
 		}
-		// Fields are an idea of words that needs no guard of its own.
+		// strings.Fields is another definition of words, which does not need the guard's code.
 		if n := longestQuote(strings.Fields, thoughts, final); n > limit {
 			t.Fatalf("%d fields in a row of the reasoning:\n%q\n%q", n, thoughts, final)
 		}
@@ -153,13 +153,13 @@ func TestGuard(t *testing.T) {
 	}
 	for limit := filter.MinQuote; limit <= filter.MaxQuote; limit++ {
 		if refused[limit] < 10 {
-			t.Errorf("at a limit of %d words only %d tokens were refused: the test does not test", limit, refused[limit])
+			t.Errorf("at a limit of %d words only %d tokens were refused, too few for this test", limit, refused[limit])
 		}
 	}
 }
 
-// replacesNumber is the plain definition of what else the guard keeps from a text: a number after a run of limit
-// words after which the reasoning has a number.
+// replacesNumber is the plain definition of the guard's other rule: no other number after a run of limit words that
+// the reasoning continues with a number.
 func replacesNumber(thoughts, text string, limit int) bool {
 	a, b := guardWords(thoughts), guardWords(text)
 	number := func(word string) bool { return strings.IndexFunc(word, unicode.IsNumber) == 0 }
@@ -173,7 +173,7 @@ func replacesNumber(thoughts, text string, limit int) bool {
 	return false
 }
 
-// TestNumbersAreNotReplaced has a number come where the run that may be quoted ends: neither the reasoning's nor
+// TestNumbersAreNotReplaced puts a number after the longest run that may be quoted. Neither the reasoning's number nor
 // another one may follow.
 func TestNumbersAreNotReplaced(t *testing.T) {
 	const thoughts = "In order: 3, 5, 9, and that is all there is."
@@ -196,8 +196,8 @@ func TestNumbersAreNotReplaced(t *testing.T) {
 	}
 }
 
-// TestQuoteLimit counts the words of reasoning of every length up to 60, and quotes as much of it as a summary
-// may, and one word more.
+// TestQuoteLimit quotes as many words as a summary may contain, and one more, from reasoning of every length up to 60
+// words.
 func TestQuoteLimit(t *testing.T) {
 	var words []string
 	for n := range 60 {
@@ -244,7 +244,8 @@ func TestQuotes(t *testing.T) {
 	}
 }
 
-// BenchmarkGuardAllows is the usual cost per sampled token, BenchmarkGuardFill the cost after a refusal at worst.
+// BenchmarkGuardAllows measures the usual cost of a sampled token. BenchmarkGuardFill measures the highest cost after
+// a refusal.
 func BenchmarkGuardAllows(b *testing.B) {
 	g, quote := benchGuard(b)
 	b.ReportAllocs()
@@ -281,7 +282,7 @@ func BenchmarkNewGuard(b *testing.B) {
 	}
 }
 
-// benchWords are n words of o200k.
+// benchWords returns n words of o200k.
 func benchWords(b testing.TB, n int) []string {
 	v, r := o200ktest.Tokenizer(b).Vocab(), rand.New(rand.NewPCG(3, 4))
 	var words []string
@@ -293,7 +294,7 @@ func benchWords(b testing.TB, n int) []string {
 	return words
 }
 
-// benchGuard has 30,000 words of reasoning and the tokens of a quotation from it.
+// benchGuard returns a guard over 30,000 words of reasoning, and the tokens of a quotation from it.
 func benchGuard(b *testing.B) (*filter.Guard, []backend.Token) {
 	v := o200ktest.Tokenizer(b).Vocab()
 	words := benchWords(b, 30000)

@@ -2,12 +2,12 @@ package filter
 
 import "runner/reasoning"
 
-// heldText holds deltas back until it is known what becomes of their text. Log probabilities travel with the text
-// of their tokens: those of a token of which a part is dropped are dropped.
+// heldText holds deltas back until it is known what to do with their text. Log probabilities stay with the text of
+// their tokens. If part of a token is dropped, so are the log probabilities of that token.
 type heldText struct {
 	emit   func(reasoning.Event)
 	events []reasoning.Event
-	// size is how many bytes are held.
+	// size is the number of held bytes.
 	size int
 }
 
@@ -36,7 +36,7 @@ func (h *heldText) release(n int) {
 	}
 }
 
-// drop takes out the first n bytes.
+// drop removes the first n bytes.
 func (h *heldText) drop(n int) {
 	for n > 0 {
 		e := &h.events[0]
@@ -47,7 +47,7 @@ func (h *heldText) drop(n int) {
 			for i := range e.Logprobs {
 				size += len(e.Logprobs[i].Text)
 			}
-			for size > len(rest) { // a token of which a part is dropped
+			for size > len(rest) { // part of this token is dropped
 				size -= len(e.Logprobs[0].Text)
 				e.Logprobs = e.Logprobs[1:]
 			}
@@ -60,7 +60,7 @@ func (h *heldText) drop(n int) {
 	}
 }
 
-// shift takes out the first delta.
+// shift removes the first delta.
 func (h *heldText) shift() {
 	h.size -= len(h.events[0].Text)
 	copy(h.events, h.events[1:])
@@ -68,8 +68,8 @@ func (h *heldText) shift() {
 	h.events = h.events[:len(h.events)-1]
 }
 
-// cutLogprobs divides the tokens of a text that is cut in two. A token goes with its last byte; where the tokens do not
-// cover the text exactly, all go with the second part.
+// cutLogprobs divides the tokens of a text that is cut in two. A token belongs to the part that has its last byte. If
+// the tokens do not match the text exactly, all of them belong to the second part.
 func cutLogprobs(lps []reasoning.TokenLogprobs, first, second string) (a, b []reasoning.TokenLogprobs) {
 	size := 0
 	for i := range lps {

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"runner/backend"
-	"runner/chattemplate"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
@@ -41,7 +41,8 @@ func TestRationaleValidation(t *testing.T) {
 
 func TestParseRationale(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{`{"why":" it adds ","refs":["a",2,""],"alternatives":[{"option":"o","rejectedBecause":"r"},{"option":"o"},3],"confidence":0}`,
+		{`{"why":" it adds ","refs":["a",2,""],"alternatives":[{"option":"o","rejectedBecause":"r"},` +
+			`{"option":"o"},3],"confidence":0}`,
 			`{"why":"it adds","refs":["a"],"alternatives":[{"option":"o","rejectedBecause":"r"}],"confidence":0}`},
 		{`{"why":"w","refs":"a","alternatives":{},"confidence":2}`, `{"why":"w"}`},
 		{`{"why":"w","confidence":null,"more":1}`, `{"why":"w"}`},
@@ -69,7 +70,7 @@ func FuzzParseRationale(f *testing.F) {
 			return
 		}
 		if err := r.Validate(); err != nil {
-			t.Fatalf("%q reads as what is not valid: %v", text, err)
+			t.Fatalf("%q is parsed as an invalid rationale: %v", text, err)
 		}
 		b, err := json.Marshal(r)
 		if err != nil {
@@ -81,18 +82,19 @@ func FuzzParseRationale(f *testing.F) {
 	})
 }
 
-// filtered is what a RationaleFilter makes of a turn.
+// filtered is the output of a RationaleFilter for one turn.
 type filtered struct {
 	text        map[reasoning.Segment]string
 	decisions   []string // "place why"
 	assumptions []reasoning.Assumption
 	codes       []string
-	// order is what passed, without text.
+	// order lists the events that passed, without text.
 	order []string
 	count reasoning.RationaleCount
 }
 
-// filteredText sends segments through a filter, each with its text cut up. A segment ToolCall has its name for text.
+// filteredText sends segments through a filter, each with its text cut up. The text of a ToolCall segment is the
+// call's name.
 func filteredText(t testing.TB, cfg filter.RationaleConfig, cut func(string) []string,
 	segments ...segmentText) filtered {
 	t.Helper()
@@ -154,10 +156,10 @@ type segmentText struct {
 	text    string
 }
 
-// byRunes cuts between any two characters.
+// byRunes cuts between all characters.
 func byRunes(s string) []string { return strings.Split(s, "") }
 
-// TestCuration: the codes of what a runner keeps from the model are an action and its target.
+// TestCuration checks that a Curated event's code is split into an action and its target.
 func TestCuration(t *testing.T) {
 	for code, want := range map[string][2]string{
 		filter.CuratedHistory: {reasoning.CuratorDropped, "history-analysis"},
@@ -173,7 +175,7 @@ func TestCuration(t *testing.T) {
 	}
 }
 
-// TestNewRationale: a reason is cut to the length that one may have.
+// TestNewRationale checks that a reason is cut to the maximum length.
 func TestNewRationale(t *testing.T) {
 	for why, want := range map[string]int{"": 0, " a ": 1, strings.Repeat("é", 281): 280} {
 		r := reasoning.NewRationale(why)
@@ -282,7 +284,7 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
-// rationaleParts are what texts for the filter are made of.
+// rationaleParts are the pieces of the generated texts.
 var rationaleParts = []string{
 	`<rationale call="1">`, `<rationale call="2">`, `<rationale>`, `<RATIONALE x>`, `<rationale`, `<ra`, `<`,
 	`</rationale>`, `</rationale`, `{"why":"x"}`, `{"why":"}`,
@@ -298,7 +300,7 @@ func blockText(r *rand.Rand) string {
 	return b.String()
 }
 
-// checkChunks compares what comes of a text that is cut in different ways.
+// checkChunks checks that the way a text is cut does not change the result.
 func checkChunks(t testing.TB, r *rand.Rand, segments []segmentText) {
 	t.Helper()
 	var full []segmentText
@@ -353,7 +355,7 @@ func FuzzRationaleFilter(f *testing.F) {
 	})
 }
 
-// TestRationaleLogprobs: the tokens of what passes are exactly those that hold nothing of a block.
+// TestRationaleLogprobs checks that the tokens that pass are exactly those without any part of a block.
 func TestRationaleLogprobs(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	text := `ab <rationale call="1">{"why":"secret"}</rationale>` + "\ncd <ra ef"
@@ -404,21 +406,16 @@ func TestRationaleBesideArguments(t *testing.T) {
 					args += e.Text
 				}
 			})
-			cfg := reader.SplitterConfig{Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
-				Close: "</think>"},
-				Vocab: x.Vocab(t), Tools: []string{"f"}, Rationales: true, Emit: f.Push}
-			s, err := reader.NewSplitter(cfg)
+			cfg := readertest.Config{Format: tags.Format{Open: "<think>",
+				Close: "</think>"}, Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"f"}, Rationales: true, Emit: f.Push}}
+			s, err := readertest.NewReader(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, tok := range append(tokens, backend.Token(0)) {
-				if err := s.Push(tok); err != nil {
-					t.Fatal(err)
-				}
+				s.Push(tok)
 			}
-			if err := s.Finish(); err != nil {
-				t.Fatal(err)
-			}
+			s.Finish()
 			f.Finish()
 			if got != c.want || args != `{"a":1}` {
 				t.Errorf("%s: %q, arguments %s", c.text, got, args)
@@ -439,7 +436,7 @@ func TestDecisionsAreReasoning(t *testing.T) {
 	}
 }
 
-// TestRationaleFilterAllocatesNothing: text in which nothing is found passes as it is.
+// TestRationaleFilterAllocatesNothing checks that text without any marker passes without an allocation.
 func TestRationaleFilterAllocatesNothing(t *testing.T) {
 	f := filter.NewRationaleFilter(filter.RationaleConfig{}, func(reasoning.Event) {})
 	f.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Answer})

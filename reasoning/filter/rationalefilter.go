@@ -10,49 +10,50 @@ import (
 	"runner/reasoning"
 )
 
-// RationaleConfig says how a RationaleFilter works. The zero value is usable.
+// RationaleConfig configures a RationaleFilter. The zero value is usable.
 type RationaleConfig struct {
-	// Iteration is that of the run's decisions.
+	// Iteration is the iteration of the run's decisions.
 	Iteration int
-	// Separator is put before the text of every later segment of a kind that had text already, in the splitter's place.
+	// Separator is put before the text of a segment if an earlier segment of its kind had text. The filter does this
+	// instead of the splitter.
 	Separator string
-	// Formed says that the answer is held to a form; no blocks are looked for in it.
+	// Formed means that the answer must match a form, so no blocks are looked for in it.
 	Formed bool
-	// Taken, when not nil, gets what was in a block when it ends, read or not, up to about 16 KiB of it.
+	// Taken, when not nil, gets the text of each block when it ends, even if it cannot be parsed: at most about 16 KiB.
 	Taken func(text string)
 }
 
-// RationaleFilter finds the reasons that a model gives for its calls and what it says to assume, and takes the
-// former out of the text. It stands between a splitter and the rest.
+// RationaleFilter takes the model's reasons for its calls out of the text. It also finds the assumptions that the
+// model states, which stay in the text. It stands between a splitter and the rest of the pipeline.
 //
-// A reason stands in a block <rationale call="N">{...}</rationale> in reasoning, preambles or answers, N being the
-// place of the call among those of the turn, from 1; without it blocks count up. What may become the beginning of a
-// block is held back. A block ends at its first closing tag, or with its object if something else than that
-// follows, or with its segment. Line breaks after a block that begins a line go with it. What is in a block never
-// passes as text, whatever is wrong with it. A call also has its reason where the splitter has read one beside its
-// arguments; the first of several counts.
+// A reason is in a block <rationale call="N">{...}</rationale> in reasoning, preambles or answers. N is the place of
+// the call among the calls of the turn, from 1. Blocks without N are numbered in order. The filter holds back text
+// that may be the beginning of a block. A block ends at its first closing tag. If something else follows its object,
+// it ends with the object. Otherwise it ends with its segment. If a block begins a line, the line breaks after it are
+// removed too. The text in a block never passes, even if the block is malformed. The splitter may also have read a
+// reason next to a call's arguments. If a call has several reasons, the first counts.
 //
-// A reason becomes an event Decided just before its call begins, or at once if the call has begun already. One for
-// a call that does not come is left out, with a warning. Assumptions become events Assumed after the text in which
-// they stand.
+// A reason becomes a Decided event just before its call begins, or at once if the call has already begun. A reason for
+// a call that does not come is dropped, with a warning. Assumptions become Assumed events after the text that contains
+// them.
 type RationaleFilter struct {
 	emit   func(reasoning.Event)
 	cfg    RationaleConfig
 	spoken [reasoning.Answer + 1]bool
 
-	// start is the event that opens the segment, until some of its text passes; inText says that a segment of text
-	// is open.
+	// start is the event that opens the segment, until some of its text passes. inText means that a segment of text is
+	// open, and started that start was sent.
 	start           reasoning.Event
 	inText, started bool
 
 	held heldText
-	// plain is how many of the held bytes are text for certain; the suspect ones after them may belong to a block.
+	// plain is how many of the held bytes are certainly text. suspect is how many bytes after them may belong to a block.
 	plain, suspect int
 	place          blockPlace
-	// last is the last byte of text that passed, or is about to.
+	// last is the last byte of text that passed or certainly will.
 	last byte
-	// tag and body are the block's opening tag and what is in it, as far as they have come, and closing is how much
-	// of the closing tag has.
+	// tag and body hold what has come of the block's opening tag and of its content. closing is how much of the closing
+	// tag has come.
 	tag, body []byte
 	closing   int
 	object    objectEnd
@@ -61,13 +62,13 @@ type RationaleFilter struct {
 	assumptions assumptionReader
 	blocks      int
 	calls       []reasoning.Call
-	// decided holds the places of calls that have a reason, and waiting the reasons of calls that have not begun.
+	// decided holds the places of calls that have a reason. waiting holds the reasons for calls that have not begun.
 	decided []int
 	waiting []placedRationale
 	warned  []string
 }
 
-// blockPlace is where the filter stands.
+// blockPlace is the filter's position relative to a block.
 type blockPlace uint8
 
 const (
@@ -75,14 +76,14 @@ const (
 	inBlockTag
 	inBlock
 	afterObject // in a block whose object is complete
-	afterBlock  // where line breaks go with the block before
+	afterBlock  // line breaks are removed here
 )
 
 const (
 	blockOpen  = "<rationale"
 	blockClose = "</rationale"
-	// maxBlockTag is the most bytes of an opening tag, maxBlock of what is in a block, and maxPlace the most calls
-	// that can have reasons.
+	// maxBlockTag is the maximum length of an opening tag in bytes, and maxBlock that of a block's content. maxPlace is
+	// the maximum number of calls that can have reasons.
 	maxBlockTag = 64
 	maxBlock    = 16 << 10
 	maxPlace    = 128
@@ -94,9 +95,9 @@ type placedRationale struct {
 	rationale reasoning.Rationale
 }
 
-// The codes of the warnings about reasons. Each is sent at most once a run.
+// The codes of warnings about reasons. A run sends each at most once.
 const (
-	// CodeMalformedRationale: a block holds no reason that can be read.
+	// CodeMalformedRationale: a block holds no valid reason.
 	CodeMalformedRationale = "malformed_rationale"
 	// CodeUnfinishedRationale: a segment ended inside a block.
 	CodeUnfinishedRationale = "unfinished_rationale"
@@ -104,7 +105,7 @@ const (
 	CodeStrayRationale = "stray_rationale"
 )
 
-// CuratedHistory is the code of Curated events: reasoning of earlier turns was left out of the prompt.
+// CuratedHistory is the code of a Curated event: reasoning of earlier turns was left out of the prompt.
 const CuratedHistory = "history-analysis-dropped"
 
 var rationaleMessages = map[string]string{
@@ -120,7 +121,7 @@ func NewRationaleFilter(cfg RationaleConfig, emit func(reasoning.Event)) *Ration
 	return f
 }
 
-// Count says of how many of the calls so far the reason is known.
+// Count returns how many of the calls so far have a reason, and how many have none.
 func (f *RationaleFilter) Count() reasoning.RationaleCount {
 	stated := 0
 	for _, place := range f.decided {
@@ -131,7 +132,7 @@ func (f *RationaleFilter) Count() reasoning.RationaleCount {
 	return reasoning.RationaleCount{Stated: stated, Missing: len(f.calls) - stated}
 }
 
-// Push takes the next event.
+// Push handles the next event.
 func (f *RationaleFilter) Push(e reasoning.Event) {
 	if e.Kind == reasoning.Decided {
 		if e.Decision != nil {
@@ -163,7 +164,7 @@ func (f *RationaleFilter) Push(e reasoning.Event) {
 	}
 }
 
-// Finish sends what is held back, because nothing more can come.
+// Finish ends the stream and sends what is held back.
 func (f *RationaleFilter) Finish() {
 	f.endText()
 	if len(f.waiting) > 0 {
@@ -172,7 +173,7 @@ func (f *RationaleFilter) Finish() {
 	}
 }
 
-// text takes a delta.
+// text handles a delta.
 func (f *RationaleFilter) text(e *reasoning.Event) {
 	if f.start.Segment == reasoning.Answer && f.cfg.Formed {
 		f.pass(*e)
@@ -190,7 +191,7 @@ func (f *RationaleFilter) text(e *reasoning.Event) {
 	f.settle()
 }
 
-// settle sends what is certain to be text, and takes out what is certain to be none.
+// settle sends the bytes that are certainly text, and drops those that certainly belong to a block.
 func (f *RationaleFilter) settle() {
 	f.held.release(f.plain)
 	f.plain = 0
@@ -205,7 +206,7 @@ func (f *RationaleFilter) dropSuspect() {
 	f.plain, f.suspect = 0, 0
 }
 
-// step takes a byte of text.
+// step reads a byte of text.
 func (f *RationaleFilter) step(c byte) {
 	switch f.place {
 	case outsideBlock:
@@ -234,7 +235,7 @@ func (f *RationaleFilter) step(c byte) {
 	}
 }
 
-// tagByte takes a byte of what may be an opening tag.
+// tagByte reads a byte of a possible opening tag.
 func (f *RationaleFilter) tagByte(c byte) {
 	n := len(f.tag)
 	begins := n < len(blockOpen) && lower(c) == blockOpen[n] || n == len(blockOpen) && (isSpace(c) || c == '>') ||
@@ -252,7 +253,7 @@ func (f *RationaleFilter) tagByte(c byte) {
 	}
 }
 
-// bodyByte takes a byte of what is in a block.
+// bodyByte reads a byte of a block's content.
 func (f *RationaleFilter) bodyByte(c byte) {
 	if f.closes(c) {
 		f.endBlock()
@@ -267,14 +268,14 @@ func (f *RationaleFilter) bodyByte(c byte) {
 	}
 }
 
-// tailByte takes a byte after the object of a block.
+// tailByte reads a byte after a block's object.
 func (f *RationaleFilter) tailByte(c byte) {
 	f.suspect++
 	switch {
 	case f.closes(c):
 		f.endBlock()
 	case f.closing == 0 && !isSpace(c):
-		// No closing tag comes, so that this is text.
+		// No closing tag follows, so this is text.
 		tail := f.bytesOf(f.suspect)
 		f.suspect = 0
 		f.endBlock()
@@ -297,7 +298,7 @@ func (f *RationaleFilter) bytesOf(n int) string {
 	return b.String()
 }
 
-// closes takes a byte that may be the closing tag's and reports whether it is complete.
+// closes reads a byte that may belong to the closing tag. It reports whether the tag is complete.
 func (f *RationaleFilter) closes(c byte) bool {
 	switch n := f.closing; {
 	case n == len(blockClose) && c == '>':
@@ -318,7 +319,7 @@ var (
 	closingTail   = regexp.MustCompile(`(?i)</rationale\s*$`)
 )
 
-// endBlock reads a block that is complete.
+// endBlock parses a complete block.
 func (f *RationaleFilter) endBlock() {
 	f.dropSuspect()
 	f.taken()
@@ -345,7 +346,7 @@ func (f *RationaleFilter) endBlock() {
 	}
 }
 
-// taken hands on what was in a block.
+// taken passes the content of a block to Config.Taken.
 func (f *RationaleFilter) taken() {
 	if f.cfg.Taken != nil {
 		f.cfg.Taken(string(f.body))
@@ -382,7 +383,7 @@ func (f *RationaleFilter) endText() {
 	}
 }
 
-// pass sends text.
+// pass sends a delta, and the start of its segment if that was not sent yet.
 func (f *RationaleFilter) pass(e reasoning.Event) {
 	if !f.started {
 		f.started = true
@@ -403,14 +404,14 @@ func (f *RationaleFilter) pass(e reasoning.Event) {
 	}
 }
 
-// assume tells an assumption, if there is one.
+// assume sends an assumption, if there is one.
 func (f *RationaleFilter) assume(a *reasoning.Assumption) {
 	if a != nil {
 		f.emit(reasoning.Event{Kind: reasoning.Assumed, Assumption: a})
 	}
 }
 
-// begin notes that a call begins.
+// begin records that a call begins.
 func (f *RationaleFilter) begin(call reasoning.Call) {
 	f.calls = append(f.calls, call)
 	for i, p := range f.waiting {
@@ -422,7 +423,7 @@ func (f *RationaleFilter) begin(call reasoning.Call) {
 	}
 }
 
-// decide takes the reason for a call.
+// decide handles a reason. A call that has one keeps it.
 func (f *RationaleFilter) decide(p placedRationale) {
 	if slices.Contains(f.decided, p.place) {
 		return
@@ -450,14 +451,14 @@ func (f *RationaleFilter) warn(code string) {
 	}
 }
 
-// objectEnd finds where a JSON object ends.
+// objectEnd finds the end of a JSON object.
 type objectEnd struct {
 	depth           int
 	begun, over     bool
 	quoted, escaped bool
 }
 
-// next takes a byte and reports whether it ends the object. Text that does not begin as one has no end.
+// next reads a byte and reports whether it ends the object. Text that does not begin like an object has no end.
 func (o *objectEnd) next(c byte) bool {
 	switch {
 	case o.over:

@@ -5,13 +5,12 @@ import (
 	"runner/reasoning/patterns"
 )
 
-// StopFilter ends the answer at the first stop string. It stands between a splitter and the rest: answer text that
-// may be the beginning of a stop string is held back until it cannot be, and from a stop string on all answer text
-// is dropped.
+// StopFilter ends the answer at the first stop string. It stands between a splitter and the rest of the pipeline. It
+// holds back answer text that may be the beginning of a stop string. From a stop string on, it drops all answer text.
 //
-// The stop string that is complete first counts, and of two that are complete at the same byte the longer. Stop
-// strings are found across deltas, not across segments. Log probabilities travel with the text of their tokens:
-// those of a token of which a part is dropped are dropped. Events of other segments pass unchanged.
+// The stop string that is complete first counts. If two are complete at the same byte, the longer one counts. Stop
+// strings may span deltas, but not segments. Log probabilities stay with the text of their tokens. If part of a token
+// is dropped, so are its log probabilities. Events of other segments pass unchanged.
 type StopFilter struct {
 	emit    func(reasoning.Event)
 	in      [reasoning.Answer + 1]bool
@@ -19,11 +18,11 @@ type StopFilter struct {
 	state   int32
 	held    heldText
 	matched int
-	cut     bool // the answer segment that is open was cut
+	cut     bool // the open answer segment was cut
 }
 
-// NewStopFilter returns a filter for stops that sends its events to emit. Empty stops are ignored; without any, all
-// events pass at once. It looks for them in the segments named, which must not interleave.
+// NewStopFilter returns a filter that looks for stops in the given segments and sends its events to emit. The segments
+// must not interleave. Empty stops are ignored. Without any stops, all events pass at once.
 func NewStopFilter(stops []string, emit func(reasoning.Event), in ...reasoning.Segment) *StopFilter {
 	f := &StopFilter{emit: emit, m: patterns.NewMatcher(stops...), held: heldText{emit: emit}, matched: -1}
 	for _, s := range in {
@@ -32,7 +31,7 @@ func NewStopFilter(stops []string, emit func(reasoning.Event), in ...reasoning.S
 	return f
 }
 
-// Matched returns the stop string that ended the answer, and whether one has.
+// Matched returns the stop string that ended the answer, if one did.
 func (f *StopFilter) Matched() (stop string, ok bool) {
 	if f.matched < 0 {
 		return "", false
@@ -40,7 +39,7 @@ func (f *StopFilter) Matched() (stop string, ok bool) {
 	return f.m.Patterns[f.matched], true
 }
 
-// Push takes the next event.
+// Push handles the next event.
 func (f *StopFilter) Push(e reasoning.Event) {
 	if !f.in[e.Segment] || e.Kind == reasoning.SegmentDelta && f.matched < 0 && f.held.size == 0 && f.m.Idle(e.Text) {
 		f.emit(e)
@@ -64,13 +63,13 @@ func (f *StopFilter) Push(e reasoning.Event) {
 	}
 }
 
-// Finish sends what is held back, because nothing more can come.
+// Finish ends the stream and sends what is held back.
 func (f *StopFilter) Finish() {
 	f.held.release(f.held.size)
 	f.state = 0
 }
 
-// text takes answer text that may hold a stop string.
+// text handles answer text that may contain a stop string.
 func (f *StopFilter) text(e *reasoning.Event) {
 	if f.matched >= 0 {
 		return

@@ -10,7 +10,8 @@ import (
 	"runner/reasoning/filter"
 )
 
-// plainStop is the definition: the stop string that is complete first, of two at the same place the longer.
+// plainStop is the definition: the stop string that is complete first counts, and of two at the same place the longer
+// one.
 func plainStop(text string, stops []string) (kept, stop string) {
 	end := len(text) + 1
 	for _, s := range stops {
@@ -91,6 +92,6 @@ func TestStopFilter(t *testing.T) {
 		}
 	}
 	if stopped < 1000 {
-		t.Fatalf("only %d texts were stopped: the test does not test", stopped)
+		t.Fatalf("only %d texts were stopped, too few for this test", stopped)
 	}
 }

@@ -3,19 +3,19 @@ package patterns
 
 import "slices"
 
-// Matcher finds any of several patterns in a stream of bytes (Aho and Corasick 1975). It is immutable; the caller keeps
-// the state, which starts at 0.
+// Matcher finds any of several patterns in a stream of bytes (Aho and Corasick 1975). It is immutable. The caller
+// keeps the state, which starts at 0.
 type Matcher struct {
 	Patterns []string
-	// first tells the bytes that begin a pattern: in state 0 all others can be skipped.
+	// first has the bytes that begin a pattern. In state 0, all others can be skipped.
 	first [256]bool
 	nodes []matchNode
 }
 
-// matchNode is a state: the longest end of the stream so far that begins a pattern.
+// matchNode is a state: the longest suffix of the stream that is a prefix of a pattern.
 type matchNode struct {
-	depth int32 // length of that end
-	fail  int32 // the next shorter one
+	depth int32 // length of that suffix
+	fail  int32 // the state of the next shorter suffix
 	found int32 // the longest pattern that ends here, or -1
 	edges []matchEdge
 }
@@ -25,7 +25,7 @@ type matchEdge struct {
 	to int32
 }
 
-// NewMatcher builds a matcher. Empty patterns are ignored; of equal ones the first counts.
+// NewMatcher builds a matcher. Empty patterns are ignored. Of equal patterns the first counts.
 func NewMatcher(patterns ...string) *Matcher {
 	m := &Matcher{Patterns: patterns, nodes: []matchNode{{found: -1}}}
 	for i, p := range patterns {
@@ -74,7 +74,8 @@ func (m *Matcher) edge(n int32, b byte) (int32, bool) {
 	return 0, false
 }
 
-// Step returns the state after one more byte. Over a whole stream it costs constant time per byte and pattern.
+// Step returns the state after one more byte. A whole stream takes time proportional to its length times the number of
+// patterns, at most.
 func (m *Matcher) Step(n int32, b byte) int32 {
 	for {
 		if next, ok := m.edge(n, b); ok {
@@ -87,7 +88,7 @@ func (m *Matcher) Step(n int32, b byte) int32 {
 	}
 }
 
-// Found returns the longest pattern that ends in state n, or -1.
+// Found returns the index of the longest pattern that ends in state n, or -1.
 func (m *Matcher) Found(n int32) int { return int(m.nodes[n].found) }
 
 // Held returns how many of the last bytes may still become part of a pattern.

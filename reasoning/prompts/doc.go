@@ -1,5 +1,5 @@
-// Package prompts holds what a runner tells models: how to summarize, how to reason where the format has no place for
-// it, how to give reasons and plans.
+// Package prompts holds the texts that tell a model how to summarize, how to reason if its format has no place for
+// reasoning, and how to state reasons and plans.
 //
-// Models are trained on these texts. A name keeps its wording for ever, and a new wording is a new name.
+// Models are trained on these texts. So a named text never changes; a new wording gets a new name.
 package prompts

@@ -10,8 +10,8 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// Models are trained on these wordings, so a name keeps the one that it has: another wording is another constant,
-// with a line of its own here.
+// Models are trained on these texts, so a name keeps its text. A new wording is a new constant with a line of its own
+// here.
 func TestPromptsKeepTheirWording(t *testing.T) {
 	source, err := os.ReadFile("prompts.go")
 	if err != nil {

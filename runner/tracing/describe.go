@@ -10,7 +10,7 @@ import (
 	"runner/reasoning/trace"
 )
 
-// prompt is trace.Begin.Prompt.
+// prompt is the JSON of trace.Begin.Prompt.
 type prompt struct {
 	Messages     []message          `json:"messages,omitempty"`
 	TemplateArgs map[string]any     `json:"template_args,omitempty"`
@@ -42,7 +42,7 @@ type tool struct {
 	Strict      bool            `json:"strict,omitempty"`
 }
 
-// sampling is trace.Begin.Sampling.
+// sampling is the JSON of trace.Begin.Sampling.
 type sampling struct {
 	Seed              *uint64         `json:"seed,omitempty"`
 	Temperature       float32         `json:"temperature"`
@@ -69,10 +69,10 @@ type bias struct {
 	Bias  float32          `json:"bias"`
 }
 
-// errRequest stands for an encoder's error, which may quote the request.
+// errRequest replaces an encoder's error, which may quote the request.
 var errRequest = errors.New("the request cannot be written as JSON")
 
-// describe notes what a run starts from.
+// describe fills in what the run starts from.
 func describe(b *trace.Begin, req *generation.Request) error {
 	p := prompt{TemplateArgs: req.TemplateArgs, Text: req.Prompt, Tokens: req.PromptTokens}
 	for _, m := range req.Messages {
@@ -118,7 +118,7 @@ func describe(b *trace.Begin, req *generation.Request) error {
 	return err
 }
 
-// goal is what the user asked for last, as far as a prompt tells.
+// goal returns the user's last message, or the text of a raw prompt.
 func goal(b *trace.Begin) string {
 	var p prompt
 	if json.Unmarshal(b.Prompt, &p) != nil {

@@ -10,12 +10,12 @@ import (
 	"runner/reasoning/trace"
 )
 
-// ErrNoRun says that a trace's records are not those of a run.
-var ErrNoRun = errors.New("the trace holds no run")
+// ErrNoRun says that a trace does not hold the records of a run.
+var ErrNoRun = errors.New("the trace does not contain a run")
 
-// Replay sends the decision trace of a stored run to emit: what run --output trace writes with full visibility,
-// since a stored run has everything. Of a trace that was cut it sends what there is and returns trace.ErrTruncated;
-// other errors are ErrNoRun and those of r.
+// Replay sends the decision trace of a stored run to emit. It equals the output of run --output trace with full
+// visibility, because a stored run has everything. For a truncated trace it sends what there is and returns
+// trace.ErrTruncated. Other errors are ErrNoRun and those of r.
 func Replay(r *trace.Reader, emit func(decision.Event)) error {
 	var tracer *decision.Tracer
 	var began, now time.Time

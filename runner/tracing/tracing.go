@@ -1,21 +1,19 @@
-// Package tracing records runs as sealed traces in a store, and tells from a stored one why its run went as it did.
+// Package tracing records runs as sealed traces in a store, and explains a run from its stored trace.
 //
-// [Traces.Tracer] makes what a [runner.Request] takes as its Trace: who asks for it consents to the trace of that
-// run, which notes who, when and how. The trace has everything, whatever the visibility: it is sealed to the
-// recipients of the store, and neither this package nor the store can read it again. [Replay] can, for who has a
-// private key.
+// [Traces.Tracer] makes the Trace of a [generation.Request]. The principal that asks for it consents to the trace of
+// that run. The trace records the consent: who, when and how. The trace contains everything, whatever the visibility.
+// It is sealed to the recipients of the store, so neither this package nor the store can read it. A holder of a
+// private key can read it with [Replay].
 //
-// What a run starts from stands in [trace.Begin]: prompt is an object with messages (role, name, content,
-// reasoning, preamble, tool_calls, tool_call_id, tool_name) and template_args, or with text or tokens where the
-// prompt was raw; tools is a list of name, description, parameters and strict; sampling is the seed and what else
-// chose the tokens, in the names of the HTTP API. After it comes every event as it happened, and then how the run
-// ended.
+// [trace.Begin] holds what a run starts from. Its prompt is an object with messages (role, name, content, reasoning,
+// preamble, tool_calls, tool_call_id, tool_name) and template_args. For a raw prompt it has text or tokens instead.
+// Its tools are a list of name, description, parameters and strict. Its sampling is the seed and the other settings
+// that chose the tokens, with the names of the HTTP API. Then come all events in order, and then how the run ended.
 //
 // # Rules
 //
-// A run never waits for the store but at its very begin and end. What the store cannot take is lost to the trace
-// alone. Errors that are shown to who asked for a run hold nothing but their reason; all of it goes to
-// Config.Report.
+// A run waits for the store only at its beginning and at its end. If the store fails, only the trace is lost. The
+// caller of the run sees an error with nothing but the reason; Config.Report gets the whole error.
 package tracing
 
 import (
@@ -30,18 +28,19 @@ import (
 	"runner/reasoning/trace/store"
 )
 
-// Config says how traces are made. The zero value is usable.
+// Config configures the traces. The zero value is usable.
 type Config struct {
 	// Clock gives the times in traces; nil means time.Now.
 	Clock func() time.Time
-	// Report is told, by any goroutine, why a trace is not stored as it was asked for; nil is silent. It holds
-	// nothing of the run.
+	// Report, when not nil, gets the reason why a trace is not stored as requested. It contains nothing of the run. It
+	// may be called on any goroutine.
 	Report func(error)
-	// Stored is told, by any goroutine, each trace that is durable now, before anybody else; may be nil.
+	// Stored, when not nil, gets the id of each trace that has become durable, before anybody else gets it. It may be
+	// called on any goroutine.
 	Stored func(trace.ID)
 }
 
-// Store begins traces, as a [store.Store] with recipients does. It may be used by several goroutines at once.
+// Store creates traces, as a [store.Store] with recipients does. It may be used by several goroutines at once.
 type Store interface {
 	Create(ctx context.Context, info store.Info) (*store.Writer, error)
 }
@@ -52,7 +51,7 @@ type Traces struct {
 	cfg   Config
 }
 
-// New returns Traces over a store. The store stays the caller's, who closes it when all runs have ended.
+// New returns Traces over a store. The caller keeps the store and closes it when all runs have ended.
 func New(s Store, cfg Config) *Traces {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
@@ -60,8 +59,8 @@ func New(s Store, cfg Config) *Traces {
 	return &Traces{s, cfg}
 }
 
-// Tracer returns what records a run that principal asks for now. how is by what means, for instance "--trace" or
-// "reasoning_encrypt"; run names the run elsewhere, and may be empty.
+// Tracer returns a tracer for a run that principal asks for now. how says by what means, for instance "--trace" or
+// "reasoning_encrypt". run identifies the run elsewhere and may be empty.
 func (t *Traces) Tracer(principal, how, run string) generation.Tracer {
 	return &tracer{t, run, principal, trace.Consent{By: principal, At: t.cfg.Clock().UTC(), How: how}}
 }
@@ -72,12 +71,12 @@ type tracer struct {
 	consent        trace.Consent
 }
 
-// Begin implements [runner.Tracer].
+// Begin implements [generation.Tracer].
 func (t *tracer) Begin(ctx context.Context, run *generation.TracedRun) (generation.Recorder, error) {
 	w, err := t.traces.store.Create(ctx, store.Info{Principal: t.principal, Model: run.Digest})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, err // nobody is there to be told
+		return nil, err // the caller has left, so there is nothing to report
 	case err != nil:
 		return nil, t.traces.report(err)
 	}
@@ -91,7 +90,7 @@ func (t *tracer) Begin(ctx context.Context, run *generation.TracedRun) (generati
 	return nil, t.traces.report(errors.Join(err, w.Abandon()))
 }
 
-// recorder records one run. After an error it takes nothing more.
+// recorder records one run. After an error it records nothing more.
 type recorder struct {
 	traces *Traces
 	to     *trace.Recorder
@@ -99,21 +98,21 @@ type recorder struct {
 	err    error
 }
 
-// Record implements [runner.Recorder].
+// Record implements [generation.Recorder].
 func (r *recorder) Record(e reasoning.Event) {
 	if r.err == nil {
 		r.err = r.to.Event(e)
 	}
 }
 
-// Flush implements [runner.Recorder].
+// Flush implements [generation.Recorder].
 func (r *recorder) Flush() {
 	if r.err == nil {
 		r.err = r.to.Flush()
 	}
 }
 
-// End implements [runner.Recorder].
+// End implements [generation.Recorder].
 func (r *recorder) End(why error) (string, error) {
 	if r.err == nil {
 		r.err = r.to.End(endOf(why))
@@ -141,10 +140,10 @@ func endOf(why error) trace.End {
 	return trace.End{Status: trace.StatusFailed, Error: why.Error()}
 }
 
-// errStore stands for errors that name files and the like.
+// errStore replaces errors that name files and other internals.
 var errStore = errors.New("the store failed")
 
-// report tells an error to who runs the program, and returns what anybody may know of it.
+// report passes an error to Config.Report and returns the part that the caller may see.
 func (t *Traces) report(err error) error {
 	if t.cfg.Report != nil {
 		t.cfg.Report(fmt.Errorf("a trace is not stored: %w", err))

@@ -53,7 +53,7 @@ func newBench(t *testing.T, cfg store.Config) *bench {
 	return newSlowBench(t, cfg, 0)
 }
 
-// newSlowBench returns a bench whose model takes so long for a step.
+// newSlowBench returns a bench whose model needs the given time for a step.
 func newSlowBench(t *testing.T, cfg store.Config, step time.Duration) *bench {
 	t.Helper()
 	b := &bench{dir: filepath.Join(t.TempDir(), "traces"), identity: trace.NewIdentity()}
@@ -93,7 +93,7 @@ func request(text string) generation.Request {
 	}
 }
 
-// generate runs a request that is traced, and returns its events.
+// generate runs a traced request and returns its events.
 func (b *bench) generate(t *testing.T, req generation.Request) (events []reasoning.Event) {
 	t.Helper()
 	req.Trace = b.Tracer("key-1", "a test", "run_1")
@@ -197,7 +197,7 @@ func TestTraceHasTheWholeRun(t *testing.T) {
 	}
 }
 
-// A stored run tells of itself what the same run tells while it goes on with all of it visible.
+// TestReplay checks that a stored run replays as the decision trace of the same run with full visibility.
 func TestReplay(t *testing.T) {
 	b := newBench(t, store.Config{})
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
@@ -216,7 +216,8 @@ func TestReplay(t *testing.T) {
 				}
 				tracer.Push(e)
 			}
-			if err := tracing.Replay(b.open(t, id, b.identity), func(e decision.Event) { again = append(again, e) }); err != nil {
+			if err := tracing.Replay(b.open(t, id, b.identity),
+				func(e decision.Event) { again = append(again, e) }); err != nil {
 				t.Fatal(err)
 			}
 			if len(live) < 3 || len(live) != len(again) {
@@ -230,7 +231,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// plain is a debrief without its duration, which differs between two runs.
+// plain returns a debrief without its duration, which differs between two runs.
 func plain(t *testing.T, events []decision.Event) []byte {
 	t.Helper()
 	d := decision.New(events)
@@ -243,7 +244,7 @@ func plain(t *testing.T, events []decision.Event) []byte {
 }
 
 func TestReplayOfARunThatBrokeOff(t *testing.T) {
-	b := newSlowBench(t, store.Config{}, 20*time.Millisecond) // so that it is not over before it breaks off
+	b := newSlowBench(t, store.Config{}, 20*time.Millisecond) // so that it does not end before it breaks off
 	req := request(asks)
 	req.Trace = b.Tracer("local", "a test", "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -269,7 +270,8 @@ func TestReplayOfARunThatBrokeOff(t *testing.T) {
 	}
 }
 
-// No byte of what was said is in the clear, in any file, while the trace is written and afterwards.
+// TestNothingInTheClear checks that no text of a run is readable in any file, while the trace is written or
+// afterwards.
 func TestNothingInTheClear(t *testing.T) {
 	b := newBench(t, store.Config{})
 	clear := func() {
@@ -298,7 +300,7 @@ func TestNothingInTheClear(t *testing.T) {
 	clear()
 }
 
-func TestWhatTheStoreCannotTake(t *testing.T) {
+func TestStoreFailures(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		cfg   store.Config
@@ -346,9 +348,9 @@ func TestWhatTheStoreCannotTake(t *testing.T) {
 	}
 }
 
-// TestTheGoalIsTheUsers: a run that goes on from a call's results is for what the user asked, not for what the tool
-// said.
-func TestTheGoalIsTheUsers(t *testing.T) {
+// TestGoalIsTheUsers checks that a run that continues with a call's results has the user's request as its goal, not
+// the tool's text.
+func TestGoalIsTheUsers(t *testing.T) {
 	b := newBench(t, store.Config{})
 	req := request(asks)
 	req.Messages = append(req.Messages,
@@ -367,7 +369,7 @@ func TestTheGoalIsTheUsers(t *testing.T) {
 	}
 }
 
-func TestReplayRefusesWhatIsNoRun(t *testing.T) {
+func TestReplayRefusesOtherRecords(t *testing.T) {
 	b := newBench(t, store.Config{})
 	for _, records := range [][]string{{}, {`{}`}, {`{"end":{"status":"done"}}`}, {`[]`},
 		{`{"begin":{}}`, `{"begin":{}}`}} {
@@ -384,17 +386,20 @@ func TestReplayRefusesWhatIsNoRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tracing.Replay(b.open(t, id.String(), b.identity), func(decision.Event) {}); !errors.Is(err, tracing.ErrNoRun) {
+		if err := tracing.Replay(b.open(t, id.String(), b.identity),
+			func(decision.Event) {}); !errors.Is(err, tracing.ErrNoRun) {
 			t.Errorf("%q: %v", records, err)
 		}
 	}
 }
 
-// Anybody may seal records for a public key, so what is in a trace may be anything.
+// Anybody can seal records for a public key, so a trace may contain anything.
 func FuzzReplay(f *testing.F) {
-	f.Add([]byte(`{"begin":{"run":"r","time":"2026-01-02T12:00:00Z","consent":{},"model":"m","prompt":{"messages":[{"role":"user","content":"goal"}]}}}
+	f.Add([]byte(`{"begin":{"run":"r","time":"2026-01-02T12:00:00Z","consent":{},` +
+		`"model":"m","prompt":{"messages":[{"role":"user","content":"goal"}]}}}
 {"ms":1,"event":{"type":"started","info":{"visibility":"none","seed":1}}}
-{"ms":2,"event":{"type":"decision","call":{"index":0},"decision":{"iteration":1,"decision":"tool-selection","rationale":{"why":"w"}}}}
+{"ms":2,"event":{"type":"decision","call":{"index":0},` +
+		`"decision":{"iteration":1,"decision":"tool-selection","rationale":{"why":"w"}}}}
 {"ms":3,"event":{"type":"segment_start","segment":"tool_call","call":{"index":0,"id":"c","name":"look"}}}
 {"ms":4,"event":{"type":"done","result":{"finish":"stop","usage":{},"timing":{}}}}
 {"ms":5,"end":{"status":"done"}}`))
@@ -434,7 +439,7 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// BenchmarkRun compares runs that are traced, with a disk under them, with the same without.
+// BenchmarkRun compares runs that are traced to a disk with the same runs untraced.
 func BenchmarkRun(b *testing.B) {
 	vocab := fake.Harmony()
 	ids := fake.Encode(vocab, "<|start|>assistant<|channel|>analysis<|message|>")

@@ -58,33 +58,31 @@ func (a *API) Routes() []wire.Route {
 
 // run answers POST /agui. Nothing is written until the run has started, so that an error in the request gets its HTTP
 // status.
-func (a *API) run(w http.ResponseWriter, r *http.Request) {
+func (a *API) run(w http.ResponseWriter, r *http.Request) error {
+	who := wire.PrincipalOf(r.Context())
 	var input RunAgentInput
 	if err := wire.ReadJSON(r, &input); err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	p, err := a.decode(wire.PrincipalOf(r.Context()), &input)
+	p, err := a.decode(who, &input)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	if p.trace {
-		p.req.Trace = a.cfg.Traces.Tracer(wire.PrincipalOf(r.Context()).ID, contract.FieldTrace, input.RunID)
+		p.req.Trace = a.cfg.Traces.Tracer(who.ID, contract.FieldTrace, input.RunID)
 	}
 	m, err := a.models.Use(r.Context(), input.ForwardedProps.Model)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
 	scope := seal.Scope{
-		Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest,
+		Principal: who.ID, Model: m.Info().Digest,
 		Conversation: seal.ConversationID("thread", input.ThreadID),
 	}
 	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {
 		a.refuse(w, wire.FromError(err, fields))
-		return
+		return nil
 	}
 	if p.req.Seed == nil {
 		seed := wire.NewSeed(a.cfg.Random)
@@ -99,32 +97,32 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	if p.req.CallID = turn.CallID; p.seal {
 		p.req.Seal = contract.Sealer(turn, true)
 	}
-	a.stream(w, r, m, p, cfg)
+	return a.stream(w, r, m, p, cfg)
 }
 
 // stream answers with the events of a run.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, cfg EncoderConfig) {
+func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, cfg EncoderConfig) error {
 	var enc *Encoder
 	for e, err := range m.Generate(r.Context(), p.req) {
 		switch {
 		case err != nil && enc == nil:
-			a.fail(w, r, err)
-			return
+			return err
 		case err != nil:
 			_ = enc.Fail(wire.FromError(err, fields)) // the client may be gone; the run has ended anyway
-			return
+			return nil
 		case enc == nil:
 			out := wire.NewEvents(w)
 			defer out.End()
 			enc = NewEncoder(cfg, func(event []byte) error { return out.Send("", event) })
 		}
 		if err := enc.Push(&e); err != nil {
-			return // the client has gone
+			return nil // the client has gone
 		}
 		if e.Kind == reasoning.Started {
 			p.warn(enc)
 		}
 	}
+	return nil
 }
 
 // warn sends warnings about what was left out of the request.
@@ -163,13 +161,8 @@ var fields = map[string]string{
 	"TemplateArgs": "forwardedProps.chat_template_kwargs",
 }
 
-// fail answers with an error of any kind.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.WriteError(w, r, wire.FromError(err, fields))
-}
-
 // WriteError answers with an error, as an [ErrorResponse].
-func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	wire.BeginError(w, e)
-	wire.WriteJSON(w, e.Status, ErrorResponse{Message: e.Error(), Code: e.Code, Param: e.Param})
+func (*API) WriteError(w http.ResponseWriter, err error) {
+	e := wire.FromError(err, fields)
+	wire.WriteError(w, e, ErrorResponse{Message: e.Error(), Code: e.Code, Param: e.Param})
 }

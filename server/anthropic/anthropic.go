@@ -10,11 +10,11 @@ import (
 	"runner/server/wire"
 )
 
-// Config says how the format works. The zero value is usable.
+// Config is the configuration of the format. The zero value is usable.
 type Config struct {
-	// Defaults is what a request starts from: sampling, strategy and the like.
+	// Defaults holds the defaults of requests, such as sampling and strategy.
 	Defaults generation.Request
-	// Seal holds the keys of signatures; nil makes a key that lives as long as the API.
+	// Seal holds the keys of signatures; nil means a new key that lives as long as the API.
 	Seal *seal.Keyring
 	// StrictSeal refuses requests with signatures that do not open. Otherwise their blocks are left out with a warning.
 	StrictSeal bool
@@ -38,7 +38,7 @@ func New(models wire.Models, cfg Config) *API {
 	return &API{models: models, cfg: cfg}
 }
 
-// Routes lists the endpoints. Those of the models are OpenAI's too, and here for this format's clients alone.
+// Routes lists the endpoints. Those of the models have the paths of OpenAI's API and take only this format's clients.
 func (a *API) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodPost, Path: "/v1/messages", Scope: wire.ScopeGenerate, Handle: a.createMessage},
@@ -48,13 +48,14 @@ func (a *API) Routes() []wire.Route {
 	}
 }
 
-// take reads a request, with the model that it is for and the reasoning that its conversation carries. complete
-// says that it is to be generated from. The caller releases the model.
+// take reads a request, gets its model and restores the reasoning of its conversation. complete says that a reply is to
+// be generated. The caller releases the model.
 func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prompt, wire.Model, error) {
 	if err := wire.ReadJSON(r, body); err != nil {
 		return nil, nil, err
 	}
-	p, err := a.decode(wire.PrincipalOf(r.Context()), body, complete)
+	who := wire.PrincipalOf(r.Context())
+	p, err := a.decode(who, body, complete)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +64,7 @@ func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prom
 		return nil, nil, err
 	}
 	// Conversations have no ids in this API.
-	scope := seal.Scope{Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest}
+	scope := seal.Scope{Principal: who.ID, Model: m.Info().Digest}
 	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {
 		m.Release()
 		return nil, nil, err
@@ -73,12 +74,11 @@ func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prom
 }
 
 // createMessage answers POST /v1/messages.
-func (a *API) createMessage(w http.ResponseWriter, r *http.Request) {
+func (a *API) createMessage(w http.ResponseWriter, r *http.Request) error {
 	var body MessagesRequest
 	p, m, err := a.take(r, &body, true)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
 	p.req.CallID = p.turn.CallID
@@ -90,36 +90,32 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) {
 		reply.model = m.Card().Name
 	}
 	if body.Stream {
-		a.stream(w, r, m, p, reply)
-		return
+		return a.stream(w, r, m, p, reply)
 	}
 	c := collector{reply: reply}
 	blocks := newBlocks(&c, p, p.turn.Seal)
 	for e, err := range m.Generate(r.Context(), p.req) {
 		if err != nil {
-			a.fail(w, r, err)
-			return
+			return err
 		}
 		blocks.push(&e)
 	}
-	a.writeJSON(w, c.message())
+	return a.answer(w, c.message())
 }
 
-// stream answers with server-sent events. Until the run has started nothing is written, so that what is wrong with
-// the request gets its status.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, reply reply) {
+// stream answers with server-sent events. It writes nothing until the run has started, so that an error in the request
+// gets its HTTP status.
+func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, reply reply) error {
 	var out *wire.Stream
 	var enc *encoder
 	var blocks *blocks
 	for e, err := range m.Generate(r.Context(), p.req) {
 		switch {
 		case err != nil && out == nil:
-			a.fail(w, r, err)
-			return
+			return err
 		case err != nil:
 			_ = out.Send("error", errorBody(wireError(err), a.requestID(w)))
-			out.End()
-			return
+			return nil
 		case out == nil:
 			a.requestID(w)
 			out = wire.NewEvents(w)
@@ -133,33 +129,32 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 			enc.start(prompt)
 		}
 		if blocks.push(&e); enc.err != nil {
-			return // nobody reads it any more
+			return nil // the client has gone
 		}
 	}
+	return nil
 }
 
 // countTokens answers POST /v1/messages/count_tokens.
-func (a *API) countTokens(w http.ResponseWriter, r *http.Request) {
+func (a *API) countTokens(w http.ResponseWriter, r *http.Request) error {
 	var body MessagesRequest
 	p, m, err := a.take(r, &body, false)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
-	rendered, err := m.Runner().Prompt(r.Context(), wire.PrincipalOf(r.Context()).ID, p.req)
+	rendered, err := m.Prompt(r.Context(), wire.PrincipalOf(r.Context()).ID, p.req)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	a.writeJSON(w, TokenCount{InputTokens: len(rendered.Tokens)})
+	return a.answer(w, TokenCount{InputTokens: len(rendered.Tokens)})
 }
 
-func (a *API) writeJSON(w http.ResponseWriter, v any) {
+func (a *API) answer(w http.ResponseWriter, v any) error {
 	a.requestID(w)
-	wire.WriteJSON(w, http.StatusOK, v)
+	return wire.Answer(w, v)
 }
 
-// isOwn reports whether a request to a path that other formats have too comes from a client of this one: they all
-// name their version.
+// isOwn reports whether a request to a path that other formats have too comes from a client of this format: only those
+// send the header.
 func isOwn(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }

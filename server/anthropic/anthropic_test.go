@@ -41,7 +41,7 @@ func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...
 	return s
 }
 
-// post sends a request and returns status and body.
+// post sends a request and returns the status and the body.
 func (s served) post(t *testing.T, path, body string) (int, string) {
 	t.Helper()
 	status, header, answer := wiretest.Send(t, http.MethodPost, s.url+path, body,
@@ -52,7 +52,7 @@ func (s served) post(t *testing.T, path, body string) (int, string) {
 	return status, answer
 }
 
-// message sends a request that has to succeed.
+// message sends a request that must succeed.
 func (s served) message(t *testing.T, body string) map[string]any {
 	t.Helper()
 	status, answer := s.post(t, "/v1/messages", body)
@@ -66,7 +66,7 @@ func (s served) message(t *testing.T, body string) map[string]any {
 	return m
 }
 
-// streamed sends a request as a stream and returns what the client puts together, and the bytes that came.
+// streamed sends a request as a stream. It returns the message that the client assembles, and the received bytes.
 func (s served) streamed(t *testing.T, body string) (map[string]any, string) {
 	t.Helper()
 	status, answer := s.post(t, "/v1/messages", strings.Replace(body, "{", `{"stream":true,`, 1))
@@ -96,7 +96,7 @@ func readFrames(t *testing.T, answer string) *frames {
 	return f
 }
 
-// body makes a request with a question and more fields.
+// body returns a request with a question and more fields.
 func body(question, more string) string {
 	return fmt.Sprintf(`{"model":%q,"max_tokens":200%s,"messages":[{"role":"user","content":%q}]}`, wiretest.Name,
 		more, question)
@@ -111,7 +111,8 @@ func block(t *testing.T, m map[string]any, i int) map[string]any {
 	return content[i].(map[string]any)
 }
 
-const tool = `,"tools":[{"name":"get","description":"gets","input_schema":{"type":"object","properties":{"a":{"type":"integer"}}}}]`
+const tool = `,"tools":[{"name":"get","description":"gets","input_schema":{"type":"object",` +
+	`"properties":{"a":{"type":"integer"}}}}]`
 
 func TestAnswers(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
@@ -170,8 +171,11 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		"tool_choice":{"type":"tool","name":"get","disable_parallel_tool_use":true},
 		"messages":[
 			{"role":"user","content":"one"},{"role":"user","content":[{"type":"text","text":"two"}]},
-			{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"c1","name":"get","input":{"b":1,"a":2}}]},
-			{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":[{"type":"text","text":"no"}]},{"type":"text","text":"go on"}]},
+			{"role":"assistant","content":[{"type":"text","text":"I look."},
+				{"type":"tool_use","id":"c1","name":"get","input":{"b":1,"a":2}}]},
+			{"role":"user","content":[
+				{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":[{"type":"text","text":"no"}]},
+				{"type":"text","text":"go on"}]},
 			{"role":"assistant","content":"Done."},
 			{"role":"user","content":"again"}]}`)
 	r := s.Last()
@@ -217,16 +221,16 @@ func TestSchemasHold(t *testing.T) {
 	}
 }
 
-// history is a conversation in which a call is pending, with the blocks of the reply that made it.
+// history is a conversation with a pending call. It has the blocks of the reply that made the call.
 func history(question string, blocks any, result string) string {
 	b, _ := json.Marshal(blocks)
 	return fmt.Sprintf(
-		`{"max_tokens":200%s,"messages":[{"role":"user","content":%q},{"role":"assistant","content":%s},{"role":"user","content":%s}]}`,
+		`{"max_tokens":200%s,"messages":[{"role":"user","content":%q},{"role":"assistant","content":%s},`+
+			`{"role":"user","content":%s}]}`,
 		tool, question, b, result)
 }
 
-// What a signature holds enters the prompt while its call is pending, and nowhere else, whatever the text beside it
-// says.
+// The reasoning in a signature enters the prompt only while its call is pending, whatever the text next to it says.
 func TestThinkingComesBack(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)})
@@ -252,7 +256,7 @@ func TestThinkingComesBack(t *testing.T) {
 		if bare := s.Prompt(t); strings.Contains(bare, canary) {
 			t.Errorf("the prompt without thinking is %q", bare)
 		}
-		// Once the turn has its answer nothing of it is left.
+		// Once the turn has its answer, the reasoning is gone.
 		over := result + `},{"role":"assistant","content":"seven"},{"role":"user","content":"and now?"`
 		s.message(t, history("look", blocks, over))
 		with := s.Prompt(t)
@@ -277,8 +281,8 @@ func TestUnsignedThinkingIsTheClients(t *testing.T) {
 	}
 }
 
-// A summary never becomes reasoning, also when its block comes back alone.
-func TestSummaryComesBackAsNothing(t *testing.T) {
+// A summary never becomes reasoning, even if its block comes back alone.
+func TestSummaryComingBackIsIgnored(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)},
 		fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
@@ -299,8 +303,7 @@ func TestSummaryComesBackAsNothing(t *testing.T) {
 	}
 }
 
-// A signature that does not belong where it stands is left out with a warning, and refused in Anthropic's words
-// under strict.
+// A signature in the wrong place is dropped with a warning. Under strict it is refused in Anthropic's words.
 func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	replies := []fake.Reply{
 		{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
@@ -328,7 +331,8 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	otherKeys := seal.NewKeyring()
 	answered := func(question, signature string) string {
 		return fmt.Sprintf(`{"max_tokens":50,"messages":[{"role":"user","content":%q},{"role":"assistant","content":[
-			{"type":"thinking","thinking":"x","signature":%q},{"type":"text","text":"four"}]},{"role":"user","content":"more"}]}`, question, signature)
+			{"type":"thinking","thinking":"x","signature":%q},{"type":"text","text":"four"}]},
+			{"role":"user","content":"more"}]}`, question, signature)
 	}
 	const thinking = "messages.1.content.0: Invalid `signature` in `thinking` block"
 	for name, c := range map[string]struct {
@@ -351,7 +355,8 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 		"not ours": {s, with(strict, wiretest.Anyone()), answered("sum", "EqoBCkgIBRABGAIiQ"), "sealed_tampered", thinking},
 		"redacted": {s, with(strict, wiretest.Anyone()), `{"max_tokens":50,"messages":[{"role":"user","content":"sum"},
 			{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"},{"type":"text","text":"four"}]},
-			{"role":"user","content":"more"}]}`, "sealed_tampered", "messages.1.content.0: Invalid `data` in `redacted_thinking` block"},
+			{"role":"user","content":"more"}]}`, "sealed_tampered",
+			"messages.1.content.0: Invalid `data` in `redacted_thinking` block"},
 	} {
 		var want []any
 		if c.code != "" {
@@ -398,8 +403,8 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// A signature that is made before the call is known opens beside the call, and one of a turn with calls does not
-// open without them.
+// A signature made before the call is known opens next to the call. A signature of a turn with calls does not open
+// without them.
 func TestSignaturesKnowTheirCalls(t *testing.T) {
 	for _, display := range []string{"", `,"display":"omitted"`, `,"display":"summarized"`} {
 		for name, say := range map[string]string{
@@ -432,7 +437,7 @@ func TestSignaturesKnowTheirCalls(t *testing.T) {
 	}
 }
 
-// Nothing of the reasoning is in what a client gets that did not ask for it.
+// A client that did not ask for reasoning gets none of it.
 func TestNoReasoningLeaks(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
@@ -465,7 +470,8 @@ func TestVisibilityIsCapped(t *testing.T) {
 			t.Errorf("status %d: %s", status, answer)
 		}
 	}
-	if b := block(t, s.message(t, body("sum", `,"thinking":{"type":"adaptive","display":"omitted"}`)), 1); b["type"] != "redacted_thinking" {
+	b := block(t, s.message(t, body("sum", `,"thinking":{"type":"adaptive","display":"omitted"}`)), 1)
+	if b["type"] != "redacted_thinking" {
 		t.Errorf("block %v", b)
 	}
 }
@@ -548,19 +554,21 @@ func TestErrorTypes(t *testing.T) {
 		504: "timeout_error",
 	} {
 		w := httptest.NewRecorder()
-		a.WriteError(w, nil, &wire.Error{Status: status, Code: "c", Message: "m", RetryAfter: 1})
+		a.WriteError(w, &wire.Error{Status: status, Code: "c", Message: "m", RetryAfter: 1})
 		if w.Code != status || !strings.Contains(w.Body.String(), `"type":"`+want+`"`) ||
 			w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%d: %s", status, w.Body)
 		}
 	}
 	w := httptest.NewRecorder()
-	if a.WriteError(w, nil, wire.FromError(wire.ErrTimeout, fields)); !strings.Contains(w.Body.String(), `"timeout_error"`) {
+	a.WriteError(w, wire.FromError(wire.ErrTimeout, fields))
+	if !strings.Contains(w.Body.String(), `"timeout_error"`) {
 		t.Errorf("%s", w.Body)
 	}
 }
 
-// A model that breaks while it answers ends the stream with an error event, before with a status.
+// If a model breaks during its answer, the stream ends with an error event. If it breaks before, the response has an
+// error status.
 func TestBrokenModel(t *testing.T) {
 	cfg := fake.Config{Fail: func(step int, _ []backend.Input) error {
 		if step > 8 {
@@ -583,7 +591,7 @@ func TestBrokenModel(t *testing.T) {
 	}
 }
 
-// A client that leaves in the middle of a stream does not keep the model.
+// A client that leaves in the middle of a stream does not keep the model busy.
 func TestClientLeaves(t *testing.T) {
 	models := wiretest.New(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }},
 		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think("", strings.Repeat("on and on ", 500))})
@@ -624,10 +632,10 @@ func TestCountTokens(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	a := New(cards{"a", "b", "c"}, Config{})
+	h := wiretest.Handler(New(cards{"a", "b", "c"}, Config{}), wiretest.Anyone())
 	get := func(query string) (ModelList, string) {
 		w := httptest.NewRecorder()
-		a.listModels(w, httptest.NewRequest(http.MethodGet, "/v1/models"+query, nil))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/models"+query, nil))
 		var l ModelList
 		if err := json.Unmarshal(w.Body.Bytes(), &l); err != nil {
 			t.Fatal(err)
@@ -653,9 +661,8 @@ func TestModels(t *testing.T) {
 	}
 	for id, want := range map[string]int{"b": 200, "z": 404} {
 		r := httptest.NewRequest(http.MethodGet, "/v1/models/"+id, nil)
-		r.SetPathValue("id", id)
 		w := httptest.NewRecorder()
-		if a.getModel(w, r); w.Code != want {
+		if h.ServeHTTP(w, r); w.Code != want {
 			t.Errorf("%s: %d", id, w.Code)
 		}
 	}
@@ -668,7 +675,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// cards are models of which nothing is known but the names.
+// cards are models of which only the names are known.
 type cards []string
 
 func (c cards) Use(context.Context, string) (wire.Model, error) { return nil, errors.New("unused") }

@@ -11,16 +11,16 @@ import (
 	"runner/server/wire"
 )
 
-// sink takes the content blocks of a reply, one after the other. Both encodings of a reply are sinks, so that they
-// say the same.
+// sink takes the content blocks of a reply, one after the other. The encoders of streams and of whole replies are both
+// sinks, so that they have the same content.
 type sink interface {
 	// open begins a block.
 	open(kind blockKind, call reasoning.Call)
-	// text adds to the block that is open.
+	// text adds to the open block.
 	text(s string)
-	// close ends the block; signature is that of a thinking block, or the data of a redacted one.
+	// close ends the block. signature is the signature of a thinking block or the data of a redacted one.
 	close(signature string)
-	// finish ends the reply. info says what was in effect.
+	// finish ends the reply. info holds the settings that were in effect.
 	finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning)
 }
 
@@ -34,10 +34,10 @@ const (
 	toolBlock
 )
 
-// sealFunc seals a piece of a reply's reasoning.
+// sealFunc seals a part of a reply's reasoning.
 type sealFunc func(thoughts string, calls seal.Calls) (string, error)
 
-// blocks puts the events of a run in the order of content blocks.
+// blocks turns the events of a run into content blocks in the right order.
 type blocks struct {
 	out     sink
 	display display
@@ -46,16 +46,17 @@ type blocks struct {
 
 	kind    blockKind
 	segment reasoning.Segment
-	// thoughts is the text of an open thinking block, and input that of an open call whose input comes whole.
+	// thoughts is the text of an open thinking block. input is the input of an open call if whole says that it is
+	// sent as a whole.
 	thoughts, input []byte
 	whole           bool
-	// calls says whether the reply calls anything, as far as that is known.
+	// calls says whether the reply has calls, as far as that is known.
 	calls seal.Calls
-	// held waits for the summary, or for the sealed reasoning.
+	// held are events that wait for the summary or for the sealed reasoning.
 	held              []reasoning.Event
 	summarized, ended bool
 	warnings          []Warning
-	// info is what is in effect; nil before the run has begun.
+	// info holds the settings in effect; nil before the run has started.
 	info *reasoning.Info
 }
 
@@ -84,7 +85,7 @@ func (b *blocks) push(e *reasoning.Event) {
 	}
 }
 
-// holds reports whether a segment has to wait for one that stands before it.
+// holds reports whether a segment must wait for one that is sent before it.
 func (b *blocks) holds(s reasoning.Segment) bool {
 	switch s {
 	case reasoning.ToolCall:
@@ -97,7 +98,7 @@ func (b *blocks) holds(s reasoning.Segment) bool {
 
 func isCall(e reasoning.Event) bool { return e.Segment == reasoning.ToolCall }
 
-// release gives out what need not wait any more.
+// release passes on the events that were held, if they need not wait any more.
 func (b *blocks) release() {
 	held := b.held
 	b.held = nil
@@ -116,7 +117,7 @@ func (b *blocks) take(e *reasoning.Event) {
 			b.summarized = true
 			b.release()
 		}
-		return // texts of one kind that follow each other are one block
+		return // consecutive segments of the same kind are one block
 	}
 	if b.kind == noBlock || b.segment != e.Segment || e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall {
 		b.open(e)
@@ -150,7 +151,8 @@ func (b *blocks) open(e *reasoning.Event) {
 	b.out.open(b.kind, e.Call)
 }
 
-// close ends the block that is open, if any. A thinking block is signed with the reasoning in it; a summary is none.
+// close ends the open block, if there is one. The signature of a thinking block seals the reasoning in it; a summary
+// has none.
 func (b *blocks) close() {
 	kind := b.kind
 	b.kind = noBlock
@@ -170,7 +172,8 @@ func (b *blocks) close() {
 	}
 }
 
-// sign seals thoughts. What cannot be sealed goes without, and is then the client's own text when it comes back.
+// sign seals thoughts. If that fails, the block has no signature, and counts as the client's own text when it is sent
+// back.
 func (b *blocks) sign(thoughts string) string {
 	value, err := b.seal(thoughts, b.calls)
 	if err != nil {
@@ -200,7 +203,7 @@ func (b *blocks) warn(code, text string) {
 	b.warnings = append(b.warnings, Warning{Code: code, Message: text})
 }
 
-// inputOf returns the arguments of a call as JSON: an object as the model wrote it, anything else as a string.
+// inputOf returns the arguments of a call as JSON: an object as the model wrote it, or anything else as a string.
 func inputOf(arguments []byte) string {
 	text := strings.TrimSpace(string(arguments))
 	if text == "" {

@@ -1,34 +1,34 @@
 // Package anthropic serves the Messages API of Anthropic, in its versions 2023-06-01 and 2026-10-21, from local models.
 //
-// It decodes requests into [generation.Request] and encodes events as content blocks; it generates nothing, and asks no
-// one for keys. Images, documents and the tools that Anthropic's own servers run are not for local models: the
-// first two are refused with their place in the request, the tools are left out with a warning. Nothing is kept
-// between requests, so a thread is refused in the way that makes clients send the whole conversation.
+// It decodes requests into [generation.Request] and encodes events as content blocks. Images and documents are refused
+// with their place in the request. Tools that Anthropic's own servers run are left out with a warning. Nothing is kept
+// between requests, so a thread is refused with the error that makes clients send the whole conversation.
 //
 // # Thinking
 //
-// Reasoning travels in thinking blocks, and only where the request has the field thinking:
+// Reasoning is in thinking blocks, and only if the request has the field thinking:
 //
-//	thinking                            visibility  what comes
+//	thinking                            visibility  answer
 //	(absent), disabled                  none        nothing; disabled also skips the reasoning
 //	enabled, adaptive                   full        thinking blocks, each with its signature
 //	... with display "summarized"       summary     one thinking block with the summary, then the sealed reasoning
 //	... with display "omitted"          none        the sealed reasoning alone, as a redacted_thinking block
 //
-// A signature is a sealed value (package seal) that holds the block's reasoning; that of a summary holds none. It
-// opens beside the calls of its turn. In a message without calls it opens after the user message that it was made
-// after. Neighbouring messages of one role are one message, as the API has it.
+// A signature is a sealed value (package seal) that contains the block's reasoning; that of a summary contains none. It
+// opens only together with the calls of its turn. In a message without calls it opens only after the same user message
+// as before. Neighbouring messages of one role count as one message, as in Anthropic's API.
 //
-// A client sends blocks back as they came. The reasoning that a signature or a redacted block holds is restored,
-// whatever the text beside it says, and the model's format decides where it enters the prompt: while calls are
-// pending. A thinking block without a signature is the client's own text and counts for pending calls only. A block
-// whose value does not open is left out with the warning sealed_dropped. Under Config.StrictSeal it is a 400 in
-// Anthropic's words, which clients know, with the code of package seal.
+// A client sends blocks back unchanged. The reasoning in a signature or in a redacted block is restored; the text
+// of the block does not matter. It enters the prompt where the model's format has a place for it, which is while
+// calls are pending. A thinking block without a signature is the client's own text and is used for pending calls
+// only. A block whose value does not open is left out with the warning sealed_dropped. With Config.StrictSeal the
+// request is refused with status 400, Anthropic's words, which clients look for, and the code of package seal.
 //
 // # Order
 //
-// Blocks come one after the other. A summary is generated beside the answer, so the answer is held until the
-// summary is complete. Where reasoning is sealed but not shown, its block comes when the run is over, and calls are
-// held so that they stand behind it. A call's input comes whole and is valid JSON, unless its tool asks for
-// eager_input_streaming; what a model wrote instead of JSON comes as a JSON string.
+// Blocks are sent one after the other. A summary is generated at the same time as the answer, so the answer is held
+// back until the summary is complete. If reasoning is sealed but not shown, its block is sent at the end of the
+// run, and calls are held back until then, because they follow it. A call's input is sent as a whole and is valid
+// JSON, unless its tool asks for eager_input_streaming. If the model wrote something else than JSON, the input is
+// that text as a JSON string.
 package anthropic

@@ -17,7 +17,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// frames keeps what a stream sends.
+// frames records what a stream sends.
 type frames struct {
 	events []string
 	data   [][]byte
@@ -37,7 +37,7 @@ func (f *frames) String() string {
 	return b.String()
 }
 
-// fakeSeal stands for a keyring, so that files can be compared.
+// fakeSeal replaces a keyring, so that files can be compared.
 func fakeSeal(thoughts string, _ seal.Calls) (string, error) {
 	return fmt.Sprintf("sealed(%q)", thoughts), nil
 }
@@ -58,7 +58,7 @@ func bothWays(events []reasoning.Event, p *prompt) (*frames, Message) {
 	return f, c.message()
 }
 
-// reassemble does what a client does with a stream.
+// reassemble handles a stream as a client does.
 func reassemble(f *frames) (map[string]any, error) {
 	var m map[string]any
 	var blocks []map[string]any
@@ -190,7 +190,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A stream and a whole message say the same, block by block.
+// A stream and a whole message have the same blocks.
 func TestStreamIsTheMessage(t *testing.T) {
 	shown := map[display]reasoning.Visibility{displayFull: reasoning.VisibilityFull,
 		displaySummary: reasoning.VisibilitySummary}
@@ -210,7 +210,7 @@ func TestStreamIsTheMessage(t *testing.T) {
 	}
 }
 
-// checkTexts holds the texts of a message against those that the events add up to.
+// checkTexts compares the texts of a message with the collected texts of the events.
 func checkTexts(t *testing.T, events []reasoning.Event, m Message) {
 	t.Helper()
 	var all generation.Collector

@@ -10,8 +10,8 @@ import (
 	"runner/server/wire"
 )
 
-// requestID names a request, for people who report a problem: as the server does already, in the header where
-// Anthropic's clients look.
+// requestID returns the id of a request and sets the header in which Anthropic's clients look for it. It is the
+// server's id, if there is one.
 func (a *API) requestID(w http.ResponseWriter) string {
 	h := w.Header()
 	id := h.Get("Request-Id")
@@ -24,12 +24,12 @@ func (a *API) requestID(w http.ResponseWriter) string {
 	return id
 }
 
-// ErrorResponse is the body of an answer that failed, and the data of an error event.
+// ErrorResponse is the body of an error, and the data of an error event.
 type ErrorResponse struct {
 	// Type is "error".
 	Type  string      `json:"type"`
 	Error ErrorDetail `json:"error"`
-	// RequestID is that of the header request-id.
+	// RequestID is the same as in the header request-id.
 	RequestID string `json:"request_id"`
 }
 
@@ -38,24 +38,24 @@ type ErrorDetail struct {
 	// Type is Anthropic's kind: invalid_request_error, authentication_error, permission_error, not_found_error,
 	// request_too_large, rate_limit_error, timeout_error, overloaded_error or api_error.
 	Type string `json:"type"`
-	// Message is for people; it begins with the field that is wrong.
+	// Message is for people. It begins with the wrong field.
 	Message string       `json:"message"`
 	Details ErrorDetails `json:"details"`
 }
 
 // ErrorDetails is for programs.
 type ErrorDetails struct {
-	// ErrorCode is the kind, finer than the error's type, for instance sealed_foreign.
+	// ErrorCode names the kind of error more exactly than the error's type, for example sealed_foreign.
 	ErrorCode string `json:"error_code"`
-	// Param is the place in the request, for instance messages[0].content[1].
+	// Param is the place in the request, for example messages[0].content[1].
 	Param string `json:"param,omitempty"`
 }
 
-// codeThread is Anthropic's code of a request that cannot go on from what the server keeps. Clients that see it
-// send the whole conversation.
+// codeThread is Anthropic's code for a thread that the server cannot continue. Clients then send the whole
+// conversation.
 const codeThread = "thread_unsupported_request"
 
-// fields are the fields of [generation.Request] as this format calls them.
+// fields are this format's names of the fields of [generation.Request].
 var fields = map[string]string{
 	"Messages": "messages", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name",
 	"Form": "output_config.format", "ResponseFormat": "output_config.format", "Visibility": "thinking",
@@ -63,13 +63,8 @@ var fields = map[string]string{
 	"Budget": "thinking.budget_tokens", "MaxTokens": "max_tokens", "Stop": "stop_sequences",
 }
 
-// fail answers with an error of any kind.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.WriteError(w, r, wireError(err))
-}
-
-// wireError says what an error amounts to. Of a prompt that is too long it speaks in Anthropic's words: by them clients
-// know to shorten the conversation.
+// wireError converts an error of any kind. For a prompt that is too long it has Anthropic's words: clients look for
+// them and then shorten the conversation.
 func wireError(err error) *wire.Error {
 	e := wire.FromError(err, fields)
 	var long *generation.PromptTooLongError
@@ -88,9 +83,9 @@ func wireError(err error) *wire.Error {
 }
 
 // WriteError answers with an error in Anthropic's shape.
-func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	wire.BeginError(w, e)
-	wire.WriteJSON(w, e.Status, errorResponse(e, a.requestID(w)))
+func (a *API) WriteError(w http.ResponseWriter, err error) {
+	e := wireError(err)
+	wire.WriteError(w, e, errorResponse(e, a.requestID(w)))
 }
 
 func errorResponse(e *wire.Error, id string) ErrorResponse {
@@ -100,13 +95,13 @@ func errorResponse(e *wire.Error, id string) ErrorResponse {
 	}
 }
 
-// errorBody is an error as the data of an event.
+// errorBody returns the data of an error event.
 func errorBody(e *wire.Error, id string) []byte {
-	b, _ := json.Marshal(errorResponse(e, id)) // strings can always be written
+	b, _ := json.Marshal(errorResponse(e, id)) // strings never fail
 	return b
 }
 
-// errorType returns Anthropic's kind of an error.
+// errorType returns Anthropic's type of an error.
 func errorType(e *wire.Error) string {
 	switch e.Status {
 	case http.StatusUnauthorized:

@@ -13,8 +13,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded
-// can be checked and rendered without harm.
+// FuzzDecode checks that any request is decoded or refused with a 4xx status. What is decoded must survive validation
+// and rendering.
 func FuzzDecode(f *testing.F) {
 	f.Add(
 		[]byte(body("a",
@@ -24,7 +24,8 @@ func FuzzDecode(f *testing.F) {
 		`[{"type":"tool_result","tool_use_id":"i","content":[{"type":"text","text":"d"}]}]`)))
 	f.Add(
 		[]byte(
-			`{"max_tokens":1,"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":null}]}],"output_format":{"type":"json_schema","schema":{}}}`))
+			`{"max_tokens":1,"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text",` +
+				`"text":null}]}],"output_format":{"type":"json_schema","schema":{}}}`))
 	models := wiretest.New(f, fake.Config{})
 	a := New(models, Config{})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -61,7 +62,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzInput: the input of a call is always JSON, and what was an object stays as it was.
+// FuzzInput checks that the input of a call is always JSON, and that an object is unchanged.
 func FuzzInput(f *testing.F) {
 	for _, s := range []string{"", " ", "{}", `{"a":1}`, `{"a":`, "[]", "\xff", `"a"`} {
 		f.Add([]byte(s))

@@ -41,7 +41,7 @@ type Block struct {
 	Data      string `json:"data"`
 }
 
-// turn is what one side says: the blocks of neighbouring messages of one role.
+// turn holds the blocks of neighbouring messages of one role.
 type turn struct {
 	role   string
 	blocks []placed
@@ -53,7 +53,7 @@ type placed struct {
 	path string
 }
 
-// history turns the system prompt and the messages into a conversation.
+// history reads the system prompt and the messages of a conversation.
 func (p *prompt) history(body *MessagesRequest) error {
 	if wire.Given(body.System) {
 		blocks, err := readBlocks("system", body.System)
@@ -160,7 +160,7 @@ func readBlocks(path string, raw json.RawMessage) ([]placed, error) {
 	return blocks, nil
 }
 
-// refused is the error of a block that cannot stand where it does.
+// refused returns the error for a block that is not allowed in its place.
 func (b *placed) refused(where string) error {
 	switch b.Type {
 	case "image", "document", "search_result", "container_upload":
@@ -171,10 +171,10 @@ func (b *placed) refused(where string) error {
 	return wire.Unsupported(b.path+".type", "blocks of this type are not known here")
 }
 
-// paragraphs joins what stands in blocks of its own.
+// paragraphs joins texts with blank lines.
 func paragraphs(texts []string) string { return strings.Join(texts, "\n\n") }
 
-// textOf returns the text of blocks that have to be text blocks.
+// textOf returns the text of blocks, all of which must be text blocks.
 func textOf(blocks []placed) (string, error) {
 	var texts []string
 	for _, b := range blocks {
@@ -186,7 +186,7 @@ func textOf(blocks []placed) (string, error) {
 	return paragraphs(texts), nil
 }
 
-// user adds what the user says and what tools answered, in their order.
+// user adds a user's messages and the answers of tools in order.
 func (p *prompt) user(t turn) error {
 	var texts []string
 	flush := func() {
@@ -265,7 +265,7 @@ func (p *prompt) assistant(t turn) error {
 	return nil
 }
 
-// argumentsOf returns the arguments of a call as the model wrote them: a string holds what was no JSON.
+// argumentsOf returns the arguments of a call as the model wrote them. A string contains a text that is not JSON.
 func argumentsOf(input json.RawMessage) string {
 	var text string
 	if json.Unmarshal(input, &text) == nil && wire.Given(input) {
@@ -277,7 +277,7 @@ func argumentsOf(input json.RawMessage) string {
 	return string(input)
 }
 
-// carried is a value that came back with the message to come. field is its field of the block.
+// carried returns a sealed value of the next message. field is the value's field in the block.
 func (p *prompt) carried(b *placed, field, value string) contract.Carried {
 	return contract.Carried{
 		Message: len(p.req.Messages), Value: seal.Value{Sealed: value}, Param: b.path + "." + field,
@@ -285,12 +285,12 @@ func (p *prompt) carried(b *placed, field, value string) contract.Carried {
 	}
 }
 
-// dotted is a path in the spelling of Anthropic's errors, as in messages.1.content.0. Clients look for it.
+// dotted returns a path as in Anthropic's errors, for example messages.1.content.0. Clients look for it.
 func dotted(path string) string {
 	return strings.NewReplacer("[", ".", "]", "").Replace(path)
 }
 
-// restore opens the values that came back and puts their reasoning in its place.
+// restore opens the sealed values of the conversation and adds their reasoning to its messages.
 func (p *prompt) restore(r *contract.Restorer) error {
 	if err := r.Conversation(p.req.Messages, p.values); err != nil {
 		return err

@@ -13,7 +13,7 @@ type ModelList struct {
 	Data []ModelInfo `json:"data"`
 	// HasMore says that there are models after LastID.
 	HasMore bool `json:"has_more"`
-	// FirstID and LastID are those of the page; null when it is empty.
+	// FirstID and LastID are the ids of the first and the last model of the page; null if it is empty.
 	FirstID *string `json:"first_id"`
 	LastID  *string `json:"last_id"`
 }
@@ -22,29 +22,28 @@ type ModelList struct {
 type ModelInfo struct {
 	// Type is "model".
 	Type string `json:"type"`
-	// ID is what requests call it; DisplayName is the same.
+	// ID is its name in requests; DisplayName is the same.
 	ID          string `json:"id"`
 	DisplayName string `json:"display_name"`
-	// CreatedAt is when the server came to know it.
+	// CreatedAt is when it was added to the server.
 	CreatedAt time.Time `json:"created_at"`
 	// Lifecycle is "active".
 	Lifecycle string `json:"lifecycle"`
-	// MaxInputTokens and MaxTokens are how many tokens prompt and reply may have together; null while the model has
-	// not been loaded.
+	// MaxInputTokens and MaxTokens are the maximum number of tokens of prompt and reply together; null until the model is
+	// loaded.
 	MaxInputTokens *int `json:"max_input_tokens"`
 	MaxTokens      *int `json:"max_tokens"`
 }
 
-// maxPage is the most models on a page.
+// maxPage is the maximum number of models on a page.
 const maxPage = 1000
 
 // listModels answers GET /v1/models, with the parameters limit, after_id and before_id.
-func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
+func (a *API) listModels(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	limit, err := wire.ReadLimit(query, maxPage)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	cards := a.models.List(r.Context())
 	from, to := 0, len(cards)
@@ -58,8 +57,7 @@ func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
 		}
 		i := slices.IndexFunc(cards, func(c wire.Card) bool { return c.Name == id })
 		if i < 0 {
-			a.fail(w, r, wire.Invalid(bound.name, "there is no model %q", id))
-			return
+			return wire.Invalid(bound.name, "there is no model %q", id)
 		}
 		bound.set(i)
 	}
@@ -78,17 +76,16 @@ func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
 		}
 		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[len(list.Data)-1].ID
 	}
-	a.writeJSON(w, list)
+	return a.answer(w, list)
 }
 
 // getModel answers GET /v1/models/{id}.
-func (a *API) getModel(w http.ResponseWriter, r *http.Request) {
+func (a *API) getModel(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if c, ok := a.models.Find(r.Context(), id); ok {
-		a.writeJSON(w, modelInfo(c))
-		return
+		return a.answer(w, modelInfo(c))
 	}
-	a.fail(w, r, wire.Errorf(http.StatusNotFound, wire.CodeModel, "there is no model %q", id))
+	return wire.Errorf(http.StatusNotFound, wire.CodeModel, "there is no model %q", id)
 }
 
 func modelInfo(c wire.Card) ModelInfo {

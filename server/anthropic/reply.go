@@ -20,14 +20,14 @@ type Message struct {
 	Content []any `json:"content"`
 	// StopReason is end_turn, max_tokens, stop_sequence, tool_use or model_context_window_exceeded.
 	StopReason string `json:"stop_reason"`
-	// StopSequence is the one that ended the answer, else null.
+	// StopSequence is the stop sequence that ended the answer, else null.
 	StopSequence *string `json:"stop_sequence"`
-	// StopDetails is null: it says why Anthropic refused to answer.
+	// StopDetails is always null: in Anthropic's API it says why an answer was refused.
 	StopDetails *struct{} `json:"stop_details"`
 	Usage       Usage     `json:"usage"`
-	// ReasoningInfo says what was in effect. In a stream it is in message_delta.
+	// ReasoningInfo says which settings were in effect. In a stream it is in message_delta.
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
-	// Warnings say what was not as asked for; left out when there are none. In a stream they are in message_delta.
+	// Warnings say what was not done as requested; left out if there are none. In a stream they are in message_delta.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type ThinkingBlock struct {
 	// Type is "thinking".
 	Type     string `json:"type"`
 	Thinking string `json:"thinking"`
-	// Signature is to be sent back with the block.
+	// Signature is for the client to send back with the block.
 	Signature string `json:"signature"`
 }
 
@@ -51,7 +51,7 @@ type ThinkingBlock struct {
 type RedactedThinkingBlock struct {
 	// Type is "redacted_thinking".
 	Type string `json:"type"`
-	// Data is to be sent back.
+	// Data is for the client to send back.
 	Data string `json:"data"`
 }
 
@@ -61,27 +61,27 @@ type ToolUseBlock struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Input is an object, or a string with what the model wrote in its place.
+	// Input is an object, or a string if the model wrote something else.
 	Input json.RawMessage `json:"input"`
 }
 
 // Usage counts tokens.
 type Usage struct {
-	// InputTokens are those of the prompt that the cache did not hold, CacheReadInputTokens those that it held.
+	// InputTokens counts the tokens of the prompt that were not in the cache, CacheReadInputTokens those that were.
 	InputTokens          int `json:"input_tokens"`
 	CacheReadInputTokens int `json:"cache_read_input_tokens"`
-	// CacheCreationInputTokens is 0: keeping a prompt costs nothing here.
+	// CacheCreationInputTokens is always 0: caching a prompt costs nothing here.
 	CacheCreationInputTokens int `json:"cache_creation_input_tokens"`
-	// OutputTokens are all that were generated, reasoning included, the summary excluded.
+	// OutputTokens counts all generated tokens, reasoning included, without the summary.
 	OutputTokens        int                 `json:"output_tokens"`
 	OutputTokensDetails OutputTokensDetails `json:"output_tokens_details"`
 }
 
-// OutputTokensDetails says what tokens were for.
+// OutputTokensDetails counts tokens by purpose.
 type OutputTokensDetails struct {
-	// ThinkingTokens were reasoning, shown or not.
+	// ThinkingTokens counts those of the reasoning, shown or not.
 	ThinkingTokens int `json:"thinking_tokens"`
-	// SummaryTokens made the summary; they are not part of OutputTokens.
+	// SummaryTokens counts those of the summary. They are not part of OutputTokens.
 	SummaryTokens int `json:"summary_tokens"`
 }
 
@@ -91,13 +91,13 @@ type TokenCount struct {
 	InputTokens int `json:"input_tokens"`
 }
 
-// Warning tells what was not as asked for.
+// Warning says what was not done as requested.
 type Warning struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// reply is what a reply has beside what the run gives.
+// reply holds what a reply has in addition to the results of its run.
 type reply struct {
 	id, model string
 	warnings  []Warning
@@ -110,7 +110,7 @@ func usageOf(u reasoning.Usage) Usage {
 	}
 }
 
-// stopReason says why a run ended, as the format has it.
+// stopReason returns the format's word for why a run ended.
 func stopReason(r *reasoning.Result) string {
 	switch {
 	case r.StopString != "":
@@ -125,7 +125,7 @@ func stopReason(r *reasoning.Result) string {
 	return "end_turn"
 }
 
-// collector is the sink of a reply that does not stream.
+// collector is the sink of a reply that is not streamed.
 type collector struct {
 	reply
 	content  []any
@@ -154,7 +154,7 @@ func (c *collector) close(signature string) {
 	case redactedBlock:
 		c.content = append(c.content, RedactedThinkingBlock{"redacted_thinking", signature})
 	case toolBlock:
-		if !json.Valid([]byte(text)) { // as it may be where it streams eagerly
+		if !json.Valid([]byte(text)) { // possible with eager_input_streaming
 			text = inputOf([]byte(text))
 		}
 		c.content = append(c.content, ToolUseBlock{"tool_use", c.call.ID, c.call.Name, json.RawMessage(text)})
@@ -165,7 +165,7 @@ func (c *collector) finish(info *reasoning.Info, r *reasoning.Result, warnings [
 	c.info, c.result, c.warnings = info, r, warnings
 }
 
-// message returns the reply, once the run is over.
+// message returns the reply after the run.
 func (c *collector) message() Message {
 	m := Message{
 		ID: c.id, Type: "message", Role: "assistant", Model: c.model, Content: c.content,

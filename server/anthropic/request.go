@@ -47,7 +47,7 @@ type MessagesRequest struct {
 	Container  json.RawMessage   `json:"container"`
 	MCPServers []json.RawMessage `json:"mcp_servers" max:"1024"`
 
-	// unknown lists fields about reasoning that there are not.
+	// unknown lists unknown fields about reasoning.
 	unknown []string
 }
 
@@ -113,13 +113,13 @@ type Tool struct {
 	EagerInputStreaming bool `json:"eager_input_streaming"`
 }
 
-// The limits of a request, beside that of its length.
+// The limits of a request. The server limits its length.
 const (
 	maxMessages = 100_000
 	maxTools    = 1024
 )
 
-// display is what is shown of the reasoning.
+// display says what is shown of the reasoning.
 type display uint8
 
 const (
@@ -134,15 +134,15 @@ type prompt struct {
 	req      generation.Request
 	display  display
 	warnings []Warning
-	// eager names the tools whose input is streamed as it comes.
+	// eager names the tools with eager_input_streaming.
 	eager map[string]bool
-	// values are the signatures that came back, and turn is the reply, which is begun when the request has its model.
+	// values are the sealed values in the conversation. turn is the turn of the reply; it is set when the model is known.
 	values []contract.Carried
 	turn   *seal.Turn
 }
 
-// decode reads a principal's request, all but what needs the model. complete says that it is to be generated from,
-// not only counted.
+// decode reads a principal's request, except for what needs the model. complete says that a reply is to be
+// generated, so that the request needs all its fields.
 func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) (*prompt, error) {
 	p := &prompt{req: a.cfg.Defaults}
 	p.req.Visibility = who.Default(p.req.Visibility)
@@ -165,7 +165,7 @@ func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) 
 	return p, nil
 }
 
-// elsewhere refuses what only Anthropic's own servers can do.
+// elsewhere refuses fields that only Anthropic's own servers support.
 func (body *MessagesRequest) elsewhere() error {
 	switch {
 	case wire.Given(body.Thread):
@@ -212,12 +212,12 @@ func (p *prompt) sampling(body *MessagesRequest) error {
 	return wire.CheckStops("stop_sequences", body.StopSequences)
 }
 
-// thinking says how much the model reasons and what of it is shown.
+// thinking reads how much the model reasons and what is shown of it.
 func (p *prompt) thinking(body *MessagesRequest) error {
 	switch effort := body.OutputConfig.Effort; effort {
 	case "":
 	case "minimal", "low", "medium", "high", "xhigh", "max":
-		p.req.Effort, _ = reasoning.ParseEffort(effort) // which knows all of these
+		p.req.Effort, _ = reasoning.ParseEffort(effort) // it knows all of these
 	default:
 		return wire.Invalid("output_config.effort", "it takes minimal, low, medium, high, xhigh or max")
 	}
@@ -258,7 +258,7 @@ func (p *prompt) thinking(body *MessagesRequest) error {
 	return nil
 }
 
-// output says what form the answer has.
+// output reads the form of the answer.
 func (p *prompt) output(body *MessagesRequest) error {
 	format, path := body.OutputConfig.Format, "output_config.format"
 	if format == nil {

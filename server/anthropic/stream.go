@@ -14,7 +14,7 @@ type sender interface {
 	Send(event string, data []byte) error
 }
 
-// encoder is the sink of a reply that streams. A delta takes no memory of its own.
+// encoder is the sink of a streamed reply. It allocates nothing for a delta.
 type encoder struct {
 	to    sender
 	reply reply
@@ -26,9 +26,9 @@ type encoder struct {
 
 func newEncoder(to sender, r reply) *encoder { return &encoder{to: to, reply: r} }
 
-// MessageDelta is the data of the event message_delta, the last but one of a stream. The other events are written
-// by hand: message_start with the Message as far as it is known, content_block_start, content_block_delta and
-// content_block_stop with the index of a block and a part of it, ping and message_stop.
+// MessageDelta is the data of the event message_delta, the second last of a stream. The other events are written by
+// hand: message_start with the known fields of the Message; content_block_start, content_block_delta and
+// content_block_stop with the index of a block and a part of it; ping; and message_stop.
 type MessageDelta struct {
 	// Type is "message_delta".
 	Type  string `json:"type"`
@@ -49,7 +49,7 @@ func (e *encoder) send(event string) {
 	}
 }
 
-// start sends what comes before the first block. How much of the prompt was cached is known at the end only.
+// start sends what is before the first block. How much of the prompt was cached is only known at the end.
 func (e *encoder) start(prompt int) {
 	b := append(e.buf[:0], `{"type":"message_start","message":{"id":`...)
 	b = wire.AppendString(b, e.reply.id)
@@ -66,7 +66,7 @@ func (e *encoder) start(prompt int) {
 func (e *encoder) open(kind blockKind, call reasoning.Call) {
 	e.kind = kind
 	if kind == redactedBlock {
-		return // it comes whole when it is closed
+		return // it is sent as a whole when the block is closed
 	}
 	b := e.begin("content_block_start")
 	b = append(b, `,"content_block":`...)
@@ -84,7 +84,7 @@ func (e *encoder) open(kind blockKind, call reasoning.Call) {
 	e.send("content_block_start")
 }
 
-// begin begins the data of a frame about the block that is open.
+// begin writes the beginning of the data of a frame about the open block.
 func (e *encoder) begin(event string) []byte {
 	b := append(append(append(e.buf[:0], `{"type":"`...), event...), `","index":`...)
 	return strconv.AppendInt(b, int64(e.index), 10)
@@ -129,7 +129,7 @@ func (e *encoder) finish(info *reasoning.Info, r *reasoning.Result, warnings []W
 	if r.StopString != "" {
 		d.Delta.StopSequence = &r.StopString
 	}
-	e.buf, _ = json.Marshal(d) // strings and numbers can always be written
+	e.buf, _ = json.Marshal(d) // strings and numbers never fail
 	e.send("message_delta")
 	e.buf = append(e.buf[:0], `{"type":"message_stop"}`...)
 	e.send("message_stop")

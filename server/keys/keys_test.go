@@ -123,7 +123,7 @@ func TestAFileThatOthersMayWriteIsRefused(t *testing.T) {
 	}
 }
 
-// A changed file is read again. A file that cannot be used changes nothing, and its error is returned once.
+// A changed file is read again. If a file is invalid, nothing changes, and the error is returned once.
 func TestReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	a, err := Add(path, Entry{ID: "a"})

@@ -240,14 +240,14 @@ type ErrorResponse struct {
 }
 
 // WriteError answers with an error, as an [ErrorResponse].
-func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	wire.BeginError(w, e)
-	wire.WriteJSON(w, e.Status, ErrorResponse{Error: e.Code, Message: e.Error()})
+func (*API) WriteError(w http.ResponseWriter, err error) {
+	e := wire.FromError(err, nil)
+	wire.WriteError(w, e, ErrorResponse{Error: e.Code, Message: e.Error()})
 }
 
 // identify returns the participant whose token a request has. It returns nil if there is no token, and an error if the
 // token is wrong.
-func (a *API) identify(r *http.Request) (*space.Identity, *wire.Error) {
+func (a *API) identify(r *http.Request) (*space.Identity, error) {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
 		return nil, nil
@@ -290,37 +290,37 @@ type Accepted struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
+// Errors of both endpoints.
+var (
+	errNoSpace = wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is no such space")
+	errClosing = wire.Errorf(http.StatusServiceUnavailable, wire.CodeDraining, "the space is closing")
+)
+
 // post answers POST /participants/{id}/messages.
-func (a *API) post(w http.ResponseWriter, r *http.Request) {
-	who, refused := a.identify(r)
+func (a *API) post(w http.ResponseWriter, r *http.Request) error {
+	who, err := a.identify(r)
 	switch {
-	case refused != nil:
+	case err != nil:
+		return err
 	case who == nil:
-		refused = wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey,
+		return wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey,
 			"this space asks for a token; send it as Authorization: Bearer TOKEN")
 	case who.ID != r.PathValue("id"):
-		refused = wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "the token belongs to %s", who.ID)
+		return wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "the token belongs to %s", who.ID)
 	case !a.inSpace(r.URL.Query().Get("space")):
-		refused = wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is no such space")
-	}
-	if refused != nil {
-		a.WriteError(w, r, refused)
-		return
+		return errNoSpace
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, envelope.MaxSize+1))
 	var large *http.MaxBytesError
 	var own *wire.Error
 	switch {
 	case errors.As(err, &own):
-		a.WriteError(w, r, own)
-		return
+		return own
 	case errors.As(err, &large), len(body) > envelope.MaxSize:
-		a.WriteError(w, r, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "a message has at most %d bytes",
-			envelope.MaxSize))
-		return
+		return wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "a message has at most %d bytes",
+			envelope.MaxSize)
 	case err != nil:
-		a.WriteError(w, r, wire.Errorf(http.StatusBadRequest, wire.CodeInvalidJSON, "the body is incomplete"))
-		return
+		return wire.Errorf(http.StatusBadRequest, wire.CodeInvalidJSON, "the body is incomplete")
 	}
 	sent, err := a.space.Post(*who, body)
 	var no *space.Refusal
@@ -328,10 +328,11 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &no):
 		wire.WriteJSON(w, statusOf(no), ErrorResponse{no.Fault.Error, no.Message, no.AttemptedKind, no.YourCapabilities})
 	case err != nil:
-		a.WriteError(w, r, wire.Errorf(http.StatusServiceUnavailable, wire.CodeDraining, "the space is closing"))
+		return errClosing
 	default:
 		wire.WriteJSON(w, http.StatusAccepted, Accepted{sent.ID, "accepted", sent.Time.UTC()})
 	}
+	return nil
 }
 
 // statusOf returns the HTTP status of a refusal.
@@ -348,39 +349,37 @@ func statusOf(r *space.Refusal) int {
 }
 
 // connect answers GET /ws.
-func (a *API) connect(w http.ResponseWriter, r *http.Request) {
-	who, refused := a.identify(r)
-	if refused == nil && !a.inSpace(r.URL.Query().Get("space")) {
-		refused = wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is no such space")
+func (a *API) connect(w http.ResponseWriter, r *http.Request) error {
+	who, err := a.identify(r)
+	if err == nil && !a.inSpace(r.URL.Query().Get("space")) {
+		err = errNoSpace
 	}
 	a.mu.Lock()
 	if a.closed {
-		refused = wire.Errorf(http.StatusServiceUnavailable, wire.CodeDraining, "the space is closing")
+		err = errClosing
 	} else {
 		a.open.Add(1)
 		defer a.open.Done()
 	}
 	a.mu.Unlock()
-	if refused == nil && who != nil {
+	switch {
+	case err != nil:
+		return err
+	case who != nil:
 		if !a.hold(who.ID) {
-			refused = wire.Errorf(http.StatusServiceUnavailable, wire.CodeConnections,
+			many := wire.Errorf(http.StatusServiceUnavailable, wire.CodeConnections,
 				"too many connections of this token; at most %d may be open", a.cfg.Connections)
-			refused.RetryAfter = time.Second
-		} else {
-			defer a.letGo(who.ID)
+			many.RetryAfter = time.Second
+			return many
 		}
-	}
-	if refused == nil && who == nil {
+		defer a.letGo(who.ID)
+	default:
 		select {
 		case a.joining <- struct{}{}: // take gives it back
 		default:
-			refused = wire.Errorf(http.StatusServiceUnavailable, wire.CodeQueue,
+			return wire.Errorf(http.StatusServiceUnavailable, wire.CodeQueue,
 				"too many connections have not sent their token yet")
 		}
-	}
-	if refused != nil {
-		a.WriteError(w, r, refused)
-		return
 	}
 	// Package server has already checked the origin.
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
@@ -388,8 +387,9 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request) {
 		if who == nil {
 			<-a.joining
 		}
-		return // Accept has answered
+		return nil // Accept has answered
 	}
 	ws.SetReadLimit(envelope.MaxSize)
 	a.take(r.Context(), ws, who)
+	return nil
 }

@@ -58,25 +58,22 @@ type EmbeddingsResponse struct {
 	Embedding []float32 `json:"embedding"`
 }
 
-// maxInputs is the most texts of a request.
+// maxInputs is the maximum number of texts of a request.
 const maxInputs = 2048
 
-func (a *API) embed(w http.ResponseWriter, r *http.Request) {
+func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 	began := a.cfg.Clock()
 	var body EmbedRequest
-	err := wire.ReadJSON(r, &body)
-	var texts []string
-	if err == nil {
-		texts, err = readInput(body.Input)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
 	}
+	texts, err := readInput(body.Input)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	m, err := a.use(r.Context(), body.Model)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
 	answer := EmbedResponse{Model: body.Model, Embeddings: [][]float32{}, LoadDuration: a.cfg.Clock().Sub(began)}
@@ -86,39 +83,35 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) {
 			vector, err = wire.Shorten("dimensions", vector, body.Dimensions)
 		}
 		if err != nil {
-			a.fail(w, r, placed(err, place(body.Input, i)))
-			return
+			return placed(err, place(body.Input, i))
 		}
 		answer.PromptEvalCount += n
 		answer.Embeddings = append(answer.Embeddings, vector)
 	}
 	answer.TotalDuration = a.cfg.Clock().Sub(began)
-	wire.WriteJSON(w, http.StatusOK, answer)
+	return wire.Answer(w, answer)
 }
 
-func (a *API) embeddings(w http.ResponseWriter, r *http.Request) {
+func (a *API) embeddings(w http.ResponseWriter, r *http.Request) error {
 	var body EmbeddingsRequest
 	if err := wire.ReadJSON(r, &body); err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	m, err := a.use(r.Context(), body.Model)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
 	answer := EmbeddingsResponse{Embedding: []float32{}}
 	if body.Prompt != "" {
 		if answer.Embedding, _, err = vectorOf(r, m, body.Prompt, true); err != nil {
-			a.fail(w, r, placed(err, "prompt"))
-			return
+			return placed(err, "prompt")
 		}
 	}
-	wire.WriteJSON(w, http.StatusOK, answer)
+	return wire.Answer(w, answer)
 }
 
-// readInput reads a string or a list of strings. An empty string is no text, with which clients only load the model.
+// readInput reads a string or a list of strings. An empty string means no texts: clients send it to load the model.
 func readInput(raw json.RawMessage) ([]string, error) {
 	if !wire.Given(raw) {
 		return nil, nil
@@ -145,7 +138,7 @@ func readInput(raw json.RawMessage) ([]string, error) {
 	return texts, nil
 }
 
-// place names a text of an input, which may be a list.
+// place returns the path of text i of an input.
 func place(input json.RawMessage, i int) string {
 	if bytes.TrimSpace(input)[0] == '"' {
 		return "input"
@@ -153,25 +146,25 @@ func place(input json.RawMessage, i int) string {
 	return fmt.Sprintf("input[%d]", i)
 }
 
-// vectorOf embeds a text, and says how many tokens it has.
+// vectorOf returns the embedding of a text and its number of tokens.
 func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]float32, int, error) {
 	if !truncate {
-		if err := m.Runner().Fits(text); err != nil {
+		if err := m.Fits(text); err != nil {
 			return nil, 0, err
 		}
 	}
-	tokens, err := m.Runner().Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, text, false)
+	tokens, err := m.Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, text, false)
 	if err != nil {
 		return nil, 0, err
 	}
-	if most := m.Runner().Info().ContextSize; truncate && len(tokens) > most {
+	if most := m.Info().ContextSize; truncate && len(tokens) > most {
 		tokens = tokens[:most]
 	}
 	vector, err := m.Embed(r.Context(), tokens)
 	return vector, len(tokens), err
 }
 
-// placed says of an error which text it is about.
+// placed names the field of the text that an error is about.
 func placed(err error, param string) error {
 	var long *generation.PromptTooLongError
 	switch {

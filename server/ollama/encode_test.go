@@ -17,7 +17,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// lines keeps what a stream sends.
+// lines records what a stream sends.
 type lines [][]byte
 
 func (l *lines) Send(_ string, data []byte) error {
@@ -25,7 +25,7 @@ func (l *lines) Send(_ string, data []byte) error {
 	return nil
 }
 
-// ticking is a clock that goes on by a second each time.
+// ticking is a clock that advances by a second at each call.
 func ticking() func() time.Time {
 	now := wiretest.Today
 	return func() time.Time {
@@ -57,7 +57,7 @@ func bothWays(t *testing.T, events []reasoning.Event, h head) (lines, []byte) {
 	return l, b
 }
 
-// reassemble does what a client does with a stream.
+// reassemble handles a stream as a client does.
 func reassemble(l [][]byte) (map[string]any, error) {
 	texts := map[string]string{}
 	var calls, logprobs []any
@@ -153,7 +153,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A stream and a whole answer say the same.
+// A stream and a whole answer have the same content.
 func TestStreamIsTheAnswer(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for i := range 3000 {
@@ -174,7 +174,7 @@ func TestStreamIsTheAnswer(t *testing.T) {
 	}
 }
 
-// checkTexts holds an answer against what the events add up to.
+// checkTexts compares an answer with the collected texts of the events.
 func checkTexts(t *testing.T, events []reasoning.Event, answer map[string]any) {
 	t.Helper()
 	var all generation.Collector

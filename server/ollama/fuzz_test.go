@@ -11,8 +11,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded
-// can be checked and rendered without harm.
+// FuzzDecode checks that any request is decoded or refused with a 4xx status. What is decoded must survive validation
+// and rendering.
 func FuzzDecode(f *testing.F) {
 	f.Add(
 		[]byte(chat("a",
@@ -22,7 +22,8 @@ func FuzzDecode(f *testing.F) {
 		[]byte(generate("a", `,"raw":true,"logprobs":true,"top_logprobs":2,"options":{"temperature":0.1,"repeat_last_n":0}`)))
 	f.Add(
 		[]byte(
-			`{"model":"m","messages":[{"role":"assistant","thinking":"t","tool_calls":[{"function":{"name":"n","arguments":"x"}}]},{"role":"tool","content":"c"}]}`))
+			`{"model":"m","messages":[{"role":"assistant","thinking":"t","tool_calls":[{"function":{"name":"n",` +
+				`"arguments":"x"}}]},{"role":"tool","content":"c"}]}`))
 	f.Add([]byte(`{"model":"m","input":["a"],"dimensions":3,"format":"json","think":null,"options":null}`))
 	models := wiretest.New(f, fake.Config{})
 	a := New(models, Config{})
@@ -78,7 +79,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzCall: the arguments of a call are always an object, and come back as the model wrote them.
+// FuzzCall checks that the arguments of a call are always an object, and come back as the model wrote them.
 func FuzzCall(f *testing.F) {
 	for _, s := range []string{"", " ", "{}", `{"a":1}`, `{"a":`, "[]", "\xff", `"a"`} {
 		f.Add(s)

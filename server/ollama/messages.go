@@ -100,7 +100,7 @@ func (p *prompt) tools(list []json.RawMessage) error {
 	return nil
 }
 
-// history turns messages into a conversation.
+// history reads the messages of a conversation.
 func (p *prompt) history(list []json.RawMessage) error {
 	if len(list) > maxMessages {
 		return wire.Invalid("messages", "there are %d; at most %d are allowed", len(list), maxMessages)
@@ -137,7 +137,7 @@ func (p *prompt) history(list []json.RawMessage) error {
 	return nil
 }
 
-// argumentsOf returns the arguments of a call that comes back as the model wrote them.
+// argumentsOf returns the arguments of a call in a request as the model wrote them.
 func argumentsOf(f *ToolCallFunction) string {
 	var text string
 	switch {
@@ -146,12 +146,12 @@ func argumentsOf(f *ToolCallFunction) string {
 	case !wire.Given(f.Arguments):
 		return "{}"
 	case json.Unmarshal(f.Arguments, &text) == nil:
-		return text // as OpenAI's clients send them
+		return text // OpenAI's clients send a string
 	}
 	return string(f.Arguments)
 }
 
-// callOf returns a call as it goes out.
+// callOf returns a call for an answer.
 func callOf(index int, id, name, arguments string) ToolCall {
 	c := ToolCall{ID: id, Function: ToolCallFunction{Index: index, Name: name, Arguments: json.RawMessage("{}")}}
 	switch text := strings.TrimSpace(arguments); {

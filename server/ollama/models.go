@@ -2,14 +2,11 @@ package ollama
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"runner/chattemplate"
-	"runner/generation"
 	"runner/server/wire"
 )
 
@@ -67,7 +64,7 @@ type LoadedModel struct {
 	ContextLength int `json:"context_length"`
 }
 
-// never is when a model expires that is not unloaded.
+// never is when a model expires that is never unloaded.
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 // ModelDetails is the part of a model's description that lists share.
@@ -119,15 +116,15 @@ type ShowResponse struct {
 	ModifiedAt time.Time `json:"modified_at"`
 }
 
-func (a *API) tags(w http.ResponseWriter, r *http.Request) {
+func (a *API) tags(w http.ResponseWriter, r *http.Request) error {
 	list := ListResponse{Models: []ListedModel{}}
 	for _, c := range a.models.List(r.Context()) {
 		list.Models = append(list.Models, listed(c))
 	}
-	wire.WriteJSON(w, http.StatusOK, list)
+	return wire.Answer(w, list)
 }
 
-func (a *API) loaded(w http.ResponseWriter, r *http.Request) {
+func (a *API) loaded(w http.ResponseWriter, r *http.Request) error {
 	list := LoadedResponse{Models: []LoadedModel{}}
 	for _, c := range a.models.List(r.Context()) {
 		if c.Loaded {
@@ -141,7 +138,7 @@ func (a *API) loaded(w http.ResponseWriter, r *http.Request) {
 			list.Models = append(list.Models, m)
 		}
 	}
-	wire.WriteJSON(w, http.StatusOK, list)
+	return wire.Answer(w, list)
 }
 
 func listed(c wire.Card) ListedModel {
@@ -158,7 +155,7 @@ func details(c wire.Card) ModelDetails {
 	return d
 }
 
-// human writes a number of weights as Ollama does, for instance 20.9B.
+// human formats a number of weights as Ollama does, for example 20.9B.
 func human(n int64) string {
 	switch {
 	case n <= 0:
@@ -175,23 +172,21 @@ func human(n int64) string {
 
 func short(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") }
 
-// show answers POST /api/show. What a model can do is only known once it is loaded, so it is.
-func (a *API) show(w http.ResponseWriter, r *http.Request) {
+// show answers POST /api/show. It loads the model, because only then its abilities are known.
+func (a *API) show(w http.ResponseWriter, r *http.Request) error {
 	var body ShowRequest
 	if err := wire.ReadJSON(r, &body); err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	if body.Model == "" {
 		body.Model = body.Name
 	}
 	m, err := a.use(r.Context(), body.Model)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
-	card, info, format := m.Card(), m.Runner().Info(), m.Runner().Format()
+	card, info, can := m.Card(), m.Info(), m.Abilities()
 	answer := ShowResponse{
 		Modelfile: "FROM " + card.Name + "\n", Parameters: a.parameters(), Template: info.ChatTemplate,
 		Details: details(card), ModifiedAt: card.Modified.UTC(),
@@ -202,20 +197,19 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 			info.Architecture + ".embedding_length": info.EmbeddingLength,
 		},
 	}
-	if format.Tools {
+	if can.Tools {
 		answer.Capabilities = append(answer.Capabilities, "tools")
 	}
-	if format.Family != chattemplate.Plain {
+	if can.Reasoning {
 		answer.Capabilities = append(answer.Capabilities, "thinking")
 	}
-	// Embedding nothing fails at once, and says first whether the model could.
-	if _, err := m.Runner().Embed(r.Context(), "", nil); !errors.Is(err, generation.ErrNoEmbeddings) {
+	if can.Embeddings {
 		answer.Capabilities = append(answer.Capabilities, "embedding")
 	}
-	wire.WriteJSON(w, http.StatusOK, answer)
+	return wire.Answer(w, answer)
 }
 
-// parameters lists what requests start from.
+// parameters lists the defaults of requests.
 func (a *API) parameters() string {
 	s := a.cfg.Defaults.Sampling
 	var lines []string
@@ -253,38 +247,34 @@ type PullResponse struct {
 	Status string `json:"status"`
 }
 
-// pull answers POST /api/pull. Scripts pull a model before they use it, so one that is served is a success. No model
-// is fetched.
-func (a *API) pull(w http.ResponseWriter, r *http.Request) {
+// pull answers POST /api/pull. It fetches nothing. Scripts pull a model before they use it, so pulling a served model
+// succeeds.
+func (a *API) pull(w http.ResponseWriter, r *http.Request) error {
 	var body PullRequest
-	err := wire.ReadJSON(r, &body)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
+	}
 	if body.Model == "" {
 		body.Model = body.Name
 	}
-	if err == nil && body.Model == "" {
-		err = wire.Invalid("model", "it is required")
+	if body.Model == "" {
+		return errNoName
 	}
-	if err == nil {
-		if _, ok := a.models.Find(r.Context(), body.Model); !ok {
-			err = unmanaged(fmt.Sprintf("it has no model '%.100s', and fetches none; start it with the model's file, "+
-				"or with a model of the Hugging Face cache as ORG/REPO", body.Model))
-		}
-	}
-	if err != nil {
-		a.fail(w, r, err)
-		return
+	if _, ok := a.models.Find(r.Context(), body.Model); !ok {
+		return unmanaged(fmt.Sprintf("it has no model '%.100s', and fetches none; start it with the model's file, "+
+			"or with a model of the Hugging Face cache as ORG/REPO", body.Model))
 	}
 	done := PullResponse{"success"}
 	if body.Stream != nil && !*body.Stream {
-		wire.WriteJSON(w, http.StatusOK, done)
-		return
+		return wire.Answer(w, done)
 	}
 	out := wire.NewLines(w)
 	defer out.End()
 	for _, line := range []PullResponse{{"pulling manifest"}, done} {
-		text, _ := json.Marshal(line) // a string can always be written
+		text, _ := json.Marshal(line) // strings never fail
 		if out.Send("", text) != nil {
-			return // nobody reads it any more
+			return nil // the client has gone
 		}
 	}
+	return nil
 }

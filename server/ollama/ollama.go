@@ -15,12 +15,12 @@ import (
 	"runner/server/wire"
 )
 
-// Version is what GET /api/version says: the version of Ollama whose API this is. Clients ask for a least one.
+// Version is the version of Ollama whose API this is. GET /api/version returns it, and clients require a minimum.
 const Version = "0.24.0"
 
-// Config says how the format works. The zero value is usable.
+// Config is the configuration of the format. The zero value is usable.
 type Config struct {
-	// Defaults is what a request starts from: sampling, strategy and the like.
+	// Defaults holds the defaults of requests, such as sampling and strategy.
 	Defaults generation.Request
 	// Clock gives the time of answers; nil means time.Now.
 	Clock func() time.Time
@@ -42,7 +42,7 @@ func New(models wire.Models, cfg Config) *API {
 	return &API{models: models, cfg: cfg}
 }
 
-// Routes lists the endpoints. At the root are those requests that are not a browser's.
+// Routes lists the endpoints. The route of the root takes only requests that do not come from a browser.
 func (a *API) Routes() []wire.Route {
 	routes := []wire.Route{
 		{Method: http.MethodPost, Path: "/api/chat", Scope: wire.ScopeGenerate, Handle: a.chat},
@@ -66,26 +66,25 @@ func (a *API) Routes() []wire.Route {
 		{http.MethodPost, "/api/blobs/{digest}", "start the server with the model's file"},
 	} {
 		routes = append(routes, wire.Route{Method: o.method, Path: o.path, Scope: wire.ScopeModels, Free: true,
-			Handle: func(w http.ResponseWriter, r *http.Request) {
-				a.WriteError(w, r, unmanaged(o.instead))
-			}})
+			Handle: func(http.ResponseWriter, *http.Request) error { return unmanaged(o.instead) }})
 	}
 	return routes
 }
 
-// unmanaged says that the server's models are not the format's to change, and what to do instead.
+// unmanaged returns the error for requests to change the server's models. instead says what to do instead.
 func unmanaged(instead string) *wire.Error {
 	return wire.Errorf(http.StatusNotImplemented, wire.CodeUnsupported, "this server does not manage models: %s", instead)
 }
 
-// running answers GET and HEAD / as Ollama does, which is how clients look for it.
-func running(w http.ResponseWriter, _ *http.Request) {
+// running answers GET and HEAD / as Ollama does. Clients use it to find a server.
+func running(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("Ollama is running"))
+	_, _ = w.Write([]byte("Ollama is running")) // the client may be gone
+	return nil
 }
 
-func version(w http.ResponseWriter, _ *http.Request) {
-	wire.WriteJSON(w, http.StatusOK, VersionResponse{Version})
+func version(w http.ResponseWriter, _ *http.Request) error {
+	return wire.Answer(w, VersionResponse{Version})
 }
 
 // ErrorResponse is the body of an answer that failed, and the last line of a stream that did.
@@ -101,19 +100,14 @@ type ErrorResponse struct {
 	Param string `json:"param,omitempty"`
 }
 
-// fields are the fields of [generation.Request] as requests call them.
+// fields are this format's names of the fields of [generation.Request].
 var fields = map[string]string{
 	"Messages": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format",
 	"Visibility": "think",
 	"Effort":     "think", "MaxTokens": "options.num_predict", "Stop": "options.stop", "Sampling": "options",
 }
 
-// fail answers with an error of any kind.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.WriteError(w, r, wireError(err))
-}
-
-// wireError says what an error amounts to. Of a prompt that is too long it speaks in Ollama's words.
+// wireError converts an error of any kind. For a prompt that is too long it has Ollama's words.
 func wireError(err error) *wire.Error { return namedError(err, fields) }
 
 // namedError is wireError with other names of fields.
@@ -128,7 +122,7 @@ func namedError(err error, fields map[string]string) *wire.Error {
 	return &told
 }
 
-// wireError says what an error of a run amounts to. POST /api/generate has one field for what the user says.
+// wireError converts an error of a run. In POST /api/generate the user's message is the field prompt.
 func (p *prompt) wireError(err error) *wire.Error {
 	if p.head.chat {
 		return wireError(err)
@@ -138,25 +132,27 @@ func (p *prompt) wireError(err error) *wire.Error {
 	return namedError(err, names)
 }
 
-// tooLong is what Ollama says of a prompt or a text that is longer than the context, with what there is and what fits.
+// tooLong returns Ollama's words for a text that is longer than the context, followed by both lengths.
 func tooLong(long *generation.PromptTooLongError) string {
 	return fmt.Sprintf("the input length exceeds the context length: %v", long)
 }
 
 // WriteError answers with an error in Ollama's shape.
-func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	wire.BeginError(w, e)
-	wire.WriteJSON(w, e.Status, errorResponse(e))
+func (a *API) WriteError(w http.ResponseWriter, err error) {
+	e := wireError(err)
+	wire.WriteError(w, e, errorResponse(e))
 }
 
 func errorResponse(e *wire.Error) ErrorResponse {
 	return ErrorResponse{Error: e.Error(), Code: e.Code, Param: e.Param}
 }
 
-// use returns the model that a request calls name.
+var errNoName = wire.Invalid("model", "it is required")
+
+// use returns the model called name, with Ollama's errors.
 func (a *API) use(ctx context.Context, name string) (wire.Model, error) {
 	if name == "" {
-		return nil, wire.Invalid("model", "it is required")
+		return nil, errNoName
 	}
 	m, err := a.models.Use(ctx, name)
 	if err != nil {
@@ -165,7 +161,7 @@ func (a *API) use(ctx context.Context, name string) (wire.Model, error) {
 	return m, nil
 }
 
-// notFound says of an error as Ollama does that there is no model called name, where it is that.
+// notFound puts an error about an unknown model into Ollama's words. Other errors stay as they are.
 func notFound(err error, name string) error {
 	e := wire.FromError(err, fields)
 	if e.Code == wire.CodeModel {
@@ -175,10 +171,10 @@ func notFound(err error, name string) error {
 	return e
 }
 
-// unload unloads the model that a request calls name, once nobody uses it.
+// unload unloads the model called name as soon as no request holds it, with Ollama's errors.
 func (a *API) unload(ctx context.Context, name string) error {
 	if name == "" {
-		return wire.Invalid("model", "it is required")
+		return errNoName
 	}
 	if err := a.models.Unload(ctx, name); err != nil {
 		return notFound(err, name)
@@ -186,20 +182,18 @@ func (a *API) unload(ctx context.Context, name string) error {
 	return nil
 }
 
-// run generates and answers, as a stream or as one message.
-func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt) {
+// run runs a prompt and answers, as a stream or as one message.
+func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt) error {
 	if !p.stream {
 		c := &collector{head: p.head}
 		t := turn{out: c, raw: p.req.Prompt != ""}
 		for e, err := range m.Generate(r.Context(), p.req) {
 			if err != nil {
-				a.WriteError(w, r, p.wireError(err))
-				return
+				return p.wireError(err)
 			}
 			t.push(&e)
 		}
-		wire.WriteJSON(w, http.StatusOK, c.response())
-		return
+		return wire.Answer(w, c.response())
 	}
 	var out *wire.Stream
 	var enc *encoder
@@ -207,11 +201,10 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 	for e, err := range m.Generate(r.Context(), p.req) {
 		switch {
 		case err != nil && out == nil:
-			a.WriteError(w, r, p.wireError(err))
-			return
+			return p.wireError(err)
 		case err != nil:
 			enc.fail(p.wireError(err))
-			return
+			return nil
 		case out == nil: // the run has started, so nothing is wrong with the request
 			out = wire.NewLines(w)
 			defer out.End()
@@ -219,78 +212,68 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 			t.out = enc
 		}
 		if t.push(&e); enc.err != nil {
-			return // nobody reads it any more
+			return nil // the client has gone
 		}
 	}
+	return nil
 }
 
 // chat answers POST /api/chat.
-func (a *API) chat(w http.ResponseWriter, r *http.Request) {
+func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
 	began := a.cfg.Clock()
 	var body ChatRequest
-	err := wire.ReadJSON(r, &body)
-	var p *prompt
-	if err == nil {
-		p, err = a.decodeChat(wire.PrincipalOf(r.Context()), &body)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
 	}
+	p, err := a.decodeChat(wire.PrincipalOf(r.Context()), &body)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	a.answer(w, r, body.Model, p, began)
+	return a.answer(w, r, body.Model, p, began)
 }
 
 // generate answers POST /api/generate.
-func (a *API) generate(w http.ResponseWriter, r *http.Request) {
+func (a *API) generate(w http.ResponseWriter, r *http.Request) error {
 	began := a.cfg.Clock()
 	var body GenerateRequest
-	err := wire.ReadJSON(r, &body)
-	var p *prompt
-	if err == nil {
-		p, err = a.decodeGenerate(wire.PrincipalOf(r.Context()), &body)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
 	}
-	if err == nil && body.Raw {
-		err = wire.PrincipalOf(r.Context()).MayPromptRaw("raw")
-	}
+	p, err := a.decodeGenerate(wire.PrincipalOf(r.Context()), &body)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	a.answer(w, r, body.Model, p, began)
+	return a.answer(w, r, body.Model, p, began)
 }
 
-// answer runs a prompt. An empty one only loads its model, or unloads it.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *prompt, began time.Time) {
+// answer answers a decoded request. An empty prompt only loads or unloads its model.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *prompt, began time.Time) error {
+	who := wire.PrincipalOf(r.Context())
 	p.head.model, p.head.clock, p.head.began = model, a.cfg.Clock, began
 	if p.empty && p.unload {
 		if err := a.unload(r.Context(), model); err != nil {
-			a.fail(w, r, err)
-			return
+			return err
 		}
-		a.answerEmpty(w, p, "unload")
-		return
+		return answerEmpty(w, p, "unload")
 	}
 	m, err := a.use(r.Context(), model)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer m.Release()
 	p.head.load = a.cfg.Clock().Sub(began)
 	if p.empty {
-		a.answerEmpty(w, p, "load")
-		return
+		return answerEmpty(w, p, "load")
 	}
-	if size := m.Runner().Info().ContextSize; p.context > size {
+	if size := m.Info().ContextSize; p.context > size {
 		p.head.warnings = append(p.head.warnings,
 			Warning{Code: "num_ctx", Message: fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded "+
 				"with a context of %d", p.context, size)})
 	}
 	if p.truncate {
-		dropped, err := contract.Shorten(r.Context(), m, wire.PrincipalOf(r.Context()).ID, &p.req)
+		dropped, err := contract.Shorten(r.Context(), m, who.ID, &p.req)
 		if err != nil {
-			a.fail(w, r, err)
-			return
+			return err
 		}
 		if dropped > 0 {
 			p.head.warnings = append(p.head.warnings, Warning{
@@ -300,8 +283,8 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 		}
 	}
 	if p.unload {
-		if wire.PrincipalOf(r.Context()).May(wire.ScopeModels) {
-			// when the model is given back, and others have given it back
+		if who.May(wire.ScopeModels) {
+			// this only marks the model: it is unloaded when no request holds it any more
 			defer func() { _ = a.unload(context.WithoutCancel(r.Context()), model) }()
 		} else {
 			p.head.warnings = append(p.head.warnings,
@@ -309,12 +292,12 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 					"unloading takes"})
 		}
 	}
-	a.run(w, r, m, p)
+	return a.run(w, r, m, p)
 }
 
-// answerEmpty answers a request that generates nothing.
-func (a *API) answerEmpty(w http.ResponseWriter, p *prompt, why reasoning.FinishReason) {
+// answerEmpty answers a request that only loads or unloads its model.
+func answerEmpty(w http.ResponseWriter, p *prompt, why reasoning.FinishReason) error {
 	c := &collector{head: p.head}
 	c.finish(nil, &reasoning.Result{Finish: why}, nil)
-	wire.WriteJSON(w, http.StatusOK, c.response())
+	return wire.Answer(w, c.response())
 }

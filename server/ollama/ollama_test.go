@@ -37,14 +37,14 @@ func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...
 	return s
 }
 
-// ask sends a request and returns status and body.
+// ask sends a request and returns the status and the body.
 func (s served) ask(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
 	status, _, answer := wiretest.Send(t, method, s.url+path, body, nil)
 	return status, answer
 }
 
-// get sends a request that has to succeed, and reads the answer.
+// get sends a request that must succeed and decodes the answer.
 func (s served) get(t *testing.T, method, path, body string) map[string]any {
 	t.Helper()
 	status, answer := s.ask(t, method, path, body)
@@ -58,7 +58,7 @@ func (s served) get(t *testing.T, method, path, body string) map[string]any {
 	return m
 }
 
-// streamed sends a request and puts its stream together.
+// streamed sends a request and assembles its stream.
 func (s served) streamed(t *testing.T, path, body string) (map[string]any, string) {
 	t.Helper()
 	status, answer := s.ask(t, http.MethodPost, path, body)
@@ -72,7 +72,7 @@ func (s served) streamed(t *testing.T, path, body string) (map[string]any, strin
 	return m, answer
 }
 
-// chat makes a request with a question and more fields.
+// chat returns a request with a question and more fields.
 func chat(question, more string) string {
 	return fmt.Sprintf(`{"model":%q%s,"messages":[{"role":"user","content":%q}]}`, wiretest.Name, more, question)
 }
@@ -81,10 +81,11 @@ func generate(prompt, more string) string {
 	return fmt.Sprintf(`{"model":%q%s,"prompt":%q}`, wiretest.Name, more, prompt)
 }
 
-// unstreamed is a request with stream false.
+// unstreamed returns a request with stream false.
 func unstreamed(body string) string { return strings.Replace(body, "{", `{"stream":false,`, 1) }
 
-const tool = `,"tools":[{"type":"function","function":{"name":"get","description":"gets","parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}}]`
+const tool = `,"tools":[{"type":"function","function":{"name":"get","description":"gets",` +
+	`"parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}}]`
 
 // count are arguments that a limit cuts in two.
 var count = `{"a": ` + strings.Repeat("1", 200) + `}`
@@ -143,7 +144,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A call that the limit cuts has no object of arguments; what came of it is not lost.
+// A call that the limit cuts has no object as arguments. Its text is kept.
 func TestCutCall(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), replies()...)
 	question := chat("count", tool+`,"options":{"num_predict":30}`)
@@ -166,8 +167,10 @@ func TestCutCall(t *testing.T) {
 
 func TestRequestReachesTheRunner(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
-	s.get(t, http.MethodPost, "/api/chat", `{"model":"`+wiretest.Name+`","stream":false,"think":"max","keep_alive":"5m","logprobs":true,"top_logprobs":3,"unknown":1,
-		"options":{"num_predict":50.0,"temperature":0.5,"top_k":7,"top_p":0.9,"min_p":0.1,"typical_p":0.8,"seed":42,"stop":["x"],"repeat_penalty":1.1,
+	s.get(t, http.MethodPost, "/api/chat", `{"model":"`+wiretest.Name+`","stream":false,"think":"max","keep_alive":"5m",
+			"logprobs":true,"top_logprobs":3,"unknown":1,
+		"options":{"num_predict":50.0,"temperature":0.5,"top_k":7,"top_p":0.9,"min_p":0.1,"typical_p":0.8,"seed":42,
+			"stop":["x"],"repeat_penalty":1.1,
 			"presence_penalty":0.2,"frequency_penalty":0.3,"repeat_last_n":64,"num_ctx":4096,"num_gpu":1,"mirostat":2},
 		"tools":[{"type":"function","function":{"name":"get"}},{"type":"browser"}],
 		"messages":[
@@ -175,7 +178,8 @@ func TestRequestReachesTheRunner(t *testing.T) {
 			{"role":"user","content":"one"},
 			{"role":"assistant","content":"two","thinking":"old"},
 			{"role":"user","content":"three"},
-			{"role":"assistant","content":"I look.","thinking":"new","tool_calls":[{"function":{"name":"get","arguments":{"b":1,"a":2}}},
+			{"role":"assistant","content":"I look.","thinking":"new","tool_calls":[
+				{"function":{"name":"get","arguments":{"b":1,"a":2}}},
 				{"id":"c2","function":{"name":"get","arguments":{},"raw_arguments":"{\"a\": "}}]},
 			{"role":"tool","content":"7","tool_name":"get"},{"role":"tool","content":"8","tool_call_id":"c2"}]}`)
 	r := s.Last()
@@ -233,7 +237,8 @@ func TestRawPrompts(t *testing.T) {
 	p := wiretest.Anyone()
 	p.Reasoning = reasoning.VisibilitySummary
 	s = serve(t, fake.Config{}, p, fake.Reply{Say: ""})
-	if status, answer := s.ask(t, http.MethodPost, "/api/generate", generate("go", `,"raw":true`)); status != http.StatusForbidden || !strings.Contains(answer, "reasoning:full") {
+	status, answer := s.ask(t, http.MethodPost, "/api/generate", generate("go", `,"raw":true`))
+	if status != http.StatusForbidden || !strings.Contains(answer, "reasoning:full") {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }
@@ -266,13 +271,14 @@ func TestLoading(t *testing.T) {
 		if _, ok := m[key]; !ok || m["done_reason"] != "unload" || m["done"] != true || s.Unloads.Load() != before+1 {
 			t.Errorf("%s: %v", path, m)
 		}
-		if status, answer := s.ask(t, http.MethodPost, path, `{"model":"nothing","keep_alive":0}`); status != http.StatusNotFound {
+		status, answer := s.ask(t, http.MethodPost, path, `{"model":"nothing","keep_alive":0}`)
+		if status != http.StatusNotFound {
 			t.Errorf("%s: status %d: %s", path, status, answer)
 		}
 	}
 }
 
-// An answer after which the model is to go unloads it, for those who may.
+// A request can unload the model after its answer, if its key may.
 func TestUnloadingAfterAnAnswer(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		p := wiretest.Anyone()
@@ -300,7 +306,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Nothing of the reasoning is in what a client gets that did not ask for it.
+// A client that did not ask for reasoning gets none of it.
 func TestNoReasoningLeaks(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), replies()...)
 	for _, more := range []string{"", `,"think":false`, `,"think":null`, `,"logprobs":true,"top_logprobs":20`} {
@@ -321,7 +327,8 @@ func TestVisibilityIsCapped(t *testing.T) {
 	p := wiretest.Anyone()
 	p.Reasoning = reasoning.VisibilitySummary
 	s := serve(t, fake.Config{}, p, replies()...)
-	if status, answer := s.ask(t, http.MethodPost, "/api/chat", chat("sum", `,"think":true`)); status != http.StatusForbidden || !strings.Contains(answer, "reasoning:full") {
+	status, answer := s.ask(t, http.MethodPost, "/api/chat", chat("sum", `,"think":true`))
+	if status != http.StatusForbidden || !strings.Contains(answer, "reasoning:full") {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }
@@ -403,7 +410,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// To pull a model that is served is a success, whatever it is called. Others are not fetched.
+// Pulling a served model succeeds under any of its names. Other models are not downloaded.
 func TestPull(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone())
 	const lines = `{"status":"pulling manifest"}` + "\n" + `{"status":"success"}` + "\n"
@@ -433,7 +440,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// A model that breaks while it answers ends the stream with an error line.
+// If a model breaks during its answer, the stream ends with an error line.
 func TestBrokenModel(t *testing.T) {
 	cfg := fake.Config{Fail: func(step int, _ []backend.Input) error {
 		if step > 8 {
@@ -449,7 +456,8 @@ func TestBrokenModel(t *testing.T) {
 		strings.Contains(answer, "out of order") {
 		t.Errorf("status %d: %s", status, answer)
 	}
-	if status, answer := s.ask(t, http.MethodPost, "/api/chat", unstreamed(chat("sum", ""))); status != http.StatusInternalServerError || !strings.HasPrefix(answer, `{"error":"`) {
+	if status, answer := s.ask(t, http.MethodPost, "/api/chat",
+		unstreamed(chat("sum", ""))); status != http.StatusInternalServerError || !strings.HasPrefix(answer, `{"error":"`) {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }
@@ -520,7 +528,8 @@ func TestEmbeddings(t *testing.T) {
 	if !reflect.DeepEqual(old["embedding"], one2any(one[0])) {
 		t.Errorf("%v", old)
 	}
-	if old := s.get(t, http.MethodPost, "/api/embeddings", `{"model":"`+wiretest.Name+`"}`); len(old["embedding"].([]any)) != 0 {
+	if old := s.get(t, http.MethodPost, "/api/embeddings",
+		`{"model":"`+wiretest.Name+`"}`); len(old["embedding"].([]any)) != 0 {
 		t.Errorf("%v", old)
 	}
 }

@@ -41,7 +41,8 @@ type GenerateResponse struct {
 	Ending
 }
 
-// Ending is what only the last line of a stream has, but for Done and Logprobs. Durations are in nanoseconds.
+// Ending has the fields of the last line of a stream; Done and Logprobs are in the other lines too. Durations are in
+// nanoseconds.
 type Ending struct {
 	// Whether this is the end.
 	Done       bool   `json:"done"`
@@ -68,7 +69,7 @@ type Ending struct {
 // Logprob is a token of the answer with its log probability.
 type Logprob struct {
 	TokenLogprob
-	// TopLogprobs are what could have come instead, the likeliest first.
+	// TopLogprobs are the most likely tokens in its place, the most likely first.
 	TopLogprobs []TokenLogprob `json:"top_logprobs,omitempty"`
 }
 
@@ -96,9 +97,9 @@ type Warning struct {
 	Message string `json:"message"`
 }
 
-// head is what every line of an answer has.
+// head holds what all lines of an answer have in common.
 type head struct {
-	// chat tells a ChatResponse from a GenerateResponse.
+	// chat says that the answer is a ChatResponse, not a GenerateResponse.
 	chat     bool
 	model    string
 	clock    func() time.Time
@@ -107,7 +108,7 @@ type head struct {
 	warnings []Warning
 }
 
-// response makes an answer of its parts.
+// response returns a ChatResponse or a GenerateResponse.
 func (h *head) response(m Message, e Ending) any {
 	now := h.clock().UTC()
 	if h.chat {
@@ -117,7 +118,7 @@ func (h *head) response(m Message, e Ending) any {
 	return GenerateResponse{Model: h.model, CreatedAt: now, Response: m.Content, Thinking: m.Thinking, Ending: e}
 }
 
-// ending says how a run ended.
+// ending describes the end of a run.
 func (h *head) ending(info *reasoning.Info, r *reasoning.Result, warnings []Warning) Ending {
 	e := Ending{
 		Done: true, DoneReason: "stop", Warnings: append(h.warnings[:len(h.warnings):len(h.warnings)], warnings...),
@@ -132,7 +133,8 @@ func (h *head) ending(info *reasoning.Info, r *reasoning.Result, warnings []Warn
 	return e
 }
 
-// sink takes the parts of a reply in their order. Both encodings of a reply are sinks, so that they say the same.
+// sink takes the parts of a reply in order. The encoders of streams and of whole answers are both sinks, so that they
+// have the same content.
 type sink interface {
 	content(text string, logprobs []reasoning.TokenLogprobs)
 	thinking(text string)
@@ -140,15 +142,15 @@ type sink interface {
 	finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning)
 }
 
-// turn makes the parts of a reply from the events of a run.
+// turn turns the events of a run into the parts of a reply.
 type turn struct {
 	out sink
-	// spoken is the segment that the content so far ends with; Header before any.
+	// spoken is the segment of the last content; Header if there was none.
 	spoken    reasoning.Segment
 	call      reasoning.Call
 	arguments strings.Builder
 	warnings  []Warning
-	// raw says that the prompt was, so that nothing is in effect. Otherwise info says what is.
+	// raw says that the prompt is raw, so that it has no settings. info holds the settings of other prompts.
 	raw  bool
 	info *reasoning.Info
 }
@@ -180,20 +182,20 @@ func (t *turn) push(e *reasoning.Event) {
 
 func (t *turn) delta(e *reasoning.Event) {
 	switch e.Segment {
-	case reasoning.Reasoning, reasoning.Summary: // only one of them shows
+	case reasoning.Reasoning, reasoning.Summary: // a run has events of only one of them
 		t.out.thinking(e.Text)
 	case reasoning.ToolCall:
 		t.arguments.WriteString(e.Text)
 	case reasoning.Preamble, reasoning.Answer:
 		if t.spoken != e.Segment && t.spoken != reasoning.Header {
-			t.out.content("\n\n", nil) // a word before a call and the answer are paragraphs
+			t.out.content("\n\n", nil) // the preamble and the answer are separate paragraphs
 		}
 		t.spoken = e.Segment
 		t.out.content(e.Text, e.Logprobs)
 	}
 }
 
-// collector is the sink of an answer that does not stream.
+// collector is the sink of an answer that is not streamed.
 type collector struct {
 	head     head
 	text     strings.Builder
@@ -218,7 +220,7 @@ func (c *collector) finish(info *reasoning.Info, r *reasoning.Result, warnings [
 	c.end = c.head.ending(info, r, warnings)
 }
 
-// response returns the answer, once the run is over.
+// response returns the answer after the run.
 func (c *collector) response() any {
 	c.end.Logprobs = c.logprobs
 	return c.head.response(Message{Content: c.text.String(), Thinking: c.thoughts.String(), ToolCalls: c.calls}, c.end)

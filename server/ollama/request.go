@@ -76,7 +76,7 @@ type Common struct {
 	// How many of the likeliest tokens to return in each place, with `logprobs`.
 	TopLogprobs int64 `json:"top_logprobs" api:"[0..20] default=0"`
 
-	// unknown lists fields about reasoning that there are not.
+	// unknown lists unknown fields about reasoning.
 	unknown []string
 }
 
@@ -120,7 +120,7 @@ type Options struct {
 	RepeatLastN *float64 `json:"repeat_last_n" api:"integer"`
 }
 
-// The limits of a request, beside that of its length.
+// The limits of a request. The server limits its length.
 const (
 	maxMessages = 100_000
 	maxTools    = 1024
@@ -131,11 +131,11 @@ const (
 type prompt struct {
 	req  generation.Request
 	head head
-	// stream says how the answer comes, empty that nothing is to be generated, unload that the model is to go.
+	// stream asks for a stream, empty for no answer, and unload for unloading the model.
 	stream, empty, unload bool
-	// context is how many tokens the client would like the context to have; 0 where it does not say.
+	// context is the size of the context in tokens that the client asks for; 0 if it does not.
 	context int
-	// truncate says that the oldest messages may be left out.
+	// truncate allows to leave out the oldest messages.
 	truncate bool
 }
 
@@ -180,9 +180,9 @@ func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*promp
 			return nil, wire.Invalid("think", "a raw prompt leaves no place for it: what the model writes comes as it is")
 		}
 		p.req.Prompt, p.req.PromptSpecial = body.Prompt, true
-		// What the server was started with is for messages.
+		// The server's defaults for these are for messages.
 		p.req.Strategy, p.req.Visibility = "", reasoning.VisibilityNone
-		return p, nil
+		return p, who.MayPromptRaw("raw")
 	}
 	if body.System != "" {
 		p.req.Messages = append(p.req.Messages, chattemplate.Message{Role: chattemplate.System, Content: body.System})
@@ -223,7 +223,7 @@ func (p *prompt) common(body *Common) error {
 	return p.options(&o)
 }
 
-// think says how much the model reasons and whether that is shown.
+// think reads how much the model reasons and whether the reasoning is shown.
 func (p *prompt) think(raw json.RawMessage) error {
 	switch strings.TrimSpace(string(raw)) {
 	case "", "null":
@@ -233,7 +233,7 @@ func (p *prompt) think(raw json.RawMessage) error {
 		p.req.Visibility = reasoning.VisibilityFull
 	case `"minimal"`, `"low"`, `"medium"`, `"high"`, `"xhigh"`, `"max"`:
 		p.req.Visibility = reasoning.VisibilityFull
-		p.req.Effort, _ = reasoning.ParseEffort(string(bytes.Trim(raw, "\" \t\r\n"))) // which knows all of these
+		p.req.Effort, _ = reasoning.ParseEffort(string(bytes.Trim(raw, "\" \t\r\n"))) // it knows all of these
 	default:
 		return wire.Invalid("think", "it takes true, false, minimal, low, medium, high, xhigh or max")
 	}
@@ -253,7 +253,7 @@ func (p *prompt) format(raw json.RawMessage) error {
 	return nil
 }
 
-// readKeepAlive reads a duration, or a number of seconds. Negative is for ever.
+// readKeepAlive reads a duration or a number of seconds. A negative one means forever.
 func readKeepAlive(raw json.RawMessage) (time.Duration, error) {
 	if !wire.Given(raw) {
 		return 0, nil
@@ -305,10 +305,10 @@ func (p *prompt) options(o *Options) error {
 	return p.stop(o.Stop)
 }
 
-// clamp makes a count of a whole number: none for a negative one.
+// clamp limits a number to the counts from 0 to MaxInt32.
 func clamp(n int64) int { return int(max(0, min(n, math.MaxInt32))) }
 
-// whole reads a whole number that may be written as a float.
+// whole reads a whole number that may be written as a float into to. If there is none, to stays as it is.
 func whole(to *int64, v *float64, name string) error {
 	if v == nil {
 		return nil

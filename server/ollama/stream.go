@@ -14,11 +14,11 @@ type sender interface {
 	Send(event string, data []byte) error
 }
 
-// encoder is the sink of an answer that streams. A delta takes no memory of its own.
+// encoder is the sink of a streamed answer. It allocates nothing for a delta.
 type encoder struct {
 	to   sender
 	head head
-	// lead is how every line begins, up to its time, and the others are what surrounds its text.
+	// lead is the beginning of each line up to its time. The others are the JSON before and after its text.
 	lead                      []byte
 	beforeText, beforeThought string
 	after                     string
@@ -45,7 +45,7 @@ func (e *encoder) send() {
 	}
 }
 
-// part makes a line with a piece of text.
+// part begins a line in buf that has a piece of text.
 func (e *encoder) part(before, text string) {
 	b := e.head.clock().UTC().AppendFormat(append(e.buf[:0], e.lead...), time.RFC3339Nano)
 	e.buf = append(wire.AppendString(append(b, before...), text), e.after...)
@@ -78,7 +78,7 @@ func appendLogprobs(b []byte, list []reasoning.TokenLogprobs) []byte {
 	return append(b, ']')
 }
 
-// appendToken appends a token as a TokenLogprob without the brace at its end.
+// appendToken appends a token as a TokenLogprob without the closing brace.
 func appendToken(b []byte, text string, logprob float32) []byte {
 	b = wire.AppendString(append(b, `{"token":`...), text)
 	b = strconv.AppendFloat(append(b, `,"logprob":`...), float64(wire.Logprob(logprob)), 'f', -1, 64)
@@ -110,6 +110,6 @@ func (e *encoder) finish(info *reasoning.Info, r *reasoning.Result, warnings []W
 func (e *encoder) fail(err *wire.Error) { e.whole(errorResponse(err)) }
 
 func (e *encoder) whole(v any) {
-	e.buf, _ = json.Marshal(v) // no value of these types cannot be written
+	e.buf, _ = json.Marshal(v) // values of these types never fail
 	e.send()
 }

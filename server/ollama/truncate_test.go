@@ -10,8 +10,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// A chat that does not fit loses its oldest messages, but neither the system message nor the last ones. With truncate
-// false it is refused, and so is a last message that does not fit by itself.
+// A chat that does not fit loses its oldest messages, but not its system message and its last ones. It is refused if
+// truncate is false, or if the last message alone does not fit.
 func TestLongChatsLoseTheirOldestMessages(t *testing.T) {
 	const context = 600
 	long := func(last string) string {
@@ -78,7 +78,7 @@ func TestLongChatsLoseTheirOldestMessages(t *testing.T) {
 	}
 }
 
-// Texts to embed are cut at the context unless that is refused, whichever of them is too long.
+// Any text to embed is truncated to the context, unless the request forbids that.
 func TestEmbeddingsAreCutAtTheContext(t *testing.T) {
 	const context = 64
 	s := serve(t, fake.Config{ContextSize: context}, wiretest.Anyone())

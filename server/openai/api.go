@@ -11,23 +11,23 @@ import (
 	"runner/server/wire"
 )
 
-// Config says how the API works. The zero value is usable.
+// Config is the configuration of the API. The zero value is usable.
 type Config struct {
-	// Defaults is what a request starts from: sampling, effort, budget, strategy and visibility where it says
-	// nothing. Messages, tools and forms in it are not used.
+	// Defaults holds the defaults of requests: sampling, effort, budget, strategy and visibility. Its messages, tools and
+	// forms are not used.
 	Defaults generation.Request
-	// Seal seals the reasoning that clients carry; nil refuses to.
+	// Seal holds the keys of sealed values; nil refuses to seal.
 	Seal *seal.Keyring
 	// StrictSeal refuses requests with sealed values that do not open. Otherwise the values are left out with a warning.
 	StrictSeal bool
-	// Traces keeps the traces that clients ask for; nil refuses to.
+	// Traces keeps the traces that clients ask for; nil refuses them.
 	Traces wire.Traces
 	// Clock gives the time of answers; nil means time.Now.
 	Clock func() time.Time
 	// Logger receives positions and counts, never text; nil is silent.
 	Logger *slog.Logger
-	// Random is where ids, and the seeds of requests without one, come from; nil means crypto/rand. It may be read
-	// by several goroutines at once.
+	// Random gives the ids of answers, and the seeds of requests without one; nil means crypto/rand. It may be read by
+	// several goroutines at once.
 	Random io.Reader
 }
 
@@ -46,6 +46,21 @@ func New(models wire.Models, cfg Config) *API {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &API{models: models, cfg: cfg}
+}
+
+// take reads the body of a request, decodes it with read for the request's principal, and gets the model that it names.
+// The caller releases the model.
+func take[B any, O interface{ modelName() string }](a *API, r *http.Request,
+	read func(*wire.Principal, *B) (O, error)) (o O, m wire.Model, err error) {
+	var body B
+	if err = wire.ReadJSON(r, &body); err != nil {
+		return o, nil, err
+	}
+	if o, err = read(wire.PrincipalOf(r.Context()), &body); err != nil {
+		return o, nil, err
+	}
+	m, err = a.models.Use(r.Context(), o.modelName())
+	return o, m, err
 }
 
 // Routes implements [wire.Format].

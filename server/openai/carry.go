@@ -7,13 +7,13 @@ import (
 	"runner/server/wire"
 )
 
-// sealedParam is where the value of a message stands.
+// sealedParam returns the path of a message's sealed value.
 func sealedParam(message int) string {
 	return index("messages", message) + ".reasoning_encrypted_content"
 }
 
-// restore opens the values that came with the conversation and puts the reasoning back to its messages. It warns of
-// those that do not open.
+// restore opens the sealed values of the conversation and adds their reasoning to its messages. It adds warnings about
+// values that do not open.
 func (c *chatOrder) restore(a *API, s seal.Scope) error {
 	r := contract.NewRestorer(a.cfg.Seal, s, a.cfg.StrictSeal)
 	if err := r.Conversation(c.talk.messages, c.talk.sealed); err != nil {
@@ -25,11 +25,11 @@ func (c *chatOrder) restore(a *API, s seal.Scope) error {
 	return nil
 }
 
-// bind does what takes the model: it opens the values that came with the conversation and prepares to seal another.
+// bind does what needs the model: it restores the reasoning of the conversation and prepares to seal new reasoning.
 func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
 	var scope seal.Scope
 	if a.cfg.Seal != nil {
-		scope = seal.Scope{Principal: p.ID, Model: m.Runner().Info().Digest} // conversations have no ids in this API
+		scope = seal.Scope{Principal: p.ID, Model: m.Info().Digest} // conversations have no ids in this API
 		c.begin = func() *seal.Turn { return contract.Begin(a.cfg.Seal, scope, c.talk.messages) }
 	}
 	if err := c.restore(a, scope); err != nil {
@@ -39,7 +39,7 @@ func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
 	return nil
 }
 
-// requests returns a request for each choice. Each is a turn of its own.
+// requests returns a request for each choice. Each has a turn of its own.
 func (c *chatOrder) requests() []generation.Request {
 	reqs := c.order.requests()
 	for i := range reqs {

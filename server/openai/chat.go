@@ -57,26 +57,26 @@ type ChatCompletion struct {
 	ID string `json:"id"`
 	// Object is chat.completion.
 	Object string `json:"object"`
-	// Created is when the request was taken, in seconds since 1970.
+	// Created is when the request began, in seconds since 1970.
 	Created int64  `json:"created"`
 	Model   string `json:"model"`
-	// SystemFingerprint names the weights: an answer can be repeated with its seed while this is the same.
+	// SystemFingerprint identifies the weights: with the same fingerprint and seed an answer can be repeated.
 	SystemFingerprint string   `json:"system_fingerprint"`
 	Choices           []Choice `json:"choices"`
 	Usage             Usage    `json:"usage"`
 	Extras
 }
 
-// Choice is one of the answers.
+// Choice is one of the answers to a request.
 type Choice struct {
 	Index    int           `json:"index"`
 	Message  AnswerMessage `json:"message"`
 	Logprobs *Logprobs     `json:"logprobs"`
 	// FinishReason is stop, length, tool_calls or function_call.
 	FinishReason string `json:"finish_reason"`
-	// FinishDetail says more: reasoning_budget, answer_reserve, context_full or stop_string.
+	// FinishDetail is more exact: reasoning_budget, answer_reserve, context_full or stop_string.
 	FinishDetail string `json:"finish_detail,omitempty"`
-	// TraceID names the choice's trace, where one was asked for and is stored.
+	// TraceID is the id of the choice's trace, if the request asks for one and it is stored.
 	TraceID string `json:"trace_id,omitempty"`
 }
 
@@ -84,16 +84,16 @@ type Choice struct {
 type AnswerMessage struct {
 	// Role is assistant.
 	Role string `json:"role"`
-	// Content is null where there are calls and no text.
+	// Content is null if there are calls and no text.
 	Content *string `json:"content"`
 	// Refusal is always null.
 	Refusal *string `json:"refusal"`
 	// Reasoning and ReasoningContent are the same text, with visibility full.
 	Reasoning        string `json:"reasoning,omitempty"`
 	ReasoningContent string `json:"reasoning_content,omitempty"`
-	// ReasoningSummary comes with visibility summary.
+	// ReasoningSummary is the summary, with visibility summary.
 	ReasoningSummary string `json:"reasoning_summary,omitempty"`
-	// Preamble is what the model says before a call, where the answer has a form; without one it is content.
+	// Preamble is what the model says before a call, if the answer has a form; otherwise it is part of Content.
 	Preamble     string        `json:"preamble,omitempty"`
 	ToolCalls    []AnswerCall  `json:"tool_calls,omitempty"`
 	FunctionCall *FunctionCall `json:"function_call,omitempty"`
@@ -116,18 +116,18 @@ type CustomCall struct {
 	Input string `json:"input"`
 }
 
-// chatOrder is a chat completion as it is carried out.
+// chatOrder is a decoded chat completion.
 type chatOrder struct {
 	order
 	talk   *conversation
 	legacy bool
-	// seal asks for the reasoning as a sealed value, and trace for a trace of each choice.
+	// seal asks for a sealed value of the reasoning, and trace for a trace of each choice.
 	seal, trace bool
-	// begin begins the turn of a choice; nil where there are no keys.
+	// begin begins the turn of a choice; nil if there are no keys.
 	begin func() *seal.Turn
 }
 
-// readChat reads a principal's request as far as that can be done without its model.
+// readChat reads a principal's request, except for what needs the model.
 func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 	d, err := a.order(&b.Options)
 	if err != nil {
@@ -172,7 +172,7 @@ func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 	return c, a.readReasoning(b, c)
 }
 
-// logprobs reads which log probabilities are asked for.
+// logprobs reads the fields about log probabilities.
 func (b *ChatRequest) logprobs(req *generation.Request) error {
 	if err := within("top_logprobs", b.TopLogprobs, 0, 20); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (b *ChatRequest) logprobs(req *generation.Request) error {
 	return nil
 }
 
-// refused refuses what models here cannot do.
+// refused refuses fields that ask for what models here cannot do.
 func (b *ChatRequest) refused() error {
 	for i, m := range b.Modalities {
 		if m != "text" {
@@ -208,7 +208,7 @@ func (b *ChatRequest) refused() error {
 	return nil
 }
 
-// readReasoning reads the reasoning contract's fields.
+// readReasoning reads the fields of the reasoning contract.
 func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 	for i, name := range b.Include {
 		if name != contract.IncludeSealed {
@@ -233,7 +233,7 @@ func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 	return nil
 }
 
-// head returns what the answers to a request to a model begin with.
+// head returns the common fields of a new answer by a model.
 func (a *API) head(prefix, object string, m wire.Model) head {
 	const digits = 12
 	card := m.Card()
@@ -244,34 +244,22 @@ func (a *API) head(prefix, object string, m wire.Model) head {
 }
 
 // chat handles POST /v1/chat/completions.
-func (a *API) chat(w http.ResponseWriter, r *http.Request) {
-	var body ChatRequest
-	if err := wire.ReadJSON(r, &body); err != nil {
-		a.fail(w, err, "")
-		return
-	}
-	c, err := a.readChat(wire.PrincipalOf(r.Context()), &body)
+func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
+	c, m, err := take(a, r, a.readChat)
 	if err != nil {
-		a.fail(w, err, "")
-		return
-	}
-	m, err := a.models.Use(r.Context(), body.Model)
-	if err != nil {
-		a.fail(w, err, "")
-		return
+		return err
 	}
 	defer m.Release()
-	if err := c.bind(a, wire.PrincipalOf(r.Context()), m); err != nil {
-		a.fail(w, err, "")
-		return
+	who := wire.PrincipalOf(r.Context())
+	if err := c.bind(a, who, m); err != nil {
+		return err
 	}
 	h := a.head("chatcmpl-", "chat.completion", m)
 	if c.trace {
-		c.req.Trace = a.cfg.Traces.Tracer(wire.PrincipalOf(r.Context()).ID, contract.FieldTrace, h.id)
+		c.req.Trace = a.cfg.Traces.Tracer(who.ID, contract.FieldTrace, h.id)
 	}
 	if c.stream {
-		a.serve(w, r, m, c.chunks(h))
-		return
+		return a.serve(w, r, m, c.chunks(h))
 	}
 	replies := make([]chatReply, c.choices)
 	for i := range replies {
@@ -281,13 +269,12 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) {
 		return replies[choice].free.Push(&e, replies[choice].push)
 	})
 	if err != nil {
-		a.fail(w, err, c.form)
-		return
+		return wireError(err, c.form)
 	}
-	wire.WriteJSON(w, http.StatusOK, c.completion(h, replies))
+	return wire.Answer(w, c.completion(h, replies))
 }
 
-// chunks is the answer as a stream.
+// chunks returns the answer as a stream.
 func (c *chatOrder) chunks(h head) *stream {
 	cfg := ChunkConfig{
 		ID: h.id, Model: h.model, Fingerprint: h.fingerprint, Created: time.Unix(h.created, 0),

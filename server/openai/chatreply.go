@@ -8,13 +8,13 @@ import (
 	"runner/server/internal/contract"
 )
 
-// chatReply folds the events of a choice into its message.
+// chatReply collects the events of a choice into its message.
 type chatReply struct {
 	events      generation.Collector
 	delegations contract.DelegationLog
 	speech      speech
 	content     strings.Builder
-	// free takes the texts of custom tools' calls out of their JSON, before push.
+	// free unpacks the texts of custom tools' calls from their JSON, before push.
 	free contract.FreeCalls
 }
 
@@ -30,7 +30,7 @@ func (r *chatReply) push(e *reasoning.Event) error {
 	return nil
 }
 
-// completion is the answer with all choices.
+// completion returns the answer with all choices.
 func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
 	out := &ChatCompletion{
 		ID: h.id, Object: h.object, Created: h.created, Model: h.model, SystemFingerprint: h.fingerprint,
@@ -59,7 +59,7 @@ func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
 	return out
 }
 
-// message is the message of a choice. spoken is its answer and its preamble in the order in which they came.
+// message returns the message of a choice. spoken is its preamble and its answer in the order of the run.
 func (c *chatOrder) message(r *generation.Reply, d *contract.DelegationLog, spoken string) AnswerMessage {
 	m := AnswerMessage{
 		Role: "assistant", Reasoning: r.Reasoning, ReasoningContent: r.Reasoning, ReasoningSummary: r.Summary,

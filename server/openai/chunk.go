@@ -16,14 +16,14 @@ type Chunk struct {
 	ID string `json:"id"`
 	// Object is chat.completion.chunk.
 	Object string `json:"object"`
-	// Created is when the request was taken, in seconds since 1970.
+	// Created is when the request began, in seconds since 1970.
 	Created int64  `json:"created"`
 	Model   string `json:"model"`
-	// SystemFingerprint names the weights: an answer can be repeated with its seed while this is the same.
+	// SystemFingerprint identifies the weights: with the same fingerprint and seed an answer can be repeated.
 	SystemFingerprint string        `json:"system_fingerprint"`
 	Choices           []ChunkChoice `json:"choices"`
-	// Usage stands in the last chunk, which has no choices, where stream_options.include_usage asked for it; it is
-	// null in the others then.
+	// Usage is set if the request has stream_options.include_usage. It is in the last chunk, which has no choices,
+	// and null in the others.
 	Usage *Usage `json:"usage,omitempty"`
 	Extras
 }
@@ -33,44 +33,44 @@ type ChunkChoice struct {
 	Index    int       `json:"index"`
 	Delta    Delta     `json:"delta"`
 	Logprobs *Logprobs `json:"logprobs"`
-	// FinishReason stands in the choice's last chunk: stop, length, tool_calls or function_call.
+	// FinishReason is in the choice's last chunk: stop, length, tool_calls or function_call.
 	FinishReason *string `json:"finish_reason"`
-	// FinishDetail says more: reasoning_budget, answer_reserve, context_full or stop_string.
+	// FinishDetail is more exact: reasoning_budget, answer_reserve, context_full or stop_string.
 	FinishDetail string `json:"finish_detail,omitempty"`
-	// TraceID names the choice's trace in its last chunk, where one was asked for and is stored.
+	// TraceID is the id of the choice's trace, if the request asks for one and it is stored. It is in the last chunk.
 	TraceID string `json:"trace_id,omitempty"`
 }
 
-// Delta is what is new of a message. Texts are to be appended to those before.
+// Delta is what a chunk adds to a message. Its texts continue those of earlier chunks.
 type Delta struct {
-	// Role is assistant, in the choice's first chunk, where Content is null.
+	// Role is assistant in the choice's first chunk, in which Content is null.
 	Role    string  `json:"role,omitempty"`
 	Content *string `json:"content,omitempty"`
 	// Reasoning and ReasoningContent are the same text, with visibility full.
 	Reasoning        string `json:"reasoning,omitempty"`
 	ReasoningContent string `json:"reasoning_content,omitempty"`
-	// ReasoningSummary comes with visibility summary.
+	// ReasoningSummary is the summary, with visibility summary.
 	ReasoningSummary string `json:"reasoning_summary,omitempty"`
-	// Preamble is what the model says before a call, where the answer has a form; without one it is content.
+	// Preamble is what the model says before a call, if the answer has a form; otherwise it is part of Content.
 	Preamble     string             `json:"preamble,omitempty"`
 	ToolCalls    []DeltaCall        `json:"tool_calls,omitempty"`
 	FunctionCall *DeltaFunctionCall `json:"function_call,omitempty"`
 	MessageEnd
 }
 
-// MessageEnd are the fields of a message that are known at its end.
+// MessageEnd has the fields of a message that are only known at its end.
 type MessageEnd struct {
-	// ReasoningEncryptedContent is the sealed reasoning, to be sent back with the message.
+	// ReasoningEncryptedContent is the sealed reasoning, for the client to send back with the message.
 	ReasoningEncryptedContent string `json:"reasoning_encrypted_content,omitempty"`
-	// ReasoningSummarySource is reasoning, or posthoc for an explanation of an answer that came without.
+	// ReasoningSummarySource is reasoning, or posthoc if the model did not reason and explains its answer afterwards.
 	ReasoningSummarySource string `json:"reasoning_summary_source,omitempty"`
-	// Score is how sure the model says it is, 0 to 1, with strategy json.
+	// Score is the confidence that the model states, 0 to 1, with strategy json.
 	Score *float64 `json:"score,omitempty"`
-	// Rationale are the decisions of the run with their reasons, where they were asked for, with visibility full.
+	// Rationale has the decisions of the run with their reasons, if the request asks for them, with visibility full.
 	Rationale []reasoning.Decision `json:"rationale,omitempty"`
-	// Intermediate says that the calls are a specialist's, which goes on when they are answered.
+	// Intermediate says that a specialist made the calls. It continues when they are answered.
 	Intermediate bool `json:"intermediate,omitempty"`
-	// Instructions are to be sent back with the message.
+	// Instructions are for the client to send back with the message.
 	Instructions []json.RawMessage `json:"instructions,omitempty"`
 	// Delegations are the specialists' turns of the run: id, by (user or model), prompt_length, steps and outcome
 	// (returned, pending, limit, failed).
@@ -81,7 +81,7 @@ func endOf(r *reasoning.Result, decisions []reasoning.Decision, d *contract.Dele
 	return MessageEnd{r.Sealed, r.SummarySource, scoreOf(r), decisions, r.Specialist, d.Carries(r), d.Delegations()}
 }
 
-// DeltaCall is what is new of a call. ID, Type and the function's name come in its first chunk.
+// DeltaCall is what a chunk adds to a call. ID, Type and the function's name are in its first chunk.
 type DeltaCall struct {
 	Index    int                `json:"index"`
 	ID       string             `json:"id,omitempty"`
@@ -90,25 +90,25 @@ type DeltaCall struct {
 	Custom   *DeltaCustomCall   `json:"custom,omitempty"`
 }
 
-// DeltaCustomCall is a piece of a call of a custom tool. The input is to be appended.
+// DeltaCustomCall is a part of a call of a custom tool. Its input continues that of earlier chunks.
 type DeltaCustomCall struct {
 	Name  string `json:"name,omitempty"`
 	Input string `json:"input"`
 }
 
-// DeltaFunctionCall is a piece of a function's call. The arguments are to be appended.
+// DeltaFunctionCall is a part of a call of a function. Its arguments continue those of earlier chunks.
 type DeltaFunctionCall struct {
 	Name      string `json:"name,omitempty"`
 	Arguments string `json:"arguments"`
 }
 
-// head is what all chunks and answers of a request have in common.
+// head has the common fields of all chunks and answers of a request.
 type head struct {
 	id, object, model, fingerprint string
 	created                        int64
 }
 
-// append appends the head up to the choices.
+// append appends the head as JSON, up to the choices.
 func (h *head) append(dst []byte) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = wire.AppendString(dst, h.id)
@@ -123,13 +123,13 @@ func (h *head) append(dst []byte) []byte {
 	return append(dst, `,"choices":[`...)
 }
 
-// usageChunk is the last chunk of a stream that ends with the usage.
+// usageChunk returns the chunk with the usage, which is the last of a stream.
 func (h *head) usageChunk(u Usage) []byte {
 	b := append(h.append(nil), `],"usage":`...)
 	return append(appendJSON(b, u), '}')
 }
 
-// frames is what the encoders of streams share: a buffer that begins with what all frames of a choice have in common.
+// frames is what the encoders of streams share. Its buffer begins with the common part of all frames of a choice.
 type frames struct {
 	send  func(frame []byte) error
 	usage bool
@@ -144,7 +144,7 @@ type frames struct {
 	delegations contract.DelegationLog
 }
 
-// note keeps what the last chunk tells.
+// note collects what the last chunk reports.
 func (f *frames) note(e *reasoning.Event) {
 	f.decisions.Push(e)
 	f.delegations.Push(e)
@@ -166,42 +166,35 @@ func (f *frames) outcome() *reasoning.Result { return f.result }
 func (f *frames) open(rest string) { f.buf = append(f.buf[:f.fixed], rest...) }
 
 // close ends a frame after its choice and sends it.
-func (f *frames) close() error {
-	f.buf = append(f.buf, ']')
-	if f.usage {
-		f.buf = append(f.buf, `,"usage":null`...)
-	}
-	f.buf = append(f.buf, '}')
-	return f.send(f.buf)
-}
+func (f *frames) close() error { return f.closeWith(nil) }
 
-// closeWith is close for the last chunk of a choice, with its extras.
-func (f *frames) closeWith(x Extras) error {
+// closeWith is close for the last chunk of a choice. extras is the JSON of its extras.
+func (f *frames) closeWith(extras []byte) error {
 	f.buf = append(f.buf, ']')
 	if f.usage {
 		f.buf = append(f.buf, `,"usage":null`...)
 	}
-	if extras := appendJSON(nil, x); len(extras) > len("{}") {
+	if len(extras) > len("{}") {
 		f.buf = append(append(f.buf, ','), extras[1:len(extras)-1]...)
 	}
 	f.buf = append(f.buf, '}')
 	return f.send(f.buf)
 }
 
-// ChunkConfig says what the chunks of a request are like.
+// ChunkConfig is what the chunks of a request depend on.
 type ChunkConfig struct {
-	// ID, Model, Fingerprint and Created stand in every chunk.
+	// ID, Model, Fingerprint and Created are in every chunk.
 	ID, Model, Fingerprint string
 	Created                time.Time
-	// Usage says that a chunk with the usage will come, so that all others say they have none.
+	// Usage says that the last chunk has the usage, so that it is null in the others.
 	Usage bool
-	// Formed says that the answer has a form, so that nothing else is content.
+	// Formed says that the answer has a form, so that content has nothing else.
 	Formed bool
-	// Legacy says that a call comes as function_call.
+	// Legacy says that a call is sent as function_call.
 	Legacy bool
 	// Custom are the names of the tools whose calls are free text.
 	Custom map[string]bool
-	// Warnings are about the request. They come in the last chunk of the first choice.
+	// Warnings are about the request. They are in the last chunk of the first choice.
 	Warnings []Warning
 }
 
@@ -210,25 +203,25 @@ func (c *ChunkConfig) head() *head {
 		created: c.Created.Unix()}
 }
 
-// ChunkEncoder turns the events of one choice into chunks of a chat completion. It neither waits nor writes: each
-// chunk goes to a function, in a buffer that is used again. An event with text takes no memory. It may be used by
-// one goroutine at a time.
+// ChunkEncoder turns the events of one choice into chunks of a chat completion. It passes each chunk to a function,
+// in a buffer that it uses again. It allocates nothing for an event with text. It may be used by one goroutine at a
+// time.
 type ChunkEncoder struct {
 	frames
 	cfg    ChunkConfig
 	choice int
 	speech speech
-	// calls counts the calls, and last is the run's index of the last.
+	// calls counts the calls, and last is the run's index of the last one.
 	calls, last int
-	// isCustom says that the last call is a custom tool's.
+	// isCustom says that the last call is one of a custom tool.
 	isCustom bool
-	// free takes the texts of custom tools' calls out of their JSON, and next is what gets the events then.
+	// free unpacks the texts of custom tools' calls from their JSON, and passes the events to next.
 	free contract.FreeCalls
 	next func(*reasoning.Event) error
 }
 
-// NewChunkEncoder returns an encoder for a choice, counted from 0. send gets each chunk, one line of JSON, which is
-// valid until it returns.
+// NewChunkEncoder returns an encoder for a choice, counted from 0. It passes each chunk to send: one line of JSON
+// that is valid until send returns.
 func NewChunkEncoder(cfg ChunkConfig, choice int, send func(chunk []byte) error) *ChunkEncoder {
 	e := &ChunkEncoder{cfg: cfg, choice: choice, free: contract.FreeCalls{Names: cfg.Custom}}
 	e.next = e.push
@@ -239,7 +232,7 @@ func NewChunkEncoder(cfg ChunkConfig, choice int, send func(chunk []byte) error)
 	return e
 }
 
-// Push takes the next event; Done is the last. The error is send's.
+// Push takes the next event; Done is the last. It returns the errors of send.
 func (c *ChunkEncoder) Push(e reasoning.Event) error {
 	if len(c.cfg.Custom) > 0 && e.Segment == reasoning.ToolCall {
 		return c.pushFree(e)
@@ -247,7 +240,7 @@ func (c *ChunkEncoder) Push(e reasoning.Event) error {
 	return c.push(&e)
 }
 
-// pushFree is Push for the events of calls where there are custom tools.
+// pushFree is Push for the events of calls if there are custom tools.
 func (c *ChunkEncoder) pushFree(e reasoning.Event) error { return c.free.Push(&e, c.next) }
 
 func (c *ChunkEncoder) push(e *reasoning.Event) error {
@@ -311,7 +304,7 @@ func (c *ChunkEncoder) delta(e *reasoning.Event) error {
 	return c.end(nil)
 }
 
-// content sends what the user is told.
+// content sends a part of the answer or of the preamble.
 func (c *ChunkEncoder) content(e *reasoning.Event) error {
 	if c.speech.joins(e.Segment) {
 		c.open(`"content":"\n\n"`)
@@ -324,7 +317,7 @@ func (c *ChunkEncoder) content(e *reasoning.Event) error {
 	return c.end(e.Logprobs)
 }
 
-// call begins a call unless it has begun.
+// call sends the beginning of a call, unless it was sent before.
 func (c *ChunkEncoder) call(e *reasoning.Event) error {
 	if c.calls > 0 && c.last == e.Call.Index {
 		return nil
@@ -354,7 +347,7 @@ func (c *ChunkEncoder) openCall() {
 	c.buf = strconv.AppendInt(c.buf, int64(c.calls-1), 10)
 }
 
-// arguments sends a piece of a call's arguments.
+// arguments sends a part of a call's arguments.
 func (c *ChunkEncoder) arguments(e *reasoning.Event) error {
 	if err := c.call(e); err != nil {
 		return err
@@ -397,5 +390,5 @@ func (c *ChunkEncoder) finish() error {
 		c.buf = wire.AppendString(c.buf, c.result.Trace)
 	}
 	c.buf = append(c.buf, '}')
-	return c.closeWith(extrasOf(c.choice, &c.info, c.result, c.cfg.Warnings, c.notices))
+	return c.closeWith(appendJSON(nil, extrasOf(c.choice, &c.info, c.result, c.cfg.Warnings, c.notices)))
 }

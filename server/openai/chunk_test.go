@@ -18,7 +18,7 @@ import (
 
 var testConfig = ChunkConfig{ID: "chatcmpl-1", Model: "m", Fingerprint: "fp_1", Created: time.Unix(1, 0)}
 
-// encode runs events of choices, one after the other as order says, through encoders.
+// encode sends the events of several choices through encoders. order says which choice is next.
 func encode(t testing.TB, cfg ChunkConfig, streams [][]reasoning.Event, order func(alive []int) int) []string {
 	t.Helper()
 	var frames []string
@@ -53,10 +53,10 @@ func encode(t testing.TB, cfg ChunkConfig, streams [][]reasoning.Event, order fu
 	return frames
 }
 
-// inTurn takes the events of the first choice, then those of the next.
+// inTurn takes all events of the first choice, then those of the next.
 func inTurn([]int) int { return 0 }
 
-// whole is the answer in one piece.
+// whole returns the answer in one piece.
 func whole(cfg ChunkConfig, streams [][]reasoning.Event) *ChatCompletion {
 	c := &chatOrder{legacy: cfg.Legacy}
 	c.warnings = cfg.Warnings
@@ -74,7 +74,7 @@ func whole(cfg ChunkConfig, streams [][]reasoning.Event) *ChatCompletion {
 	return c.completion(*h, replies)
 }
 
-// Recorded runs give the frames that they have always given.
+// The frames of recorded runs must not change.
 func TestRecordedStreams(t *testing.T) {
 	if *wiretest.Update {
 		record(t)
@@ -103,7 +103,7 @@ func TestRecordedStreams(t *testing.T) {
 	}
 }
 
-// generator makes streams of events that keep the rules of package reasoning.
+// generator makes streams of events that follow the rules of package reasoning.
 type generator struct{ *rand.Rand }
 
 var pieces = []string{
@@ -119,7 +119,7 @@ func (g generator) text() string {
 	return b.String()
 }
 
-// bytes need not be UTF-8.
+// bytes returns text that may be invalid UTF-8.
 func (g generator) bytes() string { return g.text() + string([]byte{byte(g.IntN(256))}) }
 
 func (g generator) logprob() float32 {
@@ -147,7 +147,7 @@ func (g generator) logprobs() []reasoning.TokenLogprobs {
 	return list
 }
 
-// stream makes one run. Segments of different kinds interleave.
+// stream makes the events of one run. Segments of different kinds interleave.
 func (g generator) stream(logprobs bool) []reasoning.Event {
 	info := func() *reasoning.Info {
 		return &reasoning.Info{
@@ -211,7 +211,7 @@ func (g generator) stream(logprobs bool) []reasoning.Event {
 	return append(list, reasoning.Event{Kind: reasoning.Done, Result: r})
 }
 
-// Streaming and not streaming are two encodings of the same events, whatever these are.
+// A stream and a whole answer are two encodings of the same events, for any events.
 func TestStreamsAddUpToTheAnswer(t *testing.T) {
 	for seed := range uint64(1500) {
 		g := generator{rand.New(rand.NewPCG(seed, 1))}
@@ -246,7 +246,7 @@ func byChoice(list []Warning) {
 	}
 }
 
-// An older client's calls are told in the older way, and add up too.
+// Calls in the older form are sent in that form, and add up too.
 func TestOlderCallsAddUp(t *testing.T) {
 	call := reasoning.Call{ID: "call_1", Name: "f"}
 	info := &reasoning.Info{}
@@ -269,7 +269,7 @@ func TestOlderCallsAddUp(t *testing.T) {
 	}
 }
 
-// deltas are the events that come by the thousand.
+// deltas are the events that are frequent in a run.
 func deltas() map[string]reasoning.Event {
 	g := generator{rand.New(rand.NewPCG(1, 1))}
 	call := reasoning.Call{ID: "call_1", Name: "f"}
@@ -343,7 +343,8 @@ func record(t *testing.T) {
 	}
 }
 
-const addTool = `"tools":[{"type":"function","function":{"name":"add","parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}}]`
+const addTool = `"tools":[{"type":"function","function":{"name":"add","parameters":{"type":"object",` +
+	`"properties":{"a":{"type":"integer"}}}}}]`
 
 var recordings = map[string]struct {
 	body    string

@@ -20,7 +20,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// The tests here use the official client, so that what it cannot read is found.
+// These tests use the official client, to find what it cannot read.
 
 // client returns the official client for a fixture.
 func (f *fixture) client() sdk.Client {
@@ -33,7 +33,7 @@ func params(question string) sdk.ChatCompletionNewParams {
 	}, Seed: sdk.Int(7)}
 }
 
-// accumulate runs a stream to its end.
+// accumulate reads a stream to its end.
 func accumulate(t *testing.T, s *ssestream.Stream[sdk.ChatCompletionChunk]) *sdk.ChatCompletionAccumulator {
 	t.Helper()
 	acc := &sdk.ChatCompletionAccumulator{}
@@ -74,7 +74,7 @@ func TestClientChat(t *testing.T) {
 	}
 }
 
-// Fields that the client does not know are where programs look for them.
+// Fields that the client does not know are available as extra fields.
 func TestClientReasoning(t *testing.T) {
 	f := start(t, Config{}, nil, say("2+2?", "two and two", "4"))
 	c := f.client()
@@ -168,13 +168,16 @@ func TestClientStructuredOutputs(t *testing.T) {
 	p := params("who?")
 	p.ReasoningEffort = "none"
 	p.MaxCompletionTokens = sdk.Int(600)
-	p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-		Name: "person", Strict: sdk.Bool(true), Schema: map[string]any{
-			"type": "object", "additionalProperties": false, "required": []string{"grown", "kind"},
-			"properties": map[string]any{"grown": map[string]any{"type": "boolean"},
-				"kind": map[string]any{"enum": []string{"cat", "dog"}}},
+	schema := map[string]any{
+		"type": "object", "additionalProperties": false, "required": []string{"grown", "kind"},
+		"properties": map[string]any{"grown": map[string]any{"type": "boolean"},
+			"kind": map[string]any{"enum": []string{"cat", "dog"}}},
+	}
+	p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
+		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
+			Name: "person", Strict: sdk.Bool(true), Schema: schema,
 		},
-	}}
+	}
 	for seed := range int64(3) {
 		p.Seed = sdk.Int(seed)
 		answer, err := c.Chat.Completions.New(t.Context(), p)
@@ -261,7 +264,7 @@ func TestClientErrors(t *testing.T) {
 	check("a key without scopes", err, http.StatusForbidden, "permission_error", "permission_denied", "")
 }
 
-// An error in the middle of a stream reaches the program.
+// An error in the middle of a stream is returned to the program.
 func TestClientErrorInStream(t *testing.T) {
 	f := startModel(t, Config{}, nil, fake.Config{
 		Script: fake.Replies(fake.Harmony(), say("q", "", strings.Repeat("on ", 100))),

@@ -9,7 +9,7 @@ import (
 	"runner/server/wire"
 )
 
-// tokenName is a token as the keys and lists of completions write it: its text, or its bytes where they are no text.
+// tokenName returns a token's name in completions: its text, or its bytes if they are not UTF-8.
 func tokenName(token string) string {
 	if utf8.ValidString(token) {
 		return token
@@ -26,7 +26,7 @@ func appendTokenBytes(dst []byte, token string) []byte {
 	return dst
 }
 
-// completionLogprobs returns the log probabilities of a whole choice, with at most top alternatives in each place.
+// completionLogprobs returns the log probabilities of a whole choice, with at most top alternatives for each token.
 func completionLogprobs(list []reasoning.TokenLogprobs, top int) *CompletionLogprobs {
 	l := &CompletionLogprobs{Tokens: []string{}, TokenLogprobs: []*float32{}, TopLogprobs: []map[string]float32{},
 		TextOffset: []int{}}
@@ -46,10 +46,10 @@ func completionLogprobs(list []reasoning.TokenLogprobs, top int) *CompletionLogp
 	return l
 }
 
-// unknown reports whether a token has no log probability, because nothing stands before it.
+// unknown reports whether a token has no log probability because it is the first one.
 func unknown(t *reasoning.TokenLogprobs) bool { return math.IsNaN(float64(t.Logprob)) }
 
-// topLogprobs returns the most likely tokens of a place by their names, and the one that stands there.
+// topLogprobs returns the most likely tokens for a place, and the token in that place, by their names.
 func topLogprobs(t *reasoning.TokenLogprobs, top int) map[string]float32 {
 	m := make(map[string]float32, len(t.Top)+1)
 	for _, a := range t.Top[:min(top, len(t.Top))] {
@@ -63,8 +63,8 @@ func topLogprobs(t *reasoning.TokenLogprobs, top int) map[string]float32 {
 	return m
 }
 
-// promptLogprobs returns how likely the tokens of a prompt are, with at most top alternatives in each place, by
-// their ids.
+// promptLogprobs returns the log probabilities of a prompt's tokens, with at most top alternatives for each, by
+// token id.
 func promptLogprobs(list []reasoning.TokenLogprobs, top int) []map[string]PromptLogprob {
 	out := make([]map[string]PromptLogprob, len(list))
 	for i := range list {
@@ -87,10 +87,10 @@ func has(m map[string]float32, name string) bool {
 	return ok
 }
 
-// offset counts the characters of a text whose tokens may end in the middle of one.
+// offset counts the characters of a text whose tokens may end within a character.
 type offset struct{ chars int }
 
-// next returns where a token begins and goes on behind it. A character counts with its first byte.
+// next returns the offset of a token and moves past it. A character counts at its first byte.
 func (o *offset) next(token string) int {
 	at := o.chars
 	for i := range len(token) {
@@ -101,13 +101,13 @@ func (o *offset) next(token string) int {
 	return at
 }
 
-// completionEncoder turns the events of one choice into frames of a completion. What holds for [ChunkEncoder] holds
-// for it.
+// completionEncoder turns the events of one choice into frames of a completion, under the rules of [ChunkEncoder].
 type completionEncoder struct {
 	frames
 	choice int
 	prefix string
-	// scored says that the prefix waits for the log probabilities of its tokens, and top how many alternatives each has.
+	// scored says that the prefix waits for the log probabilities of its tokens. top is the number of alternatives
+	// of each.
 	scored bool
 	top    int
 	about  []Warning
@@ -127,7 +127,7 @@ func newCompletionEncoder(h head, c *completionOrder, choice int, send func(fram
 	return e
 }
 
-// Push takes the next event. The error is send's.
+// Push takes the next event. It returns the errors of send.
 func (c *completionEncoder) Push(e reasoning.Event) error {
 	switch {
 	case e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer:
@@ -144,7 +144,7 @@ func (c *completionEncoder) Push(e reasoning.Event) error {
 	return nil
 }
 
-// text sends a piece of the text.
+// text sends a part of the text.
 func (c *completionEncoder) text(text string, list []reasoning.TokenLogprobs) error {
 	c.open("")
 	c.buf = wire.AppendString(c.buf, text)
@@ -158,7 +158,7 @@ func (c *completionEncoder) text(text string, list []reasoning.TokenLogprobs) er
 	return c.close()
 }
 
-// appendLogprobs appends what completionLogprobs returns, as JSON.
+// appendLogprobs appends the result of completionLogprobs as JSON.
 func (c *completionEncoder) appendLogprobs(list []reasoning.TokenLogprobs) {
 	b := append(c.buf, `{"tokens":[`...)
 	for i := range list {
@@ -183,7 +183,7 @@ func (c *completionEncoder) appendLogprobs(list []reasoning.TokenLogprobs) {
 	c.buf = append(b, "]}"...)
 }
 
-// appendTop appends what topLogprobs returns, as JSON.
+// appendTop appends the result of topLogprobs as JSON.
 func (c *completionEncoder) appendTop(b []byte, t *reasoning.TokenLogprobs) []byte {
 	if unknown(t) {
 		return append(b, "null"...)
@@ -205,7 +205,7 @@ func (c *completionEncoder) appendTop(b []byte, t *reasoning.TokenLogprobs) []by
 	return append(b, '}')
 }
 
-// named reports whether a token of the same text is in a list.
+// named reports whether a list has a token with the same text.
 func named(list []reasoning.Alternative, text string) bool {
 	for i := range list {
 		if list[i].Text == text {
@@ -245,5 +245,5 @@ func (c *completionEncoder) finish() error {
 	c.buf = append(c.buf, '}')
 	x := extrasOf(c.choice, &c.info, c.result, c.about, c.notices)
 	x.ReasoningInfo, x.ReasoningUnavailable = nil, false
-	return c.closeWith(x)
+	return c.closeWith(appendJSON(nil, x))
 }

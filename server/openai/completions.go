@@ -7,7 +7,6 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -45,7 +44,7 @@ type CompletionRequest struct {
 	ReasoningSeal     json.RawMessage `json:"reasoning_seal"`
 	ReasoningEncrypt  json.RawMessage `json:"reasoning_encrypt"`
 
-	// unknown lists other fields about reasoning, which have no effect on a raw prompt.
+	// unknown lists other fields about reasoning. They have no effect on a raw prompt.
 	unknown []string
 }
 
@@ -55,13 +54,13 @@ func (b *CompletionRequest) Note(body []byte) {
 		"reasoning_strategy", "reasoning_seal", "reasoning_encrypt")
 }
 
-// Completion is the answer, and each frame of a stream of it, where usage stands in a last frame without choices,
-// if it was asked for.
+// Completion is the answer, and each frame of a stream. If a stream's request asks for the usage, it is in the last
+// frame, which has no choices.
 type Completion struct {
 	ID string `json:"id"`
 	// Object is text_completion.
 	Object string `json:"object"`
-	// Created is when the request was taken, in seconds since 1970.
+	// Created is when the request began, in seconds since 1970.
 	Created           int64              `json:"created"`
 	Model             string             `json:"model"`
 	SystemFingerprint string             `json:"system_fingerprint"`
@@ -71,32 +70,33 @@ type Completion struct {
 	Timings           *Timings           `json:"timings,omitempty"`
 }
 
-// CompletionChoice is one continuation. The n choices of prompt p have the indexes from p*n on.
+// CompletionChoice is one continuation of a prompt. The n choices of prompt p have the indexes from p*n on.
 type CompletionChoice struct {
 	Text     string              `json:"text"`
 	Index    int                 `json:"index"`
 	Logprobs *CompletionLogprobs `json:"logprobs"`
-	// PromptLogprobs has an entry for each token of the prompt, null for a first token with nothing before it. Its
-	// keys are token ids.
+	// PromptLogprobs has an entry for each token of the prompt; that of the first token may be null. Its keys are
+	// token ids.
 	PromptLogprobs []map[string]PromptLogprob `json:"prompt_logprobs,omitempty"`
-	// FinishReason is stop or length; null in a stream before its end.
+	// FinishReason is stop or length; null before the end of a stream.
 	FinishReason *string `json:"finish_reason"`
-	// FinishDetail says more: context_full or stop_string.
+	// FinishDetail is more exact: context_full or stop_string.
 	FinishDetail string `json:"finish_detail,omitempty"`
 }
 
-// CompletionLogprobs are the log probabilities of a text's tokens. A token that is not UTF-8 is written bytes:\xe2\x80.
+// CompletionLogprobs has the log probabilities of a text's tokens. A token that is not UTF-8 has a name like
+// bytes:\xe2\x80.
 type CompletionLogprobs struct {
 	Tokens []string `json:"tokens"`
-	// TokenLogprobs is null for the first token of an echoed prompt, where nothing comes before it.
+	// TokenLogprobs is null for the first token of an echoed prompt.
 	TokenLogprobs []*float32 `json:"token_logprobs"`
-	// TopLogprobs are the most likely tokens in each place and the token that came; null where TokenLogprobs is.
+	// TopLogprobs has the most likely tokens for each place and the token in that place; null if TokenLogprobs is.
 	TopLogprobs []map[string]float32 `json:"top_logprobs"`
-	// TextOffset is where each token begins in the text, in characters.
+	// TextOffset is the offset of each token in the text, in characters.
 	TextOffset []int `json:"text_offset"`
 }
 
-// PromptLogprob is how likely a token is in one place of a prompt.
+// PromptLogprob is the log probability of a token in one place of a prompt.
 type PromptLogprob struct {
 	Logprob float32 `json:"logprob"`
 	// Rank is 1 for the most likely token.
@@ -104,20 +104,23 @@ type PromptLogprob struct {
 	DecodedToken string `json:"decoded_token"`
 }
 
-// completionOrder is a completion as it is carried out.
+// completionOrder is a decoded completion.
 type completionOrder struct {
 	order
 	prompts []input
 	special bool
 	echo    bool
-	// promptTop is how many alternatives prompt_logprobs asks for; negative where it does not.
+	// promptTop is the number of alternatives that prompt_logprobs asks for; negative if the request does not have it.
 	promptTop int
-	// texts are the prompts as text, where they are echoed.
+	// texts are the prompts as text, if they are echoed.
 	texts []string
 }
 
-// readCompletion reads a request as far as that can be done without its model.
-func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
+// readCompletion reads a principal's request, except for what needs the model.
+func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completionOrder, error) {
+	if err := p.MayPromptRaw("prompt"); err != nil {
+		return nil, err
+	}
 	for _, f := range []struct {
 		name string
 		raw  json.RawMessage
@@ -169,7 +172,7 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 	case b.IgnoreEOS && !c.req.Form.IsZero():
 		return nil, wire.Unsupported("ignore_eos", "an answer that has to match a form ends where the form does")
 	}
-	// A raw prompt leaves no place for what the defaults say about reasoning.
+	// The defaults about reasoning do not apply to a raw prompt.
 	plain := &c.req
 	plain.ResponseFormat, plain.TemplateArgs, plain.Visibility, plain.Effort, plain.Budget, plain.Strategy = nil, nil,
 		reasoning.VisibilityNone, "", 0, ""
@@ -177,7 +180,7 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 	return c, nil
 }
 
-// readLogprobs reads which log probabilities are asked for.
+// readLogprobs reads the fields about log probabilities.
 func (c *completionOrder) readLogprobs(b *CompletionRequest) error {
 	if err := within("logprobs", b.Logprobs, 0, 20); err != nil {
 		return err
@@ -200,7 +203,7 @@ func (c *completionOrder) readLogprobs(b *CompletionRequest) error {
 	return nil
 }
 
-// echoed returns what the echo of a prompt says of its tokens.
+// echoed returns the log probabilities of an echoed prompt, if the request asks for them.
 func (c *completionOrder) echoed(prompt []reasoning.TokenLogprobs) []reasoning.TokenLogprobs {
 	if !c.echo || !c.req.Logprobs {
 		return nil
@@ -208,8 +211,8 @@ func (c *completionOrder) echoed(prompt []reasoning.TokenLogprobs) []reasoning.T
 	return prompt
 }
 
-// bind does what takes the model: it finds the texts to echo.
-func (c *completionOrder) bind(r *runner.Runner) error {
+// bind does what needs the model: it gets the texts of echoed prompts.
+func (c *completionOrder) bind(m wire.Tokenizer) error {
 	if !c.echo {
 		return nil
 	}
@@ -220,7 +223,7 @@ func (c *completionOrder) bind(r *runner.Runner) error {
 			continue
 		}
 		var err error
-		if c.texts[i], err = r.Detokenize(p.tokens); err != nil {
+		if c.texts[i], err = m.Detokenize(p.tokens); err != nil {
 			return wire.FromError(err, map[string]string{"Tokens": p.path})
 		}
 	}
@@ -243,7 +246,7 @@ func (c *completionOrder) requests() []generation.Request {
 	return all
 }
 
-// prefix is the text that stands before a choice.
+// prefix returns the text before a choice.
 func (c *completionOrder) prefix(choice int) string {
 	if !c.echo {
 		return ""
@@ -251,7 +254,7 @@ func (c *completionOrder) prefix(choice int) string {
 	return c.texts[choice/c.choices]
 }
 
-// usageOf adds up the usage of all choices. Each prompt counts once.
+// usageOf adds up the usage of all choices. It counts each prompt once.
 func (c *completionOrder) usageOf(results []*reasoning.Result) Usage {
 	var total Usage
 	for from := 0; from < len(results); from += c.choices {
@@ -265,30 +268,14 @@ func (c *completionOrder) usageOf(results []*reasoning.Result) Usage {
 }
 
 // complete handles POST /v1/completions.
-func (a *API) complete(w http.ResponseWriter, r *http.Request) {
-	var body CompletionRequest
-	err := wire.ReadJSON(r, &body)
-	if err == nil {
-		err = wire.PrincipalOf(r.Context()).MayPromptRaw("prompt")
-	}
+func (a *API) complete(w http.ResponseWriter, r *http.Request) error {
+	c, m, err := take(a, r, a.readCompletion)
 	if err != nil {
-		a.fail(w, err, "")
-		return
-	}
-	c, err := a.readCompletion(&body)
-	if err != nil {
-		a.fail(w, err, "")
-		return
-	}
-	m, err := a.models.Use(r.Context(), body.Model)
-	if err != nil {
-		a.fail(w, err, "")
-		return
+		return err
 	}
 	defer m.Release()
-	if err := c.bind(m.Runner()); err != nil {
-		a.fail(w, err, "")
-		return
+	if err := c.bind(m); err != nil {
+		return err
 	}
 	h := a.head("cmpl-", "text_completion", m)
 	reqs := c.requests()
@@ -299,8 +286,7 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) {
 		if c.usage {
 			s.last = func(results []*reasoning.Result) []byte { return h.usageChunk(c.usageOf(results)) }
 		}
-		a.serve(w, r, m, &s)
-		return
+		return a.serve(w, r, m, &s)
 	}
 	replies := make([]generation.Collector, len(reqs))
 	err = generate(r.Context(), m, reqs, func() {}, func(choice int, e reasoning.Event) error {
@@ -308,13 +294,12 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		a.fail(w, err, c.form)
-		return
+		return wireError(err, c.form)
 	}
-	wire.WriteJSON(w, http.StatusOK, c.completion(h, replies))
+	return wire.Answer(w, c.completion(h, replies))
 }
 
-// completion is the answer with all choices.
+// completion returns the answer with all choices.
 func (c *completionOrder) completion(h head, replies []generation.Collector) *Completion {
 	out := &Completion{
 		ID: h.id, Object: h.object, Created: h.created, Model: h.model, SystemFingerprint: h.fingerprint,

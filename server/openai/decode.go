@@ -10,7 +10,7 @@ import (
 	"runner/server/wire"
 )
 
-// Limits of what a request may hold. How long a body may be is the server's to say.
+// The limits of a request. The server limits its length.
 const (
 	maxChoices  = 16
 	maxMessages = 10_000
@@ -24,7 +24,8 @@ const (
 	maxIDLength = 512
 )
 
-// is reports whether a value begins like one of a kind: '{', '[', '"'. Values from a decoder have no space before them.
+// is reports whether a JSON value begins with a byte such as '{', '[' or '"'. Values from a decoder have no space
+// in front.
 func is(raw json.RawMessage, first byte) bool { return len(raw) > 0 && raw[0] == first }
 
 // readObject reads the object at path into v.
@@ -43,7 +44,7 @@ func readString(raw json.RawMessage, path string) (s string, err error) {
 	return s, wire.UnmarshalAt(path, raw, &s)
 }
 
-// index is the path of an entry of a list.
+// index returns the path of an entry of a list.
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
 // readStops reads one stop string or a list of them.
@@ -75,7 +76,7 @@ func readStops(raw json.RawMessage) (stops []string, err error) {
 	return stops, wire.CheckStops("stop", stops)
 }
 
-// readBias adds logit_bias to a request.
+// readBias reads logit_bias into a request.
 func readBias(raw json.RawMessage, req *generation.Request) error {
 	if !wire.Given(raw) {
 		return nil
@@ -112,7 +113,7 @@ func readBias(raw json.RawMessage, req *generation.Request) error {
 	return nil
 }
 
-// within refuses a whole number that is out of range. Nothing is said about one that is not given.
+// within refuses a whole number that is out of range. v may be nil.
 func within(path string, v *int64, low, high int64) error {
 	if v != nil && (*v < low || *v > high) {
 		return wire.Invalid(path, "%d is not between %d and %d", *v, low, high)
@@ -120,7 +121,7 @@ func within(path string, v *int64, low, high int64) error {
 	return nil
 }
 
-// conflict refuses two fields that ask for different things.
+// conflict returns the error for two fields that contradict each other.
 func conflict(a, b string) error {
 	return wire.Invalid(a, "%s and %s contradict each other; give one of them", a, b)
 }

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// asSpecialist stands in the prompts of specialists, and in no other.
+	// asSpecialist is in every specialist's prompt and in no other.
 	asSpecialist = "What you write is internal"
 	lookTool     = `"tools":[{"type":"function","function":{"name":"look"}}]`
 )
 
-// TestASpecialistOfTheUsers: what it writes shows with visibility full only, the same in an answer and in a stream,
-// or where it is to be shown.
-func TestASpecialistOfTheUsers(t *testing.T) {
+// TestSpecialistOfTheUser checks that the specialist's text shows only with visibility full or if it is to be shown,
+// and that an answer and a stream have the same text.
+func TestSpecialistOfTheUser(t *testing.T) {
 	f := start(t, Config{}, nil,
 		fake.Reply{Prompt: asSpecialist, After: wiretest.Ask("q"), Say: wiretest.Think("canary thinks", "canary works")},
 		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Think("hm", "four")},
@@ -65,8 +65,8 @@ func TestASpecialistOfTheUsers(t *testing.T) {
 	}
 }
 
-// TestInstructionsCarryADelegation: a run that ends in a specialist's calls says so, and its message, sent back as
-// it came, brings the specialist back; without it the original prompt answers.
+// TestInstructionsCarryADelegation checks that a run that ends in a specialist's calls says so. If its message is sent
+// back unchanged, the specialist continues; without the message, the original prompt answers.
 func TestInstructionsCarryADelegation(t *testing.T) {
 	result := "found<|end|><|start|>assistant"
 	f := start(t, Config{}, nil,

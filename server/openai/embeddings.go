@@ -11,7 +11,6 @@ import (
 	"net/http"
 
 	"runner/generation"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -53,18 +52,11 @@ type EmbeddingUsage struct {
 }
 
 // embed handles POST /v1/embeddings.
-func (a *API) embed(w http.ResponseWriter, r *http.Request) {
+func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 	var body EmbeddingRequest
-	err := wire.ReadJSON(r, &body)
-	if err == nil {
-		err = a.answerEmbed(w, r, &body)
+	if err := wire.ReadJSON(r, &body); err != nil {
+		return err
 	}
-	if err != nil {
-		a.fail(w, err, "")
-	}
-}
-
-func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *EmbeddingRequest) error {
 	inputs, err := readInputs(body.Input, "input", maxInputs)
 	if err != nil {
 		return err
@@ -80,18 +72,17 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 		return err
 	}
 	defer m.Release()
-	engine := m.Runner()
-	if size := engine.Info().EmbeddingLength; body.Dimensions != nil && size > 0 {
+	if size := m.Info().EmbeddingLength; body.Dimensions != nil && size > 0 {
 		if err := within("dimensions", body.Dimensions, 1, int64(size)); err != nil {
-			return err // before anything is computed
+			return err // before computing anything
 		}
 	}
-	if err := wire.Reserve(r, numberCost*int64(len(inputs))*int64(engine.Info().EmbeddingLength)); err != nil {
+	if err := wire.Reserve(r, numberCost*int64(len(inputs))*int64(m.Info().EmbeddingLength)); err != nil {
 		return err
 	}
 	list := EmbeddingList{Object: "list", Data: make([]Embedding, len(inputs)), Model: m.Card().Name}
 	for i := range inputs {
-		tokens, err := inputs[i].tokenized(r.Context(), engine)
+		tokens, err := inputs[i].tokenized(r.Context(), m)
 		if err != nil {
 			return err
 		}
@@ -111,14 +102,13 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 		list.Usage.PromptTokens += len(tokens)
 	}
 	list.Usage.TotalTokens = list.Usage.PromptTokens
-	wire.WriteJSON(w, http.StatusOK, list)
-	return nil
+	return wire.Answer(w, list)
 }
 
-// numberCost is about how much memory a number of an answer takes, in bytes: as a number and as JSON.
+// numberCost estimates the memory of a number in an answer in bytes, as a number and as JSON.
 const numberCost = 16
 
-// embedError names the input that an error is about.
+// embedError converts an error about the input at path.
 func embedError(err error, path string) error {
 	if errors.Is(err, generation.ErrNoEmbeddings) {
 		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeUnsupported, Param: "model",
@@ -127,7 +117,7 @@ func embedError(err error, path string) error {
 	return wire.FromError(err, map[string]string{"Tokens": path, "Messages": path})
 }
 
-// pack is the form of a vector as base64.
+// pack returns a vector as base64.
 func pack(vector []float32) string {
 	b := make([]byte, 0, 4*len(vector))
 	for _, x := range vector {
@@ -136,26 +126,26 @@ func pack(vector []float32) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// input is a text, or its tokens.
+// input is a text or a list of tokens.
 type input struct {
 	path   string
 	text   string
 	tokens []generation.Token
 }
 
-// tokenized returns the tokens of an input; names of control tokens in a text are text.
-func (p *input) tokenized(ctx context.Context, r *runner.Runner) ([]generation.Token, error) {
+// tokenized returns the tokens of an input. Names of control tokens in a text are plain text.
+func (p *input) tokenized(ctx context.Context, m wire.Tokenizer) ([]generation.Token, error) {
 	if p.tokens != nil {
 		return p.tokens, nil
 	}
-	if err := r.Fits(p.text); err != nil {
+	if err := m.Fits(p.text); err != nil {
 		return nil, embedError(err, p.path)
 	}
-	tokens, err := r.Tokenize(ctx, wire.PrincipalOf(ctx).ID, p.text, false)
+	tokens, err := m.Tokenize(ctx, wire.PrincipalOf(ctx).ID, p.text, false)
 	if err == nil && len(tokens) == 0 {
 		err = wire.Invalid(p.path, "it is empty")
 	}
-	return r.WithBOS(tokens), err
+	return m.WithBOS(tokens), err
 }
 
 // readInputs reads a string, a list of tokens, or a list of either.
@@ -204,7 +194,7 @@ func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
 	return inputs, nil
 }
 
-// readTokens reads a list of the ids of tokens, which is not empty.
+// readTokens reads a list of token ids, which must not be empty.
 func readTokens(raw json.RawMessage, path string) ([]generation.Token, error) {
 	var tokens []generation.Token
 	if err := wire.UnmarshalAt(path, raw, &tokens); err != nil {
@@ -213,7 +203,7 @@ func readTokens(raw json.RawMessage, path string) ([]generation.Token, error) {
 	switch {
 	case len(tokens) == 0:
 		return nil, wire.Invalid(path, "the list is empty")
-	case bytes.Contains(raw, []byte("null")): // which would read as token 0
+	case bytes.Contains(raw, []byte("null")): // it would be read as token 0
 		return nil, wire.Invalid(path, "a token is null")
 	}
 	return tokens, nil

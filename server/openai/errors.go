@@ -11,16 +11,9 @@ import (
 )
 
 // WriteError implements [wire.Format].
-func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	apierror.Write(w, e)
-}
+func (a *API) WriteError(w http.ResponseWriter, err error) { apierror.Write(w, wireError(err, "")) }
 
-// fail answers with what a request failed with. form is the field that its form came from.
-func (a *API) fail(w http.ResponseWriter, err error, form string) {
-	apierror.Write(w, wireError(err, form))
-}
-
-// wireError says what an error amounts to, with the names of this API's fields.
+// wireError converts an error of any kind. form is the field with the answer's form; may be empty.
 func wireError(err error, form string) *wire.Error {
 	params := fieldNames
 	if form != "" {
@@ -39,8 +32,8 @@ func wireError(err error, form string) *wire.Error {
 	return e
 }
 
-// fieldNames are the fields of [generation.Request] as requests call them. What else is wrong about Sampling was
-// refused before.
+// fieldNames are this format's names of the fields of [generation.Request]. Other errors about Sampling were found
+// before.
 var fieldNames = map[string]string{
 	"Messages": "messages", "Prompt": "prompt", "PromptTokens": "prompt", "Tools": "tools", "ToolChoice": "tool_choice",
 	"ToolName": "tool_choice", "ResponseFormat": "response_format", "Form": "response_format", "Visibility": "reasoning",

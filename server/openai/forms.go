@@ -32,8 +32,8 @@ type Forms struct {
 	StructuredOutputs json.RawMessage `json:"structured_outputs"`
 }
 
-// source returns the form that is asked for and the field that asks for it, and tells the request what the model is
-// to know of it.
+// source returns the form that the request asks for and the field with it. It sets in req what the prompt says
+// about the form.
 func (f *Forms) source(req *generation.Request) (grammar.Source, string, error) {
 	type field struct {
 		name string
@@ -96,7 +96,7 @@ func (f *Forms) source(req *generation.Request) (grammar.Source, string, error) 
 func responseFormat(raw json.RawMessage, path string, req *generation.Request) (form grammar.Source, err error) {
 	var f struct {
 		Type string `json:"type"`
-		// JSONSchema is OpenAI's way to give a schema, Schema llama.cpp's.
+		// JSONSchema is OpenAI's field for a schema, Schema llama.cpp's.
 		JSONSchema json.RawMessage `json:"json_schema"`
 		Schema     json.RawMessage `json:"schema"`
 	}
@@ -157,7 +157,7 @@ func responseSchema(raw json.RawMessage, path string, req *generation.Request) (
 }
 
 func schemaForm(raw json.RawMessage, path string, _ *generation.Request) (form grammar.Source, err error) {
-	if is(raw, '"') { // vLLM takes a schema's text too
+	if is(raw, '"') { // vLLM also takes a schema as a string
 		text, err := readString(raw, path)
 		if err != nil {
 			return form, err
@@ -177,7 +177,7 @@ func schemaForm(raw json.RawMessage, path string, _ *generation.Request) (form g
 func grammarForm(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {
 	text, err := readString(raw, path)
 	if err != nil || text == "" {
-		return grammar.Source{}, err // llama.cpp's web page sends an empty one for none
+		return grammar.Source{}, err // llama.cpp's web page sends an empty grammar if there is none
 	}
 	return grammar.GBNF(text), nil
 }

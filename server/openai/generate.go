@@ -10,9 +10,8 @@ import (
 	"runner/server/wire"
 )
 
-// generate runs requests side by side, one for each choice. When all have started it calls begin, once, and from
-// then on take with each event; neither is ever called twice at the same time. The first error ends all runs and is
-// returned.
+// generate runs requests at the same time, one for each choice. When all have started, it calls begin once, and
+// from then on take with each event, one call at a time. The first error ends all runs and is returned.
 func generate(ctx context.Context, m wire.Model, reqs []generation.Request, begin func(),
 	take func(choice int, e reasoning.Event) error) error {
 	if len(reqs) == 1 {
@@ -47,27 +46,27 @@ func generate(ctx context.Context, m wire.Model, reqs []generation.Request, begi
 	}
 	group.Wait()
 	if s.panicked != nil {
-		panic(s.panicked) // in the handler's goroutine, where the server deals with it
+		panic(s.panicked) // in the handler's goroutine, where the server recovers it
 	}
 	return s.err
 }
 
-// side is runs beside one another.
+// side is a set of runs at the same time.
 type side struct {
 	begin  func()
 	take   func(choice int, e reasoning.Event) error
 	cancel context.CancelCauseFunc
 
 	mu sync.Mutex
-	// early holds the events of each run while not all have started. A run that has started does not wait for the
-	// others, which may need its place.
+	// early holds the events of each run until all have started. A run that has started does not wait for the others,
+	// because they may need its place.
 	early    [][]reasoning.Event
 	waiting  int
 	err      error
 	panicked any
 }
 
-// rescue keeps a panic of a run from ending the whole program.
+// rescue recovers the panic of a run, which would otherwise end the program.
 func (s *side) rescue() {
 	if p := recover(); p != nil {
 		s.mu.Lock()
@@ -79,7 +78,7 @@ func (s *side) rescue() {
 
 var errPanic = errors.New("a run panicked")
 
-// push takes an event or the error of a run and reports whether the run goes on.
+// push takes an event or the error of a run, and reports whether the run continues.
 func (s *side) push(choice int, e reasoning.Event, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +103,7 @@ func (s *side) push(choice int, e reasoning.Event, err error) bool {
 	return err == nil
 }
 
-// release passes on what came before all had started.
+// release calls begin and passes on the early events.
 func (s *side) release() error {
 	s.begin()
 	for choice, events := range s.early {

@@ -17,31 +17,16 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
+	"runner/server/wiretest"
 )
 
-// runs is a model whose runs are functions. It is everybody's.
-type runs func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
-
-func (r runs) Use(context.Context, string) (wire.Model, error) { return r, nil }
-func (runs) Unload(context.Context, string) error              { return errors.New("unused") }
-
-func (r runs) Find(context.Context, string) (wire.Card, bool) { return r.Card(), true }
-
-func (r runs) List(context.Context) []wire.Card { return nil }
-func (r runs) Card() wire.Card                  { return wire.Card{Name: "m", Digest: "0123456789abcdef"} }
-func (r runs) Runner() *runner.Runner           { return nil }
-func (r runs) Embed(context.Context, []generation.Token) ([]float32, error) {
-	return nil, generation.ErrNoEmbeddings
-}
-func (r runs) Release() {}
-
-func (r runs) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
-	return r(ctx, req)
+// runs is a model whose runs are a function's.
+func runs(run func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error]) *wiretest.Fake {
+	return &wiretest.Fake{Run: run}
 }
 
-// short yields a run of n answer deltas.
+// short returns a run of n answer deltas.
 func short(n int) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		if !yield(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}, nil) {
@@ -56,15 +41,18 @@ func short(n int) iter.Seq2[reasoning.Event, error] {
 	}
 }
 
+// serve returns the format over a model, for everybody.
+func serve(m wire.Models) http.Handler { return wiretest.Handler(New(m, Config{}), wiretest.Anyone()) }
+
 // post sends a chat completion to a model.
-func (r runs) post(fields string) *httptest.ResponseRecorder {
+func post(m wire.Models, fields string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body("q", fields)))
-	New(r, Config{}).chat(w, req)
+	serve(m).ServeHTTP(w, req)
 	return w
 }
 
-// Choices that have to wait for each other's place come to their end.
+// Choices that wait for each other's places finish.
 func TestChoicesDoNotWaitForEachOther(t *testing.T) {
 	var place sync.Mutex
 	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
@@ -75,14 +63,14 @@ func TestChoicesDoNotWaitForEachOther(t *testing.T) {
 		}
 	})
 	for _, stream := range []string{`"n":4`, `"n":4,"stream":true`} {
-		w := m.post(stream)
+		w := post(m, stream)
 		if n := strings.Count(w.Body.String(), `"finish_reason":"stop"`); w.Code != http.StatusOK || n != 4 {
 			t.Errorf("%s: %d, %d choices are finished", stream, w.Code, n)
 		}
 	}
 }
 
-// A choice that fails before all have started is an error with a status of its own, and ends the others.
+// If a choice fails before all have started, the response is an error with a status, and the other choices end.
 func TestOneChoiceFails(t *testing.T) {
 	full := &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeQueue, Message: "later"}
 	for _, c := range []struct {
@@ -117,7 +105,7 @@ func TestOneChoiceFails(t *testing.T) {
 				yield(reasoning.Event{}, context.Cause(ctx))
 			}
 		})
-		w := m.post(`"n":3,"stream":true`)
+		w := post(m, `"n":3,"stream":true`)
 		if w.Code != c.status || ended != 3 || !strings.Contains(w.Body.String(), `"code":"queue_full"`) {
 			t.Errorf("late %v: %d after %d runs ended: %s", c.late, w.Code, ended, w.Body)
 		}
@@ -127,7 +115,7 @@ func TestOneChoiceFails(t *testing.T) {
 	}
 }
 
-// A panic of a run comes up in the handler's goroutine, where a server can deal with it.
+// A run's panic is raised in the handler's goroutine, where a server can handle it.
 func TestPanics(t *testing.T) {
 	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { panic("mistake") })
 	for _, fields := range []string{`"n":1`, `"n":3`} {
@@ -137,12 +125,12 @@ func TestPanics(t *testing.T) {
 					t.Errorf("%s: recovered %v", fields, p)
 				}
 			}()
-			m.post(fields)
+			post(m, fields)
 		}()
 	}
 }
 
-// A client that is gone ends the run whose frames nobody takes.
+// If a client is gone, the run whose frames it does not read ends.
 func TestGoneClientEndsTheRun(t *testing.T) {
 	pushed := 0
 	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
@@ -154,13 +142,13 @@ func TestGoneClientEndsTheRun(t *testing.T) {
 		}
 	})
 	req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body("q", `"stream":true`)))
-	New(m, Config{}).chat(&gone{header: http.Header{}}, req)
+	serve(m).ServeHTTP(&gone{header: http.Header{}}, req)
 	if pushed > 2 {
 		t.Errorf("%d events were made for nobody", pushed)
 	}
 }
 
-// gone is a connection that is closed.
+// gone is a closed connection.
 type gone struct{ header http.Header }
 
 func (g *gone) Header() http.Header       { return g.header }
@@ -168,12 +156,11 @@ func (g *gone) WriteHeader(int)           {}
 func (g *gone) Write([]byte) (int, error) { return 0, errors.New("connection reset") }
 func (g *gone) Flush()                    {}
 
-// BenchmarkStream is what one streamed token costs, from the event to the client's socket, the client's reading
-// included.
+// BenchmarkStream measures one streamed token, from the event to the client's socket, including the client's reading.
 func BenchmarkStream(b *testing.B) {
 	n := 0
 	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { return short(n) })
-	s := httptest.NewServer(http.HandlerFunc(New(m, Config{}).chat))
+	s := httptest.NewServer(serve(m))
 	defer s.Close()
 	n = b.N
 	b.ReportAllocs()
@@ -187,7 +174,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// A run that panics in the middle of a stream leaves nothing behind that would write to its connection.
+// After a run panics in the middle of a stream, nothing writes to its connection.
 func TestNothingIsWrittenAfterAPanic(t *testing.T) {
 	for choices, fields := range map[int32]string{1: `"stream":true`, 3: `"n":3,"stream":true`} {
 		var started atomic.Int32
@@ -209,7 +196,7 @@ func TestNothingIsWrittenAfterAPanic(t *testing.T) {
 					}
 				}()
 				req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body("q", fields)))
-				New(m, Config{}).chat(w, req)
+				serve(m).ServeHTTP(w, req)
 			}()
 			written := w.Body.Len()
 			time.Sleep(time.Minute)

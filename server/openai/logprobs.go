@@ -5,7 +5,7 @@ import (
 	"runner/server/wire"
 )
 
-// Logprobs are the log probabilities of a choice's answer.
+// Logprobs has the log probabilities of a choice's answer.
 type Logprobs struct {
 	// Content has an entry for each token of the answer; tokens of preambles have none.
 	Content []TokenLogprob `json:"content"`
@@ -15,17 +15,17 @@ type Logprobs struct {
 
 // TokenLogprob is a token of the answer.
 type TokenLogprob struct {
-	// Token is the token's text; bytes that are not UTF-8 are U+FFFD in it.
+	// Token is the token's text, with U+FFFD for bytes that are not UTF-8.
 	Token string `json:"token"`
-	// Logprob is the natural logarithm of its probability before any filter; -9999 stands for less than that.
+	// Logprob is the natural logarithm of its probability before any filter, at least -9999.
 	Logprob float32 `json:"logprob"`
 	// Bytes are the token's exact bytes.
 	Bytes []int `json:"bytes"`
-	// TopLogprobs are as many of the most likely tokens as top_logprobs asked for.
+	// TopLogprobs are the most likely tokens, as many as top_logprobs asks for.
 	TopLogprobs []TopLogprob `json:"top_logprobs"`
 }
 
-// TopLogprob is a token that could have stood in a place, with the meanings of [TokenLogprob].
+// TopLogprob is one of the most likely tokens for a place. Its fields are those of [TokenLogprob].
 type TopLogprob struct {
 	Token   string  `json:"token"`
 	Logprob float32 `json:"logprob"`
@@ -56,7 +56,7 @@ func numbers(s string) []int {
 	return list
 }
 
-// appendLogprobs appends what logprobsOf returns, as JSON.
+// appendLogprobs appends the result of logprobsOf as JSON.
 func appendLogprobs(dst []byte, list []reasoning.TokenLogprobs) []byte {
 	dst = append(dst, `{"content":[`...)
 	for i := range list {

@@ -67,11 +67,11 @@ type FunctionCall struct {
 	Arguments string `json:"arguments"`
 }
 
-// conversation is the messages of a request.
+// conversation holds the messages of a request.
 type conversation struct {
 	messages []chattemplate.Message
 	sealed   []contract.Carried
-	// instructions are those that messages carry, by index.
+	// instructions are the instructions in messages, by the index of the message.
 	instructions map[int][]delegation.Instruction
 }
 
@@ -99,7 +99,7 @@ func readMessages(raw []json.RawMessage) (*conversation, error) {
 	return c, nil
 }
 
-// read reads message i. called holds the ids of the calls so far.
+// read reads message i. called has the ids of the calls so far.
 func (c *conversation) read(i int, path string, m *Message, called map[string]bool) error {
 	to := &c.messages[i]
 	switch m.Role {
@@ -156,7 +156,7 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 	return nil
 }
 
-// readAssistant reads what only an assistant's message has.
+// readAssistant reads the fields that only an assistant's message has.
 func (c *conversation) readAssistant(i int, path string, m *Message, called map[string]bool) error {
 	to := &c.messages[i]
 	if to.Content == "" && m.Refusal != nil {
@@ -229,7 +229,7 @@ func readCall(raw json.RawMessage, path string) (call chattemplate.ToolCall, err
 	return call, nil
 }
 
-// readContent reads a message's text. The texts of parts are joined by line breaks, as other servers do.
+// readContent reads a message's text. It joins the texts of parts with line breaks, as other servers do.
 func readContent(raw json.RawMessage, path string, assistant bool) (string, error) {
 	switch {
 	case is(raw, '"'):

@@ -8,19 +8,19 @@ import (
 	"runner/server/wire"
 )
 
-// Model describes a model. Fields that are not known, because the model is not loaded, are left out.
+// Model describes a model. Fields that are unknown until the model is loaded are left out until then.
 type Model struct {
-	// ID is the name under which it is used.
+	// ID is its name in requests.
 	ID string `json:"id"`
 	// Object is model.
 	Object string `json:"object"`
-	// Created is when the server came to know it, or when its files were last changed, in seconds since 1970.
+	// Created is when it was added to the server or when its files were last changed, in seconds since 1970.
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
 
-	// Loaded says whether it is in memory.
+	// Loaded reports whether it is in memory.
 	Loaded bool `json:"loaded"`
-	// ContextLength and MaxModelLen, two names of one field, are how many tokens a conversation can have.
+	// ContextLength and MaxModelLen are two names of one field, the maximum length of a conversation in tokens.
 	ContextLength int `json:"context_length,omitempty"`
 	MaxModelLen   int `json:"max_model_len,omitempty"`
 	// Size is the length of its files in bytes, and Modified when they were last changed.
@@ -60,21 +60,20 @@ func modelOf(c *wire.Card) Model {
 }
 
 // listModels handles GET /v1/models.
-func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
+func (a *API) listModels(w http.ResponseWriter, r *http.Request) error {
 	list := ModelList{Object: "list", Data: []Model{}}
 	for _, c := range a.models.List(r.Context()) {
 		list.Data = append(list.Data, modelOf(&c))
 	}
-	wire.WriteJSON(w, http.StatusOK, list)
+	return wire.Answer(w, list)
 }
 
-// getModel handles GET /v1/models/{id}. An id may hold slashes.
-func (a *API) getModel(w http.ResponseWriter, r *http.Request) {
+// getModel handles GET /v1/models/{id}. An id may contain slashes.
+func (a *API) getModel(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if c, ok := a.models.Find(r.Context(), id); ok {
-		wire.WriteJSON(w, http.StatusOK, modelOf(&c))
-		return
+		return wire.Answer(w, modelOf(&c))
 	}
-	a.fail(w, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
-		Message: fmt.Sprintf("there is no model %q that you may use", wire.Clip(id))}, "")
+	return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
+		Message: fmt.Sprintf("there is no model %q that you may use", wire.Clip(id))}
 }

@@ -62,24 +62,28 @@ type StreamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// order is a request as it is carried out.
+// order is a decoded request.
 type order struct {
-	// req is what every choice has in common.
+	// model is the model's name.
+	model string
+	// req is the common part of the requests of all choices.
 	req     generation.Request
 	choices int
 	stream  bool
 	usage   bool
-	// form is the field that the answer's form came from; empty for none.
+	// form is the field with the answer's form; empty if it has none.
 	form     string
 	warnings []Warning
 	// custom are the names of the tools whose calls are free text.
 	custom map[string]bool
 }
 
+func (d *order) modelName() string { return d.model }
+
 // order reads the shared fields.
 func (a *API) order(o *Options) (*order, error) {
-	d := &order{req: a.cfg.Defaults, choices: 1, stream: o.Stream, usage: o.StreamOptions != nil &&
-		o.StreamOptions.IncludeUsage}
+	d := &order{model: o.Model, req: a.cfg.Defaults, choices: 1, stream: o.Stream,
+		usage: o.StreamOptions != nil && o.StreamOptions.IncludeUsage}
 	if o.StreamOptions != nil && !o.Stream {
 		return nil, wire.Invalid("stream_options", "it goes with stream only")
 	}
@@ -115,7 +119,7 @@ func (a *API) order(o *Options) (*order, error) {
 	return d, err
 }
 
-// sampling reads how tokens are chosen.
+// sampling reads the fields about sampling.
 func (o *Options) sampling(req *generation.Request) error {
 	penalty, name := o.RepetitionPenalty, "repetition_penalty"
 	if penalty == nil {
@@ -155,7 +159,7 @@ func (o *Options) sampling(req *generation.Request) error {
 	return readBias(o.LogitBias, req)
 }
 
-// limit reads the most tokens to generate from the field at path and from n_predict.
+// limit reads the maximum number of tokens to generate from the field at path and from n_predict.
 func (o *Options) limit(path string, v *int64, to *int) error {
 	if o.NPredict != nil && v != nil && *o.NPredict != *v {
 		return conflict(path, "n_predict")
@@ -166,7 +170,7 @@ func (o *Options) limit(path string, v *int64, to *int) error {
 	return tokens(path, v, to)
 }
 
-// tokens reads the most tokens to generate: at least 1, or -1 for as many as fit.
+// tokens reads the maximum number of tokens to generate: at least 1, or -1 for as many as fit.
 func tokens(path string, v *int64, to *int) error {
 	switch {
 	case v == nil:

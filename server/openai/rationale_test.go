@@ -8,8 +8,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// TestRationale: what the model says of why it calls shows with visibility full, the same in an answer and in a
-// stream, and nowhere else.
+// TestRationale checks that the reasons for calls show only with visibility full, and that an answer and a stream have
+// the same.
 func TestRationale(t *testing.T) {
 	f := start(t, Config{}, nil, fake.Reply{After: wiretest.Ask("q"),
 		Say: wiretest.Call(`I look. <rationale call="1">{"why":"canary","confidence":0.5}</rationale>`, "", "look",

@@ -10,13 +10,13 @@ import (
 	"runner/reasoning"
 )
 
-// Warning says what is not as it was asked for, or what was odd about the model's output. It holds nothing of the
-// model's text.
+// Warning says what was not done as requested, or what was wrong with the model's output. It contains nothing of that
+// output.
 type Warning struct {
-	// Code names the kind for programs.
+	// Code names the kind of warning for programs.
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Choice is the index of the choice that it is about; left out for the first.
+	// Choice is the index of the choice that it is about; left out if that is 0.
 	Choice int `json:"choice,omitempty"`
 }
 
@@ -25,16 +25,16 @@ func (d *order) warn(code, message string) {
 	d.warnings = append(d.warnings, Warning{Code: code, Message: message})
 }
 
-// unsupported warns of a field that asks for what is not done here.
+// unsupported adds a warning about a field that is not supported.
 func (d *order) unsupported(field string) {
 	d.warn("unsupported_parameter", field+": it is not supported here and has no effect")
 }
 
 // Usage counts tokens.
 type Usage struct {
-	// PromptTokens counts the prompt, once for all choices.
+	// PromptTokens counts the tokens of the prompt, once for all choices.
 	PromptTokens int `json:"prompt_tokens"`
-	// CompletionTokens counts what was generated, reasoning included, summaries excluded, for all choices.
+	// CompletionTokens counts the generated tokens of all choices, reasoning included, without summaries.
 	CompletionTokens int `json:"completion_tokens"`
 	// TotalTokens is the sum of both.
 	TotalTokens             int               `json:"total_tokens"`
@@ -42,17 +42,17 @@ type Usage struct {
 	CompletionTokensDetails CompletionDetails `json:"completion_tokens_details"`
 }
 
-// PromptDetails says more of the prompt's tokens.
+// PromptDetails has details about the prompt's tokens.
 type PromptDetails struct {
-	// CachedTokens is how much of the prompt was in the cache before the request.
+	// CachedTokens counts the tokens of the prompt that were in the cache before the request.
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// CompletionDetails says more of the generated tokens.
+// CompletionDetails has details about the generated tokens.
 type CompletionDetails struct {
-	// ReasoningTokens are those of CompletionTokens that were reasoning. They are counted whatever is shown.
+	// ReasoningTokens counts those of CompletionTokens that were reasoning, whether it is shown or not.
 	ReasoningTokens int `json:"reasoning_tokens"`
-	// SummaryTokens are those of the summary pass, which come on top of CompletionTokens.
+	// SummaryTokens counts the tokens of summaries. They are not part of CompletionTokens.
 	SummaryTokens int `json:"summary_tokens"`
 }
 
@@ -63,7 +63,7 @@ func usageOf(results []*reasoning.Result) Usage {
 		if i == 0 {
 			u.PromptTokens, u.PromptTokensDetails.CachedTokens = r.Usage.Prompt, r.Usage.Cached
 		}
-		// Later choices find what the first has put into the cache.
+		// Later choices use what the first has put into the cache.
 		u.PromptTokensDetails.CachedTokens = min(u.PromptTokensDetails.CachedTokens, r.Usage.Cached)
 		u.CompletionTokens += r.Usage.Completion
 		u.CompletionTokensDetails.ReasoningTokens += r.Usage.Reasoning
@@ -73,15 +73,15 @@ func usageOf(results []*reasoning.Result) Usage {
 	return u
 }
 
-// ReasoningInfo is what was in effect.
+// ReasoningInfo has the settings that were in effect.
 type ReasoningInfo struct {
 	// Visibility is none, summary or full.
 	Visibility string `json:"visibility"`
-	// Effort is left out where it is the model's own default and that has no name.
+	// Effort is left out if it is the model's own default and has no name.
 	Effort   string `json:"effort,omitempty"`
 	Strategy string `json:"strategy"`
 	Seed     uint64 `json:"seed"`
-	// Budget is the most reasoning tokens; left out for no limit.
+	// Budget is the maximum number of reasoning tokens; left out if there is no limit.
 	Budget int `json:"budget,omitempty"`
 }
 
@@ -90,9 +90,9 @@ func infoOf(i *reasoning.Info) ReasoningInfo {
 		Seed: i.Seed, Budget: i.Budget}
 }
 
-// Timings says how long a choice took, with the names of llama.cpp's server. Times are in milliseconds.
+// Timings are the times of a choice in milliseconds, with the names of llama.cpp's server.
 type Timings struct {
-	// CacheN, PromptN and PredictedN are the tokens that were in the cache, that were read, and that were generated.
+	// CacheN, PromptN and PredictedN count the tokens that were in the cache, that were read, and that were generated.
 	CacheN             int     `json:"cache_n"`
 	PromptN            int     `json:"prompt_n"`
 	PromptMS           float64 `json:"prompt_ms"`
@@ -100,8 +100,8 @@ type Timings struct {
 	PredictedN         int     `json:"predicted_n"`
 	PredictedMS        float64 `json:"predicted_ms"`
 	PredictedPerSecond float64 `json:"predicted_per_second"`
-	// QueueMS is the time before the prompt was begun, FirstTokenMS that until the first token and FirstAnswerMS
-	// that until the first of the answer.
+	// QueueMS is the time until the prompt was started, FirstTokenMS until the first token, and FirstAnswerMS until the
+	// first token of the answer.
 	QueueMS       float64 `json:"queue_ms"`
 	FirstTokenMS  float64 `json:"first_token_ms"`
 	FirstAnswerMS float64 `json:"first_answer_ms"`
@@ -124,16 +124,16 @@ func timingsOf(r *reasoning.Result) Timings {
 	}
 }
 
-// Extras are the fields that answers, and the last chunk of each choice, have beside OpenAI's.
+// Extras are the fields that answers and the last chunk of each choice have in addition to OpenAI's.
 type Extras struct {
 	ReasoningInfo *ReasoningInfo `json:"reasoning_info,omitempty"`
-	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
+	// ReasoningUnavailable says that the request asks for reasoning and the model gave none.
 	ReasoningUnavailable bool      `json:"reasoning_unavailable,omitempty"`
 	Warnings             []Warning `json:"warnings,omitempty"`
 	Timings              *Timings  `json:"timings,omitempty"`
 }
 
-// extrasOf returns the extras of one choice. about are the warnings of the request, which stand with the first.
+// extrasOf returns the extras of one choice. about are the warnings about the request, which the first choice has.
 func extrasOf(choice int, info *reasoning.Info, r *reasoning.Result, about []Warning,
 	notices []generation.Notice) Extras {
 	i, t := infoOf(info), timingsOf(r)
@@ -153,7 +153,7 @@ func (x *Extras) merge(later Extras) {
 	x.Warnings = append(x.Warnings, later.Warnings...)
 }
 
-// finishOf names why a choice ended.
+// finishOf returns the API's word for why a choice ended.
 func finishOf(r *reasoning.Result, legacy bool) string {
 	switch {
 	case r.Finish == reasoning.FinishToolCalls && legacy:
@@ -164,24 +164,24 @@ func finishOf(r *reasoning.Result, legacy bool) string {
 	return string(r.Finish)
 }
 
-// speech puts together what the user is told: the answer, and before it what the model says before it calls.
+// speech joins the preamble and the answer.
 type speech struct {
-	// spoken says which of both has come.
+	// spoken says which segments have had text, and any whether one has.
 	spoken [reasoning.Answer + 1]bool
 	any    bool
 }
 
-// gap stands between texts of different kinds. Those of one kind come with one.
+// gap is the text between a preamble and an answer. Texts of the same kind bring their own.
 const gap = "\n\n"
 
-// joins reports whether a gap goes before the next text of a segment.
+// joins reports whether there must be a gap before the next text of a segment.
 func (s *speech) joins(segment reasoning.Segment) bool {
 	join := s.any && !s.spoken[segment]
 	s.spoken[segment], s.any = true, true
 	return join
 }
 
-// scoreOf is how sure the model said it was, if JSON can hold that.
+// scoreOf returns the model's confidence, or nil if there is none or JSON cannot represent it.
 func scoreOf(r *reasoning.Result) *float64 {
 	if r.Score == nil || math.IsNaN(*r.Score) || math.IsInf(*r.Score, 0) {
 		return nil
@@ -189,7 +189,7 @@ func scoreOf(r *reasoning.Result) *float64 {
 	return r.Score
 }
 
-// appendJSON appends the JSON of a value that always has one.
+// appendJSON appends a value as JSON. Encoding the value must never fail.
 func appendJSON(dst []byte, v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

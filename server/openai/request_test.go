@@ -27,7 +27,7 @@ func readBody(t testing.TB, body string) (*chatOrder, error) {
 	return New(nil, Config{Seal: keys(), Random: zeros{}}).readChat(wiretest.Anyone(), &b)
 }
 
-// What is wrong with a request is told with the path of the field.
+// The error names the path of the field that is wrong.
 func TestRefusedFields(t *testing.T) {
 	msg := func(m string) string { return `{"messages":[` + m + `]}` }
 	user := `{"role":"user","content":"q"}`
@@ -178,7 +178,8 @@ func TestRefusedFields(t *testing.T) {
 		{with(addTool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"never","tools":[]}}`),
 			"tool_choice.allowed_tools.mode", "never"},
 		{with(addTool +
-			`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}`), "tool_choice.allowed_tools.tools[0].function.name", "none of"},
+			`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function",` +
+			`"function":{"name":"f"}}]}}`), "tool_choice.allowed_tools.tools[0].function.name", "none of"},
 		{with(addTool + `,"functions":[{"name":"f"}]`), "tools", "functions"},
 		{with(`"functions":[{"name":"f"}],"function_call":{"name":"g"}`), "function_call.name", "none of"},
 		{with(`"functions":[{"name":"f"}],"function_call":"required"`), "function_call", "required"},
@@ -222,7 +223,7 @@ func TestRefusedFields(t *testing.T) {
 	}
 }
 
-// order reads a body that is fine.
+// order reads a valid body.
 func ordered(t testing.TB, body string) *chatOrder {
 	t.Helper()
 	c, err := readBody(t, body)
@@ -233,8 +234,10 @@ func ordered(t testing.TB, body string) *chatOrder {
 }
 
 func TestSamplingFields(t *testing.T) {
-	c := ordered(t, body("q", `"temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.05,"typical_p":0.7,"presence_penalty":-1,"frequency_penalty":2,
-		"repeat_penalty":1.5,"logit_bias":{"7":-100,"3":2.5},"n":3,"stop":["a","b"],"max_tokens":9,"logprobs":true,"top_logprobs":4,"seed":-1`))
+	c := ordered(t, body("q", `"temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.05,"typical_p":0.7,
+			"presence_penalty":-1,"frequency_penalty":2,
+		"repeat_penalty":1.5,"logit_bias":{"7":-100,"3":2.5},"n":3,"stop":["a","b"],"max_tokens":9,"logprobs":true,
+			"top_logprobs":4,"seed":-1`))
 	s := &c.req.Sampling
 	if s.Temperature != 0.5 || s.TopP != 0.9 || s.TopK != 40 || s.MinP != 0.05 || s.TypicalP != 0.7 ||
 		s.PresencePenalty != -1 ||
@@ -253,21 +256,26 @@ func TestSamplingFields(t *testing.T) {
 	if *reqs[0].Seed != math.MaxUint64 || *reqs[1].Seed != 0 || *reqs[2].Seed != 1 {
 		t.Error("choices do not have the seeds that follow the first one's")
 	}
-	if s := ordered(t, body("q", `"seed":18446744073709551615,"top_p":0,"top_k":-1,"max_completion_tokens":-1`)); *s.req.Seed != math.MaxUint64 ||
-		s.req.Sampling.TopP <= 0 || s.req.Sampling.TopP > 1e-30 || s.req.Sampling.TopK != 0 || s.req.MaxTokens != 0 {
-		t.Errorf("the order is %+v", s.order)
+	bounds := ordered(t, body("q", `"seed":18446744073709551615,"top_p":0,"top_k":-1,"max_completion_tokens":-1`))
+	if s := bounds.req; *s.Seed != math.MaxUint64 ||
+		s.Sampling.TopP <= 0 || s.Sampling.TopP > 1e-30 || s.Sampling.TopK != 0 || s.MaxTokens != 0 {
+		t.Errorf("the order is %+v", bounds.order)
 	}
 }
 
-// Fields that are null, or of other servers and of no consequence, are as good as left out.
+// Null fields, and harmless fields of other servers, are treated as absent.
 func TestIgnoredFields(t *testing.T) {
 	plain := ordered(t, body("q", ""))
 	for _, fields := range []string{
-		`"temperature":null,"n":null,"stop":null,"seed":null,"tools":null,"tool_choice":null,"response_format":null,"logit_bias":null,
-		 "reasoning":null,"stream":null,"stream_options":null,"max_tokens":null,"logprobs":null,"metadata":null,"functions":null`,
+		`"temperature":null,"n":null,"stop":null,"seed":null,"tools":null,"tool_choice":null,"response_format":null,
+				"logit_bias":null,
+		 "reasoning":null,"stream":null,"stream_options":null,"max_tokens":null,"logprobs":null,"metadata":null,
+				"functions":null`,
 		`"user":"u","metadata":{"a":"b"},"store":null,"service_tier":"flex","prompt_cache_key":"k","safety_identifier":"s",
-		 "prediction":{"type":"content","content":"x"},"prompt_cache_retention":"24h","cache_prompt":true,"unheard_of":[{"a":1}],
-		 "response_format":{"type":"text"},"modalities":["text"],"verbosity":"medium","stop":[],"grammar":"","parallel_tool_calls":true,"include":[]`,
+		 "prediction":{"type":"content","content":"x"},"prompt_cache_retention":"24h","cache_prompt":true,
+				"unheard_of":[{"a":1}],
+		 "response_format":{"type":"text"},"modalities":["text"],"verbosity":"medium","stop":[],"grammar":"",
+				"parallel_tool_calls":true,"include":[]`,
 	} {
 		c := ordered(t, body("q", fields))
 		if len(c.warnings) > 0 || told(c.req) != told(plain.req) || c.choices != 1 || c.stream || c.seal {
@@ -276,7 +284,7 @@ func TestIgnoredFields(t *testing.T) {
 	}
 }
 
-// Fields that have no effect and show say so.
+// Fields that have no effect although the client may expect one cause a warning.
 func TestFieldsWithoutEffect(t *testing.T) {
 	c := ordered(t, body("q", `"n_predict":7,"mirostat":2,"ignore_eos":true,"store":true,"echo":true`))
 	var warned []string
@@ -289,12 +297,13 @@ func TestFieldsWithoutEffect(t *testing.T) {
 			"unsupported_parameter echo" {
 		t.Errorf("%d tokens, warnings %s", c.req.MaxTokens, got)
 	}
-	if c = ordered(t, body("q", `"n_predict":7,"max_tokens":7,"mirostat":0,"ignore_eos":false,"echo":false`)); c.req.MaxTokens != 7 || len(c.warnings) > 0 {
+	c = ordered(t, body("q", `"n_predict":7,"max_tokens":7,"mirostat":0,"ignore_eos":false,"echo":false`))
+	if c.req.MaxTokens != 7 || len(c.warnings) > 0 {
 		t.Errorf("%d tokens, warnings %v", c.req.MaxTokens, c.warnings)
 	}
 }
 
-// told is a request as text, to be compared. What forms hold is looked at elsewhere.
+// told returns a request as text, to compare it. The content of forms is tested elsewhere.
 func told(r generation.Request) string {
 	seed := *r.Seed
 	r.Seed = nil
@@ -345,14 +354,19 @@ func TestForms(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	c := ordered(t, `{"messages":[
-		{"role":"developer","content":"d"},{"role":"system","content":[{"type":"text","text":"s1"},{"type":"text","text":"s2"}]},
+		{"role":"developer","content":"d"},
+		{"role":"system","content":[{"type":"text","text":"s1"},{"type":"text","text":"s2"}]},
 		{"role":"user","content":"","name":"bob"},
-		{"role":"assistant","content":null,"reasoning":"old thoughts","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},
+		{"role":"assistant","content":null,"reasoning":"old thoughts","tool_calls":[
+			{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},
 			{"id":"c2","type":"custom","custom":{"name":"g","input":"free"}}]},
-		{"role":"tool","tool_call_id":"c2","content":"r2"},{"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"r1"}]},
-		{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"refusal","refusal":"no"}],"reasoning":"finished thoughts","refusal":null},
+		{"role":"tool","tool_call_id":"c2","content":"r2"},
+		{"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"r1"}]},
+		{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"refusal","refusal":"no"}],
+			"reasoning":"finished thoughts","refusal":null},
 		{"role":"user","content":"more"},
-		{"role":"assistant","content":"let me see","reasoning_content":"pending thoughts","reasoning_summary":"a summary","tool_calls":[{"id":"c1","function":{"name":"f","arguments":""}}]},
+		{"role":"assistant","content":"let me see","reasoning_content":"pending thoughts","reasoning_summary":"a summary",
+			"tool_calls":[{"id":"c1","function":{"name":"f","arguments":""}}]},
 		{"role":"tool","tool_call_id":"c1","content":"r3"},
 		{"role":"assistant","function_call":{"name":"h","arguments":"{}"},"content":null,"reasoning":null},
 		{"role":"function","name":"h","content":"r4"}]}`)
@@ -374,7 +388,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A reply that came without anything can be sent back.
+// An empty reply can be sent back.
 func TestEmptyRepliesAreAccepted(t *testing.T) {
 	for _, m := range []string{
 		`{"role":"assistant"}`, `{"role":"assistant","content":null}`,
@@ -390,7 +404,8 @@ func TestEmptyRepliesAreAccepted(t *testing.T) {
 }
 
 func TestTools(t *testing.T) {
-	two := `"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}},
+	two := `"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},
+			"strict":true}},
 		{"type":"web_search"},{"type":"function","function":{"name":"g","parameters":null}},
 		{"type":"mcp","custom":{"name":"x"}}]`
 	c := ordered(t, body("q", two+`,"parallel_tool_calls":false`))
@@ -411,8 +426,10 @@ func TestTools(t *testing.T) {
 		`"auto"`: {generation.ToolChoiceAuto, "", 2}, `"none"`: {generation.ToolChoiceNone, "", 2},
 		`"required"`: {generation.ToolChoiceRequired, "", 2}, `null`: {"", "", 2},
 		`{"type":"function","function":{"name":"g"}}`: {generation.ToolChoiceFunction, "g", 2},
-		`{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"g"}}]}}`:            {generation.ToolChoiceRequired, "", 1},
-		`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"g"}},{"type":"mcp"}]}}`: {generation.ToolChoiceAuto, "", 1},
+		`{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function",` +
+			`"function":{"name":"g"}}]}}`: {generation.ToolChoiceRequired, "", 1},
+		`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"g"}},` +
+			`{"type":"mcp"}]}}`: {generation.ToolChoiceAuto, "", 1},
 	} {
 		c := ordered(t, body("q", two+`,"tool_choice":`+choice))
 		if c.req.ToolChoice != want.choice || c.req.ToolName != want.name || len(c.req.Tools) != want.tools ||
@@ -473,17 +490,20 @@ func TestReasoningFields(t *testing.T) {
 	}
 }
 
-// Whatever is posted, it is an order or a 400 with words.
+// Any posted body is an order or a 400 with a message.
 func FuzzChatRequest(f *testing.F) {
 	f.Add(body("q",
-		`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`))
+		`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools",`+
+			`"allowed_tools":{"mode":"auto","tools":[]}}`))
 	f.Add(body("q",
-		`"stop":["a"],"seed":-1,"logit_bias":{"1":2},"n":2,"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{}}}`))
+		`"stop":["a"],"seed":-1,"logit_bias":{"1":2},"n":2,"response_format":{"type":"json_schema",`+
+			`"json_schema":{"name":"a","schema":{}}}`))
 	f.Add(body("q",
 		`"reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content"],"chat_template_kwargs":{"thinking":false}`))
 	f.Add(body("q", `"functions":[{"name":"f"}],"function_call":"auto","structured_outputs":{"regex":"a"}`))
 	f.Add(
-		`{"messages":[{"role":"assistant","content":[{"type":"refusal","refusal":"x"}],"tool_calls":[{"id":"1","function":{"name":"f","arguments":""}}]},{"role":"tool","tool_call_id":"1","content":"r"}]}`)
+		`{"messages":[{"role":"assistant","content":[{"type":"refusal","refusal":"x"}],"tool_calls":[{"id":"1",` +
+			`"function":{"name":"f","arguments":""}}]},{"role":"tool","tool_call_id":"1","content":"r"}]}`)
 	f.Add(`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := readBody(t, text)
@@ -504,7 +524,7 @@ func FuzzCompletionRequest(f *testing.F) {
 		err := wire.Unmarshal([]byte(text), &b)
 		var c *completionOrder
 		if err == nil {
-			c, err = New(nil, Config{Random: zeros{}}).readCompletion(&b)
+			c, err = New(nil, Config{Random: zeros{}}).readCompletion(wiretest.Anyone(), &b)
 		}
 		checkRefusal(t, text, err)
 		if err == nil && (len(c.requests()) != len(c.prompts)*c.choices || len(c.requests()) > maxPrompts) {

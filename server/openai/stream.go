@@ -9,30 +9,30 @@ import (
 	"runner/server/wire"
 )
 
-// stream is an answer in server-sent events.
+// stream is an answer as server-sent events.
 type stream struct {
 	reqs []generation.Request
-	// form is the field that the answer's form came from.
+	// form is the field with the answer's form.
 	form string
 	// encoder makes the encoder of a choice.
 	encoder func(choice int, send func(frame []byte) error) encoder
-	// last makes the frame that follows all choices; nil for none.
+	// last makes the frame after all choices; nil if there is none.
 	last func([]*reasoning.Result) []byte
 }
 
 // encoder turns the events of a choice into frames.
 type encoder interface {
 	Push(e reasoning.Event) error
-	// outcome is the choice's result once it is done.
+	// outcome returns the choice's result after its end.
 	outcome() *reasoning.Result
 }
 
 // streamEnd is the last frame of every stream.
 var streamEnd = []byte("[DONE]")
 
-// serve generates and streams. Nothing is written before all choices have started, so that what is refused is
-// answered with a status of its own; what fails later is told in a frame.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *stream) {
+// serve generates and streams. It writes nothing until all choices have started, so that an error until then gets its
+// HTTP status. A later error is sent as a frame.
+func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *stream) error {
 	var out *wire.Stream
 	defer func() { out.End() }()
 	send := func(frame []byte) error { return out.Send("", frame) }
@@ -44,12 +44,11 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *str
 		return encoders[choice].Push(e)
 	})
 	if out == nil {
-		a.fail(w, err, s.form)
-		return
+		return wireError(err, s.form)
 	}
 	switch {
 	case err != nil:
-		_ = send(appendJSON(nil, apierror.New(wireError(err, s.form)))) // a client that is gone needs no error
+		_ = send(appendJSON(nil, apierror.New(wireError(err, s.form)))) // the client may be gone
 	case s.last != nil:
 		results := make([]*reasoning.Result, len(encoders))
 		for i, e := range encoders {
@@ -58,4 +57,5 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *str
 		_ = send(s.last(results))
 	}
 	_ = send(streamEnd)
+	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// zeros is a source of randomness that is none.
+// zeros is a source of randomness that returns only zeros.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {
@@ -54,7 +54,7 @@ func startModel(t testing.TB, cfg Config, p *wire.Principal, model fake.Config, 
 	return f
 }
 
-// answer is what came back over HTTP.
+// answer is an HTTP response.
 type answer struct {
 	status int
 	header http.Header
@@ -89,7 +89,7 @@ func (f *fixture) read(resp *http.Response) answer {
 	return answer{resp.StatusCode, resp.Header, string(body)}
 }
 
-// decode reads JSON that has no fields but v's.
+// decode reads JSON that has only v's fields.
 func decode(t testing.TB, text string, v any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -119,7 +119,7 @@ func body(question, fields string) string {
 	return fmt.Sprintf(`{"messages":[{"role":"user","content":%s}]%s}`, q, fields)
 }
 
-// failing returns the error that a request is answered with.
+// failing returns the error of a request.
 func (a answer) failing(t testing.TB) apierror.Detail {
 	t.Helper()
 	if a.status < 400 {
@@ -130,7 +130,7 @@ func (a answer) failing(t testing.TB) apierror.Detail {
 	return e.Error
 }
 
-// frames cuts a stream into the data of its events, the last of which is [DONE].
+// frames cuts a stream into the data of its events. The last one is [DONE].
 func framesOf(t testing.TB, stream string) []string {
 	t.Helper()
 	if !strings.HasSuffix(stream, "data: [DONE]\n\n") {
@@ -147,7 +147,7 @@ func framesOf(t testing.TB, stream string) []string {
 	return frames[:len(frames)-1]
 }
 
-// assemble puts chunks together as clients do.
+// assemble joins chunks as clients do.
 func assemble(t testing.TB, frames []string) *ChatCompletion {
 	t.Helper()
 	out := &ChatCompletion{Object: "chat.completion"}
@@ -247,7 +247,7 @@ func merge(m *AnswerMessage, d *Delta) {
 	}
 }
 
-// pretty is a value as indented JSON, to compare and to show.
+// pretty returns a value as indented JSON, to compare and to print.
 func pretty(t testing.TB, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

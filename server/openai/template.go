@@ -10,39 +10,32 @@ import (
 type AppliedTemplate struct {
 	// Prompt is the prompt as text.
 	Prompt string `json:"prompt"`
-	// Tokens is how many tokens it has.
+	// Tokens is the number of its tokens.
 	Tokens int `json:"tokens"`
 }
 
-// applyTemplate handles POST /apply-template: it answers a chat completion's request with the prompt that the model
-// would get. The prompt is shown, so it never holds reasoning that is sealed or that the server remembers.
-func (a *API) applyTemplate(w http.ResponseWriter, r *http.Request) {
-	var body ChatRequest
-	if err := wire.ReadJSON(r, &body); err != nil {
-		a.fail(w, err, "")
-		return
-	}
-	c, err := a.readChat(wire.PrincipalOf(r.Context()), &body)
+// applyTemplate handles POST /apply-template: it answers the request of a chat completion with the prompt that the
+// model would get. The prompt never contains reasoning that is sealed or that the server remembers.
+func (a *API) applyTemplate(w http.ResponseWriter, r *http.Request) error {
+	c, m, err := take(a, r, a.readShown)
 	if err != nil {
-		a.fail(w, err, "")
-		return
-	}
-	if len(c.talk.sealed) > 0 {
-		a.fail(w, wire.Unsupported(c.talk.sealed[0].Param,
-			"a prompt that is shown holds no sealed reasoning; leave the value out"), "")
-		return
-	}
-	m, err := a.models.Use(r.Context(), body.Model)
-	if err != nil {
-		a.fail(w, err, "")
-		return
+		return err
 	}
 	defer m.Release()
 	c.req.Messages, c.req.Delegation.Instructions = c.talk.messages, c.talk.instructions
-	p, err := m.Runner().Prompt(r.Context(), wire.PrincipalOf(r.Context()).ID, c.req)
+	p, err := m.Prompt(r.Context(), wire.PrincipalOf(r.Context()).ID, c.req)
 	if err != nil {
-		a.fail(w, err, c.form)
-		return
+		return wireError(err, c.form)
 	}
-	wire.WriteJSON(w, http.StatusOK, AppliedTemplate{p.Text, len(p.Tokens)})
+	return wire.Answer(w, AppliedTemplate{p.Text, len(p.Tokens)})
+}
+
+// readShown reads the request of a chat completion whose prompt will be shown.
+func (a *API) readShown(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
+	c, err := a.readChat(p, b)
+	if err == nil && len(c.talk.sealed) > 0 {
+		err = wire.Unsupported(c.talk.sealed[0].Param,
+			"a prompt that is shown holds no sealed reasoning; leave the value out")
+	}
+	return c, err
 }

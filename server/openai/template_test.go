@@ -11,10 +11,11 @@ import (
 	"runner/server/wiretest"
 )
 
-// The prompt that is shown is the one that a chat completion of the same request has.
+// The shown prompt equals that of a chat completion of the same request.
 func TestAppliedTemplatesAreThePromptsOfCompletions(t *testing.T) {
 	f := start(t, Config{}, nil, fake.Reply{Say: wiretest.Think("hm", "so")})
-	const call = `{"role":"assistant","content":null,"reasoning":"the plan","tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{\"at\":1}"}}]}`
+	const call = `{"role":"assistant","content":null,"reasoning":"the plan","tool_calls":[{"id":"c1","type":"function",` +
+		`"function":{"name":"look","arguments":"{\"at\":1}"}}]}`
 	for _, c := range []struct{ request, holds string }{
 		{body("hi", ""), "hi"},
 		{body("hi", `"reasoning_effort":"none"`), "hi"},
@@ -53,17 +54,18 @@ func TestAppliedTemplatesAreThePromptsOfCompletions(t *testing.T) {
 	}
 }
 
-// A sealed value is not opened where what it holds would show.
+// A sealed value is not opened where its content would show.
 func TestAppliedTemplatesShowNothingSealed(t *testing.T) {
 	f := start(t, Config{Seal: seal.NewKeyring()}, nil,
 		fake.Reply{After: wiretest.Ask("hi"), Say: wiretest.Call("the canary plan", "", "look", `{}`)})
 	var made struct {
 		Choices []struct{ Message json.RawMessage }
 	}
-	if got := f.post("/v1/chat/completions", body("hi", lookTool+`,"reasoning_seal":true`)); json.Unmarshal([]byte(got.body), &made) != nil || !strings.Contains(got.body, "reasoning_encrypted_content") {
+	got := f.post("/v1/chat/completions", body("hi", lookTool+`,"reasoning_seal":true`))
+	if json.Unmarshal([]byte(got.body), &made) != nil || !strings.Contains(got.body, "reasoning_encrypted_content") {
 		t.Fatalf("%s", got.body)
 	}
-	got := f.post("/apply-template", `{"messages":[{"role":"user","content":"hi"},`+string(made.Choices[0].Message)+`],`+
+	got = f.post("/apply-template", `{"messages":[{"role":"user","content":"hi"},`+string(made.Choices[0].Message)+`],`+
 		lookTool+`,"keep_reasoning":true}`)
 	if got.status != http.StatusBadRequest ||
 		!strings.Contains(got.body, `"param":"messages[1].reasoning_encrypted_content"`) ||

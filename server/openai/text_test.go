@@ -41,10 +41,11 @@ func TestCompletions(t *testing.T) {
 		!strings.HasPrefix(c.ID, "cmpl-") || c.Usage.TotalTokens != c.Usage.PromptTokens+16 {
 		t.Errorf("the answer is %s", pretty(t, c))
 	}
-	if c := f.complete(`{"prompt":"once upon","max_tokens":-1,"echo":true,"stop":" more"}`); c.Choices[0].Text != "once upon a time é中 there was" || *c.Choices[0].FinishReason != "stop" {
+	c = f.complete(`{"prompt":"once upon","max_tokens":-1,"echo":true,"stop":" more"}`)
+	if c.Choices[0].Text != "once upon a time é中 there was" || *c.Choices[0].FinishReason != "stop" {
 		t.Errorf("the echo is %s", pretty(t, c))
 	}
-	// Names of control tokens are text unless it is asked otherwise.
+	// Names of control tokens are text unless the request says otherwise.
 	if plain := f.complete(`{"prompt":"<|start|>","max_tokens":1}`); plain.Usage.PromptTokens < 5 {
 		t.Errorf("the prompt has %d tokens", plain.Usage.PromptTokens)
 	}
@@ -54,7 +55,8 @@ func TestCompletions(t *testing.T) {
 	}
 	tokens := fake.Encode(f.models.Fake.Vocab(), "once upon")
 	list := strings.Join(strings.Fields(fmt.Sprint(tokens)), ",")
-	if c := f.complete(`{"prompt":` + list + `,"echo":true,"max_tokens":3}`); !strings.HasPrefix(c.Choices[0].Text, "once upon a") {
+	c = f.complete(`{"prompt":` + list + `,"echo":true,"max_tokens":3}`)
+	if !strings.HasPrefix(c.Choices[0].Text, "once upon a") {
 		t.Errorf("from tokens: %s", pretty(t, c))
 	}
 	many := f.complete(`{"prompt":["once upon",` + list + `,"else"],"n":2,"max_tokens":4,"echo":true}`)
@@ -98,7 +100,7 @@ func TestCompletionStreams(t *testing.T) {
 	}
 }
 
-// The same holds whatever the events are.
+// The same is true for any events.
 func TestCompletionStreamsAddUp(t *testing.T) {
 	for seed := range uint64(1000) {
 		g := generator{rand.New(rand.NewPCG(seed, 2))}
@@ -125,7 +127,7 @@ func TestCompletionStreamsAddUp(t *testing.T) {
 	}
 }
 
-// add puts a frame's choice to those before it.
+// add appends a frame's choice to the earlier ones.
 func (to *CompletionChoice) add(d *CompletionChoice) {
 	to.Index = d.Index
 	to.Text += d.Text
@@ -285,7 +287,7 @@ func TestEmbeddings(t *testing.T) {
 	if math.Abs(length-1) > 1e-4 {
 		t.Errorf("the embedding's length is %v", math.Sqrt(length))
 	}
-	// Fewer dimensions are the first ones, with length 1 again, in both encodings.
+	// Fewer dimensions are the first ones, scaled to length 1 again, in both encodings.
 	short := ask(`"input":"some text","dimensions":3`).Data[0].Embedding.([]any)
 	shortPacked := ask(`"input":"some text","dimensions":3,"encoding_format":"base64"`).Data[0].Embedding.(string)
 	if raw, err = base64.StdEncoding.DecodeString(shortPacked); err != nil || len(short) != 3 || len(raw) != 12 {

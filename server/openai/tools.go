@@ -38,7 +38,7 @@ type Function struct {
 	Strict *bool `json:"strict"`
 }
 
-// tools reads the tools into an order and reports whether they came in the older form.
+// tools reads the tools into an order, and reports whether they are in the older form.
 func (o *ToolOptions) tools(d *order) (legacy bool, err error) {
 	path, list := "tools", o.Tools
 	if len(o.Functions) > 0 {
@@ -105,10 +105,10 @@ func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
 	return nil
 }
 
-// typeCustom is the type of tools whose argument is free text, and of their calls.
+// typeCustom is the type of custom tools, whose argument is free text, and of their calls.
 const typeCustom = "custom"
 
-// addCustom adds a custom tool, which the model sees as a function with one text.
+// addCustom adds a custom tool. The model sees it as a function with one text argument.
 func (d *order) addCustom(raw json.RawMessage, path string) error {
 	var t struct {
 		Custom contract.CustomTool `json:"custom"`
@@ -131,7 +131,7 @@ func (d *order) addCustom(raw json.RawMessage, path string) error {
 	return nil
 }
 
-// choose sets a choice that is a word.
+// choose sets a choice that is a string.
 func (d *order) choose(word, path string) error {
 	switch word {
 	case "auto":
@@ -209,7 +209,7 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 				return err
 			}
 		}
-		// The model is shown only these, since nothing else keeps it from calling the others.
+		// The model is shown only these, because nothing else prevents it from calling the others.
 		for _, t := range d.req.Tools {
 			if slices.ContainsFunc(choice.AllowedTools.Tools, func(n named) bool {
 				return n.Function.Name == t.Name || n.Type == typeCustom && n.Custom.Name == t.Name
@@ -253,11 +253,11 @@ func (d *order) functionCall(raw json.RawMessage) error {
 	return d.mustHave(f.Name, path+".name")
 }
 
-// mustHave refuses a name that no function has.
+// mustHave returns an error unless a function is called name.
 func (d *order) mustHave(name, path string) error {
 	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == name }) ||
 		delegation.IsTool(name) {
-		return nil // the runner knows whether the model may delegate
+		return nil // Validate checks whether the model may delegate
 	}
 	return wire.Invalid(path, "%q is none of the functions", wire.Clip(name))
 }

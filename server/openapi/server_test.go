@@ -112,7 +112,7 @@ func start(t testing.TB, o options) *site {
 	}
 	cfg.Cards[0].Size, cfg.Cards[0].Modified = 1<<20, wiretest.Today
 	cfg.Cards[2].Parameters = 1000
-	cfg.Pool = pool.New(pool.Config{Models: entries, Open: func(_ context.Context, name string) (*runner.Runner, error) {
+	cfg.Pool = pool.New(pool.Config{Models: entries, Open: func(_ context.Context, name string) (wire.Loaded, error) {
 		c := script()
 		c.Name = name
 		if name == "broken" {

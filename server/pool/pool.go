@@ -1,8 +1,8 @@
-// Package pool keeps the models that a server has: loaded when they are first asked for, shared by all requests,
-// and unloaded when they have been idle for long or when another needs their memory.
+// Package pool keeps the models of a server. It loads a model when it is first needed and shares it between all
+// requests. It unloads models that have been idle for long or whose memory another model needs.
 //
-// It knows names, runners and time, nothing of HTTP, and opens no model itself: it is given a function that does. A
-// model is never unloaded while somebody holds it, unless its engine has failed.
+// It knows names, models and time, but no HTTP and no engine: its configuration has the function that opens a model. A
+// model is never unloaded while a request holds it, unless its engine has failed.
 package pool
 
 import (
@@ -17,14 +17,14 @@ import (
 	"time"
 
 	"runner/generation"
-	"runner/runner"
+	"runner/server/wire"
 )
 
 // Errors, wrapped.
 var (
 	// ErrUnknown: there is no model of that name.
 	ErrUnknown = errors.New("there is no such model")
-	// ErrNoMemory: the models in use leave no room for another; try again later.
+	// ErrNoMemory: the models in use leave no memory for another one; try again later.
 	ErrNoMemory = errors.New("the models in use leave no room for another")
 	// ErrClosed: the pool was closed.
 	ErrClosed = errors.New("the models are being unloaded")
@@ -34,20 +34,19 @@ var (
 	ErrBroken = errors.New("the model's engine fails")
 )
 
-// Config says which models there are. Open and Models are required.
+// Config is the configuration of a pool. Open and Models are required.
 type Config struct {
 	// Open loads a model. It is called for one model at a time.
-	Open func(ctx context.Context, name string) (*runner.Runner, error)
+	Open func(ctx context.Context, name string) (wire.Loaded, error)
 	// Models lists the models, the default first.
 	Models []Entry
-	// Check, when not nil, says whether a model's files are still those that were loaded. failure is why its engine
-	// failed, or nil where it works and only might use what has changed. An error that wraps ErrChanged says that
-	// they are not; others are logged.
+	// Check, if not nil, compares a model's files with those that were loaded. It returns an error that wraps ErrChanged
+	// if they differ; other errors are only logged. failure is why the model's engine failed, or nil if it still works.
 	Check func(ctx context.Context, name string, failure error) error
-	// KeepAlive is how long an idle model stays loaded; 0 means 5 minutes, negative for ever.
+	// KeepAlive is how long an idle model stays loaded; 0 means 5 minutes, negative means forever.
 	KeepAlive time.Duration
-	// Memory is the most bytes of weights that are loaded at once, by Entry.Size; 0 is no limit. One model alone
-	// may exceed it.
+	// Memory is the maximum total size of the loaded models in bytes, by Entry.Size; 0 means no limit. A single model may
+	// be larger.
 	Memory int64
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
@@ -57,9 +56,9 @@ type Config struct {
 
 // Entry is a model that can be loaded.
 type Entry struct {
-	// Name is what requests call it.
+	// Name is its name in requests.
 	Name string
-	// Size is what its weights take in bytes.
+	// Size is the size of its weights in bytes.
 	Size int64
 	// Pinned models are never unloaded.
 	Pinned bool
@@ -68,47 +67,47 @@ type Entry struct {
 // Pool is a set of models. Its methods may be called by several goroutines at once.
 type Pool struct {
 	cfg Config
-	// stop ends loading.
+	// stop is done when the pool is closed, which ends loading.
 	stop   context.Context
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
 	models map[string]*model
-	// loading is held by who loads or unloads, so that memory is not promised twice.
+	// loading is a lock for loading and unloading, so that the same memory is not used twice.
 	loading chan struct{}
-	// freed is closed and made anew whenever a model is given back.
+	// freed is closed and replaced whenever a model is given back.
 	freed chan struct{}
 	timer *time.Timer
 }
 
 type model struct {
 	entry  Entry
-	runner *runner.Runner // nil while it is not loaded
+	loaded wire.Loaded // nil if it is not loaded
 	users  int
 	used   time.Time
-	// loaded is when it was loaded, and broken its runner whose engine has failed, until that is closed; nil for none.
-	loaded time.Time
-	broken *runner.Runner
-	// loading is the attempt to load it that is under way; nil for none.
+	// since is when it was loaded. broken is what was loaded before and failed, until that is closed; else nil.
+	since  time.Time
+	broken wire.Loaded
+	// loading is the current attempt to load it; nil if there is none.
 	loading *attempt
-	// failed is why the last attempt failed; until then nobody tries again.
+	// failed is why the last attempt failed. It is not loaded again before until.
 	failed error
 	until  time.Time
-	// failure is why the engine failed of a model that was not loaded again since; nil for none.
+	// failure is why its engine failed, if it was not loaded again since; else nil.
 	failure error
-	// unwanted models are unloaded as soon as nobody uses them.
+	// unwanted models are unloaded as soon as no request holds them.
 	unwanted bool
 }
 
-// attempt is one attempt to load a model, for all who wait for it.
+// attempt is one attempt to load a model, for all requests that wait for it.
 type attempt struct {
 	done chan struct{}
-	// err is why it failed, once done is closed.
+	// err is why it failed. It is set before done is closed.
 	err error
 }
 
-// New returns a pool in which nothing is loaded.
+// New returns a pool without loaded models.
 func New(cfg Config) *Pool {
 	if cfg.KeepAlive == 0 {
 		cfg.KeepAlive = 5 * time.Minute
@@ -130,7 +129,7 @@ func New(cfg Config) *Pool {
 	return p
 }
 
-// Names lists the models, the default first.
+// Names returns the names of the models, the default first.
 func (p *Pool) Names() []string {
 	names := make([]string, len(p.cfg.Models))
 	for i, e := range p.cfg.Models {
@@ -139,23 +138,23 @@ func (p *Pool) Names() []string {
 	return names
 }
 
-// Loaded returns the runner of a model that is in memory, or nil, without holding it: it may be closed at any time.
-func (p *Pool) Loaded(name string) *runner.Runner {
+// Loaded returns a model that is in memory, or nil. The model is not held, so it may be closed at any time.
+func (p *Pool) Loaded(name string) wire.Loaded {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if m := p.models[name]; m != nil {
-		return m.runner
+		return m.loaded
 	}
 	return nil
 }
 
-// Expires returns when a loaded model is unloaded if nobody uses it from now on; zero for never, and for a model
+// Expires returns when a loaded model is unloaded if it is not used again. It is zero for never, and for a model
 // that is not loaded.
 func (p *Pool) Expires(name string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.models[name]
-	if m == nil || m.runner == nil || m.entry.Pinned || p.cfg.KeepAlive < 0 {
+	if m == nil || m.loaded == nil || m.entry.Pinned || p.cfg.KeepAlive < 0 {
 		return time.Time{}
 	}
 	used := m.used
@@ -165,14 +164,14 @@ func (p *Pool) Expires(name string) time.Time {
 	return used.Add(p.cfg.KeepAlive)
 }
 
-// retryAfter is how long a model that could not be loaded is not tried again.
+// retryAfter is how long to wait before loading a model again that could not be loaded or failed right after that.
 const retryAfter = 5 * time.Second
 
-// Use returns a model's runner, loading it where that is needed, and what gives it back; calling that twice is
-// harmless. All who wait for a model that cannot be loaded get the error of one attempt, and so do those who come
-// within a few seconds of it. A model whose engine has failed is loaded anew, every few seconds at most. The errors
-// are ErrUnknown, ErrNoMemory, ErrClosed, ErrBroken, the context's and what Open returns.
-func (p *Pool) Use(ctx context.Context, name string) (*runner.Runner, func(), error) {
+// Use returns a model, and loads it if necessary. The function that it returns gives the model back; calling it
+// twice is harmless. If a model cannot be loaded, all calls that wait for it, and those within a few seconds after,
+// return the error of one attempt. A model whose engine has failed is loaded again, but only every few seconds.
+// Errors are ErrUnknown, ErrNoMemory, ErrClosed, ErrBroken, those of the context and those of Open.
+func (p *Pool) Use(ctx context.Context, name string) (wire.Loaded, func(), error) {
 	began := time.Now()
 	for {
 		r, release, attempt, err := p.take(name)
@@ -186,7 +185,7 @@ func (p *Pool) Use(ctx context.Context, name string) (*runner.Runner, func(), er
 		}
 		err = attempt.err
 		if errors.Is(err, ErrNoMemory) && time.Since(began) < patience/2 {
-			continue // it was another's patience that came to its end
+			continue // the attempt was begun for an earlier call, which has waited long enough
 		}
 		if err != nil {
 			return nil, nil, err
@@ -194,9 +193,9 @@ func (p *Pool) Use(ctx context.Context, name string) (*runner.Runner, func(), er
 	}
 }
 
-// take holds a model if it is loaded. Otherwise it returns the attempt to load it, which goes on when its callers
-// have left.
-func (p *Pool) take(name string) (*runner.Runner, func(), *attempt, error) {
+// take holds a model if it is loaded. Otherwise it returns the attempt to load it, which continues even if nobody waits
+// for it any more.
+func (p *Pool) take(name string) (wire.Loaded, func(), *attempt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.models[name]
@@ -205,17 +204,17 @@ func (p *Pool) take(name string) (*runner.Runner, func(), *attempt, error) {
 		return nil, nil, nil, ErrClosed
 	case m == nil:
 		return nil, nil, nil, fmt.Errorf("%q: %w", name, ErrUnknown)
-	case m.runner != nil && m.runner.Broken():
-		if p.cfg.Clock().Before(m.loaded.Add(retryAfter)) {
+	case m.loaded != nil && m.loaded.Failure() != nil:
+		if p.cfg.Clock().Before(m.since.Add(retryAfter)) {
 			return nil, nil, nil, ErrBroken
 		}
-		m.broken, m.runner, m.unwanted, m.failure = m.runner, nil, false, m.runner.Failure()
+		m.broken, m.loaded, m.unwanted, m.failure = m.loaded, nil, false, m.loaded.Failure()
 	}
 	switch {
-	case m.runner != nil:
+	case m.loaded != nil:
 		m.users++
 		m.unwanted = false
-		return m.runner, sync.OnceFunc(func() { p.release(m) }), nil, nil
+		return m.loaded, sync.OnceFunc(func() { p.release(m) }), nil, nil
 	case m.failed != nil && p.cfg.Clock().Before(m.until):
 		return nil, nil, nil, m.failed
 	case m.loading == nil:
@@ -225,7 +224,7 @@ func (p *Pool) take(name string) (*runner.Runner, func(), *attempt, error) {
 	return nil, nil, m.loading, nil
 }
 
-// try loads a model, once for all who wait.
+// try loads a model once for all calls that wait for it.
 func (p *Pool) try(m *model) {
 	err := p.load(m.entry.Name)
 	p.mu.Lock()
@@ -251,10 +250,10 @@ func (p *Pool) release(m *model) {
 	p.freed = make(chan struct{})
 }
 
-// patience is how long a request waits for models in use to become idle.
+// patience is how long an attempt waits for models in use to become idle.
 const patience = 10 * time.Second
 
-// load brings a model into memory. While it waits for room, others may load and unload.
+// load loads a model. While it waits for memory, other models may be loaded and unloaded.
 func (p *Pool) load(name string) error {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -273,8 +272,8 @@ func (p *Pool) load(name string) error {
 	}
 }
 
-// tryLoad brings a model into memory if there is room, once it is its turn. With ErrNoMemory it returns what is
-// closed when there may be room.
+// tryLoad waits for its turn and loads a model if there is enough memory. With ErrNoMemory it also returns a
+// channel that is closed when there may be enough.
 func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	select {
 	case p.loading <- struct{}{}:
@@ -284,7 +283,7 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	defer func() { <-p.loading }()
 	p.mu.Lock()
 	m := p.models[name]
-	there, closed, broken, failure := m.runner != nil, p.closed, m.broken, m.failure
+	there, closed, broken, failure := m.loaded != nil, p.closed, m.broken, m.failure
 	m.broken = nil
 	p.mu.Unlock()
 	if broken != nil {
@@ -314,13 +313,13 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	if p.closed {
 		return nil, errors.Join(ErrClosed, r.Close())
 	}
-	m.runner, m.used, m.failure = r, p.cfg.Clock(), nil
-	m.loaded = m.used
+	m.loaded, m.used, m.failure = r, p.cfg.Clock(), nil
+	m.since = m.used
 	p.cfg.Logger.Info("model loaded", "model", name, "bytes", m.entry.Size, "seconds", m.used.Sub(begin).Seconds())
 	return nil, nil
 }
 
-// check returns an error that wraps ErrChanged if a model's files are not those that were loaded.
+// check returns an error that wraps ErrChanged if a model's files are not those that were loaded, else nil.
 func (p *Pool) check(ctx context.Context, name string, failure error) error {
 	if p.cfg.Check == nil {
 		return nil
@@ -335,20 +334,20 @@ func (p *Pool) check(ctx context.Context, name string, failure error) error {
 	return err
 }
 
-// Inspect has a look at the files of a loaded model, and ends its runs if they are not those that were loaded.
+// Inspect checks the files of a loaded model and ends its runs if they are not those that were loaded.
 func (p *Pool) Inspect(ctx context.Context, name string) {
 	r := p.Loaded(name)
-	if r == nil || r.Broken() {
+	if r == nil || r.Failure() != nil {
 		return
 	}
 	if err := p.check(ctx, name, nil); err != nil {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		_ = r.Fail(ctx, err) // where it was closed meanwhile there is nothing to end
+		_ = r.Fail(ctx, err) // if it was closed in the meantime, it has no runs
 	}
 }
 
-// Failure returns why a model's engine failed, or why the model could not be loaded again since; nil where it works.
+// Failure returns why a model's engine failed or why the model could not be loaded again after that; nil if it works.
 func (p *Pool) Failure(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -356,16 +355,16 @@ func (p *Pool) Failure(name string) error {
 	switch {
 	case m == nil:
 		return nil
-	case m.runner != nil:
-		return m.runner.Failure()
+	case m.loaded != nil:
+		return m.loaded.Failure()
 	case m.failure != nil && m.failed != nil:
 		return m.failed
 	}
 	return m.failure
 }
 
-// makeRoom unloads idle models, the one used least recently first, until size more bytes fit, or returns
-// ErrNoMemory and what is closed when a model is given back.
+// makeRoom unloads idle models, the least recently used first, until size more bytes fit. If they cannot, it returns
+// ErrNoMemory and a channel that is closed when a model is given back.
 func (p *Pool) makeRoom(size int64) (freed <-chan struct{}, err error) {
 	if p.cfg.Memory <= 0 {
 		return nil, nil
@@ -375,7 +374,7 @@ func (p *Pool) makeRoom(size int64) (freed <-chan struct{}, err error) {
 		total := int64(0)
 		var oldest *model
 		for _, m := range p.models {
-			if m.runner == nil {
+			if m.loaded == nil {
 				continue
 			}
 			total += m.entry.Size
@@ -392,14 +391,14 @@ func (p *Pool) makeRoom(size int64) (freed <-chan struct{}, err error) {
 			p.mu.Unlock()
 			return freed, ErrNoMemory
 		}
-		r := oldest.runner
-		oldest.runner = nil
+		r := oldest.loaded
+		oldest.loaded = nil
 		p.mu.Unlock()
 		p.unload(oldest.entry.Name, r, "another model needs the memory")
 	}
 }
 
-func (p *Pool) unload(name string, r *runner.Runner, why string) {
+func (p *Pool) unload(name string, r wire.Loaded, why string) {
 	if err := r.Close(); err != nil {
 		p.cfg.Logger.Error("unloading a model failed", "model", name, "error", err)
 		return
@@ -407,9 +406,8 @@ func (p *Pool) unload(name string, r *runner.Runner, why string) {
 	p.cfg.Logger.Info("model unloaded", "model", name, "why", why)
 }
 
-// Unload unloads a model, whatever its configuration, when nobody uses it any more; at once where nobody does, and
-// Unload waits for that. Who asks for it before gets it, and then it stays. The errors are ErrUnknown, ErrClosed
-// and the context's.
+// Unload unloads a model, even a pinned one, as soon as no request holds it. If none does, it waits until the model is
+// unloaded. A call of Use in between keeps the model loaded. Errors are ErrUnknown, ErrClosed and those of the context.
 func (p *Pool) Unload(ctx context.Context, name string) error {
 	p.mu.Lock()
 	m := p.models[name]
@@ -421,7 +419,7 @@ func (p *Pool) Unload(ctx context.Context, name string) error {
 		p.mu.Unlock()
 		return fmt.Errorf("%q: %w", name, ErrUnknown)
 	}
-	m.unwanted = m.runner != nil
+	m.unwanted = m.loaded != nil
 	now := m.unwanted && m.users == 0
 	p.mu.Unlock()
 	if !now {
@@ -440,7 +438,7 @@ func (p *Pool) Unload(ctx context.Context, name string) error {
 	}
 }
 
-// expire unloads what has been idle for too long or is not wanted, and comes again when the next could be.
+// expire unloads models that have been idle for too long or are unwanted. It sets the timer for the next one.
 func (p *Pool) expire() {
 	select {
 	case p.loading <- struct{}{}:
@@ -452,12 +450,12 @@ func (p *Pool) expire() {
 	next := p.cfg.KeepAlive
 	type leaving struct {
 		name, why string
-		runner    *runner.Runner
+		loaded    wire.Loaded
 	}
 	var gone []leaving
 	p.mu.Lock()
 	for name, m := range p.models {
-		if m.runner == nil || m.users > 0 {
+		if m.loaded == nil || m.users > 0 {
 			continue
 		}
 		why := "no longer wanted"
@@ -471,19 +469,19 @@ func (p *Pool) expire() {
 			}
 			why = "idle"
 		}
-		gone = append(gone, leaving{name, why, m.runner})
-		m.runner, m.unwanted = nil, false
+		gone = append(gone, leaving{name, why, m.loaded})
+		m.loaded, m.unwanted = nil, false
 	}
 	if !p.closed && p.timer != nil {
 		p.timer.Reset(max(next, time.Millisecond))
 	}
 	p.mu.Unlock()
 	for _, m := range gone {
-		p.unload(m.name, m.runner, m.why)
+		p.unload(m.name, m.loaded, m.why)
 	}
 }
 
-// Close unloads everything. Requests that are under way end with [runner.ErrClosed].
+// Close unloads all models. Current runs end with [generation.ErrClosed].
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -496,18 +494,18 @@ func (p *Pool) Close() error {
 	}
 	p.mu.Unlock()
 	p.cancel()
-	p.loading <- struct{}{} // what is being loaded sees that it is too late
+	p.loading <- struct{}{} // wait for the model that is being loaded, which sees that the pool is closed
 	defer func() { <-p.loading }()
 	p.mu.Lock()
-	var runners []*runner.Runner
+	var all []wire.Loaded
 	for _, name := range slices.Sorted(maps.Keys(p.models)) {
 		m := p.models[name]
-		runners = append(runners, m.broken, m.runner)
-		m.runner, m.broken = nil, nil
+		all = append(all, m.broken, m.loaded)
+		m.loaded, m.broken = nil, nil
 	}
 	p.mu.Unlock()
 	var errs []error
-	for _, r := range runners {
+	for _, r := range all {
 		if r != nil {
 			errs = append(errs, r.Close())
 		}

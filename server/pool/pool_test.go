@@ -14,23 +14,24 @@ import (
 	"runner/backend/fake"
 	"runner/generation"
 	"runner/runner"
+	"runner/server/wire"
 )
 
-// opener opens fake models and keeps count.
+// opener opens fake models and counts them.
 type opener struct {
 	t  *testing.T
 	mu sync.Mutex
-	// opened lists the names in order; open holds what is not closed yet.
+	// opened lists the names in order. open has the models that are not closed yet.
 	opened []string
 	open   map[string]*fake.Model
 	fail   error
 	// slow delays opening.
 	slow time.Duration
-	// breaks makes the engine of every model that is opened fail.
+	// breaks makes the engine of every opened model fail.
 	breaks bool
 }
 
-func (o *opener) Open(ctx context.Context, name string) (*runner.Runner, error) {
+func (o *opener) Open(ctx context.Context, name string) (wire.Loaded, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	select {
@@ -87,7 +88,7 @@ func loaded(p *Pool) (names []string) {
 	return names
 }
 
-func TestAModelIsLoadedOnceForAll(t *testing.T) {
+func TestModelIsLoadedOnceForAll(t *testing.T) {
 	p, o := newPool(t, Config{}, "a", "b")
 	o.slow = 20 * time.Millisecond
 	var wg sync.WaitGroup
@@ -103,7 +104,7 @@ func TestAModelIsLoadedOnceForAll(t *testing.T) {
 	}
 }
 
-func TestMemoryIsGivenToWhoNeedsIt(t *testing.T) {
+func TestMemoryGoesToTheCallerThatNeedsIt(t *testing.T) {
 	p, _ := newPool(t, Config{Memory: 20}, "a", "b", "c")
 	use(t, p, "a")()
 	use(t, p, "b")()
@@ -114,7 +115,7 @@ func TestMemoryIsGivenToWhoNeedsIt(t *testing.T) {
 	}
 }
 
-func TestAModelInUseIsNeverUnloaded(t *testing.T) {
+func TestModelInUseIsNeverUnloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := newPool(t, Config{Memory: 10, KeepAlive: time.Minute}, "a", "b")
 		release := use(t, p, "a")
@@ -138,7 +139,7 @@ func TestAModelInUseIsNeverUnloaded(t *testing.T) {
 	})
 }
 
-// Who waits for room keeps nobody else waiting, and waits no longer for the company.
+// A caller that waits for room delays no others, and is not delayed by other waiters.
 func TestManyWaitForRoomAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := newPool(t, Config{Memory: 20, KeepAlive: -1}, "a", "b", "c")
@@ -165,7 +166,7 @@ func TestManyWaitForRoomAtOnce(t *testing.T) {
 	})
 }
 
-func TestIdleModelsGo(t *testing.T) {
+func TestIdleModelsAreUnloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{KeepAlive: time.Minute}, "a", "b")
 		release := use(t, p, "a")
@@ -202,7 +203,7 @@ func TestIdleModelsGo(t *testing.T) {
 	})
 }
 
-func TestAFailedLoadIsTriedAgain(t *testing.T) {
+func TestFailedLoadIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{}, "a")
 		cannot := errors.New("broken file")
@@ -220,9 +221,9 @@ func TestAFailedLoadIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A model whose engine has failed is loaded anew, pinned or not, but not over and over at once; those who hold it
-// do not keep that up.
-func TestABrokenModelIsLoadedAnew(t *testing.T) {
+// A model whose engine failed is loaded again, pinned or not, but not repeatedly at once. Callers that still hold it
+// do not delay that.
+func TestBrokenModelIsReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{}, "a")
 		p.models["a"].entry.Pinned, o.breaks = true, true
@@ -230,8 +231,8 @@ func TestABrokenModelIsLoadedAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Probe(t.Context()); !errors.Is(err, backend.ErrBroken) || !r.Broken() {
-			t.Fatalf("%v, broken %v", err, r.Broken())
+		if err := r.Probe(t.Context()); !errors.Is(err, backend.ErrBroken) || r.Failure() == nil {
+			t.Fatalf("%v, failure %v", err, r.Failure())
 		}
 		if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, ErrBroken) {
 			t.Errorf("it is loaded again at once: %v", err)
@@ -250,8 +251,9 @@ func TestABrokenModelIsLoadedAnew(t *testing.T) {
 	})
 }
 
-// Who waits for a model that cannot be loaded is answered when it is known, not after a try of their own.
-func TestAFailedLoadAnswersAllWhoWait(t *testing.T) {
+// A caller that waits for a model that cannot be loaded is answered when that is known. It does not start another
+// attempt.
+func TestFailedLoadAnswersAllWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{}, "a")
 		o.fail, o.slow = errors.New("broken file"), time.Minute
@@ -272,8 +274,8 @@ func TestAFailedLoadAnswersAllWhoWait(t *testing.T) {
 	})
 }
 
-// Unload closes a model that nobody uses, pinned or not, and one in use when it is given back, unless somebody asks
-// for it before.
+// Unload closes an unused model, pinned or not. A model in use is closed when it is released, unless another caller
+// requests it before.
 func TestUnload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{KeepAlive: -1, Models: []Entry{{Name: "p", Pinned: true}}}, "a")
@@ -339,7 +341,7 @@ func TestLoadingOutlivesTheFirstCaller(t *testing.T) {
 	})
 }
 
-func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+func TestCloseEndsLoadsAndRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{}, "a", "b")
 		r, release, err := p.Use(t.Context(), "a")

@@ -54,9 +54,6 @@ func (a *API) Routes() []wire.Route {
 	}
 }
 
-// WriteError implements [wire.Format].
-func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) { apierror.Write(w, e) }
-
 // The codes of this package's errors. Other codes come from package store.
 const (
 	// CodeNoStore: the server keeps no traces.
@@ -122,34 +119,29 @@ type List struct {
 const maxPage = 100
 
 // list serves GET /v1/traces.
-func (a *API) list(w http.ResponseWriter, r *http.Request) {
+func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	p := wire.PrincipalOf(r.Context())
 	page, err := wire.ReadPage(r.URL.Query(), maxPage)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	q := store.Query{Principal: p.ID, All: p.May(wire.ScopeTraceAll), Limit: page.Limit, OldestFirst: page.OldestFirst}
 	if page.After != "" {
 		id, err := trace.ParseID(page.After)
 		if err != nil {
-			a.WriteError(w, r, wire.Invalid("after", "it takes the id of a trace"))
-			return
+			return wire.Invalid("after", "it takes the id of a trace")
 		}
 		q.After = &id
 	}
 	if a.cfg.Store == nil {
-		a.fail(w, r, errNoStore)
-		return
+		return errNoStore
 	}
 	entries, more, err := a.cfg.Store.Page(r.Context(), q)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		a.WriteError(w, r, wire.Invalid("after", "there is no trace with this id"))
-		return
+		return wire.Invalid("after", "there is no trace with this id")
 	case err != nil:
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	out := List{Object: "list", Data: make([]Trace, len(entries)), HasMore: more}
 	for i := range entries {
@@ -158,7 +150,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 	if n := len(out.Data); n > 0 {
 		out.FirstID, out.LastID = &out.Data[0].ID, &out.Data[n-1].ID
 	}
-	wire.WriteJSON(w, http.StatusOK, out)
+	return wire.Answer(w, out)
 }
 
 // find returns the trace that a request names, if its principal may see it.
@@ -178,28 +170,26 @@ func (a *API) find(r *http.Request) (e store.Entry, err error) {
 }
 
 // describe serves GET /v1/traces/{id}.
-func (a *API) describe(w http.ResponseWriter, r *http.Request) {
+func (a *API) describe(w http.ResponseWriter, r *http.Request) error {
 	e, err := a.find(r)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	wire.WriteJSON(w, http.StatusOK, newTrace(&e))
+	return wire.Answer(w, newTrace(&e))
 }
 
 // chunkTimeout is how long a client may take to read one part of a blob.
 const chunkTimeout = 30 * time.Second
 
 // content serves GET /v1/traces/{id}/content.
-func (a *API) content(w http.ResponseWriter, r *http.Request) {
+func (a *API) content(w http.ResponseWriter, r *http.Request) error {
 	e, err := a.find(r)
 	var blob io.Reader
 	if err == nil {
 		blob, err = a.cfg.Store.Blob(r.Context(), e.ID)
 	}
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
@@ -211,12 +201,12 @@ func (a *API) content(w http.ResponseWriter, r *http.Request) {
 		if n > 0 {
 			_ = control.SetWriteDeadline(time.Now().Add(chunkTimeout)) // only the writers of tests have no deadlines
 			if _, err := w.Write(buf[:n]); err != nil {
-				return // the client has gone
+				return nil // the client has gone
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return
+			return nil
 		case err != nil:
 			if r.Context().Err() == nil && !errors.Is(err, store.ErrErased) {
 				a.cfg.Logger.Error("a trace cannot be read", "trace", e.ID.String(), "error", err)
@@ -236,23 +226,22 @@ type Erased struct {
 }
 
 // erase serves DELETE /v1/traces/{id}. Erasing again is harmless. It goes on after the client has gone.
-func (a *API) erase(w http.ResponseWriter, r *http.Request) {
+func (a *API) erase(w http.ResponseWriter, r *http.Request) error {
 	e, err := a.find(r)
 	if err == nil {
 		err = a.cfg.Store.Erase(context.WithoutCancel(r.Context()), e.ID)
 	}
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	wire.WriteJSON(w, http.StatusOK, Erased{ID: e.ID.String(), Object: "trace", Deleted: true})
+	return wire.Answer(w, Erased{ID: e.ID.String(), Object: "trace", Deleted: true})
 }
 
 var errNoStore = wire.Errorf(http.StatusNotFound, CodeNoStore,
 	"this server keeps no traces; its operator can enable them with runner serve --traces")
 
-// fail answers with an error, also one of the store.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+// WriteError implements [wire.Format]. Errors of the store are known to it.
+func (a *API) WriteError(w http.ResponseWriter, err error) {
 	known := (*store.Error)(nil)
 	answer := func(status int) *wire.Error {
 		return &wire.Error{Status: status, Code: known.Code(), Message: known.Error(), Err: err}
@@ -275,5 +264,5 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = answer(http.StatusServiceUnavailable)
 		e.Message += "; " + known.Hint()
 	}
-	a.WriteError(w, r, e)
+	apierror.Write(w, e)
 }

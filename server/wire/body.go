@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// ReadJSON reads the body of a request, one JSON value, into v. Fields that v does not have are ignored. The errors
-// are an *Error with the field's name. How long a body may be, and how much memory there is for it, is for the
-// server to say, see [Budget]; an *Error with which reading ends is returned as it is.
+// ReadJSON reads the body of a request, one JSON value, into v. Unknown fields are ignored. Errors are an *Error that
+// names the wrong field. The server limits the length of bodies and their memory, see [Budget]; an *Error from reading
+// the body is returned unchanged.
 func ReadJSON(r *http.Request, v any) error {
 	body, err := readBody(r)
 	var large *http.MaxBytesError
@@ -46,7 +46,7 @@ func ReadJSON(r *http.Request, v any) error {
 	return Unmarshal(body, v)
 }
 
-// readBody reads a body. Where its length was told its memory is allocated once, when the first bytes have come.
+// readBody reads a body. If its length is known, its memory is allocated once, after the first bytes have arrived.
 func readBody(r *http.Request) ([]byte, error) {
 	body := make([]byte, 0, 512)
 	for {
@@ -65,10 +65,10 @@ func readBody(r *http.Request) ([]byte, error) {
 	}
 }
 
-// Noter is a value that wants to see its JSON text once it was read, because of fields that it does not have.
+// Noter is a value that is shown its JSON text after decoding, for example to look for unknown fields.
 type Noter interface{ Note(body []byte) }
 
-// Unmarshal reads JSON as ReadJSON does. A v that is a [Noter] is shown the text.
+// Unmarshal decodes JSON with the errors of ReadJSON. If v is a [Noter], it is shown the text.
 func Unmarshal(body []byte, v any) error {
 	err := json.Unmarshal(body, v)
 	if n, ok := v.(Noter); ok && err == nil {
@@ -95,15 +95,15 @@ func Unmarshal(body []byte, v any) error {
 	return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body is not valid JSON", Err: err}
 }
 
-// fieldPath is a field's path without the names of embedded structs, which package json puts into it. Fields of
-// requests begin with a small letter.
+// fieldPath removes the names of embedded structs from a field's path in an error of package json. Fields of requests
+// begin with a lower-case letter.
 func fieldPath(path string) string {
 	names := strings.Split(path, ".")
 	names = slices.DeleteFunc(names, func(name string) bool { return name != "" && name[0] >= 'A' && name[0] <= 'Z' })
 	return strings.Join(names, ".")
 }
 
-// clip cuts a number of many digits for an error.
+// clip shortens a long number for an error.
 func clip(value string) string {
 	const most = 40
 	if len(value) <= most {
@@ -112,7 +112,7 @@ func clip(value string) string {
 	return value[:most] + "..."
 }
 
-// valueName is a value in the words of package json with its article.
+// valueName names a value with an article. value is package json's word for it.
 func valueName(value string) string {
 	switch value {
 	case "bool":
@@ -125,10 +125,10 @@ func valueName(value string) string {
 	return "a " + value
 }
 
-// Given reports whether an optional value of a body is there; null is not.
+// Given reports whether an optional value is present and not null.
 func Given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// UnmarshalAt reads the part of a body that stands at path, as Unmarshal does.
+// UnmarshalAt decodes the part of a body at path, as Unmarshal does.
 func UnmarshalAt(path string, raw json.RawMessage, v any) error {
 	err := Unmarshal(raw, v)
 	var wrong *json.UnmarshalTypeError
@@ -138,7 +138,7 @@ func UnmarshalAt(path string, raw json.RawMessage, v any) error {
 	return Under(path, err)
 }
 
-// Under says of an error about a part of a body where in the body that part stands.
+// Under adds to an error about a part of a body the path of that part.
 func Under(path string, err error) error {
 	var own *Error
 	if !errors.As(err, &own) {
@@ -191,8 +191,8 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	}
 }
 
-// parts writes an answer to a client. One that does not read is given up, so that it holds no model. Writers
-// without deadlines are those of tests, and whether the client is still there shows in the request's context.
+// parts writes an answer in parts, each with a deadline, so that a client that does not read cannot hold a model for
+// long. Only writers in tests have no deadlines.
 type parts struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -204,8 +204,14 @@ func (p *parts) write(part []byte) error {
 	return err
 }
 
-// WriteList answers with a JSON object of one field, a list, which may be long: it is written as it is made and
-// never in memory as a whole. next appends the value with number i to dst.
+// Answer answers with a JSON value and status 200. It always returns nil, for a [Handler] to return.
+func Answer(w http.ResponseWriter, v any) error {
+	WriteJSON(w, http.StatusOK, v)
+	return nil
+}
+
+// WriteList answers with a JSON object that has one field, a list of n values. The list is written in parts and is
+// never in memory as a whole. next appends value i to dst.
 func WriteList(w http.ResponseWriter, field string, n int, next func(dst []byte, i int) []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
@@ -225,19 +231,20 @@ func WriteList(w http.ResponseWriter, field string, n int, next func(dst []byte,
 	_ = p.write(append(buf, "]}"...))
 }
 
-// writePart is how many bytes of an answer a client has writeTimeout for, and listPart how many of a list are
-// written at once.
+// writePart is the number of bytes that a client must read within writeTimeout. listPart is how many bytes of a
+// list are written at once.
 const (
 	writePart = 1 << 20
 	listPart  = 64 << 10
 )
 
-// Refuser is a writer that counts the errors that are written to it, by their codes.
+// Refuser is a writer that counts the errors written to it by their codes.
 type Refuser interface{ Refused(code string) }
 
-// BeginError sets the headers of an error that say whether and when to try again, and tells the server of it.
-// Retry-After is in whole seconds; X-Should-Retry is what the official clients of OpenAI and Anthropic go by.
-func BeginError(w http.ResponseWriter, e *Error) {
+// WriteError answers with an error. Nothing has been written before. body is the error in the format's shape. Headers
+// say whether and when to try again: Retry-After in whole seconds, and X-Should-Retry, which the official clients of
+// OpenAI and Anthropic obey. If w is a [Refuser], it counts the error.
+func WriteError(w http.ResponseWriter, e *Error, body any) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+999_999_999)/1_000_000_000)))
 	}
@@ -247,4 +254,5 @@ func BeginError(w http.ResponseWriter, e *Error) {
 	if r, ok := w.(Refuser); ok {
 		r.Refused(e.Code)
 	}
+	WriteJSON(w, e.Status, body)
 }

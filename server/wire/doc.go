@@ -1,11 +1,11 @@
-// Package wire is what the wire formats of the server share: who makes a request, which models there are, how an
-// error is told, how a body is read and how a stream is written.
+// Package wire holds what the server's wire formats share: the principal of a request, the models, errors, reading
+// bodies and writing streams.
 //
-// It serves nothing by itself. A format is a package beside this one that decodes requests into [generation.Request]
-// and encodes events; it lists its [Route] values, and package server puts authentication, limits and metrics
-// around them.
+// It serves nothing. Each format is a package of its own: it decodes requests into [generation.Request], encodes
+// events, and lists its routes as [Route] values. Package server adds authentication, limits and metrics. To formats
+// and server a model is what the interfaces here say ([Model], [Loaded]); neither imports what runs it.
 //
-// Rules: an error is answered in the shape of the format whose route it is; nothing of a prompt, of reasoning, of
-// an answer or of a key gets into an error's log line; a stream consists of whole frames, each of which leaves at
-// once.
+// Rules: A handler returns an error, and the format of its route answers with it in its own shape. Log lines of
+// errors contain nothing of prompts, reasoning, answers or keys. A stream consists of whole frames, and each is sent
+// at once.
 package wire

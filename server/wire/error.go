@@ -14,28 +14,27 @@ import (
 	"runner/reasoning"
 )
 
-// Error is an answer that is not what was asked for. Formats give it their own shape.
+// Error is what a failed request is answered with. Formats give it their own shape.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Code names the kind for programs, one of the constants below.
+	// Code names the kind of error for programs. It is one of the constants below.
 	Code string
-	// Param is the field of the request that is wrong, as the format calls it, with places in lists as in
-	// messages[0].content; may be empty.
+	// Param is the wrong field of the request, named as the format does, for example messages[0].content; may be empty.
 	Param string
-	// Message is for people. It may quote the request, so it does not go into a log. With CodeContextLength it is in words
-	// that clients match and names the field itself.
+	// Message is for people. It may quote the request, so it must not be logged. With CodeContextLength it has the words
+	// that clients look for, and names the field itself.
 	Message string
-	// RetryAfter says when to try again; 0 says nothing.
+	// RetryAfter is how long to wait before trying again; 0 if unknown.
 	RetryAfter time.Duration
-	// Final says that trying again would end the same way and cost as much; clients try again where a status of 500
-	// or more does not say so.
+	// Final says that trying again would fail the same way at the same cost. Without it clients repeat requests that
+	// fail with a status of 500 or more.
 	Final bool
 	// Err is the cause; may be nil.
 	Err error
 }
 
-// The codes of errors. Those of sealed values are package seal's.
+// The codes of errors. Package seal has those of sealed values.
 const (
 	CodeInvalid         = "invalid_value"
 	CodeInvalidJSON     = "invalid_json"
@@ -63,7 +62,7 @@ const (
 	CodeClientCancelled = "client_cancelled"
 )
 
-// StatusClientClosed is what a request counts as whose client went away; nobody sees it. nginx uses the number so.
+// StatusClientClosed is the status, in logs and metrics, of a request whose client has gone. The number is nginx's.
 const StatusClientClosed = 499
 
 func (e *Error) Error() string {
@@ -76,17 +75,17 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an error of a status and a code.
+// Errorf returns an error with a status and a code.
 func Errorf(status int, code, format string, args ...any) *Error {
 	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid makes an error about a field of the request.
+// Invalid returns an error about a wrong field of the request.
 func Invalid(param, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
-// Unsupported makes an error about a field of the request that is well formed but cannot be honoured.
+// Unsupported returns an error about a field of the request that is valid but asks for something that is not supported.
 func Unsupported(param, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Code: CodeUnsupported, Param: param,
 		Message: fmt.Sprintf(format, args...)}
@@ -100,8 +99,8 @@ var (
 	ErrDraining = errors.New("the server is stopping")
 )
 
-// FromError says what a request is answered with when it failed with err. params names the fields of
-// [generation.Request] as the format calls them.
+// FromError returns what to answer to a request that failed with err. params maps the fields of [generation.Request]
+// to the format's names.
 func FromError(err error, params map[string]string) *Error {
 	var own *Error
 	var request *generation.RequestError
@@ -150,8 +149,8 @@ func FromError(err error, params map[string]string) *Error {
 		Message: "the model failed; the server's log says more", Err: err}
 }
 
-// tooLong says that a field is longer than the context. The words are OpenAI's: by them clients know to shorten the
-// conversation.
+// tooLong returns the error for a field that is longer than the context. The words are OpenAI's: clients look for them
+// and then shorten the conversation.
 func tooLong(long *generation.PromptTooLongError, param string, err error) *Error {
 	field := cmp.Or(param, "messages")
 	resulted := fmt.Sprintf("%d tokens", long.Tokens)
@@ -167,7 +166,7 @@ func tooLong(long *generation.PromptTooLongError, param string, err error) *Erro
 	return &Error{Status: http.StatusBadRequest, Code: CodeContextLength, Param: param, Message: message, Err: err}
 }
 
-// advised is an error with what to do about it.
+// advised returns the text of an error followed by its hint.
 func advised(err error, hint string) string {
 	if hint == "" {
 		return err.Error()
@@ -175,7 +174,7 @@ func advised(err error, hint string) string {
 	return strings.TrimSuffix(err.Error(), ".") + "; " + hint
 }
 
-// Clip shortens what a client wrote so that it can stand in a message.
+// Clip shortens a client's text for use in a message.
 func Clip(s string) string {
 	const most = 64
 	if len(s) <= most {

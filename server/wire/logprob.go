@@ -2,15 +2,16 @@ package wire
 
 import "strconv"
 
-// lowestLogprob stands for log probabilities that JSON cannot hold, as in OpenAI's API.
+// lowestLogprob replaces log probabilities that JSON cannot represent, as in OpenAI's API.
 const lowestLogprob = -9999
 
-// Logprob is a log probability as it can be told. Rounding takes those of near certainty above 0.
+// Logprob returns a log probability that JSON can represent, at most 0. Rounding can make that of a nearly certain
+// token positive.
 func Logprob(p float32) float32 {
 	if p >= lowestLogprob {
 		return min(p, 0)
 	}
-	return lowestLogprob // minus infinity, and what is no number
+	return lowestLogprob // minus infinity, or not a number
 }
 
 // AppendLogprob appends [Logprob] of p as a JSON number.
@@ -18,8 +19,8 @@ func AppendLogprob(dst []byte, p float32) []byte {
 	return strconv.AppendFloat(dst, float64(Logprob(p)), 'g', -1, 32)
 }
 
-// AppendToken appends a token with its log probability and its bytes as OpenAI's APIs write it, a JSON object,
-// without the brace at its end.
+// AppendToken appends a token, its log probability and its bytes as a JSON object in the form of OpenAI's APIs, without
+// the closing brace.
 func AppendToken(dst []byte, text string, p float32) []byte {
 	dst = AppendString(append(dst, `{"token":`...), text)
 	dst = AppendLogprob(append(dst, `,"logprob":`...), p)

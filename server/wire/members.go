@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// Members yields the names of a JSON object's fields and the text of their values, in one pass and without decoding the
-// values. The text has to be valid JSON. A value other than an object has no fields.
+// Members yields the names of a JSON object's fields and the JSON text of their values, in one pass and without
+// decoding the values. object must be valid JSON. If it is not an object, Members yields nothing.
 func Members(object []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		at := skipSpace(object, 0)
@@ -37,7 +37,7 @@ func skipSpace(text []byte, at int) int {
 	return min(at, len(text))
 }
 
-// skipValue returns where the value at a place ends.
+// skipValue returns the end of the value at an index.
 func skipValue(text []byte, at int) int {
 	quoted, open := false, 0
 	for ; at < len(text); at++ {

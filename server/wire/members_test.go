@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Members finds what package json finds.
+// Members finds the same members as package json.
 func FuzzMembers(f *testing.F) {
 	for _, text := range []string{
 		`{}`, `null`, `3`, `[{"a":1}]`,
@@ -20,7 +20,7 @@ func FuzzMembers(f *testing.F) {
 		var want map[string]json.RawMessage
 		valid := json.Valid(text)
 		got := map[string]json.RawMessage{}
-		for name, value := range Members(text) { // ends whatever the text is
+		for name, value := range Members(text) { // must end for any text
 			got[name] = value
 		}
 		if !valid || json.Unmarshal(text, &want) != nil {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// latest is the tag of a model's name without one, as clients of Ollama write it.
+// latest is the tag that Ollama's clients add to the name of a model without a tag.
 const latest = ":latest"
 
-// BareName is a model's name without the tag latest. Names with the same bare name are one model's, unless there are
-// two.
+// BareName returns a model's name without the tag latest. Names with the same bare name mean the same model, unless two
+// models have them.
 func BareName(name string) string { return strings.TrimSuffix(name, latest) }
 
-// Named returns the place of the model called name among cards, or -1. The tag latest may be left out or added.
+// Named returns the index of the model called name among cards, or -1. The tag latest may be added or left out.
 func Named(cards []Card, name string) int {
 	if i := slices.IndexFunc(cards, func(c Card) bool { return c.Name == name }); i >= 0 {
 		return i

@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// defaultPage is how many elements a page of a list has where the request does not say.
+// defaultPage is the length of a page if the request does not say.
 const defaultPage = 20
 
-// ReadLimit reads the parameter limit of a list: from 1 to most, and 20 where it is left out.
+// ReadLimit reads the parameter limit of a list: 1 to most, and 20 if it is left out.
 func ReadLimit(query url.Values, most int) (int, error) {
 	text := query.Get("limit")
 	if text == "" {
@@ -21,7 +21,7 @@ func ReadLimit(query url.Values, most int) (int, error) {
 	return n, nil
 }
 
-// Page is the part of a list that a request asks for, as lists of OpenAI's API have it.
+// Page is the part of a list that a request asks for, as in OpenAI's API.
 type Page struct {
 	Limit       int
 	OldestFirst bool

@@ -9,18 +9,18 @@ import (
 	"runner/reasoning"
 )
 
-// Local is the principal's id where the server asks for no keys.
+// Local is the id of the principal if the server asks for no keys.
 const Local = "local"
 
 // Principal is who makes a request, and what it may do.
 type Principal struct {
-	// ID names the API key, never the key itself; Local without keys.
+	// ID is the name of the API key, never the key itself; Local without keys.
 	ID string
-	// Scopes are the endpoints that it may use.
+	// Scopes are the kinds of endpoints that it may use.
 	Scopes []Scope
-	// Reasoning is the most of the reasoning that it may see.
+	// Reasoning is how much of the reasoning it may see at most.
 	Reasoning reasoning.Visibility
-	// Models names the models that it may use; nil is all.
+	// Models are the names of the models that it may use; nil means all.
 	Models []string
 }
 
@@ -29,8 +29,8 @@ func (p *Principal) May(s Scope) bool {
 	return s == ScopeNone || s == ScopeOwn || slices.Contains(p.Scopes, s)
 }
 
-// Default returns the visibility of a request that names none: the server's default, but never more than the
-// principal may see.
+// Default returns the visibility for a request that names none: the server's default, or less if the principal may
+// not see that much.
 func (p *Principal) Default(server reasoning.Visibility) reasoning.Visibility {
 	return min(server, p.Reasoning)
 }
@@ -40,8 +40,8 @@ func (p *Principal) MayUse(model string) bool {
 	return p.Models == nil || slices.Contains(p.Models, model)
 }
 
-// MayPromptRaw returns an error about the field param unless the principal may give a model a raw prompt: what the
-// model writes then is not taken apart, so it shows all reasoning.
+// MayPromptRaw returns an error about the field param unless the principal may send raw prompts. The output for a raw
+// prompt is not split into reasoning and answer, so it shows all reasoning.
 func (p *Principal) MayPromptRaw(param string) error {
 	err := reasoning.VisibilityFull.Cap(p.Reasoning)
 	var lacks *reasoning.VisibilityError
@@ -62,7 +62,7 @@ func WithPrincipal(ctx context.Context, p *Principal) context.Context {
 
 var nobody = &Principal{Models: []string{}}
 
-// PrincipalOf returns who makes the request of ctx. Without one it is a principal that may do nothing.
+// PrincipalOf returns the principal of the request of ctx. If there is none, it returns one that may do nothing.
 func PrincipalOf(ctx context.Context) *Principal {
 	if p, ok := ctx.Value(principalKey{}).(*Principal); ok {
 		return p

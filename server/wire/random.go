@@ -7,19 +7,19 @@ import (
 	"io"
 )
 
-// NewID returns an id that nobody can guess: prefix and 32 hexadecimal digits from random, which is crypto/rand
-// where it is nil or fails.
+// NewID returns an id that cannot be guessed: prefix and 32 hexadecimal digits. They are read from random, or from
+// crypto/rand if random is nil or fails.
 func NewID(random io.Reader, prefix string) string {
 	var b [16]byte
 	draw(random, b[:])
 	return prefix + hex.EncodeToString(b[:])
 }
 
-// MaxSeed is the largest whole number up to which JavaScript's numbers hold all exactly.
+// MaxSeed is the largest n such that JavaScript's numbers represent all whole numbers up to n exactly.
 const MaxSeed = 1<<53 - 1
 
-// NewSeed draws a seed that JavaScript's numbers hold exactly, so that a client can send back the one that it was
-// told. It reads random as [NewID] does.
+// NewSeed draws a seed that JavaScript's numbers represent exactly, so that clients can send it back. It reads
+// random as [NewID] does.
 func NewSeed(random io.Reader) uint64 {
 	var b [8]byte
 	draw(random, b[:])
@@ -32,5 +32,5 @@ func draw(random io.Reader, b []byte) {
 			return
 		}
 	}
-	_, _ = rand.Read(b) // never fails, by its contract
+	_, _ = rand.Read(b) // documented never to fail
 }

@@ -1,38 +1,28 @@
 package wire
 
-import (
-	"context"
-	"iter"
-	"net/http"
-	"time"
-
-	"runner/generation"
-	"runner/reasoning"
-	"runner/runner"
-)
+import "net/http"
 
 // Scope is the permission that a key needs for a route.
 type Scope string
 
 // The scopes of the server's endpoints.
 const (
-	// ScopeNone: no key is needed, for instance to ask for the server's health.
+	// ScopeNone: no key is needed, for example for the server's health.
 	ScopeNone Scope = ""
-	// ScopeOwn: API keys do not count here; the format asks for secrets of its own.
+	// ScopeOwn: API keys do not apply; the format has secrets of its own.
 	ScopeOwn Scope = "own"
-	// ScopeGenerate: everything that generates text.
+	// ScopeGenerate: generating text.
 	ScopeGenerate Scope = "generate"
 	// ScopeEmbed: embeddings.
 	ScopeEmbed Scope = "embed"
-	// ScopeModels: what models there are, and their tokenizers and templates.
+	// ScopeModels: the list of models, their tokenizers and templates.
 	ScopeModels Scope = "models"
 	// ScopeMetrics: the server's figures.
 	ScopeMetrics Scope = "metrics"
-	// ScopeTraceRead: the sealed traces of the key's own runs, and what is known of them without opening one.
-	// ScopeTraceErase: to erase them.
+	// ScopeTraceRead: reading the sealed traces of the key's own runs. ScopeTraceErase: erasing them.
 	ScopeTraceRead  Scope = "trace:read"
 	ScopeTraceErase Scope = "trace:erase"
-	// ScopeTraceAll makes the two above hold for everybody's traces. A key has it only where it is named.
+	// ScopeTraceAll extends the two above to the traces of all keys. A key has it only if its entry names it.
 	ScopeTraceAll Scope = "trace:all"
 )
 
@@ -45,84 +35,36 @@ type Route struct {
 	// Method and Path are as in [http.ServeMux]: "POST", "/v1/models/{id}".
 	Method, Path string
 	Scope        Scope
-	Handle       http.HandlerFunc
-	// Free requests cost next to nothing, so that how many of them a key makes is not limited. Those of method GET
-	// are too, except where the route Loads the model that the query names, and it is not in memory.
+	Handle       Handler
+	// Free requests cost almost nothing, so their number is not limited. All GET requests are free, except those to
+	// routes with Loads if the model that the query names is not in memory.
 	Free, Loads bool
-	// MaxBody, if not 0, is the longest body in bytes where that is less than the server's limit. MaxBodyFlag names the
-	// flag that sets it; empty for none.
+	// MaxBody, if not 0, is the maximum length of the body in bytes, if that is less than the server's limit. MaxBodyFlag
+	// is the flag that sets it; empty if there is none.
 	MaxBody     int64
 	MaxBodyFlag string
-	// When, if not nil, says whether a request is for this route, where formats have a path in common. One of them
-	// has none, and gets the rest.
+	// When, if not nil, reports whether a request is for this route. Formats with the same path need it; one of them
+	// leaves it nil and gets the other requests.
 	When func(*http.Request) bool
 }
 
-// Format is a wire format: routes, and the shape of its errors.
+// Format is a wire format: its routes and the shape of its errors.
 type Format interface {
 	Routes() []Route
-	// WriteError answers a request with an error, before anything else was written, and says whether to try again
-	// (BeginError). The server uses it for what it refuses itself on the format's routes.
-	WriteError(w http.ResponseWriter, r *http.Request, e *Error)
+	// WriteError answers a request with an error of any kind in the format's shape, see [WriteError]. Nothing has been
+	// written before. The server calls it if a handler of the format returns an error or if the server itself refuses a
+	// request to a route of the format.
+	WriteError(w http.ResponseWriter, err error)
 }
 
-// Models gives formats the models that the server has. It may be used by several goroutines at once.
-type Models interface {
-	// Use returns the model called name for the principal of ctx, loading it where that is needed; "" is the first
-	// that the principal may use. The caller calls Release when it is done. The errors are an [*Error].
-	Use(ctx context.Context, name string) (Model, error)
-	// Unload unloads the model called name when nobody uses it any more, at once where nobody does. The next
-	// request for it loads it again. The errors are those of Use; the principal of ctx also needs ScopeModels.
-	Unload(ctx context.Context, name string) error
-	// Find describes the model called name, without loading it. ok is false where the principal of ctx may use none of
-	// that name.
-	Find(ctx context.Context, name string) (card Card, ok bool)
-	// List describes the models that the principal of ctx may use, the default first.
-	List(ctx context.Context) []Card
-}
+// Handler answers a request. If it returns an error, it must not have written anything: the format's WriteError
+// answers. After it has begun to write, it handles errors itself and returns nil.
+type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Traces keeps sealed traces of runs whose clients ask for them. It may be used by several goroutines at once.
-type Traces interface {
-	// Tracer returns what records a run that a principal asks for now; how names the field that asks, and run the answer.
-	Tracer(principal, how, run string) generation.Tracer
-}
-
-// Model is a loaded model that a request holds.
-type Model interface {
-	// Card describes it.
-	Card() Card
-	// Generate is [runner.Runner.Generate] within what the principal of ctx may see and use and within the server's time
-	// limits, counted in its metrics.
-	Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
-	// Embed is [runner.Runner.Embed], counted as Generate is.
-	Embed(ctx context.Context, tokens []generation.Token) ([]float32, error)
-	// Runner is for everything but generating: tokens, templates, checks.
-	Runner() *runner.Runner
-	// Release gives the model back. Calling it twice is harmless.
-	Release()
-}
-
-// Card describes a model that can be used. What is only known of a loaded model is zero before that.
-type Card struct {
-	// Name is what requests call it.
-	Name string
-	// Added is when the server came to know it.
-	Added time.Time
-	// Loaded says whether it is in memory.
-	Loaded bool
-	// Expires is when it is unloaded if nobody uses it from now on; zero for never.
-	Expires time.Time
-	// GPULayers is how many of its layers are on a GPU.
-	GPULayers int
-	// Size is the length of its files in bytes, and Modified when they were last changed.
-	Size     int64
-	Modified time.Time
-	// Context is how many tokens a sequence can hold.
-	Context int
-	// Digest identifies the weights.
-	Digest string
-	// Family and Parameters are the architecture's name and the number of weights; Quantization is their format.
-	Family       string
-	Parameters   int64
-	Quantization string
+// HandlerOf returns a Handler that calls h, which answers all requests itself.
+func HandlerOf(h http.Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h.ServeHTTP(w, r)
+		return nil
+	}
 }

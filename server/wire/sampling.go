@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// ReadNumber reads a number from low to high into to. Without one to stays as it is.
+// ReadNumber reads a number from low to high into to. If there is none, to stays as it is.
 func ReadNumber(param string, v *float64, low, high float64, to *float32) error {
 	if v == nil {
 		return nil
@@ -19,13 +19,13 @@ func ReadNumber(param string, v *float64, low, high float64, to *float32) error 
 	return nil
 }
 
-// ReadTemperature is ReadNumber for the temperature, 0 to 2 in all formats: what OpenAI's API takes, and more than
-// Anthropic's.
+// ReadTemperature is ReadNumber for the temperature. All formats take 0 to 2, as OpenAI's API does; Anthropic's takes
+// less.
 func ReadTemperature(param string, v *float64, to *float32) error {
 	return ReadNumber(param, v, 0, 2, to)
 }
 
-// ReadTopP is ReadNumber for top_p, 0 to 1. To clients 0 is the best token alone, and to the sampler no limit.
+// ReadTopP is ReadNumber for top_p, 0 to 1. For clients 0 means only the best token; for the sampler it means no limit.
 func ReadTopP(param string, v *float64, to *float32) error {
 	if err := ReadNumber(param, v, 0, 1, to); err != nil || v == nil {
 		return err
@@ -34,7 +34,7 @@ func ReadTopP(param string, v *float64, to *float32) error {
 	return nil
 }
 
-// ReadSeed reads a whole number of up to 64 bits, with or without a sign. Without one it returns nil.
+// ReadSeed reads a whole number of up to 64 bits, signed or unsigned. If there is none, it returns nil.
 func ReadSeed(param string, raw json.RawMessage) (*uint64, error) {
 	if !Given(raw) {
 		return nil, nil
@@ -49,7 +49,7 @@ func ReadSeed(param string, raw json.RawMessage) (*uint64, error) {
 	return nil, Invalid(param, "it has to be a whole number from -2^63 to 2^64-1")
 }
 
-// The limits of the texts that end an answer: how many, and how long.
+// The maximum number and length of the texts that end an answer.
 const (
 	MaxStops = 16
 	maxStop  = 1024

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// paramOf is the field that an error names; empty for no error.
+// paramOf returns the field that an error names, or "" without an error.
 func paramOf(t *testing.T, err error) string {
 	t.Helper()
 	var e *Error

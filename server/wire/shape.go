@@ -11,24 +11,24 @@ import (
 	"sync"
 )
 
-// The default limits of a body's shape. Each value can take some hundred bytes of memory when it is decoded, so that
-// short ones take a multiple of their text, and decoding what is nested takes time for each level.
+// The default limits of a body's shape. A decoded value can take a few hundred bytes of memory, much more than the text
+// of a short one. Each level of nesting takes time to decode.
 const (
 	DefaultValues = 1_000_000
 	DefaultDepth  = 256
 )
 
-// Budget is what a server allows of one request's body, and the memory that it has for it. The body of a request that
-// comes from a server implements it; ReadJSON uses it.
+// Budget is how much a server allows for one request: the shape of its body, and memory. The body of a request that
+// the server passes on implements it; ReadJSON uses it.
 type Budget interface {
-	// Shape returns the most values that a body may have, and how deep they may be nested.
+	// Shape returns the maximum number of values in a body, and their maximum depth of nesting.
 	Shape() (values, depth int)
-	// Reserve counts n more bytes of memory until the request is answered. The error is an *Error: there are too many now,
-	// or more than one request may have.
+	// Reserve adds n bytes of memory to the request's account until it is answered. It returns an *Error if there is not
+	// enough memory now, or if one request may not have that much.
 	Reserve(n int64) error
 }
 
-// Reserve counts n more bytes of memory for a request, see [Budget]. Without a budget there is no limit.
+// Reserve calls the Reserve method of a request's [Budget]. Without a budget there is no limit.
 func Reserve(r *http.Request, n int64) error {
 	if b, ok := r.Body.(Budget); ok {
 		return b.Reserve(n)
@@ -36,7 +36,7 @@ func Reserve(r *http.Request, n int64) error {
 	return nil
 }
 
-// shapeOf returns what is allowed of a request's body.
+// shapeOf returns the limits of the shape of a request's body.
 func shapeOf(r *http.Request) (values, depth int) {
 	if b, ok := r.Body.(Budget); ok {
 		return b.Shape()
@@ -44,27 +44,28 @@ func shapeOf(r *http.Request) (values, depth int) {
 	return DefaultValues, DefaultDepth
 }
 
-// valueCost is about what a decoded value takes in memory, in bytes, and textCost what a byte of text takes that is
+// valueCost estimates the memory of a decoded value in bytes. textCost estimates that of a byte of text after it was
 // read, decoded and rendered.
 const (
 	valueCost = 128
 	textCost  = 8
 )
 
-// BodyCost is about how much memory a request takes whose body has so many bytes and values.
+// BodyCost estimates the memory that a request takes, in bytes, from the number of bytes and values of its body.
 func BodyCost(length int64, values int) int64 { return max(length*textCost, int64(values)*valueCost) }
 
-// shape is what can be told of JSON text before it is decoded.
+// shape is what is known of JSON text before it is decoded.
 type shape struct {
-	// values is about how many values it has: those that stand behind a comma, a colon or a bracket.
+	// values is about how many values there are: those after a comma, a colon or an opening bracket.
 	values int
-	// depth is how deep lists and objects are open in one another at most.
+	// depth is how deep lists and objects are nested at most.
 	depth int
-	// entries says how many entries the lists and objects have that are fields of the text's object.
+	// entries counts the entries of each list or object that is a field of the outermost object.
 	entries map[string]int
 }
 
-// look returns the shape of what begins like JSON text. Of entries it keeps those of fields, whose names have any case.
+// look returns the shape of JSON text, which may be invalid. It counts only the entries of the given fields, whose
+// names may be in any letter case.
 func look(body []byte, fields map[string]int) (s shape) {
 	open := 0
 	var key []byte // the last string in the outermost object
@@ -106,12 +107,12 @@ func look(body []byte, fields map[string]int) (s shape) {
 		}
 	}
 	if open >= 2 && field != "" {
-		s.note(field, n) // the text breaks off
+		s.note(field, n) // the text ends early
 	}
 	return s
 }
 
-// note adds entries of a field.
+// note counts entries of a field.
 func (s *shape) note(field string, n int) {
 	if s.entries == nil {
 		s.entries = map[string]int{}
@@ -119,7 +120,7 @@ func (s *shape) note(field string, n int) {
 	s.entries[field] += n
 }
 
-// fieldOf returns the field that package json would read for a key, or none.
+// fieldOf returns the field that package json would decode a key into, or an empty string.
 func fieldOf(key []byte, fields map[string]int) string {
 	if len(fields) == 0 || len(key) == 0 {
 		return ""
@@ -136,8 +137,8 @@ func fieldOf(key []byte, fields map[string]int) string {
 	return ""
 }
 
-// check refuses a body that has more than is allowed, before it is decoded into v. Fields of v say with the tag max how
-// many entries they take.
+// check refuses a body that has too many values, before it is decoded into v. The tag max of a field of v is its
+// maximum number of entries.
 func check(body []byte, v any, values, depth int) (shape, error) {
 	fields := mostEntries(v)
 	s := look(body, fields)
@@ -161,7 +162,8 @@ func tooMany(path string, n, most int) *Error {
 	return Invalid(path, "there are %d; at most %d are allowed", n, most)
 }
 
-// AtMost refuses a list or an object at path that has more entries than most, before it is decoded.
+// AtMost refuses a list or an object that has more than most entries, before it is decoded. path is its place in the
+// body.
 func AtMost(path string, raw json.RawMessage, most int) error {
 	if len(raw) <= most {
 		return nil // each entry takes a byte
@@ -196,7 +198,8 @@ func entries(raw []byte) (n int) {
 	return n
 }
 
-// endOfString returns where the string ends that begins at i: the place of its closing quote, or of the last byte.
+// endOfString returns the index of the closing quote of the string that begins at i, or of the last byte if there
+// is none.
 func endOfString(body []byte, i int) int {
 	for i++; i < len(body); i++ {
 		switch body[i] {
@@ -209,10 +212,10 @@ func endOfString(body []byte, i int) int {
 	return len(body) - 1
 }
 
-// entryLimits keeps what mostEntries has found out of each type.
+// entryLimits caches the results of mostEntries by type.
 var entryLimits sync.Map
 
-// mostEntries returns how many entries the fields of v may have, for those that have a limit.
+// mostEntries returns the maximum number of entries of the fields of v that have one.
 func mostEntries(v any) map[string]int {
 	t := reflect.TypeOf(v)
 	if known, ok := entryLimits.Load(t); ok {

@@ -22,8 +22,8 @@ type embedded struct {
 	Stop []string `json:"stop" max:"2"`
 }
 
-// TestEntriesAreCountedBeforeDecoding: a field with too many entries is refused, however the body is written. Commas in
-// strings and entries of other lists do not count.
+// TestEntriesAreCountedBeforeDecoding checks that a field with too many entries is refused, however the body is
+// written. Commas in strings and entries of other lists do not count.
 func TestEntriesAreCountedBeforeDecoding(t *testing.T) {
 	for body, param := range map[string]string{
 		`{"list":[1,2,3]}`:                             "",
@@ -106,7 +106,7 @@ func TestEntriesAreThoseOfTheDecoder(t *testing.T) {
 	}
 }
 
-// FuzzShape: looking at a body never fails, whatever it is, and agrees with the decoder on how many entries it has.
+// FuzzShape checks that counting the entries of any body works, and gives the same number as the decoder.
 func FuzzShape(f *testing.F) {
 	for _, seed := range []string{`{"list":[1,{"a":"\""}]}`, `{"a`, `"`, `\`, `{"list":"`, `[[[`, `]]}`,
 		`{"list":[1,2],"x\`} {

@@ -8,15 +8,14 @@ import (
 
 // The times of a stream.
 const (
-	// keepAlive is the longest that a stream of server-sent events is silent, so that nothing on the way takes it
-	// for dead.
+	// keepAlive is how long a stream of server-sent events may be silent, so that no proxy closes it as dead.
 	keepAlive = 15 * time.Second
-	// writeTimeout is how long a client may take to receive one frame, or a part of an answer.
+	// writeTimeout is how long a client may take to receive one frame or one part of an answer.
 	writeTimeout = 2 * time.Minute
 )
 
-// Stream writes frames to a client, each whole and at once. Nothing but a frame is ever written, so what the client
-// has received is well formed wherever the stream ends. A client that does not read holds up its own stream alone.
+// Stream writes frames to a client, each as a whole and at once. It writes nothing else, so what the client has
+// received is well formed wherever the stream ends. A client that does not read delays only its own stream.
 //
 // Its methods may be called by one goroutine at a time.
 type Stream struct {
@@ -58,8 +57,8 @@ func newStream(w http.ResponseWriter, kind string) *Stream {
 	return s
 }
 
-// Send writes one frame. data is one line; event is its name, empty for none. The error is that of the connection,
-// and is the same from then on.
+// Send writes one frame. data is one line; event is the event's name and may be empty. After an error of the
+// connection, all later calls return that error.
 func (s *Stream) Send(event string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,9 +75,9 @@ func (s *Stream) Send(event string, data []byte) error {
 	return s.err
 }
 
-// End ends the stream. Nothing is sent after it; a nil stream, one that has not begun, has nothing to end. A
-// handler must end its stream in a deferred function: one that outlives it, in a panic, would write to a connection
-// that is gone, and net/http panics then.
+// End ends the stream; nothing is sent after it. On a nil stream it does nothing. A handler must call End in a deferred
+// function: a stream that outlives its handler after a panic would write to a closed connection, and net/http would
+// panic.
 func (s *Stream) End() {
 	if s == nil {
 		return
@@ -107,7 +106,7 @@ func (s *Stream) write() {
 	if s.err != nil || s.ended {
 		return
 	}
-	// Not every writer can have deadlines, those of tests for instance.
+	// Writers in tests have no deadlines.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := s.w.Write(s.buf); err != nil {
 		s.err = err

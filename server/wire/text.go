@@ -4,8 +4,8 @@ import "unicode/utf8"
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends s as a JSON string. It takes no memory of its own, escapes only what JSON demands and the
-// two line separators that JavaScript once took for line ends, and replaces bytes that are not UTF-8.
+// AppendString appends s as a JSON string. It allocates only what dst needs to grow. It escapes what JSON requires,
+// DEL and the two line separators that old JavaScript takes for line ends, and replaces bytes that are not UTF-8.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	done := 0

@@ -2,8 +2,8 @@ package wire
 
 import "math"
 
-// Shorten keeps the first n values of an embedding and scales them to length 1. Models that were trained for that
-// keep most of their meaning in the first values. The error is about the field param.
+// Shorten keeps the first n values of an embedding and scales them to length 1. This is only meaningful for models that
+// were trained for it. The error is about the field param.
 func Shorten(param string, vector []float32, n int64) ([]float32, error) {
 	if n < 1 || n > int64(len(vector)) {
 		return nil, Invalid(param, "it takes a whole number from 1 to %d, the length of this model's embeddings", len(vector))

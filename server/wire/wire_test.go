@@ -50,7 +50,7 @@ func TestAppendStringTakesNoMemory(t *testing.T) {
 	}
 }
 
-// frames is a writer that keeps what every flush finds.
+// frames is a writer that records what each flush sends.
 type frames struct {
 	httptest.ResponseRecorder
 	fail error
@@ -73,7 +73,7 @@ func (f *frames) Flush() {
 	f.Body.Reset()
 }
 
-// seen returns what the flushes have found so far.
+// seen returns what the flushes have sent so far.
 func (f *frames) seen() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func TestEveryFrameLeavesAtOnce(t *testing.T) {
 	}
 }
 
-func TestASilentStreamIsKeptAlive(t *testing.T) {
+func TestSilentStreamIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFrames()
 		s := NewEvents(f)
@@ -123,7 +123,7 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 	})
 }
 
-func TestAStreamThatFailedStaysSo(t *testing.T) {
+func TestFailedStreamStaysFailed(t *testing.T) {
 	f := newFrames()
 	s := NewEvents(f)
 	f.fail = io.ErrClosedPipe
@@ -136,7 +136,7 @@ func TestAStreamThatFailedStaysSo(t *testing.T) {
 	}
 }
 
-func TestAClientReceivesFramesAsTheyAreSent(t *testing.T) {
+func TestClientReceivesFramesAsTheyAreSent(t *testing.T) {
 	next := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		s := NewEvents(w)
@@ -157,7 +157,7 @@ func TestAClientReceivesFramesAsTheyAreSent(t *testing.T) {
 		if !lines.Scan() || lines.Text() != fmt.Sprintf("data: %d", i) || !lines.Scan() {
 			t.Fatalf("%d: %q", i, lines.Text())
 		}
-		next <- struct{}{} // the server goes on only now
+		next <- struct{}{} // the server continues only now
 	}
 }
 
@@ -233,7 +233,7 @@ func TestErrorsHaveTheirStatus(t *testing.T) {
 	}
 }
 
-func TestNobodyMayDoNothing(t *testing.T) {
+func TestNobodyHasNoPermissions(t *testing.T) {
 	p := PrincipalOf(t.Context())
 	for _, s := range Scopes {
 		if p.May(s) {
@@ -287,7 +287,7 @@ func TestWrongTypesAreNamed(t *testing.T) {
 	}
 }
 
-// An error names a field as the client knows it, even one of an embedded struct.
+// An error names a field as the client knows it, even a field of an embedded struct.
 func TestErrorsNameFieldsOfEmbeddedStructs(t *testing.T) {
 	type Embedded struct {
 		Effort *string `json:"effort"`
@@ -332,7 +332,7 @@ func TestPlainReasoningCountsWhileCallsArePending(t *testing.T) {
 	}
 }
 
-// timedWriter notes how much is written at once, and whether a time was set for it.
+// timedWriter records how much is written at once, and whether a deadline was set for it.
 type timedWriter struct {
 	httptest.ResponseRecorder
 	limited bool
@@ -353,7 +353,7 @@ func (w *timedWriter) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-func TestEveryPartOfAnAnswerHasItsTime(t *testing.T) {
+func TestEveryPartOfAnAnswerHasATimeLimit(t *testing.T) {
 	w := &timedWriter{ResponseRecorder: *httptest.NewRecorder()}
 	long := strings.Repeat("x", 5*writePart/2)
 	WriteJSON(w, http.StatusOK, long)
@@ -383,7 +383,7 @@ func TestBodiesOfManyValuesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAListIsWrittenAsItIsMade(t *testing.T) {
+func TestListIsWrittenAsItIsMade(t *testing.T) {
 	for _, n := range []int{0, 1, 50_000} {
 		w := httptest.NewRecorder()
 		WriteList(w, "list", n, func(dst []byte, i int) []byte { return strconv.AppendInt(dst, int64(i), 10) })

@@ -8,10 +8,10 @@ import (
 	"runner/reasoning"
 )
 
-// Usage is a run's use of tokens.
+// Usage is the usage of a run.
 var Usage = reasoning.Usage{Prompt: 30, Cached: 20, Completion: 12, Reasoning: 5, Answer: 4}
 
-// Segment is the events of a segment, with a delta for each text.
+// Segment returns the events of a segment, with a delta for each text.
 func Segment(s reasoning.Segment, texts ...string) []reasoning.Event {
 	events := []reasoning.Event{{Kind: reasoning.SegmentStart, Segment: s}}
 	for _, text := range texts {
@@ -20,8 +20,7 @@ func Segment(s reasoning.Segment, texts ...string) []reasoning.Event {
 	return append(events, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s})
 }
 
-// CallSegment is the events of a call, which has the id call_ and its index, with a delta for each part of its
-// arguments.
+// CallSegment returns the events of a call, with a delta for each part of its arguments. Its id is call_ and its index.
 func CallSegment(index int, name string, arguments ...string) []reasoning.Event {
 	events := Segment(reasoning.ToolCall, arguments...)
 	for i := range events {
@@ -30,7 +29,7 @@ func CallSegment(index int, name string, arguments ...string) []reasoning.Event 
 	return events
 }
 
-// Run is the events of a run of the model demo: its start, parts and its end with a result.
+// Run returns the events of a run of the model demo: its start, parts, and its end with a result.
 func Run(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
 	events := []reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{
 		Model: "demo", Visibility: reasoning.VisibilityFull, Effort: "low", Strategy: reasoning.StrategyNative, Seed: 7,
@@ -41,7 +40,7 @@ func Run(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event 
 	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
 }
 
-// SummaryBeside is an answer, "It is 4.", with a summary that begins before it and ends within it.
+// SummaryBeside returns the answer "It is 4." with a summary that begins before it and ends within it.
 func SummaryBeside() []reasoning.Event {
 	events := append(Segment(reasoning.Summary, "It was ")[:2:2], Segment(reasoning.Answer, "It ")[:2:2]...)
 	return append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: "added."},
@@ -50,8 +49,8 @@ func SummaryBeside() []reasoning.Event {
 		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
 }
 
-// RandomRun is a run as the pipeline could give it with a visibility, a summary beside anything. Its texts are hard
-// to encode, and need not be UTF-8. extra are parts that it may have too.
+// RandomRun returns a possible run with a visibility. A summary may be mixed with anything. Its texts are hard to
+// encode and may be invalid UTF-8. extra are further parts that it may have.
 func RandomRun(rnd *rand.Rand, v reasoning.Visibility, extra ...[]reasoning.Event) []reasoning.Event {
 	var parts [][]reasoning.Event
 	calls := 0
@@ -85,7 +84,7 @@ func RandomRun(rnd *rand.Rand, v reasoning.Visibility, extra ...[]reasoning.Even
 		return events
 	}
 	at := 1
-	for _, e := range Segment(reasoning.Summary, randomTexts(rnd)...) { // anywhere, in their order
+	for _, e := range Segment(reasoning.Summary, randomTexts(rnd)...) { // anywhere, but in order
 		at += rnd.IntN(len(events) - at)
 		events = append(events[:at:at], append([]reasoning.Event{e}, events[at:]...)...)
 		at++

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// Update says that golden files are to be written anew: go test -update.
+// Update says that golden files are to be written again: go test -update.
 var Update = flag.Bool("update", false, "write the golden files anew")
 
-// Golden compares what a test got with a file, after it has written that with [Update].
+// Golden compares a result with a file. With [Update] it writes the file first.
 func Golden(t testing.TB, path, got string) {
 	t.Helper()
 	if *Update {

@@ -8,27 +8,27 @@ import (
 	"runner/reasoning"
 )
 
-// Canary stands in everything of a recording that is reasoning, also what only visibility full shows: the reasons
-// for calls, what is assumed, a specialist's prompt and text, the error of an engine that quotes what it worked on.
-// SummaryCanary stands in every summary.
+// Canary is in every text of a recording that is reasoning or that only visibility full shows: the reasons for calls,
+// assumptions, a specialist's prompt and text, and the error of an engine that quotes its input. SummaryCanary is in
+// every summary.
 const (
 	Canary        = "marigold-7f3a91"
 	SummaryCanary = "periwinkle-44c0d2"
 )
 
-// Recording is a run as the runner has it before the visibility policy, between Started and Done.
+// Recording has the events of a run between Started and Done, before the visibility policy.
 type Recording struct {
 	// Name says what the recording shows.
 	Name   string
 	Events []reasoning.Event
-	// Result is what Done carries; it is left out where Err ends the run.
+	// Result is the result in Done; left out if Err ends the run.
 	Result reasoning.Result
-	// Err ends the run after its events, and Refused says that it does so before Started.
+	// Err ends the run after its events. Refused says that it ends the run before Started.
 	Err     error
 	Refused bool
 }
 
-// Thoughts is the run's reasoning, the specialists' included.
+// Thoughts returns the run's reasoning, that of specialists included.
 func (r *Recording) Thoughts() string {
 	var b strings.Builder
 	for _, e := range r.Events {
@@ -39,8 +39,8 @@ func (r *Recording) Thoughts() string {
 	return b.String()
 }
 
-// Play is the run with a visibility, through the policy, as [runner.Runner.Generate] gives it. seal gets the run's
-// reasoning, whatever is visible; nil seals nothing. A summary is there only with visibility summary.
+// Play yields the run with a visibility, as [wire.Model] would after the policy. It passes the run's reasoning to seal,
+// whatever is visible; nil seals nothing. A summary is included only with visibility summary.
 func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string, calls bool) (string,
 	error)) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
@@ -86,12 +86,12 @@ func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string, call
 	}
 }
 
-// opened is the events of a segment up to where it would be closed.
+// opened returns the events of a segment without its end.
 func opened(events []reasoning.Event) []reasoning.Event {
 	return events[: len(events)-1 : len(events)-1]
 }
 
-// by makes events of a segment those of the specialist with an id.
+// by makes the events of a segment those of the specialist with an id.
 func by(id string, events []reasoning.Event) []reasoning.Event {
 	events = slices.Clone(events)
 	for i := range events {

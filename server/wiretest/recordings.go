@@ -9,7 +9,7 @@ import (
 	"runner/reasoning/filter"
 )
 
-// errBroke is what an engine could say that quotes the text it worked on.
+// errBroke is a possible error of an engine that quotes its input.
 var errBroke = fmt.Errorf("decoding failed near %q", Canary)
 
 // think is reasoning with the canary in one delta.
@@ -17,7 +17,7 @@ func think(more ...string) []reasoning.Event {
 	return Segment(reasoning.Reasoning, append([]string{"I think of ", Canary, "."}, more...)...)
 }
 
-// say is an answer, and told what the model says before a call.
+// say is an answer, and told a preamble.
 func say(texts ...string) []reasoning.Event  { return Segment(reasoning.Answer, texts...) }
 func told(texts ...string) []reasoning.Event { return Segment(reasoning.Preamble, texts...) }
 
@@ -28,7 +28,7 @@ func warn(code string) []reasoning.Event {
 	return []reasoning.Event{{Kind: reasoning.Warning, Code: code, Text: "something was odd at token 5"}}
 }
 
-// why is the reason for a call, which stands between the call's header and its arguments or after it.
+// why is the reason for a call. It is between the call's header and its arguments, or after it.
 func why(index int) []reasoning.Event {
 	sure := 0.5
 	return []reasoning.Event{{
@@ -46,7 +46,8 @@ func assume() []reasoning.Event {
 		Because: Canary}}}
 }
 
-// specialist is a delegation with what is inside of it, which is intermediate, and instructed what called for it.
+// specialist returns a delegation with the events inside it, which are intermediate. It begins with the instruction that
+// asked for it.
 func specialist(id, caller string, outcome reasoning.DelegationOutcome, parts ...[]reasoning.Event) []reasoning.Event {
 	about := reasoning.Delegation{ID: id, By: caller, Length: 40}
 	end := about
@@ -62,7 +63,7 @@ func specialist(id, caller string, outcome reasoning.DelegationOutcome, parts ..
 	return append(events, reasoning.Event{Kind: reasoning.DelegationEnd, Delegation: &end})
 }
 
-// token is a token with its log probability and what could have come instead.
+// token returns a token with its log probability and its alternatives.
 func token(text, other string) []reasoning.TokenLogprobs {
 	t := reasoning.TokenLogprobs{Text: text, Top: []reasoning.Alternative{{Text: other}}}
 	t.Logprob, t.Top[0].Logprob = -0.5, -2
@@ -73,7 +74,7 @@ func result(finish reasoning.FinishReason, detail string) reasoning.Result {
 	return reasoning.Result{Finish: finish, Detail: detail, Usage: Usage}
 }
 
-// Recordings returns the runs that every encoder has to tell well. Each call returns new ones.
+// Recordings returns runs with which every encoder is tested. Each call returns new ones.
 func Recordings() []Recording {
 	return slices.Concat(answers(), calling(), breaking(), limited(), summaries(), delegations(), particulars())
 }
@@ -86,7 +87,7 @@ func failed(name string, err error, parts ...[]reasoning.Event) Recording {
 	return Recording{Name: name, Events: slices.Concat(parts...), Err: err}
 }
 
-// answers are runs that end in an answer, and no more.
+// answers are runs that only have an answer, with or without reasoning.
 func answers() []Recording {
 	stop := result(reasoning.FinishStop, "")
 	return []Recording{
@@ -160,7 +161,7 @@ func breaking() []Recording {
 	}
 }
 
-// limited are runs that a limit shaped.
+// limited are runs that end at a limit or keep to one.
 func limited() []Recording {
 	stopped := result(reasoning.FinishStop, reasoning.DetailStopString)
 	stopped.StopString = "END"
@@ -177,7 +178,7 @@ func limited() []Recording {
 	}
 }
 
-// summaries are runs with something to sum up, or nothing.
+// summaries are runs with reasoning to summarize, or without any.
 func summaries() []Recording {
 	with := func(source string) reasoning.Result {
 		r := result(reasoning.FinishStop, "")
@@ -239,7 +240,7 @@ func delegations() []Recording {
 	}
 }
 
-// particulars are runs with what only some have.
+// particulars are runs with rare features.
 func particulars() []Recording {
 	stop, calls := result(reasoning.FinishStop, ""), result(reasoning.FinishToolCalls, "")
 	reasons := calls

@@ -1,9 +1,9 @@
-// Package wiretest gives the tests of wire formats a server to stand in: models with scripted replies, and a
-// format's routes on loopback for one principal. For encoders it has the events of made-up runs, also as recordings
-// that it replays in the place of a model, and files to compare with what comes of them.
+// Package wiretest helps to test wire formats. It has models with scripted replies and fake models, and serves a
+// format's routes on loopback for one principal. For encoders it has the events of invented runs, recordings that
+// replace the runs of a model, and golden files.
 //
-// It is for tests only, needs no engine and no files, and stands for package server with the least that formats
-// rely on: names of models, the cap on visibility, and who makes a request. It has no keys, limits or metrics.
+// It needs no engine and no files. It replaces package server with the minimum that formats need: names of models, the
+// limit on visibility, and the principal of a request. It has no keys, rate limits or metrics.
 package wiretest
 
 import (
@@ -26,21 +26,20 @@ import (
 	"runner/server/wire"
 )
 
-// Today is the date that models are shown, and the time at which they were added.
+// Today is the date in prompts, and the time at which models were added.
 var Today = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// Name is what the model of [New] is called.
+// Name is the name of the model.
 const Name = "test/model:Q4"
 
-// Models is a [wire.Models] with one model. It may be used by several goroutines at once.
+// Models is a [wire.Models] with one model. Its methods may be called by several goroutines at once.
 type Models struct {
-	// Fake is the engine, and Engine what was loaded from it.
+	// Fake is the engine, and Engine the runner that uses it.
 	Fake   *fake.Model
 	Engine *runner.Runner
-	// Replay, when not nil, is the run that every request gets, in place of one by the engine. It is set before
-	// there are requests.
+	// Replay, if not nil, replaces the run of every request. It must be set before the first request.
 	Replay *Recording
-	// Unloads is how often the model was to be unloaded.
+	// Unloads counts the calls of Unload.
 	Unloads atomic.Int64
 	held    atomic.Int64
 	mu      sync.Mutex
@@ -54,7 +53,7 @@ func New(t testing.TB, cfg fake.Config, replies ...fake.Reply) *Models {
 	return NewRunner(t, cfg, runner.Config{}, replies...)
 }
 
-// NewRunner is New for a runner with a configuration of its own. Without a clock in it models see [Today].
+// NewRunner is New with a configuration for the runner. Its default clock shows [Today].
 func NewRunner(t testing.TB, cfg fake.Config, engine runner.Config, replies ...fake.Reply) *Models {
 	t.Helper()
 	if cfg.Vocab == nil {
@@ -90,7 +89,7 @@ func (m *Models) Use(ctx context.Context, name string) (wire.Model, error) {
 			Message: "there is no such model"}
 	}
 	m.held.Add(1)
-	return &model{Models: m}, nil
+	return &model{Loaded: m.Engine, models: m}, nil
 }
 
 // Unload implements [wire.Models]: it counts, and the model stays.
@@ -119,14 +118,14 @@ func (m *Models) List(ctx context.Context) []wire.Card {
 	return []wire.Card{m.card()}
 }
 
-// Last returns the request that the model was asked last.
+// Last returns the last request of the model.
 func (m *Models) Last() generation.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last
 }
 
-// Prompt renders the request that the model was asked last.
+// Prompt renders the last request of the model.
 func (m *Models) Prompt(t testing.TB) string {
 	t.Helper()
 	p, err := m.Engine.Prompt(t.Context(), "", m.Last())
@@ -148,36 +147,37 @@ func (m *Models) card() wire.Card {
 	}
 }
 
+// model is the model while a request holds it.
 type model struct {
-	*Models
+	wire.Loaded
+	models   *Models
 	released atomic.Bool
 }
 
-func (m *model) Card() wire.Card        { return m.card() }
-func (m *model) Runner() *runner.Runner { return m.Engine }
+func (m *model) Card() wire.Card { return m.models.card() }
 
 func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32, error) {
-	return m.Engine.Embed(ctx, wire.PrincipalOf(ctx).ID, tokens)
+	return m.Loaded.Embed(ctx, wire.PrincipalOf(ctx).ID, tokens)
 }
 
 func (m *model) Release() {
 	if !m.released.Swap(true) {
-		m.held.Add(-1)
+		m.models.held.Add(-1)
 	}
 }
 
 func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
-	m.mu.Lock()
-	m.last = req
-	m.mu.Unlock()
+	m.models.mu.Lock()
+	m.models.last = req
+	m.models.mu.Unlock()
 	if err := req.Visibility.Cap(wire.PrincipalOf(ctx).Reasoning); err != nil {
 		return func(yield func(reasoning.Event, error) bool) { yield(reasoning.Event{}, err) }
 	}
-	if m.Replay != nil {
-		return m.Replay.Play(req.Visibility, req.Seal)
+	if replay := m.models.Replay; replay != nil {
+		return replay.Play(req.Visibility, req.Seal)
 	}
 	req.Principal = wire.PrincipalOf(ctx).ID
-	return m.Engine.Generate(ctx, req)
+	return m.Loaded.Generate(ctx, req)
 }
 
 // Anyone returns a principal that may do everything.
@@ -191,11 +191,13 @@ func Handler(f wire.Format, p *wire.Principal) http.Handler {
 	for _, route := range f.Routes() {
 		mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) {
 			if !p.May(route.Scope) {
-				f.WriteError(w, r, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "permission %s is missing", route.Scope))
+				f.WriteError(w, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "permission %s is missing", route.Scope))
 				return
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, 32<<20)
-			route.Handle(w, r.WithContext(wire.WithPrincipal(r.Context(), p)))
+			if err := route.Handle(w, r.WithContext(wire.WithPrincipal(r.Context(), p))); err != nil {
+				f.WriteError(w, err)
+			}
 		})
 	}
 	return mux

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"runner/backend"
-	"runner/chattemplate"
+	"runner/chattemplate/family"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
@@ -61,7 +61,7 @@ type Build struct{ Version, Commit string }
 type generator interface {
 	Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
 	Info() backend.Info
-	Format() chattemplate.Format
+	About() family.About
 	Close() error
 }
 

@@ -115,7 +115,7 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 	if info.ContextReason != "" {
 		r.ok("cache", "%s; the context is %s", count(info.CacheTokens, "token", "tokens"), info.ContextReason)
 	}
-	r.ok("reasoning", "%s", formatName(gen.Format()))
+	r.ok("reasoning", "%s", gen.About().Reasoning)
 	a.checkSteps(ctx, r, gen)
 }
 
@@ -165,16 +165,6 @@ func (r *report) print(w io.Writer) error {
 		fmt.Fprintf(tab, "%s\t%s\t%s\n", row[0], row[1], row[2])
 	}
 	return tab.Flush()
-}
-
-func formatName(f chattemplate.Format) string {
-	switch f.Family {
-	case chattemplate.Harmony:
-		return "harmony channels"
-	case chattemplate.ThinkTags:
-		return fmt.Sprintf("between %s and %s", f.Open, f.Close)
-	}
-	return "not marked by the model; strategies markers and posthoc"
 }
 
 // count formats a number of things, in the singular or plural.

@@ -16,6 +16,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/family"
 	"runner/cmd/runner/scripttest"
 	"runner/generation"
 	"runner/reasoning"
@@ -103,8 +104,8 @@ func (s *script) Info() backend.Info {
 	info.GPULayers = min(max(s.cfg.GPULayers, 0), 3)
 	return info
 }
-func (s *script) Format() chattemplate.Format {
-	return chattemplate.Format{Family: chattemplate.Harmony}
+func (s *script) About() family.About {
+	return family.About{Reasoning: "harmony channels", MarksReasoning: true}
 }
 func (s *script) Close() error { return nil }
 

@@ -123,7 +123,7 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 		cfg.Cards = append(cfg.Cards, wire.Card{Name: e.Name, Added: wiretest.Today})
 	}
 	cfg.Pool = pool.New(pool.Config{Models: entries, Logger: cfg.Logger,
-		Open: func(_ context.Context, name string) (*runner.Runner, error) {
+		Open: func(_ context.Context, name string) (wire.Loaded, error) {
 			return runner.New(fake.New(deepThoughts(name)), runner.Config{Logger: cfg.Logger})
 		}})
 	s := server.New(cfg)

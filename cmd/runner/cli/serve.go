@@ -252,7 +252,7 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 	cfg.Check = files.check
 	loaded := false // whether the first model was ever loaded; needs no lock, since the pool opens one model at a time
 	var p *pool.Pool
-	cfg.Open = func(ctx context.Context, name string) (*runner.Runner, error) {
+	cfg.Open = func(ctx context.Context, name string) (wire.Loaded, error) {
 		before, err := models.Take(paths[name])
 		if err != nil {
 			return nil, &inputError{what: fmt.Sprintf("the files of model %q cannot be read", name),
@@ -295,7 +295,7 @@ func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (size
 
 // openServed loads a model for the server. others are the sizes of the models that may be loaded later.
 func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others []int64,
-	rc runner.Config) (*runner.Runner, error) {
+	rc runner.Config) (wire.Loaded, error) {
 	cfg, path := o.model, s.model.Path
 	cfg.Others = others
 	if path == "" {

@@ -1,6 +1,6 @@
-// Package apierror is the shape of an error in the OpenAI formats, and of what belongs to no format.
+// Package apierror has OpenAI's shape of errors. The OpenAI formats use it, and routes that belong to no format.
 //
-// It decides nothing: which status and code a failure has is package wire's to say.
+// The status and the code of an error come from package wire.
 package apierror
 
 import (
@@ -9,24 +9,24 @@ import (
 	"runner/server/wire"
 )
 
-// Body is the body of an answer that is an error.
+// Body is the body of an error.
 type Body struct {
 	Error Detail `json:"error"`
 }
 
 // Detail says what is wrong.
 type Detail struct {
-	// Message is for people, and begins with Param where there is one: many clients show nothing else.
+	// Message is for people. It begins with Param if there is one, because many clients show nothing else.
 	Message string `json:"message"`
-	// Type is the class that clients make their exceptions from, for instance invalid_request_error.
+	// Type is the class of error from which clients make exceptions, for example invalid_request_error.
 	Type string `json:"type"`
-	// Param is the field of the request that is wrong; null when it is none.
+	// Param is the wrong field of the request; null if there is none.
 	Param *string `json:"param"`
-	// Code names the error for programs.
+	// Code names the kind of error for programs.
 	Code string `json:"code"`
 }
 
-// New gives an error OpenAI's shape.
+// New returns an error in OpenAI's shape.
 func New(e *wire.Error) Body {
 	d := Detail{Message: e.Error(), Type: typeOf(e.Status), Code: e.Code}
 	if e.Param != "" {
@@ -35,7 +35,7 @@ func New(e *wire.Error) Body {
 	return Body{d}
 }
 
-// typeOf returns the class of errors with a status.
+// typeOf returns the class of an error with a status.
 func typeOf(status int) string {
 	switch {
 	case status == http.StatusUnauthorized:
@@ -54,8 +54,5 @@ func typeOf(status int) string {
 	return "invalid_request_error"
 }
 
-// Write answers a request with an error, before anything else was written.
-func Write(w http.ResponseWriter, e *wire.Error) {
-	wire.BeginError(w, e)
-	wire.WriteJSON(w, e.Status, New(e))
-}
+// Write answers with an error, see [wire.WriteError].
+func Write(w http.ResponseWriter, e *wire.Error) { wire.WriteError(w, e, New(e)) }

@@ -12,7 +12,8 @@ func TestErrorShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"error":{"message":"input[0].type: no","type":"invalid_request_error","param":"input[0].type","code":"invalid_value"}}`
+	const want = `{"error":{"message":"input[0].type: no","type":"invalid_request_error","param":"input[0].type",` +
+		`"code":"invalid_value"}}`
 	if string(body) != want {
 		t.Errorf("%s, want %s", body, want)
 	}

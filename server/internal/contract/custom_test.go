@@ -11,7 +11,7 @@ import (
 	"runner/server/wire"
 )
 
-// freed is the text of a call of a custom tool whose arguments come in pieces.
+// freed returns the text of a custom tool's call whose arguments come in pieces.
 func freed(pieces ...string) string {
 	f := FreeCalls{Names: map[string]bool{"patch": true}}
 	var b strings.Builder
@@ -42,7 +42,7 @@ func TestFreeCalls(t *testing.T) {
 			t.Errorf("%q is %q, want %q", arguments, got, want)
 		}
 	}
-	// A function's call stays as it is.
+	// A function's call is unchanged.
 	f := FreeCalls{Names: map[string]bool{"patch": true}}
 	got := ""
 	for _, e := range []reasoning.Event{
@@ -57,7 +57,7 @@ func TestFreeCalls(t *testing.T) {
 	}
 }
 
-// A text comes back as it went in, in whatever pieces.
+// A text comes back unchanged, however it is cut.
 func FuzzFreeCalls(f *testing.F) {
 	f.Add("a\n\"b\" \\ é🙂\u2028", 3)
 	f.Add(`{"input":"x"}`, 1)

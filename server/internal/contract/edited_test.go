@@ -23,20 +23,19 @@ import (
 
 type object = map[string]any
 
-// turn is a question and its answer as a client holds them: a text or a call with its result, and the value that
-// came with it.
+// turn is a question and its answer as a client has them: a text or a call with its result, and the sealed value.
 type turn struct {
 	asked, text, call, value string
 }
 
-// origin is where a thought was sealed.
+// origin is the place where reasoning was sealed.
 type origin struct {
 	principal, thread    string
 	thought, asked, call string
 	number               int
 }
 
-// allows reports whether the thought may stand where it does.
+// allows reports whether the reasoning may be where it is.
 func (o *origin) allows(r *thought) bool {
 	if len(r.calls) > 0 {
 		return o.thought == r.thought && slices.Equal(r.calls, []string{o.call})
@@ -44,14 +43,14 @@ func (o *origin) allows(r *thought) bool {
 	return o.thought == r.thought && o.call == "" && o.asked == r.asked
 }
 
-// format speaks one wire format.
+// format makes requests in one wire format.
 type format struct {
 	path string
-	// request makes the body of a request from turns and a last question.
+	// request returns the body of a request from turns and a last question.
 	request func(thread string, turns []turn, question string) object
-	// answer reads the text, the call and the value out of an answer.
+	// answer returns the text, the call and the sealed value of an answer.
 	answer func(t *testing.T, body string) turn
-	// threads says that conversations have ids.
+	// threads means that conversations have ids.
 	threads bool
 }
 
@@ -209,8 +208,9 @@ func read(t *testing.T, body string, v any) {
 	}
 }
 
-// Conversations are made, edited at random as clients edit them, and sent again. The server always answers, and
-// restores no thought where it was not sealed for. A conversation that nobody edited restores all of them.
+// Conversations are made, edited at random as clients may edit them, and sent again. The server always answers. It
+// restores reasoning only at the place for which it was sealed. An unedited conversation gets all of its reasoning
+// back.
 func TestEditedHistoriesAreAnswered(t *testing.T) {
 	const questions = 6
 	replies := []fake.Reply{{After: wiretest.Ask("over"), Say: wiretest.Think("", "Bye.")}}
@@ -289,7 +289,7 @@ func TestEditedHistoriesAreAnswered(t *testing.T) {
 				ask(c.principal, c.thread, turns, "over")
 				last := 0
 				for _, r := range restored(models.Last().Messages) {
-					first := number + 1 // of the turns that it may be of, which come in order
+					first := number + 1 // the first turn that it may belong to, in order
 					for _, u := range turns {
 						o, ours := origins[u.value]
 						if ours && o.principal == c.principal && (!f.threads || o.thread == c.thread) && o.allows(&r) && o.number > last {
@@ -305,7 +305,7 @@ func TestEditedHistoriesAreAnswered(t *testing.T) {
 	}
 }
 
-// thought is one that stands in a prompt.
+// thought is reasoning in a prompt.
 type thought struct {
 	thought, asked string
 	calls          []string

@@ -69,7 +69,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// Without a place for them no traces are promised.
+// Without a place for traces, none are promised.
 func TestCanTrace(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		err := (&Asked{Encrypt: asked}).CanTrace(nil)
@@ -82,40 +82,42 @@ func TestCanTrace(t *testing.T) {
 }
 
 func TestFieldsThatAreRefused(t *testing.T) {
+	const kwargsEffort = "chat_template_kwargs.reasoning_effort"
 	for body, param := range map[string]string{
-		`{"reasoning":"all"}`:                                                                      "reasoning",
-		`{"reasoning":3}`:                                                                          "reasoning",
-		`{"reasoning":{"effort":3}}`:                                                               "reasoning.effort",
-		`{"reasoning":{"effort":"most"}}`:                                                          "reasoning.effort",
-		`{"reasoning_effort":""}`:                                                                  "reasoning_effort",
-		`{"reasoning":{"context":"none"}}`:                                                         "reasoning.context",
-		`{"reasoning":{"max_tokens":-2}}`:                                                          "reasoning.max_tokens",
-		`{"reasoning_budget":-2}`:                                                                  "reasoning_budget",
-		`{"reasoning_budget":0,"reasoning_effort":"low"}`:                                          "reasoning_budget",
-		`{"reasoning_budget":-1,"thinking_budget":7}`:                                              "thinking_budget",
-		`{"reasoning":{"enabled":true,"effort":"none"}}`:                                           "reasoning.enabled",
-		`{"reasoning":{"enabled":false,"effort":"low"}}`:                                           "reasoning.effort",
-		`{"enable_thinking":true,"think":false}`:                                                   "enable_thinking",
-		`{"thinking":{"type":"maybe"}}`:                                                            "thinking.type",
-		`{"thinking":"low"}`:                                                                       "thinking",
-		`{"think":7}`:                                                                              "think",
-		`{"think":"hard"}`:                                                                         "think",
-		`{"reasoning_format":"tags"}`:                                                              "reasoning_format",
-		`{"reasoning":"summary","reasoning_format":"hidden"}`:                                      "reasoning_format",
-		`{"reasoning":{"summary":"none","generate_summary":"auto"}}`:                               "reasoning.summary",
-		`{"reasoning_strategy":"guess"}`:                                                           "reasoning_strategy",
-		`{"include_reasoning":"some"}`:                                                             "include_reasoning",
-		`{"include_reasoning":[]}`:                                                                 "include_reasoning",
-		`{"reasoning":"full","include_reasoning":"none"}`:                                          "include_reasoning",
-		`{"reasoning":{"exclude":true,"summary":"auto"}}`:                                          "reasoning.exclude",
-		`{"reasoning":{"summary":"auto"},"include":["reasoning.content"]}`:                         "include",
-		`{"reasoning":{"summary":"auto","generate_summary":"detailed"}}`:                           "reasoning.generate_summary",
-		`{"reasoning":{"effort":"low"},"reasoning_effort":"high"}`:                                 "reasoning_effort",
-		`{"reasoning":{"max_tokens":1},"reasoning_budget":2}`:                                      "reasoning_budget",
-		`{"reasoning":{"context":"current_turn"},"keep_reasoning":true}`:                           "keep_reasoning",
-		`{"chat_template_kwargs":{"thinking":false},"reasoning_effort":"low"}`:                     "chat_template_kwargs.thinking",
-		`{"chat_template_kwargs":{"reasoning_effort":"much"}}`:                                     "chat_template_kwargs.reasoning_effort",
-		`{"chat_template_kwargs":{"reasoning_effort":"low"},"reasoning_effort":"high"}`:            "chat_template_kwargs.reasoning_effort",
+		`{"reasoning":"all"}`:                                                           "reasoning",
+		`{"reasoning":3}`:                                                               "reasoning",
+		`{"reasoning":{"effort":3}}`:                                                    "reasoning.effort",
+		`{"reasoning":{"effort":"most"}}`:                                               "reasoning.effort",
+		`{"reasoning_effort":""}`:                                                       "reasoning_effort",
+		`{"reasoning":{"context":"none"}}`:                                              "reasoning.context",
+		`{"reasoning":{"max_tokens":-2}}`:                                               "reasoning.max_tokens",
+		`{"reasoning_budget":-2}`:                                                       "reasoning_budget",
+		`{"reasoning_budget":0,"reasoning_effort":"low"}`:                               "reasoning_budget",
+		`{"reasoning_budget":-1,"thinking_budget":7}`:                                   "thinking_budget",
+		`{"reasoning":{"enabled":true,"effort":"none"}}`:                                "reasoning.enabled",
+		`{"reasoning":{"enabled":false,"effort":"low"}}`:                                "reasoning.effort",
+		`{"enable_thinking":true,"think":false}`:                                        "enable_thinking",
+		`{"thinking":{"type":"maybe"}}`:                                                 "thinking.type",
+		`{"thinking":"low"}`:                                                            "thinking",
+		`{"think":7}`:                                                                   "think",
+		`{"think":"hard"}`:                                                              "think",
+		`{"reasoning_format":"tags"}`:                                                   "reasoning_format",
+		`{"reasoning":"summary","reasoning_format":"hidden"}`:                           "reasoning_format",
+		`{"reasoning":{"summary":"none","generate_summary":"auto"}}`:                    "reasoning.summary",
+		`{"reasoning_strategy":"guess"}`:                                                "reasoning_strategy",
+		`{"include_reasoning":"some"}`:                                                  "include_reasoning",
+		`{"include_reasoning":[]}`:                                                      "include_reasoning",
+		`{"reasoning":"full","include_reasoning":"none"}`:                               "include_reasoning",
+		`{"reasoning":{"exclude":true,"summary":"auto"}}`:                               "reasoning.exclude",
+		`{"reasoning":{"summary":"auto"},"include":["reasoning.content"]}`:              "include",
+		`{"reasoning":{"summary":"auto","generate_summary":"detailed"}}`:                "reasoning.generate_summary",
+		`{"reasoning":{"effort":"low"},"reasoning_effort":"high"}`:                      "reasoning_effort",
+		`{"reasoning":{"max_tokens":1},"reasoning_budget":2}`:                           "reasoning_budget",
+		`{"reasoning":{"context":"current_turn"},"keep_reasoning":true}`:                "keep_reasoning",
+		`{"chat_template_kwargs":{"thinking":false},"reasoning_effort":"low"}`:          "chat_template_kwargs.thinking",
+		`{"chat_template_kwargs":{"reasoning_effort":"much"}}`:                          kwargsEffort,
+		`{"chat_template_kwargs":{"reasoning_effort":"low"},"reasoning_effort":"high"}`: kwargsEffort,
+
 		`{"chat_template_kwargs":{"a":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}}`: "chat_template_kwargs",
 	} {
 		_, err := parse(t, body)
@@ -126,7 +128,7 @@ func TestFieldsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Effort and visibility never change each other.
+// Effort and visibility do not affect each other.
 func TestEffortAndVisibilityAreIndependent(t *testing.T) {
 	for _, effort := range []string{"none", "minimal", "low", "medium", "high"} {
 		got, err := parse(t, `{"reasoning":{"effort":"`+effort+`"}}`)

@@ -19,7 +19,7 @@ type ReasoningInfo struct {
 	Budget int `json:"budget,omitempty"`
 }
 
-// InfoOf describes a run. Nil stays nil: nothing ran.
+// InfoOf converts the settings of a run. It returns nil if i is nil.
 func InfoOf(i *reasoning.Info) *ReasoningInfo {
 	if i == nil {
 		return nil

@@ -28,17 +28,17 @@ import (
 	"runner/server/wiretest"
 )
 
-// The leak table: every field that a format has, on every segment, in every format, under every visibility. The model
-// thinks words that are nowhere else, and thinks them in its answer if that is where it first may write.
+// The leak table tests every field of every format, on every segment, under every visibility. The model's reasoning
+// has words that are nowhere else. It reasons in its answer if that is the first place where it may write.
 
 const (
-	// spelled is a hidden word of many tokens, and boosted one of a single token, which is thought so often that
-	// a penalty which counted it would have the answer say it.
+	// spelled is a hidden word of many tokens. boosted is one of a single token. It is so frequent in the reasoning that
+	// a penalty that counted it would change the answer.
 	spelled = "zqxjk"
 	boosted = " minus"
 )
 
-// pondered is what the model thinks.
+// pondered is the model's reasoning.
 var pondered = "so " + spelled + strings.Repeat(boosted, 32) + " END plan"
 
 // Words of the answers. They are not hidden.
@@ -51,7 +51,7 @@ const (
 // scenes are questions, by what the model does when it is asked.
 var scenes = []string{"answer", "call", "think only"}
 
-// thinker is what a harmony model says that has to think.
+// thinker is the script of a harmony model that must reason.
 func thinker() []fake.Reply {
 	const final, commentary, next = "<|channel|>final<|message|>", "<|channel|>commentary<|message|>",
 		"<|end|><|start|>assistant"
@@ -85,14 +85,14 @@ func thinker() []fake.Reply {
 				Say: "<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>" +
 					`{"reasoning": "` + pondered + `"}<|call|>`},
 			fake.Reply{After: ask, Say: say},
-			// It was kept from its channel, so it thinks where it is.
+			// It was kept from its channel, so it reasons where it is.
 			fake.Reply{After: ask + final, Say: pondered + "<|return|>"},
 			fake.Reply{After: ask + commentary, Say: pondered + "<|return|>"})
 	}
 	return replies
 }
 
-// tagged is a model that marks its reasoning with tags, and has to think.
+// tagged is a model that marks its reasoning with tags and must reason.
 func tagged() fake.Config {
 	const turn, skipped = "<|im_start|>assistant\n", "<think>\n\n</think>\n\n"
 	v := fake.Think()
@@ -111,17 +111,17 @@ func tagged() fake.Config {
 	cfg.Script = func(before []backend.Token) backend.Token {
 		text := fake.Decode(v, before)
 		if said := text[strings.LastIndex(text, turn)+len(turn):]; said != "" && !strings.HasPrefix(said, "<think>") {
-			return kept // it was kept from its tag, so it thinks where it is
+			return kept // it was kept from its tag, so it reasons where it is
 		}
 		return usual(before)
 	}
 	return cfg
 }
 
-// script is [fake.Replies] for many runs: it looks for each reply's last marker only, and cuts replies into tokens
+// script is [fake.Replies] for many runs. It looks only for the last marker of each reply, and tokenizes each reply
 // once.
 func script(v *backend.Vocab, replies []fake.Reply) fake.Script {
-	tokens := make([]map[int]backend.Token, len(replies)) // of each reply, by the byte at which they begin
+	tokens := make([]map[int]backend.Token, len(replies)) // of each reply, by the byte where they begin
 	for i, r := range replies {
 		tokens[i] = map[int]backend.Token{}
 		at := 0
@@ -145,7 +145,7 @@ func script(v *backend.Vocab, replies []fake.Reply) fake.Script {
 					continue
 				}
 				t, ok := tokens[i][done]
-				if !ok { // a form has cut it otherwise
+				if !ok { // a form has cut it differently
 					t = fake.Encode(v, r.Say[done:])[0]
 				}
 				next = t
@@ -155,19 +155,19 @@ func script(v *backend.Vocab, replies []fake.Reply) fake.Script {
 	}
 }
 
-// table is what is asked for in one format.
+// table is what to request in one format.
 type table struct {
 	path  string
 	model func() fake.Config
-	// visibility asks for a visibility, by its name.
+	// visibility returns fields that ask for a visibility, by its name.
 	visibility map[string]object
-	// fields are those of the format, with values that would move or name what is hidden.
+	// fields are the format's fields, with values that could move or name hidden text.
 	fields map[string]object
 	// body is a request without them.
 	body func(question string, stream bool) object
 }
 
-// hostile are the fields of OpenAI's formats, of ours, and of the engines that people come from.
+// hostile are the fields of OpenAI's formats, of ours, and of other engines whose users switch to this one.
 func hostile(v *backend.Vocab) map[string]object {
 	id := func(name string) string { return fmt.Sprint(fake.Encode(v, name)[0]) }
 	bias := func(value int, names ...string) object {
@@ -207,7 +207,7 @@ func hostile(v *backend.Vocab) map[string]object {
 	}
 }
 
-// only picks fields by name, and drops those that a format does not have.
+// only returns the fields with the given names that a format has.
 func only(all map[string]object, drop ...string) map[string]object {
 	out := map[string]object{"nothing": {}}
 	for name, fields := range all {
@@ -269,7 +269,7 @@ func leakTables(v *backend.Vocab) map[string]table {
 		props[name] = object{"forwardedProps": o}
 	}
 	tags := only(hostile(fake.Think()), "tool_choice", "delegation", "chat_template_kwargs")
-	delete(tags, "tool") // it has no way of writing calls
+	delete(tags, "tool") // it has no way to write calls
 	maps.Copy(tags, logprobs)
 	for name, value := range map[string]int{"<think>": -100, "</think>": 100} {
 		tags["bias on "+name] = object{"logit_bias": object{fmt.Sprint(fake.Encode(fake.Think(), name)[0]): value}}
@@ -319,7 +319,7 @@ func leakTables(v *backend.Vocab) map[string]table {
 	}
 }
 
-// merged is a body with fields over it. What is an object in both is merged too.
+// merged returns a body with fields added. Objects that are in both are merged too.
 func merged(body object, fields ...object) object {
 	body = maps.Clone(body)
 	for _, f := range fields {
@@ -335,8 +335,8 @@ func merged(body object, fields ...object) object {
 	return body
 }
 
-// What hidden reasoning says reaches the wire nowhere, whatever is asked for.
-func TestNoFieldTellsHiddenReasoning(t *testing.T) {
+// No field of a request may make hidden reasoning visible.
+func TestNoFieldShowsHiddenReasoning(t *testing.T) {
 	for name, of := range leakTables(fake.Harmony()) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -359,13 +359,13 @@ func TestNoFieldTellsHiddenReasoning(t *testing.T) {
 				answers := 0
 				for _, scene := range scenes {
 					if (name == "ollama generate" || name == "chat completions, tags") && scene != "answer" {
-						continue // there are no tools, and all answers are alike
+						continue // there are no tools, and all answers are equal
 					}
 					for asked, visibility := range of.visibility {
 						for most, url := range urls {
 							if most == "none" && asked != "unsaid" &&
 								(asked != "none" || of.visibility["unsaid"] != nil) {
-								continue // it is refused, or asks for what the others ask for
+								continue // it is refused, or the same as the others
 							}
 							for _, stream := range []bool{false, true} {
 								b, err := json.Marshal(merged(of.body(scene, stream), visibility, extra))
@@ -406,8 +406,8 @@ func TestNoFieldTellsHiddenReasoning(t *testing.T) {
 	}
 }
 
-// tells reports whether a hidden word stands in an answer: in one string, or in all of a kind put together. What is one
-// token may come by chance, so it counts only when it is repeated.
+// tells reports whether an answer contains a hidden word, in one string or in all strings of a kind joined. A word of
+// one token can occur by chance, so it counts only if it is repeated.
 func tells(answer string) bool {
 	texts := map[string]*strings.Builder{}
 	for line := range strings.SplitSeq(answer, "\n") {
@@ -425,7 +425,7 @@ func tells(answer string) bool {
 	})
 }
 
-// gather appends every string of a JSON value to the text of its place.
+// gather appends every string of a JSON value to the text at its place.
 func gather(path string, v any, to map[string]*strings.Builder) {
 	switch v := v.(type) {
 	case string:
@@ -445,7 +445,7 @@ func gather(path string, v any, to map[string]*strings.Builder) {
 }
 
 // MEW's callers have no such fields, but its operator has.
-func TestMEWTellsNoHiddenReasoning(t *testing.T) {
+func TestMEWShowsNoHiddenReasoning(t *testing.T) {
 	vocab := fake.Harmony()
 	models := wiretest.New(t, fake.Config{Vocab: vocab, ContextSize: 4096, Script: script(vocab, thinker())})
 	against := func(names ...string) (list []backend.TokenBias) {

@@ -18,8 +18,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// What clients look for in an error to know that a prompt does not fit: langchain and litellm in Python, pi, Claude
-// Code and Codex. The last two also read the numbers.
+// These are the words by which clients recognize that a prompt does not fit: langchain and litellm in Python, pi,
+// Claude Code and Codex. The last two also read the numbers.
 var (
 	openAIWords = regexp.MustCompile(`^This model's maximum context length is (\d+) tokens\. However, your (\S+) ` +
 		`resulted in (\d+) tokens(?:, [a-z ]+)?\. Please reduce the length of the (\S+)\.$`)
@@ -27,14 +27,14 @@ var (
 	ollamaWords    = regexp.MustCompile(`^the input length exceeds the context length: `)
 )
 
-// overflow is a request of a format whose text %s is too long, and what is said of it.
+// overflow is a request of a format whose text %s is too long, and the expected error.
 type overflow struct {
 	path, body string
 	param      string
 	// error and message are the places of the error in the answer.
 	error []string
 	words *regexp.Regexp
-	// begins stands before the words.
+	// begins is the text before the words.
 	begins string
 }
 
@@ -79,9 +79,9 @@ var overflows = map[string]overflow{
 	"ollama embeddings": {"/api/embed", `{` + demo + `,"truncate":false,"input":"%s"%s}`, "input", nil, ollamaWords, ""},
 }
 
-// Every format says that a prompt is longer than the context with the status 400, in the words that its clients match,
-// and names the field. A stream of responses says so by its events.
-func TestOverflowIsToldInTheWordsThatClientsMatch(t *testing.T) {
+// Every format reports a prompt that is longer than the context with status 400, in the words that its clients match,
+// and names the field. A stream of responses reports it in its events.
+func TestOverflowUsesTheWordsThatClientsMatch(t *testing.T) {
 	const context = 400
 	models := wiretest.New(t, fake.Config{ContextSize: context})
 	openAI, messages := openai.New(models, openai.Config{}), anthropic.New(models, anthropic.Config{})
@@ -119,7 +119,7 @@ func TestOverflowIsToldInTheWordsThatClientsMatch(t *testing.T) {
 	}
 }
 
-// check looks whether an error is what clients look for. Texts that are so long that their tokens are not counted have
+// check checks that clients recognize an error. If a text is so long that its tokens are not counted, the error has
 // fewer words.
 func (o *overflow) check(t *testing.T, e map[string]any, context, length int) {
 	t.Helper()
@@ -163,8 +163,8 @@ func (o *overflow) check(t *testing.T, e map[string]any, context, length int) {
 	}
 }
 
-// checkStream looks whether a stream is what OpenAI's ends with: Codex reads the code of response.failed, the official
-// clients make an exception of the event before it.
+// checkStream checks that a stream ends as OpenAI's does. Codex reads the code of response.failed. The official
+// clients raise an exception at the event before it.
 func (o *overflow) checkStream(t *testing.T, status int, answer string, context, length int) {
 	t.Helper()
 	if status != http.StatusOK {

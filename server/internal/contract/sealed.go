@@ -13,30 +13,30 @@ import (
 	"runner/server/wire"
 )
 
-// CodeSealedDropped warns of sealed values that were left out of the prompt.
+// CodeSealedDropped is the code of the warning about sealed values that were left out of the prompt.
 const CodeSealedDropped = "sealed_dropped"
 
-// Nowhere is the message of a value that stands where no value was ever handed out.
+// Nowhere is the message of a value in a place where clients never get values.
 const Nowhere = -1
 
 // Carried is a sealed value that a client sent back.
 type Carried struct {
-	// Message is the index of the message that it came with, or Nowhere.
+	// Message is the index of its message, or Nowhere.
 	Message int
 	Value   seal.Value
 	// Param is its place in the request.
 	Param string
-	// Refusal is what a request is refused with because of it; empty says why in plain words.
+	// Refusal is the text of the error if the request is refused because of it; empty means a text with the reason.
 	Refusal string
 }
 
-// Restorer restores the reasoning that sealed values hold, for one request. What does not open is left out with a
+// Restorer restores the reasoning in the sealed values of one request. Values that do not open are left out with a
 // warning.
 type Restorer struct {
 	history *seal.History
 	strict  bool
 	dropped []dropped
-	// read counts the messages that were read, and asked is the question that comes after them.
+	// read counts the messages that were read, and asked is the question after them.
 	read  int
 	asked seal.Question
 }
@@ -48,8 +48,8 @@ type dropped struct {
 	count  int
 }
 
-// NewRestorer returns what opens the values of one conversation. strict refuses the request in place of leaving a
-// value out. Without keys, nil, nothing opens.
+// NewRestorer returns a Restorer for one conversation. With strict, values that do not open are an error. If keys
+// is nil, no value opens.
 func NewRestorer(keys *seal.Keyring, scope seal.Scope, strict bool) *Restorer {
 	r := &Restorer{strict: strict}
 	if keys != nil {
@@ -58,7 +58,7 @@ func NewRestorer(keys *seal.Keyring, scope seal.Scope, strict bool) *Restorer {
 	return r
 }
 
-// questionOf returns the question that the reply to messages answers, if there is one.
+// questionOf returns the question that a reply to messages answers, if there is one.
 func questionOf(messages []chattemplate.Message) (q seal.Question, ok bool) {
 	for _, m := range slices.Backward(messages) {
 		if m.Role == chattemplate.User {
@@ -68,14 +68,14 @@ func questionOf(messages []chattemplate.Message) (q seal.Question, ok bool) {
 	return q, false
 }
 
-// Begin begins the reply to messages.
+// Begin begins the turn of a reply to messages.
 func Begin(keys *seal.Keyring, scope seal.Scope, messages []chattemplate.Message) *seal.Turn {
 	asked, _ := questionOf(messages)
 	return keys.Begin(scope, asked)
 }
 
-// Message returns the reasoning for a message from the values that came with it. before are the messages before it,
-// all of them. Each message of a conversation is restored once, from the first to the last.
+// Message returns the reasoning of a message from its values. before are all messages before it. It must be called once
+// for each message with values, in the order of the conversation.
 func (r *Restorer) Message(before []chattemplate.Message, m *chattemplate.Message, values []Carried) (text string,
 	err error) {
 	switch {
@@ -84,14 +84,14 @@ func (r *Restorer) Message(before []chattemplate.Message, m *chattemplate.Messag
 	case r.history == nil:
 		return "", r.drop(values, func(int) error { return seal.ErrUnknownKey })
 	}
-	// Only what is new is read, so that many values cost no more than their conversation.
+	// Only new messages are read, so that the cost of many values is not quadratic.
 	if asked, ok := questionOf(before[r.read:]); ok {
 		r.asked = asked
 	}
 	r.read = len(before)
 	at := seal.Place{Question: r.asked}
 	for _, call := range m.ToolCalls {
-		if call.ID != "" { // calls of formats that give them no ids
+		if call.ID != "" { // some formats have no ids of calls
 			at.Calls = append(at.Calls, call.ID)
 		}
 	}
@@ -103,7 +103,7 @@ func (r *Restorer) Message(before []chattemplate.Message, m *chattemplate.Messag
 	return text, r.drop(values, func(i int) error { return errs[i] })
 }
 
-// Conversation puts the reasoning of the values into their messages.
+// Conversation adds the reasoning in the values to their messages.
 func (r *Restorer) Conversation(messages []chattemplate.Message, values []Carried) error {
 	byMessage := slices.Clone(values)
 	slices.SortStableFunc(byMessage, func(a, b Carried) int { return cmp.Compare(a.Message, b.Message) })
@@ -129,7 +129,7 @@ func (r *Restorer) Conversation(messages []chattemplate.Message, values []Carrie
 	return nil
 }
 
-// drop leaves values out, each because of an error, which may be nil, or refuses the request.
+// drop leaves out values because of their errors, which may be nil, or returns the error that refuses the request.
 func (r *Restorer) drop(values []Carried, because func(i int) error) error {
 	for i := range values {
 		if err := because(i); err != nil {
@@ -166,7 +166,7 @@ func (r *Restorer) dropOne(v *Carried, err error) error {
 	return nil
 }
 
-// Warnings tells what was left out, one warning for each reason.
+// Warnings returns the warnings about values that were left out, one for each reason.
 func (r *Restorer) Warnings() []generation.Notice {
 	var list []generation.Notice
 	for _, d := range r.dropped {
@@ -180,8 +180,8 @@ func (r *Restorer) Warnings() []generation.Notice {
 	return list
 }
 
-// Sealer returns what seals the whole reasoning of a run as a value of a turn. Without ids for its calls, the turn
-// counts as one without calls.
+// Sealer returns a function that seals the whole reasoning of a run as a value of a turn. If ids is false, the
+// calls have no ids and the turn counts as one without calls.
 func Sealer(turn *seal.Turn, ids bool) func(thoughts string, calls bool) (string, error) {
 	return func(thoughts string, calls bool) (string, error) {
 		kind := seal.NoCalls

@@ -10,13 +10,14 @@ import (
 	"runner/server/wire"
 )
 
-// answerRoom is how many tokens [Shorten] leaves for the answer where the request does not say.
+// answerRoom is how many tokens [Shorten] leaves for the answer if the request does not say.
 const answerRoom = 1024
 
-// Shorten leaves out the oldest part of a request's conversation until the prompt leaves room for an answer, and
-// returns how many messages that were. What cannot be shortened stays as it is, for the model to refuse.
+// Shorten removes the oldest part of a request's conversation until the prompt leaves room for an answer. It
+// returns the number of messages that it removed. A conversation that cannot be shortened enough is refused later,
+// by the model.
 func Shorten(ctx context.Context, m wire.Model, principal string, req *generation.Request) (int, error) {
-	size := m.Runner().Info().ContextSize
+	size := m.Info().ContextSize
 	room := min(answerRoom, size/4)
 	if req.MaxTokens > 0 {
 		room = min(req.MaxTokens, size/2)
@@ -28,7 +29,7 @@ func Shorten(ctx context.Context, m wire.Model, principal string, req *generatio
 	fits := func(messages []chattemplate.Message) (bool, error) {
 		shorter := *req
 		shorter.Messages = messages
-		p, err := m.Runner().Prompt(ctx, principal, shorter)
+		p, err := m.Prompt(ctx, principal, shorter)
 		var long *generation.PromptTooLongError
 		if err != nil && !errors.As(err, &long) {
 			return false, err
@@ -42,7 +43,7 @@ func Shorten(ctx context.Context, m wire.Model, principal string, req *generatio
 	if len(shorter) == 0 {
 		return 0, nil
 	}
-	low, high := 0, len(shorter)-1 // the shortest is taken even if it does not fit: then the model says so
+	low, high := 0, len(shorter)-1 // the shortest is used even if it does not fit; then the model refuses it
 	for low < high {
 		middle := (low + high) / 2
 		ok, err := fits(shorter[middle].Messages())
@@ -59,8 +60,8 @@ func Shorten(ctx context.Context, m wire.Model, principal string, req *generatio
 	return len(whole) - len(req.Messages), nil
 }
 
-// mostTokens is more than the prompt of a request is likely to have: a token is at least a byte. It spares most
-// requests a second rendering.
+// mostTokens returns more tokens than the prompt of a request is likely to have: a token has at least one byte. It
+// saves most requests from being rendered twice.
 func mostTokens(req *generation.Request) int {
 	const frame, template = 32, 4096 // around a message, and around all of them
 	n := template
@@ -80,15 +81,15 @@ func mostTokens(req *generation.Request) int {
 	return n
 }
 
-// Cut is a conversation without its oldest part: what stays of its front, and its end.
+// Cut is a shortened conversation: what stays of its front, and its end.
 type Cut struct{ front, end []chattemplate.Message }
 
 // Messages returns the conversation.
 func (c Cut) Messages() []chattemplate.Message { return slices.Concat(c.front, c.end) }
 
-// Cuts returns what a conversation can be shortened to, longest first, without the whole. System and developer messages
-// stay. First the oldest turns go, each with all that came of its user's message. Of the last turn the oldest calls go
-// with their outputs, but neither the user's message nor what came last.
+// Cuts returns the ways to shorten a conversation, the longest result first. System and developer messages stay. The
+// oldest turns are removed first, each from its user's message to the next. Then the oldest calls of the last turn are
+// removed with their outputs. The last user's message and the last message stay.
 func Cuts(all []chattemplate.Message) (shorter []Cut) {
 	var front []chattemplate.Message // what stays of the messages so far
 	add := func(i int) {

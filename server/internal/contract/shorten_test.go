@@ -9,7 +9,7 @@ import (
 	"runner/server/internal/contract"
 )
 
-// conversation is made at random: turns of calls and answers, with system messages anywhere.
+// conversation returns a random conversation: turns of calls and answers, with system messages anywhere.
 func conversation(rng *rand.Rand) (all []chattemplate.Message) {
 	add := func(role chattemplate.Role, id string) {
 		m := chattemplate.Message{Role: role, Content: fmt.Sprint(role, " ", len(all)), ToolCallID: id}
@@ -40,9 +40,9 @@ func conversation(rng *rand.Rand) (all []chattemplate.Message) {
 	return all
 }
 
-// Whatever is left out of a conversation, its system messages, the user's last message and what came last stay in their
-// order, and no result stands without its call.
-func TestCutsKeepWhatMatters(t *testing.T) {
+// Whatever is left out of a conversation, its system messages, the user's last message and the newest messages keep
+// their order, and every result keeps its call.
+func TestShorteningKeepsWhatMatters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	found := 0
 	for range 5000 {

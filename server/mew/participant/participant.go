@@ -25,7 +25,7 @@ type Conn interface {
 
 // Config is the configuration of a participant. Generate is required; the zero value of the rest is usable.
 type Config struct {
-	// Generate runs one request, as [runner.Runner.Generate] does.
+	// Generate carries out one request.
 	Generate func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
 	// Request holds the defaults of each run: visibility, effort, sampling. Its messages come first in each prompt. Its
 	// tools are ignored.

@@ -11,54 +11,58 @@ import (
 
 	"runner/generation"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/internal/apierror"
 	"runner/server/wire"
 )
 
-// Config says how the API works. The zero value is usable.
+// Config is the configuration of the API. The zero value is usable.
 type Config struct {
-	// Defaults is what a request starts from; Messages, Tools, Form and what a request always says are ignored.
+	// Defaults holds the defaults of requests. Messages, Tools, Form and fields that every request sets are ignored.
 	Defaults generation.Request
-	// Seal seals reasoning for clients and for the store; nil makes a keyring that lasts as long as the API.
+	// Seal holds the keys of sealed values, for clients and for the store; nil means a new key that lives as long as the
+	// API.
 	Seal *seal.Keyring
 	// StrictSeal refuses requests with sealed values that do not open. Otherwise the values are left out with a warning.
 	StrictSeal bool
-	// Traces keeps the traces that clients ask for; nil refuses to.
+	// Traces keeps the traces that clients ask for; nil refuses them.
 	Traces wire.Traces
-	// Calls is what the models remember of tool calls, so that what led to a response's calls is forgotten with the
-	// response; may be nil.
-	Calls *runner.CallMemory
-	// Store bounds what is kept of past responses.
+	// Calls is the models' memory of tool calls; may be nil. The calls of a response are forgotten with the response.
+	Calls Calls
+	// Store limits what is kept of past responses.
 	Store StoreLimits
-	// Background is how many responses may be made in the background at once; 0 means 16. More are refused with 429.
+	// Background is the maximum number of responses in the background at the same time; 0 means 16. More are refused with
+	// status 429.
 	Background int
-	// Share is how many of these one principal may have; 0 means a quarter, at least one, and all where there are
-	// no API keys.
+	// Share is the maximum of one principal; 0 means a quarter, at least one. It does not apply if there are no API keys.
 	Share int
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
 	// Logger receives ids, counts and codes, never text; nil is silent.
 	Logger *slog.Logger
-	// Random is where ids come from; nil means crypto/rand. It is read by several goroutines at once.
+	// Random gives the ids; nil means crypto/rand. It may be read by several goroutines at once.
 	Random io.Reader
 }
 
-// API is the Responses API over a server's models. It implements [wire.Format]; its methods may be called by
-// several goroutines at once.
+// Calls is the models' memory of the reasoning before tool calls.
+type Calls interface {
+	// Forget forgets calls of a principal.
+	Forget(principal string, ids ...string)
+}
+
+// API is the format. Its methods may be called by several goroutines at once.
 type API struct {
 	models wire.Models
 	cfg    Config
 	store  *store
 
 	mu sync.Mutex
-	// active are the runs in the background, and of how many each principal has.
+	// active are the runs in the background. of counts those of each principal.
 	active map[*run]struct{}
 	of     map[string]int
 	closed bool
 }
 
-// New makes the API. The caller closes it.
+// New returns the API over models. The caller closes it.
 func New(models wire.Models, cfg Config) *API {
 	if cfg.Seal == nil {
 		cfg.Seal = seal.NewKeyring()
@@ -79,8 +83,8 @@ func New(models wire.Models, cfg Config) *API {
 		of: map[string]int{}}
 }
 
-// Close waits for the responses in the background until ctx ends, then ends them as the server stopping. New ones
-// are refused from the start.
+// Close refuses new responses in the background and waits for the current ones until ctx ends. Then it ends them with
+// ErrDraining.
 func (a *API) Close(ctx context.Context) {
 	a.mu.Lock()
 	a.closed = true
@@ -114,8 +118,8 @@ func (a *API) Routes() []wire.Route {
 	}
 }
 
-// namesResponse reports whether a path in the place of a response's id may be one. OpenAI has actions there, of which
-// compact is not done here: clients are to find nothing at its path, rather than a path that takes other methods.
+// namesResponse reports whether the last part of a path can be a response's id. OpenAI's API has actions in the same
+// place. One of them, compact, is not supported: its path must not exist, rather than exist with other methods.
 func namesResponse(r *http.Request) bool {
 	switch path.Base(r.URL.Path) {
 	case "compact", "input_tokens":
@@ -125,9 +129,7 @@ func namesResponse(r *http.Request) bool {
 }
 
 // WriteError implements [wire.Format].
-func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	apierror.Write(w, e)
-}
+func (a *API) WriteError(w http.ResponseWriter, err error) { apierror.Write(w, wireError(err)) }
 
-// newID returns a fresh id that begins with prefix.
+// newID returns a random id with a prefix.
 func (a *API) newID(prefix string) string { return wire.NewID(a.cfg.Random, prefix) }

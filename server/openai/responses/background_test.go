@@ -20,7 +20,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// until asks for a response until it has a status.
+// until polls a response until it has a status.
 func (f *fixture) until(t testing.TB, id any, status string) object {
 	t.Helper()
 	for range 2000 {
@@ -33,7 +33,7 @@ func (f *fixture) until(t testing.TB, id any, status string) object {
 	return nil
 }
 
-// idle waits until nothing is made in the background.
+// idle waits until nothing runs in the background.
 func (f *fixture) idle(t testing.TB) {
 	t.Helper()
 	for range 2000 {
@@ -61,9 +61,9 @@ func TestBackground(t *testing.T) {
 	if a, b := withoutIDs(t, got), withoutIDs(t, plain); a != b {
 		t.Errorf("in the background\n%s\nin the foreground\n%s", a, b)
 	}
-	// It goes on like any other.
+	// It continues like any other.
 	f.post(t, body(t, object{"previous_response_id": made["id"]}))
-	// Cancelling what is over changes nothing.
+	// Cancelling a finished response changes nothing.
 	status, again := f.do(t, "POST", fmt.Sprint("/v1/responses/", made["id"], "/cancel"), "")
 	if status != 200 || decode(t, again)["status"] != statusCompleted {
 		t.Errorf("cancelled: %d %s", status, again)
@@ -71,7 +71,7 @@ func TestBackground(t *testing.T) {
 	f.refused(t, "GET", fmt.Sprint("/v1/responses/", made["id"], "?stream=true"), "", 400)
 }
 
-// The events of a run in the background can be read again from any number on, while it runs and after.
+// The events of a background run can be read again from any number, during the run and afterwards.
 func TestReplay(t *testing.T) {
 	f := start(t, Config{}, slowly(time.Millisecond))
 	for _, visibility := range []string{"none", "full"} {
@@ -98,7 +98,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// What no longer fits is told by an error event, and the newest events stay.
+// If events no longer fit, an error event says so, and the newest events stay.
 func TestReplayIsBounded(t *testing.T) {
 	f := start(t, Config{Store: StoreLimits{Events: 4000}}, fake.Config{})
 	made := f.post(t, body(t, object{"background": true, "stream": false}))
@@ -148,7 +148,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("%d %s", status, got)
 	}
 	f.refused(t, "POST", "/v1/responses", body(t, object{"previous_response_id": made["id"]}), 400)
-	// Deleting one that is being made ends it too, and it does not come back.
+	// Deleting a response ends its run too, and it does not come back.
 	made = f.post(t, body(t, object{"background": true}))
 	rec := f.store.get("local", made["id"].(string))
 	if status, _ := f.do(t, "DELETE", fmt.Sprint("/v1/responses/", made["id"]), ""); status != 200 {
@@ -158,16 +158,17 @@ func TestCancel(t *testing.T) {
 	f.refused(t, "GET", fmt.Sprint("/v1/responses/", made["id"]), "", http.StatusNotFound)
 }
 
-// There are only so many at once; those that are refused for what they ask are refused at once.
+// The number of background runs is limited. Invalid requests are refused at once.
 func TestBackgroundLimits(t *testing.T) {
 	f := start(t, Config{Background: 2}, slowly(5*time.Millisecond))
 	f.refused(t, "POST", "/v1/responses", body(t, object{"background": true, "input": strings.Repeat("word ", 9000)}), 400)
-	f.idle(t) // what was refused gives its place back only after its answer
+	f.idle(t) // a refused request gives its place back only after its answer
 	var ids []any
 	for range 2 {
 		ids = append(ids, f.post(t, body(t, object{"background": true}))["id"])
 	}
-	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"background": true}), http.StatusTooManyRequests); e["param"] != "background" {
+	e := f.refused(t, "POST", "/v1/responses", body(t, object{"background": true}), http.StatusTooManyRequests)
+	if e["param"] != "background" {
 		t.Errorf("error %v", e)
 	}
 	for _, id := range ids {
@@ -177,7 +178,7 @@ func TestBackgroundLimits(t *testing.T) {
 	f.post(t, body(t, object{"background": true}))
 }
 
-// One key has a share of what may be made at once, and cannot keep others out.
+// A key has a share of the background runs and cannot keep others out.
 func TestBackgroundIsShared(t *testing.T) {
 	f := start(t, Config{Background: 4}, slowly(5*time.Millisecond))
 	keys := map[string]*fixture{}
@@ -187,7 +188,8 @@ func TestBackgroundIsShared(t *testing.T) {
 		keys[id] = f.as(t, p)
 	}
 	made := keys["a"].post(t, body(t, object{"background": true}))
-	if e := keys["a"].refused(t, "POST", "/v1/responses", body(t, object{"background": true}), http.StatusTooManyRequests); e["param"] != "background" {
+	e := keys["a"].refused(t, "POST", "/v1/responses", body(t, object{"background": true}), http.StatusTooManyRequests)
+	if e["param"] != "background" {
 		t.Errorf("error %v", e)
 	}
 	keys["b"].post(t, body(t, object{"background": true}))
@@ -200,7 +202,7 @@ func TestBackgroundIsShared(t *testing.T) {
 	}
 }
 
-// A run in the background outlives its client, and its stream.
+// A background run outlives its client and its stream.
 func TestBackgroundOutlivesItsClient(t *testing.T) {
 	f := start(t, Config{}, slowly(5*time.Millisecond))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,7 +224,7 @@ func TestBackgroundOutlivesItsClient(t *testing.T) {
 	}
 }
 
-// A run in the foreground ends with its client, and is stored as cancelled.
+// A foreground run ends with its client and is stored as cancelled.
 func TestForegroundEndsWithItsClient(t *testing.T) {
 	f := start(t, Config{}, slowly(20*time.Millisecond))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -256,7 +258,7 @@ func TestForegroundEndsWithItsClient(t *testing.T) {
 	t.Error("it is not stored")
 }
 
-// Close waits for runs in the background, ends them when it may not wait any longer, and lets no more begin.
+// Close waits for background runs, ends them at its deadline, and allows no new ones.
 func TestClose(t *testing.T) {
 	f := start(t, Config{}, slowly(2*time.Millisecond))
 	made := f.post(t, body(t, object{"background": true}))
@@ -277,7 +279,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A model that breaks in the middle fails the response, with what there is.
+// If a model breaks during a response, the response fails and keeps what there is.
 func TestFailure(t *testing.T) {
 	broken := fake.Config{Fail: func(step int, _ []backend.Input) error {
 		if step > 25 {
@@ -296,8 +298,8 @@ func TestFailure(t *testing.T) {
 	f.refused(t, "POST", "/v1/responses", body(t, nil), http.StatusInternalServerError)
 }
 
-// Nothing is left of runs in the background, of streams that were left and of readers of events: no goroutine, no
-// sequence, and no more memory than the store may take.
+// Background runs, abandoned streams and readers of events leave no goroutine, no sequence, and no more memory than
+// the store's limit.
 func TestNothingLeaks(t *testing.T) {
 	f := start(t, Config{Store: StoreLimits{Responses: 8}}, slowly(200*time.Microsecond))
 	round := func() {
@@ -316,7 +318,7 @@ func TestNothingLeaks(t *testing.T) {
 				}
 				resp, err := f.server.Client().Do(req)
 				if err != nil {
-					return // cut off, as it was meant to be
+					return // cut off, as intended
 				}
 				defer resp.Body.Close()
 				for {
@@ -390,7 +392,7 @@ func (m fragileModel) Generate(ctx context.Context, req generation.Request) iter
 	}
 }
 
-// A panic in the background fails its response and nothing else.
+// A panic in the background only fails its response.
 func TestPanicInTheBackground(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	f.API.models = fragile{f.models, 0}
@@ -408,7 +410,7 @@ func TestPanicInTheBackground(t *testing.T) {
 	f.post(t, body(t, object{"background": true}))
 }
 
-// A run that panics in the middle of a stream leaves nothing behind that would write to its connection.
+// After a run panics in the middle of a stream, nothing writes to its connection.
 func TestNothingIsWrittenAfterAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := New(fragile{wiretest.New(t, fake.Config{}, usual()...), 3}, Config{})

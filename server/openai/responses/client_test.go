@@ -105,7 +105,7 @@ func TestClientStreams(t *testing.T) {
 	}
 }
 
-// The client's own accumulator makes the same of a stream as the server.
+// The client's accumulator turns a stream into the same response as the server's.
 func TestClientAccumulates(t *testing.T) {
 	call := fake.Reply{After: wiretest.Ask("Call it."), Say: wiretest.Call(thoughts, "I look it up.", "look", `{"at":4}`)}
 	f := start(t, Config{}, fake.Config{}, append(usual(), call)...)
@@ -141,7 +141,7 @@ func TestClientAccumulates(t *testing.T) {
 	}
 }
 
-// A conversation with a call, by the client's types: once with the store and once carried by the client.
+// A conversation with a call, with the client's types: with the store, and with the items sent by the client.
 func TestClientCalls(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	request := ask("Call it.")

@@ -12,12 +12,12 @@ import (
 // opener opens the sealed values of a conversation.
 type opener struct {
 	*contract.Restorer
-	// model is the digest of the model that goes on with it.
+	// model is the digest of the model that continues it.
 	model string
 }
 
-// value returns the sealed value of an entry. ok is false where it belongs to another model of the store: a
-// conversation may go on with a new model, which has no use for these thoughts.
+// value returns the sealed value of an entry. ok is false if it is a stored value of another model: a conversation may
+// continue with a new model, which cannot use it.
 func (o *opener) value(e *entry, item *Reasoning) (v contract.Carried, ok bool) {
 	v = contract.Carried{Value: seal.Value{Sealed: item.EncryptedContent}, Param: "previous_response_id"}
 	if e.path != "" {
@@ -33,12 +33,12 @@ func (o *opener) value(e *entry, item *Reasoning) (v contract.Carried, ok bool) 
 	return v, e.home.Model == o.model
 }
 
-// assembler makes messages of items. What an assistant thinks, says and calls in one go becomes one message.
+// assembler turns items into messages. Consecutive reasoning, text and calls of the assistant become one message.
 type assembler struct {
 	messages []chattemplate.Message
-	// turn is the assistant's message in the making; nil between two.
+	// turn is the unfinished message of the assistant; nil if there is none.
 	turn *chattemplate.Message
-	// values are the turn's sealed values. sealed says that there are some, so that plain text does not count.
+	// values are the turn's sealed values. sealed says that there are some, so that plain text is not used.
 	values []contract.Carried
 	sealed bool
 	opener *opener
@@ -47,7 +47,7 @@ type assembler struct {
 	calls map[string]bool
 }
 
-// messages makes the messages of a conversation, its sealed values opened.
+// messages returns the messages of a conversation, with its sealed values opened.
 func messages(entries []entry, o *opener) ([]chattemplate.Message, error) {
 	a := &assembler{calls: map[string]bool{}, opener: o}
 	for i := range entries {
@@ -73,7 +73,7 @@ func messages(entries []entry, o *opener) ([]chattemplate.Message, error) {
 	return a.messages, nil
 }
 
-// flush ends the assistant's message. Now that its calls are known, its sealed values are opened.
+// flush ends the assistant's message. It opens the sealed values, because now the calls are known.
 func (a *assembler) flush() (err error) {
 	t, values := a.turn, a.values
 	a.turn, a.values = nil, nil
@@ -92,7 +92,7 @@ func (a *assembler) flush() (err error) {
 	return nil
 }
 
-// assistant returns the assistant's message in the making.
+// assistant returns the unfinished message of the assistant.
 func (a *assembler) assistant() *chattemplate.Message {
 	if a.turn == nil {
 		a.turn = &chattemplate.Message{Role: chattemplate.Assistant}
@@ -121,7 +121,7 @@ func (a *assembler) message(m *Message) error {
 	return nil
 }
 
-// settle ends the assistant's message if it has come to an answer or to calls.
+// settle ends the assistant's message if it has an answer or calls.
 func (a *assembler) settle() error {
 	if t := a.turn; t != nil && (t.Content != "" || len(t.ToolCalls) > 0) {
 		return a.flush()
@@ -152,7 +152,7 @@ func (a *assembler) reasoning(e *entry, item *Reasoning) error {
 
 func (a *assembler) call(c *FunctionCall) {
 	t := a.assistant()
-	if t.Content != "" { // what stands before a call is told on the way to it
+	if t.Content != "" { // text before a call is a preamble
 		if t.Preamble != "" {
 			t.Preamble += "\n\n"
 		}

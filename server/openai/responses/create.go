@@ -14,7 +14,7 @@ import (
 	"runner/server/wire"
 )
 
-// take reads a request and looks up what it needs. The caller releases the turn's model.
+// take reads a request and prepares its turn. The caller releases the turn's model.
 func (a *API) take(r *http.Request, req *CreateRequest) (*turn, error) {
 	if err := wire.ReadJSON(r, req); err != nil {
 		return nil, err
@@ -22,13 +22,8 @@ func (a *API) take(r *http.Request, req *CreateRequest) (*turn, error) {
 	return a.prepare(r.Context(), req)
 }
 
-// fail answers with an error of any kind.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.WriteError(w, r, wireError(err))
-}
-
-// wireError says what an error amounts to. Clients know from the first sentence about an input that is too long, which
-// is this API's, or from the second, which is that of chat completions, to shorten the conversation.
+// wireError converts an error of any kind. For an input that is too long it has the words of this API, followed by
+// those of chat completions: clients look for one or the other and then shorten the conversation.
 func wireError(err error) *wire.Error {
 	e := wire.FromError(err, params)
 	var long *generation.PromptTooLongError
@@ -43,32 +38,28 @@ func wireError(err error) *wire.Error {
 const exceeds = "Your input exceeds the context window of this model."
 
 // create serves POST /v1/responses.
-func (a *API) create(w http.ResponseWriter, r *http.Request) {
+func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 	var req CreateRequest
 	t, err := a.take(r, &req)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	if is(req.Background, false) {
-		a.detach(w, r, t, is(req.Stream, false))
-		return
+		return a.detach(w, r, t, is(req.Stream, false))
 	}
 	defer t.model.Release()
 	if is(req.Stream, false) {
-		a.stream(w, r, t)
-		return
+		return a.stream(w, r, t)
 	}
 	_, failure := t.run(r.Context(), t.encoder(), func() {}, func() bool { return false })
 	if failure != nil {
-		a.WriteError(w, r, failure)
-		return
+		return failure
 	}
-	wire.WriteJSON(w, http.StatusOK, t.response)
+	return wire.Answer(w, t.response)
 }
 
-// stream answers with events as they come.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) {
+// stream answers with server-sent events.
+func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) error {
 	var stream *wire.Stream
 	defer func() { stream.End() }()
 	var lost error
@@ -79,19 +70,19 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) {
 	}
 	started, failure := t.run(r.Context(), enc, begun, func() bool { return lost != nil })
 	if !started {
-		a.WriteError(w, r, failure)
+		return failure
 	}
+	return nil
 }
 
-// detach answers with a response that is made in the background.
-func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed bool) {
+// detach makes the response in the background. It answers with its first state or, if streamed is set, with its events.
+func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed bool) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	job := &run{cancel: cancel, done: make(chan struct{})}
 	if refusal := a.admit(job, t.principal.ID); refusal != nil {
 		cancel(nil)
 		t.model.Release()
-		a.WriteError(w, r, refusal)
-		return
+		return refusal
 	}
 	if streamed {
 		job.log = &eventLog{keys: a.cfg.Seal, scope: func(n int) seal.Scope {
@@ -106,7 +97,7 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 		defer a.dismiss(job, t.principal.ID)
 		defer t.model.Release()
 		defer func() {
-			// net/http does as much for requests that have a client.
+			// net/http recovers panics only in the goroutines of requests.
 			if p := recover(); p != nil {
 				a.cfg.Logger.Error("a response in the background panicked", "response", t.response.ID, "stack",
 					string(debug.Stack()))
@@ -136,25 +127,25 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 			a.cfg.Logger.Info("a response in the background did not complete", "response", t.response.ID, "code", failure.Code)
 		}
 		if a.store.get(t.principal.ID, t.response.ID) == nil {
-			a.forget(t.principal.ID, t.response) // it was deleted while it was made
+			a.forget(t.principal.ID, t.response) // it was deleted in the meantime
 		}
 	}()
 	select {
 	case failure := <-refused:
-		a.WriteError(w, r, failure)
+		return failure
 	case <-r.Context().Done():
-		// Nobody knows its id.
+		// The client has gone and does not know the response's id.
 		cancel(errCancelled)
+		return nil
 	case response := <-first:
 		if !streamed {
-			wire.WriteJSON(w, http.StatusOK, &response)
-			return
+			return wire.Answer(w, &response)
 		}
-		a.follow(w, r, job.log, 0)
+		return a.follow(w, r, job.log, 0)
 	}
 }
 
-// breakOff marks a response as failed whose run can say nothing more.
+// breakOff marks a response as failed after a panic of its run.
 func (t *turn) breakOff(refused chan<- *wire.Error) {
 	failure := wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the server failed; its log says more")
 	if t.kept == nil {
@@ -170,14 +161,15 @@ func (t *turn) breakOff(refused chan<- *wire.Error) {
 	}
 }
 
-// follow streams the events of a run in the background, from number n on.
-func (a *API) follow(w http.ResponseWriter, r *http.Request, log *eventLog, n int) {
+// follow streams the events of a run in the background, from event n on.
+func (a *API) follow(w http.ResponseWriter, r *http.Request, log *eventLog, n int) error {
 	stream := wire.NewEvents(w)
 	defer stream.End()
 	log.follow(r.Context(), n, stream.Send)
+	return nil
 }
 
-// admit counts a run of a principal in the background, or says why there cannot be another.
+// admit counts a run in the background of a principal, or returns an error if there are too many.
 func (a *API) admit(job *run, principal string) *wire.Error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -201,7 +193,7 @@ func tooMany(format string, args ...any) *wire.Error {
 	return e
 }
 
-// dismiss marks a run of a principal in the background as over.
+// dismiss uncounts a run in the background of a principal, and marks it as over.
 func (a *API) dismiss(job *run, principal string) {
 	job.over.Store(true)
 	if job.log != nil {
@@ -220,23 +212,21 @@ func (a *API) dismiss(job *run, principal string) {
 type InputTokens struct {
 	// Object is response.input_tokens.
 	Object string `json:"object"`
-	// InputTokens is how many tokens the prompt of the request has, before anything that a strategy adds to it.
+	// InputTokens is the number of tokens of the prompt, without what a strategy adds to it.
 	InputTokens int `json:"input_tokens"`
 }
 
-// countTokens serves POST /v1/responses/input_tokens. It takes what POST /v1/responses takes.
-func (a *API) countTokens(w http.ResponseWriter, r *http.Request) {
+// countTokens serves POST /v1/responses/input_tokens. Its requests are those of POST /v1/responses.
+func (a *API) countTokens(w http.ResponseWriter, r *http.Request) error {
 	var req CreateRequest
 	t, err := a.take(r, &req)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	defer t.model.Release()
-	prompt, err := t.model.Runner().Prompt(r.Context(), t.principal.ID, t.request)
+	prompt, err := t.model.Prompt(r.Context(), t.principal.ID, t.request)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	wire.WriteJSON(w, http.StatusOK, InputTokens{Object: "response.input_tokens", InputTokens: len(prompt.Tokens)})
+	return wire.Answer(w, InputTokens{Object: "response.input_tokens", InputTokens: len(prompt.Tokens)})
 }

@@ -93,7 +93,7 @@ func TestOrderOfEvents(t *testing.T) {
 	}
 }
 
-// The summary's item stands before the message, whichever is told first, and both are done.
+// The summary's item precedes the message, whichever arrives first, and both are completed.
 func TestSummaryStandsFirst(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	for _, more := range []object{{"reasoning": object{"summary": "auto"}}, {"reasoning": object{"summary": "concise"},
@@ -117,7 +117,7 @@ func TestSummaryStandsFirst(t *testing.T) {
 	}
 }
 
-// Streaming gives what not streaming gives, for the same seed.
+// A stream has the same content as a whole response, for the same seed.
 func TestStreamingIsNotStreaming(t *testing.T) {
 	call := fake.Reply{After: wiretest.Ask("Call it."), Say: wiretest.Call(thoughts, "I look it up.", "look", `{"at":4}`)}
 	f := start(t, Config{}, fake.Config{}, append(usual(), call)...)
@@ -138,7 +138,7 @@ func TestStreamingIsNotStreaming(t *testing.T) {
 	}
 }
 
-// withoutIDs writes a response without what differs from one to the next.
+// withoutIDs writes a response without what differs between two responses.
 func withoutIDs(t *testing.T, response object) string {
 	t.Helper()
 	response = clone(t, response).(object)
@@ -211,7 +211,7 @@ func TestTools(t *testing.T) {
 	if tools := got["tools"].([]any); len(tools) != 1 || tools[0].(object)["strict"] != true {
 		t.Errorf("tools %v", tools)
 	}
-	// The result comes back as a list of parts, once with the whole conversation and once as a continuation.
+	// The result comes back as a list of parts: once with the whole conversation, and once as a continuation.
 	output := object{"type": "function_call_output", "call_id": c["call_id"],
 		"output": []any{object{"type": "input_text", "text": "the sky"}}}
 	for _, next := range []object{
@@ -227,7 +227,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// A custom tool's call comes with its text alone, and goes back as it came, whoever carries the conversation.
+// A custom tool's call has only its text. It is accepted unchanged, whether the server or the client keeps the
+// conversation.
 func TestCustomTools(t *testing.T) {
 	const text = "+say \"hi\"\n-é\n"
 	const arguments = `{"input":"+say \"hi\"\n-é\n"}`
@@ -276,8 +277,8 @@ func TestCustomTools(t *testing.T) {
 	}
 }
 
-// A function that does not say strict is held to its parameters where that is possible, and says so where it is
-// not; one that says strict is refused instead.
+// A function without strict is strict if that is possible; otherwise there is a warning. If a function says strict and
+// that is impossible, it is refused.
 func TestStrictTools(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	impossible := object{"type": "function", "name": "f",
@@ -293,7 +294,8 @@ func TestStrictTools(t *testing.T) {
 		t.Errorf("parameters that are no object: %v", got)
 	}
 	impossible["strict"] = true
-	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"tools": []any{impossible}}), 400); e["param"] != "tools" {
+	e := f.refused(t, "POST", "/v1/responses", body(t, object{"tools": []any{impossible}}), 400)
+	if e["param"] != "tools" {
 		t.Errorf("error %v", e)
 	}
 	impossible["strict"] = false
@@ -317,13 +319,14 @@ func TestForms(t *testing.T) {
 		t.Errorf("response %v", got)
 	}
 	format["schema"] = object{"$dynamicRef": "#x"}
-	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"text": object{"format": format}}), 400); e["param"] != "text.format" {
+	e := f.refused(t, "POST", "/v1/responses", body(t, object{"text": object{"format": format}}), 400)
+	if e["param"] != "text.format" {
 		t.Errorf("error %v", e)
 	}
 }
 
-// Threads that began elsewhere carry items and tools that are not known here, with fields of any kind. They are left
-// out, and a warning names their types.
+// Threads that began on another server contain unknown items and tools, with arbitrary fields. They are dropped, and a
+// warning lists their types.
 func TestUnknownTypesAreSkipped(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	got := f.post(t, body(t, object{
@@ -354,7 +357,7 @@ func TestUnknownTypesAreSkipped(t *testing.T) {
 	}
 }
 
-// What the model is shown of a conversation.
+// The model's view of a conversation.
 func TestItemsBecomeMessages(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	sealedForm := []any{
@@ -388,17 +391,18 @@ func TestItemsBecomeMessages(t *testing.T) {
 			t.Errorf("%q is in the prompt %q", leak, prompt)
 		}
 	}
-	// While a call is pending, plain reasoning counts as what it is: text.
+	// While a call is pending, plain reasoning is used as reasoning: it is only text.
 	pending := []any{object{"role": "user", "content": "one"}, object{"type": "reasoning", "id": "rs_z",
 		"summary": []any{}, "content": []any{object{"type": "reasoning_text", "text": "hm <|end|>"}}},
 		object{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
 		object{"type": "function_call_output", "call_id": "c1", "output": "sky"}}
-	if prompt := f.prompt(t, object{"input": pending}); !strings.Contains(prompt, "<|channel|>analysis<|message|>hm <|end|><|end|>") {
+	if prompt := f.prompt(t,
+		object{"input": pending}); !strings.Contains(prompt, "<|channel|>analysis<|message|>hm <|end|><|end|>") {
 		t.Errorf("prompt %q", prompt)
 	}
 }
 
-// prompt returns what the model gets of a request.
+// prompt returns the prompt that the model gets for a request.
 func (f *fixture) prompt(t testing.TB, request object) string {
 	t.Helper()
 	var w CreateRequest
@@ -509,7 +513,7 @@ func TestRefusals(t *testing.T) {
 		request := body(t, c.more)
 		for _, stream := range []bool{false, true} {
 			if stream && c.param == "input" && strings.Contains(request, "word word") {
-				continue // a prompt that does not fit is told in the stream
+				continue // a prompt that does not fit is reported in the stream
 			}
 			if stream {
 				request = strings.Replace(request, "{", `{"stream":true,`, 1)
@@ -527,8 +531,8 @@ func TestRefusals(t *testing.T) {
 	f.refused(t, "POST", "/v1/responses", `{"input":`, 400)
 }
 
-// What is not listed, and what is ignored, does no harm.
-func TestWhatIsIgnored(t *testing.T) {
+// Unknown and ignored fields do no harm.
+func TestIgnoredFields(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	got := f.post(t, body(t, object{
 		"unheard_of": object{"a": 1}, "stream_options": object{"include_obfuscation": true}, "service_tier": "flex",
@@ -548,7 +552,7 @@ func TestWhatIsIgnored(t *testing.T) {
 	}
 }
 
-// Nothing of the reasoning is where it was not asked for, in no field, event or stored value, nor in the log.
+// Reasoning that was not requested is in no field, event, stored value or log.
 func TestReasoningStaysHidden(t *testing.T) {
 	var log strings.Builder
 	f := start(t, Config{Logger: textLogger(&log)}, fake.Config{})
@@ -577,7 +581,8 @@ func TestReasoningStaysHidden(t *testing.T) {
 	capped := f.as(t, few)
 	for _, more := range []object{{"reasoning": "full"}, {"include": []string{"reasoning.content"}},
 		{"include_reasoning": true, "stream": true}, {"include_reasoning": "full", "background": true}} {
-		if e := capped.refused(t, "POST", "/v1/responses", body(t, more), http.StatusForbidden); e["code"] != wire.CodeForbidden || !strings.Contains(e["message"].(string), "reasoning:full") {
+		e := capped.refused(t, "POST", "/v1/responses", body(t, more), http.StatusForbidden)
+		if e["code"] != wire.CodeForbidden || !strings.Contains(e["message"].(string), "reasoning:full") {
 			t.Errorf("%v: %v", more, e)
 		}
 	}
@@ -591,7 +596,7 @@ func TestSampling(t *testing.T) {
 		`{"input":"x"}`:                 "0.8 0.95 40 7",
 		`{"input":"x","temperature":0}`: "0 0.95 40 7",
 		`{"input":"x","top_p":0.5,"reasoning":{"max_tokens":9}}`: "0.8 0.5 40 9",
-		`{"input":"x","top_p":0}`:                                "0.8 1e-45 40 7", // the best token alone
+		`{"input":"x","top_p":0}`:                                "0.8 1e-45 40 7", // only the best token
 	} {
 		var w CreateRequest
 		if err := wire.Unmarshal([]byte(body), &w); err != nil {

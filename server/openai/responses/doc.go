@@ -1,45 +1,48 @@
-// Package responses is OpenAI's Responses API over a server's models: POST /v1/responses and what goes with the ids
-// that it gives out.
+// Package responses serves OpenAI's Responses API: POST /v1/responses and the endpoints for stored responses.
 //
-// It decodes requests into [generation.Request], folds a run's events into a [Response], and keeps past responses in a
-// bounded store in memory, apart for each principal. It does not authenticate, route or generate.
+// It decodes requests into [generation.Request] and collects a run's events into a [Response]. It keeps past
+// responses of each principal in a bounded store in memory.
 //
 // # Output and events
 //
-// Every segment of a run is an output item of its own, numbered in the order in which the items begin: reasoning
-// (visibility full), messages (phase commentary before calls, final_answer for the answer) and function calls.
-// Summary and answer are generated side by side, so their events interleave; output_index, item_id, content_index
-// and summary_index say what each belongs to, and an item is added before anything of it comes. The first reasoning
-// item holds the summary and the sealed value. It stands before the first message or call whenever either was asked
-// for and the model reasons, and is done when the summary is, or at the end where it carries a sealed value; it may
-// stay empty. With visibility none and nothing sealed there is no reasoning item.
+// Each segment of a run is an output item: reasoning (visibility full), messages (phase commentary before calls,
+// final_answer for the answer) and function calls. Items are numbered in the order in which they begin. A summary is
+// generated at the same time as the answer, so their events are mixed; output_index, item_id, content_index and
+// summary_index say to what an event belongs. An item is added before its other events.
 //
-// A stream ends with response.completed, response.incomplete or response.failed, which hold the whole response, and
-// has no [DONE]. There is no event for a cancelled response in the API; it ends with response.incomplete and the
-// status cancelled. Folding a stream as OpenAI's clients do gives the same response as not streaming: both come out
-// of one encoder.
+// The first reasoning item has the summary and the sealed value. If the request asks for one of them and the model
+// reasons, the item is before the first message or call. It is done when the summary is, or at the end if it has a
+// sealed value. It may be empty. With visibility none and no sealed value there is no reasoning item.
+//
+// A stream ends with response.completed, response.incomplete or response.failed, which contain the whole response.
+// It has no [DONE]. The API has no event for a cancelled response; it ends with response.incomplete and the status
+// cancelled. Clients that collect a stream get the same response as without a stream, because one encoder makes
+// both.
 //
 // # What requests say
 //
-// Honoured: the fields of [CreateRequest]. Ignored, because they have no meaning here: max_tool_calls,
-// text.verbosity, user, safety_identifier, prompt_cache_key, service_tier, stream_options, and whatever is not
-// listed. Left out with a warning: tools and tool records of types that this server does not run, unknown names in
-// include. Refused by name: conversation, prompt, context_management, moderation, reasoning_encrypt on a server
-// without a store of traces, input that is not text, unknown types of items, tool choices and formats.
+// The fields of [CreateRequest] are supported, with these exceptions:
 //
-// # What is kept, and what a sealed value restores
+//   - Ignored, because they have no meaning here: max_tool_calls, text.verbosity, user, safety_identifier,
+//     prompt_cache_key, service_tier, stream_options, and unknown fields.
+//   - Left out with a warning: tools and tool records of types that this server does not run, and unknown names in
+//     include.
+//   - Refused by name: conversation, prompt, context_management, moderation, reasoning_encrypt on a server without a
+//     trace store, input that is not text, and unknown types of items, tool choices and formats.
 //
-// A response is stored unless store is false, with all its reasoning sealed under the server's keys: what GET shows
-// again with visibility full, the events of a run in the background, and what the model thought in the turn
-// whatever was shown of it, for the next turn. Ids of other principals do not exist. What is deleted is gone, also
-// for the responses that go on from it: they stay, and previous_response_id refuses them, rather than to leave a
-// turn out of the conversation.
+// # Stored responses and sealed values
+//
+// A response is stored unless store is false. All its reasoning is sealed with the server's keys: the reasoning
+// that GET shows with visibility full, the events of a run in the background, and the reasoning of the turn for the
+// next turn, whether it was shown or not. A principal can only use its own ids. A deleted response is gone. The
+// responses that continue it stay, but previous_response_id refuses them, because a turn of their conversation is
+// missing.
 //
 // Sealed values (encrypted_content) are bound to principal, model and, in a chain of previous_response_id, to its
-// first response. They open beside the calls of their turn, and without calls after the user message that they were
-// made after. A value that does not open is left out with the warning sealed_dropped; under Config.StrictSeal the
-// request is refused. What it restores becomes the reasoning of that turn, which enters the prompt where the
-// model's format keeps it, while calls are pending, or where keep_reasoning says so. What the store holds of
-// another model's reasoning stays out when a conversation goes on with a new one. Reasoning in plain text counts
-// while calls are pending only, and only where nothing sealed is there. Summaries never become reasoning.
+// first response. They open only together with the calls of their turn, or, without calls, after the same user
+// message. A value that does not open is left out with the warning sealed_dropped; with Config.StrictSeal the
+// request is refused. The reasoning in a value is restored to its turn. It enters the prompt where the model's
+// format has a place for it, which is while calls are pending, or always with keep_reasoning. If a conversation
+// continues with another model, the stored reasoning of the earlier model is not used. Reasoning in plain text is
+// used only while calls are pending and if there is no sealed value. Summaries never become reasoning.
 package responses

@@ -10,22 +10,21 @@ import (
 	"runner/server/wire"
 )
 
-// encoder folds the events of a run into a response, and tells each change as an event of the Responses API where
-// somebody listens. What is streamed and what is answered at once are thus the same thing seen twice.
+// encoder collects the events of a run into a response. If there is a client, it also emits each change as an event of
+// the Responses API. So a streamed response and one that is not streamed are the same.
 //
-// Items are numbered in the order in which they begin, one for every segment. The first reasoning item is the home
-// of the summary and of the sealed value. When either was asked for it begins before anything else, so that it
-// stands before the message that it belongs to, and stays open beside that. An item's texts are done with their
-// segment; the item itself when the next one begins or the run is over, for only then it is known whether it was
-// cut.
+// Each segment has an item, numbered in the order in which they begin. The first reasoning item has the summary and
+// the sealed value. If the request asks for one of them, the item begins before all others, so that it is before
+// the message to which it belongs, and stays open. An item's texts end with their segment. The item itself ends
+// when the next one begins or the run is over, because only then it is known whether it was cut off.
 type encoder struct {
 	resp *Response
-	// emit gets each event's name and data, which is used again after it returns; nil where nobody listens.
+	// emit gets the name and the data of each event. The data is valid until emit returns. Nil if there is no client.
 	emit func(name string, data []byte)
-	// newID makes ids of items, and homeID is that of the first reasoning item.
+	// newID makes the ids of items. homeID is the id of the first reasoning item.
 	newID  func(prefix string) string
 	homeID string
-	// carries says that the first reasoning item carries the sealed value.
+	// carries says that the first reasoning item has the sealed value.
 	carries bool
 	// custom are the names of the tools whose calls are free text.
 	custom map[string]bool
@@ -36,19 +35,19 @@ type encoder struct {
 	seq   int
 	buf   []byte
 	items []*openItem
-	// home is the first reasoning item and main what the main sequence last wrote to; nil before there is one.
+	// home is the first reasoning item. main is the last item of the main sequence. Both are nil until there is one.
 	home, main *openItem
 	// queued says that the run waits for its first token.
 	queued bool
-	// sealed is the run's reasoning as a sealed value.
+	// sealed is the sealed value of the run's reasoning.
 	sealed string
-	// changed is called when the status has changed, before that is told, except at the end; atEnd is called when
-	// the response is final, before that is told.
+	// changed is called when the status changes, except at the end, and atEnd when the response is final. Both are called
+	// before the event is emitted.
 	changed, atEnd func()
 	over           bool
 }
 
-// openItem is an item of the output while it grows.
+// openItem is an unfinished item of the output.
 type openItem struct {
 	index   int
 	item    Item
@@ -58,9 +57,9 @@ type openItem struct {
 	current *openPart
 }
 
-// openPart is a text while it grows.
+// openPart is an unfinished text.
 type openPart struct {
-	// event is the name of its deltas, and head what they begin with, up to the text.
+	// event is the name of its deltas, and head the beginning of their data, up to the text.
 	event string
 	head  []byte
 	// logged says that its deltas have a field logprobs.
@@ -70,7 +69,7 @@ type openPart struct {
 	done     bool
 }
 
-// begin tells that the run has begun. A run in the background is queued until something comes of it.
+// begin emits the beginning of the run. A run in the background is queued until its first event.
 func (e *encoder) begin(info *reasoning.Info) {
 	e.resp.ReasoningInfo = newInfo(info)
 	if e.resp.Reasoning.Effort != nil {
@@ -80,7 +79,7 @@ func (e *encoder) begin(info *reasoning.Info) {
 	e.create()
 }
 
-// create tells that there is a response.
+// create emits the response for the first time.
 func (e *encoder) create() {
 	e.resp.Status = statusInProgress
 	if e.queued = e.resp.Background; e.queued {
@@ -95,7 +94,7 @@ func (e *encoder) create() {
 	e.lifecycle("response.in_progress")
 }
 
-// wake tells that a queued run is at work.
+// wake emits that a queued run is in progress.
 func (e *encoder) wake() {
 	if e.queued {
 		e.queued = false
@@ -178,14 +177,14 @@ func (e *encoder) start(ev *reasoning.Event) {
 	e.openText(e.main, "response.output_text.delta", Part{Type: partOutput}, true)
 }
 
-// mayReason reports whether the first reasoning item has to stand before what begins now.
+// mayReason reports whether the first reasoning item must be opened before the item that begins now.
 func (e *encoder) mayReason() bool {
 	i := e.resp.ReasoningInfo
 	return (e.carries || i.Visibility == reasoning.VisibilitySummary.String()) &&
 		i.Effort != string(reasoning.EffortNone) && i.Strategy != string(reasoning.StrategyPosthoc)
 }
 
-// openHome opens the first reasoning item unless there is one.
+// openHome opens the first reasoning item, unless there is one.
 func (e *encoder) openHome() {
 	if e.home == nil {
 		e.openReasoning()
@@ -212,7 +211,7 @@ func (e *encoder) open(item Item) *openItem {
 	return o
 }
 
-// openText opens the one content part of an item.
+// openText opens the only content part of an item.
 func (e *encoder) openText(o *openItem, event string, part Part, logged bool) {
 	o.text = &openPart{event: event, head: e.head(event, o, `,"content_index":0`), logged: logged}
 	e.tell("response.content_part.added", &PartEvent{ItemID: o.item.ItemID(), OutputIndex: o.index, Part: part})
@@ -229,7 +228,7 @@ func (e *encoder) openSummary() {
 	})
 }
 
-// head returns what the deltas of an item begin with.
+// head returns the beginning of the data of an item's deltas.
 func (e *encoder) head(event string, o *openItem, place string) []byte {
 	b := append([]byte(`{"type":"`), event...)
 	b = append(b, `","item_id":`...)
@@ -240,7 +239,7 @@ func (e *encoder) head(event string, o *openItem, place string) []byte {
 	return append(b, `,"delta":`...)
 }
 
-// delta adds text. It is the hot path: it takes no memory but what the text itself needs to grow.
+// delta adds text. It is the hot path: it allocates only what the text needs to grow.
 func (e *encoder) delta(ev *reasoning.Event) {
 	p := e.partOf(ev.Segment)
 	if p == nil {
@@ -273,7 +272,7 @@ func (e *encoder) delta(ev *reasoning.Event) {
 	e.emit(p.event, e.buf)
 }
 
-// partOf returns what a segment's text belongs to; nil when the segment was never opened.
+// partOf returns the text of a segment; nil if the segment was never opened.
 func (e *encoder) partOf(s reasoning.Segment) *openPart {
 	switch {
 	case s == reasoning.Summary && e.home != nil:
@@ -351,20 +350,20 @@ func (p *openPart) list() json.RawMessage {
 	return append(append([]byte{'['}, p.logprobs...), ']')
 }
 
-// settle closes what the main sequence wrote last.
+// settle closes the last item of the main sequence.
 func (e *encoder) settle(status string) {
 	if e.main != nil && (e.main != e.home || !e.stays()) {
 		e.close(e.main, status)
 	}
 }
 
-// stays reports whether the first reasoning item waits for something yet.
+// stays reports whether the first reasoning item must stay open.
 func (e *encoder) stays() bool {
 	return e.carries || e.home.current != nil && !e.home.current.done ||
 		e.resp.ReasoningInfo.Visibility == reasoning.VisibilitySummary.String() && len(e.home.summary) == 0
 }
 
-// close closes an item, and its texts if they are open.
+// close closes an item and its open texts.
 func (e *encoder) close(o *openItem, status string) {
 	if o.closed {
 		return
@@ -388,14 +387,14 @@ func (e *encoder) close(o *openItem, status string) {
 	e.tell("response.output_item.done", &ItemEvent{OutputIndex: o.index, Item: o.item})
 }
 
-// finish ends a run that came to its end.
+// finish ends a run that was completed.
 func (e *encoder) finish(r *reasoning.Result) {
 	resp := e.resp
 	resp.Usage = newUsage(r.Usage)
 	resp.FinishDetail, resp.TraceID, resp.ReasoningUnavailable = r.Detail, r.Trace, r.ReasoningUnavailable
 	resp.SummarySource, resp.Score, resp.Rationale = r.SummarySource, r.Score, e.decisions.Decisions()
 	if e.sealed = r.Sealed; e.carries && e.sealed != "" {
-		e.openHome() // a run that was cut while it reasoned has none yet
+		e.openHome() // a run that was cut off while it reasoned has none yet
 	}
 	status, event := statusCompleted, "response.completed"
 	if r.Finish == reasoning.FinishLength {
@@ -408,7 +407,7 @@ func (e *encoder) finish(r *reasoning.Result) {
 	e.terminate(status, event)
 }
 
-// fail ends a run that broke off. One that was cancelled has no error.
+// fail ends a run that failed or was cancelled. A cancelled one has no error.
 func (e *encoder) fail(err *wire.Error) {
 	e.wake()
 	if err.Code == wire.CodeClientCancelled {
@@ -430,8 +429,8 @@ func (e *encoder) fail(err *wire.Error) {
 	e.terminate(statusFailed, "response.failed")
 }
 
-// terminate closes what is open and tells that the response is final. The main sequence's last item has the
-// response's fate; one before it is whole.
+// terminate closes what is open and emits the final response. The last item of the main sequence has the status of the
+// response; earlier items are completed.
 func (e *encoder) terminate(status, event string) {
 	if e.over {
 		return
@@ -470,7 +469,7 @@ func (e *encoder) lifecycle(event string) {
 	e.tell(event, &ResponseEvent{Response: e.resp})
 }
 
-// tell sends an event that is not a delta.
+// tell emits an event that is not a delta.
 func (e *encoder) tell(name string, ev event) {
 	seq := e.seq
 	e.seq++
@@ -480,7 +479,7 @@ func (e *encoder) tell(name string, ev event) {
 	ev.is(name, seq)
 	data, err := json.Marshal(ev)
 	if err != nil {
-		// Only a schema of the request that json itself has read is written as it came, so this cannot happen.
+		// This cannot happen: only a schema of the request is written unchanged, and package json has read that.
 		panic("responses: " + err.Error())
 	}
 	e.emit(name, data)

@@ -14,7 +14,7 @@ import (
 	"runner/server/wire"
 )
 
-// newTestEncoder returns an encoder whose ids count.
+// newTestEncoder returns an encoder whose ids count up.
 func newTestEncoder(carries, background bool) *encoder {
 	n := 0
 	return &encoder{
@@ -30,8 +30,8 @@ var texts = []string{"a", " the", "\n\n", `"quoted"`, "<b>&", "Ã©", "\u2028", "æ
 
 func someText(r *rand.Rand) string { return texts[r.IntN(len(texts))] }
 
-// someRun makes up the events of a run: segments of the main sequence in any order, beside them a summary at any
-// time, warnings and a switch of strategy anywhere. It keeps what package reasoning promises of events.
+// someRun returns random events of a run: segments of the main sequence in any order, a summary at any time, and
+// warnings and a switch of strategy anywhere. It follows the rules of package reasoning.
 func someRun(r *rand.Rand) []reasoning.Event {
 	info := &reasoning.Info{
 		Visibility: reasoning.Visibility(r.IntN(3)), Effort: []reasoning.Effort{"", "none", "low"}[r.IntN(3)],
@@ -111,7 +111,7 @@ func someLogprobs(r *rand.Rand, text string) []reasoning.TokenLogprobs {
 	return []reasoning.TokenLogprobs{l}[:r.IntN(2)]
 }
 
-// A stream folds, by the official client's rules, to what is answered without streaming; both hold what the run's
+// A stream, folded by the official client's rules, equals the response without streaming. Both contain what the run's
 // events say.
 func TestStreamsFoldToTheResponse(t *testing.T) {
 	for seed := range uint64(4000) {
@@ -152,7 +152,7 @@ func TestStreamsFoldToTheResponse(t *testing.T) {
 	}
 }
 
-// checkTexts compares the texts of a response with those that the collector for replies makes of the same events.
+// checkTexts compares the texts of a response with the collected texts of the events.
 func checkTexts(t *testing.T, seed uint64, response object, want generation.Reply) {
 	t.Helper()
 	var answer, preamble, thoughts, summary strings.Builder
@@ -182,16 +182,17 @@ func checkTexts(t *testing.T, seed uint64, response object, want generation.Repl
 		}
 	}
 	got := [...]string{answer.String(), preamble.String(), thoughts.String(), summary.String()}
-	if all := [...]string{clean(want.Answer), clean(want.Preamble), clean(want.Reasoning), clean(want.Summary)}; got != all || calls != len(want.Calls) {
+	all := [...]string{clean(want.Answer), clean(want.Preamble), clean(want.Reasoning), clean(want.Summary)}
+	if got != all || calls != len(want.Calls) {
 		t.Fatalf("seed %d: texts %q, want %q", seed, got, all)
 	}
 }
 
-// clean is a text as it comes out of JSON.
+// clean returns a text as it is after JSON encoding.
 func clean(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
-// checkSealed checks that a sealed value stands on the first reasoning item and nowhere else, and that there is one
-// whenever there is a value.
+// checkSealed checks that a sealed value is on the first reasoning item and nowhere else, and that there is such an
+// item if there is a value.
 func checkSealed(t *testing.T, seed uint64, response object, want string) {
 	t.Helper()
 	found := ""
@@ -224,7 +225,7 @@ func BenchmarkDelta(b *testing.B) {
 	}
 }
 
-// A delta takes no memory but what its text needs to grow.
+// A delta allocates only what its text needs.
 func TestDeltasTakeNoMemory(t *testing.T) {
 	logprobs := []reasoning.TokenLogprobs{{Text: " word", Top: []reasoning.Alternative{{Text: " w"}, {Text: "\xff"}}}}
 	for name, delta := range map[string]reasoning.Event{
@@ -252,15 +253,16 @@ func TestLogprobsAreJSON(t *testing.T) {
 			{TokenLogprob: backend.TokenLogprob{Logprob: float32(math.Inf(-1))}, Text: "b"},
 			{TokenLogprob: backend.TokenLogprob{Logprob: -1e-9}},
 		}}
-	const want = `{"token":"aï¿½\"","logprob":-0.25,"bytes":[97,255,34],"top_logprobs":[{"token":"b","logprob":-9999,"bytes":[98]},` +
+	const want = `{"token":"aï¿½\"","logprob":-0.25,"bytes":[97,255,34],"top_logprobs":[{"token":"b","logprob":-9999,` +
+		`"bytes":[98]},` +
 		`{"token":"","logprob":-1e-09,"bytes":[]}]}`
 	if got := string(appendLogprobs(nil, &l)); got != want || !json.Valid([]byte(got)) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// An item is done as soon as it can be: a summary's when it ends, unless the item waits for a sealed value, and any
-// other when the next begins.
+// An item is completed as early as possible: a summary when it ends, unless its item waits for a sealed value; any
+// other item when the next begins.
 func TestItemsAreDoneEarly(t *testing.T) {
 	for _, carries := range []bool{false, true} {
 		e := newTestEncoder(carries, false)

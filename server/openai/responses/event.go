@@ -6,10 +6,10 @@ import (
 	"runner/server/internal/apierror"
 )
 
-// event is one event of a stream that is not a delta.
+// event is an event of a stream that is not a delta.
 type event interface{ is(name string, seq int) }
 
-// Head is what every event has.
+// Head has the fields of all events.
 type Head struct {
 	// Type is the event's name.
 	Type string `json:"type"`
@@ -19,8 +19,7 @@ type Head struct {
 
 func (h *Head) is(name string, seq int) { h.Type, h.SequenceNumber = name, seq }
 
-// ResponseEvent tells of the response as a whole: response.created, queued, in_progress, completed, incomplete or
-// failed.
+// ResponseEvent is about the whole response: response.created, queued, in_progress, completed, incomplete or failed.
 type ResponseEvent struct {
 	Head
 	Response *Response `json:"response"`
@@ -99,13 +98,13 @@ type InputEvent struct {
 	Input       string `json:"input"`
 }
 
-// ErrorEvent is error: the stream cannot go on, although the response may. A prompt that does not
-// fit is told by it, too.
+// ErrorEvent is error: the stream cannot continue, although the response may. It is also sent if the prompt is too
+// long.
 type ErrorEvent struct {
 	Head
 	Code    string  `json:"code"`
 	Message string  `json:"message"`
 	Param   *string `json:"param"`
-	// Error says the same of a prompt that does not fit in the place where OpenAI's clients look.
+	// Error is set if the prompt is too long: it says the same where OpenAI's clients look for it.
 	Error *apierror.Detail `json:"error,omitempty"`
 }

@@ -15,7 +15,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// refusal checks that an error tells the client what is wrong, and returns whether there was one.
+// refusal checks that an error tells the client what is wrong. It reports whether there was an error.
 func refusal(t *testing.T, input string, err error) bool {
 	t.Helper()
 	if err == nil {
@@ -30,18 +30,26 @@ func refusal(t *testing.T, input string, err error) bool {
 
 var requestSeeds = []string{
 	`{"input":"hi"}`,
-	`{"input":[{"role":"user","content":"hi"}],"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":"auto"}`,
-	`{"input":[{"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"a"},{"type":"refusal","refusal":"b"}]}]}`,
-	`{"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"}]}]}`,
-	`{"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],"content":[{"type":"reasoning_text","text":"t"}],"encrypted_content":"AQ"}]}`,
-	`{"input":[{"type":"item_reference","id":"msg_1"},{"id":"x"},{"type":"web_search_call"}],"previous_response_id":"resp_1"}`,
-	`{"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}},"verbosity":"low"},"instructions":"x","include":["reasoning.encrypted_content"]}`,
-	`{"input":"x","reasoning":{"effort":"low","summary":"auto"},"seed":18446744073709551615,"top_logprobs":3,"metadata":{"a":"b"},"truncation":"auto"}`,
-	`{"input":"x","tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]},"background":true,"store":true,"stream":true}`,
+	`{"input":[{"role":"user","content":"hi"}],"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],` +
+		`"tool_choice":"auto"}`,
+	`{"input":[{"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"a"},` +
+		`{"type":"refusal","refusal":"b"}]}]}`,
+	`{"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output",` +
+		`"call_id":"c","output":[{"type":"input_text","text":"x"}]}]}`,
+	`{"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],` +
+		`"content":[{"type":"reasoning_text","text":"t"}],"encrypted_content":"AQ"}]}`,
+	`{"input":[{"type":"item_reference","id":"msg_1"},{"id":"x"},{"type":"web_search_call"}],` +
+		`"previous_response_id":"resp_1"}`,
+	`{"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}},"verbosity":"low"},` +
+		`"instructions":"x","include":["reasoning.encrypted_content"]}`,
+	`{"input":"x","reasoning":{"effort":"low","summary":"auto"},"seed":18446744073709551615,"top_logprobs":3,` +
+		`"metadata":{"a":"b"},"truncation":"auto"}`,
+	`{"input":"x","tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]},` +
+		`"background":true,"store":true,"stream":true}`,
 }
 
-// Whatever a request says, it is read or refused with a 4xx; what is read can be rendered or is refused then, and
-// its conversation can be written back and read as the same.
+// Any request is read or refused with a 4xx status. What is read can be rendered, or is refused then. Its conversation
+// can be written and read back unchanged.
 func FuzzRequest(f *testing.F) {
 	for _, s := range requestSeeds {
 		f.Add(s)
@@ -64,15 +72,15 @@ func FuzzRequest(f *testing.F) {
 		if r, ok := turn.record("x"); !ok || r.size < recordCost {
 			t.Fatalf("%q: cannot be stored", body)
 		}
-		if _, err := turn.model.Runner().Prompt(t.Context(), "", turn.request); err != nil &&
+		if _, err := turn.model.Prompt(t.Context(), "", turn.request); err != nil &&
 			wire.FromError(err, params).Status >= http.StatusInternalServerError {
 			t.Fatalf("%q: %v", body, err)
 		}
 	})
 }
 
-// Whatever items there are, they become messages that keep the rules of conversations, or an error names the item.
-// The store writes them as they can be read again.
+// Any items become messages that follow the rules of conversations, or an error names the item. The store writes items
+// that can be read back.
 func FuzzItems(f *testing.F) {
 	for _, s := range requestSeeds {
 		var w CreateRequest

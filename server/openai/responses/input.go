@@ -13,14 +13,14 @@ import (
 
 const maxID = 256
 
-// entry is an item of a conversation with where it comes from.
+// entry is an item of a conversation with its origin.
 type entry struct {
 	item Item
-	// path is its place in the request; empty where it comes from the store.
+	// path is its place in the request; empty if it comes from the store.
 	path string
-	// sealed is the value that the store holds for it; empty where the item brings its own or none.
+	// sealed is its sealed value in the store; empty if the item has its own value or none.
 	sealed string
-	// home is where its value belongs, if it comes from the store; nil for that of the request.
+	// home is the scope of its value if that comes from the store; nil if it comes from the request.
 	home *seal.Scope
 }
 
@@ -40,11 +40,10 @@ type rawItem struct {
 	Output           json.RawMessage `json:"output"`
 }
 
-// reference stands for an item of the store until it is looked up.
+// reference names a stored item until that is looked up.
 type reference struct{ id string }
 
 func (r *reference) ItemID() string { return r.id }
-func (r *reference) setID(string)   {}
 
 // input reads the items of a request.
 func (q *asked) input() error {
@@ -93,7 +92,7 @@ func (q *asked) input() error {
 	return nil
 }
 
-// kinds counts things that were left out, and names their types.
+// kinds counts things that were left out by type.
 type kinds struct {
 	count int
 	names []string
@@ -107,14 +106,14 @@ func (k *kinds) add(name string) {
 	}
 }
 
-// of is the text of the warning about things, which says of how many and of which types.
+// of returns the text of a warning, with the number of things and their types.
 func (k *kinds) of(things string) string {
 	return strconv.Itoa(k.count) + " " + things + " were left out because their types are not known here: " +
 		strings.Join(k.names, ", ")
 }
 
-// readItem reads one item and its type. The item is nil where the type is not known: threads that began elsewhere
-// carry records of tools that this server does not have, of which the messages around them say what matters.
+// readItem reads one item and its type. The item is nil if the type is unknown. Conversations that began on another
+// server contain records of tools that this one does not have; the messages around them say what matters.
 func readItem(path string, raw json.RawMessage) (item Item, kind string, err error) {
 	typed, err := readType(path, raw)
 	if err != nil {
@@ -127,8 +126,7 @@ func readItem(path string, raw json.RawMessage) (item Item, kind string, err err
 	return item, "", err
 }
 
-// readType reads the type of an object, nil where it has none. It looks at nothing else, because other types have
-// other fields.
+// readType reads the type of an object; nil if it has none. It reads no other fields, because they depend on the type.
 func readType(path string, raw json.RawMessage) (*string, error) {
 	var typed struct {
 		Type *string `json:"type"`
@@ -137,12 +135,12 @@ func readType(path string, raw json.RawMessage) (*string, error) {
 	return typed.Type, err
 }
 
-// itemTypes are the types of items that are read.
+// itemTypes are the known types of items.
 var itemTypes = []string{
 	typeMessage, typeReasoning, typeCall, typeCallOutput, typeCustom, typeCustomOutput, typeItemReference,
 }
 
-// readKnown reads an item of a known type, or without one.
+// readKnown reads an item with a known type or without a type.
 func readKnown(path string, raw json.RawMessage) (Item, error) {
 	var r rawItem
 	if err := readObject(path, raw, &r); err != nil {
@@ -179,7 +177,7 @@ func readKnown(path string, raw json.RawMessage) (Item, error) {
 		}
 		return &reference{id}, nil
 	}
-	return nil, wire.Invalid(path+".type", "%q is not known", wire.Clip(kind)) // which readItem has left out
+	return nil, wire.Invalid(path+".type", "%q is not known", wire.Clip(kind)) // readItem has left it out
 }
 
 func readMessage(path, id string, r *rawItem) (Item, error) {
@@ -206,8 +204,8 @@ func readMessage(path, id string, r *rawItem) (Item, error) {
 	return m, err
 }
 
-// readParts reads a content that is a string or a list of parts; plain is what a string, and every text that stands
-// for one, becomes.
+// readParts reads content that is a string or a list of parts. plain is the type of the part for a string, and for
+// parts that mean the same.
 func readParts(path string, raw json.RawMessage, plain string) ([]Part, error) {
 	switch {
 	case !wire.Given(raw):
@@ -355,7 +353,7 @@ func readCallOutput(path, id, kind string, r *rawItem) (Item, error) {
 	return o, nil
 }
 
-// joined joins the texts of parts by line breaks, as other servers do.
+// joined joins the texts of parts with line breaks, as other servers do.
 func joined(parts []Part) string {
 	texts := make([]string, len(parts))
 	for i, p := range parts {

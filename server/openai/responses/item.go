@@ -43,12 +43,11 @@ const (
 
 // Item is one item of a conversation: a *[Message], *[Reasoning], *[FunctionCall] or *[FunctionCallOutput].
 type Item interface {
-	// ItemID returns the item's id, for instance msg_….
+	// ItemID returns the item's id, for example msg_….
 	ItemID() string
-	setID(id string)
 }
 
-// Message is what somebody said.
+// Message is a message of a conversation.
 type Message struct {
 	// ID begins with msg_.
 	ID string `json:"id"`
@@ -58,13 +57,13 @@ type Message struct {
 	Status string `json:"status"`
 	// Role is user, assistant, system or developer.
 	Role string `json:"role"`
-	// Phase tells what an assistant says before its calls (commentary) from its answer (final_answer).
+	// Phase is commentary for what an assistant says before its calls, and final_answer for its answer.
 	Phase string `json:"phase,omitempty"`
-	// Content is the text, in parts.
+	// Content is the text in parts.
 	Content []Part `json:"content"`
 }
 
-// Reasoning is what the model thought, as far as it is shown.
+// Reasoning is the part of the model's reasoning that is shown.
 type Reasoning struct {
 	// ID begins with rs_.
 	ID string `json:"id"`
@@ -72,18 +71,18 @@ type Reasoning struct {
 	Type string `json:"type"`
 	// Status is in_progress, completed or incomplete.
 	Status string `json:"status,omitempty"`
-	// Summary holds the summary, with visibility summary; else it is empty.
+	// Summary has the summary, with visibility summary; else it is empty.
 	Summary []Part `json:"summary"`
-	// Content holds the reasoning itself, with visibility full; else it is not there.
+	// Content has the reasoning itself, with visibility full; else it is left out.
 	Content []Part `json:"content,omitempty"`
-	// EncryptedContent is the sealed value of the turn's reasoning, where it was asked for.
+	// EncryptedContent is the sealed value of the turn's reasoning, if the request asks for it.
 	EncryptedContent string `json:"encrypted_content,omitempty"`
 
-	// sealed is Content as the store keeps it.
+	// sealed is the sealed Content in the store.
 	sealed string
 }
 
-// FunctionCall is a call that the model makes. One of a custom tool has the field input in place of arguments.
+// FunctionCall is a call by the model. A call of a custom tool has the field input in place of arguments.
 type FunctionCall struct {
 	// ID begins with fc_, or with ctc_.
 	ID string `json:"id"`
@@ -91,15 +90,15 @@ type FunctionCall struct {
 	Type string `json:"type"`
 	// Status is in_progress, completed or incomplete.
 	Status string `json:"status"`
-	// CallID is what the call's output refers to.
+	// CallID is the id by which the call's output refers to it.
 	CallID string `json:"call_id"`
 	// Name is the function's name.
 	Name string `json:"name"`
-	// Arguments is the text as the model wrote it, JSON as a rule.
+	// Arguments is the text as the model wrote it, usually JSON.
 	Arguments string `json:"arguments"`
 }
 
-// MarshalJSON writes the fields that a call of its type has.
+// MarshalJSON writes the fields of a call of its type.
 func (c FunctionCall) MarshalJSON() ([]byte, error) {
 	if c.Type == typeCustom {
 		return json.Marshal(struct {
@@ -115,7 +114,7 @@ func (c FunctionCall) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(c))
 }
 
-// FunctionCallOutput is what a call came to.
+// FunctionCallOutput is the result of a call.
 type FunctionCallOutput struct {
 	// ID begins with fco_.
 	ID string `json:"id"`
@@ -123,9 +122,9 @@ type FunctionCallOutput struct {
 	Type string `json:"type"`
 	// Status is completed.
 	Status string `json:"status"`
-	// CallID names the call.
+	// CallID is the id of the call.
 	CallID string `json:"call_id"`
-	// Output is a string or a list of parts, as it came.
+	// Output is a string or a list of parts, unchanged.
 	Output json.RawMessage `json:"output"`
 
 	text string
@@ -143,24 +142,19 @@ func (c *FunctionCall) ItemID() string { return c.ID }
 // ItemID implements [Item].
 func (o *FunctionCallOutput) ItemID() string { return o.ID }
 
-func (m *Message) setID(id string)            { m.ID = id }
-func (r *Reasoning) setID(id string)          { r.ID = id }
-func (c *FunctionCall) setID(id string)       { c.ID = id }
-func (o *FunctionCallOutput) setID(id string) { o.ID = id }
-
 // Part is a piece of text.
 type Part struct {
 	// Type is input_text, output_text, refusal, reasoning_text or summary_text.
 	Type string
-	// Text is the text; of a refusal it stands in the field refusal.
+	// Text is the text. A refusal has it in the field refusal.
 	Text string
-	// Logprobs is the list of an output_text's tokens, as JSON; nil is an empty one.
+	// Logprobs is the list of an output_text's tokens as JSON; nil means an empty one.
 	Logprobs json.RawMessage
 }
 
 var emptyList = json.RawMessage("[]")
 
-// MarshalJSON writes the fields that a part of its type has.
+// MarshalJSON writes the fields of a part of its type.
 func (p Part) MarshalJSON() ([]byte, error) {
 	switch p.Type {
 	case partOutput:

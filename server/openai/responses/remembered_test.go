@@ -9,7 +9,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// What led to a call is remembered for the call where it stands, and forgotten with its response. Nothing is
+// The reasoning before a call is remembered for the call in its place, and forgotten with its response. Nothing is
 // remembered of a response that is not stored.
 func TestRememberedCallsGoWithTheirResponse(t *testing.T) {
 	const after = "the sky<|end|><|start|>assistant"

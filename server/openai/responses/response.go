@@ -6,7 +6,7 @@ import (
 	"runner/reasoning"
 )
 
-// Response is what a request is answered with.
+// Response is the answer to a request.
 type Response struct {
 	// ID begins with resp_.
 	ID string `json:"id"`
@@ -17,18 +17,18 @@ type Response struct {
 	CompletedAt *int64 `json:"completed_at"`
 	// Status is queued, in_progress, completed, incomplete, failed or cancelled.
 	Status string `json:"status"`
-	// Background says that it does not depend on a client.
+	// Background says that it continues without the client.
 	Background bool `json:"background"`
 	// Error says why the status is failed; else it is null.
 	Error *Failure `json:"error"`
 	// IncompleteDetails says why the status is incomplete; else it is null.
 	IncompleteDetails *IncompleteDetails `json:"incomplete_details"`
-	// Output holds the items in the order in which they began.
+	// Output has the items in the order in which they began.
 	Output []Item `json:"output"`
 	// Usage is null until the run is over.
 	Usage *Usage `json:"usage"`
 
-	// The fields from here on say what the request said, or what was in effect where it said nothing.
+	// The fields from here on repeat the request, or have the values in effect for what it left out.
 
 	Instructions       *string           `json:"instructions"`
 	MaxOutputTokens    *int              `json:"max_output_tokens"`
@@ -53,21 +53,21 @@ type Response struct {
 
 	// The fields from here on are not OpenAI's.
 
-	// ReasoningInfo says what is in effect.
+	// ReasoningInfo has the settings in effect.
 	ReasoningInfo *ReasoningInfo `json:"reasoning_info,omitempty"`
-	// FinishDetail adds to the status: reasoning_budget, answer_reserve, context_full or stop_string.
+	// FinishDetail is more exact than the status: reasoning_budget, answer_reserve, context_full or stop_string.
 	FinishDetail string `json:"finish_detail,omitempty"`
-	// TraceID names the run's trace, where one was asked for and is stored.
+	// TraceID is the id of the run's trace, if the request asks for one and it is stored.
 	TraceID string `json:"trace_id,omitempty"`
-	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
+	// ReasoningUnavailable says that the request asks for reasoning and the model gave none.
 	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
 	// SummarySource is reasoning, or posthoc for a summary that explains the answer afterwards.
 	SummarySource string `json:"reasoning_summary_source,omitempty"`
-	// Score is how sure the model says it is, 0 to 1, with strategy json.
+	// Score is the confidence that the model states, 0 to 1, with strategy json.
 	Score *float64 `json:"score,omitempty"`
-	// Rationale are the decisions of the run with their reasons, where they were asked for, with visibility full.
+	// Rationale has the decisions of the run with their reasons, if the request asks for them, with visibility full.
 	Rationale []reasoning.Decision `json:"rationale,omitempty"`
-	// Warnings say what was left out or came out of form.
+	// Warnings say what was left out of the request or what was wrong with the model's output.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
@@ -81,26 +81,26 @@ type Failure struct {
 
 // IncompleteDetails says why a response is incomplete.
 type IncompleteDetails struct {
-	// Reason is max_output_tokens, also where the context is full.
+	// Reason is max_output_tokens, also if the context is full.
 	Reason string `json:"reason"`
 }
 
 // Usage counts tokens.
 type Usage struct {
-	// InputTokens counts the prompt.
+	// InputTokens counts the tokens of the prompt.
 	InputTokens        int `json:"input_tokens"`
 	InputTokensDetails struct {
-		// CachedTokens is how much of the prompt the cache held already.
+		// CachedTokens counts those that were already in the cache.
 		CachedTokens int `json:"cached_tokens"`
 	} `json:"input_tokens_details"`
-	// OutputTokens counts what was generated, reasoning included, the summary excluded.
+	// OutputTokens counts the generated tokens, reasoning included, without the summary.
 	OutputTokens        int `json:"output_tokens"`
 	OutputTokensDetails struct {
-		// ReasoningTokens counts the reasoning, shown or not, and SummaryTokens its summary.
+		// ReasoningTokens counts those of the reasoning, shown or not, and SummaryTokens those of its summary.
 		ReasoningTokens int `json:"reasoning_tokens"`
 		SummaryTokens   int `json:"summary_tokens"`
 	} `json:"output_tokens_details"`
-	// TotalTokens is InputTokens and OutputTokens together.
+	// TotalTokens is the sum of InputTokens and OutputTokens.
 	TotalTokens int `json:"total_tokens"`
 }
 
@@ -113,31 +113,31 @@ func newUsage(u reasoning.Usage) *Usage {
 
 // ReasoningEcho is the field reasoning of a response.
 type ReasoningEcho struct {
-	// Effort is none, minimal, low, medium or high: the one in effect. It is null where the request named none.
+	// Effort is the effort in effect: none, minimal, low, medium or high. It is null if the request has none.
 	Effort *string `json:"effort"`
-	// Summary is auto, concise or detailed; null where no summary was asked for by its length.
+	// Summary is auto, concise or detailed; null if the request names no length of a summary.
 	Summary *string `json:"summary"`
 }
 
 // TextEcho is the field text of a response.
 type TextEcho struct {
-	// Format is the form of the answer, as it was asked for.
+	// Format is the form of the answer, as in the request.
 	Format json.RawMessage `json:"format"`
-	// Verbosity is as it was asked for; it has no effect.
+	// Verbosity is as in the request; it has no effect.
 	Verbosity *string `json:"verbosity,omitempty"`
 }
 
-// ReasoningInfo is what is in effect for a run.
+// ReasoningInfo has the settings in effect for a run.
 type ReasoningInfo struct {
 	// Visibility is none, summary or full.
 	Visibility string `json:"visibility"`
-	// Effort is empty where the model has no default that is known.
+	// Effort is empty if it is the model's default and that is unknown.
 	Effort string `json:"effort"`
 	// Strategy is native, json, tool, markers or posthoc.
 	Strategy string `json:"strategy"`
-	// Seed repeats the run.
+	// Seed makes the run repeatable.
 	Seed uint64 `json:"seed"`
-	// Budget is the most reasoning tokens; not there without one.
+	// Budget is the maximum number of reasoning tokens; left out if there is none.
 	Budget int `json:"budget,omitempty"`
 }
 
@@ -148,7 +148,7 @@ func newInfo(i *reasoning.Info) *ReasoningInfo {
 	}
 }
 
-// Warning says what was left out of a request, or what of a model's output is out of form.
+// Warning says what was left out of a request, or what was wrong with a model's output.
 type Warning struct {
 	// Code names the warning for programs.
 	Code string `json:"code"`
@@ -160,13 +160,13 @@ type Warning struct {
 const (
 	// CodeToolSkipped: a tool is of a type that this server does not run.
 	CodeToolSkipped = "tool_skipped"
-	// CodeItemSkipped: an input item is of a type that is not known here and was left out.
+	// CodeItemSkipped: an input item of an unknown type was left out.
 	CodeItemSkipped = "item_skipped"
-	// CodeIncludeIgnored: include asks for something that there is not.
+	// CodeIncludeIgnored: include has an unknown name.
 	CodeIncludeIgnored = "include_ignored"
-	// CodeTruncated: the oldest part of the conversation was left out so that the rest fits.
+	// CodeTruncated: the oldest part of the conversation was left out so that the rest fits into the context.
 	CodeTruncated = "input_truncated"
-	// CodeStrictUnavailable: a function that did not ask for strict cannot be held to its parameters.
+	// CodeStrictUnavailable: calls of a function cannot be made to match its parameters, and it did not ask for that.
 	CodeStrictUnavailable = "strict_unavailable"
 	// CodeNotStored: the response is too large for the store, so its id cannot be used.
 	CodeNotStored = "not_stored"

@@ -13,27 +13,25 @@ import (
 
 const visibilityFull = reasoning.VisibilityFull
 
-// stored returns the response that a request names, or answers that there is none for its principal, or that it
-// shows more of the reasoning than the principal may see by now.
-func (a *API) stored(w http.ResponseWriter, r *http.Request) *record {
+// stored returns the response that a request names. It returns an error if the principal has no such response, or
+// if the response shows more of the reasoning than the principal may see now.
+func (a *API) stored(r *http.Request) (*record, error) {
 	p := wire.PrincipalOf(r.Context())
 	rec := a.store.get(p.ID, r.PathValue("id"))
 	if rec == nil {
-		a.WriteError(w, r, notFound())
-		return nil
+		return nil, notFound()
 	}
 	if err := rec.shown.Cap(p.Reasoning); err != nil {
-		a.WriteError(w, r, wire.FromError(err, nil))
-		return nil
+		return nil, wire.FromError(err, nil)
 	}
-	return rec
+	return rec, nil
 }
 
 func notFound() *wire.Error {
 	return wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is no stored response with this id, or no longer")
 }
 
-// show returns a stored response as its principal sees it.
+// show returns a stored response with its reasoning opened.
 func (a *API) show(rec *record) *Response {
 	response := *rec.response
 	response.Output = make([]Item, len(rec.response.Output))
@@ -47,19 +45,18 @@ func (a *API) show(rec *record) *Response {
 }
 
 // retrieve serves GET /v1/responses/{id}.
-func (a *API) retrieve(w http.ResponseWriter, r *http.Request) {
-	rec := a.stored(w, r)
-	if rec == nil {
-		return
+func (a *API) retrieve(w http.ResponseWriter, r *http.Request) error {
+	rec, err := a.stored(r)
+	if err != nil {
+		return err
 	}
 	if wantsStream(r) {
-		a.replay(w, r, rec, r.URL.Query().Get("starting_after"))
-		return
+		return a.replay(w, r, rec, r.URL.Query().Get("starting_after"))
 	}
-	wire.WriteJSON(w, http.StatusOK, a.show(rec))
+	return wire.Answer(w, a.show(rec))
 }
 
-// wantsStream reports whether a GET asks for events. OpenAI's client for Go says so in a body.
+// wantsStream reports whether a GET asks for a stream. OpenAI's Go client does so in a body.
 func wantsStream(r *http.Request) bool {
 	if q := r.URL.Query(); q.Has("stream") {
 		return q.Get("stream") == "true"
@@ -67,27 +64,24 @@ func wantsStream(r *http.Request) bool {
 	var body struct {
 		Stream bool `json:"stream"`
 	}
-	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<10)).Decode(&body) // there is none as a rule
+	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<10)).Decode(&body) // usually there is none
 	return body.Stream
 }
 
-// replay streams what is kept of a response's events, and those to come.
-func (a *API) replay(w http.ResponseWriter, r *http.Request, rec *record, after string) {
+// replay streams the events of a response that are kept, and then new ones.
+func (a *API) replay(w http.ResponseWriter, r *http.Request, rec *record, after string) error {
 	if rec.run == nil || rec.run.log == nil {
-		a.WriteError(w, r, wire.Unsupported("stream", "only responses that were created with background and stream keep "+
-			"their events"))
-		return
+		return wire.Unsupported("stream", "only responses that were created with background and stream keep their events")
 	}
 	n := 0
 	if after != "" {
 		last, err := strconv.Atoi(after)
 		if err != nil || last < 0 {
-			a.WriteError(w, r, wire.Invalid("starting_after", "it takes the sequence number of an event"))
-			return
+			return wire.Invalid("starting_after", "it takes the sequence number of an event")
 		}
 		n = last + 1
 	}
-	a.follow(w, r, rec.run.log, n)
+	return a.follow(w, r, rec.run.log, n)
 }
 
 // Deleted is the answer of DELETE /v1/responses/{id}.
@@ -99,22 +93,24 @@ type Deleted struct {
 	Deleted bool `json:"deleted"`
 }
 
-// remove serves DELETE /v1/responses/{id}. A response that is being made is cancelled.
-func (a *API) remove(w http.ResponseWriter, r *http.Request) {
+// remove serves DELETE /v1/responses/{id}. It cancels a response that is not finished.
+func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	rec := a.store.remove(wire.PrincipalOf(r.Context()).ID, r.PathValue("id"))
 	if rec == nil {
-		a.WriteError(w, r, notFound())
-		return
+		return notFound()
 	}
 	if rec.run.busy() {
 		rec.run.cancel(errCancelled)
 	}
 	a.forget(rec.principal, rec.response)
-	wire.WriteJSON(w, http.StatusOK, Deleted{ID: rec.id, Object: "response", Deleted: true})
+	return wire.Answer(w, Deleted{ID: rec.id, Object: "response", Deleted: true})
 }
 
-// forget forgets what led to the calls of a response.
+// forget makes the models forget the reasoning before the calls of a response.
 func (a *API) forget(principal string, r *Response) {
+	if a.cfg.Calls == nil {
+		return
+	}
 	for _, item := range r.Output {
 		if call, ok := item.(*FunctionCall); ok {
 			a.cfg.Calls.Forget(principal, call.CallID)
@@ -123,25 +119,24 @@ func (a *API) forget(principal string, r *Response) {
 }
 
 // cancel serves POST /v1/responses/{id}/cancel. Cancelling again is harmless.
-func (a *API) cancel(w http.ResponseWriter, r *http.Request) {
-	rec := a.stored(w, r)
-	if rec == nil {
-		return
+func (a *API) cancel(w http.ResponseWriter, r *http.Request) error {
+	rec, err := a.stored(r)
+	if err != nil {
+		return err
 	}
 	if rec.run == nil {
-		a.WriteError(w, r, wire.Invalid("", "only responses in the background can be cancelled; to end another, close "+
-			"its connection"))
-		return
+		return wire.Invalid("", "only responses in the background can be cancelled; to end another, close its connection")
 	}
 	rec.run.cancel(errCancelled)
 	select {
 	case <-rec.run.done:
 	case <-r.Context().Done():
-		return
+		return nil
 	}
-	if rec = a.stored(w, r); rec != nil {
-		wire.WriteJSON(w, http.StatusOK, a.show(rec))
+	if rec, err = a.stored(r); err != nil {
+		return err
 	}
+	return wire.Answer(w, a.show(rec))
 }
 
 // ItemList is the answer of GET /v1/responses/{id}/input_items.
@@ -149,26 +144,25 @@ type ItemList struct {
 	// Object is list.
 	Object string `json:"object"`
 	Data   []Item `json:"data"`
-	// FirstID and LastID are the ids of the first and the last item of Data; null when it is empty.
+	// FirstID and LastID are the ids of the first and the last item of Data; null if it is empty.
 	FirstID *string `json:"first_id"`
 	LastID  *string `json:"last_id"`
 	// HasMore says that there are more items after the last.
 	HasMore bool `json:"has_more"`
 }
 
-// maxPage is the most items on a page.
+// maxPage is the maximum number of items on a page.
 const maxPage = 100
 
-// listInput serves GET /v1/responses/{id}/input_items: what the request brought, without what it went on from.
-func (a *API) listInput(w http.ResponseWriter, r *http.Request) {
-	rec := a.stored(w, r)
-	if rec == nil {
-		return
+// listInput serves GET /v1/responses/{id}/input_items: the items of the request, without those of earlier responses.
+func (a *API) listInput(w http.ResponseWriter, r *http.Request) error {
+	rec, err := a.stored(r)
+	if err != nil {
+		return err
 	}
 	query, err := wire.ReadPage(r.URL.Query(), maxPage)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	items := make([]Item, len(rec.input))
 	for i, e := range rec.input {
@@ -180,8 +174,7 @@ func (a *API) listInput(w http.ResponseWriter, r *http.Request) {
 	if query.After != "" {
 		at := slices.IndexFunc(items, func(i Item) bool { return i.ItemID() == query.After })
 		if at < 0 {
-			a.WriteError(w, r, wire.Invalid("after", "the response has no input item with this id"))
-			return
+			return wire.Invalid("after", "the response has no input item with this id")
 		}
 		items = items[at+1:]
 	}
@@ -193,5 +186,5 @@ func (a *API) listInput(w http.ResponseWriter, r *http.Request) {
 		first, last := page.Data[0].ItemID(), page.Data[n-1].ItemID()
 		page.FirstID, page.LastID = &first, &last
 	}
-	wire.WriteJSON(w, http.StatusOK, page)
+	return wire.Answer(w, page)
 }

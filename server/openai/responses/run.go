@@ -10,37 +10,36 @@ import (
 	"runner/reasoning/seal"
 )
 
-// Why a run in the background ends early.
 var errCancelled = errors.New("the response was cancelled")
 
-// run is a run in the background, which needs no client.
+// run is a run in the background. It continues without a client.
 type run struct {
 	cancel context.CancelCauseFunc
-	// done is closed when the run is over and the store holds what came of it.
+	// done is closed when the run is over and its response is stored.
 	done chan struct{}
 	over atomic.Bool
-	// log holds the events, when somebody asked for them; else it is nil.
+	// log holds the events if the request asks for a stream; else it is nil.
 	log *eventLog
 }
 
-// busy reports whether the run still goes on. A run that is not there does not.
+// busy reports whether the run is not over. A nil run is over.
 func (r *run) busy() bool { return r != nil && !r.over.Load() }
 
-// eventLog keeps the newest events of a run, the nth under number n, for readers that come and go. Where they may
-// hold reasoning it keeps them sealed.
+// eventLog keeps the newest events of a run for readers that come and go. It seals events that may contain reasoning.
 type eventLog struct {
 	keys *seal.Keyring
-	// scope is where an event belongs while it is stored, by its number.
+	// scope returns the scope with which event n is sealed. secret says that events may contain reasoning. limit is the
+	// maximum size in bytes.
 	scope  func(n int) seal.Scope
 	secret bool
 	limit  int
 
 	mu     sync.Mutex
 	frames []frame
-	// first is the number of the first frame that is kept, and bytes what all take.
+	// first is the number of the first frame that is kept, and bytes the size of all.
 	first, bytes int
 	closed       bool
-	// changed is closed when there is more to read; nil while nobody waits.
+	// changed is closed when there is more to read; nil if nobody waits.
 	changed chan struct{}
 }
 
@@ -48,29 +47,29 @@ type eventLog struct {
 type frame struct {
 	name string
 	data []byte
-	// lost says that it could not be sealed.
+	// lost says that the event could not be sealed.
 	lost bool
 }
 
-// frameCost is about what a frame takes beside its data.
+// frameCost estimates the memory of a frame without its data, in bytes.
 const frameCost = 64
 
-// errorFrame returns the data of an error event with a number.
+// errorFrame returns the data of error event n.
 func errorFrame(n int, code, message string) []byte {
 	e := &ErrorEvent{Code: code, Message: message}
 	e.is("error", n)
-	data, _ := json.Marshal(e) // texts and numbers can always be written
+	data, _ := json.Marshal(e) // strings and numbers never fail
 	return data
 }
 
-// count returns how many events there have been.
+// count returns the number of events so far.
 func (l *eventLog) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.first + len(l.frames)
 }
 
-// append adds an event. It is called by one goroutine.
+// append adds an event. Only one goroutine may call it.
 func (l *eventLog) append(name string, data []byte) {
 	n := l.count()
 	f := frame{name: name}
@@ -93,7 +92,7 @@ func (l *eventLog) append(name string, data []byte) {
 	l.wake()
 }
 
-// close says that no event will come.
+// close says that there are no more events.
 func (l *eventLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +107,7 @@ func (l *eventLog) wake() {
 	}
 }
 
-// size returns about how many bytes the log takes.
+// size estimates the memory of the log in bytes.
 func (l *eventLog) size() int {
 	if l == nil {
 		return 0
@@ -118,10 +117,10 @@ func (l *eventLog) size() int {
 	return l.bytes
 }
 
-// errGone says that a reader is behind what is kept.
+// errGone says that a reader asks for an event that is no longer kept.
 var errGone = errors.New("the events before these are no longer kept")
 
-// next waits for event n. At the end of the events it returns an empty name.
+// next waits for event n. After the last event it returns an empty name.
 func (l *eventLog) next(ctx context.Context, n int) (name string, data []byte, err error) {
 	for {
 		l.mu.Lock()
@@ -164,7 +163,7 @@ func (l *eventLog) open(n int, f frame) (name string, data []byte, err error) {
 	return f.name, []byte(text), nil
 }
 
-// follow sends the events from number n on until there are no more, the reader goes away or send fails.
+// follow sends the events from n on until the last one, or until ctx ends or send fails.
 func (l *eventLog) follow(ctx context.Context, n int, send func(name string, data []byte) error) {
 	for ; ; n++ {
 		name, data, err := l.next(ctx, n)

@@ -24,7 +24,7 @@ func calling() []fake.Reply {
 
 var look = []any{object{"type": "function", "name": "look"}}
 
-// carried makes a response with a sealed value and returns it with the input of the next turn.
+// carried makes a response with a sealed value. It returns the response and the input of the next turn.
 func carried(t *testing.T, f *fixture, more object) (made object, next []any) {
 	t.Helper()
 	request := object{"input": "Call it.", "tools": look, "include": []string{"reasoning.encrypted_content"}}
@@ -42,8 +42,8 @@ func carried(t *testing.T, f *fixture, more object) (made object, next []any) {
 
 const kept = "<|channel|>analysis<|message|>" + thoughts
 
-// A sealed value restores the reasoning of its turn while calls are pending, with a store and without, with the ids
-// of items and without, whatever the client makes of what came before.
+// A sealed value restores the reasoning of its turn while calls are pending: with and without a store, with and
+// without ids of items, and whatever the client changed before it.
 func TestSealedValuesRestoreReasoning(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	for _, stored := range []bool{true, false} {
@@ -76,7 +76,7 @@ func TestSealedValuesRestoreReasoning(t *testing.T) {
 	}
 }
 
-// With a store the next turn has its reasoning without a value, and so has one that names the item.
+// With a store, the next turn has its reasoning without a value. So has a turn that names the item.
 func TestTheStoreRestoresReasoning(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	for _, visibility := range []string{"none", "full"} {
@@ -98,7 +98,7 @@ func TestTheStoreRestoresReasoning(t *testing.T) {
 				t.Errorf("emptied: prompt %q", prompt)
 			}
 		}
-		// What a turn brought in counts in the turns after it too.
+		// The input of a turn counts in later turns too.
 		second := f.post(t, body(t, next))
 		prompt := f.prompt(t, object{"input": "Next.", "previous_response_id": second["id"], "keep_reasoning": true})
 		if strings.Count(prompt, kept) != 1 {
@@ -107,7 +107,7 @@ func TestTheStoreRestoresReasoning(t *testing.T) {
 	}
 }
 
-// Reasoning that came in as a sealed value is there for the turns that go on from the response.
+// Reasoning from a sealed value is available to turns that continue from the response.
 func TestCarriedReasoningGoesOn(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	_, next := carried(t, f, object{"store": false})
@@ -117,20 +117,22 @@ func TestCarriedReasoningGoesOn(t *testing.T) {
 	if strings.Count(prompt, kept) != 1 {
 		t.Errorf("prompt %q", prompt)
 	}
-	if prompt := f.prompt(t, object{"input": "Next.", "previous_response_id": second["id"]}); strings.Contains(prompt, secret) {
+	if prompt := f.prompt(t,
+		object{"input": "Next.", "previous_response_id": second["id"]}); strings.Contains(prompt, secret) {
 		t.Errorf("the reasoning of a finished turn is in the prompt %q", prompt)
 	}
 }
 
-// Restored reasoning enters the prompt only where the format keeps it, and gives the same tokens as reasoning that
-// was never away.
+// Restored reasoning enters the prompt only where the format keeps it. It gives the same tokens as reasoning that
+// never left the prompt.
 func TestRestoredTokens(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	_, next := carried(t, f, object{"store": false})
 	plain := append([]any(nil), next...)
 	plain[1] = object{"type": "reasoning", "summary": []any{},
 		"content": []any{object{"type": "reasoning_text", "text": thoughts}}}
-	if got, want := f.prompt(t, object{"input": next, "tools": look}), f.prompt(t, object{"input": plain, "tools": look}); got != want {
+	got, want := f.prompt(t, object{"input": next, "tools": look}), f.prompt(t, object{"input": plain, "tools": look})
+	if got != want {
 		t.Errorf("restored %q, pending %q", got, want)
 	}
 	none := append(append([]any{}, next[:1]...), next[2:]...)
@@ -139,15 +141,18 @@ func TestRestoredTokens(t *testing.T) {
 		f.prompt(t, object{"input": append(none, end...), "tools": look}); got != want {
 		t.Errorf("finished %q, without %q", got, want)
 	}
-	if got := f.prompt(t, object{"input": append(next, end...), "tools": look, "keep_reasoning": true}); !strings.Contains(got, kept) {
+	if got := f.prompt(t,
+		object{"input": append(next, end...), "tools": look, "keep_reasoning": true}); !strings.Contains(got, kept) {
 		t.Errorf("with keep_reasoning %q", got)
 	}
-	if got := f.prompt(t, object{"input": append(plain, end...), "tools": look, "keep_reasoning": true}); strings.Contains(got, secret) {
+	if got := f.prompt(t,
+		object{"input": append(plain, end...), "tools": look, "keep_reasoning": true}); strings.Contains(got, secret) {
 		t.Errorf("plain reasoning of a finished turn is in %q", got)
 	}
 }
 
-// dropped posts a request whose value is to be left out with a warning for a reason, and which is refused under strict.
+// dropped posts a request whose value must be dropped with a warning for a reason, and which must be refused under
+// strict.
 func dropped(t *testing.T, name string, f, strict *fixture, request object, code string) {
 	t.Helper()
 	got := f.post(t, body(t, request))
@@ -164,7 +169,8 @@ func dropped(t *testing.T, name string, f, strict *fixture, request object, code
 	}
 	streamed := object{"stream": true}
 	maps.Copy(streamed, request)
-	if _, text := f.do(t, "POST", "/v1/responses", body(t, streamed)); !strings.Contains(text, `{"code":"sealed_dropped"`) || !strings.Contains(text, "response.completed") {
+	_, text := f.do(t, "POST", "/v1/responses", body(t, streamed))
+	if !strings.Contains(text, `{"code":"sealed_dropped"`) || !strings.Contains(text, "response.completed") {
 		t.Errorf("%s: the stream is %s", name, text)
 	}
 	e := strict.refused(t, "POST", "/v1/responses", body(t, request), 400)
@@ -173,8 +179,8 @@ func dropped(t *testing.T, name string, f, strict *fixture, request object, code
 	}
 }
 
-// A value that is moved, altered, of another principal or under an unknown key is left out with a warning, or
-// refused under strict.
+// A value that was moved or altered, of another principal, or under an unknown key is dropped with a warning. Under
+// strict it is refused.
 func TestSealedValuesStayInTheirPlace(t *testing.T) {
 	keys := seal.NewKeyring()
 	f := start(t, Config{Seal: keys}, fake.Config{}, calling()...)
@@ -224,7 +230,7 @@ func TestSealedValuesStayInTheirPlace(t *testing.T) {
 	}
 }
 
-// A value counts once: where its item comes again, the second is left out.
+// A value counts once. If its item is repeated, the second is dropped.
 func TestRepeatedItemsCountOnce(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	_, next := carried(t, f, object{"store": false})
@@ -239,12 +245,13 @@ func TestRepeatedItemsCountOnce(t *testing.T) {
 	}
 }
 
-// In a chain the conversation is the chain's first response.
+// In a chain, the conversation is the chain's first response.
 func TestSealedValuesBelongToTheirChain(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	first := f.post(t, body(t, object{"input": "Hello."}))
 	_, next := carried(t, f, object{"previous_response_id": first["id"]})
-	if prompt := f.prompt(t, object{"input": next, "previous_response_id": first["id"], "tools": look}); !strings.Contains(prompt, kept) {
+	prompt := f.prompt(t, object{"input": next, "previous_response_id": first["id"], "tools": look})
+	if !strings.Contains(prompt, kept) {
 		t.Errorf("prompt %q", prompt)
 	}
 	other := f.post(t, body(t, object{"input": "Hello."}))
@@ -257,18 +264,19 @@ func TestSealedValuesBelongToTheirChain(t *testing.T) {
 			t.Errorf("warnings %v", got["warnings"])
 		}
 	}
-	// A reference to the item does not take it elsewhere, either.
+	// A reference to the item does not move it elsewhere either.
 	named := slices.Clone(next)
 	named[1] = object{"type": "item_reference", "id": item(object{"output": next}, 1)["id"]}
 	for previous, want := range map[any]bool{first["id"]: true, nil: false, other["id"]: false} {
-		if prompt := f.prompt(t, object{"input": named, "previous_response_id": previous, "tools": look}); strings.Contains(prompt, secret) != want {
+		prompt := f.prompt(t, object{"input": named, "previous_response_id": previous, "tools": look})
+		if strings.Contains(prompt, secret) != want {
 			t.Errorf("after %v: prompt %q", previous, prompt)
 		}
 	}
 }
 
-// A conversation goes on with another model, but the thoughts of the first stay out.
-func TestThoughtsOfAnotherModelStayOut(t *testing.T) {
+// A conversation can continue with another model, but without the first model's reasoning.
+func TestReasoningOfAnotherModelStaysOut(t *testing.T) {
 	keys := seal.NewKeyring()
 	home := seal.Scope{Principal: "p", Model: "one", Conversation: seal.ConversationID("response", "c")}
 	value, err := keys.Begin(home, seal.Question{}).Seal(thoughts, seal.NoCalls)

@@ -13,16 +13,17 @@ import (
 	"runner/reasoning/seal"
 )
 
-// StoreLimits bounds what is kept of past responses. What is over a limit goes, the least recently used first:
-// being gone on from counts as use. The zero value of each field is its default.
+// StoreLimits limits what is kept of past responses. Above a limit the least recently used responses are removed; to
+// continue a response counts as use. The zero value of each field means its default.
 type StoreLimits struct {
-	// Responses is how many are kept for each principal; 0 means 1,024.
+	// Responses is the maximum number for each principal; 0 means 1,024.
 	Responses int
-	// Bytes is about how much is kept for each principal, and Total for all together; 0 means 64 MiB and 256 MiB.
+	// Bytes is the approximate maximum size for each principal, and Total that for all; 0 means 64 MiB and 256 MiB.
 	Bytes, Total int
-	// Age is how long one is kept after it was made; 0 means 24 hours.
+	// Age is how long a response is kept after its creation; 0 means 24 hours.
 	Age time.Duration
-	// Events is about how many bytes of events are kept of each response in the background, the newest; 0 means 1 MiB.
+	// Events is the approximate maximum size of the events that are kept of each response in the background, the newest;
+	// 0 means 1 MiB.
 	Events int
 }
 
@@ -41,32 +42,32 @@ func (l StoreLimits) orDefaults() StoreLimits {
 	return l
 }
 
-// record is what is kept of a response. Once it is in the store its fields are read and written under the store's
-// lock, except run, which never changes; what the fields point to is not changed at all.
+// record is a stored response. Once it is in the store, its fields are read and written under the store's lock, except
+// run, which never changes. What the fields point to never changes either.
 type record struct {
 	id, principal string
-	// previous is the response that it goes on from, and root the first of that chain, which may be itself.
+	// previous is the id of the response that it continues, and root that of the first one of the chain, which may be
+	// itself.
 	previous, root string
 	made           time.Time
-	// response is what GET answers; its reasoning is sealed. input are the items that the request brought.
+	// response is what GET returns, with its reasoning sealed. input are the items of the request.
 	response *Response
 	input    []entry
-	// thoughts is the reasoning of the run, sealed for home; empty without any.
+	// thoughts is the reasoning of the run, sealed for home; empty if there is none.
 	thoughts string
-	// rationale is the response's decisions with their reasons, sealed; empty without any.
+	// rationale has the response's decisions with their reasons, sealed; empty if there are none.
 	rationale string
 	home      seal.Scope
-	// homeID is the id of the reasoning item that the run's reasoning belongs to, shown or not.
+	// homeID is the id of the reasoning item to which the run's reasoning belongs, shown or not.
 	homeID string
-	// shown is how much of the reasoning the response shows. An API key's permission may have become less since it
-	// was made.
+	// shown is how much of the reasoning the response shows. The API key may be allowed to see less by now.
 	shown reasoning.Visibility
 	size  int
-	// run is the run in the background that makes it; nil for others.
+	// run is the run in the background that makes it; nil if it is not in the background.
 	run *run
 }
 
-// store keeps responses in memory, each for its principal. Its methods may be called by several goroutines at once.
+// store keeps the responses of each principal in memory. Its methods may be called by several goroutines at once.
 type store struct {
 	limits StoreLimits
 	clock  func() time.Time
@@ -81,7 +82,7 @@ type store struct {
 type shelf struct {
 	order   *list.List // of *record
 	records map[string]*list.Element
-	// items finds the response that has an item with an id.
+	// items has the response of each item, by the item's id.
 	items map[string]*record
 	bytes int
 }
@@ -90,15 +91,15 @@ func newStore(limits StoreLimits, clock func() time.Time) *store {
 	return &store{limits: limits.orDefaults(), clock: clock, shelves: map[string]*shelf{}}
 }
 
-// put adds a response and makes room for it. It reports false, and keeps nothing, if it is too large.
+// put adds a response and makes room for it. If it is too large, put keeps nothing and returns false.
 func (s *store) put(r *record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.add(r)
 }
 
-// replace puts a response in the place of what was kept of it so far, unless that has been deleted. It reports
-// false, and keeps nothing, if it is too large.
+// replace replaces an earlier state of a response, unless that was deleted. If the response is too large, replace keeps
+// nothing and returns false.
 func (s *store) replace(old, r *record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +130,7 @@ func (s *store) add(r *record) bool {
 	return true
 }
 
-// items yields a response's own items: what the request brought and what came out.
+// items yields the items of a response's request and of its output.
 func (r *record) items() iter.Seq[Item] {
 	return func(yield func(Item) bool) {
 		for i := range r.input {
@@ -145,14 +146,14 @@ func (r *record) items() iter.Seq[Item] {
 	}
 }
 
-// get returns a response that is not too old, and counts it as used; nil when there is none.
+// get returns a response and counts that as use. It returns nil if there is none or if it is too old.
 func (s *store) get(principal, id string) *record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.find(principal, id)
 }
 
-// lookup returns a response and its shelf; el is nil when there is none.
+// lookup returns a response and its shelf; el is nil if there is none.
 func (s *store) lookup(principal, id string) (sh *shelf, el *list.Element) {
 	if sh = s.shelves[principal]; sh != nil {
 		el = sh.records[id]
@@ -174,8 +175,8 @@ func (s *store) find(principal, id string) *record {
 	return r
 }
 
-// chain returns a response and those that it goes on from, the first one first; missing is the id of one that is
-// not there.
+// chain returns a response and those that it continues, the oldest first. If one of them does not exist, missing is its
+// id.
 func (s *store) chain(principal, id string) (chain []*record, missing string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +192,7 @@ func (s *store) chain(principal, id string) (chain []*record, missing string) {
 	return chain, ""
 }
 
-// item returns a stored item and the response that it belongs to; nil when there is none.
+// item returns a stored item and its response; nil if there is none.
 func (s *store) item(principal, id string) (Item, *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +212,7 @@ func (s *store) item(principal, id string) (Item, *record) {
 	return nil, nil
 }
 
-// remove forgets a response and returns it; nil when there is none.
+// remove removes a response and returns it; nil if there is none.
 func (s *store) remove(principal, id string) *record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,12 +242,12 @@ func (s *store) drop(principal, id string) *record {
 	return r
 }
 
-// old reports whether a response is past its age. One that is still being made is not.
+// old reports whether a response is too old. An unfinished one never is.
 func (s *store) old(r *record) bool {
 	return s.clock().Sub(r.made) > s.limits.Age && !r.run.busy()
 }
 
-// sweep forgets what is too old, now and then, so that nobody has to ask for it.
+// sweep removes responses that are too old, from time to time.
 func (s *store) sweep() {
 	now := s.clock()
 	if now.Sub(s.swept) < min(s.limits.Age, time.Minute) {
@@ -262,8 +263,8 @@ func (s *store) sweep() {
 	}
 }
 
-// shrink forgets what is over the limits after r was put on a shelf: first of its principal, then of those who keep
-// the most. What is still being made counts but stays; there is little of it.
+// shrink removes responses until the limits hold again after r was put on a shelf: first those of its principal, then
+// those of the principals with the most. Unfinished responses count but stay; there are few of them.
 func (s *store) shrink(sh *shelf, r *record) {
 	for (len(sh.records) > s.limits.Responses || sh.bytes > s.limits.Bytes) && s.dropFirst(sh, r) {
 	}
@@ -271,13 +272,13 @@ func (s *store) shrink(sh *shelf, r *record) {
 	}
 }
 
-// dropLargest forgets a response of the shelf that holds the most.
+// dropLargest removes a response of the largest shelf.
 func (s *store) dropLargest(except *record) bool {
 	shelves := slices.SortedFunc(maps.Values(s.shelves), func(a, b *shelf) int { return cmp.Compare(b.bytes, a.bytes) })
 	return slices.ContainsFunc(shelves, func(sh *shelf) bool { return s.dropFirst(sh, except) })
 }
 
-// dropFirst forgets the least recently used response of a shelf that may go.
+// dropFirst removes the least recently used response of a shelf that may be removed.
 func (s *store) dropFirst(sh *shelf, except *record) bool {
 	for el := sh.order.Front(); el != nil; el = el.Next() {
 		if r := el.Value.(*record); r != except && !r.run.busy() {

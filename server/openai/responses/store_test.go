@@ -16,7 +16,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// clock is a time that tests move.
+// clock is a time that tests change.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
@@ -26,7 +26,7 @@ func newRecord(c *clock, principal, id string, size int) *record {
 		ID: id, Status: statusCompleted, Output: []Item{&Message{ID: "msg_" + id}}}}
 }
 
-// has reports which of a principal's responses are kept.
+// has reports which of a principal's responses are stored.
 func has(s *store, principal string, ids ...string) string {
 	var kept []string
 	s.mu.Lock()
@@ -73,8 +73,8 @@ func TestStoreBounds(t *testing.T) {
 	}
 }
 
-// Whatever is put, used and removed, the store keeps its bounds and its books.
-func TestStoreKeepsItsBooks(t *testing.T) {
+// After any sequence of puts, uses and removals, the store keeps its limits and its accounts.
+func TestStoreKeepsItsAccounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	c := &clock{now: wiretest.Today}
 	limits := StoreLimits{Responses: 5, Bytes: 400, Total: 900, Age: time.Minute}
@@ -161,7 +161,7 @@ func TestStoredResponses(t *testing.T) {
 		f.refused(t, "GET", path+"?stream=true", "", 400)
 		f.refused(t, "POST", path+"/cancel", "", 400)
 
-		// To others it does not exist, and neither do its items.
+		// For other principals, neither it nor its items exist.
 		stranger := wiretest.Anyone()
 		stranger.ID = "stranger"
 		other := f.as(t, stranger)
@@ -189,7 +189,7 @@ func TestStoredResponses(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeToStoreSaysSo(t *testing.T) {
+func TestResponseTooLargeToStore(t *testing.T) {
 	f := start(t, Config{Store: StoreLimits{Bytes: 3000}}, fake.Config{})
 	got := f.post(t, body(t, object{"instructions": strings.Repeat("word ", 500)}))
 	if w := got["warnings"].([]any); len(w) != 1 || w[0].(object)["code"] != CodeNotStored {
@@ -198,7 +198,7 @@ func TestWhatIsTooLargeToStoreSaysSo(t *testing.T) {
 	f.refused(t, "GET", "/v1/responses/"+got["id"].(string), "", http.StatusNotFound)
 }
 
-// A response goes on from another with all that was said before, but not its instructions.
+// A response continues from another with all of its conversation, but without its instructions.
 func TestPreviousResponse(t *testing.T) {
 	more := "And one more?"
 	f := start(t, Config{}, fake.Config{}, append(usual(),
@@ -215,15 +215,16 @@ func TestPreviousResponse(t *testing.T) {
 	if strings.Contains(prompt, "Be ") || !strings.Contains(prompt, "Now.") || !strings.Contains(prompt, question) {
 		t.Errorf("prompt %q", prompt)
 	}
-	// A link that is gone breaks the chain.
+	// A missing link breaks the chain.
 	f.do(t, "DELETE", "/v1/responses/"+first["id"].(string), "")
-	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"previous_response_id": third["id"]}), 400); e["code"] != "previous_response_not_found" {
+	e := f.refused(t, "POST", "/v1/responses", body(t, object{"previous_response_id": third["id"]}), 400)
+	if e["code"] != "previous_response_not_found" {
 		t.Errorf("error %v", e)
 	}
 }
 
-// With truncation auto the oldest turns go until the prompt leaves room for an answer; prompts and the last
-// question stay.
+// With truncation auto, the oldest turns are dropped until the prompt leaves room for an answer. Prompts and the last
+// question are kept.
 func TestTruncation(t *testing.T) {
 	f := start(t, Config{}, fake.Config{ContextSize: 600})
 	input := []any{object{"role": "system", "content": "Rules."}}
@@ -246,17 +247,19 @@ func TestTruncation(t *testing.T) {
 		strings.Contains(prompt, "Question 0") || strings.Contains(prompt, "Answer 0.") {
 		t.Errorf("prompt %q", prompt)
 	}
-	// Less is left out when less room is asked for.
-	if tight := f.prompt(t, object{"input": input, "truncation": "auto", "max_output_tokens": 10}); len(tight) <= len(prompt) {
+	// Less is dropped if less room is requested.
+	tight := f.prompt(t, object{"input": input, "truncation": "auto", "max_output_tokens": 10})
+	if len(tight) <= len(prompt) {
 		t.Errorf("%d bytes with little room for the answer, %d with more", len(tight), len(prompt))
 	}
 	input[len(input)-1] = object{"role": "user", "content": strings.Repeat("word ", 900)}
-	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"input": input, "truncation": "auto"}), 400); e["code"] != "context_length_exceeded" {
+	e := f.refused(t, "POST", "/v1/responses", body(t, object{"input": input, "truncation": "auto"}), 400)
+	if e["code"] != "context_length_exceeded" {
 		t.Errorf("error %v", e)
 	}
 }
 
-// In a long turn of calls the oldest calls go, with their outputs.
+// In a long turn of calls, the oldest calls are dropped together with their outputs.
 func TestTruncationOfCalls(t *testing.T) {
 	f := start(t, Config{}, fake.Config{ContextSize: 600})
 	input := []any{object{"role": "user", "content": question}}
@@ -275,9 +278,8 @@ func TestTruncationOfCalls(t *testing.T) {
 	}
 }
 
-// The store holds no reasoning in the clear, whatever was shown of it.
-// A key whose permission was made less sees no more of what it had made before than it could ask for now.
-func TestStoredReasoningNeedsThePermissionStill(t *testing.T) {
+// After a key lost a permission, it sees no more of its earlier responses than it could request now.
+func TestStoredReasoningStillNeedsThePermission(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	for _, tt := range []struct {
 		ask, now reasoning.Visibility
@@ -294,12 +296,13 @@ func TestStoredReasoningNeedsThePermissionStill(t *testing.T) {
 				"?stream=true&starting_after=3"},
 		} {
 			for _, path := range paths {
-				if e := lesser.refused(t, "GET", "/v1/responses/"+id.(string)+path, "", http.StatusForbidden); e["code"] != wire.CodeForbidden {
+				e := lesser.refused(t, "GET", "/v1/responses/"+id.(string)+path, "", http.StatusForbidden)
+				if e["code"] != wire.CodeForbidden {
 					t.Errorf("%s now %s, %s: %v", tt.ask, tt.now, path, e)
 				}
 			}
 		}
-		// What the model thought goes on to count, but nothing tells it.
+		// The model's reasoning is still used, but nothing shows it.
 		again := lesser.post(t, body(t, object{"input": []any{
 			object{"role": "user", "content": question}, object{"type": "item_reference", "id": item(made, 0)["id"]},
 			object{"role": "assistant", "content": "x"},
@@ -315,6 +318,7 @@ func TestStoredReasoningNeedsThePermissionStill(t *testing.T) {
 	}
 }
 
+// The store has no readable reasoning, whatever was shown of it.
 func TestStoreSealsReasoning(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, append(usual(), fake.Reply{After: wiretest.Ask("Look."),
 		Say: wiretest.Call(`I look. <rationale call="1">{"why":"`+secret+`","confidence":0.5}</rationale>`, "", "look",
@@ -350,7 +354,7 @@ func TestStoreSealsReasoning(t *testing.T) {
 	}
 }
 
-// search looks for a text in everything that a value reaches, and says where it is.
+// search looks for a text in everything that a value refers to, and returns where it is.
 func search(v reflect.Value, text string, seen map[uintptr]bool) string {
 	switch v.Kind() {
 	case reflect.String:

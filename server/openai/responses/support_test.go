@@ -24,7 +24,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// What the models of the tests say. The secret stands in every reasoning and must not be where reasoning must not be.
+// The texts of the tests' models. The secret is in every reasoning and must never show where reasoning must not.
 const (
 	secret   = "zebracanary"
 	question = "What is two and two?"
@@ -41,8 +41,8 @@ type fixture struct {
 	client openai.Client
 }
 
-// start serves the API for a principal who may do everything. Without replies the model answers question with
-// thoughts and answer, and sums up with brief.
+// start serves the API for a principal with all permissions. Without replies, the model answers question with thoughts
+// and answer, and summarizes with brief.
 func start(t testing.TB, cfg Config, model fake.Config, replies ...fake.Reply) *fixture {
 	t.Helper()
 	if len(replies) == 0 {
@@ -112,7 +112,7 @@ func (f *fixture) do(t testing.TB, method, path, body string) (int, string) {
 	return resp.StatusCode, string(data)
 }
 
-// post creates a response, which has to work.
+// post creates a response, which must succeed.
 func (f *fixture) post(t testing.TB, body string) object {
 	t.Helper()
 	status, got := f.do(t, "POST", "/v1/responses", body)
@@ -122,7 +122,7 @@ func (f *fixture) post(t testing.TB, body string) object {
 	return decode(t, got)
 }
 
-// get gets a response, which has to be there.
+// get gets a response, which must exist.
 func (f *fixture) get(t testing.TB, path string) object {
 	t.Helper()
 	status, got := f.do(t, "GET", path, "")
@@ -132,7 +132,7 @@ func (f *fixture) get(t testing.TB, path string) object {
 	return decode(t, got)
 }
 
-// refused makes a request that has to be refused, and returns the error.
+// refused makes a request that must be refused, and returns the error.
 func (f *fixture) refused(t testing.TB, method, path, body string, want int) object {
 	t.Helper()
 	status, got := f.do(t, method, path, body)
@@ -201,7 +201,7 @@ func (f *fixture) stream(t testing.TB, method, path, body string) []object {
 	return frames(t, strings.NewReader(got))
 }
 
-// body builds a request about question with more fields.
+// body returns a request about question with more fields.
 func body(t testing.TB, more object) string {
 	t.Helper()
 	b := object{"input": question, "temperature": 0}
@@ -209,8 +209,8 @@ func body(t testing.TB, more object) string {
 	return encode(t, b)
 }
 
-// fold does with a stream what OpenAI's client for JavaScript does (ResponseAccumulator), without the last event,
-// which holds the result: what it makes of the others has to be the same. It fails where that client would.
+// fold handles a stream as OpenAI's client for JavaScript does (ResponseAccumulator), but without the last event,
+// which has the result. What it makes of the others must equal that result. It fails where that client would.
 func fold(t testing.TB, events []object) (output []any, last object) {
 	t.Helper()
 	for i, e := range events {
@@ -309,7 +309,7 @@ func foldText(t testing.TB, kind string, e, item object) {
 	}
 }
 
-// merge returns a folded item with what only its last event says: the status and the sealed value.
+// merge returns a folded item with what only its last event has: the status and the sealed value.
 func merge(item, done object) object {
 	m := maps.Clone(item)
 	m["status"] = done["status"]
@@ -328,7 +328,7 @@ func clone(t testing.TB, v any) any {
 	return c
 }
 
-// types lists the types of events, a run of the same one once.
+// types lists the types of events, with a repeated type only once.
 func types(events []object) string {
 	var b bytes.Buffer
 	last := ""

@@ -16,28 +16,28 @@ import (
 	"runner/server/wire"
 )
 
-// turn is a request with its conversation and its model.
+// turn is a request with its conversation, its model and its response.
 type turn struct {
 	api       *API
 	asked     *asked
 	principal *wire.Principal
 	model     wire.Model
-	// chain are the responses before this one, the first one first.
+	// chain are the earlier responses of the conversation, the oldest first.
 	chain []*record
-	// request is what the model gets.
+	// request is what the model runs.
 	request  generation.Request
 	response *Response
-	// homeID is the id of the first reasoning item, and home where the run's sealed reasoning belongs.
+	// homeID is the id of the first reasoning item. home is the scope with which the run's reasoning is sealed.
 	homeID string
 	home   seal.Scope
-	// root is the first response of the chain.
+	// root is the id of the first response of the chain.
 	root string
-	// background is the run where no client is needed, and kept what the store holds of it so far; nil otherwise.
+	// background is the run, if it is in the background, and kept what the store has of its response; otherwise nil.
 	background *run
 	kept       *record
 }
 
-// params names the fields of [generation.Request] as this format does.
+// params are this format's names of the fields of [generation.Request].
 var params = map[string]string{
 	"Messages": "input", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name",
 	"Form":           "text.format",
@@ -47,7 +47,7 @@ var params = map[string]string{
 	"Sampling": "temperature", "TemplateArgs": "chat_template_kwargs",
 }
 
-// prepare looks up what a request needs. The caller releases the turn's model. The errors are a *wire.Error.
+// prepare makes the turn of a request and gets its model, which the caller releases. Errors are a *wire.Error.
 func (a *API) prepare(ctx context.Context, w *CreateRequest) (*turn, error) {
 	principal, defaults := wire.PrincipalOf(ctx), a.cfg.Defaults
 	defaults.Visibility = principal.Default(defaults.Visibility)
@@ -99,8 +99,7 @@ func (t *turn) lookUp() error {
 	return nil
 }
 
-// dereference puts the stored item in the place of one that only names it: a reference, or a reasoning item that
-// holds nothing.
+// dereference replaces an item that only names a stored one: a reference, or an empty reasoning item.
 func (t *turn) dereference(e *entry) error {
 	ref, isRef := e.item.(*reference)
 	r, isReasoning := e.item.(*Reasoning)
@@ -113,11 +112,11 @@ func (t *turn) dereference(e *entry) error {
 			return &wire.Error{Status: http.StatusBadRequest, Code: "item_not_found", Param: e.path + ".id",
 				Message: "there is no stored item " + strconv.Quote(wire.Clip(ref.id)) + ", or no longer; send the item itself"}
 		}
-		return nil // an empty item means nothing
+		return nil // an empty item has no effect
 	}
 	e.item = item
 	if item.ItemID() == rec.homeID && rec.thoughts != "" {
-		// The value belongs to the conversation of its response, and the item may have been named in another.
+		// The value belongs to the conversation of its response, which may be another one.
 		home := rec.home
 		if rec.root != t.root {
 			home.Conversation = t.conversation()
@@ -132,8 +131,7 @@ func (t *turn) dereference(e *entry) error {
 	return nil
 }
 
-// history returns the entries of the responses before this one. What a run thought comes from what it sealed,
-// whatever of it was shown.
+// history returns the entries of the earlier responses. Their reasoning is the sealed one, whether it was shown or not.
 func (t *turn) history() []entry {
 	var entries []entry
 	for _, r := range t.chain {
@@ -155,8 +153,8 @@ func (t *turn) history() []entry {
 	return entries
 }
 
-// conversation is the first response of the chain. Without previous_response_id the client carries the
-// conversation, which has no id then.
+// conversation identifies the conversation by the first response of the chain. Without previous_response_id the client
+// sends the whole conversation, and it has no id.
 func (t *turn) conversation() seal.Conversation {
 	if len(t.chain) == 0 {
 		return seal.Conversation{}
@@ -164,19 +162,11 @@ func (t *turn) conversation() seal.Conversation {
 	return seal.ConversationID("response", t.root)
 }
 
-// digest identifies the model that sealed values belong to.
-func (t *turn) digest() string {
-	if d := t.model.Card().Digest; d != "" {
-		return d
-	}
-	return t.model.Runner().Info().Digest
-}
-
-// assemble makes the model's request of the conversation.
+// assemble makes the request for the model and describes it in the response.
 func (t *turn) assemble(ctx context.Context) error {
 	q := t.asked
 	entries := append(t.history(), q.items...)
-	t.home = seal.Scope{Principal: t.principal.ID, Model: t.digest(), Conversation: t.conversation()}
+	t.home = seal.Scope{Principal: t.principal.ID, Model: t.model.Info().Digest, Conversation: t.conversation()}
 	restorer := contract.NewRestorer(t.api.cfg.Seal, t.home, t.api.cfg.StrictSeal)
 	said, err := messages(entries, &opener{restorer, t.home.Model})
 	if err != nil {
@@ -208,19 +198,20 @@ func (t *turn) assemble(ctx context.Context) error {
 			q.warn(CodeTruncated, strconv.Itoa(dropped)+" messages were left out so that the rest fits into the context")
 		}
 	}
-	if err := t.model.Runner().Validate(&t.request); err != nil {
+	if err := t.model.Validate(&t.request); err != nil {
 		return wire.FromError(err, params)
 	}
 	t.describe()
 	return nil
 }
 
-// loosen takes strictness from functions that did not ask for it and cannot be held to their parameters.
+// loosen turns off strict for functions whose calls cannot be made to match their parameters, if the client did not ask
+// for strict.
 func (t *turn) loosen(ctx context.Context) {
 	q := t.asked
 	for _, i := range q.loose {
 		tool := &q.tools[i]
-		if tool.Parameters == nil || t.model.Runner().CheckTool(ctx,
+		if tool.Parameters == nil || t.model.CheckTool(ctx,
 			chattemplate.Tool{Name: tool.Name, Parameters: tool.Parameters}) == nil {
 			continue
 		}
@@ -235,7 +226,7 @@ func (t *turn) loosen(ctx context.Context) {
 	}
 }
 
-// describe fills in what the response says of its request.
+// describe sets the fields of the response that repeat the request.
 func (t *turn) describe() {
 	q, w, r := t.asked, t.asked.wire, t.response
 	r.Object, r.Status, r.Output = "response", statusInProgress, []Item{}
@@ -269,13 +260,13 @@ func (t *turn) describe() {
 	r.Warnings = q.warnings
 }
 
-// plain returns the number that a short one was written as.
+// plain converts a number without adding digits: the result is written in the same way.
 func plain(f float32) float64 {
 	v, _ := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
 	return v
 }
 
-// encoder returns what folds the turn's events; the response is its own.
+// encoder returns the encoder of the turn, which fills in its response.
 func (t *turn) encoder() *encoder {
 	return &encoder{
 		resp: t.response, newID: t.api.newID, homeID: t.homeID, carries: t.asked.contract.Seal, custom: t.asked.custom,
@@ -286,10 +277,10 @@ func (t *turn) encoder() *encoder {
 // streamed reports whether the request asks for a stream.
 func (t *turn) streamed() bool { return is(t.asked.wire.Stream, false) }
 
-// run generates and folds what comes into enc. begun is called with the first event, before enc gets it. A failure
-// before that is for the caller to tell; one after it is told by the response too. gone reports whether nobody
-// listens any more, which ends the run. An input that is too long for the context is a stream's matter too, as it
-// is in OpenAI's API: Codex looks for it there only.
+// run generates and passes the events to enc. It calls begun before the first event. A failure before that is for
+// the caller to report; a later one is also in the response. gone reports whether the client has gone, which ends
+// the run. If the request asks for a stream and the input is too long, the error is in the stream, as in OpenAI's
+// API: Codex looks for it only there.
 func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() bool) (started bool,
 	failure *wire.Error) {
 	free := contract.FreeCalls{Names: t.asked.custom}
@@ -324,7 +315,7 @@ func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() 
 	return true, failure
 }
 
-// failure says what a run failed of.
+// failure converts the error of a run.
 func (t *turn) failure(ctx context.Context, err error) *wire.Error {
 	failure := wireError(err)
 	if cause := context.Cause(ctx); failure.Code == wire.CodeClientCancelled && cause != nil {
@@ -336,7 +327,7 @@ func (t *turn) failure(ctx context.Context, err error) *wire.Error {
 	return failure
 }
 
-// end folds the last event or the failure. The response is stored before anybody is told that it is there.
+// end passes the last event or the failure to enc. The response is stored before the client learns that it is finished.
 func (t *turn) end(enc *encoder, done *reasoning.Event, failure *wire.Error) {
 	enc.atEnd = func() {
 		if t.asked.store && !t.keep(enc.sealed) {
@@ -351,7 +342,7 @@ func (t *turn) end(enc *encoder, done *reasoning.Event, failure *wire.Error) {
 	enc.push(done)
 }
 
-// keep stores the response as it stands, and reports whether there was room.
+// keep stores the response in its present state, and reports whether there was room.
 func (t *turn) keep(thoughts string) bool {
 	r, ok := t.record(thoughts)
 	if !ok {
@@ -363,10 +354,10 @@ func (t *turn) keep(thoughts string) bool {
 	return t.api.store.put(r)
 }
 
-// recordCost is about what a record takes beside its texts.
+// recordCost estimates the memory of a record without its texts, in bytes.
 const recordCost = 2048
 
-// record returns what is to be stored: the response without any reasoning in the clear.
+// record returns the response for the store, with all reasoning sealed. ok is false if that failed.
 func (t *turn) record(thoughts string) (*record, bool) {
 	copied := *t.response
 	r := &record{
@@ -412,12 +403,12 @@ func (t *turn) record(thoughts string) (*record, bool) {
 	return r, ok
 }
 
-// storedScope is where a part of a response that is reasoning belongs while it is stored.
+// storedScope returns the scope with which a part of a response is sealed for the store.
 func storedScope(principal, digest, part string) seal.Scope {
 	return seal.Scope{Principal: principal, Model: digest, Conversation: seal.ConversationID("stored", part)}
 }
 
-// sealed is a part of the response as it is stored. ok becomes false when that cannot be done.
+// sealed seals a part of the response for the store. It sets ok to false if that fails.
 func (t *turn) sealed(part string, v any, ok *bool) (value string) {
 	data, err := json.Marshal(v)
 	if err == nil {
@@ -427,18 +418,17 @@ func (t *turn) sealed(part string, v any, ok *bool) (value string) {
 	return value
 }
 
-// opened reads a part of a stored response into v, and reports whether it could: its key may be gone, and with it
-// what was sealed.
+// opened opens a part of a stored response into v. It reports whether it could, because the key may be gone.
 func (a *API) opened(r *record, part, value string, v any) bool {
 	data, err := a.cfg.Seal.Open(storedScope(r.principal, r.home.Model, part), value)
 	return err == nil && json.Unmarshal([]byte(data), v) == nil
 }
 
-// What the text of a reasoning item and the reasons of a response are called where they are sealed.
+// The names of sealed parts: the text of a reasoning item and the rationale of a response.
 func textPart(id string) string      { return "text of " + id }
 func rationalePart(id string) string { return "rationale of " + id }
 
-// conceal returns an item as it is stored. ok becomes false when that cannot be done.
+// conceal returns an item with its reasoning sealed for the store. It sets ok to false if that fails.
 func (t *turn) conceal(item Item, ok *bool) Item {
 	r, isReasoning := item.(*Reasoning)
 	if !isReasoning || len(r.Content) == 0 {
@@ -453,7 +443,7 @@ func (t *turn) conceal(item Item, ok *bool) Item {
 	return &copied
 }
 
-// reveal returns a stored item as its principal sees it.
+// reveal returns a stored item with its reasoning opened.
 func (a *API) reveal(item Item, r *record) Item {
 	stored, isReasoning := item.(*Reasoning)
 	if !isReasoning || stored.sealed == "" {

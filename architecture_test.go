@@ -1,0 +1,55 @@
+package rules_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTheMapIsTrue holds docs/architecture.md to the tree: the files and folders that it names are there, and no room is
+// missing.
+func TestTheMapIsTrue(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for _, m := range regexp.MustCompile("`([a-z]+(?:/[A-Za-z_]+)+(?:\\.[a-z]+)?|[a-z_]+\\.go)`").FindAllStringSubmatch(page, -1) {
+		if _, err := os.Stat(filepath.FromSlash(m[1])); err != nil {
+			t.Errorf("the map names %s: %v", m[1], err)
+		}
+	}
+	var rooms []string
+	for _, p := range packages(t) {
+		if path := strings.Split(p.ImportPath, "/"); len(path) > 1 && !slices.Contains(rooms, path[1]) {
+			rooms = append(rooms, path[1])
+		}
+	}
+	for _, room := range rooms {
+		if !strings.Contains(page, "`"+room+"`") && !strings.Contains(page, "`"+room+"/") {
+			t.Errorf("the map does not name the room %s", room)
+		}
+	}
+	formats := 0
+	err = fs.WalkDir(os.DirFS("server/openapi/spec"), ".", func(path string, _ fs.DirEntry, err error) error {
+		name := strings.TrimSuffix(path, ".json")
+		if _, missing := os.Stat("server/" + name); missing == nil && name != path {
+			if formats++; !strings.Contains(page, "`"+name+"`") {
+				t.Errorf("the map does not name the format %s", name)
+			}
+		}
+		return err
+	})
+	if err != nil || formats < 5 {
+		t.Errorf("%d formats, %v", formats, err)
+	}
+	const changes = 10
+	_, table, _ := strings.Cut(page, "## Ten changes")
+	if rows := strings.Count(table, "\n| ") - 1; rows != changes {
+		t.Errorf("the map has %d changes, want %d", rows, changes)
+	}
+}

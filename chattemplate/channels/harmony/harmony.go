@@ -1,0 +1,171 @@
+// Package harmony writes conversations in harmony, the prompt format of the gpt-oss models.
+//
+// It knows the format's special tokens, the layout of a message, the texts of the system and developer messages with
+// their TypeScript-like tool definitions, and the rule that says which reasoning stays in a conversation's history. The
+// format is described at https://github.com/openai/harmony; the texts here equal that renderer's.
+//
+// It does not tokenize, parse output or know the types of an API: package chattemplate translates conversations for it.
+//
+// Rule: only this package's own calls of [Sink.Control] become special tokens. Everything else is text.
+package harmony
+
+import (
+	"fmt"
+
+	"runner/backend"
+)
+
+// Tokens are the ids of the format's special tokens in one vocabulary.
+type Tokens struct {
+	Start, End, Message, Channel, Constrain, Return, Call backend.Token
+}
+
+// Find finds the special tokens by their printed names. A vocabulary that lacks start, end, message or channel, or has
+// one as ordinary text, is not harmony's. Of the others, which models can do without, some may be backend.NoToken.
+func Find(v *backend.Vocab) (Tokens, error) {
+	var t Tokens
+	for _, e := range []struct {
+		name     string
+		id       *backend.Token
+		required bool
+	}{
+		{"<|start|>", &t.Start, true}, {"<|end|>", &t.End, true}, {"<|message|>", &t.Message, true},
+		{"<|channel|>", &t.Channel, true}, {"<|constrain|>", &t.Constrain, false}, {"<|return|>", &t.Return, false},
+		{"<|call|>", &t.Call, false},
+	} {
+		id, ok := v.Special(e.name)
+		if !ok && e.required {
+			return Tokens{}, fmt.Errorf("vocabulary of a harmony model has no token %s", e.name)
+		}
+		if *e.id = backend.NoToken; ok {
+			*e.id = id
+		}
+	}
+	return t, nil
+}
+
+// Lookup is Find for a vocabulary that must have all of the tokens.
+func Lookup(v *backend.Vocab) (Tokens, bool) {
+	t, err := Find(v)
+	if err != nil || t.Constrain == backend.NoToken || t.Return == backend.NoToken || t.Call == backend.NoToken {
+		return Tokens{}, false
+	}
+	return t, true
+}
+
+// Role says who wrote a message.
+type Role string
+
+// The roles. A tool's message carries the tool's name in place of a role.
+const (
+	RoleSystem    Role = "system"
+	RoleDeveloper Role = "developer"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// The channels of an assistant.
+const (
+	// Analysis is reasoning.
+	Analysis = "analysis"
+	// Commentary is tool calls and preambles to them.
+	Commentary = "commentary"
+	// Final is the answer.
+	Final = "final"
+)
+
+// Message is one message: a header and its text.
+type Message struct {
+	Role Role
+	// Name is the author's name; for RoleTool the tool, for instance "functions.add".
+	Name string
+	// Recipient is whom the message is for, for instance "functions.add" or "assistant"; empty for everybody.
+	Recipient string
+	Channel   string
+	// ContentType describes Content, for instance "json"; Constrain puts the <|constrain|> token before it.
+	ContentType string
+	Constrain   bool
+	Content     string
+}
+
+// Sink receives a rendering piece by piece. Adjacent texts are one text.
+type Sink interface {
+	// Text takes text that must not become a special token whatever it says.
+	Text(s string)
+	// Control takes a special token.
+	Control(t backend.Token)
+}
+
+// Write renders one message with the token that ends it: <|call|> when an assistant addresses somebody, else <|end|>.
+// An assistant's <|return|> is a token of decoding only and never stands in a history.
+func (t *Tokens) Write(s Sink, m Message) {
+	s.Control(t.Start)
+	if m.Role == RoleTool {
+		s.Text(m.Name)
+	} else {
+		s.Text(string(m.Role))
+		if m.Name != "" {
+			s.Text(":")
+			s.Text(m.Name)
+		}
+	}
+	if m.Recipient != "" {
+		s.Text(" to=")
+		s.Text(m.Recipient)
+	}
+	if m.Channel != "" {
+		s.Control(t.Channel)
+		s.Text(m.Channel)
+	}
+	if m.Constrain || m.ContentType != "" {
+		s.Text(" ")
+		if m.Constrain {
+			s.Control(t.Constrain)
+		}
+		s.Text(m.ContentType)
+	}
+	s.Control(t.Message)
+	s.Text(m.Content)
+	if m.Role == RoleAssistant && m.Recipient != "" {
+		s.Control(t.Call)
+	} else {
+		s.Control(t.End)
+	}
+}
+
+// OpenTurn renders the opening of an assistant's message, where the model begins to write its header.
+func (t *Tokens) OpenTurn(s Sink) {
+	s.Control(t.Start)
+	s.Text(string(RoleAssistant))
+}
+
+// OpenFinal renders the rest of the header of a final answer, after [Tokens.OpenTurn].
+func (t *Tokens) OpenFinal(s Sink) {
+	s.Control(t.Channel)
+	s.Text(Final)
+	s.Control(t.Message)
+}
+
+// DropAnalysis removes the reasoning that a history no longer shows: all of the analysis channel before the last
+// final answer that the conversation has moved past. A final answer is moved past when a message follows it, or the
+// opening of a new turn (forCompletion). So reasoning is dropped once its turn has its answer, and kept while tool
+// calls are pending.
+//
+// The result shares the messages' strings; msgs itself is not changed.
+func DropAnalysis(msgs []Message, forCompletion bool) []Message {
+	last := -1
+	for i, m := range msgs {
+		if m.Role == RoleAssistant && m.Channel == Final && (forCompletion || i < len(msgs)-1) {
+			last = i
+		}
+	}
+	kept := make([]Message, 0, len(msgs))
+	for i, m := range msgs {
+		if i < last && m.Channel == Analysis {
+			continue
+		}
+		kept = append(kept, m)
+	}
+	return kept
+}

@@ -1,0 +1,131 @@
+package channels
+
+import (
+	"slices"
+	"strings"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/chattemplate/channels/harmony"
+	"runner/chattemplate/hold"
+)
+
+// headerWriter collects the headers that a model may write, from after <|start|>assistant up to <|message|>. Every
+// form that gpt-oss is known to write is among them, but no other: the recipient before or after the channel, in
+// its namespace or not, on either channel, and a content type or none. Their parts are texts that gpt-oss's
+// tokenizer never joins, so each is tokenized once.
+type headerWriter struct {
+	tokenize func([]backend.Token, string) ([]backend.Token, error)
+	vocab    *backend.Vocab
+	// analysis, commentary and final open these channels.
+	analysis, commentary, final []backend.Token
+	// ends are what may follow: <|message|> alone, then behind a content type after <|constrain|>, then behind a bare one.
+	ends        [][]backend.Token
+	constrained int // of ends, those without a bare content type
+	list        [][]backend.Token
+	err         error
+}
+
+func newHeaderWriter(cfg *chattemplate.Config) *headerWriter {
+	w := &headerWriter{tokenize: cfg.Tokenize, vocab: cfg.Vocab}
+	w.analysis = w.tokens("<|channel|>", harmony.Analysis)
+	w.commentary = w.tokens("<|channel|>", harmony.Commentary)
+	w.final = w.tokens("<|channel|>", harmony.Final)
+	w.ends = append(w.ends, w.tokens("<|message|>"))
+	if _, ok := w.vocab.Special("<|constrain|>"); ok {
+		w.ends = append(w.ends, w.tokens(" ", "<|constrain|>", "json", "<|message|>"),
+			w.tokens("<|constrain|>", "json", "<|message|>"))
+	}
+	w.constrained = len(w.ends)
+	w.ends = append(w.ends, w.tokens(" json", "<|message|>"), w.tokens(" code", "<|message|>"))
+	return w
+}
+
+// tokens returns the tokens of parts, which are texts and names of control tokens.
+func (w *headerWriter) tokens(parts ...string) []backend.Token {
+	var out []backend.Token
+	for _, part := range parts {
+		if t, ok := w.vocab.Special(part); ok {
+			out = append(out, t)
+			continue
+		}
+		var err error
+		if out, err = w.tokenize(out, part); err != nil {
+			w.err = err
+		}
+	}
+	return out
+}
+
+// add adds the headers that begin with parts, one for each of ends.
+func (w *headerWriter) add(ends [][]backend.Token, parts ...[]backend.Token) {
+	start := slices.Concat(parts...)
+	for _, end := range ends {
+		w.list = append(w.list, slices.Concat(start, end))
+	}
+}
+
+// answer adds the headers of an answer. Recipients that are persons are admitted before the channel wherever calls are,
+// or what is addressed to one would be led into a call, or onto another channel.
+func (w *headerWriter) answer(addressed bool) {
+	ends := w.ends[:w.constrained]
+	w.add(ends, w.final)
+	if addressed {
+		for _, person := range persons {
+			w.add(ends, w.tokens(" to="+person), w.final)
+		}
+	}
+}
+
+// words adds the headers of words on a channel that call nothing.
+func (w *headerWriter) words(channel []backend.Token, addressed bool) {
+	w.add(w.ends[:1], channel)
+	if !addressed {
+		return
+	}
+	for _, person := range persons {
+		to := w.tokens(" to=" + person)
+		w.add(w.ends[:1], channel, to)
+		w.add(w.ends[:1], to, channel)
+	}
+}
+
+// call adds the headers of a call of a function, by its name alone too where that means no other. Of a name that is
+// none it makes nothing: rendering refuses it.
+func (w *headerWriter) call(name string, mayReason bool) {
+	if !chattemplate.ValidName(name) {
+		return
+	}
+	w.recipient(functions+name, mayReason)
+	if !isPerson(name) && !strings.HasPrefix(name, functions) {
+		w.recipient(name, mayReason)
+	}
+}
+
+// builtin adds the headers of the calls of a tool of gpt-oss's own.
+func (w *headerWriter) builtin(tool any, mayReason bool) {
+	name, _ := tool.(string)
+	for _, recipient := range builtins[name] {
+		w.recipient(recipient, mayReason)
+	}
+}
+
+// recipient adds the headers of a call. Where the model may not reason, none begins with the channel of reasoning:
+// a model that writes it wants to reason and would be led into a call.
+func (w *headerWriter) recipient(name string, mayReason bool) {
+	to := w.tokens(" to=" + name)
+	w.add(w.ends, to, w.commentary)
+	w.add(w.ends, to, w.analysis)
+	w.add(w.ends, w.commentary, to)
+	if mayReason {
+		w.add(w.ends, w.analysis, to)
+	}
+}
+
+// hold returns what holds a header to the list.
+func (w *headerWriter) hold() (*hold.OneOf, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+	return hold.NewOneOf(w.list...)
+}

@@ -1,0 +1,545 @@
+package channels
+
+import (
+	"strings"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/chattemplate/channels/harmony"
+	"runner/chattemplate/reader"
+	"runner/chattemplate/tags"
+	"runner/reasoning"
+)
+
+// control is one of harmony's own tokens.
+type control uint8
+
+const (
+	noControl control = iota // text
+	ctlStart
+	ctlEnd
+	ctlMessage
+	ctlChannel
+	ctlConstrain
+	ctlReturn
+	ctlCall
+	ctlEOG   // another token that ends generation
+	ctlOther // a control token of no meaning here
+)
+
+// machine is the state of reading harmony messages.
+type machine struct {
+	ids    harmony.Tokens
+	header header
+	phase  phase
+	// of is the header of the message that is being read.
+	of      reading
+	segment reasoning.Segment
+	call    reasoning.Call
+	report  bool // it is a call of report_reasoning
+}
+
+// phase is the place in a message.
+type phase uint8
+
+const (
+	inBetween phase = iota // before <|start|>
+	inHeader               // before <|message|>
+	inContent
+)
+
+// Reader reads messages with channels. Their marks are read by token id, never by text. Text without a header
+// is the answer, and text on an unknown or empty channel is reasoning.
+type Reader struct {
+	reader.Core
+	// tags looks for markers and objects in the text of answers.
+	tags tags.Text
+	h    machine
+	// parse, when not nil, is told where messages begin and end.
+	parse *parser
+}
+
+// NewReader returns a reader of messages with channels.
+func NewReader(cfg reader.Config) (*Reader, error) {
+	s := &Reader{}
+	if err := s.Init(cfg); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.h.ids, err = harmony.Find(cfg.Vocab); err != nil {
+		return nil, err
+	}
+	if cfg.Markers {
+		s.tags.Init(&s.Core, []tags.Format{tags.Markers}, nil, false)
+	} else if cfg.JSON != nil {
+		s.tags.Init(&s.Core, nil, nil, false)
+	}
+	s.h.phase = inHeader
+	s.h.header.tools = s.Cfg.Tools
+	s.h.header.reset(true, true)
+	switch s.Cfg.Start {
+	case chattemplate.StartReasoning:
+		s.message(reading{channel: harmony.Analysis})
+	case chattemplate.StartAnswer:
+		s.message(reading{channel: harmony.Final})
+	}
+	return s, nil
+}
+
+// State returns where the next token stands.
+func (s *Reader) State() reader.State {
+	h := &s.h
+	if h.phase != inContent {
+		return reader.State{Place: reader.PlaceHeader, Segment: reasoning.Header, Reported: s.Out.Reported, Steering: true,
+			Ended: s.Ended}
+	}
+	st := reader.State{
+		Segment: h.segment, Call: h.call, Role: h.of.role, Channel: h.of.channel, Recipient: h.of.recipient,
+		ContentType: h.of.contentType, InObject: h.report, Reported: s.Out.Reported,
+		Ended: s.Ended,
+	}
+	if s.taggedAnswer() {
+		st.Segment, st.InObject, st.Steering = s.tags.Segment(), s.tags.InObject(), s.tags.Steering()
+	}
+	switch {
+	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && st.Recipient != "":
+		st.Place = reader.PlaceCall
+	case st.InObject:
+		st.Place = reader.PlaceAnswer
+	case st.Segment == reasoning.Reasoning:
+		st.Place = reader.PlaceReasoning
+		st.Marked = s.Cfg.Markers && h.of.channel == harmony.Final
+	case st.Segment == reasoning.Preamble:
+		st.Place = reader.PlacePreamble
+	default:
+		st.Place = reader.PlaceAnswer
+	}
+	return st
+}
+
+// Push takes the next token.
+func (s *Reader) Push(t backend.Token) { s.PushOutput(t, nil) }
+
+// PushOutput is Push for a token with the log probabilities of the step that sampled it.
+func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
+	if s.Done {
+		return
+	}
+	s.Ended = false
+	s.push(t, out)
+	s.Pos++
+}
+
+// BeginAnswer says that the next token belongs to the answer that is held to a form.
+func (s *Reader) BeginAnswer() { s.tags.Begin() }
+
+// CloseReasoning returns the text that would end the reasoning in an object.
+func (s *Reader) CloseReasoning() (text string, ok bool) {
+	if !s.State().InObject {
+		return "", false
+	}
+	return s.Object.Closing()
+}
+
+// Finish ends the output.
+func (s *Reader) Finish() {
+	if !s.Done {
+		s.finish()
+		s.Out.Origin.Finish(s.Out.Emit)
+		s.Done = true
+	}
+}
+
+// control says what t means.
+func (s *Reader) control(t backend.Token) control {
+	ids, v := &s.h.ids, s.Cfg.Vocab
+	kind := v.Kind(t)
+	if kind == backend.Normal && !v.EndsGeneration(t) {
+		return noControl
+	}
+	switch t {
+	case ids.Start:
+		return ctlStart
+	case ids.End:
+		return ctlEnd
+	case ids.Message:
+		return ctlMessage
+	case ids.Channel:
+		return ctlChannel
+	case backend.NoToken:
+		return ctlOther
+	case ids.Constrain:
+		return ctlConstrain
+	case ids.Return:
+		return ctlReturn
+	case ids.Call:
+		return ctlCall
+	}
+	if v.EndsGeneration(t) {
+		return ctlEOG
+	}
+	if kind == backend.Control || kind == backend.Unused && (!v.Valid(t) || v.Piece(t) == "") {
+		return ctlOther
+	}
+	return noControl
+}
+
+func (s *Reader) push(t backend.Token, out *backend.Output) {
+	c := s.control(t)
+	if c == noControl {
+		s.Out.Ledger.Add(s.Cfg.Vocab, t, out)
+		piece := s.Cfg.Vocab.Piece(t)
+		if s.h.phase == inContent {
+			s.body(piece)
+			return
+		}
+		s.headerText(piece)
+		return
+	}
+	switch s.h.phase {
+	case inContent:
+		s.controlInContent(c)
+	case inHeader:
+		s.controlInHeader(c)
+	default:
+		s.controlInBetween(c)
+	}
+}
+
+// body adds text to the message.
+func (s *Reader) body(piece string) {
+	switch {
+	case s.taggedAnswer():
+		s.tags.Push(piece, false, false)
+	case s.h.report:
+		s.report(piece)
+	default:
+		s.Out.Text(piece)
+	}
+}
+
+// taggedAnswer reports whether the message is an answer in which markers or an object are looked for.
+func (s *Reader) taggedAnswer() bool {
+	return s.h.segment == reasoning.Answer && (s.Cfg.Markers || s.Cfg.JSON != nil)
+}
+
+func (s *Reader) controlInContent(c control) {
+	switch c {
+	case ctlEnd, ctlReturn, ctlCall, ctlEOG:
+		if c == ctlCall && s.h.segment != reasoning.ToolCall && !s.h.report {
+			s.Warn(reader.CodeCallWithoutRecipient)
+		}
+		s.closeMessage()
+		s.Ended = c != ctlEnd
+	case ctlStart, ctlChannel:
+		s.Warn(reader.CodeMissingEnd)
+		s.closeMessage()
+		s.controlInBetween(c)
+	default:
+		s.Warn(reader.CodeStrayControl)
+	}
+}
+
+func (s *Reader) controlInBetween(c control) {
+	switch c {
+	case ctlStart:
+		s.h.phase = inHeader
+		s.h.header.reset(false, false)
+	case ctlChannel:
+		s.Warn(reader.CodeMissingStart)
+		s.h.phase = inHeader
+		s.h.header.reset(true, false)
+		s.h.header.open(channelPart)
+	case ctlMessage:
+		s.Warn(reader.CodeMissingStart)
+		s.bareMessage()
+	case ctlReturn, ctlCall:
+		s.Warn(reader.CodeStrayControl)
+		s.Ended = true
+	case ctlEOG:
+		s.Ended = true
+	default:
+		s.Warn(reader.CodeStrayControl)
+	}
+}
+
+func (s *Reader) controlInHeader(c control) {
+	h := &s.h.header
+	switch c {
+	case ctlStart:
+		s.startAgain()
+	case ctlChannel, ctlConstrain:
+		if h.bare && !h.given {
+			s.Warn(reader.CodeMissingStart)
+		}
+		if len(h.parts) >= maxHeaderParts {
+			s.Warn(reader.CodeMalformedHeader)
+			return
+		}
+		kind := channelPart
+		if c == ctlConstrain {
+			kind = constrainPart
+		}
+		h.open(kind)
+		s.reviewHeader()
+	case ctlMessage:
+		s.confirmHeader()
+	case ctlEnd, ctlReturn, ctlCall, ctlEOG:
+		s.abandonHeader(c == ctlEOG)
+		s.Ended = c != ctlEnd
+	default:
+		s.Warn(reader.CodeStrayControl)
+	}
+}
+
+// startAgain takes a <|start|> inside a header.
+func (s *Reader) startAgain() {
+	h := &s.h.header
+	r := h.read(false, true)
+	switch {
+	case h.fragment():
+		s.Warn(reader.CodeMalformedHeader)
+	case r.body >= 0:
+		s.Warn(reader.CodeMissingMessage)
+		s.beginBody(r)
+		s.closeMessage()
+	case h.blank() && h.bare && (!h.given || s.parse != nil && s.Pos == 0):
+		// White space between messages, or a whole that begins with its first header.
+	default:
+		s.Warn(reader.CodeDoubledStart)
+	}
+	s.dropHeader()
+	s.h.phase = inHeader
+	h.reset(false, false)
+}
+
+// headerText takes text before <|message|>.
+func (s *Reader) headerText(piece string) {
+	h := &s.h.header
+	if s.h.phase == inBetween {
+		s.h.phase = inHeader
+		h.reset(false, true)
+	}
+	h.text = append(h.text, piece...)
+	s.reviewHeader()
+}
+
+// reviewHeader looks whether what has come can still be a header; if not, the rest of it is text.
+func (s *Reader) reviewHeader() {
+	h := &s.h.header
+	r := h.read(false, false)
+	if r.body < 0 && len(h.text) > maxHeader {
+		if r = h.read(false, true); r.body < 0 {
+			r.body = len(h.text)
+		}
+	}
+	if r.body < 0 {
+		return
+	}
+	if h.blankBefore(r.body) {
+		r.body = 0
+	} else {
+		s.Warn(reader.CodeMissingMessage)
+	}
+	s.beginBody(r)
+}
+
+// confirmHeader takes <|message|>.
+func (s *Reader) confirmHeader() {
+	h := &s.h.header
+	r := h.read(true, false)
+	if r.body >= 0 { // a word that could have grown into part of a header has not
+		s.Warn(reader.CodeMalformedHeader)
+		s.beginBody(r)
+		return
+	}
+	if h.bare && !h.given {
+		s.Warn(reader.CodeMissingStart)
+	}
+	if r.odd != "" {
+		s.Warn(r.odd)
+	}
+	s.dropHeader()
+	s.message(r)
+}
+
+// abandonHeader takes the end of a message, or of everything, inside a header.
+func (s *Reader) abandonHeader(eog bool) {
+	h := &s.h.header
+	r := h.read(false, true)
+	if r.body < 0 && r.channel == "" && r.recipient == "" && !h.hasChannel() {
+		if !eog {
+			s.Warn(reader.CodeMissingMessage)
+		}
+		s.dropHeader()
+		s.h.phase = inBetween
+		return
+	}
+	s.Warn(reader.CodeMissingMessage)
+	if r.body < 0 {
+		r.body = len(h.text)
+	} else if h.blankBefore(r.body) {
+		r.body = 0
+	}
+	s.beginBody(r)
+	s.closeMessage()
+}
+
+// beginBody opens the message whose header was left at r.body and gives it the text from there on.
+func (s *Reader) beginBody(r reading) {
+	h := &s.h.header
+	s.Out.Drop(r.body, reader.UseForeign)
+	text := string(h.text[r.body:])
+	s.message(r)
+	h.text = h.text[:0]
+	if text != "" {
+		s.body(text)
+	}
+}
+
+// dropHeader takes the header's text out of the stream.
+func (s *Reader) dropHeader() {
+	s.Out.Drop(len(s.h.header.text), reader.UseForeign)
+	s.h.header.text = s.h.header.text[:0]
+}
+
+func (s *Reader) bareMessage() {
+	s.h.header.reset(true, true)
+	s.message(reading{body: -1, soft: -1})
+}
+
+// message opens the message with a header that is complete.
+func (s *Reader) message(r reading) {
+	h := &s.h
+	h.phase, h.of = inContent, r
+	h.segment, h.call, h.report = s.classify(r), reasoning.Call{}, s.isReport(r)
+	if s.parse != nil {
+		s.parse.begin(r, h.segment)
+	}
+	if h.segment == reasoning.ToolCall {
+		h.call = s.Call(strings.TrimPrefix(r.recipient, functions))
+	}
+	switch {
+	case s.taggedAnswer():
+		s.tags.Start(chattemplate.StartTurn)
+	case h.report:
+		s.Object.Reset(true, false)
+	case h.segment == reasoning.Reasoning:
+		s.Out.Reason(reasoning.StrategyNative)
+	default:
+		s.Out.Begin(h.segment, h.call)
+	}
+}
+
+func (s *Reader) closeMessage() {
+	switch {
+	case s.taggedAnswer():
+		s.tags.Finish()
+	case s.h.report:
+		s.EndReport()
+	}
+	s.Out.End()
+	if s.parse != nil {
+		s.parse.end()
+	}
+	s.h.phase = inBetween
+	s.h.of, s.h.call, s.h.segment, s.h.report = reading{}, reasoning.Call{}, reasoning.Header, false
+}
+
+// classify says what a message is by its header.
+func (s *Reader) classify(r reading) reasoning.Segment {
+	if r.role != "" && r.role != "assistant" && !strings.HasPrefix(r.role, "assistant:") {
+		s.Warn(reader.CodeForeignRole)
+		return reasoning.Reasoning
+	}
+	switch {
+	case r.recipient == "":
+	case isPerson(r.recipient):
+		s.Warn(reader.CodeUnknownRecipient)
+	default:
+		if r.channel == harmony.Final {
+			s.Warn(reader.CodeRecipientInFinal)
+		}
+		if s.isReport(r) {
+			return reasoning.Reasoning
+		}
+		s.checkFunction(r.recipient)
+		return reasoning.ToolCall
+	}
+	switch r.channel {
+	case harmony.Analysis:
+		return reasoning.Reasoning
+	case harmony.Commentary:
+		return reasoning.Preamble
+	case harmony.Final:
+		return reasoning.Answer
+	case "":
+		if s.h.header.hasChannel() {
+			s.Warn(reader.CodeEmptyChannel)
+			return reasoning.Reasoning
+		}
+		s.Warn(reader.CodeBareBody)
+		return reasoning.Answer
+	}
+	s.Warn(reader.CodeUnknownChannel)
+	return reasoning.Reasoning
+}
+
+// checkFunction warns about a call of a function that the request does not have.
+func (s *Reader) checkFunction(recipient string) {
+	if s.Cfg.Tools == nil {
+		return
+	}
+	name := strings.TrimPrefix(recipient, functions)
+	for _, t := range s.Cfg.Tools {
+		if t == name {
+			return
+		}
+	}
+	if callsBuiltin(recipient) {
+		return
+	}
+	s.Warn(reader.CodeUnknownFunction)
+}
+
+func (s *Reader) finish() {
+	switch s.h.phase {
+	case inContent:
+		s.closeMessage()
+	case inHeader:
+		h := &s.h.header
+		if h.blank() && h.bare {
+			return
+		}
+		s.Warn(reader.CodeUnfinishedHeader)
+		r := h.read(false, true)
+		if r.body < 0 {
+			return
+		}
+		s.beginBody(r)
+		s.closeMessage()
+	}
+}
+
+// isReport reports whether a harmony message is a call of report_reasoning.
+func (s *Reader) isReport(r reading) bool {
+	return s.Cfg.Report && strings.TrimPrefix(r.recipient, functions) == reasoning.ReportReasoningName
+}
+
+// report takes text of a harmony message that is a call of report_reasoning.
+func (s *Reader) report(text string) {
+	r := &s.Object
+	text = text[r.Feed(text):]
+	if !r.Ended() {
+		return
+	}
+	text = string(r.Left) + text
+	rest := strings.TrimLeft(text, " \t\r\n")
+	r.Left = r.Left[:0]
+	r.Drop(len(text) - len(rest))
+	if rest != "" {
+		r.Warn(reader.CodeMalformedObject)
+		r.Plain()
+		r.Text(rest)
+	}
+}

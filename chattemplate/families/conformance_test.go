@@ -1,0 +1,136 @@
+package families_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/tokenizer/o200ktest"
+	"runner/chattemplate"
+	"runner/chattemplate/channels"
+	"runner/chattemplate/reader"
+	"runner/chattemplate/readertest"
+	"runner/conformance"
+	"runner/reasoning"
+)
+
+// o200k returns the vocabulary of o200k_harmony.
+func o200k(t testing.TB) *backend.Vocab {
+	t.Helper()
+	return o200ktest.Tokenizer(t).Vocab()
+}
+
+type conformanceCase struct {
+	File, Kind, Text, Strict string
+	Messages                 []struct {
+		Role, Name, Channel, Recipient, Content string
+		ContentType                             string `json:"content_type"`
+	}
+}
+
+// TestConformance parses the format's reference outputs, by their own ids where they have them.
+func TestConformance(t *testing.T) {
+	dir := conformance.Dir(t, "harmony")
+	data, err := os.ReadFile(filepath.Join(dir, "cases.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct{ Cases []conformanceCase }
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for i, c := range all.Cases {
+		if !strings.HasPrefix(c.Kind, "parse_") {
+			continue
+		}
+		ran++
+		name := c.File
+		if name == "" {
+			name = strconv.Itoa(i)
+		}
+		t.Run(name, func(t *testing.T) {
+			text := c.Text
+			if c.File != "" {
+				b, err := os.ReadFile(filepath.Join(dir, c.File))
+				if err != nil {
+					t.Fatal(err)
+				}
+				text = strings.TrimRight(string(b), " \n")
+			}
+			if c.Kind == "parse_token_ids" {
+				var tokens []backend.Token
+				for _, f := range strings.Fields(text) {
+					id, err := strconv.Atoi(f)
+					if err != nil {
+						t.Fatal(err)
+					}
+					tokens = append(tokens, backend.Token(id))
+				}
+				c.check(t, o200k(t), tokens)
+				return
+			}
+			for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
+				x := readertest.HarmonyLexicon()
+				tokens := x.Encode(text, cut)
+				c.check(t, x.Vocab(t), tokens)
+			}
+		})
+	}
+	if ran < 8 {
+		t.Fatalf("only %d cases to parse", ran)
+	}
+}
+
+func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend.Token) {
+	t.Helper()
+	cfg := readertest.Config{Format: readertest.HarmonyFormat,
+		Config: reader.Config{Vocab: v, Start: chattemplate.StartTurn}}
+	var events readertest.Recorder
+	cfg.Emit = events.Emit
+	got, err := channels.Parse(cfg.Config, tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if broken := brokenRule(events.Events); (broken != "") != (c.Strict == "error") {
+		t.Errorf("the first broken rule is %q, the reference's strict mode says %q", broken, c.Strict)
+	}
+	if c.Messages == nil {
+		if len(got) == 0 || got[0].Content == "" {
+			t.Errorf("no messages: %+v", got)
+		}
+		return
+	}
+	for i := range got {
+		got[i].Segment = 0
+	}
+	var want []channels.Message
+	for _, m := range c.Messages {
+		want = append(want, channels.Message{
+			Role: m.Role, Name: m.Name, Channel: m.Channel, Recipient: m.Recipient, ContentType: m.ContentType,
+			Content: m.Content,
+		})
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// brokenRule returns the first warning that tells of a broken rule of the format, as a strict parser would refuse it.
+func brokenRule(events []reasoning.Event) string {
+	for _, e := range events {
+		switch {
+		case e.Kind != reasoning.Warning:
+		case e.Code == reader.CodeForeignRole, e.Code == reader.CodeUnknownFunction, e.Code == reader.CodeUnknownRecipient,
+			e.Code == reader.CodeRecipientInFinal:
+		default:
+			return e.Code
+		}
+	}
+	return ""
+}

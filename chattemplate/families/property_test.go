@@ -1,0 +1,371 @@
+package families_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/chattemplate/channels"
+	"runner/chattemplate/reader"
+	"runner/chattemplate/readertest"
+	"runner/chattemplate/tags"
+	"runner/generation"
+	"runner/reasoning"
+)
+
+// The tests here write random outputs. Text that must not be lost is made of characters that no header can hold, each
+// piece numbered, so that it can be told where it went.
+
+const foreign = "⟦⟧€√"
+
+// soup is a vocabulary of everything that a harmony model can write out of place.
+func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
+	x := readertest.HarmonyLexicon()
+	for i, p := range []string{
+		"assistant", "user", "commentary", "analysis", "final", " to=", "functions.f", "to=", "json", " json", " ",
+		"\n", "{", "}",
+		"com", "mentary", "fin", "al", "t", "o", "=", "ass", "istant", "I", " think", "\xe2", "\x9f", "\xa6", "\xff",
+		"é", ":", "<",
+		"<<REASONING>>", "<</REASONING>>", "code", "[", "constrain", "tool", "system", ".",
+		" to=report_reasoning", `{"reasoning":"`, `","answer":"`, `"answer"`, `"`, ",", "\\", "u00",
+	} {
+		if x.Text(p) != backend.Token(len(readertest.HarmonySpecials)+i) {
+			t.Fatal("pieces must differ")
+		}
+	}
+	x.Add("<|reserved|>", backend.Control)
+	x.Add("", backend.Unused)
+	v := x.Vocab(t)
+	var all []backend.Token
+	for tok := range backend.Token(v.Len()) {
+		all = append(all, tok)
+	}
+	return v, append(all, -5, backend.Token(v.Len()), 1<<30)
+}
+
+// run pushes tokens, asks for the state after each, and returns the events.
+func run(t testing.TB, cfg readertest.Config, tokens []backend.Token) []reasoning.Event {
+	t.Helper()
+	var r readertest.Recorder
+	cfg.Emit = r.Emit
+	s, err := readertest.NewReader(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tok := range tokens {
+		s.Push(tok)
+		s.State()
+	}
+	s.Finish()
+	readertest.CheckNesting(t, r.Events)
+	return r.Events
+}
+
+// TestTextIsNeverLost pushes random tokens through harmony in lenient mode: every piece of text that no header can
+// hold is in exactly one segment, in order.
+func TestTextIsNeverLost(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for range 3000 {
+		x := readertest.HarmonyLexicon()
+		var in strings.Builder
+		var want []string
+		for i := range r.IntN(40) {
+			if r.IntN(2) == 0 {
+				in.WriteString(readertest.HarmonySpecials[r.IntN(len(readertest.HarmonySpecials))])
+			} else if r.IntN(3) == 0 {
+				in.WriteString([]string{"assistant", "analysis", "final", "commentary", " to=functions.f", " json", " "}[r.IntN(7)])
+			} else {
+				runes := []rune(foreign)
+				p := string(runes[i%4]) + string(rune(0x4E00+i)) + string(runes[r.IntN(4)])
+				want = append(want, p)
+				in.WriteString(p)
+			}
+		}
+		tokens := x.Encode(in.String(), readertest.Random(r))
+		cfg := readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t),
+			Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(4) == 0}}
+		events := run(t, cfg, tokens)
+		var got strings.Builder
+		for _, e := range events {
+			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
+		}
+		if got.String() != strings.Join(want, "") {
+			t.Fatalf("text was lost or moved in %q:\n got %q\nwant %q", in.String(), got.String(), want)
+		}
+	}
+}
+
+func onlyForeign(s string, ok bool) string {
+	if !ok {
+		return ""
+	}
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(foreign, r) || r >= 0x4E00 && r < 0x4F00 {
+			return r
+		}
+		return -1
+	}, s)
+}
+
+// TestAnyChunking holds that the same text cut into other tokens, streamed, collected or parsed whole, gives the same.
+func TestAnyChunking(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	words := []string{
+		"assistant", "analysis", "final", "commentary", " to=functions.f", " json", " ", "\n", "{", "é", "中", "\xe4\xb8",
+		"\xff", "I", " think",
+		"<think>", "</think>", "<", "/", "<tool_call>", "</tool_call>", `{"name":"f"}`, "<<REASONING>>",
+		"<</REASONING>>", "\n\n",
+		`{"reasoning": "`, `", "answer": "`, `"}`, `"`, `\`, ",", " to=report_reasoning",
+		`{"name":"report_reasoning","arguments":`, "}",
+	}
+	formats := []tags.Format{readertest.HarmonyFormat, think, granite, {}, tags.Markers}
+	for range 2000 {
+		var in strings.Builder
+		for range r.IntN(30) {
+			if r.IntN(3) == 0 {
+				in.WriteString(readertest.HarmonySpecials[r.IntN(len(readertest.HarmonySpecials))])
+			} else {
+				in.WriteString(words[r.IntN(len(words))])
+			}
+		}
+		cfg := readertest.Config{Format: formats[r.IntN(len(formats))],
+			Config: reader.Config{Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(3) == 0,
+				Tools: [][]string{nil, {"f"}}[r.IntN(2)], Separator: []string{"", "\n\n"}[r.IntN(2)],
+				JSON: []*reader.JSONConfig{nil, nil, decodedAnswer, rawAnswer}[r.IntN(4)], Report: r.IntN(3) == 0}}
+		var first generation.Reply
+		var firstMessages []channels.Message
+		for i, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r),
+			readertest.Random(r)} {
+			x := readertest.HarmonyLexicon()
+			tokens := x.Encode(in.String(), cut)
+			cfg.Vocab = x.Vocab(t)
+			events := run(t, cfg, tokens)
+			var c generation.Collector
+			for _, e := range events {
+				if e.Kind != reasoning.Warning {
+					c.Push(e)
+				}
+			}
+			got := c.Reply()
+			messages, err := channels.Parse(cfg.Config, tokens)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				first, firstMessages = got, messages
+				continue
+			}
+			if !reflect.DeepEqual(got, first) {
+				t.Fatalf("%q in format %v cut another way:\n got %+v\nwant %+v", in.String(), cfg.Format, got, first)
+			}
+			if !reflect.DeepEqual(messages, firstMessages) {
+				t.Fatalf("%q cut another way parses as\n%+v\n%+v", in.String(), messages, firstMessages)
+			}
+			if cfg.Format == readertest.HarmonyFormat && !cfg.Markers && cfg.Separator == "" && cfg.JSON == nil {
+				checkParsed(t, got, messages)
+			}
+		}
+	}
+}
+
+// checkParsed compares streamed deltas with messages parsed whole.
+func checkParsed(t *testing.T, got generation.Reply, messages []channels.Message) {
+	t.Helper()
+	var answer, thoughts, preamble string
+	var args []string
+	for _, m := range messages {
+		switch m.Segment {
+		case reasoning.Answer:
+			answer += m.Content
+		case reasoning.Reasoning:
+			thoughts += m.Content
+		case reasoning.Preamble:
+			preamble += m.Content
+		case reasoning.ToolCall:
+			args = append(args, m.Content)
+		}
+	}
+	if got.Answer != answer || got.Reasoning != thoughts || got.Preamble != preamble || len(got.Calls) != len(args) {
+		t.Fatalf("deltas and parse differ:\n%+v\n%+v", got, messages)
+	}
+	for i, c := range got.Calls {
+		if c.Arguments != args[i] {
+			t.Fatalf("call %d: %q and %q", i, c.Arguments, args[i])
+		}
+	}
+}
+
+// TestVisibility holds that no byte of hidden reasoning passes the policy, in any field of any event.
+func TestVisibility(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	const secret, told = "κρυφό", "σύνοψη"
+	for range 500 {
+		x := readertest.HarmonyLexicon()
+		var in strings.Builder
+		for range 1 + r.IntN(6) {
+			switch r.IntN(6) {
+			case 0:
+				in.WriteString("<|start|>assistant<|channel|>final<|message|>Hello <|end|>")
+			case 1:
+				in.WriteString("<|start|>assistant<|channel|>commentary<|message|>Look <|end|>")
+			case 2:
+				in.WriteString("<|start|>assistant<|channel|>unknown<|message|>" + secret + "<|end|>")
+			case 3:
+				in.WriteString("<|start|>user<|message|>" + secret + "<|end|>")
+			case 4:
+				in.WriteString("<|start|>assistant<|channel|>" + secret + " x <|end|>")
+			default:
+				in.WriteString("<|start|>assistant<|channel|>analysis<|message|>" + secret + "<|end|>")
+			}
+		}
+		tokens := x.Encode(in.String(), readertest.Random(r))
+		v := x.Vocab(t)
+		for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
+			var seen readertest.Recorder
+			emit := vis.Filter(seen.Emit)
+			s, err := readertest.NewReader(readertest.Config{Format: readertest.HarmonyFormat,
+				Config: reader.Config{Vocab: v, Emit: emit, Logprobs: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tok := range tokens {
+				s.PushOutput(tok, &backend.Output{Token: tok, Top: []backend.TokenLogprob{{Token: tok}}})
+			}
+			s.Finish()
+			emit(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Summary})
+			emit(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: told})
+			emit(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary})
+			var all strings.Builder
+			for _, e := range seen.Events {
+				b, err := e.MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				all.Write(b)
+				if vis != reasoning.VisibilityFull && e.Segment == reasoning.Reasoning {
+					t.Fatalf("%v shows the event %s", vis, b)
+				}
+			}
+			if strings.ContainsAny(all.String(), "κρφ") != (vis == reasoning.VisibilityFull &&
+				strings.Contains(in.String(), secret)) {
+				t.Fatalf("%v and the reasoning: %s", vis, all.String())
+			}
+			if strings.Contains(all.String(), told) != (vis != reasoning.VisibilityNone) {
+				t.Fatalf("%v and the summary: %s", vis, all.String())
+			}
+		}
+	}
+}
+
+func TestCap(t *testing.T) {
+	if err := reasoning.VisibilitySummary.Cap(reasoning.VisibilityFull); err != nil {
+		t.Error(err)
+	}
+	err := reasoning.VisibilityFull.Cap(reasoning.VisibilitySummary)
+	if err == nil || !strings.Contains(err.Error(), "reasoning:full") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzHarmony(f *testing.F) {
+	v, all := soup(f)
+	f.Add([]byte{0, 8, 3, 11, 2, 40, 1}, uint8(0))
+	f.Add([]byte{3, 11, 13, 14, 4, 16, 2, 20, 21, 6}, uint8(1))
+	f.Add([]byte{3, 12, 2, 48, 37, 49, 37, 51, 5}, uint8(16))
+	f.Add([]byte{3, 10, 47, 2, 48, 37, 51, 21, 6}, uint8(8))
+	f.Fuzz(func(t *testing.T, data []byte, mode uint8) {
+		tokens := make([]backend.Token, len(data))
+		for i, b := range data {
+			tokens[i] = all[int(b)%len(all)]
+		}
+		cfg := readertest.Config{Format: readertest.HarmonyFormat,
+			Config: reader.Config{Vocab: v, Start: chattemplate.Start(mode % 3), Markers: mode&4 != 0, Tools: []string{"f"},
+				Report: mode&8 != 0, JSON: []*reader.JSONConfig{nil, decodedAnswer, nil, rawAnswer}[mode>>4&3]}}
+		lenient := run(t, cfg, tokens)
+		checkBytes(t, cfg, tokens, lenient)
+	})
+}
+
+// checkBytes holds that the segments' text is a part of the tokens' text in order, and that all of it that no
+// header can hold is there. Markers and newlines beside them may be missing too.
+func checkBytes(t *testing.T, cfg readertest.Config, tokens []backend.Token, events []reasoning.Event) {
+	var in, out strings.Builder
+	for _, tok := range tokens {
+		if k := cfg.Vocab.Kind(tok); k != backend.Control && k != backend.Unused {
+			in.WriteString(cfg.Vocab.Piece(tok))
+		}
+	}
+	for _, e := range events {
+		if e.Kind == reasoning.SegmentDelta {
+			out.WriteString(e.Text)
+		}
+	}
+	if strings.Count(in.String(), "é") != strings.Count(out.String(), "é") {
+		t.Fatalf("lost text: %q of %q", out.String(), in.String())
+	}
+	rest := in.String()
+	for _, r := range out.String() {
+		if r == '\uFFFD' {
+			continue
+		}
+		after, ok := afterRune(rest, r, cfg.JSON != nil || cfg.Report)
+		if !ok {
+			t.Fatalf("invented text: %q of %q", out.String(), in.String())
+		}
+		rest = after
+	}
+}
+
+// afterRune returns what follows the first r in text, written as itself or, where escapes are decoded, as one of
+// JSON's.
+func afterRune(text string, r rune, escapes bool) (after string, ok bool) {
+	spellings := []string{string(r)}
+	if escapes {
+		spellings = append(spellings, fmt.Sprintf(`\u%04x`, r), fmt.Sprintf(`\u%04X`, r))
+		if i := strings.IndexRune("\b\f\n\r\t", r); i >= 0 {
+			spellings = append(spellings, `\`+"bfnrt"[i:i+1])
+		}
+	}
+	for _, s := range spellings {
+		if _, rest, found := strings.Cut(text, s); found && (!ok || len(rest) > len(after)) {
+			after, ok = rest, true
+		}
+	}
+	return after, ok
+}
+
+func FuzzTags(f *testing.F) {
+	f.Add("<think>a</think>b<tool_call>{\"name\":\"f\"}</tool_call>", uint64(1), uint8(0))
+	f.Add("<<REASONING>>\n\n\xe4\xb8<</REASONING>>{", uint64(2), uint8(9))
+	f.Add("\r{", uint64(104), uint8('U'))
+	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		formats := []tags.Format{think, granite, {}, tags.Markers}
+		var first generation.Reply
+		for i, cut := range []func(string) []string{readertest.Whole, readertest.Random(r), readertest.ByBytes} {
+			x := readertest.NewLexicon([]string{"<eos>", "<|python_tag|>"}, "<eos>")
+			tokens := x.Encode(text, cut)
+			cfg := readertest.Config{Format: formats[mode%4], Config: reader.Config{Start: chattemplate.Start(mode / 4 % 3),
+				Vocab: x.Vocab(t), Markers: mode&32 != 0, Report: mode&128 != 0}}
+			if mode&64 != 0 {
+				cfg.Tools = []string{"f"}
+			}
+			events := run(t, cfg, tokens)
+			var c generation.Collector
+			for _, e := range events {
+				if e.Kind != reasoning.Warning {
+					c.Push(e)
+				}
+			}
+			if got := c.Reply(); i == 0 {
+				first = got
+			} else if !reflect.DeepEqual(got, first) {
+				t.Fatalf("cut another way:\n%+v\n%+v", got, first)
+			}
+		}
+	})
+}

@@ -1,0 +1,191 @@
+// Package parameters says what the JSON Schema of a function's parameters holds its arguments to, as far as families
+// of models need it to hold calls.
+package parameters
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"runner/grammar"
+)
+
+// maxChoices is the most choices of one parameter that are held to where nobody asked for it.
+const maxChoices = 128
+
+// AsObject makes sure that a schema admits objects only. It puts nothing around the schema, in which references
+// lead from its root.
+func AsObject(schema json.RawMessage) []byte {
+	var members map[string]json.RawMessage
+	if string(schema) == "true" {
+		members = map[string]json.RawMessage{}
+	} else if json.Unmarshal(schema, &members) != nil || members == nil {
+		return schema
+	}
+	if kind, ok := members["type"]; ok {
+		switch types := TypesOf(kind); {
+		case types == nil:
+			return schema // which is then refused for it
+		case string(kind) == `"object"`:
+			return schema
+		case !slices.Contains(types, "object"):
+			return []byte("false")
+		}
+	}
+	members["type"] = json.RawMessage(`"object"`)
+	out, err := json.Marshal(members)
+	if err != nil {
+		return schema
+	}
+	return out
+}
+
+// Property is a member of a schema's object.
+type Property struct {
+	Name   string
+	Schema json.RawMessage
+}
+
+// Members returns the members of a JSON object in their order.
+func Members(object json.RawMessage) ([]Property, error) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.Join(err, errors.New("the parameters are no JSON object"))
+	}
+	var out []Property
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
+		out = append(out, Property{name.(string), value})
+	}
+	return out, nil
+}
+
+// Plain returns the form of objects with the names, types and choices of a function's parameters, and no
+// others, in any order. It is zero where the schema says what cannot be told so, or names none: then the function
+// may take any object.
+func Plain(schema json.RawMessage) grammar.Source {
+	var none grammar.Source
+	top, err := Members(schema)
+	if err != nil {
+		return none
+	}
+	var properties []Property
+	var required []string
+	for _, m := range top {
+		switch m.Name {
+		case "properties":
+			if properties, err = Members(m.Schema); err != nil {
+				return none
+			}
+		case "required":
+			if json.Unmarshal(m.Schema, &required) != nil {
+				return none
+			}
+		case "type":
+			if string(m.Schema) != `"object"` {
+				return none
+			}
+		case "additionalProperties":
+			if string(m.Schema) != "false" {
+				return none
+			}
+		case "$defs", "definitions", "description", "title", "$schema", "$id", "$comment":
+		default:
+			return none
+		}
+	}
+	if len(properties) == 0 || len(properties) > grammar.MaxMembers {
+		return none
+	}
+	must := make(map[string]bool, len(required))
+	for _, name := range required {
+		must[name] = true
+	}
+	fields := make([]grammar.Field, 0, len(properties))
+	for _, p := range properties {
+		fields = append(fields, grammar.Field{Name: p.Name, Value: plainValue(p.Schema), Optional: !must[p.Name]})
+		delete(must, p.Name)
+	}
+	if len(must) > 0 {
+		return none // a function that needs what it does not describe may take any
+	}
+	return grammar.Members(fields...)
+}
+
+// plainValue returns the form of the type and the choices of a parameter, or any value where they do not go together.
+func plainValue(schema json.RawMessage) grammar.Source {
+	free := grammar.JSONSchema([]byte("true"))
+	var value struct {
+		Type     json.RawMessage   `json:"type"`
+		Enum     []json.RawMessage `json:"enum"`
+		Default  json.RawMessage   `json:"default"`
+		Nullable bool              `json:"nullable"`
+	}
+	if json.Unmarshal(schema, &value) != nil || value.Nullable || string(value.Default) == "null" {
+		return free
+	}
+	plain := map[string]any{}
+	var types []string
+	if value.Type != nil {
+		if types = TypesOf(value.Type); types == nil {
+			return free
+		}
+		plain["type"] = types
+	}
+	if len(value.Enum) > 0 && len(value.Enum) <= maxChoices {
+		for _, choice := range value.Enum {
+			if types != nil && !slices.ContainsFunc(types, func(name string) bool { return isOf(choice, name) }) {
+				return free
+			}
+		}
+		plain["enum"] = value.Enum
+	}
+	out, err := json.Marshal(plain)
+	if err != nil {
+		return free
+	}
+	return grammar.JSONSchema(out)
+}
+
+// TypesOf returns the types that the keyword type names, or nil where it names none or what is no type.
+func TypesOf(keyword json.RawMessage) []string {
+	var one string
+	var types []string
+	if json.Unmarshal(keyword, &one) == nil {
+		types = []string{one}
+	} else if json.Unmarshal(keyword, &types) != nil || len(types) == 0 {
+		return nil
+	}
+	if slices.ContainsFunc(types, func(name string) bool { return !slices.Contains(jsonTypes, name) }) {
+		return nil
+	}
+	return types
+}
+
+var jsonTypes = strings.Fields("object array string number integer boolean null")
+
+// isOf reports whether a JSON value is of a type.
+func isOf(value json.RawMessage, name string) bool {
+	switch value[0] {
+	case '{':
+		return name == "object"
+	case '[':
+		return name == "array"
+	case '"':
+		return name == "string"
+	case 't', 'f':
+		return name == "boolean"
+	case 'n':
+		return name == "null"
+	}
+	return name == "number" || name == "integer" && !strings.ContainsAny(string(value), ".eE")
+}

@@ -1,0 +1,135 @@
+package tags
+
+import (
+	"runner/chattemplate/reader"
+)
+
+// matched says whether a text begins with a pattern.
+type matched uint8
+
+const (
+	matchNo   matched = iota
+	matchWait         // it may, when more comes
+	matchYes
+)
+
+// maxHead is the most bytes before a call's arguments.
+const maxHead = 1024
+
+// found is what stands in the places of a pattern, as parts of the text.
+type found [KindPlace + 1][]byte
+
+// matchTokens matches the beginning of text and returns how much of it. Where a place could end in two spots it
+// ends at the first, so that the outcome does not depend on how much text has come.
+func matchTokens(tokens []CallToken, text []byte, inJSON bool, at *found) (int, matched) {
+	return matchFrom(tokens, 0, text, inJSON, nil, at)
+}
+
+// matchFrom matches from a token on. If loose is not nil, its arguments or the end of its call must follow.
+func matchFrom(tokens []CallToken, i int, text []byte, inJSON bool, loose *CallStyle,
+	at *found) (int, matched) {
+	if i == len(tokens) {
+		if loose == nil {
+			return 0, matchYes
+		}
+		return 0, max(begins(text, loose.Param), begins(text, endOf(loose)))
+	}
+	t, n := &tokens[i], 0
+	if t.Text != "" && (t.Space != "" || inJSON && (i == 0 || tokens[i-1].Place == NoPlace)) {
+		n = len(text) - len(trimSpace(text))
+	}
+	rest := text[n:]
+	if t.Place == NoPlace {
+		size := min(len(t.Text), len(rest))
+		switch {
+		case string(rest[:size]) != t.Text[:size]:
+			return 0, matchNo
+		case size < len(t.Text):
+			return 0, matchWait
+		}
+		m, r := matchFrom(tokens, i+1, rest[size:], inJSON, loose, at)
+		return n + size + m, r
+	}
+	for size := 1; size <= len(rest) && inPlace(t.Place, rest[size-1]); size++ {
+		if m, r := matchFrom(tokens, i+1, rest[size:], inJSON, loose, at); r != matchNo {
+			at[t.Place] = rest[:size]
+			return n + size + m, r
+		}
+	}
+	if len(rest) == 0 {
+		return 0, matchWait
+	}
+	return 0, matchNo
+}
+
+// inPlace reports whether c may stand in a place.
+func inPlace(p CallPlace, c byte) bool {
+	if p == KeyPlace {
+		return c >= ' ' && c != '"' && c != '<' && c != '>'
+	}
+	word := c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+	return word || p == NamePlace && (c == '.' || c == ':' || c == '/' || c >= 0x80)
+}
+
+func trimSpace(text []byte) []byte {
+	for len(text) > 0 && reader.IsSpace(text[0]) {
+		text = text[1:]
+	}
+	return text
+}
+
+// begins compares the beginning of text, after white space, with a literal.
+func begins(text []byte, tokens []CallToken) matched {
+	if len(tokens) == 0 {
+		return matchNo
+	}
+	lit := tokens[0].Text
+	text = trimSpace(text)
+	size := min(len(lit), len(text))
+	switch {
+	case string(text[:size]) != lit[:size]:
+		return matchNo
+	case size < len(lit):
+		return matchWait
+	}
+	return matchYes
+}
+
+// matchHead matches all that stands before a call's arguments, up to what shows that they begin. first says that
+// the call is the first of its block.
+func matchHead(s *CallStyle, text []byte, first bool, at *found) (int, matched) {
+	if len(text) > maxHead {
+		return 0, matchNo
+	}
+	n := 0
+	if first && s.List != nil {
+		var r matched
+		if n, r = matchTokens(s.List[:1], text, true, at); r != matchYes {
+			return 0, r
+		}
+	}
+	if s.Param != nil {
+		m, r := matchFrom(s.Head, 0, text[n:], s.JSON, s, at)
+		return n + m, r
+	}
+	m, r := matchTokens(s.Head, text[n:], s.JSON, at)
+	if r != matchYes {
+		return 0, r
+	}
+	rest := trimSpace(text[n+m:])
+	switch {
+	case len(rest) == 0:
+		return 0, matchWait
+	case rest[0] != '{':
+		return 0, matchNo
+	}
+	return len(text) - len(rest), matchYes
+}
+
+// endOf is what ends a call.
+func endOf(s *CallStyle) []CallToken {
+	if len(s.Tail) > 0 {
+		return s.Tail
+	}
+	return s.Close
+}

@@ -1,0 +1,281 @@
+package tags
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"runner/chattemplate"
+)
+
+// marks are the marks of reasoning with the white space that the template puts around them.
+type marks struct{ open, close string }
+
+// knownTags are pairs that models are known to use. A pair counts only where the template or the vocabulary has it.
+var knownTags = []marks{
+	{"<think>", "</think>"},
+	{"[THINK]", "[/THINK]"},
+	{"<seed:think>", "</seed:think>"},
+	{"<|START_THINKING|>", "<|END_THINKING|>"},
+	{"<|channel>thought", "<channel|>"},
+	{"<|inner_prefix|>", "<|inner_suffix|>"},
+	{"◁think▷", "◁/think▷"},
+	{"<|think_start|>", "<|think_end|>"},
+	{"<|begin_of_thought|>", "<|end_of_thought|>"},
+	{"Here is my thought process:", "Here is my response:"},
+}
+
+// answerTags are pairs around the answer itself, in the families that mark it too.
+var answerTags = []marks{
+	{"<response>", "</response>"},
+	{"<|START_RESPONSE|>", "<|END_RESPONSE|>"},
+}
+
+// switches are the variables by which templates let reasoning be turned off and on, in the order in which they are
+// tried.
+var switches = []struct{ off, on []chattemplate.Variable }{
+	{[]chattemplate.Variable{{Name: "enable_thinking", Is: false}, {Name: "thinking", Is: false}},
+		[]chattemplate.Variable{{Name: "enable_thinking", Is: true}, {Name: "thinking", Is: true}}},
+	{[]chattemplate.Variable{{Name: "reasoning_effort", Is: "none"}},
+		[]chattemplate.Variable{{Name: "reasoning_effort", Is: "high"}}},
+	{[]chattemplate.Variable{{Name: "thinking_budget", Is: 0.0}}, nil},
+}
+
+var (
+	commentPattern = regexp.MustCompile(`(?s)\{#.*?#\}`)
+	// closePattern finds closing marks whose names speak of thinking.
+	closePattern = regexp.MustCompile(
+		`</([\w.:-]*(?:think|thought|reason)[\w.:-]*)>|\[/([A-Z_]*(?:THINK|THOUGHT|REASON)[A-Z_]*)\]`)
+	// markPattern matches one mark at the beginning of a text: <...>, [...] or ◁...▷ of at most 48 characters.
+	markPattern = regexp.MustCompile(`^(?:<[^<>\s]{1,46}>|\[[^\[\]\n]{1,46}\]|◁[^◁▷\s]{1,46}▷)`)
+)
+
+// detect finds out what marks the reasoning, and the template's switch for it. What the template renders comes first,
+// then what stands in it, then the vocabulary.
+func detect(j *chattemplate.Template) (Format, marks) {
+	ask := &chattemplate.Conversation{Messages: []chattemplate.Message{{Role: chattemplate.User,
+		Content: chattemplate.ProbeUser}}}
+	base, _ := j.Probe(ask)
+	d := &detection{j: j, source: commentPattern.ReplaceAllString(j.Source(), "")}
+	d.on, d.off = base, base
+	for _, s := range switches {
+		if !slices.ContainsFunc(s.off, func(v chattemplate.Variable) bool { return j.Reads(v.Name) }) {
+			continue
+		}
+		off, okOff := j.Probe(ask, s.off...)
+		on, okOn := j.Probe(ask, s.on...)
+		if okOff && okOn && off != on && (s.off[0].Name != "reasoning_effort" || d.namesNone()) {
+			d.on, d.off, d.switchOn, d.switchOff = on, off, s.on, s.off
+			break
+		}
+	}
+	d.base = base
+	found, ok := d.fromHistory()
+	if !ok {
+		found, ok = d.fromSource()
+	}
+	if !ok {
+		return Format{Tools: j.ShowsTools()}, marks{}
+	}
+	f := Format{
+		Open: strings.TrimSpace(found.open), Close: strings.TrimSpace(found.close),
+		CanSkip: d.switchOff != nil, Tools: j.ShowsTools(),
+	}
+	for _, a := range answerTags {
+		if strings.Contains(d.source, a.open) && strings.Contains(d.source, a.close) {
+			f.AnswerOpen, f.AnswerClose = a.open, a.close
+			break
+		}
+	}
+	if f.CanSkip {
+		j.SetSwitch(d.switchOff, d.switchOn)
+	}
+	return f, found
+}
+
+// detection is what is known while a template's family is being found out.
+type detection struct {
+	j      *chattemplate.Template
+	source string // without comments
+	// base, on and off are the prompts of a first question with no switch set, with reasoning on and with it off.
+	base, on, off string
+	switchOn      []chattemplate.Variable
+	switchOff     []chattemplate.Variable
+}
+
+// namesNone reports whether the template speaks of an effort "none".
+func (d *detection) namesNone() bool {
+	return strings.Contains(d.source, `'none'`) || strings.Contains(d.source, `"none"`)
+}
+
+// opening is what a prompt has after the question: the end of the user's turn and the beginning of the assistant's.
+func opening(prompt string) string {
+	if i := strings.LastIndex(prompt, chattemplate.ProbeUser); i >= 0 {
+		return prompt[i+len(chattemplate.ProbeUser):]
+	}
+	return ""
+}
+
+// fromHistory renders answers with reasoning, and looks at what stands around the reasoning.
+func (d *detection) fromHistory() (marks, bool) {
+	ask := chattemplate.Message{Role: chattemplate.User, Content: chattemplate.ProbeUser}
+	answer := chattemplate.Message{Role: chattemplate.Assistant, Reasoning: chattemplate.ProbeReasoning,
+		Content: chattemplate.ProbeAnswer}
+	call := chattemplate.Message{
+		Role: chattemplate.Assistant, Reasoning: chattemplate.ProbeReasoning,
+		ToolCalls: []chattemplate.ToolCall{{ID: "call00001", Name: chattemplate.ProbeTool,
+			Arguments: `{"` + chattemplate.ProbeKey + `": 1}`}},
+	}
+	result := chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: "call00001", ToolName: chattemplate.ProbeTool,
+		Content: chattemplate.ProbeResult}
+	for _, set := range [][]chattemplate.Variable{d.switchOn, nil} {
+		for _, c := range []*chattemplate.Conversation{
+			{Messages: []chattemplate.Message{ask, answer}, NoGenerationPrompt: true},
+			{Messages: []chattemplate.Message{ask, answer, ask}},
+			{Messages: []chattemplate.Message{ask, call, result}},
+		} {
+			text, ok := d.j.Probe(c, set...)
+			if !ok {
+				continue
+			}
+			if t, ok := d.around(text); ok {
+				return t, true
+			}
+		}
+	}
+	return marks{}, false
+}
+
+// around returns the marks around the reasoning in a rendered history.
+func (d *detection) around(text string) (marks, bool) {
+	before, after, ok := strings.Cut(text, chattemplate.ProbeReasoning)
+	if !ok {
+		return marks{}, false
+	}
+	mark := markPattern.FindString(strings.TrimLeft(after, " \t\r\n"))
+	if mark == "" {
+		return marks{}, false
+	}
+	t := marks{close: padded(after, mark)}
+	_, before, _ = strings.Cut(before, chattemplate.ProbeUser)
+	if open := counterpart(mark); open != "" {
+		t.open = open
+		if i := strings.LastIndex(before, open); i >= 0 && strings.TrimSpace(before[i+len(open):]) == "" {
+			t.open = before[i:]
+		}
+		return t, true
+	}
+	// The mark has no usual counterpart. The reasoning begins with what the history has after the header of the turn,
+	// or else with what the prompt has there.
+	prompt := opening(d.on)
+	n := commonPrefix(before, prompt)
+	if t.open = before[n:]; strings.TrimSpace(t.open) == "" {
+		t.open = prompt[n:]
+	}
+	t.open = strings.TrimLeft(t.open, " \t\r\n")
+	return t, t.open != ""
+}
+
+// padded returns mark with the white space that text, which begins with white space and the mark, has around it.
+func padded(text, mark string) string {
+	head, tail, _ := strings.Cut(text, mark)
+	return head + mark + tail[:len(tail)-len(strings.TrimLeft(tail, "\r\n"))]
+}
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// counterpart returns the opening mark of a closing one; empty when it does not have the form of one.
+func counterpart(mark string) string {
+	for _, t := range knownTags {
+		if t.close == mark {
+			return t.open
+		}
+	}
+	for _, form := range [][2]string{{"</", "<"}, {"[/", "["}, {"<|/", "<|"}, {"<|END_", "<|START_"},
+		{"<|end_of_", "<|begin_of_"}} {
+		if rest, ok := strings.CutPrefix(mark, form[0]); ok {
+			return form[1] + rest
+		}
+	}
+	for _, form := range [][2]string{{"_end|>", "_start|>"}, {"_end>", "_start>"}} {
+		if rest, ok := strings.CutSuffix(mark, form[0]); ok {
+			return rest + form[1]
+		}
+	}
+	return ""
+}
+
+// fromSource takes the pair of marks that stands in the template, or in the vocabulary, of a model whose template does
+// not render reasoning. A pair that ends a prompt is preferred.
+func (d *detection) fromSource() (marks, bool) {
+	var candidates []marks
+	add := func(t marks) {
+		if !slices.Contains(candidates, t) {
+			candidates = append(candidates, t)
+		}
+	}
+	for _, m := range closePattern.FindAllStringSubmatch(d.source, -1) {
+		if m[1] != "" {
+			add(marks{"<" + m[1] + ">", "</" + m[1] + ">"})
+		} else {
+			add(marks{"[" + m[2] + "]", "[/" + m[2] + "]"})
+		}
+	}
+	for _, t := range knownTags {
+		if strings.Contains(d.source, t.close) {
+			add(t)
+		}
+	}
+	for _, t := range knownTags {
+		_, opens := d.j.Vocab().Special(t.open)
+		_, closes := d.j.Vocab().Special(t.close)
+		if opens && closes {
+			add(t)
+		}
+	}
+	for _, prompt := range []string{d.on, d.off, d.base} {
+		for _, t := range candidates {
+			if s := strings.TrimSpace(prompt); strings.HasSuffix(s, t.open) || strings.HasSuffix(s, t.close) {
+				return d.spaced(t), true
+			}
+		}
+	}
+	if len(candidates) == 0 {
+		return marks{}, false
+	}
+	return d.spaced(candidates[0]), true
+}
+
+// spaced adds the white space that prompts have around the marks: after the opening one in a prompt that ends with it,
+// and around the closing one in a prompt that skips reasoning.
+func (d *detection) spaced(t marks) marks {
+	s := t
+	for _, prompt := range []string{d.on, d.base, d.off} {
+		tail := opening(prompt)
+		i := strings.LastIndex(tail, t.open)
+		if i < 0 {
+			continue
+		}
+		rest := tail[i+len(t.open):]
+		if strings.TrimSpace(rest) == "" {
+			s.open = t.open + rest
+			if s.close == t.close && strings.HasSuffix(rest, "\n") {
+				s.close = "\n" + t.close + "\n\n"
+			}
+		} else if strings.HasPrefix(strings.TrimLeft(rest, " \t\r\n"), t.close) {
+			if s.open == t.open && strings.HasPrefix(rest, "\n") {
+				s.open, rest = t.open+"\n", rest[1:]
+			} else if strings.HasSuffix(s.open, "\n") {
+				rest = strings.TrimPrefix(rest, "\n")
+			}
+			s.close = padded(rest, t.close)
+		}
+	}
+	return s
+}

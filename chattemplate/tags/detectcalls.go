@@ -1,0 +1,83 @@
+package tags
+
+import (
+	"regexp"
+	"strings"
+
+	"runner/chattemplate"
+)
+
+// detectCalls finds out how the family writes calls: as the template renders them, or else with the first known
+// mark that stands in the template and is a token of the vocabulary.
+func detectCalls(j *chattemplate.Template) *CallStyle {
+	if text, ok := probeCall(j); ok {
+		_, turn, _ := strings.Cut(text, chattemplate.ProbeUser)
+		for _, s := range callStyles {
+			if probePattern(s).MatchString(turn) {
+				return s
+			}
+		}
+	}
+	source := commentPattern.ReplaceAllString(j.Source(), "")
+	for _, s := range callStyles {
+		if _, ok := j.Vocab().Special(s.Open); ok && strings.Contains(source, s.Open) {
+			return s
+		}
+	}
+	return nil
+}
+
+// probeCall renders a history with a call. It reports false where the template has no place for one.
+func probeCall(j *chattemplate.Template) (string, bool) {
+	if !j.ShowsCalls() {
+		return "", false
+	}
+	c := &chattemplate.Conversation{Messages: []chattemplate.Message{
+		{Role: chattemplate.User, Content: chattemplate.ProbeUser},
+		{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call00001", Name: chattemplate.ProbeTool,
+			Arguments: `{"` + chattemplate.ProbeKey + `": "` +
+				chattemplate.ProbeValue + `"}`}}},
+	}, NoGenerationPrompt: true}
+	if j.ShowsTools() {
+		c.Tools = []chattemplate.Tool{{Name: chattemplate.ProbeTool, Description: "d", Parameters: []byte(
+			`{"type": "object", "properties": {"` + chattemplate.ProbeKey +
+				`": {"type": "string", "description": "d"}}, "required": ["` +
+				chattemplate.ProbeKey + `"]}`)}}
+	}
+	return j.Probe(c)
+}
+
+// probePattern matches a block that holds the probe's call.
+func probePattern(s *CallStyle) *regexp.Regexp {
+	var b strings.Builder
+	write := func(tokens ...CallToken) {
+		for _, t := range tokens {
+			switch b.WriteString(`\s*`); t.Place {
+			case NoPlace:
+				b.WriteString(regexp.QuoteMeta(t.Text))
+			case NamePlace:
+				b.WriteString(chattemplate.ProbeTool)
+			case KeyPlace:
+				b.WriteString(chattemplate.ProbeKey)
+			case ValuePlace:
+				b.WriteString(chattemplate.ProbeValue)
+			default:
+				b.WriteString(`[\w-]+`)
+			}
+		}
+	}
+	b.WriteString(regexp.QuoteMeta(s.Open))
+	if s.List != nil {
+		write(s.List[0])
+	}
+	write(s.Head...)
+	if write(s.Param...); s.Param == nil {
+		b.WriteString(`\s*\{\s*"` + chattemplate.ProbeKey + `"\s*:\s*"` + chattemplate.ProbeValue + `"\s*\}`)
+	}
+	write(s.Tail...)
+	if s.List != nil {
+		write(s.List[2])
+	}
+	write(s.Close...)
+	return regexp.MustCompile(b.String())
+}

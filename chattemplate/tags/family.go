@@ -1,0 +1,173 @@
+package tags
+
+import (
+	"context"
+	"fmt"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/chattemplate/family"
+	"runner/chattemplate/parameters"
+	"runner/chattemplate/reader"
+	"runner/grammar"
+	"runner/reasoning"
+)
+
+// Family is text with tags, for one model.
+type Family struct {
+	cfg      chattemplate.Config
+	template *chattemplate.Template // nil for raw prompts
+	format   Format
+	// marks are the tags around the reasoning with the white space that the template puts around them.
+	marks marks
+
+	openAnswer [chattemplate.StartAnswer + 1][]backend.Token
+}
+
+// Open returns the family of a model with a chat template. Every model that has one can be read as text.
+func Open(c chattemplate.Config) (family.Family, error) {
+	f := &Family{cfg: c}
+	var err error
+	f.template, err = chattemplate.NewTemplate(c, func(t *chattemplate.Template) {
+		f.format, f.marks = detect(t)
+		f.format.Calls = detectCalls(t)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for from, text := range map[chattemplate.Start]string{
+		chattemplate.StartTurn: f.marks.open + f.marks.close, chattemplate.StartReasoning: f.marks.close,
+	} {
+		b := c.NewBuilder()
+		f.template.Write(b, text)
+		p, err := b.Prompt(chattemplate.StartAnswer)
+		if err != nil {
+			return nil, err
+		}
+		f.openAnswer[from] = p.Tokens
+	}
+	return f, nil
+}
+
+// Raw is the family of text after a raw prompt, in which nothing is marked. It renders nothing.
+func Raw(c chattemplate.Config) *Family { return &Family{cfg: c} }
+
+// Format is how the model marks the parts of its turn.
+func (f *Family) Format() Format { return f.format }
+
+// About describes the family.
+func (f *Family) About() family.About {
+	about := family.About{
+		Reasoning:      "not marked by the model; strategies markers and posthoc",
+		MarksReasoning: f.format.Open != "", Tools: f.format.Tools, Calls: f.format.Tools && f.format.Calls != nil,
+	}
+	if about.MarksReasoning {
+		about.Reasoning = fmt.Sprintf("between %s and %s", f.format.Open, f.format.Close)
+	}
+	for _, mark := range []string{f.format.Open, f.format.Close, f.format.AnswerOpen, f.format.AnswerClose} {
+		if mark != "" {
+			about.Marks = append(about.Marks, mark)
+		}
+	}
+	return about
+}
+
+// Render renders a conversation through the model's template.
+func (f *Family) Render(conv chattemplate.Conversation) (chattemplate.Prompt, error) {
+	c, err := chattemplate.Normalize(conv)
+	if err != nil {
+		return chattemplate.Prompt{}, err
+	}
+	b := f.cfg.NewBuilder()
+	r, err := f.template.Render(b, c)
+	if err != nil {
+		return chattemplate.Prompt{}, err
+	}
+	if c.NoGenerationPrompt {
+		return b.Prompt(chattemplate.StartTurn)
+	}
+	start := f.startOf(r)
+	skip := c.Effort == reasoning.EffortNone && f.format.Open != "" && start != chattemplate.StartAnswer
+	// A template that has a switch has said what it takes to skip.
+	if skip && !(start == chattemplate.StartTurn && f.format.CanSkip) {
+		f.writeAnswer(b, start)
+		start, b.Continues = chattemplate.StartAnswer, false
+	}
+	return b.Prompt(start)
+}
+
+// startOf finds out where the model begins to write, from the mark that stands at the end of a prompt.
+func (f *Family) startOf(r chattemplate.Rendering) chattemplate.Start {
+	switch {
+	case f.format.Open == "":
+	case r.EndsWith(f.format.Close):
+		return chattemplate.StartAnswer
+	case r.EndsWith(f.format.Open):
+		return chattemplate.StartReasoning
+	}
+	return chattemplate.StartTurn
+}
+
+// writeAnswer leads to the text of the answer.
+func (f *Family) writeAnswer(b *chattemplate.Builder, from chattemplate.Start) {
+	switch from {
+	case chattemplate.StartTurn:
+		f.template.Write(b, f.marks.open+f.marks.close)
+	case chattemplate.StartReasoning:
+		f.template.Write(b, f.marks.close)
+	}
+}
+
+// SummaryTurn asks as a user.
+func (f *Family) SummaryTurn(prompt string) ([]backend.Token, error) {
+	b := f.cfg.NewBuilder()
+	r, err := f.template.WriteQuestion(b, prompt)
+	if err != nil {
+		return nil, fmt.Errorf("summary turn: %w", err)
+	}
+	if start := f.startOf(r); f.format.Open != "" && (start == chattemplate.StartReasoning ||
+		start == chattemplate.StartTurn && !f.format.CanSkip) {
+		f.writeAnswer(b, start)
+	}
+	p, err := b.Prompt(chattemplate.StartAnswer)
+	return p.Tokens, err
+}
+
+// OpenAnswer leads to the text of the answer.
+func (f *Family) OpenAnswer(from chattemplate.Start) []backend.Token {
+	if from > chattemplate.StartAnswer {
+		return nil
+	}
+	return f.openAnswer[from]
+}
+
+// Close returns its argument: a turn is one text.
+func (f *Family) Close(tokens []backend.Token) []backend.Token { return tokens }
+
+// Effort returns what is asked for. What a model's own default is, its template does not say.
+func (f *Family) Effort(asked reasoning.Effort, _ map[string]any) reasoning.Effort { return asked }
+
+// Reader returns a reader of text. Where reasoning is to come between markers, a prompt that has skipped the
+// model's own has not skipped that.
+func (f *Family) Reader(cfg reader.Config) (reader.Reader, error) { return f.newReader(cfg) }
+
+func (f *Family) newReader(cfg reader.Config) (*Reader, error) {
+	if cfg.Markers {
+		cfg.Start = chattemplate.StartTurn
+	}
+	return NewReader(f.format, cfg)
+}
+
+// CheckTool reports why calls cannot be held to the parameters of a function, or nil.
+func (f *Family) CheckTool(ctx context.Context, grammars *grammar.Cache, tool chattemplate.Tool) error {
+	form := grammar.JSONSchema(parameters.AsObject(tool.Parameters))
+	if style := f.format.Calls; style != nil {
+		var err error
+		tool.Strict = true
+		if form, err = newCallForm(f.cfg.Vocab, style, false).call(tool); err != nil {
+			return err
+		}
+	}
+	_, err := grammars.Compile(ctx, form)
+	return err
+}
