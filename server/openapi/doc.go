@@ -7,10 +7,10 @@
 // format. They describe the operations, and the schemas that no Go type has: unions, and frames of streams that are
 // encoded without types. All files are joined when the program starts.
 //
-// Tests keep the document true. They compare routes and permissions with those of the server, generated schemas with
-// the Go types, and the fields of the other schemas with the structs that they describe. They compare ranges and kinds of
-// values with what handlers refuse. They compare the handlers' answers with the schemas, and then no field may be
-// missing.
+// Tests keep the document true. They compare routes and permissions with those of the server, generated schemas
+// with the Go types, and the fields of the other schemas with the structs that they describe. They compare ranges
+// and kinds of values with what handlers refuse. They compare the handlers' answers with the schemas, and then no
+// field may be missing.
 //
 // In a file, each operation states only its own facts. x-permission is the permission that it needs ("own" for a token
 // instead of an API key). x-errors lists the statuses of its errors, except those that every operation can return.
