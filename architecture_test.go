@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestTheMapIsTrue holds docs/architecture.md to the tree: the files and folders that it names are there, and no room is
+// TestTheMapIsTrue holds docs/architecture.md to the tree. The files and folders that it names exist, and no room is
 // missing.
 func TestTheMapIsTrue(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
@@ -18,7 +18,8 @@ func TestTheMapIsTrue(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(text)
-	for _, m := range regexp.MustCompile("`([a-z]+(?:/[A-Za-z_]+)+(?:\\.[a-z]+)?|[a-z_]+\\.go)`").FindAllStringSubmatch(page, -1) {
+	path := regexp.MustCompile("`([a-z]+(?:/[A-Za-z_]+)+(?:\\.[a-z]+)?|[a-z_]+\\.go)`")
+	for _, m := range path.FindAllStringSubmatch(page, -1) {
 		if _, err := os.Stat(filepath.FromSlash(m[1])); err != nil {
 			t.Errorf("the map names %s: %v", m[1], err)
 		}
@@ -47,9 +48,8 @@ func TestTheMapIsTrue(t *testing.T) {
 	if err != nil || formats < 5 {
 		t.Errorf("%d formats, %v", formats, err)
 	}
-	const changes = 10
-	_, table, _ := strings.Cut(page, "## Ten changes")
-	if rows := strings.Count(table, "\n| ") - 1; rows != changes {
-		t.Errorf("the map has %d changes, want %d", rows, changes)
+	_, table, _ := strings.Cut(page, "## Where to go for a change")
+	if rows := strings.Count(table, "\n| ") - 1; rows < 10 {
+		t.Errorf("the map has %d changes, want 10 or more", rows)
 	}
 }

@@ -8,27 +8,27 @@ import (
 	"runner/backend"
 )
 
-// Tokenizer appends the tokens of plain text to dst. No text whatever may become a control token, as
-// backend.Model.Tokenize promises.
+// Tokenizer appends the tokens of plain text to dst. No text may become a control token, as backend.Model.Tokenize
+// promises.
 type Tokenizer func(dst []backend.Token, text string) ([]backend.Token, error)
 
-// Builder puts a prompt together. Adjacent texts are tokenized as one, so that the tokens are those that the whole text
-// would have, wherever its pieces come from. Text never becomes a control token.
+// Builder puts a prompt together. It tokenizes adjacent texts as one, so that the tokens do not depend on how the text
+// was cut into pieces. Text never becomes a control token.
 type Builder struct {
 	vocab    *backend.Vocab
 	tokenize Tokenizer
-	// most is the most bytes of text; 0 is no limit.
+	// most is the maximum bytes of text; 0 is no limit.
 	most int
 
 	tokens  []backend.Token
 	text    strings.Builder
-	pending int // where in text the plain text begins that is not tokenized yet
-	// Continues says that the prompt ends in the caller's words.
+	pending int // the offset in text of what is not tokenized yet
+	// Continues becomes the prompt's field of that name.
 	Continues bool
 	err       error
 }
 
-// Text adds plain text.
+// Text adds plain text. Too much text makes Prompt fail with ErrTooLong.
 func (b *Builder) Text(s string) {
 	if b.most > 0 && len(s) > b.most-b.text.Len() {
 		b.err = ErrTooLong
@@ -46,9 +46,7 @@ func (b *Builder) Control(t backend.Token) {
 	b.pending = b.text.Len()
 }
 
-// Break keeps the texts before and after it apart: no token will span both.
-func (b *Builder) Break() { b.flush() }
-
+// flush tokenizes the pending text. No token will span the texts before and after it.
 func (b *Builder) flush() {
 	if s := b.text.String()[b.pending:]; s != "" && b.err == nil {
 		b.tokens, b.err = b.tokenize(b.tokens, s)
@@ -61,7 +59,7 @@ func (c *Config) NewBuilder() *Builder {
 	return &Builder{vocab: c.Vocab, tokenize: c.Tokenize, most: c.MaxText}
 }
 
-// Prompt returns what was built, with the place where generation starts.
+// Prompt returns the prompt. start is the place where generation starts. An error is ErrTooLong or the tokenizer's.
 func (b *Builder) Prompt(start Start) (Prompt, error) {
 	b.flush()
 	if errors.Is(b.err, ErrTooLong) {

@@ -1,14 +1,31 @@
-// Package chattemplate turns messages and tools into the tokens of a prompt, in the format that a model was trained on.
+// Package chattemplate holds conversations and renders them through chat templates, in the format that a model was
+// trained on.
 //
-// Harmony models (gpt-oss) are rendered natively, by the subpackage harmony; every other family through its own
-// Jinja template, with the engine in the subpackage jinja. The package also tells which family a model belongs to,
-// which is what the splitter in package reasoning needs in order to take the output apart again, and it renders the
-// sequences that the runner forces in the middle of a turn: to close reasoning, to skip it, to ask for a summary.
+// A model comes with a chat template, a program in the Jinja language that writes a conversation as the model expects
+// it. Models that write a turn in the same way are a family. A family has three jobs: it renders a conversation into a
+// prompt, it reads the model's output back into reasoning, calls and answer, and it says at each place of the turn
+// which tokens may come next.
 //
-// It does not generate, parse model output or know about visibility.
+// This package has what all families share: [Conversation], [Prompt], [Builder], and [Template] for templates in the
+// Jinja language. The packages below it have the rest:
 //
-// Rule: text that a user, a tool or a client typed can never become a control token. Rendered text carries the origin
-// of every byte, and only the template's own literals may turn into special tokens.
+//   - family is the interface of a family, with the steps for a new one. families finds the family of a model.
+//   - channels is the family of gpt-oss, whose turn is several messages. channels/harmony writes their format.
+//   - tags is the family of all other models, whose turn is one text with tags and calls in it.
+//   - reader, hold and parameters are what families share to read output and to constrain it.
+//   - jinja is the template language.
+//
+// # From a template to its family
+//
+// A vocabulary with harmony's special tokens belongs to channels. Every other model with a template belongs to tags.
+// [NewTemplate] compiles the template and renders small conversations with it, called probes. They show what the
+// template accepts: system prompts, tools, calls, and in which types. Package tags then renders probes of its own with
+// [Template.Probe], to find the marks of reasoning and the style of calls. So a new template usually needs no code.
+//
+// # Outside text
+//
+// Text from a user, a tool or a client never becomes a control token. Rendered text carries the origin of every byte,
+// and only the template's own literals can become special tokens.
 package chattemplate
 
 import (
@@ -36,15 +53,15 @@ type Message struct {
 	Role Role
 	// Name is the optional name of the author.
 	Name string
-	// Content is the text; for an assistant the answer.
+	// Content is the text. In a message of the assistant it is the answer.
 	Content string
-	// Reasoning is what an assistant thought before Content. Formats keep it only where their rules say so.
+	// Reasoning is the assistant's reasoning before Content. Each format has rules about when it shows it again.
 	Reasoning string
-	// Preamble is what an assistant told the user before its tool calls.
+	// Preamble is what the assistant told the user before its tool calls.
 	Preamble string
-	// ToolCalls are an assistant's calls.
+	// ToolCalls are the assistant's calls.
 	ToolCalls []ToolCall
-	// ToolCallID names the call that a tool message answers, and ToolName its function.
+	// ToolCallID is the id of the call that a tool message answers, and ToolName is its function.
 	ToolCallID, ToolName string
 }
 
@@ -52,7 +69,7 @@ type Message struct {
 type ToolCall struct {
 	ID   string
 	Name string
-	// Arguments is the JSON text exactly as the model wrote it; it need not be valid.
+	// Arguments is the JSON text exactly as the model wrote it. It may be invalid.
 	Arguments string
 }
 
@@ -60,14 +77,14 @@ type ToolCall struct {
 type Tool struct {
 	Name        string
 	Description string
-	// Parameters is a JSON Schema object, in its own key order; empty for a function without parameters.
+	// Parameters is a JSON Schema object, in its own key order. It is empty for a function without parameters.
 	Parameters json.RawMessage
-	// Strict asks for arguments that obey Parameters.
+	// Strict asks for arguments that match Parameters.
 	Strict bool
 }
 
-// ResponseFormat is a schema that the final answer is to follow, as the prompt tells it to the model. Harmony has a
-// place for it; templates in the Jinja language have none, and leave it to the constraint on the answer.
+// ResponseFormat is a schema for the final answer, to be shown to the model in the prompt. Only harmony has a place for
+// it. Templates in the Jinja language do not show it; there the constraint on the answer alone enforces it.
 type ResponseFormat struct {
 	Name, Description string
 	Schema            json.RawMessage
@@ -79,23 +96,23 @@ type Conversation struct {
 	Tools          []Tool
 	ResponseFormat *ResponseFormat
 	Effort         reasoning.Effort
-	// Now is the date and time shown to the model; the zero value shows none where the format allows it.
+	// Now is the date and time shown to the model. With the zero value none is shown, if the format allows it.
 	Now time.Time
-	// KeepReasoning keeps the reasoning of earlier turns where the format would drop it.
+	// KeepReasoning keeps the reasoning of earlier turns even if the format would drop it.
 	KeepReasoning bool
-	// Args are extra template variables from the caller, JSON-like values. They are user text and cannot shadow
-	// the variables that the conversation sets.
+	// Args are the caller's template variables, with values as decoded from JSON. They count as outside text and cannot
+	// replace variables that the conversation sets.
 	Args map[string]any
-	// NoGenerationPrompt leaves out the opening of the assistant's turn.
+	// NoGenerationPrompt leaves out the opening of the assistant's next turn.
 	NoGenerationPrompt bool
 }
 
-// Start says where in a turn the model begins to write after a prompt.
+// Start is the place in a turn where the model begins to write after a prompt.
 type Start uint8
 
 // The places where generation starts.
 const (
-	// StartTurn: at the very beginning of the turn. In harmony that is inside a header, after "<|start|>assistant".
+	// StartTurn: the turn has just begun. In harmony that is inside a header, after "<|start|>assistant".
 	StartTurn Start = iota
 	// StartReasoning: the prompt ends with the opening of the reasoning.
 	StartReasoning
@@ -109,7 +126,7 @@ type Prompt struct {
 	// Text is the same prompt as text, for people.
 	Text  string
 	Start Start
-	// Continues says that the prompt ends in the caller's own words, so that the model goes on from them. Some
-	// templates do so with a last message of the assistant. What the model writes then need not begin as its turns do.
+	// Continues says that the prompt ends in the caller's own words and the model continues them. Some templates do so
+	// if the last message is the assistant's. The output then need not begin as a turn does.
 	Continues bool
 }

@@ -8,7 +8,7 @@ import (
 	"runner/chattemplate/jinja"
 )
 
-// ErrNoTemplate says that the model has no chat template and is not of a family that is rendered without one.
+// ErrNoTemplate says that the model has no chat template, although it needs one.
 var ErrNoTemplate error = noTemplate{}
 
 type noTemplate struct{}
@@ -21,12 +21,12 @@ func (noTemplate) Hint() string { return "give a template in the Jinja language 
 // ErrTooLong says that a prompt has more text than [Config.MaxText].
 var ErrTooLong = errors.New("the prompt has more text than any context of the model holds")
 
-// TemplateError says that a chat template cannot be compiled or failed while it was rendered. It names places in the
-// template, never the text of a conversation.
+// TemplateError says that a chat template does not compile, or failed while it was rendered. It names places in the
+// template and never contains text of a conversation.
 type TemplateError struct {
-	// Line is where in the template, from 1; 0 when it is not known.
+	// Line is the line in the template, from 1; 0 if it is not known.
 	Line int
-	// Rendering tells a failure while rendering from one while compiling.
+	// Rendering says that the template failed while it was rendered, not while it was compiled.
 	Rendering bool
 	Err       error
 }
@@ -57,11 +57,11 @@ func (e *TemplateError) Hint() string {
 	return "correct the template, or give another one with --chat-template"
 }
 
-// ConversationError says what in a conversation cannot be rendered. It holds positions, never text.
+// ConversationError says which part of a conversation cannot be rendered. It has positions and never text.
 type ConversationError struct {
-	// Message and Tool are the places of what is wrong, from 0; -1 where it is neither.
+	// Message and Tool are the indexes of the message or the tool that is wrong; -1 if it is neither.
 	Message, Tool int
-	// Arg is the name of the template variable that is wrong; empty for none.
+	// Arg is the name of the template variable that is wrong, or empty.
 	Arg    string
 	Err    error
 	Advice string
@@ -89,12 +89,12 @@ func messageError(i int, advice, format string, args ...any) error {
 	return &ConversationError{Message: i, Tool: -1, Err: fmt.Errorf(format, args...), Advice: advice}
 }
 
-// ToolError says what is wrong about a tool.
+// ToolError returns a *ConversationError about tool i.
 func ToolError(i int, advice string, err error) error {
 	return &ConversationError{Message: -1, Tool: i, Err: err, Advice: advice}
 }
 
-// ArgError says what is wrong about a template variable.
+// ArgError returns a *ConversationError about a template variable.
 func ArgError(name, advice, format string, args ...any) error {
 	return &ConversationError{Message: -1, Tool: -1, Arg: name, Err: fmt.Errorf(format, args...), Advice: advice}
 }
@@ -107,10 +107,10 @@ func templateError(err error, rendering bool) error {
 	return e
 }
 
-// MaxSchema is the most bytes of a schema.
+// MaxSchema is the maximum bytes of a schema.
 const MaxSchema = 1 << 20
 
-// DefinitionAdvice says what schemas are taken.
+// DefinitionAdvice says which schemas are accepted.
 const DefinitionAdvice = "give a JSON Schema of at most 1 MiB that nests at most 64 deep"
 
 var (

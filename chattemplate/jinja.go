@@ -12,34 +12,35 @@ import (
 	"runner/reasoning"
 )
 
-// chatML is the template of models that have its tokens and bring no template of their own.
+// chatML is the template of models that have ChatML's tokens and no template of their own.
 const chatML = `{% for message in messages %}` +
 	`{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}` +
 	`{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
-// Template is a chat template in the Jinja language, for one vocabulary. It is safe for concurrent use once its family
-// has set its switch.
+// Template is a chat template in the Jinja language, for one vocabulary. It is safe for concurrent use after SetSwitch.
 //
-// The template sees what Hugging Face transformers shows to it: messages (role, content, name, reasoning_content,
+// A template gets the variables that Hugging Face transformers sets: messages (role, content, name, reasoning_content,
 // thinking, tool_calls, tool_call_id), tools and documents (None when there are none), add_generation_prompt,
-// bos_token, eos_token, strftime_now, and the caller's variables. What templates disagree on is found out by
-// rendering probes, see traits. The effort sets the template's own switch, and reasoning_effort where it asks for
-// some.
+// bos_token, eos_token, strftime_now, and the caller's variables. Templates expect these in different types, so
+// NewTemplate finds the right types by rendering probes. The request's effort sets the template's switch for reasoning.
+// Every effort but none and the default also sets reasoning_effort.
 type Template struct {
 	program *jinja.Template
-	// reads are the variables that the template reads.
-	reads   []string
+	reads   []string // the variables that the template reads
 	scanner *scanner
 	vocab   *backend.Vocab
 	source  string
 	traits  traits
-	// off and on are the template's own switch for reasoning; nil when it has none.
+	// off and on are the template's switch for reasoning; nil if it has none.
 	off, on []Variable
 }
 
-// NewTemplate compiles a template and finds out what it takes. Without a source it returns ErrNoTemplate, except that a
-// vocabulary with the tokens <|im_start|> and <|im_end|> is rendered as ChatML. A template that does not compile is a
-// *TemplateError. detect, when not nil, is called while probes are cheap.
+// NewTemplate compiles a template and finds out which input it accepts. Without a source, a vocabulary with the tokens
+// <|im_start|> and <|im_end|> gets the template of ChatML, and any other is ErrNoTemplate. A template that does not
+// compile is a *TemplateError.
+//
+// detect, if not nil, is called before NewTemplate returns. Probes belong there: later they run without the low limits
+// that keep a slow template from delaying the start.
 func NewTemplate(c Config, detect func(*Template)) (*Template, error) {
 	source := c.Source
 	if source == "" {
@@ -70,26 +71,27 @@ func NewTemplate(c Config, detect func(*Template)) (*Template, error) {
 	return j, nil
 }
 
-// Vocab is the vocabulary that the template renders for.
+// Vocab returns the vocabulary that the template renders for.
 func (j *Template) Vocab() *backend.Vocab { return j.vocab }
 
-// Source is the template's text.
+// Source returns the template's text.
 func (j *Template) Source() string { return j.source }
 
 // Reads reports whether the template reads a variable.
 func (j *Template) Reads(name string) bool { return slices.Contains(j.reads, name) }
 
-// ShowsTools reports whether the template shows tools to the model, and ShowsCalls whether it shows earlier calls.
+// ShowsTools reports whether the template shows tools to the model.
 func (j *Template) ShowsTools() bool { return j.traits.tools }
 
 // ShowsCalls reports whether the template shows the calls of earlier turns.
 func (j *Template) ShowsCalls() bool { return j.traits.calls }
 
-// SetSwitch sets the variables that turn reasoning off and on. Nil means that the template has none.
+// SetSwitch sets the variables that turn reasoning off and on. Nil means that the template has none. It must not be
+// called after the first Render.
 func (j *Template) SetSwitch(off, on []Variable) { j.off, j.on = off, on }
 
-// outputLimit is the longest text that a template may make for prompts of at most maxText bytes. On the way to a
-// short prompt it may make longer ones.
+// outputLimit returns the longest text that a template may make for prompts of at most maxText bytes; 0 is the engine's
+// own limit. A template may build longer texts on the way to a short prompt.
 func outputLimit(maxText int) int {
 	const least = 4 << 20
 	if maxText <= 0 || maxText > 64<<20 {
@@ -116,13 +118,10 @@ func (j *Template) execute(vars map[string]jinja.Value, now time.Time) (jinja.Te
 	return text, nil
 }
 
-// Rendering is a conversation as the template has rendered it.
+// Rendering is the text that a template made of a conversation.
 type Rendering struct{ text jinja.Text }
 
-// Text is the whole text.
-func (r Rendering) Text() string { return r.text.String() }
-
-// EndsWith reports whether the template itself ends the text with a mark, white space aside.
+// EndsWith reports whether the text ends with a mark that the template itself wrote. White space after it is ignored.
 func (r Rendering) EndsWith(mark string) bool {
 	s := strings.TrimRight(r.text.String(), " \t\r\n")
 	return strings.HasSuffix(s, mark) && r.text.Trusted(len(s)-len(mark), len(s))
@@ -134,7 +133,8 @@ func (r Rendering) continues() bool {
 	return s != "" && !r.text.Trusted(len(s)-1, len(s))
 }
 
-// Render renders a normalized conversation into a builder.
+// Render renders a normalized conversation into a builder. Its errors are a *ConversationError, a *TemplateError or
+// ErrTooLong.
 func (j *Template) Render(b *Builder, c *Conversation) (Rendering, error) {
 	if len(c.Tools) > 0 && !j.traits.tools {
 		return Rendering{}, &ConversationError{
@@ -155,7 +155,7 @@ func (j *Template) Render(b *Builder, c *Conversation) (Rendering, error) {
 		return Rendering{}, err
 	}
 	if bos := j.vocab.BOS(); bos != backend.NoToken && j.vocab.AddBOS() && !startsWith(text, j.vocab.Piece(bos)) {
-		b.Control(bos) // once, whoever writes it
+		b.Control(bos) // unless the template has written it
 	}
 	j.scanner.write(b, text, 0)
 	r := Rendering{text}
@@ -163,13 +163,13 @@ func (j *Template) Render(b *Builder, c *Conversation) (Rendering, error) {
 	return r, nil
 }
 
-// Write adds a text of the template's own, in which names of special tokens become these tokens.
+// Write adds text as if the template had written it: names of special tokens in it become these tokens.
 func (j *Template) Write(b *Builder, text string) {
 	j.scanner.write(b, jinja.NewText(text, jinja.Trusted), 0)
 }
 
-// WriteQuestion adds what follows an answer when a user then asks something with a prompt: the end of the answer's
-// turn, the question, and the opening of the next turn.
+// WriteQuestion adds what follows an answer when the user then asks prompt: the end of the answer's turn, the question,
+// and the opening of the next turn.
 func (j *Template) WriteQuestion(b *Builder, prompt string) (Rendering, error) {
 	c := &Conversation{
 		Messages: []Message{
@@ -194,7 +194,7 @@ func (j *Template) WriteQuestion(b *Builder, prompt string) (Rendering, error) {
 	return Rendering{text}, nil
 }
 
-// textLength returns how many bytes a conversation's messages have.
+// textLength returns the number of bytes in a conversation's messages.
 func textLength(c *Conversation) (n int) {
 	for i := range c.Messages {
 		n += len(c.Messages[i].Content) + len(c.Messages[i].Reasoning)

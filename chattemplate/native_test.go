@@ -310,9 +310,9 @@ func TestRefusedConversations(t *testing.T) {
 	}{
 		{"empty", chattemplate.Conversation{}, "conversation has no messages"},
 		{"role", messages(chattemplate.Message{Role: "robot"}), "message 0: unknown role"},
-		{"result of no call", messages(user("Q"), result("9", "x")), "message 1: tool result answers no call"},
+		{"result of no call", messages(user("Q"), result("9", "x")), "message 1: tool result does not match a call"},
 		{"more results than calls", messages(user("Q"), calls("", chattemplate.ToolCall{Name: "f"}), result("", "x"),
-			result("", "y")), "message 3: tool result answers no call"},
+			result("", "y")), "message 3: tool result does not match a call"},
 		{"author", messages(chattemplate.Message{Role: chattemplate.User, Name: "a b"}),
 			"message 0: author name is not valid"},
 		{"list author", messages(chattemplate.Message{Role: chattemplate.User, Name: "a[0]"}),

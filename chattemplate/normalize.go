@@ -9,11 +9,11 @@ import (
 	"runner/reasoning"
 )
 
-// maxName is the most bytes of a tool's or an author's name.
+// maxName is the maximum bytes of a tool's or an author's name.
 const maxName = 256
 
-// reserved are the template variables that callers cannot set: what the conversation and the model say, and the
-// functions that templates call.
+// reserved are the template variables that callers cannot set: those that come from the conversation or the model, and
+// the functions that templates call.
 var reserved = map[string]bool{
 	"messages": true, "tools": true, "add_generation_prompt": true, "continue_final_message": true,
 	"bos_token": true, "eos_token": true, "pad_token": true, "unk_token": true,
@@ -22,8 +22,8 @@ var reserved = map[string]bool{
 	"True": true, "False": true, "None": true, "true": true, "false": true, "none": true,
 }
 
-// Normalize checks a conversation for what no format can render and completes what clients leave out. The caller's
-// conversation is not changed.
+// Normalize checks a conversation and fills in what clients may leave out, such as the name of the tool in its result.
+// Its error is a *ConversationError. The caller's conversation is not changed.
 func Normalize(c Conversation) (*Conversation, error) {
 	if len(c.Messages) == 0 {
 		return nil, &ConversationError{Message: -1, Tool: -1, Err: errors.New("conversation has no messages"),
@@ -57,12 +57,12 @@ func Normalize(c Conversation) (*Conversation, error) {
 	return &c, nil
 }
 
-// NameAdvice says what [ValidName] takes.
+// NameAdvice says which names [ValidName] accepts.
 const NameAdvice = "names have 1 to 256 bytes and no white space, control characters, or angle, square or curly " +
 	"brackets"
 
-// ValidName reports whether s can be the name of a tool or an author: whether it can stand in a
-// message's header, where white space separates words and brackets begin a control token or the arguments.
+// ValidName reports whether s can be the name of a tool or an author. Such names stand in headers of messages, where
+// white space separates words, and brackets begin a control token or arguments.
 func ValidName(s string) bool {
 	return s != "" && len(s) <= maxName && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("<>[]{}", r)
@@ -82,7 +82,7 @@ func normalizeMessage(msgs []Message, i int) error {
 		}
 		if m.ToolName == "" {
 			return messageError(i, "give the tool's name, or the id of a call that an assistant message before it makes",
-				"tool result answers no call")
+				"tool result does not match a call")
 		}
 		if !ValidName(m.ToolName) {
 			return messageError(i, NameAdvice, "tool name is not valid")
@@ -104,8 +104,8 @@ func normalizeMessage(msgs []Message, i int) error {
 	return nil
 }
 
-// calledTool returns the name of the function that the latest call with this id is of. Results without ids answer the
-// calls of the latest message that makes some, in order.
+// calledTool returns the function of the latest call with an id. Results without an id answer the calls of the latest
+// message that has any, in order.
 func calledTool(before []Message, id string) string {
 	results := 0
 	for i := len(before) - 1; i >= 0; i-- {
@@ -127,10 +127,10 @@ func calledTool(before []Message, id string) string {
 	return ""
 }
 
-// IsPrompt reports whether messages of a role are system prompts.
+// IsPrompt reports whether messages with role r are system prompts.
 func IsPrompt(r Role) bool { return r == System || r == Developer }
 
-// JoinPrompts joins the texts of system prompts.
+// JoinPrompts joins the texts of system prompts, with an empty line between them.
 func JoinPrompts(msgs []Message) string {
 	var texts []string
 	for _, m := range msgs {

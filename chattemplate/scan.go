@@ -10,15 +10,16 @@ import (
 	"runner/chattemplate/jinja"
 )
 
-// scanner turns rendered text into tokens. A special token is made only where every byte of its name is trusted; of two
-// that begin at one place the longer wins. White space that some tokenizers strip beside a special token (lstrip and
-// rstrip in tokenizer.json) is kept: templates are written with the white space that the model saw.
+// scanner turns rendered text into tokens. The name of a special token becomes that token only if every byte of it is
+// trusted. If two names begin at the same place, the longer one wins. Some tokenizers strip white space next to a
+// special token (lstrip and rstrip in tokenizer.json). The scanner keeps it: templates contain the white space that the
+// model was trained with.
 type scanner struct {
 	vocab *backend.Vocab
-	// lengths holds, for each first byte, the lengths of the special tokens that begin with it, longest first.
+	// lengths has, for each first byte, the lengths of the special tokens that begin with it, longest first.
 	lengths [256][]int
-	// guarded are the user-defined tokens that the template writes itself, such as <think> or <tool_call>. Tokenizers
-	// match user-defined tokens in plain text too, so where outside text spells one of these, it is cut in two.
+	// guarded are the user-defined tokens that the template itself writes, such as <think> or <tool_call>. Tokenizers
+	// also match user-defined tokens in plain text, so the scanner cuts them in two where they come from outside text.
 	guarded []string
 }
 
@@ -42,7 +43,7 @@ func newScanner(vocab *backend.Vocab, source string) *scanner {
 	return s
 }
 
-// isMark tells a user-defined token that marks structure from one that is ordinary text, such as a run of spaces.
+// isMark reports whether a user-defined token marks structure. Others are ordinary text, such as a run of spaces.
 func isMark(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	return len(text) > 2 && !unicode.IsSpace(r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
@@ -66,7 +67,7 @@ func (s *scanner) write(b *Builder, text jinja.Text, i int) {
 	s.plain(b, text, plain, len(whole))
 }
 
-// match returns the special token that begins at byte i, and its length; 0 for none.
+// match returns the special token that begins at byte i, and its length, which is 0 if there is none.
 func (s *scanner) match(text jinja.Text, whole string, i int) (backend.Token, int) {
 	for _, n := range s.lengths[whole[i]] {
 		if i+n > len(whole) {
@@ -81,7 +82,7 @@ func (s *scanner) match(text jinja.Text, whole string, i int) (backend.Token, in
 	return backend.NoToken, 0
 }
 
-// plain adds text[from:to], in which no special token stands, as plain text.
+// plain adds text[from:to], which contains no special token.
 func (s *scanner) plain(b *Builder, text jinja.Text, from, to int) {
 	run := text.String()[from:to]
 	for len(s.guarded) > 0 {
@@ -96,7 +97,7 @@ func (s *scanner) plain(b *Builder, text jinja.Text, from, to int) {
 		}
 		_, n := utf8.DecodeRuneInString(run[at:])
 		b.Text(run[:at+n])
-		b.Break()
+		b.flush()
 		run = run[at+n:]
 	}
 	b.Text(run)

@@ -7,45 +7,45 @@ import (
 	"runner/chattemplate/jinja"
 )
 
-// The texts of probes. No template would change them or write them itself.
+// The texts of probes, small conversations that show what a template does. Templates neither change these texts nor
+// contain them.
 const (
 	ProbeUser      = "qzu7mx"
-	ProbeSystem    = "qzs4kd"
 	ProbeAnswer    = "qza9wn"
 	ProbeReasoning = "qzr3vb"
 	ProbeTool      = "qzt5hj"
 	ProbeKey       = "qzk2fp"
 	ProbeValue     = "qzv8lc"
 	ProbeResult    = "qzd6gy"
+	probeSystem    = "qzs4kd"
 )
 
-// probeLimits keep a template that does much work from making New slow: probes are small conversations.
+// probeLimits keep NewTemplate fast even if a template does much work. Probes are small conversations.
 var probeLimits = jinja.Limits{Steps: 500_000, Output: 4 << 20, Memory: 64 << 20}
 
-// probeTime is what time it is in probes.
+// probeTime is the current time in probes.
 var probeTime = time.Date(2026, time.January, 2, 3, 4, 5, 0, time.UTC)
 
-// traits are the points on which chat templates differ in what they take. Each is found out by rendering a probe that
-// would show it.
+// traits are the ways in which chat templates differ in their input. Each is found by rendering a probe.
 type traits struct {
 	// system: there is a place for a system prompt.
 	system bool
 	// typedContent: content is a list of parts with types, not a string.
 	typedContent bool
-	// tools and calls: tools are shown to the model, and calls in the history are.
+	// tools and calls: the template shows tools to the model, and the calls in the history.
 	tools, calls bool
 	// objectArguments: a call's arguments are an object, not a string with JSON.
 	objectArguments bool
-	// noneContent: the content of a message that only calls is None.
+	// noneContent: the content of a message that has only calls is None.
 	noneContent bool
-	// listedTools: tools are an empty list when there are none, since the template goes through them.
+	// listedTools: without tools the template needs an empty list, because it loops over it.
 	listedTools bool
-	// shortIDs: ids of calls are nine letters and digits.
+	// shortIDs: ids of calls must be nine letters and digits.
 	shortIDs bool
 }
 
-// probeTraits finds out what the template takes. A template that fails on every probe gets the usual traits, so that
-// its own error shows when it is used.
+// probeTraits finds the template's traits. A template that fails on every probe gets the usual ones, so that its own
+// error shows when it is used.
 func (j *Template) probeTraits() traits {
 	ask := Message{Role: User, Content: ProbeUser}
 	shows := func(t traits, needle string, tools []Tool, msgs ...Message) bool {
@@ -60,7 +60,7 @@ func (j *Template) probeTraits() traits {
 			break
 		}
 	}
-	t.system = shows(t, ProbeSystem, nil, Message{Role: System, Content: ProbeSystem}, ask) ||
+	t.system = shows(t, probeSystem, nil, Message{Role: System, Content: probeSystem}, ask) ||
 		!shows(t, ProbeUser, nil, ask)
 
 	tools := []Tool{{Name: ProbeTool, Description: "d", Parameters: []byte(
@@ -90,12 +90,13 @@ func (j *Template) probeTraits() traits {
 	return t
 }
 
-// Probe renders a conversation, with variables of its own. It reports whether the template took it.
+// Probe renders a small conversation, with the variables in set, and returns whether the template accepted it. It sets
+// c.Now.
 func (j *Template) Probe(c *Conversation, set ...Variable) (string, bool) {
 	return j.probe(j.traits, c, set...)
 }
 
-// probe renders a conversation under assumed traits. It reports whether the template took it.
+// probe is Probe with assumed traits.
 func (j *Template) probe(t traits, c *Conversation, set ...Variable) (string, bool) {
 	assumed := *j
 	assumed.traits = t

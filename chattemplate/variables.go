@@ -10,7 +10,7 @@ import (
 	"runner/reasoning"
 )
 
-// variables builds what the template sees.
+// variables returns the template's variables.
 func (j *Template) variables(c *Conversation) (map[string]jinja.Value, error) {
 	msgs, err := j.messages(c)
 	if err != nil {
@@ -51,7 +51,7 @@ func (j *Template) variables(c *Conversation) (map[string]jinja.Value, error) {
 	return vars, nil
 }
 
-// dated sets the variables in which older templates expect the date and the tools as text.
+// dated sets variables that only older templates read: the date and the tools as text.
 func (j *Template) dated(vars map[string]jinja.Value, c *Conversation) error {
 	if slices.Contains(j.reads, "datetime") && !c.Now.IsZero() {
 		vars["datetime"] = trusted(c.Now.Format("Jan 02 2006 15:04:05 MST"))
@@ -95,7 +95,7 @@ func (v Variable) value() jinja.Value {
 	return trusted(v.Is.(string))
 }
 
-// keepVariables are the names under which templates offer to keep the reasoning of earlier turns.
+// keepVariables are the variables by which templates keep the reasoning of earlier turns.
 var keepVariables = []Variable{
 	{"clear_thinking", false}, {"drop_thinking", false}, {"keep_past_thinking", true}, {"preserve_thinking", true},
 }
@@ -115,8 +115,8 @@ func (j *Template) baseVariables(msgs jinja.Value, generate bool) map[string]jin
 func trusted(s string) jinja.Value { return jinja.String(jinja.NewText(s, jinja.Trusted)) }
 func outside(s string) jinja.Value { return jinja.String(jinja.NewText(s, jinja.Outside)) }
 
-// messages builds the list of messages. Leading system prompts are joined, since templates look at the first message
-// only; without a place for a system prompt they become the beginning of the first user message.
+// messages returns the list of messages. Leading system prompts are joined, because templates look only at the first
+// message. If the template has no place for a system prompt, the first user message begins with it.
 func (j *Template) messages(c *Conversation) (jinja.Value, error) {
 	prompts := 0
 	for prompts < len(c.Messages) && IsPrompt(c.Messages[prompts].Role) {
@@ -134,7 +134,7 @@ func (j *Template) messages(c *Conversation) (jinja.Value, error) {
 	return jinja.List(values...), nil
 }
 
-// withPrompt returns the messages with a system prompt before them.
+// withPrompt puts a system prompt before the messages, or into the first one.
 func withPrompt(msgs []Message, prompt string, systemRole bool) []Message {
 	if systemRole {
 		return append([]Message{{Role: System, Content: prompt}}, msgs...)
@@ -147,7 +147,7 @@ func withPrompt(msgs []Message, prompt string, systemRole bool) []Message {
 	return merged
 }
 
-// message builds one message. Its keys and its role are the program's own; all else is outside text.
+// message returns one message. Its keys and its role are trusted; everything else is outside text.
 func (j *Template) message(m *Message, ids map[string]string) jinja.Value {
 	role := m.Role
 	if role == Developer {
@@ -193,7 +193,7 @@ func (j *Template) message(m *Message, ids map[string]string) jinja.Value {
 	return jinja.Dict(jinja.Trusted, entries...)
 }
 
-// content is a message's text in the form that the template takes.
+// content returns a message's text in the type that the template accepts.
 func (j *Template) content(text string, calls bool) jinja.Value {
 	switch {
 	case text == "" && calls && j.traits.noneContent:
@@ -205,7 +205,7 @@ func (j *Template) content(text string, calls bool) jinja.Value {
 	return outside(text)
 }
 
-// arguments is a call's arguments as an object, where the template takes one and they are one, else as text.
+// arguments returns a call's arguments as an object if the template accepts one and they are one, and else as text.
 func (j *Template) arguments(text string) jinja.Value {
 	if j.traits.objectArguments && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
 		if v, err := jinja.FromJSON([]byte(text), jinja.Outside); err == nil {
@@ -215,8 +215,8 @@ func (j *Template) arguments(text string) jinja.Value {
 	return outside(text)
 }
 
-// callID returns the id that stands for id in this prompt: id itself, unless the template takes only ids of nine
-// letters and digits. Equal ids stay equal.
+// callID returns the id to show for id: id itself, or a short one if the template accepts only nine letters and digits.
+// Equal ids stay equal.
 func (j *Template) callID(id string, ids map[string]string) string {
 	if !j.traits.shortIDs {
 		return id
@@ -238,7 +238,7 @@ func fiveDigits(n int) string {
 	return string(digits)
 }
 
-// callsText is how calls stand in the text of templates that have no place for them.
+// callsText writes calls as text, for templates that have no place for them.
 func callsText(calls []ToolCall) string {
 	type call struct {
 		Name      string          `json:"name"`
@@ -256,7 +256,7 @@ func callsText(calls []ToolCall) string {
 	return string(text)
 }
 
-// schemaOf returns the schema of a tool's parameters; tools without parameters have one that says so.
+// schemaOf returns the schema of a tool's parameters, which for a tool without parameters is one of an empty object.
 func schemaOf(t Tool) json.RawMessage {
 	if s := strings.TrimSpace(string(t.Parameters)); s == "" || s == "null" {
 		return json.RawMessage(`{"type": "object", "properties": {}}`)
@@ -264,7 +264,7 @@ func schemaOf(t Tool) json.RawMessage {
 	return t.Parameters
 }
 
-// toolValues builds the tools in the form of OpenAI's API.
+// toolValues returns the tools in the form of OpenAI's API.
 func toolValues(tools []Tool) (jinja.Value, error) {
 	values := make([]jinja.Value, len(tools))
 	for i, t := range tools {
@@ -288,7 +288,7 @@ func toolValues(tools []Tool) (jinja.Value, error) {
 	return jinja.List(values...), nil
 }
 
-// effortVariables are the variables that stand for an effort. The default sets none.
+// effortVariables returns the variables that an effort sets. The default effort sets none.
 func (j *Template) effortVariables(e reasoning.Effort) []Variable {
 	switch e {
 	case reasoning.EffortDefault:

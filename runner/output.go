@@ -22,7 +22,7 @@ type output struct {
 	policy    reasoning.Visibility
 	// phases passes on where hidden reasoning begins and ends.
 	phases bool
-	// markers says that the splitter looks for the markers strategy's markers.
+	// markers says that the reader looks for the markers of strategy markers.
 	markers bool
 
 	// reasoned and answered say what has come so far, seen or not, and calls holds the tool calls; their arguments

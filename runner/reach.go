@@ -123,11 +123,8 @@ type marks struct {
 
 // marksOf returns the marks of a turn's format.
 func (t *turn) marksOf() marks {
-	m := marks{vocab: t.r.model.Vocab()}
-	for _, tag := range append(t.family().About().Marks, reasoning.MarkerOpen, reasoning.MarkerClose) {
-		m.tags = append(m.tags, tag)
-	}
-	return m
+	tags := append(t.family().About().Marks, reasoning.MarkerOpen, reasoning.MarkerClose)
+	return marks{vocab: t.r.model.Vocab(), tags: tags}
 }
 
 // is reports whether a token is one of the format.
@@ -258,7 +255,7 @@ func (s *sight) next(st *reader.State) backend.Sampling {
 	return p
 }
 
-// note counts a token as seen if it was text that the penalties count. It came between two states of the splitter.
+// note counts a token as seen if it was text that the penalties count. It came between two states of the reader.
 func (s *sight) note(t backend.Token, before, after *reader.State) {
 	if s.penalises && before.Segment == after.Segment && !s.marks.is(t) &&
 		s.reach.acts(fieldSeen, s.partOf(after), s.sees) {

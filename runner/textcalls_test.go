@@ -77,7 +77,8 @@ func styleTemplate(s *tags.CallStyle, thinks bool) string {
 	return source + `{% endif %}`
 }
 
-// styleVocab has bytes, pieces that run over the edges of marks, ChatML, and the marks of a style as tokens of a kind, or none if it is Normal.
+// styleVocab has bytes, pieces that run over the edges of marks, ChatML, and the marks of a style as tokens of a kind.
+// If the kind is Normal, it has no tokens for the marks.
 func styleVocab(t *testing.T, s *tags.CallStyle, kind backend.TokenKind, thinks bool) *backend.Vocab {
 	t.Helper()
 	c := backend.VocabConfig{BOS: backend.NoToken}

@@ -119,7 +119,7 @@ func (s *Server) Reload() {
 func (s *Server) noteKeys(changed bool, err error) {
 	switch {
 	case err != nil:
-		s.log.Error("the API keys cannot be read again; those before stay in force", "error", err)
+		s.log.Error("the API keys cannot be read again; the old keys stay in use", "error", err)
 	case changed:
 		s.log.Info("the API keys were read again", "keys", s.cfg.Keys.Len())
 	}

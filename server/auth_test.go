@@ -77,7 +77,7 @@ func TestKeysAreReadAgain(t *testing.T) {
 		return s.do(t, http.MethodGet, "/props", "", "X-Api-Key", key).StatusCode
 	}
 	write(`{"keys":[` + entry("second", "key-second", "") + `]`)
-	if s.Reload(); status("key-first") != 200 || !strings.Contains(s.log.String(), "those before stay in force") {
+	if s.Reload(); status("key-first") != 200 || !strings.Contains(s.log.String(), "the old keys stay in use") {
 		t.Errorf("%s", s.log)
 	}
 	write(`{"keys":[` + entry("second", "key-second", "") + `]}`)

@@ -15,26 +15,27 @@ import (
 	"runner/reasoning"
 )
 
-// The headers of reasoning and of an answer, which a template may write in the model's place.
+// The headers of reasoning and of an answer, and the opening of a turn. A template may end a prompt with them.
 const (
 	opensAnalysis = "<|channel|>" + harmony.Analysis + "<|message|>"
 	opensFinal    = "<|channel|>" + harmony.Final + "<|message|>"
 	opensTurn     = "<|start|>assistant"
 )
 
-// Family is harmony for one model. Conversations are rendered natively, or through a template that the user forces.
+// Family is harmony for one model. It renders in Go, or through a template if the user forces one.
 type Family struct {
 	cfg    chattemplate.Config
 	native native
-	// template renders in the place of native; nil where nothing forces it.
+	// template renders instead of native; nil unless the user forces one.
 	template *chattemplate.Template
 
-	// end closes a message, and turn opens the next up to where the model writes its header. final is the rest of the
-	// header of an answer.
+	// end closes a message. turn opens the next one, up to the place where the model writes its header. final is the
+	// rest of the header of an answer.
 	end, turn, final []backend.Token
 }
 
-// Open returns the family of a model with harmony's special tokens, or nil where the model has others.
+// Open returns the family of a model with harmony's special tokens. It returns nil for other models, and for a forced
+// template that does not open turns as harmony does.
 func Open(c chattemplate.Config) (family.Family, error) {
 	tokens, ok := harmony.Lookup(c.Vocab)
 	if !ok {
@@ -69,7 +70,7 @@ func Open(c chattemplate.Config) (family.Family, error) {
 	return f, nil
 }
 
-// opensTurns reports whether a template opens the assistant's turn as harmony does.
+// opensTurns reports whether a template ends prompts with the opening of a harmony turn.
 func opensTurns(t *chattemplate.Template) bool {
 	base, _ := t.Probe(&chattemplate.Conversation{Messages: []chattemplate.Message{{Role: chattemplate.User,
 		Content: chattemplate.ProbeUser}}})
@@ -82,7 +83,7 @@ func opensTurns(t *chattemplate.Template) bool {
 	return strings.HasSuffix(turn, opensTurn)
 }
 
-// About describes the family.
+// About implements family.Family.
 func (f *Family) About() family.About {
 	return family.About{
 		Reasoning: "harmony channels", MarksReasoning: true, Tools: f.template == nil || f.template.ShowsTools(), Calls: true,
@@ -90,7 +91,7 @@ func (f *Family) About() family.About {
 	}
 }
 
-// Render renders a conversation.
+// Render implements family.Family.
 func (f *Family) Render(conv chattemplate.Conversation) (chattemplate.Prompt, error) {
 	c, err := chattemplate.Normalize(conv)
 	if err != nil {
@@ -121,7 +122,7 @@ func (f *Family) renderTemplate(b *chattemplate.Builder, c *chattemplate.Convers
 	case r.EndsWith(opensAnalysis):
 		start = chattemplate.StartReasoning
 	}
-	// With tools the model must be able to call.
+	// With tools, the model must still be able to make a call.
 	if c.Effort == reasoning.EffortNone && start != chattemplate.StartAnswer && !offers(c) {
 		f.native.openAnswer(b, start)
 		start, b.Continues = chattemplate.StartAnswer, false
@@ -129,7 +130,7 @@ func (f *Family) renderTemplate(b *chattemplate.Builder, c *chattemplate.Convers
 	return start, nil
 }
 
-// SummaryTurn asks with a developer message.
+// SummaryTurn implements family.Family. It asks with a developer message.
 func (f *Family) SummaryTurn(prompt string) ([]backend.Token, error) {
 	b := f.cfg.NewBuilder()
 	f.native.summaryTurn(b, prompt)
@@ -137,7 +138,7 @@ func (f *Family) SummaryTurn(prompt string) ([]backend.Token, error) {
 	return p.Tokens, err
 }
 
-// OpenAnswer leads to the text of the final message.
+// OpenAnswer implements family.Family. The answer is a message on the final channel.
 func (f *Family) OpenAnswer(from chattemplate.Start) []backend.Token {
 	switch from {
 	case chattemplate.StartTurn:
@@ -148,7 +149,7 @@ func (f *Family) OpenAnswer(from chattemplate.Start) []backend.Token {
 	return nil
 }
 
-// Close ends the last message. A token that begins a header after it is left out.
+// Close implements family.Family. It removes a last token that begins a header.
 func (f *Family) Close(tokens []backend.Token) []backend.Token {
 	if n := len(tokens) - 1; n >= 0 && slices.Contains(f.headerTokens(), tokens[n]) {
 		tokens = tokens[:n]
@@ -159,14 +160,14 @@ func (f *Family) Close(tokens []backend.Token) []backend.Token {
 	return tokens
 }
 
-// headerTokens are the tokens that stand in headers alone.
+// headerTokens returns the tokens that may only come in headers.
 func (f *Family) headerTokens() []backend.Token {
 	t := &f.native.tokens
 	return []backend.Token{t.Start, t.Channel, t.Message, t.Constrain}
 }
 
-// Effort returns low for minimal, which harmony does not know, and medium for the default. The caller's variable
-// reasoning_effort turns reasoning off, too.
+// Effort implements family.Family. Harmony has no effort minimal, so that is low. The default is medium. The caller can
+// also turn reasoning off with the variable reasoning_effort.
 func (f *Family) Effort(asked reasoning.Effort, args map[string]any) reasoning.Effort {
 	if args["reasoning_effort"] == string(reasoning.EffortNone) {
 		return reasoning.EffortNone
@@ -180,10 +181,10 @@ func (f *Family) Effort(asked reasoning.Effort, args map[string]any) reasoning.E
 	return asked
 }
 
-// Reader returns a reader of messages.
+// Reader implements family.Family.
 func (f *Family) Reader(cfg reader.Config) (reader.Reader, error) { return NewReader(cfg) }
 
-// CheckTool reports why calls cannot be held to the parameters of a function, or nil.
+// CheckTool implements family.Family. It compiles the tool's parameters.
 func (f *Family) CheckTool(ctx context.Context, grammars *grammar.Cache, tool chattemplate.Tool) error {
 	_, err := grammars.Compile(ctx, grammar.JSONSchema(parameters.AsObject(tool.Parameters)))
 	return err

@@ -7,18 +7,18 @@ import (
 	"runner/chattemplate/reader"
 )
 
-// header is what stands between <|start|> and <|message|>, as far as it has been generated.
+// header is the text between <|start|> and <|message|>, as far as it has been generated.
 //
-// The text between the format's own tokens is kept as it came, in parts that begin at <|start|>, <|channel|> or
-// <|constrain|>; read takes it apart again after each token. Nothing in it is found by searching for a token's name.
+// The text is kept unchanged, in parts that begin at <|start|>, <|channel|> or <|constrain|>. After each token, read
+// reads it again. The names of tokens are never searched for in the text.
 type header struct {
 	text  []byte
 	parts []headerPart
-	// given says that the role is known from before the header: the prompt or a missing <|start|>.
+	// given says that the role is known without the header, from the prompt or because <|start|> is missing.
 	given bool
-	// tools names the functions of the request, which may have letters in their names that other recipients cannot.
+	// tools names the functions of the request. Their names may have letters that other recipients cannot have.
 	tools []string
-	// bare says that no <|start|> came: the text is the answer unless it looks like a header.
+	// bare says that no <|start|> came. The text is the answer unless it looks like a header.
 	bare bool
 }
 
@@ -35,8 +35,7 @@ const (
 	constrainPart
 )
 
-// maxHeader is the most bytes of text that a header can have, maxHeaderParts the most parts, and maxName the
-// longest recipient.
+// The limits of a header: the bytes of its text, the number of its parts, and the bytes of its recipient.
 const (
 	maxHeader      = 512
 	maxHeaderParts = 16
@@ -51,10 +50,10 @@ func (h *header) open(k headerKind) {
 	h.parts = append(h.parts, headerPart{kind: k, from: len(h.text)})
 }
 
-// blank reports whether nothing but white space has come.
+// blank reports whether only white space has come.
 func (h *header) blank() bool { return h.blankBefore(len(h.text)) }
 
-// blankBefore reports whether nothing but white space stands before an offset.
+// blankBefore reports whether only white space comes before an offset.
 func (h *header) blankBefore(n int) bool {
 	for _, c := range h.text[:n] {
 		if !reader.IsSpace(c) {
@@ -64,7 +63,7 @@ func (h *header) blankBefore(n int) bool {
 	return len(h.parts) == 1
 }
 
-// fragment reports whether all that has come is a word of the format that lost its place.
+// fragment reports whether only a single word of the format has come, which is out of place.
 func (h *header) fragment() bool {
 	text := strings.TrimSpace(string(h.text))
 	_, isChannel := bareChannel(text)
@@ -81,15 +80,15 @@ func (h *header) hasChannel() bool {
 	return false
 }
 
-// reading is what a header says.
+// reading is the meaning of a header.
 type reading struct {
 	role, channel, recipient, contentType string
 	constrained                           bool // the content type came after <|constrain|>
-	// body is where text begins that cannot be part of a header; -1 while there is none.
+	// body is the offset of the text that cannot be part of a header; -1 if there is none.
 	body int
-	// soft is the first word that is part of the header only if <|message|> follows; -1 when there is none.
+	// soft is the offset of the first word that is part of the header only if <|message|> follows; -1 if there is none.
 	soft int
-	// odd names the first peculiarity that does no harm; empty when there is none.
+	// odd is the code of the first harmless irregularity; empty if there is none.
 	odd string
 }
 
@@ -98,14 +97,14 @@ type word struct {
 	text string
 	from int
 	part headerKind
-	// first says that it is the first of its part, and last that more of it may come.
+	// first says that it is the first word of its part, and last that more of it may come.
 	first, last bool
-	// brace says that a { or [ follows at once.
+	// brace says that a { or [ follows directly.
 	brace bool
 }
 
-// read takes the header apart. confirmed says that <|message|> has come, closed that it will not: then words that
-// only it makes a header of are text.
+// read returns the meaning of the header. confirmed says that <|message|> has come, and closed that it will not come.
+// If closed, words that only <|message|> would make part of the header are text.
 func (h *header) read(confirmed, closed bool) reading {
 	r := reading{body: -1, soft: -1}
 	s := headerReader{h: h, r: &r, roleKnown: h.given}
@@ -156,8 +155,8 @@ func (s *headerReader) odd(code string) {
 	}
 }
 
-// softly notes that the word at an offset is part of the header only if <|message|> follows, and what is known
-// without it.
+// softly records that the word at an offset is part of the header only if <|message|> follows. It saves the reading
+// without that word.
 func (s *headerReader) softly(at int) {
 	if s.r.soft < 0 {
 		s.saved = *s.r
@@ -165,7 +164,7 @@ func (s *headerReader) softly(at int) {
 	}
 }
 
-// part reads the words of one part and reports whether a header can go on after it.
+// part reads the words of one part and reports whether the header can go on after it.
 func (s *headerReader) part(p headerPart, end int, open bool) bool {
 	first := true
 	for at := p.from; at < end; {
@@ -198,7 +197,7 @@ func (s *headerReader) part(p headerPart, end int, open bool) bool {
 	return true
 }
 
-// word takes one word in and reports whether it can be part of a header.
+// word reads one word and reports whether it can be part of a header.
 func (s *headerReader) word(w word) bool {
 	switch {
 	case s.wantName:
@@ -231,7 +230,7 @@ func (s *headerReader) word(w word) bool {
 	return s.contentType(w)
 }
 
-// name takes the recipient in.
+// name reads the recipient.
 func (s *headerReader) name(w word, name string, skip int) bool {
 	n := 0
 	for n < len(name) && isNameByte(name[n]) {
@@ -257,7 +256,7 @@ func (s *headerReader) name(w word, name string, skip int) bool {
 	return true
 }
 
-// offered returns how much of name is that of an offered function, or can still become it.
+// offered returns how many bytes of name are the name of an offered function or the beginning of one.
 func (s *headerReader) offered(w word, name string) int {
 	own := strings.TrimPrefix(name, "functions.")
 	n := 0
@@ -272,7 +271,7 @@ func (s *headerReader) offered(w word, name string) int {
 	return len(name) - len(own) + n
 }
 
-// role takes the author in, with a channel that lost its <|channel|> glued to it.
+// role reads the author. A channel without <|channel|> may be attached to it.
 func (s *headerReader) role(w word) bool {
 	s.roleKnown = true
 	if s.h.bare {
@@ -308,7 +307,7 @@ func (s *headerReader) role(w word) bool {
 	return true
 }
 
-// bareWord takes in what may stand in a header whose role is known and that has not come to its channel.
+// bareWord reads a word between the role and the channel.
 func (s *headerReader) bareWord(w word) bool {
 	if w.text == "assistant" || w.last && strings.HasPrefix("assistant", w.text) {
 		s.softly(w.from)
@@ -328,7 +327,7 @@ func (s *headerReader) bareWord(w word) bool {
 	return false
 }
 
-// channel takes the word after <|channel|> in, which may have more words glued to it.
+// channel reads the word after <|channel|>. More words may be attached to it.
 func (s *headerReader) channel(w word) bool {
 	s.channelKnown = true
 	rest, known := w.text, false
@@ -367,7 +366,7 @@ func (s *headerReader) channel(w word) bool {
 	return true
 }
 
-// contentType takes a word in that is none of the others.
+// contentType reads a word that is neither role, channel nor recipient.
 func (s *headerReader) contentType(w word) bool {
 	if c, ok := bareChannel(w.text); ok && w.part == channelPart {
 		s.softly(w.from)
@@ -388,13 +387,13 @@ func (s *headerReader) contentType(w word) bool {
 	return true
 }
 
-// bareChannel returns the channel that text names.
+// bareChannel returns the channel whose name text is.
 func bareChannel(text string) (string, bool) {
 	c, rest, ok := cutChannel(text)
 	return c, ok && rest == ""
 }
 
-// cutChannel takes a channel's name, in any case, off the front of text.
+// cutChannel cuts a channel's name, in upper or lower case, from the beginning of text.
 func cutChannel(text string) (channel, rest string, ok bool) {
 	for _, c := range harmony.DefaultChannels {
 		if len(text) >= len(c) && strings.EqualFold(text[:len(c)], c) {
@@ -404,7 +403,7 @@ func cutChannel(text string) (channel, rest string, ok bool) {
 	return "", text, false
 }
 
-// beginsChannel reports whether more text could make text the name of a channel.
+// beginsChannel reports whether text is the beginning of a channel's name.
 func beginsChannel(text string) bool {
 	for _, c := range harmony.DefaultChannels {
 		if len(text) <= len(c) && strings.EqualFold(c[:len(text)], text) {

@@ -10,18 +10,19 @@ import (
 	"runner/chattemplate/hold"
 )
 
-// headerWriter collects the headers that a model may write, from after <|start|>assistant up to <|message|>. Every
-// form that gpt-oss is known to write is among them, but no other: the recipient before or after the channel, in
-// its namespace or not, on either channel, and a content type or none. Their parts are texts that gpt-oss's
-// tokenizer never joins, so each is tokenized once.
+// headerWriter lists the headers that a model may write, from after <|start|>assistant up to <|message|>. The list has
+// all forms that gpt-oss is known to write and no others: the recipient before or after the channel, with or without
+// its namespace, on either channel, and with or without a content type. The tokenizer of gpt-oss never joins the parts
+// of a header, so each part is tokenized once.
 type headerWriter struct {
 	tokenize func([]backend.Token, string) ([]backend.Token, error)
 	vocab    *backend.Vocab
 	// analysis, commentary and final open these channels.
 	analysis, commentary, final []backend.Token
-	// ends are what may follow: <|message|> alone, then behind a content type after <|constrain|>, then behind a bare one.
+	// ends are the ends of a header: <|message|> alone, then after <|constrain|> and a content type, then after a bare
+	// content type.
 	ends        [][]backend.Token
-	constrained int // of ends, those without a bare content type
+	constrained int // how many of ends have no bare content type
 	list        [][]backend.Token
 	err         error
 }
@@ -41,7 +42,7 @@ func newHeaderWriter(cfg *chattemplate.Config) *headerWriter {
 	return w
 }
 
-// tokens returns the tokens of parts, which are texts and names of control tokens.
+// tokens returns the tokens of parts. Each part is a text or the name of a control token.
 func (w *headerWriter) tokens(parts ...string) []backend.Token {
 	var out []backend.Token
 	for _, part := range parts {
@@ -65,8 +66,8 @@ func (w *headerWriter) add(ends [][]backend.Token, parts ...[]backend.Token) {
 	}
 }
 
-// answer adds the headers of an answer. Recipients that are persons are admitted before the channel wherever calls are,
-// or what is addressed to one would be led into a call, or onto another channel.
+// answer adds the headers of an answer. If addressed, persons are allowed as recipients before the channel. Without
+// them, a model that wants to address a person would be led into a call or onto another channel.
 func (w *headerWriter) answer(addressed bool) {
 	ends := w.ends[:w.constrained]
 	w.add(ends, w.final)
@@ -77,7 +78,7 @@ func (w *headerWriter) answer(addressed bool) {
 	}
 }
 
-// words adds the headers of words on a channel that call nothing.
+// words adds the headers of messages on a channel that are not calls.
 func (w *headerWriter) words(channel []backend.Token, addressed bool) {
 	w.add(w.ends[:1], channel)
 	if !addressed {
@@ -90,8 +91,8 @@ func (w *headerWriter) words(channel []backend.Token, addressed bool) {
 	}
 }
 
-// call adds the headers of a call of a function, by its name alone too where that means no other. Of a name that is
-// none it makes nothing: rendering refuses it.
+// call adds the headers of a call of a function. The bare name is also allowed if it is unambiguous. An invalid name is
+// skipped: Render rejects it.
 func (w *headerWriter) call(name string, mayReason bool) {
 	if !chattemplate.ValidName(name) {
 		return
@@ -102,7 +103,7 @@ func (w *headerWriter) call(name string, mayReason bool) {
 	}
 }
 
-// builtin adds the headers of the calls of a tool of gpt-oss's own.
+// builtin adds the headers of the calls of a built-in tool.
 func (w *headerWriter) builtin(tool any, mayReason bool) {
 	name, _ := tool.(string)
 	for _, recipient := range builtins[name] {
@@ -110,8 +111,8 @@ func (w *headerWriter) builtin(tool any, mayReason bool) {
 	}
 }
 
-// recipient adds the headers of a call. Where the model may not reason, none begins with the channel of reasoning:
-// a model that writes it wants to reason and would be led into a call.
+// recipient adds the headers of a call. If the model may not reason, none of them begins with the channel analysis,
+// because a model that writes it wants to reason and would be led into a call.
 func (w *headerWriter) recipient(name string, mayReason bool) {
 	to := w.tokens(" to=" + name)
 	w.add(w.ends, to, w.commentary)
@@ -122,7 +123,7 @@ func (w *headerWriter) recipient(name string, mayReason bool) {
 	}
 }
 
-// hold returns what holds a header to the list.
+// hold returns the constraint that allows only the headers of the list.
 func (w *headerWriter) hold() (*hold.OneOf, error) {
 	if w.err != nil {
 		return nil, w.err

@@ -11,8 +11,8 @@ import (
 
 // native renders harmony without a template.
 //
-// Of the caller's variables it knows those of gpt-oss's own template: model_identity, builtin_tools (a list of
-// "browser" and "python") and reasoning_effort. As in a template, other variables have no effect.
+// It uses the caller's variables that gpt-oss's own template has: model_identity, builtin_tools (a list of "browser"
+// and "python") and reasoning_effort. Other variables have no effect, as in a template.
 type native struct{ tokens harmony.Tokens }
 
 func (n native) render(b *chattemplate.Builder, c *chattemplate.Conversation) (chattemplate.Start, error) {
@@ -64,7 +64,7 @@ func (n native) render(b *chattemplate.Builder, c *chattemplate.Conversation) (c
 	return chattemplate.StartTurn, nil
 }
 
-// nativeSystem collects what the system message says, and the effort in effect.
+// nativeSystem returns the system message and the effort that takes effect.
 func nativeSystem(c *chattemplate.Conversation) (harmony.System, reasoning.Effort, error) {
 	s := harmony.System{Functions: len(c.Tools) > 0}
 	if !c.Now.IsZero() {
@@ -105,14 +105,14 @@ func nativeSystem(c *chattemplate.Conversation) (harmony.System, reasoning.Effor
 			ok = ok && (e == "browser" || e == "python")
 		}
 		if !ok {
-			return s, "", chattemplate.ArgError("builtin_tools", `Give a list of "browser" and "python".`,
+			return s, "", chattemplate.ArgError("builtin_tools", `give a list of "browser" and "python"`,
 				"is not a list of known tools")
 		}
 	}
 	return s, effort, nil
 }
 
-// append adds one message of the conversation, which can be several of harmony's.
+// append adds one message of the conversation, which can become several messages of harmony.
 func (n native) append(msgs []harmony.Message, m *chattemplate.Message, system *harmony.System) ([]harmony.Message,
 	error) {
 	switch m.Role {
@@ -158,7 +158,7 @@ func (n native) append(msgs []harmony.Message, m *chattemplate.Message, system *
 	return msgs, nil
 }
 
-// builtin reports whether name is one of the built-in tools on offer, which have namespaces of their own.
+// builtin reports whether name is an offered built-in tool. These have namespaces of their own.
 func builtin(name string, s *harmony.System) bool {
 	return callsBuiltin(name) && (s.Browser && name != "python" || s.Python && name == "python")
 }
@@ -170,7 +170,8 @@ func recipient(name string, s *harmony.System) string {
 	return functions + name
 }
 
-// toolChannel is where calls of a tool and its results go: functions to commentary, built-in tools to the reasoning.
+// toolChannel returns the channel for calls of a tool and for its results: commentary for functions, analysis for
+// built-in tools.
 func toolChannel(name string, s *harmony.System) string {
 	if builtin(name, s) {
 		return harmony.Analysis
@@ -178,7 +179,7 @@ func toolChannel(name string, s *harmony.System) string {
 	return harmony.Commentary
 }
 
-// definitionError names the tool or the response format that cannot be rendered.
+// definitionError makes the error for a tool or a response format that cannot be rendered.
 func definitionError(err error) error {
 	if e := (*harmony.SchemaError)(nil); errors.As(err, &e) && e.What == "function" {
 		return chattemplate.ToolError(e.Index, chattemplate.DefinitionAdvice, e.Err)

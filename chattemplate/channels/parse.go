@@ -8,28 +8,28 @@ import (
 	"runner/reasoning"
 )
 
-// Message is one message of a model's output, taken apart.
+// Message is one message in the output of a model.
 type Message struct {
-	// Role, Name, Channel, Recipient and ContentType are a harmony header's; a content type that came
-	// after <|constrain|> begins with it. Role and Name are the function's role and name in a tool's message.
+	// Role, Name, Channel, Recipient and ContentType are from the header. A content type that followed <|constrain|>
+	// begins with that token. A message of a tool has role "tool" and the name of the function.
 	Role, Name, Channel, Recipient, ContentType string
-	// Segment is what the message was taken for, and Content its text.
+	// Segment is the segment that the message was read as, and Content its text.
 	Segment reasoning.Segment
 	Content string
 }
 
-// parser collects messages while a splitter reads.
+// parser collects messages while a Reader reads.
 type parser struct {
 	messages []Message
 	content  strings.Builder
-	// separator comes before the text of a segment of a kind that had one already, and belongs to none. apart says
-	// that it comes next.
+	// separator is what the reader sends first in a segment of a kind that came before. It belongs to no message.
+	// spoken holds the kinds that came. apart says that the next text is the separator.
 	separator string
 	spoken    [reasoning.Answer + 1]bool
 	apart     bool
 }
 
-// take adds the text of an event to the open message.
+// take adds the text of an event to the current message.
 func (p *parser) take(e *reasoning.Event) {
 	if e.Kind == reasoning.SegmentDelta && !p.apart {
 		p.content.WriteString(e.Text)
@@ -65,8 +65,8 @@ func (p *parser) end() {
 	p.content.Reset()
 }
 
-// Parse takes a whole harmony output apart at once. It may begin with its first message's <|start|>, and may hold
-// messages after the turn's end. Emit may be nil; CallID and Separator work as they do for a Splitter.
+// Parse reads a whole output into messages. The output may begin with the <|start|> of its first message and may
+// continue after the end of the turn. cfg.Emit may be nil. The other fields of cfg work as they do in NewReader.
 func Parse(cfg reader.Config, tokens []backend.Token) ([]Message, error) {
 	p := &parser{separator: cfg.Separator}
 	emit := cfg.Emit

@@ -11,7 +11,7 @@ import (
 	"runner/reasoning"
 )
 
-// control is one of harmony's own tokens.
+// control is a kind of control token.
 type control uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	ctlReturn
 	ctlCall
 	ctlEOG   // another token that ends generation
-	ctlOther // a control token of no meaning here
+	ctlOther // a control token without a meaning here
 )
 
 // machine is the state of reading harmony messages.
@@ -32,14 +32,14 @@ type machine struct {
 	ids    harmony.Tokens
 	header header
 	phase  phase
-	// of is the header of the message that is being read.
+	// of is the header of the current message.
 	of      reading
 	segment reasoning.Segment
 	call    reasoning.Call
-	report  bool // it is a call of report_reasoning
+	report  bool // the message is a call of report_reasoning
 }
 
-// phase is the place in a message.
+// phase is a part of a message.
 type phase uint8
 
 const (
@@ -48,18 +48,19 @@ const (
 	inContent
 )
 
-// Reader reads messages with channels. Their marks are read by token id, never by text. Text without a header
-// is the answer, and text on an unknown or empty channel is reasoning.
+// Reader reads messages with channels. It finds their marks by token id, never in the text. Text without a header is
+// the answer. Text on an unknown or empty channel is reasoning.
 type Reader struct {
 	reader.Core
-	// tags looks for markers and objects in the text of answers.
+	// tags finds markers and objects in the text of answers.
 	tags tags.Text
 	h    machine
-	// parse, when not nil, is told where messages begin and end.
+	// parse, if not nil, is called where messages begin and end.
 	parse *parser
 }
 
-// NewReader returns a reader of messages with channels.
+// NewReader returns a reader of messages with channels. It fails if cfg is incomplete or if the vocabulary lacks the
+// format's tokens.
 func NewReader(cfg reader.Config) (*Reader, error) {
 	s := &Reader{}
 	if err := s.Init(cfg); err != nil {
@@ -86,7 +87,7 @@ func NewReader(cfg reader.Config) (*Reader, error) {
 	return s, nil
 }
 
-// State returns where the next token stands.
+// State implements reader.Reader.
 func (s *Reader) State() reader.State {
 	h := &s.h
 	if h.phase != inContent {
@@ -117,10 +118,10 @@ func (s *Reader) State() reader.State {
 	return st
 }
 
-// Push takes the next token.
+// Push implements reader.Reader.
 func (s *Reader) Push(t backend.Token) { s.PushOutput(t, nil) }
 
-// PushOutput is Push for a token with the log probabilities of the step that sampled it.
+// PushOutput implements reader.Reader.
 func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
 	if s.Done {
 		return
@@ -130,10 +131,10 @@ func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
 	s.Pos++
 }
 
-// BeginAnswer says that the next token belongs to the answer that is held to a form.
-func (s *Reader) BeginAnswer() { s.tags.Begin() }
+// BeginAnswer implements reader.Reader.
+func (s *Reader) BeginAnswer() { s.tags.BeginAnswer() }
 
-// CloseReasoning returns the text that would end the reasoning in an object.
+// CloseReasoning implements reader.Reader.
 func (s *Reader) CloseReasoning() (text string, ok bool) {
 	if !s.State().InObject {
 		return "", false
@@ -141,7 +142,7 @@ func (s *Reader) CloseReasoning() (text string, ok bool) {
 	return s.Object.Closing()
 }
 
-// Finish ends the output.
+// Finish implements reader.Reader.
 func (s *Reader) Finish() {
 	if !s.Done {
 		s.finish()
@@ -150,7 +151,7 @@ func (s *Reader) Finish() {
 	}
 }
 
-// control says what t means.
+// control returns the kind of t.
 func (s *Reader) control(t backend.Token) control {
 	ids, v := &s.h.ids, s.Cfg.Vocab
 	kind := v.Kind(t)
@@ -218,7 +219,7 @@ func (s *Reader) body(piece string) {
 	}
 }
 
-// taggedAnswer reports whether the message is an answer in which markers or an object are looked for.
+// taggedAnswer reports whether the message is an answer that may have markers or an object.
 func (s *Reader) taggedAnswer() bool {
 	return s.h.segment == reasoning.Answer && (s.Cfg.Markers || s.Cfg.JSON != nil)
 }
@@ -292,7 +293,7 @@ func (s *Reader) controlInHeader(c control) {
 	}
 }
 
-// startAgain takes a <|start|> inside a header.
+// startAgain takes <|start|> inside a header.
 func (s *Reader) startAgain() {
 	h := &s.h.header
 	r := h.read(false, true)
@@ -304,7 +305,7 @@ func (s *Reader) startAgain() {
 		s.beginBody(r)
 		s.closeMessage()
 	case h.blank() && h.bare && (!h.given || s.parse != nil && s.Pos == 0):
-		// White space between messages, or a whole that begins with its first header.
+		// White space between messages, or the <|start|> of a first message when whole messages are parsed.
 	default:
 		s.Warn(reader.CodeDoubledStart)
 	}
@@ -324,7 +325,7 @@ func (s *Reader) headerText(piece string) {
 	s.reviewHeader()
 }
 
-// reviewHeader looks whether what has come can still be a header; if not, the rest of it is text.
+// reviewHeader checks whether the text so far can still be a header. If not, the rest of it is the message's text.
 func (s *Reader) reviewHeader() {
 	h := &s.h.header
 	r := h.read(false, false)
@@ -348,7 +349,7 @@ func (s *Reader) reviewHeader() {
 func (s *Reader) confirmHeader() {
 	h := &s.h.header
 	r := h.read(true, false)
-	if r.body >= 0 { // a word that could have grown into part of a header has not
+	if r.body >= 0 { // a word could have become part of a header but did not
 		s.Warn(reader.CodeMalformedHeader)
 		s.beginBody(r)
 		return
@@ -363,7 +364,7 @@ func (s *Reader) confirmHeader() {
 	s.message(r)
 }
 
-// abandonHeader takes the end of a message, or of everything, inside a header.
+// abandonHeader takes the end of a message or of the turn inside a header.
 func (s *Reader) abandonHeader(eog bool) {
 	h := &s.h.header
 	r := h.read(false, true)
@@ -385,7 +386,7 @@ func (s *Reader) abandonHeader(eog bool) {
 	s.closeMessage()
 }
 
-// beginBody opens the message whose header was left at r.body and gives it the text from there on.
+// beginBody opens the message whose header ends at r.body, with the text from there on.
 func (s *Reader) beginBody(r reading) {
 	h := &s.h.header
 	s.Out.Drop(r.body, reader.UseForeign)
@@ -397,7 +398,7 @@ func (s *Reader) beginBody(r reading) {
 	}
 }
 
-// dropHeader takes the header's text out of the stream.
+// dropHeader drops the header's text.
 func (s *Reader) dropHeader() {
 	s.Out.Drop(len(s.h.header.text), reader.UseForeign)
 	s.h.header.text = s.h.header.text[:0]
@@ -408,7 +409,7 @@ func (s *Reader) bareMessage() {
 	s.message(reading{body: -1, soft: -1})
 }
 
-// message opens the message with a header that is complete.
+// message opens the message with a complete header.
 func (s *Reader) message(r reading) {
 	h := &s.h
 	h.phase, h.of = inContent, r
@@ -446,7 +447,7 @@ func (s *Reader) closeMessage() {
 	s.h.of, s.h.call, s.h.segment, s.h.report = reading{}, reasoning.Call{}, reasoning.Header, false
 }
 
-// classify says what a message is by its header.
+// classify returns the segment of a message with a header.
 func (s *Reader) classify(r reading) reasoning.Segment {
 	if r.role != "" && r.role != "assistant" && !strings.HasPrefix(r.role, "assistant:") {
 		s.Warn(reader.CodeForeignRole)
@@ -521,12 +522,12 @@ func (s *Reader) finish() {
 	}
 }
 
-// isReport reports whether a harmony message is a call of report_reasoning.
+// isReport reports whether a message is a call of report_reasoning.
 func (s *Reader) isReport(r reading) bool {
 	return s.Cfg.Report && strings.TrimPrefix(r.recipient, functions) == reasoning.ReportReasoningName
 }
 
-// report takes text of a harmony message that is a call of report_reasoning.
+// report takes text of a message that is a call of report_reasoning.
 func (s *Reader) report(text string) {
 	r := &s.Object
 	text = text[r.Feed(text):]

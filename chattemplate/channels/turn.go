@@ -17,25 +17,26 @@ import (
 	"runner/reasoning"
 )
 
-// turn is one turn of messages. Headers are held to a list for every request: gpt-oss now and then writes a header that
-// is none, or calls what nobody offers, most of all where it is offered nothing.
+// turn is one turn of messages. Every request constrains the headers to a list, because gpt-oss sometimes writes a
+// malformed header or calls a tool that does not exist. It does so most often when it has no tools.
 type turn struct {
 	*Reader
 	f   *Family
 	cfg family.TurnConfig
-	// builtin are the tools of gpt-oss's own that the model may call.
+	// builtin are the built-in tools that the model may call.
 	builtin []any
 
-	// answer is the form of the answer, nil where it is free. calls are the forms of arguments, by function.
+	// answer is the form of the answer; nil allows any answer. calls are the forms of arguments, by function.
 	answer *grammar.Grammar
 	calls  map[string]*grammar.Grammar
-	// headers are the messages that the model may open, and calling those after its reasoning where a call is demanded.
+	// headers are the headers that the model may write. calling takes their place after the reasoning if a call is
+	// required.
 	headers, calling *hold.OneOf
-	// owed says that the turn may not end outside of an answer or a call, and report that report_reasoning is to be
+	// owed says that the turn may not end outside of an answer or a call. report says that report_reasoning must be
 	// called first.
-	owed, report, demanded bool
-	// thinking opens reasoning between markers before the answer; nil where the model is not asked for that, and after
-	// its reasoning. marked says that it was asked for, and lines are what may stand after the markers.
+	owed, report bool
+	// thinking opens reasoning between markers before the answer. It is nil after the reasoning, and if the model was
+	// not asked for it. marked says that the model was asked for it. lines may come after the markers.
 	thinking *grammar.Choice
 	marked   bool
 	lines    []backend.Token
@@ -49,7 +50,7 @@ type turn struct {
 	follow []backend.Token
 }
 
-// Turn compiles what a turn is held to.
+// Turn implements family.Family.
 func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, error) {
 	t := &turn{f: f, cfg: cfg, builtin: slices.Clone(builtinTools(cfg.Args)), report: cfg.Report != nil}
 	var err error
@@ -85,15 +86,15 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 }
 
 const (
-	// maxPlainTools and maxPlainBytes are the most functions, and bytes of their schemas, of a request whose calls
-	// are held to what nobody asked for.
+	// maxPlainTools and maxPlainBytes limit the functions, and the bytes of their schemas, for which calls get a form
+	// that the request did not ask for.
 	maxPlainTools = 128
 	maxPlainBytes = 256 << 10
 )
 
-// holdArguments holds calls to the parameters of their functions: of those that say strict to the schema as it
-// stands, of others to the names, the types and the choices in it, or to any object. Nobody asked for the latter,
-// so it must cost little and never fail.
+// holdArguments compiles the forms of calls. Arguments of a strict function must match its schema. Arguments of another
+// function must match the names, types and choices in its schema, or else be any object. No request asks for the
+// latter, so it must cost little and never fail.
 func (t *turn) holdArguments(ctx context.Context) error {
 	tools, grammars := t.cfg.Tools, t.cfg.Grammars
 	if t.report {
@@ -137,8 +138,7 @@ func (t *turn) holdArguments(ctx context.Context) error {
 	return nil
 }
 
-// takesAnything reports whether calls of a function cannot be told from those of a tool of gpt-oss's own, which
-// need not be JSON.
+// takesAnything reports whether a function has the name of a built-in tool. Calls of those need not be JSON.
 func (t *turn) takesAnything(name string) bool {
 	return slices.ContainsFunc(t.builtin, func(tool any) bool {
 		own, _ := tool.(string)
@@ -146,14 +146,13 @@ func (t *turn) takesAnything(name string) bool {
 	})
 }
 
-// holdHeaders lets the model open only the messages that listHeaders lists.
+// holdHeaders sets the headers that the model may write.
 func (t *turn) holdHeaders(mayReason bool) (err error) {
 	t.headers, err = t.listHeaders(mayReason)
 	return err
 }
 
-// listHeaders lists the messages that the request allows: with or without further reasoning, and no call of a function
-// that is not offered.
+// listHeaders returns the headers that the request allows. With mayReason the model may reason again.
 func (t *turn) listHeaders(mayReason bool) (*hold.OneOf, error) {
 	w := newHeaderWriter(&t.f.cfg)
 	if t.report {
@@ -168,8 +167,7 @@ func (t *turn) listHeaders(mayReason bool) (*hold.OneOf, error) {
 	if mayReason {
 		w.words(w.analysis, calls)
 	}
-	// Where a call is demanded no words go before it: they have no end of their own that the limits would leave
-	// room after.
+	// No words may go before a required call. They have no limit of their own, so they could leave no tokens for it.
 	if !t.cfg.MustCall {
 		w.answer(calls)
 		if calls {
@@ -187,10 +185,10 @@ func (t *turn) listHeaders(mayReason bool) (*hold.OneOf, error) {
 	return w.hold()
 }
 
-// Ignored reports false: all strict tools are held to their parameters.
+// Ignored implements family.Turn. All strict tools are enforced.
 func (t *turn) Ignored() bool { return false }
 
-// Warm works out the first masks of the forms.
+// Warm implements family.Turn.
 func (t *turn) Warm(ctx context.Context) {
 	forms := make([]*grammar.Grammar, 0, 1+len(t.calls))
 	if t.answer != nil {
@@ -202,11 +200,11 @@ func (t *turn) Warm(ctx context.Context) {
 	hold.Warm(ctx, forms)
 }
 
-// mayCall reports whether the model may call a tool when its reasoning is over.
+// mayCall reports whether the model may call a tool after its reasoning.
 func (t *turn) mayCall() bool { return !t.cfg.NoCalls && len(t.cfg.Tools)+len(t.builtin) > 0 }
 
-// Open completes a prompt. With tools the model keeps the choice between an answer and a call, so its headers are held
-// to these.
+// Open implements family.Turn. With tools the model still chooses between an answer and a call, so only the headers of
+// these are allowed.
 func (t *turn) Open(p *chattemplate.Prompt, skip bool) error {
 	if skip && p.Start != chattemplate.StartAnswer {
 		chooses := t.report || t.mayCall()
@@ -233,7 +231,7 @@ func (t *turn) Open(p *chattemplate.Prompt, skip bool) error {
 	return e
 }
 
-// Begin starts to read.
+// Begin implements family.Turn.
 func (t *turn) Begin(cfg reader.Config) error {
 	cfg.Tools = make([]string, len(t.cfg.Tools))
 	for i, tool := range t.cfg.Tools {
@@ -248,10 +246,10 @@ func (t *turn) Begin(cfg reader.Config) error {
 	return nil
 }
 
-// Push takes a token of the model.
+// Push implements reader.Reader.
 func (t *turn) Push(tok backend.Token) { t.PushOutput(tok, nil) }
 
-// PushOutput takes a token of the model.
+// PushOutput implements reader.Reader.
 func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
 	if t.hold != nil {
 		t.hold.Accept(tok)
@@ -263,19 +261,19 @@ func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
 	t.moveOn(tok)
 }
 
-// Force takes a token that the caller puts into the turn.
+// Force implements family.Turn.
 func (t *turn) Force(tok backend.Token) {
 	t.Reader.Push(tok)
 	t.moveOn(tok)
 }
 
-// moveOn goes to where the reader stands after a token.
+// moveOn follows the reader to the place after a token.
 func (t *turn) moveOn(tok backend.Token) {
 	st, from := t.State(), t.place
 	if st.Place == from {
 		return
 	}
-	// A model that has no use for its tools would reason in one message after another until its tokens are used up.
+	// A model that does not want to call its tools would reason in message after message until its tokens are used up.
 	if from == reader.PlaceReasoning && t.calling != nil {
 		t.headers, t.calling = t.calling, nil
 	}
@@ -285,20 +283,20 @@ func (t *turn) moveOn(tok backend.Token) {
 	}
 }
 
-// openHeader leads from the end of a message, which was tok, into the header of the next. The end may be missing: then
-// tok is already of that header.
+// openHeader leads into the header of the next message. tok ended the last message. If the end is missing, tok already
+// belongs to the header.
 func (t *turn) openHeader(tok backend.Token) {
-	switch {
-	case tok == t.f.native.tokens.Channel:
+	switch tok {
+	case t.f.native.tokens.Channel:
 		t.hold.Accept(tok)
-	case tok == t.f.turn[0]:
+	case t.f.turn[0]:
 		t.follow = t.f.turn[1:]
 	default:
 		t.follow = t.f.turn
 	}
 }
 
-// formAt returns the answer's form where it counts, and nil elsewhere.
+// formAt returns the answer's form if it applies at a place, and else nil.
 func (t *turn) formAt(p reader.Place) *grammar.Grammar {
 	if t.answer == nil || !t.cfg.FormAt(p) {
 		return nil
@@ -306,7 +304,7 @@ func (t *turn) formAt(p reader.Place) *grammar.Grammar {
 	return t.answer
 }
 
-// enter chooses what may come at a new place.
+// enter chooses the constraint at a new place.
 func (t *turn) enter(st *reader.State) {
 	from := t.place
 	t.place, t.hold, t.follow = st.Place, nil, nil
@@ -347,7 +345,7 @@ func (t *turn) enter(st *reader.State) {
 	t.form.Begin()
 }
 
-// called names the function whose call the model is writing.
+// called returns the name of the function that the model is calling.
 func (t *turn) called(st *reader.State) string {
 	if st.InObject {
 		return reasoning.ReportReasoningName
@@ -355,7 +353,7 @@ func (t *turn) called(st *reader.State) string {
 	return st.Call.Name
 }
 
-// ends are the tokens that end the text at a place, the usual one first.
+// ends returns the tokens that end the text at a place, the usual one first.
 func (t *turn) ends(p reader.Place) []backend.Token {
 	tokens := &t.f.native.tokens
 	if p == reader.PlaceCall {
@@ -364,10 +362,10 @@ func (t *turn) ends(p reader.Place) []backend.Token {
 	return []backend.Token{tokens.Return, tokens.End}
 }
 
-// Hold returns what may come next.
+// Hold implements family.Turn.
 func (t *turn) Hold() hold.Hold { return t.hold }
 
-// Forced returns the tokens that must come next.
+// Forced implements family.Turn.
 func (t *turn) Forced() []backend.Token {
 	t.forced = t.forced[:0]
 	if t.hold != nil {
@@ -376,14 +374,14 @@ func (t *turn) Forced() []backend.Token {
 	return t.forced
 }
 
-// Follow returns the tokens that open the next message.
+// Follow implements family.Turn. The tokens open the next message.
 func (t *turn) Follow() []backend.Token {
 	follow := t.follow
 	t.follow = nil
 	return follow
 }
 
-// EndReasoning closes the message. Where the model may call nothing, its answer is opened.
+// EndReasoning implements family.Turn. It closes the message, and opens the answer if the model may not make a call.
 func (t *turn) EndReasoning() (end, open []backend.Token, err error) {
 	if !t.mayCall() {
 		return t.f.end, t.f.final, nil
@@ -391,13 +389,12 @@ func (t *turn) EndReasoning() (end, open []backend.Token, err error) {
 	return t.f.end, nil, t.holdHeaders(false)
 }
 
-// EndObject ends the reasoning in an object.
+// EndObject implements family.Turn.
 func (t *turn) EndObject() ([]backend.Token, bool) {
 	return hold.EndObject(t.Reader, t.hold, t.f.cfg.Tokenize)
 }
 
-// Resume goes on after a call of report_reasoning. The prompt that was rendered with its result stands for the opening
-// of the next message.
+// Resume implements family.Turn. The prompt ends with the opening of the next message, and the reader reads that too.
 func (t *turn) Resume(p *chattemplate.Prompt) error {
 	if p.Start == chattemplate.StartReasoning {
 		p.Tokens = append(append(p.Tokens, t.f.end...), t.f.turn...)

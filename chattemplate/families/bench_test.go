@@ -14,9 +14,9 @@ import (
 	"runner/reasoning/filter"
 )
 
-// benchTurn is a long harmony turn of o200k tokens: reasoning and an answer, with one token in forty that holds
-// part of a rune, one in ten of other scripts, one in eight a comma, and frequencies that fall with the rank as
-// they do in text (Zipf).
+// benchTurn returns a long harmony turn of o200k tokens: reasoning and an answer. One token in forty holds part of a
+// rune, one in ten another script, and one in eight a comma. The frequency of tokens falls with their rank as in real
+// text (Zipf).
 func benchTurn(b testing.TB) ([]backend.Token, int) {
 	v, r := o200k(b), rand.New(rand.NewPCG(1, 2))
 	var ascii, other, partial []backend.Token
@@ -128,8 +128,8 @@ func benchSplitter(b *testing.B, cfg readertest.Config, stops ...string) {
 	}
 }
 
-// inObject puts a turn's text into the object of strategy json: the first half is the reasoning, with one token in
-// thirty a newline.
+// inObject puts the text of a turn into the object of strategy json. The first half is the reasoning, in which one
+// token in thirty is a newline.
 func inObject(b testing.TB, text []backend.Token) (turn []backend.Token, size int) {
 	v := o200k(b)
 	x := map[string]backend.Token{}
@@ -156,7 +156,7 @@ func inObject(b testing.TB, text []backend.Token) (turn []backend.Token, size in
 	return turn, size
 }
 
-// inCall puts a turn's text into the arguments of a call.
+// inCall puts the text of a turn into the arguments of a call.
 func inCall(b testing.TB, text []backend.Token) (turn []backend.Token) {
 	v := o200k(b)
 	x := map[string]backend.Token{}
@@ -178,8 +178,8 @@ func inCall(b testing.TB, text []backend.Token) (turn []backend.Token) {
 	return turn
 }
 
-// BenchmarkSplitter pushes tokens through the splitter, and in one case through the stop filter and the policy
-// after it. One operation is a turn of 40,000 tokens.
+// BenchmarkSplitter pushes tokens through readers. One case adds the filter of stop strings and the visibility policy.
+// One operation is a turn of 40,000 tokens.
 func BenchmarkSplitter(b *testing.B) {
 	b.Run("harmony", func(b *testing.B) { benchSplitter(b, readertest.Config{Format: readertest.HarmonyFormat}) })
 	b.Run("harmony_stops_policy", func(b *testing.B) {
@@ -201,7 +201,7 @@ func BenchmarkSplitter(b *testing.B) {
 	})
 }
 
-// TestAllocations holds that a token of plain text costs no allocation, in any family, with stop strings and policy.
+// TestAllocations checks that a token of plain text costs no allocation, in any family, with stop strings and policy.
 func TestAllocations(t *testing.T) {
 	turn, _ := benchTurn(t)
 	for name, cfg := range map[string]readertest.Config{
@@ -222,7 +222,7 @@ func TestAllocations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, tok := range turn { // the buffers grow once
+		for _, tok := range turn { // the buffers grow to their size
 			s.Push(tok)
 		}
 		perTurn := testing.AllocsPerRun(3, func() {
@@ -230,7 +230,7 @@ func TestAllocations(t *testing.T) {
 				s.Push(tok)
 			}
 		})
-		// Runes that were cut between tokens share blocks of memory, and headers are few.
+		// Not quite zero: runes that are cut between tokens share blocks of memory, and a turn has a few headers.
 		if perToken := perTurn / float64(len(turn)); perToken > 0.005 {
 			t.Errorf("%s: %.4f allocations per token", name, perToken)
 		}

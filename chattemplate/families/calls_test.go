@@ -27,12 +27,12 @@ import (
 var markPattern = regexp.MustCompile(
 	`<\|[^<>|{}\s]{1,30}\|>|</?[a-z_:|]{2,24}>|<[|｜][^<>{}\s]{1,30}[|｜]?>|<[a-z_]{2,20}\|>|\[/?[A-Z_]{2,24}\]`)
 
-// turnEnds are the marks that end a turn in the reference templates.
+// turnEnds holds the marks that end a turn in the reference templates.
 var turnEnds = []string{"<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<｜end▁of▁sentence｜>",
 	"<|END_OF_TURN_TOKEN|>", "<sep>",
 	"<|message_sep|>", "<|assistant_end|>", "<|user|>", "<|endoftext|>"}
 
-// callTools are the functions of random calls.
+// callTools holds the functions that random calls call.
 var callTools = []chattemplate.Tool{
 	{Name: "add_x", Description: "d", Parameters: json.RawMessage(
 		`{"type": "object", "properties": {"text": {"type": "string", "description": "d"}, "n": {"type": "integer", ` +
@@ -76,7 +76,7 @@ func randomCall(r *rand.Rand) (string, map[string]any) {
 	return "add_x", args
 }
 
-// recut gives the tokens of a turn other pieces: marks stay, the text between them is cut anew.
+// recut cuts the text of a turn into other tokens. Marks stay as they are.
 func recut(x *readertest.Lexicon, v *backend.Vocab, tokens []backend.Token, cut func(string) []string) []backend.Token {
 	var out []backend.Token
 	var run strings.Builder
@@ -102,8 +102,7 @@ func recut(x *readertest.Lexicon, v *backend.Vocab, tokens []backend.Token, cut 
 	return out
 }
 
-// TestCallsRoundTrip renders calls through every reference template whose way of writing them is known, and reads
-// them back.
+// TestCallsRoundTrip renders calls through every reference template with a known style of calls, and reads them back.
 func TestCallsRoundTrip(t *testing.T) {
 	dir := conformance.Dir(t, "chat_templates")
 	files, err := filepath.Glob(filepath.Join(dir, "*.jinja"))
@@ -144,7 +143,7 @@ func TestCallsRoundTrip(t *testing.T) {
 	}
 	for _, s := range tags.CallStyles() {
 		if !styles[s.Name] && s.Name != "granite" && s.Name != "llama-tag" {
-			t.Errorf("no template writes calls as %s", s.Name)
+			t.Errorf("no template writes calls in style %s", s.Name)
 		}
 	}
 }
@@ -161,7 +160,7 @@ func unique(list []string) []string {
 	return out
 }
 
-// roundTrip writes and reads one turn and returns how many calls it had; none where the template has no place for them.
+// roundTrip writes and reads one turn and returns how many calls it had: none if the template does not write calls.
 func roundTrip(t *testing.T, r *rand.Rand, tmpl family.Family, v *backend.Vocab,
 	style *tags.CallStyle) int {
 	t.Helper()
@@ -184,7 +183,7 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl family.Family, v *backend.Vocab,
 		c.Tools = callTools
 	}
 	full, err := tmpl.Render(c)
-	if err != nil && len(turn.ToolCalls) > 1 { // some templates take one call only
+	if err != nil && len(turn.ToolCalls) > 1 { // some templates allow one call only
 		turn.ToolCalls, want = turn.ToolCalls[:1], want[:1]
 		c.Messages[1] = turn
 		full, err = tmpl.Render(c)
@@ -226,13 +225,13 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl family.Family, v *backend.Vocab,
 		readertest.Whole} {
 		x := readertest.NewLexicon([]string{"<the end>"}, "<the end>")
 		again := recut(x, v, tokens, cut)
-		events := readertest.Split(t, readertest.Config{Format: readertest.FormatOf(tmpl),
+		events := readertest.Read(t, readertest.Config{Format: readertest.FormatOf(tmpl),
 			Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"add_x", "sub"}, StringParam: isStringParam}}, again)
 		var got []map[string]any
 		var collected generation.Collector
 		for _, e := range events {
 			if e.Kind == reasoning.Warning {
-				t.Errorf("warning %s", e.Code)
+				t.Errorf("unexpected warning %s", e.Code)
 				continue
 			}
 			collected.Push(e)
@@ -245,17 +244,16 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl family.Family, v *backend.Vocab,
 			got = append(got, map[string]any{"name": call.Name, "args": args})
 		}
 		if style.Name == "gigachat" && len(want) > 1 {
-			want = want[:1] // the template writes the first only
+			want = want[:1] // the template writes the first call only
 		}
 		if !reflect.DeepEqual(got, want) || strings.TrimSpace(collected.Reply().Answer) != "" {
-			t.Errorf("%q\n got %v, answer %q\nwant %v", said.String(), got, collected.Reply().Answer, want)
+			t.Errorf("reading %q\n got %v, answer %q\nwant %v", said.String(), got, collected.Reply().Answer, want)
 		}
 	}
 	return len(want)
 }
 
-// checkCallChunks reads a text cut in several ways and holds that the outcome is the same, that the splitter's
-// state is told in every place, and that a copy made anywhere goes on alike.
+// checkCallChunks checks that a text reads the same however it is cut into tokens.
 func checkCallChunks(t *testing.T, cfg readertest.Config, text string, marks []string, r *rand.Rand) {
 	t.Helper()
 	var first generation.Reply
@@ -263,14 +261,7 @@ func checkCallChunks(t *testing.T, cfg readertest.Config, text string, marks []s
 		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 		tokens := encodeMarks(x, text, marks, cut)
 		cfg.Vocab = x.Vocab(t)
-		events := run(t, cfg, tokens)
-		var c generation.Collector
-		for _, e := range events {
-			if e.Kind != reasoning.Warning {
-				c.Push(e)
-			}
-		}
-		if got := c.Reply(); i == 0 {
+		if got := replyOf(readertest.Read(t, cfg, tokens)); i == 0 {
 			first = got
 		} else if !reflect.DeepEqual(got, first) {
 			t.Fatalf("%q cut another way:\n got %+v\nwant %+v", text, got, first)
@@ -278,7 +269,7 @@ func checkCallChunks(t *testing.T, cfg readertest.Config, text string, marks []s
 	}
 }
 
-// callSoup is what calls in text are made of.
+// callSoup holds pieces of calls in text.
 var callSoup = func() (out []string) {
 	for _, s := range tags.CallStyles() {
 		out = append(out, s.Open)
@@ -293,6 +284,7 @@ var callSoup = func() (out []string) {
 		`{"name": "report_reasoning", "arguments": {"reasoning": "`, "\xe4\xb8", ",", "[", "]", "}", `"`, `\`)
 }()
 
+// TestCallsInAnyChunks reads random pieces of calls, cut in several ways.
 func TestCallsInAnyChunks(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	styles := tags.CallStyles()
@@ -325,7 +317,7 @@ func TestCallsInAnyChunks(t *testing.T) {
 	}
 }
 
-// TestRejectedCallsAreWhole holds that a block which is no call is text of the answer, whole.
+// TestRejectedCallsAreWhole checks that a block without a call becomes text of the answer, complete.
 func TestRejectedCallsAreWhole(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	for _, s := range tags.CallStyles() {
@@ -340,7 +332,7 @@ func TestRejectedCallsAreWhole(t *testing.T) {
 			}
 			x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 			tokens := encodeMarks(x, in.String(), nil, readertest.Random(r))
-			events := readertest.Split(t, readertest.Config{Format: tags.Format{Calls: s},
+			events := readertest.Read(t, readertest.Config{Format: tags.Format{Calls: s},
 				Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"f"}}}, tokens)
 			got := readertest.Texts(events)
 			if got[reasoning.ToolCall] == "" && got[reasoning.Answer] != in.String() {

@@ -33,7 +33,7 @@ type conformanceCase struct {
 	}
 }
 
-// TestConformance parses the format's reference outputs, by their own ids where they have them.
+// TestConformance parses the reference outputs of harmony, with their own token ids if they have some.
 func TestConformance(t *testing.T) {
 	dir := conformance.Dir(t, "harmony")
 	data, err := os.ReadFile(filepath.Join(dir, "cases.json"))
@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 		})
 	}
 	if ran < 8 {
-		t.Fatalf("only %d cases to parse", ran)
+		t.Fatalf("only %d cases were parsed, want at least 8", ran)
 	}
 }
 
@@ -98,11 +98,11 @@ func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend
 		t.Fatal(err)
 	}
 	if broken := brokenRule(events.Events); (broken != "") != (c.Strict == "error") {
-		t.Errorf("the first broken rule is %q, the reference's strict mode says %q", broken, c.Strict)
+		t.Errorf("the first broken rule is %q, but the strict mode of the reference gives %q", broken, c.Strict)
 	}
 	if c.Messages == nil {
 		if len(got) == 0 || got[0].Content == "" {
-			t.Errorf("no messages: %+v", got)
+			t.Errorf("no message with text: %+v", got)
 		}
 		return
 	}
@@ -121,7 +121,7 @@ func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend
 	}
 }
 
-// brokenRule returns the first warning that tells of a broken rule of the format, as a strict parser would refuse it.
+// brokenRule returns the first warning about a broken rule of the format, which a strict parser would refuse.
 func brokenRule(events []reasoning.Event) string {
 	for _, e := range events {
 		switch {

@@ -1,2 +1,2 @@
-// Package families tells which family a model is of, and opens it. It is the one place that lists the families.
+// Package families finds the family of a model. It is the one place that lists all families.
 package families

@@ -12,8 +12,8 @@ import (
 	"runner/reasoning"
 )
 
-// TestFormedAnswerHoldsNoMarkers has the markers of reasoning and of calls inside an answer that is held to a form.
-func TestFormedAnswerHoldsNoMarkers(t *testing.T) {
+// TestMarkersInFormedAnswerAreText writes markers of reasoning and of calls inside an answer that is held to a form.
+func TestMarkersInFormedAnswerAreText(t *testing.T) {
 	v := fake.Think()
 	for _, text := range []string{
 		`{"a":"<<REASONING>>b<</REASONING>>c"}`, `{"a":"[TOOL_CALLS][{}]"}`, `{"a":"<response>x</response>"}`,
@@ -44,8 +44,9 @@ func TestFormedAnswerHoldsNoMarkers(t *testing.T) {
 	}
 }
 
-// TestBeginMakesNewlinesTheAnswersOwn has an answer begin with what is beside a marker otherwise.
-func TestBeginMakesNewlinesTheAnswersOwn(t *testing.T) {
+// TestBeginAnswerKeepsNewlines checks that BeginAnswer keeps newlines after a marker, but only where the answer is held
+// to a form.
+func TestBeginAnswerKeepsNewlines(t *testing.T) {
 	v := fake.Think()
 	for _, c := range []struct {
 		formed, begin bool
@@ -66,7 +67,7 @@ func TestBeginMakesNewlinesTheAnswersOwn(t *testing.T) {
 				s.Push(backend.Token(text[i]))
 			}
 		}
-		s.BeginAnswer() // in the reasoning it means nothing
+		s.BeginAnswer() // has no effect in the reasoning
 		push("\nhm\n</think>\n\n")
 		if c.begin {
 			s.BeginAnswer()

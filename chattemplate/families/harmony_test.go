@@ -10,8 +10,7 @@ import (
 	"runner/chattemplate/readertest"
 )
 
-// recoveries says what becomes of malformed harmony output, by behaviour. Every case that warns of something other
-// than a harmless peculiarity is an error in strict mode.
+// recoveries says how malformed harmony output is read, one case for each way to break the format.
 var recoveries = []struct {
 	name, in string
 	start    chattemplate.Start
@@ -162,7 +161,7 @@ func TestRecoveries(t *testing.T) {
 				tokens := x.Encode(c.in, cut)
 				cfg := readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t), Start: c.start,
 					Tools: c.tools}}
-				events := readertest.Split(t, cfg, tokens)
+				events := readertest.Read(t, cfg, tokens)
 				if got := readertest.Show(events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}

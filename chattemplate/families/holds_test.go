@@ -20,10 +20,11 @@ import (
 	"runner/reasoning"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // holdTemplate is a chat template with tags around the reasoning and calls in the text.
-const holdTemplate = `{% for t in tools or [] %}{{ t.function.name }}{% endfor %}{% for m in messages %}<|im_start|>{{ m.role }}
+const holdTemplate = `{% for t in tools or [] %}{{ t.function.name }}{% endfor %}` +
+	`{% for m in messages %}<|im_start|>{{ m.role }}
 {% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}` +
 	`{% for c in m.tool_calls or [] %}<tool_call>
 {"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
@@ -37,10 +38,10 @@ type holdCase struct {
 	cfg  func(*family.TurnConfig)
 }
 
-// TestWhatMayCome writes down what may come at each place of a turn, for everything that a turn can owe and everything
-// that it can be offered. The golden file is the table. It says which kind of hold is in force, and which of some
-// tokens it allows: the end of the turn, a letter, a brace, and the marks of the family. What must come follows the
-// word "then".
+// TestWhatMayCome compares what may come at each place of a turn with a table, the golden file. The table has every
+// combination of what a turn can owe and what it can be offered. It names the kind of hold that applies, and which of
+// some tokens the hold allows: the end of the turn, a letter, a brace, and the marks of the family. Text that must come
+// follows the word "then".
 func TestWhatMayCome(t *testing.T) {
 	form := func(c *family.TurnConfig) { c.Form = grammar.JSONSchema([]byte(`{"type":"object"}`)) }
 	owed := []holdCase{
@@ -75,7 +76,8 @@ func TestWhatMayCome(t *testing.T) {
 			[][2]string{
 				{"the start", ""}, {"a channel", "<|channel|>"}, {"analysis", "<|channel|>analysis<|message|>x"},
 				{"after analysis", "<|channel|>analysis<|message|>x<|end|>"},
-				{"a channel then", "<|channel|>analysis<|message|>x<|end|><|channel|>"}, {"commentary", "<|channel|>commentary<|message|>x"},
+				{"a channel then", "<|channel|>analysis<|message|>x<|end|><|channel|>"},
+				{"commentary", "<|channel|>commentary<|message|>x"},
 				{"a call", "<|channel|>commentary to=functions.f<|message|>"}, {"final", "<|channel|>final<|message|>"},
 				{"after final", "<|channel|>final<|message|>{}<|end|>"},
 			},
@@ -132,14 +134,14 @@ func TestWhatMayCome(t *testing.T) {
 	if got := table.String(); got != string(want) {
 		for i, line := range strings.Split(got, "\n") {
 			if lines := strings.Split(string(want), "\n"); i >= len(lines) || lines[i] != line {
-				t.Fatalf("line %d of the table is\n%s\nnot what %s says", i+1, line, golden)
+				t.Fatalf("line %d of the table differs from %[3]s:\n%[2]s", i+1, line, golden)
 			}
 		}
-		t.Fatalf("the table is shorter than %s", golden)
+		t.Fatalf("the table has fewer lines than %s", golden)
 	}
 }
 
-// begin starts a turn after a prompt that leaves the model at its start.
+// begin starts a turn after a prompt that ends where the turn starts.
 func begin(t *testing.T, model family.Family, c *chattemplate.Config, cfg family.TurnConfig) family.Turn {
 	t.Helper()
 	turn, err := model.Turn(t.Context(), cfg)
@@ -159,7 +161,7 @@ func begin(t *testing.T, model family.Family, c *chattemplate.Config, cfg family
 	return turn
 }
 
-// pushAllowed gives a turn a token: as the model's own where it is allowed, or else as the caller's.
+// pushAllowed gives a turn a token. If the token is allowed it comes from the model, otherwise from the caller.
 func pushAllowed(turn family.Turn, tok backend.Token) {
 	if h := turn.Hold(); h == nil || h.Allows(tok) {
 		turn.Push(tok)
@@ -185,7 +187,7 @@ func spell(v *backend.Vocab, text string) (tokens []backend.Token) {
 	return tokens
 }
 
-// allowed describes what may come: the kind of hold, the probes that it allows, and what is forced.
+// allowed describes what may come next: the kind of hold, the probes that it allows, and what is forced.
 func allowed(turn family.Turn, v *backend.Vocab, probes []string) string {
 	h := turn.Hold()
 	kind := map[bool]string{true: "anything"}[h == nil]

@@ -12,7 +12,7 @@ import (
 	"runner/reasoning"
 )
 
-// TestLogprobs holds that the tokens of an answer's deltas are the answer's tokens, all of them, and nothing else.
+// TestLogprobs checks that the deltas of an answer carry log probabilities for all tokens of the answer and no others.
 func TestLogprobs(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 500 {
@@ -47,7 +47,7 @@ func TestLogprobs(t *testing.T) {
 				for _, l := range e.Logprobs {
 					told.WriteString(l.Text)
 					if v.Piece(l.Token) != l.Text || tokens[int(-l.Logprob)] != l.Token || len(l.Top) != 1 || l.Top[0].Text != l.Text {
-						t.Fatalf("wrong token %+v", l)
+						t.Fatalf("wrong log probability %+v", l)
 					}
 				}
 				if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
@@ -57,12 +57,12 @@ func TestLogprobs(t *testing.T) {
 			if answer.String() != c.answer {
 				t.Fatalf("answer %q, want %q", answer.String(), c.answer)
 			}
-			// A token that reaches over the answer's beginning is left out if it has anything but newlines there.
+			// A token that begins before the answer is left out, unless that part of it is only newlines.
 			if got := strings.TrimLeft(told.String(), "\n"); !strings.HasSuffix(c.answer, got) &&
 				strings.TrimLeft(c.answer, "\n") != got {
-				t.Fatalf("tokens %q of the answer %q", got, c.answer)
+				t.Fatalf("the answer %[2]q has tokens %[1]q", got, c.answer)
 			} else if len(got) < len(strings.TrimLeft(c.answer, "\n"))-6 {
-				t.Fatalf("tokens %q of the answer %q are missing", got, c.answer)
+				t.Fatalf("the answer %[2]q has only tokens %[1]q", got, c.answer)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func jsonString(r *rand.Rand, s string) string {
 	return b.String()
 }
 
-// randomText has characters of every length, and what matters in JSON.
+// randomText returns a text with characters of every length in UTF-8 and those that matter in JSON.
 func randomText(r *rand.Rand) string {
 	runes := []rune("ab \"\\/\n\t\x00{}[],:é中😀<>\u2028")
 	text := make([]rune, r.IntN(12))
@@ -75,7 +75,8 @@ func randomValue(r *rand.Rand, depth int) string {
 		"123456789012345678901234567890123456789012345678901234567890"}[r.IntN(7)]
 }
 
-// oracle reads an object with encoding/json, and reports false for what is no object of strategy json.
+// oracle reads an object with encoding/json. ok is false if text is not a JSON object, or has a value that is too long
+// for the reader.
 func oracle(text string, raw bool) (reply generation.Reply, score *float64, ok bool) {
 	d := json.NewDecoder(strings.NewReader(text))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') || !json.Valid([]byte(text)) {
@@ -97,7 +98,7 @@ func oracle(text string, raw bool) (reply generation.Reply, score *float64, ok b
 		isString := json.Unmarshal(value, &decoded) == nil && string(value) != "null"
 		switch m := strings.ToLower(name.(string)); {
 		case !isString && len(value) > 60 && (m == "score" || m == "reasoning"):
-			return reply, nil, false // longer than the reader looks
+			return reply, nil, false // longer than the reader accepts
 		case m == "answer":
 			ok = true
 			if isString && !raw {
@@ -125,7 +126,7 @@ func oracle(text string, raw bool) (reply generation.Reply, score *float64, ok b
 	return reply, score, true
 }
 
-// readObject runs text through a splitter and returns what came of it, and the score.
+// readObject runs text through a reader and returns the reply and the score.
 func readObject(t testing.TB, cfg readertest.Config, text string, cut func(string) []string) (generation.Reply,
 	*float64) {
 	t.Helper()
@@ -140,25 +141,20 @@ func readObject(t testing.TB, cfg readertest.Config, text string, cut func(strin
 	for _, tok := range tokens {
 		s.Push(tok)
 		if st := s.State(); st.InObject && st.Segment == reasoning.ToolCall {
-			t.Fatalf("%+v", st)
+			t.Fatalf("the state in an object is that of a call: %+v", st)
 		}
 		s.CloseReasoning()
 	}
 	s.Finish()
 	readertest.CheckNesting(t, rec.Events)
-	var c generation.Collector
-	for _, e := range rec.Events {
-		if e.Kind != reasoning.Warning {
-			c.Push(e)
-		}
-	}
+	reply := replyOf(rec.Events)
 	if score, ok := s.Score(); ok {
-		return c.Reply(), &score
+		return reply, &score
 	}
-	return c.Reply(), nil
+	return reply, nil
 }
 
-// validRunes makes invalid bytes what the splitter makes of them: U+FFFD each.
+// validRunes replaces each invalid byte with U+FFFD, as readers do.
 func validRunes(s string) string { return string([]rune(s)) }
 
 func checkOracle(t *testing.T, text string, raw bool, got generation.Reply, score *float64) {
@@ -174,7 +170,7 @@ func checkOracle(t *testing.T, text string, raw bool, got generation.Reply, scor
 	}
 }
 
-// TestObjectEqualsDecoder holds that reasoning and answer are what encoding/json decodes, however the text is cut.
+// TestObjectEqualsDecoder checks that reasoning and answer are what encoding/json decodes, however the text is cut.
 func TestObjectEqualsDecoder(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	space := func() string { return []string{"", "", " ", "\n ", "\t"}[r.IntN(5)] }
@@ -208,7 +204,7 @@ func TestObjectEqualsDecoder(t *testing.T) {
 	}
 }
 
-// objectSoup is what the objects of sloppy models are made of.
+// objectSoup holds pieces of objects as careless models write them.
 var objectSoup = []string{
 	"{", "}", "[", "]", ":", ",", `"`, `\`, `\"`, `\u`, `\ud83d`, `\ude00`, "00e9", " ", "\n", "```", "json\n", "null",
 	"1.5", "true",
@@ -216,7 +212,7 @@ var objectSoup = []string{
 	"<think>", "</think>", "<<REASONING>>", "<</REASONING>>",
 }
 
-// TestObjectTextIsNeverLost mixes text that must not be lost, in numbered pieces, with pieces of objects.
+// TestObjectTextIsNeverLost mixes pieces of objects with numbered pieces of text, which must all arrive in order.
 func TestObjectTextIsNeverLost(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	runes := []rune(foreign)
@@ -246,13 +242,8 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 		}
 		tokens := x.Encode(text, readertest.Random(r))
 		cfg.Vocab = x.Vocab(t)
-		events := run(t, cfg, tokens)
-		var got strings.Builder
-		for _, e := range events {
-			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
-		}
-		if got.String() != strings.Join(want, "") {
-			t.Fatalf("text was lost or moved in %q:\n got %q\nwant %q", text, got.String(), want)
+		if got := foreignIn(readertest.Read(t, cfg, tokens)); got != strings.Join(want, "") {
+			t.Fatalf("text of %q was lost or moved:\n got %q\nwant %q", text, got, want)
 		}
 	}
 }
@@ -301,13 +292,13 @@ func TestObjectVisibility(t *testing.T) {
 						answer.WriteString(e.Text)
 						for _, l := range e.Logprobs {
 							if strings.ContainsAny(l.Text, "κρφ") {
-								t.Fatalf("log probabilities tell %q", l.Text)
+								t.Fatalf("log probabilities show %q", l.Text)
 							}
 						}
 					}
 				}
 				if strings.ContainsAny(all.String(), "κρφ") != (vis == reasoning.VisibilityFull) || answer.String() != "Hello" {
-					t.Fatalf("%s: %v shows %s", text, vis, all.String())
+					t.Fatalf("%s: visibility %v, but the events are %s", text, vis, all.String())
 				}
 			}
 		}
@@ -330,13 +321,13 @@ func FuzzJSONReader(f *testing.F) {
 			if i == 0 {
 				first, firstScore = got, score
 			} else if !reflect.DeepEqual(got, first) || !reflect.DeepEqual(score, firstScore) {
-				t.Fatalf("cut another way:\n%+v\n%+v", got, first)
+				t.Fatalf("cut another way:\n got %+v\nwant %+v", got, first)
 			}
 		}
-		// Where the reader's limits matter, or what is no object may be something else, the decoder knows less.
+		// Compare with the decoder only where the reader's limits do not matter and other formats cannot begin.
 		if cfg.JSON != nil && cfg.Format.Open == "" && len(text) < 1000 &&
 			!strings.ContainsAny(text, "<`") &&
-			(!cfg.Markers || text == strings.TrimSpace(text)) { // newlines at the edges belong to the markers' format
+			(!cfg.Markers || text == strings.TrimSpace(text)) { // newlines at the edges may belong to a marker
 			checkOracle(t, text, cfg.JSON.RawAnswer, first, firstScore)
 		}
 	})

@@ -20,7 +20,7 @@ var (
 	rawAnswer     = &reader.JSONConfig{RawAnswer: true}
 )
 
-// objectCases say what becomes of answers where strategy json expects its object.
+// objectCases says how answers are read where strategy json expects its object.
 var objectCases = []struct {
 	name, in string
 	raw      bool
@@ -129,7 +129,7 @@ var objectCases = []struct {
 		want: `call f "{\"a\":1}"`},
 }
 
-// allShow is show with the switches of strategy.
+// allShow is readertest.Show with the changes of strategy, as ">" and the new strategy.
 func allShow(events []reasoning.Event) string {
 	var parts []string
 	from := 0
@@ -173,14 +173,14 @@ func TestObject(t *testing.T) {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
 				if score, ok := s.Score(); score != c.score || ok != (c.score != 0) {
-					t.Errorf("score %g %v, want %g", score, ok, c.score)
+					t.Errorf("score %g, %v; want %g", score, ok, c.score)
 				}
 			}
 		})
 	}
 }
 
-// TestObjectInHarmony reads the object in final messages, beside the model's own channels.
+// TestObjectInHarmony reads the object in final messages. Messages on other channels are read as usual.
 func TestObjectInHarmony(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{`<|channel|>analysis<|message|>{"answer":1}<|end|><|start|>assistant<|channel|>final<|message|>{"reasoning":"Hm.",` +
@@ -197,7 +197,7 @@ func TestObjectInHarmony(t *testing.T) {
 		for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
 			x := readertest.HarmonyLexicon()
 			tokens := x.Encode(c.in, cut)
-			got := allShow(readertest.Split(t, readertest.Config{Format: readertest.HarmonyFormat,
+			got := allShow(readertest.Read(t, readertest.Config{Format: readertest.HarmonyFormat,
 				Config: reader.Config{Vocab: x.Vocab(t), JSON: decodedAnswer}},
 				tokens))
 			if got != c.want {
@@ -207,7 +207,7 @@ func TestObjectInHarmony(t *testing.T) {
 	}
 }
 
-// TestReport reads calls of report_reasoning in every form that the splitter knows.
+// TestReport reads calls of report_reasoning in every form that readers know.
 func TestReport(t *testing.T) {
 	const call = `{"name": "report_reasoning", "arguments": {"reasoning": "Hm.\n", "score": 0.5}}`
 	python := []string{"<|python_tag|>"}
@@ -284,7 +284,7 @@ func TestReport(t *testing.T) {
 				}
 				cfg := readertest.Config{Format: c.format, Config: reader.Config{Vocab: x.Vocab(t), Tools: c.tools, Report: true,
 					Markers: true}}
-				if got := allShow(readertest.Split(t, cfg, tokens)); got != c.want {
+				if got := allShow(readertest.Read(t, cfg, tokens)); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
 			}
@@ -292,7 +292,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportStreams holds that the reasoning of a call comes as it is written, not at the call's end.
+// TestReportStreams checks that the reasoning in a call is sent as it is written, not when the call ends.
 func TestReportStreams(t *testing.T) {
 	for _, in := range []string{
 		`<tool_call>{"name": "report_reasoning", "arguments": {"reasoning": "Hm.`,
@@ -314,15 +314,15 @@ func TestReportStreams(t *testing.T) {
 			t.Errorf("%s: %v", in, got.Events)
 		}
 		if st := s.State(); st.Segment != reasoning.Reasoning || !st.InObject {
-			t.Errorf("%+v", st)
+			t.Errorf("%s: wrong state %+v", in, st)
 		}
 		if text, ok := s.CloseReasoning(); text != `"}` || !ok {
-			t.Errorf("closed by %q", text)
+			t.Errorf("%s: the text that ends the reasoning is %q, %v", in, text, ok)
 		}
 	}
 }
 
-// TestObjectState walks through an object byte by byte.
+// TestObjectState checks the state, and whether the reasoning can be closed, after each byte of an object.
 func TestObjectState(t *testing.T) {
 	const in = "{\"reasoning\": \"a\\n\\u00e9é\", \"answer\": \"b\" , \"score\": 1}\nc"
 	const want = "hhhhhhhhhhhhhhhrrrrrrrrrrrrhhhhhhhhhhhhhaahhhhhhhhhhhhhhooa"
@@ -364,7 +364,7 @@ func TestObjectState(t *testing.T) {
 	}
 }
 
-// TestReported says that a call of report_reasoning waits for its result.
+// TestReported checks that State().Reported is set from the end of a call of report_reasoning to the next segment.
 func TestReported(t *testing.T) {
 	const report, final = `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"a"}<|call|>`,
 		`<|start|>assistant<|channel|>final<|message|>b`
@@ -377,7 +377,7 @@ func TestReported(t *testing.T) {
 	}
 	for i, tok := range one {
 		if s.State().Reported {
-			t.Fatalf("reported before token %d", i)
+			t.Fatalf("State().Reported is set before token %d of the call", i)
 		}
 		s.Push(tok)
 	}
@@ -386,16 +386,16 @@ func TestReported(t *testing.T) {
 	}
 	for _, tok := range two {
 		if !s.State().Reported {
-			t.Error("not reported any more before the answer")
+			t.Error("State().Reported is not set before the answer")
 		}
 		s.Push(tok)
 	}
 	if s.State().Reported {
-		t.Error("reported in the answer")
+		t.Error("State().Reported is set in the answer")
 	}
 }
 
-// TestPrompts holds that the forms that models are told to write are the forms that are read.
+// TestPrompts checks that the forms which models are told to write can be read.
 func TestPrompts(t *testing.T) {
 	for _, prompt := range []string{prompts.JSONV1, prompts.JSONSchemaV1} {
 		form := prompt[strings.IndexByte(prompt, '{') : strings.IndexByte(prompt, '}')+1]
@@ -412,15 +412,15 @@ func TestPrompts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(schema.Required) != 1 || len(schema.Properties) != 1 || schema.Properties[schema.Required[0]] == nil {
-		t.Errorf("%+v", schema)
+		t.Errorf("the parameters do not have one required property: %+v", schema)
 	}
 	if !strings.Contains(prompts.ReportV1, reasoning.ReportReasoningName) {
-		t.Error("the instruction does not name the function")
+		t.Error("the instruction does not name " + reasoning.ReportReasoningName)
 	}
 	call := `<tool_call>{"name":"` + reasoning.ReportReasoningName + `","arguments":{"` + schema.Required[0] +
 		`":"Hm."}}</tool_call>`
 	cfg := readertest.Config{Config: reader.Config{Report: true}}
 	if got, _ := readObject(t, cfg, call, readertest.ByWords); got.Reasoning != "Hm." {
-		t.Errorf("%+v", got)
+		t.Errorf("the call is read as %+v", got)
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"runner/reasoning"
 )
 
-// The tests here write random outputs. Text that must not be lost is made of characters that no header can hold, each
-// piece numbered, so that it can be told where it went.
-
+// foreign holds characters that cannot stand in a header. Tests that look for lost text write numbered pieces made of
+// them.
 const foreign = "⟦⟧€√"
 
-// soup is a vocabulary of everything that a harmony model can write out of place.
+// soup returns a vocabulary of everything that a harmony model can write in the wrong place, and its tokens with some
+// invalid ones.
 func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 	x := readertest.HarmonyLexicon()
 	for i, p := range []string{
@@ -34,7 +34,7 @@ func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 		" to=report_reasoning", `{"reasoning":"`, `","answer":"`, `"answer"`, `"`, ",", "\\", "u00",
 	} {
 		if x.Text(p) != backend.Token(len(readertest.HarmonySpecials)+i) {
-			t.Fatal("pieces must differ")
+			t.Fatal("a piece is listed twice")
 		}
 	}
 	x.Add("<|reserved|>", backend.Control)
@@ -47,26 +47,8 @@ func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 	return v, append(all, -5, backend.Token(v.Len()), 1<<30)
 }
 
-// run pushes tokens, asks for the state after each, and returns the events.
-func run(t testing.TB, cfg readertest.Config, tokens []backend.Token) []reasoning.Event {
-	t.Helper()
-	var r readertest.Recorder
-	cfg.Emit = r.Emit
-	s, err := readertest.NewReader(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tok := range tokens {
-		s.Push(tok)
-		s.State()
-	}
-	s.Finish()
-	readertest.CheckNesting(t, r.Events)
-	return r.Events
-}
-
-// TestTextIsNeverLost pushes random tokens through harmony in lenient mode: every piece of text that no header can
-// hold is in exactly one segment, in order.
+// TestTextIsNeverLost reads random harmony tokens. Every piece of text that cannot be part of a header must be in
+// exactly one segment, in order.
 func TestTextIsNeverLost(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 3000 {
@@ -88,30 +70,29 @@ func TestTextIsNeverLost(t *testing.T) {
 		tokens := x.Encode(in.String(), readertest.Random(r))
 		cfg := readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t),
 			Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(4) == 0}}
-		events := run(t, cfg, tokens)
-		var got strings.Builder
-		for _, e := range events {
-			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
-		}
-		if got.String() != strings.Join(want, "") {
-			t.Fatalf("text was lost or moved in %q:\n got %q\nwant %q", in.String(), got.String(), want)
+		if got := foreignIn(readertest.Read(t, cfg, tokens)); got != strings.Join(want, "") {
+			t.Fatalf("text of %q was lost or moved:\n got %q\nwant %q", in.String(), got, want)
 		}
 	}
 }
 
-func onlyForeign(s string, ok bool) string {
-	if !ok {
-		return ""
+// foreignIn returns the foreign text and its numbers in the deltas of events.
+func foreignIn(events []reasoning.Event) string {
+	var text strings.Builder
+	for _, e := range events {
+		if e.Kind == reasoning.SegmentDelta {
+			text.WriteString(e.Text)
+		}
 	}
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(foreign, r) || r >= 0x4E00 && r < 0x4F00 {
 			return r
 		}
 		return -1
-	}, s)
+	}, text.String())
 }
 
-// TestAnyChunking holds that the same text cut into other tokens, streamed, collected or parsed whole, gives the same.
+// TestAnyChunking checks that a text reads the same however it is cut into tokens, as a stream and parsed as a whole.
 func TestAnyChunking(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	words := []string{
@@ -143,14 +124,7 @@ func TestAnyChunking(t *testing.T) {
 			x := readertest.HarmonyLexicon()
 			tokens := x.Encode(in.String(), cut)
 			cfg.Vocab = x.Vocab(t)
-			events := run(t, cfg, tokens)
-			var c generation.Collector
-			for _, e := range events {
-				if e.Kind != reasoning.Warning {
-					c.Push(e)
-				}
-			}
-			got := c.Reply()
+			got := replyOf(readertest.Read(t, cfg, tokens))
 			messages, err := channels.Parse(cfg.Config, tokens)
 			if err != nil {
 				t.Fatal(err)
@@ -163,7 +137,7 @@ func TestAnyChunking(t *testing.T) {
 				t.Fatalf("%q in format %v cut another way:\n got %+v\nwant %+v", in.String(), cfg.Format, got, first)
 			}
 			if !reflect.DeepEqual(messages, firstMessages) {
-				t.Fatalf("%q cut another way parses as\n%+v\n%+v", in.String(), messages, firstMessages)
+				t.Fatalf("%q cut another way parses as\n%+v\nwant %+v", in.String(), messages, firstMessages)
 			}
 			if cfg.Format == readertest.HarmonyFormat && !cfg.Markers && cfg.Separator == "" && cfg.JSON == nil {
 				checkParsed(t, got, messages)
@@ -172,7 +146,18 @@ func TestAnyChunking(t *testing.T) {
 	}
 }
 
-// checkParsed compares streamed deltas with messages parsed whole.
+// replyOf collects events, without the warnings.
+func replyOf(events []reasoning.Event) generation.Reply {
+	var c generation.Collector
+	for _, e := range events {
+		if e.Kind != reasoning.Warning {
+			c.Push(e)
+		}
+	}
+	return c.Reply()
+}
+
+// checkParsed compares a reply from a stream with the parsed messages of the same output.
 func checkParsed(t *testing.T, got generation.Reply, messages []channels.Message) {
 	t.Helper()
 	var answer, thoughts, preamble string
@@ -190,16 +175,16 @@ func checkParsed(t *testing.T, got generation.Reply, messages []channels.Message
 		}
 	}
 	if got.Answer != answer || got.Reasoning != thoughts || got.Preamble != preamble || len(got.Calls) != len(args) {
-		t.Fatalf("deltas and parse differ:\n%+v\n%+v", got, messages)
+		t.Fatalf("the stream and the parsed messages differ:\n%+v\n%+v", got, messages)
 	}
 	for i, c := range got.Calls {
 		if c.Arguments != args[i] {
-			t.Fatalf("call %d: %q and %q", i, c.Arguments, args[i])
+			t.Fatalf("call %d: the stream has arguments %q, the parsed message %q", i, c.Arguments, args[i])
 		}
 	}
 }
 
-// TestVisibility holds that no byte of hidden reasoning passes the policy, in any field of any event.
+// TestVisibility checks that no byte of hidden reasoning passes the policy, in any field of any event.
 func TestVisibility(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	const secret, told = "κρυφό", "σύνοψη"
@@ -247,15 +232,15 @@ func TestVisibility(t *testing.T) {
 				}
 				all.Write(b)
 				if vis != reasoning.VisibilityFull && e.Segment == reasoning.Reasoning {
-					t.Fatalf("%v shows the event %s", vis, b)
+					t.Fatalf("visibility %v shows the event %s", vis, b)
 				}
 			}
 			if strings.ContainsAny(all.String(), "κρφ") != (vis == reasoning.VisibilityFull &&
 				strings.Contains(in.String(), secret)) {
-				t.Fatalf("%v and the reasoning: %s", vis, all.String())
+				t.Fatalf("visibility %v, wrong events for the reasoning: %s", vis, all.String())
 			}
 			if strings.Contains(all.String(), told) != (vis != reasoning.VisibilityNone) {
-				t.Fatalf("%v and the summary: %s", vis, all.String())
+				t.Fatalf("visibility %v, wrong events for the summary: %s", vis, all.String())
 			}
 		}
 	}
@@ -285,13 +270,12 @@ func FuzzHarmony(f *testing.F) {
 		cfg := readertest.Config{Format: readertest.HarmonyFormat,
 			Config: reader.Config{Vocab: v, Start: chattemplate.Start(mode % 3), Markers: mode&4 != 0, Tools: []string{"f"},
 				Report: mode&8 != 0, JSON: []*reader.JSONConfig{nil, decodedAnswer, nil, rawAnswer}[mode>>4&3]}}
-		lenient := run(t, cfg, tokens)
-		checkBytes(t, cfg, tokens, lenient)
+		checkBytes(t, cfg, tokens, readertest.Read(t, cfg, tokens))
 	})
 }
 
-// checkBytes holds that the segments' text is a part of the tokens' text in order, and that all of it that no
-// header can hold is there. Markers and newlines beside them may be missing too.
+// checkBytes checks that the text of the segments comes from the text of the tokens, in the same order. Only headers,
+// markers and the newlines next to markers may be missing.
 func checkBytes(t *testing.T, cfg readertest.Config, tokens []backend.Token, events []reasoning.Event) {
 	var in, out strings.Builder
 	for _, tok := range tokens {
@@ -305,7 +289,7 @@ func checkBytes(t *testing.T, cfg readertest.Config, tokens []backend.Token, eve
 		}
 	}
 	if strings.Count(in.String(), "é") != strings.Count(out.String(), "é") {
-		t.Fatalf("lost text: %q of %q", out.String(), in.String())
+		t.Fatalf("text is missing: %q of %q", out.String(), in.String())
 	}
 	rest := in.String()
 	for _, r := range out.String() {
@@ -314,14 +298,13 @@ func checkBytes(t *testing.T, cfg readertest.Config, tokens []backend.Token, eve
 		}
 		after, ok := afterRune(rest, r, cfg.JSON != nil || cfg.Report)
 		if !ok {
-			t.Fatalf("invented text: %q of %q", out.String(), in.String())
+			t.Fatalf("text that the model did not write: %q of %q", out.String(), in.String())
 		}
 		rest = after
 	}
 }
 
-// afterRune returns what follows the first r in text, written as itself or, where escapes are decoded, as one of
-// JSON's.
+// afterRune returns what follows the first r in text. With escapes, r may also be written as a JSON escape.
 func afterRune(text string, r rune, escapes bool) (after string, ok bool) {
 	spellings := []string{string(r)}
 	if escapes {
@@ -354,17 +337,10 @@ func FuzzTags(f *testing.F) {
 			if mode&64 != 0 {
 				cfg.Tools = []string{"f"}
 			}
-			events := run(t, cfg, tokens)
-			var c generation.Collector
-			for _, e := range events {
-				if e.Kind != reasoning.Warning {
-					c.Push(e)
-				}
-			}
-			if got := c.Reply(); i == 0 {
+			if got := replyOf(readertest.Read(t, cfg, tokens)); i == 0 {
 				first = got
 			} else if !reflect.DeepEqual(got, first) {
-				t.Fatalf("cut another way:\n%+v\n%+v", got, first)
+				t.Fatalf("cut another way:\n got %+v\nwant %+v", got, first)
 			}
 		}
 	})

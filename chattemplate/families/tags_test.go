@@ -26,8 +26,7 @@ var (
 	}
 )
 
-// tagCases say what becomes of the output of families that mark reasoning in the text, whether the markers are
-// tokens or spelled.
+// tagCases says how output is read in which tags and marks stand in the text, as tokens or spelled out.
 var tagCases = []struct {
 	name, in string
 	format   tags.Format
@@ -35,7 +34,7 @@ var tagCases = []struct {
 	tools    []string
 	markers  bool
 	want     string
-	// special lists tokens of the vocabulary; the cases that leave it empty hold for markers as tokens and as text.
+	// special lists the marks that are tokens. Cases without it run with the tags as tokens and with the tags as text.
 	special []string
 }{
 	{name: "tagged", format: think, in: "<think>\nHm.\n</think>\n\nHi.", want: `reasoning "Hm." | answer "Hi."`},
@@ -129,7 +128,7 @@ func TestTags(t *testing.T) {
 					tokens = append(tokens, 0)
 					cfg := readertest.Config{Format: c.format, Config: reader.Config{Vocab: x.Vocab(t), Start: c.start, Tools: c.tools,
 						Markers: c.markers}}
-					if got := readertest.Show(readertest.Split(t, cfg, tokens)); got != c.want {
+					if got := readertest.Show(readertest.Read(t, cfg, tokens)); got != c.want {
 						t.Errorf("cut by %s, with tokens %q:\n got %s\nwant %s", name, special, got, c.want)
 					}
 				}
@@ -138,7 +137,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// encodeMarks is encode with tokens of any spelling: control and user-defined ones in turn.
+// encodeMarks is Encode for marks of any spelling. They become control and user-defined tokens in turn.
 func encodeMarks(x *readertest.Lexicon, text string, marks []string, cut func(string) []string) []backend.Token {
 	for i, m := range marks {
 		if m != "" {
@@ -164,11 +163,11 @@ func encodeMarks(x *readertest.Lexicon, text string, marks []string, cut func(st
 	return tokens
 }
 
-// TestMarkersInHarmony looks for markers in the answer of a model that has channels.
+// TestMarkersInHarmony reads markers in an answer of harmony.
 func TestMarkersInHarmony(t *testing.T) {
 	x := readertest.HarmonyLexicon()
 	tokens := x.Encode("<<REASONING>>\nHm.\n<</REASONING>>\nHi.<|return|>", readertest.ByBytes)
-	got := readertest.Show(readertest.Split(t, readertest.Config{Format: readertest.HarmonyFormat,
+	got := readertest.Show(readertest.Read(t, readertest.Config{Format: readertest.HarmonyFormat,
 		Config: reader.Config{Vocab: x.Vocab(t), Start: chattemplate.StartAnswer, Markers: true}}, tokens))
 	if want := `reasoning "Hm." | answer "Hi."`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -181,13 +180,13 @@ func TestSeparator(t *testing.T) {
 		"<|start|>assistant<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>final<|message|>C<|return|>",
 		readertest.ByWords)
 	var c generation.Collector
-	for _, e := range readertest.Split(t, readertest.Config{Format: readertest.HarmonyFormat,
+	for _, e := range readertest.Read(t, readertest.Config{Format: readertest.HarmonyFormat,
 		Config: reader.Config{Vocab: x.Vocab(t), Separator: "\n\n"}},
 		tokens) {
 		c.Push(e)
 	}
 	if r := c.Reply(); r.Reasoning != "A\n\nB" || r.Preamble != "P" || r.Answer != "C" {
-		t.Errorf("%+v", r)
+		t.Errorf("the separator is in the wrong place: %+v", r)
 	}
 }
 
@@ -205,16 +204,16 @@ func TestState(t *testing.T) {
 	for _, tok := range tokens {
 		got = append(got, s.State().Segment.String())
 		if s.State().Ended {
-			t.Fatal("ended too early")
+			t.Fatal("State().Ended is set before the end of the call")
 		}
 		s.Push(tok)
 		if st := s.State(); st.Segment == reasoning.ToolCall && (st.Call != reasoning.Call{ID: "id", Name: "f"} ||
 			st.Channel != "commentary" || st.Recipient != "functions.f" || st.ContentType != "json") {
-			t.Errorf("%+v", st)
+			t.Errorf("wrong state in the call: %+v", st)
 		}
 	}
 	if !s.State().Ended {
-		t.Error("not ended after a call")
+		t.Error("State().Ended is not set after the call")
 	}
 	want := "header header header reasoning reasoning " + strings.Repeat("header ", len(tokens)-7) + "tool_call tool_call"
 	if strings.Join(got, " ") != want {

@@ -12,8 +12,8 @@ import (
 	"runner/reasoning"
 )
 
-// TestRunes pushes random bytes, valid and not, in random pieces: the answer is what ranging over the whole gives,
-// and a rune is sent with the token that completes it.
+// TestRunes reads random bytes, valid or not, in random pieces. Invalid bytes become U+FFFD as when ranging over the
+// whole string. A rune is sent with the token that completes it.
 func TestRunes(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 3))
 	parts := []string{"a", "é", "中", "🙂", "\xf0", "\x9f\x99", "\xff", "\xc3", "\xe4\xb8", "\xed\xa0\x80", "\uFFFD",
@@ -25,10 +25,10 @@ func TestRunes(t *testing.T) {
 		}
 		x := readertest.HarmonyLexicon()
 		tokens := x.Encode(in.String(), readertest.Random(r))
-		events := run(t, readertest.Config{Format: readertest.HarmonyFormat, Config: reader.Config{Vocab: x.Vocab(t),
-			Start: chattemplate.StartAnswer}}, tokens)
+		events := readertest.Read(t, readertest.Config{Format: readertest.HarmonyFormat,
+			Config: reader.Config{Vocab: x.Vocab(t), Start: chattemplate.StartAnswer}}, tokens)
 		if got, want := readertest.Texts(events)[reasoning.Answer], string([]rune(in.String())); got != want {
-			t.Fatalf("%q gives %q, want %q", in.String(), got, want)
+			t.Fatalf("%q is read as %q, want %q", in.String(), got, want)
 		}
 	}
 	x := readertest.HarmonyLexicon()
@@ -47,7 +47,7 @@ func TestRunes(t *testing.T) {
 	}
 }
 
-// TestLongCall holds that a call without end does not swallow the answer.
+// TestLongCall checks that a call that does not end becomes text of the answer before the turn ends.
 func TestLongCall(t *testing.T) {
 	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 	open, filler := x.Text(`<tool_call>{"`), x.Text(strings.Repeat("x", 1000))
@@ -56,14 +56,14 @@ func TestLongCall(t *testing.T) {
 	for range 1100 {
 		tokens = append(tokens, filler)
 	}
-	events := readertest.Split(t, readertest.Config{Config: reader.Config{Vocab: v, Tools: []string{"f"}}}, tokens)
+	events := readertest.Read(t, readertest.Config{Config: reader.Config{Vocab: v, Tools: []string{"f"}}}, tokens)
 	if got := len(readertest.Texts(events)[reasoning.Answer]); got != len(`<tool_call>{"`)+1100*1000 {
-		t.Errorf("%d bytes of answer", got)
+		t.Errorf("the answer has %d bytes", got)
 	}
 	for _, e := range events[:len(events)-2] {
 		if e.Kind == reasoning.Warning && e.Code == reader.CodeMalformedToolCall {
 			return
 		}
 	}
-	t.Error("no warning before the end")
+	t.Error("no warning comes before the end of the turn")
 }

@@ -1,22 +1,29 @@
-// Package family says what a family of models is: one way of writing a turn.
+// Package family is the interface of a family of models. Models of one family write a turn in the same way.
 //
-// A [Family] renders conversations into prompts. Its [Turn] reads what the model writes and says what the model may
-// write next. What a family knows of its format is written down in the family's folder and nowhere else; who uses a
-// family asks it in these words.
+// A family has three jobs:
+//
+//   - Render: turn a conversation into the tokens of a prompt. This is [Family].Render.
+//   - Read: turn the model's tokens into events for its reasoning, its calls and its answer. This is the
+//     [reader.Reader] in each [Turn].
+//   - Hold: say at each place of the turn which tokens may come next. This is [Turn].Hold.
+//
+// Everything that is special about a family is in the family's own folder. Other packages use this interface and name
+// no family.
 //
 // # A new family
 //
-// A model that writes its turn as text with tags needs no code: package tags reads the tags and the style of calls off
-// the model's chat template. Only a style of calls that is not in the table of package tags needs an entry there.
+// Look at the model's chat template first. If it writes a turn as one text, the model needs no code. Package tags
+// renders small conversations with the template to find the tags around the reasoning, if any, and the style of calls.
+// If the model writes calls in a style that package tags does not know, add the style to the table in tags/calls.go.
 //
-// A model that writes its turn in another way needs one folder under chattemplate and one line in package families:
+// If the model writes its turn in another way, it needs a folder under chattemplate and a line in package families:
 //
-//  1. Make a folder with a type that has the methods of [Family]. Render natively, or with [chattemplate.Template].
-//  2. Read output with a type that holds a [reader.Core], which makes the events. Say in its State at which
-//     [reader.Place] the next token stands.
-//  3. In Turn, choose for each place one of the values of package hold, or nil where anything may come.
-//  4. Add the folder's Open to the list in package families. It returns nil for models that are not of the family.
-//  5. Add a format to the tests of package families, which hold every family to the same rules.
+//  1. Make a folder with a type that implements [Family]. Render in Go, or with [chattemplate.Template].
+//  2. Write the reader around a [reader.Core], which sends the events. Its State returns the [reader.Place] of the next
+//     token.
+//  3. Write the turn. At each place it returns a value of package hold, or nil where every token is allowed.
+//  4. Write an Open function and add it to the list in package families. It returns nil for models of other families.
+//  5. Add the format to the tests in package families, which check every family by the same rules.
 package family
 
 import (
@@ -32,109 +39,109 @@ import (
 	"runner/reasoning"
 )
 
-// About is what others may know of a model's family.
+// About describes a model's family to other packages.
 type About struct {
-	// Reasoning says for people how the model marks its reasoning, and MarksReasoning whether it does.
+	// Reasoning says for people how the model marks its reasoning. MarksReasoning says whether it marks it at all.
 	Reasoning      string
 	MarksReasoning bool
-	// Marks are texts that mark the parts of a turn, beside control tokens. A token that holds one of them is none of
-	// the text.
+	// Marks are texts that mark the parts of a turn and need not be control tokens. A token that contains one is not
+	// part of the text.
 	Marks []string
-	// Tools says that the format can show tools to the model, and Calls that calls of the model can be read.
+	// Tools says that the format can show tools to the model. Calls says that the model's calls can be read.
 	Tools, Calls bool
-	// WholeArguments says that the arguments of a call are one JSON value, which can be held to any schema.
+	// WholeArguments says that the arguments of a call are one JSON value, so that any schema can constrain them.
 	WholeArguments bool
-	// ForbidsCalls says that the model can be kept from calling tools that it is shown.
+	// ForbidsCalls says that the model can be shown tools and kept from calling them.
 	ForbidsCalls bool
-	// LooseReasoning says that the model now and then puts its reasoning between the markers of strategy markers although
-	// it has a place for it.
+	// LooseReasoning says that the model sometimes reasons between the markers of strategy markers, although its format
+	// has a place for reasoning.
 	LooseReasoning bool
 }
 
-// Family is one way in which models write a turn, for one model. Its methods may be called by several goroutines at
-// once.
+// Family is a family's way of writing a turn, for one model. It is safe for concurrent use.
 type Family interface {
 	// About describes the family.
 	About() About
-	// Render renders a conversation. It fails with a *ConversationError, a *TemplateError or ErrTooLong of package
-	// chattemplate, or with the tokenizer's error.
+	// Render renders a conversation. Its errors are a *ConversationError, a *TemplateError or ErrTooLong of package
+	// chattemplate, or the tokenizer's error.
 	Render(c chattemplate.Conversation) (chattemplate.Prompt, error)
-	// SummaryTurn returns the tokens that ask the model, in the middle of its turn, for a text about what it has written
-	// so far, and that open the answer to it. They go after a closed message, see Close.
+	// SummaryTurn returns the tokens that ask for a summary in the middle of a turn and open the answer to it. They go
+	// after a closed message, see Close.
 	SummaryTurn(prompt string) ([]backend.Token, error)
 	// OpenAnswer returns the tokens that lead from a place in the turn to the text of the answer. At StartAnswer there
 	// are none. The slice must not be modified.
 	OpenAnswer(from chattemplate.Start) []backend.Token
-	// Close returns the tokens of a turn up to the end of its last message, and adds that end where it is missing. It may
-	// return its argument, but does not change it.
+	// Close returns the tokens of a turn up to the end of its last message, and adds that end if it is missing. It may
+	// return its argument but does not change it.
 	Close(tokens []backend.Token) []backend.Token
-	// Effort returns the effort that is in effect where one is asked for and the caller sets template variables.
+	// Effort returns the effort that takes effect, given the one in the request and the caller's template variables.
 	Effort(asked reasoning.Effort, args map[string]any) reasoning.Effort
-	// Reader returns a reader of the model's output that holds it to nothing.
+	// Reader returns a reader of the model's output, without any constraint on it.
 	Reader(cfg reader.Config) (reader.Reader, error)
-	// Turn compiles what one turn is held to. What cannot be held is a *RefusedError.
+	// Turn compiles the constraints of one turn. A constraint that the family cannot enforce is a *RefusedError.
 	Turn(ctx context.Context, cfg TurnConfig) (Turn, error)
-	// CheckTool reports why calls of a function cannot be held to its parameters, or nil.
+	// CheckTool returns nil if calls of a tool can be made to match its parameters, and otherwise the reason.
 	CheckTool(ctx context.Context, grammars *grammar.Cache, tool chattemplate.Tool) error
 }
 
-// TurnConfig says what is asked of one turn.
+// TurnConfig is what a request asks of one turn.
 type TurnConfig struct {
 	// Grammars compiles forms.
 	Grammars *grammar.Cache
-	// Form is what the answer has to obey; the zero value is anything. FormAt reports at which places it counts.
+	// Form is what the answer must match; the zero value allows anything. FormAt reports at which places it applies.
 	Form   grammar.Source
 	FormAt func(reader.Place) bool
-	// Tools are the functions that the model is shown, and Admits reports which of them it may call.
+	// Tools are the functions that the model is shown. Admits reports which of them it may call; nil admits all.
 	Tools  []chattemplate.Tool
 	Admits func(name string) bool
-	// NoCalls allows no call, MustCall demands one, and SingleCall allows one at most.
+	// NoCalls allows no call, MustCall requires one, and SingleCall allows at most one.
 	NoCalls, MustCall, SingleCall bool
-	// Report is the function by which the model has to report its reasoning first; nil asks for no report.
+	// Report is the function that the model must call first to report its reasoning; nil asks for no report.
 	Report *chattemplate.Tool
-	// Args are the caller's template variables. Some formats offer tools of their own by them.
+	// Args are the caller's template variables. In some formats they offer built-in tools.
 	Args map[string]any
-	// Markers says that the model is to reason between markers, and Native that it reasons as its format has it.
+	// Markers says that the model should reason between markers. Native says that it reasons in its own format.
 	Markers, Native bool
-	// Effort is the effort that the prompt is rendered with. Where it is none, reasoning has no place of its own.
+	// Effort is the effort that the prompt is rendered with. With none, reasoning has no place of its own.
 	Effort reasoning.Effort
 }
 
-// Turn reads one turn of a model and says what may come next in it. It belongs to one goroutine at a time.
+// Turn reads one turn of a model and says what may come next in it. It must be used by one goroutine at a time.
 //
-// Turn's order is: Open with the rendered prompt, Begin, then PushOutput for each token of the model, and Force for
-// each token that the caller puts in its place. After each, Hold and Forced say what may and what must come next.
+// The order of calls is: Open with the rendered prompt, Begin, then PushOutput for each token of the model and Force
+// for each token that the caller inserts. After each token, Hold returns what may come next and Forced what must.
 type Turn interface {
 	reader.Reader
-	// Ignored reports whether strict tools are not held to their parameters, because the format has no place for it.
+	// Ignored reports whether strict tools are not enforced, because the format has no place for it.
 	Ignored() bool
-	// Warm works out the first masks of the forms in the background, until ctx ends.
+	// Warm computes the first masks of the forms in the background, until ctx ends.
 	Warm(ctx context.Context)
-	// Open completes a prompt. With skip the model goes on to its answer, or where it may call something to the choice
-	// between both, without reasoning. A prompt that leaves no place for what is owed is a *RefusedError.
+	// Open completes a prompt. With skip the model does not reason: it goes on to its answer, or to the choice between
+	// an answer and a call. It returns a *RefusedError if the prompt leaves no place for a required answer or call.
 	Open(p *chattemplate.Prompt, skip bool) error
 	// Begin starts to read. The turn sets the fields Tools, Opens and StringParam of cfg itself.
 	Begin(cfg reader.Config) error
-	// Force takes a token that the caller puts into the turn. It is read, and not held to anything.
+	// Force takes a token that the caller inserts into the turn. The token is read, but no constraint applies to it.
 	Force(t backend.Token)
-	// Hold returns what may come next; nil where anything may. It holds until the next token.
+	// Hold returns the constraint on the next token; nil allows every token. It is valid until the next token.
 	Hold() hold.Hold
 	// Forced returns the tokens that must come next because nothing else can. The slice is valid until the next call.
 	Forced() []backend.Token
-	// Follow returns the tokens of the format that go after the last token, for the caller to force, and forgets them.
+	// Follow returns the format's own tokens that go after the last token, for the caller to force. A second call
+	// returns nothing.
 	Follow() []backend.Token
-	// EndReasoning returns the tokens that close reasoning in the middle of its text, and those that then open the answer.
-	// The latter, which go after those of Follow, are empty where the model may still choose to call something. From
-	// here on it may not reason again.
+	// EndReasoning returns the tokens that close reasoning in the middle of its text, and the tokens that then open the
+	// answer. The latter go after those of Follow. They are empty if the model may still choose to make a call. After
+	// EndReasoning the model may not reason again.
 	EndReasoning() (end, open []backend.Token, err error)
-	// EndObject returns the tokens that end the reasoning in the object of strategy json and open its answer, or end the
-	// arguments of report_reasoning. It reports false where a later token has to come first.
+	// EndObject returns the tokens that end the reasoning in the object of strategy json and open its answer, or that
+	// end the arguments of report_reasoning. It returns false if that is only possible after a later token.
 	EndObject() (tokens []backend.Token, ok bool)
-	// Resume goes on after a call of report_reasoning, with the prompt that was rendered with its result.
+	// Resume goes on after a call of report_reasoning. p is the prompt that contains the result of the call.
 	Resume(p *chattemplate.Prompt) error
 }
 
-// RefusedError says what of a turn a family cannot hold. Field is the name of the request's field.
+// RefusedError says which part of a request a family cannot carry out. Field is the name of the request's field.
 type RefusedError struct {
 	Field, Advice string
 	Err           error
@@ -148,12 +155,12 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *RefusedError) Hint() string { return e.Advice }
 
-// Refuse returns a *RefusedError with the advice that err gives.
+// Refuse returns a *RefusedError with the advice of err.
 func Refuse(field string, err error) error {
 	return &RefusedError{Field: field, Err: err, Advice: advice(err)}
 }
 
-// advice is the hint of an error, if it has one.
+// advice returns the hint of an error, or "".
 func advice(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {

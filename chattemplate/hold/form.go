@@ -7,33 +7,37 @@ import (
 	"runner/grammar"
 )
 
-// Call follows a call that a model writes in its text.
+// Call is the form of a call that a model writes in its text.
 type Call interface {
+	// Allows reports whether t may come next.
 	Allows(t backend.Token) bool
-	// Accept moves on by t and reports whether it was allowed.
+	// Accept advances by t and reports whether it was allowed.
 	Accept(t backend.Token) bool
-	// Add sets the bits of what may come next.
+	// Add sets the bits of all tokens that may come next.
 	Add(m backend.Mask)
+	// Forced appends the tokens that must come next because nothing else can.
 	Forced(dst []backend.Token) []backend.Token
+	// Prepare works as that of Hold.
 	Prepare(work int) (used int, ready bool, err error)
+	// Clone returns an independent copy in the same state.
 	Clone() Call
 }
 
-// Form holds text to what was asked for: the form of an answer, that of a call, or either while the text may still turn
-// out to be one or the other. Before its first token, reasoning may be opened or line breaks may come.
+// Form makes text match the form of an answer or of a call. While the text can still become either, it follows both.
+// Before the form's first token, reasoning may open or a line break may come.
 type Form struct {
-	// Answer follows an answer, or the arguments of a call that is a message of its own. Call follows a call in text.
-	// Either may be nil.
+	// Answer is the form of an answer, or of the arguments of a call that is its own message. Call is the form of a call
+	// in text. Either may be nil.
 	Answer *grammar.Matcher
 	Call   Call
-	// Ends are the tokens that end the text, the usual one first. They are allowed where the answer is complete.
+	// Ends are the tokens that end the text, the usual one first. They are allowed if the answer is complete.
 	Ends []backend.Token
-	// MayEnd allows them before the first token, too.
+	// MayEnd also allows them before the first token.
 	MayEnd bool
-	// Before is a way into reasoning that may come first, and MustOpen says that it has to. Nil is none.
+	// Before has the texts that open reasoning before the form; nil allows none. MustOpen requires one of them.
 	Before   *grammar.Choice
 	MustOpen bool
-	// Lines are tokens of line breaks of which one may come first.
+	// Lines are tokens of line breaks. One of them may come first.
 	Lines []backend.Token
 	// Begun says that a token of the form has come.
 	Begun bool
@@ -144,7 +148,7 @@ func (f *Form) Prepare(work int) (used int, ready bool, err error) {
 	return used, ready, nil
 }
 
-// CallError is an error of the form of a call in text.
+// CallError is an error from the form of a call in text.
 type CallError struct{ Err error }
 
 func (e *CallError) Error() string { return e.Err.Error() }
@@ -152,11 +156,11 @@ func (e *CallError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Answers reports whether the text is certain to be the answer's.
+// Answers reports whether the text is certainly an answer and not a call.
 func (f *Form) Answers() bool { return !f.opening && f.Begun && f.Answer != nil && f.Call == nil }
 
-// Takes reports whether tokens can all come next, one after the other.
-func (f *Form) Takes(tokens []backend.Token) bool {
+// takes reports whether all of the tokens may come next, in this order.
+func (f *Form) takes(tokens []backend.Token) bool {
 	var accept func(backend.Token) bool
 	switch {
 	case f.opening:
@@ -184,8 +188,8 @@ func (f *Form) mayEscape(t backend.Token) bool {
 	return f.Before != nil && f.Before.Allows(t) || slices.Contains(f.Lines, t)
 }
 
-// advance moves the matchers on by a token and drops the one that cannot go on. It reports false, and changes nothing,
-// if neither can.
+// advance moves the matchers on by a token and drops the one that cannot go on. If neither can, it changes nothing and
+// returns false.
 func (f *Form) advance(t backend.Token) bool {
 	answer := f.Answer != nil && f.Answer.Accept(t)
 	call := f.Call != nil && f.Call.Accept(t)

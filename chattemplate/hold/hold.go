@@ -1,10 +1,11 @@
-// Package hold says what a model may write at one place of its turn.
+// Package hold has the constraints on what a model may write at one place of its turn.
 //
-// Each value has one job: [OneOf] holds a header to a list, [Text] keeps text that owes something from ending the turn,
-// and [Form] holds an answer or a call to its form. A family of models chooses the value when the model comes to a new
-// place; nil stands for anything.
+// Each has one job. [OneOf] allows one of a list of headers. [Text] allows any text, but keeps it from ending the turn
+// while an answer or a call is still required. [Form] makes an answer or a call match its form. A family chooses a
+// constraint when the model comes to a new place. A nil [Hold] allows everything.
 //
-// A value belongs to one turn. The scheduler moves it on, and an engine asks it during a step, never both at once.
+// A constraint belongs to one turn. The scheduler advances it, and the engine asks it during a step, but never both at
+// the same time.
 package hold
 
 import (
@@ -14,22 +15,22 @@ import (
 	"runner/grammar"
 )
 
-// Hold is what may come next at one place of a turn.
+// Hold is the constraint on the next token at one place of a turn.
 type Hold interface {
 	backend.Constraint
-	// Accept moves on by a token. A token that is not allowed changes nothing.
+	// Accept advances by a token. A token that is not allowed changes nothing.
 	Accept(t backend.Token)
 	// Forced appends the tokens that must come next because nothing else can.
 	Forced(dst []backend.Token) []backend.Token
-	// Prepare does about so much of the work of finding out what may come next, at least a little. It reports how much
-	// it did and whether all is known.
+	// Prepare works out which tokens may come next. It does about as much work as it is given, and at least a little. It
+	// returns how much it did and whether it is finished.
 	Prepare(work int) (used int, ready bool, err error)
 }
 
-// OneOf holds text to one of several sequences of tokens.
+// OneOf allows one of several sequences of tokens.
 type OneOf struct{ choice *grammar.Choice }
 
-// NewOneOf returns a hold to one of the sequences, none of which may be empty.
+// NewOneOf returns a constraint that allows one of the sequences. It fails if a sequence is empty.
 func NewOneOf(sequences ...[]backend.Token) (*OneOf, error) {
 	choice, err := grammar.NewChoice(sequences...)
 	return &OneOf{choice}, err
@@ -47,13 +48,13 @@ func (o *OneOf) Fill(m backend.Mask) { o.choice.Fill(m) }
 // Accept implements Hold.
 func (o *OneOf) Accept(t backend.Token) { o.choice.Accept(t) }
 
-// Forced implements Hold. Headers are the model's own words, so that nothing is forced.
+// Forced implements Hold. It forces nothing: the model writes its headers itself.
 func (o *OneOf) Forced(dst []backend.Token) []backend.Token { return dst }
 
 // Prepare implements Hold.
 func (o *OneOf) Prepare(int) (used int, ready bool, err error) { return 0, true, nil }
 
-// Spellings returns the tokens of each text: its own token where the vocabulary has one, or else what tokenize makes.
+// Spellings returns the tokens of each text. A text that is a special token of the vocabulary is that one token.
 func Spellings(v *backend.Vocab, tokenize func([]backend.Token, string) ([]backend.Token, error),
 	texts ...string) ([][]backend.Token, error) {
 	out := make([][]backend.Token, len(texts))
@@ -70,7 +71,8 @@ func Spellings(v *backend.Vocab, tokenize func([]backend.Token, string) ([]backe
 	return out, nil
 }
 
-// LineBreaks returns the tokens of one and of two line breaks, which models like to write after a tag.
+// LineBreaks returns the tokens of one and of two line breaks, which models often write after a tag. It leaves out one
+// that is not a single token.
 func LineBreaks(tokenize func([]backend.Token, string) ([]backend.Token, error)) (list []backend.Token) {
 	for _, text := range []string{"\n", "\n\n"} {
 		if tokens, err := tokenize(nil, text); err == nil && len(tokens) == 1 {
@@ -80,7 +82,7 @@ func LineBreaks(tokenize func([]backend.Token, string) ([]backend.Token, error))
 	return list
 }
 
-// Ends returns the tokens that end generation, the usual one first.
+// Ends returns the tokens that end generation. The usual one comes first.
 func Ends(v *backend.Vocab) []backend.Token {
 	var out []backend.Token
 	if v.EOS() != backend.NoToken {
@@ -94,7 +96,7 @@ func Ends(v *backend.Vocab) []backend.Token {
 	return out
 }
 
-// Warm works out the first masks of forms in the background, until ctx ends.
+// Warm computes the first masks of forms in the background, until ctx ends.
 func Warm(ctx context.Context, forms []*grammar.Grammar) {
 	if len(forms) == 0 {
 		return
@@ -106,7 +108,8 @@ func Warm(ctx context.Context, forms []*grammar.Grammar) {
 	}()
 }
 
-// EndObject returns the tokens that end the reasoning in an object that is being read, if the form takes them.
+// EndObject returns the tokens that end the reasoning in the object that r reads. It returns false if there are none or
+// if h does not allow them next.
 func EndObject(r interface{ CloseReasoning() (string, bool) }, h Hold,
 	tokenize func([]backend.Token, string) ([]backend.Token, error)) ([]backend.Token, bool) {
 	end, ok := r.CloseReasoning()
@@ -118,5 +121,5 @@ func EndObject(r interface{ CloseReasoning() (string, bool) }, h Hold,
 		return nil, false
 	}
 	tokens, err := tokenize(nil, end)
-	return tokens, err == nil && form.Takes(tokens)
+	return tokens, err == nil && form.takes(tokens)
 }

@@ -7,29 +7,30 @@ import (
 	"runner/backend"
 )
 
-// Text is text of any kind that has to go on to something else, because an answer or a call is owed. It cannot end the
-// turn, and it cannot run over the end of the reasoning into what follows.
+// Text allows any text, but the turn may not end, because an answer or a call is still required. No token may contain
+// both the end of the reasoning and text after it.
 type Text struct {
 	vocab *backend.Vocab
-	// outside are the tokens that cannot stand in text.
+	// outside are the tokens that may not come in text.
 	outside []backend.Token
-	// free is what may stand in text, made when it is first needed.
+	// free has all tokens that may come in text. It is made when it is first needed.
 	free backend.Mask
-	// mark ends reasoning in text; empty where a token of its own does. spanning are the tokens that may run over it,
-	// and tail is the end of the text so far.
+	// mark is the text that ends the reasoning; empty if EndsWith was not called. spanning are the tokens that may
+	// contain its end and text after it. tail is the end of the text so far.
 	mark     string
 	spanning []backend.Token
 	tail     []byte
-	// marked says that the mark counts here.
+	// marked says that the text is reasoning that ends with mark.
 	marked bool
 }
 
-// NewText returns a hold for text in which the outside tokens have no place.
+// NewText returns a constraint on text in which the tokens outside may not come.
 func NewText(v *backend.Vocab, outside ...backend.Token) *Text {
 	return &Text{vocab: v, outside: outside}
 }
 
-// EndsWith says which mark ends reasoning. A model may spell it even where it is a token of its own.
+// EndsWith sets the mark that ends reasoning. It applies even if the mark is a special token, because a model may also
+// spell it out.
 func (x *Text) EndsWith(mark string) {
 	x.mark = mark
 	last := mark[len(mark)-1]
@@ -40,7 +41,7 @@ func (x *Text) EndsWith(mark string) {
 	}
 }
 
-// Begin starts a new text. In reasoning the mark counts.
+// Begin starts a new text. The mark applies only to reasoning.
 func (x *Text) Begin(reasoning bool) {
 	x.tail, x.marked = x.tail[:0], reasoning && x.mark != ""
 }
@@ -80,7 +81,7 @@ func (x *Text) Forced(dst []backend.Token) []backend.Token { return dst }
 // Prepare implements Hold.
 func (x *Text) Prepare(int) (used int, ready bool, err error) { return 0, true, nil }
 
-// isText reports whether t may stand in text that goes on to something else.
+// isText reports whether t may come in text without ending it.
 func (x *Text) isText(t backend.Token) bool {
 	if x.vocab.EndsGeneration(t) || x.vocab.Kind(t) == backend.Unused || !x.vocab.Valid(t) {
 		return false
@@ -88,7 +89,7 @@ func (x *Text) isText(t backend.Token) bool {
 	return !slices.Contains(x.outside, t)
 }
 
-// spans reports whether t would end the reasoning and go on with text of the answer, which its form would not see.
+// spans reports whether t would end the reasoning and begin the answer. The answer's form would not see that text.
 func (x *Text) spans(t backend.Token) bool {
 	if !x.marked {
 		return false

@@ -10,7 +10,8 @@ import (
 // TestTextEndsAtItsMark checks the boundary between free text and what follows it: a token may end the reasoning, but
 // not go on with text that a form would not see. Line breaks after the mark belong to it.
 func TestTextEndsAtItsMark(t *testing.T) {
-	pieces := []string{"a", "</", "think", ">", "</think>", "</think>\n", ">\n\n", ">x", "</think>x", "> ", "k>\nx", "end", "header"}
+	pieces := []string{"a", "</", "think", ">", "</think>", "</think>\n", ">\n\n", ">x", "</think>x", "> ", "k>\nx", "end",
+		"header"}
 	kinds := make([]backend.TokenKind, len(pieces))
 	for i := range kinds {
 		kinds[i] = backend.Normal

@@ -1,5 +1,4 @@
-// Package parameters says what the JSON Schema of a function's parameters holds its arguments to, as far as families
-// of models need it to hold calls.
+// Package parameters turns the JSON Schema of a function's parameters into forms for the arguments of its calls.
 package parameters
 
 import (
@@ -12,11 +11,11 @@ import (
 	"runner/grammar"
 )
 
-// maxChoices is the most choices of one parameter that are held to where nobody asked for it.
+// maxChoices is the maximum choices of one parameter that Plain enforces.
 const maxChoices = 128
 
-// AsObject makes sure that a schema admits objects only. It puts nothing around the schema, in which references
-// lead from its root.
+// AsObject returns a schema that admits only the objects that schema admits. It does not wrap the schema, because
+// references in it start at its root. A schema that it cannot change is returned unchanged.
 func AsObject(schema json.RawMessage) []byte {
 	var members map[string]json.RawMessage
 	if string(schema) == "true" {
@@ -25,9 +24,9 @@ func AsObject(schema json.RawMessage) []byte {
 		return schema
 	}
 	if kind, ok := members["type"]; ok {
-		switch types := TypesOf(kind); {
+		switch types := typesOf(kind); {
 		case types == nil:
-			return schema // which is then refused for it
+			return schema // compiling it reports the error
 		case string(kind) == `"object"`:
 			return schema
 		case !slices.Contains(types, "object"):
@@ -42,7 +41,7 @@ func AsObject(schema json.RawMessage) []byte {
 	return out
 }
 
-// Property is a member of a schema's object.
+// Property is a member of a JSON object, for instance a property of a schema.
 type Property struct {
 	Name   string
 	Schema json.RawMessage
@@ -52,7 +51,7 @@ type Property struct {
 func Members(object json.RawMessage) ([]Property, error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.Join(err, errors.New("the parameters are no JSON object"))
+		return nil, errors.Join(err, errors.New("the parameters are not a JSON object"))
 	}
 	var out []Property
 	for d.More() {
@@ -69,9 +68,9 @@ func Members(object json.RawMessage) ([]Property, error) {
 	return out, nil
 }
 
-// Plain returns the form of objects with the names, types and choices of a function's parameters, and no
-// others, in any order. It is zero where the schema says what cannot be told so, or names none: then the function
-// may take any object.
+// Plain returns a simple form for the arguments of a function that is not strict: objects with the names, types and
+// choices of its parameters, in any order. It returns the zero Source if the schema has no properties or says more than
+// such a form can express. Then any object is allowed.
 func Plain(schema json.RawMessage) grammar.Source {
 	var none grammar.Source
 	top, err := Members(schema)
@@ -116,12 +115,13 @@ func Plain(schema json.RawMessage) grammar.Source {
 		delete(must, p.Name)
 	}
 	if len(must) > 0 {
-		return none // a function that needs what it does not describe may take any
+		return none // it requires a parameter that it does not describe
 	}
 	return grammar.Members(fields...)
 }
 
-// plainValue returns the form of the type and the choices of a parameter, or any value where they do not go together.
+// plainValue returns the form of a parameter by its type and its choices. If these contradict each other, or null is
+// allowed too, it allows any value.
 func plainValue(schema json.RawMessage) grammar.Source {
 	free := grammar.JSONSchema([]byte("true"))
 	var value struct {
@@ -136,7 +136,7 @@ func plainValue(schema json.RawMessage) grammar.Source {
 	plain := map[string]any{}
 	var types []string
 	if value.Type != nil {
-		if types = TypesOf(value.Type); types == nil {
+		if types = typesOf(value.Type); types == nil {
 			return free
 		}
 		plain["type"] = types
@@ -156,8 +156,8 @@ func plainValue(schema json.RawMessage) grammar.Source {
 	return grammar.JSONSchema(out)
 }
 
-// TypesOf returns the types that the keyword type names, or nil where it names none or what is no type.
-func TypesOf(keyword json.RawMessage) []string {
+// typesOf returns the types in the value of the keyword type. It returns nil if there are none or one is unknown.
+func typesOf(keyword json.RawMessage) []string {
 	var one string
 	var types []string
 	if json.Unmarshal(keyword, &one) == nil {
@@ -173,7 +173,7 @@ func TypesOf(keyword json.RawMessage) []string {
 
 var jsonTypes = strings.Fields("object array string number integer boolean null")
 
-// isOf reports whether a JSON value is of a type.
+// isOf reports whether a JSON value has a type.
 func isOf(value json.RawMessage, name string) bool {
 	switch value[0] {
 	case '{':

@@ -1,63 +1,64 @@
 package reader
 
-// The codes of the warnings that come from taking a model's output apart. Each is sent at most once a turn.
+// The codes of warnings about a model's output. Each is sent at most once a turn.
 const (
 	// CodeMissingStart: a message began without <|start|>.
 	CodeMissingStart = "missing_start"
-	// CodeMissingMessage: a header ended without <|message|>; what did not belong to the header is the message's text.
+	// CodeMissingMessage: a header ended without <|message|>. Words that cannot be part of a header are text.
 	CodeMissingMessage = "missing_message"
-	// CodeMissingEnd: a message began inside another, which was closed.
+	// CodeMissingEnd: a message began inside another one, which was closed.
 	CodeMissingEnd = "missing_end"
 	// CodeMissingChannel: a header names no channel, or names it without <|channel|>.
 	CodeMissingChannel = "missing_channel"
 	// CodeDoubledStart: <|start|> came again inside a header.
 	CodeDoubledStart = "doubled_start"
-	// CodeDoubledChannel: <|channel|> came again inside a header; the last channel named counts.
+	// CodeDoubledChannel: <|channel|> came again inside a header. The last channel counts.
 	CodeDoubledChannel = "doubled_channel"
-	// CodeMalformedHeader: a header has its words in an unusual form.
+	// CodeMalformedHeader: the words of a header are in an unusual form.
 	CodeMalformedHeader = "malformed_header"
-	// CodeBareBody: text came without a header; it is part of the answer.
+	// CodeBareBody: text came without a header. It is part of the answer.
 	CodeBareBody = "bare_body"
-	// CodeEmptyChannel and CodeUnknownChannel: a header has no channel of the format; its text is reasoning.
-	CodeEmptyChannel   = "empty_channel"
+	// CodeEmptyChannel: a header names no channel after <|channel|>. The message is reasoning.
+	CodeEmptyChannel = "empty_channel"
+	// CodeUnknownChannel: a header names a channel that the format does not have. The message is reasoning.
 	CodeUnknownChannel = "unknown_channel"
-	// CodeForeignRole: the model wrote a message of somebody else; its text is reasoning.
+	// CodeForeignRole: the model wrote a message in the name of someone else. The message is reasoning.
 	CodeForeignRole = "foreign_role"
-	// CodeUnknownRecipient: a message is addressed to a person; it was taken as if it were addressed to nobody.
+	// CodeUnknownRecipient: a message is addressed to a person. The recipient was ignored.
 	CodeUnknownRecipient = "unknown_recipient"
 	// CodeUnknownFunction: a call names a function that the request does not have.
 	CodeUnknownFunction = "unknown_function"
 	// CodeRecipientInFinal: a call came on the final channel.
 	CodeRecipientInFinal = "recipient_in_final"
-	// CodeCallWithoutRecipient: <|call|> ended a message that is addressed to nobody.
+	// CodeCallWithoutRecipient: <|call|> ended a message without a recipient.
 	CodeCallWithoutRecipient = "call_without_recipient"
-	// CodeStrayControl: a control token stood where it means nothing and was left out.
+	// CodeStrayControl: a control token came where it has no meaning and was left out.
 	CodeStrayControl = "stray_control"
 	// CodeUnfinishedHeader: the output ended inside a header.
 	CodeUnfinishedHeader = "unfinished_header"
-	// CodeReasoningUnclosed: the output ended inside the reasoning, so that there is no answer.
+	// CodeReasoningUnclosed: the output ended inside the reasoning, so there is no answer.
 	CodeReasoningUnclosed = "reasoning_unclosed"
-	// CodeStrayTag: a marker of the reasoning stood where it means nothing and was left out.
+	// CodeStrayTag: a marker of the reasoning came where it has no meaning and was left out.
 	CodeStrayTag = "stray_tag"
-	// CodeMalformedToolCall: a tool call could not be read; its text is part of the answer.
+	// CodeMalformedToolCall: a tool call could not be read. Its text is part of the answer.
 	CodeMalformedToolCall = "malformed_tool_call"
-	// CodeMalformedArguments: the arguments of a tool call are no JSON, or broke off; they are the call's as they are.
+	// CodeMalformedArguments: the arguments of a tool call are not JSON or not complete. The call has them unchanged.
 	CodeMalformedArguments = "malformed_arguments"
-	// CodeNotObject: the answer is not the object of strategy json; it was taken as it is.
+	// CodeNotObject: the answer is not the object of strategy json. It was taken unchanged.
 	CodeNotObject = "not_object"
-	// CodeMalformedObject: the object, or the arguments of report_reasoning, break JSON or hold values of the wrong
-	// type. Nothing of them is left out: a value of the wrong type is reasoning, and from where an object breaks
-	// off its text is part of the answer.
+	// CodeMalformedObject: the object, or the arguments of report_reasoning, are not valid JSON or have a value of the
+	// wrong type. No text is lost: a value of the wrong type is reasoning, and the text after the place where an object
+	// breaks off is part of the answer.
 	CodeMalformedObject = "malformed_object"
-	// CodeUnknownMember: the object has a member that it should not have; the whole member is reasoning.
+	// CodeUnknownMember: the object has an unknown member. The whole member is reasoning.
 	CodeUnknownMember = "unknown_member"
 	// CodeUnfinishedObject: the output ended inside the object.
 	CodeUnfinishedObject = "unfinished_object"
-	// CodeTextAfterObject: something came after the object; its text is part of the answer.
+	// CodeTextAfterObject: text came after the object. It is part of the answer.
 	CodeTextAfterObject = "text_after_object"
 )
 
-// messages say the codes for people. They hold nothing of the model's text.
+// messages explain the codes. They contain no text of the model.
 var messages = map[string]string{
 	CodeMissingStart:         "a message began without its start",
 	CodeMissingMessage:       "a header ended without its message mark",
@@ -69,7 +70,7 @@ var messages = map[string]string{
 	CodeBareBody:             "text without a header was taken as part of the answer",
 	CodeEmptyChannel:         "a message names no channel; it was taken as reasoning",
 	CodeUnknownChannel:       "a message is on an unknown channel; it was taken as reasoning",
-	CodeForeignRole:          "the model wrote a message in somebody else's name; it was taken as reasoning",
+	CodeForeignRole:          "the model wrote a message in someone else's name; it was taken as reasoning",
 	CodeUnknownRecipient:     "a message is addressed to no function; the address was ignored",
 	CodeUnknownFunction:      "a call names a function that the request does not have",
 	CodeRecipientInFinal:     "a call came on the final channel",
@@ -79,7 +80,7 @@ var messages = map[string]string{
 	CodeReasoningUnclosed:    "the output ended inside the reasoning",
 	CodeStrayTag:             "a reasoning marker out of place was left out",
 	CodeMalformedToolCall:    "a tool call could not be read and was taken as part of the answer",
-	CodeMalformedArguments:   "the arguments of a tool call are no whole JSON",
+	CodeMalformedArguments:   "the arguments of a tool call are not complete JSON",
 	CodeNotObject:            "the answer is not the object that was asked for and was taken as it is",
 	CodeMalformedObject:      "the object with the reasoning and the answer is malformed",
 	CodeUnknownMember:        "the object has a member that was not asked for; it was taken as reasoning",

@@ -11,7 +11,7 @@ import (
 	"runner/reasoning"
 )
 
-// Config says how a model's output is taken apart. Vocab and Emit are required.
+// Config says how a model's output is read. Vocab and Emit are required.
 type Config struct {
 	// Vocab is the model's vocabulary.
 	Vocab *backend.Vocab
@@ -19,33 +19,33 @@ type Config struct {
 	Start chattemplate.Start
 	// Emit receives the events. It is called during Push and Finish, on the caller's goroutine.
 	Emit func(reasoning.Event)
-	// Tools names the functions of the request. With any, families other than harmony have their tool calls taken
-	// out of the answer, and a call of another function is warned about. Nil warns about none.
+	// Tools names the functions of the request. A call of another function causes a warning, unless Tools is nil. If
+	// Tools is empty, a family that writes calls in text leaves them in the answer.
 	Tools []string
-	// StringParam reports whether a function's parameter is a string. Some families write arguments one by one,
-	// without a sign of whether "5" is a string or a number. With nil, what is JSON is taken as JSON.
+	// StringParam reports whether a function's parameter is a string. In some styles of calls, "5" can be a string or a
+	// number. If StringParam is nil, an argument that is valid JSON is taken as JSON.
 	StringParam func(function, parameter string) bool
-	// Opens is asked when a call begins in the text of an answer, with what follows its opening mark as far as it
-	// has come, or with all of the call's text where there is no mark; if it says no, the text is the answer's.
-	// With it calls are read only as the model's family writes them. Nil stands for yes.
+	// Opens is asked whether a call begins in the text of an answer. text is what has come after the call's opening
+	// mark, or all of the call if there is no mark. If Opens returns false, the text belongs to the answer. With Opens,
+	// only calls in the model's own style are read. If it is nil, every such text is a call.
 	Opens func(text string) bool
-	// CallID gives the id of a run's call by its index; nil leaves ids empty.
+	// CallID returns the id of a run's call by its index. If it is nil, ids are empty.
 	CallID func(index int) string
-	// Markers looks for the markers of strategy markers in the answer too.
+	// Markers makes the reader look for the markers of strategy markers in the answer.
 	Markers bool
-	// JSON expects every answer to be the object of strategy json, and makes its members reasoning and answer. An
-	// answer that turns out not to be it is read as if JSON were nil. Nil expects none.
+	// JSON makes the reader expect the object of strategy json as the answer, and split it into reasoning and answer. An
+	// answer that is not such an object is read as if JSON were nil.
 	JSON *JSONConfig
-	// Report makes calls of ReportReasoningName reasoning (strategy tool). It needs no entry in Tools.
+	// Report makes calls of ReportReasoningName reasoning (strategy tool). The function need not be in Tools.
 	Report bool
-	// Formed says that the answer is held to a form: once it has begun, a marker in it is text and calls do not
-	// begin. With its first text it begins, or before, with Begin. Without Opens there are no calls at all.
+	// Formed says that the answer must match a form. Once such an answer has begun, markers in it are text and no call
+	// begins. It begins with its first text, or earlier with BeginAnswer. Without Opens there are no calls at all.
 	Formed bool
-	// Rationales sends an event Decided, with no more than Call and the rationale, for each call with a member
-	// "rationale" beside its arguments; Decision is nil if it cannot be read. It follows the call's end.
+	// Rationales makes the reader send an event Decided after the end of each call that has a member "rationale" next to
+	// its arguments. The event has only Call and the rationale. Its Decision is nil if the rationale cannot be read.
 	Rationales bool
-	// Separator is put before the text of every later segment of a kind that had one already in this turn, so that
-	// concatenated texts do not run into each other. It counts as the segment's text.
+	// Separator goes before the text of a segment if the turn already had a segment of this kind, so that concatenated
+	// texts stay apart. It counts as text of the segment.
 	Separator string
 	// Logprobs attaches the tokens given to PushOutput to the answer's deltas.
 	Logprobs bool
@@ -54,92 +54,94 @@ type Config struct {
 // Reader takes generated tokens, one at a time, and sends the events SegmentStart, SegmentDelta, SegmentEnd and
 // Warning.
 //
-// Every malformed output is read for what it most likely means, and no text is lost. White space between messages and
-// newlines next to a marker of the reasoning belong to the format. What may still become a marker is held back. The
-// text of a delta is a piece of the vocabulary wherever possible, so that pushing a token allocates nothing.
+// Malformed output is read as what it most likely means, and no text is lost. White space between messages and newlines
+// next to a marker of the reasoning belong to the format. Text that may still become a marker is held back. The text of
+// a delta is a piece of the vocabulary if possible, so that pushing a token allocates nothing.
 //
-// A Reader is not safe for use by several goroutines at once.
+// A Reader is not safe for concurrent use.
 type Reader interface {
 	// Push takes the next token.
 	Push(t backend.Token)
-	// PushOutput is Push for a token with the log probabilities of the step that sampled it. out may be nil and is
-	// not kept.
+	// PushOutput is Push for a token with the log probabilities of the step that sampled it. out may be nil. The reader
+	// does not keep it.
 	PushOutput(t backend.Token, out *backend.Output)
-	// BeginAnswer says that the next token belongs to the answer that is held to a form: newlines and markers in its text
-	// are the answer's own. Elsewhere, and without Formed, it does nothing.
+	// BeginAnswer says that the next token belongs to an answer that must match a form, so that newlines and markers in
+	// it are text. Outside of an answer and without Formed it does nothing.
 	BeginAnswer()
-	// Finish ends the output: it sends what was held back and closes what is open. Tokens pushed later are ignored.
+	// Finish ends the output. It sends the text that was held back and closes the open segment. Later tokens are ignored.
 	Finish()
-	// State returns where the next token stands.
+	// State returns the place of the next token.
 	State() State
-	// CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and
-	// open its answer, or end the arguments of report_reasoning. It reports false outside such a string, and in the
-	// middle of a character or an escape, where the next token or one soon after it leads to a place with such a text.
+	// CloseReasoning returns the text that would end the reasoning in the object of strategy json and open its answer,
+	// or that would end the arguments of report_reasoning. It returns false outside of such reasoning. It also returns
+	// false in the middle of a character or an escape; then a later token leads to a place with such a text.
 	CloseReasoning() (text string, ok bool)
-	// Score returns the last score of an object of strategy json or of a call of report_reasoning, and whether there
-	// was one.
+	// Score returns the last score in an object of strategy json or in a call of report_reasoning, and whether there was
+	// one.
 	Score() (float64, bool)
 }
 
-// Core is what the readers of all families share: the stream of events, the reader of objects and the warnings.
+// Core is what the readers of all families share. It must be prepared with Init.
 type Core struct {
-	Cfg    Config
+	Cfg Config
+	// Out receives the text of segments, and Object reads the objects of the strategies json and tool.
 	Out    Sink
 	Object Object
 	score  float64
 	scored bool
-	Pos    int // tokens pushed
+	// Pos is the number of tokens pushed. The family's reader counts it.
+	Pos    int
 	calls  int
 	warned []string
-	Ended  bool
-	Done   bool
+	// Ended says that the last token ended the turn, and Done that Finish was called.
+	Ended bool
+	Done  bool
 }
 
-// Place is where in a turn a token stands, as far as it matters for what may come.
+// Place is the kind of place where a token stands in a turn. What may come next depends on it.
 type Place uint8
 
 // The places. PlaceNone is before a turn.
 const (
 	PlaceNone Place = iota
-	// PlaceHeader is between the messages of formats that have some, and in their headers.
+	// PlaceHeader is between messages and in their headers, in formats that have messages.
 	PlaceHeader
 	PlaceReasoning
 	PlacePreamble
-	// PlaceCall is a call, with the marks that belong to it.
+	// PlaceCall is in a call, with its marks.
 	PlaceCall
-	// PlaceAnswer is an answer, and the object of strategy json.
+	// PlaceAnswer is in an answer or in the object of strategy json.
 	PlaceAnswer
 )
 
-// State says where the next token stands.
+// State describes the place of the next token.
 type State struct {
 	// Place is the place of the next token.
 	Place Place
 	// Marked says that the text is reasoning between the markers of strategy markers.
 	Marked bool
-	// Segment is the segment that the next token belongs to; Header inside a header and between messages.
+	// Segment is the segment of the next token. It is Header in a header and between messages.
 	Segment reasoning.Segment
-	// Call is the call that the next token is part of.
+	// Call is the call that the next token belongs to.
 	Call reasoning.Call
-	// Role, Channel, Recipient and ContentType are what the harmony message's header says, without "<|constrain|>".
+	// Role, Channel, Recipient and ContentType come from the header of a harmony message, without "<|constrain|>".
 	Role, Channel, Recipient, ContentType string
-	// InObject says that the text is read as the object of strategy json, or as the call of report_reasoning. It
-	// begins before the first brace of an object that is expected; an object ends with its last brace, a call with
-	// its message or its closing tag. Inside an object Segment is Reasoning or Answer in the middle of a value that
-	// is one, and Header between values, a quote that may end a string included. A call is Reasoning from its
-	// header to its end.
+	// InObject says that the text is read as the object of strategy json or as a call of report_reasoning.
+	//
+	// An expected object begins before its first brace and ends with its last one. Inside it Segment is Reasoning or
+	// Answer in the middle of such a value, and Header between values and at a quote that may end a string. A call ends
+	// with its message or its closing tag. Its Segment is Reasoning from its header to its end.
 	InObject bool
-	// Reported says that report_reasoning was called and that no segment has begun since: the call waits for its result.
+	// Reported says that report_reasoning was called and that no segment has begun since. The call waits for its result.
 	Reported bool
-	// Steering says that the next token may be part of what steers the format instead of text of Segment: a header,
-	// the name of a call or what stands between its arguments, or the beginning of a turn, where reasoning may still
-	// be opened.
+	// Steering says that the next token may belong to the format and not be text of Segment. That is the case in a
+	// header, in a call outside of its arguments' values, and at the beginning of a turn, where reasoning may still open.
 	Steering bool
 	// Ended says that the last token ended the turn.
 	Ended bool
 }
 
-// Init prepares for a turn. The core must not be moved afterwards.
+// Init prepares for a turn. It fails if cfg lacks Vocab or Emit. The core must not be copied afterwards.
 func (s *Core) Init(cfg Config) error {
 	if cfg.Vocab == nil || cfg.Emit == nil {
 		return errors.New("a reader needs a vocabulary and a receiver of events")
@@ -157,10 +159,10 @@ func (s *Core) Init(cfg Config) error {
 	return nil
 }
 
-// Score returns the last score that came, and whether there was one.
+// Score implements Reader.
 func (s *Core) Score() (float64, bool) { return s.score, s.scored }
 
-// Warn reports a peculiarity once.
+// Warn sends the warning with a code, once a turn.
 func (s *Core) Warn(code string) {
 	if slices.Contains(s.warned, code) {
 		return
@@ -170,7 +172,7 @@ func (s *Core) Warn(code string) {
 		Text: fmt.Sprintf("%s (token %d)", messages[code], s.Pos)})
 }
 
-// Rationale tells the reason for the last call, if it is a member of an object.
+// Rationale sends the reason for the last call, if object has one.
 func (s *Core) Rationale(object []byte) {
 	var of struct {
 		Rationale json.RawMessage `json:"rationale"`
@@ -185,7 +187,7 @@ func (s *Core) Rationale(object []byte) {
 	s.Out.Emit(e)
 }
 
-// Call names the next call.
+// Call returns the next call, with its index and its id.
 func (s *Core) Call(name string) reasoning.Call {
 	c := reasoning.Call{Index: s.calls, Name: name}
 	if s.Cfg.CallID != nil {
@@ -201,5 +203,5 @@ func (s *Core) EndReport() {
 	s.Out.Reported = true
 }
 
-// IsSpace reports whether c is white space of JSON and of headers.
+// IsSpace reports whether c is white space in JSON and in headers.
 func IsSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

@@ -1,7 +1,8 @@
-// Package reader takes a model's output apart, token by token, into segments: reasoning, preamble, tool call, answer.
+// Package reader is what the readers of all families share. A reader turns a model's tokens into events, segment by
+// segment: reasoning, preamble, tool call, answer.
 //
-// Harmony is read by token id. Tags and markers are found in the text, wherever it is cut into tokens. The object of
-// strategy json and the calls of strategy tool are read as they arrive. It renders nothing and constrains nothing.
+// A family's own reader holds a [Core] and finds the marks of its format. The core sends events through a [Sink], reads
+// the objects of the strategies json and tool with [Object], and sends warnings.
 //
-// Rules: text is never lost, whatever a model writes; a delta never splits a rune.
+// Two rules hold for every reader. Whatever a model writes, no text is lost. The text of a delta never splits a rune.
 package reader

@@ -5,21 +5,21 @@ import (
 	"runner/reasoning"
 )
 
-// ledger keeps the log probabilities of tokens together with their bytes while the text is held back or cut up.
-// Bytes enter in the order of the stream and leave in the same order, either as answer text or not. It is empty
-// unless log probabilities were asked for.
+// ledger keeps the log probabilities of tokens while their text is held back or cut up. Bytes leave it in the order in
+// which they entered, as text of the answer or as something else.
 type ledger struct {
+	// On says that log probabilities were asked for. Otherwise the ledger stays empty.
 	On      bool
 	entries []ledgerEntry
-	// out collects the tokens that are complete since the last take.
+	// out has the tokens that were completed since the last take.
 	out []reasoning.TokenLogprobs
 }
 
 type ledgerEntry struct {
-	left int
-	// foreign says that part of the token was not the answer's, so that its text must not be told.
+	left int // bytes of the token that have not left yet
+	// foreign says that part of the token is not text of the answer, so that the token must not be shown.
 	foreign bool
-	known   bool
+	known   bool // the token was sampled
 	lp      reasoning.TokenLogprobs
 }
 
@@ -49,13 +49,15 @@ func (l *ledger) enter(v *backend.Vocab, t backend.Token, out *backend.Output) {
 	l.entries = append(l.entries, e)
 }
 
-// Use is what becomes of bytes that leave the ledger.
+// Use says what the bytes that leave the ledger were used for.
 type Use uint8
 
 const (
-	useAnswer  Use = iota // part of an answer delta
-	UseTrimmed            // white space beside the answer
-	UseForeign            // markers, headers and the text of other segments
+	useAnswer Use = iota // text of the answer
+	// UseTrimmed is white space next to the answer.
+	UseTrimmed
+	// UseForeign is for marks, headers and text of other segments.
+	UseForeign
 )
 
 // leave takes the next n bytes out.
@@ -76,7 +78,7 @@ func (l *ledger) leave(n int, u Use) {
 	}
 }
 
-// take returns the tokens completed since the last call.
+// take returns the tokens that were completed since the last call.
 func (l *ledger) take() []reasoning.TokenLogprobs {
 	out := l.out
 	l.out = nil

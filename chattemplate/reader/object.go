@@ -8,57 +8,64 @@ import (
 	"runner/reasoning"
 )
 
-// JSONConfig says how the object of strategy json is read, in which the model puts its reasoning and its answer:
+// JSONConfig says how to read the object of strategy json, in which the model puts its reasoning and its answer:
 //
 //	{"reasoning": string, "answer": string or any value, "score": number}
 type JSONConfig struct {
-	// RawAnswer streams the answer as the JSON text that the model wrote, for requests with a schema of their own. Without
-	// it an answer that is a string is decoded; every other value is its JSON text.
+	// RawAnswer sends the answer as the JSON text that the model wrote, for requests with their own schema. Without it,
+	// a string is decoded and every other value is sent as JSON text.
 	RawAnswer bool
 }
 
-// Object takes apart the object of strategy json, or the arguments of a call of report_reasoning, as they arrive
-// (RFC 8259). What it reads goes to the splitter's sink: strings decoded, other values as their JSON text.
+// Object reads the object of strategy json, or the arguments of a call of report_reasoning, as they arrive (RFC 8259).
+// It sends its values to the core's sink: strings decoded, other values as JSON text.
 //
-// It is lenient. Members come in any order, their names in any case; a comma may be missing or too many; strings
-// may hold raw control characters, and a quote ends a string only where a next member or the object's end follows,
-// so that quotes which the model forgot to escape stay text. An escape that does not exist is text, half a
-// surrogate pair U+FFFD. A member that the object does not have is reasoning, as the JSON text of the whole member.
+// It is lenient:
 //
-// What stands between two values is the gap. It is held until it is known to be one, for at most maxGap bytes, and
-// dropped then. Nesting costs a counter, so its depth has no limit.
+//   - Members come in any order and their names in any case. Commas may be missing or too many.
+//   - Strings may contain raw control characters.
+//   - A quote ends a string only if a next member or the object's end follows. So quotes that the model forgot to
+//     escape stay text.
+//   - An unknown escape is text, and half of a surrogate pair is U+FFFD.
+//   - An unknown member is reasoning, as the JSON text of the whole member.
+//
+// The text between two values is the gap. Object holds back at most maxGap bytes of it until it knows that it is a gap,
+// and then drops it. Values may nest without limit, because nesting costs only a counter.
 type Object struct {
 	s *Core
-	// arguments says that a call's arguments are read: no answer, and what is no object is reasoning.
+	// arguments says that a call's arguments are read. They have no answer, and text that is not an object is reasoning.
 	arguments bool
-	// muted says that nothing is sent: the beginning is only looked at.
+	// muted says that nothing is sent, because the beginning is only looked at.
 	muted bool
-	// Known says that a member that the object should have has come; what fails before that is no such object.
+	// Known says that this is certain to be the object, for instance because one of its members has come. Text that
+	// fails before that is not the object.
 	Known bool
+	// Place is where the reader of the object stands.
 	Place place
 
 	gap []byte
-	// quoted says that the gap begins with the quote that may have ended a string.
+	// quoted says that the gap begins with a quote that may have ended a string.
 	quoted bool
-	key    int // where in the gap the member's name begins
-	Fenced bool
+	key    int // the offset in the gap where the member's name begins
+	// fenced says that the object is in a block of code.
+	fenced bool
 	seen   [numMembers]bool
 	member member
 	target reasoning.Segment
 
-	high   rune // half a surrogate pair that waits for the other
+	high   rune // the first half of a surrogate pair, waiting for the second
 	escape [6]byte
 	nesc   int
 
-	depth             int // of a value that is kept as JSON text
+	depth             int // in a value that is kept as JSON text
 	begun             bool
 	inString, escaped bool
 
-	// Left is text that came before the place where the object ended or broke, and is not part of it.
+	// Left is text that was taken before the object turned out to have ended or broken off. It is not part of the object.
 	Left []byte
 }
 
-// place is where the reader stands.
+// place is a place in an object.
 type place uint8
 
 const (
@@ -69,15 +76,16 @@ const (
 	placeKeyEscape
 	placeColon  // before a member's colon
 	placeValue  // before a member's value
-	placeAfter  // after a value that is no decoded string
-	placeScalar // in a score, or in reasoning that is no string
+	placeAfter  // after a value
+	placeScalar // in a score, or in reasoning that is not a string
 	placeString
 	placeEscape
 	placeRaw   // in a value that is kept as JSON text
-	placePlain // arguments that are no object: all is reasoning
+	placePlain // in arguments that are not an object: everything is reasoning
+	// PlaceOver is after the end of the object.
 	PlaceOver
-	placeBroken
-	placeRefused
+	placeBroken  // after the place where the object broke off
+	placeRefused // in text that is not the object
 )
 
 type member uint8
@@ -92,22 +100,22 @@ const (
 
 var memberNames = [...]string{memberReasoning: "reasoning", memberAnswer: "answer", memberScore: "score"}
 
-// maxGap is the most bytes between two values, a member's name included, and maxScalar the most of a score.
+// maxGap is the maximum bytes between two values, including a member's name. maxScalar is the maximum bytes of a score.
 const (
 	maxGap    = 1024
 	maxScalar = 64
 )
 
-// Reset prepares for an object.
+// Reset prepares for the next object, or with arguments for those of a call. If muted, nothing is sent.
 func (r *Object) Reset(arguments, muted bool) {
 	*r = Object{s: r.s, gap: r.gap[:0], Left: r.Left[:0], arguments: arguments, muted: muted,
 		Known: arguments || !muted}
 }
 
-// Ended reports whether nothing more can belong to the object.
+// Ended reports whether the object is over or broken off, or the text was never an object. No more text belongs to it.
 func (r *Object) Ended() bool { return r.Place >= PlaceOver }
 
-// Segment returns the segment of the next text; Header between values.
+// Segment returns the segment of the next text. Between values it is Header.
 func (r *Object) Segment() reasoning.Segment {
 	switch r.Place {
 	case placeString, placeEscape, placeRaw:
@@ -118,7 +126,7 @@ func (r *Object) Segment() reasoning.Segment {
 	return reasoning.Header
 }
 
-// Feed reads on and returns how many bytes it took, which are all unless the object ended.
+// Feed reads text and returns how many bytes it took. It takes all of them unless the object ends.
 func (r *Object) Feed(text string) int {
 	for i := 0; i < len(text); {
 		switch r.Place {
@@ -154,7 +162,7 @@ func (r *Object) gapByte(c byte) {
 		case c == '{':
 			r.Place = placeKey
 		case c == '`' && !r.arguments:
-			r.Place, r.Fenced = placeFence, true
+			r.Place, r.fenced = placeFence, true
 		case !IsSpace(c):
 			r.fail()
 		}
@@ -202,7 +210,7 @@ func (r *Object) gapByte(c byte) {
 	}
 }
 
-// fail takes a gap that is none: its quote was text, or this is no object, or it breaks off here.
+// fail takes text that cannot be a gap. Either its quote was text, or this is not the object, or the object breaks off.
 func (r *Object) fail() {
 	switch {
 	case r.quoted:
@@ -239,7 +247,7 @@ func (r *Object) over() {
 	r.Place = PlaceOver
 }
 
-// closeGap drops the gap's first n bytes and keeps the rest; the value before it has ended.
+// closeGap drops the gap's first n bytes and keeps the rest. The value before the gap has ended.
 func (r *Object) closeGap(n int) {
 	if r.quoted {
 		r.end()
@@ -266,7 +274,7 @@ func (r *Object) name() {
 	r.other()
 }
 
-// other sends the gap as the beginning of a member that the object does not have.
+// other sends the gap as the beginning of an unknown member.
 func (r *Object) other() {
 	r.Warn(CodeUnknownMember)
 	r.begin(reasoning.Reasoning)
@@ -294,7 +302,7 @@ func (r *Object) memberNamed(text []byte) member {
 
 // value takes the first byte of a member's value, which ends the gap.
 func (r *Object) value(c byte) {
-	if c == ',' || c == '}' { // there is none
+	if c == ',' || c == '}' { // the value is missing
 		if r.member == memberOther {
 			r.end()
 		}
@@ -354,7 +362,7 @@ func (r *Object) Finish() {
 	r.Warn(CodeUnfinishedObject)
 }
 
-// CutShort reports whether all that there is begins the object and is too short to have any text in it.
+// CutShort reports whether all of the text so far is the beginning of an object and none of it is worth showing.
 func (r *Object) CutShort() bool {
 	return !r.seen[memberOther] && (r.Place == placeKey || r.inName() && beginsMember(r.gap[r.key:]))
 }
@@ -374,8 +382,8 @@ func beginsMember(text []byte) bool {
 	return false
 }
 
-// Closing returns the text that ends the reasoning here and leads on to the answer, and whether there is such a
-// text: not in the middle of a character.
+// Closing returns the text that would end the reasoning here and lead to the answer. It returns false outside of
+// reasoning and in the middle of a character.
 func (r *Object) Closing() (string, bool) {
 	switch {
 	case r.Place != placeString || r.target != reasoning.Reasoning || r.high != 0 || r.s.Out.nheld > 0:
@@ -388,17 +396,17 @@ func (r *Object) Closing() (string, bool) {
 	return `", "answer": "`, true
 }
 
-// After returns how much of text is only white space or the end of the block of code around the object.
+// After returns how many of the first bytes of text are white space or the end of the block of code around the object.
 func (r *Object) After(text string) int {
 	for i := range len(text) {
-		if !IsSpace(text[i]) && !(r.Fenced && text[i] == '`') {
+		if !IsSpace(text[i]) && !(r.fenced && text[i] == '`') {
 			return i
 		}
 	}
 	return len(text)
 }
 
-// What follows sends what has been read, unless the reader is muted.
+// The methods below send nothing if the object is muted.
 
 func (r *Object) begin(seg reasoning.Segment) {
 	r.target = seg
@@ -413,6 +421,7 @@ func (r *Object) begin(seg reasoning.Segment) {
 	}
 }
 
+// Text adds text to the open segment.
 func (r *Object) Text(text string) {
 	if !r.muted {
 		r.s.Out.Text(text)
@@ -425,12 +434,14 @@ func (r *Object) end() {
 	}
 }
 
+// Drop skips n bytes of output that are not text of a segment.
 func (r *Object) Drop(n int) {
 	if !r.muted {
 		r.s.Out.Drop(n, UseForeign)
 	}
 }
 
+// Warn sends the warning with a code, once a turn.
 func (r *Object) Warn(code string) {
 	if !r.muted {
 		r.s.Warn(code)

@@ -44,7 +44,7 @@ const (
 	escaped = "\"\\/\b\f\n\r\t"
 )
 
-// escapeByte takes a byte of an escape. It returns 0 where the escape broke off before it.
+// escapeByte takes a byte of an escape and returns 1. It returns 0 if c cannot be part of the escape.
 func (r *Object) escapeByte(c byte) int {
 	if r.nesc == 1 {
 		if i := strings.IndexByte(escapes, c); i >= 0 {
@@ -71,7 +71,7 @@ func (r *Object) escapeByte(c byte) int {
 	return 1
 }
 
-// codeUnit takes \uXXXX, which is a character or half of one.
+// codeUnit takes \uXXXX, which is a character or half of a surrogate pair.
 func (r *Object) codeUnit(u rune) {
 	if r.high != 0 {
 		if c := utf16.DecodeRune(r.high, u); c != utf8.RuneError {
@@ -88,7 +88,7 @@ func (r *Object) codeUnit(u rune) {
 	r.rune(u, 6)
 }
 
-// loneHalf sends the half of a surrogate pair whose other half did not come.
+// loneHalf sends U+FFFD for half of a surrogate pair whose other half did not come.
 func (r *Object) loneHalf() {
 	if r.high != 0 {
 		r.high = 0
@@ -96,14 +96,14 @@ func (r *Object) loneHalf() {
 	}
 }
 
-// badEscape keeps what is no escape as text.
+// badEscape sends an unknown escape as text.
 func (r *Object) badEscape() {
 	r.loneHalf()
 	r.Text(string(r.escape[:r.nesc]))
 	r.Place = placeString
 }
 
-// raw begins a value that is kept as it came, with its first byte.
+// raw begins a value that is kept as JSON text. c is its first byte.
 func (r *Object) raw(c byte) {
 	r.gap, r.Place, r.depth, r.begun, r.inString, r.escaped = r.gap[:0], placeRaw, 0, false, false, false
 	if r.rawText(string([]byte{c})) == 0 {
@@ -111,7 +111,7 @@ func (r *Object) raw(c byte) {
 	}
 }
 
-// rawText takes the text of a value that is kept as it came.
+// rawText takes the text of a value that is kept as JSON text.
 func (r *Object) rawText(text string) int {
 	for i := range len(text) {
 		c := text[i]
@@ -148,7 +148,7 @@ func (r *Object) endRaw(text string) int {
 	return len(text)
 }
 
-// scalarByte takes a byte of a score, or of reasoning that is no string; it ends the gap.
+// scalarByte takes the last byte of the gap, which is of a score or of reasoning that is not a string.
 func (r *Object) scalarByte(c byte) {
 	switch {
 	case IsSpace(c) || strings.IndexByte(`,{}[]"`, c) >= 0:
@@ -164,8 +164,8 @@ func (r *Object) scalarByte(c byte) {
 	}
 }
 
-// settle takes the gap as the whole of a scalar, or, where it was cut, as its beginning: a number is the score,
-// null is nothing, and what is neither is reasoning.
+// settle takes the gap as a scalar, or as its beginning if not whole. A number is the score, null is nothing, and
+// anything else is reasoning.
 func (r *Object) settle(whole bool) {
 	var score float64
 	text := string(r.gap)

@@ -2,14 +2,13 @@ package reader
 
 import "runner/reasoning"
 
-// origin watches where reasoning comes from, for the strategies that may fail at run time.
+// origin watches where reasoning comes from, because a model may ignore the strategies json and tool.
 type origin struct {
-	// chosen is json or tool, or empty, when nothing is watched; now is where reasoning came from last, or was to
-	// come from.
+	// chosen is the strategy json or tool; empty if nothing is watched. now is the strategy in effect.
 	chosen, now reasoning.Strategy
 	// from is the source of the segment that begins.
 	from reasoning.Strategy
-	// came says that reasoning came from a source that is no native one, native that it came from that.
+	// native says that reasoning came in the model's own form, and came that it came in another one.
 	came, native bool
 }
 
@@ -24,8 +23,7 @@ var fallbacks = map[reasoning.Strategy]string{
 var order = map[reasoning.Strategy]int{reasoning.StrategyJSON: 0, reasoning.StrategyTool: 1,
 	reasoning.StrategyMarkers: 2}
 
-// note takes the beginning of reasoning with its source, and tells when that is further down than where it came
-// from so far.
+// note records that reasoning from the source o.from begins. It reports a switch to a strategy further down the order.
 func (o *origin) note(emit func(reasoning.Event)) {
 	switch {
 	case o.chosen == "":
@@ -39,7 +37,7 @@ func (o *origin) note(emit func(reasoning.Event)) {
 	}
 }
 
-// Finish tells when there was reasoning in the model's own form only.
+// Finish reports a switch if all reasoning came in the model's own form.
 func (o *origin) Finish(emit func(reasoning.Event)) {
 	if o.chosen != "" && o.native && !o.came {
 		o.switchTo(reasoning.StrategyNative, emit)

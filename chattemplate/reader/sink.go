@@ -7,21 +7,22 @@ import (
 	"runner/reasoning"
 )
 
-// Sink turns a stretch of bytes with a segment into events whose text is whole runes.
+// Sink turns the bytes of segments into events whose text is whole runes.
 //
-// A text segment starts with its first text, so that there are no empty ones; a tool call starts with its header.
-// Bytes that cannot be part of a rune become U+FFFD, one each, as when a Go string is ranged over, at the latest at
-// the segment's end.
+// A segment of text starts with its first text, so that none is empty. A tool call starts with Begin. Each byte that
+// cannot be part of a rune becomes U+FFFD, as in a range over a Go string, at the latest at the segment's end.
 type Sink struct {
+	// Emit receives the events.
 	Emit      func(reasoning.Event)
 	separator string
-	Ledger    ledger
-	Origin    origin
+	// Ledger keeps log probabilities, and Origin watches where reasoning comes from.
+	Ledger ledger
+	Origin origin
 
-	// Next is the segment's next delta, without its text: it is filled in, not built anew, for every token.
+	// Next is the segment's next delta. Only its text changes from token to token.
 	Next reasoning.Event
 	open bool // the event SegmentStart was sent
-	// Reported says that no segment has been opened since a call of report_reasoning.
+	// Reported says that no segment has started since a call of report_reasoning.
 	Reported bool
 	spoken   [reasoning.Answer + 1]bool
 
@@ -30,7 +31,7 @@ type Sink struct {
 	arena strings.Builder // memory of texts that no vocabulary piece holds
 }
 
-// Begin opens a segment; the one before must be closed.
+// Begin opens a segment. The segment before must be closed.
 func (k *Sink) Begin(s reasoning.Segment, c reasoning.Call) {
 	k.Next = reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Call: c}
 	if s == reasoning.ToolCall {
@@ -53,13 +54,13 @@ func (k *Sink) start() {
 	k.spoken[k.Next.Segment] = true
 }
 
-// Reason opens a reasoning segment that comes from a source.
+// Reason opens a segment of reasoning. from is the strategy that it comes from.
 func (k *Sink) Reason(from reasoning.Strategy) {
 	k.Begin(reasoning.Reasoning, reasoning.Call{})
 	k.Origin.from = from
 }
 
-// Flush sends the bytes of an unfinished rune, which nothing can complete any more.
+// Flush sends the bytes of an unfinished rune that can no longer be completed.
 func (k *Sink) Flush() {
 	if k.nheld > 0 {
 		n := k.nheld
@@ -68,7 +69,7 @@ func (k *Sink) Flush() {
 	}
 }
 
-// End closes the segment.
+// End closes the segment. It sends nothing for a segment that never started.
 func (k *Sink) End() {
 	k.Flush()
 	if k.open {
@@ -88,13 +89,13 @@ func (k *Sink) Text(s string) {
 	k.repair(s)
 }
 
-// char adds one character that stands for n bytes of the model's.
+// char adds one character that stands for n bytes of the model's output.
 func (k *Sink) char(c string, n int) {
 	k.Flush()
 	k.delta(c, n)
 }
 
-// rune is char for a character that is in no string yet.
+// rune is char for a character that is not yet in a string.
 func (k *Sink) rune(c rune, n int) {
 	k.reserve(utf8.UTFMax)
 	from := k.arena.Len()
@@ -102,7 +103,7 @@ func (k *Sink) rune(c rune, n int) {
 	k.char(k.arena.String()[from:], n)
 }
 
-// Keep returns a string of b.
+// Keep returns a copy of b. It seldom allocates.
 func (k *Sink) Keep(b []byte) string {
 	k.reserve(len(b))
 	from := k.arena.Len()
@@ -110,7 +111,7 @@ func (k *Sink) Keep(b []byte) string {
 	return k.arena.String()[from:]
 }
 
-// reserve makes room for n bytes in the arena, so that writing them does not move what is there.
+// reserve makes room for n bytes in the arena, so that writing them does not move earlier text.
 func (k *Sink) reserve(n int) {
 	if k.arena.Cap()-k.arena.Len() < n {
 		k.arena = strings.Builder{}
@@ -128,7 +129,7 @@ func wholeRunes(s string) bool {
 	return true
 }
 
-// repair sends what is whole of the held bytes and s and holds the rest.
+// repair sends the whole runes of the held bytes and s, and holds the rest.
 func (k *Sink) repair(s string) {
 	size := k.nheld + len(s)
 	k.reserve(3 * size)
@@ -161,7 +162,7 @@ func (k *Sink) drain() {
 	}
 }
 
-// delta sends text that stands for n bytes of the model's.
+// delta sends text that stands for n bytes of the model's output.
 func (k *Sink) delta(text string, n int) {
 	if !k.open {
 		k.start()
@@ -178,10 +179,10 @@ func (k *Sink) delta(text string, n int) {
 	k.Emit(k.Next)
 }
 
-// Drop takes bytes out of the stream that are nobody's text. The segment before them must be closed or flushed.
+// Drop skips n bytes of output that are not text of a segment. The segment before them must be closed or flushed.
 func (k *Sink) Drop(n int, u Use) { k.Ledger.leave(n, u) }
 
-// Salvage sends text whose bytes have left the ledger before.
+// Salvage sends text whose bytes have already left the ledger.
 func (k *Sink) Salvage(text string) {
 	on := k.Ledger.On
 	k.Ledger.On = false

@@ -1,5 +1,5 @@
-// Package readertest has what tests of the readers share: vocabularies that grow with a text, ways to cut a text into
-// tokens, and checks of the events. Only tests import it.
+// Package readertest has what tests of readers share: vocabularies made from a text, ways to cut a text into tokens,
+// and checks of the events. Only tests import it.
 package readertest
 
 import (
@@ -17,13 +17,14 @@ import (
 	"runner/reasoning"
 )
 
+// HarmonySpecials are harmony's special tokens.
 var HarmonySpecials = []string{
 	"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>", "<|endoftext|>",
 }
 
 var specialPattern = regexp.MustCompile(`<\|[a-z_]+\|>`)
 
-// Lexicon gives ids to pieces as they are met, and a vocabulary at the end.
+// Lexicon gives each new piece of text a token id. At the end it makes a vocabulary of them.
 type Lexicon struct {
 	pieces []string
 	kinds  []backend.TokenKind
@@ -31,7 +32,7 @@ type Lexicon struct {
 	eog    []backend.Token
 }
 
-// NewLexicon has the given control tokens, of which those named in eog end generation.
+// NewLexicon returns a lexicon with control tokens. Those in eog end generation.
 func NewLexicon(control []string, eog ...string) *Lexicon {
 	x := &Lexicon{Ids: map[string]backend.Token{}}
 	for _, c := range control {
@@ -43,10 +44,12 @@ func NewLexicon(control []string, eog ...string) *Lexicon {
 	return x
 }
 
+// HarmonyLexicon returns a lexicon with harmony's special tokens.
 func HarmonyLexicon() *Lexicon {
 	return NewLexicon(HarmonySpecials, "<|return|>", "<|call|>", "<|endoftext|>")
 }
 
+// Add adds a piece and returns its id.
 func (x *Lexicon) Add(piece string, k backend.TokenKind) backend.Token {
 	x.pieces = append(x.pieces, piece)
 	x.kinds = append(x.kinds, k)
@@ -63,7 +66,7 @@ func (x *Lexicon) Text(piece string) backend.Token {
 	return id
 }
 
-// Encode cuts text into tokens: control tokens by their printed names, and the rest as cut says.
+// Encode turns text into tokens. Names of control tokens become those tokens; cut cuts the rest.
 func (x *Lexicon) Encode(text string, cut func(string) []string) []backend.Token {
 	var tokens []backend.Token
 	plain := func(s string) {
@@ -95,6 +98,7 @@ func (x *Lexicon) Encode(text string, cut func(string) []string) []backend.Token
 	return tokens
 }
 
+// Vocab returns a vocabulary with all pieces.
 func (x *Lexicon) Vocab(t testing.TB) *backend.Vocab {
 	t.Helper()
 	v, err := backend.NewVocab(backend.VocabConfig{
@@ -106,12 +110,12 @@ func (x *Lexicon) Vocab(t testing.TB) *backend.Vocab {
 	return v
 }
 
-// ByWords cuts as usual vocabularies do: a word with the space before it.
+// ByWords cuts like common vocabularies: a word together with the space before it.
 func ByWords(s string) []string {
 	return regexp.MustCompile(`(?s) ?[A-Za-z]+| ?[^A-Za-z\s]+|\s+`).FindAllString(s, -1)
 }
 
-// ByBytes cuts between any two bytes.
+// ByBytes cuts after every byte.
 func ByBytes(s string) []string {
 	var out []string
 	for i := range len(s) {
@@ -144,10 +148,11 @@ func Random(r *rand.Rand) func(string) []string {
 // Recorder keeps events.
 type Recorder struct{ Events []reasoning.Event }
 
+// Emit keeps an event.
 func (r *Recorder) Emit(e reasoning.Event) { r.Events = append(r.Events, e) }
 
-// Split runs tokens through a splitter.
-func Split(t testing.TB, cfg Config, tokens []backend.Token) []reasoning.Event {
+// Read runs tokens through a reader, asks for its state after each, and returns the events.
+func Read(t testing.TB, cfg Config, tokens []backend.Token) []reasoning.Event {
 	t.Helper()
 	var r Recorder
 	cfg.Emit = r.Emit
@@ -157,13 +162,14 @@ func Split(t testing.TB, cfg Config, tokens []backend.Token) []reasoning.Event {
 	}
 	for _, tok := range tokens {
 		s.Push(tok)
+		s.State()
 	}
 	s.Finish()
 	CheckNesting(t, r.Events)
 	return r.Events
 }
 
-// CheckNesting holds the rules for the order of events.
+// CheckNesting checks that segments start, have text and end in this order. No delta may be empty or split a rune.
 func CheckNesting(t testing.TB, events []reasoning.Event) {
 	t.Helper()
 	open := map[reasoning.Segment]bool{}
@@ -171,34 +177,34 @@ func CheckNesting(t testing.TB, events []reasoning.Event) {
 		switch e.Kind {
 		case reasoning.SegmentStart:
 			if open[e.Segment] {
-				t.Fatalf("event %d: %v starts twice", i, e.Segment)
+				t.Fatalf("event %d: %v starts while it is open", i, e.Segment)
 			}
 			open[e.Segment] = true
 		case reasoning.SegmentDelta:
 			if !open[e.Segment] {
-				t.Fatalf("event %d: text of %v before its start", i, e.Segment)
+				t.Fatalf("event %d: %v has text but is not open", i, e.Segment)
 			}
 			if e.Text == "" {
-				t.Fatalf("event %d: empty delta", i)
+				t.Fatalf("event %d: the delta is empty", i)
 			}
 			if strings.ToValidUTF8(e.Text, "") != e.Text {
-				t.Fatalf("event %d: delta %q splits a rune", i, e.Text)
+				t.Fatalf("event %d: the delta %q splits a rune", i, e.Text)
 			}
 		case reasoning.SegmentEnd:
 			if !open[e.Segment] {
-				t.Fatalf("event %d: %v ends before its start", i, e.Segment)
+				t.Fatalf("event %d: %v ends but is not open", i, e.Segment)
 			}
 			open[e.Segment] = false
 		}
 	}
 	for s, o := range open {
 		if o {
-			t.Fatalf("%v is not closed", s)
+			t.Fatalf("%v does not end", s)
 		}
 	}
 }
 
-// Show writes events in one line: segments with their text, calls with their names, warnings by code.
+// Show writes events in one line: segments with their text, calls with their name, and warnings as "!" and their code.
 func Show(events []reasoning.Event) string {
 	var parts []string
 	var text strings.Builder
@@ -231,16 +237,16 @@ func Texts(events []reasoning.Event) map[reasoning.Segment]string {
 	return out
 }
 
-// HarmonyFormat stands for channels where a Config has a format of tags.
+// HarmonyFormat in a Config asks for a reader of channels.
 var HarmonyFormat = tags.Format{Open: "harmony", Close: "harmony"}
 
-// Config is a reader's configuration with the format that it reads.
+// Config is the configuration of a reader, with the format that it reads.
 type Config struct {
 	Format tags.Format
 	reader.Config
 }
 
-// NewReader returns a reader of the configuration's family.
+// NewReader returns a reader for a configuration.
 func NewReader(cfg Config) (reader.Reader, error) {
 	if cfg.Format == HarmonyFormat {
 		return channels.NewReader(cfg.Config)
@@ -248,7 +254,7 @@ func NewReader(cfg Config) (reader.Reader, error) {
 	return tags.NewReader(cfg.Format, cfg.Config)
 }
 
-// FormatOf returns how a model marks its turn. Of channels it is HarmonyFormat.
+// FormatOf returns the format of a family. For channels it is HarmonyFormat.
 func FormatOf(f family.Family) tags.Format {
 	if text, ok := f.(*tags.Family); ok {
 		return text.Format()

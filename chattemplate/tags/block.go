@@ -10,202 +10,213 @@ import (
 	"runner/reasoning"
 )
 
-// host is the text that a block of calls stands in.
+// host is the text around a block of calls.
 type host interface {
-	// resume begins an answer after a block.
+	// resume begins an answer after the block.
 	resume()
-	// stray begins an answer with text that stood in a block and does not belong there.
+	// stray begins an answer with text that stood in the block and does not belong there.
 	stray(text string)
-	// refuse goes on with the answer, to which literal belongs, and reads rest. There was no block.
+	// refuse continues the answer: what looked like a block was not one. literal is text of the answer. rest is read
+	// again.
 	refuse(literal, rest string)
-	// read takes text that is in no block.
+	// read takes text after the block.
 	read(text string)
 }
 
-// block takes a block of calls apart as it arrives. What is not sent yet stands in buf, so that a block that
-// turns out to be none becomes text of the answer again. Everything but arguments and values is looked at byte by
-// byte: how the text is cut into tokens makes no difference.
+// block reads a block of calls as it arrives. Text that is not sent yet is held in buf: if this turns out not to be a
+// block, the text goes back to the answer. All but arguments and values is read byte by byte, so that it makes no
+// difference how the text is cut into tokens.
 type block struct {
 	core *reader.Core
 	in   host
-	// active says that the text is in a block, and report that the open call is one of report_reasoning.
+	// active says that the text is in a block. report says that the open call is one of report_reasoning.
 	active, report bool
-	// styles are those that the block may be of; once its first call has begun there is one.
+	// styles are the styles that the block may have. Only one is left when the first call has begun.
 	styles []*CallStyle
 	open   string
-	place  callPlace
-	// buf holds what is not taken yet. Its first bytes are the opening mark if that was spelled, skip of them.
+	place  blockPlace
+	// buf holds what is not taken yet. Its first skip bytes are the opening mark, if that was spelled out.
 	buf  []byte
 	skip int
-	// begun says that the block's first call has begun.
+	// begun says that the first call of the block has begun.
 	begun bool
 	args  argumentReader
 }
 
-// callPlace is where in a block the reader stands.
-type callPlace uint8
+// blockPlace is a place in a block.
+type blockPlace uint8
 
 const (
-	callHead    callPlace = iota // before a call's arguments
-	callWhole                    // in a block that must be read whole
-	callObject                   // in arguments that are a JSON object
-	callBroken                   // in arguments that are no JSON any more
-	callReport                   // in the arguments of report_reasoning, which is read more leniently
-	callParams                   // between arguments that are written one by one
-	callValue                    // in the value of one
-	callTail                     // between a call's arguments and its end
-	callBetween                  // after a call
-	callClosing                  // after the end of a list
+	atHead   blockPlace = iota // before the arguments of a call
+	inWhole                    // in a block that is read when it is complete
+	inObject                   // in arguments that are a JSON object so far
+	inBroken                   // in arguments that turned out not to be JSON
+	inReport                   // in arguments of report_reasoning, which have a more lenient reader
+	atParams                   // between arguments that are written one by one
+	inValue                    // in the value of such an argument
+	atTail                     // between the arguments of a call and its end
+	atNext                     // after a call
+	atClose                    // after the end of a list
 )
 
 // style returns the style of the block.
-func (c *block) style() *CallStyle { return c.styles[0] }
+func (b *block) style() *CallStyle { return b.styles[0] }
 
-// enter begins to read a block. opening is its mark, if that is text.
-func (c *block) enter(g *callGroup, opening string) {
-	c.styles, c.open, c.place, c.begun = append(c.styles[:0], g.styles...), g.open, callHead, false
-	c.buf, c.skip = append(c.buf[:0], opening...), len(opening)
-	c.active = true
+// enter begins to read a block. opening is its mark, or empty if the mark was a token.
+func (b *block) enter(g *callGroup, opening string) {
+	b.styles, b.open, b.place, b.begun = append(b.styles[:0], g.styles...), g.open, atHead, false
+	b.buf, b.skip = append(b.buf[:0], opening...), len(opening)
+	b.active = true
 }
 
-// opened reports whether the block is certain to be one: an answer that begins as a call is only one when the call
-// has begun.
-func (c *block) opened() bool { return c.open != "" || c.begun }
+// opened reports whether this is surely a block. Without a mark that is known only when the first call has begun.
+func (b *block) opened() bool { return b.open != "" || b.begun }
 
-// inArguments reports whether the next text is of a call's arguments, and not of what stands around them.
-func (c *block) inArguments() bool {
-	switch c.place {
-	case callObject, callBroken, callReport, callValue:
+// inArguments reports whether the next text belongs to the arguments of a call. Text between arguments that are written
+// one by one does not.
+func (b *block) inArguments() bool {
+	switch b.place {
+	case inObject, inBroken, inReport, inValue:
 		return true
 	}
 	return false
 }
 
-// push takes a token in a block, and returns its text that follows the block.
-func (c *block) push(piece string, control, special bool) string {
-	if (control || special) && !c.callMark(piece, control) {
+// push takes a token and returns the part of its text that follows the block.
+func (b *block) push(piece string, control, special bool) string {
+	if (control || special) && !b.takeMark(piece, control) {
 		return ""
 	}
-	for piece != "" && c.active {
-		piece = piece[c.callText(piece):]
+	for piece != "" && b.active {
+		piece = piece[b.takeText(piece):]
 	}
 	return piece
 }
 
-// callMark takes a token that may be a mark, and reports whether its text counts.
-func (c *block) callMark(piece string, control bool) bool {
-	switch c.place {
-	case callObject, callBroken, callReport, callValue:
+// takeMark takes a token that may be a mark. It reports whether the text of the token is still to be read.
+func (b *block) takeMark(piece string, control bool) bool {
+	if b.inArguments() {
 		switch {
-		case c.place == callValue && piece == c.args.stop:
+		case b.place == inValue && piece == b.args.stop:
 			return true
-		case holds(c.style().Tail, piece):
-			c.cutArguments()
-			c.place = callTail
+		case hasMark(b.style().Tail, piece):
+			b.cutArguments()
+			b.place = atTail
 			return true
-		case holds(c.style().Close, piece):
-			c.cutArguments()
-			c.endCall()
+		case hasMark(b.style().Close, piece):
+			b.cutArguments()
+			b.endCall()
 			return true
 		}
-	default:
-		for _, s := range c.styles {
-			if holds(s.Head, piece) || holds(s.Tail, piece) || holds(s.Close, piece) || holds(s.Param, piece) {
+	} else {
+		for _, s := range b.styles {
+			if hasMark(s.Head, piece) || hasMark(s.Tail, piece) || hasMark(s.Close, piece) || hasMark(s.Param, piece) {
 				return true
 			}
 		}
 	}
 	if control {
-		c.core.Warn(reader.CodeStrayControl)
-		c.core.Out.Drop(len(piece), reader.UseForeign)
+		b.core.Warn(reader.CodeStrayControl)
+		b.core.Out.Drop(len(piece), reader.UseForeign)
 	}
 	return !control
 }
 
-// holds reports whether a mark stands in a pattern.
-func holds(tokens []CallToken, mark string) bool {
+// hasMark reports whether a pattern contains a mark.
+func hasMark(tokens []CallToken, mark string) bool {
 	return slices.ContainsFunc(tokens, func(t CallToken) bool {
 		return t.Place == NoPlace && strings.Contains(t.Text, mark)
 	})
 }
 
-// callText takes text and returns how much of it, at least a byte.
-func (c *block) callText(text string) int {
-	switch c.place {
-	case callObject:
-		return c.objectArguments(text)
-	case callBroken, callReport:
-		c.takeUntilStop(text)
+// takeText takes at least one byte of text and returns how many it took.
+func (b *block) takeText(text string) int {
+	switch b.place {
+	case inObject:
+		return b.objectArguments(text)
+	case inBroken, inReport:
+		b.takeUntilStop(text)
 		return len(text)
-	case callValue:
-		return c.valueText(text)
+	case inValue:
+		return b.valueText(text)
 	default:
-		c.buf = append(c.buf, text[0])
-		switch c.place {
-		case callHead:
-			c.headByte(text[1:])
-		case callWhole:
-			c.wholeByte()
-		case callParams:
-			c.paramsByte()
-		case callTail:
-			c.tailByte()
+		b.buf = append(b.buf, text[0])
+		switch b.place {
+		case atHead:
+			b.headByte(text[1:])
+		case inWhole:
+			b.wholeByte()
+		case atParams:
+			b.paramsByte()
+		case atTail:
+			b.tailByte()
 		default:
-			c.betweenByte()
+			b.betweenByte()
 		}
 		return 1
 	}
 }
 
-// takeCall takes the first n bytes of what is held, which are nobody's text.
-func (c *block) takeCall(n int) {
-	c.core.Out.Drop(n, reader.UseForeign)
-	c.buf = c.buf[:copy(c.buf, c.buf[n:])]
-	c.skip = 0
+// drop takes the first n held bytes, which are not text of any segment.
+func (b *block) drop(n int) {
+	b.core.Out.Drop(n, reader.UseForeign)
+	b.buf = b.buf[:copy(b.buf, b.buf[n:])]
+	b.skip = 0
 }
 
-// headByte looks whether a call's arguments begin. rest is what follows in the token.
-func (c *block) headByte(rest string) {
-	text := c.buf[c.skip:]
+// unread takes all held text out of the block, so that it can be read elsewhere.
+func (b *block) unread() string {
+	text := string(b.buf)
+	b.buf = b.buf[:0]
+	return text
+}
+
+// headByte checks whether the arguments of a call begin here. rest is what follows in the token.
+func (b *block) headByte(rest string) {
+	text := b.buf[b.skip:]
 	waits := false
-	for _, s := range c.styles {
+	for _, s := range b.styles {
 		var at found
-		n, r := matchHead(s, text, !c.begun, &at)
-		if r == matchYes && !c.mayBegin(string(at[NamePlace]), rest) {
+		n, r := matchHead(s, text, !b.begun, &at)
+		if r == matchYes && !b.mayBegin(string(at[NamePlace]), rest) {
 			r = matchNo
 		}
 		if waits = waits || r == matchWait; r == matchYes {
-			c.beginCall(s, string(at[NamePlace]), c.skip+n)
+			b.beginCall(s, string(at[NamePlace]), b.skip+n)
 			return
 		}
 	}
 	switch {
 	case waits:
-	case c.whole() != nil && mayBeJSON(text):
-		c.place = callWhole
-		c.wholeByte()
+	case b.whole() != nil && mayBeJSON(text):
+		b.place = inWhole
+		b.wholeByte()
 	default:
-		c.rejectCall()
+		b.reject()
 	}
 }
 
-// mayBegin reports whether what begins as a call of name is one: with no mark before it, it must be a function of
-// the request.
-func (c *block) mayBegin(name, rest string) bool {
-	if c.opened() {
+func (b *block) knows(name string) bool {
+	return slices.Contains(b.core.Cfg.Tools, name) || b.core.Cfg.Report && name == reasoning.ReportReasoningName
+}
+
+// mayBegin reports whether text that begins like a call of name is one. Without a mark before it, it must call a
+// function of the request.
+func (b *block) mayBegin(name, rest string) bool {
+	if b.opened() {
 		return true
 	}
-	opens := c.core.Cfg.Opens
-	return c.knows(name) && (opens == nil || opens(string(c.buf)+rest))
+	opens := b.core.Cfg.Opens
+	return b.knows(name) && (opens == nil || opens(string(b.buf)+rest))
 }
 
-// whole returns the style in which a block may be JSON in another form, or nil. A call that is held to a form has
-// that form.
-func (c *block) whole() *CallStyle {
-	if c.core.Cfg.Opens != nil {
+// whole returns the style whose block may be JSON in another form than the usual one, or nil. Calls that are held to a
+// form are never written in another.
+func (b *block) whole() *CallStyle {
+	if b.core.Cfg.Opens != nil {
 		return nil
 	}
-	for _, s := range c.styles {
+	for _, s := range b.styles {
 		if s.JSON {
 			return s
 		}
@@ -218,72 +229,68 @@ func mayBeJSON(text []byte) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
-// wholeByte looks whether a block that must be read whole is complete.
-func (c *block) wholeByte() {
-	if len(c.buf) > maxCall {
-		c.rejectCall()
+// wholeByte checks whether the block is complete and can be read.
+func (b *block) wholeByte() {
+	if len(b.buf) > maxCall {
+		b.reject()
 		return
 	}
-	s := c.whole()
-	if s.Close == nil || !bytes.HasSuffix(c.buf, []byte(s.Close[0].Text)) {
+	s := b.whole()
+	if s.Close == nil || !bytes.HasSuffix(b.buf, []byte(s.Close[0].Text)) {
 		return
 	}
-	c.endWhole(len(c.buf) - len(s.Close[0].Text))
+	b.endWhole(len(b.buf) - len(s.Close[0].Text))
 }
 
-// endWhole reads a block whose text ends at n.
-func (c *block) endWhole(n int) {
-	text := string(c.buf[c.skip:n])
-	if s := c.whole(); c.begun && s.List != nil {
+// endWhole reads a whole block whose text ends at byte n.
+func (b *block) endWhole(n int) {
+	text := string(b.buf[b.skip:n])
+	if s := b.whole(); b.begun && s.List != nil {
 		text = "[" + text
 	}
-	if c.wholeCalls(text) {
-		c.endBlock()
+	if b.readWhole(text) {
+		b.endBlock()
 	} else {
-		c.rejectCall()
+		b.reject()
 	}
 }
 
-// beginCall begins a call whose arguments begin at byte n of what is held.
-func (c *block) beginCall(s *CallStyle, name string, n int) {
-	out := &c.core.Out
+// beginCall begins a call whose arguments begin at byte n of the held text.
+func (b *block) beginCall(s *CallStyle, name string, n int) {
+	out := &b.core.Out
 	out.End()
-	c.styles = append(c.styles[:0], s)
-	c.begun = true
-	rest := string(c.buf[n:])
-	c.takeCall(len(c.buf) - len(rest))
-	c.buf = c.buf[:0]
-	c.report = c.core.Cfg.Report && name == reasoning.ReportReasoningName
-	if c.report {
-		c.core.Object.Reset(true, false)
+	b.styles = append(b.styles[:0], s)
+	b.begun = true
+	b.drop(n)
+	rest := b.unread()
+	b.report = b.core.Cfg.Report && name == reasoning.ReportReasoningName
+	if b.report {
+		b.core.Object.Reset(true, false)
 	} else {
-		if !c.knows(name) {
-			c.core.Warn(reader.CodeUnknownFunction)
+		if !b.knows(name) {
+			b.core.Warn(reader.CodeUnknownFunction)
 		}
-		out.Begin(reasoning.ToolCall, c.core.Call(name))
+		out.Begin(reasoning.ToolCall, b.core.Call(name))
 	}
-	c.args = argumentReader{function: name, stop: stopOf(s)}
+	b.args = argumentReader{function: name, stop: stopOf(s)}
 	switch {
 	case s.Param != nil:
-		c.argument("{")
-		c.place = callParams
-	case c.report && c.core.Cfg.Opens == nil:
-		c.place = callReport
+		b.send("{")
+		b.place = atParams
+	case b.report && b.core.Cfg.Opens == nil:
+		b.place = inReport
 	default:
-		c.place = callObject
+		b.place = inObject
 	}
-	c.readOn(rest)
+	b.readOn(rest)
 }
 
-// readOn takes text that was held.
-func (c *block) readOn(text string) {
-	for text != "" && c.active {
-		text = text[c.callText(text):]
-	}
-	c.in.read(text)
+// readOn reads text that was held before.
+func (b *block) readOn(text string) {
+	b.in.read(b.push(text, false, false))
 }
 
-// stopOf returns the mark at which arguments end that are no JSON; empty where there is none.
+// stopOf returns the mark that ends arguments which are not JSON, or "" if the style has none.
 func stopOf(s *CallStyle) string {
 	tokens := s.Close
 	if !s.JSON && len(s.Tail) > 0 {
@@ -296,148 +303,148 @@ func stopOf(s *CallStyle) string {
 }
 
 // endCall ends a call.
-func (c *block) endCall() {
-	c.endReport()
-	c.core.Out.End()
-	switch s := c.style(); {
+func (b *block) endCall() {
+	b.endReport()
+	b.core.Out.End()
+	switch s := b.style(); {
 	case s.Close == nil && s.List == nil:
-		c.endBlock()
+		b.endBlock()
 	default:
-		c.place = callBetween
+		b.place = atNext
 	}
 }
 
-// tailByte looks whether a call is complete.
-func (c *block) tailByte() {
-	if c.style().JSON {
-		c.objectTail()
+// tailByte checks whether the call is complete.
+func (b *block) tailByte() {
+	if b.style().JSON {
+		b.objectTail()
 		return
 	}
-	switch begins(c.buf, c.style().Tail) {
+	switch begins(b.buf, b.style().Tail) {
 	case matchYes:
-		c.takeCall(len(c.buf))
-		c.endCall()
+		b.drop(len(b.buf))
+		b.endCall()
 	case matchNo:
-		c.endReport()
-		c.core.Out.End()
-		c.strayText()
+		b.endReport()
+		b.core.Out.End()
+		b.breakOff()
 	}
 }
 
-// objectTail looks whether a call that is an object is complete. Of the members after the arguments only a
-// rationale counts; what is no member is part of the answer.
-func (c *block) objectTail() {
-	if !c.args.over && c.args.restOfObject(c.buf[len(c.buf)-1]) == matchYes {
-		c.args.over = true
-		if object := append([]byte(`{"":0`), c.buf...); json.Valid(object) {
-			reported := c.report
-			c.takeCall(len(c.buf))
-			c.endCall()
+// objectTail checks whether a call that is a JSON object is complete. Of the members after the arguments only a
+// rationale counts. Anything but members is text of the answer.
+func (b *block) objectTail() {
+	if !b.args.over && b.args.restOfObject(b.buf[len(b.buf)-1]) == matchYes {
+		b.args.over = true
+		if object := append([]byte(`{"":0`), b.buf...); json.Valid(object) {
+			reported := b.report
+			b.drop(len(b.buf))
+			b.endCall()
 			if !reported {
-				c.core.Rationale(object)
+				b.core.Rationale(object)
 			}
 			return
 		}
 	}
 	var closing []byte
-	if s := c.style(); s.Close != nil {
+	if s := b.style(); s.Close != nil {
 		closing = []byte(s.Close[0].Text)
 	}
-	closed := closing != nil && bytes.HasSuffix(c.buf, closing)
-	if closing != nil && !closed && len(c.buf) < maxHead || closing == nil && !c.args.over && len(c.buf) < maxHead {
+	closed := closing != nil && bytes.HasSuffix(b.buf, closing)
+	if closing != nil && !closed && len(b.buf) < maxHead || closing == nil && !b.args.over && len(b.buf) < maxHead {
 		return
 	}
-	c.endReport()
-	c.core.Out.End()
+	b.endReport()
+	b.core.Out.End()
 	if closed {
-		c.core.Out.Drop(len(closing), reader.UseForeign)
-		c.buf = c.buf[:len(c.buf)-len(closing)]
+		b.core.Out.Drop(len(closing), reader.UseForeign)
+		b.buf = b.buf[:len(b.buf)-len(closing)]
 	}
-	c.strayText()
+	b.breakOff()
 }
 
-// betweenByte looks what follows a call, or the end of a list.
-func (c *block) betweenByte() {
-	s := c.style()
-	rest := trimSpace(c.buf)
+// betweenByte checks what follows a call or the end of a list.
+func (b *block) betweenByte() {
+	s := b.style()
+	rest := trimSpace(b.buf)
 	if len(rest) == 0 {
 		return
 	}
 	switch end := begins(rest, s.Close); {
 	case end == matchYes:
-		c.takeCall(len(c.buf))
-		c.endBlock()
-	case end == matchWait && (c.place == callClosing || s.List != nil):
-	case c.place == callClosing:
-		c.strayText()
+		b.drop(len(b.buf))
+		b.endBlock()
+	case end == matchWait && (b.place == atClose || s.List != nil):
+	case b.place == atClose:
+		b.breakOff()
 	case s.List == nil:
 		if _, head := matchHead(s, rest, false, new(found)); head == matchNo && end == matchNo {
-			c.strayText()
+			b.breakOff()
 		} else if end == matchNo {
-			c.takeCall(len(c.buf) - len(rest))
-			c.place = callHead
+			b.drop(len(b.buf) - len(rest))
+			b.place = atHead
 		}
 	case rest[0] == s.List[1].Text[0]:
-		c.takeCall(len(c.buf))
-		c.place = callHead
+		b.drop(len(b.buf))
+		b.place = atHead
 	case rest[0] == s.List[2].Text[0]:
-		c.takeCall(len(c.buf))
-		if c.place = callClosing; s.Close == nil {
-			c.endBlock()
+		b.drop(len(b.buf))
+		if b.place = atClose; s.Close == nil {
+			b.endBlock()
 		}
 	default:
-		c.strayText()
+		b.breakOff()
 	}
 }
 
-// endBlock goes back to the answer.
-func (c *block) endBlock() {
-	c.active = false
-	c.in.resume()
+// endBlock returns to the answer.
+func (b *block) endBlock() {
+	b.active = false
+	b.in.resume()
 }
 
-// strayText ends a block in which something follows that does not belong there. It is part of the answer.
-func (c *block) strayText() {
-	c.core.Warn(reader.CodeMalformedToolCall)
-	text := string(c.buf)
-	c.buf, c.active = c.buf[:0], false
-	c.in.stray(text)
+// breakOff ends the block because the held text does not belong in it. That text becomes part of the answer.
+func (b *block) breakOff() {
+	b.core.Warn(reader.CodeMalformedToolCall)
+	b.active = false
+	b.in.stray(b.unread())
 }
 
-// rejectCall makes what has been held part of the answer.
-func (c *block) rejectCall() {
-	if c.open != "" {
-		c.core.Warn(reader.CodeMalformedToolCall)
+// reject makes the held text part of the answer.
+func (b *block) reject() {
+	if b.open != "" {
+		b.core.Warn(reader.CodeMalformedToolCall)
 	}
-	if c.begun {
-		c.strayText()
+	if b.begun {
+		b.breakOff()
 		return
 	}
-	text, n := string(c.buf), c.skip
-	if c.open == "" || c.place == callWhole {
-		n = len(text)
+	n := b.skip
+	if b.open == "" || b.place == inWhole {
+		n = len(b.buf)
 	}
-	c.buf, c.active = c.buf[:0], false
-	c.in.refuse(text[:n], text[n:])
+	b.active = false
+	text := b.unread()
+	b.in.refuse(text[:n], text[n:])
 }
 
-// finish ends a block at the end of the turn.
-func (c *block) finish() {
-	switch c.place {
-	case callHead:
-		if c.whole() != nil {
-			c.endWhole(len(c.buf))
-		} else if len(c.buf) > 0 || !c.begun {
-			c.rejectCall()
+// finish ends the block at the end of the turn.
+func (b *block) finish() {
+	switch b.place {
+	case atHead:
+		if b.whole() != nil {
+			b.endWhole(len(b.buf))
+		} else if len(b.buf) > 0 || !b.begun {
+			b.reject()
 		}
-	case callWhole:
-		c.endWhole(len(c.buf))
-	case callObject, callBroken, callReport, callParams, callValue:
-		c.cutArguments()
+	case inWhole:
+		b.endWhole(len(b.buf))
+	case inObject, inBroken, inReport, atParams, inValue:
+		b.cutArguments()
 	default:
-		if len(trimSpace(c.buf)) > 0 && c.place != callTail {
-			c.strayText()
+		if len(trimSpace(b.buf)) > 0 && b.place != atTail {
+			b.breakOff()
 		}
 	}
-	c.endReport()
+	b.endReport()
 }

@@ -10,21 +10,21 @@ import (
 
 // argumentReader follows the arguments of a call.
 type argumentReader struct {
-	// function is what is called, and stop the mark that ends a value, or arguments that are no JSON.
+	// function is the function that is called. stop is the mark that ends a value, or arguments that are not JSON.
 	function, stop string
-	// depth, quoted and escaped say where in a JSON object the reader stands; from 0 to 0 is the object.
+	// depth, quoted and escaped say where in the JSON the reader stands. The object ends when depth is 0 again.
 	depth           int
 	quoted, escaped bool
-	// over says that the object around the arguments is complete, or no JSON.
+	// over says that the object around the arguments is complete or not JSON.
 	over bool
-	// count is how many arguments came, of those that are written one by one; text says that the current one is a string,
-	// and begun that some of its value came.
+	// The rest is for arguments that are written one by one. count is how many have come. text says that the current one
+	// is a string, and begun that its value has begun.
 	count       int
 	text, begun bool
 }
 
-// next takes a byte of a JSON object and reports whether the object is complete, or no JSON. Only what tells where
-// the object ends is looked at.
+// next takes a byte of a JSON object. It returns matchYes if the object is complete and matchNo if it is not JSON. It
+// checks only what it takes to find the end of the object.
 func (a *argumentReader) next(c byte) matched {
 	switch {
 	case a.quoted && a.escaped:
@@ -48,116 +48,123 @@ func (a *argumentReader) next(c byte) matched {
 	return matchWait
 }
 
-// inScalar reports whether c may be part of a number or a literal.
+// inScalar reports whether c may be part of a number, true, false or null.
 func inScalar(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '+' || c == '-' || c == '.' || c == 'E'
 }
 
-// restOfObject takes a byte after the arguments of a call that is a JSON object itself.
+// leave goes from the arguments, complete or not, to the object around them.
+func (a *argumentReader) leave() { a.depth, a.quoted, a.escaped = 1, false, false }
+
+// restOfObject takes a byte after the arguments, where the call is a JSON object itself.
 func (a *argumentReader) restOfObject(c byte) matched {
 	r := a.next(c)
 	a.over = r == matchNo
 	return r
 }
 
-// argument sends text of the arguments, whose bytes have left the ledger before.
-func (c *block) argument(text string) {
+// send sends text of the arguments. Its bytes must have left the ledger.
+func (b *block) send(text string) {
 	if text == "" {
 		return
 	}
-	out, on := &c.core.Out, c.core.Out.Ledger.On
-	out.Ledger.On = false
-	if c.report {
-		c.core.Object.Feed(text)
-	} else {
-		out.Text(text)
-	}
-	out.Ledger.On = on
+	b.untracked(func() {
+		if b.report {
+			b.core.Object.Feed(text)
+		} else {
+			b.core.Out.Text(text)
+		}
+	})
 }
 
-// argumentBytes is argument for text that is in no string yet.
-func (c *block) argumentBytes(text []byte) {
+// untracked runs send with the ledger off, for text whose bytes have left it before.
+func (b *block) untracked(send func()) {
+	ledger := &b.core.Out.Ledger
+	on := ledger.On
+	ledger.On = false
+	send()
+	ledger.On = on
+}
+
+// sendBytes is send for bytes.
+func (b *block) sendBytes(text []byte) {
 	if len(text) > 0 {
-		c.argument(c.core.Out.Keep(text))
+		b.send(b.core.Out.Keep(text))
 	}
 }
 
 // endReport ends a call of report_reasoning.
-func (c *block) endReport() {
-	if !c.report {
+func (b *block) endReport() {
+	if !b.report {
 		return
 	}
-	c.report = false
-	out, on := &c.core.Out, c.core.Out.Ledger.On
-	out.Ledger.On = false
-	c.core.EndReport()
-	out.Ledger.On = on
+	b.report = false
+	b.untracked(b.core.EndReport)
 }
 
-// objectArguments takes text of arguments that are a JSON object, and returns how much of it.
-func (c *block) objectArguments(text string) int {
-	a := &c.args
+// objectArguments takes text of arguments that are a JSON object. It returns how many bytes it took.
+func (b *block) objectArguments(text string) int {
+	a := &b.args
 	n, r := 0, matchWait
 	for n < len(text) && r == matchWait {
 		if r = a.next(text[n]); r != matchNo {
 			n++
 		}
 	}
-	c.core.Out.Drop(n, reader.UseForeign)
-	c.argument(text[:n])
+	b.core.Out.Drop(n, reader.UseForeign)
+	b.send(text[:n])
 	switch r {
 	case matchYes:
-		c.endArguments()
+		b.endArguments()
 	case matchNo:
-		c.core.Warn(reader.CodeMalformedArguments)
-		c.place = callBroken
+		b.core.Warn(reader.CodeMalformedArguments)
+		b.place = inBroken
 	}
 	return n
 }
 
-// endArguments goes on to what stands after a call's arguments.
-func (c *block) endArguments() {
-	c.args.depth, c.args.quoted, c.args.escaped = 1, false, false // in the object around them
-	if c.place = callTail; len(c.style().Tail) == 0 {
-		c.endCall()
+// endArguments moves on to the text after the arguments of a call.
+func (b *block) endArguments() {
+	b.args.leave()
+	if b.place = atTail; len(b.style().Tail) == 0 {
+		b.endCall()
 	}
 }
 
-// takeUntilStop takes text of arguments that are not followed as JSON: they go on to the mark that ends them, and
-// those of report_reasoning to where their reader says.
-func (c *block) takeUntilStop(text string) {
-	c.buf = append(c.buf, text...)
-	end, ended := c.findStop("")
+// takeUntilStop takes text of arguments that are not followed as JSON. They end at the stop mark. Those of
+// report_reasoning also end where their own reader ends them.
+func (b *block) takeUntilStop(text string) {
+	b.buf = append(b.buf, text...)
+	end, ended := b.findStop("")
 	var over []byte
-	if c.place == callReport {
-		over = c.reportText(c.buf[:end])
-		ended = ended || c.core.Object.Ended()
+	if b.place == inReport {
+		over = b.reportText(b.buf[:end])
+		ended = ended || b.core.Object.Ended()
 	} else {
-		c.argumentBytes(c.buf[:end])
+		b.sendBytes(b.buf[:end])
 	}
-	c.takeCall(end - len(over))
+	b.drop(end - len(over))
 	if ended {
-		rest := string(c.buf)
-		c.buf = c.buf[:0]
-		c.endArguments()
-		c.readOn(rest)
+		rest := b.unread()
+		b.endArguments()
+		b.readOn(rest)
 	}
 }
 
-// findStop returns where in what is held the mark of the end begins, with the white space before it, and true; or
-// how much is before what may become the mark, and false.
-func (c *block) findStop(space string) (int, bool) {
-	stop := c.args.stop
+// findStop returns where the stop mark, with space before it, begins in the held text, and true. If there is no mark,
+// it returns where the text begins that may still become one, and false.
+func (b *block) findStop(space string) (int, bool) {
+	stop := b.args.stop
 	if stop == "" {
-		return len(c.buf), false
+		return len(b.buf), false
 	}
-	if end := bytes.Index(c.buf, []byte(stop)); end >= 0 {
-		return len(bytes.TrimSuffix(c.buf[:end], []byte(space))), true
+	if end := bytes.Index(b.buf, []byte(stop)); end >= 0 {
+		return len(bytes.TrimSuffix(b.buf[:end], []byte(space))), true
 	}
-	return len(c.buf) - max(overlap(c.buf, stop), overlap(c.buf, space+stop)), false
+	return len(b.buf) - max(overlap(b.buf, stop), overlap(b.buf, space+stop)), false
 }
 
-// overlap returns how many bytes at the end of text may be the beginning of mark.
+// overlap returns how many bytes at the end of text are a beginning of mark.
 func overlap(text []byte, mark string) int {
 	for n := min(len(text), len(mark)-1); n > 0; n-- {
 		if string(text[len(text)-n:]) == mark[:n] {
@@ -167,164 +174,158 @@ func overlap(text []byte, mark string) int {
 	return 0
 }
 
-// reportText takes text of the arguments of report_reasoning, and returns what follows them.
-func (c *block) reportText(text []byte) []byte {
-	r, out, on := &c.core.Object, &c.core.Out, c.core.Out.Ledger.On
-	if r.Ended() {
-		return text
+// reportText takes text of the arguments of report_reasoning and returns what follows them.
+func (b *block) reportText(text []byte) []byte {
+	if r := &b.core.Object; !r.Ended() {
+		b.untracked(func() { text = text[r.Feed(b.core.Out.Keep(text)):] })
 	}
-	out.Ledger.On = false
-	n := r.Feed(out.Keep(text))
-	out.Ledger.On = on
-	return text[n:]
+	return text
 }
 
-// paramsByte looks whether an argument or the end of the call comes.
-func (c *block) paramsByte() {
-	s := c.style()
+// paramsByte checks whether an argument begins or the arguments end.
+func (b *block) paramsByte() {
+	s := b.style()
 	head, _ := splitParam(s)
 	var at found
-	n, param := matchTokens(head, trimSpace(c.buf), false, &at)
-	end := begins(c.buf, endOf(s))
+	n, param := matchTokens(head, trimSpace(b.buf), false, &at)
+	end := begins(b.buf, endOf(s))
 	switch {
 	case param == matchYes && n > 0:
-		c.beginValue(string(at[KeyPlace]), string(at[KindPlace]))
+		b.beginValue(string(at[KeyPlace]), string(at[KindPlace]))
 	case end == matchYes:
-		c.argument("}")
-		rest := string(c.buf)
-		c.buf = c.buf[:0]
-		c.endArguments()
-		c.readOn(rest)
+		b.send("}")
+		rest := b.unread()
+		b.endArguments()
+		b.readOn(rest)
 	case param == matchNo && end == matchNo:
-		c.argument("}")
-		c.endReport()
-		c.core.Out.End()
-		c.strayText()
+		b.send("}")
+		b.endReport()
+		b.core.Out.End()
+		b.breakOff()
 	}
 }
 
-// splitParam returns what stands before the value of an argument, and the value's token with what stands after it.
+// splitParam splits the pattern of an argument before its value.
 func splitParam(s *CallStyle) (head, tail []CallToken) {
 	i := slices.IndexFunc(s.Param, func(t CallToken) bool { return t.Place == ValuePlace })
 	return s.Param[:i], s.Param[i:]
 }
 
-// beginValue begins the value of an argument. kind says whether it is a string; if it does not, the function's
-// parameters do.
-func (c *block) beginValue(key, kind string) {
-	a := &c.args
-	c.takeCall(len(c.buf))
-	_, tail := splitParam(c.style())
+// beginValue begins the value of an argument. kind says whether it is a string. If kind is empty, the parameters of the
+// function say it.
+func (b *block) beginValue(key, kind string) {
+	a := &b.args
+	b.drop(len(b.buf))
+	_, tail := splitParam(b.style())
 	a.stop, a.begun = tail[1].Text, false
 	a.text = kind == "true"
-	if kind == "" && c.core.Cfg.StringParam != nil {
-		a.text = c.core.Cfg.StringParam(a.function, key)
+	if kind == "" && b.core.Cfg.StringParam != nil {
+		a.text = b.core.Cfg.StringParam(a.function, key)
 	}
 	if a.count > 0 {
-		c.argument(", ")
+		b.send(", ")
 	}
 	a.count++
-	c.argument(`"`)
-	c.escaped([]byte(key))
-	c.argument(`": `)
+	b.send(`"`)
+	b.sendEscaped([]byte(key))
+	b.send(`": `)
 	if a.text {
-		c.argument(`"`)
+		b.send(`"`)
 	}
-	c.place = callValue
+	b.place = inValue
 }
 
-// valueText takes text of a value. Strings are sent as they come, other values when they are whole.
-func (c *block) valueText(text string) int {
-	a := &c.args
-	c.buf = append(c.buf, text...)
-	_, tail := splitParam(c.style())
+// valueText takes text of a value. Strings are sent as they come, other values when they are complete.
+func (b *block) valueText(text string) int {
+	a := &b.args
+	b.buf = append(b.buf, text...)
+	_, tail := splitParam(b.style())
 	if lead := tail[0].Space; !a.begun {
-		if len(c.buf) < len(lead) {
+		if len(b.buf) < len(lead) {
 			return len(text)
 		}
 		a.begun = true
-		if bytes.HasPrefix(c.buf, []byte(lead)) {
-			c.takeCall(len(lead))
+		if bytes.HasPrefix(b.buf, []byte(lead)) {
+			b.drop(len(lead))
 		}
 	}
-	end, ended := c.findStop(tail[1].Space)
-	if !a.text && !ended && len(c.buf) > maxCall {
-		c.argument(`"`)
+	end, ended := b.findStop(tail[1].Space)
+	if !a.text && !ended && len(b.buf) > maxCall {
+		b.send(`"`)
 		a.text = true
 	}
 	switch {
 	case a.text:
-		c.escaped(c.buf[:end])
+		b.sendEscaped(b.buf[:end])
 		if ended {
-			c.argument(`"`)
+			b.send(`"`)
 		}
 	case ended:
-		c.looseValue(c.buf[:end])
+		b.sendValue(b.buf[:end])
 	default:
 		return len(text)
 	}
-	c.takeCall(end)
+	b.drop(end)
 	if ended {
-		c.takeCall(bytes.Index(c.buf, []byte(a.stop)) + len(a.stop))
-		rest := string(c.buf)
-		c.buf, c.place = c.buf[:0], callParams
-		c.readOn(rest)
+		b.drop(bytes.Index(b.buf, []byte(a.stop)) + len(a.stop))
+		b.place = atParams
+		b.readOn(b.unread())
 	}
 	return len(text)
 }
 
-// looseValue sends a value that may be JSON or, if it is not, a string.
-func (c *block) looseValue(value []byte) {
+// sendValue sends a value as it is if it is JSON, otherwise as a string.
+func (b *block) sendValue(value []byte) {
 	if json.Valid(value) {
-		c.argumentBytes(bytes.TrimSpace(value))
+		b.sendBytes(bytes.TrimSpace(value))
 		return
 	}
-	c.argument(`"`)
-	c.escaped(value)
-	c.argument(`"`)
+	b.send(`"`)
+	b.sendEscaped(value)
+	b.send(`"`)
 }
 
-// escaped sends text as part of a JSON string.
-func (c *block) escaped(text []byte) {
+// sendEscaped sends text as part of a JSON string.
+func (b *block) sendEscaped(text []byte) {
 	const hex = "0123456789abcdef"
 	from := 0
-	for i, b := range text {
-		if b >= ' ' && b != '"' && b != '\\' {
+	for i, c := range text {
+		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
-		c.argumentBytes(text[from:i])
+		b.sendBytes(text[from:i])
 		from = i + 1
-		switch b {
+		switch c {
 		case '"':
-			c.argument(`\"`)
+			b.send(`\"`)
 		case '\\':
-			c.argument(`\\`)
+			b.send(`\\`)
 		case '\n':
-			c.argument(`\n`)
+			b.send(`\n`)
 		case '\t':
-			c.argument(`\t`)
+			b.send(`\t`)
 		case '\r':
-			c.argument(`\r`)
+			b.send(`\r`)
 		default:
-			c.argumentBytes([]byte{'\\', 'u', '0', '0', hex[b>>4], hex[b&15]})
+			b.sendBytes([]byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]})
 		}
 	}
-	c.argumentBytes(text[from:])
+	b.sendBytes(text[from:])
 }
 
-// cutArguments ends arguments that broke off.
-func (c *block) cutArguments() {
-	if !c.report { // whose reader says it itself
-		c.core.Warn(reader.CodeMalformedArguments)
+// cutArguments ends arguments that are not complete.
+func (b *block) cutArguments() {
+	if !b.report { // the reader of a report warns itself
+		b.core.Warn(reader.CodeMalformedArguments)
 	}
 	switch {
-	case c.place == callReport:
-		c.reportText(c.buf)
-	case c.place == callValue && c.args.text:
-		c.escaped(c.buf)
-	case c.place == callValue || c.place == callBroken:
-		c.argumentBytes(c.buf)
+	case b.place == inReport:
+		b.reportText(b.buf)
+	case b.place == inValue && b.args.text:
+		b.sendEscaped(b.buf)
+	case b.place == inValue || b.place == inBroken:
+		b.sendBytes(b.buf)
 	}
-	c.takeCall(len(c.buf))
-	c.args.depth, c.args.quoted, c.args.escaped = 1, false, false
+	b.drop(len(b.buf))
+	b.args.leave()
 }

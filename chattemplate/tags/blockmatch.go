@@ -9,23 +9,24 @@ type matched uint8
 
 const (
 	matchNo   matched = iota
-	matchWait         // it may, when more comes
+	matchWait         // more text is needed to know
 	matchYes
 )
 
-// maxHead is the most bytes before a call's arguments.
+// maxHead is the maximum number of bytes before the arguments of a call, or after them.
 const maxHead = 1024
 
-// found is what stands in the places of a pattern, as parts of the text.
+// found holds what a match found at each place of a pattern, as slices of the text.
 type found [KindPlace + 1][]byte
 
-// matchTokens matches the beginning of text and returns how much of it. Where a place could end in two spots it
-// ends at the first, so that the outcome does not depend on how much text has come.
+// matchTokens matches a pattern with the beginning of text and returns the length of the match. If a place could end in
+// two spots, it ends at the first: then the result does not depend on how much text has come.
 func matchTokens(tokens []CallToken, text []byte, inJSON bool, at *found) (int, matched) {
 	return matchFrom(tokens, 0, text, inJSON, nil, at)
 }
 
-// matchFrom matches from a token on. If loose is not nil, its arguments or the end of its call must follow.
+// matchFrom is matchTokens from token i on. If loose is not nil, an argument of that style or the end of its call must
+// follow.
 func matchFrom(tokens []CallToken, i int, text []byte, inJSON bool, loose *CallStyle,
 	at *found) (int, matched) {
 	if i == len(tokens) {
@@ -78,7 +79,7 @@ func trimSpace(text []byte) []byte {
 	return text
 }
 
-// begins compares the beginning of text, after white space, with a literal.
+// begins says whether text begins with the first of tokens, after white space.
 func begins(text []byte, tokens []CallToken) matched {
 	if len(tokens) == 0 {
 		return matchNo
@@ -95,8 +96,8 @@ func begins(text []byte, tokens []CallToken) matched {
 	return matchYes
 }
 
-// matchHead matches all that stands before a call's arguments, up to what shows that they begin. first says that
-// the call is the first of its block.
+// matchHead matches everything before the arguments of a call. It needs to see that the arguments begin. first says
+// that the call is the first of its block.
 func matchHead(s *CallStyle, text []byte, first bool, at *found) (int, matched) {
 	if len(text) > maxHead {
 		return 0, matchNo
@@ -126,7 +127,7 @@ func matchHead(s *CallStyle, text []byte, first bool, at *found) (int, matched) 
 	return len(text) - len(rest), matchYes
 }
 
-// endOf is what ends a call.
+// endOf returns the pattern that ends a call.
 func endOf(s *CallStyle) []CallToken {
 	if len(s.Tail) > 0 {
 		return s.Tail

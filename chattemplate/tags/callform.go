@@ -17,26 +17,26 @@ import (
 	"runner/grammar"
 )
 
-// callForm is the form of calls in the text of one family, for some functions.
+// callForm makes the forms of calls in one style.
 type callForm struct {
 	style *CallStyle
 	marks []callMark
-	// single allows one call at most.
+	// single allows at most one call.
 	single bool
 }
 
-// callMark is a mark of the family's calls that is a token of the vocabulary. In the grammar it is a byte that
-// UTF-8 never has, so that it cannot be mistaken for text of an argument that says the same.
+// callMark is a mark of the style that is a token of the vocabulary. In the grammar it is a byte that never occurs in
+// UTF-8. So an argument that spells the mark as text is not mistaken for it.
 type callMark struct {
 	token backend.Token
 	text  string
 	byte  string
 }
 
-// markBytes never stand in UTF-8.
+// markBytes are bytes that never occur in UTF-8.
 const markBytes = "\xF8\xF9\xFA\xFB\xFC\xFD\xFE\xFF\xF5\xF6\xF7\xC0\xC1"
 
-// newCallForm finds the marks of a style.
+// newCallForm finds the marks of a style in a vocabulary.
 func newCallForm(v *backend.Vocab, style *CallStyle, single bool) *callForm {
 	f := &callForm{style: style, single: single}
 	literals := []string{style.Open}
@@ -60,7 +60,7 @@ func newCallForm(v *backend.Vocab, style *CallStyle, single bool) *callForm {
 	return f
 }
 
-// mark returns the mark that a token is.
+// mark returns the mark with a token.
 func (f *callForm) mark(t backend.Token) (callMark, bool) {
 	for _, m := range f.marks {
 		if m.token == t {
@@ -70,7 +70,7 @@ func (f *callForm) mark(t backend.Token) (callMark, bool) {
 	return callMark{}, false
 }
 
-// standsForMark reports whether a text holds a byte that stands for a mark.
+// standsForMark reports whether a text contains a byte that stands for a mark.
 func (f *callForm) standsForMark(text string) bool {
 	for _, m := range f.marks {
 		if strings.Contains(text, m.byte) {
@@ -80,13 +80,13 @@ func (f *callForm) standsForMark(text string) bool {
 	return false
 }
 
-// isMark tells a special token that marks structure from one that is ordinary text, such as a run of spaces.
+// isMark reports whether a special token marks structure. Others are ordinary text, such as a run of spaces.
 func isMark(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	return len(text) > 2 && !unicode.IsSpace(r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// text is the form of a literal.
+// text returns the form of a literal.
 func (f *callForm) text(s string) grammar.Source {
 	for _, m := range f.marks {
 		s = strings.ReplaceAll(s, m.text, m.byte)
@@ -94,7 +94,7 @@ func (f *callForm) text(s string) grammar.Source {
 	return grammar.Choices(s)
 }
 
-// space is the form of the white space before a token.
+// space returns the form of the white space before a token.
 func (f *callForm) space(s string) []grammar.Source {
 	switch {
 	case s == "":
@@ -105,7 +105,7 @@ func (f *callForm) space(s string) []grammar.Source {
 	return []grammar.Source{grammar.Optional(grammar.Choices(s))}
 }
 
-// tokens is the form of a pattern, with what is to stand in its places.
+// tokens returns the form of a pattern. places has the forms of its places.
 func (f *callForm) tokens(tokens []CallToken,
 	places map[CallPlace]grammar.Source) []grammar.Source {
 	var out []grammar.Source
@@ -123,10 +123,10 @@ func (f *callForm) tokens(tokens []CallToken,
 	return out
 }
 
-// namePattern matches the names of functions and parameters that can be told from what stands around them.
+// namePattern matches names of functions and parameters that cannot be confused with the text around them.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./:-]*$`)
 
-// block is the form of a block of calls, from after its opening mark.
+// block returns the form of a block of calls, without its opening mark.
 func (f *callForm) block(tools []chattemplate.Tool) (grammar.Source, error) {
 	s := f.style
 	calls := make([]grammar.Source, len(tools))
@@ -155,10 +155,10 @@ func (f *callForm) block(tools []chattemplate.Tool) (grammar.Source, error) {
 	return grammar.Sequence(append(parts, f.tokens(s.Close, nil)...)...), nil
 }
 
-// call is the form of a call of one function.
+// call returns the form of a call of one function.
 func (f *callForm) call(tool chattemplate.Tool) (grammar.Source, error) {
 	if !namePattern.MatchString(tool.Name) {
-		return grammar.Source{}, errors.New("this name cannot be told from the text around it")
+		return grammar.Source{}, errors.New("this name could be confused with the text around it")
 	}
 	parts := f.tokens(f.style.Head, map[CallPlace]grammar.Source{NamePlace: grammar.Choices(
 		tool.Name)})
@@ -177,11 +177,11 @@ func (f *callForm) call(tool chattemplate.Tool) (grammar.Source, error) {
 	return grammar.Sequence(append(parts, f.tokens(f.style.Tail, nil)...)...), nil
 }
 
-// schemaOf is what of a schema can be held to where arguments are written one by one.
+// schemaOf has the parts of a schema that can be enforced if arguments are written one by one.
 type schemaOf struct {
 	properties  []parameters.Property
 	required    []string
-	definitions []byte // members that references may lead to, each followed by a comma
+	definitions []byte // members for references, each followed by a comma
 }
 
 // readSchema reads the schema of a strict function.
@@ -205,7 +205,7 @@ func readSchema(schema json.RawMessage) (*schemaOf, error) {
 			p.definitions = slices.Concat(p.definitions, quoted(m.Name), m.Schema, []byte(","))
 		case "type", "additionalProperties", "description", "title", "$schema", "$id", "$comment":
 		default:
-			return nil, fmt.Errorf("keyword %s cannot be held to where arguments are written one by one", m.Name)
+			return nil, fmt.Errorf("keyword %s cannot be enforced, because this model writes arguments one by one", m.Name)
 		}
 	}
 	known := make(map[string]bool, len(p.properties))
@@ -221,7 +221,8 @@ func readSchema(schema json.RawMessage) (*schemaOf, error) {
 	return p, nil
 }
 
-// params is the form of arguments that are written one by one: those of a strict function in the order of its schema.
+// params returns the form of arguments that are written one by one. Those of a strict function come in the order of its
+// schema.
 func (f *callForm) params(tool chattemplate.Tool) ([]grammar.Source, error) {
 	if !tool.Strict || len(tool.Parameters) == 0 {
 		return []grammar.Source{grammar.Repeat(f.param(grammar.Regex(`[A-Za-z0-9_.-]{1,64}`), "",
@@ -234,7 +235,7 @@ func (f *callForm) params(tool chattemplate.Tool) ([]grammar.Source, error) {
 	var out []grammar.Source
 	for _, prop := range p.properties {
 		if !namePattern.MatchString(prop.Name) {
-			return nil, fmt.Errorf("parameter %q: this name cannot be told from the text around it", prop.Name)
+			return nil, fmt.Errorf("parameter %q: this name could be confused with the text around it", prop.Name)
 		}
 		form, kind, err := f.value(prop.Schema, p.definitions)
 		if err != nil {
@@ -249,13 +250,13 @@ func (f *callForm) params(tool chattemplate.Tool) ([]grammar.Source, error) {
 	return out, nil
 }
 
-// stop is the mark after a value.
+// stop returns the mark after a value.
 func (f *callForm) stop() string {
 	i := slices.IndexFunc(f.style.Param, func(t CallToken) bool { return t.Place == ValuePlace })
 	return f.style.Param[i+1].Text
 }
 
-// param is the form of one argument. kind says whether it is a string; empty leaves that open.
+// param returns the form of one argument. kind is "true" if it is a string, "false" if not, and empty for either.
 func (f *callForm) param(key grammar.Source, kind string, value grammar.Source) grammar.Source {
 	kinds := grammar.Choices("true", "false")
 	if kind != "" {
@@ -266,12 +267,12 @@ func (f *callForm) param(key grammar.Source, kind string, value grammar.Source) 
 	})...)
 }
 
-// value is the form of an argument's value, and whether it is a string.
+// value returns the form of an argument's value. kind is "true" if the value is a string, and else "false".
 func (f *callForm) value(schema json.RawMessage, definitions []byte) (form grammar.Source, kind string, err error) {
 	stop := f.stop()
 	if !isString(schema) {
 		if bytes.Contains(schema, []byte("</")) || bytes.Contains(definitions, []byte("</")) {
-			return form, "", fmt.Errorf("a schema with %q cannot be held to where %s ends a value", "</", stop)
+			return form, "", fmt.Errorf("a schema with %q cannot be enforced, because %s ends a value", "</", stop)
 		}
 		if trimmed := bytes.TrimSpace(schema); len(definitions) > 0 && trimmed[0] == '{' {
 			rest := trimmed[1:]
@@ -298,7 +299,7 @@ func (f *callForm) value(schema json.RawMessage, definitions []byte) (form gramm
 			list = []string{""}
 			err = json.Unmarshal(v, &list[0])
 		default:
-			err = fmt.Errorf("keyword %s cannot be held to where strings are written as they are", name)
+			err = fmt.Errorf("keyword %s cannot be enforced, because this model writes strings without quotes", name)
 		}
 		switch {
 		case err != nil:
@@ -311,7 +312,7 @@ func (f *callForm) value(schema json.RawMessage, definitions []byte) (form gramm
 	return form, "true", nil
 }
 
-// isString reports whether a schema admits strings only, as its type says.
+// isString reports whether the type of a schema is string.
 func isString(schema json.RawMessage) bool {
 	var s struct {
 		Type any `json:"type"`
@@ -319,7 +320,7 @@ func isString(schema json.RawMessage) bool {
 	return json.Unmarshal(schema, &s) == nil && s.Type == "string"
 }
 
-// quoted returns a member's name as JSON text, with the colon after it.
+// quoted returns a member's name as JSON text with a colon after it.
 func quoted(name string) []byte {
 	text, _ := json.Marshal(name) // a string can always be encoded
 	return append(text, ':')

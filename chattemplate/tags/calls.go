@@ -5,57 +5,57 @@ import (
 	"strings"
 )
 
-// CallStyle is how a family of models writes calls of functions in the text of its answers. Styles are the entries
-// of one table; they are compared by address and must not be changed.
+// CallStyle is a way of writing calls of functions in the text of an answer. All styles are in one table. They are
+// compared by address and must not be changed.
 //
-// Calls stand in blocks. A block begins with Open and ends with Close; where there is no Close it ends with its
-// only call, or with the end of its list.
+// Calls come in blocks. A block begins with Open and ends with Close. Without Close it ends with the end of its list,
+// or with its only call.
 type CallStyle struct {
-	// Name names the style for people.
+	// Name is the style's name, for people.
 	Name string
-	// Open begins a block. Empty means that an answer which begins as a call is one.
+	// Open begins a block. If it is empty, an answer that begins like a call is a call.
 	Open string
 	// Close ends a block.
 	Close []CallToken
-	// List is set where the calls of a block stand in a list: its beginning, what is between calls, and its end.
+	// List is the beginning of a list of calls, the separator between calls, and the end of the list. It is nil in styles
+	// without a list.
 	List *[3]CallToken
-	// Many says that a block may hold several calls although it has no list. Between is then what stands between them.
+	// Many says that a block may have several calls without a list. Between is then the text between two calls.
 	Many    bool
 	Between string
-	// Head is what stands before a call's arguments and Tail what stands after them.
+	// Head comes before a call's arguments and Tail after them.
 	Head, Tail []CallToken
-	// JSON says that a call is a JSON object, so that white space between its tokens means nothing.
+	// JSON says that a call is a JSON object, so that white space between its tokens has no meaning.
 	JSON bool
-	// Param is one argument, in styles that write them one by one; empty where the arguments are a JSON object.
+	// Param is one argument, in styles that write arguments one by one. It is empty if the arguments are a JSON object.
 	Param []CallToken
 }
 
-// CallToken is a piece of a call: a text, or the place of something.
+// CallToken is a piece of a call: a fixed text or a place to fill in.
 type CallToken struct {
-	// Space is the white space that models write before the token: nothing, one space, which they may leave out, or
-	// line breaks.
+	// Space is the white space before the token: nothing, line breaks, or one space, which a model may leave out.
 	Space string
-	// Text is what the token says; for a place it is what the place is for.
+	// Text is the token's text. For a place it is the name of the place.
 	Text string
-	// Place says that the token is a place.
+	// Place says which place the token is; NoPlace means that it is a fixed text.
 	Place CallPlace
 }
 
-// CallPlace is what a place in a call is for.
+// CallPlace is a kind of place in a call.
 type CallPlace uint8
 
-// The places.
+// The kinds of places.
 const (
 	NoPlace    CallPlace = iota
 	NamePlace            // the function's name
 	IDPlace              // the call's id or index, which readers ignore
 	KeyPlace             // an argument's name
-	ValuePlace           // an argument's value: a string as it is, other values as JSON
-	KindPlace            // true where the argument is a string, else false
+	ValuePlace           // an argument's value: a string without quotes and escapes, other values as JSON
+	KindPlace            // "true" if the argument is a string, else "false"
 )
 
-// callStyles are the known styles. Patterns are written as models write them, with a space where there may be one:
-// %name, %id, %args, %key, %value and %kind are places.
+// callStyles are the known styles. A pattern is written as models write calls, with a space wherever one is possible.
+// The places in it are %name, %id, %args, %key, %value and %kind.
 var callStyles = []*CallStyle{
 	newStyle("hermes", `<tool_call>`, "\n"+`{"name": "%name", "arguments": %args}`, "\n</tool_call>", ""),
 	newStyle("qwen-xml", `<tool_call>`, "\n<function=%name>\n%args</function>", "\n</tool_call>",
@@ -91,7 +91,7 @@ var callStyles = []*CallStyle{
 // CallStyles lists the known styles. The list must not be changed.
 func CallStyles() []*CallStyle { return callStyles }
 
-// CallStyleNamed returns the style of a name, or nil.
+// CallStyleNamed returns the style with a name, or nil.
 func CallStyleNamed(name string) *CallStyle {
 	i := slices.IndexFunc(callStyles, func(s *CallStyle) bool { return s.Name == name })
 	if i < 0 {
@@ -113,7 +113,7 @@ func listed(s *CallStyle, begin, between, end string) *CallStyle {
 	for i, text := range []string{begin, between, end} {
 		list[i] = callTokens(strings.TrimRight(text, " \n"), true)[0]
 	}
-	// What follows a bracket or a comma is the white space before the next call.
+	// The text after a bracket or a comma is the white space before the next call.
 	s.Head[0].Space = begin[1:]
 	if s.Head[0].Space == "" {
 		s.Head[0].Space = between[1:]
@@ -132,7 +132,7 @@ var callPlaces = []struct {
 	place CallPlace
 }{{"%name", NamePlace}, {"%id", IDPlace}, {"%key", KeyPlace}, {"%value", ValuePlace}, {"%kind", KindPlace}}
 
-// callTokens takes a pattern apart. In JSON, brackets, commas, colons and strings are tokens of their own.
+// callTokens splits a pattern into tokens. In JSON, brackets, commas, colons and strings are separate tokens.
 func callTokens(pattern string, inJSON bool) []CallToken {
 	var out []CallToken
 	for pattern != "" {
@@ -154,7 +154,7 @@ func callTokens(pattern string, inJSON bool) []CallToken {
 	return out
 }
 
-// literal returns the length of the literal that text begins with.
+// literal returns the length of the literal at the beginning of text.
 func literal(text string, inJSON bool) int {
 	n := strings.IndexAny(text, "% \n")
 	if n < 0 {

@@ -8,10 +8,10 @@ import (
 	"runner/chattemplate"
 )
 
-// marks are the marks of reasoning with the white space that the template puts around them.
+// marks are the marks around reasoning, with the white space that the template puts around them.
 type marks struct{ open, close string }
 
-// knownTags are pairs that models are known to use. A pair counts only where the template or the vocabulary has it.
+// knownTags are pairs of marks that models use. A pair counts only if the template or the vocabulary has it.
 var knownTags = []marks{
 	{"<think>", "</think>"},
 	{"[THINK]", "[/THINK]"},
@@ -25,14 +25,13 @@ var knownTags = []marks{
 	{"Here is my thought process:", "Here is my response:"},
 }
 
-// answerTags are pairs around the answer itself, in the families that mark it too.
+// answerTags are pairs of marks around the answer, for models that mark it too.
 var answerTags = []marks{
 	{"<response>", "</response>"},
 	{"<|START_RESPONSE|>", "<|END_RESPONSE|>"},
 }
 
-// switches are the variables by which templates let reasoning be turned off and on, in the order in which they are
-// tried.
+// switches are the variables that turn reasoning off and on in templates, in the order in which they are tried.
 var switches = []struct{ off, on []chattemplate.Variable }{
 	{[]chattemplate.Variable{{Name: "enable_thinking", Is: false}, {Name: "thinking", Is: false}},
 		[]chattemplate.Variable{{Name: "enable_thinking", Is: true}, {Name: "thinking", Is: true}}},
@@ -43,15 +42,15 @@ var switches = []struct{ off, on []chattemplate.Variable }{
 
 var (
 	commentPattern = regexp.MustCompile(`(?s)\{#.*?#\}`)
-	// closePattern finds closing marks whose names speak of thinking.
+	// closePattern finds closing marks with a name about thinking.
 	closePattern = regexp.MustCompile(
 		`</([\w.:-]*(?:think|thought|reason)[\w.:-]*)>|\[/([A-Z_]*(?:THINK|THOUGHT|REASON)[A-Z_]*)\]`)
 	// markPattern matches one mark at the beginning of a text: <...>, [...] or ◁...▷ of at most 48 characters.
 	markPattern = regexp.MustCompile(`^(?:<[^<>\s]{1,46}>|\[[^\[\]\n]{1,46}\]|◁[^◁▷\s]{1,46}▷)`)
 )
 
-// detect finds out what marks the reasoning, and the template's switch for it. What the template renders comes first,
-// then what stands in it, then the vocabulary.
+// detect finds the marks of reasoning and the template's switch for it. It looks at what the template renders, then at
+// the template's text, then at the vocabulary.
 func detect(j *chattemplate.Template) (Format, marks) {
 	ask := &chattemplate.Conversation{Messages: []chattemplate.Message{{Role: chattemplate.User,
 		Content: chattemplate.ProbeUser}}}
@@ -93,22 +92,23 @@ func detect(j *chattemplate.Template) (Format, marks) {
 	return f, found
 }
 
-// detection is what is known while a template's family is being found out.
+// detection is the state of detect.
 type detection struct {
 	j      *chattemplate.Template
 	source string // without comments
-	// base, on and off are the prompts of a first question with no switch set, with reasoning on and with it off.
+	// base, on and off are the prompts of a first question: without a switch, with reasoning on, and with it off.
 	base, on, off string
 	switchOn      []chattemplate.Variable
 	switchOff     []chattemplate.Variable
 }
 
-// namesNone reports whether the template speaks of an effort "none".
+// namesNone reports whether the template mentions an effort "none".
 func (d *detection) namesNone() bool {
 	return strings.Contains(d.source, `'none'`) || strings.Contains(d.source, `"none"`)
 }
 
-// opening is what a prompt has after the question: the end of the user's turn and the beginning of the assistant's.
+// opening returns the text of a prompt after the question: the end of the user's turn and the beginning of the
+// assistant's.
 func opening(prompt string) string {
 	if i := strings.LastIndex(prompt, chattemplate.ProbeUser); i >= 0 {
 		return prompt[i+len(chattemplate.ProbeUser):]
@@ -116,7 +116,7 @@ func opening(prompt string) string {
 	return ""
 }
 
-// fromHistory renders answers with reasoning, and looks at what stands around the reasoning.
+// fromHistory renders answers with reasoning and finds the marks around the reasoning.
 func (d *detection) fromHistory() (marks, bool) {
 	ask := chattemplate.Message{Role: chattemplate.User, Content: chattemplate.ProbeUser}
 	answer := chattemplate.Message{Role: chattemplate.Assistant, Reasoning: chattemplate.ProbeReasoning,
@@ -165,8 +165,8 @@ func (d *detection) around(text string) (marks, bool) {
 		}
 		return t, true
 	}
-	// The mark has no usual counterpart. The reasoning begins with what the history has after the header of the turn,
-	// or else with what the prompt has there.
+	// The closing mark has no usual counterpart. The opening mark is the text after the header of the turn in the
+	// history, or else in the prompt.
 	prompt := opening(d.on)
 	n := commonPrefix(before, prompt)
 	if t.open = before[n:]; strings.TrimSpace(t.open) == "" {
@@ -176,7 +176,7 @@ func (d *detection) around(text string) (marks, bool) {
 	return t, t.open != ""
 }
 
-// padded returns mark with the white space that text, which begins with white space and the mark, has around it.
+// padded returns mark with the white space around it in text. text begins with white space and the mark.
 func padded(text, mark string) string {
 	head, tail, _ := strings.Cut(text, mark)
 	return head + mark + tail[:len(tail)-len(strings.TrimLeft(tail, "\r\n"))]
@@ -190,7 +190,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// counterpart returns the opening mark of a closing one; empty when it does not have the form of one.
+// counterpart returns the opening mark for a closing one, or "" if mark does not look like a closing mark.
 func counterpart(mark string) string {
 	for _, t := range knownTags {
 		if t.close == mark {
@@ -211,8 +211,8 @@ func counterpart(mark string) string {
 	return ""
 }
 
-// fromSource takes the pair of marks that stands in the template, or in the vocabulary, of a model whose template does
-// not render reasoning. A pair that ends a prompt is preferred.
+// fromSource finds a pair of marks in the template's text or in the vocabulary, for templates that do not render
+// reasoning. It prefers a pair of which one mark ends a prompt.
 func (d *detection) fromSource() (marks, bool) {
 	var candidates []marks
 	add := func(t marks) {
@@ -252,8 +252,8 @@ func (d *detection) fromSource() (marks, bool) {
 	return d.spaced(candidates[0]), true
 }
 
-// spaced adds the white space that prompts have around the marks: after the opening one in a prompt that ends with it,
-// and around the closing one in a prompt that skips reasoning.
+// spaced adds the white space that prompts have around the marks. The space after the opening mark is from a prompt
+// that ends with it. The space around the closing mark is from a prompt that skips reasoning.
 func (d *detection) spaced(t marks) marks {
 	s := t
 	for _, prompt := range []string{d.on, d.base, d.off} {

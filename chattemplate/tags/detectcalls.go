@@ -7,8 +7,8 @@ import (
 	"runner/chattemplate"
 )
 
-// detectCalls finds out how the family writes calls: as the template renders them, or else with the first known
-// mark that stands in the template and is a token of the vocabulary.
+// detectCalls returns the style of calls, or nil if it is unknown. It is the style in which the template renders calls,
+// or else the first style whose opening mark is in the template and is a special token of the vocabulary.
 func detectCalls(j *chattemplate.Template) *CallStyle {
 	if text, ok := probeCall(j); ok {
 		_, turn, _ := strings.Cut(text, chattemplate.ProbeUser)
@@ -27,7 +27,7 @@ func detectCalls(j *chattemplate.Template) *CallStyle {
 	return nil
 }
 
-// probeCall renders a history with a call. It reports false where the template has no place for one.
+// probeCall renders a history with a call. It returns false if the template has no place for one.
 func probeCall(j *chattemplate.Template) (string, bool) {
 	if !j.ShowsCalls() {
 		return "", false
@@ -47,7 +47,7 @@ func probeCall(j *chattemplate.Template) (string, bool) {
 	return j.Probe(c)
 }
 
-// probePattern matches a block that holds the probe's call.
+// probePattern returns a pattern that matches a block with the probe's call in a style.
 func probePattern(s *CallStyle) *regexp.Regexp {
 	var b strings.Builder
 	write := func(tokens ...CallToken) {

@@ -13,18 +13,19 @@ import (
 	"runner/reasoning"
 )
 
-// Family is text with tags, for one model.
+// Family is the family of text with tags, for one model.
 type Family struct {
 	cfg      chattemplate.Config
 	template *chattemplate.Template // nil for raw prompts
 	format   Format
-	// marks are the tags around the reasoning with the white space that the template puts around them.
+	// marks are the tags of format with the white space that the template puts around them.
 	marks marks
 
 	openAnswer [chattemplate.StartAnswer + 1][]backend.Token
 }
 
-// Open returns the family of a model with a chat template. Every model that has one can be read as text.
+// Open returns the family of a model with a chat template. Every such model can be read as text. Its errors are those
+// of chattemplate.NewTemplate.
 func Open(c chattemplate.Config) (family.Family, error) {
 	f := &Family{cfg: c}
 	var err error
@@ -49,13 +50,13 @@ func Open(c chattemplate.Config) (family.Family, error) {
 	return f, nil
 }
 
-// Raw is the family of text after a raw prompt, in which nothing is marked. It renders nothing.
+// Raw returns the family for raw prompts, whose output has no marks. It cannot render.
 func Raw(c chattemplate.Config) *Family { return &Family{cfg: c} }
 
-// Format is how the model marks the parts of its turn.
+// Format returns how the model marks the parts of its turn.
 func (f *Family) Format() Format { return f.format }
 
-// About describes the family.
+// About implements family.Family.
 func (f *Family) About() family.About {
 	about := family.About{
 		Reasoning:      "not marked by the model; strategies markers and posthoc",
@@ -72,7 +73,7 @@ func (f *Family) About() family.About {
 	return about
 }
 
-// Render renders a conversation through the model's template.
+// Render implements family.Family. It uses the model's template.
 func (f *Family) Render(conv chattemplate.Conversation) (chattemplate.Prompt, error) {
 	c, err := chattemplate.Normalize(conv)
 	if err != nil {
@@ -88,7 +89,7 @@ func (f *Family) Render(conv chattemplate.Conversation) (chattemplate.Prompt, er
 	}
 	start := f.startOf(r)
 	skip := c.Effort == reasoning.EffortNone && f.format.Open != "" && start != chattemplate.StartAnswer
-	// A template that has a switch has said what it takes to skip.
+	// A template with a switch has already opened the turn so that reasoning is skipped.
 	if skip && !(start == chattemplate.StartTurn && f.format.CanSkip) {
 		f.writeAnswer(b, start)
 		start, b.Continues = chattemplate.StartAnswer, false
@@ -96,7 +97,7 @@ func (f *Family) Render(conv chattemplate.Conversation) (chattemplate.Prompt, er
 	return b.Prompt(start)
 }
 
-// startOf finds out where the model begins to write, from the mark that stands at the end of a prompt.
+// startOf returns the place where the model begins to write, by the mark at the end of the prompt.
 func (f *Family) startOf(r chattemplate.Rendering) chattemplate.Start {
 	switch {
 	case f.format.Open == "":
@@ -108,7 +109,7 @@ func (f *Family) startOf(r chattemplate.Rendering) chattemplate.Start {
 	return chattemplate.StartTurn
 }
 
-// writeAnswer leads to the text of the answer.
+// writeAnswer adds the marks that lead to the text of the answer.
 func (f *Family) writeAnswer(b *chattemplate.Builder, from chattemplate.Start) {
 	switch from {
 	case chattemplate.StartTurn:
@@ -118,7 +119,7 @@ func (f *Family) writeAnswer(b *chattemplate.Builder, from chattemplate.Start) {
 	}
 }
 
-// SummaryTurn asks as a user.
+// SummaryTurn implements family.Family. It asks as the user.
 func (f *Family) SummaryTurn(prompt string) ([]backend.Token, error) {
 	b := f.cfg.NewBuilder()
 	r, err := f.template.WriteQuestion(b, prompt)
@@ -133,7 +134,7 @@ func (f *Family) SummaryTurn(prompt string) ([]backend.Token, error) {
 	return p.Tokens, err
 }
 
-// OpenAnswer leads to the text of the answer.
+// OpenAnswer implements family.Family.
 func (f *Family) OpenAnswer(from chattemplate.Start) []backend.Token {
 	if from > chattemplate.StartAnswer {
 		return nil
@@ -141,16 +142,18 @@ func (f *Family) OpenAnswer(from chattemplate.Start) []backend.Token {
 	return f.openAnswer[from]
 }
 
-// Close returns its argument: a turn is one text.
+// Close implements family.Family. A turn is one text, so there is nothing to close.
 func (f *Family) Close(tokens []backend.Token) []backend.Token { return tokens }
 
-// Effort returns what is asked for. What a model's own default is, its template does not say.
+// Effort implements family.Family. It returns the effort in the request, because the template does not say which effort
+// is the model's default.
 func (f *Family) Effort(asked reasoning.Effort, _ map[string]any) reasoning.Effort { return asked }
 
-// Reader returns a reader of text. Where reasoning is to come between markers, a prompt that has skipped the
-// model's own has not skipped that.
+// Reader implements family.Family.
 func (f *Family) Reader(cfg reader.Config) (reader.Reader, error) { return f.newReader(cfg) }
 
+// newReader returns a reader of text. With markers it always starts at the beginning of a turn: a prompt that skips the
+// model's own reasoning does not skip reasoning between markers.
 func (f *Family) newReader(cfg reader.Config) (*Reader, error) {
 	if cfg.Markers {
 		cfg.Start = chattemplate.StartTurn
@@ -158,7 +161,7 @@ func (f *Family) newReader(cfg reader.Config) (*Reader, error) {
 	return NewReader(f.format, cfg)
 }
 
-// CheckTool reports why calls cannot be held to the parameters of a function, or nil.
+// CheckTool implements family.Family. It compiles the form of a call.
 func (f *Family) CheckTool(ctx context.Context, grammars *grammar.Cache, tool chattemplate.Tool) error {
 	form := grammar.JSONSchema(parameters.AsObject(tool.Parameters))
 	if style := f.format.Calls; style != nil {

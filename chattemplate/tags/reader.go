@@ -9,14 +9,15 @@ import (
 	"runner/reasoning"
 )
 
-// Reader reads turns that are one text: reasoning and answer are told apart by tags, and calls by marks of their
-// own. Tags are found in the text however it is cut into tokens.
+// Reader reads turns that are one text, in which tags stand around the reasoning and marks around calls. It makes no
+// difference how the text is cut into tokens.
 type Reader struct {
 	reader.Core
-	tags Text
+	text Text
 }
 
-// NewReader returns a reader of turns in a format.
+// NewReader returns a reader for a format. It fails if the format has only one tag around the reasoning, or if cfg is
+// not valid.
 func NewReader(f Format, cfg reader.Config) (*Reader, error) {
 	if (f.Open == "") != (f.Close == "") {
 		return nil, fmt.Errorf("a format needs both tags around the reasoning, or none")
@@ -32,16 +33,16 @@ func NewReader(f Format, cfg reader.Config) (*Reader, error) {
 	if cfg.Markers {
 		formats = append(formats, Markers)
 	}
-	s.tags.Init(&s.Core, formats, f.Calls, len(cfg.Tools) > 0 || cfg.Report)
-	s.tags.Start(cfg.Start)
+	s.text.Init(&s.Core, formats, f.Calls, len(cfg.Tools) > 0 || cfg.Report)
+	s.text.Start(cfg.Start)
 	return s, nil
 }
 
-// State returns where the next token stands.
+// State says where the next token stands.
 func (s *Reader) State() reader.State {
 	st := reader.State{
-		Place: reader.PlaceAnswer, Segment: s.tags.Segment(), Call: s.tags.current(), InObject: s.tags.InObject(),
-		Reported: s.Out.Reported, Steering: s.tags.Steering(), Ended: s.Ended,
+		Place: reader.PlaceAnswer, Segment: s.text.Segment(), Call: s.text.current(), InObject: s.text.InObject(),
+		Reported: s.Out.Reported, Steering: s.text.Steering(), Ended: s.Ended,
 	}
 	switch {
 	case st.Segment == reasoning.ToolCall || st.Call.Name != "":
@@ -69,8 +70,8 @@ func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
 func (s *Reader) push(t backend.Token, out *backend.Output) {
 	v := s.Cfg.Vocab
 	if v.EndsGeneration(t) {
-		s.tags.Finish()
-		s.tags.Start(chattemplate.StartTurn) // whatever follows is another turn
+		s.text.Finish()
+		s.text.Start(chattemplate.StartTurn) // what follows is another turn
 		s.Ended = true
 		return
 	}
@@ -80,18 +81,18 @@ func (s *Reader) push(t backend.Token, out *backend.Output) {
 		return
 	}
 	control := kind == backend.Control || kind == backend.Unused
-	if control && s.tags.mode == modeObject && !s.Object.Ended() {
+	if control && s.text.mode == modeObject && !s.Object.Ended() {
 		s.Warn(reader.CodeStrayControl)
 		return
 	}
 	s.Out.Ledger.Add(v, t, out)
-	s.tags.Push(v.Piece(t), control, kind == backend.UserDefined)
+	s.text.Push(v.Piece(t), control, kind == backend.UserDefined)
 }
 
-// BeginAnswer says that the next token belongs to the answer that is held to a form.
-func (s *Reader) BeginAnswer() { s.tags.Begin() }
+// BeginAnswer says that the next token belongs to an answer that is held to a form.
+func (s *Reader) BeginAnswer() { s.text.BeginAnswer() }
 
-// CloseReasoning returns the text that would end the reasoning in an object.
+// CloseReasoning returns the text that ends the reasoning inside an object. ok is false if it cannot end here.
 func (s *Reader) CloseReasoning() (text string, ok bool) {
 	if !s.State().InObject {
 		return "", false
@@ -102,7 +103,7 @@ func (s *Reader) CloseReasoning() (text string, ok bool) {
 // Finish ends the output.
 func (s *Reader) Finish() {
 	if !s.Done {
-		s.tags.Finish()
+		s.text.Finish()
 		s.Out.Origin.Finish(s.Out.Emit)
 		s.Done = true
 	}

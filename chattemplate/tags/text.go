@@ -9,289 +9,290 @@ import (
 	"runner/reasoning/patterns"
 )
 
-// Text finds markers in text that arrives in pieces: those around the reasoning, around the answer where a family
-// marks it too, and those of tool calls. Text that may still become a marker is held back.
+// Text reads a turn that is one text and arrives in pieces. It finds the markers around the reasoning, around the
+// answer (some families mark it too) and of tool calls. Text that may still become a marker is held back.
 //
-// A marker that the vocabulary has as one token always counts. Spelled as text, an opening marker counts only
-// before any reasoning, and a closing one only inside the reasoning or where no reasoning has been seen: later they
-// are something that the answer talks about. Newlines beside a marker belong to the marker.
+// A marker that is one token always counts. A marker of the reasoning that is spelled out counts in the answer only
+// before the answer has text, or if there was no reasoning yet. Later the answer only mentions it. Newlines next to a
+// marker belong to the marker.
 type Text struct {
-	s     *reader.Core
-	pairs []tagPair
-	// answer and reasoning find what may come in the answer and in the reasoning of each pair.
+	core *reader.Core
+	// strategies has the strategy of each pair of tags around reasoning.
+	strategies []reasoning.Strategy
+	// answer finds the markers in the answer, and reasoning those in the reasoning, by pair.
 	answer    *patterns.Matcher
-	actions   []tagAction // by pattern of answer
+	markers   []marker // what the patterns of answer mean
 	reasoning []*patterns.Matcher
-	// groups are the ways in which calls begin, and bare the one without a mark: an answer that begins as a call.
+	// groups are the ways in which calls begin. bare is the one without a mark: the answer itself begins as a call.
 	groups []callGroup
 	bare   *callGroup
 
-	mode  tagMode
-	pair  int // of the reasoning
+	mode  textMode
+	pair  int // the tags around the current reasoning
 	state int32
 	held  []heldPiece
 	nheld int
-	// trim drops newlines until there is text; begun says that the segment has had text since the last marker.
+	// trim drops newlines until text comes. begun says that text has come since the last marker.
 	trim, begun bool
-	// seen says that there has been reasoning or that the prompt skipped it.
+	// seen says that reasoning has come, or that the prompt skipped it.
 	seen bool
-	// wrapped says that the answer's own opening marker has come.
+	// wrapped says that the marker which opens the answer has come.
 	wrapped bool
 	calls   block
-	// waiting says that an answer begins and may be the object of strategy json; what comes is held until that is known.
+	// waiting says that the answer may be the object of strategy json. Its text is held until that is known.
 	waiting bool
-	// said says that there has been an answer in this turn.
+	// said says that this turn has had an answer.
 	said bool
 }
 
-type tagPair struct{ open, close string }
-
+// heldPiece is the text of a token, or a part of it, that is held back.
 type heldPiece struct {
 	text    string
 	control bool
 	special bool // a control or user-defined token
 }
 
-type tagMode uint8
+type textMode uint8
 
 const (
-	modeAnswer tagMode = iota
+	modeAnswer textMode = iota
 	modeReasoning
 	modeCall
 	modeObject // in the object of strategy json, or after it
 )
 
-// tagAction is what a marker in the answer does.
-type tagAction struct {
-	kind tagKind
-	pair int
+// marker is what a marker in the answer means.
+type marker struct {
+	kind  markerKind
+	index int // of the pair of tags, or of the group of styles
 }
 
-type tagKind uint8
+type markerKind uint8
 
 const (
-	tagOpen tagKind = iota
-	tagClose
-	tagAnswerOpen
-	tagAnswerClose
-	tagCall
+	openTag markerKind = iota
+	closeTag
+	openAnswer
+	closeAnswer
+	openCalls
 )
 
-// endMark is the place of a pair's closing marker among the patterns of its reasoning.
+// endMark is the index of the closing marker among the patterns in reasoning.
 const endMark = 0
 
-// maxHeldNewlines is how many newlines before a closing marker belong to it.
+// maxHeldNewlines is the maximum number of newlines before a closing marker that belong to it.
 const maxHeldNewlines = 8
 
-// Init prepares for a turn, or for the answers in it. The core must not be moved afterwards. Calls are looked for where
-// tools is set: in the model's style, or where that is nil in the styles whose marks cannot be anything else.
-func (m *Text) Init(s *reader.Core, formats []Format, calls *CallStyle, tools bool) {
-	m.s = s
-	m.calls = block{core: s, in: m}
+// Init prepares for a turn, or for the answers in it. The core must not move afterwards. If tools is set, calls are
+// read: in the style calls, or, if that is nil, in every style whose mark cannot mean anything else.
+func (t *Text) Init(core *reader.Core, formats []Format, calls *CallStyle, tools bool) {
+	t.core = core
+	t.calls = block{core: core, in: t}
 	var texts []string
-	add := func(text string, kind tagKind, pair int) {
+	add := func(text string, kind markerKind, index int) {
 		if text != "" {
 			texts = append(texts, text)
-			m.actions = append(m.actions, tagAction{kind, pair})
+			t.markers = append(t.markers, marker{kind, index})
 		}
 	}
 	for i, f := range formats {
-		m.pairs = append(m.pairs, tagPair{f.Open, f.Close})
-		add(f.Open, tagOpen, i)
-		add(f.Close, tagClose, i)
-		add(f.AnswerOpen, tagAnswerOpen, i)
-		add(f.AnswerClose, tagAnswerClose, i)
-		m.reasoning = append(m.reasoning, patterns.NewMatcher(f.Close, f.Open))
+		strategy := reasoning.StrategyNative
+		if f.Open == reasoning.MarkerOpen {
+			strategy = reasoning.StrategyMarkers
+		}
+		t.strategies = append(t.strategies, strategy)
+		add(f.Open, openTag, i)
+		add(f.Close, closeTag, i)
+		add(f.AnswerOpen, openAnswer, i)
+		add(f.AnswerClose, closeAnswer, i)
+		t.reasoning = append(t.reasoning, patterns.NewMatcher(f.Close, f.Open))
 	}
-	if tools && (!s.Cfg.Formed || s.Cfg.Opens != nil) {
-		m.groups = callGroups(&s.Cfg, calls)
-		for i, g := range m.groups {
-			add(g.open, tagCall, i)
+	if tools && (!core.Cfg.Formed || core.Cfg.Opens != nil) {
+		t.groups = callGroups(&core.Cfg, calls)
+		for i, g := range t.groups {
+			add(g.open, openCalls, i)
 			if g.open == "" {
-				m.bare = &m.groups[i]
+				t.bare = &t.groups[i]
 			}
 		}
 	}
-	m.answer = patterns.NewMatcher(texts...)
+	t.answer = patterns.NewMatcher(texts...)
 }
 
-// Begin makes what comes next text of the answer, where that is held to a form.
-func (m *Text) Begin() {
-	if m.s != nil && m.s.Cfg.Formed && m.mode == modeAnswer {
-		m.trim, m.begun = false, true
+// BeginAnswer makes the next text part of the answer, newlines included, if the answer is held to a form.
+func (t *Text) BeginAnswer() {
+	if t.core != nil && t.core.Cfg.Formed && t.mode == modeAnswer {
+		t.trim, t.begun = false, true
 	}
 }
 
-// Start begins a turn, or an answer message.
-func (m *Text) Start(at chattemplate.Start) {
-	m.state, m.held, m.nheld, m.begun, m.wrapped = 0, m.held[:0], 0, false, false
-	m.trim, m.seen, m.said, m.waiting = len(m.pairs) > 0, false, false, false
+// Start begins a turn, or a message with an answer.
+func (t *Text) Start(at chattemplate.Start) {
+	t.state, t.held, t.nheld, t.begun, t.wrapped = 0, t.held[:0], 0, false, false
+	t.trim, t.seen, t.said, t.waiting = len(t.strategies) > 0, false, false, false
 	switch {
-	case len(m.pairs) == 0:
-		m.enter(modeAnswer)
+	case len(t.strategies) == 0:
+		t.enter(modeAnswer)
 	case at == chattemplate.StartReasoning:
-		m.seen = true
-		m.enter(modeReasoning)
+		t.seen = true
+		t.enter(modeReasoning)
 	default:
-		m.seen = at == chattemplate.StartAnswer
-		m.enter(modeAnswer)
+		t.seen = at == chattemplate.StartAnswer
+		t.enter(modeAnswer)
 	}
-	if m.mode == modeAnswer {
-		m.expect()
+	if t.mode == modeAnswer {
+		t.expect()
 	}
 }
 
 // enter opens the segment of a mode.
-func (m *Text) enter(mode tagMode) {
-	m.mode = mode
+func (t *Text) enter(mode textMode) {
+	t.mode = mode
 	switch mode {
 	case modeAnswer:
-		m.s.Out.Begin(reasoning.Answer, reasoning.Call{})
+		t.core.Out.Begin(reasoning.Answer, reasoning.Call{})
 	case modeReasoning:
-		from := reasoning.StrategyNative
-		if m.pairs[m.pair].open == reasoning.MarkerOpen {
-			from = reasoning.StrategyMarkers
-		}
-		m.s.Out.Reason(from)
+		t.core.Out.Reason(t.strategies[t.pair])
 	}
 }
 
-// Segment returns the segment that the next text belongs to, as far as is known.
-func (m *Text) Segment() reasoning.Segment {
+// Segment returns the segment of the next text, as far as that is known.
+func (t *Text) Segment() reasoning.Segment {
 	switch {
-	case m.waiting:
+	case t.waiting:
 		return reasoning.Header
-	case m.mode == modeObject:
-		return m.s.Object.Segment()
-	case m.mode == modeReasoning, m.mode == modeCall && m.calls.report:
+	case t.mode == modeObject:
+		return t.core.Object.Segment()
+	case t.mode == modeReasoning, t.mode == modeCall && t.calls.report:
 		return reasoning.Reasoning
-	case m.mode == modeCall && m.calls.opened():
+	case t.mode == modeCall && t.calls.opened():
 		return reasoning.ToolCall
 	}
 	return reasoning.Answer
 }
 
-// Steering reports whether the next text may steer the format. An answer that has begun is text, even where it holds
-// what might become a mark: most of what looks like one is none.
-func (m *Text) Steering() bool {
-	switch m.mode {
+// Steering reports whether the next text may decide what segment follows. An answer that has begun does not count,
+// though its text may become a marker: it rarely does.
+func (t *Text) Steering() bool {
+	switch t.mode {
 	case modeAnswer:
-		opens := len(m.pairs) > 0 && !m.seen && !m.begun
-		return m.waiting || opens
+		opens := len(t.strategies) > 0 && !t.seen && !t.begun
+		return t.waiting || opens
 	case modeCall:
-		return !m.calls.inArguments()
+		return !t.calls.inArguments()
 	case modeObject:
-		return m.s.Object.Segment() == reasoning.Header
+		return t.core.Object.Segment() == reasoning.Header
 	}
 	return false
 }
 
-// InObject reports whether the text is read as an object, or may become one.
-func (m *Text) InObject() bool {
-	return m.waiting || m.mode == modeObject && !m.s.Object.Ended() || m.mode == modeCall && m.calls.report
+// InObject reports whether the next text belongs to an object, or may belong to one.
+func (t *Text) InObject() bool {
+	return t.waiting || t.mode == modeObject && !t.core.Object.Ended() || t.mode == modeCall && t.calls.report
 }
 
-// current returns the call that the next text belongs to.
-func (m *Text) current() reasoning.Call {
+// current returns the call of the next text. It is zero outside of calls.
+func (t *Text) current() reasoning.Call {
 	switch {
-	case m.mode != modeCall:
+	case t.mode != modeCall:
 		return reasoning.Call{}
-	case m.calls.report:
+	case t.calls.report:
 		return reasoning.Call{Name: reasoning.ReportReasoningName}
 	}
-	return m.s.Out.Next.Call
+	return t.core.Out.Next.Call
 }
 
-func (m *Text) matcher() *patterns.Matcher {
-	if m.mode == modeReasoning {
-		return m.reasoning[m.pair]
+func (t *Text) matcher() *patterns.Matcher {
+	if t.mode == modeReasoning {
+		return t.reasoning[t.pair]
 	}
-	return m.answer
+	return t.answer
 }
 
-// Push takes a token's text. control says that the token has no text of its own: it counts only as part of a marker.
-func (m *Text) Push(piece string, control, special bool) {
+// Push takes the text of a token. control says that the text of the token is no output: it counts only as part of a
+// marker. special says that the token is user-defined.
+func (t *Text) Push(piece string, control, special bool) {
 	switch {
 	case piece == "":
 		return
-	case m.waiting:
-		m.wait(piece, control, special)
+	case t.waiting:
+		t.wait(piece, control, special)
 		return
-	case m.mode == modeObject:
-		m.objectText(piece, control, special)
+	case t.mode == modeObject:
+		t.objectText(piece, control, special)
 		return
-	case m.mode == modeCall:
-		m.Push(m.calls.push(piece, control, special), control, special)
+	case t.mode == modeCall:
+		t.Push(t.calls.push(piece, control, special), control, special)
 		return
-	case m.bare != nil && m.beginsBare(&piece):
-		m.Push(m.calls.push(piece, control, special), control, special)
-		return
-	}
-	mt := m.matcher()
-	if m.nheld == 0 && !control && !m.trim && mt.Idle(piece) &&
-		!(m.mode == modeReasoning && isNewline(piece[len(piece)-1])) {
-		m.body(piece)
+	case t.bare != nil && t.beginsBare(&piece):
+		t.Push(t.calls.push(piece, control, special), control, special)
 		return
 	}
-	base := m.nheld
-	m.held = append(m.held, heldPiece{piece, control, control || special})
-	m.nheld += len(piece)
+	mt := t.matcher()
+	if t.nheld == 0 && !control && !t.trim && mt.Idle(piece) &&
+		!(t.mode == modeReasoning && isNewline(piece[len(piece)-1])) {
+		t.body(piece)
+		return
+	}
+	base := t.nheld
+	t.held = append(t.held, heldPiece{piece, control, control || special})
+	t.nheld += len(piece)
 	for i := range len(piece) {
-		m.state = mt.Step(m.state, piece[i])
-		if p := mt.Found(m.state); p >= 0 {
+		t.state = mt.Step(t.state, piece[i])
+		if p := mt.Found(t.state); p >= 0 {
 			size := len(mt.Patterns[p])
 			before := base + i + 1 - size
 			newlines := 0
-			if m.mode == modeReasoning && p == endMark {
-				newlines = m.newlinesBefore(m.nheld - before)
+			if t.mode == modeReasoning && p == endMark {
+				newlines = t.newlinesBefore(t.nheld - before)
 			}
-			m.release(before - newlines)
-			m.marker(p, size, newlines)
-			if m.waiting || m.mode == modeCall || m.bare != nil {
-				m.again()
+			t.release(before - newlines)
+			t.takeMarker(p, size, newlines)
+			if t.waiting || t.mode == modeCall || t.bare != nil {
+				t.again()
 				return
 			}
-			mt, m.state = m.matcher(), 0
-			base = m.nheld - len(piece)
+			mt, t.state = t.matcher(), 0
+			base = t.nheld - len(piece)
 		}
 	}
-	keep := mt.Held(m.state)
-	if m.mode == modeReasoning {
-		keep += m.newlinesBefore(keep)
+	keep := mt.Held(t.state)
+	if t.mode == modeReasoning {
+		keep += t.newlinesBefore(keep)
 	}
-	m.release(m.nheld - keep)
+	t.release(t.nheld - keep)
 }
 
-// beginsBare reports whether an answer begins as a call without a mark, and if so begins to read it as one. It
-// takes newlines that belong to the marker before off the text.
-func (m *Text) beginsBare(text *string) bool {
-	if m.mode != modeAnswer || m.begun || m.nheld > 0 {
+// beginsBare reports whether the answer begins as a call without a mark. If so, it begins to read a call and cuts the
+// newlines that belong to the last marker off the text.
+func (t *Text) beginsBare(text *string) bool {
+	if t.mode != modeAnswer || t.begun || t.nheld > 0 {
 		return false
 	}
 	rest := *text
-	if m.trim {
+	if t.trim {
 		rest = strings.TrimLeft(rest, "\r\n")
 	}
 	if rest == "" || rest[0] != '{' {
 		return false
 	}
-	m.s.Out.Drop(len(*text)-len(rest), reader.UseTrimmed)
+	t.core.Out.Drop(len(*text)-len(rest), reader.UseTrimmed)
 	*text = rest
-	m.enterCall(m.bare, "")
+	t.enterCall(t.bare, "")
 	return true
 }
 
 // newlinesBefore counts the newlines before the last n held bytes.
-func (m *Text) newlinesBefore(n int) int {
+func (t *Text) newlinesBefore(n int) int {
 	count := 0
-	for i := len(m.held) - 1; i >= 0; i-- {
-		text := m.held[i].text
+	for i := len(t.held) - 1; i >= 0; i-- {
+		text := t.held[i].text
 		for j := len(text) - 1; j >= 0; j-- {
 			if n > 0 {
 				n--
 				continue
 			}
-			if !isNewline(text[j]) || count == maxHeldNewlines || m.held[i].control {
+			if !isNewline(text[j]) || count == maxHeldNewlines || t.held[i].control {
 				return count
 			}
 			count++
@@ -300,235 +301,229 @@ func (m *Text) newlinesBefore(n int) int {
 	return count
 }
 
-// pop takes up to n bytes off the front of what is held.
-func (m *Text) pop(n int) heldPiece {
-	h := &m.held[0]
+// pop removes up to n bytes from the front of the held text. They are all of one token.
+func (t *Text) pop(n int) heldPiece {
+	h := &t.held[0]
 	p := *h
 	if len(h.text) > n {
 		p.text, h.text = h.text[:n], h.text[n:]
 	} else {
-		copy(m.held, m.held[1:])
-		m.held = m.held[:len(m.held)-1]
+		copy(t.held, t.held[1:])
+		t.held = t.held[:len(t.held)-1]
 	}
-	m.nheld -= len(p.text)
+	t.nheld -= len(p.text)
 	return p
 }
 
-// release lets n held bytes go as text.
-func (m *Text) release(n int) {
+// release sends n held bytes as text.
+func (t *Text) release(n int) {
 	for n > 0 {
-		p := m.pop(n)
+		p := t.pop(n)
 		n -= len(p.text)
 		if p.control {
-			m.s.Warn(reader.CodeStrayControl)
-			m.leave(len(p.text), reader.UseForeign)
+			t.core.Warn(reader.CodeStrayControl)
+			t.core.Out.Flush()
+			t.core.Out.Drop(len(p.text), reader.UseForeign)
 			continue
 		}
-		m.body(p.text)
+		t.body(p.text)
 	}
 }
 
-// leave takes bytes out of the stream after everything before them has been sent.
-func (m *Text) leave(n int, u reader.Use) {
-	m.s.Out.Flush()
-	m.s.Out.Drop(n, u)
-}
-
-// skip drops n held bytes of a marker. The text before them must have been sent.
-func (m *Text) skip(n int) {
+// skip drops n held bytes, which are a marker. The text before them must have been sent.
+func (t *Text) skip(n int) {
 	for n > 0 {
-		p := m.pop(n)
+		p := t.pop(n)
 		n -= len(p.text)
-		m.s.Out.Drop(len(p.text), reader.UseForeign)
+		t.core.Out.Drop(len(p.text), reader.UseForeign)
 	}
 }
 
-// body takes text that is no marker.
-func (m *Text) body(text string) {
-	if m.trim {
+// body takes text outside of markers.
+func (t *Text) body(text string) {
+	if t.trim {
 		i := 0
 		for i < len(text) && isNewline(text[i]) {
 			i++
 		}
-		m.s.Out.Drop(i, reader.UseTrimmed)
+		t.core.Out.Drop(i, reader.UseTrimmed)
 		if text = text[i:]; text == "" {
 			return
 		}
-		m.trim = false
+		t.trim = false
 	}
-	m.begun = true
-	if m.s.Cfg.JSON != nil && !m.said && m.mode == modeAnswer && !isBlank(text) {
-		m.said = true
-		m.s.Warn(reader.CodeNotObject)
+	t.begun = true
+	if t.core.Cfg.JSON != nil && !t.said && t.mode == modeAnswer && !isBlank(text) {
+		t.said = true
+		t.core.Warn(reader.CodeNotObject)
 	}
-	m.s.Out.Text(text)
+	t.core.Out.Text(text)
 }
 
-// marker takes the marker p of the current matcher: the held text's next n bytes, after some newlines that belong
-// to it.
-func (m *Text) marker(p, n, newlines int) {
-	byToken := m.held[0].special && len(m.held[0].text) == n
+// takeMarker takes marker p of the current matcher. The held text begins with it: newlines that belong to it, then n
+// bytes.
+func (t *Text) takeMarker(p, n, newlines int) {
+	byToken := t.held[0].special && len(t.held[0].text) == n
 	switch {
-	case m.mode == modeReasoning && p == endMark:
-		m.closeReasoning(newlines + n)
-	case m.mode == modeReasoning:
-		m.openAgain(n, byToken)
+	case t.mode == modeReasoning && p == endMark:
+		t.closeReasoning(newlines + n)
+	case t.mode == modeReasoning:
+		t.openAgain(n, byToken)
 	default:
-		m.markerInAnswer(m.actions[p], n, byToken)
+		t.markerInAnswer(t.markers[p], n, byToken)
 	}
 }
 
-func (m *Text) closeReasoning(n int) {
-	m.s.Out.End()
-	m.skip(n)
-	m.trim, m.begun = true, false
-	m.enter(modeAnswer)
-	m.expect()
+func (t *Text) closeReasoning(n int) {
+	t.core.Out.End()
+	t.skip(n)
+	t.resume()
 }
 
-// openAgain takes an opening marker inside the reasoning.
-func (m *Text) openAgain(n int, byToken bool) {
+// openAgain takes an opening marker inside reasoning.
+func (t *Text) openAgain(n int, byToken bool) {
 	switch {
-	case !m.begun:
-		m.skip(n)
+	case !t.begun:
+		t.skip(n)
 	case byToken:
-		m.s.Warn(reader.CodeStrayTag)
-		m.s.Out.Flush()
-		m.skip(n)
+		t.core.Warn(reader.CodeStrayTag)
+		t.core.Out.Flush()
+		t.skip(n)
 	default:
-		m.release(n)
+		t.release(n)
 	}
 }
 
-// literal reports whether a marker of the reasoning in the answer is text of it.
-func (m *Text) literal(byToken bool) bool {
-	return (m.seen || m.s.Cfg.Formed) && m.begun && !byToken
+// literal reports whether a marker of the reasoning is only text of the answer.
+func (t *Text) literal(byToken bool) bool {
+	return (t.seen || t.core.Cfg.Formed) && t.begun && !byToken
 }
 
-func (m *Text) markerInAnswer(a tagAction, n int, byToken bool) {
+func (t *Text) markerInAnswer(m marker, n int, byToken bool) {
 	literal := false
-	switch a.kind {
-	case tagOpen:
-		if literal = m.literal(byToken); !literal {
-			m.s.Out.End()
-			m.skip(n)
-			m.seen, m.trim, m.begun, m.pair = true, true, false, a.pair
-			m.enter(modeReasoning)
+	switch m.kind {
+	case openTag:
+		if literal = t.literal(byToken); !literal {
+			t.core.Out.End()
+			t.skip(n)
+			t.seen, t.trim, t.begun, t.pair = true, true, false, m.index
+			t.enter(modeReasoning)
 		}
-	case tagClose:
-		if literal = m.literal(byToken); !literal {
-			if m.begun {
-				m.s.Warn(reader.CodeStrayTag)
+	case closeTag:
+		if literal = t.literal(byToken); !literal {
+			if t.begun {
+				t.core.Warn(reader.CodeStrayTag)
 			}
-			m.s.Out.Flush()
-			m.skip(n)
-			m.seen = true
-			m.trim = m.trim || !m.begun
-			m.expect()
+			t.core.Out.Flush()
+			t.skip(n)
+			t.seen = true
+			t.trim = t.trim || !t.begun
+			t.expect()
 		}
-	case tagAnswerOpen:
-		if literal = m.begun || m.wrapped; !literal {
-			m.wrapped, m.trim = true, true
-			m.skip(n)
-			m.expect()
+	case openAnswer:
+		if literal = t.begun || t.wrapped; !literal {
+			t.wrapped, t.trim = true, true
+			t.skip(n)
+			t.expect()
 		}
-	case tagAnswerClose:
-		if literal = !m.wrapped || m.s.Cfg.Formed; !literal {
-			m.wrapped = false
-			m.s.Out.Flush()
-			m.skip(n)
-			m.trim = true
+	case closeAnswer:
+		if literal = !t.wrapped || t.core.Cfg.Formed; !literal {
+			t.wrapped = false
+			t.core.Out.Flush()
+			t.skip(n)
+			t.trim = true
 		}
-	case tagCall:
-		if literal = m.s.Cfg.Formed && m.begun || m.s.Cfg.Opens != nil && !m.s.Cfg.Opens(m.heldFrom(n)); !literal {
-			m.s.Out.Flush()
-			m.openCall(&m.groups[a.pair], n, byToken)
+	case openCalls:
+		if literal = t.core.Cfg.Formed && t.begun || t.core.Cfg.Opens != nil && !t.core.Cfg.Opens(t.heldFrom(n)); !literal {
+			t.core.Out.Flush()
+			t.openCall(&t.groups[m.index], n, byToken)
 		}
 	}
 	if literal {
-		m.release(n)
+		t.release(n)
 	}
 }
 
-// enterCall begins to read a block of calls. opening is its mark, if that is text.
-func (m *Text) enterCall(g *callGroup, opening string) {
-	m.state, m.mode = 0, modeCall
-	m.calls.enter(g, opening)
+// enterCall begins to read a block of calls. opening is its mark, or empty if the mark was a token.
+func (t *Text) enterCall(g *callGroup, opening string) {
+	t.state, t.mode = 0, modeCall
+	t.calls.enter(g, opening)
 }
 
-// resume begins an answer after a block of calls.
-func (m *Text) resume() {
-	m.trim, m.begun = true, false
-	m.enter(modeAnswer)
-	m.expect()
+// resume begins an answer after reasoning or a block of calls.
+func (t *Text) resume() {
+	t.trim, t.begun = true, false
+	t.enter(modeAnswer)
+	t.expect()
 }
 
-// stray begins an answer with text that did not belong to its block.
-func (m *Text) stray(text string) {
-	m.trim, m.begun = true, false
-	m.enter(modeAnswer)
-	m.read(text)
+// stray begins an answer with text that stood in a block of calls and does not belong there.
+func (t *Text) stray(text string) {
+	t.trim, t.begun = true, false
+	t.enter(modeAnswer)
+	t.read(text)
 }
 
-// refuse goes on with the answer where there was no block.
-func (m *Text) refuse(literal, rest string) {
-	m.mode, m.state = modeAnswer, 0
-	m.answerText(literal)
-	m.read(rest)
+// refuse continues the answer: what looked like a block of calls was not one. literal is text of the answer. rest is
+// read again.
+func (t *Text) refuse(literal, rest string) {
+	t.mode, t.state = modeAnswer, 0
+	t.answerText(literal)
+	t.read(rest)
 }
 
-// read takes text.
-func (m *Text) read(text string) { m.Push(text, false, false) }
+// read takes text that is not the text of a mark.
+func (t *Text) read(text string) { t.Push(text, false, false) }
 
-// answerText adds text to the answer that is no mark.
-func (m *Text) answerText(text string) {
+// answerText adds text to the answer without looking for markers.
+func (t *Text) answerText(text string) {
 	if text == "" {
 		return
 	}
-	m.trim, m.begun, m.said = false, true, true
-	m.s.Out.Text(text)
+	t.trim, t.begun, t.said = false, true, true
+	t.core.Out.Text(text)
 }
 
-// openCall takes a mark of n bytes that begins calls. One that is spelled is kept, in case that what follows is no
-// call.
-func (m *Text) openCall(g *callGroup, n int, byToken bool) {
+// openCall takes the held mark of n bytes that begins calls. If it was spelled out, the block keeps it: without a call
+// after it, the mark is text.
+func (t *Text) openCall(g *callGroup, n int, byToken bool) {
 	if byToken {
-		m.skip(n)
-		m.enterCall(g, "")
+		t.skip(n)
+		t.enterCall(g, "")
 		return
 	}
 	for n > 0 {
-		n -= len(m.pop(n).text)
+		n -= len(t.pop(n).text)
 	}
-	m.enterCall(g, g.open)
+	t.enterCall(g, g.open)
 }
 
-// heldFrom returns the held text after its first n bytes.
-func (m *Text) heldFrom(n int) string {
+// heldFrom returns the held text from byte n on.
+func (t *Text) heldFrom(n int) string {
 	var b strings.Builder
-	for _, h := range m.held {
+	for _, h := range t.held {
 		b.WriteString(h.text)
 	}
 	return b.String()[n:]
 }
 
 // Finish sends what is held and closes what is open.
-func (m *Text) Finish() {
-	if m.waiting {
-		m.endWait()
+func (t *Text) Finish() {
+	if t.waiting {
+		t.endWait()
 	}
-	if m.mode == modeObject {
-		m.s.Object.Finish()
+	if t.mode == modeObject {
+		t.core.Object.Finish()
 		return
 	}
-	m.release(m.nheld)
-	m.state = 0
-	if m.mode == modeCall {
-		m.calls.finish()
+	t.release(t.nheld)
+	t.state = 0
+	if t.mode == modeCall {
+		t.calls.finish()
 	}
-	m.s.Out.End()
-	if m.mode == modeReasoning {
-		m.s.Warn(reader.CodeReasoningUnclosed)
+	t.core.Out.End()
+	if t.mode == modeReasoning {
+		t.core.Warn(reader.CodeReasoningUnclosed)
 	}
 }
 

@@ -13,19 +13,19 @@ import (
 	"runner/grammar"
 )
 
-// textCalls holds calls that a model writes in the text of its answers to their form. The reader of the text asks
-// it whether what begins as a call is one, so that both always agree; see turn.opens.
+// textCalls has the forms of calls in the text of an answer. The reader asks it whether a text that begins like a call
+// is one, so that both always agree; see turn.opens.
 type textCalls struct {
 	form *callForm
-	// whole is a block of calls with its opening mark, and after is one without.
+	// whole is the form of a block of calls with its opening mark. after is the form without the mark.
 	whole, after *grammar.Grammar
-	// taken are the tokens whose text holds a byte that stands for a mark.
+	// taken are the tokens whose text contains a byte that stands for a mark. They are never allowed.
 	taken []backend.Token
 	vocab *backend.Vocab
 	mask  backend.Mask
 }
 
-// newTextCalls compiles the calls that a model may make.
+// newTextCalls compiles the forms of the calls that a model may make.
 func (f *Family) newTextCalls(ctx context.Context, grammars *grammar.Cache, tools []chattemplate.Tool,
 	single bool) (*textCalls, error) {
 	vocab, style := f.cfg.Vocab, f.format.Calls
@@ -55,7 +55,7 @@ func (f *Family) newTextCalls(ctx context.Context, grammars *grammar.Cache, tool
 	return c, nil
 }
 
-// blame finds the tool that a form cannot be made for.
+// blame finds the tool whose form does not compile, and names it in the error.
 func (c *textCalls) blame(ctx context.Context, grammars *grammar.Cache, tools []chattemplate.Tool, err error) error {
 	for _, tool := range tools {
 		if block, bad := c.form.block([]chattemplate.Tool{tool}); bad == nil {
@@ -67,13 +67,13 @@ func (c *textCalls) blame(ctx context.Context, grammars *grammar.Cache, tools []
 	return err
 }
 
-// callMatcher follows one block of calls. It is a hold.Call.
+// callMatcher follows one block of calls. It implements hold.Call.
 type callMatcher struct {
 	calls *textCalls
 	*grammar.Matcher
 }
 
-// Allows reports whether t may come next.
+// Allows implements hold.Call.
 func (c *callMatcher) Allows(t backend.Token) bool {
 	if mark, ok := c.calls.form.mark(t); ok {
 		return c.AllowsText(mark.byte)
@@ -81,7 +81,7 @@ func (c *callMatcher) Allows(t backend.Token) bool {
 	return c.Matcher.Allows(t) && !slices.Contains(c.calls.taken, t)
 }
 
-// Accept moves on by t and reports whether it was allowed.
+// Accept implements hold.Call.
 func (c *callMatcher) Accept(t backend.Token) bool {
 	if mark, ok := c.calls.form.mark(t); ok {
 		return c.AcceptText(mark.byte)
@@ -89,7 +89,7 @@ func (c *callMatcher) Accept(t backend.Token) bool {
 	return !slices.Contains(c.calls.taken, t) && c.Matcher.Accept(t)
 }
 
-// Add sets the bits of what may come next.
+// Add implements hold.Call.
 func (c *callMatcher) Add(to backend.Mask) {
 	mask := c.calls.mask
 	c.Fill(mask)
@@ -106,7 +106,7 @@ func (c *callMatcher) Add(to backend.Mask) {
 	}
 }
 
-// Forced appends the tokens that must come next.
+// Forced implements hold.Call.
 func (c *callMatcher) Forced(dst []backend.Token) []backend.Token {
 	if b, ok := c.ForcedByte(); !ok {
 		return dst
@@ -123,5 +123,5 @@ func (c *callMatcher) Forced(dst []backend.Token) []backend.Token {
 	return dst
 }
 
-// Clone returns an independent matcher in the same state.
+// Clone implements hold.Call.
 func (c *callMatcher) Clone() hold.Call { return &callMatcher{c.calls, c.Matcher.Clone()} }

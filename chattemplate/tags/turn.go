@@ -20,19 +20,19 @@ type turn struct {
 	f   *Family
 	cfg family.TurnConfig
 
-	// answer is the form of the answer, nil where it is free.
+	// answer is the form of the answer; nil allows any answer.
 	answer *grammar.Grammar
-	// calls hold calls to their form; nil where they are free. later takes their place when report_reasoning has been
-	// called. must says that the turn is nothing but calls, and made that it has had one.
+	// calls has the forms of calls; nil allows any call. later takes its place after the call of report_reasoning. must
+	// says that the turn has only calls, and made that it has had one.
 	calls, later *textCalls
 	must, made   bool
-	// owed says that the turn may not end outside of an answer or a call. ignored says that strict tools are not held
-	// to anything.
+	// owed says that the turn may not end outside of an answer or a call. ignored says that strict tools are not
+	// enforced.
 	owed, ignored bool
-	// opening is the way into reasoning before the answer; nil where there is none. marked says that it has to be taken.
+	// opening has the tags that open reasoning before the answer; nil allows none. marked says that one must come.
 	opening *grammar.Choice
 	marked  bool
-	// ends end the turn, and lines are what may stand after a tag.
+	// ends end the turn, and lines may come after a tag.
 	ends, lines []backend.Token
 
 	text   *hold.Text
@@ -40,11 +40,11 @@ type turn struct {
 	place  reader.Place
 	hold   hold.Hold
 	forced []backend.Token
-	// call follows the call that the reader has just seen the beginning of.
+	// call follows the call that the reader has just found.
 	call hold.Call
 }
 
-// Turn compiles what a turn is held to.
+// Turn implements family.Family.
 func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, error) {
 	t := &turn{f: f, cfg: cfg, text: hold.NewText(f.cfg.Vocab)}
 	var err error
@@ -73,7 +73,7 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 	return t, nil
 }
 
-// opensWith lets the model begin to reason before its answer, with one of several spellings of a tag.
+// opensWith allows reasoning before the answer. It opens with one of several spellings of a tag.
 func (t *turn) opensWith(spellings ...string) error {
 	tokens, err := hold.Spellings(t.f.cfg.Vocab, t.f.cfg.Tokenize, spellings...)
 	if err != nil {
@@ -83,7 +83,7 @@ func (t *turn) opensWith(spellings ...string) error {
 	return err
 }
 
-// holdCalls prepares for calls in text. Without a known way of writing them nothing can be held to anything.
+// holdCalls compiles the forms of calls in text. If the model's style of calls is unknown, no call can be enforced.
 func (t *turn) holdCalls(ctx context.Context) error {
 	cfg := &t.cfg
 	strict := slices.ContainsFunc(cfg.Tools, func(t chattemplate.Tool) bool { return t.Strict })
@@ -110,26 +110,26 @@ func (t *turn) holdCalls(ctx context.Context) error {
 	return err
 }
 
-// refuseCalls refuses what a model whose calls cannot be held cannot be held to.
+// refuseCalls refuses requests that depend on the form of calls, for a model whose style of calls is unknown.
 func (t *turn) refuseCalls() error {
-	unknown := errors.New("how this model writes calls is not known, so it cannot be held to one")
+	unknown := errors.New("the way this model writes calls is unknown, so its calls cannot be constrained")
 	switch {
 	case t.cfg.MustCall:
 		return &family.RefusedError{Field: "ToolChoice", Err: unknown, Advice: "use auto"}
 	case t.cfg.SingleCall:
 		return &family.RefusedError{Field: "SingleCall", Err: unknown, Advice: "leave it out"}
 	case t.cfg.Report != nil && t.answer != nil:
-		return &family.RefusedError{Field: "Strategy", Err: errors.New("how this model writes calls is not known, so it " +
-			"cannot report its reasoning by one and be held to a form"),
+		return &family.RefusedError{Field: "Strategy", Err: errors.New("the way this model writes calls is unknown, so it " +
+			"cannot both report its reasoning by a call and answer in a form"),
 			Advice: "use auto, json or markers"}
 	}
 	return nil
 }
 
-// Ignored reports whether strict tools are not held to their parameters.
+// Ignored implements family.Turn.
 func (t *turn) Ignored() bool { return t.ignored }
 
-// Warm works out the first masks of the forms.
+// Warm implements family.Turn.
 func (t *turn) Warm(ctx context.Context) {
 	var forms []*grammar.Grammar
 	if t.answer != nil {
@@ -141,7 +141,7 @@ func (t *turn) Warm(ctx context.Context) {
 	hold.Warm(ctx, forms)
 }
 
-// Open completes a prompt. Calls are written in the text of answers, so that skipping leads there.
+// Open implements family.Turn. Calls are in the text of answers, so skipping leads there.
 func (t *turn) Open(p *chattemplate.Prompt, skip bool) error {
 	if skip && p.Start != chattemplate.StartAnswer {
 		p.Tokens = append(p.Tokens, t.f.OpenAnswer(p.Start)...)
@@ -150,11 +150,11 @@ func (t *turn) Open(p *chattemplate.Prompt, skip bool) error {
 	return nil
 }
 
-// Begin starts to read.
+// Begin implements family.Turn.
 func (t *turn) Begin(cfg reader.Config) error {
 	tools := t.cfg.Tools
 	if t.cfg.NoCalls {
-		tools = nil // what is not shown is not called
+		tools = nil // the model is not shown any tools
 	}
 	cfg.Tools = make([]string, len(tools))
 	for i, tool := range tools {
@@ -175,9 +175,8 @@ func (t *turn) Begin(cfg reader.Config) error {
 	return nil
 }
 
-// opens is asked by the reader when a call begins in an answer, with what came after its mark, or with all of it
-// where there is no mark. Where the answer may be a call from its beginning on, a matcher has followed it and
-// knows. Where calls may come anywhere, one starts now.
+// opens is the reader's question whether a call begins in an answer, see reader.Config.Opens. If the answer may be a
+// call from its beginning, the matcher that follows it knows. If calls may come anywhere, a matcher starts here.
 func (t *turn) opens(text string) bool {
 	switch {
 	case t.place == reader.PlaceCall:
@@ -196,10 +195,10 @@ func (t *turn) opens(text string) bool {
 	return true
 }
 
-// Push takes a token of the model.
+// Push implements reader.Reader.
 func (t *turn) Push(tok backend.Token) { t.PushOutput(tok, nil) }
 
-// PushOutput takes a token of the model.
+// PushOutput implements reader.Reader.
 func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
 	if t.hold != nil {
 		t.hold.Accept(tok)
@@ -211,20 +210,20 @@ func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
 	t.moveOn()
 }
 
-// Force takes a token that the caller puts into the turn.
+// Force implements family.Turn.
 func (t *turn) Force(tok backend.Token) {
 	t.Reader.Push(tok)
 	t.moveOn()
 }
 
-// moveOn goes to where the reader stands.
+// moveOn follows the reader to its place.
 func (t *turn) moveOn() {
 	if st := t.State(); st.Place != t.place {
 		t.enter(&st)
 	}
 }
 
-// enter chooses what may come at a new place.
+// enter chooses the constraint at a new place.
 func (t *turn) enter(st *reader.State) {
 	from := t.place
 	t.place, t.hold = st.Place, nil
@@ -247,7 +246,7 @@ func (t *turn) enter(st *reader.State) {
 	}
 }
 
-// enterAnswer chooses what may come where an answer begins, or goes on after a call.
+// enterAnswer chooses the constraint where an answer begins, or goes on after reasoning or a call.
 func (t *turn) enterAnswer(from reader.Place) {
 	t.call = nil
 	goesOn := from == reader.PlaceReasoning || from == reader.PlaceCall
@@ -283,10 +282,10 @@ func (t *turn) enterAnswer(from reader.Place) {
 	t.form.Begin()
 }
 
-// Hold returns what may come next.
+// Hold implements family.Turn.
 func (t *turn) Hold() hold.Hold { return t.hold }
 
-// Forced returns the tokens that must come next.
+// Forced implements family.Turn.
 func (t *turn) Forced() []backend.Token {
 	t.forced = t.forced[:0]
 	if t.hold != nil {
@@ -295,20 +294,20 @@ func (t *turn) Forced() []backend.Token {
 	return t.forced
 }
 
-// Follow returns nothing: a turn is one text.
+// Follow implements family.Turn. A turn is one text, so nothing follows.
 func (t *turn) Follow() []backend.Token { return nil }
 
-// EndReasoning closes the reasoning. The answer, or a call, follows at once.
+// EndReasoning implements family.Turn. The answer or a call follows directly.
 func (t *turn) EndReasoning() (end, open []backend.Token, err error) {
 	return t.f.OpenAnswer(chattemplate.StartReasoning), nil, nil
 }
 
-// EndObject ends the reasoning in an object.
+// EndObject implements family.Turn.
 func (t *turn) EndObject() ([]backend.Token, bool) {
 	return hold.EndObject(t.Reader, t.hold, t.f.cfg.Tokenize)
 }
 
-// Resume goes on after a call of report_reasoning.
+// Resume implements family.Turn.
 func (t *turn) Resume(*chattemplate.Prompt) error {
 	if t.cfg.Report != nil && t.f.format.Calls != nil {
 		t.calls, t.later, t.made = t.later, nil, false

@@ -22,22 +22,22 @@ import (
 	"time"
 )
 
-// attack is load that one key puts on the server. It must hardly delay another key's requests.
+// attack is load that one key puts on the server. It must hardly delay the requests of another key.
 type attack struct {
 	name    string
 	clients int
 	// key has the flags of the attacker's key.
 	key []string
-	// send carries out one request. How much work it was counts as tokens, 0 for work that has no tokens.
+	// send makes one request and returns its cost in tokens, 0 for work without tokens.
 	send func(ctx context.Context, a *attacker) (tokens int, err error)
 }
 
-// attacker is one client of an attack, or of the plain chats that the attack is compared with.
+// attacker is a client that attacks, or that sends the plain chats that an attack is compared with.
 type attacker struct {
 	url, key string
 	client   *http.Client
 	rng      *rand.Rand
-	// hostile says that what is sent may be refused, and refused counts how often it was.
+	// hostile is set if requests may be refused. refused counts the refusals.
 	hostile bool
 	refused *atomic.Int64
 	// terms is the length of a plain chat.
@@ -46,7 +46,7 @@ type attacker struct {
 
 var attacks = []attack{
 	{"long texts to embed", 2, []string{"--scope", "embed"}, embedLong},
-	// A raw prompt does not hold its schema, so that the schema is compiled however small the context is.
+	// A raw prompt does not contain the schema, so the schema is compiled even if the context is small.
 	{"enumerations under not", 2, []string{"--scope", "generate", "--reasoning", "full"}, notEnum},
 	{"patterns that are too complex", 2, []string{"--scope", "generate"}, complexPatterns},
 	{"patterns whose client leaves", 2, []string{"--scope", "generate"}, abandoned},
@@ -64,8 +64,8 @@ func embedLong(ctx context.Context, a *attacker) (int, error) {
 	return 64 * 1980, err
 }
 
-// notEnum asks for an answer of one token that is none of 5,000 numbers. They are others each time, so that no schema
-// is in the cache.
+// notEnum asks for an answer of one token that is not one of 5,000 numbers. The numbers are new each time, so that the
+// schema is never cached.
 func notEnum(ctx context.Context, a *attacker) (int, error) {
 	first := a.rng.IntN(1 << 30)
 	values := make([]int, 5000)
@@ -86,7 +86,7 @@ func complexPatterns(ctx context.Context, a *attacker) (int, error) {
 	return a.askFor(ctx, "/v1/chat/completions", hello, map[string]any{"type": "string", "allOf": patterns})
 }
 
-// abandoned asks what complexPatterns asks, and leaves after a tenth of a second.
+// abandoned sends the request of complexPatterns and leaves after a tenth of a second.
 func abandoned(ctx context.Context, a *attacker) (int, error) {
 	ctx, leave := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer leave()
@@ -97,7 +97,7 @@ func abandoned(ctx context.Context, a *attacker) (int, error) {
 	return n, err
 }
 
-// longText has the tokens of a text of 30 MB counted.
+// longText asks for the token count of a text of 30 MB.
 func longText(ctx context.Context, a *attacker) (int, error) {
 	_, err := a.postRaw(ctx, "/tokenize", longTextBody())
 	return 0, err
@@ -109,7 +109,7 @@ func longList(ctx context.Context, a *attacker) (int, error) {
 	return 1, err
 }
 
-// The bodies are written once, because the clients share the processor with the server.
+// The bodies are made once, because the clients share the processor with the server.
 var (
 	longTextBody = sync.OnceValue(func() []byte {
 		return []byte(`{"content":"` + strings.Repeat("a b ", 30_000_000/4) + `"}`)
@@ -125,7 +125,7 @@ var (
 	})
 )
 
-// askFor asks for an answer of one token with a schema, which may be refused.
+// askFor asks for an answer of one token that matches a schema. The request may be refused.
 func (a *attacker) askFor(ctx context.Context, path string, body map[string]any, schema any) (int, error) {
 	body["max_tokens"] = 1
 	body["response_format"] = map[string]any{
@@ -136,18 +136,18 @@ func (a *attacker) askFor(ctx context.Context, path string, body map[string]any,
 }
 
 const (
-	// samples is how many requests are timed in each situation, and pause the time between them.
+	// samples is the number of requests that are timed in each situation, and pause the time between them.
 	samples = 60
 	pause   = 200 * time.Millisecond
-	// allowed is how much longer than among plain chats the 95th percentile of normal requests may be during an attack.
+	// allowed is how much longer the 95th percentile of normal requests may be during an attack than among plain chats.
 	allowed = 250 * time.Millisecond
-	// longest is the most time that a situation may take.
+	// longest is the maximum time of a situation.
 	longest = 3 * time.Minute
 )
 
-// TestAttacks compares the time of a normal request during an attack with its time among plain chats that cost as many
-// tokens per second and come from as many clients. It prints a table. Each attack has a server of its own, which
-// listens on the loopback interface and ends with it.
+// TestAttacks compares the time of a normal request during an attack with its time among plain chats. The plain chats
+// come from as many clients and cost as many tokens per second. The test prints a table. Each attack has its own
+// server, which listens on the loopback interface.
 func TestAttacks(t *testing.T) {
 	if os.Getenv("RUNNER_LONG") == "" {
 		t.Skip("it takes minutes; set RUNNER_LONG=1")
@@ -164,8 +164,9 @@ func TestAttacks(t *testing.T) {
 // compare measures an attack and returns its row of the table.
 func (a *attack) compare(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "keys.json")
-	normal, plain := newKey(t, file, "normal", "--scope", "generate"), newKey(t, file, "plain", "--scope", "generate")
-	bad := newKey(t, file, "bad", a.key...)
+	normal := newKey(t, file, "normal", "--scope", "generate,metrics")
+	plain := newKey(t, file, "plain", "--scope", "generate,metrics")
+	bad := newKey(t, file, "bad", append([]string{"--scope", "metrics"}, a.key...)...)
 	s := serve(t, "--api-keys", file)
 	idle := s.timed(t, normal, nil, attacker{}, 0, noLimit)
 	attacked := s.timed(t, normal, a.send, attacker{url: s.url, key: bad, hostile: true}, a.clients, noLimit)
@@ -184,16 +185,16 @@ func (a *attack) compare(t *testing.T) string {
 // noLimit is for clients that send as much as they can.
 const noLimit = -1
 
-// measured is what came of one situation.
+// measured is the result of one situation.
 type measured struct {
-	// times are those of the normal requests, in order.
+	// times has the times of the normal requests, sorted.
 	times []time.Duration
-	// rate is how many tokens per second the clients spent, and requests and refused count what they sent.
+	// rate is the number of tokens that the clients spent per second. requests and refused count their requests.
 	rate              float64
 	requests, refused int64
 }
 
-// timed measures normal requests while clients send what send does, at most perSecond tokens per second together.
+// timed measures normal requests while clients call send. Together they spend at most perSecond tokens per second.
 func (s *serving) timed(
 	t *testing.T, key string, send func(context.Context, *attacker) (int, error),
 	like attacker, clients int, perSecond float64,
@@ -235,7 +236,7 @@ func (s *serving) timed(
 		})
 	}
 	if clients > 0 {
-		time.Sleep(2 * time.Second) // until the load is there
+		time.Sleep(2 * time.Second) // until the load has built up
 	}
 	before, at := s.tokensUsed(key), time.Now()
 	asker := attacker{url: s.url, key: key, client: &http.Client{Transport: &http.Transport{}}, refused: &refused}
@@ -258,7 +259,7 @@ func (s *serving) timed(
 	return m
 }
 
-// mostMemory is the most memory that the server has used so far; empty where the system does not tell.
+// mostMemory is the maximum memory that the server has used so far. It is empty if the system does not report it.
 func (s *serving) mostMemory() string {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
@@ -275,7 +276,7 @@ func (s *serving) mostMemory() string {
 	return ""
 }
 
-// tokensUsed is how many tokens the server has worked on so far.
+// tokensUsed is the number of tokens that the server has processed so far.
 func (s *serving) tokensUsed(key string) (n float64) {
 	s.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, s.url+"/metrics", nil)
@@ -305,14 +306,14 @@ func (s *serving) tokensUsed(key string) (n float64) {
 	return n
 }
 
-// What a plain chat costs, about: baseTokens, and tokensOfTerm for each of at most maxTerms terms.
+// The approximate cost of a plain chat: baseTokens, plus tokensOfTerm for each term. A chat has at most maxTerms terms.
 const (
 	baseTokens   = 100
 	tokensOfTerm = 4
 	maxTerms     = 450
 )
 
-// plainChat asks what cannot be taken from the cache, with a short answer.
+// plainChat asks a question that is not in the cache and has a short answer.
 func plainChat(ctx context.Context, a *attacker) (tokens int, err error) {
 	var b strings.Builder
 	for range a.terms {
@@ -336,7 +337,7 @@ func chat(ctx context.Context, a *attacker, question string, most int) (tokens i
 	return got.Usage.Total, err
 }
 
-// post sends a request and returns the answer, nil where it was refused.
+// post sends a request and returns the answer, or nil if it was refused.
 func (a *attacker) post(ctx context.Context, path string, body any) ([]byte, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -345,8 +346,8 @@ func (a *attacker) post(ctx context.Context, path string, body any) ([]byte, err
 	return a.postRaw(ctx, path, b)
 }
 
-// postRaw is post with a body that is written already. What is hostile may be refused, also by closing the connection
-// before all of the body has come, but must not make the server fail. Its answer is not kept.
+// postRaw is post for an encoded body. A hostile request may be refused, even by closing the connection before the
+// whole body has arrived, but must not make the server fail. Its answer is dropped.
 func (a *attacker) postRaw(ctx context.Context, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -391,7 +392,7 @@ func (a *attacker) tokens(n int) []int {
 // newKey adds a key to a file and returns it.
 func newKey(t *testing.T, file, id string, flags ...string) string {
 	t.Helper()
-	args := append([]string{"apikey", "new", file, id, "--scope", "metrics"}, flags...)
+	args := append([]string{"apikey", "new", file, id}, flags...)
 	out, err := exec.Command("runner", args...).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -403,7 +404,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[int(q*float64(len(sorted)-1))]
 }
 
-// quantiles are the median and the 95th percentile.
+// quantiles formats the median and the 95th percentile.
 func quantiles(sorted []time.Duration) string {
 	return milliseconds(quantile(sorted, .5)) + ", " + milliseconds(quantile(sorted, .95))
 }

@@ -4,19 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
-// A key that may see no reasoning cannot have the model reason in its answer, whatever its requests bias or penalise.
+// A key that may see no reasoning cannot make the model reason in its answer, whatever tokens its requests bias or
+// penalise.
 func TestServeKeepsReasoningOutOfBiasedAnswers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.json")
-	key, err := exec.Command("runner", "apikey", "new", file, "none", "--reasoning", "none").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t, file, "none", "--reasoning", "none")
 	s := serve(t, "--api-keys", file)
 	post := func(path string, body, to any) {
 		t.Helper()
@@ -24,18 +20,9 @@ func TestServeKeepsReasoningOutOfBiasedAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req, err := http.NewRequest(http.MethodPost, s.url+path, strings.NewReader(string(b)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		if err := json.NewDecoder(res.Body).Decode(to); err != nil || res.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s, %v", b, res.Status, err)
+		status, text := send(t, http.MethodPost, s.url+path, key, string(b))
+		if err := json.Unmarshal([]byte(text), to); err != nil || status != http.StatusOK {
+			t.Fatalf("%s: %d, %v", b, status, err)
 		}
 	}
 	against := map[string]int{}

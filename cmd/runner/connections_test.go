@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestFewOpenFiles: at a limit of 64 open files, 200 half-sent headers keep nobody out.
+// TestFewOpenFiles limits the server to 64 open files. 200 half-sent headers keep no other client out.
 func TestFewOpenFiles(t *testing.T) {
 	const files = 64
 	limited := func(c *exec.Cmd) {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -14,8 +12,8 @@ import (
 	"runner/models/random"
 )
 
-// TestServeUsesTheModelsOwnContext: a model that was trained for a long context is served with it, says why, and takes
-// the first prompt of a coding agent. Two models at once leave room for each other.
+// TestServeUsesTheModelsOwnContext serves a model that was trained for a long context. The model gets this context, the
+// log says why, and the first prompt of a coding agent fits. Two models at once leave room for each other.
 func TestServeUsesTheModelsOwnContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "long.gguf")
 	if err := random.WriteFile(path, random.Config{Context: 1 << 17}); err != nil {
@@ -27,20 +25,14 @@ func TestServeUsesTheModelsOwnContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := http.Post(s.url+"/v1/completions", "application/json", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := io.ReadAll(res.Body)
-		res.Body.Close()
+		status, answer := send(t, http.MethodPost, s.url+"/v1/completions", "", string(body))
 		var reply struct {
 			Usage struct {
 				Prompt int `json:"prompt_tokens"`
 			}
 		}
-		if err != nil || res.StatusCode != http.StatusOK || json.Unmarshal(answer, &reply) != nil ||
-			reply.Usage.Prompt < 10_000 {
-			t.Fatalf("%s: status %d, %v: %.300s", model, res.StatusCode, err, answer)
+		if status != http.StatusOK || json.Unmarshal([]byte(answer), &reply) != nil || reply.Usage.Prompt < 10_000 {
+			t.Fatalf("%s: status %d: %.300s", model, status, answer)
 		}
 		line := regexp.MustCompile(`msg=context model=` + model +
 			` tokens=131072 trained=131072 cache_tokens=\d+ why="as long as in training"`)

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "put what the commands of the documents print now into them")
 
-// The documents whose commands are run, and show what really comes of them.
+// TestDocuments runs the commands in documents and checks that the documents show the real output.
 func TestDocuments(t *testing.T) {
 	for name, tools := range map[string][]string{"README.md": nil, "docs/server.md": {"curl", "jq"},
 		"docs/tour.md": {"curl", "jq"}} {
@@ -50,7 +50,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// home makes a home folder in which runner is bin/runner too, as after make.
+// home makes a home folder that has the program as bin/runner, like the repository after make.
 func home(t *testing.T) string {
 	dir := t.TempDir()
 	program, err := exec.LookPath("runner")

@@ -7,18 +7,18 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// shown is what one format shows of a run.
+// shown is what a format shows of a run.
 type shown struct {
 	answer string
-	// thoughts are the reasoning, or its summary, as far as they are visible.
+	// thoughts is the visible reasoning or its summary.
 	thoughts string
-	// prompt, completion and thinking count tokens, total those of prompt, completion and summary; 0 where the
-	// format does not tell.
+	// prompt, completion and thinking count tokens. total counts those of prompt, completion and summary. A count is 0 if
+	// the format does not have it.
 	prompt, completion, thinking, total int
 }
 
-// formats is a command of test scripts: formats ARGUMENT... runs runner run with these in each format, and fails
-// where two do not show the same run.
+// formats is a script command: formats ARGUMENT... It runs runner run with the arguments in each format. It fails if
+// two formats do not show the same run.
 func formats(ts *testscript.TestScript, _ bool, args []string) {
 	run := func(output string) []map[string]any {
 		ts.Check(ts.Exec("runner", append([]string{"run", "--output", output}, args...)...))
@@ -45,7 +45,7 @@ func formats(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// words is a text without what a format does to the white space around its parts.
+// words returns a text with single spaces, because formats differ in white space.
 func words(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func jsonValues(ts *testscript.TestScript, out string) (values []map[string]any) {
@@ -58,7 +58,7 @@ func jsonValues(ts *testscript.TestScript, out string) (values []map[string]any)
 	return values
 }
 
-// at returns what is at a path of keys and indexes, or nil.
+// at returns the value at a path of keys and indexes, or nil.
 func at(v any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {

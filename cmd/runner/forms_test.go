@@ -19,12 +19,12 @@ import (
 	"runner/runner"
 )
 
-// formSeeds is how often each schema is tried.
+// formSeeds is the number of seeds for each schema.
 const formSeeds = 5
 
-// TestHotAnswersObeyTheirSchemas runs the bundled model so hot that it rambles, against forty schemas: every answer
-// that comes to its end obeys its schema, and every other says that it was cut by length.
-func TestHotAnswersObeyTheirSchemas(t *testing.T) {
+// TestHotAnswersMatchTheirSchemas runs the bundled model with forty schemas, at a temperature at which it rambles.
+// Every complete answer matches its schema. Every other answer says that it was cut at its maximum length.
+func TestHotAnswersMatchTheirSchemas(t *testing.T) {
 	schemas := readSchemas(t)
 	seeds := formSeeds
 	if testing.Short() {
@@ -75,7 +75,7 @@ func TestHotAnswersObeyTheirSchemas(t *testing.T) {
 	}
 }
 
-// hotRun generates one answer and reports whether it came to its end.
+// hotRun generates one answer and reports whether it is complete.
 func hotRun(ctx context.Context, r *runner.Runner, schema string, seed uint64) (ended bool, err error) {
 	req := generation.Request{
 		Messages:  []chattemplate.Message{{Role: chattemplate.User, Content: fmt.Sprintf("What is %d + 25?", 17+seed)}},
@@ -140,7 +140,7 @@ func openDemo(t *testing.T) *runner.Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Models are told the date: with one, a seed gives one text.
+	// Models are told the date. With a fixed date, a seed gives one text.
 	date := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	r, err := runner.New(m, runner.Config{Clock: func() time.Time { return date }})
 	if err != nil {

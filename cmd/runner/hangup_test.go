@@ -16,13 +16,12 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestHangUpReadsTheKeysAgain: without a terminal SIGHUP has the server read its files again, also one that looks
-// unchanged, and cuts nothing.
-func TestHangUpReadsTheKeysAgain(t *testing.T) {
+// TestHangUpReloadsTheKeys sends SIGHUP to a server without a terminal. The server reads its files again, even if
+// they look unchanged, and cuts off no answer.
+func TestHangUpReloadsTheKeys(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "keys.json"), filepath.Join(dir, "other.json")
-	first, second := newKey(t, file, "one"), newKey(t, other, "one")
-	cert, tlsKey, _ := certificate(t, dir)
+	first, second := newKey(t, file, "one", "--scope", "metrics"), newKey(t, other, "one", "--scope", "metrics")
 	for name, change := range map[string]func(*exec.Cmd){
 		"without a terminal": func(c *exec.Cmd) {},
 		"under nohup": func(c *exec.Cmd) {
@@ -58,7 +57,7 @@ func TestHangUpReadsTheKeysAgain(t *testing.T) {
 				t.Fatalf("the key is answered with %d", got)
 			}
 			copyFile(t, other, now, info)
-			time.Sleep(2500 * time.Millisecond) // the server has looked at the file
+			time.Sleep(2500 * time.Millisecond) // until the server has checked the file
 			if got := asks(second); got != http.StatusUnauthorized {
 				t.Fatalf("a file that looks unchanged was read again: %d", got)
 			}
@@ -75,41 +74,46 @@ func TestHangUpReadsTheKeysAgain(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a certificate", func(t *testing.T) {
-		s := serveAs(t, func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, "--tls-cert", cert,
-			"--tls-key", tlsKey)
-		before := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
-		if err := visit(&before, s.url+"/health"); err != nil {
-			t.Fatal(err)
-		}
-		certificate(t, dir)
-		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		after := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			err := visit(&after, s.url+"/health")
-			if err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%v\n%s", err, s.logged())
-			}
-		}
-		if err := os.WriteFile(cert, []byte("nothing"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		s.logs("cannot be read again")
-		if err := visit(&after, s.url+"/health"); err != nil {
-			t.Errorf("the certificate before is not in force: %v", err)
-		}
-	})
 }
 
-// visit gets an address and reports whether it was answered.
+// TestHangUpReloadsTheCertificate sends SIGHUP after the certificate has changed. If the new one cannot be read,
+// the old one stays in use.
+func TestHangUpReloadsTheCertificate(t *testing.T) {
+	dir := t.TempDir()
+	cert, tlsKey, _ := certificate(t, dir)
+	s := serveAs(t, func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, "--tls-cert", cert,
+		"--tls-key", tlsKey)
+	before := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
+	if err := visit(&before, s.url+"/health"); err != nil {
+		t.Fatal(err)
+	}
+	certificate(t, dir)
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	after := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := visit(&after, s.url+"/health")
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%v\n%s", err, s.logged())
+		}
+	}
+	if err := os.WriteFile(cert, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	s.logs("cannot be read again")
+	if err := visit(&after, s.url+"/health"); err != nil {
+		t.Errorf("the old certificate is not in use: %v", err)
+	}
+}
+
+// visit requests a URL and returns an error if there is no answer.
 func visit(c *http.Client, url string) error {
 	res, err := c.Get(url)
 	if err != nil {
@@ -118,7 +122,8 @@ func visit(c *http.Client, url string) error {
 	return res.Body.Close()
 }
 
-// TestHangUpOfTheTerminalDrains: the answers under way are whole, and the server ends well.
+// TestHangUpOfTheTerminalDrains closes the terminal of a server. The running answers are completed, and the server
+// exits without an error.
 func TestHangUpOfTheTerminalDrains(t *testing.T) {
 	terminal, tty, err := pty.Open()
 	if err != nil {
@@ -141,7 +146,7 @@ func TestHangUpOfTheTerminalDrains(t *testing.T) {
 		}
 	}
 	terminal.Close()                         // the system sends SIGHUP
-	_ = s.cmd.Process.Signal(syscall.SIGHUP) // and so may the shell
+	_ = s.cmd.Process.Signal(syscall.SIGHUP) // the shell may send it, too
 	whole := 0
 	for range cap(answers) {
 		switch a := <-answers; {
@@ -157,7 +162,7 @@ func TestHangUpOfTheTerminalDrains(t *testing.T) {
 	}
 }
 
-// copyFile copies a file over another, and gives it the time of info if there is one. It returns what the file is now.
+// copyFile copies a file over another one and returns the new info. If info is not nil, the copy gets its time.
 func copyFile(t *testing.T, from, to string, info os.FileInfo) os.FileInfo {
 	t.Helper()
 	b, err := os.ReadFile(from)
@@ -180,9 +185,9 @@ func copyFile(t *testing.T, from, to string, info os.FileInfo) os.FileInfo {
 	return now
 }
 
-// TestTLSKeyThatOthersCanReach: the server refuses a key that other users can
-// write, and warns of one that everybody can read.
-func TestTLSKeyThatOthersCanReach(t *testing.T) {
+// TestTLSKeyPermissions: the server refuses a key that other users can write, and warns about one that everybody
+// can read.
+func TestTLSKeyPermissions(t *testing.T) {
 	cert, key, _ := certificate(t, t.TempDir())
 	for _, c := range []struct {
 		mode   os.FileMode

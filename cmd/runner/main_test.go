@@ -13,13 +13,13 @@ import (
 	"runner/models/random"
 )
 
-// The scripts run the whole program, engine included: "engine" on a model with random weights, "demo" on the
-// bundled one.
+// The scripts run the whole program, including the engine: "engine" with a model with random weights, "demo" with the
+// bundled model.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"runner": program})
 }
 
-// program is main, on the day that models are to be told it is (dayVariable), if one is named.
+// program is main. If dayVariable is set, models are told that date.
 func program() {
 	if day, err := time.Parse(time.DateOnly, os.Getenv(dayVariable)); err == nil {
 		gone := time.Since(day)
@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// writeModels writes a model with random weights and what can go wrong with one.
+// writeModels writes a model with random weights, and damaged copies of it.
 func writeModels(dir string) error {
 	whole := filepath.Join(dir, "random.gguf")
 	if err := random.WriteFile(whole, random.Config{Layers: 2, Seed: 1}); err != nil {

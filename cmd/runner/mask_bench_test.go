@@ -14,9 +14,9 @@ import (
 	"runner/models/random"
 )
 
-// BenchmarkMaskEndToEnd decodes with and without a schema, in turns, on a model with random weights, gpt-oss's
-// vocabulary and a step of at least 20 ms. Such a model knows nothing, so nearly every token that it samples is
-// refused and takes a mask: the worst case.
+// BenchmarkMaskEndToEnd decodes with and without a schema, alternating. The model has random weights, gpt-oss's
+// vocabulary and a step of at least 20 ms. Nearly every token that such a model samples is refused and needs a mask,
+// which is the worst case.
 func BenchmarkMaskEndToEnd(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "random.gguf")
 	if err := random.WriteFile(path, random.Config{Layers: 6, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4,
@@ -55,7 +55,7 @@ func BenchmarkMaskEndToEnd(b *testing.B) {
 	}
 }
 
-// decode returns the median milliseconds of a step.
+// decode returns the median duration of a step in milliseconds.
 func decode(b *testing.B, m backend.Model, matcher *grammar.Matcher) float64 {
 	b.Helper()
 	seq, err := m.NewSequence()

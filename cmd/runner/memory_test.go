@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// TestLargeRequestsInLittleMemory: within a limited address space, large requests of every kind at once do not end the
-// server, and when they are over it gives their memory back.
+// TestLargeRequestsInLittleMemory limits the address space of the server. Large requests of every kind at once do not
+// end it, and afterwards it returns their memory.
 func TestLargeRequestsInLittleMemory(t *testing.T) {
 	space := 0
-	t.Run("without a limit", func(t *testing.T) { // how much a server takes differs with the number of processors
+	t.Run("without a limit", func(t *testing.T) { // the memory of a server depends on the number of processors
 		s := serve(t)
 		s.healthy()
 		space = s.status("VmSize") + 1200<<20
@@ -76,7 +76,7 @@ func TestLargeRequestsInLittleMemory(t *testing.T) {
 		return
 	}
 	peak := s.status("VmHWM")
-	const most = 64 << 20 // what is not worth giving back
+	const most = 64 << 20 // less than this need not be returned
 	deadline := time.Now().Add(30 * time.Second)
 	for s.status("VmRSS") > before+most+8<<20 {
 		if time.Now().After(deadline) {
@@ -88,7 +88,7 @@ func TestLargeRequestsInLittleMemory(t *testing.T) {
 	t.Logf("%d MiB before, %d at most, %d after", before>>20, peak>>20, s.status("VmRSS")>>20)
 }
 
-// status reads a figure in bytes that the system has of the server's process.
+// status reads a figure in bytes from the system's status of the server process.
 func (s *serving) status(name string) int {
 	s.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))

@@ -22,7 +22,7 @@ import (
 	"runner/server/mew/envelope"
 )
 
-// mewToken makes a participant's token with the program itself.
+// mewToken makes a participant's token with the program.
 func mewToken(t *testing.T, file, id, allow string) string {
 	t.Helper()
 	out, err := exec.Command("runner", "mew", "token", file, id, "--allow", allow).Output()
@@ -32,7 +32,7 @@ func mewToken(t *testing.T, file, id, allow string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// listener is a connection with a space, which reads.
+// listener is a connection to a space that reads messages.
 type listener struct {
 	ws *websocket.Conn
 
@@ -102,7 +102,7 @@ func (l *listener) wait(t *testing.T, what string, fits func(*envelope.Envelope)
 	return envelope.Envelope{}
 }
 
-// sayings are what a participant thought, concluded and said, in this order.
+// sayings returns a participant's thoughts, conclusions and messages, in this order.
 func sayings(heard []envelope.Envelope, who string) []string {
 	var out []string
 	for i := range heard {
@@ -133,8 +133,8 @@ func shownInDocument(t *testing.T) []envelope.Envelope {
 	return shown
 }
 
-// Two bundled models, one in the server and one in a program of its own, answer the same question at once; each
-// tells as much of its reasoning as its operator says.
+// TestMEW: two bundled models, one in the server and one in another process, answer the same question at once. Each
+// shows as much of its reasoning as its operator allows.
 func TestMEW(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	alice, helper := mewToken(t, file, "alice", "chat"), mewToken(t, file, "helper", "agent")
@@ -203,19 +203,15 @@ func TestMEW(t *testing.T) {
 	}
 }
 
-// With --trace both the server's model and one in a program of its own keep a trace of each of their runs. With
-// --rationale the models give reasons for their calls, which visibility full tells.
+// TestMEWTraces: with --trace, both the server's model and one in another process keep a trace of each of their runs.
+// With --rationale, the models give reasons for their calls, which visibility full shows.
 func TestMEWTraces(t *testing.T) {
 	a := newArchive(t)
 	file, served := filepath.Join(t.TempDir(), "tokens.json"), filepath.Join(a.data, "served")
 	desk, helper := mewToken(t, file, "desk", "chat,mcp/response"), mewToken(t, file, "helper", "agent")
 	s := serve(t, "--mew", "--mew-tokens", file, "--mew-reasoning", "full", "--temperature", "0", "--rationale",
 		"--trace", "--trace-store", served, "--trace-to", strings.TrimSpace(a.runner("keys", "export")))
-	resp, err := http.Get(s.url + "/v1/traces")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _ = resp.Body.Close(); resp.StatusCode == http.StatusOK {
+	if status, _ := send(t, http.MethodGet, s.url+"/v1/traces", "", ""); status == http.StatusOK {
 		t.Error("the traces of the space are served to clients")
 	}
 	d, _ := listen(t, s.url, desk, "")
@@ -234,7 +230,7 @@ func TestMEWTraces(t *testing.T) {
 	}
 	const tool = `{"name":"calculator","description":"Calculates","inputSchema":{"type":"object",` +
 		`"properties":{"expression":{"type":"string"}},"required":["expression"]}}`
-	// The desk asks too, so that its tools are known before its question comes.
+	// The desk also asks, so that its tools are known before its question arrives.
 	for _, who := range []string{"runner", "helper"} {
 		request := func(method string) string {
 			e := d.wait(t, method+" of "+who, func(e *envelope.Envelope) bool {
@@ -268,7 +264,7 @@ func TestMEWTraces(t *testing.T) {
 		{filepath.Join(a.data, "runner", "traces"), "local", "q-helper", log.String()},
 	} {
 		list := strings.Split(strings.TrimSpace(a.runner("trace", "list", "--json", "--store", c.store)), "\n")
-		if len(list) != 2 { // the call and the answer
+		if len(list) != 2 { // one for the call and one for the answer
 			t.Errorf("%s: %d traces: %s", c.principal, len(list), list)
 		}
 		for _, line := range list {

@@ -12,7 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 )
 
-// official returns OpenAI's own client for a server, and how many requests it has made.
+// official returns OpenAI's client for a server, and the number of its requests.
 func official(s *serving) (openai.Client, *atomic.Int64) {
 	made := new(atomic.Int64)
 	return openai.NewClient(option.WithBaseURL(s.url+"/v1/"), option.WithAPIKey("none"),
@@ -24,8 +24,8 @@ func official(s *serving) (openai.Client, *atomic.Int64) {
 
 const sum = "What is 17 + 25?"
 
-// TestOfficialClientChats: the official client for Go gets the bundled model's right answer, and a stream of it is
-// the answer, sampled ones too.
+// TestOfficialClientChats: the official Go client gets the right answer of the bundled model. A stream gives the same
+// answer, even a sampled one.
 func TestOfficialClientChats(t *testing.T) {
 	client, _ := official(serve(t))
 	for _, temperature := range []float64{0, 0.9} {
@@ -59,7 +59,7 @@ func TestOfficialClientChats(t *testing.T) {
 	}
 }
 
-// TestOfficialClientConverses: a stored response is gone on from, and a stream of the same is the same.
+// TestOfficialClientConverses continues a stored response. A stream gives the same result.
 func TestOfficialClientConverses(t *testing.T) {
 	client, _ := official(serve(t))
 	ask := func(text, previous string) responses.ResponseNewParams {
@@ -93,8 +93,9 @@ func TestOfficialClientConverses(t *testing.T) {
 	}
 }
 
-// TestOfficialClientDoesNotRepeatWhatTimedOut: as often as it may by default, it would.
-func TestOfficialClientDoesNotRepeatWhatTimedOut(t *testing.T) {
+// TestOfficialClientDoesNotRetryTimeouts: by default the client repeats failed requests, but the server tells it
+// not to repeat a run that timed out.
+func TestOfficialClientDoesNotRetryTimeouts(t *testing.T) {
 	client, made := official(serve(t, "--request-timeout", "1ms"))
 	_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "demo",
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(sum)}})

@@ -29,9 +29,9 @@ import (
 	"runner/server/wire"
 )
 
-// BenchmarkServeToken measures what a streamed token costs beside the model: the CPU time of the whole process, the
-// client's part included, for answers over loopback, less what the same answers cost without a server. The model is
-// scripted and takes next to nothing.
+// BenchmarkServeToken measures the cost of a streamed token without the model: the CPU time of the whole process,
+// including the client, for answers over loopback, minus the cost of the same answers without a server. The model is
+// scripted and takes almost no time.
 func BenchmarkServeToken(b *testing.B) {
 	const tokens = 4000
 	question := "tell me a long story"
@@ -67,8 +67,8 @@ func BenchmarkServeToken(b *testing.B) {
 	report(b, "us-more/token", more)
 }
 
-// BenchmarkServeEndToEnd decodes with and without a server, in turns, on a model with random weights and a step of
-// at least 20 ms, and measures how long it takes from a request to its first token when the prompt is cached.
+// BenchmarkServeEndToEnd decodes with and without a server, alternating. The model has random weights and a step of at
+// least 20 ms. It also measures the time from a request to its first token when the prompt is cached.
 func BenchmarkServeEndToEnd(b *testing.B) {
 	const tokens = 40
 	path := filepath.Join(b.TempDir(), "random.gguf")
@@ -107,8 +107,8 @@ func BenchmarkServeEndToEnd(b *testing.B) {
 	report(b, "ms-to-first-token-less-a-step", first)
 }
 
-// serveModel serves a model over loopback until the benchmark ends, and returns the address of chat completions and
-// the model's runner.
+// serveModel serves a model over loopback until the benchmark ends. It returns the address of chat completions and the
+// runner of the model.
 func serveModel(b *testing.B, open func(context.Context, string) (wire.Loaded, error)) (url string,
 	r wire.Loaded) {
 	b.Helper()
@@ -136,7 +136,7 @@ func serveModel(b *testing.B, open func(context.Context, string) (wire.Loaded, e
 	return "http://" + l.Addr().String() + "/v1/chat/completions", r
 }
 
-// frames asks for an answer and counts its frames.
+// frames requests an answer and counts its frames.
 func frames(b *testing.B, url, body string) int {
 	b.Helper()
 	res, err := http.Post(url, "application/json", strings.NewReader(body))
@@ -165,14 +165,14 @@ func deltas(b *testing.B, r wire.Loaded, req generation.Request) (n int) {
 	return n
 }
 
-// wallOf returns how long f takes, in milliseconds.
+// wallOf returns the duration of f in milliseconds.
 func wallOf(f func()) float64 {
 	began := time.Now()
 	f()
 	return float64(time.Since(began)) / float64(time.Millisecond)
 }
 
-// cpuOf returns the process's CPU time in f, in microseconds.
+// cpuOf returns the CPU time that the process spends in f, in microseconds.
 func cpuOf(f func()) float64 {
 	before := cpu()
 	f()
@@ -187,7 +187,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// report gives a benchmark the median of what was measured.
+// report reports the median of values for a benchmark.
 func report(b *testing.B, name string, values []float64) {
 	slices.Sort(values)
 	b.ReportMetric(values[len(values)/2], name)

@@ -12,7 +12,7 @@ import (
 	"runner/backend/llamacpp"
 )
 
-// repeats says whether a token's logits follow from its sequence alone on this machine.
+// repeats reports whether a token's logits depend only on its sequence on this machine.
 func repeats(t *testing.T) bool {
 	t.Helper()
 	s, err := llamacpp.SystemInfo()
@@ -22,8 +22,8 @@ func repeats(t *testing.T) bool {
 	return s.Kernels != ""
 }
 
-// TestServeRepeatsForASeed: at temperature 1 a seed gives the same text, the same call and the same JSON, alone and
-// beside seven others, with the prompt in the cache and without.
+// TestServeRepeatsForASeed: at temperature 1 a seed gives the same text, the same call and the same JSON. This holds
+// for a request alone and with seven others, and with and without a cached prompt.
 func TestServeRepeatsForASeed(t *testing.T) {
 	if !repeats(t) {
 		t.Skip("the processor lacks AVX2 with FMA and F16C; the engine's own kernels round by what else is in the batch")
@@ -97,7 +97,7 @@ func TestServeRepeatsForASeed(t *testing.T) {
 				places <- struct{}{}
 				defer func() { <-places }()
 				if text, err := ask(q.kind, q.seed); err != nil || text != want {
-					t.Errorf("%s, seed %d:\nalone  %s\nbeside %s %v", q.kind, q.seed, want, text, err)
+					t.Errorf("%s, seed %d:\nalone: %s\nwith others: %s %v", q.kind, q.seed, want, text, err)
 				}
 			})
 		}

@@ -14,17 +14,17 @@ import (
 	"runner/runner"
 )
 
-// sums are questions that the bundled model answers in a short sentence when it may reason first.
+// sums are questions that the bundled model answers in a short sentence if it may reason first.
 var sums = []string{
 	"What is 17 + 25?", "What is 348 + 276?", "What is 91 - 47?", "What is 13 * 7?", "What is 24 * 12?",
 	"What is 156 / 12?",
 	"What is 999 + 1?", "What is 502 - 318?", "What is 45 + 67 + 12?", "What is 8 * 9 + 5?",
 }
 
-// working matches what the bundled model writes while it calculates, and in no answer.
+// working matches what the bundled model writes while it calculates, but never in an answer.
 var working = regexp.MustCompile(`^I |\d[-+*/]\d+:|, so \d`)
 
-// folded runs a request with a fixed seed and puts its events together.
+// folded runs a request with a fixed seed and joins its events.
 func folded(t *testing.T, r *runner.Runner, req generation.Request) map[reasoning.Segment]string {
 	t.Helper()
 	seed := uint64(1)
@@ -45,8 +45,7 @@ func askDemo(text string) generation.Request {
 	return generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}
 }
 
-// TestHiddenWorkingIsNotInTheAnswer has the bundled model reason in the object of strategy json where nobody sees
-// it.
+// TestHiddenWorkingIsNotInTheAnswer: with strategy json, the bundled model reasons in an object that nobody sees.
 func TestHiddenWorkingIsNotInTheAnswer(t *testing.T) {
 	r := openDemo(t)
 	for _, sum := range sums {
@@ -59,14 +58,14 @@ func TestHiddenWorkingIsNotInTheAnswer(t *testing.T) {
 	}
 }
 
-// numbers matches the numbers of a text, and plainWords its words.
+// numbers matches the numbers in a text, and plainWords its words.
 var (
 	numbers    = regexp.MustCompile(`\d+`)
 	plainWords = regexp.MustCompile(`[\pL\d]+`)
 )
 
-// TestShortReasoningIsSummarized has the bundled model summarize reasoning of a few words and of many. A summary
-// says what came out, in other words.
+// TestShortReasoningIsSummarized: the bundled model summarizes reasoning of a few words and of many. A summary states
+// the result in other words.
 func TestShortReasoningIsSummarized(t *testing.T) {
 	r := openDemo(t)
 	for i, sum := range sums {
@@ -82,13 +81,13 @@ func TestShortReasoningIsSummarized(t *testing.T) {
 				req.Visibility = reasoning.VisibilitySummary
 				got := folded(t, r, req)
 				summary, results := got[reasoning.Summary], numbers.FindAllString(got[reasoning.Answer], -1)
-				told := numbers.FindAllString(summary, -1)
+				stated := numbers.FindAllString(summary, -1)
 				if limit := filter.QuoteLimit(len(words)); longestRun(words, plainWords.FindAllString(summary, -1)) > limit {
 					t.Errorf("%s, %d words: the summary %q quotes more than %d", sum, len(words), summary, limit)
 				}
 				switch {
-				case budget == 0 && (len(told) == 0 || told[len(told)-1] != results[len(results)-1]):
-					t.Errorf("%s, %d words: the summary %q does not tell the result of %q",
+				case budget == 0 && (len(stated) == 0 || stated[len(stated)-1] != results[len(results)-1]):
+					t.Errorf("%s, %d words: the summary %q does not state the result of %q",
 						sum, len(words), summary, got[reasoning.Answer])
 				case budget > 0 && (len(words) > 15 || summary != "The work stopped early."):
 					t.Errorf("%s, %d words: the summary is %q", sum, len(words), summary)
@@ -98,7 +97,7 @@ func TestShortReasoningIsSummarized(t *testing.T) {
 	}
 }
 
-// longestRun returns the most consecutive words that two texts share.
+// longestRun returns the maximum number of consecutive words that two texts share.
 func longestRun(a, b []string) (most int) {
 	for i := range a {
 		for j := range b {
@@ -112,7 +111,7 @@ func longestRun(a, b []string) (most int) {
 	return most
 }
 
-// TestMarkersBeforeASchema has the bundled model reason between markers before an answer in a schema.
+// TestMarkersBeforeASchema: the bundled model reasons between markers before an answer that matches a schema.
 func TestMarkersBeforeASchema(t *testing.T) {
 	const schema = `{"type":"object","properties":{"result":{"type":"integer"}},` +
 		`"required":["result"],"additionalProperties":false}`
@@ -123,8 +122,8 @@ func TestMarkersBeforeASchema(t *testing.T) {
 		req.Form = grammar.JSONSchema([]byte(schema))
 		got := folded(t, r, req)
 		thoughts := got[reasoning.Reasoning]
-		told := numbers.FindAllString(thoughts, -1)
-		if len(told) < 3 || !strings.Contains(got[reasoning.Answer], `{"result":`) {
+		stated := numbers.FindAllString(thoughts, -1)
+		if len(stated) < 3 || !strings.Contains(got[reasoning.Answer], `{"result":`) {
 			t.Errorf("%s: the reasoning is %q, the answer %q", sum, thoughts, got[reasoning.Answer])
 		}
 	}

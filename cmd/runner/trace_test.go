@@ -28,13 +28,13 @@ import (
 
 const (
 	passphrase = "correct horse"
-	// canary stands in prompts, and thinks in what the bundled model thinks of each sum; both are hidden.
+	// canary is in prompts. thinks is in the reasoning of the bundled model for each sum. Both are hidden.
 	canary = "marmalade-4711"
 	named  = "You work for " + canary + "."
 	thinks = "digit by digit"
 )
 
-// archive is a data folder in which the program keeps traces, with a key.
+// archive is a data folder with a key, in which the program stores traces.
 type archive struct {
 	t     *testing.T
 	data  string
@@ -63,7 +63,7 @@ func (a *archive) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// runner runs the program, which has to succeed, and returns its standard output.
+// runner runs the program, which must succeed, and returns its standard output.
 func (a *archive) runner(args ...string) string {
 	a.t.Helper()
 	var complaint bytes.Buffer
@@ -76,18 +76,18 @@ func (a *archive) runner(args ...string) string {
 	return string(out)
 }
 
-// sealed fails the test if anything that is to be sealed is in a file of the data folder.
+// sealed fails the test if a file of the data folder contains a text that must be sealed.
 func (a *archive) sealed() {
 	a.t.Helper()
 	a.lacks(canary, thinks)
 }
 
-// lacks fails the test if one of some texts is in a file of the data folder.
+// lacks fails the test if a file of the data folder contains one of the texts.
 func (a *archive) lacks(texts ...string) {
 	a.t.Helper()
 	err := filepath.WalkDir(a.data, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a file of a database that was closed meanwhile
+			return nil // a database file that was removed meanwhile
 		}
 		if err != nil || d.IsDir() {
 			return err
@@ -95,7 +95,7 @@ func (a *archive) lacks(texts ...string) {
 		content, err := os.ReadFile(path)
 		for _, text := range texts {
 			if bytes.Contains(content, []byte(text)) {
-				a.t.Errorf("%s holds %q", path, text)
+				a.t.Errorf("%s contains %q", path, text)
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -108,8 +108,8 @@ func (a *archive) lacks(texts ...string) {
 	}
 }
 
-// audit checks the chain and reads every trace there is. Those of acknowledged have to be complete and to hold what
-// was asked, by their ids.
+// audit checks the chain and reads every trace. acknowledged maps ids to prompts: these traces must be complete and
+// contain their prompts.
 func (a *archive) audit(acknowledged map[string]string) (complete, cut int) {
 	a.t.Helper()
 	a.runner("trace", "verify")
@@ -135,7 +135,7 @@ func (a *archive) audit(acknowledged map[string]string) (complete, cut int) {
 			a.t.Errorf("%s is %s, acknowledged %v: %v", id, e.State, known, err)
 		}
 		if known && (!strings.Contains(text, asked) || !strings.Contains(text, thinks)) {
-			a.t.Errorf("%s was asked %q and holds %q", id, asked, text)
+			a.t.Errorf("%s was asked %q and contains %q", id, asked, text)
 		}
 		delete(acknowledged, id)
 	}
@@ -145,7 +145,7 @@ func (a *archive) audit(acknowledged map[string]string) (complete, cut int) {
 	return complete, cut
 }
 
-// read returns what a trace holds of prompt, reasoning and answer.
+// read returns the prompt, reasoning and answer in a trace.
 func (a *archive) read(s *store.Store, id trace.ID) (string, error) {
 	blob, err := s.Blob(a.t.Context(), id)
 	if err != nil {
@@ -177,7 +177,7 @@ func (a *archive) read(s *store.Store, id trace.ID) (string, error) {
 	}
 }
 
-// some returns how often a test goes on: n times, or with RUNNER_LONG many times.
+// some returns the number of repetitions of a test: n, or many if RUNNER_LONG is set.
 func some(n, many int) int {
 	if os.Getenv("RUNNER_LONG") != "" {
 		return many
@@ -185,7 +185,8 @@ func some(n, many int) int {
 	return n
 }
 
-// Killed at any moment, run --trace loses no trace that it has told of, and leaves nothing in the clear.
+// TestRunIsKilled kills run --trace at random moments. No trace that it has reported is lost, and nothing is stored
+// unsealed.
 func TestRunIsKilled(t *testing.T) {
 	a := newArchive(t)
 	begin := time.Now()
@@ -200,12 +201,12 @@ func TestRunIsKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// it may have ended
+		// it may have exited already
 		timer := time.AfterFunc(time.Duration(rand.Int64N(int64(3*whole))), func() { _ = cmd.Process.Kill() })
 		err := cmd.Wait()
 		timer.Stop()
 		if cmd.ProcessState.Exited() && err != nil {
-			t.Fatalf("it ended by itself: %v: %s", err, told.String())
+			t.Fatalf("it ended before it was killed: %v: %s", err, told.String())
 		}
 		if _, id, ok := strings.Cut(told.String(), "trace "); ok && strings.HasSuffix(id, "\n") {
 			acknowledged[strings.TrimSpace(id)] = question
@@ -220,7 +221,7 @@ func TestRunIsKilled(t *testing.T) {
 	t.Logf("%d acknowledged, %d complete, %d cut", n, complete, cut)
 }
 
-// start starts a server that keeps traces, whose standard error goes to log as well.
+// start starts a server that stores traces. Its standard error also goes to log.
 func (a *archive) start(log io.Writer, args ...string) (url string, cmd *exec.Cmd) {
 	a.t.Helper()
 	cmd = a.command(append([]string{"serve", "--port", "0", "--traces", "--verbose"}, args...)...)
@@ -231,7 +232,7 @@ func (a *archive) start(log io.Writer, args ...string) (url string, cmd *exec.Cm
 	if err := cmd.Start(); err != nil {
 		a.t.Fatal(err)
 	}
-	a.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended as a rule
+	a.t.Cleanup(func() { _ = cmd.Process.Kill() }) // usually it has exited already
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
 		fmt.Fprintln(log, lines.Text())
@@ -245,7 +246,7 @@ func (a *archive) start(log io.Writer, args ...string) (url string, cmd *exec.Cm
 	return "", nil
 }
 
-// lockedBuffer is a buffer for several goroutines.
+// lockedBuffer is a buffer that goroutines share.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -263,7 +264,7 @@ func (b *lockedBuffer) text() string {
 	return b.String()
 }
 
-// traced asks for an answer and its trace.
+// traced requests an answer and its trace.
 func traced(url, question string) (id string, err error) {
 	body, err := json.Marshal(map[string]any{
 		"temperature": 0, "reasoning_encrypt": true, "messages": []map[string]string{{"role": "system", "content": named},
@@ -291,7 +292,8 @@ func traced(url, question string) (id string, err error) {
 	return answer.Choices[0].TraceID, nil
 }
 
-// Killed at any moment, a server loses no trace that it has told of, and leaves nothing in the clear, in no log either.
+// TestServeIsKilled kills a server at random moments. No trace that it has reported is lost, and nothing is stored or
+// logged unsealed.
 func TestServeIsKilled(t *testing.T) {
 	a := newArchive(t)
 	var mu sync.Mutex
@@ -310,7 +312,7 @@ func TestServeIsKilled(t *testing.T) {
 					question := fmt.Sprintf("What is %d + %d?", 100+rand.IntN(900), 100+rand.IntN(900))
 					id, err := traced(url, question)
 					if err != nil {
-						return // it was killed
+						return // the server was killed
 					}
 					mu.Lock()
 					acknowledged[id] = question
@@ -324,13 +326,13 @@ func TestServeIsKilled(t *testing.T) {
 		}
 		clients.Wait()
 		if err := cmd.Wait(); cmd.ProcessState.Exited() {
-			t.Fatalf("it ended by itself: %v: %s", err, log.text())
+			t.Fatalf("it ended before it was killed: %v: %s", err, log.text())
 		}
 		a.sealed()
 	}
 	for _, text := range []string{canary, thinks, "What is"} {
 		if strings.Contains(log.text(), text) {
-			t.Errorf("the log holds %q", text)
+			t.Errorf("the log contains %q", text)
 		}
 	}
 	n := len(acknowledged)
@@ -338,7 +340,7 @@ func TestServeIsKilled(t *testing.T) {
 	t.Logf("%d acknowledged, %d complete, %d cut", n, complete, cut)
 }
 
-// Two keys have traces of their own, one of which is erased for good.
+// TestServeTraces: two keys have their own traces. One trace is erased permanently.
 func TestServeTraces(t *testing.T) {
 	a := newArchive(t)
 	file := filepath.Join(t.TempDir(), "keys.json")
@@ -349,21 +351,7 @@ func TestServeTraces(t *testing.T) {
 	url, cmd := a.start(log, "--api-keys", file)
 	ask := func(method, path, key, body string) (status int, text string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+key)
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		content, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res.StatusCode, string(content)
+		return send(t, method, url+path, key, body)
 	}
 	traceOf := func(key, path, body string) string {
 		t.Helper()
@@ -407,7 +395,7 @@ func TestServeTraces(t *testing.T) {
 			t.Errorf("%s %s: %d: %.500s", c.method, c.path, status, text)
 		}
 	}
-	// a recipient with its sealed key, and what the key was for
+	// parts of the erased trace: a recipient with its sealed key, and sealed records
 	a.lacks(blob[26:90], blob[len(blob)/2:len(blob)/2+64], blob[len(blob)-64:])
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

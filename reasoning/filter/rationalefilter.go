@@ -15,7 +15,7 @@ type RationaleConfig struct {
 	// Iteration is the iteration of the run's decisions.
 	Iteration int
 	// Separator is put before the text of a segment if an earlier segment of its kind had text. The filter does this
-	// instead of the splitter.
+	// instead of the reader.
 	Separator string
 	// Formed means that the answer must match a form, so no blocks are looked for in it.
 	Formed bool
@@ -24,13 +24,13 @@ type RationaleConfig struct {
 }
 
 // RationaleFilter takes the model's reasons for its calls out of the text. It also finds the assumptions that the
-// model states, which stay in the text. It stands between a splitter and the rest of the pipeline.
+// model states, which stay in the text. It stands between a reader and the rest of the pipeline.
 //
 // A reason is in a block <rationale call="N">{...}</rationale> in reasoning, preambles or answers. N is the place of
 // the call among the calls of the turn, from 1. Blocks without N are numbered in order. The filter holds back text
 // that may be the beginning of a block. A block ends at its first closing tag. If something else follows its object,
 // it ends with the object. Otherwise it ends with its segment. If a block begins a line, the line breaks after it are
-// removed too. The text in a block never passes, even if the block is malformed. The splitter may also have read a
+// removed too. The text in a block never passes, even if the block is malformed. The reader may also have read a
 // reason next to a call's arguments. If a call has several reasons, the first counts.
 //
 // A reason becomes a Decided event just before its call begins, or at once if the call has already begun. A reason for

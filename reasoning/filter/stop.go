@@ -5,7 +5,7 @@ import (
 	"runner/reasoning/patterns"
 )
 
-// StopFilter ends the answer at the first stop string. It stands between a splitter and the rest of the pipeline. It
+// StopFilter ends the answer at the first stop string. It stands between a reader and the rest of the pipeline. It
 // holds back answer text that may be the beginning of a stop string. From a stop string on, it drops all answer text.
 //
 // The stop string that is complete first counts. If two are complete at the same byte, the longer one counts. Stop

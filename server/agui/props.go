@@ -35,10 +35,8 @@ type ForwardedProps struct {
 	// Texts that end the answer and are not part of it.
 	Stop []string `json:"stop" api:"[..16]string[1..1024]"`
 	// Whether the model may or must call; `auto` where it is left out.
-	ToolChoice *string `json:"tool_choice" api:"=auto,none,required"`
-	// Hold calls to the `parameters` of their tools, where the model's format can. Without it, calls of gpt-oss models
-	// have the names, types and choices of the parameters.
-	StrictTools bool `json:"strict_tools" api:"default=false"`
+	ToolChoice  *string `json:"tool_choice" api:"=auto,none,required"`
+	StrictTools bool    `json:"strict_tools" api:"#AguiStrictTools"`
 	// False allows one call at most.
 	ParallelToolCalls *bool `json:"parallel_tool_calls"`
 }

@@ -129,9 +129,7 @@ type Tool struct {
 	Description string `json:"description"`
 	// A JSON Schema of its input; required for type `custom`.
 	InputSchema json.RawMessage `json:"input_schema" api:"{}"`
-	// Hold calls to `input_schema`. Without it, calls of gpt-oss models have the names, types and choices of the
-	// parameters.
-	Strict bool `json:"strict" api:"default=false"`
+	Strict      bool            `json:"strict" api:"#MessagesToolStrict"`
 	// Stream a call's input as the model writes it, valid or not; otherwise it comes whole.
 	EagerInputStreaming bool `json:"eager_input_streaming" api:"default=false"`
 }

@@ -166,7 +166,7 @@ func (a *API) Reread() {
 // removed or changed.
 func (a *API) noteTokens(changed bool, err error) {
 	if err != nil {
-		a.cfg.Logger.Error("the participants' tokens cannot be read again; those before stay in force", "error", err)
+		a.cfg.Logger.Error("the participants' tokens cannot be read again; the old tokens stay in use", "error", err)
 	}
 	if changed {
 		a.cfg.Logger.Info("the participants' tokens were read again", "participants", a.cfg.Tokens.Len())

@@ -36,9 +36,7 @@ type Function struct {
 	Description string `json:"description"`
 	// A JSON Schema of its arguments; left out, it takes none.
 	Parameters json.RawMessage `json:"parameters" api:"{}|null"`
-	// Hold the arguments to `parameters`. Without it, calls of gpt-oss models have the names, types and choices of the
-	// parameters.
-	Strict *bool `json:"strict" api:"|null default=false"`
+	Strict     *bool           `json:"strict" api:"#FunctionStrict"`
 }
 
 // tools reads the tools into an order, and reports whether they are in the older form.

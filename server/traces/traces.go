@@ -207,21 +207,27 @@ func (a *API) content(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Length", strconv.FormatInt(e.Size, 10))
 	h.Set("Content-Disposition", `attachment; filename="`+e.ID.String()+`.rtrace"`)
+	a.copyTrace(w, r, e.ID.String(), blob)
+	return nil
+}
+
+// copyTrace sends the bytes of a trace. It gives up when the client has gone.
+func (a *API) copyTrace(w http.ResponseWriter, r *http.Request, id string, blob io.Reader) {
 	control, buf := http.NewResponseController(w), make([]byte, 32<<10)
 	for {
 		n, err := blob.Read(buf)
 		if n > 0 {
 			_ = control.SetWriteDeadline(time.Now().Add(chunkTimeout)) // only the writers of tests have no deadlines
 			if _, err := w.Write(buf[:n]); err != nil {
-				return nil // the client has gone
+				return
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return
 		case err != nil:
 			if r.Context().Err() == nil && !errors.Is(err, store.ErrErased) {
-				a.cfg.Logger.Error("a trace cannot be read", "trace", e.ID.String(), "error", err)
+				a.cfg.Logger.Error("a trace cannot be read", "trace", id, "error", err)
 			}
 			panic(http.ErrAbortHandler) // the client must not mistake a part for the whole
 		}

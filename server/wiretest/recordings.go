@@ -46,8 +46,8 @@ func assume() []reasoning.Event {
 		Because: Canary}}}
 }
 
-// specialist returns a delegation with the events inside it, which are intermediate. It begins with the instruction that
-// asked for it.
+// specialist returns a delegation with the events inside it, which are intermediate. It begins with the instruction
+// that asked for it.
 func specialist(id, caller string, outcome reasoning.DelegationOutcome, parts ...[]reasoning.Event) []reasoning.Event {
 	about := reasoning.Delegation{ID: id, By: caller, Length: 40}
 	end := about

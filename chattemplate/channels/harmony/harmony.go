@@ -1,12 +1,12 @@
 // Package harmony writes conversations in harmony, the prompt format of the gpt-oss models.
 //
-// It knows the format's special tokens, the layout of a message, the texts of the system and developer messages with
-// their TypeScript-like tool definitions, and the rule that says which reasoning stays in a conversation's history. The
-// format is described at https://github.com/openai/harmony; the texts here equal that renderer's.
+// It has the format's special tokens, the layout of a message, the texts of the system and developer messages with
+// their TypeScript-like tool definitions, and the rule for which reasoning stays in a conversation's history. The
+// format is described at https://github.com/openai/harmony. The texts here are the same as those of its renderer.
 //
-// It does not tokenize, parse output or know the types of an API: package chattemplate translates conversations for it.
+// It does not tokenize or read output. Package channels translates conversations into its messages.
 //
-// Rule: only this package's own calls of [Sink.Control] become special tokens. Everything else is text.
+// Only this package's own calls of [Sink.Control] become special tokens. Everything else is text.
 package harmony
 
 import (
@@ -20,8 +20,8 @@ type Tokens struct {
 	Start, End, Message, Channel, Constrain, Return, Call backend.Token
 }
 
-// Find finds the special tokens by their printed names. A vocabulary that lacks start, end, message or channel, or has
-// one as ordinary text, is not harmony's. Of the others, which models can do without, some may be backend.NoToken.
+// Find finds the special tokens by their names. It fails if the vocabulary has no special token for start, end, message
+// or channel. The others are optional, and backend.NoToken if they are missing.
 func Find(v *backend.Vocab) (Tokens, error) {
 	var t Tokens
 	for _, e := range []struct {
@@ -44,7 +44,7 @@ func Find(v *backend.Vocab) (Tokens, error) {
 	return t, nil
 }
 
-// Lookup is Find for a vocabulary that must have all of the tokens.
+// Lookup is Find with all tokens required. It returns false if one is missing.
 func Lookup(v *backend.Vocab) (Tokens, bool) {
 	t, err := Find(v)
 	if err != nil || t.Constrain == backend.NoToken || t.Return == backend.NoToken || t.Call == backend.NoToken {
@@ -78,9 +78,9 @@ const (
 // Message is one message: a header and its text.
 type Message struct {
 	Role Role
-	// Name is the author's name; for RoleTool the tool, for instance "functions.add".
+	// Name is the author's name. For RoleTool it is the tool, for instance "functions.add".
 	Name string
-	// Recipient is whom the message is for, for instance "functions.add" or "assistant"; empty for everybody.
+	// Recipient is the receiver of the message, for instance "functions.add" or "assistant". Empty means everybody.
 	Recipient string
 	Channel   string
 	// ContentType describes Content, for instance "json"; Constrain puts the <|constrain|> token before it.
@@ -91,14 +91,14 @@ type Message struct {
 
 // Sink receives a rendering piece by piece. Adjacent texts are one text.
 type Sink interface {
-	// Text takes text that must not become a special token whatever it says.
+	// Text takes text. It must never become a special token.
 	Text(s string)
 	// Control takes a special token.
 	Control(t backend.Token)
 }
 
-// Write renders one message with the token that ends it: <|call|> when an assistant addresses somebody, else <|end|>.
-// An assistant's <|return|> is a token of decoding only and never stands in a history.
+// Write renders one message with the token that ends it. That is <|call|> for an assistant's message with a recipient,
+// and else <|end|>. <|return|> only ends generation and never comes in a history.
 func (t *Tokens) Write(s Sink, m Message) {
 	s.Control(t.Start)
 	if m.Role == RoleTool {
@@ -134,7 +134,7 @@ func (t *Tokens) Write(s Sink, m Message) {
 	}
 }
 
-// OpenTurn renders the opening of an assistant's message, where the model begins to write its header.
+// OpenTurn renders the opening of an assistant's message, up to the place where the model writes its header.
 func (t *Tokens) OpenTurn(s Sink) {
 	s.Control(t.Start)
 	s.Text(string(RoleAssistant))
@@ -147,12 +147,9 @@ func (t *Tokens) OpenFinal(s Sink) {
 	s.Control(t.Message)
 }
 
-// DropAnalysis removes the reasoning that a history no longer shows: all of the analysis channel before the last
-// final answer that the conversation has moved past. A final answer is moved past when a message follows it, or the
-// opening of a new turn (forCompletion). So reasoning is dropped once its turn has its answer, and kept while tool
-// calls are pending.
-//
-// The result shares the messages' strings; msgs itself is not changed.
+// DropAnalysis removes the reasoning that a history no longer shows. These are the messages on the analysis channel
+// before the last final answer that is followed by a message or, with forCompletion, by the opening of a new turn. So
+// reasoning is dropped after its turn has an answer, and kept while tool calls are pending. msgs is not changed.
 func DropAnalysis(msgs []Message, forCompletion bool) []Message {
 	last := -1
 	for i, m := range msgs {

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// maxDefinitions is the most bytes of all rendered functions.
+	// maxDefinitions is the maximum bytes of all rendered functions.
 	maxDefinitions = 4 << 20
-	// maxDepth is how deep the values of a schema may nest.
+	// maxDepth is the maximum depth of nested values in a schema.
 	maxDepth = 64
 )
 
-// SchemaError says which definition cannot be rendered. It never holds the definition's own text.
+// SchemaError says which definition cannot be rendered. It never contains the definition's text.
 type SchemaError struct {
-	// What is "function" or "response format", and Index counts them from 0.
+	// What is "function" or "response format". Index counts these from 0.
 	What  string
 	Index int
 	Err   error
@@ -47,7 +47,7 @@ type value struct {
 	vals []*value
 }
 
-// parseSchema reads JSON with its key order. Empty input is nil.
+// parseSchema parses JSON and keeps the order of keys. It returns nil for empty input.
 func parseSchema(raw json.RawMessage) (*value, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, nil
@@ -111,7 +111,7 @@ func parseList(d *json.Decoder, depth int) (*value, error) {
 	return v, err
 }
 
-// parseObject keeps the first place and the last value of a repeated key.
+// parseObject parses an object. A repeated key keeps its first place and its last value.
 func parseObject(d *json.Decoder, depth int) (*value, error) {
 	v := &value{kind: '{'}
 	at := map[string]int{}
@@ -166,7 +166,7 @@ func (v *value) elems(key string) ([]*value, bool) {
 	return nil, false
 }
 
-// takesNothing reports whether a schema of parameters has none.
+// takesNothing reports whether a schema of parameters has no parameters.
 func (v *value) takesNothing() bool {
 	if v == nil || v.kind == 'n' {
 		return true
@@ -182,7 +182,7 @@ func (v *value) takesNothing() bool {
 		(v.get("properties") == nil || v.get("properties").kind == '{' && len(v.get("properties").keys) == 0)
 }
 
-// json renders the value without white space.
+// json returns the value as JSON without white space.
 func (v *value) json() string {
 	var b bytes.Buffer
 	v.writeJSON(&b)
@@ -218,7 +218,7 @@ func (v *value) writeJSON(b *bytes.Buffer) {
 	}
 }
 
-// writeString renders a JSON string without the escapes that only HTML needs.
+// writeString writes a JSON string without the escapes that only HTML needs.
 func writeString(w io.Writer, s string) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -227,7 +227,7 @@ func writeString(w io.Writer, s string) {
 	_, _ = w.Write(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
-// compactJSON checks a schema that is shown as JSON and removes its insignificant white space.
+// compactJSON checks a schema and returns it without insignificant white space.
 func compactJSON(raw json.RawMessage) (string, error) {
 	v, err := parseSchema(raw)
 	if err != nil {

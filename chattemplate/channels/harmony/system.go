@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// The texts that a system message has unless told otherwise.
+// The defaults of a system message.
 const (
 	DefaultIdentity        = "You are ChatGPT, a large language model trained by OpenAI."
 	DefaultKnowledgeCutoff = "2024-06"
 	DefaultEffort          = "medium"
 )
 
-// DefaultChannels are the valid channels unless told otherwise.
+// DefaultChannels are the channels that a system message allows by default.
 var DefaultChannels = []string{Analysis, Commentary, Final}
 
-// System is what a system message says. It is not the system prompt of an API, which belongs in [Developer].
+// System is the content of a system message. The system prompt of an API does not go here but into [Developer].
 type System struct {
 	// Identity is the first line; empty means DefaultIdentity.
 	Identity string
 	// KnowledgeCutoff is a month as YYYY-MM; empty means DefaultKnowledgeCutoff.
 	KnowledgeCutoff string
-	// CurrentDate is a day as YYYY-MM-DD; empty shows none.
+	// CurrentDate is a day as YYYY-MM-DD; empty shows no date.
 	CurrentDate string
 	// Effort is low, medium or high; empty means DefaultEffort.
 	Effort string
-	// Browser and Python offer the tools that gpt-oss was trained with.
+	// Browser and Python offer the built-in tools of gpt-oss.
 	Browser, Python bool
 	// Channels are the valid channels; nil means DefaultChannels.
 	Channels []string
@@ -81,32 +81,32 @@ func or(s, def string) string {
 type Function struct {
 	Name        string
 	Description string
-	// Parameters is a JSON Schema; empty, null or an object schema without properties is a function without parameters.
+	// Parameters is a JSON Schema. If it is empty, null or an object without properties, the function has no parameters.
 	Parameters json.RawMessage
 }
 
-// ResponseFormat tells the model the schema of its answer.
+// ResponseFormat shows the model the schema of its answer.
 type ResponseFormat struct {
 	Name        string
 	Description string
-	// Schema is a JSON Schema, shown without its insignificant white space.
+	// Schema is a JSON Schema. It is shown without insignificant white space.
 	Schema json.RawMessage
 }
 
-// Developer is what a developer message says: the API's system prompt, the functions and the answer's format.
+// Developer is the content of a developer message: the API's system prompt, the functions and the answer's format.
 type Developer struct {
 	Instructions    string
 	Functions       []Function
 	ResponseFormats []ResponseFormat
 }
 
-// Empty reports whether there is nothing to say.
+// Empty reports whether the message would be empty.
 func (d Developer) Empty() bool {
 	return d.Instructions == "" && len(d.Functions) == 0 && len(d.ResponseFormats) == 0
 }
 
-// Text renders the developer message's content. It fails with a [*SchemaError] when a function's parameters or a
-// format's schema is not JSON or exceeds this package's limits.
+// Text renders the developer message's content. It returns a [*SchemaError] if a function's parameters or a format's
+// schema are not JSON or exceed this package's limits.
 func (d Developer) Text() (string, error) {
 	var sections []string
 	if d.Instructions != "" {

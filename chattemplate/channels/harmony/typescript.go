@@ -2,16 +2,16 @@ package harmony
 
 import "strings"
 
-// tsWriter renders JSON Schemas as the TypeScript-like types that gpt-oss was trained with. It follows the format's
-// reference renderer in what it says and in its indentation, and knows what that one knows: type (also as a list),
-// properties, required, items, oneOf, enum (of strings), nullable, default, title, description and examples. Every
-// other keyword is left out, and a schema without a type is "any".
+// tsWriter renders JSON Schemas as the TypeScript-like types that gpt-oss was trained with. Its output is the same as
+// that of the format's reference renderer. It renders the same keywords: type (also as a list), properties, required,
+// items, oneOf, enum (of strings), nullable, default, title, description and examples. It leaves out all others. A
+// schema without a type is "any".
 type tsWriter struct {
 	strings.Builder
 	full bool
 }
 
-// put appends texts until maxDefinitions is reached; then it only notes that.
+// put appends texts. When maxDefinitions is reached, it sets full and appends nothing more.
 func (w *tsWriter) put(texts ...string) {
 	for _, s := range texts {
 		if w.full || w.Len()+len(s) > maxDefinitions {
@@ -22,7 +22,7 @@ func (w *tsWriter) put(texts ...string) {
 	}
 }
 
-// spaces is long enough for the deepest indentation: four columns a level.
+// spaces is long enough for the deepest indentation, with four columns a level.
 const spaces = "                                                                " +
 	"                                                                " +
 	"                                                                " +
@@ -30,7 +30,7 @@ const spaces = "                                                                
 
 func (w *tsWriter) indent(n int) { w.put(spaces[:min(n, len(spaces))]) }
 
-// comment writes one comment line. Its text goes in as it is, line breaks included.
+// comment writes one comment line. The text is written unchanged, with its line breaks.
 func (w *tsWriter) comment(indent int, text string) {
 	w.indent(indent)
 	w.put("// ", text, "\n")
@@ -91,7 +91,7 @@ func tsName(jsonType string) string {
 	return jsonType
 }
 
-// enumText renders an enum's strings as a union; empty when there are none.
+// enumText renders an enum's strings as a union. It returns "" if there are none.
 func enumText(s *value) string {
 	var texts []string
 	values, _ := s.elems("enum")
@@ -103,7 +103,7 @@ func enumText(s *value) string {
 	return strings.Join(texts, " | ")
 }
 
-// nullable writes the type of s, and null beside it when s allows that and the type does not say it already.
+// nullable writes the type of s. It adds null if s is nullable and the type does not have it already.
 func (w *tsWriter) nullable(s *value, indent int) {
 	start := w.Len()
 	w.typ(s, indent)
@@ -119,7 +119,7 @@ func (w *tsWriter) notes(notes []string) {
 	}
 }
 
-// defaultText renders a property's default: strings are quoted unless they name a value of an enum.
+// defaultText renders a property's default. Strings are quoted unless the property has an enum.
 func defaultText(s *value) (string, bool) {
 	d := s.get("default")
 	switch {
@@ -191,8 +191,9 @@ func (w *tsWriter) property(name string, s *value, indent int) {
 	w.put("\n")
 }
 
-// unionProperty writes a property with oneOf. Its description and default stand above it, unless the description is
-// also that of the first variant; a variant's own follow its type, except the first's below a description above.
+// unionProperty writes a property with oneOf. Its default goes above it, and so does its description unless the first
+// variant has the same one. A variant's own default and description go after its type. The first variant's description
+// is left out if the property's is above.
 func (w *tsWriter) unionProperty(name string, s *value, variants []*value, indent int) {
 	description, described := s.str("description")
 	above := described

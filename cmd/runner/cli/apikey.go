@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,14 +15,8 @@ import (
 )
 
 func (a *app) apikeyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "apikey",
-		Short: "Make, list and remove API keys for runner serve",
-		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.newKeyCommand(), a.listKeysCommand(), a.removeKeyCommand())
-	return cmd
+	return group("apikey", "Make, list and remove API keys for runner serve", "",
+		a.newKeyCommand(), a.listKeysCommand(), a.removeKeyCommand())
 }
 
 // scopeNames returns the values of --scope.
@@ -47,11 +40,11 @@ this once: FILE holds its hash only. Give FILE to runner serve --api-keys.`,
   runner apikey new keys.json ci --scope generate --models demo --requests-per-minute 60`,
 		Args: fileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {
-			for _, n := range []number{{"requests-per-minute", e.RequestsPerMinute, 0, math.MaxInt32},
-				{"tokens-per-minute", e.TokensPerMinute, 0, math.MaxInt32}} {
-				if err := n.check(); err != nil {
-					return err
-				}
+			if err := checkNumbers([]number{
+				{"requests-per-minute", e.RequestsPerMinute, 0, math.MaxInt32},
+				{"tokens-per-minute", e.TokensPerMinute, 0, math.MaxInt32},
+			}); err != nil {
+				return err
 			}
 			for _, s := range scopes {
 				if !slices.Contains(wire.Scopes, wire.Scope(s)) {
@@ -83,10 +76,8 @@ this once: FILE holds its hash only. Give FILE to runner serve --api-keys.`,
 	f.StringSliceVar(&e.Models, "models", nil, "`MODELS` that it may use (default: all)")
 	f.IntVar(&e.RequestsPerMinute, "requests-per-minute", 0, "`N` requests a minute (0: no limit)")
 	f.IntVar(&e.TokensPerMinute, "tokens-per-minute", 0, "`N` tokens a minute, of prompts and answers (0: no limit)")
-	_ = cmd.RegisterFlagCompletionFunc("scope", func(*cobra.Command, []string, string) ([]string,
-		cobra.ShellCompDirective) {
-		return scopeNames(), cobra.ShellCompDirectiveNoFileComp
-	})
+	must(cmd.RegisterFlagCompletionFunc("scope",
+		cobra.FixedCompletions(scopeNames(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -95,12 +86,7 @@ func (a *app) listKeysCommand() *cobra.Command {
 		Use:     "list FILE",
 		Short:   "List the keys of FILE and what each may do",
 		Example: "  runner apikey list keys.json",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return &usageError{what: "a file is needed", hint: see(cmd)}
-			}
-			return nil
-		},
+		Args:    exactly(1, "a file is needed", ""),
 		RunE: func(_ *cobra.Command, args []string) error {
 			entries, err := keys.List(args[0])
 			if err != nil {
@@ -112,7 +98,7 @@ func (a *app) listKeysCommand() *cobra.Command {
 				}
 				return strconv.Itoa(n)
 			}
-			w := tabwriter.NewWriter(cleaned(a.out, a.outTerminal), 0, 0, 2, ' ', 0)
+			w := table(a.stdout())
 			fmt.Fprintln(w, "ID\tSCOPES\tREASONING\tMODELS\tREQUESTS/MINUTE\tTOKENS/MINUTE")
 			for _, e := range entries {
 				scopes, names := "all but trace:all", "all"
@@ -146,12 +132,4 @@ func (a *app) removeKeyCommand() *cobra.Command {
 			return nil
 		},
 	}
-}
-
-// fileAndID checks that there are two arguments, a file and an id.
-func fileAndID(cmd *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return &usageError{what: "a file and an id are needed", hint: see(cmd)}
-	}
-	return nil
 }

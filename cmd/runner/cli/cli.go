@@ -12,10 +12,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"golang.org/x/term"
@@ -88,7 +93,13 @@ func Main(engine Engine, build Build, args []string) int {
 
 func newApp(engine Engine, build Build) *app {
 	a := &app{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr}
-	a.load = a.loadModel
+	a.load = func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error) {
+		r, err := a.newRunner(ctx, path, model, cfg)
+		if err != nil {
+			return nil, err // not a nil *runner.Runner in an interface
+		}
+		return r, nil
+	}
 	a.inTerminal = term.IsTerminal(int(a.in.Fd()))
 	a.outTerminal = term.IsTerminal(int(a.out.Fd()))
 	a.errTerminal = term.IsTerminal(int(a.err.Fd()))
@@ -108,7 +119,9 @@ func (a *app) execute(args []string) int {
 	return exitCode(err)
 }
 
-func (a *app) loadModel(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error) {
+// newRunner loads the model at path and returns its runner.
+func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
+	cfg runner.Config) (*runner.Runner, error) {
 	m, err := a.engine.Open(ctx, path, model)
 	if err != nil {
 		return nil, err
@@ -116,8 +129,7 @@ func (a *app) loadModel(ctx context.Context, path string, model backend.Config, 
 	cfg.Clock = a.engine.Clock
 	r, err := runner.New(m, cfg)
 	if err != nil {
-		m.Close()
-		return nil, err
+		return nil, errors.Join(err, m.Close())
 	}
 	return r, nil
 }
@@ -131,3 +143,29 @@ func (a *app) complain(line string) { a.note("runner: " + line) }
 // stderr is standard error. If it is a terminal, the text is cleaned, because names of files and models are not
 // trusted.
 func (a *app) stderr() io.Writer { return cleaned(a.err, a.errTerminal) }
+
+// stdout is standard output, cleaned like stderr.
+func (a *app) stdout() io.Writer { return cleaned(a.out, a.outTerminal) }
+
+// logger returns a logger that writes to standard error, as text or as JSON. A verbose one also writes debug messages.
+func (a *app) logger(format string, verbose bool) *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if verbose {
+		options.Level = slog.LevelDebug
+	}
+	if format == logJSON {
+		return slog.New(slog.NewJSONHandler(a.stderr(), options))
+	}
+	return slog.New(slog.NewTextHandler(a.stderr(), options))
+}
+
+// table returns a writer that aligns columns, which tabs separate. Flush it at the end.
+func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
+
+// untilStopped returns a context that ends when the user interrupts the program or the system stops it. A second signal
+// ends the process at once.
+func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

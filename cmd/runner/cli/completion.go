@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -9,7 +10,7 @@ import (
 func (a *app) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
-		Use:   "completion " + "bash|zsh|fish|powershell",
+		Use:   "completion " + strings.Join(shells, "|"),
 		Short: "Print a script that completes commands, flags and models in a shell",
 		Long: `Print a script that completes commands, flags and models in a shell. The one for bash needs the
 package bash-completion, version 2.`,
@@ -17,12 +18,7 @@ package bash-completion, version 2.`,
   runner completion zsh > "${fpath[1]}/_runner"
   runner completion fish > ~/.config/fish/completions/runner.fish`,
 		ValidArgs: shells,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return &usageError{what: "name one shell", hint: "use " + alternatives(shells)}
-			}
-			return nil
-		},
+		Args:      exactly(1, "name one shell", "use "+alternatives(shells)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {

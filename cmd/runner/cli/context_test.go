@@ -7,8 +7,9 @@ import (
 	"runner/server/pool"
 )
 
-// TestOthersLeaveOutWhatNeverStandsBeside: room is left for the models that may be loaded later at the same time.
-func TestOthersLeaveOutWhatNeverStandsBeside(t *testing.T) {
+// TestOthersLeaveOutModelsThatAreNeverLoadedTogether: room is left only for models that may be loaded later at the same
+// time.
+func TestOthersLeaveOutModelsThatAreNeverLoadedTogether(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		memory int64
@@ -27,7 +28,7 @@ func TestOthersLeaveOutWhatNeverStandsBeside(t *testing.T) {
 		cfg := pool.Config{Memory: c.memory, Models: models}
 		got := othersOf(c.name, cfg, func(name string) bool { return slices.Contains(c.loaded, name) })
 		if !slices.Equal(got, c.want) {
-			t.Errorf("beside %q, with %v loaded and %d bytes: %v, want %v", c.name, c.loaded, c.memory, got, c.want)
+			t.Errorf("for %q, with %v loaded and %d bytes: %v, want %v", c.name, c.loaded, c.memory, got, c.want)
 		}
 	}
 }

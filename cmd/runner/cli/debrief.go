@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/render"
 	"runner/reasoning/decision"
 	"runner/reasoning/trace"
 	"runner/runner/tracing"
@@ -32,18 +32,13 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
   runner debrief latest
   runner run --tools tools.json --rationale --reasoning full --output trace "What is 17 + 25?" > trace.jsonl
   runner debrief trace.jsonl`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return &usageError{what: "name one trace", hint: see(cmd)}
-			}
-			return nil
-		},
+		Args: exactly(1, "name one trace", ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && markdown {
 				return &usageError{what: "--json and --markdown exclude each other", hint: "give one of them"}
 			}
 			write := func(debriefs ...*decision.Debrief) error {
-				return writeDebriefs(cleaned(a.out, a.outTerminal), debriefs, asJSON, markdown)
+				return writeDebriefs(a.stdout(), debriefs, asJSON, markdown)
 			}
 			if pick := storedRun(cmd.Context(), args[0]); pick != nil {
 				return a.openTrace(cmd, o, pick, func(r *trace.Reader) error {
@@ -78,9 +73,7 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 }
 
 func writeDebriefs(to io.Writer, debriefs []*decision.Debrief, asJSON, markdown bool) error {
-	enc := json.NewEncoder(to)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	enc := render.Indented(to)
 	for i, d := range debriefs {
 		if i > 0 && !asJSON {
 			fmt.Fprintln(to)

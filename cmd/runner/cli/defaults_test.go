@@ -14,7 +14,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// visibilityFields ask for a visibility by name in the formats that can.
+// visibilityFields set a visibility by name in the formats that have one.
 var visibilityFields = map[string]map[reasoning.Visibility]string{
 	"chat":      openVisibility,
 	"responses": openVisibility,
@@ -32,9 +32,9 @@ var openVisibility = map[reasoning.Visibility]string{
 	reasoning.VisibilityFull: `,"reasoning":true`,
 }
 
-// A request that names no visibility gets the server's default or its key's cap, whichever is less, and is never
-// refused. One that names more than the cap is refused.
-func TestServersDefaultAndCap(t *testing.T) {
+// A request that names no visibility gets the server's default or its key's cap, whichever is less. It is never
+// refused. A request that names more than the cap is refused.
+func TestReasoningDefaultAndCap(t *testing.T) {
 	for _, most := range everyVisibility {
 		for _, usual := range everyVisibility {
 			o := &serveOptions{maxReasoning: most}
@@ -67,7 +67,7 @@ func TestServersDefaultAndCap(t *testing.T) {
 
 var deltaInAnswer = regexp.MustCompile(`"(?:delta|reasoning|reasoning_summary|thinking)":"([^"]*)"`)
 
-// joinedDeltas is an answer with its deltas of reasoning in one piece after it. They may stand between those of the
+// joinedDeltas returns an answer followed by its joined deltas of reasoning, which may be mixed with those of the
 // answer.
 func joinedDeltas(out string) string {
 	var b strings.Builder
@@ -82,7 +82,7 @@ func joinedDeltas(out string) string {
 	return b.String()
 }
 
-// checkShown fails unless a request that names no visibility gets one, and what it shows.
+// checkShown sends requests that name no visibility and checks how much reasoning they get.
 func checkShown(t *testing.T, what, url, key, format, how string, want reasoning.Visibility) {
 	t.Helper()
 	status, info, _, out := ask(t, url, key, format, how, "")
@@ -99,8 +99,8 @@ func checkShown(t *testing.T, what, url, key, format, how string, want reasoning
 	}
 }
 
-// The flags of serve reach the server and the formats.
-func TestServeFlagsOfReasoning(t *testing.T) {
+// The flags of serve about reasoning reach the server and the formats.
+func TestServeReasoningFlags(t *testing.T) {
 	for args, want := range map[string][2]reasoning.Visibility{
 		"":                     {reasoning.VisibilityNone, reasoning.VisibilityFull},
 		"--reasoning full":     {reasoning.VisibilityFull, reasoning.VisibilityFull},

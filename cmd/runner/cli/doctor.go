@@ -4,11 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,15 +24,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Check what the engine sees and whether a model loads and steps",
 		Long: `Print what the engine sees of this machine, then load MODEL (or the demo model) and generate a few
 tokens with it. The exit code is 1 when something would make a run fail.`,
-		Args: cobra.MatchAll(func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return &usageError{what: fmt.Sprintf("%d models are too many", len(args)), hint: "name one"}
-			}
-			return nil
-		}),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
-		},
+		Args:              atMost(1, "models", "name one"),
+		ValidArgsFunction: completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkModelFlags(&cfg); err != nil {
 				return err
@@ -54,9 +43,8 @@ tokens with it. The exit code is 1 when something would make a run fail.`,
 }
 
 func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilStopped(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	v := a.versions()
 	r := &report{}
 	if v.commit != "" {
@@ -77,7 +65,7 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	if err := r.print(cleaned(a.out, a.outTerminal)); err != nil {
+	if err := r.print(a.stdout()); err != nil {
 		return err
 	}
 	if r.failed {
@@ -88,13 +76,10 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 
 // checkModel loads a model and generates a few tokens.
 func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backend.Config) {
-	var model models.Model
-	var err error
-	if name != demoName {
-		if model, err = models.Resolve(name); err != nil {
-			r.fail("model", "%s", errorLine(err))
-			return
-		}
+	model, err := resolve(name)
+	if err != nil {
+		r.fail("model", "%s", errorLine(err))
+		return
 	}
 	spinner := a.spinner()
 	defer spinner.Stop()
@@ -105,7 +90,6 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 	}
 	defer gen.Close()
 	info := gen.Info()
-	a.warnLoaded(&cfg, info)
 	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)),
 		info.Quantization, size(info.Bytes))
 	r.ok("model file", "%s", info.Path)
@@ -160,7 +144,7 @@ func (r *report) fail(name, format string, args ...any) {
 }
 
 func (r *report) print(w io.Writer) error {
-	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tab := table(w)
 	for _, row := range r.rows {
 		fmt.Fprintf(tab, "%s\t%s\t%s\n", row[0], row[1], row[2])
 	}

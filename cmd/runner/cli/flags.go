@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,6 +64,27 @@ func addNameChoice[T ~string](cmd *cobra.Command, target *T, flag, usage string,
 		names[i] = string(v)
 	}
 	addChoice(cmd, target, flag, usage, names, values)
+}
+
+// number is the value of a flag and its allowed range.
+type number struct {
+	flag               string
+	value, least, most int
+}
+
+// checkNumbers refuses the first number that is out of its range.
+func checkNumbers(list []number) error {
+	for _, n := range list {
+		if n.value >= n.least && n.value <= n.most {
+			continue
+		}
+		hint := fmt.Sprintf("use %d to %d", n.least, n.most)
+		if n.value < n.least && n.most >= math.MaxInt32 {
+			hint = fmt.Sprintf("use %d or more", n.least)
+		}
+		return &usageError{what: fmt.Sprintf("--%s cannot be %d", n.flag, n.value), hint: hint}
+	}
+	return nil
 }
 
 // must panics on an error, which is a mistake in the command tree itself.

@@ -2,11 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"runtime"
 
 	"runner/runner"
 	"runner/server"
@@ -16,7 +12,6 @@ import (
 	"runner/server/openai"
 	"runner/server/openai/responses"
 	"runner/server/traces"
-	"runner/server/wire"
 )
 
 // mountFormats adds the wire formats to a server. The server keeps traces if kept is not nil. calls remembers the
@@ -32,10 +27,9 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 		return err
 	}
 	go followSealKeys(ctx, path, keyring, sealReloadEvery, log)
-	var recorded wire.Traces // a nil interface, not one that holds a nil pointer
-	served := traces.Config{}
-	if kept != nil && o.record.on {
-		recorded, served = kept.traces, traces.Config{Store: kept.store, Logger: kept.log}
+	recorded, served := kept.recorder(o.record.on), traces.Config{}
+	if recorded != nil {
+		served = traces.Config{Store: kept.store, Logger: kept.log}
 	}
 	strict := o.sealed == sealedStrict
 	s.Mount(openai.New(s, openai.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded}))
@@ -50,24 +44,4 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults}))
 	s.Mount(agui.New(s, agui.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded}))
 	return nil
-}
-
-// dataFolder returns the folder of this program's data: $XDG_DATA_HOME/runner, or the system's equivalent.
-func dataFolder() (string, error) {
-	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "runner"), nil
-	}
-	home, err := os.UserHomeDir()
-	switch {
-	case err != nil:
-		return "", &inputError{what: "the home folder is unknown", hint: "set HOME", err: err}
-	case runtime.GOOS == "darwin":
-		return filepath.Join(home, "Library", "Application Support", "runner"), nil
-	case runtime.GOOS == "windows":
-		if dir := os.Getenv("LOCALAPPDATA"); dir != "" {
-			return filepath.Join(dir, "runner"), nil
-		}
-		return "", &inputError{what: "the data folder is unknown", hint: "set LOCALAPPDATA", err: errors.ErrUnsupported}
-	}
-	return filepath.Join(home, ".local", "share", "runner"), nil
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A key is shown once, so one that was not shown must not pass for made.
-func TestAKeyThatIsNotShown(t *testing.T) {
+// A key is shown only once. If it cannot be printed, the command fails.
+func TestKeyThatCannotBePrinted(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("this system has no device that is always full")

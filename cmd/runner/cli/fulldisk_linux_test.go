@@ -14,10 +14,10 @@ import (
 	"runner/cmd/runner/scripttest"
 )
 
-// inMountsVariable says that the test binary may mount file systems, which nobody else sees.
+// inMountsVariable says that the test binary may mount file systems, which other processes do not see.
 const inMountsVariable = "CLI_TEST_IN_MOUNTS"
 
-// TestFullDiskScripts runs the program over stores that are full or read-only, in a process that may mount file
+// TestFullDiskScripts runs the program with stores that are full or read-only, in a process that may mount file
 // systems.
 func TestFullDiskScripts(t *testing.T) {
 	if os.Getenv(inMountsVariable) == "" {
@@ -38,7 +38,7 @@ func TestFullDiskScripts(t *testing.T) {
 	})
 }
 
-// inMounts runs the test in a process of its own.
+// inMounts runs the test in its own process.
 func inMounts(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
@@ -67,7 +67,7 @@ func mountDisk(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Defer(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
 
-// fillDisk takes all room that is left: fill FOLDER.
+// fillDisk uses all remaining space: fill FOLDER.
 func fillDisk(ts *testscript.TestScript, _ bool, args []string) {
 	f, err := os.OpenFile(filepath.Join(ts.MkAbs(args[0]), "filler"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	ts.Check(err)
@@ -80,7 +80,7 @@ func fillDisk(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(f.Close())
 }
 
-// mountReadOnly mounts a folder once more, read-only: readonly FOLDER AT.
+// mountReadOnly mounts a folder a second time, read-only: readonly FOLDER AT.
 func mountReadOnly(ts *testscript.TestScript, _ bool, args []string) {
 	from, to := ts.MkAbs(args[0]), ts.MkAbs(args[1])
 	ts.Check(os.MkdirAll(to, 0o700))

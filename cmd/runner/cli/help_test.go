@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The help of flags fits into a terminal of 100 columns.
+// The help of the flags fits into a terminal of 100 columns.
 func TestHelpOfFlagsIsNarrow(t *testing.T) {
 	var look func(*cobra.Command)
 	look = func(cmd *cobra.Command) {

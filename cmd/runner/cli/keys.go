@@ -7,12 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"runner/reasoning/trace"
 	"runner/reasoning/trace/keys"
 )
 
@@ -34,20 +34,7 @@ func (k *keyringFlags) addFile(cmd *cobra.Command) {
 }
 
 // path returns the path of the keyring. If it is the default path, its folder is made.
-func (k *keyringFlags) path() (string, error) {
-	if k.file != "" {
-		return k.file, nil
-	}
-	dir, err := dataFolder()
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --keyring",
-			err: err}
-	}
-	return filepath.Join(dir, "trace.keys"), nil
-}
+func (k *keyringFlags) path() (string, error) { return keyFile(k.file, "trace.keys", "keyring") }
 
 func (k *keyringFlags) load() (*keys.Keyring, error) {
 	path, err := k.path()
@@ -60,6 +47,29 @@ func (k *keyringFlags) load() (*keys.Keyring, error) {
 			err: err}
 	}
 	return ring, err
+}
+
+// public returns the public key with an id.
+func (k *keyringFlags) public(id string) (key trace.Recipient, err error) {
+	ring, err := k.load()
+	if err != nil {
+		return key, err
+	}
+	for _, key := range ring.Keys() {
+		if key.Recipient.ID() == id {
+			return key.Recipient, nil
+		}
+	}
+	return key, &inputError{what: fmt.Sprintf("there is no key %q", id), hint: "see runner keys list"}
+}
+
+// current returns the public key that traces are sealed to by default.
+func (k *keyringFlags) current() (key trace.Recipient, err error) {
+	ring, err := k.load()
+	if err != nil {
+		return key, err
+	}
+	return ring.Current(), nil
 }
 
 // passphrase returns the keyring's passphrase. It is never an argument, because other users can see those. twice makes
@@ -118,17 +128,11 @@ func (a *app) ask(questions []string) (lines []string, err error) {
 }
 
 func (a *app) keysCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "keys",
-		Short: "Keep the keys that sealed traces are read with",
-		Long: `Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no
+	return group("keys", "Keep the keys that sealed traces are read with",
+		`Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no
 passphrase; the private key opens them and is kept under one. The passphrase is asked for, or comes
-from --passphrase-file or ` + passphraseVariable + `.`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.keysNewCommand(), a.keysListCommand(), a.keysExportCommand(), a.keysRotateCommand())
-	return cmd
+from --passphrase-file or `+passphraseVariable+`.`,
+		a.keysNewCommand(), a.keysListCommand(), a.keysExportCommand(), a.keysRotateCommand())
 }
 
 func (a *app) keysNewCommand() *cobra.Command {
@@ -207,21 +211,14 @@ func (a *app) keysExportCommand() *cobra.Command {
 		Short: "Print a public key, the current one without ID",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			ring, err := k.load()
-			if err != nil {
-				return err
+			key, err := k.current()
+			if err == nil && len(args) > 0 {
+				key, err = k.public(args[0])
 			}
-			if len(args) == 0 {
-				fmt.Fprintln(a.out, ring.Current())
-				return nil
+			if err == nil {
+				fmt.Fprintln(a.out, key)
 			}
-			for _, key := range ring.Keys() {
-				if key.Recipient.ID() == args[0] {
-					fmt.Fprintln(a.out, key.Recipient)
-					return nil
-				}
-			}
-			return &inputError{what: fmt.Sprintf("there is no key %q", args[0]), hint: "see runner keys list"}
+			return err
 		},
 	}
 	k.addFile(cmd)

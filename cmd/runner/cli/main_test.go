@@ -24,11 +24,11 @@ import (
 	"runner/runner"
 )
 
-// noRaceDelay keeps the race detector from waiting a second at the end of every process.
+// noRaceDelay stops the race detector from waiting a second at the end of every process.
 const noRaceDelay = "atexit_sleep_ms=0"
 
-// The scripts and the terminal tests run this test binary as "runner", with a generator that answers by what it is
-// asked.
+// The scripts and the terminal tests run this test binary as "runner". Its generator is scripted: the message decides
+// what it answers.
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noRaceDelay)
 	testscript.Main(m, map[string]func(){"runner": func() { os.Exit(scripted().execute(os.Args[1:])) }})
@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", noRaceDelay)
 			e.Setenv("HF_HUB_CACHE", e.WorkDir+"/hub")
 			e.Setenv("HOME", e.WorkDir+"/home")
-			huge, err := os.Create(e.WorkDir + "/huge") // and sparse
+			huge, err := os.Create(e.WorkDir + "/huge") // sparse
 			if err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func errCorrupt(path string) error {
 		Advice: "name a .gguf file"}
 }
 
-// script is a generator that answers by what it is asked.
+// script is a generator whose answers depend on the message.
 type script struct {
 	path string
 	cfg  backend.Config
@@ -99,7 +99,7 @@ func (s *script) Info() backend.Info {
 	if s.cfg.ContextSize > 0 {
 		info.ContextSize = s.cfg.ContextSize
 	}
-	// There is memory for as much of sliding windows, and room for three layers.
+	// The machine has memory for a sliding window of 4096 tokens and room for three layers on the GPU.
 	info.WindowOnly = s.cfg.FullWindow == "off" || s.cfg.FullWindow == "auto" && info.ContextSize > 4096
 	info.GPULayers = min(max(s.cfg.GPULayers, 0), 3)
 	return info
@@ -109,7 +109,7 @@ func (s *script) About() family.About {
 }
 func (s *script) Close() error { return nil }
 
-// turn yields events under the request's visibility.
+// turn yields the events that the request's visibility shows.
 type turn struct {
 	req   generation.Request
 	yield func(reasoning.Event, error) bool
@@ -150,7 +150,7 @@ func (s *script) Generate(ctx context.Context, req generation.Request) iter.Seq2
 			return
 		}
 		var recorder generation.Recorder
-		var untraced error // as with a runner, the run goes on and a warning says why
+		var untraced error // like a runner, it goes on and adds a warning
 		if req.Trace != nil {
 			recorder, untraced = req.Trace.Begin(ctx, &generation.TracedRun{Request: &req})
 		}
@@ -200,7 +200,7 @@ func (s *script) Generate(ctx context.Context, req generation.Request) iter.Seq2
 	}
 }
 
-// plan is a plan with as many reasons as the message says, for the first and the second time that it is asked for.
+// plan returns a plan. The message says how many steps have reasons, in the first plan and in the second one.
 func (t *turn) plan(message string) string {
 	var first, second int
 	if n, _ := fmt.Sscanf(message, "plan %d %d", &first, &second); n < 2 {
@@ -237,7 +237,7 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("request"):
 		b, err := json.Marshal(struct {
 			generation.Request
-			CallID, Seal, Account any `json:",omitempty"` // in place of functions
+			CallID, Seal, Account any `json:",omitempty"` // hides fields that are functions
 		}{Request: t.req})
 		if err != nil {
 			return err

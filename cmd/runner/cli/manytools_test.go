@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Clients that join several tool servers send hundreds of functions. Every format takes them, and they end up in the
+// Clients that combine several tool servers send hundreds of functions. Every format accepts them, and they reach the
 // prompt.
 func TestManyToolsInEveryFormat(t *testing.T) {
 	url := wholeServer(t, io.Discard)

@@ -13,7 +13,7 @@ import (
 func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	f := cmd.Flags()
 	f.IntVar(&m.ContextSize, "ctx-size", 0,
-		"context in `tokens` (0: all that the model was trained for, if memory allows)")
+		"context size in `tokens` (0: the size that the model was trained for, if memory allows)")
 	f.IntVar(&m.Threads, "threads", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny "+
 		"model such as the demo)")
 	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
@@ -27,36 +27,17 @@ func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 
 // checkModelFlags refuses values that no model can be loaded with.
 func checkModelFlags(m *backend.Config) error {
-	for _, n := range []number{
+	if err := checkNumbers([]number{
 		{"ctx-size", m.ContextSize, 0, backend.MaxContextSize}, {"threads", m.Threads, 0, backend.MaxThreads},
 		{"gpu-layers", m.GPULayers, -1, math.MaxInt32},
-	} {
-		if err := n.check(); err != nil {
-			return err
-		}
+	}); err != nil {
+		return err
 	}
 	if m.FlashAttention == "off" && (m.CacheType == "q8_0" || m.CacheType == "q4_0") {
 		return &usageError{what: fmt.Sprintf("--cache-type cannot be %q with --flash-attn off", m.CacheType),
 			hint: "use --cache-type f16, f32 or bf16, or --flash-attn auto or on"}
 	}
 	return nil
-}
-
-// number is the value of a flag and its allowed range.
-type number struct {
-	flag               string
-	value, least, most int
-}
-
-func (n number) check() error {
-	if n.value >= n.least && n.value <= n.most {
-		return nil
-	}
-	hint := fmt.Sprintf("use %d to %d", n.least, n.most)
-	if n.value < n.least && n.most >= math.MaxInt32 {
-		hint = fmt.Sprintf("use %d or more", n.least)
-	}
-	return &usageError{what: fmt.Sprintf("--%s cannot be %d", n.flag, n.value), hint: hint}
 }
 
 // warnLoaded warns where a loaded model differs from what its flags asked for.

@@ -9,7 +9,7 @@ import (
 	"runner/reasoning"
 )
 
-// named are requests of every format and route that names a model, which is $M.
+// named has requests of every format and route that names a model, which is $M.
 func named() (requests []exchange) {
 	for _, f := range formats {
 		requests = append(requests, exchange{path: f.path, body: strings.ReplaceAll(f.body, "$F", "")})
@@ -25,7 +25,7 @@ func named() (requests []exchange) {
 	)
 }
 
-// checkNames fails unless every route takes the names and no other.
+// checkNames fails unless every route accepts the given names and no others.
 func checkNames(t *testing.T, url string, taken, refused []string) {
 	t.Helper()
 	for _, e := range named() {
@@ -46,13 +46,13 @@ func checkNames(t *testing.T, url string, taken, refused []string) {
 	}
 }
 
-// A model with the tag latest is the model without it.
+// A model name with the tag latest means the same as the name without it.
 func TestTheTagLatestInEveryFormat(t *testing.T) {
 	url := wholeServer(t, io.Discard)
 	checkNames(t, url, []string{"demo", "demo:latest", "slow:latest"}, []string{"demo:q4", "latest", "demo:latest:latest"})
 }
 
-// An alias is a name like the model's own, with and without the tag latest. A model's own name comes first.
+// An alias works like the model's own name, with and without the tag latest. A model's own name takes precedence.
 func TestAliasesInEveryFormat(t *testing.T) {
 	o := &serveOptions{maxReasoning: reasoning.VisibilityFull}
 	o.aliases = []string{"claude-*=demo:latest", "gpt-4o=slow", "*ok*=broken"}

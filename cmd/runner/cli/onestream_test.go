@@ -25,23 +25,23 @@ import (
 	"runner/server/wiretest"
 )
 
-// told is what a format tells of a run.
-type told struct {
-	// said is what the user is told, thoughts the reasoning, summary its summary, each in the order in which it came.
+// outcome is what the output of a format says about a run.
+type outcome struct {
+	// said is the text for the user, thoughts the reasoning and summary its summary, each in the order of arrival.
 	said, thoughts, summary string
-	// calls are the names of the functions that are called.
+	// calls has the names of the called functions.
 	calls []string
-	// ending is how the run ended: done or error. It is empty where the format tells no end.
+	// ending is how the run ended: done or error. It is empty if the format does not say.
 	ending string
-	// wrong says what is out of order or not closed.
+	// wrong lists what is out of order or not closed.
 	wrong []string
 }
 
-func (t *told) wrongf(format string, args ...any) {
+func (t *outcome) wrongf(format string, args ...any) {
 	t.wrong = append(t.wrong, fmt.Sprintf(format, args...))
 }
 
-// part is what a format has no place for.
+// part is something that a format cannot show.
 type part uint8
 
 const (
@@ -51,28 +51,29 @@ const (
 	noPreamble
 	noText
 	noEnding
-	// either: a thought may be of the reasoning or of its summary.
-	either
-	// holds: of a run that breaks off, what is told in one piece or kept back for the sake of the order may be missing.
-	holds
+	// eitherText: the format does not distinguish reasoning from its summary.
+	eitherText
+	// holdsBack: the format writes some parts whole, or delays them to keep the order. If a run breaks off, they may be
+	// missing.
+	holdsBack
 )
 
-// encoding is one way in which a run leaves the process.
+// encoding is one of the formats in which a run leaves the process.
 type encoding struct {
 	name string
-	// encode writes a run with a visibility; false says that the format has no such visibility. read takes what was
-	// written apart.
+	// encode writes a run with a visibility. It returns false if the format does not have that visibility. read parses
+	// what was written.
 	encode func(t *testing.T, r *wiretest.Recording, v reasoning.Visibility) (out string, ok bool)
-	read   func(out string) told
+	read   func(out string) outcome
 	lacks  part
 }
 
-// everyVisibility is each visibility, least first.
+// everyVisibility has all visibilities, least first.
 var everyVisibility = []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
 	reasoning.VisibilityFull}
 
-// overHTTP encodes with a wire format. bodies are the requests for none, summary and full; an empty one is not
-// there. Sealed values are asked for wherever there are some, because what is sealed is in reach of the format.
+// overHTTP encodes with a wire format. bodies has the requests for none, summary and full; an empty one is skipped.
+// Where possible, the requests ask for sealed values too, because the format has access to what is sealed.
 func overHTTP(mount func(wire.Models) wire.Format, path string, bodies [3]string) func(*testing.T, *wiretest.Recording,
 	reasoning.Visibility) (string, bool) {
 	return func(t *testing.T, r *wiretest.Recording, v reasoning.Visibility) (string, bool) {
@@ -92,15 +93,14 @@ func overHTTP(mount func(wire.Models) wire.Format, path string, bodies [3]string
 		}
 		for _, secret := range secrets(v) {
 			if strings.Contains(head.String(), secret) {
-				t.Errorf("the header holds %s: %s", secret, &head)
+				t.Errorf("the header contains %s: %s", secret, &head)
 			}
 		}
 		return body, true
 	}
 }
 
-// inTerminal encodes with a renderer of the command line. What goes to standard error follows what goes to standard
-// output.
+// inTerminal encodes with a renderer of the command line. Standard error is appended to standard output.
 func inTerminal(make func(s render.Streams, cancelled func() bool) render.Renderer) func(*testing.T,
 	*wiretest.Recording, reasoning.Visibility) (string, bool) {
 	return func(t *testing.T, r *wiretest.Recording, v reasoning.Visibility) (string, bool) {
@@ -124,10 +124,10 @@ func inTerminal(make func(s render.Streams, cancelled func() bool) render.Render
 	}
 }
 
-// stderrMark stands between what was written to standard output and to standard error.
+// stderrMark separates standard output from standard error.
 const stderrMark = "\n== standard error ==\n"
 
-// threeways are a body's requests for the three everyVisibility.
+// threeways makes the requests for each of everyVisibility from one body.
 func threeways(body string, fields ...string) (list [3]string) {
 	for i, f := range fields {
 		if f != "-" {
@@ -166,7 +166,7 @@ func encodings() []encoding {
 	llamaBodies := func(more string) [3]string {
 		return threeways(`{"model":"`+wiretest.Name+`",`+question+`,`+function+more+`$}`, "", "-", `,"think":true`)
 	}
-	// To show the reasoning, Anthropic's format names no display.
+	// In Anthropic's format, a request without a display shows the reasoning.
 	full := func(list [3]string) [3]string {
 		list[2] = strings.Replace(list[2], `,"display":"full"`, "", 1)
 		return list
@@ -181,18 +181,19 @@ func encodings() []encoding {
 	raw := func(more string) [3]string { return threeways(`{"prompt":"Two and two","logprobs":1`+more+`$}`, "") }
 	const stream = `,"stream":true`
 	return []encoding{
-		{"chat completions", overHTTP(chat, "/v1/chat/completions", chatBodies("")), readChat, holds},
+		{"chat completions", overHTTP(chat, "/v1/chat/completions", chatBodies("")), readChat, holdsBack},
 		{"chat completions stream", overHTTP(chat, "/v1/chat/completions",
 			chatBodies(stream+`,"stream_options":{"include_usage":true}`)), readChatStream, 0},
 		{"chat completions stream of two choices", overHTTP(chat, "/v1/chat/completions", chatBodies(stream+`,"n":2`)),
-			readChatStream, holds},
-		{"completions", overHTTP(chat, "/v1/completions", raw("")), readChat, noPreamble | noCalls | holds},
+			readChatStream, holdsBack},
+		{"completions", overHTTP(chat, "/v1/completions", raw("")), readChat, noPreamble | noCalls | holdsBack},
 		{"completions stream", overHTTP(chat, "/v1/completions", raw(stream)), readChatStream, noPreamble | noCalls},
-		{"responses", overHTTP(resp, "/v1/responses", respBodies("")), readResponse, holds},
+		{"responses", overHTTP(resp, "/v1/responses", respBodies("")), readResponse, holdsBack},
 		{"responses stream", overHTTP(resp, "/v1/responses", respBodies(stream)), readResponseStream, 0},
-		{"messages", overHTTP(claude, "/v1/messages", full(claudeBodies(""))), readMessages, either | holds},
-		{"messages stream", overHTTP(claude, "/v1/messages", full(claudeBodies(stream))), readMessagesStream, either | holds},
-		{"ollama chat", overHTTP(llama, "/api/chat", llamaBodies(`,"stream":false,"logprobs":true`)), readOllama, holds},
+		{"messages", overHTTP(claude, "/v1/messages", full(claudeBodies(""))), readMessages, eitherText | holdsBack},
+		{"messages stream", overHTTP(claude, "/v1/messages", full(claudeBodies(stream))), readMessagesStream,
+			eitherText | holdsBack},
+		{"ollama chat", overHTTP(llama, "/api/chat", llamaBodies(`,"stream":false,"logprobs":true`)), readOllama, holdsBack},
 		{"ollama chat stream", overHTTP(llama, "/api/chat", llamaBodies(`,"logprobs":true`)), readOllama, 0},
 		{"ollama generate stream", overHTTP(llama, "/api/generate", threeways(`{"model":"`+wiretest.Name+`","prompt":"Two"$}`,
 			"", "-", `,"think":true`)), readOllama, noCalls},
@@ -206,7 +207,7 @@ func encodings() []encoding {
 			return render.NewTerminal(s)
 		}), readTerminal, noEnding | noThoughts | noSummary | noCalls | noText},
 		{"json", inTerminal(func(s render.Streams, _ func() bool) render.Renderer { return render.NewJSON(s) }), readObject,
-			noEnding | holds},
+			noEnding | holdsBack},
 		{"events", inTerminal(func(s render.Streams, _ func() bool) render.Renderer { return render.NewEvents(s) }),
 			readEvents, noEnding},
 		{"decision trace", inTerminal(func(s render.Streams, cancelled func() bool) render.Renderer {
@@ -217,12 +218,12 @@ func encodings() []encoding {
 		}), readAGUI, 0},
 		{"mew lines", inTerminal(func(s render.Streams, cancelled func() bool) render.Renderer {
 			return newMEWLines(s, "What is 2 + 2?", cancelled)
-		}), readMEW, either | noCalls | holds},
+		}), readMEW, eitherText | noCalls | holdsBack},
 	}
 }
 
-// secrets are what nothing may hold that leaves the process with a visibility, in the clear or merely spelled
-// otherwise.
+// secrets lists what output with a visibility must not contain: the hidden texts, as they are and in hexadecimal and
+// base64.
 func secrets(v reasoning.Visibility) (list []string) {
 	hidden := []string{wiretest.Canary, wiretest.SummaryCanary}
 	switch v {
@@ -233,7 +234,7 @@ func secrets(v reasoning.Visibility) (list []string) {
 	}
 	for _, text := range hidden {
 		list = append(list, text, fmt.Sprintf("%x", text))
-		for shift := range 3 { // what stands in front moves the sixes of bits
+		for shift := range 3 { // base64 depends on the position modulo 3
 			coded := base64.RawStdEncoding.EncodeToString([]byte("xxx"[:shift] + text))
 			list = append(list, coded[4:len(coded)-4])
 		}
@@ -241,12 +242,12 @@ func secrets(v reasoning.Visibility) (list []string) {
 	return list
 }
 
-// squeezed is a text without white space, which formats put between its parts.
+// squeezed returns a text without white space, because formats add some between its parts.
 func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// want is what a run comes to with a visibility.
-func want(r *wiretest.Recording, v reasoning.Visibility, lacks part) told {
-	w := told{ending: "done"}
+// want returns what a format must say about a run with a visibility.
+func want(r *wiretest.Recording, v reasoning.Visibility, lacks part) outcome {
+	w := outcome{ending: "done"}
 	for e, err := range r.Play(v, nil) {
 		switch {
 		case err != nil:
@@ -262,14 +263,14 @@ func want(r *wiretest.Recording, v reasoning.Visibility, lacks part) told {
 			w.said += e.Text
 		}
 	}
-	if lacks&either != 0 {
+	if lacks&eitherText != 0 {
 		w.thoughts, w.summary = w.thoughts+w.summary, ""
 	}
 	return w
 }
 
-// Every format tells the same of a run, in order and to its end, and none more than its visibility shows.
-func TestEveryEncoderTellsTheSameRun(t *testing.T) {
+// Every format says the same about a run, in order and to the end. None shows more than its visibility allows.
+func TestEveryEncoderShowsTheSameRun(t *testing.T) {
 	recordings := wiretest.Recordings()
 	names := map[string]bool{}
 	for i := range recordings {
@@ -294,7 +295,7 @@ func TestEveryEncoderTellsTheSameRun(t *testing.T) {
 					}
 				}
 			}
-			// The canaries are there to be seen where they may be, or it would say nothing that they are not elsewhere.
+			// The canaries must appear where they are allowed. Otherwise their absence elsewhere would prove nothing.
 			if _, ok := enc.encode(t, &recordings[1], reasoning.VisibilityFull); ok && !shown {
 				t.Error("the reasoning never shows")
 			}
@@ -306,11 +307,11 @@ func TestEveryEncoderTellsTheSameRun(t *testing.T) {
 	}
 }
 
-// problems says what is wrong with what an encoder wrote.
+// problems lists what is wrong with an encoder's output.
 func problems(enc *encoding, r *wiretest.Recording, v reasoning.Visibility, out string) (list []string) {
 	for _, secret := range secrets(v) {
 		if strings.Contains(out, secret) {
-			list = append(list, "it holds "+secret)
+			list = append(list, "it contains "+secret)
 		}
 	}
 	got, want := enc.read(out), want(r, v, enc.lacks)
@@ -337,13 +338,13 @@ func problems(enc *encoding, r *wiretest.Recording, v reasoning.Visibility, out 
 	return list
 }
 
-// cut shortens what is wanted of a run that broke off to what was told, where that is its beginning and may be all.
-// A call that does not come to its end may always be missing.
-func (t *told) cut(got *told, lacks part) {
-	if n := len(got.calls); n == len(t.calls)-1 || n < len(t.calls) && lacks&holds != 0 {
+// cut shortens the expectation for a run that broke off to what was shown, if the format may miss the rest. An
+// incomplete call may always be missing.
+func (t *outcome) cut(got *outcome, lacks part) {
+	if n := len(got.calls); n == len(t.calls)-1 || n < len(t.calls) && lacks&holdsBack != 0 {
 		t.calls = t.calls[:n]
 	}
-	if lacks&holds == 0 {
+	if lacks&holdsBack == 0 {
 		return
 	}
 	for _, pair := range [][2]*string{{&t.said, &got.said}, {&t.thoughts, &got.thoughts}, {&t.summary, &got.summary}} {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// value is any JSON value, with ways into it.
+// value is any JSON value, with methods to look into it.
 type value struct{ any }
 
 func parse(s string) (value, bool) {
@@ -15,7 +15,7 @@ func parse(s string) (value, bool) {
 	return value{v}, err == nil
 }
 
-// at returns what is at a path of keys; a number of a path stands for itself.
+// at returns the value at a path of keys.
 func (v value) at(keys ...string) value {
 	for _, k := range keys {
 		m, _ := v.any.(map[string]any)
@@ -45,7 +45,7 @@ func (v value) number(keys ...string) int {
 func (v value) has(key string) bool { return v.at(key).any != nil }
 
 // frames returns the data of server-sent events, or the lines of anything else.
-func (t *told) frames(out string) (list []value) {
+func (t *outcome) frames(out string) (list []value) {
 	sse := strings.HasPrefix(out, "data: ") || strings.HasPrefix(out, "event: ")
 	name := ""
 	for _, line := range strings.Split(strings.TrimSuffix(out, "\n"), "\n") {
@@ -79,22 +79,22 @@ func (t *told) frames(out string) (list []value) {
 	return list
 }
 
-// end notes an end, of which there is one.
-func (t *told) end(how string) {
+// end records the end of the run. A second end is an error.
+func (t *outcome) end(how string) {
 	if t.ending != "" {
 		t.wrongf("it ends with %s after %s", how, t.ending)
 	}
 	t.ending = how
 }
 
-// after notes what comes when the run is over.
-func (t *told) after(what string) {
+// after reports something that comes after the end of the run.
+func (t *outcome) after(what string) {
 	if t.ending != "" {
 		t.wrongf("%s after the end", what)
 	}
 }
 
-func readChat(out string) (t told) {
+func readChat(out string) (t outcome) {
 	v, _ := parse(out)
 	if v.has("error") {
 		t.end("error")
@@ -117,7 +117,7 @@ func readChat(out string) (t told) {
 	return t
 }
 
-func readChatStream(out string) (t told) {
+func readChatStream(out string) (t outcome) {
 	if !strings.HasPrefix(out, "data: ") {
 		return readChat(out)
 	}
@@ -125,7 +125,7 @@ func readChatStream(out string) (t told) {
 	if last := frames[len(frames)-1]; last.any != "[DONE]" {
 		t.wrongf("the last frame is not [DONE]")
 	}
-	choices := map[int]*told{}
+	choices := map[int]*outcome{}
 	for i, f := range frames[:len(frames)-1] {
 		switch {
 		case f.any == "[DONE]":
@@ -138,7 +138,7 @@ func readChatStream(out string) (t told) {
 		for _, c := range f.at("choices").list() {
 			one := choices[c.number("index")]
 			if one == nil {
-				one = &told{}
+				one = &outcome{}
 				choices[c.number("index")] = one
 				if c.has("delta") && c.text("delta", "role") != "assistant" {
 					t.wrongf("the first delta has no role")
@@ -166,8 +166,8 @@ func readChatStream(out string) (t told) {
 	return t
 }
 
-// chunk takes a choice of a chunk.
-func (t *told) chunk(c value) {
+// chunk reads one choice of a chunk.
+func (t *outcome) chunk(c value) {
 	d := c.at("delta")
 	if d.has("content") || c.text("text") != "" || d.has("reasoning") || d.has("tool_calls") {
 		t.after("a delta")
@@ -191,14 +191,14 @@ func (t *told) chunk(c value) {
 	}
 }
 
-func readResponse(out string) (t told) {
+func readResponse(out string) (t outcome) {
 	v, _ := parse(out)
 	t.response(v)
 	return t
 }
 
-// response takes a finished response.
-func (t *told) response(v value) {
+// response reads a finished response.
+func (t *outcome) response(v value) {
 	switch {
 	case v.text("status") == "failed" || v.text("status") == "cancelled" || v.text("status") == "" && v.has("error"):
 		t.end("error")
@@ -227,12 +227,12 @@ func (t *told) response(v value) {
 	}
 }
 
-func readResponseStream(out string) (t told) {
+func readResponseStream(out string) (t outcome) {
 	if !strings.HasPrefix(out, "event: ") {
 		return readResponse(out)
 	}
-	open := map[string]int{} // what was added and is not done
-	streamed := told{}
+	open := map[string]int{} // items that were added and are not done yet
+	streamed := outcome{}
 	for i, f := range t.frames(out) {
 		t.after("an event")
 		if f.number("sequence_number") != i {
@@ -279,7 +279,7 @@ func readResponseStream(out string) (t told) {
 	return t
 }
 
-func readMessages(out string) (t told) {
+func readMessages(out string) (t outcome) {
 	v, _ := parse(out)
 	if v.text("type") == "error" {
 		t.end("error")
@@ -298,7 +298,7 @@ func readMessages(out string) (t told) {
 	return t
 }
 
-func readMessagesStream(out string) (t told) {
+func readMessagesStream(out string) (t outcome) {
 	if !strings.HasPrefix(out, "event: ") {
 		return readMessages(out)
 	}
@@ -344,7 +344,7 @@ func readMessagesStream(out string) (t told) {
 	return t
 }
 
-func readOllama(out string) (t told) {
+func readOllama(out string) (t outcome) {
 	for _, l := range t.frames(out) {
 		t.after("a line")
 		t.said += l.text("message", "content") + l.text("response")
@@ -361,9 +361,9 @@ func readOllama(out string) (t told) {
 	return t
 }
 
-func readAGUI(out string) (t told) {
+func readAGUI(out string) (t outcome) {
 	if strings.TrimSpace(out) == "" {
-		t.end("error") // a run of the command line that never began says so elsewhere
+		t.end("error") // the command line reports such a run on standard error
 		return t
 	}
 	if v, ok := parse(out); ok && !v.has("type") && v.has("code") {
@@ -420,149 +420,6 @@ func readAGUI(out string) (t told) {
 		case "RUN_ERROR":
 			t.end("error")
 		}
-	}
-	return t
-}
-
-func readPipe(out string) (t told) {
-	out, _, _ = strings.Cut(out, stderrMark)
-	for _, line := range strings.SplitAfter(out, "\n") {
-		if v, ok := parse(line); ok && v.has("tool_call") {
-			t.calls = append(t.calls, v.text("tool_call", "name"))
-			continue
-		}
-		t.said += line
-	}
-	return t
-}
-
-func readTerminal(out string) (t told) {
-	out, _, _ = strings.Cut(out, stderrMark)
-	if out != "" && !strings.HasSuffix(out, "\n") {
-		t.wrongf("the last line does not end")
-	}
-	if on, off := strings.Count(out, "\x1b[2m"), strings.Count(out, "\x1b[0m"); on > off {
-		t.wrongf("%d styles begin and %d end", on, off)
-	}
-	return t
-}
-
-func readObject(out string) (t told) {
-	if out == "" {
-		return t // what fails has no object
-	}
-	v, ok := parse(out)
-	if !ok || v.text("finish_reason") == "" {
-		t.wrongf("no object that ends")
-	}
-	t.said, t.thoughts, t.summary = v.text("preamble")+v.text("answer"), v.text("reasoning"), v.text("reasoning_summary")
-	for _, call := range v.at("tool_calls").list() {
-		t.calls = append(t.calls, call.text("function", "name"))
-	}
-	return t
-}
-
-func readEvents(out string) (t told) {
-	if out == "" {
-		return t
-	}
-	open := map[string]bool{}
-	for i, e := range t.frames(out) {
-		t.after("an event")
-		kind, segment := e.text("type"), e.text("segment")
-		if (kind == "started") != (i == 0) {
-			t.wrongf("event %d is %s", i, kind)
-		}
-		switch kind {
-		case "segment_start":
-			if open[segment] {
-				t.wrongf("%s begins twice", segment)
-			}
-			open[segment] = true
-			if segment == "tool_call" {
-				t.calls = append(t.calls, e.text("call", "name"))
-			}
-		case "segment_delta", "segment_end":
-			if !open[segment] {
-				t.wrongf("%s of %s, which is not open", kind, segment)
-			}
-			if kind == "segment_end" {
-				delete(open, segment)
-				continue
-			}
-			switch segment {
-			case "answer", "preamble":
-				t.said += e.text("text")
-			case "reasoning":
-				t.thoughts += e.text("text")
-			case "summary":
-				t.summary += e.text("text")
-			}
-		case "done":
-			if t.end("done"); len(open) > 0 {
-				t.wrongf("open at the end: %v", open)
-			}
-		}
-	}
-	return t
-}
-
-func readTrace(out string) (t told) {
-	if out == "" {
-		t.end("error")
-		return t
-	}
-	for i, e := range t.frames(out) {
-		t.after("an event")
-		if e.number("seq") != i || (e.text("kind") == "run-started") != (i == 0) {
-			t.wrongf("event %d is %s with the number %d", i, e.text("kind"), e.number("seq"))
-		}
-		switch e.text("kind") {
-		case "tool-call-start":
-			t.calls = append(t.calls, e.text("toolName"))
-		case "run-completed":
-			t.end(map[bool]string{true: "done", false: "error"}[e.text("status") == "success"])
-		}
-	}
-	return t
-}
-
-func readMEW(out string) (t told) {
-	if out == "" {
-		t.end("error")
-		return t
-	}
-	open := map[string]bool{}
-	for i, e := range t.frames(out) {
-		kind, context := e.text("kind"), e.text("context")
-		if i == 0 {
-			continue // the question
-		}
-		switch kind {
-		case "reasoning/start":
-			open[strings.TrimPrefix(context+"/"+e.text("id"), "/")] = true
-		case "reasoning/conclusion", "reasoning/cancel":
-			if !open[context] {
-				t.wrongf("%s of a context that is not open", kind)
-			}
-			delete(open, context)
-			if !strings.Contains(context, "/") {
-				t.end(map[bool]string{true: "done", false: "error"}[kind == "reasoning/conclusion"])
-			}
-		case "reasoning/thought":
-			t.after("a thought")
-			if !open[context] {
-				t.wrongf("a thought outside of a context")
-			}
-			if !e.at("payload", "metadata").has("rationale") && !e.at("payload", "metadata").has("assumption") {
-				t.thoughts += e.text("payload", "message")
-			}
-		case "chat":
-			t.said += e.text("payload", "text")
-		}
-	}
-	if len(open) > 0 {
-		t.wrongf("open at the end: %v", open)
 	}
 	return t
 }

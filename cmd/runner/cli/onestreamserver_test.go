@@ -30,15 +30,15 @@ import (
 	"runner/server/wiretest"
 )
 
-// The questions that the models of the whole server have answers to.
+// The questions that the models of wholeServer can answer.
 const (
 	asksSum        = "What is 2 + 2?"
 	asksLookUp     = "Look it up."
 	asksSpecialist = "Hand it over."
 )
 
-// deepThoughts is a model that thinks of the canary on every way there is. "broken" fails while it does, and "slow"
-// takes its time.
+// deepThoughts is a model that puts the canary into every kind of reasoning. The model "broken" fails while it reasons,
+// and "slow" takes its time.
 func deepThoughts(name string) fake.Config {
 	const summary = "<|end|><|start|>assistant<|channel|>final<|message|>"
 	reason := `<rationale call="1">{"why":"` + wiretest.Canary + `","refs":["` + wiretest.Canary + `"]}</rationale>`
@@ -69,7 +69,7 @@ func deepThoughts(name string) fake.Config {
 	return cfg
 }
 
-// lockedLog is a log that several goroutines write.
+// lockedLog is a log that goroutines share.
 type lockedLog struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -87,14 +87,14 @@ func (l *lockedLog) String() string {
 	return l.b.String()
 }
 
-// wholeServer serves all formats as serve does, with keys called most and least, which may see all of the reasoning
-// and none, until the test ends.
+// wholeServer serves all formats, as serve does, until the test ends. Its keys most and least may see all of the
+// reasoning and none.
 func wholeServer(t *testing.T, log io.Writer) (url string) {
 	t.Helper()
 	return wholeServerWith(t, log, &serveOptions{maxReasoning: reasoning.VisibilityFull}, true)
 }
 
-// wholeServerWith is wholeServer with flags, and without keys unless it is keyed.
+// wholeServerWith is wholeServer with flags. It has keys only if keyed is set.
 func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (url string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -148,10 +148,11 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 	return "http://" + l.Addr().String()
 }
 
-// exchange is a request of a format, with $M for the model, $Q for the question and $V for what asks for a visibility.
+// exchange is a request of a format. $M stands for the model, $Q for the question and $V for the fields that ask for a
+// visibility.
 type exchange struct {
 	path, body string
-	// visibilities are what $V stands for, for none, summary and full; "-" is not there.
+	// visibilities has the values of $V for none, summary and full. "-" means that the format does not have it.
 	visibilities [3]string
 }
 
@@ -192,7 +193,7 @@ func exchanges() []exchange {
 	}
 }
 
-// all is everything of an answer: its status, header and body.
+// all returns the status of an answer, and its header and body as one text.
 func all(ctx context.Context, t *testing.T, method, url, key, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
@@ -202,20 +203,20 @@ func all(ctx context.Context, t *testing.T, method, url, key, body string) (int,
 	req.Header.Set("Authorization", "Bearer "+key)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, "" // it was to be cut off
+		return 0, "" // the request was cut off, as intended
 	}
 	defer res.Body.Close()
 	var out bytes.Buffer
 	if err := res.Header.Write(&out); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.Copy(&out, res.Body) // what came before it was cut off counts
+	_, _ = io.Copy(&out, res.Body) // a part of a body is checked, too
 	return res.StatusCode, out.String()
 }
 
-// What a model thinks leaves the server where it was asked for and may be seen, and nowhere else: in no answer,
-// header, error, log line or figure, whatever happens to the run.
-func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
+// Reasoning leaves the server only where it was requested and is allowed. It is in no other answer, header, error, log
+// line or metric, whatever happens to the run.
+func TestHiddenReasoningNeverLeavesTheServer(t *testing.T) {
 	log := &lockedLog{}
 	url := wholeServer(t, log)
 	answered := map[int]int{}
@@ -223,7 +224,7 @@ func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
 		answered[status]++
 		for _, secret := range secrets(v) {
 			if strings.Contains(out, secret) {
-				t.Errorf("visibility %s: %s: the answer holds %s:\n%s", v, what, secret, out)
+				t.Errorf("visibility %s: %s: the answer contains %s:\n%s", v, what, secret, out)
 			}
 		}
 	}
@@ -232,7 +233,7 @@ func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
 		for _, model := range []string{"demo", "broken"} {
 			for _, question := range []string{asksSum, asksLookUp, asksSpecialist} {
 				if question == asksSpecialist && !strings.Contains(e.body, `"delegation"`) {
-					continue // then it is a call like any other
+					continue // without delegation this is like any other call
 				}
 				for _, v := range everyVisibility {
 					if e.visibilities[v] == "-" {
@@ -250,7 +251,7 @@ func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
 					if v == reasoning.VisibilityNone {
 						continue
 					}
-					// A key that may see nothing is refused, and hears nothing.
+					// A key that may see no reasoning is refused and gets none.
 					status, out = all(t.Context(), t, http.MethodPost, url+e.path, "least", body)
 					check(reasoning.VisibilityNone, "refused "+e.path, status, out)
 					if status != http.StatusForbidden {
@@ -265,7 +266,7 @@ func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
 			t.Errorf("%s never shows the reasoning", path)
 		}
 	}
-	// Clients that leave at different times.
+	// Clients leave at different times.
 	for i := range 8 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(20+60*i)*time.Millisecond)
 		body := strings.NewReplacer("$M", "slow", "$Q", asksSum, "$V", `,"reasoning":"none"}`).Replace(exchanges()[1].body)
@@ -288,7 +289,7 @@ func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
 	said := log.String()
 	for _, secret := range secrets(reasoning.VisibilityNone) {
 		if strings.Contains(said, secret) {
-			t.Errorf("the log holds %s", secret)
+			t.Errorf("the log contains %s", secret)
 		}
 	}
 	if !strings.Contains(said, "it broke") || !strings.Contains(said, "reasoning_tokens=") &&
@@ -297,8 +298,8 @@ func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
 	}
 }
 
-// A sealed value that comes back is opened or left out, and what is in it is told in neither case.
-func TestACarriedValueIsNotTold(t *testing.T) {
+// A sealed value that a client sends back is opened or dropped. Its content is not shown in either case.
+func TestACarriedValueIsNotShown(t *testing.T) {
 	log := &lockedLog{}
 	url := wholeServer(t, log)
 	body := strings.NewReplacer("$M", "demo", "$Q", asksLookUp, "$V", `,"reasoning":"none"}`).Replace(exchanges()[0].body)

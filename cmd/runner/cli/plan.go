@@ -83,10 +83,7 @@ func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req genera
 		a.complain(fmt.Sprintf("warning: plan_rationale_missing: %s of the plan without a reason",
 			count(best.Missing, "step", "steps")))
 	}
-	enc := json.NewEncoder(cleaned(a.out, a.outTerminal))
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(best)
+	return render.Indented(a.stdout()).Encode(best)
 }
 
 // planError is an answer that is not a valid plan.

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -82,23 +81,11 @@ func (a *app) openRecords(o *recordOptions) (s *lateStore, to []trace.Recipient,
 	return newLateStore(dir, cfg), to, nil
 }
 
-// tracesFolder returns the folder of the traces: given, or the default.
-func tracesFolder(given string) (string, error) {
-	if given != "" {
-		return given, nil
-	}
-	data, err := dataFolder()
-	return filepath.Join(data, "traces"), err
-}
-
 // recipients returns the recipients that traces are sealed to.
 func (a *app) recipients(o *recordOptions) (list []trace.Recipient, err error) {
 	if len(o.to) == 0 {
-		ring, err := o.keys.load()
-		if err != nil {
-			return nil, err
-		}
-		return []trace.Recipient{ring.Current()}, nil
+		key, err := o.keys.current()
+		return []trace.Recipient{key}, err
 	}
 	seen := map[trace.Recipient]bool{}
 	for _, text := range o.to {
@@ -129,16 +116,8 @@ func (a *app) recipientsOf(o *recordOptions, text string) (list []trace.Recipien
 		return []trace.Recipient{r}, nil
 	}
 	if len(text) == keyIDSize && strings.Trim(text, "0123456789abcdef") == "" {
-		ring, err := o.keys.load()
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range ring.Keys() {
-			if key.Recipient.ID() == text {
-				return []trace.Recipient{key.Recipient}, nil
-			}
-		}
-		return nil, &inputError{what: fmt.Sprintf("there is no key %q", text), hint: "see runner keys list"}
+		key, err := o.keys.public(text)
+		return []trace.Recipient{key}, err
 	}
 	content, err := a.readFile("--trace-to", text)
 	if err != nil {

@@ -44,24 +44,15 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// noArguments refuses arguments. If cmd has subcommands, it reports the argument as an unknown command.
-func noArguments(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return nil
-	case !cmd.HasSubCommands():
-		return &usageError{what: fmt.Sprintf("%s takes no argument %q", cmd.CommandPath(), args[0]), hint: see(cmd)}
+// group returns a command that only holds other commands. Called alone, it prints its help.
+func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	hint := see(cmd)
-	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "?"
-	}
-	_, name, _ := strings.Cut(cmd.CommandPath()+" "+args[0], " ")
-	return &usageError{what: fmt.Sprintf("there is no command %q", name), hint: hint}
+	cmd.AddCommand(commands...)
+	return cmd
 }
-
-func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
 
 // flagError turns an error of the flag parser into one line with a hint.
 func flagError(cmd *cobra.Command, err error) error {

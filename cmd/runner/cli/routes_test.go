@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Clients that compact conversations find nothing there, and do it themselves.
-func TestCompactIsNotThere(t *testing.T) {
+// There is no route to compact a conversation, so clients do it themselves.
+func TestNoRouteToCompact(t *testing.T) {
 	url := wholeServer(t, io.Discard)
 	for _, c := range []struct {
 		method, path string

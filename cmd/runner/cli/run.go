@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,17 +50,12 @@ and the reasoning goes to standard error.`,
   runner run ggml-org/gpt-oss-20b-GGUF
   git diff | runner run model.gguf --reasoning-effort high "Review this change."
   runner run --output json "What is 532 - 187?" | jq .answer`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 2 {
-				return &usageError{what: fmt.Sprintf("%d arguments are too many", len(args)), hint: "put the prompt in quotes"}
-			}
-			return nil
-		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		Args: atMost(2, "arguments", "put the prompt in quotes"),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
+			return completeModels(cmd, args, typed)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, o, args) },
 	}
@@ -78,11 +71,9 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	var model models.Model
-	if name != demoName {
-		if model, err = models.Resolve(name); err != nil {
-			return err
-		}
+	model, err := resolve(name)
+	if err != nil {
+		return err
 	}
 	cfg, err := a.readRequestFiles(o)
 	if err != nil {
@@ -129,16 +120,14 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if !chatting && o.request.Visibility != reasoning.VisibilitySummary {
 		o.model.Sequences = 1 // without a summary pass one is enough
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	spinner := a.spinner()
 	gen, loaded, err := a.open(ctx, model, o.model, cfg, spinner)
 	if err != nil {
 		return err
 	}
 	defer gen.Close()
-	a.warnLoaded(&o.model, gen.Info())
 	if chatting {
 		stop() // the chat has its own way with Ctrl-C
 		return a.chat(cmd.Context(), gen, o, p, spinner, loaded)
@@ -201,7 +190,16 @@ func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 	return cfg, nil
 }
 
-// open loads a model and returns how long that took. The zero Model is the demo.
+// resolve finds the model called name. The zero Model is the demo.
+func resolve(name string) (models.Model, error) {
+	if name == demoName {
+		return models.Model{}, nil
+	}
+	return models.Resolve(name)
+}
+
+// open loads a model and returns how long that took. It warns where the model differs from what cfg asks for. The zero
+// Model is the demo.
 func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config,
 	spinner *render.Spinner) (generator, time.Duration, error) {
 	defer spinner.Stop()
@@ -222,10 +220,15 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 		return ctx.Err() == nil
 	}
 	gen, err := a.load(ctx, m.Path, cfg, rc)
-	if err != nil && ctx.Err() != nil {
+	took := time.Since(begin)
+	switch {
+	case err == nil:
+		spinner.Stop()
+		a.warnLoaded(&cfg, gen.Info())
+	case ctx.Err() != nil:
 		err = errInterrupted
 	}
-	return gen, time.Since(begin), err
+	return gen, took, err
 }
 
 // once answers a single prompt.

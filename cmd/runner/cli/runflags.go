@@ -116,11 +116,10 @@ func (o *runOptions) validateRequest(cmd *cobra.Command) error {
 	if o.seeded {
 		o.request.Seed = &o.seed
 	}
-	for _, n := range []number{{"reasoning-budget", o.request.Budget, 0, math.MaxInt},
-		{"max-tokens", o.request.MaxTokens, 0, math.MaxInt}} {
-		if err := n.check(); err != nil {
-			return err
-		}
+	if err := checkNumbers([]number{
+		{"reasoning-budget", o.request.Budget, 0, math.MaxInt}, {"max-tokens", o.request.MaxTokens, 0, math.MaxInt},
+	}); err != nil {
+		return err
 	}
 	if err := checkModelFlags(&o.model); err != nil {
 		return err

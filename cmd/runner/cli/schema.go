@@ -9,14 +9,7 @@ import (
 )
 
 func (a *app) schemaCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "schema",
-		Short: "Work with JSON Schemas for answers",
-		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.schemaCheckCommand())
-	return cmd
+	return group("schema", "Work with JSON Schemas for answers", "", a.schemaCheckCommand())
 }
 
 func (a *app) schemaCheckCommand() *cobra.Command {
@@ -31,12 +24,7 @@ FILE is a file, - for standard input, or the schema itself. A schema that cannot
 refused with the keyword and the place that stand in the way, and the exit code is 1.`,
 		Example: `  runner schema check person.json
   runner schema check '{"type": "array", "items": {"type": "integer"}}'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return &usageError{what: "name one schema", hint: see(cmd)}
-			}
-			return nil
-		},
+		Args: exactly(1, "name one schema", ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if samples < 0 || samples > 100 {
 				return &usageError{what: fmt.Sprintf("--samples %d is out of range", samples), hint: "use 0 to 100"}
@@ -52,7 +40,7 @@ refused with the keyword and the place that stand in the way, and the exit code 
 			if err != nil {
 				return err
 			}
-			out := cleaned(a.out, a.outTerminal)
+			out := a.stdout()
 			fmt.Fprintln(out, "supported")
 			for _, text := range texts {
 				fmt.Fprintln(out, text)

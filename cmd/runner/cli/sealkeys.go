@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -21,20 +19,7 @@ const sealKeysUsage = "`FILE` of the keys that seal reasoning for clients (defau
 
 // sealKeysPath returns the path of the keys that seal reasoning for clients. If path is empty, it returns the default
 // path and makes its folder.
-func sealKeysPath(path string) (string, error) {
-	if path != "" {
-		return path, nil
-	}
-	dir, err := dataFolder()
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --seal-keys",
-			err: err}
-	}
-	return filepath.Join(dir, "seal.keys"), nil
-}
+func sealKeysPath(path string) (string, error) { return keyFile(path, "seal.keys", "seal-keys") }
 
 // sealKeys reads the keys that seal reasoning for clients. It makes a key if there is none.
 func sealKeys(path string) (*seal.Keyring, error) {
@@ -78,16 +63,10 @@ func followSealKeys(ctx context.Context, path string, keyring *seal.Keyring, eve
 }
 
 func (a *app) sealKeysCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "sealkeys",
-		Short: "Keep the keys that seal reasoning for the clients of runner serve",
-		Long: `Keep the keys that seal reasoning for the clients of runner serve, who carry it from one turn to the
+	return group("sealkeys", "Keep the keys that seal reasoning for the clients of runner serve",
+		`Keep the keys that seal reasoning for the clients of runner serve, who carry it from one turn to the
 next. The server makes the first key, and reads the file again within two seconds of a change.`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.sealKeysListCommand(), a.sealKeysRotateCommand())
-	return cmd
+		a.sealKeysListCommand(), a.sealKeysRotateCommand())
 }
 
 // loadSealKeys reads an existing file of sealing keys.
@@ -137,7 +116,7 @@ what was sealed under them; what was sealed under the others is refused from the
 a key may have become known.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if err := (number{"keep", keep, 0, seal.MaxKeys - 1}).check(); err != nil {
+			if err := checkNumbers([]number{{"keep", keep, 0, seal.MaxKeys - 1}}); err != nil {
 				return err
 			}
 			path, ring, err := loadSealKeys(file)

@@ -16,8 +16,8 @@ import (
 	"runner/reasoning/seal"
 )
 
-// A server goes on with the keys of its file: what was sealed before a rotation opens as long as its key is kept,
-// and not afterwards.
+// A server follows the keys of its file: reasoning that was sealed before a rotation can be opened as long as its key
+// is kept, and not afterwards.
 func TestServersFollowTheirSealKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seal.keys")
 	used, err := sealKeys(path)
@@ -53,7 +53,7 @@ func TestServersFollowTheirSealKeys(t *testing.T) {
 		rotate(1)
 		settle()
 		if ids := used.IDs(); len(ids) != 2 || ids[1] != old {
-			t.Errorf("the server holds %v after a rotation of %s", ids, old)
+			t.Errorf("the server has %v after a rotation of %s", ids, old)
 		}
 		if text, err := used.Open(home, before); text != "thoughts" || err != nil {
 			t.Errorf("what was sealed before opens as %q, %v", text, err)
@@ -67,7 +67,7 @@ func TestServersFollowTheirSealKeys(t *testing.T) {
 		}
 		settle()
 		if len(used.IDs()) != 2 || strings.Count(log.String(), "cannot reload the keys") != 1 {
-			t.Errorf("the server holds %v of a file that is broken, and logs %s", used.IDs(), log.String())
+			t.Errorf("the server has %v although the file is broken, and logs %s", used.IDs(), log.String())
 		}
 		if err := os.WriteFile(path, kept, 0o600); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestServersFollowTheirSealKeys(t *testing.T) {
 		stop()
 		following.Wait()
 		if text := string(kept); strings.Contains(log.String(), strings.Split(text, `"`)[5]) {
-			t.Error("the log holds a key")
+			t.Error("the log contains a key")
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// A run that cannot make a summary asks for one sequence and does with it; every other asks for two.
+// A run that makes no summary uses one sequence. Every other run uses two.
 func TestSequences(t *testing.T) {
 	const turn = "<|start|>assistant"
 	final := "<|channel|>final<|message|>"

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -42,10 +41,8 @@ it read keys, tokens and certificates again; where it was started from a termina
 		Example: `  runner serve
   runner serve ggml-org/gpt-oss-20b-GGUF --parallel 8
   runner serve big=model.gguf small=other.gguf --memory 24GB --api-keys keys.json --host 0.0.0.0`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.serve(cmd, o, args) },
+		ValidArgsFunction: completeModels,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.serve(cmd, o, args) },
 	}
 	o.add(cmd)
 	return cmd
@@ -92,9 +89,8 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := cfg.LimitConnections(); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	ctx, hangUps := a.hangUps(ctx, cfg.Logger)
 	defer hangUps.stop()
 	rc.Logger = cfg.Logger
@@ -149,17 +145,14 @@ func (a *app) resolveServed(args []string) ([]served, error) {
 		} else if name == "" || model == "" {
 			return nil, &usageError{what: fmt.Sprintf("%q names no model", arg), hint: "use NAME=MODEL"}
 		}
-		s := served{name: name}
-		if model != demoName {
-			m, err := models.Resolve(model)
-			if err != nil {
-				return nil, err
-			}
-			if err := a.engine.Check(m.Path); err != nil {
-				return nil, err
-			}
-			s.model = m
+		m, err := resolve(model)
+		if err == nil && model != demoName {
+			err = a.engine.Check(m.Path)
 		}
+		if err != nil {
+			return nil, err
+		}
+		s := served{name: name, model: m}
 		if s.name == "" {
 			s.name = servedName(model)
 		}
@@ -307,14 +300,9 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 	// Every run takes one sequence and every summary another one. Unused sequences cache earlier conversations.
 	cfg.Sequences = 2 * o.parallel
 	cfg.Progress = func(float32) bool { return ctx.Err() == nil }
-	m, err := a.engine.Open(ctx, path, cfg)
+	r, err := a.newRunner(ctx, path, cfg, rc)
 	if err != nil {
 		return nil, err
-	}
-	rc.Clock = a.engine.Clock
-	r, err := runner.New(m, rc)
-	if err != nil {
-		return nil, errors.Join(err, m.Close())
 	}
 	a.warnLoaded(&o.model, r.Info())
 	info := r.Info()
@@ -333,14 +321,7 @@ func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 		Version:        a.versions().runner, LogContent: o.logContent,
 		MaxConnections: o.connections, MaxPeerConnections: o.peerConnections, Proxies: o.proxies,
 		MaxTokenize: int64(o.maxTokenize), MaxValues: o.maxValues, MaxDepth: o.maxDepth,
-		RequestMemory: int64(o.requestMemory), Memory: a.engine.Memory,
-	}
-	handler := &slog.HandlerOptions{Level: slog.LevelInfo}
-	if o.verbose {
-		handler.Level = slog.LevelDebug
-	}
-	if cfg.Logger = slog.New(slog.NewTextHandler(a.stderr(), handler)); o.logFormat == logJSON {
-		cfg.Logger = slog.New(slog.NewJSONHandler(a.stderr(), handler))
+		RequestMemory: int64(o.requestMemory), Memory: a.engine.Memory, Logger: a.logger(o.logFormat, o.verbose),
 	}
 	var err error
 	switch {

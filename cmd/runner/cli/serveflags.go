@@ -156,16 +156,14 @@ const leastRequestMemory = 16 << 20
 
 // validate refuses invalid values and flags that do not go together.
 func (o *serveOptions) validate(cmd *cobra.Command) error {
-	for _, n := range []number{
+	if err := checkNumbers([]number{
 		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, 64}, {"queue", o.queue, 1, 100_000},
 		{"responses", o.responses, 1, 1 << 20}, {"call-memory", o.callMemory, 0, 1 << 20},
 		{"max-values", o.maxValues, 1, 100_000_000}, {"max-nesting", o.maxDepth, 1, 10_000},
 		{"max-connections", o.connections, 0, 1 << 20}, {"max-peer-connections", o.peerConnections, 0, 1 << 20},
 		{"background", o.background, 1, 10_000},
-	} {
-		if err := n.check(); err != nil {
-			return err
-		}
+	}); err != nil {
+		return err
 	}
 	if err := checkModelFlags(&o.model); err != nil {
 		return err
@@ -194,11 +192,19 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 			return &usageError{what: fmt.Sprintf("--%s cannot be %s", d.flag, d.value), hint: "use 0 or more, as in 30s"}
 		}
 	}
+	if err := o.validateKeys(cmd); err != nil {
+		return err
+	}
+	if err := o.validateLimits(); err != nil {
+		return err
+	}
+	return o.validateNames()
+}
+
+// validateKeys refuses API keys and certificates that do not go together. It reads the key from the environment.
+func (o *serveOptions) validateKeys(cmd *cobra.Command) error {
 	if o.key == "" && cmd.Flags().Changed("api-key") {
 		return &usageError{what: "--api-key is empty", hint: "give a key, or leave out the flag to serve only this machine"}
-	}
-	if h := o.host; strings.HasPrefix(h, "[") && strings.HasSuffix(h, "]") {
-		o.host = h[1 : len(h)-1] // brackets, as in a URL
 	}
 	if o.key == "" && o.keyFile == "" {
 		o.key = os.Getenv(keyVariable)
@@ -208,6 +214,13 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		return &usageError{what: "--api-key and --api-keys exclude each other", hint: "put the key into the file"}
 	case (o.cert == "") != (o.certKey == ""):
 		return &usageError{what: "--tls-cert and --tls-key belong together", hint: "give both"}
+	}
+	return nil
+}
+
+// validateLimits refuses sizes and ages that are too small.
+func (o *serveOptions) validateLimits() error {
+	switch {
 	case o.maxBody < 1:
 		return &usageError{what: "--max-body cannot be 0", hint: "use 1 or more"}
 	case o.maxTokenize < 1:
@@ -224,6 +237,14 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	case o.responsesAge <= 0:
 		return &usageError{what: fmt.Sprintf("--responses-age cannot be %s", o.responsesAge),
 			hint: "use more than 0, as in 24h"}
+	}
+	return nil
+}
+
+// validateNames refuses invalid addresses, hosts and origins, and reads the addresses.
+func (o *serveOptions) validateNames() error {
+	if h := o.host; strings.HasPrefix(h, "[") && strings.HasSuffix(h, "]") {
+		o.host = h[1 : len(h)-1] // brackets, as in a URL
 	}
 	for _, name := range o.proxyNames {
 		p, err := network(name)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"runner/runner/tracing"
+	"runner/server/wire"
 )
 
 // keptTraces stores the traces of a long-running command. A nil *keptTraces stores none.
@@ -71,6 +72,15 @@ func (k *keptTraces) prune(ctx context.Context, every time.Duration) {
 			k.log.Info("erased old traces", "traces", n)
 		}
 	}
+}
+
+// recorder returns what records the runs of a wire format, or nil if they are not recorded. The nil is that of the
+// interface, which does not hold a nil pointer.
+func (k *keptTraces) recorder(on bool) wire.Traces {
+	if k == nil || !on {
+		return nil
+	}
+	return k.traces
 }
 
 // close closes the store. Call it after all runs have ended.

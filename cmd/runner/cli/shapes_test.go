@@ -10,8 +10,7 @@ import (
 	"runner/reasoning"
 )
 
-// chatShape is what a provider of gpt-oss is checked for in chat completions, in an answer and in each chunk of a
-// stream.
+// chatShape is what checks of gpt-oss providers expect of chat completions, in an answer and in each chunk of a stream.
 type chatShape struct {
 	Choices []struct {
 		Message chatMessageShape `json:"message"`
@@ -30,7 +29,7 @@ func (m *chatMessageShape) reasons() bool {
 	return m.Reasoning != nil && *m.Reasoning != "" && m.ReasoningContent != nil && *m.ReasoningContent == *m.Reasoning
 }
 
-// responseShape is the same in Responses.
+// responseShape is what they expect of responses.
 type responseShape struct {
 	Output []struct {
 		Type    string `json:"type"`
@@ -41,7 +40,7 @@ type responseShape struct {
 	} `json:"output"`
 }
 
-// reasons reports whether there is reasoning and every item of it has its text.
+// reasons reports whether there is reasoning and each of its items has text.
 func (r *responseShape) reasons() bool {
 	items := 0
 	for _, item := range r.Output {
@@ -60,8 +59,8 @@ func (r *responseShape) reasons() bool {
 	return items > 0
 }
 
-// compatibilityRequests are what OpenAI's agents send a provider: a question with a tool, and the turn after the tool
-// was called.
+// compatibilityRequests are requests that OpenAI's agents send to a provider: a question with a tool, and the turn
+// after the call.
 var compatibilityRequests = map[string][]string{
 	"/v1/chat/completions": {
 		`{"model":"demo","messages":[{"role":"user","content":"` + asksLookUp + `"}],` + chatTools + `$S}`,
@@ -85,8 +84,8 @@ const (
 	responseTools = `"tools":[{"type":"function",` + lookParameters + `,"strict":false}]`
 )
 
-// With --reasoning full a request that asks for no reasoning gets it in the shapes that gpt-oss's providers are
-// checked for. Without the flag it gets none.
+// With --reasoning full, a request that does not ask for reasoning gets it in the shapes that are expected of gpt-oss
+// providers. Without the flag it gets none.
 func TestAnswersHaveTheShapesOfGPTOSS(t *testing.T) {
 	for _, usual := range everyVisibility {
 		o := &serveOptions{maxReasoning: reasoning.VisibilityFull}
@@ -107,7 +106,7 @@ func TestAnswersHaveTheShapesOfGPTOSS(t *testing.T) {
 	}
 }
 
-// hasShape reports whether an answer, its headers before it, has the shape that is checked for.
+// hasShape reports whether an answer, with its headers, has the expected shape.
 func hasShape(t *testing.T, path string, stream bool, out string) bool {
 	t.Helper()
 	if !stream {
@@ -130,7 +129,7 @@ func hasShape(t *testing.T, path string, stream bool, out string) bool {
 		case path == "/v1/responses":
 			var e struct {
 				Type  string          `json:"type"`
-				Delta json.RawMessage `json:"delta"` // an object in other events
+				Delta json.RawMessage `json:"delta"` // an object in some events
 			}
 			readShape(t, data, &e)
 			found = found || e.Type == "response.reasoning_text.delta" && string(e.Delta) != `""`

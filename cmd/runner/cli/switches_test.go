@@ -12,7 +12,7 @@ import (
 
 const askedSum = `"messages":[{"role":"user","content":"` + asksSum + `"}]`
 
-// formats are the formats that say in reasoning_info what was in effect. $M is the model and $F the fields of a test.
+// formats has the formats whose reasoning_info says what was in effect. $M is the model and $F the fields of a test.
 var formats = []struct{ name, path, body, streamed string }{
 	{"chat", "/v1/chat/completions", `{"model":"$M",` + askedSum + `$F}`, `,"stream":true`},
 	{"responses", "/v1/responses", `{"model":"$M","input":"` + asksSum + `"$F}`, `,"stream":true`},
@@ -23,7 +23,7 @@ var formats = []struct{ name, path, body, streamed string }{
 	{"generate", "/api/generate", `{"model":"$M","prompt":"` + asksSum + `"$F}`, `,"stream":true`},
 }
 
-// inEffect is what an answer says of a run.
+// inEffect is what an answer says about its run.
 type inEffect struct {
 	Visibility string `json:"visibility"`
 	Effort     string `json:"effort"`
@@ -35,8 +35,8 @@ var (
 	warningInAnswer = regexp.MustCompile(`"code":"(field_ignored|unsupported_parameter)","message":"([^"]*)"`)
 )
 
-// ask sends a request to a server with fields in a format. It returns what the answer says was in effect and what it
-// warns of. How is "" or the format's way to stream.
+// ask sends a request with fields in a format. It returns what was in effect and the warnings. how is "" or the field
+// with which the format asks for a stream.
 func ask(t *testing.T, url, key, format, how, fields string) (status int, info inEffect, warned []string, out string) {
 	t.Helper()
 	for _, f := range formats {
@@ -62,7 +62,7 @@ func ask(t *testing.T, url, key, format, how, fields string) (status int, info i
 	return 0, info, nil, ""
 }
 
-// Every format takes every effort where it has a place for one, and says which was in effect.
+// Every format accepts every effort if it has a field for efforts, and says which one was in effect.
 func TestEffortsInEveryFormat(t *testing.T) {
 	url := wholeServer(t, io.Discard)
 	places := map[string][]string{
@@ -95,16 +95,16 @@ func TestEffortsInEveryFormat(t *testing.T) {
 	}
 }
 
-// switchCase is a switch for reasoning in the formats that it is tried in, and what it amounts to.
+// switchCase is a switch for reasoning, the formats that it is tried in, and its effect.
 type switchCase struct {
 	formats, fields string
 	want            inEffect
-	// warned is the field that a warning is about; empty for none.
+	// warned is the field that a warning is about, or empty.
 	warned string
 }
 
 const (
-	// openFormats share their fields about reasoning.
+	// openFormats have the same fields for reasoning.
 	openFormats   = "chat responses agui"
 	ollamaFormats = "ollama generate"
 	allFormats    = openFormats + " anthropic " + ollamaFormats
@@ -170,8 +170,8 @@ var switchCases = []switchCase{
 	{ollamaFormats, `,"thinking":false`, inEffect{"none", "medium", 0}, "thinking"},
 }
 
-// Each switch that clients have for reasoning works in the formats where it is customary. Elsewhere a warning says
-// that it has no effect.
+// Each switch that clients have for reasoning works in the formats where it is usual. Elsewhere a warning says that it
+// has no effect.
 func TestSwitchesInEveryFormat(t *testing.T) {
 	url := wholeServer(t, io.Discard)
 	for _, c := range switchCases {
@@ -188,7 +188,7 @@ func TestSwitchesInEveryFormat(t *testing.T) {
 			}
 		}
 	}
-	// A raw prompt has no reasoning to switch.
+	// A raw prompt has no reasoning that could be switched.
 	body := `{"model":"demo","prompt":"Two and two","enable_thinking":false,"thinking_budget":3}`
 	status, out := all(t.Context(), t, http.MethodPost, url+"/v1/completions", "most", body)
 	if found := warningInAnswer.FindAllString(out, -1); status != http.StatusOK || len(found) != 2 {

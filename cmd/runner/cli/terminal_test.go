@@ -15,21 +15,21 @@ import (
 	"github.com/creack/pty"
 )
 
-// terminal is runner on a pseudo-terminal.
+// terminal is the program on a pseudo-terminal.
 type terminal struct {
 	t    *testing.T
 	file *os.File
 	cmd  *exec.Cmd
 	dir  string
-	// more has an element when text came since expect looked, and done is closed when no more can come.
+	// more has an element when text has arrived since expect looked. done is closed when no more text can arrive.
 	more, done chan struct{}
 
 	mu   sync.Mutex
-	text string // what the terminal has received
-	seen int    // how much of it expect has passed
+	text string // the received text
+	seen int    // how much of text expect has passed
 }
 
-// hang is how long a test waits for what it waits for: on any machine that works, at any load, it comes sooner.
+// hang is the maximum wait of a test. It is long enough for a slow or busy machine.
 const hang = 2 * time.Minute
 
 func start(t *testing.T, env []string, args ...string) *terminal {
@@ -64,7 +64,7 @@ func (tt *terminal) receive() {
 		n, err := tt.file.Read(buf)
 		tt.mu.Lock()
 		tt.text += string(buf[:n])
-		// Terminals answer the editor's question for the cursor, also where it comes in two pieces.
+		// A terminal answers the editor's question for the cursor's position, even if the question arrives in two pieces.
 		asked := strings.Count(tt.text, "\x1b[6n")
 		tt.mu.Unlock()
 		select {
@@ -94,7 +94,7 @@ func (tt *terminal) enter(line string) {
 	tt.send(line + "\r")
 }
 
-// expect waits until text has come since the last expect and returns what came up to its end.
+// expect waits until text arrives and returns the output since the last expect, up to its end.
 func (tt *terminal) expect(text string) string {
 	tt.t.Helper()
 	timeout := time.After(hang)
@@ -120,7 +120,7 @@ func (tt *terminal) expect(text string) string {
 	}
 }
 
-// exit waits for the end and checks the exit code.
+// exit waits for the end of the program and checks its exit code.
 func (tt *terminal) exit(want int) {
 	tt.t.Helper()
 	done := make(chan error, 1)
@@ -141,7 +141,8 @@ func (tt *terminal) exit(want int) {
 	<-tt.done
 }
 
-// ready is how the line editor draws an empty line: its question for the cursor, and what it does after the answer.
+// ready is what the line editor sends for an empty line: its question for the cursor's position, and what follows the
+// answer.
 const ready = "\x1b[6n\x1b[0m\x1b[0K"
 
 // emptyPrompt is the prompt with nothing typed yet.
@@ -153,7 +154,7 @@ func TestChat(t *testing.T) {
 	tt.enter("What is 17 + 25?")
 	tt.expect("\x1b[2mReasoning:\r\n17 plus 25 makes 42.\x1b[0m\r\n\r\n42\r\n")
 
-	// The conversation grows, commands change what follows.
+	// The conversation grows, and commands change the later turns.
 	tt.enter("how many messages")
 	tt.expect("3 messages")
 	tt.enter("/reasoning summary")
@@ -171,7 +172,7 @@ func TestChat(t *testing.T) {
 	tt.enter("/help")
 	tt.expect("/save")
 
-	// What was shown can be saved, once.
+	// The shown text can be saved, but only once to the same file.
 	tt.enter("/save talk.md")
 	tt.expect("Saved to talk.md.")
 	tt.enter("/save talk.md")
@@ -198,7 +199,7 @@ func TestChat(t *testing.T) {
 	}
 	checkPrivate(t, filepath.Join(tt.dir, "talk.md"))
 
-	// The history is private and holds no more than what was typed.
+	// The history is private and contains only what was typed.
 	path := filepath.Join(tt.dir, "state", "runner", "history")
 	checkPrivate(t, path)
 	history, err := os.ReadFile(path)
@@ -235,7 +236,7 @@ func TestChatReasoningIsHiddenByDefault(t *testing.T) {
 
 func TestChatInterrupts(t *testing.T) {
 	tt := start(t, nil, "run")
-	// Once stops the turn and keeps what was answered.
+	// One Ctrl-C stops the turn and keeps the answer so far.
 	tt.enter("slow")
 	tt.expect("working")
 	tt.send("\x03")
@@ -243,7 +244,7 @@ func TestChatInterrupts(t *testing.T) {
 	tt.enter("how many messages")
 	tt.expect("3 messages")
 	tt.expect(emptyPrompt)
-	// With text in the line it only drops the line.
+	// On a line with text it only clears the line.
 	tt.send("half a message\x03")
 	tt.expect(emptyPrompt)
 	tt.send("\x03")
@@ -255,7 +256,7 @@ func TestChatInterrupts(t *testing.T) {
 	tt.expect("Ctrl-C again leaves")
 	tt.enter("how many messages")
 	tt.expect("5 messages")
-	// Twice leaves, from within a turn too.
+	// Two leave the chat, even during a turn.
 	tt.enter("slow")
 	tt.expect("working")
 	tt.send("\x03")
@@ -275,14 +276,14 @@ func TestChatTools(t *testing.T) {
 	tt.expect("It is sunny in Paris.")
 	tt.enter("how many messages")
 	tt.expect("5 messages")
-	// A call that is not answered takes its turn with it.
+	// If a call is not answered, its turn is forgotten.
 	tt.enter("weather")
 	tt.expect("result of get_weather: " + ready)
 	tt.send("\x03")
 	tt.expect("the turn is forgotten")
 	tt.enter("how many messages")
 	tt.expect("7 messages")
-	// So does one that is cut off: there is nothing to answer.
+	// A call that was cut off cannot be answered, so its turn is forgotten, too.
 	tt.enter("half a call")
 	tt.expect("the turn is forgotten")
 	tt.enter("how many messages")
@@ -306,8 +307,8 @@ func TestChatLeavesFromACall(t *testing.T) {
 	tt.exit(exitInterrupted)
 }
 
-// What is attached goes with the next message, also when a turn with it was forgotten.
-func TestChatKeepsWhatIsAttached(t *testing.T) {
+// Attached text goes with the next message, even after a turn with it was forgotten.
+func TestChatKeepsAttachedText(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "notes")
 	if err := os.WriteFile(file, []byte("the attached notes"), 0o600); err != nil {
@@ -328,7 +329,7 @@ func TestChatKeepsWhatIsAttached(t *testing.T) {
 	tt.exit(0)
 }
 
-// A call is required once a turn; the results of calls may be answered.
+// A call is required only once in a turn. After the results of calls, the model may answer.
 func TestChatRequiresACallOnce(t *testing.T) {
 	tools := filepath.Join(t.TempDir(), "tools.json")
 	if err := os.WriteFile(tools, []byte(`[{"name": "get_weather"}]`), 0o600); err != nil {
@@ -358,7 +359,7 @@ func TestChatLines(t *testing.T) {
 	tt.expect(`"Content":"request\npasted\nmore"`)
 	tt.enter("/etc/passwd request")
 	tt.expect(`"Content":"/etc/passwd request"`)
-	// The history goes back to the block as one entry.
+	// The block is one entry of the history.
 	tt.enter("\x1b[A\x1b[A")
 	tt.expect(`"Content":"request\npasted\nmore"`)
 	tt.enter("/exit")

@@ -71,7 +71,7 @@ func TestHistory(t *testing.T) {
 	checkPrivate(t, path)
 }
 
-func TestTheNameOfTheReport(t *testing.T) {
+func TestReservedFunctionName(t *testing.T) {
 	_, _, err := parseTools([]byte(`[{"name":"report_reasoning"}]`))
 	if err == nil || !strings.Contains(err.Error(), "report_reasoning") {
 		t.Error(err)

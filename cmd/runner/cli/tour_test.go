@@ -16,7 +16,7 @@ import (
 	"runner/server/openapi"
 )
 
-// notShown are the flags that the tour says it leaves out: not every machine has certificates.
+// notShown has the flags that the tour says it leaves out, because not every machine has certificates.
 var notShown = []string{"tls-cert", "tls-key"}
 
 func document(t *testing.T, name string) string {
@@ -28,7 +28,7 @@ func document(t *testing.T, name string) string {
 	return string(b)
 }
 
-// consoles returns the commands of a document and what they print.
+// consoles returns the commands in a document and their output.
 func consoles(doc string) string {
 	var b strings.Builder
 	for _, m := range regexp.MustCompile("(?ms)^```console$(.*?)^```$").FindAllStringSubmatch(doc, -1) {
@@ -37,8 +37,8 @@ func consoles(doc string) string {
 	return b.String()
 }
 
-// The tour says that it shows every flag, every route and every kind of decision. The fields with which clients ask
-// for reasoning, and get it, are those of the tables of reasoning-api.md.
+// The tour claims to show every flag, every route and every kind of decision. The fields with which clients ask for
+// reasoning and get it are listed in the tables of reasoning-api.md.
 func TestTheTourShowsEverything(t *testing.T) {
 	tour := document(t, "tour.md")
 	shown := consoles(tour)
@@ -96,7 +96,7 @@ func TestTheTourShowsEverything(t *testing.T) {
 	}
 	name := regexp.MustCompile("`(?:[a-z_.]*\\.)?([a-z_]+)[`:]")
 	for _, row := range rows {
-		if strings.HasPrefix(row[1], "`sealed_") { // codes of errors
+		if strings.HasPrefix(row[1], "`sealed_") { // error codes
 			continue
 		}
 		for _, m := range name.FindAllStringSubmatch(row[1], -1) {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,24 +52,21 @@ func (o *traceOptions) read(f func(r *store.Reader) error) (err error) {
 
 // readOnce opens the store for reading and calls f once.
 func (o *traceOptions) readOnce(f func(r *store.Reader) error) error {
-	dir, err := tracesFolder(o.dir)
-	if err != nil {
-		return err
-	}
-	r, err := store.Read(dir)
-	if err != nil {
-		return missingStore(dir, err)
-	}
-	return errors.Join(f(r), r.Close())
+	return within(o.dir, store.Read, f)
 }
 
 // write opens the store for writing and calls f.
 func (o *traceOptions) write(f func(s *store.Store) error) error {
-	dir, err := tracesFolder(o.dir)
+	return within(o.dir, func(dir string) (*store.Store, error) { return store.Open(dir, store.Config{}) }, f)
+}
+
+// within opens the store in a folder, or in the default folder, calls f and closes the store.
+func within[S io.Closer](folder string, open func(dir string) (S, error), f func(S) error) error {
+	dir, err := tracesFolder(folder)
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(dir, store.Config{})
+	s, err := open(dir)
 	if err != nil {
 		return missingStore(dir, err)
 	}
@@ -86,15 +82,8 @@ func missingStore(dir string, err error) error {
 }
 
 func (a *app) traceCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "trace",
-		Short: "List, read, check and erase sealed traces",
-		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(),
-		a.traceEraseCommand())
-	return cmd
+	return group("trace", "List, read, check and erase sealed traces", "",
+		a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
 }
 
 func (a *app) traceListCommand() *cobra.Command {
@@ -135,7 +124,7 @@ program left it without an end.`,
 				}
 				return nil
 			}
-			w := tabwriter.NewWriter(cleaned(a.out, a.outTerminal), 0, 0, 2, ' ', 0)
+			w := table(a.stdout())
 			for _, e := range list {
 				state := e.State.String()
 				if e.Unattested {
@@ -154,15 +143,12 @@ program left it without an end.`,
 // latest stands in place of an id for the newest trace that has ended.
 const latest = "latest"
 
-// oneTrace checks the argument of commands that take an id or latest.
-func oneTrace(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return &usageError{what: "one id is needed, or " + latest, hint: see(cmd)}
-	}
+// idOrLatest checks that the first argument is an id or latest.
+func idOrLatest(_ *cobra.Command, args []string) error {
 	if args[0] == latest {
 		return nil
 	}
-	_, err := parseTraceIDs(args)
+	_, err := parseTraceIDs(args[:1])
 	return err
 }
 
@@ -185,9 +171,9 @@ func (a *app) traceShowCommand() *cobra.Command {
 		Long: `Open a trace and print its records, one JSON object a line. latest is the newest that has ended.
 
 A trace whose end is missing or altered fails with exit code 1, after the records before that.`,
-		Args: oneTrace,
+		Args: cobra.MatchAll(exactly(1, "one id is needed, or "+latest, ""), idOrLatest),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.writeRecords(cmd, o, args[0], cleaned(a.out, a.outTerminal))
+			return a.writeRecords(cmd, o, args[0], a.stdout())
 		},
 	}
 	o.add(cmd)
@@ -290,12 +276,7 @@ func (a *app) traceExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export ID|latest FILE",
 		Short: "Write a trace to a new file, sealed as it is or, with --plaintext, readable by everyone who gets the file",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return &usageError{what: "an id, or " + latest + ", and a file are needed", hint: see(cmd)}
-			}
-			return oneTrace(cmd, args[:1])
-		},
+		Args:  cobra.MatchAll(exactly(2, "an id, or "+latest+", and a file are needed", ""), idOrLatest),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {

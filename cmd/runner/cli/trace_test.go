@@ -44,8 +44,7 @@ func TestTraceScripts(t *testing.T) {
 	})
 }
 
-// storeTrace stores a trace: storetrace FOLDER PUBLICKEYFILE whole|cut VARIABLE RECORD...; its id is then in the
-// variable.
+// storeTrace stores a trace: storetrace FOLDER PUBLICKEYFILE whole|cut VARIABLE RECORD... The variable gets its id.
 func storeTrace(ts *testscript.TestScript, _ bool, args []string) {
 	to, err := trace.ParseRecipient(strings.TrimSpace(ts.ReadFile(args[1])))
 	ts.Check(err)
@@ -84,13 +83,13 @@ func keepHead(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(head))
 }
 
-// cutTail removes all of a store but its first trace, as who can write the file may.
+// cutTail removes all traces but the first from a store, like someone who can write the file.
 func cutTail(ts *testscript.TestScript, _ bool, args []string) {
 	alter(ts, args[0], `DELETE FROM pieces WHERE trace IN (SELECT trace FROM chain WHERE number > 2);
 		DELETE FROM chain WHERE number > 2`)
 }
 
-// emptyChain removes all rows of a store.
+// emptyChain removes all rows from a store.
 func emptyChain(ts *testscript.TestScript, _ bool, args []string) {
 	alter(ts, args[0], "DELETE FROM pieces; DELETE FROM chain")
 }
@@ -103,7 +102,7 @@ func alter(ts *testscript.TestScript, dir, statements string) {
 	ts.Check(err)
 }
 
-// TestChatIsTraced chats, with an answer that is stopped, and tells the trace of each turn.
+// TestChatIsTraced: a chat prints the id of the trace of each turn, even if the turn is stopped.
 func TestChatIsTraced(t *testing.T) {
 	data := t.TempDir()
 	env := []string{"XDG_DATA_HOME=" + data, passphraseVariable + "=correct horse"}
@@ -135,12 +134,12 @@ func TestChatIsTraced(t *testing.T) {
 	}
 	for i, e := range list {
 		if e.ID.String() != ids[i] || e.State != store.StateComplete {
-			t.Errorf("turn %d: %s told, stored %+v", i, ids[i], e)
+			t.Errorf("turn %d: %s printed, stored %+v", i, ids[i], e)
 		}
 	}
 }
 
-// TestServerErasesOldTraces while it runs, and when it begins.
+// TestServerErasesOldTraces: a server erases them when it starts and while it runs.
 func TestServerErasesOldTraces(t *testing.T) {
 	dir := t.TempDir()
 	o := &serveOptions{}
@@ -175,7 +174,7 @@ func TestServerErasesOldTraces(t *testing.T) {
 	t.Error("it is not erased")
 }
 
-// TestServerStartsWithoutAStore opens a server's store where a file is in its place, and again when that has gone.
+// TestServerStartsWithoutAStore: a file is in the place of the store. When it is removed, the store is opened.
 func TestServerStartsWithoutAStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "traces")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
@@ -219,7 +218,7 @@ func TestServerStartsWithoutAStore(t *testing.T) {
 	}
 }
 
-// TestPassphraseIsNotShown types passphrases at a terminal.
+// TestPassphraseIsNotShown: a terminal does not show passphrases that are typed.
 func TestPassphraseIsNotShown(t *testing.T) {
 	const phrase = "correct horse battery"
 	tt := start(t, []string{"XDG_DATA_HOME=" + t.TempDir()}, "keys", "new")

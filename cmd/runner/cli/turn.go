@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"runner/backend"
@@ -48,7 +47,7 @@ func writeTimings(w io.Writer, loaded time.Duration, model backend.Info, info re
 		return
 	}
 	u, t := r.Usage, r.Timing
-	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tab := table(w)
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(tab, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}

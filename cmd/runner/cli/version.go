@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 )
@@ -20,7 +19,7 @@ func (a *app) versionCommand() *cobra.Command {
 
 func (a *app) writeVersions() error {
 	v := a.versions()
-	tab := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	tab := table(a.out)
 	fmt.Fprintf(tab, "runner\t%s\n", v.runner)
 	if v.commit != "" {
 		fmt.Fprintf(tab, "commit\t%s\n", v.commit)

@@ -1,163 +1,148 @@
 #!/usr/bin/env bash
-# Tests bin/runner with the official clients for Node and Python, in the versions that the lock files name. They are installed into
-# .cache/clients, anew when a lock file changes. A machine without Node or Python skips that part and says so.
+# Tests bin/runner with official clients for Node and Python, in the versions that the lock files name. They are
+# installed into .cache/clients, and installed again when a lock file changes. Clients that cannot run on this machine
+# are skipped with a message.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=$here/../../../.cache/clients
 status=0
 
-# fresh STAMP LOCK... tells whether what the lock files name is installed.
-fresh() { [ -f "$1" ] && cat "${@:2}" | cmp -s - "$1"; }
+skip() { echo "SKIPPED: $*"; }
 
-test_node() {
-  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-    echo "SKIPPED: the clients for Node, because node and npm are not both on the PATH"
+# has NAME COMMAND... fails if a command is missing, and says that NAME is skipped.
+has() {
+  local command
+  for command in "${@:2}"; do
+    command -v "$command" >/dev/null || { skip "$1, because $command is not on the PATH" && return 1; }
+  done
+}
+
+# install NAME FOLDER COMMAND LOCK... calls COMMAND with the folder in the cache, unless the lock files of FOLDER are
+# the installed ones. It fails if COMMAND fails.
+install() {
+  local name=$1 folder=$2 command=$3 at=$cache/$2
+  shift 3
+  local locks=("${@/#/$here/$folder/}")
+  if [ -f "$at/installed" ] && cat "${locks[@]}" | cmp -s - "$at/installed"; then
     return
   fi
+  echo "installing $name"
+  rm -rf "$at" && mkdir -p "$at" && cp "${locks[@]}" "$at" && "$command" "$at" && cat "${locks[@]}" >"$at/installed"
+}
+
+npm_ci() { npm ci --prefix "$1" --ignore-scripts --no-audit --no-fund --loglevel=error; }
+
+npm_install() {
+  npm install --prefix "$1" --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error 2>"$1/errors"
+}
+
+# pip_install FOLDER OPTION... installs requirements.txt into a virtual environment.
+pip_install() {
+  python3 -m venv "$1" && "$1/bin/pip" install --quiet --disable-pip-version-check --require-hashes "${@:2}" \
+    --requirement "$1/requirements.txt"
+}
+
+pip_wheels() { pip_install "$1" --only-binary :all:; }
+
+# The file lists everything that is needed, so pip has nothing to add.
+pip_listed() { pip_install "$1" --no-deps; }
+
+# python_since NAME VERSION NEEDS fails if Python is older than VERSION, as in 310, and says that NAME is skipped.
+python_since() {
+  local version
+  version=$(python3 -c 'import sys; print(sys.version_info[0] * 100 + sys.version_info[1])')
+  [ "$version" -ge "$2" ] || { skip "$1, because $3 and this is $(python3 --version)" && return 1; }
+}
+
+# run_node NAME FOLDER TIMEOUT runs the tests of a folder. TIMEOUT is in milliseconds.
+run_node() {
+  echo "$1"
+  (cd "$here/$2" && node --test --test-timeout="$3" --test-reporter=spec) || status=1
+}
+
+# run_python NAME FOLDER OPTION... runs the tests of a folder.
+run_python() {
+  echo "$1"
+  (cd "$here/$2" && PYTHONDONTWRITEBYTECODE=1 "$cache/$2/bin/python" "${@:3}" -m unittest --verbose) || status=1
+}
+
+link_node() { ln -sfn "../../../../.cache/clients/$1/node_modules" "$here/$1/node_modules"; }
+
+test_node() {
+  has "the clients for Node" node npm || return 0
   local version
   version=$(node --print 'parseInt(process.versions.node)')
   if [ "$version" -lt 20 ]; then
-    echo "SKIPPED: the clients for Node, because they need Node 20 and this is Node $version"
+    skip "the clients for Node, because they need Node 20 and this is Node $version"
     return
   fi
-  local at=$cache/node
-  if ! fresh "$at/installed" "$here/node/package.json" "$here/node/package-lock.json"; then
-    echo "installing the clients for Node"
-    rm -rf "$at" && mkdir -p "$at"
-    cp "$here/node/package.json" "$here/node/package-lock.json" "$at"
-    npm ci --prefix "$at" --ignore-scripts --no-audit --no-fund --loglevel=error
-    cat "$here/node/package.json" "$here/node/package-lock.json" >"$at/installed"
-  fi
-  ln -sfn ../../../../.cache/clients/node/node_modules "$here/node/node_modules"
-  echo "clients for Node"
-  (cd "$here/node" && node --test --test-timeout=60000 --test-reporter=spec) || status=1
+  install "the clients for Node" node npm_ci package.json package-lock.json || exit
+  link_node node
+  run_node "clients for Node" node 60000
 }
 
-# Codex is apart from the other clients for Node, because its package holds a program of 400 MB that not every machine can have.
+# Codex is separate from the other clients for Node, because its package contains a program of 400 MB that some
+# machines cannot get.
 test_codex() {
-  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-    echo "SKIPPED: Codex, because node and npm are not both on the PATH"
+  has Codex node npm || return 0
+  if ! install Codex codex npm_ci package.json package-lock.json; then
+    skip "Codex, because npm could not install it"
     return
   fi
-  local at=$cache/codex
-  if ! fresh "$at/installed" "$here/codex/package.json" "$here/codex/package-lock.json"; then
-    echo "installing Codex"
-    rm -rf "$at" && mkdir -p "$at"
-    cp "$here/codex/package.json" "$here/codex/package-lock.json" "$at"
-    if ! npm ci --prefix "$at" --ignore-scripts --no-audit --no-fund --loglevel=error; then
-      echo "SKIPPED: Codex, because npm could not install it"
-      return
-    fi
-    cat "$here/codex/package.json" "$here/codex/package-lock.json" >"$at/installed"
-  fi
-  ln -sfn ../../../../.cache/clients/codex/node_modules "$here/codex/node_modules"
+  link_node codex
   if ! "$here/codex/node_modules/.bin/codex" --version >/dev/null 2>&1; then
-    echo "SKIPPED: Codex, because its package holds no program that runs on this machine"
+    skip "Codex, because its package holds no program that runs on this machine"
     return
   fi
-  echo "Codex"
-  (cd "$here/codex" && node --test --test-timeout=120000 --test-reporter=spec) || status=1
+  run_node Codex codex 120000
 }
 
-# The registry that the lock files were made from does not have this package, so that it has no lock file: package.json names its exact
+# This package has no lock file, because the registry of the lock files does not have it. package.json names its exact
 # version, and no install scripts run.
 test_debrief() {
-  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-    echo "SKIPPED: the debrief of Reactive Agents, because node and npm are not both on the PATH"
+  local name="the debrief of Reactive Agents"
+  has "$name" node npm || return 0
+  if ! install "$name" debrief npm_install package.json; then
+    skip "$name, because npm could not install it:" \
+      "$(grep -m1 -E 'E[0-9]{3}|[Ee]rror' "$cache/debrief/errors" | sed 's/^npm error //')"
     return
   fi
-  local at=$cache/debrief
-  if ! fresh "$at/installed" "$here/debrief/package.json"; then
-    echo "installing the debrief of Reactive Agents"
-    rm -rf "$at" && mkdir -p "$at"
-    cp "$here/debrief/package.json" "$at"
-    if ! npm install --prefix "$at" --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error 2>"$at/errors"; then
-      echo "SKIPPED: the debrief of Reactive Agents, because npm could not install it: $(grep -m1 -E 'E[0-9]{3}|[Ee]rror' "$at/errors" | sed 's/^npm error //')"
-      return
-    fi
-    cp "$here/debrief/package.json" "$at/installed"
-  fi
-  ln -sfn ../../../../.cache/clients/debrief/node_modules "$here/debrief/node_modules"
+  link_node debrief
   if ! "$here/debrief/node_modules/.bin/rax-diagnose" help 2>/dev/null | grep -q debrief; then
-    echo "SKIPPED: the debrief of Reactive Agents, because the package has no debrief that this machine's Node can run"
+    skip "$name, because the package has no debrief that this machine's Node can run"
     return
   fi
-  echo "debrief of Reactive Agents"
-  (cd "$here/debrief" && node --test --test-timeout=120000 --test-reporter=spec) || status=1
+  run_node "debrief of Reactive Agents" debrief 120000
 }
 
 test_python() {
-  if ! command -v python3 >/dev/null; then
-    echo "SKIPPED: the client for Python, because python3 is not on the PATH"
-    return
-  fi
-  local version
-  version=$(python3 -c 'import sys; print(sys.version_info[0] * 100 + sys.version_info[1])')
-  if [ "$version" -lt 310 ]; then
-    echo "SKIPPED: the client for Python, because it needs Python 3.10 and this is $(python3 --version)"
-    return
-  fi
-  local at=$cache/python
-  if ! fresh "$at/installed" "$here/python/requirements.txt"; then
-    echo "installing the client for Python"
-    rm -rf "$at"
-    python3 -m venv "$at"
-    "$at/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement "$here/python/requirements.txt"
-    cp "$here/python/requirements.txt" "$at/installed"
-  fi
-  echo "client for Python"
-  (cd "$here/python" && PYTHONDONTWRITEBYTECODE=1 "$at/bin/python" -W error::ResourceWarning -m unittest --verbose) || status=1
+  local name="the client for Python"
+  has "$name" python3 && python_since "$name" 310 "it needs Python 3.10" || return 0
+  install "$name" python pip_wheels requirements.txt || exit
+  run_python "client for Python" python -W error::ResourceWarning
 }
 
-# The evaluation harness is apart from the other clients for Python, because what it needs takes 750 MB. Its file lists all
-# of that, so that pip has nothing to add.
+# The evaluation harness is separate from the other clients for Python, because it needs 750 MB of packages.
 test_lm_eval() {
-  if ! command -v python3 >/dev/null; then
-    echo "SKIPPED: the evaluation harness, because python3 is not on the PATH"
+  local name="the evaluation harness"
+  has "$name" python3 || return 0
+  if ! install "$name" lm_eval pip_listed requirements.txt; then
+    skip "$name, because pip could not install it"
     return
   fi
-  local at=$cache/lm_eval
-  if ! fresh "$at/installed" "$here/lm_eval/requirements.txt"; then
-    echo "installing the evaluation harness"
-    rm -rf "$at"
-    python3 -m venv "$at"
-    if ! "$at/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement "$here/lm_eval/requirements.txt"; then
-      echo "SKIPPED: the evaluation harness, because pip could not install it"
-      return
-    fi
-    cp "$here/lm_eval/requirements.txt" "$at/installed"
-  fi
-  echo "evaluation harness"
-  (cd "$here/lm_eval" && PYTHONDONTWRITEBYTECODE=1 "$at/bin/python" -m unittest --verbose) || status=1
+  run_python "evaluation harness" lm_eval
 }
 
-# LiteLLM and LangChain are apart from the other clients for Python, because they need another version of OpenAI's, and
-# 450 MB.
+# LiteLLM and LangChain are separate from the other clients for Python, because they need another version of OpenAI's
+# package, and 450 MB.
 test_libraries() {
-  if ! command -v python3 >/dev/null; then
-    echo "SKIPPED: LiteLLM and LangChain, because python3 is not on the PATH"
+  local name="LiteLLM and LangChain"
+  has "$name" python3 && python_since "$name" 311 "their versions here are for Python 3.11" || return 0
+  if ! install "$name" libraries pip_wheels requirements.txt; then
+    skip "$name, because pip could not install them"
     return
   fi
-  local version
-  version=$(python3 -c 'import sys; print(sys.version_info[0] * 100 + sys.version_info[1])')
-  if [ "$version" -lt 311 ]; then
-    echo "SKIPPED: LiteLLM and LangChain, because their versions here are for Python 3.11 and this is $(python3 --version)"
-    return
-  fi
-  local at=$cache/libraries
-  if ! fresh "$at/installed" "$here/libraries/requirements.txt"; then
-    echo "installing LiteLLM and LangChain"
-    rm -rf "$at"
-    python3 -m venv "$at"
-    if ! "$at/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement "$here/libraries/requirements.txt"; then
-      echo "SKIPPED: LiteLLM and LangChain, because pip could not install them"
-      return
-    fi
-    cp "$here/libraries/requirements.txt" "$at/installed"
-  fi
-  echo "LiteLLM and LangChain"
-  # Their packages warn of much that is none of the server's business.
-  (cd "$here/libraries" && PYTHONDONTWRITEBYTECODE=1 "$at/bin/python" -W ignore -m unittest --verbose) || status=1
+  run_python "$name" libraries -W ignore # their packages print many warnings that do not concern the server
 }
 
 test_node

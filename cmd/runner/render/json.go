@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"io"
 	"time"
 
 	"runner/generation"
@@ -96,10 +97,15 @@ func (j *JSON) Render(e reasoning.Event) error {
 		return nil
 	}
 	j.streams.Spinner.Stop()
-	enc := json.NewEncoder(j.streams.Out)
+	return Indented(j.streams.Out).Encode(newObject(j.run.Reply()))
+}
+
+// Indented returns an encoder that indents JSON by two spaces and does not escape characters of HTML.
+func Indented(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(newObject(j.run.Reply()))
+	return enc
 }
 
 // Close implements [Renderer].

@@ -84,7 +84,7 @@ func TestPipeKeepsSummaryAndAnswerApartInOneFile(t *testing.T) {
 	}
 }
 
-func TestTerminalWithoutTheSummaryAskedFor(t *testing.T) {
+func TestTerminalWithoutTheRequestedSummary(t *testing.T) {
 	for _, ended := range []bool{true, false} {
 		var out, errs bytes.Buffer
 		r := render.NewTerminal(render.Streams{Out: &out, Err: &errs})
@@ -115,8 +115,8 @@ func TestPosthocSummaryIsLabelled(t *testing.T) {
 	}
 }
 
-// Wherever a run breaks off, the terminal is left in its plain style and at the start of a line.
-func TestTerminalIsLeftInOrder(t *testing.T) {
+// Wherever a run ends, the terminal is left in its plain style and at the start of a line.
+func TestTerminalIsLeftClean(t *testing.T) {
 	events := []reasoning.Event{start(reasoning.VisibilityFull, reasoning.StrategyNative),
 		open(reasoning.Reasoning), text(reasoning.Reasoning, "\n\nhm"), end(reasoning.Reasoning),
 		open(reasoning.Preamble), text(reasoning.Preamble, "look"), end(reasoning.Preamble),

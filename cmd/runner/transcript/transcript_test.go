@@ -52,7 +52,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-func TestRenewKeepsNothingOfTheUser(t *testing.T) {
+func TestRenewHidesTheUser(t *testing.T) {
 	t.Setenv("SECRET", "1")
 	got, err := Renew("```console\n$ echo \"<$SECRET$GIVEN>\"\n```\n", t.TempDir(), "GIVEN=2")
 	if err != nil {

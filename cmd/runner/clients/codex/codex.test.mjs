@@ -1,4 +1,5 @@
-// OpenAI's coding agent, Codex, against the Responses API: a turn with a tool, a resumed session, and a prompt that does not fit.
+// Tests with OpenAI's coding agent Codex against the Responses API: a turn with a tool, a resumed session, and a prompt
+// that does not fit.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -12,9 +13,9 @@ const program = new URL('node_modules/.bin/codex', import.meta.url).pathname;
 const command = 'echo forty-two';
 const short = { type: 'json_schema', name: 'short', strict: true, schema: { enum: ['forty-two'] } };
 
-// Relay stands between Codex and the server. It keeps what both sides send. The bundled model is too small to choose a
-// shell command, so where call is set the relay asks for the one call that the test wants, until its result is there.
-// Neither its reasoning nor its answer to a prompt of this size is sure to end, so the relay limits both.
+// Relay is a proxy between Codex and the server. It keeps what both sides send. The bundled model is too small to
+// choose a shell command. So if call is set, the relay requires the call that the test wants, until its result has been
+// sent. The model's reasoning and its answer to a prompt of this size may never end, so the relay limits both.
 class Relay {
   turns = [];
   call = false;
@@ -58,7 +59,7 @@ class Relay {
   }
 }
 
-// narrow leaves one command to exec_command, so that nothing else can be run.
+// narrow lets exec_command run only one command, so that nothing else can be run.
 function narrow(tool) {
   if (tool.name !== 'exec_command') return tool;
   const parameters = { type: 'object', properties: { cmd: { type: 'string', enum: [command] } }, required: ['cmd'], additionalProperties: false };
@@ -69,7 +70,7 @@ const eventsOf = (text) => text.split('\n').filter((line) => line.startsWith('da
 const itemsOf = (turn, type) => turn.sent.input.filter((item) => item.type === type);
 const dropped = (turn) => turn.events.flatMap((event) => event.response?.warnings ?? []).filter(({ code }) => code.startsWith('sealed_'));
 
-// codex runs one command of Codex and returns its events and its exit status. home holds its sessions.
+// codex runs one command of Codex and returns its events and exit status. home contains its sessions.
 async function codex(home, url, ...args) {
   mkdirSync(join(home, 'config'), { recursive: true });
   mkdirSync(join(home, 'work'), { recursive: true });
@@ -109,8 +110,8 @@ let home;
 before(() => { home = mkdtempSync(join(tmpdir(), 'runner-codex-')); });
 after(() => rmSync(home, { recursive: true, force: true }));
 
-test('a turn with a tool, and the session resumed', async () => {
-  // Codex's own prompt has more tokens than the bundled model was trained for.
+test('a turn with a tool, and the resumed session', async () => {
+  // Codex's own prompt is longer than the context that the bundled model was trained for.
   const server = await Server.start('--ctx-size', '32768');
   const relay = await Relay.start(server.url);
   try {
@@ -144,7 +145,7 @@ test('a turn with a tool, and the session resumed', async () => {
   }
 });
 
-test('a prompt that does not fit is told as such', async () => {
+test('a prompt that does not fit is reported as such', async () => {
   const server = await Server.start('--ctx-size', '4096');
   const relay = await Relay.start(server.url);
   try {

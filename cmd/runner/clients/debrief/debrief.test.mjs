@@ -1,4 +1,4 @@
-// The debrief of Reactive Agents, made with the package's own program, of traces that this program writes.
+// Tests that the program of the Reactive Agents package makes the same debriefs of this program's traces.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -36,12 +36,12 @@ function call(program, ...args) {
   return execFileSync(program, args, { cwd: folder, env, encoding: 'utf8', stdio, timeout: 60_000 });
 }
 
-// debrief writes the trace of a run, and returns the debrief that both programs make of it.
+// debrief writes the trace of a run, and returns the debriefs that both programs make of it.
 function debrief(...args) {
   const file = join(folder, 'trace.jsonl');
   writeFileSync(file, call(runner, 'run', '--temperature', '0', '--output', 'trace', ...args));
   const ours = JSON.parse(call(runner, 'debrief', '--json', file));
-  delete ours.rationaleMissing; // an addition
+  delete ours.rationaleMissing; // only this program has it
   const package_ = JSON.parse(call(theirs, 'debrief', file, '--json'));
   assert.deepEqual(package_, ours);
   assert.equal(call(runner, 'debrief', file).trimEnd(), call(theirs, 'debrief', file).trimEnd());
@@ -65,7 +65,7 @@ test('a call whose reason is hidden', () => {
   assert.equal(d.path[0].rationale, undefined);
 });
 
-test('work that was kept from the model', () => {
+test('work that the model does not see', () => {
   const d = debrief('--delegate', 'specialist.txt', '--delegated-work', 'delete', 'What is 17 + 25?');
   assert.equal(d.curatorActions[0]?.action, 'dropped');
   assert.ok(d.curatorActions[0].targetRef);

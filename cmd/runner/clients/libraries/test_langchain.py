@@ -1,4 +1,4 @@
-"""LangChain: overflow in its own class of errors, and conversations that trim_messages shortens."""
+"""Tests with LangChain: its own error class for overflow, and conversations that trim_messages shortens."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ LONG = "What is 17 + 25? " * 400  # more tokens than the small server's context
 
 
 class Wire:
-    """What goes over the wire, for what LangChain does not show."""
+    """What goes over the wire, because LangChain does not show all of it."""
 
     def __init__(self):
         self.sent, self.came = [], []
@@ -67,8 +67,8 @@ def look_up(word: str) -> str:
 
 
 class TrimTest(unittest.TestCase):
-    """A conversation goes on while its early turns are dropped. What the client carries of the model's reasoning neither ends
-    it nor is lost where its own turn is still there."""
+    """A conversation continues while its early turns are dropped. The reasoning that the client carries causes no error,
+    and is kept as long as its own turn is there."""
 
     @classmethod
     def setUpClass(cls):

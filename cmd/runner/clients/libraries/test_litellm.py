@@ -1,11 +1,11 @@
-"""LiteLLM, which tells clients of many vendors apart by the words of their errors."""
+"""Tests with LiteLLM, which recognises errors by their words."""
 
 import os
 import pathlib
 import sys
 import unittest
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # nothing is fetched from elsewhere
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # nothing is downloaded
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 import litellm  # noqa: E402
 from server import Server  # noqa: E402

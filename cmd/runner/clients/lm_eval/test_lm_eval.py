@@ -1,4 +1,4 @@
-"""EleutherAI's evaluation harness scores a multiple choice over /v1/completions, with the server's tokenizer."""
+"""Tests with EleutherAI's evaluation harness: a multiple choice over /v1/completions, with the server's tokenizer."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def question(a, b):
 
 
 def write_sums(path, right):
-    """Twenty questions with three choices each. Where right is false the marked choice is a wrong one."""
+    """Twenty questions with three choices each. If right is false, the marked choice is wrong."""
     draw = random.Random(1)
     with open(path, "w") as file:
         for _ in range(20):

@@ -1,4 +1,5 @@
-// @ag-ui/client against /agui: 1.0.0, and 0.0.58, the last before it. Both check the order and the pairing of events themselves.
+// Tests with @ag-ui/client against /agui: versions 1.0.0 and 0.0.58, the last one before it. Both clients check the
+// order and the pairing of events.
 import { after, before, beforeEach, test } from 'node:test';
 import assert from 'node:assert/strict';
 import * as current from '@ag-ui/client';
@@ -25,7 +26,7 @@ const wire = new Wire();
 const warned = [];
 before(async () => {
   console.warn = (...words) => warned.push(words.join(' '));
-  console.error = () => {}; // the clients tell failed runs there, too
+  console.error = () => {}; // the clients print failed runs there
   server = await Server.start();
   const { agent } = await run(current, { reasoning: 'full' });
   thoughts = agent.messages.find((m) => m.role === 'reasoning').content;
@@ -39,7 +40,7 @@ beforeEach(() => {
 const newAgent = (client, messages = [question], options = {}) =>
   new client.HttpAgent({ url: server.url + '/agui', fetch: wire.fetch, initialMessages: messages, ...options });
 
-// ask runs an agent and returns what came: over the wire, to a subscriber, and as the run's result.
+// ask runs an agent. It returns what came over the wire and to a subscriber, and the run's result.
 async function ask(agent, props = {}, more = {}) {
   const heard = [];
   wire.take();
@@ -53,7 +54,7 @@ const types = (events) => events.map((e) => e.type);
 const said = (agent, role) => agent.messages.filter((m) => m.role === role).map((m) => m.content ?? '').join('');
 const answer = (agent) => agent.messages.findLast((m) => m.role === 'assistant');
 
-// checkEvents holds what came to the published schemas: every event is one of theirs, with nothing in it that they do not know.
+// checkEvents checks the events against the published schemas: every event has a known type and no unknown field.
 function checkEvents(events) {
   assert.ok(events.length > 2);
   for (const event of events) {
@@ -73,8 +74,8 @@ function checkEvents(events) {
   assert.deepEqual(warned, []);
 }
 
-// checkOrder holds what is open to each event: a message carries its sealed value while it is open, a call after its end, and the chunks of
-// reasoning stand between no other events.
+// checkOrder checks what may be open at each event. A message gets its sealed value while it is open, a call after its
+// end. The chunks of reasoning are not mixed with other events.
 function checkOrder(events) {
   const open = new Set();
   for (const { type, messageId, toolCallId, entityId, subtype } of events) {
@@ -96,7 +97,7 @@ function checkOrder(events) {
   assert.deepEqual([...open], []);
 }
 
-// roles are those of a conversation; an assistant may say more than one thing in a turn.
+// roles returns the roles of the messages of a conversation. An assistant may send several messages in a turn.
 const roles = (agent) => agent.messages.map((m) => m.role).filter((role, i, all) => role !== all[i - 1]);
 
 for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
@@ -155,7 +156,7 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
     }
   });
 
-  test(`${version}: a summary shows nothing but itself`, async () => {
+  test(`${version}: a summary shows no other reasoning`, async () => {
     const { agent, events, result } = await run(client, { reasoning: 'summary' });
     checkEvents(events);
     const summary = said(agent, 'reasoning');
@@ -168,7 +169,7 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
   });
 
   for (const reasoning of ['full', 'summary']) {
-    test(`${version}: chunks are the same message, ${reasoning}`, async () => {
+    test(`${version}: chunks give the same message, ${reasoning}`, async () => {
       const { agent, events, heard } = await run(client, { reasoning, chunks: true });
       checkEvents(events);
       assert.ok(types(events).includes('REASONING_MESSAGE_CHUNK'));
@@ -194,14 +195,14 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
       const second = await ask(agent, { reasoning });
       checkEvents(second.events);
       assert.equal(answer(agent).content, '532 - 187 = 345.');
-      // The value holds what the model thought: kept in the prompt, it makes it longer.
+      // The value contains the model's reasoning. If it is kept, the prompt gets longer.
       const dropped = second.events.at(-1).usage[0].inputTokens;
       const restored = (await ask(kept, { reasoning, keep_reasoning: true })).events.at(-1).usage[0].inputTokens;
       assert.ok(first < dropped && dropped < restored, `${first}, ${dropped}, ${restored} tokens`);
     });
   }
 
-  test(`${version}: calls wait for the client, who answers them`, async () => {
+  test(`${version}: calls wait for the client, which answers them`, async () => {
     const { agent, events, heard, newMessages } = await run(
       client,
       { reasoning_seal: true, reasoning_budget: 40, tool_choice: 'required', strict_tools: true },
@@ -225,8 +226,9 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
     const next = await ask(agent, {}, { tools: [add] });
     checkEvents(next.events);
     assert.ok(answer(agent).content.length > 0);
-    // The reasoning that led to the call is in the prompt while the call is pending; without its values it is not.
-    const renamed = JSON.stringify(bare.messages).replaceAll(call.id, 'c1'); // the server remembers what led to a call by its id
+    // The reasoning before the call is in the prompt while the call is pending. Without its sealed values it is not.
+    // The server remembers the reasoning by the id of the call.
+    const renamed = JSON.stringify(bare.messages).replaceAll(call.id, 'c1');
     bare.setMessages(JSON.parse(renamed, (key, value) => (key === 'encryptedValue' ? undefined : value)));
     const without = await ask(bare, {}, { tools: [add] });
     assert.ok(without.events.at(-1).usage[0].inputTokens < next.events.at(-1).usage[0].inputTokens);
@@ -246,11 +248,11 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
       assert.match(theirs[0].content, /17 \+ 25 = 42\.$/);
       assert.equal(agent.messages.filter((m) => m.role === 'reasoning').length, 2);
     } else {
-      assert.deepEqual(ids, []); // it does not know subagents
+      assert.deepEqual(ids, []); // this version does not know subagents
       assert.match(said(agent, 'reasoning'), /17 \+ 25 = 42\./);
     }
 
-    // The client sends everything back, and each turn has an id of its own.
+    // The client sends everything back. Each turn has its own id.
     agent.addMessage({ id: 'q2', role: 'user', content: 'What is 532 - 187?' });
     const next = await ask(agent, { reasoning: 'full', delegation });
     checkEvents(next.events);
@@ -280,7 +282,7 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
     await assert.rejects(run(client, { tool_choice: 'required' }), /tool_choice/);
   });
 
-  test(`${version}: a sealed value out of its place is left out with a warning`, async () => {
+  test(`${version}: a misplaced sealed value is dropped with a warning`, async () => {
     const { agent } = await run(client, { reasoning: 'full', reasoning_seal: true });
     agent.addMessage({ id: 'q2', role: 'user', content: 'What is 532 - 187?' });
     const value = agent.messages.find((m) => m.encryptedValue).encryptedValue;
@@ -301,7 +303,7 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
     }
   });
 
-  test(`${version}: what is refused rejects the run with status, code and field`, async () => {
+  test(`${version}: a refused request rejects the run with status, code and field`, async () => {
     const failed = async (props, more = {}) => {
       try {
         await run(client, props, more);
@@ -324,14 +326,14 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
     }
   });
 
-  test(`${version}: a client that goes away ends its run`, async () => {
+  test(`${version}: a run ends when its client leaves`, async () => {
     const agent = newAgent(client, [{ id: 'q', role: 'user', content: 'What is 532 - 187?' }]);
     await server.cut(60, () =>
       agent.runAgent({ forwardedProps: { ...greedy, reasoning: 'full' } }, { onReasoningMessageContentEvent: () => agent.abortRun() }).catch(() => {}),
     );
   });
 
-  test(`${version}: several turns on one agent have messages of their own`, async () => {
+  test(`${version}: several turns of one agent have separate messages`, async () => {
     const agent = newAgent(client);
     await ask(agent, { reasoning: 'full', reasoning_seal: true });
     agent.addMessage({ id: 'q2', role: 'user', content: 'What is 532 - 187?' });
@@ -355,7 +357,7 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
       checkOrder(events);
       for (const reasoning of ['none', 'summary']) {
         const { agent, events } = await run(client, { reasoning, legacy_thinking: true });
-        const kept = client === current && reasoning === 'summary'; // the older one makes no message of them
+        const kept = client === current && reasoning === 'summary'; // the older client makes no message of these events
         assert.deepEqual(roles(agent), kept ? ['user', 'reasoning', 'assistant'] : ['user', 'assistant']);
         assert.ok(types(events).indexOf('THINKING_START') < types(events).indexOf('TEXT_MESSAGE_START'));
         checkOrder(events);
@@ -367,7 +369,7 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
   });
 }
 
-test('what the client sends is what the schemas say, and context and state reach the model', async () => {
+test('requests match the schemas, and context and state reach the model', async () => {
   const agent = newAgent(current);
   let input;
   agent.use((given, next) => {
@@ -383,7 +385,7 @@ test('what the client sends is what the schemas say, and context and state reach
   assert.ok(shared.events.at(-1).usage[0].inputTokens > plain.events.at(-1).usage[0].inputTokens);
 });
 
-test('a key sees what it may see', async () => {
+test('a key sees only what it may see', async () => {
   const guarded = await Server.withKeys({ id: 'modest', reasoning: 'summary' }, { id: 'whole', reasoning: 'full' });
   try {
     const agentOf = (id) =>
@@ -399,7 +401,7 @@ test('a key sees what it may see', async () => {
     assert.match(refused.payload.message, /reasoning:full/);
     assert.equal((await failed('', {})).status, 401);
     assert.ok(said((await ask(agentOf('modest'), { reasoning: 'summary' })).agent, 'reasoning').length > 0);
-    // A value belongs to the key that it was made for.
+    // A sealed value belongs to the key that it was made for.
     const { agent } = await ask(agentOf('whole'), { reasoning: 'full', reasoning_seal: true });
     const other = newAgent(current, agent.messages, { url: agent.url, threadId: agent.threadId, headers: { Authorization: `Bearer ${keyOf('modest')}` } });
     const heard = [];
@@ -410,7 +412,7 @@ test('a key sees what it may see', async () => {
   }
 });
 
-test('where the operator lets it the model delegates, and a specialist without room fails alone', async () => {
+test('the model delegates if the operator allows it, and only the specialist fails if the context is full', async () => {
   const small = await Server.start('--allow-delegation', '--ctx-size', '300');
   try {
     for (const client of [current, older]) {

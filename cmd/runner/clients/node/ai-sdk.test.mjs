@@ -1,4 +1,4 @@
-// Vercel's AI SDK, with its provider for OpenAI-compatible servers and with OpenAI's own.
+// Tests with Vercel's AI SDK: with its provider for OpenAI-compatible servers, and with OpenAI's provider.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { APICallError, NoObjectGeneratedError, Output, embedMany, generateObject, generateText, stepCountIs, streamObject, streamText, tool } from 'ai';
@@ -14,7 +14,8 @@ const wire = new Wire();
 
 let server, compatible, chat, responses;
 before(async () => {
-  server = await Server.start('--temperature', '0'); // the SDK sends none to models that it takes for OpenAI's reasoning ones
+  // The SDK sends no temperature to models that it takes for reasoning models of OpenAI.
+  server = await Server.start('--temperature', '0');
   compatible = createOpenAICompatible({ name: 'runner', baseURL: server.url + '/v1', includeUsage: true, supportsStructuredOutputs: true, fetch: wire.fetch });
   const openai = createOpenAI({ baseURL: server.url + '/v1', apiKey: 'none', fetch: wire.fetch });
   chat = openai.chat('demo');
@@ -22,10 +23,10 @@ before(async () => {
 });
 after(() => server.stop());
 
-// asking are the parameters of a question; runner are fields of this server beside those that the SDK knows.
+// asking has the parameters of a question. runner has fields of this server that the SDK does not know.
 const asking = (params = {}, runner = {}) => ({ model: compatible('demo'), prompt, temperature: 0, maxRetries: 0, providerOptions: { runner }, ...params });
 
-// parts reads a stream to its end.
+// parts reads a stream to its end and returns its parts.
 async function parts(result) {
   const found = { text: '', reasoning: '', objects: [], errors: [] };
   for await (const part of result.fullStream) {
@@ -43,7 +44,7 @@ for (const [name, runner, params] of [
   ['cut off', { reasoning: 'full' }, { maxOutputTokens: 20 }],
   ['stopped', {}, { stopSequences: [' ='] }],
 ]) {
-  test(`streamText is generateText, ${name}`, async () => {
+  test(`streamText gives the same as generateText, ${name}`, async () => {
     const whole = await generateText(asking(params, runner));
     const result = streamText(asking(params, runner));
     const streamed = await parts(result);
@@ -71,7 +72,7 @@ test('generateText', async () => {
   assert.ok(talk.usage.inputTokenDetails.cacheReadTokens > 0);
 });
 
-test('reasoning, and none where it was not asked for', async () => {
+test('reasoning, only if it was requested', async () => {
   const { reasoningText, text } = await generateText(asking({}, { reasoning: 'full' }));
   assert.match(reasoningText, /17 and 25/);
   assert.equal(text, '17 + 25 = 42.');
@@ -151,7 +152,7 @@ test('keys and limits', async () => {
   }
 });
 
-test('a stream that is left frees the server', async () => {
+test('leaving a stream frees the server', async () => {
   const abort = new AbortController();
   const long = asking({ prompt: 'What is 517 + 386?', abortSignal: abort.signal }, { reasoning: 'full', reasoningEffort: 'high' });
   const { usage } = await generateText(long);
@@ -177,7 +178,7 @@ test('OpenAI\'s provider, over chat completions', async () => {
 });
 
 test('OpenAI\'s provider, over responses', async () => {
-  // forceReasoning tells the SDK what it would know by the name of an OpenAI model.
+  // forceReasoning tells the SDK what it knows of OpenAI's models by their names.
   const openai = { forceReasoning: true, reasoningSummary: 'auto', reasoningEffort: 'medium' };
   const params = { model: responses, prompt, temperature: undefined, maxRetries: 0 };
   const plain = await generateText(params);

@@ -1,4 +1,4 @@
-// @anthropic-ai/sdk against the Messages API.
+// Tests with @anthropic-ai/sdk against the Messages API.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import Anthropic from '@anthropic-ai/sdk';
@@ -13,7 +13,7 @@ const plain = { model: 'demo', max_tokens: 400, temperature: 0, messages: [quest
 const thinking = { type: 'enabled', budget_tokens: 300 };
 const Operands = z.object({ a: z.number().int().min(0).max(999), b: z.number().int().min(0).max(999) });
 const add = { name: 'add', description: 'Adds two numbers', strict: true, input_schema: z.toJSONSchema(Operands) };
-// Without reasoning the model comes to its call at once.
+// Without reasoning the model makes its call at once.
 const calling = { ...plain, thinking: { type: 'disabled' }, tools: [add], tool_choice: { type: 'tool', name: 'add' } };
 
 let server, client;
@@ -27,8 +27,8 @@ after(() => server.stop());
 const text = (message) => message.content.filter((b) => b.type === 'text').map((b) => b.text).join('');
 const types = (message) => message.content.map((b) => b.type);
 
-// comparable is a message without what differs between equal ones: its id, its signatures, and what the cache held. What was
-// in effect is left out too: in a stream it comes with message_delta, where the client keeps only what it knows.
+// comparable returns a message without what differs between equal messages: its id, its signatures, and the cached
+// tokens. It also drops what was in effect, because the client does not keep this of a stream.
 function comparable({ id, content, usage, _request_id, parsed_output, reasoning_info, ...rest }) {
   assert.match(id, /^msg_/);
   return {
@@ -64,7 +64,7 @@ for (const [name, params] of Object.entries({
   'cut off': { ...plain, thinking, max_tokens: 20 },
   'stopped': { ...plain, stop_sequences: ['= '] },
 })) {
-  test(`a stream is the message, ${name}`, async () => {
+  test(`a stream gives the same message, ${name}`, async () => {
     const whole = await client.messages.create(params);
     const stream = client.messages.stream(params);
     const heard = { text: '', thinking: '', signature: '', json: '' };
@@ -127,7 +127,7 @@ test('without thinking no reasoning is in any field', async () => {
   assertHidden(wire.take(), reasoning);
 });
 
-test('thinking: its budget, its effort, and none of it', async () => {
+test('thinking: budget, effort and none', async () => {
   const count = async (params) => (await client.messages.create({ ...plain, ...params })).usage.output_tokens_details.thinking_tokens;
   assert.equal(await count({ thinking: { type: 'disabled' } }), 0);
   assert.ok((await count({ thinking: { type: 'enabled', budget_tokens: 10 } })) <= 10);
@@ -145,7 +145,7 @@ test('stop reasons', async () => {
   assert.equal(text(stopped), '17 + 25');
 });
 
-test('a conversation goes on, with its thinking', async () => {
+test('a conversation continues with its thinking', async () => {
   const first = await client.messages.create({ ...plain, thinking });
   const messages = [question, { role: 'assistant', content: first.content }, { role: 'user', content: 'What is 532 - 187?' }];
   const second = await client.messages.create({ ...plain, thinking, messages });
@@ -155,7 +155,7 @@ test('a conversation goes on, with its thinking', async () => {
   assert.equal(counted.input_tokens, second.usage.input_tokens + second.usage.cache_read_input_tokens);
 });
 
-test('a signature is taken in its place only', async () => {
+test('a signature is accepted only in its place', async () => {
   const { content } = await client.messages.create({ ...plain, thinking });
   const again = (blocks, ask = question) => client.messages.create({
     ...plain, thinking, messages: [ask, { role: 'assistant', content: blocks }, { role: 'user', content: 'What is 2 + 2?' }],
@@ -221,7 +221,7 @@ test('the client runs a tool', async () => {
   assert.deepEqual(heard[0], last.content.find((b) => b.type === 'tool_use').input);
 });
 
-test('a thread of the client goes on with whole conversations', async () => {
+test('a thread of the client continues with whole conversations', async () => {
   const thread = client.beta.messages.thread({ model: 'demo', max_tokens: 400, temperature: 0, thinking, unsupportedRequestBehavior: 'continue_unthreaded' });
   const user = (content) => ({ role: 'user', content });
   assert.equal(text(await thread.send(question)), '17 + 25 = 42.');
@@ -230,7 +230,7 @@ test('a thread of the client goes on with whole conversations', async () => {
   assert.equal(thread.messages.length, 6);
 });
 
-test('tools of Anthropic\'s own are left out with a warning', async () => {
+test('tools of Anthropic are dropped with a warning', async () => {
   const m = await client.messages.create({ ...plain, tools: [{ type: 'web_search_20250305', name: 'web_search' }] });
   assert.equal(text(m), '17 + 25 = 42.');
   assert.equal(m.warnings[0].code, 'unknown_tool_type');
@@ -243,7 +243,7 @@ test('an answer in the form of a schema, parsed', async () => {
   assert.equal(typeof m.parsed_output.sure, 'boolean');
 });
 
-test('errors are the classes of the client', async () => {
+test('errors have the classes of the client', async () => {
   await assert.rejects(client.messages.create({ ...plain, model: 'none' }), (e) => {
     assert.ok(e instanceof Anthropic.NotFoundError);
     assert.equal(e.status, 404);
@@ -291,7 +291,7 @@ test('keys, permissions and limits', async () => {
   }
 });
 
-test('a stream that is left frees the server', async () => {
+test('leaving a stream frees the server', async () => {
   const long = { ...plain, thinking: { type: 'adaptive' }, output_config: { effort: 'high' }, messages: [{ role: 'user', content: 'What is 517 + 386?' }] };
   const { usage } = await client.messages.create(long);
   await server.cut(usage.output_tokens, async () => {

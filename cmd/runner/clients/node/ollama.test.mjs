@@ -1,4 +1,4 @@
-// Ollama's package for Node against Ollama's API.
+// Tests with Ollama's package for Node against Ollama's API.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { Ollama } from 'ollama';
@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-// join puts the parts of a stream together.
+// join joins the parts of a stream.
 async function join(parts) {
   const whole = { text: '', thinking: '', logprobs: [], reason: undefined, tokens: undefined };
   for await (const part of parts) {
@@ -64,7 +64,7 @@ for (const [name, params] of Object.entries({
   'cut off': { think: true, options: { temperature: 0, num_predict: 20 } },
   'stopped': { options: { temperature: 0, stop: [' ='] } },
 })) {
-  test(`a stream is the answer, ${name}`, async () => {
+  test(`a stream gives the same answer, ${name}`, async () => {
     const chatted = await once(client.chat({ ...chat, ...params }));
     assert.deepEqual(await join(await client.chat({ ...chat, ...params, stream: true })), chatted);
     const generated = await once(client.generate({ ...prompt, ...params }));
@@ -74,7 +74,7 @@ for (const [name, params] of Object.entries({
   });
 }
 
-test('thinking is shown where it is asked for, and in no field else', async () => {
+test('thinking is shown if it was requested, and in no other field', async () => {
   const { thinking, content } = (await client.chat({ ...chat, think: true })).message;
   assert.match(thinking, /17 and 25/);
   assert.equal(content, '17 + 25 = 42.');
@@ -108,7 +108,7 @@ test('options', async () => {
   assert.notEqual(await think(1), await think(2));
 });
 
-test('answers in a form', async () => {
+test('answers in a format', async () => {
   const answer = await client.chat({ ...chat, format: z.toJSONSchema(Operands), think: 'low' });
   Operands.parse(JSON.parse(answer.message.content));
   assert.ok(answer.message.thinking);
@@ -119,7 +119,7 @@ test('answers in a form', async () => {
   if (any.done_reason === 'stop') JSON.parse(any.message.content);
 });
 
-test('tools, and a result of one', async () => {
+test('tools and the result of a call', async () => {
   const offered = await client.chat({ ...chat, tools });
   assert.ok(offered.message.content || offered.message.tool_calls);
   const called = { role: 'assistant', content: '', thinking: 'I call the tool.', tool_calls: [{ function: { name: 'add', arguments: { a: 17, b: 25 } } }] };
@@ -130,7 +130,7 @@ test('tools, and a result of one', async () => {
   assert.ok(after.prompt_eval_count > without.prompt_eval_count, 'the thinking of a pending call counts');
 });
 
-test('a conversation goes on', async () => {
+test('a conversation continues', async () => {
   const first = await client.chat({ ...chat, think: true });
   const second = await client.chat({ ...chat, messages: [{ role: 'system', content: 'Be brief.' }, question, first.message, { role: 'user', content: 'What is 532 - 187?' }] });
   assert.equal(second.message.content, '532 - 187 = 345.');
@@ -200,7 +200,7 @@ test('keys, permissions and limits', async () => {
   }
 });
 
-test('a stream that is left frees the server', async () => {
+test('leaving a stream frees the server', async () => {
   const long = { ...chat, think: 'high', messages: [{ role: 'user', content: 'What is 517 + 386?' }] };
   const { eval_count } = await client.chat(long);
   await server.cut(eval_count, async () => {

@@ -1,4 +1,4 @@
-// OpenAI's package for Node against chat completions, completions, embeddings and models.
+// Tests with OpenAI's package for Node: chat completions, completions, embeddings and models.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
@@ -10,11 +10,11 @@ import { Wire, assertHidden, longestShared, texts, likely } from './lib/wire.mjs
 const question = { role: 'user', content: 'What is 17 + 25?' };
 const plain = { model: 'demo', temperature: 0, messages: [question] };
 const sampled = { ...plain, temperature: 0.8, seed: 11 };
-// At this temperature, and without filters, hardly two answers are alike.
+// At this temperature and without filters, two answers are hardly ever the same.
 const wild = { ...plain, messages: [{ role: 'user', content: 'zq 8?! lorem 77 ~ 4 -- ipsum' }], temperature: 2, top_p: 1, top_k: 0, min_p: 0, reasoning: 'full', max_tokens: 100 };
 const Operands = z.object({ a: z.number().int().min(0).max(999), b: z.number().int().min(0).max(999) });
 const add = zodFunction({ name: 'add', description: 'Adds two numbers', parameters: Operands });
-// Without reasoning the model comes to its call at once.
+// Without reasoning the model makes its call at once.
 const calling = { ...plain, reasoning_effort: 'none', tools: [add], tool_choice: { type: 'function', function: { name: 'add' } } };
 
 let server, client;
@@ -27,7 +27,7 @@ after(() => server.stop());
 
 const create = (params) => client.chat.completions.create(params);
 
-// collect joins the chunks of a stream into what the message would be.
+// collect joins the chunks of a stream into a message.
 async function collect(params) {
   const choices = [];
   let usage, last;
@@ -53,7 +53,7 @@ async function collect(params) {
   return { choices, usage: counts(usage) };
 }
 
-// whole is collect for an answer in one piece.
+// whole is collect for an answer that is not a stream.
 async function whole(params) {
   const { choices, usage } = await create(params);
   return {
@@ -65,7 +65,7 @@ async function whole(params) {
   };
 }
 
-// counts are the parts of usage that do not depend on what the cache held.
+// counts returns the parts of usage that do not depend on the cache.
 const counts = (u) => [u.prompt_tokens, u.completion_tokens, u.total_tokens, u.completion_tokens_details.reasoning_tokens];
 
 test('a completion', async () => {
@@ -99,7 +99,7 @@ for (const [name, params] of Object.entries({
   'cut off': { ...sampled, max_tokens: 30, reasoning: 'full' },
   'stopped': { ...plain, stop: [' ='] },
 })) {
-  test(`a stream is the completion, ${name}`, async () => {
+  test(`a stream gives the same completion, ${name}`, async () => {
     const [streamed, once] = [await collect(params), await whole(params)];
     assert.deepEqual(streamed, once);
     assert.ok(once.choices.every((c) => c.text || c.calls.length), 'nothing was answered');
@@ -121,7 +121,7 @@ test('the client puts a stream together', async () => {
   assert.equal(heard, '17 + 25 = 42.');
 });
 
-test('reasoning that was asked for', async () => {
+test('requested reasoning', async () => {
   const { message } = (await create({ ...plain, reasoning: 'full' })).choices[0];
   assert.match(message.reasoning, /17 and 25/);
   assert.equal(message.reasoning_content, message.reasoning);
@@ -131,7 +131,7 @@ test('reasoning that was asked for', async () => {
   assert.equal(asked.reasoning, message.reasoning);
 });
 
-test('reasoning that was not asked for is in no field', async () => {
+test('reasoning that was not requested is in no field', async () => {
   const { reasoning } = (await create({ ...plain, reasoning: 'full' })).choices[0].message;
   wire.take();
   for (const params of [plain, { ...plain, logprobs: true, top_logprobs: 5 }, { ...plain, reasoning: { effort: 'medium' } }, { ...plain, reasoning: { exclude: true } }, { ...plain, reasoning_seal: true }]) {
@@ -160,7 +160,7 @@ test('effort and budget', async () => {
   assert.equal(spent.choices[0].finish_detail, 'reasoning_budget');
 });
 
-test('the seed of an answer repeats it', async () => {
+test('the same seed gives the same answer', async () => {
   const { reasoning_info: info, choices: [first] } = await create(wild);
   const again = await create({ ...wild, seed: info.seed });
   const others = await Promise.all([create(wild), create(wild), create(wild)]);
@@ -213,13 +213,13 @@ test('an answer in the form of a schema, parsed', async () => {
   }
 });
 
-test('an answer that is any object', async () => {
+test('an answer that is any JSON object', async () => {
   const c = await create({ ...plain, response_format: { type: 'json_object' }, max_tokens: 200 });
   if (c.choices[0].finish_reason === 'stop') assert.equal(typeof JSON.parse(c.choices[0].message.content), 'object');
   assert.match(c.choices[0].message.content, /^\{/);
 });
 
-test('a schema that cannot be honoured is refused by its name', async () => {
+test('an unsupported schema is refused by name', async () => {
   const schema = { type: 'object', properties: { a: { $dynamicRef: '#x' } } };
   await assert.rejects(create({ ...plain, response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }), (e) => {
     assert.ok(e instanceof OpenAI.BadRequestError);
@@ -251,7 +251,7 @@ test('the client runs a function', async () => {
     tools: [{ type: 'function', function: { name: 'add', description: 'Adds', parse: JSON.parse, parameters: add.function.parameters, strict: true, function: (args) => ((heard = args), '42') } }],
   });
   assert.ok(await runner.finalContent());
-  if (heard) Operands.parse(heard); // whether it calls is the model's choice
+  if (heard) Operands.parse(heard); // the model decides whether it calls the function
 });
 
 test('required calls, one at most', async () => {
@@ -259,13 +259,13 @@ test('required calls, one at most', async () => {
   assert.equal(c.choices[0].message.tool_calls.length, 1);
 });
 
-test('tools of other types are left out with a warning', async () => {
+test('tools of other types are dropped with a warning', async () => {
   const c = await create({ ...plain, tools: [{ type: 'web_search' }] });
   assert.equal(c.choices[0].message.content, '17 + 25 = 42.');
   assert.ok(c.warnings.length > 0);
 });
 
-test('a conversation goes on, and its beginning is cached', async () => {
+test('a conversation continues, and its beginning is cached', async () => {
   const messages = [{ role: 'developer', content: 'Be brief.' }, question];
   const first = await create({ ...plain, messages });
   messages.push(first.choices[0].message, { role: 'user', content: [{ type: 'text', text: 'What is 532 - 187?' }] });
@@ -274,7 +274,7 @@ test('a conversation goes on, and its beginning is cached', async () => {
   assert.ok(second.usage.prompt_tokens_details.cached_tokens > 0);
 });
 
-test('sealed reasoning comes back in its place only', async () => {
+test('sealed reasoning is accepted only in its place', async () => {
   const first = (await create({ ...plain, reasoning_seal: true })).choices[0].message;
   assert.ok(first.reasoning_encrypted_content);
   const next = { role: 'user', content: 'What is 2 + 2?' };
@@ -291,7 +291,7 @@ test('sealed reasoning comes back in its place only', async () => {
   await dropped([question, { ...first, reasoning_encrypted_content: 'A' + first.reasoning_encrypted_content }, next], /sealed_tampered/);
 });
 
-test('errors are the classes of the client', async () => {
+test('errors have the classes of the client', async () => {
   const refused = (params, type, param, status) =>
     assert.rejects(create(params), (e) => {
       assert.ok(e instanceof type, `${e}`);
@@ -342,7 +342,7 @@ test('a full queue is answered with 429', async () => {
   }
 });
 
-test('a stream that is left frees the server', async () => {
+test('leaving a stream frees the server', async () => {
   const long = { ...plain, reasoning: 'full', reasoning_effort: 'high', messages: [{ role: 'user', content: 'What is 517 + 386?' }] };
   const { usage } = await create(long);
   for (const n of [1, 2]) {
@@ -377,7 +377,7 @@ test('a raw completion, streaming and not', async () => {
 test('embeddings, as numbers and in base64', async () => {
   const input = ['one apple', 'two apples'];
   const float = await client.embeddings.create({ model: 'demo', input, encoding_format: 'float' });
-  const packed = await client.embeddings.create({ model: 'demo', input }); // the client asks for base64 and unpacks it
+  const packed = await client.embeddings.create({ model: 'demo', input }); // the client asks for base64 and decodes it
   assert.equal(float.data.length, 2);
   for (const [i, { embedding }] of float.data.entries()) {
     const length = Math.hypot(...embedding);

@@ -1,4 +1,4 @@
-// OpenAI's package for Node against the Responses API.
+// Tests with OpenAI's package for Node against the Responses API.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ const plain = { model: 'demo', temperature: 0, input: 'What is 17 + 25?' };
 const long = { ...plain, input: 'What is 517 + 386?', reasoning: { effort: 'high' } };
 const Operands = z.object({ a: z.number().int().min(0).max(999), b: z.number().int().min(0).max(999) });
 const add = zodResponsesFunction({ name: 'add', description: 'Adds two numbers', parameters: Operands });
-// Without reasoning the model comes to its call at once.
+// Without reasoning the model makes its call at once.
 const calling = { ...plain, reasoning: { effort: 'none' }, tools: [add], tool_choice: { type: 'function', name: 'add' } };
 const full = { ...plain, include: ['reasoning.content'] };
 
@@ -29,7 +29,7 @@ const types = (response) => response.output.map((item) => item.type);
 const reasoningOf = (response) => response.output.filter((item) => item.type === 'reasoning').flatMap((item) => item.content ?? []).map((part) => part.text).join('');
 const summaryOf = (response) => response.output.filter((item) => item.type === 'reasoning').flatMap((item) => item.summary).map((part) => part.text).join('');
 
-// comparable is a response without what differs between equal ones.
+// comparable returns a response without what differs between equal responses.
 const comparable = ({ output, usage, error, status, incomplete_details, model, text, tools, tool_choice, reasoning }) => ({
   output: output.map(({ id, call_id, encrypted_content, ...item }) => ({
     ...item, id: id.split('_')[0], sealed: Boolean(encrypted_content),
@@ -67,7 +67,7 @@ for (const [name, params] of Object.entries({
   'with a schema': { ...plain, text: { format: zodTextFormat(Operands, 'operands') } },
   'cut off': { ...full, max_output_tokens: 30 },
 })) {
-  test(`a stream is the response, ${name}`, async () => {
+  test(`a stream gives the same response, ${name}`, async () => {
     const whole = await create(params);
     const stream = client.responses.stream(params);
     let text = '', json = '', summary = '', number = 0;
@@ -111,7 +111,7 @@ test('the events of a stream come in order', async () => {
   assert.deepEqual(summed, ['response.reasoning_summary_part.added', 'response.reasoning_summary_text.delta', 'response.reasoning_summary_text.done', 'response.reasoning_summary_part.done']);
 });
 
-test('reasoning is in no field where it was not asked for', async () => {
+test('reasoning that was not requested is in no field', async () => {
   const reasoning = reasoningOf(await create(full));
   assert.match(reasoning, /17 and 25/);
   wire.take();
@@ -136,7 +136,7 @@ test('effort', async () => {
   assert.ok(low < high, `${low} tokens at low, ${high} at high`);
 });
 
-test('the seed of a response repeats it', async () => {
+test('the same seed gives the same response', async () => {
   const wild = { ...full, temperature: 2, top_p: 1, max_output_tokens: 100 };
   const first = await create(wild);
   assert.ok(Number.isSafeInteger(first.reasoning_info.seed), `${first.reasoning_info.seed}`);
@@ -159,7 +159,7 @@ test('answers in the form of a schema, parsed', async () => {
   await assert.rejects(create({ ...plain, text: { format: { type: 'json_schema', name: 'x', schema: { $dynamicRef: '#x' } } } }), (e) => e instanceof OpenAI.BadRequestError && e.param.startsWith('text.format'));
 });
 
-test('a conversation goes on from a stored response', async () => {
+test('a conversation continues from a stored response', async () => {
   const first = await create(plain);
   const second = await create({ ...plain, previous_response_id: first.id, input: 'What is 532 - 187?' });
   assert.equal(second.output_text, '532 - 187 = 345.');
@@ -187,7 +187,7 @@ test('a call, its output, and the turn after it', async () => {
   assert.equal(sent.usage.input_tokens, stored.usage.input_tokens);
 });
 
-test('without a store, sealed reasoning is carried by the client', async () => {
+test('without storage, the client carries sealed reasoning', async () => {
   const asked = { ...calling, store: false, reasoning: { effort: 'low' }, reasoning_budget: 16, include: ['reasoning.encrypted_content'] };
   const first = await create(asked);
   const sealed = first.output.find((item) => item.type === 'reasoning');
@@ -210,7 +210,7 @@ test('without a store, sealed reasoning is carried by the client', async () => {
   await dropped(next([sealed, { ...call, call_id: 'another' }]), /sealed_foreign/);
   await dropped(next([{ ...sealed, encrypted_content: sealed.encrypted_content.slice(0, -8) }, call]), /sealed_tampered/);
   await assert.rejects(client.responses.retrieve(first.id), OpenAI.NotFoundError);
-  await next([{ type: 'reasoning', id: sealed.id, summary: [] }, call]); // empty ones are nothing
+  await next([{ type: 'reasoning', id: sealed.id, summary: [] }, call]); // empty reasoning is ignored
 });
 
 test('stored responses are retrieved and deleted', async () => {
@@ -244,7 +244,7 @@ test('a response in the background is cancelled', async () => {
   });
 });
 
-test('a stream from the background goes on where it was left', async () => {
+test('a background stream continues where it was left', async () => {
   const stream = await create({ ...full, background: true, stream: true });
   const first = [];
   for await (const e of stream) {
@@ -259,7 +259,7 @@ test('a stream from the background goes on where it was left', async () => {
   assert.equal(rest.at(-1).response.output.at(-1).content[0].text, '17 + 25 = 42.');
 });
 
-test('a stream that is left frees the server', async () => {
+test('leaving a stream frees the server', async () => {
   const { usage } = await create(long);
   await server.cut(usage.output_tokens, async () => {
     for await (const e of await create({ ...long, include: ['reasoning.content'], stream: true })) {
@@ -268,7 +268,7 @@ test('a stream that is left frees the server', async () => {
   });
 });
 
-test('errors are the classes of the client', async () => {
+test('errors have the classes of the client', async () => {
   const refused = (params, type, param) => assert.rejects(create(params), (e) => {
     assert.ok(e instanceof type, `${e}`);
     assert.equal(e.param, param);
@@ -282,7 +282,7 @@ test('errors are the classes of the client', async () => {
   await refused({ ...plain, stream: true, model: 'none' }, OpenAI.NotFoundError, 'model');
 });
 
-test('other keys\' responses do not exist, and permissions hold', async () => {
+test('responses of other keys are not found, and permissions are enforced', async () => {
   const guarded = await Server.withKeys({ id: 'one', reasoning: 'full' }, { id: 'two' });
   try {
     const [one, two] = ['one', 'two'].map((id) => new OpenAI({ baseURL: guarded.url + '/v1', apiKey: keyOf(id), maxRetries: 0 }).responses);

@@ -1,4 +1,4 @@
-"""The program's server, as the tests of one file have it for themselves."""
+"""The server that the tests of one file share."""
 
 import contextlib
 import hashlib
@@ -17,7 +17,7 @@ PROGRAM = os.environ.get("RUNNER", str(pathlib.Path(__file__).resolve().parents[
 
 
 def key_of(id):
-    """The text of the API key with an id."""
+    """Returns the API key with an id."""
     return f"test-key-of-{id}-0123456789"
 
 
@@ -46,7 +46,7 @@ class Server:
 
     @classmethod
     def with_keys(cls, *entries):
-        """A server that asks for API keys; entries say what each may do."""
+        """Starts a server that asks for API keys. entries says what each key may do."""
         keys = [{**e, "sha256": hashlib.sha256(key_of(e["id"]).encode()).hexdigest()} for e in entries]
         with tempfile.TemporaryDirectory(prefix="runner-clients-") as folder:
             file = pathlib.Path(folder) / "keys.json"
@@ -61,7 +61,7 @@ class Server:
         self.stop()
 
     def stop(self):
-        """Ends the server, which has to end well."""
+        """Stops the server, which must exit without an error."""
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait()
         self.reader.join()
@@ -70,7 +70,7 @@ class Server:
         assert status == 0, f"the server ended with {status}:\n" + "".join(self.log)
 
     def metric(self, name):
-        """One of the server's figures."""
+        """Returns one of the server's metrics."""
         with urllib.request.urlopen(self.url + "/metrics") as answer:
             for line in answer.read().decode().splitlines():
                 if line.startswith(name + " "):
@@ -78,7 +78,7 @@ class Server:
         raise AssertionError(f"there is no metric {name}")
 
     def running(self, count):
-        """Waits until so many runs are active, for ten seconds at most."""
+        """Waits up to ten seconds until so many runs are active."""
         name = 'runner_runs_active{model="demo"}'
         for _ in range(500):
             if self.metric(name) == count:
@@ -88,11 +88,11 @@ class Server:
 
     @contextlib.contextmanager
     def cut(self, tokens):
-        """Sees that a run which is left in the block ends there, with fewer tokens than it has when nobody leaves."""
+        """Checks that a run which the block leaves ends there, with fewer tokens than it has when the client stays."""
         name = 'runner_tokens_total{kind="completion",model="demo"}'
         before = self.metric(name)
         yield
         self.running(0)
-        time.sleep(0.05)  # what a run used is counted when it is over
+        time.sleep(0.05)  # tokens are counted when the run is over
         spent = self.metric(name) - before
         assert spent < tokens, f"the server went on to the end: {spent} of {tokens} tokens"

@@ -1,4 +1,4 @@
-"""OpenAI's package for Python against chat completions, embeddings and models."""
+"""Tests with OpenAI's package for Python: chat completions, embeddings and models."""
 
 import asyncio
 import json
@@ -17,8 +17,8 @@ Operand = Annotated[int, Field(ge=0, le=999)]
 
 
 def likely(logprobs):
-    """What two runs have in common of their log probabilities. The rest is rounding: how sums are grouped depends on what a sequence shares
-    its step and its cache with."""
+    """Returns the part of log probabilities that is equal in two runs. The rest is rounding: the grouping of sums depends
+    on what shares the step and the cache with a sequence."""
     return [(t.token, round(t.logprob, 1), len(t.top_logprobs)) for t in logprobs]
 
 
@@ -36,7 +36,7 @@ class add(BaseModel):
 
 
 TOOL = openai.pydantic_function_tool(add)
-# Without reasoning the model comes to its call at once.
+# Without reasoning the model makes its call at once.
 CALLING = {
     **PLAIN,
     "reasoning_effort": "none",
@@ -46,7 +46,7 @@ CALLING = {
 
 
 def counts(usage):
-    """The parts of usage that do not depend on what the cache held."""
+    """Returns the parts of usage that do not depend on the cache."""
     return usage.prompt_tokens, usage.completion_tokens, usage.total_tokens, usage.completion_tokens_details.reasoning_tokens
 
 
@@ -249,7 +249,7 @@ class OpenAITest(unittest.TestCase):
     def test_embeddings(self):
         texts = ["one apple", "two apples"]
         numbers = self.client.embeddings.create(model="demo", input=texts, encoding_format="float")
-        packed = self.client.embeddings.create(model="demo", input=texts)  # asks for base64 and unpacks it
+        packed = self.client.embeddings.create(model="demo", input=texts)  # the client asks for base64 and decodes it
         for a, b in zip(numbers.data, packed.data, strict=True):
             self.assertAlmostEqual(sum(x * x for x in a.embedding), 1, places=3)
             self.assertEqual(len(a.embedding), len(b.embedding))

@@ -1,4 +1,4 @@
-"""OpenAI's package for Python against the Responses API."""
+"""Tests with OpenAI's package for Python against the Responses API."""
 
 import time
 import unittest
@@ -23,7 +23,7 @@ class add(BaseModel):
 
 
 TOOL = openai.pydantic_function_tool(add)["function"]
-# Without reasoning the model comes to its call at once.
+# Without reasoning the model makes its call at once.
 CALLING = {
     **PLAIN,
     "reasoning": {"effort": "none"},
@@ -33,7 +33,7 @@ CALLING = {
 
 
 def comparable(response):
-    """A response without what differs between equal ones."""
+    """Returns a response without what differs between equal responses."""
     keep = {"output", "status", "error", "incomplete_details", "usage", "text", "reasoning"}
     dump = response.model_dump(include=keep, exclude={"usage": {"input_tokens_details"}})
     for item in dump["output"]:
@@ -48,7 +48,7 @@ def comparable(response):
 
 
 def text_of(response, kind):
-    """The reasoning (content) or its summary (summary) in a response."""
+    """Returns the reasoning (content) or its summary (summary) in a response."""
     return "".join(part.text for item in response.output if item.type == "reasoning" for part in getattr(item, kind) or [])
 
 

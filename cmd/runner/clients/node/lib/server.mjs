@@ -1,4 +1,4 @@
-// The program's server, as the tests of one file have it for themselves.
+// The server that the tests of one file share.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ export class Server {
     return s;
   }
 
-  // withKeys starts a server that asks for API keys; entries say what each may do, and key holds their text by id.
+  // withKeys starts a server that asks for API keys. entries says what each key may do. key has the keys by id.
   static async withKeys(...entries) {
     const folder = mkdtempSync(join(tmpdir(), 'runner-clients-keys-'));
     try {
@@ -46,7 +46,7 @@ export class Server {
     }
   }
 
-  // stop ends the server, which has to end well.
+  // stop stops the server, which must exit without an error.
   async stop() {
     this.process.kill('SIGTERM');
     const status = await this.ended;
@@ -54,7 +54,7 @@ export class Server {
     assert.equal(status, 0, `the server ended with ${status}:\n${this.log}`);
   }
 
-  // metric reads one of the server's figures.
+  // metric reads one of the server's metrics.
   async metric(name) {
     const text = await (await fetch(this.url + '/metrics')).text();
     const line = text.split('\n').find((line) => line.startsWith(name + ' '));
@@ -62,7 +62,7 @@ export class Server {
     return Number(line.slice(name.length + 1));
   }
 
-  // running waits until the number of runs is as given; it is given ten seconds.
+  // running waits up to ten seconds until so many runs are active.
   async running(count) {
     const name = 'runner_runs_active{model="demo"}';
     for (let tries = 0; (await this.metric(name)) !== count; tries++) {
@@ -71,17 +71,18 @@ export class Server {
     }
   }
 
-  // cut has a run left and sees that it ends there: the server generates less than the tokens that the run has when nobody leaves.
+  // cut leaves a run and checks that it ends there: the server generates fewer tokens than the run has when the client
+  // stays.
   async cut(tokens, leave) {
     const name = 'runner_tokens_total{kind="completion",model="demo"}';
     const before = await this.metric(name);
     await leave();
     await this.running(0);
-    await sleep(50); // what a run used is counted when it is over
+    await sleep(50); // tokens are counted when the run is over
     const spent = (await this.metric(name)) - before;
     assert.ok(spent < tokens, `the server went on to the end: ${spent} of ${tokens} tokens`);
   }
 }
 
-// keyOf is the text of the API key with an id.
+// keyOf returns the API key with an id.
 export const keyOf = (id) => `test-key-of-${id}-0123456789`;

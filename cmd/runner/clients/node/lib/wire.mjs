@@ -1,7 +1,7 @@
-// What the clients send and receive, below what they make of it.
+// What the clients send and receive over the wire.
 import assert from 'node:assert/strict';
 
-// Wire is a fetch for clients that keeps the bodies of all answers.
+// Wire is a fetch for clients that keeps the bodies of all responses.
 export class Wire {
   bodies = [];
 
@@ -19,7 +19,7 @@ export class Wire {
     return new Response(answer.body.pipeThrough(kept), answer);
   };
 
-  // take returns what came since the last call: every JSON value of every body, frames of streams one by one.
+  // take returns what came since the last call: every JSON value of every body. Each frame of a stream is a value.
   take() {
     return this.bodies.splice(0).flatMap(values);
   }
@@ -34,7 +34,7 @@ function values(body) {
     .map((line) => JSON.parse(line));
 }
 
-// texts joins the strings of values by the place where they stand, so that a text that came in pieces is one again.
+// texts joins the strings of values that have the same place, so that a text that came in pieces is whole again.
 export function texts(values) {
   const found = new Map();
   const walk = (value, path) => {
@@ -47,7 +47,7 @@ export function texts(values) {
   return found;
 }
 
-// assertHidden fails where an answer holds any line of the reasoning in any field.
+// assertHidden fails if any field of an answer contains a line of the reasoning.
 export function assertHidden(values, reasoning) {
   const lines = reasoning.split('\n').filter((line) => line.length > 8);
   assert.ok(lines.length > 1, `the reasoning is too short to be looked for: ${reasoning}`);
@@ -57,7 +57,7 @@ export function assertHidden(values, reasoning) {
   }
 }
 
-// longestShared returns the length of the longest run of words that two texts have in common.
+// longestShared returns the length of the longest run of words that two texts share.
 export function longestShared(a, b) {
   const [x, y] = [a, b].map((text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
   let most = 0;
@@ -71,7 +71,7 @@ export function longestShared(a, b) {
   return most;
 }
 
-// likely is what two runs have in common of their log probabilities. The rest is rounding: how sums are grouped depends on what a sequence shares its
-// step and its cache with.
+// likely returns the part of log probabilities that is equal in two runs. The rest is rounding: the grouping of sums
+// depends on what shares the step and the cache with a sequence.
 export const likely = (list) =>
   (list ?? []).map(({ token, logprob, top_logprobs }) => ({ token, logprob: Math.round(logprob * 10) / 10, alternatives: top_logprobs?.length ?? 0 }));

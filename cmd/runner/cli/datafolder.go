@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// dataFolder returns the folder of this program's data: $XDG_DATA_HOME/runner, or the system's equivalent.
+func dataFolder() (string, error) {
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "runner"), nil
+	}
+	home, err := os.UserHomeDir()
+	switch {
+	case err != nil:
+		return "", &inputError{what: "the home folder is unknown", hint: "set HOME", err: err}
+	case runtime.GOOS == "darwin":
+		return filepath.Join(home, "Library", "Application Support", "runner"), nil
+	case runtime.GOOS == "windows":
+		if dir := os.Getenv("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "runner"), nil
+		}
+		return "", &inputError{what: "the data folder is unknown", hint: "set LOCALAPPDATA", err: errors.ErrUnsupported}
+	}
+	return filepath.Join(home, ".local", "share", "runner"), nil
+}
+
+// keyFile returns the path of a file of keys: given, which the flag names, or the file called name in the data folder.
+// It makes the data folder.
+func keyFile(given, name, flag string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	dir, err := dataFolder()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --" + flag,
+			err: err}
+	}
+	return filepath.Join(dir, name), nil
+}
+
+// tracesFolder returns the folder of the traces: given, or the default.
+func tracesFolder(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	data, err := dataFolder()
+	return filepath.Join(data, "traces"), err
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner/server/mew"
+	"runner/server/mew/envelope"
+)
+
+func (a *app) mewTokenCommand() *cobra.Command {
+	var kinds []string
+	var patterns string
+	cmd := &cobra.Command{
+		Use:   "token FILE ID",
+		Short: "Make a participant's token, add it to FILE and print it",
+		Long: `Make a token for the participant ID of a space that runner serve --mew serves, and add it to FILE,
+which is made if it is not there. The token is printed this once: FILE holds its hash only.
+
+What the participant may send is said by --allow, as kinds of messages in which * stands for any
+text, or by --capabilities, which can look at payloads too. --allow agent is what a model needs:
+chat, reasoning/start, reasoning/thought, reasoning/conclusion, mcp/request and mcp/response.
+reasoning/cancel is the right to stop anybody's reasoning; who asked may stop the reasoning that
+answers without it.`,
+		Example: `  runner mew token tokens.json alice --allow chat,reasoning/thought
+  runner mew token tokens.json helper --allow agent
+  runner mew token tokens.json reader \
+    --capabilities '[{"kind": "mcp/request", "payload": {"params": {"name": "read_*"}}}]'`,
+		Args: fileAndID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			capabilities, err := mewCapabilities(kinds, patterns)
+			if err != nil {
+				return &usageError{what: err.Error(), hint: see(cmd), err: err}
+			}
+			token, err := mew.AddToken(args[0], args[1], capabilities)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(a.out, token)
+			a.note(fmt.Sprintf("added %s to %s; the token is shown only once", args[1], args[0]))
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringSliceVar(&kinds, "allow", []string{envelope.Chat}, "`KINDS` of messages that it may send, or agent")
+	f.StringVar(&patterns, "capabilities", "", "`JSON` list of capabilities, in place of --allow")
+	return cmd
+}
+
+// mewCapabilities reads patterns, or makes capabilities from kinds if there are no patterns.
+func mewCapabilities(kinds []string, patterns string) (envelope.Capabilities, error) {
+	if patterns != "" {
+		return envelope.ParseCapabilities([]byte(patterns))
+	}
+	type kind struct {
+		Kind string `json:"kind"`
+	}
+	var list []kind
+	for _, k := range kinds {
+		if k = strings.TrimSpace(k); k != "agent" {
+			list = append(list, kind{k})
+			continue
+		}
+		for _, c := range mew.AgentCapabilities() {
+			list = append(list, kind{c.Kind})
+		}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.ParseCapabilities(text)
+}
