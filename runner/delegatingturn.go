@@ -97,12 +97,7 @@ func (d *delegating) specialistLeft() (left int, limited bool) {
 	used := &d.run.sum.Usage
 	if d.run.req.MaxTokens > 0 {
 		left, limited = d.run.req.MaxTokens-used.Completion, true
-		switch reserve := d.run.req.AnswerReserve; {
-		case reserve > 0:
-			left -= reserve
-		case reserve == 0:
-			left -= min(left/4, 1024)
-		}
+		left -= reserveOf(d.run.req.AnswerReserve, left)
 	}
 	if d.run.req.Budget > 0 && !d.about.Shown {
 		if budget := d.run.req.Budget - used.Reasoning; !limited || budget < left {

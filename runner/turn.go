@@ -41,8 +41,7 @@ type turn struct {
 	lane    *lane
 	prompt  int // tokens of the prompt
 	dropped int // tokens of earlier reasoning that the format leaves out of the prompt; see droppedTokens
-	limit   int // maximum number of tokens to generate
-	reserve int // how many of these are kept for the answer
+	limits  limits
 	output  *output
 	sight   sight
 	mask    mask
@@ -93,13 +92,13 @@ func (t *turn) prepare() error {
 	}
 	t.prompt = len(p.Tokens)
 	t.dropped = t.droppedTokens()
-	t.setLimits()
+	t.limits = t.limitsOf(t.r.info.ContextSize - t.prompt)
 	t.output, err = newOutput(t, p.Start)
 	if err != nil {
 		return err
 	}
 	t.lane = &lane{ctx: t.ctx, owner: t, principal: t.req.Principal}
-	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limit, t.prompt+4096)+smallRun), p.Tokens...)
+	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limits.tokens, t.prompt+4096)+smallRun), p.Tokens...)
 	if t.req.PromptLogprobs {
 		t.lane.scoring = newScoring(r.model.Vocab(), &t.req, p.Tokens)
 	}
@@ -222,23 +221,6 @@ func refused(err error) error {
 	return err
 }
 
-func (t *turn) setLimits() {
-	t.limit = t.r.info.ContextSize - t.prompt
-	if t.kind != turnMain {
-		t.limit = max(1, t.limit/2) // leaves room for the main agent
-	}
-	if t.req.MaxTokens > 0 {
-		t.limit = min(t.limit, t.req.MaxTokens)
-	}
-	switch {
-	case t.req.AnswerReserve < 0:
-	case t.req.AnswerReserve > 0:
-		t.reserve = min(t.req.AnswerReserve, t.limit)
-	default:
-		t.reserve = min(t.limit/4, 1024)
-	}
-}
-
 // withInstruction returns messages with text at the end of the system prompt.
 func withInstruction(messages []chattemplate.Message, text string) []chattemplate.Message {
 	if first := messages[0]; first.Role == chattemplate.System || first.Role == chattemplate.Developer {
@@ -300,7 +282,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 	before := t.output.segment()
 	t.count(before)
 	if before == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued &&
-		!t.model.State().InObject && t.result.Usage.Completion < t.limit {
+		!t.model.State().InObject && t.result.Usage.Completion < t.limits.tokens {
 		t.rescued = true
 		t.output.warn("answer_forced", "the model ended its turn inside its reasoning, so an answer was forced")
 		t.closeReasoning(l, "")
@@ -410,7 +392,7 @@ func (t *turn) finished(l *lane, tok backend.Token, from, to reader.Place) bool 
 		}
 	case len(l.tokens) >= t.r.info.ContextSize:
 		t.full(l)
-	case t.result.Usage.Completion >= t.limit:
+	case t.result.Usage.Completion >= t.limits.tokens:
 		t.finish(l, reasoning.FinishLength)
 	default:
 		return false
@@ -418,15 +400,10 @@ func (t *turn) finished(l *lane, tok backend.Token, from, to reader.Place) bool 
 	return true
 }
 
-// limitReasoning closes the reasoning when its budget is spent or when it would eat the answer's reserve.
+// limitReasoning closes the reasoning if it has to end.
 func (t *turn) limitReasoning(l *lane) {
-	u := &t.result.Usage
-	switch {
-	case t.req.Budget > 0 && u.Reasoning >= t.req.Budget:
-		t.closeReasoning(l, reasoning.DetailReasoningBudget)
-	case t.reserve > 0 && (u.Completion >= t.limit-t.reserve || len(l.tokens)+t.r.closing.cost+
-		t.reserve >= t.r.info.ContextSize):
-		t.closeReasoning(l, reasoning.DetailAnswerReserve)
+	if detail := t.limits.endReasoning(&t.result.Usage, len(l.tokens)); detail != "" {
+		t.closeReasoning(l, detail)
 	}
 }
 

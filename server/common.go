@@ -72,10 +72,14 @@ func (c *common) getProps(w http.ResponseWriter, r *http.Request) error {
 
 // tokenizerInfo describes a tokenizer as vLLM's server does. Evaluation programs read it to use a tokenizer over
 // HTTP. A token that the model does not have is null.
+//
+//openapi:answer TokenizerInfo
 type tokenizerInfo struct {
+	// The token that begins a text.
 	BOSToken *string `json:"bos_token"`
+	// The token that ends a text.
 	EOSToken *string `json:"eos_token"`
-	// MaxLength is the context in tokens.
+	// The context in tokens.
 	MaxLength int `json:"model_max_length"`
 }
 
@@ -98,20 +102,23 @@ func named(token string) *string {
 }
 
 // tokenizeRequest is the body of /tokenize.
+//
+//openapi:request TokenizeRequest
 type tokenizeRequest struct {
-	// Model is the model's name; empty is the default.
+	// The model's name; left out, the first that the key may use.
 	Model string `json:"model"`
-	// Content is the text. Prompt is vLLM's name for it.
-	Content string `json:"content"`
-	Prompt  string `json:"prompt"`
-	// AddSpecial puts the token for the beginning of a text in front, where the model has one. AddSpecialTokens is
-	// vLLM's name for it.
-	AddSpecial       bool `json:"add_special"`
-	AddSpecialTokens bool `json:"add_special_tokens"`
-	// ParseSpecial makes names of control tokens these tokens; true unless it is said. llama.cpp's server does so too.
-	ParseSpecial *bool `json:"parse_special"`
-	// WithPieces adds the text of each token: a string, or a list of bytes where it is not UTF-8.
-	WithPieces bool `json:"with_pieces"`
+	// The text.
+	Content string `json:"content" api:"default="`
+	// Another name of `content`.
+	Prompt string `json:"prompt"`
+	// Put the token for the beginning of a text in front, where the model has one.
+	AddSpecial bool `json:"add_special" api:"default=false"`
+	// Another name of `add_special`.
+	AddSpecialTokens bool `json:"add_special_tokens" api:"default=false"`
+	// Read the names of control tokens in the text as these tokens; otherwise they are plain text.
+	ParseSpecial *bool `json:"parse_special" api:"default=true"`
+	// Return each token with its text.
+	WithPieces bool `json:"with_pieces" api:"default=false"`
 }
 
 // maxPieces is the maximum length in bytes of a text whose tokens are returned with their pieces, which make the answer
@@ -162,11 +169,13 @@ func (c *common) tokenize(w http.ResponseWriter, r *http.Request) error {
 }
 
 // detokenizeRequest is the body of /detokenize.
+//
+//openapi:request DetokenizeRequest
 type detokenizeRequest struct {
-	// Model is the model's name; empty is the default.
+	// The model's name; left out, the first that the key may use.
 	Model string `json:"model"`
-	// Tokens are ids of the model's vocabulary.
-	Tokens []generation.Token `json:"tokens"`
+	// Ids of the model's vocabulary. Others are refused.
+	Tokens []generation.Token `json:"tokens" api:"[]integer[0..] default=[]"`
 }
 
 func (c *common) detokenize(w http.ResponseWriter, r *http.Request) error {

@@ -142,12 +142,15 @@ func (a *API) refuse(w http.ResponseWriter, e *wire.Error) {
 
 // ErrorResponse is the body of the answer to a request that is refused before it runs. It has the fields of RUN_ERROR
 // and the wrong field.
+//
+// Why a request was not run.
+//
+//openapi:answer AguiError
 type ErrorResponse struct {
-	// Message is for people. It begins with the wrong field.
+	// For people. It begins with the field that is wrong, if there is one.
 	Message string `json:"message"`
-	// Code names the kind for programs.
-	Code string `json:"code"`
-	// Param is the place in the request, for example messages[0].content.
+	Code    string `json:"code" api:"#ErrorCode"`
+	// The place in the request, as in `messages[0].content`.
 	Param string `json:"param,omitempty"`
 }
 

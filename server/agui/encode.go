@@ -107,67 +107,85 @@ func NewEncoder(cfg EncoderConfig, send func(event []byte) error) *Encoder {
 }
 
 // RunFinished is the event at the end of a run that did not fail.
+//
+// Ends a run.
+//
+//openapi:answer AguiRunFinished
 type RunFinished struct {
-	// Type is RUN_FINISHED.
-	Type     string  `json:"type"`
-	ThreadID string  `json:"threadId"`
-	RunID    string  `json:"runId"`
-	Outcome  Outcome `json:"outcome"`
-	// Usage is the usage of the run. If there is a summary, its usage is the second entry.
-	Usage  []TokenUsage `json:"usage"`
-	Result RunResult    `json:"result"`
-	// Timestamp is in milliseconds since 1970.
-	Timestamp int64 `json:"timestamp"`
+	// The event.
+	Type string `json:"type" api:"=RUN_FINISHED"`
+	// As in the request.
+	ThreadID string `json:"threadId"`
+	// As in the request.
+	RunID   string  `json:"runId"`
+	Outcome Outcome `json:"outcome"`
+	// The run's, and that of the summary where there is one.
+	Usage     []TokenUsage `json:"usage"`
+	Result    RunResult    `json:"result"`
+	Timestamp int64        `json:"timestamp" api:"#AguiTimestamp"`
 }
 
 // Outcome says how a run ended.
+//
+// How it ended.
+//
+//openapi:answer AguiOutcome
 type Outcome struct {
-	// Type is success.
-	Type string `json:"type"`
-	// PendingToolCallIDs are the calls that wait for the client: all calls of the run. Clients before 1.0 refuse the
-	// field, and find the calls themselves.
+	// That it ended well.
+	Type string `json:"type" api:"=success"`
+	// The calls that wait for the client; left out for none, and without `protocolVersion`.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 }
 
 // TokenUsage counts tokens.
+//
+//openapi:answer AguiUsage
 type TokenUsage struct {
-	// Model is the name of the model.
+	// The model's name.
 	Model string `json:"model"`
-	// InputTokens counts the prompt. CachedInputTokens counts the part of it that was in the cache. Both are left out for
-	// a summary.
-	InputTokens       *int `json:"inputTokens,omitempty"`
+	// The length of the prompt; left out for the summary.
+	InputTokens *int `json:"inputTokens,omitempty"`
+	// How much of it was in the cache; left out for the summary.
 	CachedInputTokens *int `json:"cachedInputTokens,omitempty"`
-	// OutputTokens counts the generated tokens. ReasoningTokens counts those of them that are reasoning; it is left out
-	// for a summary.
-	OutputTokens    int  `json:"outputTokens"`
+	// What was generated.
+	OutputTokens int `json:"outputTokens"`
+	// How much of it was reasoning; left out for the summary.
 	ReasoningTokens *int `json:"reasoningTokens,omitempty"`
-	// TotalTokens is input and output together.
+	// Input and output.
 	TotalTokens int `json:"totalTokens"`
 }
 
 // RunResult is what HttpAgent returns for a run in addition to its messages.
+//
+// What `runAgent` returns beside the messages.
+//
+//openapi:answer AguiResult
 type RunResult struct {
-	// FinishReason is stop, length or tool_calls, and FinishDetail adds to it.
-	FinishReason reasoning.FinishReason `json:"finish_reason"`
-	FinishDetail string                 `json:"finish_detail,omitempty"`
-	// TraceID is the id of the run's trace, if one was asked for and is stored.
-	TraceID string `json:"trace_id,omitempty"`
-	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
-	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
-	// SummarySource is reasoning or posthoc, if there is a summary.
-	SummarySource string `json:"reasoning_summary_source,omitempty"`
-	// Score is how sure the model says it is, 0 to 1.
-	Score *float64      `json:"score,omitempty"`
-	Info  ReasoningInfo `json:"reasoning_info"`
+	// Why it ended: by itself or at a stop string, at a limit, or with calls.
+	FinishReason reasoning.FinishReason `json:"finish_reason" api:"=stop,length,tool_calls"`
+	FinishDetail string                 `json:"finish_detail,omitempty" api:"#FinishDetail"`
+	TraceID      string                 `json:"trace_id,omitempty" api:"#TraceID"`
+	// Reasoning was asked for and the model gave none.
+	ReasoningUnavailable bool          `json:"reasoning_unavailable,omitempty"`
+	SummarySource        string        `json:"reasoning_summary_source,omitempty" api:"#SummarySource"`
+	Score                *float64      `json:"score,omitempty" api:"#Score"`
+	Info                 ReasoningInfo `json:"reasoning_info"`
 }
 
 // ReasoningInfo holds the settings that were in effect.
+//
+// What was in effect.
+//
+//openapi:answer ReasoningInfo
 type ReasoningInfo struct {
-	Visibility string `json:"visibility"`
-	Effort     string `json:"effort,omitempty"`
-	Strategy   string `json:"strategy"`
-	Seed       uint64 `json:"seed"`
-	// Budget is the maximum number of reasoning tokens; left out if there is no limit.
+	Visibility string `json:"visibility" api:"#Visibility"`
+	// Left out where it is the model's own default and that has no name.
+	Effort string `json:"effort,omitempty" api:"=none,minimal,low,medium,high"`
+	// Where reasoning came from; empty for a model without any.
+	Strategy string `json:"strategy"`
+	// The seed that repeats this.
+	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
+	// The most tokens of reasoning; left out for no limit.
 	Budget int `json:"budget,omitempty"`
 }
 

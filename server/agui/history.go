@@ -12,45 +12,53 @@ import (
 )
 
 // Message is a message of the conversation.
+//
+//openapi:request AguiMessage
 type Message struct {
-	// ID is the message's id within the conversation: 1 to 1,024 bytes.
-	ID string `json:"id"`
-	// Role is developer, system, user, assistant, tool, reasoning or activity. Messages of role activity are the
-	// client's own and are left out.
-	Role string `json:"role"`
-	// Content is a string, or for user and tool also a list of Part values. An assistant's message may omit it.
-	Content json.RawMessage `json:"content"`
-	// ToolCalls are an assistant's, at most 1,024.
-	ToolCalls []ToolCall `json:"toolCalls"`
-	// ToolCallID is the call that a tool message answers. Error is the call's error, if it failed.
-	ToolCallID string `json:"toolCallId"`
-	Error      string `json:"error"`
-	// EncryptedValue is the sealed value that came with the message.
-	EncryptedValue string `json:"encryptedValue"`
+	// Names the message; at most 1,024 bytes.
+	ID string `json:"id" api:"[1..1024] required"`
+	// Who says it. Messages of `activity` are left out.
+	Role string `json:"role" api:"=developer,system,user,assistant,tool,reasoning,activity required"`
+	// A text; for `user` and `tool` also a list of parts. An assistant's message may go without, and that of an activity
+	// is not read.
+	Content json.RawMessage `json:"content" api:"string|[]#AguiPart|{}"`
+	// The assistant's calls.
+	ToolCalls []ToolCall `json:"toolCalls" api:"[..1024]"`
+	// The call that a message of role `tool` answers.
+	ToolCallID string `json:"toolCallId" api:"[1..1024]"`
+	// What went wrong with that call.
+	Error          string `json:"error"`
+	EncryptedValue string `json:"encryptedValue" api:"#AguiSealed"`
 }
 
 // ToolCall is a call of a tool by the model.
+//
+//openapi:request AguiToolCall
 type ToolCall struct {
-	// ID is the call's id: 1 to 1,024 bytes.
-	ID       string       `json:"id"`
-	Function FunctionCall `json:"function"`
-	// EncryptedValue is the sealed value that came with the call.
-	EncryptedValue string `json:"encryptedValue"`
+	// Names the call; at most 1,024 bytes.
+	ID             string       `json:"id" api:"[1..1024] required"`
+	Function       FunctionCall `json:"function" api:"required"`
+	EncryptedValue string       `json:"encryptedValue" api:"#AguiSealed"`
 }
 
 // FunctionCall is the tool that is called.
+//
+//openapi:request AguiFunctionCall
 type FunctionCall struct {
-	Name string `json:"name"`
-	// Arguments is the JSON as the model wrote it.
+	// The tool.
+	Name string `json:"name" api:"[1..] required"`
+	// The arguments, as the model wrote them.
 	Arguments string `json:"arguments"`
 }
 
 // Part is a part of a message's content.
+//
+//openapi:request AguiPart
 type Part struct {
-	// Type is text; image, audio, video and document are refused.
-	Type string `json:"type"`
-	// Text is required.
-	Text *string `json:"text"`
+	// The only kind that is read.
+	Type string `json:"type" api:"=text required"`
+	// The text.
+	Text *string `json:"text" api:"required"`
 }
 
 // thoughts are reasoning messages that wait for the assistant's message that they belong to.

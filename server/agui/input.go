@@ -13,27 +13,29 @@ import (
 )
 
 // RunAgentInput is the body of POST /agui. Unknown fields are ignored.
+//
+//openapi:request RunAgentInput
 type RunAgentInput struct {
-	// ProtocolVersion is the version that the client speaks. Clients that do not send it are older than 1.0, and refuse
-	// some of its fields.
+	// The version of AG-UI that the client speaks; left out by clients before 1.0.
 	ProtocolVersion string `json:"protocolVersion"`
-	// ThreadID is the id of the conversation and RunID that of the run: 1 to 1,024 bytes. ParentRunID is the run that
-	// this one continues; it is only sent back.
-	ThreadID    string `json:"threadId"`
-	RunID       string `json:"runId"`
-	ParentRunID string `json:"parentRunId"`
-	// Messages are Message values, 1 to 100,000.
-	Messages []json.RawMessage `json:"messages" max:"100000"`
-	// Tools are the client's, at most 1,024.
-	Tools []Tool `json:"tools" max:"1024"`
-	// Context is what the application wants the model to know, at most 1,024 pieces. It goes into the system prompt.
-	Context []Context `json:"context" max:"1024"`
-	// State is the application's state, any JSON. It goes into the system prompt, after the context. Null and an empty
-	// object, list or text are left out. The model does not change it.
-	State          json.RawMessage `json:"state"`
+	// Names the conversation; at most 1,024 bytes. Sealed values belong to it.
+	ThreadID string `json:"threadId" api:"[1..1024] required"`
+	// Names the run; at most 1,024 bytes.
+	RunID string `json:"runId" api:"[1..1024] required"`
+	// The run that this one goes on from; it is told back.
+	ParentRunID string `json:"parentRunId" api:"[..1024]"`
+	// The conversation. At least one message is for the model.
+	Messages []json.RawMessage `json:"messages" max:"100000" api:"[1..100000]#AguiMessage required"`
+	// What the model may call.
+	Tools []Tool `json:"tools" max:"1024" api:"[..1024]"`
+	// What the application wants the model to know; it stands in the system prompt.
+	Context []Context `json:"context" max:"1024" api:"[..1024]"`
+	// The application's state, any JSON. It stands in the system prompt, after the context; null and what is empty is
+	// left out. The model does not change it.
+	State          json.RawMessage `json:"state" api:"any"`
 	ForwardedProps ForwardedProps  `json:"forwardedProps"`
-	// Resume answers interrupts. This server has none, so it must be empty.
-	Resume []json.RawMessage `json:"resume" max:"1024"`
+	// Empty: no run is interrupted.
+	Resume []json.RawMessage `json:"resume" max:"1024" api:"array[..0]"`
 }
 
 // Note implements [wire.Noter].
@@ -46,18 +48,25 @@ func (in *RunAgentInput) Note(body []byte) {
 }
 
 // Tool is a function of the client that the model may call.
+//
+//openapi:request AguiTool
 type Tool struct {
-	// Name has 1 to 256 bytes without white space or angle, square or curly brackets.
-	Name        string `json:"name"`
+	// 1 to 256 bytes without white space and angle, square and curly brackets.
+	Name string `json:"name" api:"[1..256] required"`
+	// What it does, for the model.
 	Description string `json:"description"`
-	// Parameters is a JSON Schema object; left out for a function without parameters.
-	Parameters json.RawMessage `json:"parameters"`
+	// A JSON Schema of its arguments; left out for none.
+	Parameters json.RawMessage `json:"parameters" api:"{}"`
 }
 
 // Context is a piece of context.
+//
+//openapi:request AguiContext
 type Context struct {
+	// What it is.
 	Description string `json:"description"`
-	Value       string `json:"value"`
+	// Its text.
+	Value string `json:"value"`
 }
 
 // The limits of a request, in addition to that of its length.

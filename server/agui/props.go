@@ -8,28 +8,36 @@ import (
 
 // ForwardedProps are the options that the protocol has no fields for. All of them are optional. Unknown ones are
 // ignored. Two names of one option must have the same value.
+//
+// What is asked of this server beside what the protocol has fields for. The reasoning comes as messages of its own,
+// its sealed values as `REASONING_ENCRYPTED_VALUE` (refused with `legacy_thinking`), the reasons for calls and what
+// the model assumes as `CUSTOM` events, with visibility `full`.
+//
+//openapi:request AguiProps
 type ForwardedProps struct {
-	// Model is a name from GET /v1/models; empty means the default model.
+	// The model's name; left out, the first that the key may use.
 	Model string `json:"model"`
 	// Fields are the options for the reasoning.
 	contract.Fields
-	// Chunks asks for REASONING_MESSAGE_CHUNK, and LegacyThinking for THINKING_* events; not both.
-	Chunks         bool `json:"chunks"`
-	LegacyThinking bool `json:"legacy_thinking"`
-	// MaxTokens is the maximum number of generated tokens, including reasoning: 1 to 2,147,483,647.
-	MaxTokens *int `json:"max_tokens"`
-	// Temperature is 0 to 2; TopP is 0 to 1.
-	Temperature *float64 `json:"temperature"`
-	TopP        *float64 `json:"top_p"`
-	// Seed makes a run repeatable: 0 to 9,007,199,254,740,991.
-	Seed *uint64 `json:"seed"`
-	// Stop lists texts that end the answer: at most 16, of 1 to 1,024 bytes each.
-	Stop []string `json:"stop"`
-	// ToolChoice is auto, none or required.
-	ToolChoice *string `json:"tool_choice"`
-	// StrictTools makes calls match the parameters of their tools, if the model's format supports that.
-	StrictTools bool `json:"strict_tools"`
-	// ParallelToolCalls false allows at most one call.
+	// Send `REASONING_MESSAGE_CHUNK` in place of the three events of a reasoning message. The answer then waits for the
+	// end of the summary.
+	Chunks bool `json:"chunks" api:"default=false"`
+	// Send `THINKING_*` events, for clients up to 0.0.45. Refused with `chunks`.
+	LegacyThinking bool `json:"legacy_thinking" api:"default=false"`
+	// The most tokens to generate, reasoning included.
+	MaxTokens *int `json:"max_tokens" api:"[1..2147483647]"`
+	// What the logits are divided by; 0 always takes the likeliest token. Left out, the server's `--temperature`.
+	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	// Keep the likeliest tokens that together have this probability; 0 keeps one. Left out, the server's `--top-p`.
+	TopP *float64 `json:"top_p" api:"[0..1]"`
+	// Makes a run repeatable; left out, one is drawn.
+	Seed *uint64 `json:"seed" api:"[0..9007199254740991]"`
+	// Texts that end the answer and are not part of it.
+	Stop []string `json:"stop" api:"[..16]string[1..1024]"`
+	// Whether the model may or must call; `auto` where it is left out.
+	ToolChoice  *string `json:"tool_choice" api:"=auto,none,required"`
+	StrictTools bool    `json:"strict_tools" api:"#AguiStrictTools"`
+	// False allows one call at most.
 	ParallelToolCalls *bool `json:"parallel_tool_calls"`
 }
 

@@ -25,29 +25,36 @@ func (a *API) requestID(w http.ResponseWriter) string {
 }
 
 // ErrorResponse is the body of an error, and the data of an error event.
+//
+// Why a request was not answered, or, as an event `error`, why a stream ends.
+//
+//openapi:answer AnthropicError
 type ErrorResponse struct {
-	// Type is "error".
-	Type  string      `json:"type"`
+	// What this is.
+	Type  string      `json:"type" api:"=error"`
 	Error ErrorDetail `json:"error"`
-	// RequestID is the same as in the header request-id.
+	// As in the headers `Request-Id` and `X-Request-Id`.
 	RequestID string `json:"request_id"`
 }
 
 // ErrorDetail says what is wrong.
+//
+//openapi:answer AnthropicErrorDetail
 type ErrorDetail struct {
-	// Type is Anthropic's kind: invalid_request_error, authentication_error, permission_error, not_found_error,
-	// request_too_large, rate_limit_error, timeout_error, overloaded_error or api_error.
-	Type string `json:"type"`
-	// Message is for people. It begins with the wrong field.
-	Message string       `json:"message"`
+	// The class that Anthropic's clients make their exceptions from.
+	Type string `json:"type" api:"#AnthropicErrorType"`
+	// For people. It begins with the field that is wrong, if there is one.
+	Message string `json:"message"`
+	// For programs.
 	Details ErrorDetails `json:"details"`
 }
 
 // ErrorDetails is for programs.
+//
+//openapi:answer
 type ErrorDetails struct {
-	// ErrorCode names the kind of error more exactly than the error's type, for example sealed_foreign.
-	ErrorCode string `json:"error_code"`
-	// Param is the place in the request, for example messages[0].content[1].
+	ErrorCode string `json:"error_code" api:"#ErrorCode"`
+	// The place in the request, as in `messages[0].content[1]`.
 	Param string `json:"param,omitempty"`
 }
 

@@ -13,32 +13,44 @@ import (
 )
 
 // MessageParam is a message of the conversation.
+//
+//openapi:request MessageParam
 type MessageParam struct {
-	// Role is user, assistant or system.
-	Role string `json:"role"`
-	// Content is a string or a list of Block values.
-	Content json.RawMessage `json:"content"`
+	// Who says it.
+	Role string `json:"role" api:"=user,assistant,system required"`
+	// What is said. Only an assistant's may be empty.
+	Content json.RawMessage `json:"content" api:"string|[]#ContentBlockParam required"`
 }
 
 // Block is a content block of a message in a request.
+//
+// A block of a message. Images, documents and search results are refused with their place.
+//
+//openapi:request ContentBlockParam
 type Block struct {
-	// Type is text, tool_use, tool_result, thinking or redacted_thinking.
-	Type string `json:"type"`
-	// Text is that of a text block.
+	// What it is. `tool_result` is the user's; `tool_use`, `thinking` and `redacted_thinking` are the assistant's.
+	Type string `json:"type" api:"=text,tool_use,tool_result,thinking,redacted_thinking required"`
+	// The text of a `text` block.
 	Text *string `json:"text"`
-	// ID, Name and Input are a tool_use block's: the call's id, its tool, and the arguments as JSON.
-	ID    string          `json:"id"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
-	// ToolUseID, Content and IsError are a tool_result block's: the id of the call, a string or a list of text
-	// blocks, and whether the tool failed.
-	ToolUseID string          `json:"tool_use_id"`
-	Content   json.RawMessage `json:"content"`
-	IsError   bool            `json:"is_error"`
-	// Thinking and Signature are a thinking block's, Data a redacted_thinking block's.
-	Thinking  string `json:"thinking"`
+	// The call's id, of a `tool_use` block.
+	ID string `json:"id"`
+	// The tool, of a `tool_use` block.
+	Name string `json:"name"`
+	// The arguments, of a `tool_use` block: as a rule an object.
+	Input json.RawMessage `json:"input" api:"any"`
+	// The call that a `tool_result` block answers.
+	ToolUseID string `json:"tool_use_id"`
+	// What the tool answered, of a `tool_result` block.
+	Content json.RawMessage `json:"content" api:"string|[]#ContentBlockParam"`
+	// Whether the tool failed, of a `tool_result` block.
+	IsError bool `json:"is_error" api:"default=false"`
+	// The text of a `thinking` block. Only what its signature holds is restored; without a signature the text counts
+	// while calls are pending.
+	Thinking string `json:"thinking"`
+	// The signature of a `thinking` block, as it came.
 	Signature string `json:"signature"`
-	Data      string `json:"data"`
+	// The sealed reasoning of a `redacted_thinking` block, as it came.
+	Data string `json:"data"`
 }
 
 // turn holds the blocks of neighbouring messages of one role.

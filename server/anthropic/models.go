@@ -9,30 +9,37 @@ import (
 )
 
 // ModelList is a page of models.
+//
+//openapi:answer AnthropicModelList
 type ModelList struct {
+	// A page of models.
 	Data []ModelInfo `json:"data"`
-	// HasMore says that there are models after LastID.
+	// Whether there are more.
 	HasMore bool `json:"has_more"`
-	// FirstID and LastID are the ids of the first and the last model of the page; null if it is empty.
+	// The first of the page; null when it is empty.
 	FirstID *string `json:"first_id"`
-	LastID  *string `json:"last_id"`
+	// The last of the page; null when it is empty.
+	LastID *string `json:"last_id"`
 }
 
 // ModelInfo describes a model.
+//
+//openapi:answer AnthropicModel
 type ModelInfo struct {
-	// Type is "model".
-	Type string `json:"type"`
-	// ID is its name in requests; DisplayName is the same.
-	ID          string `json:"id"`
+	// What this is.
+	Type string `json:"type" api:"=model"`
+	// What requests call it.
+	ID string `json:"id"`
+	// The same.
 	DisplayName string `json:"display_name"`
-	// CreatedAt is when it was added to the server.
+	// When the server came to know it.
 	CreatedAt time.Time `json:"created_at"`
-	// Lifecycle is "active".
-	Lifecycle string `json:"lifecycle"`
-	// MaxInputTokens and MaxTokens are the maximum number of tokens of prompt and reply together; null until the model is
-	// loaded.
+	// Always active.
+	Lifecycle string `json:"lifecycle" api:"=active"`
+	// How many tokens prompt and reply may have together; null while that is not known.
 	MaxInputTokens *int `json:"max_input_tokens"`
-	MaxTokens      *int `json:"max_tokens"`
+	// The same.
+	MaxTokens *int `json:"max_tokens"`
 }
 
 // maxPage is the maximum number of models on a page.

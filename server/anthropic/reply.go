@@ -9,91 +9,127 @@ import (
 )
 
 // Message is the answer to POST /v1/messages.
+//
+//openapi:answer Message
 type Message struct {
+	// Names the answer.
 	ID string `json:"id"`
-	// Type is "message" and Role "assistant".
-	Type string `json:"type"`
-	Role string `json:"role"`
-	// Model is the model as the request named it.
+	// What this is.
+	Type string `json:"type" api:"=message"`
+	// Who says it.
+	Role string `json:"role" api:"=assistant"`
+	// The model, as the request named it.
 	Model string `json:"model"`
-	// Content is a list of TextBlock, ThinkingBlock, RedactedThinkingBlock and ToolUseBlock values.
-	Content []any `json:"content"`
-	// StopReason is end_turn, max_tokens, stop_sequence, tool_use or model_context_window_exceeded.
-	StopReason string `json:"stop_reason"`
-	// StopSequence is the stop sequence that ended the answer, else null.
+	// The answer's blocks.
+	Content    []any  `json:"content" api:"[]#ContentBlock"`
+	StopReason string `json:"stop_reason" api:"#StopReason"`
+	// The one that ended the answer.
 	StopSequence *string `json:"stop_sequence"`
-	// StopDetails is always null: in Anthropic's API it says why an answer was refused.
-	StopDetails *struct{} `json:"stop_details"`
-	Usage       Usage     `json:"usage"`
-	// ReasoningInfo says which settings were in effect. In a stream it is in message_delta.
+	// Always null.
+	StopDetails   *struct{}               `json:"stop_details" api:"null"`
+	Usage         Usage                   `json:"usage"`
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
-	// Warnings say what was not done as requested; left out if there are none. In a stream they are in message_delta.
+	// What is not as it was asked for; left out when there is nothing.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // TextBlock is text for the user.
+//
+// Text for the user.
+//
+//openapi:answer TextBlock
 type TextBlock struct {
-	// Type is "text".
-	Type string `json:"type"`
+	// What this is.
+	Type string `json:"type" api:"=text"`
+	// The text.
 	Text string `json:"text"`
 }
 
 // ThinkingBlock is reasoning, or its summary.
+//
+// Reasoning, or its summary.
+//
+//openapi:answer ThinkingBlock
 type ThinkingBlock struct {
-	// Type is "thinking".
-	Type     string `json:"type"`
+	// What this is.
+	Type string `json:"type" api:"=thinking"`
+	// The text.
 	Thinking string `json:"thinking"`
-	// Signature is for the client to send back with the block.
+	// The sealed reasoning. Send it back with the block.
 	Signature string `json:"signature"`
 }
 
 // RedactedThinkingBlock is reasoning that is not shown.
+//
+// Reasoning that is not shown.
+//
+//openapi:answer RedactedThinkingBlock
 type RedactedThinkingBlock struct {
-	// Type is "redacted_thinking".
-	Type string `json:"type"`
-	// Data is for the client to send back.
+	// What this is.
+	Type string `json:"type" api:"=redacted_thinking"`
+	// The sealed reasoning. Send it back.
 	Data string `json:"data"`
 }
 
 // ToolUseBlock is a call.
+//
+// A call.
+//
+//openapi:answer ToolUseBlock
 type ToolUseBlock struct {
-	// Type is "tool_use".
-	Type string `json:"type"`
-	ID   string `json:"id"`
+	// What this is.
+	Type string `json:"type" api:"=tool_use"`
+	// Names the call.
+	ID string `json:"id"`
+	// The tool.
 	Name string `json:"name"`
-	// Input is an object, or a string if the model wrote something else.
-	Input json.RawMessage `json:"input"`
+	// The arguments, or as a string what the model wrote instead of an object.
+	Input json.RawMessage `json:"input" api:"{}|string"`
 }
 
 // Usage counts tokens.
+//
+//openapi:answer MessagesUsage
 type Usage struct {
-	// InputTokens counts the tokens of the prompt that were not in the cache, CacheReadInputTokens those that were.
-	InputTokens          int `json:"input_tokens"`
+	// Tokens of the prompt that the cache did not hold.
+	InputTokens int `json:"input_tokens"`
+	// Those that it held.
 	CacheReadInputTokens int `json:"cache_read_input_tokens"`
-	// CacheCreationInputTokens is always 0: caching a prompt costs nothing here.
-	CacheCreationInputTokens int `json:"cache_creation_input_tokens"`
-	// OutputTokens counts all generated tokens, reasoning included, without the summary.
-	OutputTokens        int                 `json:"output_tokens"`
+	// Always 0.
+	CacheCreationInputTokens int `json:"cache_creation_input_tokens" api:"=0"`
+	// What was generated, reasoning included, the summary excluded.
+	OutputTokens int `json:"output_tokens"`
+	// More of what was generated.
 	OutputTokensDetails OutputTokensDetails `json:"output_tokens_details"`
 }
 
 // OutputTokensDetails counts tokens by purpose.
+//
+//openapi:answer
 type OutputTokensDetails struct {
-	// ThinkingTokens counts those of the reasoning, shown or not.
+	// Those that were reasoning, shown or not.
 	ThinkingTokens int `json:"thinking_tokens"`
-	// SummaryTokens counts those of the summary. They are not part of OutputTokens.
+	// Those of the summary, on top of `output_tokens`.
 	SummaryTokens int `json:"summary_tokens"`
 }
 
 // TokenCount is the answer to POST /v1/messages/count_tokens.
+//
+//openapi:answer TokenCount
 type TokenCount struct {
-	// InputTokens is the length of the whole prompt.
+	// The length of the whole prompt.
 	InputTokens int `json:"input_tokens"`
 }
 
 // Warning says what was not done as requested.
+//
+// What is not as it was asked for, or what was odd about the model's output.
+//
+//openapi:answer Warning
 type Warning struct {
-	Code    string `json:"code"`
+	// The kind, for programs.
+	Code string `json:"code" api:"example=malformed_arguments"`
+	// For people. It holds nothing of the model's text.
 	Message string `json:"message"`
 }
 

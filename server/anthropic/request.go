@@ -17,35 +17,41 @@ import (
 
 // MessagesRequest is the body of POST /v1/messages, and without MaxTokens that of POST /v1/messages/count_tokens.
 // Fields that are not here are ignored.
+//
+//openapi:request MessagesRequest
 type MessagesRequest struct {
-	// Model is a name as GET /v1/models lists it; empty is the default model.
+	// The model's name; left out, the first that the key may use.
 	Model string `json:"model"`
-	// MaxTokens is the most tokens to generate, reasoning included: at least 1. More than the context holds is what
-	// it holds.
-	MaxTokens *int64 `json:"max_tokens"`
-	// Messages are MessageParam values, 1 to 100,000, the last one the user's.
-	Messages []json.RawMessage `json:"messages" max:"100000"`
-	// System is the system prompt: a string or a list of text blocks.
-	System json.RawMessage `json:"system"`
-	// Stream asks for server-sent events.
-	Stream bool `json:"stream"`
-	// Temperature is 0 to 2; TopP is 0 to 1; TopK keeps the k likeliest tokens, 0 all.
-	Temperature *float64 `json:"temperature"`
-	TopP        *float64 `json:"top_p"`
-	TopK        *int64   `json:"top_k"`
-	// StopSequences end the answer: at most 16, of 1 to 1,024 bytes each.
-	StopSequences []string `json:"stop_sequences" max:"16"`
-	// Tools are Tool values, at most 1,024.
-	Tools      []json.RawMessage `json:"tools" max:"1024"`
-	ToolChoice *ToolChoice       `json:"tool_choice"`
-	Thinking   *Thinking         `json:"thinking"`
-	// OutputConfig is about the answer. OutputFormat is an older place of its format.
-	OutputConfig OutputConfig  `json:"output_config"`
-	OutputFormat *OutputFormat `json:"output_format"`
-	// Thread, Container and MCPServers are for Anthropic's own servers, and are refused.
-	Thread     json.RawMessage   `json:"thread"`
-	Container  json.RawMessage   `json:"container"`
-	MCPServers []json.RawMessage `json:"mcp_servers" max:"1024"`
+	// The most tokens to generate, reasoning included; more than the context holds is what it holds. Required unless
+	// tokens are only counted.
+	MaxTokens *int64 `json:"max_tokens" api:"[1..]"`
+	// The conversation. Neighbouring messages of one role are one message. The last is not the assistant's: a reply does
+	// not go on from a given beginning.
+	Messages []json.RawMessage `json:"messages" max:"100000" api:"[1..100000]#MessageParam required"`
+	// The system prompt.
+	System json.RawMessage `json:"system" api:"string|[]#ContentBlockParam"`
+	// Send the answer as server-sent events while it comes.
+	Stream bool `json:"stream" api:"default=false"`
+	// What the logits are divided by; 0 always takes the likeliest token. Left out, the server's `--temperature`.
+	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	// Keep the likeliest tokens that together have this probability; 0 keeps one. Left out, the server's `--top-p`.
+	TopP *float64 `json:"top_p" api:"[0..1]"`
+	// Keep that many of the likeliest tokens; 0 keeps all. Left out, the server's `--top-k`.
+	TopK *int64 `json:"top_k" api:"[0..2147483647]"`
+	// Texts that end the answer.
+	StopSequences []string `json:"stop_sequences" max:"16" api:"[..16]string[1..1024]"`
+	// What the model may call.
+	Tools        []json.RawMessage `json:"tools" max:"1024" api:"[..1024]#MessagesTool"`
+	ToolChoice   *ToolChoice       `json:"tool_choice"`
+	Thinking     *Thinking         `json:"thinking"`
+	OutputConfig OutputConfig      `json:"output_config"`
+	OutputFormat *OutputFormat     `json:"output_format" api:"deprecated"`
+	// Refused with the code `thread_unsupported_request`, which makes clients send the whole conversation.
+	Thread json.RawMessage `json:"thread" api:"null"`
+	// Refused: this server has no containers.
+	Container json.RawMessage `json:"container" api:"null"`
+	// Refused unless it is empty: this server calls no MCP servers.
+	MCPServers []json.RawMessage `json:"mcp_servers" max:"1024" api:"array[..0]"`
 
 	// unknown lists unknown fields about reasoning.
 	unknown []string
@@ -62,55 +68,70 @@ func (body *MessagesRequest) Note(text []byte) {
 }
 
 // ToolChoice says whether the model may or must call a tool.
+//
+// Whether the model may or must call; `auto` where it is left out.
+//
+//openapi:request MessagesToolChoice
 type ToolChoice struct {
-	// Type is auto, any, tool or none.
-	Type string `json:"type"`
-	// Name is the tool of type tool.
+	// It may call, it must, it must call this tool, or it may not.
+	Type string `json:"type" api:"=auto,any,tool,none required"`
+	// The tool, with type `tool`.
 	Name string `json:"name"`
-	// DisableParallelToolUse allows one call at most.
-	DisableParallelToolUse bool `json:"disable_parallel_tool_use"`
+	// Allow one call at most.
+	DisableParallelToolUse bool `json:"disable_parallel_tool_use" api:"default=false"`
 }
 
 // Thinking asks for the model's reasoning.
+//
+// Asks for the reasoning.
+//
+//openapi:request Thinking
 type Thinking struct {
-	// Type is enabled, adaptive or disabled.
-	Type string `json:"type"`
-	// BudgetTokens is the most tokens of reasoning, with type enabled: at least 1.
-	BudgetTokens *int64 `json:"budget_tokens"`
-	// Display is summarized for a summary in the reasoning's place, omitted for a sealed value alone; empty is the
-	// reasoning itself.
-	Display string `json:"display"`
+	// `disabled` skips the reasoning.
+	Type string `json:"type" api:"=enabled,adaptive,disabled required"`
+	// The most tokens of reasoning; required with type `enabled`.
+	BudgetTokens *int64 `json:"budget_tokens" api:"[1..]"`
+	// Show the reasoning itself, a summary, or nothing but the sealed value.
+	Display string `json:"display" api:"=,summarized,omitted default="`
 }
 
 // OutputConfig is about the answer.
+//
+// About the answer.
+//
+//openapi:request OutputConfig
 type OutputConfig struct {
-	// Effort is minimal, low, medium, high, xhigh or max; the last two are high.
-	Effort string        `json:"effort"`
+	// How much the model reasons; `xhigh` and `max` are `high`. Left out, the model's own default.
+	Effort string        `json:"effort" api:"=minimal,low,medium,high,xhigh,max"`
 	Format *OutputFormat `json:"format"`
 }
 
 // OutputFormat is the form that the answer has to have.
+//
+// The form that the answer obeys. One that cannot be honoured exactly is refused.
+//
+//openapi:request OutputFormat
 type OutputFormat struct {
-	// Type is json_schema.
-	Type string `json:"type"`
-	// Schema is a JSON Schema.
-	Schema json.RawMessage `json:"schema"`
+	// The only kind.
+	Type   string          `json:"type" api:"=json_schema required"`
+	Schema json.RawMessage `json:"schema" api:"#JSONSchema required"`
 }
 
 // Tool is a function that the model may call.
+//
+//openapi:request MessagesTool
 type Tool struct {
-	// Type is custom or empty. Other types are tools that Anthropic's servers or clients know by name, and are left
-	// out with a warning.
-	Type string `json:"type"`
-	// Name has 1 to 256 bytes without white space or angle, square or curly brackets.
-	Name        string `json:"name"`
+	// `custom`. Tools of other types are left out with the warning `unknown_tool_type`.
+	Type string `json:"type" api:"default=custom"`
+	// 1 to 256 bytes without white space and angle, square and curly brackets.
+	Name string `json:"name" api:"[1..256] required"`
+	// What it does, for the model.
 	Description string `json:"description"`
-	// InputSchema is a JSON Schema object.
-	InputSchema json.RawMessage `json:"input_schema"`
-	// Strict holds calls to InputSchema, where the model's format can.
-	Strict bool `json:"strict"`
-	// EagerInputStreaming sends a call's input as the model writes it, valid or not.
-	EagerInputStreaming bool `json:"eager_input_streaming"`
+	// A JSON Schema of its input; required for type `custom`.
+	InputSchema json.RawMessage `json:"input_schema" api:"{}"`
+	Strict      bool            `json:"strict" api:"#MessagesToolStrict"`
+	// Stream a call's input as the model writes it, valid or not; otherwise it comes whole.
+	EagerInputStreaming bool `json:"eager_input_streaming" api:"default=false"`
 }
 
 // The limits of a request. The server limits its length.

@@ -29,17 +29,25 @@ func newEncoder(to sender, r reply) *encoder { return &encoder{to: to, reply: r}
 // MessageDelta is the data of the event message_delta, the second last of a stream. The other events are written by
 // hand: message_start with the known fields of the Message; content_block_start, content_block_delta and
 // content_block_stop with the index of a block and a part of it; ping; and message_stop.
+//
+// How the answer ended.
+//
+//openapi:answer MessageDelta
 type MessageDelta struct {
-	// Type is "message_delta".
-	Type  string `json:"type"`
+	// The event.
+	Type string `json:"type" api:"=message_delta"`
+	// What is known at the end.
 	Delta struct {
-		StopReason   string    `json:"stop_reason"`
-		StopSequence *string   `json:"stop_sequence"`
-		StopDetails  *struct{} `json:"stop_details"`
+		StopReason string `json:"stop_reason" api:"#StopReason"`
+		// The one that ended the answer.
+		StopSequence *string `json:"stop_sequence"`
+		// Always null.
+		StopDetails *struct{} `json:"stop_details" api:"null"`
 	} `json:"delta"`
 	Usage         Usage                   `json:"usage"`
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
-	Warnings      []Warning               `json:"warnings,omitempty"`
+	// What is not as it was asked for; left out when there is nothing.
+	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // send sends a frame whose data is in buf.

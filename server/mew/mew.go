@@ -229,14 +229,20 @@ func (a *API) Routes() []wire.Route {
 }
 
 // ErrorResponse is the answer to a refused request. For a refused message it has the fields of a system/error.
+//
+// Why a message was not sent, or nobody was let in.
+//
+//openapi:answer MEWError
 type ErrorResponse struct {
-	// Error names the kind for programs.
+	// For programs, as in `capability_violation`, `identity_violation`, `invalid_message`, `duplicate_id`,
+	// `recipient_not_found`, `rate_limited` and `too_many_connections`.
 	Error string `json:"error"`
-	// Message is for people.
+	// For people.
 	Message string `json:"message"`
-	// AttemptedKind and YourCapabilities are set for a capability_violation.
-	AttemptedKind    string                 `json:"attempted_kind,omitempty"`
-	YourCapabilities *envelope.Capabilities `json:"your_capabilities,omitempty"`
+	// What the participant may not send.
+	AttemptedKind string `json:"attempted_kind,omitempty"`
+	// What it may send.
+	YourCapabilities *envelope.Capabilities `json:"your_capabilities,omitempty" api:"[]#MEWCapability"`
 }
 
 // WriteError answers with an error, as an [ErrorResponse].
@@ -283,10 +289,14 @@ func (a *API) letGo(id string) {
 func (a *API) inSpace(name string) bool { return name == "" || name == a.cfg.Space }
 
 // Accepted is the answer to a message that was passed on.
+//
+//openapi:answer MEWAccepted
 type Accepted struct {
+	// The message's id.
 	ID string `json:"id"`
-	// Status is accepted.
-	Status    string    `json:"status"`
+	// That it was sent.
+	Status string `json:"status" api:"=accepted"`
+	// When it was sent.
 	Timestamp time.Time `json:"timestamp"`
 }
 

@@ -13,34 +13,48 @@ import (
 )
 
 // EmbedRequest is the body of POST /api/embed.
+//
+//openapi:request OllamaEmbedRequest
 type EmbedRequest struct {
-	Model string `json:"model"`
-	// Input is a string or a list of at most 2,048.
-	Input json.RawMessage `json:"input"`
-	// Truncate cuts texts that are longer than the context, as is done where it is left out; false refuses them.
-	Truncate *bool `json:"truncate"`
-	// Dimensions keeps that many values of each vector; 0 keeps all.
-	Dimensions int64 `json:"dimensions"`
+	Model string `json:"model" api:"#OllamaModelName required"`
+	// A text, or a list of at most 2,048, none of them empty. Without one the model is only loaded.
+	Input json.RawMessage `json:"input" api:"string|[..2048]string[1..]"`
+	// Cut texts that are longer than the context; false refuses them.
+	Truncate *bool `json:"truncate" api:"default=true"`
+	// Keep that many numbers of each vector; 0 keeps all, and more than there are is refused.
+	Dimensions int64 `json:"dimensions" api:"[0..] default=0"`
 }
 
 // EmbedResponse is the answer to POST /api/embed. Durations are in nanoseconds.
+//
+//openapi:answer OllamaEmbedResponse
 type EmbedResponse struct {
+	// The model, as the request named it.
 	Model string `json:"model"`
-	// Embeddings has a vector of length 1 for each text.
-	Embeddings      [][]float32   `json:"embeddings"`
-	TotalDuration   time.Duration `json:"total_duration"`
-	LoadDuration    time.Duration `json:"load_duration"`
-	PromptEvalCount int           `json:"prompt_eval_count"`
+	// A vector of length 1 for each text.
+	Embeddings [][]float32 `json:"embeddings"`
+	// The time since the request, in nanoseconds.
+	TotalDuration time.Duration `json:"total_duration"`
+	// The part of it for which the model was waited.
+	LoadDuration time.Duration `json:"load_duration"`
+	// The tokens of all texts.
+	PromptEvalCount int `json:"prompt_eval_count"`
 }
 
 // EmbeddingsRequest is the body of POST /api/embeddings, an older form of POST /api/embed.
+//
+//openapi:request OllamaEmbeddingsRequest
 type EmbeddingsRequest struct {
-	Model  string `json:"model"`
+	Model string `json:"model" api:"#OllamaModelName required"`
+	// The text. Without one the model is only loaded.
 	Prompt string `json:"prompt"`
 }
 
 // EmbeddingsResponse is the answer to POST /api/embeddings.
+//
+//openapi:answer OllamaEmbeddingsResponse
 type EmbeddingsResponse struct {
+	// The vector; empty without a text.
 	Embedding []float32 `json:"embedding"`
 }
 

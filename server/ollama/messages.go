@@ -11,50 +11,64 @@ import (
 )
 
 // Message is a message of a conversation, as it comes and as it goes.
+//
+//openapi:request OllamaMessage
 type Message struct {
-	// Role is system, user, assistant or tool.
-	Role    string `json:"role"`
+	// Who says it.
+	Role string `json:"role" api:"=system,developer,user,assistant,tool required"`
+	// The text.
 	Content string `json:"content"`
-	// Thinking is an assistant's reasoning.
+	// What an assistant thought. It counts while calls are pending.
 	Thinking string `json:"thinking,omitempty"`
-	// ToolCalls are an assistant's calls.
+	// An assistant's calls.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
-	// ToolName and ToolCallID say what a tool's message answers: its function, or one call of it. Without both it
-	// answers the calls before it in their order.
-	ToolName   string `json:"tool_name,omitempty"`
+	// The function that a tool's message answers. Without it and `tool_call_id` calls are answered in their order.
+	ToolName string `json:"tool_name,omitempty"`
+	// The call that a tool's message answers.
 	ToolCallID string `json:"tool_call_id,omitempty"`
-	// Images are refused.
-	Images []json.RawMessage `json:"images,omitempty"`
+	// Refused unless it is empty: local models take text.
+	Images []json.RawMessage `json:"images,omitempty" api:"array[..0]"`
 }
 
 // ToolCall is a call of a function.
+//
+//openapi:request OllamaToolCall
 type ToolCall struct {
-	ID       string           `json:"id,omitempty"`
-	Function ToolCallFunction `json:"function"`
+	// Names the call.
+	ID string `json:"id,omitempty"`
+	// What is called.
+	Function ToolCallFunction `json:"function" api:"required"`
 }
 
 // ToolCallFunction is the function that is called.
+//
+//openapi:request
 type ToolCallFunction struct {
-	// Index counts the calls of a message from 0.
-	Index int    `json:"index"`
-	Name  string `json:"name"`
-	// Arguments is an object.
-	Arguments json.RawMessage `json:"arguments"`
-	// RawArguments is what the model wrote where that is no object; Arguments is then empty.
+	// Counts the calls of a message.
+	Index int `json:"index" api:"[0..]"`
+	// The function.
+	Name string `json:"name" api:"required"`
+	// The arguments: an object. As a string they are taken too, and never sent.
+	Arguments json.RawMessage `json:"arguments" api:"{}|string"`
+	// What the model wrote instead of an object; `arguments` is empty then.
 	RawArguments string `json:"raw_arguments,omitempty"`
 }
 
 // Tool is a function that the model may call.
+//
+//openapi:request OllamaTool
 type Tool struct {
-	// Type is function or empty. Tools of other types are left out with a warning.
-	Type     string `json:"type"`
+	// `function`. Tools of other types are left out with the warning `unknown_tool_type`.
+	Type string `json:"type" api:"default=function"`
+	// The function.
 	Function struct {
-		// Name has 1 to 256 bytes without white space or angle, square or curly brackets.
-		Name        string `json:"name"`
+		// 1 to 256 bytes without white space and angle, square and curly brackets.
+		Name string `json:"name" api:"[1..256] required"`
+		// What it does, for the model.
 		Description string `json:"description"`
-		// Parameters is a JSON Schema object.
-		Parameters json.RawMessage `json:"parameters"`
-	} `json:"function"`
+		// A JSON Schema of its arguments.
+		Parameters json.RawMessage `json:"parameters" api:"{}"`
+	} `json:"function" api:"required"`
 }
 
 func (p *prompt) tools(list []json.RawMessage) error {

@@ -11,81 +11,109 @@ import (
 )
 
 // VersionResponse is the answer to GET /api/version.
+//
+//openapi:answer OllamaVersion
 type VersionResponse struct {
-	// Version is the version of Ollama whose API this is.
+	// The version.
 	Version string `json:"version"`
 }
 
 // ListResponse is the answer to GET /api/tags.
+//
+//openapi:answer OllamaModelList
 type ListResponse struct {
+	// The models, the default first.
 	Models []ListedModel `json:"models"`
 }
 
 // ListedModel is a model in a list.
+//
+//openapi:answer OllamaModel
 type ListedModel struct {
-	// Name is its name in requests, and Model the same.
-	Name       string    `json:"name"`
-	Model      string    `json:"model"`
+	// What requests call it.
+	Name string `json:"name"`
+	// The same.
+	Model string `json:"model"`
+	// When its files were last changed.
 	ModifiedAt time.Time `json:"modified_at"`
-	// Size is the length of its files in bytes.
+	// Their length in bytes.
 	Size int64 `json:"size"`
-	// Digest identifies the weights; empty if unknown.
+	// Identifies the weights; empty while it is not known.
 	Digest  string       `json:"digest"`
 	Details ModelDetails `json:"details"`
 }
 
 // LoadedResponse is the answer to GET /api/ps.
+//
+//openapi:answer OllamaLoadedList
 type LoadedResponse struct {
+	// The models in memory.
 	Models []LoadedModel `json:"models"`
 }
 
 // LoadedModel is a model in memory.
+//
+//openapi:answer OllamaLoadedModel
 type LoadedModel struct {
 	ListedModel
-	// ExpiresAt is when it is unloaded if it is not used again; the end of the year 9999 means never.
+	// When it is unloaded if nobody uses it from now on; the end of the year 9999 for never.
 	ExpiresAt time.Time `json:"expires_at"`
-	// SizeVRAM is 0 if only the CPU computes, else Size: how much of the model is on the GPU is not known.
+	// 0 where the processor alone computes, else `size`: how much of it is on the GPU is not known.
 	SizeVRAM int64 `json:"size_vram"`
-	// ContextLength is the size of its context in tokens.
+	// How many tokens its context holds.
 	ContextLength int `json:"context_length"`
 }
 
 // never is when a model expires that is never unloaded.
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// ModelDetails describes a model. Fields that are unknown until the model is loaded are empty until then.
+// ModelDetails is the part of a model's description that lists share.
+//
+// What a model is. What is not known of one that has not been loaded is empty.
+//
+//openapi:answer OllamaModelDetails
 type ModelDetails struct {
-	ParentModel string   `json:"parent_model"`
-	Format      string   `json:"format"`
-	Family      string   `json:"family"`
-	Families    []string `json:"families"`
-	// ParameterSize is the number of weights, for example 20.9B.
-	ParameterSize     string `json:"parameter_size"`
+	// Always empty.
+	ParentModel string `json:"parent_model"`
+	// The format of its file.
+	Format string `json:"format" api:"=gguf"`
+	// The architecture.
+	Family string `json:"family"`
+	// The same, as a list.
+	Families []string `json:"families"`
+	// How many weights it has.
+	ParameterSize string `json:"parameter_size" api:"example=20.9B"`
+	// Their format.
 	QuantizationLevel string `json:"quantization_level"`
 }
 
 // ShowRequest is the body of POST /api/show.
+//
+//openapi:request OllamaShowRequest
 type ShowRequest struct {
-	Model string `json:"model"`
-	// Name is an older name of Model.
-	Name string `json:"name"`
+	Model string `json:"model" api:"#OllamaModelName"`
+	// An older name of `model`.
+	Name string `json:"name" api:"deprecated"`
 }
 
 // ShowResponse is the answer to POST /api/show.
+//
+//openapi:answer OllamaShowResponse
 type ShowResponse struct {
-	// Modelfile contains only the model's name.
+	// Names the model.
 	Modelfile string `json:"modelfile"`
-	// Parameters are the defaults of requests, one on each line.
+	// What a request starts from, a line for each.
 	Parameters string `json:"parameters"`
-	// Template is the model's Jinja chat template; empty if it needs none.
+	// The model's Jinja template; empty where it has none.
 	Template string       `json:"template"`
 	Details  ModelDetails `json:"details"`
-	// ModelInfo has general.architecture and general.parameter_count. With the architecture's name as prefix it has
-	// context_length, which is the size of the loaded context, and embedding_length.
-	ModelInfo map[string]any `json:"model_info"`
-	// Capabilities are completion and, if the model has them, tools, thinking and embedding.
-	Capabilities []string  `json:"capabilities"`
-	ModifiedAt   time.Time `json:"modified_at"`
+	// `general.architecture`, `general.basename`, `general.parameter_count`, and under the architecture's name
+	// `context_length` and `embedding_length`.
+	ModelInfo map[string]any `json:"model_info" api:"{}"`
+	// What the model can do.
+	Capabilities []string `json:"capabilities" api:"[]=completion,tools,thinking,embedding"`
+	// When its files were last changed.
+	ModifiedAt time.Time `json:"modified_at"`
 }
 
 func (a *API) tags(w http.ResponseWriter, r *http.Request) error {
@@ -201,17 +229,21 @@ func (a *API) parameters() string {
 }
 
 // PullRequest is the body of POST /api/pull.
+//
+//openapi:request OllamaPullRequest
 type PullRequest struct {
-	Model string `json:"model"`
-	// Name is an older name of Model.
+	Model string `json:"model" api:"#OllamaModelName required"`
+	// An older name of `model`.
 	Name string `json:"name"`
-	// Stream is true where it is left out: the answer comes as lines of JSON.
-	Stream *bool `json:"stream"`
+	// Answer with lines of JSON.
+	Stream *bool `json:"stream" api:"default=true"`
 }
 
 // PullResponse is the answer to POST /api/pull, and each line of its stream.
+//
+//openapi:answer OllamaPullResponse
 type PullResponse struct {
-	// Status is success in the last line.
+	// What is being done; `success` in the last line.
 	Status string `json:"status"`
 }
 

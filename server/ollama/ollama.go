@@ -87,12 +87,16 @@ func version(w http.ResponseWriter, _ *http.Request) error {
 	return wire.Answer(w, VersionResponse{Version})
 }
 
-// ErrorResponse is the body of an error, and the last line of a stream that failed.
+// ErrorResponse is the body of an answer that failed, and the last line of a stream that did.
+//
+// Why a request was not answered, or, as the last line, why a stream ends.
+//
+//openapi:answer OllamaError
 type ErrorResponse struct {
-	// Error is for people. It begins with the wrong field.
+	// For people. It begins with the field that is wrong, if there is one.
 	Error string `json:"error"`
-	// Code names the kind of error for programs, and Param the wrong field. Ollama has neither.
-	Code  string `json:"code,omitempty"`
+	Code  string `json:"code,omitempty" api:"#ErrorCode"`
+	// The field that is wrong, as in `options.seed`.
 	Param string `json:"param,omitempty"`
 }
 

@@ -10,21 +10,33 @@ import (
 )
 
 // ChatResponse is the answer to POST /api/chat: one line of a stream, or the whole.
+//
+// An answer, or a line of one. But for `logprobs`, what follows `done` is in the last line only. Durations are in
+// nanoseconds, and what is 0 is left out.
+//
+//openapi:answer OllamaChatResponse
 type ChatResponse struct {
-	// Model is the model as the request named it.
-	Model     string    `json:"model"`
+	// The model, as the request named it.
+	Model string `json:"model"`
+	// When this was sent.
 	CreatedAt time.Time `json:"created_at"`
-	// Message is the next part of the reply, or the whole reply.
-	Message Message `json:"message"`
+	Message   Message   `json:"message" api:"#OllamaReply"`
 	Ending
 }
 
 // GenerateResponse is the answer to POST /api/generate.
+//
+// An answer, or a line of one, as for `/api/chat`.
+//
+//openapi:answer OllamaGenerateResponse
 type GenerateResponse struct {
-	Model     string    `json:"model"`
+	// The model, as the request named it.
+	Model string `json:"model"`
+	// When this was sent.
 	CreatedAt time.Time `json:"created_at"`
-	// Response is the next part of the answer, or the whole answer. Thinking is the same for the reasoning.
+	// The answer, or more of it.
 	Response string `json:"response"`
+	// The reasoning, or more of it, where `think` asks for it.
 	Thinking string `json:"thinking,omitempty"`
 	Ending
 }
@@ -32,24 +44,25 @@ type GenerateResponse struct {
 // Ending has the fields of the last line of a stream; Done and Logprobs are in the other lines too. Durations are in
 // nanoseconds.
 type Ending struct {
-	Done bool `json:"done"`
-	// DoneReason is stop, length, load or unload.
-	DoneReason string `json:"done_reason,omitempty"`
-	// Logprobs are the tokens of this part of the answer.
-	Logprobs []Logprob `json:"logprobs,omitempty"`
-	// TotalDuration is the time since the request, and LoadDuration the part of it that was spent on waiting for
-	// the model.
+	// Whether this is the end.
+	Done       bool   `json:"done"`
+	DoneReason string `json:"done_reason,omitempty" api:"#OllamaDoneReason"`
+	// The tokens of this piece of the answer, where they were asked for.
+	Logprobs []Logprob `json:"logprobs,omitempty" api:"[]#OllamaLogprob"`
+	// The time since the request.
 	TotalDuration time.Duration `json:"total_duration,omitempty"`
-	LoadDuration  time.Duration `json:"load_duration,omitempty"`
-	// PromptEvalCount is the length of the prompt in tokens, cached ones included.
-	PromptEvalCount    int           `json:"prompt_eval_count,omitempty"`
+	// The part of it for which the model was waited.
+	LoadDuration time.Duration `json:"load_duration,omitempty"`
+	// Tokens of the prompt, cached ones included.
+	PromptEvalCount int `json:"prompt_eval_count,omitempty"`
+	// How long reading it took.
 	PromptEvalDuration time.Duration `json:"prompt_eval_duration,omitempty"`
-	// EvalCount is how many tokens were generated, reasoning included.
-	EvalCount    int           `json:"eval_count,omitempty"`
-	EvalDuration time.Duration `json:"eval_duration,omitempty"`
-	// ReasoningInfo says which settings were in effect; left out for a raw prompt.
+	// Tokens that were generated, reasoning included.
+	EvalCount int `json:"eval_count,omitempty"`
+	// How long that took.
+	EvalDuration  time.Duration           `json:"eval_duration,omitempty"`
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
-	// Warnings say what was not done as requested.
+	// What is not as it was asked for.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
@@ -61,17 +74,26 @@ type Logprob struct {
 }
 
 // TokenLogprob is a token and its log probability.
+//
+//openapi:answer OllamaTokenLogprob
 type TokenLogprob struct {
+	// The token's text.
 	Token string `json:"token"`
-	// Logprob is the natural logarithm, at least -9999.
-	Logprob float64 `json:"logprob"`
-	// Bytes are the bytes of the token, which may end within a character.
-	Bytes []int `json:"bytes,omitempty"`
+	// The natural logarithm of its probability.
+	Logprob float64 `json:"logprob" api:"[-9999..0]"`
+	// The token's exact bytes.
+	Bytes []int `json:"bytes,omitempty" api:"[]integer[0..255]"`
 }
 
-// Warning says what was not done as requested.
+// Warning tells what was not as asked for.
+//
+// What is not as it was asked for, or what was odd about the model's output.
+//
+//openapi:answer Warning
 type Warning struct {
-	Code    string `json:"code"`
+	// The kind, for programs.
+	Code string `json:"code" api:"example=malformed_arguments"`
+	// For people. It holds nothing of the model's text.
 	Message string `json:"message"`
 }
 

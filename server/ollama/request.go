@@ -17,53 +17,64 @@ import (
 )
 
 // ChatRequest is the body of POST /api/chat. Fields that are not here are ignored.
+//
+//openapi:request OllamaChatRequest
 type ChatRequest struct {
-	// Model is a name as GET /api/tags lists it; the tag latest may be left out or added.
-	Model string `json:"model"`
-	// Messages are Message values, at most 100,000. Without any the model is only loaded.
-	Messages []json.RawMessage `json:"messages" max:"100000"`
-	// Tools are Tool values, at most 1,024.
-	Tools []json.RawMessage `json:"tools" max:"1024"`
-	// Truncate leaves out the oldest messages where all do not fit into the context, as is done where it is left
-	// out; false refuses the request.
-	Truncate *bool `json:"truncate"`
+	// The conversation.
+	Messages []json.RawMessage `json:"messages" max:"100000" api:"[..100000]#OllamaMessage"`
+	// What the model may call.
+	Tools []json.RawMessage `json:"tools" max:"1024" api:"[..1024]#OllamaTool"`
+	// Leave out the oldest messages where all do not fit into the context, with the warning `input_truncated`. System
+	// messages and the last turn's beginning and end stay. False refuses the request.
+	Truncate *bool `json:"truncate" api:"default=true"`
 	Common
 }
 
 // GenerateRequest is the body of POST /api/generate.
+//
+//openapi:request OllamaGenerateRequest
 type GenerateRequest struct {
-	Model string `json:"model"`
-	// Prompt is what the user says, or with Raw the whole prompt. Without it the model is only loaded.
-	Prompt string `json:"prompt"`
-	// System is the system prompt.
+	// What the user says, or with `raw` the whole prompt.
+	Prompt string `json:"prompt" api:"default="`
+	// The system prompt; refused with `raw`.
 	System string `json:"system"`
-	// Raw gives the prompt to the model as it is, with the names of control tokens in it as these tokens.
-	Raw bool `json:"raw"`
-	// Suffix, Template, Context and Images are refused.
-	Suffix   string            `json:"suffix"`
-	Template string            `json:"template"`
-	Context  []json.RawMessage `json:"context"`
-	Images   []json.RawMessage `json:"images"`
+	// Give the prompt to the model as it is, with the names of control tokens in it as these tokens. `think` is refused
+	// then.
+	Raw bool `json:"raw" api:"default=false"`
+	// Refused unless it is empty.
+	Suffix string `json:"suffix" api:"[..0]"`
+	// Refused unless it is empty: start the server with `--chat-template`.
+	Template string `json:"template" api:"[..0]"`
+	// Refused unless it is empty: send the conversation to `/api/chat`.
+	Context []json.RawMessage `json:"context" api:"array[..0]"`
+	// Refused unless it is empty: local models take text.
+	Images []json.RawMessage `json:"images" api:"array[..0]"`
 	Common
 }
 
 // Common are the fields that both kinds of request have.
+//
+// What both kinds of request have.
+//
+//openapi:request OllamaRequest
 type Common struct {
-	// Stream is true where it is left out: the answer comes as lines of JSON.
-	Stream *bool `json:"stream"`
-	// Think is true, or minimal, low, medium, high, xhigh or max, to see the reasoning. False skips it. Left out, the
-	// model reasons unseen.
-	Think json.RawMessage `json:"think"`
-	// Format is "json" for any object, or a JSON Schema.
-	Format json.RawMessage `json:"format"`
-	// Options is an Options value.
-	Options json.RawMessage `json:"options"`
-	// KeepAlive is a duration ("5m") or seconds. 0 unloads the model when nobody uses it any more; beside that the
-	// server keeps models by its own rules.
-	KeepAlive json.RawMessage `json:"keep_alive"`
-	// Logprobs asks for the log probabilities of the answer's tokens, TopLogprobs for 0 to 20 alternatives of each.
-	Logprobs    bool  `json:"logprobs"`
-	TopLogprobs int64 `json:"top_logprobs"`
+	Model string `json:"model" api:"#OllamaModelName required"`
+	// Send the answer as lines of JSON while it comes.
+	Stream *bool `json:"stream" api:"default=true"`
+	// Show the reasoning: true, or with that effort (`xhigh` and `max` are `high`). False skips it. Left out, the model
+	// reasons unseen.
+	Think json.RawMessage `json:"think" api:"boolean|=minimal,low,medium,high,xhigh,max"`
+	// The form of the answer: `json` for any object, or a JSON Schema. One that cannot be honoured exactly is refused.
+	Format  json.RawMessage `json:"format" api:"=,json|{}"`
+	Options json.RawMessage `json:"options" api:"#OllamaOptions"`
+	// A duration (`5m`) or a number of seconds. 0 unloads the model when nobody uses it any more, after the answer or
+	// without a prompt at once, which takes the permission `models` too. Beside that the server keeps models by its own
+	// rules (`--keep-alive`).
+	KeepAlive json.RawMessage `json:"keep_alive" api:"string|number"`
+	// Return the log probabilities of the answer's tokens.
+	Logprobs bool `json:"logprobs" api:"default=false"`
+	// How many of the likeliest tokens to return in each place, with `logprobs`.
+	TopLogprobs int64 `json:"top_logprobs" api:"[0..20] default=0"`
 
 	// unknown lists unknown fields about reasoning.
 	unknown []string
@@ -72,30 +83,41 @@ type Common struct {
 // Note implements [wire.Noter].
 func (c *Common) Note(body []byte) { c.unknown = contract.Unknown(body, "think") }
 
-// Options are those of Ollama's options that are honoured. Whole numbers may be written with a fraction of zero.
+// Options are those of Ollama's options that are honoured.
+//
+// What says how tokens are chosen; the server's (`--temperature` and so on) where it is left out. Other options of
+// Ollama's are ignored. Whole numbers may be written with a fraction of zero.
+//
+//openapi:request OllamaOptions
 type Options struct {
-	// NumPredict is the most tokens to generate, reasoning included; 0 and less are what the context holds.
-	NumPredict *float64 `json:"num_predict"`
-	// NumCtx is ignored: the context is the server's. One that is larger gives a warning.
-	NumCtx *float64 `json:"num_ctx"`
-	// Temperature is 0 to 2; 0 always takes the likeliest token.
-	Temperature *float64 `json:"temperature"`
-	// TopK keeps the k likeliest tokens; 0 and less keep all.
-	TopK *float64 `json:"top_k"`
-	// TopP, MinP and TypicalP are 0 to 1.
-	TopP     *float64 `json:"top_p"`
-	MinP     *float64 `json:"min_p"`
-	TypicalP *float64 `json:"typical_p"`
-	// Seed makes a run repeatable; negative draws one.
-	Seed *float64 `json:"seed"`
-	// Stop is a string, or a list of at most 16, of 1 to 1,024 bytes each. They end the answer.
-	Stop json.RawMessage `json:"stop"`
-	// RepeatPenalty is 0 to 10, PresencePenalty and FrequencyPenalty are -2 to 2.
-	RepeatPenalty    *float64 `json:"repeat_penalty"`
-	PresencePenalty  *float64 `json:"presence_penalty"`
-	FrequencyPenalty *float64 `json:"frequency_penalty"`
-	// RepeatLastN is how many of the last visible tokens the penalties count; -1 is all of them, 0 turns penalties off.
-	RepeatLastN *float64 `json:"repeat_last_n"`
+	// The most tokens to generate, reasoning included; 0 and less are what the context holds.
+	NumPredict *float64 `json:"num_predict" api:"integer"`
+	// No effect: the context is the server's (`--ctx-size`). A larger one gives the warning `num_ctx`.
+	NumCtx *float64 `json:"num_ctx" api:"integer"`
+	// What the logits are divided by; 0 always takes the likeliest token.
+	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	// Keep that many of the likeliest tokens; 0 and less keep all.
+	TopK *float64 `json:"top_k" api:"integer"`
+	// Keep the likeliest tokens that together have this probability; 0 keeps one.
+	TopP *float64 `json:"top_p" api:"[0..1]"`
+	// Drop tokens less likely than this share of the likeliest one.
+	MinP *float64 `json:"min_p" api:"[0..1]"`
+	// Keep the most typical tokens that together have this probability.
+	TypicalP *float64 `json:"typical_p" api:"[0..1]"`
+	// Makes an answer repeatable; one is drawn if it is negative or left out.
+	Seed *float64 `json:"seed" api:"integer[-9007199254740992..9007199254740992]"`
+	// Texts that end the answer and are not part of it.
+	Stop json.RawMessage `json:"stop" api:"string[1..1024]|[..16]string[1..1024]"`
+	// Divides the logits of tokens that have been generated; 1 is off.
+	RepeatPenalty *float64 `json:"repeat_penalty" api:"[0..10]"`
+	// Subtracted from the logits of tokens that have been generated. Penalties act on, and count, only text that the key
+	// may see.
+	PresencePenalty *float64 `json:"presence_penalty" api:"[-2..2]"`
+	// Subtracted for each time that a token has been generated.
+	FrequencyPenalty *float64 `json:"frequency_penalty" api:"[-2..2]"`
+	// For how many of the last visible tokens the penalties count; -1 is all that were generated, 0 turns the penalties
+	// off.
+	RepeatLastN *float64 `json:"repeat_last_n" api:"integer"`
 }
 
 // The limits of a request. The server limits its length.

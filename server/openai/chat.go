@@ -13,106 +13,129 @@ import (
 )
 
 // ChatRequest is the body of POST /v1/chat/completions. Fields that it does not have are ignored.
+//
+//openapi:request ChatCompletionRequest
 type ChatRequest struct {
 	Options
 	contract.Fields
 	ToolOptions
 
-	// Include may hold reasoning.encrypted_content, another name of reasoning_seal.
-	Include []string `json:"include" max:"64"`
-	// Messages is the conversation, 1 to 10,000 messages of the shape of [Message].
-	Messages []json.RawMessage `json:"messages" max:"10000"`
-	// MaxCompletionTokens is the most tokens to generate, reasoning included, at least 1; -1 and left out are as
-	// many as the context holds. MaxTokens is another name for it.
-	MaxCompletionTokens *int64 `json:"max_completion_tokens"`
-	MaxTokens           *int64 `json:"max_tokens"`
-	// Logprobs returns the log probabilities of the answer's tokens, and TopLogprobs as many of the most likely
-	// tokens in each place, 0 to 20.
-	Logprobs    *bool  `json:"logprobs"`
-	TopLogprobs *int64 `json:"top_logprobs"`
+	// `reasoning.encrypted_content` is another name of `reasoning_seal`; others are refused.
+	Include []string `json:"include" max:"64" api:"[]=reasoning.encrypted_content"`
+	// The conversation.
+	Messages []json.RawMessage `json:"messages" max:"10000" api:"[1..10000]#ChatMessage required"`
+	// The most tokens to generate, reasoning included, summaries excluded; -1 and left out are as many as the context
+	// holds.
+	MaxCompletionTokens *int64 `json:"max_completion_tokens" api:"[-1..] not=0"`
+	// Another name of `max_completion_tokens`; two that differ are refused.
+	MaxTokens *int64 `json:"max_tokens" api:"[-1..] not=0"`
+	// Return the log probabilities of the answer's tokens; never those of the reasoning.
+	Logprobs *bool `json:"logprobs" api:"default=false"`
+	// How many of the likeliest tokens to return in each place; goes with `logprobs` only.
+	TopLogprobs *int64 `json:"top_logprobs" api:"[0..20] default=0"`
 
-	// Verbosity is a hint that models here do not know; other than medium it is answered with a warning.
+	// A hint that models here do not know; other than `medium` it gives a warning.
 	Verbosity *string `json:"verbosity"`
-	// Store would keep the answer for later; chat completions are not kept, so true is answered with a warning.
-	// With false the server does not remember what led to the answer's calls, either.
+	// Chat completions are not kept; `true` gives a warning. With `false` the server does not remember what led to the
+	// calls of the answer, either. `/v1/responses` keeps what it answers.
 	Store *bool `json:"store"`
-	// Echo is for completions; here it has no effect but a warning.
-	Echo bool `json:"echo"`
+	// Not supported here: true gives the warning `unsupported_parameter`.
+	Echo bool `json:"echo" api:"default=false"`
 
 	// What follows is refused where it asks for what models here cannot do.
 
-	// Modalities may hold text only.
-	Modalities []string `json:"modalities" max:"64"`
-	// Audio and WebSearchOptions are refused.
-	Audio            json.RawMessage `json:"audio"`
-	WebSearchOptions json.RawMessage `json:"web_search_options"`
-	// AddGenerationPrompt cannot be false and ContinueFinalMessage cannot be true: an answer is always a message of
-	// its own.
-	AddGenerationPrompt  *bool `json:"add_generation_prompt"`
-	ContinueFinalMessage *bool `json:"continue_final_message"`
+	// Models here write text.
+	Modalities []string `json:"modalities" max:"64" api:"[]=text"`
+	// Refused: models here write text.
+	Audio json.RawMessage `json:"audio" api:"null"`
+	// Refused: the server does not search the web.
+	WebSearchOptions json.RawMessage `json:"web_search_options" api:"null"`
+	// Refused when it is false: an answer is always a message of its own.
+	AddGenerationPrompt *bool `json:"add_generation_prompt" api:"const=true"`
+	// Refused when it is true: an answer is always a message of its own.
+	ContinueFinalMessage *bool `json:"continue_final_message" api:"const=false"`
 }
 
 // ChatCompletion is the answer.
+//
+//openapi:answer ChatCompletion
 type ChatCompletion struct {
+	// Names the answer.
 	ID string `json:"id"`
-	// Object is chat.completion.
-	Object string `json:"object"`
-	// Created is when the request began, in seconds since 1970.
-	Created int64  `json:"created"`
-	Model   string `json:"model"`
-	// SystemFingerprint identifies the weights: with the same fingerprint and seed an answer can be repeated.
-	SystemFingerprint string   `json:"system_fingerprint"`
-	Choices           []Choice `json:"choices"`
-	Usage             Usage    `json:"usage"`
+	// What this is.
+	Object string `json:"object" api:"=chat.completion"`
+	// When the request was taken, in seconds since 1970.
+	Created int64 `json:"created"`
+	// The model's name.
+	Model string `json:"model"`
+	// Names the weights.
+	SystemFingerprint string `json:"system_fingerprint"`
+	// The answers.
+	Choices []Choice `json:"choices"`
+	Usage   Usage    `json:"usage"`
 	Extras
 }
 
 // Choice is one of the answers to a request.
+//
+//openapi:answer ChatChoice
 type Choice struct {
-	Index    int           `json:"index"`
-	Message  AnswerMessage `json:"message"`
-	Logprobs *Logprobs     `json:"logprobs"`
-	// FinishReason is stop, length, tool_calls or function_call.
-	FinishReason string `json:"finish_reason"`
-	// FinishDetail is more exact: reasoning_budget, answer_reserve, context_full or stop_string.
-	FinishDetail string `json:"finish_detail,omitempty"`
-	// TraceID is the id of the choice's trace, if the request asks for one and it is stored.
-	TraceID string `json:"trace_id,omitempty"`
+	// Which choice it is.
+	Index   int           `json:"index" api:"[0..]"`
+	Message AnswerMessage `json:"message"`
+	// Log probabilities of the answer's tokens, where they were asked for.
+	Logprobs     *Logprobs `json:"logprobs"`
+	FinishReason string    `json:"finish_reason" api:"#FinishReason"`
+	FinishDetail string    `json:"finish_detail,omitempty" api:"#FinishDetail"`
+	TraceID      string    `json:"trace_id,omitempty" api:"#TraceID"`
 }
 
 // AnswerMessage is the message that answers.
+//
+//openapi:answer ChatAnswer
 type AnswerMessage struct {
-	// Role is assistant.
-	Role string `json:"role"`
-	// Content is null if there are calls and no text.
+	// Who says it.
+	Role string `json:"role" api:"=assistant"`
+	// The answer, and nothing else; null where there are calls and no text. A word that the model says before a call is
+	// content too, unless the answer has a form.
 	Content *string `json:"content"`
-	// Refusal is always null.
-	Refusal *string `json:"refusal"`
-	// Reasoning and ReasoningContent are the same text, with visibility full.
-	Reasoning        string `json:"reasoning,omitempty"`
+	// Always null.
+	Refusal *string `json:"refusal" api:"null"`
+	// The reasoning, with visibility `full`.
+	Reasoning string `json:"reasoning,omitempty"`
+	// The same as `reasoning`.
 	ReasoningContent string `json:"reasoning_content,omitempty"`
-	// ReasoningSummary is the summary, with visibility summary.
+	// The summary, with visibility `summary`.
 	ReasoningSummary string `json:"reasoning_summary,omitempty"`
-	// Preamble is what the model says before a call, if the answer has a form; otherwise it is part of Content.
-	Preamble     string        `json:"preamble,omitempty"`
+	// What the model says before a call, where the answer has a form.
+	Preamble string `json:"preamble,omitempty"`
+	// What the model calls.
 	ToolCalls    []AnswerCall  `json:"tool_calls,omitempty"`
 	FunctionCall *FunctionCall `json:"function_call,omitempty"`
 	MessageEnd
 }
 
 // AnswerCall is a call that the model makes.
+//
+//openapi:answer AnswerCall
 type AnswerCall struct {
+	// Names the call.
 	ID string `json:"id"`
-	// Type is function, or custom.
-	Type     string        `json:"type"`
+	// What kind of call it is.
+	Type     string        `json:"type" api:"=function,custom"`
 	Function *FunctionCall `json:"function,omitempty"`
 	Custom   *CustomCall   `json:"custom,omitempty"`
 }
 
 // CustomCall is a call of a custom tool.
+//
+// A call of a custom tool.
+//
+//openapi:answer CustomCall
 type CustomCall struct {
+	// The tool.
 	Name string `json:"name"`
-	// Input is the text.
+	// The text.
 	Input string `json:"input"`
 }
 

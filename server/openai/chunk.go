@@ -29,30 +29,39 @@ type Chunk struct {
 }
 
 // ChunkChoice is what a chunk adds to a choice.
+//
+//openapi:answer ChunkChoice
 type ChunkChoice struct {
-	Index    int       `json:"index"`
-	Delta    Delta     `json:"delta"`
+	// Which choice it is.
+	Index int   `json:"index" api:"[0..]"`
+	Delta Delta `json:"delta"`
+	// Log probabilities of this chunk's tokens, where they were asked for.
 	Logprobs *Logprobs `json:"logprobs"`
-	// FinishReason is in the choice's last chunk: stop, length, tool_calls or function_call.
-	FinishReason *string `json:"finish_reason"`
-	// FinishDetail is more exact: reasoning_budget, answer_reserve, context_full or stop_string.
-	FinishDetail string `json:"finish_detail,omitempty"`
-	// TraceID is the id of the choice's trace, if the request asks for one and it is stored. It is in the last chunk.
-	TraceID string `json:"trace_id,omitempty"`
+	// In the choice's last chunk.
+	FinishReason *string `json:"finish_reason" api:"#FinishReason|null"`
+	FinishDetail string  `json:"finish_detail,omitempty" api:"#FinishDetail"`
+	TraceID      string  `json:"trace_id,omitempty" api:"#TraceID"`
 }
 
 // Delta is what a chunk adds to a message. Its texts continue those of earlier chunks.
+//
+// What is new of a message. Texts are to be appended to those before.
+//
+//openapi:answer Delta
 type Delta struct {
-	// Role is assistant in the choice's first chunk, in which Content is null.
-	Role    string  `json:"role,omitempty"`
-	Content *string `json:"content,omitempty"`
-	// Reasoning and ReasoningContent are the same text, with visibility full.
-	Reasoning        string `json:"reasoning,omitempty"`
+	// In the choice's first chunk.
+	Role string `json:"role,omitempty" api:"=assistant"`
+	// More of the answer; null in the first chunk.
+	Content *string `json:"content,omitempty" api:"|null"`
+	// More of the reasoning, with visibility `full`.
+	Reasoning string `json:"reasoning,omitempty"`
+	// The same as `reasoning`.
 	ReasoningContent string `json:"reasoning_content,omitempty"`
-	// ReasoningSummary is the summary, with visibility summary.
+	// More of the summary, with visibility `summary`. It may come between pieces of the answer.
 	ReasoningSummary string `json:"reasoning_summary,omitempty"`
-	// Preamble is what the model says before a call, if the answer has a form; otherwise it is part of Content.
-	Preamble     string             `json:"preamble,omitempty"`
+	// More of what the model says before a call, where the answer has a form.
+	Preamble string `json:"preamble,omitempty"`
+	// More of a call.
 	ToolCalls    []DeltaCall        `json:"tool_calls,omitempty"`
 	FunctionCall *DeltaFunctionCall `json:"function_call,omitempty"`
 	MessageEnd
@@ -60,21 +69,15 @@ type Delta struct {
 
 // MessageEnd has the fields of a message that are only known at its end.
 type MessageEnd struct {
-	// ReasoningEncryptedContent is the sealed reasoning, for the client to send back with the message.
-	ReasoningEncryptedContent string `json:"reasoning_encrypted_content,omitempty"`
-	// ReasoningSummarySource is reasoning, or posthoc if the model did not reason and explains its answer afterwards.
-	ReasoningSummarySource string `json:"reasoning_summary_source,omitempty"`
-	// Score is the confidence that the model states, 0 to 1, with strategy json.
-	Score *float64 `json:"score,omitempty"`
-	// Rationale has the decisions of the run with their reasons, if the request asks for them, with visibility full.
-	Rationale []reasoning.Decision `json:"rationale,omitempty"`
-	// Intermediate says that a specialist made the calls. It continues when they are answered.
+	ReasoningEncryptedContent string               `json:"reasoning_encrypted_content,omitempty" api:"#SealedReasoning"`
+	ReasoningSummarySource    string               `json:"reasoning_summary_source,omitempty" api:"#SummarySource"`
+	Score                     *float64             `json:"score,omitempty" api:"#Score"`
+	Rationale                 []reasoning.Decision `json:"rationale,omitempty" api:"#Decisions"`
+	// True where the calls are a specialist's, which goes on when they are answered.
 	Intermediate bool `json:"intermediate,omitempty"`
-	// Instructions are for the client to send back with the message.
-	Instructions []json.RawMessage `json:"instructions,omitempty"`
-	// Delegations are the specialists' turns of the run: id, by (user or model), prompt_length, steps and outcome
-	// (returned, pending, limit, failed).
-	Delegations []reasoning.Delegation `json:"delegations,omitempty"`
+	// To be sent back with the message. A specialist's prompt is among them with visibility `full` only.
+	Instructions []json.RawMessage      `json:"instructions,omitempty" api:"[]#Instruction"`
+	Delegations  []reasoning.Delegation `json:"delegations,omitempty" api:"#Delegations"`
 }
 
 func endOf(r *reasoning.Result, decisions []reasoning.Decision, d *contract.DelegationLog) MessageEnd {
@@ -82,23 +85,36 @@ func endOf(r *reasoning.Result, decisions []reasoning.Decision, d *contract.Dele
 }
 
 // DeltaCall is what a chunk adds to a call. ID, Type and the function's name are in its first chunk.
+//
+//openapi:answer DeltaCall
 type DeltaCall struct {
-	Index    int                `json:"index"`
-	ID       string             `json:"id,omitempty"`
-	Type     string             `json:"type,omitempty"`
+	// Which call it is.
+	Index int `json:"index" api:"[0..]"`
+	// Names the call; in its first chunk.
+	ID string `json:"id,omitempty"`
+	// In its first chunk.
+	Type     string             `json:"type,omitempty" api:"=function,custom"`
 	Function *DeltaFunctionCall `json:"function,omitempty"`
 	Custom   *DeltaCustomCall   `json:"custom,omitempty"`
 }
 
 // DeltaCustomCall is a part of a call of a custom tool. Its input continues that of earlier chunks.
+//
+//openapi:answer DeltaCustomCall
 type DeltaCustomCall struct {
-	Name  string `json:"name,omitempty"`
+	// The tool; in the call's first chunk.
+	Name string `json:"name,omitempty"`
+	// More of the text.
 	Input string `json:"input"`
 }
 
 // DeltaFunctionCall is a part of a call of a function. Its arguments continue those of earlier chunks.
+//
+//openapi:answer DeltaFunctionCall
 type DeltaFunctionCall struct {
-	Name      string `json:"name,omitempty"`
+	// The function; in the call's first chunk.
+	Name string `json:"name,omitempty"`
+	// More of the arguments.
 	Arguments string `json:"arguments"`
 }
 

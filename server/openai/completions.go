@@ -13,36 +13,34 @@ import (
 
 // CompletionRequest is the body of POST /v1/completions. A raw prompt shows what a model thinks, so it takes the
 // permission reasoning:full, and fields about reasoning are refused. Fields that it does not have are ignored.
+//
+//openapi:request CompletionRequest
 type CompletionRequest struct {
 	Options
-	// Prompt is a text, a list of tokens, or a list of at most 32 of either.
-	Prompt json.RawMessage `json:"prompt"`
-	// ParseSpecial makes the names of control tokens in a text these tokens; otherwise they are plain text.
-	ParseSpecial bool `json:"parse_special"`
-	// MaxTokens is the most tokens to generate; -1 is as many as the context holds, 0 generates nothing. Left out,
-	// it is 16.
-	MaxTokens *int64 `json:"max_tokens"`
-	// Echo puts the prompt before the text, and before the log probabilities where Logprobs asks for them.
-	Echo bool `json:"echo"`
-	// Logprobs returns the log probabilities of the generated tokens with as many of the most likely ones in each
-	// place, 0 to 20.
-	Logprobs *int64 `json:"logprobs"`
-	// PromptLogprobs returns those of the prompt's tokens, with as many of the most likely ones, 0 to 20. It does
-	// not go with Stream.
-	PromptLogprobs *int64 `json:"prompt_logprobs"`
-	// BestOf can only be n.
+	// What to continue; at most 32 texts, and at most 32 choices in all.
+	Prompt json.RawMessage `json:"prompt" api:"#TextOrTokens required"`
+	// Read the names of control tokens in a text as these tokens; otherwise they are plain text.
+	ParseSpecial bool `json:"parse_special" api:"default=false"`
+	// The most tokens to generate; -1 is as many as the context holds, 0 generates nothing.
+	MaxTokens *int64 `json:"max_tokens" api:"[-1..] default=16"`
+	// Put the prompt before the text, and before the log probabilities where `logprobs` asks for them.
+	Echo bool `json:"echo" api:"default=false"`
+	// Return the log probabilities of the generated tokens, with this many of the likeliest ones in each place.
+	Logprobs *int64 `json:"logprobs" api:"[0..20]"`
+	// Return those of the prompt's tokens, with this many of the likeliest ones in each place; not with `stream`.
+	PromptLogprobs *int64 `json:"prompt_logprobs" api:"[0..20]"`
+	// Refused unless it is `n`.
 	BestOf *int64 `json:"best_of"`
-	// Suffix can only be empty.
-	Suffix *string `json:"suffix"`
+	// Refused unless it is empty: models here do not fill gaps.
+	Suffix *string `json:"suffix" api:"[..0]"`
 
-	// These fields of chat completions are refused.
-	Reasoning         json.RawMessage `json:"reasoning"`
-	ReasoningEffort   json.RawMessage `json:"reasoning_effort"`
-	IncludeReasoning  json.RawMessage `json:"include_reasoning"`
-	ReasoningBudget   json.RawMessage `json:"reasoning_budget"`
-	ReasoningStrategy json.RawMessage `json:"reasoning_strategy"`
-	ReasoningSeal     json.RawMessage `json:"reasoning_seal"`
-	ReasoningEncrypt  json.RawMessage `json:"reasoning_encrypt"`
+	Reasoning         json.RawMessage `json:"reasoning" api:"#NotForPrompts"`
+	ReasoningEffort   json.RawMessage `json:"reasoning_effort" api:"#NotForPrompts"`
+	IncludeReasoning  json.RawMessage `json:"include_reasoning" api:"#NotForPrompts"`
+	ReasoningBudget   json.RawMessage `json:"reasoning_budget" api:"#NotForPrompts"`
+	ReasoningStrategy json.RawMessage `json:"reasoning_strategy" api:"#NotForPrompts"`
+	ReasoningSeal     json.RawMessage `json:"reasoning_seal" api:"#NotForPrompts"`
+	ReasoningEncrypt  json.RawMessage `json:"reasoning_encrypt" api:"#NotForPrompts"`
 
 	// unknown lists other fields about reasoning. They have no effect on a raw prompt.
 	unknown []string
@@ -56,51 +54,70 @@ func (b *CompletionRequest) Note(body []byte) {
 
 // Completion is the answer, and each frame of a stream. If a stream's request asks for the usage, it is in the last
 // frame, which has no choices.
+//
+//openapi:answer CompletionChunk
 type Completion struct {
+	// Names the answer; the same in all its chunks.
 	ID string `json:"id"`
-	// Object is text_completion.
-	Object string `json:"object"`
-	// Created is when the request began, in seconds since 1970.
-	Created           int64              `json:"created"`
-	Model             string             `json:"model"`
-	SystemFingerprint string             `json:"system_fingerprint"`
-	Choices           []CompletionChoice `json:"choices"`
-	Usage             *Usage             `json:"usage,omitempty"`
-	Warnings          []Warning          `json:"warnings,omitempty"`
-	Timings           *Timings           `json:"timings,omitempty"`
+	// What this is.
+	Object string `json:"object" api:"=text_completion"`
+	// When the request was taken, in seconds since 1970.
+	Created int64 `json:"created"`
+	// The model's name.
+	Model string `json:"model"`
+	// Names the weights.
+	SystemFingerprint string `json:"system_fingerprint"`
+	// What is new of a choice; none in the chunk with the usage.
+	Choices []CompletionChoice `json:"choices" api:"[..1]"`
+	// In the last chunk, where `stream_options.include_usage` asked for it; null in the others then.
+	Usage *Usage `json:"usage,omitempty" api:"|null"`
+	// In a choice's last chunk: what is not as it was asked for.
+	Warnings []Warning `json:"warnings,omitempty"`
+	Timings  *Timings  `json:"timings,omitempty"`
 }
 
 // CompletionChoice is one continuation of a prompt. The n choices of prompt p have the indexes from p*n on.
+//
+//openapi:answer CompletionChoice
 type CompletionChoice struct {
-	Text     string              `json:"text"`
-	Index    int                 `json:"index"`
+	// The text, or more of it.
+	Text string `json:"text"`
+	// Which choice it is.
+	Index int `json:"index" api:"[0..]"`
+	// Log probabilities, where they were asked for.
 	Logprobs *CompletionLogprobs `json:"logprobs"`
-	// PromptLogprobs has an entry for each token of the prompt; that of the first token may be null. Its keys are
-	// token ids.
-	PromptLogprobs []map[string]PromptLogprob `json:"prompt_logprobs,omitempty"`
-	// FinishReason is stop or length; null before the end of a stream.
-	FinishReason *string `json:"finish_reason"`
-	// FinishDetail is more exact: context_full or stop_string.
-	FinishDetail string `json:"finish_detail,omitempty"`
+	// Those of the prompt's tokens, by token id, where `prompt_logprobs` asked for them; null for a first token with
+	// nothing before it.
+	PromptLogprobs []map[string]PromptLogprob `json:"prompt_logprobs,omitempty" api:"[]{#PromptLogprob}?"`
+	// Why it ended; null in a stream before its end.
+	FinishReason *string `json:"finish_reason" api:"=stop,length|null"`
+	FinishDetail string  `json:"finish_detail,omitempty" api:"#FinishDetail"`
 }
 
 // CompletionLogprobs has the log probabilities of a text's tokens. A token that is not UTF-8 has a name like
 // bytes:\xe2\x80.
+//
+//openapi:answer CompletionLogprobs
 type CompletionLogprobs struct {
+	// The text's tokens. One that is not UTF-8 is written as in `bytes:\xe2\x80`.
 	Tokens []string `json:"tokens"`
-	// TokenLogprobs is null for the first token of an echoed prompt.
-	TokenLogprobs []*float32 `json:"token_logprobs"`
-	// TopLogprobs has the most likely tokens for each place and the token in that place; null if TokenLogprobs is.
-	TopLogprobs []map[string]float32 `json:"top_logprobs"`
-	// TextOffset is the offset of each token in the text, in characters.
+	// The natural logarithms of their probabilities, at least -9999; null for the first token of an echoed prompt.
+	TokenLogprobs []*float32 `json:"token_logprobs" api:"[]number?"`
+	// The likeliest tokens in each place; null where `token_logprobs` is.
+	TopLogprobs []map[string]float32 `json:"top_logprobs" api:"[]{number}?"`
+	// Where each token begins in the text, in characters.
 	TextOffset []int `json:"text_offset"`
 }
 
 // PromptLogprob is the log probability of a token in one place of a prompt.
+//
+//openapi:answer PromptLogprob
 type PromptLogprob struct {
+	// The natural logarithm of its probability, at least -9999.
 	Logprob float32 `json:"logprob"`
-	// Rank is 1 for the most likely token.
-	Rank         int    `json:"rank"`
+	// 1 for the likeliest token.
+	Rank int `json:"rank" api:"[1..]"`
+	// Its text, written as in `tokens`.
 	DecodedToken string `json:"decoded_token"`
 }
 

@@ -15,40 +15,54 @@ import (
 )
 
 // EmbeddingRequest is the body of POST /v1/embeddings.
+//
+//openapi:request EmbeddingRequest
 type EmbeddingRequest struct {
-	// Model names the model; left out, it is the first that the key may use.
+	// The model's name; left out, the first that the key may use.
 	Model string `json:"model"`
-	// Input is a string, a list of tokens, or a list of at most 2,048 of either.
-	Input json.RawMessage `json:"input"`
-	// EncodingFormat is float, which it is when left out, or base64: 32-bit floats, little-endian.
-	EncodingFormat *string `json:"encoding_format"`
-	// Dimensions keeps that many numbers of each embedding, with length 1 again. That is only meaningful for models that
-	// were trained for it.
-	Dimensions *int64 `json:"dimensions"`
+	// What to embed; at most 2,048 texts, none of them empty.
+	Input json.RawMessage `json:"input" api:"#TextOrTokens required"`
+	// Numbers, or base64 of 32-bit floats, little-endian.
+	EncodingFormat *string `json:"encoding_format" api:"=float,base64 default=float"`
+	// Keep that many numbers of each vector, with length 1 again. That is only meaningful for models that were trained
+	// for it. More than there are is a 400.
+	Dimensions *int64 `json:"dimensions" api:"[1..]"`
 }
 
 // EmbeddingList is the answer.
+//
+//openapi:answer EmbeddingList
 type EmbeddingList struct {
-	// Object is list.
-	Object string         `json:"object"`
-	Data   []Embedding    `json:"data"`
-	Model  string         `json:"model"`
-	Usage  EmbeddingUsage `json:"usage"`
+	// What this is.
+	Object string `json:"object" api:"=list"`
+	// A vector for each input, in their order.
+	Data []Embedding `json:"data"`
+	// The model's name.
+	Model string `json:"model"`
+	// The tokens of all inputs.
+	Usage EmbeddingUsage `json:"usage"`
 }
 
 // Embedding is the embedding of one input, of length 1.
+//
+//openapi:answer Embedding
 type Embedding struct {
-	// Object is embedding.
-	Object string `json:"object"`
-	Index  int    `json:"index"`
-	// Embedding is a list of numbers, or base64.
-	Embedding any `json:"embedding"`
+	// What this is.
+	Object string `json:"object" api:"=embedding"`
+	// Which input it is of.
+	Index int `json:"index" api:"[0..]"`
+	// The vector, as `encoding_format` says.
+	Embedding any `json:"embedding" api:"[]number|string"`
 }
 
 // EmbeddingUsage counts the tokens of all inputs.
+//
+//openapi:answer
 type EmbeddingUsage struct {
+	// How many there were.
 	PromptTokens int `json:"prompt_tokens"`
-	TotalTokens  int `json:"total_tokens"`
+	// The same.
+	TotalTokens int `json:"total_tokens"`
 }
 
 // embed handles POST /v1/embeddings.

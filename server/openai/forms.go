@@ -12,24 +12,23 @@ import (
 // Forms are the fields that say what form the answer's text has. At most one can. Forms that cannot be honoured
 // exactly are refused before anything is generated, whatever strict says.
 type Forms struct {
-	// ResponseFormat is {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {...}}.
-	ResponseFormat json.RawMessage `json:"response_format"`
-	// ResponseSchema is {"type": "json", "schema": {...}}.
-	ResponseSchema json.RawMessage `json:"response_schema"`
-	// JSONSchema is a schema, as llama.cpp's server takes it.
-	JSONSchema json.RawMessage `json:"json_schema"`
-	// Grammar is a grammar in llama.cpp's notation (GBNF).
-	Grammar json.RawMessage `json:"grammar"`
-	// Regex is a pattern (ECMA-262) that matches the whole answer, and Choice a list of texts of which the answer is one.
-	Regex  json.RawMessage `json:"regex"`
-	Choice json.RawMessage `json:"choice"`
-	// The same as vLLM calls them. GuidedGrammar and StructuredOutputs.Grammar are GBNF here.
-	GuidedJSON    json.RawMessage `json:"guided_json"`
-	GuidedRegex   json.RawMessage `json:"guided_regex"`
-	GuidedChoice  json.RawMessage `json:"guided_choice"`
-	GuidedGrammar json.RawMessage `json:"guided_grammar"`
-	// StructuredOutputs holds one of json, json_object, regex, choice and grammar.
-	StructuredOutputs json.RawMessage `json:"structured_outputs"`
+	ResponseFormat json.RawMessage `json:"response_format" api:"#ResponseFormat"`
+	// Another way to give a schema.
+	ResponseSchema json.RawMessage `json:"response_schema" api:"#ResponseSchema"`
+	JSONSchema     json.RawMessage `json:"json_schema" api:"#SchemaOrText"`
+	// A grammar for the answer, in llama.cpp's notation (GBNF); an empty one is none.
+	Grammar json.RawMessage `json:"grammar" api:"string"`
+	// A pattern (ECMA-262) that matches the whole answer.
+	Regex      json.RawMessage `json:"regex" api:"string[1..]"`
+	Choice     json.RawMessage `json:"choice" api:"#Choices"`
+	GuidedJSON json.RawMessage `json:"guided_json" api:"#SchemaOrText"`
+	// Another name of `regex`.
+	GuidedRegex  json.RawMessage `json:"guided_regex" api:"string[1..]"`
+	GuidedChoice json.RawMessage `json:"guided_choice" api:"#Choices"`
+	// Another name of `grammar`.
+	GuidedGrammar json.RawMessage `json:"guided_grammar" api:"string"`
+	// The form of the answer as vLLM takes it; one of its fields.
+	StructuredOutputs json.RawMessage `json:"structured_outputs" api:"#StructuredOutputs"`
 }
 
 // source returns the form that the request asks for and the field with it. It sets in req what the prompt says

@@ -6,30 +6,39 @@ import (
 )
 
 // Logprobs has the log probabilities of a choice's answer.
+//
+//openapi:answer Logprobs
 type Logprobs struct {
-	// Content has an entry for each token of the answer; tokens of preambles have none.
+	// The tokens of the answer.
 	Content []TokenLogprob `json:"content"`
-	// Refusal is always null.
-	Refusal []TokenLogprob `json:"refusal"`
+	// Always null.
+	Refusal []TokenLogprob `json:"refusal" api:"null"`
 }
 
 // TokenLogprob is a token of the answer.
+//
+//openapi:answer TokenLogprob
 type TokenLogprob struct {
-	// Token is the token's text, with U+FFFD for bytes that are not UTF-8.
+	// The token's text; bytes that are not UTF-8 are U+FFFD in it.
 	Token string `json:"token"`
-	// Logprob is the natural logarithm of its probability before any filter, at least -9999.
-	Logprob float32 `json:"logprob"`
-	// Bytes are the token's exact bytes.
-	Bytes []int `json:"bytes"`
-	// TopLogprobs are the most likely tokens, as many as top_logprobs asks for.
-	TopLogprobs []TopLogprob `json:"top_logprobs"`
+	// The natural logarithm of its probability, before any filter; -9999 stands for less than that.
+	Logprob float32 `json:"logprob" api:"[-9999..0]"`
+	// The token's exact bytes.
+	Bytes []int `json:"bytes" api:"[]integer[0..255]"`
+	// The likeliest tokens in this place.
+	TopLogprobs []TopLogprob `json:"top_logprobs" api:"[..20]"`
 }
 
 // TopLogprob is one of the most likely tokens for a place. Its fields are those of [TokenLogprob].
+//
+//openapi:answer TopLogprob
 type TopLogprob struct {
-	Token   string  `json:"token"`
-	Logprob float32 `json:"logprob"`
-	Bytes   []int   `json:"bytes"`
+	// The token's text.
+	Token string `json:"token"`
+	// The natural logarithm of its probability.
+	Logprob float32 `json:"logprob" api:"[-9999..0]"`
+	// The token's exact bytes.
+	Bytes []int `json:"bytes" api:"[]integer[0..255]"`
 }
 
 // logprobsOf returns the log probabilities of an answer.

@@ -12,59 +12,75 @@ import (
 )
 
 // Message is one message of a conversation.
+//
+//openapi:request ChatMessage
 type Message struct {
-	// Role is developer, system, user, assistant, tool or function.
-	Role string `json:"role"`
-	// Content is a string or a list of parts; an assistant's may be null.
-	Content json.RawMessage `json:"content"`
-	// Refusal is an assistant's, where it has no content.
-	Refusal *string `json:"refusal"`
-	// Name is the author's, or the called function's where the role is function.
-	Name *string `json:"name"`
-	// ToolCalls are an assistant's calls, at most 128. FunctionCall is the older form of one call.
-	ToolCalls    []json.RawMessage `json:"tool_calls"`
-	FunctionCall json.RawMessage   `json:"function_call"`
-	// ToolCallID says which call a tool message answers.
-	ToolCallID *string `json:"tool_call_id"`
+	// Who says it. `function` is the older form of `tool`.
+	Role string `json:"role" api:"=developer,system,user,assistant,tool,function required"`
+	// The text. An assistant's may be left out or null; the texts of parts are joined by line breaks.
+	Content json.RawMessage `json:"content" api:"string|[..1000]#ContentPart|null"`
+	// An assistant's, where it has no content.
+	Refusal *string `json:"refusal" api:"|null"`
+	// The author's name, or where the role is `function` the function's. 1 to 256 bytes without white space, control
+	// characters and angle, square and curly brackets.
+	Name *string `json:"name" api:"[..256]|null"`
+	// An assistant's calls.
+	ToolCalls []json.RawMessage `json:"tool_calls" api:"[..1024]#MessageToolCall|null"`
+	// The older form of one call.
+	FunctionCall json.RawMessage `json:"function_call" api:"#FunctionCall|null deprecated"`
+	// Which call a message of role `tool` answers. It is required there unless `name` names the function.
+	ToolCallID *string `json:"tool_call_id" api:"|null"`
 
-	// ReasoningEncryptedContent is the value that came with an assistant's message. It restores what the model
-	// thought. One that does not belong to the message is left out with a warning.
-	ReasoningEncryptedContent *string `json:"reasoning_encrypted_content"`
-	// Reasoning and ReasoningContent, two names of one field, are what an assistant thought, as plain text. It
-	// counts only while the message's calls are pending and nothing is sealed.
-	Reasoning        *string `json:"reasoning"`
-	ReasoningContent *string `json:"reasoning_content"`
-	// Instructions say who reasons, at most 16: objects of type delegate_reasoning (with agentPrompt, at most
-	// 50,000 UTF-16 units, and markIntermediate), return_control or intermediate_reasoning.
-	Instructions []json.RawMessage `json:"instructions"`
+	// The sealed value that came with this message of the assistant. It restores what the model thought. One that does
+	// not belong to the message is left out with the warning `sealed_dropped`; `runner serve --sealed strict` refuses
+	// the request.
+	ReasoningEncryptedContent *string `json:"reasoning_encrypted_content" api:"|null"`
+	// What the assistant thought, as plain text. It counts while this message's calls are pending and nothing is sealed.
+	Reasoning *string `json:"reasoning" api:"|null"`
+	// Another name of `reasoning`.
+	ReasoningContent *string `json:"reasoning_content" api:"|null"`
+	// Who reasons from this message on. An assistant's come with it, and go back with it.
+	Instructions []json.RawMessage `json:"instructions" api:"[..16]#Instruction|null"`
 }
 
 // Part is a part of a message's content.
+//
+//openapi:request ContentPart
 type Part struct {
-	// Type is text, or refusal in an assistant's message. Images, audio and files are refused.
-	Type    string  `json:"type"`
-	Text    *string `json:"text"`
+	// Images, audio and files are refused; `refusal` is for messages of the assistant.
+	Type string `json:"type" api:"=text,refusal required"`
+	// The text, where the type is `text`.
+	Text *string `json:"text"`
+	// The text, where the type is `refusal`.
 	Refusal *string `json:"refusal"`
 }
 
 // MessageToolCall is an assistant's call.
+//
+//openapi:request MessageToolCall
 type MessageToolCall struct {
-	// ID names the call.
-	ID string `json:"id"`
-	// Type is function, which is also meant when it is left out, or custom.
-	Type     string        `json:"type"`
+	// Names the call; no other of its message has the same.
+	ID string `json:"id" api:"[1..512] required"`
+	// What kind of call it is.
+	Type     string        `json:"type" api:"=function,custom default=function"`
 	Function *FunctionCall `json:"function"`
-	// Custom is a call of a custom tool, whose input is free text.
+	// A call of a custom tool.
 	Custom *struct {
-		Name  string `json:"name"`
+		// The tool.
+		Name string `json:"name"`
+		// What it was given.
 		Input string `json:"input"`
 	} `json:"custom"`
 }
 
 // FunctionCall is the function that is called, with its arguments as the model wrote them.
+//
+//openapi:request FunctionCall
 type FunctionCall struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	// The function.
+	Name string `json:"name" api:"required"`
+	// The arguments as the model wrote them, normally a JSON object.
+	Arguments string `json:"arguments" api:"required"`
 }
 
 // conversation holds the messages of a request.

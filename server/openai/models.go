@@ -9,36 +9,47 @@ import (
 )
 
 // Model describes a model. Fields that are unknown until the model is loaded are left out until then.
+//
+// A model. What is not known of one that has not been loaded is left out.
+//
+//openapi:answer Model
 type Model struct {
-	// ID is its name in requests.
+	// What requests call it.
 	ID string `json:"id"`
-	// Object is model.
-	Object string `json:"object"`
-	// Created is when it was added to the server or when its files were last changed, in seconds since 1970.
-	Created int64  `json:"created"`
+	// What this is.
+	Object string `json:"object" api:"=model"`
+	// When the server came to know it, in seconds since 1970; 0 where that is not known.
+	Created int64 `json:"created"`
+	// The program's name.
 	OwnedBy string `json:"owned_by"`
 
-	// Loaded reports whether it is in memory.
+	// Whether it is in memory.
 	Loaded bool `json:"loaded"`
-	// ContextLength and MaxModelLen are two names of one field, the maximum length of a conversation in tokens.
+	// How many tokens a conversation can have.
 	ContextLength int `json:"context_length,omitempty"`
-	MaxModelLen   int `json:"max_model_len,omitempty"`
-	// Size is the length of its files in bytes, and Modified when they were last changed.
-	Size     int64      `json:"size,omitempty"`
+	// The same.
+	MaxModelLen int `json:"max_model_len,omitempty"`
+	// The length of its files in bytes.
+	Size int64 `json:"size,omitempty"`
+	// When they were last changed.
 	Modified *time.Time `json:"modified,omitempty"`
-	// Digest identifies the weights.
+	// Identifies the weights.
 	Digest string `json:"digest,omitempty"`
-	// Family is the architecture, Parameters the number of weights, Quantization their format.
-	Family       string `json:"family,omitempty"`
-	Parameters   int64  `json:"parameters,omitempty"`
+	// The architecture.
+	Family string `json:"family,omitempty"`
+	// How many weights it has.
+	Parameters int64 `json:"parameters,omitempty"`
+	// Their format.
 	Quantization string `json:"quantization,omitempty"`
 }
 
 // ModelList is the answer of GET /v1/models.
+//
+//openapi:answer ModelList
 type ModelList struct {
-	// Object is list.
-	Object string `json:"object"`
-	// Data lists the models that the key may use, the default first.
+	// What this is.
+	Object string `json:"object" api:"=list"`
+	// The models, the default first.
 	Data []Model `json:"data"`
 }
 

@@ -9,57 +9,66 @@ import (
 )
 
 // Options are the fields that chat completions and completions have in common. Null is as good as left out.
+//
+// What chat completions and completions have in common. What says how tokens are chosen is the server's
+// (`--temperature` and so on) where it is left out.
+//
+//openapi:request SamplingOptions
 type Options struct {
-	// Model names the model; left out, it is the first that the key may use.
+	// The model's name; left out, the first that the key may use.
 	Model string `json:"model"`
-	// N is how many choices to make, 1 to 16.
-	N *int64 `json:"n"`
-	// Seed makes an answer repeatable, -2^63 to 2^64-1; choice i has the seed plus i. Left out, one is drawn.
-	Seed json.RawMessage `json:"seed"`
-	// Stop is a string or a list of at most 16 strings of 1 to 1,024 bytes that end the answer and are not part of it.
-	Stop json.RawMessage `json:"stop" max:"16"`
+	// How many choices to make.
+	N *int64 `json:"n" api:"[1..16] default=1"`
+	// Makes an answer repeatable while `system_fingerprint` stays the same and no other request shares the steps; left
+	// out, one is drawn.
+	Seed json.RawMessage `json:"seed" api:"integer[-9223372036854775808..18446744073709551615]"`
+	// Texts that end the answer and are not part of it. They count in the answer only, not in the reasoning.
+	Stop json.RawMessage `json:"stop" max:"16" api:"string[1..1024]|[..16]string[1..1024]"`
 
-	// Stream sends the answer in server-sent events as it comes.
-	Stream bool `json:"stream"`
-	// StreamOptions goes with Stream.
+	// Send the answer as server-sent events while it comes.
+	Stream bool `json:"stream" api:"default=false"`
+	// Options of the stream; refused without `stream`.
 	StreamOptions *StreamOptions `json:"stream_options"`
 
-	// Temperature divides the logits, 0 to 2; 0 takes the most likely token.
-	Temperature *float64 `json:"temperature"`
-	// TopP keeps the most likely tokens that together reach this probability, 0 to 1.
-	TopP *float64 `json:"top_p"`
-	// TopK keeps that many tokens; 0 and -1 keep all.
-	TopK *int64 `json:"top_k"`
-	// MinP drops tokens less likely than this share of the best one, 0 to 1.
-	MinP *float64 `json:"min_p"`
-	// TypicalP keeps the most typical tokens that together reach this probability, 0 to 1; 0 and 1 keep all.
-	TypicalP *float64 `json:"typical_p"`
-	// PresencePenalty and FrequencyPenalty are subtracted from the logits of tokens that have been generated, once
-	// or for each time, -2 to 2.
-	PresencePenalty  *float64 `json:"presence_penalty"`
-	FrequencyPenalty *float64 `json:"frequency_penalty"`
-	// RepetitionPenalty divides the logits of tokens that have been generated, more than 0 to 10; 1 is off.
-	// RepeatPenalty is another name for it.
-	RepetitionPenalty *float64 `json:"repetition_penalty"`
-	RepeatPenalty     *float64 `json:"repeat_penalty"`
-	// LogitBias adds to the logits of tokens: an object of at most 1,024 token ids with -100 to 100 each; -100 forbids.
-	LogitBias json.RawMessage `json:"logit_bias" max:"1024"`
+	// What the logits are divided by; 0 always takes the likeliest token.
+	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	// Keep the likeliest tokens that together have this probability; 1 keeps all, 0 one.
+	TopP *float64 `json:"top_p" api:"[0..1]"`
+	// Keep that many of the likeliest tokens; 0 and -1 keep all.
+	TopK *int64 `json:"top_k" api:"[-1..2147483647]"`
+	// Drop tokens less likely than this share of the likeliest one; 0 drops none.
+	MinP *float64 `json:"min_p" api:"[0..1]"`
+	// Keep the most typical tokens that together have this probability; 0 and 1 keep all.
+	TypicalP *float64 `json:"typical_p" api:"[0..1]"`
+	// Subtracted from the logits of tokens that have been generated. Penalties act on, and count, only text that the key
+	// may see.
+	PresencePenalty *float64 `json:"presence_penalty" api:"[-2..2]"`
+	// Subtracted for each time that a token has been generated.
+	FrequencyPenalty *float64 `json:"frequency_penalty" api:"[-2..2]"`
+	// Divides the logits of tokens that have been generated; 1 is off.
+	RepetitionPenalty *float64 `json:"repetition_penalty" api:"[0.01..10]"`
+	// Another name of `repetition_penalty`; two that differ are refused.
+	RepeatPenalty *float64 `json:"repeat_penalty" api:"[0.01..10]"`
+	// Ids of tokens, and what is added to their logits; -100 forbids a token. It acts only on text that the key may see,
+	// never on headers, channel names or reasoning tags.
+	LogitBias json.RawMessage `json:"logit_bias" max:"1024" api:"#TokenBiases"`
 
-	// NPredict is llama.cpp's name of max_tokens.
-	NPredict *int64 `json:"n_predict"`
-	// Mirostat other than 0 is an option of llama.cpp's server that has no effect here but a warning.
+	// llama.cpp's name of `max_tokens`; two that differ are refused.
+	NPredict *int64 `json:"n_predict" api:"[-1..] not=0"`
+	// Not supported: other than 0 gives the warning `unsupported_parameter`.
 	Mirostat *float64 `json:"mirostat"`
-	// IgnoreEOS keeps a completion going to its token limit. A chat's answer ends when the model ends it, and a
-	// warning says so.
-	IgnoreEOS bool `json:"ignore_eos"`
+	// Keep a completion going to its token limit. In chat completions true gives the warning `unsupported_parameter`.
+	IgnoreEOS bool `json:"ignore_eos" api:"default=false"`
 
 	Forms
 }
 
 // StreamOptions are the options of a stream.
+//
+//openapi:request
 type StreamOptions struct {
-	// IncludeUsage sends the usage in a chunk of its own before the end.
-	IncludeUsage bool `json:"include_usage"`
+	// Send the usage in a last chunk without choices.
+	IncludeUsage bool `json:"include_usage" api:"default=false"`
 }
 
 // order is a decoded request.

@@ -12,12 +12,17 @@ import (
 
 // Warning says what was not done as requested, or what was wrong with the model's output. It contains nothing of that
 // output.
+//
+// What is not as it was asked for, or what was odd about the model's output.
+//
+//openapi:answer ChoiceWarning
 type Warning struct {
-	// Code names the kind of warning for programs.
-	Code    string `json:"code"`
+	// The kind, for programs.
+	Code string `json:"code" api:"example=tool_skipped"`
+	// For people. It holds nothing of the model's text.
 	Message string `json:"message"`
-	// Choice is the index of the choice that it is about; left out if that is 0.
-	Choice int `json:"choice,omitempty"`
+	// The index of the choice that it is about; left out for the first.
+	Choice int `json:"choice,omitempty" api:"[1..]"`
 }
 
 // warn adds a warning about the request.
@@ -31,28 +36,36 @@ func (d *order) unsupported(field string) {
 }
 
 // Usage counts tokens.
+//
+//openapi:answer Usage
 type Usage struct {
-	// PromptTokens counts the tokens of the prompt, once for all choices.
+	// The prompt, once for all choices.
 	PromptTokens int `json:"prompt_tokens"`
-	// CompletionTokens counts the generated tokens of all choices, reasoning included, without summaries.
+	// What was generated, reasoning included, summaries excluded, for all choices.
 	CompletionTokens int `json:"completion_tokens"`
-	// TotalTokens is the sum of both.
-	TotalTokens             int               `json:"total_tokens"`
-	PromptTokensDetails     PromptDetails     `json:"prompt_tokens_details"`
+	// The sum of both.
+	TotalTokens int `json:"total_tokens"`
+	// More of the prompt.
+	PromptTokensDetails PromptDetails `json:"prompt_tokens_details"`
+	// More of what was generated.
 	CompletionTokensDetails CompletionDetails `json:"completion_tokens_details"`
 }
 
 // PromptDetails has details about the prompt's tokens.
+//
+//openapi:answer
 type PromptDetails struct {
-	// CachedTokens counts the tokens of the prompt that were in the cache before the request.
+	// How much of the prompt the cache held already.
 	CachedTokens int `json:"cached_tokens"`
 }
 
 // CompletionDetails has details about the generated tokens.
+//
+//openapi:answer
 type CompletionDetails struct {
-	// ReasoningTokens counts those of CompletionTokens that were reasoning, whether it is shown or not.
+	// Those of `completion_tokens` that were reasoning, shown or not.
 	ReasoningTokens int `json:"reasoning_tokens"`
-	// SummaryTokens counts the tokens of summaries. They are not part of CompletionTokens.
+	// Those of the summary, on top of `completion_tokens`.
 	SummaryTokens int `json:"summary_tokens"`
 }
 
@@ -74,14 +87,19 @@ func usageOf(results []*reasoning.Result) Usage {
 }
 
 // ReasoningInfo has the settings that were in effect.
+//
+// What was in effect.
+//
+//openapi:answer ReasoningInfo
 type ReasoningInfo struct {
-	// Visibility is none, summary or full.
-	Visibility string `json:"visibility"`
-	// Effort is left out if it is the model's own default and has no name.
-	Effort   string `json:"effort,omitempty"`
+	Visibility string `json:"visibility" api:"#Visibility"`
+	// Left out where it is the model's own default and that has no name.
+	Effort string `json:"effort,omitempty" api:"=none,minimal,low,medium,high"`
+	// Where reasoning came from; empty for a model without any.
 	Strategy string `json:"strategy"`
-	Seed     uint64 `json:"seed"`
-	// Budget is the maximum number of reasoning tokens; left out if there is no limit.
+	// The seed that repeats this.
+	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
+	// The most tokens of reasoning; left out for no limit.
 	Budget int `json:"budget,omitempty"`
 }
 
@@ -91,19 +109,30 @@ func infoOf(i *reasoning.Info) ReasoningInfo {
 }
 
 // Timings are the times of a choice in milliseconds, with the names of llama.cpp's server.
+//
+// How long a choice took, with the names of llama.cpp's server. Times are in milliseconds.
+//
+//openapi:answer Timings
 type Timings struct {
-	// CacheN, PromptN and PredictedN count the tokens that were in the cache, that were read, and that were generated.
-	CacheN             int     `json:"cache_n"`
-	PromptN            int     `json:"prompt_n"`
-	PromptMS           float64 `json:"prompt_ms"`
-	PromptPerSecond    float64 `json:"prompt_per_second"`
-	PredictedN         int     `json:"predicted_n"`
-	PredictedMS        float64 `json:"predicted_ms"`
+	// Tokens of the prompt that the cache held.
+	CacheN int `json:"cache_n"`
+	// Tokens of the prompt that were read.
+	PromptN int `json:"prompt_n"`
+	// How long reading them took.
+	PromptMS float64 `json:"prompt_ms"`
+	// How many of them in a second.
+	PromptPerSecond float64 `json:"prompt_per_second"`
+	// Tokens that were generated.
+	PredictedN int `json:"predicted_n"`
+	// How long that took.
+	PredictedMS float64 `json:"predicted_ms"`
+	// How many of them in a second.
 	PredictedPerSecond float64 `json:"predicted_per_second"`
-	// QueueMS is the time until the prompt was started, FirstTokenMS until the first token, and FirstAnswerMS until the
-	// first token of the answer.
-	QueueMS       float64 `json:"queue_ms"`
-	FirstTokenMS  float64 `json:"first_token_ms"`
+	// The time before the prompt was begun.
+	QueueMS float64 `json:"queue_ms"`
+	// The time until the first token.
+	FirstTokenMS float64 `json:"first_token_ms"`
+	// The time until the first token of the answer.
 	FirstAnswerMS float64 `json:"first_answer_ms"`
 }
 
@@ -127,10 +156,11 @@ func timingsOf(r *reasoning.Result) Timings {
 // Extras are the fields that answers and the last chunk of each choice have in addition to OpenAI's.
 type Extras struct {
 	ReasoningInfo *ReasoningInfo `json:"reasoning_info,omitempty"`
-	// ReasoningUnavailable says that the request asks for reasoning and the model gave none.
-	ReasoningUnavailable bool      `json:"reasoning_unavailable,omitempty"`
-	Warnings             []Warning `json:"warnings,omitempty"`
-	Timings              *Timings  `json:"timings,omitempty"`
+	// True where reasoning was asked for and the model gave none.
+	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
+	// What is not as it was asked for.
+	Warnings []Warning `json:"warnings,omitempty"`
+	Timings  *Timings  `json:"timings,omitempty"`
 }
 
 // extrasOf returns the extras of one choice. about are the warnings about the request, which the first choice has.

@@ -7,10 +7,12 @@ import (
 )
 
 // AppliedTemplate is the answer of POST /apply-template.
+//
+//openapi:answer ApplyTemplateResponse
 type AppliedTemplate struct {
-	// Prompt is the prompt as text.
+	// The prompt as text.
 	Prompt string `json:"prompt"`
-	// Tokens is the number of its tokens.
+	// How many tokens it has.
 	Tokens int `json:"tokens"`
 }
 

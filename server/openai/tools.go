@@ -14,28 +14,29 @@ import (
 
 // ToolOptions are the fields about tools.
 type ToolOptions struct {
-	// Tools are what the model may call, at most 1,024. Those of the types function and custom are offered to it; others
-	// are left out with a warning.
-	Tools []json.RawMessage `json:"tools" max:"4096"`
-	// ToolChoice is none, auto, required, {"type": "function", "function": {"name": ...}} or {"type":
-	// "allowed_tools", ...}.
-	ToolChoice json.RawMessage `json:"tool_choice"`
-	// ParallelToolCalls is false for at most one call.
-	ParallelToolCalls *bool `json:"parallel_tool_calls"`
-	// Functions and FunctionCall are the older form of tools; the answer then has function_call.
-	Functions    []json.RawMessage `json:"functions" max:"4096"`
-	FunctionCall json.RawMessage   `json:"function_call"`
+	// What the model may call.
+	Tools      []json.RawMessage `json:"tools" max:"4096" api:"[..1024]#Tool"`
+	ToolChoice json.RawMessage   `json:"tool_choice" api:"#ToolChoice"`
+	// False allows one call at most.
+	ParallelToolCalls *bool `json:"parallel_tool_calls" api:"default=true"`
+	// The older form of `tools`; the answer then has `function_call`.
+	Functions []json.RawMessage `json:"functions" max:"4096" api:"[..1024]#Function deprecated"`
+	// The older form of `tool_choice`; it counts with `functions` only.
+	FunctionCall json.RawMessage `json:"function_call" api:"=auto,none|#FunctionName deprecated"`
 }
 
 // Function is a function that the model may call.
+//
+//openapi:request Function
 type Function struct {
-	// Name has 1 to 256 bytes and no white space.
-	Name        string `json:"name"`
+	// 1 to 256 bytes without white space, control characters and angle, square and curly brackets; no other function has
+	// the same.
+	Name string `json:"name" api:"[1..256] required"`
+	// What it does, for the model.
 	Description string `json:"description"`
-	// Parameters is a JSON Schema of an object; left out, the function takes none.
-	Parameters json.RawMessage `json:"parameters"`
-	// Strict holds the arguments to Parameters.
-	Strict *bool `json:"strict"`
+	// A JSON Schema of its arguments; left out, it takes none.
+	Parameters json.RawMessage `json:"parameters" api:"{}|null"`
+	Strict     *bool           `json:"strict" api:"#FunctionStrict"`
 }
 
 // tools reads the tools into an order, and reports whether they are in the older form.

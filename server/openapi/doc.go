@@ -1,13 +1,16 @@
 // Package openapi is the description of the server that GET /openapi.json returns: OpenAPI 3.1, with all formats in one
 // document.
 //
-// The files in spec are written by hand, one for each format, and joined when the program starts. A generator would
-// find too little in the code: half of the fields stay raw JSON until their kind is known, ranges are checked in
-// code, answers are encoded without types, and doc comments address readers of Go, not authors of clients. The
-// tests of this package keep the document true instead. They compare routes and permissions with those of the
-// server. They compare fields with those of the Go types that requests are decoded into and answers are encoded
-// from. They compare ranges and kinds of values with what handlers refuse. They compare the handlers' answers with
-// the schemas, and then no field may be missing.
+// The schemas of requests and answers that have a Go type are generated from it into spec/generated.json: see the
+// command in generate, which go generate runs. A field is declared once, in its struct: the comment above it is its
+// description, and the tag api has its limits and values. The other files in spec are written by hand, one for each
+// format. They describe the operations, and the schemas that no Go type has: unions, and frames of streams that are
+// encoded without types. All files are joined when the program starts.
+//
+// Tests keep the document true. They compare routes and permissions with those of the server, generated schemas
+// with the Go types, and the fields of the other schemas with the structs that they describe. They compare ranges
+// and kinds of values with what handlers refuse. They compare the handlers' answers with the schemas, and then no
+// field may be missing.
 //
 // In a file, each operation states only its own facts. x-permission is the permission that it needs ("own" for a token
 // instead of an API key). x-errors lists the statuses of its errors, except those that every operation can return.

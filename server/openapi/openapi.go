@@ -15,11 +15,13 @@ import (
 	"time"
 )
 
+//go:generate go run ./generate
+
 //go:embed spec/*.json
 var spec embed.FS
 
-// formats are the files with routes.
-var formats = []string{"common", "openai", "responses", "anthropic", "traces", "ollama", "agui", "mew"}
+// formats are the files with routes and schemas.
+var formats = []string{"generated", "common", "openai", "responses", "anthropic", "traces", "ollama", "agui", "mew"}
 
 // own is the permission of operations that take a token of their own instead of an API key.
 const own = "own"
@@ -27,7 +29,7 @@ const own = "own"
 // raw is an object whose values are not decoded.
 type raw = map[string]json.RawMessage
 
-// format is a file with routes.
+// format is a file with routes and schemas.
 type format struct {
 	// Errors names the schema of its errors.
 	Errors string `json:"errors"`

@@ -63,25 +63,33 @@ const (
 )
 
 // Trace is what is known of a trace without opening it.
+//
+// What may be known of a trace without opening it.
+//
+//openapi:answer Trace
 type Trace struct {
+	// 32 hexadecimal digits.
 	ID string `json:"id"`
-	// Object is trace.
-	Object string `json:"object"`
-	// State is open while the run goes on, complete, cut where its end is missing, or erased.
-	State string `json:"state"`
-	// CreatedAt, EndedAt and ErasedAt are times in seconds since 1970; null if that has not happened.
-	CreatedAt int64  `json:"created_at"`
-	EndedAt   *int64 `json:"ended_at"`
-	ErasedAt  *int64 `json:"erased_at"`
-	// Bytes is the length of the sealed blob, and SHA256 its digest in hexadecimal. They stay after the trace is erased.
-	Bytes  int64  `json:"bytes"`
+	// What this is.
+	Object string `json:"object" api:"=trace"`
+	// Open while the run goes on, cut where the end is missing: the server broke off, or the trace grew too long.
+	State string `json:"state" api:"=open,complete,cut,erased"`
+	// When the run began, in seconds since 1970.
+	CreatedAt int64 `json:"created_at"`
+	// When the trace ended, in seconds since 1970.
+	EndedAt *int64 `json:"ended_at"`
+	// When it was erased, in seconds since 1970.
+	ErasedAt *int64 `json:"erased_at"`
+	// The length of the sealed blob; 0 while it is open.
+	Bytes int64 `json:"bytes"`
+	// The digest of the sealed blob, in hexadecimal.
 	SHA256 string `json:"sha256,omitempty"`
-	// Principal is the owner of the run: the id of an API key, or local.
+	// Whose run it was: the id of an API key, or `local`.
 	Principal string `json:"principal"`
-	// ModelDigest is the digest of the model's files.
+	// The digest of the model's files.
 	ModelDigest string `json:"model_digest,omitempty"`
-	// Unattested says that nothing proves that this store wrote the trace: it was altered, or an earlier version of the
-	// program left it without an end.
+	// True where nothing proves that the trace is the store's own: it was altered, or an earlier version of the program
+	// left it without an end.
 	Unattested bool `json:"unattested,omitempty"`
 }
 
@@ -104,14 +112,18 @@ func newTrace(e *store.Entry) Trace {
 }
 
 // List is the answer of GET /v1/traces.
+//
+//openapi:answer TraceList
 type List struct {
-	// Object is list.
-	Object string  `json:"object"`
-	Data   []Trace `json:"data"`
-	// FirstID and LastID are the ids of the first and the last trace of Data; null if it is empty.
+	// What this is.
+	Object string `json:"object" api:"=list"`
+	// The traces.
+	Data []Trace `json:"data"`
+	// The id of the first trace of `data`; null when there is none.
 	FirstID *string `json:"first_id"`
-	LastID  *string `json:"last_id"`
-	// HasMore says that there are more traces after the last.
+	// The id of the last trace of `data`; null when there is none.
+	LastID *string `json:"last_id"`
+	// Whether there are more after the last.
 	HasMore bool `json:"has_more"`
 }
 
@@ -223,12 +235,15 @@ func (a *API) copyTrace(w http.ResponseWriter, r *http.Request, id string, blob 
 }
 
 // Erased is the answer of DELETE /v1/traces/{id}.
+//
+//openapi:answer TraceErased
 type Erased struct {
+	// The trace's id.
 	ID string `json:"id"`
-	// Object is trace.
-	Object string `json:"object"`
-	// Deleted is true.
-	Deleted bool `json:"deleted"`
+	// What this is.
+	Object string `json:"object" api:"=trace"`
+	// That it is erased.
+	Deleted bool `json:"deleted" api:"=true"`
 }
 
 // erase serves DELETE /v1/traces/{id}. Erasing again is harmless. It goes on after the client has gone.

@@ -10,20 +10,25 @@ import (
 )
 
 // Body is the body of an error.
+//
+// Why a request was not answered.
+//
+//openapi:answer Error
 type Body struct {
 	Error Detail `json:"error"`
 }
 
 // Detail says what is wrong.
+//
+//openapi:answer ErrorDetail
 type Detail struct {
-	// Message is for people. It begins with Param if there is one, because many clients show nothing else.
+	// For people. It says what is wrong and what to do, and may quote the request.
 	Message string `json:"message"`
-	// Type is the class of error from which clients make exceptions, for example invalid_request_error.
-	Type string `json:"type"`
-	// Param is the wrong field of the request; null if there is none.
+	// The class that OpenAI's clients make their exceptions from.
+	Type string `json:"type" api:"#ErrorType"`
+	// The field of the request that is wrong, as in `messages[0].content`; null when it is none.
 	Param *string `json:"param"`
-	// Code names the kind of error for programs.
-	Code string `json:"code"`
+	Code  string  `json:"code" api:"#ErrorCode"`
 }
 
 // New returns an error in OpenAI's shape.

@@ -18,12 +18,17 @@ import (
 // one text. The text of a call is taken out of the JSON again while it comes.
 
 // CustomTool is a tool whose argument is free text.
+//
+// A tool whose argument is free text. The model sees a function with one text, and its calls come with the text
+// alone.
+//
+//openapi:request CustomTool
 type CustomTool struct {
-	Name        string  `json:"name"`
-	Description *string `json:"description"`
-	// Format is {"type": "text"}, or a grammar: type grammar with syntax (lark or regex) and definition, which may also
-	// stand in the field grammar.
-	Format json.RawMessage `json:"format"`
+	// As a function's.
+	Name string `json:"name" api:"[1..256] required"`
+	// What it does, for the model.
+	Description *string         `json:"description" api:"|null"`
+	Format      json.RawMessage `json:"format" api:"#CustomFormat"`
 }
 
 // customFormat is the form of a custom tool's argument.
@@ -34,9 +39,13 @@ type customFormat struct {
 }
 
 // customGrammar is a grammar.
+//
+//openapi:request CustomGrammar
 type customGrammar struct {
-	Syntax     string `json:"syntax"`
-	Definition string `json:"definition"`
+	// The notation of `definition`.
+	Syntax string `json:"syntax" api:"=lark,regex required"`
+	// The grammar.
+	Definition string `json:"definition" api:"required"`
 }
 
 // Tool returns the function that stands for the tool at path. The argument is held to the grammar, where the model's

@@ -15,18 +15,23 @@ import (
 const fieldDelegation = "delegation"
 
 // Delegation is the field that lets specialists reason. All of it may be left out.
+//
+// Lets specialists reason: prompts under which the model works before it answers under its own. What they write is
+// reasoning.
+//
+//openapi:request DelegationOptions
 type Delegation struct {
-	// Allow lets the model hand its reasoning to specialists that it describes, or keeps it from that where the
-	// server lets it.
+	// Let the model hand its reasoning to specialists that it describes. Left out, as the server's operator says
+	// (`--allow-delegation`).
 	Allow *bool `json:"allow,omitempty"`
-	// AgentPrompt has a specialist with this prompt reason first about the user's last message: not blank, at most
-	// 50,000 UTF-16 units.
-	AgentPrompt *string `json:"agent_prompt,omitempty"`
-	// MarkIntermediate false shows what that specialist writes as text before the answer; else it is reasoning.
-	MarkIntermediate *bool `json:"mark_intermediate,omitempty"`
-	// Work says what the model gets of a specialist's work: keep (all, the default), squash (one message that the
-	// specialist makes of it) or delete.
-	Work *string `json:"work,omitempty"`
+	// Have a specialist with this prompt reason first about the user's last message. Not blank, at most 50,000 UTF-16
+	// units.
+	AgentPrompt *string `json:"agent_prompt,omitempty" api:"[1..50000]"`
+	// False shows what that specialist writes as text before the answer.
+	MarkIntermediate *bool `json:"mark_intermediate,omitempty" api:"default=true"`
+	// What the model gets of a specialist's work: all of it, one message that the specialist makes of it, or nothing.
+	// Left out, as the server's operator says (`--delegated-work`), who says `keep` unless told otherwise.
+	Work *string `json:"work,omitempty" api:"=keep,squash,delete"`
 }
 
 // specialist is whom the field delegates to, nil for nobody.

@@ -23,58 +23,79 @@ const (
 const maxBudget = 1 << 24
 
 // Fields are the fields of a request that concern its reasoning. All may be left out or null.
+//
+// How much the model reasons, where its reasoning comes from, and what of it is returned. These are independent of
+// each other. Two fields that ask for different things are refused by both their names.
+//
+//openapi:request ReasoningOptions
 type Fields struct {
-	// Reasoning is the visibility (none, summary, full; true is full and false none), or an object with enabled (false
-	// is effort none), effort, summary (auto, concise, detailed, none; also called generate_summary), exclude (true is
-	// visibility none), max_tokens (the budget) and context (all_turns is keep_reasoning).
-	Reasoning json.RawMessage `json:"reasoning,omitempty"`
-	// ReasoningEffort is none, minimal, low, medium, high, xhigh or max; the last two are high.
-	ReasoningEffort *string `json:"reasoning_effort,omitempty"`
-	// IncludeReasoning is another name of the visibility: none, summary, full, true (full) or false (none).
-	IncludeReasoning json.RawMessage `json:"include_reasoning,omitempty"`
-	// ReasoningBudget is the most reasoning tokens; then the answer starts. 0 is effort none, and -1 is no limit.
-	// ThinkingBudget is another name for it.
-	ReasoningBudget *int `json:"reasoning_budget,omitempty"`
-	ThinkingBudget  *int `json:"thinking_budget,omitempty"`
-	// EnableThinking, Think and Thinking switch the reasoning: false is effort none, and true only contradicts that.
-	// Think may also be an effort, and Thinking an object of type enabled, adaptive or disabled with budget_tokens.
-	EnableThinking *bool           `json:"enable_thinking,omitempty"`
-	Think          json.RawMessage `json:"think,omitempty"`
-	Thinking       json.RawMessage `json:"thinking,omitempty"`
-	// ReasoningFormat is where other servers put the reasoning: hidden is visibility none, and parsed, raw, deepseek and
-	// deepseek-legacy are full. Here reasoning never stands in the answer, so raw, none and deepseek-legacy are also
-	// answered with a warning.
-	ReasoningFormat *string `json:"reasoning_format,omitempty"`
-	// ReasoningStrategy is where reasoning comes from: auto, native, json, tool, markers or posthoc.
-	ReasoningStrategy *string `json:"reasoning_strategy,omitempty"`
-	// ReasoningSeal asks for the reasoning as a sealed value, which the client carries to the next turn.
-	ReasoningSeal *bool `json:"reasoning_seal,omitempty"`
-	// ReasoningEncrypt asks the server to store the full trace, sealed.
-	ReasoningEncrypt *bool `json:"reasoning_encrypt,omitempty"`
-	// KeepReasoning keeps the reasoning of earlier turns in the prompt where the format would drop it.
-	KeepReasoning *bool `json:"keep_reasoning,omitempty"`
-	// Rationale asks for the model's reason for each call, which shows with visibility full.
-	Rationale *bool `json:"rationale,omitempty"`
-	// Delegation lets specialists reason, see [Delegation].
+	// What is returned of the reasoning, or an object that also says how much there is to be. True is `full` and false
+	// is `none`.
+	Reasoning       json.RawMessage `json:"reasoning,omitempty" api:"boolean|#Visibility|#ReasoningObject"`
+	ReasoningEffort *string         `json:"reasoning_effort,omitempty" api:"#Effort"`
+	// Another name of the visibility; true is `full` and false is `none`.
+	IncludeReasoning json.RawMessage `json:"include_reasoning,omitempty" api:"boolean|#Visibility"`
+	// The most tokens of reasoning. When they are spent, the reasoning is closed, the answer starts, and the detail of
+	// the finish reason says so. 0 is effort `none`; -1 is no limit.
+	ReasoningBudget *int `json:"reasoning_budget,omitempty" api:"[-1..16777216]"`
+	// Another name of `reasoning_budget`.
+	ThinkingBudget *int `json:"thinking_budget,omitempty" api:"[-1..16777216]"`
+	// False is effort `none`.
+	EnableThinking *bool `json:"enable_thinking,omitempty"`
+	// False is effort `none`; or an effort.
+	Think json.RawMessage `json:"think,omitempty" api:"boolean|#Effort"`
+	// False is effort `none`, and so is an object of type `disabled`.
+	Thinking json.RawMessage `json:"thinking,omitempty" api:"boolean|#ThinkingSwitch"`
+	// Where other servers put the reasoning. `hidden` is visibility `none`; `parsed`, `raw`, `deepseek` and
+	// `deepseek-legacy` are `full`. Reasoning never stands in the answer here, so `raw`, `none` and `deepseek-legacy`
+	// come with a warning.
+	ReasoningFormat *string `json:"reasoning_format,omitempty" api:"=auto,none,hidden,parsed,raw,deepseek,deepseek-legacy"`
+	// Where reasoning comes from: the model's own channels or tags (`native`), a JSON object around reasoning and answer
+	// (`json`), a call of a pseudo-function (`tool`), markers in the text (`markers`), or an explanation made afterwards
+	// (`posthoc`). `auto` takes the first that the model supports. The pseudo-function is called `report_reasoning`, so
+	// no function in `tools` may be.
+	ReasoningStrategy *string `json:"reasoning_strategy,omitempty" api:"=auto,native,json,tool,markers,posthoc"`
+	// Return the whole reasoning as a sealed value, whatever the visibility; in chat completions it is
+	// `reasoning_encrypted_content` of the message. Sent back with its message it restores what the model thought.
+	ReasoningSeal *bool `json:"reasoning_seal,omitempty" api:"default=false"`
+	// Store a trace of the run, all of it whatever is visible, sealed to the keys that the server's operator named. Its
+	// id comes as `trace_id` once it is durable; where it cannot be stored the warning `trace_not_stored` says so.
+	// Refused by a server that keeps no traces.
+	ReasoningEncrypt *bool `json:"reasoning_encrypt,omitempty" api:"default=false"`
+	// Keep the reasoning of earlier turns in the prompt where the model's format would drop it. Usually it stays only
+	// while tool calls are pending.
+	KeepReasoning *bool `json:"keep_reasoning,omitempty" api:"default=false"`
+	// Ask the model for its reason for each call, which costs tokens. The reasons are taken out of its text, and show
+	// with visibility `full`, in chat completions as `rationale`.
+	Rationale  *bool       `json:"rationale,omitempty" api:"default=false"`
 	Delegation *Delegation `json:"delegation,omitempty"`
-	// TemplateArgs are variables for a Jinja template, at most 256, nested at most 32 deep. What they say of the
-	// effort (enable_thinking or thinking false, reasoning_effort) counts like a field of the request, so that
-	// every model heeds it and nothing contradicts it.
-	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty"`
+	// Variables for the model's Jinja template, nested at most 32 deep. They are user text and cannot replace messages
+	// or tools. What they say of effort and budget (`enable_thinking` or `thinking` false, `reasoning_effort`,
+	// `thinking_budget`) counts as a field of the request.
+	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty" api:"{}[..256]"`
 
 	// unknown lists fields about reasoning that there are not.
 	unknown []string
 }
 
 // object is the object form of Fields.Reasoning.
+//
+//openapi:request ReasoningObject
 type object struct {
-	Enabled         *bool   `json:"enabled"`
-	Effort          *string `json:"effort"`
-	Summary         *string `json:"summary"`
-	GenerateSummary *string `json:"generate_summary"`
-	Exclude         *bool   `json:"exclude"`
-	MaxTokens       *int    `json:"max_tokens"`
-	Context         *string `json:"context"`
+	// False is effort `none`.
+	Enabled *bool   `json:"enabled"`
+	Effort  *string `json:"effort" api:"#Effort"`
+	// Return a summary: a sentence or two, or a paragraph; or none. It quotes at most a third of the reasoning's words
+	// in a row, between three and twelve.
+	Summary *string `json:"summary" api:"=auto,concise,detailed,none"`
+	// An older name of `summary`.
+	GenerateSummary *string `json:"generate_summary" api:"=auto,concise,detailed,none"`
+	// True is visibility `none`.
+	Exclude *bool `json:"exclude"`
+	// Another name of `reasoning_budget`.
+	MaxTokens *int `json:"max_tokens" api:"[-1..16777216]"`
+	// `all_turns` is `keep_reasoning` true, `current_turn` is false.
+	Context *string `json:"context" api:"=auto,current_turn,all_turns"`
 
 	unknown []string
 }

@@ -2,15 +2,20 @@ package contract
 
 import "runner/reasoning"
 
-// ReasoningInfo has the settings in effect for a run.
+// ReasoningInfo is what was in effect for a run.
+//
+// What was in effect.
+//
+//openapi:answer ReasoningInfo
 type ReasoningInfo struct {
-	// Visibility is none, summary or full.
-	Visibility string `json:"visibility"`
-	// Effort is left out if it is the model's own default and has no name.
-	Effort   string `json:"effort,omitempty"`
+	Visibility string `json:"visibility" api:"#Visibility"`
+	// Left out where it is the model's own default and that has no name.
+	Effort string `json:"effort,omitempty" api:"=none,minimal,low,medium,high"`
+	// Where reasoning came from; empty for a model without any.
 	Strategy string `json:"strategy"`
-	Seed     uint64 `json:"seed"`
-	// Budget is the maximum number of reasoning tokens; left out if there is no limit.
+	// The seed that repeats this.
+	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
+	// The most tokens of reasoning; left out for no limit.
 	Budget int `json:"budget,omitempty"`
 }
 

@@ -16,9 +16,15 @@ import (
 const CodeIgnored = "field_ignored"
 
 // thinking is the object form of Fields.Thinking, as Anthropic's clients and those of several vendors send it.
+//
+// Switches the reasoning. It does not change what is returned of it.
+//
+//openapi:request ThinkingSwitch
 type thinking struct {
-	Type         *string `json:"type"`
-	BudgetTokens *int    `json:"budget_tokens"`
+	// `disabled` is effort `none`.
+	Type *string `json:"type" api:"=enabled,adaptive,auto,disabled"`
+	// Another name of `reasoning_budget`.
+	BudgetTokens *int `json:"budget_tokens" api:"[-1..16777216]"`
 
 	unknown []string
 }

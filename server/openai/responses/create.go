@@ -209,10 +209,12 @@ func (a *API) dismiss(job *run, principal string) {
 }
 
 // InputTokens is the answer of POST /v1/responses/input_tokens.
+//
+//openapi:answer ResponseInputTokens
 type InputTokens struct {
-	// Object is response.input_tokens.
-	Object string `json:"object"`
-	// InputTokens is the number of tokens of the prompt, without what a strategy adds to it.
+	// What this is.
+	Object string `json:"object" api:"=response.input_tokens"`
+	// The length of the whole prompt.
 	InputTokens int `json:"input_tokens"`
 }
 

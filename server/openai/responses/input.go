@@ -25,19 +25,38 @@ type entry struct {
 }
 
 // rawItem is an item of an input before its type is known.
+//
+// A message, a call, what came of one, a reasoning item as it came, or a reference to a stored item. Items of other
+// types, such as the records of hosted tools, are left out with the warning `item_skipped`.
+//
+//openapi:request ResponseInputItem
 type rawItem struct {
-	Type             *string         `json:"type"`
-	ID               *string         `json:"id"`
-	Role             *string         `json:"role"`
-	Phase            *string         `json:"phase"`
-	Content          json.RawMessage `json:"content"`
-	Summary          json.RawMessage `json:"summary"`
-	EncryptedContent *string         `json:"encrypted_content"`
-	CallID           *string         `json:"call_id"`
-	Name             *string         `json:"name"`
-	Arguments        *string         `json:"arguments"`
-	Input            *string         `json:"input"`
-	Output           json.RawMessage `json:"output"`
+	// What it is. Left out, it is a message, or with an `id` alone an item reference.
+	Type *string `json:"type" api:"#ResponseItemType"`
+	// The item's id. Of a reference, the stored item.
+	ID *string `json:"id" api:"[..256]|null"`
+	// Who says a message.
+	Role *string `json:"role" api:"=user,assistant,system,developer|null"`
+	// Whether an assistant's message comes before calls or is its answer.
+	Phase *string `json:"phase" api:"=commentary,final_answer|null"`
+	// What a message says, or the reasoning of a reasoning item; that counts while calls are pending and nothing is
+	// sealed.
+	Content json.RawMessage `json:"content" api:"string|[..4096]#ResponseInputPart|null"`
+	// A reasoning item's summary. It never becomes reasoning.
+	Summary json.RawMessage `json:"summary" api:"[..4096]#ResponseInputPart|null"`
+	// A reasoning item's sealed value. It restores what the model thought in that turn. One that does not belong there
+	// is left out with the warning `sealed_dropped`; `runner serve --sealed strict` refuses the request.
+	EncryptedContent *string `json:"encrypted_content" api:"|null"`
+	// The call, of `function_call` and `function_call_output`.
+	CallID *string `json:"call_id" api:"[..256]|null"`
+	// The function that was called.
+	Name *string `json:"name" api:"[..256]|null"`
+	// Its arguments as the model wrote them.
+	Arguments *string `json:"arguments" api:"|null"`
+	// The text of a call of a custom tool.
+	Input *string `json:"input" api:"|null"`
+	// What came of a call.
+	Output json.RawMessage `json:"output" api:"string|[..4096]#ResponseInputPart|null"`
 }
 
 // reference names a stored item until that is looked up.

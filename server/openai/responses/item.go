@@ -48,34 +48,40 @@ type Item interface {
 }
 
 // Message is a message of a conversation.
+//
+// What somebody says.
+//
+//openapi:answer ResponseMessage
 type Message struct {
-	// ID begins with msg_.
+	// Names the item.
 	ID string `json:"id"`
-	// Type is message.
-	Type string `json:"type"`
-	// Status is in_progress, completed or incomplete.
-	Status string `json:"status"`
-	// Role is user, assistant, system or developer.
-	Role string `json:"role"`
-	// Phase is commentary for what an assistant says before its calls, and final_answer for its answer.
-	Phase string `json:"phase,omitempty"`
-	// Content is the text in parts.
-	Content []Part `json:"content"`
+	// What this is.
+	Type   string `json:"type" api:"=message"`
+	Status string `json:"status" api:"#ItemStatus"`
+	// Who says it.
+	Role string `json:"role" api:"=user,assistant,system,developer"`
+	// Whether it comes before calls or is the answer.
+	Phase string `json:"phase,omitempty" api:"=commentary,final_answer"`
+	// The text.
+	Content []Part `json:"content" api:"[]#ResponsePart"`
 }
 
 // Reasoning is the part of the model's reasoning that is shown.
+//
+// What the model thought, as far as it is shown.
+//
+//openapi:answer ResponseReasoning
 type Reasoning struct {
-	// ID begins with rs_.
+	// Names the item.
 	ID string `json:"id"`
-	// Type is reasoning.
-	Type string `json:"type"`
-	// Status is in_progress, completed or incomplete.
-	Status string `json:"status,omitempty"`
-	// Summary has the summary, with visibility summary; else it is empty.
-	Summary []Part `json:"summary"`
-	// Content has the reasoning itself, with visibility full; else it is left out.
-	Content []Part `json:"content,omitempty"`
-	// EncryptedContent is the sealed value of the turn's reasoning, if the request asks for it.
+	// What this is.
+	Type   string `json:"type" api:"=reasoning"`
+	Status string `json:"status,omitempty" api:"#ItemStatus"`
+	// The summary, with visibility `summary`.
+	Summary []Part `json:"summary" api:"[]#ResponseTextPart"`
+	// The reasoning, with visibility `full`.
+	Content []Part `json:"content,omitempty" api:"[]#ResponseTextPart"`
+	// The sealed reasoning of the turn, where it was asked for. Send it back with the item.
 	EncryptedContent string `json:"encrypted_content,omitempty"`
 
 	// sealed is the sealed Content in the store.
@@ -83,18 +89,21 @@ type Reasoning struct {
 }
 
 // FunctionCall is a call by the model. A call of a custom tool has the field input in place of arguments.
+//
+// A call that the model makes.
+//
+//openapi:answer ResponseCall
 type FunctionCall struct {
-	// ID begins with fc_, or with ctc_.
+	// Names the item.
 	ID string `json:"id"`
-	// Type is function_call, or custom_tool_call.
-	Type string `json:"type"`
-	// Status is in_progress, completed or incomplete.
-	Status string `json:"status"`
-	// CallID is the id by which the call's output refers to it.
+	// What this is.
+	Type   string `json:"type" api:"=function_call"`
+	Status string `json:"status" api:"#ItemStatus"`
+	// What the call's output refers to.
 	CallID string `json:"call_id"`
-	// Name is the function's name.
+	// The function.
 	Name string `json:"name"`
-	// Arguments is the text as the model wrote it, usually JSON.
+	// The arguments as the model wrote them, normally a JSON object.
 	Arguments string `json:"arguments"`
 }
 
@@ -115,17 +124,20 @@ func (c FunctionCall) MarshalJSON() ([]byte, error) {
 }
 
 // FunctionCallOutput is the result of a call.
+//
+// What came of a call.
+//
+//openapi:answer ResponseCallOutput
 type FunctionCallOutput struct {
-	// ID begins with fco_.
+	// Names the item.
 	ID string `json:"id"`
-	// Type is function_call_output, or custom_tool_call_output.
-	Type string `json:"type"`
-	// Status is completed.
-	Status string `json:"status"`
-	// CallID is the id of the call.
+	// What this is.
+	Type   string `json:"type" api:"=function_call_output,custom_tool_call_output"`
+	Status string `json:"status" api:"#ItemStatus"`
+	// The call.
 	CallID string `json:"call_id"`
-	// Output is a string or a list of parts, unchanged.
-	Output json.RawMessage `json:"output"`
+	// As it came.
+	Output json.RawMessage `json:"output" api:"string|[]#ResponseInputPart"`
 
 	text string
 }

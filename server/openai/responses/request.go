@@ -32,95 +32,106 @@ const includeLogprobs = "message.output_text.logprobs"
 
 // CreateRequest asks for a response. Only input is required, or a previous response. Fields that are not listed are
 // ignored.
+//
+//openapi:request ResponsesRequest
 type CreateRequest struct {
-	// Model is the model's name; the server's first model where it is left out.
+	// The model's name; left out, the first that the key may use.
 	Model string `json:"model"`
-	// Input is a user's text, or a list of at most 8,192 items: messages (with type message or without a type),
-	// function_call, function_call_output, reasoning and item_reference.
-	Input json.RawMessage `json:"input" max:"8192"`
-	// Instructions is a system prompt before everything else. It is not carried over by previous_response_id.
+	// A user's text, or items. Required, and not empty, unless there are `instructions` or a `previous_response_id`.
+	Input json.RawMessage `json:"input" max:"8192" api:"string|[..8192]#ResponseInputItem"`
+	// A system prompt before everything else. `previous_response_id` does not carry it over.
 	Instructions *string `json:"instructions"`
-	// PreviousResponseID names the response that this one goes on from; it has to be stored.
+	// The stored response that this one goes on from.
 	PreviousResponseID *string `json:"previous_response_id"`
-	// Store keeps the response for previous_response_id, item_reference and GET; true where it is left out.
-	Store *bool `json:"store"`
-	// Background runs on without the client; it needs store.
-	Background *bool `json:"background"`
-	// Stream answers with server-sent events.
-	Stream *bool `json:"stream"`
-	// Truncation is disabled, where a prompt that is too long is refused, or auto, where the oldest part of the
-	// conversation is left out.
-	Truncation *string `json:"truncation"`
+	// Keep the response, for `previous_response_id`, item references and GET. With `false` the server does not remember
+	// what led to its calls, either.
+	Store *bool `json:"store" api:"default=true"`
+	// Run on without the client; refused when `store` is false. At most 16 do at once, and of one API key of several 4;
+	// more are answered with 429.
+	Background *bool `json:"background" api:"default=false"`
+	// Send the response as server-sent events while it comes.
+	Stream *bool `json:"stream" api:"default=false"`
+	// What happens to a prompt that is longer than the context: it is refused, or the oldest part of the conversation is
+	// left out, with the warning `input_truncated`.
+	Truncation *string `json:"truncation" api:"=disabled,auto default=disabled"`
 
-	// MaxOutputTokens is the most tokens to generate, reasoning included, from 1.
-	MaxOutputTokens *int `json:"max_output_tokens"`
-	// MaxToolCalls bounds calls of hosted tools, of which there are none, so it has no effect.
-	MaxToolCalls *int `json:"max_tool_calls"`
-	// Temperature is 0 to 2 and TopP 0 to 1.
-	Temperature *float64 `json:"temperature"`
-	TopP        *float64 `json:"top_p"`
-	// TopLogprobs is how many alternatives each token of the answer comes with, 0 to 20.
-	TopLogprobs *int `json:"top_logprobs"`
-	// Seed makes a run repeatable: a whole number of 64 bits, with or without a sign.
-	Seed json.RawMessage `json:"seed"`
+	// The most tokens to generate, reasoning included.
+	MaxOutputTokens *int `json:"max_output_tokens" api:"[1..16777216]"`
+	// No effect: it bounds hosted tools, of which there are none.
+	MaxToolCalls *int `json:"max_tool_calls" api:"[0..16777216]"`
+	// What the logits are divided by; 0 always takes the likeliest token. Left out, the server's `--temperature`.
+	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	// Keep the likeliest tokens that together have this probability; 0 keeps one. Left out, the server's `--top-p`.
+	TopP *float64 `json:"top_p" api:"[0..1]"`
+	// How many of the likeliest tokens each token of the answer comes with.
+	TopLogprobs *int `json:"top_logprobs" api:"[0..20] default=0"`
+	// Makes a response repeatable; left out, one is drawn.
+	Seed json.RawMessage `json:"seed" api:"integer[-9223372036854775808..18446744073709551615]"`
 
-	// Tools are at most 1,024 functions and custom tools. Tools of other types are left out with a warning.
-	Tools []json.RawMessage `json:"tools" max:"4096"`
-	// ToolChoice is none, auto, required, a function {"type": "function", "name": ...} or {"type": "allowed_tools",
-	// "mode": auto or required, "tools": [functions]}.
-	ToolChoice json.RawMessage `json:"tool_choice"`
-	// ParallelToolCalls false allows at most one call; true where it is left out.
-	ParallelToolCalls *bool `json:"parallel_tool_calls"`
+	// What the model may call.
+	Tools []json.RawMessage `json:"tools" max:"4096" api:"[..1024]#ResponseTool"`
+	// Whether the model may or must call; `auto` where it is left out.
+	ToolChoice json.RawMessage `json:"tool_choice" api:"=none,auto,required|#ResponseToolChoice"`
+	// False allows one call at most.
+	ParallelToolCalls *bool `json:"parallel_tool_calls" api:"default=true"`
 
-	// Text says what form the answer has.
+	// What form the answer has.
 	Text *TextRequest `json:"text"`
-	// ResponseSchema is {"type": "json", "schema": ...}, the same as a text.format of type json_schema.
-	ResponseSchema json.RawMessage `json:"response_schema"`
+	// Another way to give a schema; refused with `text.format`.
+	ResponseSchema json.RawMessage `json:"response_schema" api:"#ResponseAnswerSchema"`
 
 	// Fields say how much of the reasoning is wanted.
 	contract.Fields
-	// Include names what the response is to hold beside the usual: reasoning.encrypted_content, reasoning.content,
-	// message.output_text.logprobs.
-	Include []string `json:"include" max:"64"`
+	// What the response is to hold beside the usual: `reasoning.encrypted_content` (the sealed reasoning),
+	// `reasoning.content` (visibility `full`), `message.output_text.logprobs`. Others are left out with the warning
+	// `include_ignored`.
+	Include []string `json:"include" max:"64" api:"[..64]"`
 
-	// Metadata holds at most 16 texts of at most 512 bytes under keys of at most 64, which the response repeats.
-	Metadata map[string]string `json:"metadata" max:"16"`
-	// User, SafetyIdentifier and PromptCacheKey are repeated and have no effect; at most 512 bytes each.
-	User             *string `json:"user"`
-	SafetyIdentifier *string `json:"safety_identifier"`
-	PromptCacheKey   *string `json:"prompt_cache_key"`
+	// Repeated in the response: at most 16 texts of at most 512 bytes, under keys of at most 64.
+	Metadata map[string]string `json:"metadata" max:"16" api:"#ResponseMetadata"`
+	// Repeated in the response; no effect.
+	User *string `json:"user" api:"[..512]"`
+	// Repeated in the response; no effect.
+	SafetyIdentifier *string `json:"safety_identifier" api:"[..512]"`
+	// Repeated in the response; no effect.
+	PromptCacheKey *string `json:"prompt_cache_key" api:"[..512]"`
 
-	// Conversation, Prompt, ContextManagement and Moderation cannot be honoured; anything but null in them is refused.
-	Conversation      json.RawMessage `json:"conversation"`
-	Prompt            json.RawMessage `json:"prompt"`
-	ContextManagement json.RawMessage `json:"context_management"`
-	Moderation        json.RawMessage `json:"moderation"`
+	// Refused: `previous_response_id` goes on from a response.
+	Conversation json.RawMessage `json:"conversation" api:"null"`
+	// Refused: this server keeps no prompt templates.
+	Prompt json.RawMessage `json:"prompt" api:"null"`
+	// Refused unless it is empty: `truncation` leaves out the oldest part of a conversation.
+	ContextManagement json.RawMessage `json:"context_management" api:"array[..0]|null"`
+	// Refused: this server does not moderate.
+	Moderation json.RawMessage `json:"moderation" api:"null"`
 }
 
 // TextRequest is the field text of a request.
+//
+//openapi:request
 type TextRequest struct {
-	// Format is {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "name", "schema",
-	// "description", "strict"}. The answer is held to a schema whatever strict says.
-	Format json.RawMessage `json:"format"`
-	// Verbosity is low, medium or high and has no effect.
-	Verbosity *string `json:"verbosity"`
+	Format json.RawMessage `json:"format" api:"#ResponseTextFormat"`
+	// Repeated in the response; no effect.
+	Verbosity *string `json:"verbosity" api:"=low,medium,high"`
 }
 
 // FunctionTool is a function that the model may call, or a custom tool, whose argument is free text.
+//
+//openapi:request ResponseTool
 type FunctionTool struct {
-	// Type is function or custom.
-	Type string `json:"type"`
-	// Name has no white space; at most 256 bytes.
-	Name string `json:"name"`
-	// Description tells the model what the function does.
-	Description *string `json:"description"`
-	// Parameters is a JSON Schema of an object; null for a function without parameters.
-	Parameters json.RawMessage `json:"parameters"`
-	// Strict holds arguments to Parameters; true where it is left out and Parameters can be honoured.
-	Strict *bool `json:"strict"`
-	// Format is the form of a custom tool's text: {"type": "text"}, or type grammar with syntax (lark or regex) and
-	// definition.
-	Format json.RawMessage `json:"format"`
+	// `function`, or `custom` for a tool whose argument is free text. Tools of other types are left out with the warning
+	// `tool_skipped`.
+	Type string `json:"type" api:"required example=function,custom"`
+	// 1 to 256 bytes without white space, control characters and angle, square and curly brackets; no other function has
+	// the same.
+	Name string `json:"name" api:"[..256]"`
+	// What it does, for the model.
+	Description *string `json:"description" api:"|null"`
+	// A JSON Schema of its arguments; null where there are none.
+	Parameters json.RawMessage `json:"parameters" api:"{}|null"`
+	// Hold the arguments to `parameters`. Left out, that is done where they can be honoured.
+	Strict *bool           `json:"strict" api:"|null default=true"`
+	Format json.RawMessage `json:"format" api:"#CustomFormat"`
 }
 
 // MarshalJSON writes the fields that a tool of its type has.
@@ -370,11 +381,17 @@ func (q *asked) readTools() error {
 }
 
 // choice is the object form of tool_choice.
+//
+//openapi:request ResponseToolChoice
 type choice struct {
-	Type  string            `json:"type"`
-	Name  string            `json:"name"`
-	Mode  string            `json:"mode"`
-	Tools []json.RawMessage `json:"tools"`
+	// Call this function or custom tool, or see some of the tools alone.
+	Type string `json:"type" api:"=function,custom,allowed_tools required"`
+	// The function.
+	Name string `json:"name"`
+	// Whether one of the allowed tools may or must be called.
+	Mode string `json:"mode" api:"=auto,required"`
+	// The tools that are allowed.
+	Tools []json.RawMessage `json:"tools" api:"[..1024]#ResponseToolName"`
 }
 
 // toolChoice reads whether and what the model may or must call.
@@ -437,11 +454,18 @@ func (q *asked) allowTools(c *choice) error {
 }
 
 // format is an object of text.format.
+//
+// The form that the answer obeys, whatever a field `strict` says. One that cannot be honoured exactly is refused.
+//
+//openapi:request ResponseTextFormat
 type format struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
+	// `text` is any text, `json_object` any JSON object.
+	Type string `json:"type" api:"=text,json_object,json_schema required"`
+	// A name that the model sees.
+	Name string `json:"name" api:"[..256] default=answer"`
+	// What the answer is, for the model.
 	Description string          `json:"description"`
-	Schema      json.RawMessage `json:"schema"`
+	Schema      json.RawMessage `json:"schema" api:"#JSONSchema"`
 }
 
 // form reads what form the answer has.

@@ -7,100 +7,126 @@ import (
 )
 
 // Response is the answer to a request.
+//
+//openapi:answer Response
 type Response struct {
-	// ID begins with resp_.
+	// Names the response.
 	ID string `json:"id"`
-	// Object is response.
-	Object string `json:"object"`
-	// CreatedAt and CompletedAt are times in seconds since 1970; CompletedAt is null until the status is completed.
-	CreatedAt   int64  `json:"created_at"`
+	// What this is.
+	Object string `json:"object" api:"=response"`
+	// When the request was taken, in seconds since 1970.
+	CreatedAt int64 `json:"created_at"`
+	// When it was completed; null unless the status is `completed`.
 	CompletedAt *int64 `json:"completed_at"`
-	// Status is queued, in_progress, completed, incomplete, failed or cancelled.
-	Status string `json:"status"`
-	// Background says that it continues without the client.
+	// How far it is.
+	Status string `json:"status" api:"=queued,in_progress,completed,incomplete,failed,cancelled"`
+	// Whether it runs without the client.
 	Background bool `json:"background"`
-	// Error says why the status is failed; else it is null.
+	// Why it failed.
 	Error *Failure `json:"error"`
-	// IncompleteDetails says why the status is incomplete; else it is null.
+	// Why it is incomplete.
 	IncompleteDetails *IncompleteDetails `json:"incomplete_details"`
-	// Output has the items in the order in which they began.
-	Output []Item `json:"output"`
-	// Usage is null until the run is over.
+	// The items.
+	Output []Item `json:"output" api:"[]#ResponseItem"`
+	// Counts of tokens; null until it is over.
 	Usage *Usage `json:"usage"`
 
 	// The fields from here on repeat the request, or have the values in effect for what it left out.
 
-	Instructions       *string           `json:"instructions"`
-	MaxOutputTokens    *int              `json:"max_output_tokens"`
-	MaxToolCalls       *int              `json:"max_tool_calls"`
-	Metadata           map[string]string `json:"metadata"`
-	Model              string            `json:"model"`
-	ParallelToolCalls  bool              `json:"parallel_tool_calls"`
-	PreviousResponseID *string           `json:"previous_response_id"`
-	PromptCacheKey     *string           `json:"prompt_cache_key"`
-	Reasoning          ReasoningEcho     `json:"reasoning"`
-	SafetyIdentifier   *string           `json:"safety_identifier"`
-	ServiceTier        string            `json:"service_tier"`
-	Store              bool              `json:"store"`
-	Temperature        float64           `json:"temperature"`
-	Text               TextEcho          `json:"text"`
-	ToolChoice         json.RawMessage   `json:"tool_choice"`
-	Tools              []FunctionTool    `json:"tools"`
-	TopLogprobs        int               `json:"top_logprobs"`
-	TopP               float64           `json:"top_p"`
-	Truncation         string            `json:"truncation"`
-	User               *string           `json:"user"`
+	// As requested.
+	Instructions *string `json:"instructions"`
+	// As requested.
+	MaxOutputTokens *int `json:"max_output_tokens"`
+	// As requested.
+	MaxToolCalls *int `json:"max_tool_calls"`
+	// As requested.
+	Metadata map[string]string `json:"metadata" api:"{string}"`
+	// The model's name.
+	Model string `json:"model"`
+	// Whether there may be several calls.
+	ParallelToolCalls bool `json:"parallel_tool_calls"`
+	// What it goes on from.
+	PreviousResponseID *string `json:"previous_response_id"`
+	// As requested.
+	PromptCacheKey *string `json:"prompt_cache_key"`
+	// What the request asked for, as far as it is in effect.
+	Reasoning ReasoningEcho `json:"reasoning"`
+	// As requested.
+	SafetyIdentifier *string `json:"safety_identifier"`
+	// Always `default`.
+	ServiceTier string `json:"service_tier" api:"=default"`
+	// Whether it is kept.
+	Store bool `json:"store"`
+	// In effect.
+	Temperature float64 `json:"temperature"`
+	// As requested.
+	Text TextEcho `json:"text"`
+	// As requested.
+	ToolChoice json.RawMessage `json:"tool_choice" api:"string|{}"`
+	// The functions that the model was offered.
+	Tools []FunctionTool `json:"tools" api:"[]#ResponseEchoedTool"`
+	// As requested.
+	TopLogprobs int `json:"top_logprobs"`
+	// In effect.
+	TopP float64 `json:"top_p"`
+	// In effect.
+	Truncation string `json:"truncation" api:"=disabled,auto"`
+	// As requested.
+	User *string `json:"user"`
 
 	// The fields from here on are not OpenAI's.
 
-	// ReasoningInfo has the settings in effect.
 	ReasoningInfo *ReasoningInfo `json:"reasoning_info,omitempty"`
-	// FinishDetail is more exact than the status: reasoning_budget, answer_reserve, context_full or stop_string.
-	FinishDetail string `json:"finish_detail,omitempty"`
-	// TraceID is the id of the run's trace, if the request asks for one and it is stored.
-	TraceID string `json:"trace_id,omitempty"`
-	// ReasoningUnavailable says that the request asks for reasoning and the model gave none.
-	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
-	// SummarySource is reasoning, or posthoc for a summary that explains the answer afterwards.
-	SummarySource string `json:"reasoning_summary_source,omitempty"`
-	// Score is the confidence that the model states, 0 to 1, with strategy json.
-	Score *float64 `json:"score,omitempty"`
-	// Rationale has the decisions of the run with their reasons, if the request asks for them, with visibility full.
-	Rationale []reasoning.Decision `json:"rationale,omitempty"`
-	// Warnings say what was left out of the request or what was wrong with the model's output.
+	FinishDetail  string         `json:"finish_detail,omitempty" api:"#FinishDetail"`
+	TraceID       string         `json:"trace_id,omitempty" api:"#TraceID"`
+	// True where reasoning was asked for and the model gave none.
+	ReasoningUnavailable bool                 `json:"reasoning_unavailable,omitempty"`
+	SummarySource        string               `json:"reasoning_summary_source,omitempty" api:"#SummarySource"`
+	Score                *float64             `json:"score,omitempty" api:"#Score"`
+	Rationale            []reasoning.Decision `json:"rationale,omitempty" api:"#Decisions"`
+	// What is not as it was asked for.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // Failure says why a response failed.
+//
+//openapi:answer ResponseFailure
 type Failure struct {
-	// Code is server_error, rate_limit_exceeded, context_length_exceeded or invalid_prompt.
-	Code string `json:"code"`
-	// Message is for people.
+	// The kind.
+	Code string `json:"code" api:"=server_error,rate_limit_exceeded,context_length_exceeded,invalid_prompt"`
+	// For people.
 	Message string `json:"message"`
 }
 
 // IncompleteDetails says why a response is incomplete.
+//
+//openapi:answer ResponseIncomplete
 type IncompleteDetails struct {
-	// Reason is max_output_tokens, also if the context is full.
-	Reason string `json:"reason"`
+	// The limit, or that of the context.
+	Reason string `json:"reason" api:"=max_output_tokens"`
 }
 
 // Usage counts tokens.
+//
+//openapi:answer ResponseUsage
 type Usage struct {
-	// InputTokens counts the tokens of the prompt.
-	InputTokens        int `json:"input_tokens"`
+	// The prompt.
+	InputTokens int `json:"input_tokens"`
+	// More of the prompt.
 	InputTokensDetails struct {
-		// CachedTokens counts those that were already in the cache.
+		// How much of the prompt the cache held already.
 		CachedTokens int `json:"cached_tokens"`
 	} `json:"input_tokens_details"`
-	// OutputTokens counts the generated tokens, reasoning included, without the summary.
-	OutputTokens        int `json:"output_tokens"`
+	// What was generated, reasoning included, the summary excluded.
+	OutputTokens int `json:"output_tokens"`
+	// More of what was generated.
 	OutputTokensDetails struct {
-		// ReasoningTokens counts those of the reasoning, shown or not, and SummaryTokens those of its summary.
+		// Those that were reasoning, shown or not.
 		ReasoningTokens int `json:"reasoning_tokens"`
-		SummaryTokens   int `json:"summary_tokens"`
+		// Those of the summary, on top of `output_tokens`.
+		SummaryTokens int `json:"summary_tokens"`
 	} `json:"output_tokens_details"`
-	// TotalTokens is the sum of InputTokens and OutputTokens.
+	// The sum of both.
 	TotalTokens int `json:"total_tokens"`
 }
 
@@ -112,32 +138,38 @@ func newUsage(u reasoning.Usage) *Usage {
 }
 
 // ReasoningEcho is the field reasoning of a response.
+//
+//openapi:answer
 type ReasoningEcho struct {
-	// Effort is the effort in effect: none, minimal, low, medium or high. It is null if the request has none.
-	Effort *string `json:"effort"`
-	// Summary is auto, concise or detailed; null if the request names no length of a summary.
-	Summary *string `json:"summary"`
+	// The effort in effect; null where the request named none.
+	Effort *string `json:"effort" api:"=none,minimal,low,medium,high|null"`
+	// The summary's length; null where none was said.
+	Summary *string `json:"summary" api:"=auto,concise,detailed|null"`
 }
 
 // TextEcho is the field text of a response.
+//
+//openapi:answer
 type TextEcho struct {
-	// Format is the form of the answer, as in the request.
-	Format json.RawMessage `json:"format"`
-	// Verbosity is as in the request; it has no effect.
+	Format json.RawMessage `json:"format" api:"#ResponseTextFormatEcho"`
+	// As requested.
 	Verbosity *string `json:"verbosity,omitempty"`
 }
 
 // ReasoningInfo has the settings in effect for a run.
+//
+// What is in effect.
+//
+//openapi:answer ResponseReasoningInfo
 type ReasoningInfo struct {
-	// Visibility is none, summary or full.
-	Visibility string `json:"visibility"`
-	// Effort is empty if it is the model's default and that is unknown.
-	Effort string `json:"effort"`
-	// Strategy is native, json, tool, markers or posthoc.
+	Visibility string `json:"visibility" api:"#Visibility"`
+	// Empty where the model's default has no name.
+	Effort string `json:"effort" api:"=,none,minimal,low,medium,high"`
+	// Where reasoning comes from; empty for a model without any.
 	Strategy string `json:"strategy"`
-	// Seed makes the run repeatable.
-	Seed uint64 `json:"seed"`
-	// Budget is the maximum number of reasoning tokens; left out if there is none.
+	// The seed that repeats this.
+	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
+	// The most tokens of reasoning; left out for no limit.
 	Budget int `json:"budget,omitempty"`
 }
 
@@ -149,10 +181,14 @@ func newInfo(i *reasoning.Info) *ReasoningInfo {
 }
 
 // Warning says what was left out of a request, or what was wrong with a model's output.
+//
+// What is not as it was asked for, or what was odd about the model's output.
+//
+//openapi:answer Warning
 type Warning struct {
-	// Code names the warning for programs.
-	Code string `json:"code"`
-	// Message is for people.
+	// The kind, for programs.
+	Code string `json:"code" api:"example=malformed_arguments"`
+	// For people. It holds nothing of the model's text.
 	Message string `json:"message"`
 }
 

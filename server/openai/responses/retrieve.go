@@ -85,12 +85,15 @@ func (a *API) replay(w http.ResponseWriter, r *http.Request, rec *record, after 
 }
 
 // Deleted is the answer of DELETE /v1/responses/{id}.
+//
+//openapi:answer ResponseDeleted
 type Deleted struct {
+	// The response.
 	ID string `json:"id"`
-	// Object is response.
-	Object string `json:"object"`
-	// Deleted is true.
-	Deleted bool `json:"deleted"`
+	// What it was.
+	Object string `json:"object" api:"=response"`
+	// Always true.
+	Deleted bool `json:"deleted" api:"=true"`
 }
 
 // remove serves DELETE /v1/responses/{id}. It cancels a response that is not finished.
@@ -140,14 +143,18 @@ func (a *API) cancel(w http.ResponseWriter, r *http.Request) error {
 }
 
 // ItemList is the answer of GET /v1/responses/{id}/input_items.
+//
+//openapi:answer ResponseItemList
 type ItemList struct {
-	// Object is list.
-	Object string `json:"object"`
-	Data   []Item `json:"data"`
-	// FirstID and LastID are the ids of the first and the last item of Data; null if it is empty.
+	// What this is.
+	Object string `json:"object" api:"=list"`
+	// The items.
+	Data []Item `json:"data" api:"[]#ResponseItem"`
+	// The first of them; null when there is none.
 	FirstID *string `json:"first_id"`
-	LastID  *string `json:"last_id"`
-	// HasMore says that there are more items after the last.
+	// The last of them; null when there is none.
+	LastID *string `json:"last_id"`
+	// Whether there are more.
 	HasMore bool `json:"has_more"`
 }
 
