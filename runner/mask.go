@@ -9,6 +9,7 @@ import (
 	"runner/chattemplate/hold"
 	"runner/chattemplate/reader"
 	"runner/generation"
+	"runner/reasoning"
 )
 
 // mask is the constraint of a turn's lane. It allows the tokens that the turn's family allows next. Only the
@@ -39,7 +40,11 @@ func (m *mask) blame(err error) error {
 	if call := (*hold.CallError)(nil); errors.As(err, &call) {
 		e.Field, e.Err = "Tools", call.Err
 	} else if st := m.turn.model.State(); st.Place == reader.PlaceCall {
-		e.Field, e.Err = "Tools", fmt.Errorf("%s: %w", st.Call.Name, err)
+		name := st.Call.Name
+		if st.InObject {
+			name = reasoning.ReportReasoningName
+		}
+		e.Field, e.Err = "Tools", fmt.Errorf("%s: %w", name, err)
 	}
 	return e
 }
