@@ -248,7 +248,11 @@ type ErrorResponse struct {
 // WriteError answers with an error, as an [ErrorResponse].
 func (*API) WriteError(w http.ResponseWriter, err error) {
 	e := wire.FromError(err, nil)
-	wire.WriteError(w, e, ErrorResponse{Error: e.Code, Message: e.Error()})
+	body := ErrorResponse{Error: e.Code, Message: e.Error()}
+	if no := (*space.Refusal)(nil); errors.As(err, &no) {
+		body = ErrorResponse{no.Fault.Error, no.Message, no.AttemptedKind, no.YourCapabilities}
+	}
+	wire.WriteError(w, e, body)
 }
 
 // identify returns the participant whose token a request has. It returns nil if there is no token, and an error if the
@@ -336,7 +340,7 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) error {
 	var no *space.Refusal
 	switch {
 	case errors.As(err, &no):
-		wire.WriteJSON(w, statusOf(no), ErrorResponse{no.Fault.Error, no.Message, no.AttemptedKind, no.YourCapabilities})
+		return &wire.Error{Status: statusOf(no), Code: no.Fault.Error, Message: no.Message, Err: no}
 	case err != nil:
 		return errClosing
 	default:
