@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Dir returns the folder of reference data with that name, or skips the test where there is none.
+// Dir returns the folder of reference data with that name, or skips the test if it is missing.
 func Dir(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()

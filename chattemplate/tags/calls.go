@@ -33,11 +33,11 @@ type CallStyle struct {
 
 // CallToken is a piece of a call: a fixed text or a place to fill in.
 type CallToken struct {
-	// Space is the white space before the token: nothing, line breaks, or one space, which a model may leave out.
+	// Space is the white space before the token: nothing, line breaks, or one space. A model may omit a single space.
 	Space string
 	// Text is the token's text. For a place it is the name of the place.
 	Text string
-	// Place says which place the token is; NoPlace means that it is a fixed text.
+	// Place is the kind of value that the token stands for. NoPlace is a fixed text.
 	Place CallPlace
 }
 

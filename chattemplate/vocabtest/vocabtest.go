@@ -19,7 +19,7 @@ func New(t testing.TB, control ...string) *backend.Vocab {
 	return With(t, backend.VocabConfig{BOS: backend.NoToken, EOS: backend.NoToken}, control...)
 }
 
-// With is New with the special roles of c, whose pieces must be empty.
+// With returns the vocabulary of New with the special roles of c. c.Pieces must be empty.
 func With(t testing.TB, c backend.VocabConfig, control ...string) *backend.Vocab {
 	t.Helper()
 	for i := range 256 {

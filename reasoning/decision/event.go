@@ -22,7 +22,7 @@ const (
 	AlternativesConsidered Kind = "alternatives-considered"
 	// AssumptionRecorded has assumption and rationale, whose why is empty if the model gave no reason.
 	AssumptionRecorded Kind = "assumption-recorded"
-	// CuratorDecision has action, targetRef and rationale: what the runner withheld from the model.
+	// CuratorDecision reports what the runner withheld from the model. It has action, targetRef and rationale.
 	CuratorDecision Kind = "curator-decision"
 	// StrategySwitched has from, to, reason and rationale.
 	StrategySwitched Kind = "strategy-switched"

@@ -31,7 +31,7 @@ type raw = map[string]json.RawMessage
 
 // format is a file with routes and schemas.
 type format struct {
-	// Errors names the schema of its errors.
+	// Errors is the name of the schema of its errors.
 	Errors string `json:"errors"`
 	// Paths are the operations by path and method.
 	Paths map[string]map[string]raw `json:"paths"`

@@ -70,7 +70,7 @@ func Values(dst []float32, t gguf.TensorType, data []byte) ([]float32, error) {
 				dst = append(dst, float32(e2m1[q>>4])*scale)
 			}
 		default:
-			return nil, fmt.Errorf("ggufwriter: %v is not read", t)
+			return nil, fmt.Errorf("ggufwriter: cannot read tensors of type %v", t)
 		}
 	}
 	return dst, nil

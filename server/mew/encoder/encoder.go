@@ -23,7 +23,8 @@ type Config struct {
 	Estimate time.Duration
 	// May reports whether the participant may send an envelope; nil allows everything.
 	May func(*envelope.Envelope) bool
-	// Admit reports whether another thought may be sent now; nil allows all. A thought that is not admitted is dropped.
+	// Admit reports whether another message of reasoning may be sent now; nil allows all. A message that is not admitted
+	// is dropped.
 	Admit func() bool
 	// Route returns the recipients of a function's call and the function's name there; nil means everyone and the same
 	// name.
