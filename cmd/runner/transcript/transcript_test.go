@@ -103,7 +103,7 @@ func TestRenewRefuses(t *testing.T) {
 		"```console\n$ false\n```\n":       "exit code 1",
 		"```console\n$ echo '\n```\n":      "the block ends within this command",
 		"```console\nold\n$ echo\n```\n":   "not with a command",
-		"```console\n$ echo '$ rm'\n```\n": "would show as a command or a fence",
+		"```console\n$ echo '$ rm'\n```\n": "would look like a command or a fence",
 		"```console\n$ exec true\n```\n":   "the shell has ended",
 		"```json ../../x\n{}\n```\n":       "leaves the home folder",
 		"\n```console\n$ ) \n```\n":        "line 2",
