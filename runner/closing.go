@@ -10,11 +10,12 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// closing is what ends reasoning in the model's place, beside what the format has for it.
+// closing has the tokens that end reasoning for the model, apart from the format's own.
 type closing struct {
-	// words tell the model why, and marker ends reasoning between markers.
+	// words tell the model that its reasoning budget is used up. marker ends reasoning between markers.
 	words, marker []backend.Token
-	// cost is the most tokens that closing takes, up to the answer's first. They count against the context alone.
+	// cost is the maximum number of tokens that closing adds before the answer. They take room in the context, but do not
+	// count as generated.
 	cost int
 }
 
@@ -29,7 +30,7 @@ func newClosing(model backend.Model, f family.Family) (c closing, err error) {
 	return c, nil
 }
 
-// hint is the advice of an error, if it has one.
+// hint returns the advice of an error, or "".
 func hint(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {

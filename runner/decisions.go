@@ -2,7 +2,8 @@ package runner
 
 import "runner/chattemplate"
 
-// iteration counts the turns since the last message of the user, from 1, where decisions are traced.
+// iteration returns the number of the current turn since the last message of the user, counted from 1. Without
+// Rationale it is 0.
 func (t *turn) iteration() int {
 	if !t.req.Rationale {
 		return 0
@@ -19,8 +20,8 @@ func (t *turn) iteration() int {
 	return n
 }
 
-// droppedTokens says how many tokens of earlier reasoning the format leaves out of the prompt, where decisions are
-// traced.
+// droppedTokens returns how many tokens of earlier reasoning the format leaves out of the prompt. Without Rationale it
+// is 0.
 func (t *turn) droppedTokens() int {
 	if !t.req.Rationale || t.conv.KeepReasoning {
 		return 0
@@ -29,7 +30,7 @@ func (t *turn) droppedTokens() int {
 	conv.KeepReasoning = true
 	whole, err := t.r.family.Render(conv)
 	if err != nil {
-		return 0 // a template that cannot keep it drops nothing by choice
+		return 0 // the template cannot keep reasoning, so nothing is reported as dropped
 	}
 	cut, err := t.r.family.Render(t.conv)
 	if err != nil {

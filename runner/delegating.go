@@ -179,7 +179,8 @@ func (d *delegating) instead(t *turn, err error) (*turn, error) {
 	switch n := d.run; t.kind {
 	case turnSpecialist:
 		if n.turns > 0 && n.ctx.Err() == nil && !errors.Is(err, generation.ErrClosed) {
-			d.fail("there is no room for its prompt, or no place in the model's format") // the main agent may do without
+			// The main agent may not need the specialist.
+			d.fail("there is no room for its prompt, or no place in the model's format")
 			return d.step(), nil
 		}
 	case turnSquash:
@@ -353,8 +354,8 @@ func (d *delegating) fail(why string) {
 	d.close(reasoning.DelegationFailed)
 }
 
-// tell puts a report into main. If it is not the result of a call, it goes before the text of the user's message; says
-// is false if such a report is not worth it.
+// tell puts a report into main. If it is not the result of a call, it goes before the text of the user's message. Then
+// an empty report, for which says is false, is left out.
 func (d *delegating) tell(report string, says bool) {
 	at := d.report
 	if at >= len(d.main) {
@@ -379,7 +380,7 @@ func (d *delegating) takeBack() bool {
 			m.Content = d.run.req.Messages[given].Content
 		}
 	}
-	d.emit(curated(curatedDeleted, len(d.reported), "the context, which has no room for them"))
+	d.emit(curated(curatedDeleted, len(d.reported), "specialists, for which the context has no room"))
 	d.reported = nil
 	return true
 }

@@ -99,7 +99,7 @@ func pendingCall(messages []chattemplate.Message) pending {
 	return pending{at: -1}
 }
 
-// past is what a run leaves for the run that continues after its calls: what led to them and the client does not have.
+// past is what the run that continues after the calls needs from this run and the client does not have.
 type past struct {
 	given      int
 	main, work []chattemplate.Message

@@ -24,7 +24,7 @@ func (d *delegating) withhold() error {
 	}
 	if *may = false; !d.run.r.canCall() {
 		d.emit(warning(generation.CodeDelegationUnavailable,
-			"this model cannot delegate, because how it writes calls is not known"))
+			"this model cannot delegate, because the way it writes calls is unknown"))
 	}
 	return d.run.r.validateTools(&d.run.req)
 }
@@ -37,7 +37,7 @@ func (d *delegating) tools(kind turnKind) []chattemplate.Tool {
 		return nil
 	case d.run.req.Delegation.Model:
 	case kind == turnSpecialist && d.run.r.canCall() && d.run.req.ToolChoice != generation.ToolChoiceNone:
-		own = own[1:] // to return
+		own = own[1:] // only the function to return
 	default:
 		own = nil
 	}
@@ -61,12 +61,12 @@ func (d *delegating) turn(kind turnKind, messages []chattemplate.Message) *turn 
 		if own := len(n.req.Tools) == 0 || delegation.IsTool(q.ToolName); own && d.forced || len(q.Tools) == 0 {
 			q.ToolChoice, q.ToolName = generation.ToolChoiceAuto, ""
 		} else if own && q.ToolChoice == generation.ToolChoiceRequired {
-			q.ToolChoice, q.ToolName = generation.ToolChoiceFunction, delegation.DelegateName // a return has no addressee
+			q.ToolChoice, q.ToolName = generation.ToolChoiceFunction, delegation.DelegateName // no specialist is active
 		}
 		return t
 	}
 	q.Form, q.ResponseFormat, q.Stop, q.Logprobs = grammar.Source{}, nil, nil, false
-	q.Visibility, q.Rationale, q.Score = reasoning.VisibilityNone, false, false // the run shows what there is to see
+	q.Visibility, q.Rationale, q.Score = reasoning.VisibilityNone, false, false // the run filters the events
 	if q.Strategy == reasoning.StrategyJSON || q.Strategy == reasoning.StrategyTool {
 		q.Strategy = reasoning.StrategyAuto
 	}
@@ -266,7 +266,7 @@ func warning(code, text string) reasoning.Event {
 	return reasoning.Event{Kind: reasoning.Warning, Code: code, Text: text}
 }
 
-// curated says how many intermediate messages of what are kept from the model.
+// curated returns an event that says how many intermediate messages the model is not shown. of says whose they are.
 func curated(code string, messages int, of string) reasoning.Event {
 	return reasoning.Event{Kind: reasoning.Curated, Code: code, Text: fmt.Sprintf("intermediate messages of %s: %d",
 		of, messages)}

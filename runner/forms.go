@@ -15,7 +15,7 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// instruct adds to the conversation what the strategy and the form have to tell the model.
+// instruct adds the instructions of the strategy and the form to the conversation.
 func (t *turn) instruct() {
 	switch t.strategy {
 	case reasoning.StrategyMarkers:
@@ -50,7 +50,7 @@ func (t *turn) instruct() {
 	}
 }
 
-// form returns what the text of the answer has to obey, the object of strategy json around it included.
+// form returns the form that the answer's text must match. With strategy json it includes the object around the answer.
 func (t *turn) form() (grammar.Source, error) {
 	if t.strategy != reasoning.StrategyJSON {
 		return t.req.Form, nil
@@ -58,7 +58,7 @@ func (t *turn) form() (grammar.Source, error) {
 	answer, ok := jsonForm(t.req.Form)
 	if !ok {
 		return answer, &generation.RequestError{Field: "Strategy",
-			Err:    errors.New("an answer in GBNF cannot stand in the object of strategy json"),
+			Err:    errors.New("strategy json does not work with a form in GBNF"),
 			Advice: "use another strategy, or a schema"}
 	}
 	thoughts := grammar.JSONSchema([]byte(`{"type":"string"}`))
@@ -67,20 +67,21 @@ func (t *turn) form() (grammar.Source, error) {
 	}
 	fields := []grammar.Field{{Name: "reasoning", Value: thoughts}, {Name: "answer", Value: answer}}
 	if t.req.Score {
-		// With its digits bounded, it is no longer than what is read as a score.
+		// The bounded digits keep it short enough for the reader of scores.
 		score := grammar.JSONSchema([]byte(`{"type":"number","minimum":0,"maximum":1,"multipleOf":0.000001}`))
 		fields = append(fields, grammar.Field{Name: "score", Value: score})
 	}
 	return grammar.Fields(fields...), nil
 }
 
-// effortNone reports whether the effort is none. Visibility has no say in this: reasoning that nobody may see is
-// generated and hidden.
+// effortNone reports whether the effort is none. Visibility does not matter here, because hidden reasoning is generated
+// too.
 func (t *turn) effortNone() bool {
 	return t.family().Effort(t.req.Effort, t.req.TemplateArgs) == reasoning.EffortNone
 }
 
-// jsonForm returns the form as a JSON value: a text form becomes that of a string with such a text. GBNF has none.
+// jsonForm returns a form of JSON values. The form of a text becomes the form of a JSON string with that text. It
+// returns false for GBNF, which cannot be converted.
 func jsonForm(form grammar.Source) (grammar.Source, bool) {
 	if form.IsZero() {
 		return grammar.JSONSchema([]byte(`{"type":"string"}`)), true
@@ -110,8 +111,8 @@ func quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// check looks at a finished answer once more, with a program of its own: an answer that breaks its form although it
-// was held to it is a mistake of ours.
+// check verifies a finished answer with code that the constraints do not use. An answer that breaks its form although
+// the form was enforced is a bug in this program.
 type check struct {
 	answer    strings.Builder
 	validator *grammar.Validator
@@ -119,7 +120,7 @@ type check struct {
 	list      []string
 }
 
-// newCheck returns what checks a form, or nil if nothing can.
+// newCheck returns the check for a form, nil if the form cannot be checked.
 func (r *Runner) newCheck(form grammar.Source) (*check, error) {
 	c := &check{list: form.List()}
 	var err error
@@ -140,7 +141,7 @@ func (r *Runner) newCheck(form grammar.Source) (*check, error) {
 	return c, err
 }
 
-// holds reports whether the answer obeys its form, and if not, how it breaks it.
+// holds returns nil if the answer matches its form, and otherwise how it breaks it.
 func (c *check) holds() error {
 	text := c.answer.String()
 	switch {
@@ -154,20 +155,20 @@ func (c *check) holds() error {
 				return nil
 			}
 		}
-		return errors.New("it is none of the choices")
+		return errors.New("it is not one of the choices")
 	}
 	return nil
 }
 
-// verify checks the answer of a run that came to its own end. A stop string cuts an answer as was asked, but says
-// so where the form is lost with it.
+// verify warns if an answer that ended by itself does not match its form. An answer that a stop string cut gets another
+// warning, because there the caller asked for the cut.
 func (t *turn) verify(finish reasoning.FinishReason) {
 	switch {
 	case finish != reasoning.FinishStop || t.req.Form.IsZero():
 		return
 	case t.result.StopString != "":
 		if t.check == nil || t.check.holds() != nil {
-			t.output.warn(generation.CodeFormCut, "a stop string cut the answer, which may not have the form that was asked for")
+			t.output.warn(generation.CodeFormCut, "a stop string cut the answer, which may not match its form")
 		}
 		return
 	case t.check == nil:
@@ -176,14 +177,16 @@ func (t *turn) verify(finish reasoning.FinishReason) {
 	if err := t.check.holds(); err != nil {
 		t.r.violations.Add(1)
 		t.r.cfg.Logger.Error("a constrained answer broke its form", "form", t.req.Form.String(), "error", err)
-		t.output.warn(generation.CodeFormViolated, "the answer does not have the form that was asked for: "+err.Error())
+		t.output.warn(generation.CodeFormViolated, "the answer does not match its form: "+err.Error())
 	}
 }
 
-// Violations returns how many answers broke their form although they were held to it. Any is a mistake of the program.
+// Violations returns the number of answers that broke their form although it was enforced. Each is a bug in this
+// program.
 func (r *Runner) Violations() int64 { return r.violations.Load() }
 
-// CheckTool reports why calls of a function cannot be held to its parameters as those of strict ones are, or nil.
+// CheckTool returns nil if calls of a tool can be made to match its parameters, as strict tools require. Otherwise it
+// returns the reason.
 func (r *Runner) CheckTool(ctx context.Context, tool chattemplate.Tool) error {
 	return r.family.CheckTool(ctx, r.grammars(), tool)
 }

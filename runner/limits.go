@@ -4,19 +4,19 @@ import "runner/reasoning"
 
 // limits say how long a turn may be.
 type limits struct {
-	// tokens is the most tokens to generate. reserve of them are kept for the answer.
+	// tokens is the maximum number of tokens to generate. reserve of them are kept for the answer.
 	tokens, reserve int
-	// budget is the most tokens of reasoning; 0 has no limit of its own.
+	// budget is the maximum number of reasoning tokens; 0 means no such limit.
 	budget int
-	// context is the most tokens of the sequence, and closing the most that it takes to end the reasoning.
+	// context is the maximum length of the sequence. closing is the maximum number of tokens that end the reasoning.
 	context, closing int
 }
 
-// maxReserve is the most tokens that are kept for an answer if the request does not say how many.
+// maxReserve is the maximum number of tokens that are kept for an answer by default.
 const maxReserve = 1024
 
-// reserveOf returns how many of the tokens are kept for the answer. asked is what the request says: 0 is the default,
-// and a negative number keeps none.
+// reserveOf returns how many of the tokens are kept for the answer. asked is the number in the request: 0 means the
+// default, and a negative number means none.
 func reserveOf(asked, tokens int) int {
 	switch {
 	case asked < 0:
@@ -27,7 +27,7 @@ func reserveOf(asked, tokens int) int {
 	return min(tokens/4, maxReserve)
 }
 
-// limitsOf returns the limits of a turn whose prompt leaves so many tokens of the context.
+// limitsOf returns the limits of the turn. left is the number of tokens that the prompt leaves in the context.
 func (t *turn) limitsOf(left int) limits {
 	if t.kind != turnMain {
 		left = max(1, left/2) // leaves room for the main agent
@@ -41,8 +41,8 @@ func (t *turn) limitsOf(left int) limits {
 	}
 }
 
-// endReasoning returns why the reasoning has to end now: its budget is spent, or it would use what is kept for the
-// answer. It returns nothing if the reasoning may go on. length is that of the sequence.
+// endReasoning returns the reason if the reasoning has to end now: its budget is used up, or the rest is kept for the
+// answer. Otherwise it returns "". length is the length of the sequence.
 func (m *limits) endReasoning(used *reasoning.Usage, length int) (detail string) {
 	switch {
 	case m.budget > 0 && used.Reasoning >= m.budget:

@@ -9,10 +9,11 @@ import (
 	"runner/chattemplate/hold"
 	"runner/chattemplate/reader"
 	"runner/generation"
+	"runner/reasoning"
 )
 
-// mask is the constraint of a turn's lane: what the turn's family allows next. It belongs to the scheduler's goroutine,
-// or to the backend during a step.
+// mask is the constraint of a turn's lane. It allows the tokens that the turn's family allows next. Only the
+// scheduler's goroutine may use it, and the backend during a step.
 type mask struct{ turn *turn }
 
 // Allows implements backend.Constraint.
@@ -33,13 +34,17 @@ func (m *mask) Prepare(work int) (used int, ready bool, err error) {
 	return used, ready, err
 }
 
-// blame says which form an error is about.
+// blame returns an error that names the field with the form that caused err.
 func (m *mask) blame(err error) error {
 	e := &generation.RequestError{Field: "Form", Err: err, Advice: hint(err)}
 	if call := (*hold.CallError)(nil); errors.As(err, &call) {
 		e.Field, e.Err = "Tools", call.Err
 	} else if st := m.turn.model.State(); st.Place == reader.PlaceCall {
-		e.Field, e.Err = "Tools", fmt.Errorf("%s: %w", st.Call.Name, err)
+		name := st.Call.Name
+		if st.InObject {
+			name = reasoning.ReportReasoningName
+		}
+		e.Field, e.Err = "Tools", fmt.Errorf("%s: %w", name, err)
 	}
 	return e
 }

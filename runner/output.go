@@ -9,36 +9,37 @@ import (
 	"runner/reasoning/filter"
 )
 
-// output takes a turn's tokens apart and sends what may be seen of them.
+// output takes the events of a turn's reader, filters them and sends them to the run. It notes what they say.
 type output struct {
 	run   *run
 	split reader.Reader
 	stop  *filter.StopFilter
-	// rationale takes the model's reasons for its calls out of the text; nil where decisions are not traced.
+	// rationale takes the model's reasons for its calls out of the text; nil if the request does not ask for them.
 	rationale *filter.RationaleFilter
 	// markers says that the reader looks for the markers of strategy markers.
 	markers bool
 
-	// reasoned and answered say what has come so far, seen or not, and calls holds the tool calls; their arguments
-	// only where they are remembered.
+	// reasoned and answered say what has come so far, whether the caller sees it or not. calls has the client's tool
+	// calls. Their arguments are kept only if remembers is set.
 	reasoned, answered bool
 	calls              []chattemplate.ToolCall
 	remembers          bool
 	arguments          strings.Builder
-	// inner says that the turn called what its run answers.
+	// inner says that the turn has called a function whose calls the run answers.
 	inner bool
-	// thoughts is the reasoning as text, kept only for the summary's guard and for calls that are pending.
+	// thoughts is the text of the reasoning. It is kept only if keep is set, because something needs it: the summary's
+	// guard, the memory of calls, strategy tool or the seal.
 	thoughts strings.Builder
-	// reasons is what was taken out of the text as reasons for calls, kept only for the summary's guard.
+	// reasons has the reasons for calls that were taken out of the text. They are kept only for the summary's guard.
 	reasons          strings.Builder
 	keep, summarizes bool
-	onAnswer         func()
-	// onSwitch is told where the reasoning comes from now, and says what is in effect then.
+	onAnswer         func() // called at the first text of the answer
+	// onSwitch is called with a new strategy and returns the settings that are then in effect.
 	onSwitch func(reasoning.Strategy) *reasoning.Info
-	// check gets the answer's text; nil where it is not checked.
+	// check gets the answer's text; nil if the answer is not checked.
 	check *check
-	// onMarkers is called when reasoning comes between markers inside an answer although the model has a place for
-	// it; nil unless that is a fallback.
+	// onMarkers is called once if reasoning comes between markers although the format has a place for it. It is nil
+	// unless markers are a fallback.
 	onMarkers func()
 }
 
@@ -75,7 +76,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	}
 	if t.strategy == reasoning.StrategyJSON {
 		cfg.JSON = &reader.JSONConfig{RawAnswer: t.req.Form.IsJSON()}
-		cfg.Markers = true // what the model falls back to
+		cfg.Markers = true // the model may fall back to them
 	}
 	o.split = t.model
 	return o, t.model.Begin(cfg)
@@ -91,7 +92,7 @@ func (o *output) finish() {
 
 func (o *output) segment() reasoning.Segment { return o.split.State().Segment }
 
-// take notes what an event says and sends it on.
+// take notes what an event says and sends it to the run.
 func (o *output) take(e reasoning.Event) {
 	switch {
 	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.Reasoning:
@@ -126,7 +127,7 @@ func (o *output) take(e reasoning.Event) {
 	o.send(e)
 }
 
-// takeArguments notes the arguments of the call that is under way, or at its end gives them to it.
+// takeArguments collects the arguments of the current call. At the call's end it stores them in calls.
 func (o *output) takeArguments(e *reasoning.Event) {
 	o.arguments.WriteString(e.Text)
 	if e.Kind == reasoning.SegmentEnd && len(o.calls) > 0 {
@@ -135,7 +136,7 @@ func (o *output) takeArguments(e *reasoning.Event) {
 	}
 }
 
-// keepReason keeps what was in a block for the summary's guard, which must not quote it either.
+// keepReason keeps a reason for a call for the guard, because the summary must not quote it either.
 func (o *output) keepReason(text string) {
 	if o.summarizes {
 		o.reasons.WriteString(text)
@@ -143,7 +144,6 @@ func (o *output) keepReason(text string) {
 	}
 }
 
-// send hands an event to the run.
 func (o *output) send(e reasoning.Event) { o.run.send(e) }
 
 func (o *output) warn(code, text string) {

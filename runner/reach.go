@@ -11,18 +11,19 @@ import (
 	"runner/reasoning"
 )
 
-// Which fields of a request act on which part of what the model writes.
+// This file says which fields of a request act on which parts of the output.
 //
-// The fields that a caller can aim at single words or tokens (bias, penalties, stop strings, forms) act only on what
-// the caller may see. Anywhere else they would move hidden text into sight: a bias against the mark of reasoning
-// has the model reason in its answer, and penalties that count hidden words make the answer tell them.
-// The fields that shape the distribution as a whole act on hidden reasoning too.
+// Bias, penalties, stop strings and forms can be aimed at single words or tokens. They act only on text that the caller
+// may see, because elsewhere they could reveal hidden text. For example, a bias against the mark of reasoning makes the
+// model reason in its answer. Penalties that count hidden words let a caller infer these words from the answer.
+//
+// Fields that shape the distribution as a whole, such as the temperature, act on hidden reasoning too.
 
-// part is a part of what a model writes.
+// part is a part of the output.
 type part uint8
 
 const (
-	// partHeader is what steers the format: headers, tags, recipients, names of calls, and the beginning of
+	// partHeader is everything that controls the format: headers, tags, recipients, names of calls, and the beginning of
 	// a turn, where reasoning may still be opened.
 	partHeader part = iota
 	partReasoning
@@ -46,11 +47,11 @@ const (
 	fieldRepetition
 	fieldPresence
 	fieldFrequency
-	// fieldSeen is not a field of its own: it says where tokens count as seen by the penalties.
+	// fieldSeen is not a field of a request. It says which tokens the penalties count.
 	fieldSeen
 	fieldBias
-	// fieldMarkBias is the bias on tokens of the format: control tokens and the tags around reasoning. Those that end
-	// the turn count as fieldBias in an answer, where they are its end.
+	// fieldMarkBias is the bias on tokens of the format: control tokens and the tags around reasoning. In an answer, the
+	// bias on tokens that end the turn is fieldBias, because there they only end the answer.
 	fieldMarkBias
 	fieldIgnoreEnd
 	fieldStop
@@ -63,17 +64,17 @@ type rule uint8
 
 const (
 	never rule = iota
-	// whenSeen: the caller sees the reasoning.
+	// whenSeen: if the caller sees the reasoning.
 	whenSeen
 	always
-	// sharpening: only as far as it makes likely tokens likelier. A temperature above 1 counts as 1.
+	// sharpening: always, but a temperature above 1 counts as 1. So it never makes unlikely tokens more likely.
 	sharpening
 )
 
 // reach is a table of rules.
 type reach [numFields][numParts]rule
 
-// reachOf is the table in force. docs/reasoning-api.md has it for users.
+// reachOf is the table that runners use. docs/reasoning-api.md has it for users.
 var reachOf = reach{
 	//                 header      reasoning  preamble  call      answer    summary
 	fieldTemperature: {sharpening, always, always, always, always, never},
@@ -99,13 +100,13 @@ func (r *reach) acts(f field, p part, sees bool) bool {
 	return rule == always || rule == sharpening || rule == whenSeen && sees
 }
 
-// segmentOf is the segment of each part that is one.
+// segmentOf is the segment of each part that has one.
 var segmentOf = [numParts]reasoning.Segment{
 	partReasoning: reasoning.Reasoning, partPreamble: reasoning.Preamble, partCall: reasoning.ToolCall,
 	partAnswer: reasoning.Answer, partSummary: reasoning.Summary,
 }
 
-// stopsIn lists the segments that stop strings end.
+// stopsIn returns the segments that stop strings act on.
 func (r *reach) stopsIn(sees bool) (in []reasoning.Segment) {
 	for p := partReasoning; p < numParts; p++ {
 		if r.acts(fieldStop, p, sees) {
@@ -115,7 +116,7 @@ func (r *reach) stopsIn(sees bool) (in []reasoning.Segment) {
 	return in
 }
 
-// marks tells the tokens of a format from those of text.
+// marks recognizes the tokens of a format.
 type marks struct {
 	vocab *backend.Vocab
 	tags  []string
@@ -127,7 +128,7 @@ func (t *turn) marksOf() marks {
 	return marks{vocab: t.r.model.Vocab(), tags: tags}
 }
 
-// is reports whether a token is one of the format.
+// is reports whether a token belongs to the format and not to the text.
 func (m *marks) is(t backend.Token) bool {
 	switch m.vocab.Kind(t) {
 	case backend.Control, backend.Unused:
@@ -140,8 +141,8 @@ func (m *marks) is(t backend.Token) bool {
 // forbidden is a bias that rules a token out.
 const forbidden = -1000
 
-// sampling is what of a request's sampling acts on a part. A field that does not act has its zero value: the most
-// likely token, unfiltered.
+// sampling returns the sampling of a part. Fields of the request that do not act on it are zero. With all fields zero,
+// the most likely token is chosen.
 func (r *reach) sampling(req *generation.Request, p part, sees bool, m *marks) backend.Sampling {
 	of := &req.Sampling
 	out := backend.Sampling{TopLogprobs: of.TopLogprobs, PenaltyWindow: of.PenaltyWindow}
@@ -183,24 +184,24 @@ func (r *reach) sampling(req *generation.Request, p part, sees bool, m *marks) b
 	return out
 }
 
-// sight is what a turn's caller sees of it, and how its tokens are chosen for that reason.
+// sight says what the caller sees of a turn, and chooses the sampling for each part accordingly.
 type sight struct {
 	reach *reach
 	// sees says that the caller sees the reasoning.
 	sees bool
-	// hides says that the turn's text is reasoning, as a specialist's is. reasons says that preambles, and answers
-	// without a form, may hold reasons for calls, which are taken out of the text.
+	// hides says that all text of the turn counts as reasoning. reasons says that preambles, and answers without a form,
+	// may contain reasons for calls, which a filter takes out. formed says that the answer has a form.
 	hides, reasons, formed bool
 
 	run      *run
 	marks    marks
 	sampling [numParts]backend.Sampling
-	// penalises says that a penalty is on, and seen are the tokens that it counts.
+	// penalises says that the request has a penalty. seen are the tokens that penalties count.
 	penalises bool
 	seen      []backend.Token
 }
 
-// look works out the sight of a turn.
+// look sets the sight of a turn.
 func (t *turn) look() {
 	req, s := &t.req, &t.sight
 	req.Sampling.Seed = t.seed
@@ -255,7 +256,7 @@ func (s *sight) next(st *reader.State) backend.Sampling {
 	return p
 }
 
-// note counts a token as seen if it was text that the penalties count. It came between two states of the reader.
+// note adds a token to seen if penalties count it. before and after are the reader's states around the token.
 func (s *sight) note(t backend.Token, before, after *reader.State) {
 	if s.penalises && before.Segment == after.Segment && !s.marks.is(t) &&
 		s.reach.acts(fieldSeen, s.partOf(after), s.sees) {
@@ -263,8 +264,8 @@ func (s *sight) note(t backend.Token, before, after *reader.State) {
 	}
 }
 
-// withholds reports whether the request asks for what does not act in its preambles and answers, because they may
-// hold reasons for calls that its caller may not see.
+// withholds reports whether the request has a bias or penalties that do not act on its preambles and answers, because
+// these may contain hidden reasons for calls.
 func (s *sight) withholds(of *backend.Sampling) bool {
 	return s.reasons && !s.sees && (s.penalises || len(of.Bias) > 0)
 }

@@ -8,7 +8,7 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// reportTool is the function of strategy tool, by which the model says what it thinks.
+// reportTool returns the function of strategy tool. The model calls it to report its reasoning.
 func reportTool() chattemplate.Tool {
 	return chattemplate.Tool{
 		Name: reasoning.ReportReasoningName, Description: prompts.ReportDescriptionV1,
@@ -16,13 +16,13 @@ func reportTool() chattemplate.Tool {
 	}
 }
 
-// maxReports is how many calls of report_reasoning a run goes on from.
+// maxReports is the maximum number of calls of report_reasoning in a turn. The turn ends with the next one.
 const maxReports = 4
 
-// reported goes on after a call of report_reasoning, whose result says nothing. It reports whether the run goes on.
+// reported continues the turn after a call of report_reasoning. If it returns false, the caller must end the turn.
 //
-// The conversation is rendered again with the call and its result, and a new lane takes the run on from there; what
-// the old one held is in the prefix cache.
+// The conversation is rendered again with the call and an empty result. A new lane continues from there. The prefix
+// cache keeps what the old lane held.
 func (t *turn) reported(l *lane) bool {
 	if t.reports++; t.reports > maxReports {
 		return false
@@ -40,7 +40,7 @@ func (t *turn) reported(l *lane) bool {
 		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: call.ID, ToolName: call.Name, Content: "{}"})
 	p, err := t.r.family.Render(conv)
 	if err != nil {
-		t.output.warn("report_unanswered", "the model's format has no place for the result of a call")
+		t.output.warn("report_unanswered", "the model's format does not allow a result for the call of report_reasoning")
 		return false
 	}
 	if len(p.Tokens) >= t.r.info.ContextSize {

@@ -25,13 +25,10 @@ import (
 	"runner/reasoning"
 )
 
-// Errors that end a run, wrapped.
-var (
-	// ErrHangs: the model's step did not end in time; what it holds is not freed.
-	ErrHangs = errors.New("the model does not come back from a step")
-)
+// ErrHangs is the error of Close if the model's current step did not end in time. The model is freed when it ends.
+var ErrHangs = errors.New("the model is stuck in a step")
 
-// grace is how long a run that is cancelled waits for the step under way; Close waits three times as long.
+// grace is how long a cancelled run waits for the current step. Close waits three times as long.
 const grace = 3 * time.Second
 
 // Runner generates with one model. Its methods may be called from any goroutine.
@@ -39,24 +36,24 @@ type Runner struct {
 	model backend.Model
 	info  backend.Info
 	cfg   Config
-	// family renders, reads and constrains what the model writes, and raw what it writes after a raw prompt.
+	// family renders prompts, and reads and constrains what the model writes. raw does so for raw prompts.
 	family, raw family.Family
 	closing     closing
-	// maxText is the most bytes of text that a context can hold.
+	// maxText is the maximum number of bytes of text that fit into the context.
 	maxText int
-	// reach says which fields of a request act where. Tests change it.
+	// reach says on which parts of the output each field of a request acts. Tests change it.
 	reach *reach
-	// grammars keeps what requests asked for in forms. Its tables are made when they are first needed.
+	// grammars caches the forms of requests. The cache is made on the first call.
 	grammars func() *grammar.Cache
 
-	// using is held for reading while a prompt is made, which needs the model's tokenizer, and for writing by Close.
+	// using is read-locked while a prompt is made, because that needs the model's tokenizer. Close write-locks it.
 	using sync.RWMutex
 	sched *scheduler
 	queue *queue
 	slots *slots
-	// violations counts answers that broke the form that they were held to.
+	// violations counts answers that do not match their form although the form was enforced.
 	violations atomic.Int64
-	// maskTime is how long was spent on masks, in nanoseconds.
+	// maskTime is the total time spent on masks, in nanoseconds.
 	maskTime atomic.Int64
 	cancel   context.CancelFunc
 	stopped  chan struct{}
@@ -65,7 +62,7 @@ type Runner struct {
 	grace    time.Duration
 }
 
-// New takes ownership of a model and starts to serve it. On an error the model stays the caller's.
+// New takes ownership of a model and starts to serve it. After an error the caller still owns the model.
 func New(model backend.Model, cfg Config) (*Runner, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
@@ -107,7 +104,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		cancel:  cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
 	}
 	r.queue = newQueue(cfg.Queue + r.sched.parallel)
-	r.slots = newSlots(max(2, runtime.GOMAXPROCS(0))) // on a single processor, too, one is left for others
+	r.slots = newSlots(max(2, runtime.GOMAXPROCS(0))) // even on one processor, a principal leaves a slot for others
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)
 	})
@@ -130,8 +127,8 @@ func (r *Runner) Info() backend.Info { return r.info }
 // About describes how the model writes its turns.
 func (r *Runner) About() family.About { return r.family.About() }
 
-// Close ends all runs with ErrClosed and frees the model. Closing twice is harmless. Where a step hangs, Close
-// gives up after some seconds with ErrHangs, and the model is freed when the step ends.
+// Close ends all runs with ErrClosed and frees the model. A second call returns the same error. If a step hangs,
+// Close gives up after some seconds and returns ErrHangs. The model is then freed when the step ends.
 func (r *Runner) Close() error {
 	r.once.Do(func() {
 		r.cancel()
@@ -139,9 +136,9 @@ func (r *Runner) Close() error {
 		case <-r.stopped:
 		case <-time.After(3 * r.grace):
 			r.closed = ErrHangs
-			go func() { // should it come back after all
+			go func() {
 				<-r.stopped
-				_ = r.free() // nobody is left to tell
+				_ = r.free() // the caller of Close has already returned
 			}()
 			return
 		}
@@ -156,11 +153,14 @@ func (r *Runner) free() error {
 	return r.model.Close()
 }
 
-// Generate runs one request and yields its events: Started first, Done last. An error ends the sequence in Done's
-// place: a *RequestError, a *PromptTooLongError, chattemplate's errors, ErrQueueFull, ErrClosed, the context's
-// error or the backend's. Leaving the loop early cancels the run. A reader may be slow: what it has not read is
-// kept, which the run's token limit bounds, and it delays nobody. A run that is traced returns when its trace has
-// ended, and Done comes when it is durable.
+// Generate runs one request and yields its events: Started first, Done last.
+//
+// If the run fails, an error comes instead of Done: a *RequestError, a *PromptTooLongError, chattemplate's errors,
+// ErrQueueFull, ErrClosed, the context's error or the backend's. Leaving the loop early cancels the run.
+//
+// A slow reader delays no other run. Its unread events are kept; the run's token limit bounds them.
+//
+// If the run is traced, Done comes after the trace is durable, and the sequence ends after the trace has ended.
 func (r *Runner) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		caller := ctx
@@ -182,7 +182,7 @@ func (r *Runner) Generate(ctx context.Context, req generation.Request) iter.Seq2
 	}
 }
 
-// Validate reports what of a request this runner cannot honour, before anything is rendered or generated.
+// Validate returns an error if the runner cannot carry out a request. It renders and generates nothing.
 func (r *Runner) Validate(req *generation.Request) error {
 	bad := func(field, advice, format string, args ...any) error {
 		return &generation.RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
@@ -193,17 +193,19 @@ func (r *Runner) Validate(req *generation.Request) error {
 			return err
 		}
 	case len(req.Messages) == 0:
-		return bad("Messages", "give at least one message", "there are none")
+		return bad("Messages", "give at least one message", "there are no messages")
 	case awaitsResults(req.Messages):
-		return bad("Messages", "send the results of the calls", "the last message has calls that nobody has answered")
+		return bad("Messages", "send the results of the calls", "the last message has calls without results")
 	case req.PromptLogprobs || req.PromptOnly || req.IgnoreEnd:
-		return bad("Prompt", "give a raw prompt", "only the tokens of a raw prompt can be scored or continued without end")
+		return bad("Prompt", "give a raw prompt",
+			"prompt logprobs, scoring without an answer and ignoring the end work only with a raw prompt")
 	}
 	if top := req.PromptTop; top < 0 || top > backend.MaxTopLogprobs {
 		return bad("PromptTop", "", "%d is not between 0 and %d", top, backend.MaxTopLogprobs)
 	}
 	if req.IgnoreEnd && !req.Form.IsZero() {
-		return bad("IgnoreEnd", "leave out one of both", "an answer in a form ends where the form does")
+		return bad("IgnoreEnd", "leave out the form, or do not ask to ignore the end",
+			"an answer with a form ends where the form ends")
 	}
 	if err := req.Sampling.Validate(r.model.Vocab().Len()); err != nil {
 		return bad("Sampling", "", "%w", err)
@@ -217,7 +219,7 @@ func (r *Runner) Validate(req *generation.Request) error {
 		}
 	}
 	if len(req.Stop) > 16 {
-		return bad("Stop", "give at most 16", "%d stop strings", len(req.Stop))
+		return bad("Stop", "give at most 16", "there are %d stop strings", len(req.Stop))
 	}
 	for i, s := range req.Stop {
 		if s == "" || len(s) > 1024 {
@@ -244,14 +246,14 @@ func (r *Runner) Validate(req *generation.Request) error {
 	return err
 }
 
-// awaitsResults reports whether a conversation ends with calls. A model that is asked to go on there tends to think
-// aloud in text that everybody sees.
+// awaitsResults reports whether a conversation ends with calls. A model that continues there often writes its reasoning
+// into visible text.
 func awaitsResults(messages []chattemplate.Message) bool {
 	last := lastOf(messages)
 	return last != nil && last.Role == chattemplate.Assistant && len(last.ToolCalls) > 0
 }
 
-// validateRaw reports what a raw prompt cannot be combined with.
+// validateRaw returns an error if a field cannot be combined with a raw prompt, or if a token is not in the vocabulary.
 func (r *Runner) validateRaw(req *generation.Request) error {
 	for _, f := range []struct {
 		field string
@@ -265,7 +267,7 @@ func (r *Runner) validateRaw(req *generation.Request) error {
 		{"TemplateArgs", len(req.TemplateArgs) > 0}, {"PromptTokens", req.Prompt != "" && req.PromptTokens != nil},
 	} {
 		if f.set {
-			return &generation.RequestError{Field: f.field, Err: errors.New("a raw prompt leaves no place for it"),
+			return &generation.RequestError{Field: f.field, Err: errors.New("it does not work with a raw prompt"),
 				Advice: "give messages instead of a prompt"}
 		}
 	}
@@ -278,7 +280,7 @@ func (r *Runner) validateRaw(req *generation.Request) error {
 	return nil
 }
 
-// validateTools reports a choice of tools that cannot be honoured.
+// validateTools returns an error if the choice of tools cannot be carried out.
 func (r *Runner) validateTools(req *generation.Request) error {
 	bad := func(field, advice, format string, args ...any) error {
 		return &generation.RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
@@ -287,7 +289,7 @@ func (r *Runner) validateTools(req *generation.Request) error {
 	case "", generation.ToolChoiceAuto, generation.ToolChoiceNone:
 	case generation.ToolChoiceRequired, generation.ToolChoiceFunction:
 		if len(req.Tools) == 0 && !req.Delegation.Model {
-			return bad("ToolChoice", "give the tools, or use auto", "a call is asked for, but there are no tools")
+			return bad("ToolChoice", "give the tools, or use auto", "a call is required, but there are no tools")
 		}
 	default:
 		return bad("ToolChoice", "use auto, none, required or function", "%q is not a tool choice", req.ToolChoice)
@@ -295,18 +297,18 @@ func (r *Runner) validateTools(req *generation.Request) error {
 	for _, t := range req.Tools {
 		if t.Name == reasoning.ReportReasoningName {
 			return bad("Tools", "rename the function",
-				"%s is the function of strategy tool, by which a model reports its reasoning", t.Name)
+				"the name %s is reserved: with strategy tool, models call it to report their reasoning", t.Name)
 		}
 	}
 	named := func(t chattemplate.Tool) bool { return t.Name == req.ToolName }
 	delegates := req.Delegation.Model && delegation.IsTool(req.ToolName)
 	if req.ToolChoice == generation.ToolChoiceFunction && !delegates && !slices.ContainsFunc(req.Tools, named) {
-		return bad("ToolName", "name one of the tools", "%q is none of the tools", req.ToolName)
+		return bad("ToolName", "name one of the tools", "there is no tool %q", req.ToolName)
 	}
 	return nil
 }
 
-// strategy says where the reasoning of a request comes from.
+// strategy returns where the reasoning of a request comes from.
 func (r *Runner) strategy(req *generation.Request) (reasoning.Strategy, error) {
 	if req.IsRaw() {
 		return reasoning.StrategyPosthoc, nil
@@ -321,7 +323,7 @@ func (r *Runner) strategy(req *generation.Request) (reasoning.Strategy, error) {
 			return reasoning.StrategyNative, nil
 		case wanted && req.Effort != reasoning.EffortNone:
 			if _, ok := jsonForm(req.Form); !ok || len(req.Tools) > 0 {
-				return reasoning.StrategyMarkers, nil // an object leaves no room for them
+				return reasoning.StrategyMarkers, nil // strategy json supports neither tools nor GBNF
 			}
 			return reasoning.StrategyJSON, nil
 		default:
@@ -337,13 +339,13 @@ func (r *Runner) strategy(req *generation.Request) (reasoning.Strategy, error) {
 		return req.Strategy, nil
 	case reasoning.StrategyJSON:
 		if len(req.Tools) > 0 {
-			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("strategy json leaves no room for tools"),
+			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("strategy json does not work with tools"),
 				Advice: "use auto, tool or markers"}
 		}
 		return req.Strategy, nil
 	case reasoning.StrategyTool:
 		if !r.family.About().Tools {
-			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("this model's format does not know tools"),
+			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("this model's format has no tools"),
 				Advice: "use auto, json or markers"}
 		}
 		return req.Strategy, nil

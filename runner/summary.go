@@ -13,8 +13,8 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// summaryPass is the second, short generation that condenses the reasoning, in the same batches as the answer. Its
-// sequence begins with the prompt and the reasoning, so the prefix cache gives it a fork of the turn's own.
+// summaryPass is a second, short generation that summarizes the reasoning. It runs in the same batches as the answer.
+// Its sequence begins with the prompt and the reasoning, so the prefix cache forks the turn's sequence for it.
 type summaryPass struct {
 	turn   *turn
 	lane   lane
@@ -25,8 +25,8 @@ type summaryPass struct {
 	done   bool
 }
 
-// beginSummary starts the summary of the reasoning so far, once, if one was asked for and there is something to
-// summarize.
+// beginSummary starts the summary of the reasoning so far, if one was asked for and there is reasoning. Only the first
+// such call has an effect.
 func (t *turn) beginSummary() {
 	if t.summarized || t.output.inner || t.req.Visibility != reasoning.VisibilitySummary || t.reasoned == 0 ||
 		!t.output.reasoned {
@@ -36,7 +36,8 @@ func (t *turn) beginSummary() {
 	t.startPass(t.family().Close(t.lane.tokens[:t.reasoned]), t.summaryPrompt())
 }
 
-// summarizeLate makes good for a summary that no answer or call has started, or says that there is none.
+// summarizeLate starts the summary at the end of a turn if no answer or call has started it. If that is impossible, it
+// warns that there is none.
 func (t *turn) summarizeLate() {
 	if t.summarized || t.output.inner || !t.output.reasoned || t.req.Visibility != reasoning.VisibilitySummary {
 		return
@@ -47,7 +48,7 @@ func (t *turn) summarizeLate() {
 	if t.earlier != "" && t.output.answered {
 		t.summarizeEarlier()
 	} else {
-		t.output.warn(generation.CodeSummaryUnavailable, "the reasoning did not come to its end")
+		t.output.warn(generation.CodeSummaryUnavailable, "the reasoning was not finished")
 	}
 }
 
@@ -57,7 +58,7 @@ func (t *turn) beginPosthoc() {
 	t.startPass(t.answeredTokens(), prompts.PosthocV1)
 }
 
-// answeredTokens returns the whole turn, ready for another message.
+// answeredTokens returns the tokens of the whole turn, closed so that another message can follow.
 func (t *turn) answeredTokens() []backend.Token {
 	tokens := t.lane.tokens
 	if last := tokens[len(tokens)-1]; t.r.model.Vocab().EndsGeneration(last) {
@@ -66,14 +67,14 @@ func (t *turn) answeredTokens() []backend.Token {
 	return t.family().Close(tokens)
 }
 
-// summarizeEarlier starts the summary of a run whose last turn went to the answer at once. What the turns before it
-// thought stands in its prompt.
+// summarizeEarlier starts the summary of a run whose last turn has no reasoning. The prompt has the reasoning of the
+// turns before.
 func (t *turn) summarizeEarlier() {
 	t.result.SummarySource = "reasoning"
 	t.startPass(t.answeredTokens(), t.summaryPrompt())
 }
 
-// summaryPrompt asks for a summary of the length that is wanted.
+// summaryPrompt returns the instruction for a summary of the requested length.
 func (t *turn) summaryPrompt() string {
 	if t.req.DetailedSummary {
 		return prompts.SummaryDetailedV1
@@ -85,7 +86,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	t.summarized = true
 	ask, err := t.family().SummaryTurn(prompt)
 	if err != nil {
-		t.output.warn(generation.CodeSummaryUnavailable, "the model's format has no way to ask for a summary")
+		t.output.warn(generation.CodeSummaryUnavailable, "the model's format does not allow asking for a summary")
 		t.result.SummarySource = ""
 		return
 	}
@@ -98,7 +99,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	}
 	p.limit = min(p.limit, t.r.info.ContextSize-len(prefix)-len(ask))
 	if p.limit <= 0 {
-		t.output.warn(generation.CodeSummaryUnavailable, "the context has no room left for a summary")
+		t.output.warn(generation.CodeSummaryUnavailable, "the context has no room for a summary")
 		t.result.SummarySource = ""
 		return
 	}
@@ -140,7 +141,7 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	state := p.split.State()
 	over := state.Ended || state.Segment == reasoning.Header || p.turn.r.model.Vocab().EndsGeneration(out.Token)
 	if !over && (p.limit <= 0 || len(l.tokens) >= p.turn.r.info.ContextSize) {
-		p.turn.output.warn("summary_cut", "the summary reached its token limit and is cut off")
+		p.turn.output.warn("summary_cut", "the summary reached its token limit and was cut off")
 		over = true
 	}
 	if over {
@@ -148,7 +149,7 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	}
 }
 
-// event passes the pass's answer on as the summary.
+// event takes an event of the pass and sends the text of its answer as the summary.
 func (p *summaryPass) event(e reasoning.Event) {
 	if e.Segment != reasoning.Answer || e.Kind != reasoning.SegmentDelta {
 		return
@@ -160,7 +161,7 @@ func (p *summaryPass) event(e reasoning.Event) {
 	p.send(e)
 }
 
-// send hands on an event of the summary.
+// send sends an event of the summary.
 func (p *summaryPass) send(e reasoning.Event) {
 	e.Segment = reasoning.Summary
 	p.turn.output.stop.Push(e)
@@ -174,8 +175,8 @@ func (p *summaryPass) finish(l *lane) {
 	p.end("the model gave no summary", false)
 }
 
-// end closes the summary, and the turn if only the summary was left. why is the warning where there is no summary,
-// or where what there is broke off.
+// end closes the summary. If the turn was waiting only for the summary, it ends the turn too. broke says that the
+// summary is incomplete. If it is incomplete or empty, the run gets the warning why.
 func (p *summaryPass) end(why string, broke bool) {
 	p.done = true
 	p.split.Finish()

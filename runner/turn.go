@@ -19,13 +19,13 @@ import (
 	"runner/reasoning/filter"
 )
 
-// turn is one generation of the model in a run, from the prompt to Done. After begin it belongs to the scheduler's
-// goroutine.
+// turn is one generation of the model in a run, from the prompt to Done. After begin, only the scheduler's goroutine
+// may use it.
 type turn struct {
 	r   *Runner
 	run *run
 	ctx context.Context
-	// req is the run's request, changed for this turn and with the limits that are left.
+	// req is the run's request, changed for this turn. Its limits are what the turns before have left.
 	req      generation.Request
 	kind     turnKind
 	conv     chattemplate.Conversation
@@ -33,33 +33,33 @@ type turn struct {
 	seed     uint64
 	planned  bool
 
-	// hidden says that the text of the turn counts as reasoning. earlier is the reasoning of the turns before. called
-	// says that a turn under the original prompt was taken before.
+	// hidden says that all text of the turn counts as reasoning. earlier is the reasoning of the turns before. called
+	// says that a turn under the original prompt came before.
 	hidden, called bool
 	earlier        string
 
 	lane    *lane
 	prompt  int // tokens of the prompt
-	dropped int // tokens of earlier reasoning that the format leaves out of it, where decisions are traced
+	dropped int // tokens of earlier reasoning that the format leaves out of the prompt; see droppedTokens
 	limits  limits
 	output  *output
 	sight   sight
 	mask    mask
-	// model reads what the model writes and says what may come next. check looks at the answer afterwards; nil where
-	// nothing can.
+	// model reads what the model writes and says what may come next. check verifies the finished answer; nil if it cannot
+	// be checked.
 	model family.Turn
 	check *check
 	// reports counts the calls of report_reasoning.
 	reports int
-	// closed says why the reasoning was closed early.
+	// closed is the reason why the reasoning was closed early; empty if it was not.
 	closed string
-	// rescued says that an ending without an answer was prevented once.
+	// rescued says that an answer was forced because the model ended its turn inside its reasoning. This is done once.
 	rescued bool
 
-	// reasoned is the length of the sequence at the end of the last closed reasoning; 0 before.
+	// reasoned is the length of the sequence up to the end of the last closed reasoning; 0 if there is none.
 	reasoned int
 	pass     *summaryPass
-	// summarized says that a summary was started or found impossible; there is one per run.
+	// summarized says that a summary was started or found impossible. It is tried once.
 	summarized bool
 
 	result   reasoning.Result
@@ -68,16 +68,16 @@ type turn struct {
 	began    time.Time
 	first    time.Time
 	err      error
-	// ended says that the turn is over for its run. The scheduler may still be stuck in a step of it.
+	// ended says that the turn is over for its run. The scheduler may still be stuck in a step with it.
 	ended atomic.Bool
 }
 
-// newTurn makes a turn of a run. It still has to be prepared.
+// newTurn makes a turn of a run. Call prepare next.
 func (n *run) newTurn(req generation.Request) *turn {
 	return &turn{r: n.r, run: n, ctx: n.ctx, req: req}
 }
 
-// prepare plans the turn and renders its prompt. It is heavy work.
+// prepare plans the turn and renders its prompt. This may take long.
 func (t *turn) prepare() error {
 	if err := t.plan(); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (t *turn) plan() error {
 	}
 	t.asked, t.seed = r.cfg.Clock(), *req.Seed
 	t.strategy, _ = r.strategy(req)
-	// The run may outlive its reader by a step, and with it what the caller may change again.
+	// The run may last a step longer than Generate, whose caller may then change the slices.
 	req.Stop, req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
 	t.conv = chattemplate.Conversation{
 		Messages: r.restore(req), Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
@@ -148,8 +148,8 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 	}
 	if p.Continues && t.hidesReasoning() {
 		return p, &generation.RequestError{
-			Field: "Messages", Err: errors.New("the chat template has the model continue the last message, " +
-				"where its reasoning could not be told from its answer"),
+			Field: "Messages", Err: errors.New("the chat template makes the model continue the last message, " +
+				"where its reasoning and its answer cannot be separated"),
 			Advice: "end with a message of the user or a tool, or ask for visibility full",
 		}
 	}
@@ -158,20 +158,20 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 		return p, refused(err)
 	}
 	if len(p.Tokens) == 0 {
-		return p, &generation.RequestError{Field: "Messages", Err: errors.New("the chat template renders them to nothing"),
-			Advice: "correct the template, or give another one"}
+		return p, &generation.RequestError{Field: "Messages", Err: errors.New("the chat template renders no prompt"),
+			Advice: "correct the template, or use another one"}
 	}
 	return p, nil
 }
 
-// hidesReasoning reports whether the turn may have reasoning that its caller is not to see.
+// hidesReasoning reports whether the turn may have reasoning that its caller must not see.
 func (t *turn) hidesReasoning() bool {
 	asked := t.strategy == reasoning.StrategyMarkers || t.strategy == reasoning.StrategyJSON ||
 		t.strategy == reasoning.StrategyTool
 	return !t.sight.sees && (asked || t.family().About().MarksReasoning)
 }
 
-// family is how the model writes this turn. After a raw prompt nothing is marked.
+// family returns how the model writes this turn. After a raw prompt, nothing in the output is marked.
 func (t *turn) family() family.Family {
 	if t.req.IsRaw() {
 		return t.r.raw
@@ -179,7 +179,7 @@ func (t *turn) family() family.Family {
 	return t.r.family
 }
 
-// holdToForms prepares what keeps the model to the forms that were asked for.
+// holdToForms compiles the constraints that make the output match the requested forms.
 func (t *turn) holdToForms() error {
 	form, err := t.form()
 	if err != nil {
@@ -192,13 +192,13 @@ func (t *turn) holdToForms() error {
 		return refused(err)
 	}
 	if t.req.ToolChoice == generation.ToolChoiceNone && !t.family().About().ForbidsCalls {
-		t.conv.Tools, t.req.Tools = nil, nil // what is not shown is not called
+		t.conv.Tools, t.req.Tools = nil, nil // the model does not call tools that it does not see
 	}
 	t.check, err = t.r.newCheck(t.req.Form)
 	return err
 }
 
-// turnConfig says what the turn is to be held to.
+// turnConfig returns what the family needs to constrain the turn.
 func (t *turn) turnConfig(form grammar.Source) family.TurnConfig {
 	cfg := family.TurnConfig{
 		Grammars: t.r.grammars(), Form: form, FormAt: t.sight.formAt, Tools: t.req.Tools, Admits: t.admits,
@@ -213,7 +213,7 @@ func (t *turn) turnConfig(form grammar.Source) family.TurnConfig {
 	return cfg
 }
 
-// refused makes of what a family refuses an error that names the request's field.
+// refused turns a family's *RefusedError into a *RequestError. It returns other errors unchanged.
 func refused(err error) error {
 	if e := (*family.RefusedError)(nil); errors.As(err, &e) {
 		return &generation.RequestError{Field: e.Field, Err: e.Err, Advice: e.Advice}
@@ -230,25 +230,25 @@ func withInstruction(messages []chattemplate.Message, text string) []chattemplat
 	return append([]chattemplate.Message{{Role: chattemplate.System, Content: text}}, messages...)
 }
 
-// begin queues the turn. From here on it belongs to the scheduler's goroutine.
+// begin queues the turn. From here on, only the scheduler's goroutine may use it.
 func (t *turn) begin() {
 	if t.dropped > 0 {
 		t.output.send(reasoning.Event{Kind: reasoning.Curated, Code: filter.CuratedHistory,
-			Text: fmt.Sprintf("reasoning of earlier turns, %d tokens of the prompt, was left out as the format wants it",
+			Text: fmt.Sprintf("the format leaves the reasoning of earlier turns out of the prompt (%d tokens)",
 				t.dropped)})
 	}
 	if t.model.Ignored() {
 		t.output.warn(generation.CodeStrictIgnored,
-			"this model's format has no place where a call could be held to its parameters")
+			"this model's format cannot enforce the parameters of strict tools")
 	}
 	if t.sight.withholds(&t.req.Sampling) {
 		t.output.warn(generation.CodeSamplingWithheld,
-			"bias and penalties do not act where the model may give hidden reasons for its calls")
+			"bias and penalties do not act on text that may contain hidden reasons for calls")
 	}
 	t.r.sched.add(t.lane, t.run.turns > 1)
 }
 
-// infoNow says what is in effect.
+// infoNow returns the settings in effect.
 func (t *turn) infoNow() *reasoning.Info {
 	return &reasoning.Info{
 		Model: t.r.info.Name, Visibility: t.run.req.Visibility, Effort: t.family().Effort(t.req.Effort, nil),
@@ -284,7 +284,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 	if before == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued &&
 		!t.model.State().InObject && t.result.Usage.Completion < t.limits.tokens {
 		t.rescued = true
-		t.output.warn("answer_forced", "the model ended its turn inside its reasoning; it was taken on to an answer")
+		t.output.warn("answer_forced", "the model ended its turn inside its reasoning, so an answer was forced")
 		t.closeReasoning(l, "")
 		t.follow(l)
 		return
@@ -296,7 +296,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 		for forced := t.model.Forced(); len(forced) > 0; forced = t.model.Forced() {
 			for _, tok := range forced {
 				if hold := t.model.Hold(); hold != nil && !hold.Allows(tok) {
-					return // closing the reasoning has led elsewhere
+					return // the reasoning was closed meanwhile, so the token does not fit any more
 				}
 				t.count(t.output.segment())
 				if t.take(l, tok, nil) {
@@ -307,7 +307,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 	}
 }
 
-// take appends a token of the model, or one that it could not but choose, and reports whether the turn is finished.
+// take appends a token that the model chose, or that it had to choose. It reports whether the turn is finished.
 func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	before := t.model.State()
 	l.tokens = append(l.tokens, tok)
@@ -331,11 +331,11 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	return false
 }
 
-// follow brings the constraint and the sampling up to where the output stands.
+// follow sets the constraint and the sampling for the next token.
 func (t *turn) follow(l *lane) {
 	st := t.model.State()
 	if t.output.onMarkers != nil && st.Segment == reasoning.Answer {
-		st.Steering = false // nobody asked for markers, so the answer has begun
+		st.Steering = false // markers are only a fallback here, so the answer has begun
 	}
 	l.sampling = t.sight.next(&st)
 	l.constraint = nil
@@ -345,9 +345,9 @@ func (t *turn) follow(l *lane) {
 	}
 }
 
-// admits reports whether the choice of tools lets the model call a function. A demand for any call does not let it
-// return control, which it has under the original prompt, nor delegate more than once: both would only put off the
-// call of the client's.
+// admits reports whether the choice of tools lets the model call a function. If a call is required, the model may not
+// return control, and it may delegate only in the first turn under the original prompt. Otherwise it could avoid the
+// call that the client requires.
 func (t *turn) admits(name string) bool {
 	switch t.req.ToolChoice {
 	case generation.ToolChoiceFunction:
@@ -366,7 +366,7 @@ func (t *turn) count(s reasoning.Segment) {
 	switch s {
 	case reasoning.Reasoning:
 		if t.strategy == reasoning.StrategyJSON && t.effortNone() {
-			return // the quote that ends the empty string
+			return // it only ends the empty string of reasoning
 		}
 		u.Reasoning++
 	case reasoning.Answer:
@@ -374,8 +374,9 @@ func (t *turn) count(s reasoning.Segment) {
 	}
 }
 
-// finished ends the main sequence when its last token says so: a stop string, the end of the turn, the end of an answer
-// or a call even where the model does not end its turn with it, or a limit.
+// finished ends the main sequence if the last token completes a stop string, ends the turn or reaches a limit. The end
+// of an answer or of a call also ends the sequence, even if the model does not end its turn there. finished reports
+// whether the sequence has ended.
 func (t *turn) finished(l *lane, tok backend.Token, from, to reader.Place) bool {
 	_, stopped := t.output.stop.Matched()
 	over := to == reader.PlaceHeader && (from == reader.PlaceAnswer || from == reader.PlaceCall)
@@ -406,8 +407,8 @@ func (t *turn) limitReasoning(l *lane) {
 	}
 }
 
-// closeReasoning ends the reasoning in the model's place and leads on to the answer; with tools, to a header that may
-// still become a call. detail, when not empty, is why, and the model is told.
+// closeReasoning ends the reasoning for the model and continues with the answer. With tools it continues with a header,
+// so that the model may still make a call. detail is the reason; if it is not empty, the model is told.
 func (t *turn) closeReasoning(l *lane, detail string) {
 	if t.model.State().InObject {
 		t.closeObject(l, detail)
@@ -438,8 +439,8 @@ func (t *turn) closeReasoning(l *lane, detail string) {
 	}
 }
 
-// closeObject ends the reasoning of an object and leads on to its answer, or ends the call of report_reasoning. In the
-// middle of an escape or a character it waits for a later token.
+// closeObject ends the reasoning in an object and opens the object's answer, or it ends the call of report_reasoning.
+// In the middle of an escape or a character it does nothing; it is called again after a later token.
 func (t *turn) closeObject(l *lane, detail string) {
 	tokens, ok := t.model.EndObject()
 	if !ok {
@@ -466,7 +467,8 @@ func (t *turn) full(l *lane) {
 	t.finish(l, reasoning.FinishLength)
 }
 
-// markersFound notes that the model put its reasoning between markers and not where its format has a place for it.
+// markersFound switches the strategy if the turn's first reasoning comes between markers, although the format has a
+// place for reasoning.
 func (t *turn) markersFound() {
 	if t.output.reasoned {
 		return
@@ -476,7 +478,7 @@ func (t *turn) markersFound() {
 		Text: "the reasoning came between markers"})
 }
 
-// answerBegins notes when the first text of the answer came.
+// answerBegins records the time of the answer's first text.
 func (t *turn) answerBegins() { t.result.Timing.FirstAnswer = t.r.cfg.Clock().Sub(t.asked) }
 
 func (t *turn) failed(l *lane, err error) {
@@ -484,7 +486,7 @@ func (t *turn) failed(l *lane, err error) {
 	t.abort(err)
 }
 
-// abort ends the whole turn, its summary pass included, with an error.
+// abort ends the turn and its summary pass with an error.
 func (t *turn) abort(err error) {
 	if t.err == nil {
 		t.err = err
@@ -496,7 +498,7 @@ func (t *turn) abort(err error) {
 	t.run.end(t, &t.result.Usage, nil, err)
 }
 
-// finish ends the main sequence; the turn ends with it unless a summary is still to come.
+// finish ends the main sequence. The turn ends with it, or with its summary pass if that is still running.
 func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 	if t.mainDone {
 		return
@@ -531,7 +533,8 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 	}
 }
 
-// fallBack makes good, as far as can be, for reasoning that was asked for and did not come.
+// fallBack warns if the requested reasoning did not come. With visibility summary, a complete answer is then explained
+// afterwards.
 func (t *turn) fallBack() {
 	if t.output.reasoned || t.output.inner || t.req.Visibility == reasoning.VisibilityNone {
 		return

@@ -45,7 +45,7 @@ func newModelFigures(p *pool.Pool) *modelFigures {
 		func(s generation.Stats) float64 { return float64(s.Tokens) })
 	add("mask_seconds_total", "Time spent on token masks, since the model was loaded.", counter,
 		func(s generation.Stats) float64 { return s.MaskTime.Seconds() })
-	add("form_violations_total", "Answers that broke the form that they were held to, since the model was loaded; "+
+	add("form_violations_total", "Answers that broke their form, since the model was loaded; "+
 		"any is a mistake of the program.", counter,
 		func(s generation.Stats) float64 { return float64(s.Violations) })
 	return f

@@ -17,9 +17,9 @@ import (
 
 // The headers of reasoning and of an answer, and the opening of a turn. A template may end a prompt with them.
 const (
-	opensAnalysis = "<|channel|>" + harmony.Analysis + "<|message|>"
-	opensFinal    = "<|channel|>" + harmony.Final + "<|message|>"
-	opensTurn     = "<|start|>assistant"
+	opensAnalysis = harmony.ChannelName + harmony.Analysis + harmony.MessageName
+	opensFinal    = harmony.ChannelName + harmony.Final + harmony.MessageName
+	opensTurn     = harmony.StartName + string(harmony.RoleAssistant)
 )
 
 // Family is harmony for one model. It renders in Go, or through a template if the user forces one.

@@ -67,7 +67,7 @@ func (h *header) blankBefore(n int) bool {
 func (h *header) fragment() bool {
 	text := strings.TrimSpace(string(h.text))
 	_, isChannel := bareChannel(text)
-	return len(h.parts) == 1 && h.bare && (isChannel || text == "assistant")
+	return len(h.parts) == 1 && h.bare && (isChannel || text == assistant)
 }
 
 // hasChannel reports whether <|channel|> has come.
@@ -124,7 +124,7 @@ func (h *header) read(confirmed, closed bool) reading {
 		}
 	}
 	if r.body >= 0 && r.soft >= 0 {
-		if c := h.text[r.body]; (c == '{' || c == '[') && (r.recipient != "" || r.contentType == "json") {
+		if c := h.text[r.body]; (c == '{' || c == '[') && (r.recipient != "" || r.contentType == contentJSON) {
 			r.soft = -1
 		} else {
 			r.body = r.soft
@@ -203,15 +203,15 @@ func (s *headerReader) word(w word) bool {
 	case s.wantName:
 		s.wantName = false
 		return s.name(w, w.text, 0)
-	case strings.HasPrefix(w.text, "to="):
-		if w.text == "to=" {
+	case strings.HasPrefix(w.text, to):
+		if w.text == to {
 			s.wantName = !w.last
 			s.softly(w.from)
 			s.odd(reader.CodeMalformedHeader)
 			return true
 		}
-		return s.name(w, w.text[3:], 3)
-	case w.last && strings.HasPrefix("to=", w.text):
+		return s.name(w, w.text[len(to):], len(to))
+	case w.last && strings.HasPrefix(to, w.text):
 		s.softly(w.from)
 		return true
 	case w.part == rolePart && !s.roleKnown:
@@ -258,7 +258,7 @@ func (s *headerReader) name(w word, name string, skip int) bool {
 
 // offered returns how many bytes of name are the name of an offered function or the beginning of one.
 func (s *headerReader) offered(w word, name string) int {
-	own := strings.TrimPrefix(name, "functions.")
+	own := strings.TrimPrefix(name, functions)
 	n := 0
 	for _, t := range s.h.tools {
 		if strings.HasPrefix(own, t) || w.last && strings.HasPrefix(t, own) {
@@ -279,16 +279,16 @@ func (s *headerReader) role(w word) bool {
 		if _, ok := bareChannel(w.text); ok || w.last && beginsChannel(w.text) {
 			return s.bareWord(w)
 		}
-		if w.last && strings.HasPrefix("assistant", w.text) {
+		if w.last && strings.HasPrefix(assistant, w.text) {
 			return true
 		}
-		if !strings.HasPrefix(w.text, "assistant") {
+		if !strings.HasPrefix(w.text, assistant) {
 			return false
 		}
 	}
-	if rest, ok := strings.CutPrefix(w.text, "assistant"); ok && rest != "" && rest[0] != ':' {
+	if rest, ok := strings.CutPrefix(w.text, assistant); ok && rest != "" && rest[0] != ':' {
 		if c, ok := bareChannel(rest); ok {
-			s.r.role, s.r.channel, s.channelKnown = "assistant", c, true
+			s.r.role, s.r.channel, s.channelKnown = assistant, c, true
 			s.odd(reader.CodeMissingChannel)
 			return true
 		}
@@ -309,7 +309,7 @@ func (s *headerReader) role(w word) bool {
 
 // bareWord reads a word between the role and the channel.
 func (s *headerReader) bareWord(w word) bool {
-	if w.text == "assistant" || w.last && strings.HasPrefix("assistant", w.text) {
+	if w.text == assistant || w.last && strings.HasPrefix(assistant, w.text) {
 		s.softly(w.from)
 		s.odd(reader.CodeMalformedHeader)
 		return true
@@ -344,17 +344,17 @@ func (s *headerReader) channel(w word) bool {
 	switch {
 	case known && rest == "":
 		return true
-	case known && (rest == "json" || rest == "code" || w.last && (strings.HasPrefix("json", rest) ||
-		strings.HasPrefix("code", rest))):
+	case known && (rest == contentJSON || rest == contentCode || w.last && (strings.HasPrefix(contentJSON, rest) ||
+		strings.HasPrefix(contentCode, rest))):
 		s.r.contentType = rest
 		s.types++
 		s.odd(reader.CodeMalformedHeader)
 		return true
-	case known && strings.HasPrefix(rest, "to="):
+	case known && strings.HasPrefix(rest, to):
 		s.odd(reader.CodeMalformedHeader)
 		at := len(w.text) - len(rest)
 		return s.word(word{text: rest, from: w.from + at, part: w.part, last: w.last, brace: w.brace})
-	case known && w.last && strings.HasPrefix("to=", rest):
+	case known && w.last && strings.HasPrefix(to, rest):
 		return true
 	case !isWord(w.text):
 		s.r.channel = ""
@@ -378,7 +378,7 @@ func (s *headerReader) contentType(w word) bool {
 		return false
 	}
 	s.types++
-	if s.r.recipient == "" || w.text != "json" && w.text != "code" {
+	if s.r.recipient == "" || w.text != contentJSON && w.text != contentCode {
 		s.softly(w.from)
 	}
 	if s.r.contentType == "" {
@@ -415,7 +415,7 @@ func beginsChannel(text string) bool {
 
 func isRole(name string) bool {
 	switch name {
-	case "assistant", "system", "developer", "user", "tool":
+	case assistant, "system", "developer", "user", "tool":
 		return true
 	}
 	return false

@@ -16,7 +16,6 @@ import (
 // of a header, so each part is tokenized once.
 type headerWriter struct {
 	tokenize func([]backend.Token, string) ([]backend.Token, error)
-	vocab    *backend.Vocab
 	// analysis, commentary and final open these channels.
 	analysis, commentary, final []backend.Token
 	// ends are the ends of a header: <|message|> alone, then after <|constrain|> and a content type, then after a bare
@@ -27,31 +26,32 @@ type headerWriter struct {
 	err         error
 }
 
-func newHeaderWriter(cfg *chattemplate.Config) *headerWriter {
-	w := &headerWriter{tokenize: cfg.Tokenize, vocab: cfg.Vocab}
-	w.analysis = w.tokens("<|channel|>", harmony.Analysis)
-	w.commentary = w.tokens("<|channel|>", harmony.Commentary)
-	w.final = w.tokens("<|channel|>", harmony.Final)
-	w.ends = append(w.ends, w.tokens("<|message|>"))
-	if _, ok := w.vocab.Special("<|constrain|>"); ok {
-		w.ends = append(w.ends, w.tokens(" ", "<|constrain|>", "json", "<|message|>"),
-			w.tokens("<|constrain|>", "json", "<|message|>"))
+func newHeaderWriter(f *Family) *headerWriter {
+	t := &f.native.tokens
+	w := &headerWriter{tokenize: f.cfg.Tokenize}
+	w.analysis = w.tokens(t.Channel, harmony.Analysis)
+	w.commentary = w.tokens(t.Channel, harmony.Commentary)
+	w.final = w.tokens(t.Channel, harmony.Final)
+	w.ends = [][]backend.Token{
+		{t.Message},
+		w.tokens(" ", t.Constrain, contentJSON, t.Message),
+		w.tokens(t.Constrain, contentJSON, t.Message),
 	}
 	w.constrained = len(w.ends)
-	w.ends = append(w.ends, w.tokens(" json", "<|message|>"), w.tokens(" code", "<|message|>"))
+	w.ends = append(w.ends, w.tokens(" "+contentJSON, t.Message), w.tokens(" "+contentCode, t.Message))
 	return w
 }
 
-// tokens returns the tokens of parts. Each part is a text or the name of a control token.
-func (w *headerWriter) tokens(parts ...string) []backend.Token {
+// tokens returns the tokens of parts. Each part is a text or a token.
+func (w *headerWriter) tokens(parts ...any) []backend.Token {
 	var out []backend.Token
 	for _, part := range parts {
-		if t, ok := w.vocab.Special(part); ok {
+		if t, ok := part.(backend.Token); ok {
 			out = append(out, t)
 			continue
 		}
 		var err error
-		if out, err = w.tokenize(out, part); err != nil {
+		if out, err = w.tokenize(out, part.(string)); err != nil { //nolint:forcetypeassert // there are no other parts
 			w.err = err
 		}
 	}
@@ -73,7 +73,7 @@ func (w *headerWriter) answer(addressed bool) {
 	w.add(ends, w.final)
 	if addressed {
 		for _, person := range persons {
-			w.add(ends, w.tokens(" to="+person), w.final)
+			w.add(ends, w.tokens(" "+to+person), w.final)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (w *headerWriter) words(channel []backend.Token, addressed bool) {
 		return
 	}
 	for _, person := range persons {
-		to := w.tokens(" to=" + person)
+		to := w.tokens(" " + to + person)
 		w.add(w.ends[:1], channel, to)
 		w.add(w.ends[:1], to, channel)
 	}
@@ -114,7 +114,7 @@ func (w *headerWriter) builtin(tool any, mayReason bool) {
 // recipient adds the headers of a call. If the model may not reason, none of them begins with the channel analysis,
 // because a model that writes it wants to reason and would be led into a call.
 func (w *headerWriter) recipient(name string, mayReason bool) {
-	to := w.tokens(" to=" + name)
+	to := w.tokens(" " + to + name)
 	w.add(w.ends, to, w.commentary)
 	w.add(w.ends, to, w.analysis)
 	w.add(w.ends, w.commentary, to)

@@ -5,19 +5,37 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/chattemplate/channels/harmony"
 )
 
-// functions is the namespace of the request's functions in recipients.
-const functions = "functions."
+// functions is the namespace of the request's functions in recipients, and to comes before a recipient.
+const (
+	functions = "functions."
+	to        = "to="
+)
 
-// persons are recipients that do not make a message a call. gpt-oss sometimes writes them.
-var persons = []string{"assistant", "user", "all"}
+// assistant is the role of the model.
+const assistant = string(harmony.RoleAssistant)
 
-// builtins are the built-in tools of gpt-oss, with the recipients of their calls. The template variable builtin_tools
-// offers them.
+// The content types of calls.
+const (
+	contentJSON = "json"
+	contentCode = "code"
+)
+
+// persons are recipients that are not functions: a message to one is not a call. gpt-oss sometimes writes them.
+var persons = []string{assistant, string(harmony.RoleUser), "all"}
+
+// The built-in tools of gpt-oss. The template variable builtin_tools offers them.
+const (
+	python  = "python"
+	browser = "browser"
+)
+
+// builtins has the recipients of each built-in tool.
 var builtins = map[string][]string{
-	"python":  {"python"},
-	"browser": {"browser.search", "browser.open", "browser.find"},
+	python:  {python},
+	browser: {browser + ".search", browser + ".open", browser + ".find"},
 }
 
 // builtinTools returns the built-in tools that the caller's variables offer.
@@ -34,7 +52,7 @@ func isBuiltin(name, tool string) bool { return name == tool || strings.HasPrefi
 
 // callsBuiltin reports whether a recipient is a built-in tool.
 func callsBuiltin(recipient string) bool {
-	return recipient == "python" || strings.HasPrefix(recipient, "browser.")
+	return recipient == python || strings.HasPrefix(recipient, browser+".")
 }
 
 func isPerson(name string) bool { return slices.Contains(persons, name) }

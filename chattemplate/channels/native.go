@@ -100,9 +100,10 @@ func nativeSystem(c *chattemplate.Conversation) (harmony.System, reasoning.Effor
 	if arg, ok := c.Args["builtin_tools"]; ok {
 		list, ok := arg.([]any)
 		for _, e := range list {
-			s.Browser = s.Browser || e == "browser"
-			s.Python = s.Python || e == "python"
-			ok = ok && (e == "browser" || e == "python")
+			s.Browser = s.Browser || e == browser
+			s.Python = s.Python || e == python
+			name, _ := e.(string)
+			ok = ok && builtins[name] != nil
 		}
 		if !ok {
 			return s, "", chattemplate.ArgError("builtin_tools", `give a list of "browser" and "python"`,
@@ -148,10 +149,10 @@ func (n native) append(msgs []harmony.Message, m *chattemplate.Message, system *
 	for _, call := range m.ToolCalls {
 		h := harmony.Message{
 			Role: harmony.RoleAssistant, Recipient: recipient(call.Name, system), Channel: toolChannel(call.Name, system),
-			ContentType: "json", Constrain: true, Content: call.Arguments,
+			ContentType: contentJSON, Constrain: true, Content: call.Arguments,
 		}
 		if h.Channel == harmony.Analysis {
-			h.ContentType, h.Constrain = "code", false
+			h.ContentType, h.Constrain = contentCode, false
 		}
 		msgs = append(msgs, h)
 	}
@@ -160,7 +161,7 @@ func (n native) append(msgs []harmony.Message, m *chattemplate.Message, system *
 
 // builtin reports whether name is an offered built-in tool. These have namespaces of their own.
 func builtin(name string, s *harmony.System) bool {
-	return callsBuiltin(name) && (s.Browser && name != "python" || s.Python && name == "python")
+	return callsBuiltin(name) && (s.Python && name == python || s.Browser && name != python)
 }
 
 func recipient(name string, s *harmony.System) string {

@@ -49,7 +49,7 @@ func (p *parser) begin(r reading, seg reasoning.Segment) {
 	role, name, _ := strings.Cut(r.role, ":")
 	switch {
 	case role == "":
-		m.Role = "assistant"
+		m.Role = assistant
 	case isRole(role):
 		m.Role, m.Name = role, name
 	default:

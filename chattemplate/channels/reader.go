@@ -449,7 +449,7 @@ func (s *Reader) closeMessage() {
 
 // classify returns the segment of a message with a header.
 func (s *Reader) classify(r reading) reasoning.Segment {
-	if r.role != "" && r.role != "assistant" && !strings.HasPrefix(r.role, "assistant:") {
+	if r.role != "" && r.role != assistant && !strings.HasPrefix(r.role, assistant+":") {
 		s.Warn(reader.CodeForeignRole)
 		return reasoning.Reasoning
 	}

@@ -152,7 +152,7 @@ func (t *turn) holdHeaders(mayReason bool) (err error) {
 
 // listHeaders returns the headers that the request allows. With mayReason the model may reason again.
 func (t *turn) listHeaders(mayReason bool) (*hold.OneOf, error) {
-	w := newHeaderWriter(&t.f.cfg)
+	w := newHeaderWriter(t.f)
 	if t.report {
 		w.call(t.cfg.Report.Name, false)
 		return w.hold()
@@ -390,6 +390,7 @@ func (t *turn) Resume(p *chattemplate.Prompt) error {
 	for _, tok := range opened {
 		t.Reader.Push(tok)
 	}
+	t.calling = nil
 	if t.report {
 		t.report = false
 		if err := t.holdHeaders(false); err != nil {

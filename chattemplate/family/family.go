@@ -88,7 +88,8 @@ type Family interface {
 type TurnConfig struct {
 	// Grammars compiles forms.
 	Grammars *grammar.Cache
-	// Form is what the answer must match; the zero value allows anything. FormAt reports at which places it applies.
+	// Form is what the answer must match; the zero value allows anything. FormAt reports at which
+	// places it applies; a family whose turn is one text applies it to answers alone.
 	Form   grammar.Source
 	FormAt func(reader.Place) bool
 	// Tools are the functions that the model is shown. Admits reports which of them it may call; nil admits all.

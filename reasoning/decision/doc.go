@@ -2,8 +2,8 @@
 // lines of a few kinds. [Debrief] sums up a trace, for people as text or Markdown and for programs as JSON. Both
 // have the format of Reactive Agents. Traces of earlier versions can be read too.
 //
-// The package finds no reasons itself. They come with the events, from [reasoning.RationaleFilter] and from the runner.
-// It does not store or seal traces.
+// The package finds no reasons itself. They come with the events, from the filter for rationales in package filter and
+// from the runner. It does not store or seal traces.
 //
 // Rules: A reason that was not stated stays empty and is counted; none is invented. Give a tracer only what the
 // visibility policy lets through. The same events give the same trace, except for its times and the run's id, and the

@@ -45,8 +45,8 @@ func New(models wire.Models, cfg Config) *API {
 // Routes lists the endpoints. The route of the root takes only requests that do not come from a browser.
 func (a *API) Routes() []wire.Route {
 	routes := []wire.Route{
-		{Method: http.MethodPost, Path: "/api/chat", Scope: wire.ScopeGenerate, Handle: a.chat},
-		{Method: http.MethodPost, Path: "/api/generate", Scope: wire.ScopeGenerate, Handle: a.generate},
+		{Method: http.MethodPost, Path: "/api/chat", Scope: wire.ScopeGenerate, Handle: prompted(a, a.decodeChat)},
+		{Method: http.MethodPost, Path: "/api/generate", Scope: wire.ScopeGenerate, Handle: prompted(a, a.decodeGenerate)},
 		{Method: http.MethodPost, Path: "/api/embed", Scope: wire.ScopeEmbed, Handle: a.embed},
 		{Method: http.MethodPost, Path: "/api/embeddings", Scope: wire.ScopeEmbed, Handle: a.embeddings},
 		{Method: http.MethodGet, Path: "/api/tags", Scope: wire.ScopeModels, Handle: a.tags},
@@ -216,45 +216,33 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 	return nil
 }
 
-// chat answers POST /api/chat.
-func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
-	began := a.cfg.Clock()
-	var body ChatRequest
-	if err := wire.ReadJSON(r, &body); err != nil {
-		return err
+// prompted answers requests that are decoded into a prompt.
+func prompted[B any](a *API, decode func(*wire.Principal, *B) (*prompt, error)) wire.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		began := a.cfg.Clock()
+		var body B
+		if err := wire.ReadJSON(r, &body); err != nil {
+			return err
+		}
+		p, err := decode(wire.PrincipalOf(r.Context()), &body)
+		if err != nil {
+			return err
+		}
+		return a.answer(w, r, p, began)
 	}
-	p, err := a.decodeChat(wire.PrincipalOf(r.Context()), &body)
-	if err != nil {
-		return err
-	}
-	return a.answer(w, r, body.Model, p, began)
-}
-
-// generate answers POST /api/generate.
-func (a *API) generate(w http.ResponseWriter, r *http.Request) error {
-	began := a.cfg.Clock()
-	var body GenerateRequest
-	if err := wire.ReadJSON(r, &body); err != nil {
-		return err
-	}
-	p, err := a.decodeGenerate(wire.PrincipalOf(r.Context()), &body)
-	if err != nil {
-		return err
-	}
-	return a.answer(w, r, body.Model, p, began)
 }
 
 // answer answers a decoded request. An empty prompt only loads or unloads its model.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *prompt, began time.Time) error {
+func (a *API) answer(w http.ResponseWriter, r *http.Request, p *prompt, began time.Time) error {
 	who := wire.PrincipalOf(r.Context())
-	p.head.model, p.head.clock, p.head.began = model, a.cfg.Clock, began
+	p.head.clock, p.head.began = a.cfg.Clock, began
 	if p.empty && p.unload {
-		if err := a.unload(r.Context(), model); err != nil {
+		if err := a.unload(r.Context(), p.head.model); err != nil {
 			return err
 		}
 		return answerEmpty(w, p, "unload")
 	}
-	m, err := a.use(r.Context(), model)
+	m, err := a.use(r.Context(), p.head.model)
 	if err != nil {
 		return err
 	}
@@ -283,7 +271,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 	if p.unload {
 		if who.May(wire.ScopeModels) {
 			// this only marks the model: it is unloaded when no request holds it any more
-			defer func() { _ = a.unload(context.WithoutCancel(r.Context()), model) }()
+			defer func() { _ = a.unload(context.WithoutCancel(r.Context()), p.head.model) }()
 		} else {
 			p.head.warnings = append(p.head.warnings,
 				Warning{Code: "keep_alive", Message: "keep_alive was ignored: this API key lacks the permission models, which " +

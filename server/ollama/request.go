@@ -192,6 +192,7 @@ func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*promp
 }
 
 func (p *prompt) common(body *Common) error {
+	p.head.model = body.Model
 	p.stream = body.Stream == nil || *body.Stream
 	for _, field := range body.unknown {
 		p.head.warnings = append(p.head.warnings, Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})

@@ -15,6 +15,17 @@ import (
 	"runner/backend"
 )
 
+// The names of the format's special tokens.
+const (
+	StartName     = "<|start|>"
+	EndName       = "<|end|>"
+	MessageName   = "<|message|>"
+	ChannelName   = "<|channel|>"
+	ConstrainName = "<|constrain|>"
+	ReturnName    = "<|return|>"
+	CallName      = "<|call|>"
+)
+
 // Tokens are the ids of the format's special tokens in one vocabulary.
 type Tokens struct {
 	Start, End, Message, Channel, Constrain, Return, Call backend.Token
@@ -29,9 +40,9 @@ func Find(v *backend.Vocab) (Tokens, error) {
 		id       *backend.Token
 		required bool
 	}{
-		{"<|start|>", &t.Start, true}, {"<|end|>", &t.End, true}, {"<|message|>", &t.Message, true},
-		{"<|channel|>", &t.Channel, true}, {"<|constrain|>", &t.Constrain, false}, {"<|return|>", &t.Return, false},
-		{"<|call|>", &t.Call, false},
+		{StartName, &t.Start, true}, {EndName, &t.End, true}, {MessageName, &t.Message, true},
+		{ChannelName, &t.Channel, true}, {ConstrainName, &t.Constrain, false}, {ReturnName, &t.Return, false},
+		{CallName, &t.Call, false},
 	} {
 		id, ok := v.Special(e.name)
 		if !ok && e.required {

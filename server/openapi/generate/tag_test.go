@@ -10,15 +10,18 @@ func TestTags(t *testing.T) {
 		"string": `{"type":"string"}`,
 		"string[1..8]|[..2]string[1..8]": `{"oneOf":[{"maxLength":8,"minLength":1,"type":"string"},` +
 			`{"items":{"maxLength":8,"minLength":1,"type":"string"},"maxItems":2,"type":"array"}]}`,
-		"integer[-1..] not=0":            `{"minimum":-1,"not":{"const":0},"type":"integer"}`,
-		"=low,high|null":                 `{"enum":["low","high",null],"type":["string","null"]}`,
-		"=,json|{}":                      `{"oneOf":[{"enum":["","json"],"type":"string"},{"additionalProperties":true,"type":"object"}]}`,
-		"=0":                             `{"enum":[0],"type":"integer"}`,
-		"=true":                          `{"enum":[true],"type":"boolean"}`,
-		"#Usage|null":                    `{"oneOf":[{"$ref":"#/components/schemas/Usage"},{"type":"null"}]}`,
-		"[]number?":                      `{"items":{"type":["number","null"]},"type":"array"}`,
-		"[]{#Usage}":                     `{"items":{"additionalProperties":{"$ref":"#/components/schemas/Usage"},"type":"object"},"type":"array"}`,
-		"{number[0..1]}[..9]":            `{"additionalProperties":{"maximum":1,"minimum":0,"type":"number"},"maxProperties":9,"type":"object"}`,
+		"integer[-1..] not=0": `{"minimum":-1,"not":{"const":0},"type":"integer"}`,
+		"=low,high|null":      `{"enum":["low","high",null],"type":["string","null"]}`,
+		"=,json|{}": `{"oneOf":[{"enum":["","json"],"type":"string"},` +
+			`{"additionalProperties":true,"type":"object"}]}`,
+		"=0":          `{"enum":[0],"type":"integer"}`,
+		"=true":       `{"enum":[true],"type":"boolean"}`,
+		"#Usage|null": `{"oneOf":[{"$ref":"#/components/schemas/Usage"},{"type":"null"}]}`,
+		"[]number?":   `{"items":{"type":["number","null"]},"type":"array"}`,
+		"[]{#Usage}": `` +
+			`{"items":{"additionalProperties":{"$ref":"#/components/schemas/Usage"},"type":"object"},"type":"array"}`,
+		"{number[0..1]}[..9]": `{"additionalProperties":{"maximum":1,"minimum":0,` +
+			`"type":"number"},"maxProperties":9,"type":"object"}`,
 		"string default= deprecated":     `{"default":"","deprecated":true,"type":"string"}`,
 		"boolean default=false required": `{"default":false,"type":"boolean"}`,
 		"any":                            `{}`,
