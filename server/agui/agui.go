@@ -141,16 +141,14 @@ func (a *API) refuse(w http.ResponseWriter, e *wire.Error) {
 }
 
 // ErrorResponse is the body of the answer to a request that is refused before it runs. It has the fields of RUN_ERROR
-// and the wrong field.
-//
-// Why a request was not run.
+// and the name of the wrong field.
 //
 //openapi:answer AguiError
 type ErrorResponse struct {
-	// For people. It begins with the field that is wrong, if there is one.
+	// A message for people. If a field is wrong, it begins with the field's name.
 	Message string `json:"message"`
 	Code    string `json:"code" api:"#ErrorCode"`
-	// The place in the request, as in `messages[0].content`.
+	// The field of the request that is wrong, such as `messages[0].content`.
 	Param string `json:"param,omitempty"`
 }
 

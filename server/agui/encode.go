@@ -108,32 +108,31 @@ func NewEncoder(cfg EncoderConfig, send func(event []byte) error) *Encoder {
 
 // RunFinished is the event at the end of a run that did not fail.
 //
-// Ends a run.
-//
 //openapi:answer AguiRunFinished
 type RunFinished struct {
-	// The event.
+	// The type of the event.
 	Type string `json:"type" api:"=RUN_FINISHED"`
 	// As in the request.
 	ThreadID string `json:"threadId"`
 	// As in the request.
-	RunID   string  `json:"runId"`
+	RunID string `json:"runId"`
+	// How the run ended.
 	Outcome Outcome `json:"outcome"`
-	// The run's, and that of the summary where there is one.
-	Usage     []TokenUsage `json:"usage"`
-	Result    RunResult    `json:"result"`
-	Timestamp int64        `json:"timestamp" api:"#AguiTimestamp"`
+	// The token counts of the run, and those of the summary if there is one.
+	Usage []TokenUsage `json:"usage"`
+	// What `runAgent` returns in addition to the messages.
+	Result    RunResult `json:"result"`
+	Timestamp int64     `json:"timestamp" api:"#AguiTimestamp"`
 }
 
 // Outcome says how a run ended.
 //
-// How it ended.
-//
 //openapi:answer AguiOutcome
 type Outcome struct {
-	// That it ended well.
+	// Always `success`.
 	Type string `json:"type" api:"=success"`
-	// The calls that wait for the client; left out for none, and without `protocolVersion`.
+	// The ids of the calls that wait for the client. Absent if there are none, or if the request had no
+	// `protocolVersion`.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 }
 
@@ -141,51 +140,48 @@ type Outcome struct {
 //
 //openapi:answer AguiUsage
 type TokenUsage struct {
-	// The model's name.
+	// The name of the model.
 	Model string `json:"model"`
-	// The length of the prompt; left out for the summary.
+	// The tokens of the prompt. Absent for the summary.
 	InputTokens *int `json:"inputTokens,omitempty"`
-	// How much of it was in the cache; left out for the summary.
+	// The tokens of the prompt that were in the cache. Absent for the summary.
 	CachedInputTokens *int `json:"cachedInputTokens,omitempty"`
-	// What was generated.
+	// The generated tokens.
 	OutputTokens int `json:"outputTokens"`
-	// How much of it was reasoning; left out for the summary.
+	// The generated tokens that were reasoning. Absent for the summary.
 	ReasoningTokens *int `json:"reasoningTokens,omitempty"`
-	// Input and output.
+	// The sum of `inputTokens` and `outputTokens`.
 	TotalTokens int `json:"totalTokens"`
 }
 
-// RunResult is what HttpAgent returns for a run in addition to its messages.
-//
-// What `runAgent` returns beside the messages.
+// RunResult is what the function runAgent of AG-UI's clients returns for a run in addition to its messages.
 //
 //openapi:answer AguiResult
 type RunResult struct {
-	// Why it ended: by itself or at a stop string, at a limit, or with calls.
+	// Why the answer ended: by itself or at a stop string (`stop`), at a limit (`length`), or with calls.
 	FinishReason reasoning.FinishReason `json:"finish_reason" api:"=stop,length,tool_calls"`
 	FinishDetail string                 `json:"finish_detail,omitempty" api:"#FinishDetail"`
 	TraceID      string                 `json:"trace_id,omitempty" api:"#TraceID"`
-	// Reasoning was asked for and the model gave none.
-	ReasoningUnavailable bool          `json:"reasoning_unavailable,omitempty"`
-	SummarySource        string        `json:"reasoning_summary_source,omitempty" api:"#SummarySource"`
-	Score                *float64      `json:"score,omitempty" api:"#Score"`
-	Info                 ReasoningInfo `json:"reasoning_info"`
+	// True if reasoning was requested and the model gave none.
+	ReasoningUnavailable bool     `json:"reasoning_unavailable,omitempty"`
+	SummarySource        string   `json:"reasoning_summary_source,omitempty" api:"#SummarySource"`
+	Score                *float64 `json:"score,omitempty" api:"#Score"`
+	// The settings of the reasoning that were used.
+	Info ReasoningInfo `json:"reasoning_info"`
 }
 
-// ReasoningInfo holds the settings that were in effect.
-//
-// What was in effect.
+// ReasoningInfo has the settings of the reasoning that were used for a run.
 //
 //openapi:answer ReasoningInfo
 type ReasoningInfo struct {
 	Visibility string `json:"visibility" api:"#Visibility"`
-	// Left out where it is the model's own default and that has no name.
+	// The effort that was used. Absent if it was the model's default and the default has no name.
 	Effort string `json:"effort,omitempty" api:"=none,minimal,low,medium,high"`
-	// Where reasoning came from; empty for a model without any.
+	// Where the reasoning came from. Empty if the model does not reason.
 	Strategy string `json:"strategy"`
-	// The seed that repeats this.
+	// The seed. The same seed gives the same output again.
 	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
-	// The most tokens of reasoning; left out for no limit.
+	// The maximum number of reasoning tokens. Absent if there was no limit.
 	Budget int `json:"budget,omitempty"`
 }
 

@@ -15,18 +15,18 @@ import (
 //
 //openapi:request AguiMessage
 type Message struct {
-	// Names the message; at most 1,024 bytes.
+	// The id of the message, at most 1,024 bytes.
 	ID string `json:"id" api:"[1..1024] required"`
-	// Who says it. Messages of `activity` are left out.
+	// The author's role. Messages with the role `activity` are ignored.
 	Role string `json:"role" api:"=developer,system,user,assistant,tool,reasoning,activity required"`
-	// A text; for `user` and `tool` also a list of parts. An assistant's message may go without, and that of an activity
-	// is not read.
+	// A text. Messages with the roles `user` and `tool` may have a list of parts instead. Assistant messages may leave
+	// it out. It is not read for the role `activity`.
 	Content json.RawMessage `json:"content" api:"string|[]#AguiPart|{}"`
 	// The assistant's calls.
 	ToolCalls []ToolCall `json:"toolCalls" api:"[..1024]"`
-	// The call that a message of role `tool` answers.
+	// The id of the call that a message with role `tool` answers.
 	ToolCallID string `json:"toolCallId" api:"[1..1024]"`
-	// What went wrong with that call.
+	// What went wrong with the call, in a message with role `tool`.
 	Error          string `json:"error"`
 	EncryptedValue string `json:"encryptedValue" api:"#AguiSealed"`
 }
@@ -35,7 +35,7 @@ type Message struct {
 //
 //openapi:request AguiToolCall
 type ToolCall struct {
-	// Names the call; at most 1,024 bytes.
+	// The id of the call, at most 1,024 bytes.
 	ID             string       `json:"id" api:"[1..1024] required"`
 	Function       FunctionCall `json:"function" api:"required"`
 	EncryptedValue string       `json:"encryptedValue" api:"#AguiSealed"`
@@ -45,9 +45,9 @@ type ToolCall struct {
 //
 //openapi:request AguiFunctionCall
 type FunctionCall struct {
-	// The tool.
+	// The name of the tool.
 	Name string `json:"name" api:"[1..] required"`
-	// The arguments, as the model wrote them.
+	// The arguments as the model wrote them.
 	Arguments string `json:"arguments"`
 }
 
@@ -55,7 +55,7 @@ type FunctionCall struct {
 //
 //openapi:request AguiPart
 type Part struct {
-	// The only kind that is read.
+	// Only `text` is supported.
 	Type string `json:"type" api:"=text required"`
 	// The text.
 	Text *string `json:"text" api:"required"`

@@ -16,25 +16,25 @@ import (
 //
 //openapi:request RunAgentInput
 type RunAgentInput struct {
-	// The version of AG-UI that the client speaks; left out by clients before 1.0.
+	// The version of AG-UI that the client speaks. Clients before 1.0 leave it out.
 	ProtocolVersion string `json:"protocolVersion"`
-	// Names the conversation; at most 1,024 bytes. Sealed values belong to it.
+	// The id of the conversation, at most 1,024 bytes. Sealed values are valid only in their conversation.
 	ThreadID string `json:"threadId" api:"[1..1024] required"`
-	// Names the run; at most 1,024 bytes.
+	// The id of the run, at most 1,024 bytes.
 	RunID string `json:"runId" api:"[1..1024] required"`
-	// The run that this one goes on from; it is told back.
+	// The id of the run that this one continues. It is returned.
 	ParentRunID string `json:"parentRunId" api:"[..1024]"`
-	// The conversation. At least one message is for the model.
+	// The conversation. At least one message must be for the model.
 	Messages []json.RawMessage `json:"messages" max:"100000" api:"[1..100000]#AguiMessage required"`
-	// What the model may call.
+	// The tools that the model may call.
 	Tools []Tool `json:"tools" max:"1024" api:"[..1024]"`
-	// What the application wants the model to know; it stands in the system prompt.
+	// What the application wants the model to know. It becomes part of the system prompt.
 	Context []Context `json:"context" max:"1024" api:"[..1024]"`
-	// The application's state, any JSON. It stands in the system prompt, after the context; null and what is empty is
-	// left out. The model does not change it.
+	// The application's state, any JSON. It becomes part of the system prompt, after the context, unless it is null or
+	// empty. The model does not change it.
 	State          json.RawMessage `json:"state" api:"any"`
 	ForwardedProps ForwardedProps  `json:"forwardedProps"`
-	// Empty: no run is interrupted.
+	// Must be empty: no run is ever interrupted.
 	Resume []json.RawMessage `json:"resume" max:"1024" api:"array[..0]"`
 }
 
@@ -51,11 +51,11 @@ func (in *RunAgentInput) Note(body []byte) {
 //
 //openapi:request AguiTool
 type Tool struct {
-	// 1 to 256 bytes without white space and angle, square and curly brackets.
+	// 1 to 256 bytes without white space and without angle, square and curly brackets.
 	Name string `json:"name" api:"[1..256] required"`
-	// What it does, for the model.
+	// What the tool does. The model reads this.
 	Description string `json:"description"`
-	// A JSON Schema of its arguments; left out for none.
+	// A JSON Schema of the arguments. Leave it out if there are none.
 	Parameters json.RawMessage `json:"parameters" api:"{}"`
 }
 
@@ -63,9 +63,9 @@ type Tool struct {
 //
 //openapi:request AguiContext
 type Context struct {
-	// What it is.
+	// What the value is.
 	Description string `json:"description"`
-	// Its text.
+	// The value, as text.
 	Value string `json:"value"`
 }
 

@@ -6,38 +6,40 @@ import (
 	"runner/server/wire"
 )
 
-// ForwardedProps are the options that the protocol has no fields for. All of them are optional. Unknown ones are
-// ignored. Two names of one option must have the same value.
+// ForwardedProps are the options that the protocol has no fields for. All are optional. Unknown ones are ignored. Two
+// names of one option must have the same value.
 //
-// What is asked of this server beside what the protocol has fields for. The reasoning comes as messages of its own,
-// its sealed values as `REASONING_ENCRYPTED_VALUE` (refused with `legacy_thinking`), the reasons for calls and what
-// the model assumes as `CUSTOM` events, with visibility `full`.
+// Options of this server that the protocol has no fields for. Reasoning is sent as messages of its own. Sealed values
+// are sent as `REASONING_ENCRYPTED_VALUE` (refused with `legacy_thinking`). The reasons for calls and the model's
+// assumptions are sent as `CUSTOM` events, with visibility `full`.
 //
 //openapi:request AguiProps
 type ForwardedProps struct {
-	// The model's name; left out, the first that the key may use.
+	// The name of the model. The default is the first model that the API key may use.
 	Model string `json:"model"`
 	// Fields are the options for the reasoning.
 	contract.Fields
-	// Send `REASONING_MESSAGE_CHUNK` in place of the three events of a reasoning message. The answer then waits for the
+	// Send `REASONING_MESSAGE_CHUNK` instead of the three events of a reasoning message. The answer then waits for the
 	// end of the summary.
 	Chunks bool `json:"chunks" api:"default=false"`
 	// Send `THINKING_*` events, for clients up to 0.0.45. Refused with `chunks`.
 	LegacyThinking bool `json:"legacy_thinking" api:"default=false"`
-	// The most tokens to generate, reasoning included.
+	// The maximum number of tokens to generate, including reasoning.
 	MaxTokens *int `json:"max_tokens" api:"[1..2147483647]"`
-	// What the logits are divided by; 0 always takes the likeliest token. Left out, the server's `--temperature`.
+	// The logits are divided by this number. 0 always takes the likeliest token. The default is the server's
+	// `--temperature`.
 	Temperature *float64 `json:"temperature" api:"[0..2]"`
-	// Keep the likeliest tokens that together have this probability; 0 keeps one. Left out, the server's `--top-p`.
+	// Keep only the likeliest tokens that together have this probability. 0 keeps one token. The default is the server's
+	// `--top-p`.
 	TopP *float64 `json:"top_p" api:"[0..1]"`
-	// Makes a run repeatable; left out, one is drawn.
+	// Makes the run repeatable. Without it a random seed is used.
 	Seed *uint64 `json:"seed" api:"[0..9007199254740991]"`
-	// Texts that end the answer and are not part of it.
+	// The answer ends before the first of these texts.
 	Stop []string `json:"stop" api:"[..16]string[1..1024]"`
-	// Whether the model may or must call; `auto` where it is left out.
+	// Whether the model may or must call a tool. The default is `auto`.
 	ToolChoice  *string `json:"tool_choice" api:"=auto,none,required"`
 	StrictTools bool    `json:"strict_tools" api:"#AguiStrictTools"`
-	// False allows one call at most.
+	// With false the model makes at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls"`
 }
 

@@ -26,14 +26,12 @@ func (a *API) requestID(w http.ResponseWriter) string {
 
 // ErrorResponse is the body of an error, and the data of an error event.
 //
-// Why a request was not answered, or, as an event `error`, why a stream ends.
-//
 //openapi:answer AnthropicError
 type ErrorResponse struct {
-	// What this is.
+	// The type of this object.
 	Type  string      `json:"type" api:"=error"`
 	Error ErrorDetail `json:"error"`
-	// As in the headers `Request-Id` and `X-Request-Id`.
+	// The id of the request, as in the headers `Request-Id` and `X-Request-Id`.
 	RequestID string `json:"request_id"`
 }
 
@@ -41,11 +39,11 @@ type ErrorResponse struct {
 //
 //openapi:answer AnthropicErrorDetail
 type ErrorDetail struct {
-	// The class that Anthropic's clients make their exceptions from.
+	// The kind of error. Anthropic's clients choose the class of their exceptions by it.
 	Type string `json:"type" api:"#AnthropicErrorType"`
-	// For people. It begins with the field that is wrong, if there is one.
+	// A message for people. If a field is wrong, it begins with the field's name.
 	Message string `json:"message"`
-	// For programs.
+	// Details for programs.
 	Details ErrorDetails `json:"details"`
 }
 
@@ -54,7 +52,7 @@ type ErrorDetail struct {
 //openapi:answer
 type ErrorDetails struct {
 	ErrorCode string `json:"error_code" api:"#ErrorCode"`
-	// The place in the request, as in `messages[0].content[1]`.
+	// The field of the request that is wrong, such as `messages[0].content[1]`.
 	Param string `json:"param,omitempty"`
 }
 

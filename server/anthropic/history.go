@@ -16,40 +16,41 @@ import (
 //
 //openapi:request MessageParam
 type MessageParam struct {
-	// Who says it.
+	// The author's role.
 	Role string `json:"role" api:"=user,assistant,system required"`
-	// What is said. Only an assistant's may be empty.
+	// The text or the blocks. It may be empty only in assistant messages.
 	Content json.RawMessage `json:"content" api:"string|[]#ContentBlockParam required"`
 }
 
 // Block is a content block of a message in a request.
 //
-// A block of a message. Images, documents and search results are refused with their place.
+// A block of a message. Images, documents and search results are refused, and the error says where they are.
 //
 //openapi:request ContentBlockParam
 type Block struct {
-	// What it is. `tool_result` is the user's; `tool_use`, `thinking` and `redacted_thinking` are the assistant's.
+	// The type of the block. `tool_result` is for user messages. `tool_use`, `thinking` and `redacted_thinking` are for
+	// assistant messages.
 	Type string `json:"type" api:"=text,tool_use,tool_result,thinking,redacted_thinking required"`
 	// The text of a `text` block.
 	Text *string `json:"text"`
-	// The call's id, of a `tool_use` block.
+	// The id of the call, in a `tool_use` block.
 	ID string `json:"id"`
-	// The tool, of a `tool_use` block.
+	// The name of the tool, in a `tool_use` block.
 	Name string `json:"name"`
-	// The arguments, of a `tool_use` block: as a rule an object.
+	// The arguments, in a `tool_use` block. Usually an object.
 	Input json.RawMessage `json:"input" api:"any"`
-	// The call that a `tool_result` block answers.
+	// The id of the call, in a `tool_result` block.
 	ToolUseID string `json:"tool_use_id"`
-	// What the tool answered, of a `tool_result` block.
+	// The result of the call, in a `tool_result` block.
 	Content json.RawMessage `json:"content" api:"string|[]#ContentBlockParam"`
-	// Whether the tool failed, of a `tool_result` block.
+	// Whether the tool failed, in a `tool_result` block.
 	IsError bool `json:"is_error" api:"default=false"`
-	// The text of a `thinking` block. Only what its signature holds is restored; without a signature the text counts
-	// while calls are pending.
+	// The text of a `thinking` block. The signature, not this text, restores the reasoning. Without a signature the text
+	// is used only while calls are pending.
 	Thinking string `json:"thinking"`
-	// The signature of a `thinking` block, as it came.
+	// The signature of a `thinking` block, as the server sent it.
 	Signature string `json:"signature"`
-	// The sealed reasoning of a `redacted_thinking` block, as it came.
+	// The sealed reasoning of a `redacted_thinking` block, as the server sent it.
 	Data string `json:"data"`
 }
 

@@ -12,13 +12,13 @@ import (
 //
 //openapi:answer AnthropicModelList
 type ModelList struct {
-	// A page of models.
+	// The models of this page.
 	Data []ModelInfo `json:"data"`
 	// Whether there are more.
 	HasMore bool `json:"has_more"`
-	// The first of the page; null when it is empty.
+	// The name of the first model on the page. Null if the page is empty.
 	FirstID *string `json:"first_id"`
-	// The last of the page; null when it is empty.
+	// The name of the last model on the page. Null if the page is empty.
 	LastID *string `json:"last_id"`
 }
 
@@ -26,19 +26,19 @@ type ModelList struct {
 //
 //openapi:answer AnthropicModel
 type ModelInfo struct {
-	// What this is.
+	// The type of this object.
 	Type string `json:"type" api:"=model"`
-	// What requests call it.
+	// The model's name in requests.
 	ID string `json:"id"`
-	// The same.
+	// The same as `id`.
 	DisplayName string `json:"display_name"`
-	// When the server came to know it.
+	// When the server found the model.
 	CreatedAt time.Time `json:"created_at"`
-	// Always active.
+	// Always `active`.
 	Lifecycle string `json:"lifecycle" api:"=active"`
-	// How many tokens prompt and reply may have together; null while that is not known.
+	// The maximum number of tokens in prompt and reply together. Null while this is unknown.
 	MaxInputTokens *int `json:"max_input_tokens"`
-	// The same.
+	// The same as `max_input_tokens`.
 	MaxTokens *int `json:"max_tokens"`
 }
 

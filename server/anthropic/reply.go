@@ -12,34 +12,33 @@ import (
 //
 //openapi:answer Message
 type Message struct {
-	// Names the answer.
+	// The id of the answer.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Type string `json:"type" api:"=message"`
-	// Who says it.
+	// The author's role.
 	Role string `json:"role" api:"=assistant"`
-	// The model, as the request named it.
+	// The name of the model as it was in the request.
 	Model string `json:"model"`
-	// The answer's blocks.
+	// The blocks of the answer.
 	Content    []any  `json:"content" api:"[]#ContentBlock"`
 	StopReason string `json:"stop_reason" api:"#StopReason"`
-	// The one that ended the answer.
+	// The stop sequence that ended the answer, if one did.
 	StopSequence *string `json:"stop_sequence"`
 	// Always null.
-	StopDetails   *struct{}               `json:"stop_details" api:"null"`
-	Usage         Usage                   `json:"usage"`
+	StopDetails *struct{} `json:"stop_details" api:"null"`
+	Usage       Usage     `json:"usage"`
+	// The settings of the reasoning that were used.
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
-	// What is not as it was asked for; left out when there is nothing.
+	// What was not done as requested, and what was wrong with the model's output. Absent if there is nothing to report.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // TextBlock is text for the user.
 //
-// Text for the user.
-//
 //openapi:answer TextBlock
 type TextBlock struct {
-	// What this is.
+	// The type of this object.
 	Type string `json:"type" api:"=text"`
 	// The text.
 	Text string `json:"text"`
@@ -47,13 +46,11 @@ type TextBlock struct {
 
 // ThinkingBlock is reasoning, or its summary.
 //
-// Reasoning, or its summary.
-//
 //openapi:answer ThinkingBlock
 type ThinkingBlock struct {
-	// What this is.
+	// The type of this object.
 	Type string `json:"type" api:"=thinking"`
-	// The text.
+	// The reasoning or its summary.
 	Thinking string `json:"thinking"`
 	// The sealed reasoning. Send it back with the block.
 	Signature string `json:"signature"`
@@ -61,29 +58,25 @@ type ThinkingBlock struct {
 
 // RedactedThinkingBlock is reasoning that is not shown.
 //
-// Reasoning that is not shown.
-//
 //openapi:answer RedactedThinkingBlock
 type RedactedThinkingBlock struct {
-	// What this is.
+	// The type of this object.
 	Type string `json:"type" api:"=redacted_thinking"`
-	// The sealed reasoning. Send it back.
+	// The sealed reasoning, of which no text is shown. Send it back with the block.
 	Data string `json:"data"`
 }
 
-// ToolUseBlock is a call.
-//
-// A call.
+// ToolUseBlock is a call of a tool.
 //
 //openapi:answer ToolUseBlock
 type ToolUseBlock struct {
-	// What this is.
+	// The type of this object.
 	Type string `json:"type" api:"=tool_use"`
-	// Names the call.
+	// The id of the call.
 	ID string `json:"id"`
-	// The tool.
+	// The name of the tool.
 	Name string `json:"name"`
-	// The arguments, or as a string what the model wrote instead of an object.
+	// The arguments. If the model did not write an object, this is a string with what it wrote.
 	Input json.RawMessage `json:"input" api:"{}|string"`
 }
 
@@ -91,15 +84,15 @@ type ToolUseBlock struct {
 //
 //openapi:answer MessagesUsage
 type Usage struct {
-	// Tokens of the prompt that the cache did not hold.
+	// The tokens of the prompt that were not in the cache.
 	InputTokens int `json:"input_tokens"`
-	// Those that it held.
+	// The tokens of the prompt that were in the cache.
 	CacheReadInputTokens int `json:"cache_read_input_tokens"`
 	// Always 0.
 	CacheCreationInputTokens int `json:"cache_creation_input_tokens" api:"=0"`
-	// What was generated, reasoning included, the summary excluded.
+	// The generated tokens, including reasoning. The summary is not counted.
 	OutputTokens int `json:"output_tokens"`
-	// More of what was generated.
+	// Details about the generated tokens.
 	OutputTokensDetails OutputTokensDetails `json:"output_tokens_details"`
 }
 
@@ -107,9 +100,9 @@ type Usage struct {
 //
 //openapi:answer
 type OutputTokensDetails struct {
-	// Those that were reasoning, shown or not.
+	// The tokens of the reasoning, whether it was shown or not.
 	ThinkingTokens int `json:"thinking_tokens"`
-	// Those of the summary, on top of `output_tokens`.
+	// The tokens of the summary. They are not part of `output_tokens`.
 	SummaryTokens int `json:"summary_tokens"`
 }
 
@@ -117,19 +110,17 @@ type OutputTokensDetails struct {
 //
 //openapi:answer TokenCount
 type TokenCount struct {
-	// The length of the whole prompt.
+	// The tokens of the whole prompt, cached or not.
 	InputTokens int `json:"input_tokens"`
 }
 
-// Warning says what was not done as requested.
-//
-// What is not as it was asked for, or what was odd about the model's output.
+// Warning says what was not done as requested, or what was wrong with the model's output.
 //
 //openapi:answer Warning
 type Warning struct {
-	// The kind, for programs.
+	// The kind of warning, for programs.
 	Code string `json:"code" api:"example=malformed_arguments"`
-	// For people. It holds nothing of the model's text.
+	// A message for people. It contains none of the model's text.
 	Message string `json:"message"`
 }
 

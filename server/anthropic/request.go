@@ -15,45 +15,51 @@ import (
 	"runner/server/wire"
 )
 
-// MessagesRequest is the body of POST /v1/messages, and without MaxTokens that of POST /v1/messages/count_tokens.
-// Fields that are not here are ignored.
+// MessagesRequest is the body of POST /v1/messages and, without MaxTokens, of POST /v1/messages/count_tokens. Unknown
+// fields are ignored.
 //
 //openapi:request MessagesRequest
 type MessagesRequest struct {
-	// The model's name; left out, the first that the key may use.
+	// The name of the model. The default is the first model that the API key may use.
 	Model string `json:"model"`
-	// The most tokens to generate, reasoning included; more than the context holds is what it holds. Required unless
-	// tokens are only counted.
+	// The maximum number of tokens to generate, including reasoning. It may be larger than the context. It is required
+	// unless tokens are only counted.
 	MaxTokens *int64 `json:"max_tokens" api:"[1..]"`
-	// The conversation. Neighbouring messages of one role are one message. The last is not the assistant's: a reply does
-	// not go on from a given beginning.
+	// The conversation. Neighbouring messages with the same role are joined. The last message must not be the
+	// assistant's: the server does not continue an answer that the client began.
 	Messages []json.RawMessage `json:"messages" max:"100000" api:"[1..100000]#MessageParam required"`
 	// The system prompt.
 	System json.RawMessage `json:"system" api:"string|[]#ContentBlockParam"`
-	// Send the answer as server-sent events while it comes.
+	// Send the answer as server-sent events while it is generated.
 	Stream bool `json:"stream" api:"default=false"`
-	// What the logits are divided by; 0 always takes the likeliest token. Left out, the server's `--temperature`.
+	// The logits are divided by this number. 0 always takes the likeliest token. The default is the server's
+	// `--temperature`.
 	Temperature *float64 `json:"temperature" api:"[0..2]"`
-	// Keep the likeliest tokens that together have this probability; 0 keeps one. Left out, the server's `--top-p`.
+	// Keep only the likeliest tokens that together have this probability. 0 keeps one token. The default is the server's
+	// `--top-p`.
 	TopP *float64 `json:"top_p" api:"[0..1]"`
-	// Keep that many of the likeliest tokens; 0 keeps all. Left out, the server's `--top-k`.
+	// Keep only this many of the likeliest tokens. 0 keeps all. The default is the server's `--top-k`.
 	TopK *int64 `json:"top_k" api:"[0..2147483647]"`
-	// Texts that end the answer.
+	// The answer ends before the first of these texts.
 	StopSequences []string `json:"stop_sequences" max:"16" api:"[..16]string[1..1024]"`
-	// What the model may call.
-	Tools        []json.RawMessage `json:"tools" max:"1024" api:"[..1024]#MessagesTool"`
-	ToolChoice   *ToolChoice       `json:"tool_choice"`
-	Thinking     *Thinking         `json:"thinking"`
-	OutputConfig OutputConfig      `json:"output_config"`
-	OutputFormat *OutputFormat     `json:"output_format" api:"deprecated"`
-	// Refused with the code `thread_unsupported_request`, which makes clients send the whole conversation.
+	// The tools that the model may call.
+	Tools []json.RawMessage `json:"tools" max:"1024" api:"[..1024]#MessagesTool"`
+	// Whether the model may or must call a tool. The default is `auto`.
+	ToolChoice *ToolChoice `json:"tool_choice"`
+	// Whether the model reasons, and what is shown of the reasoning.
+	Thinking *Thinking `json:"thinking"`
+	// How much the model reasons, and what form the answer has.
+	OutputConfig OutputConfig `json:"output_config"`
+	// An older way to give `output_config.format`.
+	OutputFormat *OutputFormat `json:"output_format" api:"deprecated"`
+	// Refused with the code `thread_unsupported_request`. Clients then send the whole conversation.
 	Thread json.RawMessage `json:"thread" api:"null"`
 	// Refused: this server has no containers.
 	Container json.RawMessage `json:"container" api:"null"`
-	// Refused unless it is empty: this server calls no MCP servers.
+	// Refused unless it is empty: this server does not call MCP servers.
 	MCPServers []json.RawMessage `json:"mcp_servers" max:"1024" api:"array[..0]"`
 
-	// unknown lists unknown fields about reasoning.
+	// unknown lists the request's unknown fields about reasoning.
 	unknown []string
 }
 
@@ -69,50 +75,45 @@ func (body *MessagesRequest) Note(text []byte) {
 
 // ToolChoice says whether the model may or must call a tool.
 //
-// Whether the model may or must call; `auto` where it is left out.
-//
 //openapi:request MessagesToolChoice
 type ToolChoice struct {
-	// It may call, it must, it must call this tool, or it may not.
+	// `auto` lets the model call tools, `any` makes it call one, `tool` makes it call the named tool, and `none` forbids
+	// calls.
 	Type string `json:"type" api:"=auto,any,tool,none required"`
-	// The tool, with type `tool`.
+	// The name of the tool, for type `tool`.
 	Name string `json:"name"`
-	// Allow one call at most.
+	// Allow at most one call.
 	DisableParallelToolUse bool `json:"disable_parallel_tool_use" api:"default=false"`
 }
 
 // Thinking asks for the model's reasoning.
 //
-// Asks for the reasoning.
-//
 //openapi:request Thinking
 type Thinking struct {
 	// `disabled` skips the reasoning.
 	Type string `json:"type" api:"=enabled,adaptive,disabled required"`
-	// The most tokens of reasoning; required with type `enabled`.
+	// The maximum number of reasoning tokens. Required with type `enabled`.
 	BudgetTokens *int64 `json:"budget_tokens" api:"[1..]"`
-	// Show the reasoning itself, a summary, or nothing but the sealed value.
+	// What is shown of the reasoning: all of it (empty), a summary (`summarized`), or only the sealed value (`omitted`).
 	Display string `json:"display" api:"=,summarized,omitted default="`
 }
 
-// OutputConfig is about the answer.
-//
-// About the answer.
+// OutputConfig says how much the model reasons and what form the answer has.
 //
 //openapi:request OutputConfig
 type OutputConfig struct {
-	// How much the model reasons; `xhigh` and `max` are `high`. Left out, the model's own default.
+	// How much the model reasons. `xhigh` and `max` mean `high`. The default is the model's own.
 	Effort string        `json:"effort" api:"=minimal,low,medium,high,xhigh,max"`
 	Format *OutputFormat `json:"format"`
 }
 
-// OutputFormat is the form that the answer has to have.
+// OutputFormat is the form of the answer.
 //
-// The form that the answer obeys. One that cannot be honoured exactly is refused.
+// A form that cannot be enforced exactly is refused.
 //
 //openapi:request OutputFormat
 type OutputFormat struct {
-	// The only kind.
+	// The only type.
 	Type   string          `json:"type" api:"=json_schema required"`
 	Schema json.RawMessage `json:"schema" api:"#JSONSchema required"`
 }
@@ -121,16 +122,16 @@ type OutputFormat struct {
 //
 //openapi:request MessagesTool
 type Tool struct {
-	// `custom`. Tools of other types are left out with the warning `unknown_tool_type`.
+	// `custom`. Tools of other types are ignored with the warning `unknown_tool_type`.
 	Type string `json:"type" api:"default=custom"`
-	// 1 to 256 bytes without white space and angle, square and curly brackets.
+	// 1 to 256 bytes without white space and without angle, square and curly brackets.
 	Name string `json:"name" api:"[1..256] required"`
-	// What it does, for the model.
+	// What the tool does. The model reads this.
 	Description string `json:"description"`
-	// A JSON Schema of its input; required for type `custom`.
+	// A JSON Schema of the input. Required for type `custom`.
 	InputSchema json.RawMessage `json:"input_schema" api:"{}"`
 	Strict      bool            `json:"strict" api:"#MessagesToolStrict"`
-	// Stream a call's input as the model writes it, valid or not; otherwise it comes whole.
+	// Stream the input of calls as the model writes it, even if it is not valid. Otherwise the input is sent whole.
 	EagerInputStreaming bool `json:"eager_input_streaming" api:"default=false"`
 }
 

@@ -26,27 +26,28 @@ type encoder struct {
 
 func newEncoder(to sender, r reply) *encoder { return &encoder{to: to, reply: r} }
 
-// MessageDelta is the data of the event message_delta, the second last of a stream. The other events are written by
-// hand: message_start with the known fields of the Message; content_block_start, content_block_delta and
-// content_block_stop with the index of a block and a part of it; ping; and message_stop.
+// MessageDelta is the data of the event message_delta. The other events have no types in Go: message_start with the
+// known fields of the Message; content_block_start, content_block_delta and content_block_stop with the index of a
+// block and a part of it; ping; and message_stop.
 //
-// How the answer ended.
+// How the answer ended, in the second last event of a stream.
 //
 //openapi:answer MessageDelta
 type MessageDelta struct {
-	// The event.
+	// The type of the event.
 	Type string `json:"type" api:"=message_delta"`
-	// What is known at the end.
+	// What is only known at the end.
 	Delta struct {
 		StopReason string `json:"stop_reason" api:"#StopReason"`
-		// The one that ended the answer.
+		// The stop sequence that ended the answer, if one did.
 		StopSequence *string `json:"stop_sequence"`
 		// Always null.
 		StopDetails *struct{} `json:"stop_details" api:"null"`
 	} `json:"delta"`
-	Usage         Usage                   `json:"usage"`
+	Usage Usage `json:"usage"`
+	// The settings of the reasoning that were used.
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
-	// What is not as it was asked for; left out when there is nothing.
+	// What was not done as requested, and what was wrong with the model's output. Absent if there is nothing to report.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 

@@ -17,11 +17,11 @@ import (
 //openapi:request OllamaEmbedRequest
 type EmbedRequest struct {
 	Model string `json:"model" api:"#OllamaModelName required"`
-	// A text, or a list of at most 2,048, none of them empty. Without one the model is only loaded.
+	// A text, or a list of at most 2,048 texts. No text may be empty. Without a text the model is only loaded.
 	Input json.RawMessage `json:"input" api:"string|[..2048]string[1..]"`
-	// Cut texts that are longer than the context; false refuses them.
+	// Cut texts that are longer than the context. False refuses them.
 	Truncate *bool `json:"truncate" api:"default=true"`
-	// Keep that many numbers of each vector; 0 keeps all, and more than there are is refused.
+	// Keep only this many numbers of each vector. 0 keeps all. More numbers than the vector has are refused.
 	Dimensions int64 `json:"dimensions" api:"[0..] default=0"`
 }
 
@@ -29,13 +29,13 @@ type EmbedRequest struct {
 //
 //openapi:answer OllamaEmbedResponse
 type EmbedResponse struct {
-	// The model, as the request named it.
+	// The name of the model as it was in the request.
 	Model string `json:"model"`
 	// A vector of length 1 for each text.
 	Embeddings [][]float32 `json:"embeddings"`
 	// The time since the request, in nanoseconds.
 	TotalDuration time.Duration `json:"total_duration"`
-	// The part of it for which the model was waited.
+	// The time spent waiting for the model. It is part of `total_duration`.
 	LoadDuration time.Duration `json:"load_duration"`
 	// The tokens of all texts.
 	PromptEvalCount int `json:"prompt_eval_count"`
@@ -54,7 +54,7 @@ type EmbeddingsRequest struct {
 //
 //openapi:answer OllamaEmbeddingsResponse
 type EmbeddingsResponse struct {
-	// The vector; empty without a text.
+	// The vector. Empty if there was no text.
 	Embedding []float32 `json:"embedding"`
 }
 

@@ -10,23 +10,24 @@ import (
 	"runner/server/wire"
 )
 
-// Message is a message of a conversation, as it comes and as it goes.
+// Message is a message of a conversation, in requests and in answers.
 //
 //openapi:request OllamaMessage
 type Message struct {
-	// Who says it.
+	// The author's role.
 	Role string `json:"role" api:"=system,developer,user,assistant,tool required"`
 	// The text.
 	Content string `json:"content"`
-	// What an assistant thought. It counts while calls are pending.
+	// The assistant's reasoning. It is used only while calls are pending.
 	Thinking string `json:"thinking,omitempty"`
-	// An assistant's calls.
+	// The assistant's calls.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
-	// The function that a tool's message answers. Without it and `tool_call_id` calls are answered in their order.
+	// The name of the function whose result a tool message has. Without this and `tool_call_id`, tool messages answer
+	// the calls in order.
 	ToolName string `json:"tool_name,omitempty"`
-	// The call that a tool's message answers.
+	// The id of the call whose result a tool message has.
 	ToolCallID string `json:"tool_call_id,omitempty"`
-	// Refused unless it is empty: local models take text.
+	// Refused unless it is empty: models here read only text.
 	Images []json.RawMessage `json:"images,omitempty" api:"array[..0]"`
 }
 
@@ -34,9 +35,9 @@ type Message struct {
 //
 //openapi:request OllamaToolCall
 type ToolCall struct {
-	// Names the call.
+	// The id of the call.
 	ID string `json:"id,omitempty"`
-	// What is called.
+	// The function that is called.
 	Function ToolCallFunction `json:"function" api:"required"`
 }
 
@@ -44,13 +45,13 @@ type ToolCall struct {
 //
 //openapi:request
 type ToolCallFunction struct {
-	// Counts the calls of a message.
+	// The index of the call in its message.
 	Index int `json:"index" api:"[0..]"`
-	// The function.
+	// The name of the function.
 	Name string `json:"name" api:"required"`
-	// The arguments: an object. As a string they are taken too, and never sent.
+	// The arguments, an object. Requests may also have a string; answers never do.
 	Arguments json.RawMessage `json:"arguments" api:"{}|string"`
-	// What the model wrote instead of an object; `arguments` is empty then.
+	// What the model wrote if it is not an object. `arguments` is then empty.
 	RawArguments string `json:"raw_arguments,omitempty"`
 }
 
@@ -58,15 +59,15 @@ type ToolCallFunction struct {
 //
 //openapi:request OllamaTool
 type Tool struct {
-	// `function`. Tools of other types are left out with the warning `unknown_tool_type`.
+	// `function`. Tools of other types are ignored with the warning `unknown_tool_type`.
 	Type string `json:"type" api:"default=function"`
 	// The function.
 	Function struct {
-		// 1 to 256 bytes without white space and angle, square and curly brackets.
+		// 1 to 256 bytes without white space and without angle, square and curly brackets.
 		Name string `json:"name" api:"[1..256] required"`
-		// What it does, for the model.
+		// What the tool does. The model reads this.
 		Description string `json:"description"`
-		// A JSON Schema of its arguments.
+		// A JSON Schema of the arguments.
 		Parameters json.RawMessage `json:"parameters" api:"{}"`
 	} `json:"function" api:"required"`
 }

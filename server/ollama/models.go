@@ -30,15 +30,15 @@ type ListResponse struct {
 //
 //openapi:answer OllamaModel
 type ListedModel struct {
-	// What requests call it.
+	// The model's name in requests.
 	Name string `json:"name"`
-	// The same.
+	// The same as `name`.
 	Model string `json:"model"`
-	// When its files were last changed.
+	// When the model's files were last changed.
 	ModifiedAt time.Time `json:"modified_at"`
-	// Their length in bytes.
+	// The size of the model's files in bytes.
 	Size int64 `json:"size"`
-	// Identifies the weights; empty while it is not known.
+	// Identifies the model's weights. Empty while this is unknown.
 	Digest  string       `json:"digest"`
 	Details ModelDetails `json:"details"`
 }
@@ -56,34 +56,34 @@ type LoadedResponse struct {
 //openapi:answer OllamaLoadedModel
 type LoadedModel struct {
 	ListedModel
-	// When it is unloaded if nobody uses it from now on; the end of the year 9999 for never.
+	// When the model is unloaded if it is not used until then. The end of the year 9999 means never.
 	ExpiresAt time.Time `json:"expires_at"`
-	// 0 where the processor alone computes, else `size`: how much of it is on the GPU is not known.
+	// 0 if only the CPU computes, otherwise the same as `size`: how much is on the GPU is not known.
 	SizeVRAM int64 `json:"size_vram"`
-	// How many tokens its context holds.
+	// The number of tokens that the context holds.
 	ContextLength int `json:"context_length"`
 }
 
 // never is when a model expires that is never unloaded.
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// ModelDetails is the part of a model's description that lists share.
+// ModelDetails are the details of a model in lists and in the answer to POST /api/show.
 //
-// What a model is. What is not known of one that has not been loaded is empty.
+// Details of a model. Fields that are unknown until the model is loaded are empty until then.
 //
 //openapi:answer OllamaModelDetails
 type ModelDetails struct {
 	// Always empty.
 	ParentModel string `json:"parent_model"`
-	// The format of its file.
+	// The format of the model's file.
 	Format string `json:"format" api:"=gguf"`
-	// The architecture.
+	// The model's architecture.
 	Family string `json:"family"`
-	// The same, as a list.
+	// The same as `family`, as a list.
 	Families []string `json:"families"`
-	// How many weights it has.
+	// The number of weights.
 	ParameterSize string `json:"parameter_size" api:"example=20.9B"`
-	// Their format.
+	// The format of the weights.
 	QuantizationLevel string `json:"quantization_level"`
 }
 
@@ -100,11 +100,11 @@ type ShowRequest struct {
 //
 //openapi:answer OllamaShowResponse
 type ShowResponse struct {
-	// Names the model.
+	// The name of the model.
 	Modelfile string `json:"modelfile"`
-	// What a request starts from, a line for each.
+	// The default parameters of requests, one on each line.
 	Parameters string `json:"parameters"`
-	// The model's Jinja template; empty where it has none.
+	// The model's Jinja template. Empty if it has none.
 	Template string       `json:"template"`
 	Details  ModelDetails `json:"details"`
 	// `general.architecture`, `general.basename`, `general.parameter_count`, and under the architecture's name
@@ -112,7 +112,7 @@ type ShowResponse struct {
 	ModelInfo map[string]any `json:"model_info" api:"{}"`
 	// What the model can do.
 	Capabilities []string `json:"capabilities" api:"[]=completion,tools,thinking,embedding"`
-	// When its files were last changed.
+	// When the model's files were last changed.
 	ModifiedAt time.Time `json:"modified_at"`
 }
 
@@ -235,7 +235,7 @@ type PullRequest struct {
 	Model string `json:"model" api:"#OllamaModelName required"`
 	// An older name of `model`.
 	Name string `json:"name"`
-	// Answer with lines of JSON.
+	// Send the answer as lines of JSON.
 	Stream *bool `json:"stream" api:"default=true"`
 }
 
@@ -243,7 +243,7 @@ type PullRequest struct {
 //
 //openapi:answer OllamaPullResponse
 type PullResponse struct {
-	// What is being done; `success` in the last line.
+	// What the server is doing. The last line has `success`.
 	Status string `json:"status"`
 }
 

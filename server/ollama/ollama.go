@@ -89,14 +89,12 @@ func version(w http.ResponseWriter, _ *http.Request) error {
 
 // ErrorResponse is the body of an answer that failed, and the last line of a stream that did.
 //
-// Why a request was not answered, or, as the last line, why a stream ends.
-//
 //openapi:answer OllamaError
 type ErrorResponse struct {
-	// For people. It begins with the field that is wrong, if there is one.
+	// A message for people. If a field is wrong, it begins with the field's name.
 	Error string `json:"error"`
 	Code  string `json:"code,omitempty" api:"#ErrorCode"`
-	// The field that is wrong, as in `options.seed`.
+	// The field of the request that is wrong, such as `options.seed`.
 	Param string `json:"param,omitempty"`
 }
 

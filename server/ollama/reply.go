@@ -9,34 +9,34 @@ import (
 	"runner/server/wire"
 )
 
-// ChatResponse is the answer to POST /api/chat: one line of a stream, or the whole.
+// ChatResponse is the answer to POST /api/chat, and each line of its stream.
 //
-// An answer, or a line of one. But for `logprobs`, what follows `done` is in the last line only. Durations are in
-// nanoseconds, and what is 0 is left out.
+// The whole answer, or a line of a stream. The fields after `done`, except `logprobs`, are only in the last line.
+// Durations are in nanoseconds. Counts and durations of 0 are absent.
 //
 //openapi:answer OllamaChatResponse
 type ChatResponse struct {
-	// The model, as the request named it.
+	// The name of the model as it was in the request.
 	Model string `json:"model"`
-	// When this was sent.
+	// When the server sent this.
 	CreatedAt time.Time `json:"created_at"`
 	Message   Message   `json:"message" api:"#OllamaReply"`
 	Ending
 }
 
-// GenerateResponse is the answer to POST /api/generate.
+// GenerateResponse is the answer to POST /api/generate, and each line of its stream.
 //
-// An answer, or a line of one, as for `/api/chat`.
+// The whole answer, or a line of a stream, as for `/api/chat`.
 //
 //openapi:answer OllamaGenerateResponse
 type GenerateResponse struct {
-	// The model, as the request named it.
+	// The name of the model as it was in the request.
 	Model string `json:"model"`
-	// When this was sent.
+	// When the server sent this.
 	CreatedAt time.Time `json:"created_at"`
-	// The answer, or more of it.
+	// The answer, or the next part of it in a stream.
 	Response string `json:"response"`
-	// The reasoning, or more of it, where `think` asks for it.
+	// The reasoning, or the next part of it in a stream, if `think` asks for it.
 	Thinking string `json:"thinking,omitempty"`
 	Ending
 }
@@ -44,25 +44,26 @@ type GenerateResponse struct {
 // Ending has the fields of the last line of a stream; Done and Logprobs are in the other lines too. Durations are in
 // nanoseconds.
 type Ending struct {
-	// Whether this is the end.
+	// Whether the answer has ended.
 	Done       bool   `json:"done"`
 	DoneReason string `json:"done_reason,omitempty" api:"#OllamaDoneReason"`
-	// The tokens of this piece of the answer, where they were asked for.
+	// The tokens of this part of the answer, if requested.
 	Logprobs []Logprob `json:"logprobs,omitempty" api:"[]#OllamaLogprob"`
 	// The time since the request.
 	TotalDuration time.Duration `json:"total_duration,omitempty"`
-	// The part of it for which the model was waited.
+	// The time spent waiting for the model. It is part of `total_duration`.
 	LoadDuration time.Duration `json:"load_duration,omitempty"`
-	// Tokens of the prompt, cached ones included.
+	// The tokens of the prompt, including cached ones.
 	PromptEvalCount int `json:"prompt_eval_count,omitempty"`
-	// How long reading it took.
+	// The time to read the prompt.
 	PromptEvalDuration time.Duration `json:"prompt_eval_duration,omitempty"`
-	// Tokens that were generated, reasoning included.
+	// The generated tokens, including reasoning.
 	EvalCount int `json:"eval_count,omitempty"`
-	// How long that took.
-	EvalDuration  time.Duration           `json:"eval_duration,omitempty"`
+	// The time to generate them.
+	EvalDuration time.Duration `json:"eval_duration,omitempty"`
+	// The settings of the reasoning that were used.
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
-	// What is not as it was asked for.
+	// What was not done as requested, and what was wrong with the model's output.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
@@ -79,21 +80,19 @@ type Logprob struct {
 type TokenLogprob struct {
 	// The token's text.
 	Token string `json:"token"`
-	// The natural logarithm of its probability.
+	// The natural logarithm of the token's probability.
 	Logprob float64 `json:"logprob" api:"[-9999..0]"`
 	// The token's exact bytes.
 	Bytes []int `json:"bytes,omitempty" api:"[]integer[0..255]"`
 }
 
-// Warning tells what was not as asked for.
-//
-// What is not as it was asked for, or what was odd about the model's output.
+// Warning says what was not done as requested, or what was wrong with the model's output.
 //
 //openapi:answer Warning
 type Warning struct {
-	// The kind, for programs.
+	// The kind of warning, for programs.
 	Code string `json:"code" api:"example=malformed_arguments"`
-	// For people. It holds nothing of the model's text.
+	// A message for people. It contains none of the model's text.
 	Message string `json:"message"`
 }
 

@@ -22,10 +22,10 @@ import (
 type ChatRequest struct {
 	// The conversation.
 	Messages []json.RawMessage `json:"messages" max:"100000" api:"[..100000]#OllamaMessage"`
-	// What the model may call.
+	// The tools that the model may call.
 	Tools []json.RawMessage `json:"tools" max:"1024" api:"[..1024]#OllamaTool"`
-	// Leave out the oldest messages where all do not fit into the context, with the warning `input_truncated`. System
-	// messages and the last turn's beginning and end stay. False refuses the request.
+	// If the messages do not fit into the context, leave out the oldest and give the warning `input_truncated`. System
+	// messages and the beginning and end of the last turn are kept. False refuses the request.
 	Truncate *bool `json:"truncate" api:"default=true"`
 	Common
 }
@@ -34,89 +34,89 @@ type ChatRequest struct {
 //
 //openapi:request OllamaGenerateRequest
 type GenerateRequest struct {
-	// What the user says, or with `raw` the whole prompt.
+	// What the user says. With `raw`, the whole prompt.
 	Prompt string `json:"prompt" api:"default="`
-	// The system prompt; refused with `raw`.
+	// The system prompt. Refused with `raw`.
 	System string `json:"system"`
-	// Give the prompt to the model as it is, with the names of control tokens in it as these tokens. `think` is refused
-	// then.
+	// Give the prompt to the model as it is. Names of control tokens in it are read as control tokens. `think` is
+	// refused.
 	Raw bool `json:"raw" api:"default=false"`
 	// Refused unless it is empty.
 	Suffix string `json:"suffix" api:"[..0]"`
-	// Refused unless it is empty: start the server with `--chat-template`.
+	// Refused unless it is empty. Use `--chat-template` of the server.
 	Template string `json:"template" api:"[..0]"`
-	// Refused unless it is empty: send the conversation to `/api/chat`.
+	// Refused unless it is empty. Send the conversation to `/api/chat`.
 	Context []json.RawMessage `json:"context" api:"array[..0]"`
-	// Refused unless it is empty: local models take text.
+	// Refused unless it is empty: models here read only text.
 	Images []json.RawMessage `json:"images" api:"array[..0]"`
 	Common
 }
 
-// Common are the fields that both kinds of request have.
-//
-// What both kinds of request have.
+// Common has the fields of both ChatRequest and GenerateRequest.
 //
 //openapi:request OllamaRequest
 type Common struct {
 	Model string `json:"model" api:"#OllamaModelName required"`
-	// Send the answer as lines of JSON while it comes.
+	// Send the answer as lines of JSON while it is generated.
 	Stream *bool `json:"stream" api:"default=true"`
-	// Show the reasoning: true, or with that effort (`xhigh` and `max` are `high`). False skips it. Left out, the model
-	// reasons unseen.
+	// True shows the reasoning. An effort shows it too and sets how much the model reasons (`xhigh` and `max` mean
+	// `high`). False skips the reasoning. If this is left out, the model reasons and the reasoning is hidden.
 	Think json.RawMessage `json:"think" api:"boolean|=minimal,low,medium,high,xhigh,max"`
-	// The form of the answer: `json` for any object, or a JSON Schema. One that cannot be honoured exactly is refused.
+	// The form of the answer: `json` for any JSON object, or a JSON Schema. A schema that cannot be enforced exactly is
+	// refused.
 	Format  json.RawMessage `json:"format" api:"=,json|{}"`
 	Options json.RawMessage `json:"options" api:"#OllamaOptions"`
-	// A duration (`5m`) or a number of seconds. 0 unloads the model when nobody uses it any more, after the answer or
-	// without a prompt at once, which takes the permission `models` too. Beside that the server keeps models by its own
-	// rules (`--keep-alive`).
+	// A duration (`5m`) or a number of seconds. 0 unloads the model after the answer, or at once if there is no prompt,
+	// as soon as nobody else uses it. That requires the permission `models` too. Other values have no effect: the server
+	// unloads models by its own rules (`--keep-alive`).
 	KeepAlive json.RawMessage `json:"keep_alive" api:"string|number"`
 	// Return the log probabilities of the answer's tokens.
 	Logprobs bool `json:"logprobs" api:"default=false"`
-	// How many of the likeliest tokens to return in each place, with `logprobs`.
+	// How many of the likeliest tokens to return at each position, with `logprobs`.
 	TopLogprobs int64 `json:"top_logprobs" api:"[0..20] default=0"`
 
-	// unknown lists unknown fields about reasoning.
+	// unknown lists the request's unknown fields about reasoning.
 	unknown []string
 }
 
 // Note implements [wire.Noter].
 func (c *Common) Note(body []byte) { c.unknown = contract.Unknown(body, "think") }
 
-// Options are those of Ollama's options that are honoured.
+// Options are the options of Ollama that have an effect here.
 //
-// What says how tokens are chosen; the server's (`--temperature` and so on) where it is left out. Other options of
-// Ollama's are ignored. Whole numbers may be written with a fraction of zero.
+// How tokens are chosen. Options that are left out have the server's values (`--temperature` and others). Other options
+// of Ollama are ignored. Whole numbers may be written with a fraction of zero.
 //
 //openapi:request OllamaOptions
 type Options struct {
-	// The most tokens to generate, reasoning included; 0 and less are what the context holds.
+	// The maximum number of tokens to generate, including reasoning. 0 and negative numbers generate as many as the
+	// context holds.
 	NumPredict *float64 `json:"num_predict" api:"integer"`
-	// No effect: the context is the server's (`--ctx-size`). A larger one gives the warning `num_ctx`.
+	// No effect: the server sets the size of the context (`--ctx-size`). A larger number gives the warning `num_ctx`.
 	NumCtx *float64 `json:"num_ctx" api:"integer"`
-	// What the logits are divided by; 0 always takes the likeliest token.
+	// The logits are divided by this number. 0 always takes the likeliest token.
 	Temperature *float64 `json:"temperature" api:"[0..2]"`
-	// Keep that many of the likeliest tokens; 0 and less keep all.
+	// Keep only this many of the likeliest tokens. 0 and negative numbers keep all.
 	TopK *float64 `json:"top_k" api:"integer"`
-	// Keep the likeliest tokens that together have this probability; 0 keeps one.
+	// Keep only the likeliest tokens that together have this probability. 0 keeps one token.
 	TopP *float64 `json:"top_p" api:"[0..1]"`
-	// Drop tokens less likely than this share of the likeliest one.
+	// Drop tokens whose probability is less than this share of the likeliest token's.
 	MinP *float64 `json:"min_p" api:"[0..1]"`
-	// Keep the most typical tokens that together have this probability.
+	// Keep only the most typical tokens that together have this probability.
 	TypicalP *float64 `json:"typical_p" api:"[0..1]"`
-	// Makes an answer repeatable; one is drawn if it is negative or left out.
+	// Makes the answer repeatable. A random seed is used if this is negative or left out.
 	Seed *float64 `json:"seed" api:"integer[-9007199254740992..9007199254740992]"`
-	// Texts that end the answer and are not part of it.
+	// The answer ends before the first of these texts.
 	Stop json.RawMessage `json:"stop" api:"string[1..1024]|[..16]string[1..1024]"`
-	// Divides the logits of tokens that have been generated; 1 is off.
+	// Divides the logits of tokens that were already generated. 1 turns this off.
 	RepeatPenalty *float64 `json:"repeat_penalty" api:"[0..10]"`
-	// Subtracted from the logits of tokens that have been generated. Penalties act on, and count, only text that the key
-	// may see.
+	// Subtracted from the logit of each token that was already generated. Penalties count tokens only in text that the
+	// API key may see, and change only such text.
 	PresencePenalty *float64 `json:"presence_penalty" api:"[-2..2]"`
-	// Subtracted for each time that a token has been generated.
+	// Subtracted from a token's logit once for each time that the token was generated.
 	FrequencyPenalty *float64 `json:"frequency_penalty" api:"[-2..2]"`
-	// For how many of the last visible tokens the penalties count; -1 is all that were generated, 0 turns the penalties
-	// off.
+	// The penalties count only this many of the last visible tokens. -1 counts all generated tokens, 0 turns the
+	// penalties off.
 	RepeatLastN *float64 `json:"repeat_last_n" api:"integer"`
 }
 

@@ -12,7 +12,7 @@ import (
 	"runner/server/wire"
 )
 
-// ChatRequest is the body of POST /v1/chat/completions. Fields that it does not have are ignored.
+// ChatRequest is the body of POST /v1/chat/completions. Unknown fields are ignored.
 //
 //openapi:request ChatCompletionRequest
 type ChatRequest struct {
@@ -20,39 +20,39 @@ type ChatRequest struct {
 	contract.Fields
 	ToolOptions
 
-	// `reasoning.encrypted_content` is another name of `reasoning_seal`; others are refused.
+	// `reasoning.encrypted_content` is another name of `reasoning_seal`. Other values are refused.
 	Include []string `json:"include" max:"64" api:"[]=reasoning.encrypted_content"`
 	// The conversation.
 	Messages []json.RawMessage `json:"messages" max:"10000" api:"[1..10000]#ChatMessage required"`
-	// The most tokens to generate, reasoning included, summaries excluded; -1 and left out are as many as the context
-	// holds.
+	// The maximum number of tokens to generate, including reasoning. Summaries are not counted. -1 generates as many as
+	// the context holds, which is the default.
 	MaxCompletionTokens *int64 `json:"max_completion_tokens" api:"[-1..] not=0"`
-	// Another name of `max_completion_tokens`; two that differ are refused.
+	// Another name of `max_completion_tokens`. Different values are refused.
 	MaxTokens *int64 `json:"max_tokens" api:"[-1..] not=0"`
-	// Return the log probabilities of the answer's tokens; never those of the reasoning.
+	// Return the log probabilities of the answer's tokens. Those of the reasoning are never returned.
 	Logprobs *bool `json:"logprobs" api:"default=false"`
-	// How many of the likeliest tokens to return in each place; goes with `logprobs` only.
+	// How many of the likeliest tokens to return at each position. Only with `logprobs`.
 	TopLogprobs *int64 `json:"top_logprobs" api:"[0..20] default=0"`
 
-	// A hint that models here do not know; other than `medium` it gives a warning.
+	// A hint that models here do not know. Values other than `medium` give a warning.
 	Verbosity *string `json:"verbosity"`
-	// Chat completions are not kept; `true` gives a warning. With `false` the server does not remember what led to the
-	// calls of the answer, either. `/v1/responses` keeps what it answers.
+	// Chat completions are not stored, so `true` gives a warning. With `false` the server also does not remember the
+	// reasoning that led to the answer's calls. `/v1/responses` stores its responses.
 	Store *bool `json:"store"`
-	// Not supported here: true gives the warning `unsupported_parameter`.
+	// Not supported. True gives the warning `unsupported_parameter`.
 	Echo bool `json:"echo" api:"default=false"`
 
-	// What follows is refused where it asks for what models here cannot do.
+	// The fields from here on are refused if they ask for something that models here cannot do.
 
-	// Models here write text.
+	// Models here write only text.
 	Modalities []string `json:"modalities" max:"64" api:"[]=text"`
-	// Refused: models here write text.
+	// Refused: models here write only text.
 	Audio json.RawMessage `json:"audio" api:"null"`
 	// Refused: the server does not search the web.
 	WebSearchOptions json.RawMessage `json:"web_search_options" api:"null"`
-	// Refused when it is false: an answer is always a message of its own.
+	// False is refused: an answer is always a new message.
 	AddGenerationPrompt *bool `json:"add_generation_prompt" api:"const=true"`
-	// Refused when it is true: an answer is always a message of its own.
+	// True is refused: an answer is always a new message.
 	ContinueFinalMessage *bool `json:"continue_final_message" api:"const=false"`
 }
 
@@ -60,17 +60,17 @@ type ChatRequest struct {
 //
 //openapi:answer ChatCompletion
 type ChatCompletion struct {
-	// Names the answer.
+	// The id of the answer.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=chat.completion"`
-	// When the request was taken, in seconds since 1970.
+	// When the server received the request, in seconds since 1970.
 	Created int64 `json:"created"`
-	// The model's name.
+	// The name of the model.
 	Model string `json:"model"`
-	// Names the weights.
+	// Identifies the model's weights.
 	SystemFingerprint string `json:"system_fingerprint"`
-	// The answers.
+	// The choices.
 	Choices []Choice `json:"choices"`
 	Usage   Usage    `json:"usage"`
 	Extras
@@ -80,10 +80,10 @@ type ChatCompletion struct {
 //
 //openapi:answer ChatChoice
 type Choice struct {
-	// Which choice it is.
+	// The index of the choice.
 	Index   int           `json:"index" api:"[0..]"`
 	Message AnswerMessage `json:"message"`
-	// Log probabilities of the answer's tokens, where they were asked for.
+	// The log probabilities of the answer's tokens, if requested.
 	Logprobs     *Logprobs `json:"logprobs"`
 	FinishReason string    `json:"finish_reason" api:"#FinishReason"`
 	FinishDetail string    `json:"finish_detail,omitempty" api:"#FinishDetail"`
@@ -94,10 +94,10 @@ type Choice struct {
 //
 //openapi:answer ChatAnswer
 type AnswerMessage struct {
-	// Who says it.
+	// The author's role.
 	Role string `json:"role" api:"=assistant"`
-	// The answer, and nothing else; null where there are calls and no text. A word that the model says before a call is
-	// content too, unless the answer has a form.
+	// The answer without the reasoning. Null if there are calls and no text. What the model says before a call is
+	// content too, unless the request gives the answer a form.
 	Content *string `json:"content"`
 	// Always null.
 	Refusal *string `json:"refusal" api:"null"`
@@ -107,9 +107,9 @@ type AnswerMessage struct {
 	ReasoningContent string `json:"reasoning_content,omitempty"`
 	// The summary, with visibility `summary`.
 	ReasoningSummary string `json:"reasoning_summary,omitempty"`
-	// What the model says before a call, where the answer has a form.
+	// What the model says before a call, if the request gives the answer a form.
 	Preamble string `json:"preamble,omitempty"`
-	// What the model calls.
+	// The model's calls.
 	ToolCalls    []AnswerCall  `json:"tool_calls,omitempty"`
 	FunctionCall *FunctionCall `json:"function_call,omitempty"`
 	MessageEnd
@@ -119,21 +119,20 @@ type AnswerMessage struct {
 //
 //openapi:answer AnswerCall
 type AnswerCall struct {
-	// Names the call.
+	// The id of the call.
 	ID string `json:"id"`
-	// What kind of call it is.
+	// The kind of call.
 	Type     string        `json:"type" api:"=function,custom"`
 	Function *FunctionCall `json:"function,omitempty"`
-	Custom   *CustomCall   `json:"custom,omitempty"`
+	// A call of a custom tool.
+	Custom *CustomCall `json:"custom,omitempty"`
 }
 
 // CustomCall is a call of a custom tool.
 //
-// A call of a custom tool.
-//
 //openapi:answer CustomCall
 type CustomCall struct {
-	// The tool.
+	// The name of the tool.
 	Name string `json:"name"`
 	// The text.
 	Input string `json:"input"`

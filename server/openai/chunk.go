@@ -32,24 +32,24 @@ type Chunk struct {
 //
 //openapi:answer ChunkChoice
 type ChunkChoice struct {
-	// Which choice it is.
+	// The index of the choice.
 	Index int   `json:"index" api:"[0..]"`
 	Delta Delta `json:"delta"`
-	// Log probabilities of this chunk's tokens, where they were asked for.
+	// The log probabilities of this chunk's tokens, if requested.
 	Logprobs *Logprobs `json:"logprobs"`
-	// In the choice's last chunk.
+	// Why the choice ended. Null until its last chunk.
 	FinishReason *string `json:"finish_reason" api:"#FinishReason|null"`
 	FinishDetail string  `json:"finish_detail,omitempty" api:"#FinishDetail"`
 	TraceID      string  `json:"trace_id,omitempty" api:"#TraceID"`
 }
 
-// Delta is what a chunk adds to a message. Its texts continue those of earlier chunks.
+// Delta is what a chunk adds to a message.
 //
-// What is new of a message. Texts are to be appended to those before.
+// What a chunk adds to a message. Append its texts to those of earlier chunks.
 //
 //openapi:answer Delta
 type Delta struct {
-	// In the choice's first chunk.
+	// The author's role. Only in the choice's first chunk.
 	Role string `json:"role,omitempty" api:"=assistant"`
 	// More of the answer; null in the first chunk.
 	Content *string `json:"content,omitempty" api:"|null"`
@@ -59,7 +59,7 @@ type Delta struct {
 	ReasoningContent string `json:"reasoning_content,omitempty"`
 	// More of the summary, with visibility `summary`. It may come between pieces of the answer.
 	ReasoningSummary string `json:"reasoning_summary,omitempty"`
-	// More of what the model says before a call, where the answer has a form.
+	// More of what the model says before a call, if the request gives the answer a form.
 	Preamble string `json:"preamble,omitempty"`
 	// More of a call.
 	ToolCalls    []DeltaCall        `json:"tool_calls,omitempty"`
@@ -73,9 +73,9 @@ type MessageEnd struct {
 	ReasoningSummarySource    string               `json:"reasoning_summary_source,omitempty" api:"#SummarySource"`
 	Score                     *float64             `json:"score,omitempty" api:"#Score"`
 	Rationale                 []reasoning.Decision `json:"rationale,omitempty" api:"#Decisions"`
-	// True where the calls are a specialist's, which goes on when they are answered.
+	// True if the calls are those of a specialist. The specialist goes on when they are answered.
 	Intermediate bool `json:"intermediate,omitempty"`
-	// To be sent back with the message. A specialist's prompt is among them with visibility `full` only.
+	// Send these back with the message. A specialist's prompt is among them only with visibility `full`.
 	Instructions []json.RawMessage      `json:"instructions,omitempty" api:"[]#Instruction"`
 	Delegations  []reasoning.Delegation `json:"delegations,omitempty" api:"#Delegations"`
 }
@@ -88,11 +88,11 @@ func endOf(r *reasoning.Result, decisions []reasoning.Decision, d *contract.Dele
 //
 //openapi:answer DeltaCall
 type DeltaCall struct {
-	// Which call it is.
+	// The index of the call.
 	Index int `json:"index" api:"[0..]"`
-	// Names the call; in its first chunk.
+	// The id of the call. Only in its first chunk.
 	ID string `json:"id,omitempty"`
-	// In its first chunk.
+	// The kind of call. Only in its first chunk.
 	Type     string             `json:"type,omitempty" api:"=function,custom"`
 	Function *DeltaFunctionCall `json:"function,omitempty"`
 	Custom   *DeltaCustomCall   `json:"custom,omitempty"`
@@ -102,7 +102,7 @@ type DeltaCall struct {
 //
 //openapi:answer DeltaCustomCall
 type DeltaCustomCall struct {
-	// The tool; in the call's first chunk.
+	// The name of the tool. Only in the call's first chunk.
 	Name string `json:"name,omitempty"`
 	// More of the text.
 	Input string `json:"input"`
@@ -112,7 +112,7 @@ type DeltaCustomCall struct {
 //
 //openapi:answer DeltaFunctionCall
 type DeltaFunctionCall struct {
-	// The function; in the call's first chunk.
+	// The name of the function. Only in the call's first chunk.
 	Name string `json:"name,omitempty"`
 	// More of the arguments.
 	Arguments string `json:"arguments"`

@@ -11,27 +11,28 @@ import (
 	"runner/server/wire"
 )
 
-// CompletionRequest is the body of POST /v1/completions. A raw prompt shows what a model thinks, so it takes the
-// permission reasoning:full, and fields about reasoning are refused. Fields that it does not have are ignored.
+// CompletionRequest is the body of POST /v1/completions. The answer to a raw prompt may show reasoning, so the
+// permission reasoning:full is required and fields about reasoning are refused. Other unknown fields are ignored.
 //
 //openapi:request CompletionRequest
 type CompletionRequest struct {
 	Options
-	// What to continue; at most 32 texts, and at most 32 choices in all.
+	// The text to continue. There may be at most 32 texts, and at most 32 choices in all.
 	Prompt json.RawMessage `json:"prompt" api:"#TextOrTokens required"`
-	// Read the names of control tokens in a text as these tokens; otherwise they are plain text.
+	// Read the names of control tokens in a text as control tokens. Otherwise they are plain text.
 	ParseSpecial bool `json:"parse_special" api:"default=false"`
-	// The most tokens to generate; -1 is as many as the context holds, 0 generates nothing.
+	// The maximum number of tokens to generate. -1 generates as many as the context holds, 0 generates nothing.
 	MaxTokens *int64 `json:"max_tokens" api:"[-1..] default=16"`
-	// Put the prompt before the text, and before the log probabilities where `logprobs` asks for them.
+	// Return the prompt before the text, and its log probabilities too if `logprobs` is set.
 	Echo bool `json:"echo" api:"default=false"`
-	// Return the log probabilities of the generated tokens, with this many of the likeliest ones in each place.
+	// Return the log probabilities of the generated tokens, and this many of the likeliest tokens at each position.
 	Logprobs *int64 `json:"logprobs" api:"[0..20]"`
-	// Return those of the prompt's tokens, with this many of the likeliest ones in each place; not with `stream`.
+	// Return the log probabilities of the prompt's tokens, and this many of the likeliest tokens at each position.
+	// Refused with `stream`.
 	PromptLogprobs *int64 `json:"prompt_logprobs" api:"[0..20]"`
-	// Refused unless it is `n`.
+	// Refused unless it equals `n`.
 	BestOf *int64 `json:"best_of"`
-	// Refused unless it is empty: models here do not fill gaps.
+	// Refused unless it is empty: models here do not fill in the middle of a text.
 	Suffix *string `json:"suffix" api:"[..0]"`
 
 	Reasoning         json.RawMessage `json:"reasoning" api:"#NotForPrompts"`
@@ -57,21 +58,21 @@ func (b *CompletionRequest) Note(body []byte) {
 //
 //openapi:answer CompletionChunk
 type Completion struct {
-	// Names the answer; the same in all its chunks.
+	// The id of the answer. It is the same in all chunks.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=text_completion"`
-	// When the request was taken, in seconds since 1970.
+	// When the server received the request, in seconds since 1970.
 	Created int64 `json:"created"`
-	// The model's name.
+	// The name of the model.
 	Model string `json:"model"`
-	// Names the weights.
+	// Identifies the model's weights.
 	SystemFingerprint string `json:"system_fingerprint"`
-	// What is new of a choice; none in the chunk with the usage.
+	// What the chunk adds to a choice. Empty in the chunk with the usage.
 	Choices []CompletionChoice `json:"choices" api:"[..1]"`
-	// In the last chunk, where `stream_options.include_usage` asked for it; null in the others then.
+	// The token counts, in the last chunk, if `stream_options.include_usage` is true. The other chunks then have null.
 	Usage *Usage `json:"usage,omitempty" api:"|null"`
-	// In a choice's last chunk: what is not as it was asked for.
+	// What was not done as requested, and what was wrong with the model's output. Only in a choice's last chunk.
 	Warnings []Warning `json:"warnings,omitempty"`
 	Timings  *Timings  `json:"timings,omitempty"`
 }
@@ -80,30 +81,29 @@ type Completion struct {
 //
 //openapi:answer CompletionChoice
 type CompletionChoice struct {
-	// The text, or more of it.
+	// The text, or the next part of it in a stream.
 	Text string `json:"text"`
-	// Which choice it is.
+	// The index of the choice.
 	Index int `json:"index" api:"[0..]"`
-	// Log probabilities, where they were asked for.
+	// The log probabilities, if requested.
 	Logprobs *CompletionLogprobs `json:"logprobs"`
-	// Those of the prompt's tokens, by token id, where `prompt_logprobs` asked for them; null for a first token with
-	// nothing before it.
+	// The log probabilities of the prompt's tokens, by token id, if `prompt_logprobs` is set. Null for a first token,
+	// which has nothing before it.
 	PromptLogprobs []map[string]PromptLogprob `json:"prompt_logprobs,omitempty" api:"[]{#PromptLogprob}?"`
-	// Why it ended; null in a stream before its end.
+	// Why the text ended. Null in a stream until the end.
 	FinishReason *string `json:"finish_reason" api:"=stop,length|null"`
 	FinishDetail string  `json:"finish_detail,omitempty" api:"#FinishDetail"`
 }
 
-// CompletionLogprobs has the log probabilities of a text's tokens. A token that is not UTF-8 has a name like
-// bytes:\xe2\x80.
+// CompletionLogprobs has the log probabilities of a text's tokens.
 //
 //openapi:answer CompletionLogprobs
 type CompletionLogprobs struct {
-	// The text's tokens. One that is not UTF-8 is written as in `bytes:\xe2\x80`.
+	// The text's tokens. A token that is not UTF-8 is written like `bytes:\xe2\x80`.
 	Tokens []string `json:"tokens"`
-	// The natural logarithms of their probabilities, at least -9999; null for the first token of an echoed prompt.
+	// The natural logarithm of each token's probability, at least -9999. Null for the first token of an echoed prompt.
 	TokenLogprobs []*float32 `json:"token_logprobs" api:"[]number?"`
-	// The likeliest tokens in each place; null where `token_logprobs` is.
+	// The likeliest tokens at each position. Null where `token_logprobs` is null.
 	TopLogprobs []map[string]float32 `json:"top_logprobs" api:"[]{number}?"`
 	// Where each token begins in the text, in characters.
 	TextOffset []int `json:"text_offset"`
@@ -113,11 +113,11 @@ type CompletionLogprobs struct {
 //
 //openapi:answer PromptLogprob
 type PromptLogprob struct {
-	// The natural logarithm of its probability, at least -9999.
+	// The natural logarithm of the token's probability, at least -9999.
 	Logprob float32 `json:"logprob"`
-	// 1 for the likeliest token.
+	// The token's rank. The likeliest token has rank 1.
 	Rank int `json:"rank" api:"[1..]"`
-	// Its text, written as in `tokens`.
+	// The token's text, written as in `tokens`.
 	DecodedToken string `json:"decoded_token"`
 }
 

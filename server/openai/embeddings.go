@@ -18,14 +18,14 @@ import (
 //
 //openapi:request EmbeddingRequest
 type EmbeddingRequest struct {
-	// The model's name; left out, the first that the key may use.
+	// The name of the model. The default is the first model that the API key may use.
 	Model string `json:"model"`
-	// What to embed; at most 2,048 texts, none of them empty.
+	// The texts to embed. There may be at most 2,048, and none may be empty.
 	Input json.RawMessage `json:"input" api:"#TextOrTokens required"`
-	// Numbers, or base64 of 32-bit floats, little-endian.
+	// How vectors are written: as numbers, or as base64 of little-endian 32-bit floats.
 	EncodingFormat *string `json:"encoding_format" api:"=float,base64 default=float"`
-	// Keep that many numbers of each vector, with length 1 again. That is only meaningful for models that were trained
-	// for it. More than there are is a 400.
+	// Keep only this many numbers of each vector and scale it to length 1 again. This is useful only for models that
+	// were trained for it. More numbers than the vector has are refused with status 400.
 	Dimensions *int64 `json:"dimensions" api:"[1..]"`
 }
 
@@ -33,11 +33,11 @@ type EmbeddingRequest struct {
 //
 //openapi:answer EmbeddingList
 type EmbeddingList struct {
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=list"`
-	// A vector for each input, in their order.
+	// A vector for each input, in the order of the inputs.
 	Data []Embedding `json:"data"`
-	// The model's name.
+	// The name of the model.
 	Model string `json:"model"`
 	// The tokens of all inputs.
 	Usage EmbeddingUsage `json:"usage"`
@@ -47,11 +47,11 @@ type EmbeddingList struct {
 //
 //openapi:answer Embedding
 type Embedding struct {
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=embedding"`
-	// Which input it is of.
+	// The index of the input.
 	Index int `json:"index" api:"[0..]"`
-	// The vector, as `encoding_format` says.
+	// The vector, in the form that `encoding_format` asks for.
 	Embedding any `json:"embedding" api:"[]number|string"`
 }
 
@@ -59,9 +59,9 @@ type Embedding struct {
 //
 //openapi:answer
 type EmbeddingUsage struct {
-	// How many there were.
+	// The tokens of all inputs.
 	PromptTokens int `json:"prompt_tokens"`
-	// The same.
+	// The same as `prompt_tokens`.
 	TotalTokens int `json:"total_tokens"`
 }
 

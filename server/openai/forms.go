@@ -9,16 +9,16 @@ import (
 	"runner/server/wire"
 )
 
-// Forms are the fields that say what form the answer's text has. At most one can. Forms that cannot be honoured
-// exactly are refused before anything is generated, whatever strict says.
+// Forms are the fields that give the answer's text a form. At most one may be set. A form that cannot be enforced
+// exactly is refused before anything is generated, whatever strict says.
 type Forms struct {
 	ResponseFormat json.RawMessage `json:"response_format" api:"#ResponseFormat"`
-	// Another way to give a schema.
+	// Another way to give a schema for the answer.
 	ResponseSchema json.RawMessage `json:"response_schema" api:"#ResponseSchema"`
 	JSONSchema     json.RawMessage `json:"json_schema" api:"#SchemaOrText"`
-	// A grammar for the answer, in llama.cpp's notation (GBNF); an empty one is none.
+	// A grammar for the answer in GBNF, the notation of llama.cpp. An empty text counts as left out.
 	Grammar json.RawMessage `json:"grammar" api:"string"`
-	// A pattern (ECMA-262) that matches the whole answer.
+	// A regular expression (ECMA-262) that the whole answer must match.
 	Regex      json.RawMessage `json:"regex" api:"string[1..]"`
 	Choice     json.RawMessage `json:"choice" api:"#Choices"`
 	GuidedJSON json.RawMessage `json:"guided_json" api:"#SchemaOrText"`
@@ -27,7 +27,7 @@ type Forms struct {
 	GuidedChoice json.RawMessage `json:"guided_choice" api:"#Choices"`
 	// Another name of `grammar`.
 	GuidedGrammar json.RawMessage `json:"guided_grammar" api:"string"`
-	// The form of the answer as vLLM takes it; one of its fields.
+	// The form of the answer, in the way of vLLM. Set one of its fields.
 	StructuredOutputs json.RawMessage `json:"structured_outputs" api:"#StructuredOutputs"`
 }
 

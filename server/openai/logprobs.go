@@ -19,23 +19,23 @@ type Logprobs struct {
 //
 //openapi:answer TokenLogprob
 type TokenLogprob struct {
-	// The token's text; bytes that are not UTF-8 are U+FFFD in it.
+	// The token's text. Bytes that are not UTF-8 are replaced by U+FFFD.
 	Token string `json:"token"`
-	// The natural logarithm of its probability, before any filter; -9999 stands for less than that.
+	// The natural logarithm of the token's probability, before any filter. The lowest value is -9999.
 	Logprob float32 `json:"logprob" api:"[-9999..0]"`
 	// The token's exact bytes.
 	Bytes []int `json:"bytes" api:"[]integer[0..255]"`
-	// The likeliest tokens in this place.
+	// The likeliest tokens at this position.
 	TopLogprobs []TopLogprob `json:"top_logprobs" api:"[..20]"`
 }
 
-// TopLogprob is one of the most likely tokens for a place. Its fields are those of [TokenLogprob].
+// TopLogprob is one of the likeliest tokens at a position. Its fields are those of [TokenLogprob].
 //
 //openapi:answer TopLogprob
 type TopLogprob struct {
 	// The token's text.
 	Token string `json:"token"`
-	// The natural logarithm of its probability.
+	// The natural logarithm of the token's probability.
 	Logprob float32 `json:"logprob" api:"[-9999..0]"`
 	// The token's exact bytes.
 	Bytes []int `json:"bytes" api:"[]integer[0..255]"`

@@ -15,31 +15,32 @@ import (
 //
 //openapi:request ChatMessage
 type Message struct {
-	// Who says it. `function` is the older form of `tool`.
+	// The author's role. `function` is the older name of `tool`.
 	Role string `json:"role" api:"=developer,system,user,assistant,tool,function required"`
-	// The text. An assistant's may be left out or null; the texts of parts are joined by line breaks.
+	// The text. In assistant messages it may be left out or null. The texts of parts are joined by line breaks.
 	Content json.RawMessage `json:"content" api:"string|[..1000]#ContentPart|null"`
-	// An assistant's, where it has no content.
+	// An assistant's refusal, if it has no content.
 	Refusal *string `json:"refusal" api:"|null"`
-	// The author's name, or where the role is `function` the function's. 1 to 256 bytes without white space, control
-	// characters and angle, square and curly brackets.
+	// The author's name, or the function's name if the role is `function`. 1 to 256 bytes without white space, control
+	// characters, and angle, square and curly brackets.
 	Name *string `json:"name" api:"[..256]|null"`
-	// An assistant's calls.
+	// The assistant's calls.
 	ToolCalls []json.RawMessage `json:"tool_calls" api:"[..1024]#MessageToolCall|null"`
-	// The older form of one call.
+	// The older form of a single call.
 	FunctionCall json.RawMessage `json:"function_call" api:"#FunctionCall|null deprecated"`
-	// Which call a message of role `tool` answers. It is required there unless `name` names the function.
+	// The call that a message with role `tool` answers. It is required there unless `name` has the function's name.
 	ToolCallID *string `json:"tool_call_id" api:"|null"`
 
-	// The sealed value that came with this message of the assistant. It restores what the model thought. One that does
-	// not belong to the message is left out with the warning `sealed_dropped`; `runner serve --sealed strict` refuses
-	// the request.
+	// The sealed value that came with this assistant message. It restores the reasoning. A value that does not belong to
+	// the message is ignored with the warning `sealed_dropped`; with `runner serve --sealed strict` the request is
+	// refused.
 	ReasoningEncryptedContent *string `json:"reasoning_encrypted_content" api:"|null"`
-	// What the assistant thought, as plain text. It counts while this message's calls are pending and nothing is sealed.
+	// The assistant's reasoning as plain text. It is used only while this message's calls are pending and there is no
+	// sealed value.
 	Reasoning *string `json:"reasoning" api:"|null"`
 	// Another name of `reasoning`.
 	ReasoningContent *string `json:"reasoning_content" api:"|null"`
-	// Who reasons from this message on. An assistant's come with it, and go back with it.
+	// Who reasons from this message on. Send back the instructions of an assistant message with the message.
 	Instructions []json.RawMessage `json:"instructions" api:"[..16]#Instruction|null"`
 }
 
@@ -47,11 +48,11 @@ type Message struct {
 //
 //openapi:request ContentPart
 type Part struct {
-	// Images, audio and files are refused; `refusal` is for messages of the assistant.
+	// The type of the part. `refusal` is only for assistant messages. Images, audio and files are refused.
 	Type string `json:"type" api:"=text,refusal required"`
-	// The text, where the type is `text`.
+	// The text, if the type is `text`.
 	Text *string `json:"text"`
-	// The text, where the type is `refusal`.
+	// The text, if the type is `refusal`.
 	Refusal *string `json:"refusal"`
 }
 
@@ -59,16 +60,15 @@ type Part struct {
 //
 //openapi:request MessageToolCall
 type MessageToolCall struct {
-	// Names the call; no other of its message has the same.
+	// The id of the call. It must be unique within the message.
 	ID string `json:"id" api:"[1..512] required"`
-	// What kind of call it is.
+	// The kind of call.
 	Type     string        `json:"type" api:"=function,custom default=function"`
 	Function *FunctionCall `json:"function"`
-	// A call of a custom tool.
-	Custom *struct {
-		// The tool.
+	Custom   *struct {
+		// The name of the tool.
 		Name string `json:"name"`
-		// What it was given.
+		// The text of the call.
 		Input string `json:"input"`
 	} `json:"custom"`
 }
@@ -77,9 +77,9 @@ type MessageToolCall struct {
 //
 //openapi:request FunctionCall
 type FunctionCall struct {
-	// The function.
+	// The name of the function.
 	Name string `json:"name" api:"required"`
-	// The arguments as the model wrote them, normally a JSON object.
+	// The arguments as the model wrote them, usually a JSON object.
 	Arguments string `json:"arguments" api:"required"`
 }
 

@@ -8,38 +8,38 @@ import (
 	"runner/server/wire"
 )
 
-// Model describes a model. Fields that are unknown until the model is loaded are left out until then.
+// Model describes a model.
 //
-// A model. What is not known of one that has not been loaded is left out.
+// A model. Fields that are unknown until the model is loaded are absent until then.
 //
 //openapi:answer Model
 type Model struct {
-	// What requests call it.
+	// The model's name in requests.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=model"`
-	// When the server came to know it, in seconds since 1970; 0 where that is not known.
+	// When the server found the model, in seconds since 1970. 0 if this is unknown.
 	Created int64 `json:"created"`
 	// The program's name.
 	OwnedBy string `json:"owned_by"`
 
-	// Whether it is in memory.
+	// Whether the model is in memory.
 	Loaded bool `json:"loaded"`
-	// How many tokens a conversation can have.
+	// The maximum number of tokens in a conversation.
 	ContextLength int `json:"context_length,omitempty"`
-	// The same.
+	// The same as `context_length`.
 	MaxModelLen int `json:"max_model_len,omitempty"`
-	// The length of its files in bytes.
+	// The size of the model's files in bytes.
 	Size int64 `json:"size,omitempty"`
-	// When they were last changed.
+	// When the model's files were last changed.
 	Modified *time.Time `json:"modified,omitempty"`
-	// Identifies the weights.
+	// Identifies the model's weights.
 	Digest string `json:"digest,omitempty"`
-	// The architecture.
+	// The model's architecture.
 	Family string `json:"family,omitempty"`
-	// How many weights it has.
+	// The number of weights.
 	Parameters int64 `json:"parameters,omitempty"`
-	// Their format.
+	// The format of the weights.
 	Quantization string `json:"quantization,omitempty"`
 }
 
@@ -47,7 +47,7 @@ type Model struct {
 //
 //openapi:answer ModelList
 type ModelList struct {
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=list"`
 	// The models, the default first.
 	Data []Model `json:"data"`

@@ -8,56 +8,56 @@ import (
 	"runner/server/wire"
 )
 
-// Options are the fields that chat completions and completions have in common. Null is as good as left out.
+// Options are the fields that chat completions and completions share. Null counts as left out.
 //
-// What chat completions and completions have in common. What says how tokens are chosen is the server's
-// (`--temperature` and so on) where it is left out.
+// The fields that chat completions and completions share. Fields for sampling that are left out have the server's
+// values (`--temperature` and others).
 //
 //openapi:request SamplingOptions
 type Options struct {
-	// The model's name; left out, the first that the key may use.
+	// The name of the model. The default is the first model that the API key may use.
 	Model string `json:"model"`
-	// How many choices to make.
+	// How many choices to generate.
 	N *int64 `json:"n" api:"[1..16] default=1"`
-	// Makes an answer repeatable while `system_fingerprint` stays the same and no other request shares the steps; left
-	// out, one is drawn.
+	// Makes the answer repeatable, as long as `system_fingerprint` stays the same and no other request runs in the same
+	// steps. Without it a random seed is used.
 	Seed json.RawMessage `json:"seed" api:"integer[-9223372036854775808..18446744073709551615]"`
-	// Texts that end the answer and are not part of it. They count in the answer only, not in the reasoning.
+	// The answer ends before the first of these texts. They have no effect in the reasoning.
 	Stop json.RawMessage `json:"stop" max:"16" api:"string[1..1024]|[..16]string[1..1024]"`
 
-	// Send the answer as server-sent events while it comes.
+	// Send the answer as server-sent events while it is generated.
 	Stream bool `json:"stream" api:"default=false"`
-	// Options of the stream; refused without `stream`.
+	// Options of the stream. Refused without `stream`.
 	StreamOptions *StreamOptions `json:"stream_options"`
 
-	// What the logits are divided by; 0 always takes the likeliest token.
+	// The logits are divided by this number. 0 always takes the likeliest token.
 	Temperature *float64 `json:"temperature" api:"[0..2]"`
-	// Keep the likeliest tokens that together have this probability; 1 keeps all, 0 one.
+	// Keep only the likeliest tokens that together have this probability. 1 keeps all tokens, 0 keeps one.
 	TopP *float64 `json:"top_p" api:"[0..1]"`
-	// Keep that many of the likeliest tokens; 0 and -1 keep all.
+	// Keep only this many of the likeliest tokens. 0 and -1 keep all.
 	TopK *int64 `json:"top_k" api:"[-1..2147483647]"`
-	// Drop tokens less likely than this share of the likeliest one; 0 drops none.
+	// Drop tokens whose probability is less than this share of the likeliest token's. 0 drops none.
 	MinP *float64 `json:"min_p" api:"[0..1]"`
-	// Keep the most typical tokens that together have this probability; 0 and 1 keep all.
+	// Keep only the most typical tokens that together have this probability. 0 and 1 keep all.
 	TypicalP *float64 `json:"typical_p" api:"[0..1]"`
-	// Subtracted from the logits of tokens that have been generated. Penalties act on, and count, only text that the key
-	// may see.
+	// Subtracted from the logit of each token that was already generated. Penalties count tokens only in text that the
+	// API key may see, and change only such text.
 	PresencePenalty *float64 `json:"presence_penalty" api:"[-2..2]"`
-	// Subtracted for each time that a token has been generated.
+	// Subtracted from a token's logit once for each time that the token was generated.
 	FrequencyPenalty *float64 `json:"frequency_penalty" api:"[-2..2]"`
-	// Divides the logits of tokens that have been generated; 1 is off.
+	// Divides the logits of tokens that were already generated. 1 turns this off.
 	RepetitionPenalty *float64 `json:"repetition_penalty" api:"[0.01..10]"`
-	// Another name of `repetition_penalty`; two that differ are refused.
+	// Another name of `repetition_penalty`. Different values are refused.
 	RepeatPenalty *float64 `json:"repeat_penalty" api:"[0.01..10]"`
-	// Ids of tokens, and what is added to their logits; -100 forbids a token. It acts only on text that the key may see,
-	// never on headers, channel names or reasoning tags.
+	// Token ids, each with a number that is added to the token's logit. -100 forbids a token. This changes only text
+	// that the API key may see, and never headers, channel names or reasoning tags.
 	LogitBias json.RawMessage `json:"logit_bias" max:"1024" api:"#TokenBiases"`
 
-	// llama.cpp's name of `max_tokens`; two that differ are refused.
+	// llama.cpp's name of `max_tokens`. Different values are refused.
 	NPredict *int64 `json:"n_predict" api:"[-1..] not=0"`
-	// Not supported: other than 0 gives the warning `unsupported_parameter`.
+	// Not supported. Values other than 0 give the warning `unsupported_parameter`.
 	Mirostat *float64 `json:"mirostat"`
-	// Keep a completion going to its token limit. In chat completions true gives the warning `unsupported_parameter`.
+	// Let a completion go on until its token limit. In chat completions, true gives the warning `unsupported_parameter`.
 	IgnoreEOS bool `json:"ignore_eos" api:"default=false"`
 
 	Forms
@@ -67,7 +67,7 @@ type Options struct {
 //
 //openapi:request
 type StreamOptions struct {
-	// Send the usage in a last chunk without choices.
+	// Send the token counts in a last chunk without choices.
 	IncludeUsage bool `json:"include_usage" api:"default=false"`
 }
 

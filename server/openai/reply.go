@@ -10,18 +10,16 @@ import (
 	"runner/reasoning"
 )
 
-// Warning says what was not done as requested, or what was wrong with the model's output. It contains nothing of that
+// Warning says what was not done as requested, or what was wrong with the model's output. It contains none of that
 // output.
-//
-// What is not as it was asked for, or what was odd about the model's output.
 //
 //openapi:answer ChoiceWarning
 type Warning struct {
-	// The kind, for programs.
+	// The kind of warning, for programs.
 	Code string `json:"code" api:"example=tool_skipped"`
-	// For people. It holds nothing of the model's text.
+	// A message for people. It contains none of the model's text.
 	Message string `json:"message"`
-	// The index of the choice that it is about; left out for the first.
+	// The index of the choice that the warning is about. Absent for the first choice.
 	Choice int `json:"choice,omitempty" api:"[1..]"`
 }
 
@@ -39,15 +37,15 @@ func (d *order) unsupported(field string) {
 //
 //openapi:answer Usage
 type Usage struct {
-	// The prompt, once for all choices.
+	// The tokens of the prompt, counted once for all choices.
 	PromptTokens int `json:"prompt_tokens"`
-	// What was generated, reasoning included, summaries excluded, for all choices.
+	// The generated tokens of all choices, including reasoning. Summaries are not counted.
 	CompletionTokens int `json:"completion_tokens"`
-	// The sum of both.
+	// The sum of the prompt's and the generated tokens.
 	TotalTokens int `json:"total_tokens"`
-	// More of the prompt.
+	// Details about the prompt.
 	PromptTokensDetails PromptDetails `json:"prompt_tokens_details"`
-	// More of what was generated.
+	// Details about the generated tokens.
 	CompletionTokensDetails CompletionDetails `json:"completion_tokens_details"`
 }
 
@@ -55,7 +53,7 @@ type Usage struct {
 //
 //openapi:answer
 type PromptDetails struct {
-	// How much of the prompt the cache held already.
+	// The tokens of the prompt that were in the cache.
 	CachedTokens int `json:"cached_tokens"`
 }
 
@@ -63,9 +61,9 @@ type PromptDetails struct {
 //
 //openapi:answer
 type CompletionDetails struct {
-	// Those of `completion_tokens` that were reasoning, shown or not.
+	// The part of `completion_tokens` that was reasoning, whether it was shown or not.
 	ReasoningTokens int `json:"reasoning_tokens"`
-	// Those of the summary, on top of `completion_tokens`.
+	// The tokens of the summaries. They are not part of `completion_tokens`.
 	SummaryTokens int `json:"summary_tokens"`
 }
 
@@ -86,20 +84,18 @@ func usageOf(results []*reasoning.Result) Usage {
 	return u
 }
 
-// ReasoningInfo has the settings that were in effect.
-//
-// What was in effect.
+// ReasoningInfo has the settings of the reasoning that were used for a run.
 //
 //openapi:answer ReasoningInfo
 type ReasoningInfo struct {
 	Visibility string `json:"visibility" api:"#Visibility"`
-	// Left out where it is the model's own default and that has no name.
+	// The effort that was used. Absent if it was the model's default and the default has no name.
 	Effort string `json:"effort,omitempty" api:"=none,minimal,low,medium,high"`
-	// Where reasoning came from; empty for a model without any.
+	// Where the reasoning came from. Empty if the model does not reason.
 	Strategy string `json:"strategy"`
-	// The seed that repeats this.
+	// The seed. The same seed gives the same output again.
 	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
-	// The most tokens of reasoning; left out for no limit.
+	// The maximum number of reasoning tokens. Absent if there was no limit.
 	Budget int `json:"budget,omitempty"`
 }
 
@@ -108,27 +104,27 @@ func infoOf(i *reasoning.Info) ReasoningInfo {
 		Seed: i.Seed, Budget: i.Budget}
 }
 
-// Timings are the times of a choice in milliseconds, with the names of llama.cpp's server.
+// Timings are the times of a choice.
 //
-// How long a choice took, with the names of llama.cpp's server. Times are in milliseconds.
+// How long a choice took, in milliseconds. The names are those of llama.cpp's server.
 //
 //openapi:answer Timings
 type Timings struct {
-	// Tokens of the prompt that the cache held.
+	// The tokens of the prompt that were in the cache.
 	CacheN int `json:"cache_n"`
-	// Tokens of the prompt that were read.
+	// The tokens of the prompt that were not in the cache.
 	PromptN int `json:"prompt_n"`
-	// How long reading them took.
+	// The time to read the `prompt_n` tokens.
 	PromptMS float64 `json:"prompt_ms"`
-	// How many of them in a second.
+	// The tokens of the prompt that were read per second.
 	PromptPerSecond float64 `json:"prompt_per_second"`
-	// Tokens that were generated.
+	// The number of generated tokens.
 	PredictedN int `json:"predicted_n"`
-	// How long that took.
+	// The time to generate them.
 	PredictedMS float64 `json:"predicted_ms"`
-	// How many of them in a second.
+	// The tokens that were generated per second.
 	PredictedPerSecond float64 `json:"predicted_per_second"`
-	// The time before the prompt was begun.
+	// The time until the server began to read the prompt.
 	QueueMS float64 `json:"queue_ms"`
 	// The time until the first token.
 	FirstTokenMS float64 `json:"first_token_ms"`
@@ -155,10 +151,11 @@ func timingsOf(r *reasoning.Result) Timings {
 
 // Extras are the fields that answers and the last chunk of each choice have in addition to OpenAI's.
 type Extras struct {
+	// The settings of the reasoning that were used.
 	ReasoningInfo *ReasoningInfo `json:"reasoning_info,omitempty"`
-	// True where reasoning was asked for and the model gave none.
+	// True if reasoning was requested and the model gave none.
 	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
-	// What is not as it was asked for.
+	// What was not done as requested, and what was wrong with the model's output.
 	Warnings []Warning `json:"warnings,omitempty"`
 	Timings  *Timings  `json:"timings,omitempty"`
 }

@@ -12,7 +12,7 @@ import (
 type AppliedTemplate struct {
 	// The prompt as text.
 	Prompt string `json:"prompt"`
-	// How many tokens it has.
+	// The number of tokens in the prompt.
 	Tokens int `json:"tokens"`
 }
 

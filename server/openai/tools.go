@@ -14,14 +14,14 @@ import (
 
 // ToolOptions are the fields about tools.
 type ToolOptions struct {
-	// What the model may call.
+	// The tools that the model may call.
 	Tools      []json.RawMessage `json:"tools" max:"4096" api:"[..1024]#Tool"`
 	ToolChoice json.RawMessage   `json:"tool_choice" api:"#ToolChoice"`
-	// False allows one call at most.
+	// With false the model makes at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls" api:"default=true"`
-	// The older form of `tools`; the answer then has `function_call`.
+	// The older form of `tools`. The answer then has `function_call`.
 	Functions []json.RawMessage `json:"functions" max:"4096" api:"[..1024]#Function deprecated"`
-	// The older form of `tool_choice`; it counts with `functions` only.
+	// The older form of `tool_choice`. It is used only with `functions`.
 	FunctionCall json.RawMessage `json:"function_call" api:"=auto,none|#FunctionName deprecated"`
 }
 
@@ -29,12 +29,12 @@ type ToolOptions struct {
 //
 //openapi:request Function
 type Function struct {
-	// 1 to 256 bytes without white space, control characters and angle, square and curly brackets; no other function has
-	// the same.
+	// 1 to 256 bytes without white space, control characters, and angle, square and curly brackets. Names must be
+	// unique.
 	Name string `json:"name" api:"[1..256] required"`
-	// What it does, for the model.
+	// What the tool does. The model reads this.
 	Description string `json:"description"`
-	// A JSON Schema of its arguments; left out, it takes none.
+	// A JSON Schema of the arguments. Without it the function takes none.
 	Parameters json.RawMessage `json:"parameters" api:"{}|null"`
 	Strict     *bool           `json:"strict" api:"#FunctionStrict"`
 }

@@ -4,18 +4,18 @@
 // The schemas of requests and answers that have a Go type are generated from it into spec/generated.json: see the
 // command in generate, which go generate runs. A field is declared once, in its struct: the comment above it is its
 // description, and the tag api has its limits and values. The other files in spec are written by hand, one for each
-// format. They describe the operations, and the schemas that no Go type has: unions, and frames of streams that are
-// encoded without types. All files are joined when the program starts.
+// format. They describe the operations and the schemas without a Go type: unions, and frames of streams that are
+// encoded without types. All files are joined when the document is first requested.
 //
-// Tests keep the document true. They compare routes and permissions with those of the server, generated schemas
-// with the Go types, and the fields of the other schemas with the structs that they describe. They compare ranges
-// and kinds of values with what handlers refuse. They compare the handlers' answers with the schemas, and then no
-// field may be missing.
+// Tests keep the document true. They compare the routes and permissions with the server, the generated schemas with the
+// Go types, and the fields of other schemas with the structs that they describe. They check that handlers refuse the
+// values that the document forbids, and that answers match their schemas. Every field of an answer must be described.
 //
-// In a file, each operation states only its own facts. x-permission is the permission that it needs ("own" for a token
-// instead of an API key). x-errors lists the statuses of its errors, except those that every operation can return.
-// x-error names the schema of its errors if it differs from the file's. All three are replaced by their OpenAPI form.
+// In a file, each operation states only its own facts. x-permission is the permission that it needs ("own" for the
+// token of a participant instead of an API key). x-errors lists the statuses of its errors, except those that every
+// operation can return. x-error names the schema of its errors if it differs from the file's. All three are replaced by
+// their OpenAPI form.
 //
-// The document contains no secrets and nothing about the models, so it needs no API key. It is served as
+// The document has no secrets and nothing about the models, so reading it needs no API key. It is served as
 // application/json, which every tool accepts, with an ETag. It describes all formats, whether they are mounted or not.
 package openapi

@@ -23,7 +23,7 @@ var spec embed.FS
 // formats are the files with routes and schemas.
 var formats = []string{"generated", "common", "openai", "responses", "anthropic", "traces", "ollama", "agui", "mew"}
 
-// own is the permission of operations that take a token of their own instead of an API key.
+// own is the permission of operations that take the token of a participant instead of an API key.
 const own = "own"
 
 // raw is an object whose values are not decoded.
@@ -40,27 +40,27 @@ type format struct {
 	Parameters raw `json:"parameters"`
 }
 
-// failures says what each error status means, and whether the answer may say when to try again.
+// failures has the meaning of each error status. later says that the answer may have the header Retry-After.
 var failures = map[int]struct {
 	text  string
 	later bool
 }{
-	http.StatusBadRequest: {"The request is wrong or asks for what cannot be honoured; the error names " +
-		"the field.", false},
-	http.StatusUnauthorized: {"No API key or token, or none of this server's.", false},
-	http.StatusForbidden: {"The API key or token may not do this, or the request comes from a web page " +
-		"or to a name that is not allowed.", false},
-	http.StatusNotFound:              {"There is no such thing that the API key or token may use.", false},
-	http.StatusConflict:              {"It is not in a state for that yet.", false},
-	http.StatusGone:                  {"It was there, and is erased.", false},
+	http.StatusBadRequest: {"The request is wrong, or the server cannot do what it asks for. The error " +
+		"names the field.", false},
+	http.StatusUnauthorized: {"No API key or token, or an unknown one.", false},
+	http.StatusForbidden: {"The API key or token may not do this, or the request comes from a web page, " +
+		"or is for a host name, that is not allowed.", false},
+	http.StatusNotFound:              {"Not found, or the API key or token may not use it.", false},
+	http.StatusConflict:              {"Its state does not allow this yet.", false},
+	http.StatusGone:                  {"It was erased.", false},
 	http.StatusRequestEntityTooLarge: {"The body is longer than the server allows.", false},
 	http.StatusUnsupportedMediaType:  {"The body is compressed.", false},
-	http.StatusTooManyRequests: {"Too many requests are waiting, or the API key or participant has used its share.",
+	http.StatusTooManyRequests: {"Too many requests are waiting, or the API key or participant has reached a limit.",
 		true},
-	http.StatusInternalServerError: {"The server failed; its log says where.", false},
-	http.StatusNotImplemented:      {"This server does not do that.", false},
-	http.StatusServiceUnavailable: {"The server is stopping, the model cannot be loaded or its engine fails, the " +
-		"requests under way are too long together, or the run took too long.", true},
+	http.StatusInternalServerError: {"The server failed. Its log says more.", false},
+	http.StatusNotImplemented:      {"This server does not support that.", false},
+	http.StatusServiceUnavailable: {"The server is stopping, the model cannot be loaded, its engine fails, the " +
+		"running requests are too long together, or the run took too long.", true},
 }
 
 // Document returns the description of a server of the given version.
@@ -116,7 +116,7 @@ func read(name string, v any) error {
 	return nil
 }
 
-// value returns the JSON of a value that can always be encoded.
+// value returns the JSON of a value. It is only for values that can always be encoded.
 func value(v any) json.RawMessage {
 	text, _ := json.Marshal(v)
 	return text
@@ -127,8 +127,8 @@ func reference(kind, name string) raw {
 	return raw{"$ref": value("#/components/" + kind + "/" + name)}
 }
 
-// complete adds to an operation what every operation has: the permission that it needs and how it can fail. shared
-// collects the answers that operations have in common.
+// complete adds to an operation the permission that it needs and its error answers. shared collects the answers that
+// operations share.
 func (f *format) complete(o, shared raw) error {
 	var permission string
 	var statuses []int
@@ -192,8 +192,8 @@ func failure(schema string, status int) json.RawMessage {
 	})
 }
 
-// Handler serves the description of a server of the given version. The spec files are part of the program, so it
-// panics if they are wrong.
+// Handler serves the description of a server of the given version. It panics if the spec files are wrong, because they
+// are part of the program.
 func Handler(version string) http.HandlerFunc {
 	document := sync.OnceValue(func() []byte {
 		text, err := Document(version)

@@ -14,42 +14,41 @@ import (
 	"runner/server/wire"
 )
 
-// Models call functions with JSON. So a custom tool, whose argument is free text, is shown to them as a function with
-// one text. The text of a call is taken out of the JSON again while it comes.
+// Models call functions with JSON. So a model sees a custom tool as a function with one string parameter. The text of a
+// call is taken out of the JSON as it arrives.
 
-// CustomTool is a tool whose argument is free text.
+// CustomTool is a custom tool in a request.
 //
-// A tool whose argument is free text. The model sees a function with one text, and its calls come with the text
-// alone.
+// A tool whose argument is free text. The model sees a function with one string parameter. A call has only the text.
 //
 //openapi:request CustomTool
 type CustomTool struct {
-	// As a function's.
+	// The name. The rules are those for names of functions.
 	Name string `json:"name" api:"[1..256] required"`
-	// What it does, for the model.
+	// What the tool does. The model reads this.
 	Description *string         `json:"description" api:"|null"`
 	Format      json.RawMessage `json:"format" api:"#CustomFormat"`
 }
 
-// customFormat is the form of a custom tool's argument.
+// customFormat says which texts the argument of a custom tool may be.
 type customFormat struct {
 	Type string `json:"type"`
 	customGrammar
 	Grammar *customGrammar `json:"grammar"`
 }
 
-// customGrammar is a grammar.
+// customGrammar is the grammar of a custom tool's argument.
 //
 //openapi:request CustomGrammar
 type customGrammar struct {
-	// The notation of `definition`.
+	// The language of `definition`.
 	Syntax string `json:"syntax" api:"=lark,regex required"`
 	// The grammar.
 	Definition string `json:"definition" api:"required"`
 }
 
-// Tool returns the function that stands for the tool at path. The argument is held to the grammar, where the model's
-// format allows that.
+// Tool returns the function that stands for the custom tool at path. The argument has to match the grammar if the
+// model's format can enforce that.
 func (c *CustomTool) Tool(path string) (chattemplate.Tool, error) {
 	tool := chattemplate.Tool{Name: c.Name, Strict: true}
 	if !chattemplate.ValidName(c.Name) {
@@ -74,7 +73,8 @@ func (c *CustomTool) Tool(path string) (chattemplate.Tool, error) {
 	return tool, nil
 }
 
-// readFormat returns the pattern of an argument, empty for any text, and what the model is told of it.
+// readFormat returns the pattern that an argument has to match, and what the model is told about it. An empty pattern
+// allows any text.
 func readFormat(raw json.RawMessage, path string) (pattern, told string, err error) {
 	if !wire.Given(raw) {
 		return "", "", nil
@@ -112,14 +112,14 @@ func readFormat(raw json.RawMessage, path string) (pattern, told string, err err
 	return "^(?:" + pattern + ")$", " It has to match this grammar (" + g.Syntax + "):\n" + g.Definition, nil
 }
 
-// FreeInput is the arguments of the function that stands for a custom tool, which hold a text.
+// FreeInput returns the arguments that stand for the text of a call of a custom tool.
 func FreeInput(text string) string { return `{"input":` + string(wire.AppendString(nil, text)) + `}` }
 
-// FreeCalls takes the texts of calls of custom tools out of a run's events. The zero value knows no such tool.
+// FreeCalls takes the texts of calls of custom tools out of a run's events. The zero value knows no custom tools.
 type FreeCalls struct {
-	// Names are the custom tools'.
+	// Names are the names of the custom tools.
 	Names map[string]bool
-	// open reads the call that is open; nil where that is a function's.
+	// open reads the current call. It is nil if that is a call of a function.
 	open *freeText
 }
 
@@ -159,7 +159,7 @@ func (f *FreeCalls) say(e *reasoning.Event, text string, to func(*reasoning.Even
 	return to(&said)
 }
 
-// freeText takes the text out of {"input": "..."} as it comes. What has another form is passed on as it is.
+// freeText takes the text out of {"input": "..."} as it arrives. Anything in another form is passed on unchanged.
 type freeText struct {
 	place freePlace
 	// held is what cannot be read yet: the beginning, or half an escape.
@@ -206,7 +206,7 @@ func (f *freeText) end() string {
 	return held
 }
 
-// cutHead cuts what stands before the text. It is impossible where that has begun otherwise.
+// cutHead removes what comes before the text. impossible means that the JSON begins in another way.
 func cutHead(text string) (rest string, found, impossible bool) {
 	for _, part := range []string{"{", `"input"`, ":", `"`} {
 		text = strings.TrimLeft(text, " \t\r\n")
@@ -222,7 +222,7 @@ func cutHead(text string) (rest string, found, impossible bool) {
 	return text, true, false
 }
 
-// inside decodes as much of the text as is whole.
+// inside decodes the text as far as it is complete.
 func (f *freeText) inside() string {
 	var b strings.Builder
 	for f.held != "" {
@@ -247,7 +247,7 @@ func (f *freeText) inside() string {
 	return b.String()
 }
 
-// escaped reads the escape that a text begins with. Its length is 0 where there is more to come.
+// escaped reads the escape at the beginning of a text. The length is 0 if the escape is incomplete.
 func escaped(text string) (r rune, length int) {
 	if len(text) < 2 {
 		return 0, 0

@@ -14,27 +14,28 @@ import (
 // fieldDelegation is the field of a request that lets specialists reason.
 const fieldDelegation = "delegation"
 
-// Delegation is the field that lets specialists reason. All of it may be left out.
+// Delegation is the field delegation of a request. All of its fields are optional.
 //
-// Lets specialists reason: prompts under which the model works before it answers under its own. What they write is
-// reasoning.
+// Lets specialists reason. A specialist is the model with another prompt, working before the model answers with its
+// own. What specialists write is reasoning.
 //
 //openapi:request DelegationOptions
 type Delegation struct {
-	// Let the model hand its reasoning to specialists that it describes. Left out, as the server's operator says
+	// Let the model hand its reasoning to specialists that it describes. The default is set by the server's operator
 	// (`--allow-delegation`).
 	Allow *bool `json:"allow,omitempty"`
-	// Have a specialist with this prompt reason first about the user's last message. Not blank, at most 50,000 UTF-16
-	// units.
+	// Let a specialist with this prompt reason about the user's last message first. It must not be blank and has at most
+	// 50,000 UTF-16 units.
 	AgentPrompt *string `json:"agent_prompt,omitempty" api:"[1..50000]"`
-	// False shows what that specialist writes as text before the answer.
+	// With false, what that specialist writes is shown as text before the answer.
 	MarkIntermediate *bool `json:"mark_intermediate,omitempty" api:"default=true"`
-	// What the model gets of a specialist's work: all of it, one message that the specialist makes of it, or nothing.
-	// Left out, as the server's operator says (`--delegated-work`), who says `keep` unless told otherwise.
+	// What the model gets of a specialist's work: all of it (`keep`), one message in which the specialist sums it up
+	// (`squash`), or nothing (`delete`). The default is set by the server's operator (`--delegated-work`) and is
+	// otherwise `keep`.
 	Work *string `json:"work,omitempty" api:"=keep,squash,delete"`
 }
 
-// specialist is whom the field delegates to, nil for nobody.
+// specialist returns the specialist that the field asks for, or nil.
 func (d *Delegation) specialist() *delegation.Delegate {
 	if d.AgentPrompt == nil {
 		return nil
@@ -60,7 +61,7 @@ func (d *Delegation) check() error {
 	return nil
 }
 
-// apply writes the field into a request; nil changes nothing.
+// apply writes the field into a request. A nil field changes nothing.
 func (d *Delegation) apply(req *generation.Request) {
 	if d == nil {
 		return
@@ -74,10 +75,10 @@ func (d *Delegation) apply(req *generation.Request) {
 	req.Delegation.Specialist = d.specialist()
 }
 
-// maxInstructions is the most instructions of a message.
+// maxInstructions is the maximum number of instructions of a message.
 const maxInstructions = 16
 
-// Instructions reads the instructions that a message carries, from the place path in the request.
+// Instructions reads the instructions of a message. path is their place in the request.
 func Instructions(path string, raw []json.RawMessage) ([]delegation.Instruction, error) {
 	if len(raw) > maxInstructions {
 		return nil, wire.Invalid(path, "there are %d and at most %d are taken", len(raw), maxInstructions)
@@ -107,7 +108,7 @@ func instructionError(path string, err error) error {
 	return wire.Invalid(path, "%v", refused)
 }
 
-// DelegationLog collects what a run says of its delegations. The zero value is ready.
+// DelegationLog collects the delegations of a run from its events. The zero value is ready to use.
 type DelegationLog struct {
 	list         []reasoning.Delegation
 	last, active string
@@ -127,14 +128,14 @@ func (l *DelegationLog) Push(e *reasoning.Event) {
 	}
 }
 
-// Delegations lists those that have ended.
+// Delegations returns the delegations that have ended.
 func (l *DelegationLog) Delegations() []reasoning.Delegation { return l.list }
 
 // intermediate is the instruction that marks a message.
 var intermediate = json.RawMessage(`{"type":"` + delegation.TypeIntermediate + `"}`)
 
-// Carries returns the instructions that the message of a run carries: where it ends in a specialist's calls that it
-// is intermediate, and with visibility full whom the model has delegated to.
+// Carries returns the instructions of a run's message. If the run ends in calls of a specialist, they say that the
+// message is intermediate and, with visibility full, to whom the model delegated.
 func (l *DelegationLog) Carries(r *reasoning.Result) []json.RawMessage {
 	switch {
 	case !r.Specialist:

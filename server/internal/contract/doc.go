@@ -1,10 +1,10 @@
-// Package contract is the reasoning contract: the fields with which a request says how much of the reasoning it
-// wants and where it comes from, by the same names in every format of ours and OpenAI's, and how sealed values are
-// restored, left out or refused.
+// Package contract has what several wire formats accept about reasoning. Its fields say how much of the reasoning a
+// request wants and where the reasoning comes from. They have the same names in OpenAI's formats and in AG-UI. It also
+// decides whether sealed values that clients send back are restored, ignored or refused.
 //
-// It serves no route and knows no event. A format embeds [Fields] in its request and hands what [Fields.Parse]
-// makes of it to [Asked.Apply].
+// A format embeds [Fields] in its request and passes the result of [Fields.Parse] to [Asked.Apply]. The package has no
+// routes and encodes no events.
 //
-// Rules: a field that is null is a field that is not there; two fields that ask for different things are refused by
-// both their names, and nothing is cut to what would be possible.
+// A field that is null counts as left out. Two fields that contradict each other are refused, and the error names both.
+// A value that cannot be honoured is refused, never reduced to what is possible.
 package contract

@@ -11,7 +11,7 @@ import (
 	"runner/server/wire"
 )
 
-// Values of the field include, where a format has one, that concern the reasoning.
+// Values of the field include that are about reasoning. Not every format has this field.
 const (
 	// IncludeSealed asks for the reasoning as a sealed value.
 	IncludeSealed = "reasoning.encrypted_content"
@@ -22,59 +22,59 @@ const (
 // maxBudget is the largest reasoning budget, in tokens.
 const maxBudget = 1 << 24
 
-// Fields are the fields of a request that concern its reasoning. All may be left out or null.
+// Fields are the fields of a request about reasoning. All are optional and may be null.
 //
-// How much the model reasons, where its reasoning comes from, and what of it is returned. These are independent of
-// each other. Two fields that ask for different things are refused by both their names.
+// How much the model reasons, where the reasoning comes from, and how much of it is returned. These are independent of
+// each other. If two fields contradict each other, the request is refused and the error names both.
 //
 //openapi:request ReasoningOptions
 type Fields struct {
-	// What is returned of the reasoning, or an object that also says how much there is to be. True is `full` and false
-	// is `none`.
+	// How much of the reasoning is returned, or an object that also says how much the model reasons. True means `full`
+	// and false means `none`.
 	Reasoning       json.RawMessage `json:"reasoning,omitempty" api:"boolean|#Visibility|#ReasoningObject"`
 	ReasoningEffort *string         `json:"reasoning_effort,omitempty" api:"#Effort"`
-	// Another name of the visibility; true is `full` and false is `none`.
+	// How much of the reasoning is returned. True means `full` and false means `none`.
 	IncludeReasoning json.RawMessage `json:"include_reasoning,omitempty" api:"boolean|#Visibility"`
-	// The most tokens of reasoning. When they are spent, the reasoning is closed, the answer starts, and the detail of
-	// the finish reason says so. 0 is effort `none`; -1 is no limit.
+	// The maximum number of reasoning tokens. When it is reached, the reasoning is ended and the answer begins, and the
+	// detail of the finish reason says so. 0 means effort `none`, -1 means no limit.
 	ReasoningBudget *int `json:"reasoning_budget,omitempty" api:"[-1..16777216]"`
 	// Another name of `reasoning_budget`.
 	ThinkingBudget *int `json:"thinking_budget,omitempty" api:"[-1..16777216]"`
-	// False is effort `none`.
+	// False means effort `none`.
 	EnableThinking *bool `json:"enable_thinking,omitempty"`
-	// False is effort `none`; or an effort.
+	// An effort. False means effort `none`.
 	Think json.RawMessage `json:"think,omitempty" api:"boolean|#Effort"`
-	// False is effort `none`, and so is an object of type `disabled`.
+	// False and an object of type `disabled` mean effort `none`.
 	Thinking json.RawMessage `json:"thinking,omitempty" api:"boolean|#ThinkingSwitch"`
-	// Where other servers put the reasoning. `hidden` is visibility `none`; `parsed`, `raw`, `deepseek` and
-	// `deepseek-legacy` are `full`. Reasoning never stands in the answer here, so `raw`, `none` and `deepseek-legacy`
-	// come with a warning.
+	// Where other servers put the reasoning. `hidden` means visibility `none`. `parsed`, `raw`, `deepseek` and
+	// `deepseek-legacy` mean `full`. This server never puts reasoning into the answer, so `raw`, `none` and
+	// `deepseek-legacy` give a warning.
 	ReasoningFormat *string `json:"reasoning_format,omitempty" api:"=auto,none,hidden,parsed,raw,deepseek,deepseek-legacy"`
-	// Where reasoning comes from: the model's own channels or tags (`native`), a JSON object around reasoning and answer
-	// (`json`), a call of a pseudo-function (`tool`), markers in the text (`markers`), or an explanation made afterwards
-	// (`posthoc`). `auto` takes the first that the model supports. The pseudo-function is called `report_reasoning`, so
-	// no function in `tools` may be.
+	// Where the reasoning comes from: the model's own channels or tags (`native`), a JSON object with reasoning and
+	// answer (`json`), a call of a pseudo-function (`tool`), markers in the text (`markers`), or an explanation written
+	// after the answer (`posthoc`). `auto` takes the first one that the model supports. The pseudo-function is called
+	// `report_reasoning`, so no function in `tools` may have that name.
 	ReasoningStrategy *string `json:"reasoning_strategy,omitempty" api:"=auto,native,json,tool,markers,posthoc"`
-	// Return the whole reasoning as a sealed value, whatever the visibility; in chat completions it is
-	// `reasoning_encrypted_content` of the message. Sent back with its message it restores what the model thought.
+	// Return the whole reasoning as a sealed value, whatever the visibility. In chat completions it is the message's
+	// `reasoning_encrypted_content`. Send it back with its message to restore the reasoning.
 	ReasoningSeal *bool `json:"reasoning_seal,omitempty" api:"default=false"`
-	// Store a trace of the run, all of it whatever is visible, sealed to the keys that the server's operator named. Its
-	// id comes as `trace_id` once it is durable; where it cannot be stored the warning `trace_not_stored` says so.
+	// Store a trace of the whole run, whatever the visibility, encrypted for the keys that the server's operator chose.
+	// `trace_id` has its id once it is safely stored. If it cannot be stored, there is the warning `trace_not_stored`.
 	// Refused by a server that keeps no traces.
 	ReasoningEncrypt *bool `json:"reasoning_encrypt,omitempty" api:"default=false"`
-	// Keep the reasoning of earlier turns in the prompt where the model's format would drop it. Usually it stays only
-	// while tool calls are pending.
+	// Keep the reasoning of earlier turns in the prompt, even where the model's format would drop it. Usually reasoning
+	// is kept only while tool calls are pending.
 	KeepReasoning *bool `json:"keep_reasoning,omitempty" api:"default=false"`
-	// Ask the model for its reason for each call, which costs tokens. The reasons are taken out of its text, and show
-	// with visibility `full`, in chat completions as `rationale`.
+	// Ask the model for its reason for each call. This costs tokens. The reasons are removed from the model's text and
+	// returned with visibility `full`, in chat completions as `rationale`.
 	Rationale  *bool       `json:"rationale,omitempty" api:"default=false"`
 	Delegation *Delegation `json:"delegation,omitempty"`
-	// Variables for the model's Jinja template, nested at most 32 deep. They are user text and cannot replace messages
-	// or tools. What they say of effort and budget (`enable_thinking` or `thinking` false, `reasoning_effort`,
-	// `thinking_budget`) counts as a field of the request.
+	// Variables for the model's Jinja template, nested at most 32 deep. They are treated as user text and cannot replace
+	// messages or tools. Variables about effort and budget (`enable_thinking` or `thinking` false, `reasoning_effort`,
+	// `thinking_budget`) have the same effect as fields of the request.
 	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty" api:"{}[..256]"`
 
-	// unknown lists fields about reasoning that there are not.
+	// unknown lists the request's unknown fields about reasoning.
 	unknown []string
 }
 
@@ -82,19 +82,19 @@ type Fields struct {
 //
 //openapi:request ReasoningObject
 type object struct {
-	// False is effort `none`.
+	// False means effort `none`.
 	Enabled *bool   `json:"enabled"`
 	Effort  *string `json:"effort" api:"#Effort"`
-	// Return a summary: a sentence or two, or a paragraph; or none. It quotes at most a third of the reasoning's words
-	// in a row, between three and twelve.
+	// Return a summary of one or two sentences (`concise`) or a paragraph (`detailed`), or `none`. It quotes at most a
+	// third of the reasoning's words in a row; this limit is never below three or above twelve words.
 	Summary *string `json:"summary" api:"=auto,concise,detailed,none"`
 	// An older name of `summary`.
 	GenerateSummary *string `json:"generate_summary" api:"=auto,concise,detailed,none"`
-	// True is visibility `none`.
+	// True means visibility `none`.
 	Exclude *bool `json:"exclude"`
 	// Another name of `reasoning_budget`.
 	MaxTokens *int `json:"max_tokens" api:"[-1..16777216]"`
-	// `all_turns` is `keep_reasoning` true, `current_turn` is false.
+	// `all_turns` means `keep_reasoning` true, `current_turn` means false.
 	Context *string `json:"context" api:"=auto,current_turn,all_turns"`
 
 	unknown []string
@@ -103,21 +103,22 @@ type object struct {
 // Asked is what a request asks for.
 type Asked struct {
 	Visibility reasoning.Visibility
-	// Said says that the request names a visibility. Otherwise that is the server's to choose.
+	// Said says that the request names a visibility. Otherwise the server chooses it.
 	Said bool
-	// Summary is the length that was asked for, as it was said: auto, concise or detailed; empty for none.
+	// Summary is the requested length of the summary: auto, concise or detailed. It is empty if the request has none.
 	Summary string
 	Effort  reasoning.Effort
-	// Budget is the most reasoning tokens; 0 where nothing was said, negative for no limit.
+	// Budget is the maximum number of reasoning tokens. 0 means that the request has none, a negative number means no
+	// limit.
 	Budget   int
 	Strategy reasoning.Strategy
-	// Seal says that the answer is to carry the reasoning as a sealed value.
+	// Seal says that the answer must have the reasoning as a sealed value.
 	Seal bool
-	// Encrypt says that the run is to leave a trace.
+	// Encrypt says that a trace of the run must be stored.
 	Encrypt bool
 	// Keep says that earlier turns keep their reasoning.
 	Keep bool
-	// Rationale says that the model is to give its reason for each call.
+	// Rationale says that the model must give its reason for each call.
 	Rationale  bool
 	Args       map[string]any
 	Delegation *Delegation
@@ -125,7 +126,7 @@ type Asked struct {
 	Warnings []generation.Notice
 }
 
-// Apply writes what was asked for into a request. What was not keeps the request's values.
+// Apply writes the settings that were asked for into a request. The request's other settings are kept.
 func (a *Asked) Apply(req *generation.Request) {
 	if a.Said {
 		req.Visibility = a.Visibility
@@ -148,14 +149,14 @@ func (a *Asked) Apply(req *generation.Request) {
 	a.Delegation.apply(req)
 }
 
-// choice is one value that fields of a request agree on.
+// choice is a value that several fields of a request can set.
 type choice[T comparable] struct {
 	value T
 	from  string
 }
 
-// say notes that a field asks for a value, or returns an error that names both fields when another has asked for
-// something else.
+// say records that a field asks for a value. If another field has asked for a different one, it returns an error that
+// names both fields.
 func (c *choice[T]) say(param string, value T) error {
 	if c.from == "" {
 		c.value, c.from = value, param
@@ -174,15 +175,16 @@ type parser struct {
 	effort     choice[reasoning.Effort]
 	budget     choice[int]
 	keep       choice[bool]
-	// noSummary is the field that wants no summary, and on the one that wants reasoning; empty for none.
+	// noSummary is the field that asks for no summary, and on is the field that asks for reasoning. They are empty if no
+	// field does.
 	noSummary, on string
 	warnings      []generation.Notice
-	// templateArgs are the variables for a template, with the effort by its name there.
+	// templateArgs are the variables for the template. The effort has a name that templates know.
 	templateArgs map[string]any
 }
 
-// Parse reads the fields, and what include, which not every format has, says beside them. The errors are a
-// *wire.Error with the field's name.
+// Parse reads the fields and the values of the field include. Errors are of the type *wire.Error and have the field's
+// name.
 func (f *Fields) Parse(include []string) (Asked, error) {
 	var p parser
 	if err := p.reasoning(f.Reasoning); err != nil {
@@ -235,13 +237,13 @@ func (f *Fields) Parse(include []string) (Asked, error) {
 	return a, nil
 }
 
-// FieldTrace is the field that asks for a trace. It stands in the trace, as how it was asked for.
+// FieldTrace is the field that asks for a trace. The trace contains this name, to say how it was requested.
 const FieldTrace = "reasoning_encrypt"
 
-// CanTrace refuses to keep a trace where there is no place for it.
+// CanTrace returns an error if a trace is requested and the server keeps none.
 func (a *Asked) CanTrace(to wire.Traces) error {
 	if a.Encrypt && to == nil {
-		return wire.Unsupported(FieldTrace, "this server keeps no traces; its operator can have it do so with runner "+
+		return wire.Unsupported(FieldTrace, "this server keeps no traces; its operator can turn them on with runner "+
 			"serve --traces. reasoning_seal returns the reasoning as a sealed value")
 	}
 	return nil
@@ -374,7 +376,7 @@ const (
 	maxDepth = 32
 )
 
-// args reads what variables of a template say of the effort.
+// args reads the variables of a template. Those about effort and budget count as fields of the request.
 func (p *parser) args(args map[string]any) error {
 	const param = "chat_template_kwargs"
 	if len(args) > maxArgs {
@@ -403,7 +405,7 @@ func (p *parser) args(args map[string]any) error {
 		if err := p.effortOf(param+".reasoning_effort", &effort); err != nil {
 			return err
 		}
-		// Templates know the efforts by their own names.
+		// Templates do not know names such as xhigh.
 		p.templateArgs = maps.Clone(args)
 		p.templateArgs["reasoning_effort"] = string(p.effort.value)
 	}

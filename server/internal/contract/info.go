@@ -2,20 +2,18 @@ package contract
 
 import "runner/reasoning"
 
-// ReasoningInfo is what was in effect for a run.
-//
-// What was in effect.
+// ReasoningInfo has the settings of the reasoning that were used for a run.
 //
 //openapi:answer ReasoningInfo
 type ReasoningInfo struct {
 	Visibility string `json:"visibility" api:"#Visibility"`
-	// Left out where it is the model's own default and that has no name.
+	// The effort that was used. Absent if it was the model's default and the default has no name.
 	Effort string `json:"effort,omitempty" api:"=none,minimal,low,medium,high"`
-	// Where reasoning came from; empty for a model without any.
+	// Where the reasoning came from. Empty if the model does not reason.
 	Strategy string `json:"strategy"`
-	// The seed that repeats this.
+	// The seed. The same seed gives the same output again.
 	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
-	// The most tokens of reasoning; left out for no limit.
+	// The maximum number of reasoning tokens. Absent if there was no limit.
 	Budget int `json:"budget,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 // CodeSealedDropped is the code of the warning about sealed values that were left out of the prompt.
 const CodeSealedDropped = "sealed_dropped"
 
-// Nowhere is the message of a value in a place where clients never get values.
+// Nowhere is the message of a value in a place where the server never puts values.
 const Nowhere = -1
 
 // Carried is a sealed value that a client sent back.
@@ -26,7 +26,8 @@ type Carried struct {
 	Value   seal.Value
 	// Param is its place in the request.
 	Param string
-	// Refusal is the text of the error if the request is refused because of it; empty means a text with the reason.
+	// Refusal is the text of the error if the request is refused because of this value. If it is empty, the text says
+	// the reason.
 	Refusal string
 }
 
@@ -129,7 +130,8 @@ func (r *Restorer) Conversation(messages []chattemplate.Message, values []Carrie
 	return nil
 }
 
-// drop leaves out values because of their errors, which may be nil, or returns the error that refuses the request.
+// drop leaves out the values for which because returns an error. With strict it returns an error that refuses the
+// request.
 func (r *Restorer) drop(values []Carried, because func(i int) error) error {
 	for i := range values {
 		if err := because(i); err != nil {

@@ -15,13 +15,13 @@ import (
 // CodeIgnored is the code of the warning about a field that has no effect.
 const CodeIgnored = "field_ignored"
 
-// thinking is the object form of Fields.Thinking, as Anthropic's clients and those of several vendors send it.
+// thinking is the object form of Fields.Thinking, as clients of Anthropic and other vendors send it.
 //
-// Switches the reasoning. It does not change what is returned of it.
+// Turns the reasoning on or off. It does not change how much of the reasoning is returned.
 //
 //openapi:request ThinkingSwitch
 type thinking struct {
-	// `disabled` is effort `none`.
+	// `disabled` means effort `none`.
 	Type *string `json:"type" api:"=enabled,adaptive,auto,disabled"`
 	// Another name of `reasoning_budget`.
 	BudgetTokens *int `json:"budget_tokens" api:"[-1..16777216]"`
@@ -54,14 +54,14 @@ func namesOf(t reflect.Type) (names []string) {
 	return names
 }
 
-// maxUnknown is how many unknown fields are named in warnings.
+// maxUnknown is the maximum number of unknown fields that warnings name.
 const maxUnknown = 16
 
-// switchNames are the customary switches for reasoning whose names begin with neither reasoning nor thinking.
+// switchNames are the common fields about reasoning whose names begin with neither reasoning nor thinking.
 var switchNames = []string{"think", "enable_thinking", "include_reasoning", "chat_template_kwargs"}
 
-// Unknown lists the fields of a request that are about reasoning and that its format does not have: those whose names
-// begin with reasoning or thinking, and the switches that other formats have. Null counts as left out.
+// Unknown lists the fields of a request that are about reasoning and are not among the known ones: those whose names
+// begin with reasoning or thinking, and others that are common in other formats. Null counts as left out.
 func Unknown(body []byte, known ...string) (unknown []string) {
 	for name, value := range wire.Members(body) {
 		lower := strings.ToLower(name)
@@ -84,7 +84,7 @@ func Others(body []byte, path string, known ...string) (unknown []string) {
 	return unknown
 }
 
-// Ignored is the text of the warning about a field that its format does not have.
+// Ignored returns the text of the warning about an unknown field.
 func Ignored(field string) string { return field + ": this field is not known here and has no effect" }
 
 func (p *parser) ignored(fields ...string) {
@@ -93,8 +93,8 @@ func (p *parser) ignored(fields ...string) {
 	}
 }
 
-// enable reads a switch of the reasoning. Off is effort none. On is what happens anyway, so it is only checked
-// against that.
+// enable reads a field that turns the reasoning on or off. Off means effort none. On is the default, so agree only
+// checks that no other field turns the reasoning off.
 func (p *parser) enable(param string, on *bool) error {
 	switch {
 	case on == nil:
@@ -106,7 +106,7 @@ func (p *parser) enable(param string, on *bool) error {
 	return nil
 }
 
-// switches reads the names that other servers have for effort, budget and visibility.
+// switches reads the fields that other servers have for effort, budget and visibility.
 func (p *parser) switches(f *Fields) error {
 	if err := p.budgetOf("reasoning_budget", f.ReasoningBudget); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (p *parser) format(format *string) error {
 	case "raw", "none", "deepseek-legacy":
 		p.warnings = append(p.warnings, generation.Notice{
 			Code: CodeIgnored,
-			Text: param + ": reasoning never stands in the answer; visibility full returns it beside the answer",
+			Text: param + ": this server never puts reasoning into the answer; visibility full returns it separately",
 		})
 	}
 	switch *format {
@@ -204,7 +204,7 @@ func (p *parser) format(format *string) error {
 	return wire.Invalid(param, "it takes auto, none, hidden, parsed, raw, deepseek or deepseek-legacy")
 }
 
-// agree checks what can only be checked when all fields were read.
+// agree checks what can only be checked after all fields were read.
 func (p *parser) agree() error {
 	if p.on != "" && p.effort.from != "" && p.effort.value == reasoning.EffortNone {
 		return wire.Invalid(p.on, "it asks for reasoning and %s for none; say it in one place", p.effort.from)

@@ -212,9 +212,9 @@ func (a *API) dismiss(job *run, principal string) {
 //
 //openapi:answer ResponseInputTokens
 type InputTokens struct {
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=response.input_tokens"`
-	// The length of the whole prompt.
+	// The tokens of the whole prompt, cached or not.
 	InputTokens int `json:"input_tokens"`
 }
 

@@ -26,36 +26,36 @@ type entry struct {
 
 // rawItem is an item of an input before its type is known.
 //
-// A message, a call, what came of one, a reasoning item as it came, or a reference to a stored item. Items of other
-// types, such as the records of hosted tools, are left out with the warning `item_skipped`.
+// A message, a call, the result of a call, a reasoning item as the server sent it, or a reference to a stored item.
+// Items of other types, such as the records of hosted tools, are ignored with the warning `item_skipped`.
 //
 //openapi:request ResponseInputItem
 type rawItem struct {
-	// What it is. Left out, it is a message, or with an `id` alone an item reference.
+	// The type of the item. Without it the item is a message, or an item reference if it has only an `id`.
 	Type *string `json:"type" api:"#ResponseItemType"`
-	// The item's id. Of a reference, the stored item.
+	// The item's id. In a reference, the id of the stored item.
 	ID *string `json:"id" api:"[..256]|null"`
-	// Who says a message.
+	// The role of a message's author.
 	Role *string `json:"role" api:"=user,assistant,system,developer|null"`
-	// Whether an assistant's message comes before calls or is its answer.
+	// Whether an assistant message is an answer or comes before calls.
 	Phase *string `json:"phase" api:"=commentary,final_answer|null"`
-	// What a message says, or the reasoning of a reasoning item; that counts while calls are pending and nothing is
-	// sealed.
+	// The text of a message or of a reasoning item. The text of a reasoning item is used only while calls are pending
+	// and there is no sealed value.
 	Content json.RawMessage `json:"content" api:"string|[..4096]#ResponseInputPart|null"`
-	// A reasoning item's summary. It never becomes reasoning.
+	// The summary of a reasoning item. It is never used as reasoning.
 	Summary json.RawMessage `json:"summary" api:"[..4096]#ResponseInputPart|null"`
-	// A reasoning item's sealed value. It restores what the model thought in that turn. One that does not belong there
-	// is left out with the warning `sealed_dropped`; `runner serve --sealed strict` refuses the request.
+	// The sealed value of a reasoning item. It restores the reasoning of that turn. A value that does not belong there
+	// is ignored with the warning `sealed_dropped`; with `runner serve --sealed strict` the request is refused.
 	EncryptedContent *string `json:"encrypted_content" api:"|null"`
-	// The call, of `function_call` and `function_call_output`.
+	// The id of the call, in `function_call` and `function_call_output`.
 	CallID *string `json:"call_id" api:"[..256]|null"`
-	// The function that was called.
+	// The name of the function that was called.
 	Name *string `json:"name" api:"[..256]|null"`
-	// Its arguments as the model wrote them.
+	// The arguments as the model wrote them.
 	Arguments *string `json:"arguments" api:"|null"`
 	// The text of a call of a custom tool.
 	Input *string `json:"input" api:"|null"`
-	// What came of a call.
+	// The result of a call.
 	Output json.RawMessage `json:"output" api:"string|[..4096]#ResponseInputPart|null"`
 }
 

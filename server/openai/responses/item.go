@@ -49,18 +49,16 @@ type Item interface {
 
 // Message is a message of a conversation.
 //
-// What somebody says.
-//
 //openapi:answer ResponseMessage
 type Message struct {
-	// Names the item.
+	// The id of the item.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Type   string `json:"type" api:"=message"`
 	Status string `json:"status" api:"#ItemStatus"`
-	// Who says it.
+	// The author's role.
 	Role string `json:"role" api:"=user,assistant,system,developer"`
-	// Whether it comes before calls or is the answer.
+	// `final_answer` if this is the answer, `commentary` if it comes before calls.
 	Phase string `json:"phase,omitempty" api:"=commentary,final_answer"`
 	// The text.
 	Content []Part `json:"content" api:"[]#ResponsePart"`
@@ -68,42 +66,38 @@ type Message struct {
 
 // Reasoning is the part of the model's reasoning that is shown.
 //
-// What the model thought, as far as it is shown.
-//
 //openapi:answer ResponseReasoning
 type Reasoning struct {
-	// Names the item.
+	// The id of the item.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Type   string `json:"type" api:"=reasoning"`
 	Status string `json:"status,omitempty" api:"#ItemStatus"`
 	// The summary, with visibility `summary`.
 	Summary []Part `json:"summary" api:"[]#ResponseTextPart"`
 	// The reasoning, with visibility `full`.
 	Content []Part `json:"content,omitempty" api:"[]#ResponseTextPart"`
-	// The sealed reasoning of the turn, where it was asked for. Send it back with the item.
+	// The sealed reasoning of the turn, if requested. Send it back with the item.
 	EncryptedContent string `json:"encrypted_content,omitempty"`
 
 	// sealed is the sealed Content in the store.
 	sealed string
 }
 
-// FunctionCall is a call by the model. A call of a custom tool has the field input in place of arguments.
-//
-// A call that the model makes.
+// FunctionCall is a call that the model makes. A call of a custom tool has the field input instead of arguments.
 //
 //openapi:answer ResponseCall
 type FunctionCall struct {
-	// Names the item.
+	// The id of the item.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Type   string `json:"type" api:"=function_call"`
 	Status string `json:"status" api:"#ItemStatus"`
-	// What the call's output refers to.
+	// The id that the result of the call refers to.
 	CallID string `json:"call_id"`
-	// The function.
+	// The name of the function.
 	Name string `json:"name"`
-	// The arguments as the model wrote them, normally a JSON object.
+	// The arguments as the model wrote them, usually a JSON object.
 	Arguments string `json:"arguments"`
 }
 
@@ -125,18 +119,16 @@ func (c FunctionCall) MarshalJSON() ([]byte, error) {
 
 // FunctionCallOutput is the result of a call.
 //
-// What came of a call.
-//
 //openapi:answer ResponseCallOutput
 type FunctionCallOutput struct {
-	// Names the item.
+	// The id of the item.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Type   string `json:"type" api:"=function_call_output,custom_tool_call_output"`
 	Status string `json:"status" api:"#ItemStatus"`
-	// The call.
+	// The id of the call.
 	CallID string `json:"call_id"`
-	// As it came.
+	// The result as it was sent.
 	Output json.RawMessage `json:"output" api:"string|[]#ResponseInputPart"`
 
 	text string

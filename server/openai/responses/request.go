@@ -30,77 +30,78 @@ const (
 // Values of include that this package gives; those of the reasoning are package contract's.
 const includeLogprobs = "message.output_text.logprobs"
 
-// CreateRequest asks for a response. Only input is required, or a previous response. Fields that are not listed are
-// ignored.
+// CreateRequest is the body of POST /v1/responses. It needs an input, instructions or a previous response. Unknown
+// fields are ignored.
 //
 //openapi:request ResponsesRequest
 type CreateRequest struct {
-	// The model's name; left out, the first that the key may use.
+	// The name of the model. The default is the first model that the API key may use.
 	Model string `json:"model"`
-	// A user's text, or items. Required, and not empty, unless there are `instructions` or a `previous_response_id`.
+	// The user's text, or items. It is required and must not be empty, unless there are `instructions` or a
+	// `previous_response_id`.
 	Input json.RawMessage `json:"input" max:"8192" api:"string|[..8192]#ResponseInputItem"`
-	// A system prompt before everything else. `previous_response_id` does not carry it over.
+	// A system prompt before everything else. It is not carried over by `previous_response_id`.
 	Instructions *string `json:"instructions"`
-	// The stored response that this one goes on from.
+	// The id of the stored response that this request continues.
 	PreviousResponseID *string `json:"previous_response_id"`
-	// Keep the response, for `previous_response_id`, item references and GET. With `false` the server does not remember
-	// what led to its calls, either.
+	// Store the response for `previous_response_id`, item references and GET. With `false` the server also does not
+	// remember the reasoning that led to the response's calls.
 	Store *bool `json:"store" api:"default=true"`
-	// Run on without the client; refused when `store` is false. At most 16 do at once, and of one API key of several 4;
-	// more are answered with 429.
+	// Go on even if the client disconnects. Refused if `store` is false. At most 16 responses run in the background at
+	// once. If the server has several API keys, at most 4 of each do. More are refused with 429.
 	Background *bool `json:"background" api:"default=false"`
-	// Send the response as server-sent events while it comes.
+	// Send the response as server-sent events while it is generated.
 	Stream *bool `json:"stream" api:"default=false"`
-	// What happens to a prompt that is longer than the context: it is refused, or the oldest part of the conversation is
-	// left out, with the warning `input_truncated`.
+	// What happens to a prompt that is longer than the context. `disabled` refuses it. `auto` leaves out the oldest part
+	// of the conversation and gives the warning `input_truncated`.
 	Truncation *string `json:"truncation" api:"=disabled,auto default=disabled"`
 
-	// The most tokens to generate, reasoning included.
+	// The maximum number of tokens to generate, including reasoning.
 	MaxOutputTokens *int `json:"max_output_tokens" api:"[1..16777216]"`
-	// No effect: it bounds hosted tools, of which there are none.
+	// No effect: it limits the calls of hosted tools, and there are none.
 	MaxToolCalls *int `json:"max_tool_calls" api:"[0..16777216]"`
-	// What the logits are divided by; 0 always takes the likeliest token. Left out, the server's `--temperature`.
+	// The logits are divided by this number. 0 always takes the likeliest token. The default is the server's
+	// `--temperature`.
 	Temperature *float64 `json:"temperature" api:"[0..2]"`
-	// Keep the likeliest tokens that together have this probability; 0 keeps one. Left out, the server's `--top-p`.
+	// Keep only the likeliest tokens that together have this probability. 0 keeps one token. The default is the server's
+	// `--top-p`.
 	TopP *float64 `json:"top_p" api:"[0..1]"`
-	// How many of the likeliest tokens each token of the answer comes with.
+	// How many of the likeliest tokens to return at each position of the answer.
 	TopLogprobs *int `json:"top_logprobs" api:"[0..20] default=0"`
-	// Makes a response repeatable; left out, one is drawn.
+	// Makes the response repeatable. Without it a random seed is used.
 	Seed json.RawMessage `json:"seed" api:"integer[-9223372036854775808..18446744073709551615]"`
 
-	// What the model may call.
-	Tools []json.RawMessage `json:"tools" max:"4096" api:"[..1024]#ResponseTool"`
-	// Whether the model may or must call; `auto` where it is left out.
-	ToolChoice json.RawMessage `json:"tool_choice" api:"=none,auto,required|#ResponseToolChoice"`
-	// False allows one call at most.
+	// The tools that the model may call.
+	Tools      []json.RawMessage `json:"tools" max:"4096" api:"[..1024]#ResponseTool"`
+	ToolChoice json.RawMessage   `json:"tool_choice" api:"=none,auto,required|#ResponseToolChoice"`
+	// With false the model makes at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls" api:"default=true"`
 
-	// What form the answer has.
+	// The form of the answer.
 	Text *TextRequest `json:"text"`
-	// Another way to give a schema; refused with `text.format`.
+	// Another way to give a schema for the answer. Refused with `text.format`.
 	ResponseSchema json.RawMessage `json:"response_schema" api:"#ResponseAnswerSchema"`
 
 	// Fields say how much of the reasoning is wanted.
 	contract.Fields
-	// What the response is to hold beside the usual: `reasoning.encrypted_content` (the sealed reasoning),
-	// `reasoning.content` (visibility `full`), `message.output_text.logprobs`. Others are left out with the warning
-	// `include_ignored`.
+	// What the response contains in addition: `reasoning.encrypted_content` (the sealed reasoning), `reasoning.content`
+	// (visibility `full`), `message.output_text.logprobs`. Other values are ignored with the warning `include_ignored`.
 	Include []string `json:"include" max:"64" api:"[..64]"`
 
-	// Repeated in the response: at most 16 texts of at most 512 bytes, under keys of at most 64.
+	// Returned in the response. At most 16 texts of at most 512 bytes, with keys of at most 64 bytes.
 	Metadata map[string]string `json:"metadata" max:"16" api:"#ResponseMetadata"`
-	// Repeated in the response; no effect.
+	// Returned in the response. No other effect.
 	User *string `json:"user" api:"[..512]"`
-	// Repeated in the response; no effect.
+	// Returned in the response. No other effect.
 	SafetyIdentifier *string `json:"safety_identifier" api:"[..512]"`
-	// Repeated in the response; no effect.
+	// Returned in the response. No other effect.
 	PromptCacheKey *string `json:"prompt_cache_key" api:"[..512]"`
 
-	// Refused: `previous_response_id` goes on from a response.
+	// Refused. Use `previous_response_id` to continue a response.
 	Conversation json.RawMessage `json:"conversation" api:"null"`
 	// Refused: this server keeps no prompt templates.
 	Prompt json.RawMessage `json:"prompt" api:"null"`
-	// Refused unless it is empty: `truncation` leaves out the oldest part of a conversation.
+	// Refused unless it is empty. Use `truncation` to leave out the oldest part of a conversation.
 	ContextManagement json.RawMessage `json:"context_management" api:"array[..0]|null"`
 	// Refused: this server does not moderate.
 	Moderation json.RawMessage `json:"moderation" api:"null"`
@@ -111,7 +112,7 @@ type CreateRequest struct {
 //openapi:request
 type TextRequest struct {
 	Format json.RawMessage `json:"format" api:"#ResponseTextFormat"`
-	// Repeated in the response; no effect.
+	// Returned in the response. No other effect.
 	Verbosity *string `json:"verbosity" api:"=low,medium,high"`
 }
 
@@ -119,17 +120,17 @@ type TextRequest struct {
 //
 //openapi:request ResponseTool
 type FunctionTool struct {
-	// `function`, or `custom` for a tool whose argument is free text. Tools of other types are left out with the warning
+	// `function`, or `custom` for a tool whose argument is free text. Tools of other types are ignored with the warning
 	// `tool_skipped`.
 	Type string `json:"type" api:"required example=function,custom"`
-	// 1 to 256 bytes without white space, control characters and angle, square and curly brackets; no other function has
-	// the same.
+	// 1 to 256 bytes without white space, control characters, and angle, square and curly brackets. Names must be
+	// unique.
 	Name string `json:"name" api:"[..256]"`
-	// What it does, for the model.
+	// What the tool does. The model reads this.
 	Description *string `json:"description" api:"|null"`
-	// A JSON Schema of its arguments; null where there are none.
+	// A JSON Schema of the arguments, or null if there are none.
 	Parameters json.RawMessage `json:"parameters" api:"{}|null"`
-	// Hold the arguments to `parameters`. Left out, that is done where they can be honoured.
+	// Make the arguments match `parameters`. If this is left out, they match if the schema is supported.
 	Strict *bool           `json:"strict" api:"|null default=true"`
 	Format json.RawMessage `json:"format" api:"#CustomFormat"`
 }
@@ -384,13 +385,13 @@ func (q *asked) readTools() error {
 //
 //openapi:request ResponseToolChoice
 type choice struct {
-	// Call this function or custom tool, or see some of the tools alone.
+	// `function` or `custom` makes the model call this tool. `allowed_tools` shows it only some of the tools.
 	Type string `json:"type" api:"=function,custom,allowed_tools required"`
-	// The function.
+	// The name of the function.
 	Name string `json:"name"`
-	// Whether one of the allowed tools may or must be called.
+	// Whether the model may or must call one of the allowed tools.
 	Mode string `json:"mode" api:"=auto,required"`
-	// The tools that are allowed.
+	// The allowed tools.
 	Tools []json.RawMessage `json:"tools" api:"[..1024]#ResponseToolName"`
 }
 
@@ -455,15 +456,16 @@ func (q *asked) allowTools(c *choice) error {
 
 // format is an object of text.format.
 //
-// The form that the answer obeys, whatever a field `strict` says. One that cannot be honoured exactly is refused.
+// The form of the answer. It is enforced exactly, whatever the field `strict` says. A form that cannot be enforced
+// exactly is refused.
 //
 //openapi:request ResponseTextFormat
 type format struct {
-	// `text` is any text, `json_object` any JSON object.
+	// `text` allows any text, `json_object` any JSON object.
 	Type string `json:"type" api:"=text,json_object,json_schema required"`
-	// A name that the model sees.
+	// A name for the answer. The model sees it.
 	Name string `json:"name" api:"[..256] default=answer"`
-	// What the answer is, for the model.
+	// What the answer is. The model reads this.
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema" api:"#JSONSchema"`
 }

@@ -10,81 +10,82 @@ import (
 //
 //openapi:answer Response
 type Response struct {
-	// Names the response.
+	// The id of the response.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=response"`
-	// When the request was taken, in seconds since 1970.
+	// When the server received the request, in seconds since 1970.
 	CreatedAt int64 `json:"created_at"`
-	// When it was completed; null unless the status is `completed`.
+	// When the response was completed, in seconds since 1970. Null unless the status is `completed`.
 	CompletedAt *int64 `json:"completed_at"`
-	// How far it is.
+	// The state of the response.
 	Status string `json:"status" api:"=queued,in_progress,completed,incomplete,failed,cancelled"`
-	// Whether it runs without the client.
+	// Whether it goes on without the client.
 	Background bool `json:"background"`
-	// Why it failed.
+	// Why the response failed.
 	Error *Failure `json:"error"`
-	// Why it is incomplete.
+	// Why the response is incomplete.
 	IncompleteDetails *IncompleteDetails `json:"incomplete_details"`
-	// The items.
+	// The items that the model generated.
 	Output []Item `json:"output" api:"[]#ResponseItem"`
-	// Counts of tokens; null until it is over.
+	// The token counts. Null until the response has ended.
 	Usage *Usage `json:"usage"`
 
-	// The fields from here on repeat the request, or have the values in effect for what it left out.
+	// The fields from here on repeat the request. For fields that it left out, they have the values that were used.
 
-	// As requested.
+	// As in the request.
 	Instructions *string `json:"instructions"`
-	// As requested.
+	// As in the request.
 	MaxOutputTokens *int `json:"max_output_tokens"`
-	// As requested.
+	// As in the request.
 	MaxToolCalls *int `json:"max_tool_calls"`
-	// As requested.
+	// As in the request.
 	Metadata map[string]string `json:"metadata" api:"{string}"`
-	// The model's name.
+	// The name of the model.
 	Model string `json:"model"`
-	// Whether there may be several calls.
+	// Whether the model may make several calls.
 	ParallelToolCalls bool `json:"parallel_tool_calls"`
-	// What it goes on from.
+	// The id of the response that this one continues.
 	PreviousResponseID *string `json:"previous_response_id"`
-	// As requested.
+	// As in the request.
 	PromptCacheKey *string `json:"prompt_cache_key"`
-	// What the request asked for, as far as it is in effect.
+	// The settings for the reasoning that were used.
 	Reasoning ReasoningEcho `json:"reasoning"`
-	// As requested.
+	// As in the request.
 	SafetyIdentifier *string `json:"safety_identifier"`
 	// Always `default`.
 	ServiceTier string `json:"service_tier" api:"=default"`
-	// Whether it is kept.
+	// Whether the response is stored.
 	Store bool `json:"store"`
-	// In effect.
+	// The value that was used.
 	Temperature float64 `json:"temperature"`
-	// As requested.
+	// As in the request.
 	Text TextEcho `json:"text"`
-	// As requested.
+	// As in the request.
 	ToolChoice json.RawMessage `json:"tool_choice" api:"string|{}"`
 	// The functions that the model was offered.
 	Tools []FunctionTool `json:"tools" api:"[]#ResponseEchoedTool"`
-	// As requested.
+	// As in the request.
 	TopLogprobs int `json:"top_logprobs"`
-	// In effect.
+	// The value that was used.
 	TopP float64 `json:"top_p"`
-	// In effect.
+	// The value that was used.
 	Truncation string `json:"truncation" api:"=disabled,auto"`
-	// As requested.
+	// As in the request.
 	User *string `json:"user"`
 
 	// The fields from here on are not OpenAI's.
 
+	// The settings of the reasoning that are used.
 	ReasoningInfo *ReasoningInfo `json:"reasoning_info,omitempty"`
 	FinishDetail  string         `json:"finish_detail,omitempty" api:"#FinishDetail"`
 	TraceID       string         `json:"trace_id,omitempty" api:"#TraceID"`
-	// True where reasoning was asked for and the model gave none.
+	// True if reasoning was requested and the model gave none.
 	ReasoningUnavailable bool                 `json:"reasoning_unavailable,omitempty"`
 	SummarySource        string               `json:"reasoning_summary_source,omitempty" api:"#SummarySource"`
 	Score                *float64             `json:"score,omitempty" api:"#Score"`
 	Rationale            []reasoning.Decision `json:"rationale,omitempty" api:"#Decisions"`
-	// What is not as it was asked for.
+	// What was not done as requested, and what was wrong with the model's output.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
@@ -92,9 +93,9 @@ type Response struct {
 //
 //openapi:answer ResponseFailure
 type Failure struct {
-	// The kind.
+	// The kind of failure.
 	Code string `json:"code" api:"=server_error,rate_limit_exceeded,context_length_exceeded,invalid_prompt"`
-	// For people.
+	// A message for people.
 	Message string `json:"message"`
 }
 
@@ -102,7 +103,7 @@ type Failure struct {
 //
 //openapi:answer ResponseIncomplete
 type IncompleteDetails struct {
-	// The limit, or that of the context.
+	// The limit was reached: that of the request, or the length of the context.
 	Reason string `json:"reason" api:"=max_output_tokens"`
 }
 
@@ -110,23 +111,23 @@ type IncompleteDetails struct {
 //
 //openapi:answer ResponseUsage
 type Usage struct {
-	// The prompt.
+	// The tokens of the prompt.
 	InputTokens int `json:"input_tokens"`
-	// More of the prompt.
+	// Details about the prompt.
 	InputTokensDetails struct {
-		// How much of the prompt the cache held already.
+		// The tokens of the prompt that were in the cache.
 		CachedTokens int `json:"cached_tokens"`
 	} `json:"input_tokens_details"`
-	// What was generated, reasoning included, the summary excluded.
+	// The generated tokens, including reasoning. The summary is not counted.
 	OutputTokens int `json:"output_tokens"`
-	// More of what was generated.
+	// Details about the generated tokens.
 	OutputTokensDetails struct {
-		// Those that were reasoning, shown or not.
+		// The tokens of the reasoning, whether it was shown or not.
 		ReasoningTokens int `json:"reasoning_tokens"`
-		// Those of the summary, on top of `output_tokens`.
+		// The tokens of the summary. They are not part of `output_tokens`.
 		SummaryTokens int `json:"summary_tokens"`
 	} `json:"output_tokens_details"`
-	// The sum of both.
+	// The sum of the prompt's and the generated tokens.
 	TotalTokens int `json:"total_tokens"`
 }
 
@@ -141,9 +142,9 @@ func newUsage(u reasoning.Usage) *Usage {
 //
 //openapi:answer
 type ReasoningEcho struct {
-	// The effort in effect; null where the request named none.
+	// The effort that was used. Null if the request had none.
 	Effort *string `json:"effort" api:"=none,minimal,low,medium,high|null"`
-	// The summary's length; null where none was said.
+	// The length of the summary. Null if the request had none.
 	Summary *string `json:"summary" api:"=auto,concise,detailed|null"`
 }
 
@@ -152,24 +153,22 @@ type ReasoningEcho struct {
 //openapi:answer
 type TextEcho struct {
 	Format json.RawMessage `json:"format" api:"#ResponseTextFormatEcho"`
-	// As requested.
+	// As in the request.
 	Verbosity *string `json:"verbosity,omitempty"`
 }
 
-// ReasoningInfo has the settings in effect for a run.
-//
-// What is in effect.
+// ReasoningInfo has the settings of the reasoning that are used for a run.
 //
 //openapi:answer ResponseReasoningInfo
 type ReasoningInfo struct {
 	Visibility string `json:"visibility" api:"#Visibility"`
-	// Empty where the model's default has no name.
+	// The effort that is used. Empty if it is the model's default and the default has no name.
 	Effort string `json:"effort" api:"=,none,minimal,low,medium,high"`
-	// Where reasoning comes from; empty for a model without any.
+	// Where the reasoning comes from. Empty if the model does not reason.
 	Strategy string `json:"strategy"`
-	// The seed that repeats this.
+	// The seed. The same seed gives the same output again.
 	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
-	// The most tokens of reasoning; left out for no limit.
+	// The maximum number of reasoning tokens. Absent if there was no limit.
 	Budget int `json:"budget,omitempty"`
 }
 
@@ -180,15 +179,13 @@ func newInfo(i *reasoning.Info) *ReasoningInfo {
 	}
 }
 
-// Warning says what was left out of a request, or what was wrong with a model's output.
-//
-// What is not as it was asked for, or what was odd about the model's output.
+// Warning says what was not done as requested, or what was wrong with the model's output.
 //
 //openapi:answer Warning
 type Warning struct {
-	// The kind, for programs.
+	// The kind of warning, for programs.
 	Code string `json:"code" api:"example=malformed_arguments"`
-	// For people. It holds nothing of the model's text.
+	// A message for people. It contains none of the model's text.
 	Message string `json:"message"`
 }
 

@@ -88,9 +88,9 @@ func (a *API) replay(w http.ResponseWriter, r *http.Request, rec *record, after 
 //
 //openapi:answer ResponseDeleted
 type Deleted struct {
-	// The response.
+	// The id of the response.
 	ID string `json:"id"`
-	// What it was.
+	// The type of the deleted object.
 	Object string `json:"object" api:"=response"`
 	// Always true.
 	Deleted bool `json:"deleted" api:"=true"`
@@ -146,13 +146,13 @@ func (a *API) cancel(w http.ResponseWriter, r *http.Request) error {
 //
 //openapi:answer ResponseItemList
 type ItemList struct {
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=list"`
 	// The items.
 	Data []Item `json:"data" api:"[]#ResponseItem"`
-	// The first of them; null when there is none.
+	// The id of the first item. Null if there is none.
 	FirstID *string `json:"first_id"`
-	// The last of them; null when there is none.
+	// The id of the last item. Null if there is none.
 	LastID *string `json:"last_id"`
 	// Whether there are more.
 	HasMore bool `json:"has_more"`

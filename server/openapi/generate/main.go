@@ -1,17 +1,17 @@
-// Command generate writes the schemas of requests and answers into spec/generated.json, from the Go types that
+// Command generate writes the schemas of requests and answers into spec/generated.json. It reads the Go types that
 // requests are decoded into and answers are encoded from.
 //
-// A type with a schema says so in its doc comment, with the schema's name:
+// A line in the doc comment of a type gives it a schema, and the schema its name:
 //
 //	//openapi:request EmbeddingRequest
 //	//openapi:answer EmbeddingList
 //
-// Without a name the schema has no name of its own and stands where a field of that type is described. The doc
-// comment's second paragraph, if there is one, describes the schema. In a request, an embedded type with a named schema
-// becomes a part of allOf. The fields of any other embedded type become fields of the schema.
+// A schema without a name is written into each field of that type. If the doc comment has a second paragraph, that
+// describes the schema. In a request, an embedded type with a named schema becomes a part of allOf. The fields of any
+// other embedded type become fields of the schema.
 //
 // The comment above a field is its description, written for authors of clients. A comment at the end of its line is
-// for readers of the code. The field's type decides the schema where it can. The tag api says the rest, see [parseTag].
+// for readers of the code. The schema of a field follows from its type and its tag api, see [parseTag].
 package main
 
 import (

@@ -27,7 +27,7 @@ const (
 	answer  kind = "answer"
 )
 
-// source is the types of the packages, by package and name, as in "ollama.ChatRequest".
+// source has the types of the packages, by names such as "ollama.ChatRequest".
 type source map[string]*declared
 
 // declared is a type.
@@ -37,9 +37,9 @@ type declared struct {
 	name string
 	typ  ast.Expr
 	kind kind
-	// as is the name of the schema; empty for none.
+	// as is the name of the schema. It is empty if the schema has none.
 	as string
-	// about is the description of the schema; empty for none.
+	// about is the description of the schema. It is empty if there is none.
 	about string
 }
 
@@ -94,7 +94,7 @@ func (s source) add(pkg string, t *ast.TypeSpec, doc *ast.CommentGroup) error {
 // oneLine returns the text of a comment as one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// named lists the types whose schemas have names, by these names.
+// named lists the types whose schemas have names, in the order of these names.
 func (s source) named() []*declared {
 	list := slices.Collect(maps.Values(s))
 	list = slices.DeleteFunc(list, func(d *declared) bool { return d.as == "" })
@@ -160,7 +160,7 @@ func (o *object) add(pkg string, st *ast.StructType) error {
 		if len(f.Names) == 0 && f.Tag == nil {
 			inner := o.in.find(pkg, f.Type)
 			if inner == nil {
-				return fmt.Errorf(": an embedded type is not known")
+				return fmt.Errorf(": an embedded type is unknown")
 			}
 			if inner.as != "" && o.kind == request {
 				o.parts = append(o.parts, reference(inner.as))
@@ -252,7 +252,7 @@ func (o *object) typeOf(pkg string, e ast.Expr) (schema, error) {
 			}
 		}
 	}
-	return nil, errors.New(": the type does not say what its values are; say it with the tag api")
+	return nil, errors.New(": the schema does not follow from the type; give it with the tag api")
 }
 
 // nameOf returns the name of a type as it is written.

@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// tag is what a tag api says.
+// tag is the content of a tag api.
 type tag struct {
 	kinds      []schema
 	attributes schema
 	required   bool
-	// typed says that the tag has the type of the values. Otherwise the field has it, and the first of kinds is
-	// incomplete.
+	// typed says that the tag gives the type of the values. Otherwise the Go type does, and the first of kinds has only
+	// limits.
 	typed bool
 }
 
-// parseTag reads a tag: kinds of values with | between them, and after them, with spaces between them, attributes. The
-// kinds are:
+// parseTag reads a tag. A tag has kinds of values, separated by |, and then attributes, separated by spaces. The kinds
+// are:
 //
 //	string, integer, number, boolean, object, null, any
-//	[0..2]               what the field's type says, with limits
+//	[0..2]               the field's Go type, with limits
 //	string[1..1024]      a text of 1 to 1024 characters
 //	=low,high            one of these texts, numbers or truth values
 //	#Usage               the schema Usage
 //	[]string, [1..16]#X  a list, and one of 1 to 16 entries
 //	{string}, {}[..64]   an object with any names whose values are texts, and one of at most 64 values of any kind
-//	[]number?            a list whose entries may be null; the list itself may be with []number|null
+//	[]number?            a list whose entries may be null; with []number|null the list itself may be null
 //
 // The attributes are required, deprecated, default=VALUE, example=TEXT,TEXT, const=VALUE and not=VALUE.
 func parseTag(text string) (*tag, error) {
@@ -73,7 +73,7 @@ func isAttribute(word string) bool {
 	return false
 }
 
-// valueOf reads a JSON value, or a text without quotes.
+// valueOf reads a JSON value. Any other text is a string without quotes.
 func valueOf(text string) any {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -120,7 +120,7 @@ func parseKind(text string) (s schema, err error) {
 	return s, errors.Join(err, limit(s, limits))
 }
 
-// oneOf returns the type and the list of given values: numbers, true or false, or texts.
+// oneOf returns the type and the list of the given values: numbers, true or false, or texts.
 func oneOf(words []string) (typ string, values []any) {
 	typ = "string"
 	for _, word := range words {
@@ -144,7 +144,7 @@ var keywords = map[any][2]string{
 	"array": {"minItems", "maxItems"}, "object": {"minProperties", "maxProperties"},
 }
 
-// limit adds limits to a schema, by the names that its type has for them.
+// limit adds limits to a schema. The names of the limits depend on the schema's type.
 func limit(s schema, limits string) error {
 	low, high, ok := strings.Cut(limits, "..")
 	if limits != "" && (!ok || keywords[s["type"]][0] == "") {
@@ -158,7 +158,7 @@ func limit(s schema, limits string) error {
 	return nil
 }
 
-// join returns the schema of values that are of one of several kinds.
+// join returns the schema of values of one of several kinds.
 func join(kinds []schema) schema {
 	switch last := kinds[len(kinds)-1]; {
 	case len(kinds) == 1:
