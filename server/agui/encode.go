@@ -7,6 +7,7 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -167,22 +168,7 @@ type RunResult struct {
 	SummarySource        string   `json:"reasoning_summary_source,omitempty" api:"#SummarySource"`
 	Score                *float64 `json:"score,omitempty" api:"#Score"`
 	// The settings of the reasoning that were used.
-	Info ReasoningInfo `json:"reasoning_info"`
-}
-
-// ReasoningInfo has the settings of the reasoning that were used for a run.
-//
-//openapi:answer ReasoningInfo
-type ReasoningInfo struct {
-	Visibility string `json:"visibility" api:"#Visibility"`
-	// The effort that was used. Absent if it was the model's default and the default has no name.
-	Effort string `json:"effort,omitempty" api:"=none,minimal,low,medium,high"`
-	// Where the reasoning came from. Empty if the model does not reason.
-	Strategy string `json:"strategy"`
-	// The seed. The same seed gives the same output again.
-	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
-	// The maximum number of reasoning tokens. Absent if there was no limit.
-	Budget int `json:"budget,omitempty"`
+	Info contract.ReasoningInfo `json:"reasoning_info"`
 }
 
 // Push takes the next event of the run. It returns the error of send; later calls return the same error.
@@ -561,10 +547,7 @@ func (e *Encoder) finish(r *reasoning.Result) {
 		Result: RunResult{
 			FinishReason: r.Finish, FinishDetail: r.Detail, TraceID: r.Trace, ReasoningUnavailable: r.ReasoningUnavailable,
 			SummarySource: r.SummarySource, Score: r.Score,
-			Info: ReasoningInfo{
-				Visibility: e.info.Visibility.String(), Effort: string(e.info.Effort), Strategy: string(e.info.Strategy),
-				Seed: e.info.Seed, Budget: e.info.Budget,
-			},
+			Info: *contract.InfoOf(&e.info),
 		},
 	}
 	if e.cfg.ProtocolVersion != "" {

@@ -8,6 +8,7 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
+	"runner/server/internal/contract"
 )
 
 // Warning says what was not done as requested, or what was wrong with the model's output. It contains none of that
@@ -84,26 +85,6 @@ func usageOf(results []*reasoning.Result) Usage {
 	return u
 }
 
-// ReasoningInfo has the settings of the reasoning that were used for a run.
-//
-//openapi:answer ReasoningInfo
-type ReasoningInfo struct {
-	Visibility string `json:"visibility" api:"#Visibility"`
-	// The effort that was used. Absent if it was the model's default and the default has no name.
-	Effort string `json:"effort,omitempty" api:"=none,minimal,low,medium,high"`
-	// Where the reasoning came from. Empty if the model does not reason.
-	Strategy string `json:"strategy"`
-	// The seed. The same seed gives the same output again.
-	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
-	// The maximum number of reasoning tokens. Absent if there was no limit.
-	Budget int `json:"budget,omitempty"`
-}
-
-func infoOf(i *reasoning.Info) ReasoningInfo {
-	return ReasoningInfo{Visibility: i.Visibility.String(), Effort: string(i.Effort), Strategy: string(i.Strategy),
-		Seed: i.Seed, Budget: i.Budget}
-}
-
 // Timings are the times of a choice.
 //
 // How long a choice took, in milliseconds. The names are those of llama.cpp's server.
@@ -152,7 +133,7 @@ func timingsOf(r *reasoning.Result) Timings {
 // Extras are the fields that answers and the last chunk of each choice have in addition to OpenAI's.
 type Extras struct {
 	// The settings of the reasoning that were used.
-	ReasoningInfo *ReasoningInfo `json:"reasoning_info,omitempty"`
+	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
 	// True if reasoning was requested and the model gave none.
 	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
 	// What was not done as requested, and what was wrong with the model's output.
@@ -163,8 +144,8 @@ type Extras struct {
 // extrasOf returns the extras of one choice. about are the warnings about the request, which the first choice has.
 func extrasOf(choice int, info *reasoning.Info, r *reasoning.Result, about []Warning,
 	notices []generation.Notice) Extras {
-	i, t := infoOf(info), timingsOf(r)
-	x := Extras{ReasoningInfo: &i, ReasoningUnavailable: r.ReasoningUnavailable, Timings: &t}
+	t := timingsOf(r)
+	x := Extras{ReasoningInfo: contract.InfoOf(info), ReasoningUnavailable: r.ReasoningUnavailable, Timings: &t}
 	if choice == 0 {
 		x.Warnings = slices.Clone(about)
 	}
