@@ -14,12 +14,12 @@ import (
 	"runner/server/wire"
 )
 
-// says is the fields of a body with a conversation of one question.
+// says returns a body with a conversation of one question and more fields.
 func says(question, rest string) string {
 	return fmt.Sprintf(`{"model":"demo","messages":[{"role":"user","content":%q}]%s}`, question, rest)
 }
 
-// agent is a turn of AG-UI with a question, props and more fields.
+// agent returns a turn of AG-UI with a question, props and more fields.
 func agent(question, props, rest string) string {
 	return fmt.Sprintf(
 		`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":%q}],"forwardedProps":{%s}%s}`, question,
@@ -196,7 +196,7 @@ var unseen = []string{
 	"#/components/schemas/ResponseInputPart/properties/refusal",
 }
 
-func TestAnswersAreAsDescribed(t *testing.T) {
+func TestAnswersMatchSchemas(t *testing.T) {
 	s := start(t, options{})
 	s.ready(t)
 	for _, e := range exchanges {
@@ -223,7 +223,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	for pointer := range s.answerParts() {
 		if known := slices.Contains(unseen, pointer); (s.seen[pointer] || forgetful.seen[pointer] ||
 			damaged.seen[pointer]) == known {
-			t.Errorf("something has %s: %v", pointer, known)
+			t.Errorf("%s: in an answer: %v; listed as unseen: %v", pointer, known, known)
 		}
 	}
 }
@@ -342,7 +342,7 @@ func (s *site) taking(t *testing.T) {
 	}
 	_ = ws.CloseNow()
 	if res.Body != nil {
-		_ = res.Body.Close() // it is of no use any more
+		_ = res.Body.Close() // only its status matters
 	}
 	limited := false
 	for range 200 {
@@ -394,14 +394,14 @@ func TestExamplesAreAnswered(t *testing.T) {
 	}
 }
 
-func TestErrorsAreAsDescribed(t *testing.T) {
+func TestErrorsMatchSchemas(t *testing.T) {
 	keys := makeKeys(t)
 	s := start(t, options{keys: keys.set, maxBody: 4096})
 	seen := map[string]bool{}
 	see := func(a *answer, status int) {
 		t.Helper()
 		if s.check(t, a); a.status != status {
-			t.Errorf("%s: %d and not %d: %s", a.op, a.status, status, a.body)
+			t.Errorf("%s: %d, want %d: %s", a.op, a.status, status, a.body)
 		}
 		seen[fmt.Sprint(a.op, a.status)] = true
 		if status == 429 && a.header.Get("Retry-After") == "" {

@@ -155,7 +155,7 @@ func (s *schemas) at(t *testing.T, pointer string) *jsonschema.Schema {
 // isSchema matches the pointers to whole schemas.
 var isSchema = regexp.MustCompile(`^#/components/schemas/[^/]+$|/schema$`)
 
-func TestSchemasAreSchemas(t *testing.T) {
+func TestSchemasAreValid(t *testing.T) {
 	d := load(t)
 	s := newSchemas(t, d.root)
 	known := strings.Fields(`$ref type enum const description examples example default deprecated format
@@ -226,7 +226,7 @@ func (d *document) fields(schema any) object {
 func asObject(v any) object { o, _ := v.(object); return o }
 func asList(v any) []any    { l, _ := v.([]any); return l }
 
-func TestReferencesLeadSomewhere(t *testing.T) {
+func TestReferencesResolve(t *testing.T) {
 	d := load(t)
 	used := map[string]bool{}
 	walk(d.root, "#", func(pointer string, v any) {
@@ -235,7 +235,7 @@ func TestReferencesLeadSomewhere(t *testing.T) {
 			return
 		}
 		if used[ref] = true; d.at(ref) == nil {
-			t.Errorf("%s refers to %s, which is not there", pointer, ref)
+			t.Errorf("%s refers to %s, which does not exist", pointer, ref)
 		}
 	})
 	for kind, components := range d.root["components"].(object) {
@@ -250,7 +250,7 @@ func TestReferencesLeadSomewhere(t *testing.T) {
 	}
 }
 
-func TestOperationsAreWhole(t *testing.T) {
+func TestOperationsAreComplete(t *testing.T) {
 	d := load(t)
 	var tags []string
 	for _, tag := range d.root["tags"].([]any) {
@@ -334,7 +334,7 @@ func TestDocumentIsServed(t *testing.T) {
 	}
 	tag := w.Header().Get("ETag")
 	if w := get(http.MethodGet, tag); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
-		t.Errorf("the same again: %d with %d bytes", w.Code, w.Body.Len())
+		t.Errorf("with If-None-Match: %d with %d bytes", w.Code, w.Body.Len())
 	}
 	if w := get(http.MethodHead, ""); w.Code != 200 || w.Body.Len() > 0 || w.Header().Get("ETag") != tag {
 		t.Errorf("HEAD: %d with %d bytes, %v", w.Code, w.Body.Len(), w.Header())

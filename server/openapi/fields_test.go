@@ -267,7 +267,7 @@ func (d *document) typesOf(v any) []string {
 	return all
 }
 
-func TestFieldsAreThoseOfTheTypes(t *testing.T) {
+func TestFieldsMatchTypes(t *testing.T) {
 	d := load(t)
 	packages := map[string]*source{}
 	embedded := map[string]bool{}
@@ -297,7 +297,7 @@ func TestFieldsAreThoseOfTheTypes(t *testing.T) {
 		}
 		for key := range types[folder] {
 			if packages[folder].structs[key] == nil {
-				t.Errorf("%s has no %s any more", folder, key)
+				t.Errorf("%s no longer has %s", folder, key)
 			}
 		}
 	}

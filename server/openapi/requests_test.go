@@ -91,9 +91,9 @@ func with(m map[string]string, name, why string) map[string]string {
 	return m
 }
 
-// The schema of a field and the server agree on valid values. What the schema refuses the server refuses, naming
-// the field. What the schema allows the server answers.
-func TestServerTakesWhatIsDescribed(t *testing.T) {
+// The schema of a field and the server agree on valid values. The server refuses what the schema forbids and names the
+// field. It answers what the schema allows.
+func TestServerAgreesWithSchemas(t *testing.T) {
 	s := start(t, options{})
 	asked, refused := 0, 0
 	for _, p := range probes {
@@ -109,12 +109,12 @@ func TestServerTakesWhatIsDescribed(t *testing.T) {
 				asked++
 				switch {
 				case !valid && a.status != 400:
-					t.Errorf("%s answers %s with %d, which is described as wrong: %.300s", p.path, body, a.status, a.body)
+					t.Errorf("%s answers %s with %d, although the schema forbids it: %.300s", p.path, body, a.status, a.body)
 				case valid && a.status >= 400 && p.beyond[name] == "":
-					t.Errorf("%s answers %s with %d, which is described as right: %s", p.path, body, a.status, a.body)
+					t.Errorf("%s answers %s with %d, although the schema allows it: %s", p.path, body, a.status, a.body)
 				case a.status == 400:
 					if refused++; !strings.Contains(string(a.body), name) {
-						t.Errorf("%s: what is wrong about %s is said without its name: %s", p.path, body, a.body)
+						t.Errorf("%s: the error about %s does not name the field: %s", p.path, body, a.body)
 					}
 				}
 			}
@@ -125,7 +125,7 @@ func TestServerTakesWhatIsDescribed(t *testing.T) {
 	}
 }
 
-// body returns the request with a value for a field.
+// body returns the request with the given value of a field.
 func (p *probe) body(name, value string) string {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(p.base), &all); err != nil {

@@ -42,7 +42,7 @@ func rows(t *testing.T, text, heading string) (list []row) {
 
 // The tables of request fields in docs/reasoning-api.md have the fields of the document and no others, and name all of
 // their values.
-func TestRowsAreThoseOfTheFields(t *testing.T) {
+func TestTablesOfDocsMatchSchemas(t *testing.T) {
 	d := load(t)
 	text, err := os.ReadFile("../../docs/reasoning-api.md")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestRowsAreThoseOfTheFields(t *testing.T) {
 					field = d.fields(d.at("#/components/schemas/ReasoningObject"))[part]
 				}
 				if named[name] = true; field == nil && !slices.Contains(table.others, name) {
-					t.Errorf("%s has a row for %s.%s, which is no field", table.heading, name, part)
+					t.Errorf("%s has a row for %s.%s, which is not a field", table.heading, name, part)
 				}
 				for _, value := range asList(d.resolve(field)["enum"]) {
 					if !slices.Contains(r.values, value.(string)) && !within {

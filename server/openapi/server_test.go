@@ -429,7 +429,7 @@ func (s *site) ready(t *testing.T) {
 	t.Fatal("the server does not get ready")
 }
 
-func TestRoutesAreThoseOfTheServer(t *testing.T) {
+func TestRoutesMatchServer(t *testing.T) {
 	s := start(t, options{})
 	mounted, limited := map[string]string{}, map[string]bool{}
 	for _, r := range s.Routes() {
@@ -444,10 +444,10 @@ func TestRoutesAreThoseOfTheServer(t *testing.T) {
 		if delete(mounted, o.String()); !ok {
 			t.Errorf("the server has no %s", o)
 		} else if scope != o.scope() {
-			t.Errorf("%s takes the permission %q and not %q", o, scope, o.scope())
+			t.Errorf("%s requires the permission %q, want %q", o, scope, o.scope())
 		}
 		if described := asObject(o.object["responses"])["429"] != nil; described != limited[o.String()] {
-			t.Errorf("%s is limited: %v; described as such: %v", o, !described, described)
+			t.Errorf("%s is limited: %v; the document says so: %v", o, !described, described)
 		}
 	}
 	for route := range mounted {
