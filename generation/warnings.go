@@ -18,6 +18,18 @@ const CodeSamplingWithheld = "sampling_withheld"
 // CodeSummaryUnavailable warns that there is no summary, or that it is incomplete.
 const CodeSummaryUnavailable = "summary_unavailable"
 
+// CodeSummaryCut warns that the summary reached its limit of tokens and was cut off.
+const CodeSummaryCut = "summary_cut"
+
+// CodeReasoningUnavailable warns that reasoning was requested and the model gave none.
+const CodeReasoningUnavailable = "reasoning_unavailable"
+
+// CodeAnswerForced warns that the model ended its turn inside its reasoning, so that an answer was forced.
+const CodeAnswerForced = "answer_forced"
+
+// CodeReportUnanswered warns that the model's format does not allow a result for the call of report_reasoning.
+const CodeReportUnanswered = "report_unanswered"
+
 // CodeNotSealed warns that the reasoning could not be sealed, so the next turn continues without it.
 const CodeNotSealed = "not_sealed"
 

@@ -141,7 +141,7 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	state := p.split.State()
 	over := state.Ended || state.Segment == reasoning.Header || p.turn.r.model.Vocab().EndsGeneration(out.Token)
 	if !over && (p.limit <= 0 || len(l.tokens) >= p.turn.r.info.ContextSize) {
-		p.turn.output.warn("summary_cut", "the summary reached its token limit and was cut off")
+		p.turn.output.warn(generation.CodeSummaryCut, "the summary reached its token limit and was cut off")
 		over = true
 	}
 	if over {

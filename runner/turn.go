@@ -284,7 +284,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 	if before == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued &&
 		!t.model.State().InObject && t.result.Usage.Completion < t.limits.tokens {
 		t.rescued = true
-		t.output.warn("answer_forced", "the model ended its turn inside its reasoning, so an answer was forced")
+		t.output.warn(generation.CodeAnswerForced, "the model ended its turn inside its reasoning, so an answer was forced")
 		t.closeReasoning(l, "")
 		t.follow(l)
 		return
@@ -556,7 +556,7 @@ func (t *turn) fallBack() {
 	case posthoc && t.req.Visibility == reasoning.VisibilityFull:
 		why = "reasoning was asked for, and strategy posthoc gives none; visibility summary has the answer explained"
 	}
-	t.output.warn("reasoning_unavailable", why)
+	t.output.warn(generation.CodeReasoningUnavailable, why)
 	if explains {
 		t.beginPosthoc()
 	}

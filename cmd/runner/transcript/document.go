@@ -112,7 +112,8 @@ func renew(lines []string, sh *shell) ([]string, error) {
 		out = append(out, strings.Split(prompt+c.text, "\n")...)
 		for _, line := range printed {
 			if strings.HasPrefix(line, prompt) || strings.HasPrefix(line, fence) {
-				return nil, fmt.Errorf("%s: the line %q of its output would look like a command or a fence in the document", c.text, line)
+				return nil, fmt.Errorf("%s: the line %q of its output would look like a command or a fence in the document",
+					c.text, line)
 			}
 		}
 		if out = append(out, printed...); len(printed) > 0 && i < len(commands)-1 {
