@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"runner/generation"
@@ -22,7 +23,7 @@ type run struct {
 	// caller is the context of the caller. ctx ends with it, when the runner closes, and by cancel.
 	caller, ctx context.Context
 	cancel      func()
-	// req is the request, with its seed drawn.
+	// req is the request, with its seed drawn. After first its messages have the remembered reasoning.
 	req    generation.Request
 	policy *delegating // nil in a run of one turn
 	ticket *ticket
@@ -54,19 +55,28 @@ func (r *Runner) newRun(ctx context.Context, req generation.Request) *run {
 		seed := r.cfg.Seed() >> 11
 		n.req.Seed = &seed
 	}
+	n.req.Sampling.Seed = *n.req.Seed
+	// The run may last a step longer than Generate, whose caller may then change the slices.
+	n.req.Stop, n.req.Sampling.Bias = slices.Clone(n.req.Stop), slices.Clone(n.req.Sampling.Bias)
 	return n
 }
 
-// carryOut takes all turns of the run. The error is why they ended early; it is errLeft if the reader has left.
-func (n *run) carryOut() (err error) {
-	defer n.leave()
-	t := n.newTurn(n.req)
-	if n.policy != nil {
-		err = n.r.inSlot(n.ctx, n.req.Principal, func() (err error) {
-			t, err = n.policy.first()
-			return err
-		})
+// first checks the request and returns the first turn. It is heavy work.
+func (n *run) first() (*turn, error) {
+	if err := n.r.Validate(&n.req); err != nil {
+		return nil, err
 	}
+	n.req.Messages = n.r.restore(&n.req)
+	if n.policy != nil {
+		return n.policy.first()
+	}
+	return n.newTurn(n.req), nil
+}
+
+// carryOut takes all turns of the run. The error is why they ended early; it is errLeft if the reader has left.
+func (n *run) carryOut() error {
+	defer n.leave()
+	t, err := n.take(nil)
 	for err == nil && t != nil {
 		t, err = n.take(t)
 	}
@@ -77,10 +87,17 @@ func (n *run) carryOut() (err error) {
 	return err
 }
 
-// take carries out a turn and returns the next, nil after the last.
+// take carries out a turn and returns the next, nil after the last. If t is nil, it takes the first.
 func (n *run) take(t *turn) (next *turn, err error) {
-	err = n.r.inSlot(n.ctx, n.req.Principal, t.prepare)
-	if err != nil && n.policy != nil {
+	err = n.r.inSlot(n.ctx, n.req.Principal, func() (err error) {
+		if t == nil {
+			if t, err = n.first(); err != nil {
+				return err
+			}
+		}
+		return t.prepare()
+	})
+	if err != nil && t != nil && n.policy != nil {
 		return n.policy.instead(t, err)
 	}
 	if err == nil {
@@ -297,7 +314,7 @@ func (n *run) finished(t *turn) {
 
 // remembers reports whether the reasoning before a turn's calls is remembered.
 func (n *run) remembers(t *turn) bool {
-	return n.r.cfg.CallMemory != nil && !n.req.Unremembered && len(t.req.Tools) > 0
+	return n.r.cfg.CallMemory != nil && !n.req.Unremembered && len(t.req.Tools) > 0 && len(t.conv.Tools) > 0
 }
 
 // seal returns the sealed reasoning of the run, empty if there is none or nobody asked for it. If sealing fails, it

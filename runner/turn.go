@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/generation/delegation"
-	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
@@ -26,12 +24,9 @@ type turn struct {
 	run *run
 	ctx context.Context
 	// req is the run's request, changed for this turn. Its limits are what the turns before have left.
-	req      generation.Request
-	kind     turnKind
-	conv     chattemplate.Conversation
-	strategy reasoning.Strategy
-	seed     uint64
-	planned  bool
+	req  generation.Request
+	kind turnKind
+	*plan
 
 	// hidden says that all text of the turn counts as reasoning. earlier is the reasoning of the turns before. called
 	// says that a turn under the original prompt came before.
@@ -43,12 +38,7 @@ type turn struct {
 	dropped int // tokens of earlier reasoning that the format leaves out of the prompt; see droppedTokens
 	limits  limits
 	output  *output
-	sight   sight
 	mask    mask
-	// model reads what the model writes and says what may come next. check verifies the finished answer; nil if it cannot
-	// be checked.
-	model family.Turn
-	check *check
 	// reports counts the calls of report_reasoning.
 	reports int
 	// closed is the reason why the reasoning was closed early; empty if it was not.
@@ -79,11 +69,8 @@ func (n *run) newTurn(req generation.Request) *turn {
 
 // prepare plans the turn and renders its prompt. This may take long.
 func (t *turn) prepare() error {
-	if err := t.plan(); err != nil {
-		return err
-	}
 	r := t.r
-	p, err := t.render()
+	p, err := t.open()
 	if err != nil {
 		return err
 	}
@@ -92,7 +79,7 @@ func (t *turn) prepare() error {
 	}
 	t.prompt = len(p.Tokens)
 	t.dropped = t.droppedTokens()
-	t.limits = t.limitsOf(t.r.info.ContextSize - t.prompt)
+	t.limits = t.limitsOf(r.info.ContextSize - t.prompt)
 	t.output, err = newOutput(t, p.Start)
 	if err != nil {
 		return err
@@ -108,37 +95,21 @@ func (t *turn) prepare() error {
 	return nil
 }
 
-// plan checks the turn's request and compiles its forms. A second call does nothing.
-func (t *turn) plan() error {
-	if t.planned {
-		return nil
+// open makes the prompt of the turn, and its plan if it has none.
+func (t *turn) open() (chattemplate.Prompt, error) {
+	t.asked = t.r.cfg.Clock()
+	if t.plan == nil {
+		if err := t.newPlan(); err != nil {
+			return chattemplate.Prompt{}, err
+		}
 	}
-	r, req := t.r, &t.req
-	if err := r.Validate(req); err != nil {
-		return err
-	}
-	t.asked, t.seed = r.cfg.Clock(), *req.Seed
-	t.strategy, _ = r.strategy(req)
-	// The run may last a step longer than Generate, whose caller may then change the slices.
-	req.Stop, req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
-	t.conv = chattemplate.Conversation{
-		Messages: r.restore(req), Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
-		Now: t.asked, KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
-	}
-	t.look()
-	if !req.IsRaw() {
-		t.instruct()
-	}
-	err := t.holdToForms()
-	t.planned = err == nil
-	return err
-}
-
-// render makes the prompt.
-func (t *turn) render() (chattemplate.Prompt, error) {
 	if t.req.IsRaw() {
 		return t.r.rawPrompt(&t.req)
 	}
+	if err := validateMessages(t.req.Messages); err != nil {
+		return chattemplate.Prompt{}, err
+	}
+	t.conv.Now, t.conv.Messages = t.asked, withInstructions(t.req.Messages, t.instructions)
 	p, err := t.r.family.Render(t.conv)
 	if errors.Is(err, chattemplate.ErrTooLong) {
 		return p, t.r.tooMuch(generation.MessagesField)
@@ -179,57 +150,6 @@ func (t *turn) family() family.Family {
 	return t.r.family
 }
 
-// holdToForms compiles the constraints that make the output match the requested forms.
-func (t *turn) holdToForms() error {
-	form, err := t.form()
-	if err != nil {
-		return err
-	}
-	if t.model, err = t.family().Turn(t.ctx, t.turnConfig(form)); err != nil {
-		if t.ctx.Err() != nil {
-			return context.Cause(t.ctx) // the form is not to blame
-		}
-		return refused(err)
-	}
-	if t.req.ToolChoice == generation.ToolChoiceNone && !t.family().About().ForbidsCalls {
-		t.conv.Tools, t.req.Tools = nil, nil // the model does not call tools that it does not see
-	}
-	t.check, err = t.r.newCheck(t.req.Form)
-	return err
-}
-
-// turnConfig returns what the family needs to constrain the turn.
-func (t *turn) turnConfig(form grammar.Source) family.TurnConfig {
-	cfg := family.TurnConfig{
-		Grammars: t.r.grammars(), Form: form, FormAt: t.sight.formAt, Tools: t.req.Tools, Admits: t.admits,
-		NoCalls: t.req.ToolChoice == generation.ToolChoiceNone, MustCall: t.req.MustCall(), SingleCall: t.req.SingleCall,
-		Args: t.req.TemplateArgs, Markers: t.strategy == reasoning.StrategyMarkers && !t.effortNone(),
-		Native: t.strategy == reasoning.StrategyNative, Effort: t.conv.Effort,
-	}
-	if t.strategy == reasoning.StrategyTool && !t.effortNone() {
-		tool := reportTool()
-		cfg.Report = &tool
-	}
-	return cfg
-}
-
-// refused turns a family's *RefusedError into a *RequestError. It returns other errors unchanged.
-func refused(err error) error {
-	if e := (*family.RefusedError)(nil); errors.As(err, &e) {
-		return &generation.RequestError{Field: e.Field, Err: e.Err, Advice: e.Advice}
-	}
-	return err
-}
-
-// withInstruction returns messages with text at the end of the system prompt.
-func withInstruction(messages []chattemplate.Message, text string) []chattemplate.Message {
-	if first := messages[0]; first.Role == chattemplate.System || first.Role == chattemplate.Developer {
-		first.Content += "\n\n" + text
-		return append([]chattemplate.Message{first}, messages[1:]...)
-	}
-	return append([]chattemplate.Message{{Role: chattemplate.System, Content: text}}, messages...)
-}
-
 // begin queues the turn. From here on, only the scheduler's goroutine may use it.
 func (t *turn) begin() {
 	if t.dropped > 0 {
@@ -252,7 +172,7 @@ func (t *turn) begin() {
 func (t *turn) infoNow() *reasoning.Info {
 	return &reasoning.Info{
 		Model: t.r.info.Name, Visibility: t.run.req.Visibility, Effort: t.family().Effort(t.req.Effort, nil),
-		Strategy: t.strategy, Seed: t.seed, Budget: t.run.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
+		Strategy: t.strategy, Seed: *t.req.Seed, Budget: t.run.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
 	}
 }
 
