@@ -83,7 +83,7 @@ type said struct {
 	result       *reasoning.Result
 }
 
-// first finds the state of the conversation and returns the first turn. It is heavy work.
+// first implements policy. It finds the state of the conversation and returns the first turn. It is heavy work.
 func (d *delegating) first() (*turn, error) {
 	d.asked = d.run.r.cfg.Clock()
 	if err := d.withhold(); err != nil {
@@ -109,12 +109,13 @@ func (d *delegating) composed(active delegation.Delegate) []chattemplate.Message
 	return delegation.Compose(append(slices.Clone(d.main), d.work...), active)
 }
 
-// end ends the current delegation if the run has failed.
+// end implements policy. It ends the current delegation if the run has failed.
 func (d *delegating) end(err error) {
 	if err != nil && d.about.ID != "" {
 		d.close(reasoning.DelegationFailed)
 	}
 	d.state.Restore()
+	d.run.endTrace(err)
 }
 
 // step counts a step of the run and returns the turn for it.
@@ -149,7 +150,7 @@ func (d *delegating) mainTurn() *turn {
 	return t
 }
 
-// next returns the turn that follows a turn, nil if the run is over.
+// next implements policy.
 func (d *delegating) next(t *turn) (*turn, error) {
 	if d.out.result == nil {
 		return nil, errors.New("a turn ended without a result") // drive promises one
@@ -167,7 +168,7 @@ func (d *delegating) next(t *turn) (*turn, error) {
 	return d.afterMain()
 }
 
-// instead returns the turn that replaces one that could not be prepared. If none can, it returns the error.
+// instead implements policy.
 func (d *delegating) instead(t *turn, err error) (*turn, error) {
 	tooLong := (*generation.PromptTooLongError)(nil)
 	isTooLong := errors.As(err, &tooLong)

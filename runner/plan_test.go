@@ -48,7 +48,7 @@ func TestEachTurnIsPlannedOnce(t *testing.T) {
 		req   generation.Request
 		turns int64
 	}{
-		{"no policy", user("why?"), 1},
+		{"one turn", user("why?"), 1},
 		{"no delegation", byModel("why?"), 1},
 		{"the model delegates", byModel("2+2?"), 3},
 		{"the user delegates", byUser, 2},
