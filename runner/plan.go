@@ -18,7 +18,7 @@ import (
 // because its model and its check follow the output.
 type plan struct {
 	strategy reasoning.Strategy
-	// conv is the conversation to render. open sets its messages. instructions go to the end of the system prompt.
+	// conv is the conversation to render. render sets its messages. instructions go to the end of the system prompt.
 	conv         chattemplate.Conversation
 	instructions []string
 	sight        sight

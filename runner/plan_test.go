@@ -31,10 +31,13 @@ func (c *countedFamily) Render(conv chattemplate.Conversation) (chattemplate.Pro
 	return c.Family.Render(conv)
 }
 
-// TestEachTurnIsPlannedOnce counts the plans and the prompts of runs. Each turn needs one of both.
+// TestEachTurnIsPlannedOnce counts the plans and the prompts of runs. Each turn needs one of both. With reasons for
+// calls it is rendered once more, to count the reasoning that the prompt leaves out.
 func TestEachTurnIsPlannedOnce(t *testing.T) {
 	byUser := instructedBy("2+2?", delegation.Delegate{Prompt: "Add."})
 	byUser.Form = grammar.Choices("It is 4.")
+	reasons := user("why?")
+	reasons.Rationale = true
 	squashed := byUser
 	squashed.Delegation.Work = generation.WorkSquash
 	replies := append([]fake.Reply{
@@ -44,23 +47,24 @@ func TestEachTurnIsPlannedOnce(t *testing.T) {
 		{After: ask("why?"), Say: think("hm", "It is 4.")},
 	}, delegates()...)
 	for _, c := range []struct {
-		name  string
-		req   generation.Request
-		turns int64
+		name           string
+		req            generation.Request
+		plans, prompts int64
 	}{
-		{"one turn", user("why?"), 1},
-		{"no delegation", byModel("why?"), 1},
-		{"the model delegates", byModel("2+2?"), 3},
-		{"the user delegates", byUser, 2},
-		{"the work is squashed", squashed, 3},
+		{"one turn", user("why?"), 1, 1},
+		{"one turn with reasons for calls", reasons, 1, 2},
+		{"no delegation", byModel("why?"), 1, 1},
+		{"the model delegates", byModel("2+2?"), 3, 3},
+		{"the user delegates", byUser, 2, 2},
+		{"the work is squashed", squashed, 3, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := start(t, fake.Config{ContextSize: 4096}, Config{}, replies...)
 			counted := &countedFamily{Family: f.family}
 			f.family = counted
 			f.must(t, c.req).want(t, reasoning.Answer, "It is 4.")
-			if plans, renders := counted.plans.Load(), counted.renders.Load(); plans != c.turns || renders != c.turns {
-				t.Errorf("%d plans and %d prompts for %d turns", plans, renders, c.turns)
+			if plans, renders := counted.plans.Load(), counted.renders.Load(); plans != c.plans || renders != c.prompts {
+				t.Errorf("%d plans and %d prompts, want %d and %d", plans, renders, c.plans, c.prompts)
 			}
 		})
 	}

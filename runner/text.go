@@ -105,8 +105,11 @@ func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Re
 	var p chattemplate.Prompt
 	err := r.inSlot(ctx, principal, func() error {
 		t, err := r.newRun(ctx, req).first()
-		if err == nil {
-			p, err = t.open()
+		if err != nil {
+			return err
+		}
+		if p, err = t.render(); err == nil {
+			err = t.open(&p)
 		}
 		return err
 	})

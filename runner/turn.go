@@ -70,15 +70,19 @@ func (n *run) newTurn(req generation.Request) *turn {
 // prepare plans the turn and renders its prompt. This may take long.
 func (t *turn) prepare() error {
 	r := t.r
-	p, err := t.open()
+	p, err := t.render()
 	if err != nil {
+		return err
+	}
+	rendered := len(p.Tokens)
+	if err := t.open(&p); err != nil {
 		return err
 	}
 	if len(p.Tokens) >= r.info.ContextSize {
 		return &generation.PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize, Field: t.req.PromptField()}
 	}
 	t.prompt = len(p.Tokens)
-	t.dropped = t.droppedTokens()
+	t.dropped = t.droppedTokens(rendered)
 	t.limits = t.limitsOf(r.info.ContextSize - t.prompt)
 	t.output, err = newOutput(t, p.Start)
 	if err != nil {
@@ -95,8 +99,8 @@ func (t *turn) prepare() error {
 	return nil
 }
 
-// open makes the prompt of the turn, and its plan if it has none.
-func (t *turn) open() (chattemplate.Prompt, error) {
+// render makes the prompt of the turn, and its plan if it has none. Call open next.
+func (t *turn) render() (chattemplate.Prompt, error) {
 	t.asked = t.r.cfg.Clock()
 	if t.plan == nil {
 		if err := t.newPlan(); err != nil {
@@ -124,15 +128,23 @@ func (t *turn) open() (chattemplate.Prompt, error) {
 			Advice: "end with a message of the user or a tool, or ask for visibility full",
 		}
 	}
+	return p, nil
+}
+
+// open adds to a prompt what opens the turn, unless the prompt is raw.
+func (t *turn) open(p *chattemplate.Prompt) error {
+	if t.req.IsRaw() {
+		return nil
+	}
 	skip := t.conv.Effort == reasoning.EffortNone || t.effortNone()
-	if err := t.model.Open(&p, skip); err != nil {
-		return p, refused(err)
+	if err := t.model.Open(p, skip); err != nil {
+		return refused(err)
 	}
 	if len(p.Tokens) == 0 {
-		return p, &generation.RequestError{Field: "Messages", Err: errors.New("the chat template renders no prompt"),
+		return &generation.RequestError{Field: "Messages", Err: errors.New("the chat template renders no prompt"),
 			Advice: "correct the template, or use another one"}
 	}
-	return p, nil
+	return nil
 }
 
 // hidesReasoning reports whether the turn may have reasoning that its caller must not see.
