@@ -54,8 +54,8 @@ func (d *delegating) turn(kind turnKind, messages []chattemplate.Message) *turn 
 	n := d.run
 	t := n.newTurn(n.remaining())
 	d.out = &said{kind: kind}
-	t.kind, t.called, t.earlier = kind, d.forced, d.thoughts.String()
-	t.hidden = kind == turnSquash || kind == turnSpecialist && !d.about.Shown
+	hidden := kind == turnSquash || kind == turnSpecialist && !d.about.Shown
+	t.role = role{kind: kind, hidden: hidden, called: d.forced, earlier: d.thoughts.String()}
 	q := &t.req
 	q.Messages, q.Tools, q.Delegation = messages, d.tools(kind), generation.Delegation{}
 	if kind == turnMain {

@@ -100,9 +100,9 @@ func (t *turn) holdToForms() error {
 	if err != nil {
 		return err
 	}
-	if t.model, err = t.family().Turn(t.ctx, t.turnConfig(form)); err != nil {
-		if t.ctx.Err() != nil {
-			return context.Cause(t.ctx) // the form is not to blame
+	if t.model, err = t.family().Turn(t.run.ctx, t.turnConfig(form)); err != nil {
+		if t.run.ctx.Err() != nil {
+			return context.Cause(t.run.ctx) // the form is not to blame
 		}
 		return refused(err)
 	}

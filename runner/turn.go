@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -22,16 +21,10 @@ import (
 type turn struct {
 	r   *Runner
 	run *run
-	ctx context.Context
 	// req is the run's request, changed for this turn. Its limits are what the turns before have left.
-	req  generation.Request
-	kind turnKind
+	req generation.Request
+	role
 	*plan
-
-	// hidden says that all text of the turn counts as reasoning. earlier is the reasoning of the turns before. called
-	// says that a turn under the original prompt came before.
-	hidden, called bool
-	earlier        string
 
 	lane    *lane
 	prompt  int // tokens of the prompt
@@ -52,20 +45,30 @@ type turn struct {
 	// summarized says that a summary was started or found impossible. It is tried once.
 	summarized bool
 
+	times
 	result   reasoning.Result
 	mainDone bool
-	asked    time.Time
-	began    time.Time
-	first    time.Time
 	err      error
 	// ended says that the turn is over for its run. The scheduler may still be stuck in a step with it.
 	ended atomic.Bool
 }
 
-// newTurn makes a turn of a run. Call prepare next.
-func (n *run) newTurn(req generation.Request) *turn {
-	return &turn{r: n.r, run: n, ctx: n.ctx, req: req}
+// role is the part of a turn in a run of several. The zero value is that of the only turn of a run.
+type role struct {
+	kind turnKind
+	// hidden says that all text of the turn counts as reasoning. called says that a turn under the original prompt came
+	// before.
+	hidden, called bool
+	// earlier is the reasoning of the turns before.
+	earlier string
 }
+
+// times says when a turn was asked for, when it left the queue and when its first token came. A time that has not come
+// is zero.
+type times struct{ asked, began, first time.Time }
+
+// newTurn makes a turn of a run. Call prepare next.
+func (n *run) newTurn(req generation.Request) *turn { return &turn{r: n.r, run: n, req: req} }
 
 // prepare plans the turn and renders its prompt. This may take long.
 func (t *turn) prepare() error {
@@ -88,14 +91,14 @@ func (t *turn) prepare() error {
 	if err != nil {
 		return err
 	}
-	t.lane = &lane{ctx: t.ctx, owner: t, principal: t.req.Principal}
+	t.lane = &lane{ctx: t.run.ctx, owner: t, principal: t.req.Principal}
 	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limits.tokens, t.prompt+4096)+smallRun), p.Tokens...)
 	if t.req.PromptLogprobs {
 		t.lane.scoring = newScoring(r.model.Vocab(), &t.req, p.Tokens)
 	}
 	t.lane.silent = t.req.PromptOnly
 	t.follow(t.lane)
-	t.model.Warm(t.ctx)
+	t.model.Warm(t.run.ctx)
 	return nil
 }
 
