@@ -15,7 +15,7 @@ import (
 
 // plan is the part of a turn that does not depend on its messages: the strategy, the instructions and the compiled
 // forms. A turn may get a plan that was made for another turn with the same request. A plan serves one turn only,
-// because its model and its check follow the output.
+// because model and check follow the output.
 type plan struct {
 	strategy reasoning.Strategy
 	// conv is the conversation to render. render sets its messages. instructions go to the end of the system prompt.
