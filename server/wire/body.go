@@ -243,7 +243,7 @@ type Refuser interface{ Refused(code string) }
 
 // WriteError answers with an error. Nothing has been written before. body is the error in the format's shape. Headers
 // say whether and when to try again: Retry-After in whole seconds, and X-Should-Retry, which the official clients of
-// OpenAI and Anthropic obey. If w is a [Refuser], it counts the error.
+// OpenAI and Anthropic obey. It counts the error, see [CountRefusal].
 func WriteError(w http.ResponseWriter, e *Error, body any) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+999_999_999)/1_000_000_000)))
@@ -251,8 +251,13 @@ func WriteError(w http.ResponseWriter, e *Error, body any) {
 	if e.Final {
 		w.Header().Set("X-Should-Retry", "false")
 	}
+	CountRefusal(w, e)
+	WriteJSON(w, e.Status, body)
+}
+
+// CountRefusal counts an error if w is a [Refuser]. WriteError calls it. Formats call it if they answer in another way.
+func CountRefusal(w http.ResponseWriter, e *Error) {
 	if r, ok := w.(Refuser); ok {
 		r.Refused(e.Code)
 	}
-	WriteJSON(w, e.Status, body)
 }
