@@ -27,7 +27,7 @@ type MessagesRequest struct {
 	MaxTokens *int64 `json:"max_tokens" api:"[1..]"`
 	// The conversation. Neighbouring messages with the same role are joined. The last message must not be the
 	// assistant's: the server does not continue an answer that the client began.
-	Messages []json.RawMessage `json:"messages" max:"100000" api:"[1..100000]#MessageParam required"`
+	Messages []json.RawMessage `json:"messages" api:"[1..100000]#MessageParam required"`
 	// The system prompt.
 	System json.RawMessage `json:"system" api:"string|[]#ContentBlockParam"`
 	// Send the answer as server-sent events while it is generated.
@@ -41,9 +41,9 @@ type MessagesRequest struct {
 	// Keep only this many of the likeliest tokens. 0 keeps all. The default is the server's `--top-k`.
 	TopK *int64 `json:"top_k" api:"[0..2147483647]"`
 	// The answer ends before the first of these texts.
-	StopSequences []string `json:"stop_sequences" max:"16" api:"[..16]string[1..1024]"`
+	StopSequences []string `json:"stop_sequences" api:"[..16]string[1..1024]"`
 	// The tools that the model may call.
-	Tools []json.RawMessage `json:"tools" max:"1024" api:"[..1024]#MessagesTool"`
+	Tools []json.RawMessage `json:"tools" api:"[..1024]#MessagesTool"`
 	// Whether the model may or must call a tool. The default is `auto`.
 	ToolChoice *ToolChoice `json:"tool_choice"`
 	// Whether the model reasons, and what is shown of the reasoning.
@@ -57,7 +57,7 @@ type MessagesRequest struct {
 	// Refused: this server has no containers.
 	Container json.RawMessage `json:"container" api:"null"`
 	// Refused unless it is empty: this server does not call MCP servers.
-	MCPServers []json.RawMessage `json:"mcp_servers" max:"1024" api:"array[..0]"`
+	MCPServers []json.RawMessage `json:"mcp_servers" api:"array[..0]"`
 
 	// unknown lists the request's unknown fields about reasoning.
 	unknown []string
@@ -134,12 +134,6 @@ type Tool struct {
 	// Stream the input of calls as the model writes it, even if it is not valid. Otherwise the input is sent whole.
 	EagerInputStreaming bool `json:"eager_input_streaming" api:"default=false"`
 }
-
-// The limits of a request. The server limits its length.
-const (
-	maxMessages = 100_000
-	maxTools    = 1024
-)
 
 // display says what is shown of the reasoning.
 type display uint8
@@ -299,9 +293,6 @@ func (p *prompt) output(body *MessagesRequest) error {
 }
 
 func (p *prompt) tools(body *MessagesRequest) error {
-	if len(body.Tools) > maxTools {
-		return wire.Invalid("tools", "there are %d; at most %d are allowed", len(body.Tools), maxTools)
-	}
 	for i, raw := range body.Tools {
 		path := fmt.Sprintf("tools[%d]", i)
 		var t Tool

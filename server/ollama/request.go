@@ -21,9 +21,9 @@ import (
 //openapi:request OllamaChatRequest
 type ChatRequest struct {
 	// The conversation.
-	Messages []json.RawMessage `json:"messages" max:"100000" api:"[..100000]#OllamaMessage"`
+	Messages []json.RawMessage `json:"messages" api:"[..100000]#OllamaMessage"`
 	// The tools that the model may call.
-	Tools []json.RawMessage `json:"tools" max:"1024" api:"[..1024]#OllamaTool"`
+	Tools []json.RawMessage `json:"tools" api:"[..1024]#OllamaTool"`
 	// If the messages do not fit into the context, leave out the oldest and give the warning `input_truncated`. System
 	// messages and the beginning and end of the last turn are kept. False refuses the request.
 	Truncate *bool `json:"truncate" api:"default=true"`
@@ -120,12 +120,8 @@ type Options struct {
 	RepeatLastN *float64 `json:"repeat_last_n" api:"integer"`
 }
 
-// The limits of a request. The server limits its length.
-const (
-	maxMessages = 100_000
-	maxTools    = 1024
-	maxTop      = 20
-)
+// maxTop is the maximum of top_logprobs.
+const maxTop = 20
 
 // prompt is a decoded request.
 type prompt struct {
@@ -324,9 +320,6 @@ func whole(to *int64, v *float64, name string) error {
 func (p *prompt) stop(raw json.RawMessage) error {
 	if !wire.Given(raw) {
 		return nil
-	}
-	if err := wire.AtMost("options.stop", raw, wire.MaxStops); err != nil && bytes.TrimSpace(raw)[0] != '"' {
-		return err
 	}
 	var list []string
 	if one := bytes.TrimSpace(raw); one[0] == '"' {

@@ -10,14 +10,10 @@ import (
 	"runner/server/wire"
 )
 
-// The limits of a request. The server limits its length.
+// Limits of a request. Its types have more.
 const (
 	maxChoices  = 16
-	maxMessages = 10_000
-	maxParts    = 1_000
-	maxCalls    = 1_024
 	maxTools    = 1_024
-	maxBias     = 1_024
 	maxPrompts  = 32
 	maxInputs   = 2_048
 	maxName     = 256
@@ -87,9 +83,6 @@ func readBias(raw json.RawMessage, req *generation.Request) error {
 	}
 	if err := wire.UnmarshalAt("logit_bias", raw, &entries); err != nil {
 		return err
-	}
-	if len(entries) > maxBias {
-		return wire.Invalid("logit_bias", "%d tokens are given and at most %d are taken", len(entries), maxBias)
 	}
 	bias := slices.Grow(req.Sampling.Bias[:0:0], len(entries))[:len(entries)]
 	n := 0

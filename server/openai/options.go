@@ -23,7 +23,7 @@ type Options struct {
 	// steps. Without it a random seed is used.
 	Seed json.RawMessage `json:"seed" api:"integer[-9223372036854775808..18446744073709551615]"`
 	// The answer ends before the first of these texts. They have no effect in the reasoning.
-	Stop json.RawMessage `json:"stop" max:"16" api:"string[1..1024]|[..16]string[1..1024]"`
+	Stop json.RawMessage `json:"stop" api:"string[1..1024]|[..16]string[1..1024]"`
 
 	// Send the answer as server-sent events while it is generated.
 	Stream bool `json:"stream" api:"default=false"`
@@ -51,7 +51,7 @@ type Options struct {
 	RepeatPenalty *float64 `json:"repeat_penalty" api:"[0.01..10]"`
 	// Token ids, each with a number that is added to the token's logit. -100 forbids a token. This changes only text
 	// that the API key may see, and never headers, channel names or reasoning tags.
-	LogitBias json.RawMessage `json:"logit_bias" max:"1024" api:"#TokenBiases"`
+	LogitBias json.RawMessage `json:"logit_bias" api:"#TokenBiases[..1024]"`
 
 	// llama.cpp's name of `max_tokens`. Different values are refused.
 	NPredict *int64 `json:"n_predict" api:"[-1..] not=0"`

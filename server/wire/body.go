@@ -43,7 +43,7 @@ func ReadJSON(r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	return Unmarshal(body, v)
+	return decode(body, v)
 }
 
 // readBody reads a body. If its length is known, its memory is allocated once, after the first bytes have arrived.
@@ -68,8 +68,18 @@ func readBody(r *http.Request) ([]byte, error) {
 // Noter is a value that is shown its JSON text after decoding, for example to look for unknown fields.
 type Noter interface{ Note(body []byte) }
 
-// Unmarshal decodes JSON with the errors of ReadJSON. If v is a [Noter], it is shown the text.
+// Unmarshal decodes JSON with the limits of v's fields and the errors of ReadJSON. If v is a [Noter], it is shown the
+// text.
 func Unmarshal(body []byte, v any) error {
+	if most := mostEntries(v); most != nil {
+		if err := refuse(look(body, most), most); err != nil {
+			return err
+		}
+	}
+	return decode(body, v)
+}
+
+func decode(body []byte, v any) error {
 	err := json.Unmarshal(body, v)
 	if n, ok := v.(Noter); ok && err == nil {
 		n.Note(body)

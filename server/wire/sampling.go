@@ -51,14 +51,14 @@ func ReadSeed(param string, raw json.RawMessage) (*uint64, error) {
 
 // The maximum number and length of the texts that end an answer.
 const (
-	MaxStops = 16
+	maxStops = 16
 	maxStop  = 1024
 )
 
 // CheckStops checks the texts that end an answer: at most 16, of 1 to 1,024 bytes each.
 func CheckStops(param string, stops []string) error {
-	if len(stops) > MaxStops {
-		return Invalid(param, "there are %d; at most %d are allowed", len(stops), MaxStops)
+	if len(stops) > maxStops {
+		return Invalid(param, "there are %d; at most %d are allowed", len(stops), maxStops)
 	}
 	for i, s := range stops {
 		if s == "" || len(s) > maxStop {

@@ -80,7 +80,7 @@ func TestCheckStops(t *testing.T) {
 		stops []string
 		param string
 	}{
-		{nil, ""}, {[]string{"a", long}, ""}, {make([]string, MaxStops+1), "stop"}, {[]string{"a", ""}, "stop[1]"},
+		{nil, ""}, {[]string{"a", long}, ""}, {make([]string, maxStops+1), "stop"}, {[]string{"a", ""}, "stop[1]"},
 		{[]string{long + "x"}, "stop[0]"},
 	} {
 		if param := paramOf(t, CheckStops("stop", c.stops)); param != c.param {
