@@ -154,7 +154,7 @@ var fields = map[string]string{
 	"TemplateArgs": "forwardedProps.chat_template_kwargs",
 }
 
-// WriteError answers with an error, as an [ErrorResponse]. The answer to a sealed value that is refused is a run that has
+// WriteError answers with an error, as an [ErrorResponse]. If a sealed value is refused, the answer is a run that has
 // only a RUN_ERROR.
 func (a *API) WriteError(w http.ResponseWriter, err error) {
 	e := wire.FromError(err, fields)
