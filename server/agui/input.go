@@ -91,9 +91,6 @@ func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error)
 			return nil, err
 		}
 	}
-	if len(input.ParentRunID) > maxID {
-		return nil, wire.Invalid("parentRunId", "it has %d bytes; at most %d are allowed", len(input.ParentRunID), maxID)
-	}
 	if len(input.Resume) > 0 {
 		return nil, wire.Unsupported("resume", "no run of this server is interrupted, so there is nothing to resume; "+
 			"answer calls with tool messages")

@@ -198,11 +198,8 @@ func (body *MessagesRequest) elsewhere() error {
 }
 
 func (body *MessagesRequest) limit(req *generation.Request) error {
-	switch {
-	case body.MaxTokens == nil:
+	if body.MaxTokens == nil {
 		return wire.Invalid("max_tokens", "it is required")
-	case *body.MaxTokens < 1:
-		return wire.Invalid("max_tokens", "it takes a whole number of at least 1")
 	}
 	req.MaxTokens = int(min(*body.MaxTokens, 1<<31-1))
 	return nil
@@ -210,16 +207,9 @@ func (body *MessagesRequest) limit(req *generation.Request) error {
 
 func (p *prompt) sampling(body *MessagesRequest) error {
 	s := &p.req.Sampling
-	if err := wire.ReadTemperature("temperature", body.Temperature, &s.Temperature); err != nil {
-		return err
-	}
-	if err := wire.ReadTopP("top_p", body.TopP, &s.TopP); err != nil {
-		return err
-	}
+	wire.SetNumber(&s.Temperature, body.Temperature)
+	wire.SetTopP(&s.TopP, body.TopP)
 	if k := body.TopK; k != nil {
-		if *k < 0 || *k > 1<<31-1 {
-			return wire.Invalid("top_k", "it takes a whole number from 0")
-		}
 		s.TopK = int(*k)
 	}
 	if len(body.StopSequences) > 0 {

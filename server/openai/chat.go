@@ -196,9 +196,6 @@ func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 
 // logprobs reads the fields about log probabilities.
 func (b *ChatRequest) logprobs(req *generation.Request) error {
-	if err := within("top_logprobs", b.TopLogprobs, 0, 20); err != nil {
-		return err
-	}
 	req.Logprobs, req.Sampling.TopLogprobs = b.Logprobs != nil && *b.Logprobs, 0
 	if b.TopLogprobs == nil {
 		return nil

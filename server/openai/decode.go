@@ -12,12 +12,10 @@ import (
 
 // Limits of a request. Its types have more.
 const (
-	maxChoices  = 16
-	maxTools    = 1_024
-	maxPrompts  = 32
-	maxInputs   = 2_048
-	maxName     = 256
-	maxIDLength = 512
+	maxTools   = 1_024
+	maxPrompts = 32
+	maxInputs  = 2_048
+	maxName    = 256
 )
 
 // is reports whether a JSON value begins with a byte such as '{', '[' or '"'. Values from a decoder have no space
@@ -95,10 +93,10 @@ func readBias(raw json.RawMessage, req *generation.Request) error {
 		if value == nil {
 			return wire.Invalid(path, "it has to be a number")
 		}
-		if err := wire.ReadNumber(path, value, -100, 100, &bias[n].Bias); err != nil {
-			return err
+		if *value < -100 || *value > 100 {
+			return wire.Invalid(path, "it takes a number from -100 to 100")
 		}
-		bias[n].Token = generation.Token(id)
+		bias[n].Token, bias[n].Bias = generation.Token(id), float32(*value)
 		n++
 	}
 	sort.Slice(bias, func(i, j int) bool { return bias[i].Token < bias[j].Token })

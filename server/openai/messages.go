@@ -220,8 +220,8 @@ func readCall(raw json.RawMessage, path string) (call chattemplate.ToolCall, err
 		return call, err
 	}
 	switch {
-	case m.ID == "" || len(m.ID) > maxIDLength:
-		return call, wire.Invalid(path+".id", "it has to have 1 to %d bytes", maxIDLength)
+	case m.ID == "":
+		return call, wire.Invalid(path+".id", "it is missing")
 	case m.Type == typeCustom && m.Custom != nil:
 		call = chattemplate.ToolCall{ID: m.ID, Name: m.Custom.Name, Arguments: contract.FreeInput(m.Custom.Input)}
 		path += ".custom"

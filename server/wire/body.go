@@ -81,6 +81,9 @@ func Unmarshal(body []byte, v any) error {
 
 func decode(body []byte, v any) error {
 	err := json.Unmarshal(body, v)
+	if err == nil {
+		err = inRange(v)
+	}
 	if n, ok := v.(Noter); ok && err == nil {
 		n.Note(body)
 	}

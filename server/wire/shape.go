@@ -255,7 +255,8 @@ func entryLimit(f reflect.StructField) (most int, ok bool) {
 	kinds, _, _ := strings.Cut(f.Tag.Get("api"), " ")
 	for kind := range strings.SplitSeq(kinds, "|") {
 		found := limited.FindStringSubmatch(kind)
-		if found == nil || kind[0] == '[' && found[2] == "" && f.Type.Kind() != reflect.Slice && f.Type.Kind() != reflect.Map {
+		list := f.Type.Kind() == reflect.Slice || f.Type.Kind() == reflect.Map
+		if found == nil || kind[0] == '[' && found[2] == "" && !list {
 			continue
 		}
 		if most, err := strconv.Atoi(found[1]); err == nil && most > 0 {

@@ -11,8 +11,6 @@ import (
 	"runner/server/wire"
 )
 
-const maxID = 256
-
 // entry is an item of a conversation with its origin.
 type entry struct {
 	item Item
@@ -166,9 +164,6 @@ func readKnown(path string, raw json.RawMessage) (Item, error) {
 	if r.ID != nil {
 		id = *r.ID
 	}
-	if len(id) > maxID {
-		return nil, wire.Invalid(path+".id", "it has more than %d bytes", maxID)
-	}
 	kind := typeMessage
 	switch {
 	case r.Type != nil:
@@ -321,14 +316,11 @@ func readCall(path, id string, r *rawItem) (Item, error) {
 		name  string
 		value *string
 		to    *string
-		limit int
-	}{{".call_id", r.CallID, &c.CallID, maxID}, {".name", r.Name, &c.Name, maxID},
-		{".arguments", r.Arguments, &c.Arguments, 0}} {
-		switch {
-		case f.value == nil || f.limit > 0 && *f.value == "":
+		empty bool
+	}{{".call_id", r.CallID, &c.CallID, false}, {".name", r.Name, &c.Name, false},
+		{".arguments", r.Arguments, &c.Arguments, true}} {
+		if f.value == nil || !f.empty && *f.value == "" {
 			return nil, wire.Invalid(path+f.name, "it is missing")
-		case f.limit > 0 && len(*f.value) > f.limit:
-			return nil, wire.Invalid(path+f.name, "it has more than %d bytes", f.limit)
 		}
 		*f.to = *f.value
 	}
@@ -354,8 +346,8 @@ func readCustomCall(path, id string, r *rawItem) (Item, error) {
 
 func readCallOutput(path, id, kind string, r *rawItem) (Item, error) {
 	o := &FunctionCallOutput{ID: id, Type: kind, Status: statusCompleted, Output: r.Output}
-	if r.CallID == nil || *r.CallID == "" || len(*r.CallID) > maxID {
-		return nil, wire.Invalid(path+".call_id", "it names the call, in 1 to %d bytes", maxID)
+	if r.CallID == nil || *r.CallID == "" {
+		return nil, wire.Invalid(path+".call_id", "it names the call; it is missing")
 	}
 	o.CallID = *r.CallID
 	parts, err := readParts(path+".output", r.Output, partInput)

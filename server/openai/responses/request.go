@@ -15,11 +15,8 @@ import (
 
 // Limits of a request. The tags of CreateRequest have more. Lengths are in bytes.
 const (
-	maxMetaKey     = 64
-	maxMetaValue   = 512
-	maxLabel       = 512
-	maxTokens      = 1 << 24
-	maxTopLogprobs = 20
+	maxMetaKey   = 64
+	maxMetaValue = 512
 )
 
 // Values of include that this package gives; those of the reasoning are package contract's.
@@ -233,47 +230,19 @@ func (q *asked) labels() error {
 			return wire.Invalid("metadata", "keys have at most %d bytes and values at most %d", maxMetaKey, maxMetaValue)
 		}
 	}
-	for _, l := range []struct {
-		name  string
-		value *string
-	}{{"user", w.User}, {"safety_identifier", w.SafetyIdentifier}, {"prompt_cache_key", w.PromptCacheKey}} {
-		if l.value != nil && len(*l.value) > maxLabel {
-			return wire.Invalid(l.name, "it has more than %d bytes", maxLabel)
-		}
-	}
 	return nil
 }
 
 // sampling reads what chooses and bounds the tokens.
 func (q *asked) sampling() error {
 	w, r := q.wire, &q.request
-	for _, f := range []struct {
-		name  string
-		value *int
-		low   int
-		to    *int
-	}{
-		{"max_output_tokens", w.MaxOutputTokens, 1, &r.MaxTokens}, {"max_tool_calls", w.MaxToolCalls, 0, new(int)},
-	} {
-		switch {
-		case f.value == nil:
-		case *f.value < f.low || *f.value > maxTokens:
-			return wire.Invalid(f.name, "it takes %d to %d", f.low, maxTokens)
-		default:
-			*f.to = *f.value
-		}
+	if w.MaxOutputTokens != nil {
+		r.MaxTokens = *w.MaxOutputTokens
 	}
-	if err := wire.ReadTemperature("temperature", w.Temperature, &r.Sampling.Temperature); err != nil {
-		return err
-	}
-	if err := wire.ReadTopP("top_p", w.TopP, &r.Sampling.TopP); err != nil {
-		return err
-	}
+	wire.SetNumber(&r.Sampling.Temperature, w.Temperature)
+	wire.SetTopP(&r.Sampling.TopP, w.TopP)
 	r.Logprobs = slices.Contains(w.Include, includeLogprobs)
 	if n := w.TopLogprobs; n != nil {
-		if *n < 0 || *n > maxTopLogprobs {
-			return wire.Invalid("top_logprobs", "it takes 0 to %d", maxTopLogprobs)
-		}
 		r.Sampling.TopLogprobs = *n
 		r.Logprobs = r.Logprobs || *n > 0
 	}
