@@ -32,7 +32,7 @@ type machine struct {
 	ids    harmony.Tokens
 	header header
 	phase  phase
-	// of is the header of the current message.
+	// of is the header of the current message. This field and the next three are valid in its content only.
 	of      reading
 	segment reasoning.Segment
 	call    reasoning.Call
@@ -55,8 +55,6 @@ type Reader struct {
 	// tags finds markers and objects in the text of answers.
 	tags tags.Text
 	h    machine
-	// parse, if not nil, is called where messages begin and end.
-	parse *parser
 }
 
 // NewReader returns a reader of messages with channels. It fails if cfg is incomplete or if the vocabulary lacks the
@@ -304,8 +302,7 @@ func (s *Reader) startAgain() {
 		s.Warn(reader.CodeMissingMessage)
 		s.beginBody(r)
 		s.closeMessage()
-	case h.blank() && h.bare && (!h.given || s.parse != nil && s.Pos == 0):
-		// White space between messages, or the <|start|> of a first message when whole messages are parsed.
+	case h.blank() && h.bare && !h.given: // white space between messages
 	default:
 		s.Warn(reader.CodeDoubledStart)
 	}
@@ -414,9 +411,6 @@ func (s *Reader) message(r reading) {
 	h := &s.h
 	h.phase, h.of = inContent, r
 	h.segment, h.call, h.report = s.classify(r), reasoning.Call{}, s.isReport(r)
-	if s.parse != nil {
-		s.parse.begin(r, h.segment)
-	}
 	if h.segment == reasoning.ToolCall {
 		h.call = s.Call(strings.TrimPrefix(r.recipient, functions))
 	}
@@ -440,11 +434,7 @@ func (s *Reader) closeMessage() {
 		s.EndReport()
 	}
 	s.Out.End()
-	if s.parse != nil {
-		s.parse.end()
-	}
 	s.h.phase = inBetween
-	s.h.of, s.h.call, s.h.segment, s.h.report = reading{}, reasoning.Call{}, reasoning.Header, false
 }
 
 // classify returns the segment of a message with a header.

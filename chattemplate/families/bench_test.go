@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/backend/tokenizer/o200ktest"
 	"runner/chattemplate"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
@@ -13,6 +14,12 @@ import (
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
+
+// o200k returns the vocabulary of o200k_harmony.
+func o200k(t testing.TB) *backend.Vocab {
+	t.Helper()
+	return o200ktest.Tokenizer(t).Vocab()
+}
 
 // benchTurn returns a long harmony turn of o200k tokens: reasoning and an answer. One token in forty holds part of a
 // rune, one in ten another script, and one in eight a comma. The frequency of tokens falls with their rank as in real

@@ -11,7 +11,6 @@ import (
 	"runner/chattemplate/readertest"
 	"runner/chattemplate/tags"
 	"runner/generation"
-	"runner/reasoning"
 )
 
 func thinkTags(open, close string) tags.Format {
@@ -187,36 +186,5 @@ func TestSeparator(t *testing.T) {
 	}
 	if r := c.Reply(); r.Reasoning != "A\n\nB" || r.Preamble != "P" || r.Answer != "C" {
 		t.Errorf("the separator is in the wrong place: %+v", r)
-	}
-}
-
-func TestState(t *testing.T) {
-	x := readertest.HarmonyLexicon()
-	tokens := x.Encode("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary to=functions.f "+
-		"<|constrain|>json<|message|>{<|call|>", readertest.ByWords)
-	var r readertest.Recorder
-	s, err := readertest.NewReader(readertest.Config{Format: readertest.HarmonyFormat,
-		Config: reader.Config{Vocab: x.Vocab(t), Emit: r.Emit, CallID: func(int) string { return "id" }}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, tok := range tokens {
-		got = append(got, s.State().Segment.String())
-		if s.State().Ended {
-			t.Fatal("State().Ended is set before the end of the call")
-		}
-		s.Push(tok)
-		if st := s.State(); st.Segment == reasoning.ToolCall && (st.Call != reasoning.Call{ID: "id", Name: "f"} ||
-			st.Channel != "commentary" || st.Recipient != "functions.f" || st.ContentType != "json") {
-			t.Errorf("wrong state in the call: %+v", st)
-		}
-	}
-	if !s.State().Ended {
-		t.Error("State().Ended is not set after the call")
-	}
-	want := "header header header reasoning reasoning " + strings.Repeat("header ", len(tokens)-7) + "tool_call tool_call"
-	if strings.Join(got, " ") != want {
-		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
 	}
 }

@@ -145,6 +145,29 @@ func Random(r *rand.Rand) func(string) []string {
 	}
 }
 
+// outputs are pieces of what models write, in every format.
+var outputs = []string{
+	"assistant", "analysis", "final", "commentary", " to=functions.f", " json", " ", "\n", "{", "é", "中", "\xe4\xb8",
+	"\xff", "I", " think",
+	"<think>", "</think>", "<", "/", "<tool_call>", "</tool_call>", `{"name":"f"}`, "<<REASONING>>",
+	"<</REASONING>>", "\n\n",
+	`{"reasoning": "`, `", "answer": "`, `"}`, `"`, `\`, ",", " to=report_reasoning",
+	`{"name":"report_reasoning","arguments":`, "}",
+}
+
+// RandomOutput returns up to 29 random pieces of output. A third of them are harmony's special tokens.
+func RandomOutput(r *rand.Rand) string {
+	var out strings.Builder
+	for range r.IntN(30) {
+		if r.IntN(3) == 0 {
+			out.WriteString(HarmonySpecials[r.IntN(len(HarmonySpecials))])
+		} else {
+			out.WriteString(outputs[r.IntN(len(outputs))])
+		}
+	}
+	return out.String()
+}
+
 // Recorder keeps events.
 type Recorder struct{ Events []reasoning.Event }
 
