@@ -93,15 +93,13 @@ func (s *Reader) State() reader.State {
 			Ended: s.Ended}
 	}
 	st := reader.State{
-		Segment: h.segment, Call: h.call, Role: h.of.role, Channel: h.of.channel, Recipient: h.of.recipient,
-		ContentType: h.of.contentType, InObject: h.report, Reported: s.Out.Reported,
-		Ended: s.Ended,
+		Segment: h.segment, Call: h.call, InObject: h.report, Reported: s.Out.Reported, Ended: s.Ended,
 	}
 	if s.taggedAnswer() {
 		st.Segment, st.InObject, st.Steering = s.tags.Segment(), s.tags.InObject(), s.tags.Steering()
 	}
 	switch {
-	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && st.Recipient != "":
+	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && h.of.recipient != "":
 		st.Place = reader.PlaceCall
 	case st.InObject:
 		st.Place = reader.PlaceAnswer

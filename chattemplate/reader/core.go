@@ -124,8 +124,6 @@ type State struct {
 	Segment reasoning.Segment
 	// Call is the call that the next token belongs to.
 	Call reasoning.Call
-	// Role, Channel, Recipient and ContentType come from the header of a harmony message, without "<|constrain|>".
-	Role, Channel, Recipient, ContentType string
 	// InObject says that the text is read as the object of strategy json or as a call of report_reasoning.
 	//
 	// An expected object begins before its first brace and ends with its last one. Inside it Segment is Reasoning or
