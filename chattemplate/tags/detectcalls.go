@@ -12,14 +12,14 @@ import (
 func detectCalls(j *chattemplate.Template) *CallStyle {
 	if text, ok := probeCall(j); ok {
 		_, turn, _ := strings.Cut(text, chattemplate.ProbeUser)
-		for _, s := range callStyles {
+		for _, s := range CallStyles() {
 			if probePattern(s).MatchString(turn) {
 				return s
 			}
 		}
 	}
 	source := commentPattern.ReplaceAllString(j.Source(), "")
-	for _, s := range callStyles {
+	for _, s := range CallStyles() {
 		if _, ok := j.Vocab().Special(s.Open); ok && strings.Contains(source, s.Open) {
 			return s
 		}

@@ -41,7 +41,7 @@ func NewReader(f Format, cfg reader.Config) (*Reader, error) {
 // State says where the next token stands.
 func (s *Reader) State() reader.State {
 	st := reader.State{
-		Place: reader.PlaceAnswer, Segment: s.text.Segment(), Call: s.text.current(), InObject: s.text.InObject(),
+		Place: reader.PlaceAnswer, Segment: s.text.Segment(), Call: s.text.Call(), InObject: s.text.InObject(),
 		Reported: s.Out.Reported, Steering: s.text.Steering(), Ended: s.Ended,
 	}
 	switch {
@@ -81,7 +81,7 @@ func (s *Reader) push(t backend.Token, out *backend.Output) {
 		return
 	}
 	control := kind == backend.Control || kind == backend.Unused
-	if control && s.text.mode == modeObject && !s.Object.Ended() {
+	if control && !s.text.TakesControl() {
 		s.Warn(reader.CodeStrayControl)
 		return
 	}
