@@ -6,8 +6,8 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/channels/harmony"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
-	"runner/chattemplate/tags"
 	"runner/reasoning"
 )
 
@@ -53,7 +53,7 @@ const (
 type Reader struct {
 	reader.Core
 	// tags finds markers and objects in the text of answers.
-	tags tags.Text
+	tags markup.Text
 	h    machine
 }
 
@@ -69,7 +69,7 @@ func NewReader(cfg reader.Config) (*Reader, error) {
 		return nil, err
 	}
 	if cfg.Markers {
-		s.tags.Init(&s.Core, []tags.Format{tags.Markers}, nil, false)
+		s.tags.Init(&s.Core, []markup.Format{markup.Markers}, nil, false)
 	} else if cfg.JSON != nil {
 		s.tags.Init(&s.Core, nil, nil, false)
 	}

@@ -10,9 +10,9 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/family"
 	"runner/chattemplate/hold"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/parameters"
 	"runner/chattemplate/reader"
-	"runner/chattemplate/tags"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -74,8 +74,8 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 		return t, nil
 	}
 	t.marked, t.lines = true, hold.LineBreaks(f.cfg.Tokenize)
-	t.text.EndsWith(tags.Markers.Close)
-	spellings, err := hold.Spellings(f.cfg.Vocab, f.cfg.Tokenize, tags.Markers.Open, tags.Markers.Open+"\n")
+	t.text.EndsWith(markup.Markers.Close)
+	spellings, err := hold.Spellings(f.cfg.Vocab, f.cfg.Tokenize, markup.Markers.Open, markup.Markers.Open+"\n")
 	if err != nil {
 		return nil, err
 	}

@@ -8,9 +8,9 @@ import (
 	"runner/backend"
 	"runner/backend/tokenizer/o200ktest"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
@@ -199,7 +199,7 @@ func BenchmarkSplitter(b *testing.B) {
 		benchSplitter(b, readertest.Config{Config: reader.Config{JSON: decodedAnswer, Markers: true}})
 	})
 	b.Run("call", func(b *testing.B) {
-		benchSplitter(b, readertest.Config{Format: tags.Format{Calls: tags.CallStyleNamed("hermes")},
+		benchSplitter(b, readertest.Config{Format: markup.Format{Calls: markup.CallStyleNamed("hermes")},
 			Config: reader.Config{Tools: []string{"f"}}})
 	})
 	b.Run("plain_tools", func(b *testing.B) {

@@ -9,9 +9,9 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/reasoning"
 )
@@ -94,7 +94,7 @@ func foreignIn(events []reasoning.Event) string {
 // TestAnyChunking checks that a text reads the same however it is cut into tokens.
 func TestAnyChunking(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	formats := []tags.Format{readertest.HarmonyFormat, think, granite, {}, tags.Markers}
+	formats := []markup.Format{readertest.HarmonyFormat, think, granite, {}, markup.Markers}
 	for range 2000 {
 		in := readertest.RandomOutput(r)
 		cfg := readertest.Config{Format: formats[r.IntN(len(formats))],
@@ -263,7 +263,7 @@ func FuzzTags(f *testing.F) {
 	f.Add("\r{", uint64(104), uint8('U'))
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		formats := []tags.Format{think, granite, {}, tags.Markers}
+		formats := []markup.Format{think, granite, {}, markup.Markers}
 		var first generation.Reply
 		for i, cut := range []func(string) []string{readertest.Whole, readertest.Random(r), readertest.ByBytes} {
 			x := readertest.NewLexicon([]string{"<eos>", "<|python_tag|>"}, "<eos>")

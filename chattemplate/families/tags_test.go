@@ -7,19 +7,19 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/generation"
 )
 
-func thinkTags(open, close string) tags.Format {
-	return tags.Format{Open: open, Close: close, CanSkip: true}
+func thinkTags(open, close string) markup.Format {
+	return markup.Format{Open: open, Close: close, CanSkip: true}
 }
 
 var (
 	think   = thinkTags("<think>", "</think>")
-	granite = tags.Format{
+	granite = markup.Format{
 		Open: "<think>", Close: "</think>", AnswerOpen: "<response>",
 		AnswerClose: "</response>",
 	}
@@ -28,7 +28,7 @@ var (
 // tagCases says how output is read in which tags and marks stand in the text, as tokens or spelled out.
 var tagCases = []struct {
 	name, in string
-	format   tags.Format
+	format   markup.Format
 	start    chattemplate.Start
 	tools    []string
 	markers  bool
@@ -67,7 +67,7 @@ var tagCases = []struct {
 		want: `reasoning "Hm." | answer "Hi."`},
 	{name: "granite_talks_about_response", format: granite, in: "Write <response>x</response>.",
 		want: `answer "Write <response>x</response>."`},
-	{name: "markers", format: tags.Markers, in: "Sure.\n<<REASONING>>\nHm.\n<</REASONING>>\nHi.",
+	{name: "markers", format: markup.Markers, in: "Sure.\n<<REASONING>>\nHm.\n<</REASONING>>\nHi.",
 		want: `answer "Sure.\n" | reasoning "Hm." | answer "Hi."`},
 	{name: "markers_in_a_plain_family", markers: true, in: "<<REASONING>>Hm.<</REASONING>>\nHi << there.",
 		want: `reasoning "Hm." | answer "Hi << there."`},

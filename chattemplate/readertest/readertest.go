@@ -12,6 +12,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate/channels"
 	"runner/chattemplate/family"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/tags"
 	"runner/reasoning"
@@ -261,11 +262,11 @@ func Texts(events []reasoning.Event) map[reasoning.Segment]string {
 }
 
 // HarmonyFormat in a Config asks for a reader of channels.
-var HarmonyFormat = tags.Format{Open: "harmony", Close: "harmony"}
+var HarmonyFormat = markup.Format{Open: "harmony", Close: "harmony"}
 
 // Config is the configuration of a reader, with the format that it reads.
 type Config struct {
-	Format tags.Format
+	Format markup.Format
 	reader.Config
 }
 
@@ -278,7 +279,7 @@ func NewReader(cfg Config) (reader.Reader, error) {
 }
 
 // FormatOf returns the format of a family. For channels it is HarmonyFormat.
-func FormatOf(f family.Family) tags.Format {
+func FormatOf(f family.Family) markup.Format {
 	if text, ok := f.(*tags.Family); ok {
 		return text.Format()
 	}

@@ -5,6 +5,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
@@ -13,12 +14,12 @@ import (
 // difference how the text is cut into tokens.
 type Reader struct {
 	reader.Core
-	text Text
+	text markup.Text
 }
 
 // NewReader returns a reader for a format. It fails if the format has only one tag around the reasoning, or if cfg is
 // not valid.
-func NewReader(f Format, cfg reader.Config) (*Reader, error) {
+func NewReader(f markup.Format, cfg reader.Config) (*Reader, error) {
 	if (f.Open == "") != (f.Close == "") {
 		return nil, fmt.Errorf("a format needs both tags around the reasoning, or none")
 	}
@@ -26,12 +27,12 @@ func NewReader(f Format, cfg reader.Config) (*Reader, error) {
 	if err := s.Init(cfg); err != nil {
 		return nil, err
 	}
-	var formats []Format
+	var formats []markup.Format
 	if f.Open != "" {
 		formats = append(formats, f)
 	}
 	if cfg.Markers {
-		formats = append(formats, Markers)
+		formats = append(formats, markup.Markers)
 	}
 	s.text.Init(&s.Core, formats, f.Calls, len(cfg.Tools) > 0 || cfg.Report)
 	s.text.Start(cfg.Start)

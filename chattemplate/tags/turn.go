@@ -9,6 +9,7 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/family"
 	"runner/chattemplate/hold"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/grammar"
 	"runner/reasoning"
@@ -62,8 +63,8 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 	case !t.owed:
 	case cfg.Markers:
 		t.marked = true
-		t.text.EndsWith(Markers.Close)
-		return t, t.opensWith(Markers.Open, Markers.Open+"\n")
+		t.text.EndsWith(markup.Markers.Close)
+		return t, t.opensWith(markup.Markers.Open, markup.Markers.Open+"\n")
 	case cfg.Native && f.format.Open != "":
 		t.text.EndsWith(f.format.Close)
 		if cfg.Effort != reasoning.EffortNone {
