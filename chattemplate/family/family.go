@@ -14,7 +14,7 @@
 //
 // Look at the model's chat template first. If it writes a turn as one text, the model needs no code. Package tags
 // renders small conversations with the template to find the tags around the reasoning, if any, and the style of calls.
-// If the model writes calls in a style that package tags does not know, add the style to the table in tags/calls.go.
+// If the model writes calls in an unknown style, add the style to the table in markup/calls.go.
 //
 // If the model writes its turn in another way, it needs a folder under chattemplate and a line in package families:
 //
