@@ -52,9 +52,9 @@ const (
 // the answer. Text on an unknown or empty channel is reasoning.
 type Reader struct {
 	reader.Core
-	// tags finds markers and objects in the text of answers.
-	tags markup.Text
-	h    machine
+	// marked finds markers and objects in the text of answers.
+	marked markup.Text
+	h      machine
 }
 
 // NewReader returns a reader of messages with channels. It fails if cfg is incomplete or if the vocabulary lacks the
@@ -69,9 +69,9 @@ func NewReader(cfg reader.Config) (*Reader, error) {
 		return nil, err
 	}
 	if cfg.Markers {
-		s.tags.Init(&s.Core, []markup.Format{markup.Markers}, nil, false)
+		s.marked.Init(&s.Core, []markup.Format{markup.Markers}, nil, false)
 	} else if cfg.JSON != nil {
-		s.tags.Init(&s.Core, nil, nil, false)
+		s.marked.Init(&s.Core, nil, nil, false)
 	}
 	s.h.phase = inHeader
 	s.h.header.tools = s.Cfg.Tools
@@ -95,8 +95,8 @@ func (s *Reader) State() reader.State {
 	st := reader.State{
 		Segment: h.segment, Call: h.call, InObject: h.report, Reported: s.Out.Reported, Ended: s.Ended,
 	}
-	if s.taggedAnswer() {
-		st.Segment, st.InObject, st.Steering = s.tags.Segment(), s.tags.InObject(), s.tags.Steering()
+	if s.markedAnswer() {
+		st.Segment, st.InObject, st.Steering = s.marked.Segment(), s.marked.InObject(), s.marked.Steering()
 	}
 	switch {
 	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && h.of.recipient != "":
@@ -128,7 +128,7 @@ func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
 }
 
 // BeginAnswer implements reader.Reader.
-func (s *Reader) BeginAnswer() { s.tags.BeginAnswer() }
+func (s *Reader) BeginAnswer() { s.marked.BeginAnswer() }
 
 // CloseReasoning implements reader.Reader.
 func (s *Reader) CloseReasoning() (text string, ok bool) {
@@ -206,8 +206,8 @@ func (s *Reader) push(t backend.Token, out *backend.Output) {
 // body adds text to the message.
 func (s *Reader) body(piece string) {
 	switch {
-	case s.taggedAnswer():
-		s.tags.Push(piece, false, false)
+	case s.markedAnswer():
+		s.marked.Push(piece, false, false)
 	case s.h.report:
 		s.report(piece)
 	default:
@@ -215,8 +215,8 @@ func (s *Reader) body(piece string) {
 	}
 }
 
-// taggedAnswer reports whether the message is an answer that may have markers or an object.
-func (s *Reader) taggedAnswer() bool {
+// markedAnswer reports whether the message is an answer that may have markers or an object.
+func (s *Reader) markedAnswer() bool {
 	return s.h.segment == reasoning.Answer && (s.Cfg.Markers || s.Cfg.JSON != nil)
 }
 
@@ -413,8 +413,8 @@ func (s *Reader) message(r reading) {
 		h.call = s.Call(strings.TrimPrefix(r.recipient, functions))
 	}
 	switch {
-	case s.taggedAnswer():
-		s.tags.Start(chattemplate.StartTurn)
+	case s.markedAnswer():
+		s.marked.Start(chattemplate.StartTurn)
 	case h.report:
 		s.Object.Reset(true, false)
 	case h.segment == reasoning.Reasoning:
@@ -426,8 +426,8 @@ func (s *Reader) message(r reading) {
 
 func (s *Reader) closeMessage() {
 	switch {
-	case s.taggedAnswer():
-		s.tags.Finish()
+	case s.markedAnswer():
+		s.marked.Finish()
 	case s.h.report:
 		s.EndReport()
 	}
