@@ -3,7 +3,6 @@ package chattemplate_test
 import (
 	"testing"
 
-	"runner/chattemplate/markup"
 	"runner/chattemplate/readertest"
 )
 
@@ -46,7 +45,7 @@ func TestCallStyles(t *testing.T) {
 		got := ""
 		if style := readertest.FormatOf(tmpl).Calls; style != nil {
 			got = style.Name
-			if markup.CallStyleNamed(got) != style {
+			if readertest.CallStyle(got) != style {
 				t.Errorf("style %q is not in the table", got)
 			}
 		}

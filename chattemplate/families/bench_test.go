@@ -199,7 +199,7 @@ func BenchmarkSplitter(b *testing.B) {
 		benchSplitter(b, readertest.Config{Config: reader.Config{JSON: decodedAnswer, Markers: true}})
 	})
 	b.Run("call", func(b *testing.B) {
-		benchSplitter(b, readertest.Config{Format: markup.Format{Calls: markup.CallStyleNamed("hermes")},
+		benchSplitter(b, readertest.Config{Format: markup.Format{Calls: readertest.CallStyle("hermes")},
 			Config: reader.Config{Tools: []string{"f"}}})
 	})
 	b.Run("plain_tools", func(b *testing.B) {

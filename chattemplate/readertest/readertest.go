@@ -285,3 +285,13 @@ func FormatOf(f family.Family) markup.Format {
 	}
 	return HarmonyFormat
 }
+
+// CallStyle returns the style of calls with a name, or nil.
+func CallStyle(name string) *markup.CallStyle {
+	for _, s := range markup.CallStyles() {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
