@@ -368,7 +368,7 @@ func TestArgumentsOneByOne(t *testing.T) {
 		`"list":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}},` +
 		`"required":["text","list"],"additionalProperties":false,"$defs":{"n":{"type":"integer"}}}`)}
 	for _, name := range []string{"glm", "qwen-xml", "deepseek-dsml"} {
-		s := markup.CallStyleNamed(name)
+		s := readertest.CallStyle(name)
 		vocab := styleVocab(t, s, backend.Normal, false)
 		f := styled(t, s, false, vocab, fake.Replies(vocab))
 		say := written(t, f, chattemplate.ToolCall{ID: "1", Name: "add",
@@ -403,7 +403,7 @@ func TestArgumentsOneByOne(t *testing.T) {
 
 // TestCallsThatCannotBeHeld names what cannot be honoured.
 func TestCallsThatCannotBeHeld(t *testing.T) {
-	s := markup.CallStyleNamed("hermes")
+	s := readertest.CallStyle("hermes")
 	vocab := styleVocab(t, s, backend.Control, false)
 	f := styled(t, s, false, vocab, fake.Replies(vocab))
 	unknown := start(t, fake.Config{Vocab: vocab,
