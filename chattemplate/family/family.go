@@ -21,7 +21,8 @@
 //  1. Make a folder with a type that implements [Family]. Render in Go, or with [chattemplate.Template].
 //  2. Write the reader around a [reader.Core], which sends the events. Its State returns the [reader.Place] of the next
 //     token.
-//  3. Write the turn. At each place it returns a value of package hold, or nil where every token is allowed.
+//  3. Write the turn around a [Progress], which takes the tokens. At each place of the turn, choose a value of package
+//     hold, or nil where every token is allowed.
 //  4. Write an Open function and add it to the list in package families. It returns nil for models of other families.
 //  5. Add the format to the tests in package families, which check every family by the same rules.
 package family
