@@ -61,7 +61,7 @@ type Reader struct {
 // format's tokens.
 func NewReader(cfg reader.Config) (*Reader, error) {
 	s := &Reader{}
-	if err := s.Init(cfg); err != nil {
+	if err := s.Init(cfg, s); err != nil {
 		return nil, err
 	}
 	var err error
@@ -114,38 +114,8 @@ func (s *Reader) State() reader.State {
 	return st
 }
 
-// Push implements reader.Reader.
-func (s *Reader) Push(t backend.Token) { s.PushOutput(t, nil) }
-
-// PushOutput implements reader.Reader.
-func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
-	if s.Done {
-		return
-	}
-	s.Ended = false
-	s.push(t, out)
-	s.Pos++
-}
-
 // BeginAnswer implements reader.Reader.
 func (s *Reader) BeginAnswer() { s.marked.BeginAnswer() }
-
-// CloseReasoning implements reader.Reader.
-func (s *Reader) CloseReasoning() (text string, ok bool) {
-	if !s.State().InObject {
-		return "", false
-	}
-	return s.Object.Closing()
-}
-
-// Finish implements reader.Reader.
-func (s *Reader) Finish() {
-	if !s.Done {
-		s.finish()
-		s.Out.Origin.Finish(s.Out.Emit)
-		s.Done = true
-	}
-}
 
 // control returns the kind of t.
 func (s *Reader) control(t backend.Token) control {
@@ -181,7 +151,8 @@ func (s *Reader) control(t backend.Token) control {
 	return noControl
 }
 
-func (s *Reader) push(t backend.Token, out *backend.Output) {
+// Read implements reader.Format.
+func (s *Reader) Read(t backend.Token, out *backend.Output) {
 	c := s.control(t)
 	if c == noControl {
 		s.Out.Ledger.Add(s.Cfg.Vocab, t, out)
@@ -491,7 +462,8 @@ func (s *Reader) checkFunction(recipient string) {
 	s.Warn(reader.CodeUnknownFunction)
 }
 
-func (s *Reader) finish() {
+// End implements reader.Format.
+func (s *Reader) End() {
 	switch s.h.phase {
 	case inContent:
 		s.closeMessage()

@@ -19,8 +19,8 @@
 // If the model writes its turn in another way, it needs a folder under chattemplate and a line in package families:
 //
 //  1. Make a folder with a type that implements [Family]. Render in Go, or with [chattemplate.Template].
-//  2. Write the reader around a [reader.Core], which sends the events. Its State returns the [reader.Place] of the next
-//     token.
+//  2. Write the reader: a [reader.Format] around a [reader.Core], which takes the tokens and sends the events. State
+//     returns the [reader.Place] of the next token.
 //  3. Write the turn around a [Progress], which takes the tokens. At each place of the turn, choose a value of package
 //     hold, or nil where every token is allowed.
 //  4. Write an Open function and add it to the list in package families. It returns nil for models of other families.

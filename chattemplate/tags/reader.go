@@ -24,7 +24,7 @@ func NewReader(f markup.Format, cfg reader.Config) (*Reader, error) {
 		return nil, fmt.Errorf("a format needs both tags around the reasoning, or none")
 	}
 	s := &Reader{}
-	if err := s.Init(cfg); err != nil {
+	if err := s.Init(cfg, s); err != nil {
 		return nil, err
 	}
 	var formats []markup.Format
@@ -39,7 +39,7 @@ func NewReader(f markup.Format, cfg reader.Config) (*Reader, error) {
 	return s, nil
 }
 
-// State says where the next token stands.
+// State implements reader.Reader.
 func (s *Reader) State() reader.State {
 	st := reader.State{
 		Place: reader.PlaceAnswer, Segment: s.text.Segment(), Call: s.text.Call(), InObject: s.text.InObject(),
@@ -55,20 +55,8 @@ func (s *Reader) State() reader.State {
 	return st
 }
 
-// Push takes the next token.
-func (s *Reader) Push(t backend.Token) { s.PushOutput(t, nil) }
-
-// PushOutput is Push for a token with the log probabilities of the step that sampled it.
-func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
-	if s.Done {
-		return
-	}
-	s.Ended = false
-	s.push(t, out)
-	s.Pos++
-}
-
-func (s *Reader) push(t backend.Token, out *backend.Output) {
+// Read implements reader.Format.
+func (s *Reader) Read(t backend.Token, out *backend.Output) {
 	v := s.Cfg.Vocab
 	if v.EndsGeneration(t) {
 		s.text.Finish()
@@ -90,22 +78,8 @@ func (s *Reader) push(t backend.Token, out *backend.Output) {
 	s.text.Push(v.Piece(t), control, kind == backend.UserDefined)
 }
 
-// BeginAnswer says that the next token belongs to an answer that is held to a form.
+// BeginAnswer implements reader.Reader.
 func (s *Reader) BeginAnswer() { s.text.BeginAnswer() }
 
-// CloseReasoning returns the text that ends the reasoning inside an object. ok is false if it cannot end here.
-func (s *Reader) CloseReasoning() (text string, ok bool) {
-	if !s.State().InObject {
-		return "", false
-	}
-	return s.Object.Closing()
-}
-
-// Finish ends the output.
-func (s *Reader) Finish() {
-	if !s.Done {
-		s.text.Finish()
-		s.Out.Origin.Finish(s.Out.Emit)
-		s.Done = true
-	}
-}
+// End implements reader.Format.
+func (s *Reader) End() { s.text.Finish() }
