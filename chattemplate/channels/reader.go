@@ -151,7 +151,7 @@ func (s *Reader) control(t backend.Token) control {
 	return noControl
 }
 
-// Read implements reader.Format.
+// Read implements reader.Parser.
 func (s *Reader) Read(t backend.Token, out *backend.Output) {
 	c := s.control(t)
 	if c == noControl {
@@ -462,7 +462,7 @@ func (s *Reader) checkFunction(recipient string) {
 	s.Warn(reader.CodeUnknownFunction)
 }
 
-// End implements reader.Format.
+// End implements reader.Parser.
 func (s *Reader) End() {
 	switch s.h.phase {
 	case inContent:

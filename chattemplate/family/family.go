@@ -19,7 +19,7 @@
 // If the model writes its turn in another way, it needs a folder under chattemplate and a line in package families:
 //
 //  1. Make a folder with a type that implements [Family]. Render in Go, or with [chattemplate.Template].
-//  2. Write the reader: a [reader.Format] around a [reader.Core], which takes the tokens and sends the events. State
+//  2. Write the reader: a [reader.Parser] around a [reader.Core], which takes the tokens and sends the events. State
 //     returns the [reader.Place] of the next token.
 //  3. Write the turn around a [Progress], which takes the tokens. At each place of the turn, choose a value of package
 //     hold, or nil where every token is allowed.

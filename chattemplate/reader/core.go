@@ -81,9 +81,9 @@ type Reader interface {
 	Score() (float64, bool)
 }
 
-// Format is the family's part of a reader.
-type Format interface {
-	// Read takes a token with its log probabilities.
+// Parser is the family's part of a reader. It finds the marks of the format in the tokens.
+type Parser interface {
+	// Read takes a token. out has its log probabilities and may be nil.
 	Read(t backend.Token, out *backend.Output)
 	// End sends the text that was held back and closes the open segment.
 	End()
@@ -94,7 +94,7 @@ type Format interface {
 // Core is what the readers of all families share. It must be prepared with Init.
 type Core struct {
 	Cfg    Config
-	format Format
+	parser Parser
 	// Out receives the text of segments, and Object reads the objects of the strategies json and tool.
 	Out    Sink
 	Object Object
@@ -149,12 +149,12 @@ type State struct {
 	Ended bool
 }
 
-// Init prepares for a turn in a format. It fails if cfg lacks Vocab or Emit. The core must not be copied afterwards.
-func (s *Core) Init(cfg Config, format Format) error {
+// Init prepares for a turn. It fails if cfg lacks Vocab or Emit. The core must not be copied afterwards.
+func (s *Core) Init(cfg Config, parser Parser) error {
 	if cfg.Vocab == nil || cfg.Emit == nil {
 		return errors.New("a reader needs a vocabulary and a receiver of events")
 	}
-	s.Cfg, s.format = cfg, format
+	s.Cfg, s.parser = cfg, parser
 	s.Out = Sink{Emit: cfg.Emit, separator: cfg.Separator}
 	s.Out.Ledger.On = cfg.Logprobs
 	s.Object.s = s
@@ -176,14 +176,14 @@ func (s *Core) PushOutput(t backend.Token, out *backend.Output) {
 		return
 	}
 	s.Ended = false
-	s.format.Read(t, out)
+	s.parser.Read(t, out)
 	s.pos++
 }
 
 // Finish implements Reader.
 func (s *Core) Finish() {
 	if !s.done {
-		s.format.End()
+		s.parser.End()
 		s.Out.Origin.Finish(s.Out.Emit)
 		s.done = true
 	}
@@ -191,7 +191,7 @@ func (s *Core) Finish() {
 
 // CloseReasoning implements Reader.
 func (s *Core) CloseReasoning() (text string, ok bool) {
-	if !s.format.State().InObject {
+	if !s.parser.State().InObject {
 		return "", false
 	}
 	return s.Object.Closing()

@@ -55,7 +55,7 @@ func (s *Reader) State() reader.State {
 	return st
 }
 
-// Read implements reader.Format.
+// Read implements reader.Parser.
 func (s *Reader) Read(t backend.Token, out *backend.Output) {
 	v := s.Cfg.Vocab
 	if v.EndsGeneration(t) {
@@ -81,5 +81,5 @@ func (s *Reader) Read(t backend.Token, out *backend.Output) {
 // BeginAnswer implements reader.Reader.
 func (s *Reader) BeginAnswer() { s.text.BeginAnswer() }
 
-// End implements reader.Format.
+// End implements reader.Parser.
 func (s *Reader) End() { s.text.Finish() }
