@@ -10,9 +10,9 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/family"
 	"runner/chattemplate/hold"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/parameters"
 	"runner/chattemplate/reader"
-	"runner/chattemplate/tags"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -20,8 +20,7 @@ import (
 // turn is one turn of messages. Every request constrains the headers to a list, because gpt-oss sometimes writes a
 // malformed header or calls a tool that does not exist. It does so most often when it has no tools.
 type turn struct {
-	*Reader
-	hold.Now
+	family.Progress
 	f   *Family
 	cfg family.TurnConfig
 	// builtin are the built-in tools that the model may call.
@@ -42,8 +41,7 @@ type turn struct {
 	marked   bool
 	lines    []backend.Token
 
-	text  *hold.Text
-	place reader.Place
+	text *hold.Text
 	// follow opens the next message.
 	follow []backend.Token
 }
@@ -74,8 +72,8 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 		return t, nil
 	}
 	t.marked, t.lines = true, hold.LineBreaks(f.cfg.Tokenize)
-	t.text.EndsWith(tags.Markers.Close)
-	spellings, err := hold.Spellings(f.cfg.Vocab, f.cfg.Tokenize, tags.Markers.Open, tags.Markers.Open+"\n")
+	t.text.EndsWith(markup.Markers.Close)
+	spellings, err := hold.Spellings(f.cfg.Vocab, f.cfg.Tokenize, markup.Markers.Open, markup.Markers.Open+"\n")
 	if err != nil {
 		return nil, err
 	}
@@ -235,41 +233,20 @@ func (t *turn) Begin(cfg reader.Config) error {
 	for i, tool := range t.cfg.Tools {
 		cfg.Tools[i] = tool.Name
 	}
-	var err error
-	if t.Reader, err = NewReader(cfg); err != nil {
+	r, err := NewReader(cfg)
+	if err != nil {
 		return err
 	}
+	t.Reader, t.Moved = r, t.moved
 	st := t.State()
 	t.enter(&st)
 	return nil
 }
 
-// Push implements reader.Reader.
-func (t *turn) Push(tok backend.Token) { t.PushOutput(tok, nil) }
-
-// PushOutput implements reader.Reader.
-func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
-	if t.Accept(tok); t.place == reader.PlaceAnswer && t.Answers() {
-		t.BeginAnswer()
-	}
-	t.Reader.PushOutput(tok, out)
-	t.moveOn(tok)
-}
-
-// Force implements family.Turn.
-func (t *turn) Force(tok backend.Token) {
-	t.Reader.Push(tok)
-	t.moveOn(tok)
-}
-
-// moveOn follows the reader to the place after a token.
-func (t *turn) moveOn(tok backend.Token) {
-	st, from := t.State(), t.place
-	if st.Place == from {
-		return
-	}
+// moved follows the reader to the place after a token.
+func (t *turn) moved(st reader.State, tok backend.Token) {
 	// A model that does not want to call its tools would reason in message after message until its tokens are used up.
-	if from == reader.PlaceReasoning && t.calling != nil {
+	if t.Place == reader.PlaceReasoning && t.calling != nil {
 		t.headers, t.calling = t.calling, nil
 	}
 	t.enter(&st)
@@ -301,8 +278,8 @@ func (t *turn) formAt(p reader.Place) *grammar.Grammar {
 
 // enter chooses the constraint at a new place.
 func (t *turn) enter(st *reader.State) {
-	from := t.place
-	t.place, t.follow = st.Place, nil
+	from := t.Place
+	t.Place, t.follow = st.Place, nil
 	t.Enforce(nil)
 	form, ends := t.formAt(st.Place), t.ends(st.Place)
 	switch st.Place {
@@ -398,7 +375,7 @@ func (t *turn) Resume(p *chattemplate.Prompt) error {
 		}
 	}
 	st := t.State()
-	t.place = reader.PlaceNone
+	t.Place = reader.PlaceNone
 	t.enter(&st)
 	return nil
 }

@@ -14,14 +14,15 @@
 //
 // Look at the model's chat template first. If it writes a turn as one text, the model needs no code. Package tags
 // renders small conversations with the template to find the tags around the reasoning, if any, and the style of calls.
-// If the model writes calls in a style that package tags does not know, add the style to the table in tags/calls.go.
+// If the model writes calls in an unknown style, add the style to the table in markup/calls.go.
 //
 // If the model writes its turn in another way, it needs a folder under chattemplate and a line in package families:
 //
 //  1. Make a folder with a type that implements [Family]. Render in Go, or with [chattemplate.Template].
-//  2. Write the reader around a [reader.Core], which sends the events. Its State returns the [reader.Place] of the next
-//     token.
-//  3. Write the turn. At each place it returns a value of package hold, or nil where every token is allowed.
+//  2. Write the reader: a [reader.Parser] around a [reader.Core], which takes the tokens and sends the events. State
+//     returns the [reader.Place] of the next token.
+//  3. Write the turn around a [Progress], which takes the tokens. At each place of the turn, choose a value of package
+//     hold, or nil where every token is allowed.
 //  4. Write an Open function and add it to the list in package families. It returns nil for models of other families.
 //  5. Add the format to the tests in package families, which check every family by the same rules.
 package family

@@ -9,6 +9,7 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/family"
 	"runner/chattemplate/hold"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/grammar"
 	"runner/reasoning"
@@ -16,8 +17,7 @@ import (
 
 // turn is one turn of text.
 type turn struct {
-	*Reader
-	hold.Now
+	family.Progress
 	f   *Family
 	cfg family.TurnConfig
 
@@ -38,8 +38,7 @@ type turn struct {
 	// ends end the turn, and lines may come after a tag.
 	ends, lines []backend.Token
 
-	text  *hold.Text
-	place reader.Place
+	text *hold.Text
 	// call follows the call that the reader has just found.
 	call hold.Call
 }
@@ -62,8 +61,8 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 	case !t.owed:
 	case cfg.Markers:
 		t.marked = true
-		t.text.EndsWith(Markers.Close)
-		return t, t.opensWith(Markers.Open, Markers.Open+"\n")
+		t.text.EndsWith(markup.Markers.Close)
+		return t, t.opensWith(markup.Markers.Open, markup.Markers.Open+"\n")
 	case cfg.Native && f.format.Open != "":
 		t.text.EndsWith(f.format.Close)
 		if cfg.Effort != reasoning.EffortNone {
@@ -166,10 +165,11 @@ func (t *turn) Begin(cfg reader.Config) error {
 	if t.f.format.Calls != nil {
 		cfg.StringParam = func(function, parameter string) bool { return stringParam(tools, function, parameter) }
 	}
-	var err error
-	if t.Reader, err = t.f.newReader(cfg); err != nil {
+	r, err := t.f.newReader(cfg)
+	if err != nil {
 		return err
 	}
+	t.Reader, t.Moved = r, func(st reader.State, _ backend.Token) { t.enter(&st) }
 	st := t.State()
 	t.enter(&st)
 	return nil
@@ -179,7 +179,7 @@ func (t *turn) Begin(cfg reader.Config) error {
 // call from its beginning, the matcher that follows it knows. If calls may come anywhere, a matcher starts here.
 func (t *turn) opens(text string) bool {
 	switch {
-	case t.place == reader.PlaceCall:
+	case t.Place == reader.PlaceCall:
 		return false // a second call in one token
 	case t.Form() != nil:
 		t.call = t.Form().Call
@@ -195,35 +195,10 @@ func (t *turn) opens(text string) bool {
 	return true
 }
 
-// Push implements reader.Reader.
-func (t *turn) Push(tok backend.Token) { t.PushOutput(tok, nil) }
-
-// PushOutput implements reader.Reader.
-func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
-	if t.Accept(tok); t.place == reader.PlaceAnswer && t.Answers() {
-		t.BeginAnswer()
-	}
-	t.Reader.PushOutput(tok, out)
-	t.moveOn()
-}
-
-// Force implements family.Turn.
-func (t *turn) Force(tok backend.Token) {
-	t.Reader.Push(tok)
-	t.moveOn()
-}
-
-// moveOn follows the reader to its place.
-func (t *turn) moveOn() {
-	if st := t.State(); st.Place != t.place {
-		t.enter(&st)
-	}
-}
-
 // enter chooses the constraint at a new place.
 func (t *turn) enter(st *reader.State) {
-	from := t.place
-	t.place = st.Place
+	from := t.Place
+	t.Place = st.Place
 	t.Enforce(nil)
 	switch st.Place {
 	case reader.PlaceReasoning:
@@ -292,7 +267,7 @@ func (t *turn) Resume(*chattemplate.Prompt) error {
 		t.report, t.calls, t.later = false, t.later, nil
 		t.must, t.made = t.cfg.MustCall, false
 		st := t.State()
-		t.place = reader.PlaceNone
+		t.Place = reader.PlaceNone
 		t.enter(&st)
 	}
 	return nil
