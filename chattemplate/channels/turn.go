@@ -304,7 +304,7 @@ func (t *turn) enter(st *reader.State) {
 			return
 		}
 	case reader.PlaceReasoning, reader.PlacePreamble:
-		if t.owed.Form || t.owed.Call {
+		if t.owed.Any() {
 			t.text.Begin(st.Place == reader.PlaceReasoning)
 			t.Enforce(t.text)
 		}
