@@ -2,7 +2,7 @@ package hold
 
 import "testing"
 
-// TestOwed compares what may come next with a table. A row is what is owed and what has come, and its columns are what is
+// TestOwed compares what may come next with a table. A row is what is owed and what has come. Its columns are what is
 // offered. The letters say what may come: f for free text, a for an answer in the form, c for a call, and e for the end
 // of the turn. An empty cell cannot occur.
 func TestOwed(t *testing.T) {
