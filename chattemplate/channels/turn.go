@@ -35,10 +35,11 @@ type turn struct {
 	headers, calling *hold.OneOf
 	owed             hold.Owed
 	// thinking opens reasoning between markers before the answer. It is nil after the reasoning, and if the model was
-	// not asked for it. marked says that the model was asked for it. lines may come after the markers.
-	thinking *grammar.Choice
-	marked   bool
-	lines    []backend.Token
+	// not asked for it. marked says that the model was asked for it. lines may come after the reasoning. closed says that
+	// the caller closed the reasoning and the answer follows.
+	thinking       *grammar.Choice
+	marked, closed bool
+	lines          []backend.Token
 
 	text  *hold.Text
 	place reader.Place
@@ -318,8 +319,8 @@ func (t *turn) enter(st *reader.State) {
 	}
 	f := hold.Form{Ends: ends}
 	if st.Place == reader.PlaceAnswer && t.marked {
-		if from == reader.PlaceReasoning || from == reader.PlaceCall {
-			f.Lines = t.lines
+		if t.closed || from == reader.PlaceReasoning || from == reader.PlaceCall {
+			f.Lines, t.closed = t.lines, false
 		} else if t.thinking != nil {
 			f.Before, f.MustOpen = t.thinking, true
 		}
@@ -359,6 +360,7 @@ func (t *turn) Follow() []backend.Token {
 // EndReasoning implements family.Turn. It closes the message, and opens the answer if the model may not make a call.
 func (t *turn) EndReasoning() (end, open []backend.Token, err error) {
 	if !t.owed.Offered {
+		t.closed = true
 		return t.f.end, t.f.final, nil
 	}
 	return t.f.end, nil, t.holdHeaders(false)
