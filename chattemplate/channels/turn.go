@@ -32,14 +32,13 @@ type turn struct {
 	// headers are the headers that the model may write. calling takes their place after the reasoning if a call is
 	// required.
 	headers, calling *hold.OneOf
-	// owed says that the turn may not end outside of an answer or a call. report says that report_reasoning must be
-	// called first.
-	owed, report bool
+	owed             hold.Owed
 	// thinking opens reasoning between markers before the answer. It is nil after the reasoning, and if the model was
-	// not asked for it. marked says that the model was asked for it. lines may come after the markers.
-	thinking *grammar.Choice
-	marked   bool
-	lines    []backend.Token
+	// not asked for it. marked says that the model was asked for it. lines may come after the reasoning. closed says that
+	// the caller closed the reasoning and the answer follows.
+	thinking       *grammar.Choice
+	marked, closed bool
+	lines          []backend.Token
 
 	text *hold.Text
 	// follow opens the next message.
@@ -48,14 +47,16 @@ type turn struct {
 
 // Turn implements family.Family.
 func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, error) {
-	t := &turn{f: f, cfg: cfg, builtin: slices.Clone(builtinTools(cfg.Args)), report: cfg.Report != nil}
+	t := &turn{f: f, cfg: cfg, builtin: slices.Clone(builtinTools(cfg.Args)), owed: cfg.Owed()}
+	if len(t.builtin) > 0 && !cfg.NoCalls {
+		t.owed.Offered = true
+	}
 	var err error
 	if !cfg.Form.IsZero() {
 		if t.answer, err = cfg.Grammars.Compile(ctx, cfg.Form); err != nil {
 			return nil, family.Refuse("Form", err)
 		}
 	}
-	t.owed = t.answer != nil || cfg.MustCall
 	t.text = hold.NewText(f.cfg.Vocab, f.headerTokens()...)
 	if err := t.holdArguments(ctx); err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 	if err := t.holdHeaders(true); err != nil {
 		return nil, err
 	}
-	if cfg.MustCall {
+	if t.owed.Call {
 		if t.calling, err = t.listHeaders(false); err != nil {
 			return nil, err
 		}
@@ -93,7 +94,7 @@ const (
 // latter, so it must cost little and never fail.
 func (t *turn) holdArguments(ctx context.Context) error {
 	tools, grammars := t.cfg.Tools, t.cfg.Grammars
-	if t.report {
+	if t.owed.Report {
 		tools = append(tools[:len(tools):len(tools)], *t.cfg.Report)
 	}
 	if len(tools) == 0 {
@@ -151,32 +152,26 @@ func (t *turn) holdHeaders(mayReason bool) (err error) {
 // listHeaders returns the headers that the request allows. With mayReason the model may reason again.
 func (t *turn) listHeaders(mayReason bool) (*hold.OneOf, error) {
 	w := newHeaderWriter(t.f)
-	if t.report {
+	if t.owed.Reports() {
 		w.call(t.cfg.Report.Name, false)
 		return w.hold()
 	}
-	tools, builtin := t.cfg.Tools, t.builtin
-	if t.cfg.NoCalls {
-		tools, builtin = nil, nil
-	}
-	calls := len(tools)+len(builtin) > 0
+	calls := t.owed.Offered
 	if mayReason {
 		w.words(w.analysis, calls)
 	}
 	// No words may go before a required call. They have no limit of their own, so they could leave no tokens for it.
-	if !t.cfg.MustCall {
+	if !t.owed.MustCall() {
 		w.answer(calls)
 		if calls {
 			w.words(w.commentary, true)
-		}
-		for _, tool := range builtin {
-			w.builtin(tool, mayReason)
+			for _, tool := range t.builtin {
+				w.builtin(tool, mayReason)
+			}
 		}
 	}
-	for _, tool := range tools {
-		if t.cfg.Admits == nil || t.cfg.Admits(tool.Name) {
-			w.call(tool.Name, mayReason)
-		}
+	for _, tool := range t.cfg.Callable() {
+		w.call(tool.Name, mayReason)
 	}
 	return w.hold()
 }
@@ -196,14 +191,11 @@ func (t *turn) Warm(ctx context.Context) {
 	hold.Warm(ctx, forms)
 }
 
-// mayCall reports whether the model may call a tool after its reasoning.
-func (t *turn) mayCall() bool { return !t.cfg.NoCalls && len(t.cfg.Tools)+len(t.builtin) > 0 }
-
 // Open implements family.Turn. With tools the model still chooses between an answer and a call, so only the headers of
 // these are allowed.
 func (t *turn) Open(p *chattemplate.Prompt, skip bool) error {
 	if skip && p.Start != chattemplate.StartAnswer {
-		chooses := t.report || t.mayCall()
+		chooses := t.owed.MayCall()
 		if chooses && p.Start == chattemplate.StartReasoning {
 			p.Tokens = append(append(p.Tokens, t.f.end...), t.f.turn...)
 			p.Start = chattemplate.StartTurn
@@ -215,13 +207,13 @@ func (t *turn) Open(p *chattemplate.Prompt, skip bool) error {
 			return err
 		}
 	}
-	if p.Start != chattemplate.StartAnswer || !t.cfg.MustCall && !t.report {
+	if p.Start != chattemplate.StartAnswer || !t.owed.MustCall() {
 		return nil
 	}
 	e := &family.RefusedError{Field: "ToolChoice",
 		Err:    errors.New("the chat template opens the answer itself, so that the model cannot call anything"),
 		Advice: "use the model's own template, or ask for no call"}
-	if t.report {
+	if t.owed.Reports() {
 		e.Field, e.Advice = "Strategy", "use the model's own template, or the strategies auto, json or markers"
 	}
 	return e
@@ -290,7 +282,7 @@ func (t *turn) enter(st *reader.State) {
 			return
 		}
 	case reader.PlaceReasoning, reader.PlacePreamble:
-		if t.owed {
+		if t.owed.Any() {
 			t.text.Begin(st.Place == reader.PlaceReasoning)
 			t.Enforce(t.text)
 		}
@@ -304,8 +296,8 @@ func (t *turn) enter(st *reader.State) {
 	}
 	f := hold.Form{Ends: ends}
 	if st.Place == reader.PlaceAnswer && t.marked {
-		if from == reader.PlaceReasoning || from == reader.PlaceCall {
-			f.Lines = t.lines
+		if t.closed || from == reader.PlaceReasoning || from == reader.PlaceCall {
+			f.Lines, t.closed = t.lines, false
 		} else if t.thinking != nil {
 			f.Before, f.MustOpen = t.thinking, true
 		}
@@ -344,7 +336,8 @@ func (t *turn) Follow() []backend.Token {
 
 // EndReasoning implements family.Turn. It closes the message, and opens the answer if the model may not make a call.
 func (t *turn) EndReasoning() (end, open []backend.Token, err error) {
-	if !t.mayCall() {
+	if !t.owed.Offered {
+		t.closed = true
 		return t.f.end, t.f.final, nil
 	}
 	return t.f.end, nil, t.holdHeaders(false)
@@ -368,8 +361,8 @@ func (t *turn) Resume(p *chattemplate.Prompt) error {
 		t.Reader.Push(tok)
 	}
 	t.calling = nil
-	if t.report {
-		t.report = false
+	if t.owed.Reports() {
+		t.owed.Resume()
 		if err := t.holdHeaders(false); err != nil {
 			return err
 		}

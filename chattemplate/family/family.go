@@ -31,6 +31,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"runner/backend"
 	"runner/chattemplate"
@@ -106,6 +107,24 @@ type TurnConfig struct {
 	Markers, Native bool
 	// Effort is the effort that the prompt is rendered with. With none, reasoning has no place of its own.
 	Effort reasoning.Effort
+}
+
+// Owed returns what the turn must write and what it is offered.
+func (c *TurnConfig) Owed() hold.Owed {
+	return hold.Owed{
+		Form: !c.Form.IsZero(), Call: c.MustCall, Report: c.Report != nil,
+		Offered: len(c.Tools) > 0 && !c.NoCalls, Single: c.SingleCall,
+	}
+}
+
+// Callable returns the tools that the model may call.
+func (c *TurnConfig) Callable() []chattemplate.Tool {
+	if c.NoCalls {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.Tools), func(tool chattemplate.Tool) bool {
+		return c.Admits != nil && !c.Admits(tool.Name)
+	})
 }
 
 // Turn reads one turn of a model and says what may come next in it. It must be used by one goroutine at a time.
