@@ -64,9 +64,9 @@ var cacheTypes = map[string]struct {
 }
 
 // newPlan decides the sizes and refuses what does not fit into memory. promised is the memory that loaded models
-// will still take.
+// will still take. kernels reports that this package's kernels compute.
 func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machine, promised int64,
-	gpus []Device) (*plan, error) {
+	gpus []Device, kernels bool) (*plan, error) {
 	fail := func(detail, advice string) error {
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: detail, Advice: advice}
 	}
@@ -121,7 +121,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
 	p.batch = min(p.batch, p.cells)
 	p.offload(cfg, shape, kind.bytes, gpus)
-	helpable := ownKernels != "" && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
+	helpable := kernels && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	if cfg.Threads == 0 && shape.weights <= tiny {
 		most := 1
 		if helpable {
@@ -257,22 +257,16 @@ func (p *plan) engineThreads() int {
 	return p.threads
 }
 
-func (p *plan) contextParams() C.struct_llama_context_params {
-	c := C.llama_context_default_params()
-	c.n_ctx, c.n_batch, c.n_ubatch = C.uint32_t(p.cells), C.uint32_t(p.batch), C.uint32_t(p.batch)
-	c.n_seq_max = C.uint32_t(p.sequences)
-	if p.fullWindow {
-		c.n_seq_max *= 2 // for sequence.guard
+func (p *plan) contextOptions() C.struct_shim_context_options {
+	o := C.struct_shim_context_options{
+		cells: C.uint32_t(p.cells), batch: C.uint32_t(p.batch), sequences: C.uint32_t(p.sequences),
+		threads: C.int32_t(p.engineThreads()), flash: p.flash, cache: p.cacheType,
+		full_window: C.bool(p.fullWindow), offload: C.bool(p.gpuLayers > 0),
 	}
-	c.n_threads, c.n_threads_batch = C.int32_t(p.engineThreads()), C.int32_t(p.engineThreads())
-	c.flash_attn_type = p.flash
-	c.type_k, c.type_v = p.cacheType, p.cacheType
-	c.pooling_type = C.LLAMA_POOLING_TYPE_NONE // the hidden states are returned token by token
-	c.swa_full = C.bool(p.fullWindow)
-	c.kv_unified = true
-	c.offload_kqv = p.gpuLayers > 0
-	c.op_offload = p.gpuLayers > 0
-	return c
+	if p.fullWindow {
+		o.sequences *= 2 // for sequence.guard
+	}
+	return o
 }
 
 // shape is the part of a model that determines its memory.
