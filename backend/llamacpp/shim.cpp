@@ -8,6 +8,7 @@
 // intends.
 
 #include "engine.h"
+#include "guard.h"
 
 #include <atomic>
 #include <cstdio>
@@ -22,7 +23,14 @@
 extern "C" void runnerLog(int level, char * text);
 extern "C" int runnerProgress(uintptr_t handle, float fraction);
 
+thread_local int         guard::guards = 0;
+thread_local std::string guard::first_error;
+
 namespace {
+
+using guard::first_error;
+using guard::guarded;
+using guard::guards;
 
 struct assertion : std::exception {
     std::string text;
@@ -31,9 +39,6 @@ struct assertion : std::exception {
 };
 
 std::atomic<int> log_level{GGML_LOG_LEVEL_NONE};
-
-thread_local int         guards = 0;
-thread_local std::string first_error;
 
 void on_log(enum ggml_log_level level, const char * text, void *) {
     if (guards > 0 && level == GGML_LOG_LEVEL_ERROR && first_error.empty()) {
@@ -50,35 +55,6 @@ void on_abort(const char * text) {
         throw assertion(text);
     }
     std::fprintf(stderr, "%s\n", text);
-}
-
-void set(struct shim_error * err, const char * text) {
-    std::snprintf(err->text, sizeof err->text, "%s", text);
-    for (size_t n = std::strlen(err->text); n > 0 && err->text[n - 1] == '\n'; n--) {
-        err->text[n - 1] = 0;
-    }
-}
-
-// guarded runs f and returns its result, or failed if it threw or asserted.
-template <typename T, typename F> T guarded(struct shim_error * err, T failed, F f) {
-    struct scope {
-        scope() { guards++; }
-        ~scope() { guards--; }
-    } inside;
-    first_error.clear();
-    err->text[0] = 0;
-    try {
-        T result = f();
-        set(err, first_error.c_str());
-        return result;
-    } catch (const std::bad_alloc &) {
-        set(err, "out of memory");
-    } catch (const std::exception & e) {
-        set(err, e.what());
-    } catch (...) {
-        set(err, "unknown exception");
-    }
-    return failed;
 }
 
 bool on_progress(float fraction, void * data) {

@@ -9,8 +9,8 @@ import (
 )
 
 // TestShimSanitized compiles shim.cpp and the engines' files with the address and undefined-behaviour sanitizers
-// against a stub of the engine. The stub throws, asserts and fails in every way that the shim guards against. testdata/stub.cpp has the
-// stub and the checks.
+// against a stub of the engine. The stub throws, asserts and fails in every way that the shim guards against.
+// testdata/stub.cpp has the stub and the checks.
 func TestShimSanitized(t *testing.T) {
 	cxx := compiler(t, "CXX")
 	here, err := os.Getwd()
