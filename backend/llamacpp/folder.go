@@ -371,7 +371,8 @@ func listArchitectures(llama unsafe.Pointer) (generative, rest map[string]bool) 
 		}
 	}
 	if len(generative) == 0 {
-		generative = architectures
+		maps.Copy(generative, architectures)
+		delete(generative, "solar") // only Ollama's llama.cpp has it
 	}
 	return generative, rest
 }

@@ -212,7 +212,7 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 		m.unused = append(m.unused, C.llama_seq_id(i))
 	}
 	m.window = int(facts.window)
-	m.small = m.window > 0 && !p.fullWindow
+	m.small, m.guarded = m.window > 0 && !p.fullWindow, p.guarded
 	m.caps = backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: !bool(facts.recurrent) && !m.small}
 	m.info = p.info(f, path)
 	m.info.WindowOnly = m.small

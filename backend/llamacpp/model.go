@@ -33,8 +33,8 @@ type Model struct {
 	mem     C.llama_memory_t
 	// window is the width of the sliding-window layers, or 0. A small cache (small is true) forgets the tokens
 	// before the window. In a full one the engine might still overwrite them; sequence.protect prevents that.
-	window int
-	small  bool
+	window         int
+	small, guarded bool
 
 	batch *batch
 	// cancel is in the engine's memory. A nonzero value stops a computation. It may be left over from the last one,
@@ -97,6 +97,12 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 		defer C.shim_embeddings(m.engine, m.ctx, false)
 	}
 	if err := m.decode(ctx); err != nil {
+		if m.broken == nil {
+			for i := range inputs { // recurrent layers may have taken a part of the tokens
+				s := inputs[i].Sequence.(*sequence)
+				s.held = m.rewind(s, s.held)
+			}
+		}
 		return err
 	}
 	for i := range inputs {
@@ -174,7 +180,7 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
 }
 
-// decode runs the batch. After any error except ErrBroken the cache is as before.
+// decode runs the batch. After any error except ErrBroken the cache is as before, except in models that cannot rewind.
 func (m *Model) decode(ctx context.Context) error {
 	switch rc := C.shim_decode(m.engine, m.ctx, m.batch.c, m.failure); rc {
 	case 0:
@@ -353,7 +359,7 @@ type sequence struct {
 // for nothing else, holds the cells too. That costs one call per window.
 func (s *sequence) protect() {
 	m := s.model
-	if m.window == 0 || m.small || s.held-s.protected < m.window {
+	if m.window == 0 || !m.guarded || s.held-s.protected < m.window {
 		return
 	}
 	C.shim_copy(m.engine, m.mem, s.id, s.guard(), C.llama_pos(s.protected), C.llama_pos(s.held))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"runner/backend"
@@ -54,6 +55,30 @@ func TestHeaderShape(t *testing.T) {
 	m := openModel(t, writeModel(t, random.Config{Layers: 3}), backend.Config{})
 	if s.weights != m.Info().Bytes {
 		t.Errorf("the header says %d bytes of weights, the engine %d", s.weights, m.Info().Bytes)
+	}
+}
+
+// TestShapes checks what other architectures keep: recurrent layers a state instead of cells, layers that share a cache
+// nothing.
+func TestShapes(t *testing.T) {
+	for _, c := range []struct {
+		architecture string
+		perToken     []int64
+		sliding      []bool
+		state        int64
+	}{
+		// two layers with three inputs of 2*2*32 + 4*32 values, and 4*32*32 values of state
+		{"qwen35", []int64{0, 128, 0, 128}, []bool{false, false, false, false}, 2 * 4 * (3*256 + 4096)},
+		{"gemma4", []int64{128, 128, 0, 0}, []bool{true, false, true, false}, 0},
+	} {
+		f, err := gguf.Open(writeModel(t, random.Config{Architecture: c.architecture}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newShape([]*gguf.File{f})
+		if !slices.Equal(s.perToken, c.perToken) || !slices.Equal(s.sliding, c.sliding) || s.state != c.state {
+			t.Errorf("%s: %+v", c.architecture, s)
+		}
 	}
 }
 
