@@ -21,7 +21,7 @@ func TestShimSanitized(t *testing.T) {
 	args := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-fno-omit-frame-pointer",
 		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DRUNNER_PEER", "-I", here, "-o", binary, "shim.cpp",
-		"engine_builtin.cpp", "engine_v05.cpp", filepath.Join("testdata", "stub.cpp"))
+		"engine_builtin.cpp", "engine_v05.cpp", "engine_folder.cpp", "-rdynamic", filepath.Join("testdata", "stub.cpp"))
 	if out, err := exec.Command(cxx[0], args...).CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "cannot find") && strings.Contains(string(out), "san") {
 			t.Skip("the compiler has no sanitizers")

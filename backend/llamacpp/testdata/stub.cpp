@@ -4,6 +4,9 @@
 #include "capi_builtin.h"
 #include "capi_v05.h"
 #include "engine.h"
+#include "libraries.h"
+
+#include <dlfcn.h>
 
 #include <cmath>
 #include <cstdio>
@@ -395,6 +398,35 @@ static void test_v05() {
     CHECK(!shim_known(&e));
 }
 
+// What only shared libraries have.
+extern "C" const char * llama_version(void) { return "0.5.9"; }
+enum llm_arch { first, nameless, second, last };
+const char * llm_arch_name(llm_arch a) {
+    const char * names[] = {"a", "unknown", "b", "(unknown)"};
+    return names[a];
+}
+
+// test_folder opens this program as if it were a library.
+static void test_folder() {
+    struct shim_error err;
+    void * self = library_open(nullptr, &err);
+    CHECK(self && !library_open("/nowhere/libllama.so", &err) && std::strstr(err.text, "/nowhere/libllama.so"));
+    CHECK(library_score("/nowhere/libggml-cpu.so", &err) == -1 && library_score(nullptr, &err) == 1);
+    CHECK(std::strcmp(engine_version(self), "0.5.9") == 0);
+    CHECK(std::strcmp(engine_architecture(self, 2), "b") == 0 && !engine_architecture(self, 3));
+    CHECK(!engine_architecture(self, 5000));
+    struct shim_engine * e = engine_open(self, &err);
+    CHECK(e && e->llama_decode == llama_decode && e->parameters.load == (void *) llama_model_load_from_file);
+    CHECK(!engine_load(e, "nothing", &err) && shim_registries(e) == 2);
+    CHECK(engine_start(e, &err) && e->threadpool_new && e->threadpool_free);
+    delete e;
+    void * other = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
+    if (other) {
+        CHECK(!engine_version(other) && !engine_architecture(other, 0) && !engine_open(other, &err));
+        CHECK(std::strstr(err.text, "it has no function "));
+    }
+}
+
 static void test_grammar() {
     struct shim_error err;
     llama_token_data  data[70];
@@ -454,6 +486,7 @@ int main() {
     test_success();
     test_facts();
     test_v05();
+    test_folder();
     test_grammar();
     test_clear();
     test_log_levels();
