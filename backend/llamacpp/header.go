@@ -31,7 +31,8 @@ func (e *Engine) checkModel(path string, files []*gguf.File) error {
 			Detail: fmt.Sprintf("unknown architecture %.40q", arch),
 			Advice: "this engine is llama.cpp " + e.version + "; choose a model that it supports"}
 	}
-	if kind, ok := f.String("tokenizer.ggml.model"); ok && kind != "gpt2" && kind != "llama" {
+	if kind, ok := f.String("tokenizer.ggml.model"); ok && kind != "gpt2" && kind != "llama" &&
+		(kind != "gemma4" || e.folder == "") {
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 			Detail: fmt.Sprintf("the tokenizer type %.40q is not supported", kind),
 			Advice: "choose a model with a byte-level (gpt2) or sentence-piece (llama) vocabulary"}

@@ -20,7 +20,7 @@ import (
 type Config struct {
 	// Architecture is "gpt-oss", the default; "qwen35", whose layers alternate between recurrent ones and full attention;
 	// or "gemma4", whose layers alternate like gpt-oss's, and of whose layers the last two use the cache of two before.
-	// The last two have no experts. Their vocabulary is that of gpt-oss too.
+	// The last two have no experts. All have the special tokens of gpt-oss; gemma4's other tokens are in its own form.
 	Architecture string
 	// Layers is the number of layers. They alternate between a sliding window and full attention, starting with a
 	// sliding window. 0 means 4.
@@ -90,7 +90,7 @@ func Write(w io.Writer, c Config) error {
 	if c.Architecture != "gpt-oss" && c.Architecture != "qwen35" && c.Architecture != "gemma4" {
 		return fmt.Errorf("no shape for the architecture %q", c.Architecture)
 	}
-	vocab, err := newVocabulary(c.Vocabulary)
+	vocab, err := newVocabulary(c.Vocabulary, c.Architecture == "gemma4")
 	if err != nil {
 		return err
 	}
@@ -117,12 +117,16 @@ func Write(w io.Writer, c Config) error {
 }
 
 func (c Config) metadata(v *vocabulary) []ggufwriter.Pair {
+	tokenizer := "gpt2"
+	if c.Architecture == "gemma4" {
+		tokenizer = "gemma4"
+	}
 	return slices.Concat([]ggufwriter.Pair{
 		{Key: "general.architecture", Value: c.Architecture},
 		{Key: "general.name", Value: fmt.Sprintf("random %d", c.Seed)},
 		{Key: "general.quantization_version", Value: uint32(2)},
 	}, c.shape(), []ggufwriter.Pair{
-		{Key: "tokenizer.ggml.model", Value: "gpt2"},
+		{Key: "tokenizer.ggml.model", Value: tokenizer},
 		{Key: "tokenizer.ggml.pre", Value: "gpt-4o"},
 		{Key: "tokenizer.ggml.tokens", Value: v.tokens},
 		{Key: "tokenizer.ggml.token_type", Value: v.types},
