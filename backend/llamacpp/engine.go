@@ -141,3 +141,6 @@ func engineError(kind error, e *C.struct_shim_error) error {
 	}
 	return kind
 }
+
+// Computed returns a count that grows while a model of this process computes. It may be called from any goroutine.
+func Computed() uint64 { return uint64(C.shim_computed()) }

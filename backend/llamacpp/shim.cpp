@@ -61,7 +61,11 @@ bool on_progress(float fraction, void * data) {
     return runnerProgress((uintptr_t) data, fraction) != 0;
 }
 
+// computed counts the operations of all engines. They ask is_set before each.
+std::atomic<uint64_t> computed{0};
+
 bool is_set(void * data) {
+    computed.fetch_add(1, std::memory_order_relaxed);
     return __atomic_load_n(static_cast<const int32_t *>(data), __ATOMIC_RELAXED) != 0;
 }
 
@@ -71,6 +75,8 @@ extern "C" void shim_handlers(const struct shim_engine * e) {
     e->ggml_set_abort_callback(on_abort);
     e->llama_log_set(on_log, nullptr);
 }
+
+extern "C" uint64_t shim_computed(void) { return computed.load(std::memory_order_relaxed); }
 
 extern "C" bool shim_known(const struct shim_engine * e) { return e->layout->known(e->parameters); }
 

@@ -30,6 +30,9 @@ void shim_handlers(const struct shim_engine * e);
 // shim_known reports whether the engine's default parameters are as its declarations say.
 bool shim_known(const struct shim_engine * e);
 
+// shim_computed returns a count that grows while any engine computes. It may be called from any thread.
+uint64_t shim_computed(void);
+
 // shim_log_level sets the lowest ggml_log_level that reaches runnerLog, for all engines. GGML_LOG_LEVEL_NONE passes no
 // messages.
 void shim_log_level(int level);
