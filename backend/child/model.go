@@ -254,7 +254,8 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 		}
 		m.engine.Log.Error("the engine's process could not be started again", "model", m.info.Name, "error", err)
 		if m.failures++; m.failures >= maxFailures {
-			m.broken = fmt.Errorf("%w: its process cannot be started again: %w", backend.ErrBroken, err)
+			m.broken = fmt.Errorf("%w: %w: its process cannot be started again: %w", backend.ErrBroken, backend.ErrCrashed,
+				err)
 			return nil, m.broken
 		}
 	}

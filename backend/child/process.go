@@ -14,9 +14,9 @@ import (
 
 // Program says how to start an engine's process.
 type Program struct {
-	// Path and Args start the program.
-	Path string
-	Args []string
+	// Path is the program's file, Name what it is told about its own name; empty means Path.
+	Path, Name string
+	Args       []string
 	// Env is its whole environment; nil gives it this process's environment.
 	Env []string
 }
@@ -25,7 +25,7 @@ type Program struct {
 // the system starts the file that this process runs, where it can.
 func Self(args ...string) (Program, error) {
 	if path, ok := ownFile(); ok {
-		return Program{Path: path, Args: args}, nil
+		return Program{Path: path, Name: os.Args[0], Args: args}, nil
 	}
 	path, err := os.Executable()
 	return Program{Path: path, Args: args}, err
@@ -61,6 +61,9 @@ func begin(p Program) (*process, error) {
 	enlarge(out, in)
 	c := &process{cmd: exec.Command(p.Path, p.Args...), in: in, out: out, shared: shared, said: &tail{},
 		ended: make(chan struct{})}
+	if p.Name != "" {
+		c.cmd.Args[0] = p.Name
+	}
 	c.cmd.Env = p.Env
 	c.cmd.ExtraFiles = []*os.File{theirIn, theirOut, shared} // descriptors 3, 4 and 5
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
