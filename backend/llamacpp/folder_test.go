@@ -1,11 +1,16 @@
 package llamacpp
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"runner/backend"
@@ -145,7 +150,7 @@ func TestFolderAnswersAlike(t *testing.T) {
 	}
 	cfg := backend.Config{ContextSize: 1024, Sequences: 1}
 	own := openModel(t, path, cfg)
-	cfg.Threads = 1
+	cfg.Threads = 2
 	other, err := e.Open(t.Context(), path, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -175,6 +180,52 @@ func TestFolderAnswersAlike(t *testing.T) {
 	t.Logf("%d of %d answers differ", different, count)
 	if different > count/50 {
 		t.Errorf("%d of %d answers differ", different, count)
+	}
+}
+
+// TestFolderLoadErrors checks that the engine's own reason for refusing a file reaches the error and its messages the
+// log.
+func TestFolderLoadErrors(t *testing.T) {
+	e := folderEngine(t)
+	path := writeModel(t, random.Config{Architecture: "qwen35"})
+	replace(t, path, "qwen35.ssm.state_size", "qwen35.ssm.state_sort")
+	var log bytes.Buffer
+	SetLogger(slog.New(slog.NewTextHandler(&log, nil)))
+	_, err := e.Open(t.Context(), path, backend.Config{})
+	SetLogger(nil)
+	var load *backend.LoadError
+	if !errors.As(err, &load) || !strings.Contains(load.Detail, "qwen35.ssm.state_size") {
+		t.Errorf("%v", err)
+	}
+	if !strings.Contains(log.String(), "qwen35.ssm.state_size") {
+		t.Errorf("the log has %q", log.String())
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Open(canceled, path, backend.Config{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %v", err)
+	}
+	good := writeModel(t, random.Config{Architecture: "qwen35"})
+	_, err = e.Open(t.Context(), good, backend.Config{Progress: func(float32) bool { return false }})
+	if !errors.As(err, &load) || load.Reason != backend.LoadCanceled {
+		t.Errorf("stopped by its progress: %v", err)
+	}
+	draft := writeModel(t, random.Config{Architecture: "gemma4"})
+	replace(t, draft, "gemma4", "dflash")
+	if err := e.Check(draft); !errors.As(err, &load) || load.Reason != backend.LoadUnknownArchitecture {
+		t.Errorf("an architecture that does not generate text: %v", err)
+	}
+}
+
+// replace replaces the first occurrence of a text in a file by one of the same length.
+func replace(t *testing.T, path, old, text string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(data, []byte(old), []byte(text), 1), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
