@@ -36,11 +36,12 @@ import (
 type Engine struct {
 	// Open loads the model at path.
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
-	// Isolated is Open with the engine in a process of its own, whose memory is limited to limit bytes unless limit is 0.
-	// Crashes are reported to log.
-	Isolated func(ctx context.Context, path string, cfg backend.Config, limit int64, log *slog.Logger) (backend.Model, error)
+	// Isolated is Open with the engine in a process of its own. Crashes are reported to log.
+	Isolated func(ctx context.Context, path string, cfg backend.Config, p Process, log *slog.Logger) (backend.Model, error)
 	// Process is the work of that process. It returns when the program that started it is gone.
-	Process func(limit int64) error
+	Process func(p Process) error
+	// CheckFolder returns an error if a folder has no engine that may be used. It opens none.
+	CheckFolder func(path string) error
 	// Check returns an error if the engine cannot run the model at path. It reads only the file's headers.
 	Check func(path string) error
 	// Demo returns the path of the bundled model. It unpacks the model if necessary.
@@ -54,6 +55,14 @@ type Engine struct {
 	Memory func() (available, addresses int64)
 	// Clock returns the time that is shown to models; nil means time.Now.
 	Clock func() time.Time
+}
+
+// Process says what an engine's own process does.
+type Process struct {
+	// Folder is the folder with the engine's libraries; empty means the engine in this program.
+	Folder string
+	// Memory is the most memory, in bytes, that the process may take, without mapped files; 0 sets no limit.
+	Memory int64
 }
 
 // Fact is one thing that the engine finds on the machine.
