@@ -30,20 +30,22 @@ var rules = []struct {
 		"runner/backend/tokenizer"}},
 	{"runner/chattemplate", []string{"runner/backend", "runner/reasoning", "runner/chattemplate/jinja",
 		"runner/chattemplate/jinja/origin"}},
-	// This is the rule of every family and of the folders in it.
-	{"runner/chattemplate/", []string{"runner/backend", "runner/grammar", "runner/reasoning",
-		"runner/reasoning/patterns", "runner/chattemplate", "runner/chattemplate/family", "runner/chattemplate/hold",
+	// This is the rule of every family and of the folders in it. No family imports another.
+	{"runner/chattemplate/", []string{"runner/backend", "runner/grammar", "runner/reasoning", "runner/chattemplate",
+		"runner/chattemplate/family", "runner/chattemplate/hold", "runner/chattemplate/markup",
 		"runner/chattemplate/parameters", "runner/chattemplate/reader"}},
 	{"runner/chattemplate/channels", []string{"runner/backend", "runner/grammar", "runner/reasoning",
 		"runner/chattemplate", "runner/chattemplate/channels/harmony", "runner/chattemplate/family",
-		"runner/chattemplate/hold", "runner/chattemplate/parameters", "runner/chattemplate/reader",
-		"runner/chattemplate/tags"}},
+		"runner/chattemplate/hold", "runner/chattemplate/markup", "runner/chattemplate/parameters",
+		"runner/chattemplate/reader"}},
 	{"runner/chattemplate/families", []string{"runner/chattemplate", "runner/chattemplate/"}},
 	{"runner/chattemplate/jinja", []string{"runner/chattemplate/jinja/"}},
 	{"runner/chattemplate/jinja/origin", nil},
 	{"runner/chattemplate/parameters", []string{"runner/grammar"}},
 	{"runner/chattemplate/hold", []string{"runner/backend", "runner/grammar"}},
 	{"runner/chattemplate/reader", []string{"runner/backend", "runner/reasoning", "runner/chattemplate"}},
+	{"runner/chattemplate/markup", []string{"runner/reasoning", "runner/reasoning/patterns", "runner/chattemplate",
+		"runner/chattemplate/reader"}},
 	{"runner/chattemplate/family", []string{"runner/backend", "runner/grammar", "runner/reasoning",
 		"runner/chattemplate", "runner/chattemplate/hold", "runner/chattemplate/reader"}},
 	{"runner/chattemplate/vocabtest", []string{"runner/backend"}},
@@ -200,6 +202,29 @@ func TestNobodyNamesAFamily(t *testing.T) {
 				if word := family.FindString(line); word != "" {
 					t.Errorf("%s/%s:%d names a family: %q", p.ImportPath, name, i+1, word)
 				}
+			}
+		}
+	}
+}
+
+// TestNoFamilyImportsAnother checks that only package families, which lists the families, and tests import a family.
+func TestNoFamilyImportsAnother(t *testing.T) {
+	const room, list = "runner/chattemplate/", "runner/chattemplate/families"
+	all := packages(t)
+	var families []string
+	for _, p := range all {
+		if strings.HasPrefix(p.ImportPath, room) && p.ImportPath != list && slices.Contains(p.Imports, room+"family") &&
+			!slices.Contains(forTests, p.ImportPath) {
+			families = append(families, p.ImportPath)
+		}
+	}
+	if len(families) < 2 {
+		t.Fatalf("found only the families %q", families)
+	}
+	for _, p := range all {
+		for _, imp := range p.Imports {
+			if slices.Contains(families, imp) && p.ImportPath != list && !slices.Contains(forTests, p.ImportPath) {
+				t.Errorf("%s imports the family %s", p.ImportPath, imp)
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 )
 
 // TestCallStyles lists how each reference template tells its model to write calls. Templates that are not listed have
@@ -46,7 +45,7 @@ func TestCallStyles(t *testing.T) {
 		got := ""
 		if style := readertest.FormatOf(tmpl).Calls; style != nil {
 			got = style.Name
-			if tags.CallStyleNamed(got) != style {
+			if readertest.CallStyle(got) != style {
 				t.Errorf("style %q is not in the table", got)
 			}
 		}

@@ -5,8 +5,8 @@ import (
 
 	"runner/chattemplate"
 	"runner/chattemplate/families"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/chattemplate/vocabtest"
 	"runner/reasoning"
 )
@@ -22,20 +22,20 @@ func TestDetection(t *testing.T) {
 			`{{ m.reasoning_content }}` + close +
 			`{% endif %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}`
 	}
-	think := func(open, close string, skip bool) tags.Format {
-		return tags.Format{Open: open, Close: close, CanSkip: skip}
+	think := func(open, close string, skip bool) markup.Format {
+		return markup.Format{Open: open, Close: close, CanSkip: skip}
 	}
 	for _, tt := range []struct {
 		name, source string
 		vocab        []string
-		want         tags.Format
+		want         markup.Format
 		start, none  chattemplate.Start
 	}{
-		{"nothing", chat + open, nil, tags.Format{}, 0, 0},
-		{"only a comment", chat + open + `{# strips </think> #}`, nil, tags.Format{}, 0, 0},
+		{"nothing", chat + open, nil, markup.Format{}, 0, 0},
+		{"only a comment", chat + open + `{# strips </think> #}`, nil, markup.Format{}, 0, 0},
 		{"only the vocabulary", chat + open, []string{"<think>", "</think>"}, think("<think>", "</think>", false),
 			chattemplate.StartTurn, chattemplate.StartAnswer},
-		{"half in the vocabulary", chat + open, []string{"<think>"}, tags.Format{}, 0, 0},
+		{"half in the vocabulary", chat + open, []string{"<think>"}, markup.Format{}, 0, 0},
 		{"brackets", around("[THINK]", "[/THINK]"), []string{"[THINK]", "[/THINK]"}, think("[THINK]", "[/THINK]", false), 0,
 			chattemplate.StartAnswer},
 		{"brackets in a system prompt", `[SYSTEM]Write your thoughts as [THINK]...[/THINK].[/SYSTEM]` + chat + open, nil,

@@ -13,8 +13,8 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/family"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/chattemplate/vocabtest"
 	"runner/conformance"
 	"runner/reasoning"
@@ -76,10 +76,10 @@ func familyTemplate(t testing.TB, source string) (family.Family, *backend.Vocab)
 // TestFamilies lists the family of every reference template.
 func TestFamilies(t *testing.T) {
 	dir, names := templateNames(t)
-	think := func(open, close string, skip, tools bool) tags.Format {
-		return tags.Format{Open: open, Close: close, CanSkip: skip, Tools: tools}
+	think := func(open, close string, skip, tools bool) markup.Format {
+		return markup.Format{Open: open, Close: close, CanSkip: skip, Tools: tools}
 	}
-	plain := func(tools bool) tags.Format { return tags.Format{Tools: tools} }
+	plain := func(tools bool) markup.Format { return markup.Format{Tools: tools} }
 	type place = chattemplate.Start
 	const (
 		turn     = chattemplate.StartTurn
@@ -87,7 +87,7 @@ func TestFamilies(t *testing.T) {
 		answer   = chattemplate.StartAnswer
 	)
 	for name, want := range map[string]struct {
-		format tags.Format
+		format markup.Format
 		// Where the model begins with the default effort, high effort and none.
 		usual, high, none place
 	}{
@@ -95,7 +95,7 @@ func TestFamilies(t *testing.T) {
 			turn, turn},
 		"Apriel-1.6-15b-Thinker-fixed": {think("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]",
 			false, true), thinking, thinking, answer},
-		"CohereForAI-c4ai-command-r7b-12-2024-tool_use": {tags.Format{Open: "<|START_THINKING|>", Close: "<|END_THINKING|>",
+		"CohereForAI-c4ai-command-r7b-12-2024-tool_use": {markup.Format{Open: "<|START_THINKING|>", Close: "<|END_THINKING|>",
 			AnswerOpen:  "<|START_RESPONSE|>",
 			AnswerClose: "<|END_RESPONSE|>", CanSkip: true, Tools: true}, answer, turn, answer},
 		"GLM-4.7-Flash": {think("<think>", "</think>", true, true), thinking,
@@ -123,7 +123,7 @@ func TestFamilies(t *testing.T) {
 		"google-gemma-2-2b-it":                     {plain(false), turn, turn, turn},
 		"google-gemma-4-31B-it-interleaved": {think("<|channel>thought", "<channel|>", true, true), answer,
 			turn, answer},
-		"ibm-granite-granite-3.3-2B-Instruct": {tags.Format{Open: "<think>",
+		"ibm-granite-granite-3.3-2B-Instruct": {markup.Format{Open: "<think>",
 			Close: "</think>", AnswerOpen: "<response>", AnswerClose: "</response>", CanSkip: true, Tools: true}, turn,
 			turn, turn},
 		"llama-cpp-deepseek-r1":                {think("<think>", "</think>", false, false), thinking, thinking, answer},

@@ -20,9 +20,9 @@ func (t *turn) iteration() int {
 	return n
 }
 
-// droppedTokens returns how many tokens of earlier reasoning the format leaves out of the prompt. Without Rationale it
-// is 0.
-func (t *turn) droppedTokens() int {
+// droppedTokens returns how many tokens of earlier reasoning the format leaves out of the prompt, which was rendered
+// to so many tokens. Without Rationale it is 0.
+func (t *turn) droppedTokens(rendered int) int {
 	if !t.req.Rationale || t.conv.KeepReasoning {
 		return 0
 	}
@@ -32,9 +32,5 @@ func (t *turn) droppedTokens() int {
 	if err != nil {
 		return 0 // the template cannot keep reasoning, so nothing is reported as dropped
 	}
-	cut, err := t.r.family.Render(t.conv)
-	if err != nil {
-		return 0
-	}
-	return max(0, len(whole.Tokens)-len(cut.Tokens))
+	return max(0, len(whole.Tokens)-rendered)
 }

@@ -50,8 +50,8 @@ type delegating struct {
 	last    bool
 	out     *said
 	outcome reasoning.DelegationOutcome
-	// checked is a planned turn under the original prompt. It is the first turn of the run if no specialist is active.
-	checked *turn
+	// checked is the plan of the first turn under the original prompt, until that turn takes it.
+	checked *plan
 
 	asked    time.Time
 	spoken   [reasoning.Answer + 1]bool
@@ -83,25 +83,24 @@ type said struct {
 	result       *reasoning.Result
 }
 
-// first checks the request, finds the state of its conversation and returns the first turn. It is heavy work.
+// first implements policy. It finds the state of the conversation and returns the first turn. It is heavy work.
 func (d *delegating) first() (*turn, error) {
-	n := d.run
-	d.asked = n.r.cfg.Clock()
-	if err := n.r.Validate(&n.req); err != nil {
-		return nil, err
-	}
+	d.asked = d.run.r.cfg.Clock()
 	if err := d.withhold(); err != nil {
 		return nil, err
 	}
-	n.req.Messages = n.r.restore(&n.req)
 	if err := d.resume(); err != nil {
 		return nil, err
 	}
 	// An answer that the model cannot give is refused before a specialist works for it.
-	d.checked = d.turn(turnMain, d.main)
-	if err := d.checked.plan(); err != nil {
+	if err := validateMessages(d.main); err != nil {
 		return nil, err
 	}
+	t := d.turn(turnMain, d.main)
+	if err := t.newPlan(); err != nil {
+		return nil, err
+	}
+	d.checked = t.plan
 	return d.step(), nil
 }
 
@@ -110,20 +109,18 @@ func (d *delegating) composed(active delegation.Delegate) []chattemplate.Message
 	return delegation.Compose(append(slices.Clone(d.main), d.work...), active)
 }
 
-// end ends the current delegation if the run has failed.
+// end implements policy. It ends the current delegation if the run has failed.
 func (d *delegating) end(err error) {
 	if err != nil && d.about.ID != "" {
 		d.close(reasoning.DelegationFailed)
 	}
 	d.state.Restore()
+	d.run.endTrace(err)
 }
 
 // step counts a step of the run and returns the turn for it.
 func (d *delegating) step() *turn {
 	active, on := d.state.Active()
-	if on {
-		d.checked = nil // the specialist's report will change its conversation
-	}
 	d.last = d.state.Step()
 	if on && d.last {
 		d.emit(warning(generation.CodeDelegationLimit, fmt.Sprintf("the %d steps of the run are used up",
@@ -144,17 +141,16 @@ func (d *delegating) step() *turn {
 
 // mainTurn returns the next turn under the original prompt.
 func (d *delegating) mainTurn() *turn {
-	t := d.checked
-	if d.checked = nil; t == nil || d.last {
-		t = d.turn(turnMain, d.main)
-	}
+	t := d.turn(turnMain, d.main)
 	if d.last {
-		d.withdraw(&t.req)
+		d.withdraw(&t.req) // the plan of another request
+		return t
 	}
+	t.plan, d.checked = d.checked, nil
 	return t
 }
 
-// next returns the turn that follows a turn, nil if the run is over.
+// next implements policy.
 func (d *delegating) next(t *turn) (*turn, error) {
 	if d.out.result == nil {
 		return nil, errors.New("a turn ended without a result") // drive promises one
@@ -172,7 +168,7 @@ func (d *delegating) next(t *turn) (*turn, error) {
 	return d.afterMain()
 }
 
-// instead returns the turn that replaces one that could not be prepared. If none can, it returns the error.
+// instead implements policy.
 func (d *delegating) instead(t *turn, err error) (*turn, error) {
 	tooLong := (*generation.PromptTooLongError)(nil)
 	isTooLong := errors.As(err, &tooLong)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -53,8 +54,8 @@ func (d *delegating) turn(kind turnKind, messages []chattemplate.Message) *turn 
 	n := d.run
 	t := n.newTurn(n.remaining())
 	d.out = &said{kind: kind}
-	t.kind, t.called, t.earlier = kind, d.forced, d.thoughts.String()
-	t.hidden = kind == turnSquash || kind == turnSpecialist && !d.about.Shown
+	hidden := kind == turnSquash || kind == turnSpecialist && !d.about.Shown
+	t.role = role{kind: kind, hidden: hidden, called: d.forced, earlier: d.thoughts.String()}
 	q := &t.req
 	q.Messages, q.Tools, q.Delegation = messages, d.tools(kind), generation.Delegation{}
 	if kind == turnMain {
@@ -107,9 +108,27 @@ func (d *delegating) specialistLeft() (left int, limited bool) {
 	return left, limited
 }
 
-// take turns an event of the current turn into events of the run and notes what it says.
-func (d *delegating) take(e reasoning.Event) {
-	switch e.Kind {
+// answers implements policy.
+func (d *delegating) answers(name string) bool { return delegation.IsTool(name) }
+
+// send implements policy. All events go to the reader's goroutine, where take turns them into events of the run.
+func (d *delegating) send(e reasoning.Event) { d.run.events.send(e) }
+
+// finished implements policy. The reasoning is sealed at the end of the run.
+func (d *delegating) finished(*turn, string) {}
+
+// over implements policy. Another turn may follow.
+func (d *delegating) over(error) {}
+
+// leave implements policy.
+func (d *delegating) leave() {
+	d.run.endTrace(context.Canceled) // only this goroutine writes to it
+	<-d.run.tape.ended
+}
+
+// take implements policy. It turns an event of a turn into events of the run and notes what it says.
+func (d *delegating) take(event *reasoning.Event) error {
+	switch e := *event; e.Kind {
 	case reasoning.Started:
 		d.started = true
 		d.emit(e)
@@ -117,24 +136,24 @@ func (d *delegating) take(e reasoning.Event) {
 			d.emit(w)
 		}
 		d.waiting = nil
-		return
 	case reasoning.StrategySwitched:
-		if d.out.kind != turnMain {
-			return
+		if d.out.kind == turnMain {
+			d.emit(e)
 		}
 	case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd:
 		d.segment(e)
-		return
 	case reasoning.Decided:
 		if !delegation.IsTool(e.Call.Name) {
 			e.Call.Index = d.out.place(e.Call.ID)
 		}
+		d.emit(e)
 	case reasoning.Done:
 		d.out.result = e.Result
 		d.add()
-		return
+	default:
+		d.emit(e)
 	}
-	d.emit(e)
+	return nil
 }
 
 // segment takes an event of a segment. Text of a specialist becomes reasoning, or a preamble if the specialist is

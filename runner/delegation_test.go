@@ -536,7 +536,7 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 		if run.turns == 0 {
 			t.Fatal(err)
 		}
-		d := run.policy
+		d := run.policy.(*delegating)
 		if _, on := d.state.Active(); on || d.about.ID != "" {
 			t.Errorf("seed %d: a specialist is active after %v", seed, err)
 		}

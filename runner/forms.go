@@ -12,43 +12,7 @@ import (
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
-	"runner/reasoning/prompts"
 )
-
-// instruct adds the instructions of the strategy and the form to the conversation.
-func (t *turn) instruct() {
-	switch t.strategy {
-	case reasoning.StrategyMarkers:
-		if !t.effortNone() {
-			t.conv.Messages = withInstruction(t.conv.Messages, prompts.MarkersV1)
-		}
-		t.conv.Effort = reasoning.EffortNone
-	case reasoning.StrategyPosthoc:
-		t.conv.Effort = reasoning.EffortNone
-	case reasoning.StrategyJSON:
-		t.conv.Effort = reasoning.EffortNone
-		text := prompts.JSONV1
-		if t.req.Form.IsJSON() {
-			text = prompts.JSONSchemaV1
-		}
-		if t.req.Score {
-			text += " " + prompts.JSONScoreV1
-		}
-		t.conv.Messages = withInstruction(t.conv.Messages, text)
-	case reasoning.StrategyTool:
-		if !t.effortNone() {
-			t.conv.Tools = append(t.conv.Tools[:len(t.conv.Tools):len(t.conv.Tools)], reportTool())
-			t.conv.Messages = withInstruction(t.conv.Messages, prompts.ReportV1)
-		}
-		t.conv.Effort = reasoning.EffortNone
-	}
-	if t.req.Rationale && len(t.req.Tools) > 0 && t.req.ToolChoice != generation.ToolChoiceNone {
-		t.conv.Messages = withInstruction(t.conv.Messages, prompts.RationaleV1)
-	}
-	if s := t.req.Form.Schema(); s != nil && t.conv.ResponseFormat == nil {
-		t.conv.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer", Schema: s}
-	}
-}
 
 // form returns the form that the answer's text must match. With strategy json it includes the object around the answer.
 func (t *turn) form() (grammar.Source, error) {

@@ -26,7 +26,7 @@ func TestLimitsOfATurn(t *testing.T) {
 		{"a specialist leaves half", 100, turnSpecialist, 0, 0, 50, 12},
 		{"a specialist without room", 1, turnSpecialist, 0, 0, 1, 0},
 	} {
-		turn := &turn{r: &Runner{}, kind: c.kind,
+		turn := &turn{r: &Runner{}, role: role{kind: c.kind},
 			req: generation.Request{MaxTokens: c.maxTokens, AnswerReserve: c.reserve}}
 		if got := turn.limitsOf(c.left); got.tokens != c.wantTokens || got.reserve != c.wantKeeps {
 			t.Errorf("%s: %d tokens with a reserve of %d, want %d and %d", c.name, got.tokens, got.reserve, c.wantTokens,

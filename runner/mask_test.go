@@ -36,7 +36,7 @@ func TestErrorsOfFormsNameTheirField(t *testing.T) {
 		{"a call in text", reader.State{Place: reader.PlaceAnswer}, &hold.CallError{Err: cause}, "Tools",
 			"Tools: too large"},
 	} {
-		m := mask{turn: &turn{model: &standing{at: c.at}}}
+		m := mask{turn: &turn{plan: &plan{model: &standing{at: c.at}}}}
 		err := m.blame(c.err)
 		var wrong *generation.RequestError
 		if !errors.As(err, &wrong) || wrong.Field != c.field || err.Error() != c.say || !errors.Is(err, cause) {

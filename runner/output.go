@@ -144,7 +144,7 @@ func (o *output) keepReason(text string) {
 	}
 }
 
-func (o *output) send(e reasoning.Event) { o.run.send(e) }
+func (o *output) send(e reasoning.Event) { o.run.policy.send(e) }
 
 func (o *output) warn(code, text string) {
 	o.send(warning(code, text))

@@ -204,7 +204,6 @@ type sight struct {
 // look sets the sight of a turn.
 func (t *turn) look() {
 	req, s := &t.req, &t.sight
-	req.Sampling.Seed = t.seed
 	s.reach, s.run, s.marks = t.r.reach, t.run, t.marksOf()
 	s.sees, s.hides = t.run.req.Visibility == reasoning.VisibilityFull, t.hidden
 	s.reasons = req.Rationale && len(req.Tools) > 0 && req.ToolChoice != generation.ToolChoiceNone

@@ -14,7 +14,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
-	"runner/chattemplate/tags"
+	"runner/chattemplate/markup"
 	"runner/generation"
 	"runner/generation/delegation"
 	"runner/grammar"
@@ -151,7 +151,7 @@ func situations() []situation {
 	thinking := "so" + repeated(partReasoning) + " END 12 then"
 	answer := piece{partAnswer, "the" + repeated(partAnswer) + "<|constrain|> END so<|return|>"}
 	thinkAnswer := piece{partAnswer, "the" + repeated(partAnswer) + " so<|im_end|>"}
-	style := tags.CallStyles()[0]
+	style := markup.CallStyles()[0]
 	return []situation{
 		{"harmony with a call", harmonyModel, func(q *generation.Request) { q.Tools = addTool },
 			[]scripted{{after: ask("q"), pieces: []piece{

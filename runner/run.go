@@ -3,28 +3,26 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"runner/generation"
-	"runner/generation/delegation"
 	"runner/reasoning"
 )
 
-// run carries out one request. It takes one turn of the model, or several if it has a policy. The run owns everything
+// run carries out one request. It takes one turn of the model or several, as its policy says. The run owns everything
 // that a request has once: the reader and the visibility filter, the trace, the seal, the usage, the limits and the
 // numbers of the calls. A turn only sends its events to its run.
 //
-// Turns run on the scheduler's goroutine, which must not wait for the reader. Without a policy, events are traced and
-// filtered there, so hidden events never wake the reader. With a policy, all events of a turn first go to the reader's
-// goroutine. There the policy turns them into events of the run, which are then traced and filtered.
+// Turns run on the scheduler's goroutine, which must not wait for the reader.
 type run struct {
 	r *Runner
 	// caller is the context of the caller. ctx ends with it, when the runner closes, and by cancel.
 	caller, ctx context.Context
 	cancel      func()
-	// req is the request, with its seed drawn.
+	// req is the request, with its seed drawn. After first its messages have the remembered reasoning.
 	req    generation.Request
-	policy *delegating // nil in a run of one turn
+	policy policy
 	ticket *ticket
 
 	// yield passes an event to the reader and reports whether the reader wants more. left says that it does not.
@@ -45,6 +43,7 @@ type run struct {
 // newRun makes the run of a request.
 func (r *Runner) newRun(ctx context.Context, req generation.Request) *run {
 	n := &run{r: r, ctx: ctx, req: req}
+	n.policy = single{n}
 	n.accounts = ledger{tell: req.Account, over: !req.Delegates()}
 	if req.Delegates() {
 		n.policy = &delegating{run: n, random: r.cfg.Seed()}
@@ -54,39 +53,49 @@ func (r *Runner) newRun(ctx context.Context, req generation.Request) *run {
 		seed := r.cfg.Seed() >> 11
 		n.req.Seed = &seed
 	}
+	n.req.Sampling.Seed = *n.req.Seed
+	// The run may last a step longer than Generate, whose caller may then change the slices.
+	n.req.Stop, n.req.Sampling.Bias = slices.Clone(n.req.Stop), slices.Clone(n.req.Sampling.Bias)
 	return n
 }
 
-// carryOut takes all turns of the run. The error is why they ended early; it is errLeft if the reader has left.
-func (n *run) carryOut() (err error) {
-	defer n.leave()
-	t := n.newTurn(n.req)
-	if n.policy != nil {
-		err = n.r.inSlot(n.ctx, n.req.Principal, func() (err error) {
-			t, err = n.policy.first()
-			return err
-		})
+// first checks the request and returns the first turn. It is heavy work.
+func (n *run) first() (*turn, error) {
+	if err := n.r.Validate(&n.req); err != nil {
+		return nil, err
 	}
+	n.req.Messages = n.r.restore(&n.req)
+	return n.policy.first()
+}
+
+// carryOut takes all turns of the run. The error is why they ended early; it is errLeft if the reader has left.
+func (n *run) carryOut() error {
+	defer n.leave()
+	t, err := n.take(nil)
 	for err == nil && t != nil {
 		t, err = n.take(t)
 	}
-	if n.policy != nil {
-		n.policy.end(err)
-		n.endTrace(err)
-	}
+	n.policy.end(err)
 	return err
 }
 
-// take carries out a turn and returns the next, nil after the last.
+// take carries out a turn and returns the next, nil after the last. If t is nil, it takes the first.
 func (n *run) take(t *turn) (next *turn, err error) {
-	err = n.r.inSlot(n.ctx, n.req.Principal, t.prepare)
-	if err != nil && n.policy != nil {
+	err = n.r.inSlot(n.ctx, n.req.Principal, func() (err error) {
+		if t == nil {
+			if t, err = n.first(); err != nil {
+				return err
+			}
+		}
+		return t.prepare()
+	})
+	switch {
+	case t == nil:
+		return nil, err
+	case err != nil:
 		return n.policy.instead(t, err)
 	}
-	if err == nil {
-		err = n.drive(t)
-	}
-	if err != nil || n.policy == nil {
+	if err := n.drive(t); err != nil {
 		return nil, err
 	}
 	return n.policy.next(t)
@@ -126,8 +135,11 @@ func (n *run) drive(t *turn) error {
 		var err error
 		events, end, err = n.events.next(events, nil)
 		for i := range events {
-			if err := n.read(&events[i]); err != nil {
+			if err := n.policy.take(&events[i]); err != nil {
 				return err
+			}
+			if n.left {
+				return errLeft
 			}
 		}
 		if end {
@@ -143,16 +155,9 @@ func (n *run) begin(t *turn) {
 		return
 	}
 	if n.turns == 1 {
-		n.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
+		n.policy.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
 	}
 	t.begin()
-}
-
-// send takes an event of the current turn. It runs on the scheduler's goroutine.
-func (n *run) send(e reasoning.Event) {
-	if n.policy != nil || n.passes(&e) {
-		n.events.send(e)
-	}
 }
 
 // passes records an event in the trace and reports whether the reader may see it.
@@ -161,24 +166,6 @@ func (n *run) passes(e *reasoning.Event) bool {
 		n.tape.send(*e)
 	}
 	return n.req.Visibility.Shows(e) || n.req.Phases && n.req.Visibility.Marks(e)
-}
-
-// read handles the next event of the current turn. It runs on the reader's goroutine.
-func (n *run) read(e *reasoning.Event) error {
-	switch {
-	case n.policy != nil:
-		n.policy.take(*e)
-	case n.caller.Err() != nil:
-		return context.Cause(n.caller) // a slow reader gets no events after its context has ended
-	case e.Kind == reasoning.Done:
-		n.showDone(*e)
-	default:
-		n.show(*e)
-	}
-	if n.left {
-		return errLeft
-	}
-	return nil
 }
 
 // emit records an event of the policy and shows it to the reader if the reader may see it.
@@ -208,12 +195,9 @@ func (n *run) end(t *turn, used *reasoning.Usage, result *reasoning.Result, err 
 	}
 	n.accounts.end(used)
 	if result != nil {
-		n.send(reasoning.Event{Kind: reasoning.Done, Result: result})
+		n.policy.send(reasoning.Event{Kind: reasoning.Done, Result: result})
 	}
-	if n.policy == nil {
-		n.endTrace(err)
-		n.ticket.over()
-	}
+	n.policy.over(err)
 	n.events.close(err)
 }
 
@@ -247,15 +231,9 @@ func (n *run) abandon(t *turn) {
 func (n *run) leave() {
 	n.cancel()
 	n.accounts.close()
-	if n.tape == nil {
-		return
+	if n.tape != nil {
+		n.policy.leave()
 	}
-	if n.policy != nil {
-		n.endTrace(context.Canceled) // only this goroutine writes to it
-	} else {
-		defer n.watch(n.turn)()
-	}
-	<-n.tape.ended
 }
 
 func (n *run) endTrace(why error) {
@@ -282,9 +260,7 @@ func (n *run) done(result *reasoning.Result) error {
 // text is complete; only a summary may follow.
 func (n *run) finished(t *turn) {
 	thoughts := t.output.thoughts.String()
-	if n.policy == nil {
-		t.result.Sealed = n.seal(thoughts, len(t.output.calls) > 0, n.send)
-	}
+	n.policy.finished(t, thoughts)
 	if !n.remembers(t) {
 		return
 	}
@@ -297,7 +273,7 @@ func (n *run) finished(t *turn) {
 
 // remembers reports whether the reasoning before a turn's calls is remembered.
 func (n *run) remembers(t *turn) bool {
-	return n.r.cfg.CallMemory != nil && !n.req.Unremembered && len(t.req.Tools) > 0
+	return n.r.cfg.CallMemory != nil && !n.req.Unremembered && len(t.req.Tools) > 0 && len(t.conv.Tools) > 0
 }
 
 // seal returns the sealed reasoning of the run, empty if there is none or nobody asked for it. If sealing fails, it
@@ -315,7 +291,7 @@ func (n *run) seal(thoughts string, calls bool, warn func(reasoning.Event)) (sea
 }
 
 // answers reports whether the run itself answers calls of a function.
-func (n *run) answers(name string) bool { return n.policy != nil && delegation.IsTool(name) }
+func (n *run) answers(name string) bool { return n.policy.answers(name) }
 
 // generated counts a generated token.
 func (n *run) generated() {

@@ -192,10 +192,8 @@ func (r *Runner) Validate(req *generation.Request) error {
 		if err := r.validateRaw(req); err != nil {
 			return err
 		}
-	case len(req.Messages) == 0:
-		return bad("Messages", "give at least one message", "there are no messages")
-	case awaitsResults(req.Messages):
-		return bad("Messages", "send the results of the calls", "the last message has calls without results")
+	case validateMessages(req.Messages) != nil:
+		return validateMessages(req.Messages)
 	case req.PromptLogprobs || req.PromptOnly || req.IgnoreEnd:
 		return bad("Prompt", "give a raw prompt",
 			"prompt logprobs, scoring without an answer and ignoring the end work only with a raw prompt")
@@ -246,11 +244,18 @@ func (r *Runner) Validate(req *generation.Request) error {
 	return err
 }
 
-// awaitsResults reports whether a conversation ends with calls. A model that continues there often writes its reasoning
-// into visible text.
-func awaitsResults(messages []chattemplate.Message) bool {
-	last := lastOf(messages)
-	return last != nil && last.Role == chattemplate.Assistant && len(last.ToolCalls) > 0
+// validateMessages returns an error if a model cannot continue a conversation. A model that continues after calls often
+// writes its reasoning into visible text.
+func validateMessages(messages []chattemplate.Message) error {
+	switch last := lastOf(messages); {
+	case last == nil:
+		return &generation.RequestError{Field: "Messages", Err: errors.New("there are no messages"),
+			Advice: "give at least one message"}
+	case last.Role == chattemplate.Assistant && len(last.ToolCalls) > 0:
+		return &generation.RequestError{Field: "Messages", Err: errors.New("the last message has calls without results"),
+			Advice: "send the results of the calls"}
+	}
+	return nil
 }
 
 // validateRaw returns an error if a field cannot be combined with a raw prompt, or if a token is not in the vocabulary.

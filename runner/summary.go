@@ -111,7 +111,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 		t.result.SummarySource = ""
 		return
 	}
-	p.lane = lane{ctx: t.ctx, owner: p, principal: t.req.Principal, aside: true}
+	p.lane = lane{ctx: t.run.ctx, owner: p, principal: t.req.Principal, aside: true}
 	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
 	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
 	p.lane.sampling = t.sight.sampling[partSummary]
@@ -200,7 +200,7 @@ func (p *summaryPass) failed(l *lane, err error) {
 	if p.done {
 		return
 	}
-	if p.turn.ctx.Err() != nil || errors.Is(err, generation.ErrClosed) {
+	if p.turn.run.ctx.Err() != nil || errors.Is(err, generation.ErrClosed) {
 		p.done = true
 		p.turn.failed(p.turn.lane, err)
 		return

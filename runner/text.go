@@ -104,18 +104,13 @@ func (r *Runner) Detokenize(tokens []backend.Token) (string, error) {
 func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
 	var p chattemplate.Prompt
 	err := r.inSlot(ctx, principal, func() error {
-		n := r.newRun(ctx, req)
-		t, err := n.newTurn(n.req), error(nil)
-		if n.policy != nil {
-			t, err = n.policy.first()
-		}
-		if err == nil {
-			err = t.plan()
-		}
+		t, err := r.newRun(ctx, req).first()
 		if err != nil {
 			return err
 		}
-		p, err = t.render()
+		if p, err = t.render(); err == nil {
+			err = t.open(&p)
+		}
 		return err
 	})
 	return p, err

@@ -12,20 +12,20 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
 
 // styleMarks are the marks of a style.
-func styleMarks(s *tags.CallStyle) []string {
+func styleMarks(s *markup.CallStyle) []string {
 	marks := []string{s.Open}
-	for _, tokens := range [][]tags.CallToken{s.Head, s.Tail, s.Close, s.Param} {
+	for _, tokens := range [][]markup.CallToken{s.Head, s.Tail, s.Close, s.Param} {
 		for _, t := range tokens {
-			if t.Place == tags.NoPlace && len(t.Text) > 2 && strings.ContainsAny(t.Text[:1], "<[") &&
+			if t.Place == markup.NoPlace && len(t.Text) > 2 && strings.ContainsAny(t.Text[:1], "<[") &&
 				!strings.ContainsAny(t.Text, "\"=`") {
 				marks = append(marks, t.Text)
 			}
@@ -36,14 +36,14 @@ func styleMarks(s *tags.CallStyle) []string {
 }
 
 // styleTemplate is a chat template whose model writes calls in a style, with or without thinking tags.
-func styleTemplate(s *tags.CallStyle, thinks bool) string {
-	places := map[tags.CallPlace]string{
-		tags.NamePlace: "{{ c.function.name }}", tags.IDPlace: "{{ loop.index }}",
-		tags.KeyPlace:   "{{ k }}",
-		tags.ValuePlace: "{{ v if v is string else v|tojson }}",
-		tags.KindPlace:  "{{ 'true' if v is string else 'false' }}",
+func styleTemplate(s *markup.CallStyle, thinks bool) string {
+	places := map[markup.CallPlace]string{
+		markup.NamePlace: "{{ c.function.name }}", markup.IDPlace: "{{ loop.index }}",
+		markup.KeyPlace:   "{{ k }}",
+		markup.ValuePlace: "{{ v if v is string else v|tojson }}",
+		markup.KindPlace:  "{{ 'true' if v is string else 'false' }}",
 	}
-	write := func(tokens ...tags.CallToken) string {
+	write := func(tokens ...markup.CallToken) string {
 		var b strings.Builder
 		for _, t := range tokens {
 			b.WriteString(`{{ '` + t.Space + `' }}`)
@@ -60,7 +60,7 @@ func styleTemplate(s *tags.CallStyle, thinks bool) string {
 		args = "{% for k, v in c.function.arguments.items() %}" + write(s.Param...) + "{% endfor %}"
 	}
 	call := write(s.Head...) + args + write(s.Tail...)
-	open, closing, between := write(tags.CallToken{Text: s.Open}), write(s.Close...), "{{ '"+s.Between+"' }}"
+	open, closing, between := write(markup.CallToken{Text: s.Open}), write(s.Close...), "{{ '"+s.Between+"' }}"
 	if s.List != nil {
 		open, closing, between = open+write(s.List[0]), write(s.List[2])+closing, write(s.List[1])
 	} else if !s.Many {
@@ -79,7 +79,7 @@ func styleTemplate(s *tags.CallStyle, thinks bool) string {
 
 // styleVocab has bytes, pieces that run over the edges of marks, ChatML, and the marks of a style as tokens of a kind.
 // If the kind is Normal, it has no tokens for the marks.
-func styleVocab(t *testing.T, s *tags.CallStyle, kind backend.TokenKind, thinks bool) *backend.Vocab {
+func styleVocab(t *testing.T, s *markup.CallStyle, kind backend.TokenKind, thinks bool) *backend.Vocab {
 	t.Helper()
 	c := backend.VocabConfig{BOS: backend.NoToken}
 	seen := map[string]bool{}
@@ -129,7 +129,7 @@ func styleVocab(t *testing.T, s *tags.CallStyle, kind backend.TokenKind, thinks 
 }
 
 // styled starts a runner for a style.
-func styled(t *testing.T, s *tags.CallStyle, thinks bool, vocab *backend.Vocab, script fake.Script) fixture {
+func styled(t *testing.T, s *markup.CallStyle, thinks bool, vocab *backend.Vocab, script fake.Script) fixture {
 	t.Helper()
 	f := start(t, fake.Config{Vocab: vocab, ChatTemplate: styleTemplate(s, thinks), Script: script, ContextSize: 4096},
 		Config{})
@@ -165,8 +165,8 @@ func otherTool() chattemplate.Tool {
 }
 
 // stylesUnderTest are all styles that a model can be held to.
-func stylesUnderTest() []*tags.CallStyle {
-	return slices.DeleteFunc(slices.Clone(tags.CallStyles()), func(s *tags.CallStyle) bool {
+func stylesUnderTest() []*markup.CallStyle {
+	return slices.DeleteFunc(slices.Clone(markup.CallStyles()), func(s *markup.CallStyle) bool {
 		return s.Name == "llama-tag"
 	})
 }
@@ -195,7 +195,7 @@ func TestWildModelsObeyCallForms(t *testing.T) {
 	}
 }
 
-func wildRun(t *testing.T, s *tags.CallStyle, seed uint64) (ended, calls int) {
+func wildRun(t *testing.T, s *markup.CallStyle, seed uint64) (ended, calls int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 17))
 	kind := []backend.TokenKind{backend.Control, backend.UserDefined, backend.Normal}[rng.IntN(3)]
@@ -368,7 +368,7 @@ func TestArgumentsOneByOne(t *testing.T) {
 		`"list":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}},` +
 		`"required":["text","list"],"additionalProperties":false,"$defs":{"n":{"type":"integer"}}}`)}
 	for _, name := range []string{"glm", "qwen-xml", "deepseek-dsml"} {
-		s := tags.CallStyleNamed(name)
+		s := readertest.CallStyle(name)
 		vocab := styleVocab(t, s, backend.Normal, false)
 		f := styled(t, s, false, vocab, fake.Replies(vocab))
 		say := written(t, f, chattemplate.ToolCall{ID: "1", Name: "add",
@@ -403,7 +403,7 @@ func TestArgumentsOneByOne(t *testing.T) {
 
 // TestCallsThatCannotBeHeld names what cannot be honoured.
 func TestCallsThatCannotBeHeld(t *testing.T) {
-	s := tags.CallStyleNamed("hermes")
+	s := readertest.CallStyle("hermes")
 	vocab := styleVocab(t, s, backend.Control, false)
 	f := styled(t, s, false, vocab, fake.Replies(vocab))
 	unknown := start(t, fake.Config{Vocab: vocab,

@@ -1,10 +1,8 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/generation/delegation"
-	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
@@ -24,31 +21,17 @@ import (
 type turn struct {
 	r   *Runner
 	run *run
-	ctx context.Context
 	// req is the run's request, changed for this turn. Its limits are what the turns before have left.
-	req      generation.Request
-	kind     turnKind
-	conv     chattemplate.Conversation
-	strategy reasoning.Strategy
-	seed     uint64
-	planned  bool
-
-	// hidden says that all text of the turn counts as reasoning. earlier is the reasoning of the turns before. called
-	// says that a turn under the original prompt came before.
-	hidden, called bool
-	earlier        string
+	req generation.Request
+	role
+	*plan
 
 	lane    *lane
 	prompt  int // tokens of the prompt
 	dropped int // tokens of earlier reasoning that the format leaves out of the prompt; see droppedTokens
 	limits  limits
 	output  *output
-	sight   sight
 	mask    mask
-	// model reads what the model writes and says what may come next. check verifies the finished answer; nil if it cannot
-	// be checked.
-	model family.Turn
-	check *check
 	// reports counts the calls of report_reasoning.
 	reports int
 	// closed is the reason why the reasoning was closed early; empty if it was not.
@@ -62,83 +45,78 @@ type turn struct {
 	// summarized says that a summary was started or found impossible. It is tried once.
 	summarized bool
 
+	times
 	result   reasoning.Result
 	mainDone bool
-	asked    time.Time
-	began    time.Time
-	first    time.Time
 	err      error
 	// ended says that the turn is over for its run. The scheduler may still be stuck in a step with it.
 	ended atomic.Bool
 }
 
-// newTurn makes a turn of a run. Call prepare next.
-func (n *run) newTurn(req generation.Request) *turn {
-	return &turn{r: n.r, run: n, ctx: n.ctx, req: req}
+// role is the part of a turn in a run of several. The zero value is that of the only turn of a run.
+type role struct {
+	kind turnKind
+	// hidden says that all text of the turn counts as reasoning. called says that a turn under the original prompt came
+	// before.
+	hidden, called bool
+	// earlier is the reasoning of the turns before.
+	earlier string
 }
+
+// times says when a turn was asked for, when it left the queue and when its first token came. A time that has not come
+// is zero.
+type times struct{ asked, began, first time.Time }
+
+// newTurn makes a turn of a run. Call prepare next.
+func (n *run) newTurn(req generation.Request) *turn { return &turn{r: n.r, run: n, req: req} }
 
 // prepare plans the turn and renders its prompt. This may take long.
 func (t *turn) prepare() error {
-	if err := t.plan(); err != nil {
-		return err
-	}
 	r := t.r
 	p, err := t.render()
 	if err != nil {
+		return err
+	}
+	rendered := len(p.Tokens)
+	if err := t.open(&p); err != nil {
 		return err
 	}
 	if len(p.Tokens) >= r.info.ContextSize {
 		return &generation.PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize, Field: t.req.PromptField()}
 	}
 	t.prompt = len(p.Tokens)
-	t.dropped = t.droppedTokens()
-	t.limits = t.limitsOf(t.r.info.ContextSize - t.prompt)
+	t.dropped = t.droppedTokens(rendered)
+	t.limits = t.limitsOf(r.info.ContextSize - t.prompt)
 	t.output, err = newOutput(t, p.Start)
 	if err != nil {
 		return err
 	}
-	t.lane = &lane{ctx: t.ctx, owner: t, principal: t.req.Principal}
+	t.lane = &lane{ctx: t.run.ctx, owner: t, principal: t.req.Principal}
 	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limits.tokens, t.prompt+4096)+smallRun), p.Tokens...)
 	if t.req.PromptLogprobs {
 		t.lane.scoring = newScoring(r.model.Vocab(), &t.req, p.Tokens)
 	}
 	t.lane.silent = t.req.PromptOnly
 	t.follow(t.lane)
-	t.model.Warm(t.ctx)
+	t.model.Warm(t.run.ctx)
 	return nil
 }
 
-// plan checks the turn's request and compiles its forms. A second call does nothing.
-func (t *turn) plan() error {
-	if t.planned {
-		return nil
-	}
-	r, req := t.r, &t.req
-	if err := r.Validate(req); err != nil {
-		return err
-	}
-	t.asked, t.seed = r.cfg.Clock(), *req.Seed
-	t.strategy, _ = r.strategy(req)
-	// The run may last a step longer than Generate, whose caller may then change the slices.
-	req.Stop, req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
-	t.conv = chattemplate.Conversation{
-		Messages: r.restore(req), Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
-		Now: t.asked, KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
-	}
-	t.look()
-	if !req.IsRaw() {
-		t.instruct()
-	}
-	err := t.holdToForms()
-	t.planned = err == nil
-	return err
-}
-
-// render makes the prompt.
+// render makes the prompt of the turn, and its plan if it has none. Call open next.
 func (t *turn) render() (chattemplate.Prompt, error) {
+	t.asked = t.r.cfg.Clock()
+	if t.plan == nil {
+		if err := t.newPlan(); err != nil {
+			return chattemplate.Prompt{}, err
+		}
+	}
 	if t.req.IsRaw() {
 		return t.r.rawPrompt(&t.req)
 	}
+	if err := validateMessages(t.req.Messages); err != nil {
+		return chattemplate.Prompt{}, err
+	}
+	t.conv.Now, t.conv.Messages = t.asked, withInstructions(t.req.Messages, t.instructions)
 	p, err := t.r.family.Render(t.conv)
 	if errors.Is(err, chattemplate.ErrTooLong) {
 		return p, t.r.tooMuch(generation.MessagesField)
@@ -153,15 +131,23 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 			Advice: "end with a message of the user or a tool, or ask for visibility full",
 		}
 	}
+	return p, nil
+}
+
+// open adds to a prompt what opens the turn, unless the prompt is raw.
+func (t *turn) open(p *chattemplate.Prompt) error {
+	if t.req.IsRaw() {
+		return nil
+	}
 	skip := t.conv.Effort == reasoning.EffortNone || t.effortNone()
-	if err := t.model.Open(&p, skip); err != nil {
-		return p, refused(err)
+	if err := t.model.Open(p, skip); err != nil {
+		return refused(err)
 	}
 	if len(p.Tokens) == 0 {
-		return p, &generation.RequestError{Field: "Messages", Err: errors.New("the chat template renders no prompt"),
+		return &generation.RequestError{Field: "Messages", Err: errors.New("the chat template renders no prompt"),
 			Advice: "correct the template, or use another one"}
 	}
-	return p, nil
+	return nil
 }
 
 // hidesReasoning reports whether the turn may have reasoning that its caller must not see.
@@ -177,57 +163,6 @@ func (t *turn) family() family.Family {
 		return t.r.raw
 	}
 	return t.r.family
-}
-
-// holdToForms compiles the constraints that make the output match the requested forms.
-func (t *turn) holdToForms() error {
-	form, err := t.form()
-	if err != nil {
-		return err
-	}
-	if t.model, err = t.family().Turn(t.ctx, t.turnConfig(form)); err != nil {
-		if t.ctx.Err() != nil {
-			return context.Cause(t.ctx) // the form is not to blame
-		}
-		return refused(err)
-	}
-	if t.req.ToolChoice == generation.ToolChoiceNone && !t.family().About().ForbidsCalls {
-		t.conv.Tools, t.req.Tools = nil, nil // the model does not call tools that it does not see
-	}
-	t.check, err = t.r.newCheck(t.req.Form)
-	return err
-}
-
-// turnConfig returns what the family needs to constrain the turn.
-func (t *turn) turnConfig(form grammar.Source) family.TurnConfig {
-	cfg := family.TurnConfig{
-		Grammars: t.r.grammars(), Form: form, FormAt: t.sight.formAt, Tools: t.req.Tools, Admits: t.admits,
-		NoCalls: t.req.ToolChoice == generation.ToolChoiceNone, MustCall: t.req.MustCall(), SingleCall: t.req.SingleCall,
-		Args: t.req.TemplateArgs, Markers: t.strategy == reasoning.StrategyMarkers && !t.effortNone(),
-		Native: t.strategy == reasoning.StrategyNative, Effort: t.conv.Effort,
-	}
-	if t.strategy == reasoning.StrategyTool && !t.effortNone() {
-		tool := reportTool()
-		cfg.Report = &tool
-	}
-	return cfg
-}
-
-// refused turns a family's *RefusedError into a *RequestError. It returns other errors unchanged.
-func refused(err error) error {
-	if e := (*family.RefusedError)(nil); errors.As(err, &e) {
-		return &generation.RequestError{Field: e.Field, Err: e.Err, Advice: e.Advice}
-	}
-	return err
-}
-
-// withInstruction returns messages with text at the end of the system prompt.
-func withInstruction(messages []chattemplate.Message, text string) []chattemplate.Message {
-	if first := messages[0]; first.Role == chattemplate.System || first.Role == chattemplate.Developer {
-		first.Content += "\n\n" + text
-		return append([]chattemplate.Message{first}, messages[1:]...)
-	}
-	return append([]chattemplate.Message{{Role: chattemplate.System, Content: text}}, messages...)
 }
 
 // begin queues the turn. From here on, only the scheduler's goroutine may use it.
@@ -252,7 +187,7 @@ func (t *turn) begin() {
 func (t *turn) infoNow() *reasoning.Info {
 	return &reasoning.Info{
 		Model: t.r.info.Name, Visibility: t.run.req.Visibility, Effort: t.family().Effort(t.req.Effort, nil),
-		Strategy: t.strategy, Seed: t.seed, Budget: t.run.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
+		Strategy: t.strategy, Seed: *t.req.Seed, Budget: t.run.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
 	}
 }
 

@@ -79,7 +79,7 @@ type tokenizerInfo struct {
 	BOSToken *string `json:"bos_token"`
 	// The token that ends a text.
 	EOSToken *string `json:"eos_token"`
-	// The context in tokens.
+	// The size of the context in tokens.
 	MaxLength int `json:"model_max_length"`
 }
 
@@ -105,19 +105,19 @@ func named(token string) *string {
 //
 //openapi:request TokenizeRequest
 type tokenizeRequest struct {
-	// The model's name; left out, the first that the key may use.
+	// The name of the model. The default is the first model that the API key may use.
 	Model string `json:"model"`
 	// The text.
 	Content string `json:"content" api:"default="`
 	// Another name of `content`.
 	Prompt string `json:"prompt"`
-	// Put the token for the beginning of a text in front, where the model has one.
+	// Begin with the token for the beginning of a text, if the model has one.
 	AddSpecial bool `json:"add_special" api:"default=false"`
 	// Another name of `add_special`.
 	AddSpecialTokens bool `json:"add_special_tokens" api:"default=false"`
-	// Read the names of control tokens in the text as these tokens; otherwise they are plain text.
+	// Read the names of control tokens in the text as control tokens. With false they are plain text.
 	ParseSpecial *bool `json:"parse_special" api:"default=true"`
-	// Return each token with its text.
+	// Return the text of each token with it.
 	WithPieces bool `json:"with_pieces" api:"default=false"`
 }
 
@@ -172,9 +172,9 @@ func (c *common) tokenize(w http.ResponseWriter, r *http.Request) error {
 //
 //openapi:request DetokenizeRequest
 type detokenizeRequest struct {
-	// The model's name; left out, the first that the key may use.
+	// The name of the model. The default is the first model that the API key may use.
 	Model string `json:"model"`
-	// Ids of the model's vocabulary. Others are refused.
+	// Ids of tokens in the model's vocabulary. Other ids are refused.
 	Tokens []generation.Token `json:"tokens" api:"[]integer[0..] default=[]"`
 }
 

@@ -208,7 +208,7 @@ func TestConnectionsOfOnePeer(t *testing.T) {
 func TestConnectionsFitTheOpenFiles(t *testing.T) {
 	limit, open := descriptors()
 	if limit == 0 {
-		t.Skip("the system has no limit of open files")
+		t.Skip("the system has no limit of open files, or does not report it")
 	}
 	c := Config{}
 	if err := c.LimitConnections(); err != nil || c.MaxConnections < leastConnections || c.MaxConnections > limit-open ||

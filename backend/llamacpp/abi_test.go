@@ -16,14 +16,14 @@ func compiler(t *testing.T, name string) []string {
 	t.Helper()
 	out, err := exec.Command("go", "env", name).Output()
 	if err != nil {
-		t.Skipf("go env: %v", err)
+		t.Skipf("go env, which names the compiler, failed: %v", err)
 	}
 	cc := strings.Fields(string(out))
 	if len(cc) == 0 {
-		t.Skip("no compiler is configured")
+		t.Skipf("go env %s names no compiler", name)
 	}
 	if _, err := exec.LookPath(cc[0]); err != nil {
-		t.Skipf("no compiler: %v", err)
+		t.Skipf("the compiler is missing: %v", err)
 	}
 	return cc
 }

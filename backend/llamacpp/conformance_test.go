@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && c.name != "Default" {
-				t.Skip("short")
+				t.Skip("with -short only the default configuration is tested")
 			}
 			backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
 				cfg.FullWindow, cfg.CacheType, cfg.FlashAttention, cfg.Threads = c.base.FullWindow, c.base.CacheType,

@@ -15,7 +15,7 @@ import (
 // the libraries use a base library of their own.
 func TestLibraries(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux has such libraries")
+		t.Skip("the libraries of this test are built for Linux")
 	}
 	cc := compiler(t, "CC")
 	if err := start(); err != nil {

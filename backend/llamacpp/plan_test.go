@@ -112,7 +112,7 @@ func TestHelpIsNotWithdrawn(t *testing.T) {
 	path := writeModel(t, random.Config{Layers: 1})
 	openModel(t, path, backend.Config{}) // starts the engine
 	if ownKernels == "" {
-		t.Skip("this processor has none of this package's kernels, so nobody helps")
+		t.Skip("the processor can run none of the package's kernels, so there are no helpers")
 	}
 	f, err := gguf.Open(path)
 	if err != nil {

@@ -26,7 +26,7 @@ func anonymous(t *testing.T) int64 {
 			return kib << 10
 		}
 	}
-	t.Skip("this kernel does not tell")
+	t.Skip("the kernel does not report RssAnon in /proc/self/status")
 	return 0
 }
 

@@ -6,8 +6,8 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/channels/harmony"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
-	"runner/chattemplate/tags"
 	"runner/reasoning"
 )
 
@@ -32,7 +32,7 @@ type machine struct {
 	ids    harmony.Tokens
 	header header
 	phase  phase
-	// of is the header of the current message.
+	// of is the header of the current message. This field and the next three are valid in its content only.
 	of      reading
 	segment reasoning.Segment
 	call    reasoning.Call
@@ -52,18 +52,16 @@ const (
 // the answer. Text on an unknown or empty channel is reasoning.
 type Reader struct {
 	reader.Core
-	// tags finds markers and objects in the text of answers.
-	tags tags.Text
-	h    machine
-	// parse, if not nil, is called where messages begin and end.
-	parse *parser
+	// marked finds markers and objects in the text of answers.
+	marked markup.Text
+	h      machine
 }
 
 // NewReader returns a reader of messages with channels. It fails if cfg is incomplete or if the vocabulary lacks the
 // format's tokens.
 func NewReader(cfg reader.Config) (*Reader, error) {
 	s := &Reader{}
-	if err := s.Init(cfg); err != nil {
+	if err := s.Init(cfg, s); err != nil {
 		return nil, err
 	}
 	var err error
@@ -71,9 +69,9 @@ func NewReader(cfg reader.Config) (*Reader, error) {
 		return nil, err
 	}
 	if cfg.Markers {
-		s.tags.Init(&s.Core, []tags.Format{tags.Markers}, nil, false)
+		s.marked.Init(&s.Core, []markup.Format{markup.Markers}, nil, false)
 	} else if cfg.JSON != nil {
-		s.tags.Init(&s.Core, nil, nil, false)
+		s.marked.Init(&s.Core, nil, nil, false)
 	}
 	s.h.phase = inHeader
 	s.h.header.tools = s.Cfg.Tools
@@ -95,15 +93,13 @@ func (s *Reader) State() reader.State {
 			Ended: s.Ended}
 	}
 	st := reader.State{
-		Segment: h.segment, Call: h.call, Role: h.of.role, Channel: h.of.channel, Recipient: h.of.recipient,
-		ContentType: h.of.contentType, InObject: h.report, Reported: s.Out.Reported,
-		Ended: s.Ended,
+		Segment: h.segment, Call: h.call, InObject: h.report, Reported: s.Out.Reported, Ended: s.Ended,
 	}
-	if s.taggedAnswer() {
-		st.Segment, st.InObject, st.Steering = s.tags.Segment(), s.tags.InObject(), s.tags.Steering()
+	if s.markedAnswer() {
+		st.Segment, st.InObject, st.Steering = s.marked.Segment(), s.marked.InObject(), s.marked.Steering()
 	}
 	switch {
-	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && st.Recipient != "":
+	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && h.of.recipient != "":
 		st.Place = reader.PlaceCall
 	case st.InObject:
 		st.Place = reader.PlaceAnswer
@@ -118,38 +114,8 @@ func (s *Reader) State() reader.State {
 	return st
 }
 
-// Push implements reader.Reader.
-func (s *Reader) Push(t backend.Token) { s.PushOutput(t, nil) }
-
-// PushOutput implements reader.Reader.
-func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
-	if s.Done {
-		return
-	}
-	s.Ended = false
-	s.push(t, out)
-	s.Pos++
-}
-
 // BeginAnswer implements reader.Reader.
-func (s *Reader) BeginAnswer() { s.tags.BeginAnswer() }
-
-// CloseReasoning implements reader.Reader.
-func (s *Reader) CloseReasoning() (text string, ok bool) {
-	if !s.State().InObject {
-		return "", false
-	}
-	return s.Object.Closing()
-}
-
-// Finish implements reader.Reader.
-func (s *Reader) Finish() {
-	if !s.Done {
-		s.finish()
-		s.Out.Origin.Finish(s.Out.Emit)
-		s.Done = true
-	}
-}
+func (s *Reader) BeginAnswer() { s.marked.BeginAnswer() }
 
 // control returns the kind of t.
 func (s *Reader) control(t backend.Token) control {
@@ -185,7 +151,8 @@ func (s *Reader) control(t backend.Token) control {
 	return noControl
 }
 
-func (s *Reader) push(t backend.Token, out *backend.Output) {
+// Read implements reader.Parser.
+func (s *Reader) Read(t backend.Token, out *backend.Output) {
 	c := s.control(t)
 	if c == noControl {
 		s.Out.Ledger.Add(s.Cfg.Vocab, t, out)
@@ -210,8 +177,8 @@ func (s *Reader) push(t backend.Token, out *backend.Output) {
 // body adds text to the message.
 func (s *Reader) body(piece string) {
 	switch {
-	case s.taggedAnswer():
-		s.tags.Push(piece, false, false)
+	case s.markedAnswer():
+		s.marked.Push(piece, false, false)
 	case s.h.report:
 		s.report(piece)
 	default:
@@ -219,8 +186,8 @@ func (s *Reader) body(piece string) {
 	}
 }
 
-// taggedAnswer reports whether the message is an answer that may have markers or an object.
-func (s *Reader) taggedAnswer() bool {
+// markedAnswer reports whether the message is an answer that may have markers or an object.
+func (s *Reader) markedAnswer() bool {
 	return s.h.segment == reasoning.Answer && (s.Cfg.Markers || s.Cfg.JSON != nil)
 }
 
@@ -304,8 +271,7 @@ func (s *Reader) startAgain() {
 		s.Warn(reader.CodeMissingMessage)
 		s.beginBody(r)
 		s.closeMessage()
-	case h.blank() && h.bare && (!h.given || s.parse != nil && s.Pos == 0):
-		// White space between messages, or the <|start|> of a first message when whole messages are parsed.
+	case h.blank() && h.bare && !h.given: // white space between messages
 	default:
 		s.Warn(reader.CodeDoubledStart)
 	}
@@ -414,15 +380,12 @@ func (s *Reader) message(r reading) {
 	h := &s.h
 	h.phase, h.of = inContent, r
 	h.segment, h.call, h.report = s.classify(r), reasoning.Call{}, s.isReport(r)
-	if s.parse != nil {
-		s.parse.begin(r, h.segment)
-	}
 	if h.segment == reasoning.ToolCall {
 		h.call = s.Call(strings.TrimPrefix(r.recipient, functions))
 	}
 	switch {
-	case s.taggedAnswer():
-		s.tags.Start(chattemplate.StartTurn)
+	case s.markedAnswer():
+		s.marked.Start(chattemplate.StartTurn)
 	case h.report:
 		s.Object.Reset(true, false)
 	case h.segment == reasoning.Reasoning:
@@ -434,17 +397,13 @@ func (s *Reader) message(r reading) {
 
 func (s *Reader) closeMessage() {
 	switch {
-	case s.taggedAnswer():
-		s.tags.Finish()
+	case s.markedAnswer():
+		s.marked.Finish()
 	case s.h.report:
 		s.EndReport()
 	}
 	s.Out.End()
-	if s.parse != nil {
-		s.parse.end()
-	}
 	s.h.phase = inBetween
-	s.h.of, s.h.call, s.h.segment, s.h.report = reading{}, reasoning.Call{}, reasoning.Header, false
 }
 
 // classify returns the segment of a message with a header.
@@ -503,7 +462,8 @@ func (s *Reader) checkFunction(recipient string) {
 	s.Warn(reader.CodeUnknownFunction)
 }
 
-func (s *Reader) finish() {
+// End implements reader.Parser.
+func (s *Reader) End() {
 	switch s.h.phase {
 	case inContent:
 		s.closeMessage()

@@ -10,9 +10,9 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/family"
 	"runner/chattemplate/hold"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/parameters"
 	"runner/chattemplate/reader"
-	"runner/chattemplate/tags"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -20,8 +20,7 @@ import (
 // turn is one turn of messages. Every request constrains the headers to a list, because gpt-oss sometimes writes a
 // malformed header or calls a tool that does not exist. It does so most often when it has no tools.
 type turn struct {
-	*Reader
-	hold.Now
+	family.Progress
 	f   *Family
 	cfg family.TurnConfig
 	// builtin are the built-in tools that the model may call.
@@ -33,31 +32,31 @@ type turn struct {
 	// headers are the headers that the model may write. calling takes their place after the reasoning if a call is
 	// required.
 	headers, calling *hold.OneOf
-	// owed says that the turn may not end outside of an answer or a call. report says that report_reasoning must be
-	// called first.
-	owed, report bool
+	owed             hold.Owed
 	// thinking opens reasoning between markers before the answer. It is nil after the reasoning, and if the model was
-	// not asked for it. marked says that the model was asked for it. lines may come after the markers.
-	thinking *grammar.Choice
-	marked   bool
-	lines    []backend.Token
+	// not asked for it. marked says that the model was asked for it. lines may come after the reasoning. closed says that
+	// the caller closed the reasoning and the answer follows.
+	thinking       *grammar.Choice
+	marked, closed bool
+	lines          []backend.Token
 
-	text  *hold.Text
-	place reader.Place
+	text *hold.Text
 	// follow opens the next message.
 	follow []backend.Token
 }
 
 // Turn implements family.Family.
 func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, error) {
-	t := &turn{f: f, cfg: cfg, builtin: slices.Clone(builtinTools(cfg.Args)), report: cfg.Report != nil}
+	t := &turn{f: f, cfg: cfg, builtin: slices.Clone(builtinTools(cfg.Args)), owed: cfg.Owed()}
+	if len(t.builtin) > 0 && !cfg.NoCalls {
+		t.owed.Offered = true
+	}
 	var err error
 	if !cfg.Form.IsZero() {
 		if t.answer, err = cfg.Grammars.Compile(ctx, cfg.Form); err != nil {
 			return nil, family.Refuse("Form", err)
 		}
 	}
-	t.owed = t.answer != nil || cfg.MustCall
 	t.text = hold.NewText(f.cfg.Vocab, f.headerTokens()...)
 	if err := t.holdArguments(ctx); err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 	if err := t.holdHeaders(true); err != nil {
 		return nil, err
 	}
-	if cfg.MustCall {
+	if t.owed.Call {
 		if t.calling, err = t.listHeaders(false); err != nil {
 			return nil, err
 		}
@@ -74,8 +73,8 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 		return t, nil
 	}
 	t.marked, t.lines = true, hold.LineBreaks(f.cfg.Tokenize)
-	t.text.EndsWith(tags.Markers.Close)
-	spellings, err := hold.Spellings(f.cfg.Vocab, f.cfg.Tokenize, tags.Markers.Open, tags.Markers.Open+"\n")
+	t.text.EndsWith(markup.Markers.Close)
+	spellings, err := hold.Spellings(f.cfg.Vocab, f.cfg.Tokenize, markup.Markers.Open, markup.Markers.Open+"\n")
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +94,7 @@ const (
 // latter, so it must cost little and never fail.
 func (t *turn) holdArguments(ctx context.Context) error {
 	tools, grammars := t.cfg.Tools, t.cfg.Grammars
-	if t.report {
+	if t.owed.Report {
 		tools = append(tools[:len(tools):len(tools)], *t.cfg.Report)
 	}
 	if len(tools) == 0 {
@@ -153,32 +152,26 @@ func (t *turn) holdHeaders(mayReason bool) (err error) {
 // listHeaders returns the headers that the request allows. With mayReason the model may reason again.
 func (t *turn) listHeaders(mayReason bool) (*hold.OneOf, error) {
 	w := newHeaderWriter(t.f)
-	if t.report {
+	if t.owed.Reports() {
 		w.call(t.cfg.Report.Name, false)
 		return w.hold()
 	}
-	tools, builtin := t.cfg.Tools, t.builtin
-	if t.cfg.NoCalls {
-		tools, builtin = nil, nil
-	}
-	calls := len(tools)+len(builtin) > 0
+	calls := t.owed.Offered
 	if mayReason {
 		w.words(w.analysis, calls)
 	}
 	// No words may go before a required call. They have no limit of their own, so they could leave no tokens for it.
-	if !t.cfg.MustCall {
+	if !t.owed.MustCall() {
 		w.answer(calls)
 		if calls {
 			w.words(w.commentary, true)
-		}
-		for _, tool := range builtin {
-			w.builtin(tool, mayReason)
+			for _, tool := range t.builtin {
+				w.builtin(tool, mayReason)
+			}
 		}
 	}
-	for _, tool := range tools {
-		if t.cfg.Admits == nil || t.cfg.Admits(tool.Name) {
-			w.call(tool.Name, mayReason)
-		}
+	for _, tool := range t.cfg.Callable() {
+		w.call(tool.Name, mayReason)
 	}
 	return w.hold()
 }
@@ -198,14 +191,11 @@ func (t *turn) Warm(ctx context.Context) {
 	hold.Warm(ctx, forms)
 }
 
-// mayCall reports whether the model may call a tool after its reasoning.
-func (t *turn) mayCall() bool { return !t.cfg.NoCalls && len(t.cfg.Tools)+len(t.builtin) > 0 }
-
 // Open implements family.Turn. With tools the model still chooses between an answer and a call, so only the headers of
 // these are allowed.
 func (t *turn) Open(p *chattemplate.Prompt, skip bool) error {
 	if skip && p.Start != chattemplate.StartAnswer {
-		chooses := t.report || t.mayCall()
+		chooses := t.owed.MayCall()
 		if chooses && p.Start == chattemplate.StartReasoning {
 			p.Tokens = append(append(p.Tokens, t.f.end...), t.f.turn...)
 			p.Start = chattemplate.StartTurn
@@ -217,13 +207,13 @@ func (t *turn) Open(p *chattemplate.Prompt, skip bool) error {
 			return err
 		}
 	}
-	if p.Start != chattemplate.StartAnswer || !t.cfg.MustCall && !t.report {
+	if p.Start != chattemplate.StartAnswer || !t.owed.MustCall() {
 		return nil
 	}
 	e := &family.RefusedError{Field: "ToolChoice",
 		Err:    errors.New("the chat template opens the answer itself, so that the model cannot call anything"),
 		Advice: "use the model's own template, or ask for no call"}
-	if t.report {
+	if t.owed.Reports() {
 		e.Field, e.Advice = "Strategy", "use the model's own template, or the strategies auto, json or markers"
 	}
 	return e
@@ -235,41 +225,20 @@ func (t *turn) Begin(cfg reader.Config) error {
 	for i, tool := range t.cfg.Tools {
 		cfg.Tools[i] = tool.Name
 	}
-	var err error
-	if t.Reader, err = NewReader(cfg); err != nil {
+	r, err := NewReader(cfg)
+	if err != nil {
 		return err
 	}
+	t.Reader, t.Moved = r, t.moved
 	st := t.State()
 	t.enter(&st)
 	return nil
 }
 
-// Push implements reader.Reader.
-func (t *turn) Push(tok backend.Token) { t.PushOutput(tok, nil) }
-
-// PushOutput implements reader.Reader.
-func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
-	if t.Accept(tok); t.place == reader.PlaceAnswer && t.Answers() {
-		t.BeginAnswer()
-	}
-	t.Reader.PushOutput(tok, out)
-	t.moveOn(tok)
-}
-
-// Force implements family.Turn.
-func (t *turn) Force(tok backend.Token) {
-	t.Reader.Push(tok)
-	t.moveOn(tok)
-}
-
-// moveOn follows the reader to the place after a token.
-func (t *turn) moveOn(tok backend.Token) {
-	st, from := t.State(), t.place
-	if st.Place == from {
-		return
-	}
+// moved follows the reader to the place after a token.
+func (t *turn) moved(st reader.State, tok backend.Token) {
 	// A model that does not want to call its tools would reason in message after message until its tokens are used up.
-	if from == reader.PlaceReasoning && t.calling != nil {
+	if t.Place == reader.PlaceReasoning && t.calling != nil {
 		t.headers, t.calling = t.calling, nil
 	}
 	t.enter(&st)
@@ -301,8 +270,8 @@ func (t *turn) formAt(p reader.Place) *grammar.Grammar {
 
 // enter chooses the constraint at a new place.
 func (t *turn) enter(st *reader.State) {
-	from := t.place
-	t.place, t.follow = st.Place, nil
+	from := t.Place
+	t.Place, t.follow = st.Place, nil
 	t.Enforce(nil)
 	form, ends := t.formAt(st.Place), t.ends(st.Place)
 	switch st.Place {
@@ -313,7 +282,7 @@ func (t *turn) enter(st *reader.State) {
 			return
 		}
 	case reader.PlaceReasoning, reader.PlacePreamble:
-		if t.owed {
+		if t.owed.Any() {
 			t.text.Begin(st.Place == reader.PlaceReasoning)
 			t.Enforce(t.text)
 		}
@@ -327,8 +296,8 @@ func (t *turn) enter(st *reader.State) {
 	}
 	f := hold.Form{Ends: ends}
 	if st.Place == reader.PlaceAnswer && t.marked {
-		if from == reader.PlaceReasoning || from == reader.PlaceCall {
-			f.Lines = t.lines
+		if t.closed || from == reader.PlaceReasoning || from == reader.PlaceCall {
+			f.Lines, t.closed = t.lines, false
 		} else if t.thinking != nil {
 			f.Before, f.MustOpen = t.thinking, true
 		}
@@ -367,7 +336,8 @@ func (t *turn) Follow() []backend.Token {
 
 // EndReasoning implements family.Turn. It closes the message, and opens the answer if the model may not make a call.
 func (t *turn) EndReasoning() (end, open []backend.Token, err error) {
-	if !t.mayCall() {
+	if !t.owed.Offered {
+		t.closed = true
 		return t.f.end, t.f.final, nil
 	}
 	return t.f.end, nil, t.holdHeaders(false)
@@ -391,14 +361,14 @@ func (t *turn) Resume(p *chattemplate.Prompt) error {
 		t.Reader.Push(tok)
 	}
 	t.calling = nil
-	if t.report {
-		t.report = false
+	if t.owed.Reports() {
+		t.owed.Resume()
 		if err := t.holdHeaders(false); err != nil {
 			return err
 		}
 	}
 	st := t.State()
-	t.place = reader.PlaceNone
+	t.Place = reader.PlaceNone
 	t.enter(&st)
 	return nil
 }

@@ -6,13 +6,20 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/backend/tokenizer/o200ktest"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
+
+// o200k returns the vocabulary of o200k_harmony.
+func o200k(t testing.TB) *backend.Vocab {
+	t.Helper()
+	return o200ktest.Tokenizer(t).Vocab()
+}
 
 // benchTurn returns a long harmony turn of o200k tokens: reasoning and an answer. One token in forty holds part of a
 // rune, one in ten another script, and one in eight a comma. The frequency of tokens falls with their rank as in real
@@ -192,7 +199,7 @@ func BenchmarkSplitter(b *testing.B) {
 		benchSplitter(b, readertest.Config{Config: reader.Config{JSON: decodedAnswer, Markers: true}})
 	})
 	b.Run("call", func(b *testing.B) {
-		benchSplitter(b, readertest.Config{Format: tags.Format{Calls: tags.CallStyleNamed("hermes")},
+		benchSplitter(b, readertest.Config{Format: markup.Format{Calls: readertest.CallStyle("hermes")},
 			Config: reader.Config{Tools: []string{"f"}}})
 	})
 	b.Run("plain_tools", func(b *testing.B) {

@@ -15,9 +15,9 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/families"
 	"runner/chattemplate/family"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/chattemplate/vocabtest"
 	"runner/conformance"
 	"runner/generation"
@@ -141,7 +141,7 @@ func TestCallsRoundTrip(t *testing.T) {
 			t.Logf("style %s: %d calls", style.Name, read)
 		})
 	}
-	for _, s := range tags.CallStyles() {
+	for _, s := range markup.CallStyles() {
 		if !styles[s.Name] && s.Name != "granite" && s.Name != "llama-tag" {
 			t.Errorf("no template writes calls in style %s", s.Name)
 		}
@@ -162,7 +162,7 @@ func unique(list []string) []string {
 
 // roundTrip writes and reads one turn and returns how many calls it had: none if the template does not write calls.
 func roundTrip(t *testing.T, r *rand.Rand, tmpl family.Family, v *backend.Vocab,
-	style *tags.CallStyle) int {
+	style *markup.CallStyle) int {
 	t.Helper()
 	ask := chattemplate.Message{Role: chattemplate.User, Content: "Q"}
 	turn := chattemplate.Message{Role: chattemplate.Assistant}
@@ -271,9 +271,9 @@ func checkCallChunks(t *testing.T, cfg readertest.Config, text string, marks []s
 
 // callSoup holds pieces of calls in text.
 var callSoup = func() (out []string) {
-	for _, s := range tags.CallStyles() {
+	for _, s := range markup.CallStyles() {
 		out = append(out, s.Open)
-		for _, tokens := range [][]tags.CallToken{s.Head, s.Tail, s.Close, s.Param} {
+		for _, tokens := range [][]markup.CallToken{s.Head, s.Tail, s.Close, s.Param} {
 			for _, t := range tokens {
 				out = append(out, t.Space+t.Text)
 			}
@@ -287,7 +287,7 @@ var callSoup = func() (out []string) {
 // TestCallsInAnyChunks reads random pieces of calls, cut in several ways.
 func TestCallsInAnyChunks(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
-	styles := tags.CallStyles()
+	styles := markup.CallStyles()
 	for range 4000 {
 		s := styles[r.IntN(len(styles))]
 		var in strings.Builder
@@ -297,7 +297,7 @@ func TestCallsInAnyChunks(t *testing.T) {
 			}
 			in.WriteString(callSoup[r.IntN(len(callSoup))])
 		}
-		cfg := readertest.Config{Format: []tags.Format{{}, think}[r.IntN(2)], Config: reader.Config{Tools: []string{"f"},
+		cfg := readertest.Config{Format: []markup.Format{{}, think}[r.IntN(2)], Config: reader.Config{Tools: []string{"f"},
 			Report: r.IntN(3) == 0, Separator: []string{"", "\n\n"}[r.IntN(2)], Formed: r.IntN(4) == 0}}
 		cfg.Format.Calls = s
 		if r.IntN(2) == 0 {
@@ -320,7 +320,7 @@ func TestCallsInAnyChunks(t *testing.T) {
 // TestRejectedCallsAreWhole checks that a block without a call becomes text of the answer, complete.
 func TestRejectedCallsAreWhole(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
-	for _, s := range tags.CallStyles() {
+	for _, s := range markup.CallStyles() {
 		if s.Open == "" {
 			continue
 		}
@@ -332,7 +332,7 @@ func TestRejectedCallsAreWhole(t *testing.T) {
 			}
 			x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 			tokens := encodeMarks(x, in.String(), nil, readertest.Random(r))
-			events := readertest.Read(t, readertest.Config{Format: tags.Format{Calls: s},
+			events := readertest.Read(t, readertest.Config{Format: markup.Format{Calls: s},
 				Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"f"}}}, tokens)
 			got := readertest.Texts(events)
 			if got[reasoning.ToolCall] == "" && got[reasoning.Answer] != in.String() {
@@ -343,7 +343,7 @@ func TestRejectedCallsAreWhole(t *testing.T) {
 }
 
 func FuzzCalls(f *testing.F) {
-	for i, s := range tags.CallStyles() {
+	for i, s := range markup.CallStyles() {
 		f.Add(s.Open+`{"name": "f", "arguments": {"a": "é"}}`+"\n", uint64(i), uint8(i))
 		f.Add(s.Open+"\n<function=f>\n<parameter=a>\n5\n</parameter>\n</function>\n</tool_call>", uint64(i), uint8(i))
 		f.Add(s.Open+"f<arg_key>a</arg_key><arg_value>é</arg_value></tool_call>", uint64(i), uint8(i+32))
@@ -351,7 +351,7 @@ func FuzzCalls(f *testing.F) {
 			uint64(i), uint8(i+64))
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
-		styles := tags.CallStyles()
+		styles := markup.CallStyles()
 		cfg := readertest.Config{Config: reader.Config{Tools: []string{"f"}, Report: mode&64 != 0, Formed: mode&128 != 0}}
 		cfg.Format.Calls = styles[int(mode&31)%len(styles)]
 		if mode&32 != 0 {

@@ -6,9 +6,9 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/reasoning"
 )
 
@@ -21,7 +21,7 @@ func TestMarkersInFormedAnswerAreText(t *testing.T) {
 	} {
 		for _, start := range []chattemplate.Start{chattemplate.StartTurn, chattemplate.StartAnswer} {
 			answer := ""
-			s, err := readertest.NewReader(readertest.Config{Format: tags.Format{Open: "<think>", Close: "</think>",
+			s, err := readertest.NewReader(readertest.Config{Format: markup.Format{Open: "<think>", Close: "</think>",
 				AnswerOpen: "<response>", AnswerClose: "</response>"}, Config: reader.Config{Vocab: v, Start: start,
 				Tools: []string{"f"}, Markers: true, Formed: true, Emit: func(e reasoning.Event) {
 					if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
@@ -53,7 +53,7 @@ func TestBeginAnswerKeepsNewlines(t *testing.T) {
 		want          string
 	}{{true, true, "\n\r\nx<think>\n"}, {true, false, "x<think>\n"}, {false, true, "x<think>\n"}} {
 		answer := ""
-		s, err := readertest.NewReader(readertest.Config{Format: tags.Format{Open: "<think>", Close: "</think>"},
+		s, err := readertest.NewReader(readertest.Config{Format: markup.Format{Open: "<think>", Close: "</think>"},
 			Config: reader.Config{Vocab: v, Start: chattemplate.StartReasoning, Formed: c.formed, Emit: func(e reasoning.Event) {
 				if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
 					answer += e.Text

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/reasoning"
 )
 
@@ -17,7 +17,7 @@ func TestLogprobs(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 500 {
 		for _, c := range []struct {
-			format tags.Format
+			format markup.Format
 			in     string
 			answer string
 		}{
@@ -26,7 +26,7 @@ func TestLogprobs(t *testing.T) {
 					"中!\n<|return|>", "Grüße, 中!\n"},
 			{readertest.HarmonyFormat, "Grüße, 中!<|return|>", "Grüße, 中!"},
 			{think, "<think>\nκρυφό\n</think>\n\nGrüße <b>, 中!\n", "Grüße <b>, 中!\n"},
-			{tags.Format{}, "\nGrüße", "\nGrüße"},
+			{markup.Format{}, "\nGrüße", "\nGrüße"},
 		} {
 			x := readertest.HarmonyLexicon()
 			tokens := x.Encode(c.in, readertest.Random(r))

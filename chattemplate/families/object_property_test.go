@@ -12,9 +12,9 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/filter"
@@ -231,7 +231,7 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 			want = append(want, p)
 			in.WriteString(p)
 		}
-		cfg := readertest.Config{Format: []tags.Format{{}, think, granite, readertest.HarmonyFormat}[r.IntN(4)],
+		cfg := readertest.Config{Format: []markup.Format{{}, think, granite, readertest.HarmonyFormat}[r.IntN(4)],
 			Config: reader.Config{Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(2) == 0,
 				JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)]}}
 		x := readertest.HarmonyLexicon()
@@ -311,7 +311,7 @@ func FuzzJSONReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		cfg := readertest.Config{Format: []tags.Format{{}, think}[mode/3%2],
+		cfg := readertest.Config{Format: []markup.Format{{}, think}[mode/3%2],
 			Config: reader.Config{JSON: []*reader.JSONConfig{decodedAnswer, rawAnswer, nil}[mode%3], Markers: mode&64 != 0,
 				Report: mode&128 != 0}}
 		var first generation.Reply

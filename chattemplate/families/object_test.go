@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
 )
@@ -24,7 +24,7 @@ var (
 var objectCases = []struct {
 	name, in string
 	raw      bool
-	format   tags.Format
+	format   markup.Format
 	start    chattemplate.Start
 	tools    []string
 	special  []string
@@ -213,7 +213,7 @@ func TestReport(t *testing.T) {
 	python := []string{"<|python_tag|>"}
 	for _, c := range []struct {
 		name, in, want string
-		format         tags.Format
+		format         markup.Format
 		tools, special []string
 	}{
 		{name: "hermes", in: "<tool_call>\n" + call + "\n</tool_call>\n", want: `reasoning "Hm.\n"`},

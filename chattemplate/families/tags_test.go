@@ -7,20 +7,19 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/generation"
-	"runner/reasoning"
 )
 
-func thinkTags(open, close string) tags.Format {
-	return tags.Format{Open: open, Close: close, CanSkip: true}
+func thinkTags(open, close string) markup.Format {
+	return markup.Format{Open: open, Close: close, CanSkip: true}
 }
 
 var (
 	think   = thinkTags("<think>", "</think>")
-	granite = tags.Format{
+	granite = markup.Format{
 		Open: "<think>", Close: "</think>", AnswerOpen: "<response>",
 		AnswerClose: "</response>",
 	}
@@ -29,7 +28,7 @@ var (
 // tagCases says how output is read in which tags and marks stand in the text, as tokens or spelled out.
 var tagCases = []struct {
 	name, in string
-	format   tags.Format
+	format   markup.Format
 	start    chattemplate.Start
 	tools    []string
 	markers  bool
@@ -68,7 +67,7 @@ var tagCases = []struct {
 		want: `reasoning "Hm." | answer "Hi."`},
 	{name: "granite_talks_about_response", format: granite, in: "Write <response>x</response>.",
 		want: `answer "Write <response>x</response>."`},
-	{name: "markers", format: tags.Markers, in: "Sure.\n<<REASONING>>\nHm.\n<</REASONING>>\nHi.",
+	{name: "markers", format: markup.Markers, in: "Sure.\n<<REASONING>>\nHm.\n<</REASONING>>\nHi.",
 		want: `answer "Sure.\n" | reasoning "Hm." | answer "Hi."`},
 	{name: "markers_in_a_plain_family", markers: true, in: "<<REASONING>>Hm.<</REASONING>>\nHi << there.",
 		want: `reasoning "Hm." | answer "Hi << there."`},
@@ -187,36 +186,5 @@ func TestSeparator(t *testing.T) {
 	}
 	if r := c.Reply(); r.Reasoning != "A\n\nB" || r.Preamble != "P" || r.Answer != "C" {
 		t.Errorf("the separator is in the wrong place: %+v", r)
-	}
-}
-
-func TestState(t *testing.T) {
-	x := readertest.HarmonyLexicon()
-	tokens := x.Encode("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary to=functions.f "+
-		"<|constrain|>json<|message|>{<|call|>", readertest.ByWords)
-	var r readertest.Recorder
-	s, err := readertest.NewReader(readertest.Config{Format: readertest.HarmonyFormat,
-		Config: reader.Config{Vocab: x.Vocab(t), Emit: r.Emit, CallID: func(int) string { return "id" }}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, tok := range tokens {
-		got = append(got, s.State().Segment.String())
-		if s.State().Ended {
-			t.Fatal("State().Ended is set before the end of the call")
-		}
-		s.Push(tok)
-		if st := s.State(); st.Segment == reasoning.ToolCall && (st.Call != reasoning.Call{ID: "id", Name: "f"} ||
-			st.Channel != "commentary" || st.Recipient != "functions.f" || st.ContentType != "json") {
-			t.Errorf("wrong state in the call: %+v", st)
-		}
-	}
-	if !s.State().Ended {
-		t.Error("State().Ended is not set after the call")
-	}
-	want := "header header header reasoning reasoning " + strings.Repeat("header ", len(tokens)-7) + "tool_call tool_call"
-	if strings.Join(got, " ") != want {
-		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
 	}
 }

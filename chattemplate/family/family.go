@@ -14,14 +14,15 @@
 //
 // Look at the model's chat template first. If it writes a turn as one text, the model needs no code. Package tags
 // renders small conversations with the template to find the tags around the reasoning, if any, and the style of calls.
-// If the model writes calls in a style that package tags does not know, add the style to the table in tags/calls.go.
+// If the model writes calls in an unknown style, add the style to the table in markup/calls.go.
 //
 // If the model writes its turn in another way, it needs a folder under chattemplate and a line in package families:
 //
 //  1. Make a folder with a type that implements [Family]. Render in Go, or with [chattemplate.Template].
-//  2. Write the reader around a [reader.Core], which sends the events. Its State returns the [reader.Place] of the next
-//     token.
-//  3. Write the turn. At each place it returns a value of package hold, or nil where every token is allowed.
+//  2. Write the reader: a [reader.Parser] around a [reader.Core], which takes the tokens and sends the events. State
+//     returns the [reader.Place] of the next token.
+//  3. Write the turn around a [Progress], which takes the tokens. At each place of the turn, choose a value of package
+//     hold, or nil where every token is allowed.
 //  4. Write an Open function and add it to the list in package families. It returns nil for models of other families.
 //  5. Add the format to the tests in package families, which check every family by the same rules.
 package family
@@ -30,6 +31,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"runner/backend"
 	"runner/chattemplate"
@@ -105,6 +107,24 @@ type TurnConfig struct {
 	Markers, Native bool
 	// Effort is the effort that the prompt is rendered with. With none, reasoning has no place of its own.
 	Effort reasoning.Effort
+}
+
+// Owed returns what the turn must write and what it is offered.
+func (c *TurnConfig) Owed() hold.Owed {
+	return hold.Owed{
+		Form: !c.Form.IsZero(), Call: c.MustCall, Report: c.Report != nil,
+		Offered: len(c.Tools) > 0 && !c.NoCalls, Single: c.SingleCall,
+	}
+}
+
+// Callable returns the tools that the model may call.
+func (c *TurnConfig) Callable() []chattemplate.Tool {
+	if c.NoCalls {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.Tools), func(tool chattemplate.Tool) bool {
+		return c.Admits != nil && !c.Admits(tool.Name)
+	})
 }
 
 // Turn reads one turn of a model and says what may come next in it. It must be used by one goroutine at a time.

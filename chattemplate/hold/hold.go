@@ -2,7 +2,8 @@
 //
 // Each has one job. [OneOf] allows one of a list of headers. [Text] allows any text, but keeps it from ending the turn
 // while an answer or a call is still required. [Form] makes an answer or a call match its form. A family chooses a
-// constraint when the model comes to a new place. A nil [Hold] allows everything.
+// constraint when the model comes to a new place. [Owed] tells it whether an answer, a call or the end may come next.
+// A nil [Hold] allows everything.
 //
 // A constraint belongs to one turn. The scheduler advances it, and the engine asks it during a step, but never both at
 // the same time.

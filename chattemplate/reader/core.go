@@ -81,21 +81,31 @@ type Reader interface {
 	Score() (float64, bool)
 }
 
+// Parser is the family's part of a reader. It finds the marks of the format in the tokens.
+type Parser interface {
+	// Read takes a token. out has its log probabilities and may be nil.
+	Read(t backend.Token, out *backend.Output)
+	// End sends the text that was held back and closes the open segment.
+	End()
+	// State implements Reader.
+	State() State
+}
+
 // Core is what the readers of all families share. It must be prepared with Init.
 type Core struct {
-	Cfg Config
+	Cfg    Config
+	parser Parser
 	// Out receives the text of segments, and Object reads the objects of the strategies json and tool.
 	Out    Sink
 	Object Object
 	score  float64
 	scored bool
-	// Pos is the number of tokens pushed. The family's reader counts it.
-	Pos    int
+	pos    int // the number of tokens pushed
 	calls  int
 	warned []string
-	// Ended says that the last token ended the turn, and Done that Finish was called.
+	// Ended says that the last token ended the turn.
 	Ended bool
-	Done  bool
+	done  bool // Finish was called
 }
 
 // Place is the kind of place where a token stands in a turn. What may come next depends on it.
@@ -124,8 +134,6 @@ type State struct {
 	Segment reasoning.Segment
 	// Call is the call that the next token belongs to.
 	Call reasoning.Call
-	// Role, Channel, Recipient and ContentType come from the header of a harmony message, without "<|constrain|>".
-	Role, Channel, Recipient, ContentType string
 	// InObject says that the text is read as the object of strategy json or as a call of report_reasoning.
 	//
 	// An expected object begins before its first brace and ends with its last one. Inside it Segment is Reasoning or
@@ -142,11 +150,11 @@ type State struct {
 }
 
 // Init prepares for a turn. It fails if cfg lacks Vocab or Emit. The core must not be copied afterwards.
-func (s *Core) Init(cfg Config) error {
+func (s *Core) Init(cfg Config, parser Parser) error {
 	if cfg.Vocab == nil || cfg.Emit == nil {
 		return errors.New("a reader needs a vocabulary and a receiver of events")
 	}
-	s.Cfg = cfg
+	s.Cfg, s.parser = cfg, parser
 	s.Out = Sink{Emit: cfg.Emit, separator: cfg.Separator}
 	s.Out.Ledger.On = cfg.Logprobs
 	s.Object.s = s
@@ -159,6 +167,36 @@ func (s *Core) Init(cfg Config) error {
 	return nil
 }
 
+// Push implements Reader.
+func (s *Core) Push(t backend.Token) { s.PushOutput(t, nil) }
+
+// PushOutput implements Reader.
+func (s *Core) PushOutput(t backend.Token, out *backend.Output) {
+	if s.done {
+		return
+	}
+	s.Ended = false
+	s.parser.Read(t, out)
+	s.pos++
+}
+
+// Finish implements Reader.
+func (s *Core) Finish() {
+	if !s.done {
+		s.parser.End()
+		s.Out.Origin.Finish(s.Out.Emit)
+		s.done = true
+	}
+}
+
+// CloseReasoning implements Reader.
+func (s *Core) CloseReasoning() (text string, ok bool) {
+	if !s.parser.State().InObject {
+		return "", false
+	}
+	return s.Object.Closing()
+}
+
 // Score implements Reader.
 func (s *Core) Score() (float64, bool) { return s.score, s.scored }
 
@@ -169,7 +207,7 @@ func (s *Core) Warn(code string) {
 	}
 	s.warned = append(s.warned, code)
 	s.Out.Emit(reasoning.Event{Kind: reasoning.Warning, Code: code,
-		Text: fmt.Sprintf("%s (token %d)", messages[code], s.Pos)})
+		Text: fmt.Sprintf("%s (token %d)", messages[code], s.pos)})
 }
 
 // Rationale sends the reason for the last call, if object has one.

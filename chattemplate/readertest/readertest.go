@@ -12,6 +12,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate/channels"
 	"runner/chattemplate/family"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/tags"
 	"runner/reasoning"
@@ -145,6 +146,29 @@ func Random(r *rand.Rand) func(string) []string {
 	}
 }
 
+// outputs are pieces of what models write, in every format.
+var outputs = []string{
+	"assistant", "analysis", "final", "commentary", " to=functions.f", " json", " ", "\n", "{", "é", "中", "\xe4\xb8",
+	"\xff", "I", " think",
+	"<think>", "</think>", "<", "/", "<tool_call>", "</tool_call>", `{"name":"f"}`, "<<REASONING>>",
+	"<</REASONING>>", "\n\n",
+	`{"reasoning": "`, `", "answer": "`, `"}`, `"`, `\`, ",", " to=report_reasoning",
+	`{"name":"report_reasoning","arguments":`, "}",
+}
+
+// RandomOutput returns up to 29 random pieces of output. A third of them are harmony's special tokens.
+func RandomOutput(r *rand.Rand) string {
+	var out strings.Builder
+	for range r.IntN(30) {
+		if r.IntN(3) == 0 {
+			out.WriteString(HarmonySpecials[r.IntN(len(HarmonySpecials))])
+		} else {
+			out.WriteString(outputs[r.IntN(len(outputs))])
+		}
+	}
+	return out.String()
+}
+
 // Recorder keeps events.
 type Recorder struct{ Events []reasoning.Event }
 
@@ -238,11 +262,11 @@ func Texts(events []reasoning.Event) map[reasoning.Segment]string {
 }
 
 // HarmonyFormat in a Config asks for a reader of channels.
-var HarmonyFormat = tags.Format{Open: "harmony", Close: "harmony"}
+var HarmonyFormat = markup.Format{Open: "harmony", Close: "harmony"}
 
 // Config is the configuration of a reader, with the format that it reads.
 type Config struct {
-	Format tags.Format
+	Format markup.Format
 	reader.Config
 }
 
@@ -255,9 +279,19 @@ func NewReader(cfg Config) (reader.Reader, error) {
 }
 
 // FormatOf returns the format of a family. For channels it is HarmonyFormat.
-func FormatOf(f family.Family) tags.Format {
+func FormatOf(f family.Family) markup.Format {
 	if text, ok := f.(*tags.Family); ok {
 		return text.Format()
 	}
 	return HarmonyFormat
+}
+
+// CallStyle returns the style of calls with a name, or nil.
+func CallStyle(name string) *markup.CallStyle {
+	for _, s := range markup.CallStyles() {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
 }

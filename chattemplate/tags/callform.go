@@ -13,13 +13,14 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/parameters"
 	"runner/grammar"
 )
 
 // callForm makes the forms of calls in one style.
 type callForm struct {
-	style *CallStyle
+	style *markup.CallStyle
 	marks []callMark
 	// single allows at most one call.
 	single bool
@@ -37,12 +38,12 @@ type callMark struct {
 const markBytes = "\xF8\xF9\xFA\xFB\xFC\xFD\xFE\xFF\xF5\xF6\xF7\xC0\xC1"
 
 // newCallForm finds the marks of a style in a vocabulary.
-func newCallForm(v *backend.Vocab, style *CallStyle, single bool) *callForm {
+func newCallForm(v *backend.Vocab, style *markup.CallStyle, single bool) *callForm {
 	f := &callForm{style: style, single: single}
 	literals := []string{style.Open}
-	for _, tokens := range [][]CallToken{style.Head, style.Tail, style.Close, style.Param} {
+	for _, tokens := range [][]markup.CallToken{style.Head, style.Tail, style.Close, style.Param} {
 		for _, t := range tokens {
-			if t.Place == NoPlace {
+			if t.Place == markup.NoPlace {
 				literals = append(literals, t.Text)
 			}
 		}
@@ -106,15 +107,15 @@ func (f *callForm) space(s string) []grammar.Source {
 }
 
 // tokens returns the form of a pattern. places has the forms of its places.
-func (f *callForm) tokens(tokens []CallToken,
-	places map[CallPlace]grammar.Source) []grammar.Source {
+func (f *callForm) tokens(tokens []markup.CallToken,
+	places map[markup.CallPlace]grammar.Source) []grammar.Source {
 	var out []grammar.Source
 	for _, t := range tokens {
 		out = append(out, f.space(t.Space)...)
 		switch form, ok := places[t.Place]; {
 		case ok:
 			out = append(out, form)
-		case t.Place == IDPlace:
+		case t.Place == markup.IDPlace:
 			out = append(out, grammar.Regex(`[0-9A-Za-z]{1,40}`))
 		case t.Text != "":
 			out = append(out, f.text(t.Text))
@@ -160,7 +161,7 @@ func (f *callForm) call(tool chattemplate.Tool) (grammar.Source, error) {
 	if !namePattern.MatchString(tool.Name) {
 		return grammar.Source{}, errors.New("this name could be confused with the text around it")
 	}
-	parts := f.tokens(f.style.Head, map[CallPlace]grammar.Source{NamePlace: grammar.Choices(
+	parts := f.tokens(f.style.Head, map[markup.CallPlace]grammar.Source{markup.NamePlace: grammar.Choices(
 		tool.Name)})
 	switch {
 	case f.style.Param != nil:
@@ -252,7 +253,7 @@ func (f *callForm) params(tool chattemplate.Tool) ([]grammar.Source, error) {
 
 // stop returns the mark after a value.
 func (f *callForm) stop() string {
-	i := slices.IndexFunc(f.style.Param, func(t CallToken) bool { return t.Place == ValuePlace })
+	i := slices.IndexFunc(f.style.Param, func(t markup.CallToken) bool { return t.Place == markup.ValuePlace })
 	return f.style.Param[i+1].Text
 }
 
@@ -262,8 +263,8 @@ func (f *callForm) param(key grammar.Source, kind string, value grammar.Source) 
 	if kind != "" {
 		kinds = grammar.Choices(kind)
 	}
-	return grammar.Sequence(f.tokens(f.style.Param, map[CallPlace]grammar.Source{
-		KeyPlace: key, ValuePlace: value, KindPlace: kinds,
+	return grammar.Sequence(f.tokens(f.style.Param, map[markup.CallPlace]grammar.Source{
+		markup.KeyPlace: key, markup.ValuePlace: value, markup.KindPlace: kinds,
 	})...)
 }
 

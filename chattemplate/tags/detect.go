@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 )
 
 // marks are the marks around reasoning, with the white space that the template puts around them.
@@ -51,7 +52,7 @@ var (
 
 // detect finds the marks of reasoning and the template's switch for it. It looks at what the template renders, then at
 // the template's text, then at the vocabulary.
-func detect(j *chattemplate.Template) (Format, marks) {
+func detect(j *chattemplate.Template) (markup.Format, marks) {
 	ask := &chattemplate.Conversation{Messages: []chattemplate.Message{{Role: chattemplate.User,
 		Content: chattemplate.ProbeUser}}}
 	base, _ := j.Probe(ask)
@@ -74,9 +75,9 @@ func detect(j *chattemplate.Template) (Format, marks) {
 		found, ok = d.fromSource()
 	}
 	if !ok {
-		return Format{Tools: j.ShowsTools()}, marks{}
+		return markup.Format{Tools: j.ShowsTools()}, marks{}
 	}
-	f := Format{
+	f := markup.Format{
 		Open: strings.TrimSpace(found.open), Close: strings.TrimSpace(found.close),
 		CanSkip: d.switchOff != nil, Tools: j.ShowsTools(),
 	}

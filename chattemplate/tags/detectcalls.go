@@ -5,21 +5,22 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 )
 
 // detectCalls returns the style of calls, or nil if it is unknown. It is the style in which the template renders calls,
 // or else the first style whose opening mark is in the template and is a special token of the vocabulary.
-func detectCalls(j *chattemplate.Template) *CallStyle {
+func detectCalls(j *chattemplate.Template) *markup.CallStyle {
 	if text, ok := probeCall(j); ok {
 		_, turn, _ := strings.Cut(text, chattemplate.ProbeUser)
-		for _, s := range callStyles {
+		for _, s := range markup.CallStyles() {
 			if probePattern(s).MatchString(turn) {
 				return s
 			}
 		}
 	}
 	source := commentPattern.ReplaceAllString(j.Source(), "")
-	for _, s := range callStyles {
+	for _, s := range markup.CallStyles() {
 		if _, ok := j.Vocab().Special(s.Open); ok && strings.Contains(source, s.Open) {
 			return s
 		}
@@ -48,18 +49,18 @@ func probeCall(j *chattemplate.Template) (string, bool) {
 }
 
 // probePattern returns a pattern that matches a block with the probe's call in a style.
-func probePattern(s *CallStyle) *regexp.Regexp {
+func probePattern(s *markup.CallStyle) *regexp.Regexp {
 	var b strings.Builder
-	write := func(tokens ...CallToken) {
+	write := func(tokens ...markup.CallToken) {
 		for _, t := range tokens {
 			switch b.WriteString(`\s*`); t.Place {
-			case NoPlace:
+			case markup.NoPlace:
 				b.WriteString(regexp.QuoteMeta(t.Text))
-			case NamePlace:
+			case markup.NamePlace:
 				b.WriteString(chattemplate.ProbeTool)
-			case KeyPlace:
+			case markup.KeyPlace:
 				b.WriteString(chattemplate.ProbeKey)
-			case ValuePlace:
+			case markup.ValuePlace:
 				b.WriteString(chattemplate.ProbeValue)
 			default:
 				b.WriteString(`[\w-]+`)

@@ -7,6 +7,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/family"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/parameters"
 	"runner/chattemplate/reader"
 	"runner/grammar"
@@ -17,7 +18,7 @@ import (
 type Family struct {
 	cfg      chattemplate.Config
 	template *chattemplate.Template // nil for raw prompts
-	format   Format
+	format   markup.Format
 	// marks are the tags of format with the white space that the template puts around them.
 	marks marks
 
@@ -54,7 +55,7 @@ func Open(c chattemplate.Config) (family.Family, error) {
 func Raw(c chattemplate.Config) *Family { return &Family{cfg: c} }
 
 // Format returns how the model marks the parts of its turn.
-func (f *Family) Format() Format { return f.format }
+func (f *Family) Format() markup.Format { return f.format }
 
 // About implements family.Family.
 func (f *Family) About() family.About {

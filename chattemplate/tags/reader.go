@@ -5,6 +5,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
@@ -13,35 +14,35 @@ import (
 // difference how the text is cut into tokens.
 type Reader struct {
 	reader.Core
-	text Text
+	text markup.Text
 }
 
 // NewReader returns a reader for a format. It fails if the format has only one tag around the reasoning, or if cfg is
 // not valid.
-func NewReader(f Format, cfg reader.Config) (*Reader, error) {
+func NewReader(f markup.Format, cfg reader.Config) (*Reader, error) {
 	if (f.Open == "") != (f.Close == "") {
 		return nil, fmt.Errorf("a format needs both tags around the reasoning, or none")
 	}
 	s := &Reader{}
-	if err := s.Init(cfg); err != nil {
+	if err := s.Init(cfg, s); err != nil {
 		return nil, err
 	}
-	var formats []Format
+	var formats []markup.Format
 	if f.Open != "" {
 		formats = append(formats, f)
 	}
 	if cfg.Markers {
-		formats = append(formats, Markers)
+		formats = append(formats, markup.Markers)
 	}
 	s.text.Init(&s.Core, formats, f.Calls, len(cfg.Tools) > 0 || cfg.Report)
 	s.text.Start(cfg.Start)
 	return s, nil
 }
 
-// State says where the next token stands.
+// State implements reader.Reader.
 func (s *Reader) State() reader.State {
 	st := reader.State{
-		Place: reader.PlaceAnswer, Segment: s.text.Segment(), Call: s.text.current(), InObject: s.text.InObject(),
+		Place: reader.PlaceAnswer, Segment: s.text.Segment(), Call: s.text.Call(), InObject: s.text.InObject(),
 		Reported: s.Out.Reported, Steering: s.text.Steering(), Ended: s.Ended,
 	}
 	switch {
@@ -54,20 +55,8 @@ func (s *Reader) State() reader.State {
 	return st
 }
 
-// Push takes the next token.
-func (s *Reader) Push(t backend.Token) { s.PushOutput(t, nil) }
-
-// PushOutput is Push for a token with the log probabilities of the step that sampled it.
-func (s *Reader) PushOutput(t backend.Token, out *backend.Output) {
-	if s.Done {
-		return
-	}
-	s.Ended = false
-	s.push(t, out)
-	s.Pos++
-}
-
-func (s *Reader) push(t backend.Token, out *backend.Output) {
+// Read implements reader.Parser.
+func (s *Reader) Read(t backend.Token, out *backend.Output) {
 	v := s.Cfg.Vocab
 	if v.EndsGeneration(t) {
 		s.text.Finish()
@@ -81,7 +70,7 @@ func (s *Reader) push(t backend.Token, out *backend.Output) {
 		return
 	}
 	control := kind == backend.Control || kind == backend.Unused
-	if control && s.text.mode == modeObject && !s.Object.Ended() {
+	if control && !s.text.TakesControl() {
 		s.Warn(reader.CodeStrayControl)
 		return
 	}
@@ -89,22 +78,8 @@ func (s *Reader) push(t backend.Token, out *backend.Output) {
 	s.text.Push(v.Piece(t), control, kind == backend.UserDefined)
 }
 
-// BeginAnswer says that the next token belongs to an answer that is held to a form.
+// BeginAnswer implements reader.Reader.
 func (s *Reader) BeginAnswer() { s.text.BeginAnswer() }
 
-// CloseReasoning returns the text that ends the reasoning inside an object. ok is false if it cannot end here.
-func (s *Reader) CloseReasoning() (text string, ok bool) {
-	if !s.State().InObject {
-		return "", false
-	}
-	return s.Object.Closing()
-}
-
-// Finish ends the output.
-func (s *Reader) Finish() {
-	if !s.Done {
-		s.text.Finish()
-		s.Out.Origin.Finish(s.Out.Emit)
-		s.Done = true
-	}
-}
+// End implements reader.Parser.
+func (s *Reader) End() { s.text.Finish() }

@@ -9,6 +9,7 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/family"
 	"runner/chattemplate/hold"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/grammar"
 	"runner/reasoning"
@@ -16,54 +17,47 @@ import (
 
 // turn is one turn of text.
 type turn struct {
-	*Reader
-	hold.Now
+	family.Progress
 	f   *Family
 	cfg family.TurnConfig
 
 	// answer is the form of the answer; nil allows any answer.
 	answer *grammar.Grammar
-	// calls has the forms of calls; nil allows any call. later takes its place after the call of report_reasoning. must
-	// says that the turn has only calls, and made that it has had one.
+	// calls has the forms of calls; nil allows any call. later takes its place after the call of report_reasoning.
 	calls, later *textCalls
-	must, made   bool
-	// owed says that the turn may not end outside of an answer or a call. ignored says that strict tools are not
-	// enforced.
-	owed, ignored bool
-	// report says that report_reasoning must be called first.
-	report bool
+	owed         hold.Owed
+	// ignored says that strict tools are not enforced.
+	ignored bool
 	// opening has the tags that open reasoning before the answer; nil allows none. marked says that one must come.
 	opening *grammar.Choice
 	marked  bool
 	// ends end the turn, and lines may come after a tag.
 	ends, lines []backend.Token
 
-	text  *hold.Text
-	place reader.Place
+	text *hold.Text
 	// call follows the call that the reader has just found.
 	call hold.Call
 }
 
 // Turn implements family.Family.
 func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, error) {
-	t := &turn{f: f, cfg: cfg, text: hold.NewText(f.cfg.Vocab)}
+	t := &turn{f: f, cfg: cfg, owed: cfg.Owed(), text: hold.NewText(f.cfg.Vocab)}
 	var err error
 	if !cfg.Form.IsZero() {
 		if t.answer, err = cfg.Grammars.Compile(ctx, cfg.Form); err != nil {
 			return nil, family.Refuse("Form", err)
 		}
 	}
-	t.owed = t.answer != nil || cfg.MustCall
 	t.ends, t.lines = hold.Ends(f.cfg.Vocab), hold.LineBreaks(f.cfg.Tokenize)
 	if err := t.holdCalls(ctx); err != nil {
 		return nil, err
 	}
 	switch {
-	case !t.owed:
+	case !t.owed.Any():
 	case cfg.Markers:
 		t.marked = true
-		t.text.EndsWith(Markers.Close)
-		return t, t.opensWith(Markers.Open, Markers.Open+"\n")
+		t.text.EndsWith(markup.Markers.Close)
+		return t, t.opensWith(markup.Markers.Open, markup.Markers.Open+"\n")
 	case cfg.Native && f.format.Open != "":
 		t.text.EndsWith(f.format.Close)
 		if cfg.Effort != reasoning.EffortNone {
@@ -88,23 +82,18 @@ func (t *turn) holdCalls(ctx context.Context) error {
 	cfg := &t.cfg
 	strict := slices.ContainsFunc(cfg.Tools, func(t chattemplate.Tool) bool { return t.Strict })
 	if t.f.format.Calls == nil {
-		t.ignored = strict
+		t.ignored, t.owed.Report = strict, false
 		return t.refuseCalls()
 	}
-	holds := cfg.MustCall || strict || cfg.SingleCall || t.answer != nil || cfg.Report != nil
+	holds := t.owed.Any() || strict || cfg.SingleCall
 	var err error
-	if len(cfg.Tools) > 0 && !cfg.NoCalls && holds {
-		tools := slices.Clone(cfg.Tools)
-		if cfg.Admits != nil {
-			tools = slices.DeleteFunc(tools, func(tool chattemplate.Tool) bool { return !cfg.Admits(tool.Name) })
-		}
-		t.must = cfg.MustCall
-		if t.calls, err = t.f.newTextCalls(ctx, cfg.Grammars, tools, cfg.SingleCall); err != nil {
+	if t.owed.Offered && holds {
+		if t.calls, err = t.f.newTextCalls(ctx, cfg.Grammars, cfg.Callable(), cfg.SingleCall); err != nil {
 			return err
 		}
 	}
-	if t.report = cfg.Report != nil; t.report {
-		t.later, t.owed, t.must = t.calls, true, true
+	if t.owed.Reports() {
+		t.later = t.calls
 		t.calls, err = t.f.newTextCalls(ctx, cfg.Grammars, []chattemplate.Tool{*cfg.Report}, true)
 	}
 	return err
@@ -166,10 +155,11 @@ func (t *turn) Begin(cfg reader.Config) error {
 	if t.f.format.Calls != nil {
 		cfg.StringParam = func(function, parameter string) bool { return stringParam(tools, function, parameter) }
 	}
-	var err error
-	if t.Reader, err = t.f.newReader(cfg); err != nil {
+	r, err := t.f.newReader(cfg)
+	if err != nil {
 		return err
 	}
+	t.Reader, t.Moved = r, func(st reader.State, _ backend.Token) { t.enter(&st) }
 	st := t.State()
 	t.enter(&st)
 	return nil
@@ -179,7 +169,7 @@ func (t *turn) Begin(cfg reader.Config) error {
 // call from its beginning, the matcher that follows it knows. If calls may come anywhere, a matcher starts here.
 func (t *turn) opens(text string) bool {
 	switch {
-	case t.place == reader.PlaceCall:
+	case t.Place == reader.PlaceCall:
 		return false // a second call in one token
 	case t.Form() != nil:
 		t.call = t.Form().Call
@@ -195,39 +185,14 @@ func (t *turn) opens(text string) bool {
 	return true
 }
 
-// Push implements reader.Reader.
-func (t *turn) Push(tok backend.Token) { t.PushOutput(tok, nil) }
-
-// PushOutput implements reader.Reader.
-func (t *turn) PushOutput(tok backend.Token, out *backend.Output) {
-	if t.Accept(tok); t.place == reader.PlaceAnswer && t.Answers() {
-		t.BeginAnswer()
-	}
-	t.Reader.PushOutput(tok, out)
-	t.moveOn()
-}
-
-// Force implements family.Turn.
-func (t *turn) Force(tok backend.Token) {
-	t.Reader.Push(tok)
-	t.moveOn()
-}
-
-// moveOn follows the reader to its place.
-func (t *turn) moveOn() {
-	if st := t.State(); st.Place != t.place {
-		t.enter(&st)
-	}
-}
-
 // enter chooses the constraint at a new place.
 func (t *turn) enter(st *reader.State) {
-	from := t.place
-	t.place = st.Place
+	from := t.Place
+	t.Place = st.Place
 	t.Enforce(nil)
 	switch st.Place {
 	case reader.PlaceReasoning:
-		if t.owed {
+		if t.owed.Any() {
 			t.text.Begin(true)
 			t.Enforce(t.text)
 		}
@@ -237,7 +202,8 @@ func (t *turn) enter(st *reader.State) {
 	case reader.PlaceCall:
 		if t.call != nil {
 			t.EnforceForm(hold.Form{Call: t.call, Ends: t.ends, Begun: true})
-			t.call, t.made = nil, true
+			t.call = nil
+			t.owed.Made()
 		}
 	case reader.PlaceAnswer:
 		t.enterAnswer(from)
@@ -248,8 +214,6 @@ func (t *turn) enter(st *reader.State) {
 func (t *turn) enterAnswer(from reader.Place) {
 	t.call = nil
 	goesOn := from == reader.PlaceReasoning || from == reader.PlaceCall
-	single := t.calls != nil && t.calls.form.single
-	held := t.answer != nil || t.calls != nil && (t.must || t.made && single)
 	f := hold.Form{Ends: t.ends}
 	if !goesOn && t.opening != nil {
 		f.Before, f.MustOpen = t.opening, t.marked
@@ -258,16 +222,16 @@ func (t *turn) enterAnswer(from reader.Place) {
 	case f.MustOpen:
 		t.EnforceForm(f)
 		return
-	case !held:
+	case t.owed.Free():
 		return
 	case goesOn:
 		f.Lines = t.lines
 	}
-	f.MayEnd = t.calls != nil && t.made
-	if t.calls != nil && !(f.MayEnd && single) {
+	f.MayEnd = t.owed.MayEnd()
+	if t.calls != nil && t.owed.MayCall() {
 		f.Call = &callMatcher{t.calls, t.calls.whole.Matcher()}
 	}
-	if t.answer != nil && !f.MayEnd && !(t.calls != nil && t.must) {
+	if t.answer != nil && t.owed.MayAnswer() {
 		f.Answer = t.answer.Matcher()
 	}
 	t.EnforceForm(f)
@@ -288,11 +252,11 @@ func (t *turn) EndObject() ([]backend.Token, bool) {
 
 // Resume implements family.Turn.
 func (t *turn) Resume(*chattemplate.Prompt) error {
-	if t.report {
-		t.report, t.calls, t.later = false, t.later, nil
-		t.must, t.made = t.cfg.MustCall, false
+	if t.owed.Reports() {
+		t.owed.Resume()
+		t.calls, t.later = t.later, nil
 		st := t.State()
-		t.place = reader.PlaceNone
+		t.Place = reader.PlaceNone
 		t.enter(&st)
 	}
 	return nil

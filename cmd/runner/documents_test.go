@@ -24,7 +24,7 @@ func TestDocuments(t *testing.T) {
 			t.Parallel()
 			for _, tool := range tools {
 				if _, err := exec.LookPath(tool); err != nil {
-					t.Skipf("the commands of %s need %s", name, tool)
+					t.Skipf("the commands of %s need %s: %v", name, tool, err)
 				}
 			}
 			path := filepath.Join("..", "..", name)

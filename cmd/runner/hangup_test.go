@@ -22,13 +22,13 @@ func TestHangUpReloadsTheKeys(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "keys.json"), filepath.Join(dir, "other.json")
 	first, second := newKey(t, file, "one", "--scope", "metrics"), newKey(t, other, "one", "--scope", "metrics")
-	for name, change := range map[string]func(*exec.Cmd){
-		"without a terminal": func(c *exec.Cmd) {},
-		"under nohup": func(c *exec.Cmd) {
+	for name, change := range map[string]func(*testing.T, *exec.Cmd){
+		"without a terminal": func(*testing.T, *exec.Cmd) {},
+		"under nohup": func(t *testing.T, c *exec.Cmd) {
 			c.Args = append([]string{"nohup"}, c.Args...)
 			path, err := exec.LookPath("nohup")
 			if err != nil {
-				t.Skip("there is no nohup")
+				t.Skip("the program nohup is missing: ", err)
 			}
 			c.Args[1], c.Path = c.Path, path
 		},
@@ -37,7 +37,7 @@ func TestHangUpReloadsTheKeys(t *testing.T) {
 			now := filepath.Join(t.TempDir(), "keys.json")
 			info := copyFile(t, file, now, nil)
 			s := serveAs(t, func(c *exec.Cmd) {
-				change(c)
+				change(t, c)
 				c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			}, "--api-keys", now)
 			asks := func(key string) int {
@@ -127,7 +127,7 @@ func visit(c *http.Client, url string) error {
 func TestHangUpOfTheTerminalDrains(t *testing.T) {
 	terminal, tty, err := pty.Open()
 	if err != nil {
-		t.Skip("there are no pseudo-terminals: ", err)
+		t.Skip("the system has no pseudo-terminals: ", err)
 	}
 	s := serveAs(t, func(c *exec.Cmd) {
 		c.Stdin = tty

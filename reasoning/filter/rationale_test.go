@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"runner/backend"
+	"runner/chattemplate/markup"
 	"runner/chattemplate/reader"
 	"runner/chattemplate/readertest"
-	"runner/chattemplate/tags"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
@@ -406,7 +406,7 @@ func TestRationaleBesideArguments(t *testing.T) {
 					args += e.Text
 				}
 			})
-			cfg := readertest.Config{Format: tags.Format{Open: "<think>",
+			cfg := readertest.Config{Format: markup.Format{Open: "<think>",
 				Close: "</think>"}, Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"f"}, Rationales: true, Emit: f.Push}}
 			s, err := readertest.NewReader(cfg)
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 func needPermissions(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS == "windows" || runtime.GOOS == "plan9" {
-		t.Skip("files of keys need Unix permissions")
+		t.Skip("the system has no Unix permissions, which files of keys need")
 	}
 }
 

@@ -1,6 +1,7 @@
 package agui
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -56,8 +57,8 @@ func (a *API) Routes() []wire.Route {
 	return []wire.Route{{Method: http.MethodPost, Path: "/agui", Scope: wire.ScopeGenerate, Handle: a.run}}
 }
 
-// run answers POST /agui. Nothing is written until the run has started, so that an error in the request gets its HTTP
-// status.
+// run answers POST /agui. Nothing is written until the run has started, so that WriteError can answer an error in the
+// request.
 func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 	who := wire.PrincipalOf(r.Context())
 	var input RunAgentInput
@@ -81,8 +82,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 		Conversation: seal.ConversationID("thread", input.ThreadID),
 	}
 	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {
-		a.refuse(w, wire.FromError(err, fields))
-		return nil
+		return err
 	}
 	if p.req.Seed == nil {
 		seed := wire.NewSeed(a.cfg.Random)
@@ -132,14 +132,6 @@ func (p *prompt) warn(to *Encoder) {
 	}
 }
 
-// refuse answers with a run that has only a RUN_ERROR.
-func (a *API) refuse(w http.ResponseWriter, e *wire.Error) {
-	out := wire.NewEvents(w)
-	defer out.End()
-	enc := NewEncoder(EncoderConfig{Clock: a.cfg.Clock}, func(event []byte) error { return out.Send("", event) })
-	_ = enc.Fail(e) // the client may be gone; there is nothing more to do
-}
-
 // ErrorResponse is the body of the answer to a request that is refused before it runs. It has the fields of RUN_ERROR
 // and the name of the wrong field.
 //
@@ -162,8 +154,17 @@ var fields = map[string]string{
 	"TemplateArgs": "forwardedProps.chat_template_kwargs",
 }
 
-// WriteError answers with an error, as an [ErrorResponse].
-func (*API) WriteError(w http.ResponseWriter, err error) {
+// WriteError answers with an error, as an [ErrorResponse]. If a sealed value is refused, the answer is a run that has
+// only a RUN_ERROR.
+func (a *API) WriteError(w http.ResponseWriter, err error) {
 	e := wire.FromError(err, fields)
-	wire.WriteError(w, e, ErrorResponse{Message: e.Error(), Code: e.Code, Param: e.Param})
+	if sealed := (*seal.Error)(nil); !errors.As(err, &sealed) {
+		wire.WriteError(w, e, ErrorResponse{Message: e.Error(), Code: e.Code, Param: e.Param})
+		return
+	}
+	wire.CountRefusal(w, e)
+	out := wire.NewEvents(w)
+	defer out.End()
+	enc := NewEncoder(EncoderConfig{Clock: a.cfg.Clock}, func(event []byte) error { return out.Send("", event) })
+	_ = enc.Fail(e) // the client may be gone
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -521,6 +522,37 @@ func TestValuesOutOfPlace(t *testing.T) {
 				t.Errorf("strict: %s", body)
 			}
 		})
+	}
+}
+
+// counted counts errors, as the server's writer does.
+type counted struct {
+	*httptest.ResponseRecorder
+	codes []string
+}
+
+func (c *counted) Refused(code string) { c.codes = append(c.codes, code) }
+
+// TestErrorsAreCounted checks that both kinds of answers to refused requests are counted.
+func TestErrorsAreCounted(t *testing.T) {
+	a := New(nil, Config{})
+	for _, c := range []struct {
+		err    error
+		status int
+		kind   string
+	}{
+		{wire.Invalid("runId", "it is required"), http.StatusBadRequest, "application/json"},
+		{&wire.Error{Status: http.StatusBadRequest, Code: "sealed_foreign", Err: seal.ErrForeign}, http.StatusOK,
+			"text/event-stream; charset=utf-8"},
+	} {
+		w := &counted{ResponseRecorder: httptest.NewRecorder()}
+		a.WriteError(w, c.err)
+		if kind := w.Header().Get("Content-Type"); w.Code != c.status || kind != c.kind {
+			t.Errorf("%v is answered with %d and %s", c.err, w.Code, kind)
+		}
+		if want := wire.FromError(c.err, nil).Code; !slices.Equal(w.codes, []string{want}) {
+			t.Errorf("%v is counted as %q", c.err, w.codes)
+		}
 	}
 }
 

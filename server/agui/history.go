@@ -77,9 +77,6 @@ func (p *prompt) history(input *RunAgentInput) error {
 	if len(input.Messages) == 0 {
 		return wire.Invalid("messages", "at least one message is required")
 	}
-	if len(input.Messages) > maxMessages {
-		return wire.Invalid("messages", "there are %d; at most %d are allowed", len(input.Messages), maxMessages)
-	}
 	var waiting thoughts
 	last := contract.Nowhere
 	for i, raw := range input.Messages {
@@ -164,9 +161,6 @@ func (p *prompt) says(m *Message, path string) error {
 	}
 	place := len(p.req.Messages)
 	p.sealed(place, m.EncryptedValue, path)
-	if len(m.ToolCalls) > maxTools {
-		return wire.Invalid(path+".toolCalls", "there are %d; at most %d are allowed", len(m.ToolCalls), maxTools)
-	}
 	to := chattemplate.Message{Role: chattemplate.Assistant}
 	for i, c := range m.ToolCalls {
 		path := fmt.Sprintf("%s.toolCalls[%d]", path, i)

@@ -25,17 +25,17 @@ type RunAgentInput struct {
 	// The id of the run that this one continues. It is returned.
 	ParentRunID string `json:"parentRunId" api:"[..1024]"`
 	// The conversation. At least one message must be for the model.
-	Messages []json.RawMessage `json:"messages" max:"100000" api:"[1..100000]#AguiMessage required"`
+	Messages []json.RawMessage `json:"messages" api:"[1..100000]#AguiMessage required"`
 	// The tools that the model may call.
-	Tools []Tool `json:"tools" max:"1024" api:"[..1024]"`
+	Tools []Tool `json:"tools" api:"[..1024]"`
 	// What the application wants the model to know. It becomes part of the system prompt.
-	Context []Context `json:"context" max:"1024" api:"[..1024]"`
+	Context []Context `json:"context" api:"[..1024]"`
 	// The application's state, any JSON. It becomes part of the system prompt, after the context, unless it is null or
 	// empty. The model does not change it.
 	State          json.RawMessage `json:"state" api:"any"`
 	ForwardedProps ForwardedProps  `json:"forwardedProps"`
 	// Must be empty: no run is ever interrupted.
-	Resume []json.RawMessage `json:"resume" max:"1024" api:"array[..0]"`
+	Resume []json.RawMessage `json:"resume" api:"array[..0]"`
 }
 
 // Note implements [wire.Noter].
@@ -69,13 +69,8 @@ type Context struct {
 	Value string `json:"value"`
 }
 
-// The limits of a request, in addition to that of its length.
-const (
-	maxID       = 1024
-	maxMessages = 100_000
-	maxTools    = 1024
-	maxContext  = 1024
-)
+// maxID is the maximum length of an id, in bytes.
+const maxID = 1024
 
 // prompt is a decoded request.
 type prompt struct {
@@ -95,9 +90,6 @@ func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error)
 		if err := checkID(id.name, id.value); err != nil {
 			return nil, err
 		}
-	}
-	if len(input.ParentRunID) > maxID {
-		return nil, wire.Invalid("parentRunId", "it has %d bytes; at most %d are allowed", len(input.ParentRunID), maxID)
 	}
 	if len(input.Resume) > 0 {
 		return nil, wire.Unsupported("resume", "no run of this server is interrupted, so there is nothing to resume; "+
@@ -124,9 +116,6 @@ func checkID(path, id string) error {
 }
 
 func (p *prompt) tools(input *RunAgentInput) error {
-	if len(input.Tools) > maxTools {
-		return wire.Invalid("tools", "there are %d; at most %d are allowed", len(input.Tools), maxTools)
-	}
 	for i, t := range input.Tools {
 		if t.Name == "" {
 			return wire.Invalid(fmt.Sprintf("tools[%d].name", i), "it is required")
@@ -146,9 +135,6 @@ func (p *prompt) tools(input *RunAgentInput) error {
 // context puts the application's context and state into the system prompt. They are appended to an existing one,
 // because many templates take only one.
 func (p *prompt) context(input *RunAgentInput) error {
-	if len(input.Context) > maxContext {
-		return wire.Invalid("context", "there are %d; at most %d are allowed", len(input.Context), maxContext)
-	}
 	var b strings.Builder
 	if len(input.Context) > 0 {
 		b.WriteString("Context from the application:")

@@ -43,11 +43,6 @@ type ForwardedProps struct {
 	ParallelToolCalls *bool `json:"parallel_tool_calls"`
 }
 
-// The limits of ForwardedProps.
-const (
-	maxTokens = 1<<31 - 1
-)
-
 // path is the path of ForwardedProps in a request.
 const path = "forwardedProps"
 
@@ -92,21 +87,11 @@ func (p *prompt) delivery(props *ForwardedProps) error {
 // sampling reads the options for generating the answer.
 func (p *prompt) sampling(props *ForwardedProps) error {
 	if n := props.MaxTokens; n != nil {
-		if *n < 1 || *n > maxTokens {
-			return wire.Invalid(at("max_tokens"), "it takes a whole number from 1 to %d", maxTokens)
-		}
 		p.req.MaxTokens = *n
 	}
-	if err := wire.ReadTemperature(at("temperature"), props.Temperature, &p.req.Sampling.Temperature); err != nil {
-		return err
-	}
-	if err := wire.ReadTopP(at("top_p"), props.TopP, &p.req.Sampling.TopP); err != nil {
-		return err
-	}
+	wire.SetNumber(&p.req.Sampling.Temperature, props.Temperature)
+	wire.SetTopP(&p.req.Sampling.TopP, props.TopP)
 	if props.Seed != nil {
-		if *props.Seed > wire.MaxSeed {
-			return wire.Invalid(at("seed"), "it takes a whole number from 0 to %d", wire.MaxSeed)
-		}
 		p.req.Seed = props.Seed
 	}
 	if props.ToolChoice != nil {

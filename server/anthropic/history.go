@@ -109,9 +109,6 @@ func readTurns(messages []json.RawMessage) ([]turn, error) {
 	if len(messages) == 0 {
 		return nil, wire.Invalid("messages", "at least one message is required")
 	}
-	if len(messages) > maxMessages {
-		return nil, wire.Invalid("messages", "there are %d; at most %d are allowed", len(messages), maxMessages)
-	}
 	var turns []turn
 	for i, raw := range messages {
 		path := fmt.Sprintf("messages[%d]", i)

@@ -27,7 +27,7 @@ type MessagesRequest struct {
 	MaxTokens *int64 `json:"max_tokens" api:"[1..]"`
 	// The conversation. Neighbouring messages with the same role are joined. The last message must not be the
 	// assistant's: the server does not continue an answer that the client began.
-	Messages []json.RawMessage `json:"messages" max:"100000" api:"[1..100000]#MessageParam required"`
+	Messages []json.RawMessage `json:"messages" api:"[1..100000]#MessageParam required"`
 	// The system prompt.
 	System json.RawMessage `json:"system" api:"string|[]#ContentBlockParam"`
 	// Send the answer as server-sent events while it is generated.
@@ -41,9 +41,9 @@ type MessagesRequest struct {
 	// Keep only this many of the likeliest tokens. 0 keeps all. The default is the server's `--top-k`.
 	TopK *int64 `json:"top_k" api:"[0..2147483647]"`
 	// The answer ends before the first of these texts.
-	StopSequences []string `json:"stop_sequences" max:"16" api:"[..16]string[1..1024]"`
+	StopSequences []string `json:"stop_sequences" api:"[..16]string[1..1024]"`
 	// The tools that the model may call.
-	Tools []json.RawMessage `json:"tools" max:"1024" api:"[..1024]#MessagesTool"`
+	Tools []json.RawMessage `json:"tools" api:"[..1024]#MessagesTool"`
 	// Whether the model may or must call a tool. The default is `auto`.
 	ToolChoice *ToolChoice `json:"tool_choice"`
 	// Whether the model reasons, and what is shown of the reasoning.
@@ -57,7 +57,7 @@ type MessagesRequest struct {
 	// Refused: this server has no containers.
 	Container json.RawMessage `json:"container" api:"null"`
 	// Refused unless it is empty: this server does not call MCP servers.
-	MCPServers []json.RawMessage `json:"mcp_servers" max:"1024" api:"array[..0]"`
+	MCPServers []json.RawMessage `json:"mcp_servers" api:"array[..0]"`
 
 	// unknown lists the request's unknown fields about reasoning.
 	unknown []string
@@ -135,12 +135,6 @@ type Tool struct {
 	EagerInputStreaming bool `json:"eager_input_streaming" api:"default=false"`
 }
 
-// The limits of a request. The server limits its length.
-const (
-	maxMessages = 100_000
-	maxTools    = 1024
-)
-
 // display says what is shown of the reasoning.
 type display uint8
 
@@ -204,11 +198,8 @@ func (body *MessagesRequest) elsewhere() error {
 }
 
 func (body *MessagesRequest) limit(req *generation.Request) error {
-	switch {
-	case body.MaxTokens == nil:
+	if body.MaxTokens == nil {
 		return wire.Invalid("max_tokens", "it is required")
-	case *body.MaxTokens < 1:
-		return wire.Invalid("max_tokens", "it takes a whole number of at least 1")
 	}
 	req.MaxTokens = int(min(*body.MaxTokens, 1<<31-1))
 	return nil
@@ -216,16 +207,9 @@ func (body *MessagesRequest) limit(req *generation.Request) error {
 
 func (p *prompt) sampling(body *MessagesRequest) error {
 	s := &p.req.Sampling
-	if err := wire.ReadTemperature("temperature", body.Temperature, &s.Temperature); err != nil {
-		return err
-	}
-	if err := wire.ReadTopP("top_p", body.TopP, &s.TopP); err != nil {
-		return err
-	}
+	wire.SetNumber(&s.Temperature, body.Temperature)
+	wire.SetTopP(&s.TopP, body.TopP)
 	if k := body.TopK; k != nil {
-		if *k < 0 || *k > 1<<31-1 {
-			return wire.Invalid("top_k", "it takes a whole number from 0")
-		}
 		s.TopK = int(*k)
 	}
 	if len(body.StopSequences) > 0 {
@@ -299,9 +283,6 @@ func (p *prompt) output(body *MessagesRequest) error {
 }
 
 func (p *prompt) tools(body *MessagesRequest) error {
-	if len(body.Tools) > maxTools {
-		return wire.Invalid("tools", "there are %d; at most %d are allowed", len(body.Tools), maxTools)
-	}
 	for i, raw := range body.Tools {
 		path := fmt.Sprintf("tools[%d]", i)
 		var t Tool

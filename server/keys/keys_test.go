@@ -103,7 +103,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 
 func TestAFileThatOthersMayWriteIsRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there are no Unix permissions")
+		t.Skip("Windows has no Unix permissions")
 	}
 	path := filepath.Join(t.TempDir(), "keys.json")
 	if _, err := Add(path, Entry{ID: "a"}); err != nil {

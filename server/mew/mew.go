@@ -230,18 +230,18 @@ func (a *API) Routes() []wire.Route {
 
 // ErrorResponse is the answer to a refused request. For a refused message it has the fields of a system/error.
 //
-// Why a message was not sent, or nobody was let in.
+// Why a message or a connection was refused.
 //
 //openapi:answer MEWError
 type ErrorResponse struct {
-	// For programs, as in `capability_violation`, `identity_violation`, `invalid_message`, `duplicate_id`,
-	// `recipient_not_found`, `rate_limited` and `too_many_connections`.
+	// The kind of error, for programs. Examples are `capability_violation`, `identity_violation`, `invalid_message`,
+	// `duplicate_id`, `recipient_not_found`, `rate_limited` and `too_many_connections`.
 	Error string `json:"error"`
-	// For people.
+	// A message for people.
 	Message string `json:"message"`
-	// What the participant may not send.
+	// The kind of the message that the participant may not send.
 	AttemptedKind string `json:"attempted_kind,omitempty"`
-	// What it may send.
+	// What the participant may send.
 	YourCapabilities *envelope.Capabilities `json:"your_capabilities,omitempty" api:"[]#MEWCapability"`
 }
 
@@ -296,11 +296,11 @@ func (a *API) inSpace(name string) bool { return name == "" || name == a.cfg.Spa
 //
 //openapi:answer MEWAccepted
 type Accepted struct {
-	// The message's id.
+	// The id of the message.
 	ID string `json:"id"`
-	// That it was sent.
+	// Always `accepted`: the message was passed on.
 	Status string `json:"status" api:"=accepted"`
-	// When it was sent.
+	// When the message was passed on.
 	Timestamp time.Time `json:"timestamp"`
 }
 

@@ -58,9 +58,6 @@ type EmbeddingsResponse struct {
 	Embedding []float32 `json:"embedding"`
 }
 
-// maxInputs is the maximum number of texts of a request.
-const maxInputs = 2048
-
 func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 	began := a.cfg.Clock()
 	var body EmbedRequest
@@ -123,9 +120,6 @@ func readInput(raw json.RawMessage) ([]string, error) {
 			return nil, err
 		}
 		return []string{text}, nil
-	}
-	if err := wire.AtMost("input", raw, maxInputs); err != nil {
-		return nil, err
 	}
 	if err := wire.UnmarshalAt("input", raw, &texts); err != nil {
 		return nil, err

@@ -73,9 +73,6 @@ type Tool struct {
 }
 
 func (p *prompt) tools(list []json.RawMessage) error {
-	if len(list) > maxTools {
-		return wire.Invalid("tools", "there are %d; at most %d are allowed", len(list), maxTools)
-	}
 	for i, raw := range list {
 		path := fmt.Sprintf("tools[%d]", i)
 		var t Tool
@@ -103,9 +100,6 @@ func (p *prompt) tools(list []json.RawMessage) error {
 
 // history reads the messages of a conversation.
 func (p *prompt) history(list []json.RawMessage) error {
-	if len(list) > maxMessages {
-		return wire.Invalid("messages", "there are %d; at most %d are allowed", len(list), maxMessages)
-	}
 	for i, raw := range list {
 		path := fmt.Sprintf("messages[%d]", i)
 		var in Message

@@ -21,9 +21,9 @@ import (
 //openapi:request OllamaChatRequest
 type ChatRequest struct {
 	// The conversation.
-	Messages []json.RawMessage `json:"messages" max:"100000" api:"[..100000]#OllamaMessage"`
+	Messages []json.RawMessage `json:"messages" api:"[..100000]#OllamaMessage"`
 	// The tools that the model may call.
-	Tools []json.RawMessage `json:"tools" max:"1024" api:"[..1024]#OllamaTool"`
+	Tools []json.RawMessage `json:"tools" api:"[..1024]#OllamaTool"`
 	// If the messages do not fit into the context, leave out the oldest and give the warning `input_truncated`. System
 	// messages and the beginning and end of the last turn are kept. False refuses the request.
 	Truncate *bool `json:"truncate" api:"default=true"`
@@ -120,13 +120,6 @@ type Options struct {
 	RepeatLastN *float64 `json:"repeat_last_n" api:"integer"`
 }
 
-// The limits of a request. The server limits its length.
-const (
-	maxMessages = 100_000
-	maxTools    = 1024
-	maxTop      = 20
-)
-
 // prompt is a decoded request.
 type prompt struct {
 	req  generation.Request
@@ -203,9 +196,6 @@ func (p *prompt) common(body *Common) error {
 	if err := p.format(body.Format); err != nil {
 		return err
 	}
-	if body.TopLogprobs < 0 || body.TopLogprobs > maxTop {
-		return wire.Invalid("top_logprobs", "it takes a whole number from 0 to %d", maxTop)
-	}
 	if body.Logprobs {
 		p.req.Logprobs, p.req.Sampling.TopLogprobs = true, int(body.TopLogprobs)
 	}
@@ -274,18 +264,16 @@ func readKeepAlive(raw json.RawMessage) (time.Duration, error) {
 
 func (p *prompt) options(o *Options) error {
 	s := &p.req.Sampling
-	set := func(to *float32, v *float64, name string, low, high float64) error {
-		return wire.ReadNumber("options."+name, v, low, high, to)
-	}
+	wire.SetNumber(&s.Temperature, o.Temperature)
+	wire.SetTopP(&s.TopP, o.TopP)
+	wire.SetNumber(&s.MinP, o.MinP)
+	wire.SetNumber(&s.TypicalP, o.TypicalP)
+	wire.SetNumber(&s.RepetitionPenalty, o.RepeatPenalty)
+	wire.SetNumber(&s.PresencePenalty, o.PresencePenalty)
+	wire.SetNumber(&s.FrequencyPenalty, o.FrequencyPenalty)
 	var predict, topK, last, seed int64 = 0, int64(s.TopK), int64(s.PenaltyWindow), -1
 	var context int64
 	if err := errors.Join(
-		wire.ReadTemperature("options.temperature", o.Temperature, &s.Temperature),
-		wire.ReadTopP("options.top_p", o.TopP, &s.TopP), set(&s.MinP, o.MinP, "min_p", 0, 1),
-		set(&s.TypicalP, o.TypicalP, "typical_p", 0, 1),
-		set(&s.RepetitionPenalty, o.RepeatPenalty, "repeat_penalty", 0, 10),
-		set(&s.PresencePenalty, o.PresencePenalty, "presence_penalty", -2, 2),
-		set(&s.FrequencyPenalty, o.FrequencyPenalty, "frequency_penalty", -2, 2),
 		whole(&predict, o.NumPredict, "num_predict"), whole(&context, o.NumCtx, "num_ctx"), whole(&topK, o.TopK, "top_k"),
 		whole(&last, o.RepeatLastN, "repeat_last_n"), whole(&seed, o.Seed, "seed"),
 	); err != nil {
@@ -324,9 +312,6 @@ func whole(to *int64, v *float64, name string) error {
 func (p *prompt) stop(raw json.RawMessage) error {
 	if !wire.Given(raw) {
 		return nil
-	}
-	if err := wire.AtMost("options.stop", raw, wire.MaxStops); err != nil && bytes.TrimSpace(raw)[0] != '"' {
-		return err
 	}
 	var list []string
 	if one := bytes.TrimSpace(raw); one[0] == '"' {

@@ -21,9 +21,9 @@ type ChatRequest struct {
 	ToolOptions
 
 	// `reasoning.encrypted_content` is another name of `reasoning_seal`. Other values are refused.
-	Include []string `json:"include" max:"64" api:"[]=reasoning.encrypted_content"`
+	Include []string `json:"include" api:"[..64]=reasoning.encrypted_content"`
 	// The conversation.
-	Messages []json.RawMessage `json:"messages" max:"10000" api:"[1..10000]#ChatMessage required"`
+	Messages []json.RawMessage `json:"messages" api:"[1..10000]#ChatMessage required"`
 	// The maximum number of tokens to generate, including reasoning. Summaries are not counted. -1 generates as many as
 	// the context holds, which is the default.
 	MaxCompletionTokens *int64 `json:"max_completion_tokens" api:"[-1..] not=0"`
@@ -45,7 +45,7 @@ type ChatRequest struct {
 	// The fields from here on are refused if they ask for something that models here cannot do.
 
 	// Models here write only text.
-	Modalities []string `json:"modalities" max:"64" api:"[]=text"`
+	Modalities []string `json:"modalities" api:"[..64]=text"`
 	// Refused: models here write only text.
 	Audio json.RawMessage `json:"audio" api:"null"`
 	// Refused: the server does not search the web.
@@ -196,9 +196,6 @@ func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 
 // logprobs reads the fields about log probabilities.
 func (b *ChatRequest) logprobs(req *generation.Request) error {
-	if err := within("top_logprobs", b.TopLogprobs, 0, 20); err != nil {
-		return err
-	}
 	req.Logprobs, req.Sampling.TopLogprobs = b.Logprobs != nil && *b.Logprobs, 0
 	if b.TopLogprobs == nil {
 		return nil

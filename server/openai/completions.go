@@ -199,12 +199,6 @@ func (a *API) readCompletion(p *wire.Principal, b *CompletionRequest) (*completi
 
 // readLogprobs reads the fields about log probabilities.
 func (c *completionOrder) readLogprobs(b *CompletionRequest) error {
-	if err := within("logprobs", b.Logprobs, 0, 20); err != nil {
-		return err
-	}
-	if err := within("prompt_logprobs", b.PromptLogprobs, 0, 20); err != nil {
-		return err
-	}
 	c.promptTop = -1
 	if b.Logprobs != nil {
 		c.req.Logprobs, c.req.Sampling.TopLogprobs = true, int(*b.Logprobs)

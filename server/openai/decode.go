@@ -10,18 +10,12 @@ import (
 	"runner/server/wire"
 )
 
-// The limits of a request. The server limits its length.
+// Limits of a request. Its types have more.
 const (
-	maxChoices  = 16
-	maxMessages = 10_000
-	maxParts    = 1_000
-	maxCalls    = 1_024
-	maxTools    = 1_024
-	maxBias     = 1_024
-	maxPrompts  = 32
-	maxInputs   = 2_048
-	maxName     = 256
-	maxIDLength = 512
+	maxTools   = 1_024
+	maxPrompts = 32
+	maxInputs  = 2_048
+	maxName    = 256
 )
 
 // is reports whether a JSON value begins with a byte such as '{', '[' or '"'. Values from a decoder have no space
@@ -88,9 +82,6 @@ func readBias(raw json.RawMessage, req *generation.Request) error {
 	if err := wire.UnmarshalAt("logit_bias", raw, &entries); err != nil {
 		return err
 	}
-	if len(entries) > maxBias {
-		return wire.Invalid("logit_bias", "%d tokens are given and at most %d are taken", len(entries), maxBias)
-	}
 	bias := slices.Grow(req.Sampling.Bias[:0:0], len(entries))[:len(entries)]
 	n := 0
 	for key, value := range entries {
@@ -102,10 +93,10 @@ func readBias(raw json.RawMessage, req *generation.Request) error {
 		if value == nil {
 			return wire.Invalid(path, "it has to be a number")
 		}
-		if err := wire.ReadNumber(path, value, -100, 100, &bias[n].Bias); err != nil {
-			return err
+		if *value < -100 || *value > 100 {
+			return wire.Invalid(path, "it takes a number from -100 to 100")
 		}
-		bias[n].Token = generation.Token(id)
+		bias[n].Token, bias[n].Bias = generation.Token(id), float32(*value)
 		n++
 	}
 	sort.Slice(bias, func(i, j int) bool { return bias[i].Token < bias[j].Token })

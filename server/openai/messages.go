@@ -96,9 +96,6 @@ func readMessages(raw []json.RawMessage) (*conversation, error) {
 	if len(raw) == 0 {
 		return nil, wire.Invalid("messages", "there are none; give at least one")
 	}
-	if len(raw) > maxMessages {
-		return nil, wire.Invalid("messages", "there are %d and at most %d are taken", len(raw), maxMessages)
-	}
 	c := &conversation{messages: make([]chattemplate.Message, len(raw))}
 	called := map[string]bool{}
 	for i, r := range raw {
@@ -178,9 +175,6 @@ func (c *conversation) readAssistant(i int, path string, m *Message, called map[
 	if to.Content == "" && m.Refusal != nil {
 		to.Content = *m.Refusal
 	}
-	if len(m.ToolCalls) > maxCalls {
-		return wire.Invalid(path+".tool_calls", "there are %d and at most %d are taken", len(m.ToolCalls), maxCalls)
-	}
 	own := map[string]bool{}
 	for j, raw := range m.ToolCalls {
 		call, err := readCall(raw, index(path+".tool_calls", j))
@@ -226,8 +220,8 @@ func readCall(raw json.RawMessage, path string) (call chattemplate.ToolCall, err
 		return call, err
 	}
 	switch {
-	case m.ID == "" || len(m.ID) > maxIDLength:
-		return call, wire.Invalid(path+".id", "it has to have 1 to %d bytes", maxIDLength)
+	case m.ID == "":
+		return call, wire.Invalid(path+".id", "it is missing")
 	case m.Type == typeCustom && m.Custom != nil:
 		call = chattemplate.ToolCall{ID: m.ID, Name: m.Custom.Name, Arguments: contract.FreeInput(m.Custom.Input)}
 		path += ".custom"
@@ -261,8 +255,8 @@ func readContent(raw json.RawMessage, path string, assistant bool) (string, erro
 	if err := wire.UnmarshalAt(path, raw, &parts); err != nil {
 		return "", err
 	}
-	if len(parts) == 0 && !assistant || len(parts) > maxParts {
-		return "", wire.Invalid(path, "it has %d parts; 1 to %d are taken", len(parts), maxParts)
+	if len(parts) == 0 && !assistant {
+		return "", wire.Invalid(path, "it has no parts")
 	}
 	texts := make([]string, len(parts))
 	for i, part := range parts {

@@ -23,7 +23,7 @@ type Options struct {
 	// steps. Without it a random seed is used.
 	Seed json.RawMessage `json:"seed" api:"integer[-9223372036854775808..18446744073709551615]"`
 	// The answer ends before the first of these texts. They have no effect in the reasoning.
-	Stop json.RawMessage `json:"stop" max:"16" api:"string[1..1024]|[..16]string[1..1024]"`
+	Stop json.RawMessage `json:"stop" api:"string[1..1024]|[..16]string[1..1024]"`
 
 	// Send the answer as server-sent events while it is generated.
 	Stream bool `json:"stream" api:"default=false"`
@@ -51,7 +51,7 @@ type Options struct {
 	RepeatPenalty *float64 `json:"repeat_penalty" api:"[0.01..10]"`
 	// Token ids, each with a number that is added to the token's logit. -100 forbids a token. This changes only text
 	// that the API key may see, and never headers, channel names or reasoning tags.
-	LogitBias json.RawMessage `json:"logit_bias" max:"1024" api:"#TokenBiases"`
+	LogitBias json.RawMessage `json:"logit_bias" api:"#TokenBiases[..1024]"`
 
 	// llama.cpp's name of `max_tokens`. Different values are refused.
 	NPredict *int64 `json:"n_predict" api:"[-1..] not=0"`
@@ -96,9 +96,6 @@ func (a *API) order(o *Options) (*order, error) {
 	if o.StreamOptions != nil && !o.Stream {
 		return nil, wire.Invalid("stream_options", "it goes with stream only")
 	}
-	if err := within("n", o.N, 1, maxChoices); err != nil {
-		return nil, err
-	}
 	if o.N != nil {
 		d.choices = int(*o.N)
 	}
@@ -130,38 +127,20 @@ func (a *API) order(o *Options) (*order, error) {
 
 // sampling reads the fields about sampling.
 func (o *Options) sampling(req *generation.Request) error {
-	penalty, name := o.RepetitionPenalty, "repetition_penalty"
+	penalty := o.RepetitionPenalty
 	if penalty == nil {
-		penalty, name = o.RepeatPenalty, "repeat_penalty"
+		penalty = o.RepeatPenalty
 	} else if o.RepeatPenalty != nil && *o.RepeatPenalty != *penalty {
 		return conflict("repetition_penalty", "repeat_penalty")
 	}
 	s := &req.Sampling
-	for _, f := range []struct {
-		name      string
-		value     *float64
-		low, high float64
-		to        *float32
-	}{
-		{"min_p", o.MinP, 0, 1, &s.MinP},
-		{"typical_p", o.TypicalP, 0, 1, &s.TypicalP},
-		{"presence_penalty", o.PresencePenalty, -2, 2, &s.PresencePenalty},
-		{"frequency_penalty", o.FrequencyPenalty, -2, 2, &s.FrequencyPenalty},
-		{name, penalty, 0.01, 10, &s.RepetitionPenalty},
-	} {
-		if err := wire.ReadNumber(f.name, f.value, f.low, f.high, f.to); err != nil {
-			return err
-		}
-	}
-	if err := wire.ReadTemperature("temperature", o.Temperature, &s.Temperature); err != nil {
-		return err
-	}
-	if err := wire.ReadTopP("top_p", o.TopP, &s.TopP); err != nil {
-		return err
-	}
-	if err := within("top_k", o.TopK, -1, math.MaxInt32); err != nil {
-		return err
-	}
+	wire.SetNumber(&s.Temperature, o.Temperature)
+	wire.SetTopP(&s.TopP, o.TopP)
+	wire.SetNumber(&s.MinP, o.MinP)
+	wire.SetNumber(&s.TypicalP, o.TypicalP)
+	wire.SetNumber(&s.PresencePenalty, o.PresencePenalty)
+	wire.SetNumber(&s.FrequencyPenalty, o.FrequencyPenalty)
+	wire.SetNumber(&s.RepetitionPenalty, penalty)
 	if o.TopK != nil {
 		s.TopK = int(max(*o.TopK, 0))
 	}

@@ -66,7 +66,7 @@ func TestRefusedFields(t *testing.T) {
 		{msg(`{"role":"tool","content":"4","tool_call_id":"x"}`), "messages[0].tool_call_id", "no message before"},
 		{msg(`{"role":"function","content":"4"}`), "messages[0].name", "missing"},
 		{msg(`{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"{}"}}]}`),
-			"messages[0].tool_calls[0].id", "bytes"},
+			"messages[0].tool_calls[0].id", "missing"},
 		{msg(`{"role":"assistant","tool_calls":[{"id":"1"}]}`), "messages[0].tool_calls[0].function", "missing"},
 		{msg(`{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"","arguments":"{}"}}]}`),
 			"messages[0].tool_calls[0].function.name", "names"},
@@ -78,8 +78,8 @@ func TestRefusedFields(t *testing.T) {
 			"messages[0].tool_calls[1].id", "same id"},
 		{msg(`{"role":"assistant","reasoning":{}}`), "messages[0].reasoning", "object"},
 
-		{with(`"n":0`), "n", "between 1 and 16"},
-		{with(`"n":17`), "n", "between 1 and 16"},
+		{with(`"n":0`), "n", "from 1 to 16"},
+		{with(`"n":17`), "n", "from 1 to 16"},
 		{with(`"n":1.5`), "n", "whole number"},
 		{with(`"n":"2"`), "n", "whole number"},
 		{with(`"n":99999999999999999999`), "n", "whole number"},
@@ -96,7 +96,7 @@ func TestRefusedFields(t *testing.T) {
 		{with(`"top_p":-1`), "top_p", "a number from"},
 		{with(`"min_p":2`), "min_p", "a number from"},
 		{with(`"typical_p":2`), "typical_p", "a number from"},
-		{with(`"top_k":-2`), "top_k", "between"},
+		{with(`"top_k":-2`), "top_k", "from -1"},
 		{with(`"top_k":1e3`), "top_k", "whole number"},
 		{with(`"presence_penalty":2.1`), "presence_penalty", "a number from"},
 		{with(`"frequency_penalty":-2.1`), "frequency_penalty", "a number from"},
@@ -122,13 +122,13 @@ func TestRefusedFields(t *testing.T) {
 		{with(`"logit_bias":{"99999999999":1}`), "logit_bias.99999999999", "token"},
 		{with(`"logit_bias":{"1":"a"}`), "logit_bias", ""},
 		{with(`"max_tokens":0`), "max_tokens", "less than 1"},
-		{with(`"max_tokens":-2`), "max_tokens", "less than 1"},
+		{with(`"max_tokens":-2`), "max_tokens", "at least -1"},
 		{with(`"max_completion_tokens":0`), "max_completion_tokens", "less than 1"},
 		{with(`"max_tokens":5,"max_completion_tokens":6`), "max_completion_tokens", "max_tokens"},
 		{with(`"logprobs":3`), "logprobs", "true or false"},
 		{with(`"top_logprobs":3`), "top_logprobs", "logprobs"},
-		{with(`"logprobs":true,"top_logprobs":21`), "top_logprobs", "between 0 and 20"},
-		{with(`"logprobs":true,"top_logprobs":-1`), "top_logprobs", "between 0 and 20"},
+		{with(`"logprobs":true,"top_logprobs":21`), "top_logprobs", "from 0 to 20"},
+		{with(`"logprobs":true,"top_logprobs":-1`), "top_logprobs", "from 0 to 20"},
 		{with(`"stream":"yes"`), "stream", "true or false"},
 		{with(`"stream_options":{"include_usage":true}`), "stream_options", "stream"},
 		{with(`"stream":true,"stream_options":{"include_usage":1}`), "stream_options.include_usage", "true or false"},
@@ -192,7 +192,7 @@ func TestRefusedFields(t *testing.T) {
 		{with(`"reasoning":{"exclude":true},"include_reasoning":true`), "include_reasoning", "reasoning.exclude"},
 		{with(`"reasoning_effort":"low","reasoning":{"effort":"high"}`), "reasoning_effort", "reasoning.effort"},
 		{with(`"reasoning_effort":"extreme"`), "reasoning_effort", "minimal"},
-		{with(`"reasoning_budget":-5`), "reasoning_budget", "tokens"},
+		{with(`"reasoning_budget":-5`), "reasoning_budget", "from -1"},
 		{with(`"reasoning_strategy":"guess"`), "reasoning_strategy", "guess"},
 		{with(`"reasoning_encrypt":true`), "reasoning_encrypt", "trace"},
 		{with(`"include":["message.input_image.image_url"]`), "include[0]", "not known"},
@@ -508,7 +508,7 @@ func FuzzChatRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := readBody(t, text)
 		checkRefusal(t, text, err)
-		if err == nil && (len(c.talk.messages) == 0 || c.choices < 1 || c.choices > maxChoices || c.req.Seed == nil ||
+		if err == nil && (len(c.talk.messages) == 0 || c.choices < 1 || c.choices > 16 || c.req.Seed == nil ||
 			len(c.requests()) != c.choices) {
 			t.Fatalf("%q became %+v", text, c)
 		}

@@ -15,12 +15,12 @@ import (
 // ToolOptions are the fields about tools.
 type ToolOptions struct {
 	// The tools that the model may call.
-	Tools      []json.RawMessage `json:"tools" max:"4096" api:"[..1024]#Tool"`
+	Tools      []json.RawMessage `json:"tools" api:"[..1024]#Tool"`
 	ToolChoice json.RawMessage   `json:"tool_choice" api:"#ToolChoice"`
 	// With false the model makes at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls" api:"default=true"`
 	// The older form of `tools`. The answer then has `function_call`.
-	Functions []json.RawMessage `json:"functions" max:"4096" api:"[..1024]#Function deprecated"`
+	Functions []json.RawMessage `json:"functions" api:"[..1024]#Function deprecated"`
 	// The older form of `tool_choice`. It is used only with `functions`.
 	FunctionCall json.RawMessage `json:"function_call" api:"=auto,none|#FunctionName deprecated"`
 }
@@ -47,9 +47,6 @@ func (o *ToolOptions) tools(d *order) (legacy bool, err error) {
 			return false, conflict("tools", "functions")
 		}
 		path, list, legacy = "functions", o.Functions, true
-	}
-	if len(list) > maxTools {
-		return legacy, wire.Invalid(path, "there are %d and at most %d are taken", len(list), maxTools)
 	}
 	for i, raw := range list {
 		if err := d.addTool(raw, index(path, i), legacy); err != nil {

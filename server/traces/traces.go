@@ -62,34 +62,35 @@ const (
 	CodeNotFound = "trace_not_found"
 )
 
-// Trace is what is known of a trace without opening it.
+// Trace describes a trace without opening it.
 //
-// What may be known of a trace without opening it.
+// What can be known about a trace without opening it.
 //
 //openapi:answer Trace
 type Trace struct {
-	// 32 hexadecimal digits.
+	// The id of the trace, 32 hexadecimal digits.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=trace"`
-	// Open while the run goes on, cut where the end is missing: the server broke off, or the trace grew too long.
+	// `open` while the run goes on, `complete` after it. `cut` if the end is missing because the server crashed or the
+	// trace became too long. `erased` after DELETE.
 	State string `json:"state" api:"=open,complete,cut,erased"`
 	// When the run began, in seconds since 1970.
 	CreatedAt int64 `json:"created_at"`
 	// When the trace ended, in seconds since 1970.
 	EndedAt *int64 `json:"ended_at"`
-	// When it was erased, in seconds since 1970.
+	// When the trace was erased, in seconds since 1970.
 	ErasedAt *int64 `json:"erased_at"`
-	// The length of the sealed blob; 0 while it is open.
+	// The length of the encrypted trace in bytes. 0 while the trace is open.
 	Bytes int64 `json:"bytes"`
-	// The digest of the sealed blob, in hexadecimal.
+	// The SHA-256 digest of the encrypted trace, in hexadecimal.
 	SHA256 string `json:"sha256,omitempty"`
-	// Whose run it was: the id of an API key, or `local`.
+	// Who started the run: the id of an API key, or `local`.
 	Principal string `json:"principal"`
 	// The digest of the model's files.
 	ModelDigest string `json:"model_digest,omitempty"`
-	// True where nothing proves that the trace is the store's own: it was altered, or an earlier version of the program
-	// left it without an end.
+	// True if nothing proves that the trace is as the store wrote it. It was altered, or an earlier version of the
+	// program left it without an end.
 	Unattested bool `json:"unattested,omitempty"`
 }
 
@@ -115,15 +116,15 @@ func newTrace(e *store.Entry) Trace {
 //
 //openapi:answer TraceList
 type List struct {
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=list"`
 	// The traces.
 	Data []Trace `json:"data"`
-	// The id of the first trace of `data`; null when there is none.
+	// The id of the first trace in `data`. Null if there are no traces.
 	FirstID *string `json:"first_id"`
-	// The id of the last trace of `data`; null when there is none.
+	// The id of the last trace in `data`. Null if there are no traces.
 	LastID *string `json:"last_id"`
-	// Whether there are more after the last.
+	// Whether there are more traces after the last one.
 	HasMore bool `json:"has_more"`
 }
 
@@ -238,11 +239,11 @@ func (a *API) copyTrace(w http.ResponseWriter, r *http.Request, id string, blob 
 //
 //openapi:answer TraceErased
 type Erased struct {
-	// The trace's id.
+	// The id of the trace.
 	ID string `json:"id"`
-	// What this is.
+	// The type of this object.
 	Object string `json:"object" api:"=trace"`
-	// That it is erased.
+	// Always true: the trace is erased.
 	Deleted bool `json:"deleted" api:"=true"`
 }
 

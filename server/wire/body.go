@@ -43,7 +43,7 @@ func ReadJSON(r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	return Unmarshal(body, v)
+	return decode(body, v)
 }
 
 // readBody reads a body. If its length is known, its memory is allocated once, after the first bytes have arrived.
@@ -68,9 +68,22 @@ func readBody(r *http.Request) ([]byte, error) {
 // Noter is a value that is shown its JSON text after decoding, for example to look for unknown fields.
 type Noter interface{ Note(body []byte) }
 
-// Unmarshal decodes JSON with the errors of ReadJSON. If v is a [Noter], it is shown the text.
+// Unmarshal decodes JSON with the limits of v's fields and the errors of ReadJSON. If v is a [Noter], it is shown the
+// text.
 func Unmarshal(body []byte, v any) error {
+	if most := mostEntries(v); most != nil {
+		if err := refuse(look(body, most), most); err != nil {
+			return err
+		}
+	}
+	return decode(body, v)
+}
+
+func decode(body []byte, v any) error {
 	err := json.Unmarshal(body, v)
+	if err == nil {
+		err = inRange(v)
+	}
 	if n, ok := v.(Noter); ok && err == nil {
 		n.Note(body)
 	}
@@ -243,7 +256,7 @@ type Refuser interface{ Refused(code string) }
 
 // WriteError answers with an error. Nothing has been written before. body is the error in the format's shape. Headers
 // say whether and when to try again: Retry-After in whole seconds, and X-Should-Retry, which the official clients of
-// OpenAI and Anthropic obey. If w is a [Refuser], it counts the error.
+// OpenAI and Anthropic obey. It counts the error, see [CountRefusal].
 func WriteError(w http.ResponseWriter, e *Error, body any) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+999_999_999)/1_000_000_000)))
@@ -251,8 +264,13 @@ func WriteError(w http.ResponseWriter, e *Error, body any) {
 	if e.Final {
 		w.Header().Set("X-Should-Retry", "false")
 	}
+	CountRefusal(w, e)
+	WriteJSON(w, e.Status, body)
+}
+
+// CountRefusal counts an error if w is a [Refuser]. WriteError calls it. Formats call it if they answer in another way.
+func CountRefusal(w http.ResponseWriter, e *Error) {
 	if r, ok := w.(Refuser); ok {
 		r.Refused(e.Code)
 	}
-	WriteJSON(w, e.Status, body)
 }

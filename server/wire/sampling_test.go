@@ -21,37 +21,26 @@ func paramOf(t *testing.T, err error) string {
 	return e.Param
 }
 
-func TestReadNumber(t *testing.T) {
-	for _, c := range []struct {
-		v    float64
-		want float32
-		bad  bool
-	}{{v: 0}, {v: 2, want: 2}, {v: 0.5, want: 0.5}, {v: -0.1, bad: true}, {v: 2.1, bad: true}, {v: math.NaN(), bad: true},
-		{v: math.Inf(1), bad: true}} {
-		got := float32(0)
-		if param := paramOf(t, ReadNumber("x", &c.v, 0, 2, &got)); (param == "x") != c.bad || got != c.want {
-			t.Errorf("%v gives %v, error about %q", c.v, got, param)
-		}
+func TestSetNumber(t *testing.T) {
+	v, got := 0.5, float32(7)
+	if SetNumber(&got, nil); got != 7 {
+		t.Errorf("without a number it is %v", got)
 	}
-	kept := float32(7)
-	if err := ReadNumber("x", nil, 0, 2, &kept); err != nil || kept != 7 {
-		t.Errorf("%v, %v", kept, err)
+	if SetNumber(&got, &v); got != 0.5 {
+		t.Errorf("0.5 gives %v", got)
 	}
 }
 
-func TestReadTopP(t *testing.T) {
+func TestSetTopP(t *testing.T) {
 	for _, v := range []float64{0, 1e-300, math.Copysign(0, -1), 0.5, 1} {
 		got := float32(0)
-		if err := ReadTopP("top_p", &v, &got); err != nil || !(got > 0 && got <= 1) {
-			t.Errorf("%v gives %v, %v", v, got, err)
+		if SetTopP(&got, &v); !(got > 0 && got <= 1) {
+			t.Errorf("%v gives %v", v, got)
 		}
 	}
-	off, high := float32(0), 1.5
-	if err := ReadTopP("top_p", nil, &off); err != nil || off != 0 {
-		t.Errorf("%v, %v", off, err)
-	}
-	if param := paramOf(t, ReadTopP("top_p", &high, &off)); param != "top_p" {
-		t.Errorf("an error about %q", param)
+	off := float32(0)
+	if SetTopP(&off, nil); off != 0 {
+		t.Errorf("without a number it is %v", off)
 	}
 }
 
@@ -80,7 +69,7 @@ func TestCheckStops(t *testing.T) {
 		stops []string
 		param string
 	}{
-		{nil, ""}, {[]string{"a", long}, ""}, {make([]string, MaxStops+1), "stop"}, {[]string{"a", ""}, "stop[1]"},
+		{nil, ""}, {[]string{"a", long}, ""}, {make([]string, maxStops+1), "stop"}, {[]string{"a", ""}, "stop[1]"},
 		{[]string{long + "x"}, "stop[0]"},
 	} {
 		if param := paramOf(t, CheckStops("stop", c.stops)); param != c.param {

@@ -3,9 +3,9 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -137,11 +137,10 @@ func fieldOf(key []byte, fields map[string]int) string {
 	return ""
 }
 
-// check refuses a body that has too many values, before it is decoded into v. The tag max of a field of v is its
-// maximum number of entries.
+// check refuses a body that has too many values, before it is decoded into v.
 func check(body []byte, v any, values, depth int) (shape, error) {
-	fields := mostEntries(v)
-	s := look(body, fields)
+	most := mostEntries(v)
+	s := look(body, most)
 	switch {
 	case s.values > values:
 		return s, Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge,
@@ -150,12 +149,17 @@ func check(body []byte, v any, values, depth int) (shape, error) {
 		return s, Errorf(http.StatusBadRequest, CodeInvalidJSON,
 			"the body is nested deeper than the %d levels that are allowed (--max-nesting)", depth)
 	}
+	return s, refuse(s, most)
+}
+
+// refuse returns an error if a field has more than its maximum number of entries.
+func refuse(s shape, most map[string]int) error {
 	for field, n := range s.entries {
-		if most := fields[field]; n > most {
-			return s, tooMany(field, n, most)
+		if n > most[field] {
+			return tooMany(field, n, most[field])
 		}
 	}
-	return s, nil
+	return nil
 }
 
 func tooMany(path string, n, most int) *Error {
@@ -215,7 +219,8 @@ func endOfString(body []byte, i int) int {
 // entryLimits caches the results of mostEntries by type.
 var entryLimits sync.Map
 
-// mostEntries returns the maximum number of entries of the fields of v that have one.
+// mostEntries returns the maximum number of entries of the fields of v that have one. Fields of embedded structs
+// count, those of other structs do not.
 func mostEntries(v any) map[string]int {
 	t := reflect.TypeOf(v)
 	if known, ok := entryLimits.Load(t); ok {
@@ -224,21 +229,40 @@ func mostEntries(v any) map[string]int {
 	var fields map[string]int
 	if t != nil && t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
 		for _, f := range reflect.VisibleFields(t.Elem()) {
-			limit, ok := f.Tag.Lookup("max")
-			if !ok {
-				continue
+			if most, ok := entryLimit(f); ok {
+				if fields == nil {
+					fields = map[string]int{}
+				}
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				fields[name] = most
 			}
-			most, err := strconv.Atoi(limit)
-			if err != nil {
-				panic(fmt.Sprintf("the field %s has the limit %q", f.Name, limit))
-			}
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if fields == nil {
-				fields = map[string]int{}
-			}
-			fields[name] = most
 		}
 	}
 	entryLimits.Store(t, fields)
 	return fields
+}
+
+// limited matches a kind of values with a maximum number of entries in the tag api: array[..9], {}[..9], #Name[..9] or
+// [..9]string. For [..9] alone the type of the field says what is limited.
+var limited = regexp.MustCompile(`^(?:array|#\w+|\{\w*\})?\[\d*\.\.(\d+)\](.*)$`)
+
+// emptyEntries is the maximum number of entries of a list that must be empty. Its handler says why.
+const emptyEntries = 1024
+
+// entryLimit returns the maximum number of entries that the tag api of a field declares. openapi/generate describes
+// the tag.
+func entryLimit(f reflect.StructField) (most int, ok bool) {
+	kinds, _, _ := strings.Cut(f.Tag.Get("api"), " ")
+	for kind := range strings.SplitSeq(kinds, "|") {
+		found := limited.FindStringSubmatch(kind)
+		list := f.Type.Kind() == reflect.Slice || f.Type.Kind() == reflect.Map
+		if found == nil || kind[0] == '[' && found[2] == "" && !list {
+			continue
+		}
+		if most, err := strconv.Atoi(found[1]); err == nil && most > 0 {
+			return most, true
+		}
+		return emptyEntries, true
+	}
+	return 0, false
 }

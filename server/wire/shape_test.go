@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -13,13 +14,13 @@ import (
 // shaped has fields with limits, one of them in an embedded struct.
 type shaped struct {
 	embedded
-	List   json.RawMessage    `json:"list" max:"3"`
-	Object map[string]float64 `json:"object" max:"2"`
+	List   json.RawMessage    `json:"list" api:"string|[..3]integer[0..1]"`
+	Object map[string]float64 `json:"object" api:"[..2]"`
 	Free   json.RawMessage    `json:"free"`
 }
 
 type embedded struct {
-	Stop []string `json:"stop" max:"2"`
+	Stop []string `json:"stop" api:"[..2]string[1..9] required"`
 }
 
 // TestEntriesAreCountedBeforeDecoding checks that a field with too many entries is refused, however the body is
@@ -55,6 +56,53 @@ func TestEntriesAreCountedBeforeDecoding(t *testing.T) {
 		}
 		if v.List != nil && param != "" {
 			t.Errorf("%s: it was decoded", body)
+		}
+	}
+}
+
+// TestPartsHaveLimits checks that the limits of a part of a body count too, and that its path is in the error.
+func TestPartsHaveLimits(t *testing.T) {
+	var v shaped
+	var e *Error
+	err := UnmarshalAt("messages[0]", json.RawMessage(`{"list":[1,2,3,4]}`), &v)
+	if !errors.As(err, &e) || e.Param != "messages[0].list" || v.List != nil {
+		t.Errorf("%v, and %s was decoded", err, v.List)
+	}
+	if err := UnmarshalAt("messages[0]", json.RawMessage(`{"list":[1,2,3]}`), &v); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLimitsOfTags checks that the maximum number of entries is read from the tag that declares the field.
+func TestLimitsOfTags(t *testing.T) {
+	type tagged struct {
+		Length   string          `api:"[1..5] required"`
+		Range    *float64        `api:"[0..5]"`
+		Text     string          `api:"string[..5]|null"`
+		Values   []int           `api:"[]integer[0..5]"`
+		AtLeast  []string        `api:"[1..]"`
+		Word     string          `api:"=5,[..5]"`
+		None     json.RawMessage `json:"none"`
+		List3    []string        `api:"[..3] required"`
+		Texts3   []string        `api:"[1..3]string[1..5] deprecated"`
+		Map3     map[string]any  `api:"{}[..3]"`
+		Bare3    map[string]any  `api:"[..3]"`
+		Union3   json.RawMessage `api:"string[1..5]|[..3]string[1..5]"`
+		Or3      json.RawMessage `api:"[..3]#Part|null"`
+		Named3   json.RawMessage `api:"#Biases[..3]"`
+		Empty    []string        `api:"array[..0]"`
+		Forbids3 json.RawMessage `api:"array[..3]|null"`
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[tagged]()) {
+		want := 0
+		switch {
+		case strings.HasSuffix(f.Name, "3"):
+			want = 3
+		case f.Name == "Empty":
+			want = emptyEntries
+		}
+		if most, ok := entryLimit(f); most != want || ok != (want > 0) {
+			t.Errorf("%s has at most %d entries, %v; want %d", f.Name, most, ok, want)
 		}
 	}
 }

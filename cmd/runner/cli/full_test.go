@@ -13,7 +13,7 @@ import (
 func TestKeyThatCannotBePrinted(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("this system has no device that is always full")
+		t.Skip("the system has no device that is always full: ", err)
 	}
 	defer full.Close()
 	var errs bytes.Buffer
@@ -32,7 +32,7 @@ func TestKeyThatCannotBePrinted(t *testing.T) {
 func TestFullDevice(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("this system has no device that is always full")
+		t.Skip("the system has no device that is always full: ", err)
 	}
 	defer full.Close()
 	for _, args := range [][]string{{"run", "hello"}, {"run", "--output", "json", "hello"},

@@ -51,7 +51,7 @@ func inMounts(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	switch exit := (*exec.ExitError)(nil); {
 	case err != nil && !errors.As(err, &exit):
-		t.Skipf("this system lets nobody mount file systems: %v", err)
+		t.Skipf("the system has no user namespaces to mount file systems in: %v", err)
 	case err != nil:
 		t.Errorf("%v: %s", err, out)
 	case strings.Contains(string(out), "--- SKIP"):

@@ -34,11 +34,11 @@ func withMounts(t *testing.T) bool {
 	out, err := cmd.CombinedOutput()
 	switch exit := (*exec.ExitError)(nil); {
 	case err != nil && !errors.As(err, &exit):
-		t.Skipf("this system lets nobody mount file systems: %v", err)
-	case strings.Contains(string(out), "--- SKIP"):
-		t.Skipf("%s", out)
+		t.Skipf("the system has no user namespaces to mount file systems in: %v", err)
 	case err != nil:
 		t.Errorf("%v: %s", err, out)
+	case strings.Contains(string(out), "--- SKIP"):
+		t.Skipf("%s", out)
 	}
 	return false
 }
@@ -48,7 +48,7 @@ func disk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("nothing can be mounted: %v", err)
+		t.Skipf("the system refuses to mount a file system: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	return dir
@@ -168,7 +168,7 @@ func readOnly(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
 	if err := syscall.Mount(dir, to, "", syscall.MS_BIND, ""); err != nil {
-		t.Skipf("nothing can be mounted: %v", err)
+		t.Skipf("the system refuses to mount a file system: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(to, syscall.MNT_DETACH) })
 	if err := syscall.Mount("", to, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {

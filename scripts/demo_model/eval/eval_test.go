@@ -184,7 +184,7 @@ func draw(t *testing.T, seed, count int) []byte {
 	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("there is no python3 to draw questions with")
+		t.Skip("python3, which draws the questions, is missing: ", err)
 	}
 	lines, err := exec.CommandContext(t.Context(), python, filepath.Join("..", "make_eval.py"), "--seed",
 		strconv.Itoa(seed), "--count", strconv.Itoa(count)).Output()

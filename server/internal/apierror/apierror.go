@@ -22,11 +22,11 @@ type Body struct {
 //
 //openapi:answer ErrorDetail
 type Detail struct {
-	// For people. It says what is wrong and what to do, and may quote the request.
+	// A message for people. It says what is wrong and what to do, and may quote the request.
 	Message string `json:"message"`
-	// The class that OpenAI's clients make their exceptions from.
+	// The class of the error. OpenAI's clients choose their exceptions by it.
 	Type string `json:"type" api:"#ErrorType"`
-	// The field of the request that is wrong, as in `messages[0].content`; null when it is none.
+	// The field of the request that is wrong, such as `messages[0].content`. Null if the error is not about a field.
 	Param *string `json:"param"`
 	Code  string  `json:"code" api:"#ErrorCode"`
 }

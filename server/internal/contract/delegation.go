@@ -75,14 +75,8 @@ func (d *Delegation) apply(req *generation.Request) {
 	req.Delegation.Specialist = d.specialist()
 }
 
-// maxInstructions is the maximum number of instructions of a message.
-const maxInstructions = 16
-
 // Instructions reads the instructions of a message. path is their place in the request.
 func Instructions(path string, raw []json.RawMessage) ([]delegation.Instruction, error) {
-	if len(raw) > maxInstructions {
-		return nil, wire.Invalid(path, "there are %d and at most %d are taken", len(raw), maxInstructions)
-	}
 	var list []delegation.Instruction
 	for i, r := range raw {
 		in, err := delegation.Parse(r)

@@ -11,8 +11,6 @@ import (
 	"runner/server/wire"
 )
 
-const maxID = 256
-
 // entry is an item of a conversation with its origin.
 type entry struct {
 	item Item
@@ -88,9 +86,6 @@ func (q *asked) input() error {
 	var list []json.RawMessage
 	if err := wire.Unmarshal(raw, &list); err != nil {
 		return wire.Invalid("input", "it takes a text or a list of items")
-	}
-	if len(list) > maxItems {
-		return wire.Invalid("input", "it has %d items and may have %d", len(list), maxItems)
 	}
 	var skipped kinds
 	for i, raw := range list {
@@ -168,9 +163,6 @@ func readKnown(path string, raw json.RawMessage) (Item, error) {
 	id := ""
 	if r.ID != nil {
 		id = *r.ID
-	}
-	if len(id) > maxID {
-		return nil, wire.Invalid(path+".id", "it has more than %d bytes", maxID)
 	}
 	kind := typeMessage
 	switch {
@@ -253,9 +245,6 @@ func readList(path string, raw json.RawMessage) ([]json.RawMessage, error) {
 	if raw[0] != '[' || wire.Unmarshal(raw, &list) != nil {
 		return nil, wire.Invalid(path, "it takes a string or a list of parts")
 	}
-	if len(list) > maxParts {
-		return nil, wire.Invalid(path, "it has %d parts and may have %d", len(list), maxParts)
-	}
 	return list, nil
 }
 
@@ -327,14 +316,11 @@ func readCall(path, id string, r *rawItem) (Item, error) {
 		name  string
 		value *string
 		to    *string
-		limit int
-	}{{".call_id", r.CallID, &c.CallID, maxID}, {".name", r.Name, &c.Name, maxID},
-		{".arguments", r.Arguments, &c.Arguments, 0}} {
-		switch {
-		case f.value == nil || f.limit > 0 && *f.value == "":
+		empty bool
+	}{{".call_id", r.CallID, &c.CallID, false}, {".name", r.Name, &c.Name, false},
+		{".arguments", r.Arguments, &c.Arguments, true}} {
+		if f.value == nil || !f.empty && *f.value == "" {
 			return nil, wire.Invalid(path+f.name, "it is missing")
-		case f.limit > 0 && len(*f.value) > f.limit:
-			return nil, wire.Invalid(path+f.name, "it has more than %d bytes", f.limit)
 		}
 		*f.to = *f.value
 	}
@@ -360,8 +346,8 @@ func readCustomCall(path, id string, r *rawItem) (Item, error) {
 
 func readCallOutput(path, id, kind string, r *rawItem) (Item, error) {
 	o := &FunctionCallOutput{ID: id, Type: kind, Status: statusCompleted, Output: r.Output}
-	if r.CallID == nil || *r.CallID == "" || len(*r.CallID) > maxID {
-		return nil, wire.Invalid(path+".call_id", "it names the call, in 1 to %d bytes", maxID)
+	if r.CallID == nil || *r.CallID == "" {
+		return nil, wire.Invalid(path+".call_id", "it names the call; it is missing")
 	}
 	o.CallID = *r.CallID
 	parts, err := readParts(path+".output", r.Output, partInput)

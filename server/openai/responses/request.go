@@ -13,18 +13,10 @@ import (
 	"runner/server/wire"
 )
 
-// The limits of a request, beside that of its body. Lengths are in bytes.
+// Limits of a request. The tags of CreateRequest have more. Lengths are in bytes.
 const (
-	maxItems       = 8192
-	maxParts       = 4096
-	maxTools       = 1024
-	maxInclude     = 64
-	maxMetadata    = 16
-	maxMetaKey     = 64
-	maxMetaValue   = 512
-	maxLabel       = 512
-	maxTokens      = 1 << 24
-	maxTopLogprobs = 20
+	maxMetaKey   = 64
+	maxMetaValue = 512
 )
 
 // Values of include that this package gives; those of the reasoning are package contract's.
@@ -39,7 +31,7 @@ type CreateRequest struct {
 	Model string `json:"model"`
 	// The user's text, or items. It is required and must not be empty, unless there are `instructions` or a
 	// `previous_response_id`.
-	Input json.RawMessage `json:"input" max:"8192" api:"string|[..8192]#ResponseInputItem"`
+	Input json.RawMessage `json:"input" api:"string|[..8192]#ResponseInputItem"`
 	// A system prompt before everything else. It is not carried over by `previous_response_id`.
 	Instructions *string `json:"instructions"`
 	// The id of the stored response that this request continues.
@@ -72,7 +64,7 @@ type CreateRequest struct {
 	Seed json.RawMessage `json:"seed" api:"integer[-9223372036854775808..18446744073709551615]"`
 
 	// The tools that the model may call.
-	Tools      []json.RawMessage `json:"tools" max:"4096" api:"[..1024]#ResponseTool"`
+	Tools      []json.RawMessage `json:"tools" api:"[..1024]#ResponseTool"`
 	ToolChoice json.RawMessage   `json:"tool_choice" api:"=none,auto,required|#ResponseToolChoice"`
 	// With false the model makes at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls" api:"default=true"`
@@ -86,10 +78,10 @@ type CreateRequest struct {
 	contract.Fields
 	// What the response contains in addition: `reasoning.encrypted_content` (the sealed reasoning), `reasoning.content`
 	// (visibility `full`), `message.output_text.logprobs`. Other values are ignored with the warning `include_ignored`.
-	Include []string `json:"include" max:"64" api:"[..64]"`
+	Include []string `json:"include" api:"[..64]"`
 
 	// Returned in the response. At most 16 texts of at most 512 bytes, with keys of at most 64 bytes.
-	Metadata map[string]string `json:"metadata" max:"16" api:"#ResponseMetadata"`
+	Metadata map[string]string `json:"metadata" api:"#ResponseMetadata[..16]"`
 	// Returned in the response. No other effect.
 	User *string `json:"user" api:"[..512]"`
 	// Returned in the response. No other effect.
@@ -233,20 +225,9 @@ func (q *asked) refuse() error {
 // labels checks what is only repeated.
 func (q *asked) labels() error {
 	w := q.wire
-	if len(w.Metadata) > maxMetadata {
-		return wire.Invalid("metadata", "it has %d keys and may have %d", len(w.Metadata), maxMetadata)
-	}
 	for k, v := range w.Metadata {
 		if len(k) > maxMetaKey || len(v) > maxMetaValue {
 			return wire.Invalid("metadata", "keys have at most %d bytes and values at most %d", maxMetaKey, maxMetaValue)
-		}
-	}
-	for _, l := range []struct {
-		name  string
-		value *string
-	}{{"user", w.User}, {"safety_identifier", w.SafetyIdentifier}, {"prompt_cache_key", w.PromptCacheKey}} {
-		if l.value != nil && len(*l.value) > maxLabel {
-			return wire.Invalid(l.name, "it has more than %d bytes", maxLabel)
 		}
 	}
 	return nil
@@ -255,33 +236,13 @@ func (q *asked) labels() error {
 // sampling reads what chooses and bounds the tokens.
 func (q *asked) sampling() error {
 	w, r := q.wire, &q.request
-	for _, f := range []struct {
-		name  string
-		value *int
-		low   int
-		to    *int
-	}{
-		{"max_output_tokens", w.MaxOutputTokens, 1, &r.MaxTokens}, {"max_tool_calls", w.MaxToolCalls, 0, new(int)},
-	} {
-		switch {
-		case f.value == nil:
-		case *f.value < f.low || *f.value > maxTokens:
-			return wire.Invalid(f.name, "it takes %d to %d", f.low, maxTokens)
-		default:
-			*f.to = *f.value
-		}
+	if w.MaxOutputTokens != nil {
+		r.MaxTokens = *w.MaxOutputTokens
 	}
-	if err := wire.ReadTemperature("temperature", w.Temperature, &r.Sampling.Temperature); err != nil {
-		return err
-	}
-	if err := wire.ReadTopP("top_p", w.TopP, &r.Sampling.TopP); err != nil {
-		return err
-	}
+	wire.SetNumber(&r.Sampling.Temperature, w.Temperature)
+	wire.SetTopP(&r.Sampling.TopP, w.TopP)
 	r.Logprobs = slices.Contains(w.Include, includeLogprobs)
 	if n := w.TopLogprobs; n != nil {
-		if *n < 0 || *n > maxTopLogprobs {
-			return wire.Invalid("top_logprobs", "it takes 0 to %d", maxTopLogprobs)
-		}
 		r.Sampling.TopLogprobs = *n
 		r.Logprobs = r.Logprobs || *n > 0
 	}
@@ -295,9 +256,6 @@ func (q *asked) sampling() error {
 // reasoning reads how much of the reasoning is wanted.
 func (q *asked) reasoning() error {
 	w := q.wire
-	if len(w.Include) > maxInclude {
-		return wire.Invalid("include", "it has %d names and may have %d", len(w.Include), maxInclude)
-	}
 	ignored := false
 	for _, name := range w.Include {
 		ignored = ignored || name != includeLogprobs && name != contract.IncludeSealed && name != contract.IncludeContent
@@ -318,9 +276,6 @@ func (q *asked) reasoning() error {
 
 // readTools reads the functions.
 func (q *asked) readTools() error {
-	if len(q.wire.Tools) > maxTools {
-		return wire.Invalid("tools", "there are %d and may be %d", len(q.wire.Tools), maxTools)
-	}
 	q.request.Tools, q.tools = nil, []FunctionTool{}
 	var skipped kinds
 	for i, raw := range q.wire.Tools {
@@ -430,9 +385,6 @@ func (q *asked) toolChoice() error {
 func (q *asked) allowTools(c *choice) error {
 	if c.Mode != "auto" && c.Mode != "required" {
 		return wire.Invalid("tool_choice.mode", "it takes auto or required")
-	}
-	if len(c.Tools) > maxTools {
-		return wire.Invalid("tool_choice.tools", "there are %d and may be %d", len(c.Tools), maxTools)
 	}
 	allowed := map[string]bool{}
 	for i, raw := range c.Tools {

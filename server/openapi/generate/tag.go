@@ -26,9 +26,13 @@ type tag struct {
 //	string[1..1024]      a text of 1 to 1024 characters
 //	=low,high            one of these texts, numbers or truth values
 //	#Usage               the schema Usage
+//	#Biases[..9]         the schema Biases, which has these limits too
 //	[]string, [1..16]#X  a list, and one of 1 to 16 entries
 //	{string}, {}[..64]   an object with any names whose values are texts, and one of at most 64 values of any kind
 //	[]number?            a list whose entries may be null; with []number|null the list itself may be null
+//
+// Package wire reads limits from the same tags and checks them in requests: the maximum number of entries of all kinds,
+// and the range of numbers and the maximum length of texts, in bytes, where the field's Go type is a number or a text.
 //
 // The attributes are required, deprecated, default=VALUE, example=TEXT,TEXT, const=VALUE and not=VALUE.
 func parseTag(text string) (*tag, error) {

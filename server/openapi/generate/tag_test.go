@@ -14,10 +14,11 @@ func TestTags(t *testing.T) {
 		"=low,high|null":      `{"enum":["low","high",null],"type":["string","null"]}`,
 		"=,json|{}": `{"oneOf":[{"enum":["","json"],"type":"string"},` +
 			`{"additionalProperties":true,"type":"object"}]}`,
-		"=0":          `{"enum":[0],"type":"integer"}`,
-		"=true":       `{"enum":[true],"type":"boolean"}`,
-		"#Usage|null": `{"oneOf":[{"$ref":"#/components/schemas/Usage"},{"type":"null"}]}`,
-		"[]number?":   `{"items":{"type":["number","null"]},"type":"array"}`,
+		"=0":           `{"enum":[0],"type":"integer"}`,
+		"=true":        `{"enum":[true],"type":"boolean"}`,
+		"#Usage|null":  `{"oneOf":[{"$ref":"#/components/schemas/Usage"},{"type":"null"}]}`,
+		"#Biases[..9]": `{"$ref":"#/components/schemas/Biases"}`,
+		"[]number?":    `{"items":{"type":["number","null"]},"type":"array"}`,
 		"[]{#Usage}": `` +
 			`{"items":{"additionalProperties":{"$ref":"#/components/schemas/Usage"},"type":"object"},"type":"array"}`,
 		"{number[0..1]}[..9]": `{"additionalProperties":{"maximum":1,"minimum":0,` +

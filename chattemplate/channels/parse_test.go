@@ -20,6 +20,7 @@ type Message struct {
 
 // parser collects messages while a Reader reads.
 type parser struct {
+	reader   *Reader
 	messages []Message
 	content  strings.Builder
 	// separator is what the reader sends first in a segment of a kind that came before. It belongs to no message.
@@ -41,6 +42,23 @@ func (p *parser) take(e *reasoning.Event) {
 	}
 }
 
+// step reads on. At most one message begins in a step, and it begins only if none was open.
+func (p *parser) step(read func()) {
+	h := &p.reader.h
+	if h.phase != inContent {
+		h.segment = reasoning.Header // the next message changes it
+	}
+	before := h.segment
+	read()
+	if before == reasoning.Header && h.segment != reasoning.Header {
+		p.begin(h.of, h.segment)
+	}
+	if n := len(p.messages); n > 0 {
+		p.messages[n-1].Content += p.content.String()
+	}
+	p.content.Reset()
+}
+
 func (p *parser) begin(r reading, seg reasoning.Segment) {
 	m := Message{Channel: r.channel, Recipient: r.recipient, ContentType: r.contentType, Segment: seg}
 	if r.constrained {
@@ -58,13 +76,6 @@ func (p *parser) begin(r reading, seg reasoning.Segment) {
 	p.messages = append(p.messages, m)
 }
 
-func (p *parser) end() {
-	if n := len(p.messages); n > 0 {
-		p.messages[n-1].Content = p.content.String()
-	}
-	p.content.Reset()
-}
-
 // Parse reads a whole output into messages. The output may begin with the <|start|> of its first message and may
 // continue after the end of the turn. cfg.Emit may be nil. The other fields of cfg work as they do in NewReader.
 func Parse(cfg reader.Config, tokens []backend.Token) ([]Message, error) {
@@ -80,13 +91,20 @@ func Parse(cfg reader.Config, tokens []backend.Token) ([]Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.parse = p
+	p.reader = s
 	if s.h.phase == inContent {
 		p.begin(s.h.of, s.h.segment)
+	} else if len(tokens) > 0 && tokens[0] == s.h.ids.Start {
+		s.h.phase = inBetween // the prompt has not opened the first message
 	}
 	for _, t := range tokens {
-		s.Push(t)
+		p.step(func() { s.Push(t) })
 	}
-	s.Finish()
+	p.step(s.Finish)
 	return p.messages, nil
+}
+
+// HeaderOf returns the channel, the recipient and the content type in the header of the current message.
+func HeaderOf(s *Reader) (channel, recipient, contentType string) {
+	return s.h.of.channel, s.h.of.recipient, s.h.of.contentType
 }

@@ -1,7 +1,6 @@
-package tags
+package markup
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -90,15 +89,6 @@ var callStyles = []*CallStyle{
 
 // CallStyles lists the known styles. The list must not be changed.
 func CallStyles() []*CallStyle { return callStyles }
-
-// CallStyleNamed returns the style with a name, or nil.
-func CallStyleNamed(name string) *CallStyle {
-	i := slices.IndexFunc(callStyles, func(s *CallStyle) bool { return s.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return callStyles[i]
-}
 
 func newStyle(name, open, call, closing, param string) *CallStyle {
 	s := &CallStyle{Name: name, Open: open, JSON: strings.HasPrefix(strings.TrimSpace(call), "{")}

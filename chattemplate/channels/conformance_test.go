@@ -1,4 +1,4 @@
-package families_test
+package channels_test
 
 import (
 	"encoding/json"
@@ -18,12 +18,6 @@ import (
 	"runner/conformance"
 	"runner/reasoning"
 )
-
-// o200k returns the vocabulary of o200k_harmony.
-func o200k(t testing.TB) *backend.Vocab {
-	t.Helper()
-	return o200ktest.Tokenizer(t).Vocab()
-}
 
 type conformanceCase struct {
 	File, Kind, Text, Strict string
@@ -72,7 +66,7 @@ func TestConformance(t *testing.T) {
 					}
 					tokens = append(tokens, backend.Token(id))
 				}
-				c.check(t, o200k(t), tokens)
+				c.check(t, o200ktest.Tokenizer(t).Vocab(), tokens)
 				return
 			}
 			for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
@@ -89,11 +83,8 @@ func TestConformance(t *testing.T) {
 
 func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend.Token) {
 	t.Helper()
-	cfg := readertest.Config{Format: readertest.HarmonyFormat,
-		Config: reader.Config{Vocab: v, Start: chattemplate.StartTurn}}
 	var events readertest.Recorder
-	cfg.Emit = events.Emit
-	got, err := channels.Parse(cfg.Config, tokens)
+	got, err := channels.Parse(reader.Config{Vocab: v, Start: chattemplate.StartTurn, Emit: events.Emit}, tokens)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package tags
+package markup
 
 import (
 	"strings"
@@ -191,8 +191,11 @@ func (t *Text) InObject() bool {
 	return t.waiting || t.mode == modeObject && !t.core.Object.Ended() || t.mode == modeCall && t.calls.report
 }
 
-// current returns the call of the next text. It is zero outside of calls.
-func (t *Text) current() reasoning.Call {
+// TakesControl reports whether a control token can count as part of a marker. In an object it cannot.
+func (t *Text) TakesControl() bool { return t.mode != modeObject || t.core.Object.Ended() }
+
+// Call returns the call of the next text. It is zero outside of calls.
+func (t *Text) Call() reasoning.Call {
 	switch {
 	case t.mode != modeCall:
 		return reasoning.Call{}

@@ -1,0 +1,6 @@
+// Package markup reads text with marks in it: tags around the reasoning and the answer, tool calls, and the object of
+// strategy json. Families of models use it for the text that their models write.
+//
+// [Text] takes a text in pieces and finds the marks, wherever the pieces are cut. [Format] says which tags there are.
+// calls.go has a table of the styles of calls, and block.go reads calls in these styles.
+package markup
