@@ -67,7 +67,7 @@ class Canceled(Exception):
 
 
 def read(n):
-    """Returns n bytes of descriptor 3. Memory grows with the bytes that come. At the end of the file the process ends."""
+    """Returns n bytes of descriptor 3. Memory grows with the bytes that come. The process ends with the file."""
     data = bytearray()
     while len(data) < n:
         part = os.read(IN, min(n - len(data), 1 << 20))
