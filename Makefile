@@ -88,6 +88,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	  echo "note: without ../shared/conformance the tests against public reference data are skipped"
 	@command -v curl >/dev/null && command -v jq >/dev/null || \
 	  echo "note: without curl and jq the output shown in docs/tour.md and docs/server.md is not checked"
+	@scripts/engines.sh || echo "note: without these, tests of llama.cpp in shared libraries are skipped"
 	@echo "vet (the first run compiles the engine: about two minutes on two cores)"
 	@$(GO) vet ./...
 	@echo "import directions"
@@ -107,6 +108,10 @@ test-long: toolchain ## soak tests, attacks on the server, long fuzzing (an hour
 	RUNNER_LONG=1 $(GO) test -timeout 60m -count 1 -v -run '^TestAttacks$$' ./cmd/runner
 	RUNNER_LONG=1 $(GO) test -race -timeout 60m $(pure_pkgs)
 	ENGINE=1 scripts/fuzz.sh $(or $(LONG),2m)
+
+.PHONY: engines
+engines: ## install a llama.cpp in shared libraries and the headers of its versions, for tests (needs npm and cargo)
+	@scripts/engines.sh
 
 .PHONY: test-clients
 test-clients: build ## test bin/runner serve with the official clients for Node and Python (skips missing languages)

@@ -29,6 +29,9 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrBadLogits: a logit is NaN or plus infinity, or all are minus infinity. The model or its file is broken.
 	ErrBadLogits = errors.New("logits are not usable")
+	// ErrCrashed: the engine's process crashed twice in a step of this input alone. Other inputs are not concerned. With
+	// ErrBroken, the process could not be started again.
+	ErrCrashed = errors.New("the engine crashed")
 	// ErrBroken: the engine failed and the model must be loaded again.
 	ErrBroken = errors.New("engine failed")
 )

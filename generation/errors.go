@@ -17,6 +17,8 @@ var (
 	ErrChanged = errors.New("the model's files have changed since they were loaded")
 	// ErrBadLogits: the model's output is not a number. After several such runs in a row the error also wraps ErrBroken.
 	ErrBadLogits = backend.ErrBadLogits
+	// ErrCrashed: the engine crashed, more than once, while it worked on the request. It may be tried again.
+	ErrCrashed = backend.ErrCrashed
 	// ErrNoEmbeddings: the model cannot embed.
 	ErrNoEmbeddings = errors.New("this model does not give embeddings")
 )

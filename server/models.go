@@ -241,7 +241,8 @@ func (s *Server) limited(ctx context.Context, began time.Time) (context.Context,
 // explain logs an error if its answer only says that the log has the details. Such errors contain nothing of the
 // request.
 func (s *Server) explain(what, model string, err error) {
-	if code := wire.FromError(err, nil).Code; code == wire.CodeInternal || code == wire.CodeModelUnusable {
+	if code := wire.FromError(err, nil).Code; code == wire.CodeInternal || code == wire.CodeModelUnusable ||
+		code == wire.CodeUnavailable {
 		s.logFailure(what, model, err)
 	}
 }

@@ -28,8 +28,21 @@ func compiler(t *testing.T, name string) []string {
 	return cc
 }
 
-// engineHeaders returns the -I flags for the engine's own headers.
-func engineHeaders(t *testing.T) []string {
+// version is a llama.cpp with its real headers and with ours.
+type version struct {
+	name string
+	// include are the -I flags for the real headers, and real the lines that include them. The real structs take the
+	// names that ours have.
+	include []string
+	real    string
+	// ours is our header that includes capi.h.
+	ours string
+}
+
+const publicHeaders = "#include \"llama.h\"\n#include \"ggml-cpu.h\"\n#include \"ggml-backend.h\"\n"
+
+// builtinHeaders are the headers of the compiled-in engine.
+func builtinHeaders(t *testing.T) version {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/ollama/ollama").Output()
 	if err != nil {
@@ -42,11 +55,9 @@ func engineHeaders(t *testing.T) []string {
 		filepath.Join(ggml, "src"), filepath.Join(ggml, "src", "ggml-cpu")} {
 		flags = append(flags, "-I", folder)
 	}
-	return flags
+	return version{"BuiltIn", flags,
+		publicHeaders + "#include \"ggml-backend-impl.h\"\n#include \"ggml-cpu-impl.h\"\n", "capi_builtin.h"}
 }
-
-const realHeaders = "#include \"llama.h\"\n#include \"ggml-cpu.h\"\n#include \"ggml-backend.h\"\n#include " +
-	"\"ggml-backend-impl.h\"\n#include \"ggml-cpu-impl.h\"\n"
 
 var (
 	comments  = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
@@ -55,7 +66,7 @@ var (
 	fieldName = regexp.MustCompile(`(\w+)\s*(?:\[\w+\])?$`)
 )
 
-// questions returns C statements that print every size, offset and value declared in capi.h.
+// questions returns C statements that print every size, offset and value declared in our headers.
 func questions(t *testing.T, header string) string {
 	header = comments.ReplaceAllString(header, "")
 	var b strings.Builder
@@ -83,77 +94,93 @@ func questions(t *testing.T, header string) string {
 		}
 	}
 	if fields < 50 || values < 30 {
-		t.Fatalf("found %d fields and %d values in capi.h; the test no longer reads it right", fields, values)
+		t.Fatalf("found %d fields and %d values in our headers; the test no longer reads it right", fields, values)
 	}
 	return b.String()
 }
 
-// TestABI compiles capi.h and the engine's headers separately, prints every size, offset and value from both, and
+// forEachVersion runs a test for the compiled-in engine and for all versions whose headers are here.
+func forEachVersion(t *testing.T, f func(t *testing.T, v version)) {
+	for _, v := range append([]version{builtinHeaders(t)}, folderHeaders()...) {
+		t.Run(v.name, func(t *testing.T) { f(t, v) })
+	}
+}
+
+// TestABI compiles our headers and the engine's separately, prints every size, offset and value from both, and
 // compares.
 func TestABI(t *testing.T) {
-	cc, include := compiler(t, "CC"), engineHeaders(t)
-	header, err := os.ReadFile("capi.h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := questions(t, string(header))
-	answers := func(name, includes string, flags []string) string {
-		dir := t.TempDir()
-		source, binary := filepath.Join(dir, name+".c"), filepath.Join(dir, name)
-		text := includes + "#include <stdio.h>\n#include <stddef.h>\nint main(void) {\n" + ask + "return 0;\n}\n"
-		if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		// optimized, so that unused inline functions of the headers are dropped
-		args := append(append(append([]string{}, cc[1:]...), flags...), "-O1", "-w", "-o", binary, source)
-		if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
-			t.Fatalf("%s does not compile: %v\n%s", name, err, out)
-		}
-		out, err := exec.Command(binary).Output()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		return string(out)
-	}
+	cc := compiler(t, "CC")
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := strings.Split(answers("ours", "#include \"capi.h\"\n", []string{"-I", here}), "\n")
-	theirs := strings.Split(answers("theirs", realHeaders, include), "\n")
-	if len(ours) != len(theirs) {
-		t.Fatalf("%d answers from capi.h and %d from the engine", len(ours), len(theirs))
-	}
-	for i := range ours {
-		if ours[i] != theirs[i] {
-			t.Errorf("capi.h: %s; the engine: %s", ours[i], theirs[i])
+	forEachVersion(t, func(t *testing.T, v version) {
+		var headers string
+		for _, name := range []string{"capi.h", v.ours} {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			headers += string(text)
 		}
-	}
-	t.Logf("%d sizes, offsets and values agree", len(ours)-1)
+		ask := questions(t, headers)
+		answers := func(name, includes string, flags []string) string {
+			dir := t.TempDir()
+			source, binary := filepath.Join(dir, name+".c"), filepath.Join(dir, name)
+			text := includes + "#include <stdio.h>\n#include <stddef.h>\nint main(void) {\n" + ask + "return 0;\n}\n"
+			if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// optimized, so that unused inline functions of the headers are dropped
+			args := append(append(append([]string{}, cc[1:]...), flags...), "-O1", "-w", "-o", binary, source)
+			if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
+				t.Fatalf("%s does not compile: %v\n%s", name, err, out)
+			}
+			out, err := exec.Command(binary).Output()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return string(out)
+		}
+		ours := strings.Split(answers("ours", "#include \""+v.ours+"\"\n", []string{"-I", here}), "\n")
+		theirs := strings.Split(answers("theirs", v.real, v.include), "\n")
+		if len(ours) != len(theirs) {
+			t.Fatalf("%d answers from our headers and %d from the engine", len(ours), len(theirs))
+		}
+		for i := range ours {
+			if ours[i] != theirs[i] {
+				t.Errorf("our header: %s; the engine: %s", ours[i], theirs[i])
+			}
+		}
+		t.Logf("%d sizes, offsets and values agree", len(ours)-1)
+	})
 }
 
 // TestPrototypes declares every function again after the engine's own declaration. C accepts that only if the types
 // are the same.
 func TestPrototypes(t *testing.T) {
-	cc, include := compiler(t, "CC"), engineHeaders(t)
+	cc := compiler(t, "CC")
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(text string) (string, error) {
-		args := append(append(append([]string{}, cc[1:]...), include...), "-I", here, "-w", "-x", "c", "-fsyntax-only", "-")
-		c := exec.Command(cc[0], args...)
-		c.Stdin = strings.NewReader(text)
-		var out bytes.Buffer
-		c.Stderr = &out
-		err := c.Run()
-		return out.String(), err
-	}
-	both := realHeaders + "#define RUNNER_CAPI_PROTOTYPES_ONLY\n#include \"capi.h\"\n"
-	if out, err := check(both); err != nil {
-		t.Errorf("the prototypes differ: %v\n%s", err, out)
-	}
-	if _, err := check(both + "int llama_n_ctx(const struct llama_context * ctx, int more);\n"); err == nil {
-		t.Error("a wrong prototype was accepted, so this test shows nothing")
-	}
+	forEachVersion(t, func(t *testing.T, v version) {
+		check := func(text string) (string, error) {
+			args := append(append(append([]string{}, cc[1:]...), v.include...), "-I", here, "-w", "-x", "c", "-fsyntax-only",
+				"-")
+			c := exec.Command(cc[0], args...)
+			c.Stdin = strings.NewReader(text)
+			var out bytes.Buffer
+			c.Stderr = &out
+			err := c.Run()
+			return out.String(), err
+		}
+		both := v.real + "#define RUNNER_CAPI_PROTOTYPES_ONLY\n#include \"" + v.ours + "\"\n"
+		if out, err := check(both); err != nil {
+			t.Errorf("the prototypes differ: %v\n%s", err, out)
+		}
+		if _, err := check(both + "int llama_n_ctx(const struct llama_context * ctx, int more);\n"); err == nil {
+			t.Error("a wrong prototype was accepted, so this test shows nothing")
+		}
+	})
 }

@@ -28,3 +28,9 @@ nemotron_h_moe exaone exaone4 rwkv6 rwkv6qwen2 rwkv7 arwkv7 granite granitemoe g
 plm bailingmoe bailingmoe2 dots1 arcee afmoe ernie4_5 ernie4_5-moe hunyuan-moe hunyuan-dense smollm3 gpt-oss
 lfm2 lfm2moe smallthinker seed_oss grovemoe apertus minimax-m2 cogvlm pangu-embedded mistral3
 `
+
+// notTokenByTokenNew are architectures of later versions of llama.cpp that do not generate text token by token, or
+// only together with another model.
+const notTokenByTokenNew = `
+modern-bert eurobert llama-embed gemma4-assistant eagle3 dflash qwen3tts pockettts
+`

@@ -19,15 +19,7 @@ func TestArchitectures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(src), "LLM_ARCH_NAMES = {")
-	table, _, _ = strings.Cut(table, "};")
-	engine := map[string]bool{}
-	for _, m := range regexp.MustCompile(`\{ LLM_ARCH_\w+,\s*"([^"]+)"`).FindAllStringSubmatch(table, -1) {
-		engine[m[1]] = true
-	}
-	if len(engine) < 80 {
-		t.Fatalf("found %d architectures in the engine's source", len(engine))
-	}
+	engine := sourceArchitectures(t, string(src))
 	for name := range others {
 		if !engine[name] {
 			t.Errorf("%q is not in the engine's table", name)
@@ -44,4 +36,19 @@ func TestArchitectures(t *testing.T) {
 			t.Errorf("%q is not in the engine's table", name)
 		}
 	}
+}
+
+// sourceArchitectures returns the names in llama-arch.cpp.
+func sourceArchitectures(t *testing.T, source string) map[string]bool {
+	t.Helper()
+	_, table, _ := strings.Cut(source, "LLM_ARCH_NAMES = {")
+	table, _, _ = strings.Cut(table, "};")
+	names := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\{ LLM_ARCH_\w+,\s*"([^"]+)"`).FindAllStringSubmatch(table, -1) {
+		names[m[1]] = true
+	}
+	if len(names) < 80 {
+		t.Fatalf("found %d architectures in the engine's source", len(names))
+	}
+	return names
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/models/demo"
 	"runner/models/random"
 )
 
@@ -235,6 +236,53 @@ func BenchmarkLargeModel(b *testing.B) {
 				}
 				b.ReportMetric(float64(128*b.N)/prefill.Seconds(), "prefill-t/s")
 				b.ReportMetric(float64(8*b.N)/decode.Seconds(), "decode-t/s")
+			})
+		}
+	}
+}
+
+// BenchmarkEngines measures the bundled model's decoding, alone and with eight sequences, on the compiled-in engine and on
+// one in shared libraries.
+func BenchmarkEngines(b *testing.B) {
+	path, err := demo.Path(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	own, err := BuiltIn()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, e := range []*Engine{own, folderEngine(b)} {
+		for _, count := range []int{1, 8} {
+			b.Run(fmt.Sprintf("%s/sequences=%d", e.Version(), count), func(b *testing.B) {
+				m, err := e.Open(b.Context(), path, backend.Config{ContextSize: 1024, Sequences: count, Threads: 1})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer m.Close()
+				in, out := make([]backend.Input, count), make([]backend.Output, count)
+				for i := range in {
+					s, err := m.NewSequence()
+					if err != nil {
+						b.Fatal(err)
+					}
+					in[i] = backend.Input{Sequence: s, Tokens: someTokens(16, i), Sampling: &backend.Sampling{}}
+				}
+				tokens := 0
+				for b.Loop() {
+					if err := m.Step(b.Context(), in, out); err != nil {
+						b.Fatal(err)
+					}
+					for i := range in {
+						if in[i].Tokens = []backend.Token{max(out[i].Token, 0)}; len(in[i].Sequence.Tokens()) > 500 {
+							if _, err := in[i].Sequence.Truncate(16); err != nil {
+								b.Fatal(err)
+							}
+						}
+					}
+					tokens += count
+				}
+				b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
 			})
 		}
 	}

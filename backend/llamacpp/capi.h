@@ -1,7 +1,7 @@
-// The part of the engine's C interface that this package uses: llama.cpp at commit ec98e2002 with ollama's patches,
-// as in the Go module github.com/ollama/ollama v0.24.0. A cgo package cannot include headers from another module's
-// folder, so this file repeats the declarations. abi_test.go compiles them and the real headers, and compares every
-// size, offset, enum value and prototype. The default parameters are checked again at start.
+// The part of the engine's C interface that this package uses and that is the same in all supported versions of
+// llama.cpp: the compiled-in one (capi_builtin.h names it) and those of shared libraries (capi_v05.h). A cgo package
+// cannot include headers from another module's folder, so this file repeats the declarations. abi_test.go compiles
+// them and the real headers of each version, and compares every size, offset, enum value and prototype.
 //
 // That test defines RUNNER_CAPI_PROTOTYPES_ONLY to leave out the types.
 #ifndef RUNNER_CAPI_H
@@ -21,8 +21,9 @@ struct llama_vocab;
 struct llama_model;
 struct llama_context;
 struct ggml_tensor;
-struct ggml_backend_buffer;
 struct ggml_threadpool;
+struct llama_model_tensor_buft_override;
+struct llama_model_kv_override;
 
 typedef struct llama_memory_i * llama_memory_t;
 typedef int32_t llama_pos;
@@ -31,7 +32,6 @@ typedef int32_t llama_seq_id;
 typedef uint32_t llama_state_seq_flags;
 
 typedef struct ggml_backend_buffer_type * ggml_backend_buffer_type_t;
-typedef struct ggml_backend_buffer * ggml_backend_buffer_t;
 typedef struct ggml_backend_reg * ggml_backend_reg_t;
 typedef struct ggml_backend_device * ggml_backend_dev_t;
 typedef struct ggml_threadpool * ggml_threadpool_t;
@@ -56,18 +56,6 @@ enum ggml_type {
     GGML_TYPE_BF16 = 30,
     GGML_TYPE_MXFP4 = 39,
 };
-
-enum ggml_op {
-    GGML_OP_MUL = 7,
-    GGML_OP_RMS_NORM = 25,
-    GGML_OP_MUL_MAT = 29,
-    GGML_OP_MUL_MAT_ID = 30,
-    GGML_OP_ROPE = 48,
-    GGML_OP_FLASH_ATTN_EXT = 73,
-    GGML_OP_GLU = 94,
-};
-
-enum ggml_glu_op { GGML_GLU_OP_SWIGLU_OAI = 3 };
 
 enum ggml_sched_priority {
     GGML_SCHED_PRIO_LOW = -1,
@@ -133,47 +121,6 @@ typedef void (*ggml_abort_callback_t)(const char * error_message);
 typedef bool (*ggml_backend_sched_eval_callback)(struct ggml_tensor * t, bool ask, void * user_data);
 typedef bool (*llama_progress_callback)(float progress, void * user_data);
 
-struct ggml_tensor {
-    enum ggml_type               type;
-    struct ggml_backend_buffer * buffer;
-    int64_t                      ne[4];
-    size_t                       nb[4];
-    enum ggml_op                 op;
-    int32_t                      op_params[16];
-    int32_t                      flags;
-    struct ggml_tensor *         src[10];
-    struct ggml_tensor *         view_src;
-    size_t                       view_offs;
-    void *                       data;
-    char                         name[64];
-    void *                       extra;
-    char                         padding[8];
-};
-
-struct ggml_compute_params {
-    int                      ith;
-    int                      nth;
-    size_t                   wsize;
-    void *                   wdata;
-    struct ggml_threadpool * threadpool;
-};
-
-struct ggml_backend_buffer_type {
-    void *             iface[7];
-    ggml_backend_dev_t device;
-    void *             context;
-    bool               no_alloc;
-};
-
-struct ggml_backend_buffer {
-    void *                     iface[9];
-    ggml_backend_buffer_type_t buft;
-    void *                     context;
-    size_t                     size;
-    int                        usage;
-    bool                       no_alloc;
-};
-
 struct ggml_threadpool_params {
     bool                     cpumask[GGML_MAX_N_THREADS];
     int                      n_threads;
@@ -188,65 +135,6 @@ struct ggml_backend_feature {
     const char * value;
 };
 typedef struct ggml_backend_feature * (*ggml_backend_get_features_t)(ggml_backend_reg_t reg);
-
-struct llama_model_tensor_buft_override {
-    const char *               pattern;
-    ggml_backend_buffer_type_t buft;
-};
-
-struct llama_model_kv_override;
-
-struct llama_model_params {
-    ggml_backend_dev_t *                            devices;
-    const struct llama_model_tensor_buft_override * tensor_buft_overrides;
-    int32_t                                         n_gpu_layers;
-    enum llama_split_mode                           split_mode;
-    int32_t                                         main_gpu;
-    const float *                                   tensor_split;
-    llama_progress_callback                         progress_callback;
-    void *                                          progress_callback_user_data;
-    const struct llama_model_kv_override *          kv_overrides;
-    bool                                            vocab_only;
-    bool                                            use_mmap;
-    bool                                            use_mlock;
-    bool                                            check_tensors;
-    bool                                            use_extra_bufts;
-    bool                                            no_host;
-    bool                                            no_alloc;
-};
-
-struct llama_context_params {
-    uint32_t                         n_ctx;
-    uint32_t                         n_batch;
-    uint32_t                         n_ubatch;
-    uint32_t                         n_seq_max;
-    int32_t                          n_threads;
-    int32_t                          n_threads_batch;
-    enum llama_rope_scaling_type     rope_scaling_type;
-    enum llama_pooling_type          pooling_type;
-    enum llama_attention_type        attention_type;
-    enum llama_flash_attn_type       flash_attn_type;
-    float                            rope_freq_base;
-    float                            rope_freq_scale;
-    float                            yarn_ext_factor;
-    float                            yarn_attn_factor;
-    float                            yarn_beta_fast;
-    float                            yarn_beta_slow;
-    uint32_t                         yarn_orig_ctx;
-    float                            defrag_thold;
-    ggml_backend_sched_eval_callback cb_eval;
-    void *                           cb_eval_user_data;
-    enum ggml_type                   type_k;
-    enum ggml_type                   type_v;
-    ggml_abort_callback              abort_callback;
-    void *                           abort_callback_data;
-    bool                             embeddings;
-    bool                             offload_kqv;
-    bool                             no_perf;
-    bool                             op_offload;
-    bool                             swa_full;
-    bool                             kv_unified;
-};
 
 typedef struct llama_batch {
     int32_t         n_tokens;
@@ -287,7 +175,6 @@ ggml_abort_callback_t ggml_set_abort_callback(ggml_abort_callback_t callback);
 ggml_backend_reg_t ggml_backend_load(const char * path);
 size_t ggml_backend_reg_count(void);
 ggml_backend_reg_t ggml_backend_reg_get(size_t index);
-ggml_backend_buffer_type_t ggml_backend_cpu_buffer_type(void);
 const char * ggml_backend_reg_name(ggml_backend_reg_t reg);
 void * ggml_backend_reg_get_proc_address(ggml_backend_reg_t reg, const char * name);
 size_t ggml_backend_dev_count(void);
@@ -299,23 +186,10 @@ void ggml_backend_dev_memory(ggml_backend_dev_t device, size_t * free, size_t * 
 
 // Threads.
 void ggml_threadpool_params_init(struct ggml_threadpool_params * p, int n_threads);
-struct ggml_threadpool * ggml_threadpool_new(struct ggml_threadpool_params * params);
-void ggml_threadpool_free(struct ggml_threadpool * threadpool);
-void ggml_barrier(struct ggml_threadpool * tp);
-void ggml_threadpool_chunk_set(struct ggml_threadpool * tp, int value);
-int  ggml_threadpool_chunk_add(struct ggml_threadpool * tp, int value);
 void llama_attach_threadpool(struct llama_context * ctx, ggml_threadpool_t threadpool,
     ggml_threadpool_t threadpool_batch);
 
-// Operations.
-void ggml_rope_yarn_corr_dims(int n_dims, int n_ctx_orig, float freq_base, float beta_fast, float beta_slow,
-    float dims[2]);
-
 // Models.
-struct llama_model_params llama_model_default_params(void);
-struct llama_model * llama_model_load_from_file(const char * path_model, struct llama_model_params params);
-struct llama_model * llama_model_load_from_splits(const char ** paths, size_t n_paths,
-    struct llama_model_params params);
 void llama_model_free(struct llama_model * model);
 const struct llama_vocab * llama_model_get_vocab(const struct llama_model * model);
 int32_t llama_model_n_ctx_train(const struct llama_model * model);
@@ -344,8 +218,6 @@ int32_t llama_tokenize(const struct llama_vocab * vocab, const char * text, int3
                        int32_t n_tokens_max, bool add_special, bool parse_special);
 
 // Contexts.
-struct llama_context_params llama_context_default_params(void);
-struct llama_context * llama_init_from_model(struct llama_model * model, struct llama_context_params params);
 void llama_free(struct llama_context * ctx);
 uint32_t llama_n_ctx(const struct llama_context * ctx);
 uint32_t llama_n_batch(const struct llama_context * ctx);

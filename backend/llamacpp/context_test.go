@@ -118,7 +118,7 @@ func TestLoadedModelsCount(t *testing.T) {
 			t.Errorf("%+v, then %+v after closing", before, now)
 		}
 	}
-	if m, err := open(t.Context(), path, backend.Config{Progress: func(float32) bool { return false }}); err == nil {
+	if m, err := Open(t.Context(), path, backend.Config{Progress: func(float32) bool { return false }}); err == nil {
 		m.Close()
 		t.Error("it loads")
 	}

@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/cgo"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,44 +22,61 @@ import (
 	_ "github.com/ollama/ollama/ml/backend/ggml/ggml/src" // ggml and its CPU backend, on macOS Metal as well
 )
 
-// start starts the engine once and checks that it is the version that capi.h describes.
+// Engine is one llama.cpp: the compiled-in one, or one from a folder of shared libraries. Its methods may be called
+// from any goroutine.
+type Engine struct {
+	c       *C.struct_shim_engine
+	version string
+	// folder is where the libraries are. It is empty for the compiled-in engine.
+	folder string
+	// kernels names the instructions of this package's kernels. It is empty if only the engine's own kernels run.
+	kernels string
+	// libraries are the device libraries that were found.
+	libraries []Library
+	// generative are the architectures that generate text token by token. others are the rest.
+	generative, others map[string]bool
+}
+
+// BuiltIn returns the compiled-in engine and starts it if necessary. The error is ErrIncompatible.
+func BuiltIn() (*Engine, error) {
+	if err := start(); err != nil {
+		return nil, err
+	}
+	return &builtin, nil
+}
+
+var builtin = Engine{version: builtinVersion, generative: architectures, others: others}
+
+// builtinVersion is the commit of llama.cpp in the Go module.
+const builtinVersion = "ec98e2002 (December 2025)"
+
+// start starts the compiled-in engine once and checks that it is the version that capi_builtin.h describes.
 var start = sync.OnceValue(func() error {
-	C.shim_start()
-	if err := checkDefaults(); err != nil {
-		return err
+	builtin.c = C.shim_builtin()
+	if !C.shim_known(builtin.c) {
+		return ErrIncompatible
 	}
 	offerKernels()
-	libraries = loadLibraries(libraryFolders())
+	builtin.kernels = ownKernels
+	builtin.libraries = loadLibraries(libraryFolders())
 	return nil
 })
 
 // ErrIncompatible says that the linked engine is not the version that this package was written for.
 var ErrIncompatible = errors.New("llama.cpp does not match its declarations; build with the module versions in go.mod")
 
-// checkDefaults compares the engine's default parameters with the known ones. A struct with a changed layout would
-// show here as a wrong value, before it does harm.
-func checkDefaults() error {
-	m := C.llama_model_default_params()
-	c := C.llama_context_default_params()
-	ok := m.devices == nil && m.tensor_buft_overrides == nil && m.n_gpu_layers == 999 &&
-		m.split_mode == C.LLAMA_SPLIT_MODE_LAYER && m.main_gpu == 0 && m.progress_callback == nil &&
-		m.kv_overrides == nil && !bool(m.vocab_only) && bool(m.use_mmap) && !bool(m.use_mlock) &&
-		!bool(m.check_tensors) && bool(m.use_extra_bufts) && !bool(m.no_host) && !bool(m.no_alloc) &&
-		c.n_ctx == 512 && c.n_batch == 2048 && c.n_ubatch == 512 && c.n_seq_max == 1 &&
-		c.rope_scaling_type == C.LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED && c.pooling_type == C.LLAMA_POOLING_TYPE_UNSPECIFIED &&
-		c.flash_attn_type == C.LLAMA_FLASH_ATTN_TYPE_AUTO && c.rope_freq_base == 0 && c.yarn_ext_factor == -1 &&
-		c.yarn_orig_ctx == 0 && c.defrag_thold == -1 && c.cb_eval == nil && c.type_k == C.GGML_TYPE_F16 &&
-		c.type_v == C.GGML_TYPE_F16 && c.abort_callback == nil && !bool(c.embeddings) && bool(c.offload_kqv) &&
-		bool(c.no_perf) && bool(c.op_offload) && bool(c.swa_full) && !bool(c.kv_unified)
-	if !ok {
-		return ErrIncompatible
-	}
-	return nil
-}
+// Version is the engine's version.
+func (e *Engine) Version() string { return e.version }
+
+// Folder is where the engine's libraries are. It is empty for the compiled-in engine.
+func (e *Engine) Folder() string { return e.folder }
+
+// Architectures lists the model architectures that the engine runs, in alphabetical order.
+func (e *Engine) Architectures() []string { return slices.Sorted(maps.Keys(e.generative)) }
 
 var logger atomic.Pointer[slog.Logger]
 
-// SetLogger sends the engine's messages to l; nil, the default, drops them. They contain sizes, settings and
+// SetLogger sends the messages of all engines to l; nil, the default, drops them. They contain sizes, settings and
 // metadata of models, never prompts. It may be called from any goroutine.
 func SetLogger(l *slog.Logger) {
 	logger.Store(l)
@@ -122,3 +141,6 @@ func engineError(kind error, e *C.struct_shim_error) error {
 	}
 	return kind
 }
+
+// Computed returns a count that grows while a model of this process computes. It may be called from any goroutine.
+func Computed() uint64 { return uint64(C.shim_computed()) }

@@ -11,7 +11,7 @@ import (
 
 // checkModel checks what the engine would trust or assert, so that no file can end the process. Each rule was added
 // for a file that did; see TestMutatedFiles.
-func checkModel(path string, files []*gguf.File) error {
+func (e *Engine) checkModel(path string, files []*gguf.File) error {
 	f := files[0]
 	arch := f.Architecture()
 	switch {
@@ -24,14 +24,15 @@ func checkModel(path string, files []*gguf.File) error {
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 			Detail: "is an image or audio encoder, not a language model",
 			Advice: "use the language model that it belongs to"}
-	case others[arch]:
+	case e.others[arch]:
 		return notGenerative(path, arch)
-	case !architectures[arch]:
+	case !e.generative[arch]:
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 			Detail: fmt.Sprintf("unknown architecture %.40q", arch),
-			Advice: "this engine is llama.cpp of December 2025; choose a model that it supports"}
+			Advice: "this engine is llama.cpp " + e.version + "; choose a model that it supports"}
 	}
-	if kind, ok := f.String("tokenizer.ggml.model"); ok && kind != "gpt2" && kind != "llama" {
+	if kind, ok := f.String("tokenizer.ggml.model"); ok && kind != "gpt2" && kind != "llama" &&
+		(kind != "gemma4" || e.folder == "") {
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 			Detail: fmt.Sprintf("the tokenizer type %.40q is not supported", kind),
 			Advice: "choose a model with a byte-level (gpt2) or sentence-piece (llama) vocabulary"}

@@ -4,7 +4,7 @@
 
 #include "kernels.h"
 
-#include "capi.h"
+#include "capi_builtin.h"
 #include "team.h"
 
 #include <algorithm>

@@ -19,9 +19,6 @@ type Library struct {
 	Err error
 }
 
-// libraries are those that start found.
-var libraries []Library
-
 // libraryFolders lists where libraries may be: in lib/runner next to the program's folder, as in an installation,
 // or in lib/runner inside it.
 func libraryFolders() []string {

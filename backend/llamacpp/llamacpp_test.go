@@ -26,7 +26,11 @@ func openModel(t testing.TB, path string, cfg backend.Config) *Model {
 	if cfg.Threads == 0 {
 		cfg.Threads = 1
 	}
-	m, err := open(context.Background(), path, cfg)
+	e, err := BuiltIn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := e.open(context.Background(), path, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,66 +20,78 @@ import (
 	"runner/backend/tokenizer"
 )
 
-// Open loads the GGUF file at path. For a model in several parts, path is the first part. The error is a
-// *backend.LoadError, the context's error if it ended meanwhile, or ErrIncompatible. The context matters only while
-// loading.
+// Open loads the GGUF file at path into the compiled-in engine, see [Engine.Open]. The error may also be
+// ErrIncompatible.
 func Open(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
-	m, err := open(ctx, path, cfg)
+	e, err := BuiltIn()
+	if err != nil {
+		return nil, err
+	}
+	return e.Open(ctx, path, cfg)
+}
+
+// Open loads the GGUF file at path. For a model in several parts, path is the first part. The error is a
+// *backend.LoadError, or the context's error if it ended meanwhile. The context matters only while loading.
+func (e *Engine) Open(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
+	m, err := e.open(ctx, path, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// Check reads the headers of the GGUF file at path and reports whether this engine can run the model, without
-// loading it. The error is a *backend.LoadError. Open makes the same checks first.
-func Check(path string) error {
-	_, err := readChecked(path)
+// Check reports whether the compiled-in engine can run the model at path, see [Engine.Check].
+func Check(path string) error { return builtin.Check(path) }
+
+// Check reads the headers of the GGUF file at path and reports whether the engine can run the model, without loading
+// it. The error is a *backend.LoadError. Open makes the same checks first.
+func (e *Engine) Check(path string) error {
+	_, err := e.readChecked(path)
 	return err
 }
 
 // readChecked reads the headers of a model's parts and checks them.
-func readChecked(path string) ([]*gguf.File, error) {
+func (e *Engine) readChecked(path string) ([]*gguf.File, error) {
 	files, err := readParts(path)
 	if err != nil {
 		return nil, err
 	}
-	return files, checkModel(path, files)
+	return files, e.checkModel(path, files)
 }
 
-func open(ctx context.Context, path string, cfg backend.Config) (*Model, error) {
+func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Model, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := start(); err != nil {
-		return nil, err
-	}
-	files, err := readChecked(path)
+	files, err := e.readChecked(path)
 	if err != nil {
 		return nil, err
 	}
-	p, err := reserve(path, files, cfg)
+	p, err := e.reserve(path, files, cfg)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{takes: p.takes}
+	m := &Model{engine: e.c, takes: p.takes}
 	if err := m.load(ctx, path, files[0], p, cfg); err != nil {
 		m.free()
 		return nil, err
+	}
+	if m.info.Backend = "llama.cpp"; e.folder != "" {
+		m.info.Backend += " " + e.version
 	}
 	return m, nil
 }
 
 // reserve makes a plan and enters its memory into the ledger, so that models loaded at the same time do not count
 // on that memory too.
-func reserve(path string, files []*gguf.File, cfg backend.Config) (*plan, error) {
+func (e *Engine) reserve(path string, files []*gguf.File, cfg backend.Config) (*plan, error) {
 	loaded.mu.Lock()
 	defer loaded.mu.Unlock()
 	machine, untouched := ThisMachine(), loaded.untouched()
 	if machine.MemoryAvailable > 0 {
 		machine.MemoryAvailable = max(machine.MemoryAvailable-untouched, 1)
 	}
-	p, err := newPlan(path, files, cfg, machine, loaded.mapped, devices())
+	p, err := newPlan(path, files, cfg, machine, loaded.mapped, e.devices(), e.kernels != "")
 	if err != nil {
 		return nil, err
 	}
@@ -157,21 +169,20 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	if m.model == nil {
 		return fail("the engine refused the model" + reason(m.failure))
 	}
-	if bool(C.llama_model_has_encoder(m.model)) || !bool(C.llama_model_has_decoder(m.model)) ||
-		bool(C.llama_model_is_diffusion(m.model)) {
+	facts := C.shim_describe(m.engine, m.model)
+	if !bool(facts.decodes) {
 		return notGenerative(path, f.Architecture())
 	}
 	m.threads = p.engineThreads()
-	var params C.struct_ggml_threadpool_params
-	C.ggml_threadpool_params_init(&params, C.int(m.threads))
-	if m.pool = C.ggml_threadpool_new(&params); m.pool == nil {
+	if m.pool = C.shim_pool(m.engine, C.int(m.threads)); m.pool == nil {
 		return fail("the engine could not start its threads")
 	}
 	if p.helped {
 		help(p.threads - 1)
 	}
-	cp := p.contextParams()
-	if m.ctx = C.shim_context(m.model, cp, m.pool, (*C.int32_t)(unsafe.Pointer(m.cancel)), m.failure); m.ctx == nil {
+	options := p.contextOptions()
+	options.cancel = (*C.int32_t)(unsafe.Pointer(m.cancel))
+	if m.ctx = C.shim_context(m.engine, m.model, &options, m.pool, m.failure); m.ctx == nil {
 		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine could not create a context" +
 			reason(m.failure),
 			Err: engineError(errors.New("no context"), m.failure), Advice: "choose a smaller context size or fewer sequences"}
@@ -180,10 +191,10 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 		}
 		return e
 	}
-	if m.mem = C.llama_get_memory(m.ctx); m.mem == nil {
+	if m.mem = C.shim_memory(m.engine, m.ctx); m.mem == nil {
 		return notGenerative(path, f.Architecture())
 	}
-	vocab := C.llama_model_get_vocab(m.model)
+	vocab := engineVocab{m.engine, C.shim_vocab(m.engine, m.model)}
 	v, err := newVocab(vocab, f)
 	if err != nil {
 		return &backend.LoadError{Path: path, Reason: backend.LoadCorrupt, Detail: err.Error(), Err: err,
@@ -200,16 +211,15 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	for i := p.sequences - 1; i >= 0; i-- {
 		m.unused = append(m.unused, C.llama_seq_id(i))
 	}
-	rewinds := !bool(C.llama_model_is_recurrent(m.model)) && !bool(C.llama_model_is_hybrid(m.model))
-	m.window = int(C.llama_model_n_swa(m.model))
-	m.small = m.window > 0 && !p.fullWindow
-	m.caps = backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: rewinds && !m.small}
+	m.window = int(facts.window)
+	m.small, m.guarded = m.window > 0 && !p.fullWindow, p.guarded
+	m.caps = backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: !bool(facts.recurrent) && !m.small}
 	m.info = p.info(f, path)
 	m.info.WindowOnly = m.small
-	m.info.TrainedContext = int(C.llama_model_n_ctx_train(m.model))
-	m.info.EmbeddingLength = int(C.llama_model_n_embd(m.model))
-	m.info.Parameters = int64(C.llama_model_n_params(m.model))
-	m.info.Bytes = int64(C.llama_model_size(m.model))
+	m.info.TrainedContext = int(facts.trained_context)
+	m.info.EmbeddingLength = int(facts.width)
+	m.info.Parameters = int64(facts.parameters)
+	m.info.Bytes = int64(facts.bytes)
 	return nil
 }
 
@@ -222,25 +232,19 @@ func reason(e *C.struct_shim_error) string {
 
 // loadWeights sets m.model, or leaves it nil if the engine refused the file.
 func (m *Model) loadWeights(ctx context.Context, path string, p *plan, cfg backend.Config) error {
-	mp := C.llama_model_default_params()
-	mp.n_gpu_layers = C.int32_t(p.gpuLayers)
-	mp.use_mmap = C.bool(!cfg.NoMemoryMap)
-	if p.gpuLayers == 0 {
-		none := cArray[C.ggml_backend_dev_t](1) // an empty list keeps the engine off every GPU
-		defer cFree(none)
-		mp.devices = &none[0]
-	}
 	target := &progress{ctx: ctx, call: cfg.Progress}
 	handle := cgo.NewHandle(target)
 	defer handle.Delete()
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
-	m.model = C.shim_load(name, mp, C.uintptr_t(handle), m.failure)
+	options := C.struct_shim_load_options{gpu_layers: C.int32_t(p.gpuLayers), _map: C.bool(!cfg.NoMemoryMap),
+		progress: C.uintptr_t(handle)}
+	m.model = C.shim_load(m.engine, name, &options, m.failure)
 	if !target.stopped {
 		return nil
 	}
 	if m.model != nil {
-		C.llama_model_free(m.model)
+		C.shim_model_free(m.engine, m.model)
 		m.model = nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -258,7 +262,7 @@ func notGenerative(path, arch string) error {
 // info describes the model from its header and plan.
 func (p *plan) info(f *gguf.File, path string) backend.Info {
 	info := backend.Info{
-		Architecture: f.Architecture(), Path: path, Backend: "llama.cpp", Device: p.device,
+		Architecture: f.Architecture(), Path: path, Device: p.device,
 		ContextSize: p.context, CacheTokens: p.cells, ContextReason: p.why, Sequences: p.sequences,
 		BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers,
 		Quantization: quantization(f), Digest: f.Digest,

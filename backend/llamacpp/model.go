@@ -25,6 +25,7 @@ type Model struct {
 	pure *tokenizer.Tokenizer
 	text *textTokenizer
 
+	engine  *C.struct_shim_engine
 	model   *C.struct_llama_model
 	threads int // of the engine
 	pool    *C.struct_ggml_threadpool
@@ -32,8 +33,8 @@ type Model struct {
 	mem     C.llama_memory_t
 	// window is the width of the sliding-window layers, or 0. A small cache (small is true) forgets the tokens
 	// before the window. In a full one the engine might still overwrite them; sequence.protect prevents that.
-	window int
-	small  bool
+	window         int
+	small, guarded bool
 
 	batch *batch
 	// cancel is in the engine's memory. A nonzero value stops a computation. It may be left over from the last one,
@@ -92,10 +93,16 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 		m.batch.add(s.id, len(s.tokens), in.Tokens, len(in.Targets), outputs)
 	}
 	if hidden {
-		C.llama_set_embeddings(m.ctx, true)
-		defer C.llama_set_embeddings(m.ctx, false)
+		C.shim_embeddings(m.engine, m.ctx, true)
+		defer C.shim_embeddings(m.engine, m.ctx, false)
 	}
 	if err := m.decode(ctx); err != nil {
+		if m.broken == nil {
+			for i := range inputs { // recurrent layers may have taken a part of the tokens
+				s := inputs[i].Sequence.(*sequence)
+				s.held = m.rewind(s, s.held)
+			}
+		}
 		return err
 	}
 	for i := range inputs {
@@ -128,7 +135,7 @@ func (m *Model) addHidden(inputs []backend.Input) error {
 			continue
 		}
 		for range in.Tokens {
-			p := C.shim_hidden(m.ctx, C.int32_t(at))
+			p := C.shim_hidden(m.engine, m.ctx, C.int32_t(at))
 			if p == nil {
 				m.broken = fmt.Errorf("%w: no hidden state for batch index %d", backend.ErrBroken, at)
 				return m.broken
@@ -173,9 +180,9 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
 }
 
-// decode runs the batch. After any error except ErrBroken the cache is as before.
+// decode runs the batch. After any error except ErrBroken the cache is as before, except in models that cannot rewind.
 func (m *Model) decode(ctx context.Context) error {
-	switch rc := C.shim_decode(m.ctx, m.batch.c, m.failure); rc {
+	switch rc := C.shim_decode(m.engine, m.ctx, m.batch.c, m.failure); rc {
 	case 0:
 		return nil
 	case 1:
@@ -231,7 +238,7 @@ func (m *Model) sample(inputs []backend.Input, outputs []backend.Output) error {
 
 // logits returns the logits, in the engine's memory, after an entry of the batch that asked for them.
 func (m *Model) logits(index int) ([]float32, error) {
-	p := C.shim_logits(m.ctx, C.int32_t(index))
+	p := C.shim_logits(m.engine, m.ctx, C.int32_t(index))
 	if p == nil {
 		m.broken = fmt.Errorf("%w: no logits for batch index %d", backend.ErrBroken, index)
 		return nil, m.broken
@@ -252,12 +259,12 @@ func (m *Model) rollBack(inputs []backend.Input) {
 // rewind removes the cached tokens of a sequence from position n on and returns how many are left: n, or 0 if the
 // engine cannot rewind. It does not check that the sliding window is still covered; right after a step it is.
 func (m *Model) rewind(s *sequence, n int) int {
-	if !bool(C.llama_memory_seq_rm(m.mem, s.id, C.llama_pos(n), -1)) {
-		C.llama_memory_seq_rm(m.mem, s.id, -1, -1)
+	if !bool(C.shim_remove(m.engine, m.mem, s.id, C.llama_pos(n), -1)) {
+		C.shim_remove(m.engine, m.mem, s.id, -1, -1)
 		n = 0
 	}
 	if s.protected > n {
-		C.llama_memory_seq_rm(m.mem, s.guard(), C.llama_pos(n), -1)
+		C.shim_remove(m.engine, m.mem, s.guard(), C.llama_pos(n), -1)
 		s.protected = n
 	}
 	return n
@@ -317,13 +324,13 @@ func (m *Model) Close() error {
 func (m *Model) free() {
 	m.watcher.stop()
 	if m.ctx != nil {
-		C.llama_free(m.ctx)
+		C.shim_context_free(m.engine, m.ctx)
 	}
 	if m.pool != nil {
-		C.ggml_threadpool_free(m.pool)
+		C.shim_pool_free(m.engine, m.pool)
 	}
 	if m.model != nil {
-		C.llama_model_free(m.model)
+		C.shim_model_free(m.engine, m.model)
 	}
 	m.batch.free()
 	C.free(unsafe.Pointer(m.cancel))
@@ -352,10 +359,10 @@ type sequence struct {
 // for nothing else, holds the cells too. That costs one call per window.
 func (s *sequence) protect() {
 	m := s.model
-	if m.window == 0 || m.small || s.held-s.protected < m.window {
+	if m.window == 0 || !m.guarded || s.held-s.protected < m.window {
 		return
 	}
-	C.llama_memory_seq_cp(m.mem, s.id, s.guard(), C.llama_pos(s.protected), C.llama_pos(s.held))
+	C.shim_copy(m.engine, m.mem, s.id, s.guard(), C.llama_pos(s.protected), C.llama_pos(s.held))
 	s.protected = s.held
 }
 
@@ -377,7 +384,7 @@ func (s *sequence) Truncate(n int) (int, error) {
 	if n < s.held {
 		if m.window > 0 && n > 0 {
 			// The next token looks back to n-window+1. The engine has every position from its lowest on.
-			if low := int(C.llama_memory_seq_pos_min(m.mem, s.id)); low < 0 || low > max(n-m.window+1, 0) {
+			if low := int(C.shim_lowest(m.engine, m.mem, s.id)); low < 0 || low > max(n-m.window+1, 0) {
 				n = 0
 			}
 		}
@@ -402,7 +409,7 @@ func (s *sequence) Fork() (backend.Sequence, error) {
 		if m.small {
 			from = max(s.held-m.window+1, 0)
 		}
-		if !bool(C.shim_fork(m.ctx, s.id, f.id, C.llama_pos(from), m.failure)) {
+		if !bool(C.shim_fork(m.engine, m.ctx, s.id, f.id, C.llama_pos(from), m.failure)) {
 			f.Close()
 			return nil, engineError(backend.ErrCacheFull, m.failure)
 		}

@@ -375,7 +375,7 @@ func (p *parts) mutateTensor(r *rand.Rand) {
 // try opens a file and, if that works, uses it a little. Any result is fine as long as the process lives and errors
 // are typed. The counts show whether variants reach the engine.
 func try(path string, reached map[string]int) error {
-	m, err := open(context.Background(), path, backend.Config{Threads: 1, ContextSize: 64, Sequences: 2, BatchSize: 16})
+	m, err := Open(context.Background(), path, backend.Config{Threads: 1, ContextSize: 64, Sequences: 2, BatchSize: 16})
 	if err != nil {
 		var e *backend.LoadError
 		if !errors.As(err, &e) || e.Advice == "" || e.Error() == "" {

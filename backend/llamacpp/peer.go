@@ -33,13 +33,13 @@ type PeerGrammar struct {
 // NewPeerGrammar reads a grammar in GBNF for the vocabulary of a model that this package has loaded.
 func NewPeerGrammar(model backend.Model, text string) (*PeerGrammar, error) {
 	m, ok := model.(*Model)
-	if !ok || m.closed {
-		return nil, errors.New("the model is not one of llama.cpp's, or closed")
+	if !ok || m.closed || m.engine != builtin.c {
+		return nil, errors.New("the model is not one of the compiled-in engine's, or closed")
 	}
 	g := &PeerGrammar{room: make([]C.llama_token_data, m.vocab.Len())}
 	c := C.CString(text)
 	defer C.free(unsafe.Pointer(c))
-	if g.grammar = C.shim_grammar(C.llama_model_get_vocab(m.model), c, &g.failure); g.grammar == nil {
+	if g.grammar = C.shim_grammar(C.shim_vocab(m.engine, m.model), c, &g.failure); g.grammar == nil {
 		return nil, engineError(errPeer, &g.failure)
 	}
 	return g, nil

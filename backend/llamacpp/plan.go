@@ -30,6 +30,8 @@ type plan struct {
 	helped bool
 
 	fullWindow bool
+	// guarded reports that every sequence has a second id, see sequence.guard.
+	guarded bool
 	// sized reports that the sizes, and fullWindow with them, were chosen by the available memory.
 	sized bool
 	// why explains the context to people.
@@ -64,9 +66,9 @@ var cacheTypes = map[string]struct {
 }
 
 // newPlan decides the sizes and refuses what does not fit into memory. promised is the memory that loaded models
-// will still take.
+// will still take. kernels reports that this package's kernels compute.
 func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machine, promised int64,
-	gpus []Device) (*plan, error) {
+	gpus []Device, kernels bool) (*plan, error) {
 	fail := func(detail, advice string) error {
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: detail, Advice: advice}
 	}
@@ -121,7 +123,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
 	p.batch = min(p.batch, p.cells)
 	p.offload(cfg, shape, kind.bytes, gpus)
-	helpable := ownKernels != "" && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
+	helpable := kernels && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	if cfg.Threads == 0 && shape.weights <= tiny {
 		most := 1
 		if helpable {
@@ -133,6 +135,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	if err := p.fit(path, cfg, shape, kind.bytes, machine, fail); err != nil {
 		return nil, err
 	}
+	p.guarded = p.fullWindow && !(shape.state > 0 && shape.window == 0) // a second recurrent state is of no use
 	onCPU := p.onCPU(shape)
 	p.takes.private = p.private(cfg, shape, kind.bytes, onCPU, p.fullWindow)
 	if !cfg.NoMemoryMap {
@@ -210,6 +213,7 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 // holds.
 func (p *plan) private(cfg backend.Config, s *shape, bytes32 int64, onCPU float64, full bool) int64 {
 	n := float64(s.cacheBytes(p.cells, p.windowCells(s), full, bytes32)) * onCPU
+	n += float64(s.state) * float64(p.sequences) * onCPU
 	n += float64(p.computeBytes(s))
 	if cfg.NoMemoryMap {
 		n += float64(s.weights) * onCPU
@@ -257,22 +261,16 @@ func (p *plan) engineThreads() int {
 	return p.threads
 }
 
-func (p *plan) contextParams() C.struct_llama_context_params {
-	c := C.llama_context_default_params()
-	c.n_ctx, c.n_batch, c.n_ubatch = C.uint32_t(p.cells), C.uint32_t(p.batch), C.uint32_t(p.batch)
-	c.n_seq_max = C.uint32_t(p.sequences)
-	if p.fullWindow {
-		c.n_seq_max *= 2 // for sequence.guard
+func (p *plan) contextOptions() C.struct_shim_context_options {
+	o := C.struct_shim_context_options{
+		cells: C.uint32_t(p.cells), batch: C.uint32_t(p.batch), sequences: C.uint32_t(p.sequences),
+		threads: C.int32_t(p.engineThreads()), flash: p.flash, cache: p.cacheType,
+		full_window: C.bool(p.fullWindow), offload: C.bool(p.gpuLayers > 0),
 	}
-	c.n_threads, c.n_threads_batch = C.int32_t(p.engineThreads()), C.int32_t(p.engineThreads())
-	c.flash_attn_type = p.flash
-	c.type_k, c.type_v = p.cacheType, p.cacheType
-	c.pooling_type = C.LLAMA_POOLING_TYPE_NONE // the hidden states are returned token by token
-	c.swa_full = C.bool(p.fullWindow)
-	c.kv_unified = true
-	c.offload_kqv = p.gpuLayers > 0
-	c.op_offload = p.gpuLayers > 0
-	return c
+	if p.guarded {
+		o.sequences *= 2
+	}
+	return o
 }
 
 // shape is the part of a model that determines its memory.
@@ -283,6 +281,7 @@ type shape struct {
 	weights, output, repacked int64 // in bytes; output is what is outside the layers
 	perToken                  []int64
 	sliding                   []bool // which layers slide
+	state                     int64  // bytes of the recurrent layers of one sequence
 	ahead                     int64  // largest product of feed-forward width and experts used
 	own                       bool   // this package's kernels read every tensor's format
 }
@@ -335,18 +334,40 @@ func newShape(files []*gguf.File) *shape {
 	valueLength := key("attention.value_length", keyLength)
 	kv, isArray := f.Array(arch + ".attention.head_count_kv")
 	period := slidingPeriod[arch]
+	pattern, patterned := f.Array(arch + ".attention.sliding_window_pattern")
+	cached := int64(s.layers) - key("attention.shared_kv_layers", 0)
+	interval := key("full_attention_interval", 0)
 	for i := range s.layers {
 		n := key("attention.head_count_kv", heads)
 		if isArray && i < kv.Len() {
 			n, _ = kv.Int(i)
 		}
-		s.perToken = append(s.perToken, valuesPerToken(n, keyLength, valueLength))
-		s.sliding = append(s.sliding, s.window > 0 && period > 0 && i%period < period-1)
+		slides := period > 0 && i%period < period-1
+		if patterned && i < pattern.Len() {
+			slides, _ = pattern.Bool(i)
+		}
+		values := valuesPerToken(n, keyLength, valueLength)
+		if recurrent := interval > 0 && int64(i+1)%interval != 0; recurrent || int64(i) >= cached {
+			values = 0
+			if recurrent {
+				s.state = clamp(float64(s.state) + 4*stateValues(key))
+			}
+		}
+		s.perToken = append(s.perToken, values)
+		s.sliding = append(s.sliding, s.window > 0 && slides)
 	}
 	if s.window < 0 || s.window > backend.MaxContextSize {
 		s.window = 0
 	}
 	return s
+}
+
+// stateValues returns how many values a recurrent layer keeps for a sequence: its convolution's last inputs and its
+// state.
+func stateValues(key func(string, int64) int64) float64 {
+	inner, size := float64(key("ssm.inner_size", 0)), float64(key("ssm.state_size", 0))
+	inputs := inner + 2*float64(key("ssm.group_count", 0))*size
+	return max(float64(key("ssm.conv_kernel", 1))-1, 0)*inputs + inner*size
 }
 
 // valuesPerToken returns how many values a layer caches per token. A header may contain any numbers.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"runner/backend"
@@ -54,6 +55,30 @@ func TestHeaderShape(t *testing.T) {
 	m := openModel(t, writeModel(t, random.Config{Layers: 3}), backend.Config{})
 	if s.weights != m.Info().Bytes {
 		t.Errorf("the header says %d bytes of weights, the engine %d", s.weights, m.Info().Bytes)
+	}
+}
+
+// TestShapes checks what other architectures keep: recurrent layers a state instead of cells, layers that share a cache
+// nothing.
+func TestShapes(t *testing.T) {
+	for _, c := range []struct {
+		architecture string
+		perToken     []int64
+		sliding      []bool
+		state        int64
+	}{
+		// two layers with three inputs of 2*2*32 + 4*32 values, and 4*32*32 values of state
+		{"qwen35", []int64{0, 128, 0, 128}, []bool{false, false, false, false}, 2 * 4 * (3*256 + 4096)},
+		{"gemma4", []int64{128, 128, 0, 0}, []bool{true, false, true, false}, 0},
+	} {
+		f, err := gguf.Open(writeModel(t, random.Config{Architecture: c.architecture}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newShape([]*gguf.File{f})
+		if !slices.Equal(s.perToken, c.perToken) || !slices.Equal(s.sliding, c.sliding) || s.state != c.state {
+			t.Errorf("%s: %+v", c.architecture, s)
+		}
 	}
 }
 
@@ -119,7 +144,7 @@ func TestHelpIsNotWithdrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for threads, helped := range map[int]bool{1: false, 2: true} {
-		p, err := newPlan(path, []*gguf.File{f}, backend.Config{Threads: threads}, Machine{}, 0, nil)
+		p, err := newPlan(path, []*gguf.File{f}, backend.Config{Threads: threads}, Machine{}, 0, nil, ownKernels != "")
 		if err != nil || p.helped != helped || p.engineThreads() != 1 {
 			t.Errorf("%d threads: %+v, %v", threads, p, err)
 		}
@@ -146,7 +171,7 @@ func TestTinyModelsTakeOneHelper(t *testing.T) {
 		if ownKernels == "" && c.helped {
 			c.want, c.helped = max(c.cfg.Threads, 1), false
 		}
-		p, err := newPlan(path, []*gguf.File{f}, c.cfg, Machine{Cores: c.cores}, 0, nil)
+		p, err := newPlan(path, []*gguf.File{f}, c.cfg, Machine{Cores: c.cores}, 0, nil, ownKernels != "")
 		if err != nil || p.threads != c.want || p.helped != c.helped {
 			t.Errorf("%d cores, %+v: %+v, %v", c.cores, c.cfg, p, err)
 		}

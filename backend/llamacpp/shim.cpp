@@ -7,7 +7,8 @@
 // and the context must not be used again. On other threads, such as compute threads, the process ends as the engine
 // intends.
 
-#include "shim.h"
+#include "engine.h"
+#include "guard.h"
 
 #include <atomic>
 #include <cstdio>
@@ -18,16 +19,18 @@
 #include <string>
 #include <vector>
 
-#ifdef __linux__
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
-
 // Implemented in Go.
 extern "C" void runnerLog(int level, char * text);
 extern "C" int runnerProgress(uintptr_t handle, float fraction);
 
+thread_local int         guard::guards = 0;
+thread_local std::string guard::first_error;
+
 namespace {
+
+using guard::first_error;
+using guard::guarded;
+using guard::guards;
 
 struct assertion : std::exception {
     std::string text;
@@ -36,9 +39,6 @@ struct assertion : std::exception {
 };
 
 std::atomic<int> log_level{GGML_LOG_LEVEL_NONE};
-
-thread_local int         guards = 0;
-thread_local std::string first_error;
 
 void on_log(enum ggml_log_level level, const char * text, void *) {
     if (guards > 0 && level == GGML_LOG_LEVEL_ERROR && first_error.empty()) {
@@ -57,147 +57,162 @@ void on_abort(const char * text) {
     std::fprintf(stderr, "%s\n", text);
 }
 
-void set(struct shim_error * err, const char * text) {
-    std::snprintf(err->text, sizeof err->text, "%s", text);
-    for (size_t n = std::strlen(err->text); n > 0 && err->text[n - 1] == '\n'; n--) {
-        err->text[n - 1] = 0;
-    }
-}
-
-// guarded runs f and returns its result, or failed if it threw or asserted.
-template <typename T, typename F> T guarded(struct shim_error * err, T failed, F f) {
-    struct scope {
-        scope() { guards++; }
-        ~scope() { guards--; }
-    } inside;
-    first_error.clear();
-    err->text[0] = 0;
-    try {
-        T result = f();
-        set(err, first_error.c_str());
-        return result;
-    } catch (const std::bad_alloc &) {
-        set(err, "out of memory");
-    } catch (const std::exception & e) {
-        set(err, e.what());
-    } catch (...) {
-        set(err, "unknown exception");
-    }
-    return failed;
-}
-
 bool on_progress(float fraction, void * data) {
     return runnerProgress((uintptr_t) data, fraction) != 0;
 }
 
-// The engine fills a new cache with zeros. For a large cache that takes a second, and all of its memory. The system
-// hands out zeroed pages on first use, so nothing has to be written.
-#ifdef __linux__
-enum { ALLOC_BUFFER = 1, CLEAR = 7 }; // their places in the tables of functions
-
-typedef ggml_backend_buffer_t (*alloc_function)(ggml_backend_buffer_type_t, size_t);
-alloc_function alloc_buffer;
-
-void clear_buffer(ggml_backend_buffer_t buffer, uint8_t value) {
-    char *       from = static_cast<char *>(buffer->context);
-    char * const end = from + buffer->size;
-    if (value == 0) {
-        const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
-        char * const    first = (char *) (((uintptr_t) from + page - 1) / page * page);
-        char * const    last = (char *) ((uintptr_t) end / page * page);
-        if (first < last && madvise(first, (size_t) (last - first), MADV_DONTNEED) == 0) {
-            std::memset(from, 0, (size_t) (first - from));
-            from = last;
-        }
-    }
-    std::memset(from, value, (size_t) (end - from));
-}
-
-ggml_backend_buffer_t alloc_cleared_late(ggml_backend_buffer_type_t type, size_t size) {
-    ggml_backend_buffer_t buffer = alloc_buffer(type, size);
-    if (buffer) {
-        buffer->iface[CLEAR] = (void *) clear_buffer;
-    }
-    return buffer;
-}
-
-void clear_late(void) {
-    ggml_backend_buffer_type_t type = ggml_backend_cpu_buffer_type();
-    alloc_buffer = (alloc_function) type->iface[ALLOC_BUFFER];
-    type->iface[ALLOC_BUFFER] = (void *) alloc_cleared_late;
-}
-#else
-void clear_late(void) {}
-#endif
+// computed counts the operations of all engines. They ask is_set before each.
+std::atomic<uint64_t> computed{0};
 
 bool is_set(void * data) {
+    computed.fetch_add(1, std::memory_order_relaxed);
     return __atomic_load_n(static_cast<const int32_t *>(data), __ATOMIC_RELAXED) != 0;
 }
 
 } // namespace
 
-extern "C" void shim_start(void) {
-    ggml_set_abort_callback(on_abort);
-    llama_log_set(on_log, nullptr);
-    llama_backend_init();
-    clear_late();
+extern "C" void shim_handlers(const struct shim_engine * e) {
+    e->ggml_set_abort_callback(on_abort);
+    e->llama_log_set(on_log, nullptr);
 }
+
+extern "C" uint64_t shim_computed(void) { return computed.load(std::memory_order_relaxed); }
+
+extern "C" bool shim_known(const struct shim_engine * e) { return e->layout->known(e->parameters); }
 
 extern "C" void shim_log_level(int level) {
     log_level.store(level, std::memory_order_relaxed);
 }
 
-extern "C" struct llama_model * shim_load(const char * path, struct llama_model_params params, uintptr_t progress,
-                                          struct shim_error * err) {
+extern "C" struct llama_model * shim_load(const struct shim_engine * e, const char * path,
+                                          const struct shim_load_options * options, struct shim_error * err) {
     return guarded<llama_model *>(err, nullptr, [&] {
         // Without our callback the engine would print dots to its log.
-        params.progress_callback = progress ? on_progress : [](float, void *) { return true; };
-        params.progress_callback_user_data = (void *) progress;
-        return llama_model_load_from_file(path, params);
+        const llama_progress_callback progress = options->progress ? on_progress : [](float, void *) { return true; };
+        return e->layout->load(e->parameters, path, *options, progress);
     });
 }
 
-extern "C" struct llama_context * shim_context(struct llama_model * model, struct llama_context_params params,
-                                               struct ggml_threadpool * pool, const int32_t * cancel,
-                                               struct shim_error * err) {
+extern "C" void shim_model_free(const struct shim_engine * e, struct llama_model * model) {
+    e->llama_model_free(model);
+}
+
+extern "C" struct shim_model_facts shim_describe(const struct shim_engine * e, const struct llama_model * model) {
+    struct shim_model_facts f;
+    f.decodes = !e->llama_model_has_encoder(model) && e->llama_model_has_decoder(model) &&
+                !e->llama_model_is_diffusion(model);
+    f.recurrent = e->llama_model_is_recurrent(model) || e->llama_model_is_hybrid(model);
+    f.window = e->llama_model_n_swa(model);
+    f.trained_context = e->llama_model_n_ctx_train(model);
+    f.width = e->llama_model_n_embd(model);
+    f.parameters = e->llama_model_n_params(model);
+    f.bytes = e->llama_model_size(model);
+    return f;
+}
+
+extern "C" struct ggml_threadpool * shim_pool(const struct shim_engine * e, int threads) {
+    struct ggml_threadpool_params params;
+    e->ggml_threadpool_params_init(&params, threads);
+    return e->threadpool_new(&params);
+}
+
+extern "C" void shim_pool_free(const struct shim_engine * e, struct ggml_threadpool * pool) {
+    e->threadpool_free(pool);
+}
+
+extern "C" struct llama_context * shim_context(const struct shim_engine * e, struct llama_model * model,
+                                               const struct shim_context_options * options,
+                                               struct ggml_threadpool * pool, struct shim_error * err) {
     return guarded<llama_context *>(err, nullptr, [&] {
-        params.abort_callback = is_set;
-        params.abort_callback_data = const_cast<int32_t *>(cancel);
-        llama_context * ctx = llama_init_from_model(model, params);
+        llama_context * ctx = e->layout->init(e->parameters, model, *options, is_set);
         if (ctx && pool) {
-            llama_attach_threadpool(ctx, pool, pool);
+            e->llama_attach_threadpool(ctx, pool, pool);
         }
         return ctx;
     });
 }
 
-extern "C" int32_t shim_decode(struct llama_context * ctx, const struct llama_batch * batch, struct shim_error * err) {
-    return guarded<int32_t>(err, SHIM_FAILED, [&] { return llama_decode(ctx, *batch); });
+extern "C" void shim_context_free(const struct shim_engine * e, struct llama_context * ctx) { e->llama_free(ctx); }
+
+extern "C" void shim_embeddings(const struct shim_engine * e, struct llama_context * ctx, bool on) {
+    e->llama_set_embeddings(ctx, on);
 }
 
-extern "C" float * shim_logits(struct llama_context * ctx, int32_t index) {
+extern "C" llama_memory_t shim_memory(const struct shim_engine * e, const struct llama_context * ctx) {
+    return e->llama_get_memory(ctx);
+}
+
+extern "C" bool shim_remove(const struct shim_engine * e, llama_memory_t mem, llama_seq_id seq, llama_pos from,
+                            llama_pos to) {
+    return e->llama_memory_seq_rm(mem, seq, from, to);
+}
+
+extern "C" void shim_copy(const struct shim_engine * e, llama_memory_t mem, llama_seq_id src, llama_seq_id dst,
+                          llama_pos from, llama_pos to) {
+    e->llama_memory_seq_cp(mem, src, dst, from, to);
+}
+
+extern "C" llama_pos shim_lowest(const struct shim_engine * e, llama_memory_t mem, llama_seq_id seq) {
+    return e->llama_memory_seq_pos_min(mem, seq);
+}
+
+extern "C" const struct llama_vocab * shim_vocab(const struct shim_engine * e, const struct llama_model * model) {
+    return e->llama_model_get_vocab(model);
+}
+
+extern "C" int32_t shim_vocab_size(const struct shim_engine * e, const struct llama_vocab * v) {
+    return e->llama_vocab_n_tokens(v);
+}
+
+extern "C" enum llama_vocab_type shim_vocab_type(const struct shim_engine * e, const struct llama_vocab * v) {
+    return e->llama_vocab_type(v);
+}
+
+extern "C" bool shim_vocab_adds_bos(const struct shim_engine * e, const struct llama_vocab * v) {
+    return e->llama_vocab_get_add_bos(v);
+}
+
+extern "C" enum llama_token_attr shim_attr(const struct shim_engine * e, const struct llama_vocab * v, llama_token t) {
+    return e->llama_vocab_get_attr(v, t);
+}
+
+extern "C" bool shim_ends(const struct shim_engine * e, const struct llama_vocab * v, llama_token t) {
+    return e->llama_vocab_is_eog(v, t);
+}
+
+extern "C" int32_t shim_piece(const struct shim_engine * e, const struct llama_vocab * v, llama_token t, char * buf,
+                              int32_t size) {
+    return e->llama_token_to_piece(v, t, buf, size, 0, true);
+}
+
+extern "C" int32_t shim_decode(const struct shim_engine * e, struct llama_context * ctx,
+                               const struct llama_batch * batch, struct shim_error * err) {
+    return guarded<int32_t>(err, SHIM_FAILED, [&] { return e->llama_decode(ctx, *batch); });
+}
+
+extern "C" float * shim_logits(const struct shim_engine * e, struct llama_context * ctx, int32_t index) {
     struct shim_error ignored;
-    return guarded<float *>(&ignored, nullptr, [&] { return llama_get_logits_ith(ctx, index); });
+    return guarded<float *>(&ignored, nullptr, [&] { return e->llama_get_logits_ith(ctx, index); });
 }
 
-extern "C" float * shim_hidden(struct llama_context * ctx, int32_t index) {
+extern "C" float * shim_hidden(const struct shim_engine * e, struct llama_context * ctx, int32_t index) {
     struct shim_error ignored;
-    return guarded<float *>(&ignored, nullptr, [&] { return llama_get_embeddings_ith(ctx, index); });
+    return guarded<float *>(&ignored, nullptr, [&] { return e->llama_get_embeddings_ith(ctx, index); });
 }
 
-extern "C" int32_t shim_tokenize(const struct llama_vocab * vocab, const char * text, int32_t length,
-                                 llama_token * tokens, int32_t room) {
+extern "C" int32_t shim_tokenize(const struct shim_engine * e, const struct llama_vocab * vocab, const char * text,
+                                 int32_t length, llama_token * tokens, int32_t room) {
     struct shim_error ignored;
     return guarded<int32_t>(&ignored, INT32_MIN, [&] {
-        return llama_tokenize(vocab, text, length, tokens, room, false, false);
+        return e->llama_tokenize(vocab, text, length, tokens, room, false, false);
     });
 }
 
-extern "C" bool shim_fork(struct llama_context * ctx, llama_seq_id src, llama_seq_id dst, llama_pos window_start,
-                          struct shim_error * err) {
+extern "C" bool shim_fork(const struct shim_engine * e, struct llama_context * ctx, llama_seq_id src, llama_seq_id dst,
+                          llama_pos window_start, struct shim_error * err) {
     return guarded<bool>(err, false, [&] {
-        llama_memory_t mem = llama_get_memory(ctx);
-        llama_memory_seq_cp(mem, src, dst, -1, -1);
+        llama_memory_t mem = e->llama_get_memory(ctx);
+        e->llama_memory_seq_cp(mem, src, dst, -1, -1);
         if (window_start < 0) {
             return true;
         }
@@ -205,25 +220,32 @@ extern "C" bool shim_fork(struct llama_context * ctx, llama_seq_id src, llama_se
         // drops everything before the window. Its window is saved and restored as dst's, which frees dst's share of
         // the old cells. Then src takes the tokens before the window back from dst: the cells of the other layers.
         if (window_start > 0) {
-            llama_memory_seq_rm(mem, src, 0, window_start);
+            e->llama_memory_seq_rm(mem, src, 0, window_start);
         }
         const llama_state_seq_flags partial = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
-        std::vector<uint8_t> state(llama_state_seq_get_size_ext(ctx, src, partial));
-        const size_t size = llama_state_seq_get_data_ext(ctx, state.data(), state.size(), src, partial);
-        const bool ok = size > 0 && llama_state_seq_set_data_ext(ctx, state.data(), size, dst, partial) > 0;
+        std::vector<uint8_t> state(e->llama_state_seq_get_size_ext(ctx, src, partial));
+        const size_t size = e->llama_state_seq_get_data_ext(ctx, state.data(), state.size(), src, partial);
+        const bool ok = size > 0 && e->llama_state_seq_set_data_ext(ctx, state.data(), size, dst, partial) > 0;
         if (window_start > 0) {
-            llama_memory_seq_cp(mem, dst, src, 0, window_start);
+            e->llama_memory_seq_cp(mem, dst, src, 0, window_start);
         }
         if (!ok) {
-            llama_memory_seq_rm(mem, dst, -1, -1);
+            e->llama_memory_seq_rm(mem, dst, -1, -1);
         }
         return ok;
     });
 }
 
-extern "C" struct ggml_backend_feature shim_feature(ggml_backend_reg_t reg, size_t i) {
+extern "C" size_t shim_registries(const struct shim_engine * e) { return e->ggml_backend_reg_count(); }
+
+extern "C" const char * shim_registry(const struct shim_engine * e, size_t i) {
+    return e->ggml_backend_reg_name(e->ggml_backend_reg_get(i));
+}
+
+extern "C" struct ggml_backend_feature shim_feature(const struct shim_engine * e, size_t registry, size_t i) {
+    const ggml_backend_reg_t reg = e->ggml_backend_reg_get(registry);
     const auto features =
-        (ggml_backend_get_features_t) ggml_backend_reg_get_proc_address(reg, "ggml_backend_get_features");
+        (ggml_backend_get_features_t) e->ggml_backend_reg_get_proc_address(reg, "ggml_backend_get_features");
     const struct ggml_backend_feature none = {nullptr, nullptr};
     if (!features) {
         return none;
@@ -234,6 +256,18 @@ extern "C" struct ggml_backend_feature shim_feature(ggml_backend_reg_t reg, size
         }
     }
     return none;
+}
+
+extern "C" struct shim_device shim_device_at(const struct shim_engine * e, size_t i) {
+    struct shim_device d = {};
+    if (i < e->ggml_backend_dev_count()) {
+        const ggml_backend_dev_t device = e->ggml_backend_dev_get(i);
+        d.name = e->ggml_backend_dev_name(device);
+        d.description = e->ggml_backend_dev_description(device);
+        d.type = e->ggml_backend_dev_type(device);
+        e->ggml_backend_dev_memory(device, &d.free, &d.total);
+    }
+    return d;
 }
 
 #ifdef RUNNER_PEER

@@ -18,7 +18,7 @@ type Feature struct{ Backend, Name, Value string }
 type System struct {
 	Machine Machine
 	Devices []Device
-	// Libraries are the GPU libraries found with the program.
+	// Libraries are the device libraries found with the program or in the engine's folder.
 	Libraries []Library
 	Features  []Feature
 	// Kernels names the instructions that this package's kernels use. It is empty where only the engine's kernels
@@ -26,39 +26,42 @@ type System struct {
 	Kernels string
 }
 
-// SystemInfo returns what the engine can use, and starts it if necessary. It may be called from any goroutine.
+// SystemInfo returns what the compiled-in engine can use, and starts it if necessary. It may be called from any
+// goroutine.
 func SystemInfo() (System, error) {
-	if err := start(); err != nil {
+	e, err := BuiltIn()
+	if err != nil {
 		return System{}, err
 	}
-	s := System{Machine: ThisMachine(), Devices: devices(), Libraries: libraries, Kernels: ownKernels}
-	for i := range C.ggml_backend_reg_count() {
-		reg := C.ggml_backend_reg_get(i)
+	return e.System(), nil
+}
+
+// System returns what the engine can use.
+func (e *Engine) System() System {
+	s := System{Machine: ThisMachine(), Devices: e.devices(), Libraries: e.libraries, Kernels: e.kernels}
+	for i := range C.shim_registries(e.c) {
 		for j := C.size_t(0); ; j++ {
-			f := C.shim_feature(reg, j)
+			f := C.shim_feature(e.c, i, j)
 			if f.name == nil {
 				break
 			}
-			s.Features = append(s.Features, Feature{C.GoString(C.ggml_backend_reg_name(reg)), C.GoString(f.name),
+			s.Features = append(s.Features, Feature{C.GoString(C.shim_registry(e.c, i)), C.GoString(f.name),
 				C.GoString(f.value)})
 		}
 	}
-	return s, nil
+	return s
 }
 
-// devices lists the GPUs. The engine has been started.
-func devices() []Device {
+// devices lists the GPUs.
+func (e *Engine) devices() []Device {
 	var list []Device
-	for i := range C.ggml_backend_dev_count() {
-		d := C.ggml_backend_dev_get(i)
-		if kind := C.ggml_backend_dev_type(d); kind != C.GGML_BACKEND_DEVICE_TYPE_GPU &&
-			kind != C.GGML_BACKEND_DEVICE_TYPE_IGPU {
-			continue
+	for i := C.size_t(0); ; i++ {
+		d := C.shim_device_at(e.c, i)
+		if d.name == nil {
+			return list
 		}
-		var free, total C.size_t
-		C.ggml_backend_dev_memory(d, &free, &total)
-		list = append(list, Device{C.GoString(C.ggml_backend_dev_name(d)), C.GoString(C.ggml_backend_dev_description(d)),
-			int64(free), int64(total)})
+		if d._type == C.GGML_BACKEND_DEVICE_TYPE_GPU || d._type == C.GGML_BACKEND_DEVICE_TYPE_IGPU {
+			list = append(list, Device{C.GoString(d.name), C.GoString(d.description), int64(d.free), int64(d.total)})
+		}
 	}
-	return list
 }

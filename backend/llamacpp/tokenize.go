@@ -29,7 +29,7 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 // engine, in pieces that keep three promises the engine does not make: names of control tokens stay text, invalid
 // UTF-8 is kept, and long words do not exhaust the stack of its regular expressions.
 type textTokenizer struct {
-	vocab *C.struct_llama_vocab
+	vocab engineVocab
 	// names are the texts that the engine must not match as control tokens, by their first byte.
 	names [256][]string
 	bytes [256]backend.Token
@@ -37,8 +37,8 @@ type textTokenizer struct {
 	prefixes bool
 }
 
-func newTextTokenizer(c *C.struct_llama_vocab, v *backend.Vocab) *textTokenizer {
-	t := &textTokenizer{vocab: c, prefixes: C.llama_vocab_type(c) == C.LLAMA_VOCAB_TYPE_SPM}
+func newTextTokenizer(c engineVocab, v *backend.Vocab) *textTokenizer {
+	t := &textTokenizer{vocab: c, prefixes: C.shim_vocab_type(c.e, c.c) == C.LLAMA_VOCAB_TYPE_SPM}
 	for i := range t.bytes {
 		t.bytes[i] = backend.NoToken
 	}
@@ -46,7 +46,7 @@ func newTextTokenizer(c *C.struct_llama_vocab, v *backend.Vocab) *textTokenizer 
 		id := backend.Token(i)
 		p, kind := v.Piece(id), v.Kind(id)
 		switch {
-		case C.llama_vocab_get_attr(c, C.llama_token(i))&C.LLAMA_TOKEN_ATTR_USER_DEFINED != 0:
+		case C.shim_attr(c.e, c.c, C.llama_token(i))&C.LLAMA_TOKEN_ATTR_USER_DEFINED != 0:
 			if len(p) > 1 && (kind == backend.Control || tokenizer.IsTag(p)) {
 				t.names[p[0]] = append(t.names[p[0]], p)
 			}
@@ -147,8 +147,8 @@ func (t *textTokenizer) run(dst []backend.Token, text string, inside bool) ([]ba
 		text = mark + text
 	}
 	var room [maxRun + 16]C.llama_token
-	n := C.shim_tokenize(t.vocab, (*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.int32_t(len(text)), &room[0],
-		C.int32_t(len(room)))
+	n := C.shim_tokenize(t.vocab.e, t.vocab.c, (*C.char)(unsafe.Pointer(unsafe.StringData(text))),
+		C.int32_t(len(text)), &room[0], C.int32_t(len(room)))
 	if n < 0 {
 		return dst, errors.New("the engine cannot tokenize the text")
 	}

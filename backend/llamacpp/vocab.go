@@ -13,17 +13,23 @@ import (
 	"runner/backend/tokenizer"
 )
 
+// engineVocab is a vocabulary in an engine's memory.
+type engineVocab struct {
+	e *C.struct_shim_engine
+	c *C.struct_llama_vocab
+}
+
 // newVocab builds the vocabulary. Bytes come from the engine. Kinds come from the file, because the engine turns
 // some control tokens of harmony into text. Tokens that only the engine counts as control tokens become control
 // tokens too.
-func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
-	n := int(C.llama_vocab_n_tokens(v))
-	if n <= 0 || C.llama_vocab_type(v) == C.LLAMA_VOCAB_TYPE_NONE {
+func newVocab(v engineVocab, f *gguf.File) (*backend.Vocab, error) {
+	n := int(C.shim_vocab_size(v.e, v.c))
+	if n <= 0 || C.shim_vocab_type(v.e, v.c) == C.LLAMA_VOCAB_TYPE_NONE {
 		return nil, errors.New("the model has no vocabulary")
 	}
 	c := backend.VocabConfig{
 		Pieces: make([]string, n), Kinds: make([]backend.TokenKind, n),
-		BOS: special(f, "bos", n), EOS: special(f, "eos", n), AddBOS: bool(C.llama_vocab_get_add_bos(v)),
+		BOS: special(f, "bos", n), EOS: special(f, "eos", n), AddBOS: bool(C.shim_vocab_adds_bos(v.e, v.c)),
 	}
 	types, _ := f.Array("tokenizer.ggml.token_type")
 	texts, _ := f.Array("tokenizer.ggml.tokens")
@@ -31,7 +37,7 @@ func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
 	harmony := map[string]bool{}
 	for i := range n {
 		t := C.llama_token(i)
-		kind := kindOf(C.llama_vocab_get_attr(v, t))
+		kind := kindOf(C.shim_attr(v.e, v.c, t))
 		if types != nil && i < types.Len() && kind != backend.Control {
 			k, _ := types.Int(i)
 			if known, ok := tokenizer.KindOf(k); ok {
@@ -51,7 +57,7 @@ func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
 		if kind == backend.Control && (piece == "<|return|>" || piece == "<|channel|>") {
 			harmony[piece] = true
 		}
-		if bool(C.llama_vocab_is_eog(v, t)) && (kind == backend.Control || backend.Token(i) == c.EOS) {
+		if bool(C.shim_ends(v.e, v.c, t)) && (kind == backend.Control || backend.Token(i) == c.EOS) {
 			c.EOG = append(c.EOG, backend.Token(i))
 		}
 	}
@@ -80,10 +86,10 @@ func special(f *gguf.File, name string, n int) backend.Token {
 }
 
 // pieceOf returns a token's bytes; buf grows if needed.
-func pieceOf(v *C.struct_llama_vocab, t C.llama_token, buf *[]byte) (string, error) {
+func pieceOf(v engineVocab, t C.llama_token, buf *[]byte) (string, error) {
 	for range 2 {
 		p := (*C.char)(unsafe.Pointer(&(*buf)[0]))
-		n := int(C.llama_token_to_piece(v, t, p, C.int32_t(len(*buf)), 0, true))
+		n := int(C.shim_piece(v.e, v.c, t, p, C.int32_t(len(*buf))))
 		if n >= 0 {
 			return string((*buf)[:n]), nil
 		}

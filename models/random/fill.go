@@ -21,8 +21,11 @@ func (t *tensor) fill(w io.Writer, r *rand.Rand) error {
 			block = fp4Block(block[:0], r, t.deviation)
 		default:
 			x := 1.0
-			if t.deviation > 0 {
+			switch {
+			case t.deviation > 0:
 				x = r.NormFloat64() * t.deviation
+			case t.deviation < 0:
+				x = t.deviation
 			}
 			block = binary.LittleEndian.AppendUint32(block[:0], math.Float32bits(float32(x)))
 		}

@@ -18,6 +18,7 @@ type vocabulary struct {
 const (
 	normalType  = 1
 	controlType = 3
+	byteType    = 6
 )
 
 // specials are harmony's control tokens. The key is the distance from the first one, as in o200k_harmony.
@@ -25,19 +26,33 @@ var specials = map[int]string{0: "<|startoftext|>", 1: "<|endoftext|>", 4: "<|re
 	7: "<|channel|>", 8: "<|start|>", 9: "<|end|>", 10: "<|message|>", 14: "<|call|>"}
 
 // newVocabulary makes n tokens: 256 bytes, pieces made by merges, and 16 control tokens, or 1,090 at the real size.
-func newVocabulary(n int) (*vocabulary, error) {
+// With plain, pieces are plain text with a mark for the space, and bytes that they lack have names such as "<0x0A>".
+func newVocabulary(n int, plain bool) (*vocabulary, error) {
 	control := 16
 	if n >= 201088 {
 		control = 1090
 	}
-	if n < 256+control {
+	if n < 256+control || plain && n < 256+characters+control {
 		return nil, fmt.Errorf("a vocabulary of %d tokens has no room for 256 bytes and %d control tokens", n, control)
 	}
 	v := &vocabulary{ids: map[string]uint32{}}
+	space := ggufwriter.Alphabet(" ")
 	for b := range 256 {
-		v.add(ggufwriter.Alphabet(string([]byte{byte(b)})), normalType)
+		if plain {
+			v.add(fmt.Sprintf("<0x%02X>", b), byteType)
+		} else {
+			v.add(ggufwriter.Alphabet(string([]byte{byte(b)})), normalType)
+		}
 	}
-	v.pieces(n - control)
+	if plain {
+		space = "\u2581"
+		v.add(space, normalType)
+		v.add("\n", normalType)
+		for c := '!'; c <= '~'; c++ {
+			v.add(string(c), normalType)
+		}
+	}
+	v.pieces(n-control, space)
 	for i := range control {
 		name, ok := specials[i]
 		if !ok {
@@ -47,6 +62,9 @@ func newVocabulary(n int) (*vocabulary, error) {
 	}
 	return v, nil
 }
+
+// characters is how many characters have a token in a plain vocabulary.
+const characters = 2 + '~' - '!' + 1
 
 func (v *vocabulary) id(token string) uint32 { return v.ids[token] }
 
@@ -62,9 +80,8 @@ func (v *vocabulary) add(token string, kind int32) bool {
 
 // pieces adds merges until there are n tokens: first pairs of frequent letters, with and without a space in front, then
 // these with one more letter, and so on.
-func (v *vocabulary) pieces(n int) {
+func (v *vocabulary) pieces(n int, space string) {
 	const letters = "etaoinshrdlcumwfgypbvkjxqz"
-	space := ggufwriter.Alphabet(" ")
 	last := []string{space}
 	for _, l := range letters {
 		last = append(last, string(l))

@@ -57,6 +57,7 @@ const (
 	CodeTimeout         = "request_timeout"
 	CodeDraining        = "server_stopping"
 	CodeModelUnusable   = "model_unusable"
+	CodeUnavailable     = "model_unavailable"
 	CodeModelChanged    = "model_changed"
 	CodeInternal        = "internal_error"
 	CodeClientCancelled = "client_cancelled"
@@ -135,6 +136,11 @@ func FromError(err error, params map[string]string) *Error {
 		return &Error{
 			Status: http.StatusServiceUnavailable, Code: CodeModelUnusable, RetryAfter: 5 * time.Second, Err: err,
 			Message: "the model's engine fails; try again soon, and the server's log says more",
+		}
+	case errors.Is(err, generation.ErrCrashed):
+		return &Error{
+			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: time.Second, Err: err,
+			Message: "the model's engine crashed; try again soon, and the server's log says more",
 		}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &Error{Status: StatusClientClosed, Code: CodeClientCancelled, Message: "the request was cancelled", Err: err}

@@ -1,7 +1,12 @@
 // A stub of the engine for TestShimSanitized. On demand it fails in every way that the shim must survive. Prints
 // "ok".
 
-#include "shim.h"
+#include "capi_builtin.h"
+#include "capi_v05.h"
+#include "engine.h"
+#include "libraries.h"
+
+#include <dlfcn.h>
 
 #include <cmath>
 #include <cstdio>
@@ -51,6 +56,30 @@ void act() {
     }
 }
 
+// context_defaults returns what all versions have in common.
+template <typename P> P context_defaults() {
+    P p = {};
+    p.n_ctx = p.n_ubatch = 512, p.n_batch = 2048, p.n_seq_max = 1;
+    p.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED;
+    p.pooling_type = LLAMA_POOLING_TYPE_UNSPECIFIED;
+    p.attention_type = LLAMA_ATTENTION_TYPE_UNSPECIFIED;
+    p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_AUTO;
+    p.yarn_ext_factor = p.defrag_thold = -1;
+    p.type_k = p.type_v = GGML_TYPE_F16;
+    p.offload_kqv = p.no_perf = p.op_offload = p.swa_full = true;
+    return p;
+}
+
+template <typename P> void check_context(const P & p) {
+    CHECK(p.n_ctx == 20 && p.n_batch == 21 && p.n_ubatch == 21 && p.n_seq_max == 22 && p.n_threads == 23);
+    CHECK(p.n_threads_batch == 23 && p.kv_unified && !p.swa_full && !p.offload_kqv && !p.op_offload);
+    CHECK(p.type_k == GGML_TYPE_Q8_0 && p.type_v == GGML_TYPE_Q8_0 && p.pooling_type == LLAMA_POOLING_TYPE_NONE);
+    CHECK(!p.abort_callback(p.abort_callback_data));
+    *static_cast<int32_t *>(p.abort_callback_data) = 1;
+    CHECK(p.abort_callback(p.abort_callback_data));
+    *static_cast<int32_t *>(p.abort_callback_data) = 0;
+}
+
 llama_memory_t memory_of(llama_context * c) { return reinterpret_cast<llama_memory_t>(c); }
 llama_context * context_of(llama_memory_t m) { return reinterpret_cast<llama_context *>(m); }
 
@@ -65,8 +94,19 @@ void llama_backend_init(void) {}
 void llama_log_set(ggml_log_callback f, void *) { log_callback = f; }
 ggml_abort_callback_t ggml_set_abort_callback(ggml_abort_callback_t f) { abort_callback = f; return nullptr; }
 
+struct llama_model_params llama_model_default_params(void) {
+    struct llama_model_params p = {};
+    p.n_gpu_layers = 999;
+    p.split_mode = LLAMA_SPLIT_MODE_LAYER;
+    p.use_mmap = p.use_extra_bufts = true;
+    return p;
+}
+
+struct llama_context_params llama_context_default_params(void) { return context_defaults<llama_context_params>(); }
+
 struct llama_model * llama_model_load_from_file(const char *, struct llama_model_params p) {
     act();
+    CHECK((p.n_gpu_layers == 0) == (p.devices && !p.devices[0]) && !p.use_mmap);
     CHECK(p.progress_callback);
     if (p.progress_callback_user_data) {
         CHECK(p.progress_callback(0.1f, p.progress_callback_user_data));
@@ -79,11 +119,51 @@ struct llama_model * llama_model_load_from_file(const char *, struct llama_model
 
 struct llama_context * llama_init_from_model(struct llama_model *, struct llama_context_params p) {
     act();
-    CHECK(!p.abort_callback(p.abort_callback_data));
-    *static_cast<int32_t *>(p.abort_callback_data) = 1;
-    CHECK(p.abort_callback(p.abort_callback_data));
+    check_context(p);
     return &context;
 }
+
+// What the shim only passes on.
+ggml_backend_reg_t ggml_backend_load(const char *) { return nullptr; }
+size_t ggml_backend_reg_count(void) { return 2; }
+ggml_backend_reg_t ggml_backend_reg_get(size_t i) { return reinterpret_cast<ggml_backend_reg_t>(i); }
+const char * ggml_backend_reg_name(ggml_backend_reg_t reg) { return reg ? "one" : "zero"; }
+size_t ggml_backend_dev_count(void) { return 1; }
+ggml_backend_dev_t ggml_backend_dev_get(size_t) { return nullptr; }
+const char * ggml_backend_dev_name(ggml_backend_dev_t) { return "CPU"; }
+const char * ggml_backend_dev_description(ggml_backend_dev_t) { return "a processor"; }
+enum ggml_backend_dev_type ggml_backend_dev_type(ggml_backend_dev_t) { return GGML_BACKEND_DEVICE_TYPE_CPU; }
+void ggml_backend_dev_memory(ggml_backend_dev_t, size_t * free, size_t * total) { *free = 1, *total = 2; }
+void ggml_threadpool_params_init(struct ggml_threadpool_params * p, int n) { *p = {}, p->n_threads = n; }
+struct ggml_threadpool * ggml_threadpool_new(struct ggml_threadpool_params * p) {
+    CHECK(p->n_threads == 3);
+    return reinterpret_cast<struct ggml_threadpool *>(&context);
+}
+void ggml_threadpool_free(struct ggml_threadpool *) {}
+void llama_model_free(struct llama_model *) {}
+const struct llama_vocab * llama_model_get_vocab(const struct llama_model *) { return nullptr; }
+int32_t llama_model_n_ctx_train(const struct llama_model *) { return 10; }
+int32_t llama_model_n_embd(const struct llama_model *) { return 11; }
+int32_t llama_model_n_swa(const struct llama_model *) { return 12; }
+uint64_t llama_model_size(const struct llama_model *) { return 13; }
+uint64_t llama_model_n_params(const struct llama_model *) { return 14; }
+bool llama_model_has_encoder(const struct llama_model *) { return false; }
+bool llama_model_has_decoder(const struct llama_model *) { return true; }
+bool llama_model_is_recurrent(const struct llama_model *) { return false; }
+bool llama_model_is_hybrid(const struct llama_model *) { return true; }
+bool llama_model_is_diffusion(const struct llama_model *) { return false; }
+enum llama_vocab_type llama_vocab_type(const struct llama_vocab *) { return LLAMA_VOCAB_TYPE_BPE; }
+int32_t llama_vocab_n_tokens(const struct llama_vocab *) { return 15; }
+enum llama_token_attr llama_vocab_get_attr(const struct llama_vocab *, llama_token) { return LLAMA_TOKEN_ATTR_BYTE; }
+bool llama_vocab_is_eog(const struct llama_vocab *, llama_token t) { return t == 1; }
+bool llama_vocab_get_add_bos(const struct llama_vocab *) { return true; }
+int32_t llama_token_to_piece(const struct llama_vocab *, llama_token, char *, int32_t, int32_t strip, bool special) {
+    CHECK(strip == 0 && special);
+    return 16;
+}
+void llama_free(struct llama_context *) {}
+void llama_set_embeddings(struct llama_context *, bool) {}
+llama_pos llama_memory_seq_pos_min(llama_memory_t, llama_seq_id) { return 17; }
 
 void llama_attach_threadpool(struct llama_context *, ggml_threadpool_t, ggml_threadpool_t) {}
 int32_t llama_decode(struct llama_context *, struct llama_batch) { act(); return 0; }
@@ -207,11 +287,16 @@ static void test_clear() {
 #endif
 }
 
+static const struct shim_engine * engine;
+
+static struct shim_context_options options(const int32_t * cancel) {
+    return {20, 21, 22, 23, LLAMA_FLASH_ATTN_TYPE_AUTO, GGML_TYPE_Q8_0, false, false, cancel};
+}
+
 static void test_failures() {
-    struct llama_model_params   mp = {};
-    struct llama_context_params cp = {};
-    struct llama_batch          batch = {};
-    struct shim_error           err;
+    const struct shim_load_options lo = {};
+    struct llama_batch             batch = {};
+    struct shim_error              err;
     const struct { const char * how, * says; } ways[] = {
         {"throw", "thrown"}, {"memory", "out of memory"}, {"odd", "unknown exception"},
         {"assert", "file.cpp:1: GGML_ASSERT(x) failed"},
@@ -220,15 +305,16 @@ static void test_failures() {
     for (const auto & w : ways) {
         behave = w.how;
         const int before = freed;
-        CHECK(shim_load("path", mp, 0, &err) == nullptr);
+        CHECK(shim_load(engine, "path", &lo, &err) == nullptr);
         CHECK(std::strncmp(err.text, w.says, std::strlen(w.says)) == 0);
         CHECK(freed == before + 1);
         if (behave != "log") {
             int32_t cancel = 0;
-            CHECK(shim_context(nullptr, cp, nullptr, &cancel, &err) == nullptr);
-            CHECK(shim_decode(&context, &batch, &err) == SHIM_FAILED);
-            CHECK(shim_logits(&context, 0) == nullptr);
-            CHECK(shim_tokenize(nullptr, "a", 1, nullptr, 0) == INT32_MIN);
+            const struct shim_context_options co = options(&cancel);
+            CHECK(shim_context(engine, nullptr, &co, nullptr, &err) == nullptr);
+            CHECK(shim_decode(engine, &context, &batch, &err) == SHIM_FAILED);
+            CHECK(shim_logits(engine, &context, 0) == nullptr);
+            CHECK(shim_tokenize(engine, nullptr, "a", 1, nullptr, 0) == INT32_MIN);
             llama_token_data data[1];
             uint64_t         bits[1];
             CHECK(shim_grammar(nullptr, "", &err) == nullptr);
@@ -240,19 +326,105 @@ static void test_failures() {
 }
 
 static void test_success() {
-    struct llama_model_params   mp = {};
-    struct llama_context_params cp = {};
-    struct llama_batch          batch = {};
-    struct shim_error           err;
-    int32_t                     cancel = 0;
-    CHECK(shim_load("path", mp, 0, &err) && shim_load("path", mp, 7, &err));
-    CHECK(shim_context(nullptr, cp, reinterpret_cast<struct ggml_threadpool *>(1), &cancel, &err) == &context);
-    CHECK(shim_decode(&context, &batch, &err) == 0 && err.text[0] == 0);
-    CHECK(shim_logits(&context, 0) != nullptr);
-    CHECK(shim_tokenize(nullptr, "abc", 3, nullptr, 0) == 3);
-    ggml_backend_reg_t reg = reinterpret_cast<ggml_backend_reg_t>(1);
-    CHECK(std::strcmp(shim_feature(reg, 1).value, "2") == 0 && shim_feature(reg, 2).name == nullptr);
-    CHECK(shim_feature(nullptr, 0).name == nullptr);
+    struct llama_batch                batch = {};
+    struct shim_error                 err;
+    int32_t                           cancel = 0;
+    const struct shim_load_options    quiet = {}, all = {5, false, 7};
+    const struct shim_context_options co = options(&cancel);
+    CHECK(shim_known(engine));
+    CHECK(shim_load(engine, "path", &quiet, &err) && shim_load(engine, "path", &all, &err));
+    CHECK(shim_context(engine, nullptr, &co, shim_pool(engine, 3), &err) == &context);
+    CHECK(shim_decode(engine, &context, &batch, &err) == 0 && err.text[0] == 0);
+    CHECK(shim_logits(engine, &context, 0) != nullptr);
+    CHECK(shim_tokenize(engine, nullptr, "abc", 3, nullptr, 0) == 3);
+}
+
+static void test_facts() {
+    const struct shim_model_facts f = shim_describe(engine, nullptr);
+    CHECK(f.decodes && f.recurrent && f.window == 12 && f.trained_context == 10 && f.width == 11);
+    CHECK(f.parameters == 14 && f.bytes == 13);
+    CHECK(shim_vocab_size(engine, nullptr) == 15 && shim_ends(engine, nullptr, 1) && !shim_ends(engine, nullptr, 2));
+    CHECK(shim_piece(engine, nullptr, 0, nullptr, 0) == 16 && shim_lowest(engine, nullptr, 0) == 17);
+    CHECK(shim_registries(engine) == 2 && std::strcmp(shim_registry(engine, 1), "one") == 0);
+    CHECK(std::strcmp(shim_feature(engine, 1, 1).value, "2") == 0 && shim_feature(engine, 1, 2).name == nullptr);
+    CHECK(shim_feature(engine, 0, 0).name == nullptr);
+    CHECK(shim_device_at(engine, 0).total == 2 && shim_device_at(engine, 1).name == nullptr);
+}
+
+// The functions of llama.cpp 0.5 and 0.6 with parameters.
+static struct llama_model_params_v05 model_defaults_v05() {
+    struct llama_model_params_v05 p = {};
+    p.n_gpu_layers = -1;
+    p.split_mode = LLAMA_SPLIT_MODE_LAYER;
+    p.load_mode = LLAMA_LOAD_MODE_AUTO;
+    p.lazy_mode = LLAMA_LAZY_MODE_AUTO;
+    p.use_extra_bufts = true;
+    return p;
+}
+
+static struct llama_model * load_v05(const char *, struct llama_model_params_v05 p) {
+    act();
+    CHECK((p.n_gpu_layers == 0) == (p.devices && !p.devices[0]) && p.load_mode == LLAMA_LOAD_MODE_MMAP && !p.load_mtp);
+    return reinterpret_cast<struct llama_model *>(&context);
+}
+
+static struct llama_context_params_v05 context_defaults_v05() {
+    auto p = context_defaults<struct llama_context_params_v05>();
+    p.n_outputs_max_per_seq = 1;
+    return p;
+}
+
+static struct llama_context * init_v05(struct llama_model *, struct llama_context_params_v05 p) {
+    act();
+    check_context(p);
+    CHECK(p.n_rs_seq == 0 && p.n_outputs_max == 0 && !p.samplers && !p.ctx_other);
+    return &context;
+}
+
+static void test_v05() {
+    struct shim_engine e = *engine;
+    e.layout = &layout_v05;
+    e.parameters = {(void *) model_defaults_v05, (void *) load_v05, (void *) context_defaults_v05, (void *) init_v05};
+    struct shim_error                 err;
+    int32_t                           cancel = 0;
+    const struct shim_load_options    lo = {0, true, 0};
+    const struct shim_context_options co = options(&cancel);
+    CHECK(shim_known(&e) && shim_load(&e, "path", &lo, &err));
+    CHECK(shim_context(&e, nullptr, &co, nullptr, &err) == &context);
+    behave = "throw";
+    CHECK(!shim_load(&e, "path", &lo, &err) && !shim_context(&e, nullptr, &co, nullptr, &err));
+    behave.clear();
+    e.parameters.context_defaults = (void *) context_defaults<struct llama_context_params_v05>;
+    CHECK(!shim_known(&e));
+}
+
+// What only shared libraries have.
+extern "C" const char * llama_version(void) { return "0.5.9"; }
+enum llm_arch { first, nameless, second, last };
+const char * llm_arch_name(llm_arch a) {
+    const char * names[] = {"a", "unknown", "b", "(unknown)"};
+    return names[a];
+}
+
+// test_folder opens this program as if it were a library.
+static void test_folder() {
+    struct shim_error err;
+    void * self = library_open(nullptr, &err);
+    CHECK(self && !library_open("/nowhere/libllama.so", &err) && std::strstr(err.text, "/nowhere/libllama.so"));
+    CHECK(library_score("/nowhere/libggml-cpu.so", &err) == -1 && library_score(nullptr, &err) == 1);
+    CHECK(std::strcmp(engine_version(self), "0.5.9") == 0);
+    CHECK(std::strcmp(engine_architecture(self, 2), "b") == 0 && !engine_architecture(self, 3));
+    CHECK(!engine_architecture(self, 5000));
+    struct shim_engine * e = engine_open(self, &err);
+    CHECK(e && e->llama_decode == llama_decode && e->parameters.load == (void *) llama_model_load_from_file);
+    CHECK(!engine_load(e, "nothing", &err) && shim_registries(e) == 2);
+    CHECK(engine_start(e, &err) && e->threadpool_new && e->threadpool_free);
+    delete e;
+    void * other = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
+    if (other) {
+        CHECK(!engine_version(other) && !engine_architecture(other, 0) && !engine_open(other, &err));
+        CHECK(std::strstr(err.text, "it has no function "));
+    }
 }
 
 static void test_grammar() {
@@ -294,7 +466,7 @@ static void test_fork() {
             context.window[0] = range(20, 100);
             context.room = std::strcmp(how, "full") != 0;
             behave = std::strcmp(how, "throw") == 0 ? "throw" : "";
-            const bool ok = shim_fork(&context, 0, 1, start, &err);
+            const bool ok = shim_fork(engine, &context, 0, 1, start, &err);
             behave.clear();
             CHECK(ok == (how[0] == 0 || start < 0));
             if (ok) {
@@ -309,9 +481,12 @@ static void test_fork() {
 }
 
 int main() {
-    shim_start();
+    engine = shim_builtin();
     test_failures();
     test_success();
+    test_facts();
+    test_v05();
+    test_folder();
     test_grammar();
     test_clear();
     test_log_levels();

@@ -36,6 +36,11 @@ import (
 type Engine struct {
 	// Open loads the model at path.
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
+	// Isolated is Open with the engine in a process of its own, whose memory is limited to limit bytes unless limit is 0.
+	// Crashes are reported to log.
+	Isolated func(ctx context.Context, path string, cfg backend.Config, limit int64, log *slog.Logger) (backend.Model, error)
+	// Process is the work of that process. It returns when the program that started it is gone.
+	Process func(limit int64) error
 	// Check returns an error if the engine cannot run the model at path. It reads only the file's headers.
 	Check func(path string) error
 	// Demo returns the path of the bundled model. It unpacks the model if necessary.
@@ -76,6 +81,9 @@ type app struct {
 	build  Build
 	// load opens the model at path for generation.
 	load func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error)
+
+	// isolation says which models get a process of their own.
+	isolation isolation
 
 	in       *os.File
 	out, err *os.File
@@ -122,7 +130,7 @@ func (a *app) execute(args []string) int {
 // newRunner loads the model at path and returns its runner.
 func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
 	cfg runner.Config) (*runner.Runner, error) {
-	m, err := a.engine.Open(ctx, path, model)
+	m, err := a.openModel(ctx, path, model, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}

@@ -123,6 +123,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
 	spinner := a.spinner()
+	a.isolation = o.isolation
 	gen, loaded, err := a.open(ctx, model, o.model, cfg, spinner)
 	if err != nil {
 		return err

@@ -14,7 +14,9 @@ import (
 type runOptions struct {
 	request generation.Request
 	model   backend.Config
-	form    formOptions
+	// isolation says whether the model gets a process of its own.
+	isolation isolation
+	form      formOptions
 
 	system       string
 	delegate     string
@@ -80,6 +82,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	f.Uint64Var(&o.seed, "seed", 0, "seed `N` that makes a run repeatable (default: drawn)")
 
 	addModelFlags(cmd, &o.model)
+	o.isolation.add(cmd, "auto: no")
 
 	o.output = outputText
 	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events, of decisions, of AG-UI "+

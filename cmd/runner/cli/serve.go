@@ -66,6 +66,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err != nil {
 		return err
 	}
+	a.isolation = o.isolation
 	cfg, err := a.serverConfig(o)
 	if err != nil {
 		return err

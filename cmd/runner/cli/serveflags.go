@@ -23,6 +23,8 @@ type serveOptions struct {
 	host string
 	port int
 
+	isolation isolation
+
 	parallel, queue              int
 	keepAlive                    time.Duration
 	memory, maxBody              byteSize
@@ -144,6 +146,8 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	addDelegationFlags(cmd, &o.defaults)
 	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the models' own")
 	addModelFlags(cmd, &o.model)
+	o.isolation.from = servedFrom
+	o.isolation.add(cmd, "auto: models of more than 256 MiB")
 
 	o.logFormat = logText
 	addNameChoice(cmd, &o.logFormat, "log-format", "form of the log on standard error", logText, logJSON)

@@ -58,6 +58,7 @@ func readTraces(dir string) error {
 		if err == nil {
 			fmt.Println("read")
 		}
+		time.Sleep(2 * time.Millisecond) // without a pause the writer may find no moment to erase its log
 	}
 }
 

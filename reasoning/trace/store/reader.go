@@ -198,7 +198,11 @@ func copyDatabase(path, to string) error {
 		return err
 	}
 	for _, suffix := range []string{"", "-wal"} {
-		if err := copyFile(path+suffix, to+suffix); err != nil {
+		err := copyFile(path+suffix, to+suffix)
+		if suffix != "" && errors.Is(err, fs.ErrNotExist) {
+			return ErrBusy // a program that closed the database has removed its log
+		}
+		if err != nil {
 			return err
 		}
 	}

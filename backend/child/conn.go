@@ -1,0 +1,278 @@
+package child
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"runner/backend"
+	"runner/backend/child/protocol"
+)
+
+// crash says that the engine's process ended, hung or broke the protocol.
+type crash struct{ err error }
+
+func (c *crash) Error() string { return "the engine crashed: " + c.err.Error() }
+
+// Unwrap returns the cause.
+func (c *crash) Unwrap() error { return c.err }
+
+// errHang is the cause of a crash that this end made because the engine made no progress.
+var errHang = errors.New("it made no progress")
+
+// conn is a conversation with one process. Requests come from one goroutine, texts to tokenize from any.
+type conn struct {
+	proc  *process
+	out   *protocol.Writer
+	hello protocol.Hello
+
+	// answers passes frames from the reader, which waits for release before it reads the next one.
+	answers chan protocol.Frame
+	release chan struct{}
+	dead    chan struct{} // closed at the end, when cause is set
+	cause   error
+	asked   atomic.Bool // a request waits for its answer
+
+	// moves counts signs of progress: frames, and growing counts in frames of progress.
+	moves atomic.Uint64
+	count uint64 // of the last frame of progress; only the reader uses it
+	watch watch
+
+	mu    sync.Mutex
+	texts map[uint64]chan<- tokens
+	next  uint64
+}
+
+// tokens is the answer to a text.
+type tokens struct {
+	list []backend.Token
+	err  error
+}
+
+// dial starts a program and exchanges hellos.
+func dial(p Program, version string) (*conn, error) {
+	proc, err := begin(p)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{proc: proc, out: protocol.NewWriter(proc.out), answers: make(chan protocol.Frame),
+		release: make(chan struct{}), dead: make(chan struct{}), texts: map[uint64]chan<- tokens{}}
+	c.watch.of = c
+	go c.read()
+	go c.watch.run()
+	f, err := c.ask(context.Background(), startTime, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
+		Runner: version})
+	if err == nil {
+		err = c.take(f, protocol.KindEngineHello, &c.hello)
+		c.done()
+	}
+	if err == nil && c.hello.Protocol != protocol.Version {
+		err = fmt.Errorf("the engine speaks version %d of the protocol, this program version %d", c.hello.Protocol,
+			protocol.Version)
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// read passes frames on until the process ends.
+func (c *conn) read() {
+	r := protocol.NewReader(c.proc.in)
+	var err error
+	for err == nil {
+		var f protocol.Frame
+		if f, err = r.Next(); err == nil {
+			err = c.pass(f)
+		}
+	}
+	// The process ends by itself when a pipe is gone. Its own end says more than the end of the pipe does.
+	if !errors.Is(err, protocol.ErrFrame) && !errors.Is(err, errHang) {
+		select {
+		case <-c.proc.ended:
+		case <-time.After(time.Second):
+		}
+	}
+	_ = c.proc.cmd.Process.Kill() // it may have ended
+	<-c.proc.ended
+	switch {
+	case c.watch.hung.Load():
+		err = errHang
+	case !errors.Is(err, protocol.ErrFrame):
+		err = errors.New(c.proc.how())
+	}
+	c.cause = &crash{err}
+	close(c.dead)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.texts {
+		t <- tokens{err: c.cause}
+	}
+	c.texts = nil
+}
+
+// pass passes a frame on.
+func (c *conn) pass(f protocol.Frame) error {
+	switch f.Kind {
+	case protocol.KindProgress:
+		var p protocol.Progress
+		if err := f.JSON(&p); err != nil {
+			return err
+		}
+		if p.Count != c.count || p.Fraction > 0 {
+			c.count = p.Count
+			c.moves.Add(1)
+		}
+		if p.Fraction == 0 {
+			return nil
+		}
+	case protocol.KindTokens:
+		return c.passTokens(f)
+	}
+	if f.Kind < protocol.KindEngineHello || !c.asked.Load() {
+		return fmt.Errorf("%w: %v came without a request", protocol.ErrFrame, f.Kind)
+	}
+	c.moves.Add(1)
+	c.answers <- f
+	<-c.release
+	return nil
+}
+
+func (c *conn) passTokens(f protocol.Frame) error {
+	var t struct {
+		protocol.Tokenize
+		Error string `json:"error"`
+	}
+	if err := f.JSON(&t); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	to := c.texts[t.ID]
+	delete(c.texts, t.ID)
+	c.mu.Unlock()
+	if to == nil || len(f.Raw)%4 != 0 {
+		return fmt.Errorf("%w: tokens of no text", protocol.ErrFrame)
+	}
+	answer := tokens{list: make([]backend.Token, len(f.Raw)/4)}
+	for i := range answer.list {
+		answer.list[i] = backend.Token(binary.LittleEndian.Uint32(f.Raw[4*i:]))
+	}
+	if t.Error != "" {
+		answer = tokens{err: errors.New(t.Error)}
+	}
+	to <- answer
+	return nil
+}
+
+// tokenize lets the engine tokenize a text. It may be called from any goroutine.
+func (c *conn) tokenize(text string) ([]backend.Token, error) {
+	answer := make(chan tokens, 1)
+	c.mu.Lock()
+	if c.texts == nil {
+		c.mu.Unlock()
+		return nil, c.cause
+	}
+	c.next++
+	id := c.next
+	c.texts[id] = answer
+	c.mu.Unlock()
+	if err := c.out.WriteJSON(protocol.KindTokenize, protocol.Tokenize{ID: id}, []byte(text)); err != nil {
+		<-c.dead
+		return nil, c.cause
+	}
+	t := <-answer
+	return t.list, t.err
+}
+
+// ask sends a request with a JSON head and waits for its answer, see await.
+func (c *conn) ask(ctx context.Context, patience time.Duration, kind protocol.Kind, head any) (protocol.Frame, error) {
+	b, err := json.Marshal(head)
+	if err != nil {
+		return protocol.Frame{}, err
+	}
+	c.begin(patience)
+	if err := c.send(protocol.Frame{Kind: kind, Head: b}); err != nil {
+		return protocol.Frame{}, err
+	}
+	return c.await(ctx)
+}
+
+// begin announces a request. The process is killed if it is silent for longer than patience.
+func (c *conn) begin(patience time.Duration) {
+	c.asked.Store(true)
+	c.watch.begin(patience)
+}
+
+// send writes a frame of the request under way.
+func (c *conn) send(f protocol.Frame) error {
+	if err := c.out.Write(f); err != nil {
+		if errors.Is(err, protocol.ErrFrame) {
+			return err
+		}
+		<-c.dead // nobody reads any more
+		return c.cause
+	}
+	return nil
+}
+
+// await waits for the next frame about the request under way. The caller must call done when it has read the last one,
+// and more after any other. When ctx ends, it asks the engine to cancel and goes on waiting.
+func (c *conn) await(ctx context.Context) (protocol.Frame, error) {
+	end := ctx.Done()
+	for {
+		select {
+		case f := <-c.answers:
+			return f, nil
+		case <-c.dead:
+			c.asked.Store(false)
+			c.watch.end()
+			return protocol.Frame{}, c.cause
+		case <-end:
+			end = nil
+			_ = c.out.Write(protocol.Frame{Kind: protocol.KindCancel}) // else it has crashed
+		}
+	}
+}
+
+// more lets the reader go on; another frame about the request follows.
+func (c *conn) more() { c.release <- struct{}{} }
+
+// done ends the request under way.
+func (c *conn) done() {
+	c.asked.Store(false)
+	c.watch.end()
+	c.release <- struct{}{}
+}
+
+// take decodes the JSON of an answer that should be of a kind. An error of the engine is returned as a *remote.
+func (c *conn) take(f protocol.Frame, kind protocol.Kind, into any) error {
+	switch f.Kind {
+	case kind:
+		return f.JSON(into)
+	case protocol.KindError:
+		r := &remote{}
+		if err := f.JSON(&r.is); err != nil {
+			return err
+		}
+		return r
+	}
+	return fmt.Errorf("%w: %v came instead of %v", protocol.ErrFrame, f.Kind, kind)
+}
+
+// remote is an error that the engine reported.
+type remote struct{ is protocol.Error }
+
+func (r *remote) Error() string { return r.is.Text + r.is.Detail }
+
+// close ends the process.
+func (c *conn) close() {
+	c.proc.stop()
+	<-c.dead
+	c.watch.stop()
+}

@@ -1,0 +1,222 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"runner/backend"
+)
+
+// run decodes some sequences together at temperature 1 and returns their tokens. before is called before each step.
+func run(t *testing.T, m backend.Model, sequences, steps int, before func(step int)) [][]backend.Token {
+	t.Helper()
+	inputs, outputs := make([]backend.Input, sequences), make([]backend.Output, sequences)
+	got := make([][]backend.Token, sequences)
+	for i := range inputs {
+		s, err := m.NewSequence()
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompt := []backend.Token{backend.Token(65 + i), 66, 67, backend.Token(70 + i)}
+		inputs[i] = backend.Input{Sequence: s, Tokens: prompt, Sampling: &backend.Sampling{Temperature: 1, Seed: uint64(i)}}
+		if i%2 == 1 {
+			inputs[i].Constraint = evenTokens{}
+		}
+	}
+	for step := range steps {
+		if before != nil {
+			before(step)
+		}
+		if err := m.Step(context.Background(), inputs, outputs); err != nil {
+			t.Fatalf("step %d: %v", step, err)
+		}
+		for i := range inputs {
+			got[i] = append(got[i], outputs[i].Token)
+			inputs[i].Tokens = slices.Clone(got[i][len(got[i])-1:])
+		}
+	}
+	for i := range inputs {
+		inputs[i].Sequence.Close()
+	}
+	return got
+}
+
+// evenTokens allows every second token.
+type evenTokens struct{}
+
+func (evenTokens) Allows(t backend.Token) bool { return t%2 == 0 }
+
+func (evenTokens) Fill(m backend.Mask) {
+	for i := range m {
+		m[i] = 0x5555555555555555
+	}
+}
+
+var small = backend.Config{ContextSize: 256, Sequences: 9, BatchSize: 64}
+
+// TestAnswersSurviveKills: the tokens are those of a run without crashes, whenever the process is killed or stopped.
+func TestAnswersSurviveKills(t *testing.T) {
+	want := run(t, open(t, "1", "", small), 8, 60, nil)
+	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "aborted": syscall.SIGABRT,
+		"stopped": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := open(t, "1", "", small)
+			m.pace.least, m.pace.first = 300*time.Millisecond, 300*time.Millisecond
+			r := rand.New(rand.NewPCG(uint64(signal), 1))
+			var sent atomic.Int64
+			got := run(t, m, 8, 60, func(step int) {
+				if step%15 != 7 {
+					return
+				}
+				pid := m.Process()
+				time.AfterFunc(time.Duration(r.IntN(1500))*time.Microsecond, func() {
+					if syscall.Kill(pid, signal) == nil {
+						sent.Add(1)
+					}
+				})
+			})
+			if !slices.EqualFunc(got, want, slices.Equal) {
+				t.Errorf("the tokens are not those of an undisturbed run:\n%v\n%v", got, want)
+			}
+			if c := m.Counts(); c.Crashes != sent.Load() || c.Failed != 0 || signal == syscall.SIGSTOP && c.Hangs == 0 {
+				t.Errorf("%d signals, counted %+v", sent.Load(), c)
+			}
+		})
+	}
+}
+
+// TestPoisonFailsAlone: a sequence that crashes the engine fails, and the others of its step go on as if it were not there.
+func TestPoisonFailsAlone(t *testing.T) {
+	for name, token := range map[string]backend.Token{"panic": poison, "hang": hang} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := run(t, open(t, "plain", "", small), 8, 20, nil)
+			m := open(t, "poison", "", small)
+			m.pace.least, m.pace.first = 300*time.Millisecond, 300*time.Millisecond
+			bad, err := m.NewSequence()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := run(t, withBad{m, bad, token, t}, 8, 20, nil)
+			if !slices.EqualFunc(got, want, slices.Equal) {
+				t.Error("the other sequences are not as without the crashes")
+			}
+			if len(bad.Tokens()) != 0 {
+				t.Errorf("the failed sequence has %v", bad.Tokens())
+			}
+			if c := m.Counts(); c.Failed != 1 || c.Crashes < 3 {
+				t.Errorf("counted %+v", c)
+			}
+		})
+	}
+}
+
+// withBad adds a sequence that crashes the engine to the first step, and repeats the step without it.
+type withBad struct {
+	*Model
+	bad   backend.Sequence
+	token backend.Token
+	t     *testing.T
+}
+
+func (w withBad) Step(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	if inputs[0].Sequence.(*sequence).held > 0 || w.Counts().Crashes > 0 {
+		return w.Model.Step(ctx, inputs, outputs)
+	}
+	at := len(inputs) / 2
+	all := slices.Insert(slices.Clone(inputs), at, backend.Input{Sequence: w.bad, Tokens: []backend.Token{w.token}})
+	err := w.Model.Step(ctx, all, make([]backend.Output, len(all)))
+	var in *backend.InputError
+	if !errors.As(err, &in) || in.Index != at || !errors.Is(err, backend.ErrCrashed) {
+		w.t.Fatalf("error %v, want ErrCrashed for input %d", err, at)
+	}
+	return w.Model.Step(ctx, inputs, outputs)
+}
+
+// TestBrokenWhenItCannotStart: without its file, the model is broken after some tries. Nothing hangs.
+func TestBrokenWhenItCannotStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := open(t, "marked", path, small)
+	s, err := m.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(m.Process(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	in := []backend.Input{{Sequence: s, Tokens: []backend.Token{65}}}
+	if err := m.Step(t.Context(), in, make([]backend.Output, 1)); !errors.Is(err, backend.ErrBroken) {
+		t.Errorf("error %v, want ErrBroken", err)
+	}
+	if _, err := m.NewSequence(); !errors.Is(err, backend.ErrBroken) {
+		t.Errorf("error %v, want ErrBroken", err)
+	}
+	if _, err := m.Tokenize(nil, "text"); !errors.Is(err, backend.ErrBroken) {
+		t.Errorf("error %v, want ErrBroken", err)
+	}
+}
+
+// TestTokenizeStartsTheProcessAgain: a text can be tokenized after a crash that no step has met.
+func TestTokenizeStartsTheProcessAgain(t *testing.T) {
+	m := open(t, "plain", "", small)
+	want, err := m.Tokenize(nil, "some text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(m.Process(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.Tokenize(nil, "some text")
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+}
+
+// TestNothingIsLeft: after many models and crashes there is no process and no descriptor more than before.
+func TestNothingIsLeft(t *testing.T) {
+	files := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("this system does not list a process's descriptors: ", err)
+		}
+		return len(list)
+	}
+	_ = open(t, "plain", "", small).Close() // what the first one opens may stay
+	before := files()
+	for range 5 {
+		m := open(t, "plain", "", small)
+		pid := m.Process()
+		run(t, m, 2, 4, func(step int) {
+			if step == 2 {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		})
+		last := m.Process()
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []int{pid, last} {
+			if err := syscall.Kill(p, 0); !errors.Is(err, syscall.ESRCH) {
+				t.Errorf("process %d is there after Close: %v", p, err)
+			}
+		}
+	}
+	if after := files(); after > before {
+		t.Errorf("%d descriptors, %d before", after, before)
+	}
+}

@@ -1,0 +1,359 @@
+// Package child runs an engine in a process of its own.
+//
+// A [Model] is a backend.Model like any other. Its calls become the frames of docs/engine-protocol.md, and package serve
+// answers them in the other process.
+//
+// # Crashes
+//
+// If the process ends, hangs or breaks the protocol, it is started again. The model knows the tokens of every sequence, so
+// it feeds them again and repeats the step. The caller sees a step that takes longer. Where the engine's logits depend on
+// the sequence alone, the next tokens are the same as without the crash, because sampling depends on seed and position.
+//
+// After a crash in a step of several sequences, each of them takes its step alone. A sequence that crashes the engine twice
+// alone fails with backend.ErrCrashed, and the others go on. If the process cannot be started again, every call returns
+// backend.ErrBroken.
+//
+// # Hangs
+//
+// A process hangs if it has a request and makes no progress for 5 seconds, or 8 times as long as such a step usually takes.
+// Progress is completed work, not a sign of life from a thread that does nothing else. Time in which this process or the
+// machine sleeps does not count.
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"runner/backend"
+	"runner/backend/child/protocol"
+	"runner/backend/sample"
+)
+
+// Engine says how to run an engine.
+type Engine struct {
+	Program Program
+	// Version is the version of this program. The engine may log it.
+	Version string
+	// Text reads the vocabulary and the tokenizer from a model's files. It may be nil if the engine sends its vocabulary
+	// and tokenizes itself. It may return nil for a model that only the engine can tokenize.
+	Text func(path string) (*Text, error)
+	// Log reports crashes and restarts; nil reports none.
+	Log *slog.Logger
+}
+
+// Text is a vocabulary with its tokenizer, which is safe for concurrent use.
+type Text struct {
+	Vocab    *backend.Vocab
+	Tokenize func(dst []backend.Token, text string) ([]backend.Token, error)
+}
+
+// Counts counts what happened to a model's processes.
+type Counts struct {
+	// Crashes counts processes that ended while the model was in use, and Hangs those of them that made no progress.
+	Crashes, Hangs int64
+	// Failed counts sequences that failed with backend.ErrCrashed.
+	Failed int64
+}
+
+// Model implements backend.Model.
+type Model struct {
+	engine   Engine
+	path     string
+	load     protocol.Load // with the sizes that the first process chose
+	info     backend.Info
+	vocab    *backend.Vocab
+	caps     backend.Capabilities
+	tokenize func(dst []backend.Token, text string) ([]backend.Token, error) // nil if the engine does it
+
+	mu       sync.Mutex // guards what follows; held while a process is started
+	conn     *conn
+	failures int // starts that failed, and starts without a completed step since
+	broken   error
+	closed   bool
+
+	crashes, hangs, failed atomic.Int64
+
+	// What follows belongs to the goroutine that steps.
+	epoch     int // number of the process; sequences of another one are lost
+	seen      *conn
+	rows      rows
+	sampler   *sample.Sampler
+	pace      pace
+	sequences []*sequence // open ones, by number
+	step      uint64
+	head, raw []byte
+	mask      backend.Mask
+	input     protocol.Input
+	one       [1]backend.Input // for feeding tokens again
+	oneOut    [1]backend.Output
+}
+
+// Open starts the engine and loads a model. Its errors are those of the engine, with a *backend.LoadError where the model
+// is to blame.
+func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Model, error) {
+	if e.Log == nil {
+		e.Log = slog.New(slog.DiscardHandler)
+	}
+	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{least: leastTime, first: firstTime}}
+	if e.Text != nil {
+		t, err := e.Text(path)
+		if err != nil {
+			return nil, err
+		}
+		if t != nil {
+			m.vocab, m.tokenize = t.Vocab, t.Tokenize
+		}
+	}
+	c, loaded, err := m.begin(ctx, cfg.Progress)
+	if err != nil {
+		var crashed *crash
+		if errors.As(err, &crashed) {
+			err = &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: crashed.Error(), Err: err,
+				Advice: "choose another engine, or a smaller model or context size"}
+		}
+		return nil, err
+	}
+	m.conn = c
+	m.caps = loaded.Capabilities()
+	m.info = loaded.Info.Backend(c.hello.Engine, path)
+	m.fix()
+	m.sequences = make([]*sequence, m.info.Sequences)
+	m.mask = backend.NewMask(m.vocab.Len())
+	if !c.hello.Samples {
+		m.sampler = sample.New(m.vocab.Len())
+	}
+	return m, nil
+}
+
+// fix makes later processes choose the same sizes as the first one, whatever memory is free then.
+func (m *Model) fix() {
+	m.load.Context, m.load.Sequences, m.load.Batch = m.info.ContextSize, m.info.Sequences, m.info.BatchSize
+	m.load.CacheTokens, m.load.Threads, m.load.GPULayers = m.info.CacheTokens, m.info.Threads, m.info.GPULayers
+	m.load.FullWindow = "on"
+	if m.info.WindowOnly {
+		m.load.FullWindow = "off"
+	}
+}
+
+// begin starts a process and loads the model. It sets the vocabulary if it is not set, and else checks that it is the same.
+func (m *Model) begin(ctx context.Context, progress func(float32) bool) (c *conn, l protocol.Loaded, err error) {
+	if c, err = dial(m.engine.Program, m.engine.Version); err != nil {
+		return nil, l, err
+	}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f, err := c.ask(ctx, loadTime, protocol.KindLoad, m.load)
+	stopped := false
+	for ; err == nil && f.Kind == protocol.KindProgress; f, err = c.await(ctx) {
+		var p protocol.Progress
+		err := f.JSON(&p)
+		c.more()
+		if err == nil && progress != nil && !progress(p.Fraction) {
+			stopped = true
+			cancel()
+		}
+	}
+	if err != nil {
+		return c, l, err
+	}
+	err = c.take(f, protocol.KindLoaded, &l)
+	var vocab *backend.Vocab
+	if err == nil {
+		vocab, err = l.Decode(f.Raw)
+	}
+	c.done()
+	if err != nil {
+		var r *remote
+		switch {
+		case stopped:
+			err = &backend.LoadError{Path: m.path, Reason: backend.LoadCanceled, Detail: "canceled"}
+		case errors.As(err, &r):
+			err = r.is.Backend(m.path)
+			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+		}
+		return c, l, err
+	}
+	if err := m.match(vocab); err != nil {
+		return c, l, err
+	}
+	return c, l, m.share(c, &l)
+}
+
+// match compares the engine's vocabulary with the model's, or takes it over.
+func (m *Model) match(v *backend.Vocab) error {
+	switch {
+	case v == nil && m.vocab == nil:
+		return errors.New("the engine sent no vocabulary")
+	case v == nil:
+		return nil
+	case m.vocab == nil:
+		m.vocab = v
+		return nil
+	}
+	same := v.Len() == m.vocab.Len() && v.EOS() == m.vocab.EOS()
+	for t := backend.Token(0); same && int(t) < v.Len(); t++ {
+		same = v.Piece(t) == m.vocab.Piece(t) && v.Kind(t) == m.vocab.Kind(t) &&
+			v.EndsGeneration(t) == m.vocab.EndsGeneration(t)
+	}
+	if !same {
+		return &backend.LoadError{Path: m.path, Reason: backend.LoadFailed,
+			Detail: "the engine reads another vocabulary from the model", Advice: "the file may have changed; load it again"}
+	}
+	return nil
+}
+
+// maxFailures is how many starts may fail, or end before a step is complete, until the model counts as broken.
+const maxFailures = 3
+
+// live returns a process that works, as far as is known, and starts one if old is the last one and is gone. It may be
+// called from any goroutine.
+func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return nil, backend.ErrClosed
+	case m.broken != nil:
+		return nil, m.broken
+	case m.conn != old:
+		return m.conn, nil
+	}
+	select {
+	case <-old.dead:
+	default:
+		return old, nil
+	}
+	m.note(old)
+	old.close()
+	for {
+		if err := wait(ctx, m.failures); err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		c, _, err := m.begin(ctx, nil)
+		if err == nil {
+			m.engine.Log.Info("the engine's process was started again", "model", m.info.Name, "took", time.Since(began))
+			m.conn = c
+			m.failures++ // until a step is complete
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		m.engine.Log.Error("the engine's process could not be started again", "model", m.info.Name, "error", err)
+		if m.failures++; m.failures >= maxFailures {
+			m.broken = fmt.Errorf("%w: %w: its process cannot be started again: %w", backend.ErrBroken, backend.ErrCrashed,
+				err)
+			return nil, m.broken
+		}
+	}
+}
+
+// note counts and reports the end of a process.
+func (m *Model) note(c *conn) {
+	m.crashes.Add(1)
+	if errors.Is(c.cause, errHang) {
+		m.hangs.Add(1)
+	}
+	m.engine.Log.Error("the engine's process is gone", "model", m.info.Name, "error", c.cause)
+}
+
+// wait waits before a start: not at all before the first one, then longer each time.
+func wait(ctx context.Context, failures int) error {
+	if failures == 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(100 * time.Millisecond << min(failures, 5))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Info implements backend.Model.
+func (m *Model) Info() backend.Info { return m.info }
+
+// Vocab implements backend.Model.
+func (m *Model) Vocab() *backend.Vocab { return m.vocab }
+
+// Capabilities implements backend.Model.
+func (m *Model) Capabilities() backend.Capabilities { return m.caps }
+
+// Counts returns what happened so far. It may be called from any goroutine.
+func (m *Model) Counts() Counts {
+	return Counts{Crashes: m.crashes.Load(), Hangs: m.hangs.Load(), Failed: m.failed.Load()}
+}
+
+// Process returns the number of the engine's process, or 0 if there is none. It may be called from any goroutine.
+func (m *Model) Process() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || m.conn == nil {
+		return 0
+	}
+	return m.conn.proc.cmd.Process.Pid
+}
+
+// Tokenize implements backend.Model.
+func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, error) {
+	if m.tokenize != nil {
+		return m.tokenize(dst, text)
+	}
+	var c *conn
+	for {
+		m.mu.Lock()
+		if c == nil {
+			c = m.conn
+		}
+		m.mu.Unlock()
+		var err error
+		if c, err = m.live(context.Background(), c); err != nil {
+			return dst, err
+		}
+		list, err := c.tokenize(text)
+		if err == nil {
+			for _, t := range list {
+				if !m.vocab.Valid(t) {
+					return dst, fmt.Errorf("%w: %d, from the engine's tokenizer", backend.ErrBadToken, t)
+				}
+			}
+			return append(dst, list...), nil
+		}
+		if !isCrash(err) {
+			return dst, err
+		}
+	}
+}
+
+func isCrash(err error) bool {
+	var c *crash
+	return errors.As(err, &c)
+}
+
+// Close implements backend.Model.
+func (m *Model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	m.conn.close()
+	m.rows.unmap()
+	return nil
+}

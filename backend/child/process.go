@@ -1,0 +1,165 @@
+package child
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"runner/backend/child/protocol"
+)
+
+// Program says how to start an engine's process.
+type Program struct {
+	// Path is the program's file, Name what it is told about its own name; empty means Path.
+	Path, Name string
+	Args       []string
+	// Env is its whole environment; nil gives it this process's environment.
+	Env []string
+}
+
+// Self returns this program with other arguments. An upgrade that replaces the program's file does not matter, because
+// the system starts the file that this process runs, where it can.
+func Self(args ...string) (Program, error) {
+	if path, ok := ownFile(); ok {
+		return Program{Path: path, Name: os.Args[0], Args: args}, nil
+	}
+	path, err := os.Executable()
+	return Program{Path: path, Args: args}, err
+}
+
+// process is a running engine with its pipes.
+type process struct {
+	cmd    *exec.Cmd
+	in     *os.File // the engine's frames
+	out    *os.File
+	shared *os.File // nil if the system has no such file
+	said   *tail
+	ended  chan struct{} // closed when the process has ended and state is set
+	state  *os.ProcessState
+}
+
+// begin starts a program.
+func begin(p Program) (*process, error) {
+	theirIn, out, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	in, theirOut, err := os.Pipe()
+	if err != nil {
+		closeAll(theirIn, out)
+		return nil, err
+	}
+	shared, err := sharedFile()
+	if err != nil {
+		closeAll(theirIn, out, in, theirOut)
+		return nil, err
+	}
+	enlarge(out, in)
+	c := &process{cmd: exec.Command(p.Path, p.Args...), in: in, out: out, shared: shared, said: &tail{},
+		ended: make(chan struct{})}
+	if p.Name != "" {
+		c.cmd.Args[0] = p.Name
+	}
+	c.cmd.Env = p.Env
+	c.cmd.ExtraFiles = []*os.File{theirIn, theirOut, shared} // descriptors 3, 4 and 5
+	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
+	c.cmd.WaitDelay = time.Second // a program that it started may hold its output open
+	err = start(c.cmd)
+	closeAll(theirIn, theirOut)
+	if err != nil {
+		closeAll(out, in, shared)
+		return nil, fmt.Errorf("starting the engine's process: %w", err)
+	}
+	go func() {
+		_ = c.cmd.Wait() // state says all
+		c.state = c.cmd.ProcessState
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// kill ends the process at once and waits for it.
+func (c *process) kill() {
+	_ = c.cmd.Process.Kill() // it may have ended
+	<-c.ended
+	closeAll(c.in, c.out, c.shared)
+}
+
+// stop lets the process end, and kills it after a while.
+func (c *process) stop() {
+	_ = c.out.SetWriteDeadline(time.Now().Add(time.Second)) // a stopped process leaves the pipe full
+	_ = protocol.NewWriter(c.out).WriteJSON(protocol.KindShutdown, nil, nil)
+	c.out.Close()
+	select {
+	case <-c.ended:
+	case <-time.After(2 * time.Second):
+	}
+	c.kill()
+}
+
+// how says how the process ended, with the last line that it wrote.
+func (c *process) how() string {
+	if c.state == nil {
+		return "it has not ended"
+	}
+	text := c.state.String()
+	if w, ok := c.state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		text = "signal: " + w.Signal().String()
+	}
+	if line := c.said.line(); line != "" {
+		text += ": " + line
+	}
+	return text
+}
+
+// tail keeps the first and the last bytes of what an engine writes.
+type tail struct {
+	mu    sync.Mutex
+	first []byte
+	last  []byte
+}
+
+const kept = 4 << 10
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(p)
+	if room := kept - len(t.first); room > 0 {
+		t.first = append(t.first, p[:min(room, len(p))]...)
+	}
+	t.last = append(t.last, p[max(0, len(p)-kept):]...)
+	t.last = t.last[max(0, len(t.last)-kept):]
+	return n, nil
+}
+
+// line returns the line that says most about the end: the first of an assertion or of a fatal error, or the last line.
+func (t *tail) line() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	const most = 200
+	lines := bytes.Split(t.first, []byte("\n"))
+	for _, mark := range []string{"GGML_ASSERT", "fatal error:", "panic:", "SIG", "Error", "error"} {
+		for _, l := range lines {
+			if bytes.Contains(l, []byte(mark)) {
+				return string(bytes.TrimSpace(l[:min(most, len(l))]))
+			}
+		}
+	}
+	last := bytes.TrimSpace(t.last)
+	last = last[bytes.LastIndexByte(last, '\n')+1:]
+	return string(last[:min(most, len(last))])
+}

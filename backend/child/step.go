@@ -1,0 +1,243 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"runner/backend"
+	"runner/backend/child/protocol"
+)
+
+// Step implements backend.Model.
+func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	if err := m.check(inputs, outputs); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(inputs) == 0 {
+		return nil
+	}
+	err := m.attempt(ctx, inputs, outputs)
+	if isCrash(err) {
+		err = m.alone(ctx, inputs, outputs)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range inputs {
+		s := inputs[i].Sequence.(*sequence)
+		s.tokens = append(s.tokens, inputs[i].Tokens...)
+		s.crashes = 0
+	}
+	return nil
+}
+
+// check returns the error of a bad step before anything changes.
+func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
+	m.step++
+	for i := range inputs {
+		if inputs[i].Sequence == nil {
+			continue // CheckInputs returns the error
+		}
+		s, ok := inputs[i].Sequence.(*sequence)
+		var err error
+		switch {
+		case !ok || s.model != m:
+			err = backend.ErrForeign
+		case s.closed:
+			err = backend.ErrClosed
+		case s.step == m.step:
+			err = backend.ErrRepeated
+		default:
+			s.step = m.step
+			continue
+		}
+		return &backend.InputError{Index: i, Err: err}
+	}
+	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
+}
+
+// maxAlone is how often a sequence may crash the engine alone until it fails.
+const maxAlone = 2
+
+// alone repeats a step after a crash, one input at a time. A result is kept although a later input crashes the engine: the
+// sequence is then fed again. If an input fails, none has been processed, as after any error.
+func (m *Model) alone(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	var hidden [][]float64
+	for i := range inputs {
+		hidden = append(hidden, slices.Clone(inputs[i].Hidden))
+	}
+	for i := range inputs {
+		s := inputs[i].Sequence.(*sequence)
+		if len(inputs) == 1 {
+			s.crashes++ // it was alone before
+		}
+		err := m.attempt(ctx, inputs[i:i+1], outputs[i:i+1])
+		for ; isCrash(err); err = m.attempt(ctx, inputs[i:i+1], outputs[i:i+1]) {
+			if s.crashes++; s.crashes >= maxAlone {
+				m.failed.Add(1)
+				err = &backend.InputError{Err: fmt.Errorf("%w: %w", backend.ErrCrashed, err)}
+				break
+			}
+		}
+		if err == nil {
+			s.crashes = 0
+			continue
+		}
+		for k := range hidden {
+			copy(inputs[k].Hidden, hidden[k])
+		}
+		var in *backend.InputError
+		if errors.As(err, &in) {
+			return &backend.InputError{Index: i, Err: in.Err}
+		}
+		return err
+	}
+	return nil
+}
+
+// attempt runs a step once. It starts a process if there is none, and gives it what it lacks of the sequences. The model's
+// own record of the sequences does not change.
+func (m *Model) attempt(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	c, err := m.live(ctx, m.current())
+	if err != nil {
+		return err
+	}
+	if err := m.meet(c); err != nil {
+		return err
+	}
+	for i := range inputs {
+		s := inputs[i].Sequence.(*sequence)
+		if err := m.sync(ctx, c, s); err != nil {
+			if errors.As(err, new(*crash)) || ctx.Err() != nil || errors.Is(err, backend.ErrCacheFull) {
+				return err
+			}
+			return &backend.InputError{Index: i, Err: err}
+		}
+	}
+	for range 3 {
+		err = m.send(ctx, c, inputs, outputs)
+		if !errors.Is(err, context.Canceled) || ctx.Err() != nil {
+			break
+		} // a cancellation came after the end of the step that it was for
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.failures = 0
+	m.mu.Unlock()
+	return m.choose(inputs, outputs)
+}
+
+func (m *Model) current() *conn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.conn
+}
+
+// meet gets ready for a process: one that is new has no sequences.
+func (m *Model) meet(c *conn) error {
+	if m.seen == c {
+		return nil
+	}
+	m.seen = c
+	m.epoch++
+	return m.rows.open(c, m)
+}
+
+// send sends a step and reads its outputs.
+func (m *Model) send(ctx context.Context, c *conn, inputs []backend.Input, outputs []backend.Output) error {
+	total := 0
+	m.head, m.raw = protocol.AppendCount(m.head[:0], len(inputs)), m.raw[:0]
+	for i := range inputs {
+		m.bind(&inputs[i])
+		total += len(inputs[i].Tokens)
+		m.head, m.raw = protocol.AppendInput(m.head, m.raw, &m.input)
+	}
+	began := time.Now()
+	c.begin(m.pace.patience(total))
+	if err := c.send(protocol.Frame{Kind: protocol.KindStep, Head: m.head, Raw: m.raw}); err != nil {
+		return err
+	}
+	for i := range inputs {
+		if !m.masked(&inputs[i]) {
+			continue
+		}
+		inputs[i].Constraint.Fill(m.mask)
+		m.head, m.raw = protocol.AppendCount(m.head[:0], i), protocol.AppendMask(m.raw[:0], m.mask)
+		if err := c.send(protocol.Frame{Kind: protocol.KindMasks, Head: m.head, Raw: m.raw}); err != nil {
+			return err
+		}
+	}
+	f, err := c.await(ctx)
+	for ; err == nil && f.Kind == protocol.KindProgress; f, err = c.await(ctx) {
+		c.more()
+	}
+	if err != nil {
+		return err
+	}
+	if f.Kind == protocol.KindStepped {
+		_, err = protocol.DecodeStepped(f, inputs, outputs, m.vocab.Len(), m.sampler != nil)
+	} else {
+		err = c.take(f, protocol.KindStepped, nil)
+	}
+	c.done()
+	if err != nil {
+		return m.refused(c, err)
+	}
+	m.pace.note(total, time.Since(began))
+	for i := range inputs {
+		inputs[i].Sequence.(*sequence).held += len(inputs[i].Tokens)
+	}
+	return nil
+}
+
+// refused returns the error of a request that the engine refused. An engine that breaks the protocol, or that says that
+// it is broken, is ended like one that crashed.
+func (m *Model) refused(c *conn, err error) error {
+	var r *remote
+	if errors.As(err, &r) {
+		if err = r.is.Backend(m.path); !errors.Is(err, backend.ErrBroken) {
+			return err
+		}
+	}
+	c.proc.kill()
+	<-c.dead
+	return &crash{err}
+}
+
+// masked reports whether an input needs a mask.
+func (m *Model) masked(in *backend.Input) bool {
+	return m.sampler == nil && in.Sampling != nil && in.Constraint != nil
+}
+
+// bind makes the protocol's input from one of backend.
+func (m *Model) bind(in *backend.Input) {
+	s := in.Sequence.(*sequence)
+	p := &m.input
+	*p = protocol.Input{Sequence: s.id, Length: s.held, Tokens: in.Tokens, Targets: in.Targets, TargetTop: in.TargetTop}
+	if in.Sampling != nil {
+		p.Flags |= protocol.FlagSample
+		if m.sampler == nil {
+			p.Sampling = *in.Sampling
+		}
+	}
+	if m.masked(in) {
+		p.Flags |= protocol.FlagMasked
+	}
+	if in.Logits != nil {
+		p.Flags |= protocol.FlagLogits
+	}
+	if in.Hidden != nil {
+		p.Flags |= protocol.FlagHidden
+	}
+}

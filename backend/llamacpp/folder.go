@@ -1,0 +1,378 @@
+package llamacpp
+
+// #include <stdlib.h>
+// #include "libraries.h"
+import "C"
+
+import (
+	"debug/elf"
+	"debug/macho"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// FolderError says why a folder's engine cannot be used.
+type FolderError struct {
+	// Path is the folder, or the file in it that is at fault.
+	Path string
+	// Detail says what is wrong, and Advice what to do.
+	Detail, Advice string
+}
+
+func (e *FolderError) Error() string {
+	s := e.Path + ": " + e.Detail
+	if e.Advice != "" {
+		s += "; " + e.Advice
+	}
+	return s
+}
+
+// OpenFolder opens the llama.cpp in a folder of shared libraries, such as an official release: libllama, libggml and
+// the libraries of devices. A process can open one folder. It stays open until the process ends.
+//
+// Every library comes from the folder, except those of the system. Only root and the user of this process may be able
+// to write to the folder and its libraries. Code of the libraries runs when they are opened, so open only what can be
+// trusted. The error is a *FolderError.
+func OpenFolder(path string) (*Engine, error) {
+	f, err := readFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	opened.mu.Lock()
+	defer opened.mu.Unlock()
+	switch {
+	case opened.path == "":
+		opened.path = f.path // even if it fails: what was opened stays
+		opened.engine, opened.err = f.engine()
+	case opened.path != f.path:
+		return nil, &FolderError{path, "this process has the engine of " + opened.path,
+			"use another process for another folder"}
+	}
+	return opened.engine, opened.err
+}
+
+// opened is the one folder of this process. Libraries of two folders could not be told apart by their names.
+var opened struct {
+	mu     sync.Mutex
+	path   string
+	engine *Engine
+	err    error
+}
+
+// CheckFolder makes the checks of OpenFolder that need no library opened: that the folder has the files and who may
+// write to them. The error is a *FolderError.
+func CheckFolder(path string) error {
+	_, err := readFolder(path)
+	return err
+}
+
+// folder is a folder with libraries. The files were checked.
+type folder struct {
+	path  string            // without symbolic links
+	files map[string]string // name to real path
+	llama string            // name of libllama
+	// open are the names of libraries that were opened, or that are being opened.
+	open map[string]bool
+}
+
+var (
+	libraryName = regexp.MustCompile(`\.(so(\.[0-9.]+)?|dylib)$`)
+	llamaName   = regexp.MustCompile(`^libllama(\.v?[0-9][0-9.]*)?\.(so(\.[0-9.]+)?|dylib)$`)
+	deviceName  = regexp.MustCompile(`^libggml-(.+)\.(so|dylib)$`)
+)
+
+const engineAdvice = "name the folder of a llama.cpp release with shared libraries, version " + supportedVersions
+
+func readFolder(path string) (*folder, error) {
+	if !filepath.IsAbs(path) {
+		return nil, &FolderError{path, "is not an absolute path", "name the folder from the root on"}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, &FolderError{path, reasonOf(err), engineAdvice}
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, &FolderError{path, reasonOf(err), ""}
+	}
+	if err := checkOwners(real); err != nil {
+		return nil, err
+	}
+	f := &folder{path: real, files: map[string]string{}, open: map[string]bool{}}
+	llamas := map[string]bool{}
+	for _, e := range entries {
+		name := e.Name()
+		if !libraryName.MatchString(name) {
+			continue
+		}
+		target, err := filepath.EvalSymlinks(filepath.Join(real, name))
+		if err != nil {
+			return nil, &FolderError{filepath.Join(path, name), reasonOf(err), ""}
+		}
+		if filepath.Dir(target) != real {
+			return nil, &FolderError{filepath.Join(path, name), "leads out of the folder, to " + target,
+				"copy the file into the folder"}
+		}
+		if err := checkOwner(target, false); err != nil {
+			return nil, err
+		}
+		f.files[name] = target
+		if llamaName.MatchString(name) {
+			llamas[target] = true
+			f.llama = filepath.Base(target)
+		}
+	}
+	switch len(llamas) {
+	case 0:
+		return nil, &FolderError{path, "has no libllama", engineAdvice}
+	case 1:
+		return f, nil
+	}
+	return nil, &FolderError{path, fmt.Sprintf("has %d versions of libllama", len(llamas)),
+		"keep the libraries of one release in the folder"}
+}
+
+func reasonOf(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// checkOwners checks a folder and all folders above it. Whoever can write to one of those could replace what is
+// below it, except in a folder like /tmp, in which only owners may rename.
+func checkOwners(path string) error {
+	if err := checkOwner(path, false); err != nil {
+		return err
+	}
+	for path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+		if err := checkOwner(path, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOwner checks that only root and this user may write to a file. sticky accepts folders with the sticky bit.
+func checkOwner(path string, sticky bool) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return &FolderError{path, reasonOf(err), ""}
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok:
+		return &FolderError{path, "has no owner that could be checked", ""}
+	case stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
+		return &FolderError{path, "belongs to another user, who could change the engine",
+			"copy the engine to a folder of your own"}
+	case info.Mode()&0o022 != 0 && !(sticky && info.Mode()&fs.ModeSticky != 0):
+		return &FolderError{path, "can be written by other users", "take the right away: chmod go-w " + path}
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return &FolderError{path, "is not a file", ""}
+	}
+	return nil
+}
+
+// supportedVersions are the versions of llama.cpp whose declarations this package knows.
+const supportedVersions = "0.5 or 0.6"
+
+// supported reports whether the version is one of them. Any patch of a version is compatible with it, and so are
+// versions in development.
+func supported(version string) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 || parts[0] != "0" {
+		return false
+	}
+	minor, err := strconv.Atoi(parts[1])
+	return err == nil && minor >= 5 && minor <= 6
+}
+
+// engine opens the libraries, in an order in which no search path matters: before a library is opened, all that it
+// requires is open.
+func (f *folder) engine() (*Engine, error) {
+	llama, err := f.load(f.llama)
+	if err != nil {
+		return nil, err
+	}
+	bad := func(detail string) error { return &FolderError{f.files[f.llama], detail, engineAdvice} }
+	text := C.engine_version(llama)
+	if text == nil {
+		return nil, bad("is older than llama.cpp 0.5")
+	}
+	e := &Engine{version: C.GoString(text), folder: f.path}
+	if !supported(e.version) {
+		return nil, bad(fmt.Sprintf("is llama.cpp %s, which this program does not know", e.version))
+	}
+	var failure C.struct_shim_error
+	if e.c = C.engine_open(llama, &failure); e.c == nil {
+		return nil, bad("says it is llama.cpp " + e.version + ", but " + C.GoString(&failure.text[0]))
+	}
+	if !C.shim_known(e.c) {
+		return nil, bad("says it is llama.cpp " + e.version + ", but its parameters are not that version's")
+	}
+	if C.shim_registries(e.c) == 0 { // otherwise the devices are linked into libggml
+		e.libraries = f.loadDevices(e.c)
+	}
+	if !C.engine_start(e.c, &failure) {
+		detail := "has no library for this processor"
+		for _, l := range e.libraries {
+			if l.Err != nil {
+				detail += fmt.Sprintf("; %s: %v", filepath.Base(l.Path), l.Err)
+			}
+		}
+		return nil, &FolderError{f.path, detail, engineAdvice}
+	}
+	e.generative, e.others = listArchitectures(llama)
+	return e, nil
+}
+
+// load opens a library of the folder after all that it requires.
+func (f *folder) load(name string) (unsafe.Pointer, error) {
+	path := f.files[name]
+	f.open[filepath.Base(path)] = true
+	required, err := requirements(path)
+	if err != nil {
+		return nil, &FolderError{path, err.Error(), ""}
+	}
+	for _, r := range required {
+		if target, ok := f.files[r]; ok {
+			if !f.open[filepath.Base(target)] {
+				if _, err := f.load(r); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		// The system's libraries are opened by name here. A library's own search path could include the working
+		// directory.
+		if _, err := open(r); err != nil {
+			return nil, &FolderError{path, "requires " + r + ", which is neither in the folder nor among the system's libraries",
+				"install it or copy it into the folder"}
+		}
+	}
+	handle, err := open(path)
+	if err != nil {
+		return nil, &FolderError{path, err.Error(), ""}
+	}
+	return handle, nil
+}
+
+func open(library string) (unsafe.Pointer, error) {
+	name := C.CString(library)
+	defer C.free(unsafe.Pointer(name))
+	var failure C.struct_shim_error
+	handle := C.library_open(name, &failure)
+	if handle == nil {
+		return nil, errors.New(C.GoString(&failure.text[0]))
+	}
+	return handle, nil
+}
+
+// requirements returns the names of the libraries that a library names as required.
+func requirements(path string) ([]string, error) {
+	if f, err := elf.Open(path); err == nil {
+		defer f.Close()
+		return f.ImportedLibraries()
+	}
+	f, err := macho.Open(path)
+	if err != nil {
+		return nil, errors.New("is not a shared library")
+	}
+	defer f.Close()
+	list, err := f.ImportedLibraries()
+	for i, name := range list {
+		if strings.HasPrefix(name, "@") { // a search path of the library
+			list[i] = filepath.Base(name)
+		}
+	}
+	return list, err
+}
+
+// loadDevices loads the libraries of devices: of those for the CPU the best, and all others.
+func (f *folder) loadDevices(e *C.struct_shim_engine) []Library {
+	var list []Library
+	best, most := "", C.int(0)
+	for _, name := range slices.Sorted(maps.Keys(f.files)) {
+		m := deviceName.FindStringSubmatch(name)
+		switch {
+		case m == nil, f.open[filepath.Base(f.files[name])]:
+		case m[1] == "rpc": // computes on other machines, without any protection
+		case m[1] == "cpu" || strings.HasPrefix(m[1], "cpu-"):
+			score, err := f.score(name)
+			if err != nil {
+				list = append(list, Library{f.files[name], err})
+			}
+			if score > most {
+				best, most = name, score
+			}
+		default:
+			list = append(list, Library{f.files[name], f.loadDevice(e, name)})
+		}
+	}
+	if best != "" {
+		list = append(list, Library{f.files[best], f.loadDevice(e, best)})
+	}
+	return list
+}
+
+// score returns how well the processor can use a library of the CPU.
+func (f *folder) score(name string) (C.int, error) {
+	path := C.CString(f.files[name])
+	defer C.free(unsafe.Pointer(path))
+	var failure C.struct_shim_error
+	score := C.library_score(path, &failure)
+	if score < 0 {
+		return 0, errors.New(C.GoString(&failure.text[0]))
+	}
+	return score, nil
+}
+
+func (f *folder) loadDevice(e *C.struct_shim_engine, name string) error {
+	if _, err := f.load(name); err != nil {
+		return err
+	}
+	path := C.CString(f.files[name])
+	defer C.free(unsafe.Pointer(path))
+	var failure C.struct_shim_error
+	if C.engine_load(e, path, &failure) == nil {
+		if failure.text[0] == 0 {
+			return errors.New("the engine refused it")
+		}
+		return errors.New(C.GoString(&failure.text[0]))
+	}
+	return nil
+}
+
+// listArchitectures asks a libllama for its architectures. One that does not list them has at least those of the
+// compiled-in engine.
+func listArchitectures(llama unsafe.Pointer) (generative, rest map[string]bool) {
+	generative, rest = map[string]bool{}, set(notTokenByToken+notTokenByTokenNew)
+	for i := C.int(0); ; i++ {
+		name := C.engine_architecture(llama, i)
+		if name == nil {
+			break
+		}
+		if s := C.GoString(name); s != "unknown" && !rest[s] {
+			generative[s] = true
+		}
+	}
+	if len(generative) == 0 {
+		maps.Copy(generative, architectures)
+		delete(generative, "solar") // only Ollama's llama.cpp has it
+	}
+	return generative, rest
+}

@@ -1,0 +1,227 @@
+package llamacpp
+
+import (
+	"debug/elf"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// libraryFolder makes a folder with these files. A text that starts with "-> " makes a symbolic link. It belongs to
+// this user and nobody else can write to it.
+func libraryFolder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	chmod(t, dir, 0o755)
+	dir = filepath.Join(dir, "engine")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if target, ok := strings.CutPrefix(text, "-> "); ok {
+			err = os.Symlink(target, filepath.Join(dir, name))
+		} else {
+			err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// refused checks that a folder is refused with a text and an advice.
+func refused(t *testing.T, path, want string) {
+	t.Helper()
+	var e *FolderError
+	err := CheckFolder(path)
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v, want %q", path, err, want)
+	}
+}
+
+func TestFolderChecks(t *testing.T) {
+	good := map[string]string{"libllama.so": "-> libllama.so.0", "libllama.so.0": "-> libllama.so.0.5.0",
+		"libllama.so.0.5.0": "x", "libllama-common.so": "x", "README": "x"}
+	dir := libraryFolder(t, good)
+	if err := CheckFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckFolder(link); err != nil {
+		t.Errorf("through a link: %v", err)
+	}
+	refused(t, "engine", "not an absolute path")
+	refused(t, "./engine", "not an absolute path")
+	refused(t, filepath.Join(dir, "none"), "no such file")
+	refused(t, filepath.Join(dir, "README"), "not a directory")
+	refused(t, libraryFolder(t, map[string]string{"libggml.so": "x"}), "no libllama")
+	refused(t, libraryFolder(t, map[string]string{"libllama.so": "x", "libllama.v0.5.0.so": "x"}), "2 versions of libllama")
+	refused(t, libraryFolder(t, map[string]string{"libllama.so": "-> nowhere.so"}), "no such file")
+	outside := filepath.Join(dir, "libllama.so.0.5.0")
+	refused(t, libraryFolder(t, map[string]string{"libllama.so": "-> " + outside}), "leads out of the folder")
+	refused(t, libraryFolder(t, map[string]string{"libllama.so": "x", "libggml.so": "-> ../x.so"}), "no such file")
+	for _, mode := range []os.FileMode{0o775, 0o757, 0o777} {
+		chmod(t, dir, mode)
+		refused(t, dir, "can be written by other users")
+		refused(t, link, "can be written by other users")
+		chmod(t, dir, 0o755)
+		chmod(t, filepath.Dir(dir), mode)
+		refused(t, dir, "can be written by other users")
+		chmod(t, filepath.Dir(dir), mode|os.ModeSticky)
+		if err := CheckFolder(dir); err != nil {
+			t.Errorf("in a folder in which only owners may rename: %v", err)
+		}
+		chmod(t, filepath.Dir(dir), 0o755)
+		chmod(t, filepath.Join(dir, "libllama-common.so"), mode)
+		refused(t, dir, "can be written by other users")
+		chmod(t, filepath.Join(dir, "libllama-common.so"), 0o644)
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	for _, name := range []string{"", "libllama.so.0.5.0"} {
+		path := filepath.Join(dir, name)
+		if err := os.Chown(path, 12345, -1); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, dir, "belongs to another user")
+		if err := os.Chown(path, 0, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSupportedVersions(t *testing.T) {
+	for version, want := range map[string]bool{"0.5.0": true, "0.5.0-dev": true, "0.5.17": true, "0.6.0-dev": true,
+		"0.6.1": true, "0.4.9": false, "0.7.0": false, "0.50.0": false, "1.5.0": false, "": false, "b7310": false, "0": false,
+		"0.x": false, "0.-5": false} {
+		if supported(version) != want {
+			t.Errorf("version %q: %t", version, !want)
+		}
+	}
+}
+
+// TestOddLibraries opens folders with libraries that are not a usable llama.cpp, each in a process of its own.
+func TestOddLibraries(t *testing.T) {
+	if path := os.Getenv("RUNNER_ODD_LIBRARIES"); path != "" {
+		_, err := OpenFolder(path)
+		var e *FolderError
+		if !errors.As(err, &e) {
+			t.Fatalf("no FolderError: %v", err)
+		}
+		if _, again := OpenFolder(path); !errors.Is(again, err) {
+			t.Errorf("the second time: %v", again)
+		}
+		if _, other := OpenFolder(libraryFolder(t, map[string]string{"libllama.so": "x"})); other == nil ||
+			!strings.Contains(other.Error(), "this process has the engine of") {
+			t.Errorf("another folder: %v", other)
+		}
+		os.Stdout.WriteString("says " + err.Error() + "\n")
+		return
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("the libraries of this test are Linux's")
+	}
+	cc := compiler(t, "CC")
+	dir := libraryFolder(t, map[string]string{"libllama.so": "x"})
+	run := func(want string) {
+		t.Helper()
+		c := exec.Command(os.Args[0], "-test.run=^TestOddLibraries$")
+		c.Dir = t.TempDir()
+		// A library with the name of a required one, in the working directory.
+		build(t, cc, filepath.Join(c.Dir, "libggml.so"), `#include <stdio.h>
+			__attribute__((constructor)) static void f(void) { puts("PLANTED"); }`)
+		c.Env = append(os.Environ(), "RUNNER_ODD_LIBRARIES="+dir)
+		out, err := c.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "PLANTED") {
+			t.Errorf("want %q: %v\n%s", want, err, out)
+		}
+	}
+	llama := filepath.Join(dir, "libllama.so")
+	run("is not a shared library")
+	build(t, cc, llama, "int x;")
+	run("is older than llama.cpp 0.5")
+	build(t, cc, llama, `const char * llama_version(void) { return "0.9.1"; }`)
+	run("is llama.cpp 0.9.1, which this program does not know; name the folder")
+	build(t, cc, llama, `const char * llama_version(void) { return "0.5.0"; }`)
+	run("says it is llama.cpp 0.5.0, but it has no function")
+	build(t, cc, filepath.Join(dir, "libggml.so"), "int y;")
+	build(t, cc, llama, `const char * llama_version(void) { return "0.9.1"; }`, "-Wl,--no-as-needed,-rpath,:$ORIGIN", "-L", dir,
+		"-lggml")
+	run("is llama.cpp 0.9.1")
+	if err := os.Remove(filepath.Join(dir, "libggml.so")); err != nil {
+		t.Fatal(err)
+	}
+	run("requires libggml.so, which is neither in the folder nor")
+}
+
+// TestNoSymbolsExported checks that the program exports none of the compiled-in engine's functions. Otherwise a folder's
+// libraries would call those instead of their own.
+func TestNoSymbolsExported(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has one name space for all libraries")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, err := f.Symbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		t.Fatal(err)
+	}
+	has := func(list []elf.Symbol) (n int) {
+		for _, s := range list {
+			if s.Section != elf.SHN_UNDEF && (strings.Contains(s.Name, "llama") || strings.Contains(s.Name, "ggml")) {
+				n++
+			}
+		}
+		return n
+	}
+	exported, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := has(exported); n > 0 {
+		t.Errorf("the program exports %d functions of llama.cpp or ggml", n)
+	}
+	if len(all) > 0 && has(all) < 1000 {
+		t.Errorf("%d functions of llama.cpp and ggml found in all, so this test shows nothing", has(all))
+	}
+}
+
+// build compiles a shared library.
+func build(t *testing.T, cc []string, path, source string, flags ...string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "x.c")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append(append(append([]string{}, cc[1:]...), "-shared", "-fPIC", "-o", path,
+		"-Wl,-soname,"+filepath.Base(path), file), flags...)
+	if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}

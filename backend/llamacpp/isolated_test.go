@@ -1,0 +1,132 @@
+package llamacpp
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/backendtest"
+	"runner/backend/child"
+	"runner/backend/child/protocol"
+	"runner/backend/child/serve"
+	"runner/models/random"
+)
+
+// engineVariable makes the test program an engine's process.
+const engineVariable = "RUNNER_TEST_ENGINE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(engineVariable) == "" {
+		os.Exit(m.Run())
+	}
+	err := serve.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), serve.Engine{
+		Name: "llama.cpp", Open: Open, Progress: Computed})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// isolated opens a model in a process of its own.
+func isolated(t testing.TB, path string, cfg backend.Config) *child.Model {
+	t.Helper()
+	e := child.Engine{Program: child.Program{Path: "/proc/self/exe", Env: append(os.Environ(), engineVariable+"=1")}}
+	m, err := e.Open(t.Context(), path, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// TestIsolatedConformance runs the suite over a process of its own.
+func TestIsolatedConformance(t *testing.T) {
+	path := writeModel(t, random.Config{Seed: 1, Layers: 2})
+	backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
+		cfg.Threads = 1
+		return isolated(t, path, cfg)
+	}, backendtest.Options{Tolerance: 0.02, Coarse: true})
+}
+
+// odd allows every token with an odd id.
+type odd struct{}
+
+func (odd) Allows(t backend.Token) bool { return t%2 == 1 }
+
+func (odd) Fill(m backend.Mask) {
+	for i := range m {
+		m[i] = 0xaaaaaaaaaaaaaaaa
+	}
+}
+
+// eight returns a function that runs steps of one token each for eight sequences with masks.
+func eight(t testing.TB, m backend.Model) (step func()) {
+	t.Helper()
+	inputs, outputs := make([]backend.Input, 8), make([]backend.Output, 8)
+	feed := make([]backend.Token, 8)
+	for i := range inputs {
+		s, err := m.NewSequence()
+		if err != nil {
+			t.Fatal(err)
+		}
+		feed[i] = backend.Token(65 + i)
+		inputs[i] = backend.Input{Sequence: s, Tokens: feed[i : i+1], Constraint: odd{}, Sampling: &backend.Sampling{
+			Temperature: 0.8, TopK: 40, TopP: 0.95, Seed: uint64(i), TopLogprobs: -1}}
+	}
+	return func() {
+		if len(inputs[0].Sequence.Tokens()) == m.Info().ContextSize {
+			for i := range inputs {
+				if _, err := inputs[i].Sequence.Truncate(0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := m.Step(t.Context(), inputs, outputs); err != nil {
+			t.Fatal(err)
+		}
+		for i := range outputs {
+			feed[i] = outputs[i].Token
+		}
+	}
+}
+
+// timed runs 100 steps and appends their durations.
+func timed(d []time.Duration, step func()) []time.Duration {
+	for range 100 {
+		at := time.Now()
+		step()
+		d = append(d, time.Since(at))
+	}
+	return d
+}
+
+// BenchmarkIsolation measures what the process costs: the difference of the medians of steps of eight sequences with
+// masks, in turns of 100 steps. That is the time that the protocol adds to a step.
+func BenchmarkIsolation(b *testing.B) {
+	for _, vocabulary := range []int{512, 201088} {
+		b.Run(fmt.Sprintf("%d tokens", vocabulary), func(b *testing.B) {
+			path := writeModel(b, random.Config{Layers: 2, Vocabulary: vocabulary})
+			cfg := backend.Config{ContextSize: 256, Sequences: 8, Threads: 1}
+			inside, outside := eight(b, openModel(b, path, cfg)), eight(b, isolated(b, path, cfg))
+			var in, out []time.Duration
+			for range 256 {
+				inside()
+				outside()
+			}
+			b.ResetTimer()
+			for range b.N {
+				in, out = timed(in, inside), timed(out, outside)
+			}
+			slices.Sort(in)
+			slices.Sort(out)
+			median := func(d []time.Duration) float64 { return float64(d[len(d)/2].Microseconds()) }
+			b.ReportMetric(median(in), "us/inside")
+			b.ReportMetric(median(out), "us/outside")
+			b.ReportMetric(median(out)-median(in), "us/more")
+		})
+	}
+}

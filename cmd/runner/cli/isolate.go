@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+)
+
+// isolation says which models get a process of their own, so that a crash of the engine does not end the program.
+type isolation struct {
+	when   string
+	memory byteSize
+	// from is the size of the smallest file, in bytes, that gets one under auto; 0 means that none does.
+	from int64
+}
+
+const (
+	isolateAuto = "auto"
+	isolateOn   = "on"
+	isolateOff  = "off"
+)
+
+// servedFrom is from for a server, on which many may depend. A step of a small model takes less time than the exchange
+// with another process.
+const servedFrom = 256<<20 + 1
+
+// add adds the flags. auto says what auto means.
+func (i *isolation) add(cmd *cobra.Command, auto string) {
+	i.when = isolateAuto
+	addNameChoice(cmd, &i.when, "isolate", "run the engine in a process of its own, which is started again after a crash ("+
+		auto+")", isolateAuto, isolateOn, isolateOff)
+	cmd.Flags().Var(&i.memory, "engine-memory", "most `BYTES` that an engine's own process may take, as in 24GB (0: no limit)")
+}
+
+// applies reports whether the model at path gets a process of its own.
+func (i *isolation) applies(path string) bool {
+	switch i.when {
+	case isolateOn:
+		return true
+	case isolateAuto:
+		info, err := os.Stat(path)
+		return i.from > 0 && err == nil && info.Size() >= i.from
+	}
+	return false
+}
+
+// openModel loads a model, in a process of its own if that was asked for.
+func (a *app) openModel(ctx context.Context, path string, cfg backend.Config, log *slog.Logger) (backend.Model, error) {
+	if !a.isolation.applies(path) {
+		return a.engine.Open(ctx, path, cfg)
+	}
+	return a.engine.Isolated(ctx, path, cfg, int64(a.isolation.memory), log)
+}
+
+// engineCommand is hidden: only the program itself starts it.
+func (a *app) engineCommand() *cobra.Command {
+	var memory int64
+	cmd := &cobra.Command{
+		Use: "engine-process", Hidden: true, Args: noArguments,
+		Short: "Be an engine's own process",
+		Long:  "Be an engine's own process. runner starts this command itself; docs/engine-protocol.md describes it.",
+		RunE:  func(*cobra.Command, []string) error { return a.engine.Process(memory) },
+	}
+	cmd.Flags().Int64Var(&memory, "memory", 0, "maximum memory in `bytes` (0: no limit)")
+	return cmd
+}
