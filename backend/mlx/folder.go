@@ -238,8 +238,8 @@ func padded(v *backend.Vocab, c *settings, addBOS bool) (*backend.Vocab, error) 
 	return backend.NewVocab(p)
 }
 
-// template reads the chat template, which has a file of its own or is in tokenizer_config.json: as a text, or as a list of
-// templates with names.
+// template reads the chat template, which has a file of its own or is in tokenizer_config.json: as a text, or as a
+// list of templates with names.
 func (f *Folder) template(inConfig json.RawMessage) error {
 	b, err := f.read("chat_template.jinja", maxJSON)
 	if err == nil {

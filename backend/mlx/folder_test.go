@@ -32,7 +32,8 @@ func TestReadFolder(t *testing.T) {
 	if !IsFolder(path) || IsFolder(t.TempDir()) {
 		t.Error("IsFolder is wrong")
 	}
-	if f.Name != "demo" || f.Architecture != "gpt-oss" || f.TrainedContext != 8192 || f.Width != 192 || len(f.Digest) != 64 ||
+	if f.Name != "demo" || f.Architecture != "gpt-oss" || f.TrainedContext != 8192 || f.Width != 192 ||
+		len(f.Digest) != 64 ||
 		!strings.Contains(f.ChatTemplate, "<|start|>") || f.Vocab.Len() != 1536 {
 		t.Errorf("%+v", f)
 	}

@@ -88,8 +88,8 @@ func (c *Config) chosen() string {
 	return os.Getenv("RUNNER_PYTHON")
 }
 
-// Find returns the Python that runs MLX. It starts the interpreter to ask for the versions. The error is a *PythonError,
-// with the Python as far as it is known.
+// Find returns the Python that runs MLX. It starts the interpreter to ask for the versions. The error is a
+// *PythonError, with the Python as far as it is known.
 func Find(ctx context.Context, c Config) (*Python, error) {
 	path := c.chosen()
 	if path == "" {
@@ -186,8 +186,9 @@ func Plan(ctx context.Context, c Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("This makes a Python environment in %s with %s (Python %s), and installs mlx %s, mlx-lm %s and the "+
-		"packages that they need from the Python package index: about 350 MB. Nothing else is changed.", c.environment(),
+	return fmt.Sprintf(
+		"This makes a Python environment in %s with %s (Python %s), and installs mlx %s, mlx-lm %s and the "+
+			"packages that they need from the Python package index: about 350 MB. Nothing else is changed.", c.environment(),
 		p.Path, p.Version, versionMLX, versionMLXLM), nil
 }
 

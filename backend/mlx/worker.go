@@ -51,8 +51,8 @@ func Start(p *Python, f *Folder, o Options) (Program, error) {
 		strconv.FormatInt(o.Memory, 10), "--require", string(require), "--model", string(model)}}, nil
 }
 
-// writeWorker writes the worker's file to a folder that only this user can write, and returns its path. The name has the
-// digest of the contents, so that programs with different workers do not overwrite each other's.
+// writeWorker writes the worker's file to a folder that only this user can write, and returns its path. The name
+// has the digest of the contents, so that programs with different workers do not overwrite each other's.
 func writeWorker(cache string) (string, error) {
 	sum := sha256.Sum256(worker)
 	dir := filepath.Join(cache, "mlx")

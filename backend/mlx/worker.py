@@ -368,7 +368,7 @@ class Engine:
         if "not supported" in text and "odel type" in text:
             return LoadFailed("unknown_architecture", f"mlx-lm does not know models of type {kind!r}",
                               "choose another model, or a GGUF file of this one")
-        if "parameters not in model" in text or "Missing" in text or "shape" in text:
+        if any(x in text for x in ("parameters not in model", "Missing", "shape", "Cannot infer the quantization")):
             return LoadFailed("corrupt", f"weights and config.json do not fit together: {text}",
                               "download or convert the model again")
         return LoadFailed("failed", f"mlx-lm refuses the model: {text}", "convert the model again")

@@ -121,8 +121,8 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// converse starts a worker, sends bytes and returns what the worker wrote with its exit status. It closes the pipe if end
-// is set. Otherwise the worker must end without that.
+// converse starts a worker, sends bytes and returns what the worker wrote with its exit status. It closes the pipe
+// if end is set. Otherwise the worker must end without that.
 func converse(t *testing.T, python string, send []byte, end bool) (string, int) {
 	t.Helper()
 	theirIn, in, err := os.Pipe()

@@ -114,11 +114,17 @@ const (
 	userDefinedType = 4
 )
 
+// Parts of the regular expressions below.
+const (
+	upper = `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
+	lower = `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
+	short = `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
+)
+
 // patterns are the regular expressions that split text, by GGUF's name.
 var patterns = map[string]string{
-	"gpt-4o": `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
-		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
-		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+	"gpt-4o": `[^\r\n\p{L}\p{N}]?` + upper + `*` + lower + `+` + short +
+		`|[^\r\n\p{L}\p{N}]?` + upper + `+` + lower + `*` + short + `|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 }
 
 // tokenizerJSON returns the contents of tokenizer.json.

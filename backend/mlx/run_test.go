@@ -1,0 +1,98 @@
+package mlx
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/backendtest"
+	"runner/backend/child"
+	"runner/backend/mlx/fromgguf"
+	"runner/models/random"
+)
+
+// python returns the Python environment for tests, which scripts/mlx_environment.sh makes.
+func python(t *testing.T) *Python {
+	t.Helper()
+	p, err := Find(context.Background(), Config{Python: filepath.Join("..", "..", ".cache", "mlx", "bin", "python")})
+	if err != nil {
+		t.Skipf("no MLX here: %v", err)
+	}
+	if p.Path, err = filepath.Abs(p.Path); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// randomFolder makes a model with random weights in MLX's format.
+func randomFolder(t *testing.T, c random.Config) string {
+	t.Helper()
+	dir := t.TempDir()
+	file, err := os.Create(filepath.Join(dir, "m.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := random.Write(file, c); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "model")
+	if err := fromgguf.Convert(file.Name(), to); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// open runs a model.
+func open(t *testing.T, p *Python, path string, cfg backend.Config, o Options) (*child.Model, error) {
+	t.Helper()
+	f, err := ReadFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	if o.Cache == "" {
+		o.Cache = t.TempDir()
+	}
+	start, err := Start(p, f, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return child.Engine{Program: child.Program{Path: start.Path, Args: start.Args},
+		Text: func(string) (*child.Text, error) { return &child.Text{Vocab: f.Vocab, Tokenize: f.Tokenize}, nil },
+	}.Open(context.Background(), path, cfg)
+}
+
+func mustOpen(t *testing.T, p *Python, path string, cfg backend.Config) *child.Model {
+	t.Helper()
+	m, err := open(t, p, path, cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// long skips a test that takes minutes.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("RUNNER_LONG") == "" {
+		t.Skip("set RUNNER_LONG=1 to run this test")
+	}
+}
+
+// TestConformance runs the suite with window layers and without, in float32.
+func TestConformance(t *testing.T) {
+	long(t)
+	p := python(t)
+	path := randomFolder(t, random.Config{Seed: 1, Precise: true, Layers: 2})
+	for _, full := range []string{"off", "on"} {
+		t.Run("FullWindow="+full, func(t *testing.T) {
+			backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
+				cfg.FullWindow = full
+				return mustOpen(t, p, path, cfg)
+			}, backendtest.Options{Tolerance: 1e-3})
+		})
+	}
+}
