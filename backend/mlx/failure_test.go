@@ -55,9 +55,7 @@ func hooked(t *testing.T, p *Python, path, failure string) *child.Model {
 	script := filepath.Join(dir, "hook.py")
 	write(t, dir, "hook.py", fmt.Sprintf(hook, filepath.Join(dir, "mark"), failure))
 	start.Args = slices.Insert(start.Args, 1, script)
-	m, err := child.Engine{Program: child.Program{Path: start.Path, Args: start.Args},
-		Text: func(string) (*child.Text, error) { return &child.Text{Vocab: f.Vocab, Tokenize: f.Tokenize}, nil },
-	}.Open(context.Background(), path, backend.Config{ContextSize: 256, Sequences: 2})
+	m, err := Engine{}.run(context.Background(), start, f, backend.Config{ContextSize: 256, Sequences: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,9 +222,7 @@ func TestLoadFailures(t *testing.T) {
 			for name, v := range c.arguments {
 				start.Args[slices.Index(start.Args, name)+1] = v
 			}
-			_, err = child.Engine{Program: child.Program{Path: start.Path, Args: start.Args},
-				Text: func(string) (*child.Text, error) { return &child.Text{Vocab: f.Vocab, Tokenize: f.Tokenize}, nil },
-			}.Open(context.Background(), path, backend.Config{})
+			_, err = Engine{}.run(context.Background(), start, f, backend.Config{})
 			var e *backend.LoadError
 			if !errors.As(err, &e) || e.Reason != c.reason || !strings.Contains(e.Detail, c.detail) || e.Advice == "" {
 				t.Errorf("error %#v, want reason %d with %q", err, c.reason, c.detail)

@@ -48,20 +48,10 @@ func randomFolder(t *testing.T, c random.Config) string {
 // open runs a model.
 func open(t *testing.T, p *Python, path string, cfg backend.Config, o Options) (*child.Model, error) {
 	t.Helper()
-	f, err := ReadFolder(path)
-	if err != nil {
-		return nil, err
-	}
 	if o.Cache == "" {
 		o.Cache = t.TempDir()
 	}
-	start, err := Start(p, f, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return child.Engine{Program: child.Program{Path: start.Path, Args: start.Args},
-		Text: func(string) (*child.Text, error) { return &child.Text{Vocab: f.Vocab, Tokenize: f.Tokenize}, nil },
-	}.Open(context.Background(), path, cfg)
+	return Engine{Python: p, Options: o}.Open(context.Background(), path, cfg)
 }
 
 func mustOpen(t *testing.T, p *Python, path string, cfg backend.Config) *child.Model {

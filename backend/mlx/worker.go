@@ -11,16 +11,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"runner/backend/child"
 )
 
 //go:embed worker.py
 var worker []byte
-
-// Program is a program with its arguments, as package child starts it.
-type Program struct {
-	Path string
-	Args []string
-}
 
 // Options are the settings of a worker that backend.Config does not have.
 type Options struct {
@@ -31,23 +27,23 @@ type Options struct {
 }
 
 // Start returns the program that runs a model's engine. It writes the worker's file if it is not there.
-func Start(p *Python, f *Folder, o Options) (Program, error) {
+func Start(p *Python, f *Folder, o Options) (child.Program, error) {
 	path, err := writeWorker(o.Cache)
 	if err != nil {
-		return Program{}, err
+		return child.Program{}, err
 	}
 	model, err := json.Marshal(map[string]any{"name": f.Name, "architecture": f.Architecture, "model_type": f.Type,
 		"digest": f.Digest, "chat_template": f.ChatTemplate, "trained_context": f.TrainedContext, "width": f.Width,
 		"bytes": f.Bytes})
 	if err != nil {
-		return Program{}, err
+		return child.Program{}, err
 	}
 	require, err := json.Marshal(map[string]string{"mlx": versionMLX, "mlx-lm": versionMLXLM})
 	if err != nil {
-		return Program{}, err
+		return child.Program{}, err
 	}
 	// -I keeps Python from the working folder, the user's packages and PYTHON variables.
-	return Program{p.Path, []string{"-I", path, "--vocabulary", strconv.Itoa(f.Vocab.Len()), "--memory",
+	return child.Program{Path: p.Path, Args: []string{"-I", path, "--vocabulary", strconv.Itoa(f.Vocab.Len()), "--memory",
 		strconv.FormatInt(o.Memory, 10), "--require", string(require), "--model", string(model)}}, nil
 }
 
