@@ -124,7 +124,8 @@ const (
 // patterns are the regular expressions that split text, by GGUF's name.
 var patterns = map[string]string{
 	"gpt-4o": `[^\r\n\p{L}\p{N}]?` + upper + `*` + lower + `+` + short +
-		`|[^\r\n\p{L}\p{N}]?` + upper + `+` + lower + `*` + short + `|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+		`|[^\r\n\p{L}\p{N}]?` + upper + `+` + lower + `*` + short +
+		`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 }
 
 // tokenizerJSON returns the contents of tokenizer.json.
