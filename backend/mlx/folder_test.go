@@ -14,7 +14,7 @@ import (
 const demoFile = "../../models/demo/demo.gguf"
 
 // demoFolder makes the bundled model in MLX's format.
-func demoFolder(t *testing.T) string {
+func demoFolder(t testing.TB) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "demo")
 	if err := fromgguf.Convert(demoFile, to); err != nil {

@@ -13,15 +13,21 @@ import (
 	"runner/models/random"
 )
 
-// python returns the Python environment for tests, which scripts/mlx_environment.sh makes.
+// testPython returns the Python environment for tests, which scripts/mlx_environment.sh makes.
+func testPython() (*Python, error) {
+	path, err := filepath.Abs(filepath.Join("..", "..", ".cache", "mlx", "bin", "python"))
+	if err != nil {
+		return nil, err
+	}
+	return Find(context.Background(), Config{Python: path})
+}
+
+// python returns the Python environment for tests, or skips the test.
 func python(t *testing.T) *Python {
 	t.Helper()
-	p, err := Find(context.Background(), Config{Python: filepath.Join("..", "..", ".cache", "mlx", "bin", "python")})
+	p, err := testPython()
 	if err != nil {
 		t.Skipf("no MLX here: %v", err)
-	}
-	if p.Path, err = filepath.Abs(p.Path); err != nil {
-		t.Fatal(err)
 	}
 	return p
 }
