@@ -30,6 +30,8 @@ var rules = []struct {
 		"runner/backend/tokenizer"}},
 	{"runner/backend/child", []string{"runner/backend", "runner/backend/child/protocol", "runner/backend/sample"}},
 	{"runner/backend/child/protocol", []string{"runner/backend"}},
+	{"runner/backend/mlx", []string{"runner/backend", "runner/backend/child", "runner/backend/gguf",
+		"runner/backend/tokenizer", "runner/backend/mlx/fromgguf"}},
 	{"runner/chattemplate", []string{"runner/backend", "runner/reasoning", "runner/chattemplate/jinja",
 		"runner/chattemplate/jinja/origin"}},
 	// This is the rule of every family and of the folders in it. No family imports another.

@@ -1,0 +1,232 @@
+package mlx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/child"
+	"runner/models/random"
+)
+
+// hook is a program that changes the worker before it runs. patch is the body of a method in place of Engine.step;
+// old is the original, and first reports whether the file mark was not there yet.
+const hook = `
+import importlib.util, os, sys, time
+spec = importlib.util.spec_from_file_location("worker", sys.argv[1])
+worker = importlib.util.module_from_spec(spec)
+sys.dont_write_bytecode = True
+spec.loader.exec_module(worker)
+mark = %q
+calls = 0
+def step(self, head, raw, old=worker.Engine.step):
+    global calls
+    calls += 1
+    first = calls == 3 and not os.path.exists(mark)
+    if first:
+        open(mark, "w").close()
+        %s
+    return old(self, head, raw)
+worker.Engine.step = step
+worker.main(sys.argv[2:])
+`
+
+// hooked opens a model whose worker fails in its third step, once.
+func hooked(t *testing.T, p *Python, path, failure string) *child.Model {
+	t.Helper()
+	f, err := ReadFolder(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	start, err := Start(p, f, Options{Cache: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(dir, "hook.py")
+	write(t, dir, "hook.py", fmt.Sprintf(hook, filepath.Join(dir, "mark"), failure))
+	start.Args = slices.Insert(start.Args, 1, script)
+	m, err := Engine{}.run(context.Background(), start, f, backend.Config{ContextSize: 256, Sequences: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// greedy returns n tokens after a prompt.
+func greedy(t *testing.T, m backend.Model, n int) []backend.Token {
+	t.Helper()
+	s, err := m.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tokens, err := m.Tokenize(nil, "What is 17 + 25?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []backend.Token
+	out := make([]backend.Output, 1)
+	for range n {
+		in := []backend.Input{{Sequence: s, Tokens: tokens, Sampling: &backend.Sampling{TopLogprobs: -1}}}
+		if err := m.Step(context.Background(), in, out); err != nil {
+			t.Fatal(err)
+		}
+		tokens = []backend.Token{out[0].Token}
+		got = append(got, out[0].Token)
+	}
+	return got
+}
+
+// TestSmoke generates with a real worker, and checks that the parent's limits are untouched and that the worker
+// ends with its model.
+func TestSmoke(t *testing.T) {
+	p := python(t)
+	var before, after syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	m := mustOpen(t, p, demoFolder(t), backend.Config{})
+	if i := m.Info(); i.Name != "demo" || i.Architecture != "gpt-oss" || i.Quantization != "MXFP4" ||
+		i.Parameters < 4_150_000 ||
+		i.ContextSize != 8192 || i.EmbeddingLength != 192 || !i.WindowOnly || i.ChatTemplate == "" || i.Backend != "MLX" {
+		t.Errorf("info %+v", i)
+	}
+	if runtime.GOOS == "linux" {
+		limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", m.Process()))
+		if want := fmt.Sprint(before.Max); err != nil || !strings.Contains(string(limits), want) {
+			t.Errorf("the worker's limit of files is not %s: %s", want, limits)
+		}
+	}
+	first := greedy(t, m, 30)
+	if again := greedy(t, m, 30); !slices.Equal(first, again) {
+		t.Errorf("the same prompt gives %v and %v", first, again)
+	}
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &after); err != nil || before != after {
+		t.Errorf("the limit of files was %v and is %v, %v", before, after, err)
+	}
+	pid := m.Process()
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("process %d is still there: %v", pid, err)
+	}
+}
+
+// TestFailuresInSteps lets the worker fail in every known way. The answer goes on as if nothing had happened.
+func TestFailuresInSteps(t *testing.T) {
+	long(t)
+	p := python(t)
+	path := randomFolder(t, random.Config{Seed: 2, Precise: true, Layers: 2})
+	want := greedy(t, mustOpen(t, p, path, backend.Config{ContextSize: 256, Sequences: 2}), 12)
+	for _, c := range []struct {
+		name, failure string
+		hang          bool
+	}{
+		{"exception", `raise RuntimeError("[metal::malloc] Unable to allocate")`, false},
+		{"abort", `os.abort()`, false},
+		{"exit", `os._exit(0)`, false},
+		{"the thread that computes ends", `import threading; threading.Event().wait()`, true},
+		{"hang with a lively reader", `time.sleep(600)`, true},
+		{"memory over the limit", `self.memory = 1; self.check_memory()`, false},
+		{"frame that breaks the rules", `self.pipes.send(200, b"")`, false},
+		{"half a frame", `os.write(4, b"12345"); os._exit(1)`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := hooked(t, p, path, c.failure)
+			began := time.Now()
+			got := greedy(t, m, 12)
+			if !slices.Equal(got, want) {
+				t.Errorf("tokens %v, want %v", got, want)
+			}
+			if n := m.Counts(); n.Crashes != 1 || n.Hangs != 0 && !c.hang || n.Hangs != 1 && c.hang || n.Failed != 0 {
+				t.Errorf("counts %+v", n)
+			}
+			t.Logf("%v, counts %+v", time.Since(began).Round(10*time.Millisecond), m.Counts())
+		})
+	}
+}
+
+// TestMemoryLimit opens a model whose weights or context do not fit, and one whose context is cut to what fits.
+func TestMemoryLimit(t *testing.T) {
+	long(t)
+	p := python(t)
+	path := demoFolder(t)
+	for _, c := range []struct {
+		memory  int64
+		context int
+	}{{1 << 20, 0}, {64 << 20, 1 << 22}} {
+		_, err := open(t, p, path, backend.Config{ContextSize: c.context}, Options{Memory: c.memory})
+		var e *backend.LoadError
+		if !errors.As(err, &e) || e.Reason != backend.LoadTooBig || e.Advice == "" {
+			t.Errorf("%d bytes for %d tokens: error %v", c.memory, c.context, err)
+		}
+	}
+	m, err := open(t, p, path, backend.Config{}, Options{Memory: 16 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if i := m.Info(); i.ContextSize >= i.TrainedContext || !strings.Contains(i.ContextReason, "fit into memory") {
+		t.Errorf("context of %d, %s", i.ContextSize, i.ContextReason)
+	}
+}
+
+// TestLoadFailures starts workers that cannot load a model.
+func TestLoadFailures(t *testing.T) {
+	long(t)
+	p := python(t)
+	for _, c := range []struct {
+		name, detail string
+		reason       backend.LoadFailure
+		arguments    map[string]string
+		damage       func(path string)
+	}{
+		{"wrong version", "mlx has version 0.32.4, and version 0.1 is required", backend.LoadFailed,
+			map[string]string{"--require": `{"mlx":"0.1"}`}, nil},
+		{"missing module", "the Python module no-such-module is missing", backend.LoadFailed,
+			map[string]string{"--require": `{"no-such-module":"1"}`}, nil},
+		{"unknown model type", `does not know models of type 'warp9'`, backend.LoadUnknownArchitecture, nil,
+			func(path string) { edit(t, path, "config.json", `"gpt_oss"`, `"warp9"`) }},
+		{"another shape", "do not fit together", backend.LoadCorrupt, nil,
+			func(path string) { edit(t, path, "config.json", `"hidden_size":192`, `"hidden_size":256`) }},
+		{"missing layer", "do not fit together", backend.LoadCorrupt, nil,
+			func(path string) { edit(t, path, "config.json", `"num_hidden_layers":6`, `"num_hidden_layers":8`) }},
+		{"missing key", "", backend.LoadFailed, nil,
+			func(path string) { edit(t, path, "config.json", `"rope_type":"yarn"`, `"rope_type":"spiral"`) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := demoFolder(t)
+			if c.damage != nil {
+				c.damage(path)
+			}
+			f, err := ReadFolder(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start, err := Start(p, f, Options{Cache: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, v := range c.arguments {
+				start.Args[slices.Index(start.Args, name)+1] = v
+			}
+			_, err = Engine{}.run(context.Background(), start, f, backend.Config{})
+			var e *backend.LoadError
+			if !errors.As(err, &e) || e.Reason != c.reason || !strings.Contains(e.Detail, c.detail) || e.Advice == "" {
+				t.Errorf("error %#v, want reason %d with %q", err, c.reason, c.detail)
+			}
+		})
+	}
+}

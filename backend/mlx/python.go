@@ -1,0 +1,226 @@
+package mlx
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+//go:embed requirements.txt
+var requirements []byte
+
+// The versions that are used. Other pairs are not tried, and some are known to fail.
+const (
+	versionMLX   = "0.32.4"
+	versionMLXLM = "0.32.2"
+)
+
+// The oldest Python that mlx-lm runs on.
+const leastMinor = 11
+
+// Python is an interpreter and what it has installed. A version is empty if the package is missing.
+type Python struct {
+	Path, Version string
+	MLX, MLXLM    string
+}
+
+// Config says where to look for Python.
+type Config struct {
+	// Data is the folder in which Setup makes the environment.
+	Data string
+	// Python is the user's choice of interpreter. Without it, the environment variable RUNNER_PYTHON counts.
+	Python string
+}
+
+// Reasons why no Python can be used. The errors of Find and Setup are a [*PythonError] that wraps one of these.
+var (
+	ErrNoPython  = errors.New("there is no Python")
+	ErrOldPython = errors.New("this Python is too old")
+	ErrMissing   = errors.New("a Python package is missing")
+	ErrVersions  = errors.New("a Python package has another version")
+	ErrSetup     = errors.New("the Python environment cannot be made")
+)
+
+// PythonError says why no Python can be used.
+type PythonError struct {
+	// Kind is one of the errors above.
+	Kind error
+	// Path is the interpreter; it may be empty. Detail is one line.
+	Path, Detail string
+}
+
+func (e *PythonError) Error() string {
+	if e.Path == "" {
+		return e.Detail
+	}
+	return e.Path + ": " + e.Detail
+}
+
+// Unwrap returns Kind.
+func (e *PythonError) Unwrap() error { return e.Kind }
+
+// Hint tells the user what to do next.
+func (e *PythonError) Hint() string {
+	if e.Kind == ErrOldPython || e.Kind == ErrSetup {
+		return fmt.Sprintf("install Python 3.%d or newer, or choose one with --python", leastMinor)
+	}
+	return "run 'runner engines setup mlx'"
+}
+
+// environment returns the folder of the Python environment.
+func (c *Config) environment() string { return filepath.Join(c.Data, "mlx", "venv") }
+
+func (c *Config) interpreter() string { return filepath.Join(c.environment(), "bin", "python") }
+
+// chosen returns the user's interpreter, or nothing.
+func (c *Config) chosen() string {
+	if c.Python != "" {
+		return c.Python
+	}
+	return os.Getenv("RUNNER_PYTHON")
+}
+
+// Find returns the Python that runs MLX. It starts the interpreter to ask for the versions. The error is a
+// *PythonError, with the Python as far as it is known.
+func Find(ctx context.Context, c Config) (*Python, error) {
+	path := c.chosen()
+	if path == "" {
+		path = c.interpreter()
+		if _, err := os.Stat(path); err != nil {
+			return nil, &PythonError{Kind: ErrNoPython, Detail: "there is no Python environment for MLX"}
+		}
+	}
+	p, err := ask(ctx, path)
+	if err != nil {
+		return p, err
+	}
+	for _, m := range []struct{ name, have, want string }{
+		{"mlx", p.MLX, versionMLX}, {"mlx-lm", p.MLXLM, versionMLXLM}} {
+		switch m.have {
+		case m.want:
+		case "":
+			return p, &PythonError{ErrMissing, path, fmt.Sprintf("the package %s is missing", m.name)}
+		default:
+			return p, &PythonError{ErrVersions, path, fmt.Sprintf("%s has version %s, and version %s is required", m.name,
+				m.have, m.want)}
+		}
+	}
+	return p, nil
+}
+
+// question prints the versions as JSON. It imports nothing but the standard library.
+const question = `
+import json, platform, sys
+from importlib import metadata
+def version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+print(json.dumps({"Version": platform.python_version(), "MLX": version("mlx"), "MLXLM": version("mlx-lm"),
+                  "minor": sys.version_info[1] if sys.version_info[0] == 3 else 0}))`
+
+// ask starts an interpreter and returns its versions.
+func ask(ctx context.Context, path string) (*Python, error) {
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return nil, &PythonError{ErrNoPython, path, "there is no such program"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, found, "-I", "-c", question)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var answer struct {
+		Python
+		Minor int `json:"minor"`
+	}
+	if err != nil || json.Unmarshal(out, &answer) != nil {
+		return nil, &PythonError{ErrNoPython, found, "the program is not a Python that works"}
+	}
+	p := answer.Python
+	p.Path = found
+	if answer.Minor < leastMinor {
+		return &p, &PythonError{ErrOldPython, found, fmt.Sprintf("Python has version %s, and 3.%d or newer is required",
+			p.Version, leastMinor)}
+	}
+	return &p, nil
+}
+
+// base returns the Python to make the environment from.
+func (c *Config) base(ctx context.Context) (*Python, error) {
+	if chosen := c.chosen(); chosen != "" {
+		return ask(ctx, chosen)
+	}
+	var last error = &PythonError{Kind: ErrNoPython, Detail: "there is no python3 on the PATH"}
+	for _, name := range []string{"python3", "python3.14", "python3.13", "python3.12", "python3.11"} {
+		p, err := ask(ctx, name)
+		if err == nil {
+			return p, nil
+		}
+		var e *PythonError
+		if !errors.As(err, &e) {
+			return nil, err
+		}
+		if e.Kind == ErrOldPython {
+			last = err
+		}
+	}
+	return nil, last
+}
+
+// Plan describes what Setup will do, for the user to read before it happens.
+func Plan(ctx context.Context, c Config) (string, error) {
+	p, err := c.base(ctx)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(
+		"This makes a Python environment in %s with %s (Python %s), and installs mlx %s, mlx-lm %s and the "+
+			"packages that they need from the Python package index: about 350 MB. Nothing else is changed.", c.environment(),
+		p.Path, p.Version, versionMLX, versionMLXLM), nil
+}
+
+// Setup makes the Python environment, in place of one that is there. What pip prints goes to log. The caller shows Plan
+// first.
+func Setup(ctx context.Context, c Config, log io.Writer) (*Python, error) {
+	p, err := c.base(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir := c.environment()
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return nil, &PythonError{ErrSetup, "", err.Error()}
+	}
+	wanted := filepath.Join(filepath.Dir(dir), "requirements.txt")
+	if err := os.WriteFile(wanted, requirements, 0o600); err != nil {
+		return nil, &PythonError{ErrSetup, "", err.Error()}
+	}
+	for _, args := range [][]string{
+		{p.Path, "-I", "-m", "venv", "--clear", dir},
+		{c.interpreter(), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "-r", wanted}} {
+		var said strings.Builder
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, io.MultiWriter(log, &said), time.Second
+		if err := cmd.Run(); err != nil {
+			os.RemoveAll(dir) // half an environment is worse than none
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+			return nil, &PythonError{ErrSetup, p.Path, fmt.Sprintf("%v: %.300s", err, lines[len(lines)-1])}
+		}
+	}
+	return Find(ctx, Config{Data: c.Data, Python: c.interpreter()})
+}

@@ -1,0 +1,94 @@
+package mlx
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/backendtest"
+	"runner/backend/child"
+	"runner/backend/mlx/fromgguf"
+	"runner/models/random"
+)
+
+// testPython returns the Python environment for tests, which scripts/mlx_environment.sh makes.
+func testPython() (*Python, error) {
+	path, err := filepath.Abs(filepath.Join("..", "..", ".cache", "mlx", "bin", "python"))
+	if err != nil {
+		return nil, err
+	}
+	return Find(context.Background(), Config{Python: path})
+}
+
+// python returns the Python environment for tests, or skips the test.
+func python(t *testing.T) *Python {
+	t.Helper()
+	p, err := testPython()
+	if err != nil {
+		t.Skipf("no MLX here: %v", err)
+	}
+	return p
+}
+
+// randomFolder makes a model with random weights in MLX's format.
+func randomFolder(t *testing.T, c random.Config) string {
+	t.Helper()
+	dir := t.TempDir()
+	file, err := os.Create(filepath.Join(dir, "m.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := random.Write(file, c); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "model")
+	if err := fromgguf.Convert(file.Name(), to); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// open runs a model.
+func open(t *testing.T, p *Python, path string, cfg backend.Config, o Options) (*child.Model, error) {
+	t.Helper()
+	if o.Cache == "" {
+		o.Cache = t.TempDir()
+	}
+	return Engine{Python: p, Options: o}.Open(context.Background(), path, cfg)
+}
+
+func mustOpen(t *testing.T, p *Python, path string, cfg backend.Config) *child.Model {
+	t.Helper()
+	m, err := open(t, p, path, cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// long skips a test that takes minutes.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("RUNNER_LONG") == "" {
+		t.Skip("set RUNNER_LONG=1 to run this test")
+	}
+}
+
+// TestConformance runs the suite with window layers and without, in float32.
+func TestConformance(t *testing.T) {
+	long(t)
+	p := python(t)
+	path := randomFolder(t, random.Config{Seed: 1, Precise: true, Layers: 2})
+	for _, full := range []string{"off", "on"} {
+		t.Run("FullWindow="+full, func(t *testing.T) {
+			backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
+				cfg.FullWindow = full
+				return mustOpen(t, p, path, cfg)
+			}, backendtest.Options{Tolerance: 1e-3})
+		})
+	}
+}

@@ -1,0 +1,218 @@
+package mlx
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// plainPython returns a Python that need not have MLX.
+func plainPython(t *testing.T) string {
+	t.Helper()
+	c := Config{}
+	p, err := c.base(context.Background())
+	if err != nil {
+		t.Skipf("no Python here: %v", err)
+	}
+	return p.Path
+}
+
+func TestWorkerInPython(t *testing.T) {
+	python := plainPython(t)
+	for _, args := range [][]string{
+		{"-I", "-c", "import sys; [compile(open(p).read(), p, 'exec') for p in sys.argv[1:]]", "worker.py", "worker_test.py"},
+		{"-I", "-B", "worker_test.py", "worker.py"},
+	} {
+		if out, err := exec.Command(python, args...).CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+func TestWorkerLines(t *testing.T) {
+	for _, name := range []string{"worker.py", "worker_test.py"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(b), "\n") {
+			if len(line) > 120 || strings.TrimRight(line, " \t") != line {
+				t.Errorf("%s:%d is too long or ends in a space", name, i+1)
+			}
+		}
+	}
+}
+
+func TestWorkerFile(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	path, err := writeWorker(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("import os"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := writeWorker(cache)
+	if err != nil || again != path {
+		t.Fatalf("%s, %v", again, err)
+	}
+	if b, _ := os.ReadFile(path); string(b) != string(worker) {
+		t.Error("a changed worker was not written again")
+	}
+	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writeWorker(cache); err == nil || !strings.Contains(err.Error(), "written by others") {
+		t.Errorf("a folder that others can write: error %v", err)
+	}
+}
+
+// frame returns the bytes of a frame.
+func frame(kind, head, raw uint32, rest string) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, kind)
+	b = binary.LittleEndian.AppendUint32(b, head)
+	return append(binary.LittleEndian.AppendUint32(b, raw), rest...)
+}
+
+// TestHostileFrames sends frames that break the protocol. The worker must say so and end.
+func TestHostileFrames(t *testing.T) {
+	python := plainPython(t)
+	hello := string(frame(1, 14, 0, `{"protocol":1}`))
+	for _, c := range []struct {
+		name, want string
+		bytes      []byte
+		code       int
+	}{
+		{"unknown kind", "unknown kind 99", frame(99, 0, 0, ""), 4},
+		{"engine's kind", "unknown kind 65", frame(65, 0, 0, ""), 4},
+		{"head too long", "a head of 16777217", frame(1, 16<<20+1, 0, ""), 4},
+		{"raw part too long", "a raw part of 536870913", frame(8, 0, 512<<20+1, ""), 4},
+		{"no JSON", "the head of kind 1", frame(1, 3, 0, "{]}"), 4},
+		{"no object", "not an object", frame(1, 2, 0, "[]"), 4},
+		{"another version", "version 9", frame(1, 14, 0, `{"protocol":9}`), 4},
+		{"step before load", "too early", frame(8, 4, 0, "\x00\x00\x00\x00"), 4},
+		{"new before load", "before a model", frame(4, 14, 0, `{"sequence":1}`), 4},
+		{"mask", "out of place", frame(9, 4, 0, "abcd"), 4},
+		{"text", "out of place", frame(11, 8, 0, `{"id":1} `), 4},
+		{"load without a path", "KeyError", frame(2, 2, 0, "{}"), 3},
+		{"end in a frame", "", []byte(hello[:20]), 0},
+		{"end", "", nil, 0},
+		{"shutdown", "", frame(13, 0, 0, ""), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, code := converse(t, python, c.bytes, c.code == 0)
+			if code != c.code || !strings.Contains(out, c.want) {
+				t.Errorf("exit status %d, want %d, and %q, want %q", code, c.code, out, c.want)
+			}
+			if c.code != 0 && !strings.Contains(out, `"code":"broken"`) {
+				t.Errorf("no error frame in %q", out)
+			}
+		})
+	}
+	if out, _ := converse(t, python, []byte(hello), true); !strings.Contains(out, `"engine":"MLX"`) {
+		t.Errorf("hello is answered by %q", out)
+	}
+}
+
+// converse starts a worker, sends bytes and returns what the worker wrote with its exit status. It closes the pipe
+// if end is set. Otherwise the worker must end without that.
+func converse(t *testing.T, python string, send []byte, end bool) (string, int) {
+	t.Helper()
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := os.CreateTemp(t.TempDir(), "rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, "-I", "worker.py")
+	cmd.ExtraFiles = []*os.File{theirIn, theirOut, shared}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirIn.Close()
+	theirOut.Close()
+	_, _ = in.Write(send) // the worker may have ended
+	defer in.Close()
+	var first [1]byte
+	if end && strings.HasSuffix(string(send), "}") { // there is an answer, which must come before the end
+		_, _ = io.ReadFull(out, first[:])
+	}
+	if end {
+		in.Close()
+	}
+	b, _ := io.ReadAll(out) // it ends with the worker
+	out.Close()
+	_ = cmd.Wait() // the status says all
+	return string(b), cmd.ProcessState.ExitCode()
+}
+
+func TestPythonErrors(t *testing.T) {
+	t.Setenv("RUNNER_PYTHON", "")
+	dir, ctx := t.TempDir(), context.Background()
+	script := func(name, answer string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+answer+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	says := func(name string, minor int, mlx, lm string) string {
+		b, err := json.Marshal(map[string]any{"Version": "3.x", "minor": minor, "MLX": mlx, "MLXLM": lm})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return script(name, "echo '"+string(b)+"'")
+	}
+	for _, c := range []struct {
+		name   string
+		c      Config
+		kind   error
+		detail string
+	}{
+		{"no environment", Config{Data: dir}, ErrNoPython, "no Python environment"},
+		{"no program", Config{Python: filepath.Join(dir, "gone")}, ErrNoPython, "no such program"},
+		{"no Python", Config{Python: script("other", "exit 3")}, ErrNoPython, "not a Python"},
+		{"old Python", Config{Python: says("old", 9, "", "")}, ErrOldPython, "3.11 or newer"},
+		{"no mlx", Config{Python: says("bare", 12, "", "")}, ErrMissing, "package mlx is missing"},
+		{"no mlx-lm", Config{Python: says("half", 12, versionMLX, "")}, ErrMissing, "package mlx-lm is missing"},
+		{"other mlx", Config{Python: says("new", 12, "9.9", versionMLXLM)}, ErrVersions, "mlx has version 9.9"},
+		{"right", Config{Python: says("right", 12, versionMLX, versionMLXLM)}, nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Find(ctx, c.c)
+			if c.kind == nil {
+				if err != nil || p.MLX != versionMLX {
+					t.Errorf("%+v, %v", p, err)
+				}
+				return
+			}
+			e, ok := err.(*PythonError)
+			if !ok || e.Kind != c.kind || !strings.Contains(err.Error(), c.detail) || e.Hint() == "" {
+				t.Errorf("error %v, want %v with %q", err, c.kind, c.detail)
+			}
+		})
+	}
+	t.Setenv("RUNNER_PYTHON", says("chosen", 12, versionMLX, versionMLXLM))
+	if _, err := Find(ctx, Config{Data: dir}); err != nil {
+		t.Errorf("RUNNER_PYTHON: %v", err)
+	}
+	if text, err := Plan(ctx, Config{Data: dir}); err != nil || !strings.Contains(text, versionMLX) {
+		t.Errorf("plan %q, %v", text, err)
+	}
+}
