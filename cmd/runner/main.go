@@ -17,11 +17,13 @@ import (
 var version, commit string
 
 var engine = cli.Engine{
-	Open:        llamacpp.Open,
+	Open:        open,
 	Isolated:    isolated,
 	CheckFolder: llamacpp.CheckFolder,
 	Process:     process,
-	Check:       llamacpp.Check,
+	Check:       check,
+	Engines:     engines,
+	SetUpMLX:    setUpMLX,
 	Demo:        demo.Path,
 	Name:        "llama.cpp",
 	Module:      "github.com/ollama/ollama",

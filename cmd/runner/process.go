@@ -11,12 +11,16 @@ import (
 	"runner/backend/child/protocol"
 	engineside "runner/backend/child/serve"
 	"runner/backend/llamacpp"
+	"runner/backend/mlx"
 	"runner/cmd/runner/cli"
 )
 
 // isolated loads a model in a process of its own, which runs this program's command engine-process.
 func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Process, log *slog.Logger) (backend.Model,
 	error) {
+	if mlx.IsFolder(path) { // MLX has a process of its own in any case
+		return openMLX(ctx, path, cfg, p.Memory, log)
+	}
 	program, err := child.Self("engine-process", "--memory", strconv.FormatInt(p.Memory, 10), "--engine", p.Folder)
 	if err != nil {
 		return nil, err
