@@ -6,6 +6,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"runner/backend"
@@ -28,7 +29,6 @@ func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
 	types, _ := f.Array("tokenizer.ggml.token_type")
 	texts, _ := f.Array("tokenizer.ggml.tokens")
 	buf := make([]byte, 256)
-	harmony := map[string]bool{}
 	for i := range n {
 		t := C.llama_token(i)
 		kind := kindOf(C.llama_vocab_get_attr(v, t))
@@ -48,22 +48,13 @@ func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
 			}
 		}
 		c.Pieces[i], c.Kinds[i] = piece, kind
-		if kind == backend.Control && (piece == "<|return|>" || piece == "<|channel|>") {
-			harmony[piece] = true
-		}
 		if bool(C.llama_vocab_is_eog(v, t)) && (kind == backend.Control || backend.Token(i) == c.EOS) {
 			c.EOG = append(c.EOG, backend.Token(i))
 		}
 	}
-	if len(harmony) == 2 {
-		kept := c.EOG[:0]
-		for _, t := range c.EOG {
-			if c.Pieces[t] != "<|end|>" { // it ends a message, not the turn
-				kept = append(kept, t)
-			}
-		}
-		c.EOG = kept
-		if c.EOS != backend.NoToken && c.Pieces[c.EOS] == "<|end|>" {
+	if tokenizer.EndsMessageOnly(&c) {
+		c.EOG = slices.DeleteFunc(c.EOG, func(t backend.Token) bool { return c.Pieces[t] == tokenizer.End })
+		if c.EOS != backend.NoToken && c.Pieces[c.EOS] == tokenizer.End {
 			c.EOS = backend.NoToken
 		}
 	}
