@@ -6,6 +6,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"runner/backend"
@@ -34,7 +35,6 @@ func newVocab(v engineVocab, f *gguf.File) (*backend.Vocab, error) {
 	types, _ := f.Array("tokenizer.ggml.token_type")
 	texts, _ := f.Array("tokenizer.ggml.tokens")
 	buf := make([]byte, 256)
-	harmony := map[string]bool{}
 	for i := range n {
 		t := C.llama_token(i)
 		kind := kindOf(C.shim_attr(v.e, v.c, t))
@@ -54,22 +54,13 @@ func newVocab(v engineVocab, f *gguf.File) (*backend.Vocab, error) {
 			}
 		}
 		c.Pieces[i], c.Kinds[i] = piece, kind
-		if kind == backend.Control && (piece == "<|return|>" || piece == "<|channel|>") {
-			harmony[piece] = true
-		}
 		if bool(C.shim_ends(v.e, v.c, t)) && (kind == backend.Control || backend.Token(i) == c.EOS) {
 			c.EOG = append(c.EOG, backend.Token(i))
 		}
 	}
-	if len(harmony) == 2 {
-		kept := c.EOG[:0]
-		for _, t := range c.EOG {
-			if c.Pieces[t] != "<|end|>" { // it ends a message, not the turn
-				kept = append(kept, t)
-			}
-		}
-		c.EOG = kept
-		if c.EOS != backend.NoToken && c.Pieces[c.EOS] == "<|end|>" {
+	if tokenizer.EndsMessageOnly(&c) {
+		c.EOG = slices.DeleteFunc(c.EOG, func(t backend.Token) bool { return c.Pieces[t] == tokenizer.End })
+		if c.EOS != backend.NoToken && c.Pieces[c.EOS] == tokenizer.End {
 			c.EOS = backend.NoToken
 		}
 	}

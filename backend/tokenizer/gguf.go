@@ -115,31 +115,36 @@ func idAt(f *gguf.File, name string, n int) backend.Token {
 
 // endNames are names of control tokens that end generation, from the common model families.
 var endNames = map[string]bool{
-	"<|eot_id|>": true, "<|im_end|>": true, "<|end|>": true, "<|return|>": true, "<|call|>": true, "<end_of_turn>": true,
+	"<|eot_id|>": true, "<|im_end|>": true, End: true, "<|return|>": true, "<|call|>": true, "<end_of_turn>": true,
 	"<|endoftext|>": true, "<|eom_id|>": true, "<EOT>": true, "_<EOT>": true, "<|end_of_text|>": true,
 	"<end_of_utterance>": true,
 }
 
-// ends finds the control tokens that end generation. In harmony, <|end|> ends a message, not the turn.
+// ends finds the control tokens that end generation.
 func ends(v *backend.VocabConfig) []backend.Token {
+	only := EndsMessageOnly(v)
 	var found []backend.Token
-	harmony := 0
-	end := backend.NoToken
 	for i, piece := range v.Pieces {
-		if v.Kinds[i] != backend.Control {
-			continue
-		}
-		if piece == "<|return|>" || piece == "<|channel|>" {
-			harmony++
-		}
-		if piece == "<|end|>" {
-			end = backend.Token(i)
-		} else if endNames[piece] {
+		if v.Kinds[i] == backend.Control && endNames[piece] && (piece != End || !only) {
 			found = append(found, backend.Token(i))
 		}
 	}
-	if end != backend.NoToken && harmony < 2 {
-		found = append(found, end)
-	}
 	return found
+}
+
+// End is a token that ends the turn in some formats, and only a message in harmony.
+const End = "<|end|>"
+
+// EndsMessageOnly reports whether [End] ends only a message. It does where <|return|> and <|channel|> are control
+// tokens too, as in harmony.
+func EndsMessageOnly(v *backend.VocabConfig) bool {
+	has := func(name string) bool {
+		for i, piece := range v.Pieces {
+			if piece == name && v.Kinds[i] == backend.Control {
+				return true
+			}
+		}
+		return false
+	}
+	return has("<|return|>") && has("<|channel|>")
 }

@@ -336,7 +336,7 @@ func (t *turn) Follow() []backend.Token {
 
 // EndReasoning implements family.Turn. It closes the message, and opens the answer if the model may not make a call.
 func (t *turn) EndReasoning() (end, open []backend.Token, err error) {
-	if !t.owed.Offered {
+	if !t.owed.MayCall() {
 		t.closed = true
 		return t.f.end, t.f.final, nil
 	}

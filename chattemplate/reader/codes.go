@@ -1,6 +1,7 @@
 package reader
 
-// The codes of warnings about a model's output. Each is sent at most once a turn.
+// The codes of warnings about a model's output. Each is sent at most once a turn. Only package channels reads headers,
+// but the codes about them are here too, so that clients find all codes in one table.
 const (
 	// CodeMissingStart: a message began without <|start|>.
 	CodeMissingStart = "missing_start"
