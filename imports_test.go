@@ -74,8 +74,8 @@ var rules = []struct {
 	{"runner/server/internal", []string{"runner/generation", "runner/generation/", "runner/reasoning",
 		"runner/reasoning/seal", "runner/chattemplate", "runner/grammar/", "runner/server/wire"}},
 	{"runner/server/pool", []string{"runner/generation", "runner/server/wire"}},
-	{"runner/server/wiretest", []string{"runner/backend/", "runner/generation", "runner/runner", "runner/reasoning",
-		"runner/reasoning/", "runner/server/wire"}},
+	{"runner/server/wiretest", []string{"runner/backend/", "runner/chattemplate", "runner/generation", "runner/runner",
+		"runner/reasoning", "runner/reasoning/", "runner/server/wire"}},
 	{"runner/cmd", []string{"runner/"}},
 	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate",
 		"runner/chattemplate/family", "runner/grammar",
@@ -98,11 +98,14 @@ type pkg struct {
 	Imports    []string
 	CgoFiles   []string
 	GoFiles    []string
+	// TestImports are the imports of the tests in the package, and XTestImports those of the tests beside it.
+	TestImports, XTestImports []string
 }
 
 func packages(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Dir,Imports,CgoFiles,GoFiles", "./...").Output()
+	const fields = "ImportPath,Doc,Dir,Imports,CgoFiles,GoFiles,TestImports,XTestImports"
+	out, err := exec.Command("go", "list", "-json="+fields, "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -175,6 +178,19 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 				"runner/scripts/") {
 				t.Errorf("%s imports %s; only commands may import a backend", p.ImportPath, imp)
 			}
+		}
+	}
+}
+
+// TestServerTestsNeedNoRunner checks that the tests of these packages get their models from package wiretest.
+func TestServerTestsNeedNoRunner(t *testing.T) {
+	rooms := []string{"runner/server/agui", "runner/server/anthropic", "runner/server/internal/contract",
+		"runner/server/keys", "runner/server/ollama", "runner/server/openai", "runner/server/pool",
+		"runner/server/traces", "runner/server/wire"}
+	for _, p := range packages(t) {
+		if slices.Contains(rooms, p.ImportPath) && slices.Contains(append(p.TestImports, p.XTestImports...),
+			"runner/runner") {
+			t.Errorf("tests of %s import the runner", p.ImportPath)
 		}
 	}
 }

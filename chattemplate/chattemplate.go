@@ -15,6 +15,8 @@
 //   - reader, hold and parameters are what families share to read output and to constrain it.
 //   - jinja is the template language.
 //
+// docs/architecture.md is the map of the source.
+//
 // # From a template to its family
 //
 // A vocabulary with harmony's special tokens belongs to channels. Every other model with a template belongs to tags.

@@ -11,6 +11,8 @@
 // The package renders prompts with chattemplate and takes the output apart with chattemplate/reader. It knows nothing
 // of HTTP, terminals or wire formats. It imports no implementation of a backend; the model is passed in.
 //
+// docs/architecture.md is the map of the source.
+//
 // # Rules
 //
 //   - A slow reader of events never delays another run.

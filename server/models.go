@@ -47,7 +47,7 @@ func (s *Server) Unload(ctx context.Context, name string) error {
 
 func noModel(name string) *wire.Error {
 	return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
-		Message: fmt.Sprintf("there is no model %.100q that you may use; GET /v1/models lists those that there are", name)}
+		Message: fmt.Sprintf("there is no model %.100q that you may use; GET /v1/models lists the models", name)}
 }
 
 // poolError returns the error for a request that cannot get its model.

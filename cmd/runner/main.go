@@ -3,6 +3,8 @@
 //
 // This package only connects the command tree (package cli) with the engine. No other package of the command links an
 // engine.
+//
+// docs/architecture.md is the map of the source.
 package main
 
 import (

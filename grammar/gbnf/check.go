@@ -26,7 +26,7 @@ func (p *parser) check() (*rule, error) {
 	}
 	if !root.body.productive {
 		return nil, p.errorAt(root.defined, "give every recursion an alternative that ends it",
-			"rule %s matches no finite text, since each of its alternatives recurs for ever", quoted(root.name))
+			"rule %s matches no finite text, because every alternative recurses without end", quoted(root.name))
 	}
 	return root, nil
 }

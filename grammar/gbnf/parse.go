@@ -476,7 +476,7 @@ func (p *parser) hex(start, digits int) (rune, error) {
 		p.pos++
 	}
 	if value > utf8.MaxRune {
-		return 0, p.errorAt(start, "", "U+%X is no code point", value)
+		return 0, p.errorAt(start, "", "U+%X is not a code point", value)
 	}
 	return rune(value), nil
 }

@@ -23,6 +23,14 @@
 // a dead end.
 //
 // References are resolved only inside the document. Nothing is loaded from elsewhere.
+//
+// # A new keyword
+//
+//  1. keywords.go reads it into a node. The node's fields are in node.go. The table since there has the draft that
+//     introduced the keyword. If the keyword contains schemas, it is in the table holders in refs.go.
+//  2. expand.go puts it into the alternatives of a state, and negate.go negates it. alt.go joins alternatives.
+//  3. array.go, object.go or text.go (strings and numbers) makes the expression.
+//  4. validate.go checks it on values in the schema itself (enum and const).
 package jsonschema
 
 import (

@@ -18,6 +18,10 @@
 //	tokens_per_minute    prompt and completion; 0 or absent means no limit
 //
 // An unknown field is an error, so that a misspelt limit is not ignored.
+//
+// A new scope is added to Scopes in package wire, to the list above and to the advice of an error in this file. The
+// routes that need it name it, and so does x-permission in server/openapi/spec. docs/server.md lists it. Keys without
+// scopes have it from then on.
 package keys
 
 import (

@@ -164,7 +164,7 @@ func notFound(err error, name string) error {
 	e := wire.FromError(err, fields)
 	if e.Code == wire.CodeModel {
 		e = &wire.Error{Status: e.Status, Code: e.Code, Err: err,
-			Message: fmt.Sprintf("model '%.100s' not found; GET /api/tags lists those that there are", name)}
+			Message: fmt.Sprintf("model '%.100s' not found; GET /api/tags lists the models", name)}
 	}
 	return e
 }

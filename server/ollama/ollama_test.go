@@ -558,3 +558,20 @@ func TestKeepAlive(t *testing.T) {
 		}
 	}
 }
+
+// The format needs no more of a model than the interface [wire.Loaded].
+func TestModelWithoutARunner(t *testing.T) {
+	m := wiretest.Of(t, &wiretest.Fake{Events: wiretest.Run(
+		reasoning.Result{Finish: reasoning.FinishStop, Usage: wiretest.Usage},
+		wiretest.Segment(reasoning.Reasoning, "two and two"), wiretest.Segment(reasoning.Answer, "four"))})
+	s := served{Models: m, url: wiretest.Serve(t, New(m, Config{}), wiretest.Anyone()).URL}
+	got, _ := s.streamed(t, "/api/chat", chat("sum", `,"think":true`))
+	message, _ := got["message"].(map[string]any)
+	if message["content"] != "four" || message["thinking"] != "two and two" {
+		t.Errorf("the answer is %v", got)
+	}
+	status, answer := s.ask(t, http.MethodPost, "/api/embed", fmt.Sprintf(`{"model":%q,"input":"four"}`, wiretest.Name))
+	if status != http.StatusOK || !strings.Contains(answer, `"prompt_eval_count":4`) {
+		t.Errorf("embed: %d %s", status, answer)
+	}
+}

@@ -220,9 +220,9 @@ func (b *ChatRequest) refused() error {
 	case wire.Given(b.WebSearchOptions):
 		return wire.Unsupported("web_search_options", "the server does not search the web")
 	case b.AddGenerationPrompt != nil && !*b.AddGenerationPrompt:
-		return wire.Unsupported("add_generation_prompt", "an answer is always a message of its own")
+		return wire.Unsupported("add_generation_prompt", "false is not supported: an answer is always a new message")
 	case b.ContinueFinalMessage != nil && *b.ContinueFinalMessage:
-		return wire.Unsupported("continue_final_message", "an answer is always a message of its own")
+		return wire.Unsupported("continue_final_message", "true is not supported: an answer is always a new message")
 	}
 	return nil
 }

@@ -22,8 +22,10 @@ import (
 )
 
 // runs is a model whose runs are a function's.
-func runs(run func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error]) *wiretest.Fake {
-	return &wiretest.Fake{Run: run}
+func runs(t testing.TB,
+	run func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error]) *wiretest.Models {
+	t.Helper()
+	return wiretest.Of(t, &wiretest.Fake{Run: run})
 }
 
 // short returns a run of n answer deltas.
@@ -55,7 +57,7 @@ func post(m wire.Models, fields string) *httptest.ResponseRecorder {
 // Choices that wait for each other's places finish.
 func TestChoicesDoNotWaitForEachOther(t *testing.T) {
 	var place sync.Mutex
-	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
+	m := runs(t, func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
 		return func(yield func(reasoning.Event, error) bool) {
 			place.Lock()
 			defer place.Unlock()
@@ -79,7 +81,7 @@ func TestOneChoiceFails(t *testing.T) {
 	}{{false, http.StatusTooManyRequests}, {true, http.StatusOK}} {
 		var mu sync.Mutex
 		begun, ended := 0, 0
-		m := runs(func(ctx context.Context, _ generation.Request) iter.Seq2[reasoning.Event, error] {
+		m := runs(t, func(ctx context.Context, _ generation.Request) iter.Seq2[reasoning.Event, error] {
 			return func(yield func(reasoning.Event, error) bool) {
 				mu.Lock()
 				begun++
@@ -117,7 +119,7 @@ func TestOneChoiceFails(t *testing.T) {
 
 // A run's panic is raised in the handler's goroutine, where a server can handle it.
 func TestPanics(t *testing.T) {
-	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { panic("mistake") })
+	m := runs(t, func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { panic("mistake") })
 	for _, fields := range []string{`"n":1`, `"n":3`} {
 		func() {
 			defer func() {
@@ -133,7 +135,7 @@ func TestPanics(t *testing.T) {
 // If a client is gone, the run whose frames it does not read ends.
 func TestGoneClientEndsTheRun(t *testing.T) {
 	pushed := 0
-	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
+	m := runs(t, func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
 		return func(yield func(reasoning.Event, error) bool) {
 			short(1000)(func(e reasoning.Event, err error) bool {
 				pushed++
@@ -159,7 +161,7 @@ func (g *gone) Flush()                    {}
 // BenchmarkStream measures one streamed token, from the event to the client's socket, including the client's reading.
 func BenchmarkStream(b *testing.B) {
 	n := 0
-	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { return short(n) })
+	m := runs(b, func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { return short(n) })
 	s := httptest.NewServer(serve(m))
 	defer s.Close()
 	n = b.N
@@ -178,7 +180,7 @@ func BenchmarkStream(b *testing.B) {
 func TestNothingIsWrittenAfterAPanic(t *testing.T) {
 	for choices, fields := range map[int32]string{1: `"stream":true`, 3: `"n":3,"stream":true`} {
 		var started atomic.Int32
-		m := runs(func(ctx context.Context, _ generation.Request) iter.Seq2[reasoning.Event, error] {
+		m := runs(t, func(ctx context.Context, _ generation.Request) iter.Seq2[reasoning.Event, error] {
 			return func(yield func(reasoning.Event, error) bool) {
 				yield(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}, nil)
 				if started.Add(1) == choices {

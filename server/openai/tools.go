@@ -257,5 +257,5 @@ func (d *order) mustHave(name, path string) error {
 		delegation.IsTool(name) {
 		return nil // Validate checks whether the model may delegate
 	}
-	return wire.Invalid(path, "%q is none of the functions", wire.Clip(name))
+	return wire.Invalid(path, "the request has no function named %q", wire.Clip(name))
 }

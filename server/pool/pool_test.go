@@ -10,25 +10,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"runner/backend"
-	"runner/backend/fake"
 	"runner/generation"
-	"runner/runner"
 	"runner/server/wire"
+	"runner/server/wiretest"
 )
 
 // opener opens fake models and counts them.
 type opener struct {
-	t  *testing.T
 	mu sync.Mutex
-	// opened lists the names in order. open has the models that are not closed yet.
+	// opened lists the names in order, and models the models.
 	opened []string
-	open   map[string]*fake.Model
+	models []*wiretest.Fake
 	fail   error
 	// slow delays opening.
 	slow time.Duration
-	// breaks makes the engine of every opened model fail.
-	breaks bool
+	// breaks is what breaks every opened model at its first probe; nil for nothing.
+	breaks error
 }
 
 func (o *opener) Open(ctx context.Context, name string) (wire.Loaded, error) {
@@ -42,22 +39,13 @@ func (o *opener) Open(ctx context.Context, name string) (wire.Loaded, error) {
 	if o.fail != nil {
 		return nil, o.fail
 	}
-	cfg := fake.Config{Name: name}
-	if o.breaks {
-		cfg.Fail = func(int, []backend.Input) error { return backend.ErrBroken }
-	}
-	m := fake.New(cfg)
-	r, err := runner.New(m, runner.Config{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	o.opened = append(o.opened, name)
-	o.open[name] = m
-	return r, nil
+	m := wiretest.Broken(o.breaks)
+	o.opened, o.models = append(o.opened, name), append(o.models, m)
+	return m, nil
 }
 
 func newPool(t *testing.T, cfg Config, names ...string) (*Pool, *opener) {
-	o := &opener{t: t, open: map[string]*fake.Model{}}
+	o := &opener{}
 	cfg.Open = o.Open
 	for _, n := range names {
 		cfg.Models = append(cfg.Models, Entry{Name: n, Size: 10})
@@ -194,9 +182,9 @@ func TestIdleModelsAreUnloaded(t *testing.T) {
 		if got := loaded(p); len(got) != 0 {
 			t.Errorf("loaded %v", got)
 		}
-		for name, m := range o.open {
-			if n := m.OpenSequences(); n != 0 {
-				t.Errorf("%s: %d sequences leaked", name, n)
+		for i, m := range o.models {
+			if !m.Closed() {
+				t.Errorf("%s is not closed", o.opened[i])
 			}
 		}
 		p.Close()
@@ -226,18 +214,19 @@ func TestFailedLoadIsTriedAgain(t *testing.T) {
 func TestBrokenModelIsReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{}, "a")
-		p.models["a"].entry.Pinned, o.breaks = true, true
+		fault := errors.New("the engine failed")
+		p.models["a"].entry.Pinned, o.breaks = true, fault
 		r, release, err := p.Use(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Probe(t.Context()); !errors.Is(err, backend.ErrBroken) || r.Failure() == nil {
+		if err := r.Probe(t.Context()); !errors.Is(err, fault) || r.Failure() == nil {
 			t.Fatalf("%v, failure %v", err, r.Failure())
 		}
 		if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, ErrBroken) {
 			t.Errorf("it is loaded again at once: %v", err)
 		}
-		o.breaks = false
+		o.breaks = nil
 		time.Sleep(retryAfter)
 		use(t, p, "a")()
 		release()
@@ -386,9 +375,9 @@ func TestManyUsersOfFewPlaces(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, m := range o.open {
-		if n := m.OpenSequences(); n != 0 {
-			t.Errorf("%s: %d sequences leaked", name, n)
+	for i, m := range o.models {
+		if !m.Closed() {
+			t.Errorf("%s is not closed", o.opened[i])
 		}
 	}
 }

@@ -34,9 +34,9 @@ const Name = "test/model:Q4"
 
 // Models is a [wire.Models] with one model. Its methods may be called by several goroutines at once.
 type Models struct {
-	// Fake is the engine, and Engine the runner that uses it.
+	// Engine is the model. If it is a runner, Fake is the engine that it uses.
+	Engine wire.Loaded
 	Fake   *fake.Model
-	Engine *runner.Runner
 	// Replay, if not nil, replaces the run of every request. It must be set before the first request.
 	Replay *Recording
 	// Unloads counts the calls of Unload.
@@ -65,11 +65,20 @@ func NewRunner(t testing.TB, cfg fake.Config, engine runner.Config, replies ...f
 	if engine.Clock == nil {
 		engine.Clock = func() time.Time { return Today }
 	}
-	m := &Models{Fake: fake.New(cfg)}
-	var err error
-	if m.Engine, err = runner.New(m.Fake, engine); err != nil {
+	f := fake.New(cfg)
+	r, err := runner.New(f, engine)
+	if err != nil {
 		t.Fatal(err)
 	}
+	m := Of(t, r)
+	m.Fake = f
+	return m
+}
+
+// Of returns a model as a format sees it. The test fails if a request still holds it at the end.
+func Of(t testing.TB, loaded wire.Loaded) *Models {
+	t.Helper()
+	m := &Models{Engine: loaded}
 	t.Cleanup(func() {
 		if n := m.held.Load(); n != 0 {
 			t.Errorf("%d requests did not give the model back", n)

@@ -259,7 +259,7 @@ func (s *Space) accept(who Identity, e *envelope.Envelope) *Refusal {
 		}
 	}
 	if len(e.To) > 0 && len(to) == 0 {
-		return refuse(RefusedRecipient, e, "nobody who is named in to is here")
+		return refuse(RefusedRecipient, e, "no participant named in \"to\" is in the space")
 	}
 	line, err := e.Append(nil)
 	if err != nil {

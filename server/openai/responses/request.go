@@ -397,7 +397,7 @@ func (q *asked) allowTools(c *choice) error {
 			continue // as in tools, where they were left out with a warning
 		}
 		if !slices.ContainsFunc(q.tools, func(o FunctionTool) bool { return o.Name == t.Name }) {
-			return wire.Invalid(path+".name", "it is none of the tools")
+			return wire.Invalid(path+".name", "tools has no tool with this name")
 		}
 		allowed[t.Name] = true
 	}

@@ -81,8 +81,7 @@ func (t *turn) lookUp() error {
 		chain, missing := a.store.chain(t.principal.ID, *id)
 		if missing != "" {
 			return &wire.Error{Status: http.StatusBadRequest, Code: "previous_response_not_found", Param: "previous_response_id",
-				Message: "it, or a response that it goes on from, is not stored here, or no longer; send the whole " +
-					"conversation as input"}
+				Message: "this response, or one that it continues, is not stored (any more); send the whole conversation as input"}
 		}
 		last := chain[len(chain)-1]
 		if s := last.response.Status; s != statusCompleted && s != statusIncomplete {
@@ -110,7 +109,7 @@ func (t *turn) dereference(e *entry) error {
 	if item == nil {
 		if isRef {
 			return &wire.Error{Status: http.StatusBadRequest, Code: "item_not_found", Param: e.path + ".id",
-				Message: "there is no stored item " + strconv.Quote(wire.Clip(ref.id)) + ", or no longer; send the item itself"}
+				Message: "the item " + strconv.Quote(wire.Clip(ref.id)) + " is not stored (any more); send the item itself"}
 		}
 		return nil // an empty item has no effect
 	}
