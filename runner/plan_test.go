@@ -32,7 +32,8 @@ func (c *countedFamily) Render(conv chattemplate.Conversation) (chattemplate.Pro
 }
 
 // TestEachTurnIsPlannedOnce counts the plans and the prompts of runs. Each turn needs one of both. With reasons for
-// calls it is rendered once more, to count the reasoning that the prompt leaves out.
+// calls it is rendered once more, to count the reasoning that the prompt leaves out. A user's specialist that calls the
+// client leaves over the plan that checked the request.
 func TestEachTurnIsPlannedOnce(t *testing.T) {
 	byUser := instructedBy("2+2?", delegation.Delegate{Prompt: "Add."})
 	byUser.Form = grammar.Choices("It is 4.")
@@ -40,29 +41,40 @@ func TestEachTurnIsPlannedOnce(t *testing.T) {
 	reasons.Rationale = true
 	squashed := byUser
 	squashed.Delegation.Work = generation.WorkSquash
+	forClient := instructedBy("3+3?", delegation.Delegate{Prompt: "Add."})
+	forClient.Tools = addTool
 	replies := append([]fake.Reply{
 		{Prompt: asSpecialist, After: ask(delegation.SquashV1), Say: think("hm", "4")},
 		{Prompt: asSpecialist, After: ask("2+2?"), Say: think("hm", "It must be 4.")},
 		{Prompt: "<return-control>", After: ask("2+2?"), Say: think("hm", "It is 4.")},
+		{Prompt: asSpecialist, After: ask("3+3?"), Say: call("hm", "add", `{"a":3}`)},
 		{After: ask("why?"), Say: think("hm", "It is 4.")},
 	}, delegates()...)
 	for _, c := range []struct {
 		name           string
 		req            generation.Request
 		plans, prompts int64
+		calls          int
 	}{
-		{"one turn", user("why?"), 1, 1},
-		{"one turn with reasons for calls", reasons, 1, 2},
-		{"no delegation", byModel("why?"), 1, 1},
-		{"the model delegates", byModel("2+2?"), 3, 3},
-		{"the user delegates", byUser, 2, 2},
-		{"the work is squashed", squashed, 3, 3},
+		{"one turn", user("why?"), 1, 1, 0},
+		{"one turn with reasons for calls", reasons, 1, 2, 0},
+		{"no delegation", byModel("why?"), 1, 1, 0},
+		{"the model delegates", byModel("2+2?"), 3, 3, 0},
+		{"the user delegates", byUser, 2, 2, 0},
+		{"the work is squashed", squashed, 3, 3, 0},
+		{"the user's specialist calls the client, so the first plan only checks", forClient, 2, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := start(t, fake.Config{ContextSize: 4096}, Config{}, replies...)
 			counted := &countedFamily{Family: f.family}
 			f.family = counted
-			f.must(t, c.req).want(t, reasoning.Answer, "It is 4.")
+			g := f.must(t, c.req)
+			if len(g.calls) != c.calls {
+				t.Fatalf("calls: %v, want %d", g.calls, c.calls)
+			}
+			if c.calls == 0 {
+				g.want(t, reasoning.Answer, "It is 4.")
+			}
 			if plans, renders := counted.plans.Load(), counted.renders.Load(); plans != c.plans || renders != c.prompts {
 				t.Errorf("%d plans and %d prompts, want %d and %d", plans, renders, c.plans, c.prompts)
 			}

@@ -30,6 +30,7 @@ var engine = cli.Engine{
 	Name:        "llama.cpp",
 	Module:      "github.com/ollama/ollama",
 	System:      facts,
+	Log:         llamacpp.SetLogger,
 	Memory: func() (available, addresses int64) {
 		m := llamacpp.ThisMachine()
 		return m.MemoryAvailable, m.Addresses

@@ -58,6 +58,8 @@ type Engine struct {
 	// Memory returns, in bytes, how much more memory the process can get now, and how much address space its resource
 	// limits leave. 0 means unknown or no limit. Memory may be nil if nothing is known.
 	Memory func() (available, addresses int64)
+	// Log sends the engine's messages to a logger. It may be nil for an engine that has none.
+	Log func(*slog.Logger)
 	// Clock returns the time that is shown to models; nil means time.Now.
 	Clock func() time.Time
 }
@@ -179,16 +181,21 @@ func (a *app) stderr() io.Writer { return cleaned(a.err, a.errTerminal) }
 // stdout is standard output, cleaned like stderr.
 func (a *app) stdout() io.Writer { return cleaned(a.out, a.outTerminal) }
 
-// logger returns a logger that writes to standard error, as text or as JSON. A verbose one also writes debug messages.
+// logger returns a logger that writes to standard error, as text or as JSON. A verbose one also writes debug messages
+// and those of the engine.
 func (a *app) logger(format string, verbose bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if verbose {
 		options.Level = slog.LevelDebug
 	}
+	log := slog.New(slog.NewTextHandler(a.stderr(), options))
 	if format == logJSON {
-		return slog.New(slog.NewJSONHandler(a.stderr(), options))
+		log = slog.New(slog.NewJSONHandler(a.stderr(), options))
 	}
-	return slog.New(slog.NewTextHandler(a.stderr(), options))
+	if verbose && a.engine.Log != nil {
+		a.engine.Log(log)
+	}
+	return log
 }
 
 // table returns a writer that aligns columns, which tabs separate. Flush it at the end.
