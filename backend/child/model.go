@@ -299,6 +299,21 @@ func (m *Model) Counts() Counts {
 	return Counts{Crashes: m.crashes.Load(), Hangs: m.hangs.Load(), Failed: m.failed.Load()}
 }
 
+// Crashes is Counts for those who do not know this package.
+func (m *Model) Crashes() (all, hangs, failed int64) {
+	c := m.Counts()
+	return c.Crashes, c.Hangs, c.Failed
+}
+
+// Memory returns how many bytes of the engine's process are in memory, the pages of the model's file included. It is 0 if
+// there is no process, or if the system does not tell. It may be called from any goroutine.
+func (m *Model) Memory() int64 {
+	if pid := m.Process(); pid != 0 {
+		return resident(pid)
+	}
+	return 0
+}
+
 // Process returns the number of the engine's process, or 0 if there is none. It may be called from any goroutine.
 func (m *Model) Process() int {
 	m.mu.Lock()
