@@ -337,6 +337,55 @@ func blowTable(all []*blow) string {
 	return text.String()
 }
 
+// TestPoisonedRequestFailsAlone: of nine requests at once, one crashes the engine. It fails, and the answers to the others
+// are those of an undisturbed engine.
+func TestPoisonedRequestFailsAlone(t *testing.T) {
+	if !repeats(t) {
+		t.Skip("the processor lacks AVX2 with FMA and F16C; the engine's own kernels round by what else is in the batch")
+	}
+	const poison = "qwxzvkjq"
+	var want []string
+	t.Run("undisturbed", func(t *testing.T) {
+		s := serve(t, "--isolate", "off", "--parallel", "9")
+		s.healthy()
+		want, _ = s.crowd()
+	})
+	t.Setenv(poisonVariable, poison)
+	s := serve(t, "--isolate", "on", "--parallel", "9")
+	s.healthy()
+	const bad = 3
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range bad {
+			status, body := send(t, http.MethodPost, s.url+"/v1/chat/completions", "",
+				`{"messages":[{"role":"user","content":"What is `+poison+`?"}]}`)
+			if status != http.StatusServiceUnavailable || !strings.Contains(body, `"code":"model_unavailable"`) {
+				t.Errorf("the poisoned request is answered with %d %s", status, body)
+			}
+		}
+	}()
+	for working := true; working; {
+		select {
+		case <-done:
+			working = false // one more time, without the poison
+		default:
+		}
+		got, _ := s.crowd()
+		for i := range got {
+			if got[i] != want[i] {
+				t.Errorf("answer %d is\n%s\nand undisturbed\n%s", i, got[i], want[i])
+			}
+		}
+	}
+	if n := s.metric(`runner_engine_failed_total{model="demo"}`); n != bad {
+		t.Errorf("%v sequences failed, want %d", n, bad)
+	}
+	if strings.Contains(s.logged(), poison) {
+		t.Errorf("the log quotes the request:\n%s", s.logged())
+	}
+}
+
 // TestTheEngineEndsWithTheServer kills a server. Its engine's process ends too, even if it is stopped.
 func TestTheEngineEndsWithTheServer(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"waiting": 0, "stopped": syscall.SIGSTOP} {
