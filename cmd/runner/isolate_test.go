@@ -94,8 +94,8 @@ const (
 	crowdQuestions = 2
 )
 
-// crowdRequest returns a client's request. All stream at temperature 1 with a seed. Some have a schema, some a call, and
-// some see summaries.
+// crowdRequest returns a client's request. All stream at temperature 1 with a seed. Some have a schema, some a
+// call, and some see summaries.
 func crowdRequest(client, question int) string {
 	seed := client*crowdQuestions + question
 	body := map[string]any{"temperature": 1, "seed": seed, "stream": true, "max_tokens": 200, "reasoning": "full",
@@ -337,8 +337,8 @@ func blowTable(all []*blow) string {
 	return text.String()
 }
 
-// TestPoisonedRequestFailsAlone: of nine requests at once, one crashes the engine. It fails, and the answers to the others
-// are those of an undisturbed engine.
+// TestPoisonedRequestFailsAlone: of nine requests at once, one crashes the engine. It fails, and the answers to the
+// others are those of an undisturbed engine.
 func TestPoisonedRequestFailsAlone(t *testing.T) {
 	if !repeats(t) {
 		t.Skip("the processor lacks AVX2 with FMA and F16C; the engine's own kernels round by what else is in the batch")
