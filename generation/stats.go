@@ -13,4 +13,16 @@ type Stats struct {
 	MaskTime time.Duration
 	// Violations counts answers that break a form that was enforced. A value above 0 means a bug in the program.
 	Violations int64
+	// Engine is about an engine in a process of its own, and zero for any other.
+	Engine EngineStats
+}
+
+// EngineStats says how an engine's process fares.
+type EngineStats struct {
+	// Crashes counts the processes that ended while the model was in use, and Hangs those of them that made no progress.
+	Crashes, Hangs int64
+	// Failed counts the sequences that were given up because they crash the engine.
+	Failed int64
+	// Memory is how many bytes the process has in memory, the pages of the model's file included; 0 means unknown.
+	Memory int64
 }

@@ -10,11 +10,25 @@ import (
 // Stats returns the current statistics. Each value is read at its own moment.
 func (r *Runner) Stats() generation.Stats {
 	c := &r.sched.counts
-	return generation.Stats{
+	s := generation.Stats{
 		Waiting: int(c.waiting.Load()), Active: int(c.active.Load()), Idle: int(c.idle.Load()),
 		MaskTime: time.Duration(r.maskTime.Load()), Steps: c.steps.Load(), Tokens: c.tokens.Load(),
 		Violations: r.violations.Load(),
 	}
+	if m, ok := r.model.(supervised); ok {
+		e := &s.Engine
+		e.Crashes, e.Hangs, e.Failed = m.Crashes()
+		e.Memory = m.Memory()
+	}
+	return s
+}
+
+// supervised is a model whose engine has a process of its own. Its methods may be called from any goroutine.
+type supervised interface {
+	// Crashes returns how many processes ended, how many of them hung, and how many sequences were given up.
+	Crashes() (all, hangs, failed int64)
+	// Memory returns how many bytes the process has in memory, or 0.
+	Memory() int64
 }
 
 // counts are the scheduler's statistics, which other goroutines read.

@@ -48,6 +48,14 @@ func newModelFigures(p *pool.Pool) *modelFigures {
 	add("form_violations_total", "Answers that broke their form, since the model was loaded; "+
 		"any is a mistake of the program.", counter,
 		func(s generation.Stats) float64 { return float64(s.Violations) })
+	add("engine_crashes_total", "Processes of the engine that ended while the model was in use, since it was loaded.",
+		counter, func(s generation.Stats) float64 { return float64(s.Engine.Crashes) })
+	add("engine_hangs_total", "Processes of the engine that were ended because they made no progress, since the model "+
+		"was loaded.", counter, func(s generation.Stats) float64 { return float64(s.Engine.Hangs) })
+	add("engine_failed_total", "Sequences that were given up because they crash the engine, since the model was loaded.",
+		counter, func(s generation.Stats) float64 { return float64(s.Engine.Failed) })
+	add("engine_memory_bytes", "What the engine's process has in memory, the pages of the model's file included; "+
+		"0 if it has no process of its own.", gauge, func(s generation.Stats) float64 { return float64(s.Engine.Memory) })
 	return f
 }
 

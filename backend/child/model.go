@@ -72,11 +72,14 @@ type Model struct {
 
 	mu       sync.Mutex // guards what follows; held while a process is started
 	conn     *conn
-	failures int // starts that failed, and starts without a completed step since
+	noted    *conn // the last one whose end was counted
+	starts   int   // since the last completed step
+	failures int   // starts that failed, since one that did not
 	broken   error
 	closed   bool
 
 	crashes, hangs, failed atomic.Int64
+	pid                    atomic.Int64 // of the process that works; 0 if there is none
 
 	// What follows belongs to the goroutine that steps.
 	epoch     int // number of the process; sequences of another one are lost
@@ -119,6 +122,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 		return nil, err
 	}
 	m.conn = c
+	m.pid.Store(int64(c.proc.cmd.Process.Pid))
 	m.caps = loaded.Capabilities()
 	m.info = loaded.Info.Backend(c.hello.Engine, path)
 	m.fix()
@@ -214,7 +218,7 @@ func (m *Model) match(v *backend.Vocab) error {
 	return nil
 }
 
-// maxFailures is how many starts may fail, or end before a step is complete, until the model counts as broken.
+// maxFailures is how many starts in a row may fail until the model counts as broken.
 const maxFailures = 3
 
 // live returns a process that works, as far as is known, and starts one if old is the last one and is gone. It may be
@@ -235,18 +239,22 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 	default:
 		return old, nil
 	}
-	m.note(old)
+	if m.noted != old {
+		m.noted = old
+		m.note(old)
+	}
 	old.close()
 	for {
-		if err := wait(ctx, m.failures); err != nil {
+		if err := wait(ctx, m.starts); err != nil {
 			return nil, err
 		}
 		began := time.Now()
 		c, _, err := m.begin(ctx, nil)
+		m.starts++
 		if err == nil {
 			m.engine.Log.Info("the engine's process was started again", "model", m.info.Name, "took", time.Since(began))
-			m.conn = c
-			m.failures++ // until a step is complete
+			m.conn, m.failures = c, 0
+			m.pid.Store(int64(c.proc.cmd.Process.Pid))
 			return c, nil
 		}
 		if ctx.Err() != nil {
@@ -263,6 +271,7 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 
 // note counts and reports the end of a process.
 func (m *Model) note(c *conn) {
+	m.pid.Store(0)
 	m.crashes.Add(1)
 	if errors.Is(c.cause, errHang) {
 		m.hangs.Add(1)
@@ -271,11 +280,11 @@ func (m *Model) note(c *conn) {
 }
 
 // wait waits before a start: not at all before the first one, then longer each time.
-func wait(ctx context.Context, failures int) error {
-	if failures == 0 {
+func wait(ctx context.Context, starts int) error {
+	if starts == 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(100 * time.Millisecond << min(failures, 5))
+	t := time.NewTimer(100 * time.Millisecond << min(starts, 5))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -299,14 +308,24 @@ func (m *Model) Counts() Counts {
 	return Counts{Crashes: m.crashes.Load(), Hangs: m.hangs.Load(), Failed: m.failed.Load()}
 }
 
+// Crashes is Counts for those who do not know this package.
+func (m *Model) Crashes() (all, hangs, failed int64) {
+	c := m.Counts()
+	return c.Crashes, c.Hangs, c.Failed
+}
+
+// Memory returns how many bytes of the engine's process are in memory, the pages of the model's file included. It is 0 if
+// there is no process, or if the system does not tell. It may be called from any goroutine.
+func (m *Model) Memory() int64 {
+	if pid := m.Process(); pid != 0 {
+		return resident(pid)
+	}
+	return 0
+}
+
 // Process returns the number of the engine's process, or 0 if there is none. It may be called from any goroutine.
 func (m *Model) Process() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed || m.conn == nil {
-		return 0
-	}
-	return m.conn.proc.cmd.Process.Pid
+	return int(m.pid.Load())
 }
 
 // Tokenize implements backend.Model.
@@ -356,6 +375,7 @@ func (m *Model) Close() error {
 		return nil
 	}
 	m.closed = true
+	m.pid.Store(0)
 	m.conn.close()
 	m.rows.unmap()
 	return nil

@@ -53,7 +53,7 @@ func (m *Model) newSequence() (*sequence, error) {
 
 // request asks the engine about a sequence and returns the length that it kept.
 func (m *Model) request(ctx context.Context, c *conn, kind protocol.Kind, q protocol.Sequence) (kept int, err error) {
-	f, err := c.ask(ctx, firstTime, kind, q)
+	f, err := c.ask(ctx, m.pace.least, kind, q)
 	if err != nil {
 		return 0, err
 	}

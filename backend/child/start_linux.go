@@ -1,6 +1,7 @@
 package child
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -36,6 +37,14 @@ func ownFile() (string, bool) {
 	const name = "/proc/self/exe"
 	_, err := os.Stat(name)
 	return name, err == nil
+}
+
+// resident returns how many bytes of a process are in memory, or 0.
+func resident(pid int) int64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)) // it may have ended
+	var total, pages int64
+	_, _ = fmt.Sscan(string(text), &total, &pages)
+	return pages * int64(os.Getpagesize())
 }
 
 // sharedFile returns a new file of memory.

@@ -133,7 +133,7 @@ func (m *Model) attempt(ctx context.Context, inputs []backend.Input, outputs []b
 		return err
 	}
 	m.mu.Lock()
-	m.failures = 0
+	m.starts = 0
 	m.mu.Unlock()
 	return m.choose(inputs, outputs)
 }

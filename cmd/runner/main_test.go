@@ -25,6 +25,9 @@ func program() {
 		gone := time.Since(day)
 		engine.Clock = func() time.Time { return time.Now().Add(-gone) }
 	}
+	if os.Getenv(poisonVariable) != "" {
+		engine.Process = poisoned
+	}
 	main()
 }
 

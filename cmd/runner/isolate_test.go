@@ -1,0 +1,478 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"runner/models/random"
+)
+
+// engines returns the numbers of the processes in which a server's engines run.
+func (s *serving) engines() []int { return children(s.t, s.cmd.Process.Pid) }
+
+// children returns the numbers of a process's children.
+func children(t *testing.T, parent int) []int {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) == 0 {
+		t.Skip("this system does not list its processes in /proc")
+	}
+	var list []int
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // state, parent, ...
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(parent) && fields[0] != "Z" {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// engine waits until a server has one engine and returns the number of its process.
+func (s *serving) engine() int {
+	s.t.Helper()
+	var all []int
+	s.until("the server has no engine in a process of its own", func() bool {
+		all = s.engines()
+		return len(all) == 1
+	})
+	return all[0]
+}
+
+// descriptors returns how many descriptors a server has open.
+func (s *serving) descriptors() int {
+	s.t.Helper()
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.cmd.Process.Pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return len(list)
+}
+
+// dies waits until a process is gone.
+func dies(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || bytes.Contains(text, []byte(") Z ")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d is still there: %s", pid, text)
+		}
+	}
+}
+
+// A crowd is some clients, each of which asks some questions one after the other.
+const (
+	crowdClients   = 8
+	crowdQuestions = 2
+)
+
+// crowdRequest returns a client's request. All stream at temperature 1 with a seed. Some have a schema, some a
+// call, and some see summaries.
+func crowdRequest(client, question int) string {
+	seed := client*crowdQuestions + question
+	body := map[string]any{"temperature": 1, "seed": seed, "stream": true, "max_tokens": 200, "reasoning": "full",
+		"stream_options": map[string]any{"include_usage": true},
+		"messages": []any{map[string]any{"role": "user",
+			"content": fmt.Sprintf("What is %d + %d?", 100+7*seed, 35+11*seed)}}}
+	schema := map[string]any{"type": "object", "required": []string{"a", "note"}, "properties": map[string]any{
+		"a": map[string]any{"type": "integer"}, "note": map[string]any{"type": "string"}}}
+	switch client % 4 {
+	case 1:
+		body["response_format"] = map[string]any{"type": "json_schema",
+			"json_schema": map[string]any{"name": "sum", "schema": schema}}
+	case 2:
+		body["reasoning"] = "summary"
+	case 3:
+		body["tool_choice"] = "required"
+		body["tools"] = []any{map[string]any{"type": "function",
+			"function": map[string]any{"name": "add", "parameters": schema}}}
+	}
+	text, _ := json.Marshal(body) // it has only texts and numbers
+	return string(text)
+}
+
+// stream sends a request of a crowd and returns all that its stream says: each kind of text, how it ended, and the
+// number of tokens. How a text is cut into pieces depends on time and is left out.
+func (s *serving) stream(client *http.Client, body string) (string, error) {
+	res, err := client.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(res.Body)
+		return "", fmt.Errorf("status %d: %s", res.StatusCode, text)
+	}
+	var content, reasoning, summary, calls, end string
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if data == "[DONE]" {
+			return fmt.Sprintf("content %q, reasoning %q, summary %q, calls %q, end %q", content, reasoning, summary, calls,
+				end), nil
+		}
+		var chunk struct {
+			Choices []struct {
+				Delta struct {
+					Content, Reasoning string
+					Summary            string `json:"reasoning_summary"`
+					ToolCalls          []struct {
+						Function struct{ Name, Arguments string }
+					} `json:"tool_calls"`
+				}
+				FinishReason string `json:"finish_reason"`
+			}
+			Usage *struct {
+				CompletionTokens int `json:"completion_tokens"`
+			}
+			Error *struct{ Message string }
+		}
+		if err := json.Unmarshal([]byte(data), &chunk); err != nil {
+			return "", fmt.Errorf("a torn frame %q: %w", data, err)
+		}
+		if chunk.Error != nil {
+			return "", fmt.Errorf("the stream ends with an error: %s", chunk.Error.Message)
+		}
+		for _, c := range chunk.Choices {
+			content += c.Delta.Content
+			reasoning += c.Delta.Reasoning
+			summary += c.Delta.Summary
+			for _, call := range c.Delta.ToolCalls {
+				calls += call.Function.Name + call.Function.Arguments
+			}
+			end += c.FinishReason
+		}
+		if chunk.Usage != nil {
+			end += fmt.Sprintf(" %d tokens", chunk.Usage.CompletionTokens)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return "", err
+	}
+	return "", io.ErrUnexpectedEOF
+}
+
+// crowd lets the clients ask all their questions at the same time and returns the answers. An answer that failed is its
+// error's text, with the number of those.
+func (s *serving) crowd() (answers []string, failed int) {
+	transport := &http.Transport{MaxIdleConnsPerHost: crowdClients}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	answers = make([]string, crowdClients*crowdQuestions)
+	lost := make([]bool, len(answers))
+	var wg sync.WaitGroup
+	for c := range crowdClients {
+		wg.Go(func() {
+			for q := range crowdQuestions {
+				i := c*crowdQuestions + q
+				var err error
+				if answers[i], err = s.stream(client, crowdRequest(c, q)); err != nil {
+					answers[i], lost[i] = "error: "+err.Error(), true
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, l := range lost {
+		if l {
+			failed++
+		}
+	}
+	return answers, failed
+}
+
+// blow is a way to end an engine's process, in a number of rounds.
+type blow struct {
+	name   string
+	signal syscall.Signal
+	rounds int
+
+	answers, equal, lost int
+	took                 []time.Duration
+}
+
+// TestAnswersOutliveTheEngine ends the engine's process at random moments, while eight clients stream. Every answer is
+// that of a server whose engine was left alone, and nothing is left over.
+func TestAnswersOutliveTheEngine(t *testing.T) {
+	if !repeats(t) {
+		t.Skip("the processor lacks AVX2 with FMA and F16C; the engine's own kernels round by what else is in the batch")
+	}
+	var want []string
+	t.Run("undisturbed", func(t *testing.T) {
+		s := serve(t, "--isolate", "off", "--parallel", "8")
+		s.healthy()
+		if len(s.engines()) != 0 {
+			t.Error("the engine has a process of its own")
+		}
+		var failed int
+		if want, failed = s.crowd(); failed > 0 {
+			t.Fatalf("%d requests failed: %q", failed, want)
+		}
+		if again, _ := s.crowd(); !slices.Equal(again, want) {
+			t.Fatalf("the answers of two undisturbed rounds differ:\n%q\n%q", want, again)
+		}
+	})
+	if want == nil {
+		return
+	}
+	all := []*blow{{name: "SIGKILL", signal: syscall.SIGKILL, rounds: 5}, {name: "SIGABRT", signal: syscall.SIGABRT,
+		rounds: 4},
+		{name: "SIGSTOP", signal: syscall.SIGSTOP, rounds: 1}}
+	if os.Getenv("RUNNER_LONG") != "" {
+		all[0].rounds, all[1].rounds, all[2].rounds = 45, 40, 15
+	}
+	last := 0
+	t.Cleanup(func() { dies(t, last) }) // after the end of the server
+	s := serve(t, "--isolate", "on", "--parallel", "8")
+	s.healthy()
+	usual := time.Hour
+	for range 3 {
+		began := time.Now()
+		if got, _ := s.crowd(); !slices.Equal(got, want) {
+			t.Fatalf("without a crash, the answers are not those of an engine in the server's process:\n%q\n%q", got, want)
+		}
+		usual = min(usual, time.Since(began))
+	}
+	before := s.descriptors()
+	r := rand.New(rand.NewPCG(1, 2))
+	rounds := 0
+	for {
+		var open []*blow
+		for _, b := range all {
+			if len(b.took) < b.rounds {
+				open = append(open, b)
+			}
+		}
+		if len(open) == 0 {
+			break
+		}
+		b := open[r.IntN(len(open))]
+		after := time.Duration(r.Int64N(int64(usual)))
+		pid := s.engine()
+		began := time.Now()
+		timer := time.AfterFunc(after, func() { _ = syscall.Kill(pid, b.signal) })
+		got, lost := s.crowd()
+		took := time.Since(began)
+		s.answers() // this finds an engine that was ended after the last answer
+		if timer.Stop() {
+			continue // all had answered before
+		}
+		rounds++
+		b.took = append(b.took, took)
+		b.lost += lost
+		for i := range got {
+			if b.answers++; got[i] == want[i] {
+				b.equal++
+			} else {
+				t.Errorf("round %d, %s after %v: answer %d is\n%s\nand undisturbed\n%s", rounds, b.name, after, i, got[i], want[i])
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("the server's log:\n%s", s.logged())
+		}
+	}
+	s.until("the server has more descriptors open than before the crashes", func() bool {
+		return s.descriptors() <= before
+	})
+	crashes, hangs := s.metric(`runner_engine_crashes_total{model="demo"}`),
+		s.metric(`runner_engine_hangs_total{model="demo"}`)
+	t.Logf("an undisturbed round takes %v\n%s", usual.Round(time.Millisecond), blowTable(all))
+	if crashes != float64(rounds) || hangs != float64(all[2].rounds) {
+		t.Errorf("%v crashes and %v hangs were counted in %d rounds", crashes, hangs, rounds)
+	}
+	if n := s.metric(`runner_engine_failed_total{model="demo"}`); n != 0 {
+		t.Errorf("%v sequences failed", n)
+	}
+	if n := s.metric(`runner_engine_memory_bytes{model="demo"}`); n < 1<<20 {
+		t.Errorf("the engine's process has %v bytes", n)
+	}
+	if strings.Contains(s.logged(), "What is") {
+		t.Errorf("the log quotes a prompt:\n%s", s.logged())
+	}
+	last = s.engine()
+}
+
+// blowTable returns a table of the rounds.
+func blowTable(all []*blow) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "signal\trounds\tanswers\tequal\tlost\tmedian round\tlongest\t")
+	for _, b := range all {
+		slices.Sort(b.took)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%v\t%v\t\n", b.name, len(b.took), b.answers, b.equal, b.lost,
+			b.took[len(b.took)/2].Round(time.Millisecond), b.took[len(b.took)-1].Round(time.Millisecond))
+	}
+	w.Flush()
+	return text.String()
+}
+
+// TestPoisonedRequestFailsAlone: of nine requests at once, one crashes the engine. It fails, and the answers to the
+// others are those of an undisturbed engine.
+func TestPoisonedRequestFailsAlone(t *testing.T) {
+	if !repeats(t) {
+		t.Skip("the processor lacks AVX2 with FMA and F16C; the engine's own kernels round by what else is in the batch")
+	}
+	const poison = "qwxzvkjq"
+	var want []string
+	t.Run("undisturbed", func(t *testing.T) {
+		s := serve(t, "--isolate", "off", "--parallel", "9")
+		s.healthy()
+		want, _ = s.crowd()
+	})
+	t.Setenv(poisonVariable, poison)
+	s := serve(t, "--isolate", "on", "--parallel", "9")
+	s.healthy()
+	const bad = 3
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range bad {
+			status, body := send(t, http.MethodPost, s.url+"/v1/chat/completions", "",
+				`{"messages":[{"role":"user","content":"What is `+poison+`?"}]}`)
+			if status != http.StatusServiceUnavailable || !strings.Contains(body, `"code":"model_unavailable"`) {
+				t.Errorf("the poisoned request is answered with %d %s", status, body)
+			}
+		}
+	}()
+	for working := true; working; {
+		select {
+		case <-done:
+			working = false // one more time, without the poison
+		default:
+		}
+		got, _ := s.crowd()
+		for i := range got {
+			if got[i] != want[i] {
+				t.Errorf("answer %d is\n%s\nand undisturbed\n%s", i, got[i], want[i])
+			}
+		}
+	}
+	if n := s.metric(`runner_engine_failed_total{model="demo"}`); n != bad {
+		t.Errorf("%v sequences failed, want %d", n, bad)
+	}
+	if strings.Contains(s.logged(), poison) {
+		t.Errorf("the log quotes the request:\n%s", s.logged())
+	}
+}
+
+// TestTheEngineEndsWithTheServer kills a server. Its engine's process ends too, even if it is stopped.
+func TestTheEngineEndsWithTheServer(t *testing.T) {
+	for name, signal := range map[string]syscall.Signal{"waiting": 0, "stopped": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("runner", "serve", "--port", "0", "--isolate", "on")
+			cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(t.TempDir(), "data"))
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			s := &serving{t: t, cmd: cmd}
+			pid := s.engine()
+			if err := syscall.Kill(pid, signal); err != nil {
+				t.Error(err)
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			_ = cmd.Wait() // it was killed
+			dies(t, pid)
+		})
+	}
+}
+
+// say sends a question to one of several models and returns the answer's status and body.
+func (s *serving) say(model string) (status int, body string) {
+	s.t.Helper()
+	return send(s.t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model":"`+model+
+		`","max_tokens":4,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`)
+}
+
+// fails checks that a model is not available, which another try may change, and that the server works without it.
+func (s *serving) fails(model string, codes ...string) {
+	s.t.Helper()
+	status, body := s.say(model)
+	if status != http.StatusServiceUnavailable || !slices.ContainsFunc(codes, func(c string) bool {
+		return strings.Contains(body, `"code":"`+c+`"`)
+	}) {
+		s.t.Errorf("status %d %s, want 503 and one of %v\n%s", status, body, codes, s.logged())
+	}
+	if status, body := s.say("demo"); status != http.StatusOK {
+		s.t.Errorf("another model answers with %d %s\n%s", status, body, s.logged())
+	}
+}
+
+// TestModelIsTruncatedUnderTheServer cuts a model's file off while its engine has it mapped, so that the next step ends
+// the engine's process with SIGBUS.
+func TestModelIsTruncatedUnderTheServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "random.gguf")
+	if err := random.WriteFile(path, random.Config{Layers: 8, Width: 256, FeedForward: 256, Seed: 3}); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "--isolate", "on", "demo", "cut="+path)
+	s.healthy()
+	if status, body := s.say("cut"); status != http.StatusOK {
+		t.Fatalf("status %d %s", status, body)
+	}
+	if err := os.Truncate(path, int64(len(whole)/8)); err != nil {
+		t.Fatal(err)
+	}
+	s.fails("cut", "model_unavailable")
+	if status, body := send(t, http.MethodGet, s.url+"/health", "", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("the health is %d %s", status, body)
+	}
+	s.fails("cut", "model_unusable", "model_changed")
+	w := weights{t: t, path: path}
+	w.put(whole)
+	s.until("the model is not used again", func() bool {
+		status, _ := s.say("cut")
+		return status == http.StatusOK
+	})
+}
+
+// TestEngineIsOverItsMemoryLimit: a model that needs more memory than its process may take is not available.
+func TestEngineIsOverItsMemoryLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "random.gguf")
+	err := random.WriteFile(path, random.Config{Layers: 2, Width: 512, Vocabulary: 300_000, Seed: 3}) // 330 MB
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "--isolate", "on", "--engine-memory", "300MB", "--no-mmap", "demo", "large="+path)
+	s.healthy()
+	s.fails("large", "model_unusable")
+	if !strings.Contains(s.logged(), "MiB is available") {
+		t.Errorf("the log does not say what is missing:\n%s", s.logged())
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"runner/backend"
+	"runner/backend/child/protocol"
+	engineside "runner/backend/child/serve"
+	"runner/backend/llamacpp"
+)
+
+// poisonVariable has a text. An engine's process that computes a sequence with its tokens crashes.
+const poisonVariable = "RUNNER_TEST_POISON"
+
+// poisoned is process with an engine that cannot bear the text of poisonVariable.
+func poisoned(int64) error {
+	open := func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
+		m, err := llamacpp.Open(ctx, path, cfg)
+		if err != nil {
+			return nil, err
+		}
+		text, err := m.Tokenize(nil, os.Getenv(poisonVariable))
+		return poisonedModel{m, text}, err
+	}
+	return engineside.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"),
+		engineside.Engine{Name: "poisoned", Version: version, Open: open, Progress: llamacpp.Computed})
+}
+
+type poisonedModel struct {
+	backend.Model
+	text []backend.Token
+}
+
+func (m poisonedModel) Step(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	for i := range inputs {
+		tokens := slices.Concat(inputs[i].Sequence.Tokens(), inputs[i].Tokens)
+		for ; len(tokens) >= len(m.text); tokens = tokens[1:] {
+			if slices.Equal(tokens[:len(m.text)], m.text) {
+				panic("the engine cannot bear this")
+			}
+		}
+	}
+	return m.Model.Step(ctx, inputs, outputs)
+}
