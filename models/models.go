@@ -1,7 +1,7 @@
 // Package models finds the files of a model by its name.
 //
-// A name is a path to a GGUF file or a name in the local Hugging Face cache. Resolving a
-// name looks only at directories and names: it opens no model, downloads nothing and writes nothing. A [Snapshot]
+// A name is a path to a GGUF file or to a folder with safetensors, or a name in the local Hugging Face cache. Resolving
+// a name looks only at directories and names: it opens no model, downloads nothing and writes nothing. A [Snapshot]
 // detects that the files of a loaded model have changed.
 //
 // A name resolves to exactly one model, or to an error that says what was looked for, where, and what was found. A name
@@ -23,9 +23,9 @@ import (
 type Model struct {
 	// Name is what the user called it.
 	Name string
-	// Path is the file to open. For a split model it is the first part.
+	// Path is the file to open. For a split model it is the first part, for a folder the folder.
 	Path string
-	// Parts are all files of the model in order, Path first.
+	// Parts are all files of the model in order. Path is the first unless it is a folder.
 	Parts []string
 }
 
@@ -48,7 +48,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
-// Resolve finds the model called name: a path to a file, or ORG/REPO, ORG/REPO:FILE or ORG/REPO:QUANT in the local
+// Resolve finds the model called name: a path to a file, or to a folder with config.json and safetensors, or ORG/REPO, ORG/REPO:FILE or ORG/REPO:QUANT in the local
 // Hugging Face cache (see [CacheDir]). A file of that name has priority. Every error is an [*Error].
 func Resolve(name string) (Model, error) {
 	info, err := os.Stat(name)
@@ -57,6 +57,9 @@ func Resolve(name string) (Model, error) {
 		return file(name)
 	case err == nil && (isGGUF(name) || !info.IsDir()):
 		return Model{}, &Error{Name: name, Detail: "is not a regular file", Advice: "name a .gguf file"}
+	}
+	if m, ok := folder(name); ok {
+		return m, nil
 	}
 	ref, ok := parseReference(name)
 	if ok && !isPathLike(name) && (err != nil || ref.cached()) {
@@ -73,7 +76,7 @@ func Resolve(name string) (Model, error) {
 	return Model{}, e
 }
 
-// IsName reports whether text names a model and is not a prompt. That holds for an existing regular file, for one word
+// IsName reports whether text names a model and is not a prompt. That holds for an existing regular file or a folder with a model, for one word
 // that ends in .gguf, and for a name in the Hugging Face cache. It is false for a well-formed name without a model, see
 // [LooksLikeName].
 func IsName(text string) bool {
@@ -81,6 +84,9 @@ func IsName(text string) bool {
 		return true
 	}
 	if info, err := os.Stat(text); err == nil && info.Mode().IsRegular() {
+		return true
+	}
+	if _, ok := folder(text); ok {
 		return true
 	}
 	ref, ok := parseReference(text)
@@ -92,6 +98,25 @@ func IsName(text string) bool {
 func LooksLikeName(text string) bool {
 	return strings.Contains(text, "/") && strings.ContainsFunc(text, unicode.IsLetter) &&
 		!strings.ContainsAny(text, " \t\r\n")
+}
+
+// folder finds a model in a folder with config.json and safetensors.
+func folder(path string) (Model, bool) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return Model{}, false
+	}
+	m := Model{Name: path, Path: path}
+	config, weights := false, false
+	for _, e := range entries {
+		name := e.Name()
+		isWeights := strings.HasSuffix(name, ".safetensors")
+		if isWeights || strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".jinja") {
+			m.Parts = append(m.Parts, filepath.Join(path, name))
+		}
+		config, weights = config || name == "config.json", weights || isWeights
+	}
+	return m, config && weights
 }
 
 // file resolves a path to an existing file.

@@ -62,6 +62,15 @@ func beEngine(kind string) int {
 			}}), nil
 	}
 	in, out := os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out")
+	if kind == "garbage" { // it answers everything with nonsense
+		r := protocol.NewReader(in)
+		for {
+			if _, err := r.Next(); err != nil {
+				return 0
+			}
+			_, _ = out.WriteString("This is no frame, although it is long enough to be taken for one.")
+		}
+	}
 	if err := serve.Run(in, out, serve.Engine{Name: "fake", Version: "1", Open: open}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -110,5 +119,40 @@ func TestLoadErrorsPassThrough(t *testing.T) {
 	if !errors.As(err, &load) || load.Reason != backend.LoadTruncated || load.Path != "model.gguf" ||
 		load.Detail != "ends early" || load.Advice != "get it again" {
 		t.Errorf("error %#v", err)
+	}
+}
+
+// TestGarbageEndsTheEngine: an engine that does not speak the protocol is ended.
+func TestGarbageEndsTheEngine(t *testing.T) {
+	_, err := engine("garbage").Open(t.Context(), "", backend.Config{})
+	if !errors.Is(err, protocol.ErrFrame) {
+		t.Errorf("error %v", err)
+	}
+	var load *backend.LoadError
+	if !errors.As(err, &load) || load.Advice == "" {
+		t.Errorf("error %#v has no advice", err)
+	}
+}
+
+// TestNoAllocationPerToken: once the buffers have grown, a step of this end allocates nothing.
+func TestNoAllocationPerToken(t *testing.T) {
+	m := open(t, "plain", "", backend.Config{ContextSize: 4096, Sequences: 2, BatchSize: 64})
+	s, err := m.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := []backend.Input{{Sequence: s, Tokens: []backend.Token{65}, Constraint: evenTokens{},
+		Sampling: &backend.Sampling{Temperature: 1, TopLogprobs: 5}}}
+	out := make([]backend.Output, 1)
+	step := func() {
+		if err := m.Step(t.Context(), in, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1100 { // the list of tokens grows, too
+		step()
+	}
+	if n := testing.AllocsPerRun(100, step); n >= 1 {
+		t.Errorf("%v allocations per step", n)
 	}
 }

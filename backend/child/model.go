@@ -341,6 +341,9 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 }
 
 func isCrash(err error) bool {
+	if err == nil {
+		return false // before c takes memory
+	}
 	var c *crash
 	return errors.As(err, &c)
 }

@@ -276,7 +276,7 @@ func TestHostile(t *testing.T) {
 		{"huge dimension", put64(dim, 1<<63-32), gguf.ErrCorrupt, "too large"},
 		{"large dimension", put64(dim, 1<<62), gguf.ErrTruncated, "ends after"},
 		{"ragged row", put64(dim, 33), gguf.ErrCorrupt, "multiple of the 32"},
-		{"unknown format", put32(format, 40), gguf.ErrCorrupt, "unknown format 40"},
+		{"unknown format", put32(format, 43), gguf.ErrCorrupt, "unknown format 43"},
 		{"removed format", put32(format, 31), gguf.ErrCorrupt, "unknown format 31"},
 		{"misaligned", put64(offset, 16), gguf.ErrCorrupt, "multiple of 32"},
 		{"offset outside", put64(offset, 1<<20), gguf.ErrTruncated, "of 1,"},

@@ -241,8 +241,8 @@ func BenchmarkLargeModel(b *testing.B) {
 	}
 }
 
-// BenchmarkEngines measures the bundled model's decoding, alone and with eight sequences, on the compiled-in engine and on
-// one in shared libraries.
+// BenchmarkEngines measures the bundled model's decoding, alone and with eight sequences, on the compiled-in engine and
+// on one in shared libraries.
 func BenchmarkEngines(b *testing.B) {
 	path, err := demo.Path(b.Context())
 	if err != nil {

@@ -66,7 +66,8 @@ func TestFolderChecks(t *testing.T) {
 	refused(t, filepath.Join(dir, "none"), "no such file")
 	refused(t, filepath.Join(dir, "README"), "not a directory")
 	refused(t, libraryFolder(t, map[string]string{"libggml.so": "x"}), "no libllama")
-	refused(t, libraryFolder(t, map[string]string{"libllama.so": "x", "libllama.v0.5.0.so": "x"}), "2 versions of libllama")
+	refused(t, libraryFolder(t, map[string]string{"libllama.so": "x", "libllama.v0.5.0.so": "x"}),
+		"2 versions of libllama")
 	refused(t, libraryFolder(t, map[string]string{"libllama.so": "-> nowhere.so"}), "no such file")
 	outside := filepath.Join(dir, "libllama.so.0.5.0")
 	refused(t, libraryFolder(t, map[string]string{"libllama.so": "-> " + outside}), "leads out of the folder")
@@ -164,8 +165,8 @@ func TestOddLibraries(t *testing.T) {
 	build(t, cc, llama, `const char * llama_version(void) { return "0.5.0"; }`)
 	run("says it is llama.cpp 0.5.0, but it has no function")
 	build(t, cc, filepath.Join(dir, "libggml.so"), "int y;")
-	build(t, cc, llama, `const char * llama_version(void) { return "0.9.1"; }`, "-Wl,--no-as-needed,-rpath,:$ORIGIN", "-L", dir,
-		"-lggml")
+	build(t, cc, llama, `const char * llama_version(void) { return "0.9.1"; }`, "-Wl,--no-as-needed,-rpath,:$ORIGIN",
+		"-L", dir, "-lggml")
 	run("is llama.cpp 0.9.1")
 	if err := os.Remove(filepath.Join(dir, "libggml.so")); err != nil {
 		t.Fatal(err)
@@ -173,8 +174,8 @@ func TestOddLibraries(t *testing.T) {
 	run("requires libggml.so, which is neither in the folder nor")
 }
 
-// TestNoSymbolsExported checks that the program exports none of the compiled-in engine's functions. Otherwise a folder's
-// libraries would call those instead of their own.
+// TestNoSymbolsExported checks that the program exports none of the compiled-in engine's functions. Otherwise a
+// folder's libraries would call those instead of their own.
 func TestNoSymbolsExported(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has one name space for all libraries")

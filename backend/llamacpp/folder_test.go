@@ -1,11 +1,16 @@
 package llamacpp
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"runner/backend"
@@ -36,15 +41,18 @@ func folderHeaders() []version {
 	return list
 }
 
-// folderEngine returns the engine that scripts/engines.sh installed.
+// folderEngine returns the engine in the folder RUNNER_TEST_ENGINE, or the one that scripts/engines.sh installed.
 func folderEngine(t testing.TB) *Engine {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(engines, "llama.cpp-0.5.0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no shared libraries of llama.cpp are installed; `make engines` installs them where it can")
+	path := os.Getenv("RUNNER_TEST_ENGINE")
+	if path == "" {
+		var err error
+		if path, err = filepath.Abs(filepath.Join(engines, "llama.cpp-0.5.0")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Skip("no shared libraries of llama.cpp are installed; `make engines` installs them where it can")
+		}
 	}
 	e, err := OpenFolder(path)
 	if err != nil {
@@ -145,7 +153,7 @@ func TestFolderAnswersAlike(t *testing.T) {
 	}
 	cfg := backend.Config{ContextSize: 1024, Sequences: 1}
 	own := openModel(t, path, cfg)
-	cfg.Threads = 1
+	cfg.Threads = 2
 	other, err := e.Open(t.Context(), path, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -175,6 +183,72 @@ func TestFolderAnswersAlike(t *testing.T) {
 	t.Logf("%d of %d answers differ", different, count)
 	if different > count/50 {
 		t.Errorf("%d of %d answers differ", different, count)
+	}
+}
+
+// TestFolderLoadErrors checks that the engine's own reason for refusing a file reaches the error and its messages the
+// log.
+func TestFolderLoadErrors(t *testing.T) {
+	e := folderEngine(t)
+	path := writeModel(t, random.Config{Architecture: "qwen35"})
+	replace(t, path, "qwen35.ssm.state_size", "qwen35.ssm.state_sort")
+	var log bytes.Buffer
+	SetLogger(slog.New(slog.NewTextHandler(&log, nil)))
+	_, err := e.Open(t.Context(), path, backend.Config{})
+	SetLogger(nil)
+	var load *backend.LoadError
+	if !errors.As(err, &load) || !strings.Contains(load.Detail, "qwen35.ssm.state_size") {
+		t.Errorf("%v", err)
+	}
+	if !strings.Contains(log.String(), "qwen35.ssm.state_size") {
+		t.Errorf("the log has %q", log.String())
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Open(canceled, path, backend.Config{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %v", err)
+	}
+	good := writeModel(t, random.Config{Architecture: "qwen35"})
+	_, err = e.Open(t.Context(), good, backend.Config{Progress: func(float32) bool { return false }})
+	if !errors.As(err, &load) || load.Reason != backend.LoadCanceled {
+		t.Errorf("stopped by its progress: %v", err)
+	}
+	draft := writeModel(t, random.Config{Architecture: "gemma4"})
+	replace(t, draft, "gemma4", "dflash")
+	if err := e.Check(draft); !errors.As(err, &load) || load.Reason != backend.LoadUnknownArchitecture {
+		t.Errorf("an architecture that does not generate text: %v", err)
+	}
+}
+
+// TestFolderAssertions checks that an assertion of the libraries becomes an error and does not end the process.
+func TestFolderAssertions(t *testing.T) {
+	e := folderEngine(t)
+	path := writeModel(t, random.Config{Architecture: "qwen35"})
+	sections := "\x08\x00\x00\x00\x04\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00" // rope.dimension_sections
+	replace(t, path, sections, strings.Repeat("\x00", len(sections)))
+	m, err := e.Open(t.Context(), path, backend.Config{Threads: 1, ContextSize: 256})
+	if err == nil {
+		defer m.Close()
+		s, sErr := m.NewSequence()
+		if sErr != nil {
+			t.Fatal(sErr)
+		}
+		err = m.Step(t.Context(), []backend.Input{{Sequence: s, Tokens: []backend.Token{1}}}, make([]backend.Output, 1))
+	}
+	if err == nil || !strings.Contains(err.Error(), "GGML_ASSERT") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// replace replaces the first occurrence of a text in a file by one of the same length.
+func replace(t *testing.T, path, old, text string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(data, []byte(old), []byte(text), 1), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -224,10 +298,10 @@ func TestFolderArchitectureList(t *testing.T) {
 				t.Errorf("llama.cpp %s lacks %s, which the compiled-in engine has", v, name)
 			}
 		}
-		if v != "0.5" {
+		e := folderEngine(t)
+		if !strings.HasPrefix(e.Version(), v+".") {
 			continue
 		}
-		e := folderEngine(t)
 		for name := range names {
 			if e.generative[name] == e.others[name] && name != "(unknown)" {
 				t.Errorf("%q is in %v lists", name, e.generative[name])

@@ -43,7 +43,7 @@ func (e *Engine) checkModel(path string, files []*gguf.File) error {
 	}
 	for _, part := range files {
 		if err == nil {
-			err = checkTensors(part)
+			err = e.checkTensors(part)
 		}
 	}
 	if err != nil {
@@ -122,20 +122,15 @@ func checkVocabulary(f *gguf.File) error {
 	return nil
 }
 
-// computable are the formats that the engine can multiply by. The others hold intermediate results or were removed.
-var computable = map[string]bool{}
+// computable are the formats that the compiled-in engine can multiply by. The others hold intermediate results or were
+// removed. computableNew are those that came with 0.5.
+var computable, computableNew = set(`F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ2_XXS IQ2_XS
+	IQ3_XXS IQ1_S IQ4_NL IQ3_S IQ2_S IQ4_XS IQ1_M TQ1_0 TQ2_0 MXFP4`), set("NVFP4 Q1_0 Q2_0")
 
-func init() {
-	for _, name := range strings.Fields(`F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K
-		IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL IQ3_S IQ2_S IQ4_XS IQ1_M TQ1_0 TQ2_0 MXFP4`) {
-		computable[name] = true
-	}
-}
-
-func checkTensors(f *gguf.File) error {
+func (e *Engine) checkTensors(f *gguf.File) error {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
-		if !computable[t.Type.String()] {
+		if name := t.Type.String(); !computable[name] && (e.folder == "" || !computableNew[name]) {
 			return fmt.Errorf("tensor %.64q has the format %v, which the engine cannot compute with", t.Name, t.Type)
 		}
 		if t.Type != gguf.F32 && (len(t.Dims) == 1 || strings.HasSuffix(t.Name, ".bias")) {

@@ -91,7 +91,7 @@ func (e *Engine) reserve(path string, files []*gguf.File, cfg backend.Config) (*
 	if machine.MemoryAvailable > 0 {
 		machine.MemoryAvailable = max(machine.MemoryAvailable-untouched, 1)
 	}
-	p, err := newPlan(path, files, cfg, machine, loaded.mapped, e.devices(), e.kernels != "")
+	p, err := newPlan(path, files, cfg, machine, loaded.mapped, e, e.devices())
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import "C"
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -66,13 +67,16 @@ var cacheTypes = map[string]struct {
 }
 
 // newPlan decides the sizes and refuses what does not fit into memory. promised is the memory that loaded models
-// will still take. kernels reports that this package's kernels compute.
+// will still take.
 func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machine, promised int64,
-	gpus []Device, kernels bool) (*plan, error) {
+	e *Engine, gpus []Device) (*plan, error) {
 	fail := func(detail, advice string) error {
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: detail, Advice: advice}
 	}
 	shape := newShape(files)
+	if e.folder != "" {
+		shape.repacked = shape.repackedNew
+	}
 	p := &plan{context: cfg.ContextSize, sequences: cfg.Sequences, cells: cfg.CacheTokens, batch: cfg.BatchSize,
 		threads: cfg.Threads}
 	if p.sequences == 0 {
@@ -123,7 +127,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
 	p.batch = min(p.batch, p.cells)
 	p.offload(cfg, shape, kind.bytes, gpus)
-	helpable := kernels && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
+	helpable := e.kernels != "" && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	if cfg.Threads == 0 && shape.weights <= tiny {
 		most := 1
 		if helpable {
@@ -279,6 +283,7 @@ type shape struct {
 	trained, window, vocab    int64
 	embedding, heads          int64
 	weights, output, repacked int64 // in bytes; output is what is outside the layers
+	repackedNew               int64 // repacked by llama.cpp 0.5 and later
 	perToken                  []int64
 	sliding                   []bool // which layers slide
 	state                     int64  // bytes of the recurrent layers of one sequence
@@ -317,9 +322,16 @@ func newShape(files []*gguf.File) *shape {
 			if !strings.HasPrefix(t.Name, "blk.") {
 				s.output += t.Size
 			}
-			switch t.Type.String() { // formats that the engine may rearrange in memory of its own
+			switch t.Type.String() { // formats that an engine may rearrange in memory of its own
 			case "Q4_0", "Q4_K", "IQ4_NL", "Q2_K":
 				s.repacked += t.Size
+				s.repackedNew += t.Size
+			case "MXFP4":
+				s.repackedNew += t.Size
+			case "Q5_K", "Q6_K", "Q8_0", "Q1_0":
+				if runtime.GOARCH != "amd64" {
+					s.repackedNew += t.Size
+				}
 			}
 			switch t.Type.String() {
 			case "F32", "F16", "Q8_0", "MXFP4":

@@ -144,7 +144,7 @@ func TestHelpIsNotWithdrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for threads, helped := range map[int]bool{1: false, 2: true} {
-		p, err := newPlan(path, []*gguf.File{f}, backend.Config{Threads: threads}, Machine{}, 0, nil, ownKernels != "")
+		p, err := newPlan(path, []*gguf.File{f}, backend.Config{Threads: threads}, Machine{}, 0, &builtin, nil)
 		if err != nil || p.helped != helped || p.engineThreads() != 1 {
 			t.Errorf("%d threads: %+v, %v", threads, p, err)
 		}
@@ -171,7 +171,7 @@ func TestTinyModelsTakeOneHelper(t *testing.T) {
 		if ownKernels == "" && c.helped {
 			c.want, c.helped = max(c.cfg.Threads, 1), false
 		}
-		p, err := newPlan(path, []*gguf.File{f}, c.cfg, Machine{Cores: c.cores}, 0, nil, ownKernels != "")
+		p, err := newPlan(path, []*gguf.File{f}, c.cfg, Machine{Cores: c.cores}, 0, &builtin, nil)
 		if err != nil || p.threads != c.want || p.helped != c.helped {
 			t.Errorf("%d cores, %+v: %+v, %v", c.cores, c.cfg, p, err)
 		}

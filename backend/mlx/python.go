@@ -69,6 +69,9 @@ func (e *PythonError) Unwrap() error { return e.Kind }
 
 // Hint tells the user what to do next.
 func (e *PythonError) Hint() string {
+	if e.Kind == ErrNoPython && e.Path != "" {
+		return "choose another with --python or RUNNER_PYTHON"
+	}
 	if e.Kind == ErrOldPython || e.Kind == ErrSetup {
 		return fmt.Sprintf("install Python 3.%d or newer, or choose one with --python", leastMinor)
 	}

@@ -17,14 +17,17 @@ import (
 var version, commit string
 
 var engine = cli.Engine{
-	Open:     llamacpp.Open,
-	Isolated: isolated,
-	Process:  process,
-	Check:    llamacpp.Check,
-	Demo:     demo.Path,
-	Name:     "llama.cpp",
-	Module:   "github.com/ollama/ollama",
-	System:   facts,
+	Open:        open,
+	Isolated:    isolated,
+	CheckFolder: llamacpp.CheckFolder,
+	Process:     process,
+	Check:       check,
+	Engines:     engines,
+	SetUpMLX:    setUpMLX,
+	Demo:        demo.Path,
+	Name:        "llama.cpp",
+	Module:      "github.com/ollama/ollama",
+	System:      facts,
 	Memory: func() (available, addresses int64) {
 		m := llamacpp.ThisMachine()
 		return m.MemoryAvailable, m.Addresses

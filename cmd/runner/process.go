@@ -11,27 +11,42 @@ import (
 	"runner/backend/child/protocol"
 	engineside "runner/backend/child/serve"
 	"runner/backend/llamacpp"
+	"runner/backend/mlx"
+	"runner/cmd/runner/cli"
 )
 
 // isolated loads a model in a process of its own, which runs this program's command engine-process.
-func isolated(ctx context.Context, path string, cfg backend.Config, limit int64, log *slog.Logger) (backend.Model,
+func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Process, log *slog.Logger) (backend.Model,
 	error) {
-	p, err := child.Self("engine-process", "--memory", strconv.FormatInt(limit, 10))
+	if mlx.IsFolder(path) { // MLX has a process of its own in any case
+		return openMLX(ctx, path, cfg, p.Memory, log)
+	}
+	program, err := child.Self("engine-process", "--memory", strconv.FormatInt(p.Memory, 10), "--engine", p.Folder)
 	if err != nil {
 		return nil, err
 	}
-	m, err := child.Engine{Program: p, Version: version, Log: log}.Open(ctx, path, cfg)
+	m, err := child.Engine{Program: program, Version: version, Log: log}.Open(ctx, path, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// process serves the compiled-in engine to the program that started this process.
-func process(limit int64) error {
-	if err := limitMemory(limit); err != nil {
+// process serves an engine to the program that started this process.
+func process(p cli.Process) error {
+	if err := limitMemory(p.Memory); err != nil {
 		return err
 	}
-	return engineside.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), engineside.Engine{
-		Name: "llama.cpp", Version: version, Open: llamacpp.Open, Progress: llamacpp.Computed})
+	e := engineside.Engine{Name: "llama.cpp", Version: version, Progress: llamacpp.Computed,
+		Open: func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
+			if p.Folder == "" {
+				return llamacpp.Open(ctx, path, cfg)
+			}
+			engine, err := llamacpp.OpenFolder(p.Folder)
+			if err != nil {
+				return nil, &backend.LoadError{Path: path, Detail: err.Error(), Err: err}
+			}
+			return engine.Open(ctx, path, cfg)
+		}}
+	return engineside.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), e)
 }

@@ -36,11 +36,17 @@ import (
 type Engine struct {
 	// Open loads the model at path.
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
-	// Isolated is Open with the engine in a process of its own, whose memory is limited to limit bytes unless limit is 0.
-	// Crashes are reported to log.
-	Isolated func(ctx context.Context, path string, cfg backend.Config, limit int64, log *slog.Logger) (backend.Model, error)
+	// Isolated is Open with the engine in a process of its own. Crashes are reported to log.
+	Isolated func(ctx context.Context, path string, cfg backend.Config, p Process, log *slog.Logger) (backend.Model, error)
 	// Process is the work of that process. It returns when the program that started it is gone.
-	Process func(limit int64) error
+	Process func(p Process) error
+	// Engines lists the engines that there are. folder is the one of --engine, or "".
+	Engines func(ctx context.Context, folder string) []EngineFact
+	// SetUpMLX installs MLX after it has told what it will do, with the Python interpreter of that name, or one that it
+	// finds. log gets what the installer prints.
+	SetUpMLX func(ctx context.Context, python string, told func(plan string), log io.Writer) error
+	// CheckFolder returns an error if a folder has no engine that may be used. It opens none.
+	CheckFolder func(path string) error
 	// Check returns an error if the engine cannot run the model at path. It reads only the file's headers.
 	Check func(path string) error
 	// Demo returns the path of the bundled model. It unpacks the model if necessary.
@@ -54,6 +60,24 @@ type Engine struct {
 	Memory func() (available, addresses int64)
 	// Clock returns the time that is shown to models; nil means time.Now.
 	Clock func() time.Time
+}
+
+// Process says what an engine's own process does.
+type Process struct {
+	// Folder is the folder with the engine's libraries; empty means the engine in this program.
+	Folder string
+	// Memory is the most memory, in bytes, that the process may take, without mapped files; 0 sets no limit.
+	Memory int64
+}
+
+// EngineFact describes an engine.
+type EngineFact struct {
+	// Name and Version name it, Where says where it is, and Devices what it computes on.
+	Name, Version, Where, Devices string
+	// Models says which models it runs.
+	Models string
+	// Problem says why it cannot be used, and what to do. It is empty if there is no problem.
+	Problem string
 }
 
 // Fact is one thing that the engine finds on the machine.

@@ -27,6 +27,9 @@ func dataFolder() (string, error) {
 	return filepath.Join(home, ".local", "share", "runner"), nil
 }
 
+// DataFolder returns the folder of this program's data.
+func DataFolder() (string, error) { return dataFolder() }
+
 // keyFile returns the path of a file of keys: given, which the flag names, or the file called name in the data folder.
 // It makes the data folder.
 func keyFile(given, name, flag string) (string, error) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,11 @@ func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers, but %d are on a GPU; runner doctor lists the "+
 			"GPUs that this build can use", asked.GPULayers, info.GPULayers))
 	}
-	if info.WindowOnly && asked.FullWindow != "off" {
+	folder := false // engines of folders keep no more than windows, whatever the memory
+	if at, err := os.Stat(info.Path); err == nil {
+		folder = at.IsDir()
+	}
+	if info.WindowOnly && asked.FullWindow != "off" && !folder {
 		a.complain("warning: there is not enough free memory for the whole context of this model's sliding-window " +
 			"layers, so earlier turns may have to be prefilled again; " +
 			"free some memory, use a smaller --ctx-size, or accept this with --full-window off")

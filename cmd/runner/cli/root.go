@@ -40,7 +40,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(a.runCommand(), a.serveCommand(), a.mewCommand(), a.apikeyCommand(), a.sealKeysCommand(),
 		a.keysCommand(), a.traceCommand(), a.schemaCommand(), a.debriefCommand(), a.doctorCommand(), a.versionCommand(),
-		a.completionCommand(), a.engineCommand())
+		a.completionCommand(), a.enginesCommand(), a.engineCommand())
 	return root
 }
 

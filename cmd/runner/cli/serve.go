@@ -61,12 +61,15 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := o.mew.load(); err != nil {
 		return err
 	}
+	if err := o.isolation.validate(a.engine.CheckFolder); err != nil {
+		return err
+	}
+	a.isolation = o.isolation
 	a.warnReasons(o.mew.rationale, o.mew.trace, o.mew.visibility, "--mew-reasoning")
 	list, err := a.resolveServed(args)
 	if err != nil {
 		return err
 	}
-	a.isolation = o.isolation
 	cfg, err := a.serverConfig(o)
 	if err != nil {
 		return err
@@ -147,7 +150,7 @@ func (a *app) resolveServed(args []string) ([]served, error) {
 			return nil, &usageError{what: fmt.Sprintf("%q names no model", arg), hint: "use NAME=MODEL"}
 		}
 		m, err := resolve(model)
-		if err == nil && model != demoName {
+		if err == nil && model != demoName && a.isolation.folder == "" {
 			err = a.engine.Check(m.Path)
 		}
 		if err != nil {

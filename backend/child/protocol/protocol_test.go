@@ -1,0 +1,277 @@
+package protocol
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"runner/backend"
+)
+
+var update = flag.Bool("update", false, "write the golden file")
+
+// sampling has a value in every field.
+var sampling = backend.Sampling{Temperature: 0.5, TopK: 40, TopP: 0.25, MinP: 0.125, TypicalP: 0.75, RepetitionPenalty: 1.5,
+	PresencePenalty: -1, FrequencyPenalty: 2, Seen: []backend.Token{7, 8, 9}, PenaltyWindow: 2,
+	Bias: []backend.TokenBias{{Token: 3, Bias: -100}}, Seed: 0x0102030405060708, TopLogprobs: -1}
+
+func inputs() []Input {
+	return []Input{
+		{Sequence: 1, Length: 5, Tokens: []backend.Token{10, 11}, Targets: []backend.Token{12}, TargetTop: 2,
+			Flags: FlagSample | FlagMasked, Sampling: sampling},
+		{Sequence: 3, Tokens: []backend.Token{1}, Flags: FlagLogits | FlagHidden},
+	}
+}
+
+func stepFrame(list []Input) Frame {
+	f := Frame{Kind: KindStep, Head: AppendCount(nil, len(list))}
+	for i := range list {
+		f.Head, f.Raw = AppendInput(f.Head, f.Raw, &list[i])
+	}
+	return f
+}
+
+func steppedFrame(outputs []backend.Output, logits []float32, hidden []float64) Frame {
+	f := Frame{Kind: KindStepped, Head: AppendCount(AppendCount(nil, len(outputs)), 1234)}
+	for i := range outputs {
+		f.Head, f.Raw = AppendOutput(f.Head, f.Raw, &outputs[i], logits)
+		logits = nil
+	}
+	f.Raw = AppendHidden(f.Raw, hidden)
+	return f
+}
+
+// TestGoldenFrames compares every kind of frame with the bytes in testdata. Engines in other languages read and write the
+// same bytes, so they may only change with the protocol's version.
+func TestGoldenFrames(t *testing.T) {
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	input := 2
+	vocab, err := backend.NewVocab(backend.VocabConfig{Pieces: []string{"a", "<end>"},
+		Kinds: []backend.TokenKind{backend.Normal, backend.Control}, BOS: backend.NoToken, EOS: 1, EOG: []backend.Token{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, pieces := LoadedOf(model{vocab})
+	frames := []struct {
+		kind Kind
+		head any
+		raw  []byte
+	}{
+		{KindHello, Hello{Protocol: Version, Runner: "v1"}, nil},
+		{KindLoad, LoadOf("m.gguf", backend.Config{ContextSize: 8, Sequences: 2, FlashAttention: "auto", Others: []int64{5}}), nil},
+		{KindShare, Share{Rows: 36}, nil}, {KindNew, Sequence{Sequence: 2}, nil},
+		{KindFork, Sequence{Sequence: 3, From: 2}, nil}, {KindTruncate, Sequence{Sequence: 2, Length: 100}, nil},
+		{KindFree, Sequence{Sequence: 2}, nil}, {KindCancel, nil, nil}, {KindTokenize, Tokenize{ID: 7}, []byte("text")},
+		{KindStats, nil, nil}, {KindShutdown, nil, nil},
+		{KindEngineHello, Hello{Protocol: Version, Engine: "e", Version: "1", Samples: true, Tokenizes: true}, nil},
+		{KindLoaded, loaded, pieces}, {KindProgress, Progress{Count: 9}, nil}, {KindDone, Done{Kept: 100}, nil},
+		{KindTokens, Tokenize{ID: 7}, []byte{1, 0, 0, 0}}, {KindEngineStats, Stats{Memory: 10, Steps: 3}, nil},
+		{KindError, Error{Code: "cache_full", Input: &input, Text: "cache is full"}, nil},
+	}
+	for _, f := range frames {
+		if err := w.WriteJSON(f.kind, f.head, f.raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mask := backend.NewMask(70)
+	mask.Set(69)
+	outputs := []backend.Output{{Token: 5, Logprob: -0.5, Top: []backend.TokenLogprob{{Token: 5, Logprob: -0.5}},
+		Scores: []backend.TargetScore{{Logprob: -1, Rank: 2, Top: []backend.TokenLogprob{{Token: 1, Logprob: -2}}}}},
+		{Token: backend.NoToken}}
+	for _, f := range []Frame{stepFrame(inputs()), {Kind: KindMasks, Head: AppendCount(nil, 0), Raw: AppendMask(nil, mask)},
+		steppedFrame(outputs, []float32{1, 2}, []float64{3})} {
+		if err := w.Write(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got strings.Builder
+	seen := map[Kind]bool{}
+	r := NewReader(&b)
+	for {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[f.Kind] = true
+		head := string(f.Head)
+		if !strings.HasPrefix(head, "{") {
+			head = hex.EncodeToString(f.Head)
+		}
+		fmt.Fprintf(&got, "%d %s %s\n", f.Kind, head, hex.EncodeToString(f.Raw))
+	}
+	for k := KindHello; k <= KindError; k++ {
+		if !seen[k] && (k <= KindShutdown || k >= KindEngineHello) {
+			t.Errorf("no frame of kind %d", k)
+		}
+	}
+	const file = "testdata/frames.golden"
+	if *update {
+		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != string(want) {
+		t.Errorf("the frames differ from %s:\n%s", file, got.String())
+	}
+}
+
+// model has only what LoadedOf asks for.
+type model struct{ vocab *backend.Vocab }
+
+func (m model) Info() backend.Info {
+	return backend.Info{Name: "m", ContextSize: 8, Sequences: 2, BatchSize: 4}
+}
+
+func (m model) Vocab() *backend.Vocab { return m.vocab }
+
+func (m model) Capabilities() backend.Capabilities { return backend.Capabilities{Logits: true} }
+
+func (model) Tokenize([]backend.Token, string) ([]backend.Token, error) { panic("not called") }
+
+func (model) NewSequence() (backend.Sequence, error) { panic("not called") }
+
+func (model) Step(context.Context, []backend.Input, []backend.Output) error { panic("not called") }
+
+func (model) Close() error { panic("not called") }
+
+func TestStepRoundTrip(t *testing.T) {
+	var s Step
+	if err := s.Decode(stepFrame(inputs()), 2); err != nil {
+		t.Fatal(err)
+	}
+	want := inputs()
+	want[0].Sampling.Seen = want[0].Sampling.Seen[1:] // the window is 2
+	for i := range want {
+		a, b := fmt.Sprintf("%+v", s.Inputs[i]), fmt.Sprintf("%+v", want[i])
+		if a != b {
+			t.Errorf("input %d:\n%s\n%s", i, a, b)
+		}
+	}
+	if err := s.Decode(stepFrame(inputs()), 1); !errors.Is(err, ErrFrame) {
+		t.Errorf("two inputs for one sequence: %v", err)
+	}
+}
+
+func TestLoadedRoundTrip(t *testing.T) {
+	v, err := backend.NewVocab(backend.VocabConfig{Pieces: []string{"a", "", "\xff", "<end>"}, Kinds: []backend.TokenKind{
+		backend.Normal, backend.Unused, backend.Byte, backend.Control}, BOS: 0, EOS: 3, EOG: []backend.Token{3}, AddBOS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, raw := LoadedOf(model{v})
+	got, err := l.Decode(raw)
+	if err != nil || !reflect.DeepEqual(got, v) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for n := range raw {
+		if _, err := l.Decode(raw[:n]); n > 0 && !errors.Is(err, ErrFrame) {
+			t.Errorf("the first %d bytes: %v", n, err)
+		}
+	}
+	l.Info.Sequences = 1 << 30
+	if _, err := l.Decode(raw); !errors.Is(err, ErrFrame) {
+		t.Errorf("too many sequences: %v", err)
+	}
+}
+
+// TestErrorsRoundTrip: every error that package backend names is the same on the other end, with its text and input.
+func TestErrorsRoundTrip(t *testing.T) {
+	for _, c := range codes {
+		err := error(&backend.InputError{Index: 3, Err: fmt.Errorf("more about it: %w", c.err)})
+		e := ErrorOf(err)
+		got := e.Backend("path")
+		var in *backend.InputError
+		if !errors.Is(got, c.err) || !errors.As(got, &in) || in.Index != 3 || got.Error() != err.Error() {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	load := &backend.LoadError{Path: "path", Reason: backend.LoadTooBig, Detail: "needs more", Advice: "buy it"}
+	e := ErrorOf(fmt.Errorf("wrapped: %w", load))
+	if got := e.Backend("path"); !reflect.DeepEqual(got, load) {
+		t.Errorf("%#v became %#v", load, got)
+	}
+}
+
+func TestFramesHaveLimits(t *testing.T) {
+	for name, b := range map[string][]byte{
+		"kind 0": {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "kind 14": {14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+		"kind 99": {99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "head": {1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0},
+		"raw": {1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 32}, "short prologue": {1, 0, 0},
+		"short head": {1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1},
+		"short raw":  {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 1},
+	} {
+		if _, err := NewReader(bytes.NewReader(b)).Next(); !errors.Is(err, ErrFrame) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := NewWriter(io.Discard).Write(Frame{Kind: KindHello, Head: make([]byte, MaxHead+1)}); !errors.Is(err, ErrFrame) {
+		t.Errorf("writing too much: %v", err)
+	}
+}
+
+// FuzzFrames reads and decodes hostile bytes. Nothing may panic, take much memory, or be accepted and then written
+// differently.
+func FuzzFrames(f *testing.F) {
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	_ = w.Write(stepFrame(inputs()))
+	_ = w.Write(steppedFrame([]backend.Output{{Token: 5}}, nil, nil))
+	_ = w.Write(Frame{Kind: KindMasks, Head: AppendCount(nil, 0), Raw: make([]byte, 16)})
+	_ = w.WriteJSON(KindLoaded, Loaded{Vocabulary: Vocabulary{Tokens: 1}}, []byte{0, 1, 0, 0, 0, 'a'})
+	f.Add(b.Bytes())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := NewReader(bytes.NewReader(b))
+		var s Step
+		masks := []backend.Mask{backend.NewMask(100), backend.NewMask(100)}
+		for {
+			frame, err := r.Next()
+			if err != nil {
+				return
+			}
+			switch frame.Kind {
+			case KindStep:
+				if s.Decode(frame, 8) == nil {
+					again := stepFrame(s.Inputs)
+					if !bytes.Equal(again.Head, frame.Head) && len(again.Raw) == len(frame.Raw) {
+						t.Errorf("a step became another one:\n%x\n%x", frame.Head, again.Head)
+					}
+				}
+			case KindMasks:
+				_, _ = DecodeMask(frame, masks)
+			case KindStepped:
+				in := []backend.Input{{Sampling: &backend.Sampling{}, Targets: []backend.Token{1}, Hidden: make([]float64, 1)}, {
+					Logits: make([]float32, 2)}}
+				for n := range 3 {
+					_, _ = DecodeStepped(frame, in[:n], make([]backend.Output, n), 100, false)
+					_, _ = DecodeStepped(frame, in[:n], make([]backend.Output, n), 100, true)
+				}
+			case KindLoaded:
+				var l Loaded
+				if frame.JSON(&l) == nil {
+					_, _ = l.Decode(frame.Raw)
+				}
+			case KindError:
+				var e Error
+				if frame.JSON(&e) == nil {
+					_ = e.Backend("").Error()
+				}
+			}
+		}
+	})
+}
