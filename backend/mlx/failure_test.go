@@ -230,3 +230,51 @@ func TestLoadFailures(t *testing.T) {
 		})
 	}
 }
+
+// TestKilled kills the worker while a model generates. The answer goes on.
+func TestKilled(t *testing.T) {
+	long(t)
+	p := python(t)
+	path := randomFolder(t, random.Config{Seed: 4, Precise: true, Layers: 2})
+	m := mustOpen(t, p, path, backend.Config{ContextSize: 256, Sequences: 2})
+	want := greedy(t, m, 100)
+	const rounds = 10
+	for i := range rounds {
+		greedy(t, m, 1) // it notices a process that was killed after the last step
+		pid := m.Process()
+		killed := make(chan struct{})
+		time.AfterFunc(time.Duration(5+20*i)*time.Millisecond, func() {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it is this test's own
+			close(killed)
+		})
+		got := greedy(t, m, 100)
+		if !slices.Equal(got, want) {
+			t.Errorf("round %d: tokens %v, want %v", i, got, want)
+		}
+		<-killed
+	}
+	if again := greedy(t, m, 100); !slices.Equal(again, want) {
+		t.Error("after all rounds the tokens differ")
+	}
+	if n := m.Counts(); n.Crashes != rounds || n.Failed != 0 {
+		t.Errorf("counts %+v, want %d crashes", n, rounds)
+	}
+}
+
+// TestSetup installs MLX from the package index.
+func TestSetup(t *testing.T) {
+	long(t)
+	c := Config{Data: t.TempDir()}
+	var log strings.Builder
+	p, err := Setup(context.Background(), c, &log)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	if found, err := Find(context.Background(), c); err != nil || *found != *p {
+		t.Errorf("%+v, %v, want %+v", found, err, p)
+	}
+	m := mustOpen(t, p, demoFolder(t), backend.Config{})
+	if len(greedy(t, m, 5)) != 5 {
+		t.Error("no tokens")
+	}
+}
