@@ -48,8 +48,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
-// Resolve finds the model called name: a path to a file, or to a folder with config.json and safetensors, or ORG/REPO, ORG/REPO:FILE or ORG/REPO:QUANT in the local
-// Hugging Face cache (see [CacheDir]). A file of that name has priority. Every error is an [*Error].
+// Resolve finds the model called name: a path to a file, or to a folder with config.json and safetensors, or
+// ORG/REPO, ORG/REPO:FILE or ORG/REPO:QUANT in the local Hugging Face cache (see [CacheDir]). A file of that name
+// has priority. Every error is an [*Error].
 func Resolve(name string) (Model, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -76,9 +77,9 @@ func Resolve(name string) (Model, error) {
 	return Model{}, e
 }
 
-// IsName reports whether text names a model and is not a prompt. That holds for an existing regular file or a folder with a model, for one word
-// that ends in .gguf, and for a name in the Hugging Face cache. It is false for a well-formed name without a model, see
-// [LooksLikeName].
+// IsName reports whether text names a model and is not a prompt. That holds for an existing regular file or a
+// folder with a model, for one word that ends in .gguf, and for a name in the Hugging Face cache. It is false for a
+// well-formed name without a model, see [LooksLikeName].
 func IsName(text string) bool {
 	if isGGUF(text) && !strings.ContainsAny(text, " \t\r\n") {
 		return true

@@ -36,7 +36,8 @@ const (
 func beEngine(kind string) int {
 	open := func(_ context.Context, path string, cfg backend.Config) (backend.Model, error) {
 		if kind == "unloadable" {
-			return nil, &backend.LoadError{Path: path, Reason: backend.LoadTruncated, Detail: "ends early", Advice: "get it again"}
+			return nil, &backend.LoadError{Path: path, Reason: backend.LoadTruncated, Detail: "ends early",
+				Advice: "get it again"}
 		}
 		if kind == "marked" { // loads once only
 			if _, err := os.Stat(path); err != nil {
@@ -78,8 +79,8 @@ func beEngine(kind string) int {
 	return 0
 }
 
-// delay returns how long steps take. A kind that is a number gives the milliseconds. Otherwise only steps of many tokens
-// take long enough to be cancelled.
+// delay returns how long steps take. A kind that is a number gives the milliseconds. Otherwise only steps of many
+// tokens take long enough to be cancelled.
 func delay(kind string) func(int) time.Duration {
 	if n, err := strconv.Atoi(kind); err == nil {
 		return func(int) time.Duration { return time.Duration(n) * time.Millisecond }

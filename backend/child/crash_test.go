@@ -94,7 +94,8 @@ func TestAnswersSurviveKills(t *testing.T) {
 	}
 }
 
-// TestPoisonFailsAlone: a sequence that crashes the engine fails, and the others of its step go on as if it were not there.
+// TestPoisonFailsAlone: a sequence that crashes the engine fails, and the others of its step go on as if it were
+// not there.
 func TestPoisonFailsAlone(t *testing.T) {
 	for name, token := range map[string]backend.Token{"panic": poison, "hang": hang} {
 		t.Run(name, func(t *testing.T) {

@@ -1,23 +1,24 @@
 // Package child runs an engine in a process of its own.
 //
-// A [Model] is a backend.Model like any other. Its calls become the frames of docs/engine-protocol.md, and package serve
-// answers them in the other process.
+// A [Model] is a backend.Model like any other. Its calls become the frames of docs/engine-protocol.md, and package
+// serve answers them in the other process.
 //
 // # Crashes
 //
-// If the process ends, hangs or breaks the protocol, it is started again. The model knows the tokens of every sequence, so
-// it feeds them again and repeats the step. The caller sees a step that takes longer. Where the engine's logits depend on
-// the sequence alone, the next tokens are the same as without the crash, because sampling depends on seed and position.
+// If the process ends, hangs or breaks the protocol, it is started again. The model knows the tokens of every
+// sequence, so it feeds them again and repeats the step. The caller sees a step that takes longer. Where the
+// engine's logits depend on the sequence alone, the next tokens are the same as without the crash, because sampling
+// depends on seed and position.
 //
-// After a crash in a step of several sequences, each of them takes its step alone. A sequence that crashes the engine twice
-// alone fails with backend.ErrCrashed, and the others go on. If the process cannot be started again, every call returns
-// backend.ErrBroken.
+// After a crash in a step of several sequences, each of them takes its step alone. A sequence that crashes the
+// engine twice alone fails with backend.ErrCrashed, and the others go on. If the process cannot be started again,
+// every call returns backend.ErrBroken.
 //
 // # Hangs
 //
-// A process hangs if it has a request and makes no progress for 5 seconds, or 8 times as long as such a step usually takes.
-// Progress is completed work, not a sign of life from a thread that does nothing else. Time in which this process or the
-// machine sleeps does not count.
+// A process hangs if it has a request and makes no progress for 5 seconds, or 8 times as long as such a step
+// usually takes. Progress is completed work, not a sign of life from a thread that does nothing else. Time in which
+// this process or the machine sleeps does not count.
 package child
 
 import (
@@ -96,8 +97,8 @@ type Model struct {
 	oneOut    [1]backend.Output
 }
 
-// Open starts the engine and loads a model. Its errors are those of the engine, with a *backend.LoadError where the model
-// is to blame.
+// Open starts the engine and loads a model. Its errors are those of the engine, with a *backend.LoadError where the
+// model is to blame.
 func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Model, error) {
 	if e.Log == nil {
 		e.Log = slog.New(slog.DiscardHandler)
@@ -144,7 +145,8 @@ func (m *Model) fix() {
 	}
 }
 
-// begin starts a process and loads the model. It sets the vocabulary if it is not set, and else checks that it is the same.
+// begin starts a process and loads the model. It sets the vocabulary if it is not set, and else checks that it is
+// the same.
 func (m *Model) begin(ctx context.Context, progress func(float32) bool) (c *conn, l protocol.Loaded, err error) {
 	if c, err = dial(m.engine.Program, m.engine.Version); err != nil {
 		return nil, l, err
@@ -314,8 +316,8 @@ func (m *Model) Crashes() (all, hangs, failed int64) {
 	return c.Crashes, c.Hangs, c.Failed
 }
 
-// Memory returns how many bytes of the engine's process are in memory, the pages of the model's file included. It is 0 if
-// there is no process, or if the system does not tell. It may be called from any goroutine.
+// Memory returns how many bytes of the engine's process are in memory, the pages of the model's file included. It
+// is 0 if there is no process, or if the system does not tell. It may be called from any goroutine.
 func (m *Model) Memory() int64 {
 	if pid := m.Process(); pid != 0 {
 		return resident(pid)

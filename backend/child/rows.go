@@ -62,8 +62,8 @@ func (r *rows) unmap() {
 // row returns row i.
 func (r *rows) row(i int) []float32 { return r.values[i*r.width : (i+1)*r.width] }
 
-// choose samples from the logits of an engine that does not sample. After an error the engine has tokens that the sequences
-// do not have; sync takes them back.
+// choose samples from the logits of an engine that does not sample. After an error the engine has tokens that the
+// sequences do not have; sync takes them back.
 func (m *Model) choose(inputs []backend.Input, outputs []backend.Output) error {
 	if m.sampler == nil {
 		return nil

@@ -97,8 +97,8 @@ func (m *Model) sync(ctx context.Context, c *conn, s *sequence) error {
 	return nil
 }
 
-// create makes the engine's sequence, from another one with the same beginning if there is one. So they share their cache
-// again as they did before a crash.
+// create makes the engine's sequence, from another one with the same beginning if there is one. So they share their
+// cache again as they did before a crash.
 func (m *Model) create(c *conn, s *sequence) error {
 	var from *sequence
 	shared := leastShared - 1
@@ -143,8 +143,8 @@ func common(a, b []backend.Token) int {
 // Tokens implements backend.Sequence.
 func (s *sequence) Tokens() []backend.Token { return s.tokens }
 
-// Truncate implements backend.Sequence. Tokens that the engine does not have any more can still be kept, because they can
-// be fed again.
+// Truncate implements backend.Sequence. Tokens that the engine does not have any more can still be kept, because
+// they can be fed again.
 func (s *sequence) Truncate(n int) (int, error) {
 	m := s.model
 	switch {

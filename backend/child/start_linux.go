@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starts passes commands to the thread that starts them. The kernel ends a child with its parent *thread*, so that thread
-// must live as long as this process.
+// starts passes commands to the thread that starts them. The kernel ends a child with its parent *thread*, so that
+// thread must live as long as this process.
 var starts = sync.OnceValue(func() chan<- func() {
 	c := make(chan func())
 	go func() {

@@ -65,8 +65,8 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 // maxAlone is how often a sequence may crash the engine alone until it fails.
 const maxAlone = 2
 
-// alone repeats a step after a crash, one input at a time. A result is kept although a later input crashes the engine: the
-// sequence is then fed again. If an input fails, none has been processed, as after any error.
+// alone repeats a step after a crash, one input at a time. A result is kept although a later input crashes the
+// engine: the sequence is then fed again. If an input fails, none has been processed, as after any error.
 func (m *Model) alone(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
 	var hidden [][]float64
 	for i := range inputs {
@@ -101,8 +101,8 @@ func (m *Model) alone(ctx context.Context, inputs []backend.Input, outputs []bac
 	return nil
 }
 
-// attempt runs a step once. It starts a process if there is none, and gives it what it lacks of the sequences. The model's
-// own record of the sequences does not change.
+// attempt runs a step once. It starts a process if there is none, and gives it what it lacks of the sequences. The
+// model's own record of the sequences does not change.
 func (m *Model) attempt(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
 	c, err := m.live(ctx, m.current())
 	if err != nil {

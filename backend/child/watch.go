@@ -21,8 +21,8 @@ const (
 
 // watch kills a process that has a request and makes no progress.
 //
-// It counts the time in its own ticks, each at most twice as long as it should be. So the time in which this process was
-// stopped, or the machine slept, does not count as the engine's silence.
+// It counts the time in its own ticks, each at most twice as long as it should be. So the time in which this
+// process was stopped, or the machine slept, does not count as the engine's silence.
 type watch struct {
 	of   *conn
 	hung atomic.Bool

@@ -31,8 +31,8 @@ for name, v in tree_flatten(model.parameters()):
 mx.save_safetensors(folder + "/model.safetensors", weights, {"format": "mlx"})
 `
 
-// TestOtherFamilies runs the suite on small random models of other families: one whose cache can always be shortened, one
-// with windows and shared embeddings, and one with recurrent layers.
+// TestOtherFamilies runs the suite on small random models of other families: one whose cache can always be
+// shortened, one with windows and shared embeddings, and one with recurrent layers.
 func TestOtherFamilies(t *testing.T) {
 	long(t)
 	p := python(t)

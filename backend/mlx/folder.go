@@ -95,11 +95,13 @@ type name string
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *name) UnmarshalJSON(b []byte) error {
-	var o struct{ Content string }
-	if json.Unmarshal(b, (*string)(n)) == nil || json.Unmarshal(b, &o) != nil {
+	if json.Unmarshal(b, (*string)(n)) == nil {
 		return nil
 	}
-	*n = name(o.Content)
+	var o struct{ Content string }
+	if json.Unmarshal(b, &o) == nil { // else the token has no name
+		*n = name(o.Content)
+	}
 	return nil
 }
 

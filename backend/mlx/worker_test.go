@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -202,7 +203,8 @@ func TestPythonErrors(t *testing.T) {
 				}
 				return
 			}
-			e, ok := err.(*PythonError)
+			var e *PythonError
+			ok := errors.As(err, &e)
 			if !ok || e.Kind != c.kind || !strings.Contains(err.Error(), c.detail) || e.Hint() == "" {
 				t.Errorf("error %v, want %v with %q", err, c.kind, c.detail)
 			}

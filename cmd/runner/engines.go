@@ -34,7 +34,8 @@ func check(path string) error {
 }
 
 // openMLX loads a folder. limit is the most memory for MLX in bytes, or 0.
-func openMLX(ctx context.Context, path string, cfg backend.Config, limit int64, log *slog.Logger) (backend.Model, error) {
+func openMLX(ctx context.Context, path string, cfg backend.Config, limit int64, log *slog.Logger) (backend.Model,
+	error) {
 	c, err := mlxConfig("")
 	if err != nil {
 		return nil, err

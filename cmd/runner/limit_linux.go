@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitMemory limits the private memory of this process. Mapped files do not count, so the weights do not unless they are
-// read into memory.
+// limitMemory limits the private memory of this process. Mapped files do not count, so the weights do not unless
+// they are read into memory.
 func limitMemory(bytes int64) error {
 	if bytes <= 0 {
 		return nil

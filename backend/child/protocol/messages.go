@@ -106,7 +106,8 @@ func (i *Info) check() error {
 		name    string
 		v, most int
 	}{
-		{"context", i.Context, backend.MaxContextSize}, {"sequences", i.Sequences, maxSequences}, {"batch", i.Batch, maxBatch},
+		{"context", i.Context, backend.MaxContextSize}, {"sequences", i.Sequences, maxSequences},
+		{"batch", i.Batch, maxBatch},
 	} {
 		if f.v < 1 || f.v > f.most {
 			return bad("%s %d is not between 1 and %d", f.name, f.v, f.most)
@@ -260,7 +261,8 @@ const codeLoad = "load"
 var reasons = [...]string{
 	backend.LoadFailed: "failed", backend.LoadMissing: "missing", backend.LoadNotModel: "not_a_model",
 	backend.LoadTruncated: "truncated", backend.LoadCorrupt: "corrupt",
-	backend.LoadUnknownArchitecture: "unknown_architecture", backend.LoadTooBig: "too_big", backend.LoadCanceled: "canceled",
+	backend.LoadUnknownArchitecture: "unknown_architecture", backend.LoadTooBig: "too_big",
+	backend.LoadCanceled: "canceled",
 }
 
 // ErrorOf returns the message for an error.

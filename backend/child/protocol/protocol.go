@@ -1,7 +1,7 @@
 // Package protocol encodes and decodes the frames between the runner and an engine in another process.
 //
-// docs/engine-protocol.md describes the frames and their order. This package knows how each frame is written, and checks
-// its lengths. Packages child and serve know when each frame may come.
+// docs/engine-protocol.md describes the frames and their order. This package knows how each frame is written, and
+// checks its lengths. Packages child and serve know when each frame may come.
 //
 // Frames come from another program, so every length has a limit, and memory is taken only for bytes that have come.
 package protocol

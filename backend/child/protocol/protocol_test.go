@@ -19,8 +19,9 @@ import (
 var update = flag.Bool("update", false, "write the golden file")
 
 // sampling has a value in every field.
-var sampling = backend.Sampling{Temperature: 0.5, TopK: 40, TopP: 0.25, MinP: 0.125, TypicalP: 0.75, RepetitionPenalty: 1.5,
-	PresencePenalty: -1, FrequencyPenalty: 2, Seen: []backend.Token{7, 8, 9}, PenaltyWindow: 2,
+var sampling = backend.Sampling{Temperature: 0.5, TopK: 40, TopP: 0.25, MinP: 0.125, TypicalP: 0.75,
+	RepetitionPenalty: 1.5,
+	PresencePenalty:   -1, FrequencyPenalty: 2, Seen: []backend.Token{7, 8, 9}, PenaltyWindow: 2,
 	Bias: []backend.TokenBias{{Token: 3, Bias: -100}}, Seed: 0x0102030405060708, TopLogprobs: -1}
 
 func inputs() []Input {
@@ -49,8 +50,8 @@ func steppedFrame(outputs []backend.Output, logits []float32, hidden []float64) 
 	return f
 }
 
-// TestGoldenFrames compares every kind of frame with the bytes in testdata. Engines in other languages read and write the
-// same bytes, so they may only change with the protocol's version.
+// TestGoldenFrames compares every kind of frame with the bytes in testdata. Engines in other languages read and
+// write the same bytes, so they may only change with the protocol's version.
 func TestGoldenFrames(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b)
@@ -67,7 +68,8 @@ func TestGoldenFrames(t *testing.T) {
 		raw  []byte
 	}{
 		{KindHello, Hello{Protocol: Version, Runner: "v1"}, nil},
-		{KindLoad, LoadOf("m.gguf", backend.Config{ContextSize: 8, Sequences: 2, FlashAttention: "auto", Others: []int64{5}}), nil},
+		{KindLoad, LoadOf("m.gguf", backend.Config{ContextSize: 8, Sequences: 2, FlashAttention: "auto", Others: []int64{5}}),
+			nil},
 		{KindShare, Share{Rows: 36}, nil}, {KindNew, Sequence{Sequence: 2}, nil},
 		{KindFork, Sequence{Sequence: 3, From: 2}, nil}, {KindTruncate, Sequence{Sequence: 2, Length: 100}, nil},
 		{KindFree, Sequence{Sequence: 2}, nil}, {KindCancel, nil, nil}, {KindTokenize, Tokenize{ID: 7}, []byte("text")},
@@ -87,7 +89,8 @@ func TestGoldenFrames(t *testing.T) {
 	outputs := []backend.Output{{Token: 5, Logprob: -0.5, Top: []backend.TokenLogprob{{Token: 5, Logprob: -0.5}},
 		Scores: []backend.TargetScore{{Logprob: -1, Rank: 2, Top: []backend.TokenLogprob{{Token: 1, Logprob: -2}}}}},
 		{Token: backend.NoToken}}
-	for _, f := range []Frame{stepFrame(inputs()), {Kind: KindMasks, Head: AppendCount(nil, 0), Raw: AppendMask(nil, mask)},
+	for _, f := range []Frame{stepFrame(inputs()), {Kind: KindMasks, Head: AppendCount(nil, 0),
+		Raw: AppendMask(nil, mask)},
 		steppedFrame(outputs, []float32{1, 2}, []float64{3})} {
 		if err := w.Write(f); err != nil {
 			t.Fatal(err)
@@ -170,7 +173,8 @@ func TestStepRoundTrip(t *testing.T) {
 
 func TestLoadedRoundTrip(t *testing.T) {
 	v, err := backend.NewVocab(backend.VocabConfig{Pieces: []string{"a", "", "\xff", "<end>"}, Kinds: []backend.TokenKind{
-		backend.Normal, backend.Unused, backend.Byte, backend.Control}, BOS: 0, EOS: 3, EOG: []backend.Token{3}, AddBOS: true})
+		backend.Normal, backend.Unused, backend.Byte, backend.Control}, BOS: 0, EOS: 3, EOG: []backend.Token{3},
+		AddBOS: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +224,8 @@ func TestFramesHaveLimits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := NewWriter(io.Discard).Write(Frame{Kind: KindHello, Head: make([]byte, MaxHead+1)}); !errors.Is(err, ErrFrame) {
+	long := Frame{Kind: KindHello, Head: make([]byte, MaxHead+1)}
+	if err := NewWriter(io.Discard).Write(long); !errors.Is(err, ErrFrame) {
 		t.Errorf("writing too much: %v", err)
 	}
 }

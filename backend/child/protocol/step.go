@@ -173,9 +173,9 @@ func (p *parts) count() (int, bool) {
 	return int(p.uint32()), true
 }
 
-// AppendOutput appends what a step returns for an input to the two parts of a stepped frame, without the hidden states,
-// which come after all inputs, see AppendHidden. The head begins with the number of inputs and the microseconds that the
-// engine computed. logits are nil if they were not asked for.
+// AppendOutput appends what a step returns for an input to the two parts of a stepped frame, without the hidden
+// states, which come after all inputs, see AppendHidden. The head begins with the number of inputs and the
+// microseconds that the engine computed. logits are nil if they were not asked for.
 func AppendOutput(head, raw []byte, out *backend.Output, logits []float32) ([]byte, []byte) {
 	le := binary.LittleEndian
 	head = appendFloat(le.AppendUint32(head, uint32(out.Token)), out.Logprob)
@@ -229,11 +229,12 @@ func appendTop(b []byte, top []backend.TokenLogprob) []byte {
 	return b
 }
 
-// DecodeStepped reads the outputs of a step into outputs, the logits into the buffers of inputs, and adds the hidden
-// states to theirs. vocab is the size of the vocabulary. rows says that the engine does not sample, so that the logits are
-// in the shared file. It returns the microseconds that the engine computed. After an error outputs and buffers of logits
-// may have changed, but no hidden state has.
-func DecodeStepped(f Frame, inputs []backend.Input, outputs []backend.Output, vocab int, rows bool) (us int, err error) {
+// DecodeStepped reads the outputs of a step into outputs, the logits into the buffers of inputs, and adds the
+// hidden states to theirs. vocab is the size of the vocabulary. rows says that the engine does not sample, so that
+// the logits are in the shared file. It returns the microseconds that the engine computed. After an error outputs
+// and buffers of logits may have changed, but no hidden state has.
+func DecodeStepped(f Frame, inputs []backend.Input, outputs []backend.Output, vocab int, rows bool) (us int,
+	err error) {
 	p := parts{f.Head, f.Raw}
 	n, ok := p.count()
 	if !ok || n != len(inputs) || len(f.Head) != 8+n*outputSize {

@@ -21,7 +21,8 @@ func (s *server) hello() (protocol.Frame, error) {
 		return protocol.Frame{}, err
 	}
 	if h.Protocol != protocol.Version {
-		return protocol.Frame{}, fmt.Errorf("the runner speaks version %d of the protocol, this engine version %d", h.Protocol,
+		return protocol.Frame{}, fmt.Errorf("the runner speaks version %d of the protocol, this engine version %d",
+			h.Protocol,
 			protocol.Version)
 	}
 	return jsonFrame(protocol.KindEngineHello, protocol.Hello{Protocol: protocol.Version, Engine: s.engine.Name,

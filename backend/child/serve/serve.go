@@ -1,10 +1,10 @@
 // Package serve is the engine's end of the protocol in docs/engine-protocol.md, for engines in Go.
 //
-// [Run] reads requests from the runner and carries them out on a backend.Model. It ends when the runner is gone. It is the
-// whole work of a process: nothing else should run in it.
+// [Run] reads requests from the runner and carries them out on a backend.Model. It ends when the runner is gone. It
+// is the whole work of a process: nothing else should run in it.
 //
-// One goroutine reads frames, so that cancellations, masks and texts to tokenize are seen during a step. Another carries out
-// the requests, one at a time. A step allocates nothing once its buffers have grown.
+// One goroutine reads frames, so that cancellations, masks and texts to tokenize are seen during a step. Another
+// carries out the requests, one at a time. A step allocates nothing once its buffers have grown.
 package serve
 
 import (
@@ -157,7 +157,8 @@ func (s *server) work() {
 	}
 }
 
-// carryOut answers a request. busy is cleared before the answer is written, because the next request may follow at once.
+// carryOut answers a request. busy is cleared before the answer is written, because the next request may follow at
+// once.
 func (s *server) carryOut(kind protocol.Kind) {
 	var answer protocol.Frame
 	var err error

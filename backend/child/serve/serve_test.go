@@ -121,8 +121,8 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 			t.Errorf("%s: answer %v %+v, want an error with code %s", name, kind, e, c.code)
 		}
 	}
-	if kind, e := talk(t, protocol.Frame{Kind: protocol.KindCancel}, step(protocol.Input{Tokens: []backend.Token{65}})); kind !=
-		protocol.KindStepped && e.Code != "canceled" {
+	kind, e := talk(t, protocol.Frame{Kind: protocol.KindCancel}, step(protocol.Input{Tokens: []backend.Token{65}}))
+	if kind != protocol.KindStepped && e.Code != "canceled" {
 		t.Errorf("a step after a late cancellation: %v %+v", kind, e)
 	}
 }

@@ -59,6 +59,7 @@ On Apple silicon MLX computes on the GPU. On Linux it computes on the CPU, slowl
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&python, "python", "", "make it with the `interpreter`, Python 3.11 or newer (default: one on the PATH)")
+	cmd.Flags().StringVar(&python, "python", "",
+		"make it with the `interpreter`, Python 3.11 or newer (default: one on the PATH)")
 	return cmd
 }

@@ -35,12 +35,14 @@ const servedFrom = 256<<20 + 1
 // add adds the flags. auto says what auto means.
 func (i *isolation) add(cmd *cobra.Command, auto string) {
 	i.when = isolateAuto
-	addNameChoice(cmd, &i.when, "isolate", "run the engine in a process of its own, which is started again after a crash ("+
-		auto+")", isolateAuto, isolateOn, isolateOff)
+	addNameChoice(cmd, &i.when, "isolate",
+		"run the engine in a process of its own, which is started again after a crash ("+
+			auto+")", isolateAuto, isolateOn, isolateOff)
 	cmd.Flags().StringVar(&i.folder, "engine", os.Getenv(engineVariable),
 		"run models with the llama.cpp libraries in `DIR`, in a process of their own; the default is "+engineVariable+
 			" from the environment, or else the engine in this program")
-	cmd.Flags().Var(&i.memory, "engine-memory", "most `BYTES` that an engine's own process may take, as in 24GB (0: no limit)")
+	cmd.Flags().Var(&i.memory, "engine-memory",
+		"most `BYTES` that an engine's own process may take, as in 24GB (0: no limit)")
 }
 
 // engineVariable is the variable with the default of --engine.

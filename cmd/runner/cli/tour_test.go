@@ -16,8 +16,8 @@ import (
 	"runner/server/openapi"
 )
 
-// notShown has the flags that the tour says it leaves out, because not every machine has certificates or the libraries of
-// another engine.
+// notShown has the flags that the tour says it leaves out, because not every machine has certificates or the
+// libraries of another engine.
 var notShown = []string{"tls-cert", "tls-key", "engine"}
 
 func document(t *testing.T, name string) string {
