@@ -9,13 +9,14 @@ import (
 	"runner/backend/child/protocol"
 	engineside "runner/backend/child/serve"
 	"runner/backend/llamacpp"
+	"runner/cmd/runner/cli"
 )
 
 // poisonVariable has a text. An engine's process that computes a sequence with its tokens crashes.
 const poisonVariable = "RUNNER_TEST_POISON"
 
 // poisoned is process with an engine that cannot bear the text of poisonVariable.
-func poisoned(int64) error {
+func poisoned(cli.Process) error {
 	open := func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
 		m, err := llamacpp.Open(ctx, path, cfg)
 		if err != nil {
