@@ -27,9 +27,13 @@ func (e *Engine) checkModel(path string, files []*gguf.File) error {
 	case e.others[arch]:
 		return notGenerative(path, arch)
 	case !e.generative[arch]:
+		advice := "choose a model that it supports"
+		if e.folder == "" {
+			advice = "use a newer one with --engine, or " + advice
+		}
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 			Detail: fmt.Sprintf("unknown architecture %.40q", arch),
-			Advice: "this engine is llama.cpp " + e.version + "; choose a model that it supports"}
+			Advice: "this engine is llama.cpp " + e.version + "; " + advice}
 	}
 	if kind, ok := f.String("tokenizer.ggml.model"); ok && kind != "gpt2" && kind != "llama" &&
 		(kind != "gemma4" || e.folder == "") {

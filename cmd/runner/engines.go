@@ -92,8 +92,13 @@ func engines(ctx context.Context, folder string) []cli.EngineFact {
 }
 
 func builtIn() cli.EngineFact {
-	f := cli.EngineFact{Name: "llama.cpp", Version: "December 2025", Models: "GGUF files", Where: "in this program"}
-	s, err := llamacpp.SystemInfo()
+	f := cli.EngineFact{Name: "llama.cpp", Models: "GGUF files", Where: "in this program"}
+	e, err := llamacpp.BuiltIn()
+	var s llamacpp.System
+	if err == nil {
+		f.Version = e.Version()
+		s, err = llamacpp.SystemInfo()
+	}
 	if err != nil {
 		f.Problem = err.Error()
 		return f
