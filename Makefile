@@ -114,6 +114,14 @@ test-long: toolchain ## soak tests, attacks on the server, long fuzzing (an hour
 engines: ## install a llama.cpp in shared libraries and the headers of its versions, for tests (needs npm and cargo)
 	@scripts/engines.sh
 
+.PHONY: check-mac
+check-mac: toolchain ## check Metal and MLX on Apple silicon and write a report, check-mac.txt, to send in
+	@scripts/check_hardware.sh mac
+
+.PHONY: check-gpu
+check-gpu: toolchain ## check an NVIDIA GPU and write a report, check-gpu.txt (ENGINE=DIR: a llama.cpp release for CUDA)
+	@scripts/check_hardware.sh gpu
+
 .PHONY: test-clients
 test-clients: build ## test bin/runner serve with the official clients for Node and Python (skips missing languages)
 	@cmd/runner/clients/test.sh

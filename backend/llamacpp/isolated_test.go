@@ -16,7 +16,7 @@ import (
 )
 
 // engineVariable makes the test program an engine's process.
-const engineVariable = "RUNNER_TEST_ENGINE"
+const engineVariable = "RUNNER_TEST_PROCESS"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(engineVariable) == "" {
