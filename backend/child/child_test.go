@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -105,7 +106,7 @@ func open(t *testing.T, kind, path string, cfg backend.Config) *Model {
 }
 
 func engine(kind string) Engine {
-	return Engine{Program: Program{Path: "/proc/self/exe", Env: append(os.Environ(), engineVariable+"="+kind)}}
+	return Engine{Program: Program{Path: os.Args[0], Env: append(os.Environ(), engineVariable+"="+kind)}}
 }
 
 func TestConformance(t *testing.T) {
@@ -155,5 +156,17 @@ func TestNoAllocationPerToken(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, step); n >= 1 {
 		t.Errorf("%v allocations per step", n)
+	}
+}
+
+// TestEnvironmentHasNoKeys: the engine gets neither keys nor passphrases of this program.
+func TestEnvironmentHasNoKeys(t *testing.T) {
+	t.Setenv("RUNNER_PASSPHRASE", "secret")
+	t.Setenv("CUDA_VISIBLE_DEVICES", "1")
+	for _, given := range [][]string{nil, os.Environ()} {
+		env := environment(given)
+		if slices.Contains(env, "RUNNER_PASSPHRASE=secret") || !slices.Contains(env, "CUDA_VISIBLE_DEVICES=1") {
+			t.Errorf("the environment is %v", env)
+		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -17,7 +19,7 @@ type Program struct {
 	// Path is the program's file, Name what it is told about its own name; empty means Path.
 	Path, Name string
 	Args       []string
-	// Env is its whole environment; nil gives it this process's environment.
+	// Env is its environment; nil means that of this process. Variables RUNNER_... are left out.
 	Env []string
 }
 
@@ -64,7 +66,7 @@ func begin(p Program) (*process, error) {
 	if p.Name != "" {
 		c.cmd.Args[0] = p.Name
 	}
-	c.cmd.Env = p.Env
+	c.cmd.Env = environment(p.Env)
 	c.cmd.ExtraFiles = []*os.File{theirIn, theirOut, shared} // descriptors 3, 4 and 5
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
 	c.cmd.WaitDelay = time.Second // a program that it started may hold its output open
@@ -80,6 +82,17 @@ func begin(p Program) (*process, error) {
 		close(c.ended)
 	}()
 	return c, nil
+}
+
+// environment returns an engine's environment: given, or that of this process if given is nil. It lacks this
+// program's own variables, because keys and passphrases are among them and an engine need not be trusted with them.
+func environment(given []string) []string {
+	if given == nil {
+		given = os.Environ()
+	}
+	return slices.DeleteFunc(slices.Clone(given), func(v string) bool {
+		return strings.HasPrefix(v, "RUNNER_") && !strings.HasPrefix(v, "RUNNER_TEST_")
+	})
 }
 
 func closeAll(files ...*os.File) {

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // isolated opens a model in a process of its own.
 func isolated(t testing.TB, path string, cfg backend.Config) *child.Model {
 	t.Helper()
-	e := child.Engine{Program: child.Program{Path: "/proc/self/exe", Env: append(os.Environ(), engineVariable+"=1")}}
+	e := child.Engine{Program: child.Program{Path: os.Args[0], Env: append(os.Environ(), engineVariable+"=1")}}
 	m, err := e.Open(t.Context(), path, cfg)
 	if err != nil {
 		t.Fatal(err)

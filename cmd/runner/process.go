@@ -18,6 +18,10 @@ import (
 // isolated loads a model in a process of its own, which runs this program's command engine-process.
 func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Process, log *slog.Logger) (backend.Model,
 	error) {
+	if mlx.IsFolder(path) && p.Folder != "" {
+		return nil, &backend.LoadError{Path: path, Reason: backend.LoadNotModel, Detail: "is a folder with safetensors",
+			Advice: "leave out --engine, which is for GGUF files"}
+	}
 	if mlx.IsFolder(path) { // MLX has a process of its own in any case
 		return openMLX(ctx, path, cfg, p.Memory, log)
 	}

@@ -42,7 +42,7 @@ func (i *isolation) add(cmd *cobra.Command, auto string) {
 		"run models with the llama.cpp libraries in `DIR`, in a process of their own; the default is "+engineVariable+
 			" from the environment, or else the engine in this program")
 	cmd.Flags().Var(&i.memory, "engine-memory",
-		"most `BYTES` that an engine's own process may take, as in 24GB (0: no limit)")
+		"run the engine in a process of its own, which may take at most `BYTES`, as in 24GB (0: no limit)")
 }
 
 // engineVariable is the variable with the default of --engine.
@@ -50,6 +50,10 @@ const engineVariable = "RUNNER_ENGINE"
 
 // validate finds the folder and refuses one that cannot be used.
 func (i *isolation) validate(check func(path string) error) error {
+	if i.memory > 0 && i.when == isolateOff {
+		return &usageError{what: "--isolate cannot be off with --engine-memory",
+			hint: "only a process of its own can have a limit"}
+	}
 	if i.folder == "" {
 		return nil
 	}
@@ -68,7 +72,7 @@ func (i *isolation) validate(check func(path string) error) error {
 // applies reports whether the model at path gets a process of its own.
 func (i *isolation) applies(path string) bool {
 	switch {
-	case i.folder != "", i.when == isolateOn:
+	case i.folder != "", i.memory > 0, i.when == isolateOn:
 		return true
 	case i.when == isolateAuto:
 		info, err := os.Stat(path)
