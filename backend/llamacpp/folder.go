@@ -96,7 +96,7 @@ var (
 	deviceName  = regexp.MustCompile(`^libggml-(.+)\.(so|dylib)$`)
 )
 
-const engineAdvice = "name the folder of a llama.cpp release with shared libraries, version " + supportedVersions
+const engineAdvice = "name the folder of a llama.cpp release with shared libraries, version " + SupportedVersions
 
 func readFolder(path string) (*folder, error) {
 	if !filepath.IsAbs(path) {
@@ -257,8 +257,8 @@ func (o ownership) check(path string, me int, system string) error {
 	return nil
 }
 
-// supportedVersions are the versions of llama.cpp whose declarations this package knows.
-const supportedVersions = "0.5 or 0.6"
+// SupportedVersions are the versions of llama.cpp whose declarations this package knows.
+const SupportedVersions = "0.5 or 0.6"
 
 // supported reports whether the version is one of them. Any patch of a version is compatible with it, and so are
 // versions in development.

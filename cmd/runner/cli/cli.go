@@ -38,8 +38,13 @@ type Engine struct {
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
 	// Isolated is Open with the engine in a process of its own. Crashes are reported to log.
 	Isolated func(ctx context.Context, path string, cfg backend.Config, p Process, log *slog.Logger) (backend.Model, error)
-	// Process is the work of that process. It returns when the program that started it is gone.
+	// Process is the work of that process. It returns when the program that started it is gone. The error is ErrByHand if
+	// a person started it.
 	Process func(p Process) error
+	// Choose returns the folder of the engine that runs the model at path, or "" for the engines in this program. given is
+	// the folder of --engine, or "". It reads only the headers of the model's files. warn gets a line for each folder that
+	// cannot be used.
+	Choose func(ctx context.Context, path, given string, warn func(string)) (string, error)
 	// Engines lists the engines that there are. folder is the one of --engine, or "".
 	Engines func(ctx context.Context, folder string) []EngineFact
 	// SetUpMLX installs MLX after it has told what it will do, with the Python interpreter of that name, or one that it
@@ -47,14 +52,12 @@ type Engine struct {
 	SetUpMLX func(ctx context.Context, python string, told func(plan string), log io.Writer) error
 	// CheckFolder returns an error if a folder has no engine that may be used. It opens none.
 	CheckFolder func(path string) error
-	// Check returns an error if the engine cannot run the model at path. It reads only the file's headers.
-	Check func(path string) error
 	// Demo returns the path of the bundled model. It unpacks the model if necessary.
 	Demo func(ctx context.Context) (string, error)
 	// Name is the name of the engine. Module is the Go module whose version is reported for it.
 	Name, Module string
-	// System lists what the engine finds on the machine.
-	System func() []Fact
+	// System lists what the engine in a folder finds on the machine, or for "" the one in this program.
+	System func(ctx context.Context, folder string) []Fact
 	// Memory returns, in bytes, how much more memory the process can get now, and how much address space its resource
 	// limits leave. 0 means unknown or no limit. Memory may be nil if nothing is known.
 	Memory func() (available, addresses int64)
@@ -72,14 +75,25 @@ type Process struct {
 	Memory int64
 }
 
+// ErrByHand says that a person started an engine's own process.
+var ErrByHand = errors.New("this process has no pipes from the program that should start it")
+
 // EngineFact describes an engine.
 type EngineFact struct {
-	// Name and Version name it, Where says where it is, and Devices what it computes on.
-	Name, Version, Where, Devices string
-	// Models says which models it runs.
-	Models string
+	// Name and Version name it, and Where says where it is.
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Where   string `json:"where,omitempty"`
+	// Devices are what it computes on, and Kernels what it computes with on the CPU.
+	Devices []string `json:"devices,omitempty"`
+	Kernels string   `json:"kernels,omitempty"`
+	// Models says which models it runs. Architectures lists those of GGUF files.
+	Models        string   `json:"models,omitempty"`
+	Architectures []string `json:"architectures,omitempty"`
+	// Missing has a line for each part of it that cannot be used.
+	Missing []string `json:"missing,omitempty"`
 	// Problem says why it cannot be used, and what to do. It is empty if there is no problem.
-	Problem string
+	Problem string `json:"problem,omitempty"`
 }
 
 // Fact is one thing that the engine finds on the machine.

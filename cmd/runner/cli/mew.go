@@ -73,6 +73,7 @@ func (o *mewOptions) add(cmd *cobra.Command) {
 	addSamplingFlags(cmd, &o.request.Sampling)
 	f.Uint64Var(&o.seed, "seed", 0, "seed `N` of every turn (default: drawn)")
 	addModelFlags(cmd, &o.model)
+	o.isolation.add(cmd, "auto: no")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 }
 
@@ -106,6 +107,9 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	if len(args) > 0 {
 		name = args[0]
 	}
+	if err := a.isolate(o.isolation); err != nil {
+		return err
+	}
 	model, err := resolve(name)
 	if err != nil {
 		return err
@@ -128,6 +132,7 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	defer func() { err = errors.Join(err, kept.close()) }()
 	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
+	rc.Logger = log
 	gen, _, err := a.open(ctx, model, o.model, rc, a.spinner())
 	if err != nil {
 		return err

@@ -47,11 +47,8 @@ func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers, but %d are on a GPU; runner doctor lists the "+
 			"GPUs that this build can use", asked.GPULayers, info.GPULayers))
 	}
-	folder := false // engines of folders keep no more than windows, whatever the memory
-	if at, err := os.Stat(info.Path); err == nil {
-		folder = at.IsDir()
-	}
-	if info.WindowOnly && asked.FullWindow != "off" && !folder {
+	// Engines of folders keep no more than windows, whatever the memory.
+	if info.WindowOnly && asked.FullWindow != "off" && !isFolder(info.Path) {
 		a.complain("warning: there is not enough free memory for the whole context of this model's sliding-window " +
 			"layers, so earlier turns may have to be prefilled again; " +
 			"free some memory, use a smaller --ctx-size, or accept this with --full-window off")
@@ -61,4 +58,10 @@ func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 			"and answers get worse beyond that; use --ctx-size %d or less",
 			info.ContextSize, info.TrainedContext, info.TrainedContext))
 	}
+}
+
+// isFolder reports whether a model is a folder. Its engine always has a process of its own.
+func isFolder(path string) bool {
+	at, err := os.Stat(path)
+	return err == nil && at.IsDir()
 }
