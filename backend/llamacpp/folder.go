@@ -42,11 +42,11 @@ func (e *FolderError) Error() string {
 // OpenFolder opens the llama.cpp in a folder of shared libraries, such as an official release: libllama, libggml and
 // the libraries of devices. A process can open one folder. It stays open until the process ends.
 //
-// Every library comes from the folder, except those of the system and those that a library requires by their whole path,
-// as Homebrew's do. If libggml is such a one, the libraries of devices come from libexec next to its folder, where
-// Homebrew has them. Only root and the user of this process, and administrators on macOS, may be able to write to the
-// folders and libraries. Code of the libraries runs when they are opened, so open only what can be trusted. The error is
-// a *FolderError.
+// Every library comes from the folder, except those of the system and those that a library requires by their whole
+// path, as Homebrew's do. If libggml is such a one, the libraries of devices come from libexec next to its folder,
+// where Homebrew has them. Only root and the user of this process, and administrators on macOS, may be able to write to
+// the folders and libraries. Code of the libraries runs when they are opened, so open only what can be trusted. The
+// error is a *FolderError.
 func OpenFolder(path string) (*Engine, error) {
 	f, err := readFolder(path)
 	if err != nil {
@@ -91,9 +91,10 @@ type folder struct {
 
 var (
 	libraryName = regexp.MustCompile(`\.(so(\.[0-9.]+)?|dylib)$`)
-	llamaName   = regexp.MustCompile(`^libllama(\.[a-z]+)?(\.v?[0-9][0-9.]*)?\.(so(\.[0-9.]+)?|dylib)$`) // libllama.cuda.v0.5.0.so
-	ggmlName    = regexp.MustCompile(`^libggml\.`)
-	deviceName  = regexp.MustCompile(`^libggml-(.+)\.(so|dylib)$`)
+	// llamaName matches libllama.so.0 and libllama.cuda.v0.5.0.so, and not libllama-common.so.
+	llamaName  = regexp.MustCompile(`^libllama(\.[a-z]+)?(\.v?[0-9][0-9.]*)?\.(so(\.[0-9.]+)?|dylib)$`)
+	ggmlName   = regexp.MustCompile(`^libggml\.`)
+	deviceName = regexp.MustCompile(`^libggml-(.+)\.(so|dylib)$`)
 )
 
 const engineAdvice = "name the folder of a llama.cpp release with shared libraries, version " + SupportedVersions
@@ -164,10 +165,7 @@ func (f *folder) read(path string, names *regexp.Regexp) (string, error) {
 // readOther adds ggml's libraries if libllama requires libggml by its whole path: those in its folder, and those of
 // devices in libexec next to that. This is how Homebrew installs them.
 func (f *folder) readOther() error {
-	required, err := requirements(f.files[f.llama])
-	if err != nil {
-		return nil // load reports it
-	}
+	required, _ := requirements(f.files[f.llama]) // load reports an error
 	for _, r := range required {
 		if !filepath.IsAbs(r) || !ggmlName.MatchString(filepath.Base(r)) {
 			continue
@@ -354,8 +352,8 @@ func (f *folder) find(required string) (string, error) {
 		}
 		return "", nil
 	}
-	target, err := filepath.EvalSymlinks(required)
-	if err != nil {
+	target, _ := filepath.EvalSymlinks(required)
+	if target == "" {
 		return "", nil // macOS has libraries of the system that are no files
 	}
 	if name := filepath.Base(target); f.files[name] == target {

@@ -92,8 +92,8 @@ func noEngine(refused error, tried []string) error {
 		who = "neither the llama.cpp in this program nor " + strings.Join(tried, " nor ") + " runs it"
 	}
 	return &backend.LoadError{Path: load.Path, Reason: load.Reason, Err: load, Detail: load.Detail,
-		Advice: fmt.Sprintf("%s; put the folder of a newer llama.cpp release (%s, with shared libraries) into %s, or name it "+
-			"with --engine", who, llamacpp.SupportedVersions, filepath.Join(data, "engines"))}
+		Advice: fmt.Sprintf("%s; put the folder of a newer llama.cpp release (%s, with shared libraries) into %s, or "+
+			"name it with --engine", who, llamacpp.SupportedVersions, filepath.Join(data, "engines"))}
 }
 
 // notGGUF refuses to run a folder with safetensors with llama.cpp.
@@ -154,8 +154,7 @@ func folders() []string {
 	return list
 }
 
-// installed describes the engines in all folders, and in those given. The newest come first; of the same version, those
-// that compute on more than the CPU.
+// installed describes the engines in all folders, and in those given, the newest first.
 func installed(ctx context.Context, given ...string) []described {
 	paths := given
 	for _, path := range folders() {
@@ -169,10 +168,15 @@ func installed(ctx context.Context, given ...string) []described {
 		wg.Go(func() { list[i] = describe(ctx, path) })
 	}
 	wg.Wait()
+	newestFirst(list)
+	return list
+}
+
+// newestFirst sorts engines. Of the same version, those with devices other than the CPU come first.
+func newestFirst(list []described) {
 	slices.SortStableFunc(list, func(a, b described) int {
 		return cmp.Or(compareVersions(b.Version, a.Version), cmp.Compare(min(len(b.Devices), 1), min(len(a.Devices), 1)))
 	})
-	return list
 }
 
 // compareVersions compares versions such as 0.5.0 and 0.6.0-dev. One in development is older than the one that it

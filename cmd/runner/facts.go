@@ -37,8 +37,8 @@ func facts(ctx context.Context, folder string) []cli.Fact {
 }
 
 func processor(m llamacpp.Machine) cli.Fact {
-	return cli.Fact{Name: "processor", Value: fmt.Sprintf("%s, %d physical cores to use, %d logical", runtime.GOARCH, m.Cores,
-		runtime.NumCPU())}
+	return cli.Fact{Name: "processor", Value: fmt.Sprintf("%s, %d physical cores to use, %d logical", runtime.GOARCH,
+		m.Cores, runtime.NumCPU())}
 }
 
 // folderFacts asks the engine in a folder.

@@ -93,7 +93,8 @@ type Info struct {
 // InfoOf returns the message for a model.
 func InfoOf(i backend.Info) Info {
 	return Info{Name: i.Name, Architecture: i.Architecture, Engine: i.Backend, Device: i.Device, Kernels: i.Kernels,
-		Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, Context: i.ContextSize, TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens,
+		Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, Context: i.ContextSize,
+		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens,
 		ContextReason: i.ContextReason, Sequences: i.Sequences, Batch: i.BatchSize, Threads: i.Threads,
 		GPULayers: i.GPULayers, EmbeddingLength: i.EmbeddingLength, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate,
 		Digest: i.Digest}

@@ -100,7 +100,8 @@ func (a *app) place(ctx context.Context, path string) (own bool, p Process, err 
 		}
 	}
 	if p.Folder != "" && a.isolation.when == isolateOff {
-		return false, p, &usageError{what: "--isolate cannot be off for this model, which the engine in " + p.Folder + " runs",
+		return false, p, &usageError{
+			what: "--isolate cannot be off for this model, which the engine in " + p.Folder + " runs",
 			hint: "an engine from a folder runs in a process of its own"}
 	}
 	return p.Folder != "" || a.isolation.applies(path), p, nil

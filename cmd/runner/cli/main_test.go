@@ -104,7 +104,7 @@ type script struct {
 
 func (s *script) Info() backend.Info {
 	info := backend.Info{Name: "scripted model", Architecture: "none", Path: s.path, ContextSize: 4096,
-		TrainedContext: 4096, Device: "paper", Threads: 1}
+		TrainedContext: 4096, Device: "paper", Threads: 1, Backend: "paper engine", Kernels: "scissors"}
 	if s.cfg.ContextSize > 0 {
 		info.ContextSize = s.cfg.ContextSize
 	}
