@@ -69,7 +69,8 @@ func dial(ctx context.Context, p Program, version string) (*conn, error) {
 	go c.read()
 	go c.watch.run()
 	stop := context.AfterFunc(ctx, func() { _ = proc.cmd.Process.Kill() }) // it may have ended
-	f, err := c.ask(context.Background(), startTime, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
+	// An engine may open the libraries of its devices before it answers.
+	f, err := c.ask(context.Background(), loadTime, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
 		Runner: version})
 	if err == nil {
 		err = c.take(f, protocol.KindEngineHello, &c.hello)

@@ -115,7 +115,7 @@ func (e *described) check(path string) error {
 }
 
 // describeTime is how long an engine may take to say what it is.
-const describeTime = 20 * time.Second
+const describeTime = 30 * time.Second
 
 // describe asks the engine in a folder what it is. Its libraries are opened in another process only.
 func describe(ctx context.Context, folder string) described {

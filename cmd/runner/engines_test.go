@@ -194,8 +194,8 @@ func TestNoEngineKnowsTheModel(t *testing.T) {
 		says(t, out+aside, "warning: the engine in "+open+" is skipped: "+open+": can be written by other users",
 			`unknown architecture "qwen99"; neither the llama.cpp in this program nor llama.cpp 0.`,
 			" in "+known+" runs it; put")
-		if code != 1 {
-			t.Errorf("%q: exit code %d", args, code)
+		if code != 1 || strings.Count(aside, "is skipped") != 1 {
+			t.Errorf("%q: exit code %d\n%s", args, code, aside)
 		}
 	}
 	for _, args := range [][]string{{"run", path, "hello"}, {"serve", "--port", "0", path}, {"doctor", path}} {

@@ -27,6 +27,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate/family"
+	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
@@ -124,6 +125,10 @@ type app struct {
 
 	// isolation says which models get a process of their own.
 	isolation isolation
+	// warned has the warnings about engines that were given.
+	warned map[string]bool
+	// shown is the spinner; nil if there is none.
+	shown *render.Spinner
 
 	in       *os.File
 	out, err *os.File
@@ -140,7 +145,7 @@ func Main(engine Engine, build Build, args []string) int {
 }
 
 func newApp(engine Engine, build Build) *app {
-	a := &app{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	a := &app{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr, warned: map[string]bool{}}
 	a.load = func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error) {
 		r, err := a.newRunner(ctx, path, model, cfg)
 		if err != nil {

@@ -107,8 +107,15 @@ func (a *app) place(ctx context.Context, path string) (own bool, p Process, err 
 	return p.Folder != "" || a.isolation.applies(path), p, nil
 }
 
-// warnEngine warns about an engine that cannot be used.
-func (a *app) warnEngine(text string) { a.complain("warning: " + text) }
+// warnEngine warns about an engine that cannot be used, once. Only one model is loaded at a time, so it needs no lock.
+func (a *app) warnEngine(text string) {
+	if a.warned[text] {
+		return
+	}
+	a.warned[text] = true
+	a.shown.Stop() // loading goes on, and shows it again
+	a.complain("warning: " + text)
+}
 
 // openModel loads a model, in a process of its own if that was asked for or if the engine for it is in a folder.
 func (a *app) openModel(ctx context.Context, path string, cfg backend.Config, log *slog.Logger) (backend.Model, error) {

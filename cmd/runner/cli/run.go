@@ -324,5 +324,6 @@ func (a *app) spinner() *render.Spinner {
 	if !a.errTerminal || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return render.NewSpinner(a.err)
+	a.shown = render.NewSpinner(a.err)
+	return a.shown
 }
