@@ -113,9 +113,11 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestNewer: the errors tell which models a newer engine may run, and an engine that was only described is asked the same.
+// TestNewer: the errors tell which models a newer engine may run. An engine that was only described gives the same
+// errors.
 func TestNewer(t *testing.T) {
-	qwen, gemma := writeModel(t, random.Config{Architecture: "qwen35"}), writeModel(t, random.Config{Architecture: "gemma4"})
+	qwen := writeModel(t, random.Config{Architecture: "qwen35"})
+	gemma := writeModel(t, random.Config{Architecture: "gemma4"})
 	tokenizer := rewritten(t, func(p *parts) { p.set("tokenizer.ggml.model", "gemma4") })
 	format := rewritten(t, func(p *parts) {
 		i := slices.IndexFunc(p.tensors, func(t gguf.Tensor) bool { return len(t.Dims) == 2 && t.Dims[0]%64 == 0 })
