@@ -32,6 +32,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/child/protocol"
+	"runner/backend/ledger"
 	"runner/backend/sample"
 )
 
@@ -66,6 +67,7 @@ type Model struct {
 	engine   Engine
 	path     string
 	load     protocol.Load // with the sizes that the first process chose
+	entry    *ledger.Entry
 	info     backend.Info
 	vocab    *backend.Vocab
 	caps     backend.Capabilities
@@ -113,7 +115,13 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 			m.vocab, m.tokenize = t.Vocab, t.Tokenize
 		}
 	}
-	c, loaded, err := m.begin(ctx, cfg.Progress)
+	var c *conn
+	var loaded protocol.Loaded
+	var err error
+	m.entry, err = ledger.Models.Plan(m.Process, func(others backend.Memory) (backend.Memory, error) {
+		c, loaded, err = m.begin(ctx, others, cfg.Progress)
+		return backend.Memory(loaded.Info.Memory), err
+	})
 	if err != nil {
 		var crashed *crash
 		if errors.As(err, &crashed) {
@@ -146,8 +154,9 @@ func (m *Model) fix() {
 }
 
 // begin starts a process and loads the model. It sets the vocabulary if it is not set, and else checks that it is
-// the same.
-func (m *Model) begin(ctx context.Context, progress func(float32) bool) (c *conn, l protocol.Loaded, err error) {
+// the same. others is what other models were promised.
+func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(float32) bool) (c *conn,
+	l protocol.Loaded, err error) {
 	if c, err = dial(m.engine.Program, m.engine.Version); err != nil {
 		return nil, l, err
 	}
@@ -158,7 +167,9 @@ func (m *Model) begin(ctx context.Context, progress func(float32) bool) (c *conn
 	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f, err := c.ask(ctx, loadTime, protocol.KindLoad, m.load)
+	load := m.load
+	load.Reserved = protocol.Memory(others)
+	f, err := c.ask(ctx, loadTime, protocol.KindLoad, load)
 	stopped := false
 	for ; err == nil && f.Kind == protocol.KindProgress; f, err = c.await(ctx) {
 		var p protocol.Progress
@@ -251,7 +262,7 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 			return nil, err
 		}
 		began := time.Now()
-		c, _, err := m.begin(ctx, nil)
+		c, _, err := m.begin(ctx, ledger.Models.Others(m.entry), nil)
 		m.starts++
 		if err == nil {
 			m.engine.Log.Info("the engine's process was started again", "model", m.info.Name, "took", time.Since(began))
@@ -379,6 +390,7 @@ func (m *Model) Close() error {
 	m.closed = true
 	m.pid.Store(0)
 	m.conn.close()
+	m.entry.Remove()
 	m.rows.unmap()
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"runner/backend"
+	"runner/backend/ledger"
 	"runner/backend/sample"
 	"runner/backend/tokenizer"
 )
@@ -18,7 +19,7 @@ import (
 // Model implements backend.Model.
 type Model struct {
 	info  backend.Info
-	takes entry // in the ledger
+	entry *ledger.Entry
 	caps  backend.Capabilities
 	vocab *backend.Vocab
 	// pure is set if package tokenizer supports the vocabulary. Otherwise it is nil and text is used.
@@ -335,8 +336,7 @@ func (m *Model) free() {
 	m.batch.free()
 	C.free(unsafe.Pointer(m.cancel))
 	C.free(unsafe.Pointer(m.failure))
-	loaded.remove(m.takes)
-	m.takes = entry{}
+	m.entry.Remove()
 	m.ctx, m.pool, m.model, m.batch, m.cancel, m.failure = nil, nil, nil, nil, nil, nil
 }
 

@@ -41,7 +41,7 @@ type plan struct {
 	cacheType C.enum_ggml_type
 	device    string
 	// takes is the memory that the model needs.
-	takes entry
+	takes backend.Memory
 }
 
 // Helpers are faster than threads of the engine for weights of up to mostHelped bytes, and for up to fewThreads
@@ -141,9 +141,9 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	}
 	p.guarded = p.fullWindow && !(shape.state > 0 && shape.window == 0) // a second recurrent state is of no use
 	onCPU := p.onCPU(shape)
-	p.takes.private = p.private(cfg, shape, kind.bytes, onCPU, p.fullWindow)
+	p.takes.Private = p.private(cfg, shape, kind.bytes, onCPU, p.fullWindow)
 	if !cfg.NoMemoryMap {
-		p.takes.mapped = clamp(float64(shape.weights) * onCPU)
+		p.takes.Mapped = clamp(float64(shape.weights) * onCPU)
 	}
 	return p, nil
 }
