@@ -27,11 +27,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// poison is a token that makes the engine crash, and hang one that makes it hang.
+// poison is a token that makes the engine crash, and hang one that makes it hang. After hunger it takes memory until it
+// gets no more, and after full it says that it has none.
 const (
 	poison = backend.Token(301)
 	hang   = backend.Token(302)
+	hunger = backend.Token(303)
+	full   = backend.Token(304)
 )
+
+// limitSelf limits the memory of this process where the system can.
+var limitSelf = func(int64) {}
 
 // beEngine serves the fake engine.
 func beEngine(kind string) int {
@@ -57,6 +63,13 @@ func beEngine(kind string) int {
 							panic("the engine met the poison")
 						case hang:
 							select {}
+						case hunger:
+							limitSelf(1 << 30)
+							for all := [][]byte(nil); len(all) < 1<<16; {
+								all = append(all, make([]byte, 1<<20))
+							}
+						case full:
+							return fmt.Errorf("%w: 7 MiB of 8 are in use", backend.ErrMemory)
 						}
 					}
 				}

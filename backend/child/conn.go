@@ -22,6 +22,25 @@ func (c *crash) Error() string { return "the engine crashed: " + c.err.Error() }
 // Unwrap returns the cause.
 func (c *crash) Unwrap() error { return c.err }
 
+// MemoryError says that an engine's process needed more memory than Engine.Memory. It wraps backend.ErrMemory.
+type MemoryError struct {
+	Limit int64
+	// Detail is what the engine said.
+	Detail string
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("the engine needs more memory than --engine-memory allows (%d MB): %s", e.Limit/1e6, e.Detail)
+}
+
+// Unwrap returns backend.ErrMemory.
+func (e *MemoryError) Unwrap() error { return backend.ErrMemory }
+
+// Hint tells the user what to do next.
+func (e *MemoryError) Hint() string {
+	return "raise --engine-memory, or choose a smaller model or context size"
+}
+
 // errHang is the cause of a crash that this end made because the engine made no progress.
 var errHang = errors.New("it made no progress")
 
@@ -30,12 +49,14 @@ type conn struct {
 	proc  *process
 	out   *protocol.Writer
 	hello protocol.Hello
+	limit int64 // of the process's memory, or 0
 
 	// answers passes frames from the reader, which waits for release before it reads the next one.
 	answers chan protocol.Frame
 	release chan struct{}
 	dead    chan struct{} // closed at the end, when cause is set
 	cause   error
+	last    error       // what the engine said before it ended; set before done
 	asked   atomic.Bool // a request waits for its answer
 
 	// moves counts signs of progress: frames, and growing counts in frames of progress.
@@ -55,18 +76,18 @@ type tokens struct {
 }
 
 // dial starts a program and exchanges hellos.
-func dial(p Program, version string) (*conn, error) {
-	proc, err := begin(p)
+func dial(e *Engine) (*conn, error) {
+	proc, err := begin(e.Program)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{proc: proc, out: protocol.NewWriter(proc.out), answers: make(chan protocol.Frame),
+	c := &conn{proc: proc, limit: e.Memory, out: protocol.NewWriter(proc.out), answers: make(chan protocol.Frame),
 		release: make(chan struct{}), dead: make(chan struct{}), texts: map[uint64]chan<- tokens{}}
 	c.watch.of = c
 	go c.read()
 	go c.watch.run()
 	f, err := c.ask(context.Background(), startTime, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
-		Runner: version})
+		Runner: e.Version})
 	if err == nil {
 		err = c.take(f, protocol.KindEngineHello, &c.hello)
 		c.done()
@@ -101,13 +122,7 @@ func (c *conn) read() {
 	}
 	_ = c.proc.cmd.Process.Kill() // it may have ended
 	<-c.proc.ended
-	switch {
-	case c.watch.hung.Load():
-		err = errHang
-	case !errors.Is(err, protocol.ErrFrame):
-		err = errors.New(c.proc.how())
-	}
-	c.cause = &crash{err}
+	c.cause = &crash{c.why(err)}
 	close(c.dead)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,6 +130,27 @@ func (c *conn) read() {
 		t <- tokens{err: c.cause}
 	}
 	c.texts = nil
+}
+
+// why returns why a process ended whose frames ended with an error.
+func (c *conn) why(err error) error {
+	switch {
+	case c.watch.hung.Load():
+		return errHang
+	case errors.Is(err, protocol.ErrFrame):
+		return err
+	case c.last != nil:
+		err = c.last
+	default:
+		err = errors.New(c.proc.how())
+	}
+	if text, ok := c.proc.said.memory(); c.limit > 0 && (ok || errors.Is(err, backend.ErrMemory)) {
+		if !ok {
+			text = err.Error()
+		}
+		return &MemoryError{c.limit, text}
+	}
+	return err
 }
 
 // pass passes a frame on.
@@ -260,6 +296,9 @@ func (c *conn) take(f protocol.Frame, kind protocol.Kind, into any) error {
 		if err := f.JSON(&r.is); err != nil {
 			return err
 		}
+		if err := r.is.Backend(""); errors.Is(err, backend.ErrBroken) || errors.Is(err, backend.ErrMemory) {
+			c.last = err
+		}
 		return r
 	}
 	return fmt.Errorf("%w: %v came instead of %v", protocol.ErrFrame, f.Kind, kind)
@@ -269,6 +308,16 @@ func (c *conn) take(f protocol.Frame, kind protocol.Kind, into any) error {
 type remote struct{ is protocol.Error }
 
 func (r *remote) Error() string { return r.is.Text + r.is.Detail }
+
+// end ends a process that broke the protocol or that said that it is broken, and returns its crash.
+func (c *conn) end(err error) error {
+	c.proc.kill()
+	<-c.dead
+	if c.last != nil {
+		return c.cause
+	}
+	return &crash{err}
+}
 
 // close ends the process.
 func (c *conn) close() {

@@ -44,6 +44,9 @@ type Engine struct {
 	// Text reads the vocabulary and the tokenizer from a model's files. It may be nil if the engine sends its vocabulary
 	// and tokenizes itself. It may return nil for a model that only the engine can tokenize.
 	Text func(path string) (*Text, error)
+	// Memory is how much memory the process may take, in bytes, to report where it needs more. The program sets the limit
+	// itself. 0 means no limit.
+	Memory int64
 	// Log reports crashes and restarts; nil reports none.
 	Log *slog.Logger
 }
@@ -125,8 +128,13 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	if err != nil {
 		var crashed *crash
 		if errors.As(err, &crashed) {
-			err = &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: crashed.Error(), Err: err,
+			load := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: crashed.Error(), Err: err,
 				Advice: "choose another engine, or a smaller model or context size"}
+			var memory *MemoryError
+			if errors.As(err, &memory) {
+				load.Reason, load.Detail, load.Advice = backend.LoadTooBig, memory.Error(), memory.Hint()
+			}
+			err = load
 		}
 		return nil, err
 	}
@@ -157,7 +165,7 @@ func (m *Model) fix() {
 // the same. others is what other models were promised.
 func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(float32) bool) (c *conn,
 	l protocol.Loaded, err error) {
-	if c, err = dial(m.engine.Program, m.engine.Version); err != nil {
+	if c, err = dial(&m.engine); err != nil {
 		return nil, l, err
 	}
 	defer func() {
@@ -194,6 +202,8 @@ func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(
 		switch {
 		case stopped:
 			err = &backend.LoadError{Path: m.path, Reason: backend.LoadCanceled, Detail: "canceled"}
+		case c.last != nil:
+			err = c.end(err)
 		case errors.As(err, &r):
 			err = r.is.Backend(m.path)
 			if errors.Is(err, context.Canceled) && ctx.Err() != nil {

@@ -205,14 +205,10 @@ func (m *Model) send(ctx context.Context, c *conn, inputs []backend.Input, outpu
 // it is broken, is ended like one that crashed.
 func (m *Model) refused(c *conn, err error) error {
 	var r *remote
-	if errors.As(err, &r) {
-		if err = r.is.Backend(m.path); !errors.Is(err, backend.ErrBroken) {
-			return err
-		}
+	if errors.As(err, &r) && c.last == nil {
+		return r.is.Backend(m.path)
 	}
-	c.proc.kill()
-	<-c.dead
-	return &crash{err}
+	return c.end(err)
 }
 
 // masked reports whether an input needs a mask.

@@ -157,6 +157,10 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	m.cancel = &cArray[int32](1)[0]
 	m.failure = &cArray[C.struct_shim_error](1)[0]
 	fail := func(what string) error {
+		if backend.IsMemoryMessage(what) {
+			return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Detail: what, Err: backend.ErrMemory,
+				Advice: "free some memory, raise the limit of the process (--engine-memory), or choose a smaller model"}
+		}
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: what,
 			Err:    engineError(errors.New(what), m.failure),
 			Advice: "try the file with a newer version, or convert the model again"}
@@ -184,8 +188,8 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine could not create a context" +
 			reason(m.failure),
 			Err: engineError(errors.New("no context"), m.failure), Advice: "choose a smaller context size or fewer sequences"}
-		if strings.Contains(e.Detail, "alloc") {
-			e.Reason = backend.LoadTooBig
+		if backend.IsMemoryMessage(e.Detail) || strings.Contains(e.Detail, "alloc") {
+			e.Reason, e.Err = backend.LoadTooBig, backend.ErrMemory
 		}
 		return e
 	}

@@ -181,6 +181,9 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
 }
 
+// noMemory is the status of a decode that got no memory for its results.
+const noMemory = -2
+
 // decode runs the batch. After any error except ErrBroken the cache is as before, except in models that cannot rewind.
 func (m *Model) decode(ctx context.Context) error {
 	switch rc := C.shim_decode(m.engine, m.ctx, m.batch.c, m.failure); rc {
@@ -197,6 +200,9 @@ func (m *Model) decode(ctx context.Context) error {
 		return engineError(errors.New("engine refused the batch"), m.failure)
 	default:
 		m.broken = engineError(fmt.Errorf("%w (status %d)", backend.ErrBroken, int(rc)), m.failure)
+		if rc == noMemory || backend.IsMemoryMessage(m.broken.Error()) {
+			m.broken = fmt.Errorf("%w: %w", backend.ErrMemory, m.broken)
+		}
 		return m.broken
 	}
 }

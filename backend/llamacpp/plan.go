@@ -208,9 +208,13 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 	if cfg.NoMemoryMap {
 		advice = "keep memory mapping on, or choose a smaller model or context size"
 	}
+	is := "is available"
+	if machine.Addresses > 0 && machine.MemoryAvailable == machine.Addresses {
+		is, advice = "is left within the limit of its process", "raise the limit (--engine-memory), or "+advice
+	}
 	return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Advice: advice,
-		Detail: fmt.Sprintf("needs about %s of memory for %d cached tokens and %s is available",
-			mebibytes(need(p.fullWindow)), p.cells, mebibytes(machine.MemoryAvailable))}
+		Detail: fmt.Sprintf("needs about %s of memory for %d cached tokens and %s %s",
+			mebibytes(need(p.fullWindow)), p.cells, mebibytes(machine.MemoryAvailable), is)}
 }
 
 // private returns the memory that the model needs outside mapped files. onCPU is the part of its layers that no GPU

@@ -725,6 +725,7 @@ class Engine:
             if total is not None:
                 add = self.np.array(total[0]).astype(self.np.float64)
                 hidden[index] = hidden[index] + add if index in hidden else add
+            self.check_memory()
             self.progressed(len(part))
 
     def undo(self, s, length, copies):
@@ -859,7 +860,8 @@ def main(arguments=None, make=Engine):
         except BadFrame as e:
             pipes.end("broken", f"frame is not valid: {e}", BAD_FRAME)
         except BaseException as e:
-            pipes.end("broken", f"{type(e).__name__}: {e}", BROKEN)
+            full = isinstance(e, MemoryError) or "allocate" in str(e)
+            pipes.end("memory" if full else "broken", f"{type(e).__name__}: {e}", BROKEN)
 
 
 if __name__ == "__main__":

@@ -492,7 +492,52 @@ func TestEngineIsOverItsMemoryLimit(t *testing.T) {
 	s := serve(t, "--isolate", "on", "--engine-memory", "300MB", "--no-mmap", "demo", "large="+path)
 	s.healthy()
 	s.fails("large", "model_unusable")
-	if !strings.Contains(s.logged(), "MiB is available") {
-		t.Errorf("the log does not say what is missing:\n%s", s.logged())
+	for _, text := range []string{"MiB is left within the limit of its process", "--engine-memory"} {
+		if !strings.Contains(s.logged(), text) {
+			t.Errorf("the log does not say %q:\n%s", text, s.logged())
+		}
+	}
+}
+
+// TestEngineHasNoMemoryToStart: a limit that is too small for any model is named as the reason, however small it is.
+func TestEngineHasNoMemoryToStart(t *testing.T) {
+	for _, limit := range []string{"1", "1MB", "30MB", "60MB", "80MB", "100MB", "120MB", "140MB"} {
+		cmd := exec.Command("runner", "run", "--engine-memory", limit, "What is 17 + 25?")
+		cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Errorf("%s is enough: %s", limit, out)
+		}
+		for _, text := range []string{"the engine needs more memory than --engine-memory allows", "; raise --engine-memory"} {
+			if !strings.Contains(string(out), text) {
+				t.Errorf("%s: the message lacks %q: %s", limit, text, out)
+			}
+		}
+	}
+}
+
+// TestEngineGrowsOverItsMemoryLimit: a request that makes the engine take more memory than its process may ends that
+// process. The request fails, the log says why, and the server goes on.
+func TestEngineGrowsOverItsMemoryLimit(t *testing.T) {
+	const hungry = "qwxzvkjq"
+	t.Setenv(poisonVariable, hungry)
+	t.Setenv(hungerVariable, "1")
+	s := serve(t, "--isolate", "on", "--engine-memory", "1GB", "demo", "other=demo")
+	s.healthy()
+	status, body := send(t, http.MethodPost, s.url+"/v1/chat/completions", "",
+		`{"messages":[{"role":"user","content":"What is `+hungry+`?"}]}`)
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, `"code":"model_unavailable"`) {
+		t.Errorf("the request is answered with %d %s", status, body)
+	}
+	for _, model := range []string{"demo", "other"} {
+		if status, body := s.say(model); status != http.StatusOK {
+			t.Errorf("%s answers with %d %s\n%s", model, status, body, s.logged())
+		}
+	}
+	if text := "the engine needs more memory than --engine-memory allows (1000 MB)"; !strings.Contains(s.logged(), text) {
+		t.Errorf("the log does not say %q:\n%s", text, s.logged())
+	}
+	if n := s.metric(`runner_engine_failed_total{model="demo"}`); n != 1 {
+		t.Errorf("%v sequences failed, want 1", n)
 	}
 }

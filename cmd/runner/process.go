@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"strconv"
@@ -29,7 +30,7 @@ func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Proces
 	if err != nil {
 		return nil, err
 	}
-	m, err := child.Engine{Program: program, Version: version, Log: log}.Open(ctx, path, cfg)
+	m, err := child.Engine{Program: program, Version: version, Memory: p.Memory, Log: log}.Open(ctx, path, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -38,19 +39,32 @@ func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Proces
 
 // process serves an engine to the program that started this process.
 func process(p cli.Process) error {
-	if err := limitMemory(p.Memory); err != nil {
+	return serveEngine("llama.cpp", p.Memory, func(ctx context.Context, path string, cfg backend.Config) (backend.Model,
+		error) {
+		if p.Folder == "" {
+			return llamacpp.Open(ctx, path, cfg)
+		}
+		engine, err := llamacpp.OpenFolder(p.Folder)
+		if err != nil {
+			return nil, &backend.LoadError{Path: path, Detail: err.Error(), Err: err}
+		}
+		return engine.Open(ctx, path, cfg)
+	})
+}
+
+// serveEngine serves an engine with a limit of this process's memory. With one that is too small even for the process
+// itself, no model can be loaded.
+func serveEngine(name string, memory int64, open func(context.Context, string, backend.Config) (backend.Model,
+	error)) error {
+	err := limitMemory(memory)
+	if small := (*child.MemoryError)(nil); errors.As(err, &small) {
+		open = func(_ context.Context, path string, _ backend.Config) (backend.Model, error) {
+			return nil, &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Detail: small.Error(), Err: err,
+				Advice: small.Hint()}
+		}
+	} else if err != nil {
 		return err
 	}
-	e := engineside.Engine{Name: "llama.cpp", Version: version, Progress: llamacpp.Computed,
-		Open: func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
-			if p.Folder == "" {
-				return llamacpp.Open(ctx, path, cfg)
-			}
-			engine, err := llamacpp.OpenFolder(p.Folder)
-			if err != nil {
-				return nil, &backend.LoadError{Path: path, Detail: err.Error(), Err: err}
-			}
-			return engine.Open(ctx, path, cfg)
-		}}
-	return engineside.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), e)
+	return engineside.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), engineside.Engine{
+		Name: name, Version: version, Open: open, Progress: llamacpp.Computed})
 }

@@ -262,12 +262,12 @@ type Error struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// codes are the errors of package backend that have a code.
+// codes are the errors of package backend that have a code. An error with several has the first.
 var codes = []struct {
 	code string
 	err  error
 }{
-	{"broken", backend.ErrBroken}, {"context_full", backend.ErrContextFull}, {"cache_full", backend.ErrCacheFull},
+	{"memory", backend.ErrMemory}, {"broken", backend.ErrBroken}, {"context_full", backend.ErrContextFull}, {"cache_full", backend.ErrCacheFull},
 	{"no_sequence", backend.ErrNoSequence}, {"batch_too_large", backend.ErrBatchTooLarge},
 	{"no_tokens", backend.ErrNoTokens}, {"bad_token", backend.ErrBadToken}, {"repeated", backend.ErrRepeated},
 	{"foreign", backend.ErrForeign}, {"nothing_allowed", backend.ErrNothingAllowed}, {"closed", backend.ErrClosed},
