@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"runner/backend"
 	"runner/backend/backendtest"
@@ -18,21 +22,32 @@ import (
 )
 
 // engineVariable makes the test program an engine's process. memoryVariable has the free memory, in bytes, of the
-// machine that it sees.
+// machine that it sees, and limitVariable the limit of its own private memory.
 const (
 	engineVariable = "RUNNER_TEST_PROCESS"
 	memoryVariable = "RUNNER_TEST_MEMORY"
+	limitVariable  = "RUNNER_TEST_LIMIT"
 )
+
+// number64 returns the number in an environment variable, or 0.
+func number64(name string) int64 {
+	n, err := strconv.ParseInt(os.Getenv(name), 10, 64)
+	if err != nil && os.Getenv(name) != "" {
+		panic(err)
+	}
+	return n
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(engineVariable) == "" {
 		os.Exit(m.Run())
 	}
-	if text := os.Getenv(memoryVariable); text != "" {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
+	if n := number64(limitVariable); n > 0 {
+		if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)}); err != nil {
 			panic(err)
 		}
+	}
+	if n := number64(memoryVariable); n > 0 {
 		measure = func() Machine { return Machine{Cores: 1, MemoryTotal: n, MemoryAvailable: n} }
 	}
 	err := serve.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), serve.Engine{
@@ -93,6 +108,31 @@ func TestIsolatedModelsShareTheMemory(t *testing.T) {
 	}
 	first.Close()
 	isolated(t, path, big)
+}
+
+// TestAllocationsThatFail loads models into a process that gets less memory than its plan counts on. Neither the engine
+// nor the process crashes, and the error says that memory is missing.
+func TestAllocationsThatFail(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux limits the private memory of a process")
+	}
+	t.Setenv(memoryVariable, strconv.Itoa(1<<40))
+	t.Setenv(limitVariable, strconv.Itoa(400<<20))
+	for name, c := range map[string]struct {
+		model random.Config
+		cfg   backend.Config
+	}{
+		"cache":   {random.Config{Layers: 8, KVHeads: 8, Heads: 8, HeadSize: 64, Context: 1 << 16}, backend.Config{}},
+		"weights": {random.Config{Layers: 1, Width: 512, Vocabulary: 400_000}, backend.Config{NoMemoryMap: true}},
+	} {
+		_, err := isolatedEngine().Open(t.Context(), writeModel(t, c.model), c.cfg)
+		var load *backend.LoadError
+		if !errors.As(err, &load) || load.Reason != backend.LoadTooBig || load.Advice == "" ||
+			strings.Contains(load.Detail, "crashed") {
+			t.Errorf("%s: error %#v", name, err)
+		}
+		t.Log(name, err)
+	}
 }
 
 // odd allows every token with an odd id.
