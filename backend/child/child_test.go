@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"runner/backend/child/protocol"
 	"runner/backend/child/serve"
 	"runner/backend/fake"
+	"runner/backend/ledger"
 )
 
 // engineVariable names the engine that the test program is to be, instead of running tests.
@@ -27,13 +30,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// poison is a token that makes the engine crash, and hang one that makes it hang. After hunger it takes memory until it
-// gets no more, and after full it says that it has none.
+// poison is a token that makes the engine crash, and hang one that makes it hang. The engine "hungry" takes memory until
+// it gets no more, or says that it has none.
 const (
 	poison = backend.Token(301)
 	hang   = backend.Token(302)
-	hunger = backend.Token(303)
-	full   = backend.Token(304)
 )
 
 // limitSelf limits the memory of this process where the system can.
@@ -46,6 +47,12 @@ func beEngine(kind string) int {
 			return nil, &backend.LoadError{Path: path, Reason: backend.LoadTruncated, Detail: "ends early",
 				Advice: "get it again"}
 		}
+		if step := map[string]float32{"stuck": 0, "slow": 0.1}[kind]; kind == "stuck" || kind == "slow" {
+			for fraction := float32(0.05); fraction < 1; fraction += step { // stuck reports the same over and over
+				time.Sleep(300 * time.Millisecond)
+				cfg.Progress(fraction)
+			}
+		}
 		if kind == "marked" { // loads once only
 			if _, err := os.Stat(path); err != nil {
 				return nil, &backend.LoadError{Path: path, Reason: backend.LoadMissing, Detail: "no such file"}
@@ -54,21 +61,18 @@ func beEngine(kind string) int {
 		return fake.New(fake.Config{ContextSize: cfg.ContextSize, Sequences: cfg.Sequences, CacheTokens: cfg.CacheTokens,
 			BatchSize: cfg.BatchSize, Delay: delay(kind), Fail: func(_ int, inputs []backend.Input) error {
 				for i := range inputs {
-					if kind != "poison" {
-						break
-					}
 					for _, t := range inputs[i].Tokens {
-						switch t {
-						case poison:
+						switch {
+						case kind == "poison" && t == poison:
 							panic("the engine met the poison")
-						case hang:
+						case kind == "poison" && t == hang:
 							select {}
-						case hunger:
+						case kind == "hungry" && t == poison:
 							limitSelf(1 << 30)
 							for all := [][]byte(nil); len(all) < 1<<16; {
 								all = append(all, make([]byte, 1<<20))
 							}
-						case full:
+						case kind == "hungry" && t == hang:
 							return fmt.Errorf("%w: 7 MiB of 8 are in use", backend.ErrMemory)
 						}
 					}
@@ -76,7 +80,10 @@ func beEngine(kind string) int {
 				return nil
 			}}), nil
 	}
-	in, out := os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out")
+	in, out := io.Reader(os.NewFile(protocol.FileIn, "in")), os.NewFile(protocol.FileOut, "out")
+	if n, err := strconv.Atoi(strings.TrimPrefix(kind, "deaf to ")); err == nil && n > 0 && strings.HasPrefix(kind, "deaf") {
+		in = deaf(in, protocol.Kind(n), os.Getenv(onceVariable))
+	}
 	if kind == "garbage" { // it answers everything with nonsense
 		r := protocol.NewReader(in)
 		for {
@@ -85,6 +92,9 @@ func beEngine(kind string) int {
 			}
 			_, _ = out.WriteString("This is no frame, although it is long enough to be taken for one.")
 		}
+	}
+	if kind == fmt.Sprintf("deaf to %d", protocol.KindShare) {
+		return beRows(in, out)
 	}
 	if err := serve.Run(in, out, serve.Engine{Name: "fake", Version: "1", Open: open}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -119,7 +129,8 @@ func open(t *testing.T, kind, path string, cfg backend.Config) *Model {
 }
 
 func engine(kind string) Engine {
-	return Engine{Program: Program{Path: os.Args[0], Env: append(os.Environ(), engineVariable+"="+kind)}}
+	return Engine{Program: Program{Path: os.Args[0], Env: append(os.Environ(), engineVariable+"="+kind)},
+		ledger: new(ledger.Ledger)} // so that tests need not wait for each other's models
 }
 
 func TestConformance(t *testing.T) {

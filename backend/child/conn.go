@@ -44,6 +44,9 @@ func (e *MemoryError) Hint() string {
 // errHang is the cause of a crash that this end made because the engine made no progress.
 var errHang = errors.New("it made no progress")
 
+// errTextHang is errHang of a text. Steps under way are not to blame.
+var errTextHang = fmt.Errorf("%w while it tokenized a text", errHang)
+
 // conn is a conversation with one process. Requests come from one goroutine, texts to tokenize from any.
 type conn struct {
 	proc  *process
@@ -56,13 +59,15 @@ type conn struct {
 	release chan struct{}
 	dead    chan struct{} // closed at the end, when cause is set
 	cause   error
-	last    error       // what the engine said before it ended; set before done
+	reason  error       // what the engine said before it ended; set before done
 	asked   atomic.Bool // a request waits for its answer
 
 	// moves counts signs of progress: frames, and growing counts in frames of progress.
 	moves atomic.Uint64
-	count uint64 // of the last frame of progress; only the reader uses it
 	watch watch
+	// count and fraction are of the last frame of progress. Only the reader uses them.
+	count    uint64
+	fraction float32
 
 	mu    sync.Mutex
 	texts map[uint64]chan<- tokens
@@ -86,7 +91,7 @@ func dial(e *Engine) (*conn, error) {
 	c.watch.of = c
 	go c.read()
 	go c.watch.run()
-	f, err := c.ask(context.Background(), startTime, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
+	f, err := c.ask(context.Background(), e.times.start, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
 		Runner: e.Version})
 	if err == nil {
 		err = c.take(f, protocol.KindEngineHello, &c.hello)
@@ -135,12 +140,12 @@ func (c *conn) read() {
 // why returns why a process ended whose frames ended with an error.
 func (c *conn) why(err error) error {
 	switch {
-	case c.watch.hung.Load():
-		return errHang
+	case c.watch.hung.Load() != nil:
+		return *c.watch.hung.Load()
 	case errors.Is(err, protocol.ErrFrame):
 		return err
-	case c.last != nil:
-		err = c.last
+	case c.reason != nil:
+		err = c.reason
 	default:
 		err = errors.New(c.proc.how())
 	}
@@ -161,10 +166,10 @@ func (c *conn) pass(f protocol.Frame) error {
 		if err := f.JSON(&p); err != nil {
 			return err
 		}
-		if p.Count != c.count || p.Fraction > 0 {
-			c.count = p.Count
+		if p.Count != c.count || p.Fraction > c.fraction {
 			c.moves.Add(1)
 		}
+		c.count, c.fraction = p.Count, max(p.Fraction, c.fraction)
 		if p.Fraction == 0 {
 			return nil
 		}
@@ -174,7 +179,9 @@ func (c *conn) pass(f protocol.Frame) error {
 	if f.Kind < protocol.KindEngineHello || !c.asked.Load() {
 		return fmt.Errorf("%w: %v came without a request", protocol.ErrFrame, f.Kind)
 	}
-	c.moves.Add(1)
+	if f.Kind != protocol.KindProgress {
+		c.moves.Add(1)
+	}
 	c.answers <- f
 	<-c.release
 	return nil
@@ -206,8 +213,9 @@ func (c *conn) passTokens(f protocol.Frame) error {
 	return nil
 }
 
-// tokenize lets the engine tokenize a text. It may be called from any goroutine.
-func (c *conn) tokenize(text string) ([]backend.Token, error) {
+// tokenize lets the engine tokenize a text. It may be called from any goroutine. The process is killed if it does not
+// answer within patience.
+func (c *conn) tokenize(text string, patience time.Duration) ([]backend.Token, error) {
 	answer := make(chan tokens, 1)
 	c.mu.Lock()
 	if c.texts == nil {
@@ -218,7 +226,11 @@ func (c *conn) tokenize(text string) ([]backend.Token, error) {
 	id := c.next
 	c.texts[id] = answer
 	c.mu.Unlock()
+	defer c.watch.endText(c.watch.beginText(patience))
 	if err := c.out.WriteJSON(protocol.KindTokenize, protocol.Tokenize{ID: id}, []byte(text)); err != nil {
+		if errors.Is(err, protocol.ErrFrame) { // it is too long
+			return nil, err
+		}
 		<-c.dead
 		return nil, c.cause
 	}
@@ -279,11 +291,12 @@ func (c *conn) await(ctx context.Context) (protocol.Frame, error) {
 // more lets the reader go on; another frame about the request follows.
 func (c *conn) more() { c.release <- struct{}{} }
 
-// done ends the request under way.
-func (c *conn) done() {
+// done ends the request under way. It returns how long it has taken at most, without sleep.
+func (c *conn) done() time.Duration {
 	c.asked.Store(false)
-	c.watch.end()
+	took := c.watch.end()
 	c.release <- struct{}{}
+	return took
 }
 
 // take decodes the JSON of an answer that should be of a kind. An error of the engine is returned as a *remote.
@@ -297,7 +310,7 @@ func (c *conn) take(f protocol.Frame, kind protocol.Kind, into any) error {
 			return err
 		}
 		if err := r.is.Backend(""); errors.Is(err, backend.ErrBroken) || errors.Is(err, backend.ErrMemory) {
-			c.last = err
+			c.reason = err
 		}
 		return r
 	}
@@ -313,7 +326,7 @@ func (r *remote) Error() string { return r.is.Text + r.is.Detail }
 func (c *conn) end(err error) error {
 	c.proc.kill()
 	<-c.dead
-	if c.last != nil {
+	if c.reason != nil {
 		return c.cause
 	}
 	return &crash{err}

@@ -64,13 +64,14 @@ var small = backend.Config{ContextSize: 256, Sequences: 9, BatchSize: 64}
 
 // TestAnswersSurviveKills: the tokens are those of a run without crashes, whenever the process is killed or stopped.
 func TestAnswersSurviveKills(t *testing.T) {
+	t.Parallel()
 	want := run(t, open(t, "1", "", small), 8, 60, nil)
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "aborted": syscall.SIGABRT,
 		"stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := open(t, "1", "", small)
-			m.pace.least, m.pace.first = 300*time.Millisecond, 300*time.Millisecond
+			m.pace.least, m.pace.first = time.Second, time.Second
 			r := rand.New(rand.NewPCG(uint64(signal), 1))
 			var sent atomic.Int64
 			got := run(t, m, 8, 60, func(step int) {
@@ -97,12 +98,13 @@ func TestAnswersSurviveKills(t *testing.T) {
 // TestPoisonFailsAlone: a sequence that crashes the engine fails, and the others of its step go on as if it were
 // not there.
 func TestPoisonFailsAlone(t *testing.T) {
+	t.Parallel()
 	for name, token := range map[string]backend.Token{"panic": poison, "hang": hang} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := run(t, open(t, "plain", "", small), 8, 20, nil)
 			m := open(t, "poison", "", small)
-			m.pace.least, m.pace.first = 300*time.Millisecond, 300*time.Millisecond
+			m.pace.least, m.pace.first = time.Second, time.Second
 			bad, err := m.NewSequence()
 			if err != nil {
 				t.Fatal(err)
@@ -145,6 +147,7 @@ func (w withBad) Step(ctx context.Context, inputs []backend.Input, outputs []bac
 
 // TestBrokenWhenItCannotStart: without its file, the model is broken after some tries. Nothing hangs.
 func TestBrokenWhenItCannotStart(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "model")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -12,9 +12,6 @@ import (
 	"runner/backend"
 )
 
-// hungerLimit is the limit of a process that is about to take all memory.
-const hungerLimit = 1 << 30
-
 func init() {
 	limitSelf = func(n int64) {
 		if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)}); err != nil {
@@ -32,13 +29,13 @@ func TestMemoryOverTheLimitIsReported(t *testing.T) {
 		limit int64
 		want  string
 	}{
-		{"the process gets no memory", hunger, hungerLimit, "--engine-memory allows (1073 MB): "},
-		{"the engine says so", full, 8 << 20, "--engine-memory allows (8 MB): "},
-		{"without a limit", full, 0, "7 MiB of 8 are in use"},
+		{"the process gets no memory", poison, 1 << 30, "--engine-memory allows (1073 MB): "},
+		{"the engine says so", hang, 8 << 20, "--engine-memory allows (8 MB): "},
+		{"without a limit", hang, 0, "7 MiB of 8 are in use"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer
-			e := engine("poison")
+			e := engine("hungry")
 			e.Memory, e.Log = c.limit, slog.New(slog.NewTextHandler(&log, nil))
 			m, err := e.Open(t.Context(), "", small)
 			if err != nil {
@@ -62,7 +59,7 @@ func TestMemoryOverTheLimitIsReported(t *testing.T) {
 			if !strings.Contains(log.String(), c.want) {
 				t.Errorf("the log does not say %q:\n%s", c.want, log.String())
 			}
-			run(t, m, 2, 4, nil)
+			feed(t, m, backend.Token(65))
 			if n := m.Counts(); n.Crashes != maxAlone || n.Hangs != 0 || n.Failed != 1 {
 				t.Errorf("counts %+v", n)
 			}

@@ -17,8 +17,9 @@
 // # Hangs
 //
 // A process hangs if it has a request and makes no progress for 5 seconds, or 8 times as long as such a step
-// usually takes. Progress is completed work, not a sign of life from a thread that does nothing else. Time in which
-// this process or the machine sleeps does not count.
+// usually takes. Progress is completed work, not a sign of life from a thread that does nothing else. While a model
+// loads it is a greater fraction of it, and may take 2 minutes. A text may take 30 seconds, and more if it is long.
+// Time in which this process or the machine sleeps does not count.
 package child
 
 import (
@@ -49,6 +50,10 @@ type Engine struct {
 	Memory int64
 	// Log reports crashes and restarts; nil reports none.
 	Log *slog.Logger
+
+	// times is usualTimes, and ledger is ledger.Models, except in tests.
+	times  times
+	ledger *ledger.Ledger
 }
 
 // Text is a vocabulary with its tokenizer, which is safe for concurrent use.
@@ -108,7 +113,13 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	if e.Log == nil {
 		e.Log = slog.New(slog.DiscardHandler)
 	}
-	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{least: leastTime, first: firstTime}}
+	if e.times == (times{}) {
+		e.times = usualTimes
+	}
+	if e.ledger == nil {
+		e.ledger = &ledger.Models
+	}
+	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times}}
 	if e.Text != nil {
 		t, err := e.Text(path)
 		if err != nil {
@@ -121,7 +132,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	var c *conn
 	var loaded protocol.Loaded
 	var err error
-	m.entry, err = ledger.Models.Plan(m.Process, func(others backend.Memory) (backend.Memory, error) {
+	m.entry, err = e.ledger.Plan(m.Process, func(others backend.Memory) (backend.Memory, error) {
 		c, loaded, err = m.begin(ctx, others, cfg.Progress)
 		return backend.Memory(loaded.Info.Memory), err
 	})
@@ -177,7 +188,7 @@ func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(
 	defer cancel()
 	load := m.load
 	load.Reserved = protocol.Memory(others)
-	f, err := c.ask(ctx, loadTime, protocol.KindLoad, load)
+	f, err := c.ask(ctx, m.engine.times.load, protocol.KindLoad, load)
 	stopped := false
 	for ; err == nil && f.Kind == protocol.KindProgress; f, err = c.await(ctx) {
 		var p protocol.Progress
@@ -202,7 +213,7 @@ func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(
 		switch {
 		case stopped:
 			err = &backend.LoadError{Path: m.path, Reason: backend.LoadCanceled, Detail: "canceled"}
-		case c.last != nil:
+		case c.reason != nil:
 			err = c.end(err)
 		case errors.As(err, &r):
 			err = r.is.Backend(m.path)
@@ -272,7 +283,7 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 			return nil, err
 		}
 		began := time.Now()
-		c, _, err := m.begin(ctx, ledger.Models.Others(m.entry), nil)
+		c, _, err := m.begin(ctx, m.engine.ledger.Others(m.entry), nil)
 		m.starts++
 		if err == nil {
 			m.engine.Log.Info("the engine's process was started again", "model", m.info.Name, "took", time.Since(began))
@@ -357,7 +368,7 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 		return m.tokenize(dst, text)
 	}
 	var c *conn
-	for {
+	for crashes := 0; ; {
 		m.mu.Lock()
 		if c == nil {
 			c = m.conn
@@ -367,7 +378,7 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 		if c, err = m.live(context.Background(), c); err != nil {
 			return dst, err
 		}
-		list, err := c.tokenize(text)
+		list, err := c.tokenize(text, m.engine.times.forText(len(text)))
 		if err == nil {
 			for _, t := range list {
 				if !m.vocab.Valid(t) {
@@ -378,6 +389,9 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 		}
 		if !isCrash(err) {
 			return dst, err
+		}
+		if crashes++; crashes >= maxAlone {
+			return dst, fmt.Errorf("%w: %w", backend.ErrCrashed, errors.Unwrap(err))
 		}
 	}
 }

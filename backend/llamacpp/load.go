@@ -190,6 +190,7 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 			Err: engineError(errors.New("no context"), m.failure), Advice: "choose a smaller context size or fewer sequences"}
 		if backend.IsMemoryMessage(e.Detail) || strings.Contains(e.Detail, "alloc") {
 			e.Reason, e.Err = backend.LoadTooBig, backend.ErrMemory
+			e.Advice = "raise the limit of the process (--engine-memory), or " + e.Advice
 		}
 		return e
 	}
