@@ -53,7 +53,15 @@ func beEngine(kind string) int {
 				cfg.Progress(fraction)
 			}
 		}
-		if kind == "marked" { // loads once only
+		if kind == "marked" { // loads while the file is there, and counts its tries
+			count, err := os.OpenFile(path+".loads", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err == nil {
+				_, err = count.WriteString(".")
+				count.Close()
+			}
+			if err != nil {
+				return nil, err
+			}
 			if _, err := os.Stat(path); err != nil {
 				return nil, &backend.LoadError{Path: path, Reason: backend.LoadMissing, Detail: "no such file"}
 			}

@@ -313,12 +313,15 @@ func (m *Model) note(c *conn) {
 	m.engine.Log.Error("the engine's process is gone", "model", m.info.Name, "error", c.cause)
 }
 
+// backOff returns how long to wait after a number of starts: twice as long after each, and at most 3.2 seconds.
+func backOff(starts int) time.Duration { return 100 * time.Millisecond << min(starts, 5) }
+
 // wait waits before a start: not at all before the first one, then longer each time.
 func wait(ctx context.Context, starts int) error {
 	if starts == 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(100 * time.Millisecond << min(starts, 5))
+	t := time.NewTimer(backOff(starts))
 	defer t.Stop()
 	select {
 	case <-t.C:

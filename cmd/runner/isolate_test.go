@@ -541,3 +541,81 @@ func TestEngineGrowsOverItsMemoryLimit(t *testing.T) {
 		t.Errorf("%v sequences failed, want 1", n)
 	}
 }
+
+// TestUpgradeOnDisk replaces the server's program by another file. The engine's process is still started again, from the
+// program that runs.
+func TestUpgradeOnDisk(t *testing.T) {
+	installed, err := exec.LookPath("runner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(installed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "runner")
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := serveAs(t, func(c *exec.Cmd) { c.Path, c.Args[0] = path, path }, "--isolate", "on")
+	s.healthy()
+	old := s.engine()
+	upgrade := path + ".new"
+	if err := os.WriteFile(upgrade, []byte("#!/bin/sh\nexit 9\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(upgrade, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := s.say("demo"); status != http.StatusOK {
+		t.Fatalf("status %d %s\n%s", status, body, s.logged())
+	}
+	if pid := s.engine(); pid == old {
+		t.Errorf("the engine's process is still %d", pid)
+	}
+}
+
+// TestStoppedServerFindsNoHang stops the engine within a step, and then the server for longer than a hang lasts. The time
+// in which the server was stopped does not count, so the engine goes on and is not started again.
+func TestStoppedServerFindsNoHang(t *testing.T) {
+	s := serve(t, "--isolate", "on")
+	s.healthy()
+	if status, body := s.say("demo"); status != http.StatusOK { // steps of this length are known now
+		t.Fatalf("status %d %s", status, body)
+	}
+	engine := s.engine()
+	res, err := http.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(
+		`{"stream":true,"max_tokens":500,"temperature":1,"seed":3,"messages":[{"role":"user","content":"What is 1 + 2?"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	if !lines.Scan() {
+		t.Fatal("the stream is empty")
+	}
+	for _, pid := range []int{engine, s.cmd.Process.Pid} {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(6 * time.Second)
+	for _, pid := range []int{s.cmd.Process.Pid, engine} {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(500 * time.Millisecond) // the server looks at the silence before the engine works
+	}
+	for lines.Scan() {
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
+	if n := s.metric(`runner_engine_crashes_total{model="demo"}`); n != 0 || s.engine() != engine {
+		t.Errorf("%v crashes were counted, and process %d became %d\n%s", n, engine, s.engine(), s.logged())
+	}
+}
