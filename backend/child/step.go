@@ -40,26 +40,22 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 // check returns the error of a bad step before anything changes.
 func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	m.step++
-	for i := range inputs {
-		if inputs[i].Sequence == nil {
-			continue // CheckInputs returns the error
-		}
-		s, ok := inputs[i].Sequence.(*sequence)
-		var err error
-		switch {
-		case !ok || s.model != m:
-			err = backend.ErrForeign
-		case s.closed:
-			err = backend.ErrClosed
-		case s.step == m.step:
-			err = backend.ErrRepeated
-		default:
-			s.step = m.step
-			continue
-		}
-		return &backend.InputError{Index: i, Err: err}
+	if err := backend.CheckSequences(inputs, m.step, m.own); err != nil {
+		return err
 	}
 	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
+}
+
+// own returns where the number of a sequence's last step is kept.
+func (m *Model) own(q backend.Sequence) (last *uint64, err error) {
+	s, ok := q.(*sequence)
+	switch {
+	case !ok || s.model != m:
+		return nil, backend.ErrForeign
+	case s.closed:
+		return nil, backend.ErrClosed
+	}
+	return &s.step, nil
 }
 
 // maxAlone is how often a sequence may crash the engine alone until it fails.
