@@ -31,8 +31,8 @@ func CheckInputs(info *Info, v *Vocab, inputs []Input, outputs []Output) error {
 }
 
 // CheckSequences returns the error of the first sequence in a step that is foreign, closed or there twice. step is the
-// step's number, from 1. own returns where the backend keeps the number of the last step of a sequence, or ErrForeign or
-// ErrClosed. Sequences that are missing are left to CheckInputs.
+// step's number, from 1. own returns where the backend keeps the number of the last step of a sequence, or ErrForeign
+// or ErrClosed. Sequences that are missing are left to CheckInputs.
 func CheckSequences(inputs []Input, step uint64, own func(Sequence) (last *uint64, err error)) error {
 	for i := range inputs {
 		if inputs[i].Sequence == nil {

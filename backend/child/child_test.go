@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// poison is a token that makes the engine crash, and hang one that makes it hang. The engine "hungry" takes memory until
-// it gets no more, or says that it has none.
+// poison is a token that makes the engine crash, and hang one that makes it hang. The engine "hungry" takes memory
+// until it gets no more, or says that it has none.
 const (
 	poison = backend.Token(301)
 	hang   = backend.Token(302)
@@ -89,7 +89,11 @@ func beEngine(kind string) int {
 			}}), nil
 	}
 	in, out := io.Reader(os.NewFile(protocol.FileIn, "in")), os.NewFile(protocol.FileOut, "out")
-	if n, err := strconv.Atoi(strings.TrimPrefix(kind, "deaf to ")); err == nil && n > 0 && strings.HasPrefix(kind, "deaf") {
+	if number, ok := strings.CutPrefix(kind, "deaf to "); ok {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			panic(err)
+		}
 		in = deaf(in, protocol.Kind(n), os.Getenv(onceVariable))
 	}
 	if kind == "garbage" { // it answers everything with nonsense

@@ -145,8 +145,8 @@ func (w withBad) Step(ctx context.Context, inputs []backend.Input, outputs []bac
 	return w.Model.Step(ctx, inputs, outputs)
 }
 
-// TestBrokenWhenItCannotStart: without its file, the model is broken after three tries, each after a longer wait. Nothing
-// hangs.
+// TestBrokenWhenItCannotStart: without its file, the model is broken after three tries, each after a longer wait.
+// Nothing hangs.
 func TestBrokenWhenItCannotStart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "model")

@@ -114,8 +114,8 @@ func push(m backend.Model, s backend.Sequence, tokens ...backend.Token) (backend
 	return out[0].Token, err
 }
 
-// TestHangsInRequestsAreFound: an engine that hangs once, in a request of any kind, is killed in time and started again.
-// The call succeeds, and later answers are those of an engine that never hung.
+// TestHangsInRequestsAreFound: an engine that hangs once, in a request of any kind, is killed in time and started
+// again. The call succeeds, and later answers are those of an engine that never hung.
 func TestHangsInRequestsAreFound(t *testing.T) {
 	t.Parallel()
 	for kind, name := range map[protocol.Kind]string{protocol.KindNew: "new", protocol.KindFork: "fork",

@@ -20,8 +20,8 @@ func init() {
 	}
 }
 
-// TestMemoryOverTheLimitIsReported: an engine that takes more memory than it may within a step, or says that it has none
-// left, is ended. The error and the log say why. Without a limit the engine's own words are the reason.
+// TestMemoryOverTheLimitIsReported: an engine that takes more memory than it may within a step, or says that it has
+// none left, is ended. The error and the log say why. Without a limit the engine's own words are the reason.
 func TestMemoryOverTheLimitIsReported(t *testing.T) {
 	for _, c := range []struct {
 		name  string

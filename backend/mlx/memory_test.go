@@ -12,8 +12,8 @@ import (
 	"runner/models/random"
 )
 
-// TestMemoryGrowsInAStep lets MLX take more memory than it may within a step, and lets an allocation fail. The worker is
-// ended, the log says why, and the answer goes on.
+// TestMemoryGrowsInAStep lets MLX take more memory than it may within a step, and lets an allocation fail. The worker
+// is ended, the log says why, and the answer goes on.
 func TestMemoryGrowsInAStep(t *testing.T) {
 	long(t)
 	p := python(t)

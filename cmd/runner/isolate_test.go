@@ -542,8 +542,8 @@ func TestEngineGrowsOverItsMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestUpgradeOnDisk replaces the server's program by another file. The engine's process is still started again, from the
-// program that runs.
+// TestUpgradeOnDisk replaces the server's program by another file. The engine's process is still started again, from
+// the program that runs.
 func TestUpgradeOnDisk(t *testing.T) {
 	installed, err := exec.LookPath("runner")
 	if err != nil {
@@ -578,8 +578,8 @@ func TestUpgradeOnDisk(t *testing.T) {
 	}
 }
 
-// TestStoppedServerFindsNoHang stops the engine within a step, and then the server for longer than a hang lasts. The time
-// in which the server was stopped does not count, so the engine goes on and is not started again.
+// TestStoppedServerFindsNoHang stops the engine within a step, and then the server for longer than a hang lasts. The
+// time in which the server was stopped does not count, so the engine goes on and is not started again.
 func TestStoppedServerFindsNoHang(t *testing.T) {
 	s := serve(t, "--isolate", "on")
 	s.healthy()

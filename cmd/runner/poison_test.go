@@ -10,8 +10,8 @@ import (
 	"runner/cmd/runner/cli"
 )
 
-// poisonVariable has a text. An engine's process that computes a sequence with its tokens crashes. With hungerVariable it
-// takes memory until it gets no more.
+// poisonVariable has a text. An engine's process that computes a sequence with its tokens crashes. With hungerVariable
+// it takes memory until it gets no more.
 const (
 	poisonVariable = "RUNNER_TEST_POISON"
 	hungerVariable = "RUNNER_TEST_HUNGER"

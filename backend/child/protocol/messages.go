@@ -267,7 +267,8 @@ var codes = []struct {
 	code string
 	err  error
 }{
-	{"memory", backend.ErrMemory}, {"broken", backend.ErrBroken}, {"context_full", backend.ErrContextFull}, {"cache_full", backend.ErrCacheFull},
+	{"memory", backend.ErrMemory}, {"broken", backend.ErrBroken},
+	{"context_full", backend.ErrContextFull}, {"cache_full", backend.ErrCacheFull},
 	{"no_sequence", backend.ErrNoSequence}, {"batch_too_large", backend.ErrBatchTooLarge},
 	{"no_tokens", backend.ErrNoTokens}, {"bad_token", backend.ErrBadToken}, {"repeated", backend.ErrRepeated},
 	{"foreign", backend.ErrForeign}, {"nothing_allowed", backend.ErrNothingAllowed}, {"closed", backend.ErrClosed},
