@@ -189,6 +189,8 @@ type Info struct {
 	Sequences, BatchSize int
 	// Threads and GPULayers are the values in effect.
 	Threads, GPULayers int
+	// Memory is what the model was promised when it was loaded. Its Untouched is not set.
+	Memory Memory
 	// EmbeddingLength is the width of the hidden state.
 	EmbeddingLength int
 	// WindowOnly reports that sliding-window layers keep only their window. Little of a sequence can then be
@@ -198,6 +200,16 @@ type Info struct {
 	ChatTemplate string
 	// Digest identifies the weights: hexadecimal SHA-256 of the file's header and size, cheap to compute.
 	Digest string
+}
+
+// Memory is memory that models were promised, in bytes.
+type Memory struct {
+	// Mapped is for the part of their files that is mapped. The system counts its pages as free.
+	Mapped int64
+	// Private is for the rest: caches, buffers, and weights that were read or copied.
+	Private int64
+	// Untouched is the part of Private that the system still counts as free.
+	Untouched int64
 }
 
 // The maximum values of a Config. A model or a machine may accept less.
@@ -218,6 +230,8 @@ type Config struct {
 	// Others lists the weights, in bytes, of models that will be loaded later and stay loaded together with this
 	// one. Sizes that the backend chooses leave room for them.
 	Others []int64
+	// Reserved is what loaded models were promised in other processes. Package ledger counts those of this process.
+	Reserved Memory
 	// BatchSize is the maximum number of tokens in one step; 0 means 512.
 	BatchSize int
 	// Threads is the number of compute threads. 0 means one per physical core, or fewer if the model is too small

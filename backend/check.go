@@ -8,8 +8,7 @@ import (
 // CheckInputs returns the first error in a step that is an error for every backend: too few outputs, more tokens
 // than the batch size, a missing sequence, no tokens, tokens outside the vocabulary, a sequence that would outgrow
 // the context, sampling values out of range, too many or unknown targets, or a buffer of the wrong length. Backends
-// call it before they change anything. They check closed, foreign and repeated sequences themselves. Only errors
-// are allocated.
+// call it, after CheckSequences, before they change anything. Only errors are allocated.
 func CheckInputs(info *Info, v *Vocab, inputs []Input, outputs []Output) error {
 	if len(outputs) < len(inputs) {
 		return fmt.Errorf("step has %d inputs but room for %d outputs", len(inputs), len(outputs))
@@ -27,6 +26,26 @@ func CheckInputs(info *Info, v *Vocab, inputs []Input, outputs []Output) error {
 	}
 	if targets > MaxTargets {
 		return fmt.Errorf("%w: %d targets, at most %d", ErrBatchTooLarge, targets, MaxTargets)
+	}
+	return nil
+}
+
+// CheckSequences returns the error of the first sequence in a step that is foreign, closed or there twice. step is the
+// step's number, from 1. own returns where the backend keeps the number of the last step of a sequence, or ErrForeign
+// or ErrClosed. Sequences that are missing are left to CheckInputs.
+func CheckSequences(inputs []Input, step uint64, own func(Sequence) (last *uint64, err error)) error {
+	for i := range inputs {
+		if inputs[i].Sequence == nil {
+			continue
+		}
+		last, err := own(inputs[i].Sequence)
+		if err == nil && *last == step {
+			err = ErrRepeated
+		}
+		if err != nil {
+			return &InputError{Index: i, Err: err}
+		}
+		*last = step
 	}
 	return nil
 }

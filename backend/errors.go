@@ -3,6 +3,8 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Errors that any backend may return, wrapped.
@@ -32,9 +34,23 @@ var (
 	// ErrCrashed: the engine's process crashed twice in a step of this input alone. Other inputs are not concerned. With
 	// ErrBroken, the process could not be started again.
 	ErrCrashed = errors.New("the engine crashed")
+	// ErrMemory: the engine needs more memory than it may take.
+	ErrMemory = errors.New("the engine needs more memory than it may take")
 	// ErrBroken: the engine failed and the model must be loaded again.
 	ErrBroken = errors.New("engine failed")
 )
+
+// memoryMessages are parts of what engines, their libraries and the runtimes of C++, Go and Python say when they get no
+// memory, also for a thread.
+var memoryMessages = []string{"allocate memory", "out of memory", "bad_alloc", "insufficient memory",
+	"failed to allocate", "unable to allocate", "unable to alloc", "memoryerror", "pthread_create failed",
+	"failed to create new os thread"}
+
+// IsMemoryMessage reports whether an engine's message says that it got no memory.
+func IsMemoryMessage(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(memoryMessages, func(part string) bool { return strings.Contains(text, part) })
+}
 
 // InputError is an error about one input of a step. No input of that step was processed.
 type InputError struct {

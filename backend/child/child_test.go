@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"runner/backend/child/protocol"
 	"runner/backend/child/serve"
 	"runner/backend/fake"
+	"runner/backend/ledger"
 )
 
 // engineVariable names the engine that the test program is to be, instead of running tests.
@@ -29,7 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// poison is a token that makes the engine crash, and hang one that makes it hang.
+// poison is a token that makes the engine crash, and hang one that makes it hang. The engine "hungry" takes memory
+// until it gets no more, or says that it has none.
 const (
 	poison = backend.Token(301)
 	hang   = backend.Token(302)
@@ -39,6 +42,9 @@ const (
 var description = protocol.About{Architectures: []string{"llama", "qwen35"}, Devices: []string{"a card"},
 	Kernels: "libcpu.so", Missing: []string{"libgpu.so: no driver"}}
 
+// limitSelf limits the memory of this process where the system can.
+var limitSelf = func(int64) {}
+
 // beEngine serves the fake engine.
 func beEngine(kind string) int {
 	open := func(_ context.Context, path string, cfg backend.Config) (backend.Model, error) {
@@ -46,7 +52,21 @@ func beEngine(kind string) int {
 			return nil, &backend.LoadError{Path: path, Reason: backend.LoadTruncated, Detail: "ends early",
 				Advice: "get it again"}
 		}
-		if kind == "marked" { // loads once only
+		if step := map[string]float32{"stuck": 0, "slow": 0.1}[kind]; kind == "stuck" || kind == "slow" {
+			for fraction := float32(0.05); fraction < 1; fraction += step { // stuck reports the same over and over
+				time.Sleep(300 * time.Millisecond)
+				cfg.Progress(fraction)
+			}
+		}
+		if kind == "marked" { // loads while the file is there, and counts its tries
+			count, err := os.OpenFile(path+".loads", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err == nil {
+				_, err = count.WriteString(".")
+				count.Close()
+			}
+			if err != nil {
+				return nil, err
+			}
 			if _, err := os.Stat(path); err != nil {
 				return nil, &backend.LoadError{Path: path, Reason: backend.LoadMissing, Detail: "no such file"}
 			}
@@ -54,22 +74,33 @@ func beEngine(kind string) int {
 		return fake.New(fake.Config{ContextSize: cfg.ContextSize, Sequences: cfg.Sequences, CacheTokens: cfg.CacheTokens,
 			BatchSize: cfg.BatchSize, Delay: delay(kind), Fail: func(_ int, inputs []backend.Input) error {
 				for i := range inputs {
-					if kind != "poison" {
-						break
-					}
 					for _, t := range inputs[i].Tokens {
-						switch t {
-						case poison:
+						switch {
+						case kind == "poison" && t == poison:
 							panic("the engine met the poison")
-						case hang:
+						case kind == "poison" && t == hang:
 							select {}
+						case kind == "hungry" && t == poison:
+							limitSelf(1 << 30)
+							for all := [][]byte(nil); len(all) < 1<<16; {
+								all = append(all, make([]byte, 1<<20))
+							}
+						case kind == "hungry" && t == hang:
+							return fmt.Errorf("%w: 7 MiB of 8 are in use", backend.ErrMemory)
 						}
 					}
 				}
 				return nil
 			}}), nil
 	}
-	in, out := os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out")
+	in, out := io.Reader(os.NewFile(protocol.FileIn, "in")), os.NewFile(protocol.FileOut, "out")
+	if number, ok := strings.CutPrefix(kind, "deaf to "); ok {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			panic(err)
+		}
+		in = deaf(in, protocol.Kind(n), os.Getenv(onceVariable))
+	}
 	if kind == "garbage" { // it answers everything with nonsense
 		r := protocol.NewReader(in)
 		for {
@@ -78,6 +109,9 @@ func beEngine(kind string) int {
 			}
 			_, _ = out.WriteString("This is no frame, although it is long enough to be taken for one.")
 		}
+	}
+	if kind == fmt.Sprintf("deaf to %d", protocol.KindShare) {
+		return beRows(in, out)
 	}
 	e := serve.Engine{Name: "fake", Version: "1", Open: open}
 	switch kind {
@@ -121,7 +155,8 @@ func open(t *testing.T, kind, path string, cfg backend.Config) *Model {
 }
 
 func engine(kind string) Engine {
-	return Engine{Program: Program{Path: os.Args[0], Env: append(os.Environ(), engineVariable+"="+kind)}}
+	return Engine{Program: Program{Path: os.Args[0], Env: append(os.Environ(), engineVariable+"="+kind)},
+		ledger: new(ledger.Ledger)} // so that tests need not wait for each other's models
 }
 
 func TestConformance(t *testing.T) {

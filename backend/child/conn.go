@@ -22,26 +22,52 @@ func (c *crash) Error() string { return "the engine crashed: " + c.err.Error() }
 // Unwrap returns the cause.
 func (c *crash) Unwrap() error { return c.err }
 
+// MemoryError says that an engine's process needed more memory than Engine.Memory. It wraps backend.ErrMemory.
+type MemoryError struct {
+	Limit int64
+	// Detail is what the engine said.
+	Detail string
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("the engine needs more memory than --engine-memory allows (%d MB): %s", e.Limit/1e6, e.Detail)
+}
+
+// Unwrap returns backend.ErrMemory.
+func (e *MemoryError) Unwrap() error { return backend.ErrMemory }
+
+// Hint tells the user what to do next.
+func (e *MemoryError) Hint() string {
+	return "raise --engine-memory, or choose a smaller model or context size"
+}
+
 // errHang is the cause of a crash that this end made because the engine made no progress.
 var errHang = errors.New("it made no progress")
+
+// errTextHang is errHang of a text. Steps under way are not to blame.
+var errTextHang = fmt.Errorf("%w while it tokenized a text", errHang)
 
 // conn is a conversation with one process. Requests come from one goroutine, texts to tokenize from any.
 type conn struct {
 	proc  *process
 	out   *protocol.Writer
 	hello protocol.Hello
+	limit int64 // of the process's memory, or 0
 
 	// answers passes frames from the reader, which waits for release before it reads the next one.
 	answers chan protocol.Frame
 	release chan struct{}
 	dead    chan struct{} // closed at the end, when cause is set
 	cause   error
+	reason  error       // what the engine said before it ended; set before done
 	asked   atomic.Bool // a request waits for its answer
 
 	// moves counts signs of progress: frames, and growing counts in frames of progress.
 	moves atomic.Uint64
-	count uint64 // of the last frame of progress; only the reader uses it
 	watch watch
+	// count and fraction are of the last frame of progress. Only the reader uses them.
+	count    uint64
+	fraction float32
 
 	mu    sync.Mutex
 	texts map[uint64]chan<- tokens
@@ -55,23 +81,22 @@ type tokens struct {
 }
 
 // dial starts a program and exchanges hellos. When ctx ends, the process is killed.
-func dial(ctx context.Context, p Program, version string) (*conn, error) {
+func dial(ctx context.Context, e *Engine) (*conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	proc, err := begin(p)
+	proc, err := begin(e.Program)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{proc: proc, out: protocol.NewWriter(proc.out), answers: make(chan protocol.Frame),
+	c := &conn{proc: proc, limit: e.Memory, out: protocol.NewWriter(proc.out), answers: make(chan protocol.Frame),
 		release: make(chan struct{}), dead: make(chan struct{}), texts: map[uint64]chan<- tokens{}}
 	c.watch.of = c
 	go c.read()
 	go c.watch.run()
 	stop := context.AfterFunc(ctx, func() { _ = proc.cmd.Process.Kill() }) // it may have ended
-	// An engine may open the libraries of its devices before it answers.
-	f, err := c.ask(context.Background(), loadTime, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
-		Runner: version})
+	f, err := c.ask(context.Background(), e.times.start, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
+		Runner: e.Version})
 	if err == nil {
 		err = c.take(f, protocol.KindEngineHello, &c.hello)
 		c.done()
@@ -109,13 +134,7 @@ func (c *conn) read() {
 	}
 	_ = c.proc.cmd.Process.Kill() // it may have ended
 	<-c.proc.ended
-	switch {
-	case c.watch.hung.Load():
-		err = errHang
-	case !errors.Is(err, protocol.ErrFrame):
-		err = errors.New(c.proc.how())
-	}
-	c.cause = &crash{err}
+	c.cause = &crash{c.why(err)}
 	close(c.dead)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,6 +142,27 @@ func (c *conn) read() {
 		t <- tokens{err: c.cause}
 	}
 	c.texts = nil
+}
+
+// why returns why a process ended whose frames ended with an error.
+func (c *conn) why(err error) error {
+	switch {
+	case c.watch.hung.Load() != nil:
+		return *c.watch.hung.Load()
+	case errors.Is(err, protocol.ErrFrame):
+		return err
+	case c.reason != nil:
+		err = c.reason
+	default:
+		err = errors.New(c.proc.how())
+	}
+	if text, ok := c.proc.said.memory(); c.limit > 0 && (ok || errors.Is(err, backend.ErrMemory)) {
+		if !ok {
+			text = err.Error()
+		}
+		return &MemoryError{c.limit, text}
+	}
+	return err
 }
 
 // pass passes a frame on.
@@ -133,10 +173,10 @@ func (c *conn) pass(f protocol.Frame) error {
 		if err := f.JSON(&p); err != nil {
 			return err
 		}
-		if p.Count != c.count || p.Fraction > 0 {
-			c.count = p.Count
+		if p.Count != c.count || p.Fraction > c.fraction {
 			c.moves.Add(1)
 		}
+		c.count, c.fraction = p.Count, max(p.Fraction, c.fraction)
 		if p.Fraction == 0 {
 			return nil
 		}
@@ -146,7 +186,9 @@ func (c *conn) pass(f protocol.Frame) error {
 	if f.Kind < protocol.KindEngineHello || !c.asked.Load() {
 		return fmt.Errorf("%w: %v came without a request", protocol.ErrFrame, f.Kind)
 	}
-	c.moves.Add(1)
+	if f.Kind != protocol.KindProgress {
+		c.moves.Add(1)
+	}
 	c.answers <- f
 	<-c.release
 	return nil
@@ -178,8 +220,9 @@ func (c *conn) passTokens(f protocol.Frame) error {
 	return nil
 }
 
-// tokenize lets the engine tokenize a text. It may be called from any goroutine.
-func (c *conn) tokenize(text string) ([]backend.Token, error) {
+// tokenize lets the engine tokenize a text. It may be called from any goroutine. The process is killed if it does not
+// answer within patience.
+func (c *conn) tokenize(text string, patience time.Duration) ([]backend.Token, error) {
 	answer := make(chan tokens, 1)
 	c.mu.Lock()
 	if c.texts == nil {
@@ -190,7 +233,11 @@ func (c *conn) tokenize(text string) ([]backend.Token, error) {
 	id := c.next
 	c.texts[id] = answer
 	c.mu.Unlock()
+	defer c.watch.endText(c.watch.beginText(patience))
 	if err := c.out.WriteJSON(protocol.KindTokenize, protocol.Tokenize{ID: id}, []byte(text)); err != nil {
+		if errors.Is(err, protocol.ErrFrame) { // it is too long
+			return nil, err
+		}
 		<-c.dead
 		return nil, c.cause
 	}
@@ -251,11 +298,12 @@ func (c *conn) await(ctx context.Context) (protocol.Frame, error) {
 // more lets the reader go on; another frame about the request follows.
 func (c *conn) more() { c.release <- struct{}{} }
 
-// done ends the request under way.
-func (c *conn) done() {
+// done ends the request under way. It returns how long it has taken at most, without sleep.
+func (c *conn) done() time.Duration {
 	c.asked.Store(false)
-	c.watch.end()
+	took := c.watch.end()
 	c.release <- struct{}{}
+	return took
 }
 
 // take decodes the JSON of an answer that should be of a kind. An error of the engine is returned as a *remote.
@@ -268,6 +316,9 @@ func (c *conn) take(f protocol.Frame, kind protocol.Kind, into any) error {
 		if err := f.JSON(&r.is); err != nil {
 			return err
 		}
+		if err := r.is.Backend(""); errors.Is(err, backend.ErrBroken) || errors.Is(err, backend.ErrMemory) {
+			c.reason = err
+		}
 		return r
 	}
 	return fmt.Errorf("%w: %v came instead of %v", protocol.ErrFrame, f.Kind, kind)
@@ -277,6 +328,16 @@ func (c *conn) take(f protocol.Frame, kind protocol.Kind, into any) error {
 type remote struct{ is protocol.Error }
 
 func (r *remote) Error() string { return r.is.Text + r.is.Detail }
+
+// end ends a process that broke the protocol or that said that it is broken, and returns its crash.
+func (c *conn) end(err error) error {
+	c.proc.kill()
+	<-c.dead
+	if c.reason != nil {
+		return c.cause
+	}
+	return &crash{err}
+}
 
 // close ends the process.
 func (c *conn) close() {

@@ -64,13 +64,14 @@ var small = backend.Config{ContextSize: 256, Sequences: 9, BatchSize: 64}
 
 // TestAnswersSurviveKills: the tokens are those of a run without crashes, whenever the process is killed or stopped.
 func TestAnswersSurviveKills(t *testing.T) {
+	t.Parallel()
 	want := run(t, open(t, "1", "", small), 8, 60, nil)
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "aborted": syscall.SIGABRT,
 		"stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := open(t, "1", "", small)
-			m.pace.least, m.pace.first = 300*time.Millisecond, 300*time.Millisecond
+			m.pace.least, m.pace.first = time.Second, time.Second
 			r := rand.New(rand.NewPCG(uint64(signal), 1))
 			var sent atomic.Int64
 			got := run(t, m, 8, 60, func(step int) {
@@ -97,12 +98,13 @@ func TestAnswersSurviveKills(t *testing.T) {
 // TestPoisonFailsAlone: a sequence that crashes the engine fails, and the others of its step go on as if it were
 // not there.
 func TestPoisonFailsAlone(t *testing.T) {
+	t.Parallel()
 	for name, token := range map[string]backend.Token{"panic": poison, "hang": hang} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := run(t, open(t, "plain", "", small), 8, 20, nil)
 			m := open(t, "poison", "", small)
-			m.pace.least, m.pace.first = 300*time.Millisecond, 300*time.Millisecond
+			m.pace.least, m.pace.first = time.Second, time.Second
 			bad, err := m.NewSequence()
 			if err != nil {
 				t.Fatal(err)
@@ -143,26 +145,27 @@ func (w withBad) Step(ctx context.Context, inputs []backend.Input, outputs []bac
 	return w.Model.Step(ctx, inputs, outputs)
 }
 
-// TestBrokenWhenItCannotStart: without its file, the model is broken after some tries. Nothing hangs.
+// TestBrokenWhenItCannotStart: without its file, the model is broken after three tries, each after a longer wait.
+// Nothing hangs.
 func TestBrokenWhenItCannotStart(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "model")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m := open(t, "marked", path, small)
+	m := openMarked(t, path)
 	s, err := m.NewSequence()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(m.Process(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	killed(t, m, path)
 	in := []backend.Input{{Sequence: s, Tokens: []backend.Token{65}}}
+	began := time.Now()
 	if err := m.Step(t.Context(), in, make([]backend.Output, 1)); !errors.Is(err, backend.ErrBroken) {
 		t.Errorf("error %v, want ErrBroken", err)
+	}
+	if took := time.Since(began); took < backOff(1)+backOff(2) {
+		t.Errorf("three starts took %v, less than the waits between them", took)
+	}
+	if n := loads(t, path); n != 1+3 {
+		t.Errorf("the model was loaded %d times, want 1 and 3 tries", n)
 	}
 	if _, err := m.NewSequence(); !errors.Is(err, backend.ErrBroken) {
 		t.Errorf("error %v, want ErrBroken", err)
@@ -170,6 +173,73 @@ func TestBrokenWhenItCannotStart(t *testing.T) {
 	if _, err := m.Tokenize(nil, "text"); !errors.Is(err, backend.ErrBroken) {
 		t.Errorf("error %v, want ErrBroken", err)
 	}
+	if n := loads(t, path); n != 1+3 {
+		t.Errorf("the model was loaded %d times after it was broken", n)
+	}
+}
+
+// TestOnlyFailedStartsInARowBreak: two starts that fail are forgotten when the third one does not.
+func TestOnlyFailedStartsInARowBreak(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "model")
+	m := openMarked(t, path)
+	for range 3 {
+		killed(t, m, path)
+		before := loads(t, path)
+		restored := make(chan error, 1)
+		time.AfterFunc(backOff(1)+backOff(2)/2, func() { restored <- os.WriteFile(path, nil, 0o600) })
+		s, _ := feed(t, m, 65)
+		s.Close()
+		if err := <-restored; err != nil {
+			t.Fatal(err)
+		}
+		if n := loads(t, path) - before; n < 2 || n > 3 {
+			t.Errorf("the model was loaded %d times, want a failure or two and then once more", n)
+		}
+	}
+}
+
+// TestWaitsBetweenStartsGrow: a process that crashes again and again is not started without end.
+func TestWaitsBetweenStartsGrow(t *testing.T) {
+	if backOff(1) < 100*time.Millisecond || backOff(2) <= backOff(1) || backOff(5) < 2*time.Second ||
+		backOff(1000) != backOff(5) {
+		t.Errorf("the waits are %v, %v, %v and %v", backOff(1), backOff(2), backOff(5), backOff(1000))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := wait(ctx, 5); !errors.Is(err, context.Canceled) {
+		t.Errorf("a wait that is canceled: %v", err)
+	}
+}
+
+// openMarked opens a model that loads only while its file exists.
+func openMarked(t *testing.T, path string) *Model {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, "marked", path, small)
+}
+
+// killed removes a model's file and kills the process.
+func killed(t *testing.T, m *Model, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(m.Process(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// loads returns how often processes tried to load the model "marked".
+func loads(t *testing.T, path string) int {
+	t.Helper()
+	b, err := os.ReadFile(path + ".loads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(b)
 }
 
 // TestTokenizeStartsTheProcessAgain: a text can be tokenized after a crash that no step has met.

@@ -17,8 +17,9 @@
 // # Hangs
 //
 // A process hangs if it has a request and makes no progress for 5 seconds, or 8 times as long as such a step
-// usually takes. Progress is completed work, not a sign of life from a thread that does nothing else. Time in which
-// this process or the machine sleeps does not count.
+// usually takes. Progress is completed work, not a sign of life from a thread that does nothing else. While a model
+// loads it is a greater fraction of it, and may take 2 minutes. A text may take 30 seconds, and more if it is long.
+// Time in which this process or the machine sleeps does not count.
 package child
 
 import (
@@ -32,6 +33,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/child/protocol"
+	"runner/backend/ledger"
 	"runner/backend/sample"
 )
 
@@ -43,8 +45,15 @@ type Engine struct {
 	// Text reads the vocabulary and the tokenizer from a model's files. It may be nil if the engine sends its vocabulary
 	// and tokenizes itself. It may return nil for a model that only the engine can tokenize.
 	Text func(path string) (*Text, error)
+	// Memory is how much memory the process may take, in bytes, to report where it needs more. The program sets the limit
+	// itself. 0 means no limit.
+	Memory int64
 	// Log reports crashes and restarts; nil reports none.
 	Log *slog.Logger
+
+	// times is usualTimes, and ledger is ledger.Models, except in tests.
+	times  times
+	ledger *ledger.Ledger
 }
 
 // Text is a vocabulary with its tokenizer, which is safe for concurrent use.
@@ -66,6 +75,7 @@ type Model struct {
 	engine   Engine
 	path     string
 	load     protocol.Load // with the sizes that the first process chose
+	entry    *ledger.Entry
 	info     backend.Info
 	vocab    *backend.Vocab
 	caps     backend.Capabilities
@@ -103,7 +113,13 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	if e.Log == nil {
 		e.Log = slog.New(slog.DiscardHandler)
 	}
-	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{least: leastTime, first: firstTime}}
+	if e.times == (times{}) {
+		e.times = usualTimes
+	}
+	if e.ledger == nil {
+		e.ledger = &ledger.Models
+	}
+	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times}}
 	if e.Text != nil {
 		t, err := e.Text(path)
 		if err != nil {
@@ -113,12 +129,23 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 			m.vocab, m.tokenize = t.Vocab, t.Tokenize
 		}
 	}
-	c, loaded, err := m.begin(ctx, cfg.Progress)
+	var c *conn
+	var loaded protocol.Loaded
+	var err error
+	m.entry, err = e.ledger.Plan(m.Process, func(others backend.Memory) (backend.Memory, error) {
+		c, loaded, err = m.begin(ctx, others, cfg.Progress)
+		return backend.Memory(loaded.Info.Memory), err
+	})
 	if err != nil {
 		var crashed *crash
 		if errors.As(err, &crashed) {
-			err = &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: crashed.Error(), Err: err,
+			load := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: crashed.Error(), Err: err,
 				Advice: "choose another engine, or a smaller model or context size"}
+			var memory *MemoryError
+			if errors.As(err, &memory) {
+				load.Reason, load.Detail, load.Advice = backend.LoadTooBig, memory.Error(), memory.Hint()
+			}
+			err = load
 		}
 		return nil, err
 	}
@@ -146,9 +173,10 @@ func (m *Model) fix() {
 }
 
 // begin starts a process and loads the model. It sets the vocabulary if it is not set, and else checks that it is
-// the same.
-func (m *Model) begin(ctx context.Context, progress func(float32) bool) (c *conn, l protocol.Loaded, err error) {
-	if c, err = dial(ctx, m.engine.Program, m.engine.Version); err != nil {
+// the same. others is what other models were promised.
+func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(float32) bool) (c *conn,
+	l protocol.Loaded, err error) {
+	if c, err = dial(ctx, &m.engine); err != nil {
 		return nil, l, err
 	}
 	defer func() {
@@ -158,7 +186,9 @@ func (m *Model) begin(ctx context.Context, progress func(float32) bool) (c *conn
 	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f, err := c.ask(ctx, loadTime, protocol.KindLoad, m.load)
+	load := m.load
+	load.Reserved = protocol.Memory(others)
+	f, err := c.ask(ctx, m.engine.times.load, protocol.KindLoad, load)
 	stopped := false
 	for ; err == nil && f.Kind == protocol.KindProgress; f, err = c.await(ctx) {
 		var p protocol.Progress
@@ -183,6 +213,8 @@ func (m *Model) begin(ctx context.Context, progress func(float32) bool) (c *conn
 		switch {
 		case stopped:
 			err = &backend.LoadError{Path: m.path, Reason: backend.LoadCanceled, Detail: "canceled"}
+		case c.reason != nil:
+			err = c.end(err)
 		case errors.As(err, &r):
 			err = r.is.Backend(m.path)
 			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
@@ -251,7 +283,7 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 			return nil, err
 		}
 		began := time.Now()
-		c, _, err := m.begin(ctx, nil)
+		c, _, err := m.begin(ctx, m.engine.ledger.Others(m.entry), nil)
 		m.starts++
 		if err == nil {
 			m.engine.Log.Info("the engine's process was started again", "model", m.info.Name, "took", time.Since(began))
@@ -281,12 +313,15 @@ func (m *Model) note(c *conn) {
 	m.engine.Log.Error("the engine's process is gone", "model", m.info.Name, "error", c.cause)
 }
 
+// backOff returns how long to wait after a number of starts: twice as long after each, and at most 3.2 seconds.
+func backOff(starts int) time.Duration { return 100 * time.Millisecond << min(starts, 5) }
+
 // wait waits before a start: not at all before the first one, then longer each time.
 func wait(ctx context.Context, starts int) error {
 	if starts == 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(100 * time.Millisecond << min(starts, 5))
+	t := time.NewTimer(backOff(starts))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -336,7 +371,7 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 		return m.tokenize(dst, text)
 	}
 	var c *conn
-	for {
+	for crashes := 0; ; {
 		m.mu.Lock()
 		if c == nil {
 			c = m.conn
@@ -346,7 +381,7 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 		if c, err = m.live(context.Background(), c); err != nil {
 			return dst, err
 		}
-		list, err := c.tokenize(text)
+		list, err := c.tokenize(text, m.engine.times.forText(len(text)))
 		if err == nil {
 			for _, t := range list {
 				if !m.vocab.Valid(t) {
@@ -357,6 +392,9 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 		}
 		if !isCrash(err) {
 			return dst, err
+		}
+		if crashes++; crashes >= maxAlone {
+			return dst, fmt.Errorf("%w: %w", backend.ErrCrashed, errors.Unwrap(err))
 		}
 	}
 }
@@ -379,6 +417,7 @@ func (m *Model) Close() error {
 	m.closed = true
 	m.pid.Store(0)
 	m.conn.close()
+	m.entry.Remove()
 	m.rows.unmap()
 	return nil
 }

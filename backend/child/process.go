@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"runner/backend"
 	"runner/backend/child/protocol"
 )
 
@@ -159,20 +160,36 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// memory returns a line that says that the engine got no memory, if there is one.
+func (t *tail) memory() (line string, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, part := range [][]byte{t.first, t.last} {
+		for l := range bytes.Lines(part) {
+			if l = bytes.TrimSpace(l[:min(mostSaid, len(l))]); backend.IsMemoryMessage(string(l)) {
+				return string(l), true
+			}
+		}
+	}
+	return "", false
+}
+
+// mostSaid is the greatest length of a line of an engine's output that is reported.
+const mostSaid = 200
+
 // line returns the line that says most about the end: the first of an assertion or of a fatal error, or the last line.
 func (t *tail) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	const most = 200
 	lines := bytes.Split(t.first, []byte("\n"))
 	for _, mark := range []string{"GGML_ASSERT", "fatal error:", "panic:", "SIG", "Error", "error"} {
 		for _, l := range lines {
 			if bytes.Contains(l, []byte(mark)) {
-				return string(bytes.TrimSpace(l[:min(most, len(l))]))
+				return string(bytes.TrimSpace(l[:min(mostSaid, len(l))]))
 			}
 		}
 	}
 	last := bytes.TrimSpace(t.last)
 	last = last[bytes.LastIndexByte(last, '\n')+1:]
-	return string(last[:min(most, len(last))])
+	return string(last[:min(mostSaid, len(last))])
 }

@@ -26,7 +26,7 @@ func (m *Model) share(c *conn, l *protocol.Loaded) error {
 	if err := c.proc.shared.Truncate(int64(n) * int64(m.vocab.Len()) * 4); err != nil {
 		return fmt.Errorf("making room for logits: %w", err)
 	}
-	f, err := c.ask(noContext, startTime, protocol.KindShare, protocol.Share{Rows: n})
+	f, err := c.ask(noContext, m.engine.times.start, protocol.KindShare, protocol.Share{Rows: n})
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	}
 	err := m.attempt(ctx, inputs, outputs)
 	if isCrash(err) {
-		err = m.alone(ctx, inputs, outputs)
+		err = m.alone(ctx, err, inputs, outputs)
 	}
 	if err != nil {
 		return err
@@ -40,34 +40,38 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 // check returns the error of a bad step before anything changes.
 func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	m.step++
-	for i := range inputs {
-		if inputs[i].Sequence == nil {
-			continue // CheckInputs returns the error
-		}
-		s, ok := inputs[i].Sequence.(*sequence)
-		var err error
-		switch {
-		case !ok || s.model != m:
-			err = backend.ErrForeign
-		case s.closed:
-			err = backend.ErrClosed
-		case s.step == m.step:
-			err = backend.ErrRepeated
-		default:
-			s.step = m.step
-			continue
-		}
-		return &backend.InputError{Index: i, Err: err}
+	if err := backend.CheckSequences(inputs, m.step, m.own); err != nil {
+		return err
 	}
 	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
+}
+
+// own returns where the number of a sequence's last step is kept.
+func (m *Model) own(q backend.Sequence) (last *uint64, err error) {
+	s, ok := q.(*sequence)
+	switch {
+	case !ok || s.model != m:
+		return nil, backend.ErrForeign
+	case s.closed:
+		return nil, backend.ErrClosed
+	}
+	return &s.step, nil
 }
 
 // maxAlone is how often a sequence may crash the engine alone until it fails.
 const maxAlone = 2
 
+// blame counts a crash in a step of the sequence alone and returns how many there were.
+func (s *sequence) blame(err error) int {
+	if !errors.Is(err, errTextHang) {
+		s.crashes++
+	}
+	return s.crashes
+}
+
 // alone repeats a step after a crash, one input at a time. A result is kept although a later input crashes the
 // engine: the sequence is then fed again. If an input fails, none has been processed, as after any error.
-func (m *Model) alone(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+func (m *Model) alone(ctx context.Context, first error, inputs []backend.Input, outputs []backend.Output) error {
 	var hidden [][]float64
 	for i := range inputs {
 		hidden = append(hidden, slices.Clone(inputs[i].Hidden))
@@ -75,13 +79,13 @@ func (m *Model) alone(ctx context.Context, inputs []backend.Input, outputs []bac
 	for i := range inputs {
 		s := inputs[i].Sequence.(*sequence)
 		if len(inputs) == 1 {
-			s.crashes++ // it was alone before
+			s.blame(first) // it was alone before
 		}
 		err := m.attempt(ctx, inputs[i:i+1], outputs[i:i+1])
 		for ; isCrash(err); err = m.attempt(ctx, inputs[i:i+1], outputs[i:i+1]) {
-			if s.crashes++; s.crashes >= maxAlone {
+			if s.blame(err) >= maxAlone {
 				m.failed.Add(1)
-				err = &backend.InputError{Err: fmt.Errorf("%w: %w", backend.ErrCrashed, err)}
+				err = &backend.InputError{Err: fmt.Errorf("%w: %w", backend.ErrCrashed, errors.Unwrap(err))}
 				break
 			}
 		}
@@ -190,11 +194,11 @@ func (m *Model) send(ctx context.Context, c *conn, inputs []backend.Input, outpu
 	} else {
 		err = c.take(f, protocol.KindStepped, nil)
 	}
-	c.done()
+	took := c.done()
 	if err != nil {
 		return m.refused(c, err)
 	}
-	m.pace.note(total, time.Since(began))
+	m.pace.note(total, min(time.Since(began), took))
 	for i := range inputs {
 		inputs[i].Sequence.(*sequence).held += len(inputs[i].Tokens)
 	}
@@ -205,14 +209,10 @@ func (m *Model) send(ctx context.Context, c *conn, inputs []backend.Input, outpu
 // it is broken, is ended like one that crashed.
 func (m *Model) refused(c *conn, err error) error {
 	var r *remote
-	if errors.As(err, &r) {
-		if err = r.is.Backend(m.path); !errors.Is(err, backend.ErrBroken) {
-			return err
-		}
+	if errors.As(err, &r) && c.reason == nil {
+		return r.is.Backend(m.path)
 	}
-	c.proc.kill()
-	<-c.dead
-	return &crash{err}
+	return c.end(err)
 }
 
 // masked reports whether an input needs a mask.

@@ -6,51 +6,93 @@ import (
 	"time"
 )
 
-const (
-	// startTime is how long a process may take to answer a request that computes nothing.
-	startTime = 30 * time.Second
-	// loadTime is how long a process may start, and load without reporting progress.
-	loadTime = 2 * time.Minute
-	// leastTime is the shortest silence that counts as a hang.
-	leastTime = 5 * time.Second
-	// firstTime is the same for a step whose duration cannot be expected yet.
-	firstTime = time.Minute
+// times says how long a process may make no progress.
+type times struct {
+	start time.Duration // until it answers its first frame; it may open the libraries of its devices before that
+	load  time.Duration // while it loads a model
+	least time.Duration // in a step at least, and in any other request about a sequence
+	first time.Duration // in a step whose duration cannot be expected yet
+	text  time.Duration // while it tokenizes a text; a long text has more time
+}
 
-	tick = 250 * time.Millisecond
-)
+var usualTimes = times{start: 2 * time.Minute, load: 2 * time.Minute, least: 5 * time.Second, first: time.Minute,
+	text: 30 * time.Second}
 
-// watch kills a process that has a request and makes no progress.
+// textRate is how many bytes of text an engine tokenizes in a second at least.
+const textRate = 100 << 10
+
+// forText returns how long a text of a number of bytes may take.
+func (t *times) forText(bytes int) time.Duration {
+	return t.text + time.Duration(bytes)*time.Second/textRate
+}
+
+const tick = 250 * time.Millisecond
+
+// watch kills a process that has a request and makes no progress, or that does not tokenize a text.
 //
 // It counts the time in its own ticks, each at most twice as long as it should be. So the time in which this
-// process was stopped, or the machine slept, does not count as the engine's silence.
+// process was stopped, or the machine slept, does not count as the engine's silence. On Linux and macOS the clock of
+// the ticks stops in sleep, too (CLOCK_MONOTONIC, mach_absolute_time).
 type watch struct {
 	of   *conn
-	hung atomic.Bool
+	hung atomic.Pointer[error] // why the process was killed
 
-	mu       sync.Mutex
-	patience time.Duration // 0 if there is no request
-	silent   time.Duration
-	moves    uint64
-	wake     chan struct{}
-	ended    bool
+	mu      sync.Mutex
+	request awaited // its patience is 0 if there is no request
+	moves   uint64
+	texts   map[*awaited]bool
+	wake    chan struct{}
+	ended   bool
+}
+
+// awaited is one answer.
+type awaited struct {
+	// patience is how long it may take, silent how long there was no progress, and lasts how long it has taken.
+	patience, silent, lasts time.Duration
 }
 
 // begin starts to watch a request.
 func (w *watch) begin(patience time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.patience, w.silent, w.moves = patience, 0, w.of.moves.Load()
+	w.request, w.moves = awaited{patience: patience}, w.of.moves.Load()
+	w.rouse()
+}
+
+// end stops to watch the request. It returns how long the request has taken at most, without sleep.
+func (w *watch) end() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.request.patience = 0
+	return w.request.lasts + 2*tick
+}
+
+// beginText starts to watch a text. Texts are tokenized while other requests go on.
+func (w *watch) beginText(patience time.Duration) *awaited {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := &awaited{patience: patience}
+	if w.texts == nil {
+		w.texts = map[*awaited]bool{}
+	}
+	w.texts[t] = true
+	w.rouse()
+	return t
+}
+
+// endText stops to watch a text.
+func (w *watch) endText(t *awaited) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.texts, t)
+}
+
+// rouse ends the sleep of run.
+func (w *watch) rouse() {
 	if w.wake != nil {
 		close(w.wake)
 		w.wake = nil
 	}
-}
-
-// end stops to watch the request.
-func (w *watch) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.patience = 0
 }
 
 // stop ends run.
@@ -58,10 +100,7 @@ func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
-	if w.wake != nil {
-		close(w.wake)
-		w.wake = nil
-	}
+	w.rouse()
 }
 
 // run looks at the process until stop is called or the process is gone.
@@ -76,9 +115,8 @@ func (w *watch) run() {
 			return
 		}
 		now := time.Now()
-		passed := min(now.Sub(last), 2*tick)
+		sleep, ended := w.look(now.Sub(last), &idle)
 		last = now
-		sleep, ended := w.look(passed, &idle)
 		if ended {
 			return
 		}
@@ -104,7 +142,7 @@ func (w *watch) look(passed time.Duration, idle *int) (sleep <-chan struct{}, en
 	if w.ended {
 		return nil, true
 	}
-	if w.patience == 0 {
+	if w.request.patience == 0 && len(w.texts) == 0 {
 		if *idle++; *idle < 4 {
 			return nil, false
 		}
@@ -114,21 +152,38 @@ func (w *watch) look(passed time.Duration, idle *int) (sleep <-chan struct{}, en
 		return w.wake, false
 	}
 	*idle = 0
+	passed = min(passed, 2*tick)
 	if n := w.of.moves.Load(); n != w.moves {
-		w.moves, w.silent = n, 0
-		return nil, false
+		w.moves, w.request.silent = n, 0
 	}
-	if w.silent += passed; w.silent > w.patience {
-		w.hung.Store(true)
-		_ = w.of.proc.cmd.Process.Kill() // it may have ended
-		return nil, true
+	if w.request.after(passed) {
+		return nil, w.kill(errHang)
+	}
+	for t := range w.texts {
+		if t.after(passed) {
+			return nil, w.kill(errTextHang)
+		}
 	}
 	return nil, false
 }
 
+// after adds some time without progress and reports whether it was too much.
+func (w *awaited) after(passed time.Duration) bool {
+	w.silent += passed
+	w.lasts += passed
+	return w.patience > 0 && w.silent > w.patience
+}
+
+// kill ends the process.
+func (w *watch) kill(why error) (ended bool) {
+	w.hung.Store(&why)
+	_ = w.of.proc.cmd.Process.Kill() // it may have ended
+	return true
+}
+
 // pace expects how long a step takes, from the steps before it. Steps with about as many tokens are alike.
 type pace struct {
-	least, first time.Duration // leastTime and firstTime, except in tests
+	times
 	// took has the mean duration of steps with up to 2^i tokens; 0 is unknown.
 	took [32]time.Duration
 }
@@ -149,7 +204,7 @@ func (p *pace) note(tokens int, took time.Duration) {
 	*at += (took - *at) / 8
 }
 
-// patience returns how long a step may make no progress: eight times as long as it should take, but at least leastTime.
+// patience returns how long a step may make no progress: eight times as long as it should take, but at least least.
 func (p *pace) patience(tokens int) time.Duration {
 	i := class(tokens)
 	for k := i; k >= 0; k-- {

@@ -72,6 +72,7 @@ type Model struct {
 	sampler *sample.Sampler
 	steps   int
 	nextID  int
+	checks  uint64 // steps that were asked for
 	broken  error
 
 	mu     sync.Mutex // guards what tests read while steps run
@@ -146,7 +147,7 @@ func (m *Model) newSequence() (*sequence, error) {
 	}
 	m.open++
 	m.nextID++
-	return &sequence{model: m, id: m.nextID, step: -1}, nil
+	return &sequence{model: m, id: m.nextID}, nil
 }
 
 // Step implements backend.Model.
@@ -179,26 +180,23 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	if m.isClosed() {
 		return backend.ErrClosed
 	}
-	m.nextID++ // a number of no sequence; it marks the sequences seen in this step
-	for i := range inputs {
-		s, ok := inputs[i].Sequence.(*sequence)
-		var err error
-		switch {
-		case inputs[i].Sequence == nil:
-			continue // CheckInputs returns the error
-		case !ok || s.model != m:
-			err = backend.ErrForeign
-		case s.closed:
-			err = backend.ErrClosed
-		case s.step == m.nextID:
-			err = backend.ErrRepeated
-		default:
-			s.step = m.nextID
-			continue
-		}
-		return &backend.InputError{Index: i, Err: err}
+	m.checks++
+	if err := backend.CheckSequences(inputs, m.checks, m.own); err != nil {
+		return err
 	}
 	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
+}
+
+// own returns where the number of a sequence's last step is kept.
+func (m *Model) own(q backend.Sequence) (last *uint64, err error) {
+	s, ok := q.(*sequence)
+	switch {
+	case !ok || s.model != m:
+		return nil, backend.ErrForeign
+	case s.closed:
+		return nil, backend.ErrClosed
+	}
+	return &s.step, nil
 }
 
 // run feeds and samples. After an error every sequence is as it was.

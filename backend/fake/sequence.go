@@ -47,7 +47,7 @@ func (c *cells) release(i int32) {
 type sequence struct {
 	model  *Model
 	id     int
-	step   int // the last step in which it appeared
+	step   uint64 // the last step in which it appeared
 	tokens []backend.Token
 	cells  []int32
 	closed bool

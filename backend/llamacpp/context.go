@@ -2,7 +2,6 @@ package llamacpp
 
 import (
 	"fmt"
-	"sync"
 
 	"runner/backend"
 )
@@ -141,32 +140,4 @@ func fitting(most int, left int64, cost func(int) int64) int {
 		}
 	}
 	return low * unit
-}
-
-// ledger is the memory that the loaded models of this process take.
-type ledger struct {
-	mu sync.Mutex
-	// mapped are weights that look free to the system. private is the rest; the system may not have handed it out
-	// yet.
-	mapped, private int64
-}
-
-var loaded ledger
-
-// untouched returns the memory of loaded models that the system still counts as free, without mapped weights.
-func (l *ledger) untouched() int64 { return max(l.private-anonymousMemory(), 0) }
-
-// entry is the share of one model in a ledger.
-type entry struct{ mapped, private int64 }
-
-func (l *ledger) add(e entry) {
-	l.mapped += e.mapped
-	l.private += e.private
-}
-
-func (l *ledger) remove(e entry) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.mapped -= e.mapped
-	l.private -= e.private
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/backend/ledger"
 	"runner/models/random"
 )
 
@@ -98,15 +99,15 @@ func TestSmallModelsKeepTheirCache(t *testing.T) {
 
 // TestLoadedModelsCount checks that a model is in the ledger until it is closed, and not after a failed load.
 func TestLoadedModelsCount(t *testing.T) {
-	entered := func() entry {
-		loaded.mu.Lock()
-		defer loaded.mu.Unlock()
-		return entry{loaded.mapped, loaded.private}
+	entered := func() backend.Memory {
+		sum := ledger.Models.Others(nil)
+		sum.Untouched = 0
+		return sum
 	}
 	path := writeModel(t, random.Config{Context: 1 << 15})
 	before := entered()
 	m := openModel(t, path, backend.Config{})
-	if now := entered(); now.mapped-before.mapped != m.Info().Bytes || now.private <= before.private {
+	if now := entered(); now.Mapped-before.Mapped != m.Info().Bytes || now.Private <= before.Private {
 		t.Errorf("%+v, then %+v with weights of %d bytes", before, now, m.Info().Bytes)
 	}
 	if i := m.Info(); i.ContextSize != 1<<15 || i.CacheTokens < i.ContextSize || i.ContextReason == "" {

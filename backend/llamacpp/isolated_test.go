@@ -1,11 +1,17 @@
 package llamacpp
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"runner/backend"
 	"runner/backend/backendtest"
@@ -15,12 +21,34 @@ import (
 	"runner/models/random"
 )
 
-// engineVariable makes the test program an engine's process.
-const engineVariable = "RUNNER_TEST_PROCESS"
+// engineVariable makes the test program an engine's process. memoryVariable has the free memory, in bytes, of the
+// machine that it sees, and limitVariable the limit of its own private memory.
+const (
+	engineVariable = "RUNNER_TEST_PROCESS"
+	memoryVariable = "RUNNER_TEST_MEMORY"
+	limitVariable  = "RUNNER_TEST_LIMIT"
+)
+
+// number64 returns the number in an environment variable, or 0.
+func number64(name string) int64 {
+	n, err := strconv.ParseInt(os.Getenv(name), 10, 64)
+	if err != nil && os.Getenv(name) != "" {
+		panic(err)
+	}
+	return n
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(engineVariable) == "" {
 		os.Exit(m.Run())
+	}
+	if n := number64(limitVariable); n > 0 {
+		if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)}); err != nil {
+			panic(err)
+		}
+	}
+	if n := number64(memoryVariable); n > 0 {
+		measure = func() Machine { return Machine{Cores: 1, MemoryTotal: n, MemoryAvailable: n} }
 	}
 	err := serve.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), serve.Engine{
 		Name: "llama.cpp", Open: Open, Progress: Computed})
@@ -31,11 +59,14 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
+func isolatedEngine() child.Engine {
+	return child.Engine{Program: child.Program{Path: os.Args[0], Env: append(os.Environ(), engineVariable+"=1")}}
+}
+
 // isolated opens a model in a process of its own.
 func isolated(t testing.TB, path string, cfg backend.Config) *child.Model {
 	t.Helper()
-	e := child.Engine{Program: child.Program{Path: os.Args[0], Env: append(os.Environ(), engineVariable+"=1")}}
-	m, err := e.Open(t.Context(), path, cfg)
+	m, err := isolatedEngine().Open(t.Context(), path, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +81,58 @@ func TestIsolatedConformance(t *testing.T) {
 		cfg.Threads = 1
 		return isolated(t, path, cfg)
 	}, backendtest.Options{Tolerance: 0.02, Coarse: true})
+}
+
+// TestIsolatedModelsShareTheMemory loads models in processes of their own, on a machine that has room for the cache of
+// one. The second gets the rest, and a third that asks for more is refused. When the first is gone there is room again.
+func TestIsolatedModelsShareTheMemory(t *testing.T) {
+	const free = 1600 << 20
+	t.Setenv(memoryVariable, strconv.Itoa(free))
+	// 16 KiB for each token, 1 GiB in all
+	path := writeModel(t, random.Config{Layers: 8, KVHeads: 8, Heads: 8, HeadSize: 64, Context: 1 << 16})
+	first := isolated(t, path, backend.Config{Sequences: 1})
+	if i := first.Info(); i.ContextSize <= 1<<15 || i.Memory.Private <= free/2 {
+		t.Fatalf("the first model has a context of %d tokens and takes %+v", i.ContextSize, i.Memory)
+	}
+	second := isolated(t, path, backend.Config{Sequences: 1})
+	i := second.Info()
+	if sum := i.Memory.Private + first.Info().Memory.Private; sum > free || i.ContextSize >= first.Info().ContextSize {
+		t.Errorf("the second has a context of %d tokens, and both take %d of %d bytes: %s", i.ContextSize, sum, free,
+			i.ContextReason)
+	}
+	big := backend.Config{Sequences: 1, ContextSize: 1 << 15, FullWindow: "on"}
+	_, err := isolatedEngine().Open(t.Context(), path, big)
+	var load *backend.LoadError
+	if !errors.As(err, &load) || load.Reason != backend.LoadTooBig || load.Advice == "" {
+		t.Errorf("a third of %d tokens: error %v, want LoadTooBig", big.ContextSize, err)
+	}
+	first.Close()
+	isolated(t, path, big)
+}
+
+// TestAllocationsThatFail loads models into a process that gets less memory than its plan counts on. Neither the engine
+// nor the process crashes, and the error says that memory is missing.
+func TestAllocationsThatFail(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux limits the private memory of a process")
+	}
+	t.Setenv(memoryVariable, strconv.Itoa(1<<40))
+	t.Setenv(limitVariable, strconv.Itoa(400<<20))
+	for name, c := range map[string]struct {
+		model random.Config
+		cfg   backend.Config
+	}{
+		"cache":   {random.Config{Layers: 8, KVHeads: 8, Heads: 8, HeadSize: 64, Context: 1 << 16}, backend.Config{}},
+		"weights": {random.Config{Layers: 1, Width: 512, Vocabulary: 400_000}, backend.Config{NoMemoryMap: true}},
+	} {
+		_, err := isolatedEngine().Open(t.Context(), writeModel(t, c.model), c.cfg)
+		var load *backend.LoadError
+		if !errors.As(err, &load) || load.Reason != backend.LoadTooBig || load.Advice == "" ||
+			strings.Contains(load.Detail, "crashed") {
+			t.Errorf("%s: error %#v", name, err)
+		}
+		t.Log(name, err)
+	}
 }
 
 // odd allows every token with an odd id.

@@ -16,6 +16,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/gguf"
+	"runner/backend/ledger"
 	"runner/backend/sample"
 	"runner/backend/tokenizer"
 )
@@ -77,11 +78,11 @@ func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Mo
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.reserve(path, files, cfg)
+	p, entry, err := e.reserve(path, files, cfg)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{engine: e.c, takes: p.takes}
+	m := &Model{engine: e.c, entry: entry}
 	if err := m.load(ctx, path, files[0], p, cfg); err != nil {
 		m.free()
 		return nil, err
@@ -95,19 +96,16 @@ func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Mo
 
 // reserve makes a plan and enters its memory into the ledger, so that models loaded at the same time do not count
 // on that memory too.
-func (e *Engine) reserve(path string, files []*gguf.File, cfg backend.Config) (*plan, error) {
-	loaded.mu.Lock()
-	defer loaded.mu.Unlock()
-	machine, untouched := ThisMachine(), loaded.untouched()
-	if machine.MemoryAvailable > 0 {
-		machine.MemoryAvailable = max(machine.MemoryAvailable-untouched, 1)
-	}
-	p, err := newPlan(path, files, cfg, machine, loaded.mapped, e, e.devices())
-	if err != nil {
-		return nil, err
-	}
-	loaded.add(p.takes)
-	return p, nil
+func (e *Engine) reserve(path string, files []*gguf.File, cfg backend.Config) (p *plan, _ *ledger.Entry, err error) {
+	entry, err := ledger.Models.Plan(nil, func(others backend.Memory) (backend.Memory, error) {
+		machine := measure().without(others.Untouched + cfg.Reserved.Untouched).limited()
+		p, err = newPlan(path, files, cfg, machine, others.Mapped+cfg.Reserved.Mapped, e, e.devices())
+		if err != nil {
+			return backend.Memory{}, err
+		}
+		return p.takes, nil
+	})
+	return p, entry, err
 }
 
 // readParts reads the header of the file and of all other parts of the model. Their names follow from the first.
@@ -170,6 +168,10 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	m.cancel = &cArray[int32](1)[0]
 	m.failure = &cArray[C.struct_shim_error](1)[0]
 	fail := func(what string) error {
+		if backend.IsMemoryMessage(what) {
+			return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Detail: what, Err: backend.ErrMemory,
+				Advice: "free some memory, raise the limit of the process (--engine-memory), or choose a smaller model"}
+		}
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: what,
 			Err:    engineError(errors.New(what), m.failure),
 			Advice: "try the file with a newer version, or convert the model again"}
@@ -197,8 +199,9 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine could not create a context" +
 			reason(m.failure),
 			Err: engineError(errors.New("no context"), m.failure), Advice: "choose a smaller context size or fewer sequences"}
-		if strings.Contains(e.Detail, "alloc") {
-			e.Reason = backend.LoadTooBig
+		if backend.IsMemoryMessage(e.Detail) || strings.Contains(e.Detail, "alloc") {
+			e.Reason, e.Err = backend.LoadTooBig, backend.ErrMemory
+			e.Advice = "raise the limit of the process (--engine-memory), or " + e.Advice
 		}
 		return e
 	}
@@ -275,7 +278,7 @@ func (p *plan) info(f *gguf.File, path string) backend.Info {
 	info := backend.Info{
 		Architecture: f.Architecture(), Path: path, Device: p.device,
 		ContextSize: p.context, CacheTokens: p.cells, ContextReason: p.why, Sequences: p.sequences,
-		BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers,
+		BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers, Memory: p.takes,
 		Quantization: quantization(f), Digest: f.Digest,
 	}
 	if info.Name, _ = f.String("general.name"); info.Name == "" {

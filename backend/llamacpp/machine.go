@@ -11,15 +11,37 @@ type Machine struct {
 	// Addresses is how much more memory the process may map within its resource limits; 0 means no limit.
 	// MemoryAvailable is never more than that.
 	Addresses int64
+
+	addressLimit int64 // Addresses at the start of the process, about; 0 means no limit
 }
 
 // ThisMachine returns what is available now.
-func ThisMachine() Machine {
-	total, available := memory()
-	m := Machine{Cores: max(cores(), 1), MemoryTotal: total, MemoryAvailable: available}
+func ThisMachine() Machine { return measure().limited() }
+
+// measure is ThisMachine with the memory of the machine and its control group, whatever this process may map.
+// Tests replace it.
+var measure = func() Machine {
+	m := Machine{Cores: max(cores(), 1)}
+	m.MemoryTotal, m.MemoryAvailable = memory()
 	if limit, left := addresses(); limit > 0 {
-		m.Addresses = max(left, 1)
-		m.MemoryTotal, m.MemoryAvailable = min(total, limit), min(available, m.Addresses)
+		m.addressLimit, m.Addresses = limit, max(left, 1)
+	}
+	return m
+}
+
+// without returns the machine without memory that is promised to others and that the system still counts as free.
+func (m Machine) without(untouched int64) Machine {
+	if m.MemoryAvailable > 0 {
+		m.MemoryAvailable = max(m.MemoryAvailable-untouched, 1)
+	}
+	return m
+}
+
+// limited returns the machine within the limits of this process.
+func (m Machine) limited() Machine {
+	if m.Addresses > 0 {
+		m.MemoryTotal = min(m.MemoryTotal, m.addressLimit)
+		m.MemoryAvailable = min(m.MemoryAvailable, m.Addresses)
 	}
 	return m
 }

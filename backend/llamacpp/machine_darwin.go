@@ -26,8 +26,5 @@ func memory() (total, available int64) {
 	return int64(n), int64(n / 5 * 4)
 }
 
-// anonymousMemory is 0 here: the available memory does not depend on what is in use.
-func anonymousMemory() int64 { return 0 }
-
 // addresses returns the limit of the process's address space and what is left of it; 0 means no limit.
 func addresses() (limit, left int64) { return 0, 0 }

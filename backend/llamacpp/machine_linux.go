@@ -193,12 +193,3 @@ func number(s string) float64 {
 	}
 	return x
 }
-
-// anonymousMemory returns the memory that this process uses and that does not belong to a file, in bytes.
-func anonymousMemory() int64 {
-	f := strings.Fields(read("/proc/self/statm"))
-	if len(f) < 3 {
-		return 0
-	}
-	return int64(number(f[1])-number(f[2])) * int64(os.Getpagesize())
-}

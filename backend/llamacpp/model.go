@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"runner/backend"
+	"runner/backend/ledger"
 	"runner/backend/sample"
 	"runner/backend/tokenizer"
 )
@@ -18,7 +19,7 @@ import (
 // Model implements backend.Model.
 type Model struct {
 	info  backend.Info
-	takes entry // in the ledger
+	entry *ledger.Entry
 	caps  backend.Capabilities
 	vocab *backend.Vocab
 	// pure is set if package tokenizer supports the vocabulary. Otherwise it is nil and text is used.
@@ -158,27 +159,26 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 		return m.broken
 	}
 	m.step++
-	for i := range inputs {
-		if inputs[i].Sequence == nil {
-			continue // CheckInputs returns the error
-		}
-		s, ok := inputs[i].Sequence.(*sequence)
-		var err error
-		switch {
-		case !ok || s.model != m:
-			err = backend.ErrForeign
-		case s.closed:
-			err = backend.ErrClosed
-		case s.step == m.step:
-			err = backend.ErrRepeated
-		default:
-			s.step = m.step
-			continue
-		}
-		return &backend.InputError{Index: i, Err: err}
+	if err := backend.CheckSequences(inputs, m.step, m.own); err != nil {
+		return err
 	}
 	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
 }
+
+// own returns where the number of a sequence's last step is kept.
+func (m *Model) own(q backend.Sequence) (last *uint64, err error) {
+	s, ok := q.(*sequence)
+	switch {
+	case !ok || s.model != m:
+		return nil, backend.ErrForeign
+	case s.closed:
+		return nil, backend.ErrClosed
+	}
+	return &s.step, nil
+}
+
+// noMemory is the status of a decode that got no memory for its results.
+const noMemory = -2
 
 // decode runs the batch. After any error except ErrBroken the cache is as before, except in models that cannot rewind.
 func (m *Model) decode(ctx context.Context) error {
@@ -196,6 +196,9 @@ func (m *Model) decode(ctx context.Context) error {
 		return engineError(errors.New("engine refused the batch"), m.failure)
 	default:
 		m.broken = engineError(fmt.Errorf("%w (status %d)", backend.ErrBroken, int(rc)), m.failure)
+		if rc == noMemory || backend.IsMemoryMessage(m.broken.Error()) {
+			m.broken = fmt.Errorf("%w: %w", backend.ErrMemory, m.broken)
+		}
 		return m.broken
 	}
 }
@@ -335,8 +338,7 @@ func (m *Model) free() {
 	m.batch.free()
 	C.free(unsafe.Pointer(m.cancel))
 	C.free(unsafe.Pointer(m.failure))
-	loaded.remove(m.takes)
-	m.takes = entry{}
+	m.entry.Remove()
 	m.ctx, m.pool, m.model, m.batch, m.cancel, m.failure = nil, nil, nil, nil, nil, nil
 }
 

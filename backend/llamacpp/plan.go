@@ -43,7 +43,7 @@ type plan struct {
 	// own reports that this package's kernels read all weights.
 	own bool
 	// takes is the memory that the model needs.
-	takes entry
+	takes backend.Memory
 }
 
 // Helpers are faster than threads of the engine for weights of up to mostHelped bytes, and for up to fewThreads
@@ -144,9 +144,9 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	}
 	p.guarded = p.fullWindow && !(shape.state > 0 && shape.window == 0) // a second recurrent state is of no use
 	onCPU := p.onCPU(shape)
-	p.takes.private = p.private(cfg, shape, kind.bytes, onCPU, p.fullWindow)
+	p.takes.Private = p.private(cfg, shape, kind.bytes, onCPU, p.fullWindow)
 	if !cfg.NoMemoryMap {
-		p.takes.mapped = clamp(float64(shape.weights) * onCPU)
+		p.takes.Mapped = clamp(float64(shape.weights) * onCPU)
 	}
 	return p, nil
 }
@@ -211,9 +211,13 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 	if cfg.NoMemoryMap {
 		advice = "keep memory mapping on, or choose a smaller model or context size"
 	}
+	is := "is available"
+	if machine.Addresses > 0 && machine.MemoryAvailable == machine.Addresses {
+		is, advice = "is left within the limit of its process", "raise the limit (--engine-memory), or "+advice
+	}
 	return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Advice: advice,
-		Detail: fmt.Sprintf("needs about %s of memory for %d cached tokens and %s is available",
-			mebibytes(need(p.fullWindow)), p.cells, mebibytes(machine.MemoryAvailable))}
+		Detail: fmt.Sprintf("needs about %s of memory for %d cached tokens and %s %s",
+			mebibytes(need(p.fullWindow)), p.cells, mebibytes(machine.MemoryAvailable), is)}
 }
 
 // private returns the memory that the model needs outside mapped files. onCPU is the part of its layers that no GPU

@@ -43,19 +43,24 @@ worker.main(sys.argv[2:])
 // hooked opens a model whose worker fails in its third step, once.
 func hooked(t *testing.T, p *Python, path, failure string) *child.Model {
 	t.Helper()
+	return hookedBy(t, Engine{Python: p}, path, failure)
+}
+
+func hookedBy(t *testing.T, e Engine, path, failure string) *child.Model {
+	t.Helper()
 	f, err := ReadFolder(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	start, err := Start(p, f, Options{Cache: dir})
+	start, err := Start(e.Python, f, Options{Cache: dir, Memory: e.Options.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
 	script := filepath.Join(dir, "hook.py")
 	write(t, dir, "hook.py", fmt.Sprintf(hook, filepath.Join(dir, "mark"), failure))
 	start.Args = slices.Insert(start.Args, 1, script)
-	m, err := Engine{}.run(context.Background(), start, f, backend.Config{ContextSize: 256, Sequences: 2})
+	m, err := e.run(context.Background(), start, f, backend.Config{ContextSize: 256, Sequences: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -355,7 +355,13 @@ class Engine:
         self.device = str(info.get("device_name", "GPU")) if self.gpu else "CPU"
         recommended = int(info.get("max_recommended_working_set_size", 0))
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        self.memory = self.options.memory or (recommended if self.gpu and recommended else physical * 3 // 4)
+        room = recommended if self.gpu and recommended else physical * 3 // 4
+        reserved = q.get("reserved") or {}
+        if taken := reserved.get("mapped", 0) + reserved.get("private", 0):
+            room -= taken
+            self.memory = min(self.options.memory or room, room)
+        else:
+            self.memory = self.options.memory or room
         self.memory = max(self.memory - sum(q.get("others") or []), 1 << 20)
         mx.set_memory_limit(self.memory)
         mx.set_cache_limit(min(self.memory // 8, 2 << 30))
@@ -479,7 +485,8 @@ class Engine:
                 "threads": os.cpu_count() or 1, "gpu_layers": len(getattr(self.model, "layers", [])) if self.gpu else 0,
                 "embedding_length": self.hidden_width if self.embeddings else int(given.get("width") or 0),
                 "window_only": not self.exact, "chat_template": given.get("chat_template", ""),
-                "digest": given.get("digest", "")},
+                "digest": given.get("digest", ""),
+                "memory": {"mapped": 0, "private": min(self.memory, total + 2 * self.cells * self.token_bytes)}},
             "logits": True, "embeddings": self.embeddings, "exact_truncate": self.exact,
             "vocabulary": {"tokens": 0, "bos": -1, "eos": -1, "end": [], "add_bos": False}}
 
@@ -718,6 +725,7 @@ class Engine:
             if total is not None:
                 add = self.np.array(total[0]).astype(self.np.float64)
                 hidden[index] = hidden[index] + add if index in hidden else add
+            self.check_memory()
             self.progressed(len(part))
 
     def undo(self, s, length, copies):
@@ -852,7 +860,8 @@ def main(arguments=None, make=Engine):
         except BadFrame as e:
             pipes.end("broken", f"frame is not valid: {e}", BAD_FRAME)
         except BaseException as e:
-            pipes.end("broken", f"{type(e).__name__}: {e}", BROKEN)
+            full = isinstance(e, MemoryError) or "allocate" in str(e)
+            pipes.end("memory" if full else "broken", f"{type(e).__name__}: {e}", BROKEN)
 
 
 if __name__ == "__main__":

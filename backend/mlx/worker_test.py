@@ -51,6 +51,15 @@ class AppleLimits(unittest.TestCase):
         e.limits({})
         self.assertEqual(e.mx.limits["wired"], 48 * GiB)
 
+    def test_other_models_leave_less(self):
+        reserved = {"mapped": 4 * GiB, "private": 20 * GiB, "untouched": 3 * GiB}
+        for limit, want in (0, 24 * GiB), (16 * GiB, 16 * GiB), (40 * GiB, 24 * GiB):
+            e = engine(fake_mlx(True, self.M3), "--memory", str(limit))
+            e.limits({"reserved": reserved})
+            self.assertEqual(e.memory, want)
+        e.limits({"reserved": {"mapped": 0, "private": 60 * GiB}})
+        self.assertEqual(e.memory, 1 << 20)
+
     def test_a_cpu_wires_nothing(self):
         e = engine(fake_mlx(False, {"device_name": "EPYC"}))
         e.limits({})

@@ -492,7 +492,130 @@ func TestEngineIsOverItsMemoryLimit(t *testing.T) {
 	s := serve(t, "--isolate", "on", "--engine-memory", "300MB", "--no-mmap", "demo", "large="+path)
 	s.healthy()
 	s.fails("large", "model_unusable")
-	if !strings.Contains(s.logged(), "MiB is available") {
-		t.Errorf("the log does not say what is missing:\n%s", s.logged())
+	for _, text := range []string{"MiB is left within the limit of its process", "--engine-memory"} {
+		if !strings.Contains(s.logged(), text) {
+			t.Errorf("the log does not say %q:\n%s", text, s.logged())
+		}
+	}
+}
+
+// TestEngineHasNoMemoryToStart: a limit that is too small for any model is named as the reason, however small it is.
+func TestEngineHasNoMemoryToStart(t *testing.T) {
+	for _, limit := range []string{"1", "1MB", "30MB", "60MB", "80MB", "100MB", "120MB", "140MB"} {
+		cmd := exec.Command("runner", "run", "--engine-memory", limit, "What is 17 + 25?")
+		cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Errorf("%s is enough: %s", limit, out)
+		}
+		for _, text := range []string{"the engine needs more memory than --engine-memory allows", "; raise --engine-memory"} {
+			if !strings.Contains(string(out), text) {
+				t.Errorf("%s: the message lacks %q: %s", limit, text, out)
+			}
+		}
+	}
+}
+
+// TestEngineGrowsOverItsMemoryLimit: a request that makes the engine take more memory than its process may ends that
+// process. The request fails, the log says why, and the server goes on.
+func TestEngineGrowsOverItsMemoryLimit(t *testing.T) {
+	const hungry = "qwxzvkjq"
+	t.Setenv(poisonVariable, hungry)
+	t.Setenv(hungerVariable, "1")
+	s := serve(t, "--isolate", "on", "--engine-memory", "1GB", "demo", "other=demo")
+	s.healthy()
+	status, body := send(t, http.MethodPost, s.url+"/v1/chat/completions", "",
+		`{"messages":[{"role":"user","content":"What is `+hungry+`?"}]}`)
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, `"code":"model_unavailable"`) {
+		t.Errorf("the request is answered with %d %s", status, body)
+	}
+	for _, model := range []string{"demo", "other"} {
+		if status, body := s.say(model); status != http.StatusOK {
+			t.Errorf("%s answers with %d %s\n%s", model, status, body, s.logged())
+		}
+	}
+	if text := "the engine needs more memory than --engine-memory allows (1000 MB)"; !strings.Contains(s.logged(), text) {
+		t.Errorf("the log does not say %q:\n%s", text, s.logged())
+	}
+	if n := s.metric(`runner_engine_failed_total{model="demo"}`); n != 1 {
+		t.Errorf("%v sequences failed, want 1", n)
+	}
+}
+
+// TestUpgradeOnDisk replaces the server's program by another file. The engine's process is still started again, from
+// the program that runs.
+func TestUpgradeOnDisk(t *testing.T) {
+	installed, err := exec.LookPath("runner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(installed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "runner")
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := serveAs(t, func(c *exec.Cmd) { c.Path, c.Args[0] = path, path }, "--isolate", "on")
+	s.healthy()
+	old := s.engine()
+	upgrade := path + ".new"
+	if err := os.WriteFile(upgrade, []byte("#!/bin/sh\nexit 9\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(upgrade, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := s.say("demo"); status != http.StatusOK {
+		t.Fatalf("status %d %s\n%s", status, body, s.logged())
+	}
+	if pid := s.engine(); pid == old {
+		t.Errorf("the engine's process is still %d", pid)
+	}
+}
+
+// TestStoppedServerFindsNoHang stops the engine within a step, and then the server for longer than a hang lasts. The
+// time in which the server was stopped does not count, so the engine goes on and is not started again.
+func TestStoppedServerFindsNoHang(t *testing.T) {
+	s := serve(t, "--isolate", "on")
+	s.healthy()
+	if status, body := s.say("demo"); status != http.StatusOK { // steps of this length are known now
+		t.Fatalf("status %d %s", status, body)
+	}
+	engine := s.engine()
+	res, err := http.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(
+		`{"stream":true,"max_tokens":500,"temperature":1,"seed":3,"messages":[{"role":"user","content":"What is 1 + 2?"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	if !lines.Scan() {
+		t.Fatal("the stream is empty")
+	}
+	for _, pid := range []int{engine, s.cmd.Process.Pid} {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(6 * time.Second)
+	for _, pid := range []int{s.cmd.Process.Pid, engine} {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(500 * time.Millisecond) // the server looks at the silence before the engine works
+	}
+	for lines.Scan() {
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
+	if n := s.metric(`runner_engine_crashes_total{model="demo"}`); n != 0 || s.engine() != engine {
+		t.Errorf("%v crashes were counted, and process %d became %d\n%s", n, engine, s.engine(), s.logged())
 	}
 }

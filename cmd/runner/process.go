@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"strconv"
@@ -29,7 +30,7 @@ func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Proces
 	if err != nil {
 		return nil, err
 	}
-	m, err := child.Engine{Program: program, Version: version, Log: log}.Open(ctx, path, cfg)
+	m, err := child.Engine{Program: program, Version: version, Memory: p.Memory, Log: log}.Open(ctx, path, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +47,7 @@ func process(p cli.Process) error {
 	if !isPipe(protocol.FileIn) || !isPipe(protocol.FileOut) {
 		return cli.ErrByHand
 	}
-	if err := limitMemory(p.Memory); err != nil {
-		return err
-	}
-	return engineside.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), offered(p.Folder))
+	return serveEngine(p.Memory, func() engineside.Engine { return offered(p.Folder) })
 }
 
 // offered is the engine in a folder, or the one in this program.
@@ -81,4 +79,22 @@ func isPipe(descriptor int) bool {
 	var stat syscall.Stat_t
 	err := syscall.Fstat(descriptor, &stat)
 	return err == nil && stat.Mode&syscall.S_IFMT == syscall.S_IFIFO
+}
+
+// serveEngine serves the engine that offer returns, with a limit of this process's memory. With one that is too small
+// even for the process itself, no model can be loaded.
+func serveEngine(memory int64, offer func() engineside.Engine) error {
+	err := limitMemory(memory)
+	small := (*child.MemoryError)(nil)
+	if err != nil && !errors.As(err, &small) {
+		return err
+	}
+	e := offer() // within the limit
+	if small != nil {
+		e.Open = func(_ context.Context, path string, _ backend.Config) (backend.Model, error) {
+			return nil, &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Detail: small.Error(), Err: small,
+				Advice: small.Hint()}
+		}
+	}
+	return engineside.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), e)
 }

@@ -49,20 +49,31 @@ type Load struct {
 	FullWindow     string  `json:"full_window"`
 	NoMemoryMap    bool    `json:"no_memory_map"`
 	Others         []int64 `json:"others,omitempty"`
+	// Reserved is what the runner's other models were promised, in whatever process.
+	Reserved Memory `json:"reserved,omitzero"`
+}
+
+// Memory is backend.Memory.
+type Memory struct {
+	Mapped    int64 `json:"mapped"`
+	Private   int64 `json:"private"`
+	Untouched int64 `json:"untouched,omitempty"`
 }
 
 // LoadOf returns the message for a path and a configuration.
 func LoadOf(path string, c backend.Config) Load {
 	return Load{Path: path, Context: c.ContextSize, Sequences: c.Sequences, CacheTokens: c.CacheTokens, Batch: c.BatchSize,
 		Threads: c.Threads, GPULayers: c.GPULayers, FlashAttention: c.FlashAttention, CacheType: c.CacheType,
-		FullWindow: c.FullWindow, NoMemoryMap: c.NoMemoryMap, Others: c.Others}
+		FullWindow: c.FullWindow, NoMemoryMap: c.NoMemoryMap, Others: c.Others,
+		Reserved: Memory(c.Reserved)}
 }
 
 // Config returns the configuration without its Progress.
 func (l *Load) Config() backend.Config {
 	return backend.Config{ContextSize: l.Context, Sequences: l.Sequences, CacheTokens: l.CacheTokens, BatchSize: l.Batch,
 		Threads: l.Threads, GPULayers: l.GPULayers, FlashAttention: l.FlashAttention, CacheType: l.CacheType,
-		FullWindow: l.FullWindow, NoMemoryMap: l.NoMemoryMap, Others: l.Others}
+		FullWindow: l.FullWindow, NoMemoryMap: l.NoMemoryMap, Others: l.Others,
+		Reserved: backend.Memory(l.Reserved)}
 }
 
 // Info describes a loaded model. The fields are those of backend.Info, without its path.
@@ -88,6 +99,7 @@ type Info struct {
 	WindowOnly      bool   `json:"window_only"`
 	ChatTemplate    string `json:"chat_template"`
 	Digest          string `json:"digest"`
+	Memory          Memory `json:"memory"`
 }
 
 // InfoOf returns the message for a model.
@@ -97,7 +109,7 @@ func InfoOf(i backend.Info) Info {
 		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens,
 		ContextReason: i.ContextReason, Sequences: i.Sequences, Batch: i.BatchSize, Threads: i.Threads,
 		GPULayers: i.GPULayers, EmbeddingLength: i.EmbeddingLength, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate,
-		Digest: i.Digest}
+		Digest: i.Digest, Memory: Memory(i.Memory)}
 }
 
 // Backend returns the description for a path. engine is the engine's name in its hello.
@@ -109,7 +121,8 @@ func (i *Info) Backend(engine, path string) backend.Info {
 		Kernels: i.Kernels, Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, ContextSize: i.Context,
 		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens, ContextReason: i.ContextReason,
 		Sequences: i.Sequences, BatchSize: i.Batch, Threads: i.Threads, GPULayers: i.GPULayers,
-		EmbeddingLength: i.EmbeddingLength, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate, Digest: i.Digest}
+		EmbeddingLength: i.EmbeddingLength, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate, Digest: i.Digest,
+		Memory: backend.Memory(i.Memory)}
 }
 
 // The largest values of an Info that the runner accepts.
@@ -118,6 +131,7 @@ const (
 	maxBatch     = 1 << 20
 	maxWidth     = 1 << 20
 	maxTokens    = 1 << 24
+	maxMemory    = 1 << 50
 )
 
 // check returns an error for sizes that are not possible.
@@ -135,6 +149,11 @@ func (i *Info) check() error {
 	}
 	if i.EmbeddingLength < 0 || i.EmbeddingLength > maxWidth {
 		return bad("embedding_length %d is not between 0 and %d", i.EmbeddingLength, maxWidth)
+	}
+	for _, n := range [2]int64{i.Memory.Mapped, i.Memory.Private} {
+		if n < 0 || n > maxMemory {
+			return bad("memory %d is not between 0 and %d", n, int64(maxMemory))
+		}
 	}
 	return nil
 }
@@ -263,12 +282,13 @@ type Error struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// codes are the errors of package backend that have a code.
+// codes are the errors of package backend that have a code. An error with several has the first.
 var codes = []struct {
 	code string
 	err  error
 }{
-	{"broken", backend.ErrBroken}, {"context_full", backend.ErrContextFull}, {"cache_full", backend.ErrCacheFull},
+	{"memory", backend.ErrMemory}, {"broken", backend.ErrBroken},
+	{"context_full", backend.ErrContextFull}, {"cache_full", backend.ErrCacheFull},
 	{"no_sequence", backend.ErrNoSequence}, {"batch_too_large", backend.ErrBatchTooLarge},
 	{"no_tokens", backend.ErrNoTokens}, {"bad_token", backend.ErrBadToken}, {"repeated", backend.ErrRepeated},
 	{"foreign", backend.ErrForeign}, {"nothing_allowed", backend.ErrNothingAllowed}, {"closed", backend.ErrClosed},

@@ -68,8 +68,8 @@ func TestGoldenFrames(t *testing.T) {
 		raw  []byte
 	}{
 		{KindHello, Hello{Protocol: Version, Runner: "v1"}, nil},
-		{KindLoad, LoadOf("m.gguf", backend.Config{ContextSize: 8, Sequences: 2, FlashAttention: "auto", Others: []int64{5}}),
-			nil},
+		{KindLoad, LoadOf("m.gguf", backend.Config{ContextSize: 8, Sequences: 2, FlashAttention: "auto", Others: []int64{5},
+			Reserved: backend.Memory{Mapped: 30, Private: 20, Untouched: 10}}), nil},
 		{KindShare, Share{Rows: 36}, nil}, {KindNew, Sequence{Sequence: 2}, nil},
 		{KindFork, Sequence{Sequence: 3, From: 2}, nil}, {KindTruncate, Sequence{Sequence: 2, Length: 100}, nil},
 		{KindFree, Sequence{Sequence: 2}, nil}, {KindCancel, nil, nil}, {KindTokenize, Tokenize{ID: 7}, []byte("text")},
@@ -141,7 +141,8 @@ func TestGoldenFrames(t *testing.T) {
 type model struct{ vocab *backend.Vocab }
 
 func (m model) Info() backend.Info {
-	return backend.Info{Name: "m", ContextSize: 8, Sequences: 2, BatchSize: 4}
+	return backend.Info{Name: "m", ContextSize: 8, Sequences: 2, BatchSize: 4,
+		Memory: backend.Memory{Mapped: 7, Private: 6}}
 }
 
 func (m model) Vocab() *backend.Vocab { return m.vocab }
@@ -166,6 +167,10 @@ func TestInfoRoundTrip(t *testing.T) {
 			f.SetString(v.Type().Field(i).Name)
 		case reflect.Bool:
 			f.SetBool(true)
+		case reflect.Struct:
+			for j := range f.NumField() {
+				f.Field(j).SetInt(int64(100*i + j))
+			}
 		default:
 			f.SetInt(int64(i + 1))
 		}
@@ -215,9 +220,16 @@ func TestLoadedRoundTrip(t *testing.T) {
 			t.Errorf("the first %d bytes: %v", n, err)
 		}
 	}
-	l.Info.Sequences = 1 << 30
-	if _, err := l.Decode(raw); !errors.Is(err, ErrFrame) {
-		t.Errorf("too many sequences: %v", err)
+	for name, change := range map[string]func(*Info){
+		"sequences":       func(i *Info) { i.Sequences = 1 << 30 },
+		"mapped memory":   func(i *Info) { i.Memory.Mapped = 1 << 60 },
+		"negative memory": func(i *Info) { i.Memory.Private = -1 },
+	} {
+		bad := l
+		change(&bad.Info)
+		if _, err := bad.Decode(raw); !errors.Is(err, ErrFrame) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
