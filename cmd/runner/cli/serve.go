@@ -30,21 +30,23 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [MODEL...]",
 		Short: "Serve models over HTTP, to OpenAI's, Anthropic's and Ollama's clients",
-		Long: `Serve models over HTTP until interrupted. OpenAI's, Anthropic's and Ollama's clients can use them;
-/openapi.json describes all routes.
+		Long: `Serve models over HTTP until interrupted. Clients of OpenAI, Anthropic and Ollama can use them. /openapi.json
+describes all routes.
 
-MODEL is as for run; NAME=MODEL serves it under a name of your own. Without one the bundled demo
-model is served. The first is loaded at once, the others when they are asked for.
+MODEL is as for run; NAME=MODEL serves it under a name of your own. Without one the bundled model is served. The first
+is loaded at once, the others when a request asks for them.
 
-Without API keys only this machine is served. A second interrupt ends the server at once. SIGHUP has
-it read keys, tokens and certificates again; where it was started from a terminal, it stops.`,
+Without API keys only this machine is served. A second interrupt ends the server at once. On SIGHUP the server reads
+keys, tokens and certificates again; if it was started from a terminal, it stops.`,
 		Example: `  runner serve
   runner serve ggml-org/gpt-oss-20b-GGUF --parallel 8
-  runner serve big=model.gguf small=other.gguf --memory 24GB --api-keys keys.json --host 0.0.0.0`,
+  runner serve big=model.gguf small=other.gguf --memory 24GB
+  runner serve --api-keys keys.json --host 0.0.0.0`,
 		ValidArgsFunction: completeModels,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.serve(cmd, o, args) },
 	}
 	o.add(cmd)
+	cmd.AddCommand(a.apiKeyCommand(), a.sealKeysCommand())
 	return cmd
 }
 
@@ -66,7 +68,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	}
 	a.isolation = o.isolation
 	a.warnReasons(o.mew.rationale, o.mew.trace, o.mew.visibility, "--mew-reasoning")
-	list, err := a.resolveServed(args)
+	list, err := a.resolveServed(append(o.models, args...))
 	if err != nil {
 		return err
 	}

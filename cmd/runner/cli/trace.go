@@ -82,8 +82,8 @@ func missingStore(dir string, err error) error {
 }
 
 func (a *app) traceCommand() *cobra.Command {
-	return group("trace", "List, read, check and erase sealed traces", "",
-		a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
+	return group("trace", "List, read, explain, check and erase sealed traces", "",
+		a.traceKeysCommand(), a.traceExplainCommand(), a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
 }
 
 func (a *app) traceListCommand() *cobra.Command {

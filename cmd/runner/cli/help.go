@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/rivo/uniseg"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// The help of a command fits the terminal, or 80 columns where there is none. A command with many flags shows those
+// that people use most; --help-all shows all of them by topic.
+
+const (
+	// plainWidth is the width, in columns, of help that does not go to a terminal.
+	plainWidth = 80
+	// proseWidth is the width, in columns, beyond which text is hard to read.
+	proseWidth = 100
+	// nameWidth is the widest flag, in columns, whose description stands in the same line.
+	nameWidth = 30
+)
+
+// allFlag is the flag that shows all flags.
+const allFlag = "help-all"
+
+// onlyGroups is the annotation of a command that does nothing but hold others.
+const onlyGroups = "group"
+
+// Annotations of flags.
+const (
+	// topicOf has the topic of a flag in the help.
+	topicOf = "topic"
+	// isCommon marks a flag that --help shows.
+	isCommon = "common"
+)
+
+// topic gives the flags that add adds to cmd a topic in the help.
+func topic(cmd *cobra.Command, name string, add func()) {
+	known := map[string]bool{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+	add()
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !known[f.Name] {
+			must(cmd.Flags().SetAnnotation(f.Name, topicOf, []string{name}))
+		}
+	})
+}
+
+// common adds --help-all to cmd, and has --help show only the flags with these names.
+func common(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		must(cmd.Flags().SetAnnotation(name, isCommon, []string{"true"}))
+	}
+	cmd.Flags().Bool(allFlag, false, "show all flags, by topic")
+	must(cmd.Flags().SetAnnotation(allFlag, isCommon, []string{"true"}))
+	check := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if wantsAll(cmd) {
+			return pflag.ErrHelp
+		}
+		if check == nil {
+			return nil
+		}
+		return check(cmd, args)
+	}
+}
+
+func wantsAll(cmd *cobra.Command) bool {
+	all, err := cmd.Flags().GetBool(allFlag)
+	return err == nil && all
+}
+
+// helpWidth returns the width for help, in columns.
+func (a *app) helpWidth() int {
+	if a.outTerminal {
+		if width, _, err := term.GetSize(int(a.out.Fd())); err == nil && width > 0 {
+			return max(width, 40)
+		}
+	}
+	return plainWidth
+}
+
+// help writes the help of a command to standard output.
+func (a *app) help(cmd *cobra.Command, _ []string) {
+	writeHelp(a.stdout(), cmd, a.helpWidth())
+}
+
+func writeHelp(to io.Writer, cmd *cobra.Command, width int) {
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short + "."
+	}
+	fmt.Fprintln(to, reflow(long, min(width, proseWidth)))
+	writeUsage(to, cmd, width)
+}
+
+// writeUsage writes all of the help but the description.
+func writeUsage(to io.Writer, cmd *cobra.Command, width int) {
+	fmt.Fprintln(to, "\nUsage:")
+	if cmd.Annotations[onlyGroups] == "" {
+		fmt.Fprintln(to, "  "+cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintln(to, "  "+cmd.CommandPath()+" COMMAND")
+	}
+	if cmd.HasExample() {
+		fmt.Fprintln(to, "\nExamples:\n"+strings.TrimRight(cmd.Example, "\n"))
+	}
+	writeCommands(to, cmd, width)
+	writeFlags(to, cmd, width)
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(to, "\n\"%s COMMAND --help\" says more about a command.\n", cmd.CommandPath())
+	}
+}
+
+// writeCommands writes the commands of cmd by their groups.
+func writeCommands(to io.Writer, cmd *cobra.Command, width int) {
+	shown := func(group string) (list []*cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() && sub.GroupID == group {
+				list = append(list, sub)
+			}
+		}
+		return list
+	}
+	write := func(title string, list []*cobra.Command) {
+		if len(list) == 0 {
+			return
+		}
+		fmt.Fprintf(to, "\n%s:\n", title)
+		for _, sub := range list {
+			fmt.Fprintln(to, hanging("  "+pad(sub.Name(), 12), sub.Short, 14, width))
+		}
+	}
+	for _, g := range cmd.Groups() {
+		write(g.Title, shown(g.ID))
+	}
+	write("Commands", shown(""))
+}
+
+// writeFlags writes the flags of cmd, those for everyone or all by topic.
+func writeFlags(to io.Writer, cmd *cobra.Command, width int) {
+	all := wantsAll(cmd) || cmd.Flags().Lookup(allFlag) == nil
+	var topics []string
+	flags := map[string][]*pflag.Flag{}
+	add := func(f *pflag.Flag) {
+		name := ""
+		switch {
+		case f.Hidden || !all && len(f.Annotations[isCommon]) == 0 && f.Name != "help":
+			return
+		case all && len(f.Annotations[topicOf]) > 0:
+			name = f.Annotations[topicOf][0]
+		}
+		if !slices.Contains(topics, name) {
+			topics = append(topics, name)
+		}
+		flags[name] = append(flags[name], f)
+	}
+	cmd.LocalFlags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	for _, name := range topics {
+		if name == "" {
+			fmt.Fprint(to, "\nFlags:\n")
+		} else {
+			fmt.Fprintf(to, "\n%s:\n", name)
+		}
+		for _, f := range flags[name] {
+			fmt.Fprintln(to, flagHelp(f, width))
+		}
+	}
+}
+
+// flagHelp describes a flag. The description of a long one begins in a line of its own.
+func flagHelp(f *pflag.Flag, width int) string {
+	value, usage := pflag.UnquoteUsage(f)
+	name := "      --" + f.Name
+	if f.Shorthand != "" {
+		name = "  -" + f.Shorthand + ", --" + f.Name
+	}
+	if value != "" {
+		name += " " + value
+	}
+	if d := defaultOf(f); d != "" && !strings.Contains(usage, "(default") {
+		usage += " (default " + d + ")"
+	}
+	if uniseg.StringWidth(name) > nameWidth {
+		return name + "\n" + hanging(strings.Repeat(" ", nameWidth+2), usage, nameWidth+2, width)
+	}
+	return hanging(pad(name, nameWidth+2), usage, nameWidth+2, width)
+}
+
+// defaultOf returns a flag's default, or "" for one that is a zero value and goes without saying.
+func defaultOf(f *pflag.Flag) string {
+	switch f.DefValue {
+	case "", "false", "0", "0s", "[]":
+		return ""
+	}
+	return strings.Trim(f.DefValue, "[]")
+}
+
+// pad adds spaces to text until it is n columns wide.
+func pad(text string, n int) string {
+	return text + strings.Repeat(" ", max(n-uniseg.StringWidth(text), 1))
+}
+
+// hanging returns text after a first column. Its lines are at most width columns wide. All but the first begin at
+// column indent.
+func hanging(first, text string, indent, width int) string {
+	lines := strings.Split(wrap(text, max(width-indent, 20)), "\n")
+	return first + strings.Join(lines, "\n"+strings.Repeat(" ", indent))
+}
+
+// reflow breaks paragraphs into lines of at most width columns. Paragraphs that begin with white space stay as they
+// are.
+func reflow(text string, width int) string {
+	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
+	for i, p := range paragraphs {
+		if !strings.HasPrefix(p, " ") {
+			paragraphs[i] = wrap(p, width)
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// wrap breaks text between words into lines of at most width columns. A longer word gets a line of its own.
+func wrap(text string, width int) string {
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(text) {
+		n := uniseg.StringWidth(word)
+		switch {
+		case column == 0:
+		case column+1+n > width:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
