@@ -115,6 +115,9 @@ type app struct {
 	out, err *os.File
 	// inTerminal, outTerminal and errTerminal report whether in, out and err are terminals.
 	inTerminal, outTerminal, errTerminal bool
+	// origins says where the values of the command's flags come from, by the name of the flag.
+	origins map[string]string
+
 	// inTaken is set when standard input was read. It can be read only once.
 	inTaken bool
 }
@@ -148,7 +151,7 @@ func (a *app) execute(args []string) int {
 	root.SetErr(a.err)
 	err := root.ExecuteContext(context.Background())
 	if line := errorLine(err); line != "" {
-		a.complain(line)
+		a.complain(line + a.origin(line))
 	}
 	return exitCode(err)
 }

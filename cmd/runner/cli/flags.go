@@ -125,5 +125,26 @@ func (b biases) Set(text string) error {
 	return nil
 }
 
-func (b biases) String() string { return "" }
+func (b biases) String() string { return strings.Join(b.GetSlice(), " ") }
 func (b biases) Type() string   { return "TOKEN=BIAS" }
+
+// Append, Replace and GetSlice are those of a flag that can be repeated.
+func (b biases) Append(text string) error { return b.Set(text) }
+
+func (b biases) Replace(list []string) error {
+	*b.target = nil
+	for _, text := range list {
+		if err := b.Set(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b biases) GetSlice() []string {
+	var list []string
+	for _, x := range *b.target {
+		list = append(list, fmt.Sprintf("%d=%g", x.Token, x.Bias))
+	}
+	return list
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/settings"
 	"runner/grammar"
 )
 
@@ -29,6 +30,7 @@ func (o *formOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.regex, "regex", "", "make the answer match a regular expression, `PATTERN`")
 	f.StringVar(&o.grammar, "grammar", "", "make the answer match a grammar in GBNF, `FILE`")
 	f.StringVar(&o.choice, "choice", "", "make the answer one of `A,B,C`; \\, is a comma in a choice")
+	settings.OneOf(cmd, formFlags...)
 }
 
 // flag returns the flag that asks for a form, or "" if there is none. --json=false asks for none. Two flags are an

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"runner/cmd/runner/settings"
 )
 
 // The help of a command fits the terminal, or 80 columns where there is none. A command with many flags shows those
@@ -57,6 +59,7 @@ func common(cmd *cobra.Command, names ...string) {
 	}
 	cmd.Flags().Bool(allFlag, false, "show all flags, by topic")
 	must(cmd.Flags().SetAnnotation(allFlag, isCommon, []string{"true"}))
+	settings.Never(cmd, allFlag)
 	check := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if wantsAll(cmd) {

@@ -38,9 +38,8 @@ func (i *isolation) add(cmd *cobra.Command, auto string) {
 	addNameChoice(cmd, &i.when, "isolate",
 		"run the engine in a process of its own, which is started again after a crash ("+
 			auto+")", isolateAuto, isolateOn, isolateOff)
-	cmd.Flags().StringVar(&i.folder, "engine", os.Getenv(engineVariable),
-		"run models with the llama.cpp libraries in `DIR`, in a process of their own; the default is "+engineVariable+
-			" from the environment, or else the engine in this program")
+	cmd.Flags().StringVar(&i.folder, "engine", "",
+		"run models with the llama.cpp libraries in `DIR`, in a process of their own")
 	cmd.Flags().Var(&i.memory, "engine-memory",
 		"run the engine in a process of its own, which may take at most `BYTES`, as in 24GB (0: no limit)")
 }

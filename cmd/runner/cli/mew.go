@@ -5,10 +5,10 @@ import (
 	"errors"
 	"net"
 	"net/url"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/settings"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
@@ -77,14 +77,13 @@ func (o *mewOptions) add(cmd *cobra.Command) {
 	})
 	topic(cmd, "Traces", func() { o.record.add(cmd, "trace", "keep a sealed trace of each run in the space") })
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+	settings.Secret(cmd, "token")
+	settings.Variable(cmd, "token", mewTokenVariable)
 	common(cmd, "url", "token", "space", "id", "system", "reasoning", "reasoning-effort", "summary", "tools", "no-tools",
 		"max-tokens", "temperature", "seed", "ctx-size", "verbose")
 }
 
 func (o *mewOptions) validate(cmd *cobra.Command) error {
-	if o.address.Token == "" {
-		o.address.Token = os.Getenv(mewTokenVariable)
-	}
 	switch {
 	case o.address.URL == "":
 		return &usageError{what: "--url is missing",

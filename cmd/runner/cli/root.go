@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"runner/cmd/runner/settings"
 )
 
 func (a *app) rootCommand() *cobra.Command {
@@ -30,6 +32,7 @@ func (a *app) rootCommand() *cobra.Command {
 			return cmd.Help()
 		},
 	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.applySettings(cmd) }
 	root.Flags().BoolVarP(&version, "version", "v", false, "print the versions of runner, its engine and Go")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(a.help)
@@ -39,6 +42,7 @@ func (a *app) rootCommand() *cobra.Command {
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.addCommands(root)
+	settings.Never(root, "version")
 	return root
 }
 
@@ -52,7 +56,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"models", "Models", []*cobra.Command{a.enginesCommand()}},
 		{"serve", "Serve", []*cobra.Command{a.serveCommand(), a.mewCommand()}},
 		{"traces", "Traces", []*cobra.Command{a.traceCommand()}},
-		{"more", "More", []*cobra.Command{a.doctorCommand(), a.completionCommand(), a.versionCommand()}},
+		{"more", "More", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.completionCommand(), a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, cmd := range g.commands {
@@ -102,19 +106,23 @@ func flagError(cmd *cobra.Command, err error) error {
 		return u
 	}
 	u.what = fmt.Sprintf("--%s cannot be %q", invalid.GetFlag().Name, invalid.GetValue())
+	u.hint = invalidHint(invalid)
+	return u
+}
+
+// invalidHint says which values a flag takes.
+func invalidHint(invalid *pflag.InvalidValueError) string {
 	var choice *choiceError
 	var number *strconv.NumError
 	switch {
-	case errors.As(err, &choice):
-		u.hint = choice.Error()
-	case errors.As(err, &number) && errors.Is(number.Err, strconv.ErrRange):
-		u.hint = "the number is out of range"
-	case errors.As(err, &number), invalid.GetFlag().Value.Type() == "duration":
-		u.hint = valueHint(invalid.GetFlag())
-	default:
-		u.hint = invalid.Unwrap().Error()
+	case errors.As(invalid, &choice):
+		return choice.Error()
+	case errors.As(invalid, &number) && errors.Is(number.Err, strconv.ErrRange):
+		return "the number is out of range"
+	case errors.As(invalid, &number), invalid.GetFlag().Value.Type() == "duration":
+		return valueHint(invalid.GetFlag())
 	}
-	return u
+	return invalid.Unwrap().Error()
 }
 
 // valueHint says what kind of value a flag takes.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/cmd/runner/settings"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/server"
@@ -137,6 +137,8 @@ func (o *serveOptions) addAccess(cmd *cobra.Command) {
 	f.StringVar(&o.key, "api-key", "", "`KEY` that requests must send (also: "+keyVariable+")")
 	f.StringVar(&o.keyFile, "api-keys", "", "`FILE` of keys with their permissions; see runner serve apikey")
 	f.BoolVar(&o.public, "insecure-public", false, "serve other machines without asking for a key")
+	settings.Secret(cmd, "api-key")
+	settings.OneOf(cmd, "api-key", "api-keys")
 }
 
 func (o *serveOptions) addReasoning(cmd *cobra.Command) {
@@ -247,13 +249,10 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	return o.validateNames()
 }
 
-// validateKeys refuses API keys and certificates that do not go together. It reads the key from the environment.
+// validateKeys refuses API keys and certificates that do not go together.
 func (o *serveOptions) validateKeys(cmd *cobra.Command) error {
 	if o.key == "" && cmd.Flags().Changed("api-key") {
 		return &usageError{what: "--api-key is empty", hint: "give a key, or leave out the flag to serve only this machine"}
-	}
-	if o.key == "" && o.keyFile == "" {
-		o.key = os.Getenv(keyVariable)
 	}
 	switch {
 	case o.key != "" && o.keyFile != "":
