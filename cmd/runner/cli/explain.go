@@ -33,6 +33,8 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
   runner run --output decisions -r full "What is 17 + 25?" > trace.jsonl
   runner trace explain trace.jsonl`,
 		Args: exactly(1, "name one trace", ""),
+
+		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && markdown {
 				return &usageError{what: "--json and --markdown exclude each other", hint: "give one of them"}

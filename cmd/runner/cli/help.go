@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -93,102 +94,121 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 }
 
 func writeHelp(to io.Writer, cmd *cobra.Command, width int) {
-	long := cmd.Long
-	if long == "" {
-		long = cmd.Short + "."
-	}
-	fmt.Fprintln(to, reflow(long, min(width, proseWidth)))
+	fmt.Fprintln(to, reflow(descriptionOf(cmd), min(width, proseWidth)))
 	writeUsage(to, cmd, width)
+}
+
+// descriptionOf returns the long description of a command, or the short one.
+func descriptionOf(cmd *cobra.Command) string {
+	if cmd.Long == "" {
+		return cmd.Short + "."
+	}
+	return cmd.Long
+}
+
+// usages returns the lines that show how cmd is called.
+func usages(cmd *cobra.Command) (list []string) {
+	if cmd.Annotations[onlyGroups] == "" {
+		list = append(list, cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		list = append(list, cmd.CommandPath()+" COMMAND")
+	}
+	return list
 }
 
 // writeUsage writes all of the help but the description.
 func writeUsage(to io.Writer, cmd *cobra.Command, width int) {
-	fmt.Fprintln(to, "\nUsage:")
-	if cmd.Annotations[onlyGroups] == "" {
-		fmt.Fprintln(to, "  "+cmd.UseLine())
-	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintln(to, "  "+cmd.CommandPath()+" COMMAND")
-	}
+	fmt.Fprintln(to, "\nUsage:\n  "+strings.Join(usages(cmd), "\n  "))
 	if cmd.HasExample() {
 		fmt.Fprintln(to, "\nExamples:\n"+strings.TrimRight(cmd.Example, "\n"))
 	}
-	writeCommands(to, cmd, width)
-	writeFlags(to, cmd, width)
+	for _, g := range commandGroups(cmd) {
+		fmt.Fprintf(to, "\n%s:\n", g.title)
+		for _, sub := range g.commands {
+			fmt.Fprintln(to, hanging("  "+pad(sub.Name(), 12), sub.Short, 14, width))
+		}
+	}
+	all := wantsAll(cmd) || cmd.Flags().Lookup(allFlag) == nil
+	for _, g := range flagGroups(cmd, all) {
+		fmt.Fprintf(to, "\n%s:\n", cmp.Or(g.title, "Flags"))
+		for _, f := range g.flags {
+			fmt.Fprintln(to, flagHelp(f, width))
+		}
+	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(to, "\n\"%s COMMAND --help\" says more about a command.\n", cmd.CommandPath())
 	}
 }
 
-// writeCommands writes the commands of cmd by their groups.
-func writeCommands(to io.Writer, cmd *cobra.Command, width int) {
-	shown := func(group string) (list []*cobra.Command) {
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() && sub.GroupID == group {
-				list = append(list, sub)
-			}
-		}
-		return list
-	}
-	write := func(title string, list []*cobra.Command) {
-		if len(list) == 0 {
-			return
-		}
-		fmt.Fprintf(to, "\n%s:\n", title)
-		for _, sub := range list {
-			fmt.Fprintln(to, hanging("  "+pad(sub.Name(), 12), sub.Short, 14, width))
-		}
-	}
-	for _, g := range cmd.Groups() {
-		write(g.Title, shown(g.ID))
-	}
-	write("Commands", shown(""))
+// commandGroup is a group of commands in the help.
+type commandGroup struct {
+	title    string
+	commands []*cobra.Command
 }
 
-// writeFlags writes the flags of cmd, those for everyone or all by topic.
-func writeFlags(to io.Writer, cmd *cobra.Command, width int) {
-	all := wantsAll(cmd) || cmd.Flags().Lookup(allFlag) == nil
-	var topics []string
-	flags := map[string][]*pflag.Flag{}
+// commandGroups returns the commands of cmd by their groups.
+func commandGroups(cmd *cobra.Command) (list []commandGroup) {
+	groups := append(slices.Clone(cmd.Groups()), &cobra.Group{Title: "Commands"})
+	for _, g := range groups {
+		shown := commandGroup{title: g.Title}
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() && sub.GroupID == g.ID {
+				shown.commands = append(shown.commands, sub)
+			}
+		}
+		if len(shown.commands) > 0 {
+			list = append(list, shown)
+		}
+	}
+	return list
+}
+
+// flagGroup is a group of flags in the help. One without a title has no topic.
+type flagGroup struct {
+	title string
+	flags []*pflag.Flag
+}
+
+// flagGroups returns all flags of cmd by topic, or those that people use most.
+func flagGroups(cmd *cobra.Command, all bool) (list []flagGroup) {
 	add := func(f *pflag.Flag) {
-		name := ""
+		title := ""
 		switch {
 		case f.Hidden || !all && len(f.Annotations[isCommon]) == 0 && f.Name != "help":
 			return
 		case all && len(f.Annotations[topicOf]) > 0:
-			name = f.Annotations[topicOf][0]
+			title = f.Annotations[topicOf][0]
 		}
-		if !slices.Contains(topics, name) {
-			topics = append(topics, name)
+		i := slices.IndexFunc(list, func(g flagGroup) bool { return g.title == title })
+		if i < 0 {
+			i, list = len(list), append(list, flagGroup{title: title})
 		}
-		flags[name] = append(flags[name], f)
+		list[i].flags = append(list[i].flags, f)
 	}
 	cmd.LocalFlags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
-	for _, name := range topics {
-		if name == "" {
-			fmt.Fprint(to, "\nFlags:\n")
-		} else {
-			fmt.Fprintf(to, "\n%s:\n", name)
-		}
-		for _, f := range flags[name] {
-			fmt.Fprintln(to, flagHelp(f, width))
-		}
+	return list
+}
+
+// partsOf returns a flag's short and long name, what its value is called, and its description with the default.
+func partsOf(f *pflag.Flag) (short, name, value, usage string) {
+	value, usage = pflag.UnquoteUsage(f)
+	if d := defaultOf(f); d != "" && !strings.Contains(usage, "(default") {
+		usage += " (default " + d + ")"
 	}
+	return f.Shorthand, f.Name, value, usage
 }
 
 // flagHelp describes a flag. The description of a long one begins in a line of its own.
 func flagHelp(f *pflag.Flag, width int) string {
-	value, usage := pflag.UnquoteUsage(f)
-	name := "      --" + f.Name
-	if f.Shorthand != "" {
-		name = "  -" + f.Shorthand + ", --" + f.Name
+	short, long, value, usage := partsOf(f)
+	name := "      --" + long
+	if short != "" {
+		name = "  -" + short + ", --" + long
 	}
 	if value != "" {
 		name += " " + value
-	}
-	if d := defaultOf(f); d != "" && !strings.Contains(usage, "(default") {
-		usage += " (default " + d + ")"
 	}
 	if uniseg.StringWidth(name) > nameWidth {
 		return name + "\n" + hanging(strings.Repeat(" ", nameWidth+2), usage, nameWidth+2, width)

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +100,47 @@ func TestNearestFlag(t *testing.T) {
 	} {
 		if got := nearFlag(run, typed); got != want {
 			t.Errorf("--%s: %q, want %q", typed, got, want)
+		}
+	}
+}
+
+// Every command gets a manual page, in which groff finds no fault, and which has every flag of the command.
+func TestManualPages(t *testing.T) {
+	dir := t.TempDir()
+	a := scripted()
+	n := 0
+	if err := a.writeManTree(dir, a.rootCommand(), &n); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob(dir + "/*.1")
+	if err != nil || len(pages) != n || n < 25 {
+		t.Fatalf("%d pages of %d: %v", len(pages), n, err)
+	}
+	everyCommand(func(cmd *cobra.Command) {
+		if cmd.Name() == "help" {
+			return
+		}
+		b, err := os.ReadFile(filepath.Join(dir, manName(cmd)+".1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && !strings.Contains(string(b), roff("--"+f.Name)) {
+				t.Errorf("%s: --%s is missing", cmd.CommandPath(), f.Name)
+			}
+		})
+		if strings.Contains(string(b), "`") {
+			t.Errorf("%s: a backtick", cmd.CommandPath())
+		}
+	})
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("groff is not on the PATH, so the pages are not formatted")
+	}
+	for _, page := range pages {
+		cmd := exec.Command(groff, "-man", "-ww", "-b", "-z", "-Tutf8", page)
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s: %v\n%s", filepath.Base(page), err, out)
 		}
 	}
 }

@@ -56,7 +56,8 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"models", "Models", []*cobra.Command{a.enginesCommand()}},
 		{"serve", "Serve", []*cobra.Command{a.serveCommand(), a.mewCommand()}},
 		{"traces", "Traces", []*cobra.Command{a.traceCommand()}},
-		{"more", "More", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.completionCommand(), a.versionCommand()}},
+		{"more", "More", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.completionCommand(),
+			a.docsCommand(), a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, cmd := range g.commands {
