@@ -7,7 +7,8 @@
 //
 //   - Mistakes that can be found before a model is loaded are reported before it is loaded.
 //   - An error is one line that says what is wrong and what to do. Nothing is written to standard output before it.
-//   - The exit code is 0 for success, 1 for a failure, 2 for a usage error and 130 for an interrupt.
+//   - The exit code is 0 for success, 1 for a failure, 2 for a usage error, 4 for an answer that was cut off before it
+//     matched its form, and 130 for an interrupt.
 package cli
 
 import (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -275,6 +276,9 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req genera
 	if o.verbose {
 		writeTimings(a.stderr(), loaded, gen.Info(), out.Info, out.Result)
 	}
+	if why := cutForm(&o.request, out); why != "" {
+		return &brokenForm{why}
+	}
 	if code, text, _ := render.Shortfall(out); code == render.CodeNoAnswer {
 		return errors.New(text)
 	}
@@ -282,6 +286,23 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req genera
 		a.afterwords(out)
 	}
 	return nil
+}
+
+// cutForm says why a reply does not match the form that was asked for. It returns "" if it matches, and for a reply
+// that is a call.
+func cutForm(req *generation.Request, r generation.Reply) string {
+	if req.Form.IsZero() || len(r.Calls) > 0 || req.Form.IsJSON() && json.Valid([]byte(r.Answer)) {
+		return ""
+	}
+	if _, text, ok := render.Shortfall(r); ok {
+		return text
+	}
+	for _, w := range r.Warnings {
+		if w.Code == generation.CodeFormCut {
+			return w.Text
+		}
+	}
+	return ""
 }
 
 // afterwords warns if a reply is missing or cut off.
