@@ -24,6 +24,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/lmittmann/tint"
 	"golang.org/x/term"
 
 	"runner/backend"
@@ -185,17 +186,22 @@ func (a *app) stderr() io.Writer { return cleaned(a.err, a.errTerminal) }
 // stdout is standard output, cleaned like stderr.
 func (a *app) stdout() io.Writer { return cleaned(a.out, a.outTerminal) }
 
-// logger returns a logger that writes to standard error, as text or as JSON. A verbose one also writes debug messages
+// logger returns a logger that writes to standard error, as text or as JSON. Text on a terminal has short times. A verbose one also writes debug messages
 // and those of the engine.
 func (a *app) logger(format string, verbose bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if verbose {
 		options.Level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewTextHandler(a.stderr(), options))
-	if format == logJSON {
-		log = slog.New(slog.NewJSONHandler(a.stderr(), options))
+	var handler slog.Handler = slog.NewTextHandler(a.stderr(), options)
+	switch {
+	case format == logJSON:
+		handler = slog.NewJSONHandler(a.stderr(), options)
+	case a.errTerminal:
+		// Without colors, because stderr takes out all that could control the terminal.
+		handler = tint.NewHandler(a.stderr(), &tint.Options{Level: options.Level, TimeFormat: time.TimeOnly, NoColor: true})
 	}
+	log := slog.New(handler)
 	if verbose && a.engine.Log != nil {
 		a.engine.Log(log)
 	}

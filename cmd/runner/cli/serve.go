@@ -116,6 +116,16 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	}
 	mountMEW(s, o, kept, cfg.Logger)
 	go hangUps.follow(s.Reload)
+	a.announce(o, list, l.Addr(), cfg)
+	err = s.Serve(serving, l)
+	if ctx.Err() == nil && serving.Err() != nil {
+		err = errors.Join(context.Cause(serving), err)
+	}
+	return err
+}
+
+// announce says where the server is, and how to use it.
+func (a *app) announce(o *serveOptions, list []served, at net.Addr, cfg server.Config) {
 	names := make([]string, len(list))
 	for i, m := range list {
 		names[i] = m.name
@@ -124,17 +134,22 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if cfg.TLS != nil {
 		scheme = "https"
 	}
-	where := fmt.Sprintf("%s://%s", scheme, l.Addr())
 	if o.logFormat == logJSON {
-		cfg.Logger.Info("serving", "models", names, "at", where)
-	} else {
-		a.note(fmt.Sprintf("serving %s at %s", strings.Join(names, ", "), where))
+		cfg.Logger.Info("serving", "models", names, "at", scheme+"://"+at.String())
+		return
 	}
-	err = s.Serve(serving, l)
-	if ctx.Err() == nil && serving.Err() != nil {
-		err = errors.Join(context.Cause(serving), err)
+	a.note(fmt.Sprintf("serving %s at %s://%s", strings.Join(names, ", "), scheme, at))
+	here := at.String()
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() { // clients need an address that they can call
+		here = net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
 	}
-	return err
+	url, key := scheme+"://"+here, ""
+	if o.key != "" || o.keyFile != "" {
+		key = `-H "Authorization: Bearer $KEY" `
+	}
+	a.note("  OpenAI clients: base URL " + url + "/v1; Anthropic and Ollama clients: " + url)
+	a.note("  curl " + key + url + `/v1/chat/completions -d '{"model": "` + names[0] +
+		`", "messages": [{"role": "user", "content": "What is 17 + 25?"}]}'`)
 }
 
 // resolveServed finds the models on the command line and checks that the engine can run them. It refuses two models
