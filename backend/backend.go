@@ -173,6 +173,8 @@ type Info struct {
 	Path string
 	// Backend names the implementation and Device the hardware it computes on, both for people to read.
 	Backend, Device string
+	// Kernels says which kernels compute the model, for people to read; empty if the engine does not tell.
+	Kernels string
 	// Parameters is the number of weights, and Bytes their size in memory or on disk.
 	Parameters, Bytes int64
 	// Quantization is the format of the weights, for people to read, for instance "MXFP4".

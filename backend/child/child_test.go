@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +34,10 @@ const (
 	poison = backend.Token(301)
 	hang   = backend.Token(302)
 )
+
+// description is what the engine "described" says of itself.
+var description = protocol.About{Architectures: []string{"llama", "qwen35"}, Devices: []string{"a card"},
+	Kernels: "libcpu.so", Missing: []string{"libgpu.so: no driver"}}
 
 // beEngine serves the fake engine.
 func beEngine(kind string) int {
@@ -73,7 +79,16 @@ func beEngine(kind string) int {
 			_, _ = out.WriteString("This is no frame, although it is long enough to be taken for one.")
 		}
 	}
-	if err := serve.Run(in, out, serve.Engine{Name: "fake", Version: "1", Open: open}); err != nil {
+	e := serve.Engine{Name: "fake", Version: "1", Open: open}
+	switch kind {
+	case "described":
+		e.About = description
+	case "unusable":
+		e.About.Problem = "has no library for this processor"
+	case "silent":
+		time.Sleep(time.Minute)
+	}
+	if err := serve.Run(in, out, e); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -168,5 +183,35 @@ func TestEnvironmentHasNoKeys(t *testing.T) {
 		if slices.Contains(env, "RUNNER_PASSPHRASE=secret") || !slices.Contains(env, "CUDA_VISIBLE_DEVICES=1") {
 			t.Errorf("the environment is %v", env)
 		}
+	}
+}
+
+// TestDescribe asks engines what they are. Each process is gone afterwards, even one that does not answer.
+func TestDescribe(t *testing.T) {
+	describe := func(ctx context.Context, kind string) (Description, error) {
+		return Describe(ctx, Program{Path: os.Args[0], Env: append(os.Environ(), engineVariable+"="+kind)}, "v1")
+	}
+	d, err := describe(t.Context(), "described")
+	if err != nil || d.Engine != "fake" || d.Version != "1" || !reflect.DeepEqual(d.About, description) {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d, err = describe(t.Context(), "plain"); err != nil || !reflect.DeepEqual(d.About, protocol.About{}) {
+		t.Errorf("an engine that says nothing: %+v, %v", d, err)
+	}
+	if _, err = describe(t.Context(), "unusable"); err == nil || err.Error() != "has no library for this processor" {
+		t.Errorf("an engine that cannot be used: %v", err)
+	}
+	if _, err = Describe(t.Context(), Program{Path: "/bin/false"}, "v1"); err == nil ||
+		!strings.Contains(err.Error(), "exit status 1") {
+		t.Errorf("a program that ends at once: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err = describe(ctx, "silent"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+		t.Errorf("an engine that does not answer: %v after %v", err, time.Since(began))
+	}
+	if _, err = describe(ctx, "described"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the end of the time: %v", err)
 	}
 }

@@ -54,8 +54,11 @@ type tokens struct {
 	err  error
 }
 
-// dial starts a program and exchanges hellos.
-func dial(p Program, version string) (*conn, error) {
+// dial starts a program and exchanges hellos. When ctx ends, the process is killed.
+func dial(ctx context.Context, p Program, version string) (*conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
 	proc, err := begin(p)
 	if err != nil {
 		return nil, err
@@ -65,7 +68,9 @@ func dial(p Program, version string) (*conn, error) {
 	c.watch.of = c
 	go c.read()
 	go c.watch.run()
-	f, err := c.ask(context.Background(), startTime, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
+	stop := context.AfterFunc(ctx, func() { _ = proc.cmd.Process.Kill() }) // it may have ended
+	// An engine may open the libraries of its devices before it answers.
+	f, err := c.ask(context.Background(), loadTime, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
 		Runner: version})
 	if err == nil {
 		err = c.take(f, protocol.KindEngineHello, &c.hello)
@@ -74,6 +79,9 @@ func dial(p Program, version string) (*conn, error) {
 	if err == nil && c.hello.Protocol != protocol.Version {
 		err = fmt.Errorf("the engine speaks version %d of the protocol, this program version %d", c.hello.Protocol,
 			protocol.Version)
+	}
+	if !stop() {
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		c.close()

@@ -148,7 +148,7 @@ func (m *Model) fix() {
 // begin starts a process and loads the model. It sets the vocabulary if it is not set, and else checks that it is
 // the same.
 func (m *Model) begin(ctx context.Context, progress func(float32) bool) (c *conn, l protocol.Loaded, err error) {
-	if c, err = dial(m.engine.Program, m.engine.Version); err != nil {
+	if c, err = dial(ctx, m.engine.Program, m.engine.Version); err != nil {
 		return nil, l, err
 	}
 	defer func() {

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// startTime is how long a process may take to answer its first frame.
+	// startTime is how long a process may take to answer a request that computes nothing.
 	startTime = 30 * time.Second
-	// loadTime is how long a process may load without reporting progress.
+	// loadTime is how long a process may start, and load without reporting progress.
 	loadTime = 2 * time.Minute
 	// leastTime is the shortest silence that counts as a hang.
 	leastTime = 5 * time.Second

@@ -31,6 +31,9 @@ type Engine struct {
 	folder string
 	// kernels names the instructions of this package's kernels. It is empty if only the engine's own kernels run.
 	kernels string
+	// cpu is the name of the library that computes on the CPU, for an engine from a folder. It is empty if that is a
+	// part of libggml.
+	cpu string
 	// libraries are the device libraries that were found.
 	libraries []Library
 	// generative are the architectures that generate text token by token. others are the rest.
@@ -58,7 +61,7 @@ var start = sync.OnceValue(func() error {
 	}
 	offerKernels()
 	builtin.kernels = ownKernels
-	builtin.libraries = loadLibraries(libraryFolders())
+	builtin.libraries = loadLibraries(LibraryFolders())
 	return nil
 })
 

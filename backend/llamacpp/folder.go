@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,9 +42,11 @@ func (e *FolderError) Error() string {
 // OpenFolder opens the llama.cpp in a folder of shared libraries, such as an official release: libllama, libggml and
 // the libraries of devices. A process can open one folder. It stays open until the process ends.
 //
-// Every library comes from the folder, except those of the system. Only root and the user of this process may be able
-// to write to the folder and its libraries. Code of the libraries runs when they are opened, so open only what can be
-// trusted. The error is a *FolderError.
+// Every library comes from the folder, except those of the system and those that a library requires by their whole
+// path, as Homebrew's do. If libggml is such a one, the libraries of devices come from libexec next to its folder,
+// where Homebrew has them. Only root and the user of this process, and administrators on macOS, may be able to write to
+// the folders and libraries. Code of the libraries runs when they are opened, so open only what can be trusted. The
+// error is a *FolderError.
 func OpenFolder(path string) (*Engine, error) {
 	f, err := readFolder(path)
 	if err != nil {
@@ -88,46 +91,25 @@ type folder struct {
 
 var (
 	libraryName = regexp.MustCompile(`\.(so(\.[0-9.]+)?|dylib)$`)
-	llamaName   = regexp.MustCompile(`^libllama(\.v?[0-9][0-9.]*)?\.(so(\.[0-9.]+)?|dylib)$`)
-	deviceName  = regexp.MustCompile(`^libggml-(.+)\.(so|dylib)$`)
+	// llamaName matches libllama.so.0 and libllama.cuda.v0.5.0.so, and not libllama-common.so.
+	llamaName  = regexp.MustCompile(`^libllama(\.[a-z]+)?(\.v?[0-9][0-9.]*)?\.(so(\.[0-9.]+)?|dylib)$`)
+	ggmlName   = regexp.MustCompile(`^libggml\.`)
+	deviceName = regexp.MustCompile(`^libggml-(.+)\.(so|dylib)$`)
 )
 
-const engineAdvice = "name the folder of a llama.cpp release with shared libraries, version " + supportedVersions
+const engineAdvice = "name the folder of a llama.cpp release with shared libraries, version " + SupportedVersions
 
 func readFolder(path string) (*folder, error) {
 	if !filepath.IsAbs(path) {
 		return nil, &FolderError{path, "is not an absolute path", "name the folder from the root on"}
 	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, &FolderError{path, reasonOf(err), engineAdvice}
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, &FolderError{path, reasonOf(err), ""}
-	}
-	if err := checkOwners(real); err != nil {
+	f := &folder{files: map[string]string{}, open: map[string]bool{}}
+	var err error
+	if f.path, err = f.read(path, libraryName); err != nil {
 		return nil, err
 	}
-	f := &folder{path: real, files: map[string]string{}, open: map[string]bool{}}
 	llamas := map[string]bool{}
-	for _, e := range entries {
-		name := e.Name()
-		if !libraryName.MatchString(name) {
-			continue
-		}
-		target, err := filepath.EvalSymlinks(filepath.Join(real, name))
-		if err != nil {
-			return nil, &FolderError{filepath.Join(path, name), reasonOf(err), ""}
-		}
-		if filepath.Dir(target) != real {
-			return nil, &FolderError{filepath.Join(path, name), "leads out of the folder, to " + target,
-				"copy the file into the folder"}
-		}
-		if err := checkOwner(target, false); err != nil {
-			return nil, err
-		}
-		f.files[name] = target
+	for name, target := range f.files {
 		if llamaName.MatchString(name) {
 			llamas[target] = true
 			f.llama = filepath.Base(target)
@@ -137,10 +119,74 @@ func readFolder(path string) (*folder, error) {
 	case 0:
 		return nil, &FolderError{path, "has no libllama", engineAdvice}
 	case 1:
-		return f, nil
+		return f, f.readOther()
 	}
 	return nil, &FolderError{path, fmt.Sprintf("has %d versions of libllama", len(llamas)),
 		"keep the libraries of one release in the folder"}
+}
+
+// read adds the libraries of a folder whose names match. It returns the folder's path without symbolic links.
+func (f *folder) read(path string, names *regexp.Regexp) (string, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return "", &FolderError{path, reasonOf(err), engineAdvice}
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", &FolderError{path, reasonOf(err), ""}
+	}
+	if err := checkOwners(real); err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !names.MatchString(name) || !libraryName.MatchString(name) {
+			continue
+		}
+		target, err := filepath.EvalSymlinks(filepath.Join(real, name))
+		if err != nil {
+			return "", &FolderError{filepath.Join(path, name), reasonOf(err), ""}
+		}
+		if filepath.Dir(target) != real {
+			if !llamaName.MatchString(name) {
+				continue // not a part of this folder, as if it were not there
+			}
+			return "", &FolderError{filepath.Join(path, name), "leads out of the folder, to " + target,
+				"name " + filepath.Dir(target)}
+		}
+		if err := checkOwner(target, false); err != nil {
+			return "", err
+		}
+		f.files[name] = target
+	}
+	return real, nil
+}
+
+// readOther adds ggml's libraries if libllama requires libggml by its whole path: those in its folder, and those of
+// devices in libexec next to that. This is how Homebrew installs them.
+func (f *folder) readOther() error {
+	required, _ := requirements(f.files[f.llama]) // load reports an error
+	for _, r := range required {
+		if !filepath.IsAbs(r) || !ggmlName.MatchString(filepath.Base(r)) {
+			continue
+		}
+		target, err := filepath.EvalSymlinks(r)
+		if err != nil || filepath.Dir(target) == f.path {
+			continue
+		}
+		dir, err := f.read(filepath.Dir(target), regexp.MustCompile(`^libggml`))
+		if err != nil {
+			return err
+		}
+		devices := filepath.Join(filepath.Dir(dir), "libexec")
+		if _, err := os.Stat(devices); err != nil {
+			continue
+		}
+		if _, err := f.read(devices, deviceName); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func reasonOf(err error) string {
@@ -166,29 +212,51 @@ func checkOwners(path string) error {
 	return nil
 }
 
-// checkOwner checks that only root and this user may write to a file. sticky accepts folders with the sticky bit.
+// checkOwner checks that nobody else may write to a file. sticky accepts folders with the sticky bit.
 func checkOwner(path string, sticky bool) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return &FolderError{path, reasonOf(err), ""}
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !ok:
+	if !ok {
 		return &FolderError{path, "has no owner that could be checked", ""}
-	case stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
+	}
+	o := ownership{info.Mode(), int(stat.Uid), int(stat.Gid)}
+	if sticky && o.mode&fs.ModeSticky != 0 {
+		o.mode &^= 0o022
+	}
+	return o.check(path, os.Geteuid(), runtime.GOOS)
+}
+
+// ownership says who may write to a file.
+type ownership struct {
+	mode        fs.FileMode
+	user, group int
+}
+
+// admin is the group of administrators on macOS. They may become root at any time.
+const admin = 80
+
+// check checks that only root and the user called me may write to the file at path, and on macOS administrators.
+func (o ownership) check(path string, me int, system string) error {
+	if system == "darwin" && o.group == admin {
+		o.mode &^= 0o020 // Homebrew lets the group write to its folders
+	}
+	switch {
+	case o.user != 0 && o.user != me:
 		return &FolderError{path, "belongs to another user, who could change the engine",
 			"copy the engine to a folder of your own"}
-	case info.Mode()&0o022 != 0 && !(sticky && info.Mode()&fs.ModeSticky != 0):
+	case o.mode&0o022 != 0:
 		return &FolderError{path, "can be written by other users", "take the right away: chmod go-w " + path}
-	case !info.IsDir() && !info.Mode().IsRegular():
+	case !o.mode.IsDir() && !o.mode.IsRegular():
 		return &FolderError{path, "is not a file", ""}
 	}
 	return nil
 }
 
-// supportedVersions are the versions of llama.cpp whose declarations this package knows.
-const supportedVersions = "0.5 or 0.6"
+// SupportedVersions are the versions of llama.cpp whose declarations this package knows.
+const SupportedVersions = "0.5 or 0.6"
 
 // supported reports whether the version is one of them. Any patch of a version is compatible with it, and so are
 // versions in development.
@@ -225,7 +293,7 @@ func (f *folder) engine() (*Engine, error) {
 		return nil, bad("says it is llama.cpp " + e.version + ", but its parameters are not that version's")
 	}
 	if C.shim_registries(e.c) == 0 { // otherwise the devices are linked into libggml
-		e.libraries = f.loadDevices(e.c)
+		e.libraries, e.cpu = f.loadDevices(e.c)
 	}
 	if !C.engine_start(e.c, &failure) {
 		detail := "has no library for this processor"
@@ -249,9 +317,13 @@ func (f *folder) load(name string) (unsafe.Pointer, error) {
 		return nil, &FolderError{path, err.Error(), ""}
 	}
 	for _, r := range required {
-		if target, ok := f.files[r]; ok {
-			if !f.open[filepath.Base(target)] {
-				if _, err := f.load(r); err != nil {
+		own, err := f.find(r)
+		if err != nil {
+			return nil, err
+		}
+		if own != "" {
+			if !f.open[filepath.Base(f.files[own])] {
+				if _, err := f.load(own); err != nil {
 					return nil, err
 				}
 			}
@@ -269,6 +341,25 @@ func (f *folder) load(name string) (unsafe.Pointer, error) {
 		return nil, &FolderError{path, err.Error(), ""}
 	}
 	return handle, nil
+}
+
+// find returns the name of a required library in the folder, or "" for one that is elsewhere. One with a whole path may
+// be anywhere, if nobody else can write to it.
+func (f *folder) find(required string) (string, error) {
+	if !filepath.IsAbs(required) {
+		if _, ok := f.files[required]; ok {
+			return required, nil
+		}
+		return "", nil
+	}
+	target, _ := filepath.EvalSymlinks(required)
+	if target == "" {
+		return "", nil // macOS has libraries of the system that are no files
+	}
+	if name := filepath.Base(target); f.files[name] == target {
+		return name, nil
+	}
+	return "", checkOwners(target)
 }
 
 func open(library string) (unsafe.Pointer, error) {
@@ -302,9 +393,9 @@ func requirements(path string) ([]string, error) {
 	return list, err
 }
 
-// loadDevices loads the libraries of devices: of those for the CPU the best, and all others.
-func (f *folder) loadDevices(e *C.struct_shim_engine) []Library {
-	var list []Library
+// loadDevices loads the libraries of devices: of those for the CPU the best, and all others. It returns the name of the
+// one for the CPU.
+func (f *folder) loadDevices(e *C.struct_shim_engine) (list []Library, cpu string) {
 	best, most := "", C.int(0)
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		m := deviceName.FindStringSubmatch(name)
@@ -326,7 +417,7 @@ func (f *folder) loadDevices(e *C.struct_shim_engine) []Library {
 	if best != "" {
 		list = append(list, Library{f.files[best], f.loadDevice(e, best)})
 	}
-	return list
+	return list, best
 }
 
 // score returns how well the processor can use a library of the CPU.

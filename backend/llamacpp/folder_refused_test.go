@@ -3,6 +3,7 @@ package llamacpp
 import (
 	"debug/elf"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,6 +73,13 @@ func TestFolderChecks(t *testing.T) {
 	outside := filepath.Join(dir, "libllama.so.0.5.0")
 	refused(t, libraryFolder(t, map[string]string{"libllama.so": "-> " + outside}), "leads out of the folder")
 	refused(t, libraryFolder(t, map[string]string{"libllama.so": "x", "libggml.so": "-> ../x.so"}), "no such file")
+	for _, name := range []string{"libllama.cuda.v0.5.0.so", "libllama.vulkan.v0.5.0.so", "libllama.metal.v0.4.0.dylib",
+		"libllama.0.dylib"} {
+		if err := CheckFolder(libraryFolder(t, map[string]string{name: "x"})); err != nil {
+			t.Error(err)
+		}
+	}
+	refused(t, libraryFolder(t, map[string]string{"libllama-common.so": "x"}), "no libllama")
 	for _, mode := range []os.FileMode{0o775, 0o757, 0o777} {
 		chmod(t, dir, mode)
 		refused(t, dir, "can be written by other users")
@@ -101,6 +109,87 @@ func TestFolderChecks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestOwnership: the group may write only where it is that of macOS's administrators.
+func TestOwnership(t *testing.T) {
+	const me = 501
+	folder, file := fs.ModeDir|0o775, fs.FileMode(0o664)
+	for _, c := range []struct {
+		o      ownership
+		system string
+		want   string
+	}{
+		{ownership{folder, me, admin}, "darwin", ""},
+		{ownership{file, me, admin}, "darwin", ""},
+		{ownership{folder, 0, admin}, "darwin", ""},
+		{ownership{folder, 502, admin}, "darwin", "belongs to another user"},
+		{ownership{folder | 0o002, me, admin}, "darwin", "can be written by other users"},
+		{ownership{folder, me, 20}, "darwin", "can be written by other users"}, // staff, which is everybody
+		{ownership{folder, me, 0}, "darwin", "can be written by other users"},
+		{ownership{folder, me, admin}, "linux", "can be written by other users"},
+		{ownership{fs.ModeDir | 0o755, me, 20}, "darwin", ""},
+		{ownership{fs.ModeNamedPipe | 0o600, me, 20}, "darwin", "is not a file"},
+	} {
+		err := c.o.check("/opt/homebrew", me, c.system)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v on %s: %v, want %q", c.o, c.system, err, c.want)
+		}
+	}
+}
+
+// TestHomebrewFolders: libllama requires libggml by its whole path, and ggml's devices are in libexec.
+func TestHomebrewFolders(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the libraries of this test are Linux's")
+	}
+	cc := compiler(t, "CC")
+	dir := libraryFolder(t, map[string]string{"libllama-common.so": "x"})
+	cellar := filepath.Dir(dir)
+	lib, libexec := filepath.Join(cellar, "ggml", "lib"), filepath.Join(cellar, "ggml", "libexec")
+	for _, d := range []string{lib, libexec} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build(t, cc, filepath.Join(lib, "libggml.so.0"), "int y;", "-Wl,-soname="+filepath.Join(lib, "libggml.so.0"))
+	devices := []string{"libggml-metal.so", "libggml-cpu-apple_m1.so"}
+	for _, name := range append(devices, "libother.so") {
+		build(t, cc, filepath.Join(libexec, name), "int z;")
+	}
+	llama := `const char * llama_version(void) { return "0.9.1"; }`
+	build(t, cc, filepath.Join(dir, "libllama.so"), llama, "-Wl,--no-as-needed", filepath.Join(lib, "libggml.so.0"))
+	f, err := readFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range devices {
+		if f.files[name] != filepath.Join(libexec, name) {
+			t.Errorf("%s is %q", name, f.files[name])
+		}
+	}
+	if name, err := f.find(filepath.Join(lib, "libggml.so.0")); name != "libggml.so.0" || err != nil {
+		t.Errorf("libggml is %q, %v", name, err)
+	}
+	if len(f.files) != 5 {
+		t.Errorf("the engine has the files %v", f.files)
+	}
+	for _, path := range []string{lib, libexec, filepath.Join(libexec, devices[0])} {
+		chmod(t, path, 0o775)
+		refused(t, dir, path+": can be written by other users")
+		chmod(t, path, 0o755)
+	}
+	// A whole path elsewhere is no way around the checks, either.
+	other := filepath.Join(libexec, "libother.so")
+	build(t, cc, other, "int z;", "-Wl,-soname="+other)
+	chmod(t, other, 0o777)
+	if _, err := f.find(other); err == nil || !strings.Contains(err.Error(), "can be written by other users") {
+		t.Errorf("a library that others can write: %v", err)
+	}
+	// A link out of the folder is refused with the folder to name.
+	link := libraryFolder(t, map[string]string{"libllama.so": "-> " + filepath.Join(dir, "libllama.so"),
+		"libaom.so": "-> " + other})
+	refused(t, link, "leads out of the folder, to "+filepath.Join(dir, "libllama.so")+"; name "+dir)
 }
 
 func chmod(t *testing.T, path string, mode os.FileMode) {

@@ -1,6 +1,7 @@
 package llamacpp
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -8,6 +9,9 @@ import (
 	"runner/backend"
 	"runner/backend/gguf"
 )
+
+// ErrNewer is in the errors about models that this engine cannot run and that a newer llama.cpp may run.
+var ErrNewer = errors.New("a newer llama.cpp may run this model")
 
 // checkModel checks what the engine would trust or assert, so that no file can end the process. Each rule was added
 // for a file that did; see TestMutatedFiles.
@@ -27,16 +31,14 @@ func (e *Engine) checkModel(path string, files []*gguf.File) error {
 	case e.others[arch]:
 		return notGenerative(path, arch)
 	case !e.generative[arch]:
-		advice := "choose a model that it supports"
-		if e.folder == "" {
-			advice = "use a newer one with --engine, or " + advice
-		}
-		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-			Detail: fmt.Sprintf("unknown architecture %.40q", arch),
-			Advice: "this engine is llama.cpp " + e.version + "; " + advice}
+		return e.tooOld(path, fmt.Sprintf("unknown architecture %.40q", arch))
 	}
-	if kind, ok := f.String("tokenizer.ggml.model"); ok && kind != "gpt2" && kind != "llama" &&
-		(kind != "gemma4" || e.folder == "") {
+	kind, ok := f.String("tokenizer.ggml.model")
+	switch {
+	case !ok || kind == "gpt2" || kind == "llama" || kind == "gemma4" && e.folder != "":
+	case kind == "gemma4":
+		return e.tooOld(path, fmt.Sprintf("unknown tokenizer type %q", kind))
+	default:
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 			Detail: fmt.Sprintf("the tokenizer type %.40q is not supported", kind),
 			Advice: "choose a model with a byte-level (gpt2) or sentence-piece (llama) vocabulary"}
@@ -50,11 +52,24 @@ func (e *Engine) checkModel(path string, files []*gguf.File) error {
 			err = e.checkTensors(part)
 		}
 	}
+	if errors.Is(err, ErrNewer) {
+		return e.tooOld(path, err.Error())
+	}
 	if err != nil {
 		return &backend.LoadError{Path: path, Reason: backend.LoadCorrupt, Detail: err.Error(), Err: err,
 			Advice: "download or convert the model again"}
 	}
 	return nil
+}
+
+// tooOld refuses a file that a newer engine may run.
+func (e *Engine) tooOld(path, detail string) error {
+	advice := "choose a model that it supports"
+	if e.folder == "" {
+		advice = "use a newer one with --engine, or " + advice
+	}
+	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture, Detail: detail, Err: ErrNewer,
+		Advice: "this engine is llama.cpp " + e.version + "; " + advice}
 }
 
 // ollamaFile refuses files of Ollama's own store. Their gpt-oss weights have other names, and some have another
@@ -134,7 +149,11 @@ var computable, computableNew = set(`F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K 
 func (e *Engine) checkTensors(f *gguf.File) error {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
-		if name := t.Type.String(); !computable[name] && (e.folder == "" || !computableNew[name]) {
+		name := t.Type.String()
+		if computableNew[name] && e.folder == "" {
+			return &newFormatError{t.Name, name}
+		}
+		if !computable[name] && !computableNew[name] {
 			return fmt.Errorf("tensor %.64q has the format %v, which the engine cannot compute with", t.Name, t.Type)
 		}
 		if t.Type != gguf.F32 && (len(t.Dims) == 1 || strings.HasSuffix(t.Name, ".bias")) {
@@ -143,3 +162,12 @@ func (e *Engine) checkTensors(f *gguf.File) error {
 	}
 	return nil
 }
+
+// newFormatError is about a tensor in a format that newer engines compute with.
+type newFormatError struct{ tensor, format string }
+
+func (e *newFormatError) Error() string {
+	return fmt.Sprintf("tensor %.64q has the format %s, which is newer than this engine", e.tensor, e.format)
+}
+
+func (e *newFormatError) Unwrap() error { return ErrNewer }

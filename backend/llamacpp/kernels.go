@@ -4,7 +4,11 @@ package llamacpp
 // #include "kernels.h"
 import "C"
 
-import "unsafe"
+import (
+	"path/filepath"
+	"strings"
+	"unsafe"
+)
 
 // ownKernels names the instructions that this package's kernels use. It is empty where only the engine's kernels
 // run. start sets it.
@@ -43,3 +47,37 @@ func useKernels(instructions string) bool {
 
 // help lets more threads help the engine's compute thread.
 func help(threads int) { C.kernels_help(C.int(threads)) }
+
+// Kernels says which kernels compute on the CPU, for people to read.
+func (e *Engine) Kernels() string {
+	switch {
+	case e.cpu != "":
+		return e.cpu
+	case e.folder != "":
+		return "those in libggml"
+	case e.kernels != "":
+		return "the runner's own, with " + e.kernels
+	}
+	return "the engine's; the runner's own need AVX2 with FMA and F16C"
+}
+
+// kernelsOf says which kernels compute a model.
+func (e *Engine) kernelsOf(p *plan) string {
+	switch {
+	case e.folder != "" && p.gpuLayers > 0:
+		names := []string{}
+		for _, l := range e.libraries {
+			if l.Err == nil {
+				names = append(names, filepath.Base(l.Path))
+			}
+		}
+		if len(names) > 0 {
+			return strings.Join(names, ", ")
+		}
+	case e.folder == "" && e.kernels != "" && p.gpuLayers > 0:
+		return "the engine's on the GPU"
+	case e.folder == "" && e.kernels != "" && !p.own:
+		return "the engine's, and the runner's own, with " + e.kernels + ", for weights in F32, F16, Q8_0 and MXFP4"
+	}
+	return e.Kernels()
+}

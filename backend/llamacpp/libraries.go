@@ -19,9 +19,9 @@ type Library struct {
 	Err error
 }
 
-// libraryFolders lists where libraries may be: in lib/runner next to the program's folder, as in an installation,
-// or in lib/runner inside it.
-func libraryFolders() []string {
+// LibraryFolders lists where libraries may be: in lib/runner next to the program's folder, as in an installation, or in
+// lib/runner inside it. A process that this program started in its own image gets the same list.
+func LibraryFolders() []string {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil

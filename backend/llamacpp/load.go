@@ -43,6 +43,16 @@ func (e *Engine) Open(ctx context.Context, path string, cfg backend.Config) (bac
 // Check reports whether the compiled-in engine can run the model at path, see [Engine.Check].
 func Check(path string) error { return builtin.Check(path) }
 
+// CheckFor is Check for an engine of another process, which told its folder, version and architectures.
+func CheckFor(path, folder, version string, architectures []string) error {
+	e := Engine{folder: folder, version: version, generative: map[string]bool{},
+		others: set(notTokenByToken + notTokenByTokenNew)}
+	for _, name := range architectures {
+		e.generative[name] = true
+	}
+	return e.Check(path)
+}
+
 // Check reads the headers of the GGUF file at path and reports whether the engine can run the model, without loading
 // it. The error is a *backend.LoadError. Open makes the same checks first.
 func (e *Engine) Check(path string) error {
@@ -79,6 +89,7 @@ func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Mo
 	if m.info.Backend = "llama.cpp"; e.folder != "" {
 		m.info.Backend += " " + e.version
 	}
+	m.info.Kernels = e.kernelsOf(p)
 	return m, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/backend/gguf"
 	"runner/models/random"
 	"runner/models/random/ggufwriter"
 )
@@ -109,6 +110,38 @@ func TestLoadErrors(t *testing.T) {
 			}
 			t.Logf("%v; %s", strings.ReplaceAll(err.Error(), filepath.Dir(c.path), "..."), e.Hint())
 		})
+	}
+}
+
+// TestNewer: the errors tell which models a newer engine may run. An engine that was only described gives the same
+// errors.
+func TestNewer(t *testing.T) {
+	qwen := writeModel(t, random.Config{Architecture: "qwen35"})
+	gemma := writeModel(t, random.Config{Architecture: "gemma4"})
+	tokenizer := rewritten(t, func(p *parts) { p.set("tokenizer.ggml.model", "gemma4") })
+	format := rewritten(t, func(p *parts) {
+		i := slices.IndexFunc(p.tensors, func(t gguf.Tensor) bool { return len(t.Dims) == 2 && t.Dims[0]%64 == 0 })
+		p.tensors[i].Type = 40 // NVFP4
+	})
+	for _, path := range []string{qwen, gemma, tokenizer, format} {
+		if err := Check(path); !errors.Is(err, ErrNewer) {
+			t.Errorf("the engine in the program: %v", err)
+		}
+		if err := CheckFor(path, "/engine", "0.5.0", []string{"gpt-oss", "qwen35", "gemma4"}); err != nil {
+			t.Errorf("an engine that knows it: %v", err)
+		}
+	}
+	if err := CheckFor(qwen, "/engine", "0.5.0", []string{"gemma4"}); !errors.Is(err, ErrNewer) {
+		t.Errorf("an engine that does not know it: %v", err)
+	}
+	for _, architecture := range []string{"gptoss", "clip", "bert"} {
+		path := rewritten(t, func(p *parts) { p.set("general.architecture", architecture) })
+		if err := Check(path); err == nil || errors.Is(err, ErrNewer) {
+			t.Errorf("%s: %v", architecture, err)
+		}
+		if err := CheckFor(path, "/engine", "0.5.0", []string{architecture}); err == nil {
+			t.Errorf("%s passes with an engine that lists it", architecture)
+		}
 	}
 }
 

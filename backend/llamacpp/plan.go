@@ -40,6 +40,8 @@ type plan struct {
 	flash     C.enum_llama_flash_attn_type
 	cacheType C.enum_ggml_type
 	device    string
+	// own reports that this package's kernels read all weights.
+	own bool
 	// takes is the memory that the model needs.
 	takes entry
 }
@@ -127,6 +129,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
 	p.batch = min(p.batch, p.cells)
 	p.offload(cfg, shape, kind.bytes, gpus)
+	p.own = shape.own
 	helpable := e.kernels != "" && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	if cfg.Threads == 0 && shape.weights <= tiny {
 		most := 1

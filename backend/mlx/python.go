@@ -161,6 +161,27 @@ func ask(ctx context.Context, path string) (*Python, error) {
 	return &p, nil
 }
 
+// device prints what MLX computes on.
+const device = `
+import mlx.core as mx
+gpu = mx.default_device() == mx.gpu
+print(mx.device_info().get("device_name", "GPU") if gpu else "CPU")`
+
+// Device asks MLX what it computes on: "CPU", or the name of a GPU. This imports MLX in a process of its own.
+func (p *Python) Device(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, p.Path, "-I", "-c", device)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	name := strings.TrimSpace(string(out))
+	if err != nil || name == "" || strings.Contains(name, "\n") {
+		return "", &PythonError{ErrMissing, p.Path, "MLX does not start"}
+	}
+	return name, nil
+}
+
 // base returns the Python to make the environment from.
 func (c *Config) base(ctx context.Context) (*Python, error) {
 	if chosen := c.chosen(); chosen != "" {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -216,5 +217,27 @@ func TestPythonErrors(t *testing.T) {
 	}
 	if text, err := Plan(ctx, Config{Data: dir}); err != nil || !strings.Contains(text, versionMLX) {
 		t.Errorf("plan %q, %v", text, err)
+	}
+}
+
+// TestDevice asks MLX what it computes on. A Python without MLX says so.
+func TestDevice(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "python")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho no mlx >&2\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var e *PythonError
+	if _, err := (&Python{Path: broken}).Device(t.Context()); !errors.As(err, &e) || e.Kind != ErrMissing {
+		t.Errorf("without MLX: %v", err)
+	}
+	p := python(t)
+	got, err := p.Device(t.Context())
+	if err != nil || got == "" || runtime.GOOS == "linux" && got != "CPU" {
+		t.Errorf("MLX computes on %q, %v", got, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Device(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %v", err)
 	}
 }

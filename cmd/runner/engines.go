@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,9 +9,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"runner/backend"
+	"runner/backend/child"
+	"runner/backend/child/protocol"
 	"runner/backend/llamacpp"
 	"runner/backend/mlx"
 	"runner/cmd/runner/cli"
@@ -24,13 +31,259 @@ func open(ctx context.Context, path string, cfg backend.Config) (backend.Model, 
 	return llamacpp.Open(ctx, path, cfg)
 }
 
-// check returns an error if the engine for a model's files cannot run it.
-func check(path string) error {
+// choose returns the folder of the engine that runs the model at path, or "" for the engines in this program. given is
+// the folder that the user chose for GGUF files; it is checked. Folders that cannot be used are skipped and told to warn.
+//
+// The llama.cpp in this program is preferred, because it is the fastest on a CPU and needs no other process. Then the
+// newest folder that knows the model's architecture is taken.
+func choose(ctx context.Context, path, given string, warn func(string)) (string, error) {
 	if mlx.IsFolder(path) {
 		_, err := mlx.ReadFolder(path)
-		return err
+		return "", err
 	}
-	return llamacpp.Check(path)
+	if given != "" {
+		e := describe(ctx, given)
+		if e.problem != nil {
+			return "", fmt.Errorf("the engine in %s cannot be used: %w", given, e.problem)
+		}
+		return given, e.check(path)
+	}
+	refused := llamacpp.Check(path)
+	if !errors.Is(refused, llamacpp.ErrNewer) {
+		return "", refused
+	}
+	list := installed(ctx)
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	for _, e := range list {
+		if e.problem != nil {
+			warn("the engine in " + e.folder + " is skipped: " + problemOf(e.problem))
+		}
+	}
+	var tried []string
+	for _, e := range list {
+		if e.problem != nil {
+			continue
+		}
+		if err := e.check(path); !errors.Is(err, llamacpp.ErrNewer) {
+			return e.folder, err
+		}
+		tried = append(tried, llama+" "+e.Version+" in "+e.folder)
+	}
+	return "", noEngine(refused, tried)
+}
+
+// noEngine says how to get an engine for a model that was refused. tried names the others that refuse it, too.
+func noEngine(refused error, tried []string) error {
+	load := (*backend.LoadError)(nil)
+	if !errors.As(refused, &load) {
+		return refused
+	}
+	data, err := cli.DataFolder()
+	if err != nil {
+		return refused
+	}
+	who := "the llama.cpp in this program does not run it"
+	if len(tried) > 0 {
+		who = "neither the llama.cpp in this program nor " + strings.Join(tried, " nor ") + " runs it"
+	}
+	return &backend.LoadError{Path: load.Path, Reason: load.Reason, Err: load, Detail: load.Detail,
+		Advice: fmt.Sprintf("%s; put the folder of a newer llama.cpp release (%s, with shared libraries) into %s, or "+
+			"name it with --engine", who, llamacpp.SupportedVersions, filepath.Join(data, "engines"))}
+}
+
+// described is an engine in a folder.
+type described struct {
+	folder string
+	child.Description
+	problem error
+}
+
+// check checks whether the engine runs the model at path.
+func (e *described) check(path string) error {
+	return llamacpp.CheckFor(path, e.folder, e.Version, e.Architectures)
+}
+
+// describeTime is how long an engine may take to say what it is.
+const describeTime = 30 * time.Second
+
+// describe asks the engine in a folder what it is. Its libraries are opened in another process only.
+func describe(ctx context.Context, folder string) described {
+	e := described{folder: folder}
+	if e.problem = llamacpp.CheckFolder(folder); e.problem != nil {
+		return e
+	}
+	program, err := engineProgram(cli.Process{Folder: folder})
+	if err == nil {
+		within, cancel := context.WithTimeoutCause(ctx, describeTime,
+			fmt.Errorf("it did not say within %v what it is", describeTime))
+		defer cancel()
+		e.Description, err = child.Describe(within, program, version)
+	}
+	e.problem = err
+	return e
+}
+
+// folders lists the folders of engines: those in "engines" in lib/runner beside the program, and in the data folder.
+func folders() []string {
+	places := llamacpp.LibraryFolders()
+	if data, err := cli.DataFolder(); err == nil {
+		places = append(places, data)
+	}
+	var list []string
+	for _, place := range places {
+		place = filepath.Join(place, "engines")
+		entries, _ := os.ReadDir(place) // most are not there
+		for _, e := range entries {
+			path := filepath.Join(place, e.Name())
+			if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+				list = append(list, path)
+			}
+		}
+	}
+	return list
+}
+
+// installed describes the engines in all folders, and in those given, the newest first.
+func installed(ctx context.Context, given ...string) []described {
+	paths := given
+	for _, path := range folders() {
+		if !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	list := make([]described, len(paths))
+	var wg sync.WaitGroup
+	for i, path := range paths {
+		wg.Go(func() { list[i] = describe(ctx, path) })
+	}
+	wg.Wait()
+	newestFirst(list)
+	return list
+}
+
+// newestFirst sorts engines. Of the same version, those with devices other than the CPU come first.
+func newestFirst(list []described) {
+	slices.SortStableFunc(list, func(a, b described) int {
+		return cmp.Or(compareVersions(b.Version, a.Version), cmp.Compare(min(len(b.Devices), 1), min(len(a.Devices), 1)))
+	})
+}
+
+// compareVersions compares versions such as 0.5.0 and 0.6.0-dev. One in development is older than the one that it
+// becomes.
+func compareVersions(a, b string) int {
+	number := func(v string) (n []int, whole int) {
+		v, _, dev := strings.Cut(v, "-")
+		for _, part := range strings.Split(v, ".") {
+			i, _ := strconv.Atoi(part) // other texts come first
+			n = append(n, i)
+		}
+		if dev {
+			return n, 0
+		}
+		return n, 1
+	}
+	x, xWhole := number(a)
+	y, yWhole := number(b)
+	return cmp.Or(slices.Compare(x, y), cmp.Compare(xWhole, yWhole))
+}
+
+// engines lists the engine in this program, those in folders, and MLX. folder is the one that the user chose, or "".
+func engines(ctx context.Context, folder string) []cli.EngineFact {
+	list := []cli.EngineFact{builtIn()}
+	var given []string
+	if folder != "" {
+		given = append(given, folder)
+	}
+	mlx := make(chan cli.EngineFact, 1)
+	go func() { mlx <- factOfMLX(ctx) }()
+	for _, e := range installed(ctx, given...) {
+		list = append(list, e.fact())
+	}
+	return append(list, <-mlx)
+}
+
+// fact describes the engine to the user.
+func (e *described) fact() cli.EngineFact {
+	f := cli.EngineFact{Name: llama, Where: e.folder}
+	if e.problem != nil {
+		f.Problem = problemOf(e.problem)
+		return f
+	}
+	f.Version, f.Kernels, f.Missing = e.Version, e.Kernels, e.Missing
+	f.Devices = append([]string{"CPU"}, e.Devices...)
+	f.Architectures = e.Architectures
+	f.Models = modelsOf(e.Architectures)
+	return f
+}
+
+// llama is the name of the engine in this program and of those in folders.
+const llama = "llama.cpp"
+
+func modelsOf(architectures []string) string {
+	return fmt.Sprintf("GGUF files of %d architectures", len(architectures))
+}
+
+// problemOf is an error in one line, with its hint.
+func problemOf(err error) string {
+	text := err.Error()
+	var h interface{ Hint() string }
+	if errors.As(err, &h) && h.Hint() != "" {
+		text += "; " + h.Hint()
+	}
+	return text
+}
+
+func builtIn() cli.EngineFact {
+	f := cli.EngineFact{Name: llama, Where: "in this program"}
+	e, err := llamacpp.BuiltIn()
+	if err != nil {
+		f.Problem = err.Error()
+		return f
+	}
+	about := aboutOf(e)
+	f.Version, f.Kernels, f.Missing, f.Architectures = e.Version(), about.Kernels, about.Missing, about.Architectures
+	f.Devices = append([]string{"CPU"}, about.Devices...)
+	f.Models = modelsOf(about.Architectures)
+	return f
+}
+
+// aboutOf says what an engine of this process is.
+func aboutOf(e *llamacpp.Engine) protocol.About {
+	s := e.System()
+	a := protocol.About{Architectures: e.Architectures(), Kernels: e.Kernels()}
+	for _, d := range s.Devices {
+		a.Devices = append(a.Devices, d.Description)
+	}
+	for _, l := range s.Libraries {
+		if l.Err != nil {
+			a.Missing = append(a.Missing, fmt.Sprintf("%s does not load: %v", filepath.Base(l.Path), l.Err))
+		}
+	}
+	return a
+}
+
+func factOfMLX(ctx context.Context) cli.EngineFact {
+	f := cli.EngineFact{Name: "MLX", Models: "folders with safetensors"}
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*describeTime, errors.New("MLX does not start in time"))
+	defer cancel()
+	c, err := mlxConfig("")
+	var p *mlx.Python
+	if err == nil {
+		p, err = mlx.Find(ctx, c)
+	}
+	var device string
+	if err == nil {
+		f.Version, f.Where = p.MLX+", mlx-lm "+p.MLXLM, p.Path
+		device, err = p.Device(ctx)
+	}
+	if err != nil {
+		f.Problem = problemOf(err)
+		return f
+	}
+	f.Devices = []string{device}
+	return f
 }
 
 // openMLX loads a folder. limit is the most memory for MLX in bytes, or 0.
@@ -60,55 +313,6 @@ func openMLX(ctx context.Context, path string, cfg backend.Config, limit int64, 
 func mlxConfig(python string) (mlx.Config, error) {
 	data, err := cli.DataFolder()
 	return mlx.Config{Data: data, Python: python}, err
-}
-
-// engines lists the engine in this program, the one in a folder, and MLX.
-func engines(ctx context.Context, folder string) []cli.EngineFact {
-	list := []cli.EngineFact{builtIn()}
-	if folder != "" {
-		f := cli.EngineFact{Name: "llama.cpp", Version: "of the folder", Devices: "those of its libraries",
-			Models: "GGUF files", Where: folder}
-		if err := llamacpp.CheckFolder(folder); err != nil {
-			f.Problem = err.Error()
-		}
-		list = append(list, f)
-	}
-	m := cli.EngineFact{Name: "MLX", Devices: "CPU", Models: "folders with safetensors"}
-	c, err := mlxConfig("")
-	if err == nil {
-		var p *mlx.Python
-		if p, err = mlx.Find(ctx, c); err == nil {
-			m.Version, m.Where = p.MLX+", mlx-lm "+p.MLXLM, p.Path
-		}
-	}
-	if err != nil {
-		m.Problem = err.Error()
-		var h interface{ Hint() string }
-		if errors.As(err, &h) {
-			m.Problem += "; " + h.Hint()
-		}
-	}
-	return append(list, m)
-}
-
-func builtIn() cli.EngineFact {
-	f := cli.EngineFact{Name: "llama.cpp", Models: "GGUF files", Where: "in this program"}
-	e, err := llamacpp.BuiltIn()
-	var s llamacpp.System
-	if err == nil {
-		f.Version = e.Version()
-		s, err = llamacpp.SystemInfo()
-	}
-	if err != nil {
-		f.Problem = err.Error()
-		return f
-	}
-	devices := []string{"CPU"}
-	for _, d := range s.Devices {
-		devices = append(devices, d.Description)
-	}
-	f.Devices = strings.Join(devices, ", ")
-	return f
 }
 
 // setUpMLX installs MLX.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -9,17 +10,20 @@ import (
 	"runner/cmd/runner/cli"
 )
 
-// facts lists what the engine finds on the machine.
-func facts() []cli.Fact {
-	s, err := llamacpp.SystemInfo()
+// facts lists what the engine in a folder finds on the machine, or for "" the one in this program.
+func facts(ctx context.Context, folder string) []cli.Fact {
+	if folder != "" {
+		return folderFacts(ctx, folder)
+	}
+	e, err := llamacpp.BuiltIn()
 	if err != nil {
 		return []cli.Fact{{Name: "engine start", Problem: err.Error()}}
 	}
+	s := e.System()
 	list := []cli.Fact{
-		{Name: "processor", Value: fmt.Sprintf("%s, %d physical cores to use, %d logical", runtime.GOARCH, s.Machine.Cores,
-			runtime.NumCPU())},
+		processor(s.Machine),
 		{Name: "compiled for", Value: features(s.Features)},
-		{Name: "kernels", Value: kernels(s.Kernels)},
+		{Name: "kernels", Value: e.Kernels()},
 		{Name: "memory", Value: memory(s.Machine)},
 	}
 	if len(s.Devices) == 0 {
@@ -30,6 +34,31 @@ func facts() []cli.Fact {
 			gib(d.MemoryFree), gib(d.MemoryTotal))})
 	}
 	return list
+}
+
+func processor(m llamacpp.Machine) cli.Fact {
+	return cli.Fact{Name: "processor", Value: fmt.Sprintf("%s, %d physical cores to use, %d logical", runtime.GOARCH,
+		m.Cores, runtime.NumCPU())}
+}
+
+// folderFacts asks the engine in a folder.
+func folderFacts(ctx context.Context, folder string) []cli.Fact {
+	e := describe(ctx, folder)
+	if e.problem != nil {
+		return []cli.Fact{{Name: "engine start", Problem: problemOf(e.problem)}}
+	}
+	m := llamacpp.ThisMachine()
+	list := []cli.Fact{
+		{Name: "engine", Value: fmt.Sprintf("%s %s in %s", llama, e.Version, folder)},
+		processor(m),
+		{Name: "kernels", Value: e.Kernels + "; the runner's own are for the engine in this program only"},
+		{Name: "memory", Value: memory(m)},
+	}
+	gpu := strings.Join(e.Devices, ", ")
+	if gpu == "" {
+		gpu = strings.Join(append([]string{"none that this engine can use"}, e.Missing...), "; ")
+	}
+	return append(list, cli.Fact{Name: "GPU", Value: gpu})
 }
 
 // noGPU says why no GPU is used.
@@ -58,13 +87,6 @@ func features(all []llamacpp.Feature) string {
 		return "any processor of this kind; make build compiles for this one, which is faster"
 	}
 	return strings.Join(names, " ")
-}
-
-func kernels(instructions string) string {
-	if instructions == "" {
-		return "the engine's; the runner's own need AVX2 with FMA and F16C"
-	}
-	return "the runner's own, with " + instructions
 }
 
 func memory(m llamacpp.Machine) string {

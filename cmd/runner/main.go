@@ -23,7 +23,7 @@ var engine = cli.Engine{
 	Isolated:    isolated,
 	CheckFolder: llamacpp.CheckFolder,
 	Process:     process,
-	Check:       check,
+	Choose:      choose,
 	Engines:     engines,
 	SetUpMLX:    setUpMLX,
 	Demo:        demo.Path,

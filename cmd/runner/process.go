@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"syscall"
 
 	"runner/backend"
 	"runner/backend/child"
@@ -18,14 +19,10 @@ import (
 // isolated loads a model in a process of its own, which runs this program's command engine-process.
 func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Process, log *slog.Logger) (backend.Model,
 	error) {
-	if mlx.IsFolder(path) && p.Folder != "" {
-		return nil, &backend.LoadError{Path: path, Reason: backend.LoadNotModel, Detail: "is a folder with safetensors",
-			Advice: "leave out --engine, which is for GGUF files"}
-	}
-	if mlx.IsFolder(path) { // MLX has a process of its own in any case
+	if mlx.IsFolder(path) { // --engine is for GGUF files
 		return openMLX(ctx, path, cfg, p.Memory, log)
 	}
-	program, err := child.Self("engine-process", "--memory", strconv.FormatInt(p.Memory, 10), "--engine", p.Folder)
+	program, err := engineProgram(p)
 	if err != nil {
 		return nil, err
 	}
@@ -36,21 +33,49 @@ func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Proces
 	return m, nil
 }
 
+// engineProgram returns the program that is an engine's own process.
+func engineProgram(p cli.Process) (child.Program, error) {
+	return child.Self("engine-process", "--memory", strconv.FormatInt(p.Memory, 10), "--engine", p.Folder)
+}
+
 // process serves an engine to the program that started this process.
 func process(p cli.Process) error {
+	if !isPipe(protocol.FileIn) || !isPipe(protocol.FileOut) {
+		return cli.ErrByHand
+	}
 	if err := limitMemory(p.Memory); err != nil {
 		return err
 	}
-	e := engineside.Engine{Name: "llama.cpp", Version: version, Progress: llamacpp.Computed,
-		Open: func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
-			if p.Folder == "" {
-				return llamacpp.Open(ctx, path, cfg)
-			}
-			engine, err := llamacpp.OpenFolder(p.Folder)
-			if err != nil {
-				return nil, &backend.LoadError{Path: path, Detail: err.Error(), Err: err}
-			}
-			return engine.Open(ctx, path, cfg)
-		}}
-	return engineside.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), e)
+	return engineside.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), offered(p.Folder))
+}
+
+// offered is the engine in a folder, or the one in this program.
+func offered(folder string) engineside.Engine {
+	e := engineside.Engine{Name: llama, Version: version, Progress: llamacpp.Computed}
+	var engine *llamacpp.Engine
+	var err error
+	if folder == "" {
+		engine, err = llamacpp.BuiltIn()
+	} else {
+		engine, err = llamacpp.OpenFolder(folder)
+	}
+	if err != nil {
+		e.About.Problem = err.Error()
+	} else {
+		e.Version, e.About = engine.Version(), aboutOf(engine)
+	}
+	e.Open = func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
+		if err != nil {
+			return nil, &backend.LoadError{Path: path, Detail: err.Error(), Err: err}
+		}
+		return engine.Open(ctx, path, cfg)
+	}
+	return e
+}
+
+// isPipe reports whether a descriptor is that of a pipe.
+func isPipe(descriptor int) bool {
+	var stat syscall.Stat_t
+	err := syscall.Fstat(descriptor, &stat)
+	return err == nil && stat.Mode&syscall.S_IFMT == syscall.S_IFIFO
 }

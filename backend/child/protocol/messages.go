@@ -20,6 +20,19 @@ type Hello struct {
 	Samples bool `json:"samples,omitempty"`
 	// Tokenizes says that the engine answers KindTokenize.
 	Tokenizes bool `json:"tokenizes,omitempty"`
+	About
+}
+
+// About describes an engine that has no model yet. An engine may leave all of it out.
+type About struct {
+	// Architectures are those of the models that it runs.
+	Architectures []string `json:"architectures,omitempty"`
+	// Devices are what it computes on besides the CPU, and Kernels what it computes with on the CPU, for people to read.
+	Devices []string `json:"devices,omitempty"`
+	Kernels string   `json:"kernels,omitempty"`
+	// Missing has a line for each part of it that cannot be used, and Problem says why nothing can.
+	Missing []string `json:"missing,omitempty"`
+	Problem string   `json:"problem,omitempty"`
 }
 
 // Load says which model to load and how. The fields are those of backend.Config.
@@ -54,9 +67,12 @@ func (l *Load) Config() backend.Config {
 
 // Info describes a loaded model. The fields are those of backend.Info, without its path.
 type Info struct {
-	Name            string `json:"name"`
-	Architecture    string `json:"architecture"`
-	Device          string `json:"device"`
+	Name         string `json:"name"`
+	Architecture string `json:"architecture"`
+	Device       string `json:"device"`
+	// Engine names the engine, if its hello does not say all.
+	Engine          string `json:"engine,omitempty"`
+	Kernels         string `json:"kernels,omitempty"`
 	Parameters      int64  `json:"parameters"`
 	Bytes           int64  `json:"bytes"`
 	Quantization    string `json:"quantization"`
@@ -76,17 +92,21 @@ type Info struct {
 
 // InfoOf returns the message for a model.
 func InfoOf(i backend.Info) Info {
-	return Info{Name: i.Name, Architecture: i.Architecture, Device: i.Device, Parameters: i.Parameters, Bytes: i.Bytes,
-		Quantization: i.Quantization, Context: i.ContextSize, TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens,
+	return Info{Name: i.Name, Architecture: i.Architecture, Engine: i.Backend, Device: i.Device, Kernels: i.Kernels,
+		Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, Context: i.ContextSize,
+		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens,
 		ContextReason: i.ContextReason, Sequences: i.Sequences, Batch: i.BatchSize, Threads: i.Threads,
 		GPULayers: i.GPULayers, EmbeddingLength: i.EmbeddingLength, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate,
 		Digest: i.Digest}
 }
 
-// Backend returns the description for an engine and a path.
+// Backend returns the description for a path. engine is the engine's name in its hello.
 func (i *Info) Backend(engine, path string) backend.Info {
+	if i.Engine != "" {
+		engine = i.Engine
+	}
 	return backend.Info{Name: i.Name, Architecture: i.Architecture, Path: path, Backend: engine, Device: i.Device,
-		Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, ContextSize: i.Context,
+		Kernels: i.Kernels, Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, ContextSize: i.Context,
 		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens, ContextReason: i.ContextReason,
 		Sequences: i.Sequences, BatchSize: i.Batch, Threads: i.Threads, GPULayers: i.GPULayers,
 		EmbeddingLength: i.EmbeddingLength, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate, Digest: i.Digest}

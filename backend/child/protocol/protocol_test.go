@@ -78,6 +78,9 @@ func TestGoldenFrames(t *testing.T) {
 		{KindLoaded, loaded, pieces}, {KindProgress, Progress{Count: 9}, nil}, {KindDone, Done{Kept: 100}, nil},
 		{KindTokens, Tokenize{ID: 7}, []byte{1, 0, 0, 0}}, {KindEngineStats, Stats{Memory: 10, Steps: 3}, nil},
 		{KindError, Error{Code: "cache_full", Input: &input, Text: "cache is full"}, nil},
+		{KindEngineHello, Hello{Protocol: Version, Engine: "e", Version: "1", Samples: true, Tokenizes: true,
+			About: About{Architectures: []string{"llama"}, Devices: []string{"GPU"}, Kernels: "AVX2", Missing: []string{"m"},
+				Problem: "p"}}, nil},
 	}
 	for _, f := range frames {
 		if err := w.WriteJSON(f.kind, f.head, f.raw); err != nil {
@@ -152,6 +155,30 @@ func (model) NewSequence() (backend.Sequence, error) { panic("not called") }
 func (model) Step(context.Context, []backend.Input, []backend.Output) error { panic("not called") }
 
 func (model) Close() error { panic("not called") }
+
+// TestInfoRoundTrip checks that no field of a model's description is lost.
+func TestInfoRoundTrip(t *testing.T) {
+	var want backend.Info
+	v := reflect.ValueOf(&want).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString(v.Type().Field(i).Name)
+		case reflect.Bool:
+			f.SetBool(true)
+		default:
+			f.SetInt(int64(i + 1))
+		}
+	}
+	sent := InfoOf(want)
+	if got := sent.Backend("the hello's name", want.Path); got != want {
+		t.Errorf("%+v became %+v", want, got)
+	}
+	sent.Engine = ""
+	if got := sent.Backend("the hello's name", want.Path); got.Backend != "the hello's name" {
+		t.Errorf("the engine is called %q", got.Backend)
+	}
+}
 
 func TestStepRoundTrip(t *testing.T) {
 	var s Step

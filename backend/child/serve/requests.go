@@ -26,7 +26,7 @@ func (s *server) hello() (protocol.Frame, error) {
 			protocol.Version)
 	}
 	return jsonFrame(protocol.KindEngineHello, protocol.Hello{Protocol: protocol.Version, Engine: s.engine.Name,
-		Version: s.engine.Version, Samples: true, Tokenizes: true})
+		Version: s.engine.Version, Samples: true, Tokenizes: true, About: s.engine.About})
 }
 
 // load loads the model. A second model is refused.

@@ -24,6 +24,8 @@ import (
 type Engine struct {
 	// Name and Version name the engine.
 	Name, Version string
+	// About describes it further.
+	About protocol.About
 	// Open loads a model.
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
 	// Progress returns a count that grows while a step computes. It is called from another goroutine. Nil means that

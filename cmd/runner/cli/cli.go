@@ -29,6 +29,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate/family"
+	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
@@ -40,8 +41,13 @@ type Engine struct {
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
 	// Isolated is Open with the engine in a process of its own. Crashes are reported to log.
 	Isolated func(ctx context.Context, path string, cfg backend.Config, p Process, log *slog.Logger) (backend.Model, error)
-	// Process is the work of that process. It returns when the program that started it is gone.
+	// Process is the work of that process. It returns when the program that started it is gone. The error is ErrByHand if
+	// a person started it.
 	Process func(p Process) error
+	// Choose returns the folder of the engine that runs the model at path, or "" for the engines in this program. given is
+	// the folder of --engine, or "". It reads only the headers of the model's files. warn gets a line for each folder that
+	// cannot be used.
+	Choose func(ctx context.Context, path, given string, warn func(string)) (string, error)
 	// Engines lists the engines that there are. folder is the one of --engine, or "".
 	Engines func(ctx context.Context, folder string) []EngineFact
 	// SetUpMLX installs MLX after it has told what it will do, with the Python interpreter of that name, or one that it
@@ -49,14 +55,12 @@ type Engine struct {
 	SetUpMLX func(ctx context.Context, python string, told func(plan string), log io.Writer) error
 	// CheckFolder returns an error if a folder has no engine that may be used. It opens none.
 	CheckFolder func(path string) error
-	// Check returns an error if the engine cannot run the model at path. It reads only the file's headers.
-	Check func(path string) error
 	// Demo returns the path of the bundled model. It unpacks the model if necessary.
 	Demo func(ctx context.Context) (string, error)
 	// Name is the name of the engine. Module is the Go module whose version is reported for it.
 	Name, Module string
-	// System lists what the engine finds on the machine.
-	System func() []Fact
+	// System lists what the engine in a folder finds on the machine, or for "" the one in this program.
+	System func(ctx context.Context, folder string) []Fact
 	// Memory returns, in bytes, how much more memory the process can get now, and how much address space its resource
 	// limits leave. 0 means unknown or no limit. Memory may be nil if nothing is known.
 	Memory func() (available, addresses int64)
@@ -74,14 +78,25 @@ type Process struct {
 	Memory int64
 }
 
+// ErrByHand says that a person started an engine's own process.
+var ErrByHand = errors.New("this process has no pipes from the program that should start it")
+
 // EngineFact describes an engine.
 type EngineFact struct {
-	// Name and Version name it, Where says where it is, and Devices what it computes on.
-	Name, Version, Where, Devices string
-	// Models says which models it runs.
-	Models string
+	// Name and Version name it, and Where says where it is.
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Where   string `json:"where,omitempty"`
+	// Devices are what it computes on, and Kernels what it computes with on the CPU.
+	Devices []string `json:"devices,omitempty"`
+	Kernels string   `json:"kernels,omitempty"`
+	// Models says which models it runs. Architectures lists those of GGUF files.
+	Models        string   `json:"models,omitempty"`
+	Architectures []string `json:"architectures,omitempty"`
+	// Missing has a line for each part of it that cannot be used.
+	Missing []string `json:"missing,omitempty"`
 	// Problem says why it cannot be used, and what to do. It is empty if there is no problem.
-	Problem string
+	Problem string `json:"problem,omitempty"`
 }
 
 // Fact is one thing that the engine finds on the machine.
@@ -112,6 +127,10 @@ type app struct {
 
 	// isolation says which models get a process of their own.
 	isolation isolation
+	// warned has the warnings about engines that were given.
+	warned map[string]bool
+	// shown is the spinner; nil if there is none.
+	shown *render.Spinner
 
 	in       *os.File
 	out, err *os.File
@@ -131,7 +150,7 @@ func Main(engine Engine, build Build, args []string) int {
 }
 
 func newApp(engine Engine, build Build) *app {
-	a := &app{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	a := &app{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr, warned: map[string]bool{}}
 	a.load = func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error) {
 		r, err := a.newRunner(ctx, path, model, cfg)
 		if err != nil {

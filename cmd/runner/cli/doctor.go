@@ -19,15 +19,20 @@ import (
 
 func (a *app) doctorCommand() *cobra.Command {
 	var cfg backend.Config
+	var i isolation
 	cmd := &cobra.Command{
 		Use:   "doctor [MODEL]",
 		Short: "Check what the engine sees and whether a model loads and steps",
 		Long: `Print what the engine sees of this machine, then load MODEL (or the demo model) and generate a few
-tokens with it. The exit code is 1 when something would make a run fail.`,
+tokens with it. --engine asks the engine in a folder. The exit code is 1 when something would make
+a run fail.`,
 		Args:              atMost(1, "models", "name one"),
 		ValidArgsFunction: completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkModelFlags(&cfg); err != nil {
+				return err
+			}
+			if err := a.isolate(i); err != nil {
 				return err
 			}
 			name := demoName
@@ -39,6 +44,7 @@ tokens with it. The exit code is 1 when something would make a run fail.`,
 	}
 	cmd.Flags().SortFlags = false
 	addModelFlags(cmd, &cfg)
+	i.add(cmd, "auto: no")
 	return cmd
 }
 
@@ -51,8 +57,10 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		v.runner += ", commit " + v.commit
 	}
 	r.ok("runner", "%s, %s %s/%s", v.runner, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	r.ok("engine", "%s", v.engine)
-	for _, f := range a.engine.System() {
+	if a.isolation.folder == "" {
+		r.ok("engine", "%s", v.engine)
+	}
+	for _, f := range a.engine.System(ctx, a.isolation.folder) {
 		if f.Problem != "" {
 			r.fail(f.Name, "%s", f.Problem)
 			continue
@@ -93,6 +101,12 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)),
 		info.Quantization, size(info.Bytes))
 	r.ok("model file", "%s", info.Path)
+	own, _, err := a.place(ctx, info.Path)
+	if err != nil {
+		r.fail("computed by", "%s", errorLine(err))
+		return
+	}
+	r.ok("computed by", "%s", computedBy(info, own || isFolder(info.Path)))
 	r.ok("loads", "in %s on %s with %s, %s on a GPU", seconds(loaded), info.Device,
 		count(info.Threads, "thread", "threads"), count(info.GPULayers, "layer", "layers"))
 	r.ok("context", "%d tokens, trained for %d", info.ContextSize, info.TrainedContext)
@@ -101,6 +115,20 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 	}
 	r.ok("reasoning", "%s", gen.About().Reasoning)
 	a.checkSteps(ctx, r, gen)
+}
+
+// computedBy says which engine and which kernels compute a model.
+func computedBy(info backend.Info, own bool) string {
+	text := info.Backend
+	if own {
+		text += " in a process of its own"
+	} else {
+		text += " in this process"
+	}
+	if info.Kernels != "" {
+		text += "; kernels: " + info.Kernels
+	}
+	return text
 }
 
 // checkSteps generates a few tokens.

@@ -2,35 +2,90 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
 func (a *app) enginesCommand() *cobra.Command {
+	var asJSON bool
+	var folder string
 	cmd := &cobra.Command{
 		Use:   "engines",
 		Short: "List the engines that can run models",
-		Long: `List the engines that can run models: the llama.cpp in this program, the one in RUNNER_ENGINE, and MLX, which
-runs folders with safetensors.`,
+		Long: `List the engines that can run models: the llama.cpp in this program, those in folders, and MLX, which runs folders
+with safetensors. Each is started to ask it what it is.
+
+Folders are that of --engine, those in lib/runner/engines beside the program, and those in engines in the data folder.
+Each has the shared libraries of a llama.cpp release. A model that the llama.cpp in this program does not know is run
+by the newest folder that knows it.`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.engines(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilStopped(cmd.Context())
+			defer stop()
+			list, err := a.listEngines(ctx, folder)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.writeEnginesJSON(list)
+			}
+			return a.writeEngines(list)
+		},
 	}
+	cmd.Flags().StringVar(&folder, "engine", "", "list the engine in `DIR`, too")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, with the architectures")
 	cmd.AddCommand(group("setup", "Install an engine", "Install an engine.", a.setUpMLXCommand()))
 	return cmd
 }
 
-func (a *app) engines(ctx context.Context) error {
+func (a *app) listEngines(ctx context.Context, folder string) ([]EngineFact, error) {
+	if folder != "" {
+		path, err := filepath.Abs(folder)
+		if err != nil {
+			return nil, err
+		}
+		folder = path
+	}
+	list := a.engine.Engines(ctx, folder)
+	if ctx.Err() != nil {
+		return nil, errInterrupted
+	}
+	return list, nil
+}
+
+func (a *app) writeEnginesJSON(list []EngineFact) error {
+	enc := json.NewEncoder(a.stdout())
+	enc.SetEscapeHTML(false)
+	for _, e := range list {
+		if err := enc.Encode(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeEngines writes a table of the engines, and what is not usable to standard error.
+func (a *app) writeEngines(list []EngineFact) error {
 	w := table(a.stdout())
 	fmt.Fprintln(w, "ENGINE\tVERSION\tDEVICES\tMODELS\tWHERE")
 	var problems []string
-	for _, e := range a.engine.Engines(ctx, os.Getenv(engineVariable)) {
+	for _, e := range list {
+		name := e.Name
+		if e.Where != "" {
+			name += " " + e.Where
+		}
 		if e.Problem != "" {
-			problems = append(problems, e.Name+": "+e.Problem)
+			problems = append(problems, name+": "+e.Problem)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.Name, e.Version, e.Devices, e.Models, e.Where)
+		for _, m := range e.Missing {
+			problems = append(problems, name+": "+m)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.Name, e.Version, strings.Join(e.Devices, ", "), e.Models, e.Where)
 	}
 	if err := w.Flush(); err != nil {
 		return err

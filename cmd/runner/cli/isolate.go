@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/models"
 )
 
 // isolation says which models get a process of their own, so that a crash of the engine does not end the program.
@@ -39,15 +41,21 @@ func (i *isolation) add(cmd *cobra.Command, auto string) {
 		"run the engine in a process of its own, which is started again after a crash ("+
 			auto+")", isolateAuto, isolateOn, isolateOff)
 	cmd.Flags().StringVar(&i.folder, "engine", "",
-		"run models with the llama.cpp libraries in `DIR`, in a process of their own")
+		"run GGUF files with the llama.cpp libraries in `DIR`, in a process of their own (default: the engine in this "+
+			"program, or the newest of runner engines for a model that it does not know)")
 	cmd.Flags().Var(&i.memory, "engine-memory",
 		"run the engine in a process of its own, which may take at most `BYTES`, as in 24GB (0: no limit)")
 }
 
-// engineVariable is the variable with the default of --engine.
-const engineVariable = "RUNNER_ENGINE"
+// isolate uses the flags from now on. It finds the folder and refuses one that cannot be used.
+func (a *app) isolate(i isolation) error {
+	if err := i.validate(a.engine.CheckFolder); err != nil {
+		return err
+	}
+	a.isolation = i
+	return nil
+}
 
-// validate finds the folder and refuses one that cannot be used.
 func (i *isolation) validate(check func(path string) error) error {
 	if i.memory > 0 && i.when == isolateOff {
 		return &usageError{what: "--isolate cannot be off with --engine-memory",
@@ -74,18 +82,78 @@ func (i *isolation) applies(path string) bool {
 	case i.folder != "", i.memory > 0, i.when == isolateOn:
 		return true
 	case i.when == isolateAuto:
-		info, err := os.Stat(path)
-		return i.from > 0 && err == nil && info.Size() >= i.from
+		return i.from > 0 && sizeOf(path) >= i.from
 	}
 	return false
 }
 
-// openModel loads a model, in a process of its own if that was asked for.
+// sizeOf returns the size in bytes of the model at path, with all its parts, or 0 if it is not known.
+func sizeOf(path string) (size int64) {
+	m, err := models.Resolve(path)
+	if err != nil {
+		return 0
+	}
+	for _, part := range m.Parts {
+		if info, err := os.Stat(part); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+// isFolder reports whether the model at path is a folder with safetensors. Its engine, MLX, always has a process of its
+// own.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// place says where the model at path is computed: in a process of its own or not, and in which.
+func (a *app) place(ctx context.Context, path string) (own bool, p Process, err error) {
+	p = Process{a.isolation.folder, int64(a.isolation.memory)}
+	if isFolder(path) {
+		if a.isolation.when == isolateOff {
+			return false, p, &usageError{what: "--isolate cannot be off for a folder with safetensors",
+				hint: "MLX, which runs it, always has a process of its own"}
+		}
+		return true, p, nil
+	}
+	if p.Folder == "" {
+		if p.Folder, err = a.engine.Choose(ctx, path, "", a.warnEngine); err != nil {
+			return false, p, err
+		}
+	}
+	if p.Folder != "" && a.isolation.when == isolateOff {
+		return false, p, &usageError{
+			what: "--isolate cannot be off for this model, which the engine in " + p.Folder + " runs",
+			hint: "an engine from a folder runs in a process of its own"}
+	}
+	return p.Folder != "" || a.isolation.applies(path), p, nil
+}
+
+// warnEngine warns about an engine that cannot be used, once. Only one model is loaded at a time, so it needs no lock.
+func (a *app) warnEngine(text string) {
+	if a.warned[text] {
+		return
+	}
+	a.warned[text] = true
+	a.shown.Stop() // loading goes on, and shows it again
+	a.complain("warning: " + text)
+}
+
+// openModel loads a model, in a process of its own if that was asked for or if the engine for it is in a folder.
 func (a *app) openModel(ctx context.Context, path string, cfg backend.Config, log *slog.Logger) (backend.Model, error) {
-	if !a.isolation.applies(path) {
+	own, p, err := a.place(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if p.Folder != "" && !isFolder(path) && log != nil {
+		log.Info("an engine from a folder runs the model", "path", path, "engine", p.Folder)
+	}
+	if !own {
 		return a.engine.Open(ctx, path, cfg)
 	}
-	return a.engine.Isolated(ctx, path, cfg, Process{a.isolation.folder, int64(a.isolation.memory)}, log)
+	return a.engine.Isolated(ctx, path, cfg, p, log)
 }
 
 // engineCommand is hidden: only the program itself starts it.
@@ -95,7 +163,14 @@ func (a *app) engineCommand() *cobra.Command {
 		Use: "engine-process", Hidden: true, Args: noArguments,
 		Short: "Be an engine's own process",
 		Long:  "Be an engine's own process. runner starts this command itself; docs/engine-protocol.md describes it.",
-		RunE:  func(*cobra.Command, []string) error { return a.engine.Process(p) },
+		RunE: func(*cobra.Command, []string) error {
+			err := a.engine.Process(p)
+			if errors.Is(err, ErrByHand) {
+				return &usageError{what: "engine-process is not for people: runner starts it itself", hint: "use runner run or " +
+					"runner serve, with --isolate on", err: err}
+			}
+			return err
+		},
 	}
 	cmd.Flags().Int64Var(&p.Memory, "memory", 0, "maximum memory in `bytes` (0: no limit)")
 	cmd.Flags().StringVar(&p.Folder, "engine", "", "`DIR` with the engine's libraries (none: the engine in this program)")

@@ -58,14 +58,23 @@ func TestScripts(t *testing.T) {
 func scripted() *app {
 	a := newApp(Engine{
 		Demo: func(context.Context) (string, error) { return "demo.gguf", nil },
-		Check: func(path string) error {
-			if strings.Contains(path, "corrupt") {
-				return errCorrupt(path)
+		Choose: func(_ context.Context, path, given string, warn func(string)) (string, error) {
+			switch {
+			case strings.Contains(path, "corrupt"):
+				return "", errCorrupt(path)
+			case given == "" && strings.Contains(path, "newer"):
+				warn("the engine in /engines/open is skipped: others can write")
+				return "/engines/newest", nil
 			}
-			return nil
+			return given, nil
 		},
-		Name: "scripted", Module: "github.com/spf13/cobra",
-		System: func() []Fact {
+		CheckFolder: func(string) error { return nil },
+		Process:     func(Process) error { return ErrByHand },
+		Name:        "scripted", Module: "github.com/spf13/cobra",
+		System: func(_ context.Context, folder string) []Fact {
+			if folder != "" {
+				return []Fact{{Name: "engine", Value: "the one in " + folder}}
+			}
 			return []Fact{{Name: "processor", Value: "scripted"},
 				{Name: "memory", Value: "1 GiB", Problem: os.Getenv("DOCTOR_PROBLEM")}}
 		},
@@ -95,7 +104,7 @@ type script struct {
 
 func (s *script) Info() backend.Info {
 	info := backend.Info{Name: "scripted model", Architecture: "none", Path: s.path, ContextSize: 4096,
-		TrainedContext: 4096, Device: "paper", Threads: 1}
+		TrainedContext: 4096, Device: "paper", Threads: 1, Backend: "paper engine", Kernels: "scissors"}
 	if s.cfg.ContextSize > 0 {
 		info.ContextSize = s.cfg.ContextSize
 	}

@@ -73,6 +73,7 @@ func (o *mewOptions) add(cmd *cobra.Command) {
 	})
 	topic(cmd, "Loading the model", func() {
 		addModelFlags(cmd, &o.model)
+		o.isolation.add(cmd, "auto: no")
 		addChatTemplate(cmd, &o.chatTemplate, "the model's own")
 	})
 	topic(cmd, "Traces", func() { o.record.add(cmd, "trace", "keep a sealed trace of each run in the space") })
@@ -110,6 +111,9 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	if len(args) > 0 {
 		name = args[0]
 	}
+	if err := a.isolate(o.isolation); err != nil {
+		return err
+	}
 	model, err := resolve(name)
 	if err != nil {
 		return err
@@ -132,6 +136,7 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	defer func() { err = errors.Join(err, kept.close()) }()
 	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
+	rc.Logger = log
 	gen, _, err := a.open(ctx, model, o.model, rc, a.spinner())
 	if err != nil {
 		return err

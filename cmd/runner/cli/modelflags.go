@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -41,17 +40,31 @@ func checkModelFlags(m *backend.Config) error {
 	return nil
 }
 
+// withoutEffect lists the flags that were given and that MLX does not have.
+func withoutEffect(m *backend.Config) (flags []string) {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"threads", m.Threads != 0}, {"gpu-layers", m.GPULayers >= 0}, {"no-mmap", m.NoMemoryMap},
+		{"flash-attn", m.FlashAttention != "auto"}, {"cache-type", m.CacheType != "f16"},
+		{"full-window", m.FullWindow != "auto"},
+	} {
+		if f.given {
+			flags = append(flags, f.name)
+		}
+	}
+	return flags
+}
+
 // warnLoaded warns where a loaded model differs from what its flags asked for.
 func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 	if asked.GPULayers > 0 && info.GPULayers < asked.GPULayers {
 		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers, but %d are on a GPU; runner doctor lists the "+
 			"GPUs that this build can use", asked.GPULayers, info.GPULayers))
 	}
-	folder := false // engines of folders keep no more than windows, whatever the memory
-	if at, err := os.Stat(info.Path); err == nil {
-		folder = at.IsDir()
-	}
-	if info.WindowOnly && asked.FullWindow != "off" && !folder {
+	// Engines of folders keep no more than windows, whatever the memory.
+	if info.WindowOnly && asked.FullWindow != "off" && !isFolder(info.Path) {
 		a.complain("warning: there is not enough free memory for the whole context of this model's sliding-window " +
 			"layers, so earlier turns may have to be prefilled again; " +
 			"free some memory, use a smaller --ctx-size, or accept this with --full-window off")

@@ -130,10 +130,9 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
 	spinner := a.spinner()
-	if err := o.isolation.validate(a.engine.CheckFolder); err != nil {
+	if err := a.isolate(o.isolation); err != nil {
 		return err
 	}
-	a.isolation = o.isolation
 	gen, loaded, err := a.open(ctx, model, o.model, cfg, spinner)
 	if err != nil {
 		return err
@@ -363,5 +362,6 @@ func (a *app) spinner() *render.Spinner {
 	if !a.errTerminal || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return render.NewSpinner(a.err)
+	a.shown = render.NewSpinner(a.err)
+	return a.shown
 }

@@ -24,7 +24,8 @@ func TestSequences(t *testing.T) {
 		var asked int
 		var model *fake.Model
 		a := newApp(Engine{
-			Demo: func(context.Context) (string, error) { return "demo.gguf", nil },
+			Demo:   func(context.Context) (string, error) { return "demo.gguf", nil },
+			Choose: func(context.Context, string, string, func(string)) (string, error) { return "", nil },
 			Open: func(_ context.Context, _ string, cfg backend.Config) (backend.Model, error) {
 				asked = cfg.Sequences
 				model = fake.New(fake.Config{Script: script, Sequences: cfg.Sequences})

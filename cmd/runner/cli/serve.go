@@ -63,12 +63,11 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := o.mew.load(); err != nil {
 		return err
 	}
-	if err := o.isolation.validate(a.engine.CheckFolder); err != nil {
+	if err := a.isolate(o.isolation); err != nil {
 		return err
 	}
-	a.isolation = o.isolation
 	a.warnReasons(o.mew.rationale, o.mew.trace, o.mew.visibility, "--mew-reasoning")
-	list, err := a.resolveServed(append(o.models, args...))
+	list, err := a.resolveServed(cmd.Context(), append(o.models, args...))
 	if err != nil {
 		return err
 	}
@@ -152,9 +151,9 @@ func (a *app) announce(o *serveOptions, list []served, at net.Addr, cfg server.C
 		`", "messages": [{"role": "user", "content": "What is 17 + 25?"}]}'`)
 }
 
-// resolveServed finds the models on the command line and checks that the engine can run them. It refuses two models
+// resolveServed finds the models on the command line and checks that an engine can run them. It refuses two models
 // with the same name.
-func (a *app) resolveServed(args []string) ([]served, error) {
+func (a *app) resolveServed(ctx context.Context, args []string) ([]served, error) {
 	if len(args) == 0 {
 		args = []string{demoName}
 	}
@@ -167,8 +166,8 @@ func (a *app) resolveServed(args []string) ([]served, error) {
 			return nil, &usageError{what: fmt.Sprintf("%q names no model", arg), hint: "use NAME=MODEL"}
 		}
 		m, err := resolve(model)
-		if err == nil && model != demoName && a.isolation.folder == "" {
-			err = a.engine.Check(m.Path)
+		if err == nil && model != demoName {
+			_, err = a.engine.Choose(ctx, m.Path, a.isolation.folder, a.warnEngine)
 		}
 		if err != nil {
 			return nil, err

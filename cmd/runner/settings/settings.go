@@ -189,7 +189,9 @@ func excluded(f *pflag.Flag, from map[string]string) bool {
 }
 
 // IsSetting reports whether a file or a variable can set a flag.
-func IsSetting(f *pflag.Flag) bool { return !f.Hidden && f.Name != "help" && len(f.Annotations[unsetFlag]) == 0 }
+func IsSetting(f *pflag.Flag) bool {
+	return !f.Hidden && f.Name != "help" && len(f.Annotations[unsetFlag]) == 0
+}
 
 // VariableOf returns the name of a flag's environment variable.
 func VariableOf(f *pflag.Flag) string {

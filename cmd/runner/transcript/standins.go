@@ -49,6 +49,7 @@ var Rules = []Rule{
 	{`(?m)^runner  (\S+)$`, "…"},
 	{`(?m)^go      (\S+ \S+)$`, "…"},
 	{`(?m)^ok  (?:runner|processor|compiled for|kernels|memory|GPU) +(\S.*)$`, "…"},
+	{`(?m)^ok  computed by .*; kernels: (\S.*)$`, "…"},
 	{`(?m)^ok  loads .* with (\d+ threads?),`, "…"},
 }
 
