@@ -76,7 +76,7 @@ func (s Source) prepare(ctx context.Context) (front, *arena, error) {
 }
 
 // Cache keeps the compiled grammars of one vocabulary, by content. They are for generation, so their integers are
-// plain, see [Source.PlainNumbers]. Use [NewCache]; the zero value is not usable. Several goroutines may use a cache at
+// plain, see [Source.Plain]. Use [NewCache]; the zero value is not usable. Several goroutines may use a cache at
 // once.
 type Cache struct {
 	vocab *Vocabulary
@@ -139,7 +139,7 @@ func NewCache(v *Vocabulary, limit int) *Cache {
 // one compilation, which runs under the context of the first. A caller whose own context ends stops waiting. Errors are
 // not cached.
 func (c *Cache) Compile(ctx context.Context, src Source) (*Grammar, error) {
-	return c.compile(ctx, src.PlainNumbers())
+	return c.compile(ctx, src.Plain())
 }
 
 func (c *Cache) compile(ctx context.Context, src Source) (*Grammar, error) {

@@ -422,6 +422,53 @@ func TestParseChoices(t *testing.T) {
 	}
 }
 
+// A model that is stuck cannot write members, or the name of one, without end. The limits do not hold for names that the
+// schema gives, and a form that only checks texts has none.
+func TestFreeMembersAreLimited(t *testing.T) {
+	v := small(t)
+	object := func(members, key int, more string) string {
+		var b strings.Builder
+		b.WriteString("{" + more)
+		for i := range members {
+			if i > 0 {
+				b.WriteString(",")
+			}
+			fmt.Fprintf(&b, "%q:%d", strings.Repeat("a", key), i)
+		}
+		return b.String() + "}"
+	}
+	long := strings.Repeat("n", 200)
+	for name, src := range map[string]Source{
+		"any object": AnyObject(), "open schema": JSONSchema([]byte(`{"type":"object"}`)),
+		"inside a list": JSONSchema([]byte(`{"type":"array","items":{},"minItems":1,"maxItems":1}`)),
+		"after a named member": JSONSchema([]byte(`{"type":"object","properties":{"` + long + `":{}},"required":["` +
+			long + `"]}`)),
+	} {
+		open, shut, more := "", "", ""
+		switch name {
+		case "inside a list":
+			open, shut = "[", "]"
+		case "after a named member":
+			more = `"` + long + `":1,`
+		}
+		plain, err := NewCache(v, 0).Compile(t.Context(), src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		free := compile(t, v, src)
+		for _, c := range []struct {
+			members, key int
+			want         bool
+		}{{64, 1, true}, {65, 1, false}, {1, 128, true}, {1, 129, false}} {
+			text := open + object(c.members, c.key, more) + shut
+			if inBytes(plain, text) != c.want || !inBytes(free, text) {
+				t.Errorf("%s: %d members with names of %d characters: admitted %v, want %v; to check %v", name, c.members, c.key,
+					inBytes(plain, text), c.want, inBytes(free, text))
+			}
+		}
+	}
+}
+
 func TestCachedFormsHavePlainNumbers(t *testing.T) {
 	v := small(t)
 	src := Fields(Field{Name: "n", Value: JSONSchema([]byte(`{"type":"integer"}`))})
@@ -432,7 +479,7 @@ func TestCachedFormsHavePlainNumbers(t *testing.T) {
 	if !inBytes(plain, `{"n":7}`) || inBytes(plain, `{"n":7.0}`) || !inBytes(compile(t, v, src), `{"n":7.0}`) {
 		t.Error("an integer has a fraction, or not where it may")
 	}
-	if src.digest() == src.PlainNumbers().digest() {
+	if src.digest() == src.Plain().digest() {
 		t.Error("the two are taken for the same")
 	}
 	texts, err := Samples(t.Context(), src, 20, 1)

@@ -26,7 +26,7 @@ func Check(ctx context.Context, src Source) error {
 // Samples returns up to n different texts that a source admits, for people to look at. They are random but fixed by
 // seed, and short if the source allows. Integers are plain, as in generated answers.
 func Samples(ctx context.Context, src Source, n int, seed uint64) ([]string, error) {
-	f, _, err := src.PlainNumbers().prepare(ctx)
+	f, _, err := src.Plain().prepare(ctx)
 	if err != nil {
 		return nil, err
 	}

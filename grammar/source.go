@@ -23,7 +23,7 @@ type Source struct {
 	text   string
 	list   []string
 	fields []Field
-	// plain: integers have no fraction and no exponent.
+	// plain: JSON is written as programs write it, see Plain.
 	plain bool
 }
 
@@ -67,14 +67,15 @@ func GBNF(text string) Source { return Source{kind: gbnfSource, text: text} }
 // Fields is the form of a JSON object with exactly these fields, in this order. The first field must not be optional.
 func Fields(fields ...Field) Source { return Source{kind: fieldsSource, fields: fields} }
 
-// PlainNumbers returns the form with numbers as programs hold them. Integers have no fraction and no exponent: 7, not
-// 7.0, which JSON Schema accepts and many readers do not. Numbers have no more digits than 64 bits hold unless the form
-// asks for more, so a model that is stuck cannot write digits without end.
-func (s Source) PlainNumbers() Source {
+// Plain returns the form with JSON as programs write it. Integers have no fraction and no exponent: 7, not 7.0, which
+// JSON Schema accepts and many readers do not. Numbers have no more digits than 64 bits hold unless the form asks for
+// more, and an object has no more than [jsontext.PlainMembers] members of names that the form does not give. So a model
+// that is stuck cannot write digits or members without end.
+func (s Source) Plain() Source {
 	s.plain = true
 	s.fields = slices.Clone(s.fields)
 	for i, f := range s.fields {
-		s.fields[i].Value = f.Value.PlainNumbers()
+		s.fields[i].Value = f.Value.Plain()
 	}
 	return s
 }
@@ -86,6 +87,9 @@ func (s Source) IsZero() bool { return s.kind == noSource }
 func (s Source) IsJSON() bool {
 	return s.kind == schemaSource || s.kind == objectSource || s.kind == fieldsSource || s.kind == membersSource
 }
+
+// IsObject reports whether s is the form of any JSON object.
+func (s Source) IsObject() bool { return s.kind == objectSource }
 
 // Schema returns the JSON Schema that s was made from, or nil.
 func (s Source) Schema() []byte {
@@ -168,7 +172,7 @@ const (
 func (s Source) compile(ctx context.Context) (front, error) {
 	switch s.kind {
 	case schemaSource:
-		c, err := jsonschema.Compile(ctx, []byte(s.text), jsonschema.Options{PlainNumbers: s.plain})
+		c, err := jsonschema.Compile(ctx, []byte(s.text), jsonschema.Options{Plain: s.plain})
 		if err != nil {
 			return front{}, err
 		}

@@ -76,8 +76,12 @@ func (t *turn) instruct() {
 	if t.req.Rationale && len(t.req.Tools) > 0 && t.req.ToolChoice != generation.ToolChoiceNone {
 		add(prompts.RationaleV1)
 	}
-	if s := t.req.Form.Schema(); s != nil && t.conv.ResponseFormat == nil {
+	switch s := t.req.Form.Schema(); {
+	case t.conv.ResponseFormat != nil:
+	case s != nil:
 		t.conv.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer", Schema: s}
+	case t.req.Form.IsObject() && t.strategy != reasoning.StrategyJSON: // whose instruction asks for an object
+		add(prompts.ObjectV1)
 	}
 }
 

@@ -85,14 +85,14 @@ func babble(v *backend.Vocab, texts []string, noise uint64) fake.Script {
 }
 
 // TestSoak runs random requests on random small models and checks what must hold for every run. RUNNER_LONG=1 makes it
-// long. RUNNER_SEED repeats the rounds from a seed that a failure names.
+// long. RUNNER_TEST_SEED repeats the rounds from a seed that a failure names.
 func TestSoak(t *testing.T) {
 	d := 2 * time.Second
 	if os.Getenv("RUNNER_LONG") != "" {
 		d = 5 * time.Minute
 	}
 	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("RUNNER_SEED"); s != "" {
+	if s := os.Getenv("RUNNER_TEST_SEED"); s != "" {
 		if _, err := fmt.Sscan(s, &seed); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestSoak(t *testing.T) {
 	for end := time.Now().Add(d); time.Now().Before(end) && !t.Failed(); rounds++ {
 		runs += soakRound(t, seed+uint64(rounds))
 		if t.Failed() {
-			t.Logf("RUNNER_SEED=%d", seed+uint64(rounds))
+			t.Logf("RUNNER_TEST_SEED=%d", seed+uint64(rounds))
 		}
 	}
 	for i := 0; runtime.NumGoroutine() > goroutines; i++ {

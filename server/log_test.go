@@ -90,3 +90,21 @@ func TestBrokenAnswerDoesNotLookComplete(t *testing.T) {
 		t.Error("the request is not counted")
 	}
 }
+
+// The log names the path of a request that no route takes, without its query, which may hold a key.
+func TestUnknownPathIsLogged(t *testing.T) {
+	s := host(t, Config{}, fake.Config{})
+	long := "/v1/" + strings.Repeat("ü", 300)
+	s.do(t, http.MethodGet, "/v1/modles?key=top-secret-key", "")
+	s.do(t, http.MethodDelete, "/say", "")
+	s.do(t, http.MethodGet, long, "")
+	log := s.log.String()
+	for _, want := range []string{"route=unknown status=404", "method=GET path=/v1/modles", "method=DELETE path=/say"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %q in the log: %s", want, log)
+		}
+	}
+	if strings.Contains(log, "top-secret-key") || strings.Contains(log, long) {
+		t.Errorf("log: %s", log)
+	}
+}

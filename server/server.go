@@ -156,7 +156,7 @@ func New(cfg Config) *Server {
 	s.health = newHealth(s)
 	common := &common{s}
 	s.Mount(common)
-	s.unknown = s.wrap("unknown", common, wire.Route{Free: true, Handle: s.noRoute})
+	s.unknown = s.wrap(unknownRoute, common, wire.Route{Free: true, Handle: s.noRoute})
 	s.mux.Handle("/", s.unknown)
 	return s
 }
@@ -326,7 +326,19 @@ func checkEncoding(w http.ResponseWriter, r *http.Request) error {
 		"a body with Content-Encoding %.40q is not taken; send it as it is", encoding)
 }
 
-// logRequest writes the log line of a request.
+// unknownRoute is the name of the route for requests that no other route takes.
+const unknownRoute = "unknown"
+
+// clip shortens a text from a client for the log.
+func clip(text string) string {
+	const most = 200
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
+
+// logRequest writes the log line of a request. For a path that does not exist it has the path.
 func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal, status int, took time.Duration,
 	said *note) {
 	key := "" // no key has this name
@@ -335,9 +347,12 @@ func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal,
 	}
 	said.mu.Lock()
 	defer said.mu.Unlock()
-	s.log.InfoContext(r.Context(), "request", "route", name, "status", status, "ms", float64(took.Microseconds())/1000,
-		"key", key, "id", id,
-		"runs", said.runs, "prompt_tokens", said.prompt, "completion_tokens", said.completion)
+	attrs := []any{"route", name, "status", status, "ms", float64(took.Microseconds()) / 1000, "key", key, "id", id,
+		"runs", said.runs, "prompt_tokens", said.prompt, "completion_tokens", said.completion}
+	if name == unknownRoute { // the query is left out, because clients put keys there
+		attrs = append(attrs, "method", clip(r.Method), "path", clip(r.URL.Path))
+	}
+	s.log.InfoContext(r.Context(), "request", attrs...)
 }
 
 // recovered answers a request whose handler panicked. If the answer has begun already, it reports that it is broken.

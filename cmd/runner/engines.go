@@ -32,15 +32,12 @@ func open(ctx context.Context, path string, cfg backend.Config) (backend.Model, 
 }
 
 // choose returns the folder of the engine that runs the model at path, or "" for the engines in this program. given is
-// the folder that the user chose; it is checked. Folders that cannot be used are skipped and told to warn.
+// the folder that the user chose for GGUF files; it is checked. Folders that cannot be used are skipped and told to warn.
 //
 // The llama.cpp in this program is preferred, because it is the fastest on a CPU and needs no other process. Then the
 // newest folder that knows the model's architecture is taken.
 func choose(ctx context.Context, path, given string, warn func(string)) (string, error) {
 	if mlx.IsFolder(path) {
-		if given != "" {
-			return "", notGGUF(path)
-		}
 		_, err := mlx.ReadFolder(path)
 		return "", err
 	}
@@ -94,12 +91,6 @@ func noEngine(refused error, tried []string) error {
 	return &backend.LoadError{Path: load.Path, Reason: load.Reason, Err: load, Detail: load.Detail,
 		Advice: fmt.Sprintf("%s; put the folder of a newer llama.cpp release (%s, with shared libraries) into %s, or "+
 			"name it with --engine", who, llamacpp.SupportedVersions, filepath.Join(data, "engines"))}
-}
-
-// notGGUF refuses to run a folder with safetensors with llama.cpp.
-func notGGUF(path string) error {
-	return &backend.LoadError{Path: path, Reason: backend.LoadNotModel, Detail: "is a folder with safetensors",
-		Advice: "leave out --engine, which is for GGUF files"}
 }
 
 // described is an engine in a folder.

@@ -20,10 +20,7 @@ import (
 // isolated loads a model in a process of its own, which runs this program's command engine-process.
 func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Process, log *slog.Logger) (backend.Model,
 	error) {
-	if mlx.IsFolder(path) && p.Folder != "" {
-		return nil, notGGUF(path)
-	}
-	if mlx.IsFolder(path) { // MLX has a process of its own in any case
+	if mlx.IsFolder(path) { // --engine is for GGUF files
 		return openMLX(ctx, path, cfg, p.Memory, log)
 	}
 	program, err := engineProgram(p)

@@ -367,7 +367,7 @@ func (c *compiler) finishUnique(st *state, p *arrayPart, f arrayForm) {
 	}
 	most := least(f.max, len(values))
 	if f.min <= most {
-		st.forms = append(st.forms, &uniqueForm{values: values, min: f.min, max: most, plain: c.opt.PlainNumbers,
+		st.forms = append(st.forms, &uniqueForm{values: values, min: f.min, max: most, plain: c.opt.Plain,
 			rules: map[uint64]*expr.Rule{}})
 	}
 }

@@ -53,10 +53,10 @@ type Options struct {
 	MaxAlternatives int
 	// MaxWork is the maximum number of elementary steps. The default is 2,000,000, about a second.
 	MaxWork int
-	// PlainNumbers gives integers no fraction and no exponent, which JSON Schema allows (1.0) but many readers reject.
-	// It gives numbers no more digits than 64 bits hold unless the schema asks for more, see
-	// [jsontext.NumberConstraint].
-	PlainNumbers bool
+	// Plain gives integers no fraction and no exponent, which JSON Schema allows (1.0) but many readers reject. It gives
+	// numbers no more digits than 64 bits hold unless the schema asks for more, see [jsontext.NumberConstraint]. It gives
+	// an object at most [jsontext.PlainMembers] members of names that the schema does not give.
+	Plain bool
 }
 
 func (o Options) withDefaults() Options {

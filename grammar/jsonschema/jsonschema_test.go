@@ -311,7 +311,7 @@ func TestPlainNumbers(t *testing.T) {
 		{`{"type":"array"}`, `[1]`, `[123456789012345678901]`},
 		{`{"type":"object"}`, `{"a":1}`, `{"a":123456789012345678901}`},
 	} {
-		s, err := Compile(t.Context(), []byte(c.schema), Options{PlainNumbers: true})
+		s, err := Compile(t.Context(), []byte(c.schema), Options{Plain: true})
 		if err != nil {
 			t.Errorf("%s: %v", c.schema, err)
 			continue

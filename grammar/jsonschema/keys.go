@@ -162,6 +162,9 @@ func (g *grouping) child(in []bool) (*state, bool) {
 func (g *grouping) add(in []bool, child *state) {
 	for k, part := range g.keys {
 		part = g.narrow(part, in)
+		if g.c.opt.Plain && part.free() {
+			part.max = jsontext.PlainKey
+		}
 		if part.only != nil {
 			if !slices.Contains(g.named, part.only.text) && g.has(in, part.only.text) {
 				g.out = append(g.out, freeMember{jsontext.LiteralString(part.only.text), child})
@@ -195,6 +198,12 @@ func (g *grouping) narrow(part stringPart, in []bool) stringPart {
 	}
 	part.patterns, part.notPatterns = union(part.patterns, yes), union(part.notPatterns, no)
 	return part
+}
+
+// free reports whether p is the name of a member without constraints.
+func (p *stringPart) free() bool {
+	return p.only == nil && p.min == 0 && p.max < 0 &&
+		len(p.patterns)+len(p.notPatterns)+len(p.formats)+len(p.notFormats) == 0
 }
 
 // has reports whether key matches as in says.

@@ -64,7 +64,9 @@ type objectForm struct {
 	last     []freeMember // if mustLast, the last member is one of these
 	mustLast bool
 	min, max int // max < 0 means no limit
-	state    *state
+	// most is the maximum number of free members; negative means no limit.
+	most  int
+	state *state
 
 	// settle sets these.
 	atLeast, atMost []int // how many of the props from i on are there
@@ -168,7 +170,10 @@ func (c *compiler) concerns(e existence, key string) bool {
 }
 
 func (c *compiler) finishKeys(st *state, p *objectPart, last []existence) {
-	f := &objectForm{min: p.min, max: p.max, state: st, mustLast: len(last) > 0}
+	f := &objectForm{min: p.min, max: p.max, most: -1, state: st, mustLast: len(last) > 0}
+	if c.opt.Plain {
+		f.most = jsontext.PlainMembers
+	}
 	keys := p.namedKeys()
 	names, finite := c.finiteNames(p.names)
 	if finite {
@@ -361,9 +366,9 @@ func (f *objectForm) freeRest(s *expr.Set, count int) expr.ID {
 		}
 		return s.Union(any...)
 	}
-	most := -1
-	if f.max >= 0 {
-		most = f.max - count - 1
+	most := f.most - 1
+	if left := f.max - count - 1; f.max >= 0 && (f.most < 0 || left < most) {
+		most = left
 	}
 	one := member(f.free)
 	if f.mustLast {

@@ -95,17 +95,17 @@ func (c *compiler) lexeme(key string, make func() (jsontext.Form, error)) lexeme
 
 // values are the forms of values without constraints.
 func (c *compiler) values() jsontext.Values {
-	if c.opt.PlainNumbers {
+	if c.opt.Plain {
 		return jsontext.Plain
 	}
 	return jsontext.Free
 }
 
 func (c *compiler) finishNumber(st *state, a *alt) {
-	k := jsontext.NumberConstraint{Plain: c.opt.PlainNumbers}
+	k := jsontext.NumberConstraint{Plain: c.opt.Plain}
 	if p := a.num; p != nil {
 		k = jsontext.NumberConstraint{
-			Integer: p.integer, NotInteger: p.fractional, Plain: c.opt.PlainNumbers,
+			Integer: p.integer, NotInteger: p.fractional, Plain: c.opt.Plain,
 			Minimum: p.min, Maximum: p.max, ExclusiveMinimum: p.exclMin, ExclusiveMaximum: p.exclMax,
 			MultipleOf: p.multiple, NotMultipleOf: p.notMultiple,
 		}
@@ -195,7 +195,7 @@ func (c *compiler) holder(st *state, keyword string) *node {
 
 // literals returns the form of any value in a list.
 func (c *compiler) literals(list []*value) form {
-	plain := c.opt.PlainNumbers
+	plain := c.opt.Plain
 	var texts []string
 	var others []jsontext.Form
 	for _, v := range list {

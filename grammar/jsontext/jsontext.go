@@ -138,18 +138,37 @@ var (
 
 func freeString(s *expr.Set) expr.ID { return quoted(s, s.Star(regex.Any(s, regex.JSONFree))) }
 
-// Values are the forms of values without constraints.
-type Values struct{ value *expr.Rule }
+func plainKey(s *expr.Set) expr.ID {
+	return quoted(s, s.Repeat(regex.Any(s, regex.JSONFree), 0, PlainKey))
+}
 
-// Free is all JSON values. Exponents have at most three digits and are at most 308. Plain is all values whose numbers
-// are plain, see [NumberConstraint].
-var (
-	Free  = newValues(freeNumber)
-	Plain = newValues(plainNumber)
+// Values are the forms of values without constraints.
+type Values struct {
+	value *expr.Rule
+	// key is the form of the name of a member.
+	key Form
+	// members is the maximum number of members of an object; -1 means no limit.
+	members int
+}
+
+// Limits of objects that are written plainly. They hold for members whose names no schema gives. A model that is stuck
+// writes such members, and their names, without end.
+const (
+	// PlainMembers is the maximum number of these members in an object.
+	PlainMembers = 64
+	// PlainKey is the maximum number of characters in their names.
+	PlainKey = 128
 )
 
-func newValues(number Form) Values {
-	v := Values{&expr.Rule{Name: "value"}}
+// Free is all JSON values. Exponents have at most three digits and are at most 308. Plain is all values whose numbers
+// are plain, see [NumberConstraint], and whose objects keep the limits of [PlainMembers] and [PlainKey].
+var (
+	Free  = newValues(freeNumber, freeString, -1)
+	Plain = newValues(plainNumber, plainKey, PlainMembers)
+)
+
+func newValues(number, key Form, members int) Values {
+	v := Values{&expr.Rule{Name: "value"}, key, members}
 	v.value.Expand = func(s *expr.Set) expr.ID {
 		return s.Union(freeString(s), number(s), s.Literal("true"), s.Literal("false"), s.Literal("null"), v.Object(s),
 			v.Array(s))
@@ -162,14 +181,17 @@ func (v Values) Any(s *expr.Set) expr.ID { return s.Rule(v.value) }
 
 // Object is the form of any object.
 func (v Values) Object(s *expr.Set) expr.ID {
-	return list(s, "{", s.Concat(freeString(s), s.Literal(":"), s.Optional(s.Literal(" ")), s.Rule(v.value)), "}")
+	return list(s, "{", s.Concat(v.key(s), s.Literal(":"), s.Optional(s.Literal(" ")), s.Rule(v.value)), "}", v.members)
 }
 
 // Array is the form of any array.
-func (v Values) Array(s *expr.Set) expr.ID { return list(s, "[", s.Rule(v.value), "]") }
+func (v Values) Array(s *expr.Set) expr.ID { return list(s, "[", s.Rule(v.value), "]", -1) }
 
-// list returns the expression of any number of items separated by commas.
-func list(s *expr.Set, open string, item expr.ID, shut string) expr.ID {
+// list returns the expression of up to most items separated by commas. A negative most means no limit.
+func list(s *expr.Set, open string, item expr.ID, shut string, most int) expr.ID {
 	more := s.Concat(s.Literal(","), s.Optional(s.Literal(" ")), item)
-	return s.Concat(s.Literal(open), s.Optional(s.Concat(item, s.Star(more))), s.Literal(shut))
+	if most > 0 {
+		most--
+	}
+	return s.Concat(s.Literal(open), s.Optional(s.Concat(item, s.Repeat(more, 0, most))), s.Literal(shut))
 }

@@ -31,7 +31,7 @@ func (e *TraceError) Error() string { return fmt.Sprintf("line %d of the trace: 
 func (e *TraceError) Unwrap() error { return e.Err }
 
 // Hint tells the user what to do next.
-func (e *TraceError) Hint() string { return "give JSON lines as run --output trace writes them" }
+func (e *TraceError) Hint() string { return "give JSON lines as run --output decisions writes them" }
 
 // Read reads a trace in JSON lines and returns the debriefs of its runs, in the order in which the runs began. It reads
 // traces of a [Tracer], of earlier versions of this program and of Reactive Agents. It skips events of unknown kinds

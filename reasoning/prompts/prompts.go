@@ -2,9 +2,9 @@ package prompts
 
 import "runner/reasoning"
 
-// The bundled model is trained on all of these texts but PlanStrictV1. Each constant has a version: a new wording is a
-// new constant. The texts that runs use keep their names as long as models that were trained on them are in use. The
-// bundled model's identity is replaced together with the model.
+// The bundled model is trained on all of these texts but PlanStrictV1 and ObjectV1. Each constant has a version: a new
+// wording is a new constant. The texts that runs use keep their names as long as models that were trained on them are in
+// use. The bundled model's identity is replaced together with the model.
 const (
 	// SummaryConciseV1 asks for the short form of the summary pass.
 	SummaryConciseV1 = "Summarize the reasoning above in at most two short sentences for the person who asked. " +
@@ -66,6 +66,10 @@ const (
 		`{"reasoning": "...", "answer": ...}` +
 		". Write \"reasoning\" first and think the problem through in it, step by step. " +
 		"Then write in \"answer\" the JSON value that was asked for, exactly as its schema says."
+
+	// ObjectV1 asks for an answer that is a JSON object of any form. Without it a model that is made to write an object
+	// does not know which.
+	ObjectV1 = "Write the answer as one JSON object and nothing else."
 
 	// JSONScoreV1 is added to either text if a score is requested.
 	JSONScoreV1 = `After "answer" add "score": a number from 0 to 1 that says how sure you are that the answer is right.`

@@ -29,6 +29,7 @@ func TestPromptsKeepTheirWording(t *testing.T) {
 		"DemoIdentityV2":      {prompts.DemoIdentityV2, "bc1c3dc0619b6015"},
 		"JSONV1":              {prompts.JSONV1, "c24b96021950706b"},
 		"JSONSchemaV1":        {prompts.JSONSchemaV1, "671cbffda04f6722"},
+		"ObjectV1":            {prompts.ObjectV1, "79da8940aae7efc6"},
 		"JSONScoreV1":         {prompts.JSONScoreV1, "bb963c1c79010a5e"},
 		"ReportV1":            {prompts.ReportV1, "32a4ea085bcbc737"},
 		"ReportDescriptionV1": {prompts.ReportDescriptionV1, "dbc6c6ec16ee9d3e"},

@@ -17,7 +17,7 @@ const (
 )
 
 var (
-	errRecipient = errors.New("not a recipient's public key as runner keys export prints it")
+	errRecipient = errors.New("not a recipient's public key as runner trace keys export prints it")
 	errIdentity  = errors.New("not a private key")
 )
 

@@ -13,7 +13,7 @@ import (
 // ErrNoRun says that a trace does not hold the records of a run.
 var ErrNoRun = errors.New("the trace does not contain a run")
 
-// Replay sends the decision trace of a stored run to emit. It equals the output of run --output trace with full
+// Replay sends the decision trace of a stored run to emit. It equals the output of run --output decisions with full
 // visibility, because a stored run has everything. For a truncated trace it sends what there is and returns
 // trace.ErrTruncated. Other errors are ErrNoRun and those of r.
 func Replay(r *trace.Reader, emit func(decision.Event)) error {

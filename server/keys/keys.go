@@ -108,7 +108,7 @@ func One(key string) (*Set, error) {
 func everything(id, key string) (*Key, error) {
 	if len(key) < minKey || len(key) > maxKey {
 		return nil, &Error{ID: id, Detail: fmt.Sprintf("it has %d bytes; %d to %d are allowed", len(key), minKey, maxKey),
-			Advice: "make one with runner apikey new"}
+			Advice: "make one with runner serve apikey new"}
 	}
 	return &Key{
 		Principal: wire.Principal{ID: id, Scopes: slices.Clone(wire.Scopes), Reasoning: reasoning.VisibilityFull},
@@ -228,7 +228,7 @@ func parse(content []byte) (keys []*Key, err error) {
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 {
-		return nil, &Error{Detail: "the file has none", Advice: "make one with runner apikey new"}
+		return nil, &Error{Detail: "the file has none", Advice: "make one with runner serve apikey new"}
 	}
 	return keys, nil
 }
@@ -244,7 +244,7 @@ func (e *Entry) key() (*Key, error) {
 	}
 	hash, err := hex.DecodeString(e.SHA256)
 	if err != nil || copy(k.hash[:], hash) != sha256.Size || len(hash) != sha256.Size {
-		return bad("make the key with runner apikey new", "sha256 is not the hexadecimal SHA-256 of a key")
+		return bad("make the key with runner serve apikey new", "sha256 is not the hexadecimal SHA-256 of a key")
 	}
 	if e.Scopes == nil {
 		k.Scopes = slices.DeleteFunc(slices.Clone(wire.Scopes), func(s wire.Scope) bool { return s == wire.ScopeTraceAll })
@@ -324,9 +324,9 @@ func Remove(path, id string) error {
 	rest := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.ID == id })
 	switch {
 	case len(rest) == len(entries):
-		return &Error{ID: id, Detail: "there is no key with this id in " + path, Advice: "see runner apikey list " + path}
+		return &Error{ID: id, Detail: "there is no key with this id in " + path, Advice: "see runner serve apikey list " + path}
 	case len(rest) == 0:
-		return &Error{ID: id, Detail: "it is the last one in " + path, Advice: "make another first, with runner apikey new"}
+		return &Error{ID: id, Detail: "it is the last one in " + path, Advice: "make another first, with runner serve apikey new"}
 	}
 	out, err := json.MarshalIndent(fileContent{Keys: rest}, "", "  ")
 	if err != nil {

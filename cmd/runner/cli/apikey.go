@@ -14,8 +14,8 @@ import (
 	"runner/server/wire"
 )
 
-func (a *app) apikeyCommand() *cobra.Command {
-	return group("apikey", "Make, list and remove API keys for runner serve", "",
+func (a *app) apiKeyCommand() *cobra.Command {
+	return group("apikey", "Make, list and remove API keys", "",
 		a.newKeyCommand(), a.listKeysCommand(), a.removeKeyCommand())
 }
 
@@ -34,10 +34,10 @@ func (a *app) newKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new FILE ID",
 		Short: "Make a key, add it to FILE and print it",
-		Long: `Make an API key called ID and add it to FILE, which is made if it is not there. The key is printed
-this once: FILE holds its hash only. Give FILE to runner serve --api-keys.`,
-		Example: `  runner apikey new keys.json laptop --reasoning full
-  runner apikey new keys.json ci --scope generate --models demo --requests-per-minute 60`,
+		Long: `Make an API key called ID and add it to FILE. A FILE that does not exist is created. The key is printed only
+now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
+		Example: `  runner serve apikey new keys.json laptop --reasoning full
+  runner serve apikey new keys.json ci --scope generate --models demo`,
 		Args: fileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkNumbers([]number{
@@ -72,7 +72,7 @@ this once: FILE holds its hash only. Give FILE to runner serve --api-keys.`,
 	f.SortFlags = false
 	f.StringSliceVar(&scopes, "scope", nil, "`SCOPES` that it may use: "+strings.Join(scopeNames(), ", ")+
 		" (default: all but trace:all)")
-	addNameChoice(cmd, &e.Reasoning, "reasoning", "the most reasoning that it may see", visibilityNames...)
+	addNameChoice(cmd, &e.Reasoning, "reasoning", "maximum reasoning that it may see", visibilityNames...)
 	f.StringSliceVar(&e.Models, "models", nil, "`MODELS` that it may use (default: all)")
 	f.IntVar(&e.RequestsPerMinute, "requests-per-minute", 0, "`N` requests a minute (0: no limit)")
 	f.IntVar(&e.TokensPerMinute, "tokens-per-minute", 0, "`N` tokens a minute, of prompts and answers (0: no limit)")
@@ -85,7 +85,7 @@ func (a *app) listKeysCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list FILE",
 		Short:   "List the keys of FILE and what each may do",
-		Example: "  runner apikey list keys.json",
+		Example: "  runner serve apikey list keys.json",
 		Args:    exactly(1, "a file is needed", ""),
 		RunE: func(_ *cobra.Command, args []string) error {
 			entries, err := keys.List(args[0])
@@ -120,9 +120,9 @@ func (a *app) removeKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove FILE ID",
 		Short: "Remove a key from FILE",
-		Long: "Remove the key called ID from FILE. A server that has FILE refuses the key within two seconds; what " +
-			"it has begun goes on.",
-		Example: "  runner apikey remove keys.json laptop",
+		Long: "Remove the key called ID from FILE. A server that uses FILE refuses the key within two seconds. Its requests " +
+			"that run already are finished.",
+		Example: "  runner serve apikey remove keys.json laptop",
 		Args:    fileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := keys.Remove(args[0], args[1]); err != nil {

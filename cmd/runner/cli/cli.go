@@ -7,7 +7,8 @@
 //
 //   - Mistakes that can be found before a model is loaded are reported before it is loaded.
 //   - An error is one line that says what is wrong and what to do. Nothing is written to standard output before it.
-//   - The exit code is 0 for success, 1 for a failure, 2 for a usage error and 130 for an interrupt.
+//   - The exit code is 0 for success, 1 for a failure, 2 for a usage error, 4 for an answer that was cut off before it
+//     matched its form, and 130 for an interrupt.
 package cli
 
 import (
@@ -23,6 +24,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/lmittmann/tint"
 	"golang.org/x/term"
 
 	"runner/backend"
@@ -134,6 +136,9 @@ type app struct {
 	out, err *os.File
 	// inTerminal, outTerminal and errTerminal report whether in, out and err are terminals.
 	inTerminal, outTerminal, errTerminal bool
+	// origins says where the values of the command's flags come from, by the name of the flag.
+	origins map[string]string
+
 	// inTaken is set when standard input was read. It can be read only once.
 	inTaken bool
 }
@@ -167,7 +172,7 @@ func (a *app) execute(args []string) int {
 	root.SetErr(a.err)
 	err := root.ExecuteContext(context.Background())
 	if line := errorLine(err); line != "" {
-		a.complain(line)
+		a.complain(line + a.origin(line))
 	}
 	return exitCode(err)
 }
@@ -200,17 +205,22 @@ func (a *app) stderr() io.Writer { return cleaned(a.err, a.errTerminal) }
 // stdout is standard output, cleaned like stderr.
 func (a *app) stdout() io.Writer { return cleaned(a.out, a.outTerminal) }
 
-// logger returns a logger that writes to standard error, as text or as JSON. A verbose one also writes debug messages
+// logger returns a logger that writes to standard error, as text or as JSON. Text on a terminal has short times. A verbose one also writes debug messages
 // and those of the engine.
 func (a *app) logger(format string, verbose bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if verbose {
 		options.Level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewTextHandler(a.stderr(), options))
-	if format == logJSON {
-		log = slog.New(slog.NewJSONHandler(a.stderr(), options))
+	var handler slog.Handler = slog.NewTextHandler(a.stderr(), options)
+	switch {
+	case format == logJSON:
+		handler = slog.NewJSONHandler(a.stderr(), options)
+	case a.errTerminal:
+		// Without colors, because stderr takes out all that could control the terminal.
+		handler = tint.NewHandler(a.stderr(), &tint.Options{Level: options.Level, TimeFormat: time.TimeOnly, NoColor: true})
 	}
+	log := slog.New(handler)
 	if verbose && a.engine.Log != nil {
 		a.engine.Log(log)
 	}

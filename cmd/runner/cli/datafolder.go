@@ -27,6 +27,34 @@ func dataFolder() (string, error) {
 	return filepath.Join(home, ".local", "share", "runner"), nil
 }
 
+// configVariable is the environment variable that names another config file.
+const configVariable = "RUNNER_CONFIG"
+
+// configFile returns the path of the config file: RUNNER_CONFIG, or config.toml in $XDG_CONFIG_HOME/runner or the
+// system's equivalent.
+func configFile() (string, error) {
+	if path := os.Getenv(configVariable); path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return "", &inputError{what: configVariable + " names a file that cannot be read: " + err.Error(),
+				hint: "correct or unset it", err: err}
+		}
+		return path, nil
+	}
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "runner", "config.toml"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", nil // without a home there is no file
+	}
+	if runtime.GOOS == "windows" {
+		if dir, err := os.UserConfigDir(); err == nil {
+			return filepath.Join(dir, "runner", "config.toml"), nil
+		}
+	}
+	return filepath.Join(home, ".config", "runner", "config.toml"), nil
+}
+
 // DataFolder returns the folder of this program's data.
 func DataFolder() (string, error) { return dataFolder() }
 

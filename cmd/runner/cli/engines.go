@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,20 +12,21 @@ import (
 
 func (a *app) enginesCommand() *cobra.Command {
 	var asJSON bool
+	var folder string
 	cmd := &cobra.Command{
 		Use:   "engines",
 		Short: "List the engines that can run models",
-		Long: `List the engines that can run models: the llama.cpp in this program, those in folders, and MLX, which
-runs folders with safetensors. Each is started to ask it what it is.
+		Long: `List the engines that can run models: the llama.cpp in this program, those in folders, and MLX, which runs folders
+with safetensors. Each is started to ask it what it is.
 
-Folders are RUNNER_ENGINE, those in lib/runner/engines beside the program, and those in engines in the
-data folder. Each has the shared libraries of a llama.cpp release. A model that the llama.cpp in this
-program does not know is run by the newest folder that knows it.`,
+Folders are that of --engine, those in lib/runner/engines beside the program, and those in engines in the data folder.
+Each has the shared libraries of a llama.cpp release. A model that the llama.cpp in this program does not know is run
+by the newest folder that knows it.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilStopped(cmd.Context())
 			defer stop()
-			list, err := a.listEngines(ctx)
+			list, err := a.listEngines(ctx, folder)
 			if err != nil {
 				return err
 			}
@@ -36,13 +36,13 @@ program does not know is run by the newest folder that knows it.`,
 			return a.writeEngines(list)
 		},
 	}
+	cmd.Flags().StringVar(&folder, "engine", "", "list the engine in `DIR`, too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, with the architectures")
 	cmd.AddCommand(group("setup", "Install an engine", "Install an engine.", a.setUpMLXCommand()))
 	return cmd
 }
 
-func (a *app) listEngines(ctx context.Context) ([]EngineFact, error) {
-	folder := os.Getenv(engineVariable)
+func (a *app) listEngines(ctx context.Context, folder string) ([]EngineFact, error) {
 	if folder != "" {
 		path, err := filepath.Abs(folder)
 		if err != nil {

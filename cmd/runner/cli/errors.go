@@ -16,6 +16,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 2
+	exitBrokenForm  = 4
 	exitInterrupted = 130
 )
 
@@ -47,6 +48,11 @@ type inputError struct {
 func (e *inputError) Error() string { return e.what }
 func (e *inputError) Unwrap() error { return e.err }
 func (e *inputError) Hint() string  { return e.hint }
+
+// brokenForm is an answer that was cut off and so does not match its form.
+type brokenForm struct{ why string }
+
+func (e *brokenForm) Error() string { return e.why }
 
 // requestFlags maps the fields of a generation.Request to the flags that set them.
 var requestFlags = map[string]string{
@@ -93,6 +99,7 @@ func hint(err error) string {
 func exitCode(err error) int {
 	var usage *usageError
 	var request *generation.RequestError
+	var broken *brokenForm
 	switch {
 	case err == nil:
 		return exitOK
@@ -100,6 +107,8 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &request):
 		return exitUsage
+	case errors.As(err, &broken):
+		return exitBrokenForm
 	}
 	return exitFailed
 }

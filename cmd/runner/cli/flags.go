@@ -31,10 +31,16 @@ type choice[T comparable] struct {
 	target *T
 	names  []string
 	values []T
+	// old has earlier names of values. They still work, but nothing shows them.
+	old map[string]T
 }
 
 func (c *choice[T]) Set(name string) error {
 	i := slices.Index(c.names, name)
+	if value, ok := c.old[name]; ok {
+		*c.target = value
+		return nil
+	}
 	if i < 0 {
 		return &choiceError{c.names}
 	}
@@ -53,8 +59,19 @@ func (c *choice[T]) Type() string { return strings.Join(c.names, "|") }
 
 // addChoice adds a flag with named values. Each of names stands for the value at the same index.
 func addChoice[T comparable](cmd *cobra.Command, target *T, flag, usage string, names []string, values []T) {
-	cmd.Flags().Var(&choice[T]{target, names, values}, flag, usage)
+	addChoiceP(cmd, target, flag, "", usage, names, values)
+}
+
+// addChoiceP is addChoice for a flag with a short form.
+func addChoiceP[T comparable](cmd *cobra.Command, target *T, flag, short, usage string, names []string, values []T) {
+	cmd.Flags().VarP(&choice[T]{target: target, names: names, values: values}, flag, short, usage)
 	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// rename has a flag accept an earlier name of a value.
+func rename[T comparable](cmd *cobra.Command, flag, old string, value T) {
+	c := cmd.Flags().Lookup(flag).Value.(*choice[T])
+	c.old = map[string]T{old: value}
 }
 
 // addNameChoice adds a flag whose values are strings that name themselves.
@@ -108,5 +125,26 @@ func (b biases) Set(text string) error {
 	return nil
 }
 
-func (b biases) String() string { return "" }
+func (b biases) String() string { return strings.Join(b.GetSlice(), " ") }
 func (b biases) Type() string   { return "TOKEN=BIAS" }
+
+// Append, Replace and GetSlice are those of a flag that can be repeated.
+func (b biases) Append(text string) error { return b.Set(text) }
+
+func (b biases) Replace(list []string) error {
+	*b.target = nil
+	for _, text := range list {
+		if err := b.Set(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b biases) GetSlice() []string {
+	var list []string
+	for _, x := range *b.target {
+		list = append(list, fmt.Sprintf("%d=%g", x.Token, x.Bias))
+	}
+	return list
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/settings"
 	"runner/grammar"
 )
 
@@ -24,11 +25,12 @@ var formFlags = []string{"schema", "json", "regex", "grammar", "choice"}
 
 func (o *formOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.schema, "schema", "", "hold the answer to a JSON Schema, `FILE` or the JSON itself")
-	f.BoolVar(&o.json, "json", false, "hold the answer to a JSON object")
-	f.StringVar(&o.regex, "regex", "", "hold the answer to a regular expression, `PATTERN`")
-	f.StringVar(&o.grammar, "grammar", "", "hold the answer to a grammar in GBNF, `FILE`")
-	f.StringVar(&o.choice, "choice", "", "hold the answer to one of `A,B,C`; a backslash keeps a comma")
+	f.StringVar(&o.schema, "schema", "", "make the answer match a JSON Schema, `FILE` or the JSON itself")
+	f.BoolVar(&o.json, "json", false, "make the answer a JSON object")
+	f.StringVar(&o.regex, "regex", "", "make the answer match a regular expression, `PATTERN`")
+	f.StringVar(&o.grammar, "grammar", "", "make the answer match a grammar in GBNF, `FILE`")
+	f.StringVar(&o.choice, "choice", "", "make the answer one of `A,B,C`; \\, is a comma in a choice")
+	settings.OneOf(cmd, formFlags...)
 }
 
 // flag returns the flag that asks for a form, or "" if there is none. --json=false asks for none. Two flags are an

@@ -1,26 +1,146 @@
 package cli
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
+	"github.com/rivo/uniseg"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// The help of the flags fits into a terminal of 100 columns.
-func TestHelpOfFlagsIsNarrow(t *testing.T) {
+// everyCommand calls do for every command that the help shows.
+func everyCommand(do func(cmd *cobra.Command)) {
 	var look func(*cobra.Command)
 	look = func(cmd *cobra.Command) {
-		_, flags, _ := strings.Cut(cmd.UsageString(), "\nFlags:\n")
-		for line := range strings.Lines(flags) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth {
-				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), n, line)
+		do(cmd)
+		for _, sub := range cmd.Commands() {
+			if !sub.Hidden {
+				look(sub)
 			}
 		}
-		for _, sub := range cmd.Commands() {
-			look(sub)
+	}
+	root := scripted().rootCommand()
+	root.InitDefaultHelpCmd()
+	look(root)
+}
+
+// The help of every command, short and long, fits its width, and wrapping loses no word.
+func TestHelpFitsTheTerminal(t *testing.T) {
+	words := func(text string) []string {
+		w := strings.Fields(text)
+		slices.Sort(w)
+		return w
+	}
+	everyCommand(func(cmd *cobra.Command) {
+		cmd.InitDefaultHelpFlag()
+		for _, all := range []bool{false, true} {
+			if all && cmd.Flags().Lookup(allFlag) == nil {
+				continue
+			}
+			if all {
+				must(cmd.Flags().Set(allFlag, "true"))
+			}
+			var wide strings.Builder
+			writeHelp(&wide, cmd, 10_000)
+			for _, width := range []int{80, 200} {
+				var b strings.Builder
+				writeHelp(&b, cmd, width)
+				if got, want := words(b.String()), words(wide.String()); !slices.Equal(got, want) {
+					t.Errorf("%s: at %d columns the help has other words than without a limit", cmd.CommandPath(), width)
+				}
+				for line := range strings.Lines(b.String()) {
+					line = strings.TrimRight(line, "\n")
+					if n := uniseg.StringWidth(line); n > width {
+						t.Errorf("%s: %d columns of %d: %s", cmd.CommandPath(), n, width, line)
+					}
+					if strings.Contains(line, "`") {
+						t.Errorf("%s: a backtick: %s", cmd.CommandPath(), line)
+					}
+				}
+			}
+		}
+	})
+}
+
+// A command with many flags shows few of them, and all of them by topic.
+func TestHelpShowsCommonFlags(t *testing.T) {
+	const most = 15
+	everyCommand(func(cmd *cobra.Command) {
+		shown, hidden := 0, 0
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			switch {
+			case f.Name == "help", f.Name == allFlag, f.Hidden:
+			case len(f.Annotations[isCommon]) > 0:
+				shown++
+			default:
+				hidden++
+			}
+		})
+		switch has := cmd.Flags().Lookup(allFlag) != nil; {
+		case !has && hidden > most:
+			t.Errorf("%s has %d flags and no --%s", cmd.CommandPath(), hidden, allFlag)
+		case has && (shown > most || hidden == 0):
+			t.Errorf("%s shows %d flags and hides %d", cmd.CommandPath(), shown, hidden)
+		}
+	})
+}
+
+// A flag with a typing mistake is answered with the right one.
+func TestNearestFlag(t *testing.T) {
+	run := scripted().runCommand()
+	for typed, want := range map[string]string{
+		"reasonning": "reasoning", "temprature": "temperature", "max-token": "max-tokens", "ctx": "ctx-size",
+		"sytsem": "system", "schemas": "schema", "gpu-layer": "gpu-layers", "threds": "threads", "xyzzy": "", "q": "",
+		"colour": "",
+	} {
+		if got := nearFlag(run, typed); got != want {
+			t.Errorf("--%s: %q, want %q", typed, got, want)
 		}
 	}
-	look(scripted().rootCommand())
+}
+
+// Every command gets a manual page, in which groff finds no fault, and which has every flag of the command.
+func TestManualPages(t *testing.T) {
+	dir := t.TempDir()
+	a := scripted()
+	n := 0
+	if err := a.writeManTree(dir, a.rootCommand(), &n); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob(dir + "/*.1")
+	if err != nil || len(pages) != n || n < 25 {
+		t.Fatalf("%d pages of %d: %v", len(pages), n, err)
+	}
+	everyCommand(func(cmd *cobra.Command) {
+		if cmd.Name() == "help" {
+			return
+		}
+		b, err := os.ReadFile(filepath.Join(dir, manName(cmd)+".1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && !strings.Contains(string(b), roff("--"+f.Name)) {
+				t.Errorf("%s: --%s is missing", cmd.CommandPath(), f.Name)
+			}
+		})
+		if strings.Contains(string(b), "`") {
+			t.Errorf("%s: a backtick", cmd.CommandPath())
+		}
+	})
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("groff is not on the PATH, so the pages are not formatted")
+	}
+	for _, page := range pages {
+		cmd := exec.Command(groff, "-man", "-ww", "-b", "-z", "-Tutf8", page)
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s: %v\n%s", filepath.Base(page), err, out)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/models"
 )
 
 // isolation says which models get a process of their own, so that a crash of the engine does not end the program.
@@ -39,16 +40,12 @@ func (i *isolation) add(cmd *cobra.Command, auto string) {
 	addNameChoice(cmd, &i.when, "isolate",
 		"run the engine in a process of its own, which is started again after a crash ("+
 			auto+")", isolateAuto, isolateOn, isolateOff)
-	cmd.Flags().StringVar(&i.folder, "engine", os.Getenv(engineVariable),
-		"run models with the llama.cpp libraries in `DIR`, in a process of their own; the default is "+engineVariable+
-			" from the environment, or else the engine in this program, or for models that it does not know the newest of "+
-			"runner engines")
+	cmd.Flags().StringVar(&i.folder, "engine", "",
+		"run GGUF files with the llama.cpp libraries in `DIR`, in a process of their own (default: the engine in this "+
+			"program, or the newest of runner engines for a model that it does not know)")
 	cmd.Flags().Var(&i.memory, "engine-memory",
 		"run the engine in a process of its own, which may take at most `BYTES`, as in 24GB (0: no limit)")
 }
-
-// engineVariable is the variable with the default of --engine.
-const engineVariable = "RUNNER_ENGINE"
 
 // isolate uses the flags from now on. It finds the folder and refuses one that cannot be used.
 func (a *app) isolate(i isolation) error {
@@ -85,15 +82,42 @@ func (i *isolation) applies(path string) bool {
 	case i.folder != "", i.memory > 0, i.when == isolateOn:
 		return true
 	case i.when == isolateAuto:
-		info, err := os.Stat(path)
-		return i.from > 0 && err == nil && info.Size() >= i.from
+		return i.from > 0 && sizeOf(path) >= i.from
 	}
 	return false
+}
+
+// sizeOf returns the size in bytes of the model at path, with all its parts, or 0 if it is not known.
+func sizeOf(path string) (size int64) {
+	m, err := models.Resolve(path)
+	if err != nil {
+		return 0
+	}
+	for _, part := range m.Parts {
+		if info, err := os.Stat(part); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+// isFolder reports whether the model at path is a folder with safetensors. Its engine, MLX, always has a process of its
+// own.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // place says where the model at path is computed: in a process of its own or not, and in which.
 func (a *app) place(ctx context.Context, path string) (own bool, p Process, err error) {
 	p = Process{a.isolation.folder, int64(a.isolation.memory)}
+	if isFolder(path) {
+		if a.isolation.when == isolateOff {
+			return false, p, &usageError{what: "--isolate cannot be off for a folder with safetensors",
+				hint: "MLX, which runs it, always has a process of its own"}
+		}
+		return true, p, nil
+	}
 	if p.Folder == "" {
 		if p.Folder, err = a.engine.Choose(ctx, path, "", a.warnEngine); err != nil {
 			return false, p, err
@@ -123,7 +147,7 @@ func (a *app) openModel(ctx context.Context, path string, cfg backend.Config, lo
 	if err != nil {
 		return nil, err
 	}
-	if p.Folder != "" && log != nil {
+	if p.Folder != "" && !isFolder(path) && log != nil {
 		log.Info("an engine from a folder runs the model", "path", path, "engine", p.Folder)
 	}
 	if !own {

@@ -43,7 +43,7 @@ func (k *keyringFlags) load() (*keys.Keyring, error) {
 	}
 	ring, err := keys.Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &inputError{what: fmt.Sprintf("there is no keyring %s", path), hint: "make one with runner keys new",
+		return nil, &inputError{what: fmt.Sprintf("there is no keyring %s", path), hint: "make one with runner trace keys new",
 			err: err}
 	}
 	return ring, err
@@ -60,7 +60,7 @@ func (k *keyringFlags) public(id string) (key trace.Recipient, err error) {
 			return key.Recipient, nil
 		}
 	}
-	return key, &inputError{what: fmt.Sprintf("there is no key %q", id), hint: "see runner keys list"}
+	return key, &inputError{what: fmt.Sprintf("there is no key %q", id), hint: "see runner trace keys list"}
 }
 
 // current returns the public key that traces are sealed to by default.
@@ -127,11 +127,11 @@ func (a *app) ask(questions []string) (lines []string, err error) {
 	return lines, nil
 }
 
-func (a *app) keysCommand() *cobra.Command {
+func (a *app) traceKeysCommand() *cobra.Command {
 	return group("keys", "Keep the keys that sealed traces are read with",
-		`Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no
-passphrase; the private key opens them and is kept under one. The passphrase is asked for, or comes
-from --passphrase-file or `+passphraseVariable+`.`,
+		`Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no passphrase.
+The private key opens them and is protected by a passphrase. The passphrase is asked for, or comes from
+--passphrase-file or `+passphraseVariable+`.`,
 		a.keysNewCommand(), a.keysListCommand(), a.keysExportCommand(), a.keysRotateCommand())
 }
 
@@ -176,7 +176,7 @@ func (a *app) keysNewCommand() *cobra.Command {
 
 func keyringThere(path string) error {
 	return &inputError{what: path + " already exists",
-		hint: "use runner keys rotate for a new key, or name another file with --keyring", err: fs.ErrExist}
+		hint: "use runner trace keys rotate for a new key, or name another file with --keyring", err: fs.ErrExist}
 }
 
 func (a *app) keysListCommand() *cobra.Command {
@@ -209,7 +209,7 @@ func (a *app) keysExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [ID]",
 		Short: "Print a public key, the current one without ID",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMost(1, "keys", "name one"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			key, err := k.current()
 			if err == nil && len(args) > 0 {

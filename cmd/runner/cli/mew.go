@@ -5,10 +5,10 @@ import (
 	"errors"
 	"net"
 	"net/url"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/settings"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
@@ -32,13 +32,13 @@ func (a *app) mewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mew [MODEL]",
 		Short: "Take part in a MEW space with a model",
-		Long: `Take part in a MEW space (Multi-Entity Workspace, v0.4) with a model, until interrupted. It answers
-chat that names it, or that is for everyone and no reply, and tells as much of its reasoning as
---reasoning says. Who it is and what it may send is for the token to say.
+		Long: `Take part in a MEW space (Multi-Entity Workspace, v0.4) with a model, until interrupted. It answers chat that
+names it, and chat for everyone that is not a reply. It sends as much of its reasoning as --reasoning says. The token
+decides who it is and what it may send.
 
-MODEL is as for run. The functions that the model may call are those that other participants offer,
-or those of --tools. A connection that is lost is made again.`,
-		Example: `  RUNNER_MEW_TOKEN=... runner mew --url ws://127.0.0.1:8080 --space local --reasoning summary
+MODEL is as for run. The model may call the functions that other participants offer, or those of --tools. A lost
+connection is made again.`,
+		Example: `  RUNNER_MEW_TOKEN=... runner mew --url ws://127.0.0.1:8080 -r summary
   runner mew token tokens.json alice --allow chat
   runner serve --mew --mew-tokens tokens.json`,
 		Args:              atMost(1, "arguments", "name one model"),
@@ -57,30 +57,34 @@ func (o *mewOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.address.Token, "token", "", "`TOKEN` of the participant (also: "+mewTokenVariable+")")
 	f.StringVar(&o.address.Space, "space", "", "`NAME` of the space (default: the server's)")
 	f.StringVar(&o.address.ID, "id", "", "`ID` to join with, for servers that do not know it from the token")
-	o.addReasoning(cmd)
-	f.BoolVar(&o.request.Rationale, "rationale", false, "have the model give its reason for each call, which costs tokens")
-	f.StringVar(&o.delegate, "delegate", "", "have a specialist reason first, whose prompt is in `FILE`")
-	addDelegationFlags(cmd, &o.request)
 	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
+	o.addReasoning(cmd)
 	f.StringVar(&o.tools, "tools", "", "functions that the model may call in place of those that others offer, a "+
 		"JSON `FILE`")
 	f.BoolVar(&o.noTools, "no-tools", false, "offer the model no functions")
-	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the model's own")
-	f.IntVar(&o.request.MaxTokens, "max-tokens", 0,
-		"most `tokens` to generate in a turn, reasoning included (0: what the context holds)")
+	addRationale(cmd, &o.request.Rationale)
 	addThoughts(cmd, &o.thoughts, "thoughts")
-	o.record.add(cmd, "trace", "keep a trace of each run in the space, sealed to who may read it; see runner keys")
-	addSamplingFlags(cmd, &o.request.Sampling)
-	f.Uint64Var(&o.seed, "seed", 0, "seed `N` of every turn (default: drawn)")
-	addModelFlags(cmd, &o.model)
-	o.isolation.add(cmd, "auto: no")
+	f.IntVarP(&o.request.MaxTokens, "max-tokens", "n", 0,
+		"maximum number of `tokens` to generate in a turn, reasoning included (0: what fits the context)")
+	topic(cmd, "Delegation", func() { o.addDelegation(cmd) })
+	topic(cmd, "Sampling", func() {
+		addSamplingFlags(cmd, &o.request.Sampling)
+		f.Uint64VarP(&o.seed, "seed", "s", 0, "seed `N` of every turn (default: random)")
+	})
+	topic(cmd, "Loading the model", func() {
+		addModelFlags(cmd, &o.model)
+		o.isolation.add(cmd, "auto: no")
+		addChatTemplate(cmd, &o.chatTemplate, "the model's own")
+	})
+	topic(cmd, "Traces", func() { o.record.add(cmd, "trace", "keep a sealed trace of each run in the space") })
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+	settings.Secret(cmd, "token")
+	settings.Variable(cmd, "token", mewTokenVariable)
+	common(cmd, "url", "token", "space", "id", "system", "reasoning", "reasoning-effort", "summary", "tools", "no-tools",
+		"max-tokens", "temperature", "seed", "ctx-size", "verbose")
 }
 
 func (o *mewOptions) validate(cmd *cobra.Command) error {
-	if o.address.Token == "" {
-		o.address.Token = os.Getenv(mewTokenVariable)
-	}
 	switch {
 	case o.address.URL == "":
 		return &usageError{what: "--url is missing",

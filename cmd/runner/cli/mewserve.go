@@ -31,19 +31,19 @@ func (o *mewServeOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.on, "mew", false, "serve a MEW space, in which the first model takes part; see runner mew")
 	f.StringVar(&o.tokens, "mew-tokens", "", "`FILE` of the participants' tokens; see runner mew token")
 	f.StringVar(&o.space, "mew-space", "local", "`NAME` of the space")
-	addChoice(cmd, &o.visibility, "mew-reasoning", "how much of its reasoning the model tells the space", visibilityNames,
+	addChoice(cmd, &o.visibility, "mew-reasoning", "how much of its reasoning the model sends to the space", visibilityNames,
 		visibilities)
-	f.BoolVar(&o.rationale, "rationale", false, "with --mew: have the model give its reason for each call in the space")
-	f.BoolVar(&o.trace, "trace", false, "with --mew: keep a trace of each of its runs in the space; see runner keys")
-	f.IntVar(&o.rate, "mew-rate", 20, "most messages a second of each participant, `N`, and five times as many at once")
+	f.BoolVar(&o.rationale, "rationale", false, "with --mew: ask the model for its reason for each call in the space")
+	f.BoolVar(&o.trace, "trace", false, "with --mew: keep a sealed trace of each of its runs in the space")
+	f.IntVar(&o.rate, "mew-rate", 20, "each participant may send `N` messages a second, and five times as many at once")
 	f.IntVar(&o.connections, "mew-connections", 4, "`N` connections of each participant may be open at once")
 	addThoughts(cmd, &o.thoughts, "mew-thoughts")
 }
 
 // addThoughts adds the flag that limits how many thoughts a model sends.
 func addThoughts(cmd *cobra.Command, n *int, flag string) {
-	cmd.Flags().IntVar(n, flag, 5, "most thoughts a second that the model tells, `N`, and four times as many at "+
-		"once; what is left out is counted")
+	cmd.Flags().IntVar(n, flag, 5, "the model sends at most `N` thoughts a second, and four times as many at once; "+
+		"those left out are counted")
 }
 
 // validate refuses flags that do not go together.

@@ -28,7 +28,8 @@ answers without it.`,
 		Example: `  runner mew token tokens.json alice --allow chat,reasoning/thought
   runner mew token tokens.json helper --allow agent
   runner mew token tokens.json reader \
-    --capabilities '[{"kind": "mcp/request", "payload": {"params": {"name": "read_*"}}}]'`,
+    --capabilities '[{"kind": "mcp/request",
+      "payload": {"params": {"name": "read_*"}}}]'`,
 		Args: fileAndID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			capabilities, err := mewCapabilities(kinds, patterns)

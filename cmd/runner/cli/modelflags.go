@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +14,8 @@ func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	f := cmd.Flags()
 	f.IntVar(&m.ContextSize, "ctx-size", 0,
 		"context size in `tokens` (0: the size that the model was trained for, if memory allows)")
-	f.IntVar(&m.Threads, "threads", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny "+
-		"model such as the demo)")
+	f.IntVarP(&m.Threads, "threads", "t", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny "+
+		"model)")
 	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
 	f.BoolVar(&m.NoMemoryMap, "no-mmap", false, "read the weights into memory instead of mapping their file")
 	m.FlashAttention, m.CacheType, m.FullWindow = "auto", "f16", "auto"
@@ -41,6 +40,23 @@ func checkModelFlags(m *backend.Config) error {
 	return nil
 }
 
+// withoutEffect lists the flags that were given and that MLX does not have.
+func withoutEffect(m *backend.Config) (flags []string) {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"threads", m.Threads != 0}, {"gpu-layers", m.GPULayers >= 0}, {"no-mmap", m.NoMemoryMap},
+		{"flash-attn", m.FlashAttention != "auto"}, {"cache-type", m.CacheType != "f16"},
+		{"full-window", m.FullWindow != "auto"},
+	} {
+		if f.given {
+			flags = append(flags, f.name)
+		}
+	}
+	return flags
+}
+
 // warnLoaded warns where a loaded model differs from what its flags asked for.
 func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 	if asked.GPULayers > 0 && info.GPULayers < asked.GPULayers {
@@ -58,10 +74,4 @@ func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 			"and answers get worse beyond that; use --ctx-size %d or less",
 			info.ContextSize, info.TrainedContext, info.TrainedContext))
 	}
-}
-
-// isFolder reports whether a model is a folder. Its engine always has a process of its own.
-func isFolder(path string) bool {
-	at, err := os.Stat(path)
-	return err == nil && at.IsDir()
 }

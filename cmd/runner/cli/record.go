@@ -130,13 +130,13 @@ func (a *app) recipientsOf(o *recordOptions, text string) (list []trace.Recipien
 		r, err := trace.ParseRecipient(line)
 		if err != nil {
 			return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it has a line that is not a public key", text),
-				hint: "give what runner keys export prints, one a line", err: err}
+				hint: "give what runner trace keys export prints, one a line", err: err}
 		}
 		list = append(list, r)
 	}
 	if len(list) == 0 {
 		return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it has no key", text),
-			hint: "give what runner keys export prints"}
+			hint: "give what runner trace keys export prints"}
 	}
 	return list, nil
 }

@@ -8,10 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-)
 
-// helpWidth is the maximum width of the flags' help, in columns.
-const helpWidth = 100
+	"runner/cmd/runner/settings"
+)
 
 func (a *app) rootCommand() *cobra.Command {
 	var version bool
@@ -33,21 +32,57 @@ func (a *app) rootCommand() *cobra.Command {
 			return cmd.Help()
 		},
 	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.applySettings(cmd) }
 	root.Flags().BoolVarP(&version, "version", "v", false, "print the versions of runner, its engine and Go")
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages",
-		fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
+	root.SetHelpFunc(a.help)
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		writeUsage(a.stdout(), cmd, a.helpWidth())
+		return nil
+	})
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(a.runCommand(), a.serveCommand(), a.mewCommand(), a.apikeyCommand(), a.sealKeysCommand(),
-		a.keysCommand(), a.traceCommand(), a.schemaCommand(), a.debriefCommand(), a.doctorCommand(), a.versionCommand(),
-		a.completionCommand(), a.enginesCommand(), a.engineCommand())
+	a.addCommands(root)
+	settings.Never(root, "version")
 	return root
+}
+
+// addCommands adds the commands by the groups of the help, and those with an old name, which the help does not show.
+func (a *app) addCommands(root *cobra.Command) {
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"use", "Use", []*cobra.Command{a.runCommand()}},
+		{"models", "Models", []*cobra.Command{a.enginesCommand()}},
+		{"serve", "Serve", []*cobra.Command{a.serveCommand(), a.mewCommand()}},
+		{"traces", "Traces", []*cobra.Command{a.traceCommand()}},
+		{"more", "More", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.completionCommand(),
+			a.docsCommand(), a.versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetHelpCommandGroupID("more")
+	keys := a.traceKeysCommand()
+	keys.Use = "keys"
+	explain := a.traceExplainCommand()
+	explain.Use = "debrief RUN|FILE|latest"
+	sealKeys := a.sealKeysCommand()
+	sealKeys.Use = "sealkeys"
+	for _, cmd := range []*cobra.Command{a.apiKeyCommand(), sealKeys, keys, explain, a.schemaCommand(),
+		a.engineCommand()} {
+		cmd.Hidden = true
+		root.AddCommand(cmd)
+	}
 }
 
 // group returns a command that only holds other commands. Called alone, it prints its help.
 func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: noArguments,
+		Use: use, Short: short, Long: long, Args: noArguments, Annotations: map[string]string{onlyGroups: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
@@ -57,9 +92,14 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 // flagError turns an error of the flag parser into one line with a hint.
 func flagError(cmd *cobra.Command, err error) error {
 	u := &usageError{what: err.Error(), hint: see(cmd), err: err}
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && strings.Contains(unknown.GetSpecifiedName()+unknown.GetSpecifiedShortnames(), " ") {
-		u.hint = "put -- before a prompt that begins with -"
+	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
+		name := unknown.GetSpecifiedName()
+		switch near := nearFlag(cmd, name); {
+		case strings.Contains(name+unknown.GetSpecifiedShortnames(), " "):
+			u.hint = "put -- before a prompt that begins with -"
+		case near != "":
+			u.hint = "did you mean --" + near + "?"
+		}
 		return u
 	}
 	var invalid *pflag.InvalidValueError
@@ -67,19 +107,23 @@ func flagError(cmd *cobra.Command, err error) error {
 		return u
 	}
 	u.what = fmt.Sprintf("--%s cannot be %q", invalid.GetFlag().Name, invalid.GetValue())
+	u.hint = invalidHint(invalid)
+	return u
+}
+
+// invalidHint says which values a flag takes.
+func invalidHint(invalid *pflag.InvalidValueError) string {
 	var choice *choiceError
 	var number *strconv.NumError
 	switch {
-	case errors.As(err, &choice):
-		u.hint = choice.Error()
-	case errors.As(err, &number) && errors.Is(number.Err, strconv.ErrRange):
-		u.hint = "the number is out of range"
-	case errors.As(err, &number), invalid.GetFlag().Value.Type() == "duration":
-		u.hint = valueHint(invalid.GetFlag())
-	default:
-		u.hint = invalid.Unwrap().Error()
+	case errors.As(invalid, &choice):
+		return choice.Error()
+	case errors.As(invalid, &number) && errors.Is(number.Err, strconv.ErrRange):
+		return "the number is out of range"
+	case errors.As(invalid, &number), invalid.GetFlag().Value.Type() == "duration":
+		return valueHint(invalid.GetFlag())
 	}
-	return u
+	return invalid.Unwrap().Error()
 }
 
 // valueHint says what kind of value a flag takes.
@@ -95,4 +139,15 @@ func valueHint(f *pflag.Flag) string {
 		return "use a time, as in 30s or 5m"
 	}
 	return "use a number"
+}
+
+// nearFlag returns the name of the flag that is most like name, or "" if none is.
+func nearFlag(cmd *cobra.Command, name string) string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return nearest(name, names)
 }

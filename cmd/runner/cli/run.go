@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,21 +33,20 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Ask a model, or chat with it",
 		Long: `Ask a model one question, or chat with it when there is no prompt and this is a terminal.
 
-MODEL is the path of a GGUF file, a name in the local Hugging Face cache (ORG/REPO, ORG/REPO:FILE or
-ORG/REPO:Q4_K_M), or "demo" or nothing for the bundled demo model, which works out small sums and
+MODEL is the path of a GGUF file or of a folder with safetensors, or a name in the local Hugging Face cache
+(ORG/REPO, ORG/REPO:FILE or ORG/REPO:Q4_K_M). "demo", or nothing, is the bundled model, which works out small sums and
 word problems.
 
-A single argument is a MODEL when it is "demo", an existing file, one word that ends in .gguf, or a
-name that the Hugging Face cache knows. Anything else is a PROMPT for the demo model, except that one
-word with a slash and a letter in it is refused, because it is most likely a model that is not there.
-With two arguments the first is the MODEL.
+With two arguments the first is the MODEL. A single argument is a MODEL if it is "demo", an existing file, one word that
+ends in .gguf, or a name in the cache; else it is a PROMPT for the bundled model. One word with a slash and a letter is
+refused, because it is most likely a model that is missing.
 
-Standard input is read when it is not a terminal. The message is made of the files, then standard
-input, then PROMPT.
+Standard input is read if it is not a terminal. The message consists of the files, standard input and PROMPT, in this
+order.
 
-On a terminal the reasoning that --reasoning asks for comes before the answer, dimmed; with summary,
-the answer waits for the summary. When standard output is not a terminal it receives the answer only,
-and the reasoning goes to standard error.`,
+On a terminal the reasoning that --reasoning asks for comes before the answer, dimmed. With summary, the answer waits
+for the summary. If standard output is not a terminal, it gets only the answer, and the reasoning goes to standard
+error.`,
 		Example: `  runner run --reasoning full "What is 17 + 25?"
   runner run ggml-org/gpt-oss-20b-GGUF
   git diff | runner run model.gguf --reasoning-effort high "Review this change."
@@ -67,7 +68,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
-	name, typed, given, err := splitArguments(args)
+	name, typed, given, err := o.arguments(args)
 	if err != nil {
 		return err
 	}
@@ -81,6 +82,12 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	}
 	if o.request.Form, err = a.source(cmd.Context(), cmd, &o.form); err != nil {
 		return err
+	}
+	if o.check {
+		if o.request.Form.IsZero() {
+			return &usageError{what: "--check needs a form", hint: "give --schema, --json, --regex, --grammar or --choice"}
+		}
+		return a.checkForm(cmd.Context(), o.request.Form, checkedSamples, o.seed)
 	}
 	if o.plan {
 		if err := o.validatePlan(cmd); err != nil {
@@ -141,6 +148,17 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		return a.plan(ctx, gen, o, req, spinner)
 	}
 	return a.once(ctx, gen, o, req, spinner, loaded)
+}
+
+// arguments decides which argument is the model and which is the prompt. With --model all are the prompt.
+func (o *runOptions) arguments(args []string) (model, typed string, given bool, err error) {
+	switch {
+	case o.name == "":
+		return splitArguments(args)
+	case len(args) > 1:
+		return "", "", false, &usageError{what: "--model and two arguments are too many", hint: "put the prompt in quotes"}
+	}
+	return o.name, strings.Join(args, ""), len(args) > 0, nil
 }
 
 // splitArguments decides which argument is the model and which is the prompt.
@@ -257,6 +275,9 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req genera
 	if o.verbose {
 		writeTimings(a.stderr(), loaded, gen.Info(), out.Info, out.Result)
 	}
+	if why := cutForm(&o.request, out); why != "" {
+		return &brokenForm{why}
+	}
 	if code, text, _ := render.Shortfall(out); code == render.CodeNoAnswer {
 		return errors.New(text)
 	}
@@ -264,6 +285,23 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req genera
 		a.afterwords(out)
 	}
 	return nil
+}
+
+// cutForm says why a reply does not match the form that was asked for. It returns "" if it matches, and for a reply
+// that is a call.
+func cutForm(req *generation.Request, r generation.Reply) string {
+	if req.Form.IsZero() || len(r.Calls) > 0 || req.Form.IsJSON() && json.Valid([]byte(r.Answer)) {
+		return ""
+	}
+	if _, text, ok := render.Shortfall(r); ok {
+		return text
+	}
+	for _, w := range r.Warnings {
+		if w.Code == generation.CodeFormCut {
+			return w.Text
+		}
+	}
+	return ""
 }
 
 // afterwords warns if a reply is missing or cut off.
@@ -288,7 +326,7 @@ func (a *app) renderer(o *runOptions, spinner *render.Spinner, q asked) render.R
 		return render.NewJSON(s)
 	case outputEvents:
 		return render.NewEvents(s)
-	case outputTrace:
+	case outputDecisions:
 		return render.NewTrace(s, decision.Config{RunID: q.run, Goal: q.prompt}, q.interrupted)
 	case outputAGUI:
 		return newAGUILines(s, q.model, q.run, q.interrupted)

@@ -63,9 +63,9 @@ func followSealKeys(ctx context.Context, path string, keyring *seal.Keyring, eve
 }
 
 func (a *app) sealKeysCommand() *cobra.Command {
-	return group("sealkeys", "Keep the keys that seal reasoning for the clients of runner serve",
-		`Keep the keys that seal reasoning for the clients of runner serve, who carry it from one turn to the
-next. The server makes the first key, and reads the file again within two seconds of a change.`,
+	return group("sealkey", "Keep the keys that seal reasoning for clients",
+		`Keep the keys that seal reasoning for the clients of runner serve, which carry it from one turn to the next. The
+server makes the first key. It reads the file again within two seconds of a change.`,
 		a.sealKeysListCommand(), a.sealKeysRotateCommand())
 }
 
@@ -111,9 +111,8 @@ func (a *app) sealKeysRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Make a new key the current one and print its id",
-		Long: `Make a new key the current one and print its id. The newest --keep of the keys before go on opening
-what was sealed under them; what was sealed under the others is refused from then on. Keep none when
-a key may have become known.`,
+		Long: `Make a new key the current one and print its id. The newest --keep of the earlier keys still open what was
+sealed under them. What was sealed under the others is refused from then on. Keep none if a key may have leaked.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if err := checkNumbers([]number{{"keep", keep, 0, seal.MaxKeys - 1}}); err != nil {
@@ -132,7 +131,7 @@ a key may have become known.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().IntVar(&keep, "keep", seal.MaxKeys-1, "`N` of the keys before go on opening")
+	cmd.Flags().IntVar(&keep, "keep", seal.MaxKeys-1, "`N` of the earlier keys still open what they sealed")
 	cmd.Flags().StringVar(&file, "seal-keys", "", sealKeysUsage)
 	return cmd
 }

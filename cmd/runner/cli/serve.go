@@ -30,21 +30,23 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [MODEL...]",
 		Short: "Serve models over HTTP, to OpenAI's, Anthropic's and Ollama's clients",
-		Long: `Serve models over HTTP until interrupted. OpenAI's, Anthropic's and Ollama's clients can use them;
-/openapi.json describes all routes.
+		Long: `Serve models over HTTP until interrupted. Clients of OpenAI, Anthropic and Ollama can use them. /openapi.json
+describes all routes.
 
-MODEL is as for run; NAME=MODEL serves it under a name of your own. Without one the bundled demo
-model is served. The first is loaded at once, the others when they are asked for.
+MODEL is as for run; NAME=MODEL serves it under a name of your own. Without one the bundled model is served. The first
+is loaded at once, the others when a request asks for them.
 
-Without API keys only this machine is served. A second interrupt ends the server at once. SIGHUP has
-it read keys, tokens and certificates again; where it was started from a terminal, it stops.`,
+Without API keys only this machine is served. A second interrupt ends the server at once. On SIGHUP the server reads
+keys, tokens and certificates again; if it was started from a terminal, it stops.`,
 		Example: `  runner serve
   runner serve ggml-org/gpt-oss-20b-GGUF --parallel 8
-  runner serve big=model.gguf small=other.gguf --memory 24GB --api-keys keys.json --host 0.0.0.0`,
+  runner serve big=model.gguf small=other.gguf --memory 24GB
+  runner serve --api-keys keys.json --host 0.0.0.0`,
 		ValidArgsFunction: completeModels,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.serve(cmd, o, args) },
 	}
 	o.add(cmd)
+	cmd.AddCommand(a.apiKeyCommand(), a.sealKeysCommand())
 	return cmd
 }
 
@@ -65,7 +67,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		return err
 	}
 	a.warnReasons(o.mew.rationale, o.mew.trace, o.mew.visibility, "--mew-reasoning")
-	list, err := a.resolveServed(cmd.Context(), args)
+	list, err := a.resolveServed(cmd.Context(), append(o.models, args...))
 	if err != nil {
 		return err
 	}
@@ -113,6 +115,16 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	}
 	mountMEW(s, o, kept, cfg.Logger)
 	go hangUps.follow(s.Reload)
+	a.announce(o, list, l.Addr(), cfg)
+	err = s.Serve(serving, l)
+	if ctx.Err() == nil && serving.Err() != nil {
+		err = errors.Join(context.Cause(serving), err)
+	}
+	return err
+}
+
+// announce says where the server is, and how to use it.
+func (a *app) announce(o *serveOptions, list []served, at net.Addr, cfg server.Config) {
 	names := make([]string, len(list))
 	for i, m := range list {
 		names[i] = m.name
@@ -121,17 +133,22 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if cfg.TLS != nil {
 		scheme = "https"
 	}
-	where := fmt.Sprintf("%s://%s", scheme, l.Addr())
 	if o.logFormat == logJSON {
-		cfg.Logger.Info("serving", "models", names, "at", where)
-	} else {
-		a.note(fmt.Sprintf("serving %s at %s", strings.Join(names, ", "), where))
+		cfg.Logger.Info("serving", "models", names, "at", scheme+"://"+at.String())
+		return
 	}
-	err = s.Serve(serving, l)
-	if ctx.Err() == nil && serving.Err() != nil {
-		err = errors.Join(context.Cause(serving), err)
+	a.note(fmt.Sprintf("serving %s at %s://%s", strings.Join(names, ", "), scheme, at))
+	here := at.String()
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() { // clients need an address that they can call
+		here = net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
 	}
-	return err
+	url, key := scheme+"://"+here, ""
+	if o.key != "" || o.keyFile != "" {
+		key = `-H "Authorization: Bearer $KEY" `
+	}
+	a.note("  OpenAI clients: base URL " + url + "/v1; Anthropic and Ollama clients: " + url)
+	a.note("  curl " + key + url + `/v1/chat/completions -d '{"model": "` + names[0] +
+		`", "messages": [{"role": "user", "content": "What is 17 + 25?"}]}'`)
 }
 
 // resolveServed finds the models on the command line and checks that an engine can run them. It refuses two models

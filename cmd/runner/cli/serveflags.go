@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/cmd/runner/settings"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/server"
@@ -22,6 +22,9 @@ import (
 type serveOptions struct {
 	host string
 	port int
+
+	// models are those of --model.
+	models []string
 
 	isolation isolation
 
@@ -81,74 +84,115 @@ const (
 func (o *serveOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
+	topic(cmd, "Address", func() { o.addAddress(cmd) })
+	topic(cmd, "Models", func() { o.addModels(cmd) })
+	topic(cmd, "Access", func() { o.addAccess(cmd) })
+	topic(cmd, "Reasoning", func() { o.addReasoning(cmd) })
+	topic(cmd, "Concurrency and time", func() { o.addConcurrency(cmd) })
+	topic(cmd, "Stored responses and calls", func() { o.addStored(cmd) })
+	topic(cmd, "Limits on requests", func() { o.addLimits(cmd) })
+	topic(cmd, "Sampling that requests do not set", func() { addSamplingFlags(cmd, &o.defaults.Sampling) })
+	topic(cmd, "Delegation", func() { addDelegationFlags(cmd, &o.defaults) })
+	topic(cmd, "Loading models", func() {
+		addModelFlags(cmd, &o.model)
+		o.isolation.from = servedFrom
+		o.isolation.add(cmd, "auto: models of more than 256 MiB")
+	})
+	topic(cmd, "Traces", func() {
+		o.record.add(cmd, "traces", "keep sealed traces of the runs whose requests ask for it (reasoning_encrypt)")
+	})
+	topic(cmd, "MEW", func() { o.mew.add(cmd) })
+	topic(cmd, "Log", func() { o.addLog(cmd) })
+	common(cmd, "host", "port", "model", "alias", "api-key", "api-keys", "reasoning", "max-reasoning", "parallel",
+		"keep-alive", "memory", "ctx-size", "gpu-layers", "log-format", "verbose")
+}
 
-	f.StringVar(&o.host, "host", "127.0.0.1", "`ADDRESS` to listen on; other machines can reach 0.0.0.0")
+func (o *serveOptions) addAddress(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.host, "host", "127.0.0.1", "`ADDRESS` to listen on; 0.0.0.0 lets other machines reach the server")
 	f.IntVar(&o.port, "port", 8080, "`PORT` to listen on (0: any that is free)")
-	f.IntVar(&o.parallel, "parallel", 4, "`N` runs decode at once; all of them share one cache")
-	f.IntVar(&o.queue, "queue", 64, "`N` requests may wait; more are answered with 429")
-	f.DurationVar(&o.requestTimeout, "request-timeout", 30*time.Minute, "longest `TIME` of one run (0: no limit)")
-	f.DurationVar(&o.drainTimeout, "drain-timeout", 30*time.Second,
-		"`TIME` that runs may go on when the server is told to stop")
-	f.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute,
-		"`TIME` that an idle model stays loaded, if there are several (negative: for ever)")
-	f.Var(&o.memory, "memory", "most `BYTES` of weights loaded at once, as in 24GB (0: no limit)")
-
-	f.StringArrayVar(&o.aliases, "alias", nil,
-		"`PATTERN=NAME`: more names for the model NAME, as in 'claude-*=demo' (repeatable)")
-
-	f.StringVar(&o.key, "api-key", "", "`KEY` that requests must bring (also: "+keyVariable+")")
-	f.StringVar(&o.keyFile, "api-keys", "", "`FILE` of keys with their permissions; see runner apikey")
-	addChoice(cmd, &o.defaults.Visibility, "reasoning", "how much reasoning a request gets that names no visibility",
-		visibilityNames, visibilities)
-	o.maxReasoning = reasoning.VisibilityFull
-	addChoice(cmd, &o.maxReasoning, "max-reasoning", "the most reasoning that a request may ask for; keys can allow less",
-		visibilityNames, visibilities)
-	f.BoolVar(&o.public, "insecure-public", false, "serve others without asking for a key")
+	f.StringVar(&o.cert, "tls-cert", "", "`FILE` of the certificate chain, PEM")
+	f.StringVar(&o.certKey, "tls-key", "", "`FILE` of the certificate's key, PEM")
 	f.StringArrayVar(&o.hosts, "allow-host", nil,
 		"`NAME` by which the server may be called without a key, as in box.local (repeatable)")
 	f.StringArrayVar(&o.origins, "cors-origin", nil,
-		"`ORIGIN` whose pages may use the server, as in https://example.org; * is every one (repeatable)")
-	f.StringVar(&o.cert, "tls-cert", "", "certificate chain `FILE`, PEM")
-	f.StringVar(&o.certKey, "tls-key", "", "the certificate's key `FILE`, PEM")
-	f.StringVar(&o.sealKeys, "seal-keys", "", sealKeysUsage)
-	o.sealed = sealedLenient
-	addNameChoice(cmd, &o.sealed, "sealed", "what becomes of sealed reasoning that does not belong where a client "+
-		"sends it: left out with a warning, or the request refused", sealedLenient, sealedStrict)
-	o.record.add(cmd, "traces", "keep traces of the runs whose requests ask for it (reasoning_encrypt), sealed to "+
-		"who may read them; see runner keys")
-	o.mew.add(cmd)
-	o.maxBody = 32 << 20
-	f.Var(&o.maxBody, "max-body", "longest body of a request in `BYTES`")
-	o.maxTokenize = 4 << 20
-	f.Var(&o.maxTokenize, "max-tokenize", "longest body of /tokenize in `BYTES`")
-	f.IntVar(&o.maxValues, "max-values", wire.DefaultValues, "`N` values may be in a body")
-	f.IntVar(&o.maxDepth, "max-nesting", wire.DefaultDepth,
-		"`N` levels of lists and objects may be in one another in a body")
-	f.Var(&o.requestMemory, "request-memory",
-		"`BYTES` of memory that requests may take beside the models (0: half of what is available, at most 64 times "+
-			"--max-body)")
-	f.IntVar(&o.connections, "max-connections", 0,
-		"`N` connections may be open at once (0: what the limit of open files allows, at most 4096)")
-	f.IntVar(&o.peerConnections, "max-peer-connections", 0,
-		"`N` of them may be of one address (0: a quarter); this machine may have all")
+		"`ORIGIN` whose pages may use the server, as in https://example.org; * means every page (repeatable)")
 	f.StringArrayVar(&o.proxyNames, "proxy", nil,
-		"`ADDRESS` or network of a proxy, which may have all connections (repeatable)")
+		"`ADDRESS` or network of a proxy, which may use all connections (repeatable)")
+}
+
+func (o *serveOptions) addModels(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVarP(&o.models, "model", "m", nil, "`MODEL` to serve, like an argument (repeatable)")
+	f.StringArrayVar(&o.aliases, "alias", nil,
+		"`PATTERN=NAME`: more names for the model NAME, as in 'claude-*=demo' (repeatable)")
+	f.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute,
+		"`TIME` that an idle model stays loaded, if there are several (negative: no limit)")
+	f.Var(&o.memory, "memory", "maximum `BYTES` of weights loaded at once, as in 24GB (0: no limit)")
+	addChatTemplate(cmd, &o.chatTemplate, "the models' own")
+}
+
+func (o *serveOptions) addAccess(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.key, "api-key", "", "`KEY` that requests must send (also: "+keyVariable+")")
+	f.StringVar(&o.keyFile, "api-keys", "", "`FILE` of keys with their permissions; see runner serve apikey")
+	f.BoolVar(&o.public, "insecure-public", false, "serve other machines without asking for a key")
+	settings.Secret(cmd, "api-key")
+	settings.OneOf(cmd, "api-key", "api-keys")
+}
+
+func (o *serveOptions) addReasoning(cmd *cobra.Command) {
+	addChoiceP(cmd, &o.defaults.Visibility, "reasoning", "r", "how much reasoning a request gets that does not say it",
+		visibilityNames, visibilities)
+	o.maxReasoning = reasoning.VisibilityFull
+	addChoice(cmd, &o.maxReasoning, "max-reasoning",
+		"maximum reasoning that a request may ask for; keys can allow less", visibilityNames, visibilities)
+	cmd.Flags().StringVar(&o.sealKeys, "seal-keys", "", sealKeysUsage)
+	o.sealed = sealedLenient
+	addNameChoice(cmd, &o.sealed, "sealed", "what happens to sealed reasoning that a client sends where it does not "+
+		"belong: it is left out with a warning, or the request is refused", sealedLenient, sealedStrict)
+}
+
+func (o *serveOptions) addConcurrency(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.IntVar(&o.parallel, "parallel", 4, "`N` runs decode at once; all of them share one cache")
+	f.IntVar(&o.queue, "queue", 64, "`N` requests may wait; more are answered with 429")
+	f.IntVar(&o.background, "background", 16, "`N` responses may be made in the background at once")
+	f.DurationVar(&o.requestTimeout, "request-timeout", 30*time.Minute, "maximum `TIME` of one run (0: no limit)")
+	f.DurationVar(&o.drainTimeout, "drain-timeout", 30*time.Second,
+		"`TIME` that runs may go on after the server is told to stop")
+}
+
+func (o *serveOptions) addStored(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.IntVar(&o.responses, "responses", 1024, "`N` responses are stored for each key, in memory")
 	o.responsesMemory = 256 << 20
-	f.Var(&o.responsesMemory, "responses-memory", "most `BYTES` of stored responses, a quarter of them for one key")
+	f.Var(&o.responsesMemory, "responses-memory", "maximum `BYTES` of stored responses, a quarter of them for one key")
 	f.DurationVar(&o.responsesAge, "responses-age", 24*time.Hour, "`TIME` that a response is stored")
 	f.IntVar(&o.callMemory, "call-memory", servedCalls,
 		"remember the reasoning before `N` tool calls, in memory, for the next turn (0: none)")
 	f.DurationVar(&o.callMemoryAge, "call-memory-age", callAge, "`TIME` that it is remembered")
-	f.IntVar(&o.background, "background", 16, "`N` responses may be made in the background at once")
+}
 
-	addSamplingFlags(cmd, &o.defaults.Sampling)
-	addDelegationFlags(cmd, &o.defaults)
-	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the models' own")
-	addModelFlags(cmd, &o.model)
-	o.isolation.from = servedFrom
-	o.isolation.add(cmd, "auto: models of more than 256 MiB")
+func (o *serveOptions) addLimits(cmd *cobra.Command) {
+	f := cmd.Flags()
+	o.maxBody = 32 << 20
+	f.Var(&o.maxBody, "max-body", "maximum size of a request's body in `BYTES`")
+	o.maxTokenize = 4 << 20
+	f.Var(&o.maxTokenize, "max-tokenize", "maximum size of the body of /tokenize in `BYTES`")
+	f.IntVar(&o.maxValues, "max-values", wire.DefaultValues, "`N` values may be in a body")
+	f.IntVar(&o.maxDepth, "max-nesting", wire.DefaultDepth, "lists and objects in a body may be nested `N` levels deep")
+	f.Var(&o.requestMemory, "request-memory",
+		"`BYTES` of memory that requests may take besides the models (0: half of what is available, at most 64 times "+
+			"--max-body)")
+	f.IntVar(&o.connections, "max-connections", 0,
+		"`N` connections may be open at once (0: what the limit of open files allows, at most 4096)")
+	f.IntVar(&o.peerConnections, "max-peer-connections", 0,
+		"`N` of them may come from one address (0: a quarter); this machine may have all")
+}
 
+func (o *serveOptions) addLog(cmd *cobra.Command) {
+	f := cmd.Flags()
 	o.logFormat = logText
 	addNameChoice(cmd, &o.logFormat, "log-format", "form of the log on standard error", logText, logJSON)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
@@ -205,13 +249,10 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	return o.validateNames()
 }
 
-// validateKeys refuses API keys and certificates that do not go together. It reads the key from the environment.
+// validateKeys refuses API keys and certificates that do not go together.
 func (o *serveOptions) validateKeys(cmd *cobra.Command) error {
 	if o.key == "" && cmd.Flags().Changed("api-key") {
 		return &usageError{what: "--api-key is empty", hint: "give a key, or leave out the flag to serve only this machine"}
-	}
-	if o.key == "" && o.keyFile == "" {
-		o.key = os.Getenv(keyVariable)
 	}
 	switch {
 	case o.key != "" && o.keyFile != "":

@@ -82,8 +82,28 @@ func missingStore(dir string, err error) error {
 }
 
 func (a *app) traceCommand() *cobra.Command {
-	return group("trace", "List, read, check and erase sealed traces", "",
-		a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
+	return group("trace", "List, read, explain, check and erase sealed traces", "",
+		a.traceKeysCommand(), a.traceExplainCommand(), a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
+}
+
+// completeTraces completes the first n arguments with the ids of stored traces, and with more words.
+func (o *traceOptions) completeTraces(n int, more ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= n {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		var words []string
+		// Without a store there are no ids to offer, and a completion reports no errors.
+		_ = o.read(func(r *store.Reader) error {
+			list, err := r.List(cmd.Context())
+			words = nil
+			for _, e := range slices.Backward(list) {
+				words = append(words, e.ID.String())
+			}
+			return err
+		})
+		return append(slices.Clone(more), words...), cobra.ShellCompDirectiveKeepOrder
+	}
 }
 
 func (a *app) traceListCommand() *cobra.Command {
@@ -172,6 +192,8 @@ func (a *app) traceShowCommand() *cobra.Command {
 
 A trace whose end is missing or altered fails with exit code 1, after the records before that.`,
 		Args: cobra.MatchAll(exactly(1, "one id is needed, or "+latest, ""), idOrLatest),
+
+		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.writeRecords(cmd, o, args[0], a.stdout())
 		},
@@ -277,6 +299,8 @@ func (a *app) traceExportCommand() *cobra.Command {
 		Use:   "export ID|latest FILE",
 		Short: "Write a trace to a new file, sealed as it is or, with --plaintext, readable by everyone who gets the file",
 		Args:  cobra.MatchAll(exactly(2, "an id, or "+latest+", and a file are needed", ""), idOrLatest),
+
+		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
@@ -374,6 +398,7 @@ func (a *app) traceEraseCommand() *cobra.Command {
 			_, err := parseTraceIDs(args)
 			return err
 		},
+		ValidArgsFunction: o.completeTraces(1000),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseTraceIDs(args)
 			if err != nil {

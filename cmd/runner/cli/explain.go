@@ -15,24 +15,26 @@ import (
 	"runner/runner/tracing"
 )
 
-func (a *app) debriefCommand() *cobra.Command {
+func (a *app) traceExplainCommand() *cobra.Command {
 	var asJSON, markdown bool
 	o := &traceOptions{}
 	cmd := &cobra.Command{
-		Use:   "debrief RUN|FILE|latest",
+		Use:   "explain RUN|FILE|latest",
 		Short: "Explain a run from its trace",
 		Long: `Explain a run from its trace: what it did, why, what it assumed and what ended it.
 
 RUN is the id of a sealed trace, which run --trace prints. latest is the newest sealed trace that has ended. Both need
-the keyring's passphrase. FILE is a trace that run --output trace or Reactive Agents wrote; - is standard input.
+the keyring's passphrase. FILE is a trace that run --output decisions or Reactive Agents wrote; - is standard input.
 
 A trace has the model's reasons only if the run was asked for them (--rationale). A FILE has them only if the run
 showed its reasoning (--reasoning full). Reasons that the model did not state are counted, and none are made up.`,
 		Example: `  runner run --trace --tools tools.json --rationale "What is 17 + 25?"
-  runner debrief latest
-  runner run --tools tools.json --rationale --reasoning full --output trace "What is 17 + 25?" > trace.jsonl
-  runner debrief trace.jsonl`,
+  runner trace explain latest
+  runner run --output decisions -r full "What is 17 + 25?" > trace.jsonl
+  runner trace explain trace.jsonl`,
 		Args: exactly(1, "name one trace", ""),
+
+		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && markdown {
 				return &usageError{what: "--json and --markdown exclude each other", hint: "give one of them"}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"runner/cmd/runner/render"
+	"runner/cmd/runner/settings"
+)
+
+// fromCommandLine is the origin of a flag that was given.
+const fromCommandLine = "command line"
+
+// withoutSettings are commands whose flags are not settings. All but config work with any config file.
+var withoutSettings = []string{"completion", "config", "help", "version", "engine-process", cobra.ShellCompRequestCmd,
+	cobra.ShellCompNoDescRequestCmd}
+
+// applySettings gives the flags of cmd that were not given their values from the environment and the config file.
+func (a *app) applySettings(cmd *cobra.Command) error {
+	if slices.Contains(withoutSettings, cmd.Name()) || cmd == cmd.Root() {
+		return nil
+	}
+	s, err := a.settings(cmd.Root())
+	if err == nil {
+		a.origins, err = s.Apply(cmd)
+	}
+	return settingsError(err)
+}
+
+// settings reads the environment and the config file, and checks the file.
+func (a *app) settings(root *cobra.Command) (*settings.Settings, error) {
+	path, err := configFile()
+	if err != nil {
+		return nil, err
+	}
+	s, err := settings.Read(path, os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Check(root, nearest)
+}
+
+// settingsError turns an error in a setting into a usage error.
+func settingsError(err error) error {
+	bad := (*settings.Error)(nil)
+	if !errors.As(err, &bad) {
+		return err
+	}
+	u := &usageError{what: bad.Error(), hint: bad.Hint(), err: err}
+	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+		u.hint = invalidHint(invalid)
+	}
+	return u
+}
+
+var flagInText = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
+
+// origin says, of the flags in an error, where those come from that the user did not give now.
+func (a *app) origin(line string) string {
+	var told []string
+	for _, flag := range flagInText.FindAllString(line, -1) {
+		where := a.origins[strings.TrimPrefix(flag, "--")]
+		if text := flag + " is set by " + where; where != "" && where != fromCommandLine && !slices.Contains(told, text) {
+			told = append(told, text)
+		}
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(told, ", ") + ")"
+}
+
+func (a *app) configCommand() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use:   "config [COMMAND]",
+		Short: "Show the settings that are in effect, and where they come from",
+		Long: `Show the settings that differ from the defaults, and where they come from. With COMMAND, such as serve or "trace
+list", show only its own; with --all, show the defaults too.
+
+A setting has the name of a flag. The command line comes first, then the environment variable (RUNNER_CTX_SIZE for
+--ctx-size), then the command's table in the config file, then the rest of the file:
+
+  ctx-size = 8192
+
+  [serve]
+  port = 9000
+
+The file is ` + "$XDG_CONFIG_HOME/runner/config.toml, or ~/.config/runner/config.toml. " + configVariable +
+			" names another one.",
+		Example: `  runner config
+  runner config serve --all`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.config(cmd.Root(), strings.Fields(strings.Join(args, " ")), all, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "show the defaults too")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON array")
+	return cmd
+}
+
+func (a *app) config(root *cobra.Command, path []string, all, asJSON bool) error {
+	s, err := a.settings(root)
+	if err != nil {
+		return settingsError(err)
+	}
+	from := root
+	if len(path) > 0 {
+		found, rest, err := root.Find(path)
+		if err != nil || len(rest) > 0 || found == root {
+			return &usageError{what: fmt.Sprintf("there is no command %q", strings.Join(path, " ")), hint: see(root)}
+		}
+		from = found
+	}
+	list := []settings.Value{}
+	var look func(cmd *cobra.Command) error
+	look = func(cmd *cobra.Command) error {
+		if cmd.Hidden || slices.Contains(withoutSettings, cmd.Name()) {
+			return nil
+		}
+		values, err := s.InEffect(cmd)
+		for _, v := range values {
+			if all || v.From != "default" {
+				list = append(list, v)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			err = errors.Join(err, look(sub))
+		}
+		return err
+	}
+	if err := look(from); err != nil {
+		return settingsError(err)
+	}
+	if asJSON {
+		return render.Indented(a.stdout()).Encode(list)
+	}
+	state := ""
+	if _, err := os.Stat(s.File()); err != nil {
+		state = " (not there)"
+	}
+	fmt.Fprintf(a.stdout(), "config file: %s%s\n", s.File(), state)
+	if len(list) == 0 {
+		fmt.Fprintln(a.stdout(), "All settings have their defaults.")
+		return nil
+	}
+	fmt.Fprintln(a.stdout())
+	w := table(a.stdout())
+	fmt.Fprintln(w, "COMMAND\tSETTING\tVALUE\tFROM")
+	for _, v := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Command, v.Name, strings.Join(strings.Fields(v.Value), " "), v.From)
+	}
+	return w.Flush()
+}

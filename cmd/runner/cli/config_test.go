@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"runner/cmd/runner/settings"
+)
+
+// No flag has a variable that the runners of GitHub Actions set, or one that means something else here.
+func TestVariablesOfFlags(t *testing.T) {
+	taken := map[string]string{passphraseVariable: "the passphrase", configVariable: "the config file"}
+	for _, name := range []string{"NAME", "OS", "ARCH", "TEMP", "DEBUG", "WORKSPACE", "ENVIRONMENT", "TOOL_CACHE",
+		"TRACKING_ID", "PERFLOG", "USER", "ALLOW_RUNASROOT"} {
+		taken["RUNNER_"+name] = "GitHub Actions"
+	}
+	flags := map[string]string{}
+	everyCommand(func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !settings.IsSetting(f) {
+				return
+			}
+			name := settings.VariableOf(f)
+			if by := taken[name]; by != "" {
+				t.Errorf("%s of %s is also used by %s", name, cmd.CommandPath(), by)
+			}
+			if other := flags[name]; other != "" && other != f.Name {
+				t.Errorf("%s means --%s and --%s", name, f.Name, other)
+			}
+			flags[name] = f.Name
+		})
+	})
+}

@@ -1,0 +1,127 @@
+package settings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Check refuses the first key of the file that is not the name of a flag, or of a command with a table. near returns
+// the name that is most like another one, or "".
+func (s *Settings) Check(root *cobra.Command, near func(typed string, names []string) string) error {
+	return s.check(root, nil, s.keys, near)
+}
+
+func (s *Settings) check(cmd *cobra.Command, path []string, table map[string]any,
+	near func(typed string, names []string) string) error {
+	flags, commands := known(cmd)
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		inner, isTable := table[key].(map[string]any)
+		at := append(slices.Clone(path), key)
+		switch {
+		case isTable && commands[key] != nil:
+			if err := s.check(commands[key], at, inner, near); err != nil {
+				return err
+			}
+			continue
+		case !isTable && flags[key] != nil:
+			if err := s.checkValue(flags[key], at, table[key]); err != nil {
+				return err
+			}
+			continue
+		}
+		what, names := "setting", slices.Sorted(maps.Keys(flags))
+		if isTable {
+			what, names = "command", slices.Sorted(maps.Keys(commands))
+		}
+		e := &Error{Where: s.file, Detail: fmt.Sprintf("there is no %s %q", what, strings.Join(at, ".")),
+			Advice: "see " + cmd.CommandPath() + " --help"}
+		if n := near(key, names); n != "" {
+			e.Advice = "did you mean " + n + "?"
+		}
+		return e
+	}
+	return nil
+}
+
+// checkValue refuses a value that no flag takes.
+func (s *Settings) checkValue(f *pflag.Flag, at []string, value any) error {
+	_, repeated := f.Value.(pflag.SliceValue)
+	list, isList := value.([]any)
+	if !isList {
+		list = []any{value}
+	}
+	e := &Error{Where: s.file, Detail: strings.Join(at, ".")}
+	if isList && !repeated {
+		e.Detail += " takes one value, not a list"
+		return e
+	}
+	for _, v := range list {
+		switch v.(type) {
+		case string, int64, float64, bool:
+		default:
+			e.Detail, e.Advice = e.Detail+" has a value of the wrong kind", "give a text, a number, true or false"
+			return e
+		}
+	}
+	return nil
+}
+
+// known returns the settings of cmd and of the commands in it, and these commands.
+func known(cmd *cobra.Command) (flags map[string]*pflag.Flag, commands map[string]*cobra.Command) {
+	flags, commands = map[string]*pflag.Flag{}, map[string]*cobra.Command{}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if IsSetting(f) {
+			flags[f.Name] = f
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		if sub.Hidden {
+			continue
+		}
+		commands[sub.Name()] = sub
+		inner, _ := known(sub)
+		maps.Copy(inner, flags)
+		flags = inner
+	}
+	return flags, commands
+}
+
+// Value is the value of a flag that is in effect.
+type Value struct {
+	// Command is the command of the flag, without the program's name.
+	Command string `json:"command"`
+	Name    string `json:"name"`
+	// Value is the value as text, or a placeholder for a secret.
+	Value string `json:"value"`
+	// From is the variable, or the file and the key, or "default".
+	From string `json:"from"`
+}
+
+// InEffect applies the settings to cmd and lists its flags.
+func (s *Settings) InEffect(cmd *cobra.Command) ([]Value, error) {
+	from, err := s.Apply(cmd)
+	if err != nil {
+		return nil, err
+	}
+	var list []Value
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !IsSetting(f) {
+			return
+		}
+		v := Value{Command: strings.Join(pathOf(cmd), " "), Name: f.Name, Value: f.Value.String(), From: "default"}
+		if many, ok := f.Value.(pflag.SliceValue); ok {
+			v.Value = strings.Join(many.GetSlice(), ", ")
+		}
+		v.Value = shown(f, v.Value)
+		if where := from[f.Name]; where != "" {
+			v.From = where
+		}
+		list = append(list, v)
+	})
+	return list, nil
+}

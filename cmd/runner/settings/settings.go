@@ -1,0 +1,257 @@
+// Package settings gives flags their values from a file and from environment variables.
+//
+// The flag on the command line wins over the variable, the variable over the file, and in the file the table of a
+// command over what stands outside tables. What none of them sets keeps its default. Package settings does not know
+// which commands and flags there are. It does not know what a flag means.
+//
+// The file is TOML. A key is the name of a flag. Outside tables it is for every command that has the flag; a table has
+// the keys of one command, as in [serve] or [trace.list]:
+//
+//	ctx-size = 8192
+//
+//	[serve]
+//	port = 9000
+//	alias = ["claude-*=demo"]
+//
+// The variable of a flag is RUNNER_ and its name in capitals, with _ for -, as in RUNNER_CTX_SIZE. A flag can have
+// another one ([Variable]). A variable that is empty does not count. A flag that can be repeated takes one value for
+// each line of the variable.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// MaxFile is the maximum size of the file in bytes.
+const MaxFile = 1 << 20
+
+// Annotations of flags.
+const (
+	secretFlag   = "secret"
+	variableFlag = "variable"
+	oneOfFlag    = "one of"
+	unsetFlag    = "not a setting"
+)
+
+// Secret marks flags of cmd whose values are not shown.
+func Secret(cmd *cobra.Command, names ...string) { annotate(cmd, secretFlag, "true", names...) }
+
+// Variable gives a flag of cmd the environment variable called name in place of its own.
+func Variable(cmd *cobra.Command, flag, name string) { annotate(cmd, variableFlag, name, flag) }
+
+// OneOf says that flags of cmd exclude each other. One that is given in a place of higher precedence makes those of
+// lower precedence not count.
+func OneOf(cmd *cobra.Command, names ...string) {
+	annotate(cmd, oneOfFlag, strings.Join(names, " "), names...)
+}
+
+// Never marks flags of cmd that only the command line can set.
+func Never(cmd *cobra.Command, names ...string) { annotate(cmd, unsetFlag, "true", names...) }
+
+func annotate(cmd *cobra.Command, key, value string, flags ...string) {
+	for _, name := range flags {
+		if err := cmd.Flags().SetAnnotation(name, key, []string{value}); err != nil {
+			panic(err) // a mistake in the command tree
+		}
+	}
+}
+
+// Settings are the values of a file and of the environment. It is safe for concurrent use.
+type Settings struct {
+	// file is the path of the file. keys has its content: values of flags, and tables of commands.
+	file string
+	keys map[string]any
+	env  map[string]string
+}
+
+// Read reads the file at path, which may be missing, and the variables of environ, a list of NAME=VALUE.
+func Read(path string, environ []string) (*Settings, error) {
+	s := &Settings{file: path, keys: map[string]any{}, env: map[string]string{}}
+	for _, e := range environ {
+		if name, value, ok := strings.Cut(e, "="); ok && strings.HasPrefix(name, "RUNNER_") && value != "" {
+			s.env[name] = value
+		}
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, &Error{Where: path, Detail: cause(err), Advice: "check its permissions"}
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	switch {
+	case err != nil:
+		return nil, &Error{Where: path, Detail: cause(err), Advice: "name a file"}
+	case len(text) > MaxFile:
+		return nil, &Error{Where: path, Detail: "is longer than 1 MiB", Advice: "a settings file has one line a setting"}
+	}
+	if err := toml.Unmarshal(text, &s.keys); err != nil {
+		e := &Error{Where: path, Detail: "is not TOML: " + err.Error(), Advice: "write name = value, with texts in quotes"}
+		if bad := (toml.ParseError{}); errors.As(err, &bad) {
+			e.Detail = fmt.Sprintf("line %d: %s", bad.Position.Line, bad.Message)
+		}
+		return nil, e
+	}
+	return s, nil
+}
+
+// cause returns the system's reason without the path.
+func cause(err error) string {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// File returns the path of the file.
+func (s *Settings) File() string { return s.file }
+
+// Error says what is wrong with a setting.
+type Error struct {
+	// Where is the file, or the variable.
+	Where string
+	// Detail is one line without Where.
+	Detail string
+	// Advice is one line that tells the user what to do. It may be empty.
+	Advice string
+	// Err is the cause. It may be nil.
+	Err error
+}
+
+func (e *Error) Error() string { return e.Where + ": " + e.Detail }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Hint tells the user what to do next.
+func (e *Error) Hint() string { return e.Advice }
+
+// Apply gives the flags of cmd that are not on the command line their values. It returns where each of them comes from,
+// by the flag's name.
+func (s *Settings) Apply(cmd *cobra.Command) (map[string]string, error) {
+	from := map[string]string{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			from[f.Name] = "command line"
+		}
+	})
+	var failed error
+	for _, look := range s.places(cmd) {
+		set := map[string]string{}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			values, where, ok := look(f)
+			if !ok || failed != nil || !IsSetting(f) || from[f.Name] != "" || excluded(f, from) {
+				return
+			}
+			for _, v := range values {
+				if err := cmd.Flags().Set(f.Name, v); err != nil && failed == nil {
+					failed = &Error{Where: where, Detail: fmt.Sprintf("cannot be %q", shown(f, v)), Err: err}
+				}
+			}
+			set[f.Name] = where
+		})
+		maps.Copy(from, set) // now, so that the flags of one place can exclude each other
+	}
+	return from, failed
+}
+
+// shown returns a value of a flag, or a placeholder for a secret.
+func shown(f *pflag.Flag, value string) string {
+	if value != "" && len(f.Annotations[secretFlag]) > 0 {
+		return "(hidden)"
+	}
+	return value
+}
+
+// excluded reports whether a flag that excludes f has a value already.
+func excluded(f *pflag.Flag, from map[string]string) bool {
+	for _, group := range f.Annotations[oneOfFlag] {
+		for name := range strings.FieldsSeq(group) {
+			if name != f.Name && from[name] != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// IsSetting reports whether a file or a variable can set a flag.
+func IsSetting(f *pflag.Flag) bool {
+	return !f.Hidden && f.Name != "help" && len(f.Annotations[unsetFlag]) == 0
+}
+
+// VariableOf returns the name of a flag's environment variable.
+func VariableOf(f *pflag.Flag) string {
+	if own := f.Annotations[variableFlag]; len(own) > 0 {
+		return own[0]
+	}
+	return "RUNNER_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+}
+
+// place looks a flag up in one of the places that set flags.
+type place func(f *pflag.Flag) (values []string, where string, ok bool)
+
+// places returns the places that set flags of cmd, the first to look in first.
+func (s *Settings) places(cmd *cobra.Command) []place {
+	list := []place{func(f *pflag.Flag) ([]string, string, bool) {
+		value, ok := s.env[VariableOf(f)]
+		if _, repeated := f.Value.(pflag.SliceValue); repeated && ok {
+			return strings.Split(strings.TrimRight(value, "\n"), "\n"), VariableOf(f), true
+		}
+		return []string{value}, VariableOf(f), ok
+	}}
+	path := pathOf(cmd)
+	for n := len(path); n >= 0; n-- { // a command's own table before that of the command that holds it
+		table, _ := s.table(path[:n])
+		list = append(list, func(f *pflag.Flag) ([]string, string, bool) {
+			value, ok := table[f.Name]
+			if _, isTable := value.(map[string]any); !ok || isTable {
+				return nil, "", false
+			}
+			return texts(value), s.file + ": " + strings.Join(append(slices.Clone(path[:n]), f.Name), "."), true
+		})
+	}
+	return list
+}
+
+// pathOf returns the names of a command and of those that hold it, without the program's.
+func pathOf(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath())[1:] }
+
+// table returns the table of the command with a path.
+func (s *Settings) table(path []string) (map[string]any, bool) {
+	t := s.keys
+	for _, name := range path {
+		inner, ok := t[name].(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		t = inner
+	}
+	return t, true
+}
+
+// texts returns a value of the file as a flag's values.
+func texts(value any) []string {
+	list, ok := value.([]any)
+	if !ok {
+		return []string{fmt.Sprint(value)}
+	}
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = fmt.Sprint(v)
+	}
+	return out
+}
