@@ -148,7 +148,7 @@ func (a *app) announce(o *serveOptions, list []served, at net.Addr, cfg server.C
 	}
 	a.note("  OpenAI clients: base URL " + url + "/v1; Anthropic and Ollama clients: " + url)
 	a.note("  curl " + key + url + `/v1/chat/completions -d '{"model": "` + names[0] +
-		`", "messages": [{"role": "user", "content": "What is 6 * 7?"}]}'`)
+		`", "messages": [{"role": "user", "content": "Hello"}]}'`)
 }
 
 // resolveServed finds the models on the command line and checks that an engine can run them. It refuses two models
