@@ -3,9 +3,15 @@ package mlx
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"runner/backend"
+	"runner/backend/sample"
+	"runner/models/random"
 )
 
 // BenchmarkDecode measures a step that decodes one token of each sequence, with the bundled model.
@@ -58,5 +64,183 @@ func BenchmarkDecode(b *testing.B) {
 			}
 			b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "tokens/s")
 		})
+	}
+}
+
+// changedWorker is a program that changes the worker before it runs.
+const changedWorker = `
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("worker", sys.argv[1])
+worker = importlib.util.module_from_spec(spec)
+sys.dont_write_bytecode = True
+spec.loader.exec_module(worker)
+%s
+worker.main(sys.argv[2:])
+`
+
+// computed makes a worker repeat the logits of its first step of eight sequences.
+const computed = `
+forward, ready = worker.Engine.forward, []
+def repeat(self, x, caches, rows, want_sum):
+    if x.shape[0] < 8:
+        return forward(self, x, caches, rows, want_sum)
+    if not ready:
+        ready.append(forward(self, x, caches, rows, want_sum)[0])
+        self.mx.eval(ready)
+    return ready[0], None
+worker.Engine.forward = repeat
+`
+
+// written makes it leave the rows of logits in the shared memory as they are after the first ones.
+const written = `
+write, rows = worker.Engine.write, 0
+def leave(self, row, logits):
+    global rows
+    rows += 1
+    if rows < 100:
+        write(self, row, logits)
+worker.Engine.write = leave
+`
+
+// BenchmarkProtocol measures what the protocol adds to a step of eight sequences with masks, at gpt-oss's vocabulary.
+// One model computes, one has its logits ready, and one has written them already. They take turns of 10 steps with the
+// same sampling without an engine. The medians differ by what a part takes: computing, writing rows of logits, frames,
+// sampling.
+func BenchmarkProtocol(b *testing.B) {
+	p, err := testPython()
+	if err != nil {
+		b.Skipf("no MLX here: %v", err)
+	}
+	path := randomFolder(b, random.Config{Layers: 2, Vocabulary: 201088, Seed: 1})
+	var steps []func()
+	for i, python := range []string{"", computed, computed + written} {
+		m := changed(b, p, path, python, backend.Config{Sequences: 8, ContextSize: 4096})
+		if i == 0 {
+			steps = append(steps, sampling(b, m))
+		}
+		steps = append(steps, eight(b, m))
+	}
+	took := make([][]float64, len(steps))
+	for _, step := range steps {
+		for range 15 {
+			step()
+		}
+	}
+	for b.Loop() {
+		for i, step := range steps {
+			for range 10 {
+				at := time.Now()
+				step()
+				took[i] = append(took[i], float64(time.Since(at).Microseconds()))
+			}
+		}
+	}
+	at := func(part float64) (sampled, whole, ready, left float64) {
+		var x []float64
+		for _, d := range took {
+			slices.Sort(d)
+			x = append(x, d[int(part*float64(len(d)))])
+		}
+		return x[0], x[1], x[2], x[3]
+	}
+	sampled, whole, ready, left := at(0.5)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(whole, "us/step")
+	b.ReportMetric(sampled, "us/sampling")
+	b.ReportMetric(ready-left, "us/rows")
+	b.ReportMetric(left-sampled, "us/frames")
+	b.ReportMetric(ready-sampled, "us/protocol")
+	sampled, _, ready, _ = at(0.1) // other work on the machine matters less here
+	b.ReportMetric(ready-sampled, "us/protocol-at-10%")
+}
+
+// changed opens a model whose worker is changed by a piece of Python.
+func changed(b *testing.B, p *Python, path, python string, cfg backend.Config) backend.Model {
+	b.Helper()
+	f, err := ReadFolder(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	start, err := Start(p, f, Options{Cache: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	script := filepath.Join(dir, "changed.py")
+	if err := os.WriteFile(script, fmt.Appendf(nil, changedWorker, python), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	start.Args = slices.Insert(start.Args, slices.Index(start.Args, "-I")+1, script)
+	m, err := Engine{}.run(b.Context(), start, f, cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { m.Close() })
+	return m
+}
+
+// odd allows every token with an odd id.
+type odd struct{}
+
+func (odd) Allows(t backend.Token) bool { return t%2 == 1 }
+
+func (odd) Fill(m backend.Mask) {
+	for i := range m {
+		m[i] = 0xaaaaaaaaaaaaaaaa
+	}
+}
+
+// chain returns how sequence i of eight samples.
+func chain(i int) *backend.Sampling {
+	return &backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, Seed: uint64(i), TopLogprobs: -1}
+}
+
+// eight returns a function that steps eight sequences with masks by one token each.
+func eight(b *testing.B, m backend.Model) (step func()) {
+	b.Helper()
+	inputs, outputs := make([]backend.Input, 8), make([]backend.Output, 8)
+	for i := range inputs {
+		s, err := m.NewSequence()
+		if err != nil {
+			b.Fatal(err)
+		}
+		inputs[i] = backend.Input{Sequence: s, Tokens: []backend.Token{backend.Token(65 + i)}, Constraint: odd{},
+			Sampling: chain(i)}
+	}
+	return func() {
+		if err := m.Step(b.Context(), inputs, outputs); err != nil {
+			b.Fatal(err)
+		}
+		for i := range outputs {
+			inputs[i].Tokens[0] = outputs[i].Token
+		}
+	}
+}
+
+// sampling returns a function that samples as a step of eight does, from the logits of such a step.
+func sampling(b *testing.B, m backend.Model) (sample8 func()) {
+	b.Helper()
+	inputs, outputs := make([]backend.Input, 8), make([]backend.Output, 8)
+	for i := range inputs {
+		s, err := m.NewSequence()
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer s.Close()
+		inputs[i] = backend.Input{Sequence: s, Tokens: []backend.Token{backend.Token(65 + i)},
+			Logits: make([]float32, m.Vocab().Len())}
+	}
+	if err := m.Step(b.Context(), inputs, outputs); err != nil {
+		b.Fatal(err)
+	}
+	sampler, position := sample.New(m.Vocab().Len()), 0
+	return func() {
+		position++
+		for i := range inputs {
+			outputs[i].Reset()
+			if err := sampler.Sample(inputs[i].Logits, chain(i), position, odd{}, &outputs[i]); err != nil {
+				b.Fatal(err)
+			}
+		}
 	}
 }

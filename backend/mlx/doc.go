@@ -9,15 +9,16 @@
 //
 // # Apple silicon
 //
-// This has been run on Linux with MLX's CPU backend, which is slow and serves tests. The following differs on a Mac:
+// This has been run on Linux with MLX's CPU backend, which is slow and serves tests. The following differs on a Mac.
+// Each point names the test that checks it here, in worker_test.py where nothing else is said.
 //
 //   - MLX computes on the GPU with Metal. The worker takes the limit of memory from the device's recommended working
-//     set, and wires that much memory. On Linux the limit is three quarters of the machine's memory. The tests
-//     check the choice with a fake device.
+//     set, and wires that much memory. On Linux the limit is three quarters of the machine's memory (AppleLimits).
 //   - MLX compiles kernels with Metal. On Linux it would call a C++ compiler and write to a folder in /tmp that others
-//     can plant files in, so that is off.
+//     can plant files in, so that is off (test_metal_compiles).
 //   - Layers are not waited for one by one, and prefills are cut into pieces of 256 tokens. On a CPU pieces are
-//     smaller, and the layers of large models report progress.
-//   - The process's memory is what MLX reports, because there is no /proc.
-//   - The package mlx-metal is installed instead of mlx-cpu.
+//     smaller, and the layers of large models report progress (test_only_a_cpu_waits_for_layers).
+//   - The process's memory is what MLX reports, because there is no /proc (test_stats_without_proc).
+//   - The package mlx-metal is installed instead of mlx-cpu (TestMetalIsInstalled in worker_test.go).
+//   - The system does not end the process with the runner. It ends with its pipe (TestHostileFrames in worker_test.go).
 package mlx

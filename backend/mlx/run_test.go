@@ -33,7 +33,7 @@ func python(t *testing.T) *Python {
 }
 
 // randomFolder makes a model with random weights in MLX's format.
-func randomFolder(t *testing.T, c random.Config) string {
+func randomFolder(t testing.TB, c random.Config) string {
 	t.Helper()
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, "m.gguf"))

@@ -700,7 +700,7 @@ class Engine:
         logits = self.model(x, cache=caches)
         if not self.picking and rows != list(range(x.shape[1])):
             logits = logits[:, self.mx.array(rows or [0])]
-        return (logits if rows else None), p.hidden
+        return (logits.astype(self.mx.float32) if rows else None), p.hidden
 
     def prefill(self, given, start, hidden, index, undo):
         """Feeds the tokens of one sequence in pieces."""
@@ -718,7 +718,7 @@ class Engine:
             mx.eval([x for x in (logits, total) if x is not None], [c.state for c in s.caches])
             s.length += len(part)
             if logits is not None:
-                place = {r: k for k, r in enumerate(sorted(set(rows)))}
+                place, logits = {r: k for k, r in enumerate(sorted(set(rows)))}, self.np.array(logits, copy=False)
                 for r in rows:
                     self.write(row, logits[0, place[r]])
                     row += 1
@@ -753,6 +753,8 @@ class Engine:
         logits, total = self.forward(mx.array(tokens)[:, None], self.batch.caches, [0] if want else [],
                                      any(g[3] & HIDDEN for g in given))
         mx.eval([x for x in (logits, total) if x is not None], [c.state for c in self.batch.caches])
+        if want:
+            logits = self.np.array(logits, copy=False)  # once, because each use of MLX takes as long as copying a row
         for p, g, start, i in zip(place, given, starts, indexes):
             g[0].length += 1
             for k in range(len(g[2])):
@@ -764,7 +766,7 @@ class Engine:
     def write(self, row, logits):
         """Writes a row of logits. Tokens that the model does not have get minus infinity."""
         to = self.shared[row]
-        to[:self.width] = self.np.array(logits.astype(self.mx.float32), copy=False)
+        to[:self.width] = logits
         to[self.width:] = -self.np.inf
 
     def check_memory(self):

@@ -81,6 +81,22 @@ class AppleLimits(unittest.TestCase):
                 self.assertEqual(os.environ["HF_HUB_OFFLINE"], "1")
 
 
+    def test_only_a_cpu_waits_for_layers(self):
+        for gpu, slow, piece in ((True, False, 256), (False, True, 8)):
+            e = engine(fake_mlx(gpu, self.M3), "--memory", str(32 * GiB))
+            e.mx.eval = e.mx.clear_cache = lambda *_: None
+            e.pipes = types.SimpleNamespace(send=lambda *_: None, canceled=mock.Mock(is_set=lambda: False))
+            model = types.SimpleNamespace(parameters=lambda: None)
+            e.utils = types.SimpleNamespace(load_model=lambda *_, **__: (model, {}),
+                                            get_total_parameters=lambda _: 20e9)
+            e.Path = str
+            e.flatten = lambda _: [("weight", types.SimpleNamespace(nbytes=12 * GiB))]
+            with mock.patch.multiple(e, import_mlx=lambda: None, warm_up=lambda: None, plan=lambda q: None,
+                                     loaded=lambda total: {}), mock.patch("os.path.isdir", return_value=True):
+                e.load({"path": "m"})
+            self.assertEqual((e.slow, e.piece), (slow, piece))
+
+
 class Sequences(unittest.TestCase):
     def test_copies_leave_small_gaps(self):
         s = worker.Sequence([])

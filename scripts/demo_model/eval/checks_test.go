@@ -81,8 +81,9 @@ func scripted(context.Context, string, backend.Config) (backend.Model, error) {
 // serveScripted runs the program with the scripted model.
 func serveScripted() int {
 	engine := cli.Engine{
-		Open: scripted, Check: func(string) error { return nil }, Name: "scripted",
-		Demo: func(context.Context) (string, error) { return os.Args[0], nil },
+		Open: scripted, Name: "scripted",
+		Choose: func(context.Context, string, string, func(string)) (string, error) { return "", nil },
+		Demo:   func(context.Context) (string, error) { return os.Args[0], nil },
 	}
 	return cli.Main(engine, cli.Build{}, os.Args[1:])
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"bytes"
 	"io"
 	"math"
@@ -26,7 +27,10 @@ const (
 func TestMain(m *testing.M) {
 	switch os.Getenv(served) {
 	case bundledModel:
-		engine := cli.Engine{Open: llamacpp.Open, Check: llamacpp.Check, Demo: demo.Path, Name: "llama.cpp"}
+		choose := func(_ context.Context, path, _ string, _ func(string)) (string, error) {
+			return "", llamacpp.Check(path)
+		}
+		engine := cli.Engine{Open: llamacpp.Open, Choose: choose, Demo: demo.Path, Name: "llama.cpp"}
 		os.Exit(cli.Main(engine, cli.Build{}, os.Args[1:]))
 	case scriptedModel:
 		os.Exit(serveScripted())
