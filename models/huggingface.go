@@ -4,54 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
-)
 
-// CacheDir returns the folder of the local Hugging Face cache, by the rules of the huggingface_hub library:
-// HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else
-// ~/.cache/huggingface/hub.
-func CacheDir() string {
-	for _, v := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"} {
-		if dir := os.Getenv(v); dir != "" {
-			return dir
-		}
-	}
-	if home := os.Getenv("HF_HOME"); home != "" {
-		return filepath.Join(home, "hub")
-	}
-	if cache := os.Getenv("XDG_CACHE_HOME"); cache != "" {
-		return filepath.Join(cache, "huggingface", "hub")
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, ".cache", "huggingface", "hub")
-}
+	"runner/models/cache"
+)
 
 // Cached lists the repositories in the Hugging Face cache that have at least one GGUF model, sorted, as ORG/REPO.
 func Cached() []string {
-	entries, err := os.ReadDir(CacheDir())
+	repos, err := cache.Default().Repos()
 	if err != nil {
 		return nil
 	}
 	var names []string
-	for _, e := range entries {
-		repo, ok := strings.CutPrefix(e.Name(), "models--")
-		if !ok {
-			continue
-		}
-		org, repo, ok := strings.Cut(repo, "--")
-		ref := reference{name: org + "/" + repo, org: org, repo: repo}
-		if !ok || !namePart.MatchString(org) || !namePart.MatchString(repo) {
-			continue
-		}
-		if files, err := ref.models(); err == nil && len(files) > 0 {
+	for _, repo := range repos {
+		ref := reference{name: repo.ID(), repo: repo}
+		if _, files, err := ref.models(); err == nil && len(files) > 0 {
 			names = append(names, ref.name)
 		}
 	}
@@ -60,37 +28,26 @@ func Cached() []string {
 
 // reference is a parsed ORG/REPO or ORG/REPO:SELECTOR.
 type reference struct {
-	name, org, repo, selector string
+	name, selector string
+	repo           cache.Repo
 }
-
-// namePart is what the hub allows in the name of an organisation or repository.
-var namePart = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
 
 func parseReference(name string) (reference, bool) {
-	repo, selector, selected := strings.Cut(name, ":")
-	org, repo, ok := strings.Cut(repo, "/")
-	if !ok || !namePart.MatchString(org) || !namePart.MatchString(repo) || selected && selector == "" {
+	id, selector, selected := strings.Cut(name, ":")
+	repo, err := cache.Default().Repo(id)
+	if err != nil || selected && selector == "" {
 		return reference{}, false
 	}
-	return reference{name: name, org: org, repo: repo, selector: selector}, true
-}
-
-func (r reference) dir() string {
-	return filepath.Join(CacheDir(), "models--"+r.org+"--"+r.repo)
-}
-
-// cached reports whether the repository is in the cache, with or without models.
-func (r reference) cached() bool {
-	info, err := os.Stat(r.dir())
-	return err == nil && info.IsDir()
+	return reference{name: name, repo: repo, selector: selector}, true
 }
 
 func (r reference) resolve() (Model, error) {
-	if !r.cached() {
-		return Model{}, &Error{Name: r.name, Detail: "no such file, and not in the Hugging Face cache at " + CacheDir(),
-			Advice: fmt.Sprintf("download it first, for instance with: hf download %s/%s", r.org, r.repo), Err: fs.ErrNotExist}
+	if !r.repo.Exists() {
+		return Model{}, &Error{Name: r.name,
+			Detail: "no such file, and not in the Hugging Face cache at " + r.repo.Cache().Dir(),
+			Advice: "download it first, for instance with: hf download " + r.repo.ID(), Err: fs.ErrNotExist}
 	}
-	files, err := r.models()
+	commit, files, err := r.models()
 	if err != nil {
 		return Model{}, err
 	}
@@ -103,16 +60,16 @@ func (r reference) resolve() (Model, error) {
 	case len(chosen) == 0:
 		return Model{}, &Error{Name: r.name, Detail: fmt.Sprintf("no GGUF file matches %q; there is %s", r.selector,
 			list(files)),
-			Advice: fmt.Sprintf("name one, for instance %s/%s:%s", r.org, r.repo, files[0]), Err: fs.ErrNotExist}
+			Advice: fmt.Sprintf("name one, for instance %s:%s", r.repo.ID(), files[0]), Err: fs.ErrNotExist}
 	case len(chosen) > 1:
 		return Model{}, &Error{Name: r.name, Detail: fmt.Sprintf("%d GGUF files match: %s", len(chosen), list(chosen)),
-			Advice: fmt.Sprintf("name one, for instance %s/%s:%s", r.org, r.repo, chosen[0])}
+			Advice: fmt.Sprintf("name one, for instance %s:%s", r.repo.ID(), chosen[0])}
 	}
-	snapshot, err := r.snapshot()
+	path, err := r.repo.Entry(commit, chosen[0])
 	if err != nil {
 		return Model{}, err
 	}
-	m, err := file(filepath.Join(snapshot, filepath.FromSlash(chosen[0])))
+	m, err := file(path)
 	if part := (*Error)(nil); errors.As(err, &part) {
 		return Model{}, &Error{Name: r.name, Detail: part.Detail, Advice: "download the repository again", Err: err}
 	}
@@ -161,53 +118,31 @@ func wordByte(b byte) bool {
 	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z'
 }
 
-var revision = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-
-// snapshot returns the folder of the main revision. If the cache has no main, it returns that of the only revision.
-func (r reference) snapshot() (string, error) {
-	snapshots := filepath.Join(r.dir(), "snapshots")
-	if main, err := os.ReadFile(filepath.Join(r.dir(), "refs", "main")); err == nil {
-		rev := strings.TrimSpace(string(main))
-		dir := filepath.Join(snapshots, rev)
-		if info, err := os.Stat(dir); revision.MatchString(rev) && err == nil && info.IsDir() {
-			return dir, nil
-		}
-	}
-	entries, err := os.ReadDir(snapshots)
-	if err != nil || len(entries) != 1 {
-		return "", &Error{Name: r.name, Detail: "the Hugging Face cache has the repository but not its main revision",
+// models returns the main commit and lists the models of its snapshot by slash-separated path: every GGUF file except
+// the later parts of a split model and extra files such as a vision projector or an importance matrix.
+func (r reference) models() (commit string, paths []string, err error) {
+	commit, err = r.repo.Main()
+	if errors.Is(err, cache.ErrNoSnapshot) {
+		return "", nil, &Error{Name: r.name, Detail: "the Hugging Face cache has the repository but not its main revision",
 			Advice: "download the repository again", Err: fs.ErrNotExist}
 	}
-	return filepath.Join(snapshots, entries[0].Name()), nil
-}
-
-// models lists the models of the snapshot by slash-separated path: every GGUF file except the later parts of a split
-// model and extra files such as a vision projector or an importance matrix.
-func (r reference) models() ([]string, error) {
-	snapshot, err := r.snapshot()
-	if err != nil {
-		return nil, err
+	var files []cache.File
+	if err == nil {
+		files, err = r.repo.Files(commit)
 	}
-	var files []string
-	err = filepath.WalkDir(snapshot, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !isGGUF(p) {
-			return err
-		}
-		base := strings.ToLower(filepath.Base(p))
-		if part, _, ok := splitPart(p); ok && part != 1 || strings.HasPrefix(base, "mmproj") ||
-			strings.Contains(base, "imatrix") {
-			return nil
-		}
-		rel, err := filepath.Rel(snapshot, p)
-		files = append(files, filepath.ToSlash(rel))
-		return err
-	})
 	if err != nil {
-		return nil, &Error{Name: r.name, Detail: "the Hugging Face cache cannot be read: " + cause(err),
+		return "", nil, &Error{Name: r.name, Detail: "the Hugging Face cache cannot be read: " + cause(err),
 			Advice: "check its permissions", Err: err}
 	}
-	slices.Sort(files)
-	return files, nil
+	for _, f := range files {
+		base := strings.ToLower(path.Base(f.Path))
+		if part, _, ok := splitPart(f.Path); !isGGUF(f.Path) || ok && part != 1 || strings.HasPrefix(base, "mmproj") ||
+			strings.Contains(base, "imatrix") {
+			continue
+		}
+		paths = append(paths, f.Path)
+	}
+	return commit, paths, nil
 }
 
 // list names the files in one line. Of many files it names only the first few.

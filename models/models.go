@@ -49,7 +49,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Hint() string { return e.Advice }
 
 // Resolve finds the model called name: a path to a file, or to a folder with config.json and safetensors, or
-// ORG/REPO, ORG/REPO:FILE or ORG/REPO:QUANT in the local Hugging Face cache (see [CacheDir]). A file of that name
+// ORG/REPO, ORG/REPO:FILE or ORG/REPO:QUANT in the local Hugging Face cache (see package cache). A file of that name
 // has priority. Every error is an [*Error].
 func Resolve(name string) (Model, error) {
 	info, err := os.Stat(name)
@@ -63,7 +63,7 @@ func Resolve(name string) (Model, error) {
 		return m, nil
 	}
 	ref, ok := parseReference(name)
-	if ok && !isPathLike(name) && (err != nil || ref.cached()) {
+	if ok && !isPathLike(name) && (err != nil || ref.repo.Exists()) {
 		return ref.resolve()
 	}
 	if err == nil {
@@ -91,7 +91,7 @@ func IsName(text string) bool {
 		return true
 	}
 	ref, ok := parseReference(text)
-	return ok && ref.cached()
+	return ok && ref.repo.Exists()
 }
 
 // LooksLikeName reports whether text has the form of a model's name or path, even if there is no such model. It has no

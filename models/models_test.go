@@ -131,24 +131,6 @@ func TestSnapshotOfTheMainRevision(t *testing.T) {
 	}
 }
 
-func TestCacheDir(t *testing.T) {
-	for _, v := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"} {
-		t.Setenv(v, "")
-	}
-	t.Setenv("HOME", "/home/someone")
-	for _, c := range []struct{ variable, value, want string }{
-		{"HOME", "/home/someone", "/home/someone/.cache/huggingface/hub"},
-		{"XDG_CACHE_HOME", "/xdg", "/xdg/huggingface/hub"},
-		{"HF_HOME", "/hf", "/hf/hub"},
-		{"HF_HUB_CACHE", "/hub", "/hub"},
-	} {
-		t.Setenv(c.variable, c.value)
-		if got := models.CacheDir(); got != filepath.FromSlash(c.want) {
-			t.Errorf("with %s: %s, want %s", c.variable, got, c.want)
-		}
-	}
-}
-
 func TestResolveFile(t *testing.T) {
 	t.Setenv("HF_HUB_CACHE", t.TempDir())
 	dir := t.TempDir()
