@@ -85,7 +85,7 @@ var rules = []struct {
 	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate",
 		"runner/chattemplate/family", "runner/grammar",
 		"runner/reasoning", "runner/reasoning/", "runner/generation", "runner/generation/", "runner/runner", "runner/runner/",
-		"runner/models", "runner/models/cache",
+		"runner/models", "runner/models/",
 		"runner/server",
 		"runner/server/", "runner/cmd/runner/render"}},
 	{"runner/cmd/runner/transcript", nil},
