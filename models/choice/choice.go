@@ -83,10 +83,10 @@ type Model struct {
 // Whole reports whether no part is missing.
 func (m *Model) Whole() bool { return len(m.Parts) == m.Count }
 
-// Choose chooses one model among the files of a repository. wanted is a quantization in any case, the path or base name
-// of a file, or a folder. If it is empty, Choose takes the best quantization that fits in memory bytes, by [Quants]. A
-// memory of 0 means that it is not known: then Q4_K_M comes first, or what is nearest below. Every error is an
-// [*Error].
+// Choose chooses one model among the files of a repository. wanted is a quantization in any case, the path or base
+// name of a file, or a folder. If it is empty, Choose takes the best quantization that fits in memory bytes, by
+// [Quants]. A memory of 0 means that it is not known: then Q4_K_M comes first, or what is nearest below. Every error
+// is an [*Error].
 func Choose(files []File, wanted string, memory int64) (Choice, error) {
 	files = sorted(files)
 	models, others := GGUFs(files)
@@ -180,8 +180,8 @@ func NotModel(file string) string {
 	return ""
 }
 
-// Match returns the models that wanted names: by the file, else by the quantization, else by the folder, else by a word
-// of the file's name. An equal spelling has priority over one in another case. An empty name means all models.
+// Match returns the models that wanted names: by the file, else by the quantization, else by the folder, else by a
+// word of the file's name. An equal spelling has priority over one in another case. An empty name means all models.
 func Match(models []Model, wanted string) []Model {
 	if wanted == "" {
 		return models
@@ -270,8 +270,8 @@ func List(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// pick returns the best model that fits, else the smallest. Models whose names differ in more than the quantization are
-// an error, because nothing says which is meant.
+// pick returns the best model that fits, else the smallest. Models whose names differ in more than the quantization
+// are an error, because nothing says which is meant.
 func pick(models []Model, memory int64) (Model, error) {
 	if len(models) == 1 {
 		return models[0], nil

@@ -78,8 +78,8 @@ func files(t *testing.T, lines []string) (files []choice.File) {
 	return files
 }
 
-// TestChoices compares what is chosen from each repository, for what people ask for and machines of several sizes, with
-// a golden file. Write it with -update and read the difference.
+// TestChoices compares what is chosen from each repository, for what people ask for and machines of several sizes,
+// with a golden file. Write it with -update and read the difference.
 func TestChoices(t *testing.T) {
 	var names []string
 	for name := range repositories {

@@ -22,8 +22,8 @@ type Known struct {
 }
 
 // known has one model for each name. Sources, read in November 2026: the sizes in bytes and the repository of gpt-oss
-// are from this project's notes on getting models; Qwen3-8B and Phi-4-mini from programs that check the length of these
-// files. Repositories and licenses are from LocalAI's gallery (gallery/index.yaml at 82c191a) and RamaLama's
+// are from this project's notes on getting models; Qwen3-8B and Phi-4-mini from programs that check the length of
+// these files. Repositories and licenses are from LocalAI's gallery (gallery/index.yaml at 82c191a) and RamaLama's
 // shortnames.conf (012f2de), and those of Qwen3, Llama and Phi from links in public programs. Parameters are from
 // Ollama's table of models (its README before 519b11e) or part of the repository's name. A model whose repository or
 // license is in none of them is left out.
@@ -88,8 +88,8 @@ var known = []Known{
 // All returns the well-known models. The first of a series is what the name of the series alone means.
 func All() []Known { return append([]Known(nil), known...) }
 
-// squash removes what differs between the spellings of a name: case and the marks between its parts, but not the points
-// in numbers.
+// squash removes what differs between the spellings of a name: case and the marks between its parts, but not the
+// points in numbers.
 func squash(s string) string {
 	return strings.NewReplacer("-", "", "_", "", ":", "").Replace(strings.ToLower(s))
 }

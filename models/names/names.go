@@ -232,9 +232,9 @@ func parseAddress(text, rest string) (Name, error) {
 	return n, nil
 }
 
-// LooksLike reports whether text has the form of a model's name, even if there is no such model. That is an address, or
-// one word that begins with a letter, has a digit and one of "-", ":", "." and "/", and no character that names do not
-// have.
+// LooksLike reports whether text has the form of a model's name, even if there is no such model. That is an address,
+// or one word that begins with a letter, has a digit and one of "-", ":", "." and "/", and no character that names do
+// not have.
 func LooksLike(text string) bool {
 	if scheme, _, ok := strings.Cut(text, "://"); ok && word.MatchString(scheme) {
 		return !strings.ContainsFunc(text, odd)

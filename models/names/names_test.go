@@ -141,8 +141,8 @@ func TestShortNames(t *testing.T) {
 	}
 }
 
-// TestTheTable holds that every well-known model is found by its own name and its repository's, and that no other model
-// has these names.
+// TestTheTable holds that every well-known model is found by its own name and its repository's, and that no other
+// model has these names.
 func TestTheTable(t *testing.T) {
 	for _, k := range names.All() {
 		if n, err := names.Parse(k.Repo); err != nil || n.Repo != k.Repo {
