@@ -4,10 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"runner/models/cache"
+	"runner/models/choice"
+	"runner/models/installed"
+	"runner/models/names"
 )
 
 // Cached lists the repositories in the Hugging Face cache that have at least one GGUF model, sorted, as ORG/REPO.
@@ -16,140 +22,275 @@ func Cached() []string {
 	if err != nil {
 		return nil
 	}
-	var names []string
-	for _, repo := range repos {
-		ref := reference{name: repo.ID(), repo: repo}
-		if _, files, err := ref.models(); err == nil && len(files) > 0 {
-			names = append(names, ref.name)
+	var ids []string
+	for _, r := range repos {
+		if found := installed.InRepo(r); len(found) > 0 && found[0].Format == choice.GGUF {
+			ids = append(ids, r.ID())
 		}
 	}
-	return names
+	return ids
 }
 
-// reference is a parsed ORG/REPO or ORG/REPO:SELECTOR.
-type reference struct {
-	name, selector string
-	repo           cache.Repo
+// hosts are the hosts of hubs other than huggingface.co whose addresses are names of models.
+func hosts() []string {
+	if u, err := url.Parse(os.Getenv("HF_ENDPOINT")); err == nil && u.Host != "" {
+		return []string{u.Host}
+	}
+	return nil
 }
 
-func parseReference(name string) (reference, bool) {
-	id, selector, selected := strings.Cut(name, ":")
-	repo, err := cache.Default().Repo(id)
-	if err != nil || selected && selector == "" {
-		return reference{}, false
+// inCache returns the repository in the Hugging Face cache that id means, in any case, with or without -GGUF at the
+// end.
+func inCache(id string) (cache.Repo, bool) {
+	c := cache.Default()
+	if r, ok := c.Find(id); ok {
+		return r, true
 	}
-	return reference{name: name, repo: repo, selector: selector}, true
+	const suffix = "-GGUF"
+	if cut := len(id) - len(suffix); cut > 0 && strings.EqualFold(id[cut:], suffix) {
+		return c.Find(id[:cut])
+	}
+	return c.Find(id + suffix)
 }
 
-func (r reference) resolve() (Model, error) {
-	if !r.repo.Exists() {
-		return Model{}, &Error{Name: r.name,
-			Detail: "no such file, and not in the Hugging Face cache at " + r.repo.Cache().Dir(),
-			Advice: "download it first, for instance with: hf download " + r.repo.ID(), Err: fs.ErrNotExist}
+// resolveRepo finds a model of a repository on this machine. name is what the user typed.
+func resolveRepo(name string, n names.Name) (Model, error) {
+	r, cached := inCache(n.Repo)
+	if cached {
+		commit, err := revision(name, r, n.Revision)
+		if err != nil && n.Revision != "" {
+			return Model{}, err
+		}
+		if found := installed.InCommit(r, commit); len(found) > 0 {
+			return pick(name, r.ID(), n.Selector, found)
+		}
 	}
-	commit, files, err := r.models()
-	if err != nil {
-		return Model{}, err
+	// What another program downloaded is as good.
+	var elsewhere []installed.Model
+	for _, m := range others() {
+		switch {
+		case m.Place == installed.Ollama && (sameOllamaName(m.Name, name) ||
+			sameOllamaName(m.Name, "hf.co/"+n.Repo+":"+n.Selector)):
+			return use(name, m)
+		case m.Repo != "" && sameRepo(m.Repo, n.Repo) && m.Place == installed.LMStudio:
+			elsewhere = append(elsewhere, m)
+		}
 	}
-	if len(files) == 0 {
-		return Model{}, &Error{Name: r.name, Detail: "the Hugging Face cache has the repository but no GGUF file of it",
-			Advice: "download a repository with GGUF files", Err: fs.ErrNotExist}
+	if len(elsewhere) > 0 {
+		return pick(name, elsewhere[0].Repo, n.Selector, elsewhere)
 	}
-	chosen := r.choose(files)
+	if !cached {
+		return Model{}, &Error{Name: name, Repo: n.Repo, Near: near(name),
+			Detail: "no such file, and not in the Hugging Face cache at " + cache.Dir(),
+			Advice: "download it first, for instance with: hf download " + n.Repo, Err: fs.ErrNotExist}
+	}
+	return Model{}, incomplete(name, r)
+}
+
+// revision returns the commit of a repository in the cache that a name means: the main one, that of a branch or tag,
+// or the commit itself, which may be shortened.
+func revision(name string, r cache.Repo, wanted string) (string, error) {
+	if wanted == "" {
+		return r.Main()
+	}
+	commits, _ := r.Commits()
+	if commit, err := r.Commit(wanted); err == nil && slices.Contains(commits, commit) {
+		return commit, nil
+	}
+	const shortest = 7 // letters that git shows of a commit
+	for _, c := range commits {
+		if c == wanted || len(wanted) >= shortest && strings.HasPrefix(c, wanted) {
+			return c, nil
+		}
+	}
+	return "", &Error{Name: name, Repo: r.ID(), Detail: "the Hugging Face cache has no revision " + wanted,
+		Advice: "download it first, for instance with: hf download --revision " + wanted + " " + r.ID(), Err: fs.ErrNotExist}
+}
+
+// incomplete says what is wrong with a repository in the cache that has no model.
+func incomplete(name string, r cache.Repo) error {
+	e := &Error{Name: name, Repo: r.ID(), Detail: "the Hugging Face cache has the repository but no GGUF file of it",
+		Advice: "download a repository with GGUF files", Err: fs.ErrNotExist}
+	commit, err := r.Main()
 	switch {
-	case len(chosen) == 0:
-		return Model{}, &Error{Name: r.name, Detail: fmt.Sprintf("no GGUF file matches %q; there is %s", r.selector,
-			list(files)),
-			Advice: fmt.Sprintf("name one, for instance %s:%s", r.repo.ID(), files[0]), Err: fs.ErrNotExist}
-	case len(chosen) > 1:
-		return Model{}, &Error{Name: r.name, Detail: fmt.Sprintf("%d GGUF files match: %s", len(chosen), list(chosen)),
-			Advice: fmt.Sprintf("name one, for instance %s:%s", r.repo.ID(), chosen[0])}
+	case errors.Is(err, cache.ErrNoSnapshot):
+		e.Detail, e.Advice = "the Hugging Face cache has the repository but not its main revision",
+			"download the repository again"
+	case err == nil:
+		_, err = r.Files(commit)
 	}
-	path, err := r.repo.Entry(commit, chosen[0])
+	if err != nil && !errors.Is(err, cache.ErrNoSnapshot) {
+		e.Detail, e.Advice, e.Err = "the Hugging Face cache cannot be read: "+cause(err), "check its permissions", err
+	}
+	return e
+}
+
+// pick returns the model of a repository that the selector means. Without a selector there must be only one.
+func pick(name, id, selector string, found []installed.Model) (Model, error) {
+	chosen := installed.Select(found, selector)
+	if len(chosen) == 1 {
+		return use(name, chosen[0])
+	}
+	among := chosen
+	if len(chosen) == 0 {
+		among = found
+	}
+	all := installed.Selectors(among)
+	e := &Error{Name: name, Repo: id, Detail: fmt.Sprintf("%d GGUF files match: %s", len(chosen), choice.List(all)),
+		Advice: fmt.Sprintf("name one, for instance %s:%s", id, all[0])}
+	if len(chosen) == 0 {
+		e.Detail = fmt.Sprintf("no GGUF file matches %q; there is %s", selector, choice.List(all))
+		e.Err = fs.ErrNotExist
+	}
+	if found[0].Format != choice.GGUF {
+		e.Detail, e.Advice = fmt.Sprintf("no GGUF file matches %q; the repository is a folder of safetensors", selector),
+			"name "+id+" alone"
+	}
+	return Model{}, e
+}
+
+// use makes a model of one that was found. What is wrong with it is an error.
+func use(name string, m installed.Model) (Model, error) {
+	if m.Problem != "" {
+		return Model{}, &Error{Name: name, Repo: m.Repo, Detail: m.Problem, Advice: "download it again"}
+	}
+	model := Model{Name: name, Path: m.Path, Parts: m.Parts}
+	if m.Format == choice.Safetensors {
+		return model, nil
+	}
+	for _, p := range m.Parts {
+		if err := content(name, p); err != nil {
+			return Model{}, err
+		}
+	}
+	return model, nil
+}
+
+// resolveWord finds a model that has a name of one word: a well-known one, one of Ollama's, or the only one whose
+// repository has that name.
+func resolveWord(name string, n names.Name) (Model, error) {
+	known, quant, isKnown := names.Find(n.Word)
+	if isKnown {
+		if r, ok := inCache(known.Repo); ok && len(installed.InRepo(r)) > 0 {
+			return pick(name, r.ID(), quant, installed.InRepo(r))
+		}
+	}
+	found, _ := installed.List()
+	var same []installed.Model
+	for _, m := range found {
+		switch {
+		case m.Place == installed.Ollama && sameOllamaName(m.Name, n.Word):
+			return use(name, m)
+		case m.Repo != "" && (sameRepo(afterSlash(m.Repo), n.Word) || isKnown && sameRepo(m.Repo, known.Repo)):
+			same = append(same, m)
+		}
+	}
+	if len(same) > 0 {
+		for _, m := range same {
+			if m.Repo != same[0].Repo {
+				return Model{}, &Error{Name: name, Detail: fmt.Sprintf("several repositories have this name: %s and %s",
+					same[0].Repo, m.Repo), Advice: "name one, for instance " + same[0].Repo}
+			}
+		}
+		return pick(name, same[0].Repo, quant, same)
+	}
+	if isKnown {
+		return Model{}, &Error{Name: name, Repo: known.Repo,
+			Detail: fmt.Sprintf("not on this machine; it is %s on the Hugging Face hub (%s)", known.Repo, about(known)),
+			Advice: "download it first, for instance with: hf download " + known.Repo, Err: fs.ErrNotExist}
+	}
+	return Model{}, unknown(name)
+}
+
+// about says in a few words what a well-known model is.
+func about(k names.Known) string {
+	var words []string
+	if k.Parameters != "" {
+		words = append(words, k.Parameters+" parameters")
+	}
+	if k.Bytes > 0 {
+		words = append(words, fmt.Sprintf("%.1f GB", float64(k.Bytes)/1e9))
+	}
+	return strings.Join(append(words, "license "+k.License), ", ")
+}
+
+// unknown is the error of a name that is no file and no model that anybody knows.
+func unknown(name string) error {
+	e := &Error{Name: name, Detail: "no such file or model", Near: near(name),
+		Advice: "check the path, or name a model of the Hugging Face hub as ORG/REPO", Err: fs.ErrNotExist}
+	if len(e.Near) > 0 {
+		e.Advice = "did you mean " + strings.Join(e.Near, " or ") + "?"
+	}
+	return e
+}
+
+// near suggests names of models on this machine and well-known ones.
+func near(name string) []string {
+	found, _ := installed.List()
+	var here []string
+	for _, m := range found {
+		here = append(here, strings.TrimSuffix(m.Name, ":latest"))
+	}
+	return names.Suggest(name, 3, here...)
+}
+
+// others lists the models that other programs downloaded, outside of the Hugging Face cache.
+func others() []installed.Model {
+	found, _ := installed.List()
+	var models []installed.Model
+	for _, m := range found {
+		if m.Place != installed.HuggingFace {
+			models = append(models, m)
+		}
+	}
+	return models
+}
+
+func afterSlash(s string) string { return s[strings.LastIndex(s, "/")+1:] }
+
+// sameRepo compares names of repositories in any case, with or without -GGUF at the end.
+func sameRepo(a, b string) bool {
+	trim := func(s string) string { return strings.TrimSuffix(strings.ToLower(s), "-gguf") }
+	return trim(a) == trim(b)
+}
+
+// sameOllamaName compares names of Ollama's models in any case. The tag latest need not be named.
+func sameOllamaName(a, b string) bool {
+	trim := func(s string) string { return strings.TrimSuffix(strings.ToLower(s), ":latest") }
+	return trim(a) == trim(b)
+}
+
+// inDirectory finds the only GGUF model in a folder.
+func inDirectory(name string) (Model, bool, error) {
+	entries, err := os.ReadDir(name)
 	if err != nil {
-		return Model{}, err
+		return Model{}, false, &Error{Name: name, Detail: "cannot be read: " + cause(err), Advice: "check its permissions",
+			Err: err}
 	}
-	m, err := file(path)
-	if part := (*Error)(nil); errors.As(err, &part) {
-		return Model{}, &Error{Name: r.name, Detail: part.Detail, Advice: "download the repository again", Err: err}
-	}
-	m.Name = r.name
-	return m, err
-}
-
-// choose returns the files that the selector means: the file with that path or base name or, if there is none, those
-// with the selector as a word of their names. Without a selector it returns all files.
-func (r reference) choose(files []string) []string {
-	if r.selector == "" {
-		return files
-	}
-	var exact, tagged []string
-	for _, f := range files {
-		if f == r.selector || path.Base(f) == r.selector {
-			exact = append(exact, f)
-		}
-		if hasTag(f, r.selector) {
-			tagged = append(tagged, f)
+	var files []choice.File
+	weights := false
+	for _, e := range entries {
+		if info, err := os.Stat(filepath.Join(name, e.Name())); err == nil && info.Mode().IsRegular() {
+			files = append(files, choice.File{Path: e.Name(), Size: info.Size()})
+			weights = weights || filepath.Ext(e.Name()) == ".safetensors"
 		}
 	}
-	if len(exact) > 0 {
-		return exact
-	}
-	return tagged
-}
-
-// hasTag reports whether tag, for instance "Q4_K_M", is a word of the file's name, so that Q4_K does not mean Q4_K_M.
-func hasTag(file, tag string) bool {
-	name, tag := strings.ToLower(strings.TrimSuffix(path.Base(file), path.Ext(file))), strings.ToLower(tag)
-	for at := 0; ; {
-		i := strings.Index(name[at:], tag)
-		if i < 0 {
-			return false
+	found, _ := choice.GGUFs(files)
+	switch {
+	case len(found) == 1:
+		m, err := file(filepath.Join(name, found[0].Path))
+		m.Name = name
+		return m, true, err
+	case len(found) > 1:
+		var paths []string
+		for _, g := range found {
+			paths = append(paths, g.Path)
 		}
-		start, end := at+i, at+i+len(tag)
-		if (start == 0 || !wordByte(name[start-1])) && (end == len(name) || !wordByte(name[end])) {
-			return true
-		}
-		at = start + 1
+		return Model{}, true, &Error{Name: name, Detail: fmt.Sprintf("has %d models: %s", len(found), choice.List(paths)),
+			Advice: "name one, for instance " + filepath.Join(name, paths[0])}
+	case weights:
+		return Model{}, true, &Error{Name: name, Detail: "has safetensors but no config.json",
+			Advice: "download the rest of the repository; the configuration and the tokenizer are needed too"}
 	}
-}
-
-func wordByte(b byte) bool {
-	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z'
-}
-
-// models returns the main commit and lists the models of its snapshot by slash-separated path: every GGUF file except
-// the later parts of a split model and extra files such as a vision projector or an importance matrix.
-func (r reference) models() (commit string, paths []string, err error) {
-	commit, err = r.repo.Main()
-	if errors.Is(err, cache.ErrNoSnapshot) {
-		return "", nil, &Error{Name: r.name, Detail: "the Hugging Face cache has the repository but not its main revision",
-			Advice: "download the repository again", Err: fs.ErrNotExist}
-	}
-	var files []cache.File
-	if err == nil {
-		files, err = r.repo.Files(commit)
-	}
-	if err != nil {
-		return "", nil, &Error{Name: r.name, Detail: "the Hugging Face cache cannot be read: " + cause(err),
-			Advice: "check its permissions", Err: err}
-	}
-	for _, f := range files {
-		base := strings.ToLower(path.Base(f.Path))
-		if part, _, ok := splitPart(f.Path); !isGGUF(f.Path) || ok && part != 1 || strings.HasPrefix(base, "mmproj") ||
-			strings.Contains(base, "imatrix") {
-			continue
-		}
-		paths = append(paths, f.Path)
-	}
-	return commit, paths, nil
-}
-
-// list names the files in one line. Of many files it names only the first few.
-func list(files []string) string {
-	const most = 8
-	if len(files) > most {
-		return strings.Join(files[:most], ", ") + fmt.Sprintf(" and %d more", len(files)-most)
-	}
-	return strings.Join(files, ", ")
+	return Model{}, false, nil
 }

@@ -85,7 +85,7 @@ func TestResolveInCache(t *testing.T) {
 	}
 
 	bad := []struct{ name, want string }{
-		{"org/several", "3 GGUF files match: UD/model-Q8_0-00001-of-00002.gguf, model-Q4_K.gguf, model-Q4_K_M.gguf"},
+		{"org/several", "3 GGUF files match: Q8_0, Q4_K, Q4_K_M"},
 		{"org/several:Q2", `no GGUF file matches "Q2"`},
 		{"org/several:mmproj-model-f16.gguf", "no GGUF file matches"},
 		{"org/none", "no GGUF file of it"},
@@ -155,7 +155,8 @@ func TestResolveFile(t *testing.T) {
 		}
 	}
 	fails(second, "is part 2 of 2")
-	fails(dir, "is a directory")
+	fails(dir, "has 2 models: m.gguf, s-00001-of-00002.gguf")
+	fails(t.TempDir(), "is a directory")
 	t.Chdir(dir)
 	if err := os.MkdirAll("org/repo", 0o755); err != nil {
 		t.Fatal(err)

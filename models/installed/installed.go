@@ -90,6 +90,11 @@ func InRepo(r cache.Repo) []Model {
 	if err != nil {
 		return nil
 	}
+	return InCommit(r, commit)
+}
+
+// InCommit returns the models of a commit's snapshot in the cache.
+func InCommit(r cache.Repo, commit string) []Model {
 	entries, err := r.Files(commit)
 	if err != nil {
 		return nil

@@ -21,12 +21,11 @@ type Known struct {
 	Family string
 }
 
-// known has one model for each name. Sources, read in November 2026: the sizes in bytes and the repository of gpt-oss
-// are from this project's notes on getting models; Qwen3-8B and Phi-4-mini from programs that check the length of
-// these files. Repositories and licenses are from LocalAI's gallery (gallery/index.yaml at 82c191a) and RamaLama's
-// shortnames.conf (012f2de), and those of Qwen3, Llama and Phi from links in public programs. Parameters are from
-// Ollama's table of models (its README before 519b11e) or part of the repository's name. A model whose repository or
-// license is in none of them is left out.
+// known has one model for each name. The sources, read in November 2026: sizes in bytes are from public programs that
+// check the length of these files. Repositories and licenses are from LocalAI's gallery (gallery/index.yaml at
+// 82c191a) and RamaLama's shortnames.conf (012f2de), and those of Qwen3, Llama 3.1 and 3.2 and Phi from links in
+// public programs. Parameters are from Ollama's table of models (its README before 519b11e) or part of the
+// repository's name. A model whose repository or license is in none of them is left out.
 var known = []Known{
 	{"gpt-oss:20b", "ggml-org/gpt-oss-20b-GGUF", "20B", 12_109_566_560, "apache-2.0", "gpt-oss"},
 	{"gpt-oss:120b", "ggml-org/gpt-oss-120b-GGUF", "120B", 0, "apache-2.0", "gpt-oss"},
