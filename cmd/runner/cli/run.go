@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,14 +32,14 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Ask a model, or chat with it",
 		Long: `Ask a model one question, or chat with it when there is no prompt and this is a terminal.
 
-MODEL is the path of a GGUF file, a name in the local Hugging Face cache (ORG/REPO, ORG/REPO:FILE or
-ORG/REPO:Q4_K_M), or "demo" or nothing for the bundled demo model, which works out small sums and
-word problems.
+MODEL is the path of a GGUF file or of a folder with one; the name of a downloaded model, such as
+ORG/REPO, ORG/REPO:Q4_K_M, gpt-oss-20b or the address of its page; or "demo" or nothing for the
+bundled demo model, which works out small sums and word problems.
 
-A single argument is a MODEL when it is "demo", an existing file, one word that ends in .gguf, or a
-name that the Hugging Face cache knows. Anything else is a PROMPT for the demo model, except that one
-word with a slash and a letter in it is refused, because it is most likely a model that is not there.
-With two arguments the first is the MODEL.
+A single argument is a MODEL when it names one of these, or looks like the name of a model: one word
+that begins with a letter, and has a digit and one of "-", ":", "." and "/", or that has a slash and a
+letter. Such a word is refused if there is no such model. Anything else is a PROMPT for the demo
+model. With two arguments the first is the MODEL.
 
 Standard input is read when it is not a terminal. The message is made of the files, then standard
 input, then PROMPT.
@@ -155,11 +156,23 @@ func splitArguments(args []string) (model, typed string, given bool, err error) 
 		return args[0], "", false, nil
 	case models.LooksLikeName(args[0]):
 		if _, err := models.Resolve(args[0]); err != nil {
-			return "", "", false, err
+			return "", "", false, notPrompt(args[0], err)
 		}
 		return args[0], "", false, nil
 	}
 	return demoName, args[0], true, nil
+}
+
+// notPrompt adds to the error of a word that looks like a name how to send it as a prompt. The name of a repository
+// or a file is hardly ever meant as one.
+func notPrompt(word string, err error) error {
+	var e *models.Error
+	if !errors.As(err, &e) || strings.ContainsAny(word, "/:") || strings.HasSuffix(word, ".gguf") {
+		return err
+	}
+	c := *e
+	c.Advice += "; as a prompt: runner run demo " + word
+	return &c
 }
 
 // readRequestFiles reads the files of --system, --delegate, --tools and --chat-template.
