@@ -154,16 +154,10 @@ func use(name string, m installed.Model) (Model, error) {
 	if m.Problem != "" {
 		return Model{}, &Error{Name: name, Repo: m.Repo, Detail: m.Problem, Advice: "download it again"}
 	}
-	model := Model{Name: name, Path: m.Path, Parts: m.Parts}
-	if m.Format == choice.Safetensors {
-		return model, nil
+	if err := contents(name, m.Parts); err != nil {
+		return Model{}, err
 	}
-	for _, p := range m.Parts {
-		if err := content(name, p); err != nil {
-			return Model{}, err
-		}
-	}
-	return model, nil
+	return Model{Name: name, Path: m.Path, Parts: m.Parts}, nil
 }
 
 // resolveWord finds a model that has a name of one word: a well-known one, one of Ollama's, or the only one whose

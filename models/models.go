@@ -71,6 +71,9 @@ func Resolve(name string) (Model, error) {
 		return Model{}, &Error{Name: name, Detail: "is not a regular file", Advice: "name a .gguf file"}
 	}
 	if m, ok := folder(name); ok {
+		if err := contents(name, m.Parts); err != nil {
+			return Model{}, err
+		}
 		return m, nil
 	}
 	n, invalid := names.Parse(name, hosts()...)
@@ -189,17 +192,35 @@ func file(path string) (Model, error) {
 		}
 		m.Parts = parts
 	}
-	for _, p := range m.Parts {
-		if err := content(path, p); err != nil {
-			return Model{}, err
-		}
+	if err := contents(path, m.Parts); err != nil {
+		return Model{}, err
 	}
 	return m, nil
 }
 
-// content returns an error if a file is something that is taken for a model by mistake.
+// contents returns an error if one of a model's files is something that is taken for weights by mistake.
+func contents(name string, parts []string) error {
+	for _, p := range parts {
+		if err := content(name, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func content(name, path string) error {
-	err := peek.Check(path)
+	var err error
+	switch filepath.Ext(path) {
+	case ".json", ".jinja", ".model", ".tiktoken", ".txt": // files beside the weights of a folder
+	case ".safetensors":
+		if filepath.Base(path) != filepath.Base(name) { // a file that was named should be GGUF
+			err = peek.CheckSafetensors(path)
+			break
+		}
+		fallthrough
+	default:
+		err = peek.Check(path)
+	}
 	if err == nil {
 		return nil
 	}

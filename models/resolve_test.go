@@ -162,11 +162,16 @@ func TestWhatIsNoModel(t *testing.T) {
 	}{
 		"weights": {[]string{"model.safetensors"}, "has safetensors but no config.json"},
 		"several": {[]string{"a-Q8_0.gguf", "b-Q8_0.gguf", "mmproj.gguf"}, "has 2 models: a-Q8_0.gguf, b-Q8_0.gguf"},
+		"pointer": {[]string{"config.json", "model.safetensors"}, "model.safetensors is a pointer of Git LFS"},
 		"half":    {[]string{"a-00001-of-00002.gguf"}, "part 2 of 2 is missing"},
 		"none":    {[]string{"README.md", "mmproj.gguf"}, "is a directory"},
 	} {
 		for _, f := range c.files {
-			write(t, filepath.Join(dir, name, f), "x")
+			text := "x"
+			if name == "pointer" {
+				text = "version https://git-lfs.github.com/spec/v1\n"
+			}
+			write(t, filepath.Join(dir, name, f), text)
 		}
 		if _, err := models.Resolve(filepath.Join(dir, name)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -29,11 +29,7 @@ func (m *Model) Describe() {
 		return
 	}
 	for _, p := range m.Parts {
-		if err := peek.Check(p); err != nil {
-			var e *peek.Error
-			if errors.As(err, &e) {
-				m.Problem = filepath.Base(p) + " " + e.Detail
-			}
+		if m.Problem = notWeights(p, peek.Check(p)); m.Problem != "" {
 			return
 		}
 		f, err := gguf.Open(p)
@@ -52,6 +48,14 @@ func (m *Model) Describe() {
 	}
 }
 
+// notWeights returns what is wrong with a file by an error of package peek.
+func notWeights(path string, err error) string {
+	if e := (*peek.Error)(nil); errors.As(err, &e) {
+		return filepath.Base(path) + " " + e.Detail
+	}
+	return ""
+}
+
 // reason returns the system's or the reader's reason without the path.
 func reason(err error) string {
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
@@ -68,6 +72,14 @@ func (m *Model) describeFolder() {
 	if err := readJSON(filepath.Join(m.Path, "config.json"), &config); err != nil {
 		m.Problem = "config.json cannot be read: " + reason(err)
 		return
+	}
+	for _, p := range m.Parts {
+		if filepath.Ext(p) != ".safetensors" {
+			continue
+		}
+		if m.Problem = notWeights(p, peek.CheckSafetensors(p)); m.Problem != "" {
+			return
+		}
 	}
 	m.Architecture = config.ModelType
 	var quant struct {

@@ -74,6 +74,17 @@ var hubs = []string{"huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co"
 //
 // hosts are the hosts of other hubs, for instance that of HF_ENDPOINT. Every error is an [*Error].
 func Parse(text string, hosts ...string) (Name, error) {
+	n, err := parse(text, hosts)
+	if n.Revision == "main" {
+		n.Revision = ""
+	}
+	if strings.EqualFold(n.Selector, "latest") { // as Ollama names it
+		n.Selector = ""
+	}
+	return n, err
+}
+
+func parse(text string, hosts []string) (Name, error) {
 	trimmed := strings.TrimSpace(text)
 	fail := func(detail, advice string) (Name, error) { return Name{}, &Error{text, detail, advice} }
 	const shapes = "name a model as ORG/REPO, ORG/REPO:QUANT or ORG/REPO:FILE"
@@ -150,9 +161,6 @@ func parseRepo(text, rest string) (Name, error) {
 	case pinned && !isRef(revision):
 		return Name{}, &Error{text, fmt.Sprintf("%q is not a revision", revision), "name a branch, a tag or a commit"}
 	}
-	if n.Revision == "main" {
-		n.Revision = ""
-	}
 	return n, nil
 }
 
@@ -222,12 +230,12 @@ func parseAddress(text, rest string) (Name, error) {
 		return n, err
 	}
 	n.Revision, tail = tail[0], tail[1:]
-	if n.Revision == "main" {
-		n.Revision = ""
-	}
 	if n.Selector = strings.Join(tail, "/"); n.Revision != "" && !isRef(n.Revision) || n.Selector != "" &&
 		!isFile(n.Selector) {
 		return fail("is not the address of a file")
+	}
+	if strings.EqualFold(path.Ext(n.Selector), ".md") { // whoever reads about a model means the model
+		n.Selector = ""
 	}
 	return n, nil
 }

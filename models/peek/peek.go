@@ -27,10 +27,15 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Detail) 
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
-// Check returns an [*Error] if the file is something that is taken for a model by mistake. It returns nil for a GGUF
-// file, for content that it does not know, and for a file that cannot be read, which others report. It reads one
-// kilobyte.
-func Check(path string) error {
+// Check returns an [*Error] if a file that should be GGUF is something that is taken for it by mistake. It returns nil
+// for a GGUF file, for content that it does not know, and for a file that cannot be read, which others report. It reads
+// one kilobyte.
+func Check(path string) error { return check(path, func([]byte, int64) bool { return false }) }
+
+// CheckSafetensors is [Check] for a file that should be of safetensors.
+func CheckSafetensors(path string) error { return check(path, isSafetensors) }
+
+func check(path string, good func(start []byte, size int64) bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
@@ -43,6 +48,9 @@ func Check(path string) error {
 	start := make([]byte, 1024)
 	n, err := io.ReadFull(f, start)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	if good(start[:n], info.Size()) {
 		return nil
 	}
 	if detail, advice := Kind(start[:n], info.Size()); detail != "" {

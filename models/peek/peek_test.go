@@ -44,6 +44,16 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%.20q: %v, want %q", c.text, err, c.want)
 		}
 	}
+	weights, pointer := filepath.Join(t.TempDir(), "m.safetensors"), filepath.Join(t.TempDir(), "m.safetensors")
+	for path, text := range map[string]string{weights: "\x02\x00\x00\x00\x00\x00\x00\x00{}",
+		pointer: "version https://git-lfs.github.com/spec/v1\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := peek.CheckSafetensors(path); (err != nil) != (path == pointer) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 	if err := peek.Check(filepath.Join(t.TempDir(), "absent")); err != nil {
 		t.Errorf("a file that is not there: %v", err)
 	}
