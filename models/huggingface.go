@@ -82,7 +82,7 @@ func resolveRepo(name string, n names.Name) (Model, error) {
 	if !cached {
 		return Model{}, &Error{Name: name, Repo: n.Repo, Near: near(name),
 			Detail: "no such file, and not in the Hugging Face cache at " + cache.Dir(),
-			Advice: "download it first, for instance with: hf download " + n.Repo, Err: fs.ErrNotExist}
+			Advice: download(n.Repo), Err: fs.ErrNotExist}
 	}
 	return Model{}, incomplete(name, r)
 }
@@ -104,7 +104,7 @@ func revision(name string, r cache.Repo, wanted string) (string, error) {
 		}
 	}
 	return "", &Error{Name: name, Repo: r.ID(), Detail: "the Hugging Face cache has no revision " + wanted,
-		Advice: "download it first, for instance with: hf download --revision " + wanted + " " + r.ID(), Err: fs.ErrNotExist}
+		Advice: download("--revision " + wanted + " " + r.ID()), Err: fs.ErrNotExist}
 }
 
 // incomplete says what is wrong with a repository in the cache that has no model.
@@ -151,6 +151,9 @@ func pick(name, id, selector string, found []installed.Model) (Model, error) {
 
 // use makes a model of one that was found. What is wrong with it is an error.
 func use(name string, m installed.Model) (Model, error) {
+	if m.Place == installed.Ollama {
+		m.Describe() // some files of Ollama's are GGUF that nothing else reads
+	}
 	if m.Problem != "" {
 		return Model{}, &Error{Name: name, Repo: m.Repo, Detail: m.Problem, Advice: "download it again"}
 	}
@@ -174,7 +177,11 @@ func resolveWord(name string, n names.Name) (Model, error) {
 	for _, m := range found {
 		switch {
 		case m.Place == installed.Ollama && sameOllamaName(m.Name, n.Word):
-			return use(name, m)
+			model, err := use(name, m)
+			if e := (*Error)(nil); errors.As(err, &e) && isKnown {
+				e.Detail, e.Repo, e.Advice = "Ollama has it, but "+e.Detail, known.Repo, download(known.Repo)
+			}
+			return model, err
 		case m.Repo != "" && (sameRepo(afterSlash(m.Repo), n.Word) || isKnown && sameRepo(m.Repo, known.Repo)):
 			same = append(same, m)
 		}
@@ -191,10 +198,13 @@ func resolveWord(name string, n names.Name) (Model, error) {
 	if isKnown {
 		return Model{}, &Error{Name: name, Repo: known.Repo,
 			Detail: fmt.Sprintf("not on this machine; it is %s on the Hugging Face hub (%s)", known.Repo, about(known)),
-			Advice: "download it first, for instance with: hf download " + known.Repo, Err: fs.ErrNotExist}
+			Advice: download(known.Repo), Err: fs.ErrNotExist}
 	}
 	return Model{}, unknown(name)
 }
+
+// download is the advice for a repository that is not here.
+func download(repo string) string { return "download it first, for instance with: hf download " + repo }
 
 // about says in a few words what a well-known model is.
 func about(k names.Known) string {

@@ -2,12 +2,14 @@ package models_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"runner/models"
+	"runner/models/random"
 )
 
 // home makes an empty home folder, in which a test finds only what it puts there.
@@ -21,6 +23,10 @@ func home(t *testing.T) string {
 	t.Setenv("OLLAMA_MODELS", filepath.Join(dir, ".ollama", "models"))
 	return dir
 }
+
+// ollamasOwn is a GGUF file without tensors whose architecture is gptoss.
+const ollamasOwn = "GGUF\x03\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00" + "\x01\x00\x00\x00\x00\x00\x00\x00" +
+	"\x14\x00\x00\x00\x00\x00\x00\x00general.architecture" + "\x08\x00\x00\x00" + "\x06\x00\x00\x00\x00\x00\x00\x00gptoss"
 
 // TestNamesFindModels holds that the spellings of a name find the same file, wherever the model lies.
 func TestNamesFindModels(t *testing.T) {
@@ -38,12 +44,21 @@ func TestNamesFindModels(t *testing.T) {
 	addRepo(t, hub, "org/Nothing-GGUF", "c1", "README.md")
 	write(t, filepath.Join(h, ".lmstudio", "models", "lm", "Studio-7B-GGUF", "s-Q6_K.gguf"), "studio")
 	write(t, filepath.Join(h, ".lmstudio", "models", "org", "Nothing-GGUF", "n.gguf"), "nothing")
-	blob := strings.Repeat("a", 64)
-	write(t, filepath.Join(h, ".ollama", "models", "blobs", "sha256-"+blob), "ollama")
-	manifest := `{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:` + blob + `","size":6}]}`
-	for _, name := range []string{"registry.ollama.ai/library/qwen3/8b", "registry.ollama.ai/library/phi4/latest",
-		"registry.ollama.ai/some/tune/v2", "hf.co/far/Away-GGUF/Q8_0"} {
-		write(t, filepath.Join(h, ".ollama", "models", "manifests", name), manifest)
+	good, own := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	blobs := filepath.Join(h, ".ollama", "models", "blobs")
+	write(t, filepath.Join(blobs, "sha256-"+own), ollamasOwn)
+	if err := random.WriteFile(filepath.Join(blobs, "sha256-"+good), random.Config{Layers: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for name, blob := range map[string]string{"registry.ollama.ai/library/qwen3/8b": good,
+		"registry.ollama.ai/library/phi4/latest": good, "registry.ollama.ai/some/tune/v2": good,
+		"hf.co/far/Away-GGUF/Q8_0": good, "registry.ollama.ai/library/gpt-oss/120b": own} {
+		info, err := os.Stat(filepath.Join(blobs, "sha256-"+blob))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(h, ".ollama", "models", "manifests", name), fmt.Sprintf(
+			`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%d}]}`, blob, info.Size()))
 	}
 	write(t, "alone/m.gguf", "alone")
 	write(t, "alone/README.md", "x")
@@ -101,6 +116,12 @@ func TestNamesFindModels(t *testing.T) {
 			}
 			continue
 		}
+		if want == "ollama" {
+			if filepath.Base(m.Path) != "sha256-"+good {
+				t.Errorf("%q finds %s", text, m.Path)
+			}
+			continue
+		}
 		if got, err := os.ReadFile(m.Path); err != nil || string(got) != want {
 			t.Errorf("%q finds %s with %q, %v, want %q", text, m.Path, got, err, want)
 		}
@@ -115,6 +136,7 @@ func TestNamesFindModels(t *testing.T) {
 		"bartowski/Llama-3.2-3B-Instruct-GGUF@v9": "no revision v9",
 		"https://example.com/a1/b":                "not the Hugging Face hub",
 		"https://huggingface.co/datasets/a/b":     "datasets",
+		"gpt-oss:120b":                            "Ollama has it, but it is in a layout of Ollama's own",
 		"who/knows":                               "not in the Hugging Face cache",
 	} {
 		_, err := models.Resolve(text)

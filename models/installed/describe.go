@@ -18,6 +18,9 @@ import (
 // maxSmall limits the files of other programs that are read whole, in bytes.
 const maxSmall = 4 << 20
 
+// ollamaArchitecture is the architecture in Ollama's own files of gpt-oss. Everybody else writes gpt-oss.
+const ollamaArchitecture = "gptoss"
+
 // Describe reads the header of a GGUF model or the configuration of a folder, and fills in the architecture, the
 // number of parameters, the quantization if the name did not say it, and what is wrong. It reads no weights.
 func (m *Model) Describe() {
@@ -41,7 +44,10 @@ func (m *Model) Describe() {
 		if p != m.Path {
 			continue
 		}
-		m.Architecture = f.Architecture()
+		if m.Architecture = f.Architecture(); m.Architecture == ollamaArchitecture {
+			m.Problem = "it is in a layout of Ollama's own, which llama.cpp does not read"
+			return
+		}
 		if m.Quant == "" {
 			m.Quant = f.FileType()
 		}

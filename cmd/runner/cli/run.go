@@ -171,7 +171,10 @@ func notPrompt(word string, err error) error {
 		return err
 	}
 	c := *e
-	c.Advice += "; as a prompt: runner run demo " + word
+	if !strings.HasSuffix(c.Advice, "?") {
+		c.Advice += "."
+	}
+	c.Advice += " To send it as a prompt: runner run demo " + word
 	return &c
 }
 
