@@ -113,6 +113,10 @@ func incomplete(name string, r cache.Repo) error {
 		Advice: "download a repository with GGUF files", Err: fs.ErrNotExist}
 	commit, err := r.Main()
 	switch {
+	case len(installed.Unfinished(r)) > 0:
+		e.Detail, e.Advice = "the Hugging Face cache has only a part of it, because a download did not finish",
+			"finish the download"
+		return e
 	case errors.Is(err, cache.ErrNoSnapshot):
 		e.Detail, e.Advice = "the Hugging Face cache has the repository but not its main revision",
 			"download the repository again"

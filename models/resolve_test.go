@@ -42,6 +42,7 @@ func TestNamesFindModels(t *testing.T) {
 	addRepo(t, hub, "one/Same-GGUF", "c1", "m.gguf")
 	addRepo(t, hub, "two/same", "c1", "m.gguf")
 	addRepo(t, hub, "org/Nothing-GGUF", "c1", "README.md")
+	write(t, filepath.Join(hub, "models--org--Half", "blobs", "e1.1a2b3c4d.incomplete"), "ha")
 	write(t, filepath.Join(h, ".lmstudio", "models", "lm", "Studio-7B-GGUF", "s-Q6_K.gguf"), "studio")
 	write(t, filepath.Join(h, ".lmstudio", "models", "org", "Nothing-GGUF", "n.gguf"), "nothing")
 	good, own := strings.Repeat("a", 64), strings.Repeat("b", 64)
@@ -136,6 +137,7 @@ func TestNamesFindModels(t *testing.T) {
 		"bartowski/Llama-3.2-3B-Instruct-GGUF@v9": "no revision v9",
 		"https://example.com/a1/b":                "not the Hugging Face hub",
 		"https://huggingface.co/datasets/a/b":     "datasets",
+		"org/half":                                "a download did not finish",
 		"gpt-oss:120b":                            "Ollama has it, but it is in a layout of Ollama's own",
 		"who/knows":                               "not in the Hugging Face cache",
 	} {

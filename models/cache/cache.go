@@ -5,8 +5,8 @@
 //	CACHE/models--ORG--NAME/blobs/ETAG           the bytes: ETAG is the SHA-256 of a large file, else git's SHA-1
 //	CACHE/.locks/models--ORG--NAME/ETAG.lock     held while a blob is written
 //
-// What it reads may be written by anybody. Names of repositories, commits, references and blobs are checked before they
-// become part of a path, so that no name leads out of the cache. The functions that read write nothing.
+// What it reads may be written by anybody. Names of repositories, commits, references and blobs are checked before
+// they become part of a path, so that no name leads out of the cache. The functions that read write nothing.
 //
 // The layout is that of huggingface_hub 2.4, file_download.py.
 package cache
@@ -82,17 +82,23 @@ type Repo struct {
 	org, name string
 }
 
-// namePart is what the hub allows in the name of an organisation or repository, apart from "--" and "..".
+// namePart is what the hub allows in the name of an organisation or repository, apart from what [ValidID] says.
 var namePart = regexp.MustCompile(`^\w(?:[\w.-]{0,94}\w)?$`)
+
+// ValidID reports whether id can be the name of a repository, ORG/NAME. Both parts have up to 96 letters, digits, "-",
+// "_" and ".". They do not begin or end with "-" or ".", and have no "--" or "..". NAME does not end in ".git".
+func ValidID(id string) bool {
+	org, name, _ := strings.Cut(id, "/")
+	return namePart.MatchString(org) && namePart.MatchString(name) && !strings.Contains(id, "--") &&
+		!strings.Contains(id, "..") && !strings.HasSuffix(id, ".git")
+}
 
 // Repo returns the repository called id, as ORG/NAME in the hub's spelling. The only error is [ErrName].
 func (c Cache) Repo(id string) (Repo, error) {
-	org, name, _ := strings.Cut(id, "/")
-	for _, part := range []string{org, name} {
-		if !namePart.MatchString(part) || strings.Contains(part, "--") || strings.Contains(part, "..") {
-			return Repo{}, fmt.Errorf("%q: %w", id, ErrName)
-		}
+	if !ValidID(id) {
+		return Repo{}, fmt.Errorf("%q: %w", id, ErrName)
 	}
+	org, name, _ := strings.Cut(id, "/")
 	return Repo{c, org, name}, nil
 }
 

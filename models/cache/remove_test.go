@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -214,15 +215,76 @@ for case in json.load(sys.stdin):
         if warnings: sys.exit(f"{cache}: {warnings}")
 `
 
-// TestRemovingAsHuggingFaceDoes compares what is left with what huggingface_hub leaves of the same cache.
-func TestRemovingAsHuggingFaceDoes(t *testing.T) {
-	python := os.Getenv("RUNNER_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
+// huggingFace returns a Python interpreter that can import huggingface_hub.
+func huggingFace(t *testing.T) string {
+	t.Helper()
+	python := cmp.Or(os.Getenv("RUNNER_PYTHON"), "python3")
 	if err := exec.CommandContext(t.Context(), python, "-c", "import huggingface_hub").Run(); err != nil {
 		t.Skipf("%s cannot import huggingface_hub (RUNNER_PYTHON may name one that can): %v", python, err)
 	}
+	return python
+}
+
+// TestNamesAsHuggingFaceHasThem compares which names of repositories are valid, and their folders, with
+// huggingface_hub.
+func TestNamesAsHuggingFaceHasThem(t *testing.T) {
+	python := huggingFace(t)
+	random := rand.New(rand.NewPCG(8, 9))
+	ids := []string{"org/repo", "a/b.git", "a/.b", "a/b-", "a/b--c", "a/b..c", "_/_", "a/b/c", "/b", "a/", "a b/c",
+		strings.Repeat("a", 96) + "/b", strings.Repeat("a", 97) + "/b", "a/" + strings.Repeat("b", 97), "a/é"}
+	for range 2000 {
+		id := []byte("a/b")
+		for range random.IntN(5) {
+			at := random.IntN(len(id) + 1)
+			id = slices.Insert(id, at, "aZ9-_./"[random.IntN(7)])
+		}
+		ids = append(ids, string(id))
+	}
+	input, err := json.Marshal(ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), python, "-c", `
+import json, sys
+from huggingface_hub.file_download import repo_folder_name
+from huggingface_hub.utils import validate_repo_id, HFValidationError
+def folder(id):
+    try: validate_repo_id(id)
+    except HFValidationError: return ""
+    return repo_folder_name(repo_id=id, repo_type="model")
+json.dump([folder(id) for id in json.load(sys.stdin)], sys.stdout)
+`)
+	cmd.Stdin = strings.NewReader(string(input))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	if err := json.Unmarshal(out, &folders); err != nil {
+		t.Fatal(err)
+	}
+	valid := 0
+	for i, id := range ids {
+		if !strings.Contains(id, "/") {
+			continue // the hub has old repositories without an owner, and this program does not
+		}
+		ours := ""
+		if r, err := cache.At("").Repo(id); err == nil {
+			ours = r.Dir()
+			valid++
+		}
+		if ours != folders[i] {
+			t.Errorf("%q has the folder %q, with huggingface_hub %q", id, ours, folders[i])
+		}
+	}
+	if valid < 200 {
+		t.Errorf("only %d names were valid", valid)
+	}
+}
+
+// TestRemovingAsHuggingFaceDoes compares what is left with what huggingface_hub leaves of the same cache.
+func TestRemovingAsHuggingFaceDoes(t *testing.T) {
+	python := huggingFace(t)
 	random := rand.New(rand.NewPCG(5, 6))
 	type pair struct {
 		Ours    string   `json:"ours"`

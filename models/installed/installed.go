@@ -71,7 +71,7 @@ func List() (models []Model, partials []Partial) {
 	repos, _ := c.Repos()
 	for _, r := range repos {
 		models = append(models, InRepo(r)...)
-		partials = append(partials, unfinished(r)...)
+		partials = append(partials, Unfinished(r)...)
 	}
 	models = append(models, lmStudio()...)
 	models = append(models, ollama()...)
@@ -194,8 +194,8 @@ func Selectors(models []Model) []string {
 	return choice.Spell(ggufs)
 }
 
-// unfinished lists the partial files of downloads in a repository's folder of blobs.
-func unfinished(r cache.Repo) []Partial {
+// Unfinished lists the downloads into a repository in the cache that did not finish.
+func Unfinished(r cache.Repo) []Partial {
 	entries, err := os.ReadDir(r.Blobs())
 	if err != nil {
 		return nil

@@ -23,7 +23,7 @@ func lmStudio() []Model {
 			for _, repo := range folders(filepath.Join(root, org)) {
 				id := org + "/" + repo
 				// LM Studio has the hub's names. What has another name cannot be named as ORG/REPO.
-				if _, err := cache.At("").Repo(id); err == nil {
+				if cache.ValidID(id) {
 					models = append(models, inFolder(filepath.Join(root, org, repo), id, filesBelow(filepath.Join(root, org,
 						repo)), LMStudio)...)
 				}

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"runner/models/cache"
 )
 
 // Name is what a name says.
@@ -53,9 +55,6 @@ func (e *Error) Error() string { return fmt.Sprintf("model name %q: %s", e.Text,
 func (e *Error) Hint() string { return e.Advice }
 
 const maxLength = 2048
-
-// part is what the hub allows in the name of an organisation or a repository, apart from "--" and "..".
-var part = regexp.MustCompile(`^\w(?:[\w.-]{0,94}\w)?$`)
 
 var word = regexp.MustCompile(`^[A-Za-z][\w.-]{0,95}(?::[\w.-]{1,95})?$`)
 
@@ -153,7 +152,7 @@ func parseRepo(text, rest string) (Name, error) {
 		n.Selector = file
 	}
 	switch {
-	case !ok || !isPart(org) || !isPart(repo) || inside && selected:
+	case !ok || !cache.ValidID(n.Repo) || inside && selected:
 		return Name{}, &Error{text, "is not a name", "name a model as ORG/REPO, ORG/REPO:QUANT or ORG/REPO:FILE"}
 	case selected && selector == "" || n.Selector != "" && !isFile(n.Selector):
 		return Name{}, &Error{text, fmt.Sprintf("%q is not a file or a quantization", n.Selector),
@@ -162,10 +161,6 @@ func parseRepo(text, rest string) (Name, error) {
 		return Name{}, &Error{text, fmt.Sprintf("%q is not a revision", revision), "name a branch, a tag or a commit"}
 	}
 	return n, nil
-}
-
-func isPart(s string) bool {
-	return part.MatchString(s) && !strings.Contains(s, "--") && !strings.Contains(s, "..")
 }
 
 func isRef(s string) bool {
