@@ -46,11 +46,12 @@ func inCache(id string) (cache.Repo, bool) {
 	if r, ok := c.Find(id); ok {
 		return r, true
 	}
-	const suffix = "-GGUF"
-	if cut := len(id) - len(suffix); cut > 0 && strings.EqualFold(id[cut:], suffix) {
-		return c.Find(id[:cut])
+	repos, _ := c.Repos()
+	i := slices.IndexFunc(repos, func(r cache.Repo) bool { return sameRepo(r.ID(), id) })
+	if i < 0 {
+		return cache.Repo{}, false
 	}
-	return c.Find(id + suffix)
+	return repos[i], true
 }
 
 // resolveRepo finds a model of a repository on this machine. name is what the user typed.

@@ -96,7 +96,7 @@ func squash(s string) string {
 // plainRepo returns the name of the repository without its owner and the suffix of its format.
 func plainRepo(repo string) string {
 	base := repo[strings.LastIndex(repo, "/")+1:]
-	if rest, ok := cutSuffixFold(base, "-gguf"); ok {
+	if rest, ok := cutSuffixFold(base, suffix); ok {
 		return rest
 	}
 	return base
@@ -144,7 +144,7 @@ func Find(word string) (model Known, quant string, ok bool) {
 func find(word string) (Known, bool) {
 	base, ok := cutSuffixFold(word, ":latest")
 	if !ok {
-		base, _ = cutSuffixFold(word, "-gguf")
+		base, _ = cutSuffixFold(word, suffix)
 	}
 	wanted := squash(base)
 	for i := range known {

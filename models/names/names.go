@@ -40,6 +40,26 @@ func (n Name) String() string {
 	return s
 }
 
+// OnHub returns the repositories on the Hugging Face hub that the name may mean, as ORG/REPO, the likeliest first,
+// and the selector of the files. There are none for a word that is not well known. What the hub calls a repository is
+// its spelling.
+func (n Name) OnHub() (repos []string, selector string) {
+	if n.Word != "" {
+		if k, quant, ok := Find(n.Word); ok {
+			return []string{k.Repo}, quant
+		}
+		return nil, ""
+	}
+	repos = []string{n.Repo}
+	if _, ok := cutSuffixFold(n.Repo, suffix); !ok && cache.ValidID(n.Repo+suffix) {
+		repos = append(repos, n.Repo+suffix)
+	}
+	return repos, n.Selector
+}
+
+// suffix ends the names of most repositories with GGUF files. People leave it out.
+const suffix = "-GGUF"
+
 // Error says why a text is not the name of a model.
 type Error struct {
 	Text string

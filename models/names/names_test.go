@@ -142,6 +142,21 @@ func TestShortNames(t *testing.T) {
 	}
 }
 
+func TestWhereToLookOnTheHub(t *testing.T) {
+	for text, want := range map[string]string{
+		"Org/Repo":         "Org/Repo Org/Repo-GGUF | ",
+		"org/repo-gguf:q8": "org/repo-gguf | q8",
+		"llama3.2:1b-q8_0": "bartowski/Llama-3.2-1B-Instruct-GGUF | Q8_0",
+		"hello":            " | ",
+	} {
+		n, err := names.Parse(text)
+		repos, selector := n.OnHub()
+		if got := strings.Join(repos, " ") + " | " + selector; err != nil || got != want {
+			t.Errorf("%q is %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
 // TestTheTable holds that every well-known model is found by its own name and its repository's, and that no other
 // model has these names.
 func TestTheTable(t *testing.T) {
