@@ -60,6 +60,22 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 	}
 }
 
+func TestServedNames(t *testing.T) {
+	for model, want := range map[string]string{"dir/m.gguf": "m", "org/repo:Q4_K_M": "org/repo:Q4_K_M",
+		"gpt-oss:20b": "gpt-oss:20b",
+		"https://huggingface.co/org/repo/tree/main":                         "org/repo",
+		"https://huggingface.co/org/repo/resolve/main/m.gguf?download=true": "m"} {
+		if got := servedName(model); got != want {
+			t.Errorf("%q is served as %q, want %q", model, got, want)
+		}
+	}
+	const address = "https://huggingface.co/org/repo/resolve/main/m.gguf?download=true"
+	var e *models.Error
+	if _, err := new(app).resolveServed([]string{address}); !errors.As(err, &e) || e.Name != address {
+		t.Errorf("an address with a query: %v", err)
+	}
+}
+
 // named has requests of every format and route that names a model, which is $M.
 func named() (requests []exchange) {
 	for _, f := range formats {
