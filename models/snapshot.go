@@ -27,8 +27,7 @@ type Snapshot struct {
 	mu sync.Mutex
 	// sums are the digests of the files. They are nil until computed.
 	sums [][sha256.Size]byte
-	// differs is the state of the files when they were last found to have changed. why is the error of that
-	// comparison.
+	// differs is the state of the files when they were last found to have changed. why is the error of that comparison.
 	differs []os.FileInfo
 	why     error
 }
