@@ -32,14 +32,13 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Ask a model, or chat with it",
 		Long: `Ask a model one question, or chat with it when there is no prompt and this is a terminal.
 
-MODEL is the path of a GGUF file or of a folder with one; the name of a downloaded model, such as
-ORG/REPO, ORG/REPO:Q4_K_M, gpt-oss-20b or the address of its page; or "demo" or nothing for the
-bundled demo model, which works out small sums and word problems.
+MODEL is the path of a GGUF file or of a folder with a model, or the name of a downloaded model, such as ORG/REPO,
+ORG/REPO:Q4_K_M, gpt-oss-20b or the address of its page. "demo", or nothing, is the bundled model, which works out small
+sums and word problems.
 
-A single argument is a MODEL when it names one of these, or looks like the name of a model: one word
-that begins with a letter, and has a digit and one of "-", ":", "." and "/", or that has a slash and a
-letter. Such a word is refused if there is no such model. Anything else is a PROMPT for the demo
-model. With two arguments the first is the MODEL.
+With two arguments the first is the MODEL. A single argument is a MODEL if it is one of these; else it is a PROMPT for
+the bundled model. One word that looks like a name is refused if there is no such model: it begins with a letter and has
+a digit and one of "-", ":", "." and "/", or it has a slash and a letter.
 
 Standard input is read when it is not a terminal. The message is made of the files, then standard
 input, then PROMPT.
