@@ -4,217 +4,302 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-)
 
-// CacheDir returns the folder of the local Hugging Face cache, by the rules of the huggingface_hub library:
-// HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else
-// ~/.cache/huggingface/hub.
-func CacheDir() string {
-	for _, v := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"} {
-		if dir := os.Getenv(v); dir != "" {
-			return dir
-		}
-	}
-	if home := os.Getenv("HF_HOME"); home != "" {
-		return filepath.Join(home, "hub")
-	}
-	if cache := os.Getenv("XDG_CACHE_HOME"); cache != "" {
-		return filepath.Join(cache, "huggingface", "hub")
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, ".cache", "huggingface", "hub")
-}
+	"runner/models/cache"
+	"runner/models/choice"
+	"runner/models/installed"
+	"runner/models/names"
+)
 
 // Cached lists the repositories in the Hugging Face cache that have at least one GGUF model, sorted, as ORG/REPO.
 func Cached() []string {
-	entries, err := os.ReadDir(CacheDir())
+	repos, err := cache.Default().Repos()
 	if err != nil {
 		return nil
 	}
-	var names []string
-	for _, e := range entries {
-		repo, ok := strings.CutPrefix(e.Name(), "models--")
-		if !ok {
-			continue
-		}
-		org, repo, ok := strings.Cut(repo, "--")
-		ref := reference{name: org + "/" + repo, org: org, repo: repo}
-		if !ok || !namePart.MatchString(org) || !namePart.MatchString(repo) {
-			continue
-		}
-		if files, err := ref.models(); err == nil && len(files) > 0 {
-			names = append(names, ref.name)
+	var ids []string
+	for _, r := range repos {
+		if found := installed.InRepo(r); len(found) > 0 && found[0].Format == choice.GGUF {
+			ids = append(ids, r.ID())
 		}
 	}
-	return names
+	return ids
 }
 
-// reference is a parsed ORG/REPO or ORG/REPO:SELECTOR.
-type reference struct {
-	name, org, repo, selector string
-}
-
-// namePart is what the hub allows in the name of an organisation or repository.
-var namePart = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
-
-func parseReference(name string) (reference, bool) {
-	repo, selector, selected := strings.Cut(name, ":")
-	org, repo, ok := strings.Cut(repo, "/")
-	if !ok || !namePart.MatchString(org) || !namePart.MatchString(repo) || selected && selector == "" {
-		return reference{}, false
+// hosts are the hosts of hubs other than huggingface.co whose addresses are names of models.
+func hosts() []string {
+	if u, err := url.Parse(os.Getenv("HF_ENDPOINT")); err == nil && u.Host != "" {
+		return []string{u.Host}
 	}
-	return reference{name: name, org: org, repo: repo, selector: selector}, true
+	return nil
 }
 
-func (r reference) dir() string {
-	return filepath.Join(CacheDir(), "models--"+r.org+"--"+r.repo)
+// inCache returns the repository in the Hugging Face cache that id means, in any case, with or without -GGUF at the
+// end.
+func inCache(id string) (cache.Repo, bool) {
+	c := cache.Default()
+	if r, ok := c.Find(id); ok {
+		return r, true
+	}
+	repos, _ := c.Repos()
+	i := slices.IndexFunc(repos, func(r cache.Repo) bool { return sameRepo(r.ID(), id) })
+	if i < 0 {
+		return cache.Repo{}, false
+	}
+	return repos[i], true
 }
 
-// cached reports whether the repository is in the cache, with or without models.
-func (r reference) cached() bool {
-	info, err := os.Stat(r.dir())
-	return err == nil && info.IsDir()
+// resolveRepo finds a model of a repository on this machine. name is what the user typed.
+func resolveRepo(name string, n names.Name) (Model, error) {
+	r, cached := inCache(n.Repo)
+	if cached {
+		commit, err := revision(name, r, n.Revision)
+		if err != nil && n.Revision != "" {
+			return Model{}, err
+		}
+		if found := installed.InCommit(r, commit); len(found) > 0 {
+			return pick(name, r.ID(), n.Selector, found)
+		}
+	}
+	// What another program downloaded is as good.
+	var elsewhere []installed.Model
+	for _, m := range others() {
+		switch {
+		case m.Place == installed.Ollama && (sameOllamaName(m.Name, name) ||
+			sameOllamaName(m.Name, "hf.co/"+n.Repo+":"+n.Selector)):
+			return use(name, m)
+		case m.Repo != "" && sameRepo(m.Repo, n.Repo) && m.Place == installed.LMStudio:
+			elsewhere = append(elsewhere, m)
+		}
+	}
+	if len(elsewhere) > 0 {
+		return pick(name, elsewhere[0].Repo, n.Selector, elsewhere)
+	}
+	if !cached {
+		return Model{}, &Error{Name: name, Repo: n.Repo, Near: near(name),
+			Detail: "no such file, and not in the Hugging Face cache at " + cache.Dir(),
+			Advice: download(n.Repo), Err: fs.ErrNotExist}
+	}
+	return Model{}, incomplete(name, r)
 }
 
-func (r reference) resolve() (Model, error) {
-	if !r.cached() {
-		return Model{}, &Error{Name: r.name, Detail: "no such file, and not in the Hugging Face cache at " + CacheDir(),
-			Advice: fmt.Sprintf("download it first, for instance with: hf download %s/%s", r.org, r.repo), Err: fs.ErrNotExist}
+// revision returns the commit of a repository in the cache that a name means: the main one, that of a branch or tag,
+// or the commit itself, which may be shortened.
+func revision(name string, r cache.Repo, wanted string) (string, error) {
+	if wanted == "" {
+		return r.Main()
 	}
-	files, err := r.models()
-	if err != nil {
-		return Model{}, err
+	commits, _ := r.Commits()
+	if commit, err := r.Commit(wanted); err == nil && slices.Contains(commits, commit) {
+		return commit, nil
 	}
-	if len(files) == 0 {
-		return Model{}, &Error{Name: r.name, Detail: "the Hugging Face cache has the repository but no GGUF file of it",
-			Advice: "download a repository with GGUF files", Err: fs.ErrNotExist}
+	const shortest = 7 // letters that git shows of a commit
+	for _, c := range commits {
+		if c == wanted || len(wanted) >= shortest && strings.HasPrefix(c, wanted) {
+			return c, nil
+		}
 	}
-	chosen := r.choose(files)
+	return "", &Error{Name: name, Repo: r.ID(), Detail: "the Hugging Face cache has no revision " + wanted,
+		Advice: download("--revision " + wanted + " " + r.ID()), Err: fs.ErrNotExist}
+}
+
+// incomplete says what is wrong with a repository in the cache that has no model.
+func incomplete(name string, r cache.Repo) error {
+	e := &Error{Name: name, Repo: r.ID(), Detail: "the Hugging Face cache has the repository but no GGUF file of it",
+		Advice: "download a repository with GGUF files", Err: fs.ErrNotExist}
+	commit, err := r.Main()
 	switch {
-	case len(chosen) == 0:
-		return Model{}, &Error{Name: r.name, Detail: fmt.Sprintf("no GGUF file matches %q; there is %s", r.selector,
-			list(files)),
-			Advice: fmt.Sprintf("name one, for instance %s/%s:%s", r.org, r.repo, files[0]), Err: fs.ErrNotExist}
-	case len(chosen) > 1:
-		return Model{}, &Error{Name: r.name, Detail: fmt.Sprintf("%d GGUF files match: %s", len(chosen), list(chosen)),
-			Advice: fmt.Sprintf("name one, for instance %s/%s:%s", r.org, r.repo, chosen[0])}
+	case len(installed.Unfinished(r)) > 0:
+		e.Detail, e.Advice = "the Hugging Face cache has only a part of it, because a download did not finish",
+			"finish the download"
+		return e
+	case errors.Is(err, cache.ErrNoSnapshot):
+		e.Detail, e.Advice = "the Hugging Face cache has the repository but not its main revision",
+			"download the repository again"
+	case err == nil:
+		_, err = r.Files(commit)
 	}
-	snapshot, err := r.snapshot()
-	if err != nil {
+	if err != nil && !errors.Is(err, cache.ErrNoSnapshot) {
+		e.Detail, e.Advice, e.Err = "the Hugging Face cache cannot be read: "+cause(err), "check its permissions", err
+	}
+	return e
+}
+
+// pick returns the model of a repository that the selector means. Without a selector there must be only one.
+func pick(name, id, selector string, found []installed.Model) (Model, error) {
+	chosen := installed.Select(found, selector)
+	if len(chosen) == 1 {
+		return use(name, chosen[0])
+	}
+	among := chosen
+	if len(chosen) == 0 {
+		among = found
+	}
+	all := installed.Selectors(among)
+	e := &Error{Name: name, Repo: id, Detail: fmt.Sprintf("%d GGUF files match: %s", len(chosen), choice.List(all)),
+		Advice: fmt.Sprintf("name one, for instance %s:%s", id, all[0])}
+	if len(chosen) == 0 {
+		e.Detail = fmt.Sprintf("no GGUF file matches %q; there is %s", selector, choice.List(all))
+		e.Err = fs.ErrNotExist
+	}
+	if found[0].Format != choice.GGUF {
+		e.Detail, e.Advice = fmt.Sprintf("no GGUF file matches %q; the repository is a folder of safetensors", selector),
+			"name "+id+" alone"
+	}
+	return Model{}, e
+}
+
+// use makes a model of one that was found. What is wrong with it is an error.
+func use(name string, m installed.Model) (Model, error) {
+	if m.Place == installed.Ollama {
+		m.Describe() // some files of Ollama's are GGUF that nothing else reads
+	}
+	if m.Problem != "" {
+		return Model{}, &Error{Name: name, Repo: m.Repo, Detail: m.Problem, Advice: "download it again"}
+	}
+	if err := contents(name, m.Parts); err != nil {
 		return Model{}, err
 	}
-	m, err := file(filepath.Join(snapshot, filepath.FromSlash(chosen[0])))
-	if part := (*Error)(nil); errors.As(err, &part) {
-		return Model{}, &Error{Name: r.name, Detail: part.Detail, Advice: "download the repository again", Err: err}
-	}
-	m.Name = r.name
-	return m, err
+	return Model{Name: name, Path: m.Path, Parts: m.Parts}, nil
 }
 
-// choose returns the files that the selector means: the file with that path or base name or, if there is none, those
-// with the selector as a word of their names. Without a selector it returns all files.
-func (r reference) choose(files []string) []string {
-	if r.selector == "" {
-		return files
-	}
-	var exact, tagged []string
-	for _, f := range files {
-		if f == r.selector || path.Base(f) == r.selector {
-			exact = append(exact, f)
-		}
-		if hasTag(f, r.selector) {
-			tagged = append(tagged, f)
+// resolveWord finds a model that has a name of one word: a well-known one, one of Ollama's, or the only one whose
+// repository has that name.
+func resolveWord(name string, n names.Name) (Model, error) {
+	known, quant, isKnown := names.Find(n.Word)
+	if isKnown {
+		if r, ok := inCache(known.Repo); ok && len(installed.InRepo(r)) > 0 {
+			return pick(name, r.ID(), quant, installed.InRepo(r))
 		}
 	}
-	if len(exact) > 0 {
-		return exact
+	found, _ := installed.List()
+	var same []installed.Model
+	for _, m := range found {
+		switch {
+		case m.Place == installed.Ollama && sameOllamaName(m.Name, n.Word):
+			model, err := use(name, m)
+			if e := (*Error)(nil); errors.As(err, &e) && isKnown {
+				e.Detail, e.Repo, e.Advice = "Ollama has it, but "+e.Detail, known.Repo, download(known.Repo)
+			}
+			return model, err
+		case m.Repo != "" && (sameRepo(afterSlash(m.Repo), n.Word) || isKnown && sameRepo(m.Repo, known.Repo)):
+			same = append(same, m)
+		}
 	}
-	return tagged
+	if len(same) > 0 {
+		for _, m := range same {
+			if m.Repo != same[0].Repo {
+				return Model{}, &Error{Name: name, Detail: fmt.Sprintf("several repositories have this name: %s and %s",
+					same[0].Repo, m.Repo), Advice: "name one, for instance " + same[0].Repo}
+			}
+		}
+		return pick(name, same[0].Repo, quant, same)
+	}
+	if isKnown {
+		return Model{}, &Error{Name: name, Repo: known.Repo,
+			Detail: fmt.Sprintf("not on this machine; it is %s on the Hugging Face hub (%s)", known.Repo, about(known)),
+			Advice: download(known.Repo), Err: fs.ErrNotExist}
+	}
+	return Model{}, unknown(name)
 }
 
-// hasTag reports whether tag, for instance "Q4_K_M", is a word of the file's name, so that Q4_K does not mean Q4_K_M.
-func hasTag(file, tag string) bool {
-	name, tag := strings.ToLower(strings.TrimSuffix(path.Base(file), path.Ext(file))), strings.ToLower(tag)
-	for at := 0; ; {
-		i := strings.Index(name[at:], tag)
-		if i < 0 {
-			return false
-		}
-		start, end := at+i, at+i+len(tag)
-		if (start == 0 || !wordByte(name[start-1])) && (end == len(name) || !wordByte(name[end])) {
-			return true
-		}
-		at = start + 1
+// download is the advice for a repository that is not here.
+func download(repo string) string { return "download it first, for instance with: hf download " + repo }
+
+// about says in a few words what a well-known model is.
+func about(k names.Known) string {
+	var words []string
+	if k.Parameters != "" {
+		words = append(words, k.Parameters+" parameters")
 	}
+	if k.Bytes > 0 {
+		words = append(words, fmt.Sprintf("%.1f GB", float64(k.Bytes)/1e9))
+	}
+	return strings.Join(append(words, "license "+k.License), ", ")
 }
 
-func wordByte(b byte) bool {
-	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z'
+// unknown is the error of a name that is no file and no model that anybody knows.
+func unknown(name string) error {
+	e := &Error{Name: name, Detail: "no such file or model", Near: near(name),
+		Advice: "check the path, or name a model of the Hugging Face hub as ORG/REPO", Err: fs.ErrNotExist}
+	if len(e.Near) > 0 {
+		e.Advice = "did you mean " + strings.Join(e.Near, " or ") + "?"
+	}
+	return e
 }
 
-var revision = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+// near suggests names of models on this machine and well-known ones.
+func near(name string) []string {
+	found, _ := installed.List()
+	var here []string
+	for _, m := range found {
+		here = append(here, strings.TrimSuffix(m.Name, ":latest"))
+	}
+	return names.Suggest(name, 3, here...)
+}
 
-// snapshot returns the folder of the main revision. If the cache has no main, it returns that of the only revision.
-func (r reference) snapshot() (string, error) {
-	snapshots := filepath.Join(r.dir(), "snapshots")
-	if main, err := os.ReadFile(filepath.Join(r.dir(), "refs", "main")); err == nil {
-		rev := strings.TrimSpace(string(main))
-		dir := filepath.Join(snapshots, rev)
-		if info, err := os.Stat(dir); revision.MatchString(rev) && err == nil && info.IsDir() {
-			return dir, nil
+// others lists the models that other programs downloaded, outside of the Hugging Face cache.
+func others() []installed.Model {
+	found, _ := installed.List()
+	var models []installed.Model
+	for _, m := range found {
+		if m.Place != installed.HuggingFace {
+			models = append(models, m)
 		}
 	}
-	entries, err := os.ReadDir(snapshots)
-	if err != nil || len(entries) != 1 {
-		return "", &Error{Name: r.name, Detail: "the Hugging Face cache has the repository but not its main revision",
-			Advice: "download the repository again", Err: fs.ErrNotExist}
-	}
-	return filepath.Join(snapshots, entries[0].Name()), nil
+	return models
 }
 
-// models lists the models of the snapshot by slash-separated path: every GGUF file except the later parts of a split
-// model and extra files such as a vision projector or an importance matrix.
-func (r reference) models() ([]string, error) {
-	snapshot, err := r.snapshot()
+func afterSlash(s string) string { return s[strings.LastIndex(s, "/")+1:] }
+
+// sameRepo compares names of repositories in any case, with or without -GGUF at the end.
+func sameRepo(a, b string) bool {
+	trim := func(s string) string { return strings.TrimSuffix(strings.ToLower(s), "-gguf") }
+	return trim(a) == trim(b)
+}
+
+// sameOllamaName compares names of Ollama's models in any case. The tag latest need not be named.
+func sameOllamaName(a, b string) bool {
+	trim := func(s string) string { return strings.TrimSuffix(strings.ToLower(s), ":latest") }
+	return trim(a) == trim(b)
+}
+
+// inDirectory finds the only GGUF model in a folder.
+func inDirectory(name string) (Model, bool, error) {
+	entries, err := os.ReadDir(name)
 	if err != nil {
-		return nil, err
+		return Model{}, false, &Error{Name: name, Detail: "cannot be read: " + cause(err), Advice: "check its permissions",
+			Err: err}
 	}
-	var files []string
-	err = filepath.WalkDir(snapshot, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !isGGUF(p) {
-			return err
+	var files []choice.File
+	weights := false
+	for _, e := range entries {
+		if info, err := os.Stat(filepath.Join(name, e.Name())); err == nil && info.Mode().IsRegular() {
+			files = append(files, choice.File{Path: e.Name(), Size: info.Size()})
+			weights = weights || filepath.Ext(e.Name()) == ".safetensors"
 		}
-		base := strings.ToLower(filepath.Base(p))
-		if part, _, ok := splitPart(p); ok && part != 1 || strings.HasPrefix(base, "mmproj") ||
-			strings.Contains(base, "imatrix") {
-			return nil
+	}
+	found, _ := choice.GGUFs(files)
+	switch {
+	case len(found) == 1:
+		m, err := file(filepath.Join(name, found[0].Path))
+		m.Name = name
+		return m, true, err
+	case len(found) > 1:
+		var paths []string
+		for _, g := range found {
+			paths = append(paths, g.Path)
 		}
-		rel, err := filepath.Rel(snapshot, p)
-		files = append(files, filepath.ToSlash(rel))
-		return err
-	})
-	if err != nil {
-		return nil, &Error{Name: r.name, Detail: "the Hugging Face cache cannot be read: " + cause(err),
-			Advice: "check its permissions", Err: err}
+		return Model{}, true, &Error{Name: name, Detail: fmt.Sprintf("has %d models: %s", len(found), choice.List(paths)),
+			Advice: "name one, for instance " + filepath.Join(name, paths[0])}
+	case weights:
+		return Model{}, true, &Error{Name: name, Detail: "has safetensors but no config.json",
+			Advice: "download the rest of the repository; the configuration and the tokenizer are needed too"}
 	}
-	slices.Sort(files)
-	return files, nil
-}
-
-// list names the files in one line. Of many files it names only the first few.
-func list(files []string) string {
-	const most = 8
-	if len(files) > most {
-		return strings.Join(files[:most], ", ") + fmt.Sprintf(" and %d more", len(files)-most)
-	}
-	return strings.Join(files, ", ")
+	return Model{}, false, nil
 }

@@ -85,7 +85,7 @@ func TestResolveInCache(t *testing.T) {
 	}
 
 	bad := []struct{ name, want string }{
-		{"org/several", "3 GGUF files match: UD/model-Q8_0-00001-of-00002.gguf, model-Q4_K.gguf, model-Q4_K_M.gguf"},
+		{"org/several", "3 GGUF files match: Q8_0, Q4_K, Q4_K_M"},
 		{"org/several:Q2", `no GGUF file matches "Q2"`},
 		{"org/several:mmproj-model-f16.gguf", "no GGUF file matches"},
 		{"org/none", "no GGUF file of it"},
@@ -131,24 +131,6 @@ func TestSnapshotOfTheMainRevision(t *testing.T) {
 	}
 }
 
-func TestCacheDir(t *testing.T) {
-	for _, v := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"} {
-		t.Setenv(v, "")
-	}
-	t.Setenv("HOME", "/home/someone")
-	for _, c := range []struct{ variable, value, want string }{
-		{"HOME", "/home/someone", "/home/someone/.cache/huggingface/hub"},
-		{"XDG_CACHE_HOME", "/xdg", "/xdg/huggingface/hub"},
-		{"HF_HOME", "/hf", "/hf/hub"},
-		{"HF_HUB_CACHE", "/hub", "/hub"},
-	} {
-		t.Setenv(c.variable, c.value)
-		if got := models.CacheDir(); got != filepath.FromSlash(c.want) {
-			t.Errorf("with %s: %s, want %s", c.variable, got, c.want)
-		}
-	}
-}
-
 func TestResolveFile(t *testing.T) {
 	t.Setenv("HF_HUB_CACHE", t.TempDir())
 	dir := t.TempDir()
@@ -173,7 +155,8 @@ func TestResolveFile(t *testing.T) {
 		}
 	}
 	fails(second, "is part 2 of 2")
-	fails(dir, "is a directory")
+	fails(dir, "has 2 models: m.gguf, s-00001-of-00002.gguf")
+	fails(t.TempDir(), "is a directory")
 	t.Chdir(dir)
 	if err := os.MkdirAll("org/repo", 0o755); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner/models"
+	"runner/models/installed"
 )
 
 // noArguments refuses arguments. If cmd has subcommands, it reports the argument as an unknown command.
@@ -53,7 +53,14 @@ func atMost(n int, things, hint string) cobra.PositionalArgs {
 // fileAndID requires two arguments, a file and an id.
 var fileAndID = exactly(2, "a file and an id are needed", "")
 
-// completeModels completes the name of a model: a cached model, the demo or a file.
+// completeModels completes the name of a model: one on this machine, the demo or a file.
 func completeModels(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
+	names := []string{demoName}
+	found, _ := installed.List()
+	for _, m := range found {
+		if m.Problem == "" {
+			names = append(names, m.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveDefault
 }

@@ -13,6 +13,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/models"
+	"runner/models/cache"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -67,7 +68,7 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		}
 		r.ok(f.Name, "%s", f.Value)
 	}
-	r.ok("model cache", "%s, %s with GGUF models", models.CacheDir(), count(len(models.Cached()), "repository",
+	r.ok("model cache", "%s, %s with GGUF models", cache.Dir(), count(len(models.Cached()), "repository",
 		"repositories"))
 	a.checkModel(ctx, r, name, cfg)
 	if ctx.Err() != nil {

@@ -1,13 +1,80 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"runner/models"
 	"runner/reasoning"
 )
+
+// TestWordsAreNamesOrPrompts holds what one argument of run means. A word that looks like the name of a model is
+// refused with advice if there is no such model, and never sent to the demo model.
+func TestWordsAreNamesOrPrompts(t *testing.T) {
+	home := t.TempDir()
+	for _, v := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"} {
+		t.Setenv(v, "")
+	}
+	t.Setenv("HOME", home)
+	t.Setenv("OLLAMA_MODELS", home)
+	t.Chdir(home)
+	for _, name := range []string{"a.gguf", "folder/m.gguf",
+		".cache/huggingface/hub/models--ggml-org--gpt-oss-20b-GGUF/snapshots/c1/gpt-oss-20b-mxfp4.gguf"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte("GGUF"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, model := range []string{"demo", "a.gguf", "folder", "gpt-oss-20b", "GPT-OSS:20b", "ggml-org/gpt-oss-20b",
+		"https://huggingface.co/ggml-org/gpt-oss-20b-GGUF"} {
+		if got, typed, given, err := splitArguments([]string{model}); err != nil || got != model || typed != "" || given {
+			t.Errorf("%q: model %q, prompt %q, %v", model, got, typed, err)
+		}
+	}
+	for _, prompt := range []string{"17-5", "12/4", "3.14", "2+2", "hello", "What is 17-5?",
+		"Which is faster, gpt-oss:20b?", "x=3.5", "", "-", "well-known", "1:2", "100/7", "gut1", "naïve-1"} {
+		if model, typed, given, err := splitArguments([]string{prompt}); err != nil || model != demoName || typed != prompt ||
+			!given {
+			t.Errorf("%q: model %q, prompt %q, %v", prompt, model, typed, err)
+		}
+	}
+	for word, want := range map[string]string{"gpt-os-20b": "gpt-oss", "lama3.2": "llama3.2",
+		"qwen3:8b": "hf download Qwen/", "GPT-4": "runner run demo GPT-4", "org/repo": "hf download org/repo",
+		"a/b": "hf download", "b.gguf": "path",
+		"v1.2": "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
+		model, _, given, err := splitArguments([]string{word})
+		if err == nil && model == word {
+			_, err = resolve(word)
+		}
+		var e *models.Error
+		if given || !errors.As(err, &e) || !strings.Contains(e.Hint(), want) {
+			t.Errorf("%q: prompt %v, %+v, want %q", word, given, err, want)
+		}
+	}
+}
+
+func TestServedNames(t *testing.T) {
+	for model, want := range map[string]string{"dir/m.gguf": "m", "org/repo:Q4_K_M": "org/repo:Q4_K_M",
+		"gpt-oss:20b": "gpt-oss:20b",
+		"https://huggingface.co/org/repo/tree/main":                         "org/repo",
+		"https://huggingface.co/org/repo/resolve/main/m.gguf?download=true": "m"} {
+		if got := servedName(model); got != want {
+			t.Errorf("%q is served as %q, want %q", model, got, want)
+		}
+	}
+	const address = "https://huggingface.co/org/repo/resolve/main/m.gguf?download=true"
+	var e *models.Error
+	if _, err := new(app).resolveServed(t.Context(), []string{address}); !errors.As(err, &e) || e.Name != address {
+		t.Errorf("an address with a query: %v", err)
+	}
+}
 
 // named has requests of every format and route that names a model, which is $M.
 func named() (requests []exchange) {

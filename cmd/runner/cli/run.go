@@ -33,13 +33,13 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Ask a model, or chat with it",
 		Long: `Ask a model one question, or chat with it when there is no prompt and this is a terminal.
 
-MODEL is the path of a GGUF file or of a folder with safetensors, or a name in the local Hugging Face cache
-(ORG/REPO, ORG/REPO:FILE or ORG/REPO:Q4_K_M). "demo", or nothing, is the bundled model, which works out small sums and
-word problems.
+MODEL is the path of a GGUF file or of a folder with a model, or the name of a downloaded model, such as ORG/REPO,
+ORG/REPO:Q4_K_M, gpt-oss-20b or the address of its page. "demo", or nothing, is the bundled model, which works out small
+sums and word problems.
 
-With two arguments the first is the MODEL. A single argument is a MODEL if it is "demo", an existing file, one word that
-ends in .gguf, or a name in the cache; else it is a PROMPT for the bundled model. One word with a slash and a letter is
-refused, because it is most likely a model that is missing.
+With two arguments the first is the MODEL. A single argument is a MODEL if it is one of these; else it is a PROMPT for
+the bundled model. One word that looks like a name is refused if there is no such model: it begins with a letter and has
+a digit and one of "-", ":", "." and "/", or it has a slash and a letter.
 
 Standard input is read if it is not a terminal. The message consists of the files, standard input and PROMPT, in this
 order.
@@ -172,11 +172,26 @@ func splitArguments(args []string) (model, typed string, given bool, err error) 
 		return args[0], "", false, nil
 	case models.LooksLikeName(args[0]):
 		if _, err := models.Resolve(args[0]); err != nil {
-			return "", "", false, err
+			return "", "", false, notPrompt(args[0], err)
 		}
 		return args[0], "", false, nil
 	}
 	return demoName, args[0], true, nil
+}
+
+// notPrompt adds to the error of a word that looks like a name how to send it as a prompt. The name of a repository
+// or a file is hardly ever meant as one.
+func notPrompt(word string, err error) error {
+	var e *models.Error
+	if !errors.As(err, &e) || strings.ContainsAny(word, "/:") || strings.HasSuffix(word, ".gguf") {
+		return err
+	}
+	c := *e
+	if !strings.HasSuffix(c.Advice, "?") {
+		c.Advice += "."
+	}
+	c.Advice += " To send it as a prompt: runner run demo " + word
+	return &c
 }
 
 // readRequestFiles reads the files of --system, --delegate, --tools and --chat-template.

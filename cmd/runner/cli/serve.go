@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/models"
+	"runner/models/names"
 	"runner/runner"
 	"runner/server"
 	"runner/server/keys"
@@ -160,7 +161,7 @@ func (a *app) resolveServed(ctx context.Context, args []string) ([]served, error
 	var list []served
 	for _, arg := range args {
 		name, model, ok := strings.Cut(arg, "=")
-		if !ok {
+		if !ok || strings.Contains(name, "://") { // an address may have a query
 			name, model = "", arg
 		} else if name == "" || model == "" {
 			return nil, &usageError{what: fmt.Sprintf("%q names no model", arg), hint: "use NAME=MODEL"}
@@ -211,8 +212,14 @@ func readAliases(texts []string, list []served) (aliases []server.Alias, err err
 	return aliases, nil
 }
 
-// servedName is the default name of a model in requests: a file's name without .gguf, or a cached model's reference.
+// servedName is the default name of a model in requests: a file's name without .gguf, or the name that it was given. An
+// address becomes the name that it stands for.
 func servedName(model string) string {
+	if n, err := names.Parse(model); err == nil && strings.Contains(model, "://") {
+		if model = n.String(); strings.EqualFold(filepath.Ext(n.Selector), ".gguf") {
+			model = n.Selector
+		}
+	}
 	if base := filepath.Base(model); strings.EqualFold(filepath.Ext(base), ".gguf") {
 		return base[:len(base)-len(".gguf")]
 	}

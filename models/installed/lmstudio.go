@@ -1,0 +1,84 @@
+package installed
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"runner/models/cache"
+	"runner/models/choice"
+)
+
+// lmStudio finds models in LM Studio's folders, which hold ORG/REPO/FILE (lmstudio.ai/docs/basics/import-model).
+func lmStudio() []Model {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	var models []Model
+	for _, root := range []string{filepath.Join(home, ".lmstudio", "models"),
+		filepath.Join(home, ".cache", "lm-studio", "models")} {
+		for _, org := range folders(root) {
+			for _, repo := range folders(filepath.Join(root, org)) {
+				id := org + "/" + repo
+				// LM Studio has the hub's names. What has another name cannot be named as ORG/REPO.
+				if cache.ValidID(id) {
+					models = append(models, inFolder(filepath.Join(root, org, repo), id, filesBelow(filepath.Join(root, org,
+						repo)), LMStudio)...)
+				}
+			}
+		}
+	}
+	return models
+}
+
+// folders lists the folders in a folder, also those behind links, which people make to share models.
+func folders(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		info, err := os.Stat(filepath.Join(dir, e.Name()))
+		if err == nil && info.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// Limits of one repository.
+const (
+	maxDepth = 3
+	maxFiles = 10_000
+)
+
+// filesBelow lists the regular files in a folder and the folders in it. It follows links to files only.
+func filesBelow(dir string) []choice.File {
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil
+	}
+	var files []choice.File
+	_ = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(root, p)
+		unreadable := err != nil || relErr != nil
+		switch {
+		case unreadable: // it is left out
+			return nil
+		case d.IsDir() && strings.Count(filepath.ToSlash(rel), "/") >= maxDepth:
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		case len(files) == maxFiles:
+			return fs.SkipAll
+		}
+		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
+			files = append(files, choice.File{Path: filepath.ToSlash(rel), Size: info.Size()})
+		}
+		return nil
+	})
+	return files
+}
