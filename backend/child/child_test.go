@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +75,18 @@ func beEngine(kind string) int {
 			_, _ = out.WriteString("This is no frame, although it is long enough to be taken for one.")
 		}
 	}
+	if kind == "parent" { // it ends, and a program that it started has its pipes
+		r := protocol.NewReader(in)
+		if _, err := r.Next(); err != nil {
+			return 0
+		}
+		cmd := exec.Command("sleep", "20")
+		cmd.ExtraFiles = []*os.File{in, out}
+		if err := cmd.Start(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return 3
+	}
 	if err := serve.Run(in, out, serve.Engine{Name: "fake", Version: "1", Open: open}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -133,6 +147,18 @@ func TestGarbageEndsTheEngine(t *testing.T) {
 	var load *backend.LoadError
 	if !errors.As(err, &load) || load.Advice == "" {
 		t.Errorf("error %#v has no advice", err)
+	}
+}
+
+// TestPipesHeldByAnother: the end of an engine is seen although a program that it started still has its pipes.
+func TestPipesHeldByAnother(t *testing.T) {
+	began := time.Now()
+	_, err := engine("parent").Open(t.Context(), "", backend.Config{})
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("error %v", err)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

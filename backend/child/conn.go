@@ -54,9 +54,13 @@ type tokens struct {
 	err  error
 }
 
-// dial starts a program and exchanges hellos.
-func dial(p Program, version string) (*conn, error) {
-	proc, err := begin(p)
+// dial starts an engine's program and exchanges hellos.
+func dial(e *Engine) (*conn, error) {
+	start := begin
+	if e.begin != nil {
+		start = e.begin
+	}
+	proc, err := start(e.Program)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +70,7 @@ func dial(p Program, version string) (*conn, error) {
 	go c.read()
 	go c.watch.run()
 	f, err := c.ask(context.Background(), startTime, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
-		Runner: version})
+		Runner: e.Version})
 	if err == nil {
 		err = c.take(f, protocol.KindEngineHello, &c.hello)
 		c.done()
@@ -99,7 +103,7 @@ func (c *conn) read() {
 		case <-time.After(time.Second):
 		}
 	}
-	_ = c.proc.cmd.Process.Kill() // it may have ended
+	c.proc.end()
 	<-c.proc.ended
 	switch {
 	case c.watch.hung.Load():
@@ -124,6 +128,9 @@ func (c *conn) pass(f protocol.Frame) error {
 		var p protocol.Progress
 		if err := f.JSON(&p); err != nil {
 			return err
+		}
+		if p.Fraction < 0 || p.Fraction > 1 {
+			return fmt.Errorf("%w: progress of %v", protocol.ErrFrame, p.Fraction)
 		}
 		if p.Count != c.count || p.Fraction > 0 {
 			c.count = p.Count
@@ -152,13 +159,17 @@ func (c *conn) passTokens(f protocol.Frame) error {
 	if err := f.JSON(&t); err != nil {
 		return err
 	}
+	if len(f.Raw)%4 != 0 {
+		return fmt.Errorf("%w: %d bytes of tokens", protocol.ErrFrame, len(f.Raw))
+	}
 	c.mu.Lock()
 	to := c.texts[t.ID]
 	delete(c.texts, t.ID)
 	c.mu.Unlock()
-	if to == nil || len(f.Raw)%4 != 0 {
+	if to == nil {
 		return fmt.Errorf("%w: tokens of no text", protocol.ErrFrame)
 	}
+	c.watch.answered()
 	answer := tokens{list: make([]backend.Token, len(f.Raw)/4)}
 	for i := range answer.list {
 		answer.list[i] = backend.Token(binary.LittleEndian.Uint32(f.Raw[4*i:]))
@@ -181,6 +192,7 @@ func (c *conn) tokenize(text string) ([]backend.Token, error) {
 	c.next++
 	id := c.next
 	c.texts[id] = answer
+	c.watch.text()
 	c.mu.Unlock()
 	if err := c.out.WriteJSON(protocol.KindTokenize, protocol.Tokenize{ID: id}, []byte(text)); err != nil {
 		<-c.dead
@@ -215,10 +227,23 @@ func (c *conn) send(f protocol.Frame) error {
 		if errors.Is(err, protocol.ErrFrame) {
 			return err
 		}
-		<-c.dead // nobody reads any more
-		return c.cause
+		return c.fail() // nobody reads any more
 	}
 	return nil
+}
+
+// fail waits for the end of the process and returns its cause. An answer that came too early is dropped.
+func (c *conn) fail() error {
+	for {
+		select {
+		case <-c.answers:
+			c.more()
+		case <-c.dead:
+			c.asked.Store(false)
+			c.watch.end()
+			return c.cause
+		}
+	}
 }
 
 // await waits for the next frame about the request under way. The caller must call done when it has read the last one,
@@ -230,9 +255,7 @@ func (c *conn) await(ctx context.Context) (protocol.Frame, error) {
 		case f := <-c.answers:
 			return f, nil
 		case <-c.dead:
-			c.asked.Store(false)
-			c.watch.end()
-			return protocol.Frame{}, c.cause
+			return protocol.Frame{}, c.fail()
 		case <-end:
 			end = nil
 			_ = c.out.Write(protocol.Frame{Kind: protocol.KindCancel}) // else it has crashed

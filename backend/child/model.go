@@ -45,6 +45,8 @@ type Engine struct {
 	Text func(path string) (*Text, error)
 	// Log reports crashes and restarts; nil reports none.
 	Log *slog.Logger
+	// begin starts the program; nil means the function of that name.
+	begin func(Program) (*process, error)
 }
 
 // Text is a vocabulary with its tokenizer, which is safe for concurrent use.
@@ -115,15 +117,15 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	}
 	c, loaded, err := m.begin(ctx, cfg.Progress)
 	if err != nil {
-		var crashed *crash
-		if errors.As(err, &crashed) {
-			err = &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: crashed.Error(), Err: err,
+		var load *backend.LoadError
+		if ctx.Err() == nil && !errors.As(err, &load) {
+			err = &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: err.Error(), Err: err,
 				Advice: "choose another engine, or a smaller model or context size"}
 		}
 		return nil, err
 	}
 	m.conn = c
-	m.pid.Store(int64(c.proc.cmd.Process.Pid))
+	m.pid.Store(int64(c.proc.pid))
 	m.caps = loaded.Capabilities()
 	m.info = loaded.Info.Backend(c.hello.Engine, path)
 	m.fix()
@@ -148,7 +150,7 @@ func (m *Model) fix() {
 // begin starts a process and loads the model. It sets the vocabulary if it is not set, and else checks that it is
 // the same.
 func (m *Model) begin(ctx context.Context, progress func(float32) bool) (c *conn, l protocol.Loaded, err error) {
-	if c, err = dial(m.engine.Program, m.engine.Version); err != nil {
+	if c, err = dial(&m.engine); err != nil {
 		return nil, l, err
 	}
 	defer func() {
@@ -194,7 +196,20 @@ func (m *Model) begin(ctx context.Context, progress func(float32) bool) (c *conn
 	if err := m.match(vocab); err != nil {
 		return c, l, err
 	}
+	if err := m.same(c, &l.Info); err != nil {
+		return c, l, err
+	}
 	return c, l, m.share(c, &l)
+}
+
+// same checks that a process that was started again is like the one before, because the buffers have its sizes.
+func (m *Model) same(c *conn, i *protocol.Info) error {
+	before := m.noted // nil if this is the first one
+	if before == nil || c.hello.Samples == before.hello.Samples && i.Context == m.info.ContextSize &&
+		i.Sequences == m.info.Sequences && i.Batch == m.info.BatchSize && i.EmbeddingLength == m.info.EmbeddingLength {
+		return nil
+	}
+	return fmt.Errorf("%w: the engine has other sizes than before", protocol.ErrFrame)
 }
 
 // match compares the engine's vocabulary with the model's, or takes it over.
@@ -256,7 +271,7 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 		if err == nil {
 			m.engine.Log.Info("the engine's process was started again", "model", m.info.Name, "took", time.Since(began))
 			m.conn, m.failures = c, 0
-			m.pid.Store(int64(c.proc.cmd.Process.Pid))
+			m.pid.Store(int64(c.proc.pid))
 			return c, nil
 		}
 		if ctx.Err() != nil {
@@ -336,18 +351,18 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 		return m.tokenize(dst, text)
 	}
 	var c *conn
-	for {
+	var err error
+	for range maxAlone {
 		m.mu.Lock()
 		if c == nil {
 			c = m.conn
 		}
 		m.mu.Unlock()
-		var err error
 		if c, err = m.live(context.Background(), c); err != nil {
 			return dst, err
 		}
-		list, err := c.tokenize(text)
-		if err == nil {
+		var list []backend.Token
+		if list, err = c.tokenize(text); err == nil {
 			for _, t := range list {
 				if !m.vocab.Valid(t) {
 					return dst, fmt.Errorf("%w: %d, from the engine's tokenizer", backend.ErrBadToken, t)
@@ -359,6 +374,7 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 			return dst, err
 		}
 	}
+	return dst, fmt.Errorf("%w: %w", backend.ErrCrashed, err)
 }
 
 func isCrash(err error) bool {

@@ -15,6 +15,8 @@ const (
 	leastTime = 5 * time.Second
 	// firstTime is the same for a step whose duration cannot be expected yet.
 	firstTime = time.Minute
+	// textTime is how long a process may answer no text although it has some to tokenize.
+	textTime = 30 * time.Second
 
 	tick = 250 * time.Millisecond
 )
@@ -31,6 +33,8 @@ type watch struct {
 	patience time.Duration // 0 if there is no request
 	silent   time.Duration
 	moves    uint64
+	texts    int           // that wait for their tokens
+	mute     time.Duration // since a text was answered, or since there is one
 	wake     chan struct{}
 	ended    bool
 }
@@ -40,10 +44,33 @@ func (w *watch) begin(patience time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.patience, w.silent, w.moves = patience, 0, w.of.moves.Load()
+	w.wakeUp()
+}
+
+// wakeUp lets run look again. The caller holds the lock.
+func (w *watch) wakeUp() {
 	if w.wake != nil {
 		close(w.wake)
 		w.wake = nil
 	}
+}
+
+// text notes a text that waits for its tokens.
+func (w *watch) text() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.texts == 0 {
+		w.mute = 0
+	}
+	w.texts++
+	w.wakeUp()
+}
+
+// answered notes that a text has its tokens.
+func (w *watch) answered() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts, w.mute = w.texts-1, 0
 }
 
 // end stops to watch the request.
@@ -58,10 +85,7 @@ func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
-	if w.wake != nil {
-		close(w.wake)
-		w.wake = nil
-	}
+	w.wakeUp()
 }
 
 // run looks at the process until stop is called or the process is gone.
@@ -104,7 +128,15 @@ func (w *watch) look(passed time.Duration, idle *int) (sleep <-chan struct{}, en
 	if w.ended {
 		return nil, true
 	}
+	if w.texts > 0 {
+		if w.mute += passed; w.mute > textTime {
+			return nil, w.hang()
+		}
+	}
 	if w.patience == 0 {
+		if w.texts > 0 {
+			return nil, false
+		}
 		if *idle++; *idle < 4 {
 			return nil, false
 		}
@@ -119,11 +151,16 @@ func (w *watch) look(passed time.Duration, idle *int) (sleep <-chan struct{}, en
 		return nil, false
 	}
 	if w.silent += passed; w.silent > w.patience {
-		w.hung.Store(true)
-		_ = w.of.proc.cmd.Process.Kill() // it may have ended
-		return nil, true
+		return nil, w.hang()
 	}
 	return nil, false
+}
+
+// hang ends the process and reports true.
+func (w *watch) hang() bool {
+	w.hung.Store(true)
+	w.of.proc.end()
+	return true
 }
 
 // pace expects how long a step takes, from the steps before it. Steps with about as many tokens are alike.
