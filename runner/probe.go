@@ -39,6 +39,10 @@ func (r *Runner) Failure() error {
 	if err := r.sched.lost.Load(); err != nil {
 		return *err
 	}
+	// An engine in a process of its own can also be lost between steps.
+	if m, ok := r.model.(interface{ Failure() error }); ok {
+		return m.Failure()
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"reflect"
 	"slices"
 	"strconv"
@@ -42,6 +43,21 @@ const (
 var description = protocol.About{Architectures: []string{"llama", "qwen35"}, Devices: []string{"a card"},
 	Kernels: "libcpu.so", Missing: []string{"libgpu.so: no driver"}}
 
+// crashes is the content of a file that makes the engine "marked" crash when it loads it.
+const crashes = "crashes"
+
+// digested is a model with a digest.
+type digested struct {
+	backend.Model
+	digest string
+}
+
+func (d digested) Info() backend.Info {
+	info := d.Model.Info()
+	info.Digest = d.digest
+	return info
+}
+
 // limitSelf limits the memory of this process where the system can.
 var limitSelf = func(int64) {}
 
@@ -67,9 +83,16 @@ func beEngine(kind string) int {
 			if err != nil {
 				return nil, err
 			}
-			if _, err := os.Stat(path); err != nil {
+			digest, err := os.ReadFile(path)
+			if err != nil {
 				return nil, &backend.LoadError{Path: path, Reason: backend.LoadMissing, Detail: "no such file"}
 			}
+			if string(digest) == crashes {
+				os.Exit(9)
+			}
+			m := fake.New(fake.Config{ContextSize: cfg.ContextSize, Sequences: cfg.Sequences, CacheTokens: cfg.CacheTokens,
+				BatchSize: cfg.BatchSize})
+			return digested{m, string(digest)}, nil
 		}
 		return fake.New(fake.Config{ContextSize: cfg.ContextSize, Sequences: cfg.Sequences, CacheTokens: cfg.CacheTokens,
 			BatchSize: cfg.BatchSize, Delay: delay(kind), Fail: func(_ int, inputs []backend.Input) error {
@@ -109,6 +132,18 @@ func beEngine(kind string) int {
 			}
 			_, _ = out.WriteString("This is no frame, although it is long enough to be taken for one.")
 		}
+	}
+	if kind == "parent" { // it ends, and a program that it started has its pipes
+		r := protocol.NewReader(in)
+		if _, err := r.Next(); err != nil {
+			return 0
+		}
+		cmd := exec.Command("sleep", "20")
+		cmd.ExtraFiles = []*os.File{os.NewFile(protocol.FileIn, "in"), out}
+		if err := cmd.Start(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return 3
 	}
 	if kind == fmt.Sprintf("deaf to %d", protocol.KindShare) {
 		return beRows(in, out)
@@ -183,6 +218,18 @@ func TestGarbageEndsTheEngine(t *testing.T) {
 	var load *backend.LoadError
 	if !errors.As(err, &load) || load.Advice == "" {
 		t.Errorf("error %#v has no advice", err)
+	}
+}
+
+// TestPipesHeldByAnother: the end of an engine is seen although a program that it started still has its pipes.
+func TestPipesHeldByAnother(t *testing.T) {
+	began := time.Now()
+	_, err := engine("parent").Open(t.Context(), "", backend.Config{})
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("error %v", err)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

@@ -80,12 +80,16 @@ type tokens struct {
 	err  error
 }
 
-// dial starts a program and exchanges hellos. When ctx ends, the process is killed.
+// dial starts an engine's program and exchanges hellos. When ctx ends, the process is killed.
 func dial(ctx context.Context, e *Engine) (*conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	proc, err := begin(e.Program)
+	start := begin
+	if e.begin != nil {
+		start = e.begin
+	}
+	proc, err := start(e.Program)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +98,7 @@ func dial(ctx context.Context, e *Engine) (*conn, error) {
 	c.watch.of = c
 	go c.read()
 	go c.watch.run()
-	stop := context.AfterFunc(ctx, func() { _ = proc.cmd.Process.Kill() }) // it may have ended
+	stop := context.AfterFunc(ctx, proc.end)
 	f, err := c.ask(context.Background(), e.times.start, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
 		Runner: e.Version})
 	if err == nil {
@@ -132,7 +136,7 @@ func (c *conn) read() {
 		case <-time.After(time.Second):
 		}
 	}
-	_ = c.proc.cmd.Process.Kill() // it may have ended
+	c.proc.end()
 	<-c.proc.ended
 	c.cause = &crash{c.why(err)}
 	close(c.dead)
@@ -173,6 +177,9 @@ func (c *conn) pass(f protocol.Frame) error {
 		if err := f.JSON(&p); err != nil {
 			return err
 		}
+		if p.Fraction < 0 || p.Fraction > 1 {
+			return fmt.Errorf("%w: progress of %v", protocol.ErrFrame, p.Fraction)
+		}
 		if p.Count != c.count || p.Fraction > c.fraction {
 			c.moves.Add(1)
 		}
@@ -202,11 +209,14 @@ func (c *conn) passTokens(f protocol.Frame) error {
 	if err := f.JSON(&t); err != nil {
 		return err
 	}
+	if len(f.Raw)%4 != 0 {
+		return fmt.Errorf("%w: %d bytes of tokens", protocol.ErrFrame, len(f.Raw))
+	}
 	c.mu.Lock()
 	to := c.texts[t.ID]
 	delete(c.texts, t.ID)
 	c.mu.Unlock()
-	if to == nil || len(f.Raw)%4 != 0 {
+	if to == nil {
 		return fmt.Errorf("%w: tokens of no text", protocol.ErrFrame)
 	}
 	answer := tokens{list: make([]backend.Token, len(f.Raw)/4)}
@@ -270,10 +280,23 @@ func (c *conn) send(f protocol.Frame) error {
 		if errors.Is(err, protocol.ErrFrame) {
 			return err
 		}
-		<-c.dead // nobody reads any more
-		return c.cause
+		return c.fail() // nobody reads any more
 	}
 	return nil
+}
+
+// fail waits for the end of the process and returns its cause. An answer that came too early is dropped.
+func (c *conn) fail() error {
+	for {
+		select {
+		case <-c.answers:
+			c.more()
+		case <-c.dead:
+			c.asked.Store(false)
+			c.watch.end()
+			return c.cause
+		}
+	}
 }
 
 // await waits for the next frame about the request under way. The caller must call done when it has read the last one,
@@ -285,9 +308,7 @@ func (c *conn) await(ctx context.Context) (protocol.Frame, error) {
 		case f := <-c.answers:
 			return f, nil
 		case <-c.dead:
-			c.asked.Store(false)
-			c.watch.end()
-			return protocol.Frame{}, c.cause
+			return protocol.Frame{}, c.fail()
 		case <-end:
 			end = nil
 			_ = c.out.Write(protocol.Frame{Kind: protocol.KindCancel}) // else it has crashed

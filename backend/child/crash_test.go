@@ -178,6 +178,56 @@ func TestBrokenWhenItCannotStart(t *testing.T) {
 	}
 }
 
+// TestBrokenByCrashes: where each new process crashes while it loads, the model is broken, and no request is to blame.
+func TestBrokenByCrashes(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "model")
+	m := openMarked(t, path)
+	s, err := m.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Failure() != nil {
+		t.Errorf("a model that works has failed: %v", m.Failure())
+	}
+	killed(t, m, path)
+	if err := os.WriteFile(path, []byte(crashes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := []backend.Input{{Sequence: s, Tokens: []backend.Token{65}}}
+	var input *backend.InputError
+	if err := m.Step(t.Context(), in, make([]backend.Output, 1)); !errors.Is(err, backend.ErrBroken) ||
+		errors.As(err, &input) {
+		t.Errorf("error %v, want ErrBroken and no blame", err)
+	}
+	if n := m.Counts().Failed; n != 0 {
+		t.Errorf("%d sequences failed", n)
+	}
+	if !errors.Is(m.Failure(), backend.ErrBroken) {
+		t.Errorf("Failure is %v", m.Failure())
+	}
+}
+
+// TestAnotherModelUnderTheSameName: answers do not go on with a model that has taken the place of the first one.
+func TestAnotherModelUnderTheSameName(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "model")
+	m := openMarked(t, path)
+	s, _ := feed(t, m, 65)
+	killed(t, m, path)
+	if err := os.WriteFile(path, []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := []backend.Input{{Sequence: s, Tokens: []backend.Token{66}}}
+	if err := m.Step(t.Context(), in, make([]backend.Output, 1)); !errors.Is(err, backend.ErrBroken) ||
+		!errors.Is(err, errChanged) {
+		t.Errorf("error %v, want ErrBroken because the model has changed", err)
+	}
+	if n := loads(t, path); n != 2 {
+		t.Errorf("the model was loaded %d times, want 2", n)
+	}
+}
+
 // TestOnlyFailedStartsInARowBreak: two starts that fail are forgotten when the third one does not.
 func TestOnlyFailedStartsInARowBreak(t *testing.T) {
 	t.Parallel()

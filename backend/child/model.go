@@ -51,9 +51,11 @@ type Engine struct {
 	// Log reports crashes and restarts; nil reports none.
 	Log *slog.Logger
 
-	// times is usualTimes, and ledger is ledger.Models, except in tests.
+	// times is usualTimes, and ledger is ledger.Models, except in tests. begin starts the program; nil means the function
+	// of that name.
 	times  times
 	ledger *ledger.Ledger
+	begin  func(Program) (*process, error)
 }
 
 // Text is a vocabulary with its tokenizer, which is safe for concurrent use.
@@ -86,8 +88,9 @@ type Model struct {
 	noted    *conn // the last one whose end was counted
 	starts   int   // since the last completed step
 	failures int   // starts that failed, since one that did not
-	broken   error
 	closed   bool
+
+	lost atomic.Pointer[error] // why no process can be started; nil if one can
 
 	crashes, hangs, failed atomic.Int64
 	pid                    atomic.Int64 // of the process that works; 0 if there is none
@@ -137,9 +140,9 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 		return backend.Memory(loaded.Info.Memory), err
 	})
 	if err != nil {
-		var crashed *crash
-		if errors.As(err, &crashed) {
-			load := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: crashed.Error(), Err: err,
+		var load *backend.LoadError
+		if ctx.Err() == nil && !errors.As(err, &load) {
+			load = &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: err.Error(), Err: err,
 				Advice: "choose another engine, or a smaller model or context size"}
 			var memory *MemoryError
 			if errors.As(err, &memory) {
@@ -150,7 +153,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 		return nil, err
 	}
 	m.conn = c
-	m.pid.Store(int64(c.proc.cmd.Process.Pid))
+	m.pid.Store(int64(c.proc.pid))
 	m.caps = loaded.Capabilities()
 	m.info = loaded.Info.Backend(c.hello.Engine, path)
 	m.fix()
@@ -226,8 +229,31 @@ func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(
 	if err := m.match(vocab); err != nil {
 		return c, l, err
 	}
+	if err := m.same(c, &l.Info); err != nil {
+		return c, l, err
+	}
 	return c, l, m.share(c, &l)
 }
+
+// same checks that a process that was started again is like the one before: it has the same model, and the sizes of the
+// buffers.
+func (m *Model) same(c *conn, i *protocol.Info) error {
+	before := m.noted // nil if this is the first one
+	switch {
+	case before == nil:
+		return nil
+	case i.Digest != m.info.Digest:
+		return errChanged
+	case c.hello.Samples == before.hello.Samples && i.Context == m.info.ContextSize &&
+		i.Sequences == m.info.Sequences && i.Batch == m.info.BatchSize && i.EmbeddingLength == m.info.EmbeddingLength:
+		return nil
+	}
+	return fmt.Errorf("%w: the engine has other sizes than before", protocol.ErrFrame)
+}
+
+// errChanged says that a process that was started again has loaded another model. Its answers would go on with those of
+// the model before.
+var errChanged = errors.New("the model's files have changed")
 
 // match compares the engine's vocabulary with the model's, or takes it over.
 func (m *Model) match(v *backend.Vocab) error {
@@ -263,8 +289,8 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 	switch {
 	case m.closed:
 		return nil, backend.ErrClosed
-	case m.broken != nil:
-		return nil, m.broken
+	case m.Failure() != nil:
+		return nil, m.Failure()
 	case m.conn != old:
 		return m.conn, nil
 	}
@@ -288,17 +314,21 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 		if err == nil {
 			m.engine.Log.Info("the engine's process was started again", "model", m.info.Name, "took", time.Since(began))
 			m.conn, m.failures = c, 0
-			m.pid.Store(int64(c.proc.cmd.Process.Pid))
+			m.pid.Store(int64(c.proc.pid))
 			return c, nil
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		m.engine.Log.Error("the engine's process could not be started again", "model", m.info.Name, "error", err)
-		if m.failures++; m.failures >= maxFailures {
-			m.broken = fmt.Errorf("%w: %w: its process cannot be started again: %w", backend.ErrBroken, backend.ErrCrashed,
+		if m.failures++; m.failures >= maxFailures || errors.Is(err, errChanged) {
+			if c := (*crash)(nil); errors.As(err, &c) {
+				err = c.err // no request is to blame
+			}
+			lost := fmt.Errorf("%w: %w: its process cannot be started again: %w", backend.ErrBroken, backend.ErrCrashed,
 				err)
-			return nil, m.broken
+			m.lost.Store(&lost)
+			return nil, lost
 		}
 	}
 }
@@ -345,7 +375,15 @@ func (m *Model) Counts() Counts {
 	return Counts{Crashes: m.crashes.Load(), Hangs: m.hangs.Load(), Failed: m.failed.Load()}
 }
 
-// Crashes is Counts for those who do not know this package.
+// Failure returns why the engine's process cannot be started again, or nil. It may be called from any goroutine.
+func (m *Model) Failure() error {
+	if err := m.lost.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Crashes returns the fields of Counts, for an interface that does not name this package.
 func (m *Model) Crashes() (all, hangs, failed int64) {
 	c := m.Counts()
 	return c.Crashes, c.Hangs, c.Failed
@@ -371,13 +409,13 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 		return m.tokenize(dst, text)
 	}
 	var c *conn
+	var err error
 	for crashes := 0; ; {
 		m.mu.Lock()
 		if c == nil {
 			c = m.conn
 		}
 		m.mu.Unlock()
-		var err error
 		if c, err = m.live(context.Background(), c); err != nil {
 			return dst, err
 		}

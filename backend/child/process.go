@@ -3,6 +3,7 @@ package child
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -34,13 +35,20 @@ func Self(args ...string) (Program, error) {
 	return Program{Path: path, Args: args}, err
 }
 
+// pipe is one end of a pipe to an engine.
+type pipe interface {
+	io.ReadWriteCloser
+	SetWriteDeadline(t time.Time) error
+}
+
 // process is a running engine with its pipes.
 type process struct {
-	cmd    *exec.Cmd
-	in     *os.File // the engine's frames
-	out    *os.File
+	in     pipe // the engine's frames
+	out    pipe
 	shared *os.File // nil if the system has no such file
 	said   *tail
+	pid    int
+	end    func()        // ends the process at once; it may have ended
 	ended  chan struct{} // closed when the process has ended and state is set
 	state  *os.ProcessState
 }
@@ -62,24 +70,27 @@ func begin(p Program) (*process, error) {
 		return nil, err
 	}
 	enlarge(out, in)
-	c := &process{cmd: exec.Command(p.Path, p.Args...), in: in, out: out, shared: shared, said: &tail{},
-		ended: make(chan struct{})}
+	c := &process{in: in, out: out, shared: shared, said: &tail{}, ended: make(chan struct{})}
+	cmd := exec.Command(p.Path, p.Args...)
 	if p.Name != "" {
-		c.cmd.Args[0] = p.Name
+		cmd.Args[0] = p.Name
 	}
-	c.cmd.Env = environment(p.Env)
-	c.cmd.ExtraFiles = []*os.File{theirIn, theirOut, shared} // descriptors 3, 4 and 5
-	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
-	c.cmd.WaitDelay = time.Second // a program that it started may hold its output open
-	err = start(c.cmd)
+	cmd.Env = environment(p.Env)
+	cmd.ExtraFiles = []*os.File{theirIn, theirOut, shared} // descriptors 3, 4 and 5
+	cmd.Stdout, cmd.Stderr = c.said, c.said
+	cmd.WaitDelay = time.Second // a program that it started may hold its output open
+	err = start(cmd)
 	closeAll(theirIn, theirOut)
 	if err != nil {
 		closeAll(out, in, shared)
 		return nil, fmt.Errorf("starting the engine's process: %w", err)
 	}
+	c.pid = cmd.Process.Pid
+	c.end = func() { _ = cmd.Process.Kill() }
 	go func() {
-		_ = c.cmd.Wait() // state says all
-		c.state = c.cmd.ProcessState
+		_ = cmd.Wait() // state says all
+		c.state = cmd.ProcessState
+		_ = in.SetReadDeadline(time.Now().Add(time.Second)) // a program that it started may hold the pipe open
 		close(c.ended)
 	}()
 	return c, nil
@@ -106,9 +117,11 @@ func closeAll(files ...*os.File) {
 
 // kill ends the process at once and waits for it.
 func (c *process) kill() {
-	_ = c.cmd.Process.Kill() // it may have ended
+	c.end()
 	<-c.ended
-	closeAll(c.in, c.out, c.shared)
+	c.in.Close()
+	c.out.Close()
+	closeAll(c.shared)
 }
 
 // stop lets the process end, and kills it after a while.

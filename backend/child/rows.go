@@ -26,6 +26,9 @@ func (m *Model) share(c *conn, l *protocol.Loaded) error {
 	if err := c.proc.shared.Truncate(int64(n) * int64(m.vocab.Len()) * 4); err != nil {
 		return fmt.Errorf("making room for logits: %w", err)
 	}
+	if err := seal(c.proc.shared); err != nil {
+		return fmt.Errorf("sealing the file of logits: %w", err)
+	}
 	f, err := c.ask(noContext, m.engine.times.start, protocol.KindShare, protocol.Share{Rows: n})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"runner/backend"
 	"runner/backend/child/protocol"
@@ -34,7 +35,7 @@ func (m *Model) NewSequence() (backend.Sequence, error) {
 
 func (m *Model) newSequence() (*sequence, error) {
 	m.mu.Lock()
-	closed, broken := m.closed, m.broken
+	closed, broken := m.closed, m.Failure()
 	m.mu.Unlock()
 	switch {
 	case closed:
@@ -60,8 +61,14 @@ func (m *Model) request(ctx context.Context, c *conn, kind protocol.Kind, q prot
 	var d protocol.Done
 	err = c.take(f, protocol.KindDone, &d)
 	c.done()
+	if err == nil && kind == protocol.KindTruncate && (d.Kept < 0 || d.Kept > q.Length) {
+		err = fmt.Errorf("%w: %d tokens are kept of %d", protocol.ErrFrame, d.Kept, q.Length)
+	}
 	if err != nil {
-		return 0, m.refused(c, err)
+		if err = m.refused(c, err, 0); errors.Is(err, context.Canceled) {
+			err = m.refused(c, errUncalled, 0)
+		}
+		return 0, err
 	}
 	return d.Kept, nil
 }
@@ -85,12 +92,12 @@ func (m *Model) sync(ctx context.Context, c *conn, s *sequence) error {
 		if err != nil {
 			return err
 		}
-		s.held = min(kept, len(s.tokens))
+		s.held = kept
 	}
 	for s.held < len(s.tokens) {
 		n := min(len(s.tokens)-s.held, m.info.BatchSize)
 		m.one[0] = backend.Input{Sequence: s, Tokens: s.tokens[s.held : s.held+n]}
-		if err := m.send(ctx, c, m.one[:], m.oneOut[:]); err != nil {
+		if err := m.feed(ctx, c, m.one[:], m.oneOut[:]); err != nil {
 			return err
 		}
 	}
@@ -159,8 +166,7 @@ func (s *sequence) Truncate(n int) (int, error) {
 		kept, err := m.request(noContext, m.seen, protocol.KindTruncate, protocol.Sequence{Sequence: s.id, Length: n})
 		switch {
 		case err == nil:
-			n = min(kept, n)
-			s.held = n
+			n, s.held = kept, kept
 		case !isCrash(err):
 			return len(s.tokens), err
 		}

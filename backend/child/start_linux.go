@@ -49,11 +49,17 @@ func resident(pid int) int64 {
 
 // sharedFile returns a new file of memory.
 func sharedFile() (*os.File, error) {
-	fd, err := unix.MemfdCreate("runner-logits", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("runner-logits", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
 	return os.NewFile(uintptr(fd), "runner-logits"), nil
+}
+
+// seal forbids everybody to make the shared file shorter. Reading what is not there any more would end this process.
+func seal(f *os.File) error {
+	_, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK)
+	return os.NewSyscallError("fcntl", err)
 }
 
 // enlarge lets pipes hold the masks of a step, so that a writer need not wait for its reader.

@@ -124,16 +124,7 @@ func (m *Model) attempt(ctx context.Context, inputs []backend.Input, outputs []b
 			return &backend.InputError{Index: i, Err: err}
 		}
 	}
-	for range 3 {
-		err = m.send(ctx, c, inputs, outputs)
-		if !errors.Is(err, context.Canceled) || ctx.Err() != nil {
-			break
-		} // a cancellation came after the end of the step that it was for
-	}
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
+	if err := m.feed(ctx, c, inputs, outputs); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -156,6 +147,23 @@ func (m *Model) meet(c *conn) error {
 	m.seen = c
 	m.epoch++
 	return m.rows.open(c, m)
+}
+
+// errUncalled is the error of an engine that cancels requests by itself.
+var errUncalled = fmt.Errorf("%w: the engine cancels requests by itself", protocol.ErrFrame)
+
+// feed sends a step. It repeats one that ended with a cancellation that was for the step before.
+func (m *Model) feed(ctx context.Context, c *conn, inputs []backend.Input, outputs []backend.Output) error {
+	for range 3 {
+		err := m.send(ctx, c, inputs, outputs)
+		switch {
+		case !errors.Is(err, context.Canceled):
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+	}
+	return m.refused(c, errUncalled, 0)
 }
 
 // send sends a step and reads its outputs.
@@ -196,7 +204,7 @@ func (m *Model) send(ctx context.Context, c *conn, inputs []backend.Input, outpu
 	}
 	took := c.done()
 	if err != nil {
-		return m.refused(c, err)
+		return m.refused(c, err, len(inputs))
 	}
 	m.pace.note(total, min(time.Since(began), took))
 	for i := range inputs {
@@ -205,12 +213,16 @@ func (m *Model) send(ctx context.Context, c *conn, inputs []backend.Input, outpu
 	return nil
 }
 
-// refused returns the error of a request that the engine refused. An engine that breaks the protocol, or that says that
-// it is broken, is ended like one that crashed.
-func (m *Model) refused(c *conn, err error) error {
+// refused returns the error of a request with some inputs that the engine refused. An engine that breaks the protocol,
+// or that says that it is broken, is ended like one that crashed.
+func (m *Model) refused(c *conn, err error, inputs int) error {
 	var r *remote
 	if errors.As(err, &r) && c.reason == nil {
-		return r.is.Backend(m.path)
+		if i := r.is.Input; i != nil && (*i < 0 || *i >= inputs) {
+			err = fmt.Errorf("%w: an error about input %d of %d", protocol.ErrFrame, *i, inputs)
+		} else if err = r.is.Backend(m.path); !errors.Is(err, backend.ErrBroken) {
+			return err
+		}
 	}
 	return c.end(err)
 }

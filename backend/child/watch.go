@@ -177,7 +177,7 @@ func (w *awaited) after(passed time.Duration) bool {
 // kill ends the process.
 func (w *watch) kill(why error) (ended bool) {
 	w.hung.Store(&why)
-	_ = w.of.proc.cmd.Process.Kill() // it may have ended
+	w.of.proc.end()
 	return true
 }
 
