@@ -422,8 +422,8 @@ func TestParseChoices(t *testing.T) {
 	}
 }
 
-// A model that is stuck cannot write members, or the name of one, without end. The limits do not hold for names that the
-// schema gives, and a form that only checks texts has none.
+// A model that is stuck cannot write members, or the name of one, without end. The limits do not hold for names that
+// the schema gives, and a form that only checks texts has none.
 func TestFreeMembersAreLimited(t *testing.T) {
 	v := small(t)
 	object := func(members, key int, more string) string {

@@ -340,20 +340,20 @@ func BenchmarkMaskLlama(b *testing.B) {
 				return opened
 			}
 			b.Run(name+"/mask/"+e.name, func(b *testing.B) {
-				measure(b, tokens, open, func(e engine, t backend.Token) (bool, error) {
+				timeAsks(b, tokens, open, func(e engine, t backend.Token) (bool, error) {
 					err := e.fill(mask)
 					return mask.Has(t), err
 				})
 			})
 			b.Run(name+"/token/"+e.name, func(b *testing.B) {
-				measure(b, tokens, open, func(e engine, t backend.Token) (bool, error) { return e.allows(t) })
+				timeAsks(b, tokens, open, func(e engine, t backend.Token) (bool, error) { return e.allows(t) })
 			})
 		}
 	}
 }
 
-// measure asks before every token, again and again, and reports the times of that alone.
-func measure(b *testing.B, tokens []backend.Token, open func() engine, ask func(engine, backend.Token) (bool, error)) {
+// timeAsks asks before every token, again and again, and reports the times of that alone.
+func timeAsks(b *testing.B, tokens []backend.Token, open func() engine, ask func(engine, backend.Token) (bool, error)) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var times []time.Duration

@@ -101,10 +101,11 @@ func wellFormed(i int, a said) error {
 	if strings.HasPrefix(a.end, "length") {
 		return nil
 	}
-	text, ok := a.content, true
+	text := a.content
 	switch i / crowdQuestions % 4 {
 	case 1:
 	case 3:
+		var ok bool
 		if text, ok = strings.CutPrefix(a.calls, "add"); !ok {
 			return fmt.Errorf("it calls %q", a.calls)
 		}

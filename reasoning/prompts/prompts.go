@@ -3,8 +3,8 @@ package prompts
 import "runner/reasoning"
 
 // The bundled model is trained on all of these texts but PlanStrictV1 and ObjectV1. Each constant has a version: a new
-// wording is a new constant. The texts that runs use keep their names as long as models that were trained on them are in
-// use. The bundled model's identity is replaced together with the model.
+// wording is a new constant. The texts that runs use keep their names as long as models that were trained on them are
+// in use. The bundled model's identity is replaced together with the model.
 const (
 	// SummaryConciseV1 asks for the short form of the summary pass.
 	SummaryConciseV1 = "Summarize the reasoning above in at most two short sentences for the person who asked. " +

@@ -324,9 +324,11 @@ func Remove(path, id string) error {
 	rest := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.ID == id })
 	switch {
 	case len(rest) == len(entries):
-		return &Error{ID: id, Detail: "there is no key with this id in " + path, Advice: "see runner serve apikey list " + path}
+		return &Error{ID: id, Detail: "there is no key with this id in " + path,
+			Advice: "see runner serve apikey list " + path}
 	case len(rest) == 0:
-		return &Error{ID: id, Detail: "it is the last one in " + path, Advice: "make another first, with runner serve apikey new"}
+		return &Error{ID: id, Detail: "it is the last one in " + path,
+			Advice: "make another first, with runner serve apikey new"}
 	}
 	out, err := json.MarshalIndent(fileContent{Keys: rest}, "", "  ")
 	if err != nil {

@@ -120,8 +120,8 @@ func (a *app) removeKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove FILE ID",
 		Short: "Remove a key from FILE",
-		Long: "Remove the key called ID from FILE. A server that uses FILE refuses the key within two seconds. Its requests " +
-			"that run already are finished.",
+		Long: "Remove the key called ID from FILE. A server that uses FILE refuses the key within two seconds. Its " +
+			"requests that run already are finished.",
 		Example: "  runner serve apikey remove keys.json laptop",
 		Args:    fileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -82,8 +82,8 @@ func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config [COMMAND]",
 		Short: "Show the settings that are in effect, and where they come from",
-		Long: `Show the settings that differ from the defaults, and where they come from. With COMMAND, such as serve or "trace
-list", show only its own; with --all, show the defaults too.
+		Long: `Show the settings that differ from the defaults, and where they come from. With COMMAND, such as serve or
+"trace list", show only its own; with --all, show the defaults too.
 
 A setting has the name of a flag. The command line comes first, then the environment variable (RUNNER_CTX_SIZE for
 --ctx-size), then the command's table in the config file, then the rest of the file:

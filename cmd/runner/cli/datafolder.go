@@ -43,9 +43,9 @@ func configFile() (string, error) {
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "runner", "config.toml"), nil
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", nil // without a home there is no file
+	home, _ := os.UserHomeDir() // without a home there is no file
+	if home == "" {
+		return "", nil
 	}
 	if runtime.GOOS == "windows" {
 		if dir, err := os.UserConfigDir(); err == nil {

@@ -20,8 +20,8 @@ func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write a manual page for each command",
-		Long: `Write a manual page for each command into DIR, which is created if it is missing. man finds the pages in a folder
-called man1 of its search path.`,
+		Long: `Write a manual page for each command into DIR, which is created if it is missing. man finds the pages in a
+folder called man1 of its search path.`,
 		Example: `  runner docs man ~/.local/share/man/man1
   man runner-run`,
 		Args: exactly(1, "a folder is needed", ""),

@@ -16,8 +16,8 @@ func (a *app) enginesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "engines",
 		Short: "List the engines that can run models",
-		Long: `List the engines that can run models: the llama.cpp in this program, those in folders, and MLX, which runs folders
-with safetensors. Each is started to ask it what it is.
+		Long: `List the engines that can run models: the llama.cpp in this program, those in folders, and MLX, which runs
+folders with safetensors. Each is started to ask it what it is.
 
 Folders are that of --engine, those in lib/runner/engines beside the program, and those in engines in the data folder.
 Each has the shared libraries of a llama.cpp release. A model that the llama.cpp in this program does not know is run

@@ -43,8 +43,8 @@ func (k *keyringFlags) load() (*keys.Keyring, error) {
 	}
 	ring, err := keys.Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &inputError{what: fmt.Sprintf("there is no keyring %s", path), hint: "make one with runner trace keys new",
-			err: err}
+		return nil, &inputError{what: fmt.Sprintf("there is no keyring %s", path),
+			hint: "make one with runner trace keys new", err: err}
 	}
 	return ring, err
 }

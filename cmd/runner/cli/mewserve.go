@@ -31,8 +31,8 @@ func (o *mewServeOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.on, "mew", false, "serve a MEW space, in which the first model takes part; see runner mew")
 	f.StringVar(&o.tokens, "mew-tokens", "", "`FILE` of the participants' tokens; see runner mew token")
 	f.StringVar(&o.space, "mew-space", "local", "`NAME` of the space")
-	addChoice(cmd, &o.visibility, "mew-reasoning", "how much of its reasoning the model sends to the space", visibilityNames,
-		visibilities)
+	addChoice(cmd, &o.visibility, "mew-reasoning", "how much of its reasoning the model sends to the space",
+		visibilityNames, visibilities)
 	f.BoolVar(&o.rationale, "rationale", false, "with --mew: ask the model for its reason for each call in the space")
 	f.BoolVar(&o.trace, "trace", false, "with --mew: keep a sealed trace of each of its runs in the space")
 	f.IntVar(&o.rate, "mew-rate", 20, "each participant may send `N` messages a second, and five times as many at once")

@@ -63,7 +63,12 @@ func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers, but %d are on a GPU; runner doctor lists the "+
 			"GPUs that this build can use", asked.GPULayers, info.GPULayers))
 	}
-	// Engines of folders keep no more than windows, whatever the memory.
+	if isFolder(info.Path) {
+		for _, flag := range withoutEffect(asked) {
+			a.complain("warning: --" + flag + " has no effect on a folder with safetensors; leave it out")
+		}
+	}
+	// MLX, which runs folders, keeps no more than windows, whatever the memory.
 	if info.WindowOnly && asked.FullWindow != "off" && !isFolder(info.Path) {
 		a.complain("warning: there is not enough free memory for the whole context of this model's sliding-window " +
 			"layers, so earlier turns may have to be prefilled again; " +

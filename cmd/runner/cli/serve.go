@@ -68,7 +68,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		return err
 	}
 	a.warnReasons(o.mew.rationale, o.mew.trace, o.mew.visibility, "--mew-reasoning")
-	list, err := a.resolveServed(cmd.Context(), append(o.models, args...))
+	list, err := a.resolveServed(cmd.Context(), append(args, o.models...))
 	if err != nil {
 		return err
 	}

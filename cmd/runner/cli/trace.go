@@ -83,7 +83,8 @@ func missingStore(dir string, err error) error {
 
 func (a *app) traceCommand() *cobra.Command {
 	return group("trace", "List, read, explain, check and erase sealed traces", "",
-		a.traceKeysCommand(), a.traceExplainCommand(), a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
+		a.traceKeysCommand(), a.traceExplainCommand(), a.traceListCommand(), a.traceShowCommand(),
+		a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
 }
 
 // completeTraces completes the first n arguments with the ids of stored traces, and with more words.
