@@ -163,6 +163,16 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
+// HasEntry reports whether a commit's snapshot has a file of this size itself, and not as a link.
+func (r Repo) HasEntry(commit, file string, size int64) bool {
+	place, err := r.Entry(commit, file)
+	if err != nil {
+		return false
+	}
+	info, err := os.Lstat(place)
+	return err == nil && info.Mode().IsRegular() && info.Size() == size
+}
+
 // syncTree syncs a folder and those in it.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
