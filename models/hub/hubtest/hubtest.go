@@ -274,10 +274,10 @@ func (h *Hub) serveHub(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "RepoNotFound", "Repository not found")
 	case !ok:
 		refuse(w, http.StatusNotFound, "RepoNotFound", "Repository not found")
-	case repo.Token != "" && token != repo.Token && token != "":
-		refuse(w, http.StatusUnauthorized, "", "Invalid credentials in Authorization header")
 	case repo.Gated && token != repo.Token && !api:
-		refuse(w, http.StatusUnauthorized, "GatedRepo", "Access to model "+repo.ID+" is restricted.")
+		refuse(w, http.StatusForbidden, "GatedRepo", "Access to model "+repo.ID+" is restricted.")
+	case repo.Token != "" && token != repo.Token && token != "" && !repo.Gated:
+		refuse(w, http.StatusUnauthorized, "", "Invalid credentials in Authorization header")
 	case repo.Token != "" && token != repo.Token && !repo.Gated:
 		refuse(w, http.StatusUnauthorized, "RepoNotFound", "Repository not found")
 	case id != repo.ID:
