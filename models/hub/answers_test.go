@@ -205,7 +205,7 @@ func TestOpenChecksTheAnswer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := hubtest.Start(t)
 			m := h.Add(model())
-			h.Fault = func(r hubtest.Request) hubtest.Fault {
+			h.Fail(func(r hubtest.Request) hubtest.Fault {
 				switch {
 				case r.Storage:
 					return c.storage
@@ -213,7 +213,7 @@ func TestOpenChecksTheAnswer(t *testing.T) {
 					return hubtest.Fault{}
 				}
 				return c.own
-			}
+			})
 			cl := client(t, h, secret)
 			l, err := cl.Files(t.Context(), m.ID, m.Commit)
 			if err != nil {

@@ -138,7 +138,7 @@ func TestErrors(t *testing.T) {
 				m.Token = secret
 			}
 			m = h.Add(m)
-			h.Fault = func(hubtest.Request) hubtest.Fault { return c.fault }
+			h.Fail(func(hubtest.Request) hubtest.Fault { return c.fault })
 			if c.repo == "" {
 				c.repo = m.ID
 			}
@@ -363,7 +363,7 @@ func TestTemporaryFailures(t *testing.T) {
 	h := hubtest.Start(t)
 	m := h.Add(model())
 	var began []time.Time
-	h.Fault = func(r hubtest.Request) hubtest.Fault {
+	h.Fail(func(r hubtest.Request) hubtest.Fault {
 		began = append(began, time.Now())
 		switch r.Number {
 		case 1:
@@ -374,7 +374,7 @@ func TestTemporaryFailures(t *testing.T) {
 			return hubtest.Fault{Status: 429, Header: http.Header{"Retry-After": {"1"}}}
 		}
 		return hubtest.Fault{}
-	}
+	})
 	patient := quick
 	patient.Patience = 2 * time.Second
 	c, err := hub.New(hub.Config{Endpoint: h.URL, Retry: patient})
@@ -388,7 +388,7 @@ func TestTemporaryFailures(t *testing.T) {
 		t.Errorf("%d requests, the last after %v", len(began), began[3].Sub(began[2]))
 	}
 	// A wait ends with its context.
-	h.Fault = func(hubtest.Request) hubtest.Fault { return hubtest.Fault{Status: 503} }
+	h.Fail(func(hubtest.Request) hubtest.Fault { return hubtest.Fault{Status: 503} })
 	slow, err := hub.New(hub.Config{Endpoint: h.URL, Retry: hub.Retry{First: time.Hour, Most: time.Hour}})
 	if err != nil {
 		t.Fatal(err)

@@ -48,6 +48,12 @@
 // An answer with the whole file instead of a part is never written at the part's place. It is dropped, and after a few of
 // them the file is fetched again from its first byte over one connection.
 //
+// # A file that changes
+//
+// A commit's files do not change, so what the hub says about a file is compared with its list at each request: another
+// hash or size ends the download by name. A storage host may call its version by a new ETag. Then its answers are
+// dropped. If it insists, they are taken, and the hash of the whole decides.
+//
 // # The owner
 //
 // The cache's lock for the blob (.locks) keeps programs from fetching the same bytes at once, Python's too. On some file

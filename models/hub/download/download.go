@@ -84,6 +84,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
+// free is replaced by tests of full disks.
+var free = cache.Free
+
 // download is one file on its way.
 type download struct {
 	Options
@@ -97,7 +100,7 @@ type download struct {
 	// progress is what was last told, or would have been.
 	progress Progress
 	told     time.Time
-	// etag is what the storage host calls the version of the file that this download began with.
+	// etag is what the storage host calls the version of the file that it sends, "" before its first answer.
 	etag string
 	// ranges is false for a server that ignores them.
 	ranges bool
@@ -163,9 +166,9 @@ func (d *download) get(ctx context.Context) (err error) {
 		return err
 	}
 	missing := d.file.Size - d.part.claimed()
-	if free, known := cache.Free(d.repo.Blobs()); known && free < missing {
+	if room, known := free(d.repo.Blobs()); known && room < missing {
 		d.part.release()
-		return d.noSpace(fmt.Sprintf("%d more bytes are needed and %d are free in %s", missing, free, d.repo.Blobs()), ErrNoSpace)
+		return d.noSpace(fmt.Sprintf("%d more bytes are needed and %d are free in %s", missing, room, d.repo.Blobs()), ErrNoSpace)
 	}
 	d.enter(Downloading)
 	right, err := d.all(ctx, true)

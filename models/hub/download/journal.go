@@ -61,7 +61,7 @@ var errForeign = errors.New("not the journal of this file")
 // say about the bytes on disk has yet to be compared. The error is errForeign, or one of reading.
 func readJournal(in io.Reader, etag string, size int64) (plan, map[int]record, error) {
 	lines := bufio.NewReaderSize(io.LimitReader(in, maxJournal), maxLine)
-	head, _, err := readLine(lines)
+	head, err := readLine(lines)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return plan{}, nil, err
 	}
@@ -79,8 +79,8 @@ func readJournal(in io.Reader, etag string, size int64) (plan, map[int]record, e
 	}
 	records := make(map[int]record)
 	for {
-		line, whole, err := readLine(lines)
-		if i, r, ok := p.parse(line); ok && whole {
+		line, err := readLine(lines)
+		if i, r, ok := p.parse(line); ok {
 			records[i] = r
 		}
 		if errors.Is(err, io.EOF) {
@@ -92,15 +92,13 @@ func readJournal(in io.Reader, etag string, size int64) (plan, map[int]record, e
 	}
 }
 
-// readLine reads a line without its newline. It reports whether the line is whole: of a line that is too long it returns
-// the end.
-func readLine(in *bufio.Reader) (line string, whole bool, err error) {
+// readLine reads a line without its newline. Of a line that is too long it returns the end.
+func readLine(in *bufio.Reader) (string, error) {
 	text, err := in.ReadSlice('\n')
-	whole = err == nil
 	for errors.Is(err, bufio.ErrBufferFull) {
 		text, err = in.ReadSlice('\n')
 	}
-	return strings.TrimSuffix(string(text), "\n"), whole, err
+	return strings.TrimSuffix(string(text), "\n"), err
 }
 
 // parse reads a line about a chunk.
@@ -151,7 +149,7 @@ func openJournal(f *os.File, wanted plan) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The last line may be torn. What follows must begin a line of its own.
+	// The last line may be torn, and then it is none. What follows must begin a line of its own.
 	_, err = f.WriteString("\n")
 	return j, err
 }

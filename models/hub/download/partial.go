@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"runner/models/cache"
 )
@@ -30,8 +31,8 @@ type owner struct{ machine, boot, random string }
 
 // Parts of an owner's name.
 const (
-	// free is the machine of an owner that let go.
-	free = "free"
+	// nobody is the machine of an owner that let go.
+	nobody = "free"
 	// unknown is a machine or boot that has no name.
 	unknown = "unknown"
 )
@@ -96,7 +97,12 @@ func take(f found, me owner) (dir string, journal *os.File, err error) {
 	locked := cache.TryLock(journal)
 	var gone bool
 	switch o := f.owner; {
-	case o.machine == free:
+	case o.machine == nobody:
+		// A process that is being forked has copies of all open files for a moment, that of the last owner too.
+		for wait := time.Millisecond; errors.Is(locked, cache.ErrBusy) && wait < time.Second; wait *= 2 {
+			time.Sleep(wait)
+			locked = cache.TryLock(journal)
+		}
 		gone = true
 	case o.boot == unknown || me.boot == unknown:
 	case o.boot == me.boot:
@@ -221,7 +227,7 @@ func (p *partial) release() {
 		p.remove()
 		return
 	}
-	o := owner{free, "0", rand.Text()[:16]}
+	o := owner{nobody, "0", rand.Text()[:16]}
 	_ = os.Rename(p.dir, filepath.Join(filepath.Dir(p.dir), p.etag+"."+o.String()+suffix))
 	p.close()
 }
@@ -239,7 +245,7 @@ type Unfinished struct {
 func Find(repo cache.Repo) []Unfinished {
 	var all []Unfinished
 	for _, f := range find(repo.Blobs(), "") {
-		u := Unfinished{Etag: f.etag, Active: f.owner.machine != free && repo.Locked(f.etag)}
+		u := Unfinished{Etag: f.etag, Active: f.owner.machine != nobody && repo.Locked(f.etag)}
 		if err := u.read(filepath.Join(f.dir, "journal")); err == nil {
 			all = append(all, u)
 		}

@@ -15,17 +15,18 @@ type stream struct {
 	ctx    context.Context
 	at, to int64
 	body   *hub.Body
-	// failures is how many requests failed in a row, and whole is how many of them got the whole file. got is what came
-	// since the last one.
-	failures, whole int
-	got             int64
+	// failures is how many requests failed in a row. whole is how many of the last ones got the whole file, and moved how
+	// many got another version. got is what came since the last failure.
+	failures, whole, moved int
+	got                    int64
 }
 
 // enough is how many bytes make a request count as good, even if it failed later.
 const enough = 64 << 10
 
-// wholeAnswers is how many answers with the whole file in a row mean that a server ignores ranges.
-const wholeAnswers = 3
+// insists is how many equal answers in a row are believed: that a server ignores ranges, and that it has another version
+// of the file now.
+const insists = 3
 
 // fill reads until p is full. With an error it returns how many bytes came before.
 func (s *stream) fill(p []byte) (n int64, err error) {
@@ -97,8 +98,18 @@ func (s *stream) again(err error) bool {
 	if s.whole++; !errors.Is(err, hub.ErrNoRanges) {
 		s.whole = 0
 	}
+	if e := (*hub.Error)(nil); errors.As(err, &e) && e.Kind == hub.Changed {
+		s.moved++
+	} else {
+		s.moved = 0
+	}
+	if s.moved == insists {
+		s.mu.Lock()
+		s.etag = ""
+		s.mu.Unlock()
+	}
 	wait, ok := s.client.Retry().After(s.failures, err, rand.Float64())
-	if !ok || s.whole == wholeAnswers {
+	if !ok || s.whole == insists {
 		return false
 	}
 	s.retry(err, wait)

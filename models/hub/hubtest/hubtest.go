@@ -90,6 +90,8 @@ type Request struct {
 	Range bool
 	// Number counts requests, from 1.
 	Number int
+	// Agent is the header User-Agent.
+	Agent string
 }
 
 // Fault is what is wrong with an answer. The zero value is nothing.
@@ -128,8 +130,6 @@ type Fault struct {
 type Hub struct {
 	// URL is the endpoint, and Storage the address of the storage host.
 	URL, Storage string
-	// Fault chooses what is wrong with the answer to a request. It may be nil. It is called from many goroutines.
-	Fault func(Request) Fault
 	// PageSize is how many files a page of a list has. 0 means 1000.
 	PageSize int
 	// Tree answers requests for lists of files in place of the hub, if it is not nil.
@@ -138,6 +138,7 @@ type Hub struct {
 	Model func(map[string]any)
 
 	mu    sync.Mutex
+	fault func(Request) Fault
 	repos map[string]Repo
 	asked []Request
 	leaks []string
@@ -176,6 +177,14 @@ func (h *Hub) Add(r Repo) Repo {
 	return r
 }
 
+// Fail sets what chooses what is wrong with the answer to each request. It is called from many goroutines. nil means
+// that nothing is wrong.
+func (h *Hub) Fail(fault func(Request) Fault) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fault = fault
+}
+
 // Asked returns the requests so far.
 func (h *Hub) Asked() []Request {
 	h.mu.Lock()
@@ -202,11 +211,12 @@ func (h *Hub) record(r Request) Fault {
 	h.mu.Lock()
 	r.Number = len(h.asked) + 1
 	h.asked = append(h.asked, r)
+	fault := h.fault
 	h.mu.Unlock()
-	if h.Fault == nil {
+	if fault == nil {
 		return Fault{}
 	}
-	return h.Fault(r)
+	return fault(r)
 }
 
 // begin does what a fault does before the body. It reports whether the answer is over.
@@ -259,7 +269,7 @@ func (h *Hub) serveHub(w http.ResponseWriter, r *http.Request) {
 			file = repo.Files[i]
 		}
 	}
-	asked := Request{Path: path}
+	asked := Request{Path: path, Agent: r.UserAgent()}
 	if isFile {
 		asked.Path, asked.Bytes, asked.To = file.Path, !file.LFS && r.Method == http.MethodGet, file.size()
 		asked.From, asked.To, asked.Range = rangeOf(r, file.size())
@@ -393,7 +403,7 @@ func (h *Hub) serveStorage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := repo.Files[i]
-	asked := Request{Storage: true, Path: f.Path, Bytes: r.Method == http.MethodGet}
+	asked := Request{Storage: true, Agent: r.UserAgent(), Path: f.Path, Bytes: r.Method == http.MethodGet}
 	asked.From, asked.To, asked.Range = rangeOf(r, f.size())
 	fault := h.record(asked)
 	if h.begin(w, r, fault) {
