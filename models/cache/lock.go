@@ -15,9 +15,9 @@ var ErrBusy = errors.New("the lock is held")
 const lockPoll = 100 * time.Millisecond
 
 // WaitLock takes the lock for the blob with this etag, as huggingface_hub does. While another program holds it,
-// waiting is called once, and WaitLock returns when it is free or ctx ends. The lock is a courtesy, so that two programs
-// do not fetch the same bytes: where locks do not work it takes none, and nothing may depend on it. The caller calls
-// unlock.
+// waiting is called once, and WaitLock returns when it is free or ctx ends. The lock is a courtesy, so that two
+// programs do not fetch the same bytes: where locks do not work it takes none, and nothing may depend on it. The caller
+// calls unlock.
 func (r Repo) WaitLock(ctx context.Context, etag string, waiting func()) (unlock func(), err error) {
 	for {
 		unlock, err := r.LockNow(etag)

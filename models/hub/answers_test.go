@@ -17,9 +17,11 @@ import (
 // TestHostileNames lists names that no file may have. They are refused one by one, and the rest of the list is good.
 func TestHostileNames(t *testing.T) {
 	bad := []string{"", ".", "..", "../x", "a/../../x", "a/..", "/etc/passwd", "a//b", "a/", "./a", `a\b`, `..\x`, `C:x`,
-		"C:/x", "a\x00b", "a\nb", "a\x1b[2Jb", "\u202egpj.exe", "a\x7f", strings.Repeat("x", 256), strings.Repeat("x/", 600) + "y",
+		"C:/x", "a\x00b", "a\nb", "a\x1b[2Jb", "\u202egpj.exe", "a\x7f", strings.Repeat("x", 256),
+		strings.Repeat("x/", 600) + "y",
 		"bad\xffutf8"}
-	good := []string{"model.gguf", "a/b/c.gguf", "..a", "a..", ".gitattributes", "é 漢字.gguf", "ab:c", "-rf", "con", "👩‍👧.txt"}
+	good := []string{"model.gguf", "a/b/c.gguf", "..a", "a..", ".gitattributes", "é 漢字.gguf", "ab:c", "-rf", "con",
+		"👩‍👧.txt"}
 	h := hubtest.Start(t)
 	m := model()
 	m.Files = nil
@@ -200,7 +202,8 @@ func TestOpenChecksTheAnswer(t *testing.T) {
 		{name: "a shorter version", storage: hubtest.Fault{Content: []byte("short")}, kind: hub.BadAnswer},
 		{name: "changed", own: hubtest.Fault{Content: []byte("new")}, kind: hub.Changed},
 		{name: "changed small file", small: true, own: hubtest.Fault{Content: []byte("world, world")}, kind: hub.Changed},
-		{name: "gone", own: hubtest.Fault{Status: 404, Header: http.Header{"X-Error-Code": {"EntryNotFound"}}}, kind: hub.NotFound},
+		{name: "gone", own: hubtest.Fault{Status: 404, Header: http.Header{"X-Error-Code": {"EntryNotFound"}}},
+			kind: hub.NotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := hubtest.Start(t)

@@ -117,7 +117,8 @@ func parseRepository(body []byte) (Repository, error) {
 	}
 	// A model card is written by hand, so a field of it may have any type. That is no reason to refuse the repository.
 	var wrong *json.UnmarshalTypeError
-	if err := json.Unmarshal(body, &in); err != nil && (!errors.As(err, &wrong) || !strings.HasPrefix(wrong.Field, "cardData")) {
+	err := json.Unmarshal(body, &in)
+	if err != nil && (!errors.As(err, &wrong) || !strings.HasPrefix(wrong.Field, "cardData")) {
 		return Repository{}, fmt.Errorf("is not the JSON of a repository: %w", err)
 	}
 	if _, _, err := repoID(in.ID); err != nil {

@@ -177,7 +177,8 @@ func TestOffline(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Repository(t.Context(), "Org/Model-GGUF", "main")
-	if e := (*hub.Error)(nil); !errors.As(err, &e) || e.Kind != hub.Offline || !strings.Contains(e.Hint(), "HF_HUB_OFFLINE") {
+	if e := (*hub.Error)(nil); !errors.As(err, &e) || e.Kind != hub.Offline ||
+		!strings.Contains(e.Hint(), "HF_HUB_OFFLINE") {
 		t.Errorf("got %v", err)
 	}
 	if len(h.Asked()) > 0 {
@@ -220,7 +221,8 @@ func TestTokenStaysHome(t *testing.T) {
 		note("home", r)
 		switch r.URL.Path {
 		case "/inside":
-			http.Redirect(w, r, strings.Replace(away.URL, "http://", "http://user:password@", 1)+"/out?key=hidden", http.StatusFound)
+			to := strings.Replace(away.URL, "http://", "http://user:password@", 1) + "/out?key=hidden"
+			http.Redirect(w, r, to, http.StatusFound)
 		case "/back":
 			http.Error(w, "", http.StatusTeapot)
 		default:
@@ -289,7 +291,9 @@ func TestFromEnvironment(t *testing.T) {
 			return err.Error()
 		}
 		var got string
-		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }))
+		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			got = r.Header.Get("Authorization")
+		}))
 		defer s.Close()
 		config.Endpoint, config.Retry = s.URL, quick
 		c, err := hub.New(config)
@@ -403,7 +407,8 @@ func TestTemporaryFailures(t *testing.T) {
 func TestRetryWaits(t *testing.T) {
 	temporary := &hub.Error{Temporary: true}
 	r := hub.Retry{Tries: 10, First: time.Second, Most: 8 * time.Second, Patience: time.Minute}
-	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 9: 8 * time.Second} {
+	waits := map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 9: 8 * time.Second}
+	for failures, want := range waits {
 		for _, random := range []float64{0, 0.5, 0.999} {
 			got, ok := r.After(failures, fmt.Errorf("x: %w", temporary), random)
 			if !ok || got < want/2 || got > want {

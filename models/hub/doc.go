@@ -16,8 +16,8 @@
 // The endpoint is trusted to say which files a repository has and what their hashes are. Storage hosts are trusted with
 // nothing: what they send is checked against those hashes by package download.
 //
-//   - The token goes to the endpoint's own scheme, host and port only. A redirect to anywhere else leaves it behind, and
-//     also if a later redirect leads back. It is in no error, and [Token] does not print.
+//   - The token goes to the endpoint's own scheme, host and port only. A redirect to anywhere else leaves it behind,
+//     and also if a later redirect leads back. It is in no error, and [Token] does not print.
 //   - Addresses in errors have no query, because the query of a storage address is a key to the file.
 //   - A redirect from https to http is refused, and so are chains of more than 10.
 //   - Every answer has a limit: bytes of each answer and of its header, pages, files, sizes, names. Names that could

@@ -12,8 +12,10 @@ import (
 // FuzzAnswers reads any text as each kind of answer. What comes out is within the limits.
 func FuzzAnswers(f *testing.F) {
 	hash := strings.Repeat("a", 40)
-	f.Add([]byte(`[{"type":"file","path":"a/b","size":3,"oid":"`+hash+`","lfs":{"oid":"`+hash+hash[:24]+`","size":7}}]`), `<https://x/y?cursor=1>; rel="next"`)
-	f.Add([]byte(`{"id":"a/b","sha":"`+hash+`","gated":"auto","cardData":{"license":["mit"]},"tags":["license:mit"]}`), `bytes 0-1/2`)
+	f.Add([]byte(`[{"type":"file","path":"a/b","size":3,"oid":"`+hash+`","lfs":{"oid":"`+hash+hash[:24]+`","size":7}}]`),
+		`<https://x/y?cursor=1>; rel="next"`)
+	f.Add([]byte(`{"id":"a/b","sha":"`+hash+`","gated":"auto","cardData":{"license":["mit"]},"tags":["license:mit"]}`),
+		`bytes 0-1/2`)
 	f.Add([]byte(`[{"type":"file","path":"..\\x","size":1e3}]`), `"api";r=0;t=55`)
 	f.Fuzz(func(t *testing.T, body []byte, header string) {
 		var l Listing
@@ -28,7 +30,8 @@ func FuzzAnswers(f *testing.F) {
 			}
 		}
 		if r, err := parseRepository(body); err == nil {
-			if _, _, err := repoID(r.ID); err != nil || !IsCommit(r.Commit) || strings.ContainsFunc(r.License, unicode.IsControl) {
+			if _, _, err := repoID(r.ID); err != nil || !IsCommit(r.Commit) ||
+				strings.ContainsFunc(r.License, unicode.IsControl) {
 				t.Errorf("the repository %+v", r)
 			}
 		}

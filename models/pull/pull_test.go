@@ -91,7 +91,8 @@ func TestPull(t *testing.T) {
 		t.Error("the plan wrote something")
 	}
 	last := map[string]download.Progress{}
-	result, err := p.Run(t.Context(), pull.Options{Download: download.Options{Report: func(r download.Progress) { last[r.File] = r }}})
+	report := func(r download.Progress) { last[r.File] = r }
+	result, err := p.Run(t.Context(), pull.Options{Download: download.Options{Report: report}})
 	if err != nil || !result.Linked {
 		t.Fatalf("got %+v, %v", result, err)
 	}
@@ -219,7 +220,8 @@ type found struct {
 func peer(t *testing.T, env []string, args ...string) (f found) {
 	t.Helper()
 	script := exec.Command(python(t), append([]string{"testdata/peer.py"}, args...)...)
-	script.Env = append(os.Environ(), append(env, "HF_HUB_DISABLE_TELEMETRY=1", "HF_TOKEN=hf_test", "NO_PROXY=127.0.0.1")...)
+	env = append(env, "HF_HUB_DISABLE_TELEMETRY=1", "HF_TOKEN=hf_test", "NO_PROXY=127.0.0.1")
+	script.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
 	script.Stderr = &stderr
 	out, err := script.Output()

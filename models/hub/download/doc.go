@@ -3,10 +3,10 @@
 // # What holds at all times
 //
 //  1. A blob in the cache has the content that its name says. The bytes of a file gather in a folder of their own, and
-//     only a whole file whose hash is right moves to the place of the blob, in one step. Its bytes and then its name are
-//     synced to disk.
-//  2. Nothing on disk is trusted. The journal has a SHA-256 for each chunk. A chunk counts as there only while its bytes
-//     have that hash, so a torn write, a flipped bit or an invented journal costs the chunks that it concerns and
+//     only a whole file whose hash is right moves to the place of the blob, in one step. Its bytes and then its name
+//     are synced to disk.
+//  2. Nothing on disk is trusted. The journal has a SHA-256 for each chunk. A chunk counts as there only while its
+//     bytes have that hash, so a torn write, a flipped bit or an invented journal costs the chunks that it concerns and
 //     nothing else.
 //  3. What was verified is not fetched again. The one exception is below, at "the whole hash".
 //  4. A folder of gathered bytes has one owner, and nobody else writes there.
@@ -39,14 +39,14 @@
 //
 // # The whole hash
 //
-// If it is wrong at the end, some chunk came wrong over the network, and nothing says which. So the file is fetched once
-// more and every chunk replaced. If the hash is wrong again, the file is refused by name and what was gathered is
+// If it is wrong at the end, some chunk came wrong over the network, and nothing says which. So the file is fetched
+// once more and every chunk replaced. If the hash is wrong again, the file is refused by name and what was gathered is
 // removed ([ErrWrongContent]).
 //
 // # A server that ignores ranges
 //
-// An answer with the whole file instead of a part is never written at the part's place. It is dropped, and after a few of
-// them the file is fetched again from its first byte over one connection.
+// An answer with the whole file instead of a part is never written at the part's place. It is dropped, and after a few
+// of them the file is fetched again from its first byte over one connection.
 //
 // # A file that changes
 //
@@ -56,9 +56,9 @@
 //
 // # The owner
 //
-// The cache's lock for the blob (.locks) keeps programs from fetching the same bytes at once, Python's too. On some file
-// systems locks grant everything to everybody, so nothing else depends on them. OWNER names the machine, its boot and
-// the download. A download takes over a folder only from an owner who is surely gone:
+// The cache's lock for the blob (.locks) keeps programs from fetching the same bytes at once, Python's too. On some
+// file systems locks grant everything to everybody, so nothing else depends on them. OWNER names the machine, its boot
+// and the download. A download takes over a folder only from an owner who is surely gone:
 //
 //   - one that let go of the folder when it ended, which renames it (OWNER begins with "free"),
 //   - one of an earlier boot of this machine,

@@ -168,7 +168,8 @@ func (d *download) get(ctx context.Context) (err error) {
 	missing := d.file.Size - d.part.claimed()
 	if room, known := free(d.repo.Blobs()); known && room < missing {
 		d.part.release()
-		return d.noSpace(fmt.Sprintf("%d more bytes are needed and %d are free in %s", missing, room, d.repo.Blobs()), ErrNoSpace)
+		return d.noSpace(fmt.Sprintf("%d more bytes are needed and %d are free in %s", missing, room, d.repo.Blobs()),
+			ErrNoSpace)
 	}
 	d.enter(Downloading)
 	right, err := d.all(ctx, true)
@@ -197,8 +198,8 @@ func (d *download) get(ctx context.Context) (err error) {
 }
 
 func (d *download) noSpace(detail string, err error) error {
-	return &Error{Name: d.name(), Detail: detail, Advice: "make room, or set HF_HOME or HF_HUB_CACHE to a folder on another disk",
-		Err: errors.Join(ErrNoSpace, err)}
+	return &Error{Name: d.name(), Detail: detail, Err: errors.Join(ErrNoSpace, err),
+		Advice: "make room, or set HF_HOME or HF_HUB_CACHE to a folder on another disk"}
 }
 
 // all brings every chunk here and reports whether the whole has the right hash. With trust it keeps what is on disk and

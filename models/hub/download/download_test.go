@@ -188,7 +188,8 @@ func TestDownloads(t *testing.T) {
 				if got := p.states(); got != "downloading finishing done" {
 					t.Errorf("the states are %s", got)
 				}
-				if got := p.last(); got.Done != got.Total || got.Total != int64(size) || got.File != p.file.Path || got.Verified != 0 {
+				if got := p.last(); got.Done != int64(size) || got.Total != got.Done || got.File != p.file.Path ||
+					got.Verified != 0 {
 					t.Errorf("the last report is %+v", got)
 				}
 				n := len(p.Asked())
@@ -200,7 +201,8 @@ func TestDownloads(t *testing.T) {
 	}
 }
 
-// TestCancelLosesNothing cancels downloads in the middle of chunks. Every byte that was reported is not asked for again.
+// TestCancelLosesNothing cancels downloads in the middle of chunks. Every byte that was reported is not asked for
+// again.
 func TestCancelLosesNothing(t *testing.T) {
 	p := newPlace(t, content(2, 20*chunk+5), true)
 	p.Fail(func(r hubtest.Request) hubtest.Fault {
@@ -269,7 +271,8 @@ func (p *place) interrupt() {
 	}
 }
 
-// TestDamageOnDisk changes what an interrupted download left. Each change costs the chunks that it concerns and no more.
+// TestDamageOnDisk changes what an interrupted download left. Each change costs the chunks that it concerns and no
+// more.
 func TestDamageOnDisk(t *testing.T) {
 	size := int64(30*chunk + 100)
 	for _, c := range []struct {
@@ -357,8 +360,8 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-// TestWrongHash sends wrong bytes. Where it happens once, the file is fetched once more. Where it happens again, the file
-// is refused by name, and nothing is left.
+// TestWrongHash sends wrong bytes. Where it happens once, the file is fetched once more. Where it happens again, the
+// file is refused by name, and nothing is left.
 func TestWrongHash(t *testing.T) {
 	p := newPlace(t, content(4, 10*chunk), true)
 	flipped := false

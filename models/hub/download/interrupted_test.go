@@ -80,7 +80,8 @@ type tally struct {
 
 // TestInterruptedDownloads interrupts downloads again and again: by faults of every kind, by cancelling, by killing the
 // process, and by changing what is on disk. Each ends right or is refused by name, the blob is never wrong, and no byte
-// that is on disk with its journal's hash is asked for, unless a hash of the whole was wrong or the server ignored ranges.
+// that is on disk with its journal's hash is asked for, unless a hash of the whole was wrong or the server ignored
+// ranges.
 func TestInterruptedDownloads(t *testing.T) {
 	const downloads, atOnce = 500, 16 // most of the time goes into waiting for the disk and for stalled connections
 	var sum tally

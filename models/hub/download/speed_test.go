@@ -56,7 +56,8 @@ func TestSpeed(t *testing.T) {
 		out := filepath.Join(dir, "out")
 		address := h.URL + "/org/model/resolve/" + m.Commit + "/large.gguf"
 		began := time.Now()
-		b, err := exec.Command("sh", "-c", `curl -sfL -o "$1" "$2" && sync "$1" && sha256sum "$1"`, "sh", out, address).Output()
+		const script = `curl -sfL -o "$1" "$2" && sync "$1" && sha256sum "$1"`
+		b, err := exec.Command("sh", "-c", script, "sh", out, address).Output()
 		theirs = append(theirs, time.Since(began))
 		if err != nil || !strings.HasPrefix(string(b), f.SHA256) {
 			t.Fatalf("curl: %v, %s", err, b)

@@ -24,8 +24,8 @@ type stream struct {
 // enough is how many bytes make a request count as good, even if it failed later.
 const enough = 64 << 10
 
-// insists is how many equal answers in a row are believed: that a server ignores ranges, and that it has another version
-// of the file now.
+// insists is how many equal answers in a row are believed: that a server ignores ranges, and that it has another
+// version of the file now.
 const insists = 3
 
 // fill reads until p is full. With an error it returns how many bytes came before.
