@@ -260,7 +260,7 @@ var forTests = []string{
 	"runner/backend/tokenizer/texttest",
 	"runner/conformance", "runner/chattemplate/readertest", "runner/chattemplate/vocabtest",
 	"runner/grammar/suitetest",
-	"runner/models/random", "runner/models/random/ggufwriter",
+	"runner/models/hub/hubtest", "runner/models/random", "runner/models/random/ggufwriter",
 	"runner/cmd/runner/scripttest", "runner/cmd/runner/transcript", "runner/server/wiretest",
 }
 

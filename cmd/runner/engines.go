@@ -32,8 +32,8 @@ func open(ctx context.Context, path string, cfg backend.Config) (backend.Model, 
 }
 
 // choose returns the folder of the engine that runs the model at path, or "" for the engines in this program. given is
-// the folder that the user chose for GGUF files; it is checked. Folders that cannot be used are skipped, and warn gets a
-// line about each.
+// the folder that the user chose for GGUF files; it is checked. Folders that cannot be used are skipped, and warn gets
+// a line about each.
 //
 // The llama.cpp in this program is preferred, because it is the fastest on a CPU and needs no other process. Then the
 // newest folder that knows the model's architecture is taken.

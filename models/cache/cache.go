@@ -24,25 +24,33 @@ import (
 )
 
 // Dir returns the folder of the cache, by the rules of the huggingface_hub library: HF_HUB_CACHE, else
-// HUGGINGFACE_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. It is
-// empty if none of them is set and the user has no home folder.
+// HUGGINGFACE_HUB_CACHE, else hub in [Home]. It is empty if none of them is set and the user has no home folder.
 func Dir() string {
 	for _, v := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"} {
 		if dir := os.Getenv(v); dir != "" {
 			return expand(dir)
 		}
 	}
+	if home := Home(); home != "" {
+		return filepath.Join(home, "hub")
+	}
+	return ""
+}
+
+// Home returns the folder of everything that Hugging Face's tools keep, the user's token among it: HF_HOME, else
+// XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface. It is empty like [Dir].
+func Home() string {
 	if home := os.Getenv("HF_HOME"); home != "" {
-		return filepath.Join(expand(home), "hub")
+		return expand(home)
 	}
 	if cache := os.Getenv("XDG_CACHE_HOME"); cache != "" {
-		return filepath.Join(cache, "huggingface", "hub")
+		return filepath.Join(cache, "huggingface")
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(home, ".cache", "huggingface", "hub")
+	return filepath.Join(home, ".cache", "huggingface")
 }
 
 // expand replaces variables and a leading ~ as the library does.

@@ -3,15 +3,10 @@ package cache
 import (
 	"cmp"
 	"context"
-	"crypto/sha1"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -55,7 +50,7 @@ func (r Repo) Verify(ctx context.Context, progress func(done, total int64)) (Ver
 	type task struct {
 		Damage
 		size int64
-		sum  hash.Hash
+		sum  *Hash
 	}
 	var tasks []task
 	var total int64
@@ -71,11 +66,11 @@ func (r Repo) Verify(ctx context.Context, progress func(done, total int64)) (Ver
 			}
 			seen[f.Etag] = true
 			d := Damage{File: f.Path, Commit: commit, Etag: f.Etag}
-			sum, known := contentHash(f.Etag, f.Size)
+			sum, err := NewHash(f.Etag, f.Size)
 			switch {
 			case f.Missing:
 				v.Damaged = append(v.Damaged, d)
-			case !known:
+			case err != nil:
 				v.Unknown = append(v.Unknown, f.Path)
 			default:
 				tasks = append(tasks, task{d, f.Size, sum})
@@ -96,7 +91,7 @@ func (r Repo) Verify(ctx context.Context, progress func(done, total int64)) (Ver
 			return v, err
 		}
 		v.Files++
-		if t.Got = hex.EncodeToString(t.sum.Sum(nil)); t.Got != t.Etag || v.Bytes-before != t.size {
+		if t.Got = t.sum.Name(); t.Got != t.Etag || v.Bytes-before != t.size {
 			v.Damaged = append(v.Damaged, t.Damage)
 		}
 	}
@@ -106,25 +101,7 @@ func (r Repo) Verify(ctx context.Context, progress func(done, total int64)) (Ver
 	return v, nil
 }
 
-var (
-	sha256Name = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	gitName    = regexp.MustCompile(`^[0-9a-f]{40}$`)
-)
-
-// contentHash returns the hash that names a blob of size bytes. It reports false if the name is none.
-func contentHash(etag string, size int64) (hash.Hash, bool) {
-	switch {
-	case sha256Name.MatchString(etag):
-		return sha256.New(), true
-	case gitName.MatchString(etag):
-		sum := sha1.New()
-		fmt.Fprintf(sum, "blob %d\x00", size) // what git hashes before the bytes
-		return sum, true
-	}
-	return nil, false
-}
-
-func hashFile(ctx context.Context, sum hash.Hash, path string, buffer []byte, read func(n int)) error {
+func hashFile(ctx context.Context, sum *Hash, path string, buffer []byte, read func(n int)) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err

@@ -218,7 +218,8 @@ func (a *app) logger(format string, verbose bool) *slog.Logger {
 		handler = slog.NewJSONHandler(a.stderr(), options)
 	case a.errTerminal:
 		// Without colors, because stderr takes out all that could control the terminal.
-		handler = tint.NewTextHandler(a.stderr(), &tint.Options{Level: options.Level, TimeFormat: time.TimeOnly, NoColor: true})
+		handler = tint.NewTextHandler(a.stderr(),
+			&tint.Options{Level: options.Level, TimeFormat: time.TimeOnly, NoColor: true})
 	}
 	log := slog.New(handler)
 	if verbose && a.engine.Log != nil {
