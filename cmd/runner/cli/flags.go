@@ -26,8 +26,8 @@ func alternatives(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// choice is a flag with a fixed set of values.
-type choice[T comparable] struct {
+// choiceFlag is a flag with a fixed set of values.
+type choiceFlag[T comparable] struct {
 	target *T
 	names  []string
 	values []T
@@ -35,7 +35,7 @@ type choice[T comparable] struct {
 	old map[string]T
 }
 
-func (c *choice[T]) Set(name string) error {
+func (c *choiceFlag[T]) Set(name string) error {
 	i := slices.Index(c.names, name)
 	if value, ok := c.old[name]; ok {
 		*c.target = value
@@ -48,14 +48,14 @@ func (c *choice[T]) Set(name string) error {
 	return nil
 }
 
-func (c *choice[T]) String() string {
+func (c *choiceFlag[T]) String() string {
 	if i := slices.Index(c.values, *c.target); i >= 0 {
 		return c.names[i]
 	}
 	return ""
 }
 
-func (c *choice[T]) Type() string { return strings.Join(c.names, "|") }
+func (c *choiceFlag[T]) Type() string { return strings.Join(c.names, "|") }
 
 // addChoice adds a flag with named values. Each of names stands for the value at the same index.
 func addChoice[T comparable](cmd *cobra.Command, target *T, flag, usage string, names []string, values []T) {
@@ -64,13 +64,13 @@ func addChoice[T comparable](cmd *cobra.Command, target *T, flag, usage string, 
 
 // addChoiceP is addChoice for a flag with a short form.
 func addChoiceP[T comparable](cmd *cobra.Command, target *T, flag, short, usage string, names []string, values []T) {
-	cmd.Flags().VarP(&choice[T]{target: target, names: names, values: values}, flag, short, usage)
+	cmd.Flags().VarP(&choiceFlag[T]{target: target, names: names, values: values}, flag, short, usage)
 	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)))
 }
 
 // rename has a flag accept an earlier name of a value.
 func rename[T comparable](cmd *cobra.Command, flag, old string, value T) {
-	c := cmd.Flags().Lookup(flag).Value.(*choice[T])
+	c := cmd.Flags().Lookup(flag).Value.(*choiceFlag[T])
 	c.old = map[string]T{old: value}
 }
 

@@ -53,7 +53,8 @@ func (a *app) addCommands(root *cobra.Command) {
 		commands  []*cobra.Command
 	}{
 		{"use", "Use", []*cobra.Command{a.runCommand()}},
-		{"models", "Models", []*cobra.Command{a.enginesCommand()}},
+		{"models", "Models", []*cobra.Command{a.pullCommand(), a.listCommand(), a.showCommand(), a.rmCommand(),
+			a.verifyCommand(), a.enginesCommand()}},
 		{"serve", "Serve", []*cobra.Command{a.serveCommand(), a.mewCommand()}},
 		{"traces", "Traces", []*cobra.Command{a.traceCommand()}},
 		{"more", "More", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.completionCommand(),

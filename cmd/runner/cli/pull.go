@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner/cmd/runner/render"
+	"runner/models/cache"
+	"runner/models/choice"
+	"runner/models/hub"
+	"runner/models/hub/download"
+	"runner/models/names"
+	"runner/models/pull"
+)
+
+func (a *app) pullCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "pull NAME",
+		Short: "Download a model",
+		Long: `Download a model into the Hugging Face cache, where other programs find it, too.
+
+NAME is a repository (ORG/REPO), also with a quantization or a file (ORG/REPO:Q4_K_M), the address of its page, or the
+short name of a well-known model, such as gpt-oss-20b. Without a quantization the best one is taken that this machine's
+memory holds.
+
+A download that was interrupted goes on where it stopped, with the same command. Every file is checked against the
+hub's hash. HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE have the meaning that they have for Hugging
+Face's tools.`,
+		Example: `  runner pull gpt-oss-20b
+  runner pull ggml-org/gpt-oss-20b-GGUF
+  runner pull unsloth/Qwen3-8B-GGUF:Q5_K_M`,
+		Args: exactly(1, "name one model", ""),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilStopped(cmd.Context())
+			defer stop()
+			err := a.pull(ctx, args[0], asJSON)
+			if ctx.Err() != nil {
+				a.note("interrupted; what is here is kept, and the same command goes on with it")
+				return errInterrupted
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "report progress as JSON, one object a line")
+	return cmd
+}
+
+// pull downloads a model.
+func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
+	client, err := a.hub()
+	if err != nil {
+		return err
+	}
+	plan, chosen, err := a.planPull(ctx, client, name)
+	if err != nil {
+		return err
+	}
+	if !asJSON {
+		a.note(describePull(plan, chosen))
+	}
+	if chosen.TooBig {
+		a.complain("warning: this machine may not have the memory for this model, and it is the smallest there is")
+	}
+	for _, r := range plan.Refused {
+		a.complain(fmt.Sprintf("warning: the file %q is left out: %s", r.Path, r.Why))
+	}
+	bars := render.NewTransfers(a.err, a.errTerminal && !asJSON)
+	report := func(p download.Progress) {
+		bars.Set(p.File, string(p.State), p.Done, p.Total)
+		if p.Retry != nil {
+			bars.Say(fmt.Sprintf("%s: %v; trying again in %v", p.File, p.Retry, p.Wait.Round(1e8)))
+		}
+	}
+	if asJSON {
+		enc := json.NewEncoder(a.stdout())
+		report = func(p download.Progress) {
+			_ = enc.Encode(transferred{p.File, string(p.State), p.Done, p.Total, p.Verified}) // the download goes on
+		}
+	}
+	result, err := plan.Run(ctx, pull.Options{Download: download.Options{Report: report}})
+	bars.End(err == nil)
+	if err != nil {
+		return err
+	}
+	if !result.Linked {
+		a.complain("warning: links do not work here, so other revisions of the model do not share its files")
+	}
+	spelled := plan.ID
+	if chosen.Format == choice.GGUF && chosen.Quant != "" {
+		spelled += ":" + chosen.Quant
+	}
+	if asJSON {
+		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": "success", "name": spelled,
+			"path": result.Snapshot})
+	}
+	a.note("ready: runner run " + spelled)
+	return nil
+}
+
+// transferred is a line of pull --json.
+type transferred struct {
+	File     string `json:"file"`
+	State    string `json:"state"`
+	Done     int64  `json:"done"`
+	Total    int64  `json:"total"`
+	Verified int64  `json:"verified"`
+}
+
+// hub returns a client of the hub that the environment names.
+func (a *app) hub() (*hub.Client, error) {
+	cfg, err := hub.FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	cfg.UserAgent = "runner/" + cmp.Or(a.build.Version, "unknown")
+	return hub.New(cfg)
+}
+
+// planPull finds the repository and the files that a name means.
+func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*pull.Plan, choice.Choice, error) {
+	var chosen choice.Choice
+	host := ""
+	if u, err := url.Parse(client.Endpoint()); err == nil {
+		host = u.Host
+	}
+	parsed, err := names.Parse(name, host)
+	if err != nil {
+		return nil, chosen, err
+	}
+	repos, selector := parsed.OnHub()
+	if len(repos) == 0 {
+		e := &inputError{what: fmt.Sprintf("no model %q is known", name), hint: "name a repository of the hub as ORG/REPO"}
+		if near := names.Suggest(name, 3); len(near) > 0 {
+			e.hint = "did you mean " + alternatives(near) + "?"
+		}
+		return nil, chosen, e
+	}
+	memory := int64(0)
+	if a.engine.Memory != nil {
+		memory, _ = a.engine.Memory()
+	}
+	choose := func(_ hub.Repository, all []hub.File) ([]hub.File, error) {
+		files := make([]choice.File, len(all))
+		byPath := map[string]hub.File{}
+		for i, f := range all {
+			files[i], byPath[f.Path] = choice.File{Path: f.Path, Size: f.Size}, f
+		}
+		var err error
+		if chosen, err = choice.Choose(files, selector, memory); err != nil {
+			return nil, err
+		}
+		list := make([]hub.File, len(chosen.Files))
+		for i, f := range chosen.Files {
+			list[i] = byPath[f.Path]
+		}
+		return list, nil
+	}
+	var first error
+	for _, repo := range repos {
+		plan, err := pull.NewPlan(ctx, client, cache.Default(), pull.Request{Repo: repo, Revision: parsed.Revision,
+			Choose: choose})
+		if err == nil {
+			return plan, chosen, nil
+		}
+		first = cmp.Or(first, err)
+		missing, unfit := (*hub.Error)(nil), (*choice.Error)(nil)
+		if !errors.As(err, &unfit) && (!errors.As(err, &missing) || missing.Kind != hub.NotFound) {
+			return nil, chosen, err
+		}
+	}
+	return nil, chosen, first
+}
+
+// describePull says in one line what will be downloaded.
+func describePull(p *pull.Plan, c choice.Choice) string {
+	what := []string{p.ID}
+	if c.Quant != "" {
+		what = append(what, c.Quant)
+	}
+	what = append(what, size(p.Size()))
+	if n := len(p.Items); n > 1 {
+		what = append(what, fmt.Sprintf("%d files", n))
+	}
+	if p.License != "" {
+		what = append(what, "licence "+p.License)
+	}
+	if missing := p.Missing(); missing < p.Size() {
+		what = append(what, size(p.Size()-missing)+" of it are here")
+	}
+	return strings.Join(what, ", ")
+}

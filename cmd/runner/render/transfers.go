@@ -1,0 +1,99 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// Transfers shows the progress of downloads: a bar for each file on a terminal, and else a line now and then. It is safe
+// for concurrent use.
+type Transfers struct {
+	out io.Writer
+
+	mu    sync.Mutex
+	bars  *mpb.Progress // nil where there is no terminal
+	files map[string]*transfer
+}
+
+type transfer struct {
+	bar   *mpb.Bar
+	state atomic.Pointer[string] // read while the bar is drawn
+	told  time.Time
+}
+
+// tellEvery is how often a file is reported without a terminal.
+const tellEvery = 10 * time.Second
+
+// NewTransfers returns a view of downloads that writes to out.
+func NewTransfers(out io.Writer, terminal bool) *Transfers {
+	t := &Transfers{out: out, files: map[string]*transfer{}}
+	if terminal {
+		t.bars = mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh())
+	}
+	return t
+}
+
+// Set says how many bytes of a file are done. done may fall.
+func (t *Transfers) Set(file, state string, done, total int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.files[file]
+	if f == nil {
+		f = &transfer{}
+		f.state.Store(new(string))
+		if t.files[file] = f; t.bars != nil {
+			f.bar = t.bars.AddBar(total,
+				mpb.PrependDecorators(decor.Name(CleanLine(file), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
+					return *f.state.Load()
+				}, decor.WCSyncSpaceR)),
+				mpb.AppendDecorators(decor.Counters(decor.SizeB1000(0), "% .1f / % .1f", decor.WCSyncSpace),
+					decor.AverageSpeed(decor.SizeB1000(0), " % .1f", decor.WCSyncSpace),
+					decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace)))
+			f.bar.SetCurrent(done)
+		}
+	}
+	changed := *f.state.Swap(&state) != state
+	if f.bar != nil {
+		f.bar.SetCurrent(done)
+		return
+	}
+	if now := time.Now(); changed || now.Sub(f.told) >= tellEvery {
+		f.told = now
+		fmt.Fprintf(t.out, "%s: %s, %d of %d bytes\n", CleanLine(file), state, done, total)
+	}
+}
+
+// Say writes a line above the bars.
+func (t *Transfers) Say(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.bars != nil {
+		fmt.Fprintln(t.bars, CleanLine(line))
+		return
+	}
+	fmt.Fprintln(t.out, CleanLine(line))
+}
+
+// End leaves the bars as they are. whole says that all files are done.
+func (t *Transfers) End(whole bool) {
+	if t.bars == nil {
+		return
+	}
+	t.mu.Lock()
+	for _, f := range t.files {
+		switch {
+		case whole:
+			f.bar.SetTotal(-1, true)
+		default:
+			f.bar.Abort(false)
+		}
+	}
+	t.mu.Unlock()
+	t.bars.Wait()
+}
