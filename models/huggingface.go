@@ -209,7 +209,7 @@ func resolveWord(name string, n names.Name) (Model, error) {
 }
 
 // download is the advice for a repository that is not here.
-func download(repo string) string { return "download it first, for instance with: hf download " + repo }
+func download(repo string) string { return "download it first, with: runner pull " + repo }
 
 // about says in a few words what a well-known model is.
 func about(k names.Known) string {

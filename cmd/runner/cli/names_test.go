@@ -46,8 +46,8 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 		}
 	}
 	for word, want := range map[string]string{"gpt-os-20b": "gpt-oss", "lama3.2": "llama3.2",
-		"qwen3:8b": "hf download Qwen/", "GPT-4": "runner run demo GPT-4", "org/repo": "hf download org/repo",
-		"a/b": "hf download", "b.gguf": "path",
+		"qwen3:8b": "runner pull Qwen/", "GPT-4": "runner run demo GPT-4", "org/repo": "runner pull org/repo",
+		"a/b": "runner pull", "b.gguf": "path",
 		"v1.2": "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
 		model, _, given, err := splitArguments([]string{word})
 		if err == nil && model == word {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -66,6 +67,34 @@ func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
 	if !asJSON {
 		a.note(describePull(plan, chosen))
 	}
+	return a.fetch(ctx, plan, chosen, asJSON)
+}
+
+// offerPull asks on the terminal whether to download a model that is not here, and does so. It reports false if the
+// answer is no.
+func (a *app) offerPull(ctx context.Context, name string) (bool, error) {
+	client, err := a.hub()
+	if err != nil {
+		return false, err
+	}
+	plan, chosen, err := a.planPull(ctx, client, name)
+	if err != nil {
+		return false, err
+	}
+	fmt.Fprintf(a.stderr(), "%s is not on this machine. Download %s? [y/N] ", render.CleanLine(name),
+		describePull(plan, chosen))
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil && answer == "" {
+		return false, errInterrupted
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return false, nil
+	}
+	return true, a.fetch(ctx, plan, chosen, false)
+}
+
+// fetch downloads what a plan says.
+func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, asJSON bool) error {
 	if chosen.TooBig {
 		a.complain("warning: this machine may not have the memory for this model, and it is the smallest there is")
 	}

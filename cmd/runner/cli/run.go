@@ -69,10 +69,13 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		return err
 	}
 	name, typed, given, err := o.arguments(args)
+	if len(args) == 1 && a.mayPull(err) {
+		name, err = args[0], nil
+	}
 	if err != nil {
 		return err
 	}
-	model, err := resolve(name)
+	model, err := a.resolveOrPull(cmd.Context(), name)
 	if err != nil {
 		return err
 	}
@@ -232,6 +235,31 @@ func resolve(name string) (models.Model, error) {
 		return models.Model{}, nil
 	}
 	return models.Resolve(name)
+}
+
+// mayPull reports whether err says that a model is not here that the hub may have, and there is a terminal to ask on.
+func (a *app) mayPull(err error) bool {
+	absent := (*models.Error)(nil)
+	return errors.As(err, &absent) && absent.Repo != "" && a.inTerminal && a.errTerminal
+}
+
+// resolveOrPull finds the model called name. On a terminal it offers to download one that is not here.
+func (a *app) resolveOrPull(ctx context.Context, name string) (models.Model, error) {
+	m, err := resolve(name)
+	if !a.mayPull(err) {
+		return m, err
+	}
+	ctx, stop := untilStopped(ctx)
+	defer stop()
+	switch pulled, failed := a.offerPull(ctx, name); {
+	case ctx.Err() != nil:
+		return m, errInterrupted
+	case failed != nil:
+		return m, failed
+	case !pulled:
+		return m, err
+	}
+	return resolve(name)
 }
 
 // open loads a model and returns how long that took. It warns where the model differs from what cfg asks for. The zero

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/models/hub/hubtest"
+)
+
+// A pulled model can be listed, shown, checked and removed. What was pulled is not fetched again, a damaged file is
+// found, and an unknown name is answered with the nearest.
+func TestPulledModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
+	h := hubtest.Start(t)
+	content := bytes.Repeat([]byte("GGUF weights "), 100_000)
+	h.Add(hubtest.Repo{ID: "Org/Tiny-GGUF", License: "mit", Files: []hubtest.File{
+		{Path: "tiny-Q4_K_M.gguf", Content: content}, {Path: "tiny-Q8_0.gguf", Content: append(content, content...)},
+		{Path: "README.md", Content: []byte("# Tiny")}}})
+	cache := t.TempDir()
+	run := func(want int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		cmd := exec.Command("runner", args...)
+		cmd.Env = append(os.Environ(), "HF_ENDPOINT="+h.URL, "HF_HUB_CACHE="+cache, "HOME="+t.TempDir(), "HF_TOKEN=",
+			noRaceDelay)
+		var out, err bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &err
+		if e := cmd.Run(); cmd.ProcessState.ExitCode() != want {
+			t.Fatalf("runner %s: %v, want exit code %d\n%s%s", strings.Join(args, " "), e, want, &out, &err)
+		}
+		return out.String(), err.String()
+	}
+	_, told := run(0, "list")
+	if !strings.Contains(told, "runner pull") {
+		t.Errorf("without models: %s", told)
+	}
+	_, told = run(0, "pull", "org/tiny:q4_k_m")
+	if !strings.Contains(told, "Org/Tiny-GGUF, Q4_K_M, 1.2 MiB, licence mit") ||
+		!strings.Contains(told, "ready: runner run Org/Tiny-GGUF:Q4_K_M") {
+		t.Errorf("pull: %s", told)
+	}
+	sent := h.Sent()
+	out, _ := run(0, "pull", "--json", "https://hf.co/Org/Tiny-GGUF:Q4_K_M")
+	if h.Sent() != sent {
+		t.Errorf("%d bytes were sent again", h.Sent()-sent)
+	}
+	for line := range strings.Lines(out) {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(line), &v); err != nil || v["state"] == "" {
+			t.Errorf("line %q: %v", line, err)
+		}
+	}
+	if !strings.Contains(out, `"state":"success"`) {
+		t.Errorf("pull --json: %s", out)
+	}
+	if out, _ = run(0, "list"); !strings.Contains(out, "Org/Tiny-GGUF") || !strings.Contains(out, "Q4_K_M") {
+		t.Errorf("list: %s", out)
+	}
+	if out, _ = run(0, "show", "org/tiny"); !strings.Contains(out, "tiny-Q4_K_M.gguf") {
+		t.Errorf("show: %s", out)
+	}
+	if out, _ = run(0, "verify"); !strings.Contains(out, "Org/Tiny-GGUF: 1 files") {
+		t.Errorf("verify: %s", out)
+	}
+	blobs, err := filepath.Glob(filepath.Join(cache, "models--*", "blobs", "*"))
+	if err != nil || len(blobs) != 1 {
+		t.Fatalf("%q, %v", blobs, err)
+	}
+	if err := os.Chmod(blobs[0], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(blobs[0], append([]byte("X"), content[1:]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, told = run(1, "verify", "org/tiny"); !strings.Contains(out, "1 damaged") || !strings.Contains(told, "runner rm") {
+		t.Errorf("verify: %s%s", out, told)
+	}
+	if _, told = run(0, "rm", "org/tiny:Q4_K_M"); !strings.Contains(told, "removed") {
+		t.Errorf("rm: %s", told)
+	}
+	if out, _ = run(0, "list"); strings.Contains(out, "Tiny") {
+		t.Errorf("list: %s", out)
+	}
+	if _, told = run(1, "rm", "org/tiny"); !strings.Contains(told, "see runner list") {
+		t.Errorf("rm: %s", told)
+	}
+	if _, told = run(1, "pull", "gpt-os-20b"); !strings.Contains(told, "did you mean gpt-oss") {
+		t.Errorf("pull: %s", told)
+	}
+	if _, told = run(1, "pull", "org/nothing"); !strings.Contains(told, "org/nothing") {
+		t.Errorf("pull: %s", told)
+	}
+	if _, told = run(1, "pull", "Org/Tiny-GGUF:Q2_K"); !strings.Contains(told, "Q8_0") {
+		t.Errorf("pull: %s", told)
+	}
+}
+
+// An interrupted pull goes on where it stopped, and says so.
+func TestInterruptedPull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a slow download")
+	}
+	h := hubtest.Start(t)
+	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
+	h.Add(hubtest.Repo{ID: "Org/Slow-GGUF", Files: []hubtest.File{{Path: "slow.gguf", Content: content}}})
+	h.Fail(func(r hubtest.Request) hubtest.Fault {
+		if !r.Bytes {
+			return hubtest.Fault{}
+		}
+		return hubtest.Fault{Slow: 2 * time.Millisecond}
+	})
+	cache := t.TempDir()
+	command := func() (*exec.Cmd, *bytes.Buffer) {
+		cmd := exec.Command("runner", "pull", "org/slow")
+		cmd.Env = append(os.Environ(), "HF_ENDPOINT="+h.URL, "HF_HUB_CACHE="+cache, "HOME="+t.TempDir(), "HF_TOKEN=",
+			noRaceDelay)
+		told := &bytes.Buffer{}
+		cmd.Stderr = told
+		return cmd, told
+	}
+	cmd, told := command()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); h.Sent() < 6<<20; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes were sent in a minute: %s", h.Sent(), told)
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the exit code says it
+	if cmd.ProcessState.ExitCode() != exitInterrupted || !strings.Contains(told.String(), "the same command goes on") {
+		t.Errorf("%v: %s", cmd.ProcessState, told)
+	}
+	h.Fail(nil)
+	again, more := command()
+	if err := again.Run(); err != nil {
+		t.Fatalf("%v: %s", err, more)
+	}
+	if !strings.Contains(more.String(), "of it are here") {
+		t.Errorf("the second pull: %s", more)
+	}
+	if h.Sent() > int64(len(content))*3/2 {
+		t.Errorf("%d bytes were sent for a file of %d", h.Sent(), len(content))
+	}
+}
+
+// On a terminal a model that is not here is offered for download, with its size and licence. No means no.
+func TestPullIsOffered(t *testing.T) {
+	h := hubtest.Start(t)
+	h.Add(hubtest.Repo{ID: "Org/Tiny-GGUF", License: "mit", Files: []hubtest.File{
+		{Path: "tiny-Q4_K_M.gguf", Content: bytes.Repeat([]byte("GGUF weights "), 100_000)}}})
+	env := []string{"HF_ENDPOINT=" + h.URL, "HF_TOKEN="}
+	no := start(t, env, "run", "org/tiny-gguf", "count")
+	no.expect("Download Org/Tiny-GGUF, Q4_K_M, 1.2 MiB, licence mit? [y/N]")
+	no.enter("n")
+	no.expect("runner pull")
+	no.exit(exitFailed)
+	if h.Sent() != 0 {
+		t.Errorf("%d bytes were sent without a yes", h.Sent())
+	}
+	yes := start(t, env, "run", "org/tiny-gguf")
+	yes.expect("[y/N]")
+	yes.enter("y")
+	yes.expect("ready: runner run Org/Tiny-GGUF:Q4_K_M")
+	yes.expect(">>>")
+	yes.enter("/exit")
+	yes.exit(exitOK)
+}
