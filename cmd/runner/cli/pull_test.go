@@ -162,7 +162,7 @@ func TestPullIsOffered(t *testing.T) {
 	env := []string{"HF_ENDPOINT=" + h.URL, "HF_TOKEN="}
 	no := start(t, env, "run", "org/tiny-gguf", "count")
 	no.expect("Download Org/Tiny-GGUF, Q4_K_M, 1.2 MiB, licence mit? [y/N]")
-	no.enter("n")
+	no.send("n\r")
 	no.expect("runner pull")
 	no.exit(exitFailed)
 	if h.Sent() != 0 {
@@ -170,7 +170,7 @@ func TestPullIsOffered(t *testing.T) {
 	}
 	yes := start(t, env, "run", "org/tiny-gguf")
 	yes.expect("[y/N]")
-	yes.enter("y")
+	yes.send("y\r")
 	yes.expect("ready: runner run Org/Tiny-GGUF:Q4_K_M")
 	yes.expect(">>>")
 	yes.enter("/exit")
