@@ -50,8 +50,8 @@ func (a *app) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the models on this machine",
-		Long: `List the models on this machine: those in the Hugging Face cache, and those of Ollama and LM Studio that are plain
-GGUF files. RUNS says whether an engine here runs the model. Downloads that did not finish come last.`,
+		Long: `List the models on this machine: those in the Hugging Face cache, and those of Ollama and LM Studio that are
+plain GGUF files. RUNS says whether an engine here runs the model. Downloads that did not finish come last.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found, partials := installed.List()
@@ -168,8 +168,8 @@ func (a *app) rmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove a downloaded model",
-		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO for all of a repository, or ORG/REPO:Q4_K_M for one
-model of it. Files that other revisions use stay. Models of Ollama and LM Studio are theirs to remove.`,
+		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO for all of a repository, or ORG/REPO:Q4_K_M for
+one model of it. Files that other revisions use stay. Models of Ollama and LM Studio are theirs to remove.`,
 		Args:              exactly(1, "name one model", ""),
 		ValidArgsFunction: completeModels,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -189,7 +189,8 @@ model of it. Files that other revisions use stay. Models of Ollama and LM Studio
 				}
 				gone = func(commit string, f cache.File) bool {
 					entry, err := repo.Entry(commit, f.Path)
-					return err == nil && slices.ContainsFunc(parts, func(p string) bool { return filepath.Clean(p) == entry })
+					return err == nil &&
+						slices.ContainsFunc(parts, func(p string) bool { return filepath.Clean(p) == entry })
 				}
 			}
 			done, err := repo.Remove(gone)
@@ -206,8 +207,8 @@ func (a *app) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [NAME]",
 		Short: "Check downloaded models against their hashes",
-		Long: `Check the files of a model in the Hugging Face cache, or of all, against the hashes that the hub gave. The exit code
-is 1 if a file is damaged or missing.`,
+		Long: `Check the files of a model in the Hugging Face cache, or of all, against the hashes that the hub gave. The exit
+code is 1 if a file is damaged or missing.`,
 		Args:              atMost(1, "models", "name one"),
 		ValidArgsFunction: completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {

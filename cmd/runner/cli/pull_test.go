@@ -79,7 +79,8 @@ func TestPulledModel(t *testing.T) {
 	if err := os.WriteFile(blobs[0], append([]byte("X"), content[1:]...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, told = run(1, "verify", "org/tiny"); !strings.Contains(out, "1 damaged") || !strings.Contains(told, "runner rm") {
+	out, told = run(1, "verify", "org/tiny")
+	if !strings.Contains(out, "1 damaged") || !strings.Contains(told, "runner rm") {
 		t.Errorf("verify: %s%s", out, told)
 	}
 	if _, told = run(0, "rm", "org/tiny:Q4_K_M"); !strings.Contains(told, "removed") {

@@ -11,8 +11,8 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Transfers shows the progress of downloads: a bar for each file on a terminal, and else a line now and then. It is safe
-// for concurrent use.
+// Transfers shows the progress of downloads: a bar for each file on a terminal, and else a line now and then. It is
+// safe for concurrent use.
 type Transfers struct {
 	out io.Writer
 
