@@ -3,10 +3,12 @@ package render
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/rivo/uniseg"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 )
@@ -25,6 +27,22 @@ type transfer struct {
 	bar   *mpb.Bar
 	state atomic.Pointer[string] // read while the bar is drawn
 	told  time.Time
+}
+
+const (
+	// nameColumns is the most columns of a file's name, so that the numbers fit into 80 columns.
+	nameColumns = 26
+	// usualState is not shown next to a bar.
+	usualState = "downloading"
+)
+
+// shortened returns the end of a long name, which says more than its beginning: the quantization and the part.
+func shortened(name string) string {
+	for uniseg.StringWidth(name) > nameColumns {
+		_, rest, _, _ := uniseg.FirstGraphemeClusterInString(strings.TrimPrefix(name, "…"), -1)
+		name = "…" + rest
+	}
+	return name
 }
 
 // tellEvery is how often a file is reported without a terminal.
@@ -49,8 +67,11 @@ func (t *Transfers) Set(file, state string, done, total int64) {
 		f.state.Store(new(string))
 		if t.files[file] = f; t.bars != nil {
 			f.bar = t.bars.AddBar(total,
-				mpb.PrependDecorators(decor.Name(CleanLine(file), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
-					return *f.state.Load()
+				mpb.PrependDecorators(decor.Name(shortened(CleanLine(file)), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
+					if state := *f.state.Load(); state != usualState {
+						return state
+					}
+					return ""
 				}, decor.WCSyncSpaceR)),
 				mpb.AppendDecorators(decor.Counters(decor.SizeB1000(0), "% .1f / % .1f", decor.WCSyncSpace),
 					decor.AverageSpeed(decor.SizeB1000(0), " % .1f", decor.WCSyncSpace),
