@@ -67,12 +67,13 @@ func (t *Transfers) Set(file, state string, done, total int64) {
 		f.state.Store(new(string))
 		if t.files[file] = f; t.bars != nil {
 			f.bar = t.bars.AddBar(total,
-				mpb.PrependDecorators(decor.Name(shortened(CleanLine(file)), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
-					if state := *f.state.Load(); state != usualState {
-						return state
-					}
-					return ""
-				}, decor.WCSyncSpaceR)),
+				mpb.PrependDecorators(decor.Name(shortened(CleanLine(file)), decor.WCSyncSpaceR),
+					decor.Any(func(decor.Statistics) string {
+						if state := *f.state.Load(); state != usualState {
+							return state
+						}
+						return ""
+					}, decor.WCSyncSpaceR)),
 				mpb.AppendDecorators(decor.Counters(decor.SizeB1000(0), "% .1f / % .1f", decor.WCSyncSpace),
 					decor.AverageSpeed(decor.SizeB1000(0), " % .1f", decor.WCSyncSpace),
 					decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace)))
