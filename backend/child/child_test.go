@@ -297,3 +297,13 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("after the end of the time: %v", err)
 	}
 }
+
+// TestCanceledLoad: an engine that loads on after it was canceled does not make a model of what the caller gave up.
+func TestCanceledLoad(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := engine("slow").Open(ctx, "model", small); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Open returned %v", err)
+	}
+}

@@ -211,6 +211,9 @@ func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(
 		vocab, err = l.Decode(f.Raw)
 	}
 	c.done()
+	if err == nil && ctx.Err() != nil { // the engine did not heed it
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		var r *remote
 		switch {
