@@ -93,6 +93,8 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@scripts/mlx_environment.sh || echo "note: MLX cannot be installed here, so its tests are skipped"
 	@echo "vet (the first run compiles the engine: about two minutes on two cores)"
 	@$(GO) vet ./...
+	@echo "vet for Macs, of the packages without the engine"
+	@GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet $(pure_pkgs)
 	@echo "import directions"
 	@$(GO) test .
 	@echo "packages without the engine, with the race detector"
