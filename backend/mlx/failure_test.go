@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -281,5 +283,31 @@ func TestSetup(t *testing.T) {
 	m := mustOpen(t, p, demoFolder(t), backend.Config{})
 	if len(greedy(t, m, 5)) != 5 {
 		t.Error("no tokens")
+	}
+}
+
+// TestSetupThatFails: an environment that works is kept where a new one cannot be made.
+func TestSetupThatFails(t *testing.T) {
+	p := python(t)
+	c := Config{Data: t.TempDir(), Python: p.Path}
+	kept := filepath.Join(c.environment(), "kept")
+	if err := os.MkdirAll(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
+	t.Setenv("PIP_RETRIES", "0")
+	t.Setenv("PIP_NO_CACHE_DIR", "1")
+	t.Setenv("PIP_FIND_LINKS", "")
+	t.Setenv("PIP_EXTRA_INDEX_URL", "")
+	t.Setenv("PIP_CONFIG_FILE", os.DevNull)
+	var e *PythonError
+	if _, err := Setup(t.Context(), c, io.Discard); !errors.As(err, &e) || e.Kind != ErrSetup {
+		t.Errorf("without an index: %v", err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("the environment is gone: %v", err)
+	}
+	if _, err := os.Stat(c.environment() + ".new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("half an environment was left: %v", err)
 	}
 }

@@ -81,7 +81,10 @@ func (e *PythonError) Hint() string {
 // environment returns the folder of the Python environment.
 func (c *Config) environment() string { return filepath.Join(c.Data, "mlx", "venv") }
 
-func (c *Config) interpreter() string { return filepath.Join(c.environment(), "bin", "python") }
+func (c *Config) interpreter() string { return interpreterIn(c.environment()) }
+
+// interpreterIn returns the interpreter of an environment.
+func interpreterIn(environment string) string { return filepath.Join(environment, "bin", "python") }
 
 // chosen returns the user's interpreter, or nothing.
 func (c *Config) chosen() string {
@@ -231,20 +234,28 @@ func Setup(ctx context.Context, c Config, log io.Writer) (*Python, error) {
 	if err := os.WriteFile(wanted, requirements, 0o600); err != nil {
 		return nil, &PythonError{ErrSetup, "", err.Error()}
 	}
+	// The new environment takes the place of an old one only when it is whole.
+	fresh := dir + ".new"
 	for _, args := range [][]string{
-		{p.Path, "-I", "-m", "venv", "--clear", dir},
-		{c.interpreter(), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "-r", wanted}} {
+		{p.Path, "-I", "-m", "venv", "--clear", fresh},
+		{interpreterIn(fresh), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "-r", wanted}} {
 		var said strings.Builder
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, io.MultiWriter(log, &said), time.Second
 		if err := cmd.Run(); err != nil {
-			os.RemoveAll(dir) // half an environment is worse than none
+			os.RemoveAll(fresh) // half an environment is of no use
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
 			lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 			return nil, &PythonError{ErrSetup, p.Path, fmt.Sprintf("%v: %.300s", err, lines[len(lines)-1])}
 		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, &PythonError{ErrSetup, "", err.Error()}
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		return nil, &PythonError{ErrSetup, "", err.Error()}
 	}
 	return Find(ctx, Config{Data: c.Data, Python: c.interpreter()})
 }
