@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -105,7 +106,7 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 	report := func(p download.Progress) {
 		bars.Set(p.File, string(p.State), p.Done, p.Total)
 		if p.Retry != nil {
-			bars.Say(fmt.Sprintf("%s: %v; trying again in %v", p.File, p.Retry, p.Wait.Round(1e8)))
+			bars.Say(p.File + ": " + again(p.Retry, p.Wait))
 		}
 	}
 	if asJSON {
@@ -149,8 +150,14 @@ func (a *app) hub() (*hub.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Waiting = func(err error, wait time.Duration) { a.note(again(err, wait)) }
 	cfg.UserAgent = "runner/" + cmp.Or(a.build.Version, "unknown")
 	return hub.New(cfg)
+}
+
+// again says that a request failed and is repeated.
+func again(err error, wait time.Duration) string {
+	return fmt.Sprintf("%v; trying again in %v", err, wait.Round(100*time.Millisecond))
 }
 
 // planPull finds the repository and the files that a name means.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +42,17 @@ func TestPulledModel(t *testing.T) {
 	if !strings.Contains(told, "runner pull") {
 		t.Errorf("without models: %s", told)
 	}
+	h.Fail(func(r hubtest.Request) hubtest.Fault {
+		if r.Number == 1 {
+			return hubtest.Fault{Status: http.StatusServiceUnavailable}
+		}
+		return hubtest.Fault{}
+	})
 	_, told = run(0, "pull", "org/tiny:q4_k_m")
+	h.Fail(nil)
+	if !strings.Contains(told, "trying again in") {
+		t.Errorf("a hub that fails is tried again without a word: %s", told)
+	}
 	if !strings.Contains(told, "Org/Tiny-GGUF, Q4_K_M, 1.2 MiB, licence mit") ||
 		!strings.Contains(told, "ready: runner run Org/Tiny-GGUF:Q4_K_M") {
 		t.Errorf("pull: %s", told)
