@@ -144,6 +144,7 @@ func (d *download) get(ctx context.Context) (err error) {
 		return err
 	}
 	if IsThere(d.repo, d.file) {
+		d.sweep()
 		d.there()
 		return nil
 	}
@@ -159,6 +160,7 @@ func (d *download) get(ctx context.Context) (err error) {
 	}
 	defer unlock()
 	if IsThere(d.repo, d.file) {
+		_, _ = discard(d.repo.Blobs(), d.file.Etag)
 		d.there()
 		return nil
 	}
@@ -195,6 +197,13 @@ func (d *download) get(ctx context.Context) (err error) {
 	_, _ = discard(d.repo.Blobs(), d.file.Etag) // what other owners left is of no use any more
 	d.enter(Done)
 	return nil
+}
+
+// sweep removes what a program left that was ended after it published the file and before it removed its folder.
+func (d *download) sweep() {
+	if len(find(d.repo.Blobs(), d.file.Etag)) > 0 {
+		_, _ = Discard(d.repo, d.file.Etag)
+	}
 }
 
 func (d *download) noSpace(detail string, err error) error {

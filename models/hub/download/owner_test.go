@@ -173,3 +173,39 @@ func FuzzJournal(f *testing.F) {
 		}
 	})
 }
+
+// TestLeftOfAPublishedFile says that the folder of a program which was ended between publishing the file and removing
+// the folder goes with the next download of the file, and that the folder of a program at work stays.
+func TestLeftOfAPublishedFile(t *testing.T) {
+	me := newOwner()
+	if me.boot == unknown {
+		t.Skip("this system does not say which boot this is")
+	}
+	p := newPlace(t, content(14, 20*chunk), true)
+	p.interrupt()
+	dir := p.rename(owner{me.machine, me.boot, "A"})
+	path, err := p.repo.Blob(p.file.Etag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, p.want, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	journal, err := os.Open(filepath.Join(dir, "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer journal.Close()
+	if err := cache.TryLock(journal); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []int{1, 0} {
+		if err := p.get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(find(p.repo.Blobs(), p.file.Etag)); n != left {
+			t.Errorf("%d folders are left, want %d", n, left)
+		}
+		_ = journal.Close() // its owner is gone
+	}
+}
