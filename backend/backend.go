@@ -191,8 +191,8 @@ type Info struct {
 	Threads, GPULayers int
 	// Memory is what the model was promised when it was loaded. Its Untouched is not set.
 	Memory Memory
-	// EmbeddingLength is the width of the hidden state.
-	EmbeddingLength int
+	// EmbeddingLength is the width of the hidden state, and Layers is the number of layers; 0 is unknown.
+	EmbeddingLength, Layers int
 	// WindowOnly reports that sliding-window layers keep only their window. Little of a sequence can then be
 	// rewound.
 	WindowOnly bool

@@ -154,7 +154,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	}
 	m.conn = c
 	m.pid.Store(int64(c.proc.pid))
-	m.caps = loaded.Capabilities()
+	m.caps, m.pace.parts = loaded.Capabilities(), loaded.Parts
 	m.info = loaded.Info.Backend(c.hello.Engine, path)
 	m.fix()
 	m.sequences = make([]*sequence, m.info.Sequences)

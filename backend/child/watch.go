@@ -16,10 +16,10 @@ type times struct {
 }
 
 var usualTimes = times{start: 2 * time.Minute, load: 2 * time.Minute, least: 5 * time.Second, first: time.Minute,
-	text: 30 * time.Second}
+	text: 5 * time.Second}
 
 // textRate is how many bytes of text an engine tokenizes in a second at least.
-const textRate = 100 << 10
+const textRate = 20 << 10
 
 // forText returns how long a text of a number of bytes may take.
 func (t *times) forText(bytes int) time.Duration {
@@ -184,6 +184,8 @@ func (w *watch) kill(why error) (ended bool) {
 // pace expects how long a step takes, from the steps before it. Steps with about as many tokens are alike.
 type pace struct {
 	times
+	// parts is how many times a step reports progress at least, each time after about as much work; 0 is never.
+	parts int
 	// took has the mean duration of steps with up to 2^i tokens; 0 is unknown.
 	took [32]time.Duration
 }
@@ -204,12 +206,13 @@ func (p *pace) note(tokens int, took time.Duration) {
 	*at += (took - *at) / 8
 }
 
-// patience returns how long a step may make no progress: eight times as long as it should take, but at least least.
+// patience returns how long a step may make no progress: eight times as long as it should take, or each of its parts,
+// but at least least.
 func (p *pace) patience(tokens int) time.Duration {
 	i := class(tokens)
 	for k := i; k >= 0; k-- {
 		if p.took[k] > 0 {
-			return max(p.least, 8*p.took[k]<<(i-k)) // at most as long for each token
+			return max(p.least, 8*p.took[k]<<(i-k)/time.Duration(max(1, p.parts))) // at most as long for each token
 		}
 	}
 	return p.first

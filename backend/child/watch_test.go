@@ -60,7 +60,14 @@ func TestPatienceFollowsTheStep(t *testing.T) {
 	if got := p.patience(1024); got != 48*time.Second {
 		t.Errorf("%v for a step with twice as many tokens", got)
 	}
-	if short, long := usualTimes.forText(0), usualTimes.forText(30<<20); short != 30*time.Second || long < 5*time.Minute {
+	p.parts = 24
+	if got := p.patience(1 << 15); got != 8*3*64*time.Second/24 {
+		t.Errorf("%v for a step with 64 times as many tokens, of which each of 24 parts is progress", got)
+	}
+	if got := p.patience(512); got != 5*time.Second {
+		t.Errorf("%v for a step of 3 seconds, of which each of 24 parts is progress", got)
+	}
+	if short, long := usualTimes.forText(0), usualTimes.forText(30<<20); short != 5*time.Second || long < 25*time.Minute {
 		t.Errorf("%v for a short text, %v for a long one", short, long)
 	}
 }

@@ -14,7 +14,7 @@
     X(ggml_backend_dev_description) X(ggml_backend_dev_type) X(ggml_backend_dev_memory) \
     X(ggml_threadpool_params_init) X(llama_attach_threadpool) \
     X(llama_model_free) X(llama_model_get_vocab) X(llama_model_n_ctx_train) X(llama_model_n_embd) \
-    X(llama_model_n_swa) X(llama_model_size) X(llama_model_n_params) X(llama_model_has_encoder) \
+    X(llama_model_n_layer) X(llama_model_n_swa) X(llama_model_size) X(llama_model_n_params) X(llama_model_has_encoder) \
     X(llama_model_has_decoder) X(llama_model_is_recurrent) X(llama_model_is_hybrid) X(llama_model_is_diffusion) \
     X(llama_vocab_type) X(llama_vocab_n_tokens) X(llama_vocab_get_attr) X(llama_vocab_is_eog) \
     X(llama_vocab_get_add_bos) X(llama_token_to_piece) X(llama_tokenize) \

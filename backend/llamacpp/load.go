@@ -231,7 +231,7 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	m.info = p.info(f, path)
 	m.info.WindowOnly = m.small
 	m.info.TrainedContext = int(facts.trained_context)
-	m.info.EmbeddingLength = int(facts.width)
+	m.info.EmbeddingLength, m.info.Layers = int(facts.width), int(facts.layers)
 	m.info.Parameters = int64(facts.parameters)
 	m.info.Bytes = int64(facts.bytes)
 	return nil

@@ -105,6 +105,7 @@ extern "C" struct shim_model_facts shim_describe(const struct shim_engine * e, c
     f.window = e->llama_model_n_swa(model);
     f.trained_context = e->llama_model_n_ctx_train(model);
     f.width = e->llama_model_n_embd(model);
+    f.layers = e->llama_model_n_layer(model);
     f.parameters = e->llama_model_n_params(model);
     f.bytes = e->llama_model_size(model);
     return f;

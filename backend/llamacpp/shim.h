@@ -67,7 +67,7 @@ struct shim_model_facts {
     bool     decodes;   // generates text token by token
     bool     recurrent; // has layers that cannot rewind
     int32_t  window;    // of sliding-window layers, or 0
-    int32_t  trained_context, width;
+    int32_t  trained_context, width, layers;
     uint64_t parameters, bytes;
 };
 

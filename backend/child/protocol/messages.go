@@ -96,6 +96,7 @@ type Info struct {
 	Threads         int    `json:"threads"`
 	GPULayers       int    `json:"gpu_layers"`
 	EmbeddingLength int    `json:"embedding_length"`
+	Layers          int    `json:"layers,omitempty"`
 	WindowOnly      bool   `json:"window_only"`
 	ChatTemplate    string `json:"chat_template"`
 	Digest          string `json:"digest"`
@@ -108,8 +109,8 @@ func InfoOf(i backend.Info) Info {
 		Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, Context: i.ContextSize,
 		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens,
 		ContextReason: i.ContextReason, Sequences: i.Sequences, Batch: i.BatchSize, Threads: i.Threads,
-		GPULayers: i.GPULayers, EmbeddingLength: i.EmbeddingLength, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate,
-		Digest: i.Digest, Memory: Memory(i.Memory)}
+		GPULayers: i.GPULayers, EmbeddingLength: i.EmbeddingLength, Layers: i.Layers, WindowOnly: i.WindowOnly,
+		ChatTemplate: i.ChatTemplate, Digest: i.Digest, Memory: Memory(i.Memory)}
 }
 
 // Backend returns the description for a path. engine is the engine's name in its hello.
@@ -121,8 +122,8 @@ func (i *Info) Backend(engine, path string) backend.Info {
 		Kernels: i.Kernels, Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, ContextSize: i.Context,
 		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens, ContextReason: i.ContextReason,
 		Sequences: i.Sequences, BatchSize: i.Batch, Threads: i.Threads, GPULayers: i.GPULayers,
-		EmbeddingLength: i.EmbeddingLength, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate, Digest: i.Digest,
-		Memory: backend.Memory(i.Memory)}
+		EmbeddingLength: i.EmbeddingLength, Layers: i.Layers, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate,
+		Digest: i.Digest, Memory: backend.Memory(i.Memory)}
 }
 
 // The largest values of an Info that the runner accepts.
@@ -130,6 +131,7 @@ const (
 	maxSequences = 4096
 	maxBatch     = 1 << 20
 	maxWidth     = 1 << 20
+	maxLayers    = 1 << 12
 	maxTokens    = 1 << 24
 	maxMemory    = 1 << 50
 )
@@ -150,6 +152,9 @@ func (i *Info) check() error {
 	if i.EmbeddingLength < 0 || i.EmbeddingLength > maxWidth {
 		return bad("embedding_length %d is not between 0 and %d", i.EmbeddingLength, maxWidth)
 	}
+	if i.Layers < 0 || i.Layers > maxLayers {
+		return bad("%d layers, which is not between 0 and %d", i.Layers, maxLayers)
+	}
 	for _, n := range [2]int64{i.Memory.Mapped, i.Memory.Private} {
 		if n < 0 || n > maxMemory {
 			return bad("memory %d is not between 0 and %d", n, int64(maxMemory))
@@ -160,11 +165,13 @@ func (i *Info) check() error {
 
 // Loaded answers Load. The raw part has the vocabulary, see Vocabulary.
 type Loaded struct {
-	Info          Info       `json:"info"`
-	Logits        bool       `json:"logits"`
-	Embeddings    bool       `json:"embeddings"`
-	ExactTruncate bool       `json:"exact_truncate"`
-	Vocabulary    Vocabulary `json:"vocabulary"`
+	Info          Info `json:"info"`
+	Logits        bool `json:"logits"`
+	Embeddings    bool `json:"embeddings"`
+	ExactTruncate bool `json:"exact_truncate"`
+	// Parts is how many times the count of progress grows in a step at least, each time after about as much work.
+	Parts      int        `json:"parts,omitempty"`
+	Vocabulary Vocabulary `json:"vocabulary"`
 }
 
 // Vocabulary is the head's part of a vocabulary. -1 stands for a token that the model does not have.
@@ -199,6 +206,9 @@ func LoadedOf(m backend.Model) (Loaded, []byte) {
 func (l *Loaded) Decode(raw []byte) (*backend.Vocab, error) {
 	if err := l.Info.check(); err != nil {
 		return nil, err
+	}
+	if l.Parts < 0 || l.Parts > maxLayers {
+		return nil, bad("%d parts of a step, which is not between 0 and %d", l.Parts, maxLayers)
 	}
 	n := l.Vocabulary.Tokens
 	if n == 0 && len(raw) == 0 {

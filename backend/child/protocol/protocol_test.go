@@ -62,6 +62,7 @@ func TestGoldenFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	loaded, pieces := LoadedOf(model{vocab})
+	loaded.Parts, loaded.Info.Layers = 24, 24
 	frames := []struct {
 		kind Kind
 		head any

@@ -60,6 +60,9 @@ func (s *server) load() (protocol.Frame, error) {
 	s.model = m
 	s.most.Store(int32(info.Sequences))
 	head, raw := protocol.LoadedOf(m)
+	if i := m.Info(); s.engine.Progress != nil && i.GPULayers == 0 {
+		head.Parts = i.Layers
+	}
 	answer, err := jsonFrame(protocol.KindLoaded, head)
 	answer.Raw = raw
 	return answer, err

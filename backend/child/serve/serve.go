@@ -28,8 +28,8 @@ type Engine struct {
 	About protocol.About
 	// Open loads a model.
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
-	// Progress returns a count that grows while a step computes. It is called from another goroutine. Nil means that
-	// steps report no progress before they end.
+	// Progress returns a count that grows while a step computes, after each layer at least that the CPU computes. It is
+	// called from another goroutine. Nil means that steps report no progress before they end.
 	Progress func() uint64
 	// Memory returns the size of the process's memory in bytes; nil reports none.
 	Memory func() int64
