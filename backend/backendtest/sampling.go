@@ -264,10 +264,11 @@ func testEmbeddings(h *harness) {
 		before := append([]float64(nil), sum...)
 		h.wantError(h.unchanged(ctx, []backend.Input{{Sequence: s, Tokens: p[:1], Hidden: sum}}), context.Canceled,
 			"reading hidden states with an ended context")
-		for i := range sum {
-			if sum[i] != before[i] {
-				h.Fatal("a step that failed changed the sum of hidden states")
-			}
+		h.wantInput(h.unchanged(context.Background(), []backend.Input{{Sequence: s, Tokens: p[:1], Hidden: sum},
+			{Sequence: other, Tokens: p[:1], Sampling: &backend.Sampling{}, Constraint: nothing{}}}),
+			backend.ErrNothingAllowed, 1, "reading hidden states beside a constraint that allows nothing")
+		if !slices.Equal(sum, before) {
+			h.Fatal("a step that failed changed the sum of hidden states")
 		}
 		return normalised(sum)
 	}

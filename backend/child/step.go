@@ -72,10 +72,7 @@ func (s *sequence) blame(err error) int {
 // alone repeats a step after a crash, one input at a time. A result is kept although a later input crashes the
 // engine: the sequence is then fed again. If an input fails, none has been processed, as after any error.
 func (m *Model) alone(ctx context.Context, first error, inputs []backend.Input, outputs []backend.Output) error {
-	var hidden [][]float64
-	for i := range inputs {
-		hidden = append(hidden, slices.Clone(inputs[i].Hidden))
-	}
+	restore := sums(inputs)
 	for i := range inputs {
 		s := inputs[i].Sequence.(*sequence)
 		if len(inputs) == 1 {
@@ -93,9 +90,7 @@ func (m *Model) alone(ctx context.Context, first error, inputs []backend.Input, 
 			s.crashes = 0
 			continue
 		}
-		for k := range hidden {
-			copy(inputs[k].Hidden, hidden[k])
-		}
+		restore()
 		var in *backend.InputError
 		if errors.As(err, &in) {
 			return &backend.InputError{Index: i, Err: in.Err}
@@ -124,13 +119,35 @@ func (m *Model) attempt(ctx context.Context, inputs []backend.Input, outputs []b
 			return &backend.InputError{Index: i, Err: err}
 		}
 	}
+	restore := sums(inputs)
 	if err := m.feed(ctx, c, inputs, outputs); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	m.starts = 0
 	m.mu.Unlock()
-	return m.choose(inputs, outputs)
+	if err := m.choose(inputs, outputs); err != nil {
+		restore()
+		return err
+	}
+	return nil
+}
+
+// sums returns a function that gives the sums of hidden states the values that they have now. It costs nothing if
+// there are none.
+func sums(inputs []backend.Input) (restore func()) {
+	if !slices.ContainsFunc(inputs, func(in backend.Input) bool { return in.Hidden != nil }) {
+		return func() {}
+	}
+	var kept [][]float64
+	for i := range inputs {
+		kept = append(kept, slices.Clone(inputs[i].Hidden))
+	}
+	return func() {
+		for i := range kept {
+			copy(inputs[i].Hidden, kept[i])
+		}
+	}
 }
 
 func (m *Model) current() *conn {
