@@ -93,6 +93,7 @@ func dial(ctx context.Context, e *Engine) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	proc.said.follow(e.Log)
 	c := &conn{proc: proc, limit: e.Memory, out: protocol.NewWriter(proc.out), answers: make(chan protocol.Frame),
 		release: make(chan struct{}), dead: make(chan struct{}), texts: map[uint64]chan<- tokens{}}
 	c.watch.of = c

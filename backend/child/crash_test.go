@@ -341,3 +341,34 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
 }
+
+// TestCloseEndsAStart: a model that is closed while its process is started again does not wait for that.
+func TestCloseEndsAStart(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "model")
+	m := openMarked(t, path)
+	s, err := m.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed(t, m, path)
+	m.mu.Lock()
+	m.starts = 10 // so that the next start waits
+	m.mu.Unlock()
+	ended := make(chan error)
+	go func() {
+		in := []backend.Input{{Sequence: s, Tokens: []backend.Token{65}}}
+		ended <- m.Step(context.Background(), in, make([]backend.Output, 1))
+	}()
+	time.Sleep(200 * time.Millisecond)
+	began := time.Now()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, backend.ErrClosed) {
+		t.Errorf("the step ended with %v, want ErrClosed", err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("closing took %v", took)
+	}
+}

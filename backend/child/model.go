@@ -18,7 +18,7 @@
 //
 // A process hangs if it has a request and makes no progress for 5 seconds, or 8 times as long as such a step
 // usually takes. Progress is completed work, not a sign of life from a thread that does nothing else. While a model
-// loads it is a greater fraction of it, and may take 2 minutes. A text may take 30 seconds, and more if it is long.
+// loads it is a greater fraction of it, and may take 2 minutes. A text may take 5 seconds, and more if it is long.
 // Time in which this process or the machine sleeps does not count.
 package child
 
@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,7 +49,7 @@ type Engine struct {
 	// Memory is how much memory the process may take, in bytes, to report where it needs more. The program sets the limit
 	// itself. 0 means no limit.
 	Memory int64
-	// Log reports crashes and restarts; nil reports none.
+	// Log reports crashes and restarts, and what the engine writes as debug messages; nil reports nothing.
 	Log *slog.Logger
 
 	// times is usualTimes, and ledger is ledger.Models, except in tests. begin starts the program; nil means the function
@@ -90,7 +91,9 @@ type Model struct {
 	failures int   // starts that failed, since one that did not
 	closed   bool
 
-	lost atomic.Pointer[error] // why no process can be started; nil if one can
+	close   sync.Once
+	closing chan struct{}         // closed when Close begins, so that no start keeps it waiting
+	lost    atomic.Pointer[error] // why no process can be started; nil if one can
 
 	crashes, hangs, failed atomic.Int64
 	pid                    atomic.Int64 // of the process that works; 0 if there is none
@@ -122,7 +125,8 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	if e.ledger == nil {
 		e.ledger = &ledger.Models
 	}
-	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times}}
+	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times},
+		closing: make(chan struct{})}
 	if e.Text != nil {
 		t, err := e.Text(path)
 		if err != nil {
@@ -154,6 +158,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	}
 	m.conn = c
 	m.pid.Store(int64(c.proc.pid))
+	m.engine.Log = m.engine.Log.With("model", loaded.Info.Name, "file", filepath.Base(path))
 	m.caps, m.pace.parts = loaded.Capabilities(), loaded.Parts
 	m.info = loaded.Info.Backend(c.hello.Engine, path)
 	m.fix()
@@ -307,6 +312,15 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 		m.note(old)
 	}
 	old.close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-m.closing:
+			cancel(backend.ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
 	for {
 		if err := wait(ctx, m.starts); err != nil {
 			return nil, err
@@ -315,7 +329,7 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 		c, _, err := m.begin(ctx, m.engine.ledger.Others(m.entry), nil)
 		m.starts++
 		if err == nil {
-			m.engine.Log.Info("the engine's process was started again", "model", m.info.Name, "took", time.Since(began))
+			m.engine.Log.Info("the engine's process was started again", "took", time.Since(began))
 			m.conn, m.failures = c, 0
 			m.pid.Store(int64(c.proc.pid))
 			return c, nil
@@ -323,7 +337,7 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		m.engine.Log.Error("the engine's process could not be started again", "model", m.info.Name, "error", err)
+		m.engine.Log.Error("the engine's process could not be started again", "error", err)
 		if m.failures++; m.failures >= maxFailures || errors.Is(err, errChanged) {
 			if c := (*crash)(nil); errors.As(err, &c) {
 				err = c.err // no request is to blame
@@ -343,7 +357,7 @@ func (m *Model) note(c *conn) {
 	if errors.Is(c.cause, errHang) {
 		m.hangs.Add(1)
 	}
-	m.engine.Log.Error("the engine's process is gone", "model", m.info.Name, "error", c.cause)
+	m.engine.Log.Error("the engine's process is gone", "error", c.cause)
 }
 
 // backOff returns how long to wait after a number of starts: twice as long after each, and at most 3.2 seconds.
@@ -352,7 +366,7 @@ func backOff(starts int) time.Duration { return 100 * time.Millisecond << min(st
 // wait waits before a start: not at all before the first one, then longer each time.
 func wait(ctx context.Context, starts int) error {
 	if starts == 0 {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	t := time.NewTimer(backOff(starts))
 	defer t.Stop()
@@ -450,6 +464,7 @@ func isCrash(err error) bool {
 
 // Close implements backend.Model.
 func (m *Model) Close() error {
+	m.close.Do(func() { close(m.closing) })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {

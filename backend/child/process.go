@@ -2,8 +2,10 @@ package child
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -156,6 +158,34 @@ type tail struct {
 	mu    sync.Mutex
 	first []byte
 	last  []byte
+	// log gets each line; nil gets none. part is the beginning of a line, if it was not written whole.
+	log  *slog.Logger
+	part []byte
+}
+
+// follow also reports what the engine writes from now on, line by line, as debug messages.
+func (t *tail) follow(log *slog.Logger) {
+	if log == nil || !log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.log = log
+}
+
+// report reports lines. A long one is cut.
+func (t *tail) report(p []byte) {
+	for len(p) > 0 {
+		line, rest, whole := bytes.Cut(p, []byte("\n"))
+		t.part = append(t.part, line[:min(len(line), kept-len(t.part))]...)
+		if !whole {
+			return
+		}
+		if text := bytes.TrimSpace(t.part); len(text) > 0 {
+			t.log.Debug("the engine says", "line", string(text))
+		}
+		t.part, p = t.part[:0], rest
+	}
 }
 
 const kept = 4 << 10
@@ -165,6 +195,9 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(p)
+	if t.log != nil {
+		t.report(p)
+	}
 	if room := kept - len(t.first); room > 0 {
 		t.first = append(t.first, p[:min(room, len(p))]...)
 	}

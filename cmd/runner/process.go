@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log"
 	"log/slog"
 	"os"
 	"strconv"
@@ -23,6 +24,7 @@ func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Proces
 	if mlx.IsFolder(path) { // --engine is for GGUF files
 		return openMLX(ctx, path, cfg, p.Memory, log)
 	}
+	p.Verbose = log != nil && log.Enabled(ctx, slog.LevelDebug)
 	program, err := engineProgram(p)
 	if err != nil {
 		return nil, err
@@ -36,13 +38,19 @@ func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Proces
 
 // engineProgram returns the program that is an engine's own process.
 func engineProgram(p cli.Process) (child.Program, error) {
-	return child.Self("engine-process", "--memory", strconv.FormatInt(p.Memory, 10), "--engine", p.Folder)
+	return child.Self("engine-process", "--memory", strconv.FormatInt(p.Memory, 10), "--engine", p.Folder,
+		"--verbose="+strconv.FormatBool(p.Verbose))
 }
 
 // process serves an engine to the program that started this process.
 func process(p cli.Process) error {
 	if !isPipe(protocol.FileIn) || !isPipe(protocol.FileOut) {
 		return cli.ErrByHand
+	}
+	if p.Verbose {
+		log.SetFlags(0) // the runner's log has the time
+		slog.SetLogLoggerLevel(slog.LevelDebug)
+		llamacpp.SetLogger(slog.Default())
 	}
 	return serveEngine(p.Memory, func() engineside.Engine { return offered(p.Folder) })
 }

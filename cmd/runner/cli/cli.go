@@ -76,6 +76,8 @@ type Process struct {
 	Folder string
 	// Memory is the most memory, in bytes, that the process may take, without mapped files; 0 sets no limit.
 	Memory int64
+	// Verbose also writes the engine's messages to standard error.
+	Verbose bool
 }
 
 // ErrByHand says that a person started an engine's own process.

@@ -110,7 +110,7 @@ func isFolder(path string) bool {
 
 // place says where the model at path is computed: in a process of its own or not, and in which.
 func (a *app) place(ctx context.Context, path string) (own bool, p Process, err error) {
-	p = Process{a.isolation.folder, int64(a.isolation.memory)}
+	p = Process{Folder: a.isolation.folder, Memory: int64(a.isolation.memory)}
 	if isFolder(path) {
 		if a.isolation.when == isolateOff {
 			return false, p, &usageError{what: "--isolate cannot be off for a folder with safetensors",
@@ -174,5 +174,6 @@ func (a *app) engineCommand() *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&p.Memory, "memory", 0, "maximum memory in `bytes` (0: no limit)")
 	cmd.Flags().StringVar(&p.Folder, "engine", "", "`DIR` with the engine's libraries (none: the engine in this program)")
+	cmd.Flags().BoolVar(&p.Verbose, "verbose", false, "write the engine's messages to standard error")
 	return cmd
 }
