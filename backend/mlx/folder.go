@@ -73,6 +73,8 @@ type settings struct {
 	EOS            ids       `json:"eos_token_id"`
 	BOS            ids       `json:"bos_token_id"`
 	Text           *settings `json:"text_config"`
+	// ModelFile is a Python file in the folder that builds the model.
+	ModelFile string `json:"model_file"`
 }
 
 // ids is a number, a list of numbers or null.
@@ -123,6 +125,12 @@ func ReadFolder(path string) (*Folder, error) {
 	var c settings
 	if err := f.json("config.json", &c, true); err != nil {
 		return nil, err
+	}
+	if c.ModelFile != "" {
+		return nil, &backend.LoadError{Path: path, Reason: backend.LoadFailed,
+			Detail: fmt.Sprintf("config.json names a program, %q, that builds the model; programs in a model's folder are not run",
+				c.ModelFile),
+			Advice: "choose a model whose type MLX knows"}
 	}
 	if c.Type == "" {
 		return nil, f.fail(backend.LoadCorrupt, "config.json has no model_type")

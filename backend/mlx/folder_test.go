@@ -111,6 +111,8 @@ func TestDamagedFolders(t *testing.T) {
 		{"no config", remove("config.json"), backend.LoadMissing, "config.json is missing"},
 		{"damaged config", cut("config.json", 100), backend.LoadCorrupt, "config.json is damaged"},
 		{"no type", set("config.json", "{}"), backend.LoadCorrupt, "no model_type"},
+		{"program in the folder", change("config.json", `"vocab_size":1536`, `"vocab_size":1536,"model_file":"m.py"`),
+			backend.LoadFailed, `a program, "m.py"`},
 		{"impossible size", change("config.json", `"vocab_size":1536`, `"vocab_size":-1`), backend.LoadCorrupt, "sizes"},
 		{"no weights", remove("model.safetensors"), backend.LoadMissing, "no model*.safetensors"},
 		{"empty weights", cut("model.safetensors", 0), backend.LoadTruncated, "first bytes"},
