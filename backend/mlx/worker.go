@@ -37,8 +37,7 @@ func Start(p *Python, f *Folder, o Options) (child.Program, error) {
 		return child.Program{}, err
 	}
 	model, err := json.Marshal(map[string]any{"name": f.Name, "architecture": f.Architecture, "model_type": f.Type,
-		"digest": f.Digest, "chat_template": f.ChatTemplate, "trained_context": f.TrainedContext, "width": f.Width,
-		"bytes": f.Bytes})
+		"digest": f.Digest, "trained_context": f.TrainedContext, "width": f.Width, "bytes": f.Bytes})
 	if err != nil {
 		return child.Program{}, err
 	}
