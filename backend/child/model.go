@@ -43,7 +43,7 @@ type Engine struct {
 	Program Program
 	// Version is the version of this program. The engine may log it.
 	Version string
-	// Text reads the vocabulary and the tokenizer from a model's files. It may be nil if the engine sends its vocabulary
+	// Text reads the vocabulary, the tokenizer and the template from a model's files. It may be nil if the engine sends its vocabulary
 	// and tokenizes itself. It may return nil for a model that only the engine can tokenize.
 	Text func(path string) (*Text, error)
 	// Memory is how much memory the process may take, in bytes, to report where it needs more. The program sets the limit
@@ -59,10 +59,12 @@ type Engine struct {
 	begin  func(Program) (*process, error)
 }
 
-// Text is a vocabulary with its tokenizer, which is safe for concurrent use.
+// Text is what a model's files say about its text: a vocabulary with its tokenizer, which is safe for concurrent use, and
+// the chat template. An empty ChatTemplate is that of the engine.
 type Text struct {
-	Vocab    *backend.Vocab
-	Tokenize func(dst []backend.Token, text string) ([]backend.Token, error)
+	Vocab        *backend.Vocab
+	Tokenize     func(dst []backend.Token, text string) ([]backend.Token, error)
+	ChatTemplate string
 }
 
 // Counts counts what happened to a model's processes.
@@ -127,12 +129,14 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	}
 	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times},
 		closing: make(chan struct{})}
+	template := ""
 	if e.Text != nil {
 		t, err := e.Text(path)
 		if err != nil {
 			return nil, err
 		}
 		if t != nil {
+			template = t.ChatTemplate
 			m.vocab, m.tokenize = t.Vocab, t.Tokenize
 		}
 	}
@@ -161,6 +165,9 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	m.engine.Log = m.engine.Log.With("model", loaded.Info.Name, "file", filepath.Base(path))
 	m.caps, m.pace.parts = loaded.Capabilities(), loaded.Parts
 	m.info = loaded.Info.Backend(c.hello.Engine, path)
+	if template != "" {
+		m.info.ChatTemplate = template
+	}
 	m.fix()
 	m.sequences = make([]*sequence, m.info.Sequences)
 	m.mask = backend.NewMask(m.vocab.Len())

@@ -27,12 +27,13 @@ const (
 const (
 	maxTensors = 1 << 18
 	maxKeys    = 1 << 16
-	maxString  = 1 << 26
 	maxArray   = 1 << 26 // elements, all nesting levels of one value together
 	maxArrays  = 1 << 16 // arrays inside arrays of one value
 	maxNesting = 4
 	maxHeader  = 1 << 29 // bytes
 
+	// MaxString is the maximum length of a text, in bytes.
+	MaxString = 1 << 26
 	// MaxKeyLength is the maximum length of a key, in bytes, from the specification.
 	MaxKeyLength = 1<<16 - 1
 	// MaxTensorName is the maximum length of a tensor's name, in bytes.
@@ -167,7 +168,7 @@ func (d *decoder) value(key string, t Type) (Value, error) {
 	case t >= typeCount:
 		err = corrupt("metadata key %s has unknown type %d", quote(key), uint32(t))
 	case t == String:
-		v.str, err = d.string(maxString)
+		v.str, err = d.string(MaxString)
 	case t == ArrayOf:
 		v.array, err = d.arrayOf(key, 1)
 	default:
@@ -233,7 +234,7 @@ func (d *decoder) strings(a *Array) error {
 	a.ends = make([]uint32, 0, a.n)
 	var text []byte
 	for range a.n {
-		n, err := d.length(maxString)
+		n, err := d.length(MaxString)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/backend/child"
 	"runner/backend/sample"
 	"runner/models/random"
 )
@@ -69,37 +70,36 @@ func BenchmarkDecode(b *testing.B) {
 
 // changedWorker is a program that changes the worker before it runs.
 const changedWorker = `
-import importlib.util, sys
-spec = importlib.util.spec_from_file_location("worker", sys.argv[1])
-worker = importlib.util.module_from_spec(spec)
+import os, sys
 sys.dont_write_bytecode = True
-spec.loader.exec_module(worker)
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+from worker import main, model, steps
 %s
-worker.main(sys.argv[2:])
+main.main(sys.argv[2:])
 `
 
 // computed makes a worker repeat the logits of its first step of eight sequences.
 const computed = `
-forward, ready = worker.Engine.forward, []
+forward, ready = model.Model.forward, []
 def repeat(self, x, caches, rows, want_sum):
     if x.shape[0] < 8:
         return forward(self, x, caches, rows, want_sum)
     if not ready:
         ready.append(forward(self, x, caches, rows, want_sum)[0])
-        self.mx.eval(ready)
+        self.lib.mx.eval(ready)
     return ready[0], None
-worker.Engine.forward = repeat
+model.Model.forward = repeat
 `
 
 // written makes it leave the rows of logits in the shared memory as they are after the first ones.
 const written = `
-write, rows = worker.Engine.write, 0
+write, rows = steps.Rows.write, 0
 def leave(self, row, logits):
     global rows
     rows += 1
     if rows < 100:
         write(self, row, logits)
-worker.Engine.write = leave
+steps.Rows.write = leave
 `
 
 // BenchmarkProtocol measures what the protocol adds to a step of eight sequences with masks, at gpt-oss's vocabulary.
@@ -166,17 +166,23 @@ func changed(b *testing.B, p *Python, path, python string, cfg backend.Config) b
 	if err != nil {
 		b.Fatal(err)
 	}
-	script := filepath.Join(dir, "changed.py")
-	if err := os.WriteFile(script, fmt.Appendf(nil, changedWorker, python), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	start.Args = slices.Insert(start.Args, slices.Index(start.Args, "-I")+1, script)
+	change(b, &start, dir, python)
 	m, err := Engine{}.run(b.Context(), start, f, cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { m.Close() })
 	return m
+}
+
+// change makes a program run a piece of Python before it starts the worker. The file for that goes into dir.
+func change(t testing.TB, start *child.Program, dir, python string) {
+	t.Helper()
+	script := filepath.Join(dir, "changed.py")
+	if err := os.WriteFile(script, fmt.Appendf(nil, changedWorker, python), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start.Args = slices.Insert(start.Args, slices.Index(start.Args, "-I")+1, script)
 }
 
 // odd allows every token with an odd id.

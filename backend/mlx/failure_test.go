@@ -20,17 +20,12 @@ import (
 	"runner/models/random"
 )
 
-// hook is a program that changes the worker before it runs. patch is the body of a method in place of Engine.step;
-// old is the original, and first reports whether the file mark was not there yet.
+// hook is what changedWorker changes: the third step fails if the file mark is not there yet. It makes the file.
 const hook = `
-import importlib.util, os, sys, time
-spec = importlib.util.spec_from_file_location("worker", sys.argv[1])
-worker = importlib.util.module_from_spec(spec)
-sys.dont_write_bytecode = True
-spec.loader.exec_module(worker)
+import time
 mark = %q
 calls = 0
-def step(self, head, raw, old=worker.Engine.step):
+def step(self, head, raw, old=steps.Steps.step):
     global calls
     calls += 1
     first = calls == 3 and not os.path.exists(mark)
@@ -38,8 +33,7 @@ def step(self, head, raw, old=worker.Engine.step):
         open(mark, "w").close()
         %s
     return old(self, head, raw)
-worker.Engine.step = step
-worker.main(sys.argv[2:])
+steps.Steps.step = step
 `
 
 // hooked opens a model whose worker fails in its third step, once.
@@ -59,9 +53,7 @@ func hookedBy(t *testing.T, e Engine, path, failure string) *child.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := filepath.Join(dir, "hook.py")
-	write(t, dir, "hook.py", fmt.Sprintf(hook, filepath.Join(dir, "mark"), failure))
-	start.Args = slices.Insert(start.Args, 1, script)
+	change(t, &start, dir, fmt.Sprintf(hook, filepath.Join(dir, "mark"), failure))
 	m, err := e.run(context.Background(), start, f, backend.Config{ContextSize: 256, Sequences: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +138,7 @@ func TestFailuresInSteps(t *testing.T) {
 		{"exit", `os._exit(0)`, false},
 		{"the thread that computes ends", `import threading; threading.Event().wait()`, true},
 		{"hang with a lively reader", `time.sleep(600)`, true},
-		{"memory over the limit", `self.memory = 1; self.check_memory()`, false},
+		{"memory over the limit", `self.memory.limit = 1; self.memory.check()`, false},
 		{"frame that breaks the rules", `self.pipes.send(200, b"")`, false},
 		{"half a frame", `os.write(4, b"12345"); os._exit(1)`, false},
 	} {

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"runner/backend"
+	"runner/backend/gguf"
 	"runner/backend/tokenizer"
 )
 
@@ -60,8 +61,7 @@ func globQuote(path string) string {
 const (
 	indexName = "model.safetensors.index.json"
 	// maxJSON is the largest size of a JSON file and of a safetensors header, in bytes.
-	maxJSON     = 256 << 20
-	maxTemplate = 96 << 10 // it becomes a part of an argument of the worker
+	maxJSON = 256 << 20
 )
 
 // settings are the parts of config.json that the runner needs. Models with vision have them in text_config.
@@ -267,8 +267,9 @@ func (f *Folder) template(inConfig json.RawMessage) error {
 			}
 		}
 	}
-	if len(f.ChatTemplate) > maxTemplate {
-		return f.fail(backend.LoadFailed, "the chat template has %d bytes, more than %d", len(f.ChatTemplate), maxTemplate)
+	if len(f.ChatTemplate) > gguf.MaxString { // as in a GGUF file; what reads templates has limits of its own
+		return f.fail(backend.LoadFailed, "the chat template has %d bytes, more than %d", len(f.ChatTemplate),
+			gguf.MaxString)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/backend/gguf"
 	"runner/backend/mlx/fromgguf"
 )
 
@@ -130,7 +131,8 @@ func TestDamagedFolders(t *testing.T) {
 		{"other pattern", change("tokenizer.json", `\\p{N}{1,3}`, `\\p{N}{1,9}`), backend.LoadFailed,
 			"tokenizer is not supported"},
 		{"impossible end", set("generation_config.json", `{"eos_token_id":[99999]}`), backend.LoadCorrupt, "99999"},
-		{"long template", set("chat_template.jinja", strings.Repeat("x", maxTemplate+1)), backend.LoadFailed, "template"},
+		{"long template", set("chat_template.jinja", strings.Repeat("x", gguf.MaxString+1)), backend.LoadFailed,
+			"the chat template has 67108865 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := demoFolder(t)

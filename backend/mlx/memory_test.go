@@ -21,12 +21,12 @@ func TestMemoryGrowsInAStep(t *testing.T) {
 	want := greedy(t, mustOpen(t, p, path, backend.Config{ContextSize: 256, Sequences: 2}), 12)
 	for name, c := range map[string]struct{ failure, says string }{
 		"growth": {`
-        forward = self.forward
+        forward = self.model.forward
         def grow(*a):
             self.grown = self.mx.ones((100 << 20,))
             self.mx.eval(self.grown)
             return forward(*a)
-        self.forward = grow`, "MemoryError: MLX uses 4"},
+        self.model.forward = grow`, "MemoryError: MLX uses 4"},
 		"failed allocation": {`raise RuntimeError("[malloc] Unable to allocate 5 bytes.")`,
 			"RuntimeError: [malloc] Unable to allocate"},
 	} {

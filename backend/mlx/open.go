@@ -36,7 +36,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*chi
 
 // run opens a folder with a program that Start returned.
 func (e Engine) run(ctx context.Context, p child.Program, f *Folder, cfg backend.Config) (*child.Model, error) {
-	text := &child.Text{Vocab: f.Vocab, Tokenize: f.Tokenize}
+	text := &child.Text{Vocab: f.Vocab, Tokenize: f.Tokenize, ChatTemplate: f.ChatTemplate}
 	return child.Engine{Program: p, Version: e.Version, Memory: e.Options.Memory, Log: e.Log,
 		Text: func(string) (*child.Text, error) { return text, nil }}.Open(ctx, f.Path, cfg)
 }

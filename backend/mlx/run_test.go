@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"runner/backend"
@@ -75,6 +76,21 @@ func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv("RUNNER_LONG") == "" {
 		t.Skip("set RUNNER_LONG=1 to run this test")
+	}
+}
+
+// TestLongTemplate runs a model whose template is longer than an argument of a program or a frame may be.
+func TestLongTemplate(t *testing.T) {
+	p := python(t)
+	path := demoFolder(t)
+	want := strings.Repeat("{# long #}\n", 2<<20)
+	write(t, path, "chat_template.jinja", want)
+	m := mustOpen(t, p, path, backend.Config{})
+	if got := m.Info().ChatTemplate; got != want {
+		t.Errorf("a template of %d bytes became one of %d", len(want), len(got))
+	}
+	if len(greedy(t, m, 3)) != 3 {
+		t.Error("no tokens")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -26,11 +27,21 @@ func plainPython(t *testing.T) string {
 	return p.Path
 }
 
+// sources returns the paths of the worker's files and of its tests.
+func sources(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("worker/*.py")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	return append(files, "worker_test.py")
+}
+
 func TestWorkerInPython(t *testing.T) {
 	python := plainPython(t)
 	for _, args := range [][]string{
-		{"-I", "-c", "import sys; [compile(open(p).read(), p, 'exec') for p in sys.argv[1:]]", "worker.py", "worker_test.py"},
-		{"-I", "-B", "worker_test.py", "worker.py"},
+		append([]string{"-I", "-c", "import sys; [compile(open(p).read(), p, 'exec') for p in sys.argv[1:]]"}, sources(t)...),
+		{"-I", "-B", "worker_test.py"},
 	} {
 		if out, err := exec.Command(python, args...).CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%s", args, err, out)
@@ -39,7 +50,7 @@ func TestWorkerInPython(t *testing.T) {
 }
 
 func TestWorkerLines(t *testing.T) {
-	for _, name := range []string{"worker.py", "worker_test.py"} {
+	for _, name := range sources(t) {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -52,28 +63,57 @@ func TestWorkerLines(t *testing.T) {
 	}
 }
 
-func TestWorkerFile(t *testing.T) {
+// TestWorkerFiles: damaged files are written again, and nothing is run from a folder that others can write.
+func TestWorkerFiles(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
 	path, err := writeWorker(cache)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("import os"), 0o600); err != nil {
-		t.Fatal(err)
+	main := filepath.Join(path, "main.py")
+	for name, damage := range map[string]func() error{
+		"another text": func() error { return os.WriteFile(main, []byte("import os"), 0o600) },
+		"no file":      func() error { return os.Remove(main) },
+		"no folder":    func() error { return os.RemoveAll(path) },
+		"a link":       func() error { return errors.Join(os.Remove(main), os.Symlink("engine.py", main)) },
+		"for all":      func() error { return os.Chmod(main, 0o666) },
+		"folder":       func() error { return os.Chmod(path, 0o777) },
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := writeWorker(cache); err != nil || again != path {
+			t.Errorf("%s: %s, %v", name, again, err)
+		}
+		files, _, err := workerFiles()
+		if err != nil || len(files) < 2 || !isWhole(filepath.Dir(path), files) {
+			t.Errorf("%s: the worker was not written again, %v", name, err)
+		}
 	}
-	again, err := writeWorker(cache)
-	if err != nil || again != path {
-		t.Fatalf("%s, %v", again, err)
+	left, err := os.ReadDir(filepath.Join(cache, "mlx"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("the cache has %v, %v", left, err)
 	}
-	if b, _ := os.ReadFile(path); string(b) != string(worker) {
-		t.Error("a changed worker was not written again")
-	}
-	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
+	if err := os.Chmod(filepath.Join(cache, "mlx"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := writeWorker(cache); err == nil || !strings.Contains(err.Error(), "written by others") {
 		t.Errorf("a folder that others can write: error %v", err)
 	}
+}
+
+// TestWorkerFilesAtOnce lets several programs write the worker at the same time.
+func TestWorkerFilesAtOnce(t *testing.T) {
+	cache := t.TempDir()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if path, err := writeWorker(cache); err != nil {
+				t.Errorf("%s, %v", path, err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // frame returns the bytes of a frame.
@@ -142,7 +182,7 @@ func converse(t *testing.T, python string, send []byte, end bool) (string, int) 
 	defer shared.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, python, "-I", "worker.py")
+	cmd := exec.CommandContext(ctx, python, "-I", "-B", "worker")
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut, shared}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

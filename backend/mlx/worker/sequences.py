@@ -1,0 +1,153 @@
+"""The open sequences, and the batch that some of them are in.
+
+Sequences that decode together have merged caches of mlx-lm. Merging and extracting copy whole caches, so they happen
+only when the members change.
+"""
+
+import copy
+
+from .caches import Copies, Sequence, always_trims
+from .protocol import BadFrame, Refused
+
+
+class Batch:
+    """Sequences that decode together, with the merged caches of mlx-lm."""
+
+    def __init__(self, members, caches):
+        self.members = members  # None for one that was freed
+        self.caches = caches
+
+    @staticmethod
+    def merged(sequences):
+        layers = zip(*(s.caches for s in sequences))
+        return [type(layer[0]).merge(list(layer)) for layer in layers]
+
+    def extract(self, i):
+        return [c.extract(i) for c in self.caches]
+
+
+class Sequences:
+    """The open sequences by number. At most sizes.sequences are open, with at most sizes.cells tokens."""
+
+    def __init__(self, mx, model, sizes):
+        self.mx, self.model, self.sizes = mx, model, sizes
+        self.by_number = {}
+        self.batch = None
+        self.merges = 0
+
+    def used(self):
+        """Returns the number of tokens of all sequences."""
+        return sum(s.length for s in self.by_number.values())
+
+    def copies(self):
+        """Returns the number of copies of all sequences."""
+        return sum(len(s.copies) for s in self.by_number.values())
+
+    def open(self, number):
+        s = self.by_number.get(number)
+        if s is None:
+            raise BadFrame(f"there is no sequence {number}")
+        return s
+
+    def unused(self, number):
+        if not isinstance(number, int) or not 0 <= number < self.sizes.sequences or number in self.by_number:
+            raise BadFrame(f"sequence {number} cannot be made")
+
+    def new(self, q):
+        self.unused(q["sequence"])
+        self.by_number[q["sequence"]] = Sequence(self.model.new_caches())
+        return {}
+
+    def fork(self, q):
+        self.unused(q["sequence"])
+        s = self.open(q.get("from", 0))
+        if self.used() + s.length > self.sizes.cells:
+            raise Refused("cache_full",
+                          f"a fork of {s.length} tokens does not fit into the cache of {self.sizes.cells}")
+        f = Sequence(None)
+        if s.caches is None:
+            f.caches = self.batch.extract(self.batch.members.index(s))
+        else:
+            f.caches = copy.deepcopy(s.caches)
+        f.length, f.copies = s.length, list(s.copies)
+        self.by_number[q["sequence"]] = f
+        return {}
+
+    def free(self, q):
+        s = self.open(q["sequence"])
+        del self.by_number[q["sequence"]]
+        if s.caches is None:  # its rows go when the batch changes
+            self.batch.members[self.batch.members.index(s)] = None
+            if not any(self.batch.members):
+                self.batch = None
+        return {}
+
+    def truncate(self, q):
+        s, n = self.open(q["sequence"]), q.get("length", 0)
+        if not isinstance(n, int) or n < 0:
+            raise BadFrame(f"a sequence cannot be {n} tokens long")
+        if n < s.length:
+            self.leave([s])
+            self.shorten(s, n)
+        return {"kept": s.length}
+
+    def shorten(self, s, n):
+        """Makes a sequence at most n tokens long."""
+        best = None
+        if not all(always_trims(c) or c.is_trimmable() for c in s.caches):
+            fit = [c for c in s.copies if c.least <= min(n, c.length)]
+            best = max(fit, key=lambda c: min(n, c.length), default=None)
+            n = min(n, best.length) if best else 0
+        if n == 0:
+            s.caches, s.length, s.copies = self.model.new_caches(), 0, []
+            return
+        s.go_back(n, best)
+        s.copies = [c for c in s.copies if c.length < n]
+        if best:
+            self.keep(s)
+
+    def keep(self, s):
+        """Keeps copies of a sequence as it is now."""
+        s.keep(Copies(self.mx, s.caches, s.length))
+
+    def undo(self, s, length, copies):
+        """Makes a sequence as it was before a step that was canceled."""
+        if length == 0:
+            s.caches, s.length = self.model.new_caches(), 0
+        else:
+            s.go_back(length, copies)
+
+    def leave(self, sequences):
+        """Takes sequences out of the batch, and rows of those that were freed."""
+        b = self.batch
+        if b is None or not any(m is None or m in sequences for m in b.members):
+            return
+        stay = []
+        for i, m in enumerate(b.members):
+            if m in sequences:
+                m.caches = b.extract(i)
+            elif m is not None:
+                stay.append(i)
+        self.merges += 1
+        if not stay:
+            self.batch = None
+            return
+        rows = self.mx.array(stay)
+        for c in b.caches:
+            c.filter(rows)
+        b.members = [b.members[i] for i in stay]
+
+    def join(self, sequences):
+        """Makes a batch of exactly these sequences."""
+        b = self.batch
+        if b is not None and len(b.members) == len(sequences) and all(m in sequences for m in b.members):
+            return
+        self.dissolve()
+        self.merges += 1
+        self.batch = Batch(list(sequences), Batch.merged(sequences))
+        for s in sequences:
+            s.caches = None
+
+    def dissolve(self):
+        if self.batch is not None:
+            self.leave([m for m in self.batch.members if m is not None])
