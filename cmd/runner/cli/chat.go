@@ -43,10 +43,14 @@ type chat struct {
 // chat runs a conversation until the user leaves.
 func (a *app) chat(ctx context.Context, gen generator, o *runOptions, p prompt, spinner *render.Spinner,
 	loaded time.Duration) error {
+	editor := newTerminalEditor(a.in, a.out, openHistory(historyPath()), commandNames())
 	c := &chat{
-		app: a, gen: gen, options: o, spinner: spinner, loaded: loaded, attached: p.attached,
-		editor:   newTerminalEditor(openHistory(historyPath()), commandNames()),
+		app: a, gen: gen, options: o, spinner: spinner, loaded: loaded, attached: p.attached, editor: editor,
 		messages: slices.Clone(o.request.Messages), system: len(o.request.Messages),
+	}
+	editor.unkept = func(err error) { c.say("The message is not in the history: %v", err) }
+	if a.color(o) {
+		editor.placeholder = "Send a message (/? for help)"
 	}
 	c.signals = make(chan os.Signal, 2)
 	signal.Notify(c.signals, os.Interrupt)

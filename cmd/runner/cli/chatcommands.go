@@ -48,9 +48,15 @@ func effortNames() []string {
 	return names
 }
 
-// parseCommand recognises a command: one line that begins with a slash and a lowercase word. Other text that begins
-// with a slash, such as a path, is a message.
+// otherNames are names of commands that people know from other programs.
+var otherNames = map[string]string{"exit": "/exit", "quit": "/exit", "/quit": "/exit", "/bye": "/exit", "/?": "/help"}
+
+// parseCommand recognises a command: one line that begins with a slash and a lowercase word, or one of the other names
+// alone. Other text that begins with a slash, such as a path, is a message.
 func parseCommand(text string) (name, arguments string, ok bool) {
+	if name, ok = otherNames[strings.TrimSpace(text)]; ok {
+		return name, "", true
+	}
 	name, arguments, _ = strings.Cut(strings.TrimSpace(text), " ")
 	if len(name) < 2 || name[0] != '/' || strings.Contains(text, "\n") {
 		return "", "", false

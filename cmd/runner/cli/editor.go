@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/reeflective/readline"
+	"runner/cmd/runner/lineeditor"
 )
 
 // lineEditor reads what the user types. An interrupted read returns the text so far and errInterrupted. The end of the
@@ -20,47 +20,46 @@ type lineEditor interface {
 // blockMark opens and closes a block of several lines.
 const blockMark = `"""`
 
-// terminalEditor edits lines on the terminal with the user's key bindings from inputrc.
+// terminalEditor edits lines on the terminal.
 type terminalEditor struct {
-	shell   *readline.Shell
+	editor  *lineeditor.Editor
 	history *history
-	prompt  string
-	asking  bool
+	// placeholder is shown until the first message. unkept tells that a message could not be put into the history.
+	placeholder string
+	unkept      func(error)
 }
 
-func newTerminalEditor(h *history, commands []string) *terminalEditor {
-	e := &terminalEditor{shell: readline.NewShell(), history: h}
-	s := e.shell
-	s.Config.Vars["enable-bracketed-paste"] = true // pasted lines are one message
-	// The editor asks the terminal for the cursor's position. Without it, editing in the last row goes wrong.
-	s.Config.Vars["cursor-position-probe"] = os.Getenv("TERM") != "dumb"
-	s.Config.Vars["multiline-column"] = false
-	s.Config.Vars["echo-control-characters"] = false // they would hide typed text
-	s.Prompt.Primary(func() string { return e.prompt })
-	s.Prompt.Secondary(func() string { return "... " })
-	s.AcceptMultiline = func(line []rune) bool { return e.asking || complete(string(line)) }
-	s.Completer = func(line []rune, _ int) readline.Completions {
-		if e.asking || !strings.HasPrefix(string(line), "/") {
-			return readline.Completions{}
-		}
-		return readline.CompleteValues(commands...)
-	}
-	s.History.Delete()
-	s.History.Add("chat", h)
-	return e
+func newTerminalEditor(in, out *os.File, h *history, commands []string) *terminalEditor {
+	return &terminalEditor{history: h, editor: lineeditor.New(in, out, lineeditor.Options{
+		History: h, Complete: complete, More: "... ", Dumb: os.Getenv("TERM") == "dumb",
+		LimitHint: "Give a long text as a file: runner run --file FILE",
+		Candidates: func(text string) []string {
+			if !strings.HasPrefix(text, "/") {
+				return nil
+			}
+			return commands
+		},
+	})}
 }
 
 func (e *terminalEditor) read() (string, error) {
-	line, err := e.readLine(">>> ", false)
+	line, err := e.readLine(lineeditor.Prompt{Text: ">>> ", Placeholder: e.placeholder})
+	if err == nil && strings.TrimSpace(line) != "" {
+		e.placeholder = ""
+		if err := e.history.add(line); err != nil {
+			e.unkept(err)
+		}
+	}
 	return unblock(line), err
 }
 
-func (e *terminalEditor) ask(prompt string) (string, error) { return e.readLine(prompt, true) }
+func (e *terminalEditor) ask(prompt string) (string, error) {
+	return e.readLine(lineeditor.Prompt{Text: prompt, Alone: true})
+}
 
-func (e *terminalEditor) readLine(prompt string, asking bool) (string, error) {
-	e.prompt, e.asking, e.history.paused = prompt, asking, asking
-	line, err := e.shell.Readline()
-	if errors.Is(err, readline.ErrInterrupt) {
+func (e *terminalEditor) readLine(p lineeditor.Prompt) (string, error) {
+	line, err := e.editor.Read(p)
+	if errors.Is(err, lineeditor.ErrInterrupted) {
 		err = errInterrupted
 	}
 	return line, err

@@ -13,11 +13,10 @@ import (
 // history is what the user typed in chats. It is kept between sessions in a file that only the user can read, one JSON
 // string a line. It never holds a model's text. A message that begins with a space is not kept.
 //
-// It implements readline.History.
+// It implements [lineeditor.History].
 type history struct {
-	path   string // if empty, the history is kept in memory
-	lines  []string
-	paused bool
+	path  string // if empty, the history is kept in memory
+	lines []string
 }
 
 const (
@@ -75,23 +74,24 @@ func openHistory(path string) *history {
 	return h
 }
 
-// Write adds a line.
-func (h *history) Write(line string) (int, error) {
-	if h.paused || strings.HasPrefix(line, " ") || len(line) > historyLine {
-		return len(h.lines), nil
+// add adds a message. It keeps a message that was entered twice in a row only once.
+func (h *history) add(line string) error {
+	repeated := len(h.lines) > 0 && h.lines[len(h.lines)-1] == line
+	if repeated || strings.HasPrefix(line, " ") || len(line) > historyLine {
+		return nil
 	}
 	h.lines = append(h.lines, line)
 	if h.path == "" {
-		return len(h.lines), nil
+		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
-		return len(h.lines), err
+		return err
 	}
 	f, err := os.OpenFile(h.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return len(h.lines), err
+		return err
 	}
-	return len(h.lines), errors.Join(json.NewEncoder(f).Encode(line), f.Close())
+	return errors.Join(json.NewEncoder(f).Encode(line), f.Close())
 }
 
 // rewrite shortens the file to the newest lines. If that fails, the long file stays.
@@ -114,16 +114,8 @@ func (h *history) rewrite() {
 	}
 }
 
-// GetLine returns line i, the oldest first.
-func (h *history) GetLine(i int) (string, error) {
-	if i < 0 || i >= len(h.lines) {
-		return "", errors.New("no such line")
-	}
-	return h.lines[i], nil
-}
+// Line returns line i, the oldest first.
+func (h *history) Line(i int) string { return h.lines[i] }
 
 // Len returns the number of lines.
 func (h *history) Len() int { return len(h.lines) }
-
-// Dump returns all lines.
-func (h *history) Dump() any { return h.lines }

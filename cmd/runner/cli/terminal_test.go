@@ -42,7 +42,7 @@ func start(t *testing.T, env []string, args ...string) *terminal {
 		done: make(chan struct{})}
 	tt.cmd.Dir = tt.dir
 	tt.cmd.Env = append(os.Environ(), "HOME="+tt.dir, "XDG_STATE_HOME="+tt.dir+"/state", "HF_HUB_CACHE="+tt.dir,
-		"TERM=xterm-256color", "NO_COLOR=", "INPUTRC=/dev/null")
+		"TERM=xterm-256color", "NO_COLOR=")
 	tt.cmd.Env = append(tt.cmd.Env, env...)
 	if tt.file, err = pty.StartWithSize(tt.cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
 		t.Fatal(err)
@@ -59,13 +59,10 @@ func start(t *testing.T, env []string, args ...string) *terminal {
 func (tt *terminal) receive() {
 	defer close(tt.done)
 	buf := make([]byte, 4096)
-	answered := 0
 	for {
 		n, err := tt.file.Read(buf)
 		tt.mu.Lock()
 		tt.text += string(buf[:n])
-		// A terminal answers the editor's question for the cursor's position, even if the question arrives in two pieces.
-		asked := strings.Count(tt.text, "\x1b[6n")
 		tt.mu.Unlock()
 		select {
 		case tt.more <- struct{}{}:
@@ -73,9 +70,6 @@ func (tt *terminal) receive() {
 		}
 		if err != nil {
 			return
-		}
-		for ; answered < asked; answered++ {
-			tt.file.WriteString("\x1b[5;5R")
 		}
 	}
 }
@@ -141,9 +135,8 @@ func (tt *terminal) exit(want int) {
 	<-tt.done
 }
 
-// ready is what the line editor sends for an empty line: its question for the cursor's position, and what follows the
-// answer.
-const ready = "\x1b[6n\x1b[0m\x1b[0K"
+// ready ends what the line editor draws. After a prompt, it means that the line is empty.
+const ready = "\x1b[?7h"
 
 // emptyPrompt is the prompt with nothing typed yet.
 const emptyPrompt = ">>> " + ready

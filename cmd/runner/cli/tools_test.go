@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -46,21 +47,16 @@ func TestTooManyTools(t *testing.T) {
 func TestHistory(t *testing.T) {
 	path := t.TempDir() + "/folder/history"
 	h := openHistory(path)
-	for _, line := range []string{"one", "two\nlines", " secret"} {
-		if _, err := h.Write(line); err != nil {
+	for _, line := range []string{"one", "two\nlines", " secret", "two\nlines"} {
+		if err := h.add(line); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.paused = true
-	if _, err := h.Write("a tool's result"); err != nil {
-		t.Fatal(err)
-	}
-	h.paused = false
 	if got := openHistory(path).lines; len(got) != 2 || got[1] != "two\nlines" {
 		t.Errorf("read back %q", got)
 	}
-	for range 2*historyLines + 1 {
-		if _, err := h.Write("more"); err != nil {
+	for i := range 2*historyLines + 1 {
+		if err := h.add(fmt.Sprint("more ", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,5 +71,17 @@ func TestReservedFunctionName(t *testing.T) {
 	_, _, err := parseTools([]byte(`[{"name":"report_reasoning"}]`))
 	if err == nil || !strings.Contains(err.Error(), "report_reasoning") {
 		t.Error(err)
+	}
+}
+
+// Names that people know from other programs work, but only alone.
+func TestParseCommand(t *testing.T) {
+	for text, want := range map[string]string{"/help": "/help", " /? ": "/help", "exit": "/exit", "quit ": "/exit",
+		"/bye": "/exit", "/quit": "/exit", "/save exit": "/save", "exit now": "", "exit\nquit": "", "/?x": "", "Exit": "",
+		"/etc/passwd": ""} {
+		name, _, ok := parseCommand(text)
+		if ok != (want != "") || ok && name != want {
+			t.Errorf("%q is %q, %v, want %q", text, name, ok, want)
+		}
 	}
 }

@@ -35,8 +35,10 @@ const (
 	chatPrompt = ">>> "
 )
 
-// typed matches a line that was typed into a chat.
-var typed = regexp.MustCompile(`^(?:` + chatPrompt + `|result of [\w-]+: )(.+)$`)
+// question matches a prompt of a chat, and typed a line that was typed into a chat.
+const question = chatPrompt + `|result of [\w-]+: `
+
+var typed = regexp.MustCompile(`^(?:` + question + `)(.+)$`)
 
 // Renew writes the files and runs the commands of doc in the folder home. It returns doc with the new output.
 // Programs are found on this process's PATH. variables ("NAME=value") are added to the environment of the commands.

@@ -23,6 +23,9 @@ import (
 // patience is the longest time that a command may print nothing.
 const patience = time.Minute
 
+// columns is the width of the terminal.
+const columns = 100
+
 // port stands in documents for the port of their servers. The real port is any free one.
 const port = "8080"
 
@@ -82,7 +85,7 @@ func (sh *shell) begin(env []string) error {
 	sh.cmd.Stdin, sh.cmd.Stdout, sh.cmd.Stderr, sh.cmd.ExtraFiles = read, slave, slave, []*os.File{slave}
 	sh.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
 	_, err = term.MakeRaw(int(slave.Fd())) // no echo, and lines end as they were printed
-	err = errors.Join(err, pty.Setsize(slave, &pty.Winsize{Rows: 50, Cols: 100}))
+	err = errors.Join(err, pty.Setsize(slave, &pty.Winsize{Rows: 50, Cols: columns}))
 	if err == nil {
 		err = sh.cmd.Start()
 	}
@@ -96,8 +99,7 @@ func (sh *shell) begin(env []string) error {
 // environment returns the environment of the commands. It passes on only the variables that programs need to start,
 // and nothing about the user. It hides GPUs, because their sums differ from those of processors.
 func environment(home string) []string {
-	env := []string{"HOME=" + home, "TERM=dumb", "NO_COLOR=1", "LC_ALL=C.UTF-8", "TZ=UTC", "INPUTRC=/dev/null",
-		"CUDA_VISIBLE_DEVICES="}
+	env := []string{"HOME=" + home, "TERM=dumb", "NO_COLOR=1", "LC_ALL=C.UTF-8", "TZ=UTC", "CUDA_VISIBLE_DEVICES="}
 	for name, folder := range map[string]string{"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share",
 		"STATE": ".local/state"} {
 		env = append(env, "XDG_"+name+"_HOME="+filepath.Join(home, folder))
@@ -135,11 +137,10 @@ func (sh *shell) receive() {
 	}
 }
 
-// Terminal codes that appear in the output. A chat's line editor sends one code when it begins to edit a line and
-// another when it ends. Its prompt comes first between the two. done is printed after each command.
+// asking matches the prompt of a chat at the end of the output. codes are terminal codes that appear in the output.
+// done is printed after each command.
 var (
-	asking = regexp.MustCompile(`\x1b\[\?2004h([^\x1b]+)\x1b`)
-	edited = regexp.MustCompile(`(?s)\x1b\[\?2004h.*?\x1b\[\?2004l`)
+	asking = regexp.MustCompile(`(?:^|\n)(` + question + `)$`)
 	codes  = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
 	done   = regexp.MustCompile("\x00([0-9]+)\x00")
 )
@@ -157,7 +158,7 @@ func (sh *shell) run(c command) ([]string, error) {
 		return nil, err
 	}
 	var got []byte
-	var entered []string // the lines of a chat: each prompt with the text typed at it
+	entered := 0 // how many lines of the chat were typed
 	for {
 		select {
 		case b, ok := <-sh.printed:
@@ -168,47 +169,43 @@ func (sh *shell) run(c command) ([]string, error) {
 		case <-time.After(patience):
 			return nil, fmt.Errorf("no output for %v after %q", patience, got)
 		}
-		switch end, questions := done.FindSubmatch(got), asking.FindAllSubmatch(got, -1); {
+		end, asked := done.FindSubmatch(got), asking.FindSubmatch(got)
+		switch {
 		case end != nil && string(end[1]) != "0":
 			return nil, fmt.Errorf("exit code %s after %q", end[1], got)
-		case end != nil && len(entered) < len(c.typed):
-			return nil, fmt.Errorf("the command did not ask for %q", c.typed[len(entered)])
+		case end != nil && len(c.typed) > entered:
+			return nil, fmt.Errorf("the command did not ask for %q", c.typed[entered])
 		case end != nil:
-			return sh.shown(done.ReplaceAll(got, nil), entered), nil
-		case len(questions) > len(entered):
-			line, err := sh.enter(string(questions[len(entered)][1]), c.typed[min(len(entered), len(c.typed)):])
-			if err != nil {
+			return sh.shown(done.ReplaceAll(got, nil)), nil
+		case len(c.typed) > 0 && asked != nil:
+			if err := sh.enter(string(asked[1]), c.typed[min(len(c.typed), entered):]); err != nil {
 				return nil, err
 			}
-			entered = append(entered, line)
+			entered++
 		}
 	}
 }
 
-// enter types the first of the remaining lines at a chat's prompt. It returns the line as the terminal shows it. If no
-// line remains, it leaves the chat.
-func (sh *shell) enter(question string, left []string) (line string, err error) {
+// enter types the first of the remaining lines at a chat's prompt. If no line remains, it leaves the chat.
+func (sh *shell) enter(question string, left []string) error {
 	keys := "\x04"
 	switch {
+	case len(left) > 0 && len(question+left[0]) >= columns:
+		return fmt.Errorf("%q is longer than a row of the terminal", question+left[0])
 	case len(left) > 0:
-		keys, line = left[0]+"\r", question+left[0]
+		keys = left[0] + "\r"
 	case question != chatPrompt:
-		return "", fmt.Errorf("the document has no line to type at %q", question)
+		return fmt.Errorf("the document has no line to type at %q", question)
 	}
-	_, err = sh.terminal.WriteString(keys)
-	return line, err
+	_, err := sh.terminal.WriteString(keys)
+	return err
 }
 
-// shown splits the output of a command into lines. It replaces what a chat's editor drew with the lines that were
-// entered.
-func (sh *shell) shown(printed []byte, entered []string) []string {
-	n := 0
-	printed = edited.ReplaceAllFunc(printed, func([]byte) []byte {
-		n++
-		return []byte(entered[n-1] + "\n")
-	})
+// shown splits the output of a command into lines. It leaves out the prompt at which a chat was left.
+func (sh *shell) shown(printed []byte) []string {
 	printed = codes.ReplaceAll(bytes.ReplaceAll(printed, []byte("\r\n"), []byte("\n")), nil)
-	text := strings.Trim(sh.standIns.replace(string(printed)), "\n")
+	text := strings.TrimRight(sh.standIns.replace(string(printed)), "\n")
+	text = strings.Trim(strings.TrimSuffix(text, chatPrompt), "\n")
 	if text == "" {
 		return nil
 	}

@@ -63,14 +63,13 @@ func TestRenewHidesTheUser(t *testing.T) {
 	}
 }
 
-// editor acts like the line editor of a chat: it sends a code before and after it edits a line, draws what is typed,
-// and leaves at Ctrl-D.
+// editor acts like the line editor of a chat on a dumb terminal: it draws what is typed, and leaves at Ctrl-D.
 const editor = `#!/bin/bash
 while true; do
-  printf '\x1b[?2004h%s\x1b[1 q' "${PROMPT:->>> }"
+  printf '%s' "${PROMPT:->>> }"
   line=
   while c=$(dd bs=1 count=1 2>/dev/null) && [ "$c" != $'\r' ] && [ "$c" != $'\x04' ]; do line+=$c; done
-  printf 'drawn\r\n\x1b[?2004l'
+  printf '%s\r\n' "$line"
   [ "$c" = $'\x04' ] && exit
   echo "you said $line"
 done
@@ -89,8 +88,9 @@ func TestChat(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	for doc, problem := range map[string]string{
-		"```console\n$ echo\n>>> hello\n```\n":                          `the command did not ask for "hello"`,
-		"```console\n$ PROMPT='result of add: ' ./chat\n>>> hello\n```": `no line to type at "result of add: "`,
+		"```console\n$ echo\n>>> hello\n```\n":                                `the command did not ask for "hello"`,
+		"```console\n$ PROMPT='result of add: ' ./chat\n>>> hello\n```":       `no line to type at "result of add: "`,
+		"```console\n$ ./chat\n>>> " + strings.Repeat("x", columns) + "\n```": "longer than a row",
 	} {
 		if _, err := Renew(doc, home); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v", doc, err)

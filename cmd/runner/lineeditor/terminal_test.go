@@ -1,0 +1,352 @@
+//go:build unix
+
+package lineeditor
+
+import (
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+)
+
+// scripts are texts in many writing systems.
+var scripts = map[string]string{
+	"Latin-1": "aéb ß ÿ ¡ñ§ \u00a0x", "all of Latin-1": latin1(), "C1 controls": "a\u0080\u0085\u009bb",
+	"decomposed": "cafe\u0301 n\u0303 a\u0308\u0323", "Vietnamese": "Tiếng Việt rất đẹp",
+	"decomposed Vietnamese": "Tie\u0302\u0301ng Vie\u0323\u0302t", "Polish": "Zażółć gęślą jaźń",
+	"Turkish": "İstanbul ığüşöç", "Icelandic": "Þórður æðarfugl",
+	"Greek": "Ξεσκεπάζω ψυχοφθόρα", "polytonic": "ἀρχὴ ᾧ ᾯ",
+	"Russian": "Съешь ещё этих", "Ukrainian": "Їжак ґанок єдність",
+	"Georgian": "გთხოვთ ახლავე", "Armenian": "Բարեւ ձեզ",
+	"Hebrew": "שלום עולם", "Hebrew points": "שָׁלוֹם", "Arabic": "السلام عليكم",
+	"Arabic marks": "مُحَمَّدٌ", "Persian": "می\u200cخواهم",
+	"Urdu": "آپ کیسے ہیں", "Hindi": "नमस्ते क्षत्रिय ज्ञान",
+	"Marathi": "र्\u200dया श्री", "Bengali": "আমি বাংলায়",
+	"Punjabi":  "ਸਤਿ ਸ੍ਰੀ ਅਕਾਲ",
+	"Gujarati": "નમસ્તે", "Tamil": "வணக்கம் ஸ்ரீ",
+	"Telugu": "నమస్కారం", "Kannada": "ನಮಸ್ಕಾರ", "Malayalam": "നമസ്കാരം",
+	"Sinhala": "ආයුබෝවන් ශ්\u200dරී", "Thai": "สวัสดีครับ น้ำ",
+	"Lao": "ສະບາຍດີ", "Burmese": "မင်္ဂလာပါ", "Khmer": "ជំរាបសួរ",
+	"Tibetan": "བཀྲ་ཤིས་བདེ་ལེགས།", "Amharic": "ሰላም ለዓለም",
+	"Mongolian": "ᠮᠣᠩᠭᠣᠯ", "Chinese": "你好，世界。龍𠮷",
+	"Japanese": "こんにちは カタカナ ﾊﾝｶｸ が",
+	"Korean":   "안녕하세요", "jamo": "\u1112\u1161\u11ab\u1100\u1173\u11af", "fullwidth": "ＡＢＣ１２３",
+	"flags":      "🇫🇷🇩🇪🇯🇵 🏴\U000E0067\U000E0062\U000E0073\U000E0063\U000E0074\U000E007F 🏳️‍🌈",
+	"families":   "👨‍👩‍👧‍👦 👩‍❤️‍💋‍👨",
+	"skin tones": "👍🏽 👩🏿‍🚀", "keycaps": "1️⃣ #️⃣", "variation": "☺︎ ☺️ ❤",
+	"mathematics": "∀x∈ℝ 𝔸⃗ ½²", "Cherokee": "ᏣᎳᎩ", "runes": "ᚠᚢᚦ",
+
+	"lone marks": "a\u0085\u0301 \u200d \ufe0f", "bidi controls": "a\u202eb\u202c\u2066c\u2069",
+}
+
+func latin1() string {
+	var b strings.Builder
+	for r := rune(0xa0); r <= 0xff; r++ {
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// hang is the maximum wait of a test.
+const hang = 20 * time.Second
+
+// questions are what a program can ask a terminal: for its kind, its cursor, its colours and its state.
+var questions = regexp.MustCompile(`\x1b\[[?>=]?[0-9;]*[cnqx]|\x1b\[[?0-9;]*\$p|` +
+	`\x1b\][^\x07\x1b]*\?|\x1bP[+$]q|\x1b\[\?u|\x05`)
+
+// pterm is the other side of a terminal that an editor has.
+type pterm struct {
+	t      *testing.T
+	file   *os.File
+	editor *Editor
+	slave  *os.File
+
+	mu   sync.Mutex
+	text string
+	more chan struct{}
+}
+
+// newTerminal returns a terminal that answers questions with a pause before every byte. A negative pause means that
+// the terminal does not answer.
+func newTerminal(t *testing.T, o Options, pause time.Duration) *pterm {
+	t.Helper()
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pty.Setsize(slave, &pty.Winsize{Rows: 24, Cols: 60}); err != nil {
+		t.Fatal(err)
+	}
+	// A file that does not block can be closed while it is read.
+	fd, err := syscall.Dup(int(master.Fd()))
+	if err := errors.Join(err, syscall.SetNonblock(fd, true), master.Close()); err != nil {
+		t.Fatal(err)
+	}
+	master = os.NewFile(uintptr(fd), "terminal")
+	p := &pterm{t: t, file: master, slave: slave, editor: New(slave, slave, o), more: make(chan struct{}, 1)}
+	go p.receive(pause)
+	t.Cleanup(func() {
+		_, _ = master.WriteString("\x03") // ends a read that a failed test has left
+		slave.Close()
+		master.Close()
+	})
+	return p
+}
+
+func (p *pterm) receive(pause time.Duration) {
+	buf := make([]byte, 4096)
+	answered := 0
+	for {
+		n, err := p.file.Read(buf)
+		p.mu.Lock()
+		p.text += string(buf[:n])
+		asked := len(questions.FindAllString(p.text, -1))
+		p.mu.Unlock()
+		select {
+		case p.more <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+		for ; pause >= 0 && answered < asked; answered++ {
+			p.typeSlowly("\x1b[5;5R", pause)
+		}
+	}
+}
+
+func (p *pterm) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text
+}
+
+func (p *pterm) typeSlowly(keys string, pause time.Duration) {
+	if pause <= 0 {
+		_, _ = p.file.WriteString(keys)
+		return
+	}
+	for i := range len(keys) {
+		_, _ = p.file.WriteString(keys[i : i+1])
+		time.Sleep(pause)
+	}
+}
+
+// expect waits until text has been shown.
+func (p *pterm) expect(text string) {
+	p.t.Helper()
+	timeout := time.After(hang)
+	for !strings.Contains(p.output(), text) {
+		select {
+		case <-p.more:
+		case <-timeout:
+			p.t.Fatalf("no %q in %q", text, p.output())
+		}
+	}
+}
+
+type result struct {
+	text string
+	err  error
+}
+
+func (p *pterm) read(prompt Prompt) chan result {
+	got := make(chan result, 1)
+	go func() {
+		text, err := p.editor.Read(prompt)
+		got <- result{text, err}
+	}()
+	return got
+}
+
+func (p *pterm) result(got chan result) result {
+	p.t.Helper()
+	select {
+	case r := <-got:
+		return r
+	case <-time.After(hang):
+		p.t.Fatalf("the editor hangs; it showed %q", p.output())
+	}
+	return result{}
+}
+
+// What is typed arrives byte for byte, whatever the terminal is and however slow the line is.
+func TestScripts(t *testing.T) {
+	if len(scripts) < 40 {
+		t.Fatalf("%d scripts", len(scripts))
+	}
+	pauses := []time.Duration{0, 20 * time.Millisecond, 150 * time.Millisecond}
+	for _, terminal := range []string{"xterm-256color", "screen", "dumb", "silent"} {
+		for _, pause := range pauses {
+			t.Run(terminal+" "+pause.String(), func(t *testing.T) {
+				if pause > 0 && os.Getenv("RUNNER_LONG") == "" {
+					t.Skip("typing this slowly takes minutes; RUNNER_LONG=1 runs it")
+				}
+				for name, text := range scripts {
+					t.Run(name, func(t *testing.T) {
+						t.Parallel()
+						testScript(t, terminal, text, pause)
+					})
+				}
+			})
+		}
+	}
+}
+
+func testScript(t *testing.T, terminal, text string, pause time.Duration) {
+	answers := pause
+	if terminal == "silent" {
+		answers = -1
+	}
+	p := newTerminal(t, Options{Dumb: terminal == "dumb"}, answers)
+	got := p.read(Prompt{Text: ">>> "})
+	p.expect(">>> ")
+	// The text is edited too: a part of it is typed at its start, and a word at its end is removed again.
+	p.typeSlowly(text+" \x01é世\x7f\x05gone\x17\r", pause)
+	want := "é" + text + " "
+	if r := p.result(got); r.err != nil || r.text != want {
+		t.Errorf("%q, %v, want %q", r.text, r.err, want)
+	}
+	shown := p.output()
+	if q := questions.FindString(shown); q != "" {
+		t.Errorf("the editor asks the terminal %q", q)
+	}
+	if terminal == "dumb" && strings.Contains(shown, "\x1b") {
+		t.Errorf("a dumb terminal gets %q", shown)
+	}
+}
+
+// Text that was typed before a read counts, and so does what was typed after Enter.
+func TestTypeAhead(t *testing.T) {
+	p := newTerminal(t, Options{}, -1)
+	p.typeSlowly("één\rtwee\rdrie\rhalf", 0)
+	p.expect("half") // the terminal shows it while nobody reads
+	for _, want := range []string{"één", "twee", "drie"} {
+		if r := p.result(p.read(Prompt{Text: "> "})); r.err != nil || r.text != want {
+			t.Errorf("%q, %v, want %q", r.text, r.err, want)
+		}
+	}
+	got := p.read(Prompt{Text: "> "})
+	p.typeSlowly("\r", 0)
+	if r := p.result(got); r.text != "half" {
+		t.Errorf("%q, %v", r.text, r.err)
+	}
+}
+
+// The terminal is as before after a read, whatever ended it.
+func TestTerminalIsRestored(t *testing.T) {
+	for keys, want := range map[string]result{
+		"ok\r":     {"ok", nil},
+		"half\x03": {"half", ErrInterrupted},
+		"\x04":     {"", io.EOF},
+		"a\xff\r":  {"a\uFFFD", nil},
+	} {
+		p := newTerminal(t, Options{}, -1)
+		before, err := term.GetState(int(p.slave.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.read(Prompt{Text: "> ", Placeholder: "say something"})
+		p.expect("\x1b[2msay something\x1b[0m")
+		p.typeSlowly(keys, 0)
+		if r := p.result(got); r.text != want.text || !errors.Is(r.err, want.err) {
+			t.Errorf("%q: %v, want %v", keys, r, want)
+		}
+		after, err := term.GetState(int(p.slave.Fd()))
+		if err != nil || *after != *before {
+			t.Errorf("%q leaves the terminal changed, %v", keys, err)
+		}
+		p.expect(pasteOff)
+		if out := p.output(); strings.Count(out, wrapOff) != strings.Count(out, wrapOn) {
+			t.Errorf("%q leaves the wrapping changed: %q", keys, out)
+		}
+	}
+}
+
+func TestTerminalIsGone(t *testing.T) {
+	p := newTerminal(t, Options{}, -1)
+	got := p.read(Prompt{Text: "> "})
+	p.expect("> ")
+	p.file.Close()
+	if r := p.result(got); r.err == nil {
+		t.Errorf("%q without an error", r.text)
+	}
+}
+
+// Pasted lines are one text. Control characters in it do not reach the terminal.
+func TestPaste(t *testing.T) {
+	for _, pause := range []time.Duration{0, time.Millisecond} {
+		p := newTerminal(t, Options{More: "... "}, -1)
+		got := p.read(Prompt{Text: "> "})
+		p.expect(pasteOn)
+		const pasted = "one\ttab\n\x1b]0;title\x07\x1b[31mred\u009b2J\n\x03\x04\x7f end\n"
+		p.typeSlowly("\x1b[200~"+strings.ReplaceAll(pasted, "\n", "\r")+"\x1b[201~more\r", pause)
+		if r := p.result(got); r.err != nil || r.text != pasted+"more" {
+			t.Errorf("%q, %v", r.text, r.err)
+		}
+		p.expect("more")
+		out := p.output()
+		for _, bad := range []string{"\x1b]", "\x1b[31m", "\u009b", "\x07", "\x03", "\x04", "\x7f", "\t"} {
+			if strings.Contains(out, bad) {
+				t.Errorf("%q reaches the terminal: %q", bad, out)
+			}
+		}
+		if !strings.Contains(out, "␛[31mred") {
+			t.Errorf("the paste is not shown: %q", out)
+		}
+	}
+}
+
+// The text is drawn for the new size when the terminal gets one.
+func TestResize(t *testing.T) {
+	p := newTerminal(t, Options{}, -1)
+	got := p.read(Prompt{Text: "> "})
+	p.expect(pasteOn)
+	p.typeSlowly(strings.Repeat("x", 30), 0)
+	p.expect(strings.Repeat("x", 30))
+	if err := pty.Setsize(p.slave, &pty.Winsize{Rows: 24, Cols: 21}); err != nil {
+		t.Fatal(err)
+	}
+	// The test has no controlling terminal, which would send the signal.
+	if err := syscall.Kill(os.Getpid(), syscall.SIGWINCH); err != nil {
+		t.Fatal(err)
+	}
+	p.expect("> " + strings.Repeat("x", 18) + clearRow + "\r\n\r" + strings.Repeat("x", 12) + clearRow)
+	p.typeSlowly("\r", 0)
+	if r := p.result(got); len(r.text) != 30 || r.err != nil {
+		t.Errorf("%q, %v", r.text, r.err)
+	}
+}
+
+// A lone escape byte ends a search. The keys after it count.
+func TestEscape(t *testing.T) {
+	p := newTerminal(t, Options{History: lines{"earlier"}}, -1)
+	got := p.read(Prompt{Text: "> "})
+	p.expect(pasteOn)
+	p.typeSlowly("\x12earl\x1b", 0)
+	p.expect("(search: earl) ")
+	time.Sleep(escapeWait + 100*time.Millisecond)
+	p.typeSlowly("x\r", 0)
+	if r := p.result(got); r.text != "xearlier" || r.err != nil {
+		t.Errorf("%q, %v", r.text, r.err)
+	}
+}
+
+func TestNotATerminal(t *testing.T) {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := New(f, f, Options{}).Read(Prompt{}); err == nil || !strings.Contains(err.Error(), "terminal") {
+		t.Error(err)
+	}
+}
