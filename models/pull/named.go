@@ -11,8 +11,8 @@ import (
 	"runner/models/names"
 )
 
-// NewNamedPlan is [NewPlan] for the model that a name means: the first of its repositories that has a model, and of that
-// one model, chosen by [choice.Choose] for memory bytes. The name must be one that the hub may have, by
+// NewNamedPlan is [NewPlan] for the model that a name means: the first of its repositories that has a model, and of
+// that one model, chosen by [choice.Choose] for memory bytes. The name must be one that the hub may have, by
 // [names.Name.OnHub]. Errors are those of NewPlan, or a [*choice.Error].
 func NewNamedPlan(ctx context.Context, client *hub.Client, c cache.Cache, n names.Name, memory int64) (*Plan,
 	choice.Choice, error) {

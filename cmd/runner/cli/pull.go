@@ -140,13 +140,18 @@ type transferred struct {
 	Verified int64  `json:"verified"`
 }
 
-// hub returns a client of the hub that the environment names.
+// hub returns a client of the hub that the environment names. It says on the terminal when it has to wait.
 func (a *app) hub() (*hub.Client, error) {
+	return a.hubClient(func(err error, wait time.Duration) { a.note(again(err, wait)) })
+}
+
+// hubClient returns a client of the hub that the environment names. waiting is called when it has to wait.
+func (a *app) hubClient(waiting func(err error, wait time.Duration)) (*hub.Client, error) {
 	cfg, err := hub.FromEnvironment()
 	if err != nil {
 		return nil, err
 	}
-	cfg.Waiting = func(err error, wait time.Duration) { a.note(again(err, wait)) }
+	cfg.Waiting = waiting
 	cfg.UserAgent = "runner/" + cmp.Or(a.build.Version, "unknown")
 	return hub.New(cfg)
 }
