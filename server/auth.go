@@ -11,8 +11,15 @@ import (
 	"runner/server/wire"
 )
 
-// local is the principal of all requests to a server without keys: the user of this machine.
-var local = &wire.Principal{ID: wire.Local, Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
+// local is the principal of all requests to a server without keys: the user of this machine. Programs of other people
+// that the user runs are that user too, so changing models has to be allowed.
+func (s *Server) local() *wire.Principal {
+	p := &wire.Principal{ID: wire.Local, Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
+	if !s.cfg.ModelsWrite {
+		p.Scopes = wire.Except(wire.ScopeModelsWrite)
+	}
+	return p
+}
 
 // keyOf returns the API key of a request, from the header that clients of OpenAI, Anthropic or Azure send it in.
 func keyOf(r *http.Request) string {
@@ -45,7 +52,11 @@ func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principa
 		return wire.PrincipalOf(context.Background()), nil
 	}
 	if s.cfg.Keys == nil {
-		return s.capped(local), nil
+		p := s.capped(s.local())
+		if !p.May(route.Scope) {
+			return p, p.Lacks(route.Scope)
+		}
+		return p, nil
 	}
 	text := keyOf(r)
 	k := s.cfg.Keys.Find(text)
@@ -58,8 +69,7 @@ func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principa
 	case k == nil:
 		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeBadKey, "the API key is not one of this server's")
 	case !k.May(route.Scope):
-		return &k.Principal, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s",
-			route.Scope)
+		return &k.Principal, k.Lacks(route.Scope)
 	}
 	if route.Free || route.Method == http.MethodGet &&
 		!(route.Loads && s.mustLoad(&k.Principal, r.URL.Query().Get("model"))) {

@@ -75,7 +75,7 @@ func (h *health) stop() { h.set(healthStopping) }
 
 // watch loads the first model and tests the loaded models from time to time, until ctx ends.
 func (h *health) watch(ctx context.Context) {
-	ctx = wire.WithPrincipal(ctx, local)
+	ctx = wire.WithPrincipal(ctx, h.server.local())
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	h.check(ctx)

@@ -59,7 +59,7 @@ func TestModelThatCannotBeLoadedIsUnhealthy(t *testing.T) {
 	defer p.Close()
 	log := &lockedBuffer{}
 	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
-	ctx := wire.WithPrincipal(t.Context(), local)
+	ctx := wire.WithPrincipal(t.Context(), s.local())
 	for range 3 {
 		if s.health.check(ctx); s.health.get() != healthFailing {
 			t.Fatalf("it is %s", s.health.get())
@@ -84,7 +84,7 @@ func TestHealthKeepsNoModelLoaded(t *testing.T) {
 		}})
 	defer p.Close()
 	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}})
-	ctx := wire.WithPrincipal(t.Context(), local)
+	ctx := wire.WithPrincipal(t.Context(), s.local())
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		s.health.check(ctx)
 		switch {
@@ -138,7 +138,7 @@ func TestModelWhoseFilesChange(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", path, got, body, status, contains)
 		}
 	}
-	ctx := wire.WithPrincipal(t.Context(), local)
+	ctx := wire.WithPrincipal(t.Context(), s.local())
 	s.health.check(ctx)
 	says(http.MethodGet, "/health", http.StatusOK, `{"status":"ok"}`)
 

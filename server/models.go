@@ -37,7 +37,7 @@ func (s *Server) Unload(ctx context.Context, name string) error {
 	case !ok:
 		return noModel(name)
 	case !p.May(wire.ScopeModels):
-		return wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s", wire.ScopeModels)
+		return p.Lacks(wire.ScopeModels)
 	}
 	if err := s.cfg.Pool.Unload(ctx, card.Name); err != nil {
 		return s.poolError(ctx, card.Name, err)
@@ -93,8 +93,8 @@ func (s *Server) Find(ctx context.Context, name string) (wire.Card, bool) {
 	return s.describe(c, s.cfg.Pool.Loaded(c.Name)), true
 }
 
-// find returns the model called name, by its own name or by an alias. An empty name means the first model that the
-// principal may use.
+// find returns the model called name, by its own name, by an alias, or by a name that a client gave it. An empty name
+// means the first model that the principal may use.
 func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 	cards := slices.DeleteFunc(slices.Clone(s.cards), func(c wire.Card) bool { return !p.MayUse(c.Name) })
 	i := wire.Named(cards, name)
@@ -105,6 +105,11 @@ func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 		if alias := &s.cfg.Aliases[a]; i < 0 && alias.Matches(name) {
 			i = wire.Named(cards, alias.Model)
 			break
+		}
+	}
+	if i < 0 && s.cfg.Named != nil {
+		if to, ok := s.cfg.Named(name); ok {
+			i = wire.Named(cards, to)
 		}
 	}
 	if i < 0 || i >= len(cards) {

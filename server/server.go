@@ -29,8 +29,13 @@ type Config struct {
 	// Pool holds the models. Cards describe them, in the same order.
 	Pool  *pool.Pool
 	Cards []wire.Card
-	// Aliases are further names of models. A model's own name comes first, then the first alias that matches.
+	// Aliases are further names of models. A model's own name comes first, then the first alias that matches,
+	// then Named.
 	Aliases []Alias
+	// Named returns the name of the model that clients have given another name; nil if they cannot.
+	Named func(name string) (model string, ok bool)
+	// ModelsWrite says that a server without keys lets its clients change its models.
+	ModelsWrite bool
 	// Keys are the API keys. If they are nil, the server asks for none and is for the user of this machine.
 	Keys *keys.Set
 	// MaxReasoning is how much of the reasoning anybody may see at most; nil means all. Keys may allow less.

@@ -10,8 +10,8 @@
 //	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64;
 //	                     "local" is reserved
 //	sha256               SHA-256 of the key's bytes, hexadecimal
-//	scopes               endpoints: generate, embed, models, metrics, trace:read, trace:erase, trace:all; absent means
-//	                     all except trace:all
+//	scopes               endpoints: generate, embed, models, models:write, metrics, trace:read, trace:erase, trace:all;
+//	                     absent means all except models:write and trace:all
 //	reasoning            none, summary or full: the most reasoning that it may see; absent means none
 //	models               names; absent means all
 //	requests_per_minute  0 or absent means no limit
@@ -96,24 +96,20 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
-// One returns a set with a single key that may do everything.
-func One(key string) (*Set, error) {
-	k, err := everything("key", key)
-	if err != nil {
-		return nil, err
-	}
-	return newSet(k), nil
-}
-
-func everything(id, key string) (*Key, error) {
+// One returns a set with a single key that may do everything. It may change models if modelsWrite is set.
+func One(key string, modelsWrite bool) (*Set, error) {
 	if len(key) < minKey || len(key) > maxKey {
-		return nil, &Error{ID: id, Detail: fmt.Sprintf("it has %d bytes; %d to %d are allowed", len(key), minKey, maxKey),
+		return nil, &Error{ID: "key", Detail: fmt.Sprintf("it has %d bytes; %d to %d are allowed", len(key), minKey, maxKey),
 			Advice: "make one with runner serve apikey new"}
 	}
-	return &Key{
-		Principal: wire.Principal{ID: id, Scopes: slices.Clone(wire.Scopes), Reasoning: reasoning.VisibilityFull},
+	scopes := slices.Clone(wire.Scopes)
+	if !modelsWrite {
+		scopes = wire.Except(wire.ScopeModelsWrite)
+	}
+	return newSet(&Key{
+		Principal: wire.Principal{ID: "key", Scopes: scopes, Reasoning: reasoning.VisibilityFull},
 		hash:      sha256.Sum256([]byte(key)),
-	}, nil
+	}), nil
 }
 
 // Find returns the key with a text, or nil. It takes the same time for every key, and if there is none.
@@ -247,11 +243,12 @@ func (e *Entry) key() (*Key, error) {
 		return bad("make the key with runner serve apikey new", "sha256 is not the hexadecimal SHA-256 of a key")
 	}
 	if e.Scopes == nil {
-		k.Scopes = slices.DeleteFunc(slices.Clone(wire.Scopes), func(s wire.Scope) bool { return s == wire.ScopeTraceAll })
+		k.Scopes = wire.Unnamed()
 	}
 	for _, s := range k.Scopes {
 		if !slices.Contains(wire.Scopes, s) {
-			return bad("use generate, embed, models, metrics, trace:read, trace:erase or trace:all", "there is no scope %q", s)
+			return bad("use generate, embed, models, models:write, metrics, trace:read, trace:erase or trace:all",
+				"there is no scope %q", s)
 		}
 	}
 	if e.Reasoning != "" {

@@ -60,15 +60,19 @@ func TestAddedKeysAreFound(t *testing.T) {
 }
 
 func TestOneKey(t *testing.T) {
-	if _, err := One("short"); err == nil {
+	if _, err := One("short", false); err == nil {
 		t.Error("a short key was taken")
 	}
-	s, err := One("0123456789abcdef")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if k := s.Find("0123456789abcdef"); k == nil || !k.May(wire.ScopeGenerate) || k.Reasoning != reasoning.VisibilityFull {
-		t.Errorf("%+v", k)
+	for _, modelsWrite := range []bool{false, true} {
+		s, err := One("0123456789abcdef", modelsWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := s.Find("0123456789abcdef")
+		if k == nil || !k.May(wire.ScopeGenerate) || k.Reasoning != reasoning.VisibilityFull ||
+			k.May(wire.ScopeModelsWrite) != modelsWrite {
+			t.Errorf("%+v", k)
+		}
 	}
 }
 
@@ -183,7 +187,7 @@ func TestReload(t *testing.T) {
 	if s.Find(a) != nil {
 		t.Error("a key that is gone is still taken")
 	}
-	one, err := One("0123456789abcdef0123")
+	one, err := One("0123456789abcdef0123", false)
 	if err != nil {
 		t.Fatal(err)
 	}

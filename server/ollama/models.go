@@ -1,7 +1,6 @@
 package ollama
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -121,6 +120,13 @@ func (a *API) tags(w http.ResponseWriter, r *http.Request) error {
 	for _, c := range a.models.List(r.Context()) {
 		list.Models = append(list.Models, listed(c))
 	}
+	stored, err := a.stored(r.Context())
+	if err != nil {
+		return err
+	}
+	for _, c := range stored {
+		list.Models = append(list.Models, listed(c))
+	}
 	return wire.Answer(w, list)
 }
 
@@ -172,7 +178,7 @@ func human(n int64) string {
 
 func short(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") }
 
-// show answers POST /api/show. It loads the model, because only then its abilities are known.
+// show answers POST /api/show. It loads a served model, because only then its abilities are known.
 func (a *API) show(w http.ResponseWriter, r *http.Request) error {
 	var body ShowRequest
 	if err := wire.ReadJSON(r, &body); err != nil {
@@ -182,6 +188,9 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) error {
 		body.Model = body.Name
 	}
 	m, err := a.use(r.Context(), body.Model)
+	if c, ok := a.unserved(r.Context(), body.Model); err != nil && ok {
+		return wire.Answer(w, showStored(c))
+	}
 	if err != nil {
 		return err
 	}
@@ -209,6 +218,17 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) error {
 	return wire.Answer(w, answer)
 }
 
+// showStored describes a model that is on the disk and not served, by what its file says.
+func showStored(c wire.Card) ShowResponse {
+	return ShowResponse{
+		Modelfile: "FROM " + c.Name + "\n", Details: details(c), ModifiedAt: c.Modified.UTC(),
+		Capabilities: []string{"completion"},
+		ModelInfo: map[string]any{
+			"general.architecture": c.Family, "general.basename": c.Name, "general.parameter_count": c.Parameters,
+		},
+	}
+}
+
 // parameters lists the defaults of requests.
 func (a *API) parameters() string {
 	s := a.cfg.Defaults.Sampling
@@ -226,55 +246,4 @@ func (a *API) parameters() string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// PullRequest is the body of POST /api/pull.
-//
-//openapi:request OllamaPullRequest
-type PullRequest struct {
-	Model string `json:"model" api:"#OllamaModelName required"`
-	// An older name of `model`.
-	Name string `json:"name"`
-	// Send the answer as lines of JSON.
-	Stream *bool `json:"stream" api:"default=true"`
-}
-
-// PullResponse is the answer to POST /api/pull, and each line of its stream.
-//
-//openapi:answer OllamaPullResponse
-type PullResponse struct {
-	// What the server is doing. The last line has `success`.
-	Status string `json:"status"`
-}
-
-// pull answers POST /api/pull. It fetches nothing. Scripts pull a model before they use it, so pulling a served model
-// succeeds.
-func (a *API) pull(w http.ResponseWriter, r *http.Request) error {
-	var body PullRequest
-	if err := wire.ReadJSON(r, &body); err != nil {
-		return err
-	}
-	if body.Model == "" {
-		body.Model = body.Name
-	}
-	if body.Model == "" {
-		return errNoName
-	}
-	if _, ok := a.models.Find(r.Context(), body.Model); !ok {
-		return unmanaged(fmt.Sprintf("it has no model '%.100s', and fetches none; start it with the model's file, "+
-			"or with a model of the Hugging Face cache as ORG/REPO", body.Model))
-	}
-	done := PullResponse{"success"}
-	if body.Stream != nil && !*body.Stream {
-		return wire.Answer(w, done)
-	}
-	out := wire.NewLines(w)
-	defer out.End()
-	for _, line := range []PullResponse{{"pulling manifest"}, done} {
-		text, _ := json.Marshal(line) // strings never fail
-		if out.Send("", text) != nil {
-			return nil // the client has gone
-		}
-	}
-	return nil
 }

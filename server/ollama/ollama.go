@@ -22,6 +22,8 @@ const Version = "0.24.0"
 type Config struct {
 	// Defaults holds the defaults of requests, such as sampling and strategy.
 	Defaults generation.Request
+	// Library is the models on the machine's disk that clients may change; nil if there are none.
+	Library Library
 	// Clock gives the time of answers; nil means time.Now.
 	Clock func() time.Time
 }
@@ -52,7 +54,9 @@ func (a *API) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/api/tags", Scope: wire.ScopeModels, Handle: a.tags},
 		{Method: http.MethodGet, Path: "/api/ps", Scope: wire.ScopeModels, Handle: a.loaded},
 		{Method: http.MethodPost, Path: "/api/show", Scope: wire.ScopeModels, Handle: a.show},
-		{Method: http.MethodPost, Path: "/api/pull", Scope: wire.ScopeModels, Free: true, Handle: a.pull},
+		{Method: http.MethodPost, Path: "/api/pull", Scope: wire.ScopeModels, Handle: a.pull},
+		{Method: http.MethodPost, Path: "/api/copy", Scope: wire.ScopeModelsWrite, Free: true, Handle: a.copy},
+		{Method: http.MethodDelete, Path: "/api/delete", Scope: wire.ScopeModelsWrite, Free: true, Handle: a.remove},
 		{Method: http.MethodGet, Path: "/api/version", Handle: version},
 		{Method: http.MethodGet, Path: "/{$}", Handle: running, When: func(r *http.Request) bool {
 			return !strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -61,8 +65,6 @@ func (a *API) Routes() []wire.Route {
 	for _, o := range []struct{ method, path, instead string }{
 		{http.MethodPost, "/api/push", "this server publishes no models"},
 		{http.MethodPost, "/api/create", "start the server with the model's file"},
-		{http.MethodPost, "/api/copy", "models have the names that the server was started with"},
-		{http.MethodDelete, "/api/delete", "remove the file yourself, and start the server without it"},
 		{http.MethodPost, "/api/blobs/{digest}", "start the server with the model's file"},
 	} {
 		routes = append(routes, wire.Route{Method: o.method, Path: o.path, Scope: wire.ScopeModels, Free: true,
@@ -71,9 +73,9 @@ func (a *API) Routes() []wire.Route {
 	return routes
 }
 
-// unmanaged returns the error for requests to change the server's models. instead says what to do instead.
+// unmanaged returns the error for requests that this server does not support. instead says what to do instead.
 func unmanaged(instead string) *wire.Error {
-	return wire.Errorf(http.StatusNotImplemented, wire.CodeUnsupported, "this server does not manage models: %s", instead)
+	return wire.Errorf(http.StatusNotImplemented, wire.CodeUnsupported, "this server does not support that: %s", instead)
 }
 
 // running answers GET and HEAD / as Ollama does. Clients use it to find a server.
@@ -154,19 +156,28 @@ func (a *API) use(ctx context.Context, name string) (wire.Model, error) {
 	}
 	m, err := a.models.Use(ctx, name)
 	if err != nil {
-		return nil, notFound(err, name)
+		return nil, a.notFound(ctx, err, name)
 	}
 	return m, nil
 }
 
 // notFound puts an error about an unknown model into Ollama's words. Other errors stay as they are.
-func notFound(err error, name string) error {
+func (a *API) notFound(ctx context.Context, err error, name string) error {
 	e := wire.FromError(err, fields)
 	if e.Code == wire.CodeModel {
-		e = &wire.Error{Status: e.Status, Code: e.Code, Err: err,
-			Message: fmt.Sprintf("model '%.100s' not found; GET /api/tags lists the models", name)}
+		e = missing(name)
+		e.Err = err
+		if c, ok := a.unserved(ctx, name); ok {
+			e.Message = fmt.Sprintf("model '%.100s' is on this machine and is not served; %s", name, restart(c.Name))
+		}
 	}
 	return e
+}
+
+// missing returns the error for a model that there is not.
+func missing(name string) *wire.Error {
+	return wire.Errorf(http.StatusNotFound, wire.CodeModel,
+		"model '%.100s' not found; GET /api/tags lists the models", name)
 }
 
 // unload unloads the model called name as soon as no request holds it, with Ollama's errors.
@@ -175,7 +186,7 @@ func (a *API) unload(ctx context.Context, name string) error {
 		return errNoName
 	}
 	if err := a.models.Unload(ctx, name); err != nil {
-		return notFound(err, name)
+		return a.notFound(ctx, err, name)
 	}
 	return nil
 }

@@ -403,8 +403,9 @@ func TestErrors(t *testing.T) {
 	}
 	for path, method := range map[string]string{"pull": "POST", "push": "POST", "create": "POST", "copy": "POST",
 		"delete": "DELETE", "blobs/sha256:0": "POST"} {
-		if status, answer := s.ask(t, method, "/api/"+path, `{"model":"a"}`); status != http.StatusNotImplemented ||
-			!strings.Contains(answer, `"error":"this server does not manage models: `) || strings.Contains(answer, "`") {
+		status, answer := s.ask(t, method, "/api/"+path, `{"model":"a","source":"a","destination":"b"}`)
+		if status != http.StatusNotImplemented || strings.Contains(answer, "`") ||
+			!strings.Contains(answer, `"error":"this server does not support that: `) {
 			t.Errorf("%s: status %d: %s", path, status, answer)
 		}
 	}
@@ -435,7 +436,7 @@ func TestPull(t *testing.T) {
 	}
 	hidden := serve(t, fake.Config{}, &wire.Principal{ID: "k", Scopes: wire.Scopes, Models: []string{"other"}})
 	status, answer := hidden.ask(t, http.MethodPost, "/api/pull", `{"model":"`+wiretest.Name+`"}`)
-	if status != http.StatusNotImplemented {
+	if status != http.StatusForbidden {
 		t.Errorf("a key that may not use the model: status %d: %s", status, answer)
 	}
 }

@@ -210,6 +210,7 @@ func TestAnswersMatchSchemas(t *testing.T) {
 	s.keeping(t)
 	s.tracing(t)
 	s.taking(t)
+	s.changing(t)
 	forgetful := start(t, options{events: 1})
 	forgetful.check(t, forgetful.ask(t, "POST", "/v1/responses",
 		`{"input":"What is 17 + 25?","background":true,"stream":true}`))
@@ -373,7 +374,8 @@ func TestExamplesAreAnswered(t *testing.T) {
 		if len(examples) == 0 {
 			t.Errorf("%s has no example", o)
 		}
-		pointer := "#/paths/" + strings.ReplaceAll(o.path, "/", "~1") + "/post/requestBody/content/application~1json/schema"
+		pointer := "#/paths/" + strings.ReplaceAll(o.path, "/", "~1") + "/" + strings.ToLower(o.method) +
+			"/requestBody/content/application~1json/schema"
 		for _, e := range examples {
 			if err := s.open.at(t, pointer).Validate(e); err != nil {
 				t.Errorf("%s: %v: %#v", o, e, err)

@@ -49,9 +49,9 @@ var failures = map[int]struct {
 		"names the field.", false},
 	http.StatusUnauthorized: {"No API key or token, or an unknown one.", false},
 	http.StatusForbidden: {"The API key or token may not do this, or the request comes from a web page, " +
-		"or is for a host name, that is not allowed.", false},
+		"or is for a host name, that is not allowed, or the hub does not give the model.", false},
 	http.StatusNotFound:              {"Not found, or the API key or token may not use it.", false},
-	http.StatusConflict:              {"Its state does not allow this yet.", false},
+	http.StatusConflict:              {"Its state does not allow this.", false},
 	http.StatusGone:                  {"It was erased.", false},
 	http.StatusRequestEntityTooLarge: {"The body is longer than the server allows.", false},
 	http.StatusUnsupportedMediaType:  {"The body is compressed.", false},
@@ -59,8 +59,8 @@ var failures = map[int]struct {
 		true},
 	http.StatusInternalServerError: {"The server failed. Its log says more.", false},
 	http.StatusNotImplemented:      {"This server does not support that.", false},
-	http.StatusServiceUnavailable: {"The server is stopping, the model cannot be loaded, its engine fails, the " +
-		"running requests are too long together, or the run took too long.", true},
+	http.StatusServiceUnavailable: {"The server is stopping, the model cannot be loaded or downloaded, its engine " +
+		"fails, the running requests are too long together, or the run took too long.", true},
 }
 
 // Document returns the description of a server of the given version.

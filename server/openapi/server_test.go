@@ -104,7 +104,7 @@ type options struct {
 func start(t testing.TB, o options) *site {
 	t.Helper()
 	names := []string{"demo", "broken", "idle"}
-	cfg := server.Config{Keys: o.keys, MaxBody: o.maxBody, Version: "1.2.3"}
+	cfg := server.Config{Keys: o.keys, ModelsWrite: true, MaxBody: o.maxBody, Version: "1.2.3"}
 	var entries []pool.Entry
 	for _, name := range names {
 		entries = append(entries, pool.Entry{Name: name})
@@ -139,7 +139,7 @@ func start(t testing.TB, o options) *site {
 	for _, f := range []wire.Format{
 		openai.New(s, openai.Config{Seal: keyring, Traces: recorded}),
 		responses.New(s, responses.Config{Seal: keyring, Traces: recorded, Store: responses.StoreLimits{Events: o.events}}),
-		anthropic.New(s, anthropic.Config{Seal: keyring}), ollama.New(s, ollama.Config{}),
+		anthropic.New(s, anthropic.Config{Seal: keyring}), ollama.New(s, ollama.Config{Library: &shelf{map[string]string{}}}),
 		agui.New(s, agui.Config{Seal: keyring, Traces: recorded}), traces.New(traces.Config{Store: kept}), s.space(t),
 	} {
 		s.Mount(f)
@@ -470,7 +470,8 @@ func makeKeys(t *testing.T) given {
 		*to, e.SHA256 = keys.New()
 		entries = append(entries, e)
 	}
-	add(&g.all, keys.Entry{ID: "all", Reasoning: "full"})
+	add(&g.all, keys.Entry{ID: "all", Reasoning: "full",
+		Scopes: append(wire.Unnamed(), wire.ScopeModelsWrite)})
 	add(&g.figures, keys.Entry{ID: "figures", Scopes: []wire.Scope{wire.ScopeMetrics}})
 	add(&g.vectors, keys.Entry{ID: "vectors", Scopes: []wire.Scope{wire.ScopeEmbed}})
 	add(&g.once, keys.Entry{ID: "once", RequestsPerMinute: 1})

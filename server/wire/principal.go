@@ -29,6 +29,15 @@ func (p *Principal) May(s Scope) bool {
 	return s == ScopeNone || s == ScopeOwn || slices.Contains(p.Scopes, s)
 }
 
+// Lacks returns the error for a principal without a scope that a request needs.
+func (p *Principal) Lacks(s Scope) *Error {
+	if s == ScopeModelsWrite && p.ID == Local {
+		return Errorf(http.StatusForbidden, CodeForbidden,
+			"clients may not change this server's models; start it with --models-write to allow it")
+	}
+	return Errorf(http.StatusForbidden, CodeForbidden, "this API key lacks the permission %s", s)
+}
+
 // Default returns the visibility for a request that names none: the server's default, or less if the principal may
 // not see that much.
 func (p *Principal) Default(server reasoning.Visibility) reasoning.Visibility {

@@ -1,6 +1,9 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // Scope is the permission that a key needs for a route.
 type Scope string
@@ -17,6 +20,8 @@ const (
 	ScopeEmbed Scope = "embed"
 	// ScopeModels: the list of models, their tokenizers and templates.
 	ScopeModels Scope = "models"
+	// ScopeModelsWrite: pulling, naming and deleting models. A key has it only if its entry names it.
+	ScopeModelsWrite Scope = "models:write"
 	// ScopeMetrics: the server's figures.
 	ScopeMetrics Scope = "metrics"
 	// ScopeTraceRead: reading the sealed traces of the key's own runs. ScopeTraceErase: erasing them.
@@ -27,8 +32,16 @@ const (
 )
 
 // Scopes lists the scopes that a key can have.
-var Scopes = []Scope{ScopeGenerate, ScopeEmbed, ScopeModels, ScopeMetrics, ScopeTraceRead, ScopeTraceErase,
-	ScopeTraceAll}
+var Scopes = []Scope{ScopeGenerate, ScopeEmbed, ScopeModels, ScopeModelsWrite, ScopeMetrics, ScopeTraceRead,
+	ScopeTraceErase, ScopeTraceAll}
+
+// Unnamed returns the scopes of a key whose entry names none.
+func Unnamed() []Scope { return Except(ScopeModelsWrite, ScopeTraceAll) }
+
+// Except returns the scopes of Scopes without some.
+func Except(without ...Scope) []Scope {
+	return slices.DeleteFunc(slices.Clone(Scopes), func(s Scope) bool { return slices.Contains(without, s) })
+}
 
 // Route is one endpoint of a format.
 type Route struct {

@@ -71,7 +71,7 @@ now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringSliceVar(&scopes, "scope", nil, "`SCOPES` that it may use: "+strings.Join(scopeNames(), ", ")+
-		" (default: all but trace:all)")
+		" (default: all but models:write and trace:all)")
 	addNameChoice(cmd, &e.Reasoning, "reasoning", "maximum reasoning that it may see", visibilityNames...)
 	f.StringSliceVar(&e.Models, "models", nil, "`MODELS` that it may use (default: all)")
 	f.IntVar(&e.RequestsPerMinute, "requests-per-minute", 0, "`N` requests a minute (0: no limit)")
@@ -101,7 +101,7 @@ func (a *app) listKeysCommand() *cobra.Command {
 			w := table(a.stdout())
 			fmt.Fprintln(w, "ID\tSCOPES\tREASONING\tMODELS\tREQUESTS/MINUTE\tTOKENS/MINUTE")
 			for _, e := range entries {
-				scopes, names := "all but trace:all", "all"
+				scopes, names := "all but models:write and trace:all", "all"
 				if e.Scopes != nil {
 					scopes = cmp.Or(strings.Trim(fmt.Sprint(e.Scopes), "[]"), "none")
 				}

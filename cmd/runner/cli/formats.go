@@ -15,9 +15,10 @@ import (
 )
 
 // mountFormats adds the wire formats to a server. The server keeps traces if kept is not nil. calls remembers the
-// reasoning before tool calls. Until ctx ends, the sealing keys are reloaded whenever their file changes.
+// reasoning before tool calls. Clients may change the models of lib. Until ctx ends, the sealing keys are reloaded
+// whenever their file changes.
 func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *keptTraces, calls *runner.CallMemory,
-	log *slog.Logger) error {
+	lib ollama.Library, log *slog.Logger) error {
 	path, err := sealKeysPath(o.sealKeys)
 	if err != nil {
 		return err
@@ -41,7 +42,7 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 	}))
 	s.Mount(traces.New(served))
 	s.Mount(anthropic.New(s, anthropic.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict}))
-	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults}))
+	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults, Library: lib}))
 	s.Mount(agui.New(s, agui.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded}))
 	return nil
 }

@@ -129,7 +129,7 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 	s := server.New(cfg)
 	o.sealKeys = filepath.Join(dir, "seal.keys")
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := mountFormats(ctx, s, o, nil, nil, cfg.Logger); err != nil {
+	if err := mountFormats(ctx, s, o, nil, nil, nil, cfg.Logger); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -123,10 +122,7 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 	if !result.Linked {
 		a.complain("warning: links do not work here, so other revisions of the model do not share its files")
 	}
-	spelled := plan.ID
-	if chosen.Format == choice.GGUF && chosen.Quant != "" {
-		spelled += ":" + chosen.Quant
-	}
+	spelled := pull.Spelled(plan, chosen)
 	if asJSON {
 		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": "success", "name": spelled,
 			"path": result.Snapshot})
@@ -144,13 +140,18 @@ type transferred struct {
 	Verified int64  `json:"verified"`
 }
 
-// hub returns a client of the hub that the environment names.
+// hub returns a client of the hub that the environment names. It says on the terminal when it has to wait.
 func (a *app) hub() (*hub.Client, error) {
+	return a.hubClient(func(err error, wait time.Duration) { a.note(again(err, wait)) })
+}
+
+// hubClient returns a client of the hub that the environment names. waiting is called when it has to wait.
+func (a *app) hubClient(waiting func(err error, wait time.Duration)) (*hub.Client, error) {
 	cfg, err := hub.FromEnvironment()
 	if err != nil {
 		return nil, err
 	}
-	cfg.Waiting = func(err error, wait time.Duration) { a.note(again(err, wait)) }
+	cfg.Waiting = waiting
 	cfg.UserAgent = "runner/" + cmp.Or(a.build.Version, "unknown")
 	return hub.New(cfg)
 }
@@ -171,8 +172,7 @@ func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*p
 	if err != nil {
 		return nil, chosen, err
 	}
-	repos, selector := parsed.OnHub()
-	if len(repos) == 0 {
+	if repos, _ := parsed.OnHub(); len(repos) == 0 {
 		e := &inputError{what: fmt.Sprintf("no model %q is known", name), hint: "name a repository of the hub as ORG/REPO"}
 		if near := names.Suggest(name, 3); len(near) > 0 {
 			e.hint = "did you mean " + alternatives(near) + "?"
@@ -183,36 +183,7 @@ func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*p
 	if a.engine.Memory != nil {
 		memory, _ = a.engine.Memory()
 	}
-	choose := func(_ hub.Repository, all []hub.File) ([]hub.File, error) {
-		files := make([]choice.File, len(all))
-		byPath := map[string]hub.File{}
-		for i, f := range all {
-			files[i], byPath[f.Path] = choice.File{Path: f.Path, Size: f.Size}, f
-		}
-		var err error
-		if chosen, err = choice.Choose(files, selector, memory); err != nil {
-			return nil, err
-		}
-		list := make([]hub.File, len(chosen.Files))
-		for i, f := range chosen.Files {
-			list[i] = byPath[f.Path]
-		}
-		return list, nil
-	}
-	var first error
-	for _, repo := range repos {
-		plan, err := pull.NewPlan(ctx, client, cache.Default(), pull.Request{Repo: repo, Revision: parsed.Revision,
-			Choose: choose})
-		if err == nil {
-			return plan, chosen, nil
-		}
-		first = cmp.Or(first, err)
-		missing, unfit := (*hub.Error)(nil), (*choice.Error)(nil)
-		if !errors.As(err, &unfit) && (!errors.As(err, &missing) || missing.Kind != hub.NotFound) {
-			return nil, chosen, err
-		}
-	}
-	return nil, chosen, first
+	return pull.NewNamedPlan(ctx, client, cache.Default(), parsed, memory)
 }
 
 // describePull says in one line what will be downloaded.

@@ -110,8 +110,13 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if cfg.Pool, cfg.Cards, err = a.newPool(ctx, o, list, rc, fail); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	lib, err := a.serveLibrary(list, cfg.Logger)
+	if err != nil {
+		return errors.Join(err, l.Close(), cfg.Pool.Close())
+	}
+	cfg.Named = lib.named
 	s := server.New(cfg)
-	if err := mountFormats(ctx, s, o, kept, rc.CallMemory, cfg.Logger); err != nil {
+	if err := mountFormats(ctx, s, o, kept, rc.CallMemory, lib, cfg.Logger); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
 	mountMEW(s, o, kept, cfg.Logger)
@@ -341,8 +346,8 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 // serverConfig returns the configuration of the server that the flags set.
 func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 	cfg := server.Config{
-		MaxReasoning: &o.maxReasoning,
-		Public:       o.public, Hosts: o.hosts, Origins: o.origins, MaxBody: int64(o.maxBody),
+		MaxReasoning: &o.maxReasoning, ModelsWrite: o.modelsWrite,
+		Public: o.public, Hosts: o.hosts, Origins: o.origins, MaxBody: int64(o.maxBody),
 		RequestTimeout: o.requestTimeout,
 		DrainTimeout:   max(o.drainTimeout, time.Millisecond), // a 0 in server.Config would mean the default
 		Version:        a.versions().runner, LogContent: o.logContent,
@@ -355,7 +360,7 @@ func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 	case o.keyFile != "":
 		cfg.Keys, err = keys.Load(o.keyFile)
 	case o.key != "":
-		cfg.Keys, err = keys.One(o.key)
+		cfg.Keys, err = keys.One(o.key, o.modelsWrite)
 	}
 	if err != nil {
 		return cfg, err

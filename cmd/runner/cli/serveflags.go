@@ -48,6 +48,7 @@ type serveOptions struct {
 	callMemoryAge time.Duration
 
 	key, keyFile   string
+	modelsWrite    bool
 	maxReasoning   reasoning.Visibility
 	public         bool
 	hosts, origins []string
@@ -137,6 +138,8 @@ func (o *serveOptions) addAccess(cmd *cobra.Command) {
 	f.StringVar(&o.key, "api-key", "", "`KEY` that requests must send (also: "+keyVariable+")")
 	f.StringVar(&o.keyFile, "api-keys", "", "`FILE` of keys with their permissions; see runner serve apikey")
 	f.BoolVar(&o.public, "insecure-public", false, "serve other machines without asking for a key")
+	f.BoolVar(&o.modelsWrite, "models-write", false,
+		"let clients pull, name and delete models; with --api-keys, name models:write for those who may")
 	settings.Secret(cmd, "api-key")
 	settings.OneOf(cmd, "api-key", "api-keys")
 }
@@ -255,6 +258,9 @@ func (o *serveOptions) validateKeys(cmd *cobra.Command) error {
 		return &usageError{what: "--api-key is empty", hint: "give a key, or leave out the flag to serve only this machine"}
 	}
 	switch {
+	case o.modelsWrite && o.keyFile != "":
+		return &usageError{what: "--models-write and --api-keys exclude each other",
+			hint: "make keys with runner serve apikey new --scope models,models:write"}
 	case o.key != "" && o.keyFile != "":
 		return &usageError{what: "--api-key and --api-keys exclude each other", hint: "put the key into the file"}
 	case (o.cert == "") != (o.certKey == ""):

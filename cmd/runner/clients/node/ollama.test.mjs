@@ -182,7 +182,8 @@ test('errors', async () => {
   await refused(client.chat({ ...chat, options: { temperature: -1 } }), 400, /options\.temperature/);
   await refused(client.chat({ ...chat, format: { $dynamicRef: '#x' } }), 400, /dynamicRef/);
   await refused(client.chat({ ...chat, messages: [{ ...question, images: ['aGk='] }] }), 400, /images/);
-  await refused(client.pull({ model: 'none' }), 501, /./);
+  await refused(client.pull({ model: 'none' }), 403, /--models-write/);
+  await refused(client.delete({ model: 'demo' }), 403, /--models-write/);
 });
 
 test('keys, permissions and limits', async () => {

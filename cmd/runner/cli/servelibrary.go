@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"runner/models/cache"
+	"runner/models/choice"
+	"runner/models/hub"
+	"runner/models/hub/download"
+	"runner/models/library"
+	"runner/models/names"
+	"runner/server/ollama"
+	"runner/server/wire"
+)
+
+// servedLibrary lets clients of a server change the models in the Hugging Face cache. It is an [ollama.Library].
+type servedLibrary struct {
+	models *library.Library
+	log    *slog.Logger
+}
+
+// namesFile is the file in the data folder with the names that clients of servers gave to models.
+const namesFile = "model-names.json"
+
+// serveLibrary returns the library of a server that serves the models of list.
+func (a *app) serveLibrary(list []served, log *slog.Logger) (*servedLibrary, error) {
+	data, err := dataFolder()
+	if err != nil {
+		return nil, err
+	}
+	cfg := library.Config{Cache: cache.Default(), Names: filepath.Join(data, namesFile), Log: log,
+		Client: func() (*hub.Client, error) {
+			return a.hubClient(func(err error, wait time.Duration) {
+				log.Warn("the hub is asked again", "error", err, "wait_seconds", wait.Seconds())
+			})
+		}}
+	if a.engine.Memory != nil {
+		cfg.Memory = func() int64 {
+			available, _ := a.engine.Memory()
+			return available
+		}
+	}
+	for _, s := range list {
+		cfg.Served = append(cfg.Served, s.model.Parts...)
+	}
+	return &servedLibrary{library.New(cfg), log}, nil
+}
+
+// List implements [ollama.Library].
+func (s *servedLibrary) List() (cards []wire.Card) {
+	for _, m := range s.models.List() {
+		c := cardOf(m)
+		c.Name = m.Name // the shortest
+		cards = append(cards, c)
+	}
+	return cards
+}
+
+func cardOf(m library.Model) wire.Card {
+	return wire.Card{Name: m.Spelled(), Size: m.Bytes, Modified: m.Modified, Digest: m.Digest, Family: m.Architecture,
+		Parameters: m.Parameters, Quantization: m.Quant}
+}
+
+// Find implements [ollama.Library]. It reads the header of the model's file.
+func (s *servedLibrary) Find(name string) (wire.Card, error) {
+	m, err := s.models.Find(name)
+	if err != nil {
+		return wire.Card{}, s.wireError(err)
+	}
+	m.Describe()
+	return cardOf(m), nil
+}
+
+// Has implements [ollama.Library].
+func (s *servedLibrary) Has(name string) bool { return s.models.Has(name) }
+
+// Remove implements [ollama.Library].
+func (s *servedLibrary) Remove(name string) error {
+	if err := s.models.Remove(name); err != nil {
+		return s.wireError(err)
+	}
+	return nil
+}
+
+// Name implements [ollama.Library].
+func (s *servedLibrary) Name(name, model string) error {
+	if err := s.models.Name(name, model); err != nil {
+		return s.wireError(err)
+	}
+	return nil
+}
+
+// Names implements [ollama.Library].
+func (s *servedLibrary) Names() (map[string]string, error) {
+	all, err := s.models.Names()
+	if err != nil {
+		return nil, s.wireError(err)
+	}
+	return all, nil
+}
+
+// named implements the field Named of [server.Config]. What cannot be read has no names.
+func (s *servedLibrary) named(name string) (model string, ok bool) {
+	model, ok, err := s.models.Named(name)
+	if err != nil {
+		s.log.Error("the names that clients gave to models cannot be read", "error", err)
+	}
+	return model, ok
+}
+
+// Close implements [ollama.Library].
+func (s *servedLibrary) Close() { s.models.Close() }
+
+// Pull implements [ollama.Library].
+func (s *servedLibrary) Pull(ctx context.Context, name string, report func(ollama.Pulled) error) (string, error) {
+	pulled, err := s.models.Pull(ctx, name, func(p library.Progress) error {
+		switch p.Stage {
+		case library.Asking:
+			return report(ollama.Pulled{Status: "pulling manifest"})
+		case library.Checking:
+			return report(ollama.Pulled{Status: "verifying sha256 digest"})
+		case library.Linking:
+			return report(ollama.Pulled{Status: "writing manifest"})
+		}
+		kind := "git-sha1:"
+		if len(p.Etag) == 64 {
+			kind = "sha256:"
+		}
+		return report(ollama.Pulled{Status: "pulling " + p.Etag[:min(len(p.Etag), 12)], Digest: kind + p.Etag, Done: p.Done,
+			Total: p.Total})
+	})
+	if err != nil {
+		return "", s.wireError(err)
+	}
+	return pulled, nil
+}
+
+// wireError returns what clients are told of an error. Paths and errors of the system are for the log.
+func (s *servedLibrary) wireError(err error) *wire.Error {
+	name, file, asked, fetched := (*names.Error)(nil), (*choice.Error)(nil), (*hub.Error)(nil), (*download.Error)(nil)
+	answer := func(status int, code, format string, args ...any) *wire.Error {
+		e := wire.Errorf(status, code, format, args...)
+		e.Param, e.Err = "model", err
+		return e
+	}
+	switch {
+	case errors.As(err, &name):
+		return answer(http.StatusBadRequest, wire.CodeInvalid, "it %s; %s", name.Detail, name.Advice)
+	case errors.As(err, &file):
+		return answer(http.StatusNotFound, wire.CodeNotFound, "%s; %s", file.Detail, file.Advice)
+	case errors.As(err, &asked):
+		return hubError(answer, asked)
+	case errors.Is(err, library.ErrUnknown), errors.Is(err, library.ErrNotFound):
+		return answer(http.StatusNotFound, wire.CodeModel, "%v", err)
+	case errors.Is(err, library.ErrSeveral):
+		return answer(http.StatusBadRequest, wire.CodeInvalid, "%v; name one", err)
+	case errors.Is(err, library.ErrInUse), errors.Is(err, library.ErrTaken):
+		return answer(http.StatusConflict, wire.CodeModelInUse, "%v", err)
+	case errors.Is(err, library.ErrFull):
+		return answer(http.StatusConflict, wire.CodeModelInUse, "%v; delete some", err)
+	case errors.Is(err, library.ErrBusy):
+		e := answer(http.StatusTooManyRequests, wire.CodeQueue, "%v", err)
+		e.RetryAfter = time.Minute
+		return e
+	case errors.Is(err, library.ErrClosed):
+		return wire.FromError(wire.ErrDraining, nil)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return wire.FromError(err, nil)
+	}
+	s.log.Error("a model could not be pulled, named or deleted", "error", err)
+	switch {
+	case errors.Is(err, download.ErrNoSpace):
+		e := answer(http.StatusServiceUnavailable, wire.CodeDiskFull,
+			"the server's disk has no room for the model; its operator has to make some, and what is here is kept")
+		e.Final = true
+		return e
+	case errors.As(err, &fetched):
+		return answer(http.StatusServiceUnavailable, wire.CodeHub, "%s; %s", fetched.Detail, fetched.Advice)
+	}
+	return answer(http.StatusInternalServerError, wire.CodeInternal,
+		"the server's files could not be read or written; its log says why")
+}
+
+// hubError returns the answer for an error of the hub.
+func hubError(answer func(status int, code, format string, args ...any) *wire.Error, err *hub.Error) *wire.Error {
+	text := fmt.Sprintf("%v; %s", err, err.Advice)
+	switch err.Kind {
+	case hub.NotFound:
+		return answer(http.StatusNotFound, wire.CodeModel, "%s", text)
+	case hub.Gated, hub.Unauthorized:
+		return answer(http.StatusForbidden, wire.CodeGated, "%s", text)
+	case hub.TooLarge:
+		return answer(http.StatusBadRequest, wire.CodeUnsupported, "%s", text)
+	}
+	e := answer(http.StatusServiceUnavailable, wire.CodeHub, "%s", text)
+	e.RetryAfter, e.Final = err.RetryAfter, !err.Temporary
+	return e
+}
