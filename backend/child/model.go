@@ -43,8 +43,8 @@ type Engine struct {
 	Program Program
 	// Version is the version of this program. The engine may log it.
 	Version string
-	// Text reads the vocabulary, the tokenizer and the template from a model's files. It may be nil if the engine sends its vocabulary
-	// and tokenizes itself. It may return nil for a model that only the engine can tokenize.
+	// Text reads the vocabulary, the tokenizer and the template from a model's files. It may be nil if the engine sends
+	// its vocabulary and tokenizes itself. It may return nil for a model that only the engine can tokenize.
 	Text func(path string) (*Text, error)
 	// Memory is how much memory the process may take, in bytes, to report where it needs more. The program sets the limit
 	// itself. 0 means no limit.
@@ -59,8 +59,8 @@ type Engine struct {
 	begin  func(Program) (*process, error)
 }
 
-// Text is what a model's files say about its text: a vocabulary with its tokenizer, which is safe for concurrent use, and
-// the chat template. An empty ChatTemplate is that of the engine.
+// Text is what a model's files say about its text: a vocabulary with its tokenizer, which is safe for concurrent use,
+// and the chat template. An empty ChatTemplate is that of the engine.
 type Text struct {
 	Vocab        *backend.Vocab
 	Tokenize     func(dst []backend.Token, text string) ([]backend.Token, error)

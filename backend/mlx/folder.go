@@ -128,7 +128,7 @@ func ReadFolder(path string) (*Folder, error) {
 	}
 	if c.ModelFile != "" {
 		return nil, &backend.LoadError{Path: path, Reason: backend.LoadFailed,
-			Detail: fmt.Sprintf("config.json names a program, %q, that builds the model; programs in a model's folder are not run",
+			Detail: fmt.Sprintf("config.json names a program, %q, that builds the model; a model's programs are not run",
 				c.ModelFile),
 			Advice: "choose a model whose type MLX knows"}
 	}
