@@ -1,9 +1,9 @@
 // Package ollama serves Ollama's own API (https://github.com/ollama/ollama, docs/api.md) from local models.
 //
-// It decodes requests into [generation.Request] and encodes events as JSON lines. Through a [Library] clients pull, name
-// and delete models on the disk, if they have the permission. Pulling a model that is there succeeds for everybody,
-// because scripts do that first. Models cannot be made or published: those endpoints answer 501 and say what to do
-// instead.
+// It decodes requests into [generation.Request] and encodes events as JSON lines. Through a [Library] clients pull,
+// name and delete models on the disk, if they have the permission. Pulling a model that is there succeeds for
+// everybody, because scripts do that first. Models cannot be made or published: those endpoints answer 501 and say
+// what to do instead.
 //
 // Rules:
 //
