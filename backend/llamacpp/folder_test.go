@@ -41,8 +41,8 @@ func folderHeaders() []version {
 	return list
 }
 
-// folderEngine returns the engine in the folder RUNNER_TEST_ENGINE, or the one that scripts/engines.sh installed.
-func folderEngine(t testing.TB) *Engine {
+// folderPath returns the folder RUNNER_TEST_ENGINE, or the one that scripts/engines.sh installed.
+func folderPath(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("RUNNER_TEST_ENGINE")
 	if path == "" {
@@ -54,7 +54,13 @@ func folderEngine(t testing.TB) *Engine {
 			t.Skip("no shared libraries of llama.cpp are installed; `make engines` installs them where it can")
 		}
 	}
-	e, err := OpenFolder(path)
+	return path
+}
+
+// folderEngine returns the engine in folderPath.
+func folderEngine(t testing.TB) *Engine {
+	t.Helper()
+	e, err := OpenFolder(folderPath(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,10 +21,12 @@ import (
 	"runner/models/random"
 )
 
-// engineVariable makes the test program an engine's process. memoryVariable has the free memory, in bytes, of the
-// machine that it sees, and limitVariable the limit of its own private memory.
+// engineVariable makes the test program an engine's process. With folderVariable it runs the libraries in a folder.
+// memoryVariable has the free memory, in bytes, of the machine that it sees, and limitVariable the limit of its own
+// private memory.
 const (
 	engineVariable = "RUNNER_TEST_PROCESS"
+	folderVariable = "RUNNER_TEST_FOLDER"
 	memoryVariable = "RUNNER_TEST_MEMORY"
 	limitVariable  = "RUNNER_TEST_LIMIT"
 )
@@ -50,8 +52,14 @@ func TestMain(m *testing.M) {
 	if n := number64(memoryVariable); n > 0 {
 		measure = func() Machine { return Machine{Cores: 1, MemoryTotal: n, MemoryAvailable: n} }
 	}
-	err := serve.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), serve.Engine{
-		Name: "llama.cpp", Open: Open, Progress: Computed})
+	engine, err := BuiltIn()
+	if folder := os.Getenv(folderVariable); folder != "" {
+		engine, err = OpenFolder(folder)
+	}
+	if err == nil {
+		err = serve.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), serve.Engine{
+			Name: "llama.cpp", Open: engine.Open, Progress: Computed})
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
