@@ -125,9 +125,15 @@ check-mac: toolchain ## check Metal and MLX on Apple silicon and write a report,
 check-gpu: toolchain ## check an NVIDIA GPU and write a report, check-gpu.txt (ENGINE=DIR: a llama.cpp release for CUDA)
 	@scripts/check_hardware.sh gpu
 
+FOLDER_ENGINE := $(CURDIR)/.cache/engines/llama.cpp-0.5.0
 .PHONY: test-clients
 test-clients: build ## test bin/runner serve with the official clients for Node and Python (skips missing languages)
 	@cmd/runner/clients/test.sh
+	@if [ -d "$(FOLDER_ENGINE)" ]; then \
+	  echo "some clients again, with the engine in $(FOLDER_ENGINE)"; \
+	  cmd/runner/clients/test.sh short --engine "$(FOLDER_ENGINE)"; \
+	else echo "SKIPPED: clients with an engine in a folder, because $(FOLDER_ENGINE) is not there;" \
+	  "make engines installs it where it can"; fi
 
 .PHONY: bench
 bench: toolchain ## the short benchmarks that docs/benchmarks.md quotes

@@ -14,6 +14,8 @@ import time
 import urllib.request
 
 PROGRAM = os.environ.get("RUNNER", str(pathlib.Path(__file__).resolve().parents[4] / "bin" / "runner"))
+# What test.sh was told to give to every server.
+MORE = os.environ.get("SERVER_FLAGS", "").splitlines()
 
 
 def key_of(id):
@@ -27,7 +29,7 @@ class Server:
     def __init__(self, *flags):
         self.folder = tempfile.TemporaryDirectory(prefix="runner-clients-")
         self.process = subprocess.Popen(
-            [PROGRAM, "serve", "--port", "0", *flags],
+            [PROGRAM, "serve", "--port", "0", *MORE, *flags],
             env={**os.environ, "XDG_DATA_HOME": self.folder.name},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -9,13 +9,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import assert from 'node:assert/strict';
 
 const program = process.env.RUNNER ?? new URL('../../../../../bin/runner', import.meta.url).pathname;
+// What test.sh was told to give to every server.
+const more = (process.env.SERVER_FLAGS ?? '').split('\n').filter((flag) => flag);
 
 // Server is a running "runner serve" with the bundled model.
 export class Server {
   static async start(...flags) {
     const s = new Server();
     s.folder = mkdtempSync(join(tmpdir(), 'runner-clients-'));
-    s.process = spawn(program, ['serve', '--port', '0', ...flags], {
+    s.process = spawn(program, ['serve', '--port', '0', ...more, ...flags], {
       env: { ...process.env, XDG_DATA_HOME: join(s.folder, 'data') },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
