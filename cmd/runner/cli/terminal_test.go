@@ -359,6 +359,24 @@ func TestChatLines(t *testing.T) {
 	tt.exit(0)
 }
 
+// A chat takes text in any script, whatever the terminal is.
+func TestChatScripts(t *testing.T) {
+	for _, kind := range []string{"xterm-256color", "screen", "dumb", ""} {
+		tt := start(t, []string{"TERM=" + kind}, "run")
+		for _, text := range []string{"aéb ß ÿ", "cafe\u0301", "नमस्ते", "👨\u200d👩\u200d👧 🇫🇷", "שלום", "สวัสดี น้ำ", "안녕", "世界"} {
+			tt.expect(">>> ")
+			tt.send("request " + text + "\r")
+			tt.expect(`"Content":"request ` + text + `"`)
+		}
+		tt.expect(">>> ")
+		tt.send("/bye\r")
+		tt.exit(0)
+		if kind == "dumb" && strings.Contains(tt.text, "\x1b") {
+			t.Errorf("a dumb terminal received %q", tt.text)
+		}
+	}
+}
+
 func TestTerminalOutputIsCleaned(t *testing.T) {
 	tt := start(t, nil, "run", "--reasoning", "full", "escape")
 	tt.exit(0)

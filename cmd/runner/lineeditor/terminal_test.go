@@ -4,6 +4,7 @@ package lineeditor
 
 import (
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"regexp"
@@ -176,6 +177,15 @@ func (p *pterm) result(got chan result) result {
 		p.t.Fatalf("the editor hangs; it showed %q", p.output())
 	}
 	return result{}
+}
+
+// The scripts are typed at the same time, whatever the number of processors is. They wait more than they work.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "100"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
 }
 
 // What is typed arrives byte for byte, whatever the terminal is and however slow the line is.
