@@ -363,7 +363,8 @@ func TestChatLines(t *testing.T) {
 func TestChatScripts(t *testing.T) {
 	for _, kind := range []string{"xterm-256color", "screen", "dumb", ""} {
 		tt := start(t, []string{"TERM=" + kind}, "run")
-		for _, text := range []string{"aéb ß ÿ", "cafe\u0301", "नमस्ते", "👨\u200d👩\u200d👧 🇫🇷", "שלום", "สวัสดี น้ำ", "안녕", "世界"} {
+		for _, text := range []string{"aéb ß ÿ", "cafe\u0301", "नमस्ते", "👨\u200d👩\u200d👧 🇫🇷", "שלום",
+			"สวัสดี น้ำ", "안녕", "世界"} {
 			tt.expect(">>> ")
 			tt.send("request " + text + "\r")
 			tt.expect(`"Content":"request ` + text + `"`)
