@@ -363,7 +363,8 @@ func TestChatLines(t *testing.T) {
 func TestChatScripts(t *testing.T) {
 	for _, kind := range []string{"xterm-256color", "screen", "dumb", ""} {
 		tt := start(t, []string{"TERM=" + kind}, "run")
-		for _, text := range []string{"aéb ß ÿ", "cafe\u0301", "नमस्ते", "👨\u200d👩\u200d👧 🇫🇷", "שלום", "สวัสดี น้ำ", "안녕", "世界"} {
+		for _, text := range []string{"aéb ß ÿ", "cafe\u0301", "नमस्ते", "👨\u200d👩\u200d👧 🇫🇷", "שלום",
+			"สวัสดี น้ำ", "안녕", "世界"} {
 			tt.expect(">>> ")
 			tt.send("request " + text + "\r")
 			tt.expect(`"Content":"request ` + text + `"`)
@@ -375,21 +376,6 @@ func TestChatScripts(t *testing.T) {
 			t.Errorf("a dumb terminal received %q", tt.text)
 		}
 	}
-}
-
-// What was typed during an answer is the next message.
-func TestChatTypeAhead(t *testing.T) {
-	tt := start(t, nil, "run")
-	tt.enter("slow")
-	tt.expect("working")
-	tt.send("request één\rreq")
-	tt.expect("req")
-	tt.send("\x03")
-	tt.expect("Stopped.")
-	tt.enter("how many messages")
-	tt.expect("3 messages")
-	tt.enter("/exit")
-	tt.exit(0)
 }
 
 func TestTerminalOutputIsCleaned(t *testing.T) {

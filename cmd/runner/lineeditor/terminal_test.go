@@ -182,8 +182,10 @@ func (p *pterm) result(got chan result) result {
 // The scripts are typed at the same time, whatever the number of processors is. They wait more than they work.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "100"); err != nil {
-		panic(err)
+	if flag.Lookup("test.fuzz").Value.String() == "" {
+		if err := flag.Set("test.parallel", "100"); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }
