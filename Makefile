@@ -131,7 +131,7 @@ test-clients: build ## test bin/runner serve with the official clients for Node 
 	@cmd/runner/clients/test.sh
 	@if [ -d "$(FOLDER_ENGINE)" ]; then \
 	  echo "some clients again, with the engine in $(FOLDER_ENGINE)"; \
-	  cmd/runner/clients/test.sh short --engine "$(abspath $(FOLDER_ENGINE))"; \
+	  cmd/runner/clients/test.sh short --engine "$(FOLDER_ENGINE)"; \
 	else echo "SKIPPED: clients with an engine in a folder, because $(FOLDER_ENGINE) is not there;" \
 	  "make engines installs it where it can"; fi
 

@@ -144,6 +144,7 @@ void llama_model_free(struct llama_model *) {}
 const struct llama_vocab * llama_model_get_vocab(const struct llama_model *) { return nullptr; }
 int32_t llama_model_n_ctx_train(const struct llama_model *) { return 10; }
 int32_t llama_model_n_embd(const struct llama_model *) { return 11; }
+int32_t llama_model_n_layer(const struct llama_model *) { return 13; }
 int32_t llama_model_n_swa(const struct llama_model *) { return 12; }
 uint64_t llama_model_size(const struct llama_model *) { return 13; }
 uint64_t llama_model_n_params(const struct llama_model *) { return 14; }
@@ -341,7 +342,7 @@ static void test_success() {
 
 static void test_facts() {
     const struct shim_model_facts f = shim_describe(engine, nullptr);
-    CHECK(f.decodes && f.recurrent && f.window == 12 && f.trained_context == 10 && f.width == 11);
+    CHECK(f.decodes && f.recurrent && f.window == 12 && f.trained_context == 10 && f.width == 11 && f.layers == 13);
     CHECK(f.parameters == 14 && f.bytes == 13);
     CHECK(shim_vocab_size(engine, nullptr) == 15 && shim_ends(engine, nullptr, 1) && !shim_ends(engine, nullptr, 2));
     CHECK(shim_piece(engine, nullptr, 0, nullptr, 0) == 16 && shim_lowest(engine, nullptr, 0) == 17);
