@@ -144,3 +144,86 @@ func FuzzConversation(f *testing.F) {
 		}
 	})
 }
+
+// TestServedStepAllocatesNothing: once the buffers have grown, a step of eight sequences with masks allocates nothing
+// at the engine's end. The conversation's other end sends the same bytes in each step, and the engine returns the same
+// outputs, so that nothing else allocates.
+func TestServedStepAllocatesNothing(t *testing.T) {
+	const sequences = 8
+	in, to := io.Pipe()
+	from, out := io.Pipe()
+	model := &still{Model: fake.New(fake.Config{ContextSize: 64, Sequences: sequences, BatchSize: 16}),
+		mask: backend.NewMask(fake.Harmony().Len())}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(in, out, Engine{Name: "still", Progress: func() uint64 { return 0 },
+			Open: func(context.Context, string, backend.Config) (backend.Model, error) { return model, nil }})
+	}()
+	w, r := protocol.NewWriter(to), protocol.NewReader(from)
+	send := func(f protocol.Frame, answered bool, want protocol.Kind) {
+		if err := w.Write(f); err != nil {
+			t.Fatal(err)
+		}
+		if !answered {
+			return
+		}
+		if f, err := r.Next(); err != nil || f.Kind != want {
+			t.Fatalf("%v came with %v, want %v", f.Kind, err, want)
+		}
+	}
+	jsonOf := func(kind protocol.Kind, head any) protocol.Frame {
+		f, err := jsonFrame(kind, head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	send(jsonOf(protocol.KindHello, protocol.Hello{Protocol: protocol.Version}), true, protocol.KindEngineHello)
+	send(jsonOf(protocol.KindLoad, protocol.Load{}), true, protocol.KindLoaded)
+	step := protocol.Frame{Kind: protocol.KindStep, Head: protocol.AppendCount(nil, sequences)}
+	masks := make([]protocol.Frame, sequences)
+	for i := range sequences {
+		send(jsonOf(protocol.KindNew, protocol.Sequence{Sequence: i}), true, protocol.KindDone)
+		step.Head, step.Raw = protocol.AppendInput(step.Head, step.Raw, &protocol.Input{Sequence: i,
+			Tokens: []backend.Token{65}, Flags: protocol.FlagSample | protocol.FlagMasked,
+			Sampling: backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, TopLogprobs: 5}})
+		masks[i] = protocol.Frame{Kind: protocol.KindMasks, Head: protocol.AppendCount(nil, i),
+			Raw: protocol.AppendMask(nil, model.mask)}
+	}
+	one := func() {
+		send(step, false, 0)
+		for i := range masks {
+			send(masks[i], i == len(masks)-1, protocol.KindStepped)
+		}
+	}
+	for range 10 {
+		one()
+	}
+	if n := testing.AllocsPerRun(500, one); n >= 1 {
+		t.Errorf("%v allocations per step", n)
+	}
+	if want := 10 + 1 + 500; model.steps != want { // AllocsPerRun runs it once more
+		t.Errorf("the engine made %d steps, want %d", model.steps, want)
+	}
+	to.Close()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// still is a model whose steps read the masks and change nothing.
+type still struct {
+	backend.Model
+	mask  backend.Mask
+	top   [5]backend.TokenLogprob
+	steps int
+}
+
+func (m *still) Step(_ context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	m.steps++
+	for i := range inputs {
+		inputs[i].Constraint.Fill(m.mask)
+		outputs[i] = backend.Output{Token: 66, Top: m.top[:]}
+	}
+	return nil
+}
