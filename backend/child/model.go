@@ -93,8 +93,8 @@ type Model struct {
 	failures int   // starts that failed, since one that did not
 	closed   bool
 
-	close   sync.Once
-	closing chan struct{}         // closed when Close begins, so that no start keeps it waiting
+	open    context.Context // ends when Close begins, so that no start keeps it waiting
+	closing context.CancelFunc
 	lost    atomic.Pointer[error] // why no process can be started; nil if one can
 
 	crashes, hangs, failed atomic.Int64
@@ -127,8 +127,8 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	if e.ledger == nil {
 		e.ledger = &ledger.Models
 	}
-	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times},
-		closing: make(chan struct{})}
+	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times}}
+	m.open, m.closing = context.WithCancel(context.Background())
 	template := ""
 	if e.Text != nil {
 		t, err := e.Text(path)
@@ -321,13 +321,7 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 	old.close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-m.closing:
-			cancel(backend.ErrClosed)
-		case <-ctx.Done():
-		}
-	}()
+	defer context.AfterFunc(m.open, func() { cancel(backend.ErrClosed) })()
 	for {
 		if err := wait(ctx, m.starts); err != nil {
 			return nil, err
@@ -471,7 +465,7 @@ func isCrash(err error) bool {
 
 // Close implements backend.Model.
 func (m *Model) Close() error {
-	m.close.Do(func() { close(m.closing) })
+	m.closing()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
