@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -163,10 +164,7 @@ func (a *API) pull(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.ReadJSON(r, &body); err != nil {
 		return err
 	}
-	if body.Model == "" {
-		body.Model = body.Name
-	}
-	if body.Model == "" {
+	if body.Model = cmp.Or(body.Model, body.Name); body.Model == "" {
 		return errNoName
 	}
 	out := &pulling{w: w, stream: body.Stream == nil || *body.Stream}
@@ -241,10 +239,7 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.ReadJSON(r, &body); err != nil {
 		return err
 	}
-	if body.Model == "" {
-		body.Model = body.Name
-	}
-	if body.Model == "" {
+	if body.Model = cmp.Or(body.Model, body.Name); body.Model == "" {
 		return errNoName
 	}
 	if err := a.mayChange(r.Context()); err != nil {
