@@ -352,9 +352,7 @@ func TestCloseEndsAStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed(t, m, path)
-	m.mu.Lock()
-	m.starts = 10 // so that the next start waits
-	m.mu.Unlock()
+	m.starts.Store(10) // so that the next start waits
 	ended := make(chan error)
 	go func() {
 		in := []backend.Input{{Sequence: s, Tokens: []backend.Token{65}}}
@@ -370,5 +368,67 @@ func TestCloseEndsAStart(t *testing.T) {
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("closing took %v", took)
+	}
+}
+
+// TestCancelWhileAProcessStarts: a canceled step does not wait for the start of a process.
+func TestCancelWhileAProcessStarts(t *testing.T) {
+	t.Parallel()
+	m := open(t, "plain", "", small)
+	defer m.Close()
+	s, err := m.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.turn <- struct{}{} // as if another goroutine started it
+	if err := syscall.Kill(m.Process(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-m.conn.Load().dead
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	in := []backend.Input{{Sequence: s, Tokens: []backend.Token{65}}}
+	if err := m.Step(ctx, in, make([]backend.Output, 1)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the step ended with %v, want the end of its time", err)
+	}
+	<-m.turn
+	if err := m.Step(t.Context(), in, make([]backend.Output, 1)); err != nil {
+		t.Error("the next step: ", err)
+	}
+}
+
+// TestIdleProcessesAreStartedAgain: the end of a process is counted, and the next one started, without a request. After
+// three starts without a step it takes one.
+func TestIdleProcessesAreStartedAgain(t *testing.T) {
+	t.Parallel()
+	m := open(t, "plain", "", small)
+	defer m.Close()
+	for died := int64(1); died <= maxFailures+1; died++ {
+		pid := m.Process()
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		within(t, "the end is counted", func() bool { return died > maxFailures || m.Counts().Crashes == died })
+		if died <= maxFailures {
+			within(t, "another process", func() bool { p := m.Process(); return p != 0 && p != pid })
+		}
+	}
+	time.Sleep(backOff(maxFailures) + 200*time.Millisecond)
+	if n := m.starts.Load(); n != maxFailures {
+		t.Errorf("%d starts without a request, want %d", n, maxFailures)
+	}
+	run(t, m, 2, 4, nil)
+	if n := m.Counts().Crashes; n != maxFailures+1 {
+		t.Errorf("%d crashes, want %d", n, maxFailures+1)
+	}
+}
+
+// within waits up to ten seconds until something holds.
+func within(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("ten seconds without: ", what)
+		}
 	}
 }

@@ -152,7 +152,7 @@ func TestHangsInRequestsAreFound(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.Close()
-				if conn := m.current(); i == 1 && kind == protocol.KindStats {
+				if conn := m.conn.Load(); i == 1 && kind == protocol.KindStats {
 					if _, err := conn.ask(noContext, impatient.least, kind, nil); !errors.Is(err, errHang) {
 						t.Errorf("error %v, want errHang", err)
 					}

@@ -28,7 +28,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -86,14 +85,16 @@ type Model struct {
 	caps     backend.Capabilities
 	tokenize func(dst []backend.Token, text string) ([]backend.Token, error) // nil if the engine does it
 
-	mu       sync.Mutex // guards what follows; held while a process is started
-	conn     *conn
+	// turn has room for one value, which is in it while a process is started or the model is closed. It guards what
+	// follows.
+	turn     chan struct{}
 	noted    *conn // the last one whose end was counted
-	starts   int   // since the last completed step
 	failures int   // starts that failed, since one that did not
-	closed   bool
+	ended    bool  // the model is closed
 
-	open    context.Context // ends when Close begins, so that no start keeps it waiting
+	conn    atomic.Pointer[conn] // it changes in a turn
+	starts  atomic.Int32         // since the last completed step
+	open    context.Context      // ends when Close begins, so that no start keeps it waiting
 	closing context.CancelFunc
 	lost    atomic.Pointer[error] // why no process can be started; nil if one can
 
@@ -127,7 +128,8 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	if e.ledger == nil {
 		e.ledger = &ledger.Models
 	}
-	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times}}
+	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times},
+		turn: make(chan struct{}, 1)}
 	m.open, m.closing = context.WithCancel(context.Background())
 	template := ""
 	if e.Text != nil {
@@ -160,7 +162,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 		}
 		return nil, err
 	}
-	m.conn = c
+	m.conn.Store(c)
 	m.pid.Store(int64(c.proc.pid))
 	m.engine.Log = m.engine.Log.With("model", loaded.Info.Name, "file", filepath.Base(path))
 	m.caps, m.pace.parts = loaded.Capabilities(), loaded.Parts
@@ -174,7 +176,21 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	if !c.hello.Samples {
 		m.sampler = sample.New(m.vocab.Len())
 	}
+	go m.keep(c)
 	return m, nil
+}
+
+// keep waits for the end of a process and starts the next one, so that no request has to wait for that. After
+// maxFailures starts without a completed step it leaves the next start to a request.
+func (m *Model) keep(c *conn) {
+	select {
+	case <-m.open.Done():
+		return
+	case <-c.dead:
+	}
+	if m.starts.Load() < maxFailures {
+		_, _ = m.live(m.open, c) // it has logged the error, and the next request gets it
+	}
 }
 
 // fix makes later processes choose the same sizes as the first one, whatever memory is free then.
@@ -299,40 +315,47 @@ const maxFailures = 3
 // live returns a process that works, as far as is known, and starts one if old is the last one and is gone. It may be
 // called from any goroutine.
 func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case m.closed:
+	if m.isClosed() {
 		return nil, backend.ErrClosed
-	case m.Failure() != nil:
-		return nil, m.Failure()
-	case m.conn != old:
-		return m.conn, nil
 	}
 	select {
 	case <-old.dead:
 	default:
 		return old, nil
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(m.open, func() { cancel(backend.ErrClosed) })()
+	select {
+	case m.turn <- struct{}{}:
+		defer func() { <-m.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := m.Failure(); err != nil {
+		return nil, err
+	}
+	if c := m.conn.Load(); c != old {
+		return c, nil
+	}
 	if m.noted != old {
 		m.noted = old
 		m.note(old)
 	}
 	old.close()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(m.open, func() { cancel(backend.ErrClosed) })()
 	for {
-		if err := wait(ctx, m.starts); err != nil {
+		if err := wait(ctx, int(m.starts.Load())); err != nil {
 			return nil, err
 		}
 		began := time.Now()
 		c, _, err := m.begin(ctx, m.engine.ledger.Others(m.entry), nil)
-		m.starts++
+		m.starts.Add(1)
 		if err == nil {
 			m.engine.Log.Info("the engine's process was started again", "took", time.Since(began))
-			m.conn, m.failures = c, 0
+			m.conn.Store(c)
+			m.failures = 0
 			m.pid.Store(int64(c.proc.pid))
+			go m.keep(c)
 			return c, nil
 		}
 		if ctx.Err() != nil {
@@ -426,14 +449,9 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 	if m.tokenize != nil {
 		return m.tokenize(dst, text)
 	}
-	var c *conn
-	var err error
+	c := m.conn.Load()
 	for crashes := 0; ; {
-		m.mu.Lock()
-		if c == nil {
-			c = m.conn
-		}
-		m.mu.Unlock()
+		var err error
 		if c, err = m.live(context.Background(), c); err != nil {
 			return dst, err
 		}
@@ -463,17 +481,20 @@ func isCrash(err error) bool {
 	return errors.As(err, &c)
 }
 
+// isClosed reports whether Close has begun.
+func (m *Model) isClosed() bool { return m.open.Err() != nil }
+
 // Close implements backend.Model.
 func (m *Model) Close() error {
 	m.closing()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
+	m.turn <- struct{}{}
+	defer func() { <-m.turn }()
+	if m.ended {
 		return nil
 	}
-	m.closed = true
+	m.ended = true
 	m.pid.Store(0)
-	m.conn.close()
+	m.conn.Load().close()
 	m.entry.Remove()
 	m.rows.unmap()
 	return nil

@@ -38,7 +38,7 @@ func (m *Model) share(c *conn, l *protocol.Loaded) error {
 	return err
 }
 
-// open maps the file of a process.
+// open maps the file of a process. Its error is a *crash if the process has ended.
 func (r *rows) open(c *conn, m *Model) error {
 	r.unmap()
 	if m.sampler == nil {
@@ -46,8 +46,15 @@ func (r *rows) open(c *conn, m *Model) error {
 	}
 	r.width = m.vocab.Len()
 	size := (m.info.Sequences + backend.MaxTargets) * r.width * 4
-	var err error
-	r.mapped, err = unix.Mmap(int(c.proc.shared.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	file, err := c.proc.shared.SyscallConn()
+	if err == nil {
+		ended := file.Control(func(fd uintptr) {
+			r.mapped, err = unix.Mmap(int(fd), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		})
+		if ended != nil { // the file was closed, because the process is gone
+			return c.fail()
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("mapping the engine's logits: %w", err)
 	}

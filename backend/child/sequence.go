@@ -34,14 +34,11 @@ func (m *Model) NewSequence() (backend.Sequence, error) {
 }
 
 func (m *Model) newSequence() (*sequence, error) {
-	m.mu.Lock()
-	closed, broken := m.closed, m.Failure()
-	m.mu.Unlock()
-	switch {
-	case closed:
+	if m.isClosed() {
 		return nil, backend.ErrClosed
-	case broken != nil:
-		return nil, broken
+	}
+	if err := m.Failure(); err != nil {
+		return nil, err
 	}
 	for id, s := range m.sequences {
 		if s == nil {
@@ -210,10 +207,4 @@ func (s *sequence) Close() {
 	if s.has() && !m.isClosed() {
 		_, _ = m.request(noContext, m.seen, protocol.KindFree, protocol.Sequence{Sequence: s.id}) // else it has crashed
 	}
-}
-
-func (m *Model) isClosed() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.closed
 }

@@ -103,7 +103,7 @@ func (m *Model) alone(ctx context.Context, first error, inputs []backend.Input, 
 // attempt runs a step once. It starts a process if there is none, and gives it what it lacks of the sequences. The
 // model's own record of the sequences does not change.
 func (m *Model) attempt(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
-	c, err := m.live(ctx, m.current())
+	c, err := m.live(ctx, m.conn.Load())
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,7 @@ func (m *Model) attempt(ctx context.Context, inputs []backend.Input, outputs []b
 	if err := m.feed(ctx, c, inputs, outputs); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	m.starts = 0
-	m.mu.Unlock()
+	m.starts.Store(0)
 	if err := m.choose(inputs, outputs); err != nil {
 		restore()
 		return err
@@ -148,12 +146,6 @@ func sums(inputs []backend.Input) (restore func()) {
 			copy(inputs[i].Hidden, kept[i])
 		}
 	}
-}
-
-func (m *Model) current() *conn {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.conn
 }
 
 // meet gets ready for a process: one that is new has no sequences.
