@@ -96,7 +96,7 @@ stream_max_retries = 0
   let out = '', err = '';
   child.stdout.on('data', (data) => { out += data; });
   child.stderr.on('data', (data) => { err += data; });
-  const timer = setTimeout(() => child.kill('SIGKILL'), 50_000);
+  const timer = setTimeout(() => child.kill('SIGKILL'), 150_000);
   const status = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', resolve);
