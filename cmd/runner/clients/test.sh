@@ -112,7 +112,7 @@ test_codex() {
     skip "Codex, because its package holds no program that runs on this machine"
     return
   fi
-  run_node Codex codex 120000
+  run_node Codex codex 330000
 }
 
 # This package has no lock file, because the registry of the lock files does not have it. package.json names its exact
