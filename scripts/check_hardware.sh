@@ -6,7 +6,7 @@
 #
 # Every check runs even if one before it fails. The report has no prompts and no names of the machine or its user.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 what=${1:-}
 case $what in
 mac) [ "$(uname -s)-$(uname -m)" = Darwin-arm64 ] || { echo "check: this is not a Mac with Apple silicon" >&2; exit 2; } ;;
