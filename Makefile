@@ -150,8 +150,9 @@ $(GOLANGCI):
 	@mv $(TOOLS)/bin/golangci-lint $@
 
 .PHONY: lint
-lint: toolchain $(GOLANGCI) ## run golangci-lint, at a pinned version
+lint: toolchain $(GOLANGCI) ## run golangci-lint and ShellCheck, and compile for Macs, with tools of fixed versions
 	$(GOLANGCI) run ./...
+	@scripts/lint.sh
 
 .PHONY: demo-model
 demo-model: build ## train the bundled model or resume its training, and evaluate it (MINUTES=240)
