@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,9 +28,7 @@ type blow struct {
 
 // blows returns the ways in which engines are ended, each with so many rounds, or with so many in long tests.
 func blows(rounds, long int) []*blow {
-	if os.Getenv("RUNNER_LONG") != "" {
-		rounds = long
-	}
+	rounds = some(rounds, long)
 	return []*blow{
 		{name: "SIGKILL", signal: syscall.SIGKILL, rounds: rounds},
 		{name: "SIGABRT", signal: syscall.SIGABRT, rounds: rounds},
