@@ -39,7 +39,7 @@ func blows(rounds, long int) []*blow {
 // undisturbed has, for each question of a crowd, the answers of engines that were left alone.
 type undisturbed [][]said
 
-// leaveAlone starts a server and lets a crowd ask it, until two rounds in a row have no new answer. It ends the server.
+// leaveAlone starts a server and lets a crowd ask it, until a round has no new answer. It ends the server.
 func leaveAlone(t *testing.T, args ...string) undisturbed {
 	t.Helper()
 	u := make(undisturbed, crowdClients*crowdQuestions)
@@ -50,19 +50,19 @@ func leaveAlone(t *testing.T, args ...string) undisturbed {
 			t.Errorf("the engine has a process of its own, %d", own)
 		}
 		rounds := 0
-		for same := 0; same < 2 && rounds < 20; rounds++ {
+		for fresh := true; fresh && rounds < 20; rounds++ {
 			answers, failed := s.crowd()
 			if failed > 0 {
 				t.Fatalf("%d requests failed: %q", failed, answers)
 			}
-			same++
+			fresh = false
 			for i, a := range answers {
 				if err := wellFormed(i, a); err != nil {
 					t.Errorf("answer %d is\n%q\n%v", i, a, err)
 				}
 				if !slices.Contains(u[i], a) {
 					u[i] = append(u[i], a)
-					same = 0
+					fresh = true
 				}
 			}
 		}
