@@ -106,8 +106,8 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@scripts/fuzz.sh 3s
 
 .PHONY: test-long
-test-long: toolchain ## soak tests, attacks on the server, long fuzzing (an hour; LONG=10m per fuzz target)
-	RUNNER_LONG=1 $(GO) test -timeout 60m -skip '^TestAttacks$$' $(engine_pkgs)
+test-long: toolchain ## soak tests, crash rounds, attacks, long fuzzing (two hours; LONG=10m per fuzz target)
+	RUNNER_LONG=1 $(GO) test -timeout 90m -skip '^TestAttacks$$' $(engine_pkgs)
 	RUNNER_LONG=1 $(GO) test -tags peer -timeout 60m -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
 	RUNNER_LONG=1 $(GO) test -timeout 60m -count 1 -v -run '^TestAttacks$$' ./cmd/runner
 	RUNNER_LONG=1 $(GO) test -race -timeout 60m $(pure_pkgs)
@@ -150,8 +150,9 @@ $(GOLANGCI):
 	@mv $(TOOLS)/bin/golangci-lint $@
 
 .PHONY: lint
-lint: toolchain $(GOLANGCI) ## run golangci-lint, at a pinned version
+lint: toolchain $(GOLANGCI) ## run golangci-lint and ShellCheck, and compile for Macs, with tools of fixed versions
 	$(GOLANGCI) run ./...
+	@scripts/lint.sh
 
 .PHONY: demo-model
 demo-model: build ## train the bundled model or resume its training, and evaluate it (MINUTES=240)

@@ -1,9 +1,12 @@
 package rules_test
 
 import (
+	"go/build"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,6 +41,7 @@ func TestHardwareReport(t *testing.T) {
 	write("fakes/go", `#!/bin/sh
 case "$*" in
 *Engine*) echo "ok  	runner/cmd/runner	0.1s [no tests to run]";;
+*IsolatedConformance*) echo "--- SKIP: TestIsolatedConformance";;
 *child*) echo "--- FAIL: TestCrash"; exit 1;;
 *) echo "ok  	runner";;
 esac
@@ -58,7 +62,9 @@ esac
 	}
 	report := string(b)
 	for _, want := range []string{"Apple M9", "== build: passed", "== crashes of a process: FAILED", "--- FAIL: TestCrash",
-		"== answers outlive the engine: NOT RUN", "~/models is there", "== speed: passed"} {
+		"== answers outlive the engine: NOT RUN",
+		"== conformance in a process of its own: passed, but tests were SKIPPED",
+		"~/models is there", "== speed: passed"} {
 		if !strings.Contains(report, want) {
 			t.Errorf("the report has no %q:\n%s", want, report)
 		}
@@ -68,5 +74,38 @@ esac
 	}
 	if out, code := run("toaster"); code != 2 || !strings.Contains(out, "usage:") {
 		t.Errorf("exit code %d, %s", code, out)
+	}
+}
+
+// TestHardwareChecksExist: every test that the check names is built on a Mac.
+func TestHardwareChecksExist(t *testing.T) {
+	script, err := os.ReadFile("scripts/check_hardware.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := build.Default
+	mac.GOOS, mac.GOARCH, mac.CgoEnabled = "darwin", "arm64", true
+	var tests strings.Builder
+	for _, dir := range []string{"cmd/runner", "backend/llamacpp"} {
+		p, err := mac.ImportDir(dir, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+			text, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tests.Write(text)
+		}
+	}
+	names := regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(string(script), -1)
+	for _, name := range names {
+		if !strings.Contains(tests.String(), "\nfunc "+name) {
+			t.Errorf("a Mac has no test %s", name)
+		}
+	}
+	if len(names) < 8 {
+		t.Errorf("the check names only %d tests", len(names))
 	}
 }

@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 # pack NAME@VERSION SHA512: downloads a package of npm to $tmp/package.
 pack() {
-  rm -rf "$tmp"/*
+  rm -rf "${tmp:?}"/*
   (cd "$tmp" && npm pack --silent "$1" >/dev/null) || { echo "engines: npm does not have $1" >&2; return 1; }
   local file=("$tmp"/*.tgz)
   [ "$(openssl dgst -sha512 -binary "${file[0]}" | base64 -w0)" = "$2" ] ||
@@ -49,12 +49,12 @@ headers_05() {
 
 headers_06() {
   local crate=llama-cpp-sys-2-0.1.161
-  rm -rf "$tmp"/*
+  rm -rf "${tmp:?}"/*
   printf '[package]\nname = "headers"\nversion = "0.0.0"\n[lib]\npath = "lib.rs"\n[dependencies]\n%s = "=%s"\n' \
     "${crate%-*}" "${crate##*-}" >"$tmp/Cargo.toml"
   touch "$tmp/lib.rs"
   (cd "$tmp" && cargo fetch --quiet) || { echo "engines: cargo does not have $crate" >&2; return 1; }
-  local file=("${CARGO_HOME:-$HOME/.cargo}"/registry/cache/*/$crate.crate)
+  local file=("${CARGO_HOME:-$HOME/.cargo}"/registry/cache/*/"$crate".crate)
   [ "$(openssl dgst -sha256 -r "${file[0]}" | cut -d' ' -f1)" = "$1" ] ||
     { echo "engines: $crate has a wrong checksum" >&2; return 1; }
   tar -xzf "${file[0]}" -C "$tmp"

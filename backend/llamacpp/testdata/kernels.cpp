@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,9 +28,12 @@ std::mt19937 source(1);
 float normal() { return std::normal_distribution<float>()(source); }
 int   below(int n) { return (int) (source() % n); }
 
-template <typename... A> void fail(const char * format, A... a) {
+__attribute__((format(printf, 1, 2))) void fail(const char * format, ...) {
     std::fprintf(stderr, "%s: ", own ? own->instructions : "team");
-    std::fprintf(stderr, format, a...);
+    va_list a;
+    va_start(a, format);
+    std::vfprintf(stderr, format, a);
+    va_end(a);
     std::fprintf(stderr, "\n");
     std::exit(1);
 }

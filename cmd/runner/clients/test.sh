@@ -7,6 +7,8 @@
 #   test.sh short FLAG...    three clients: Vercel's and Ollama's for Node, and OpenAI's for Python
 #
 # The servers get the flags too. Each runs in another folder, so a path among the flags must be absolute.
+# Functions whose names are arguments of install count as never called.
+# shellcheck disable=SC2329
 set -euo pipefail
 case ${1:-} in
 "") short= ;;

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"runner/models/random"
+)
+
+// fails checks that a model is not available, which another try may change, and that the server works without it.
+func (s *serving) fails(model string, codes ...string) {
+	s.t.Helper()
+	status, body := s.say(model)
+	if status != http.StatusServiceUnavailable || !slices.ContainsFunc(codes, func(c string) bool {
+		return strings.Contains(body, `"code":"`+c+`"`)
+	}) {
+		s.t.Errorf("status %d %s, want 503 and one of %v\n%s", status, body, codes, s.logged())
+	}
+	if status, body := s.say("demo"); status != http.StatusOK {
+		s.t.Errorf("another model answers with %d %s\n%s", status, body, s.logged())
+	}
+}
+
+// TestAnswersOutliveAFoldersEngine is TestAnswersOutliveTheEngine for an engine in a folder. Its kernels round by what
+// else is in the batch, as the compiled-in engine's do on other processors and on GPUs.
+func TestAnswersOutliveAFoldersEngine(t *testing.T) {
+	args := []string{"--engine", testEngine(t), "--parallel", "8"}
+	late := outlive(t, blows(1, 10), leaveAlone(t, args...).alike, args...)
+	t.Logf("%v engines were slow for so long that they were taken for hanging", late) // on a busy machine
+}
+
+// TestModelIsTruncatedUnderTheServer cuts a model's file off while its engine has it mapped, so that the next step ends
+// the engine's process with SIGBUS.
+func TestModelIsTruncatedUnderTheServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "random.gguf")
+	if err := random.WriteFile(path, random.Config{Layers: 8, Width: 256, FeedForward: 256, Seed: 3}); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "--isolate", "on", "demo", "cut="+path)
+	s.healthy()
+	if status, body := s.say("cut"); status != http.StatusOK {
+		t.Fatalf("status %d %s", status, body)
+	}
+	if err := os.Truncate(path, int64(len(whole)/8)); err != nil {
+		t.Fatal(err)
+	}
+	s.fails("cut", "model_unavailable")
+	if status, body := send(t, http.MethodGet, s.url+"/health", "", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("the health is %d %s", status, body)
+	}
+	s.fails("cut", "model_unusable", "model_changed")
+	w := weights{t: t, path: path}
+	w.put(whole)
+	s.until("the model is not used again", func() bool {
+		status, _ := s.say("cut")
+		return status == http.StatusOK
+	})
+}
+
+// TestEngineIsOverItsMemoryLimit: a model that needs more memory than its process may take is not available.
+func TestEngineIsOverItsMemoryLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "random.gguf")
+	err := random.WriteFile(path, random.Config{Layers: 2, Width: 512, Vocabulary: 300_000, Seed: 3}) // 330 MB
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "--isolate", "on", "--engine-memory", "300MB", "--no-mmap", "demo", "large="+path)
+	s.healthy()
+	s.fails("large", "model_unusable")
+	for _, text := range []string{"MiB is left within the limit of its process", "--engine-memory"} {
+		if !strings.Contains(s.logged(), text) {
+			t.Errorf("the log does not say %q:\n%s", text, s.logged())
+		}
+	}
+}
+
+// TestEngineHasNoMemoryToStart: a limit that is too small for any model is named as the reason, however small it is.
+func TestEngineHasNoMemoryToStart(t *testing.T) {
+	for _, limit := range []string{"1", "1MB", "30MB", "60MB", "80MB", "100MB", "120MB", "140MB"} {
+		cmd := exec.Command("runner", "run", "--engine-memory", limit, "What is 17 + 25?")
+		cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Errorf("%s is enough: %s", limit, out)
+		}
+		for _, text := range []string{"the engine needs more memory than --engine-memory allows", "; raise --engine-memory"} {
+			if !strings.Contains(string(out), text) {
+				t.Errorf("%s: the message lacks %q: %s", limit, text, out)
+			}
+		}
+	}
+}
+
+// TestEngineGrowsOverItsMemoryLimit: a request that makes the engine take more memory than its process may ends that
+// process. The request fails, the log says why, and the server goes on.
+func TestEngineGrowsOverItsMemoryLimit(t *testing.T) {
+	const hungry = "qwxzvkjq"
+	t.Setenv(poisonVariable, hungry)
+	t.Setenv(hungerVariable, "1")
+	s := serve(t, "--isolate", "on", "--engine-memory", "1GB", "demo", "other=demo")
+	s.healthy()
+	status, body := send(t, http.MethodPost, s.url+"/v1/chat/completions", "",
+		`{"messages":[{"role":"user","content":"What is `+hungry+`?"}]}`)
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, `"code":"model_unavailable"`) {
+		t.Errorf("the request is answered with %d %s", status, body)
+	}
+	for _, model := range []string{"demo", "other"} {
+		if status, body := s.say(model); status != http.StatusOK {
+			t.Errorf("%s answers with %d %s\n%s", model, status, body, s.logged())
+		}
+	}
+	if text := "the engine needs more memory than --engine-memory allows (1000 MB)"; !strings.Contains(s.logged(), text) {
+		t.Errorf("the log does not say %q:\n%s", text, s.logged())
+	}
+	if n := s.metric(`runner_engine_failed_total{model="demo"}`); n != 1 {
+		t.Errorf("%v sequences failed, want 1", n)
+	}
+}
+
+// TestUpgradeOnDisk replaces the server's program by another file. The engine's process is still started again, from
+// the program that runs.
+func TestUpgradeOnDisk(t *testing.T) {
+	installed, err := exec.LookPath("runner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(installed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "runner")
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := serveAs(t, func(c *exec.Cmd) { c.Path, c.Args[0] = path, path }, "--isolate", "on")
+	s.healthy()
+	old := s.engine()
+	upgrade := path + ".new"
+	if err := os.WriteFile(upgrade, []byte("#!/bin/sh\nexit 9\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(upgrade, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := s.say("demo"); status != http.StatusOK {
+		t.Fatalf("status %d %s\n%s", status, body, s.logged())
+	}
+	if pid := s.engine(); pid == old {
+		t.Errorf("the engine's process is still %d", pid)
+	}
+}
