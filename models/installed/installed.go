@@ -45,9 +45,11 @@ type Model struct {
 	// Problem says in one line why the model cannot be used. It is empty if nothing is known to be wrong.
 	Problem string
 
-	// Architecture and Parameters are set by [Model.Describe]. Parameters is 0 for a folder.
+	// The following are set by [Model.Describe]. Parameters is 0 for a folder. PerToken is how many bytes of the weights
+	// are read to generate a token, or 0 if that is not known.
 	Architecture string
 	Parameters   int64
+	PerToken     int64
 
 	model choice.Model // how selectors match it
 }

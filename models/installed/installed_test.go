@@ -2,6 +2,7 @@ package installed_test
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"unicode"
 
+	"runner/models/choice"
 	"runner/models/installed"
 	"runner/models/random"
 )
@@ -144,6 +146,9 @@ func TestEverythingOnThisMachine(t *testing.T) {
 	var lines []string
 	for _, m := range found {
 		m.Describe()
+		if known := m.Architecture != "" && m.Format == choice.GGUF; known != (m.PerToken > 0) || m.PerToken > m.Bytes {
+			t.Errorf("%s: a token reads %d of %d bytes", m.Name, m.PerToken, m.Bytes)
+		}
 		path, err := filepath.Rel(h, m.Path)
 		if err != nil {
 			t.Fatal(err)
@@ -194,6 +199,30 @@ func TestEverythingOnThisMachine(t *testing.T) {
 	wantTools := []string{"org/Two-GGUF hf 5", "org/Two-GGUF llama.cpp 3", "org/Two-GGUF runner 0"}
 	if !slices.Equal(tools, wantTools) {
 		t.Errorf("partial downloads %q, want %q", tools, wantTools)
+	}
+}
+
+// A token reads the experts of a folder that the configuration says work on it, whatever the names are.
+func TestExpertsOfAFolder(t *testing.T) {
+	head := `{"model.layers.0.mlp.switch_mlp.up_proj.weight":{"dtype":"U8","shape":[800],"data_offsets":[0,800]}}`
+	weights := append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...)
+	weights = append(weights, make([]byte, 800)...)
+	for config, want := range map[string]int64{
+		`{"num_experts":8,"num_experts_per_tok":2}`:                        200,
+		`{"num_local_experts":8,"experts_per_token":4}`:                    400,
+		`{"text_config":{"n_routed_experts":8,"num_experts_per_tok":1}}`:   100,
+		`{"num_experts":[8,8],"num_experts_per_tok":2,"model_type":"odd"}`: 800,
+		`{}`: 800,
+	} {
+		h := home(t)
+		cached(t, h, "org/Moe", map[string][]byte{"config.json": []byte(config), "model.safetensors": weights})
+		found, _ := installed.List()
+		if len(found) != 1 {
+			t.Fatalf("%+v", found)
+		}
+		if found[0].Describe(); found[0].PerToken != want || found[0].Problem != "" {
+			t.Errorf("%s: a token reads %d bytes, want %d; %s", config, found[0].PerToken, want, found[0].Problem)
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 	"runner/chattemplate/family"
 	"runner/cmd/runner/render"
 	"runner/generation"
+	"runner/models/roofline"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -131,6 +132,8 @@ type app struct {
 	isolation isolation
 	// warned has the warnings about engines that were given.
 	warned map[string]bool
+	// memorySpeed keeps the bandwidth of this machine's memory; nil until it is needed.
+	memorySpeed *roofline.Store
 	// shown is the spinner; nil if there is none.
 	shown *render.Spinner
 
