@@ -16,21 +16,6 @@ import (
 	"runner/models/names"
 )
 
-// Cached lists the repositories in the Hugging Face cache that have at least one GGUF model, sorted, as ORG/REPO.
-func Cached() []string {
-	repos, err := cache.Default().Repos()
-	if err != nil {
-		return nil
-	}
-	var ids []string
-	for _, r := range repos {
-		if found := installed.InRepo(r); len(found) > 0 && found[0].Format == choice.GGUF {
-			ids = append(ids, r.ID())
-		}
-	}
-	return ids
-}
-
 // hosts are the hosts of hubs other than huggingface.co whose addresses are names of models.
 func hosts() []string {
 	if u, err := url.Parse(os.Getenv("HF_ENDPOINT")); err == nil && u.Host != "" {

@@ -26,6 +26,22 @@ const (
 	Ollama      Place = "Ollama"
 )
 
+// Places returns all places, in the order of their priority.
+func Places() []Place { return []Place{HuggingFace, LMStudio, Ollama} }
+
+// Folders returns the folders of a place. They need not exist.
+func (p Place) Folders() []string {
+	switch p {
+	case HuggingFace:
+		return []string{cache.Dir()}
+	case LMStudio:
+		return lmStudioDirs()
+	case Ollama:
+		return ollamaDirs()
+	}
+	return nil
+}
+
 // Model is a model on this machine.
 type Model struct {
 	// Name is what finds the model, in the spelling of its place: ORG/REPO, with the quantization or the file after a
