@@ -124,7 +124,10 @@ func TestEverythingOnThisMachine(t *testing.T) {
 	cached(t, h, "org/only-tokenizer", map[string][]byte{"tokenizer.json": []byte("{}")})
 	write(t, filepath.Join(dir, "blobs", strings.Repeat("a", 64)+".1a2b3c4d.incomplete"), []byte("12345"))
 	write(t, filepath.Join(dir, "blobs", strings.Repeat("b", 64)+".downloadInProgress"), []byte("123"))
-	write(t, filepath.Join(dir, "blobs", strings.Repeat("c", 64)+".owner.partial", "data"), []byte("1"))
+	gathered, etag := filepath.Join(dir, "blobs", strings.Repeat("c", 64)+".free-0-x.partial"), strings.Repeat("c", 64)
+	write(t, filepath.Join(gathered, "name"), []byte("two-Q5_K_M.gguf"))
+	write(t, filepath.Join(gathered, "journal"), []byte(
+		"runner-partial 1 "+etag+" 9000 4000\n0 4000 "+etag+"\n"))
 	write(t, filepath.Join(dir, "blobs", "x.partial"), []byte("not a folder"))
 
 	write(t, filepath.Join(h, ".lmstudio", "models", "lm", "Studio-GGUF", "s-Q6_K.gguf"), model)
@@ -194,9 +197,10 @@ func TestEverythingOnThisMachine(t *testing.T) {
 	}
 	var tools []string
 	for _, p := range partials {
-		tools = append(tools, fmt.Sprintf("%s %s %d", p.Repo, p.Tool, p.Bytes))
+		tools = append(tools, fmt.Sprintf("%s %s %d of %d", p.Name, p.Tool, p.Bytes, p.Size))
 	}
-	wantTools := []string{"org/Two-GGUF hf 5", "org/Two-GGUF llama.cpp 3", "org/Two-GGUF runner 0"}
+	wantTools := []string{"org/Two-GGUF hf 5 of 0", "org/Two-GGUF llama.cpp 3 of 0",
+		"org/Two-GGUF:Q5_K_M runner 4000 of 9000"}
 	if !slices.Equal(tools, wantTools) {
 		t.Errorf("partial downloads %q, want %q", tools, wantTools)
 	}

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,9 +13,7 @@ import (
 	"github.com/rivo/uniseg"
 
 	"runner/models"
-	"runner/models/cache"
 	"runner/models/choice"
-	"runner/models/hub/download"
 	"runner/models/installed"
 	"runner/models/roofline"
 )
@@ -122,40 +118,21 @@ func (l *listed) runs() string {
 // unfinished describes downloads by the model that they are part of.
 func unfinished(partials []installed.Partial) []listed {
 	var all []listed
-	add := func(l listed) {
-		i := slices.IndexFunc(all, func(o listed) bool { return o.Name == l.Name })
-		if i < 0 {
-			all = append(all, l)
-			return
-		}
-		all[i].Bytes, all[i].Here = all[i].Bytes+l.Bytes, all[i].Here+l.Here
-	}
-	var repos []string
 	for _, p := range partials {
-		if !slices.Contains(repos, p.Repo) {
-			repos = append(repos, p.Repo)
-		}
-		if p.Tool != ownPartial {
-			add(listed{Name: p.Repo, Place: installed.HuggingFace, Path: p.Path, Here: p.Bytes, Unfinished: true,
-				Problem: "unfinished, begun by " + p.Tool + "; get it with: runner pull " + p.Repo})
-		}
-	}
-	for _, id := range repos {
-		repo, ok := cache.Default().Find(id)
-		if !ok {
-			continue
-		}
-		for _, u := range download.Find(repo) {
-			l := listed{Name: id, Place: installed.HuggingFace, Path: repo.Blobs(), Quant: choice.QuantOf(u.Path),
-				Bytes: u.Size, Here: u.Have, Unfinished: true}
-			if choice.NotModel(u.Path) == "" {
-				l.Name += ":" + cmp.Or(l.Quant, path.Base(u.Path))
-			}
-			if l.Problem = "unfinished; go on with: runner pull " + l.Name; u.Active {
+		i := slices.IndexFunc(all, func(l listed) bool { return l.Name == p.Name })
+		if i < 0 {
+			i, all = len(all), append(all, listed{Name: p.Name, Place: installed.HuggingFace, Path: p.Path, Quant: p.Quant,
+				Unfinished: true})
+			switch l := &all[i]; {
+			case p.Active:
 				l.Problem = "being downloaded"
+			case p.Tool == installed.Own:
+				l.Problem = "unfinished; go on with: runner pull " + p.Name
+			default:
+				l.Problem = "unfinished, begun by " + p.Tool + "; get it with: runner pull " + p.Name
 			}
-			add(l)
 		}
+		all[i].Bytes, all[i].Here = all[i].Bytes+p.Size, all[i].Here+p.Bytes
 	}
 	for i := range all {
 		if l := &all[i]; l.Bytes > 0 {
@@ -164,9 +141,6 @@ func unfinished(partials []installed.Partial) []listed {
 	}
 	return all
 }
-
-// ownPartial is what package installed calls this program.
-const ownPartial = "runner"
 
 // writeModels writes a table of models. On a terminal that is too narrow for it, each model gets lines of its own.
 func (a *app) writeModels(all []listed) error {

@@ -251,8 +251,8 @@ func (p *partial) release() {
 // Unfinished is a file that is half here.
 type Unfinished struct {
 	Etag string
-	// Path is the file's path in the repository, or "" if that is not known.
-	Path string
+	// Folder is where its bytes gather. Path is the file's path in the repository, or "" if that is not known.
+	Folder, Path string
 	// Size is the file's size, and Have is how much of it the journal says is here, both in bytes.
 	Size, Have int64
 	// Active reports that a program is at work on it.
@@ -265,7 +265,7 @@ func Find(repo cache.Repo) []Unfinished {
 	for _, f := range find(repo.Blobs(), "") {
 		u := Unfinished{Etag: f.etag, Active: f.owner.machine != nobody && repo.Locked(f.etag)}
 		if err := u.read(filepath.Join(f.dir, "journal")); err == nil {
-			u.Path = nameIn(f.dir)
+			u.Folder, u.Path = f.dir, nameIn(f.dir)
 			all = append(all, u)
 		}
 	}
