@@ -89,7 +89,7 @@ func (a *app) rmCommand() *cobra.Command {
 		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO for all of a repository, or ORG/REPO:Q4_K_M for
 one model of it. Files that other revisions use stay. Models of Ollama and LM Studio are theirs to remove.`,
 		Args:              exactly(1, "name one model", ""),
-		ValidArgsFunction: completeModels,
+		ValidArgsFunction: completeInstalled,
 		RunE: func(_ *cobra.Command, args []string) error {
 			repo, selector, err := inCache(args[0])
 			if err != nil {
@@ -128,7 +128,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		Long: `Check the files of a model in the Hugging Face cache, or of all, against the hashes that the hub gave. The exit
 code is 1 if a file is damaged or missing.`,
 		Args:              atMost(1, "models", "name one"),
-		ValidArgsFunction: completeModels,
+		ValidArgsFunction: completeInstalled,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilStopped(cmd.Context())
 			defer stop()
