@@ -89,7 +89,8 @@ func (a *app) rmCommand() *cobra.Command {
 		Use:   "rm NAME",
 		Short: "Remove a downloaded model",
 		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO for all of a repository, or ORG/REPO:Q4_K_M for
-one model of it. Files that other revisions use are kept. Remove models of Ollama and LM Studio with those programs.`,
+one model of it. Files that other revisions use are kept. Remove models of Ollama and LM
+Studio with those programs.`,
 		Args:              exactly(1, "name one model", ""),
 		ValidArgsFunction: completeInstalled,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -127,8 +128,8 @@ func (a *app) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [NAME]",
 		Short: "Check downloaded models against their hashes",
-		Long: `Check the files of a model in the Hugging Face cache, or of all models there, against the hub's hashes. The exit
-code is 1 if a file is damaged or missing.`,
+		Long: `Check the files of a model in the Hugging Face cache, or of all models there, against the hub's hashes. The
+exit code is 1 if a file is damaged or missing.`,
 		Args:              atMost(1, "models", "name one"),
 		ValidArgsFunction: completeInstalled,
 		RunE: func(cmd *cobra.Command, args []string) error {
