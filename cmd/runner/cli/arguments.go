@@ -21,17 +21,22 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return &usageError{what: fmt.Sprintf("%s takes no argument %q", cmd.CommandPath(), args[0]), hint: see(cmd)}
 	}
 	hint := see(cmd)
+	if near := nearCommand(cmd, args[0]); near != "" {
+		hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
+	}
+	_, name, _ := strings.Cut(cmd.CommandPath()+" "+args[0], " ")
+	return &usageError{what: fmt.Sprintf("there is no command %q", name), hint: hint}
+}
+
+// nearCommand returns the name of the command in cmd that is most like what was typed, or "" if none is.
+func nearCommand(cmd *cobra.Command, typed string) string {
 	var commands []string
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
 			commands = append(commands, sub.Name())
 		}
 	}
-	if near := nearest(args[0], commands); near != "" {
-		hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
-	}
-	_, name, _ := strings.Cut(cmd.CommandPath()+" "+args[0], " ")
-	return &usageError{what: fmt.Sprintf("there is no command %q", name), hint: hint}
+	return nearest(typed, commands)
 }
 
 func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }

@@ -78,7 +78,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	explain := a.traceExplainCommand()
 	explain.Use = "debrief RUN|FILE|latest"
 	sealKeys := a.sealKeysCommand()
-	sealKeys.Use = "sealkeys"
+	sealKeys.Use, sealKeys.Aliases = "sealkeys", []string{"sealkey"}
 	for _, cmd := range []*cobra.Command{a.apiKeyCommand(), sealKeys, keys, explain, a.schemaCommand(),
 		a.engineCommand()} {
 		cmd.Hidden = true
