@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+	"github.com/rivo/uniseg"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -202,8 +203,22 @@ func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
 	return r, nil
 }
 
-// note writes one line for the user to standard error.
-func (a *app) note(line string) { fmt.Fprintln(a.stderr(), line) }
+// note writes one line for the user to standard error. A terminal gets it broken between words, except for what is
+// indented to be copied.
+func (a *app) note(line string) {
+	if width := a.noteWidth(); a.errTerminal && !strings.HasPrefix(line, " ") && uniseg.StringWidth(line) > width {
+		line = wrap(line, width)
+	}
+	fmt.Fprintln(a.stderr(), line)
+}
+
+// noteWidth is the width of the terminal on standard error, in columns.
+func (a *app) noteWidth() int {
+	if width, _, err := term.GetSize(int(a.err.Fd())); err == nil && width > 0 {
+		return max(width, 40)
+	}
+	return plainWidth
+}
 
 // complain writes an error line to standard error.
 func (a *app) complain(line string) { a.note("runner: " + line) }

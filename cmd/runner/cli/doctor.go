@@ -13,6 +13,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/models/installed"
 	"runner/reasoning"
@@ -128,7 +129,7 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 	defer gen.Close()
 	info := gen.Info()
 	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)),
-		info.Quantization, size(info.Bytes))
+		info.Quantization, render.Size(info.Bytes))
 	r.ok("model file", "%s", info.Path)
 	own, _, err := a.place(ctx, info.Path)
 	if err != nil {
@@ -227,13 +228,4 @@ func amount(n float64) string {
 		}
 	}
 	return fmt.Sprintf("%.0f", n)
-}
-
-// size formats a number of bytes in MiB or GiB.
-func size(bytes int64) string {
-	const gib, mib = 1 << 30, 1 << 20
-	if bytes >= gib {
-		return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
-	}
-	return fmt.Sprintf("%.1f MiB", float64(bytes)/mib)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
+	"runner/cmd/runner/render"
 	"runner/models"
 	"runner/models/choice"
 	"runner/models/installed"
@@ -136,7 +137,7 @@ func unfinished(partials []installed.Partial) []listed {
 	}
 	for i := range all {
 		if l := &all[i]; l.Bytes > 0 {
-			l.Problem = fmt.Sprintf("%s of %s here, %s", size(l.Here), size(l.Bytes), l.Problem)
+			l.Problem = fmt.Sprintf("%s of %s here, %s", render.Size(l.Here), render.Size(l.Bytes), l.Problem)
 		}
 	}
 	return all
@@ -187,7 +188,7 @@ func (l *listed) size() string {
 	if l.Bytes == 0 {
 		return ""
 	}
-	return size(l.Bytes)
+	return render.Size(l.Bytes)
 }
 
 // shownModel describes the model that a name means.
@@ -219,14 +220,14 @@ func (a *app) shownModel(ctx context.Context, name string) (listed, error) {
 // writeModel writes what is known of a model, a line for each fact.
 func (a *app) writeModel(l listed) error {
 	w := table(a.stdout())
-	rows := [][2]string{{"name", l.Name}, {"place", string(l.Place)}, {"path", l.Path}, {"size", size(l.Bytes)},
+	rows := [][2]string{{"name", l.Name}, {"place", string(l.Place)}, {"path", l.Path}, {"size", render.Size(l.Bytes)},
 		{"quantization", l.Quant}, {"family", l.Architecture}}
 	if l.Parameters > 0 {
 		rows = append(rows, [2]string{"parameters", amount(float64(l.Parameters))})
 	}
 	if l.Speed > 0 {
 		rows = append(rows, [2]string{"speed", fmt.Sprintf("%s on the processor, an estimate: a token reads %s",
-			speed(l.Speed), size(l.PerToken))})
+			speed(l.Speed), render.Size(l.PerToken))})
 	}
 	for _, row := range append(rows, [2]string{"runs", l.runs()}) {
 		if row[1] != "" {

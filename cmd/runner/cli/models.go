@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/render"
 	"runner/models/cache"
 	"runner/models/choice"
 	"runner/models/installed"
@@ -118,7 +119,7 @@ Studio with those programs.`,
 			if err != nil {
 				return err
 			}
-			a.note(fmt.Sprintf("removed %s: %d files, %s", args[0], done.Files, size(done.Bytes)))
+			a.note(fmt.Sprintf("removed %s: %d files, %s", args[0], done.Files, render.Size(done.Bytes)))
 			return nil
 		},
 	}
@@ -166,7 +167,7 @@ func (a *app) verify(ctx context.Context, repos []cache.Repo) error {
 		case err != nil:
 			return err
 		}
-		fmt.Fprintf(a.stdout(), "%s: %d files, %s, %d damaged\n", repo.ID(), v.Files, size(v.Bytes), len(v.Damaged))
+		fmt.Fprintf(a.stdout(), "%s: %d files, %s, %d damaged\n", repo.ID(), v.Files, render.Size(v.Bytes), len(v.Damaged))
 		for _, d := range v.Damaged {
 			fmt.Fprintln(a.stdout(), "  "+d.String())
 		}

@@ -81,8 +81,9 @@ func (a *app) offerPull(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprintf(a.stderr(), "%s is not on this machine. Download %s? [y/N] ", render.CleanLine(name),
+	question := fmt.Sprintf("%s is not on this machine. Download %s? [y/N]", render.CleanLine(name),
 		describePull(plan, chosen))
+	fmt.Fprint(a.stderr(), wrap(question, a.noteWidth()-len(" yes"))+" ")
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil && answer == "" {
 		return false, errInterrupted
@@ -192,7 +193,7 @@ func describePull(p *pull.Plan, c choice.Choice) string {
 	if c.Quant != "" {
 		what = append(what, c.Quant)
 	}
-	what = append(what, size(p.Size()))
+	what = append(what, render.Size(p.Size()))
 	if n := len(p.Items); n > 1 {
 		what = append(what, fmt.Sprintf("%d files", n))
 	}
@@ -200,7 +201,7 @@ func describePull(p *pull.Plan, c choice.Choice) string {
 		what = append(what, "licence "+p.License)
 	}
 	if missing := p.Missing(); missing < p.Size() {
-		what = append(what, size(p.Size()-missing)+" of it are here")
+		what = append(what, render.Size(p.Size()-missing)+" of it are here")
 	}
 	return strings.Join(what, ", ")
 }
