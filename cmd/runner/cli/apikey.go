@@ -15,8 +15,10 @@ import (
 )
 
 func (a *app) apiKeyCommand() *cobra.Command {
-	return group("apikey", "Make, list and remove API keys", "",
+	cmd := group("apikey", "Make, list and remove API keys", "",
 		a.newKeyCommand(), a.listKeysCommand(), a.removeKeyCommand())
+	cmd.Aliases = []string{"apikeys"} // people type both
+	return cmd
 }
 
 // scopeNames returns the values of --scope.

@@ -20,17 +20,21 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/lmittmann/tint"
+	"github.com/rivo/uniseg"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"runner/backend"
 	"runner/chattemplate/family"
 	"runner/cmd/runner/render"
 	"runner/generation"
+	"runner/models/roofline"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -131,6 +135,8 @@ type app struct {
 	isolation isolation
 	// warned has the warnings about engines that were given.
 	warned map[string]bool
+	// memorySpeed keeps the bandwidth of this machine's memory; nil until it is needed.
+	memorySpeed *roofline.Store
 	// shown is the spinner; nil if there is none.
 	shown *render.Spinner
 
@@ -169,6 +175,9 @@ func newApp(engine Engine, build Build) *app {
 func (a *app) execute(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		plainUsage(root)
+	}
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -194,8 +203,22 @@ func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
 	return r, nil
 }
 
-// note writes one line for the user to standard error.
-func (a *app) note(line string) { fmt.Fprintln(a.stderr(), line) }
+// note writes one line for the user to standard error. A terminal gets it broken between words, except for what is
+// indented to be copied.
+func (a *app) note(line string) {
+	if width := a.noteWidth(); a.errTerminal && !strings.HasPrefix(line, " ") && uniseg.StringWidth(line) > width {
+		line = wrap(line, width)
+	}
+	fmt.Fprintln(a.stderr(), line)
+}
+
+// noteWidth is the width of the terminal on standard error, in columns.
+func (a *app) noteWidth() int {
+	if width, _, err := term.GetSize(int(a.err.Fd())); err == nil && width > 0 {
+		return max(width, 40)
+	}
+	return plainWidth
+}
 
 // complain writes an error line to standard error.
 func (a *app) complain(line string) { a.note("runner: " + line) }

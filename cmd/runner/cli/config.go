@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -106,6 +107,15 @@ The file is ` + "$XDG_CONFIG_HOME/runner/config.toml, or ~/.config/runner/config
 	return cmd
 }
 
+// noSuchCommand is the error of a path that leads to cmd and no further. rest is what cmd does not have.
+func noSuchCommand(cmd *cobra.Command, path, rest []string) error {
+	u := &usageError{what: fmt.Sprintf("there is no command %q", strings.Join(path, " ")), hint: see(cmd)}
+	if near := nearCommand(cmd, append(rest, path...)[0]); near != "" {
+		u.hint = "did you mean " + near + "?"
+	}
+	return u
+}
+
 func (a *app) config(root *cobra.Command, path []string, all, asJSON bool) error {
 	s, err := a.settings(root)
 	if err != nil {
@@ -115,9 +125,13 @@ func (a *app) config(root *cobra.Command, path []string, all, asJSON bool) error
 	if len(path) > 0 {
 		found, rest, err := root.Find(path)
 		if err != nil || len(rest) > 0 || found == root {
-			return &usageError{what: fmt.Sprintf("there is no command %q", strings.Join(path, " ")), hint: see(root)}
+			return noSuchCommand(found, path, rest)
 		}
 		from = found
+	}
+	misspelled := s.Misspelled(root, distance)
+	for _, name := range slices.Sorted(maps.Keys(misspelled)) {
+		a.complain(fmt.Sprintf("warning: %s is no setting; did you mean %s?", name, misspelled[name]))
 	}
 	list := []settings.Value{}
 	var look func(cmd *cobra.Command) error

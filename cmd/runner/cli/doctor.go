@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/cmd/runner/render"
 	"runner/generation"
-	"runner/models"
-	"runner/models/cache"
+	"runner/models/installed"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -23,10 +25,11 @@ func (a *app) doctorCommand() *cobra.Command {
 	var i isolation
 	cmd := &cobra.Command{
 		Use:   "doctor [MODEL]",
-		Short: "Check what the engine sees and whether a model loads and steps",
-		Long: `Print what the engine sees of this machine, then load MODEL (or the demo model) and generate a few
-tokens with it. --engine asks the engine in a folder. The exit code is 1 when something would make
-a run fail.`,
+		Short: "Check this machine and test a model",
+		Long: `Print what the engine finds on this machine, how fast its memory is, and how many models there are. Then load
+MODEL, or the bundled model, and generate a few tokens with it. --engine asks the engine in a folder.
+
+The exit code is 1 when something would make a run fail.`,
 		Args:              atMost(1, "models", "name one"),
 		ValidArgsFunction: completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,8 +71,10 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		}
 		r.ok(f.Name, "%s", f.Value)
 	}
-	r.ok("model cache", "%s, %s with GGUF models", cache.Dir(), count(len(models.Cached()), "repository",
-		"repositories"))
+	if rate, ok := a.bandwidth().Refresh(); ok {
+		r.ok("bandwidth", "%.1f GB/s, reading from memory", rate/1e9)
+	}
+	countModels(r)
 	a.checkModel(ctx, r, name, cfg)
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -81,6 +86,30 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		return errReported
 	}
 	return nil
+}
+
+// countModels reports how many models each program's folders have. Folders of programs that are not installed are left
+// out.
+func countModels(r *report) {
+	found, partials := installed.List()
+	for _, place := range installed.Places() {
+		folders := slices.DeleteFunc(place.Folders(), func(folder string) bool { return !isFolder(folder) })
+		if place == installed.HuggingFace {
+			folders = place.Folders() // runner pull makes it
+		}
+		n := 0
+		for _, m := range found {
+			if m.Place == place {
+				n++
+			}
+		}
+		if len(folders) > 0 {
+			r.ok("models", "%d in %s: %s", n, place, strings.Join(folders, ", "))
+		}
+	}
+	if n := len(unfinished(partials)); n > 0 {
+		r.ok("unfinished", "%s; runner list shows how to go on", count(n, "download", "downloads"))
+	}
 }
 
 // checkModel loads a model and generates a few tokens.
@@ -100,7 +129,7 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 	defer gen.Close()
 	info := gen.Info()
 	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)),
-		info.Quantization, size(info.Bytes))
+		info.Quantization, render.Size(info.Bytes))
 	r.ok("model file", "%s", info.Path)
 	own, _, err := a.place(ctx, info.Path)
 	if err != nil {
@@ -199,13 +228,4 @@ func amount(n float64) string {
 		}
 	}
 	return fmt.Sprintf("%.0f", n)
-}
-
-// size formats a number of bytes in MiB or GiB.
-func size(bytes int64) string {
-	const gib, mib = 1 << 30, 1 << 20
-	if bytes >= gib {
-		return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
-	}
-	return fmt.Sprintf("%.1f MiB", float64(bytes)/mib)
 }

@@ -9,6 +9,7 @@ import (
 
 	"runner/cmd/runner/render"
 	"runner/generation"
+	"runner/reasoning/trace/keys"
 )
 
 // Exit codes.
@@ -85,8 +86,11 @@ func errorLine(err error) string {
 func hint(err error) string {
 	var hinted interface{ Hint() string }
 	if !errors.As(err, &hinted) || hinted.Hint() == "" {
-		if errors.Is(err, syscall.ENOSPC) {
+		switch {
+		case errors.Is(err, syscall.ENOSPC):
 			return "free some space, or write elsewhere"
+		case errors.Is(err, keys.ErrWeak):
+			return "choose another one, in " + passphraseVariable + " or --passphrase-file, or type it"
 		}
 		return ""
 	}

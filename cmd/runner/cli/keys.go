@@ -128,11 +128,13 @@ func (a *app) ask(questions []string) (lines []string, err error) {
 }
 
 func (a *app) traceKeysCommand() *cobra.Command {
-	return group("keys", "Keep the keys that sealed traces are read with",
+	cmd := group("keys", "Keep the keys that sealed traces are read with",
 		`Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no passphrase.
 The private key opens them and is protected by a passphrase. The passphrase is asked for, or comes from
 --passphrase-file or `+passphraseVariable+`.`,
 		a.keysNewCommand(), a.keysListCommand(), a.keysExportCommand(), a.keysRotateCommand())
+	cmd.Aliases = []string{"key"} // people type both
+	return cmd
 }
 
 func (a *app) keysNewCommand() *cobra.Command {

@@ -29,16 +29,16 @@ func (a *app) pullCommand() *cobra.Command {
 		Long: `Download a model into the Hugging Face cache, where other programs find it, too.
 
 NAME is a repository (ORG/REPO), also with a quantization or a file (ORG/REPO:Q4_K_M), the address of its page, or the
-short name of a well-known model, such as gpt-oss-20b. Without a quantization the best one is taken that this machine's
-memory holds.
+short name of a well-known model, such as gpt-oss-20b. Without a quantization, the best one that fits into this
+machine's memory is taken.
 
-A download that was interrupted goes on where it stopped, with the same command. Every file is checked against the
-hub's hash. HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE have the meaning that they have for Hugging
-Face's tools.`,
+To go on with an interrupted download, give the same command again. Every file is checked against the hub's hash.
+HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Hugging Face's own tools.`,
 		Example: `  runner pull gpt-oss-20b
   runner pull ggml-org/gpt-oss-20b-GGUF
   runner pull unsloth/Qwen3-8B-GGUF:Q5_K_M`,
-		Args: exactly(1, "name one model", ""),
+		Args:              exactly(1, "name one model", ""),
+		ValidArgsFunction: completePull,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilStopped(cmd.Context())
 			defer stop()
@@ -81,8 +81,9 @@ func (a *app) offerPull(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprintf(a.stderr(), "%s is not on this machine. Download %s? [y/N] ", render.CleanLine(name),
+	question := fmt.Sprintf("%s is not on this machine. Download %s? [y/N]", render.CleanLine(name),
 		describePull(plan, chosen))
+	fmt.Fprint(a.stderr(), wrap(question, a.noteWidth()-len(" yes"))+" ")
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil && answer == "" {
 		return false, errInterrupted
@@ -192,7 +193,7 @@ func describePull(p *pull.Plan, c choice.Choice) string {
 	if c.Quant != "" {
 		what = append(what, c.Quant)
 	}
-	what = append(what, size(p.Size()))
+	what = append(what, render.Size(p.Size()))
 	if n := len(p.Items); n > 1 {
 		what = append(what, fmt.Sprintf("%d files", n))
 	}
@@ -200,7 +201,7 @@ func describePull(p *pull.Plan, c choice.Choice) string {
 		what = append(what, "licence "+p.License)
 	}
 	if missing := p.Missing(); missing < p.Size() {
-		what = append(what, size(p.Size()-missing)+" of it are here")
+		what = append(what, render.Size(p.Size()-missing)+" of it are here")
 	}
 	return strings.Join(what, ", ")
 }

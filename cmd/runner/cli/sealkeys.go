@@ -63,10 +63,12 @@ func followSealKeys(ctx context.Context, path string, keyring *seal.Keyring, eve
 }
 
 func (a *app) sealKeysCommand() *cobra.Command {
-	return group("sealkey", "Keep the keys that seal reasoning for clients",
+	cmd := group("sealkey", "Keep the keys that seal reasoning for clients",
 		`Keep the keys that seal reasoning for the clients of runner serve, which carry it from one turn to the next. The
 server makes the first key. It reads the file again within two seconds of a change.`,
 		a.sealKeysListCommand(), a.sealKeysRotateCommand())
+	cmd.Aliases = []string{"sealkeys"} // people type both
+	return cmd
 }
 
 // loadSealKeys reads an existing file of sealing keys.

@@ -27,6 +27,34 @@ type transfer struct {
 	bar   *mpb.Bar
 	state atomic.Pointer[string] // read while the bar is drawn
 	told  time.Time
+
+	begin time.Time
+	// first is how much was done when the transfer began. It is not part of its speed.
+	first atomic.Int64
+}
+
+// pace returns how fast the bytes of this transfer came on average, and how long the rest takes at that speed. It is
+// empty while nothing can be said.
+func (f *transfer) pace(done, total int64, now time.Time) (speed, left string) {
+	took := now.Sub(f.begin).Seconds()
+	got := done - f.first.Load()
+	if got <= 0 || took < 0.5 {
+		return "", ""
+	}
+	rate := float64(got) / took
+	if done < total {
+		left = (time.Duration(float64(total-done)/rate) * time.Second).String()
+	}
+	return Size(int64(rate)) + "/s", left
+}
+
+// Size formats a number of bytes in MiB or GiB.
+func Size(bytes int64) string {
+	const gib, mib = 1 << 30, 1 << 20
+	if bytes >= gib {
+		return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/mib)
 }
 
 const (
@@ -63,7 +91,8 @@ func (t *Transfers) Set(file, state string, done, total int64) {
 	defer t.mu.Unlock()
 	f := t.files[file]
 	if f == nil {
-		f = &transfer{}
+		f = &transfer{begin: time.Now()}
+		f.first.Store(done)
 		f.state.Store(new(string))
 		if t.files[file] = f; t.bars != nil {
 			f.bar = t.bars.AddBar(total,
@@ -74,12 +103,19 @@ func (t *Transfers) Set(file, state string, done, total int64) {
 						}
 						return ""
 					}, decor.WCSyncSpaceR)),
-				mpb.AppendDecorators(decor.Counters(decor.SizeB1000(0), "% .1f / % .1f", decor.WCSyncSpace),
-					decor.AverageSpeed(decor.SizeB1000(0), " % .1f", decor.WCSyncSpace),
-					decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace)))
+				mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
+					return Size(s.Current) + " / " + Size(s.Total)
+				}, decor.WCSyncSpace), decor.Any(func(s decor.Statistics) string {
+					speed, _ := f.pace(s.Current, s.Total, time.Now())
+					return speed
+				}, decor.WCSyncSpace), decor.Any(func(s decor.Statistics) string {
+					_, left := f.pace(s.Current, s.Total, time.Now())
+					return left
+				}, decor.WCSyncSpace)))
 			f.bar.SetCurrent(done)
 		}
 	}
+	f.first.Store(min(f.first.Load(), done))
 	changed := *f.state.Swap(&state) != state
 	if f.bar != nil {
 		f.bar.SetCurrent(done)
@@ -87,7 +123,7 @@ func (t *Transfers) Set(file, state string, done, total int64) {
 	}
 	if now := time.Now(); changed || now.Sub(f.told) >= tellEvery {
 		f.told = now
-		fmt.Fprintf(t.out, "%s: %s, %d of %d bytes\n", CleanLine(file), state, done, total)
+		fmt.Fprintf(t.out, "%s: %s, %s of %s\n", CleanLine(file), state, Size(done), Size(total))
 	}
 }
 

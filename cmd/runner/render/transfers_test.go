@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rivo/uniseg"
 )
@@ -16,6 +17,22 @@ func TestShortenedNames(t *testing.T) {
 			uniseg.StringWidth(name) <= nameColumns && got != name {
 			t.Errorf("%q became %q", name, got)
 		}
+	}
+}
+
+// The speed is that of the bytes that came, not of those that were here, and the rest takes as long as it says.
+func TestPace(t *testing.T) {
+	begin := time.Now()
+	f := &transfer{begin: begin}
+	f.first.Store(900 << 20)
+	if speed, left := f.pace(1000<<20, 1500<<20, begin.Add(10*time.Second)); speed != "10.0 MiB/s" || left != "50s" {
+		t.Errorf("%q, %q", speed, left)
+	}
+	if speed, left := f.pace(900<<20, 1500<<20, begin.Add(time.Hour)); speed != "" || left != "" {
+		t.Errorf("without a byte: %q, %q", speed, left)
+	}
+	if speed, left := f.pace(1500<<20, 1500<<20, begin.Add(time.Minute)); speed != "10.0 MiB/s" || left != "" {
+		t.Errorf("at the end: %q, %q", speed, left)
 	}
 }
 

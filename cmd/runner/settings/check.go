@@ -41,7 +41,7 @@ func (s *Settings) check(cmd *cobra.Command, path []string, table map[string]any
 		e := &Error{Where: s.file, Detail: fmt.Sprintf("there is no %s %q", what, strings.Join(at, ".")),
 			Advice: "see " + cmd.CommandPath() + " --help"}
 		if n := near(key, names); n != "" {
-			e.Advice = "did you mean " + n + "?"
+			e.Advice = "did you mean " + strings.Join(append(path[:len(path):len(path)], n), ".") + "?"
 		}
 		return e
 	}
@@ -89,6 +89,34 @@ func known(cmd *cobra.Command) (flags map[string]*pflag.Flag, commands map[strin
 		flags = inner
 	}
 	return flags, commands
+}
+
+// Misspelled returns the environment variables that are no settings of root and its commands, and that differ from one
+// in a letter or two, with that one. All else may be another program's.
+func (s *Settings) Misspelled(root *cobra.Command, distance func(a, b string) int) map[string]string {
+	names := map[string]bool{}
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if IsSetting(f) {
+				names[VariableOf(f)] = true
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			look(sub)
+		}
+	}
+	look(root)
+	found := map[string]string{}
+	for given := range s.env {
+		best := min(2, len(strings.TrimPrefix(given, prefix))/4) + 1
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			if d := distance(given, name); d < best && !names[given] {
+				best, found[given] = d, name
+			}
+		}
+	}
+	return found
 }
 
 // Value is the value of a flag that is in effect.

@@ -33,6 +33,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// prefix begins the names of all variables.
+const prefix = "RUNNER_"
+
 // MaxFile is the maximum size of the file in bytes.
 const MaxFile = 1 << 20
 
@@ -79,7 +82,7 @@ type Settings struct {
 func Read(path string, environ []string) (*Settings, error) {
 	s := &Settings{file: path, keys: map[string]any{}, env: map[string]string{}}
 	for _, e := range environ {
-		if name, value, ok := strings.Cut(e, "="); ok && strings.HasPrefix(name, "RUNNER_") && value != "" {
+		if name, value, ok := strings.Cut(e, "="); ok && strings.HasPrefix(name, prefix) && value != "" {
 			s.env[name] = value
 		}
 	}
@@ -101,7 +104,7 @@ func Read(path string, environ []string) (*Settings, error) {
 	if err := toml.Unmarshal(text, &s.keys); err != nil {
 		e := &Error{Where: path, Detail: "is not TOML: " + err.Error(), Advice: "write name = value, with texts in quotes"}
 		if bad := (toml.ParseError{}); errors.As(err, &bad) {
-			e.Detail = fmt.Sprintf("line %d: %s", bad.Position.Line, bad.Message)
+			e.Detail = fmt.Sprintf("line %d: %s", bad.Position.Line, strings.TrimSuffix(bad.Message, "."))
 		}
 		return nil, e
 	}
@@ -198,7 +201,7 @@ func VariableOf(f *pflag.Flag) string {
 	if own := f.Annotations[variableFlag]; len(own) > 0 {
 		return own[0]
 	}
-	return "RUNNER_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+	return prefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
 // place looks a flag up in one of the places that set flags.

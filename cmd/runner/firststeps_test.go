@@ -1,0 +1,134 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"runner/models/demo"
+	"runner/models/hub/hubtest"
+)
+
+// TestFirstSteps goes from a machine with an empty home folder to a pulled model, a chat and a served model, in three
+// commands. The hub is a stand-in on loopback, and the model the bundled one under another name.
+func TestFirstSteps(t *testing.T) {
+	bundled, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := os.ReadFile(bundled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := hubtest.Start(t)
+	hub.Add(hubtest.Repo{ID: "First/Steps-GGUF", License: "mit", Files: []hubtest.File{
+		{Path: "steps-F16.gguf", Content: weights, LFS: true}, {Path: "README.md", Content: []byte("# Steps")}}})
+	home := t.TempDir()
+	command := func(args ...string) *exec.Cmd {
+		bin, err := exec.LookPath("runner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(bin, args...)
+		cmd.Dir = home
+		cmd.Env = []string{"HOME=" + home, "HF_ENDPOINT=" + hub.URL, "TERM=xterm", "PATH=/usr/bin:/bin"}
+		return cmd
+	}
+
+	out, err := command("pull", "first/steps").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "ready: runner run First/Steps-GGUF:F16") {
+		t.Fatalf("pull: %v: %s", err, out)
+	}
+	sent := hub.Sent()
+
+	chat := command("run", "first/steps", "--temperature", "0")
+	terminal, err := pty.StartWithSize(chat, &pty.Winsize{Rows: 24, Cols: 80})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	defer chat.Process.Kill() //nolint:errcheck // it has ended, if all is well
+	expect(t, terminal, ">>>")
+	typed(t, terminal, "What is 17 + 25?")
+	expect(t, terminal, "17 + 25 = 42.")
+	expect(t, terminal, ">>>")
+	typed(t, terminal, "/exit")
+	if err := chat.Wait(); err != nil {
+		t.Errorf("the chat ended with %v", err)
+	}
+
+	server := command("serve", "first/steps", "--port", "0")
+	told, err := server.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Process.Kill() //nolint:errcheck // it has ended, if all is well
+	url := ""
+	lines := bufio.NewScanner(told)
+	for url == "" && lines.Scan() {
+		if m := address.FindStringSubmatch(lines.Text()); m != nil {
+			url = m[1]
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, told) }()
+	res, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(
+		`{"model":"first/steps","temperature":0,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err != nil || res.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte("17 + 25 = 42.")) {
+		t.Errorf("the served model: %d %s, %v", res.StatusCode, answer, err)
+	}
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	if hub.Sent() != sent {
+		t.Errorf("%d bytes were downloaded after the pull", hub.Sent()-sent)
+	}
+	if blobs, err := filepath.Glob(home + "/.cache/huggingface/hub/models--First--Steps-GGUF/blobs/*"); len(blobs) != 1 {
+		t.Errorf("the cache has %q: %v", blobs, err)
+	}
+}
+
+// expect reads what a program writes on a terminal until text is there.
+func expect(t *testing.T, terminal *os.File, text string) {
+	t.Helper()
+	if err := terminal.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	var seen []byte
+	for buf := make([]byte, 1); !bytes.HasSuffix(seen, []byte(text)); {
+		n, err := terminal.Read(buf)
+		if seen = append(seen, buf[:n]...); err != nil {
+			t.Fatalf("no %q in %q: %v", text, seen, err)
+		}
+	}
+}
+
+// typed types a line on a terminal.
+func typed(t *testing.T, terminal *os.File, line string) {
+	t.Helper()
+	if _, err := terminal.WriteString(line + "\r"); err != nil {
+		t.Fatal(err)
+	}
+}
