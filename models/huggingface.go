@@ -16,21 +16,6 @@ import (
 	"runner/models/names"
 )
 
-// Cached lists the repositories in the Hugging Face cache that have at least one GGUF model, sorted, as ORG/REPO.
-func Cached() []string {
-	repos, err := cache.Default().Repos()
-	if err != nil {
-		return nil
-	}
-	var ids []string
-	for _, r := range repos {
-		if found := installed.InRepo(r); len(found) > 0 && found[0].Format == choice.GGUF {
-			ids = append(ids, r.ID())
-		}
-	}
-	return ids
-}
-
 // hosts are the hosts of hubs other than huggingface.co whose addresses are names of models.
 func hosts() []string {
 	if u, err := url.Parse(os.Getenv("HF_ENDPOINT")); err == nil && u.Host != "" {
@@ -83,7 +68,7 @@ func resolveRepo(name string, n names.Name) (Model, error) {
 	if !cached {
 		return Model{}, &Error{Name: name, Repo: n.Repo, Near: near(name),
 			Detail: "no such file, and not in the Hugging Face cache at " + cache.Dir(),
-			Advice: download(n.Repo), Err: fs.ErrNotExist}
+			Advice: download(n), Err: fs.ErrNotExist}
 	}
 	return Model{}, incomplete(name, r)
 }
@@ -105,7 +90,7 @@ func revision(name string, r cache.Repo, wanted string) (string, error) {
 		}
 	}
 	return "", &Error{Name: name, Repo: r.ID(), Detail: "the Hugging Face cache has no revision " + wanted,
-		Advice: download("--revision " + wanted + " " + r.ID()), Err: fs.ErrNotExist}
+		Advice: download(names.Name{Repo: r.ID(), Revision: wanted}), Err: fs.ErrNotExist}
 }
 
 // incomplete says what is wrong with a repository in the cache that has no model.
@@ -113,14 +98,14 @@ func incomplete(name string, r cache.Repo) error {
 	e := &Error{Name: name, Repo: r.ID(), Detail: "the Hugging Face cache has the repository but no GGUF file of it",
 		Advice: "download a repository with GGUF files", Err: fs.ErrNotExist}
 	commit, err := r.Main()
-	switch {
-	case len(installed.Unfinished(r)) > 0:
+	switch unfinished := installed.Unfinished(r); {
+	case len(unfinished) > 0:
 		e.Detail, e.Advice = "the Hugging Face cache has only a part of it, because a download did not finish",
-			"finish the download"
+			"finish the download, with: runner pull "+unfinished[len(unfinished)-1].Name
 		return e
 	case errors.Is(err, cache.ErrNoSnapshot):
 		e.Detail, e.Advice = "the Hugging Face cache has the repository but not its main revision",
-			"download the repository again"
+			"download it again, with: runner pull "+r.ID()
 	case err == nil:
 		_, err = r.Files(commit)
 	}
@@ -145,6 +130,7 @@ func pick(name, id, selector string, found []installed.Model) (Model, error) {
 		Advice: fmt.Sprintf("name one, for instance %s:%s", id, all[0])}
 	if len(chosen) == 0 {
 		e.Detail = fmt.Sprintf("no GGUF file matches %q; there is %s", selector, choice.List(all))
+		e.Advice += ", or download it, with: runner pull " + id + ":" + selector
 		e.Err = fs.ErrNotExist
 	}
 	if found[0].Format != choice.GGUF {
@@ -184,7 +170,8 @@ func resolveWord(name string, n names.Name) (Model, error) {
 		case m.Place == installed.Ollama && sameOllamaName(m.Name, n.Word):
 			model, err := use(name, m)
 			if e := (*Error)(nil); errors.As(err, &e) && isKnown {
-				e.Detail, e.Repo, e.Advice = "Ollama has it, but "+e.Detail, known.Repo, download(known.Repo)
+				e.Detail, e.Repo, e.Advice = "Ollama has it, but "+e.Detail, known.Repo,
+					download(names.Name{Repo: known.Repo, Selector: quant})
 			}
 			return model, err
 		case m.Repo != "" && (sameRepo(afterSlash(m.Repo), n.Word) || isKnown && sameRepo(m.Repo, known.Repo)):
@@ -201,15 +188,18 @@ func resolveWord(name string, n names.Name) (Model, error) {
 		return pick(name, same[0].Repo, quant, same)
 	}
 	if isKnown {
+		if quant != "" {
+			known.Bytes = 0 // the size of another file
+		}
 		return Model{}, &Error{Name: name, Repo: known.Repo,
 			Detail: fmt.Sprintf("not on this machine; it is %s on the Hugging Face hub (%s)", known.Repo, about(known)),
-			Advice: download(known.Repo), Err: fs.ErrNotExist}
+			Advice: download(names.Name{Repo: known.Repo, Selector: quant}), Err: fs.ErrNotExist}
 	}
 	return Model{}, unknown(name)
 }
 
-// download is the advice for a repository that is not here.
-func download(repo string) string { return "download it first, with: runner pull " + repo }
+// download is the advice for a model that is not here.
+func download(n names.Name) string { return "download it first, with: runner pull " + n.String() }
 
 // about says in a few words what a well-known model is.
 func about(k names.Known) string {
@@ -218,9 +208,9 @@ func about(k names.Known) string {
 		words = append(words, k.Parameters+" parameters")
 	}
 	if k.Bytes > 0 {
-		words = append(words, fmt.Sprintf("%.1f GB", float64(k.Bytes)/1e9))
+		words = append(words, fmt.Sprintf("%.1f GiB", float64(k.Bytes)/(1<<30)))
 	}
-	return strings.Join(append(words, "license "+k.License), ", ")
+	return strings.Join(append(words, "licence "+k.License), ", ")
 }
 
 // unknown is the error of a name that is no file and no model that anybody knows.

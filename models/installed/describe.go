@@ -1,6 +1,7 @@
 package installed
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"runner/backend/gguf"
 	"runner/models/choice"
 	"runner/models/peek"
+	"runner/models/roofline"
 )
 
 // maxSmall limits the files of other programs that are read whole, in bytes.
@@ -22,7 +24,8 @@ const maxSmall = 4 << 20
 const ollamaArchitecture = "gptoss"
 
 // Describe reads the header of a GGUF model or the configuration of a folder, and fills in the architecture, the
-// number of parameters, the quantization if the name did not say it, and what is wrong. It reads no weights.
+// number of parameters, the bytes that a token reads, the quantization if the name did not say it, and what is wrong. It
+// reads no weights.
 func (m *Model) Describe() {
 	if m.Problem != "" {
 		return
@@ -31,6 +34,7 @@ func (m *Model) Describe() {
 		m.describeFolder()
 		return
 	}
+	var headers []*gguf.File
 	for _, p := range m.Parts {
 		if m.Problem = notWeights(p, peek.Check(p)); m.Problem != "" {
 			return
@@ -40,6 +44,7 @@ func (m *Model) Describe() {
 			m.Problem = filepath.Base(p) + " cannot be used: " + reason(err)
 			return
 		}
+		headers = append(headers, f)
 		m.Parameters += f.Parameters()
 		if p != m.Path {
 			continue
@@ -52,6 +57,7 @@ func (m *Model) Describe() {
 			m.Quant = f.FileType()
 		}
 	}
+	m.PerToken = roofline.GGUF(headers)
 }
 
 // notWeights returns what is wrong with a file by an error of package peek.
@@ -79,6 +85,7 @@ func (m *Model) describeFolder() {
 		m.Problem = "config.json cannot be read: " + reason(err)
 		return
 	}
+	var weights []string
 	for _, p := range m.Parts {
 		if filepath.Ext(p) != ".safetensors" {
 			continue
@@ -86,7 +93,9 @@ func (m *Model) describeFolder() {
 		if m.Problem = notWeights(p, peek.CheckSafetensors(p)); m.Problem != "" {
 			return
 		}
+		weights = append(weights, p)
 	}
+	m.PerToken, _ = roofline.Safetensors(weights, expertsOf(m.Path)) // the engine reports what is damaged
 	m.Architecture = config.ModelType
 	var quant struct {
 		Bits int    `json:"bits"`
@@ -98,6 +107,30 @@ func (m *Model) describeFolder() {
 			m.Quant = quant.Mode
 		}
 	}
+}
+
+// expertsOf returns how many experts the configuration in a folder says work on a token. A configuration that says it
+// in another form says nothing.
+func expertsOf(folder string) roofline.Share {
+	type experts struct {
+		Local   int64 `json:"num_local_experts"`
+		Number  int64 `json:"num_experts"`
+		Routed  int64 `json:"n_routed_experts"`
+		Used    int64 `json:"num_experts_per_tok"`
+		UsedToo int64 `json:"experts_per_token"`
+	}
+	var config struct {
+		experts
+		Text experts `json:"text_config"` // of a model that also sees or hears
+	}
+	if err := readJSON(filepath.Join(folder, "config.json"), &config); err != nil {
+		return roofline.Share{}
+	}
+	e := config.experts
+	if e == (experts{}) {
+		e = config.Text
+	}
+	return roofline.Share{Used: cmp.Or(e.Used, e.UsedToo), All: cmp.Or(e.Local, e.Number, e.Routed)}
 }
 
 // readJSON reads a small regular file. It follows links.

@@ -7,13 +7,16 @@
 package installed
 
 import (
+	"cmp"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"runner/models/cache"
 	"runner/models/choice"
+	"runner/models/hub/download"
 )
 
 // Place is the folder of a program that holds models.
@@ -25,6 +28,22 @@ const (
 	LMStudio    Place = "LM Studio"
 	Ollama      Place = "Ollama"
 )
+
+// Places returns all places, in the order of their priority.
+func Places() []Place { return []Place{HuggingFace, LMStudio, Ollama} }
+
+// Folders returns the folders of a place. They need not exist.
+func (p Place) Folders() []string {
+	switch p {
+	case HuggingFace:
+		return []string{cache.Dir()}
+	case LMStudio:
+		return lmStudioDirs()
+	case Ollama:
+		return ollamaDirs()
+	}
+	return nil
+}
 
 // Model is a model on this machine.
 type Model struct {
@@ -45,24 +64,34 @@ type Model struct {
 	// Problem says in one line why the model cannot be used. It is empty if nothing is known to be wrong.
 	Problem string
 
-	// Architecture and Parameters are set by [Model.Describe]. Parameters is 0 for a folder.
+	// The following are set by [Model.Describe]. Parameters is 0 for a folder. PerToken is how many bytes of the weights
+	// are read to generate a token, or 0 if that is not known.
 	Architecture string
 	Parameters   int64
+	PerToken     int64
 
 	model choice.Model // how selectors match it
 }
 
 // Partial is a download that did not finish, or that another process is at.
 type Partial struct {
-	// Repo is the repository that it belongs to.
-	Repo string
+	// Repo is the repository that it belongs to. Name is what runner pull calls the model: Repo, with the quantization or
+	// the file after a colon if that is known.
+	Repo, Name string
+	// Quant is the quantization, if it is known.
+	Quant string
 	// Path is a file or a folder.
 	Path string
-	// Bytes is the size on disk of a file, and 0 for a folder.
-	Bytes int64
+	// Bytes is how much is here. Size is the size of the whole file, or 0 if that is not known.
+	Bytes, Size int64
+	// Active reports that a program is at work on it.
+	Active bool
 	// Tool is the program that began it.
 	Tool string
 }
+
+// Own is the Tool of a download that this program began.
+const Own = "runner"
 
 // List returns the models on this machine, in the order of the places and then of their names, and the downloads in
 // the Hugging Face cache that did not finish. What cannot be read is left out.
@@ -202,23 +231,25 @@ func Unfinished(r cache.Repo) []Partial {
 	}
 	var partials []Partial
 	for _, e := range entries {
-		p := Partial{Repo: r.ID(), Path: filepath.Join(r.Blobs(), e.Name())}
+		p := Partial{Repo: r.ID(), Name: r.ID(), Path: filepath.Join(r.Blobs(), e.Name())}
 		switch filepath.Ext(e.Name()) {
 		case ".incomplete":
 			p.Tool = "hf"
 		case ".downloadInProgress":
 			p.Tool = "llama.cpp"
-		case ".partial":
-			p.Tool = "runner"
 		default:
 			continue
 		}
-		info, err := os.Lstat(p.Path)
-		if err != nil || info.IsDir() != (p.Tool == "runner") || !info.IsDir() && !info.Mode().IsRegular() {
-			continue
-		}
-		if !info.IsDir() {
+		if info, err := os.Lstat(p.Path); err == nil && info.Mode().IsRegular() {
 			p.Bytes = info.Size()
+			partials = append(partials, p)
+		}
+	}
+	for _, u := range download.Find(r) {
+		p := Partial{Repo: r.ID(), Name: r.ID(), Path: u.Folder, Bytes: u.Have, Size: u.Size, Active: u.Active, Tool: Own}
+		if choice.NotModel(u.Path) == "" {
+			p.Quant = choice.QuantOf(u.Path)
+			p.Name += ":" + cmp.Or(p.Quant, path.Base(u.Path))
 		}
 		partials = append(partials, p)
 	}

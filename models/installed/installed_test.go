@@ -2,6 +2,7 @@ package installed_test
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"unicode"
 
+	"runner/models/choice"
 	"runner/models/installed"
 	"runner/models/random"
 )
@@ -122,7 +124,10 @@ func TestEverythingOnThisMachine(t *testing.T) {
 	cached(t, h, "org/only-tokenizer", map[string][]byte{"tokenizer.json": []byte("{}")})
 	write(t, filepath.Join(dir, "blobs", strings.Repeat("a", 64)+".1a2b3c4d.incomplete"), []byte("12345"))
 	write(t, filepath.Join(dir, "blobs", strings.Repeat("b", 64)+".downloadInProgress"), []byte("123"))
-	write(t, filepath.Join(dir, "blobs", strings.Repeat("c", 64)+".owner.partial", "data"), []byte("1"))
+	gathered, etag := filepath.Join(dir, "blobs", strings.Repeat("c", 64)+".free-0-x.partial"), strings.Repeat("c", 64)
+	write(t, filepath.Join(gathered, "name"), []byte("two-Q5_K_M.gguf"))
+	write(t, filepath.Join(gathered, "journal"), []byte(
+		"runner-partial 1 "+etag+" 9000 4000\n0 4000 "+etag+"\n"))
 	write(t, filepath.Join(dir, "blobs", "x.partial"), []byte("not a folder"))
 
 	write(t, filepath.Join(h, ".lmstudio", "models", "lm", "Studio-GGUF", "s-Q6_K.gguf"), model)
@@ -144,6 +149,9 @@ func TestEverythingOnThisMachine(t *testing.T) {
 	var lines []string
 	for _, m := range found {
 		m.Describe()
+		if known := m.Architecture != "" && m.Format == choice.GGUF; known != (m.PerToken > 0) || m.PerToken > m.Bytes {
+			t.Errorf("%s: a token reads %d of %d bytes", m.Name, m.PerToken, m.Bytes)
+		}
 		path, err := filepath.Rel(h, m.Path)
 		if err != nil {
 			t.Fatal(err)
@@ -189,11 +197,36 @@ func TestEverythingOnThisMachine(t *testing.T) {
 	}
 	var tools []string
 	for _, p := range partials {
-		tools = append(tools, fmt.Sprintf("%s %s %d", p.Repo, p.Tool, p.Bytes))
+		tools = append(tools, fmt.Sprintf("%s %s %d of %d", p.Name, p.Tool, p.Bytes, p.Size))
 	}
-	wantTools := []string{"org/Two-GGUF hf 5", "org/Two-GGUF llama.cpp 3", "org/Two-GGUF runner 0"}
+	wantTools := []string{"org/Two-GGUF hf 5 of 0", "org/Two-GGUF llama.cpp 3 of 0",
+		"org/Two-GGUF:Q5_K_M runner 4000 of 9000"}
 	if !slices.Equal(tools, wantTools) {
 		t.Errorf("partial downloads %q, want %q", tools, wantTools)
+	}
+}
+
+// A token reads the experts of a folder that the configuration says work on it, whatever the names are.
+func TestExpertsOfAFolder(t *testing.T) {
+	head := `{"model.layers.0.mlp.switch_mlp.up_proj.weight":{"dtype":"U8","shape":[800],"data_offsets":[0,800]}}`
+	weights := append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...)
+	weights = append(weights, make([]byte, 800)...)
+	for config, want := range map[string]int64{
+		`{"num_experts":8,"num_experts_per_tok":2}`:                        200,
+		`{"num_local_experts":8,"experts_per_token":4}`:                    400,
+		`{"text_config":{"n_routed_experts":8,"num_experts_per_tok":1}}`:   100,
+		`{"num_experts":[8,8],"num_experts_per_tok":2,"model_type":"odd"}`: 800,
+		`{}`: 800,
+	} {
+		h := home(t)
+		cached(t, h, "org/Moe", map[string][]byte{"config.json": []byte(config), "model.safetensors": weights})
+		found, _ := installed.List()
+		if len(found) != 1 {
+			t.Fatalf("%+v", found)
+		}
+		if found[0].Describe(); found[0].PerToken != want || found[0].Problem != "" {
+			t.Errorf("%s: a token reads %d bytes, want %d; %s", config, found[0].PerToken, want, found[0].Problem)
+		}
 	}
 }
 

@@ -12,13 +12,8 @@ import (
 
 // lmStudio finds models in LM Studio's folders, which hold ORG/REPO/FILE (lmstudio.ai/docs/basics/import-model).
 func lmStudio() []Model {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return nil
-	}
 	var models []Model
-	for _, root := range []string{filepath.Join(home, ".lmstudio", "models"),
-		filepath.Join(home, ".cache", "lm-studio", "models")} {
+	for _, root := range lmStudioDirs() {
 		for _, org := range folders(root) {
 			for _, repo := range folders(filepath.Join(root, org)) {
 				id := org + "/" + repo
@@ -31,6 +26,15 @@ func lmStudio() []Model {
 		}
 	}
 	return models
+}
+
+// lmStudioDirs returns the folders in which LM Studio keeps models, the present one and that of earlier versions.
+func lmStudioDirs() []string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	return []string{filepath.Join(home, ".lmstudio", "models"), filepath.Join(home, ".cache", "lm-studio", "models")}
 }
 
 // folders lists the folders in a folder, also those behind links, which people make to share models.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"runner/models/choice"
 	"runner/models/names"
 )
 
@@ -175,6 +176,28 @@ func TestTheTable(t *testing.T) {
 			}
 			if found, _, ok := names.Find(text); !ok || found.Name != k.Name {
 				t.Errorf("%q is %q, want %q", text, found.Name, k.Name)
+			}
+		}
+	}
+}
+
+// What Quants says of a name, Find and Parse read.
+func TestQuants(t *testing.T) {
+	for name, want := range map[string]string{"gpt-oss-20b": "MXFP4", "GPT-OSS": "MXFP4", "llama3.2": "Q4_K_M Q6_K",
+		"ggml-org/gpt-oss-20b": "MXFP4", "GGML-org/gpt-oss-20b-gguf": "MXFP4", "qwen3-8b": "Q4_K_M Q8_0", "org/gpt-oss-20b": "",
+		"nobody": "", "": "", "../x": "", "gpt-oss-20b:MXFP4": ""} {
+		if got := strings.Join(names.Quants(name), " "); got != want {
+			t.Errorf("%q has %q, want %q", name, got, want)
+		}
+	}
+	for _, k := range names.All() {
+		for _, quant := range names.Quants(k.Repo) {
+			if found, got, ok := names.Find(strings.ReplaceAll(k.Name, ":", "-") + ":" + quant); !ok || got != quant ||
+				found.Name != k.Name {
+				t.Errorf("%s with %s is %s with %q", k.Name, quant, found.Name, got)
+			}
+			if !slices.Contains(choice.Quants(), quant) {
+				t.Errorf("%s: there is no quantization %s", k.Name, quant)
 			}
 		}
 	}

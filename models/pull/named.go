@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"runner/models/cache"
 	"runner/models/choice"
@@ -18,7 +19,7 @@ func NewNamedPlan(ctx context.Context, client *hub.Client, c cache.Cache, n name
 	choice.Choice, error) {
 	var chosen choice.Choice
 	repos, selector := n.OnHub()
-	choose := func(_ hub.Repository, all []hub.File) ([]hub.File, error) {
+	choose := func(r hub.Repository, all []hub.File) ([]hub.File, error) {
 		files := make([]choice.File, len(all))
 		byPath := map[string]hub.File{}
 		for i, f := range all {
@@ -26,7 +27,7 @@ func NewNamedPlan(ctx context.Context, client *hub.Client, c cache.Cache, n name
 		}
 		var err error
 		if chosen, err = choice.Choose(files, selector, memory); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", r.ID, err)
 		}
 		list := make([]hub.File, len(chosen.Files))
 		for i, f := range chosen.Files {
@@ -34,19 +35,22 @@ func NewNamedPlan(ctx context.Context, client *hub.Client, c cache.Cache, n name
 		}
 		return list, nil
 	}
-	var first error
+	var absent, unfit error
 	for _, repo := range repos {
 		plan, err := NewPlan(ctx, client, c, Request{Repo: repo, Revision: n.Revision, Choose: choose})
 		if err == nil {
 			return plan, chosen, nil
 		}
-		first = cmp.Or(first, err)
-		missing, unfit := (*hub.Error)(nil), (*choice.Error)(nil)
-		if !errors.As(err, &unfit) && (!errors.As(err, &missing) || missing.Kind != hub.NotFound) {
+		switch file, asked := (*choice.Error)(nil), (*hub.Error)(nil); {
+		case errors.As(err, &file):
+			unfit = err
+		case errors.As(err, &asked) && asked.Kind == hub.NotFound:
+			absent = cmp.Or(absent, err)
+		default:
 			return nil, chosen, err
 		}
 	}
-	return nil, chosen, first
+	return nil, chosen, cmp.Or(unfit, absent)
 }
 
 // Spelled is the shortest name of a pulled model that means no other: ORG/REPO, with the quantization of a GGUF model.

@@ -3,11 +3,13 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"runner/models/installed"
+	"runner/models/names"
 )
 
 // noArguments refuses arguments. If cmd has subcommands, it reports the argument as an unknown command.
@@ -53,14 +55,59 @@ func atMost(n int, things, hint string) cobra.PositionalArgs {
 // fileAndID requires two arguments, a file and an id.
 var fileAndID = exactly(2, "a file and an id are needed", "")
 
-// completeModels completes the name of a model: one on this machine, the demo or a file.
-func completeModels(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	names := []string{demoName}
+// completeModels completes the name of a model: one on this machine, the demo or a file, and a well-known one once a
+// part of it was typed. After a colon come the quantizations that are known.
+func completeModels(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	list := append([]string{demoName}, installedNames()...)
+	return append(list, knownNames(typed)...), cobra.ShellCompDirectiveDefault
+}
+
+// completeInstalled completes the name of a model on this machine.
+func completeInstalled(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return installedNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completePull completes the name of a well-known model.
+func completePull(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if typed != "" {
+		return append(installedNames(), knownNames(typed)...), cobra.ShellCompDirectiveNoFileComp
+	}
+	var list []string
+	for _, k := range names.All() {
+		list = append(list, k.Name)
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp
+}
+
+// installedNames returns the names of the models on this machine.
+func installedNames() (list []string) {
 	found, _ := installed.List()
 	for _, m := range found {
 		if m.Problem == "" {
-			names = append(names, m.Name)
+			list = append(list, m.Name)
 		}
 	}
-	return names, cobra.ShellCompDirectiveDefault
+	return list
+}
+
+// knownNames returns the well-known names that begin with what was typed, also with "-" for the colon, and after
+// another colon with a quantization.
+func knownNames(typed string) (list []string) {
+	if typed == "" {
+		return nil
+	}
+	for _, k := range names.All() {
+		for _, name := range slices.Compact([]string{k.Name, strings.ReplaceAll(k.Name, ":", "-")}) {
+			if strings.HasPrefix(name, strings.ToLower(typed)) {
+				list = append(list, typed+name[len(typed):]) // the shell compares the case
+				break
+			}
+		}
+	}
+	if at := strings.LastIndexByte(typed, ':'); at >= 0 {
+		for _, quant := range names.Quants(typed[:at]) {
+			list = append(list, typed[:at+1]+quant)
+		}
+	}
+	return list
 }

@@ -20,17 +20,20 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/lmittmann/tint"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"runner/backend"
 	"runner/chattemplate/family"
 	"runner/cmd/runner/render"
 	"runner/generation"
+	"runner/models/roofline"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -131,6 +134,8 @@ type app struct {
 	isolation isolation
 	// warned has the warnings about engines that were given.
 	warned map[string]bool
+	// memorySpeed keeps the bandwidth of this machine's memory; nil until it is needed.
+	memorySpeed *roofline.Store
 	// shown is the spinner; nil if there is none.
 	shown *render.Spinner
 
@@ -169,6 +174,9 @@ func newApp(engine Engine, build Build) *app {
 func (a *app) execute(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		plainUsage(root)
+	}
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func (a *app) completionCommand() *cobra.Command {
@@ -33,5 +34,14 @@ package bash-completion, version 2.`,
 			}
 			return &usageError{what: fmt.Sprintf("there is no completion for %q", args[0]), hint: "use " + alternatives(shells)}
 		},
+	}
+}
+
+// plainUsage removes the marks around the names of values, which only the help understands, from the descriptions that
+// a shell shows.
+func plainUsage(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+	for _, sub := range cmd.Commands() {
+		plainUsage(sub)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,8 +14,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/generation"
-	"runner/models"
-	"runner/models/cache"
+	"runner/models/installed"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -23,10 +24,11 @@ func (a *app) doctorCommand() *cobra.Command {
 	var i isolation
 	cmd := &cobra.Command{
 		Use:   "doctor [MODEL]",
-		Short: "Check what the engine sees and whether a model loads and steps",
-		Long: `Print what the engine sees of this machine, then load MODEL (or the demo model) and generate a few
-tokens with it. --engine asks the engine in a folder. The exit code is 1 when something would make
-a run fail.`,
+		Short: "Check this machine and test a model",
+		Long: `Print what the engine finds on this machine, how fast its memory is, and how many models there are. Then load
+MODEL, or the bundled model, and generate a few tokens with it. --engine asks the engine in a folder.
+
+The exit code is 1 when something would make a run fail.`,
 		Args:              atMost(1, "models", "name one"),
 		ValidArgsFunction: completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,8 +70,10 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		}
 		r.ok(f.Name, "%s", f.Value)
 	}
-	r.ok("model cache", "%s, %s with GGUF models", cache.Dir(), count(len(models.Cached()), "repository",
-		"repositories"))
+	if rate, ok := a.bandwidth().Refresh(); ok {
+		r.ok("bandwidth", "%.1f GB/s, reading from memory", rate/1e9)
+	}
+	countModels(r)
 	a.checkModel(ctx, r, name, cfg)
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -81,6 +85,30 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		return errReported
 	}
 	return nil
+}
+
+// countModels reports how many models each program's folders have. Folders of programs that are not installed are left
+// out.
+func countModels(r *report) {
+	found, partials := installed.List()
+	for _, place := range installed.Places() {
+		folders := slices.DeleteFunc(place.Folders(), func(folder string) bool { return !isFolder(folder) })
+		if place == installed.HuggingFace {
+			folders = place.Folders() // runner pull makes it
+		}
+		n := 0
+		for _, m := range found {
+			if m.Place == place {
+				n++
+			}
+		}
+		if len(folders) > 0 {
+			r.ok("models", "%d in %s: %s", n, place, strings.Join(folders, ", "))
+		}
+	}
+	if n := len(unfinished(partials)); n > 0 {
+		r.ok("unfinished", "%s; runner list shows how to go on", count(n, "download", "downloads"))
+	}
 }
 
 // checkModel loads a model and generates a few tokens.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"runner/chattemplate/family"
 	"runner/cmd/runner/scripttest"
 	"runner/generation"
+	"runner/models/roofline"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
 	"runner/runner"
@@ -79,6 +81,8 @@ func scripted() *app {
 				{Name: "memory", Value: "1 GiB", Problem: os.Getenv("DOCTOR_PROBLEM")}}
 		},
 	}, Build{Version: "v1.2.3"})
+	a.memorySpeed = &roofline.Store{Path: filepath.Join(os.DevNull, "none"), Machine: "paper",
+		Measure: func() (float64, bool) { return 12.34e9, true }}
 	a.load = func(_ context.Context, path string, cfg backend.Config, rc runner.Config) (generator, error) {
 		switch {
 		case strings.Contains(path, "corrupt"):

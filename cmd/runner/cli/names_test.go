@@ -47,8 +47,11 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 	}
 	for word, want := range map[string]string{"gpt-os-20b": "gpt-oss", "lama3.2": "llama3.2",
 		"qwen3:8b": "runner pull Qwen/", "GPT-4": "runner run demo GPT-4", "org/repo": "runner pull org/repo",
-		"a/b": "runner pull", "b.gguf": "path",
-		"v1.2": "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
+		"a/b": "runner pull", "b.gguf": "path", "org/repo:Q5_K_M": "runner pull org/repo:Q5_K_M",
+		"hf.co/org/repo@v2:m.gguf": "runner pull org/repo@v2:m.gguf",
+		"llama3.2:3b-q8_0":         "runner pull bartowski/Llama-3.2-3B-Instruct-GGUF:Q8_0",
+		"gpt-oss-20b:q8_0":         "download it, with: runner pull ggml-org/gpt-oss-20b-GGUF:Q8_0",
+		"v1.2":                     "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
 		model, _, given, err := splitArguments([]string{word})
 		if err == nil && model == word {
 			_, err = resolve(word)

@@ -38,7 +38,8 @@ Face's tools.`,
 		Example: `  runner pull gpt-oss-20b
   runner pull ggml-org/gpt-oss-20b-GGUF
   runner pull unsloth/Qwen3-8B-GGUF:Q5_K_M`,
-		Args: exactly(1, "name one model", ""),
+		Args:              exactly(1, "name one model", ""),
+		ValidArgsFunction: completePull,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilStopped(cmd.Context())
 			defer stop()

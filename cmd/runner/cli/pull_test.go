@@ -129,15 +129,15 @@ func TestInterruptedPull(t *testing.T) {
 		return hubtest.Fault{Slow: 2 * time.Millisecond}
 	})
 	cache := t.TempDir()
-	command := func() (*exec.Cmd, *bytes.Buffer) {
-		cmd := exec.Command("runner", "pull", "org/slow")
+	command := func(args ...string) (*exec.Cmd, *bytes.Buffer) {
+		cmd := exec.Command("runner", args...)
 		cmd.Env = append(os.Environ(), "HF_ENDPOINT="+h.URL, "HF_HUB_CACHE="+cache, "HOME="+t.TempDir(), "HF_TOKEN=",
 			noRaceDelay)
 		told := &bytes.Buffer{}
 		cmd.Stderr = told
 		return cmd, told
 	}
-	cmd, told := command()
+	cmd, told := command("pull", "org/slow")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +153,15 @@ func TestInterruptedPull(t *testing.T) {
 	if cmd.ProcessState.ExitCode() != exitInterrupted || !strings.Contains(told.String(), "the same command goes on") {
 		t.Errorf("%v: %s", cmd.ProcessState, told)
 	}
+	list, _ := command("list")
+	var listed bytes.Buffer
+	list.Stdout = &listed
+	if err := list.Run(); err != nil || !strings.Contains(listed.String(), "of 16.0 MiB here, unfinished") ||
+		!strings.Contains(listed.String(), "runner pull Org/Slow-GGUF:slow.gguf") {
+		t.Errorf("list: %v: %s", err, &listed)
+	}
 	h.Fail(nil)
-	again, more := command()
+	again, more := command("pull", "org/slow")
 	if err := again.Run(); err != nil {
 		t.Fatalf("%v: %s", err, more)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"runner/models/cache"
@@ -146,14 +147,16 @@ func (s *servedLibrary) wireError(err error) *wire.Error {
 	name, file, asked, fetched := (*names.Error)(nil), (*choice.Error)(nil), (*hub.Error)(nil), (*download.Error)(nil)
 	answer := func(status int, code, format string, args ...any) *wire.Error {
 		e := wire.Errorf(status, code, format, args...)
-		e.Param, e.Err = "model", err
+		if e.Err = err; status < http.StatusInternalServerError { // else the request is not to blame
+			e.Param = "model"
+		}
 		return e
 	}
 	switch {
 	case errors.As(err, &name):
 		return answer(http.StatusBadRequest, wire.CodeInvalid, "it %s; %s", name.Detail, name.Advice)
 	case errors.As(err, &file):
-		return answer(http.StatusNotFound, wire.CodeNotFound, "%s; %s", file.Detail, file.Advice)
+		return answer(http.StatusNotFound, wire.CodeNotFound, "%v; %s", err, file.Advice)
 	case errors.As(err, &asked):
 		return hubError(answer, asked)
 	case errors.Is(err, library.ErrUnknown), errors.Is(err, library.ErrNotFound):
@@ -175,7 +178,7 @@ func (s *servedLibrary) wireError(err error) *wire.Error {
 	}
 	s.log.Error("a model could not be pulled, named or deleted", "error", err)
 	switch {
-	case errors.Is(err, download.ErrNoSpace):
+	case errors.Is(err, download.ErrNoSpace), errors.Is(err, syscall.ENOSPC):
 		e := answer(http.StatusServiceUnavailable, wire.CodeDiskFull,
 			"the server's disk has no room for the model; its operator has to make some, and what is here is kept")
 		e.Final = true

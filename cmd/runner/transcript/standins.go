@@ -48,7 +48,7 @@ var Rules = []Rule{
 	// Versions, and facts about the machine.
 	{`(?m)^runner  (\S+)$`, "…"},
 	{`(?m)^go      (\S+ \S+)$`, "…"},
-	{`(?m)^ok  (?:runner|processor|compiled for|kernels|memory|GPU) +(\S.*)$`, "…"},
+	{`(?m)^ok  (?:runner|processor|compiled for|kernels|memory|GPU|bandwidth) +(\S.*)$`, "…"},
 	{`(?m)^ok  computed by .*; kernels: (\S.*)$`, "…"},
 	{`(?m)^ok  loads .* with (\d+ threads?),`, "…"},
 }

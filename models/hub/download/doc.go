@@ -15,6 +15,7 @@
 //
 //	blobs/ETAG.OWNER.partial/data      the bytes, each at its place in the file
 //	blobs/ETAG.OWNER.partial/journal   one line for each chunk or beginning of a chunk that was written
+//	blobs/ETAG.OWNER.partial/name      the file's path in the repository, for people
 //
 // The journal begins with a line that names the format, the file's etag, its size and the size of chunks. Lines that do
 // not follow the form are skipped. The last line about a chunk counts.

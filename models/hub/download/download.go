@@ -164,7 +164,7 @@ func (d *download) get(ctx context.Context) (err error) {
 		d.there()
 		return nil
 	}
-	if d.part, err = obtain(d.repo.Blobs(), newPlan(d.file.Etag, d.file.Size, d.Chunk)); err != nil {
+	if d.part, err = obtain(d.repo.Blobs(), newPlan(d.file.Etag, d.file.Size, d.Chunk), d.file.Path); err != nil {
 		return err
 	}
 	missing := d.file.Size - d.part.claimed()

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,9 +16,13 @@ import (
 	"time"
 
 	"runner/models/cache"
+	"runner/models/hub"
 )
 
 const suffix = ".partial"
+
+// nameFile has the path of the file in its repository.
+const nameFile = "name"
 
 // partial is a file that is being fetched, in a folder that this download owns.
 type partial struct {
@@ -135,8 +140,16 @@ func secondIsRefused(path string) bool {
 	return errors.Is(tryLock(f), cache.ErrBusy)
 }
 
-// obtain takes over a partial file or makes a new one.
-func obtain(blobs string, wanted plan) (*partial, error) {
+// obtain takes over a partial file or makes a new one, and notes the path that the file has in its repository.
+func obtain(blobs string, wanted plan, path string) (*partial, error) {
+	p, err := takeOrMake(blobs, wanted)
+	if err == nil {
+		_ = os.WriteFile(filepath.Join(p.dir, nameFile), []byte(path), 0o666) // only people read it
+	}
+	return p, err
+}
+
+func takeOrMake(blobs string, wanted plan) (*partial, error) {
 	me := newOwner()
 	for _, f := range find(blobs, wanted.etag) {
 		dir, journal, err := take(f, me)
@@ -238,6 +251,8 @@ func (p *partial) release() {
 // Unfinished is a file that is half here.
 type Unfinished struct {
 	Etag string
+	// Folder is where its bytes gather. Path is the file's path in the repository, or "" if that is not known.
+	Folder, Path string
 	// Size is the file's size, and Have is how much of it the journal says is here, both in bytes.
 	Size, Have int64
 	// Active reports that a program is at work on it.
@@ -250,10 +265,26 @@ func Find(repo cache.Repo) []Unfinished {
 	for _, f := range find(repo.Blobs(), "") {
 		u := Unfinished{Etag: f.etag, Active: f.owner.machine != nobody && repo.Locked(f.etag)}
 		if err := u.read(filepath.Join(f.dir, "journal")); err == nil {
+			u.Folder, u.Path = f.dir, nameIn(f.dir)
 			all = append(all, u)
 		}
 	}
 	return all
+}
+
+// nameIn returns the path that a folder of a partial file notes, or "" if it notes none that a repository may have.
+func nameIn(dir string) string {
+	f, err := os.Open(filepath.Join(dir, nameFile))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const most = 4 << 10
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil || hub.CheckPath(string(text)) != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // read reads the size of the file and how much is here.

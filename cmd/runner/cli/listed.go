@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rivo/uniseg"
+
+	"runner/models"
+	"runner/models/choice"
+	"runner/models/installed"
+	"runner/models/roofline"
+)
+
+// listed is a model in the output of list and show, or a download that did not finish.
+type listed struct {
+	Name  string          `json:"name"`
+	Place installed.Place `json:"place"`
+	Path  string          `json:"path"`
+	Parts int             `json:"parts,omitempty"`
+	// Bytes is the size of the whole model, or 0 if that is not known.
+	Bytes        int64  `json:"bytes"`
+	Quant        string `json:"quantization,omitempty"`
+	Architecture string `json:"architecture,omitempty"`
+	Parameters   int64  `json:"parameters,omitempty"`
+	// PerToken is how many bytes are read to generate a token, and Speed how many tokens a second the processor should
+	// generate. Both are 0 if that is not known.
+	PerToken int64   `json:"bytes_per_token,omitempty"`
+	Speed    float64 `json:"estimated_tokens_per_second,omitempty"`
+	// Runs reports that an engine here runs the model. Problem says why not.
+	Runs    bool   `json:"runs"`
+	Problem string `json:"problem,omitempty"`
+	// Unfinished is set for a download that did not finish, of which Here bytes are on the disk.
+	Unfinished bool  `json:"unfinished,omitempty"`
+	Here       int64 `json:"bytes_here,omitempty"`
+}
+
+// list describes all models on this machine, and then the downloads that did not finish.
+func (a *app) list(ctx context.Context) []listed {
+	found, partials := installed.List()
+	var all []listed
+	for _, m := range found {
+		all = append(all, a.describe(ctx, m))
+	}
+	return append(all, unfinished(partials)...)
+}
+
+// describe reads the header of a model, asks whether an engine here runs it, and estimates how fast.
+func (a *app) describe(ctx context.Context, m installed.Model) listed {
+	m.Describe()
+	l := listed{Name: m.Name, Place: m.Place, Path: m.Path, Parts: len(m.Parts), Bytes: m.Bytes, Quant: m.Quant,
+		Architecture: m.Architecture, Parameters: m.Parameters, PerToken: m.PerToken, Problem: m.Problem}
+	if l.Problem == "" {
+		if _, err := a.engine.Choose(ctx, m.Path, "", func(string) {}); err != nil {
+			l.Problem = err.Error()
+		}
+	}
+	l.Runs = l.Problem == ""
+	if l.Runs && l.PerToken >= leastPerToken {
+		if rate, ok := a.bandwidth().Bandwidth(); ok {
+			l.Speed = rate / float64(l.PerToken)
+		}
+	}
+	return l
+}
+
+// leastPerToken is how many bytes a token must read for an estimate. Fewer may lie in the caches of the processor, and
+// then the speed of memory says nothing.
+const leastPerToken = 64 << 20
+
+// bandwidth is where the measured bandwidth of this machine's memory is kept.
+func (a *app) bandwidth() *roofline.Store {
+	if a.memorySpeed != nil {
+		return a.memorySpeed
+	}
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		folder = os.TempDir()
+	}
+	a.memorySpeed = &roofline.Store{Path: filepath.Join(folder, "runner", "bandwidth.json"), Machine: roofline.Machine(),
+		Measure: func() (float64, bool) {
+			room := int64(0)
+			if a.engine.Memory != nil {
+				room, _ = a.engine.Memory()
+			}
+			return roofline.Measure(room)
+		}}
+	return a.memorySpeed
+}
+
+// speed formats an estimate, such as ~12 tok/s. It has no more digits than an estimate deserves.
+func speed(perSecond float64) string {
+	switch {
+	case perSecond <= 0:
+		return ""
+	case perSecond < 10:
+		return fmt.Sprintf("~%.1f tok/s", perSecond)
+	case perSecond < 100:
+		return fmt.Sprintf("~%.0f tok/s", perSecond)
+	}
+	return fmt.Sprintf("~%.0f0 tok/s", perSecond/10)
+}
+
+// runs says whether an engine here runs the model, and else why not.
+func (l *listed) runs() string {
+	if l.Runs {
+		return "yes"
+	}
+	return "no: " + l.Problem
+}
+
+// unfinished describes downloads by the model that they are part of.
+func unfinished(partials []installed.Partial) []listed {
+	var all []listed
+	for _, p := range partials {
+		i := slices.IndexFunc(all, func(l listed) bool { return l.Name == p.Name })
+		if i < 0 {
+			i, all = len(all), append(all, listed{Name: p.Name, Place: installed.HuggingFace, Path: p.Path, Quant: p.Quant,
+				Unfinished: true})
+			switch l := &all[i]; {
+			case p.Active:
+				l.Problem = "being downloaded"
+			case p.Tool == installed.Own:
+				l.Problem = "unfinished; go on with: runner pull " + p.Name
+			default:
+				l.Problem = "unfinished, begun by " + p.Tool + "; get it with: runner pull " + p.Name
+			}
+		}
+		all[i].Bytes, all[i].Here = all[i].Bytes+p.Size, all[i].Here+p.Bytes
+	}
+	for i := range all {
+		if l := &all[i]; l.Bytes > 0 {
+			l.Problem = fmt.Sprintf("%s of %s here, %s", size(l.Here), size(l.Bytes), l.Problem)
+		}
+	}
+	return all
+}
+
+// writeModels writes a table of models. On a terminal that is too narrow for it, each model gets lines of its own.
+func (a *app) writeModels(all []listed) error {
+	var b strings.Builder
+	w := table(&b)
+	fmt.Fprintln(w, "NAME\tSIZE\tQUANTIZATION\tFAMILY\tSPEED\tPLACE\tRUNS")
+	for _, l := range all {
+		fmt.Fprintln(w, strings.Join([]string{l.Name, l.size(), l.Quant, l.Architecture, speed(l.Speed), string(l.Place),
+			l.runs()}, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	text, width := b.String(), a.helpWidth()
+	tooWide := func(line string) bool { return uniseg.StringWidth(line) > width }
+	if a.outTerminal && slices.ContainsFunc(strings.Split(text, "\n"), tooWide) {
+		text = stacked(all, width)
+	}
+	_, err := io.WriteString(a.stdout(), text)
+	return err
+}
+
+// stacked formats models for a narrow terminal.
+func stacked(all []listed, width int) string {
+	var b strings.Builder
+	for _, l := range all {
+		facts := []string{l.size(), l.Quant, l.Architecture, speed(l.Speed), string(l.Place)}
+		facts = slices.DeleteFunc(facts, func(fact string) bool { return fact == "" })
+		runs := "runs here"
+		switch {
+		case l.Unfinished:
+			runs = l.Problem
+		case !l.Runs:
+			runs = "does not run: " + l.Problem
+		}
+		fmt.Fprintf(&b, "%s\n%s\n%s\n", l.Name, hanging("  ", strings.Join(facts, ", "), 2, width),
+			hanging("  ", runs, 2, width))
+	}
+	return b.String()
+}
+
+// size is the size of the model, or "" if that is not known.
+func (l *listed) size() string {
+	if l.Bytes == 0 {
+		return ""
+	}
+	return size(l.Bytes)
+}
+
+// shownModel describes the model that a name means.
+func (a *app) shownModel(ctx context.Context, name string) (listed, error) {
+	m, err := resolve(name)
+	if err != nil {
+		return listed{}, err
+	}
+	if m.Path == "" {
+		path, err := a.engine.Demo(ctx)
+		if err != nil {
+			return listed{}, err
+		}
+		m = models.Model{Name: demoName, Path: path, Parts: []string{path}}
+	}
+	found, _ := installed.List()
+	if i := slices.IndexFunc(found, func(f installed.Model) bool { return f.Path == m.Path }); i >= 0 {
+		return a.describe(ctx, found[i]), nil
+	}
+	own := installed.Model{Name: m.Name, Format: choice.GGUF, Path: m.Path, Parts: m.Parts,
+		Quant: choice.QuantOf(filepath.ToSlash(m.Path))}
+	if isFolder(m.Path) {
+		own.Format, own.Quant = choice.Safetensors, ""
+	}
+	own.Bytes = sizeOf(m.Path)
+	return a.describe(ctx, own), nil
+}
+
+// writeModel writes what is known of a model, a line for each fact.
+func (a *app) writeModel(l listed) error {
+	w := table(a.stdout())
+	rows := [][2]string{{"name", l.Name}, {"place", string(l.Place)}, {"path", l.Path}, {"size", size(l.Bytes)},
+		{"quantization", l.Quant}, {"family", l.Architecture}}
+	if l.Parameters > 0 {
+		rows = append(rows, [2]string{"parameters", amount(float64(l.Parameters))})
+	}
+	if l.Speed > 0 {
+		rows = append(rows, [2]string{"speed", fmt.Sprintf("%s on the processor, an estimate: a token reads %s",
+			speed(l.Speed), size(l.PerToken))})
+	}
+	for _, row := range append(rows, [2]string{"runs", l.runs()}) {
+		if row[1] != "" {
+			fmt.Fprintf(w, "%s\t%s\n", row[0], row[1])
+		}
+	}
+	return w.Flush()
+}
+
+// encodeLines writes values as JSON, one a line.
+func (a *app) encodeLines(all []listed) error {
+	enc := json.NewEncoder(a.stdout())
+	for _, l := range all {
+		if err := enc.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package roofline
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// goodFor is how long a stored measurement is used.
+const goodFor = 7 * 24 * time.Hour
+
+// Store keeps the measured bandwidth of this machine in a file, so that it is measured once a week.
+type Store struct {
+	// Path is the file. Its folder is made when it is needed.
+	Path string
+	// Machine is what the measurement is for, as [Machine] says.
+	Machine string
+	// Measure measures.
+	Measure func() (bytesPerSecond float64, ok bool)
+	// Now is the time. nil means time.Now.
+	Now func() time.Time
+}
+
+// record is the content of the file.
+type record struct {
+	Machine        string    `json:"machine"`
+	BytesPerSecond float64   `json:"bytes_per_second"`
+	Measured       time.Time `json:"measured"`
+}
+
+// Bandwidth returns the stored bandwidth, or measures and stores it if there is none of this machine or it is old. It
+// reports false if it cannot be measured. A file that cannot be written is not an error, because it only saves time.
+func (s *Store) Bandwidth() (bytesPerSecond float64, ok bool) {
+	var r record
+	text, err := os.ReadFile(s.Path)
+	if err == nil && json.Unmarshal(text, &r) == nil && r.Machine == s.Machine && r.BytesPerSecond > 0 &&
+		!math.IsInf(r.BytesPerSecond, 0) && s.now().Sub(r.Measured).Abs() < goodFor {
+		return r.BytesPerSecond, true
+	}
+	return s.Refresh()
+}
+
+// Refresh measures and stores the bandwidth.
+func (s *Store) Refresh() (bytesPerSecond float64, ok bool) {
+	rate, ok := s.Measure()
+	if !ok {
+		return 0, false
+	}
+	if text, err := json.Marshal(record{s.Machine, rate, s.now()}); err == nil {
+		_ = s.write(append(text, '\n'))
+	}
+	return rate, true
+}
+
+func (s *Store) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// write replaces the file at once, so that another process never reads half of it.
+func (s *Store) write(text []byte) error {
+	dir := filepath.Dir(s.Path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, filepath.Base(s.Path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // it is gone after the rename
+	_, err = f.Write(text)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), s.Path)
+}
