@@ -24,8 +24,8 @@ const maxSmall = 4 << 20
 const ollamaArchitecture = "gptoss"
 
 // Describe reads the header of a GGUF model or the configuration of a folder, and fills in the architecture, the
-// number of parameters, the bytes that a token reads, the quantization if the name did not say it, and what is wrong. It
-// reads no weights.
+// number of parameters, the bytes that a token reads, the quantization if the name did not say it, and what is wrong.
+// It reads no weights.
 func (m *Model) Describe() {
 	if m.Problem != "" {
 		return

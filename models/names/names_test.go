@@ -184,8 +184,9 @@ func TestTheTable(t *testing.T) {
 // What Quants says of a name, Find and Parse read.
 func TestQuants(t *testing.T) {
 	for name, want := range map[string]string{"gpt-oss-20b": "MXFP4", "GPT-OSS": "MXFP4", "llama3.2": "Q4_K_M Q6_K",
-		"ggml-org/gpt-oss-20b": "MXFP4", "GGML-org/gpt-oss-20b-gguf": "MXFP4", "qwen3-8b": "Q4_K_M Q8_0", "org/gpt-oss-20b": "",
-		"nobody": "", "": "", "../x": "", "gpt-oss-20b:MXFP4": ""} {
+		"ggml-org/gpt-oss-20b": "MXFP4", "GGML-org/gpt-oss-20b-gguf": "MXFP4", "qwen3-8b": "Q4_K_M Q8_0",
+		"org/gpt-oss-20b": "",
+		"nobody":          "", "": "", "../x": "", "gpt-oss-20b:MXFP4": ""} {
 		if got := strings.Join(names.Quants(name), " "); got != want {
 			t.Errorf("%q has %q, want %q", name, got, want)
 		}

@@ -51,12 +51,14 @@ func TestGGUF(t *testing.T) {
 
 // Without a matrix of its own for the output, the whole embedding table is read.
 func TestSharedTable(t *testing.T) {
-	f := &gguf.File{Tensors: []gguf.Tensor{{Name: "token_embd.weight", Size: 1000}, {Name: "blk.0.attn_q.weight", Size: 50},
+	f := &gguf.File{Tensors: []gguf.Tensor{{Name: "token_embd.weight", Size: 1000},
+		{Name: "blk.0.attn_q.weight", Size: 50},
 		{Name: "per_layer_token_embd.weight", Size: 9000}}}
 	if got := GGUF([]*gguf.File{f}); got != 1050 {
 		t.Errorf("%d bytes, want 1050", got)
 	}
-	other := &gguf.File{Tensors: []gguf.Tensor{{Name: "output.weight", Size: 800}, {Name: "blk.1.attn_q.weight", Size: 50}}}
+	other := &gguf.File{Tensors: []gguf.Tensor{{Name: "output.weight", Size: 800},
+		{Name: "blk.1.attn_q.weight", Size: 50}}}
 	if got := GGUF([]*gguf.File{f, other}); got != 900 {
 		t.Errorf("in two parts %d bytes, want 900", got)
 	}

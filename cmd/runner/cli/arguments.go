@@ -21,9 +21,14 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return &usageError{what: fmt.Sprintf("%s takes no argument %q", cmd.CommandPath(), args[0]), hint: see(cmd)}
 	}
 	hint := see(cmd)
-	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	var commands []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			commands = append(commands, sub.Name())
+		}
+	}
+	if near := nearest(args[0], commands); near != "" {
+		hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
 	}
 	_, name, _ := strings.Cut(cmd.CommandPath()+" "+args[0], " ")
 	return &usageError{what: fmt.Sprintf("there is no command %q", name), hint: hint}

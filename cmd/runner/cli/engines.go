@@ -17,11 +17,11 @@ func (a *app) enginesCommand() *cobra.Command {
 		Use:   "engines",
 		Short: "List the engines that can run models",
 		Long: `List the engines that can run models: the llama.cpp in this program, those in folders, and MLX, which runs
-folders with safetensors. Each is started to ask it what it is.
+folders with safetensors. Each one is started and asked for its version.
 
-Folders are that of --engine, those in lib/runner/engines beside the program, and those in engines in the data folder.
-Each has the shared libraries of a llama.cpp release. A model that the llama.cpp in this program does not know is run
-by the newest folder that knows it.`,
+A folder has the shared libraries of a llama.cpp release. Folders are looked for in engines in the data folder and in
+lib/runner/engines next to the program; --engine names another one. The newest folder runs the models that the llama.cpp
+in this program does not know.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilStopped(cmd.Context())
@@ -115,6 +115,6 @@ On Apple silicon MLX computes on the GPU. On Linux it computes on the CPU, slowl
 		},
 	}
 	cmd.Flags().StringVar(&python, "python", "",
-		"make it with the `interpreter`, Python 3.11 or newer (default: one on the PATH)")
+		"Python `INTERPRETER` to use, version 3.11 or newer (default: one on the PATH)")
 	return cmd
 }

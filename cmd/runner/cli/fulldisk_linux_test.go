@@ -43,8 +43,8 @@ func TestFullDiskScripts(t *testing.T) {
 	})
 }
 
-// TestFullDiskPull has clients pull over HTTP to a disk that is too small, that fills up meanwhile, and that has no room
-// for folders. Each time they learn that it is the server's disk, and what is here is kept.
+// TestFullDiskPull has clients pull over HTTP to a disk that is too small, that fills up meanwhile, and that has no
+// room for folders. Each time they learn that it is the server's disk, and what is here is kept.
 func TestFullDiskPull(t *testing.T) {
 	if os.Getenv(inMountsVariable) == "" {
 		inMounts(t)

@@ -222,7 +222,21 @@ func defaultOf(f *pflag.Flag) string {
 	case "", "false", "0", "0s", "[]":
 		return ""
 	}
+	if f.Value.Type() == "duration" {
+		return shortDuration(f.DefValue)
+	}
 	return strings.Trim(f.DefValue, "[]")
+}
+
+// shortDuration leaves out what Go adds to a duration: 24h0m0s is 24h.
+func shortDuration(text string) string {
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
 }
 
 // pad adds spaces to text until it is n columns wide.

@@ -144,3 +144,32 @@ func TestManualPages(t *testing.T) {
 		}
 	}
 }
+
+// Sizes and times in the help are ones that people read and type.
+func TestDefaultsAreReadable(t *testing.T) {
+	everyCommand(func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			text := defaultOf(f)
+			switch kind := f.Value.Type(); {
+			case kind == "BYTES" && len(text) > len("512KiB"), kind == "duration" && strings.HasSuffix(text, "m0s"):
+				t.Errorf("%s --%s: the default is %s", cmd.CommandPath(), f.Name, text)
+			}
+		})
+	})
+	for text, want := range map[string]string{"24GB": "24GB", "64MiB": "64MiB", "67108864": "64MiB", "1.5GiB": "1536MiB",
+		"1000": "1KB", "1025": "1025", "0": "0"} {
+		var b byteSize
+		if err := b.Set(text); err != nil || b.String() != want {
+			t.Errorf("%s is %s, want %s: %v", text, b.String(), want, err)
+		}
+		if again := b; again.Set(b.String()) != nil || again != b {
+			t.Errorf("%s does not mean %d", b.String(), b)
+		}
+	}
+	for text, want := range map[string]string{"24h0m0s": "24h", "30m0s": "30m", "1h30m0s": "1h30m", "30s": "30s",
+		"10m0s": "10m"} {
+		if got := shortDuration(text); got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
+	}
+}

@@ -36,8 +36,8 @@ func (a *app) mewCommand() *cobra.Command {
 names it, and chat for everyone that is not a reply. It sends as much of its reasoning as --reasoning says. The token
 decides who it is and what it may send.
 
-MODEL is as for run. The model may call the functions that other participants offer, or those of --tools. A lost
-connection is made again.`,
+MODEL is as for run. The model may call the functions that other participants offer, or those of --tools. If
+the connection is lost, it connects again.`,
 		Example: `  RUNNER_MEW_TOKEN=... runner mew --url ws://127.0.0.1:8080 -r summary
   runner mew token tokens.json alice --allow chat
   runner serve --mew --mew-tokens tokens.json`,
@@ -65,7 +65,7 @@ func (o *mewOptions) add(cmd *cobra.Command) {
 	addRationale(cmd, &o.request.Rationale)
 	addThoughts(cmd, &o.thoughts, "thoughts")
 	f.IntVarP(&o.request.MaxTokens, "max-tokens", "n", 0,
-		"maximum number of `tokens` to generate in a turn, reasoning included (0: what fits the context)")
+		"generate at most `N` tokens in a turn, reasoning included (0: what fits into the context)")
 	topic(cmd, "Delegation", func() { o.addDelegation(cmd) })
 	topic(cmd, "Sampling", func() {
 		addSamplingFlags(cmd, &o.request.Sampling)

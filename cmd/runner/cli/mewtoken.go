@@ -17,14 +17,13 @@ func (a *app) mewTokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token FILE ID",
 		Short: "Make a participant's token, add it to FILE and print it",
-		Long: `Make a token for the participant ID of a space that runner serve --mew serves, and add it to FILE,
-which is made if it is not there. The token is printed this once: FILE holds its hash only.
+		Long: `Make a token for the participant ID of a space that runner serve --mew serves, and add it to FILE. A FILE that
+does not exist is created. The token is printed only now, because FILE holds only its hash.
 
-What the participant may send is said by --allow, as kinds of messages in which * stands for any
-text, or by --capabilities, which can look at payloads too. --allow agent is what a model needs:
-chat, reasoning/start, reasoning/thought, reasoning/conclusion, mcp/request and mcp/response.
-reasoning/cancel is the right to stop anybody's reasoning; who asked may stop the reasoning that
-answers without it.`,
+--allow lists the kinds of messages that the participant may send; * stands for any text. --capabilities does the same
+and can also look at payloads. A model needs --allow agent: chat, reasoning/start, reasoning/thought,
+reasoning/conclusion, mcp/request and mcp/response. With reasoning/cancel a participant may stop the reasoning of
+others; that which answers its own message it may always stop.`,
 		Example: `  runner mew token tokens.json alice --allow chat,reasoning/thought
   runner mew token tokens.json helper --allow agent
   runner mew token tokens.json reader \

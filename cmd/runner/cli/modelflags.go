@@ -13,10 +13,10 @@ import (
 func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	f := cmd.Flags()
 	f.IntVar(&m.ContextSize, "ctx-size", 0,
-		"context size in `tokens` (0: the size that the model was trained for, if memory allows)")
+		"context of `N` tokens (0: as many as the model was trained for, if memory allows)")
 	f.IntVarP(&m.Threads, "threads", "t", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny "+
 		"model)")
-	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
+	f.IntVar(&m.GPULayers, "gpu-layers", -1, "put `N` layers on the GPU (-1: all that fit)")
 	f.BoolVar(&m.NoMemoryMap, "no-mmap", false, "read the weights into memory instead of mapping their file")
 	m.FlashAttention, m.CacheType, m.FullWindow = "auto", "f16", "auto"
 	addNameChoice(cmd, &m.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")

@@ -24,9 +24,11 @@ func (a *app) listCommand() *cobra.Command {
 		Long: `List the models on this machine: those in the Hugging Face cache, and those of Ollama and LM Studio that are
 plain GGUF files. Downloads that did not finish come last.
 
-RUNS says whether an engine here runs the model. SPEED is an estimate of how fast the processor generates: the speed of
-the memory, which is measured once a week, by the bytes that a token reads. Of a mixture of experts, a token reads only
-those that work on it. A GPU is faster. There is no estimate for small models, which the processor's caches hold.`,
+SPEED estimates how fast the processor generates: the speed of the memory, which is measured once a week, divided by the
+bytes that are read for each token. In a mixture of experts only the active ones count. A GPU is faster. Small models
+have no estimate, because the processor's caches hold them.
+
+RUNS says whether an engine here runs the model.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all := a.list(cmd.Context())
@@ -87,7 +89,8 @@ func (a *app) rmCommand() *cobra.Command {
 		Use:   "rm NAME",
 		Short: "Remove a downloaded model",
 		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO for all of a repository, or ORG/REPO:Q4_K_M for
-one model of it. Files that other revisions use stay. Models of Ollama and LM Studio are theirs to remove.`,
+one model of it. Files that other revisions use are kept. Remove models of Ollama and LM
+Studio with those programs.`,
 		Args:              exactly(1, "name one model", ""),
 		ValidArgsFunction: completeInstalled,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -125,8 +128,8 @@ func (a *app) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [NAME]",
 		Short: "Check downloaded models against their hashes",
-		Long: `Check the files of a model in the Hugging Face cache, or of all, against the hashes that the hub gave. The exit
-code is 1 if a file is damaged or missing.`,
+		Long: `Check the files of a model in the Hugging Face cache, or of all models there, against the hub's hashes. The
+exit code is 1 if a file is damaged or missing.`,
 		Args:              atMost(1, "models", "name one"),
 		ValidArgsFunction: completeInstalled,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -3,7 +3,7 @@ package cli
 import "strings"
 
 // nearest returns the name that is most like what was typed, or "" if none is. A name is like it if few letters differ,
-// or if one begins with the other.
+// or if one begins with the other. Of two that are equally near, the one of the same length is meant.
 func nearest(typed string, names []string) string {
 	best, least := "", 1+len(typed)/3
 	for _, name := range names {
@@ -11,7 +11,7 @@ func nearest(typed string, names []string) string {
 		if len(typed) > 2 && (strings.HasPrefix(name, typed) || strings.HasPrefix(typed, name+"-")) {
 			d = min(d, 1)
 		}
-		if d < least || d == least && best == "" {
+		if d < least || d == least && (best == "" || len(name) == len(typed) && len(best) != len(typed)) {
 			best, least = name, d
 		}
 	}

@@ -29,12 +29,11 @@ func (a *app) pullCommand() *cobra.Command {
 		Long: `Download a model into the Hugging Face cache, where other programs find it, too.
 
 NAME is a repository (ORG/REPO), also with a quantization or a file (ORG/REPO:Q4_K_M), the address of its page, or the
-short name of a well-known model, such as gpt-oss-20b. Without a quantization the best one is taken that this machine's
-memory holds.
+short name of a well-known model, such as gpt-oss-20b. Without a quantization, the best one that fits into this
+machine's memory is taken.
 
-A download that was interrupted goes on where it stopped, with the same command. Every file is checked against the
-hub's hash. HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE have the meaning that they have for Hugging
-Face's tools.`,
+To go on with an interrupted download, give the same command again. Every file is checked against the hub's hash.
+HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Hugging Face's own tools.`,
 		Example: `  runner pull gpt-oss-20b
   runner pull ggml-org/gpt-oss-20b-GGUF
   runner pull unsloth/Qwen3-8B-GGUF:Q5_K_M`,

@@ -40,8 +40,8 @@ func (o *recordOptions) add(cmd *cobra.Command, flag, usage string) {
 			"keyring's current key)")
 	f.StringVar(&o.dir, "trace-store", "", "`FOLDER` of the traces (default: in the data folder)")
 	o.keys.addFile(cmd)
-	f.Var(&o.maxTrace, "trace-max", "longest trace in `BYTES`; a longer one is kept as cut")
-	f.Var(&o.total, "trace-total", "most `BYTES` of all traces; then no more are stored until some are erased")
+	f.Var(&o.maxTrace, "trace-max", "maximum size of a trace in `BYTES`; a longer one is cut off there")
+	f.Var(&o.total, "trace-total", "maximum size of all traces in `BYTES`; beyond it none is stored until some are erased")
 	f.Var(&o.age, "trace-age", "`AGE` at which traces are erased, as in 30d (default: never)")
 }
 

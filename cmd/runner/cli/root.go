@@ -17,12 +17,12 @@ func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "runner",
 		Short: "Run reasoning models on your own machine, with the reasoning kept apart from the answer",
-		Long: "runner runs quantized reasoning models on your own machine and keeps a model's reasoning apart from its " +
-			"answer:\n" +
-			"hidden by default, summarised or shown in full on request.",
+		Long: `runner runs quantized reasoning models on your own machine. It keeps a model's reasoning apart from its
+answer: hidden by default, summarised or shown in full on request.`,
 		Example: `  runner run --reasoning full "What is 17 + 25?"
-  runner run path/to/model.gguf
-  runner doctor`,
+  runner pull gpt-oss-20b
+  runner run gpt-oss-20b
+  runner serve gpt-oss-20b`,
 		SilenceErrors: true, SilenceUsage: true,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,7 +66,13 @@ func (a *app) addCommands(root *cobra.Command) {
 			root.AddCommand(cmd)
 		}
 	}
+	root.InitDefaultHelpCmd()
 	root.SetHelpCommandGroupID("more")
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Use, cmd.Short, cmd.Long = "help [COMMAND]", "Show the help of a command", ""
+		}
+	}
 	keys := a.traceKeysCommand()
 	keys.Use = "keys"
 	explain := a.traceExplainCommand()

@@ -76,7 +76,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	topic(cmd, "Delegation", func() { o.addDelegation(cmd) })
 	topic(cmd, "Length", func() {
 		f.IntVarP(&o.request.MaxTokens, "max-tokens", "n", 0,
-			"maximum number of `tokens` to generate, reasoning included (0: what fits the context)")
+			"generate at most `N` tokens, reasoning included (0: what fits into the context)")
 		f.StringArrayVar(&o.request.Stop, "stop", nil, "`TEXT` that ends the answer (repeatable)")
 	})
 	topic(cmd, "Sampling", func() {
@@ -120,7 +120,7 @@ func (o *runOptions) addReasoning(cmd *cobra.Command) {
 	addNameChoice(cmd, &o.request.Effort, "reasoning-effort", "how much the model reasons (default: the model's own)",
 		efforts...)
 	cmd.Flags().IntVar(&o.request.Budget, "reasoning-budget", 0,
-		"maximum number of reasoning `tokens`, after which the answer starts (0: no limit)")
+		"reason with at most `N` tokens, then answer (0: no limit)")
 	o.request.Strategy = reasoning.StrategyAuto
 	addNameChoice(cmd, &o.request.Strategy, "reasoning-strategy", "where the reasoning comes from", strategies...)
 	addChoice(cmd, &o.request.DetailedSummary, "summary", "length of the summary", []string{"concise", "detailed"},

@@ -128,7 +128,7 @@ func (o *serveOptions) addModels(cmd *cobra.Command) {
 	f.StringArrayVar(&o.aliases, "alias", nil,
 		"`PATTERN=NAME`: more names for the model NAME, as in 'claude-*=demo' (repeatable)")
 	f.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute,
-		"`TIME` that an idle model stays loaded, if there are several (negative: no limit)")
+		"`TIME` after which an idle model is unloaded, if there are several (negative: never)")
 	f.Var(&o.memory, "memory", "maximum `BYTES` of weights loaded at once, as in 24GB (0: no limit)")
 	addChatTemplate(cmd, &o.chatTemplate, "the models' own")
 }
@@ -145,7 +145,7 @@ func (o *serveOptions) addAccess(cmd *cobra.Command) {
 }
 
 func (o *serveOptions) addReasoning(cmd *cobra.Command) {
-	addChoiceP(cmd, &o.defaults.Visibility, "reasoning", "r", "how much reasoning a request gets that does not say it",
+	addChoiceP(cmd, &o.defaults.Visibility, "reasoning", "r", "how much reasoning a request gets if it does not say",
 		visibilityNames, visibilities)
 	o.maxReasoning = reasoning.VisibilityFull
 	addChoice(cmd, &o.maxReasoning, "max-reasoning",
@@ -158,23 +158,23 @@ func (o *serveOptions) addReasoning(cmd *cobra.Command) {
 
 func (o *serveOptions) addConcurrency(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.IntVar(&o.parallel, "parallel", 4, "`N` runs decode at once; all of them share one cache")
-	f.IntVar(&o.queue, "queue", 64, "`N` requests may wait; more are answered with 429")
-	f.IntVar(&o.background, "background", 16, "`N` responses may be made in the background at once")
-	f.DurationVar(&o.requestTimeout, "request-timeout", 30*time.Minute, "maximum `TIME` of one run (0: no limit)")
+	f.IntVar(&o.parallel, "parallel", 4, "answer up to `N` requests at once; they share one cache")
+	f.IntVar(&o.queue, "queue", 64, "up to `N` requests wait; more are refused with status 429")
+	f.IntVar(&o.background, "background", 16, "make up to `N` responses in the background at once")
+	f.DurationVar(&o.requestTimeout, "request-timeout", 30*time.Minute, "maximum `TIME` for an answer (0: no limit)")
 	f.DurationVar(&o.drainTimeout, "drain-timeout", 30*time.Second,
-		"`TIME` that runs may go on after the server is told to stop")
+		"`TIME` in which running requests may finish when the server stops")
 }
 
 func (o *serveOptions) addStored(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.IntVar(&o.responses, "responses", 1024, "`N` responses are stored for each key, in memory")
+	f.IntVar(&o.responses, "responses", 1024, "store up to `N` responses for each key, in memory")
 	o.responsesMemory = 256 << 20
 	f.Var(&o.responsesMemory, "responses-memory", "maximum `BYTES` of stored responses, a quarter of them for one key")
-	f.DurationVar(&o.responsesAge, "responses-age", 24*time.Hour, "`TIME` that a response is stored")
+	f.DurationVar(&o.responsesAge, "responses-age", 24*time.Hour, "`TIME` for which a response is stored")
 	f.IntVar(&o.callMemory, "call-memory", servedCalls,
 		"remember the reasoning before `N` tool calls, in memory, for the next turn (0: none)")
-	f.DurationVar(&o.callMemoryAge, "call-memory-age", callAge, "`TIME` that it is remembered")
+	f.DurationVar(&o.callMemoryAge, "call-memory-age", callAge, "`TIME` for which it is remembered")
 }
 
 func (o *serveOptions) addLimits(cmd *cobra.Command) {
@@ -183,15 +183,15 @@ func (o *serveOptions) addLimits(cmd *cobra.Command) {
 	f.Var(&o.maxBody, "max-body", "maximum size of a request's body in `BYTES`")
 	o.maxTokenize = 4 << 20
 	f.Var(&o.maxTokenize, "max-tokenize", "maximum size of the body of /tokenize in `BYTES`")
-	f.IntVar(&o.maxValues, "max-values", wire.DefaultValues, "`N` values may be in a body")
-	f.IntVar(&o.maxDepth, "max-nesting", wire.DefaultDepth, "lists and objects in a body may be nested `N` levels deep")
+	f.IntVar(&o.maxValues, "max-values", wire.DefaultValues, "maximum number `N` of values in a body")
+	f.IntVar(&o.maxDepth, "max-nesting", wire.DefaultDepth, "lists and objects in a body are nested up to `N` levels deep")
 	f.Var(&o.requestMemory, "request-memory",
-		"`BYTES` of memory that requests may take besides the models (0: half of what is available, at most 64 times "+
+		"maximum memory of requests in `BYTES`, without the models (0: half of what is available, at most 64 times "+
 			"--max-body)")
 	f.IntVar(&o.connections, "max-connections", 0,
-		"`N` connections may be open at once (0: what the limit of open files allows, at most 4096)")
+		"up to `N` connections are open at once (0: what the limit of open files allows, at most 4096)")
 	f.IntVar(&o.peerConnections, "max-peer-connections", 0,
-		"`N` of them may come from one address (0: a quarter); this machine may have all")
+		"up to `N` of them come from one address (0: a quarter); this machine may have all")
 }
 
 func (o *serveOptions) addLog(cmd *cobra.Command) {
@@ -364,5 +364,18 @@ func (b *byteSize) Set(text string) error {
 	return nil
 }
 
-func (b *byteSize) String() string { return strconv.FormatInt(int64(*b), 10) }
-func (b *byteSize) Type() string   { return "BYTES" }
+// String returns the shortest spelling that means the same number.
+func (b *byteSize) String() string {
+	best := strconv.FormatInt(int64(*b), 10)
+	for _, u := range units {
+		if n := float64(*b) / u.size; n >= 1 && n == math.Trunc(n) {
+			if text := strconv.FormatFloat(n, 'f', 0, 64) + u.name; len(text) < len(best) {
+				best = text
+			}
+		}
+	}
+	return best
+}
+
+// Type is what the help calls a value.
+func (b *byteSize) Type() string { return "BYTES" }

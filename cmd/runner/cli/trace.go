@@ -113,10 +113,10 @@ func (a *app) traceListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the traces, the oldest first, and what may be known of them without a key",
-		Long: `List the traces, the oldest first, and what may be known of them without a key.
+		Long: `List the traces, the oldest first, with what is known about them without a key.
 
-A trace is unattested where nothing proves that it is the store's own: it was altered, or an earlier version of the
-program left it without an end.`,
+A trace is unattested if nothing proves that this store wrote it: it was altered, or an earlier version of the program
+left it without an end.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []store.Entry
@@ -191,7 +191,7 @@ func (a *app) traceShowCommand() *cobra.Command {
 		Short: "Open a trace and print its records, one JSON object a line",
 		Long: `Open a trace and print its records, one JSON object a line. latest is the newest that has ended.
 
-A trace whose end is missing or altered fails with exit code 1, after the records before that.`,
+If the end of a trace is missing or altered, the records before it are printed and the exit code is 1.`,
 		Args: cobra.MatchAll(exactly(1, "one id is needed, or "+latest, ""), idOrLatest),
 
 		ValidArgsFunction: o.completeTraces(1, latest),
@@ -337,9 +337,9 @@ func (a *app) traceVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check all traces against their chain and print its head; exit code 1 when something was altered",
-		Long: `Check all traces against their chain, and print the chain's head. Keep the head elsewhere: given with --head
-later, it shows when the newest traces were cut off or the chain was made anew, which nothing in the store itself can
-show.
+		Long: `Check all traces against their chain, and print the chain's head. Keep the head in another place. Given with
+--head later, it shows whether the newest traces were removed or the chain was rewritten. The store alone cannot show
+that.
 
 Neither the private key nor the signing key is needed, and nothing is written. The folder may be a copy with traces.db
 and sign.pub; with --head, traces.db is enough.`,
