@@ -65,8 +65,12 @@ type Subject struct {
 type Sample struct {
 	Start time.Time
 	Took  time.Duration
+	// Tokens is how many tokens count for the speed.
+	Tokens int
 	// First is the time to the first token; 0 for tests without a prompt.
 	First time.Duration
+	// Answer is the time to the first text of the answer; 0 if there was none, and for tests of tokens.
+	Answer time.Duration
 	// Gaps are the times between generated tokens.
 	Gaps []time.Duration
 }
@@ -75,14 +79,16 @@ type Sample struct {
 type Result struct {
 	Subject int
 	Test    Test
-	Samples []Sample
+	// Workload names a test other than those of tokens, and Group those that it took turns with; else they are empty.
+	Workload, Group string
+	Samples         []Sample
 }
 
 // Speeds returns the tokens a second of each sample.
 func (r *Result) Speeds() []float64 {
 	list := make([]float64, len(r.Samples))
 	for i, s := range r.Samples {
-		list[i] = float64(r.Test.Tokens()) / s.Took.Seconds()
+		list[i] = float64(s.Tokens) / s.Took.Seconds()
 	}
 	return list
 }
@@ -93,12 +99,40 @@ type Options struct {
 	Repeat int
 	// NoWarmUp leaves out the run before the first sample of each test.
 	NoWarmUp bool
-	// Progress, when not nil, is called before each run with how many are done.
-	Progress func(done, all int, s *Subject, t Test)
+	// Progress, when not nil, is called before each run with how many of all are done, and the name of the test and of
+	// its subject.
+	Progress func(done, all int, test, subject string)
+}
+
+// Workload is a test of a subject that is not one of tokens. Those with the same Group stand together and take turns.
+type Workload struct {
+	Name, Group string
+	Subject     int
+	// Measure runs it once. round is -1 for the run that does not count, and the same for all workloads that take turns.
+	Measure func(ctx context.Context, round int) (Sample, error)
 }
 
 // Run measures tests of subjects. The results are ordered by test, then by subject. When ctx ends it returns its error.
 func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Result, error) {
+	var list []Workload
+	for _, t := range tests {
+		for i := range subjects {
+			list = append(list, Workload{Name: t.Name(), Group: t.Name(), Subject: i,
+				Measure: func(ctx context.Context, round int) (Sample, error) {
+					return measure(ctx, subjects[i].Model, t, uint64(round+1))
+				}})
+		}
+	}
+	results, err := Measure(ctx, list, o, func(subject int) string { return subjects[subject].Name })
+	for i := range results {
+		results[i].Test, results[i].Workload, results[i].Group = tests[i/len(subjects)], "", ""
+	}
+	return results, err
+}
+
+// Measure measures workloads. The results are in their order. name returns the name of a subject. When ctx ends it
+// returns its error.
+func Measure(ctx context.Context, list []Workload, o Options, name func(subject int) string) ([]Result, error) {
 	if o.Repeat == 0 {
 		o.Repeat = 5
 	}
@@ -106,31 +140,34 @@ func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Re
 	if !o.NoWarmUp {
 		first = -1
 	}
-	results := make([]Result, 0, len(tests)*len(subjects))
-	all, done := len(tests)*len(subjects)*(o.Repeat-first), 0
-	for _, t := range tests {
-		at := len(results)
-		for i := range subjects {
-			results = append(results, Result{Subject: i, Test: t})
+	results := make([]Result, len(list))
+	all, done := len(list)*(o.Repeat-first), 0
+	for from := 0; from < len(list); {
+		to := from + 1
+		for to < len(list) && list[to].Group == list[from].Group {
+			to++
 		}
 		for round := first; round < o.Repeat; round++ {
-			for k := range subjects {
-				i := k
+			for k := range to - from {
+				i := from + k
 				if round&1 == 1 {
-					i = len(subjects) - 1 - k
+					i = to - 1 - k
 				}
+				w := &list[i]
+				results[i].Subject, results[i].Workload, results[i].Group = w.Subject, w.Name, w.Group
 				if o.Progress != nil {
-					o.Progress(done, all, &subjects[i], t)
+					o.Progress(done, all, w.Name, name(w.Subject))
 				}
-				s, err := measure(ctx, subjects[i].Model, t, uint64(round+1))
+				s, err := w.Measure(ctx, round)
 				if err != nil {
-					return nil, fmt.Errorf("%s of %s: %w", t.Name(), subjects[i].Name, err)
+					return nil, fmt.Errorf("%s of %s: %w", w.Name, name(w.Subject), err)
 				}
 				if done++; round >= 0 {
-					results[at+i].Samples = append(results[at+i].Samples, s)
+					results[i].Samples = append(results[i].Samples, s)
 				}
 			}
 		}
+		from = to
 	}
 	return results, nil
 }
@@ -152,7 +189,7 @@ func measure(ctx context.Context, m backend.Model, t Test, seed uint64) (Sample,
 			return Sample{}, err
 		}
 	}
-	s := Sample{Start: time.Now()}
+	s := Sample{Start: time.Now(), Tokens: t.Tokens()}
 	if t.Prompt > 0 {
 		if err := r.read(t.Prompt, true); err != nil {
 			return Sample{}, err

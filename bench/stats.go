@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/aclements/go-moremath/stats"
 )
@@ -88,13 +89,29 @@ func quantile(samples []float64, q float64) float64 {
 }
 
 // First returns the median time to the first token in seconds, or 0 for a test without a prompt.
-func (r *Result) First() float64 {
-	if r.Test.Prompt == 0 {
+func (r *Result) First() float64 { return r.times(func(s *Sample) time.Duration { return s.First }) }
+
+// Answer returns the median time to the first text of an answer in seconds, or 0 if there was none.
+func (r *Result) Answer() float64 { return r.times(func(s *Sample) time.Duration { return s.Answer }) }
+
+func (r *Result) times(of func(s *Sample) time.Duration) float64 {
+	var list []float64
+	for i := range r.Samples {
+		if t := of(&r.Samples[i]); t > 0 {
+			list = append(list, t.Seconds())
+		}
+	}
+	if len(list) == 0 {
 		return 0
 	}
+	return median(list)
+}
+
+// Tokens returns the median number of tokens of a sample.
+func (r *Result) Tokens() float64 {
 	list := make([]float64, len(r.Samples))
 	for i, s := range r.Samples {
-		list[i] = s.First.Seconds()
+		list[i] = float64(s.Tokens)
 	}
 	return median(list)
 }

@@ -33,7 +33,7 @@ const (
 
 func init() { plot.DefaultFont.Variant = "Sans" } // a page has other fonts where this one is not installed
 
-// SVG draws rows: a panel for tests that generate, and one for the others.
+// SVG draws rows: a panel for tests that read, one for those that generate, and one for workloads.
 func SVG(w io.Writer, rows []results.Row) error {
 	var panels []*plot.Plot
 	var widths []vg.Length
@@ -42,8 +42,9 @@ func SVG(w io.Writer, rows []results.Row) error {
 		title string
 		has   func(r *results.Row) bool
 	}{
-		{"Reading prompts", func(r *results.Row) bool { return r.Generate == 0 }},
+		{"Reading prompts", func(r *results.Row) bool { return r.Prompt > 0 && r.Generate == 0 }},
 		{"Generating", func(r *results.Row) bool { return r.Generate > 0 }},
+		{"Answering", func(r *results.Row) bool { return r.Workload != "" }},
 	} {
 		var list []results.Row
 		for i := range rows {
@@ -87,17 +88,15 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 		return len(*list) - 1
 	}
 	for i := range rows {
-		t := rows[i].Test()
-		add(&tests, t.Name())
+		add(&tests, rows[i].Test())
 		add(&subjects, subject(&rows[i]))
 	}
 	step := float64(len(subjects)) + 1 // bars of a test and a gap
 	most := 0.0
 	for i := range rows {
 		r := &rows[i]
-		t := r.Test()
 		which := add(&subjects, subject(r))
-		x := float64(add(&tests, t.Name()))*step + float64(which)
+		x := float64(add(&tests, r.Test()))*step + float64(which)
 		bar, err := plotter.NewPolygon(plotter.XYs{{X: x - 0.4}, {X: x - 0.4, Y: r.Median}, {X: x + 0.4, Y: r.Median},
 			{X: x + 0.4}})
 		if err != nil {

@@ -14,11 +14,16 @@ type Difference struct {
 }
 
 // Within compares the subjects of a run that have the same model: each test of the first one with that of the others.
+// It compares workloads with the first one of their group.
 func Within(rows []Row) []Difference {
 	var list []Difference
 	for i := range rows {
 		for k := range rows[:i] {
 			a, b := &rows[k], &rows[i]
+			if a.Group != "" && a.Group == b.Group {
+				list = append(list, Difference{a, b, bench.Compare(a.Samples, b.Samples)})
+				break
+			}
 			if a.Model != b.Model || a.Test() != b.Test() {
 				continue
 			}
@@ -86,12 +91,15 @@ func WriteDifferences(w io.Writer, list []Difference) error {
 	right := []bool{false, true, false, false, true, true, true, true, false}
 	for i := range list {
 		d := &list[i]
-		t := d.A.Test()
+		test := d.A.Test()
+		if b := d.B.Test(); b != test {
+			test += " / " + b
+		}
 		significant := "no"
 		if d.Significant() {
 			significant = "yes"
 		}
-		for k, cell := range []string{d.A.Model, t.Name(), d.A.label(), d.B.label(), fmt.Sprintf("%.2f", d.A.Median),
+		for k, cell := range []string{d.A.Model, test, d.A.label(), d.B.label(), fmt.Sprintf("%.2f", d.A.Median),
 			fmt.Sprintf("%.2f", d.B.Median), fmt.Sprintf("%.3f [%.3f, %.3f]", d.Ratio, d.Low, d.High),
 			fmt.Sprintf("%.3f", d.P), significant} {
 			columns[k] = append(columns[k], cell)

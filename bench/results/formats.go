@@ -97,9 +97,22 @@ func writeMarkdown(w io.Writer, rows []Row) error {
 		}},
 		{"backend", false, func(r *Row) string { return r.Subject }},
 		{"threads", true, func(r *Row) string { return fmt.Sprint(r.Threads) }},
-		{"test", true, func(r *Row) string { t := r.Test(); return t.Name() }},
+		{"test", true, (*Row).Test},
 		{"t/s", true, func(r *Row) string { return fmt.Sprintf("%.2f ± %.2f", r.Mean, r.Deviation) }},
 		{"median [95%]", true, func(r *Row) string { return fmt.Sprintf("%.2f [%.2f, %.2f]", r.Median, r.Low, r.High) }},
+		{"tokens", true, func(r *Row) string {
+			if r.Tokens == 0 {
+				return ""
+			}
+			return fmt.Sprintf("%.0f", r.Tokens)
+		}},
+		{"answer ms", true, func(r *Row) string { return milliseconds(r.AnswerNS) }},
+		{"total ms", true, func(r *Row) string {
+			if r.Workload == "" {
+				return ""
+			}
+			return milliseconds(r.MeanNS)
+		}},
 		{"TTFT ms", true, func(r *Row) string { return milliseconds(r.FirstNS) }},
 		{"gap p50/p95 ms", true, func(r *Row) string {
 			if r.Gap50NS == 0 {

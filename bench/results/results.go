@@ -45,11 +45,17 @@ type Row struct {
 	Samples     []float64 `json:"samples_ts"`
 
 	// What follows is ours. Subject tells the subjects of one run apart.
-	Subject string  `json:"subject"`
-	Kernels string  `json:"kernels,omitempty"`
-	Median  float64 `json:"median_ts"`
-	Low     float64 `json:"median_low_ts"`
-	High    float64 `json:"median_high_ts"`
+	Subject string `json:"subject"`
+	// Workload names a test other than those of tokens; it has no n_prompt and n_gen. Those of a Group took turns.
+	Workload string `json:"workload,omitempty"`
+	Group    string `json:"group,omitempty"`
+	// Tokens is the median number of tokens of an answer, and AnswerNS the median time to its first text.
+	Tokens   float64 `json:"tokens,omitempty"`
+	AnswerNS int64   `json:"answer_ns,omitempty"`
+	Kernels  string  `json:"kernels,omitempty"`
+	Median   float64 `json:"median_ts"`
+	Low      float64 `json:"median_low_ts"`
+	High     float64 `json:"median_high_ts"`
 	// FirstNS is the median time to the first token, and the gaps are quantiles of the times between tokens.
 	FirstNS int64 `json:"ttft_ns,omitempty"`
 	Gap50NS int64 `json:"itl_p50_ns,omitempty"`
@@ -69,9 +75,13 @@ type Row struct {
 	After   machine.State `json:"machine_after,omitzero"`
 }
 
-// Test returns the row's test.
-func (r *Row) Test() bench.Test {
-	return bench.Test{Prompt: r.Prompt, Generate: r.Generate, Depth: r.Depth}
+// Test returns the name of the row's test.
+func (r *Row) Test() string {
+	if r.Workload != "" {
+		return r.Workload
+	}
+	t := bench.Test{Prompt: r.Prompt, Generate: r.Generate, Depth: r.Depth}
+	return t.Name()
 }
 
 // Subject is what is known of a subject that was measured.
@@ -114,7 +124,7 @@ func row(run *Run, s *Subject, r *bench.Result, changed []string) Row {
 		Threads: s.Info.Threads, GPULayers: s.Info.GPULayers,
 		Prompt: r.Test.Prompt, Generate: r.Test.Generate, Depth: r.Test.Depth,
 		Mean: speed.Mean, Deviation: speed.Deviation, Samples: speeds,
-		Subject: s.Name, Kernels: s.Info.Kernels, Median: speed.Median, Low: speed.Low, High: speed.High,
+		Subject: s.Name, Workload: r.Workload, Group: r.Group, AnswerNS: nanoseconds(r.Answer()), Kernels: s.Info.Kernels, Median: speed.Median, Low: speed.Low, High: speed.High,
 		FirstNS: nanoseconds(r.First()), Gap50NS: nanoseconds(r.Gap(0.5)), Gap95NS: nanoseconds(r.Gap(0.95)),
 		LoadNS: int64(s.Load), Memory: s.Memory, PerToken: s.PerToken, Bandwidth: run.Bandwidth,
 		Changed: changed, Machine: run.Machine, Before: run.Before, After: run.After,
@@ -126,13 +136,16 @@ func row(run *Run, s *Subject, r *bench.Result, changed []string) Row {
 		times = append(times, float64(x.Took))
 		row.SamplesNS = append(row.SamplesNS, int64(x.Took))
 	}
+	if r.Workload != "" {
+		row.Tokens = r.Tokens()
+	}
 	took := bench.Summarize(times)
 	row.MeanNS, row.DeviationNS = int64(took.Mean), int64(took.Deviation)
 	if s.Info.GPULayers > 0 {
 		row.GPU = s.Info.Device
 	}
 	// A GPU has memory of its own, whose bandwidth is not measured.
-	if r.Test.Prompt == 0 && row.GPU == "" && s.PerToken >= roofline.LeastPerToken && run.Bandwidth > 0 {
+	if r.Test.Generate > 0 && r.Test.Prompt == 0 && row.GPU == "" && s.PerToken >= roofline.LeastPerToken && run.Bandwidth > 0 {
 		row.Roofline = speed.Median * float64(s.PerToken) / run.Bandwidth
 	}
 	return row
@@ -210,7 +223,7 @@ func (r *Row) check() error {
 			return fmt.Errorf("a speed of %v tokens a second", x)
 		}
 	}
-	if r.Prompt < 0 || r.Generate < 0 || r.Depth < 0 || r.Prompt+r.Generate == 0 {
+	if r.Prompt < 0 || r.Generate < 0 || r.Depth < 0 || r.Prompt+r.Generate == 0 && r.Workload == "" {
 		return fmt.Errorf("it is no test: n_prompt %d, n_gen %d, n_depth %d", r.Prompt, r.Generate, r.Depth)
 	}
 	if r.Subject == "" {

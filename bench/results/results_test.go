@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func example() []Row {
 		for subject := range subjects {
 			r := bench.Result{Subject: subject, Test: t}
 			for k := range 5 {
-				s := bench.Sample{Took: time.Duration(1000+k) * time.Millisecond / time.Duration(subject+1),
+				s := bench.Sample{Took: time.Duration(1000+k) * time.Millisecond / time.Duration(subject+1), Tokens: t.Tokens(),
 					Start: time.Date(2026, 1, 2, 3, 4, k, 0, time.UTC)}
 				if t.Prompt > 0 {
 					s.First = s.Took
@@ -123,6 +124,43 @@ func TestReadLlamaBench(t *testing.T) {
 	}
 }
 
+// TestWorkloads: workloads have their own columns, and are compared with the first one of their subject.
+func TestWorkloads(t *testing.T) {
+	var list []bench.Result
+	for i, name := range []string{"answer", "answer, traced", "answer, summary"} {
+		r := bench.Result{Workload: name, Group: "answers"}
+		for k := range 5 {
+			r.Samples = append(r.Samples, bench.Sample{Took: time.Duration(100*(i+1)+k) * time.Millisecond, Tokens: 50,
+				First: 10 * time.Millisecond, Answer: 40 * time.Millisecond})
+		}
+		list = append(list, r)
+	}
+	rows := Rows(Run{}, []Subject{{Name: "a"}}, list)
+	if r := rows[0]; r.Tokens != 50 || r.AnswerNS != 40e6 || r.FirstNS != 10e6 || r.Test() != "answer" {
+		t.Errorf("the row is %+v", r)
+	}
+	within := Within(rows)
+	if len(within) != 2 || within[1].A != &rows[0] || within[1].B != &rows[2] || !within[1].Significant() {
+		t.Fatalf("%d differences: %+v", len(within), within)
+	}
+	var b bytes.Buffer
+	if err := errors.Join(Write(&b, "md", rows), WriteDifferences(&b, within)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"tokens", "answer ms", "total ms", "answer / answer, summary"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the tables do not say %q:\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	if err := Write(&b, "json", rows); err != nil {
+		t.Fatal(err)
+	}
+	if read, err := Read(&b); err != nil || !reflect.DeepEqual(read, rows) {
+		t.Errorf("read %+v, %v", read, err)
+	}
+}
+
 func TestDifferences(t *testing.T) {
 	rows := example()
 	within := Within(rows)
@@ -131,7 +169,7 @@ func TestDifferences(t *testing.T) {
 	}
 	for _, d := range within {
 		if d.Ratio < 1.99 || d.Ratio > 2.01 || !d.Significant() || d.A.Subject != "a" || d.B.Subject != "b" {
-			t.Errorf("%s: %+v", d.A.Test().Name(), d.Comparison)
+			t.Errorf("%s: %+v", d.A.Test(), d.Comparison)
 		}
 	}
 	between, alone := Between(rows[:3], rows[1:])

@@ -33,6 +33,7 @@ type benchOptions struct {
 	output, picture                     string
 	compare                             bool
 	model                               backend.Config
+	answer                              answerOptions
 }
 
 // Names of engines in --engine.
@@ -56,6 +57,7 @@ memory allows. Leave the machine alone meanwhile: what changed on it is said bel
 		Example: `  runner bench
   runner bench gpt-oss-20b -p 512,2048 -n 128 -d 0,4096
   runner bench --shape gpt-oss-20b --layers 4 --engine builtin --engine isolated
+  runner bench --schema schema.json --summary --trace --serve --clients 1,4
   runner bench -o json > before.json
   runner bench --compare before.json after.json`,
 		ValidArgsFunction: completeModels,
@@ -63,7 +65,7 @@ memory allows. Leave the machine alone meanwhile: what changed on it is said bel
 			if o.compare {
 				return a.compareBenches(args, o)
 			}
-			return a.bench(cmd.Context(), args, o)
+			return a.bench(cmd, args, o)
 		},
 	}
 	f := cmd.Flags()
@@ -76,6 +78,7 @@ memory allows. Leave the machine alone meanwhile: what changed on it is said bel
 		f.IntVarP(&o.repeat, "repeat", "r", 5, "measure each test `N` times")
 		f.BoolVar(&o.noWarmUp, "no-warmup", false, "leave out the run before each test that is not measured")
 	})
+	topic(cmd, "Answers", func() { o.answer.add(cmd) })
 	topic(cmd, "Models and engines", func() {
 		f.IntSliceVarP(&o.threads, "threads", "t", nil, "compute with `N` threads (default: one per physical core)")
 		f.StringArrayVar(&o.engines, "engine", nil, "measure an `ENGINE`: builtin, isolated (builtin in a process of its "+
@@ -185,7 +188,7 @@ func (o *benchOptions) validate(args []string) error {
 	case o.layers > 0 && o.shape == "":
 		return &usageError{what: "--layers needs --shape", hint: "a model has the layers that it has"}
 	}
-	return nil
+	return o.answer.validate()
 }
 
 // compareBenches compares two files of results.
@@ -215,8 +218,7 @@ func (a *app) compareBenches(args []string, o *benchOptions) error {
 		return err
 	}
 	for i := range alone {
-		t := alone[i].Test()
-		a.note(fmt.Sprintf("%s of %s (%s) is in one file only", t.Name(), alone[i].Model, alone[i].Subject))
+		a.note(fmt.Sprintf("%s of %s (%s) is in one file only", alone[i].Test(), alone[i].Model, alone[i].Subject))
 	}
 	return a.drawBench(o.picture, slices.Concat(runs[0], runs[1]))
 }
@@ -238,15 +240,19 @@ func (a *app) drawBench(path string, rows []results.Row) error {
 }
 
 // bench measures models.
-func (a *app) bench(ctx context.Context, args []string, o *benchOptions) error {
-	tests, err := o.tests()
-	if err != nil {
-		return err
+func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
+	var tests []bench.Test
+	var err error
+	if flags := cmd.Flags(); !o.answer.on() || flags.Changed("prompt") || flags.Changed("generate") ||
+		flags.Changed("pg") {
+		if tests, err = o.tests(); err != nil {
+			return err
+		}
 	}
 	if err := o.validate(args); err != nil {
 		return err
 	}
-	ctx, stop := untilStopped(ctx)
+	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
 	spinner := a.spinner()
 	defer spinner.Stop()
@@ -258,6 +264,10 @@ func (a *app) bench(ctx context.Context, args []string, o *benchOptions) error {
 		o.model.ContextSize = max(o.model.ContextSize, t.Context())
 	}
 	o.model.Sequences = 1
+	if o.answer.on() {
+		o.model.ContextSize = max(o.model.ContextSize, o.answer.context())
+		o.model.Sequences = 2 * o.answer.most() // each has a summary
+	}
 	subjects, err := a.benchSubjects(ctx, paths, o, spinner.Set)
 	defer func() {
 		for _, s := range subjects {
@@ -267,7 +277,7 @@ func (a *app) bench(ctx context.Context, args []string, o *benchOptions) error {
 	if err != nil {
 		return err
 	}
-	rows, err := a.measure(ctx, subjects, tests, o, spinner.Set)
+	rows, err := a.measure(ctx, cmd, subjects, tests, o, spinner.Set)
 	spinner.Stop()
 	switch {
 	case ctx.Err() != nil:
@@ -321,6 +331,8 @@ type benchSubject struct {
 	bench.Subject
 	load     time.Duration
 	perToken int64
+	// flags are those of runner serve for the same model, engine and threads.
+	flags []string
 }
 
 // benchSubjects loads each model with each engine and number of threads. It returns those that are loaded also with an
@@ -353,7 +365,8 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 					}
 					return list, err
 				}
-				s := benchSubject{bench.Subject{Name: name, Model: loaded}, time.Since(began), m.perToken}
+				s := benchSubject{bench.Subject{Name: name, Model: loaded}, time.Since(began), m.perToken,
+					a.serveFlags(m.path, &cfg)}
 				if s.Name == "" {
 					s.Name = loaded.Info().Backend
 				}
@@ -362,6 +375,13 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 		}
 	}
 	return list, nil
+}
+
+// serveFlags returns the arguments of runner serve for a model that is loaded like the next one.
+func (a *app) serveFlags(path string, cfg *backend.Config) []string {
+	return []string{"bench=" + path, "--isolate", a.isolation.when, "--engine", a.isolation.folder,
+		"--threads", strconv.Itoa(cfg.Threads), "--ctx-size", strconv.Itoa(cfg.ContextSize),
+		"--gpu-layers", strconv.Itoa(cfg.GPULayers), "--flash-attn", cfg.FlashAttention, "--cache-type", cfg.CacheType}
 }
 
 // benchEngine has later models loaded with an engine of --engine. It returns its name in tables.
@@ -381,8 +401,8 @@ func (a *app) benchEngine(engine string) (name string, err error) {
 }
 
 // measure runs the tests and describes what was measured.
-func (a *app) measure(ctx context.Context, subjects []benchSubject, tests []bench.Test, o *benchOptions,
-	say func(string)) ([]results.Row, error) {
+func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, tests []bench.Test,
+	o *benchOptions, say func(string)) ([]results.Row, error) {
 	run := results.Run{Commit: a.versions().commit, Machine: machine.Read()}
 	if rate, ok := a.bandwidth().Refresh(); ok {
 		run.Bandwidth = rate
@@ -393,12 +413,19 @@ func (a *app) measure(ctx context.Context, subjects []benchSubject, tests []benc
 	}
 	run.Before = machine.Now()
 	began := time.Now()
-	measured, err := bench.Run(ctx, list, tests, bench.Options{Repeat: o.repeat, NoWarmUp: o.noWarmUp,
-		Progress: func(done, all int, s *bench.Subject, t bench.Test) {
-			say(fmt.Sprintf("%d of %d runs: %s, %s", done+1, all, t.Name(), s.Name))
-		}})
+	how := bench.Options{Repeat: o.repeat, NoWarmUp: o.noWarmUp, Progress: func(done, all int, test, subject string) {
+		say(fmt.Sprintf("%d of %d runs: %s, %s", done+1, all, test, subject))
+	}}
+	measured, err := bench.Run(ctx, list, tests, how)
 	if err != nil {
 		return nil, err
+	}
+	if o.answer.on() {
+		more, err := a.measureAnswers(ctx, cmd, subjects, o, how)
+		if err != nil {
+			return nil, err
+		}
+		measured = append(measured, more...)
 	}
 	run.After, run.Took = machine.Now(), time.Since(began)
 	described := make([]results.Subject, len(subjects))
