@@ -1,8 +1,8 @@
 // Package bench measures how fast engines read prompts and generate tokens.
 //
 // The tests have the names, and the results the columns, of llama-bench, the benchmark of llama.cpp, so that its tables
-// and tools take them. Package bench adds the time to the first token, the gaps between tokens, and statistics that hold
-// for few samples. It does not load models, and package results writes its results.
+// and tools take them. Package bench adds the time to the first token, the gaps between tokens, and statistics that
+// hold for few samples. It does not load models, and package results writes its results.
 //
 // Rules:
 //

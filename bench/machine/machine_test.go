@@ -45,8 +45,8 @@ func TestLinuxState(t *testing.T) {
 	if got := linuxState(t.TempDir()); got != (State{}) {
 		t.Errorf("a system that tells nothing gives %+v", got)
 	}
-	virtual := write(t, map[string]string{"proc/cpuinfo": "processor\t: 0\nmodel name\t: Some CPU\ncpu MHz\t\t: 2000.000\n\n" +
-		"processor\t: 1\nmodel name\t: Some CPU\ncpu MHz\t\t: 3000.000\n"})
+	virtual := write(t, map[string]string{"proc/cpuinfo": "processor\t: 0\nmodel name\t: Some CPU\n" +
+		"cpu MHz\t\t: 2000.000\n\nprocessor\t: 1\nmodel name\t: Some CPU\ncpu MHz\t\t: 3000.000\n"})
 	if got := linuxState(virtual).Frequency; got != 2.5e9 {
 		t.Errorf("the frequency of a virtual machine is %v, want 2.5e9", got)
 	}
@@ -74,7 +74,7 @@ func TestMacOS(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"Now drawing from 'Battery Power'\n -InternalBattery-0 (id=1)\t80%; discharging; 5:00 remaining present: true\n": "battery",
+		"Now drawing from 'Battery Power'\n -InternalBattery-0 (id=1)\t80%; discharging; 5:00 remaining\n": "battery",
 		"Now drawing from 'AC Power'\n": "mains", "": "",
 	} {
 		if got := readPower(text); got != want {

@@ -104,6 +104,7 @@ func numbers(root, pattern string) []float64 {
 
 // peak returns the largest memory, in bytes, that a process of a Linux system has had in use, or 0.
 func peak(root string, process string) int64 {
-	kb, _ := strconv.ParseInt(strings.TrimSuffix(field(text(root, "proc/"+process+"/status"), "VmHWM", ":"), " kB"), 10, 64)
+	most := field(text(root, "proc/"+process+"/status"), "VmHWM", ":")
+	kb, _ := strconv.ParseInt(strings.TrimSuffix(most, " kB"), 10, 64)
 	return kb << 10
 }

@@ -102,7 +102,7 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		bar.Color, bar.LineStyle.Width = palette[which%len(palette)], 0
+		bar.Color, bar.Width = palette[which%len(palette)], 0
 		p.Add(bar)
 		whisker, err := line(x, x, r.Low, r.High, vg.Points(1.5))
 		if err != nil {
@@ -132,7 +132,7 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 	}
 	p.X.Tick.Marker = plot.ConstantTicks(ticks)
 	p.X.Tick.Length = 0
-	p.X.LineStyle.Width = 0
+	p.X.Width = 0
 	return p, max(least, margin+barWidth*vg.Length(math.Ceil(step*float64(len(tests))))), nil
 }
 

@@ -124,7 +124,8 @@ func row(run *Run, s *Subject, r *bench.Result, changed []string) Row {
 		Threads: s.Info.Threads, GPULayers: s.Info.GPULayers,
 		Prompt: r.Test.Prompt, Generate: r.Test.Generate, Depth: r.Test.Depth,
 		Mean: speed.Mean, Deviation: speed.Deviation, Samples: speeds,
-		Subject: s.Name, Workload: r.Workload, Group: r.Group, AnswerNS: nanoseconds(r.Answer()), Kernels: s.Info.Kernels, Median: speed.Median, Low: speed.Low, High: speed.High,
+		Subject: s.Name, Workload: r.Workload, Group: r.Group, AnswerNS: nanoseconds(r.Answer()),
+		Kernels: s.Info.Kernels, Median: speed.Median, Low: speed.Low, High: speed.High,
 		FirstNS: nanoseconds(r.First()), Gap50NS: nanoseconds(r.Gap(0.5)), Gap95NS: nanoseconds(r.Gap(0.95)),
 		LoadNS: int64(s.Load), Memory: s.Memory, PerToken: s.PerToken, Bandwidth: run.Bandwidth,
 		Changed: changed, Machine: run.Machine, Before: run.Before, After: run.After,
@@ -145,7 +146,8 @@ func row(run *Run, s *Subject, r *bench.Result, changed []string) Row {
 		row.GPU = s.Info.Device
 	}
 	// A GPU has memory of its own, whose bandwidth is not measured.
-	if r.Test.Generate > 0 && r.Test.Prompt == 0 && row.GPU == "" && s.PerToken >= roofline.LeastPerToken && run.Bandwidth > 0 {
+	onlyGenerates := r.Test.Generate > 0 && r.Test.Prompt == 0
+	if onlyGenerates && row.GPU == "" && s.PerToken >= roofline.LeastPerToken && run.Bandwidth > 0 {
 		row.Roofline = speed.Median * float64(s.PerToken) / run.Bandwidth
 	}
 	return row

@@ -47,8 +47,8 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [MODEL...]",
 		Short: "Measure how fast models read prompts and generate",
-		Long: `Measure how fast models read prompts (pp) and generate tokens (tg). Tests have the names of llama-bench, and -o json
-and csv its keys: pp512 reads a prompt of 512 tokens, tg128 generates 128, and @ d4096 begins after 4,096 tokens.
+		Long: `Measure how fast models read prompts (pp) and generate tokens (tg). Tests have the names of llama-bench, and
+-o json and csv its keys: pp512 reads a prompt of 512 tokens, tg128 generates 128, and @ d4096 begins after 4,096 tokens.
 
 Without MODEL the bundled model is measured; --shape measures a model with random weights in the shape of a known one.
 Several models, and several --engine, take turns, and a second table says which differences are significant. Beside
@@ -100,7 +100,8 @@ memory allows. Leave the machine alone meanwhile: what changed on it is said bel
 	})
 	common(cmd, "prompt", "generate", "pg", "depth", "repeat", "threads", "engine", "shape", "layers", "output", "plot",
 		"compare")
-	must(cmd.RegisterFlagCompletionFunc("shape", cobra.FixedCompletions(random.Shapes(), cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("shape",
+		cobra.FixedCompletions(random.Shapes(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -111,7 +112,8 @@ func benchFlag(args []string) []string {
 	}
 	args = slices.Clone(args)
 	for i, arg := range args {
-		if rest, ok := strings.CutPrefix(arg, "-pg"); ok && (rest == "" || rest[0] == '=' || rest[0] >= '0' && rest[0] <= '9') {
+		rest, ok := strings.CutPrefix(arg, "-pg")
+		if ok && (rest == "" || rest[0] == '=' || rest[0] >= '0' && rest[0] <= '9') {
 			args[i] = "--pg"
 			if rest != "" {
 				args[i] += "=" + strings.TrimPrefix(rest, "=")
@@ -349,8 +351,8 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 	log := slog.New(slog.DiscardHandler)
 	for _, m := range paths {
 		for _, engine := range engines {
-			name := engine
-			if name, err = a.benchEngine(engine); err != nil {
+			name, err := a.benchEngine(engine)
+			if err != nil {
 				return list, err
 			}
 			for _, n := range threads {

@@ -36,8 +36,8 @@ type answerOptions struct {
 func (o *answerOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.answers, "answers", false, "measure whole answers, with the template and the reasoning")
-	f.StringVar(&o.form.schema, "schema", "", "what it costs that the answer must match a JSON Schema, `FILE` or the JSON "+
-		"itself")
+	f.StringVar(&o.form.schema, "schema", "", "what it costs that the answer must match a JSON Schema, `FILE` or the "+
+		"JSON itself")
 	f.BoolVar(&o.summary, "summary", false, "what the summary of the reasoning costs")
 	f.BoolVar(&o.trace, "trace", false, "what recording a sealed trace costs")
 	f.BoolVar(&o.efforts, "efforts", false, "tokens and time of each reasoning effort")
