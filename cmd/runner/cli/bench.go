@@ -48,7 +48,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Use:   "bench [MODEL...]",
 		Short: "Measure how fast models read prompts and generate",
 		Long: `Measure how fast models read prompts (pp) and generate tokens (tg). Tests have the names of llama-bench, and
--o json and csv its keys: pp512 reads a prompt of 512 tokens, tg128 generates 128, and @ d4096 begins after 4,096 tokens.
+-o json and csv its keys: pp512 reads a prompt of 512 tokens, tg128 generates 128, and @ d4096 begins after 4,096.
 
 Without MODEL the bundled model is measured; --shape measures a model with random weights in the shape of a known one.
 Several models, and several --engine, take turns, and a second table says which differences are significant. Beside
