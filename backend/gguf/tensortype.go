@@ -13,6 +13,8 @@ const (
 	F32   TensorType = 0
 	F16   TensorType = 1
 	Q8_0  TensorType = 8
+	Q4_K  TensorType = 12
+	Q6_K  TensorType = 14
 	BF16  TensorType = 30
 	MXFP4 TensorType = 39
 	// OllamaMXFP4 is MXFP4 in Ollama's own gpt-oss files, with the 4-bit values in another order. ggml once used
@@ -33,8 +35,8 @@ var blockFormats = map[TensorType]blockFormat{
 	24: {"I8", 1, 1}, 25: {"I16", 1, 2}, 26: {"I32", 1, 4}, 27: {"I64", 1, 8},
 	2: {"Q4_0", 32, 18}, 3: {"Q4_1", 32, 20}, 6: {"Q5_0", 32, 22}, 7: {"Q5_1", 32, 24},
 	Q8_0: {"Q8_0", 32, 34}, 9: {"Q8_1", 32, 36},
-	10: {"Q2_K", 256, 84}, 11: {"Q3_K", 256, 110}, 12: {"Q4_K", 256, 144}, 13: {"Q5_K", 256, 176},
-	14: {"Q6_K", 256, 210}, 15: {"Q8_K", 256, 292},
+	10: {"Q2_K", 256, 84}, 11: {"Q3_K", 256, 110}, Q4_K: {"Q4_K", 256, 144}, 13: {"Q5_K", 256, 176},
+	Q6_K: {"Q6_K", 256, 210}, 15: {"Q8_K", 256, 292},
 	16: {"IQ2_XXS", 256, 66}, 17: {"IQ2_XS", 256, 74}, 18: {"IQ3_XXS", 256, 98}, 19: {"IQ1_S", 256, 50},
 	20: {"IQ4_NL", 32, 18}, 21: {"IQ3_S", 256, 110}, 22: {"IQ2_S", 256, 82}, 23: {"IQ4_XS", 256, 136},
 	29: {"IQ1_M", 256, 56}, 34: {"TQ1_0", 256, 54}, 35: {"TQ2_0", 256, 66},

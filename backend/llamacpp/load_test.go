@@ -113,6 +113,34 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
+// TestShapesRun: models in the shapes of known ones load and compute, in the formats that they mostly have.
+func TestShapesRun(t *testing.T) {
+	for _, name := range random.Shapes() {
+		t.Run(name, func(t *testing.T) {
+			c, _ := random.Shape(name)
+			c.Layers, c.Experts, c.Vocabulary = 2, min(c.Experts, 8), 4096
+			m, err := Open(t.Context(), writeModel(t, c), backend.Config{ContextSize: 64, Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			s, err := m.NewSequence()
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := []backend.Input{{Sequence: s, Tokens: []backend.Token{300, 301, 302}, Sampling: &backend.Sampling{},
+				Logits: make([]float32, m.Vocab().Len())}}
+			if err := m.Step(t.Context(), in, make([]backend.Output, 1)); err != nil {
+				t.Fatal(err)
+			}
+			least, most := slices.Min(in[0].Logits), slices.Max(in[0].Logits)
+			if !(most-least > 1 && most-least < 100) {
+				t.Errorf("the logits are from %v to %v", least, most)
+			}
+		})
+	}
+}
+
 // TestNewer: the errors tell which models a newer engine may run. An engine that was only described gives the same
 // errors.
 func TestNewer(t *testing.T) {

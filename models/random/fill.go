@@ -19,6 +19,10 @@ func (t *tensor) fill(w io.Writer, r *rand.Rand) error {
 			block = q8Block(block[:0], r, t.deviation)
 		case gguf.MXFP4:
 			block = fp4Block(block[:0], r, t.deviation)
+		case gguf.Q4_K:
+			block = q4KBlock(block[:0], r, t.deviation)
+		case gguf.Q6_K:
+			block = q6KBlock(block[:0], r, t.deviation)
 		default:
 			x := 1.0
 			switch {
@@ -60,6 +64,37 @@ func fp4Block(b []byte, r *rand.Rand, deviation float64) []byte {
 	b = append(b, byte(127+int(math.Round(math.Log2(deviation/even)))))
 	b = binary.LittleEndian.AppendUint64(b, r.Uint64())
 	return binary.LittleEndian.AppendUint64(b, r.Uint64())
+}
+
+// q4KBlock draws 256 four-bit integers uniformly. All eight scales and minimums of the block are 32, so that its values
+// are 32 times its scale times -7.5 to 7.5.
+func q4KBlock(b []byte, r *rand.Rand, deviation float64) []byte {
+	const even = 4.610 // deviation of the integers from 0 to 15
+	scale := deviation / (32 * even)
+	b = binary.LittleEndian.AppendUint16(b, half(scale))
+	b = binary.LittleEndian.AppendUint16(b, half(7.5*scale))
+	// The first eight bytes have six bits of a scale or minimum, and the upper two of another. The other four have the
+	// lower four bits of two of those.
+	b = append(b, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0, 0, 0, 0)
+	return drawn(b, r, 16)
+}
+
+// q6KBlock draws 256 six-bit integers uniformly, all with the scale 64.
+func q6KBlock(b []byte, r *rand.Rand, deviation float64) []byte {
+	const even = 18.47 // deviation of the integers from -32 to 31
+	b = drawn(b, r, 24)
+	for range 16 {
+		b = append(b, 64)
+	}
+	return binary.LittleEndian.AppendUint16(b, half(deviation/(64*even)))
+}
+
+// drawn appends eight random bytes a number of times.
+func drawn(b []byte, r *rand.Rand, n int) []byte {
+	for range n {
+		b = binary.LittleEndian.AppendUint64(b, r.Uint64())
+	}
+	return b
 }
 
 // half converts a positive number in the normal range of IEEE 754 binary16. It truncates.

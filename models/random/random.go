@@ -18,9 +18,10 @@ import (
 
 // Config is the shape of a model. A zero field means the default, which is for a tiny model.
 type Config struct {
-	// Architecture is "gpt-oss", the default; "qwen35", whose layers alternate between recurrent ones and full attention;
-	// or "gemma4", whose layers alternate like gpt-oss's, and of whose layers the last two use the cache of two before.
-	// The last two have no experts. All have the special tokens of gpt-oss; gemma4's other tokens are in its own form.
+	// Architecture is "gpt-oss", the default; "llama"; "qwen3moe"; "qwen35", whose layers alternate between recurrent ones
+	// and full attention; or "gemma4", whose layers alternate like gpt-oss's, and of whose layers the last two use the
+	// cache of two before. Only gpt-oss and qwen3moe have experts. All have the special tokens of gpt-oss; gemma4's other
+	// tokens are in its own form.
 	Architecture string
 	// Layers is the number of layers. They alternate between a sliding window and full attention, starting with a
 	// sliding window. 0 means 4.
@@ -38,16 +39,15 @@ type Config struct {
 	Window int
 	// Context is the trained context in tokens, as the file states it. 0 means 4096.
 	Context int
+	// Quant is the format of the matrices: "Q8_0", the default, or "Q4_K", with Q6_K for the output. gpt-oss's experts are
+	// MXFP4. With Q4_K, Width and FeedForward are multiples of 256.
+	Quant string
 	// Precise stores every weight as F32. An engine then rounds nothing, and two orders of the same sum differ only in
 	// their last bits. Otherwise experts are MXFP4 and the other matrices Q8_0, as usual.
 	Precise bool
 	// Seed chooses the weights.
 	Seed uint64
 }
-
-// Full20B is the shape of gpt-oss-20b. The file has 12 GB.
-var Full20B = Config{Layers: 24, Width: 2880, Heads: 64, KVHeads: 8, HeadSize: 64, Experts: 32, Used: 4,
-	FeedForward: 2880, Vocabulary: 201088, Window: 128, Context: 131072}
 
 func (c Config) withDefaults() Config {
 	if c.Architecture == "" {
@@ -87,7 +87,7 @@ func WriteFile(path string, c Config) (err error) {
 // Write writes a model. It uses at most a few megabytes of memory.
 func Write(w io.Writer, c Config) error {
 	c = c.withDefaults()
-	if c.Architecture != "gpt-oss" && c.Architecture != "qwen35" && c.Architecture != "gemma4" {
+	if !slices.Contains([]string{"gpt-oss", "llama", "qwen3moe", "qwen35", "gemma4"}, c.Architecture) {
 		return fmt.Errorf("no shape for the architecture %q", c.Architecture)
 	}
 	vocab, err := newVocabulary(c.Vocabulary, c.Architecture == "gemma4")
@@ -175,7 +175,16 @@ func (c Config) shape() []ggufwriter.Pair {
 		{Key: a + "rope.freq_base", Value: float32(1000000)},
 		{Key: a + "rope.dimension_count", Value: uint32(c.HeadSize)},
 	}
-	if c.Architecture == "qwen35" {
+	switch c.Architecture {
+	case "llama":
+		return pairs
+	case "qwen3moe":
+		return append(pairs, []ggufwriter.Pair{
+			{Key: a + "expert_feed_forward_length", Value: uint32(c.FeedForward)},
+			{Key: a + "expert_count", Value: uint32(c.Experts)},
+			{Key: a + "expert_used_count", Value: uint32(c.Used)},
+		}...)
+	case "qwen35":
 		quarter := int32(c.HeadSize / 4)
 		return append(pairs, []ggufwriter.Pair{
 			{Key: a + "full_attention_interval", Value: uint32(2)},
@@ -245,11 +254,15 @@ func in(n int) float64 { return 1 / math.Sqrt(float64(n)) }
 
 func (c Config) tensors() []tensor {
 	l := &list{Config: c}
-	l.add("token_embd.weight", gguf.Q8_0, 1, c.Width, c.Vocabulary)
+	l.add("token_embd.weight", l.matrix(), 1, c.Width, c.Vocabulary)
 	switch c.Architecture {
 	case "gpt-oss":
 		for i := range c.Layers {
 			l.gptOSS(fmt.Sprintf("blk.%d.", i))
+		}
+	case "llama", "qwen3moe":
+		for i := range c.Layers {
+			l.plain(fmt.Sprintf("blk.%d.", i))
 		}
 	case "qwen35":
 		for i := range c.Layers {
@@ -265,8 +278,41 @@ func (c Config) tensors() []tensor {
 		}
 	}
 	l.add("output_norm.weight", gguf.F32, 0, c.Width)
-	l.add("output.weight", gguf.Q8_0, 3*in(c.Width), c.Width, c.Vocabulary)
+	output := gguf.Q8_0
+	if c.Quant == "Q4_K" {
+		output = gguf.Q6_K
+	}
+	l.add("output.weight", output, 3*in(c.Width), c.Width, c.Vocabulary)
 	return l.tensors
+}
+
+// matrix is the format of most matrices.
+func (l *list) matrix() gguf.TensorType {
+	if l.Quant == "Q4_K" {
+		return gguf.Q4_K
+	}
+	return gguf.Q8_0
+}
+
+// plain is a layer of llama or qwen3moe.
+func (l *list) plain(b string) {
+	q, kv, m := l.Heads*l.HeadSize, l.KVHeads*l.HeadSize, l.matrix()
+	l.add(b+"attn_norm.weight", gguf.F32, 0, l.Width)
+	l.add(b+"attn_q.weight", m, in(l.Width), l.Width, q)
+	l.add(b+"attn_k.weight", m, in(l.Width), l.Width, kv)
+	l.add(b+"attn_v.weight", m, in(l.Width), l.Width, kv)
+	l.add(b+"attn_output.weight", m, in(q), q, l.Width)
+	l.add(b+"ffn_norm.weight", gguf.F32, 0, l.Width)
+	if l.Architecture == "llama" {
+		l.feedForward(b)
+		return
+	}
+	l.add(b+"attn_q_norm.weight", gguf.F32, 0, l.HeadSize)
+	l.add(b+"attn_k_norm.weight", gguf.F32, 0, l.HeadSize)
+	l.add(b+"ffn_gate_inp.weight", gguf.F32, in(l.Width), l.Width, l.Experts)
+	l.add(b+"ffn_gate_exps.weight", m, in(l.Width), l.Width, l.FeedForward, l.Experts)
+	l.add(b+"ffn_up_exps.weight", m, in(l.Width), l.Width, l.FeedForward, l.Experts)
+	l.add(b+"ffn_down_exps.weight", m, in(l.FeedForward), l.FeedForward, l.Width, l.Experts)
 }
 
 func (l *list) gptOSS(b string) {
@@ -339,7 +385,8 @@ func (l *list) gemma4(b string, cached bool) {
 }
 
 func (l *list) feedForward(b string) {
-	l.add(b+"ffn_gate.weight", gguf.Q8_0, in(l.Width), l.Width, l.FeedForward)
-	l.add(b+"ffn_up.weight", gguf.Q8_0, in(l.Width), l.Width, l.FeedForward)
-	l.add(b+"ffn_down.weight", gguf.Q8_0, in(l.FeedForward), l.FeedForward, l.Width)
+	m := l.matrix()
+	l.add(b+"ffn_gate.weight", m, in(l.Width), l.Width, l.FeedForward)
+	l.add(b+"ffn_up.weight", m, in(l.Width), l.Width, l.FeedForward)
+	l.add(b+"ffn_down.weight", m, in(l.FeedForward), l.FeedForward, l.Width)
 }

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// processor returns the name of the processor, or "" if the system does not say.
-func processor() string {
+// Processor returns the name of the processor, or "" if the system does not say.
+func Processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range bytes.Lines(text) {
 		name, value, _ := bytes.Cut(line, []byte(":"))

@@ -2,5 +2,5 @@
 
 package roofline
 
-// processor returns "", because the system does not say the name of the processor.
-func processor() string { return "" }
+// Processor returns "", because the system does not say the name of the processor.
+func Processor() string { return "" }

@@ -18,6 +18,10 @@ import (
 	"runner/backend/gguf"
 )
 
+// LeastPerToken is how many bytes a token must read for an estimate. Fewer may lie in the caches of the processor, and
+// then the speed of memory says nothing.
+const LeastPerToken = 64 << 20
+
 // Share is a fraction of the weights: Used of All experts work on a token. The zero value means all.
 type Share struct{ Used, All int64 }
 

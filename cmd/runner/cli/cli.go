@@ -174,7 +174,7 @@ func newApp(engine Engine, build Build) *app {
 
 func (a *app) execute(args []string) int {
 	root := a.rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(benchFlag(args))
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		plainUsage(root)
 	}

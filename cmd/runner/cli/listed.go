@@ -63,17 +63,13 @@ func (a *app) describe(ctx context.Context, m installed.Model) listed {
 		}
 	}
 	l.Runs = l.Problem == ""
-	if l.Runs && l.PerToken >= leastPerToken {
+	if l.Runs && l.PerToken >= roofline.LeastPerToken {
 		if rate, ok := a.bandwidth().Bandwidth(); ok {
 			l.Speed = rate / float64(l.PerToken)
 		}
 	}
 	return l
 }
-
-// leastPerToken is how many bytes a token must read for an estimate. Fewer may lie in the caches of the processor, and
-// then the speed of memory says nothing.
-const leastPerToken = 64 << 20
 
 // bandwidth is where the measured bandwidth of this machine's memory is kept.
 func (a *app) bandwidth() *roofline.Store {

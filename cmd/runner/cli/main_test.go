@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"runner/backend"
+	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/chattemplate/family"
 	"runner/cmd/runner/scripttest"
@@ -71,8 +73,17 @@ func scripted() *app {
 			return given, nil
 		},
 		CheckFolder: func(string) error { return nil },
-		Process:     func(Process) error { return ErrByHand },
-		Name:        "scripted", Module: "github.com/spf13/cobra",
+		Open: func(_ context.Context, path string, cfg backend.Config) (backend.Model, error) {
+			if strings.Contains(path, "corrupt") {
+				return nil, errCorrupt(path)
+			}
+			return fake.New(fake.Config{ContextSize: cfg.ContextSize, BatchSize: cfg.BatchSize}), nil
+		},
+		Isolated: func(_ context.Context, _ string, cfg backend.Config, _ Process, _ *slog.Logger) (backend.Model, error) {
+			return fake.New(fake.Config{ContextSize: cfg.ContextSize, BatchSize: cfg.BatchSize}), nil
+		},
+		Process: func(Process) error { return ErrByHand },
+		Name:    "scripted", Module: "github.com/spf13/cobra",
 		System: func(_ context.Context, folder string) []Fact {
 			if folder != "" {
 				return []Fact{{Name: "engine", Value: "the one in " + folder}}

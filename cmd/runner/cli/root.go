@@ -57,7 +57,7 @@ func (a *app) addCommands(root *cobra.Command) {
 			a.verifyCommand(), a.enginesCommand()}},
 		{"serve", "Serve", []*cobra.Command{a.serveCommand(), a.mewCommand()}},
 		{"traces", "Traces", []*cobra.Command{a.traceCommand()}},
-		{"more", "More", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.completionCommand(),
+		{"more", "More", []*cobra.Command{a.doctorCommand(), a.benchCommand(), a.configCommand(), a.completionCommand(),
 			a.docsCommand(), a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

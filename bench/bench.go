@@ -1,0 +1,259 @@
+// Package bench measures how fast engines read prompts and generate tokens.
+//
+// The tests have the names, and the results the columns, of llama-bench, the benchmark of llama.cpp, so that its tables
+// and tools take them. Package bench adds the time to the first token, the gaps between tokens, and statistics that
+// hold for few samples. It does not load models, and package results writes its results.
+//
+// Rules:
+//
+//   - Tokens are random, and each step also chooses the most likely token, as an answer does.
+//   - Runs of several subjects are interleaved, and each second round goes backwards. What changes the speed of the
+//     machine then hits all of them.
+//   - Each test runs once without being measured, unless that is switched off.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"runner/backend"
+)
+
+// Test is a kind of run. At least one of Prompt and Generate is not 0.
+type Test struct {
+	// Prompt is how many tokens of a prompt are read, and Generate how many tokens are generated after it.
+	Prompt, Generate int
+	// Depth is how many tokens the sequence has before the clock starts.
+	Depth int
+}
+
+// Name returns llama-bench's name of the test, such as "pp512" or "tg128 @ d4096".
+func (t Test) Name() string {
+	var name string
+	switch {
+	case t.Generate == 0:
+		name = "pp" + strconv.Itoa(t.Prompt)
+	case t.Prompt == 0:
+		name = "tg" + strconv.Itoa(t.Generate)
+	default:
+		name = fmt.Sprintf("pp%d+tg%d", t.Prompt, t.Generate)
+	}
+	if t.Depth > 0 {
+		name += " @ d" + strconv.Itoa(t.Depth)
+	}
+	return name
+}
+
+// Tokens returns how many tokens count for the speed.
+func (t Test) Tokens() int { return t.Prompt + t.Generate }
+
+// Context returns how long a sequence gets.
+func (t Test) Context() int { return max(t.Depth, 1) + t.Prompt + t.Generate }
+
+// Subject is a loaded model that is measured.
+type Subject struct {
+	// Name names it among the others.
+	Name  string
+	Model backend.Model
+}
+
+// Sample is one measured run.
+type Sample struct {
+	Start time.Time
+	Took  time.Duration
+	// Tokens is how many tokens count for the speed.
+	Tokens int
+	// First is the time to the first token; 0 for tests without a prompt.
+	First time.Duration
+	// Answer is the time to the first text of the answer; 0 if there was none, and for tests of tokens.
+	Answer time.Duration
+	// Gaps are the times between generated tokens.
+	Gaps []time.Duration
+}
+
+// Result has the samples of a test of a subject, in the order in which they were taken.
+type Result struct {
+	Subject int
+	Test    Test
+	// Workload names a test other than those of tokens, and Group those that it took turns with; else they are empty.
+	Workload, Group string
+	Samples         []Sample
+}
+
+// Speeds returns the tokens a second of each sample.
+func (r *Result) Speeds() []float64 {
+	list := make([]float64, len(r.Samples))
+	for i, s := range r.Samples {
+		list[i] = float64(s.Tokens) / s.Took.Seconds()
+	}
+	return list
+}
+
+// Options say how to measure.
+type Options struct {
+	// Repeat is how many samples each test gets; 0 means 5.
+	Repeat int
+	// NoWarmUp leaves out the run before the first sample of each test.
+	NoWarmUp bool
+	// Progress, when not nil, is called before each run with how many of all are done, and the name of the test and of
+	// its subject.
+	Progress func(done, all int, test, subject string)
+}
+
+// Workload is a test of a subject that is not one of tokens. Those with the same Group stand together and take turns.
+type Workload struct {
+	Name, Group string
+	Subject     int
+	// Measure runs it once. round is -1 for the run that does not count, and the same for all workloads that take turns.
+	Measure func(ctx context.Context, round int) (Sample, error)
+}
+
+// Run measures tests of subjects. The results are ordered by test, then by subject. When ctx ends it returns its error.
+func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Result, error) {
+	var list []Workload
+	for _, t := range tests {
+		for i := range subjects {
+			list = append(list, Workload{Name: t.Name(), Group: t.Name(), Subject: i,
+				Measure: func(ctx context.Context, round int) (Sample, error) {
+					return measure(ctx, subjects[i].Model, t, uint64(round+1))
+				}})
+		}
+	}
+	results, err := Measure(ctx, list, o, func(subject int) string { return subjects[subject].Name })
+	for i := range results {
+		results[i].Test, results[i].Workload, results[i].Group = tests[i/len(subjects)], "", ""
+	}
+	return results, err
+}
+
+// Measure measures workloads. The results are in their order. name returns the name of a subject. When ctx ends it
+// returns its error.
+func Measure(ctx context.Context, list []Workload, o Options, name func(subject int) string) ([]Result, error) {
+	if o.Repeat == 0 {
+		o.Repeat = 5
+	}
+	first := 0
+	if !o.NoWarmUp {
+		first = -1
+	}
+	results := make([]Result, len(list))
+	all, done := len(list)*(o.Repeat-first), 0
+	for from := 0; from < len(list); {
+		to := from + 1
+		for to < len(list) && list[to].Group == list[from].Group {
+			to++
+		}
+		for round := first; round < o.Repeat; round++ {
+			for k := range to - from {
+				i := from + k
+				if round&1 == 1 {
+					i = to - 1 - k
+				}
+				w := &list[i]
+				results[i].Subject, results[i].Workload, results[i].Group = w.Subject, w.Name, w.Group
+				if o.Progress != nil {
+					o.Progress(done, all, w.Name, name(w.Subject))
+				}
+				s, err := w.Measure(ctx, round)
+				if err != nil {
+					return nil, fmt.Errorf("%s of %s: %w", w.Name, name(w.Subject), err)
+				}
+				if done++; round >= 0 {
+					results[i].Samples = append(results[i].Samples, s)
+				}
+			}
+		}
+		from = to
+	}
+	return results, nil
+}
+
+// errTokens says that a model generated no token. It is a fault of the engine.
+var errTokens = errors.New("the engine chose no token")
+
+// measure runs a test once.
+func measure(ctx context.Context, m backend.Model, t Test, seed uint64) (Sample, error) {
+	q, err := m.NewSequence()
+	if err != nil {
+		return Sample{}, err
+	}
+	defer q.Close()
+	r := &run{ctx: ctx, model: m, sequence: q, random: rand.New(rand.NewPCG(seed, 0x62656e6368))}
+	// A first token would be the first of a prompt, and generating needs one before.
+	if depth := t.Depth; depth > 0 || t.Prompt == 0 {
+		if err := r.read(max(depth, 1), false); err != nil {
+			return Sample{}, err
+		}
+	}
+	s := Sample{Start: time.Now(), Tokens: t.Tokens()}
+	if t.Prompt > 0 {
+		if err := r.read(t.Prompt, true); err != nil {
+			return Sample{}, err
+		}
+		s.First = time.Since(s.Start)
+	}
+	last := time.Now()
+	for range t.Generate {
+		if err := r.read(1, true); err != nil {
+			return Sample{}, err
+		}
+		now := time.Now()
+		s.Gaps = append(s.Gaps, now.Sub(last))
+		last = now
+	}
+	s.Took = time.Since(s.Start)
+	return s, nil
+}
+
+// run is the state of a test.
+type run struct {
+	ctx      context.Context
+	model    backend.Model
+	sequence backend.Sequence
+	random   *rand.Rand
+	tokens   []backend.Token
+	input    [1]backend.Input
+	output   [1]backend.Output
+}
+
+// greedy chooses the most likely token and reports no probability.
+var greedy = backend.Sampling{TopLogprobs: -1}
+
+// read feeds random tokens in batches, and then chooses a token if that is asked for.
+func (r *run) read(count int, choose bool) error {
+	batch := r.model.Info().BatchSize
+	for count > 0 {
+		n := min(count, batch)
+		count -= n
+		r.tokens = r.tokens[:0]
+		for range n {
+			r.tokens = append(r.tokens, r.token())
+		}
+		r.input[0] = backend.Input{Sequence: r.sequence, Tokens: r.tokens}
+		if choose && count == 0 {
+			r.input[0].Sampling = &greedy
+		}
+		if err := r.model.Step(r.ctx, r.input[:], r.output[:]); err != nil {
+			return err
+		}
+		if r.input[0].Sampling != nil && r.output[0].Token == backend.NoToken {
+			return errTokens
+		}
+	}
+	return nil
+}
+
+// token returns a random token that is text.
+func (r *run) token() backend.Token {
+	v := r.model.Vocab()
+	for range 100 {
+		if t := backend.Token(r.random.IntN(v.Len())); v.Kind(t) == backend.Normal {
+			return t
+		}
+	}
+	return 0 // a vocabulary without text: any token does
+}

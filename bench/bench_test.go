@@ -1,0 +1,144 @@
+package bench
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"runner/backend"
+	"runner/backend/fake"
+)
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		test Test
+		want string
+	}{
+		{Test{Prompt: 512}, "pp512"}, {Test{Generate: 128}, "tg128"},
+		{Test{Prompt: 512, Generate: 128}, "pp512+tg128"}, {Test{Generate: 32, Depth: 4096}, "tg32 @ d4096"},
+	} {
+		if got := c.test.Name(); got != c.want {
+			t.Errorf("%+v is called %q, want %q", c.test, got, c.want)
+		}
+	}
+}
+
+// TestTimes: in a time that is not real, each test takes exactly what its steps take, and what comes before the clock
+// starts does not count.
+func TestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := fake.New(fake.Config{Delay: func(tokens int) time.Duration {
+			return time.Duration(10+tokens) * time.Millisecond
+		}})
+		defer m.Close()
+		tests := []Test{{Prompt: 20}, {Generate: 8}, {Prompt: 20, Generate: 8}, {Generate: 8, Depth: 30}}
+		results, err := Run(t.Context(), []Subject{{"slow", m}}, tests, Options{Repeat: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []time.Duration{30, 8 * 11, 30 + 8*11, 8 * 11}
+		for i, r := range results {
+			if len(r.Samples) != 3 {
+				t.Fatalf("%s has %d samples, want 3", r.Test.Name(), len(r.Samples))
+			}
+			for _, s := range r.Samples {
+				if s.Took != want[i]*time.Millisecond {
+					t.Errorf("%s took %v, want %v", r.Test.Name(), s.Took, want[i]*time.Millisecond)
+				}
+				if r.Test.Prompt > 0 && s.First != 30*time.Millisecond {
+					t.Errorf("%s: first token after %v, want 30ms", r.Test.Name(), s.First)
+				}
+				if len(s.Gaps) != r.Test.Generate || slices.ContainsFunc(s.Gaps, func(g time.Duration) bool {
+					return g != 11*time.Millisecond
+				}) {
+					t.Errorf("%s: gaps %v, want %d of 11ms", r.Test.Name(), s.Gaps, r.Test.Generate)
+				}
+			}
+		}
+		if got, want := results[1].Speeds()[0], 8/0.088; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v tokens a second, want %v", got, want)
+		}
+		if got := results[3].Gap(0.95); math.Abs(got-0.011) > 1e-9 {
+			t.Errorf("95%% of the gaps are below %v s, want 0.011", got)
+		}
+	})
+}
+
+// TestRunsAreInterleaved: each round measures every subject, and every second one goes backwards.
+func TestRunsAreInterleaved(t *testing.T) {
+	var log []string
+	noting := func(name string) *fake.Model {
+		return fake.New(fake.Config{Fail: func(_ int, in []backend.Input) error {
+			if len(in[0].Sequence.Tokens()) == 0 {
+				log = append(log, name)
+			}
+			return nil
+		}})
+	}
+	a, b := noting("a"), noting("b")
+	defer a.Close()
+	defer b.Close()
+	_, err := Run(t.Context(), []Subject{{"a", a}, {"b", b}}, []Test{{Prompt: 4}}, Options{Repeat: 3, NoWarmUp: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(log, ""); got != "abbaab" {
+		t.Errorf("measured %s, want abbaab", got)
+	}
+}
+
+func TestErrorsOfEngines(t *testing.T) {
+	failed := errors.New("no current")
+	m := fake.New(fake.Config{Fail: func(int, []backend.Input) error { return failed }})
+	defer m.Close()
+	_, err := Run(t.Context(), []Subject{{"a", m}}, []Test{{Prompt: 4}}, Options{})
+	if !errors.Is(err, failed) || !strings.Contains(err.Error(), "pp4 of a") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestIntervals: in 400 experiments with 9 samples each, the interval of the median contains the true one about as
+// often as it should. With few samples a bootstrap interval is somewhat too narrow.
+func TestIntervals(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	hit, found, chance := 0, 0, 0
+	const all = 400
+	for range all {
+		var a, b, c []float64
+		for range 9 {
+			a, b, c = append(a, 100+5*r.NormFloat64()), append(b, 112+5*r.NormFloat64()), append(c, 100+5*r.NormFloat64())
+		}
+		if s := Summarize(a); s.Low <= 100 && 100 <= s.High {
+			hit++
+		}
+		if d := Compare(a, b); d.Significant() && d.Low <= d.Ratio && d.Ratio <= d.High {
+			found++
+		}
+		if d := Compare(a, c); d.Significant() {
+			chance++
+		}
+	}
+	if hit < all*88/100 {
+		t.Errorf("%d of %d intervals contain the true median", hit, all)
+	}
+	if found < all*95/100 {
+		t.Errorf("a difference of 12%% was found in %d of %d experiments", found, all)
+	}
+	if chance > all*8/100 {
+		t.Errorf("a difference that is not there was found in %d of %d experiments", chance, all)
+	}
+}
+
+func TestOneSample(t *testing.T) {
+	if s := Summarize([]float64{7}); s != (Summary{Median: 7, Low: 7, High: 7, Mean: 7}) {
+		t.Errorf("one sample gives %+v", s)
+	}
+	if c := Compare([]float64{2, 2}, []float64{2, 2}); c.Ratio != 1 || c.Significant() {
+		t.Errorf("equal samples give %+v", c)
+	}
+}

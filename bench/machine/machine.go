@@ -1,0 +1,88 @@
+// Package machine reads what a benchmark should say of the machine that it ran on: its processor, and the state that
+// changes speed while it runs, such as clock frequency, temperature and other work.
+//
+// A value that the system does not tell is 0. Nothing here needs the rights of an administrator.
+package machine
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"runner/models/roofline"
+)
+
+// Facts describe a machine.
+type Facts struct {
+	// Processor is its name; on Apple silicon that is the name of the chip.
+	Processor string `json:"cpu"`
+	// Cores is how many logical processors the program may use.
+	Cores int `json:"cores"`
+	// GPUCores is the number of cores of an Apple GPU.
+	GPUCores int    `json:"gpu_cores,omitempty"`
+	System   string `json:"system"`
+}
+
+// Read describes this machine.
+func Read() Facts {
+	f := Facts{Processor: roofline.Processor(), Cores: runtime.GOMAXPROCS(0), System: runtime.GOOS + "/" + runtime.GOARCH}
+	f.GPUCores = gpuCores()
+	return f
+}
+
+// State is the part of a machine's state that changes its speed.
+type State struct {
+	// Frequency is the mean clock frequency of the processors, in hertz.
+	Frequency float64 `json:"frequency_hz,omitempty"`
+	// Temperature is the highest temperature that a sensor shows, in degrees Celsius.
+	Temperature float64 `json:"temperature_c,omitempty"`
+	// Throttled counts how often processors were slowed down because they were hot.
+	Throttled int64 `json:"throttled,omitempty"`
+	// Limit is the share of its speed, in percent, that the system allows the processor now. Only macOS tells it.
+	Limit int `json:"speed_limit,omitempty"`
+	// Load is the number of threads that ran or waited for a processor, over the last minute.
+	Load float64 `json:"load,omitempty"`
+	// Waiting is how long, in seconds since the machine started, threads have waited for a processor.
+	Waiting float64 `json:"waiting_s,omitempty"`
+	// Power names what supplies the machine, as in "battery". It is empty if it is not known.
+	Power string `json:"power,omitempty"`
+}
+
+// Now reads the state of this machine.
+func Now() State {
+	var s State
+	s.read()
+	return s
+}
+
+// Changes says in words what changed between two states in a way that makes a measurement doubtful. seconds is the
+// time between them.
+func Changes(before, after State, seconds float64) []string {
+	var list []string
+	if b, a := before.Frequency, after.Frequency; b > 0 && a > 0 && (a < 0.9*b || a > 1.1*b) {
+		list = append(list, fmt.Sprintf("the clock went from %.2f to %.2f GHz", b/1e9, a/1e9))
+	}
+	if n := after.Throttled - before.Throttled; n > 0 {
+		list = append(list, fmt.Sprintf("the processor was slowed down %d times because it was hot", n))
+	}
+	if b, a := before.Limit, after.Limit; a > 0 && (a < 100 || b < 100) {
+		list = append(list, fmt.Sprintf("the system allowed %d%% of the speed before, and %d%% after", b, a))
+	}
+	if w := after.Waiting - before.Waiting; seconds > 0 && w > 0.1*seconds {
+		list = append(list, fmt.Sprintf("threads waited for a processor %.0f%% of the time", 100*min(w/seconds, 1)))
+	}
+	if before.Power != after.Power {
+		list = append(list, fmt.Sprintf("the power came from %s before, and from %s after", before.Power, after.Power))
+	}
+	return list
+}
+
+// field returns what follows a name and a separator at the start of a line of text, or "".
+func field(text, name, separator string) string {
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, separator); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

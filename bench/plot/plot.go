@@ -1,0 +1,168 @@
+// Package plot draws the results of benchmarks: a bar for each test of each subject, its 95% interval, and the speed
+// that the memory allows as a line. It is a package of its own because it links a plotting library.
+package plot
+
+import (
+	"image/color"
+	"io"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"runner/bench/results"
+)
+
+// palette has colors that people with color blindness tell apart (Okabe and Ito 2008).
+var palette = []color.Color{
+	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff},
+	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff},
+}
+
+// The size of a panel, and of a bar with the space beside it.
+const (
+	height   = 9 * vg.Centimeter
+	least    = 10 * vg.Centimeter
+	barWidth = 0.9 * vg.Centimeter
+	margin   = 3 * vg.Centimeter
+)
+
+func init() { plot.DefaultFont.Variant = "Sans" } // a page has other fonts where this one is not installed
+
+// SVG draws rows: a panel for tests that read, one for those that generate, and one for workloads.
+func SVG(w io.Writer, rows []results.Row) error {
+	var panels []*plot.Plot
+	var widths []vg.Length
+	total := vg.Length(0)
+	for _, p := range []struct {
+		title string
+		has   func(r *results.Row) bool
+	}{
+		{"Reading prompts", func(r *results.Row) bool { return r.Prompt > 0 && r.Generate == 0 }},
+		{"Generating", func(r *results.Row) bool { return r.Generate > 0 }},
+		{"Answering", func(r *results.Row) bool { return r.Workload != "" }},
+	} {
+		var list []results.Row
+		for i := range rows {
+			if p.has(&rows[i]) {
+				list = append(list, rows[i])
+			}
+		}
+		if len(list) == 0 {
+			continue
+		}
+		panel, width, err := bars(p.title, list)
+		if err != nil {
+			return err
+		}
+		panels, widths, total = append(panels, panel), append(widths, width), total+width
+	}
+	c := vgsvg.New(total, height)
+	whole := draw.New(c)
+	at := vg.Length(0)
+	for i, p := range panels {
+		p.Draw(draw.Crop(whole, at, at+widths[i]-total, 0, 0))
+		at += widths[i]
+	}
+	_, err := c.WriteTo(w)
+	return err
+}
+
+// bars draws a panel.
+func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
+	p := plot.New()
+	p.Title.Text = title
+	p.Y.Label.Text = "tokens a second"
+	p.Y.Min = 0
+	p.Legend.Top = true
+	var tests, subjects []string
+	add := func(list *[]string, name string) int {
+		if i := slices.Index(*list, name); i >= 0 {
+			return i
+		}
+		*list = append(*list, name)
+		return len(*list) - 1
+	}
+	for i := range rows {
+		add(&tests, rows[i].Test())
+		add(&subjects, subject(&rows[i]))
+	}
+	step := float64(len(subjects)) + 1 // bars of a test and a gap
+	most := 0.0
+	for i := range rows {
+		r := &rows[i]
+		which := add(&subjects, subject(r))
+		x := float64(add(&tests, r.Test()))*step + float64(which)
+		bar, err := plotter.NewPolygon(plotter.XYs{{X: x - 0.4}, {X: x - 0.4, Y: r.Median}, {X: x + 0.4, Y: r.Median},
+			{X: x + 0.4}})
+		if err != nil {
+			return nil, 0, err
+		}
+		bar.Color, bar.Width = palette[which%len(palette)], 0
+		p.Add(bar)
+		whisker, err := line(x, x, r.Low, r.High, vg.Points(1.5))
+		if err != nil {
+			return nil, 0, err
+		}
+		p.Add(whisker)
+		most = max(most, r.High)
+		if r.Roofline > 0 {
+			roof := r.Median / r.Roofline
+			l, err := line(x-0.5, x+0.5, roof, roof, vg.Points(1))
+			if err != nil {
+				return nil, 0, err
+			}
+			l.Dashes = []vg.Length{vg.Points(4), vg.Points(2)}
+			p.Add(l)
+			most = max(most, roof)
+		}
+		if first := firstOf(rows, subject(r)); first == i {
+			p.Legend.Add(subject(r), swatch{palette[which%len(palette)]})
+		}
+	}
+	p.Y.Max = 1.25 * most // room for the legend
+	p.X.Min, p.X.Max = -1, float64(len(tests))*step-1
+	ticks := make([]plot.Tick, len(tests))
+	for i, name := range tests {
+		ticks[i] = plot.Tick{Value: float64(i)*step + float64(len(subjects)-1)/2, Label: name}
+	}
+	p.X.Tick.Marker = plot.ConstantTicks(ticks)
+	p.X.Tick.Length = 0
+	p.X.Width = 0
+	return p, max(least, margin+barWidth*vg.Length(math.Ceil(step*float64(len(tests))))), nil
+}
+
+// subject names what a bar is about.
+func subject(r *results.Row) string {
+	if r.Subject == "" {
+		return r.Model
+	}
+	return r.Subject
+}
+
+func firstOf(rows []results.Row, name string) int {
+	return slices.IndexFunc(rows, func(r results.Row) bool { return subject(&r) == name })
+}
+
+// line returns a line between two points.
+func line(x1, x2, y1, y2 float64, width vg.Length) (*plotter.Line, error) {
+	l, err := plotter.NewLine(plotter.XYs{{X: x1, Y: y1}, {X: x2, Y: y2}})
+	if err != nil {
+		return nil, err
+	}
+	l.Width = width
+	return l, nil
+}
+
+// swatch is the picture of a bar in the legend.
+type swatch struct{ color color.Color }
+
+// Thumbnail implements plot.Thumbnailer.
+func (s swatch) Thumbnail(c *draw.Canvas) {
+	c.FillPolygon(s.color, []vg.Point{{X: c.Min.X, Y: c.Min.Y}, {X: c.Min.X, Y: c.Max.Y}, {X: c.Max.X, Y: c.Max.Y},
+		{X: c.Max.X, Y: c.Min.Y}})
+}

@@ -1,0 +1,61 @@
+package plot
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"runner/bench/results"
+)
+
+// TestSVG: the picture is well-formed, has the names of tests and subjects, a bar for each row, and is the same each
+// time.
+func TestSVG(t *testing.T) {
+	rows := []results.Row{
+		{Subject: "one & <only>", Prompt: 512, Median: 100, Low: 90, High: 110},
+		{Subject: "two", Prompt: 512, Median: 200, Low: 190, High: 220},
+		{Subject: "two", Generate: 128, Median: 20, Low: 19, High: 21, Roofline: 0.8},
+	}
+	var first, second bytes.Buffer
+	for _, b := range []*bytes.Buffer{&first, &second} {
+		if err := SVG(b, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first.String() != second.String() {
+		t.Error("two pictures of the same rows differ")
+	}
+	var words strings.Builder
+	bars := 0
+	d := xml.NewDecoder(&first)
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch x := token.(type) {
+		case xml.CharData:
+			words.Write(x)
+		case xml.StartElement:
+			for _, a := range x.Attr {
+				if x.Name.Local == "path" && strings.Contains(a.Value, "fill:#") {
+					bars++
+				}
+			}
+		}
+	}
+	for _, want := range []string{"pp512", "tg128", "one & <only>", "two", "Reading prompts", "Generating"} {
+		if !strings.Contains(words.String(), want) {
+			t.Errorf("the picture does not say %q", want)
+		}
+	}
+	if bars < len(rows) {
+		t.Errorf("%d filled shapes, want at least %d", bars, len(rows))
+	}
+}

@@ -1,0 +1,239 @@
+// Package results writes the results of benchmarks as tables, JSON and pictures, and compares them.
+//
+// The JSON and the CSV have the keys of llama-bench, the benchmark of llama.cpp, and more. Readers of its output can so
+// read ours, and [Read] reads both. Keys of llama-bench that mean nothing here are left out.
+package results
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"runner/backend"
+	"runner/bench"
+	"runner/bench/machine"
+	"runner/models/roofline"
+)
+
+// Row is the result of one test of one subject. Times are in nanoseconds where their name ends in ns, sizes in bytes,
+// and speeds in tokens a second.
+type Row struct {
+	// What follows has the names of llama-bench.
+	Commit      string    `json:"build_commit"`
+	CPU         string    `json:"cpu_info"`
+	GPU         string    `json:"gpu_info"`
+	Backend     string    `json:"backends"`
+	File        string    `json:"model_filename"`
+	Model       string    `json:"model_type"`
+	Size        int64     `json:"model_size"`
+	Parameters  int64     `json:"model_n_params"`
+	Batch       int       `json:"n_batch"`
+	Threads     int       `json:"n_threads"`
+	GPULayers   int       `json:"n_gpu_layers"`
+	Prompt      int       `json:"n_prompt"`
+	Generate    int       `json:"n_gen"`
+	Depth       int       `json:"n_depth"`
+	Time        time.Time `json:"test_time"`
+	MeanNS      int64     `json:"avg_ns"`
+	DeviationNS int64     `json:"stddev_ns"`
+	Mean        float64   `json:"avg_ts"`
+	Deviation   float64   `json:"stddev_ts"`
+	SamplesNS   []int64   `json:"samples_ns"`
+	Samples     []float64 `json:"samples_ts"`
+
+	// What follows is ours. Subject tells the subjects of one run apart.
+	Subject string `json:"subject"`
+	// Workload names a test other than those of tokens; it has no n_prompt and n_gen. Those of a Group took turns.
+	Workload string `json:"workload,omitempty"`
+	Group    string `json:"group,omitempty"`
+	// Tokens is the median number of tokens of an answer, and AnswerNS the median time to its first text.
+	Tokens   float64 `json:"tokens,omitempty"`
+	AnswerNS int64   `json:"answer_ns,omitempty"`
+	Kernels  string  `json:"kernels,omitempty"`
+	Median   float64 `json:"median_ts"`
+	Low      float64 `json:"median_low_ts"`
+	High     float64 `json:"median_high_ts"`
+	// FirstNS is the median time to the first token, and the gaps are quantiles of the times between tokens.
+	FirstNS int64 `json:"ttft_ns,omitempty"`
+	Gap50NS int64 `json:"itl_p50_ns,omitempty"`
+	Gap95NS int64 `json:"itl_p95_ns,omitempty"`
+	// LoadNS is how long the model took to load, and Memory the most memory that its process had in use.
+	LoadNS int64 `json:"load_ns,omitempty"`
+	Memory int64 `json:"peak_memory,omitempty"`
+	// PerToken is how many bytes of weights a token reads. Bandwidth is how many bytes a second the processor reads from
+	// memory. Roofline is the share of the speed that the two allow, for tests that generate.
+	PerToken  int64   `json:"bytes_per_token,omitempty"`
+	Bandwidth float64 `json:"bandwidth,omitempty"`
+	Roofline  float64 `json:"roofline,omitempty"`
+	// Changed says what changed on the machine while it was measured and makes the row doubtful.
+	Changed []string      `json:"machine_changed,omitempty"`
+	Machine machine.Facts `json:"machine,omitzero"`
+	Before  machine.State `json:"machine_before,omitzero"`
+	After   machine.State `json:"machine_after,omitzero"`
+}
+
+// Test returns the name of the row's test.
+func (r *Row) Test() string {
+	if r.Workload != "" {
+		return r.Workload
+	}
+	t := bench.Test{Prompt: r.Prompt, Generate: r.Generate, Depth: r.Depth}
+	return t.Name()
+}
+
+// Subject is what is known of a subject that was measured.
+type Subject struct {
+	Name string
+	Info backend.Info
+	// Load is how long it took to load.
+	Load time.Duration
+	// Memory and PerToken are as in Row.
+	Memory, PerToken int64
+}
+
+// Run is what is known of a run.
+type Run struct {
+	Commit        string
+	Machine       machine.Facts
+	Before, After machine.State
+	Took          time.Duration
+	// Bandwidth is as in Row.
+	Bandwidth float64
+}
+
+// Rows makes the rows of results.
+func Rows(run Run, subjects []Subject, results []bench.Result) []Row {
+	changed := machine.Changes(run.Before, run.After, run.Took.Seconds())
+	rows := make([]Row, 0, len(results))
+	for i := range results {
+		rows = append(rows, row(&run, &subjects[results[i].Subject], &results[i], changed))
+	}
+	return rows
+}
+
+func row(run *Run, s *Subject, r *bench.Result, changed []string) Row {
+	speeds := r.Speeds()
+	speed := bench.Summarize(speeds)
+	var times []float64
+	row := Row{
+		Commit: run.Commit, CPU: run.Machine.Processor, Backend: s.Info.Backend, File: s.Info.Path,
+		Model: ModelName(s.Info), Size: s.Info.Bytes, Parameters: s.Info.Parameters, Batch: s.Info.BatchSize,
+		Threads: s.Info.Threads, GPULayers: s.Info.GPULayers,
+		Prompt: r.Test.Prompt, Generate: r.Test.Generate, Depth: r.Test.Depth,
+		Mean: speed.Mean, Deviation: speed.Deviation, Samples: speeds,
+		Subject: s.Name, Workload: r.Workload, Group: r.Group, AnswerNS: nanoseconds(r.Answer()),
+		Kernels: s.Info.Kernels, Median: speed.Median, Low: speed.Low, High: speed.High,
+		FirstNS: nanoseconds(r.First()), Gap50NS: nanoseconds(r.Gap(0.5)), Gap95NS: nanoseconds(r.Gap(0.95)),
+		LoadNS: int64(s.Load), Memory: s.Memory, PerToken: s.PerToken, Bandwidth: run.Bandwidth,
+		Changed: changed, Machine: run.Machine, Before: run.Before, After: run.After,
+	}
+	for i, x := range r.Samples {
+		if i == 0 {
+			row.Time = x.Start.UTC()
+		}
+		times = append(times, float64(x.Took))
+		row.SamplesNS = append(row.SamplesNS, int64(x.Took))
+	}
+	if r.Workload != "" {
+		row.Tokens = r.Tokens()
+	}
+	took := bench.Summarize(times)
+	row.MeanNS, row.DeviationNS = int64(took.Mean), int64(took.Deviation)
+	if s.Info.GPULayers > 0 {
+		row.GPU = s.Info.Device
+	}
+	// A GPU has memory of its own, whose bandwidth is not measured.
+	onlyGenerates := r.Test.Generate > 0 && r.Test.Prompt == 0
+	if onlyGenerates && row.GPU == "" && s.PerToken >= roofline.LeastPerToken && run.Bandwidth > 0 {
+		row.Roofline = speed.Median * float64(s.PerToken) / run.Bandwidth
+	}
+	return row
+}
+
+func nanoseconds(seconds float64) int64 { return int64(1e9 * seconds) }
+
+// ModelName describes a model as llama-bench does, as in "gpt-oss 20.9B MXFP4".
+func ModelName(i backend.Info) string {
+	parts := []string{i.Architecture}
+	if i.Parameters > 0 {
+		parts = append(parts, billions(i.Parameters))
+	}
+	if i.Quantization != "" {
+		parts = append(parts, i.Quantization)
+	}
+	return strings.Join(parts, " ")
+}
+
+// billions formats a number of parameters.
+func billions(n int64) string {
+	if n >= 1e9 {
+		return fmt.Sprintf("%.1fB", float64(n)/1e9)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+}
+
+// maxInput limits what Read reads, in bytes.
+const maxInput = 64 << 20
+
+// Read reads rows from JSON: an array, as -o json writes it, or one object after another, as -o jsonl does.
+func Read(r io.Reader) ([]Row, error) {
+	limited := &io.LimitedReader{R: r, N: maxInput}
+	d := json.NewDecoder(limited)
+	var rows []Row
+	for {
+		var raw json.RawMessage
+		err := d.Decode(&raw)
+		if err == io.EOF && limited.N > 0 {
+			break
+		}
+		if limited.N <= 0 {
+			return nil, fmt.Errorf("the results are longer than %d MB", maxInput>>20)
+		}
+		if err != nil {
+			return nil, err
+		}
+		var more []Row
+		if len(raw) > 0 && raw[0] == '[' {
+			err = json.Unmarshal(raw, &more)
+		} else {
+			more = make([]Row, 1)
+			err = json.Unmarshal(raw, &more[0])
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	for i := range rows {
+		if err := rows[i].check(); err != nil {
+			return nil, fmt.Errorf("result %d: %w", i+1, err)
+		}
+	}
+	return rows, nil
+}
+
+// check checks a row that was read and adds what llama-bench does not write.
+func (r *Row) check() error {
+	if len(r.Samples) == 0 {
+		return fmt.Errorf("it has no samples_ts")
+	}
+	for _, x := range r.Samples {
+		if !(x > 0) {
+			return fmt.Errorf("a speed of %v tokens a second", x)
+		}
+	}
+	if r.Prompt < 0 || r.Generate < 0 || r.Depth < 0 || r.Prompt+r.Generate == 0 && r.Workload == "" {
+		return fmt.Errorf("it is no test: n_prompt %d, n_gen %d, n_depth %d", r.Prompt, r.Generate, r.Depth)
+	}
+	if r.Subject == "" {
+		r.Subject = strings.TrimSpace(filepath.Base(r.File) + " " + r.Backend)
+	}
+	if r.Median == 0 {
+		s := bench.Summarize(r.Samples)
+		r.Median, r.Low, r.High = s.Median, s.Low, s.High
+	}
+	return nil
+}

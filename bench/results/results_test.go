@@ -1,0 +1,229 @@
+package results
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/bench"
+	"runner/bench/machine"
+)
+
+// example has two engines, of which the second is twice as fast.
+func example() []Row {
+	info := backend.Info{Architecture: "gpt-oss", Parameters: 20.9e9, Quantization: "MXFP4", Bytes: 12 << 30, Threads: 2,
+		BatchSize: 512, Path: "/models/one.gguf", Backend: "llama.cpp", Kernels: "fast"}
+	subjects := []Subject{{Name: "a", Info: info, Load: time.Second, Memory: 3 << 30, PerToken: 2e9},
+		{Name: "b", Info: info, Load: 2 * time.Second, Memory: 4 << 30, PerToken: 2e9}}
+	var list []bench.Result
+	for _, t := range []bench.Test{{Prompt: 512}, {Generate: 4}} {
+		for subject := range subjects {
+			r := bench.Result{Subject: subject, Test: t}
+			for k := range 5 {
+				s := bench.Sample{Took: time.Duration(1000+k) * time.Millisecond / time.Duration(subject+1), Tokens: t.Tokens(),
+					Start: time.Date(2026, 1, 2, 3, 4, k, 0, time.UTC)}
+				if t.Prompt > 0 {
+					s.First = s.Took
+				}
+				for range t.Generate {
+					s.Gaps = append(s.Gaps, s.Took/4)
+				}
+				r.Samples = append(r.Samples, s)
+			}
+			list = append(list, r)
+		}
+	}
+	return Rows(Run{Commit: "abc", Machine: machine.Facts{Processor: "Some CPU", Cores: 2, System: "linux/amd64"},
+		Before: machine.State{Frequency: 3e9, Load: 1}, After: machine.State{Frequency: 2e9, Load: 2}, Took: time.Minute,
+		Bandwidth: 20e9}, subjects, list)
+}
+
+func TestRows(t *testing.T) {
+	rows := example()
+	if len(rows) != 4 {
+		t.Fatalf("%d rows, want 4", len(rows))
+	}
+	pp, tg := rows[0], rows[2]
+	if pp.FirstNS != 1002e6 || pp.MeanNS != 1002e6 || pp.Gap50NS != 0 || pp.Roofline != 0 {
+		t.Errorf("reading: first token %d, mean %d, gap %d, roofline %v", pp.FirstNS, pp.MeanNS, pp.Gap50NS, pp.Roofline)
+	}
+	// Four tokens in 1.002 s, each of which reads 2 of 20 GB.
+	if want := 4 / 1.002 * 2 / 20; tg.Roofline < want-1e-9 || tg.Roofline > want+1e-9 {
+		t.Errorf("generating: %v of the roofline, want %v", tg.Roofline, want)
+	}
+	if len(tg.Changed) != 1 || !strings.Contains(tg.Changed[0], "3.00 to 2.00 GHz") {
+		t.Errorf("what changed is %q", tg.Changed)
+	}
+}
+
+// TestLlamaBench: the keys of llama-bench are there, with values of its types.
+func TestLlamaBench(t *testing.T) {
+	var b bytes.Buffer
+	if err := Write(&b, "json", example()); err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal(b.Bytes(), &rows); err != nil {
+		t.Fatal(err)
+	}
+	for key, kind := range map[string]any{"build_commit": "", "cpu_info": "", "gpu_info": "", "backends": "",
+		"model_filename": "", "model_type": "", "model_size": 0.0, "model_n_params": 0.0, "n_batch": 0.0, "n_threads": 0.0,
+		"n_gpu_layers": 0.0, "n_prompt": 0.0, "n_gen": 0.0, "n_depth": 0.0, "test_time": "", "avg_ns": 0.0,
+		"stddev_ns": 0.0, "avg_ts": 0.0, "stddev_ts": 0.0, "samples_ns": []any{}, "samples_ts": []any{}} {
+		if got := reflect.TypeOf(rows[0][key]); got != reflect.TypeOf(kind) {
+			t.Errorf("%s is of type %v, want %v", key, got, reflect.TypeOf(kind))
+		}
+	}
+}
+
+// TestReadWhatWasWritten: JSON in both forms gives the rows again, and CSV has a line for each.
+func TestReadWhatWasWritten(t *testing.T) {
+	rows := example()
+	for _, format := range []string{"json", "jsonl"} {
+		var b bytes.Buffer
+		if err := Write(&b, format, rows); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(&b)
+		if err != nil || !reflect.DeepEqual(got, rows) {
+			t.Errorf("%s: read %+v, %v; want %+v", format, got, err, rows)
+		}
+	}
+	var b bytes.Buffer
+	if err := Write(&b, "csv", rows); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&b).ReadAll()
+	if err != nil || len(lines) != 5 || lines[0][0] != "build_commit" || lines[1][0] != "abc" {
+		t.Errorf("the CSV is %q, %v", lines, err)
+	}
+}
+
+// TestReadLlamaBench reads what llama-bench writes, which has no keys of ours.
+func TestReadLlamaBench(t *testing.T) {
+	rows, err := Read(strings.NewReader(`[{"build_commit": "1a2b", "backends": "CPU", "model_filename": "m/x.gguf",
+"model_type": "llama 8B Q4_K - Medium", "n_prompt": 512, "n_gen": 0, "n_depth": 0,
+"avg_ts": 20.0, "stddev_ts": 0.5, "samples_ns": [25000000000, 26000000000], "samples_ts": [20.5, 19.7]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := rows[0]; r.Subject != "x.gguf CPU" || r.Median != 20.1 {
+		t.Errorf("the row is %+v", r)
+	}
+	for _, bad := range []string{`[{}]`, `[{"samples_ts": [1], "n_prompt": -1}]`, `{"samples_ts": [0], "n_prompt": 1}`,
+		`[`, `7`, `[{"samples_ts": ["x"]}]`} {
+		if _, err := Read(strings.NewReader(bad)); err == nil {
+			t.Errorf("%s is read without an error", bad)
+		}
+	}
+}
+
+// TestWorkloads: workloads have their own columns, and are compared with the first one of their subject.
+func TestWorkloads(t *testing.T) {
+	var list []bench.Result
+	for i, name := range []string{"answer", "answer, traced", "answer, summary"} {
+		r := bench.Result{Workload: name, Group: "answers"}
+		for k := range 5 {
+			r.Samples = append(r.Samples, bench.Sample{Took: time.Duration(100*(i+1)+k) * time.Millisecond, Tokens: 50,
+				First: 10 * time.Millisecond, Answer: 40 * time.Millisecond})
+		}
+		list = append(list, r)
+	}
+	rows := Rows(Run{}, []Subject{{Name: "a"}}, list)
+	if r := rows[0]; r.Tokens != 50 || r.AnswerNS != 40e6 || r.FirstNS != 10e6 || r.Test() != "answer" {
+		t.Errorf("the row is %+v", r)
+	}
+	within := Within(rows)
+	if len(within) != 2 || within[1].A != &rows[0] || within[1].B != &rows[2] || !within[1].Significant() {
+		t.Fatalf("%d differences: %+v", len(within), within)
+	}
+	var b bytes.Buffer
+	if err := errors.Join(Write(&b, "md", rows), WriteDifferences(&b, within)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"tokens", "answer ms", "total ms", "answer / answer, summary"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the tables do not say %q:\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	if err := Write(&b, "json", rows); err != nil {
+		t.Fatal(err)
+	}
+	if read, err := Read(&b); err != nil || !reflect.DeepEqual(read, rows) {
+		t.Errorf("read %+v, %v", read, err)
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	rows := example()
+	within := Within(rows)
+	if len(within) != 2 {
+		t.Fatalf("%d differences, want 2", len(within))
+	}
+	for _, d := range within {
+		if d.Ratio < 1.99 || d.Ratio > 2.01 || !d.Significant() || d.A.Subject != "a" || d.B.Subject != "b" {
+			t.Errorf("%s: %+v", d.A.Test(), d.Comparison)
+		}
+	}
+	between, alone := Between(rows[:3], rows[1:])
+	if len(between) != 2 || len(alone) != 2 || between[0].Significant() || between[0].Ratio != 1 {
+		t.Errorf("%d differences and %d rows alone: %+v", len(between), len(alone), between)
+	}
+	// Runs with one subject each compare although its name differs.
+	if between, _ := Between(rows[:1], rows[1:2]); len(between) != 1 || between[0].Ratio < 1.99 {
+		t.Errorf("%+v", between)
+	}
+}
+
+// TestTables: the first columns are those of llama-bench, and a name cannot break the table.
+func TestTables(t *testing.T) {
+	rows := example()
+	rows[0].Subject = "a|b\nc"
+	var b bytes.Buffer
+	if err := Write(&b, "md", rows); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(b.String(), "\n")
+	if got := strings.Join(strings.Fields(strings.ReplaceAll(lines[0], "|", " ")), " "); !strings.HasPrefix(got,
+		"model size params backend threads test t/s median") {
+		t.Errorf("the columns are %q", got)
+	}
+	if !strings.Contains(lines[2], `a\|b c`) || !strings.HasPrefix(lines[6], "") || !strings.Contains(b.String(),
+		"**The machine changed") {
+		t.Errorf("the table is\n%s", b.String())
+	}
+	b.Reset()
+	if err := WriteDifferences(&b, Within(example())); err != nil || strings.Count(b.String(), "\n") != 4 ||
+		!strings.Contains(b.String(), "| yes") {
+		t.Errorf("%v, the table is\n%s", err, b.String())
+	}
+}
+
+// FuzzRead: no text makes Read panic, and what it accepts can be written in all formats and compared.
+func FuzzRead(f *testing.F) {
+	var b bytes.Buffer
+	if err := Write(&b, "jsonl", example()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.String())
+	f.Add(`[{"samples_ts":[1e308,1e-308],"n_gen":1}]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		rows, err := Read(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, format := range []string{"md", "csv"} {
+			if err := Write(&bytes.Buffer{}, format, rows); err != nil {
+				t.Errorf("%s: %v", format, err)
+			}
+		}
+		Between(rows, rows)
+	})
+}

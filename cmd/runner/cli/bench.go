@@ -1,0 +1,447 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+	"runner/bench"
+	"runner/bench/machine"
+	"runner/bench/plot"
+	"runner/bench/results"
+	"runner/models/random"
+)
+
+// benchOptions are the flags of bench.
+type benchOptions struct {
+	prompts, generates, depths, threads []int
+	both                                []string
+	engines                             []string
+	repeat                              int
+	noWarmUp                            bool
+	shape                               string
+	layers                              int
+	output, picture                     string
+	compare                             bool
+	model                               backend.Config
+	answer                              answerOptions
+}
+
+// Names of engines in --engine.
+const (
+	engineHere  = "builtin"
+	engineChild = "isolated"
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	o := &benchOptions{output: "md"}
+	cmd := &cobra.Command{
+		Use:   "bench [MODEL...]",
+		Short: "Measure how fast models read prompts and generate",
+		Long: `Measure how fast models read prompts (pp) and generate tokens (tg). Tests have the names of llama-bench, and
+-o json and csv its keys: pp512 reads a prompt of 512 tokens, tg128 generates 128, and @ d4096 begins after 4,096.
+
+Without MODEL the bundled model is measured; --shape measures a model with random weights in the shape of a known one.
+Several models, and several --engine, take turns, and a second table says which differences are significant. Beside
+mean and deviation stands the median with its 95% interval. The roofline is the share of the speed that the processor's
+memory allows. Leave the machine alone meanwhile: what changed on it is said below the table.`,
+		Example: `  runner bench
+  runner bench gpt-oss-20b -p 512,2048 -n 128 -d 0,4096
+  runner bench --shape gpt-oss-20b --layers 4 --engine builtin --engine isolated
+  runner bench --schema schema.json --summary --trace --serve --clients 1,4
+  runner bench -o json > before.json
+  runner bench --compare before.json after.json`,
+		ValidArgsFunction: completeModels,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.compare {
+				return a.compareBenches(args, o)
+			}
+			return a.bench(cmd, args, o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	topic(cmd, "Tests", func() {
+		f.IntSliceVarP(&o.prompts, "prompt", "p", []int{512}, "read prompts of `N` tokens (0: none); N,M are two tests")
+		f.IntSliceVarP(&o.generates, "generate", "n", []int{128}, "generate `N` tokens (0: none)")
+		f.StringArrayVar(&o.both, "pg", nil, "read a prompt of P tokens and generate N, as `P,N`; may be repeated")
+		f.IntSliceVarP(&o.depths, "depth", "d", []int{0}, "begin after `N` tokens, which do not count")
+		f.IntVarP(&o.repeat, "repeat", "r", 5, "measure each test `N` times")
+		f.BoolVar(&o.noWarmUp, "no-warmup", false, "leave out the run before each test that is not measured")
+	})
+	topic(cmd, "Answers", func() { o.answer.add(cmd) })
+	topic(cmd, "Models and engines", func() {
+		f.IntSliceVarP(&o.threads, "threads", "t", nil, "compute with `N` threads (default: one per physical core)")
+		f.StringArrayVar(&o.engines, "engine", nil, "measure an `ENGINE`: builtin, isolated (builtin in a process of its "+
+			"own) or a folder with llama.cpp libraries; may be repeated")
+		f.StringVar(&o.shape, "shape", "", "measure random weights in the `SHAPE` of a model: "+
+			strings.Join(random.Shapes(), ", "))
+		f.IntVar(&o.layers, "layers", 0, "give the shape only `N` layers, for less memory and time (0: all)")
+		f.IntVarP(&o.model.BatchSize, "batch-size", "b", 512, "read prompts in batches of `N` tokens")
+		f.IntVar(&o.model.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
+		o.model.FlashAttention, o.model.CacheType = "auto", "f16"
+		addNameChoice(cmd, &o.model.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
+		addNameChoice(cmd, &o.model.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0",
+			"q4_0")
+	})
+	topic(cmd, "Output", func() {
+		addChoiceP(cmd, &o.output, "output", "o", "format of the results", results.Formats, results.Formats)
+		f.StringVar(&o.picture, "plot", "", "also draw the results into the SVG `FILE`")
+		f.BoolVar(&o.compare, "compare", false, "compare two files that -o json or jsonl, or llama-bench, wrote")
+	})
+	common(cmd, "prompt", "generate", "pg", "depth", "repeat", "threads", "engine", "shape", "layers", "output", "plot",
+		"compare")
+	must(cmd.RegisterFlagCompletionFunc("shape",
+		cobra.FixedCompletions(random.Shapes(), cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+// benchFlag replaces llama-bench's spelling -pg, which a parser of flags takes for -p g.
+func benchFlag(args []string) []string {
+	if len(args) == 0 || args[0] != "bench" {
+		return args
+	}
+	args = slices.Clone(args)
+	for i, arg := range args {
+		rest, ok := strings.CutPrefix(arg, "-pg")
+		if ok && (rest == "" || rest[0] == '=' || rest[0] >= '0' && rest[0] <= '9') {
+			args[i] = "--pg"
+			if rest != "" {
+				args[i] += "=" + strings.TrimPrefix(rest, "=")
+			}
+		}
+	}
+	return args
+}
+
+// maxTestTokens limits the numbers of tokens of a test.
+const maxTestTokens = 1 << 20
+
+// tests returns the tests that the flags ask for.
+func (o *benchOptions) tests() ([]bench.Test, error) {
+	var tests []bench.Test
+	add := func(flag string, t bench.Test) error {
+		for _, n := range []int{t.Prompt, t.Generate, t.Depth} {
+			if n < 0 || n > maxTestTokens {
+				return &usageError{what: fmt.Sprintf("--%s cannot be %d", flag, n),
+					hint: fmt.Sprintf("use 0 to %d", maxTestTokens)}
+			}
+		}
+		if t.Tokens() > 0 {
+			tests = append(tests, t)
+		}
+		return nil
+	}
+	for _, depth := range o.depths {
+		if err := add("depth", bench.Test{Depth: depth}); err != nil {
+			return nil, err
+		}
+		for _, n := range o.prompts {
+			if err := add("prompt", bench.Test{Prompt: n, Depth: depth}); err != nil {
+				return nil, err
+			}
+		}
+		for _, n := range o.generates {
+			if err := add("generate", bench.Test{Generate: n, Depth: depth}); err != nil {
+				return nil, err
+			}
+		}
+		for _, pair := range o.both {
+			p, n, ok := strings.Cut(pair, ",")
+			prompt, err1 := strconv.Atoi(p)
+			generate, err2 := strconv.Atoi(n)
+			if !ok || err1 != nil || err2 != nil {
+				return nil, &usageError{what: fmt.Sprintf("--pg cannot be %q", pair), hint: "use P,N, as in 512,128"}
+			}
+			if err := add("pg", bench.Test{Prompt: prompt, Generate: generate, Depth: depth}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(tests) == 0 {
+		return nil, &usageError{what: "there is nothing to measure", hint: "use -p, -n or --pg with more than 0"}
+	}
+	return tests, nil
+}
+
+// validate refuses flags that no benchmark can be run with.
+func (o *benchOptions) validate(args []string) error {
+	if err := checkNumbers([]number{{"repeat", o.repeat, 1, 1000}, {"layers", o.layers, 0, 1000},
+		{"batch-size", o.model.BatchSize, 1, 1 << 16}, {"gpu-layers", o.model.GPULayers, -1, 1 << 20}}); err != nil {
+		return err
+	}
+	for _, n := range o.threads {
+		if err := checkNumbers([]number{{"threads", n, 0, backend.MaxThreads}}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.shape != "" && len(args) > 0:
+		return &usageError{what: "--shape and a model exclude each other", hint: "leave one of them out"}
+	case o.layers > 0 && o.shape == "":
+		return &usageError{what: "--layers needs --shape", hint: "a model has the layers that it has"}
+	}
+	return o.answer.validate()
+}
+
+// compareBenches compares two files of results.
+func (a *app) compareBenches(args []string, o *benchOptions) error {
+	if len(args) != 2 {
+		return &usageError{what: fmt.Sprintf("--compare needs two files, not %d", len(args)),
+			hint: "give the results before and after, as -o json wrote them"}
+	}
+	var runs [2][]results.Row
+	for i, path := range args {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		runs[i], err = results.Read(f)
+		f.Close()
+		if err != nil {
+			return &inputError{what: fmt.Sprintf("%s cannot be read: %v", path, err),
+				hint: "give files that runner bench -o json, or llama-bench -o json, wrote", err: err}
+		}
+	}
+	differences, alone := results.Between(runs[0], runs[1])
+	if len(differences) == 0 {
+		return &inputError{what: "the two files have no test of the same model in common"}
+	}
+	if err := results.WriteDifferences(a.stdout(), differences); err != nil {
+		return err
+	}
+	for i := range alone {
+		a.note(fmt.Sprintf("%s of %s (%s) is in one file only", alone[i].Test(), alone[i].Model, alone[i].Subject))
+	}
+	return a.drawBench(o.picture, slices.Concat(runs[0], runs[1]))
+}
+
+// drawBench draws results into a file, if there is one.
+func (a *app) drawBench(path string, rows []results.Row) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = plot.SVG(f, rows)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// bench measures models.
+func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
+	var tests []bench.Test
+	var err error
+	if flags := cmd.Flags(); !o.answer.on() || flags.Changed("prompt") || flags.Changed("generate") ||
+		flags.Changed("pg") {
+		if tests, err = o.tests(); err != nil {
+			return err
+		}
+	}
+	if err := o.validate(args); err != nil {
+		return err
+	}
+	ctx, stop := untilStopped(cmd.Context())
+	defer stop()
+	spinner := a.spinner()
+	defer spinner.Stop()
+	paths, err := a.benchModels(ctx, args, o, spinner.Set)
+	if err != nil {
+		return err
+	}
+	for _, t := range tests {
+		o.model.ContextSize = max(o.model.ContextSize, t.Context())
+	}
+	o.model.Sequences = 1
+	if o.answer.on() {
+		o.model.ContextSize = max(o.model.ContextSize, o.answer.context())
+		o.model.Sequences = 2 * o.answer.most() // each has a summary
+	}
+	subjects, err := a.benchSubjects(ctx, paths, o, spinner.Set)
+	defer func() {
+		for _, s := range subjects {
+			_ = s.Model.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	rows, err := a.measure(ctx, cmd, subjects, tests, o, spinner.Set)
+	spinner.Stop()
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case err != nil:
+		return err
+	}
+	if err := results.Write(a.stdout(), o.output, rows); err != nil {
+		return err
+	}
+	if differences := results.Within(rows); len(differences) > 0 && o.output == "md" {
+		fmt.Fprintln(a.stdout())
+		if err := results.WriteDifferences(a.stdout(), differences); err != nil {
+			return err
+		}
+	}
+	return a.drawBench(o.picture, rows)
+}
+
+// benchModel is a model to measure.
+type benchModel struct {
+	name, path string
+	perToken   int64
+}
+
+// benchModels finds the models to measure, or makes the one of a shape.
+func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, say func(string)) ([]benchModel, error) {
+	if o.shape != "" {
+		path, err := a.shapeFile(ctx, o.shape, o.layers, say)
+		if err != nil {
+			return nil, err
+		}
+		args = []string{path}
+	}
+	if len(args) == 0 {
+		args = []string{demoName}
+	}
+	var list []benchModel
+	for _, name := range args {
+		l, err := a.shownModel(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, benchModel{l.Name, l.Path, l.PerToken})
+	}
+	return list, nil
+}
+
+// benchSubject is a loaded model.
+type benchSubject struct {
+	bench.Subject
+	load     time.Duration
+	perToken int64
+	// flags are those of runner serve for the same model, engine and threads.
+	flags []string
+}
+
+// benchSubjects loads each model with each engine and number of threads. It returns those that are loaded also with an
+// error.
+func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOptions, say func(string)) (
+	list []benchSubject, err error) {
+	engines, threads := o.engines, o.threads
+	if len(engines) == 0 {
+		engines = []string{""}
+	}
+	if len(threads) == 0 {
+		threads = []int{0}
+	}
+	log := slog.New(slog.DiscardHandler)
+	for _, m := range paths {
+		for _, engine := range engines {
+			name, err := a.benchEngine(engine)
+			if err != nil {
+				return list, err
+			}
+			for _, n := range threads {
+				say("loading " + m.name)
+				cfg := o.model
+				cfg.Threads = n
+				began := time.Now()
+				loaded, err := a.openModel(ctx, m.path, cfg, log)
+				if err != nil {
+					if ctx.Err() != nil {
+						err = errInterrupted
+					}
+					return list, err
+				}
+				s := benchSubject{bench.Subject{Name: name, Model: loaded}, time.Since(began), m.perToken,
+					a.serveFlags(m.path, &cfg)}
+				if s.Name == "" {
+					s.Name = loaded.Info().Backend
+				}
+				list = append(list, s)
+			}
+		}
+	}
+	return list, nil
+}
+
+// serveFlags returns the arguments of runner serve for a model that is loaded like the next one.
+func (a *app) serveFlags(path string, cfg *backend.Config) []string {
+	return []string{"bench=" + path, "--isolate", a.isolation.when, "--engine", a.isolation.folder,
+		"--threads", strconv.Itoa(cfg.Threads), "--ctx-size", strconv.Itoa(cfg.ContextSize),
+		"--gpu-layers", strconv.Itoa(cfg.GPULayers), "--flash-attn", cfg.FlashAttention, "--cache-type", cfg.CacheType}
+}
+
+// benchEngine has later models loaded with an engine of --engine. It returns its name in tables.
+func (a *app) benchEngine(engine string) (name string, err error) {
+	i := isolation{when: isolateOff}
+	switch engine {
+	case "":
+		i.when = isolateAuto
+	case engineHere:
+	case engineChild:
+		i.when = isolateOn
+	default:
+		i.when, i.folder = isolateAuto, engine
+		engine = filepath.Base(filepath.Clean(engine))
+	}
+	return engine, a.isolate(i)
+}
+
+// measure runs the tests and describes what was measured.
+func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, tests []bench.Test,
+	o *benchOptions, say func(string)) ([]results.Row, error) {
+	run := results.Run{Commit: a.versions().commit, Machine: machine.Read()}
+	if rate, ok := a.bandwidth().Refresh(); ok {
+		run.Bandwidth = rate
+	}
+	list := make([]bench.Subject, len(subjects))
+	for i, s := range subjects {
+		list[i] = s.Subject
+	}
+	run.Before = machine.Now()
+	began := time.Now()
+	how := bench.Options{Repeat: o.repeat, NoWarmUp: o.noWarmUp, Progress: func(done, all int, test, subject string) {
+		say(fmt.Sprintf("%d of %d runs: %s, %s", done+1, all, test, subject))
+	}}
+	measured, err := bench.Run(ctx, list, tests, how)
+	if err != nil {
+		return nil, err
+	}
+	if o.answer.on() {
+		more, err := a.measureAnswers(ctx, cmd, subjects, o, how)
+		if err != nil {
+			return nil, err
+		}
+		measured = append(measured, more...)
+	}
+	run.After, run.Took = machine.Now(), time.Since(began)
+	described := make([]results.Subject, len(subjects))
+	for i, s := range subjects {
+		described[i] = results.Subject{Name: s.Name, Info: s.Model.Info(), Load: s.load,
+			Memory: machine.Peak(processOf(s.Model)), PerToken: s.perToken}
+	}
+	return results.Rows(run, described, measured), nil
+}
+
+// processOf returns the number of the process that a model is in, or 0 for this one.
+func processOf(m backend.Model) int {
+	if own, ok := m.(interface{ Process() int }); ok {
+		return own.Process()
+	}
+	return 0
+}

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+	"runner/bench"
+	"runner/chattemplate"
+	"runner/generation"
+	"runner/grammar"
+	"runner/reasoning"
+	"runner/reasoning/trace"
+	"runner/reasoning/trace/store"
+	"runner/runner"
+	"runner/runner/tracing"
+	"runner/server/wire"
+)
+
+// answerOptions are the flags of bench for whole answers: what they cost with features that a plain one lacks.
+type answerOptions struct {
+	form                             formOptions
+	answers, summary, trace, efforts bool
+	serve                            bool
+	clients                          []int
+	question                         string
+	maxTokens                        int
+}
+
+func (o *answerOptions) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.answers, "answers", false, "measure whole answers, with the template and the reasoning")
+	f.StringVar(&o.form.schema, "schema", "", "what it costs that the answer must match a JSON Schema, `FILE` or the "+
+		"JSON itself")
+	f.BoolVar(&o.summary, "summary", false, "what the summary of the reasoning costs")
+	f.BoolVar(&o.trace, "trace", false, "what recording a sealed trace costs")
+	f.BoolVar(&o.efforts, "efforts", false, "tokens and time of each reasoning effort")
+	f.BoolVar(&o.serve, "serve", false, "what the server costs, beside the same answers without it")
+	f.IntSliceVar(&o.clients, "clients", []int{1}, "so many answers at once with --serve, as in 1,2,4,8")
+	f.StringVar(&o.question, "question", "What is 517 + 386?", "the question that is asked")
+	f.IntVar(&o.maxTokens, "max-tokens", 512, "maximum number of tokens of an answer")
+}
+
+// on reports whether answers are measured.
+func (o *answerOptions) on() bool {
+	return o.answers || o.form.schema != "" || o.summary || o.trace || o.efforts || o.serve
+}
+
+func (o *answerOptions) validate() error {
+	for _, n := range o.clients {
+		if err := checkNumbers([]number{{"clients", n, 1, 64}}); err != nil {
+			return err
+		}
+	}
+	return checkNumbers([]number{{"max-tokens", o.maxTokens, 1, maxTestTokens}})
+}
+
+// most is the largest number of answers at once.
+func (o *answerOptions) most() int {
+	most := 1
+	for _, n := range o.clients {
+		most = max(most, n)
+	}
+	return most
+}
+
+// promptRoom is how many tokens of the context are for the prompt.
+const promptRoom = 1024
+
+// context is how many tokens of context an answer needs.
+func (o *answerOptions) context() int { return o.maxTokens + promptRoom }
+
+// answering makes the workloads of answers.
+type answering struct {
+	o       *answerOptions
+	runners []*runner.Runner
+	form    grammar.Source
+	traces  *tracing.Traces
+	servers []*benchServer
+	close   []func()
+}
+
+// newAnswering prepares what the workloads need: runners over the loaded models, a folder for traces, and servers.
+func (a *app) newAnswering(ctx context.Context, cmd *cobra.Command, o *answerOptions, subjects []benchSubject) (
+	w *answering, err error) {
+	w = &answering{o: o}
+	defer func() {
+		if err != nil {
+			w.Close()
+		}
+	}()
+	if w.form, err = a.source(ctx, cmd, &o.form); err != nil {
+		return w, err
+	}
+	for _, s := range subjects {
+		r, err := runner.New(s.Model, runner.Config{Parallel: o.most(), Clock: a.engine.Clock})
+		if err != nil {
+			return w, err
+		}
+		w.runners = append(w.runners, r)
+		w.close = append(w.close, func() { _ = r.Close() })
+	}
+	if o.trace {
+		folder, err := os.MkdirTemp("", "runner-bench-*")
+		if err != nil {
+			return w, err
+		}
+		w.close = append(w.close, func() { os.RemoveAll(folder) })
+		s, err := store.Open(folder, store.Config{Recipients: []trace.Recipient{trace.NewIdentity().Recipient()}})
+		if err != nil {
+			return w, err
+		}
+		w.close = append(w.close, func() { _ = s.Close() })
+		w.traces = tracing.New(s, tracing.Config{})
+	}
+	if o.serve {
+		for _, s := range subjects {
+			server, err := startServer(ctx, s, o.most())
+			if err != nil {
+				return w, err
+			}
+			w.servers = append(w.servers, server)
+			w.close = append(w.close, server.stop)
+		}
+	}
+	return w, nil
+}
+
+// Close ends what the workloads used, in the opposite order.
+func (w *answering) Close() {
+	for i := len(w.close) - 1; i >= 0; i-- {
+		w.close[i]()
+	}
+}
+
+// request returns the plain request. The same round has the same seed, so that its answers are the same.
+func (w *answering) request(round int) generation.Request {
+	seed := uint64(round + 1)
+	return generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: w.o.question}},
+		MaxTokens: w.o.maxTokens, Seed: &seed, Sampling: backend.Sampling{Temperature: 1}}
+}
+
+// workloads returns the workloads of a subject, by groups. Those of a group are compared with the first one.
+func (w *answering) workloads(subject int) []bench.Workload {
+	var list []bench.Workload
+	add := func(group, name string, at int, change func(r *generation.Request)) {
+		list = append(list, bench.Workload{Name: name, Group: fmt.Sprint(group, subject), Subject: subject,
+			Measure: func(ctx context.Context, round int) (bench.Sample, error) {
+				return together(at, func(i int) (bench.Sample, error) {
+					req := w.request(round*at + i)
+					change(&req)
+					return w.answer(ctx, subject, req)
+				})
+			}})
+	}
+	add("answer", "answer", 1, func(*generation.Request) {})
+	if !w.form.IsZero() {
+		add("answer", "answer, schema", 1, func(r *generation.Request) { r.Form = w.form })
+	}
+	if w.o.summary {
+		add("answer", "answer, summary", 1, func(r *generation.Request) { r.Visibility = reasoning.VisibilitySummary })
+	}
+	if w.o.trace {
+		add("answer", "answer, trace", 1, func(r *generation.Request) {
+			r.Trace = w.traces.Tracer(wire.Local, "runner bench", newRunID())
+		})
+	}
+	if w.o.serve {
+		for _, n := range slices.Sorted(slices.Values(w.o.clients)) { // one client is in the group of the plain answer
+			group := fmt.Sprintf("%d at once", n)
+			if n > 1 {
+				add(group, group, n, func(*generation.Request) {})
+			}
+			name := fmt.Sprintf("server, %d clients", n)
+			if n == 1 {
+				name, group = "server, 1 client", "answer"
+			}
+			list = append(list, bench.Workload{Name: name, Group: fmt.Sprint(group, subject), Subject: subject,
+				Measure: func(ctx context.Context, round int) (bench.Sample, error) {
+					return together(n, func(i int) (bench.Sample, error) {
+						return w.servers[subject].ask(ctx, w.request(round*n+i))
+					})
+				}})
+		}
+	}
+	if w.o.efforts {
+		for _, e := range []reasoning.Effort{reasoning.EffortNone, reasoning.EffortLow, reasoning.EffortMedium,
+			reasoning.EffortHigh} {
+			add("effort", "effort "+string(e), 1, func(r *generation.Request) { r.Effort = e })
+		}
+	}
+	return list
+}
+
+// together runs several answers at once. The sample has the tokens of all, and the mean of the other times.
+func together(n int, one func(i int) (bench.Sample, error)) (all bench.Sample, err error) {
+	samples, errs := make([]bench.Sample, n), make([]error, n)
+	var wg sync.WaitGroup
+	all.Start = time.Now()
+	for i := range n {
+		wg.Go(func() { samples[i], errs[i] = one(i) })
+	}
+	wg.Wait()
+	all.Took = time.Since(all.Start)
+	for i, s := range samples {
+		if errs[i] != nil {
+			return all, errs[i]
+		}
+		all.Tokens += s.Tokens
+		all.First += s.First / time.Duration(n)
+		all.Answer += s.Answer / time.Duration(n)
+	}
+	return all, nil
+}
+
+// answer measures an answer without a server.
+func (w *answering) answer(ctx context.Context, subject int, req generation.Request) (bench.Sample, error) {
+	s := bench.Sample{Start: time.Now()}
+	for e, err := range w.runners[subject].Generate(ctx, req) {
+		if err != nil {
+			return s, err
+		}
+		if r := e.Result; e.Kind == reasoning.Done && r != nil {
+			s.Tokens, s.First, s.Answer = r.Usage.Completion, r.Timing.FirstToken, r.Timing.FirstAnswer
+		}
+	}
+	s.Took = time.Since(s.Start)
+	return s, nil
+}
+
+// measureAnswers measures the workloads of all subjects.
+func (a *app) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, o *benchOptions,
+	b bench.Options) ([]bench.Result, error) {
+	w, err := a.newAnswering(ctx, cmd, &o.answer, subjects)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	var list []bench.Workload
+	for i := range subjects {
+		list = append(list, w.workloads(i)...)
+	}
+	return bench.Measure(ctx, list, b, func(i int) string { return subjects[i].Name })
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"runner/bench"
+	"runner/generation"
+)
+
+// benchServer is a server of this program in a process of its own, whose answers are measured.
+type benchServer struct {
+	url    string
+	cmd    *exec.Cmd
+	client *http.Client
+}
+
+// startTime is how long a server may take to say where it is.
+const startTime = 10 * time.Minute
+
+// startServer starts a server for a model, on a free port of this machine.
+func startServer(ctx context.Context, s benchSubject, parallel int) (*benchServer, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"serve"}, s.flags...)
+	cmd := exec.Command(program, append(args, "--host", "127.0.0.1", "--port", "0", "--parallel", strconv.Itoa(parallel),
+		"--log-format", "text")...)
+	cmd.Env = withoutVariables(os.Environ())
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	server := &benchServer{cmd: cmd, client: &http.Client{}}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(startTime, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	defer stop()
+	var said []string
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		if _, at, ok := strings.Cut(lines.Text(), "serving bench at "); ok {
+			server.url = at
+			go func() { _, _ = io.Copy(io.Discard, stderr) }()
+			return server, server.ready(ctx)
+		}
+		said = append(said, lines.Text())
+	}
+	_ = cmd.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, fmt.Errorf("the server did not start: %s", strings.Join(said, "; "))
+}
+
+// withoutVariables returns an environment without this program's settings, which would change the server.
+func withoutVariables(env []string) []string {
+	var list []string
+	for _, v := range env {
+		if !strings.HasPrefix(v, "RUNNER_") {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// ready waits until the model is loaded.
+func (s *benchServer) ready(ctx context.Context) error {
+	_, err := s.post(ctx, map[string]any{"model": "bench", "max_tokens": 1, "stream": true,
+		"messages": []any{map[string]any{"role": "user", "content": "Hello"}}})
+	if err != nil {
+		s.stop()
+	}
+	return err
+}
+
+// stop ends the server.
+func (s *benchServer) stop() {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.AfterFunc(10*time.Second, func() { _ = s.cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = s.cmd.Wait()
+}
+
+// ask asks for a streamed answer and measures it as a client sees it.
+func (s *benchServer) ask(ctx context.Context, req generation.Request) (bench.Sample, error) {
+	return s.post(ctx, map[string]any{"model": "bench", "max_tokens": req.MaxTokens, "seed": *req.Seed,
+		"temperature": req.Sampling.Temperature, "top_k": req.Sampling.TopK, "top_p": 1, "min_p": 0, "stream": true,
+		"reasoning": "none", "stream_options": map[string]any{"include_usage": true},
+		"messages": []any{map[string]any{"role": "user", "content": req.Messages[0].Content}}})
+}
+
+// maxLine limits a line of a stream, in bytes.
+const maxLine = 1 << 20
+
+// post sends a request for a stream and reads it.
+func (s *benchServer) post(ctx context.Context, body map[string]any) (bench.Sample, error) {
+	sample := bench.Sample{Start: time.Now()}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return sample, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/chat/completions", bytes.NewReader(text))
+	if err != nil {
+		return sample, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := s.client.Do(r)
+	if err != nil {
+		return sample, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
+		return sample, fmt.Errorf("the server answered %s: %s", answer.Status, bytes.TrimSpace(text))
+	}
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !ok || bytes.Equal(data, []byte("[DONE]")) {
+			continue
+		}
+		var chunk struct {
+			Choices []struct {
+				Delta struct {
+					Content string `json:"content"`
+				} `json:"delta"`
+			} `json:"choices"`
+			Usage *struct {
+				Completion int `json:"completion_tokens"`
+			} `json:"usage"`
+			Timings *struct {
+				First float64 `json:"first_token_ms"`
+			} `json:"timings"`
+		}
+		if err := json.Unmarshal(data, &chunk); err != nil {
+			return sample, err
+		}
+		if len(chunk.Choices) > 0 && chunk.Choices[0].Delta.Content != "" && sample.Answer == 0 {
+			sample.Answer = time.Since(sample.Start)
+		}
+		if chunk.Usage != nil {
+			sample.Tokens = chunk.Usage.Completion
+		}
+		if chunk.Timings != nil {
+			sample.First = time.Duration(chunk.Timings.First * float64(time.Millisecond))
+		}
+	}
+	sample.Took = time.Since(sample.Start)
+	return sample, lines.Err()
+}
