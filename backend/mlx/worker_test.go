@@ -281,14 +281,3 @@ func TestDevice(t *testing.T) {
 		t.Errorf("with an ended context: %v", err)
 	}
 }
-
-// TestMetalIsInstalled checks what pip installs on a Mac in place of the library for CPUs.
-func TestMetalIsInstalled(t *testing.T) {
-	for _, line := range []string{"mlx==" + versionMLX, "mlx-lm==" + versionMLXLM,
-		"mlx-cpu==" + versionMLX + `; sys_platform == "linux"`,
-		"mlx-metal==" + versionMLX + `; sys_platform == "darwin"`} {
-		if !strings.Contains("\n"+string(requirements), "\n"+line+"\n") {
-			t.Errorf("requirements.txt has no line %q", line)
-		}
-	}
-}
