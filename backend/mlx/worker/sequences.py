@@ -73,7 +73,7 @@ class Sequences:
         return s
 
     def unused(self, number):
-        if not isinstance(number, int) or not 0 <= number < self.sizes.sequences or number in self.by_number:
+        if number >= self.sizes.sequences or number in self.by_number:
             raise BadFrame(f"sequence {number} cannot be made")
 
     def new(self, q):
@@ -83,7 +83,7 @@ class Sequences:
 
     def fork(self, q):
         self.unused(q["sequence"])
-        s = self.open(q.get("from", 0))
+        s = self.open(q["from"])
         if self.used() + s.length > self.sizes.cells:
             raise Refused("cache_full",
                           f"a fork of {s.length} tokens does not fit into the cache of {self.sizes.cells}")
@@ -106,9 +106,7 @@ class Sequences:
         return {}
 
     def truncate(self, q):
-        s, n = self.open(q["sequence"]), q.get("length", 0)
-        if not isinstance(n, int) or n < 0:
-            raise BadFrame(f"a sequence cannot be {n} tokens long")
+        s, n = self.open(q["sequence"]), q["length"]
         if n < s.length:
             self.leave([s])
             self.shorten(s, n)
