@@ -17,5 +17,6 @@ done
 [ -n "$python" ] || { echo "mlx: there is no Python 3.11 or newer" >&2; exit 1; }
 echo "mlx: installing MLX for the tests (350 MB) in .cache/mlx"
 "$python" -m venv --clear .cache/mlx
-.cache/mlx/bin/pip install --quiet --disable-pip-version-check --no-deps -r "$wanted"
+.cache/mlx/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+  --only-binary :all: -r "$wanted"
 cp "$wanted" "$have"

@@ -98,7 +98,8 @@ func TestSmoke(t *testing.T) {
 	m := mustOpen(t, p, demoFolder(t), backend.Config{})
 	if i := m.Info(); i.Name != "demo" || i.Architecture != "gpt-oss" || i.Quantization != "MXFP4" ||
 		i.Parameters < 4_150_000 ||
-		i.ContextSize != 8192 || i.EmbeddingLength != 192 || !i.WindowOnly || i.ChatTemplate == "" || i.Backend != "MLX" {
+		i.ContextSize != 8192 || i.EmbeddingLength != 192 || i.Layers != 6 || !i.WindowOnly || i.ChatTemplate == "" ||
+		i.Backend != "MLX" {
 		t.Errorf("info %+v", i)
 	}
 	if runtime.GOOS == "linux" {

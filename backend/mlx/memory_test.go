@@ -3,6 +3,7 @@ package mlx
 import (
 	"errors"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,75 @@ func TestMemoryGrowsInAStep(t *testing.T) {
 		})
 	}
 }
+
+// TestMemoryOfAComputation: on Linux a worker cannot take memory far above its limit within one computation either,
+// even if nothing of it is left afterwards. It ends, and the answer goes on. If that happens each time, the step fails.
+func TestMemoryOfAComputation(t *testing.T) {
+	p := python(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("the limit works on Linux only")
+	}
+	path := randomFolder(t, random.Config{Seed: 2, Precise: true, Layers: 2})
+	want := greedy(t, mustOpen(t, p, path, backend.Config{ContextSize: 256, Sequences: 2}), 12)
+	for name, c := range map[string]struct{ failure, says string }{
+		"MLX":   {`self.mx.eval(self.mx.ones((256 << 20,)))`, "segmentation fault"},
+		"numpy": {`self.np.ones(128 << 20)`, "--engine-memory allows (256 MB): "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			m := hookedBy(t, Engine{Python: p, Options: Options{Memory: 256e6},
+				Log: slog.New(slog.NewTextHandler(&log, nil))}, path, c.failure)
+			if got := greedy(t, m, 12); !slices.Equal(got, want) {
+				t.Errorf("tokens %v, want %v", got, want)
+			}
+			if n := m.Counts(); n.Crashes != 1 || n.Hangs != 0 || n.Failed != 0 {
+				t.Errorf("counts %+v", n)
+			}
+			if !strings.Contains(log.String(), c.says) {
+				t.Errorf("the log does not say %q:\n%s", c.says, log.String())
+			}
+		})
+	}
+	t.Run("each time", func(t *testing.T) {
+		f, err := ReadFolder(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Cache: t.TempDir(), Memory: 256e6}
+		start, err := Start(p, f, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(t, &start, o.Cache, hungryToken)
+		m, err := Engine{Options: o}.run(t.Context(), start, f, backend.Config{ContextSize: 256, Sequences: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		s, err := m.NewSequence()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = m.Step(t.Context(), []backend.Input{{Sequence: s, Tokens: []backend.Token{7}}}, make([]backend.Output, 1))
+		var input *backend.InputError
+		if !errors.As(err, &input) || !errors.Is(err, backend.ErrCrashed) {
+			t.Errorf("error %v", err)
+		}
+		s.Close()
+		if got := greedy(t, m, 12); !slices.Equal(got, want) {
+			t.Errorf("tokens %v, want %v", got, want)
+		}
+	})
+}
+
+// hungryToken makes a step take 1 GiB if token 7 is in it.
+const hungryToken = `
+def step(self, head, raw, old=steps.Steps.step):
+    if bytes(raw) == b"\7\0\0\0":
+        self.mx.eval(self.mx.ones((256 << 20,)))
+    return old(self, head, raw)
+steps.Steps.step = step
+`
 
 // TestOtherModelsLeaveLessMemory: a model that is loaded counts for the next one, which is refused if nothing is left.
 func TestOtherModelsLeaveLessMemory(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"time"
 )
 
+// requirements has the packages with the hashes of their wheels. scripts/mlx_lock.py renews the hashes.
+//
 //go:embed requirements.txt
 var requirements []byte
 
@@ -220,7 +222,7 @@ func Plan(ctx context.Context, c Config) (string, error) {
 }
 
 // Setup makes the Python environment, in place of one that is there. What pip prints goes to log. The caller shows Plan
-// first.
+// first. Only wheels whose hashes are in requirements.txt are installed, so a package index cannot give others.
 func Setup(ctx context.Context, c Config, log io.Writer) (*Python, error) {
 	p, err := c.base(ctx)
 	if err != nil {
@@ -238,7 +240,8 @@ func Setup(ctx context.Context, c Config, log io.Writer) (*Python, error) {
 	fresh := dir + ".new"
 	for _, args := range [][]string{
 		{p.Path, "-I", "-m", "venv", "--clear", fresh},
-		{interpreterIn(fresh), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "-r", wanted}} {
+		{interpreterIn(fresh), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps",
+			"--require-hashes", "--only-binary", ":all:", "-r", wanted}} {
 		var said strings.Builder
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, io.MultiWriter(log, &said), time.Second

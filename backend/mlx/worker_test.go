@@ -34,7 +34,7 @@ func sources(t *testing.T) []string {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	return append(files, "worker_test.py")
+	return append(files, "worker_test.py", "frames_test.py")
 }
 
 func TestWorkerInPython(t *testing.T) {
@@ -143,7 +143,8 @@ func TestHostileFrames(t *testing.T) {
 		{"new before load", "before a model", frame(4, 14, 0, `{"sequence":1}`), 4},
 		{"mask", "out of place", frame(9, 4, 0, "abcd"), 4},
 		{"text", "out of place", frame(11, 8, 0, `{"id":1} `), 4},
-		{"load without a path", "KeyError", frame(2, 2, 0, "{}"), 3},
+		{"a number of another type", "has sequence -1", frame(4, 15, 0, `{"sequence":-1}`), 4},
+		{"deep JSON", "recursion", frame(4, 100000, 0, strings.Repeat("[", 100000)), 4},
 		{"end in a frame", "", []byte(hello[:20]), 0},
 		{"end", "", nil, 0},
 		{"shutdown", "", frame(13, 0, 0, ""), 0},
@@ -160,6 +161,42 @@ func TestHostileFrames(t *testing.T) {
 	}
 	if out, _ := converse(t, python, []byte(hello), true); !strings.Contains(out, `"engine":"MLX"`) {
 		t.Errorf("hello is answered by %q", out)
+	}
+}
+
+// TestDamagedFrames damages thousands of conversations in a process that computes nothing, and sends some tens of them
+// to real ones. None may end in another way than the protocol has.
+func TestDamagedFrames(t *testing.T) {
+	p := python(t) // for numpy
+	out, err := exec.Command(p.Path, "-I", "-B", "frames_test.py").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+	dir := t.TempDir()
+	if out, err := exec.Command(p.Path, "-I", "-B", "frames_test.py", dir, "30").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 30 {
+		t.Fatal(files, err)
+	}
+	plain, bad := plainPython(t), 0
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, code := converse(t, plain, b, true)
+		if code != 0 && (code != 4 || !strings.Contains(out, `"code":"broken"`)) {
+			t.Errorf("%s: exit status %d and %q", filepath.Base(name), code, out)
+		}
+		if code != 0 {
+			bad++
+		}
+	}
+	if bad < 10 {
+		t.Errorf("%d of %d conversations were refused", bad, len(files))
 	}
 }
 
@@ -279,16 +316,5 @@ func TestDevice(t *testing.T) {
 	cancel()
 	if _, err := p.Device(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("with an ended context: %v", err)
-	}
-}
-
-// TestMetalIsInstalled checks what pip installs on a Mac in place of the library for CPUs.
-func TestMetalIsInstalled(t *testing.T) {
-	for _, line := range []string{"mlx==" + versionMLX, "mlx-lm==" + versionMLXLM,
-		"mlx-cpu==" + versionMLX + `; sys_platform == "linux"`,
-		"mlx-metal==" + versionMLX + `; sys_platform == "darwin"`} {
-		if !strings.Contains("\n"+string(requirements), "\n"+line+"\n") {
-			t.Errorf("requirements.txt has no line %q", line)
-		}
 	}
 }

@@ -1,6 +1,7 @@
 """Tests of the worker that need no MLX: python worker_test.py"""
 
 import os
+import resource
 import sys
 import types
 import unittest
@@ -59,6 +60,21 @@ class AppleLimits(unittest.TestCase):
         m = limits(mx)
         self.assertNotIn("wired", mx.limits)
         self.assertEqual(m.device, "CPU")
+
+    def test_the_kernel_limits_a_cpu_too(self):
+        for gpu, platform, most, set_it in ((False, "linux", GiB, True), (False, "linux", 0, False),
+                                            (True, "linux", GiB, False), (False, "darwin", GiB, False)):
+            with mock.patch.object(sys, "platform", platform), mock.patch("resource.setrlimit") as limit, \
+                    mock.patch.object(memory, "private", lambda: 100 << 20):
+                limits(fake_mlx(gpu, self.M3), most)
+            want = [mock.call(resource.RLIMIT_DATA, (GiB + (356 << 20),) * 2)] if set_it else []
+            self.assertEqual(limit.mock_calls, want)
+
+    @unittest.skipUnless(sys.platform == "linux", "macOS has no such file")
+    def test_what_counts_for_the_limit(self):
+        before = memory.private()
+        more = bytearray(64 << 20)
+        self.assertLess(abs(memory.private() - before - len(more)), 8 << 20)
 
     def test_stats_without_proc(self):
         mx = types.SimpleNamespace(get_active_memory=lambda: 3 * GiB, get_cache_memory=lambda: GiB,

@@ -54,10 +54,11 @@ class Engine:
                 "context_reason": sizes.reason, "sequences": sizes.sequences, "batch": sizes.batch,
                 "threads": os.cpu_count() or 1, "gpu_layers": len(model.layers()) if self.memory.gpu else 0,
                 "embedding_length": model.hidden_width if model.embeddings else int(given.get("width") or 0),
-                "window_only": not model.exact, "digest": given.get("digest", ""),
+                "layers": len(model.layers()), "window_only": not model.exact, "digest": given.get("digest", ""),
                 "memory": {"mapped": 0,
                            "private": min(self.memory.limit, model.bytes + 2 * sizes.cells * model.token_bytes)}},
             "logits": True, "embeddings": model.embeddings, "exact_truncate": model.exact,
+            "parts": len(model.layers()) if model.slow else 0,  # each layer of a slow model is progress
             "vocabulary": {"tokens": 0, "bos": -1, "eos": -1, "end": [], "add_bos": False}}
 
     def share(self, q):

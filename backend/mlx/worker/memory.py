@@ -2,9 +2,14 @@
 
 The limits of MLX are set before anything is loaded. MLX may go past its limit within one computation, so check is
 called after each. A worker over its limit ends.
+
+If the user chose the limit, Linux enforces one above it. That one also holds within a computation, and for what Python
+takes.
 """
 
 import os
+import resource
+import sys
 
 from .protocol import LoadFailed
 
@@ -32,6 +37,18 @@ class Memory:
         mx.set_cache_limit(min(self.limit // 8, 2 << 30))
         if self.gpu and recommended:
             mx.set_wired_limit(min(self.limit, recommended))
+        if most and not self.gpu and sys.platform == "linux":
+            self.backstop()
+
+    def backstop(self):
+        """Limits the private memory of the process, in which a CPU's arrays are. The kernel then gives none above it.
+
+        Python and numpy raise MemoryError. MLX 0.32.4 does not look at what malloc returns and ends by SIGSEGV, so the
+        runner sees a crash and cannot say why. A GPU's memory does not count, and macOS does not enforce this limit.
+        """
+        room = max(self.limit // 4, 256 << 20)  # for copies of caches within a step, and for Python
+        most = private() + self.limit + room
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
     def check(self):
         mx = self.mx
@@ -44,6 +61,12 @@ class Memory:
     def has_room(self, size):
         """Reports whether size more bytes are within the limit."""
         return self.mx.get_active_memory() + size <= self.limit
+
+
+def private():
+    """Returns the bytes of the process that RLIMIT_DATA limits: its own code has them before a model is loaded."""
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmData:"))
 
 
 def used(mx):

@@ -1,7 +1,7 @@
 """The open sequences, and the batch that some of them are in.
 
-Sequences that decode together have merged caches of mlx-lm. Merging and extracting copy whole caches, so they happen
-only when the members change.
+Sequences that decode together have merged caches of mlx-lm. A change of the members copies whole caches, so the caches
+of members that stay are copied as rarely as possible.
 """
 
 import copy
@@ -10,11 +10,17 @@ from .caches import Copies, Sequence, always_trims
 from .protocol import BadFrame, Refused
 
 
+def extends(c):
+    """Reports whether a batch's caches can get more rows. Of a list, all must."""
+    return all(extends(x) for x in getattr(c, "caches", [])) and hasattr(type(c), "extend")
+
+
 class Batch:
     """Sequences that decode together, with the merged caches of mlx-lm."""
 
-    def __init__(self, members, caches):
-        self.members = members  # None for one that was freed
+    def __init__(self, mx, members, caches):
+        self.mx = mx
+        self.members = members  # by row; None for one that has left or was freed
         self.caches = caches
 
     @staticmethod
@@ -23,7 +29,24 @@ class Batch:
         return [type(layer[0]).merge(list(layer)) for layer in layers]
 
     def extract(self, i):
-        return [c.extract(i) for c in self.caches]
+        """Returns copies of a row. They are made at once, because until then they would keep the whole batch."""
+        caches = [c.extract(i) for c in self.caches]
+        self.mx.eval([c.state for c in caches])
+        return caches
+
+    def drop(self):
+        """Takes the rows without a member out of the caches."""
+        stay = [i for i, m in enumerate(self.members) if m is not None]
+        if len(stay) < len(self.members):
+            for c in self.caches:
+                c.filter(self.mx.array(stay))
+            self.members = [self.members[i] for i in stay]
+
+    def add(self, sequences):
+        """Adds rows. The rows that are there are copied once."""
+        for c, new in zip(self.caches, Batch.merged(sequences)):
+            c.extend(new)
+        self.members += sequences
 
 
 class Sequences:
@@ -50,7 +73,7 @@ class Sequences:
         return s
 
     def unused(self, number):
-        if not isinstance(number, int) or not 0 <= number < self.sizes.sequences or number in self.by_number:
+        if number >= self.sizes.sequences or number in self.by_number:
             raise BadFrame(f"sequence {number} cannot be made")
 
     def new(self, q):
@@ -60,7 +83,7 @@ class Sequences:
 
     def fork(self, q):
         self.unused(q["sequence"])
-        s = self.open(q.get("from", 0))
+        s = self.open(q["from"])
         if self.used() + s.length > self.sizes.cells:
             raise Refused("cache_full",
                           f"a fork of {s.length} tokens does not fit into the cache of {self.sizes.cells}")
@@ -76,16 +99,14 @@ class Sequences:
     def free(self, q):
         s = self.open(q["sequence"])
         del self.by_number[q["sequence"]]
-        if s.caches is None:  # its rows go when the batch changes
+        if s.caches is None:  # its row goes when the batch is used again
             self.batch.members[self.batch.members.index(s)] = None
             if not any(self.batch.members):
                 self.batch = None
         return {}
 
     def truncate(self, q):
-        s, n = self.open(q["sequence"]), q.get("length", 0)
-        if not isinstance(n, int) or n < 0:
-            raise BadFrame(f"a sequence cannot be {n} tokens long")
+        s, n = self.open(q["sequence"]), q["length"]
         if n < s.length:
             self.leave([s])
             self.shorten(s, n)
@@ -118,36 +139,33 @@ class Sequences:
             s.go_back(length, copies)
 
     def leave(self, sequences):
-        """Takes sequences out of the batch, and rows of those that were freed."""
+        """Takes sequences out of the batch. Their rows go when the batch is used again."""
         b = self.batch
-        if b is None or not any(m is None or m in sequences for m in b.members):
+        if b is None:
             return
-        stay = []
         for i, m in enumerate(b.members):
-            if m in sequences:
-                m.caches = b.extract(i)
-            elif m is not None:
-                stay.append(i)
-        self.merges += 1
-        if not stay:
+            if m is not None and m in sequences:
+                m.caches, b.members[i] = b.extract(i), None
+        if not any(b.members):
             self.batch = None
-            return
-        rows = self.mx.array(stay)
-        for c in b.caches:
-            c.filter(rows)
-        b.members = [b.members[i] for i in stay]
 
     def join(self, sequences):
         """Makes a batch of exactly these sequences."""
         b = self.batch
         if b is not None and len(b.members) == len(sequences) and all(m in sequences for m in b.members):
             return
-        self.dissolve()
         self.merges += 1
-        self.batch = Batch(list(sequences), Batch.merged(sequences))
-        for s in sequences:
+        if b is not None:
+            self.leave([m for m in b.members if m not in sequences])
+        come = [s for s in sequences if s.caches is not None]
+        if self.batch is not None and come and not all(extends(c) for c in b.caches):
+            self.leave(sequences)
+            come = list(sequences)
+        if self.batch is None:
+            self.batch = Batch(self.mx, come, Batch.merged(come))
+        else:
+            b.drop()
+            if come:
+                b.add(come)
+        for s in come:
             s.caches = None
-
-    def dissolve(self):
-        if self.batch is not None:
-            self.leave([m for m in self.batch.members if m is not None])

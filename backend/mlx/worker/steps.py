@@ -17,7 +17,7 @@ class Rows:
     """The file for the rows of logits, which the runner maps too."""
 
     def __init__(self, np, rows, model):
-        if not isinstance(rows, int) or not 0 < rows <= 1 << 16:
+        if not 0 < rows <= 1 << 16:
             raise BadFrame(f"{rows} rows of logits")
         size = rows * model.vocabulary * 4
         if os.fstat(SHARED).st_size < size:
