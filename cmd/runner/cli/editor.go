@@ -31,7 +31,7 @@ type terminalEditor struct {
 
 func newTerminalEditor(in, out *os.File, h *history, commands []string) *terminalEditor {
 	return &terminalEditor{history: h, editor: lineeditor.New(in, out, lineeditor.Options{
-		History: h, Complete: complete, More: "... ", Dumb: os.Getenv("TERM") == "dumb",
+		History: h, Continue: goOn, More: "... ", Dumb: os.Getenv("TERM") == "dumb",
 		LimitHint: "Give a long text as a file: runner run --file FILE",
 		Candidates: func(text string) []string {
 			if !strings.HasPrefix(text, "/") {
@@ -65,19 +65,22 @@ func (e *terminalEditor) readLine(p lineeditor.Prompt) (string, error) {
 	return line, err
 }
 
-// complete reports whether a message is complete: it does not end in a backslash, and its block, if any, is closed.
-func complete(text string) bool {
+// goOn begins the next line of a message that is not complete: its block is open, or its last line ends in a backslash
+// that was typed. The newline takes the place of the backslash. Pasted and recalled backslashes belong to the message.
+func goOn(text string, typed bool) (next string, more bool) {
 	if rest, ok := strings.CutPrefix(text, blockMark); ok {
 		return strings.HasSuffix(strings.TrimRight(rest, " \n"), blockMark)
 	}
-	return !strings.HasSuffix(text, `\`)
+	line, more := strings.CutSuffix(text, `\`)
+	return line + "\n", more && typed
 }
 
-// unblock removes the block marks or backslashes that joined the lines of a message.
+// unblock removes the marks of a block.
 func unblock(text string) string {
-	if rest, ok := strings.CutPrefix(text, blockMark); ok {
-		rest = strings.TrimRight(rest, " \n")
-		return strings.Trim(strings.TrimSuffix(rest, blockMark), "\n")
+	rest, ok := strings.CutPrefix(text, blockMark)
+	if !ok {
+		return text
 	}
-	return strings.ReplaceAll(text, "\\\n", "\n")
+	rest = strings.TrimRight(rest, " \n")
+	return strings.Trim(strings.TrimSuffix(rest, blockMark), "\n")
 }

@@ -398,6 +398,9 @@ func TestTerminalWithoutColor(t *testing.T) {
 			strings.Contains(tt.text, "\x1b[2m") {
 			t.Errorf("%v %v: the terminal received %q, want %q", c.env, c.args, tt.text, want)
 		}
+	// The backslashes of a pasted text are its own.
+	tt.enter("\x1b[200~request \\\rpasted\\\x1b[201~")
+	tt.expect(`"Content":"request \\\npasted\\"`)
 	}
 }
 
@@ -440,3 +443,6 @@ func TestBrokenPipeIsQuiet(t *testing.T) {
 		}
 	}
 }
+	// The backslashes of a pasted text are its own.
+	tt.enter("\x1b[200~request \\\rpasted\\\x1b[201~")
+	tt.expect(`"Content":"request \\\npasted\\"`)

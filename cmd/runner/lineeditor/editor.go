@@ -10,8 +10,10 @@ import (
 type Options struct {
 	// History has earlier texts. The editor does not add to it. It may be nil.
 	History History
-	// Complete reports whether Enter ends a text. Otherwise Enter adds a newline. A nil Complete means always.
-	Complete func(text string) bool
+	// Continue returns the text to go on with when Enter is pressed, usually the text and a newline, or false if Enter
+	// ends the text. typed is set if the last change of the text was typed, not pasted or recalled. A nil Continue means
+	// that Enter always ends the text.
+	Continue func(text string, typed bool) (next string, more bool)
 	// Candidates returns what Tab can complete a text to. The editor ignores candidates that do not begin with the
 	// text. It may be nil.
 	Candidates func(text string) []string
