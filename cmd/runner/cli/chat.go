@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"runner/chattemplate"
@@ -55,7 +56,25 @@ func (a *app) chat(ctx context.Context, gen generator, o *runOptions, p prompt, 
 	c.signals = make(chan os.Signal, 2)
 	signal.Notify(c.signals, os.Interrupt)
 	defer signal.Stop(c.signals)
+	ctx, stop := untilEnded(ctx)
+	defer stop()
 	return c.loop(ctx)
+}
+
+// untilEnded returns a context that ends, as interrupted, when the system ends the program or the terminal is gone. So
+// the line editor can restore the terminal. A second signal ends the process at once.
+func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
+	signals := []os.Signal{syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ended, stop := signal.NotifyContext(ctx, signals...)
+	ctx, cancel := context.WithCancelCause(ctx)
+	context.AfterFunc(ended, func() {
+		cancel(errInterrupted)
+		stop()
+	})
+	return ctx, stop
 }
 
 func (c *chat) loop(ctx context.Context) error {
@@ -63,8 +82,10 @@ func (c *chat) loop(ctx context.Context) error {
 	c.say("%s, context of %d tokens, reasoning shown: %s", info.Name, info.ContextSize, c.options.request.Visibility)
 	c.say("/help lists the commands; Ctrl-D leaves.")
 	for {
-		text, err := c.read()
+		text, err := c.read(ctx)
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case errors.Is(err, errInterrupted):
 			// Ctrl-C on a line with text only clears the line.
 			twice := c.interrupted && text == ""
@@ -139,7 +160,7 @@ func (c *chat) turn(ctx context.Context, text string) error {
 			c.say("The call is cut off and cannot be answered, so the turn is forgotten.")
 			return nil
 		}
-		if err := c.askResults(message.ToolCalls); err != nil {
+		if err := c.askResults(ctx, message.ToolCalls); err != nil {
 			c.messages = c.messages[:before]
 			c.interrupted = errors.Is(err, errInterrupted)
 			c.say("The call was not answered, so the turn is forgotten.")
@@ -195,19 +216,19 @@ func (c *chat) generate(ctx context.Context, answered bool) (generation.Reply, e
 }
 
 // read returns what the user types next. A Ctrl-C while the editor was not reading counts as one on an empty line.
-func (c *chat) read() (string, error) {
+func (c *chat) read(ctx context.Context) (string, error) {
 	select {
 	case <-c.signals:
 		return "", errInterrupted
 	default:
-		return c.editor.read()
+		return c.editor.read(ctx)
 	}
 }
 
 // askResults asks for the result of every call. It returns an error if the user declines.
-func (c *chat) askResults(calls []chattemplate.ToolCall) error {
+func (c *chat) askResults(ctx context.Context, calls []chattemplate.ToolCall) error {
 	for _, call := range calls {
-		result, err := c.editor.ask(fmt.Sprintf("result of %s: ", render.CleanLine(call.Name)))
+		result, err := c.editor.ask(ctx, fmt.Sprintf("result of %s: ", render.CleanLine(call.Name)))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -9,12 +10,12 @@ import (
 )
 
 // lineEditor reads what the user types. An interrupted read returns the text so far and errInterrupted. The end of the
-// input returns io.EOF.
+// input returns io.EOF, and the end of the context its cause.
 type lineEditor interface {
 	// read returns a message of one or more lines.
-	read() (string, error)
+	read(ctx context.Context) (string, error)
 	// ask returns one answer, which does not go into the history.
-	ask(prompt string) (string, error)
+	ask(ctx context.Context, prompt string) (string, error)
 }
 
 // blockMark opens and closes a block of several lines.
@@ -42,8 +43,8 @@ func newTerminalEditor(in, out *os.File, h *history, commands []string) *termina
 	})}
 }
 
-func (e *terminalEditor) read() (string, error) {
-	line, err := e.readLine(lineeditor.Prompt{Text: ">>> ", Placeholder: e.placeholder})
+func (e *terminalEditor) read(ctx context.Context) (string, error) {
+	line, err := e.readLine(ctx, lineeditor.Prompt{Text: ">>> ", Placeholder: e.placeholder})
 	if err == nil && strings.TrimSpace(line) != "" {
 		e.placeholder = ""
 		if err := e.history.add(line); err != nil {
@@ -53,12 +54,12 @@ func (e *terminalEditor) read() (string, error) {
 	return unblock(line), err
 }
 
-func (e *terminalEditor) ask(prompt string) (string, error) {
-	return e.readLine(lineeditor.Prompt{Text: prompt, Alone: true})
+func (e *terminalEditor) ask(ctx context.Context, prompt string) (string, error) {
+	return e.readLine(ctx, lineeditor.Prompt{Text: prompt, Alone: true})
 }
 
-func (e *terminalEditor) readLine(p lineeditor.Prompt) (string, error) {
-	line, err := e.editor.Read(p)
+func (e *terminalEditor) readLine(ctx context.Context, p lineeditor.Prompt) (string, error) {
+	line, err := e.editor.Read(ctx, p)
 	if errors.Is(err, lineeditor.ErrInterrupted) {
 		err = errInterrupted
 	}
@@ -69,7 +70,7 @@ func (e *terminalEditor) readLine(p lineeditor.Prompt) (string, error) {
 // that was typed. The newline takes the place of the backslash. Pasted and recalled backslashes belong to the message.
 func goOn(text string, typed bool) (next string, more bool) {
 	if rest, ok := strings.CutPrefix(text, blockMark); ok {
-		return strings.HasSuffix(strings.TrimRight(rest, " \n"), blockMark)
+		return text + "\n", !strings.HasSuffix(strings.TrimRight(rest, " \n"), blockMark)
 	}
 	line, more := strings.CutSuffix(text, `\`)
 	return line + "\n", more && typed

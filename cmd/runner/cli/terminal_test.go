@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/term"
 )
 
 // terminal is the program on a pseudo-terminal.
@@ -112,6 +114,20 @@ func (tt *terminal) expect(text string) string {
 			over = true
 		}
 	}
+}
+
+// stateOf returns how a terminal is set.
+func stateOf(t *testing.T, file *os.File) *term.State {
+	t.Helper()
+	raw, err := file.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state *term.State
+	if failed := raw.Control(func(fd uintptr) { state, err = term.GetState(int(fd)) }); failed != nil || err != nil {
+		t.Fatal(failed, err)
+	}
+	return state
 }
 
 // exit waits for the end of the program and checks its exit code.
@@ -259,6 +275,40 @@ func TestChatInterrupts(t *testing.T) {
 	tt.exit(exitInterrupted)
 }
 
+// A signal that ends the program finds a prompt, an answer or a question. The terminal is left as it was.
+func TestChatIsEndedBySignals(t *testing.T) {
+	other, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	defer slave.Close()
+	before := stateOf(t, slave)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		for _, where := range []struct{ message, shows string }{
+			{"half", "half"}, {"slow\r", "working"}, {"weather\r", "result of get_weather: " + ready},
+		} {
+			tt := start(t, nil, "run")
+			tt.expect(emptyPrompt)
+			if raw := stateOf(t, tt.file); *raw == *before {
+				t.Fatal("the editor does not change the terminal, so this test finds nothing")
+			}
+			tt.send(where.message)
+			tt.expect(where.shows)
+			if err := tt.cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			tt.exit(exitInterrupted)
+			if after := stateOf(t, tt.file); *after != *before {
+				t.Errorf("%v at %q leaves the terminal as %+v, want %+v", sig, where.message, after, before)
+			}
+			if strings.Count(tt.text, "\x1b[?2004h") != strings.Count(tt.text, "\x1b[?2004l") {
+				t.Errorf("%v at %q leaves pastes marked: %q", sig, where.message, tt.text)
+			}
+		}
+	}
+}
+
 func TestChatTools(t *testing.T) {
 	tt := start(t, nil, "run")
 	tt.enter("weather")
@@ -348,6 +398,9 @@ func TestChatLines(t *testing.T) {
 	tt.expect(`"Content":"request \ntwo"`)
 	tt.enter("\"\"\"\rrequest\r\rend\"\"\"")
 	tt.expect(`"Content":"request\n\nend"`)
+	// The backslashes of a pasted text are its own.
+	tt.enter("\x1b[200~request \\\rpasted\\\x1b[201~")
+	tt.expect(`"Content":"request \\\npasted\\"`)
 	tt.enter("\x1b[200~request\rpasted\r\x1b[201~more")
 	tt.expect(`"Content":"request\npasted\nmore"`)
 	tt.enter("/etc/passwd request")
@@ -443,6 +496,3 @@ func TestBrokenPipeIsQuiet(t *testing.T) {
 		}
 	}
 }
-	// The backslashes of a pasted text are its own.
-	tt.enter("\x1b[200~request \\\rpasted\\\x1b[201~")
-	tt.expect(`"Content":"request \\\npasted\\"`)

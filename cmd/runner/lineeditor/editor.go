@@ -2,6 +2,7 @@ package lineeditor
 
 import (
 	"cmp"
+	"context"
 	"io"
 	"os"
 )
@@ -68,9 +69,13 @@ func New(in, out *os.File, o Options) *Editor {
 // was typed after Enter stays for the next Read.
 //
 // Ctrl-C returns the text so far and [ErrInterrupted]. Ctrl-D without a text and the end of the terminal's input return
-// [io.EOF]. Other errors come from the terminal. The terminal is as it was before whenever Read returns.
-func (e *Editor) Read(p Prompt) (text string, err error) {
-	restore, err := e.tty.begin()
+// [io.EOF]. When ctx ends, Read returns the text so far and the cause. Other errors come from the terminal. The
+// terminal is as it was before whenever Read returns.
+func (e *Editor) Read(ctx context.Context, p Prompt) (text string, err error) {
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	restore, err := e.tty.begin(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -93,7 +98,7 @@ func (e *Editor) Read(p Prompt) (text string, err error) {
 		if err := d.err(); err != nil {
 			return s.text, err
 		}
-		if err := e.receive(); err != nil {
+		if err := e.receive(ctx); err != nil {
 			s.finish()
 			return s.text, err
 		}
@@ -120,9 +125,9 @@ func (e *Editor) apply(s *session) (done bool, err error) {
 	}
 }
 
-// receive waits for keys or for another size of the terminal.
-func (e *Editor) receive() error {
-	typed, expired, err := e.tty.wait(e.keys.patience())
+// receive waits for keys, for another size of the terminal or for the end of ctx.
+func (e *Editor) receive(ctx context.Context) error {
+	typed, expired, err := e.tty.wait(ctx, e.keys.patience())
 	if expired {
 		e.keys.giveUp()
 	}
