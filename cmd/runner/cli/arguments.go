@@ -55,6 +55,11 @@ var fileAndID = exactly(2, "a file and an id are needed", "")
 
 // completeModels completes the name of a model: one on this machine, the demo or a file.
 func completeModels(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return modelNames(), cobra.ShellCompDirectiveDefault
+}
+
+// modelNames returns the names of the demo and of the models on this machine.
+func modelNames() []string {
 	names := []string{demoName}
 	found, _ := installed.List()
 	for _, m := range found {
@@ -62,5 +67,5 @@ func completeModels(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 			names = append(names, m.Name)
 		}
 	}
-	return names, cobra.ShellCompDirectiveDefault
+	return names
 }

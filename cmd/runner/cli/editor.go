@@ -30,16 +30,11 @@ type terminalEditor struct {
 	unkept      func(error)
 }
 
-func newTerminalEditor(in, out *os.File, h *history, commands []string) *terminalEditor {
+func newTerminalEditor(in, out *os.File, h *history, candidates func(string) []string) *terminalEditor {
 	return &terminalEditor{history: h, editor: lineeditor.New(in, out, lineeditor.Options{
 		History: h, Continue: goOn, More: "... ", Dumb: os.Getenv("TERM") == "dumb",
-		LimitHint: "Give a long text as a file: runner run --file FILE",
-		Candidates: func(text string) []string {
-			if !strings.HasPrefix(text, "/") {
-				return nil
-			}
-			return commands
-		},
+		LimitHint:  "Give a long text as a file: runner run --file FILE",
+		Candidates: candidates,
 	})}
 }
 

@@ -140,11 +140,15 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	defer gen.Close()
 	if chatting {
 		stop() // the chat has its own way with Ctrl-C
-		return a.chat(cmd.Context(), gen, o, p, spinner, loaded)
+		c := &chat{options: o, spinner: spinner, gen: gen, name: name, loaded: loaded}
+		c.open = func(ctx context.Context, other string) (generator, time.Duration, error) {
+			return a.openByName(ctx, other, o.model, ownTemplate(cfg, other == name), spinner)
+		}
+		return a.chat(cmd.Context(), c, p)
 	}
+	defer gen.Close()
 	req := o.request
 	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.User, Content: p.text()})
 	if o.plan {
@@ -293,6 +297,25 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 		err = errInterrupted
 	}
 	return gen, took, err
+}
+
+// openByName is open for the model called name.
+func (a *app) openByName(ctx context.Context, name string, cfg backend.Config, rc runner.Config,
+	spinner *render.Spinner) (generator, time.Duration, error) {
+	m, err := resolve(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return a.open(ctx, m, cfg, rc, spinner)
+}
+
+// ownTemplate returns rc without its chat template, unless same is set: the template of --chat-template was written for
+// the model that the command names.
+func ownTemplate(rc runner.Config, same bool) runner.Config {
+	if !same {
+		rc.ChatTemplate = ""
+	}
+	return rc
 }
 
 // once answers a single prompt.

@@ -171,13 +171,13 @@ func TestChat(t *testing.T) {
 	tt.enter("summary after the answer")
 	tt.expect("Summary of the reasoning:\r\nAdding gives 42.\x1b[0m\r\n\r\n42\r\n")
 	tt.enter("/reasoning loud")
-	tt.expect(`Reasoning cannot be "loud"; use none, summary or full.`)
+	tt.expect(`runner: /reasoning cannot be "loud"; use none, summary or full`)
 	tt.enter("/effort high")
 	tt.expect("Reasoning effort: high.")
 	tt.enter("request")
 	tt.expect(`"Effort":"high"`)
 	tt.enter("/frobnicate")
-	tt.expect("There is no command /frobnicate")
+	tt.expect("runner: there is no command /frobnicate; /help lists them")
 	tt.enter("/help")
 	tt.expect("/save")
 
@@ -185,7 +185,7 @@ func TestChat(t *testing.T) {
 	tt.enter("/save talk.md")
 	tt.expect("Saved to talk.md.")
 	tt.enter("/save talk.md")
-	tt.expect("Not saved to talk.md: the file exists already; choose another name")
+	tt.expect("runner: /save talk.md: the file exists already; choose another name")
 	tt.enter("/clear")
 	tt.expect("The conversation is forgotten.")
 	tt.enter("how many messages")
@@ -451,9 +451,6 @@ func TestTerminalWithoutColor(t *testing.T) {
 			strings.Contains(tt.text, "\x1b[2m") {
 			t.Errorf("%v %v: the terminal received %q, want %q", c.env, c.args, tt.text, want)
 		}
-	// The backslashes of a pasted text are its own.
-	tt.enter("\x1b[200~request \\\rpasted\\\x1b[201~")
-	tt.expect(`"Content":"request \\\npasted\\"`)
 	}
 }
 

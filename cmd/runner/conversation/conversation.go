@@ -1,5 +1,5 @@
-// Package conversation is what was said in a chat, turn by turn, and the forms in which it is written to files: as it was
-// shown, and as JSON that can be read again.
+// Package conversation is what was said in a chat, turn by turn, and the forms in which it is written to files: as it
+// was shown, and as JSON that can be read again.
 package conversation
 
 import (

@@ -51,39 +51,42 @@ func TestParseRefuses(t *testing.T) {
 	const roles = "the roles are system, developer, user, assistant and tool"
 	const nameIt = "give the tool's name, or the id of a call that an assistant message before it makes"
 	const result = `{"role":"tool","tool_call_id":"a","content":"secret"}`
-	for text, want := range map[string]string{
-		"":                          "it is not JSON: its end is missing",
-		"hello":                     "it is not JSON: error at byte 1",
-		`{"messages":[`:             "it is not JSON: its end is missing",
-		`[]`:                        "it is a JSON array, not an object with messages",
-		`{"messages":{}}`:           "messages cannot be a JSON object (byte 13)",
-		`{"messages":[]} {}`:        "it has more than one JSON object",
-		`{}`:                        "it has no messages",
-		`{"message":[]}`:            `it has an unknown field "message"`,
-		"{\"messages\":[\"\xff\"]}": "it is not UTF-8 text",
-
-		`{"` + strings.Repeat("x", 100) + `":1}`:                                    "it has an unknown field",
-		messages(`{"role":"user","content":["secret"]}`):                            "messages.content cannot be a JSON array (byte 39)",
-		messages(user + `,{"role":"robot"}`):                                        "messages[1]: unknown role; " + roles,
-		messages(`{"role":"user","content":"a\u0000"}`):                             "messages[0]: it has a zero byte",
-		messages(`{"role":"assistant","content":"a"}`):                              "messages[0]: the user has to begin",
-		messages(user + `,{"role":"system"}`):                                       "messages[1]: a system message can only come first",
-		messages(user + `,` + result):                                               "messages[1]: tool result does not match a call; " + nameIt,
-		messages(user + `,` + call):                                                 "the last call has no result",
-		messages(user + `,` + call + `,` + user):                                    "messages[2]: a call before it has no result",
-		messages(user + `,` + call + `,` + result + `,` + result):                   "messages[3]: no call before it waits for this result",
-		messages(`{"role":"user","reasoning":"secret"}`):                            "messages[0]: only an assistant has reasoning, a preamble and calls",
-		messages(`{"role":"user","tool_call_id":"a"}`):                              "messages[0]: only the result of a tool has a tool_call_id",
-		messages(user + `,` + strings.Replace(call, `"function",`, `"custom",`, 1)): "messages[1]: a call's type can only be function",
-		messages(strings.Repeat(user+`,`, MaxMessages) + user):                      "it has 10001 messages, and 10000 are allowed",
-		strings.Repeat(" ", MaxBytes+1):                                             "it is larger than 16 MiB",
+	for _, c := range []struct{ text, want string }{
+		{"", "it is not JSON: its end is missing"},
+		{"hello", "it is not JSON: error at byte 1"},
+		{`{"messages":[`, "it is not JSON: its end is missing"},
+		{`[]`, "it is a JSON array, not an object with messages"},
+		{`{"messages":{}}`, "messages cannot be a JSON object (byte 13)"},
+		{`{"messages":[]} {}`, "it has more than one JSON object"},
+		{`{}`, "it has no messages"},
+		{`{"message":[]}`, `it has an unknown field "message"`},
+		{"{\"messages\":[\"\xff\"]}", "it is not UTF-8 text"},
+		{`{"` + strings.Repeat("x", 100) + `":1}`, "it has an unknown field"},
+		{messages(`{"role":"user","content":["secret"]}`), "messages.content cannot be a JSON array (byte 39)"},
+		{messages(user + `,{"role":"robot"}`), "messages[1]: unknown role; " + roles},
+		{messages(`{"role":"user","content":"a\u0000"}`), "messages[0]: it has a zero byte"},
+		{messages(`{"role":"assistant","content":"a"}`), "messages[0]: the user has to begin"},
+		{messages(user + `,{"role":"system"}`), "messages[1]: a system message can only come first"},
+		{messages(user + `,` + result), "messages[1]: tool result does not match a call; " + nameIt},
+		{messages(user + `,` + call), "the last call has no result"},
+		{messages(user + `,` + call + `,` + user), "messages[2]: a call before it has no result"},
+		{messages(user + `,` + call + `,` + result + `,` + result),
+			"messages[3]: no call before it waits for this result"},
+		{messages(`{"role":"user","reasoning":"secret"}`),
+			"messages[0]: only an assistant has reasoning, a preamble and calls"},
+		{messages(`{"role":"user","tool_call_id":"a"}`), "messages[0]: only the result of a tool has a tool_call_id"},
+		{messages(user + `,` + strings.Replace(call, `"function",`, `"custom",`, 1)),
+			"messages[1]: a call's type can only be function"},
+		{messages(strings.Repeat(user+`,`, MaxMessages) + user), "it has 10001 messages, and 10000 are allowed"},
+		{strings.Repeat(" ", MaxBytes+1), "it is larger than 16 MiB"},
 	} {
-		if _, _, err := Parse([]byte(text)); err == nil || err.Error() != want {
-			t.Errorf("%.200q: %v, want %s", text, err, want)
+		if _, _, err := Parse([]byte(c.text)); err == nil || err.Error() != c.want {
+			t.Errorf("%.200q: %v, want %s", c.text, err, c.want)
 		}
 	}
 	two := strings.Replace(call, `]}`, `,{"id":"a","type":"function","function":{"name":"g","arguments":""}}]}`, 1)
-	if _, _, err := Parse([]byte(messages(user + `,` + two))); err == nil || !strings.Contains(err.Error(), "the same id") {
+	_, _, err := Parse([]byte(messages(user + `,` + two)))
+	if err == nil || !strings.Contains(err.Error(), "the same id") {
 		t.Error(err)
 	}
 }
@@ -102,7 +105,8 @@ func TestUndo(t *testing.T) {
 func TestMarkdown(t *testing.T) {
 	c := talk()
 	text := string(c.Markdown("the demo"))
-	for _, want := range []string{"# Conversation with the demo\n", "\n## You\n\nThe weather?\n", "\n## Reasoning\n\n17 plus",
+	for _, want := range []string{"# Conversation with the demo\n", "\n## You\n\nThe weather?\n",
+		"\n## Reasoning\n\n17 plus",
 		"\n## Before the call\n\nLet me look.\n", "\n## Call of get_weather\n\n{\"city\":\"Paris\"}\n",
 		"\n## Result of get_weather\n\nsunny\n", "\n## Answer\n\nSunny.\n"} {
 		if !strings.Contains(text, want) {

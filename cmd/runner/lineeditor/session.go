@@ -260,9 +260,24 @@ func (s *session) complete() {
 		}
 	}
 	if common == s.text && len(candidates) > 1 {
-		s.display.note(strings.Join(candidates, "  "))
+		s.display.note(listed(candidates, strings.LastIndexByte(s.text, ' ')+1))
 	}
 	s.replace(common)
+}
+
+// listLimit is how many candidates a list shows.
+const listLimit = 100
+
+// listed returns candidates as a list, without the first bytes, in which all are alike.
+func listed(candidates []string, alike int) string {
+	var shown []string
+	for _, c := range candidates[:min(len(candidates), listLimit)] {
+		shown = append(shown, strings.TrimRight(c[alike:], " "))
+	}
+	if more := len(candidates) - listLimit; more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(shown, "  ")
 }
 
 // search is an incremental search in the history, from the newest entry to the oldest.

@@ -2,6 +2,7 @@ package lineeditor
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -145,6 +146,23 @@ func TestCompletion(t *testing.T) {
 		if listed := e.line(0) == "/été  /étà"; listed != (keys == "/ét\t") {
 			t.Errorf("%q shows %q", keys, e.line(0))
 		}
+	}
+}
+
+// A list has what differs of the candidates, and not too many of them.
+func TestCompletionOfValues(t *testing.T) {
+	s, e := newTestSession(Options{Candidates: func(string) []string {
+		return []string{"/file my notes", "/file my news ", "/file other"}
+	}}, Prompt{Text: "> "})
+	if got := press(t, s, "/file m\t\t"); got != "/file my n|" || e.line(0) != "notes  news" {
+		t.Errorf("%q, shown %q", got, e.line(0))
+	}
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = fmt.Sprintf("/file %03d", i)
+	}
+	if got := listed(many, 6); !strings.HasPrefix(got, "000  001  ") || !strings.HasSuffix(got, "  099  and 900 more") {
+		t.Errorf("listed %q", got)
 	}
 }
 
