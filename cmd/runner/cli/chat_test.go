@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/creack/pty"
 )
 
 // write makes a file in the folder that a chat runs in.
@@ -177,13 +179,13 @@ func TestChatRegenerates(t *testing.T) {
 // The earlier answer stays if there is no whole new one.
 func TestChatRegeneratesInVain(t *testing.T) {
 	tt := start(t, nil, "run")
-	tt.enter("once slow") // the second answer is slow
+	tt.enter("again slow") // the second answer is slow
 	tt.expect("the first answer")
 	tt.enter("/regenerate")
 	tt.expect("working")
 	tt.send("\x03")
 	tt.expect("Stopped; the earlier answer stays.")
-	tt.enter("once fail")
+	tt.enter("again fail")
 	tt.expect("the first answer")
 	tt.enter("/regenerate")
 	tt.expect("runner: ")
@@ -395,4 +397,49 @@ func TestChatHelp(t *testing.T) {
 	}
 	tt.send("\x04")
 	tt.exit(exitOK)
+}
+
+// Lines are broken for the width that the terminal has when an answer begins. An answer in a form is not broken.
+func TestAnswersAreWrapped(t *testing.T) {
+	tt := start(t, nil, "run", "--reasoning", "full")
+	resize := func(columns uint16) {
+		t.Helper()
+		tt.expect(emptyPrompt)
+		if err := pty.Setsize(tt.file, &pty.Winsize{Rows: 40, Cols: columns}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resize(21)
+	tt.send("What is 17 + 25?\r")
+	tt.expect("\x1b[2mReasoning:\r\n17 plus 25 makes 42.\x1b[0m\r\n\r\n42\r\n")
+	tt.enter("weather")
+	tt.expect("  get_weather {\"city\":\"Paris\"}\r\n") // code is not broken
+	tt.expect("result of")
+	tt.send("sunny and dry\r")
+	tt.expect("It is sunny and dry\r\nin Paris.\r\n")
+	resize(24)
+	tt.send("weather\r")
+	tt.expect("result of")
+	tt.send("sunny and dry\r")
+	tt.expect("It is sunny and dry in\r\nParis.\r\n")
+	resize(10) // too narrow
+	tt.send("weather\r")
+	tt.expect("result of")
+	tt.send("sunny and dry\r")
+	tt.expect("It is sunny and dry in Paris.\r\n")
+	tt.expect(">>> ")
+	tt.send("\x04")
+	tt.exit(exitOK)
+
+	for _, c := range []struct{ pattern, want string }{
+		{"", "echo one two three\r\nfour\r\n"}, {".*", "echo one two three four\r\n"},
+	} {
+		args := []string{"run", "echo one two three four"}
+		if c.pattern != "" {
+			args = append(args, "--regex", c.pattern)
+		}
+		tt := startIn(t, 21, nil, args...)
+		tt.expect(c.want)
+		tt.exit(exitOK)
+	}
 }

@@ -260,13 +260,13 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("half a call"):
 		t.segment(reasoning.ToolCall, reasoning.Call{ID: "call_1", Name: "get_weather"}, `{"city":`)
 		result.Finish = reasoning.FinishLength
-	case t.answered && has("once slow"):
+	case t.answered && has("again slow"):
 		t.segment(reasoning.Answer, none, "working")
 		<-ctx.Done()
 		return ctx.Err()
-	case t.answered && has("once fail"):
+	case t.answered && has("again fail"):
 		return backend.ErrBroken
-	case has("once"):
+	case has("again slow"), has("again fail"):
 		t.segment(reasoning.Answer, none, "the first answer")
 	case last.Content == "model":
 		t.segment(reasoning.Answer, none, fmt.Sprintf("%s with %d messages, template %q", t.path, len(t.req.Messages),

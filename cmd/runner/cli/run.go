@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"runner/backend"
 	"runner/chattemplate"
@@ -408,7 +409,23 @@ func (a *app) renderer(o *runOptions, spinner *render.Spinner, q asked) render.R
 // streams returns the streams for a renderer.
 func (a *app) streams(o *runOptions, spinner *render.Spinner) render.Streams {
 	return render.Streams{Out: a.out, Err: a.err, OutTerminal: a.outTerminal, ErrTerminal: a.errTerminal,
-		Color: a.color(o), Spinner: spinner}
+		Color: a.color(o), Width: a.wrapWidth(o), Spinner: spinner}
+}
+
+// narrowest is the narrowest terminal that lines are broken for, in columns.
+const narrowest = 20
+
+// wrapWidth returns the width to which lines of an answer are broken, or 0 to break none. The last column stays free,
+// because terminals differ in where the cursor is after it. An answer that must match a form may be for a program.
+func (a *app) wrapWidth(o *runOptions) int {
+	if !a.outTerminal || !o.request.Form.IsZero() {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(a.out.Fd()))
+	if err != nil || columns < narrowest {
+		return 0
+	}
+	return columns - 1
 }
 
 // newRunID returns a new id of a run, for traces.

@@ -34,7 +34,16 @@ type terminal struct {
 // hang is the maximum wait of a test. It is long enough for a slow or busy machine.
 const hang = 2 * time.Minute
 
+// wideTerminal is so wide that no answer of the tests is broken into lines.
+const wideTerminal = 9000
+
 func start(t *testing.T, env []string, args ...string) *terminal {
+	t.Helper()
+	return startIn(t, wideTerminal, env, args...)
+}
+
+// startIn is start with a terminal of some columns.
+func startIn(t *testing.T, columns uint16, env []string, args ...string) *terminal {
 	t.Helper()
 	bin, err := exec.LookPath("runner")
 	if err != nil {
@@ -46,7 +55,7 @@ func start(t *testing.T, env []string, args ...string) *terminal {
 	tt.cmd.Env = append(os.Environ(), "HOME="+tt.dir, "XDG_STATE_HOME="+tt.dir+"/state", "HF_HUB_CACHE="+tt.dir,
 		"TERM=xterm-256color", "NO_COLOR=")
 	tt.cmd.Env = append(tt.cmd.Env, env...)
-	if tt.file, err = pty.StartWithSize(tt.cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
+	if tt.file, err = pty.StartWithSize(tt.cmd, &pty.Winsize{Rows: 40, Cols: columns}); err != nil {
 		t.Fatal(err)
 	}
 	go tt.receive()
