@@ -36,6 +36,11 @@ type chat struct {
 
 	// talk is the conversation so far. /clear keeps its system messages.
 	talk conversation.Conversation
+	// kept is the conversation that the chat goes on with, or nil. keeper keeps the conversation on disk; it may be nil.
+	// changed is set if there is something to keep.
+	kept    *conversation.Kept
+	keeper  *keeper
+	changed bool
 	// attached is put before the next message.
 	attached []attachment
 	// again counts how often the last message was answered again.
@@ -51,6 +56,12 @@ type chat struct {
 func (a *app) chat(ctx context.Context, c *chat, p prompt) error {
 	defer func() { _ = c.close() }() // the user leaves, and nothing is lost
 	c.app, c.talk.System = a, c.options.request.Messages
+	if c.kept != nil {
+		c.talk = c.kept.Conversation
+		if c.options.system != "" {
+			c.talk.System = c.options.request.Messages
+		}
+	}
 	if p.attached != "" {
 		c.attached = []attachment{{name: "--file", text: p.attached}}
 	}
@@ -98,6 +109,9 @@ func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
 func (c *chat) loop(ctx context.Context) error {
 	c.say("%s, context of %d tokens, reasoning shown: %s", c.info.Name, c.info.ContextSize, c.options.request.Visibility)
 	c.say("/help lists the commands; Ctrl-D leaves.")
+	if c.kept != nil {
+		c.goesOn(c.kept)
+	}
 	for {
 		text, err := c.read(ctx)
 		switch {
@@ -132,6 +146,7 @@ func (c *chat) obey(ctx context.Context, text string) error {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
+	defer c.keep()
 	name, arguments, ok := parseCommand(text)
 	if !ok {
 		return c.turn(ctx, text)

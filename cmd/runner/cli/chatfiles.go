@@ -160,7 +160,7 @@ func (c *chat) load(_ context.Context, path string) error {
 			err: err}
 	}
 	old := c.said()
-	c.talk, c.stats, c.again = talk, stats{}, 0
+	c.talk, c.stats, c.again, c.changed = talk, stats{}, 0, true
 	c.say("Loaded %s from %s.", count(c.said(), "message", "messages"), path)
 	if old > 0 {
 		c.say("They take the place of %s.", count(old, "message", "messages"))

@@ -105,6 +105,7 @@ func (c *chat) setSystem(_ context.Context, text string) error {
 		return nil
 	case valueNone:
 		c.talk.System = nil
+		c.changed = c.changed || c.said() > 0
 		if !had {
 			c.say("There was no system message.")
 			return nil
@@ -117,6 +118,7 @@ func (c *chat) setSystem(_ context.Context, text string) error {
 		return err
 	}
 	c.talk.System = []chattemplate.Message{{Role: chattemplate.System, Content: text}}
+	c.changed = c.changed || c.said() > 0
 	if had {
 		c.say("The system message is changed. It holds from the next message on.")
 	} else {

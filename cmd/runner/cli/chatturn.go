@@ -44,7 +44,7 @@ func (c *chat) turn(ctx context.Context, text string) error {
 	q.seed = c.options.request.Seed
 	kept, err := c.answer(ctx, q)
 	if kept {
-		c.attached, c.again = nil, 0
+		c.attached, c.again, c.changed = nil, 0, true
 	} else {
 		q.turn.Messages = nil
 	}
@@ -76,6 +76,7 @@ func (c *chat) regenerate(ctx context.Context, _ string) error {
 	kept, err := c.answer(ctx, q)
 	if kept {
 		c.talk.Turns = append(c.talk.Turns[:last], q.turn)
+		c.changed = true
 	}
 	return err
 }
@@ -85,7 +86,7 @@ func (c *chat) undo(context.Context, string) error {
 	if !c.talk.Undo() {
 		return &inputError{what: "there is nothing to take back", hint: "send a message first"}
 	}
-	c.again = 0
+	c.again, c.changed = 0, true
 	c.say("The last message and its answer are taken back; %s.", left(c.said()))
 	return nil
 }
@@ -98,6 +99,7 @@ func left(messages int) string {
 }
 
 func (c *chat) clear(context.Context, string) error {
+	c.changed = c.changed || c.said() > 0
 	c.talk.Turns, c.stats, c.again = nil, stats{}, 0
 	c.say("The conversation is forgotten.")
 	return nil

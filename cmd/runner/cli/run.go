@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -76,6 +77,13 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	kept, err := a.resume(o, given)
+	if err != nil {
+		return err
+	}
+	if kept != nil && len(args) == 0 && o.name == "" {
+		name = cmp.Or(kept.Model, name)
+	}
 	model, err := a.resolveOrPull(cmd.Context(), name)
 	if err != nil {
 		return err
@@ -103,27 +111,22 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		return err
 	}
 	chatting := !p.given && !p.piped && a.inTerminal && a.outTerminal
-	switch {
-	case chatting && o.plan:
-		return &usageError{what: "--plan does not work in a chat", hint: "give a prompt"}
-	case o.plan && (o.delegate != "" || o.request.Delegation.Model):
-		return &usageError{what: "a plan cannot be delegated", hint: "leave out --plan, or --delegate and --allow-delegation"}
-	case chatting && o.request.Rationale && !o.record.on:
-		return &usageError{what: "a chat does not show the reasons of --rationale",
-			hint: "give a prompt, with --output json, events or trace, or --trace to keep them"}
-	case chatting && o.output != outputText:
-		return &usageError{what: "--output " + o.output + " does not work in a chat", hint: "give a prompt"}
-	case !chatting && p.empty():
-		return &usageError{what: "the prompt is empty", hint: "give one as an argument or on standard input"}
+	if err := o.refuse(a, chatting, p); err != nil {
+		return err
 	}
-
+	var keeps *keeper
+	if chatting && o.record.sealing {
+		if keeps, err = a.newKeeper(&o.record); err != nil {
+			return err
+		}
+	}
 	if o.record.on {
-		var kept *lateStore
-		if o.records, kept, err = a.record(&o.record); err != nil {
+		var traces *lateStore
+		if o.records, traces, err = a.record(&o.record); err != nil {
 			return err
 		}
 		defer func() {
-			if err := kept.Close(); err != nil {
+			if err := traces.Close(); err != nil {
 				a.complain("warning: cannot close the trace store: " + err.Error())
 			}
 		}()
@@ -143,7 +146,8 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	}
 	if chatting {
 		stop() // the chat has its own way with Ctrl-C
-		c := &chat{options: o, spinner: spinner, gen: gen, name: name, loaded: loaded}
+		c := &chat{options: o, spinner: spinner, gen: gen, name: name, loaded: loaded,
+			kept: kept, keeper: keeps}
 		c.open = func(ctx context.Context, other string) (generator, time.Duration, error) {
 			return a.openByName(ctx, other, o.model, ownTemplate(cfg, other == name), spinner)
 		}
@@ -156,6 +160,24 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		return a.plan(ctx, gen, o, req, spinner)
 	}
 	return a.once(ctx, gen, o, req, spinner, loaded)
+}
+
+// refuse returns an error for options and a prompt that do not go together.
+func (o *runOptions) refuse(a *app, chatting bool, p prompt) error {
+	switch {
+	case chatting && o.plan:
+		return &usageError{what: "--plan does not work in a chat", hint: "give a prompt"}
+	case o.plan && (o.delegate != "" || o.request.Delegation.Model):
+		return &usageError{what: "a plan cannot be delegated", hint: "leave out --plan, or --delegate and --allow-delegation"}
+	case chatting && o.request.Rationale && !o.record.on:
+		return &usageError{what: "a chat does not show the reasons of --rationale",
+			hint: "give a prompt, with --output json, events or trace, or --trace to keep them"}
+	case chatting && o.output != outputText:
+		return &usageError{what: "--output " + o.output + " does not work in a chat", hint: "give a prompt"}
+	case !chatting && p.empty():
+		return &usageError{what: "the prompt is empty", hint: "give one as an argument or on standard input"}
+	}
+	return o.keep.check(a, chatting)
 }
 
 // arguments decides which argument is the model and which is the prompt. With --model all are the prompt.

@@ -64,7 +64,6 @@ func TestParseRefuses(t *testing.T) {
 		{`{"` + strings.Repeat("x", 100) + `":1}`, "it has an unknown field"},
 		{messages(`{"role":"user","content":["secret"]}`), "messages.content cannot be a JSON array (byte 39)"},
 		{messages(user + `,{"role":"robot"}`), "messages[1]: unknown role; " + roles},
-		{messages(`{"role":"user","content":"a\u0000"}`), "messages[0]: it has a zero byte"},
 		{messages(`{"role":"assistant","content":"a"}`), "messages[0]: the user has to begin"},
 		{messages(user + `,{"role":"system"}`), "messages[1]: a system message can only come first"},
 		{messages(user + `,` + result), "messages[1]: tool result does not match a call; " + nameIt},

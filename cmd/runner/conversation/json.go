@@ -136,11 +136,6 @@ func (m *message) read() (to chattemplate.Message, err error) {
 	if m.Role == chattemplate.ToolRole {
 		to.Name, to.ToolName = "", m.Name
 	}
-	for _, text := range []string{m.Content, m.Reasoning, m.Preamble} {
-		if strings.IndexByte(text, 0) >= 0 {
-			return to, errors.New("it has a zero byte")
-		}
-	}
 	if m.Role != chattemplate.Assistant && (m.Reasoning != "" || m.Preamble != "" || len(m.ToolCalls) > 0) {
 		return to, errors.New("only an assistant has reasoning, a preamble and calls")
 	}
