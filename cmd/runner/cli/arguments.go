@@ -68,8 +68,7 @@ var fileAndID = exactly(2, "a file and an id are needed", "")
 // completeModels completes the name of a model: one on this machine, the demo or a file, and a well-known one once a
 // part of it was typed. After a colon come the quantizations that are known.
 func completeModels(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	list := append([]string{demoName}, installedNames()...)
-	return append(list, knownNames(typed)...), cobra.ShellCompDirectiveDefault
+	return append(modelNames(), knownNames(typed)...), cobra.ShellCompDirectiveDefault
 }
 
 // completeInstalled completes the name of a model on this machine.
@@ -88,6 +87,9 @@ func completePull(_ *cobra.Command, _ []string, typed string) ([]string, cobra.S
 	}
 	return list, cobra.ShellCompDirectiveNoFileComp
 }
+
+// modelNames returns the names of the demo and of the models on this machine.
+func modelNames() []string { return append([]string{demoName}, installedNames()...) }
 
 // installedNames returns the names of the models on this machine.
 func installedNames() (list []string) {

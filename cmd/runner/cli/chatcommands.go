@@ -1,35 +1,64 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
-
-	"runner/reasoning"
 )
+
+// errLeave ends the chat.
+var errLeave = errors.New("the user leaves the chat")
 
 // chatCommand is a command of the chat.
 type chatCommand struct {
-	name, arguments, help string
-	// run returns true to leave the chat.
-	run func(c *chat, arguments string) bool
+	name string
+	// arguments shows what follows the name in the help, and help says what the command does.
+	arguments, help string
+	// run follows the command. Its error ends the chat if it is errLeave, errInterrupted or a broken pipe.
+	run func(c *chat, ctx context.Context, arguments string) error
+	// values returns the values that the arguments can have, of which some begin with what was typed. It may be nil.
+	values func(c *chat, typed string) []string
+	// lines is set if the arguments may have several lines.
+	lines bool
 }
 
 // chatCommands returns the commands in the order of /help.
 func chatCommands() []chatCommand {
 	return []chatCommand{
-		{"/help", "", "list the commands", (*chat).help},
-		{"/reasoning", "[" + strings.Join(visibilityNames, "|") + "]", "show or set how much reasoning is shown",
-			(*chat).setReasoning},
-		{"/effort", "[" + strings.Join(effortNames(), "|") + "]", "show or set how much the model reasons",
-			(*chat).setEffort},
-		{"/clear", "", "forget the conversation", (*chat).clear},
-		{"/save", "FILE", "write the conversation, as it was shown, to a new file", (*chat).save},
-		{"/exit", "", "leave", func(*chat, string) bool { return true }},
+		{name: "/system", arguments: "[TEXT]", help: `show or set the system message; "none" removes it`,
+			run: (*chat).setSystem, values: fixed(valueNone), lines: true},
+		{name: "/file", arguments: "[PATH]", help: `add a text file to the next message; "none" drops it`,
+			run: (*chat).attach, values: completePaths},
+		{name: "/model", arguments: "[NAME]", help: "show or change the model", run: (*chat).setModel,
+			values: func(*chat, string) []string { return modelNames() }},
+		{name: "/regenerate", help: "answer the last message again", run: (*chat).regenerate},
+		{name: "/undo", help: "take back the last message and its answer", run: (*chat).undo},
+		{name: "/stats", help: "show figures of the last answer and the conversation", run: (*chat).showStats},
+		{name: "/reasoning", arguments: "[HOW]", help: "how much reasoning is shown: " + alternatives(visibilityNames),
+			run: (*chat).setReasoning, values: fixed(visibilityNames...)},
+		{name: "/effort", arguments: "[LEVEL]", help: "how much the model reasons, from none to high",
+			run: (*chat).setEffort, values: fixed(effortNames()...)},
+		{name: "/summary", arguments: "[HOW]", help: "summary of the reasoning: " + alternatives(summaryNames),
+			run: (*chat).setSummary, values: fixed(summaryNames...)},
+		{name: "/save", arguments: "FILE", help: "write the conversation to a new file; see /help save",
+			run: (*chat).save, values: completePaths},
+		{name: "/load", arguments: "FILE.json", help: "go on with a conversation that /save wrote",
+			run: (*chat).load, values: completePaths},
+		{name: "/clear", help: "forget the conversation", run: (*chat).clear},
+		{name: "/help", arguments: "[COMMAND]", help: "list the commands, or tell more of one", run: (*chat).help,
+			values: func(*chat, string) []string { return commandNames() }},
+		{name: "/exit", help: "leave", run: func(*chat, context.Context, string) error { return errLeave }},
 	}
+}
+
+// valueNone is the value that removes a system message and attached files.
+const valueNone = "none"
+
+// fixed returns values that do not change.
+func fixed(values ...string) func(*chat, string) []string {
+	return func(*chat, string) []string { return values }
 }
 
 func commandNames() []string {
@@ -40,124 +69,139 @@ func commandNames() []string {
 	return names
 }
 
-func effortNames() []string {
-	names := []string{effortName(reasoning.EffortDefault)}
-	for _, e := range efforts {
-		names = append(names, string(e))
+// findCommand returns the command with a name.
+func findCommand(name string) (chatCommand, bool) {
+	list := chatCommands()
+	i := slices.IndexFunc(list, func(c chatCommand) bool { return c.name == name })
+	if i < 0 {
+		return chatCommand{}, false
 	}
-	return names
+	return list[i], true
 }
 
 // otherNames are names of commands that people know from other programs.
 var otherNames = map[string]string{"exit": "/exit", "quit": "/exit", "/quit": "/exit", "/bye": "/exit", "/?": "/help"}
 
 // parseCommand recognises a command: one line that begins with a slash and a lowercase word, or one of the other names
-// alone. Other text that begins with a slash, such as a path, is a message.
+// alone. Some commands take several lines. Other text that begins with a slash, such as a path, is a message.
 func parseCommand(text string) (name, arguments string, ok bool) {
-	if name, ok = otherNames[strings.TrimSpace(text)]; ok {
+	text = strings.TrimSpace(text)
+	if name, ok = otherNames[text]; ok {
 		return name, "", true
 	}
-	name, arguments, _ = strings.Cut(strings.TrimSpace(text), " ")
-	if len(name) < 2 || name[0] != '/' || strings.Contains(text, "\n") {
-		return "", "", false
+	name = text
+	if i := strings.IndexAny(text, " \n"); i >= 0 {
+		name, arguments = text[:i], strings.TrimSpace(text[i:])
 	}
 	other := func(r rune) bool { return r < 'a' || r > 'z' }
-	return name, strings.TrimSpace(arguments), strings.IndexFunc(name[1:], other) < 0
-}
-
-func (c *chat) command(name, arguments string) (leave bool) {
-	for _, cmd := range chatCommands() {
-		if cmd.name == name {
-			return cmd.run(c, arguments)
-		}
+	if len(name) < 2 || name[0] != '/' || strings.IndexFunc(name[1:], other) >= 0 {
+		return "", "", false
 	}
-	c.say("There is no command %s; /help lists them.", name)
-	return false
+	cmd, _ := findCommand(name)
+	return name, arguments, cmd.lines || !strings.Contains(text, "\n")
 }
 
-func (c *chat) help(string) bool {
+// command follows a command.
+func (c *chat) command(ctx context.Context, name, arguments string) error {
+	cmd, ok := findCommand(name)
+	if !ok {
+		return unknownCommand(name)
+	}
+	if cmd.arguments == "" && arguments != "" {
+		return &usageError{what: fmt.Sprintf("%s takes no argument", name), hint: "enter it alone"}
+	}
+	return cmd.run(c, ctx, arguments)
+}
+
+func unknownCommand(name string) error {
+	e := &usageError{what: "there is no command " + name, hint: "/help lists them"}
+	if near := nearest(name, commandNames()); near != "" {
+		e.hint = "did you mean " + near + "?"
+	}
+	return e
+}
+
+// candidates returns what Tab can complete a text to.
+func (c *chat) candidates(text string) (list []string) {
+	if !strings.HasPrefix(text, "/") {
+		return nil
+	}
+	name, typed, given := strings.Cut(text, " ")
+	if given {
+		if cmd, ok := findCommand(name); ok && cmd.values != nil {
+			for _, value := range cmd.values(c, typed) {
+				list = append(list, name+" "+value)
+			}
+		}
+		return list
+	}
 	for _, cmd := range chatCommands() {
-		fmt.Fprintf(c.app.out, "  %-12s%s\n", cmd.name, cmd.help)
 		if cmd.arguments != "" {
-			fmt.Fprintf(c.app.out, "  %-12s  %s\n", "", cmd.arguments)
+			cmd.name += " "
 		}
+		list = append(list, cmd.name)
 	}
-	fmt.Fprintf(c.app.out, `
+	return list
+}
+
+// help lists the commands, or tells more of one.
+func (c *chat) help(_ context.Context, name string) error {
+	w := c.app.stdout()
+	if name != "" {
+		name = "/" + strings.TrimPrefix(name, "/")
+		cmd, ok := findCommand(name)
+		if !ok {
+			return unknownCommand(name)
+		}
+		fmt.Fprintf(w, "  %s %s\n  %s\n", cmd.name, cmd.arguments, cmd.help)
+		if more := helpTexts[name]; more != "" {
+			fmt.Fprintln(w, more)
+		}
+		return nil
+	}
+	for _, cmd := range chatCommands() {
+		fmt.Fprintf(w, "  %-18s %s\n", cmd.name+" "+cmd.arguments, cmd.help)
+	}
+	fmt.Fprintf(w, `
+  Tab completes commands and their values. Ctrl-C stops an answer; twice leaves.
   A line that ends in \ goes on in the next one; %s opens and closes a block.
-  Pasted lines stay together. Ctrl-C stops an answer, and twice leaves.
-  What begins with a space is not kept in the history.
+  Pasted lines stay together. What begins with a space is not in the history.
 `, blockMark)
-	return false
+	return nil
 }
 
-func (c *chat) setReasoning(value string) bool {
-	if value != "" {
-		i := slices.Index(visibilityNames, value)
-		if i < 0 {
-			c.say("Reasoning cannot be %q; use %s.", value, alternatives(visibilityNames))
-			return false
-		}
-		c.options.request.Visibility = visibilities[i]
-	}
-	c.say("Reasoning shown: %s.", c.options.request.Visibility)
-	return false
-}
-
-func (c *chat) setEffort(value string) bool {
-	if value != "" {
-		names := effortNames()
-		i := slices.Index(names, value)
-		if i < 0 {
-			c.say("Effort cannot be %q; use %s.", value, alternatives(names))
-			return false
-		}
-		c.options.request.Effort = reasoning.EffortDefault
-		if i > 0 {
-			c.options.request.Effort = efforts[i-1]
-		}
-	}
-	c.say("Reasoning effort: %s.", effortName(c.options.request.Effort))
-	return false
-}
-
-func (c *chat) clear(string) bool {
-	c.messages = c.messages[:c.system]
-	c.shown = nil
-	c.say("The conversation is forgotten.")
-	return false
-}
-
-// save writes the shown text to a new file that only the user can read.
-func (c *chat) save(path string) bool {
-	if path == "" {
-		c.say("Name a file: /save FILE")
-		return false
-	}
-	if err := c.shown.write(path, c.gen.Info().Name); err != nil {
-		reason := err
-		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
-			reason = pe.Err
-		}
-		if errors.Is(err, fs.ErrExist) {
-			reason = errors.New("the file exists already; choose another name")
-		}
-		c.say("Not saved to %s: %v", path, reason)
-		return false
-	}
-	c.say("Saved to %s.", path)
-	return false
-}
-
-func (t transcript) write(path, model string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Conversation with %s\n", model)
-	for _, part := range t {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", part.heading, strings.Trim(part.text, "\n"))
-	}
-	_, err = f.WriteString(b.String())
-	return errors.Join(err, f.Close())
+// helpTexts are what /help COMMAND tells besides the line in /help. No line is longer than 80 columns.
+var helpTexts = map[string]string{
+	"/system": `
+  The system message tells the model how to answer. It holds from the next
+  message on, and the conversation stays. @FILE reads it from a file.`,
+	"/file": `
+  Without PATH it shows what will go with the next message. Tab completes PATH.`,
+	"/model": `
+  NAME is what runner run takes: an installed model, a file or a folder. The
+  conversation stays. If the new model cannot be opened, the old one is opened
+  again.`,
+	"/regenerate": `
+  The earlier answer stays if the new one fails or is stopped. With --seed, each
+  new answer has the next seed, because the same seed gives the same answer.`,
+	"/reasoning": `
+  none      only the answer
+  summary   a summary of the reasoning, and the answer
+  full      all of the reasoning, and the answer`,
+	"/effort": `
+  default, none, minimal, low, medium or high. Not every model has all of them.`,
+	"/summary": `
+  on        the same as /reasoning summary
+  off       no summary is shown
+  concise   show one or two sentences
+  detailed  show a paragraph`,
+	"/save": `
+  FILE.json gets the messages, and /load reads it. Another FILE gets the text as
+  it was shown. Reasoning is in the file only where it was shown. Only you can
+  read the file. A file that exists is not replaced.`,
+	"/load": `
+  The conversation in the file takes the place of this one, with its system
+  message. The model and the settings stay.`,
+	"/clear": `
+  The system message, the model and the settings stay.`,
 }

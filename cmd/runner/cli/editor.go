@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -9,12 +10,12 @@ import (
 )
 
 // lineEditor reads what the user types. An interrupted read returns the text so far and errInterrupted. The end of the
-// input returns io.EOF.
+// input returns io.EOF, and the end of the context its cause.
 type lineEditor interface {
 	// read returns a message of one or more lines.
-	read() (string, error)
+	read(ctx context.Context) (string, error)
 	// ask returns one answer, which does not go into the history.
-	ask(prompt string) (string, error)
+	ask(ctx context.Context, prompt string) (string, error)
 }
 
 // blockMark opens and closes a block of several lines.
@@ -29,21 +30,16 @@ type terminalEditor struct {
 	unkept      func(error)
 }
 
-func newTerminalEditor(in, out *os.File, h *history, commands []string) *terminalEditor {
+func newTerminalEditor(in, out *os.File, h *history, candidates func(string) []string) *terminalEditor {
 	return &terminalEditor{history: h, editor: lineeditor.New(in, out, lineeditor.Options{
-		History: h, Complete: complete, More: "... ", Dumb: os.Getenv("TERM") == "dumb",
-		LimitHint: "Give a long text as a file: runner run --file FILE",
-		Candidates: func(text string) []string {
-			if !strings.HasPrefix(text, "/") {
-				return nil
-			}
-			return commands
-		},
+		History: h, Continue: goOn, More: "... ", Dumb: os.Getenv("TERM") == "dumb",
+		LimitHint:  "Give a long text as a file: runner run --file FILE",
+		Candidates: candidates,
 	})}
 }
 
-func (e *terminalEditor) read() (string, error) {
-	line, err := e.readLine(lineeditor.Prompt{Text: ">>> ", Placeholder: e.placeholder})
+func (e *terminalEditor) read(ctx context.Context) (string, error) {
+	line, err := e.readLine(ctx, lineeditor.Prompt{Text: ">>> ", Placeholder: e.placeholder})
 	if err == nil && strings.TrimSpace(line) != "" {
 		e.placeholder = ""
 		if err := e.history.add(line); err != nil {
@@ -53,31 +49,34 @@ func (e *terminalEditor) read() (string, error) {
 	return unblock(line), err
 }
 
-func (e *terminalEditor) ask(prompt string) (string, error) {
-	return e.readLine(lineeditor.Prompt{Text: prompt, Alone: true})
+func (e *terminalEditor) ask(ctx context.Context, prompt string) (string, error) {
+	return e.readLine(ctx, lineeditor.Prompt{Text: prompt, Alone: true})
 }
 
-func (e *terminalEditor) readLine(p lineeditor.Prompt) (string, error) {
-	line, err := e.editor.Read(p)
+func (e *terminalEditor) readLine(ctx context.Context, p lineeditor.Prompt) (string, error) {
+	line, err := e.editor.Read(ctx, p)
 	if errors.Is(err, lineeditor.ErrInterrupted) {
 		err = errInterrupted
 	}
 	return line, err
 }
 
-// complete reports whether a message is complete: it does not end in a backslash, and its block, if any, is closed.
-func complete(text string) bool {
+// goOn begins the next line of a message that is not complete: its block is open, or its last line ends in a backslash
+// that was typed. The newline takes the place of the backslash. Pasted and recalled backslashes belong to the message.
+func goOn(text string, typed bool) (next string, more bool) {
 	if rest, ok := strings.CutPrefix(text, blockMark); ok {
-		return strings.HasSuffix(strings.TrimRight(rest, " \n"), blockMark)
+		return text + "\n", !strings.HasSuffix(strings.TrimRight(rest, " \n"), blockMark)
 	}
-	return !strings.HasSuffix(text, `\`)
+	line, more := strings.CutSuffix(text, `\`)
+	return line + "\n", more && typed
 }
 
-// unblock removes the block marks or backslashes that joined the lines of a message.
+// unblock removes the marks of a block.
 func unblock(text string) string {
-	if rest, ok := strings.CutPrefix(text, blockMark); ok {
-		rest = strings.TrimRight(rest, " \n")
-		return strings.Trim(strings.TrimSuffix(rest, blockMark), "\n")
+	rest, ok := strings.CutPrefix(text, blockMark)
+	if !ok {
+		return text
 	}
-	return strings.ReplaceAll(text, "\\\n", "\n")
+	rest = strings.TrimRight(rest, " \n")
+	return strings.Trim(strings.TrimSuffix(rest, blockMark), "\n")
 }

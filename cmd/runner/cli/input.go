@@ -86,6 +86,11 @@ func (p prompt) text() string {
 	return joined(p.attached, p.typed)
 }
 
+// labelled returns the text of a file with its name before and after it.
+func labelled(name, text string) string {
+	return fmt.Sprintf("[file %s]\n%s\n[end of file %s]", name, strings.TrimRight(text, "\n"), name)
+}
+
 func (p prompt) empty() bool { return strings.TrimSpace(p.text()) == "" }
 
 func joined(parts ...string) string {
@@ -120,7 +125,7 @@ func (a *app) readPrompt(typed string, given bool, files []string) (prompt, erro
 		if err != nil {
 			return p, err
 		}
-		parts = append(parts, fmt.Sprintf("[file %s]\n%s\n[end of file %s]", name, strings.TrimRight(text, "\n"), name))
+		parts = append(parts, labelled(name, text))
 	}
 	if dash || !stdinUsed {
 		read := a.readStdin

@@ -98,10 +98,12 @@ func scripted() *app {
 		switch {
 		case strings.Contains(path, "corrupt"):
 			return nil, errCorrupt(path)
+		case strings.Contains(path, "brittle"):
+			return nil, errors.New("there is not enough memory")
 		case strings.Contains(rc.ChatTemplate, "{%"):
 			return nil, errors.New("chat template: line 1: unexpected end")
 		}
-		return &script{path: path, cfg: cfg}, nil
+		return &script{path: path, cfg: cfg, template: rc.ChatTemplate, seen: map[string]bool{}}, nil
 	}
 	return a
 }
@@ -113,8 +115,11 @@ func errCorrupt(path string) error {
 
 // script is a generator whose answers depend on the message.
 type script struct {
-	path string
-	cfg  backend.Config
+	path     string
+	cfg      backend.Config
+	template string
+	// seen has the messages that were answered.
+	seen map[string]bool
 }
 
 func (s *script) Info() backend.Info {
@@ -132,12 +137,25 @@ func (s *script) About() family.About {
 	return family.About{Reasoning: "harmony channels", MarksReasoning: true}
 }
 func (s *script) Close() error { return nil }
+func (s *script) Fits(text string) error {
+	if len(text) > 16*s.Info().ContextSize {
+		return &generation.PromptTooLongError{Bytes: 16 * s.Info().ContextSize, Context: s.Info().ContextSize}
+	}
+	return nil
+}
+
+// Tokenize makes a token of every four bytes.
+func (s *script) Tokenize(_ context.Context, _, text string, _ bool) ([]backend.Token, error) {
+	return make([]backend.Token, (len(text)+3)/4), nil
+}
 
 // turn yields the events that the request's visibility shows.
 type turn struct {
-	req   generation.Request
-	yield func(reasoning.Event, error) bool
-	ended bool
+	*script
+	answered bool // the message was answered before
+	req      generation.Request
+	yield    func(reasoning.Event, error) bool
+	ended    bool
 }
 
 func (t *turn) emit(e reasoning.Event) {
@@ -187,7 +205,8 @@ func (s *script) Generate(ctx context.Context, req generation.Request) iter.Seq2
 				return seen(e, err)
 			}
 		}
-		t := &turn{req: req, yield: yield}
+		t := &turn{script: s, answered: s.seen[last.Content], req: req, yield: yield}
+		s.seen[last.Content] = true
 		seed := uint64(7)
 		if req.Seed != nil {
 			seed = *req.Seed
@@ -256,6 +275,19 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("half a call"):
 		t.segment(reasoning.ToolCall, reasoning.Call{ID: "call_1", Name: "get_weather"}, `{"city":`)
 		result.Finish = reasoning.FinishLength
+	case t.answered && has("again slow"):
+		t.segment(reasoning.Answer, none, "working")
+		<-ctx.Done()
+		return ctx.Err()
+	case t.answered && has("again fail"):
+		return backend.ErrBroken
+	case has("again slow"), has("again fail"):
+		t.segment(reasoning.Answer, none, "the first answer")
+	case last.Content == "model":
+		t.segment(reasoning.Answer, none, fmt.Sprintf("%s with %d messages, template %q", t.path, len(t.req.Messages),
+			t.template))
+	case last.Content == "seed":
+		t.segment(reasoning.Answer, none, fmt.Sprintf("seed %d of %d messages", *t.req.Seed, len(t.req.Messages)))
 	case has("echo"):
 		t.segment(reasoning.Answer, none, last.Content)
 	case has("request"):

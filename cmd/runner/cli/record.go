@@ -22,6 +22,8 @@ type recordOptions struct {
 	flag string // the name of the flag that sets on
 	// space says that serve records answers in its MEW space, too.
 	space bool
+	// sealing says that the keys are used to seal something else as well.
+	sealing bool
 
 	to              []string
 	dir             string
@@ -51,7 +53,8 @@ func (o *recordOptions) recording() bool { return o.on || o.space }
 // validate refuses flags that would have no effect.
 func (o *recordOptions) validate(cmd *cobra.Command) error {
 	for _, name := range []string{"trace-to", "trace-store", "keyring", "trace-max", "trace-total", "trace-age"} {
-		if !o.recording() && cmd.Flags().Changed(name) {
+		used := o.recording() || o.sealing && (name == "trace-to" || name == "keyring")
+		if !used && cmd.Flags().Changed(name) {
 			return &usageError{what: fmt.Sprintf("--%s has no effect without --%s", name, o.flag), hint: "give both, or neither"}
 		}
 	}

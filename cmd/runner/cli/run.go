@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"runner/backend"
 	"runner/chattemplate"
@@ -75,6 +77,13 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	kept, err := a.resume(o, given)
+	if err != nil {
+		return err
+	}
+	if kept != nil && len(args) == 0 && o.name == "" {
+		name = cmp.Or(kept.Model, name)
+	}
 	model, err := a.resolveOrPull(cmd.Context(), name)
 	if err != nil {
 		return err
@@ -102,27 +111,22 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		return err
 	}
 	chatting := !p.given && !p.piped && a.inTerminal && a.outTerminal
-	switch {
-	case chatting && o.plan:
-		return &usageError{what: "--plan does not work in a chat", hint: "give a prompt"}
-	case o.plan && (o.delegate != "" || o.request.Delegation.Model):
-		return &usageError{what: "a plan cannot be delegated", hint: "leave out --plan, or --delegate and --allow-delegation"}
-	case chatting && o.request.Rationale && !o.record.on:
-		return &usageError{what: "a chat does not show the reasons of --rationale",
-			hint: "give a prompt, with --output json, events or trace, or --trace to keep them"}
-	case chatting && o.output != outputText:
-		return &usageError{what: "--output " + o.output + " does not work in a chat", hint: "give a prompt"}
-	case !chatting && p.empty():
-		return &usageError{what: "the prompt is empty", hint: "give one as an argument or on standard input"}
+	if err := o.refuse(a, chatting, p); err != nil {
+		return err
 	}
-
+	var keeps *keeper
+	if chatting && o.record.sealing {
+		if keeps, err = a.newKeeper(&o.record); err != nil {
+			return err
+		}
+	}
 	if o.record.on {
-		var kept *lateStore
-		if o.records, kept, err = a.record(&o.record); err != nil {
+		var traces *lateStore
+		if o.records, traces, err = a.record(&o.record); err != nil {
 			return err
 		}
 		defer func() {
-			if err := kept.Close(); err != nil {
+			if err := traces.Close(); err != nil {
 				a.complain("warning: cannot close the trace store: " + err.Error())
 			}
 		}()
@@ -140,17 +144,40 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	defer gen.Close()
 	if chatting {
 		stop() // the chat has its own way with Ctrl-C
-		return a.chat(cmd.Context(), gen, o, p, spinner, loaded)
+		c := &chat{options: o, spinner: spinner, gen: gen, name: name, loaded: loaded,
+			kept: kept, keeper: keeps}
+		c.open = func(ctx context.Context, other string) (generator, time.Duration, error) {
+			return a.openByName(ctx, other, o.model, ownTemplate(cfg, other == name), spinner)
+		}
+		return a.chat(cmd.Context(), c, p)
 	}
+	defer gen.Close()
 	req := o.request
 	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.User, Content: p.text()})
 	if o.plan {
 		return a.plan(ctx, gen, o, req, spinner)
 	}
 	return a.once(ctx, gen, o, req, spinner, loaded)
+}
+
+// refuse returns an error for options and a prompt that do not go together.
+func (o *runOptions) refuse(a *app, chatting bool, p prompt) error {
+	switch {
+	case chatting && o.plan:
+		return &usageError{what: "--plan does not work in a chat", hint: "give a prompt"}
+	case o.plan && (o.delegate != "" || o.request.Delegation.Model):
+		return &usageError{what: "a plan cannot be delegated", hint: "leave out --plan, or --delegate and --allow-delegation"}
+	case chatting && o.request.Rationale && !o.record.on:
+		return &usageError{what: "a chat does not show the reasons of --rationale",
+			hint: "give a prompt, with --output json, events or trace, or --trace to keep them"}
+	case chatting && o.output != outputText:
+		return &usageError{what: "--output " + o.output + " does not work in a chat", hint: "give a prompt"}
+	case !chatting && p.empty():
+		return &usageError{what: "the prompt is empty", hint: "give one as an argument or on standard input"}
+	}
+	return o.keep.check(a, chatting)
 }
 
 // arguments decides which argument is the model and which is the prompt. With --model all are the prompt.
@@ -295,6 +322,25 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 	return gen, took, err
 }
 
+// openByName is open for the model called name.
+func (a *app) openByName(ctx context.Context, name string, cfg backend.Config, rc runner.Config,
+	spinner *render.Spinner) (generator, time.Duration, error) {
+	m, err := resolve(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return a.open(ctx, m, cfg, rc, spinner)
+}
+
+// ownTemplate returns rc without its chat template, unless same is set: the template of --chat-template was written for
+// the model that the command names.
+func ownTemplate(rc runner.Config, same bool) runner.Config {
+	if !same {
+		rc.ChatTemplate = ""
+	}
+	return rc
+}
+
 // once answers a single prompt.
 func (a *app) once(ctx context.Context, gen generator, o *runOptions, req generation.Request, spinner *render.Spinner,
 	loaded time.Duration) error {
@@ -385,7 +431,23 @@ func (a *app) renderer(o *runOptions, spinner *render.Spinner, q asked) render.R
 // streams returns the streams for a renderer.
 func (a *app) streams(o *runOptions, spinner *render.Spinner) render.Streams {
 	return render.Streams{Out: a.out, Err: a.err, OutTerminal: a.outTerminal, ErrTerminal: a.errTerminal,
-		Color: a.color(o), Spinner: spinner}
+		Color: a.color(o), Width: a.wrapWidth(o), Spinner: spinner}
+}
+
+// narrowest is the narrowest terminal that lines are broken for, in columns.
+const narrowest = 20
+
+// wrapWidth returns the width to which lines of an answer are broken, or 0 to break none. The last column stays free,
+// because terminals differ in where the cursor is after it. An answer that must match a form may be for a program.
+func (a *app) wrapWidth(o *runOptions) int {
+	if !a.outTerminal || !o.request.Form.IsZero() {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(a.out.Fd()))
+	if err != nil || columns < narrowest {
+		return 0
+	}
+	return columns - 1
 }
 
 // newRunID returns a new id of a run, for traces.

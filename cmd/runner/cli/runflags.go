@@ -30,6 +30,7 @@ type runOptions struct {
 	check        bool
 	plan         bool
 	record       recordOptions
+	keep         keepOptions
 	records      *records
 	verbose      bool
 	noColor      bool
@@ -98,6 +99,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	topic(cmd, "Traces", func() {
 		o.record.add(cmd, "trace", "keep a sealed trace of the run; see runner trace")
 	})
+	topic(cmd, "Conversation", func() { o.keep.add(cmd) })
 	common(cmd, "model", "system", "file", "reasoning", "reasoning-effort", "summary", "schema", "json", "tools",
 		"max-tokens", "temperature", "seed", "ctx-size", "output", "verbose")
 }
@@ -145,6 +147,7 @@ func addChatTemplate(cmd *cobra.Command, file *string, own string) {
 
 // validate refuses flags that do not go together or have unsupported values.
 func (o *runOptions) validate(cmd *cobra.Command) error {
+	o.record.sealing = o.keep.on || o.keep.resume
 	if err := o.record.validate(cmd); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"runner/cmd/runner/render"
 	"runner/models/cache"
 	"runner/models/random"
 )
@@ -43,16 +44,16 @@ func (a *app) shapeFile(ctx context.Context, name string, layers int, say func(s
 	}
 	if free, ok := cache.Free(folder); ok && free < c.Size()+c.Size()/50 {
 		return "", &inputError{what: fmt.Sprintf("the weights of %s take %s, and there are %s free in %s", name,
-			size(c.Size()), size(free), folder), hint: "free some space, or use fewer --layers"}
+			render.Size(c.Size()), render.Size(free), folder), hint: "free some space, or use fewer --layers"}
 	}
 	f, err := os.CreateTemp(folder, ".new-*")
 	if err != nil {
 		return "", err
 	}
 	defer os.Remove(f.Name()) // it is gone after the rename
-	say(fmt.Sprintf("making %s of random weights", size(c.Size())))
+	say(fmt.Sprintf("making %s of random weights", render.Size(c.Size())))
 	err = random.Write(&stopping{ctx: ctx, f: f, done: func(n int64) {
-		say(fmt.Sprintf("making %s of random weights %3.0f%%", size(c.Size()), 100*min(1, float64(n)/float64(c.Size()))))
+		say(fmt.Sprintf("making %s of random weights %3.0f%%", render.Size(c.Size()), 100*min(1, float64(n)/float64(c.Size()))))
 	}}, c)
 	if e := f.Close(); err == nil {
 		err = e

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/term"
 )
 
 // terminal is the program on a pseudo-terminal.
@@ -32,7 +34,16 @@ type terminal struct {
 // hang is the maximum wait of a test. It is long enough for a slow or busy machine.
 const hang = 2 * time.Minute
 
+// wideTerminal is so wide that no answer of the tests is broken into lines.
+const wideTerminal = 9000
+
 func start(t *testing.T, env []string, args ...string) *terminal {
+	t.Helper()
+	return startIn(t, wideTerminal, env, args...)
+}
+
+// startIn is start with a terminal of some columns.
+func startIn(t *testing.T, columns uint16, env []string, args ...string) *terminal {
 	t.Helper()
 	bin, err := exec.LookPath("runner")
 	if err != nil {
@@ -44,7 +55,7 @@ func start(t *testing.T, env []string, args ...string) *terminal {
 	tt.cmd.Env = append(os.Environ(), "HOME="+tt.dir, "XDG_STATE_HOME="+tt.dir+"/state", "HF_HUB_CACHE="+tt.dir,
 		"TERM=xterm-256color", "NO_COLOR=")
 	tt.cmd.Env = append(tt.cmd.Env, env...)
-	if tt.file, err = pty.StartWithSize(tt.cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
+	if tt.file, err = pty.StartWithSize(tt.cmd, &pty.Winsize{Rows: 40, Cols: columns}); err != nil {
 		t.Fatal(err)
 	}
 	go tt.receive()
@@ -114,6 +125,20 @@ func (tt *terminal) expect(text string) string {
 	}
 }
 
+// stateOf returns how a terminal is set.
+func stateOf(t *testing.T, file *os.File) *term.State {
+	t.Helper()
+	raw, err := file.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state *term.State
+	if failed := raw.Control(func(fd uintptr) { state, err = term.GetState(int(fd)) }); failed != nil || err != nil {
+		t.Fatal(failed, err)
+	}
+	return state
+}
+
 // exit waits for the end of the program and checks its exit code.
 func (tt *terminal) exit(want int) {
 	tt.t.Helper()
@@ -155,13 +180,13 @@ func TestChat(t *testing.T) {
 	tt.enter("summary after the answer")
 	tt.expect("Summary of the reasoning:\r\nAdding gives 42.\x1b[0m\r\n\r\n42\r\n")
 	tt.enter("/reasoning loud")
-	tt.expect(`Reasoning cannot be "loud"; use none, summary or full.`)
+	tt.expect(`runner: /reasoning cannot be "loud"; use none, summary or full`)
 	tt.enter("/effort high")
 	tt.expect("Reasoning effort: high.")
 	tt.enter("request")
 	tt.expect(`"Effort":"high"`)
 	tt.enter("/frobnicate")
-	tt.expect("There is no command /frobnicate")
+	tt.expect("runner: there is no command /frobnicate; /help lists them")
 	tt.enter("/help")
 	tt.expect("/save")
 
@@ -169,7 +194,7 @@ func TestChat(t *testing.T) {
 	tt.enter("/save talk.md")
 	tt.expect("Saved to talk.md.")
 	tt.enter("/save talk.md")
-	tt.expect("Not saved to talk.md: the file exists already; choose another name")
+	tt.expect("runner: /save talk.md: the file exists already; choose another name")
 	tt.enter("/clear")
 	tt.expect("The conversation is forgotten.")
 	tt.enter("how many messages")
@@ -257,6 +282,40 @@ func TestChatInterrupts(t *testing.T) {
 	tt.expect(emptyPrompt)
 	tt.send("\x03")
 	tt.exit(exitInterrupted)
+}
+
+// A signal that ends the program finds a prompt, an answer or a question. The terminal is left as it was.
+func TestChatIsEndedBySignals(t *testing.T) {
+	other, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	defer slave.Close()
+	before := stateOf(t, slave)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		for _, where := range []struct{ message, shows string }{
+			{"half", "half"}, {"slow\r", "working"}, {"weather\r", "result of get_weather: " + ready},
+		} {
+			tt := start(t, nil, "run")
+			tt.expect(emptyPrompt)
+			if raw := stateOf(t, tt.file); *raw == *before {
+				t.Fatal("the editor does not change the terminal, so this test finds nothing")
+			}
+			tt.send(where.message)
+			tt.expect(where.shows)
+			if err := tt.cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			tt.exit(exitInterrupted)
+			if after := stateOf(t, tt.file); *after != *before {
+				t.Errorf("%v at %q leaves the terminal as %+v, want %+v", sig, where.message, after, before)
+			}
+			if strings.Count(tt.text, "\x1b[?2004h") != strings.Count(tt.text, "\x1b[?2004l") {
+				t.Errorf("%v at %q leaves pastes marked: %q", sig, where.message, tt.text)
+			}
+		}
+	}
 }
 
 func TestChatTools(t *testing.T) {
@@ -348,6 +407,9 @@ func TestChatLines(t *testing.T) {
 	tt.expect(`"Content":"request \ntwo"`)
 	tt.enter("\"\"\"\rrequest\r\rend\"\"\"")
 	tt.expect(`"Content":"request\n\nend"`)
+	// The backslashes of a pasted text are its own.
+	tt.enter("\x1b[200~request \\\rpasted\\\x1b[201~")
+	tt.expect(`"Content":"request \\\npasted\\"`)
 	tt.enter("\x1b[200~request\rpasted\r\x1b[201~more")
 	tt.expect(`"Content":"request\npasted\nmore"`)
 	tt.enter("/etc/passwd request")

@@ -2,6 +2,7 @@ package lineeditor
 
 import (
 	"cmp"
+	"context"
 	"io"
 	"os"
 )
@@ -10,8 +11,10 @@ import (
 type Options struct {
 	// History has earlier texts. The editor does not add to it. It may be nil.
 	History History
-	// Complete reports whether Enter ends a text. Otherwise Enter adds a newline. A nil Complete means always.
-	Complete func(text string) bool
+	// Continue returns the text to go on with when Enter is pressed, usually the text and a newline, or false if Enter
+	// ends the text. typed is set if the last change of the text was typed, not pasted or recalled. A nil Continue means
+	// that Enter always ends the text.
+	Continue func(text string, typed bool) (next string, more bool)
 	// Candidates returns what Tab can complete a text to. The editor ignores candidates that do not begin with the
 	// text. It may be nil.
 	Candidates func(text string) []string
@@ -66,9 +69,13 @@ func New(in, out *os.File, o Options) *Editor {
 // was typed after Enter stays for the next Read.
 //
 // Ctrl-C returns the text so far and [ErrInterrupted]. Ctrl-D without a text and the end of the terminal's input return
-// [io.EOF]. Other errors come from the terminal. The terminal is as it was before whenever Read returns.
-func (e *Editor) Read(p Prompt) (text string, err error) {
-	restore, err := e.tty.begin()
+// [io.EOF]. When ctx ends, Read returns the text so far and the cause. Other errors come from the terminal. The
+// terminal is as it was before whenever Read returns.
+func (e *Editor) Read(ctx context.Context, p Prompt) (text string, err error) {
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	restore, err := e.tty.begin(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +98,7 @@ func (e *Editor) Read(p Prompt) (text string, err error) {
 		if err := d.err(); err != nil {
 			return s.text, err
 		}
-		if err := e.receive(); err != nil {
+		if err := e.receive(ctx); err != nil {
 			s.finish()
 			return s.text, err
 		}
@@ -118,9 +125,9 @@ func (e *Editor) apply(s *session) (done bool, err error) {
 	}
 }
 
-// receive waits for keys or for another size of the terminal.
-func (e *Editor) receive() error {
-	typed, expired, err := e.tty.wait(e.keys.patience())
+// receive waits for keys, for another size of the terminal or for the end of ctx.
+func (e *Editor) receive(ctx context.Context) error {
+	typed, expired, err := e.tty.wait(ctx, e.keys.patience())
 	if expired {
 		e.keys.giveUp()
 	}

@@ -24,6 +24,7 @@ type session struct {
 	drafts map[int]string
 	search *search
 	killer bool // the last key was a kill, so the next kill adds to it
+	typed  bool // the last change was typed, not pasted, yanked, completed or recalled
 }
 
 func newSession(o *Options, p Prompt, d display, killed *string) *session {
@@ -72,10 +73,7 @@ func (s *session) press(k key) (done bool, err error) {
 	case keyInterrupt:
 		return true, ErrInterrupted
 	case keyEnter:
-		if s.options.Complete == nil || s.prompt.Alone || s.options.Complete(s.text) {
-			return true, nil
-		}
-		s.add("\n")
+		return s.enter(), nil
 	case keyDeleteOrEnd:
 		if s.text == "" {
 			return true, io.EOF
@@ -83,11 +81,13 @@ func (s *session) press(k key) (done bool, err error) {
 		s.cut(s.right())
 	case keyText:
 		s.add(k.text)
+		s.typed = true
 	case keyPaste:
 		if k.over {
 			s.tooLong()
 		}
 		s.add(k.text)
+		s.typed = false
 	case keyNewline:
 		s.add("\n")
 	case keyTab:
@@ -104,6 +104,31 @@ func (s *session) press(k key) (done bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// enter ends the text, or goes on with another line of it.
+func (s *session) enter() (done bool) {
+	if s.options.Continue == nil || s.prompt.Alone {
+		return true
+	}
+	next, more := s.options.Continue(s.text, s.typed)
+	switch {
+	case !more:
+		return true
+	case s.at < len(s.text):
+		s.add("\n")
+	case len(next) > s.options.Limit:
+		s.tooLong()
+	default:
+		s.set(next)
+	}
+	return false
+}
+
+// replace sets a text that was not typed.
+func (s *session) replace(text string) {
+	s.set(text)
+	s.typed = false
 }
 
 // move moves the cursor. It returns false for a key that does not.
@@ -145,6 +170,7 @@ func (s *session) edit(k keyKind, again bool) {
 		s.cut(s.right())
 	case keyYank:
 		s.add(*s.killed)
+		s.typed = false
 	case keyKillToEnd:
 		at = s.end()
 		if at == s.at {
@@ -214,7 +240,7 @@ func (s *session) recall(entry int) {
 		text = s.options.History.Line(entry)
 	}
 	s.entry = entry
-	s.set(text)
+	s.replace(text)
 }
 
 // complete extends the text to what all candidates begin with. If that adds nothing, it lists them.
@@ -234,9 +260,24 @@ func (s *session) complete() {
 		}
 	}
 	if common == s.text && len(candidates) > 1 {
-		s.display.note(strings.Join(candidates, "  "))
+		s.display.note(listed(candidates, strings.LastIndexByte(s.text, ' ')+1))
 	}
-	s.set(common)
+	s.replace(common)
+}
+
+// listLimit is how many candidates a list shows.
+const listLimit = 100
+
+// listed returns candidates as a list, without the first bytes, in which all are alike.
+func listed(candidates []string, alike int) string {
+	var shown []string
+	for _, c := range candidates[:min(len(candidates), listLimit)] {
+		shown = append(shown, strings.TrimRight(c[alike:], " "))
+	}
+	if more := len(candidates) - listLimit; more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(shown, "  ")
 }
 
 // search is an incremental search in the history, from the newest entry to the oldest.
@@ -294,7 +335,7 @@ func (s *session) find(newest int) {
 		text := s.options.History.Line(i)
 		if at := strings.Index(text, s.search.query); at >= 0 {
 			s.search.entry = i
-			s.set(text)
+			s.replace(text)
 			s.at = boundary(text, at)
 			return
 		}

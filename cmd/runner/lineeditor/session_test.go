@@ -2,6 +2,7 @@ package lineeditor
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -148,13 +149,47 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-func TestEnd(t *testing.T) {
-	o := Options{Complete: func(text string) bool { return !strings.HasSuffix(text, `\`) }}
-	s, _ := newTestSession(o, Prompt{})
-	press(t, s, "one\\\rtwo")
-	if done, err := s.press(key{kind: keyEnter}); !done || err != nil || s.text != "one\\\ntwo" {
-		t.Errorf("Enter: %v, %v, %q", done, err, s.text)
+// A list has what differs of the candidates, and not too many of them.
+func TestCompletionOfValues(t *testing.T) {
+	s, e := newTestSession(Options{Candidates: func(string) []string {
+		return []string{"/file my notes", "/file my news ", "/file other"}
+	}}, Prompt{Text: "> "})
+	if got := press(t, s, "/file m\t\t"); got != "/file my n|" || e.line(0) != "notes  news" {
+		t.Errorf("%q, shown %q", got, e.line(0))
 	}
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = fmt.Sprintf("/file %03d", i)
+	}
+	if got := listed(many, 6); !strings.HasPrefix(got, "000  001  ") || !strings.HasSuffix(got, "  099  and 900 more") {
+		t.Errorf("listed %q", got)
+	}
+}
+
+func TestEnd(t *testing.T) {
+	o := Options{History: lines{`recalled\`}, Continue: func(text string, typed bool) (string, bool) {
+		line, more := strings.CutSuffix(text, `\`)
+		return line + "\n", more && typed
+	}}
+	// A typed backslash makes Enter go on. A pasted, recalled or yanked one is a part of the text.
+	for keys, want := range map[string]string{
+		`one\` + "\rtwo":                             "one\ntwo",
+		`one\` + "\r" + `two\` + "\r":                "one\ntwo\n",
+		`one\` + "\x1b[D\rtwo\x1b[F\x7f":             "one\ntwo",
+		"\x1b[200~one\\\rtwo\\\x1b[201~":             "one\\\ntwo\\",
+		"\x1b[200~one\x1b[201~" + `\` + "\rtwo":      "one\ntwo",
+		"\x1b[A":                                     `recalled\`,
+		"\x12rec":                                    `recalled\`,
+		`killed\` + "\x15\x19":                       `killed\`,
+		`a\` + "\r\x1b[200~" + `b\` + "\rc\x1b[201~": "a\nb\\\nc",
+	} {
+		s, e := newTestSession(o, Prompt{})
+		press(t, s, keys)
+		if done, err := s.press(key{kind: keyEnter}); !done || err != nil || s.text != want || e.fault != "" {
+			t.Errorf("%q, Enter: %v, %v, %q, want %q; %s", keys, done, err, s.text, want, e.fault)
+		}
+	}
+	s, _ := newTestSession(o, Prompt{})
 	if done, err := s.press(key{kind: keyInterrupt}); !done || !errors.Is(err, ErrInterrupted) {
 		t.Errorf("Ctrl-C: %v, %v", done, err)
 	}

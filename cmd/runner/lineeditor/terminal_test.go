@@ -3,6 +3,7 @@
 package lineeditor
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"io"
@@ -162,7 +163,7 @@ type result struct {
 func (p *pterm) read(prompt Prompt) chan result {
 	got := make(chan result, 1)
 	go func() {
-		text, err := p.editor.Read(prompt)
+		text, err := p.editor.Read(p.t.Context(), prompt)
 		got <- result{text, err}
 	}()
 	return got
@@ -283,6 +284,36 @@ func TestTerminalIsRestored(t *testing.T) {
 	}
 }
 
+// The end of the context ends a read, which restores the terminal.
+func TestTheEndOfTheContext(t *testing.T) {
+	p := newTerminal(t, Options{}, -1)
+	before, err := term.GetState(int(p.slave.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	got := make(chan result, 1)
+	go func() {
+		text, err := p.editor.Read(ctx, Prompt{Text: "> "})
+		got <- result{text, err}
+	}()
+	p.expect("> ")
+	p.typeSlowly("half", 0)
+	p.expect("half")
+	ended := errors.New("ended")
+	cancel(ended)
+	if r := p.result(got); r.text != "half" || !errors.Is(r.err, ended) {
+		t.Errorf("%q, %v", r.text, r.err)
+	}
+	if after, err := term.GetState(int(p.slave.Fd())); err != nil || *after != *before {
+		t.Errorf("the terminal is changed, %v", err)
+	}
+	p.expect(pasteOff)
+	if text, err := p.editor.Read(ctx, Prompt{Text: "> "}); text != "" || !errors.Is(err, ended) {
+		t.Errorf("a read after the end: %q, %v", text, err)
+	}
+}
+
 func TestTerminalIsGone(t *testing.T) {
 	p := newTerminal(t, Options{}, -1)
 	got := p.read(Prompt{Text: "> "})
@@ -358,7 +389,8 @@ func TestNotATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := New(f, f, Options{}).Read(Prompt{}); err == nil || !strings.Contains(err.Error(), "terminal") {
+	_, err = New(f, f, Options{}).Read(t.Context(), Prompt{})
+	if err == nil || !strings.Contains(err.Error(), "terminal") {
 		t.Error(err)
 	}
 }

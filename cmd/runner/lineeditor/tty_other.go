@@ -3,6 +3,7 @@
 package lineeditor
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"time"
@@ -26,7 +27,7 @@ type arrival struct {
 func newTTY(in, out *os.File) *tty { return &tty{in: in, out: out} }
 
 // begin makes the terminal pass on every key. restore undoes that.
-func (t *tty) begin() (restore func() error, err error) {
+func (t *tty) begin(context.Context) (restore func() error, err error) {
 	state, err := term.MakeRaw(int(t.in.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("the terminal cannot be set: %w", err)
@@ -59,8 +60,9 @@ func (t *tty) size() (columns, rows int) {
 	return columns, rows
 }
 
-// wait returns what was typed. expired is set if nothing was typed in the patience, which zero makes endless.
-func (t *tty) wait(patience time.Duration) (typed []byte, expired bool, err error) {
+// wait returns what was typed. expired is set if nothing was typed in the patience, which zero makes endless. When ctx
+// ends, the error is the cause.
+func (t *tty) wait(ctx context.Context, patience time.Duration) (typed []byte, expired bool, err error) {
 	var late <-chan time.Time
 	if patience > 0 {
 		late = time.After(patience)
@@ -71,6 +73,8 @@ func (t *tty) wait(patience time.Duration) (typed []byte, expired bool, err erro
 			return nil, false, os.ErrClosed
 		}
 		return a.typed, false, a.err
+	case <-ctx.Done():
+		return nil, false, context.Cause(ctx)
 	case <-late:
 		return nil, true, nil
 	}

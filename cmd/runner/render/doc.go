@@ -19,6 +19,8 @@ type Streams struct {
 	Out, Err io.Writer
 	// OutTerminal and ErrTerminal report whether Out and Err are terminals. Color allows styles on terminals.
 	OutTerminal, ErrTerminal, Color bool
+	// Width is the width to which a terminal's lines of text are broken between words, in columns. 0 breaks none.
+	Width int
 	// Spinner may be nil. Otherwise it is stopped before the first text.
 	Spinner *Spinner
 }

@@ -237,3 +237,26 @@ func TestSpinner(t *testing.T) {
 		t.Errorf("written after Stop: %q", out.String()[len(before):])
 	}
 }
+
+// A terminal's lines are broken between words, also with styles. Tool calls and what goes to a pipe are not.
+func TestTerminalBreaksLines(t *testing.T) {
+	events := []reasoning.Event{start(reasoning.VisibilityFull, reasoning.StrategyNative),
+		open(reasoning.Reasoning), text(reasoning.Reasoning, "the reaso"), text(reasoning.Reasoning, "ning is this"),
+		end(reasoning.Reasoning),
+		{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: reasoning.Call{Name: "f"}},
+		text(reasoning.ToolCall, `{"a": "one two three"}`), end(reasoning.ToolCall),
+		open(reasoning.Answer), text(reasoning.Answer, "one two three "), text(reasoning.Answer, "four"),
+		end(reasoning.Answer), done}
+	var out, errs bytes.Buffer
+	play(t, render.NewTerminal(render.Streams{Out: &out, Err: &errs, Color: true, Width: 13}), events...)
+	const want = "\x1b[2mReasoning:\nthe reasoning\nis this\x1b[0m\n\nTool call:\n  f {\"a\": \"one two three\"}\n\n" +
+		"one two three\nfour\n"
+	if got := out.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	out.Reset()
+	play(t, render.NewPipe(render.Streams{Out: &out, Err: &errs, Width: 13}), events...)
+	if got := out.String(); !strings.HasSuffix(got, "one two three four\n") {
+		t.Errorf("a pipe gets %q", got)
+	}
+}

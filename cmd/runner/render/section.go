@@ -18,18 +18,24 @@ type sections struct {
 	w io.Writer
 	// terminal says that w is a terminal, so text is cleaned. color allows styles.
 	terminal, color bool
+	// width is the width of the lines that text is broken into, or 0.
+	width int
 
-	open    bool // a section is open
-	styled  bool // the dim style is on
-	any     bool // something was written
-	pending bool // the open section has no text yet, so leading newlines are dropped
-	midline bool // the last byte written was not a newline
+	open    bool     // a section is open
+	styled  bool     // the dim style is on
+	any     bool     // something was written
+	wrap    *wrapper // breaks the lines of the open section, or nil
+	pending bool     // the open section has no text yet, so leading newlines are dropped
+	midline bool     // the last byte written was not a newline
 	err     error
 }
 
 // begin closes the open section and opens a new one. An empty label is not written.
 func (s *sections) begin(label string, faint bool) {
 	s.end()
+	if s.width > 0 {
+		s.wrap = &wrapper{width: s.width}
+	}
 	if s.any {
 		s.raw("\n")
 	}
@@ -54,8 +60,14 @@ func (s *sections) text(t string) {
 		}
 		s.pending = false
 	}
+	if s.wrap != nil {
+		t = s.wrap.add(t)
+	}
 	s.raw(t)
 }
+
+// verbatim leaves the lines of the open section as they are.
+func (s *sections) verbatim() { s.wrap = nil }
 
 // end closes the open section and leaves the cursor at the start of a line.
 func (s *sections) end() {
@@ -63,6 +75,10 @@ func (s *sections) end() {
 		return
 	}
 	s.open = false
+	if s.wrap != nil {
+		s.raw(s.wrap.flush())
+		s.wrap = nil
+	}
 	if s.styled {
 		s.styled = false
 		s.style(plain)

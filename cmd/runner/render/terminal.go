@@ -24,7 +24,7 @@ type Terminal struct {
 // NewTerminal returns a renderer for s.Out, a terminal. After the run it writes warnings to s.Err, one line each.
 // Without colour the answer is labelled as well.
 func NewTerminal(s Streams) *Terminal {
-	return &Terminal{streams: s, s: sections{w: s.Out, terminal: true, color: s.Color}}
+	return &Terminal{streams: s, s: sections{w: s.Out, terminal: true, color: s.Color, width: s.Width}}
 }
 
 // Render implements [Renderer].
@@ -76,6 +76,7 @@ func (t *Terminal) segment(e reasoning.Event) {
 			t.s.begin(name, false)
 		case reasoning.ToolCall:
 			t.s.begin(label(e.Segment, false), false)
+			t.s.verbatim()
 			t.s.text(fmt.Sprintf("  %s ", e.Call.Name))
 			t.labelled = true
 		default:

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner/cmd/runner/conversation"
+	"runner/cmd/runner/settings"
+	"runner/reasoning/trace"
+	"runner/reasoning/trace/keys"
+)
+
+// keepOptions are the flags that keep a chat's conversation and go on with it.
+type keepOptions struct{ on, resume bool }
+
+const (
+	keepFlag   = "keep-conversation"
+	resumeFlag = "continue"
+)
+
+func (o *keepOptions) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.on, keepFlag, false, "keep a chat's conversation, sealed like a trace, for --"+resumeFlag)
+	f.BoolVar(&o.resume, resumeFlag, false, "go on with the conversation that was kept last, and keep it")
+	settings.Never(cmd, resumeFlag)
+}
+
+// check refuses the flags for anything but a chat. The setting of --keep-conversation has no effect there.
+func (o *keepOptions) check(a *app, chatting bool) error {
+	for _, f := range []struct {
+		name string
+		on   bool
+	}{{resumeFlag, o.resume}, {keepFlag, o.on && a.origins[keepFlag] == fromCommandLine}} {
+		if f.on && !chatting {
+			return &usageError{what: "--" + f.name + " is for a chat", hint: "leave out the prompt, and use a terminal"}
+		}
+	}
+	return nil
+}
+
+// keptFile returns the path of the conversation that is kept.
+func keptFile() (string, error) {
+	dir, err := dataFolder()
+	return filepath.Join(dir, "conversation.sealed"), err
+}
+
+// resume opens the conversation that --continue goes on with. It returns nil without the flag. prompted says that the
+// command has a prompt.
+func (a *app) resume(o *runOptions, prompted bool) (*conversation.Kept, error) {
+	if !o.keep.resume {
+		return nil, nil
+	}
+	if err := o.keep.check(a, !prompted && a.inTerminal && a.outTerminal); err != nil {
+		return nil, err
+	}
+	return a.openKept(&o.record.keys)
+}
+
+// openKept asks for the keyring's passphrase and opens the conversation that was kept last.
+func (a *app) openKept(k *keyringFlags) (*conversation.Kept, error) {
+	path, err := keptFile()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, &inputError{what: "no conversation is kept", hint: "keep one with runner run --" + keepFlag, err: err}
+	}
+	ring, err := k.load()
+	if err != nil {
+		return nil, err
+	}
+	phrase, err := a.passphrase(k, false)
+	if err != nil {
+		return nil, err
+	}
+	identities, err := ring.Unlock(phrase)
+	if errors.Is(err, keys.ErrPassphrase) {
+		return nil, &inputError{what: err.Error(), hint: "give the one of runner trace keys new", err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	kept, err := conversation.Open(path, identities...)
+	if err != nil {
+		return nil, unopened(path, err)
+	}
+	return kept, nil
+}
+
+// unopened explains why the kept conversation cannot be opened.
+func unopened(path string, err error) error {
+	e := &inputError{what: fmt.Sprintf("the conversation %s cannot be opened: %s", path,
+		strings.TrimPrefix(err.Error(), "sealed trace: ")), hint: "remove the file and begin another chat", err: err}
+	var at *fs.PathError
+	switch {
+	case errors.As(err, &at):
+		e.what = fmt.Sprintf("the conversation %s cannot be opened: %v", path, at.Err)
+		e.hint = "correct that, or remove the file"
+	case errors.Is(err, trace.ErrNotRecipient):
+		e.hint = "name the keyring of that time with --keyring"
+	case errors.Is(err, trace.ErrVersion):
+		e.hint = "use a newer version of this program"
+	}
+	return e
+}
+
+// keeper keeps a chat's conversation on disk, sealed.
+type keeper struct {
+	path string
+	to   []trace.Recipient
+	now  func() time.Time
+}
+
+// newKeeper returns a keeper that seals to the keys that traces are sealed to.
+func (a *app) newKeeper(o *recordOptions) (*keeper, error) {
+	path, err := keptFile()
+	if err != nil {
+		return nil, err
+	}
+	to, err := a.recipients(o)
+	if err != nil {
+		return nil, err
+	}
+	k := &keeper{path: path, to: to, now: time.Now}
+	if a.engine.Clock != nil {
+		k.now = a.engine.Clock
+	}
+	return k, nil
+}
+
+// keep replaces what is kept. An empty conversation is removed.
+func (k *keeper) keep(talk conversation.Conversation, model string) error {
+	if talk.Last() < 0 {
+		if err := os.Remove(k.path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if _, err := os.Stat(model); err == nil { // a path, which must be found from another folder too
+		if whole, err := filepath.Abs(model); err == nil {
+			model = whole
+		}
+	}
+	kept := conversation.Kept{Conversation: talk, Model: model, Saved: k.now()}
+	return kept.Keep(k.path, k.to)
+}
+
+// keep keeps the conversation if it has changed, where the user asked for that.
+func (c *chat) keep() {
+	if c.keeper == nil || !c.changed {
+		return
+	}
+	if err := c.keeper.keep(c.talk, c.name); err != nil {
+		c.app.complain("warning: the conversation is not kept: " + errorLine(err))
+		return
+	}
+	c.changed = false
+}
+
+// goesOn says that the chat goes on with a kept conversation.
+func (c *chat) goesOn(kept *conversation.Kept) {
+	c.say("Going on with %s of %s.", count(c.said(), "message", "messages"),
+		kept.Saved.Local().Format("2006-01-02 15:04"))
+	if was := cmp.Or(kept.Model, c.name); was != c.name {
+		c.say("The model was %s; this is %s.", was, c.name)
+	}
+}

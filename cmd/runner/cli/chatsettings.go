@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"runner/chattemplate"
+	"runner/cmd/runner/render"
+	"runner/reasoning"
+)
+
+// errNoModel means that a chat has no model.
+var errNoModel = &inputError{what: "no model is open", hint: "open one with /model NAME"}
+
+func effortNames() []string {
+	names := []string{effortName(reasoning.EffortDefault)}
+	for _, e := range efforts {
+		names = append(names, string(e))
+	}
+	return names
+}
+
+// badValue is the error of a command whose value is none of names.
+func badValue(command, value string, names []string) error {
+	return &usageError{what: fmt.Sprintf("%s cannot be %q", command, render.CleanLine(value)),
+		hint: "use " + alternatives(names)}
+}
+
+func (c *chat) setReasoning(_ context.Context, value string) error {
+	if value != "" {
+		i := slices.Index(visibilityNames, value)
+		if i < 0 {
+			return badValue("/reasoning", value, visibilityNames)
+		}
+		c.options.request.Visibility = visibilities[i]
+	}
+	c.say("Reasoning shown: %s.", c.options.request.Visibility)
+	return nil
+}
+
+func (c *chat) setEffort(_ context.Context, value string) error {
+	if value != "" {
+		names := effortNames()
+		i := slices.Index(names, value)
+		if i < 0 {
+			return badValue("/effort", value, names)
+		}
+		c.options.request.Effort = reasoning.EffortDefault
+		if i > 0 {
+			c.options.request.Effort = efforts[i-1]
+		}
+	}
+	c.say("Reasoning effort: %s.", effortName(c.options.request.Effort))
+	return nil
+}
+
+const (
+	summaryOn       = "on"
+	summaryOff      = "off"
+	summaryConcise  = "concise"
+	summaryDetailed = "detailed"
+)
+
+var summaryNames = []string{summaryOn, summaryOff, summaryConcise, summaryDetailed}
+
+func (c *chat) setSummary(_ context.Context, value string) error {
+	req := &c.options.request
+	switch value {
+	case "":
+	case summaryOn:
+		req.Visibility = reasoning.VisibilitySummary
+	case summaryConcise, summaryDetailed:
+		req.Visibility, req.DetailedSummary = reasoning.VisibilitySummary, value == summaryDetailed
+	case summaryOff:
+		if req.Visibility == reasoning.VisibilitySummary {
+			req.Visibility = reasoning.VisibilityNone
+		}
+	default:
+		return badValue("/summary", value, summaryNames)
+	}
+	length := summaryConcise
+	if req.DetailedSummary {
+		length = summaryDetailed
+	}
+	if req.Visibility == reasoning.VisibilitySummary {
+		c.say("Summary of the reasoning: on, %s.", length)
+	} else {
+		c.say("Summary of the reasoning: off. Reasoning shown: %s.", req.Visibility)
+	}
+	return nil
+}
+
+// setSystem shows, sets or removes the system message.
+func (c *chat) setSystem(_ context.Context, text string) error {
+	had := len(c.talk.System) > 0
+	switch text {
+	case "":
+		if !had {
+			c.say("There is no system message.")
+			return nil
+		}
+		fmt.Fprintln(c.app.stdout(), chattemplate.JoinPrompts(c.talk.System))
+		return nil
+	case valueNone:
+		c.talk.System = nil
+		c.changed = c.changed || c.said() > 0
+		if !had {
+			c.say("There was no system message.")
+			return nil
+		}
+		c.say("The system message is removed.")
+		return nil
+	}
+	text, err := c.systemText(text)
+	if err != nil {
+		return err
+	}
+	c.talk.System = []chattemplate.Message{{Role: chattemplate.System, Content: text}}
+	c.changed = c.changed || c.said() > 0
+	if had {
+		c.say("The system message is changed. It holds from the next message on.")
+	} else {
+		c.say("The system message is set. It holds from the next message on.")
+	}
+	return nil
+}
+
+// setModel shows or changes the model. A model that cannot be found or has no engine leaves the old one open. The old
+// one is closed before the new one is loaded, because there may be memory for one only.
+func (c *chat) setModel(ctx context.Context, name string) error {
+	if name == "" {
+		if c.gen == nil {
+			return errNoModel
+		}
+		c.say("%s: %s, context of %d tokens.", c.name, c.info.Name, c.info.ContextSize)
+		return nil
+	}
+	if err := c.app.canOpen(ctx, name); err != nil {
+		return err
+	}
+	before := c.name
+	err := c.close()
+	if err == nil {
+		err = c.openModel(ctx, name)
+	}
+	if err == nil {
+		c.say("%s, context of %d tokens. The conversation goes on.", c.info.Name, c.info.ContextSize)
+		return nil
+	}
+	if errors.Is(err, errInterrupted) {
+		c.say("Stopped; %s is not opened.", name)
+	} else {
+		c.app.complain(errorLine(err))
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if again := c.openModel(ctx, before); again != nil {
+		c.app.complain(errorLine(again))
+		return errNoModel
+	}
+	c.say("%s is open again.", before)
+	return nil
+}
+
+// canOpen returns the error that a model is not here, or that no engine here runs it.
+func (a *app) canOpen(ctx context.Context, name string) error {
+	m, err := resolve(name)
+	if err != nil || m.Path == "" {
+		return err
+	}
+	_, _, err = a.place(ctx, m.Path)
+	return err
+}
+
+// openModel opens a model. Ctrl-C stops that.
+func (c *chat) openModel(ctx context.Context, name string) error {
+	var err error
+	presses := c.interruptibly(ctx, func(ctx context.Context) { c.gen, c.loaded, err = c.open(ctx, name) })
+	c.interrupted = presses > 0
+	if err != nil {
+		c.gen = nil // not a nil in an interface
+		return err
+	}
+	c.name, c.info = name, c.gen.Info()
+	return nil
+}

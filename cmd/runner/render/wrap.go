@@ -1,0 +1,242 @@
+package render
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/displaywidth"
+	"github.com/clipperhouse/uax29/v2/graphemes"
+)
+
+// wrapper breaks the lines of a text between words, so that none is wider than a terminal. A break takes the place of
+// the white space before a word. A word that is wider than a line is broken where the line is full. The text may come
+// in any pieces. No more than a word of it is held back.
+//
+// Newlines of the text stay. Lines of code between fences (``` or ~~~) are not broken, so that they can be copied.
+type wrapper struct {
+	width int
+	out   strings.Builder
+
+	rest   string // text that is not looked at yet
+	column int    // the width of what is written of the line
+	gap    string // white space after what is written
+	word   string // the word after it
+	wide   int    // the width of the word
+	last   string // the last cluster of the word, or of what is written
+	torn   bool   // the word was broken, so the rest of it is written at once
+	begun  bool   // the line has a word
+
+	fence  string          // what opened the code that the text is in, or empty
+	line   strings.Builder // the line of code so far
+	opener bool            // the line of code is the one with the opening fence
+}
+
+// tabStop is the distance of a terminal's tab stops.
+const tabStop = 8
+
+// longestCluster is the size in bytes from which a cluster is not waited for.
+const longestCluster = 1 << 10
+
+// add takes a piece of the text. It returns what can be written now.
+func (w *wrapper) add(text string) string {
+	w.rest += text
+	for w.rest != "" {
+		if w.fence != "" {
+			w.code()
+			continue
+		}
+		n := 1
+		if c := w.rest[0]; c != '\n' && c != ' ' && c != '\t' {
+			g := graphemes.FromString(w.rest)
+			if g.Next(); len(g.Value()) == len(w.rest) && len(w.rest) < longestCluster {
+				break // the next piece may add to this cluster
+			}
+			n = len(g.Value())
+		}
+		w.cluster(w.rest[:n])
+		w.rest = w.rest[n:]
+	}
+	return w.take()
+}
+
+// flush ends the text. It returns what was held back.
+func (w *wrapper) flush() string {
+	for g := graphemes.FromString(w.rest); g.Next(); {
+		w.cluster(g.Value())
+	}
+	w.rest = ""
+	w.place()
+	w.trail()
+	return w.take()
+}
+
+func (w *wrapper) take() string {
+	text := w.out.String()
+	w.out.Reset()
+	return text
+}
+
+// cluster adds a cluster of the text.
+func (w *wrapper) cluster(c string) {
+	switch c {
+	case "\n":
+		w.endWord()
+		w.trail()
+		w.newline()
+	case " ", "\t":
+		w.endWord()
+		if w.fence != "" { // the word was a fence
+			w.codePart(c)
+			return
+		}
+		w.gap += c
+		w.last = c
+	default:
+		if mayBreak(w.last, c) {
+			w.place()
+			w.torn = false
+		}
+		w.word += c
+		w.last = c
+		if w.wide += displaywidth.String(c); w.torn || w.wide > w.width {
+			w.place()
+			w.torn = true
+		}
+	}
+}
+
+// endWord writes the word. The first word of a line may open code.
+func (w *wrapper) endWord() {
+	opens := ""
+	if !w.begun && !w.torn {
+		opens = openingFence(w.word)
+	}
+	w.place()
+	w.torn = false
+	if opens != "" {
+		w.fence, w.opener = opens, true
+	}
+}
+
+// place writes the word, in a new line if it does not fit.
+func (w *wrapper) place() {
+	if w.word == "" {
+		return
+	}
+	gap := gapWidth(w.gap, w.column)
+	if (w.column > 0 || gap >= w.width) && !w.torn && w.column+gap+w.wide > w.width {
+		if w.column == 0 {
+			w.trail()
+		}
+		w.out.WriteByte('\n')
+		w.column = 0
+	} else {
+		w.out.WriteString(w.gap)
+		w.column += gap
+	}
+	for g := graphemes.FromString(w.word); g.Next(); {
+		n := displaywidth.String(g.Value())
+		if w.column > 0 && w.column+n > w.width {
+			w.out.WriteByte('\n')
+			w.column = 0
+		}
+		w.out.WriteString(g.Value())
+		w.column += n
+	}
+	w.gap, w.word, w.wide, w.begun = "", "", 0, true
+}
+
+// trail writes the white space at the end of a line as far as it fits.
+func (w *wrapper) trail() {
+	for i := range w.gap {
+		n := gapWidth(w.gap[i:i+1], w.column)
+		if w.column+n > w.width {
+			break
+		}
+		w.out.WriteString(w.gap[i : i+1])
+		w.column += n
+	}
+	w.gap = ""
+}
+
+func (w *wrapper) newline() {
+	w.out.WriteByte('\n')
+	w.column, w.last, w.begun = 0, "", false
+	w.opener = false
+	w.line.Reset()
+}
+
+// code writes text in code, up to the end of a line. The line may close the code.
+func (w *wrapper) code() {
+	end := strings.IndexByte(w.rest, '\n')
+	if end < 0 {
+		end = len(w.rest)
+	}
+	w.codePart(w.rest[:end])
+	if w.rest = w.rest[end:]; w.rest == "" {
+		return
+	}
+	w.rest = w.rest[1:]
+	switch line := strings.TrimSpace(w.line.String()); {
+	case w.opener && strings.Contains(line, "`") && w.fence[0] == '`':
+		w.fence = "" // a line with code in the text
+	case !w.opener && len(line) >= len(w.fence) && strings.Trim(line, w.fence[:1]) == "":
+		w.fence = ""
+	}
+	w.newline()
+}
+
+// codePart writes a part of a line of code.
+func (w *wrapper) codePart(text string) {
+	w.out.WriteString(text)
+	w.line.WriteString(text)
+}
+
+// gapWidth returns the width of white space that begins in a column.
+func gapWidth(gap string, column int) int {
+	at := column
+	for i := range len(gap) {
+		if gap[i] == '\t' {
+			at += tabStop - at%tabStop
+		} else {
+			at++
+		}
+	}
+	return at - column
+}
+
+// openingFence returns the run of ` or ~ at the begin of a word that opens code, or "".
+func openingFence(word string) string {
+	for _, mark := range []string{"`", "~"} {
+		rest := strings.TrimLeft(word, mark)
+		if n := len(word) - len(rest); n >= 3 && (mark == "~" || !strings.Contains(rest, mark)) {
+			return word[:n]
+		}
+	}
+	return ""
+}
+
+// The marks that a line does not begin with, and those that it does not end with, in scripts without spaces.
+const (
+	notFirst = "、。，．：；？！）］｝」』】〉》〕〗’”…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"
+	notLast  = "（［｛「『【〈《〔〖‘“"
+)
+
+// mayBreak reports whether a line may end between two clusters that have no white space between them: at wide
+// characters, because Chinese and Japanese have no spaces.
+func mayBreak(before, after string) bool {
+	if before == "" || before == " " || before == "\t" {
+		return false
+	}
+	if displaywidth.String(before) < 2 && displaywidth.String(after) < 2 {
+		return false
+	}
+	first, _ := utf8.DecodeRuneInString(after)
+	last, _ := utf8.DecodeRuneInString(before)
+	return !strings.ContainsRune(notFirst, first) && !strings.ContainsRune(notLast, last) && !isASCIIPunct(first)
+}
+
+// isASCIIPunct reports whether r is ASCII punctuation, which stays with a wide character before it.
+func isASCIIPunct(r rune) bool {
+	return r < utf8.RuneSelf && strings.ContainsRune(`.,:;!?)]}"'`+"`*_", r)
+}
