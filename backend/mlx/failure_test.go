@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,12 +37,7 @@ def step(self, head, raw, old=steps.Steps.step):
 steps.Steps.step = step
 `
 
-// hooked opens a model whose worker fails in its third step, once.
-func hooked(t *testing.T, p *Python, path, failure string) *child.Model {
-	t.Helper()
-	return hookedBy(t, Engine{Python: p}, path, failure)
-}
-
+// hookedBy opens a model whose worker fails in its third step, once.
 func hookedBy(t *testing.T, e Engine, path, failure string) *child.Model {
 	t.Helper()
 	f, err := ReadFolder(path)
@@ -124,27 +120,37 @@ func TestSmoke(t *testing.T) {
 	}
 }
 
+// failures are what can go wrong in a step, with what the log says then. The first ones are exceptions in the thread
+// that computes: it must end the process, although the thread that reads is well. If it dies and leaves the process
+// alive, or hangs, only the lack of progress shows that.
+var failures = []struct {
+	name, failure, says string
+	hang                bool
+}{
+	{"exception", `raise RuntimeError("[metal::malloc] Unable to allocate")`, "Unable to allocate", false},
+	{"exception of no class that is expected", `raise SystemExit`, "SystemExit", false},
+	{"exception that cannot be reported", `self.pipes.send = None; raise RuntimeError`, "exit status 3", false},
+	{"the thread that computes dies", `import ctypes; ctypes.CDLL(None).pthread_exit(None)`, "no progress", true},
+	{"the thread that computes hangs", `time.sleep(600)`, "no progress", true},
+	{"abort", `os.abort()`, "aborted", false},
+	{"exit", `os._exit(0)`, "exit status 0", false},
+	{"memory over the limit", `self.memory.limit = 1; self.memory.check()`, "its limit is 0 MiB", false},
+	{"frame that breaks the rules", `self.pipes.send(200, b"")`, "unknown kind 200", false},
+	{"half a frame", `os.write(4, b"12345"); os._exit(1)`, "ends in its prologue", false},
+}
+
 // TestFailuresInSteps lets the worker fail in every known way. The answer goes on as if nothing had happened.
 func TestFailuresInSteps(t *testing.T) {
-	long(t)
 	p := python(t)
 	path := randomFolder(t, random.Config{Seed: 2, Precise: true, Layers: 2})
 	want := greedy(t, mustOpen(t, p, path, backend.Config{ContextSize: 256, Sequences: 2}), 12)
-	for _, c := range []struct {
-		name, failure string
-		hang          bool
-	}{
-		{"exception", `raise RuntimeError("[metal::malloc] Unable to allocate")`, false},
-		{"abort", `os.abort()`, false},
-		{"exit", `os._exit(0)`, false},
-		{"the thread that computes ends", `import threading; threading.Event().wait()`, true},
-		{"hang with a lively reader", `time.sleep(600)`, true},
-		{"memory over the limit", `self.memory.limit = 1; self.memory.check()`, false},
-		{"frame that breaks the rules", `self.pipes.send(200, b"")`, false},
-		{"half a frame", `os.write(4, b"12345"); os._exit(1)`, false},
-	} {
+	for i, c := range failures {
 		t.Run(c.name, func(t *testing.T) {
-			m := hooked(t, p, path, c.failure)
+			if i > 3 {
+				long(t)
+			}
+			var log strings.Builder
+			m := hookedBy(t, Engine{Python: p, Log: slog.New(slog.NewTextHandler(&log, nil))}, path, c.failure)
 			began := time.Now()
 			got := greedy(t, m, 12)
 			if !slices.Equal(got, want) {
@@ -152,6 +158,9 @@ func TestFailuresInSteps(t *testing.T) {
 			}
 			if n := m.Counts(); n.Crashes != 1 || n.Hangs != 0 && !c.hang || n.Hangs != 1 && c.hang || n.Failed != 0 {
 				t.Errorf("counts %+v", n)
+			}
+			if !strings.Contains(log.String(), c.says) {
+				t.Errorf("the log does not say %q:\n%s", c.says, log.String())
 			}
 			t.Logf("%v, counts %+v", time.Since(began).Round(10*time.Millisecond), m.Counts())
 		})

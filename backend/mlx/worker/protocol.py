@@ -119,8 +119,11 @@ class Pipes:
         self.send(kind, head, raw)
 
     def end(self, code, text, status):
-        self.send(ERROR, {"code": code, "text": text[:1000]})
-        os._exit(status)
+        """Ends the process, whatever happens to the frame that says why. No other thread may outlive this one."""
+        try:
+            self.send(ERROR, {"code": code, "text": text[:1000]})
+        finally:
+            os._exit(status)
 
 
 class Progress:
