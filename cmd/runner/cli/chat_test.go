@@ -102,7 +102,8 @@ func TestChatFiles(t *testing.T) {
 
 func TestChatModels(t *testing.T) {
 	tt := start(t, nil, "run", "first.gguf", "--chat-template", templateFile(t))
-	for _, name := range []string{"first.gguf", "second.gguf", "corrupt.gguf", "brittle.gguf"} {
+	for _, name := range []string{"first.gguf", "second.gguf", "corrupt.gguf", "brittle.gguf",
+		"sluggish.gguf"} {
 		tt.write(name, "GGUF")
 	}
 	tt.enter("What is 17 + 25?")
@@ -128,6 +129,12 @@ func TestChatModels(t *testing.T) {
 	tt.expect("second.gguf is open again.")
 	tt.enter("model")
 	tt.expect("second.gguf with 7 messages")
+	// Ctrl-C stops the loading.
+	tt.enter("/model sluggish.gguf")
+	tt.expect("loading")
+	tt.send("\x03")
+	tt.expect("Stopped; sluggish.gguf is not opened.")
+	tt.expect("second.gguf is open again.")
 	// The chat goes on without a model if the old one cannot be loaded either, and another one helps.
 	if err := os.Remove(filepath.Join(tt.dir, "second.gguf")); err != nil {
 		t.Fatal(err)
@@ -173,6 +180,9 @@ func TestChatRegenerates(t *testing.T) {
 	saved, err := os.ReadFile(filepath.Join(tt.dir, "talk.json"))
 	if err != nil || strings.Count(string(saved), "seed 9") != 1 || strings.Contains(string(saved), "seed 8") {
 		t.Errorf("%s, %v", saved, err)
+	}
+	if strings.Contains(string(saved), "plus") {
+		t.Errorf("reasoning that was not shown is saved: %s", saved)
 	}
 }
 
@@ -311,6 +321,7 @@ func TestChatLoadsWhatItSaved(t *testing.T) {
 func TestChatCompletes(t *testing.T) {
 	tt := start(t, nil, "run")
 	tt.write("talk.json", "{}")
+	tt.write("words.txt", "")
 	tt.write("two words.json", "{}")
 	tt.write(".hidden.json", "{}")
 	tt.write("bad\x1bname.json", "{}")
@@ -328,6 +339,8 @@ func TestChatCompletes(t *testing.T) {
 		"/load ./t\t\t":      "./talk.json  ./talks/  ./two words.json",
 		"/load .h\t":         "/load .hidden.json",
 		"/load bad\t":        "/load bad",
+		"/load wo\t":         "/load wo", // not JSON
+		"/file wo\t":         "/file words.txt",
 		"/help /und\t":       "/help /undo",
 		"/system n\t":        "/system none",
 		"hello\t":            "hello",

@@ -45,7 +45,7 @@ func chatCommands() []chatCommand {
 		{name: "/save", arguments: "FILE", help: "write the conversation to a new file; see /help save",
 			run: (*chat).save, values: completePaths},
 		{name: "/load", arguments: "FILE.json", help: "go on with a conversation that /save wrote",
-			run: (*chat).load, values: completePaths},
+			run: (*chat).load, values: completeJSON},
 		{name: "/clear", help: "forget the conversation", run: (*chat).clear},
 		{name: "/help", arguments: "[COMMAND]", help: "list the commands, or tell more of one", run: (*chat).help,
 			values: func(*chat, string) []string { return commandNames() }},

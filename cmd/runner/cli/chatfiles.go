@@ -207,6 +207,13 @@ func home(path string) string {
 	return path
 }
 
+// completeJSON returns the paths of folders and of JSON files.
+func completeJSON(c *chat, typed string) []string {
+	return slices.DeleteFunc(completePaths(c, typed), func(path string) bool {
+		return !strings.HasSuffix(path, "/") && !isJSON(path)
+	})
+}
+
 // pathLimit is the most entries of a folder that a completion looks at.
 const pathLimit = 10_000
 

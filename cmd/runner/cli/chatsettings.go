@@ -149,20 +149,25 @@ func (c *chat) setModel(ctx context.Context, name string) error {
 		c.say("%s, context of %d tokens. The conversation goes on.", c.info.Name, c.info.ContextSize)
 		return nil
 	}
-	if errors.Is(err, errInterrupted) {
-		c.say("Stopped; %s is not opened.", name)
-	} else {
-		c.app.complain(errorLine(err))
+	if c.notOpened(name, err); ctx.Err() != nil || c.interrupted {
+		return errInterrupted
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if again := c.openModel(ctx, before); again != nil {
-		c.app.complain(errorLine(again))
+	if err := c.openModel(ctx, before); err != nil {
+		c.notOpened(before, err)
 		return errNoModel
 	}
 	c.say("%s is open again.", before)
 	return nil
+}
+
+// notOpened says why a model is not open.
+func (c *chat) notOpened(name string, err error) {
+	if errors.Is(err, errInterrupted) {
+		fmt.Fprintln(c.app.out) // ends the line in which the terminal shows ^C
+		c.say("Stopped; %s is not opened.", name)
+		return
+	}
+	c.app.complain(errorLine(err))
 }
 
 // canOpen returns the error that a model is not here, or that no engine here runs it.
@@ -175,11 +180,11 @@ func (a *app) canOpen(ctx context.Context, name string) error {
 	return err
 }
 
-// openModel opens a model. Ctrl-C stops that.
+// openModel opens a model. The first Ctrl-C stops that. A second one before it has stopped sets c.interrupted.
 func (c *chat) openModel(ctx context.Context, name string) error {
 	var err error
 	presses := c.interruptibly(ctx, func(ctx context.Context) { c.gen, c.loaded, err = c.open(ctx, name) })
-	c.interrupted = presses > 0
+	c.interrupted = presses > 1
 	if err != nil {
 		c.gen = nil // not a nil in an interface
 		return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -112,19 +113,47 @@ func (a *app) ask(questions []string) (lines []string, err error) {
 			io.Reader
 			io.Writer
 		}{a.in, a.err}, "")
-		for _, q := range questions {
-			var line string
-			if line, err = t.ReadPassword(q); err != nil {
-				break
+		lines, err = untilSignalled(func() (lines []string, err error) {
+			for _, q := range questions {
+				line, err := t.ReadPassword(q)
+				if err != nil {
+					return nil, err
+				}
+				lines = append(lines, line)
 			}
-			lines = append(lines, line)
-		}
+			return lines, nil
+		})
+	}
+	if errors.Is(err, errInterrupted) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, &inputError{what: "no passphrase was typed", hint: "use --passphrase-file or " + passphraseVariable,
 			err: err}
 	}
 	return lines, nil
+}
+
+// untilSignalled returns what read returns, or errInterrupted when a signal stops the program, whose terminal can then
+// be restored. read may go on for as long as the program runs.
+func untilSignalled(read func() ([]string, error)) ([]string, error) {
+	ctx, stop := untilStopped(context.Background())
+	defer stop()
+	type answer struct {
+		lines []string
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		lines, err := read()
+		done <- answer{lines, err}
+	}()
+	select {
+	case a := <-done:
+		return a.lines, a.err
+	case <-ctx.Done():
+		return nil, errInterrupted
+	}
 }
 
 func (a *app) traceKeysCommand() *cobra.Command {

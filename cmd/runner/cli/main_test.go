@@ -94,10 +94,14 @@ func scripted() *app {
 	}, Build{Version: "v1.2.3"})
 	a.memorySpeed = &roofline.Store{Path: filepath.Join(os.DevNull, "none"), Machine: "paper",
 		Measure: func() (float64, bool) { return 12.34e9, true }}
-	a.load = func(_ context.Context, path string, cfg backend.Config, rc runner.Config) (generator, error) {
+	a.load = func(ctx context.Context, path string, cfg backend.Config, rc runner.Config) (generator, error) {
 		switch {
 		case strings.Contains(path, "corrupt"):
 			return nil, errCorrupt(path)
+		case strings.Contains(path, "sluggish"):
+			fmt.Println("loading")
+			<-ctx.Done()
+			return nil, ctx.Err()
 		case strings.Contains(path, "brittle"):
 			return nil, errors.New("there is not enough memory")
 		case strings.Contains(rc.ChatTemplate, "{%"):

@@ -139,6 +139,18 @@ func stateOf(t *testing.T, file *os.File) *term.State {
 	return state
 }
 
+// freshState returns how a new terminal is set.
+func freshState(t *testing.T) *term.State {
+	t.Helper()
+	other, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	defer slave.Close()
+	return stateOf(t, slave)
+}
+
 // exit waits for the end of the program and checks its exit code.
 func (tt *terminal) exit(want int) {
 	tt.t.Helper()
@@ -286,13 +298,7 @@ func TestChatInterrupts(t *testing.T) {
 
 // A signal that ends the program finds a prompt, an answer or a question. The terminal is left as it was.
 func TestChatIsEndedBySignals(t *testing.T) {
-	other, slave, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	defer slave.Close()
-	before := stateOf(t, slave)
+	before := freshState(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		for _, where := range []struct{ message, shows string }{
 			{"half", "half"}, {"slow\r", "working"}, {"weather\r", "result of get_weather: " + ready},
@@ -315,6 +321,19 @@ func TestChatIsEndedBySignals(t *testing.T) {
 				t.Errorf("%v at %q leaves pastes marked: %q", sig, where.message, tt.text)
 			}
 		}
+	}
+}
+
+// A signal at the question for a passphrase leaves the terminal as it was, too.
+func TestPassphraseIsEndedBySignals(t *testing.T) {
+	tt := start(t, nil, "trace", "keys", "new")
+	tt.expect("Passphrase: ")
+	if err := tt.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	tt.exit(exitInterrupted)
+	if after := stateOf(t, tt.file); *after != *freshState(t) {
+		t.Errorf("the terminal is left as %+v", after)
 	}
 }
 
