@@ -26,9 +26,9 @@ func (a *app) listCommand() *cobra.Command {
 		Long: `List the models on this machine: those in the Hugging Face cache, and those of Ollama and LM Studio that are
 plain GGUF files. Downloads that did not finish come last.
 
-SPEED estimates how fast the processor can generate: the speed of the memory, which is measured once a week, divided by the
-bytes that are read for each token. In a mixture of experts only the active ones count. A GPU is faster. Small models
-have no estimate, because the processor's caches hold them.
+SPEED estimates how fast the processor can generate: the speed of the memory, which is measured once a week, divided by
+the bytes that are read for each token. In a mixture of experts only the active ones count. A GPU is faster. Small
+models have no estimate, because the processor's caches hold them.
 
 RUNS says whether an engine here runs the model.`,
 		Args: noArguments,
@@ -91,8 +91,9 @@ func (a *app) rmCommand() *cobra.Command {
 		Use:   "rm NAME",
 		Short: "Remove a downloaded model",
 		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO for all of a repository, or ORG/REPO:Q4_K_M for
-one model of it. What unfinished downloads left goes, too. Files that other revisions use are kept. Remove models of Ollama and LM
-Studio with those programs.`,
+one model of it. What unfinished downloads left goes, too. Files that other revisions use are kept.
+
+Remove models of Ollama and LM Studio with those programs.`,
 		Args:              exactly(1, "name one model", ""),
 		ValidArgsFunction: completeInstalled,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.remove(args[0]) },
