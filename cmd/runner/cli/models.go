@@ -30,7 +30,7 @@ SPEED estimates how fast the processor can generate: the speed of the memory, wh
 the bytes that are read for each token. In a mixture of experts only the active ones count. A GPU is faster. Small
 models have no estimate, because the processor's caches hold them.
 
-RUNS says whether an engine here runs the model.`,
+RUNS says whether an engine here runs the model, and whether it fits into the memory that is available now.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all := a.list(cmd.Context())
