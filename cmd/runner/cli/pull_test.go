@@ -236,4 +236,14 @@ func TestPullIsOffered(t *testing.T) {
 	yes.expect(">>>")
 	yes.enter("/exit")
 	yes.exit(exitOK)
+	// Of two that are here, one has to be named; another download would not help.
+	for _, quant := range []string{"Q4_K_M", "Q8_0"} {
+		path := filepath.Join(no.dir, "models--org--Two-GGUF", "snapshots", "c1", "two-"+quant+".gguf")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("GGUF"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	two := start(t, append(env, "HF_HUB_CACHE="+no.dir), "run", "org/two")
+	two.expect("2 GGUF files match: Q4_K_M, Q8_0")
+	two.exit(exitFailed)
 }
