@@ -126,9 +126,10 @@ func pick(name, id, selector string, found []installed.Model) (Model, error) {
 		among = found
 	}
 	all := installed.Selectors(among)
-	e := &Error{Name: name, Repo: id, Detail: fmt.Sprintf("%d GGUF files match: %s", len(chosen), choice.List(all)),
+	e := &Error{Name: name, Detail: fmt.Sprintf("%d GGUF files match: %s", len(chosen), choice.List(all)),
 		Advice: fmt.Sprintf("name one, for instance %s:%s", id, all[0])}
 	if len(chosen) == 0 {
+		e.Repo = id // it may have more
 		e.Detail = fmt.Sprintf("no GGUF file matches %q; there is %s", selector, choice.List(all))
 		e.Advice += ", or download it, with: runner pull " + id + ":" + selector
 		e.Err = fs.ErrNotExist

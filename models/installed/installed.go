@@ -8,6 +8,7 @@ package installed
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"path"
 	"path/filepath"
@@ -254,4 +255,22 @@ func Unfinished(r cache.Repo) []Partial {
 		partials = append(partials, p)
 	}
 	return partials
+}
+
+// Discard removes what a download left in a repository of the cache. It leaves what a program may be at work on, and
+// reports whether it did.
+func (p *Partial) Discard(r cache.Repo) (left bool, err error) {
+	etag, _, _ := strings.Cut(filepath.Base(p.Path), ".")
+	if p.Tool == Own {
+		return download.Discard(r, etag)
+	}
+	unlock, err := r.LockNow(etag)
+	if errors.Is(err, cache.ErrBusy) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	return false, os.Remove(p.Path)
 }

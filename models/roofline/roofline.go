@@ -1,8 +1,8 @@
 // Package roofline estimates how fast a model can generate on this machine's processor.
 //
 // Generating a token reads all weights that take part in it once. So the speed is at most the bandwidth of the memory
-// divided by the bytes that a token reads. Processors mostly reach this limit with models that do not fit into their
-// caches. A GPU has memory of its own, which is faster.
+// divided by the bytes that a token reads. A run is slower than this limit where the processor computes slower than the
+// memory delivers, or where other programs use either. A GPU has memory of its own, which is faster.
 package roofline
 
 import (

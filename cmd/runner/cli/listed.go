@@ -34,9 +34,10 @@ type listed struct {
 	// generate. Both are 0 if that is not known.
 	PerToken int64   `json:"bytes_per_token,omitempty"`
 	Speed    float64 `json:"estimated_tokens_per_second,omitempty"`
-	// Runs reports that an engine here runs the model. Problem says why not.
+	// Runs reports that an engine here runs the model. Problem says why not. Warning says what makes it slow.
 	Runs    bool   `json:"runs"`
 	Problem string `json:"problem,omitempty"`
+	Warning string `json:"warning,omitempty"`
 	// Unfinished is set for a download that did not finish, of which Here bytes are on the disk.
 	Unfinished bool  `json:"unfinished,omitempty"`
 	Here       int64 `json:"bytes_here,omitempty"`
@@ -62,13 +63,28 @@ func (a *app) describe(ctx context.Context, m installed.Model) listed {
 			l.Problem = err.Error()
 		}
 	}
-	l.Runs = l.Problem == ""
-	if l.Runs && l.PerToken >= roofline.LeastPerToken {
+	if l.Runs = l.Problem == ""; l.Runs {
+		l.Warning = a.lacksMemory(l.Bytes)
+	}
+	if l.Runs && l.Warning == "" && l.PerToken >= roofline.LeastPerToken {
 		if rate, ok := a.bandwidth().Bandwidth(); ok {
 			l.Speed = rate / float64(l.PerToken)
 		}
 	}
 	return l
+}
+
+// lacksMemory says that a model of a size does not fit into the memory that is available, so that it is read from the
+// disk again and again. It is empty if the model fits, or if the memory is not known.
+func (a *app) lacksMemory(bytes int64) string {
+	if a.engine.Memory == nil {
+		return ""
+	}
+	available, _ := a.engine.Memory()
+	if need := choice.Need(bytes); available > 0 && need > available {
+		return fmt.Sprintf("it needs about %s of memory, and %s are available", render.Size(need), render.Size(available))
+	}
+	return ""
 }
 
 // bandwidth is where the measured bandwidth of this machine's memory is kept.
@@ -106,10 +122,13 @@ func speed(perSecond float64) string {
 
 // runs says whether an engine here runs the model, and else why not.
 func (l *listed) runs() string {
-	if l.Runs {
-		return "yes"
+	switch {
+	case !l.Runs:
+		return "no: " + l.Problem
+	case l.Warning != "":
+		return "slowly: " + l.Warning
 	}
-	return "no: " + l.Problem
+	return "yes"
 }
 
 // unfinished describes downloads by the model that they are part of.
@@ -172,6 +191,8 @@ func stacked(all []listed, width int) string {
 			runs = l.Problem
 		case !l.Runs:
 			runs = "does not run: " + l.Problem
+		case l.Warning != "":
+			runs = "runs slowly: " + l.Warning
 		}
 		fmt.Fprintf(&b, "%s\n%s\n%s\n", l.Name, hanging("  ", strings.Join(facts, ", "), 2, width),
 			hanging("  ", runs, 2, width))

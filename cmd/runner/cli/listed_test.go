@@ -104,6 +104,21 @@ func TestListedSpeed(t *testing.T) {
 	}
 }
 
+// A model that does not fit into the memory runs slowly, and has no estimate.
+func TestListedWithoutMemory(t *testing.T) {
+	sparseModel(t, filepath.Join(inEmptyHome(t), "models--org--Moe-GGUF", "snapshots", "c1", "moe-F32.gguf"))
+	a := scripted()
+	a.engine.Memory = func() (available, addresses int64) { return 512 << 20, 0 }
+	all := a.list(t.Context())
+	if len(all) != 1 || !all[0].Runs || all[0].Speed != 0 ||
+		all[0].runs() != "slowly: it needs about 1.8 GiB of memory, and 512.0 MiB are available" {
+		t.Errorf("%+v", all)
+	}
+	if text := stacked(all, 60); !strings.Contains(text, "runs slowly: it needs about 1.8 GiB") {
+		t.Errorf("%s", text)
+	}
+}
+
 // An estimate shows no digits that it cannot know.
 func TestSpeedIsAnEstimate(t *testing.T) {
 	for perSecond, want := range map[float64]string{0: "", 1.234: "~1.2 tok/s", 12.34: "~12 tok/s", 237: "~240 tok/s"} {

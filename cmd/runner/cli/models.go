@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,11 +26,11 @@ func (a *app) listCommand() *cobra.Command {
 		Long: `List the models on this machine: those in the Hugging Face cache, and those of Ollama and LM Studio that are
 plain GGUF files. Downloads that did not finish come last.
 
-SPEED estimates how fast the processor generates: the speed of the memory, which is measured once a week, divided by the
-bytes that are read for each token. In a mixture of experts only the active ones count. A GPU is faster. Small models
-have no estimate, because the processor's caches hold them.
+SPEED estimates how fast the processor can generate: the speed of the memory, which is measured once a week, divided by
+the bytes that are read for each token. In a mixture of experts only the active ones count. A GPU is faster. Small
+models have no estimate, because the processor's caches hold them.
 
-RUNS says whether an engine here runs the model.`,
+RUNS says whether an engine here runs the model, and whether it fits into the memory that is available now.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all := a.list(cmd.Context())
@@ -90,39 +91,72 @@ func (a *app) rmCommand() *cobra.Command {
 		Use:   "rm NAME",
 		Short: "Remove a downloaded model",
 		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO for all of a repository, or ORG/REPO:Q4_K_M for
-one model of it. Files that other revisions use are kept. Remove models of Ollama and LM
-Studio with those programs.`,
+one model of it. What unfinished downloads left goes, too. Files that other revisions use are kept.
+
+Remove models of Ollama and LM Studio with those programs.`,
 		Args:              exactly(1, "name one model", ""),
 		ValidArgsFunction: completeInstalled,
-		RunE: func(_ *cobra.Command, args []string) error {
-			repo, selector, err := inCache(args[0])
-			if err != nil {
-				return err
-			}
-			gone := func(string, cache.File) bool { return true }
-			if selector != "" {
-				picked := installed.Select(installed.InRepo(repo), selector)
-				if len(picked) == 0 {
-					return &inputError{what: fmt.Sprintf("%s has no %q here", repo.ID(), selector), hint: "see runner list"}
-				}
-				var parts []string
-				for _, m := range picked {
-					parts = append(parts, m.Parts...)
-				}
-				gone = func(commit string, f cache.File) bool {
-					entry, err := repo.Entry(commit, f.Path)
-					return err == nil &&
-						slices.ContainsFunc(parts, func(p string) bool { return filepath.Clean(p) == entry })
-				}
-			}
-			done, err := repo.Remove(gone)
-			if err != nil {
-				return err
-			}
-			a.note(fmt.Sprintf("removed %s: %d files, %s", args[0], done.Files, render.Size(done.Bytes)))
-			return nil
-		},
+		RunE:              func(_ *cobra.Command, args []string) error { return a.remove(args[0]) },
 	}
+}
+
+// remove removes a model from the Hugging Face cache, with what unfinished downloads of it left.
+func (a *app) remove(name string) error {
+	repo, selector, err := inCache(name)
+	if err != nil {
+		return err
+	}
+	partials, bytes, err := discardPartials(repo, selector)
+	if err != nil {
+		return err
+	}
+	gone := func(string, cache.File) bool { return true }
+	if selector != "" {
+		picked := installed.Select(installed.InRepo(repo), selector)
+		if len(picked) == 0 && partials == 0 {
+			return &inputError{what: fmt.Sprintf("%s has no %q here", repo.ID(), selector), hint: "see runner list"}
+		}
+		var parts []string
+		for _, m := range picked {
+			parts = append(parts, m.Parts...)
+		}
+		gone = func(commit string, f cache.File) bool {
+			entry, err := repo.Entry(commit, f.Path)
+			return err == nil &&
+				slices.ContainsFunc(parts, func(p string) bool { return filepath.Clean(p) == entry })
+		}
+	}
+	done, err := repo.Remove(gone)
+	if err != nil {
+		return err
+	}
+	if done.Files+partials == 0 {
+		return &inputError{what: "there is nothing of " + repo.ID() + " here", hint: "see runner list"}
+	}
+	what := []string{count(done.Files, "file", "files")}
+	if partials > 0 {
+		what = append(what, count(partials, "unfinished download", "unfinished downloads"))
+	}
+	a.note(fmt.Sprintf("removed %s: %s, %s", name, strings.Join(what, " and "), render.Size(done.Bytes+bytes)))
+	return nil
+}
+
+// discardPartials removes what unfinished downloads left of a repository, or of one model of it.
+func discardPartials(repo cache.Repo, selector string) (n int, bytes int64, err error) {
+	for _, p := range installed.Unfinished(repo) {
+		if selector != "" && !strings.EqualFold(p.Name, repo.ID()+":"+selector) {
+			continue
+		}
+		left, err := p.Discard(repo)
+		switch {
+		case err != nil:
+			return n, bytes, err
+		case left:
+			return n, bytes, &inputError{what: p.Name + " is being downloaded", hint: "stop the download first"}
+		}
+		n, bytes = n+1, bytes+p.Bytes
+	}
+	return n, bytes, nil
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -156,6 +190,9 @@ exit code is 1 if a file is damaged or missing.`,
 func (a *app) verify(ctx context.Context, repos []cache.Repo) error {
 	bad := 0
 	for _, repo := range repos {
+		if commits, _ := repo.Commits(); len(repos) > 1 && len(commits) == 0 {
+			continue // nothing of it was downloaded whole
+		}
 		spinner := a.spinner()
 		v, err := repo.Verify(ctx, func(done, total int64) {
 			spinner.Set(fmt.Sprintf("checking %s %3.0f%%", repo.ID(), 100*float64(done)/float64(max(total, 1))))
@@ -167,7 +204,8 @@ func (a *app) verify(ctx context.Context, repos []cache.Repo) error {
 		case err != nil:
 			return err
 		}
-		fmt.Fprintf(a.stdout(), "%s: %d files, %s, %d damaged\n", repo.ID(), v.Files, render.Size(v.Bytes), len(v.Damaged))
+		fmt.Fprintf(a.stdout(), "%s: %s, %s, %d damaged\n", repo.ID(), count(v.Files, "file", "files"),
+			render.Size(v.Bytes), len(v.Damaged))
 		for _, d := range v.Damaged {
 			fmt.Fprintln(a.stdout(), "  "+d.String())
 		}
@@ -177,7 +215,7 @@ func (a *app) verify(ctx context.Context, repos []cache.Repo) error {
 		bad += len(v.Damaged)
 	}
 	if bad > 0 {
-		return &inputError{what: fmt.Sprintf("%d files are damaged or missing", bad),
+		return &inputError{what: count(bad, "file is", "files are") + " damaged or missing",
 			hint: "remove the model with runner rm, and get it again with runner pull"}
 	}
 	return nil

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -77,7 +78,7 @@ func TestPulledModel(t *testing.T) {
 	if out, _ = run(0, "show", "org/tiny"); !strings.Contains(out, "tiny-Q4_K_M.gguf") {
 		t.Errorf("show: %s", out)
 	}
-	if out, _ = run(0, "verify"); !strings.Contains(out, "Org/Tiny-GGUF: 1 files") {
+	if out, _ = run(0, "verify"); !strings.Contains(out, "Org/Tiny-GGUF: 1 file,") {
 		t.Errorf("verify: %s", out)
 	}
 	blobs, err := filepath.Glob(filepath.Join(cache, "models--*", "blobs", "*"))
@@ -160,6 +161,10 @@ func TestInterruptedPull(t *testing.T) {
 		!strings.Contains(listed.String(), "runner pull Org/Slow-GGUF:slow.gguf") {
 		t.Errorf("list: %v: %s", err, &listed)
 	}
+	leave, _ := command("rm", "org/slow:Q8_0")
+	if err := leave.Run(); err == nil {
+		t.Error("what is not here was removed")
+	}
 	h.Fail(nil)
 	again, more := command("pull", "org/slow")
 	if err := again.Run(); err != nil {
@@ -170,6 +175,43 @@ func TestInterruptedPull(t *testing.T) {
 	}
 	if h.Sent() > int64(len(content))*3/2 {
 		t.Errorf("%d bytes were sent for a file of %d", h.Sent(), len(content))
+	}
+}
+
+// What a download left is removed with its model, unless it goes on.
+func TestRemoveUnfinished(t *testing.T) {
+	repo := filepath.Join(inEmptyHome(t), "models--Org--Half-GGUF")
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(repo, "blobs", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for letter, quant := range map[string]string{"a": "Q8_0", "b": "Q4_K_M"} {
+		etag := strings.Repeat(letter, 64)
+		put(etag+".free-0-x.partial/name", "half-"+quant+".gguf")
+		put(etag+".free-0-x.partial/journal", "runner-partial 1 "+etag+" 9000 4000\n0 4000 "+etag+"\n")
+	}
+	put(strings.Repeat("c", 64)+".0f.incomplete", "hf")
+	left := func() (names []string) {
+		for _, l := range scripted().list(t.Context()) {
+			names = append(names, l.Name)
+		}
+		return names
+	}
+	a := scripted()
+	if err := a.remove("org/half:q8_0"); err != nil || len(left()) != 2 {
+		t.Errorf("%v; %q are left", err, left())
+	}
+	if err := a.remove("org/half:q8_0"); err == nil {
+		t.Error("it was removed twice")
+	}
+	if err := a.remove("org/half"); err != nil || len(left()) != 0 {
+		t.Errorf("%v; %q are left", err, left())
+	}
+	if err := a.remove("org/half"); err == nil {
+		t.Error("nothing was removed, and nothing said so")
 	}
 }
 
@@ -194,4 +236,14 @@ func TestPullIsOffered(t *testing.T) {
 	yes.expect(">>>")
 	yes.enter("/exit")
 	yes.exit(exitOK)
+	// Of two that are here, one has to be named; another download would not help.
+	for _, quant := range []string{"Q4_K_M", "Q8_0"} {
+		path := filepath.Join(no.dir, "models--org--Two-GGUF", "snapshots", "c1", "two-"+quant+".gguf")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("GGUF"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	two := start(t, append(env, "HF_HUB_CACHE="+no.dir), "run", "org/two")
+	two.expect("2 GGUF files match: Q4_K_M, Q8_0")
+	two.exit(exitFailed)
 }
