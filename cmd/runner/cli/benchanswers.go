@@ -36,15 +36,14 @@ type answerOptions struct {
 func (o *answerOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.answers, "answers", false, "measure whole answers, with the template and the reasoning")
-	f.StringVar(&o.form.schema, "schema", "", "what it costs that the answer must match a JSON Schema, `FILE` or the "+
-		"JSON itself")
-	f.BoolVar(&o.summary, "summary", false, "what the summary of the reasoning costs")
-	f.BoolVar(&o.trace, "trace", false, "what recording a sealed trace costs")
-	f.BoolVar(&o.efforts, "efforts", false, "tokens and time of each reasoning effort")
-	f.BoolVar(&o.serve, "serve", false, "what the server costs, beside the same answers without it")
-	f.IntSliceVar(&o.clients, "clients", []int{1}, "so many answers at once with --serve, as in 1,2,4,8")
-	f.StringVar(&o.question, "question", "What is 517 + 386?", "the question that is asked")
-	f.IntVar(&o.maxTokens, "max-tokens", 512, "maximum number of tokens of an answer")
+	f.StringVar(&o.form.schema, "schema", "", "measure what a JSON Schema for the answer costs, `FILE` or the JSON itself")
+	f.BoolVar(&o.summary, "summary", false, "measure what the summary of the reasoning costs")
+	f.BoolVar(&o.trace, "trace", false, "measure what recording a sealed trace costs")
+	f.BoolVar(&o.efforts, "efforts", false, "measure the tokens and the time of each reasoning effort")
+	f.BoolVar(&o.serve, "serve", false, "measure what the server costs, with the same answers without it")
+	f.IntSliceVar(&o.clients, "clients", []int{1}, "ask `N` questions at once with --serve; 1,4 are two tests")
+	f.StringVar(&o.question, "question", "What is 517 + 386?", "`TEXT` of the question")
+	f.IntVar(&o.maxTokens, "max-tokens", 512, "maximum number of tokens of an answer, `N`")
 }
 
 // on reports whether answers are measured.
