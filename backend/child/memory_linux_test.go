@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -34,7 +35,7 @@ func TestMemoryOverTheLimitIsReported(t *testing.T) {
 		{"without a limit", hang, 0, "7 MiB of 8 are in use"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var log bytes.Buffer
+			var log safeBuffer
 			e := engine("hungry")
 			e.Memory, e.Log = c.limit, slog.New(slog.NewTextHandler(&log, nil))
 			m, err := e.Open(t.Context(), "", small)
@@ -65,4 +66,22 @@ func TestMemoryOverTheLimitIsReported(t *testing.T) {
 			}
 		})
 	}
+}
+
+// safeBuffer is a buffer for several goroutines.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
