@@ -85,8 +85,9 @@ func Between(before, after []Row) (list []Difference, alone []Row) {
 	return list, alone
 }
 
-// WriteDifferences writes a table of differences.
-func WriteDifferences(w io.Writer, list []Difference) error {
+// WriteDifferences writes a table of differences, or sentences if width is not 0 and there are not so many columns of
+// text for it.
+func WriteDifferences(w io.Writer, list []Difference, width int) error {
 	columns := [][]string{{"model"}, {"test"}, {"A"}, {"B"}, {"A t/s"}, {"B t/s"}, {"B/A [95%]"}, {"p"}, {"significant"}}
 	right := []bool{false, true, false, false, true, true, true, true, false}
 	for i := range list {
@@ -105,7 +106,27 @@ func WriteDifferences(w io.Writer, list []Difference) error {
 			columns[k] = append(columns[k], cell)
 		}
 	}
+	if width > 0 && tableWidth(columns) > width {
+		return writeSentences(w, list, width)
+	}
 	return writeTable(w, columns, right)
+}
+
+func writeSentences(w io.Writer, list []Difference, width int) error {
+	for i := range list {
+		d := &list[i]
+		a, b := d.A.Test()+" of "+d.A.label(), d.B.Test()+" of "+d.B.label()
+		significant := "not significant"
+		if d.Significant() {
+			significant = "significant"
+		}
+		text := fmt.Sprintf("%s, against %s: %.3f times [%.3f, %.3f] the speed, p %.3f, %s", b, a, d.Ratio, d.Low, d.High, d.P,
+			significant)
+		if _, err := fmt.Fprintln(w, wrapped(text, width)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // label names the subject of a row and its threads.

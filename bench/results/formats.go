@@ -15,11 +15,11 @@ import (
 // Formats are the names of what Write writes.
 var Formats = []string{"md", "csv", "json", "jsonl"}
 
-// Write writes rows in a format.
-func Write(w io.Writer, format string, rows []Row) error {
+// Write writes rows in a format. width is how many columns of text there are for a table, or 0 for any number.
+func Write(w io.Writer, format string, rows []Row, width int) error {
 	switch format {
 	case "md":
-		return writeMarkdown(w, rows)
+		return writeMarkdown(w, rows, width)
 	case "csv":
 		return writeCSV(w, rows)
 	case "json":
@@ -79,81 +79,179 @@ func writeCSV(w io.Writer, rows []Row) error {
 	return c.Error()
 }
 
-// writeMarkdown writes a table that begins with the columns of llama-bench, and the conditions below it. Columns
-// without a value are left out.
-func writeMarkdown(w io.Writer, rows []Row) error {
-	columns := []struct {
-		name  string
-		right bool
-		value func(r *Row) string
-	}{
-		{"model", false, func(r *Row) string { return r.Model }},
-		{"size", true, func(r *Row) string { return bytesText(r.Size) }},
-		{"params", true, func(r *Row) string {
-			if r.Parameters == 0 {
-				return ""
-			}
-			return billions(r.Parameters)
-		}},
-		{"backend", false, func(r *Row) string { return r.Subject }},
-		{"threads", true, func(r *Row) string { return fmt.Sprint(r.Threads) }},
-		{"test", true, (*Row).Test},
-		{"t/s", true, func(r *Row) string { return fmt.Sprintf("%.2f ± %.2f", r.Mean, r.Deviation) }},
-		{"median [95%]", true, func(r *Row) string { return fmt.Sprintf("%.2f [%.2f, %.2f]", r.Median, r.Low, r.High) }},
-		{"tokens", true, func(r *Row) string {
-			if r.Tokens == 0 {
-				return ""
-			}
-			return fmt.Sprintf("%.0f", r.Tokens)
-		}},
-		{"answer ms", true, func(r *Row) string { return milliseconds(r.AnswerNS) }},
-		{"total ms", true, func(r *Row) string {
-			if r.Workload == "" {
-				return ""
-			}
-			return milliseconds(r.MeanNS)
-		}},
-		{"TTFT ms", true, func(r *Row) string { return milliseconds(r.FirstNS) }},
-		{"gap p50/p95 ms", true, func(r *Row) string {
-			if r.Gap50NS == 0 {
-				return ""
-			}
-			return milliseconds(r.Gap50NS) + "/" + milliseconds(r.Gap95NS)
-		}},
-		{"roofline", true, func(r *Row) string {
-			if r.Roofline == 0 {
-				return ""
-			}
-			return fmt.Sprintf("%.0f%%", 100*r.Roofline)
-		}},
-		{"load s", true, func(r *Row) string {
-			if r.LoadNS == 0 {
-				return ""
-			}
-			return fmt.Sprintf("%.2f", float64(r.LoadNS)/1e9)
-		}},
-		{"memory", true, func(r *Row) string { return bytesText(r.Memory) }},
-	}
-	var cells [][]string
-	var right []bool
-	for _, c := range columns {
-		column := []string{c.name}
-		for i := range rows {
-			column = append(column, c.value(&rows[i]))
+// column is a column of the table of results.
+type column struct {
+	name  string
+	right bool
+	// subject marks what is the same for all tests of a subject.
+	subject bool
+	value   func(r *Row) string
+}
+
+// columns begin with those of llama-bench.
+var columns = []column{
+	{"model", false, true, func(r *Row) string { return r.Model }},
+	{"size", true, true, func(r *Row) string { return bytesText(r.Size) }},
+	{"params", true, true, func(r *Row) string {
+		if r.Parameters == 0 {
+			return ""
 		}
-		if slices.ContainsFunc(column[1:], func(x string) bool { return x != "" }) {
-			cells, right = append(cells, column), append(right, c.right)
+		return billions(r.Parameters)
+	}},
+	{"backend", false, true, func(r *Row) string { return r.Subject }},
+	{"threads", true, true, func(r *Row) string { return fmt.Sprint(r.Threads) }},
+	{"test", true, false, (*Row).Test},
+	{"t/s", true, false, func(r *Row) string { return fmt.Sprintf("%.2f ± %.2f", r.Mean, r.Deviation) }},
+	{"median [95%]", true, false, func(r *Row) string { return fmt.Sprintf("%.2f [%.2f, %.2f]", r.Median, r.Low, r.High) }},
+	{"tokens", true, false, func(r *Row) string {
+		if r.Tokens == 0 {
+			return ""
 		}
+		return fmt.Sprintf("%.0f", r.Tokens)
+	}},
+	{"answer ms", true, false, func(r *Row) string { return milliseconds(r.AnswerNS) }},
+	{"total ms", true, false, func(r *Row) string {
+		if r.Workload == "" {
+			return ""
+		}
+		return milliseconds(r.MeanNS)
+	}},
+	{"TTFT ms", true, false, func(r *Row) string { return milliseconds(r.FirstNS) }},
+	{"gap p50/p95 ms", true, false, func(r *Row) string {
+		if r.Gap50NS == 0 {
+			return ""
+		}
+		return milliseconds(r.Gap50NS) + "/" + milliseconds(r.Gap95NS)
+	}},
+	{"roofline", true, false, func(r *Row) string {
+		if r.Roofline == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.0f%%", 100*r.Roofline)
+	}},
+	{"load s", true, true, func(r *Row) string {
+		if r.LoadNS == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.2f", float64(r.LoadNS)/1e9)
+	}},
+	{"memory", true, true, func(r *Row) string { return bytesText(r.Memory) }},
+}
+
+// writeMarkdown writes a table of all rows, and the conditions below it. Columns without a value are left out. If the
+// table is too wide, each subject gets a table of its own, below a line with what is the same for its tests. Mean and
+// deviation are then left out.
+func writeMarkdown(w io.Writer, rows []Row, width int) error {
+	if len(rows) == 0 {
+		return nil
 	}
-	if err := writeTable(w, cells, right); err != nil || len(rows) == 0 {
+	cells, right := cellsOf(rows, func(c column) bool { return true })
+	if width > 0 && tableWidth(cells) > width {
+		for from := 0; from < len(rows); {
+			same := func(a, b *Row) bool {
+				return a.Subject == b.Subject && a.Threads == b.Threads && a.Model == b.Model && a.File == b.File
+			}
+			var list, rest []Row
+			for _, r := range rows[from:] {
+				if same(&r, &rows[from]) {
+					list = append(list, r)
+				} else {
+					rest = append(rest, r)
+				}
+			}
+			rows = slices.Concat(rows[:from], list, rest)
+			if _, err := fmt.Fprintf(w, "%s\n\n", wrapped(subjectLine(&list[0]), width)); err != nil {
+				return err
+			}
+			cells, right := cellsOf(list, func(c column) bool { return !c.subject && c.name != "t/s" })
+			if err := writeTable(w, cells, right); err != nil {
+				return err
+			}
+			if from += len(list); from < len(rows) {
+				fmt.Fprintln(w)
+			}
+		}
+	} else if err := writeTable(w, cells, right); err != nil {
 		return err
 	}
 	for _, line := range conditions(&rows[0]) {
-		if _, err := fmt.Fprintln(w, line); err != nil {
+		if _, err := fmt.Fprintln(w, wrapped(line, width)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// wrapped breaks a text between words, so that its lines have at most width columns. 0 is no limit.
+func wrapped(text string, width int) string {
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case width > 0 && column+1+n > width:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
+
+// subjectLine says what is the same for all tests of a subject.
+func subjectLine(r *Row) string {
+	var facts []string
+	for _, c := range columns {
+		value := c.value(r)
+		if !c.subject || value == "" {
+			continue
+		}
+		switch c.name {
+		case "threads", "memory":
+			value += " " + c.name
+		case "params":
+			continue // the model's name has them
+		case "load s":
+			value = "loaded in " + value + " s"
+		}
+		facts = append(facts, value)
+	}
+	return strings.Join(facts, ", ")
+}
+
+// cellsOf returns the columns of a table of rows, without those that have no value.
+func cellsOf(rows []Row, wanted func(c column) bool) (cells [][]string, right []bool) {
+	for _, c := range columns {
+		if !wanted(c) {
+			continue
+		}
+		list := []string{c.name}
+		for i := range rows {
+			list = append(list, c.value(&rows[i]))
+		}
+		if slices.ContainsFunc(list[1:], func(x string) bool { return x != "" }) {
+			cells, right = append(cells, list), append(right, c.right)
+		}
+	}
+	return cells, right
+}
+
+// tableWidth returns how many columns of text a table takes.
+func tableWidth(cells [][]string) int {
+	width := 1
+	for _, c := range cells {
+		most := 0
+		for _, cell := range c {
+			most = max(most, utf8.RuneCountInString(cell))
+		}
+		width += most + 3
+	}
+	return width
 }
 
 // writeTable writes columns, whose first cells are their names.

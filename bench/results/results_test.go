@@ -65,7 +65,7 @@ func TestRows(t *testing.T) {
 // TestLlamaBench: the keys of llama-bench are there, with values of its types.
 func TestLlamaBench(t *testing.T) {
 	var b bytes.Buffer
-	if err := Write(&b, "json", example()); err != nil {
+	if err := Write(&b, "json", example(), 0); err != nil {
 		t.Fatal(err)
 	}
 	var rows []map[string]any
@@ -87,7 +87,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 	rows := example()
 	for _, format := range []string{"json", "jsonl"} {
 		var b bytes.Buffer
-		if err := Write(&b, format, rows); err != nil {
+		if err := Write(&b, format, rows, 0); err != nil {
 			t.Fatal(err)
 		}
 		got, err := Read(&b)
@@ -96,7 +96,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := Write(&b, "csv", rows); err != nil {
+	if err := Write(&b, "csv", rows, 0); err != nil {
 		t.Fatal(err)
 	}
 	lines, err := csv.NewReader(&b).ReadAll()
@@ -144,7 +144,7 @@ func TestWorkloads(t *testing.T) {
 		t.Fatalf("%d differences: %+v", len(within), within)
 	}
 	var b bytes.Buffer
-	if err := errors.Join(Write(&b, "md", rows), WriteDifferences(&b, within)); err != nil {
+	if err := errors.Join(Write(&b, "md", rows, 0), WriteDifferences(&b, within, 0)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"tokens", "answer ms", "total ms", "answer / answer, summary"} {
@@ -153,7 +153,7 @@ func TestWorkloads(t *testing.T) {
 		}
 	}
 	b.Reset()
-	if err := Write(&b, "json", rows); err != nil {
+	if err := Write(&b, "json", rows, 0); err != nil {
 		t.Fatal(err)
 	}
 	if read, err := Read(&b); err != nil || !reflect.DeepEqual(read, rows) {
@@ -187,7 +187,7 @@ func TestTables(t *testing.T) {
 	rows := example()
 	rows[0].Subject = "a|b\nc"
 	var b bytes.Buffer
-	if err := Write(&b, "md", rows); err != nil {
+	if err := Write(&b, "md", rows, 0); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(b.String(), "\n")
@@ -200,16 +200,37 @@ func TestTables(t *testing.T) {
 		t.Errorf("the table is\n%s", b.String())
 	}
 	b.Reset()
-	if err := WriteDifferences(&b, Within(example())); err != nil || strings.Count(b.String(), "\n") != 4 ||
+	if err := WriteDifferences(&b, Within(example()), 0); err != nil || strings.Count(b.String(), "\n") != 4 ||
 		!strings.Contains(b.String(), "| yes") {
 		t.Errorf("%v, the table is\n%s", err, b.String())
+	}
+}
+
+// TestNarrow: on a narrow terminal no line of a table is too long, and each subject has a table.
+func TestNarrow(t *testing.T) {
+	var b bytes.Buffer
+	if err := errors.Join(Write(&b, "md", example(), 80), WriteDifferences(&b, Within(example()), 80)); err != nil {
+		t.Fatal(err)
+	}
+	tables := 0
+	for line := range strings.Lines(b.String()) {
+		if len([]rune(line)) > 81 {
+			t.Errorf("a line of %d columns: %s", len([]rune(line)), line)
+		}
+		if strings.HasPrefix(line, "|") && strings.Contains(line, " test ") {
+			tables++
+		}
+	}
+	if tables != 2 || !strings.Contains(b.String(), "gpt-oss 20.9B MXFP4, 12.00 GiB, b, 2 threads, loaded in 2.00 s, "+
+		"4.00 GiB memory") || strings.Count(b.String(), " significant\n") != 2 {
+		t.Errorf("%d tables:\n%s", tables, b.String())
 	}
 }
 
 // FuzzRead: no text makes Read panic, and what it accepts can be written in all formats and compared.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
-	if err := Write(&b, "jsonl", example()); err != nil {
+	if err := Write(&b, "jsonl", example(), 0); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b.String())
@@ -220,7 +241,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, format := range []string{"md", "csv"} {
-			if err := Write(&bytes.Buffer{}, format, rows); err != nil {
+			if err := Write(&bytes.Buffer{}, format, rows, 80); err != nil {
 				t.Errorf("%s: %v", format, err)
 			}
 		}

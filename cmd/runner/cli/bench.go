@@ -216,7 +216,7 @@ func (a *app) compareBenches(args []string, o *benchOptions) error {
 	if len(differences) == 0 {
 		return &inputError{what: "the two files have no test of the same model in common"}
 	}
-	if err := results.WriteDifferences(a.stdout(), differences); err != nil {
+	if err := results.WriteDifferences(a.stdout(), differences, a.tableWidth()); err != nil {
 		return err
 	}
 	for i := range alone {
@@ -287,12 +287,12 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	case err != nil:
 		return err
 	}
-	if err := results.Write(a.stdout(), o.output, rows); err != nil {
+	if err := results.Write(a.stdout(), o.output, rows, a.tableWidth()); err != nil {
 		return err
 	}
 	if differences := results.Within(rows); len(differences) > 0 && o.output == "md" {
 		fmt.Fprintln(a.stdout())
-		if err := results.WriteDifferences(a.stdout(), differences); err != nil {
+		if err := results.WriteDifferences(a.stdout(), differences, a.tableWidth()); err != nil {
 			return err
 		}
 	}
@@ -436,6 +436,14 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 			Memory: machine.Peak(processOf(s.Model)), PerToken: s.perToken}
 	}
 	return results.Rows(run, described, measured), nil
+}
+
+// tableWidth returns how many columns a table may have: as many as the terminal has, or 0 for any number.
+func (a *app) tableWidth() int {
+	if !a.outTerminal {
+		return 0
+	}
+	return a.helpWidth()
 }
 
 // processOf returns the number of the process that a model is in, or 0 for this one.
