@@ -173,3 +173,17 @@ func TestDefaultsAreReadable(t *testing.T) {
 		}
 	}
 }
+
+// The short forms that people know from other programs mean the same here.
+func TestShortForms(t *testing.T) {
+	a := scripted()
+	for _, cmd := range []*cobra.Command{a.runCommand(), a.serveCommand(), a.mewCommand()} {
+		for short, long := range map[string]string{"m": "model", "n": "max-tokens", "t": "threads", "s": "seed", "f": "file",
+			"r": "reasoning", "v": "verbose"} {
+			has := cmd.Flags().ShorthandLookup(short)
+			if wanted := cmd.Flags().Lookup(long); wanted != nil && has != wanted || wanted == nil && has != nil {
+				t.Errorf("%s: -%s is not --%s", cmd.Name(), short, long)
+			}
+		}
+	}
+}
