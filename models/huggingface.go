@@ -65,6 +65,9 @@ func resolveRepo(name string, n names.Name) (Model, error) {
 	if len(elsewhere) > 0 {
 		return pick(name, elsewhere[0].Repo, n.Selector, elsewhere)
 	}
+	if known, ok := names.OfRepo(n.Repo); ok && !cached {
+		return Model{}, absent(name, known, n)
+	}
 	if !cached {
 		return Model{}, &Error{Name: name, Repo: n.Repo, Near: near(name),
 			Detail: "no such file, and not in the Hugging Face cache at " + cache.Dir(),
@@ -189,14 +192,19 @@ func resolveWord(name string, n names.Name) (Model, error) {
 		return pick(name, same[0].Repo, quant, same)
 	}
 	if isKnown {
-		if quant != "" {
-			known.Bytes = 0 // the size of another file
-		}
-		return Model{}, &Error{Name: name, Repo: known.Repo,
-			Detail: fmt.Sprintf("not on this machine; it is %s on the Hugging Face hub (%s)", known.Repo, about(known)),
-			Advice: download(names.Name{Repo: known.Repo, Selector: quant}), Err: fs.ErrNotExist}
+		return Model{}, absent(name, known, names.Name{Repo: known.Repo, Selector: quant})
 	}
 	return Model{}, unknown(name)
+}
+
+// absent is the error of a well-known model that is not here. pulled is what to download.
+func absent(name string, known names.Known, pulled names.Name) error {
+	if pulled.Selector != "" {
+		known.Bytes = 0 // the size of another file
+	}
+	pulled.Repo = known.Repo
+	return &Error{Name: name, Repo: known.Repo, Advice: download(pulled), Err: fs.ErrNotExist,
+		Detail: fmt.Sprintf("not on this machine; it is %s on the Hugging Face hub (%s)", known.Repo, about(known))}
 }
 
 // download is the advice for a model that is not here.

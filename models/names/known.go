@@ -157,13 +157,19 @@ func Quants(name string) []string {
 	if k, quant, ok := Find(n.Word); ok && quant == "" {
 		return strings.Fields(k.Quants)
 	}
+	k, _ := OfRepo(n.Repo)
+	return strings.Fields(k.Quants)
+}
+
+// OfRepo returns the well-known model of a repository, in any case and with or without -GGUF at the end.
+func OfRepo(repo string) (Known, bool) {
 	for _, k := range known {
 		short, _ := cutSuffixFold(k.Repo, suffix)
-		if strings.EqualFold(n.Repo, k.Repo) || strings.EqualFold(n.Repo, short) {
-			return strings.Fields(k.Quants)
+		if strings.EqualFold(repo, k.Repo) || strings.EqualFold(repo, short) {
+			return k, true
 		}
 	}
-	return nil
+	return Known{}, false
 }
 
 func find(word string) (Known, bool) {

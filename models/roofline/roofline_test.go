@@ -141,6 +141,18 @@ func TestStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("with a damaged file", 4)
+	right := s.Measure
+	for rate, want := range map[float64]float64{1e9: 4e9, 9e9: 9e9} {
+		s.Measure = func() (float64, bool) { return rate, true }
+		if got, ok := s.Refresh(); !ok || got != want {
+			t.Errorf("%g measured: %g, want %g", rate, got, want)
+		}
+		if err := os.WriteFile(s.Path, []byte(`{"machine":"two","bytes_per_second":4e9,"measured":"`+
+			now.Format(time.RFC3339)+`"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Measure = right
 	s.Path = filepath.Join(s.Path, "below-a-file")
 	want("where nothing can be written", 5)
 	s.Measure = func() (float64, bool) { return 0, false }

@@ -33,18 +33,19 @@ type record struct {
 // Bandwidth returns the stored bandwidth, or measures and stores it if there is none of this machine or it is old. It
 // reports false if it cannot be measured. A file that cannot be written is not an error, because it only saves time.
 func (s *Store) Bandwidth() (bytesPerSecond float64, ok bool) {
-	var r record
-	text, err := os.ReadFile(s.Path)
-	if err == nil && json.Unmarshal(text, &r) == nil && r.Machine == s.Machine && r.BytesPerSecond > 0 &&
-		!math.IsInf(r.BytesPerSecond, 0) && s.now().Sub(r.Measured).Abs() < goodFor {
-		return r.BytesPerSecond, true
+	if rate := s.stored(); rate > 0 {
+		return rate, true
 	}
 	return s.Refresh()
 }
 
-// Refresh measures and stores the bandwidth.
+// Refresh measures and stores the bandwidth. A higher one that is stored stays, because other programs can only lower
+// what is measured.
 func (s *Store) Refresh() (bytesPerSecond float64, ok bool) {
 	rate, ok := s.Measure()
+	if old := s.stored(); old > 0 && (!ok || old >= rate) {
+		return old, true
+	}
 	if !ok {
 		return 0, false
 	}
@@ -52,6 +53,17 @@ func (s *Store) Refresh() (bytesPerSecond float64, ok bool) {
 		_ = s.write(append(text, '\n'))
 	}
 	return rate, true
+}
+
+// stored returns the bandwidth in the file, or 0 if it has none of this machine or an old one.
+func (s *Store) stored() float64 {
+	var r record
+	text, err := os.ReadFile(s.Path)
+	if err != nil || json.Unmarshal(text, &r) != nil || r.Machine != s.Machine || r.BytesPerSecond <= 0 ||
+		math.IsInf(r.BytesPerSecond, 0) || s.now().Sub(r.Measured).Abs() >= goodFor {
+		return 0
+	}
+	return r.BytesPerSecond
 }
 
 func (s *Store) now() time.Time {

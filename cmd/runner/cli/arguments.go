@@ -29,14 +29,16 @@ func noArguments(cmd *cobra.Command, args []string) error {
 }
 
 // nearCommand returns the name of the command in cmd that is most like what was typed, or "" if none is.
-func nearCommand(cmd *cobra.Command, typed string) string {
-	var commands []string
+func nearCommand(cmd *cobra.Command, typed string) string { return nearest(typed, shownCommands(cmd)) }
+
+// shownCommands returns the names of the commands in cmd that the help shows.
+func shownCommands(cmd *cobra.Command) (list []string) {
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
-			commands = append(commands, sub.Name())
+			list = append(list, sub.Name())
 		}
 	}
-	return nearest(typed, commands)
+	return list
 }
 
 func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }

@@ -206,13 +206,25 @@ func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
 	return r, nil
 }
 
-// note writes one line for the user to standard error. A terminal gets it broken between words, except for what is
-// indented to be copied.
+// note writes one line for the user to standard error. A terminal gets it broken between words.
 func (a *app) note(line string) {
-	if width := a.noteWidth(); a.errTerminal && !strings.HasPrefix(line, " ") && uniseg.StringWidth(line) > width {
-		line = wrap(line, width)
+	if a.errTerminal {
+		line = broken(line, a.noteWidth())
 	}
 	fmt.Fprintln(a.stderr(), line)
+}
+
+// broken breaks a line that is wider than width columns between words, but not what is to be copied: an indented line,
+// and a command at the end, which gets a line of its own.
+func broken(line string, width int) string {
+	if uniseg.StringWidth(line) <= width || strings.HasPrefix(line, " ") {
+		return line
+	}
+	const command = ": runner "
+	if at := strings.LastIndex(line, command); at >= 0 {
+		return wrap(line[:at+1], width) + "\n  " + line[at+len(": "):]
+	}
+	return wrap(line, width)
 }
 
 // noteWidth is the width of the terminal on standard error, in columns.

@@ -98,6 +98,13 @@ The file is ` + "$XDG_CONFIG_HOME/runner/config.toml, or ~/.config/runner/config
 			" names another one.",
 		Example: `  runner config
   runner config serve --all`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			in, _, err := cmd.Root().Find(args)
+			if err != nil {
+				in = cmd.Root()
+			}
+			return shownCommands(in), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.config(cmd.Root(), strings.Fields(strings.Join(args, " ")), all, asJSON)
 		},

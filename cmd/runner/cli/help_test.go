@@ -173,3 +173,31 @@ func TestDefaultsAreReadable(t *testing.T) {
 		}
 	}
 }
+
+// A message is broken between words, and a command in it can be copied.
+func TestBrokenLines(t *testing.T) {
+	for line, want := range map[string]string{
+		"runner: short": "runner: short",
+		"runner: a message that is much longer than that":     "runner: a message that\nis much longer than that",
+		"not here; get it with: runner pull org/model:Q4_K_M": "not here; get it with:\n  runner pull org/model:Q4_K_M",
+		"  curl http://127.0.0.1:8080/v1/chat/completions":    "  curl http://127.0.0.1:8080/v1/chat/completions",
+	} {
+		if got := broken(line, 24); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// The short forms that people know from other programs mean the same here.
+func TestShortForms(t *testing.T) {
+	a := scripted()
+	for _, cmd := range []*cobra.Command{a.runCommand(), a.serveCommand(), a.mewCommand()} {
+		for short, long := range map[string]string{"m": "model", "n": "max-tokens", "t": "threads", "s": "seed", "f": "file",
+			"r": "reasoning", "v": "verbose"} {
+			has := cmd.Flags().ShorthandLookup(short)
+			if wanted := cmd.Flags().Lookup(long); wanted != nil && has != wanted || wanted == nil && has != nil {
+				t.Errorf("%s: -%s is not --%s", cmd.Name(), short, long)
+			}
+		}
+	}
+}

@@ -162,7 +162,7 @@ func unfinished(partials []installed.Partial) []listed {
 func (a *app) writeModels(all []listed) error {
 	var b strings.Builder
 	w := table(&b)
-	fmt.Fprintln(w, "NAME\tSIZE\tQUANTIZATION\tFAMILY\tSPEED\tPLACE\tRUNS")
+	fmt.Fprintln(w, "NAME\tSIZE\tQUANTIZATION\tFAMILY\tSPEED (CPU)\tPLACE\tRUNS")
 	for _, l := range all {
 		fmt.Fprintln(w, strings.Join([]string{l.Name, l.size(), l.Quant, l.Architecture, speed(l.Speed), string(l.Place),
 			l.runs()}, "\t"))

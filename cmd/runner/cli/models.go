@@ -26,9 +26,9 @@ func (a *app) listCommand() *cobra.Command {
 		Long: `List the models on this machine: those in the Hugging Face cache, and those of Ollama and LM Studio that are
 plain GGUF files. Downloads that did not finish come last.
 
-SPEED estimates how fast the processor can generate: the speed of the memory, which is measured once a week, divided by
-the bytes that are read for each token. In a mixture of experts only the active ones count. A GPU is faster. Small
-models have no estimate, because the processor's caches hold them.
+SPEED (CPU) estimates how fast the processor can generate: the speed of the memory, which is measured once a week,
+divided by the bytes that are read for each token. In a mixture of experts only the active ones count. A GPU is faster.
+Small models have no estimate, because the processor's caches hold them.
 
 RUNS says whether an engine here runs the model, and whether it fits into the memory that is available now.`,
 		Args: noArguments,

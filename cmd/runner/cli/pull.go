@@ -173,6 +173,9 @@ func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*p
 	if err != nil {
 		return nil, chosen, err
 	}
+	if name == demoName {
+		return nil, chosen, &inputError{what: demoName + " is part of this program", hint: "use it: runner run " + demoName}
+	}
 	if repos, _ := parsed.OnHub(); len(repos) == 0 {
 		e := &inputError{what: fmt.Sprintf("no model %q is known", name), hint: "name a repository of the hub as ORG/REPO"}
 		if near := names.Suggest(name, 3); len(near) > 0 {

@@ -224,7 +224,7 @@ func TestPullIsOffered(t *testing.T) {
 	no := start(t, env, "run", "org/tiny-gguf", "count")
 	no.expect("Download Org/Tiny-GGUF, Q4_K_M, 1.2 MiB, licence mit? [y/N]")
 	no.send("n\r")
-	no.expect("runner pull")
+	no.expect("org/tiny-gguf is not on this machine; download it first, with: runner pull org/tiny-gguf")
 	no.exit(exitFailed)
 	if h.Sent() != 0 {
 		t.Errorf("%d bytes were sent without a yes", h.Sent())

@@ -284,7 +284,7 @@ func (a *app) resolveOrPull(ctx context.Context, name string) (models.Model, err
 	case failed != nil:
 		return m, failed
 	case !pulled:
-		return m, err
+		return m, &inputError{what: name + " is not on this machine", hint: hint(err), err: err}
 	}
 	return resolve(name)
 }
