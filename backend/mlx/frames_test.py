@@ -171,19 +171,19 @@ def conversation(seed):
 class KVCache:
     """A cache for a model that computes nothing. It has the name of one that can always be shortened."""
 
-    def __init__(self, length=0):
-        self.offset, self.state = length, length
+    def __init__(self, batch, length=0):
+        self.batch, self.offset, self.state = batch, length, length
 
     def trim(self, n):
         self.offset -= n
 
     @staticmethod
     def merge(all):
-        return Rows([c.offset for c in all])
+        return all[0].batch([c.offset for c in all])
 
 
-class Rows:
-    """The caches of a batch."""
+class Merged:
+    """The caches of a batch that cannot get more rows."""
 
     state = 0
 
@@ -191,10 +191,14 @@ class Rows:
         self.lengths = lengths
 
     def extract(self, i):
-        return KVCache(self.lengths[i])
+        return KVCache(type(self), self.lengths[i])
 
     def filter(self, rows):
         self.lengths = [self.lengths[i] for i in rows]
+
+
+class Extended(Merged):
+    """The caches of a batch that can."""
 
     def extend(self, other):
         self.lengths += other.lengths
@@ -206,8 +210,11 @@ class Model:
     vocabulary, width, piece, token_bytes = VOCABULARY, VOCABULARY - 2, 4, 1
     exact = batches = embeddings = True
 
+    def __init__(self, batch):
+        self.batch = batch
+
     def new_caches(self):
-        return [KVCache()]
+        return [KVCache(self.batch)]
 
     def forward(self, x, layers, rows, want_sum):
         import numpy as np
@@ -228,8 +235,8 @@ class Ended(BaseException):
 class Process:
     """The worker in this process. It reads some frames. A patient runner waits for each answer."""
 
-    def __init__(self, frames, patient=True):
-        self.frames, self.data, self.read, self.patient = frames, b"", 0, patient
+    def __init__(self, frames, patient=True, batch=Extended):
+        self.frames, self.data, self.read, self.patient, self.batch = frames, b"", 0, patient, batch
         self.out, self.status, self.written = bytearray(), None, []
         self.pipes = protocol.Pipes()
         self.engine = engine.Engine(main.options([]), self.pipes)
@@ -246,7 +253,7 @@ class Process:
                                    get_cache_memory=lambda: 0, get_peak_memory=lambda: 0)
         memory = types.SimpleNamespace(has_room=lambda _: True, check=lambda: None)
         sizes = types.SimpleNamespace(sequences=MOST, cells=CELLS, batch=32, context=CONTEXT)
-        e.lib, e.model = types.SimpleNamespace(mx=mx, np=np), Model()
+        e.lib, e.model = types.SimpleNamespace(mx=mx, np=np), Model(self.batch)
         e.sequences = sequences.Sequences(mx, e.model, sizes)
         e.steps = steps.Steps(e.lib, memory, e.model, sizes, e.sequences, self.pipes, e.progress)
         e.steps.share = self.share
@@ -329,7 +336,7 @@ class Process:
 def check(seed, ends):
     """Runs a conversation and counts how it ends."""
     frames, valid, refused = conversation(seed)
-    status, got = Process(frames).run()
+    status, got = Process(frames, batch=(Extended, Merged)[seed % 2]).run()
     where = f"conversation {seed} of {len(frames)} frames ends with status {status} and {got[-1:]}"
     assert status in (0, protocol.BAD_FRAME), where
     if status:
