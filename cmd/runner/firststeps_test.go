@@ -59,7 +59,7 @@ func TestFirstSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	defer chat.Process.Kill() //nolint:errcheck // it has ended, if all is well
+	defer chat.Process.Kill() // it has ended, if all is well
 	expect(t, terminal, ">>>")
 	typed(t, terminal, "What is 17 + 25?")
 	expect(t, terminal, "17 + 25 = 42.")
@@ -77,7 +77,7 @@ func TestFirstSteps(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer server.Process.Kill() //nolint:errcheck // it has ended, if all is well
+	defer server.Process.Kill() // it has ended, if all is well
 	url := ""
 	lines := bufio.NewScanner(told)
 	for url == "" && lines.Scan() {

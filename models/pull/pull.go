@@ -155,9 +155,7 @@ type Result struct {
 // [*hub.Error], a [*download.Error], or one of the disk.
 func (p *Plan) Run(ctx context.Context, o Options) (Result, error) {
 	if missing := p.Missing(); p.Free >= 0 && missing > p.Free {
-		return Result{}, &download.Error{Name: p.ID, Err: download.ErrNoSpace,
-			Detail: fmt.Sprintf("%d more bytes are needed and %d are free in %s", missing, p.Free, p.repo.Cache().Dir()),
-			Advice: "make room, or set HF_HOME or HF_HUB_CACHE to a folder on another disk"}
+		return Result{}, download.NoRoom(p.ID, missing, p.Free, p.repo.Cache().Dir())
 	}
 	if err := p.fetch(ctx, o); err != nil {
 		return Result{}, err

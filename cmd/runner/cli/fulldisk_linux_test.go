@@ -81,6 +81,13 @@ func TestFullDiskPull(t *testing.T) {
 	if sent := s.hub.Sent(); sent != 0 {
 		t.Errorf("%d bytes were sent to a disk that has no room for all", sent)
 	}
+	cmd := exec.Command("runner", "pull", "org/tiny")
+	cmd.Env = append(os.Environ(), "HF_ENDPOINT="+s.hub.URL, "HF_HUB_CACHE="+s.cache, "HOME="+t.TempDir(), "HF_TOKEN=",
+		noRaceDelay)
+	if told, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(told), "1.2 MiB more are needed and 1.0 "+
+		"MiB are free in "+s.cache) || !strings.Contains(string(told), "make room, or set HF_HOME") {
+		t.Errorf("runner pull to a small disk: %v: %s", err, told)
+	}
 	disk("size=8m,nr_inodes=3", syscall.MS_REMOUNT)
 	full("a disk with no room for folders", true)
 

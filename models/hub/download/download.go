@@ -131,7 +131,7 @@ func Get(ctx context.Context, client *hub.Client, repo cache.Repo, commit string
 		progress: Progress{File: f.Path, Total: f.Size}}
 	err := d.get(ctx)
 	if errors.Is(err, syscall.ENOSPC) {
-		err = d.noSpace("the disk is full", err)
+		err = noSpace(d.name(), "the disk is full", err)
 	}
 	return err
 }
@@ -170,8 +170,7 @@ func (d *download) get(ctx context.Context) (err error) {
 	missing := d.file.Size - d.part.claimed()
 	if room, known := free(d.repo.Blobs()); known && room < missing {
 		d.part.release()
-		return d.noSpace(fmt.Sprintf("%d more bytes are needed and %d are free in %s", missing, room, d.repo.Blobs()),
-			ErrNoSpace)
+		return NoRoom(d.name(), missing, room, d.repo.Blobs())
 	}
 	d.enter(Downloading)
 	right, err := d.all(ctx, true)
@@ -206,8 +205,15 @@ func (d *download) sweep() {
 	}
 }
 
-func (d *download) noSpace(detail string, err error) error {
-	return &Error{Name: d.name(), Detail: detail, Err: errors.Join(ErrNoSpace, err),
+// NoRoom is the error of a disk on which missing bytes are needed and fewer are free below dir.
+func NoRoom(name string, missing, free int64, dir string) error {
+	const mib = 1 << 20
+	return noSpace(name, fmt.Sprintf("%.1f MiB more are needed and %.1f MiB are free in %s", float64(missing)/mib,
+		float64(free)/mib, dir), nil)
+}
+
+func noSpace(name, detail string, err error) error {
+	return &Error{Name: name, Detail: detail, Err: errors.Join(ErrNoSpace, err),
 		Advice: "make room, or set HF_HOME or HF_HUB_CACHE to a folder on another disk"}
 }
 
