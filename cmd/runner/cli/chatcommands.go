@@ -42,7 +42,7 @@ func chatCommands() []chatCommand {
 			run: (*chat).setEffort, values: fixed(effortNames()...)},
 		{name: "/summary", arguments: "[HOW]", help: "summary of the reasoning: " + alternatives(summaryNames),
 			run: (*chat).setSummary, values: fixed(summaryNames...)},
-		{name: "/save", arguments: "FILE", help: "write the conversation to a new file; see /help save",
+		{name: "/save", arguments: "FILE", help: "write the conversation to a new file; /load reads .json",
 			run: (*chat).save, values: completePaths},
 		{name: "/load", arguments: "FILE.json", help: "go on with a conversation that /save wrote",
 			run: (*chat).load, values: completeJSON},

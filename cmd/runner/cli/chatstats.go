@@ -50,7 +50,9 @@ func (c *chat) showStats(context.Context, string) error {
 	}
 	w := c.app.stdout()
 	fmt.Fprintln(w, "The last answer:")
-	writeTimings(w, s.loaded, s.info, s.last.Info, s.last.Result)
+	info := s.info
+	info.ContextReason = "" // how the context was chosen is no figure of an answer
+	writeTimings(w, s.loaded, info, s.last.Info, s.last.Result)
 	fmt.Fprintln(w, "The conversation:")
 	tab := table(w)
 	last := s.last.Result.Usage

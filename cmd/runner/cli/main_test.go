@@ -140,7 +140,15 @@ func (s *script) Info() backend.Info {
 func (s *script) About() family.About {
 	return family.About{Reasoning: "harmony channels", MarksReasoning: true}
 }
-func (s *script) Close() error { return nil }
+
+// Close tells of itself where a test asks for that.
+func (s *script) Close() error {
+	if os.Getenv("SHOW_CLOSE") != "" {
+		fmt.Println("closed", s.path)
+	}
+	return nil
+}
+
 func (s *script) Fits(text string) error {
 	if len(text) > 16*s.Info().ContextSize {
 		return &generation.PromptTooLongError{Bytes: 16 * s.Info().ContextSize, Context: s.Info().ContextSize}

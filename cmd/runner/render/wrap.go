@@ -20,7 +20,7 @@ type wrapper struct {
 	rest   string // text that is not looked at yet
 	column int    // the width of what is written of the line
 	gap    string // white space after what is written
-	word   string // the word after it
+	word   []byte // the word after it
 	wide   int    // the width of the word
 	last   string // the last cluster of the word, or of what is written
 	torn   bool   // the word was broken, so the rest of it is written at once
@@ -45,13 +45,9 @@ func (w *wrapper) add(text string) string {
 			w.code()
 			continue
 		}
-		n := 1
-		if c := w.rest[0]; c != '\n' && c != ' ' && c != '\t' {
-			g := graphemes.FromString(w.rest)
-			if g.Next(); len(g.Value()) == len(w.rest) && len(w.rest) < longestCluster {
-				break // the next piece may add to this cluster
-			}
-			n = len(g.Value())
+		n := nextCluster(w.rest)
+		if n == len(w.rest) && n < longestCluster && !isSpace(w.rest[:n]) {
+			break // the next piece may add to this cluster
 		}
 		w.cluster(w.rest[:n])
 		w.rest = w.rest[n:]
@@ -59,12 +55,36 @@ func (w *wrapper) add(text string) string {
 	return w.take()
 }
 
+func isSpace(cluster string) bool { return cluster == " " || cluster == "\t" || cluster == "\n" }
+
+// nextCluster returns the size of the first cluster of a text. White space counts as one, whatever follows it.
+func nextCluster(text string) int {
+	if isSpace(text[:1]) || len(text) > 1 && isPlain(text[0]) && isPlain(text[1]) {
+		return 1
+	}
+	g := graphemes.FromString(text)
+	g.Next()
+	return len(g.Value())
+}
+
+// isPlain reports whether c is an ASCII character that takes one column.
+func isPlain(c byte) bool { return c >= ' ' && c < 0x7f }
+
+// clusterWidth returns the width of a cluster. It is much faster than package displaywidth for most text.
+func clusterWidth(c string) int {
+	if len(c) == 1 && isPlain(c[0]) {
+		return 1
+	}
+	return displaywidth.String(c)
+}
+
 // flush ends the text. It returns what was held back.
 func (w *wrapper) flush() string {
-	for g := graphemes.FromString(w.rest); g.Next(); {
-		w.cluster(g.Value())
+	for w.rest != "" {
+		n := nextCluster(w.rest)
+		w.cluster(w.rest[:n])
+		w.rest = w.rest[n:]
 	}
-	w.rest = ""
 	w.place()
 	w.trail()
 	return w.take()
@@ -96,9 +116,9 @@ func (w *wrapper) cluster(c string) {
 			w.place()
 			w.torn = false
 		}
-		w.word += c
+		w.word = append(w.word, c...)
 		w.last = c
-		if w.wide += displaywidth.String(c); w.torn || w.wide > w.width {
+		if w.wide += clusterWidth(c); w.torn || w.wide > w.width {
 			w.place()
 			w.torn = true
 		}
@@ -109,7 +129,7 @@ func (w *wrapper) cluster(c string) {
 func (w *wrapper) endWord() {
 	opens := ""
 	if !w.begun && !w.torn {
-		opens = openingFence(w.word)
+		opens = openingFence(string(w.word))
 	}
 	w.place()
 	w.torn = false
@@ -120,7 +140,7 @@ func (w *wrapper) endWord() {
 
 // place writes the word, in a new line if it does not fit.
 func (w *wrapper) place() {
-	if w.word == "" {
+	if len(w.word) == 0 {
 		return
 	}
 	gap := gapWidth(w.gap, w.column)
@@ -134,16 +154,28 @@ func (w *wrapper) place() {
 		w.out.WriteString(w.gap)
 		w.column += gap
 	}
-	for g := graphemes.FromString(w.word); g.Next(); {
-		n := displaywidth.String(g.Value())
+	if w.column+w.wide <= w.width {
+		w.out.Write(w.word)
+		w.column += w.wide
+	} else {
+		w.tear()
+	}
+	w.gap, w.word, w.wide, w.begun = "", w.word[:0], 0, true
+}
+
+// tear writes a word that is broken wherever a line is full.
+func (w *wrapper) tear() {
+	for rest := string(w.word); rest != ""; {
+		cluster := rest[:nextCluster(rest)]
+		n := clusterWidth(cluster)
 		if w.column > 0 && w.column+n > w.width {
 			w.out.WriteByte('\n')
 			w.column = 0
 		}
-		w.out.WriteString(g.Value())
+		w.out.WriteString(cluster)
 		w.column += n
+		rest = rest[len(cluster):]
 	}
-	w.gap, w.word, w.wide, w.begun = "", "", 0, true
 }
 
 // trail writes the white space at the end of a line as far as it fits.
@@ -228,7 +260,7 @@ func mayBreak(before, after string) bool {
 	if before == "" || before == " " || before == "\t" {
 		return false
 	}
-	if displaywidth.String(before) < 2 && displaywidth.String(after) < 2 {
+	if clusterWidth(before) < 2 && clusterWidth(after) < 2 {
 		return false
 	}
 	first, _ := utf8.DecodeRuneInString(after)

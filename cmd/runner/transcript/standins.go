@@ -23,6 +23,7 @@ type Rule struct {
 var Rules = []Rule{
 	// Times, durations and speeds.
 	{`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`, "…"},
+	{`\bmessages? of (\d{4}-\d\d-\d\d \d\d:\d\d)`, "…"},
 	{`"(?:created|created_at|completed_at|timestamp)": ?(\d{9,13})\b`, "…"},
 	{`\b(\d+\.\d+) s\b`, "…"},
 	{`\| (\d+)ms\b`, "…"},
