@@ -136,9 +136,10 @@ test-clients: build ## test bin/runner serve with the official clients for Node 
 	  "make engines installs it where it can"; fi
 
 .PHONY: bench
-bench: toolchain ## the short benchmarks that docs/benchmarks.md quotes
+bench: build engines ## run the short benchmarks of docs/benchmarks.md and renew its tables of runner bench
 	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning/... ./chattemplate/... ./runner
 	$(GO) test -tags peer -run '^$$' -bench . -benchmem ./backend/llamacpp
+	$(GO) run ./scripts/benchtables docs/benchmarks.md
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
