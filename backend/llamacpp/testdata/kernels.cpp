@@ -420,6 +420,57 @@ void check_help() {
     }
 }
 
+// outcome counts a call's pieces that helpers ran.
+struct outcome {
+    const std::thread::id            caller = std::this_thread::get_id();
+    const std::chrono::microseconds  own, helpers; // how long a piece takes on the caller and on helpers
+    std::atomic<int>                 helped{0};
+
+    outcome(int own, int helpers) : own(own), helpers(helpers) {}
+    void run(int64_t pieces) {
+        team::run(pieces, a_lot, [](void * data, int64_t) {
+            outcome & o = *(outcome *) data;
+            const bool help = std::this_thread::get_id() != o.caller;
+            o.helped += help;
+            std::this_thread::sleep_for(help ? o.helpers : o.own);
+        }, this);
+    }
+};
+
+// A wait of a few large pieces does not count as a helper's loss of its processor, so the next call is helped too. A
+// wait of many small pieces does: the caller is then alone for ten times as long.
+void check_patience() {
+    constexpr int calls = 20, pieces = 16;
+    int most = 0;
+    for (int i = 0; i < 20 && most * 5 < calls * pieces * 2; i++) { // beside other work some runs are disturbed
+        outcome large(1000, 3000);
+        for (int n = 0; n < calls; n++) {
+            large.run(pieces);
+        }
+        most = std::max(most, large.helped.load());
+    }
+    if (most * 5 < calls * pieces * 2) {
+        fail("helpers took %d of %d large pieces", most, calls * pieces);
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (;;) {
+        outcome slow(10, 50000);
+        slow.run(pieces);
+        if (slow.helped == 0) {
+            if (std::chrono::steady_clock::now() > end) {
+                fail("helpers took no piece");
+            }
+            continue;
+        }
+        outcome next(10, 10);
+        next.run(pieces);
+        if (next.helped != 0) {
+            fail("helpers took %d pieces of the call after a long wait", next.helped.load());
+        }
+        return;
+    }
+}
+
 // Small calls keep no helper awake: during them one processor is busy.
 void check_sleep() {
     using clock = std::chrono::steady_clock;
@@ -472,6 +523,7 @@ void check() {
 int main(int, char ** argv) {
     check_team();
     check_help();
+    check_patience();
     check_sleep();
     if (argv[1] && std::strcmp(argv[1], "team") == 0) {
         return 0;
