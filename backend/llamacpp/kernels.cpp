@@ -36,7 +36,7 @@ std::vector<ggml_backend_buffer_type_t> & ggml_backend_cpu_get_extra_buffer_type
 namespace {
 
 using kernels::attention;
-using kernels::pair;
+using kernels::block;
 using kernels::rows;
 
 std::atomic<bool> helped{false};
@@ -192,7 +192,7 @@ template <typename F> void share(ggml_compute_params * params, int64_t n, int64_
 // The work buffer of a product: its quantized columns, then pointers to columns and results by expert, then the
 // index at which each expert's begin, then the experts that have any.
 struct work {
-    pair *         pairs;
+    block *        blocks;
     const void **  columns;
     float **       out;
     int64_t *      begin; // one more than the number of experts
@@ -203,15 +203,15 @@ struct work {
         rows r;
         format_of(op->src[0], r);
         const bool ids = op->op == GGML_OP_MUL_MAT_ID;
-        const int64_t made = is_quantized(r) ? columns_of(op->src[1]) * kernels::pairs_of(r.n) : 0;
+        const int64_t made = is_quantized(r) ? columns_of(op->src[1]) * (r.n / 32) : 0;
         const int64_t all = columns_of(op), experts = ids ? op->src[0]->ne[2] : 1;
-        size_t at = -(uintptr_t) base % 64; // as a pair is aligned
+        size_t at = -(uintptr_t) base % 64;
         const auto take = [&](size_t bytes) {
             const size_t begin = at;
             at += (bytes + 63) / 64 * 64;
             return base ? (char *) base + begin : nullptr;
         };
-        pairs = (pair *) take(made * sizeof *pairs);
+        blocks = (block *) take(made * sizeof *blocks);
         columns = (const void **) take(all * sizeof *columns);
         out = (float **) take(all * sizeof *out);
         begin = (int64_t *) take((experts + 1) * sizeof *begin);
@@ -246,7 +246,7 @@ void arrange(const ggml_tensor * op, const rows & r, work & w) {
             const int64_t at = w.begin[expert(i, t)]++;
             const int64_t column = ids ? i % x->ne[1] : i;
             const int64_t from = t * x->ne[1] + column;
-            w.columns[at] = is_quantized(r) ? (const void *) (w.pairs + from * kernels::pairs_of(r.n)) : row(x, from);
+            w.columns[at] = is_quantized(r) ? (const void *) (w.blocks + from * (r.n / 32)) : row(x, from);
             w.out[at] = row(op, t * op->ne[1] + i);
         }
     }
@@ -265,7 +265,7 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
     if (is_quantized(r)) {
         const int64_t columns = columns_of(x);
         for (int64_t c = params->ith; c < columns; c += params->nth) {
-            own.quantize(row(x, c), r.n, r.format, w.pairs + c * kernels::pairs_of(r.n));
+            own.quantize(row(x, c), r.n, r.format, w.blocks + c * (r.n / 32));
         }
     }
     meet(params);
@@ -280,7 +280,7 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
         rows m = r;
         m.data += e * op->src[0]->nb[2];
         if (is_quantized(r)) {
-            own.multiply_quantized(m, first, last, (const pair * const *) w.columns + from, w.out + from, count);
+            own.multiply_quantized(m, first, last, (const block * const *) w.columns + from, w.out + from, count);
         } else {
             own.multiply_floats(m, first, last, (const float * const *) w.columns + from, w.out + from, count);
         }
