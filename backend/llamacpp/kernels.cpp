@@ -36,7 +36,7 @@ std::vector<ggml_backend_buffer_type_t> & ggml_backend_cpu_get_extra_buffer_type
 namespace {
 
 using kernels::attention;
-using kernels::pair;
+using kernels::block;
 using kernels::rows;
 
 std::atomic<bool> helped{false};
@@ -146,61 +146,76 @@ bool is_ours(const ggml_tensor * op) {
 // A piece of work is worth sharing from this many products on: a few microseconds for a helper.
 constexpr int64_t worth = 1 << 16;
 
-// share calls f for pieces 0 to n-1, each of about cost products. If the engine computes with several threads, all
-// of them call share, and faster threads take more pieces. If it computes with one, the team helps when there is
-// enough work.
-template <typename F> void share(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
+// meet waits until all of the engine's threads are here, before they share pieces.
+void meet(ggml_compute_params * params) {
     if (params->nth == 1) {
-        const int64_t bundle = std::max<int64_t>(1, worth / std::max<int64_t>(cost, 1)),
-            bundles = (n + bundle - 1) / bundle;
-        const auto take = [&](int64_t i) {
-            for (int64_t p = i * bundle; p < std::min(n, (i + 1) * bundle); p++) {
-                f(p);
-            }
-        };
-        if (bundles < 4 || !helped.load(std::memory_order_relaxed)) {
-            for (int64_t i = 0; i < bundles; i++) {
-                take(i);
-            }
-        } else {
-            team::run(bundles, n * cost, [](void * t, int64_t i) { (*(decltype(take) *) t)(i); }, (void *) &take);
-        }
         return;
     }
     if (params->ith == 0) {
         ggml_threadpool_chunk_set(params->threadpool, params->nth);
     }
     ggml_barrier(params->threadpool);
-    for (int64_t i = params->ith; i < n; i = ggml_threadpool_chunk_add(params->threadpool, 1)) {
-        f(i);
+}
+
+// take calls f for pieces 0 to n-1, each of about cost products. If the engine computes with several threads, all
+// of them call take after they met, and faster threads take more pieces. If it computes with one, the team helps when
+// there is enough work.
+template <typename F> void take(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
+    if (params->nth > 1) {
+        for (int64_t i = params->ith; i < n; i = ggml_threadpool_chunk_add(params->threadpool, 1)) {
+            f(i);
+        }
+        return;
+    }
+    const int64_t bundle = std::max<int64_t>(1, worth / std::max<int64_t>(cost, 1)),
+        bundles = (n + bundle - 1) / bundle;
+    const auto some = [&](int64_t i) {
+        for (int64_t p = i * bundle; p < std::min(n, (i + 1) * bundle); p++) {
+            f(p);
+        }
+    };
+    if (bundles < 4 || !helped.load(std::memory_order_relaxed)) {
+        for (int64_t i = 0; i < bundles; i++) {
+            some(i);
+        }
+    } else {
+        team::run(bundles, n * cost, [](void * t, int64_t i) { (*(decltype(some) *) t)(i); }, (void *) &some);
     }
 }
 
+// share is both, for work whose pieces are known before the threads meet.
+template <typename F> void share(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
+    meet(params);
+    take(params, n, cost, f);
+}
+
 // The work buffer of a product: its quantized columns, then pointers to columns and results by expert, then the
-// index at which each expert's begin.
+// index at which each expert's begin, then the experts that have any.
 struct work {
-    pair *         pairs;
+    block *        blocks;
     const void **  columns;
     float **       out;
     int64_t *      begin; // one more than the number of experts
+    int64_t *      used;  // their number, then the experts
     size_t         size;
 
     work(const ggml_tensor * op, void * base) {
         rows r;
         format_of(op->src[0], r);
         const bool ids = op->op == GGML_OP_MUL_MAT_ID;
-        const int64_t made = is_quantized(r) ? columns_of(op->src[1]) * kernels::pairs_of(r.n) : 0;
+        const int64_t made = is_quantized(r) ? columns_of(op->src[1]) * (r.n / 32) : 0;
         const int64_t all = columns_of(op), experts = ids ? op->src[0]->ne[2] : 1;
-        size_t at = -(uintptr_t) base % 64; // as a pair is aligned
+        size_t at = -(uintptr_t) base % 64;
         const auto take = [&](size_t bytes) {
             const size_t begin = at;
             at += (bytes + 63) / 64 * 64;
             return base ? (char *) base + begin : nullptr;
         };
-        pairs = (pair *) take(made * sizeof *pairs);
+        blocks = (block *) take(made * sizeof *blocks);
         columns = (const void **) take(all * sizeof *columns);
         out = (float **) take(all * sizeof *out);
         begin = (int64_t *) take((experts + 1) * sizeof *begin);
+        used = (int64_t *) take((experts + 1) * sizeof *used);
         size = at + 63;
     }
 };
@@ -218,7 +233,11 @@ void arrange(const ggml_tensor * op, const rows & r, work & w) {
             w.begin[expert(i, t) + 1]++;
         }
     }
+    w.used[0] = 0;
     for (int64_t e = 0; e < experts; e++) {
+        if (w.begin[e + 1] > 0) {
+            w.used[++w.used[0]] = e;
+        }
         w.begin[e + 1] += w.begin[e];
     }
     // Filling has moved every begin to the place of the next.
@@ -227,7 +246,7 @@ void arrange(const ggml_tensor * op, const rows & r, work & w) {
             const int64_t at = w.begin[expert(i, t)]++;
             const int64_t column = ids ? i % x->ne[1] : i;
             const int64_t from = t * x->ne[1] + column;
-            w.columns[at] = is_quantized(r) ? (const void *) (w.pairs + from * kernels::pairs_of(r.n)) : row(x, from);
+            w.columns[at] = is_quantized(r) ? (const void *) (w.blocks + from * (r.n / 32)) : row(x, from);
             w.out[at] = row(op, t * op->ne[1] + i);
         }
     }
@@ -246,21 +265,23 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
     if (is_quantized(r)) {
         const int64_t columns = columns_of(x);
         for (int64_t c = params->ith; c < columns; c += params->nth) {
-            own.quantize(row(x, c), r.n, r.format, w.pairs + c * kernels::pairs_of(r.n));
+            own.quantize(row(x, c), r.n, r.format, w.blocks + c * (r.n / 32));
         }
     }
-    // A piece is some rows of one expert's matrix with all columns of that expert.
-    const int64_t height = op->src[0]->ne[1], experts = op->op == GGML_OP_MUL_MAT_ID ? op->src[0]->ne[2] : 1;
+    meet(params);
+    // A piece is some rows of one expert's matrix with all columns of that expert. Experts without columns have no
+    // pieces, so that the pieces are about equally large.
+    const int64_t height = op->src[0]->ne[1], used = std::max<int64_t>(w.used[0], 1);
     constexpr int64_t piece = 32;
     const int64_t each = (height + piece - 1) / piece;
-    share(params, each * experts, piece * r.n * columns_of(op) / experts, [&](int64_t i) {
-        const int64_t e = i / each, first = i % each * piece, last = std::min(first + piece, height);
+    take(params, each * w.used[0], piece * r.n * columns_of(op) / used, [&](int64_t i) {
+        const int64_t e = w.used[1 + i / each], first = i % each * piece, last = std::min(first + piece, height);
         const int64_t from = w.begin[e], count = w.begin[e + 1] - from;
         rows m = r;
         m.data += e * op->src[0]->nb[2];
-        if (count > 0 && is_quantized(r)) {
-            own.multiply_quantized(m, first, last, (const pair * const *) w.columns + from, w.out + from, count);
-        } else if (count > 0) {
+        if (is_quantized(r)) {
+            own.multiply_quantized(m, first, last, (const block * const *) w.columns + from, w.out + from, count);
+        } else {
             own.multiply_floats(m, first, last, (const float * const *) w.columns + from, w.out + from, count);
         }
     });

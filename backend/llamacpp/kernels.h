@@ -45,11 +45,11 @@ struct rows {
     int64_t      n;
 };
 
-// pair is 64 activations rounded to 8 bits, in two blocks with a scale each, prepared for one weight format.
-struct alignas(64) pair {
-    int8_t  x[64];
-    int32_t offset[16]; // corrects for the offset of the unsigned weights, per four activations
-    float   scale[16];  // of the block, per four activations
+// block is 32 activations rounded to 8 bits, prepared for one weight format.
+struct block {
+    int8_t  x[32];
+    int32_t offset; // corrects for what is added to the weights to make them unsigned
+    float   scale;
 };
 
 // attention is the attention of one layer: every token's query heads attend to the cells of the cache that its row
@@ -68,9 +68,6 @@ struct attention {
 
 enum { max_size = 256, max_group = 16 };
 
-// pairs_of is how many pairs n activations take; n is a multiple of 32.
-inline int64_t pairs_of(int64_t n) { return (n + 63) / 64; }
-
 // set is the kernels for one set of instructions.
 struct set {
     const char * instructions;
@@ -78,17 +75,18 @@ struct set {
     // supported reports whether this processor has the instructions. If not, no other function may be called.
     bool (*supported)();
 
-    // quantize makes pairs of n activations for weights of a quantized format. Only this set can use them. If n
-    // leaves half a pair, that half is zero.
-    void (*quantize)(const float * x, int64_t n, enum rows::format format, pair * out);
+    // quantize makes blocks of n activations for weights of a quantized format; n is a multiple of 32. Only this set
+    // can use them.
+    void (*quantize)(const float * x, int64_t n, enum rows::format format, block * out);
 
     // multiply_floats writes the products of weight rows first to last-1 with each column. out[c][r] is for row r.
     // n is a multiple of 16; w is f32 or f16.
     void (*multiply_floats)(const rows & w, int64_t first, int64_t last, const float * const * columns,
         float * const * out, int64_t count);
 
-    // multiply_quantized does the same for q8_0 and mxfp4, with columns from quantize. n is a multiple of 32.
-    void (*multiply_quantized)(const rows & w, int64_t first, int64_t last, const pair * const * columns,
+    // multiply_quantized does the same for q8_0 and mxfp4, with columns from quantize. n is a multiple of 32. It is
+    // fastest for a multiple of 16 rows.
+    void (*multiply_quantized)(const rows & w, int64_t first, int64_t last, const block * const * columns,
         float * const * out, int64_t count);
 
     // scale writes n values times a factor; n is a multiple of 16.

@@ -1,4 +1,4 @@
-// The kernels for AVX2 with fused products (FMA) and half floats (F16C). A vector is one block.
+// The kernels for AVX2 with fused products (FMA) and half floats (F16C).
 
 #include "kernels.h"
 
@@ -27,12 +27,11 @@ using ints = __m256i;
 
 INLINE floats  load(const float * p) { return _mm256_loadu_ps(p); }
 INLINE doubles load(const double * p) { return _mm256_loadu_pd(p); }
-INLINE ints    load(const int8_t * p) { return _mm256_loadu_si256((const __m256i *) p); }
-INLINE ints    load(const int32_t * p) { return _mm256_loadu_si256((const __m256i *) p); }
 INLINE void    store(float * p, floats v) { _mm256_storeu_ps(p, v); }
 INLINE void    store(double * p, doubles v) { _mm256_storeu_pd(p, v); }
 INLINE floats  all(float x) { return _mm256_set1_ps(x); }
 INLINE doubles all(double x) { return _mm256_set1_pd(x); }
+INLINE floats  to_floats(ints v) { return _mm256_cvtepi32_ps(v); }
 INLINE floats  halves(const char * p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p)); }
 INLINE doubles wide(const char * p) { return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *) p))); }
 INLINE floats  fused(floats a, floats b, floats c) { return _mm256_fmadd_ps(a, b, c); }
@@ -98,47 +97,109 @@ INLINE void pack(unsigned open, floats bias, int32_t first, int32_t * cells, flo
     }
 }
 
-// Bytes are multiplied, unsigned by signed, and added in pairs to 16 bits. 2*255*127 would be too large.
-INLINE ints fours(ints w, ints x) { return _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), _mm256_set1_epi16(1)); }
+// added adds 16-bit numbers in pairs.
+INLINE ints added(ints v) { return _mm256_madd_epi16(v, _mm256_set1_epi16(1)); }
 
-INLINE void offset_pair(pair & p, int32_t offset) {
-    for (int i = 0; i < 64; i += 4 * lanes) {
-        const ints some = fours(_mm256_set1_epi8(1), load(p.x + i));
-        _mm256_storeu_si256((__m256i *) (p.offset + i / 4), _mm256_mullo_epi32(some, _mm256_set1_epi32(-offset)));
-    }
+INLINE int32_t sum_bytes(const int8_t * p) {
+    const ints x = _mm256_loadu_si256((const __m256i *) p);
+    const ints fours = added(_mm256_maddubs_epi16(_mm256_set1_epi8(1), x));
+    __m128i v = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
+    v = _mm_add_epi32(v, _mm_shuffle_epi32(v, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xb1)));
 }
 
-// 12 is added to the weights, so they are at most 24, and 2*24*127 fits. The pair's offset corrects for it.
+constexpr int block_vectors = 8, width = 4;
+
+// rows_2 loads 16 bytes of rows 0 and 4.
+INLINE ints rows_2(const char * p, size_t stride) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) p)),
+                                   _mm_loadu_si128((const __m128i *) (p + 4 * stride)), 1);
+}
+
+// load_rows loads 16 bytes of each of 8 rows; v[i] has bytes 4i to 4i+3 of every row.
+INLINE void load_rows(const char * p, size_t stride, ints * v) {
+    const ints a = rows_2(p, stride), b = rows_2(p + stride, stride), c = rows_2(p + 2 * stride, stride),
+        d = rows_2(p + 3 * stride, stride);
+    const ints ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
+    const ints ab2 = _mm256_unpackhi_epi32(a, b), cd2 = _mm256_unpackhi_epi32(c, d);
+    v[0] = _mm256_unpacklo_epi64(ab, cd);
+    v[1] = _mm256_unpackhi_epi64(ab, cd);
+    v[2] = _mm256_unpacklo_epi64(ab2, cd2);
+    v[3] = _mm256_unpackhi_epi64(ab2, cd2);
+}
+
+// four is four activations, for all rows.
+INLINE ints four(const int8_t * p) {
+    int32_t v;
+    std::memcpy(&v, p, sizeof v);
+    return _mm256_set1_epi32(v);
+}
+
+// Bytes are multiplied, unsigned by signed, and added in pairs to 16 bits, which two products of any bytes would not
+// fit.
+
+// 12 is added to the weights, so they are at most 24, and eight products fit: 8*24*127. The offset of the activations'
+// block corrects for it.
 struct mxfp4_weights {
+    using scale = uint8_t;
     static constexpr size_t bytes = mxfp4_block;
     static constexpr int32_t offset = 12;
-    static INLINE void load(const char * row, int64_t i, int64_t, ints & w, floats & scale) {
-        const char * a = row + i / 32 * bytes;
-        const __m128i bits = _mm_loadu_si128((const __m128i *) (a + 1)), low = _mm_set1_epi8(15);
-        const ints index = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_and_si128(bits, low)),
-                                                   _mm_and_si128(_mm_srli_epi16(bits, 4), low), 1);
-        w = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) e2m1)), index);
-        scale = all(scales.of[(uint8_t) a[0]]);
+    static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
+        const ints table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) e2m1)),
+            low = _mm256_set1_epi8(15);
+        load_rows(p + 1, stride, w);
+        UNROLL for (int i = 0; i < 4; i++) {
+            w[4 + i] = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(w[i], 4), low));
+            w[i] = _mm256_shuffle_epi8(table, _mm256_and_si256(w[i], low));
+        }
     }
-    static INLINE floats dot(ints w, ints x, ints offset) {
-        return _mm256_cvtepi32_ps(_mm256_add_epi32(fours(w, x), offset));
+    static INLINE floats scales(const scale * p) {
+        const ints e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *) p)), one = _mm256_set1_epi32(1);
+        const ints normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
+        const ints small = _mm256_sllv_epi32(_mm256_set1_epi32(smallest_scale), e);
+        return _mm256_castsi256_ps(_mm256_blendv_epi8(small, normal, _mm256_cmpgt_epi32(e, one)));
+    }
+    template <int C>
+    static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
+        UNROLL for (int c = 0; c < C; c++) {
+            sum[c] = _mm256_set1_epi32(x[c][b].offset);
+        }
+        UNROLL for (int half = 0; half < block_vectors; half += 4) {
+            ints words[C];
+            UNROLL for (int i = half; i < half + 4; i++) {
+                UNROLL for (int c = 0; c < C; c++) {
+                    const ints some = _mm256_maddubs_epi16(w[i], four(x[c][b].x + 4 * i));
+                    words[c] = i == half ? some : _mm256_add_epi16(words[c], some);
+                }
+            }
+            UNROLL for (int c = 0; c < C; c++) {
+                sum[c] = _mm256_add_epi32(sum[c], added(words[c]));
+            }
+        }
     }
 };
 
 // The weights stay signed. Their magnitudes, at most 128, are multiplied by activations that take over their signs;
 // 2*128*127 fits. This is why no activation is -128, whose sign cannot be changed.
 struct q8_0_weights {
+    using scale = uint16_t;
     static constexpr size_t bytes = q8_0_block;
     static constexpr int32_t offset = 0;
-    static INLINE void load(const char * row, int64_t i, int64_t, ints & w, floats & scale) {
-        const char * a = row + i / 32 * bytes;
-        uint16_t by;
-        std::memcpy(&by, a, sizeof by);
-        w = _mm256_loadu_si256((const __m256i *) (a + 2));
-        scale = all(_cvtsh_ss(by));
+    static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
+        load_rows(p + 2, stride, w);
+        load_rows(p + 18, stride, w + 4);
     }
-    static INLINE floats dot(ints w, ints x, ints) {
-        return _mm256_cvtepi32_ps(fours(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)));
+    static INLINE floats scales(const scale * p) { return halves((const char *) p); }
+    template <int C>
+    static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
+        UNROLL for (int i = 0; i < block_vectors; i++) {
+            const ints size = _mm256_abs_epi8(w[i]);
+            UNROLL for (int c = 0; c < C; c++) {
+                const ints some =
+                    added(_mm256_maddubs_epi16(size, _mm256_sign_epi8(four(x[c][b].x + 4 * i), w[i])));
+                sum[c] = i == 0 ? some : _mm256_add_epi32(sum[c], some);
+            }
+        }
     }
 };
 

@@ -1,4 +1,4 @@
-// The kernels for AVX-512 and its 8-bit dot products (VNNI). A vector is a pair of blocks.
+// The kernels for AVX-512 and its 8-bit dot products (VNNI).
 
 #include "kernels.h"
 
@@ -26,12 +26,11 @@ using ints = __m512i;
 
 INLINE floats  load(const float * p) { return _mm512_loadu_ps(p); }
 INLINE doubles load(const double * p) { return _mm512_loadu_pd(p); }
-INLINE ints    load(const int8_t * p) { return _mm512_loadu_si512(p); }
-INLINE ints    load(const int32_t * p) { return _mm512_loadu_si512(p); }
 INLINE void    store(float * p, floats v) { _mm512_storeu_ps(p, v); }
 INLINE void    store(double * p, doubles v) { _mm512_storeu_pd(p, v); }
 INLINE floats  all(float x) { return _mm512_set1_ps(x); }
 INLINE doubles all(double x) { return _mm512_set1_pd(x); }
+INLINE floats  to_floats(ints v) { return _mm512_cvtepi32_ps(v); }
 INLINE floats  halves(const char * p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) p)); }
 INLINE doubles wide(const char * p) { return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p))); }
 INLINE floats  fused(floats a, floats b, floats c) { return _mm512_fmadd_ps(a, b, c); }
@@ -80,58 +79,90 @@ INLINE void pack(unsigned open, floats bias, int32_t first, int32_t * cells, flo
     store(biases, _mm512_maskz_compress_ps((__mmask16) open, bias));
 }
 
-// A dot product multiplies unsigned weights by signed activations, so weights have an offset added. The pair's
-// offset corrects for it.
-INLINE floats offset_dot(ints w, ints x, ints offset) { return _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(offset, w, x)); }
-
-INLINE void offset_pair(pair & p, int32_t offset) {
-    const ints fours = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), load(p.x));
-    _mm512_storeu_si512(p.offset, _mm512_mullo_epi32(fours, _mm512_set1_epi32(-offset)));
+INLINE int32_t sum_bytes(const int8_t * p) {
+    const __m256i x = _mm256_loadu_si256((const __m256i *) p);
+    return _mm512_reduce_add_epi32(_mm512_zextsi256_si512(
+        _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), x)));
 }
 
-// both is a for the first 32 activations of a pair and b for the others.
-INLINE floats both(const float & a, const float & b) {
-    return _mm512_mask_broadcastss_ps(all(a), 0xff00, _mm_load_ss(&b));
+constexpr int block_vectors = 8, width = 8;
+
+// rows_4 loads 16 bytes of rows 0, 4, 8 and 12.
+INLINE ints rows_4(const char * p, size_t stride) {
+    ints v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *) p));
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *) (p + 4 * stride)), 1);
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *) (p + 8 * stride)), 2);
+    return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *) (p + 12 * stride)), 3);
 }
 
-INLINE float half(const char * p) {
-    uint16_t h;
-    std::memcpy(&h, p, sizeof h);
-    return _cvtsh_ss(h);
+// load_rows loads 16 bytes of each of 16 rows; v[i] has bytes 4i to 4i+3 of every row.
+INLINE void load_rows(const char * p, size_t stride, ints * v) {
+    const ints a = rows_4(p, stride), b = rows_4(p + stride, stride), c = rows_4(p + 2 * stride, stride),
+        d = rows_4(p + 3 * stride, stride);
+    const ints ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
+    const ints ab2 = _mm512_unpackhi_epi32(a, b), cd2 = _mm512_unpackhi_epi32(c, d);
+    v[0] = _mm512_unpacklo_epi64(ab, cd);
+    v[1] = _mm512_unpackhi_epi64(ab, cd);
+    v[2] = _mm512_unpacklo_epi64(ab2, cd2);
+    v[3] = _mm512_unpackhi_epi64(ab2, cd2);
 }
 
-// A last single block is read twice; the second half of the activations is zero.
+// A dot product multiplies unsigned weights by signed activations, so weights have an offset added. The offset of the
+// activations' block corrects for it.
+template <int C>
+INLINE void add_block(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
+    UNROLL for (int c = 0; c < C; c++) {
+        sum[c] = _mm512_set1_epi32(x[c][b].offset);
+    }
+    UNROLL for (int i = 0; i < block_vectors; i++) {
+        UNROLL for (int c = 0; c < C; c++) {
+            int32_t four;
+            std::memcpy(&four, x[c][b].x + 4 * i, sizeof four);
+            sum[c] = _mm512_dpbusd_epi32(sum[c], w[i], _mm512_set1_epi32(four));
+        }
+    }
+}
 
 struct mxfp4_weights {
+    using scale = uint8_t;
     static constexpr size_t bytes = mxfp4_block;
     static constexpr int32_t offset = 12;
-    static INLINE void load(const char * row, int64_t i, int64_t n, ints & w, floats & scale) {
-        const char * a = row + i / 32 * bytes;
-        const char * b = i + 32 < n ? a + bytes : a;
-        const __m256i bits = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) (a + 1))),
-                                                     _mm_loadu_si128((const __m128i *) (b + 1)), 1);
-        const __m256i low = _mm256_set1_epi8(15);
-        const ints index = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_and_si256(bits, low)),
-                                              _mm256_and_si256(_mm256_srli_epi16(bits, 4), low), 1);
-        const ints table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *) e2m1));
-        w = _mm512_shuffle_epi8(table, _mm512_shuffle_i64x2(index, index, 0xd8));
-        scale = both(scales.of[(uint8_t) a[0]], scales.of[(uint8_t) b[0]]);
+    static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
+        const ints table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *) e2m1)), low = _mm512_set1_epi8(15);
+        load_rows(p + 1, stride, w);
+        UNROLL for (int i = 0; i < 4; i++) {
+            w[4 + i] = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(w[i], 4), low));
+            w[i] = _mm512_shuffle_epi8(table, _mm512_and_si512(w[i], low));
+        }
     }
-    static INLINE floats dot(ints w, ints x, ints offset) { return offset_dot(w, x, offset); }
+    static INLINE floats scales(const scale * p) {
+        const ints e = _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *) p));
+        const ints normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+        const __mmask16 small = _mm512_cmplt_epu32_mask(e, _mm512_set1_epi32(2));
+        return _mm512_castsi512_ps(_mm512_mask_sllv_epi32(normal, small, _mm512_set1_epi32(smallest_scale), e));
+    }
+    template <int C>
+    static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
+        add_block(w, x, b, sum);
+    }
 };
 
 struct q8_0_weights {
+    using scale = uint16_t;
     static constexpr size_t bytes = q8_0_block;
     static constexpr int32_t offset = 128;
-    static INLINE void load(const char * row, int64_t i, int64_t n, ints & w, floats & scale) {
-        const char * a = row + i / 32 * bytes;
-        const char * b = i + 32 < n ? a + bytes : a;
-        const ints x = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *) (a + 2))),
-                                          _mm256_loadu_si256((const __m256i *) (b + 2)), 1);
-        w = _mm512_xor_si512(x, _mm512_set1_epi8((char) 0x80));
-        scale = both(half(a), half(b));
+    static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
+        load_rows(p + 2, stride, w);
+        load_rows(p + 18, stride, w + 4);
+        UNROLL for (int i = 0; i < block_vectors; i++) {
+            w[i] = _mm512_xor_si512(w[i], _mm512_set1_epi8((char) 0x80));
+        }
     }
-    static INLINE floats dot(ints w, ints x, ints offset) { return offset_dot(w, x, offset); }
+    static INLINE floats scales(const scale * p) { return halves((const char *) p); }
+    template <int C>
+    static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
+        add_block(w, x, b, sum);
+    }
 };
 
 bool supported() {

@@ -6,7 +6,7 @@
 //
 //   KERNEL, INLINE       mark functions that use the instructions
 //   lanes                how many floats a vector has; doubles have half as many
-//   floats, doubles, ints  vectors with the compiler's operators; ints holds 4 bytes for each float
+//   floats, doubles, ints  vectors with the compiler's operators; ints holds a whole number for each float
 //   load, store, all     whole vectors from and to memory (any alignment), and of one number
 //   halves, wide         lanes half floats from memory; half as many, as doubles
 //   fused                a*b + c, rounded once
@@ -18,11 +18,12 @@
 //   sums                 the sum of each of lanes vectors, all added in the same order
 //   lower, upper         the halves of a vector, as doubles
 //   narrow               stores doubles as floats
+//   to_floats            whole numbers as floats
 //   round_bytes          stores numbers from -127 to 127 as bytes, to the nearest
-//   offset_pair          fills in a pair's offsets
+//   sum_bytes            the sum of 32 bytes
 //   open_cells, pack     which of the next cells a mask leaves open and how it biases them; and those alone, packed
-//   mxfp4_weights, q8_0_weights  read 4*lanes weights from the i-th on, as signed bytes or with an offset, with their
-//                        scales; and multiply them by as many activations, summed by fours
+//
+// and what kernels_quantized.h lists.
 #ifndef RUNNER_KERNELS_SIMD_H
 #define RUNNER_KERNELS_SIMD_H
 
@@ -34,8 +35,7 @@
 #include <cstring>
 #include <vector>
 
-// A loop of constant length is fully unrolled, so that its arrays become registers at every optimization level.
-#define UNROLL _Pragma("GCC unroll 16")
+#include "kernels_quantized.h"
 
 namespace kernels {
 
@@ -115,42 +115,6 @@ INLINE void float_tile(const rows & w, int64_t row, const float * const * column
     put<R, C>(acc, row, out);
 }
 
-template <typename W, int R, int C>
-INLINE void quantized_tile(const rows & w, int64_t row, const pair * const * columns, float * const * out) {
-    floats acc[C][R];
-    for (int c = 0; c < C; c++) {
-        for (int r = 0; r < R; r++) {
-            acc[c][r] = all(0.0f);
-        }
-    }
-    const char * base = w.data + row * w.stride;
-    for (int64_t p = 0; p < pairs_of(w.n); p++) {
-        for (int part = 0; part < 64 && p * 64 + part < w.n; part += 4 * lanes) {
-            const int64_t i = p * 64 + part;
-            ints v[R];
-            floats by[R];
-            for (int r = 0; r < R; r++) {
-                W::load(base + r * w.stride, i, w.n, v[r], by[r]);
-                if (C <= 2) { // few columns: weights come from memory as fast as they are used
-                    __builtin_prefetch(base + (R + r) * w.stride + i / 32 * W::bytes);
-                }
-            }
-            for (int c = 0; c < C; c++) {
-                const pair & own = columns[c][p];
-                ints x = load(own.x + part), offset = load(own.offset + part / 4);
-                floats scale = load(own.scale + part / 4);
-                in_register(x);
-                in_register(offset);
-                in_register(scale);
-                for (int r = 0; r < R; r++) {
-                    acc[c][r] = fused(W::dot(v[r], x, offset), by[r] * scale, acc[c][r]);
-                }
-            }
-        }
-    }
-    put<R, C>(acc, row, out);
-}
-
 // A strip is all rows for C columns, as many rows at a time as fit into registers.
 
 template <int C> constexpr int rows_of_tile = C * 8 <= lanes ? 8 : C * 4 <= lanes ? 4 : 2;
@@ -164,18 +128,6 @@ KERNEL void float_strip(const rows & w, int64_t first, int64_t last, const float
     }
     for (; first < last; first++) {
         float_tile<W, 1, C>(w, first, columns, out);
-    }
-}
-
-template <typename W, int C>
-KERNEL void quantized_strip(const rows & w, int64_t first, int64_t last, const pair * const * columns,
-    float * const * out) {
-    constexpr int R = rows_of_tile<C>;
-    for (; first + R <= last; first += R) {
-        quantized_tile<W, R, C>(w, first, columns, out);
-    }
-    for (; first < last; first++) {
-        quantized_tile<W, 1, C>(w, first, columns, out);
     }
 }
 
@@ -196,17 +148,6 @@ KERNEL void float_block(const rows & w, int64_t first, int64_t last, const float
     }
 }
 
-template <typename W, int C>
-KERNEL void quantized_block(const rows & w, int64_t first, int64_t last, const pair * const * columns,
-    float * const * out, int64_t count) {
-    for (; count >= C; count -= C, columns += C, out += C) {
-        quantized_strip<W, C>(w, first, last, columns, out);
-    }
-    if constexpr (C > 1) {
-        quantized_block<W, C - 1>(w, first, last, columns, out, count);
-    }
-}
-
 template <typename W>
 KERNEL void float_products(const rows & w, int64_t first, int64_t last, const float * const * columns,
     float * const * out, int64_t count) {
@@ -215,45 +156,10 @@ KERNEL void float_products(const rows & w, int64_t first, int64_t last, const fl
     }
 }
 
-template <typename W>
-KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, const pair * const * columns,
-    float * const * out, int64_t count) {
-    for (int64_t r = first; r < last; r += row_block) {
-        quantized_block<W, lanes / 2>(w, r, std::min(r + row_block, last), columns, out, count);
-    }
-}
-
 void multiply_floats(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out,
     int64_t count) {
     const auto products = w.format == rows::f32 ? float_products<f32_weights> : float_products<f16_weights>;
     products(w, first, last, columns, out, count);
-}
-
-void multiply_quantized(const rows & w, int64_t first, int64_t last, const pair * const * columns,
-    float * const * out, int64_t count) {
-    const bool mxfp4 = w.format == rows::mxfp4;
-    const auto products = mxfp4 ? quantized_products<mxfp4_weights> : quantized_products<q8_0_weights>;
-    products(w, first, last, columns, out, count);
-}
-
-KERNEL void quantize(const float * x, int64_t n, enum rows::format format, pair * out) {
-    for (int64_t i = 0; i < n; i += 64, out++) {
-        std::memset((void *) out, 0, sizeof *out);
-        for (int b = 0; b < 64 && i + b < n; b += 32) {
-            floats sizes = all(0.0f);
-            for (int j = 0; j < 32; j += lanes) {
-                sizes = greater(sizes, magnitude(load(x + i + b + j)));
-            }
-            const float most = largest(sizes);
-            // The smallest activations would need a factor beyond the largest float.
-            const floats by = all(most > 0 ? std::min(127 / most, FLT_MAX) : 0.0f);
-            for (int j = 0; j < 32; j += lanes) {
-                round_bytes(out->x + b + j, load(x + i + b + j) * by);
-            }
-            std::fill(out->scale + b / 4, out->scale + b / 4 + 8, most / 127);
-        }
-        offset_pair(*out, format == rows::mxfp4 ? mxfp4_weights::offset : q8_0_weights::offset);
-    }
 }
 
 KERNEL void scale(const float * x, float factor, int64_t n, float * out) {
@@ -297,12 +203,12 @@ KERNEL void rotate(const float * x, const float * turns, int64_t n, float * out)
 // alone, times a power of two; the maximum is a power of two as well, so rescaling is exact; and sums have double
 // precision.
 
-constexpr int block = 64;
+constexpr int cell_block = 64;
 
 struct head_state {
     alignas(64) double out[max_group][max_size];
-    alignas(64) double weights[max_group][block];
-    alignas(64) float scores[max_group][block];
+    alignas(64) double weights[max_group][cell_block];
+    alignas(64) float scores[max_group][cell_block];
     doubles total[max_group];
     float   most[max_group]; // the exponent of the largest weight
     const int32_t * cell; // those of the block, and how the mask biases them
@@ -505,10 +411,10 @@ KERNEL void attend(const attention & a, int64_t token, int64_t s) {
         st.total[h] = all(0.0);
         st.most[h] = -INFINITY;
     }
-    for (int64_t j = 0; j < list.count; j += block) {
+    for (int64_t j = 0; j < list.count; j += cell_block) {
         st.cell = list.cell.data() + j;
         st.bias = list.bias.data() + j;
-        take(a, q, k, v, st, group, (int) std::min<int64_t>(block, list.count - j));
+        take(a, q, k, v, st, group, (int) std::min<int64_t>(cell_block, list.count - j));
     }
     for (int h = 0; h < group; h++) {
         double total = 0;

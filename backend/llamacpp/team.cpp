@@ -35,11 +35,13 @@ constexpr int looks_at_once = 64;
 // How often the caller checks whether the helpers have finished before it yields to them.
 constexpr int last_looks = 1000;
 
-// If a wait for a helper exceeds patience, the helper has lost its processor. The caller then runs without helpers
-// for rest times as long as it waited, but at most for longest. So on a busy machine long waits take at most about
-// an eleventh of the time. If a helper only yielded for a moment, to let an answer be written, it is back within a
-// step or two.
+// When the caller has no more pieces, a helper that runs finishes within a few pieces, however large they are. If the
+// wait exceeds patience and patient_pieces of the caller's pieces, the helper has lost its processor. The caller then
+// runs without helpers for rest times as long as it waited, but at most for longest. So on a busy machine long waits
+// take at most about an eleventh of the time. If a helper only yielded for a moment, to let an answer be written, it is
+// back within a step or two.
 constexpr std::chrono::microseconds patience{100};
+constexpr int                       patient_pieces = 8;
 constexpr int                       rest = 10;
 constexpr clock::duration           longest = std::chrono::seconds(1);
 
@@ -76,8 +78,8 @@ struct state {
     std::atomic<int>         helpers{0};
 
     // take runs pieces until none are left: many at a time at first, because all threads see every taking, and
-    // fewer towards the end, so that all threads finish together.
-    void take() {
+    // fewer towards the end, so that all threads finish together. It counts the pieces.
+    void take(int64_t & taken) {
         for (;;) {
             const int64_t left = pieces - next.load(std::memory_order_relaxed),
                 n = std::max<int64_t>(left / (2 * threads), 1);
@@ -85,7 +87,7 @@ struct state {
             if (first >= pieces) {
                 return;
             }
-            for (int64_t i = first; i < std::min(first + n, pieces); i++) {
+            for (int64_t i = first; i < std::min(first + n, pieces); i++, taken++) {
                 f(data, i);
             }
         }
@@ -118,7 +120,8 @@ struct state {
             if (seen % 2 != 0) {
                 inside.fetch_add(1);
                 if (call.load() == seen) {
-                    take();
+                    int64_t taken = 0;
+                    take(taken);
                 }
                 inside.fetch_sub(1);
             }
@@ -128,18 +131,20 @@ struct state {
     // opened keeps a call open during its lifetime. It also ends the call when one of the caller's pieces throws;
     // no helper then takes another piece.
     struct opened {
-        state &        s;
-        const uint32_t call;
+        state &                 s;
+        const uint32_t          call;
+        int64_t                 taken = 0; // pieces of the caller
+        const clock::time_point began = clock::now();
         explicit opened(state & of) : s(of), call(of.call.load(std::memory_order_relaxed) + 1) { s.call.store(call); }
         ~opened() {
             s.next.store(s.pieces, std::memory_order_relaxed);
             s.call.store(call + 1);
-            s.await();
+            s.await(began, taken);
         }
     };
 
-    // await returns when no helper is inside.
-    void await() {
+    // await returns when no helper is inside. The caller took pieces since the call began.
+    void await(clock::time_point opened, int64_t taken) {
         for (int i = 0; i < last_looks; i++) {
             if (inside.load() == 0) {
                 return;
@@ -151,7 +156,8 @@ struct state {
             std::this_thread::yield();
         }
         const auto now = clock::now();
-        if (now - began > patience) {
+        const auto piece = (began - opened) / std::max<int64_t>(taken, 1);
+        if (now - began > patience + patient_pieces * piece) {
             alone_until = now + std::min(rest * (now - began), longest);
         }
     }
@@ -190,7 +196,7 @@ void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t), void * data) 
     s.f = f, s.data = data, s.pieces = pieces, s.threads = 1 + s.helpers.load(std::memory_order_relaxed);
     s.next.store(0, std::memory_order_relaxed);
     s.work.store(s.work.load(std::memory_order_relaxed) + work, std::memory_order_relaxed);
-    const state::opened call(s);
+    state::opened call(s);
     if (work >= worth_waking) {
         s.wakes.fetch_add(1);
         if (s.asleep.load() > 0) {
@@ -202,7 +208,7 @@ void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t), void * data) 
             }
         }
     }
-    s.take();
+    s.take(call.taken);
 }
 
 } // namespace team

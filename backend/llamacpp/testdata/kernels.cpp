@@ -83,9 +83,11 @@ struct matrix {
     std::vector<double> values;
 };
 
+// The values of a 4-bit float.
+const double e2m1[16] = {0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6};
+
 // make fills a matrix. An extreme matrix of a quantized format has only the largest and smallest values.
 matrix make(enum rows::format format, int64_t height, int64_t n, bool extreme) {
-    static const double e2m1[16] = {0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6};
     matrix m;
     m.r.format = format;
     m.r.n = n;
@@ -141,13 +143,47 @@ matrix make(enum rows::format format, int64_t height, int64_t n, bool extreme) {
     return m;
 }
 
+// in_order computes a product as the kernels must, to the bit: the sum of a block of 32 is exact, and blocks are added
+// one after another with one fused operation each.
+float in_order(const matrix & m, int64_t row, const block * x, int32_t offset) {
+    float sum = 0;
+    for (int64_t b = 0; b < m.r.n / 32; b++) {
+        const char * p = m.r.data + row * m.r.stride + b * (m.r.format == rows::mxfp4 ? 17 : 34);
+        int32_t whole = x[b].offset;
+        float scale;
+        if (m.r.format == rows::mxfp4) {
+            scale = std::ldexp(1.0f, (uint8_t) p[0] - 128);
+        } else {
+            uint16_t h;
+            std::memcpy(&h, p, 2);
+            scale = from_half(h);
+        }
+        for (int i = 0; i < 32; i++) {
+            const int code = m.r.format == rows::mxfp4 ? p[1 + i % 16] >> i / 16 * 4 & 15 : 0;
+            const int w = m.r.format == rows::mxfp4 ? (int) (2 * e2m1[code]) : p[2 + i];
+            whole += (w + offset) * x[b].x[i];
+        }
+        sum = std::fma((float) whole, scale * x[b].scale, sum);
+    }
+    return sum;
+}
+
+// offset_of is what the kernels add to the weights, by the offset of a block of ones.
+int32_t offset_of(enum rows::format format) {
+    float ones[32];
+    std::fill(ones, ones + 32, 1.0f);
+    block b;
+    own->quantize(ones, 32, format, &b);
+    return b.offset / (-32 * 127);
+}
+
 void check_products(enum rows::format format, int64_t height, int64_t n, int64_t count, bool extreme = false) {
     const bool rounded = format == rows::q8_0 || format == rows::mxfp4;
     const matrix m = make(format, height, n, extreme);
-    std::vector<std::vector<float>> x(count), out(count, std::vector<float>(height));
-    std::vector<std::vector<pair>> pairs(count);
+    std::vector<std::vector<float>> x(count), out(count, std::vector<float>(height + 1, NAN));
+    std::vector<std::vector<block>> blocks(count);
     std::vector<const float *> columns;
-    std::vector<const pair *> quantized;
+    std::vector<const block *> quantized;
     std::vector<float *> results;
     for (int64_t c = 0; c < count; c++) {
         const float size = std::exp(normal());
@@ -157,12 +193,12 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
         if (c == 1 && !extreme) {
             std::fill(x[c].begin(), x[c].begin() + std::min<int64_t>(n, 32), 0.0f); // a block of zeros
         }
-        pairs[c].resize(pairs_of(n));
+        blocks[c].resize(n / 32);
         if (rounded) {
-            own->quantize(x[c].data(), n, format, pairs[c].data());
+            own->quantize(x[c].data(), n, format, blocks[c].data());
         }
         columns.push_back(x[c].data());
-        quantized.push_back(pairs[c].data());
+        quantized.push_back(blocks[c].data());
         results.push_back(out[c].data());
     }
     const auto multiply = [&](int64_t first, int64_t last, int64_t c, int64_t some, float * const * to) {
@@ -176,10 +212,13 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
     for (int64_t c = 0; c < count; c++) {
         std::vector<double> taken;
         for (int64_t i = 0; i < n; i++) {
-            const pair & p = pairs[c][i / 64];
-            taken.push_back(rounded ? (double) p.x[i % 64] * p.scale[i % 64 / 4] : x[c][i]);
-            if (rounded && std::fabs(taken[i] - x[c][i]) > p.scale[i % 64 / 4] * 0.5001) {
-                fail("activation %.9g rounded to %.9g", x[c][i], taken[i]);
+            taken.push_back(x[c][i]);
+            if (rounded) {
+                const block & b = blocks[c][i / 32];
+                taken[i] = (double) b.x[i % 32] * b.scale;
+                if (std::fabs(taken[i] - x[c][i]) > b.scale * 0.5001) {
+                    fail("activation %.9g rounded to %.9g", x[c][i], taken[i]);
+                }
             }
         }
         for (int64_t r = 0; r < height; r++) {
@@ -189,7 +228,14 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
                 size += std::fabs(m.values[r * n + i] * taken[i]);
             }
             close_to("product", out[c][r], want, size * 3e-6 + 1e-37);
+            if (rounded) {
+                close_to("product in order", out[c][r], in_order(m, r, quantized[c], offset_of(format)), 0);
+            }
         }
+        if (!std::isnan(out[c][height])) {
+            fail("a value was written behind the %d rows", (int) height);
+        }
+        out[c].pop_back();
         // Alone, and in two pieces.
         std::vector<float> alone(height);
         float * to = alone.data();
@@ -200,19 +246,57 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
     }
 }
 
+// Every scale is taken as it is, also below the normal numbers: the products are powers of two, and exact.
+void check_scales() {
+    const auto product = [&](matrix & m, int power, double want) {
+        float x[32];
+        std::fill(x, x + 32, std::ldexp(127.0f, power));
+        block b;
+        own->quantize(x, 32, m.r.format, &b);
+        const block * columns[40];
+        std::vector<float> out(40 * m.values.size() / 32);
+        float * to[40];
+        for (int c = 0; c < 40; c++) {
+            columns[c] = &b;
+            to[c] = &out[c];
+        }
+        for (const int count : {1, 40}) {
+            own->multiply_quantized(m.r, 0, 1, columns, to, count);
+            for (int c = 0; c < count; c++) {
+                close_to("product with a scale", out[c], want * std::ldexp(127.0, power), 0);
+            }
+        }
+    };
+    matrix m = make(rows::mxfp4, 1, 32, false);
+    for (int e = 0; e < 256; e++) {
+        char * p = m.bytes.data();
+        p[0] = (char) e;
+        std::fill(p + 1, p + 17, 0x22); // ones
+        product(m, e < 128 ? 60 : -90, std::ldexp(32.0, e - 127));
+    }
+    m = make(rows::q8_0, 1, 32, false);
+    for (int h = 0; h < 0x7c00; h++) {
+        char * p = m.bytes.data();
+        const uint16_t scale = (uint16_t) h;
+        std::memcpy(p, &scale, 2);
+        std::fill(p + 2, p + 34, 1);
+        product(m, -10, 32.0 * from_half(scale));
+    }
+}
+
 // Activations become bytes from -127 to 127, even those so small that dividing 127 by them gives infinity.
 void check_smallest() {
     for (float size = 1e-30f; size > 0; size /= 2) {
-        float x[64];
-        for (int i = 0; i < 64; i++) {
+        float x[32];
+        for (int i = 0; i < 32; i++) {
             x[i] = i % 2 ? size : -size;
         }
         for (const auto format : {rows::q8_0, rows::mxfp4}) {
-            pair p;
-            own->quantize(x, 64, format, &p);
-            for (int i = 0; i < 64; i++) {
-                if (p.x[i] < -127 || (i % 2 ? p.x[i] < 0 : p.x[i] > 0)) {
-                    fail("activation %.9g became %d", x[i], p.x[i]);
+            block b;
+            own->quantize(x, 32, format, &b);
+            for (int i = 0; i < 32; i++) {
+                if (b.x[i] < -127 || (i % 2 ? b.x[i] < 0 : b.x[i] > 0)) {
+                    fail("activation %.9g became %d", x[i], b.x[i]);
                 }
             }
         }
@@ -424,6 +508,57 @@ void check_help() {
     }
 }
 
+// outcome counts a call's pieces that helpers ran.
+struct outcome {
+    const std::thread::id            caller = std::this_thread::get_id();
+    const std::chrono::microseconds  own, helpers; // how long a piece takes on the caller and on helpers
+    std::atomic<int>                 helped{0};
+
+    outcome(int own, int helpers) : own(own), helpers(helpers) {}
+    void run(int64_t pieces) {
+        team::run(pieces, a_lot, [](void * data, int64_t) {
+            outcome & o = *(outcome *) data;
+            const bool help = std::this_thread::get_id() != o.caller;
+            o.helped += help;
+            std::this_thread::sleep_for(help ? o.helpers : o.own);
+        }, this);
+    }
+};
+
+// A wait of a few large pieces does not count as a helper's loss of its processor, so the next call is helped too. A
+// wait of many small pieces does: the caller is then alone for ten times as long.
+void check_patience() {
+    constexpr int calls = 20, pieces = 16;
+    int most = 0;
+    for (int i = 0; i < 20 && most * 5 < calls * pieces * 2; i++) { // beside other work some runs are disturbed
+        outcome large(1000, 3000);
+        for (int n = 0; n < calls; n++) {
+            large.run(pieces);
+        }
+        most = std::max(most, large.helped.load());
+    }
+    if (most * 5 < calls * pieces * 2) {
+        fail("helpers took %d of %d large pieces", most, calls * pieces);
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (;;) {
+        outcome slow(10, 50000);
+        slow.run(pieces);
+        if (slow.helped == 0) {
+            if (std::chrono::steady_clock::now() > end) {
+                fail("helpers took no piece");
+            }
+            continue;
+        }
+        outcome next(10, 10);
+        next.run(pieces);
+        if (next.helped != 0) {
+            fail("helpers took %d pieces of the call after a long wait", next.helped.load());
+        }
+        return;
+    }
+}
+
 // Small calls keep no helper awake: during them one processor is busy.
 void check_sleep() {
     using clock = std::chrono::steady_clock;
@@ -448,8 +583,8 @@ void check_sleep() {
 }
 
 void check() {
-    for (const int64_t n : {32, 96, 160, 416}) {
-        for (const int64_t count : {1, 3, 6, 8, 15}) {
+    for (const int64_t n : {32, 96, 160, 416, 1056}) {
+        for (const int64_t count : {1, 3, 6, 8, 15, 21}) {
             for (const int64_t height : {1, 13, 34}) {
                 check_products(rows::f32, height, n, count);
                 check_products(rows::f16, height, n + 16, count);
@@ -469,6 +604,7 @@ void check() {
     }
     check_elementwise();
     check_smallest();
+    check_scales();
 }
 
 } // namespace
@@ -476,6 +612,7 @@ void check() {
 int main(int, char ** argv) {
     check_team();
     check_help();
+    check_patience();
     check_sleep();
     if (argv[1] && std::strcmp(argv[1], "team") == 0) {
         return 0;
