@@ -87,12 +87,12 @@ INLINE int32_t sum_bytes(const int8_t * p) {
 
 constexpr int block_vectors = 8, width = 8;
 
-// rows_4 loads 16 bytes of rows 0, 4, 8 and 12.
+// rows_4 loads 16 bytes of rows 0, 4, 8 and 12. A masked load is cheaper than inserting a part.
 INLINE ints rows_4(const char * p, size_t stride) {
     ints v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *) p));
-    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *) (p + 4 * stride)), 1);
-    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *) (p + 8 * stride)), 2);
-    return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *) (p + 12 * stride)), 3);
+    v = _mm512_mask_broadcast_i32x4(v, 0x00f0, _mm_loadu_si128((const __m128i *) (p + 4 * stride)));
+    v = _mm512_mask_broadcast_i32x4(v, 0x0f00, _mm_loadu_si128((const __m128i *) (p + 8 * stride)));
+    return _mm512_mask_broadcast_i32x4(v, 0xf000, _mm_loadu_si128((const __m128i *) (p + 12 * stride)));
 }
 
 // load_rows loads 16 bytes of each of 16 rows; v[i] has bytes 4i to 4i+3 of every row.
@@ -179,6 +179,6 @@ bool supported() {
 #include "kernels_simd.h"
 
 const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, quantize, multiply_floats, multiply_quantized,
-    scale, gate, normalize, rotate, attend};
+    add, scale, gate, normalize, rotate, attend};
 
 #endif
