@@ -1,6 +1,7 @@
 package mlx
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -116,6 +118,26 @@ func TestWorkerFilesAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+// TestDocNamesTests: the tests that doc.go names are where it says.
+func TestDocNamesTests(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\((\w+)(?: in ([\w.]+))?\)`).FindAllStringSubmatch(
+		strings.ReplaceAll(string(doc), "\n// ", ""), -1)
+	if len(named) < 5 {
+		t.Errorf("doc.go names %d tests", len(named))
+	}
+	for _, n := range named {
+		file := cmp.Or(n[2], "worker_test.py")
+		text, err := os.ReadFile(file)
+		if err != nil || !regexp.MustCompile(`(?m)^\s*(func|def|class) `+n[1]+`\(`).Match(text) {
+			t.Errorf("%s has no test %s, %v", file, n[1], err)
+		}
+	}
+}
+
 // frame returns the bytes of a frame.
 func frame(kind, head, raw uint32, rest string) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, kind)
@@ -133,6 +155,7 @@ func TestHostileFrames(t *testing.T) {
 		code       int
 	}{
 		{"unknown kind", "unknown kind 99", frame(99, 0, 0, ""), 4},
+		{"a kind without a meaning", "unknown kind 12", frame(12, 0, 0, ""), 4},
 		{"engine's kind", "unknown kind 65", frame(65, 0, 0, ""), 4},
 		{"head too long", "a head of 16777217", frame(1, 16<<20+1, 0, ""), 4},
 		{"raw part too long", "a raw part of 536870913", frame(8, 0, 512<<20+1, ""), 4},
