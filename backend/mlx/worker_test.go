@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -267,19 +266,8 @@ func converse(t *testing.T, python string, send []byte, end bool) (string, int) 
 func TestPythonErrors(t *testing.T) {
 	t.Setenv("RUNNER_PYTHON", "")
 	dir, ctx := t.TempDir(), context.Background()
-	script := func(name, answer string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+answer+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	says := func(name string, minor int, mlx, lm string) string {
-		b, err := json.Marshal(map[string]any{"Version": "3.x", "minor": minor, "MLX": mlx, "MLXLM": lm})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return script(name, "echo '"+string(b)+"'")
+		return script(t, filepath.Join(dir, name), "echo '"+versions(minor, mlx, lm)+"'")
 	}
 	for _, c := range []struct {
 		name   string
@@ -289,7 +277,7 @@ func TestPythonErrors(t *testing.T) {
 	}{
 		{"no environment", Config{Data: dir}, ErrNoPython, "no Python environment"},
 		{"no program", Config{Python: filepath.Join(dir, "gone")}, ErrNoPython, "no such program"},
-		{"no Python", Config{Python: script("other", "exit 3")}, ErrNoPython, "not a Python"},
+		{"no Python", Config{Python: script(t, filepath.Join(dir, "other"), "exit 3")}, ErrNoPython, "not a Python"},
 		{"old Python", Config{Python: says("old", 9, "", "")}, ErrOldPython, "3.11 or newer"},
 		{"no mlx", Config{Python: says("bare", 12, "", "")}, ErrMissing, "package mlx is missing"},
 		{"no mlx-lm", Config{Python: says("half", 12, versionMLX, "")}, ErrMissing, "package mlx-lm is missing"},
