@@ -332,5 +332,8 @@ func setUpMLX(ctx context.Context, python string, told func(string), log io.Writ
 		return err
 	}
 	told(fmt.Sprintf("Python %s with mlx %s and mlx-lm %s is in %s", p.Version, p.MLX, p.MLXLM, p.Path))
+	if _, err := mlx.Find(ctx, mlx.Config{Data: c.Data}); err != nil { // RUNNER_PYTHON names another one
+		told(problemOf(err))
+	}
 	return nil
 }

@@ -296,3 +296,13 @@ func certificate(t *testing.T, dir string) (cert, key string, roots *x509.CertPo
 	roots.AppendCertsFromPEM(text)
 	return cert, key, roots
 }
+
+// says checks that a text has some others.
+func says(t *testing.T, text string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is missing in\n%s", w, text)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// bare is a Python without MLX. The environments that it makes have MLX.
+const bare = `#!/bin/sh
+case "$*" in
+*"-m venv"*) for to; do :; done; mkdir -p "$to/bin" && cp "$0" "$to/bin/python" ;;
+*install*) ;;
+*)
+	case "$0" in
+	*venv*) echo '{"Version": "3.12.0", "minor": 12, "MLX": "0.32.4", "MLXLM": "0.32.2"}' ;;
+	*) echo '{"Version": "3.12.0", "minor": 12}' ;;
+	esac ;;
+esac
+`
+
+// TestSetUpForAnotherPython: who sets up MLX while RUNNER_PYTHON names a Python without it is told that models are
+// still run with that one.
+func TestSetUpForAnotherPython(t *testing.T) {
+	dir := t.TempDir()
+	python := filepath.Join(dir, "bare")
+	if err := os.WriteFile(python, []byte(bare), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("runner", "engines", "setup", "mlx")
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+dir, "RUNNER_PYTHON="+python)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	venv := filepath.Join(dir, "runner", "mlx", "venv")
+	says(t, string(out), "mlx-lm 0.32.2 is in "+filepath.Join(venv, "bin", "python"),
+		python+": the package mlx is missing; unset RUNNER_PYTHON, because MLX has a Python in "+venv)
+}
