@@ -35,7 +35,7 @@ func sources(t *testing.T) []string {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	return append(files, "worker_test.py", "frames_test.py")
+	return append(files, "worker_test.py", "frames_test.py", "golden_test.py")
 }
 
 func TestWorkerInPython(t *testing.T) {
@@ -219,6 +219,16 @@ func TestDamagedFrames(t *testing.T) {
 	}
 	if bad < 10 {
 		t.Errorf("%d of %d conversations were refused", bad, len(files))
+	}
+}
+
+// TestGoldenFrames feeds the frames that the runner's codec is compared with to the worker's.
+func TestGoldenFrames(t *testing.T) {
+	p := python(t) // for numpy
+	const file = "../child/protocol/testdata/frames.golden"
+	out, err := exec.Command(p.Path, "-I", "-B", "golden_test.py", file).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
