@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -39,4 +41,24 @@ func TestSetUpForAnotherPython(t *testing.T) {
 	venv := filepath.Join(dir, "runner", "mlx", "venv")
 	says(t, string(out), "mlx-lm 0.32.2 is in "+filepath.Join(venv, "bin", "python"),
 		python+": the package mlx is missing; unset RUNNER_PYTHON, because MLX has a Python in "+venv)
+}
+
+// TestDoctorOfMLX: for a folder doctor says which MLX computes it on which device, and nothing of llama.cpp's kernels.
+func TestDoctorOfMLX(t *testing.T) {
+	folder := mlxDemo(t)
+	cmd := exec.Command("runner", "doctor", folder)
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, want := range []string{`engine +MLX [\d.]+, mlx-lm [\d.]+ in .*/bin/python`, `device +\w+`, `processor +\w+`,
+		`model +demo, gpt-oss, 4\.2M parameters, MXFP4`, `computed by +MLX in a process of its own`, `steps +\d+ prompt`} {
+		if !regexp.MustCompile(`(?m)^ok +` + want).Match(out) {
+			t.Errorf("no line is like %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(string(out), "llama.cpp") || strings.Contains(string(out), "kernels") {
+		t.Errorf("it tells of another engine:\n%s", out)
+	}
 }
