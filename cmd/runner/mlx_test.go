@@ -3,10 +3,12 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -60,5 +62,24 @@ func TestDoctorOfMLX(t *testing.T) {
 	}
 	if strings.Contains(string(out), "llama.cpp") || strings.Contains(string(out), "kernels") {
 		t.Errorf("it tells of another engine:\n%s", out)
+	}
+}
+
+// TestServerWithMLX serves a folder with MLX beside a GGUF file.
+func TestServerWithMLX(t *testing.T) {
+	s := serve(t, "demo", "mlx="+mlxDemo(t))
+	s.healthy()
+	for _, model := range []string{"mlx", "demo", "mlx"} {
+		status, body := send(t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model":"`+model+
+			`","temperature":0,"reasoning_effort":"low","messages":[{"role":"user","content":"What is 17 + 25?"}]}`)
+		if status != http.StatusOK || !strings.Contains(body, "17 + 25 = 42.") {
+			t.Errorf("%s: %d %s\n%s", model, status, body, s.logged())
+		}
+	}
+	s.engine() // MLX has a process of its own, and the program's engine has none
+	if cache := os.Getenv("XDG_CACHE_HOME"); runtime.GOOS == "linux" {
+		if found, err := filepath.Glob(filepath.Join(cache, "runner", "mlx", "worker-*", "worker")); len(found) != 1 {
+			t.Errorf("the cache has the workers %q, %v", found, err)
+		}
 	}
 }
