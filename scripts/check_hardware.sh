@@ -60,7 +60,9 @@ if [ "$what" = gpu ] && [ -n "${ENGINE:-}" ]; then
 fi
 if [ "$what" = mac ] && scripts/mlx_environment.sh >>"$report" 2>&1; then
   check "MLX" env RUNNER_LONG=1 go test ./backend/mlx/... -count=1
-  LINES_KEPT=30 check "answers outlive MLX" go test ./cmd/runner -run '^TestAnswersOutliveMLX$' -count=1 -v
+  served='^(TestAnswersOutliveMLX|TestDoctorOfMLX|TestServerWithMLX|TestMLXEndsWithTheServer'
+  served+='|TestMLXModelIsTruncatedUnderTheServer|TestPoisonedRequestFailsAloneInMLX)$'
+  LINES_KEPT=40 check "MLX in commands and servers" go test ./cmd/runner -run "$served" -count=1 -v
 fi
 LINES_KEPT=40 check "speed" go test ./backend/llamacpp -run '^$' -bench 'Decode|Prefill|Isolation' -benchtime 1s
 echo "check: the report is in $report"

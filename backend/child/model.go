@@ -430,8 +430,9 @@ func (m *Model) Crashes() (all, hangs, failed int64) {
 	return c.Crashes, c.Hangs, c.Failed
 }
 
-// Memory returns how many bytes of the engine's process are in memory, the pages of the model's file included. It
-// is 0 if there is no process, or if the system does not tell. It may be called from any goroutine.
+// Memory returns how many bytes of the engine's process are in memory, the pages of the model's file included, and
+// those that a GPU has to itself left out. It is 0 if there is no process, or if the system does not tell. It may be
+// called from any goroutine.
 func (m *Model) Memory() int64 {
 	if pid := m.Process(); pid != 0 {
 		return resident(pid)

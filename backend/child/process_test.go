@@ -52,3 +52,20 @@ func TestLinesOfAnEngine(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryOfTheProcess: a model tells how much memory its engine's process has, and none after its end.
+func TestMemoryOfTheProcess(t *testing.T) {
+	m, err := engine("plain").Open(t.Context(), "", small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := m.Memory(); n < 1<<20 || n > 1<<32 {
+		t.Errorf("the process has %d bytes in memory", n)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := m.Memory(); n != 0 {
+		t.Errorf("after its end the process has %d bytes in memory", n)
+	}
+}

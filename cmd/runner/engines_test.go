@@ -117,16 +117,6 @@ func (in *installation) run(args ...string) (out, aside string, code int) {
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// says checks that a text has some others.
-func says(t *testing.T, text string, want ...string) {
-	t.Helper()
-	for _, w := range want {
-		if !strings.Contains(text, w) {
-			t.Errorf("%q is missing in\n%s", w, text)
-		}
-	}
-}
-
 // TestEngineIsChosen: without any flag, the program's own engine runs the models that it knows, and a folder's the
 // others.
 func TestEngineIsChosen(t *testing.T) {

@@ -5,27 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"runner/models/random"
 )
-
-// fails checks that a model is not available, which another try may change, and that the server works without it.
-func (s *serving) fails(model string, codes ...string) {
-	s.t.Helper()
-	status, body := s.say(model)
-	if status != http.StatusServiceUnavailable || !slices.ContainsFunc(codes, func(c string) bool {
-		return strings.Contains(body, `"code":"`+c+`"`)
-	}) {
-		s.t.Errorf("status %d %s, want 503 and one of %v\n%s", status, body, codes, s.logged())
-	}
-	if status, body := s.say("demo"); status != http.StatusOK {
-		s.t.Errorf("another model answers with %d %s\n%s", status, body, s.logged())
-	}
-}
 
 // TestAnswersOutliveAFoldersEngine is TestAnswersOutliveTheEngine for an engine in a folder. Its kernels round by what
 // else is in the batch, as the compiled-in engine's do on other processors and on GPUs.

@@ -5,10 +5,8 @@ package main
 import (
 	"bufio"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,6 +32,20 @@ func (s *serving) say(model string) (status int, body string) {
 	s.t.Helper()
 	return send(s.t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model":"`+model+
 		`","max_tokens":4,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`)
+}
+
+// fails checks that a model is not available, which another try may change, and that the server works without it.
+func (s *serving) fails(model string, codes ...string) {
+	s.t.Helper()
+	status, body := s.say(model)
+	if status != http.StatusServiceUnavailable || !slices.ContainsFunc(codes, func(c string) bool {
+		return strings.Contains(body, `"code":"`+c+`"`)
+	}) {
+		s.t.Errorf("status %d %s, want 503 and one of %v\n%s", status, body, codes, s.logged())
+	}
+	if status, body := s.say("demo"); status != http.StatusOK {
+		s.t.Errorf("another model answers with %d %s\n%s", status, body, s.logged())
+	}
 }
 
 // dies waits until a process is gone.
@@ -87,27 +99,28 @@ func TestPoisonedRequestFailsAlone(t *testing.T) {
 	}
 }
 
-// TestTheEngineEndsWithTheServer kills a server. Its engine's process ends too. Linux ends it even if it is stopped.
-func TestTheEngineEndsWithTheServer(t *testing.T) {
+// TestTheEngineEndsWithTheServer kills a server. Its engine's process ends too.
+func TestTheEngineEndsWithTheServer(t *testing.T) { endsWithTheServer(t, "--isolate", "on") }
+
+// endsWithTheServer kills servers with one engine in a process of its own, which must end too. Linux ends it even if it
+// is stopped.
+func endsWithTheServer(t *testing.T, args ...string) {
+	t.Helper()
 	for name, signal := range map[string]syscall.Signal{"waiting": 0, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			if signal == syscall.SIGSTOP && runtime.GOOS != "linux" {
 				t.Skip("a stopped process does not see that the server has ended")
 			}
-			cmd := exec.Command("runner", "serve", "--port", "0", "--isolate", "on")
-			cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(t.TempDir(), "data"))
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			s := &serving{t: t, cmd: cmd}
+			s := serve(t, args...)
+			s.healthy()
 			pid := s.engine()
 			if err := syscall.Kill(pid, signal); err != nil {
 				t.Error(err)
 			}
-			if err := cmd.Process.Kill(); err != nil {
+			s.killed = true
+			if err := s.cmd.Process.Kill(); err != nil {
 				t.Error(err)
 			}
-			_ = cmd.Wait() // it was killed
 			dies(t, pid)
 		})
 	}

@@ -63,8 +63,9 @@ type Engine struct {
 	Demo func(ctx context.Context) (string, error)
 	// Name is the name of the engine. Module is the Go module whose version is reported for it.
 	Name, Module string
-	// System lists what the engine in a folder finds on the machine, or for "" the one in this program.
-	System func(ctx context.Context, folder string) []Fact
+	// System lists what the engine for the model at path finds on the machine. For GGUF files that is the one in a folder,
+	// or for "" the one in this program. path may be empty.
+	System func(ctx context.Context, folder, path string) []Fact
 	// Memory returns, in bytes, how much more memory the process can get now, and how much address space its resource
 	// limits leave. 0 means unknown or no limit. Memory may be nil if nothing is known.
 	Memory func() (available, addresses int64)
