@@ -156,6 +156,8 @@ func beEngine(kind string) int {
 		e.About.Problem = "has no library for this processor"
 	case "silent":
 		time.Sleep(time.Minute)
+	case "noisy":
+		fmt.Fprint(os.Stderr, strings.Repeat("INFO one of many messages, with no error\n", 500))
 	case "wavering":
 		n := uint64(8)
 		e.Progress = func() uint64 { n ^= 1; return n }
