@@ -205,7 +205,8 @@ func TestRepeatedHangsEnd(t *testing.T) {
 	}
 }
 
-// TestWaveringCountIsNoProgress: an engine that hangs in a step, and whose count of progress goes up and down, is killed.
+// TestWaveringCountIsNoProgress: an engine that hangs in a step is killed although its count of progress goes up and
+// down.
 func TestWaveringCountIsNoProgress(t *testing.T) {
 	t.Parallel()
 	e := engine("wavering")
