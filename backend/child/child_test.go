@@ -101,7 +101,7 @@ func beEngine(kind string) int {
 						switch {
 						case kind == "poison" && t == poison:
 							panic("the engine met the poison")
-						case kind == "poison" && t == hang:
+						case (kind == "poison" || kind == "wavering") && t == hang:
 							select {}
 						case kind == "hungry" && t == poison:
 							limitSelf(1 << 30)
@@ -156,6 +156,11 @@ func beEngine(kind string) int {
 		e.About.Problem = "has no library for this processor"
 	case "silent":
 		time.Sleep(time.Minute)
+	case "noisy":
+		fmt.Fprint(os.Stderr, strings.Repeat("INFO one of many messages, with no error\n", 500))
+	case "wavering":
+		n := uint64(8)
+		e.Progress = func() uint64 { n ^= 1; return n }
 	}
 	if err := serve.Run(in, out, e); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -200,6 +200,29 @@ func TestRepeatedHangsEnd(t *testing.T) {
 	}
 }
 
+// TestWaveringCountIsNoProgress: an engine that hangs in a step is killed although its count of progress goes up and
+// down.
+func TestWaveringCountIsNoProgress(t *testing.T) {
+	t.Parallel()
+	e := engine("wavering")
+	e.times = impatient
+	m, err := e.Open(t.Context(), "", small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s, _ := feed(t, m, 65)
+	stop := time.AfterFunc(20*time.Second, func() { m.conn.Load().proc.end() }) // no hang was found
+	defer stop.Stop()
+	err = m.Step(t.Context(), []backend.Input{{Sequence: s, Tokens: []backend.Token{hang}}}, make([]backend.Output, 1))
+	if !errors.Is(err, backend.ErrCrashed) {
+		t.Errorf("error %v, want ErrCrashed", err)
+	}
+	if n := m.Counts(); n.Hangs != maxAlone {
+		t.Errorf("counts %+v, want %d hangs", n, maxAlone)
+	}
+}
+
 // TestHangsWhileLoadingAreFound: an engine that hangs before it has loaded the model is killed, also if it reports the
 // same progress over and over. One that is slow and makes progress is not.
 func TestHangsWhileLoadingAreFound(t *testing.T) {

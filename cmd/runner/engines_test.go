@@ -421,5 +421,5 @@ func TestCompareVersions(t *testing.T) {
 
 // TestEngineSaysInTheLog: a verbose server's log has what an engine in a process of its own says.
 func TestEngineSaysInTheLog(t *testing.T) {
-	serve(t, "--isolate", "on", "--verbose").logs(`msg="the engine says" line="INFO llama_model_loader: loaded meta data`)
+	serve(t, "--isolate", "on", "--verbose").logs(`line="INFO llama_model_loader: loaded meta data`)
 }

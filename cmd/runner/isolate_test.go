@@ -48,6 +48,26 @@ func (s *serving) fails(model string, codes ...string) {
 	}
 }
 
+// TestLogNamesTheModel: two models of one file crash. The log has a line for each, with the name under which it is
+// served.
+func TestLogNamesTheModel(t *testing.T) {
+	s := serve(t, "--isolate", "on", "first=demo", "second=demo")
+	for _, name := range []string{"first", "second"} {
+		if status, body := s.say(name); status != http.StatusOK {
+			t.Fatalf("%s answers with %d %s", name, status, body)
+		}
+	}
+	for _, pid := range s.engines() {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"first", "second"} {
+		s.logs(`msg="the engine's process is gone" model=` + name + " file=")
+		s.logs(`msg="the engine's process was started again" model=` + name + " file=")
+	}
+}
+
 // dies waits until a process is gone.
 func dies(t *testing.T, pid int) {
 	t.Helper()
