@@ -152,6 +152,14 @@ func TestNamesFindModels(t *testing.T) {
 		!strings.Contains(e.Near[0], "gpt-oss") || !strings.Contains(e.Hint(), "gpt-oss") {
 		t.Errorf("no suggestion: %+v", e)
 	}
+	// A repository that nobody knows gets the nearest, too, and the command for the case that it is right.
+	for text, want := range map[string]string{"ggml-org/gpt-oss-20": "gpt-oss:20b", "org/splits": "org/Split-GGUF",
+		"bartowski/Lama-3.2-3B-Instruct": "bartowski/Llama-3.2-3B-Instruct-GGUF"} {
+		if _, err := models.Resolve(text); !errors.As(err, &e) || !strings.Contains(e.Hint(), want) ||
+			!strings.Contains(e.Hint(), "did you mean ") || !strings.HasSuffix(e.Hint(), "runner pull "+text) {
+			t.Errorf("%s: %+v, want %s", text, e, want)
+		}
+	}
 	if _, err := models.Resolve("gemma3:4b"); !errors.As(err, &e) || e.Repo != "ggml-org/gemma-3-4b-it-GGUF" {
 		t.Errorf("no repository: %+v", e)
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/cmd/runner/render"
+	"runner/models"
 	"runner/models/cache"
 	"runner/models/choice"
 	"runner/models/hub"
@@ -178,8 +180,8 @@ func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*p
 	}
 	if repos, _ := parsed.OnHub(); len(repos) == 0 {
 		e := &inputError{what: fmt.Sprintf("no model %q is known", name), hint: "name a repository of the hub as ORG/REPO"}
-		if near := names.Suggest(name, 3); len(near) > 0 {
-			e.hint = "did you mean " + alternatives(near) + "?"
+		if near := models.Near(name); len(near) > 0 {
+			e.hint = models.DidYouMean(near)
 		}
 		return nil, chosen, e
 	}
@@ -187,7 +189,23 @@ func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*p
 	if a.engine.Memory != nil {
 		memory, _ = a.engine.Memory()
 	}
-	return pull.NewNamedPlan(ctx, client, cache.Default(), parsed, memory)
+	plan, chosen, err := pull.NewNamedPlan(ctx, client, cache.Default(), parsed, memory)
+	return plan, chosen, suggest(parsed, err)
+}
+
+// suggest adds the nearest names to the hub's error that it has no such repository.
+func suggest(n names.Name, err error) error {
+	e := (*hub.Error)(nil)
+	if !errors.As(err, &e) || e.Kind != hub.NotFound || n.Revision != "" {
+		return err
+	}
+	near := models.Near(n.Repo)
+	if len(near) == 0 {
+		return err
+	}
+	c := *e
+	c.Advice = models.DidYouMean(near) + " Else " + e.Advice
+	return &c
 }
 
 // describePull says in one line what will be downloaded.

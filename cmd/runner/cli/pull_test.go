@@ -107,7 +107,11 @@ func TestPulledModel(t *testing.T) {
 	if _, told = run(1, "pull", "gpt-os-20b"); !strings.Contains(told, "did you mean gpt-oss") {
 		t.Errorf("pull: %s", told)
 	}
-	if _, told = run(1, "pull", "org/nothing"); !strings.Contains(told, "org/nothing") {
+	if _, told = run(1, "pull", "org/nothing"); !strings.Contains(told, "org/nothing") ||
+		strings.Contains(told, "did you mean") {
+		t.Errorf("pull: %s", told)
+	}
+	if _, told = run(1, "pull", "ggml-org/gpt-oss-20"); !strings.Contains(told, "did you mean gpt-oss:20b") {
 		t.Errorf("pull: %s", told)
 	}
 	if _, told = run(1, "pull", "Org/Tiny-GGUF:Q2_K"); !strings.Contains(told, "Q8_0") {
