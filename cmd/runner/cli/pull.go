@@ -46,14 +46,19 @@ HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Huggi
 			defer stop()
 			err := a.pull(ctx, args[0], asJSON)
 			if ctx.Err() != nil {
-				a.note("interrupted; what is here is kept, and the same command goes on with it")
-				return errInterrupted
+				return a.stopped()
 			}
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "report progress as JSON, one object a line")
 	return cmd
+}
+
+// stopped says that an interrupted download lost nothing.
+func (a *app) stopped() error {
+	a.note("interrupted; what is here is kept, and the same command goes on with it")
+	return errInterrupted
 }
 
 // pull downloads a model.
@@ -86,14 +91,36 @@ func (a *app) offerPull(ctx context.Context, name string) (bool, error) {
 	question := fmt.Sprintf("%s is not on this machine. Download %s? [y/N]", render.CleanLine(name),
 		describePull(plan, chosen))
 	fmt.Fprint(a.stderr(), wrap(question, a.noteWidth()-len(" yes"))+" ")
-	answer, err := bufio.NewReader(a.in).ReadString('\n')
-	if err != nil && answer == "" {
+	yes, err := a.answersYes(ctx)
+	if err != nil || !yes {
+		return false, err
+	}
+	if err = a.fetch(ctx, plan, chosen, false); ctx.Err() != nil {
+		return true, a.stopped()
+	}
+	return true, err
+}
+
+// answersYes reads the answer to a question. An end of the input, or of ctx, is an interrupt.
+func (a *app) answersYes(ctx context.Context) (bool, error) {
+	answers := make(chan string, 1)
+	go func() {
+		answer, err := bufio.NewReader(a.in).ReadString('\n')
+		if err == nil || answer != "" {
+			answers <- answer
+		}
+		close(answers)
+	}()
+	select {
+	case <-ctx.Done():
 		return false, errInterrupted
+	case answer, ok := <-answers:
+		if !ok {
+			return false, errInterrupted
+		}
+		answer = strings.ToLower(strings.TrimSpace(answer))
+		return answer == "y" || answer == "yes", nil
 	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return false, nil
-	}
-	return true, a.fetch(ctx, plan, chosen, false)
 }
 
 // fetch downloads what a plan says.

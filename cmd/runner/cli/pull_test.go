@@ -251,3 +251,35 @@ func TestPullIsOffered(t *testing.T) {
 	two.expect("2 GGUF files match: Q4_K_M, Q8_0")
 	two.exit(exitFailed)
 }
+
+// Ctrl-C in a download that run began says that nothing is lost, as in pull. At the question it means no.
+func TestInterruptedOffer(t *testing.T) {
+	h := hubtest.Start(t)
+	h.Add(hubtest.Repo{ID: "Org/Slow-GGUF", Files: []hubtest.File{
+		{Path: "slow-Q8_0.gguf", Content: bytes.Repeat([]byte("0123456789abcdef"), 1<<20)}}})
+	h.Fail(func(r hubtest.Request) hubtest.Fault {
+		if r.Bytes {
+			return hubtest.Fault{Slow: 2 * time.Millisecond}
+		}
+		return hubtest.Fault{}
+	})
+	env := []string{"HF_ENDPOINT=" + h.URL, "HF_TOKEN="}
+	no := start(t, env, "run", "org/slow")
+	no.expect("[y/N]")
+	no.send("\x03")
+	no.exit(exitInterrupted)
+	if h.Sent() != 0 {
+		t.Errorf("%d bytes were sent without a yes", h.Sent())
+	}
+	yes := start(t, env, "run", "org/slow")
+	yes.expect("[y/N]")
+	yes.send("y\r")
+	for deadline := time.Now().Add(hang); h.Sent() < 1<<20; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is sent")
+		}
+	}
+	yes.send("\x03")
+	yes.expect("interrupted; what is here is kept, and the same command goes on with it")
+	yes.exit(exitInterrupted)
+}

@@ -279,8 +279,6 @@ func (a *app) resolveOrPull(ctx context.Context, name string) (models.Model, err
 	ctx, stop := untilStopped(ctx)
 	defer stop()
 	switch pulled, failed := a.offerPull(ctx, name); {
-	case ctx.Err() != nil:
-		return m, errInterrupted
 	case failed != nil:
 		return m, failed
 	case !pulled:
