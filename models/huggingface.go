@@ -16,8 +16,8 @@ import (
 	"runner/models/names"
 )
 
-// hosts are the hosts of hubs other than huggingface.co whose addresses are names of models.
-func hosts() []string {
+// Hosts are the hosts of hubs other than huggingface.co whose addresses are names of models.
+func Hosts() []string {
 	if u, err := url.Parse(os.Getenv("HF_ENDPOINT")); err == nil && u.Host != "" {
 		return []string{u.Host}
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"runner/models/choice"
 	"runner/models/hub"
 	"runner/models/hub/download"
+	"runner/models/installed"
 	"runner/models/names"
 	"runner/models/pull"
 )
@@ -63,11 +63,24 @@ func (a *app) stopped() error {
 
 // pull downloads a model.
 func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
-	client, err := a.hub()
+	planning, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	here, isHere := pulledBefore(name)
+	client, err := a.hubClient(func(err error, wait time.Duration) {
+		if isHere {
+			giveUp(err)
+			return
+		}
+		a.note(again(err, wait))
+	})
 	if err != nil {
 		return err
 	}
-	plan, chosen, err := a.planPull(ctx, client, name)
+	plan, chosen, err := a.planPull(planning, client, name)
+	if e := (*hub.Error)(nil); isHere && errors.As(err, &e) && (e.Kind == hub.Offline || e.Temporary) {
+		a.complain("warning: the model is here, but whether it is the newest version is not known: " + e.Error())
+		return a.ready(here.name, here.snapshot, asJSON)
+	}
 	if err != nil {
 		return err
 	}
@@ -75,6 +88,44 @@ func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
 		a.note(describePull(plan, chosen))
 	}
 	return a.fetch(ctx, plan, chosen, asJSON)
+}
+
+// pulled is a whole model in the Hugging Face cache.
+type pulled struct{ name, snapshot string }
+
+// pulledBefore finds the model that a name means in the Hugging Face cache.
+func pulledBefore(name string) (pulled, bool) {
+	n, err := names.Parse(name, models.Hosts()...)
+	if err != nil {
+		return pulled{}, false
+	}
+	repo, selector, err := inCache(name)
+	if err != nil {
+		return pulled{}, false
+	}
+	commit, err := repo.Main()
+	if n.Revision != "" {
+		commit, err = repo.Commit(n.Revision)
+	}
+	if err != nil {
+		return pulled{}, false
+	}
+	snapshot, err := repo.Snapshot(commit)
+	for _, m := range installed.Select(installed.InCommit(repo, commit), selector) {
+		if m.Problem == "" && err == nil {
+			return pulled{m.Name, snapshot}, true
+		}
+	}
+	return pulled{}, false
+}
+
+// ready says that a model is here.
+func (a *app) ready(name, snapshot string, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": "success", "name": name, "path": snapshot})
+	}
+	a.note("ready: runner run " + name)
+	return nil
 }
 
 // offerPull asks on the terminal whether to download a model that is not here, and does so. It reports false if the
@@ -152,13 +203,7 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 	if !result.Linked {
 		a.complain("warning: links do not work here, so other revisions of the model do not share its files")
 	}
-	spelled := pull.Spelled(plan, chosen)
-	if asJSON {
-		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": "success", "name": spelled,
-			"path": result.Snapshot})
-	}
-	a.note("ready: runner run " + spelled)
-	return nil
+	return a.ready(pull.Spelled(plan, chosen), result.Snapshot, asJSON)
 }
 
 // transferred is a line of pull --json.
@@ -194,11 +239,7 @@ func again(err error, wait time.Duration) string {
 // planPull finds the repository and the files that a name means.
 func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*pull.Plan, choice.Choice, error) {
 	var chosen choice.Choice
-	host := ""
-	if u, err := url.Parse(client.Endpoint()); err == nil {
-		host = u.Host
-	}
-	parsed, err := names.Parse(name, host)
+	parsed, err := names.Parse(name, models.Hosts()...)
 	if err != nil {
 		return nil, chosen, err
 	}

@@ -72,6 +72,23 @@ func TestPulledModel(t *testing.T) {
 	if !strings.Contains(out, `"state":"success"`) {
 		t.Errorf("pull --json: %s", out)
 	}
+	// Without the hub, what is here is good, and what is not here is not.
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	if _, told = run(0, "pull", "org/tiny:Q4_K_M"); !strings.Contains(told, "the model is here") ||
+		!strings.Contains(told, "ready: runner run Org/Tiny-GGUF") {
+		t.Errorf("pull: %s", told)
+	}
+	run(1, "pull", "org/tiny:Q8_0")
+	t.Setenv("HF_HUB_OFFLINE", "")
+	h.Fail(func(hubtest.Request) hubtest.Fault { return hubtest.Fault{Status: http.StatusServiceUnavailable} })
+	asked := len(h.Asked())
+	if out, _ = run(0, "pull", "--json", "org/tiny"); !strings.Contains(out, `"state":"success"`) {
+		t.Errorf("pull --json: %s", out)
+	}
+	if n := len(h.Asked()) - asked; n != 1 {
+		t.Errorf("the hub was asked %d times for what is here", n)
+	}
+	h.Fail(nil)
 	if out, _ = run(0, "list"); !strings.Contains(out, "Org/Tiny-GGUF") || !strings.Contains(out, "Q4_K_M") {
 		t.Errorf("list: %s", out)
 	}
