@@ -220,7 +220,7 @@ func about(k names.Known) string {
 		words = append(words, k.Parameters+" parameters")
 	}
 	if k.Bytes > 0 {
-		words = append(words, fmt.Sprintf("%.1f GiB", float64(k.Bytes)/(1<<30)))
+		words = append(words, fmt.Sprintf("about %.1f GiB", float64(k.Bytes)/(1<<30)))
 	}
 	return strings.Join(append(words, "licence "+k.License), ", ")
 }
