@@ -250,6 +250,10 @@ func TestPullIsOffered(t *testing.T) {
 	if h.Sent() != 0 {
 		t.Errorf("%d bytes were sent without a yes", h.Sent())
 	}
+	pair := start(t, env, "run", "yes/no")
+	pair.expect("the hub has no such repository")
+	pair.expect("To send it as a prompt: runner run demo yes/no")
+	pair.exit(exitFailed)
 	yes := start(t, env, "run", "org/tiny-gguf")
 	yes.expect("[y/N]")
 	yes.send("y\r")
