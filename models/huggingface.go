@@ -16,8 +16,8 @@ import (
 	"runner/models/names"
 )
 
-// hosts are the hosts of hubs other than huggingface.co whose addresses are names of models.
-func hosts() []string {
+// Hosts are the hosts of hubs other than huggingface.co whose addresses are names of models.
+func Hosts() []string {
 	if u, err := url.Parse(os.Getenv("HF_ENDPOINT")); err == nil && u.Host != "" {
 		return []string{u.Host}
 	}
@@ -69,9 +69,12 @@ func resolveRepo(name string, n names.Name) (Model, error) {
 		return Model{}, absent(name, known, n)
 	}
 	if !cached {
-		return Model{}, &Error{Name: name, Repo: n.Repo, Near: near(name),
-			Detail: "no such file, and not in the Hugging Face cache at " + cache.Dir(),
-			Advice: download(n), Err: fs.ErrNotExist}
+		e := &Error{Name: name, Repo: n.Repo, Near: Near(n.Repo), Advice: download(n), Err: fs.ErrNotExist,
+			Detail: "no such file, and not in the Hugging Face cache at " + cache.Dir()}
+		if len(e.Near) > 0 {
+			e.Advice = DidYouMean(e.Near) + " Else " + e.Advice
+		}
+		return Model{}, e
 	}
 	return Model{}, incomplete(name, r)
 }
@@ -217,30 +220,34 @@ func about(k names.Known) string {
 		words = append(words, k.Parameters+" parameters")
 	}
 	if k.Bytes > 0 {
-		words = append(words, fmt.Sprintf("%.1f GiB", float64(k.Bytes)/(1<<30)))
+		words = append(words, fmt.Sprintf("about %.1f GiB", float64(k.Bytes)/(1<<30)))
 	}
 	return strings.Join(append(words, "licence "+k.License), ", ")
 }
 
 // unknown is the error of a name that is no file and no model that anybody knows.
 func unknown(name string) error {
-	e := &Error{Name: name, Detail: "no such file or model", Near: near(name),
+	e := &Error{Name: name, Detail: "no such file or model", Near: Near(name),
 		Advice: "check the path, or name a model of the Hugging Face hub as ORG/REPO", Err: fs.ErrNotExist}
 	if len(e.Near) > 0 {
-		e.Advice = "did you mean " + strings.Join(e.Near, " or ") + "?"
+		e.Advice = DidYouMean(e.Near)
 	}
 	return e
 }
 
-// near suggests names of models on this machine and well-known ones.
-func near(name string) []string {
+// Near suggests up to three names of models on this machine and well-known ones that are nearly spelled as name, the
+// nearest first.
+func Near(name string) []string {
 	found, _ := installed.List()
 	var here []string
 	for _, m := range found {
 		here = append(here, strings.TrimSuffix(m.Name, ":latest"))
 	}
-	return names.Suggest(name, 3, here...)
+	return slices.DeleteFunc(names.Suggest(name, 3, here...), func(s string) bool { return strings.EqualFold(s, name) })
 }
+
+// DidYouMean asks whether one of the names that [Near] suggests was meant.
+func DidYouMean(near []string) string { return "did you mean " + strings.Join(near, " or ") + "?" }
 
 // others lists the models that other programs downloaded, outside of the Hugging Face cache.
 func others() []installed.Model {

@@ -76,7 +76,7 @@ func Resolve(name string) (Model, error) {
 		}
 		return m, nil
 	}
-	n, invalid := names.Parse(name, hosts()...)
+	n, invalid := names.Parse(name, Hosts()...)
 	if err == nil {
 		if m, ok, err := inDirectory(name); ok || err != nil {
 			return m, err
@@ -114,7 +114,7 @@ func IsName(text string) bool {
 	if isGGUF(text) || isThere(text) {
 		return true
 	}
-	n, err := names.Parse(text, hosts()...)
+	n, err := names.Parse(text, Hosts()...)
 	if err != nil {
 		return false
 	}

@@ -131,7 +131,7 @@ func TestNamesFindModels(t *testing.T) {
 	for text, want := range map[string]string{
 		"llama3.2":                  "2 GGUF files match: Q4_K_M, Q8_0",
 		"same-gguf":                 "several repositories have this name: one/Same-GGUF and two/same",
-		"gemma3:4b":                 "it is ggml-org/gemma-3-4b-it-GGUF on the Hugging Face hub (4B parameters, ",
+		"gemma3:4b":                 "it is ggml-org/gemma-3-4b-it-GGUF on the Hugging Face hub (4B parameters, about 2.3 GiB, ",
 		"gpt-os-20b":                "no such file or model",
 		"mlx-community/M-4bit:Q8_0": "folder of safetensors",
 		"bartowski/Llama-3.2-3B-Instruct-GGUF@v9": "no revision v9",
@@ -151,6 +151,14 @@ func TestNamesFindModels(t *testing.T) {
 	if _, err := models.Resolve("gpt-os-20b"); !errors.As(err, &e) || len(e.Near) == 0 ||
 		!strings.Contains(e.Near[0], "gpt-oss") || !strings.Contains(e.Hint(), "gpt-oss") {
 		t.Errorf("no suggestion: %+v", e)
+	}
+	// A repository that nobody knows gets the nearest, too, and the command for the case that it is right.
+	for text, want := range map[string]string{"ggml-org/gpt-oss-20": "gpt-oss:20b", "org/splits": "org/Split-GGUF",
+		"bartowski/Lama-3.2-3B-Instruct": "bartowski/Llama-3.2-3B-Instruct-GGUF"} {
+		if _, err := models.Resolve(text); !errors.As(err, &e) || !strings.Contains(e.Hint(), want) ||
+			!strings.Contains(e.Hint(), "did you mean ") || !strings.HasSuffix(e.Hint(), "runner pull "+text) {
+			t.Errorf("%s: %+v, want %s", text, e, want)
+		}
 	}
 	if _, err := models.Resolve("gemma3:4b"); !errors.As(err, &e) || e.Repo != "ggml-org/gemma-3-4b-it-GGUF" {
 		t.Errorf("no repository: %+v", e)

@@ -220,8 +220,19 @@ func (l *Library) Has(name string) bool {
 	if err != nil {
 		return false
 	}
+	_, ok := l.whole(n)
+	return ok
+}
+
+// whole returns the first model in the cache that a name means and that is whole.
+func (l *Library) whole(n names.Name) (Model, bool) {
 	_, found := l.find(n)
-	return slices.ContainsFunc(found, func(m installed.Model) bool { return m.Problem == "" })
+	for _, m := range found {
+		if m.Problem == "" {
+			return modelOf(m), true
+		}
+	}
+	return Model{}, false
 }
 
 // find returns the models in the cache that a name means, and their repository.

@@ -99,6 +99,19 @@ func TestPullReportsItsSteps(t *testing.T) {
 	}
 }
 
+// What is here is pulled also while the hub fails, and what is not here is not.
+func TestPullWithoutTheHub(t *testing.T) {
+	s := open(t, nil)
+	name, _ := s.pull(t, "org/tiny:Q4_K_M")
+	s.hub.Fail(func(hubtest.Request) hubtest.Fault { return hubtest.Fault{Abort: true} })
+	if again, _ := s.pull(t, "org/tiny:q4_k_m"); again != name {
+		t.Errorf("it is called %q", again)
+	}
+	if _, err := s.Pull(t.Context(), "org/tiny:Q8_0", silent); err == nil {
+		t.Error("what is not here was pulled")
+	}
+}
+
 // wait waits until a condition holds.
 func wait(t *testing.T, what string, holds func() bool) {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"runner/models/hub"
 	"runner/models/hub/download"
 	"runner/models/names"
 	"runner/models/pull"
@@ -150,6 +151,12 @@ func (l *Library) run(ctx context.Context, t *transfer, n names.Name) (string, e
 		memory = l.cfg.Memory()
 	}
 	plan, chosen, err := pull.NewNamedPlan(ctx, client, l.cfg.Cache, n, memory)
+	if e := (*hub.Error)(nil); errors.As(err, &e) && (e.Kind == hub.Offline || e.Temporary) {
+		if m, ok := l.whole(n); ok {
+			l.cfg.Log.Warn("a pulled model is here, but the hub does not say whether it is the newest", "error", err)
+			return m.Spelled(), nil
+		}
+	}
 	if err == nil {
 		t.begin(plan)
 		_, err = plan.Run(ctx, pull.Options{Download: download.Options{Report: func(p download.Progress) {

@@ -3,6 +3,7 @@ package names_test
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -168,6 +169,10 @@ func TestTheTable(t *testing.T) {
 		if k.License == "" || k.Family == "" {
 			t.Errorf("%s lacks a license or family", k.Name)
 		}
+		// A weight takes four to nine bits in the usual quantizations. The E of Gemma counts only a part of them.
+		if n := parameters(t, k.Parameters); k.Bytes <= 0 || 8*float64(k.Bytes) < 4*n || 8*float64(k.Bytes) > 9*n && n > 0 {
+			t.Errorf("%s with %s parameters has %d bytes", k.Name, k.Parameters, k.Bytes)
+		}
 		_, repo, _ := strings.Cut(k.Repo, "/")
 		for _, text := range []string{k.Name, strings.ToUpper(k.Name), strings.ReplaceAll(k.Name, ":", "-"),
 			strings.TrimSuffix(repo, "-GGUF")} {
@@ -179,6 +184,25 @@ func TestTheTable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// parameters reads a number of parameters. It is 0 if the table has none.
+func parameters(t *testing.T, text string) float64 {
+	t.Helper()
+	switch text {
+	case "E4B":
+		return 7.85e9
+	case "E2B":
+		return 5.44e9
+	case "":
+		return 0
+	}
+	unit := map[byte]float64{'B': 1e9, 'M': 1e6}[text[len(text)-1]]
+	n, err := strconv.ParseFloat(text[:len(text)-1], 64)
+	if err != nil || unit == 0 {
+		t.Fatalf("%q parameters", text)
+	}
+	return n * unit
 }
 
 // What Quants says of a name, Find and Parse read.

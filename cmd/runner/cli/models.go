@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/cmd/runner/render"
+	"runner/models"
 	"runner/models/cache"
 	"runner/models/choice"
 	"runner/models/installed"
@@ -72,7 +73,7 @@ func (a *app) showCommand() *cobra.Command {
 
 // inCache finds a repository in the Hugging Face cache by a name that people use.
 func inCache(name string) (repo cache.Repo, selector string, err error) {
-	parsed, err := names.Parse(name)
+	parsed, err := names.Parse(name, models.Hosts()...)
 	if err != nil {
 		return repo, "", err
 	}

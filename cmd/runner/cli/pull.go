@@ -5,18 +5,20 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"runner/cmd/runner/render"
+	"runner/models"
 	"runner/models/cache"
 	"runner/models/choice"
 	"runner/models/hub"
 	"runner/models/hub/download"
+	"runner/models/installed"
 	"runner/models/names"
 	"runner/models/pull"
 )
@@ -44,8 +46,7 @@ HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Huggi
 			defer stop()
 			err := a.pull(ctx, args[0], asJSON)
 			if ctx.Err() != nil {
-				a.note("interrupted; what is here is kept, and the same command goes on with it")
-				return errInterrupted
+				return a.stopped()
 			}
 			return err
 		},
@@ -54,13 +55,32 @@ HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Huggi
 	return cmd
 }
 
+// stopped says that an interrupted download lost nothing.
+func (a *app) stopped() error {
+	a.note("interrupted; what is here is kept, and the same command goes on with it")
+	return errInterrupted
+}
+
 // pull downloads a model.
 func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
-	client, err := a.hub()
+	planning, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	here, isHere := pulledBefore(name)
+	client, err := a.hubClient(func(err error, wait time.Duration) {
+		if isHere {
+			giveUp(err)
+			return
+		}
+		a.note(again(err, wait))
+	})
 	if err != nil {
 		return err
 	}
-	plan, chosen, err := a.planPull(ctx, client, name)
+	plan, chosen, err := a.planPull(planning, client, name)
+	if e := (*hub.Error)(nil); isHere && errors.As(err, &e) && (e.Kind == hub.Offline || e.Temporary) {
+		a.complain("warning: the model is here, but whether it is the newest version is not known: " + e.Error())
+		return a.ready(here.name, here.snapshot, asJSON)
+	}
 	if err != nil {
 		return err
 	}
@@ -68,6 +88,44 @@ func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
 		a.note(describePull(plan, chosen))
 	}
 	return a.fetch(ctx, plan, chosen, asJSON)
+}
+
+// pulled is a whole model in the Hugging Face cache.
+type pulled struct{ name, snapshot string }
+
+// pulledBefore finds the model that a name means in the Hugging Face cache.
+func pulledBefore(name string) (pulled, bool) {
+	n, err := names.Parse(name, models.Hosts()...)
+	if err != nil {
+		return pulled{}, false
+	}
+	repo, selector, err := inCache(name)
+	if err != nil {
+		return pulled{}, false
+	}
+	commit, err := repo.Main()
+	if n.Revision != "" {
+		commit, err = repo.Commit(n.Revision)
+	}
+	if err != nil {
+		return pulled{}, false
+	}
+	snapshot, err := repo.Snapshot(commit)
+	for _, m := range installed.Select(installed.InCommit(repo, commit), selector) {
+		if m.Problem == "" && err == nil {
+			return pulled{m.Name, snapshot}, true
+		}
+	}
+	return pulled{}, false
+}
+
+// ready says that a model is here.
+func (a *app) ready(name, snapshot string, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": "success", "name": name, "path": snapshot})
+	}
+	a.note("ready: runner run " + name)
+	return nil
 }
 
 // offerPull asks on the terminal whether to download a model that is not here, and does so. It reports false if the
@@ -84,14 +142,36 @@ func (a *app) offerPull(ctx context.Context, name string) (bool, error) {
 	question := fmt.Sprintf("%s is not on this machine. Download %s? [y/N]", render.CleanLine(name),
 		describePull(plan, chosen))
 	fmt.Fprint(a.stderr(), wrap(question, a.noteWidth()-len(" yes"))+" ")
-	answer, err := bufio.NewReader(a.in).ReadString('\n')
-	if err != nil && answer == "" {
+	yes, err := a.answersYes(ctx)
+	if err != nil || !yes {
+		return false, err
+	}
+	if err = a.fetch(ctx, plan, chosen, false); ctx.Err() != nil {
+		return true, a.stopped()
+	}
+	return true, err
+}
+
+// answersYes reads the answer to a question. An end of the input, or of ctx, is an interrupt.
+func (a *app) answersYes(ctx context.Context) (bool, error) {
+	answers := make(chan string, 1)
+	go func() {
+		answer, err := bufio.NewReader(a.in).ReadString('\n')
+		if err == nil || answer != "" {
+			answers <- answer
+		}
+		close(answers)
+	}()
+	select {
+	case <-ctx.Done():
 		return false, errInterrupted
+	case answer, ok := <-answers:
+		if !ok {
+			return false, errInterrupted
+		}
+		answer = strings.ToLower(strings.TrimSpace(answer))
+		return answer == "y" || answer == "yes", nil
 	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return false, nil
-	}
-	return true, a.fetch(ctx, plan, chosen, false)
 }
 
 // fetch downloads what a plan says.
@@ -123,13 +203,7 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 	if !result.Linked {
 		a.complain("warning: links do not work here, so other revisions of the model do not share its files")
 	}
-	spelled := pull.Spelled(plan, chosen)
-	if asJSON {
-		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": "success", "name": spelled,
-			"path": result.Snapshot})
-	}
-	a.note("ready: runner run " + spelled)
-	return nil
+	return a.ready(pull.Spelled(plan, chosen), result.Snapshot, asJSON)
 }
 
 // transferred is a line of pull --json.
@@ -165,11 +239,7 @@ func again(err error, wait time.Duration) string {
 // planPull finds the repository and the files that a name means.
 func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*pull.Plan, choice.Choice, error) {
 	var chosen choice.Choice
-	host := ""
-	if u, err := url.Parse(client.Endpoint()); err == nil {
-		host = u.Host
-	}
-	parsed, err := names.Parse(name, host)
+	parsed, err := names.Parse(name, models.Hosts()...)
 	if err != nil {
 		return nil, chosen, err
 	}
@@ -178,8 +248,8 @@ func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*p
 	}
 	if repos, _ := parsed.OnHub(); len(repos) == 0 {
 		e := &inputError{what: fmt.Sprintf("no model %q is known", name), hint: "name a repository of the hub as ORG/REPO"}
-		if near := names.Suggest(name, 3); len(near) > 0 {
-			e.hint = "did you mean " + alternatives(near) + "?"
+		if near := models.Near(name); len(near) > 0 {
+			e.hint = models.DidYouMean(near)
 		}
 		return nil, chosen, e
 	}
@@ -187,7 +257,23 @@ func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*p
 	if a.engine.Memory != nil {
 		memory, _ = a.engine.Memory()
 	}
-	return pull.NewNamedPlan(ctx, client, cache.Default(), parsed, memory)
+	plan, chosen, err := pull.NewNamedPlan(ctx, client, cache.Default(), parsed, memory)
+	return plan, chosen, suggest(parsed, err)
+}
+
+// suggest adds the nearest names to the hub's error that it has no such repository.
+func suggest(n names.Name, err error) error {
+	e := (*hub.Error)(nil)
+	if !errors.As(err, &e) || e.Kind != hub.NotFound || n.Revision != "" {
+		return err
+	}
+	near := models.Near(n.Repo)
+	if len(near) == 0 {
+		return err
+	}
+	c := *e
+	c.Advice = models.DidYouMean(near) + " Else " + e.Advice
+	return &c
 }
 
 // describePull says in one line what will be downloaded.

@@ -72,6 +72,23 @@ func TestPulledModel(t *testing.T) {
 	if !strings.Contains(out, `"state":"success"`) {
 		t.Errorf("pull --json: %s", out)
 	}
+	// Without the hub, what is here is good, and what is not here is not.
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	if _, told = run(0, "pull", "org/tiny:Q4_K_M"); !strings.Contains(told, "the model is here") ||
+		!strings.Contains(told, "ready: runner run Org/Tiny-GGUF") {
+		t.Errorf("pull: %s", told)
+	}
+	run(1, "pull", "org/tiny:Q8_0")
+	t.Setenv("HF_HUB_OFFLINE", "")
+	h.Fail(func(hubtest.Request) hubtest.Fault { return hubtest.Fault{Status: http.StatusServiceUnavailable} })
+	asked := len(h.Asked())
+	if out, _ = run(0, "pull", "--json", "org/tiny"); !strings.Contains(out, `"state":"success"`) {
+		t.Errorf("pull --json: %s", out)
+	}
+	if n := len(h.Asked()) - asked; n != 1 {
+		t.Errorf("the hub was asked %d times for what is here", n)
+	}
+	h.Fail(nil)
 	if out, _ = run(0, "list"); !strings.Contains(out, "Org/Tiny-GGUF") || !strings.Contains(out, "Q4_K_M") {
 		t.Errorf("list: %s", out)
 	}
@@ -107,7 +124,11 @@ func TestPulledModel(t *testing.T) {
 	if _, told = run(1, "pull", "gpt-os-20b"); !strings.Contains(told, "did you mean gpt-oss") {
 		t.Errorf("pull: %s", told)
 	}
-	if _, told = run(1, "pull", "org/nothing"); !strings.Contains(told, "org/nothing") {
+	if _, told = run(1, "pull", "org/nothing"); !strings.Contains(told, "org/nothing") ||
+		strings.Contains(told, "did you mean") {
+		t.Errorf("pull: %s", told)
+	}
+	if _, told = run(1, "pull", "ggml-org/gpt-oss-20"); !strings.Contains(told, "did you mean gpt-oss:20b") {
 		t.Errorf("pull: %s", told)
 	}
 	if _, told = run(1, "pull", "Org/Tiny-GGUF:Q2_K"); !strings.Contains(told, "Q8_0") {
@@ -229,6 +250,10 @@ func TestPullIsOffered(t *testing.T) {
 	if h.Sent() != 0 {
 		t.Errorf("%d bytes were sent without a yes", h.Sent())
 	}
+	pair := start(t, env, "run", "yes/no")
+	pair.expect("the hub has no such repository")
+	pair.expect("To send it as a prompt: runner run demo yes/no")
+	pair.exit(exitFailed)
 	yes := start(t, env, "run", "org/tiny-gguf")
 	yes.expect("[y/N]")
 	yes.send("y\r")
@@ -246,4 +271,36 @@ func TestPullIsOffered(t *testing.T) {
 	two := start(t, append(env, "HF_HUB_CACHE="+no.dir), "run", "org/two")
 	two.expect("2 GGUF files match: Q4_K_M, Q8_0")
 	two.exit(exitFailed)
+}
+
+// Ctrl-C in a download that run began says that nothing is lost, as in pull. At the question it means no.
+func TestInterruptedOffer(t *testing.T) {
+	h := hubtest.Start(t)
+	h.Add(hubtest.Repo{ID: "Org/Slow-GGUF", Files: []hubtest.File{
+		{Path: "slow-Q8_0.gguf", Content: bytes.Repeat([]byte("0123456789abcdef"), 1<<20)}}})
+	h.Fail(func(r hubtest.Request) hubtest.Fault {
+		if r.Bytes {
+			return hubtest.Fault{Slow: 2 * time.Millisecond}
+		}
+		return hubtest.Fault{}
+	})
+	env := []string{"HF_ENDPOINT=" + h.URL, "HF_TOKEN="}
+	no := start(t, env, "run", "org/slow")
+	no.expect("[y/N]")
+	no.send("\x03")
+	no.exit(exitInterrupted)
+	if h.Sent() != 0 {
+		t.Errorf("%d bytes were sent without a yes", h.Sent())
+	}
+	yes := start(t, env, "run", "org/slow")
+	yes.expect("[y/N]")
+	yes.send("y\r")
+	for deadline := time.Now().Add(hang); h.Sent() < 1<<20; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is sent")
+		}
+	}
+	yes.send("\x03")
+	yes.expect("interrupted; what is here is kept, and the same command goes on with it")
+	yes.exit(exitInterrupted)
 }

@@ -20,6 +20,7 @@ import (
 	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/models"
+	"runner/models/hub"
 	"runner/reasoning"
 	"runner/reasoning/decision"
 	"runner/runner"
@@ -85,6 +86,9 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		name = cmp.Or(kept.Model, name)
 	}
 	model, err := a.resolveOrPull(cmd.Context(), name)
+	if err != nil && len(args) == 1 && name == args[0] && !models.IsName(name) {
+		err = notPrompt(name, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -209,19 +213,32 @@ func splitArguments(args []string) (model, typed string, given bool, err error) 
 	return demoName, args[0], true, nil
 }
 
-// notPrompt adds to the error of a word that looks like a name how to send it as a prompt. The name of a repository
-// or a file is hardly ever meant as one.
+// notPrompt adds to the error of a word that was taken for a name how to send it as a prompt.
 func notPrompt(word string, err error) error {
-	var e *models.Error
-	if !errors.As(err, &e) || strings.ContainsAny(word, "/:") || strings.HasSuffix(word, ".gguf") {
-		return err
+	if here := (*models.Error)(nil); errors.As(err, &here) {
+		c := *here
+		c.Advice = orPrompt(word, c.Advice)
+		return &c
 	}
-	c := *e
-	if !strings.HasSuffix(c.Advice, "?") {
-		c.Advice += "."
+	if asked := (*hub.Error)(nil); errors.As(err, &asked) && asked.Kind == hub.NotFound {
+		c := *asked
+		c.Advice = orPrompt(word, c.Advice)
+		return &c
 	}
-	c.Advice += " To send it as a prompt: runner run demo " + word
-	return &c
+	return err
+}
+
+// orPrompt adds to advice about a word how to send it as a prompt. A file and a repository with a digit or a part are
+// hardly ever meant as one, but yes/no may be.
+func orPrompt(word, advice string) string {
+	if strings.ContainsAny(word, ":@") || strings.HasSuffix(word, ".gguf") ||
+		strings.Contains(word, "/") && strings.ContainsAny(word, "0123456789") {
+		return advice
+	}
+	if !strings.HasSuffix(advice, "?") {
+		advice += "."
+	}
+	return advice + " To send it as a prompt: runner run demo " + word
 }
 
 // readRequestFiles reads the files of --system, --delegate, --tools and --chat-template.
@@ -279,8 +296,6 @@ func (a *app) resolveOrPull(ctx context.Context, name string) (models.Model, err
 	ctx, stop := untilStopped(ctx)
 	defer stop()
 	switch pulled, failed := a.offerPull(ctx, name); {
-	case ctx.Err() != nil:
-		return m, errInterrupted
 	case failed != nil:
 		return m, failed
 	case !pulled:
