@@ -18,19 +18,41 @@ import (
 	"runner/reasoning/trace/keys"
 )
 
-// keepOptions are the flags that keep a chat's conversation and go on with it.
-type keepOptions struct{ on, resume bool }
+// keepOptions are the flags that keep a chat's conversation and go on with it, and what the user typed.
+type keepOptions struct {
+	on, resume bool
+	// history is one of the values of --history.
+	history string
+}
 
 const (
 	keepFlag   = "keep-conversation"
 	resumeFlag = "continue"
 )
 
+// Values of --history. With historyAuto there is a history, but none of a conversation that is kept sealed.
+const (
+	historyAuto = "auto"
+	historyOn   = "on"
+	historyOff  = "off"
+)
+
 func (o *keepOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.on, keepFlag, false, "keep a chat's conversation, sealed like a trace, for --"+resumeFlag)
 	f.BoolVar(&o.resume, resumeFlag, false, "go on with the conversation that was kept last, and keep it")
+	o.history = historyAuto
+	addNameChoice(cmd, &o.history, "history", "keep what you type in a chat, in the clear, for the keys Up and Ctrl-R; "+
+		"auto does not where the conversation is kept sealed", historyAuto, historyOn, historyOff)
 	settings.Never(cmd, resumeFlag)
+}
+
+// typed returns the path of the history, or "" if what is typed is not kept on disk.
+func (o *keepOptions) typed() string {
+	if o.history == historyOff || o.history == historyAuto && (o.on || o.resume) {
+		return ""
+	}
+	return historyPath()
 }
 
 // check refuses the flags for anything but a chat. The setting of --keep-conversation has no effect there.

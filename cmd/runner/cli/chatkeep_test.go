@@ -43,7 +43,7 @@ func TestChatGoesOn(t *testing.T) {
 	tt.exit(exitFailed)
 
 	tt = begin("--keep-conversation", "--system", "the system's "+canary)
-	tt.enter(" echo the " + canary) // what begins with a space is not in the history
+	tt.enter("echo the " + canary) // this is not in the history, which is in the clear
 	tt.expect("echo the " + canary)
 	tt.expect(emptyPrompt)
 	checkPrivate(t, file)
@@ -57,7 +57,7 @@ func TestChatGoesOn(t *testing.T) {
 	tt.expect("Going on with 2 messages of 20")
 	tt.enter("request")
 	tt.expect(`"Content":"the system's canary"`)
-	tt.expect(`"Content":" echo the canary"`)
+	tt.expect(`"Content":"echo the canary"`)
 	tt.enter("how many messages")
 	tt.expect("6 messages")
 	tt.enter("/undo")
@@ -85,6 +85,55 @@ func TestChatGoesOn(t *testing.T) {
 	tt.leave()
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("a conversation is kept without a wish: %v", err)
+	}
+}
+
+// What is typed is kept in the clear unless the conversation is kept sealed, or the user says otherwise. It is read
+// only where it is kept.
+func TestHistoryOnDisk(t *testing.T) {
+	_, env := dataFolderWithKeys(t)
+	for _, c := range []struct {
+		args []string
+		env  string
+		kept bool
+	}{
+		{nil, "", true},
+		{[]string{"--history", "off"}, "", false},
+		{nil, "RUNNER_HISTORY=off", false},
+		{[]string{"--history", "on"}, "RUNNER_HISTORY=off", true},
+		{[]string{"--keep-conversation"}, "", false},
+		{[]string{"--continue"}, "", false},
+		{[]string{"--continue", "--history", "on"}, "", true},
+		{nil, "RUNNER_KEEP_CONVERSATION=true", false},
+	} {
+		state := t.TempDir()
+		path := filepath.Join(state, "runner", "history")
+		h := openHistory(path)
+		if err := h.add("an older question"); err != nil {
+			t.Fatal(err)
+		}
+		tt := start(t, append(env[:2:2], "XDG_STATE_HOME="+state, c.env), append([]string{"run"}, c.args...)...)
+		tt.enter("echo a new question")
+		tt.expect("a new question")
+		tt.expect(emptyPrompt)
+		tt.send("\x1b[A")
+		tt.expect("echo a new question")
+		tt.send("\x1b[A")
+		if c.kept {
+			tt.expect("an older question")
+		}
+		tt.send("\x03")
+		tt.leave()
+		if strings.Contains(tt.text, "an older question") != c.kept {
+			t.Errorf("%v: %q", c, tt.text)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), "a new question") != c.kept {
+			t.Errorf("%v: the history is %q", c, b)
+		}
 	}
 }
 
