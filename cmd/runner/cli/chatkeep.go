@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rivo/uniseg"
 	"github.com/spf13/cobra"
 
+	"runner/chattemplate"
 	"runner/cmd/runner/conversation"
 	"runner/cmd/runner/settings"
 	"runner/reasoning/trace"
@@ -193,5 +195,42 @@ func (c *chat) goesOn(kept *conversation.Kept) {
 		kept.Saved.Local().Format("2006-01-02 15:04"))
 	if was := cmp.Or(kept.Model, c.name); was != c.name {
 		c.say("The model was %s; this is %s.", was, c.name)
+	}
+	c.recallLast()
+}
+
+// recallLast shows the beginning of the last question and of its answer, as a reminder.
+func (c *chat) recallLast() {
+	last := c.talk.Last()
+	if last < 0 {
+		return
+	}
+	answer := ""
+	for _, m := range c.talk.Turns[last].Messages {
+		if m.Role == chattemplate.Assistant {
+			answer = cmp.Or(m.Content, answer)
+		}
+	}
+	c.remind(conversation.HeadingUser, c.talk.Turns[last].Messages[0].Content)
+	c.remind(conversation.HeadingAnswer, answer)
+}
+
+// remindedRows is how many rows of a message a reminder shows.
+const remindedRows = 3
+
+// remind shows the first rows of a message.
+func (c *chat) remind(heading, text string) {
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	width := min(c.app.helpWidth(), proseWidth)
+	const more = " …"
+	rows := strings.Split(wrap(heading+": "+text, width-uniseg.StringWidth(more)), "\n")
+	if len(rows) > remindedRows {
+		rows = rows[:remindedRows]
+		rows[remindedRows-1] += more
+	}
+	for _, row := range rows {
+		c.say("%s", clipped(row, width))
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rivo/uniseg"
 )
 
 const passphrase = "correct horse"
@@ -55,6 +57,8 @@ func TestChatGoesOn(t *testing.T) {
 
 	tt = begin("--continue")
 	tt.expect("Going on with 2 messages of 20")
+	tt.expect("You: echo the canary")
+	tt.expect("Answer: echo the canary")
 	tt.enter("request")
 	tt.expect(`"Content":"the system's canary"`)
 	tt.expect(`"Content":"echo the canary"`)
@@ -86,6 +90,37 @@ func TestChatGoesOn(t *testing.T) {
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("a conversation is kept without a wish: %v", err)
 	}
+}
+
+// A chat that goes on shows the last question and its answer, at most three rows of each, which fit the terminal.
+func TestLastTurnIsShown(t *testing.T) {
+	_, env := dataFolderWithKeys(t)
+	long := "echo " + strings.Repeat("many words ", 50) + strings.Repeat("世", 70)
+	tt := start(t, env, "run", "--keep-conversation")
+	tt.enter("echo first")
+	tt.enter(long)
+	tt.leave()
+	tt = startIn(t, 60, env, "run", "--continue")
+	tt.expect("Going on with 4 messages")
+	shown := tt.expect(emptyPrompt)
+	rows := 0
+	for row := range strings.SplitSeq(shown, "\r\n") {
+		row, said := strings.CutPrefix(row, "\x1b[2m")
+		if !said {
+			continue
+		}
+		rows++
+		row = strings.TrimSuffix(row, "\x1b[0m")
+		if w := uniseg.StringWidth(row); w > 60 {
+			t.Errorf("%q is %d columns wide", row, w)
+		}
+	}
+	if rows != 6 || strings.Count(shown, "many words …") != 2 || strings.Contains(shown, "first") ||
+		!strings.Contains(shown, "You: echo many") || !strings.Contains(shown, "Answer: echo many") {
+		t.Errorf("%d rows: %q", rows, shown)
+	}
+	tt.send("\x04")
+	tt.exit(exitOK)
 }
 
 // What is typed is kept in the clear unless the conversation is kept sealed, or the user says otherwise. It is read
