@@ -115,7 +115,7 @@ func TestLastTurnIsShown(t *testing.T) {
 			t.Errorf("%q is %d columns wide", row, w)
 		}
 	}
-	if rows != 6 || strings.Count(shown, "many words …") != 2 || strings.Contains(shown, "first") ||
+	if rows != 6 || strings.Count(shown, " …\x1b") != 2 || strings.Contains(shown, "first") ||
 		!strings.Contains(shown, "You: echo many") || !strings.Contains(shown, "Answer: echo many") {
 		t.Errorf("%d rows: %q", rows, shown)
 	}
