@@ -110,7 +110,7 @@ The file is ` + "$XDG_CONFIG_HOME/runner/config.toml, or ~/.config/runner/config
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "show the defaults too")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON array")
+	addJSON(cmd, &asJSON, "write one JSON array")
 	return cmd
 }
 

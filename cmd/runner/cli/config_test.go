@@ -33,3 +33,20 @@ func TestVariablesOfFlags(t *testing.T) {
 		})
 	})
 }
+
+// The setting json is the form of a model's answer. It does not change what the other commands with --json print.
+func TestJSONIsTheFormOfAnswers(t *testing.T) {
+	forms := 0
+	everyCommand(func(cmd *cobra.Command) {
+		f := cmd.Flags().Lookup("json")
+		if f == nil || !settings.IsSetting(f) {
+			return
+		}
+		if forms++; cmd.Flags().Lookup("schema") == nil {
+			t.Errorf("RUNNER_JSON changes what %s prints", cmd.CommandPath())
+		}
+	})
+	if forms == 0 {
+		t.Error("no command takes RUNNER_JSON")
+	}
+}

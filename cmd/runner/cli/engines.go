@@ -37,7 +37,7 @@ in this program does not know.`,
 		},
 	}
 	cmd.Flags().StringVar(&folder, "engine", "", "list the engine in `DIR`, too")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, with the architectures")
+	addJSON(cmd, &asJSON, "one JSON object a line, with the architectures")
 	cmd.AddCommand(group("setup", "Install an engine", "Install an engine.", a.setUpMLXCommand()))
 	return cmd
 }

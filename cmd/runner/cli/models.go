@@ -45,7 +45,7 @@ RUNS says whether an engine here runs the model, and whether it fits into the me
 			return a.writeModels(all)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	addJSON(cmd, &asJSON, "one JSON object a line")
 	return cmd
 }
 
@@ -67,7 +67,7 @@ func (a *app) showCommand() *cobra.Command {
 			return a.writeModel(l)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON object")
+	addJSON(cmd, &asJSON, "write one JSON object")
 	return cmd
 }
 

@@ -51,7 +51,7 @@ HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Huggi
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "report progress as JSON, one object a line")
+	addJSON(cmd, &asJSON, "report progress as JSON, one object a line")
 	return cmd
 }
 
