@@ -166,7 +166,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	}
 	m.conn.Store(c)
 	m.pid.Store(int64(c.proc.pid))
-	m.caps, m.pace.parts = loaded.Capabilities(), loaded.Parts
+	m.caps, m.pace.parts, m.pace.weights = loaded.Capabilities(), loaded.Parts, loaded.Info.Bytes
 	m.info = loaded.Info.Backend(c.hello.Engine, path)
 	if template != "" {
 		m.info.ChatTemplate = template
