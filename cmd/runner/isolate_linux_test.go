@@ -27,14 +27,6 @@ func (s *serving) fails(model string, codes ...string) {
 	}
 }
 
-// TestAnswersOutliveAFoldersEngine is TestAnswersOutliveTheEngine for an engine in a folder. Its kernels round by what
-// else is in the batch, as the compiled-in engine's do on other processors and on GPUs.
-func TestAnswersOutliveAFoldersEngine(t *testing.T) {
-	args := []string{"--engine", testEngine(t), "--parallel", "8"}
-	late := outlive(t, blows(1, 10), leaveAlone(t, args...).alike, args...)
-	t.Logf("%v engines were slow for so long that they were taken for hanging", late) // on a busy machine
-}
-
 // TestModelIsTruncatedUnderTheServer cuts a model's file off while its engine has it mapped, so that the next step ends
 // the engine's process with SIGBUS.
 func TestModelIsTruncatedUnderTheServer(t *testing.T) {
