@@ -55,7 +55,8 @@ func newModelFigures(p *pool.Pool) *modelFigures {
 	add("engine_failed_total", "Sequences that were given up because they crash the engine, since the model was loaded.",
 		counter, func(s generation.Stats) float64 { return float64(s.Engine.Failed) })
 	add("engine_memory_bytes", "What the engine's process has in memory, the pages of the model's file included; "+
-		"0 if it has no process of its own.", gauge, func(s generation.Stats) float64 { return float64(s.Engine.Memory) })
+		"0 if it has no process of its own, while none runs, and where the system does not tell (macOS).", gauge,
+		func(s generation.Stats) float64 { return float64(s.Engine.Memory) })
 	return f
 }
 
