@@ -238,8 +238,8 @@ func TestPipesHeldByAnother(t *testing.T) {
 	}
 }
 
-// TestNoAllocationPerToken: once the buffers have grown, a step of this end allocates nothing, whether the engine samples
-// or this end chooses from its logits.
+// TestNoAllocationPerToken: once the buffers have grown, a step of this end allocates nothing, whether the engine
+// samples or this end chooses from its logits.
 func TestNoAllocationPerToken(t *testing.T) {
 	for _, kind := range []string{"plain", "rows"} {
 		t.Run(kind, func(t *testing.T) {
@@ -259,7 +259,8 @@ func noAllocation(t *testing.T, m *Model) {
 		t.Fatal(err)
 	}
 	in := []backend.Input{{Sequence: s, Tokens: []backend.Token{65}, Targets: []backend.Token{66}, TargetTop: 2,
-		Constraint: evenTokens{}, Logits: make([]float32, m.vocab.Len()), Sampling: &backend.Sampling{Temperature: 1, TopLogprobs: 5}}}
+		Constraint: evenTokens{}, Logits: make([]float32, m.vocab.Len()),
+		Sampling: &backend.Sampling{Temperature: 1, TopLogprobs: 5}}}
 	out := make([]backend.Output, 1)
 	step := func() {
 		if err := m.Step(t.Context(), in, out); err != nil {

@@ -58,8 +58,8 @@ func TestLogNamesTheModel(t *testing.T) {
 	}
 }
 
-// TestAutoIsolatesLargeModels: by default a server gives a model of more than 256 MiB a process of its own, and a smaller
-// one none. The models are the bundled one, whose files end in a hole.
+// TestAutoIsolatesLargeModels: by default a server gives a model of more than 256 MiB a process of its own, and a
+// smaller one none. The models are the bundled one, whose files end in a hole.
 func TestAutoIsolatesLargeModels(t *testing.T) {
 	bundled, err := demo.Path(t.Context())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // poisonVariable has a text. An engine's process that computes a sequence with its tokens crashes. With hungerVariable
-// it takes memory until it gets no more. It does so while it loads a model, too, if there is a file with the name of the
-// model's and hungerSuffix.
+// it takes memory until it gets no more. It does so while it loads a model, too, if there is a file with the name of
+// the model's and hungerSuffix.
 const (
 	poisonVariable = "RUNNER_TEST_POISON"
 	hungerVariable = "RUNNER_TEST_HUNGER"
