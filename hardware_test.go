@@ -104,7 +104,7 @@ func TestHardwareReport(t *testing.T) {
 func TestGPUReport(t *testing.T) {
 	h := newHardware(t)
 	h.write("fakes/nvidia-smi", "#!/bin/sh\necho GPU M9\n")
-	h.write("fakes/go", "#!/bin/sh\necho \"ok go $RUNNER_TEST_ENGINE $*\"\n")
+	h.write("fakes/go", "#!/bin/sh\necho \"ok go $RUNNER_TEST_ENGINE $*\"; echo gpu=$RUNNER_TEST_GPU\n")
 	h.write("fakes/make", "#!/bin/sh\necho made $1\n")
 	h.write("engine/libllama.so", "")
 	engine := filepath.Join(h.dir, "engine")
@@ -120,7 +120,8 @@ func TestGPUReport(t *testing.T) {
 		if code != 0 || strings.Contains(report, none) {
 			t.Errorf("with a GPU, exit code %d:\n%s\n%s", code, out, report)
 		}
-		h.says(report, "GPU M9", "== layers on the GPU, and speed: passed", "== an answer: passed", "17 + 25 = 42.")
+		h.says(report, "GPU M9", "== layers on the GPU, and speed: passed", "== an answer: passed", "17 + 25 = 42.",
+			"gpu=1")
 		if folder == "" {
 			h.says(report, "== the CUDA library: passed", "made cuda", "== answers outlive the engine: passed",
 				"-X runner/backend/llamacpp.linkedFolder=./lib/runner")

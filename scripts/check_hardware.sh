@@ -90,6 +90,7 @@ if [ "$what" = gpu ]; then
     echo "check: NOT RUN ON A GPU; $report says why" >&2
     exit 1
   fi
+  export RUNNER_TEST_GPU=1 # tests of conformance put all layers on it
 fi
 check "an answer" answer
 if [ -n "${ENGINE:-}" ]; then
