@@ -1,6 +1,7 @@
 package child
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ func isFirst(file string) bool {
 	return err == nil
 }
 
-// beRows is an engine that does not sample, as far as the first request after loading.
+// beRows is an engine that does not sample. All its logits are 0.
 func beRows(in io.Reader, out io.Writer) int {
 	r, w := protocol.NewReader(in), protocol.NewWriter(out)
 	for {
@@ -72,6 +73,13 @@ func beRows(in io.Reader, out io.Writer) int {
 		case protocol.KindLoad:
 			loaded, raw := protocol.LoadedOf(fake.New(fake.Config{}))
 			err = w.WriteJSON(protocol.KindLoaded, loaded, raw)
+		case protocol.KindStep:
+			n := binary.LittleEndian.Uint32(f.Head)
+			f = protocol.Frame{Kind: protocol.KindStepped, Head: protocol.AppendCount(protocol.AppendCount(nil, int(n)), 1)}
+			for range n {
+				f.Head, f.Raw = protocol.AppendOutput(f.Head, f.Raw, &backend.Output{Token: backend.NoToken}, nil)
+			}
+			err = w.Write(f)
 		default:
 			err = w.WriteJSON(protocol.KindDone, protocol.Done{}, nil)
 		}

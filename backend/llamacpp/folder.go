@@ -40,7 +40,8 @@ func (e *FolderError) Error() string {
 }
 
 // OpenFolder opens the llama.cpp in a folder of shared libraries, such as an official release: libllama, libggml and
-// the libraries of devices. They may also be in lib, bin or build/bin in it. A process can open one folder. It stays open until the process ends.
+// the libraries of devices. They may also be in lib, bin or build/bin in it. A process can open one folder. It stays
+// open until the process ends.
 //
 // Every library comes from the folder, except those of the system and those that a library requires by their whole
 // path, as Homebrew's do. If libggml is such a one, the libraries of devices come from libexec next to its folder,

@@ -209,7 +209,7 @@ func engines(ctx context.Context, folder string) []cli.EngineFact {
 func (e *described) fact() cli.EngineFact {
 	f := cli.EngineFact{Name: llama, Where: e.folder}
 	if e.problem != nil {
-		f.Problem = problemOf(e.problem)
+		f.Problem = strings.TrimPrefix(problemOf(e.problem), e.folder+": ") // Where has it
 		return f
 	}
 	f.Version, f.Kernels, f.Missing = e.Version, e.Kernels, e.Missing

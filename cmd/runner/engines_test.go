@@ -201,6 +201,14 @@ func TestNoEngineKnowsTheModel(t *testing.T) {
 func TestEnginesAreListed(t *testing.T) {
 	engine := testEngine(t)
 	in := install(t)
+	none := filepath.Join(in.dir, "none")
+	for _, args := range [][]string{{"engines", "--engine", none}, {"engines", "--engine", none, "--json"}} {
+		out, aside, code := in.run(args...)
+		says(t, aside, "the engine in "+none+" cannot be used: no such file or directory")
+		if code != 1 || strings.Contains(out+aside, none+": "+none) || !strings.Contains(out, "in this program") {
+			t.Errorf("%q: exit code %d\n%s\n%s", args, code, out, aside)
+		}
+	}
 	at := filepath.Join(in.lib, "engines", "newer")
 	in.link(engine, at)
 	odd := filepath.Join(in.data, "engines", "odd")

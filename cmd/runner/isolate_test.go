@@ -5,12 +5,16 @@ package main
 import (
 	"bufio"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"runner/models/demo"
 )
 
 // engines returns the numbers of the processes in which a server's engines run.
@@ -65,6 +69,38 @@ func TestLogNamesTheModel(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		s.logs(`msg="the engine's process is gone" model=` + name + " file=")
 		s.logs(`msg="the engine's process was started again" model=` + name + " file=")
+	}
+}
+
+// TestAutoIsolatesLargeModels: by default a server gives a model of more than 256 MiB a process of its own, and a
+// smaller one none. The models are the bundled one, whose files end in a hole.
+func TestAutoIsolatesLargeModels(t *testing.T) {
+	bundled, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := os.ReadFile(bundled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		size    int64
+		engines int
+	}{{256 << 20, 0}, {256<<20 + 1, 1}} {
+		path := filepath.Join(t.TempDir(), "padded.gguf")
+		if err := os.WriteFile(path, weights, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, c.size); err != nil {
+			t.Fatal(err)
+		}
+		s := serve(t, "padded="+path)
+		if status, body := s.say("padded"); status != http.StatusOK {
+			t.Fatalf("%d bytes: %d %s\n%s", c.size, status, body, s.logged())
+		}
+		if n := len(s.engines()); n != c.engines {
+			t.Errorf("a model of %d bytes has %d processes of its own, want %d", c.size, n, c.engines)
+		}
 	}
 }
 
