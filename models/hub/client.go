@@ -183,7 +183,7 @@ type answer struct {
 // get sends one request and follows redirects. name is what to call it in errors. The caller closes the body.
 func (c *Client) get(ctx context.Context, name string, u *url.URL, header http.Header) (*answer, error) {
 	if c.config.Offline {
-		return nil, &Error{Kind: Offline, Name: name, Detail: "is not asked for, because HF_HUB_OFFLINE is set",
+		return nil, &Error{Kind: Offline, Name: name, Detail: "the hub is not asked, because HF_HUB_OFFLINE is set",
 			Advice: "unset HF_HUB_OFFLINE to allow downloads"}
 	}
 	a := &answer{home: true}

@@ -182,9 +182,18 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 	for _, r := range plan.Refused {
 		a.complain(fmt.Sprintf("warning: the file %q is left out: %s", r.Path, r.Why))
 	}
-	bars := render.NewTransfers(a.err, a.errTerminal && !asJSON)
+	var files []string
+	for _, i := range plan.Items {
+		files = append(files, i.Path)
+	}
+	bars := render.NewTransfers(a.err, a.errTerminal && !asJSON, files)
+	states := map[string]download.State{}
 	report := func(p download.Progress) {
-		bars.Set(p.File, string(p.State), p.Done, p.Total)
+		if why := unusual[p.State]; why != "" && states[p.File] != p.State {
+			bars.Say(p.File + ": " + why)
+		}
+		states[p.File] = p.State
+		bars.Set(p.File, stateWord(p.State), p.Done, p.Total)
 		if p.Retry != nil {
 			bars.Say(p.File + ": " + again(p.Retry, p.Wait))
 		}
@@ -204,6 +213,23 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 		a.complain("warning: links do not work here, so other revisions of the model do not share its files")
 	}
 	return a.ready(pull.Spelled(plan, chosen), result.Snapshot, asJSON)
+}
+
+// unusual explains states that a reader would wonder about.
+var unusual = map[download.State]string{
+	download.Waiting: "another program is downloading it; waiting for that one",
+	download.Again:   "its content does not have the hub's hash, so it is downloaded once more",
+}
+
+// stateWord is what people read of a state.
+func stateWord(s download.State) string {
+	switch s {
+	case download.There:
+		return "already here"
+	case download.Again:
+		return "once more"
+	}
+	return string(s)
 }
 
 // transferred is a line of pull --json.
@@ -290,7 +316,7 @@ func describePull(p *pull.Plan, c choice.Choice) string {
 		what = append(what, "licence "+p.License)
 	}
 	if missing := p.Missing(); missing < p.Size() {
-		what = append(what, render.Size(p.Size()-missing)+" of it are here")
+		what = append(what, render.Size(p.Size()-missing)+" of that are already here")
 	}
 	return strings.Join(what, ", ")
 }

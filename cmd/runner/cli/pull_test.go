@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -191,7 +193,7 @@ func TestInterruptedPull(t *testing.T) {
 	if err := again.Run(); err != nil {
 		t.Fatalf("%v: %s", err, more)
 	}
-	if !strings.Contains(more.String(), "of it are here") {
+	if !strings.Contains(more.String(), "of that are already here") {
 		t.Errorf("the second pull: %s", more)
 	}
 	if h.Sent() > int64(len(content))*3/2 {
@@ -292,7 +294,7 @@ func TestInterruptedOffer(t *testing.T) {
 	if h.Sent() != 0 {
 		t.Errorf("%d bytes were sent without a yes", h.Sent())
 	}
-	yes := start(t, env, "run", "org/slow")
+	yes := startIn(t, 80, env, "run", "org/slow")
 	yes.expect("[y/N]")
 	yes.send("y\r")
 	for deadline := time.Now().Add(hang); h.Sent() < 1<<20; time.Sleep(10 * time.Millisecond) {
@@ -301,6 +303,49 @@ func TestInterruptedOffer(t *testing.T) {
 		}
 	}
 	yes.send("\x03")
-	yes.expect("interrupted; what is here is kept, and the same command goes on with it")
+	// Each row begins at the left, whatever ^C did to the cursor, so it does not wrap.
+	if shown := yes.expect("interrupted; what is here is kept"); !strings.Contains(shown, "slow-Q8_0.gguf") ||
+		regexp.MustCompile(`A\x1b\[J[^\r]`).MatchString(shown) {
+		t.Errorf("%q", shown)
+	}
 	yes.exit(exitInterrupted)
+}
+
+// What a reader would wonder about is explained: a file that another program downloads, and one that comes once more.
+func TestUnusualStatesAreExplained(t *testing.T) {
+	h := hubtest.Start(t)
+	h.Add(hubtest.Repo{ID: "Org/Slow-GGUF", Files: []hubtest.File{
+		{Path: "slow-Q8_0.gguf", Content: bytes.Repeat([]byte("0123456789abcdef"), 1<<19), LFS: true}}})
+	slow := func(r hubtest.Request) hubtest.Fault {
+		if r.Bytes {
+			return hubtest.Fault{Slow: 2 * time.Millisecond}
+		}
+		return hubtest.Fault{}
+	}
+	h.Fail(slow)
+	env := []string{"HF_ENDPOINT=" + h.URL, "HF_TOKEN=", "HF_HUB_CACHE=" + t.TempDir()}
+	first := start(t, env, "pull", "org/slow")
+	for deadline := time.Now().Add(hang); h.Sent() == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is sent")
+		}
+	}
+	second := start(t, env, "pull", "org/slow")
+	second.expect("slow-Q8_0.gguf: another program is downloading it")
+	h.Fail(nil)
+	for _, tt := range []*terminal{first, second} {
+		tt.expect("ready: runner run Org/Slow-GGUF:Q8_0")
+		tt.exit(exitOK)
+	}
+	var flipped atomic.Bool
+	h.Fail(func(r hubtest.Request) hubtest.Fault {
+		if r.Bytes && flipped.CompareAndSwap(false, true) {
+			return hubtest.Fault{Flip: 5}
+		}
+		return hubtest.Fault{}
+	})
+	wrong := start(t, []string{"HF_ENDPOINT=" + h.URL, "HF_TOKEN="}, "pull", "org/slow")
+	wrong.expect("slow-Q8_0.gguf: its content does not have the hub's hash, so it is downloaded once more")
+	wrong.expect("ready: ")
+	wrong.exit(exitOK)
 }
