@@ -46,12 +46,15 @@ HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Huggi
 			defer stop()
 			err := a.pull(ctx, args[0], asJSON)
 			if ctx.Err() != nil {
-				return a.stopped()
+				err = a.stopped()
+			}
+			if err != nil && asJSON {
+				_ = json.NewEncoder(a.stdout()).Encode(failed{State: stateError, Error: err.Error(), Hint: hint(err)})
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "report progress as JSON, one object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "report progress, waits and errors as JSON, one object a line")
 	return cmd
 }
 
@@ -71,6 +74,11 @@ func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
 			giveUp(err)
 			return
 		}
+		if asJSON {
+			line := failed{State: stateRetrying, Error: err.Error(), Wait: wait.Seconds()}
+			_ = json.NewEncoder(a.stdout()).Encode(line) // the pull goes on
+			return
+		}
 		a.note(again(err, wait))
 	})
 	if err != nil {
@@ -87,7 +95,7 @@ func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
 	if !asJSON {
 		a.note(describePull(plan, chosen))
 	}
-	return a.fetch(ctx, plan, chosen, asJSON)
+	return a.fetch(ctx, plan, chosen, asJSON, false)
 }
 
 // pulled is a whole model in the Hugging Face cache.
@@ -122,7 +130,7 @@ func pulledBefore(name string) (pulled, bool) {
 // ready says that a model is here.
 func (a *app) ready(name, snapshot string, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": "success", "name": name, "path": snapshot})
+		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": stateSuccess, "name": name, "path": snapshot})
 	}
 	a.note("ready: runner run " + name)
 	return nil
@@ -139,17 +147,24 @@ func (a *app) offerPull(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	question := fmt.Sprintf("%s is not on this machine. Download %s? [y/N]", render.CleanLine(name),
-		describePull(plan, chosen))
-	fmt.Fprint(a.stderr(), wrap(question, a.noteWidth()-len(" yes"))+" ")
+	fmt.Fprint(a.stderr(), wrap(offer(name, plan, chosen), a.noteWidth()-len(" yes"))+" ")
 	yes, err := a.answersYes(ctx)
 	if err != nil || !yes {
 		return false, err
 	}
-	if err = a.fetch(ctx, plan, chosen, false); ctx.Err() != nil {
+	if err = a.fetch(ctx, plan, chosen, false, true); ctx.Err() != nil {
 		return true, a.stopped()
 	}
 	return true, err
+}
+
+// offer is the question whether to download a model, with all that speaks against it.
+func offer(name string, plan *pull.Plan, chosen choice.Choice) string {
+	question := render.CleanLine(name) + " is not on this machine. "
+	if chosen.TooBig {
+		question += tooBig + ". "
+	}
+	return question + "Download " + describePull(plan, chosen) + "? [y/N]"
 }
 
 // answersYes reads the answer to a question. An end of the input, or of ctx, is an interrupt.
@@ -174,10 +189,13 @@ func (a *app) answersYes(ctx context.Context) (bool, error) {
 	}
 }
 
-// fetch downloads what a plan says.
-func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, asJSON bool) error {
-	if chosen.TooBig {
-		a.complain("warning: this machine may not have the memory for this model, and it is the smallest there is")
+// tooBig says that a model may not fit.
+const tooBig = "This machine may not have the memory for this model, and it is the smallest there is"
+
+// fetch downloads what a plan says. asked reports that the user said yes to it.
+func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, asJSON, asked bool) error {
+	if chosen.TooBig && !asked {
+		a.complain("warning: " + tooBig)
 	}
 	for _, r := range plan.Refused {
 		a.complain(fmt.Sprintf("warning: the file %q is left out: %s", r.Path, r.Why))
@@ -201,7 +219,11 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 	if asJSON {
 		enc := json.NewEncoder(a.stdout())
 		report = func(p download.Progress) {
-			_ = enc.Encode(transferred{p.File, string(p.State), p.Done, p.Total, p.Verified}) // the download goes on
+			line := transferred{File: p.File, State: string(p.State), Done: p.Done, Total: p.Total, Verified: p.Verified}
+			if p.Retry != nil {
+				line.State, line.Error, line.Wait = stateRetrying, p.Retry.Error(), p.Wait.Seconds()
+			}
+			_ = enc.Encode(line) // the download goes on
 		}
 	}
 	result, err := plan.Run(ctx, pull.Options{Download: download.Options{Report: report}})
@@ -232,13 +254,31 @@ func stateWord(s download.State) string {
 	return string(s)
 }
 
-// transferred is a line of pull --json.
+// transferred is a line of pull --json about a file. One of the state retrying has the reason and the wait.
 type transferred struct {
-	File     string `json:"file"`
-	State    string `json:"state"`
-	Done     int64  `json:"done"`
-	Total    int64  `json:"total"`
-	Verified int64  `json:"verified"`
+	File     string  `json:"file"`
+	State    string  `json:"state"`
+	Done     int64   `json:"done"`
+	Total    int64   `json:"total"`
+	Verified int64   `json:"verified"`
+	Error    string  `json:"error,omitempty"`
+	Wait     float64 `json:"wait_seconds,omitempty"`
+}
+
+// States of lines of pull --json that no file has.
+const (
+	stateRetrying = "retrying"
+	stateError    = "error"
+	stateSuccess  = "success"
+)
+
+// failed is the last line of pull --json after an error. A line of the state retrying has it, too, with the wait, while
+// the hub is asked for the list of files.
+type failed struct {
+	State string  `json:"state"`
+	Error string  `json:"error"`
+	Hint  string  `json:"hint,omitempty"`
+	Wait  float64 `json:"wait_seconds,omitempty"`
 }
 
 // hub returns a client of the hub that the environment names. It says on the terminal when it has to wait.
@@ -314,6 +354,9 @@ func describePull(p *pull.Plan, c choice.Choice) string {
 	}
 	if p.License != "" {
 		what = append(what, "licence "+p.License)
+	}
+	if p.Gated {
+		what = append(what, "gated: its owner wants its terms accepted first")
 	}
 	if missing := p.Missing(); missing < p.Size() {
 		what = append(what, render.Size(p.Size()-missing)+" of that are already here")

@@ -14,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"runner/models/choice"
+	"runner/models/hub"
 	"runner/models/hub/hubtest"
+	"runner/models/pull"
 )
 
 // A pulled model can be listed, shown, checked and removed. What was pulled is not fetched again, a damaged file is
@@ -67,8 +70,11 @@ func TestPulledModel(t *testing.T) {
 	}
 	for line := range strings.Lines(out) {
 		var v map[string]any
-		if err := json.Unmarshal([]byte(line), &v); err != nil || v["state"] == "" {
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
 			t.Errorf("line %q: %v", line, err)
+		}
+		if state, ok := v["state"].(string); !ok || state == "" {
+			t.Errorf("no state in %q", line)
 		}
 	}
 	if !strings.Contains(out, `"state":"success"`) {
@@ -81,6 +87,10 @@ func TestPulledModel(t *testing.T) {
 		t.Errorf("pull: %s", told)
 	}
 	run(1, "pull", "org/tiny:Q8_0")
+	if out, _ = run(1, "pull", "--json", "org/tiny:Q8_0"); !strings.HasPrefix(out, `{"state":"error","error":"`) ||
+		!strings.Contains(out, `"hint":"unset HF_HUB_OFFLINE`) {
+		t.Errorf("pull --json: %s", out)
+	}
 	t.Setenv("HF_HUB_OFFLINE", "")
 	h.Fail(func(hubtest.Request) hubtest.Fault { return hubtest.Fault{Status: http.StatusServiceUnavailable} })
 	asked := len(h.Asked())
@@ -348,4 +358,46 @@ func TestUnusualStatesAreExplained(t *testing.T) {
 	wrong.expect("slow-Q8_0.gguf: its content does not have the hub's hash, so it is downloaded once more")
 	wrong.expect("ready: ")
 	wrong.exit(exitOK)
+}
+
+// The question whether to download says what speaks against it, before the yes.
+func TestOfferWarns(t *testing.T) {
+	plan := &pull.Plan{Repository: hub.Repository{ID: "Org/Big-GGUF", License: "other", Gated: true}}
+	const want = "org/big is not on this machine. This machine may not have the memory for this model, and it is the " +
+		"smallest there is. Download Org/Big-GGUF, Q2_K, 0.0 MiB, licence other, gated: its owner wants its terms " +
+		"accepted first? [y/N]"
+	if got := offer("org/big", plan, choice.Choice{Quant: "Q2_K", TooBig: true}); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+// Programs that read pull --json learn why it waits, while the hub is asked and while bytes come.
+func TestRetriesInJSON(t *testing.T) {
+	h := hubtest.Start(t)
+	h.Add(hubtest.Repo{ID: "Org/Tiny-GGUF", Files: []hubtest.File{
+		{Path: "tiny-Q8_0.gguf", Content: bytes.Repeat([]byte("GGUF weights "), 1000), LFS: true}}})
+	var asked, sent atomic.Bool
+	h.Fail(func(r hubtest.Request) hubtest.Fault {
+		switch {
+		case r.Bytes:
+			return hubtest.Fault{Abort: sent.CompareAndSwap(false, true)}
+		case asked.CompareAndSwap(false, true):
+			return hubtest.Fault{Status: http.StatusServiceUnavailable}
+		}
+		return hubtest.Fault{}
+	})
+	cmd := exec.Command("runner", "pull", "--json", "org/tiny")
+	cmd.Env = append(os.Environ(), "HF_ENDPOINT="+h.URL, "HF_HUB_CACHE="+t.TempDir(), "HOME="+t.TempDir(), "HF_TOKEN=",
+		noRaceDelay)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`{"state":"retrying","error":"[^"]*answers 503","wait_seconds":`,
+		`{"file":"tiny-Q8_0.gguf","state":"retrying",.*"error":"[^"]*cannot be reached.*","wait_seconds":`,
+		`{"name":"Org/Tiny-GGUF:Q8_0","path":".*","state":"success"}`} {
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
 }
