@@ -69,6 +69,7 @@ func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
 	planning, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	here, isHere := pulledBefore(name)
+	told := a.waiting()
 	client, err := a.hubClient(func(err error, wait time.Duration) {
 		if isHere {
 			giveUp(err)
@@ -79,7 +80,7 @@ func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
 			_ = json.NewEncoder(a.stdout()).Encode(line) // the pull goes on
 			return
 		}
-		a.note(again(err, wait))
+		told(err, wait)
 	})
 	if err != nil {
 		return err
@@ -205,15 +206,19 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 		files = append(files, i.Path)
 	}
 	bars := render.NewTransfers(a.err, a.errTerminal && !asJSON, files)
-	states := map[string]download.State{}
+	states, said := map[string]download.State{}, map[string]string{}
 	report := func(p download.Progress) {
 		if why := unusual[p.State]; why != "" && states[p.File] != p.State {
 			bars.Say(p.File + ": " + why)
 		}
 		states[p.File] = p.State
 		bars.Set(p.File, stateWord(p.State), p.Done, p.Total)
-		if p.Retry != nil {
-			bars.Say(p.File + ": " + again(p.Retry, p.Wait))
+		if p.Retry == nil {
+			return
+		}
+		if line := p.File + ": " + again(p.Retry); line != said[p.File] { // once for each cause
+			said[p.File] = line
+			bars.Say(line)
 		}
 	}
 	if asJSON {
@@ -282,8 +287,17 @@ type failed struct {
 }
 
 // hub returns a client of the hub that the environment names. It says on the terminal when it has to wait.
-func (a *app) hub() (*hub.Client, error) {
-	return a.hubClient(func(err error, wait time.Duration) { a.note(again(err, wait)) })
+func (a *app) hub() (*hub.Client, error) { return a.hubClient(a.waiting()) }
+
+// waiting says that the hub is asked again, once for each cause.
+func (a *app) waiting() func(error, time.Duration) {
+	last := ""
+	return func(err error, _ time.Duration) {
+		if line := again(err); line != last {
+			last = line
+			a.note(line)
+		}
+	}
 }
 
 // hubClient returns a client of the hub that the environment names. waiting is called when it has to wait.
@@ -298,8 +312,11 @@ func (a *app) hubClient(waiting func(err error, wait time.Duration)) (*hub.Clien
 }
 
 // again says that a request failed and is repeated.
-func again(err error, wait time.Duration) string {
-	return fmt.Sprintf("%v; trying again in %v", err, wait.Round(100*time.Millisecond))
+func again(err error) string {
+	if e := (*hub.Error)(nil); errors.As(err, &e) {
+		return e.Detail + "; trying again"
+	}
+	return err.Error() + "; trying again"
 }
 
 // planPull finds the repository and the files that a name means.

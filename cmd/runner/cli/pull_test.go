@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -56,7 +57,7 @@ func TestPulledModel(t *testing.T) {
 	})
 	_, told = run(0, "pull", "org/tiny:q4_k_m")
 	h.Fail(nil)
-	if !strings.Contains(told, "trying again in") {
+	if !strings.Contains(told, "answers 503; trying again\n") {
 		t.Errorf("a hub that fails is tried again without a word: %s", told)
 	}
 	if !strings.Contains(told, "Org/Tiny-GGUF, Q4_K_M, 1.2 MiB, licence mit") ||
@@ -368,6 +369,34 @@ func TestOfferWarns(t *testing.T) {
 		"accepted first? [y/N]"
 	if got := offer("org/big", plan, choice.Choice{Quant: "Q2_K", TooBig: true}); got != want {
 		t.Errorf("%s", got)
+	}
+}
+
+// A hub that cannot be reached is one plain line, however often it is asked.
+func TestWaitsAreToldOnce(t *testing.T) {
+	a := scripted()
+	told := &syncedBuffer{}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	a.err = w
+	waiting := a.waiting()
+	c, err := hub.New(hub.Config{Endpoint: "http://127.0.0.1:1", Waiting: waiting,
+		Retry: hub.Retry{Tries: 4, First: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Repository(t.Context(), "org/tiny", "main"); err == nil {
+		t.Error("a port that nobody listens on answers")
+	}
+	_ = w.Close()
+	if _, err := io.Copy(told, r); err != nil {
+		t.Fatal(err)
+	}
+	if got := told.String(); got != "127.0.0.1:1 cannot be reached (the connection is refused); trying again\n" {
+		t.Errorf("%q", got)
 	}
 }
 
