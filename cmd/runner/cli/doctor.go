@@ -114,7 +114,7 @@ func countModels(r *report) {
 
 // checkModel loads a model and generates a few tokens.
 func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backend.Config) {
-	model, err := resolve(name)
+	model, err := a.resolve(name)
 	if err != nil {
 		r.fail("model", "%s", errorLine(err))
 		return

@@ -235,16 +235,16 @@ func TestRemoveUnfinished(t *testing.T) {
 		return names
 	}
 	a := scripted()
-	if err := a.remove("org/half:q8_0"); err != nil || len(left()) != 2 {
+	if err := a.remove("org/half:q8_0", false); err != nil || len(left()) != 2 {
 		t.Errorf("%v; %q are left", err, left())
 	}
-	if err := a.remove("org/half:q8_0"); err == nil {
+	if err := a.remove("org/half:q8_0", false); err == nil {
 		t.Error("it was removed twice")
 	}
-	if err := a.remove("org/half"); err != nil || len(left()) != 0 {
+	if err := a.remove("org/half", false); err != nil || len(left()) != 0 {
 		t.Errorf("%v; %q are left", err, left())
 	}
-	if err := a.remove("org/half"); err == nil {
+	if err := a.remove("org/half", false); err == nil {
 		t.Error("nothing was removed, and nothing said so")
 	}
 }
@@ -274,7 +274,7 @@ func TestPullIsOffered(t *testing.T) {
 	yes.expect(">>>")
 	yes.enter("/exit")
 	yes.exit(exitOK)
-	// Of two that are here, one has to be named; another download would not help.
+	// Of two that are here, the one that suits the machine is used.
 	for _, quant := range []string{"Q4_K_M", "Q8_0"} {
 		path := filepath.Join(no.dir, "models--org--Two-GGUF", "snapshots", "c1", "two-"+quant+".gguf")
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("GGUF"), 0o600)); err != nil {
@@ -282,8 +282,17 @@ func TestPullIsOffered(t *testing.T) {
 		}
 	}
 	two := start(t, append(env, "HF_HUB_CACHE="+no.dir), "run", "org/two")
-	two.expect("2 GGUF files match: Q4_K_M, Q8_0")
-	two.exit(exitFailed)
+	two.expect("org/two is here as Q4_K_M, Q8_0; Q4_K_M is used")
+	two.enter("/exit")
+	two.exit(exitOK)
+	out, err := exec.Command("env", "HF_HUB_CACHE="+no.dir, "HOME="+no.dir, "runner", "rm", "org/two").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "2 models of org/Two-GGUF are here: Q4_K_M, Q8_0; name one") {
+		t.Errorf("rm: %v: %s", err, out)
+	}
+	out, err = exec.Command("env", "HF_HUB_CACHE="+no.dir, "HOME="+no.dir, "runner", "rm", "--all", "org/two").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "removed org/two: 2 files") {
+		t.Errorf("rm --all: %v: %s", err, out)
+	}
 }
 
 // Ctrl-C in a download that run began says that nothing is lost, as in pull. At the question it means no.
