@@ -40,7 +40,7 @@ func inCache(id string) (cache.Repo, bool) {
 }
 
 // resolveRepo finds a model of a repository on this machine. name is what the user typed.
-func resolveRepo(name string, n names.Name) (Model, error) {
+func resolveRepo(name string, n names.Name, memory int64) (Model, error) {
 	r, cached := inCache(n.Repo)
 	if cached {
 		commit, err := revision(name, r, n.Revision)
@@ -48,7 +48,7 @@ func resolveRepo(name string, n names.Name) (Model, error) {
 			return Model{}, err
 		}
 		if found := installed.InCommit(r, commit); len(found) > 0 {
-			return pick(name, r.ID(), n.Selector, found)
+			return pick(name, r.ID(), n.Selector, found, memory)
 		}
 	}
 	// What another program downloaded is as good.
@@ -63,7 +63,7 @@ func resolveRepo(name string, n names.Name) (Model, error) {
 		}
 	}
 	if len(elsewhere) > 0 {
-		return pick(name, elsewhere[0].Repo, n.Selector, elsewhere)
+		return pick(name, elsewhere[0].Repo, n.Selector, elsewhere, memory)
 	}
 	if known, ok := names.OfRepo(n.Repo); ok && !cached {
 		return Model{}, absent(name, known, n)
@@ -121,11 +121,17 @@ func incomplete(name string, r cache.Repo) error {
 	return e
 }
 
-// pick returns the model of a repository that the selector means. Without a selector there must be only one.
-func pick(name, id, selector string, found []installed.Model) (Model, error) {
+// pick returns the model of a repository that the selector means, and of several quantizations the best.
+func pick(name, id, selector string, found []installed.Model, memory int64) (Model, error) {
 	chosen := installed.Select(found, selector)
 	if len(chosen) == 1 {
 		return use(name, chosen[0])
+	}
+	if best, ok := installed.Best(chosen, memory); ok {
+		m, err := use(name, best)
+		m.Among = installed.Selectors(chosen)
+		m.Selector = m.Among[slices.IndexFunc(chosen, func(c installed.Model) bool { return c.Path == best.Path })]
+		return m, err
 	}
 	among := chosen
 	if len(chosen) == 0 {
@@ -163,11 +169,11 @@ func use(name string, m installed.Model) (Model, error) {
 
 // resolveWord finds a model that has a name of one word: a well-known one, one of Ollama's, or the only one whose
 // repository has that name.
-func resolveWord(name string, n names.Name) (Model, error) {
+func resolveWord(name string, n names.Name, memory int64) (Model, error) {
 	known, quant, isKnown := names.Find(n.Word)
 	if isKnown {
 		if r, ok := inCache(known.Repo); ok && len(installed.InRepo(r)) > 0 {
-			return pick(name, r.ID(), quant, installed.InRepo(r))
+			return pick(name, r.ID(), quant, installed.InRepo(r), memory)
 		}
 	}
 	found, _ := installed.List()
@@ -192,7 +198,7 @@ func resolveWord(name string, n names.Name) (Model, error) {
 					same[0].Repo, m.Repo), Advice: "name one, for instance " + same[0].Repo}
 			}
 		}
-		return pick(name, same[0].Repo, quant, same)
+		return pick(name, same[0].Repo, quant, same, memory)
 	}
 	if isKnown {
 		return Model{}, absent(name, known, names.Name{Repo: known.Repo, Selector: quant})

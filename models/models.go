@@ -5,7 +5,7 @@
 // and the first bytes of the files: it loads no model, downloads nothing and writes nothing. A [Snapshot] detects that
 // the files of a loaded model have changed.
 //
-// A name resolves to exactly one model, or to an error that says what was looked for, where, and what was found. A
+// A name resolves to exactly one model, the best of several quantizations, or to an error that says what was looked for, where, and what was found. A
 // name that is not a path can never reach outside of these places. A model that is split over several files is named
 // by its first part, and all parts must exist.
 package models
@@ -34,6 +34,9 @@ type Model struct {
 	Path string
 	// Parts are all files of the model in order. Path is the first unless it is a folder.
 	Parts []string
+	// Selector is set where the name means several quantizations: it is the one that was taken, of those in Among.
+	Selector string
+	Among    []string
 }
 
 // Error says why a name did not resolve to a model.
@@ -62,7 +65,12 @@ func (e *Error) Hint() string { return e.Advice }
 // Resolve finds the model called name: a path to a file, or to a folder with config.json and safetensors or with one
 // GGUF model; else a name in any form that [names.Parse] reads, of a model in the Hugging Face cache or in the
 // folders of LM Studio and Ollama. A file of that name has priority. Every error is an [*Error].
-func Resolve(name string) (Model, error) {
+//
+// Of several quantizations it takes the usual one; [ResolveFor] takes the best that a machine's memory holds.
+func Resolve(name string) (Model, error) { return ResolveFor(name, 0) }
+
+// ResolveFor is [Resolve] for a machine with some bytes of memory. 0 means that it is not known.
+func ResolveFor(name string, memory int64) (Model, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.Mode().IsRegular():
@@ -88,9 +96,9 @@ func Resolve(name string) (Model, error) {
 	switch {
 	case isPathLike(name) || isGGUF(name) && n.Repo == "":
 	case invalid == nil && n.Repo != "":
-		return resolveRepo(name, n)
+		return resolveRepo(name, n, memory)
 	case invalid == nil && errors.Is(err, fs.ErrNotExist):
-		return resolveWord(name, n)
+		return resolveWord(name, n, memory)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		e := &Error{Name: name, Detail: "no such file",

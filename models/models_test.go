@@ -57,6 +57,7 @@ func TestResolveInCache(t *testing.T) {
 	good := []struct{ name, file string }{
 		{"org/one", "only.gguf"},
 		{"org/one:only.gguf", "only.gguf"},
+		{"org/several", "model-Q4_K_M.gguf"},
 		{"org/several:Q4_K", "model-Q4_K.gguf"},
 		{"org/several:q4_k_m", "model-Q4_K_M.gguf"},
 		{"org/several:model-Q4_K_M.gguf", "model-Q4_K_M.gguf"},
@@ -79,14 +80,20 @@ func TestResolveInCache(t *testing.T) {
 			t.Errorf("IsName(%q) is false", c.name)
 		}
 	}
-	if m, _ := models.Resolve("org/several:Q8_0"); len(m.Parts) != 2 {
-		t.Errorf("parts: %v", m.Parts)
+	if m, _ := models.Resolve("org/several:Q8_0"); len(m.Parts) != 2 || m.Selector != "" || m.Among != nil {
+		t.Errorf("%+v", m)
 	}
+	// With enough memory the best of several is taken. The name of one of other models must say which.
+	if m, err := models.ResolveFor("org/several", 1<<40); err != nil || m.Selector != "Q8_0" || len(m.Parts) != 2 ||
+		strings.Join(m.Among, " ") != "Q8_0 Q4_K Q4_K_M" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	addRepo(t, root, "org/two", "def", "small-Q8_0.gguf", "large-Q8_0.gguf")
 
 	bad := []struct{ name, want string }{
-		{"org/several", "3 GGUF files match: Q8_0, Q4_K, Q4_K_M"},
 		{"org/several:Q2", `no GGUF file matches "Q2"`},
 		{"org/several:mmproj-model-f16.gguf", "no GGUF file matches"},
+		{"org/two", "2 GGUF files match: large-Q8_0.gguf, small-Q8_0.gguf"},
 		{"org/none", "no GGUF file of it"},
 		{"org/broken", "part 2 of 2 is missing"},
 		{"org/absent", "not in the Hugging Face cache at " + root},

@@ -78,6 +78,7 @@ func TestNamesFindModels(t *testing.T) {
 		"https://huggingface.co/ggml-org/gpt-oss-20b-GGUF/blob/main/" + gptoss:                    gptoss,
 		"https://huggingface.co/ggml-org/gpt-oss-20b-GGUF/resolve/main/" + gptoss + "?download=x": gptoss,
 		"https://mirror.example/ggml-org/gpt-oss-20b-GGUF":                                        gptoss,
+		"llama3.2":                                          l4,
 		"llama3.2:3b-q8_0":                                  l8,
 		"llama3.2:3b-instruct-q4_K_M":                       l4,
 		"bartowski/llama-3.2-3b-instruct:q4_k_m":            l4,
@@ -129,7 +130,6 @@ func TestNamesFindModels(t *testing.T) {
 	}
 
 	for text, want := range map[string]string{
-		"llama3.2":                  "2 GGUF files match: Q4_K_M, Q8_0",
 		"same-gguf":                 "several repositories have this name: one/Same-GGUF and two/same",
 		"gemma3:4b":                 "it is ggml-org/gemma-3-4b-it-GGUF on the Hugging Face hub (4B parameters, about 2.3 GiB, ",
 		"gpt-os-20b":                "no such file or model",

@@ -102,7 +102,7 @@ func Choose(files []File, wanted string, memory int64) (Choice, error) {
 		return Choice{}, &Error{Advice: "choose another quantization or repository",
 			Detail: fmt.Sprintf("%s has %d of its %d parts", found[0].Path, len(found[0].Parts), found[0].Count)}
 	}
-	best, err := pick(whole, memory)
+	best, err := Best(whole, memory)
 	if err != nil {
 		return Choice{}, err
 	}
@@ -270,9 +270,9 @@ func List(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// pick returns the best model that fits, else the smallest. Models whose names differ in more than the quantization
+// Best returns the best model that fits, else the smallest. Models whose names differ in more than the quantization
 // are an error, because nothing says which is meant.
-func pick(models []Model, memory int64) (Model, error) {
+func Best(models []Model, memory int64) (Model, error) {
 	if len(models) == 1 {
 		return models[0], nil
 	}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -183,7 +184,7 @@ type answer struct {
 // get sends one request and follows redirects. name is what to call it in errors. The caller closes the body.
 func (c *Client) get(ctx context.Context, name string, u *url.URL, header http.Header) (*answer, error) {
 	if c.config.Offline {
-		return nil, &Error{Kind: Offline, Name: name, Detail: "is not asked for, because HF_HUB_OFFLINE is set",
+		return nil, &Error{Kind: Offline, Name: name, Detail: "the hub is not asked, because HF_HUB_OFFLINE is set",
 			Advice: "unset HF_HUB_OFFLINE to allow downloads"}
 	}
 	a := &answer{home: true}
@@ -312,8 +313,29 @@ func unreachable(ctx context.Context, name string, u *url.URL, err error) error 
 	if e := (*url.Error)(nil); errors.As(err, &e) {
 		err = e.Err
 	}
-	return &Error{Kind: Unreachable, Name: name, Detail: fmt.Sprintf("%s cannot be reached: %v", u.Host, err),
+	return &Error{Kind: Unreachable, Name: name, Detail: fmt.Sprintf("%s cannot be reached (%s)", u.Host, plainCause(err)),
 		Advice: "check the network, and HF_ENDPOINT and HTTPS_PROXY if they are set", Temporary: true, Err: err}
+}
+
+// plainCause says in a few plain words why a connection failed.
+func plainCause(err error) string {
+	var name *net.DNSError
+	var slow net.Error
+	switch {
+	case errors.As(err, &name) && name.IsNotFound:
+		return "no such host"
+	case errors.As(err, &name):
+		return "the name server does not answer"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection is refused"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return "no way to the network"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return "the connection was cut"
+	case errors.As(err, &slow) && slow.Timeout():
+		return "no answer in time"
+	}
+	return err.Error()
 }
 
 func badAnswer(name, detail string, err error) *Error {

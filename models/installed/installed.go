@@ -215,6 +215,29 @@ func Select(models []Model, selector string) []Model {
 	return found
 }
 
+// Best returns the model that suits memory bytes best, by [choice.Best]. It reports false if they are not quantizations
+// of one model.
+func Best(models []Model, memory int64) (Model, bool) {
+	var ggufs []choice.Model
+	for _, m := range models {
+		if m.Problem != "" {
+			continue
+		}
+		if m.Format != choice.GGUF || m.model.Path == "" {
+			return Model{}, false
+		}
+		ggufs = append(ggufs, m.model)
+	}
+	if len(ggufs) == 0 {
+		return Model{}, false
+	}
+	best, err := choice.Best(ggufs, memory)
+	if err != nil {
+		return Model{}, false
+	}
+	return models[slices.IndexFunc(models, func(m Model) bool { return m.model.Path == best.Path })], true
+}
+
 // Selectors returns the shortest selector of each model that means no other.
 func Selectors(models []Model) []string {
 	var ggufs []choice.Model

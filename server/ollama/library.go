@@ -191,6 +191,9 @@ type pulling struct {
 	w      http.ResponseWriter
 	stream bool
 	lines  *wire.Stream
+	// asking is the first step: the hub is asked for the files. It is sent with the second, so that an error of the hub
+	// has its own status.
+	asking *PullResponse
 }
 
 // report sends a step.
@@ -198,7 +201,17 @@ func (p *pulling) report(s Pulled) error {
 	if !p.stream {
 		return nil
 	}
-	return p.send(PullResponse{Status: s.Status, Digest: s.Digest, Total: s.Total, Completed: s.Done})
+	step := PullResponse{Status: s.Status, Digest: s.Digest, Total: s.Total, Completed: s.Done}
+	if p.asking == nil {
+		p.asking = &step
+		return nil
+	}
+	if p.lines == nil {
+		if err := p.send(*p.asking); err != nil {
+			return err
+		}
+	}
+	return p.send(step)
 }
 
 func (p *pulling) send(v any) error {
@@ -209,7 +222,7 @@ func (p *pulling) send(v any) error {
 	return p.lines.Send("", text)
 }
 
-// fail ends the answer with an error. Before the first step that is the error's own answer.
+// fail ends the answer with an error. Before the second step that is the error's own answer.
 func (p *pulling) fail(err error) error {
 	if p.lines == nil {
 		return err

@@ -172,7 +172,7 @@ func (c *chat) notOpened(name string, err error) {
 
 // canOpen returns the error that a model is not here, or that no engine here runs it.
 func (a *app) canOpen(ctx context.Context, name string) error {
-	m, err := resolve(name)
+	m, err := a.resolve(name)
 	if err != nil || m.Path == "" {
 		return err
 	}

@@ -63,7 +63,7 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		v.runner += ", commit " + v.commit
 	}
 	r.ok("runner", "%s, %s %s/%s", v.runner, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	model, err := resolve(name)
+	model, err := a.resolve(name)
 	if a.isolation.folder == "" && !isFolder(model.Path) {
 		r.ok("engine", "%s", v.engine)
 	}

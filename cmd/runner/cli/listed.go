@@ -210,7 +210,7 @@ func (l *listed) size() string {
 
 // shownModel describes the model that a name means.
 func (a *app) shownModel(ctx context.Context, name string) (listed, error) {
-	m, err := resolve(name)
+	m, err := a.resolve(name)
 	if err != nil {
 		return listed{}, err
 	}

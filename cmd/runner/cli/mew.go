@@ -114,7 +114,7 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	if err := a.isolate(o.isolation); err != nil {
 		return err
 	}
-	model, err := resolve(name)
+	model, err := a.resolve(name)
 	if err != nil {
 		return err
 	}

@@ -88,24 +88,34 @@ func inCache(name string) (repo cache.Repo, selector string, err error) {
 }
 
 func (a *app) rmCommand() *cobra.Command {
-	return &cobra.Command{
+	all := false
+	cmd := &cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove a downloaded model",
-		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO for all of a repository, or ORG/REPO:Q4_K_M for
-one model of it. What unfinished downloads left goes, too. Files that other revisions use are kept.
+		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO:Q4_K_M for one model of a repository, or ORG/REPO if
+there is only one of it here, or with --all. What unfinished downloads left goes, too. Files that other revisions use
+are kept.
 
 Remove models of Ollama and LM Studio with those programs.`,
 		Args:              exactly(1, "name one model", ""),
 		ValidArgsFunction: completeInstalled,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.remove(args[0]) },
+		RunE:              func(_ *cobra.Command, args []string) error { return a.remove(args[0], all) },
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "remove all quantizations of the repository")
+	return cmd
 }
 
-// remove removes a model from the Hugging Face cache, with what unfinished downloads of it left.
-func (a *app) remove(name string) error {
+// remove removes a model from the Hugging Face cache, with what unfinished downloads of it left. Without a selector or
+// all it removes no more than one.
+func (a *app) remove(name string, all bool) error {
 	repo, selector, err := inCache(name)
 	if err != nil {
 		return err
+	}
+	if found := installed.InRepo(repo); selector == "" && len(found) > 1 && !all {
+		selectors := installed.Selectors(found)
+		return &inputError{what: fmt.Sprintf("%d models of %s are here: %s", len(found), repo.ID(), choice.List(selectors)),
+			hint: fmt.Sprintf("name one, for instance %s:%s, or remove them with --all", repo.ID(), selectors[0])}
 	}
 	partials, bytes, err := discardPartials(repo, selector)
 	if err != nil {

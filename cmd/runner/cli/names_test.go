@@ -55,7 +55,7 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 		"v1.2": "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
 		model, _, given, err := splitArguments([]string{word})
 		if err == nil && model == word {
-			_, err = resolve(word)
+			_, err = new(app).resolve(word)
 		}
 		var e *models.Error
 		if given || !errors.As(err, &e) || !strings.Contains(e.Hint(), want) {

@@ -46,12 +46,15 @@ HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Huggi
 			defer stop()
 			err := a.pull(ctx, args[0], asJSON)
 			if ctx.Err() != nil {
-				return a.stopped()
+				err = a.stopped()
+			}
+			if err != nil && asJSON {
+				_ = json.NewEncoder(a.stdout()).Encode(failed{State: stateError, Error: err.Error(), Hint: hint(err)})
 			}
 			return err
 		},
 	}
-	addJSON(cmd, &asJSON, "report progress as JSON, one object a line")
+	addJSON(cmd, &asJSON, "report progress, waits and errors as JSON, one object a line")
 	return cmd
 }
 
@@ -66,12 +69,18 @@ func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
 	planning, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	here, isHere := pulledBefore(name)
+	told := a.waiting()
 	client, err := a.hubClient(func(err error, wait time.Duration) {
 		if isHere {
 			giveUp(err)
 			return
 		}
-		a.note(again(err, wait))
+		if asJSON {
+			line := failed{State: stateRetrying, Error: err.Error(), Wait: wait.Seconds()}
+			_ = json.NewEncoder(a.stdout()).Encode(line) // the pull goes on
+			return
+		}
+		told(err, wait)
 	})
 	if err != nil {
 		return err
@@ -87,7 +96,7 @@ func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
 	if !asJSON {
 		a.note(describePull(plan, chosen))
 	}
-	return a.fetch(ctx, plan, chosen, asJSON)
+	return a.fetch(ctx, plan, chosen, asJSON, false)
 }
 
 // pulled is a whole model in the Hugging Face cache.
@@ -122,7 +131,7 @@ func pulledBefore(name string) (pulled, bool) {
 // ready says that a model is here.
 func (a *app) ready(name, snapshot string, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": "success", "name": name, "path": snapshot})
+		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": stateSuccess, "name": name, "path": snapshot})
 	}
 	a.note("ready: runner run " + name)
 	return nil
@@ -139,17 +148,24 @@ func (a *app) offerPull(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	question := fmt.Sprintf("%s is not on this machine. Download %s? [y/N]", render.CleanLine(name),
-		describePull(plan, chosen))
-	fmt.Fprint(a.stderr(), wrap(question, a.noteWidth()-len(" yes"))+" ")
+	fmt.Fprint(a.stderr(), wrap(offer(name, plan, chosen), a.noteWidth()-len(" yes"))+" ")
 	yes, err := a.answersYes(ctx)
 	if err != nil || !yes {
 		return false, err
 	}
-	if err = a.fetch(ctx, plan, chosen, false); ctx.Err() != nil {
+	if err = a.fetch(ctx, plan, chosen, false, true); ctx.Err() != nil {
 		return true, a.stopped()
 	}
 	return true, err
+}
+
+// offer is the question whether to download a model, with all that speaks against it.
+func offer(name string, plan *pull.Plan, chosen choice.Choice) string {
+	question := render.CleanLine(name) + " is not on this machine. "
+	if chosen.TooBig {
+		question += tooBig + ". "
+	}
+	return question + "Download " + describePull(plan, chosen) + "? [y/N]"
 }
 
 // answersYes reads the answer to a question. An end of the input, or of ctx, is an interrupt.
@@ -174,25 +190,45 @@ func (a *app) answersYes(ctx context.Context) (bool, error) {
 	}
 }
 
-// fetch downloads what a plan says.
-func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, asJSON bool) error {
-	if chosen.TooBig {
-		a.complain("warning: this machine may not have the memory for this model, and it is the smallest there is")
+// tooBig says that a model may not fit.
+const tooBig = "This machine may not have the memory for this model, and it is the smallest there is"
+
+// fetch downloads what a plan says. asked reports that the user said yes to it.
+func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, asJSON, asked bool) error {
+	if chosen.TooBig && !asked {
+		a.complain("warning: " + tooBig)
 	}
 	for _, r := range plan.Refused {
 		a.complain(fmt.Sprintf("warning: the file %q is left out: %s", r.Path, r.Why))
 	}
-	bars := render.NewTransfers(a.err, a.errTerminal && !asJSON)
+	var files []string
+	for _, i := range plan.Items {
+		files = append(files, i.Path)
+	}
+	bars := render.NewTransfers(a.err, a.errTerminal && !asJSON, files)
+	states, said := map[string]download.State{}, map[string]string{}
 	report := func(p download.Progress) {
-		bars.Set(p.File, string(p.State), p.Done, p.Total)
-		if p.Retry != nil {
-			bars.Say(p.File + ": " + again(p.Retry, p.Wait))
+		if why := unusual[p.State]; why != "" && states[p.File] != p.State {
+			bars.Say(p.File + ": " + why)
+		}
+		states[p.File] = p.State
+		bars.Set(p.File, stateWord(p.State), p.Done, p.Total)
+		if p.Retry == nil {
+			return
+		}
+		if line := p.File + ": " + again(p.Retry); line != said[p.File] { // once for each cause
+			said[p.File] = line
+			bars.Say(line)
 		}
 	}
 	if asJSON {
 		enc := json.NewEncoder(a.stdout())
 		report = func(p download.Progress) {
-			_ = enc.Encode(transferred{p.File, string(p.State), p.Done, p.Total, p.Verified}) // the download goes on
+			line := transferred{File: p.File, State: string(p.State), Done: p.Done, Total: p.Total, Verified: p.Verified}
+			if p.Retry != nil {
+				line.State, line.Error, line.Wait = stateRetrying, p.Retry.Error(), p.Wait.Seconds()
+			}
+			_ = enc.Encode(line) // the download goes on
 		}
 	}
 	result, err := plan.Run(ctx, pull.Options{Download: download.Options{Report: report}})
@@ -206,18 +242,62 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 	return a.ready(pull.Spelled(plan, chosen), result.Snapshot, asJSON)
 }
 
-// transferred is a line of pull --json.
+// unusual explains states that a reader would wonder about.
+var unusual = map[download.State]string{
+	download.Waiting: "another program is downloading it; waiting for that one",
+	download.Again:   "its content does not have the hub's hash, so it is downloaded once more",
+}
+
+// stateWord is what people read of a state.
+func stateWord(s download.State) string {
+	switch s {
+	case download.There:
+		return "already here"
+	case download.Again:
+		return "once more"
+	}
+	return string(s)
+}
+
+// transferred is a line of pull --json about a file. One of the state retrying has the reason and the wait.
 type transferred struct {
-	File     string `json:"file"`
-	State    string `json:"state"`
-	Done     int64  `json:"done"`
-	Total    int64  `json:"total"`
-	Verified int64  `json:"verified"`
+	File     string  `json:"file"`
+	State    string  `json:"state"`
+	Done     int64   `json:"done"`
+	Total    int64   `json:"total"`
+	Verified int64   `json:"verified"`
+	Error    string  `json:"error,omitempty"`
+	Wait     float64 `json:"wait_seconds,omitempty"`
+}
+
+// States of lines of pull --json that no file has.
+const (
+	stateRetrying = "retrying"
+	stateError    = "error"
+	stateSuccess  = "success"
+)
+
+// failed is the last line of pull --json after an error. A line of the state retrying has it, too, with the wait, while
+// the hub is asked for the list of files.
+type failed struct {
+	State string  `json:"state"`
+	Error string  `json:"error"`
+	Hint  string  `json:"hint,omitempty"`
+	Wait  float64 `json:"wait_seconds,omitempty"`
 }
 
 // hub returns a client of the hub that the environment names. It says on the terminal when it has to wait.
-func (a *app) hub() (*hub.Client, error) {
-	return a.hubClient(func(err error, wait time.Duration) { a.note(again(err, wait)) })
+func (a *app) hub() (*hub.Client, error) { return a.hubClient(a.waiting()) }
+
+// waiting says that the hub is asked again, once for each cause.
+func (a *app) waiting() func(error, time.Duration) {
+	last := ""
+	return func(err error, _ time.Duration) {
+		if line := again(err); line != last {
+			last = line
+			a.note(line)
+		}
+	}
 }
 
 // hubClient returns a client of the hub that the environment names. waiting is called when it has to wait.
@@ -232,8 +312,11 @@ func (a *app) hubClient(waiting func(err error, wait time.Duration)) (*hub.Clien
 }
 
 // again says that a request failed and is repeated.
-func again(err error, wait time.Duration) string {
-	return fmt.Sprintf("%v; trying again in %v", err, wait.Round(100*time.Millisecond))
+func again(err error) string {
+	if e := (*hub.Error)(nil); errors.As(err, &e) {
+		return e.Detail + "; trying again"
+	}
+	return err.Error() + "; trying again"
 }
 
 // planPull finds the repository and the files that a name means.
@@ -289,8 +372,11 @@ func describePull(p *pull.Plan, c choice.Choice) string {
 	if p.License != "" {
 		what = append(what, "licence "+p.License)
 	}
+	if p.Gated {
+		what = append(what, "gated: its owner wants its terms accepted first")
+	}
 	if missing := p.Missing(); missing < p.Size() {
-		what = append(what, render.Size(p.Size()-missing)+" of it are here")
+		what = append(what, render.Size(p.Size()-missing)+" of that are already here")
 	}
 	return strings.Join(what, ", ")
 }

@@ -4,15 +4,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"runner/models/choice"
+	"runner/models/hub"
 	"runner/models/hub/hubtest"
+	"runner/models/pull"
 )
 
 // A pulled model can be listed, shown, checked and removed. What was pulled is not fetched again, a damaged file is
@@ -51,7 +57,7 @@ func TestPulledModel(t *testing.T) {
 	})
 	_, told = run(0, "pull", "org/tiny:q4_k_m")
 	h.Fail(nil)
-	if !strings.Contains(told, "trying again in") {
+	if !strings.Contains(told, "answers 503; trying again\n") {
 		t.Errorf("a hub that fails is tried again without a word: %s", told)
 	}
 	if !strings.Contains(told, "Org/Tiny-GGUF, Q4_K_M, 1.2 MiB, licence mit") ||
@@ -65,8 +71,11 @@ func TestPulledModel(t *testing.T) {
 	}
 	for line := range strings.Lines(out) {
 		var v map[string]any
-		if err := json.Unmarshal([]byte(line), &v); err != nil || v["state"] == "" {
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
 			t.Errorf("line %q: %v", line, err)
+		}
+		if state, ok := v["state"].(string); !ok || state == "" {
+			t.Errorf("no state in %q", line)
 		}
 	}
 	if !strings.Contains(out, `"state":"success"`) {
@@ -79,6 +88,10 @@ func TestPulledModel(t *testing.T) {
 		t.Errorf("pull: %s", told)
 	}
 	run(1, "pull", "org/tiny:Q8_0")
+	if out, _ = run(1, "pull", "--json", "org/tiny:Q8_0"); !strings.HasPrefix(out, `{"state":"error","error":"`) ||
+		!strings.Contains(out, `"hint":"unset HF_HUB_OFFLINE`) {
+		t.Errorf("pull --json: %s", out)
+	}
 	t.Setenv("HF_HUB_OFFLINE", "")
 	h.Fail(func(hubtest.Request) hubtest.Fault { return hubtest.Fault{Status: http.StatusServiceUnavailable} })
 	asked := len(h.Asked())
@@ -191,7 +204,7 @@ func TestInterruptedPull(t *testing.T) {
 	if err := again.Run(); err != nil {
 		t.Fatalf("%v: %s", err, more)
 	}
-	if !strings.Contains(more.String(), "of it are here") {
+	if !strings.Contains(more.String(), "of that are already here") {
 		t.Errorf("the second pull: %s", more)
 	}
 	if h.Sent() > int64(len(content))*3/2 {
@@ -222,16 +235,16 @@ func TestRemoveUnfinished(t *testing.T) {
 		return names
 	}
 	a := scripted()
-	if err := a.remove("org/half:q8_0"); err != nil || len(left()) != 2 {
+	if err := a.remove("org/half:q8_0", false); err != nil || len(left()) != 2 {
 		t.Errorf("%v; %q are left", err, left())
 	}
-	if err := a.remove("org/half:q8_0"); err == nil {
+	if err := a.remove("org/half:q8_0", false); err == nil {
 		t.Error("it was removed twice")
 	}
-	if err := a.remove("org/half"); err != nil || len(left()) != 0 {
+	if err := a.remove("org/half", false); err != nil || len(left()) != 0 {
 		t.Errorf("%v; %q are left", err, left())
 	}
-	if err := a.remove("org/half"); err == nil {
+	if err := a.remove("org/half", false); err == nil {
 		t.Error("nothing was removed, and nothing said so")
 	}
 }
@@ -261,7 +274,7 @@ func TestPullIsOffered(t *testing.T) {
 	yes.expect(">>>")
 	yes.enter("/exit")
 	yes.exit(exitOK)
-	// Of two that are here, one has to be named; another download would not help.
+	// Of two that are here, the one that suits the machine is used.
 	for _, quant := range []string{"Q4_K_M", "Q8_0"} {
 		path := filepath.Join(no.dir, "models--org--Two-GGUF", "snapshots", "c1", "two-"+quant+".gguf")
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("GGUF"), 0o600)); err != nil {
@@ -269,8 +282,17 @@ func TestPullIsOffered(t *testing.T) {
 		}
 	}
 	two := start(t, append(env, "HF_HUB_CACHE="+no.dir), "run", "org/two")
-	two.expect("2 GGUF files match: Q4_K_M, Q8_0")
-	two.exit(exitFailed)
+	two.expect("org/two is here as Q4_K_M, Q8_0; Q4_K_M is used")
+	two.enter("/exit")
+	two.exit(exitOK)
+	out, err := exec.Command("env", "HF_HUB_CACHE="+no.dir, "HOME="+no.dir, "runner", "rm", "org/two").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "2 models of org/Two-GGUF are here: Q4_K_M, Q8_0; name one") {
+		t.Errorf("rm: %v: %s", err, out)
+	}
+	out, err = exec.Command("env", "HF_HUB_CACHE="+no.dir, "HOME="+no.dir, "runner", "rm", "--all", "org/two").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "removed org/two: 2 files") {
+		t.Errorf("rm --all: %v: %s", err, out)
+	}
 }
 
 // Ctrl-C in a download that run began says that nothing is lost, as in pull. At the question it means no.
@@ -292,7 +314,7 @@ func TestInterruptedOffer(t *testing.T) {
 	if h.Sent() != 0 {
 		t.Errorf("%d bytes were sent without a yes", h.Sent())
 	}
-	yes := start(t, env, "run", "org/slow")
+	yes := startIn(t, 80, env, "run", "org/slow")
 	yes.expect("[y/N]")
 	yes.send("y\r")
 	for deadline := time.Now().Add(hang); h.Sent() < 1<<20; time.Sleep(10 * time.Millisecond) {
@@ -301,6 +323,119 @@ func TestInterruptedOffer(t *testing.T) {
 		}
 	}
 	yes.send("\x03")
-	yes.expect("interrupted; what is here is kept, and the same command goes on with it")
+	// Each row begins at the left, whatever ^C did to the cursor, so it does not wrap.
+	if shown := yes.expect("interrupted; what is here is kept"); !strings.Contains(shown, "slow-Q8_0.gguf") ||
+		regexp.MustCompile(`A\x1b\[J[^\r]`).MatchString(shown) {
+		t.Errorf("%q", shown)
+	}
 	yes.exit(exitInterrupted)
+}
+
+// What a reader would wonder about is explained: a file that another program downloads, and one that comes once more.
+func TestUnusualStatesAreExplained(t *testing.T) {
+	h := hubtest.Start(t)
+	h.Add(hubtest.Repo{ID: "Org/Slow-GGUF", Files: []hubtest.File{
+		{Path: "slow-Q8_0.gguf", Content: bytes.Repeat([]byte("0123456789abcdef"), 1<<19), LFS: true}}})
+	slow := func(r hubtest.Request) hubtest.Fault {
+		if r.Bytes {
+			return hubtest.Fault{Slow: 2 * time.Millisecond}
+		}
+		return hubtest.Fault{}
+	}
+	h.Fail(slow)
+	env := []string{"HF_ENDPOINT=" + h.URL, "HF_TOKEN=", "HF_HUB_CACHE=" + t.TempDir()}
+	first := start(t, env, "pull", "org/slow")
+	for deadline := time.Now().Add(hang); h.Sent() == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is sent")
+		}
+	}
+	second := start(t, env, "pull", "org/slow")
+	second.expect("slow-Q8_0.gguf: another program is downloading it")
+	h.Fail(nil)
+	for _, tt := range []*terminal{first, second} {
+		tt.expect("ready: runner run Org/Slow-GGUF:Q8_0")
+		tt.exit(exitOK)
+	}
+	var flipped atomic.Bool
+	h.Fail(func(r hubtest.Request) hubtest.Fault {
+		if r.Bytes && flipped.CompareAndSwap(false, true) {
+			return hubtest.Fault{Flip: 5}
+		}
+		return hubtest.Fault{}
+	})
+	wrong := start(t, []string{"HF_ENDPOINT=" + h.URL, "HF_TOKEN="}, "pull", "org/slow")
+	wrong.expect("slow-Q8_0.gguf: its content does not have the hub's hash, so it is downloaded once more")
+	wrong.expect("ready: ")
+	wrong.exit(exitOK)
+}
+
+// The question whether to download says what speaks against it, before the yes.
+func TestOfferWarns(t *testing.T) {
+	plan := &pull.Plan{Repository: hub.Repository{ID: "Org/Big-GGUF", License: "other", Gated: true}}
+	const want = "org/big is not on this machine. This machine may not have the memory for this model, and it is the " +
+		"smallest there is. Download Org/Big-GGUF, Q2_K, 0.0 MiB, licence other, gated: its owner wants its terms " +
+		"accepted first? [y/N]"
+	if got := offer("org/big", plan, choice.Choice{Quant: "Q2_K", TooBig: true}); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+// A hub that cannot be reached is one plain line, however often it is asked.
+func TestWaitsAreToldOnce(t *testing.T) {
+	a := scripted()
+	told := &syncedBuffer{}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	a.err = w
+	waiting := a.waiting()
+	c, err := hub.New(hub.Config{Endpoint: "http://127.0.0.1:1", Waiting: waiting,
+		Retry: hub.Retry{Tries: 4, First: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Repository(t.Context(), "org/tiny", "main"); err == nil {
+		t.Error("a port that nobody listens on answers")
+	}
+	_ = w.Close()
+	if _, err := io.Copy(told, r); err != nil {
+		t.Fatal(err)
+	}
+	if got := told.String(); got != "127.0.0.1:1 cannot be reached (the connection is refused); trying again\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Programs that read pull --json learn why it waits, while the hub is asked and while bytes come.
+func TestRetriesInJSON(t *testing.T) {
+	h := hubtest.Start(t)
+	h.Add(hubtest.Repo{ID: "Org/Tiny-GGUF", Files: []hubtest.File{
+		{Path: "tiny-Q8_0.gguf", Content: bytes.Repeat([]byte("GGUF weights "), 1000), LFS: true}}})
+	var asked, sent atomic.Bool
+	h.Fail(func(r hubtest.Request) hubtest.Fault {
+		switch {
+		case r.Bytes:
+			return hubtest.Fault{Abort: sent.CompareAndSwap(false, true)}
+		case asked.CompareAndSwap(false, true):
+			return hubtest.Fault{Status: http.StatusServiceUnavailable}
+		}
+		return hubtest.Fault{}
+	})
+	cmd := exec.Command("runner", "pull", "--json", "org/tiny")
+	cmd.Env = append(os.Environ(), "HF_ENDPOINT="+h.URL, "HF_HUB_CACHE="+t.TempDir(), "HOME="+t.TempDir(), "HF_TOKEN=",
+		noRaceDelay)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`{"state":"retrying","error":"[^"]*answers 503","wait_seconds":`,
+		`{"file":"tiny-Q8_0.gguf","state":"retrying",.*"error":"[^"]*cannot be reached.*","wait_seconds":`,
+		`{"name":"Org/Tiny-GGUF:Q8_0","path":".*","state":"success"}`} {
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
 }

@@ -86,6 +86,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		name = cmp.Or(kept.Model, name)
 	}
 	model, err := a.resolveOrPull(cmd.Context(), name)
+	a.chosen(model)
 	if err != nil && len(args) == 1 && name == args[0] && !models.IsName(name) {
 		err = notPrompt(name, err)
 	}
@@ -274,11 +275,22 @@ func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 }
 
 // resolve finds the model called name. The zero Model is the demo.
-func resolve(name string) (models.Model, error) {
+func (a *app) resolve(name string) (models.Model, error) {
 	if name == demoName {
 		return models.Model{}, nil
 	}
-	return models.Resolve(name)
+	memory := int64(0)
+	if a.engine.Memory != nil {
+		memory, _ = a.engine.Memory()
+	}
+	return models.ResolveFor(name, memory)
+}
+
+// chosen says which of several quantizations a model is.
+func (a *app) chosen(m models.Model) {
+	if m.Selector != "" {
+		a.note(fmt.Sprintf("%s is here as %s; %s is used", m.Name, strings.Join(m.Among, ", "), m.Selector))
+	}
 }
 
 // mayPull reports whether err says that a model is not here that the hub may have, and there is a terminal to ask on.
@@ -289,7 +301,7 @@ func (a *app) mayPull(err error) bool {
 
 // resolveOrPull finds the model called name. On a terminal it offers to download one that is not here.
 func (a *app) resolveOrPull(ctx context.Context, name string) (models.Model, error) {
-	m, err := resolve(name)
+	m, err := a.resolve(name)
 	if !a.mayPull(err) {
 		return m, err
 	}
@@ -301,7 +313,7 @@ func (a *app) resolveOrPull(ctx context.Context, name string) (models.Model, err
 	case !pulled:
 		return m, &inputError{what: name + " is not on this machine", hint: hint(err), err: err}
 	}
-	return resolve(name)
+	return a.resolve(name)
 }
 
 // open loads a model and returns how long that took. It warns where the model differs from what cfg asks for. The zero
@@ -340,7 +352,7 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 // openByName is open for the model called name.
 func (a *app) openByName(ctx context.Context, name string, cfg backend.Config, rc runner.Config,
 	spinner *render.Spinner) (generator, time.Duration, error) {
-	m, err := resolve(name)
+	m, err := a.resolve(name)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -172,7 +172,8 @@ func (a *app) resolveServed(ctx context.Context, args []string) ([]served, error
 		} else if name == "" || model == "" {
 			return nil, &usageError{what: fmt.Sprintf("%q names no model", arg), hint: "use NAME=MODEL"}
 		}
-		m, err := resolve(model)
+		m, err := a.resolve(model)
+		a.chosen(m)
 		if err == nil && model != demoName {
 			_, err = a.engine.Choose(ctx, m.Path, a.isolation.folder, a.warnEngine)
 		}

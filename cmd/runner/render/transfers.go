@@ -3,7 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +20,9 @@ type Transfers struct {
 
 	mu    sync.Mutex
 	bars  *mpb.Progress // nil where there is no terminal
+	order []string
 	files map[string]*transfer
+	names int // the columns of the longest name
 }
 
 type transfer struct {
@@ -57,28 +59,15 @@ func Size(bytes int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(bytes)/mib)
 }
 
-const (
-	// nameColumns is the most columns of a file's name, so that the numbers fit into 80 columns.
-	nameColumns = 26
-	// usualState is not shown next to a bar.
-	usualState = "downloading"
-)
-
-// shortened returns the end of a long name, which says more than its beginning: the quantization and the part.
-func shortened(name string) string {
-	for uniseg.StringWidth(name) > nameColumns {
-		_, rest, _, _ := uniseg.FirstGraphemeClusterInString(strings.TrimPrefix(name, "…"), -1)
-		name = "…" + rest
-	}
-	return name
-}
-
 // tellEvery is how often a file is reported without a terminal.
 const tellEvery = 10 * time.Second
 
-// NewTransfers returns a view of downloads that writes to out.
-func NewTransfers(out io.Writer, terminal bool) *Transfers {
-	t := &Transfers{out: out, files: map[string]*transfer{}}
+// NewTransfers returns a view of downloads that writes to out. The bars have the order of files, whichever moves first.
+func NewTransfers(out io.Writer, terminal bool, files []string) *Transfers {
+	t := &Transfers{out: out, order: files, files: map[string]*transfer{}}
+	for _, f := range files {
+		t.names = max(t.names, min(uniseg.StringWidth(CleanLine(f)), nameColumns))
+	}
 	if terminal {
 		t.bars = mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh())
 	}
@@ -95,23 +84,7 @@ func (t *Transfers) Set(file, state string, done, total int64) {
 		f.first.Store(done)
 		f.state.Store(new(string))
 		if t.files[file] = f; t.bars != nil {
-			f.bar = t.bars.AddBar(total,
-				mpb.PrependDecorators(decor.Name(shortened(CleanLine(file)), decor.WCSyncSpaceR),
-					decor.Any(func(decor.Statistics) string {
-						if state := *f.state.Load(); state != usualState {
-							return state
-						}
-						return ""
-					}, decor.WCSyncSpaceR)),
-				mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
-					return Size(s.Current) + " / " + Size(s.Total)
-				}, decor.WCSyncSpace), decor.Any(func(s decor.Statistics) string {
-					speed, _ := f.pace(s.Current, s.Total, time.Now())
-					return speed
-				}, decor.WCSyncSpace), decor.Any(func(s decor.Statistics) string {
-					_, left := f.pace(s.Current, s.Total, time.Now())
-					return left
-				}, decor.WCSyncSpace)))
+			f.bar = t.addBar(file, f, total)
 			f.bar.SetCurrent(done)
 		}
 	}
@@ -125,6 +98,27 @@ func (t *Transfers) Set(file, state string, done, total int64) {
 		f.told = now
 		fmt.Fprintf(t.out, "%s: %s, %s of %s\n", CleanLine(file), state, Size(done), Size(total))
 	}
+}
+
+// addBar adds the bar of a file.
+func (t *Transfers) addBar(file string, f *transfer, total int64) *mpb.Bar {
+	place := slices.Index(t.order, file)
+	if place < 0 {
+		place = len(t.order)
+	}
+	name, names := CleanLine(file), t.names
+	draw := func(w io.Writer, s decor.Statistics) error {
+		speed, left := f.pace(s.Current, s.Total, time.Now())
+		r := row{name: name, names: names, state: *f.state.Load(), done: s.Current, total: s.Total, speed: speed, left: left}
+		// What was typed, such as ^C, is left of the cursor. The last column stays free.
+		_, err := io.WriteString(w, "\r"+r.text(s.AvailableWidth-1))
+		return err
+	}
+	bar, err := t.bars.Add(total, mpb.BarFillerFunc(draw), mpb.BarFillerTrim(), mpb.BarPriority(place))
+	if err != nil {
+		panic(err) // it was ended
+	}
+	return bar
 }
 
 // Say writes a line above the bars.
