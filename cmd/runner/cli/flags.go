@@ -84,8 +84,8 @@ func addNameChoice[T ~string](cmd *cobra.Command, target *T, flag, usage string,
 	addChoice(cmd, target, flag, usage, names, values)
 }
 
-// addJSON adds a flag that makes a command write JSON for programs. It is no setting: the setting json means the form of
-// a model's answer.
+// addJSON adds a flag that makes a command write JSON for programs. It is no setting: the setting json means the form
+// of a model's answer.
 func addJSON(cmd *cobra.Command, on *bool, usage string) {
 	cmd.Flags().BoolVar(on, "json", false, usage)
 	settings.Never(cmd, "json")

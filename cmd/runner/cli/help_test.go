@@ -91,6 +91,20 @@ func TestHelpShowsCommonFlags(t *testing.T) {
 	})
 }
 
+// The help begins a group with what most people look for, so it has the engines among the things that few need.
+func TestGroupsOfTheHelp(t *testing.T) {
+	var help strings.Builder
+	writeHelp(&help, scripted().rootCommand(), 80)
+	at := -1
+	for _, name := range []string{"\nModels:\n  list ", "\n  pull ", "\nMore:\n", "\n  doctor ", "\n  engines "} {
+		next := strings.Index(help.String(), name)
+		if next <= at {
+			t.Errorf("%q is at %d, after %d of what comes before it:\n%s", name, next, at, help.String())
+		}
+		at = next
+	}
+}
+
 // A flag with a typing mistake is answered with the right one.
 func TestNearestFlag(t *testing.T) {
 	run := scripted().runCommand()

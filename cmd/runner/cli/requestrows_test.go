@@ -53,8 +53,8 @@ func TestRequestsAreRows(t *testing.T) {
 		}
 		return lines.Text()
 	}, map[string]string{
-		"/v1/chat": `msg=request route="POST /v1/chat/completions" status=200 ms=[0-9.]+ key=local id=req_[0-9a-f]{32} runs=1 ` +
-			`prompt_tokens=\d+ completion_tokens=9$`,
+		"/v1/chat": `msg=request route="POST /v1/chat/completions" status=200 ms=[0-9.]+ key=local ` +
+			`id=req_[0-9a-f]{32} runs=1 prompt_tokens=\d+ completion_tokens=9$`,
 		"/nowhere": `msg=request route=unknown status=404 .* method=POST path=/nowhere/世+\.\.\.$`,
 	})
 }

@@ -153,7 +153,7 @@ func (a *app) announce(o *serveOptions, list []served, at net.Addr, cfg server.C
 		key = `-H "Authorization: Bearer $KEY" `
 	}
 	a.note("  base URL for clients of OpenAI: " + url + "/v1")
-	a.note("  for those of Anthropic and Ollama: " + url)
+	a.note("  base URL for clients of Anthropic and Ollama: " + url)
 	a.note("  curl " + key + url + `/v1/chat/completions -d '{"model": "` + names[0] +
 		`", "messages": [{"role": "user", "content": "Hello"}]}'`)
 }

@@ -163,7 +163,8 @@ func TestCompletionOfValues(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("/file %03d", i)
 	}
-	if got := listed(many, 6, 1000); !strings.HasPrefix(got, "000  001  ") || !strings.HasSuffix(got, "  099  and 900 more") {
+	got := listed(many, 6, 1000)
+	if !strings.HasPrefix(got, "000  001  ") || !strings.HasSuffix(got, "  099  and 900 more") {
 		t.Errorf("listed %q", got)
 	}
 }
@@ -190,7 +191,8 @@ func TestListsFit(t *testing.T) {
 			}
 		}
 	}
-	if got, want := listed([]string{"/a", "/世界世界", "/c", "/dd", "/e"}, 0, 15), "/a         /dd\n/世界世界  /e\n/c"; got != want {
+	few := []string{"/a", "/世界世界", "/c", "/dd", "/e"}
+	if got, want := listed(few, 0, 15), "/a         /dd\n/世界世界  /e\n/c"; got != want {
 		t.Errorf("listed %q, want %q", got, want)
 	}
 	if got, want := listed([]string{"/a", strings.Repeat("世", 9)}, 0, 12), "/a\n世世世世世…"; got != want {
