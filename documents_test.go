@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // documents returns the texts of the documents that people write, by their paths.
@@ -39,6 +40,26 @@ func TestPlainPhrases(t *testing.T) {
 		} {
 			if strings.Contains(text, phrase) {
 				t.Errorf("%s says %q; say %q", path, phrase, instead)
+			}
+		}
+	}
+}
+
+// Prose has lines of at most 120 columns, which people can read and compare. Tables, comments and what is shown as code
+// may be longer.
+func TestProseFitsTheScreen(t *testing.T) {
+	for path, text := range documents(t) {
+		shown := false
+		number := 0
+		for line := range strings.Lines(text) {
+			number++
+			line = strings.TrimRight(line, "\n")
+			begin := strings.TrimSpace(line)
+			if strings.HasPrefix(begin, "```") {
+				shown = !shown
+			}
+			if !shown && utf8.RuneCountInString(line) > 120 && strings.IndexAny(begin, "|<`") != 0 {
+				t.Errorf("%s:%d has %d characters", path, number, utf8.RuneCountInString(line))
 			}
 		}
 	}
