@@ -28,12 +28,19 @@ namespace kernels {
 namespace {
 
 // weight_reader reads lanes rows of weights where they lie. Meanwhile it asks for the rows that follow, into the second
-// cache: the first is too small for two groups of rows.
+// cache: the first is too small for two groups of rows. Into the first it takes what it reads next. A cache line has
+// period blocks, so with each block it is another part of the rows' turn.
 template <typename W> struct weight_reader {
     const char * data;
     size_t       stride;
 
+    static constexpr int64_t period = (64 + W::bytes / 2) / W::bytes, soon = 6;
+
     INLINE void read(int64_t b, ints (&w)[block_vectors], floats & scale) const {
+        const char * next = data + b % period * (lanes / period) * stride + (b + soon) * W::bytes;
+        UNROLL for (int64_t r = 0; r < lanes / period; r++) {
+            __builtin_prefetch(next + r * stride, 0, 3);
+        }
         const char * ahead = data + lanes * stride + b * W::bytes * lanes;
         UNROLL for (size_t line = 0; line < W::bytes * lanes; line += 64) {
             __builtin_prefetch(ahead + line, 0, 2);
