@@ -90,7 +90,8 @@ func ResolveFor(name string, memory int64) (Model, error) {
 			return m, err
 		}
 		if _, cached := inCache(n.Repo); !cached || isPathLike(name) {
-			return Model{}, &Error{Name: name, Detail: "is a directory", Advice: "name a .gguf file in it"}
+			return Model{}, &Error{Name: name, Detail: "is a directory without a model",
+				Advice: "name a .gguf file, or a folder with one or with config.json and safetensors"}
 		}
 	}
 	switch {
