@@ -83,8 +83,15 @@ func inCache(name string) (repo cache.Repo, selector string, err error) {
 			return r, selector, nil
 		}
 	}
-	return repo, "", &inputError{what: fmt.Sprintf("the Hugging Face cache has no model %q", name),
-		hint: "see runner list", err: fs.ErrNotExist}
+	e := &inputError{what: fmt.Sprintf("the Hugging Face cache has no model %q", name), hint: "see runner list",
+		err: fs.ErrNotExist}
+	found, _ := installed.List()
+	for _, m := range found {
+		if m.Place != installed.HuggingFace && strings.EqualFold(m.Name, name) {
+			e.what, e.hint = fmt.Sprintf("%s is a model of %s", m.Name, m.Place), "use that program"
+		}
+	}
+	return repo, "", e
 }
 
 func (a *app) rmCommand() *cobra.Command {
@@ -192,6 +199,9 @@ exit code is 1 if a file is damaged or missing.`,
 			}
 			if err != nil {
 				return err
+			}
+			if len(repos) == 0 {
+				a.note("there are no models in the Hugging Face cache")
 			}
 			return a.verify(ctx, repos)
 		},

@@ -45,7 +45,11 @@ func TestPulledModel(t *testing.T) {
 		}
 		return out.String(), err.String()
 	}
-	_, told := run(0, "list")
+	_, told := run(0, "verify")
+	if !strings.Contains(told, "there are no models") {
+		t.Errorf("verify without models: %s", told)
+	}
+	_, told = run(0, "list")
 	if !strings.Contains(told, "runner pull") {
 		t.Errorf("without models: %s", told)
 	}
