@@ -177,7 +177,7 @@ type Info struct {
 	Kernels string
 	// Parameters is the number of weights, and Bytes their size in memory or on disk.
 	Parameters, Bytes int64
-	// Quantization is the format of the weights, for people to read, for instance "MXFP4".
+	// Quantization is the format of the weights, for people to read, for instance "MXFP4_MOE".
 	Quantization string
 	// ContextSize is how many tokens each sequence can hold. TrainedContext is what the model was trained for.
 	ContextSize, TrainedContext int

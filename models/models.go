@@ -5,9 +5,9 @@
 // and the first bytes of the files: it loads no model, downloads nothing and writes nothing. A [Snapshot] detects that
 // the files of a loaded model have changed.
 //
-// A name resolves to exactly one model, the best of several quantizations, or to an error that says what was looked for, where, and what was found. A
-// name that is not a path can never reach outside of these places. A model that is split over several files is named
-// by its first part, and all parts must exist.
+// A name resolves to exactly one model, the best of several quantizations, or to an error that says what was looked
+// for, where, and what was found. A name that is not a path can never reach outside of these places. A model that is
+// split over several files is named by its first part, and all parts must exist.
 package models
 
 import (

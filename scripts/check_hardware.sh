@@ -2,9 +2,11 @@
 # Checks runner on hardware that its developers may not have, and writes a report to send in:
 #
 #   scripts/check_hardware.sh mac    Apple silicon: Metal, and MLX if Python 3.11 or newer is there
-#   scripts/check_hardware.sh gpu    an NVIDIA GPU; ENGINE=DIR names a llama.cpp release with its CUDA libraries
+#   scripts/check_hardware.sh gpu    an NVIDIA GPU with the engine in the program, whose CUDA library it builds, or
+#                                    with a llama.cpp release for CUDA: ENGINE=DIR names its folder
 #
-# Every check runs even if one before it fails. The report has no prompts and no names of the machine or its user.
+# Every check runs even if one before it fails, but without a layer on the GPU nothing of it can be checked. The report
+# has no names of the machine or its user.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 what=${1:-}
@@ -12,7 +14,12 @@ case $what in
 mac)
   [ "$(uname -s)-$(uname -m)" = Darwin-arm64 ] || { echo "check: this is not a Mac with Apple silicon" >&2; exit 2; }
   ;;
-gpu) command -v nvidia-smi >/dev/null || { echo "check: nvidia-smi is not on the PATH" >&2; exit 2; } ;;
+gpu)
+  command -v nvidia-smi >/dev/null || { echo "check: nvidia-smi is not on the PATH" >&2; exit 2; }
+  if [ -n "${ENGINE:-}" ]; then
+    ENGINE=$(cd "$ENGINE" && pwd) || { echo "check: ENGINE is no folder" >&2; exit 2; }
+  fi
+  ;;
 *) echo "usage: $0 mac|gpu" >&2; exit 2 ;;
 esac
 report=check-$what.txt
@@ -22,7 +29,8 @@ failed=0
 # check TITLE COMMAND...: runs a command and adds its last lines, and whether it passed, to the report. Tests that are
 # not there on this system have not passed.
 check() {
-  local title=$1 out how=passed
+  local title=$1 out
+  how=passed
   shift
   echo "check: $title"
   out=$("$@" 2>&1) || { how=FAILED; failed=1; }
@@ -44,24 +52,64 @@ check() {
   fi
 } >>"$report"
 
-check "build" make build
-check "doctor" bin/runner doctor
-check "engines" bin/runner engines
-check "conformance of the engine in the program" go test ./backend/llamacpp -run '^TestConformance$' -count=1
-check "conformance in a process of its own" go test ./backend/llamacpp -run '^TestIsolatedConformance$' -count=1
-check "crashes of a process" go test ./backend/child/... -count=1
+# tests ARGUMENTS...: runs go test so that its programs find the library that make cuda builds.
+tests() {
+  go test -ldflags "-X runner/backend/llamacpp.linkedFolder=$PWD/lib/runner" -count=1 "$@"
+}
+
+# answer: asks for a sum and compares the answer.
+answer() {
+  local out
+  out=$(bin/runner run ${ENGINE:+--engine "$ENGINE"} --temperature 0 --reasoning none "What is 17 + 25?") || return
+  echo "$out"
+  grep -qw 42 <<<"$out" || { echo "the answer is not 42"; return 1; }
+}
+
+# on_gpu: runs a short benchmark and checks that layers of the model were on a GPU.
+on_gpu() {
+  local out layers
+  out=$(bin/runner bench -o json -p 256 -n 32 -r 3 ${ENGINE:+--engine "$ENGINE"}) || { echo "$out"; return 1; }
+  echo "$out"
+  layers=$(grep -oE '"n_gpu_layers": *[0-9]+' <<<"$out" | grep -oE '[0-9]+$' | sort -n | head -n 1)
+  [ "${layers:-0}" -gt 0 ] || { echo "no layer of the model was on a GPU"; return 1; }
+}
+
 crashes='^(TestAnswersOutliveTheEngine|TestPoisonedRequestFailsAlone|TestTheEngineEndsWithTheServer'
 crashes+='|TestStoppedServerFindsNoHang)$'
-LINES_KEPT=30 check "answers outlive the engine" go test ./cmd/runner -run "$crashes" -count=1 -v
-if [ "$what" = gpu ] && [ -n "${ENGINE:-}" ]; then
+
+if [ "$what" = gpu ] && [ -z "${ENGINE:-}" ]; then
+  check "the CUDA library" make cuda
+fi
+check "build" make build
+check "doctor" bin/runner doctor ${ENGINE:+--engine "$ENGINE"}
+check "engines" bin/runner engines ${ENGINE:+--engine "$ENGINE"}
+if [ "$what" = gpu ]; then
+  LINES_KEPT=100 check "layers on the GPU, and speed" on_gpu
+  if [ "$how" != passed ]; then
+    echo "== NOT RUN ON A GPU: the rest was left out, because it would check the processor only" >>"$report"
+    echo "check: NOT RUN ON A GPU; $report says why" >&2
+    exit 1
+  fi
+  export RUNNER_TEST_GPU=1 # tests of conformance put all layers on it
+fi
+check "an answer" answer
+if [ -n "${ENGINE:-}" ]; then
   check "conformance of the engine in a folder" env RUNNER_TEST_ENGINE="$ENGINE" \
     go test ./backend/llamacpp -run '^TestFolder' -count=1
-  check "an answer from the folder's engine" bin/runner run --engine "$ENGINE" --temperature 0 "What is 17 + 25?"
+  LINES_KEPT=30 check "answers outlive the engine in a folder" env RUNNER_TEST_ENGINE="$ENGINE" \
+    go test ./cmd/runner -run '^TestAnswersOutliveAFoldersEngine$' -count=1 -v
+else
+  check "conformance of the engine in the program" tests ./backend/llamacpp -run '^TestConformance$'
+  check "conformance in a process of its own" tests ./backend/llamacpp -run '^TestIsolatedConformance$'
+  check "crashes of a process" tests ./backend/child/...
+  LINES_KEPT=30 check "answers outlive the engine" tests ./cmd/runner -run "$crashes" -v
+  LINES_KEPT=40 check "speed" tests ./backend/llamacpp -run '^$' -bench 'Decode|Prefill|Isolation' -benchtime 1s
 fi
 if [ "$what" = mac ] && scripts/mlx_environment.sh >>"$report" 2>&1; then
   check "MLX" env RUNNER_LONG=1 go test ./backend/mlx/... -count=1
-  LINES_KEPT=30 check "answers outlive MLX" go test ./cmd/runner -run '^TestAnswersOutliveMLX$' -count=1 -v
+  served='^(TestAnswersOutliveMLX|TestDoctorOfMLX|TestServerWithMLX|TestMLXEndsWithTheServer'
+  served+='|TestMLXModelIsTruncatedUnderTheServer|TestPoisonedRequestFailsAloneInMLX)$'
+  LINES_KEPT=40 check "MLX in commands and servers" go test ./cmd/runner -run "$served" -count=1 -v
 fi
-LINES_KEPT=40 check "speed" go test ./backend/llamacpp -run '^$' -bench 'Decode|Prefill|Isolation' -benchtime 1s
 echo "check: the report is in $report"
 exit $failed

@@ -54,8 +54,9 @@ func newModelFigures(p *pool.Pool) *modelFigures {
 		"was loaded.", counter, func(s generation.Stats) float64 { return float64(s.Engine.Hangs) })
 	add("engine_failed_total", "Sequences that were given up because they crash the engine, since the model was loaded.",
 		counter, func(s generation.Stats) float64 { return float64(s.Engine.Failed) })
-	add("engine_memory_bytes", "What the engine's process has in memory, the pages of the model's file included; "+
-		"0 if it has no process of its own.", gauge, func(s generation.Stats) float64 { return float64(s.Engine.Memory) })
+	add("engine_memory_bytes", "What the engine's process has in memory, the pages of the model's file included, "+
+		"those of a GPU left out; 0 while it has no process of its own.", gauge,
+		func(s generation.Stats) float64 { return float64(s.Engine.Memory) })
 	return f
 }
 

@@ -101,7 +101,7 @@ func beEngine(kind string) int {
 						switch {
 						case kind == "poison" && t == poison:
 							panic("the engine met the poison")
-						case kind == "poison" && t == hang:
+						case (kind == "poison" || kind == "wavering") && t == hang:
 							select {}
 						case kind == "hungry" && t == poison:
 							limitSelf(1 << 30)
@@ -145,7 +145,7 @@ func beEngine(kind string) int {
 		}
 		return 3
 	}
-	if kind == fmt.Sprintf("deaf to %d", protocol.KindShare) {
+	if kind == "rows" || kind == fmt.Sprintf("deaf to %d", protocol.KindShare) {
 		return beRows(in, out)
 	}
 	e := serve.Engine{Name: "fake", Version: "1", Open: open}
@@ -156,6 +156,11 @@ func beEngine(kind string) int {
 		e.About.Problem = "has no library for this processor"
 	case "silent":
 		time.Sleep(time.Minute)
+	case "noisy":
+		fmt.Fprint(os.Stderr, strings.Repeat("INFO one of many messages, with no error\n", 500))
+	case "wavering":
+		n := uint64(8)
+		e.Progress = func() uint64 { n ^= 1; return n }
 	}
 	if err := serve.Run(in, out, e); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -233,14 +238,28 @@ func TestPipesHeldByAnother(t *testing.T) {
 	}
 }
 
-// TestNoAllocationPerToken: once the buffers have grown, a step of this end allocates nothing.
+// TestNoAllocationPerToken: once the buffers have grown, a step of this end allocates nothing, whether the engine
+// samples or this end chooses from its logits.
 func TestNoAllocationPerToken(t *testing.T) {
-	m := open(t, "plain", "", backend.Config{ContextSize: 4096, Sequences: 2, BatchSize: 64})
+	for _, kind := range []string{"plain", "rows"} {
+		t.Run(kind, func(t *testing.T) {
+			m := open(t, kind, "", backend.Config{ContextSize: 4096, Sequences: 2, BatchSize: 64})
+			if (m.sampler != nil) != (kind == "rows") {
+				t.Fatalf("the sampler of this end is %v", m.sampler)
+			}
+			noAllocation(t, m)
+		})
+	}
+}
+
+func noAllocation(t *testing.T, m *Model) {
+	t.Helper()
 	s, err := m.NewSequence()
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := []backend.Input{{Sequence: s, Tokens: []backend.Token{65}, Constraint: evenTokens{},
+	in := []backend.Input{{Sequence: s, Tokens: []backend.Token{65}, Targets: []backend.Token{66}, TargetTop: 2,
+		Constraint: evenTokens{}, Logits: make([]float32, m.vocab.Len()),
 		Sampling: &backend.Sampling{Temperature: 1, TopLogprobs: 5}}}
 	out := make([]backend.Output, 1)
 	step := func() {

@@ -65,7 +65,7 @@ type conn struct {
 	// moves counts signs of progress: frames, and growing counts in frames of progress.
 	moves atomic.Uint64
 	watch watch
-	// count and fraction are of the last frame of progress. Only the reader uses them.
+	// count and fraction are the greatest in frames of progress so far. Only the reader uses them.
 	count    uint64
 	fraction float32
 
@@ -181,10 +181,10 @@ func (c *conn) pass(f protocol.Frame) error {
 		if p.Fraction < 0 || p.Fraction > 1 {
 			return fmt.Errorf("%w: progress of %v", protocol.ErrFrame, p.Fraction)
 		}
-		if p.Count != c.count || p.Fraction > c.fraction {
+		if p.Count > c.count || p.Fraction > c.fraction {
 			c.moves.Add(1)
 		}
-		c.count, c.fraction = p.Count, max(p.Fraction, c.fraction)
+		c.count, c.fraction = max(p.Count, c.count), max(p.Fraction, c.fraction)
 		if p.Fraction == 0 {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ func isFirst(file string) bool {
 	return err == nil
 }
 
-// beRows is an engine that does not sample, as far as the first request after loading.
+// beRows is an engine that does not sample. All its logits are 0.
 func beRows(in io.Reader, out io.Writer) int {
 	r, w := protocol.NewReader(in), protocol.NewWriter(out)
 	for {
@@ -72,6 +73,13 @@ func beRows(in io.Reader, out io.Writer) int {
 		case protocol.KindLoad:
 			loaded, raw := protocol.LoadedOf(fake.New(fake.Config{}))
 			err = w.WriteJSON(protocol.KindLoaded, loaded, raw)
+		case protocol.KindStep:
+			n := binary.LittleEndian.Uint32(f.Head)
+			f = protocol.Frame{Kind: protocol.KindStepped, Head: protocol.AppendCount(protocol.AppendCount(nil, int(n)), 1)}
+			for range n {
+				f.Head, f.Raw = protocol.AppendOutput(f.Head, f.Raw, &backend.Output{Token: backend.NoToken}, nil)
+			}
+			err = w.Write(f)
 		default:
 			err = w.WriteJSON(protocol.KindDone, protocol.Done{}, nil)
 		}
@@ -120,7 +128,7 @@ func TestHangsInRequestsAreFound(t *testing.T) {
 	t.Parallel()
 	for kind, name := range map[protocol.Kind]string{protocol.KindNew: "new", protocol.KindFork: "fork",
 		protocol.KindTruncate: "truncate", protocol.KindFree: "free", protocol.KindTokenize: "tokenize",
-		protocol.KindStep: "step", protocol.KindStats: "stats"} {
+		protocol.KindStep: "step"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got [2][]backend.Token
@@ -152,11 +160,6 @@ func TestHangsInRequestsAreFound(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.Close()
-				if conn := m.conn.Load(); i == 1 && kind == protocol.KindStats {
-					if _, err := conn.ask(noContext, impatient.least, kind, nil); !errors.Is(err, errHang) {
-						t.Errorf("error %v, want errHang", err)
-					}
-				}
 				again, d := feed(t, m, tokens...)
 				again.Close()
 				got[i] = append(tokens, a, b, c, d)
@@ -202,6 +205,29 @@ func TestRepeatedHangsEnd(t *testing.T) {
 			}
 			within(t, "both hangs are counted", func() bool { return m.Counts().Hangs == maxAlone })
 		})
+	}
+}
+
+// TestWaveringCountIsNoProgress: an engine that hangs in a step is killed although its count of progress goes up and
+// down.
+func TestWaveringCountIsNoProgress(t *testing.T) {
+	t.Parallel()
+	e := engine("wavering")
+	e.times = impatient
+	m, err := e.Open(t.Context(), "", small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s, _ := feed(t, m, 65)
+	stop := time.AfterFunc(20*time.Second, func() { m.conn.Load().proc.end() }) // no hang was found
+	defer stop.Stop()
+	err = m.Step(t.Context(), []backend.Input{{Sequence: s, Tokens: []backend.Token{hang}}}, make([]backend.Output, 1))
+	if !errors.Is(err, backend.ErrCrashed) {
+		t.Errorf("error %v, want ErrCrashed", err)
+	}
+	if n := m.Counts(); n.Hangs != maxAlone {
+		t.Errorf("counts %+v, want %d hangs", n, maxAlone)
 	}
 }
 

@@ -48,7 +48,8 @@ type Engine struct {
 	// Memory is how much memory the process may take, in bytes, to report where it needs more. The program sets the limit
 	// itself. 0 means no limit.
 	Memory int64
-	// Log reports crashes and restarts, and what the engine writes as debug messages; nil reports nothing.
+	// Log reports crashes and restarts, and what the engine writes as debug messages, each with the name of the model's
+	// file. A caller that has other names for models adds them. Nil reports nothing.
 	Log *slog.Logger
 
 	// times is usualTimes, and ledger is ledger.Models, except in tests. begin starts the program; nil means the function
@@ -122,6 +123,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	if e.Log == nil {
 		e.Log = slog.New(slog.DiscardHandler)
 	}
+	e.Log = e.Log.With("file", filepath.Base(path))
 	if e.times == (times{}) {
 		e.times = usualTimes
 	}
@@ -164,8 +166,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	}
 	m.conn.Store(c)
 	m.pid.Store(int64(c.proc.pid))
-	m.engine.Log = m.engine.Log.With("model", loaded.Info.Name, "file", filepath.Base(path))
-	m.caps, m.pace.parts = loaded.Capabilities(), loaded.Parts
+	m.caps, m.pace.parts, m.pace.weights = loaded.Capabilities(), loaded.Parts, loaded.Info.Bytes
 	m.info = loaded.Info.Backend(c.hello.Engine, path)
 	if template != "" {
 		m.info.ChatTemplate = template
@@ -430,8 +431,9 @@ func (m *Model) Crashes() (all, hangs, failed int64) {
 	return c.Crashes, c.Hangs, c.Failed
 }
 
-// Memory returns how many bytes of the engine's process are in memory, the pages of the model's file included. It
-// is 0 if there is no process, or if the system does not tell. It may be called from any goroutine.
+// Memory returns how many bytes of the engine's process are in memory, the pages of the model's file included, and
+// those that a GPU has to itself left out. It is 0 if there is no process, or if the system does not tell. It may be
+// called from any goroutine.
 func (m *Model) Memory() int64 {
 	if pid := m.Process(); pid != 0 {
 		return resident(pid)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -138,7 +139,7 @@ func (c *process) stop() {
 	c.kill()
 }
 
-// how says how the process ended, with the last line that it wrote.
+// how says how the process ended, with what it said about that.
 func (c *process) how() string {
 	if c.state == nil {
 		return "it has not ended"
@@ -153,15 +154,45 @@ func (c *process) how() string {
 	return text
 }
 
-// tail keeps the first and the last bytes of what an engine writes.
+// tail keeps the last lines that an engine writes.
 type tail struct {
-	mu    sync.Mutex
-	first []byte
-	last  []byte
+	mu sync.Mutex
+	// words are the last lines, without those of a dump: the stacks and registers that Go's runtime writes at an abort.
+	words  []words
+	dumped bool // a dump has begun
 	// log gets each line; nil gets none. part is the beginning of a line, if it was not written whole.
 	log  *slog.Logger
 	part []byte
 }
+
+// words are a line and when it was written.
+type words struct {
+	text string
+	at   time.Time
+}
+
+const (
+	// kept is the greatest length of a line that is reported to the log, and mostSaid that of one in an error.
+	kept     = 4 << 10
+	mostSaid = 200
+	// keptLines is how many lines are kept. A trace of a C++ program, which may follow its reason, is shorter.
+	keptLines = 100
+	// lastWords is how long before the end of a process its last words were written at most. What it wrote before that
+	// was not the reason.
+	lastWords = 10 * time.Second
+)
+
+var (
+	// dumpStart matches the line that begins a dump.
+	dumpStart = regexp.MustCompile(`^(PC=0x|runtime stack:|goroutine \d+ )`)
+	// logLine matches a line that the runner's own end of the pipe writes only if it is asked for all messages.
+	logLine = regexp.MustCompile(`^(DEBUG|INFO|WARN|ERROR)[ +-]`)
+	// reasons match lines that say why a program ends, the best first. A signal is often only how.
+	reasons = []*regexp.Regexp{
+		regexp.MustCompile(`(?i)assert|error\b|fatal|panic:|abort\w* with|what\(\):|terminate called`),
+		regexp.MustCompile(`^SIG[A-Z0-9]+: |(?i:abort)`),
+	}
+)
 
 // follow also reports what the engine writes from now on, line by line, as debug messages.
 func (t *tail) follow(log *slog.Logger) {
@@ -173,69 +204,75 @@ func (t *tail) follow(log *slog.Logger) {
 	t.log = log
 }
 
-// report reports lines. A long one is cut.
-func (t *tail) report(p []byte) {
-	for len(p) > 0 {
-		line, rest, whole := bytes.Cut(p, []byte("\n"))
-		t.part = append(t.part, line[:min(len(line), kept-len(t.part))]...)
-		if !whole {
-			return
-		}
-		if text := bytes.TrimSpace(t.part); len(text) > 0 {
-			t.log.Debug("the engine says", "line", string(text))
-		}
-		t.part, p = t.part[:0], rest
-	}
-}
-
-const kept = 4 << 10
-
-// Write implements io.Writer.
+// Write implements io.Writer. A long line is cut.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(p)
-	if t.log != nil {
-		t.report(p)
+	for len(p) > 0 {
+		line, rest, whole := bytes.Cut(p, []byte("\n"))
+		t.part = append(t.part, line[:min(len(line), kept-len(t.part))]...)
+		if !whole {
+			break
+		}
+		if text := bytes.TrimSpace(t.part); len(text) > 0 {
+			t.add(string(text))
+		}
+		t.part, p = t.part[:0], rest
 	}
-	if room := kept - len(t.first); room > 0 {
-		t.first = append(t.first, p[:min(room, len(p))]...)
-	}
-	t.last = append(t.last, p[max(0, len(p)-kept):]...)
-	t.last = t.last[max(0, len(t.last)-kept):]
 	return n, nil
+}
+
+// add takes a line.
+func (t *tail) add(line string) {
+	if t.log != nil {
+		t.log.Debug("the engine says", "line", line)
+	}
+	if t.dumped = t.dumped || dumpStart.MatchString(line); t.dumped {
+		return
+	}
+	if len(t.words) == keptLines {
+		t.words = slices.Delete(t.words, 0, 1)
+	}
+	t.words = append(t.words, words{line[:min(mostSaid, len(line))], time.Now()})
+}
+
+// all returns the lines that are kept, and the beginning of one that was not written whole.
+func (t *tail) all() []words {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := slices.Clone(t.words)
+	if text := string(bytes.TrimSpace(t.part)); text != "" && !t.dumped {
+		list = append(list, words{text[:min(mostSaid, len(text))], time.Now()})
+	}
+	return list
 }
 
 // memory returns a line that says that the engine got no memory, if there is one.
 func (t *tail) memory() (line string, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, part := range [][]byte{t.first, t.last} {
-		for l := range bytes.Lines(part) {
-			if l = bytes.TrimSpace(l[:min(mostSaid, len(l))]); backend.IsMemoryMessage(string(l)) {
-				return string(l), true
-			}
+	for _, w := range t.all() {
+		if backend.IsMemoryMessage(w.text) {
+			return w.text, true
 		}
 	}
 	return "", false
 }
 
-// mostSaid is the greatest length of a line of an engine's output that is reported.
-const mostSaid = 200
-
-// line returns the line that says most about the end: the first of an assertion or of a fatal error, or the last line.
+// line returns the line that says most about the end: of the last words the last that names a reason, or the last.
 func (t *tail) line() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	lines := bytes.Split(t.first, []byte("\n"))
-	for _, mark := range []string{"GGML_ASSERT", "fatal error:", "panic:", "SIG", "Error", "error"} {
-		for _, l := range lines {
-			if bytes.Contains(l, []byte(mark)) {
-				return string(bytes.TrimSpace(l[:min(mostSaid, len(l))]))
+	list := slices.DeleteFunc(t.all(), func(w words) bool {
+		return time.Since(w.at) > lastWords || logLine.MatchString(w.text)
+	})
+	slices.Reverse(list)
+	for _, r := range reasons {
+		for _, w := range list {
+			if r.MatchString(w.text) {
+				return w.text
 			}
 		}
 	}
-	last := bytes.TrimSpace(t.last)
-	last = last[bytes.LastIndexByte(last, '\n')+1:]
-	return string(last[:min(mostSaid, len(last))])
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0].text
 }

@@ -11,7 +11,7 @@ type times struct {
 	start time.Duration // until it answers its first frame; it may open the libraries of its devices before that
 	load  time.Duration // while it loads a model
 	least time.Duration // in a step at least, and in any other request about a sequence
-	first time.Duration // in a step whose duration cannot be expected yet
+	first time.Duration // in a step whose duration cannot be expected yet, and in the first one at most
 	text  time.Duration // while it tokenizes a text; a long text has more time
 }
 
@@ -181,11 +181,20 @@ func (w *watch) kill(why error) (ended bool) {
 	return true
 }
 
+// A first step reads weights from a disk at coldRate bytes a second or more, and computes as fast for coldTokens
+// tokens.
+const (
+	coldRate   = 100e6
+	coldTokens = 64
+)
+
 // pace expects how long a step takes, from the steps before it. Steps with about as many tokens are alike.
 type pace struct {
 	times
 	// parts is how many times a step reports progress at least, each time after about as much work; 0 is never.
 	parts int
+	// weights is the size of the model's weights in bytes; 0 is unknown.
+	weights int64
 	// took has the mean duration of steps with up to 2^i tokens; 0 is unknown.
 	took [32]time.Duration
 }
@@ -207,13 +216,28 @@ func (p *pace) note(tokens int, took time.Duration) {
 }
 
 // patience returns how long a step may make no progress: eight times as long as it should take, or each of its parts,
-// but at least least.
+// but at least least. A step with fewer tokens than any before should take no longer than those. The first step should
+// take no longer than reading all weights from a slow disk takes, once for every coldTokens tokens.
 func (p *pace) patience(tokens int) time.Duration {
+	parts := time.Duration(max(1, p.parts))
 	i := class(tokens)
 	for k := i; k >= 0; k-- {
 		if p.took[k] > 0 {
-			return max(p.least, 8*p.took[k]<<(i-k)/time.Duration(max(1, p.parts))) // at most as long for each token
+			return max(p.least, 8*p.took[k]<<(i-k)/parts) // at most as long for each token
 		}
 	}
-	return p.first
+	expected := time.Duration(0)
+	for _, took := range p.took[i:] {
+		if expected = took; took > 0 {
+			break
+		}
+	}
+	if expected == 0 && p.parts > 0 && p.weights > 0 {
+		expected = time.Duration(float64(p.weights) / coldRate * float64(time.Second))
+		expected *= time.Duration(1 + tokens/coldTokens)
+	}
+	if expected == 0 {
+		return p.first
+	}
+	return min(p.first, max(p.least, 8*expected/parts))
 }

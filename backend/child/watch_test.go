@@ -60,6 +60,20 @@ func TestPatienceFollowsTheStep(t *testing.T) {
 	if got := p.patience(1024); got != 48*time.Second {
 		t.Errorf("%v for a step with twice as many tokens", got)
 	}
+	if got := p.patience(1); got != 5*time.Second {
+		t.Errorf("%v for a step with fewer tokens than any before", got)
+	}
+	cold := pace{times: usualTimes, parts: 24, weights: 12e9}
+	if got := cold.patience(1); got != 40*time.Second {
+		t.Errorf("%v for the first step of 24 parts, with 12 GB of weights", got)
+	}
+	if got := cold.patience(512); got != time.Minute {
+		t.Errorf("%v for a first step of 512 tokens", got)
+	}
+	cold.weights = 4e6
+	if got := cold.patience(512); got != 5*time.Second {
+		t.Errorf("%v for the first step of a small model", got)
+	}
 	p.parts = 24
 	if got := p.patience(1 << 15); got != 8*3*64*time.Second/24 {
 		t.Errorf("%v for a step with 64 times as many tokens, of which each of 24 parts is progress", got)

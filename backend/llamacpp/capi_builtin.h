@@ -16,6 +16,8 @@ struct ggml_backend_buffer;
 typedef struct ggml_backend_buffer * ggml_backend_buffer_t;
 
 enum ggml_op {
+    GGML_OP_ADD = 2,
+    GGML_OP_ADD_ID = 3,
     GGML_OP_MUL = 7,
     GGML_OP_RMS_NORM = 25,
     GGML_OP_MUL_MAT = 29,

@@ -32,11 +32,12 @@ func TestConformance(t *testing.T) {
 			backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
 				cfg.FullWindow, cfg.CacheType, cfg.FlashAttention, cfg.Threads = c.base.FullWindow, c.base.CacheType,
 					c.base.FlashAttention, 1
+				cfg.GPULayers = layersOnGPU()
 				m, err := Open(context.Background(), path, cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
-				return m
+				return usesGPU(t, m)
 			}, c.options)
 		})
 	}

@@ -40,7 +40,8 @@ func (e *FolderError) Error() string {
 }
 
 // OpenFolder opens the llama.cpp in a folder of shared libraries, such as an official release: libllama, libggml and
-// the libraries of devices. A process can open one folder. It stays open until the process ends.
+// the libraries of devices. They may also be in lib, bin or build/bin in it. A process can open one folder. It stays
+// open until the process ends.
 //
 // Every library comes from the folder, except those of the system and those that a library requires by their whole
 // path, as Homebrew's do. If libggml is such a one, the libraries of devices come from libexec next to its folder,
@@ -104,7 +105,10 @@ func readFolder(path string) (*folder, error) {
 		return nil, &FolderError{path, "is not an absolute path", "name the folder from the root on"}
 	}
 	f := &folder{files: map[string]string{}, open: map[string]bool{}}
-	var err error
+	path, err := place(path)
+	if err != nil {
+		return nil, err
+	}
 	if f.path, err = f.read(path, libraryName); err != nil {
 		return nil, err
 	}
@@ -115,14 +119,29 @@ func readFolder(path string) (*folder, error) {
 			f.llama = filepath.Base(target)
 		}
 	}
-	switch len(llamas) {
-	case 0:
-		return nil, &FolderError{path, "has no libllama", engineAdvice}
-	case 1:
+	if len(llamas) == 1 {
 		return f, f.readOther()
 	}
 	return nil, &FolderError{path, fmt.Sprintf("has %d versions of libllama", len(llamas)),
 		"keep the libraries of one release in the folder"}
+}
+
+// inRelease are the folders in a release or a build of llama.cpp that may have its libraries.
+var inRelease = []string{"", "lib", "bin", "build/bin"}
+
+// place returns the folder with libllama: the one at path, or one in it.
+func place(path string) (string, error) {
+	for _, in := range inRelease {
+		dir := filepath.Join(path, in)
+		entries, err := os.ReadDir(dir)
+		if err != nil && in == "" {
+			return "", &FolderError{path, reasonOf(err), engineAdvice}
+		}
+		if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return llamaName.MatchString(e.Name()) }) {
+			return dir, nil
+		}
+	}
+	return "", &FolderError{path, "has no libllama, and neither have lib, bin and build/bin in it", engineAdvice}
 }
 
 // read adds the libraries of a folder whose names match. It returns the folder's path without symbolic links.
@@ -243,16 +262,30 @@ func (o ownership) check(path string, me int, system string) error {
 	if system == "darwin" && o.group == admin {
 		o.mode &^= 0o020 // Homebrew lets the group write to its folders
 	}
+	const copyIt = "copy the engine to a folder of your own"
 	switch {
 	case o.user != 0 && o.user != me:
-		return &FolderError{path, "belongs to another user, who could change the engine",
-			"copy the engine to a folder of your own"}
+		return &FolderError{path, "belongs to another user, who could change the engine", copyIt}
 	case o.mode&0o022 != 0:
-		return &FolderError{path, "can be written by other users", "take the right away: chmod go-w " + path}
+		advice := copyIt
+		if o.user == me && o.mode&fs.ModeSticky == 0 && !ofSystem(path) {
+			advice = "take the right away: chmod go-w " + path
+		}
+		return &FolderError{path, "can be written by other users", advice}
 	case !o.mode.IsDir() && !o.mode.IsRegular():
 		return &FolderError{path, "is not a file", ""}
 	}
 	return nil
+}
+
+// ofSystem reports whether a folder is one of the system's, whose rights are not a user's to change.
+func ofSystem(path string) bool {
+	for _, pattern := range []string{"/", "/*", "/usr/*", "/usr/local/*", "/var/*", "/private/*"} {
+		if match, _ := filepath.Match(pattern, path); match { // the patterns are right
+			return true
+		}
+	}
+	return false
 }
 
 // SupportedVersions are the versions of llama.cpp whose declarations this package knows.

@@ -80,6 +80,9 @@ func TestFolderChecks(t *testing.T) {
 		}
 	}
 	refused(t, libraryFolder(t, map[string]string{"libllama-common.so": "x"}), "no libllama")
+	empty := libraryFolder(t, nil)
+	chmod(t, empty, 0o777)
+	refused(t, empty, "no libllama") // before the rights
 	for _, mode := range []os.FileMode{0o775, 0o757, 0o777} {
 		chmod(t, dir, mode)
 		refused(t, dir, "can be written by other users")
@@ -108,6 +111,56 @@ func TestFolderChecks(t *testing.T) {
 		if err := os.Chown(path, 0, -1); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestReleaseWithSubfolders: the libraries of a release may be in its lib, bin or build/bin, where the same checks are
+// made.
+func TestReleaseWithSubfolders(t *testing.T) {
+	for _, in := range inRelease[1:] {
+		dir := libraryFolder(t, nil)
+		libraries := filepath.Join(dir, in)
+		if err := os.MkdirAll(libraries, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		chmod(t, filepath.Dir(libraries), 0o755)
+		chmod(t, libraries, 0o755)
+		refused(t, dir, "no libllama")
+		if err := os.WriteFile(filepath.Join(libraries, "libllama.so"), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := readFolder(dir)
+		if err != nil || f.path != libraries {
+			t.Errorf("%s: %+v, %v", in, f, err)
+		}
+		for _, open := range []string{libraries, dir} {
+			chmod(t, open, 0o777)
+			refused(t, dir, "can be written by other users")
+			chmod(t, open, 0o755)
+		}
+	}
+}
+
+// TestRightsOfTheSystem: nobody is told to change the rights of a folder of the system, or of another user.
+func TestRightsOfTheSystem(t *testing.T) {
+	const me = 501
+	for path, o := range map[string]ownership{
+		"/home/me/engine":    {fs.ModeDir | 0o775, 0, 0},
+		"/tmp":               {fs.ModeDir | fs.ModeSticky | 0o777, 0, 0},
+		"/data/shared":       {fs.ModeDir | fs.ModeSticky | 0o777, me, 0},
+		"/home":              {fs.ModeDir | 0o777, me, 0},
+		"/usr/lib":           {fs.ModeDir | 0o775, me, 0},
+		"/usr/local/lib":     {fs.ModeDir | 0o775, me, 0},
+		"/private/something": {fs.ModeDir | 0o777, me, 0},
+	} {
+		var e *FolderError
+		if err := o.check(path, me, "linux"); !errors.As(err, &e) || e.Advice == "" || strings.Contains(e.Advice, "chmod") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if err := (ownership{fs.ModeDir | 0o775, me, 0}).check("/home/me/engine", me, "linux"); err == nil ||
+		!strings.Contains(err.Error(), "chmod go-w /home/me/engine") {
+		t.Errorf("a folder of this user: %v", err)
 	}
 }
 

@@ -92,11 +92,12 @@ func conform(t *testing.T, e *Engine, path string, base backend.Config, o backen
 	backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
 		cfg.FullWindow, cfg.CacheType, cfg.FlashAttention, cfg.Threads = base.FullWindow, base.CacheType,
 			base.FlashAttention, 1
+		cfg.GPULayers = layersOnGPU()
 		m, err := e.Open(t.Context(), path, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m
+		return usesGPU(t, m)
 	}, o)
 }
 

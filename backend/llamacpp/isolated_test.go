@@ -86,8 +86,8 @@ func isolated(t testing.TB, path string, cfg backend.Config) *child.Model {
 func TestIsolatedConformance(t *testing.T) {
 	path := writeModel(t, random.Config{Seed: 1, Layers: 2})
 	backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
-		cfg.Threads = 1
-		return isolated(t, path, cfg)
+		cfg.Threads, cfg.GPULayers = 1, layersOnGPU()
+		return usesGPU(t, isolated(t, path, cfg))
 	}, backendtest.Options{Tolerance: 0.02, Coarse: true})
 }
 

@@ -106,6 +106,18 @@ bool is_scaling(const ggml_tensor * op) {
            by->ne[2] == x->ne[2] && x->ne[0] % 16 == 0;
 }
 
+// is_sum reports whether op adds two tensors of floats, or one row to all rows, or to every row that of its expert.
+bool is_sum(const ggml_tensor * op) {
+    const ggml_tensor * x = op->src[0], * y = op->src[1];
+    if (!is_floats(x) || !is_floats(y) || !is_floats(op) || y->ne[0] != x->ne[0] || x->ne[0] % 16 != 0) {
+        return false;
+    }
+    if (op->op == GGML_OP_ADD_ID) {
+        return y->ne[2] == 1 && op->src[2]->type == GGML_TYPE_I32;
+    }
+    return (y->ne[1] == x->ne[1] && y->ne[2] == x->ne[2]) || (y->ne[1] == 1 && y->ne[2] == 1);
+}
+
 bool is_gate(const ggml_tensor * op) {
     const ggml_tensor * x = op->src[0], * y = op->src[1];
     return op->op_params[0] == GGML_GLU_OP_SWIGLU_OAI && y && is_floats(x) && is_floats(y) && is_floats(op) &&
@@ -135,6 +147,8 @@ bool is_ours(const ggml_tensor * op) {
     case GGML_OP_RMS_NORM: return is_normalization(op);
     case GGML_OP_ROPE: return is_rotation(op);
     case GGML_OP_MUL: return is_scaling(op);
+    case GGML_OP_ADD:
+    case GGML_OP_ADD_ID: return is_sum(op);
     case GGML_OP_GLU: return is_gate(op);
     case GGML_OP_MUL_MAT:
     case GGML_OP_MUL_MAT_ID: return is_product(op);
@@ -183,7 +197,21 @@ template <typename F> void take(ggml_compute_params * params, int64_t n, int64_t
     }
 }
 
-// share is both, for work whose pieces are known before the threads meet.
+// spread calls f like take, but the engine's threads need not meet before it, and each has its fixed pieces.
+template <typename F> void spread(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
+    if (params->nth == 1) {
+        take(params, n, cost, f);
+        return;
+    }
+    for (int64_t i = params->ith; i < n; i += params->nth) {
+        f(i);
+    }
+}
+
+// Rounding or normalizing a number takes about as long as this many products.
+constexpr int64_t cost_of_number = 16;
+
+// share is both meet and take, for work whose pieces are known before the threads meet.
 template <typename F> void share(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
     meet(params);
     take(params, n, cost, f);
@@ -220,13 +248,16 @@ struct work {
     }
 };
 
+// expert_of returns a token's i-th expert.
+int32_t expert_of(const ggml_tensor * ids, int64_t i, int64_t token) {
+    return *(const int32_t *) ((const char *) ids->data + token * ids->nb[1] + i * ids->nb[0]);
+}
+
 // arrange sorts the columns and their results by expert. Thread 0 does it.
 void arrange(const ggml_tensor * op, const rows & r, work & w) {
     const ggml_tensor * x = op->src[1], * ids = op->op == GGML_OP_MUL_MAT_ID ? op->src[2] : nullptr;
     const int64_t experts = ids ? op->src[0]->ne[2] : 1;
-    const auto expert = [&](int64_t i, int64_t t) {
-        return ids ? *(const int32_t *) ((const char *) ids->data + t * ids->nb[1] + i * ids->nb[0]) : 0;
-    };
+    const auto expert = [&](int64_t i, int64_t t) { return ids ? expert_of(ids, i, t) : 0; };
     std::memset(w.begin, 0, (experts + 1) * sizeof *w.begin);
     for (int64_t t = 0; t < op->ne[2]; t++) {
         for (int64_t i = 0; i < op->ne[1]; i++) {
@@ -263,10 +294,8 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
         arrange(op, r, w);
     }
     if (is_quantized(r)) {
-        const int64_t columns = columns_of(x);
-        for (int64_t c = params->ith; c < columns; c += params->nth) {
-            own.quantize(row(x, c), r.n, r.format, w.blocks + c * (r.n / 32));
-        }
+        spread(params, columns_of(x), r.n * cost_of_number,
+            [&](int64_t c) { own.quantize(row(x, c), r.n, r.format, w.blocks + c * (r.n / 32)); });
     }
     meet(params);
     // A piece is some rows of one expert's matrix with all columns of that expert. Experts without columns have no
@@ -317,6 +346,14 @@ void scaling(const kernels::set & own, ggml_compute_params * params, ggml_tensor
     });
 }
 
+void sum(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
+    const ggml_tensor * y = op->src[1], * ids = op->op == GGML_OP_ADD_ID ? op->src[2] : nullptr;
+    spread(params, columns_of(op), op->ne[0], [&](int64_t i) {
+        const int64_t other = ids ? expert_of(ids, i % op->ne[1], i / op->ne[1]) : columns_of(y) == 1 ? 0 : i;
+        own.add(row(op->src[0], i), row(y, other), op->ne[0], row(op, i));
+    });
+}
+
 void gate(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
     float alpha, limit;
     std::memcpy(&alpha, op->op_params + 2, sizeof alpha);
@@ -329,9 +366,8 @@ void gate(const kernels::set & own, ggml_compute_params * params, ggml_tensor * 
 void normalize(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
     float epsilon;
     std::memcpy(&epsilon, op->op_params, sizeof epsilon);
-    for (int64_t i = params->ith; i < columns_of(op); i += params->nth) {
-        own.normalize(row(op->src[0], i), op->ne[0], epsilon, row(op, i));
-    }
+    spread(params, columns_of(op), op->ne[0] * cost_of_number,
+        [&](int64_t i) { own.normalize(row(op->src[0], i), op->ne[0], epsilon, row(op, i)); });
 }
 
 // angles holds the angles by which rotary embedding (Su et al., "RoFormer", 2021), stretched by YaRN (Peng et al.,
@@ -393,11 +429,12 @@ class angles {
 void rotate(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
     static thread_local angles kept;
     const float * turns = kept.of(params, op);
-    for (int64_t t = params->ith; t < op->ne[2]; t += params->nth, turns += op->ne[0]) {
+    spread(params, op->ne[2], op->ne[1] * op->ne[0] * cost_of_number, [&](int64_t t) {
+        const float * own_turns = turns + t / params->nth * op->ne[0];
         for (int64_t h = 0; h < op->ne[1]; h++) {
-            own.rotate(row(op->src[0], t * op->ne[1] + h), turns, op->ne[0] / 2, row(op, t * op->ne[1] + h));
+            own.rotate(row(op->src[0], t * op->ne[1] + h), own_turns, op->ne[0] / 2, row(op, t * op->ne[1] + h));
         }
-    }
+    });
 }
 
 struct traits final : ggml::cpu::tensor_traits {
@@ -411,6 +448,8 @@ struct traits final : ggml::cpu::tensor_traits {
         switch (op->op) {
         case GGML_OP_FLASH_ATTN_EXT: attend(own, params, op); return true;
         case GGML_OP_MUL: scaling(own, params, op); return true;
+        case GGML_OP_ADD:
+        case GGML_OP_ADD_ID: sum(own, params, op); return true;
         case GGML_OP_RMS_NORM: normalize(own, params, op); return true;
         case GGML_OP_ROPE: rotate(own, params, op); return true;
         case GGML_OP_GLU: gate(own, params, op); return true;

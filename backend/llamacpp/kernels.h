@@ -1,6 +1,6 @@
 // CPU kernels for the operations in which a mixture-of-experts model spends its time: matrix products, attention,
-// rotary embedding, norms, and the gating and scaling of the experts' results. They process many tokens at once and
-// read each weight once for several of them. Every dot product adds in one fixed order, so a token gets the same
+// rotary embedding, norms, sums, and the gating and scaling of the experts' results. They process many tokens at once
+// and read each weight once for several of them. Every dot product adds in one fixed order, so a token gets the same
 // result, bit for bit, whatever else is in its batch.
 //
 // kernels.cpp offers them to the engine, operation by operation. kernels_simd.h has the arithmetic, on plain
@@ -88,6 +88,9 @@ struct set {
     // fastest for a multiple of 16 rows.
     void (*multiply_quantized)(const rows & w, int64_t first, int64_t last, const block * const * columns,
         float * const * out, int64_t count);
+
+    // add writes the sums of n values with others; n is a multiple of 16.
+    void (*add)(const float * x, const float * y, int64_t n, float * out);
 
     // scale writes n values times a factor; n is a multiple of 16.
     void (*scale)(const float * x, float factor, int64_t n, float * out);

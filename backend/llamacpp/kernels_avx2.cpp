@@ -128,6 +128,15 @@ INLINE void load_rows(const char * p, size_t stride, ints * v) {
     v[3] = _mm256_unpackhi_epi64(ab2, cd2);
 }
 
+// first_bytes is the first four bytes of each of 8 rows.
+INLINE ints first_bytes(const char * p, size_t stride) {
+    int32_t v[lanes];
+    UNROLL for (int i = 0; i < lanes; i++) {
+        std::memcpy(&v[i], p + i * stride, sizeof v[i]);
+    }
+    return _mm256_set_epi32(v[7], v[6], v[5], v[4], v[3], v[2], v[1], v[0]);
+}
+
 // four is four activations, for all rows.
 INLINE ints four(const int8_t * p) {
     int32_t v;
@@ -141,7 +150,6 @@ INLINE ints four(const int8_t * p) {
 // 12 is added to the weights, so they are at most 24, and eight products fit: 8*24*127. The offset of the activations'
 // block corrects for it.
 struct mxfp4_weights {
-    using scale = uint8_t;
     static constexpr size_t bytes = mxfp4_block;
     static constexpr int32_t offset = 12;
     static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
@@ -153,8 +161,8 @@ struct mxfp4_weights {
             w[i] = _mm256_shuffle_epi8(table, _mm256_and_si256(w[i], low));
         }
     }
-    static INLINE floats scales(const scale * p) {
-        const ints e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *) p)), one = _mm256_set1_epi32(1);
+    static INLINE floats scales(const char * p, size_t stride) {
+        const ints e = _mm256_and_si256(first_bytes(p, stride), _mm256_set1_epi32(255)), one = _mm256_set1_epi32(1);
         const ints normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
         const ints small = _mm256_sllv_epi32(_mm256_set1_epi32(smallest_scale), e);
         return _mm256_castsi256_ps(_mm256_blendv_epi8(small, normal, _mm256_cmpgt_epi32(e, one)));
@@ -182,14 +190,16 @@ struct mxfp4_weights {
 // The weights stay signed. Their magnitudes, at most 128, are multiplied by activations that take over their signs;
 // 2*128*127 fits. This is why no activation is -128, whose sign cannot be changed.
 struct q8_0_weights {
-    using scale = uint16_t;
     static constexpr size_t bytes = q8_0_block;
     static constexpr int32_t offset = 0;
     static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
         load_rows(p + 2, stride, w);
         load_rows(p + 18, stride, w + 4);
     }
-    static INLINE floats scales(const scale * p) { return halves((const char *) p); }
+    static INLINE floats scales(const char * p, size_t stride) {
+        const ints bits = _mm256_and_si256(first_bytes(p, stride), _mm256_set1_epi32(0xffff));
+        return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1)));
+    }
     template <int C>
     static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
         UNROLL for (int i = 0; i < block_vectors; i++) {
@@ -216,7 +226,7 @@ bool supported() {
 
 #include "kernels_simd.h"
 
-const kernels::set kernels::avx2 = {"AVX2", supported, quantize, multiply_floats, multiply_quantized, scale, gate,
+const kernels::set kernels::avx2 = {"AVX2", supported, quantize, multiply_floats, multiply_quantized, add, scale, gate,
     normalize, rotate, attend};
 
 #endif

@@ -87,12 +87,12 @@ INLINE int32_t sum_bytes(const int8_t * p) {
 
 constexpr int block_vectors = 8, width = 8;
 
-// rows_4 loads 16 bytes of rows 0, 4, 8 and 12.
+// rows_4 loads 16 bytes of rows 0, 4, 8 and 12. A masked load is cheaper than inserting a part.
 INLINE ints rows_4(const char * p, size_t stride) {
     ints v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *) p));
-    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *) (p + 4 * stride)), 1);
-    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *) (p + 8 * stride)), 2);
-    return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *) (p + 12 * stride)), 3);
+    v = _mm512_mask_broadcast_i32x4(v, 0x00f0, _mm_loadu_si128((const __m128i *) (p + 4 * stride)));
+    v = _mm512_mask_broadcast_i32x4(v, 0x0f00, _mm_loadu_si128((const __m128i *) (p + 8 * stride)));
+    return _mm512_mask_broadcast_i32x4(v, 0xf000, _mm_loadu_si128((const __m128i *) (p + 12 * stride)));
 }
 
 // load_rows loads 16 bytes of each of 16 rows; v[i] has bytes 4i to 4i+3 of every row.
@@ -105,6 +105,23 @@ INLINE void load_rows(const char * p, size_t stride, ints * v) {
     v[1] = _mm512_unpackhi_epi64(ab, cd);
     v[2] = _mm512_unpacklo_epi64(ab2, cd2);
     v[3] = _mm512_unpackhi_epi64(ab2, cd2);
+}
+
+// first_4 is the first four bytes of each of four rows.
+INLINE __m128i first_4(const char * p, size_t stride) {
+    int32_t v[4];
+    UNROLL for (int i = 0; i < 4; i++) {
+        std::memcpy(&v[i], p + i * stride, sizeof v[i]);
+    }
+    return _mm_set_epi32(v[3], v[2], v[1], v[0]);
+}
+
+// first_bytes is the first four bytes of each of 16 rows.
+INLINE ints first_bytes(const char * p, size_t stride) {
+    ints v = _mm512_castsi128_si512(first_4(p, stride));
+    v = _mm512_inserti32x4(v, first_4(p + 4 * stride, stride), 1);
+    v = _mm512_inserti32x4(v, first_4(p + 8 * stride, stride), 2);
+    return _mm512_inserti32x4(v, first_4(p + 12 * stride, stride), 3);
 }
 
 // A dot product multiplies unsigned weights by signed activations, so weights have an offset added. The offset of the
@@ -124,7 +141,6 @@ INLINE void add_block(const ints (&w)[block_vectors], const block * const (&x)[C
 }
 
 struct mxfp4_weights {
-    using scale = uint8_t;
     static constexpr size_t bytes = mxfp4_block;
     static constexpr int32_t offset = 12;
     static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
@@ -135,8 +151,8 @@ struct mxfp4_weights {
             w[i] = _mm512_shuffle_epi8(table, _mm512_and_si512(w[i], low));
         }
     }
-    static INLINE floats scales(const scale * p) {
-        const ints e = _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *) p));
+    static INLINE floats scales(const char * p, size_t stride) {
+        const ints e = _mm512_and_si512(first_bytes(p, stride), _mm512_set1_epi32(255));
         const ints normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
         const __mmask16 small = _mm512_cmplt_epu32_mask(e, _mm512_set1_epi32(2));
         return _mm512_castsi512_ps(_mm512_mask_sllv_epi32(normal, small, _mm512_set1_epi32(smallest_scale), e));
@@ -148,7 +164,6 @@ struct mxfp4_weights {
 };
 
 struct q8_0_weights {
-    using scale = uint16_t;
     static constexpr size_t bytes = q8_0_block;
     static constexpr int32_t offset = 128;
     static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
@@ -158,7 +173,9 @@ struct q8_0_weights {
             w[i] = _mm512_xor_si512(w[i], _mm512_set1_epi8((char) 0x80));
         }
     }
-    static INLINE floats scales(const scale * p) { return halves((const char *) p); }
+    static INLINE floats scales(const char * p, size_t stride) {
+        return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(first_bytes(p, stride)));
+    }
     template <int C>
     static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
         add_block(w, x, b, sum);
@@ -179,6 +196,6 @@ bool supported() {
 #include "kernels_simd.h"
 
 const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, quantize, multiply_floats, multiply_quantized,
-    scale, gate, normalize, rotate, attend};
+    add, scale, gate, normalize, rotate, attend};
 
 #endif

@@ -10,8 +10,8 @@
 //   width                how many columns a tile has at most
 //   mxfp4_weights, q8_0_weights  read one block of lanes rows:
 //     bytes, offset      the size of a block, and what is added to each weight
-//     scale, scales      a block's scale as it lies in memory; those of lanes rows as floats
-//     load               the weights of a block, as block_vectors vectors
+//     scales             the blocks' scales
+//     load               the weights, as block_vectors vectors
 //     add                the sums of such a block's products with a block of each of C columns
 #ifndef RUNNER_KERNELS_QUANTIZED_H
 #define RUNNER_KERNELS_QUANTIZED_H
@@ -27,33 +27,19 @@ namespace kernels {
 
 namespace {
 
-// Scales are gathered for this many blocks at a time: byte by byte, and long before they are used as a vector.
-constexpr int at_once = 16;
-
 // weight_reader reads lanes rows of weights where they lie. Meanwhile it asks for the rows that follow, into the second
 // cache: the first is too small for two groups of rows.
 template <typename W> struct weight_reader {
-    const char *                      data;
-    size_t                            stride;
-    alignas(64) typename W::scale scales[at_once][lanes];
+    const char * data;
+    size_t       stride;
 
-    // prepare must be called before the blocks from first on, at most at_once, are read.
-    INLINE void prepare(int64_t first, int count) {
-        for (int r = 0; r < lanes; r++) {
-            const char * p = data + r * stride + first * W::bytes;
-            for (int i = 0; i < count; i++) {
-                std::memcpy(&scales[i][r], p + i * W::bytes, sizeof scales[i][r]);
-            }
-        }
-    }
-
-    INLINE void read(int64_t first, int i, ints (&w)[block_vectors], floats & scale) const {
-        const char * ahead = data + lanes * stride + (first + i) * W::bytes * lanes;
+    INLINE void read(int64_t b, ints (&w)[block_vectors], floats & scale) const {
+        const char * ahead = data + lanes * stride + b * W::bytes * lanes;
         UNROLL for (size_t line = 0; line < W::bytes * lanes; line += 64) {
             __builtin_prefetch(ahead + line, 0, 2);
         }
-        W::load(data + (first + i) * W::bytes, stride, w);
-        scale = W::scales(scales[i]);
+        scale = W::scales(data + b * W::bytes, stride);
+        W::load(data + b * W::bytes, stride, w);
     }
 };
 
@@ -65,12 +51,11 @@ struct alignas(64) panel_block {
 
 struct panel_reader {
     const panel_block * blocks;
-    INLINE void prepare(int64_t, int) {}
-    INLINE void read(int64_t first, int i, ints (&w)[block_vectors], floats & scale) const {
+    INLINE void read(int64_t b, ints (&w)[block_vectors], floats & scale) const {
         UNROLL for (int j = 0; j < block_vectors; j++) {
-            w[j] = blocks[first + i].w[j];
+            w[j] = blocks[b].w[j];
         }
-        scale = blocks[first + i].scale;
+        scale = blocks[b].scale;
     }
 };
 
@@ -90,7 +75,7 @@ struct group {
 
 // tile multiplies lanes rows with C columns.
 template <typename W, int C, typename R>
-KERNEL void quantized_tile(R & reader, int64_t blocks, group rows, const block * const * columns,
+KERNEL void quantized_tile(const R & reader, int64_t blocks, group rows, const block * const * columns,
     float * const * out) {
     const block * x[C];
     floats acc[C];
@@ -98,17 +83,13 @@ KERNEL void quantized_tile(R & reader, int64_t blocks, group rows, const block *
         x[c] = columns[c];
         acc[c] = all(0.0f);
     }
-    for (int64_t first = 0; first < blocks; first += at_once) {
-        const int count = (int) std::min<int64_t>(at_once, blocks - first);
-        reader.prepare(first, count);
-        for (int i = 0; i < count; i++) {
-            ints w[block_vectors], sum[C];
-            floats scale;
-            reader.read(first, i, w, scale);
-            W::add(w, x, first + i, sum);
-            UNROLL for (int c = 0; c < C; c++) {
-                acc[c] = fused(to_floats(sum[c]), scale * all(x[c][first + i].scale), acc[c]);
-            }
+    for (int64_t b = 0; b < blocks; b++) {
+        ints w[block_vectors], sum[C];
+        floats scale;
+        reader.read(b, w, scale);
+        W::add(w, x, b, sum);
+        UNROLL for (int c = 0; c < C; c++) {
+            acc[c] = fused(to_floats(sum[c]), scale * all(x[c][b].scale), acc[c]);
         }
     }
     for (int c = 0; c < C; c++) {
@@ -118,7 +99,7 @@ KERNEL void quantized_tile(R & reader, int64_t blocks, group rows, const block *
 
 // tiles does the same for any number of columns.
 template <typename W, int C, typename R>
-KERNEL void quantized_tiles(R & reader, int64_t blocks, group rows, const block * const * columns,
+KERNEL void quantized_tiles(const R & reader, int64_t blocks, group rows, const block * const * columns,
     float * const * out, int64_t count) {
     for (; count >= C; count -= C, columns += C, out += C) {
         quantized_tile<W, C>(reader, blocks, rows, columns, out);
@@ -129,18 +110,12 @@ KERNEL void quantized_tiles(R & reader, int64_t blocks, group rows, const block 
 }
 
 // fill takes rows apart for a panel.
-template <typename W> KERNEL void fill(weight_reader<W> & reader, int64_t blocks, panel_block * panel) {
-    for (int64_t first = 0; first < blocks; first += at_once) {
-        const int count = (int) std::min<int64_t>(at_once, blocks - first);
-        reader.prepare(first, count);
-        for (int i = 0; i < count; i++) {
-            ints w[block_vectors];
-            floats scale;
-            reader.read(first, i, w, scale);
-            UNROLL for (int j = 0; j < block_vectors; j++) {
-                panel[first + i].w[j] = w[j];
-            }
-            panel[first + i].scale = scale;
+template <typename W> KERNEL void fill(const weight_reader<W> & reader, int64_t blocks, panel_block * panel) {
+    for (int64_t b = 0; b < blocks; b++) {
+        ints w[block_vectors];
+        reader.read(b, w, panel[b].scale);
+        UNROLL for (int j = 0; j < block_vectors; j++) {
+            panel[b].w[j] = w[j];
         }
     }
 }
@@ -157,21 +132,20 @@ KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, cons
     }
     for (; first < last; first += lanes) {
         const group rows = {first, std::min<int64_t>(lanes, last - first)};
-        weight_reader<W> reader;
-        reader.data = w.data + first * w.stride, reader.stride = w.stride;
+        weight_reader<W> reader = {w.data + first * w.stride, w.stride};
         if (rows.count < lanes) { // the last few, as if there were more
             padded.resize(lanes * length);
             for (int64_t r = 0; r < rows.count; r++) {
                 std::memcpy(padded.data() + r * length, reader.data + r * w.stride, length);
             }
-            reader.data = padded.data(), reader.stride = length;
+            reader = {padded.data(), length};
         }
         if (count <= width) { // each weight is used once
             quantized_tiles<W, width>(reader, blocks, rows, columns, out, count);
         } else {
             fill(reader, blocks, panel.data());
-            panel_reader all = {panel.data()};
-            quantized_tiles<W, width>(all, blocks, rows, columns, out, count);
+            const panel_reader taken = {panel.data()};
+            quantized_tiles<W, width>(taken, blocks, rows, columns, out, count);
         }
     }
 }

@@ -162,6 +162,12 @@ void multiply_floats(const rows & w, int64_t first, int64_t last, const float * 
     products(w, first, last, columns, out, count);
 }
 
+KERNEL void add(const float * x, const float * y, int64_t n, float * out) {
+    for (int64_t i = 0; i < n; i += lanes) {
+        store(out + i, load(x + i) + load(y + i));
+    }
+}
+
 KERNEL void scale(const float * x, float factor, int64_t n, float * out) {
     for (int64_t i = 0; i < n; i += lanes) {
         store(out + i, load(x + i) * all(factor));

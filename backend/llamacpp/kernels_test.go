@@ -223,3 +223,30 @@ func dependOnTheSequenceAlone(t *testing.T, c random.Config) {
 		check("among seven others", all[5].Logits)
 	}
 }
+
+// TestKernelsOnTheEnginesThreads checks that the kernels give the same logits where the engine's own threads share them
+// out, as they do for models that no team helps: here because of the type of the cache.
+func TestKernelsOnTheEnginesThreads(t *testing.T) {
+	forEachKernels(t, func(t *testing.T, _ string) {
+		path := writeModel(t, random.Config{Layers: 2, Width: 96, FeedForward: 160, Seed: 3})
+		tokens := someTokens(150, 1)
+		var want []float32
+		for _, threads := range []int{1, 3} {
+			m := openModel(t, path, backend.Config{ContextSize: 512, Sequences: 1, Threads: threads, CacheType: "f32"})
+			if m.threads != threads {
+				t.Fatalf("the engine has %d threads instead of %d", m.threads, threads)
+			}
+			s, err := m.NewSequence()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := logitsOf(t, m, s, tokens, 64)
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("%d threads give other logits", threads)
+			}
+		}
+	})
+}

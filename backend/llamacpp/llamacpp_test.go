@@ -2,6 +2,7 @@ package llamacpp
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -59,4 +60,24 @@ func TestDecodes(t *testing.T) {
 		}
 		feed = []backend.Token{out[0].Token}
 	}
+}
+
+// gpuVariable makes tests of conformance put all layers on a GPU, and fail where there is none.
+const gpuVariable = "RUNNER_TEST_GPU"
+
+// layersOnGPU is the number of layers to put on a GPU in tests of conformance.
+func layersOnGPU() int {
+	if os.Getenv(gpuVariable) != "" {
+		return -1
+	}
+	return 0
+}
+
+// usesGPU checks that a model is where layersOnGPU wants it.
+func usesGPU(t *testing.T, m backend.Model) backend.Model {
+	t.Helper()
+	if os.Getenv(gpuVariable) != "" && m.Info().GPULayers == 0 {
+		t.Fatal("no layer of the model is on a GPU")
+	}
+	return m
 }

@@ -279,24 +279,11 @@ func (p *plan) info(f *gguf.File, path string) backend.Info {
 		Architecture: f.Architecture(), Path: path, Device: p.device,
 		ContextSize: p.context, CacheTokens: p.cells, ContextReason: p.why, Sequences: p.sequences,
 		BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers, Memory: p.takes,
-		Quantization: quantization(f), Digest: f.Digest,
+		Quantization: f.FileType(), Digest: f.Digest,
 	}
 	if info.Name, _ = f.String("general.name"); info.Name == "" {
 		info.Name = strings.TrimSuffix(filepath.Base(path), ".gguf")
 	}
 	info.ChatTemplate, _ = f.String("tokenizer.chat_template")
 	return info
-}
-
-// quantization names the tensor format that holds most of the bytes.
-func quantization(f *gguf.File) string {
-	bytes := map[gguf.TensorType]int64{}
-	best := gguf.F32
-	for i := range f.Tensors {
-		t := &f.Tensors[i]
-		if bytes[t.Type] += t.Size; bytes[t.Type] > bytes[best] || bytes[t.Type] == bytes[best] && t.Type < best {
-			best = t.Type
-		}
-	}
-	return best.String()
 }

@@ -13,6 +13,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/gguf"
+	"runner/models/installed"
 	"runner/models/random"
 	"runner/models/random/ggufwriter"
 )
@@ -43,6 +44,22 @@ func written(t *testing.T, b []byte) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// A loaded model has the quantization that a listed one has, which is what its file says of itself, not the format
+// with most bytes.
+func TestQuantizationIsTheListedOne(t *testing.T) {
+	for number, want := range map[uint32]string{15: "Q4_K_M", 38: "MXFP4_MOE", 1: "F16"} {
+		path := rewritten(t, func(p *parts) {
+			p.metadata = append(p.metadata, ggufwriter.Pair{Key: gguf.FileTypeKey, Value: number})
+		})
+		listed := installed.Model{Path: path, Parts: []string{path}}
+		listed.Describe()
+		m := openModel(t, path, backend.Config{})
+		if got := m.Info().Quantization; got != want || listed.Quant != want {
+			t.Errorf("file type %d: loaded %q, listed %q (%s), want %q", number, got, listed.Quant, listed.Problem, want)
+		}
+	}
 }
 
 func TestLoadErrors(t *testing.T) {

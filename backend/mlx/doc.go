@@ -18,7 +18,6 @@
 //     can plant files in, so that is off (test_metal_compiles).
 //   - Layers are not waited for one by one, and prefills are cut into pieces of 256 tokens. On a CPU pieces are
 //     smaller, and the layers of large models report progress (test_only_a_cpu_waits_for_layers).
-//   - The process's memory is what MLX reports, because there is no /proc (test_stats_without_proc).
-//   - The package mlx-metal is installed instead of mlx-cpu (TestMetalIsInstalled in worker_test.go).
+//   - The package mlx-metal is installed instead of mlx-cpu (TestRequirements in python_test.go).
 //   - The system does not end the process with the runner. It ends with its pipe (TestHostileFrames in worker_test.go).
 package mlx

@@ -303,7 +303,8 @@ func TestSetupThatFails(t *testing.T) {
 	t.Setenv("PIP_EXTRA_INDEX_URL", "")
 	t.Setenv("PIP_CONFIG_FILE", os.DevNull)
 	var e *PythonError
-	if _, err := Setup(t.Context(), c, io.Discard); !errors.As(err, &e) || e.Kind != ErrSetup {
+	if _, err := Setup(t.Context(), c, io.Discard); !errors.As(err, &e) || e.Kind != ErrSetup ||
+		!strings.Contains(e.Hint(), "connection to the Python package index") {
 		t.Errorf("without an index: %v", err)
 	}
 	if _, err := os.Stat(kept); err != nil {

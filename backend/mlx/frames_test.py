@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from worker import caches, engine, main, protocol, sequences, steps  # noqa: E402
 from worker.protocol import (CANCEL, FORK, FREE, HELLO, INPUT, LOAD, MASKS, NEW, SHARE, SHUTDOWN,  # noqa: E402
-                             STATS, STEP, TOKENIZE, TRUNCATE)
+                             STEP, TOKENIZE, TRUNCATE)
 
 CONVERSATIONS = 3000
 VOCABULARY, CONTEXT, CELLS, MOST = 50, 24, 40, 4
@@ -44,7 +44,7 @@ class Frames:
 
     def next(self):
         r, free = self.r, [n for n in range(MOST) if n not in self.lengths]
-        kind = r.choice([NEW, FORK, TRUNCATE, FREE, STATS, CANCEL, STEP, STEP, STEP, STEP])
+        kind = r.choice([NEW, FORK, TRUNCATE, FREE, CANCEL, STEP, STEP, STEP, STEP])
         if not self.lengths or kind == NEW and free:
             kind, q = NEW, {"sequence": r.choice(free)}
             self.lengths[q["sequence"]] = 0
@@ -58,7 +58,7 @@ class Frames:
         elif kind == FREE:
             q = {"sequence": r.choice(list(self.lengths))}
             del self.lengths[q["sequence"]]
-        elif kind in (STATS, CANCEL):
+        elif kind == CANCEL:
             return kind, b"", b""
         else:
             return self.step()
@@ -249,8 +249,7 @@ class Process:
         if q["path"] != "m":
             raise protocol.LoadFailed("missing", "no such folder")
         e = self.engine
-        mx = types.SimpleNamespace(array=np.array, eval=lambda *_: None, get_active_memory=lambda: 0,
-                                   get_cache_memory=lambda: 0, get_peak_memory=lambda: 0)
+        mx = types.SimpleNamespace(array=np.array, eval=lambda *_: None)
         memory = types.SimpleNamespace(has_room=lambda _: True, check=lambda: None)
         sizes = types.SimpleNamespace(sequences=MOST, cells=CELLS, batch=32, context=CONTEXT)
         e.lib, e.model = types.SimpleNamespace(mx=mx, np=np), Model(self.batch)

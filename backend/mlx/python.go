@@ -32,6 +32,8 @@ const leastMinor = 11
 type Python struct {
 	Path, Version string
 	MLX, MLXLM    string
+
+	advice string // what to do if it does not work
 }
 
 // Config says where to look for Python.
@@ -55,8 +57,8 @@ var (
 type PythonError struct {
 	// Kind is one of the errors above.
 	Kind error
-	// Path is the interpreter; it may be empty. Detail is one line.
-	Path, Detail string
+	// Path is the interpreter; it may be empty. Detail is one line. Advice tells the user what to do next.
+	Path, Detail, Advice string
 }
 
 func (e *PythonError) Error() string {
@@ -69,16 +71,20 @@ func (e *PythonError) Error() string {
 // Unwrap returns Kind.
 func (e *PythonError) Unwrap() error { return e.Kind }
 
-// Hint tells the user what to do next.
-func (e *PythonError) Hint() string {
-	if e.Kind == ErrNoPython && e.Path != "" {
-		return "choose another with --python or RUNNER_PYTHON"
+// Hint returns Advice.
+func (e *PythonError) Hint() string { return e.Advice }
+
+// advised returns an error with other advice, if it is a *PythonError.
+func advised(err error, advice string) error {
+	var e *PythonError
+	if !errors.As(err, &e) {
+		return err
 	}
-	if e.Kind == ErrOldPython || e.Kind == ErrSetup {
-		return fmt.Sprintf("install Python 3.%d or newer, or choose one with --python", leastMinor)
-	}
-	return "run 'runner engines setup mlx'"
+	return &PythonError{e.Kind, e.Path, e.Detail, advice}
 }
+
+// setUp is the advice where Setup helps. It does not where the user chose an interpreter, which Setup does not change.
+const setUp = "run 'runner engines setup mlx'"
 
 // environment returns the folder of the Python environment.
 func (c *Config) environment() string { return filepath.Join(c.Data, "mlx", "venv") }
@@ -96,9 +102,33 @@ func (c *Config) chosen() string {
 	return os.Getenv("RUNNER_PYTHON")
 }
 
+// advice returns what to do where Find refuses an interpreter. Commands that run models have no flag for it.
+func (c *Config) advice() string {
+	switch chosen := c.chosen(); {
+	case chosen == "" || chosen == c.interpreter():
+		return setUp
+	case c.Python != "":
+		return "choose another Python"
+	}
+	if _, err := os.Stat(c.interpreter()); err == nil {
+		return "unset RUNNER_PYTHON, because MLX has a Python in " + c.environment()
+	}
+	return "choose another with RUNNER_PYTHON, or unset that and " + setUp
+}
+
 // Find returns the Python that runs MLX. It starts the interpreter to ask for the versions. The error is a
 // *PythonError, with the Python as far as it is known.
 func Find(ctx context.Context, c Config) (*Python, error) {
+	p, err := c.find(ctx)
+	if err != nil {
+		return p, advised(err, c.advice())
+	}
+	p.advice = c.advice()
+	return p, nil
+}
+
+// find is Find without advice.
+func (c *Config) find(ctx context.Context) (*Python, error) {
 	path := c.chosen()
 	if path == "" {
 		path = c.interpreter()
@@ -115,10 +145,10 @@ func Find(ctx context.Context, c Config) (*Python, error) {
 		switch m.have {
 		case m.want:
 		case "":
-			return p, &PythonError{ErrMissing, path, fmt.Sprintf("the package %s is missing", m.name)}
+			return p, &PythonError{Kind: ErrMissing, Path: path, Detail: fmt.Sprintf("the package %s is missing", m.name)}
 		default:
-			return p, &PythonError{ErrVersions, path, fmt.Sprintf("%s has version %s, and version %s is required", m.name,
-				m.have, m.want)}
+			return p, &PythonError{Kind: ErrVersions, Path: path, Detail: fmt.Sprintf(
+				"%s has version %s, and version %s is required", m.name, m.have, m.want)}
 		}
 	}
 	return p, nil
@@ -136,11 +166,11 @@ def version(name):
 print(json.dumps({"Version": platform.python_version(), "MLX": version("mlx"), "MLXLM": version("mlx-lm"),
                   "minor": sys.version_info[1] if sys.version_info[0] == 3 else 0}))`
 
-// ask starts an interpreter and returns its versions.
+// ask starts an interpreter and returns its versions. Its errors have no advice.
 func ask(ctx context.Context, path string) (*Python, error) {
 	found, err := exec.LookPath(path)
 	if err != nil {
-		return nil, &PythonError{ErrNoPython, path, "there is no such program"}
+		return nil, &PythonError{Kind: ErrNoPython, Path: path, Detail: "there is no such program"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -155,13 +185,13 @@ func ask(ctx context.Context, path string) (*Python, error) {
 		Minor int `json:"minor"`
 	}
 	if err != nil || json.Unmarshal(out, &answer) != nil {
-		return nil, &PythonError{ErrNoPython, found, "the program is not a Python that works"}
+		return nil, &PythonError{Kind: ErrNoPython, Path: found, Detail: "the program is not a Python that works"}
 	}
 	p := answer.Python
 	p.Path = found
 	if answer.Minor < leastMinor {
-		return &p, &PythonError{ErrOldPython, found, fmt.Sprintf("Python has version %s, and 3.%d or newer is required",
-			p.Version, leastMinor)}
+		return &p, &PythonError{Kind: ErrOldPython, Path: found, Detail: fmt.Sprintf(
+			"Python has version %s, and 3.%d or newer is required", p.Version, leastMinor)}
 	}
 	return &p, nil
 }
@@ -182,17 +212,22 @@ func (p *Python) Device(ctx context.Context) (string, error) {
 	}
 	name := strings.TrimSpace(string(out))
 	if err != nil || name == "" || strings.Contains(name, "\n") {
-		return "", &PythonError{ErrMissing, p.Path, "MLX does not start"}
+		return "", &PythonError{ErrMissing, p.Path, "MLX does not start", p.advice}
 	}
 	return name, nil
 }
 
 // base returns the Python to make the environment from.
 func (c *Config) base(ctx context.Context) (*Python, error) {
+	install := fmt.Sprintf("install Python 3.%d or newer, or choose one with --python", leastMinor)
 	if chosen := c.chosen(); chosen != "" {
-		return ask(ctx, chosen)
+		p, err := ask(ctx, chosen)
+		if errors.Is(err, ErrOldPython) {
+			return nil, advised(err, install)
+		}
+		return p, advised(err, "choose another with --python or RUNNER_PYTHON")
 	}
-	var last error = &PythonError{Kind: ErrNoPython, Detail: "there is no python3 on the PATH"}
+	var last error = &PythonError{Kind: ErrNoPython, Detail: "there is no python3 on the PATH", Advice: install}
 	for _, name := range []string{"python3", "python3.14", "python3.13", "python3.12", "python3.11"} {
 		p, err := ask(ctx, name)
 		if err == nil {
@@ -203,7 +238,7 @@ func (c *Config) base(ctx context.Context) (*Python, error) {
 			return nil, err
 		}
 		if e.Kind == ErrOldPython {
-			last = err
+			last = advised(err, install)
 		}
 	}
 	return nil, last
@@ -229,21 +264,30 @@ func Setup(ctx context.Context, c Config, log io.Writer) (*Python, error) {
 		return nil, err
 	}
 	dir := c.environment()
+	failed := func(err error) error {
+		return &PythonError{ErrSetup, "", err.Error(), "choose another data folder with XDG_DATA_HOME, or mend this one"}
+	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return nil, &PythonError{ErrSetup, "", err.Error()}
+		return nil, failed(err)
 	}
 	wanted := filepath.Join(filepath.Dir(dir), "requirements.txt")
 	if err := os.WriteFile(wanted, requirements, 0o600); err != nil {
-		return nil, &PythonError{ErrSetup, "", err.Error()}
+		return nil, failed(err)
 	}
 	// The new environment takes the place of an old one only when it is whole.
 	fresh := dir + ".new"
-	for _, args := range [][]string{
-		{p.Path, "-I", "-m", "venv", "--clear", fresh},
-		{interpreterIn(fresh), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps",
-			"--require-hashes", "--only-binary", ":all:", "-r", wanted}} {
+	for _, step := range []struct {
+		what, advice string
+		args         []string
+	}{
+		{"makes no environment", "install its module venv, or choose another with --python",
+			[]string{p.Path, "-I", "-m", "venv", "--clear", fresh}},
+		{"cannot install the packages", "check the connection to the Python package index and the free space, and try again",
+			[]string{interpreterIn(fresh), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps",
+				"--require-hashes", "--only-binary", ":all:", "-r", wanted}},
+	} {
 		var said strings.Builder
-		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd := exec.CommandContext(ctx, step.args[0], step.args[1:]...)
 		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, io.MultiWriter(log, &said), time.Second
 		if err := cmd.Run(); err != nil {
 			os.RemoveAll(fresh) // half an environment is of no use
@@ -251,14 +295,12 @@ func Setup(ctx context.Context, c Config, log io.Writer) (*Python, error) {
 				return nil, context.Cause(ctx)
 			}
 			lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-			return nil, &PythonError{ErrSetup, p.Path, fmt.Sprintf("%v: %.300s", err, lines[len(lines)-1])}
+			return nil, &PythonError{ErrSetup, p.Path, fmt.Sprintf("Python %s %s: %v: %.300s", p.Version, step.what, err,
+				lines[len(lines)-1]), step.advice}
 		}
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return nil, &PythonError{ErrSetup, "", err.Error()}
-	}
-	if err := os.Rename(fresh, dir); err != nil {
-		return nil, &PythonError{ErrSetup, "", err.Error()}
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(fresh, dir)); err != nil {
+		return nil, failed(err)
 	}
 	return Find(ctx, Config{Data: c.Data, Python: c.interpreter()})
 }

@@ -1,6 +1,8 @@
 package mlx
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -102,5 +104,111 @@ func TestHashesAreRequired(t *testing.T) {
 		if given := string(b); err != nil || !strings.Contains(given, " --require-hashes --only-binary :all: -r ") {
 			t.Errorf("%s gives pip %q, %v", name, given, err)
 		}
+	}
+}
+
+// script writes a program for a shell.
+func script(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+		os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// versions is how a Python of a version answers to question.
+func versions(minor int, mlx, lm string) string {
+	return fmt.Sprintf(`{"Version": "3.%d.0", "minor": %[1]d, "MLX": %q, "MLXLM": %q}`, minor, mlx, lm)
+}
+
+// TestAdviceToRun: commands that run models advise what the user can do there. They have no flag for an interpreter,
+// and setting up MLX does not help who named one.
+func TestAdviceToRun(t *testing.T) {
+	dir := t.TempDir()
+	says := func(name string, minor int, mlx string) string {
+		return script(t, filepath.Join(dir, name), "echo '"+versions(minor, mlx, versionMLXLM)+"'")
+	}
+	none, broken, ready := Config{Data: filepath.Join(dir, "none")}, Config{Data: filepath.Join(dir, "broken")},
+		Config{Data: filepath.Join(dir, "ready")}
+	script(t, broken.interpreter(), "exit 3")
+	script(t, ready.interpreter(), "echo '"+versions(12, versionMLX, versionMLXLM)+"'")
+	other := "choose another with RUNNER_PYTHON, or unset that and run 'runner engines setup mlx'"
+	for _, c := range []struct {
+		name, chosen string
+		c            Config
+		advice       string
+	}{
+		{"nothing", "", none, "run 'runner engines setup mlx'"},
+		{"a broken environment", "", broken, "run 'runner engines setup mlx'"},
+		{"another is gone", filepath.Join(dir, "gone"), none, other},
+		{"another is old", says("old", 9, versionMLX), none, other},
+		{"another lacks MLX", says("bare", 12, ""), none, other},
+		{"another has an old MLX", says("dated", 12, "0.1"), none, other},
+		{"another lacks MLX, and the environment is ready", says("bare", 12, ""), ready,
+			"unset RUNNER_PYTHON, because MLX has a Python in " + ready.environment()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("RUNNER_PYTHON", c.chosen)
+			var e *PythonError
+			if _, err := Find(t.Context(), c.c); !errors.As(err, &e) || e.Hint() != c.advice {
+				t.Errorf("error %#v, want the advice %q", err, c.advice)
+			}
+		})
+	}
+	t.Setenv("RUNNER_PYTHON", "")
+	if _, err := Find(t.Context(), ready); err != nil {
+		t.Errorf("the advice does not help: %v", err)
+	}
+}
+
+// TestAdviceToSetUp: the setup tells no Python, an old one, one that makes no environments, and no index apart.
+func TestAdviceToSetUp(t *testing.T) {
+	dir := t.TempDir()
+	const makes = `case "$*" in
+*"-m venv"*) %s ;;
+*install*) echo "ERROR: No matching distribution found" >&2; exit 1 ;;
+*) echo '%s' ;;
+esac`
+	whole := versions(12, "", "")
+	old := script(t, filepath.Join(dir, "old", "python3"), "echo '"+versions(9, "", "")+"'")
+	install := "install Python 3.11 or newer, or choose one with --python"
+	for _, c := range []struct {
+		name, path     string // path is that of programs
+		python, chosen string
+		kind           error
+		detail, advice string
+	}{
+		{"no Python", dir, "", "", ErrNoPython, "there is no python3 on the PATH", install},
+		{"an old Python", filepath.Dir(old), "", "", ErrOldPython, "Python has version 3.9.0", install},
+		{"an old Python by choice", "", old, "", ErrOldPython, "Python has version 3.9.0", install},
+		{"a choice that is not there", "", filepath.Join(dir, "gone"), "", ErrNoPython, "there is no such program",
+			"choose another with --python or RUNNER_PYTHON"},
+		{"a variable that names none", "", "", filepath.Join(dir, "gone"), ErrNoPython, "there is no such program",
+			"choose another with --python or RUNNER_PYTHON"},
+		{"no module venv", "", script(t, filepath.Join(dir, "bare"), fmt.Sprintf(makes, "exit 1", whole)), "", ErrSetup,
+			"Python 3.12.0 makes no environment", "install its module venv, or choose another with --python"},
+		{"no index", "", script(t, filepath.Join(dir, "python"), fmt.Sprintf(makes,
+			`for to; do :; done; mkdir -p "$to/bin" && cp "$0" "$to/bin/python"`, whole)), "", ErrSetup,
+			"Python 3.12.0 cannot install the packages: exit status 1: ERROR: No matching distribution found",
+			"check the connection to the Python package index and the free space, and try again"},
+		{"no data folder", "", script(t, filepath.Join(dir, "right"), "echo '"+whole+"'"), "", ErrSetup, "not a directory",
+			"choose another data folder with XDG_DATA_HOME, or mend this one"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("RUNNER_PYTHON", c.chosen)
+			if c.path != "" {
+				t.Setenv("PATH", c.path)
+			}
+			data := t.TempDir()
+			if c.name == "no data folder" {
+				data = old
+			}
+			var e *PythonError
+			_, err := Setup(context.Background(), Config{Data: data, Python: c.python}, io.Discard)
+			if !errors.As(err, &e) || e.Kind != c.kind || !strings.Contains(e.Detail, c.detail) || e.Hint() != c.advice {
+				t.Errorf("error %#v, want %v with %q and advice %q", err, c.kind, c.detail, c.advice)
+			}
+		})
 	}
 }

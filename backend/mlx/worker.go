@@ -24,7 +24,7 @@ var worker embed.FS
 
 // Options are the settings of a worker that backend.Config does not have.
 type Options struct {
-	// Cache is the folder in which the worker's files are kept.
+	// Cache is this program's folder for files that can be made again. The worker's are in its folder mlx.
 	Cache string
 	// Memory is how many bytes MLX may use. 0 leaves the choice to the worker.
 	Memory int64
@@ -52,7 +52,8 @@ func Start(p *Python, f *Folder, o Options) (child.Program, error) {
 
 // writeWorker writes the worker's package to a folder that only this user can write, and returns the package's path.
 // The folder's name has the digest of the contents, so that programs with different workers do not overwrite each
-// other's. The folder appears with all of its files at once.
+// other's. The folder appears with all of its files at once. It stays as long as this process runs, which may start the
+// worker again. When it is written, the folders that no process uses are removed.
 func writeWorker(cache string) (string, error) {
 	files, digest, err := workerFiles()
 	if err != nil {
@@ -66,12 +67,23 @@ func writeWorker(cache string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "worker-"+digest)
-	if isWhole(path, files) {
-		return filepath.Join(path, "worker"), nil
-	}
-	fresh, err := os.MkdirTemp(dir, "worker-*.tmp") // mode 0700
-	if err != nil {
+	if err := hold(path + lockSuffix); err != nil {
 		return "", err
+	}
+	if !isWhole(path, files) {
+		if err := place(dir, path, files); err != nil {
+			return "", err
+		}
+		removeUnused(dir)
+	}
+	return filepath.Join(path, "worker"), nil
+}
+
+// place writes a worker's files to path in the folder dir.
+func place(dir, path string, files map[string][]byte) error {
+	fresh, err := os.MkdirTemp(dir, "worker-*"+freshSuffix) // mode 0700
+	if err != nil {
+		return err
 	}
 	defer os.RemoveAll(fresh) // nothing is left of it after a success
 	err = os.Mkdir(filepath.Join(fresh, "worker"), 0o700)
@@ -81,15 +93,15 @@ func writeWorker(cache string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	// The first try fails if there is a damaged folder, or a whole one of a program that was faster.
 	if os.Rename(fresh, path) != nil && !isWhole(path, files) {
 		if err := errors.Join(os.RemoveAll(path), os.Rename(fresh, path)); err != nil && !isWhole(path, files) {
-			return "", err
+			return err
 		}
 	}
-	return filepath.Join(path, "worker"), nil
+	return nil
 }
 
 // workerFiles returns the worker's files by path, and a digest of all of them.

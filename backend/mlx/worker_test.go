@@ -1,14 +1,15 @@
 package mlx
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -34,7 +35,7 @@ func sources(t *testing.T) []string {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	return append(files, "worker_test.py", "frames_test.py")
+	return append(files, "worker_test.py", "frames_test.py", "golden_test.py")
 }
 
 func TestWorkerInPython(t *testing.T) {
@@ -91,7 +92,7 @@ func TestWorkerFiles(t *testing.T) {
 		}
 	}
 	left, err := os.ReadDir(filepath.Join(cache, "mlx"))
-	if err != nil || len(left) != 1 {
+	if err != nil || len(left) != 2 { // with the lock
 		t.Errorf("the cache has %v, %v", left, err)
 	}
 	if err := os.Chmod(filepath.Join(cache, "mlx"), 0o777); err != nil {
@@ -116,6 +117,26 @@ func TestWorkerFilesAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+// TestDocNamesTests: the tests that doc.go names are where it says.
+func TestDocNamesTests(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\((\w+)(?: in ([\w.]+))?\)`).FindAllStringSubmatch(
+		strings.ReplaceAll(string(doc), "\n// ", ""), -1)
+	if len(named) < 5 {
+		t.Errorf("doc.go names %d tests", len(named))
+	}
+	for _, n := range named {
+		file := cmp.Or(n[2], "worker_test.py")
+		text, err := os.ReadFile(file)
+		if err != nil || !regexp.MustCompile(`(?m)^\s*(func|def|class) `+n[1]+`\(`).Match(text) {
+			t.Errorf("%s has no test %s, %v", file, n[1], err)
+		}
+	}
+}
+
 // frame returns the bytes of a frame.
 func frame(kind, head, raw uint32, rest string) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, kind)
@@ -133,6 +154,7 @@ func TestHostileFrames(t *testing.T) {
 		code       int
 	}{
 		{"unknown kind", "unknown kind 99", frame(99, 0, 0, ""), 4},
+		{"a kind without a meaning", "unknown kind 12", frame(12, 0, 0, ""), 4},
 		{"engine's kind", "unknown kind 65", frame(65, 0, 0, ""), 4},
 		{"head too long", "a head of 16777217", frame(1, 16<<20+1, 0, ""), 4},
 		{"raw part too long", "a raw part of 536870913", frame(8, 0, 512<<20+1, ""), 4},
@@ -200,6 +222,16 @@ func TestDamagedFrames(t *testing.T) {
 	}
 }
 
+// TestGoldenFrames feeds the frames that the runner's codec is compared with to the worker's.
+func TestGoldenFrames(t *testing.T) {
+	p := python(t) // for numpy
+	const file = "../child/protocol/testdata/frames.golden"
+	out, err := exec.Command(p.Path, "-I", "-B", "golden_test.py", file).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // converse starts a worker, sends bytes and returns what the worker wrote with its exit status. It closes the pipe
 // if end is set. Otherwise the worker must end without that.
 func converse(t *testing.T, python string, send []byte, end bool) (string, int) {
@@ -244,19 +276,8 @@ func converse(t *testing.T, python string, send []byte, end bool) (string, int) 
 func TestPythonErrors(t *testing.T) {
 	t.Setenv("RUNNER_PYTHON", "")
 	dir, ctx := t.TempDir(), context.Background()
-	script := func(name, answer string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+answer+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	says := func(name string, minor int, mlx, lm string) string {
-		b, err := json.Marshal(map[string]any{"Version": "3.x", "minor": minor, "MLX": mlx, "MLXLM": lm})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return script(name, "echo '"+string(b)+"'")
+		return script(t, filepath.Join(dir, name), "echo '"+versions(minor, mlx, lm)+"'")
 	}
 	for _, c := range []struct {
 		name   string
@@ -266,7 +287,7 @@ func TestPythonErrors(t *testing.T) {
 	}{
 		{"no environment", Config{Data: dir}, ErrNoPython, "no Python environment"},
 		{"no program", Config{Python: filepath.Join(dir, "gone")}, ErrNoPython, "no such program"},
-		{"no Python", Config{Python: script("other", "exit 3")}, ErrNoPython, "not a Python"},
+		{"no Python", Config{Python: script(t, filepath.Join(dir, "other"), "exit 3")}, ErrNoPython, "not a Python"},
 		{"old Python", Config{Python: says("old", 9, "", "")}, ErrOldPython, "3.11 or newer"},
 		{"no mlx", Config{Python: says("bare", 12, "", "")}, ErrMissing, "package mlx is missing"},
 		{"no mlx-lm", Config{Python: says("half", 12, versionMLX, "")}, ErrMissing, "package mlx-lm is missing"},

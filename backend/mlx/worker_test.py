@@ -76,13 +76,6 @@ class AppleLimits(unittest.TestCase):
         more = bytearray(64 << 20)
         self.assertLess(abs(memory.private() - before - len(more)), 8 << 20)
 
-    def test_stats_without_proc(self):
-        mx = types.SimpleNamespace(get_active_memory=lambda: 3 * GiB, get_cache_memory=lambda: GiB,
-                                   get_peak_memory=lambda: 5 * GiB)
-        with mock.patch("builtins.open", side_effect=FileNotFoundError):
-            got = memory.used(mx)
-        self.assertEqual((got["memory"], got["active"], got["peak"]), (4 * GiB, 3 * GiB, 5 * GiB))
-
     def test_metal_compiles(self):
         for platform, want in (("darwin", None), ("linux", "1")):
             with mock.patch.object(sys, "platform", platform), mock.patch.dict(os.environ, clear=True):

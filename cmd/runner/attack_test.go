@@ -45,13 +45,13 @@ type attacker struct {
 }
 
 var attacks = []attack{
-	{"long texts to embed", 2, []string{"--scope", "embed"}, embedLong},
+	{"long texts to embed", 2, []string{"--permission", "embed"}, embedLong},
 	// A raw prompt does not contain the schema, so the schema is compiled even if the context is small.
-	{"enumerations under not", 2, []string{"--scope", "generate", "--reasoning", "full"}, notEnum},
-	{"patterns that are too complex", 2, []string{"--scope", "generate"}, complexPatterns},
-	{"patterns whose client leaves", 2, []string{"--scope", "generate"}, abandoned},
-	{"texts of 30 MB for the tokenizer", 6, []string{"--scope", "models"}, longText},
-	{"lists of 900,000 stop strings", 2, []string{"--scope", "generate"}, longList},
+	{"enumerations under not", 2, []string{"--permission", "generate", "--reasoning", "full"}, notEnum},
+	{"patterns that are too complex", 2, []string{"--permission", "generate"}, complexPatterns},
+	{"patterns whose client leaves", 2, []string{"--permission", "generate"}, abandoned},
+	{"texts of 30 MB for the tokenizer", 6, []string{"--permission", "models"}, longText},
+	{"lists of 900,000 stop strings", 2, []string{"--permission", "generate"}, longList},
 }
 
 // embedLong asks for the embeddings of 64 texts of 1,980 tokens.
@@ -164,9 +164,9 @@ func TestAttacks(t *testing.T) {
 // compare measures an attack and returns its row of the table.
 func (a *attack) compare(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "keys.json")
-	normal := newKey(t, file, "normal", "--scope", "generate,metrics")
-	plain := newKey(t, file, "plain", "--scope", "generate,metrics")
-	bad := newKey(t, file, "bad", append([]string{"--scope", "metrics"}, a.key...)...)
+	normal := newKey(t, file, "normal", "--permission", "generate,metrics")
+	plain := newKey(t, file, "plain", "--permission", "generate,metrics")
+	bad := newKey(t, file, "bad", append([]string{"--permission", "metrics"}, a.key...)...)
 	s := serve(t, "--api-keys", file)
 	idle := s.timed(t, normal, nil, attacker{}, 0, noLimit)
 	attacked := s.timed(t, normal, a.send, attacker{url: s.url, key: bad, hostile: true}, a.clients, noLimit)

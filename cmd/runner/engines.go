@@ -209,7 +209,7 @@ func engines(ctx context.Context, folder string) []cli.EngineFact {
 func (e *described) fact() cli.EngineFact {
 	f := cli.EngineFact{Name: llama, Where: e.folder}
 	if e.problem != nil {
-		f.Problem = problemOf(e.problem)
+		f.Problem = strings.TrimPrefix(problemOf(e.problem), e.folder+": ") // Where has it
 		return f
 	}
 	f.Version, f.Kernels, f.Missing = e.Version, e.Kernels, e.Missing
@@ -302,7 +302,7 @@ func openMLX(ctx context.Context, path string, cfg backend.Config, limit int64, 
 	if err != nil {
 		return nil, err
 	}
-	e := mlx.Engine{Python: python, Options: mlx.Options{Cache: filepath.Join(cache, "runner", "mlx"), Memory: limit},
+	e := mlx.Engine{Python: python, Options: mlx.Options{Cache: filepath.Join(cache, "runner"), Memory: limit},
 		Version: version, Log: log}
 	m, err := e.Open(ctx, path, cfg)
 	if err != nil {
@@ -332,5 +332,8 @@ func setUpMLX(ctx context.Context, python string, told func(string), log io.Writ
 		return err
 	}
 	told(fmt.Sprintf("Python %s with mlx %s and mlx-lm %s is in %s", p.Version, p.MLX, p.MLXLM, p.Path))
+	if _, err := mlx.Find(ctx, mlx.Config{Data: c.Data}); err != nil { // RUNNER_PYTHON names another one
+		told(problemOf(err))
+	}
 	return nil
 }

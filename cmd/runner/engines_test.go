@@ -117,16 +117,6 @@ func (in *installation) run(args ...string) (out, aside string, code int) {
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// says checks that a text has some others.
-func says(t *testing.T, text string, want ...string) {
-	t.Helper()
-	for _, w := range want {
-		if !strings.Contains(text, w) {
-			t.Errorf("%q is missing in\n%s", w, text)
-		}
-	}
-}
-
 // TestEngineIsChosen: without any flag, the program's own engine runs the models that it knows, and a folder's the
 // others.
 func TestEngineIsChosen(t *testing.T) {
@@ -211,6 +201,14 @@ func TestNoEngineKnowsTheModel(t *testing.T) {
 func TestEnginesAreListed(t *testing.T) {
 	engine := testEngine(t)
 	in := install(t)
+	none := filepath.Join(in.dir, "none")
+	for _, args := range [][]string{{"engines", "--engine", none}, {"engines", "--engine", none, "--json"}} {
+		out, aside, code := in.run(args...)
+		says(t, aside, "the engine in "+none+" cannot be used: no such file or directory")
+		if code != 1 || strings.Contains(out+aside, none+": "+none) || !strings.Contains(out, "in this program") {
+			t.Errorf("%q: exit code %d\n%s\n%s", args, code, out, aside)
+		}
+	}
 	at := filepath.Join(in.lib, "engines", "newer")
 	in.link(engine, at)
 	odd := filepath.Join(in.data, "engines", "odd")
@@ -431,5 +429,5 @@ func TestCompareVersions(t *testing.T) {
 
 // TestEngineSaysInTheLog: a verbose server's log has what an engine in a process of its own says.
 func TestEngineSaysInTheLog(t *testing.T) {
-	serve(t, "--isolate", "on", "--verbose").logs(`msg="the engine says" line="INFO llama_model_loader: loaded meta data`)
+	serve(t, "--isolate", "on", "--verbose").logs(`line="INFO llama_model_loader: loaded meta data`)
 }

@@ -7,11 +7,16 @@ import (
 	"strings"
 
 	"runner/backend/llamacpp"
+	"runner/backend/mlx"
 	"runner/cmd/runner/cli"
 )
 
-// facts lists what the engine in a folder finds on the machine, or for "" the one in this program.
-func facts(ctx context.Context, folder string) []cli.Fact {
+// facts lists what the engine for the model at path finds on the machine: MLX, or for GGUF files the engine in a
+// folder, or for "" the one in this program.
+func facts(ctx context.Context, folder, path string) []cli.Fact {
+	if mlx.IsFolder(path) {
+		return mlxFacts(ctx)
+	}
 	if folder != "" {
 		return folderFacts(ctx, folder)
 	}
@@ -59,6 +64,21 @@ func folderFacts(ctx context.Context, folder string) []cli.Fact {
 		gpu = strings.Join(append([]string{"none that this engine can use"}, e.Missing...), "; ")
 	}
 	return append(list, cli.Fact{Name: "GPU", Value: gpu})
+}
+
+// mlxFacts asks MLX.
+func mlxFacts(ctx context.Context) []cli.Fact {
+	f := factOfMLX(ctx)
+	if f.Problem != "" {
+		return []cli.Fact{{Name: "engine start", Problem: f.Problem}}
+	}
+	m := llamacpp.ThisMachine()
+	return []cli.Fact{
+		{Name: "engine", Value: fmt.Sprintf("%s %s in %s", f.Name, f.Version, f.Where)},
+		processor(m),
+		{Name: "memory", Value: memory(m)},
+		{Name: "device", Value: strings.Join(f.Devices, ", ")},
+	}
 }
 
 // noGPU says why no GPU is used.

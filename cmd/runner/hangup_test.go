@@ -21,7 +21,7 @@ import (
 func TestHangUpReloadsTheKeys(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "keys.json"), filepath.Join(dir, "other.json")
-	first, second := newKey(t, file, "one", "--scope", "metrics"), newKey(t, other, "one", "--scope", "metrics")
+	first, second := newKey(t, file, "one", "--permission", "metrics"), newKey(t, other, "one", "--permission", "metrics")
 	for name, change := range map[string]func(*testing.T, *exec.Cmd){
 		"without a terminal": func(*testing.T, *exec.Cmd) {},
 		"under nohup": func(t *testing.T, c *exec.Cmd) {

@@ -5,35 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"runner/models/random"
 )
-
-// fails checks that a model is not available, which another try may change, and that the server works without it.
-func (s *serving) fails(model string, codes ...string) {
-	s.t.Helper()
-	status, body := s.say(model)
-	if status != http.StatusServiceUnavailable || !slices.ContainsFunc(codes, func(c string) bool {
-		return strings.Contains(body, `"code":"`+c+`"`)
-	}) {
-		s.t.Errorf("status %d %s, want 503 and one of %v\n%s", status, body, codes, s.logged())
-	}
-	if status, body := s.say("demo"); status != http.StatusOK {
-		s.t.Errorf("another model answers with %d %s\n%s", status, body, s.logged())
-	}
-}
-
-// TestAnswersOutliveAFoldersEngine is TestAnswersOutliveTheEngine for an engine in a folder. Its kernels round by what
-// else is in the batch, as the compiled-in engine's do on other processors and on GPUs.
-func TestAnswersOutliveAFoldersEngine(t *testing.T) {
-	args := []string{"--engine", testEngine(t), "--parallel", "8"}
-	late := outlive(t, blows(1, 10), leaveAlone(t, args...).alike, args...)
-	t.Logf("%v engines were slow for so long that they were taken for hanging", late) // on a busy machine
-}
 
 // TestModelIsTruncatedUnderTheServer cuts a model's file off while its engine has it mapped, so that the next step ends
 // the engine's process with SIGBUS.
@@ -82,6 +59,54 @@ func TestEngineIsOverItsMemoryLimit(t *testing.T) {
 			t.Errorf("the log does not say %q:\n%s", text, s.logged())
 		}
 	}
+}
+
+// TestEngineGetsNoMemoryAgain: a model whose engine ends and gets less memory than it asks for when it is started again
+// is not available after three starts. The server is not healthy, serves its other model, and loads this one again when
+// there is memory.
+func TestEngineGetsNoMemoryAgain(t *testing.T) {
+	t.Setenv(poisonVariable, "qwxzvkjq")
+	path := filepath.Join(t.TempDir(), "random.gguf")
+	if err := random.WriteFile(path, random.Config{Layers: 2, Width: 256, FeedForward: 256, Seed: 3}); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "--isolate", "on", "--engine-memory", "1GB", "demo", "large="+path)
+	s.healthy()
+	first := s.engine()
+	if status, body := s.say("large"); status != http.StatusOK {
+		t.Fatalf("status %d %s\n%s", status, body, s.logged())
+	}
+	if err := os.WriteFile(path+hungerSuffix, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range s.engines() {
+		if pid != first {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.fails("large", "model_unavailable")
+	if status, body := send(t, http.MethodGet, s.url+"/health", "", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("the health is %d %s", status, body)
+	}
+	const failed = `msg="the engine's process could not be started again" model=large`
+	if n := strings.Count(s.logged(), failed); n != 3 {
+		t.Errorf("%d starts failed, want 3\n%s", n, s.logged())
+	}
+	for line := range strings.Lines(s.logged()) {
+		if strings.Contains(line, failed) && !strings.Contains(line, "--engine-memory allows (1000 MB)") {
+			t.Errorf("the log does not say why: %s", line)
+		}
+	}
+	if err := os.Remove(path + hungerSuffix); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the model is not used again", func() bool {
+		status, _ := s.say("large")
+		return status == http.StatusOK
+	})
+	s.healthy()
 }
 
 // TestEngineHasNoMemoryToStart: a limit that is too small for any model is named as the reason, however small it is.

@@ -6,13 +6,15 @@ import (
 	"bufio"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"runner/models/demo"
 )
 
 // engines returns the numbers of the processes in which a server's engines run.
@@ -34,6 +36,72 @@ func (s *serving) say(model string) (status int, body string) {
 	s.t.Helper()
 	return send(s.t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model":"`+model+
 		`","max_tokens":4,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`)
+}
+
+// fails checks that a model is not available, which another try may change, and that the server works without it.
+func (s *serving) fails(model string, codes ...string) {
+	s.t.Helper()
+	status, body := s.say(model)
+	if status != http.StatusServiceUnavailable || !slices.ContainsFunc(codes, func(c string) bool {
+		return strings.Contains(body, `"code":"`+c+`"`)
+	}) {
+		s.t.Errorf("status %d %s, want 503 and one of %v\n%s", status, body, codes, s.logged())
+	}
+	if status, body := s.say("demo"); status != http.StatusOK {
+		s.t.Errorf("another model answers with %d %s\n%s", status, body, s.logged())
+	}
+}
+
+// TestLogNamesTheModel: two models of one file crash. The log has a line for each, with the name under which it is
+// served.
+func TestLogNamesTheModel(t *testing.T) {
+	s := serve(t, "--isolate", "on", "first=demo", "second=demo")
+	for _, name := range []string{"first", "second"} {
+		if status, body := s.say(name); status != http.StatusOK {
+			t.Fatalf("%s answers with %d %s", name, status, body)
+		}
+	}
+	for _, pid := range s.engines() {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"first", "second"} {
+		s.logs(`msg="the engine's process is gone" model=` + name + " file=")
+		s.logs(`msg="the engine's process was started again" model=` + name + " file=")
+	}
+}
+
+// TestAutoIsolatesLargeModels: by default a server gives a model of more than 256 MiB a process of its own, and a
+// smaller one none. The models are the bundled one, whose files end in a hole.
+func TestAutoIsolatesLargeModels(t *testing.T) {
+	bundled, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := os.ReadFile(bundled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		size    int64
+		engines int
+	}{{256 << 20, 0}, {256<<20 + 1, 1}} {
+		path := filepath.Join(t.TempDir(), "padded.gguf")
+		if err := os.WriteFile(path, weights, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, c.size); err != nil {
+			t.Fatal(err)
+		}
+		s := serve(t, "padded="+path)
+		if status, body := s.say("padded"); status != http.StatusOK {
+			t.Fatalf("%d bytes: %d %s\n%s", c.size, status, body, s.logged())
+		}
+		if n := len(s.engines()); n != c.engines {
+			t.Errorf("a model of %d bytes has %d processes of its own, want %d", c.size, n, c.engines)
+		}
+	}
 }
 
 // dies waits until a process is gone.
@@ -87,27 +155,28 @@ func TestPoisonedRequestFailsAlone(t *testing.T) {
 	}
 }
 
-// TestTheEngineEndsWithTheServer kills a server. Its engine's process ends too. Linux ends it even if it is stopped.
-func TestTheEngineEndsWithTheServer(t *testing.T) {
+// TestTheEngineEndsWithTheServer kills a server. Its engine's process ends too.
+func TestTheEngineEndsWithTheServer(t *testing.T) { endsWithTheServer(t, "--isolate", "on") }
+
+// endsWithTheServer kills servers with one engine in a process of its own, which must end too. Linux ends it even if it
+// is stopped.
+func endsWithTheServer(t *testing.T, args ...string) {
+	t.Helper()
 	for name, signal := range map[string]syscall.Signal{"waiting": 0, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			if signal == syscall.SIGSTOP && runtime.GOOS != "linux" {
 				t.Skip("a stopped process does not see that the server has ended")
 			}
-			cmd := exec.Command("runner", "serve", "--port", "0", "--isolate", "on")
-			cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(t.TempDir(), "data"))
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			s := &serving{t: t, cmd: cmd}
+			s := serve(t, args...)
+			s.healthy()
 			pid := s.engine()
 			if err := syscall.Kill(pid, signal); err != nil {
 				t.Error(err)
 			}
-			if err := cmd.Process.Kill(); err != nil {
+			s.killed = true
+			if err := s.cmd.Process.Kill(); err != nil {
 				t.Error(err)
 			}
-			_ = cmd.Wait() // it was killed
 			dies(t, pid)
 		})
 	}

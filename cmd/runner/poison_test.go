@@ -12,15 +12,20 @@ import (
 )
 
 // poisonVariable has a text. An engine's process that computes a sequence with its tokens crashes. With hungerVariable
-// it takes memory until it gets no more.
+// it takes memory until it gets no more. It does so while it loads a model, too, if there is a file with the name of
+// the model's and hungerSuffix.
 const (
 	poisonVariable = "RUNNER_TEST_POISON"
 	hungerVariable = "RUNNER_TEST_HUNGER"
+	hungerSuffix   = ".hunger"
 )
 
 // poisoned is process with an engine that cannot bear the text of poisonVariable.
 func poisoned(p cli.Process) error {
 	open := func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
+		if _, err := os.Stat(path + hungerSuffix); err == nil {
+			takeAllMemory()
+		}
 		m, err := llamacpp.Open(ctx, path, cfg)
 		if err != nil {
 			return nil, err

@@ -188,7 +188,7 @@ func TestServeKeepsThePrefixOfAConversation(t *testing.T) {
 func TestServeWithKeysOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys.json")
-	full, none := newKey(t, file, "full", "--reasoning", "full"), newKey(t, file, "none", "--scope", "generate")
+	full, none := newKey(t, file, "full", "--reasoning", "full"), newKey(t, file, "none", "--permission", "generate")
 	cert, key, roots := certificate(t, dir)
 	s := serve(t, "--host", "0.0.0.0", "--api-keys", file, "--tls-cert", cert, "--tls-key", key)
 	s.url = regexp.MustCompile(`//[^/]*:`).ReplaceAllString(s.url, "//127.0.0.1:")

@@ -34,8 +34,8 @@ type serving struct {
 	t   *testing.T
 	url string
 	cmd *exec.Cmd
-	// ends says that the server may end before the test stops it.
-	ends bool
+	// ends says that the server may end before the test stops it, and killed that the test kills it.
+	ends, killed bool
 
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -80,11 +80,11 @@ func serveAs(t *testing.T, change func(*exec.Cmd), args ...string) *serving {
 		}
 	}()
 	t.Cleanup(func() {
-		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !s.ends {
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !s.ends && !s.killed {
 			t.Errorf("stopping the server: %v", err)
 		}
 		<-read
-		if err := s.cmd.Wait(); err != nil {
+		if err := s.cmd.Wait(); err != nil && !s.killed {
 			t.Errorf("the server ended with %v:\n%s", err, s.logged())
 		}
 		if strings.Contains(s.logged(), "DATA RACE") {
@@ -295,4 +295,14 @@ func certificate(t *testing.T, dir string) (cert, key string, roots *x509.CertPo
 	roots = x509.NewCertPool()
 	roots.AppendCertsFromPEM(text)
 	return cert, key, roots
+}
+
+// says checks that a text has some others.
+func says(t *testing.T, text string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is missing in\n%s", w, text)
+		}
+	}
 }

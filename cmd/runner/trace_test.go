@@ -346,7 +346,7 @@ func TestServeTraces(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.json")
 	one := strings.TrimSpace(a.runner("apikey", "new", file, "one"))
 	two := strings.TrimSpace(a.runner("apikey", "new", file, "two", "--reasoning", "full"))
-	auditor := strings.TrimSpace(a.runner("apikey", "new", file, "auditor", "--scope", "trace:read,trace:all"))
+	auditor := strings.TrimSpace(a.runner("apikey", "new", file, "auditor", "--permission", "trace:read,trace:all"))
 	log := &lockedBuffer{}
 	url, cmd := a.start(log, "--api-keys", file)
 	ask := func(method, path, key, body string) (status int, text string) {

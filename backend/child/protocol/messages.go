@@ -273,14 +273,6 @@ type Tokenize struct {
 	ID uint64 `json:"id"`
 }
 
-// Stats is what an engine reports about itself.
-type Stats struct {
-	// Memory is the size of the engine's memory in bytes.
-	Memory int64 `json:"memory"`
-	// Steps counts completed steps.
-	Steps uint64 `json:"steps"`
-}
-
 // Error reports why a request failed.
 type Error struct {
 	Code string `json:"code"`

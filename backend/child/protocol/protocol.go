@@ -35,7 +35,7 @@ const (
 	KindMasks
 	KindCancel
 	KindTokenize
-	KindStats
+	_ // 12 has no meaning
 	KindShutdown
 )
 
@@ -47,9 +47,15 @@ const (
 	KindDone
 	KindStepped
 	KindTokens
-	KindEngineStats
+	_ // 71 has no meaning
 	KindError
 )
+
+// known reports whether a kind has a meaning.
+func (k Kind) known() bool {
+	return k >= KindHello && k <= KindTokenize || k == KindShutdown || k >= KindEngineHello && k <= KindTokens ||
+		k == KindError
+}
 
 // The descriptors of an engine's process.
 const (
@@ -107,7 +113,7 @@ func (r *Reader) Next() (Frame, error) {
 	}
 	kind := Kind(binary.LittleEndian.Uint32(r.first[0:]))
 	head, raw := binary.LittleEndian.Uint32(r.first[4:]), binary.LittleEndian.Uint32(r.first[8:])
-	if kind == 0 || kind > KindShutdown && kind < KindEngineHello || kind > KindError {
+	if !kind.known() {
 		return Frame{}, bad("unknown kind %d", kind)
 	}
 	if head > MaxHead || raw > MaxRaw {

@@ -31,8 +31,6 @@ type Engine struct {
 	// Progress returns a count that grows while a step computes, after each layer at least that the CPU computes. It is
 	// called from another goroutine. Nil means that steps report no progress before they end.
 	Progress func() uint64
-	// Memory returns the size of the process's memory in bytes; nil reports none.
-	Memory func() int64
 }
 
 // every is how often a long step reports its progress.
@@ -84,7 +82,6 @@ type server struct {
 	hidden    [][]float64
 	logits    [][]float32
 	head, raw []byte
-	steps     uint64
 }
 
 // misplaced is the error about frames that come when they may not.
@@ -171,12 +168,6 @@ func (s *server) carryOut(kind protocol.Kind) {
 		answer, err = s.load()
 	case protocol.KindStep:
 		answer, err = s.carryOutStep()
-	case protocol.KindStats:
-		st := protocol.Stats{Steps: s.steps}
-		if s.engine.Memory != nil {
-			st.Memory = s.engine.Memory()
-		}
-		answer, err = jsonFrame(protocol.KindEngineStats, st)
 	case protocol.KindShare:
 		err = errors.New("this engine samples and needs no shared file")
 	default:

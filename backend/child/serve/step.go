@@ -110,7 +110,6 @@ func (s *server) carryOutStep() (protocol.Frame, error) {
 	if err != nil {
 		return protocol.Frame{}, err
 	}
-	s.steps++
 	s.head = protocol.AppendCount(s.head[:0], len(s.inputs))
 	s.head = protocol.AppendCount(s.head, int(time.Since(began).Microseconds()))
 	s.raw = s.raw[:0]

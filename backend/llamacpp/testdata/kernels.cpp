@@ -437,6 +437,10 @@ void check_elementwise() {
             close_to("rotate, second", out[16 + i], (double) x[i] * turns[16 + i] + (double) x[16 + i] * turns[i],
                 size * 1e-6);
         }
+        own->add(x, y, 32, out);
+        for (int i = 0; i < 32; i++) {
+            close_to("add", out[i], x[i] + y[i], 0);
+        }
         own->scale(x, 0.75f, 32, out);
         for (int i = 0; i < 32; i++) {
             close_to("scale", out[i], x[i] * 0.75f, 0);

@@ -5,7 +5,6 @@ Engine has one method for each kind of request after hello. It is used by the ma
 
 import os
 
-from . import memory
 from .libraries import Libraries
 from .memory import Memory, Sizes
 from .model import Model
@@ -80,8 +79,3 @@ class Engine:
         if self.steps is None:
             raise BadFrame("a step came too early")
         return self.steps.step(head, raw)
-
-    def stats(self):
-        steps, sequences = self.steps, self.sequences
-        return {**memory.used(self.lib and self.lib.mx), "steps": steps.count if steps else 0,
-                "merges": sequences.merges if sequences else 0, "copies": sequences.copies() if sequences else 0}

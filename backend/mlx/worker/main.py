@@ -7,8 +7,8 @@ import sys
 
 from .engine import Engine
 from .libraries import version
-from .protocol import (BAD_FRAME, BROKEN, DONE, ERROR, FORK, FREE, HELLO, LOAD, LOADED, MY_HELLO, MY_STATS, NEW, SHARE,
-                       STATS, STEP, STEPPED, TRUNCATE, VERSION, BadFrame, Pipes, Refused)
+from .protocol import (BAD_FRAME, BROKEN, DONE, ERROR, FORK, FREE, HELLO, LOAD, LOADED, MY_HELLO, NEW, SHARE, STEP,
+                       STEPPED, TRUNCATE, VERSION, BadFrame, Pipes, Refused)
 
 # What the fields of heads are if they are left out. Numbers are not negative.
 DEFAULTS = {"path": "", "reserved": {}, "others": [], "context": 0, "sequences": 0, "cache_tokens": 0, "batch": 0,
@@ -42,8 +42,6 @@ def carry_out(engine, kind, head, raw):
             raise BadFrame(f"the runner speaks version {q.get('protocol')} of the protocol, not {VERSION}")
         return MY_HELLO, {"protocol": VERSION, "engine": "MLX", "samples": False, "tokenizes": False,
                           "version": f"mlx {version('mlx')}, mlx-lm {version('mlx-lm')}"}
-    if kind == STATS:
-        return MY_STATS, engine.stats()
     if kind == LOAD:
         return LOADED, engine.load(q)
     if engine.model is None:

@@ -69,20 +69,6 @@ def private():
         return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmData:"))
 
 
-def used(mx):
-    """Returns the memory of the process and of MLX in bytes. mx is None before MLX is imported."""
-    active = cached = peak = 0
-    if mx:
-        active, cached, peak = mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory()
-    memory = active + cached
-    try:
-        with open("/proc/self/statm") as f:
-            memory = int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        pass  # macOS has no such file
-    return {"memory": memory, "active": active, "cached": cached, "peak": peak}
-
-
 class Sizes:
     """How much the runner may ask for: sequences, tokens of a sequence (context), of all (cells), of a step (batch)."""
 

@@ -13,8 +13,9 @@ import time
 
 IN, OUT, SHARED = 3, 4, 5
 
-HELLO, LOAD, SHARE, NEW, FORK, TRUNCATE, FREE, STEP, MASKS, CANCEL, TOKENIZE, STATS, SHUTDOWN = range(1, 14)
-MY_HELLO, LOADED, PROGRESS, DONE, STEPPED, TOKENS, MY_STATS, ERROR = range(65, 73)
+HELLO, LOAD, SHARE, NEW, FORK, TRUNCATE, FREE, STEP, MASKS, CANCEL, TOKENIZE = range(1, 12)
+MY_HELLO, LOADED, PROGRESS, DONE, STEPPED, TOKENS = range(65, 71)
+SHUTDOWN, ERROR = 13, 72  # 12 and 71 have no meaning
 
 VERSION = 1
 MAX_HEAD, MAX_RAW = 16 << 20, 512 << 20
@@ -85,7 +86,7 @@ class Pipes:
 
     def take(self):
         kind, head, raw = struct.unpack("<III", read(12))
-        if not HELLO <= kind <= SHUTDOWN:
+        if not HELLO <= kind <= TOKENIZE and kind != SHUTDOWN:
             raise BadFrame(f"unknown kind {kind}")
         if head > MAX_HEAD or raw > MAX_RAW:
             raise BadFrame(f"kind {kind} has a head of {head} and a raw part of {raw} bytes")

@@ -56,15 +56,10 @@ class Sequences:
         self.mx, self.model, self.sizes = mx, model, sizes
         self.by_number = {}
         self.batch = None
-        self.merges = 0
 
     def used(self):
         """Returns the number of tokens of all sequences."""
         return sum(s.length for s in self.by_number.values())
-
-    def copies(self):
-        """Returns the number of copies of all sequences."""
-        return sum(len(s.copies) for s in self.by_number.values())
 
     def open(self, number):
         s = self.by_number.get(number)
@@ -154,7 +149,6 @@ class Sequences:
         b = self.batch
         if b is not None and len(b.members) == len(sequences) and all(m in sequences for m in b.members):
             return
-        self.merges += 1
         if b is not None:
             self.leave([m for m in b.members if m not in sequences])
         come = [s for s in sequences if s.caches is not None]

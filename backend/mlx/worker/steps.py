@@ -40,7 +40,6 @@ class Steps:
         self.mx, self.np, self.memory, self.model, self.sizes = lib.mx, lib.np, memory, model, sizes
         self.sequences, self.pipes, self.progress = sequences, pipes, progress
         self.rows = None
-        self.count = 0
 
     def share(self, q):
         self.rows = Rows(self.np, q["rows"], self.model)
@@ -127,7 +126,6 @@ class Steps:
             if len(tokens) > 1 and not self.model.exact:
                 self.sequences.keep(s)
         self.memory.check()
-        self.count += 1
         out = bytearray(struct.pack("<II", len(inputs), int(1e6 * (time.perf_counter() - began))))
         for _ in inputs:
             out += struct.pack("<ifII", -1, 0.0, 0, 0)

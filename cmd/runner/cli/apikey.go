@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"runner/server/keys"
 	"runner/server/wire"
@@ -21,7 +22,13 @@ func (a *app) apiKeyCommand() *cobra.Command {
 	return cmd
 }
 
-// scopeNames returns the values of --scope.
+// permissionFlag is the flag that says what a key may do. earlierPermission has other names that it had or that people
+// type.
+const permissionFlag = "permission"
+
+var earlierPermission = []string{"permissions", "scope"}
+
+// scopeNames returns the values of --permission.
 func scopeNames() (names []string) {
 	for _, s := range wire.Scopes {
 		names = append(names, string(s))
@@ -39,7 +46,7 @@ func (a *app) newKeyCommand() *cobra.Command {
 		Long: `Make an API key called ID and add it to FILE. A FILE that does not exist is created. The key is printed only
 now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
 		Example: `  runner serve apikey new keys.json laptop --reasoning full
-  runner serve apikey new keys.json ci --scope generate --models demo`,
+  runner serve apikey new keys.json ci --permission generate --models demo`,
 		Args: fileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkNumbers([]number{
@@ -50,7 +57,7 @@ now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
 			}
 			for _, s := range scopes {
 				if !slices.Contains(wire.Scopes, wire.Scope(s)) {
-					return &usageError{what: fmt.Sprintf("--scope cannot be %q", s),
+					return &usageError{what: fmt.Sprintf("--"+permissionFlag+" cannot be %q", s),
 						hint: "use some of " + strings.Join(scopeNames(), ", ")}
 				}
 				e.Scopes = append(e.Scopes, wire.Scope(s))
@@ -72,13 +79,19 @@ now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&scopes, "scope", nil, "`SCOPES` that it may use: "+strings.Join(scopeNames(), ", ")+
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if slices.Contains(earlierPermission, name) {
+			name = permissionFlag
+		}
+		return pflag.NormalizedName(name)
+	})
+	f.StringSliceVar(&scopes, permissionFlag, nil, "`PERMISSIONS` that it has: "+strings.Join(scopeNames(), ", ")+
 		" (default: all but models:write and trace:all)")
 	addNameChoice(cmd, &e.Reasoning, "reasoning", "maximum reasoning that it may see", visibilityNames...)
 	f.StringSliceVar(&e.Models, "models", nil, "`MODELS` that it may use (default: all)")
 	f.IntVar(&e.RequestsPerMinute, "requests-per-minute", 0, "`N` requests a minute (0: no limit)")
 	f.IntVar(&e.TokensPerMinute, "tokens-per-minute", 0, "`N` tokens a minute, of prompts and answers (0: no limit)")
-	must(cmd.RegisterFlagCompletionFunc("scope",
+	must(cmd.RegisterFlagCompletionFunc(permissionFlag,
 		cobra.FixedCompletions(scopeNames(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
@@ -101,7 +114,7 @@ func (a *app) listKeysCommand() *cobra.Command {
 				return strconv.Itoa(n)
 			}
 			w := table(a.stdout())
-			fmt.Fprintln(w, "ID\tSCOPES\tREASONING\tMODELS\tREQUESTS/MINUTE\tTOKENS/MINUTE")
+			fmt.Fprintln(w, "ID\tPERMISSIONS\tREASONING\tMODELS\tREQUESTS/MINUTE\tTOKENS/MINUTE")
 			for _, e := range entries {
 				scopes, names := "all but models:write and trace:all", "all"
 				if e.Scopes != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/models"
 	"runner/models/installed"
 	"runner/models/names"
 )
@@ -21,15 +22,38 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return &usageError{what: fmt.Sprintf("%s takes no argument %q", cmd.CommandPath(), args[0]), hint: see(cmd)}
 	}
 	hint := see(cmd)
-	if near := nearCommand(cmd, args[0]); near != "" {
+	near := nearCommand(cmd, args[0])
+	if near == "" && !cmd.HasParent() && isModel(args[0]) {
+		near = "run " + args[0]
+	}
+	if near != "" {
 		hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
 	}
 	_, name, _ := strings.Cut(cmd.CommandPath()+" "+args[0], " ")
 	return &usageError{what: fmt.Sprintf("there is no command %q", name), hint: hint}
 }
 
-// nearCommand returns the name of the command in cmd that is most like what was typed, or "" if none is.
-func nearCommand(cmd *cobra.Command, typed string) string { return nearest(typed, shownCommands(cmd)) }
+// nearCommand returns the name of the command in cmd that other programs call what was typed, or else the one that is
+// most like it, or "" if none is.
+func nearCommand(cmd *cobra.Command, typed string) string {
+	shown := shownCommands(cmd)
+	if own := elsewhere[typed]; slices.Contains(shown, own) {
+		return own
+	}
+	return nearest(typed, shown)
+}
+
+// elsewhere has commands of other programs, and what they are called here.
+var elsewhere = map[string]string{
+	"remove": "rm", "delete": "rm", "uninstall": "rm", "ls": "list", "ps": "list", "models": "list", "chat": "run",
+	"ask": "run", "download": "pull", "install": "pull", "get": "pull", "start": "serve", "server": "serve",
+	"info": "show", "inspect": "show", "check": "verify", "benchmark": "bench", "settings": "config",
+}
+
+// isModel reports whether a word is a model that run takes, or looks like the name of one.
+func isModel(word string) bool {
+	return word == demoName || models.IsName(word) || models.LooksLikeName(word)
+}
 
 // shownCommands returns the names of the commands in cmd that the help shows.
 func shownCommands(cmd *cobra.Command) (list []string) {

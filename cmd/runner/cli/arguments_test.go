@@ -13,7 +13,8 @@ import (
 func TestCompletionOfModels(t *testing.T) {
 	hub := inEmptyHome(t)
 	studio := filepath.Join(os.Getenv("HOME"), ".lmstudio", "models", "lm", "Studio-GGUF", "s-Q6_K.gguf")
-	for _, path := range []string{studio, filepath.Join(hub, "models--First--Steps-GGUF", "snapshots", "c1", "f-Q4_K_M.gguf")} {
+	cached := filepath.Join(hub, "models--First--Steps-GGUF", "snapshots", "c1", "f-Q4_K_M.gguf")
+	for _, path := range []string{studio, cached} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("GGUF"), 0o600)); err != nil {
 			t.Fatal(err)
 		}

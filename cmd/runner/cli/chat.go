@@ -66,7 +66,7 @@ func (a *app) chat(ctx context.Context, c *chat, p prompt) error {
 		c.attached = []attachment{{name: "--file", text: p.attached}}
 	}
 	c.info = c.gen.Info()
-	editor := newTerminalEditor(a.in, a.out, openHistory(historyPath()), c.candidates)
+	editor := newTerminalEditor(a.in, a.out, openHistory(c.options.keep.typed()), c.candidates)
 	editor.unkept = func(err error) { c.say("The message is not in the history: %v", err) }
 	if a.color(c.options) {
 		editor.placeholder = "Send a message (/? for help)"

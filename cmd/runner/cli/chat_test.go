@@ -391,34 +391,41 @@ func TestChatRefusesCommands(t *testing.T) {
 	tt.leave()
 }
 
-// The help fits a terminal of 80 columns and 24 rows.
+// The help fits a terminal of 80 columns and 24 rows, and of 40 columns. The narrow one says the same.
 func TestChatHelp(t *testing.T) {
-	tt := start(t, nil, "run")
-	tt.enter("/help")
-	lines := strings.Split(tt.expect(emptyPrompt), "\r\n")
-	if len(lines) > 23 {
-		t.Errorf("/help has %d lines", len(lines))
-	}
 	for name := range helpTexts {
 		if _, ok := findCommand(name); !ok {
 			t.Errorf("there is a help text for %s, which is no command", name)
 		}
 	}
-	for _, cmd := range chatCommands() {
-		tt.send("/help " + cmd.name + "\r")
+	said := map[int]string{}
+	for _, columns := range []int{80, 40} {
+		tt := startIn(t, uint16(columns), nil, "run")
+		tt.enter("/help")
 		shown := tt.expect(emptyPrompt)
-		if !strings.Contains(shown, cmd.help) {
-			t.Errorf("/help %s shows %q", cmd.name, shown)
+		if n := strings.Count(shown, "\n"); n > 23 && columns == 80 {
+			t.Errorf("/help has %d lines", n)
 		}
-		lines = append(lines, strings.Split(shown, "\r\n")...)
-	}
-	for _, line := range lines {
-		if !strings.Contains(line, "\x1b") && utf8.RuneCountInString(line) > 80 {
-			t.Errorf("the line is too long: %q", line)
+		for _, cmd := range chatCommands() {
+			tt.send("/help " + cmd.name + "\r")
+			one := tt.expect(emptyPrompt)
+			if words := strings.Join(strings.Fields(one), " "); !strings.Contains(words, cmd.help) {
+				t.Errorf("/help %s shows %q", cmd.name, one)
+			}
+			shown += one
 		}
+		for line := range strings.SplitSeq(shown, "\r\n") {
+			if !strings.Contains(line, "\x1b") && utf8.RuneCountInString(line) > columns {
+				t.Errorf("the line is too long for %d columns: %q", columns, line)
+			}
+		}
+		said[columns] = strings.Join(strings.Fields(shown), " ")
+		tt.send("\x04")
+		tt.exit(exitOK)
 	}
-	tt.send("\x04")
-	tt.exit(exitOK)
+	if said[80] != said[40] {
+		t.Errorf("80 columns get %q, 40 columns %q", said[80], said[40])
+	}
 }
 
 // Lines are broken for the width that the terminal has when an answer begins. An answer in a form is not broken.

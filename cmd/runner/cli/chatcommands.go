@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rivo/uniseg"
 )
 
 // errLeave ends the chat.
@@ -146,28 +148,45 @@ func (c *chat) candidates(text string) (list []string) {
 
 // help lists the commands, or tells more of one.
 func (c *chat) help(_ context.Context, name string) error {
-	w := c.app.stdout()
+	w, width := c.app.stdout(), c.app.helpWidth()
 	if name != "" {
 		name = "/" + strings.TrimPrefix(name, "/")
 		cmd, ok := findCommand(name)
 		if !ok {
 			return unknownCommand(name)
 		}
-		fmt.Fprintf(w, "  %s %s\n  %s\n", cmd.name, cmd.arguments, cmd.help)
+		fmt.Fprintf(w, "  %s %s\n%s\n", cmd.name, cmd.arguments, hanging("  ", cmd.help, 2, width))
 		if more := helpTexts[name]; more != "" {
-			fmt.Fprintln(w, more)
+			fmt.Fprintln(w, indented(more, width))
 		}
 		return nil
 	}
 	for _, cmd := range chatCommands() {
-		fmt.Fprintf(w, "  %-18s %s\n", cmd.name+" "+cmd.arguments, cmd.help)
+		fmt.Fprintln(w, hanging("  "+pad(cmd.name+" "+cmd.arguments, 19), cmd.help, 21, width))
 	}
-	fmt.Fprintf(w, `
+	fmt.Fprintln(w, indented(fmt.Sprintf(`
   Tab completes commands and their values. Ctrl-C stops an answer; twice leaves.
   A line that ends in \ goes on in the next one; %s opens and closes a block.
-  Pasted lines stay together. What begins with a space is not in the history.
-`, blockMark)
+  Pasted lines stay together. What begins with a space is not in the history.`, blockMark), width))
 	return nil
+}
+
+// indented breaks the lines that are wider than width. The rest of a line begins below its text, or below the second
+// column of a table.
+func indented(text string, width int) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if uniseg.StringWidth(line) <= width {
+			continue
+		}
+		first, rest := "  ", strings.TrimPrefix(line, "  ")
+		if name, after, ok := strings.Cut(rest, "  "); ok {
+			rest = strings.TrimLeft(after, " ")
+			first += name + strings.Repeat(" ", len(after)-len(rest)+2)
+		}
+		lines[i] = hanging(first, rest, uniseg.StringWidth(first), width)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // helpTexts are what /help COMMAND tells besides the line in /help. No line is longer than 80 columns.

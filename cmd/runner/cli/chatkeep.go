@@ -10,27 +10,51 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rivo/uniseg"
 	"github.com/spf13/cobra"
 
+	"runner/chattemplate"
 	"runner/cmd/runner/conversation"
 	"runner/cmd/runner/settings"
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/keys"
 )
 
-// keepOptions are the flags that keep a chat's conversation and go on with it.
-type keepOptions struct{ on, resume bool }
+// keepOptions are the flags that keep a chat's conversation and go on with it, and what the user typed.
+type keepOptions struct {
+	on, resume bool
+	// history is one of the values of --history.
+	history string
+}
 
 const (
 	keepFlag   = "keep-conversation"
 	resumeFlag = "continue"
 )
 
+// Values of --history. With historyAuto there is a history, but none of a conversation that is kept sealed.
+const (
+	historyAuto = "auto"
+	historyOn   = "on"
+	historyOff  = "off"
+)
+
 func (o *keepOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.on, keepFlag, false, "keep a chat's conversation, sealed like a trace, for --"+resumeFlag)
 	f.BoolVar(&o.resume, resumeFlag, false, "go on with the conversation that was kept last, and keep it")
+	o.history = historyAuto
+	addNameChoice(cmd, &o.history, "history", "keep what you type in a chat, in the clear, for the keys Up and Ctrl-R; "+
+		"auto does not where the conversation is kept sealed", historyAuto, historyOn, historyOff)
 	settings.Never(cmd, resumeFlag)
+}
+
+// typed returns the path of the history, or "" if what is typed is not kept on disk.
+func (o *keepOptions) typed() string {
+	if o.history == historyOff || o.history == historyAuto && (o.on || o.resume) {
+		return ""
+	}
+	return historyPath()
 }
 
 // check refuses the flags for anything but a chat. The setting of --keep-conversation has no effect there.
@@ -171,5 +195,42 @@ func (c *chat) goesOn(kept *conversation.Kept) {
 		kept.Saved.Local().Format("2006-01-02 15:04"))
 	if was := cmp.Or(kept.Model, c.name); was != c.name {
 		c.say("The model was %s; this is %s.", was, c.name)
+	}
+	c.recallLast()
+}
+
+// recallLast shows the beginning of the last question and of its answer, as a reminder.
+func (c *chat) recallLast() {
+	last := c.talk.Last()
+	if last < 0 {
+		return
+	}
+	answer := ""
+	for _, m := range c.talk.Turns[last].Messages {
+		if m.Role == chattemplate.Assistant {
+			answer = cmp.Or(m.Content, answer)
+		}
+	}
+	c.remind(conversation.HeadingUser, c.talk.Turns[last].Messages[0].Content)
+	c.remind(conversation.HeadingAnswer, answer)
+}
+
+// remindedRows is how many rows of a message a reminder shows.
+const remindedRows = 3
+
+// remind shows the first rows of a message.
+func (c *chat) remind(heading, text string) {
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	width := min(c.app.helpWidth(), proseWidth)
+	const more = " …"
+	rows := strings.Split(wrap(heading+": "+text, width-uniseg.StringWidth(more)), "\n")
+	if len(rows) > remindedRows {
+		rows = rows[:remindedRows]
+		rows[remindedRows-1] += more
+	}
+	for _, row := range rows {
+		c.say("%s", clipped(row, width))
 	}
 }

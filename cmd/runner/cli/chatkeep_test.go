@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rivo/uniseg"
 )
 
 const passphrase = "correct horse"
@@ -43,7 +45,7 @@ func TestChatGoesOn(t *testing.T) {
 	tt.exit(exitFailed)
 
 	tt = begin("--keep-conversation", "--system", "the system's "+canary)
-	tt.enter(" echo the " + canary) // what begins with a space is not in the history
+	tt.enter("echo the " + canary) // this is not in the history, which is in the clear
 	tt.expect("echo the " + canary)
 	tt.expect(emptyPrompt)
 	checkPrivate(t, file)
@@ -55,9 +57,11 @@ func TestChatGoesOn(t *testing.T) {
 
 	tt = begin("--continue")
 	tt.expect("Going on with 2 messages of 20")
+	tt.expect("You: echo the canary")
+	tt.expect("Answer: echo the canary")
 	tt.enter("request")
 	tt.expect(`"Content":"the system's canary"`)
-	tt.expect(`"Content":" echo the canary"`)
+	tt.expect(`"Content":"echo the canary"`)
 	tt.enter("how many messages")
 	tt.expect("6 messages")
 	tt.enter("/undo")
@@ -85,6 +89,86 @@ func TestChatGoesOn(t *testing.T) {
 	tt.leave()
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("a conversation is kept without a wish: %v", err)
+	}
+}
+
+// A chat that goes on shows the last question and its answer, at most three rows of each, which fit the terminal.
+func TestLastTurnIsShown(t *testing.T) {
+	_, env := dataFolderWithKeys(t)
+	long := "echo " + strings.Repeat("many words ", 50) + strings.Repeat("世", 70)
+	tt := start(t, env, "run", "--keep-conversation")
+	tt.enter("echo first")
+	tt.enter(long)
+	tt.leave()
+	tt = startIn(t, 60, env, "run", "--continue")
+	tt.expect("Going on with 4 messages")
+	shown := tt.expect(emptyPrompt)
+	rows := 0
+	for row := range strings.SplitSeq(shown, "\r\n") {
+		row, said := strings.CutPrefix(row, "\x1b[2m")
+		if !said {
+			continue
+		}
+		rows++
+		row = strings.TrimSuffix(row, "\x1b[0m")
+		if w := uniseg.StringWidth(row); w > 60 {
+			t.Errorf("%q is %d columns wide", row, w)
+		}
+	}
+	if rows != 6 || strings.Count(shown, " …\x1b") != 2 || strings.Contains(shown, "first") ||
+		!strings.Contains(shown, "You: echo many") || !strings.Contains(shown, "Answer: echo many") {
+		t.Errorf("%d rows: %q", rows, shown)
+	}
+	tt.send("\x04")
+	tt.exit(exitOK)
+}
+
+// What is typed is kept in the clear unless the conversation is kept sealed, or the user says otherwise. It is read
+// only where it is kept.
+func TestHistoryOnDisk(t *testing.T) {
+	_, env := dataFolderWithKeys(t)
+	for _, c := range []struct {
+		args []string
+		env  string
+		kept bool
+	}{
+		{nil, "", true},
+		{[]string{"--history", "off"}, "", false},
+		{nil, "RUNNER_HISTORY=off", false},
+		{[]string{"--history", "on"}, "RUNNER_HISTORY=off", true},
+		{[]string{"--keep-conversation"}, "", false},
+		{[]string{"--continue"}, "", false},
+		{[]string{"--continue", "--history", "on"}, "", true},
+		{nil, "RUNNER_KEEP_CONVERSATION=true", false},
+	} {
+		state := t.TempDir()
+		path := filepath.Join(state, "runner", "history")
+		h := openHistory(path)
+		if err := h.add("an older question"); err != nil {
+			t.Fatal(err)
+		}
+		tt := start(t, append(env[:2:2], "XDG_STATE_HOME="+state, c.env), append([]string{"run"}, c.args...)...)
+		tt.enter("echo a new question")
+		tt.expect("a new question")
+		tt.expect(emptyPrompt)
+		tt.send("\x1b[A")
+		tt.expect("echo a new question")
+		tt.send("\x1b[A")
+		if c.kept {
+			tt.expect("an older question")
+		}
+		tt.send("\x03")
+		tt.leave()
+		if strings.Contains(tt.text, "an older question") != c.kept {
+			t.Errorf("%v: %q", c, tt.text)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), "a new question") != c.kept {
+			t.Errorf("%v: the history is %q", c, b)
+		}
 	}
 }
 

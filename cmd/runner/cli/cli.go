@@ -63,8 +63,9 @@ type Engine struct {
 	Demo func(ctx context.Context) (string, error)
 	// Name is the name of the engine. Module is the Go module whose version is reported for it.
 	Name, Module string
-	// System lists what the engine in a folder finds on the machine, or for "" the one in this program.
-	System func(ctx context.Context, folder string) []Fact
+	// System lists what the engine for the model at path finds on the machine. For GGUF files that is the one in a folder,
+	// or for "" the one in this program. path may be empty.
+	System func(ctx context.Context, folder, path string) []Fact
 	// Memory returns, in bytes, how much more memory the process can get now, and how much address space its resource
 	// limits leave. 0 means unknown or no limit. Memory may be nil if nothing is known.
 	Memory func() (available, addresses int64)
@@ -245,8 +246,8 @@ func (a *app) stderr() io.Writer { return cleaned(a.err, a.errTerminal) }
 // stdout is standard output, cleaned like stderr.
 func (a *app) stdout() io.Writer { return cleaned(a.out, a.outTerminal) }
 
-// logger returns a logger that writes to standard error, as text or as JSON. Text on a terminal has short times. A
-// verbose one also writes debug messages and those of the engine.
+// logger returns a logger that writes to standard error, as text or as JSON. Text on a terminal has short times and
+// one row for a request. A verbose one also writes debug messages and those of the engine.
 func (a *app) logger(format string, verbose bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if verbose {
@@ -258,8 +259,8 @@ func (a *app) logger(format string, verbose bool) *slog.Logger {
 		handler = slog.NewJSONHandler(a.stderr(), options)
 	case a.errTerminal:
 		// Without colors, because stderr takes out all that could control the terminal.
-		handler = tint.NewTextHandler(a.stderr(),
-			&tint.Options{Level: options.Level, TimeFormat: time.TimeOnly, NoColor: true})
+		handler = &requestRows{to: a.stderr(), width: a.noteWidth, Handler: tint.NewTextHandler(a.stderr(),
+			&tint.Options{Level: options.Level, TimeFormat: time.TimeOnly, NoColor: true})}
 	}
 	log := slog.New(handler)
 	if verbose && a.engine.Log != nil {

@@ -30,9 +30,18 @@ func (a *app) applySettings(cmd *cobra.Command) error {
 	}
 	s, err := a.settings(cmd.Root())
 	if err == nil {
+		a.warnMisspelled(s, cmd.Root())
 		a.origins, err = s.Apply(cmd)
 	}
 	return settingsError(err)
+}
+
+// warnMisspelled warns of variables that are almost those of settings. They have no effect.
+func (a *app) warnMisspelled(s *settings.Settings, root *cobra.Command) {
+	misspelled := s.Misspelled(root, distance)
+	for _, name := range slices.Sorted(maps.Keys(misspelled)) {
+		a.complain(fmt.Sprintf("warning: %s is no setting; did you mean %s?", name, misspelled[name]))
+	}
 }
 
 // settings reads the environment and the config file, and checks the file.
@@ -110,7 +119,7 @@ The file is ` + "$XDG_CONFIG_HOME/runner/config.toml, or ~/.config/runner/config
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "show the defaults too")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON array")
+	addJSON(cmd, &asJSON, "write one JSON array")
 	return cmd
 }
 
@@ -136,10 +145,7 @@ func (a *app) config(root *cobra.Command, path []string, all, asJSON bool) error
 		}
 		from = found
 	}
-	misspelled := s.Misspelled(root, distance)
-	for _, name := range slices.Sorted(maps.Keys(misspelled)) {
-		a.complain(fmt.Sprintf("warning: %s is no setting; did you mean %s?", name, misspelled[name]))
-	}
+	a.warnMisspelled(s, root)
 	list := []settings.Value{}
 	var look func(cmd *cobra.Command) error
 	look = func(cmd *cobra.Command) error {

@@ -33,3 +33,36 @@ func TestVariablesOfFlags(t *testing.T) {
 		})
 	})
 }
+
+// No variable of the runners of GitHub Actions, and none that is no flag here, counts as a misspelled setting.
+func TestForeignVariablesAreNotMisspelled(t *testing.T) {
+	var environ []string
+	for _, name := range []string{"NAME", "OS", "ARCH", "TEMP", "DEBUG", "WORKSPACE", "ENVIRONMENT", "TOOL_CACHE",
+		"TRACKING_ID", "PERFLOG", "USER", "ALLOW_RUNASROOT", "PASSPHRASE", "CONFIG", "LONG"} {
+		environ = append(environ, "RUNNER_"+name+"=1")
+	}
+	s, err := settings.Read("", environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := s.Misspelled(scripted().rootCommand(), distance); len(found) > 0 {
+		t.Errorf("%v", found)
+	}
+}
+
+// The setting json is the form of a model's answer. It does not change what the other commands with --json print.
+func TestJSONIsTheFormOfAnswers(t *testing.T) {
+	forms := 0
+	everyCommand(func(cmd *cobra.Command) {
+		f := cmd.Flags().Lookup("json")
+		if f == nil || !settings.IsSetting(f) {
+			return
+		}
+		if forms++; cmd.Flags().Lookup("schema") == nil {
+			t.Errorf("RUNNER_JSON changes what %s prints", cmd.CommandPath())
+		}
+	})
+	if forms == 0 {
+		t.Error("no command takes RUNNER_JSON")
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"runner/chattemplate"
 	"runner/cmd/runner/render"
 	"runner/generation"
+	"runner/models"
 	"runner/models/installed"
 	"runner/reasoning"
 	"runner/runner"
@@ -27,7 +28,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor [MODEL]",
 		Short: "Check this machine and test a model",
 		Long: `Print what the engine finds on this machine, how fast its memory is, and how many models there are. Then load
-MODEL, or the bundled model, and generate a few tokens with it. --engine asks the engine in a folder.
+MODEL, or the bundled model, and generate a few tokens with it. --engine asks the engine in a folder, and a MODEL that
+is a folder with safetensors asks MLX.
 
 The exit code is 1 when something would make a run fail.`,
 		Args:              atMost(1, "models", "name one"),
@@ -61,10 +63,11 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		v.runner += ", commit " + v.commit
 	}
 	r.ok("runner", "%s, %s %s/%s", v.runner, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	if a.isolation.folder == "" {
+	model, err := a.resolve(name)
+	if a.isolation.folder == "" && !isFolder(model.Path) {
 		r.ok("engine", "%s", v.engine)
 	}
-	for _, f := range a.engine.System(ctx, a.isolation.folder) {
+	for _, f := range a.engine.System(ctx, a.isolation.folder, model.Path) {
 		if f.Problem != "" {
 			r.fail(f.Name, "%s", f.Problem)
 			continue
@@ -75,7 +78,11 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		r.ok("bandwidth", "%.1f GB/s, reading from memory", rate/1e9)
 	}
 	countModels(r)
-	a.checkModel(ctx, r, name, cfg)
+	if err != nil {
+		r.fail("model", "%s", errorLine(err))
+	} else {
+		a.checkModel(ctx, r, model, cfg)
+	}
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
@@ -113,12 +120,7 @@ func countModels(r *report) {
 }
 
 // checkModel loads a model and generates a few tokens.
-func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backend.Config) {
-	model, err := a.resolve(name)
-	if err != nil {
-		r.fail("model", "%s", errorLine(err))
-		return
-	}
+func (a *app) checkModel(ctx context.Context, r *report, model models.Model, cfg backend.Config) {
 	spinner := a.spinner()
 	defer spinner.Stop()
 	gen, loaded, err := a.open(ctx, model, cfg, runner.Config{}, spinner)

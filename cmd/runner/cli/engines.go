@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -30,16 +31,37 @@ in this program does not know.`,
 			if err != nil {
 				return err
 			}
+			write := a.writeEngines
 			if asJSON {
-				return a.writeEnginesJSON(list)
+				write = a.writeEnginesJSON
 			}
-			return a.writeEngines(list)
+			if err := write(list); err != nil {
+				return err
+			}
+			return unusable(list, folder)
 		},
 	}
 	cmd.Flags().StringVar(&folder, "engine", "", "list the engine in `DIR`, too")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, with the architectures")
+	addJSON(cmd, &asJSON, "one JSON object a line, with the architectures")
 	cmd.AddCommand(group("setup", "Install an engine", "Install an engine.", a.setUpMLXCommand()))
 	return cmd
+}
+
+// unusable returns an error if the engine in the folder that the user named cannot be used.
+func unusable(list []EngineFact, folder string) error {
+	if folder == "" {
+		return nil
+	}
+	path, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.Where == path && e.Problem != "" {
+			return errors.New("the engine in " + path + " cannot be used: " + e.Problem)
+		}
+	}
+	return nil
 }
 
 func (a *app) listEngines(ctx context.Context, folder string) ([]EngineFact, error) {

@@ -69,7 +69,7 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 	}
 	o.add(cmd)
 	o.keys.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON object for each run")
+	addJSON(cmd, &asJSON, "write one JSON object for each run")
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "write Markdown")
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/cmd/runner/settings"
 )
 
 // choiceError lists the values that a flag allows.
@@ -81,6 +82,13 @@ func addNameChoice[T ~string](cmd *cobra.Command, target *T, flag, usage string,
 		names[i] = string(v)
 	}
 	addChoice(cmd, target, flag, usage, names, values)
+}
+
+// addJSON adds a flag that makes a command write JSON for programs. It is no setting: the setting json means the form
+// of a model's answer.
+func addJSON(cmd *cobra.Command, on *bool, usage string) {
+	cmd.Flags().BoolVar(on, "json", false, usage)
+	settings.Never(cmd, "json")
 }
 
 // number is the value of a flag and its allowed range.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,6 +91,20 @@ func TestHelpShowsCommonFlags(t *testing.T) {
 	})
 }
 
+// The help begins a group with what most people look for, so it has the engines among the things that few need.
+func TestGroupsOfTheHelp(t *testing.T) {
+	var help strings.Builder
+	writeHelp(&help, scripted().rootCommand(), 80)
+	at := -1
+	for _, name := range []string{"\nModels:\n  list ", "\n  pull ", "\nMore:\n", "\n  doctor ", "\n  engines "} {
+		next := strings.Index(help.String(), name)
+		if next <= at {
+			t.Errorf("%q is at %d, after %d of what comes before it:\n%s", name, next, at, help.String())
+		}
+		at = next
+	}
+}
+
 // A flag with a typing mistake is answered with the right one.
 func TestNearestFlag(t *testing.T) {
 	run := scripted().runCommand()
@@ -100,6 +115,33 @@ func TestNearestFlag(t *testing.T) {
 	} {
 		if got := nearFlag(run, typed); got != want {
 			t.Errorf("--%s: %q, want %q", typed, got, want)
+		}
+	}
+}
+
+// A command that is called otherwise elsewhere, a typing mistake and the name of a model are answered with the right
+// command.
+func TestNearestCommand(t *testing.T) {
+	root := scripted().rootCommand()
+	t.Chdir(t.TempDir())
+	for typed, want := range map[string]string{
+		"remove": "rm", "delete": "rm", "ls": "list", "ps": "list", "chat": "run", "download": "pull", "rum": "run",
+		"lits": "list", "serv": "serve", "vresion": "version", "trace ls": "list", "trace chat": "",
+		"gpt-oss-20b": "run gpt-oss-20b", "ORG/REPO1": "run ORG/REPO1", "demo": "run demo", "frobnicate": "",
+		"trace gpt-oss-20b": "", "movie": "",
+	} {
+		cmd, path := root, "runner"
+		if word, ok := strings.CutPrefix(typed, "trace "); ok {
+			cmd, _, _ = root.Find([]string{"trace"})
+			typed, path = word, path+" trace"
+		}
+		hint := "see " + path + " --help"
+		if want != "" {
+			hint = "did you mean " + path + " " + want + "?"
+		}
+		var e *usageError
+		if err := noArguments(cmd, []string{typed}); !errors.As(err, &e) || e.hint != hint {
+			t.Errorf("%s %s: %v, want the hint %q", path, typed, e, hint)
 		}
 	}
 }

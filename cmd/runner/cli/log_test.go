@@ -2,10 +2,13 @@ package cli
 
 import (
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"runner/server"
 )
 
 // TestTheEngineLogsWhereVerbose checks that the engine's messages are logged with --verbose, and only then.
@@ -27,6 +30,28 @@ func TestTheEngineLogsWhereVerbose(t *testing.T) {
 			if got := strings.Contains(string(log), "no device today"); got != verbose {
 				t.Errorf("%s, verbose %v: the log is %q", format, verbose, log)
 			}
+		}
+	}
+}
+
+// Each line about the address says itself which clients it is for.
+func TestServeSaysWhere(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	at := &net.TCPAddr{IP: net.IPv4zero, Port: 99}
+	(&app{err: file}).announce(&serveOptions{}, []served{{name: "m"}}, at, server.Config{})
+	log, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"serving m at http://0.0.0.0:99\n",
+		"\n  base URL for clients of OpenAI: http://localhost:99/v1\n",
+		"\n  base URL for clients of Anthropic and Ollama: http://localhost:99\n"} {
+		if !strings.Contains(string(log), want) {
+			t.Errorf("no %q in %q", want, log)
 		}
 	}
 }

@@ -84,7 +84,10 @@ func scripted() *app {
 		},
 		Process: func(Process) error { return ErrByHand },
 		Name:    "scripted", Module: "github.com/spf13/cobra",
-		System: func(_ context.Context, folder string) []Fact {
+		System: func(_ context.Context, folder, path string) []Fact {
+			if isFolder(path) {
+				return []Fact{{Name: "engine", Value: "the one for " + path}}
+			}
 			if folder != "" {
 				return []Fact{{Name: "engine", Value: "the one in " + folder}}
 			}

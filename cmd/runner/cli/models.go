@@ -45,7 +45,7 @@ RUNS says whether an engine here runs the model, and whether it fits into the me
 			return a.writeModels(all)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	addJSON(cmd, &asJSON, "one JSON object a line")
 	return cmd
 }
 
@@ -67,7 +67,7 @@ func (a *app) showCommand() *cobra.Command {
 			return a.writeModel(l)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON object")
+	addJSON(cmd, &asJSON, "write one JSON object")
 	return cmd
 }
 
@@ -99,9 +99,9 @@ func (a *app) rmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove a downloaded model",
-		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO:Q4_K_M for one model of a repository, or ORG/REPO if
-there is only one of it here, or with --all. What unfinished downloads left goes, too. Files that other revisions use
-are kept.
+		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO:Q4_K_M for one model of a repository, or
+ORG/REPO if there is only one of it here, or with --all. What unfinished downloads left goes, too. Files that other
+revisions use are kept.
 
 Remove models of Ollama and LM Studio with those programs.`,
 		Args:              exactly(1, "name one model", ""),

@@ -2,10 +2,11 @@ package cli
 
 import "strings"
 
-// nearest returns the name that is most like what was typed, or "" if none is. A name is like it if few letters differ,
-// or if one begins with the other. Of two that are equally near, the one of the same length is meant.
+// nearest returns the name that is most like what was typed, or "" if none is. A name is like it if at most a third of
+// the letters differ, or if one begins with the other. Of two that are equally near, the one of the same length is
+// meant.
 func nearest(typed string, names []string) string {
-	best, least := "", 1+len(typed)/3
+	best, least := "", (len(typed)+1)/3
 	for _, name := range names {
 		d := distance(typed, name)
 		if len(typed) > 2 && (strings.HasPrefix(name, typed) || strings.HasPrefix(typed, name+"-")) {

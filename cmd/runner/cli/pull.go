@@ -54,7 +54,7 @@ HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Huggi
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "report progress, waits and errors as JSON, one object a line")
+	addJSON(cmd, &asJSON, "report progress, waits and errors as JSON, one object a line")
 	return cmd
 }
 

@@ -54,11 +54,11 @@ func (a *app) addCommands(root *cobra.Command) {
 	}{
 		{"use", "Use", []*cobra.Command{a.runCommand()}},
 		{"models", "Models", []*cobra.Command{a.pullCommand(), a.listCommand(), a.showCommand(), a.rmCommand(),
-			a.verifyCommand(), a.enginesCommand()}},
+			a.verifyCommand()}},
 		{"serve", "Serve", []*cobra.Command{a.serveCommand(), a.mewCommand()}},
 		{"traces", "Traces", []*cobra.Command{a.traceCommand()}},
-		{"more", "More", []*cobra.Command{a.doctorCommand(), a.benchCommand(), a.configCommand(), a.completionCommand(),
-			a.docsCommand(), a.versionCommand()}},
+		{"more", "More", []*cobra.Command{a.doctorCommand(), a.enginesCommand(), a.benchCommand(), a.configCommand(),
+			a.completionCommand(), a.docsCommand(), a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, cmd := range g.commands {

@@ -153,7 +153,7 @@ func (a *app) announce(o *serveOptions, list []served, at net.Addr, cfg server.C
 		key = `-H "Authorization: Bearer $KEY" `
 	}
 	a.note("  base URL for clients of OpenAI: " + url + "/v1")
-	a.note("  for those of Anthropic and Ollama: " + url)
+	a.note("  base URL for clients of Anthropic and Ollama: " + url)
 	a.note("  curl " + key + url + `/v1/chat/completions -d '{"model": "` + names[0] +
 		`", "messages": [{"role": "user", "content": "Hello"}]}'`)
 }
@@ -334,13 +334,14 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 	// Every run takes one sequence and every summary another one. Unused sequences cache earlier conversations.
 	cfg.Sequences = 2 * o.parallel
 	cfg.Progress = func(float32) bool { return ctx.Err() == nil }
+	rc.Logger = rc.Logger.With("model", s.name) // two names may be of one file
 	r, err := a.newRunner(ctx, path, cfg, rc)
 	if err != nil {
 		return nil, err
 	}
 	a.warnLoaded(&o.model, r.Info())
 	info := r.Info()
-	rc.Logger.Info("context", "model", s.name, "tokens", info.ContextSize, "trained", info.TrainedContext,
+	rc.Logger.Info("context", "tokens", info.ContextSize, "trained", info.TrainedContext,
 		"cache_tokens", info.CacheTokens, "why", info.ContextReason)
 	return r, nil
 }

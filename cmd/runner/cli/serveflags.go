@@ -260,7 +260,7 @@ func (o *serveOptions) validateKeys(cmd *cobra.Command) error {
 	switch {
 	case o.modelsWrite && o.keyFile != "":
 		return &usageError{what: "--models-write and --api-keys exclude each other",
-			hint: "make keys with runner serve apikey new --scope models,models:write"}
+			hint: "make keys with runner serve apikey new --permission models,models:write"}
 	case o.key != "" && o.keyFile != "":
 		return &usageError{what: "--api-key and --api-keys exclude each other", hint: "put the key into the file"}
 	case (o.cert == "") != (o.certKey == ""):

@@ -157,7 +157,7 @@ left it without an end.`,
 		},
 	}
 	o.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	addJSON(cmd, &asJSON, "one JSON object a line")
 	return cmd
 }
 

@@ -24,6 +24,7 @@ type session struct {
 	drafts map[int]string
 	search *search
 	killer bool // the last key was a kill, so the next kill adds to it
+	listed bool // the last key showed the candidates, so the same key does not show them again
 	typed  bool // the last change was typed, not pasted, yanked, completed or recalled
 }
 
@@ -67,8 +68,8 @@ func (s *session) press(k key) (done bool, err error) {
 	if s.search != nil && s.searching(k) {
 		return false, nil
 	}
-	killer := s.killer
-	s.killer = false
+	killer, listed := s.killer, s.listed
+	s.killer, s.listed = false, false
 	switch k.kind {
 	case keyInterrupt:
 		return true, ErrInterrupted
@@ -91,7 +92,7 @@ func (s *session) press(k key) (done bool, err error) {
 	case keyNewline:
 		s.add("\n")
 	case keyTab:
-		s.complete()
+		s.complete(listed)
 	case keyClear:
 		s.display.clear()
 	case keySearch:
@@ -243,8 +244,9 @@ func (s *session) recall(entry int) {
 	s.replace(text)
 }
 
-// complete extends the text to what all candidates begin with. If that adds nothing, it lists them.
-func (s *session) complete() {
+// complete extends the text to what all candidates begin with. If that adds nothing, it lists them, unless the key
+// before it did that.
+func (s *session) complete(shown bool) {
 	if s.options.Candidates == nil || s.prompt.Alone || s.at != len(s.text) {
 		return
 	}
@@ -259,25 +261,10 @@ func (s *session) complete() {
 			common = common[:before(common, len(common))]
 		}
 	}
-	if common == s.text && len(candidates) > 1 {
-		s.display.note(listed(candidates, strings.LastIndexByte(s.text, ' ')+1))
+	if s.listed = common == s.text && len(candidates) > 1; s.listed && !shown {
+		s.display.note(listed(candidates, strings.LastIndexByte(s.text, ' ')+1, s.display.columns()))
 	}
 	s.replace(common)
-}
-
-// listLimit is how many candidates a list shows.
-const listLimit = 100
-
-// listed returns candidates as a list, without the first bytes, in which all are alike.
-func listed(candidates []string, alike int) string {
-	var shown []string
-	for _, c := range candidates[:min(len(candidates), listLimit)] {
-		shown = append(shown, strings.TrimRight(c[alike:], " "))
-	}
-	if more := len(candidates) - listLimit; more > 0 {
-		shown = append(shown, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(shown, "  ")
 }
 
 // search is an incremental search in the history, from the newest entry to the oldest.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rivo/uniseg"
+
+	"runner/cmd/runner/render"
 )
 
 // mark is where the cursor is in the texts of the tests.
@@ -161,8 +163,55 @@ func TestCompletionOfValues(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("/file %03d", i)
 	}
-	if got := listed(many, 6); !strings.HasPrefix(got, "000  001  ") || !strings.HasSuffix(got, "  099  and 900 more") {
+	got := listed(many, 6, 1000)
+	if !strings.HasPrefix(got, "000  001  ") || !strings.HasSuffix(got, "  099  and 900 more") {
 		t.Errorf("listed %q", got)
+	}
+}
+
+// A list fits the terminal, whatever the names are, and keeps every name. Its names stand in columns.
+func TestListsFit(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 2))
+	for range 2000 {
+		columns := 10 + r.IntN(80)
+		names := make([]string, 1+r.IntN(40))
+		for i := range names {
+			names[i] = "/" + strings.Repeat(pieces[r.IntN(len(pieces))], r.IntN(8)) + fmt.Sprint(i)
+		}
+		text := listed(names, 0, columns)
+		for line := range strings.SplitSeq(text, "\n") {
+			if w := uniseg.StringWidth(line); w > columns {
+				t.Fatalf("%+q is %d wide of %d", line, w, columns)
+			}
+		}
+		for _, name := range names {
+			name = strings.TrimRight(render.CleanLine(name), " ")
+			if uniseg.StringWidth(name) <= columns && !strings.Contains(text, name) {
+				t.Fatalf("%+q is not in %+q", name, text)
+			}
+		}
+	}
+	few := []string{"/a", "/世界世界", "/c", "/dd", "/e"}
+	if got, want := listed(few, 0, 15), "/a         /dd\n/世界世界  /e\n/c"; got != want {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+	if got, want := listed([]string{"/a", strings.Repeat("世", 9)}, 0, 12), "/a\n世世世世世…"; got != want {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+}
+
+// A second Tab does not show the list again. After another key it is shown again.
+func TestListsAreShownOnce(t *testing.T) {
+	for keys, want := range map[string]int{"/\t": 1, "/\t\t\t": 1, "/\tx\x7f\t": 2} {
+		s, e := newTestSession(Options{Candidates: func(string) []string { return []string{"/one", "/two"} }}, Prompt{})
+		press(t, s, keys)
+		shown := 0
+		for row := range e.rows {
+			shown += strings.Count(e.line(row), "/one  /two")
+		}
+		if shown != want {
+			t.Errorf("%q shows the list %d times, want %d", keys, shown, want)
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,52 +16,12 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/term"
+
+	"runner/cmd/runner/lineeditor/lineeditortest"
 )
-
-// scripts are texts in many writing systems.
-var scripts = map[string]string{
-	"Latin-1": "aéb ß ÿ ¡ñ§ \u00a0x", "all of Latin-1": latin1(), "C1 controls": "a\u0080\u0085\u009bb",
-	"decomposed": "cafe\u0301 n\u0303 a\u0308\u0323", "Vietnamese": "Tiếng Việt rất đẹp",
-	"decomposed Vietnamese": "Tie\u0302\u0301ng Vie\u0323\u0302t", "Polish": "Zażółć gęślą jaźń",
-	"Turkish": "İstanbul ığüşöç", "Icelandic": "Þórður æðarfugl",
-	"Greek": "Ξεσκεπάζω ψυχοφθόρα", "polytonic": "ἀρχὴ ᾧ ᾯ",
-	"Russian": "Съешь ещё этих", "Ukrainian": "Їжак ґанок єдність",
-	"Georgian": "გთხოვთ ახლავე", "Armenian": "Բարեւ ձեզ",
-	"Hebrew": "שלום עולם", "Hebrew points": "שָׁלוֹם", "Arabic": "السلام عليكم",
-	"Arabic marks": "مُحَمَّدٌ", "Persian": "می\u200cخواهم",
-	"Urdu": "آپ کیسے ہیں", "Hindi": "नमस्ते क्षत्रिय ज्ञान",
-	"Marathi": "र्\u200dया श्री", "Bengali": "আমি বাংলায়",
-	"Punjabi":  "ਸਤਿ ਸ੍ਰੀ ਅਕਾਲ",
-	"Gujarati": "નમસ્તે", "Tamil": "வணக்கம் ஸ்ரீ",
-	"Telugu": "నమస్కారం", "Kannada": "ನಮಸ್ಕಾರ", "Malayalam": "നമസ്കാരം",
-	"Sinhala": "ආයුබෝවන් ශ්\u200dරී", "Thai": "สวัสดีครับ น้ำ",
-	"Lao": "ສະບາຍດີ", "Burmese": "မင်္ဂလာပါ", "Khmer": "ជំរាបសួរ",
-	"Tibetan": "བཀྲ་ཤིས་བདེ་ལེགས།", "Amharic": "ሰላም ለዓለም",
-	"Mongolian": "ᠮᠣᠩᠭᠣᠯ", "Chinese": "你好，世界。龍𠮷",
-	"Japanese": "こんにちは カタカナ ﾊﾝｶｸ が",
-	"Korean":   "안녕하세요", "jamo": "\u1112\u1161\u11ab\u1100\u1173\u11af", "fullwidth": "ＡＢＣ１２３",
-	"flags":      "🇫🇷🇩🇪🇯🇵 🏴\U000E0067\U000E0062\U000E0073\U000E0063\U000E0074\U000E007F 🏳️‍🌈",
-	"families":   "👨‍👩‍👧‍👦 👩‍❤️‍💋‍👨",
-	"skin tones": "👍🏽 👩🏿‍🚀", "keycaps": "1️⃣ #️⃣", "variation": "☺︎ ☺️ ❤",
-	"mathematics": "∀x∈ℝ 𝔸⃗ ½²", "Cherokee": "ᏣᎳᎩ", "runes": "ᚠᚢᚦ",
-
-	"lone marks": "a\u0085\u0301 \u200d \ufe0f", "bidi controls": "a\u202eb\u202c\u2066c\u2069",
-}
-
-func latin1() string {
-	var b strings.Builder
-	for r := rune(0xa0); r <= 0xff; r++ {
-		b.WriteRune(r)
-	}
-	return b.String()
-}
 
 // hang is the maximum wait of a test.
 const hang = 20 * time.Second
-
-// questions are what a program can ask a terminal: for its kind, its cursor, its colours and its state.
-var questions = regexp.MustCompile(`\x1b\[[?>=]?[0-9;]*[cnqx]|\x1b\[[?0-9;]*\$p|` +
-	`\x1b\][^\x07\x1b]*\?|\x1bP[+$]q|\x1b\[\?u|\x05`)
 
 // pterm is the other side of a terminal that an editor has.
 type pterm struct {
@@ -110,7 +69,7 @@ func (p *pterm) receive(pause time.Duration) {
 		n, err := p.file.Read(buf)
 		p.mu.Lock()
 		p.text += string(buf[:n])
-		asked := len(questions.FindAllString(p.text, -1))
+		asked := len(lineeditortest.Questions.FindAllString(p.text, -1))
 		p.mu.Unlock()
 		select {
 		case p.more <- struct{}{}:
@@ -191,19 +150,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What is typed arrives byte for byte, whatever the terminal is and however slow the line is.
+// What is typed arrives byte for byte, whatever the terminal is and however slow the line is. The program is tested
+// with kinds of terminals by their names.
 func TestScripts(t *testing.T) {
-	if len(scripts) < 40 {
-		t.Fatalf("%d scripts", len(scripts))
+	if len(lineeditortest.Scripts) < 40 {
+		t.Fatalf("%d scripts", len(lineeditortest.Scripts))
 	}
 	pauses := []time.Duration{0, 20 * time.Millisecond, 150 * time.Millisecond}
-	for _, terminal := range []string{"xterm-256color", "screen", "dumb", "silent"} {
+	for _, terminal := range []string{"answering", "dumb", "silent"} {
 		for _, pause := range pauses {
 			t.Run(terminal+" "+pause.String(), func(t *testing.T) {
 				if pause > 0 && os.Getenv("RUNNER_LONG") == "" {
 					t.Skip("typing this slowly takes minutes; RUNNER_LONG=1 runs it")
 				}
-				for name, text := range scripts {
+				for name, text := range lineeditortest.Scripts {
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
 						testScript(t, terminal, text, pause)
@@ -229,7 +189,7 @@ func testScript(t *testing.T, terminal, text string, pause time.Duration) {
 		t.Errorf("%q, %v, want %q", r.text, r.err, want)
 	}
 	shown := p.output()
-	if q := questions.FindString(shown); q != "" {
+	if q := lineeditortest.Questions.FindString(shown); q != "" {
 		t.Errorf("the editor asks the terminal %q", q)
 	}
 	if terminal == "dumb" && strings.Contains(shown, "\x1b") {
