@@ -110,7 +110,8 @@ test-long: toolchain ## soak tests, crash rounds, attacks, long fuzzing (two hou
 	RUNNER_LONG=1 $(GO) test -timeout 90m -skip '^TestAttacks$$' $(engine_pkgs)
 	RUNNER_LONG=1 $(GO) test -tags peer -timeout 60m -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
 	RUNNER_LONG=1 $(GO) test -timeout 60m -count 1 -v -run '^TestAttacks$$' ./cmd/runner
-	RUNNER_LONG=1 $(GO) test -race -timeout 60m $(pure_pkgs)
+	RUNNER_LONG=1 $(GO) test -race -timeout 60m -skip '^TestSpeed$$' $(pure_pkgs)
+	RUNNER_LONG=1 $(GO) test -timeout 20m -count 1 -v -run '^TestSpeed$$' ./models/hub/download
 	ENGINE=1 scripts/fuzz.sh $(or $(LONG),2m)
 
 .PHONY: engines

@@ -5,9 +5,9 @@
 // and the first bytes of the files: it loads no model, downloads nothing and writes nothing. A [Snapshot] detects that
 // the files of a loaded model have changed.
 //
-// A name resolves to exactly one model, the best of several quantizations, or to an error that says what was looked for, where, and what was found. A
-// name that is not a path can never reach outside of these places. A model that is split over several files is named
-// by its first part, and all parts must exist.
+// A name resolves to exactly one model, the best of several quantizations, or to an error that says what was looked
+// for, where, and what was found. A name that is not a path can never reach outside of these places. A model that is
+// split over several files is named by its first part, and all parts must exist.
 package models
 
 import (
@@ -90,7 +90,8 @@ func ResolveFor(name string, memory int64) (Model, error) {
 			return m, err
 		}
 		if _, cached := inCache(n.Repo); !cached || isPathLike(name) {
-			return Model{}, &Error{Name: name, Detail: "is a directory", Advice: "name a .gguf file in it"}
+			return Model{}, &Error{Name: name, Detail: "is a directory without a model",
+				Advice: "name a .gguf file, or a folder with one or with config.json and safetensors"}
 		}
 	}
 	switch {

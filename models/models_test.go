@@ -159,12 +159,12 @@ func TestResolveFile(t *testing.T) {
 	}
 	fails(second, "is part 2 of 2")
 	fails(dir, "has 2 models: m.gguf, s-00001-of-00002.gguf")
-	fails(t.TempDir(), "is a directory")
+	fails(t.TempDir(), "is a directory without a model")
 	t.Chdir(dir)
 	if err := os.MkdirAll("org/repo", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	fails("org/repo", "is a directory")
+	fails("org/repo", "is a directory without a model")
 	fails("org/other", "not in the Hugging Face cache")
 	fails(os.DevNull, "is not a regular file")
 	fails(filepath.Join(dir, "absent.gguf"), "no such file")

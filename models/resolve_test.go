@@ -131,7 +131,7 @@ func TestNamesFindModels(t *testing.T) {
 
 	for text, want := range map[string]string{
 		"same-gguf":                 "several repositories have this name: one/Same-GGUF and two/same",
-		"gemma3:4b":                 "it is ggml-org/gemma-3-4b-it-GGUF on the Hugging Face hub (4B parameters, about 2.3 GiB, ",
+		"gemma3:4b":                 "it is ggml-org/gemma-3-4b-it-GGUF on the Hugging Face hub (4B parameters, about 2.3 ",
 		"gpt-os-20b":                "no such file or model",
 		"mlx-community/M-4bit:Q8_0": "folder of safetensors",
 		"bartowski/Llama-3.2-3B-Instruct-GGUF@v9": "no revision v9",

@@ -94,18 +94,21 @@ var fileAndID = exactly(2, "a file and an id are needed", "")
 // completeModels completes the name of a model: one on this machine, the demo or a file, and a well-known one once a
 // part of it was typed. After a colon come the quantizations that are known.
 func completeModels(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return append(modelNames(), knownNames(typed)...), cobra.ShellCompDirectiveDefault
+	list := append(modelNames(), knownNames(typed)...)
+	return unique(append(list, quantNames(typed, installed.Places()...)...)), cobra.ShellCompDirectiveDefault
 }
 
-// completeInstalled completes the name of a model on this machine.
-func completeInstalled(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return installedNames(), cobra.ShellCompDirectiveNoFileComp
+// completeInstalled completes the name of a model in the Hugging Face cache.
+func completeInstalled(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	list := append(installedNames(installed.HuggingFace), quantNames(typed, installed.HuggingFace)...)
+	return unique(list), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completePull completes the name of a well-known model.
 func completePull(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if typed != "" {
-		return append(installedNames(), knownNames(typed)...), cobra.ShellCompDirectiveNoFileComp
+		list := append(installedNames(installed.HuggingFace), knownNames(typed)...)
+		return unique(append(list, quantNames(typed, installed.HuggingFace)...)), cobra.ShellCompDirectiveNoFileComp
 	}
 	var list []string
 	for _, k := range names.All() {
@@ -115,17 +118,45 @@ func completePull(_ *cobra.Command, _ []string, typed string) ([]string, cobra.S
 }
 
 // modelNames returns the names of the demo and of the models on this machine.
-func modelNames() []string { return append([]string{demoName}, installedNames()...) }
+func modelNames() []string {
+	return append([]string{demoName}, installedNames(installed.Places()...)...)
+}
 
-// installedNames returns the names of the models on this machine.
-func installedNames() (list []string) {
+// installedNames returns the names of the models in some places of this machine.
+func installedNames(places ...installed.Place) (list []string) {
 	found, _ := installed.List()
 	for _, m := range found {
-		if m.Problem == "" {
+		if m.Problem == "" && slices.Contains(places, m.Place) {
 			list = append(list, m.Name)
 		}
 	}
 	return list
+}
+
+// quantNames returns the names of models in some places with their quantizations, if the name of their repository and a
+// colon were typed.
+func quantNames(typed string, places ...installed.Place) (list []string) {
+	at := strings.LastIndexByte(typed, ':')
+	if at < 0 {
+		return nil
+	}
+	found, _ := installed.List()
+	for _, m := range found {
+		if m.Problem == "" && m.Quant != "" && strings.EqualFold(m.Repo, typed[:at]) && slices.Contains(places, m.Place) {
+			list = append(list, typed[:at+1]+m.Quant)
+		}
+	}
+	return list
+}
+
+// unique removes what is in a list before.
+func unique(list []string) (out []string) {
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // knownNames returns the well-known names that begin with what was typed, also with "-" for the colon, and after

@@ -83,8 +83,15 @@ func inCache(name string) (repo cache.Repo, selector string, err error) {
 			return r, selector, nil
 		}
 	}
-	return repo, "", &inputError{what: fmt.Sprintf("the Hugging Face cache has no model %q", name),
-		hint: "see runner list", err: fs.ErrNotExist}
+	e := &inputError{what: fmt.Sprintf("the Hugging Face cache has no model %q", name), hint: "see runner list",
+		err: fs.ErrNotExist}
+	found, _ := installed.List()
+	for _, m := range found {
+		if m.Place != installed.HuggingFace && strings.EqualFold(m.Name, name) {
+			e.what, e.hint = fmt.Sprintf("%s is a model of %s", m.Name, m.Place), "use that program"
+		}
+	}
+	return repo, "", e
 }
 
 func (a *app) rmCommand() *cobra.Command {
@@ -92,9 +99,9 @@ func (a *app) rmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove a downloaded model",
-		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO:Q4_K_M for one model of a repository, or ORG/REPO if
-there is only one of it here, or with --all. What unfinished downloads left goes, too. Files that other revisions use
-are kept.
+		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO:Q4_K_M for one model of a repository, or
+ORG/REPO if there is only one of it here, or with --all. What unfinished downloads left goes, too. Files that other
+revisions use are kept.
 
 Remove models of Ollama and LM Studio with those programs.`,
 		Args:              exactly(1, "name one model", ""),
@@ -192,6 +199,9 @@ exit code is 1 if a file is damaged or missing.`,
 			}
 			if err != nil {
 				return err
+			}
+			if len(repos) == 0 {
+				a.note("there are no models in the Hugging Face cache")
 			}
 			return a.verify(ctx, repos)
 		},

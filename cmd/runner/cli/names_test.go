@@ -51,8 +51,9 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 		"hf.co/org/repo@v2:m.gguf": "runner pull org/repo@v2:m.gguf",
 		"llama3.2:3b-q8_0":         "runner pull bartowski/Llama-3.2-3B-Instruct-GGUF:Q8_0",
 		"gpt-oss-20b:q8_0":         "download it, with: runner pull ggml-org/gpt-oss-20b-GGUF:Q8_0",
-		"yes/no":                   "runner pull yes/no. To send it as a prompt: runner run demo yes/no", "and/or": "runner run demo and/or",
-		"v1.2": "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
+		"yes/no":                   "runner pull yes/no. To send it as a prompt: runner run demo yes/no",
+		"and/or":                   "runner run demo and/or",
+		"v1.2":                     "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
 		model, _, given, err := splitArguments([]string{word})
 		if err == nil && model == word {
 			_, err = new(app).resolve(word)

@@ -45,7 +45,11 @@ func TestPulledModel(t *testing.T) {
 		}
 		return out.String(), err.String()
 	}
-	_, told := run(0, "list")
+	_, told := run(0, "verify")
+	if !strings.Contains(told, "there are no models") {
+		t.Errorf("verify without models: %s", told)
+	}
+	_, told = run(0, "list")
 	if !strings.Contains(told, "runner pull") {
 		t.Errorf("without models: %s", told)
 	}
@@ -285,12 +289,18 @@ func TestPullIsOffered(t *testing.T) {
 	two.expect("org/two is here as Q4_K_M, Q8_0; Q4_K_M is used")
 	two.enter("/exit")
 	two.exit(exitOK)
-	out, err := exec.Command("env", "HF_HUB_CACHE="+no.dir, "HOME="+no.dir, "runner", "rm", "org/two").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "2 models of org/Two-GGUF are here: Q4_K_M, Q8_0; name one") {
+	rm := func(args ...string) (string, error) {
+		cmd := exec.Command("runner", append([]string{"rm"}, args...)...)
+		cmd.Env = append(os.Environ(), "HF_HUB_CACHE="+no.dir, "HOME="+no.dir)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := rm("org/two")
+	if err == nil || !strings.Contains(out, "2 models of org/Two-GGUF are here: Q4_K_M, Q8_0; name one") {
 		t.Errorf("rm: %v: %s", err, out)
 	}
-	out, err = exec.Command("env", "HF_HUB_CACHE="+no.dir, "HOME="+no.dir, "runner", "rm", "--all", "org/two").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "removed org/two: 2 files") {
+	out, err = rm("--all", "org/two")
+	if err != nil || !strings.Contains(out, "removed org/two: 2 files") {
 		t.Errorf("rm --all: %v: %s", err, out)
 	}
 }
