@@ -120,8 +120,8 @@ func writeSentences(w io.Writer, list []Difference, width int) error {
 		if d.Significant() {
 			significant = "significant"
 		}
-		text := fmt.Sprintf("%s, against %s: %.3f times [%.3f, %.3f] the speed, p %.3f, %s", b, a, d.Ratio, d.Low, d.High, d.P,
-			significant)
+		text := fmt.Sprintf("%s, against %s: %.3f times [%.3f, %.3f] the speed, p %.3f, %s", b, a, d.Ratio, d.Low, d.High,
+			d.P, significant)
 		if _, err := fmt.Fprintln(w, wrapped(text, width)); err != nil {
 			return err
 		}

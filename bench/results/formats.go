@@ -102,7 +102,9 @@ var columns = []column{
 	{"threads", true, true, func(r *Row) string { return fmt.Sprint(r.Threads) }},
 	{"test", true, false, (*Row).Test},
 	{"t/s", true, false, func(r *Row) string { return fmt.Sprintf("%.2f ± %.2f", r.Mean, r.Deviation) }},
-	{"median [95%]", true, false, func(r *Row) string { return fmt.Sprintf("%.2f [%.2f, %.2f]", r.Median, r.Low, r.High) }},
+	{"median [95%]", true, false, func(r *Row) string {
+		return fmt.Sprintf("%.2f [%.2f, %.2f]", r.Median, r.Low, r.High)
+	}},
 	{"tokens", true, false, func(r *Row) string {
 		if r.Tokens == 0 {
 			return ""

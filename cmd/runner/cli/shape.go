@@ -53,7 +53,8 @@ func (a *app) shapeFile(ctx context.Context, name string, layers int, say func(s
 	defer os.Remove(f.Name()) // it is gone after the rename
 	say(fmt.Sprintf("making %s of random weights", render.Size(c.Size())))
 	err = random.Write(&stopping{ctx: ctx, f: f, done: func(n int64) {
-		say(fmt.Sprintf("making %s of random weights %3.0f%%", render.Size(c.Size()), 100*min(1, float64(n)/float64(c.Size()))))
+		done := min(1, float64(n)/float64(c.Size()))
+		say(fmt.Sprintf("making %s of random weights %3.0f%%", render.Size(c.Size()), 100*done))
 	}}, c)
 	if e := f.Close(); err == nil {
 		err = e
