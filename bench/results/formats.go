@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -177,12 +178,15 @@ func writeMarkdown(w io.Writer, rows []Row, width int) error {
 		return err
 	}
 	for _, line := range conditions(&rows[0]) {
-		if _, err := fmt.Fprintln(w, wrapped(line, width)); err != nil {
+		if _, err := fmt.Fprintln(w, wrapped(line, cmp.Or(width, proseWidth))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// proseWidth is the width of text below a table that may have any width.
+const proseWidth = 120
 
 // wrapped breaks a text between words, so that its lines have at most width columns. 0 is no limit.
 func wrapped(text string, width int) string {
