@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,6 +14,9 @@ var ErrBusy = errors.New("the lock is held")
 
 // lockPoll is how often a lock that is held is tried again.
 const lockPoll = 100 * time.Millisecond
+
+// lockTries is how often the file of a lock is made, if others remove its folder.
+const lockTries = 100
 
 // WaitLock takes the lock for the blob with this etag, as huggingface_hub does. While another program holds it,
 // waiting is called once, and WaitLock returns when it is free or ctx ends. The lock is a courtesy, so that two
@@ -44,10 +48,15 @@ func (r Repo) LockNow(etag string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, err
+	var f *os.File
+	for range lockTries { // another program may remove the folder between the two calls
+		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
+			f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o664)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o664)
 	if err != nil {
 		return nil, err
 	}
