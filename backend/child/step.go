@@ -43,7 +43,7 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	if err := backend.CheckSequences(inputs, m.step, m.own); err != nil {
 		return err
 	}
-	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
+	return backend.CheckInputs(&m.info, m.caps, m.vocab, inputs, outputs)
 }
 
 // own returns where the number of a sequence's last step is kept.
