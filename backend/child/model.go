@@ -112,6 +112,7 @@ type Model struct {
 	head, raw []byte
 	mask      backend.Mask
 	input     protocol.Input
+	drafts    []backend.Token  // of input
 	one       [1]backend.Input // for feeding tokens again
 	oneOut    [1]backend.Output
 }
@@ -166,6 +167,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	m.pid.Store(int64(c.proc.pid))
 	m.engine.Log = m.engine.Log.With("model", loaded.Info.Name, "file", filepath.Base(path))
 	m.caps, m.pace.parts = loaded.Capabilities(), loaded.Parts
+	m.caps.Drafts = m.caps.Drafts && c.hello.Samples
 	m.info = loaded.Info.Backend(c.hello.Engine, path)
 	if template != "" {
 		m.info.ChatTemplate = template
