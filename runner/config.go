@@ -25,6 +25,9 @@ type Config struct {
 	Parallel int
 	// CallMemory remembers the reasoning before tool calls. Nil remembers nothing.
 	CallMemory *CallMemory
+	// NoDrafts keeps the runner from feeding guesses of the next tokens. It does so where the model can check them and
+	// where they make answers faster. They change no answer.
+	NoDrafts bool
 	// Logger receives positions, counts and timings, but no text. Nil logs nothing.
 	Logger *slog.Logger
 }

@@ -51,20 +51,39 @@ func (x *Text) Allows(t backend.Token) bool { return x.isText(t) && !x.spans(t) 
 
 // Fill implements backend.Constraint.
 func (x *Text) Fill(m backend.Mask) {
-	if x.free == nil {
-		x.free = backend.NewMask(x.vocab.Len())
-		for t := range backend.Token(x.vocab.Len()) {
-			if x.isText(t) {
-				x.free.Set(t)
-			}
-		}
-	}
+	x.findFree()
 	copy(m, x.free)
 	for _, t := range x.spanning {
 		if x.spans(t) {
 			m.Unset(t)
 		}
 	}
+}
+
+// findFree makes free.
+func (x *Text) findFree() {
+	if x.free != nil {
+		return
+	}
+	x.free = backend.NewMask(x.vocab.Len())
+	for t := range backend.Token(x.vocab.Len()) {
+		if x.isText(t) {
+			x.free.Set(t)
+		}
+	}
+}
+
+// Copy implements Hold.
+func (x *Text) Copy(to Hold) Hold {
+	c, ok := to.(*Text)
+	if !ok {
+		c = new(Text)
+	}
+	x.findFree() // so that the copies share it
+	tail := append(c.tail[:0], x.tail...)
+	*c = *x
+	c.tail = tail
+	return c
 }
 
 // Accept implements Hold.

@@ -9,29 +9,47 @@ const (
 	// widest is the largest number of tokens in a step whose cost is kept.
 	widest = 64
 	// growth is how the cost of a step is taken to grow with its width before steps of several widths were seen: as a
-	// power of the width. In gpt-oss's shape eight tokens read 3.1 times the bytes of one, which is this power.
+	// power of the width. On a mixture of experts of 32 of which a token uses 4, eight tokens read 3.1
+	// times the bytes of one, which is this power.
 	growth = 0.55
 	// margin is how much faster drafts must promise to be. Below it, they are as likely to cost as to save time.
 	margin = 1.04
+	// fresh is for how many steps the cost of a width stays known well. Texts get longer, and steps with them.
+	fresh = 64
+	// first is how many of the first costs of a width count as the least of them, because first steps are slow.
+	first = 4
 )
 
 // Costs learns what steps cost, by the number of tokens in them. The zero value knows nothing.
 type Costs struct {
 	of [widest + 1]float64 // 0 is unknown
+	// times is how often a width was noted, and last the number of the step in which it last was.
+	times, last [widest + 1]int
+	steps       int
 }
 
 // Note records the cost of a step of some tokens. Outliers count little, because a machine that does something else for
 // a moment says nothing about a width.
 func (c *Costs) Note(tokens int, cost float64) {
+	c.steps++
 	if tokens < 1 || tokens > widest || cost <= 0 {
 		return
 	}
 	old := c.of[tokens]
-	if old == 0 {
+	c.times[tokens]++
+	c.last[tokens] = c.steps
+	switch {
+	case c.times[tokens] == 1, c.times[tokens] <= first && cost < old:
 		c.of[tokens] = cost
-		return
+	case c.times[tokens] > first:
+		c.of[tokens] += (min(cost, 2*old) - old) / 8
 	}
-	c.of[tokens] += (min(cost, 2*old) - old) / 8
+}
+
+// Stale reports whether the cost of a width should be seen again before it is compared with others.
+func (c *Costs) Stale(tokens int) bool {
+	tokens = min(tokens, widest)
+	return c.times[tokens] < first || c.steps-c.last[tokens] > fresh
 }
 
 // Of returns the cost of a step of some tokens, at least 1, and 0 if nothing is known. Between two widths that are known
@@ -75,19 +93,20 @@ func (c *Costs) between(a, b int) float64 {
 
 // Best returns how many drafts of at most most to add to a step. width is the number of the step's tokens without them,
 // and gain the number of tokens that it gives. odds returns how likely the i-th draft is right if those before it are.
-func (c *Costs) Best(most, width int, gain float64, odds func(i int) float64) int {
+// more is how many tokens the drafts will probably give.
+func (c *Costs) Best(most, width int, gain float64, odds func(i int) float64) (best int, more float64) {
 	now := c.Of(width)
 	if now == 0 {
-		return 0
+		return 0, 0
 	}
-	best, bestRate := 0, margin*gain/now
-	right, more := 1.0, 0.0
+	bestRate := margin * gain / now
+	right, sum := 1.0, 0.0
 	for k := 1; k <= most && width+k <= widest; k++ {
 		right *= odds(k - 1)
-		more += right
-		if rate := (gain + more) / c.Of(width+k); rate > bestRate {
-			best, bestRate = k, rate
+		sum += right
+		if rate := (gain + sum) / c.Of(width+k); rate > bestRate {
+			best, bestRate, more = k, rate, sum
 		}
 	}
-	return best
+	return best, more
 }

@@ -115,7 +115,7 @@ func TestBestPays(t *testing.T) {
 		{"experts, four of five", &experts, 0.8, 1, 8}, {"experts, nine of ten", &experts, 0.95, 8, 15},
 		{"experts, three of ten", &experts, 0.3, 0, 0}, {"nothing known", &Costs{}, 1, 0, 0},
 	} {
-		if n := c.costs.Best(Most, 1, 1, func(int) float64 { return c.odds }); n < c.least || n > c.most {
+		if n, _ := c.costs.Best(Most, 1, 1, func(int) float64 { return c.odds }); n < c.least || n > c.most {
 			t.Errorf("%s: %d drafts, want %d to %d", c.name, n, c.least, c.most)
 		}
 	}
