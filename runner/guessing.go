@@ -30,9 +30,9 @@ type branching interface {
 
 // guesser guesses for all lanes.
 type guesser struct {
-	// on says that the model takes drafts.
-	on    bool
-	costs drafts.Costs
+	// on says that guesses may be fed, and always that they are even where they do not pay.
+	on, always bool
+	costs      drafts.Costs
 	// width is the number of tokens of the next step, without prefill, and gain how many tokens it will probably give.
 	width int
 	gain  float64
@@ -65,7 +65,10 @@ const (
 
 func newGuesser(model backend.Model, cfg *Config) guesser {
 	can := model.Capabilities()
-	return guesser{on: can.Drafts && can.ExactTruncate && !model.Info().WindowOnly && !cfg.NoDrafts}
+	return guesser{
+		on:     can.Drafts && can.ExactTruncate && !model.Info().WindowOnly && cfg.Drafts != DraftsOff,
+		always: cfg.Drafts == DraftsOn,
+	}
 }
 
 // guessAll adds guesses to the inputs that decode.
@@ -140,11 +143,16 @@ func (s *scheduler) guess(l *lane, most int) []backend.Draft {
 			return p
 		}
 	}
-	if all.costs.Stale(all.width) {
-		return nil
+	most = min(most, drafts.Most, s.info.ContextSize-len(l.tokens))
+	more := 0.0
+	if !all.always {
+		if all.costs.Stale(all.width) {
+			return nil
+		}
+		most, more = all.costs.Best(most, all.width, all.gain, odds)
 	}
-	n, more := all.costs.Best(min(most, drafts.Most, s.info.ContextSize-len(l.tokens)), all.width, all.gain, odds)
-	if n = s.write(l, n); n == 0 {
+	n := s.write(l, most)
+	if n == 0 {
 		return nil
 	}
 	g.sampling = l.sampling
