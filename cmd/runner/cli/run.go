@@ -224,8 +224,10 @@ func notPrompt(word string, err error) error {
 	return &c
 }
 
-// readRequestFiles reads the files of --system, --delegate, --tools and --chat-template.
+// readRequestFiles reads the files of --system, --delegate, --tools and --chat-template. It returns the configuration of
+// the model's runner.
 func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
+	cfg.Drafts = o.drafts
 	if o.system != "" {
 		system, err := a.readSystem(o.system)
 		if err != nil {
