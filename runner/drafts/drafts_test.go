@@ -39,7 +39,7 @@ func TestLookupFindsTheLongestMatch(t *testing.T) {
 			}
 			before, read := l.at, l.read
 			l.Read(text, len(text))
-			if l.at == none || l.matched > longest || l.at == before+len(text)-read {
+			if l.at == none || l.matched < least || l.matched > longest || l.at == before+len(text)-read {
 				continue // there is no match, or it goes on
 			}
 			matched, at := slow(text)
@@ -61,6 +61,18 @@ func TestLookupFindsTheLongestMatch(t *testing.T) {
 	}
 	if fresh < 1000 || found < fresh*9/10 {
 		t.Errorf("the longest match was found %d times of %d", found, fresh)
+	}
+}
+
+// TestLookupGoesOnAfterAReplacedToken follows a copy in which a token differs. The next guess is that of the copy.
+func TestLookupGoesOnAfterAReplacedToken(t *testing.T) {
+	var l Lookup
+	l.Reset(0)
+	text := []backend.Token{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 40}
+	l.Read(text, 100)
+	usual := newOdds()
+	if got, ok := l.Guess(text, 0); !ok || got != 5 || l.Odds(0) != usual.of(0) {
+		t.Errorf("the guess is %d, %t, with odds %.2f", got, ok, l.Odds(0))
 	}
 }
 

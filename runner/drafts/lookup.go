@@ -19,7 +19,7 @@ type Lookup struct {
 	// read is how many tokens were read.
 	read int
 	// at is the place of the guess for the next token, or none. matched is how many tokens before it are those at the
-	// end of the text.
+	// end of the text. It is less than least where a single token of a repeated text was replaced by another.
 	at, matched int
 	odds        odds
 }
@@ -57,35 +57,41 @@ func (l *Lookup) add(text []backend.Token) {
 	if l.at != none {
 		right := text[l.at] == text[last]
 		l.odds.note(l.matched, right)
-		if right {
-			l.at++
+		if l.at++; right {
 			l.matched++
+		} else {
+			l.matched = 0
+		}
+		if l.matched >= least {
 			return
 		}
 	}
-	l.find(text)
+	if at, matched := l.find(text); matched > 0 {
+		l.at, l.matched = at, matched
+	}
 }
 
-// find looks for the longest end of text that came before. Among equals it takes the newest.
-func (l *Lookup) find(text []backend.Token) {
-	l.at, l.matched = none, least-1
+// find returns the place after the longest end of text that came before, and its length, 0 if there is none. Among
+// equals it takes the newest.
+func (l *Lookup) find(text []backend.Token) (at, matched int) {
 	if len(text) < least {
-		return
+		return none, 0
 	}
 	place := l.heads[hash(text[len(text)-least:])&uint32(len(l.heads)-1)]
 	for range tries {
 		if place == none {
-			return
+			break
 		}
 		n := 0
-		for at, end := int(place)-1, len(text)-1; n < longest && at-n >= 0 && text[at-n] == text[end-n]; {
+		for last, end := int(place)-1, len(text)-1; n < longest && last-n >= 0 && text[last-n] == text[end-n]; {
 			n++
 		}
-		if n > l.matched {
-			l.at, l.matched = int(place), n
+		if n >= least && n > matched {
+			at, matched = int(place), n
 		}
 		place = l.chain[place]
 	}
+	return at, matched
 }
 
 func hash(t []backend.Token) uint32 {
@@ -119,27 +125,29 @@ type odds struct {
 }
 
 const (
-	classes = 4
+	classes = 5
 	// memory is the share of what is known that counts after one more guess.
 	memory = 0.98
 )
 
-// classOf returns the class of a match: 3 and 4 tokens, up to 8, up to 15, and more.
+// classOf returns the class of a match: fewer than least tokens, up to 4, up to 8, up to 15, and more.
 func classOf(matched int) int {
 	switch {
-	case matched < 5:
+	case matched < least:
 		return 0
-	case matched < 9:
+	case matched < 5:
 		return 1
-	case matched < longest:
+	case matched < 9:
 		return 2
+	case matched < longest:
+		return 3
 	}
-	return 3
+	return 4
 }
 
 // newOdds begins with what is usual, as if it were known from a few guesses.
 func newOdds() (o odds) {
-	for i, p := range [classes]float64{0.3, 0.5, 0.7, 0.8} {
+	for i, p := range [classes]float64{0.3, 0.3, 0.5, 0.7, 0.8} {
 		o.right[i], o.all[i] = 4*p, 4
 	}
 	return o
