@@ -94,13 +94,15 @@ func BenchmarkDrafts(b *testing.B) {
 		{"experts", random.Config{Layers: 4, Width: 2880, Heads: 64, KVHeads: 8, HeadSize: 64, Experts: 32, Used: 4,
 			FeedForward: 2880, Vocabulary: 33536, Context: 8192}},
 	} {
-		path := filepath.Join(b.TempDir(), c.name+".gguf")
-		if err := random.WriteFile(path, c.shape); err != nil {
-			b.Fatal(err)
-		}
-		for _, task := range draftTasks(c.shape.Vocabulary) {
-			b.Run(c.name+"/"+task.name, func(b *testing.B) { benchmarkDrafts(b, path, &task) })
-		}
+		b.Run(c.name, func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "model.gguf")
+			if err := random.WriteFile(path, c.shape); err != nil {
+				b.Fatal(err)
+			}
+			for _, task := range draftTasks(c.shape.Vocabulary) {
+				b.Run(task.name, func(b *testing.B) { benchmarkDrafts(b, path, &task) })
+			}
+		})
 	}
 }
 
