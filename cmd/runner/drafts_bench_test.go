@@ -57,8 +57,8 @@ type draftTask struct {
 	prompt, script []backend.Token
 }
 
-// draftTasks returns a copy of the prompt in which one token in ten is another, one in which there is one in thirty, and
-// a text that repeats only what any text repeats.
+// draftTasks returns a copy of the prompt in which one token in five is another, so that four guesses of five are right,
+// one in which one in thirty is, and a text that repeats only what any text repeats.
 func draftTasks(vocabulary int) []draftTask {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 8, 4000)
@@ -70,7 +70,7 @@ func draftTasks(vocabulary int) []draftTask {
 	}
 	code := words(400)
 	edit := func(one int) []backend.Token {
-		text := slices.Clone(code[:240])
+		text := slices.Clone(code[:160])
 		for i := range text {
 			if rng.IntN(one) == 0 {
 				text[i] = words(1)[0]
@@ -78,7 +78,7 @@ func draftTasks(vocabulary int) []draftTask {
 		}
 		return text
 	}
-	return []draftTask{{"edited-1in10", code, edit(10)}, {"edited-1in30", code, edit(30)}, {"new", code, words(160)}}
+	return []draftTask{{"edited-1in5", code, edit(5)}, {"edited-1in30", code, edit(30)}, {"new", code, words(160)}}
 }
 
 // BenchmarkDrafts compares decoding with and without drafts in pairs. It reports the median ratio of their speeds, and how

@@ -99,13 +99,20 @@ func (c *Costs) Best(most, width int, gain float64, odds func(i int) float64) (b
 	if now == 0 {
 		return 0, 0
 	}
-	bestRate := margin * gain / now
-	right, sum := 1.0, 0.0
-	for k := 1; k <= most && width+k <= widest; k++ {
+	var sums [Most + 1]float64 // what the first drafts will probably give
+	most = min(most, Most, widest-width)
+	right := 1.0
+	for k := 1; k <= most; k++ {
 		right *= odds(k - 1)
-		sum += right
-		if rate := (gain + sum) / c.Of(width+k); rate > bestRate {
-			best, bestRate, more = k, rate, sum
+		sums[k] = sums[k-1] + right
+	}
+	bestRate := margin * gain / now
+	if most < 1 || (gain+sums[most])/c.Of(width+1) <= bestRate {
+		return 0, 0 // not even if all cost as little as one
+	}
+	for k := 1; k <= most; k++ {
+		if rate := (gain + sums[k]) / c.Of(width+k); rate > bestRate {
+			best, bestRate, more = k, rate, sums[k]
 		}
 	}
 	return best, more
