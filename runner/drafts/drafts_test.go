@@ -76,6 +76,34 @@ func TestLookupGoesOnAfterAReplacedToken(t *testing.T) {
 	}
 }
 
+// TestLookupFollowsAnEditedCopy copies a text of few words, in which short matches are chance, and replaces one token in
+// five. Nearly four guesses of five should be right.
+func TestLookupFollowsAnEditedCopy(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	text := make([]backend.Token, 1000)
+	for i := range text {
+		text[i] = backend.Token(r.IntN(8) * r.IntN(8))
+	}
+	var l Lookup
+	l.Reset(len(text))
+	l.Read(text, len(text))
+	right := 0
+	for i := range 1000 {
+		next := text[i]
+		if r.IntN(5) == 0 {
+			next = backend.Token(100 + r.IntN(50))
+		}
+		if guess, ok := l.Guess(text, 0); ok && guess == next {
+			right++
+		}
+		text = append(text, next)
+		l.Read(text, 1)
+	}
+	if right < 750 {
+		t.Errorf("%d guesses of 1000 were right", right)
+	}
+}
+
 // TestLookupRepeatsALoop follows a text that repeats two tokens: guesses go beyond its end.
 func TestLookupRepeatsALoop(t *testing.T) {
 	var l Lookup

@@ -66,7 +66,8 @@ func (l *Lookup) add(text []backend.Token) {
 			return
 		}
 	}
-	if at, matched := l.find(text); matched > 0 {
+	at, matched := l.find(text)
+	if matched > 0 && (l.at == none || l.odds.of(matched) >= l.odds.of(l.matched)) {
 		l.at, l.matched = at, matched
 	}
 }
