@@ -7,9 +7,9 @@ import (
 	"runner/runner/drafts"
 )
 
-// This file feeds guesses of the next tokens together with a lane's last token. The engine says which of them are right.
-// Each right one goes to the lane's owner as if it had been sampled in a step of its own. So the text does not depend on
-// guesses; only the number of steps does.
+// This file feeds guesses of the next tokens together with a lane's last token. The engine says which of them are
+// right. Each right one goes to the lane's owner as if it had been sampled in a step of its own. So the text does not
+// depend on guesses; only the number of steps does.
 
 // branch is a copy of a lane's constraint that follows guesses.
 type branch interface {
@@ -216,8 +216,8 @@ func (g *guesses) branch(i int, from branching) branch {
 	return b
 }
 
-// taken gives a lane the tokens that a step sampled for it. It takes the guesses that are right as long as the lane goes
-// on as they were made for, and removes the others from the sequence.
+// taken gives a lane the tokens that a step sampled for it. It takes the guesses that are right as long as the lane
+// goes on as they were made for, and removes the others from the sequence.
 func (s *scheduler) taken(l *lane, in *backend.Input, out *backend.Output) error {
 	base := l.fed
 	if fed := len(in.Drafts); fed > 0 {

@@ -177,8 +177,8 @@ func transcript(t *testing.T, r *Runner, req generation.Request) string {
 	return b.String() + summary.String()
 }
 
-// TestGuessesSaveSteps counts the steps of an answer that repeats its prompt. Without guesses there are as many steps as
-// tokens.
+// TestGuessesSaveSteps counts the steps of an answer that repeats its prompt. Without guesses there are as many steps
+// as tokens.
 func TestGuessesSaveSteps(t *testing.T) {
 	code := ""
 	for i := range 40 {

@@ -57,8 +57,8 @@ type draftTask struct {
 	prompt, script []backend.Token
 }
 
-// draftTasks returns a copy of the prompt in which one token in five is another, so that four guesses of five are right,
-// one in which one in thirty is, and a text that repeats only what any text repeats.
+// draftTasks returns a copy of the prompt in which one token in five is another, so that four guesses of five are
+// right, one in which one in thirty is, and a text that repeats only what any text repeats.
 func draftTasks(vocabulary int) []draftTask {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 8, 4000)
@@ -81,8 +81,8 @@ func draftTasks(vocabulary int) []draftTask {
 	return []draftTask{{"edited-1in5", code, edit(5)}, {"edited-1in30", code, edit(30)}, {"new", code, words(160)}}
 }
 
-// BenchmarkDrafts compares decoding with and without drafts in pairs. It reports the median ratio of their speeds, and how
-// many guesses were right.
+// BenchmarkDrafts compares decoding with and without drafts in pairs. It reports the median ratio of their speeds, and
+// how many guesses were right.
 func BenchmarkDrafts(b *testing.B) {
 	for _, c := range []struct {
 		name  string

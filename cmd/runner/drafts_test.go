@@ -22,8 +22,8 @@ import (
 	"runner/runner"
 )
 
-// TestDraftsChangeNothing compares runs with and without guesses of next tokens on the bundled model and on random ones,
-// over random prompts, forms, seeds and temperatures. Every event must be the same. RUNNER_LONG=1 makes it long.
+// TestDraftsChangeNothing compares runs with and without guesses of next tokens on the bundled model and on random
+// ones, over random prompts, forms, seeds and temperatures. Every event must be the same. RUNNER_LONG=1 makes it long.
 func TestDraftsChangeNothing(t *testing.T) {
 	if !repeats(t) {
 		t.Skip("the processor lacks AVX2 with FMA and F16C, so the engine takes no drafts")

@@ -52,8 +52,8 @@ func (c *Costs) Stale(tokens int) bool {
 	return c.times[tokens] < first || c.steps-c.last[tokens] > fresh
 }
 
-// Of returns the cost of a step of some tokens, at least 1, and 0 if nothing is known. Between two widths that are known
-// it takes the cost to grow as a power of the width.
+// Of returns the cost of a step of some tokens, at least 1, and 0 if nothing is known. Between two widths that are
+// known it takes the cost to grow as a power of the width.
 func (c *Costs) Of(tokens int) float64 {
 	tokens = min(tokens, widest)
 	if c.of[tokens] > 0 {

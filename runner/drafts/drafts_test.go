@@ -76,8 +76,8 @@ func TestLookupGoesOnAfterAReplacedToken(t *testing.T) {
 	}
 }
 
-// TestLookupFollowsAnEditedCopy copies a text of few words, in which short matches are chance, and replaces one token in
-// five. Nearly four guesses of five should be right.
+// TestLookupFollowsAnEditedCopy copies a text of few words, in which short matches are chance, and replaces one token
+// in five. Nearly four guesses of five should be right.
 func TestLookupFollowsAnEditedCopy(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	text := make([]backend.Token, 1000)
