@@ -18,8 +18,9 @@ func testDrafts(h *harness) {
 		return
 	}
 	h.refusesDrafts(map[string]backend.Input{
-		"too many drafts":         {Sampling: &backend.Sampling{}, Drafts: h.drafts(backend.MaxTargets + 1)},
-		"an unknown draft":        {Sampling: &backend.Sampling{}, Drafts: []backend.Draft{{Token: backend.Token(h.v.Len())}}},
+		"too many drafts": {Sampling: &backend.Sampling{}, Drafts: h.drafts(backend.MaxTargets + 1)},
+		"an unknown draft": {Sampling: &backend.Sampling{},
+			Drafts: []backend.Draft{{Token: backend.Token(h.v.Len())}}},
 		"drafts without sampling": {Drafts: h.drafts(1)},
 		"drafts and targets": {Sampling: &backend.Sampling{}, Drafts: h.drafts(backend.MaxTargets),
 			Targets: h.tokens(1, 1)},

@@ -93,6 +93,7 @@ func BenchmarkDrafts(b *testing.B) {
 			FeedForward: 8192, Vocabulary: 12800, Context: 8192}},
 		{"experts", random.Config{Layers: 4, Width: 2880, Heads: 64, KVHeads: 8, HeadSize: 64, Experts: 32, Used: 4,
 			FeedForward: 2880, Vocabulary: 33536, Context: 8192}},
+		{"small", random.Config{Layers: 6, Width: 256, Heads: 8, FeedForward: 256, Vocabulary: 8192}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "model.gguf")

@@ -245,7 +245,8 @@ func (l *Loaded) Decode(raw []byte) (*backend.Vocab, error) {
 
 // Capabilities returns the optional parts that the model supports.
 func (l *Loaded) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Logits: l.Logits, Embeddings: l.Embeddings, ExactTruncate: l.ExactTruncate, Drafts: l.Drafts}
+	return backend.Capabilities{Logits: l.Logits, Embeddings: l.Embeddings, ExactTruncate: l.ExactTruncate,
+		Drafts: l.Drafts}
 }
 
 // Progress reports Fraction, from 0 to 1, while a model loads, and Count in a step.
