@@ -76,7 +76,8 @@ var rules = []struct {
 	{"runner/runner", []string{"runner/generation", "runner/generation/", "runner/backend", "runner/chattemplate",
 		"runner/chattemplate/families", "runner/chattemplate/family", "runner/chattemplate/hold",
 		"runner/chattemplate/reader", "runner/grammar", "runner/reasoning", "runner/reasoning/", "runner/models",
-		"runner/models/"}},
+		"runner/models/", "runner/runner/drafts"}},
+	{"runner/runner/drafts", []string{"runner/backend"}},
 	{"runner/runner/tracing", []string{"runner/generation", "runner/chattemplate", "runner/grammar", "runner/reasoning",
 		"runner/reasoning/decision", "runner/reasoning/trace", "runner/reasoning/trace/store"}},
 	// The server knows no engine and no runner: it speaks to the interfaces of package wire.

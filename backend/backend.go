@@ -80,6 +80,14 @@ type Input struct {
 	Sampling *Sampling
 	// Constraint limits what may be sampled; nil allows everything. Step only reads it, on any goroutine.
 	Constraint Constraint
+	// Drafts are guesses at the tokens that follow Tokens. Step samples after Tokens. If the result is the first draft,
+	// it also samples after that draft, and so on. The sequence then has Tokens and the drafts that were right; the
+	// others are as if they had never been fed. So a step can give several tokens, and each is the one that a step of
+	// its own would give.
+	//
+	// Drafts need Sampling, and exclude Logits and Hidden. A step has room for MaxTargets drafts and targets together.
+	// Only for models with Capabilities().Drafts.
+	Drafts []Draft
 	// Targets asks for the probability of given tokens: Targets[i] is scored as the token after Tokens[i], whatever
 	// token really follows. There are at most as many targets as tokens, and at most MaxTargets in one step,
 	// because each needs a row of logits. A nil slice scores nothing.
@@ -93,6 +101,13 @@ type Input struct {
 	// them; the caller makes an embedding of the sum. After an error it is unchanged. Only for models with
 	// Capabilities().Embeddings.
 	Hidden []float64
+}
+
+// Draft is a guess at a token that follows in a sequence.
+type Draft struct {
+	Token Token
+	// Constraint limits what may be sampled after Token; nil allows everything. Step asks it only if Token was right.
+	Constraint Constraint
 }
 
 // Output is what a step sampled for one input.
@@ -109,9 +124,13 @@ type Output struct {
 	Top []TokenLogprob
 	// Scores has one entry for each of Input.Targets, in order. Like Top it is reused.
 	Scores []TargetScore
+	// More has an entry for each of Input.Drafts that was right, in order: what was sampled after it. So Token and the
+	// tokens of More but the last are those drafts. A draft after which nothing can be sampled counts as wrong; the
+	// error comes when its token is fed. Entries have no Scores and no More. Like Top it is reused.
+	More []Output
 }
 
-// MaxTargets is the largest number of targets in one step.
+// MaxTargets is the largest number of targets and drafts in one step. Each needs a row of logits.
 const MaxTargets = 32
 
 // TargetScore is how likely a target was, in the distribution that Output.Logprob describes.
@@ -126,7 +145,19 @@ type TargetScore struct {
 
 // Reset empties an output for the next step and keeps its memory for reuse.
 func (o *Output) Reset() {
-	o.Token, o.Logprob, o.Top, o.Scores = NoToken, 0, o.Top[:0], o.Scores[:0]
+	o.Token, o.Logprob, o.Top, o.Scores, o.More = NoToken, 0, o.Top[:0], o.Scores[:0], o.More[:0]
+}
+
+// NextMore appends an empty entry to More and returns it. It reuses the memory of earlier entries.
+func (o *Output) NextMore() *Output {
+	if n := len(o.More); n < cap(o.More) {
+		o.More = o.More[:n+1]
+	} else {
+		o.More = append(o.More, Output{})
+	}
+	next := &o.More[len(o.More)-1]
+	next.Reset()
+	return next
 }
 
 // NextScore appends a score to Scores and returns it. It reuses the memory of earlier scores.
@@ -153,6 +184,9 @@ type Capabilities struct {
 	Embeddings bool
 	// ExactTruncate: Truncate(n) always keeps exactly n tokens if there are that many.
 	ExactTruncate bool
+	// Drafts: Input.Drafts is supported. A model supports it only if a token's logits are the same, to the bit, whatever
+	// else is in its step.
+	Drafts bool
 }
 
 // Constraint decides which tokens may be sampled next. Backends read it; its owner advances it between steps.

@@ -7,25 +7,30 @@ import (
 
 // CheckInputs returns the first error in a step that is an error for every backend: too few outputs, more tokens
 // than the batch size, a missing sequence, no tokens, tokens outside the vocabulary, a sequence that would outgrow
-// the context, sampling values out of range, too many or unknown targets, or a buffer of the wrong length. Backends
-// call it, after CheckSequences, before they change anything. Only errors are allocated.
-func CheckInputs(info *Info, v *Vocab, inputs []Input, outputs []Output) error {
+// the context, sampling values out of range, too many or unknown targets, drafts that cannot be checked, or a buffer
+// of the wrong length. Backends call it, after CheckSequences, before they change anything. Only errors are allocated.
+func CheckInputs(info *Info, can Capabilities, v *Vocab, inputs []Input, outputs []Output) error {
 	if len(outputs) < len(inputs) {
 		return fmt.Errorf("step has %d inputs but room for %d outputs", len(inputs), len(outputs))
 	}
-	total, targets := 0, 0
+	total, rows := 0, 0
 	for i := range inputs {
-		total += len(inputs[i].Tokens)
-		targets += len(inputs[i].Targets)
-		if err := checkInput(info, v, &inputs[i]); err != nil {
+		in := &inputs[i]
+		total += len(in.Tokens) + len(in.Drafts)
+		rows += len(in.Targets) + len(in.Drafts)
+		err := checkInput(info, v, in)
+		if err == nil && len(in.Drafts) > 0 {
+			err = checkDrafts(can, v, in)
+		}
+		if err != nil {
 			return &InputError{Index: i, Err: err}
 		}
 	}
 	if total > info.BatchSize {
 		return fmt.Errorf("%w: %d tokens, at most %d", ErrBatchTooLarge, total, info.BatchSize)
 	}
-	if targets > MaxTargets {
-		return fmt.Errorf("%w: %d targets, at most %d", ErrBatchTooLarge, targets, MaxTargets)
+	if rows > MaxTargets {
+		return fmt.Errorf("%w: %d targets and drafts, at most %d", ErrBatchTooLarge, rows, MaxTargets)
 	}
 	return nil
 }
@@ -73,11 +78,29 @@ func checkInput(info *Info, v *Vocab, in *Input) error {
 			}
 		}
 	}
-	if n := len(in.Sequence.Tokens()) + len(in.Tokens); n > info.ContextSize {
+	if n := len(in.Sequence.Tokens()) + len(in.Tokens) + len(in.Drafts); n > info.ContextSize {
 		return fmt.Errorf("%w: %d tokens, at most %d", ErrContextFull, n, info.ContextSize)
 	}
 	if in.Sampling != nil {
 		return in.Sampling.Validate(v.Len())
+	}
+	return nil
+}
+
+// checkDrafts returns the error of an input with drafts.
+func checkDrafts(can Capabilities, v *Vocab, in *Input) error {
+	switch {
+	case !can.Drafts:
+		return errors.New("this model takes no drafts")
+	case in.Sampling == nil:
+		return errors.New("drafts without sampling")
+	case in.Logits != nil || in.Hidden != nil:
+		return errors.New("drafts together with raw logits or hidden states")
+	}
+	for _, d := range in.Drafts {
+		if !v.Valid(d.Token) {
+			return fmt.Errorf("%w: the draft %d of %d", ErrBadToken, d.Token, v.Len())
+		}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ type Sampling struct {
 	PresencePenalty, FrequencyPenalty float32
 	// Seen lists the tokens that the penalties count, oldest first. The caller chooses them, because the sequence
 	// also holds tokens that must not count, such as the prompt and hidden text. Step only reads it. Tokens outside
-	// the vocabulary are ignored.
+	// the vocabulary are ignored. After a draft, the drafts so far count too, as the newest.
 	Seen []Token
 	// PenaltyWindow is how many of the last tokens of Seen count; 0 means all.
 	PenaltyWindow int

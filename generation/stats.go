@@ -9,6 +9,8 @@ type Stats struct {
 	Waiting, Active, Idle int
 	// Steps counts forward passes, and Tokens the tokens that were fed to them.
 	Steps, Tokens int64
+	// Drafted counts the guesses of next tokens that were fed, which Tokens includes, and Accepted those that were right.
+	Drafted, Accepted int64
 	// MaskTime is the total time spent on computing token masks.
 	MaskTime time.Duration
 	// Violations counts answers that break a form that was enforced. A value above 0 means a bug in the program.

@@ -56,10 +56,10 @@ func (forgetful) Record(reasoning.Event)    {}
 func (forgetful) Flush()                    {}
 func (forgetful) End(error) (string, error) { return "", nil }
 
-func decodeRunner(tb testing.TB, channel string) *Runner {
+func decodeRunner(tb testing.TB, channel string, d Drafts) *Runner {
 	tb.Helper()
 	v := fake.Harmony()
-	r, err := New(fake.New(fake.Config{Vocab: v, Script: endless(v, channel), ContextSize: 16384}), Config{})
+	r, err := New(fake.New(fake.Config{Vocab: v, Script: endless(v, channel), ContextSize: 16384}), Config{Drafts: d})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 	for _, c := range append(decodeCases[:len(decodeCases):len(decodeCases)], logprobs) {
 		b.Run(c.name, func(b *testing.B) {
-			r := decodeRunner(b, c.channel)
+			r := decodeRunner(b, c.channel, DraftsOff)
 			b.ReportAllocs()
 			for n := b.N; n > 0; n -= 8192 {
 				decode(b, r, c.change, min(n, 8192))
@@ -99,7 +99,7 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 	b.Run("together", func(b *testing.B) {
-		r := decodeRunner(b, "final")
+		r := decodeRunner(b, "final", DraftsOff)
 		b.ReportAllocs()
 		var wg sync.WaitGroup
 		for i := range 4 {
@@ -116,8 +116,9 @@ func BenchmarkDecode(b *testing.B) {
 // TestDecodingAllocatesNothingPerToken compares a long run with a short one, to exclude the cost of a request itself.
 func TestDecodingAllocatesNothingPerToken(t *testing.T) {
 	const short, long = 512, 8192
-	for _, c := range decodeCases {
-		r := decodeRunner(t, c.channel)
+	for i := range 2 * len(decodeCases) {
+		c, guesses := decodeCases[i/2], []Drafts{DraftsOff, DraftsOn}[i%2]
+		r := decodeRunner(t, c.channel, guesses)
 		mallocs := func(n int) float64 {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -128,9 +129,12 @@ func TestDecodingAllocatesNothingPerToken(t *testing.T) {
 		mallocs(long) // grows the reused buffers
 		// Growing slices and text between tokens' pieces cost a little. One allocation per token would give 1.
 		if per := (mallocs(long) - mallocs(short)) / (long - short); per > 0.05 {
-			t.Errorf("%s: %.3f allocations per token", c.name, per)
+			t.Errorf("%s, guesses %d: %.3f allocations per token", c.name, guesses, per)
 		} else {
-			t.Logf("%s: %.4f allocations per token", c.name, per)
+			t.Logf("%s, guesses %d: %.4f allocations per token", c.name, guesses, per)
+		}
+		if s := r.Stats(); guesses == DraftsOn && s.Accepted < long/2 {
+			t.Errorf("%s: only %d guesses were right", c.name, s.Accepted)
 		}
 	}
 }

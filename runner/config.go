@@ -25,6 +25,20 @@ type Config struct {
 	Parallel int
 	// CallMemory remembers the reasoning before tool calls. Nil remembers nothing.
 	CallMemory *CallMemory
+	// Drafts says when guesses of the next tokens are fed. They change no answer. Models that cannot check them get none.
+	Drafts Drafts
 	// Logger receives positions, counts and timings, but no text. Nil logs nothing.
 	Logger *slog.Logger
 }
+
+// Drafts says when guesses of the next tokens are fed.
+type Drafts uint8
+
+const (
+	// DraftsAuto feeds guesses where they probably make an answer faster.
+	DraftsAuto Drafts = iota
+	// DraftsOff feeds none.
+	DraftsOff
+	// DraftsOn feeds all guesses, whatever they cost.
+	DraftsOn
+)

@@ -246,9 +246,11 @@ func (d *delegating) add() {
 	addUsage(&sum.Usage, &u)
 	if n.turns == 1 {
 		sum.Timing = *t
-		sum.Timing.FirstAnswer, sum.Timing.Decode = 0, 0
+		sum.Timing.FirstAnswer, sum.Timing.Decode, sum.Timing.Drafted, sum.Timing.Accepted = 0, 0, 0, 0
 	}
 	sum.Timing.Decode += t.Decode
+	sum.Timing.Drafted += t.Drafted
+	sum.Timing.Accepted += t.Accepted
 	if out.kind == turnMain && t.FirstAnswer > 0 {
 		sum.Timing.FirstAnswer = n.turn.asked.Sub(d.asked) + t.FirstAnswer
 	}

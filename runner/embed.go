@@ -40,6 +40,8 @@ func (e *embedding) accept(l *lane, _ *backend.Output) {
 	close(e.done)
 }
 
+func (e *embedding) drafted(int, int) {}
+
 func (e *embedding) full(l *lane) {
 	l.done = true
 	e.failed(l, backend.ErrCacheFull)

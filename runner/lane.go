@@ -40,6 +40,10 @@ type lane struct {
 
 	// age orders lanes by admission. When the cache is full, the youngest lane yields.
 	age uint64
+	// repeats means that the lane's next tokens may be guessed.
+	repeats bool
+	guesses guesses
+
 	// done means that the lane leaves at the end of the step.
 	done bool
 }
@@ -50,6 +54,8 @@ type laneOwner interface {
 	started(l *lane, cached int)
 	// accept handles the sampled token. It appends the tokens to feed next to l.tokens, or sets l.done.
 	accept(l *lane, out *backend.Output)
+	// drafted is called before accept, with how many guesses were fed and how many of them were right.
+	drafted(fed, right int)
 	// full is called when the lane cannot continue because the context or the cache is full. It sets l.done.
 	full(l *lane)
 	// failed is called when the lane ends early. The lane is done.

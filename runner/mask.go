@@ -10,6 +10,7 @@ import (
 	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/filter"
 )
 
 // mask is the constraint of a turn's lane. It allows the tokens that the turn's family allows next. Only the
@@ -32,6 +33,62 @@ func (m *mask) Prepare(work int) (used int, ready bool, err error) {
 		err = m.blame(err)
 	}
 	return used, ready, err
+}
+
+// jumps implements branching.
+func (m *mask) jumps() int { return m.turn.model.Jumps() }
+
+// branch implements branching.
+func (m *mask) branch(to branch) branch {
+	return branchOf(m.turn.model.Hold(), m.turn.r, to)
+}
+
+// heldBranch is what may come after guesses in a turn.
+type heldBranch struct {
+	hold.Hold
+	r *Runner
+}
+
+// branchOf returns a copy of a constraint, or nil. It may reuse to.
+func branchOf(h hold.Hold, r *Runner, to branch) branch {
+	b, ok := to.(*heldBranch)
+	if !ok {
+		b = &heldBranch{r: r}
+	}
+	next := h.Copy(b.Hold)
+	if next == nil {
+		return nil
+	}
+	b.Hold = next
+	return b
+}
+
+func (b *heldBranch) jumps() int { return 0 }
+
+func (b *heldBranch) branch(to branch) branch { return branchOf(b.Hold, b.r, to) }
+
+// Fill implements backend.Constraint.
+func (b *heldBranch) Fill(to backend.Mask) {
+	began := time.Now()
+	b.Hold.Fill(to)
+	b.r.maskTime.Add(int64(time.Since(began)))
+}
+
+// guarded is the guard of a summary as a constraint that guesses can follow.
+type guarded struct{ *filter.Guard }
+
+// Prepare implements preparer. A guard is always ready.
+func (guarded) Prepare(int) (used int, ready bool, err error) { return 0, true, nil }
+
+func (guarded) jumps() int { return 0 }
+
+func (g guarded) branch(to branch) branch {
+	b, ok := to.(*guarded)
+	if !ok {
+		b = &guarded{new(filter.Guard)}
+	}
+	*b.Guard = *g.Guard
+	return b
 }
 
 // blame returns an error that names the field with the form that caused err.

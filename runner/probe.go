@@ -23,6 +23,8 @@ func (p *probe) accept(l *lane, _ *backend.Output) {
 	p.done <- nil
 }
 
+func (p *probe) drafted(int, int) {}
+
 func (p *probe) full(l *lane) {
 	l.done = true
 	p.done <- nil // the model works; there is only no room now

@@ -350,7 +350,7 @@ func observe(t *testing.T, of *situation, table *reach, visibility reasoning.Vis
 	}
 	cfg.Script = fake.Replies(cfg.Vocab, replies...)
 	m := &listener{Model: fake.New(cfg)}
-	r, err := New(m, Config{Clock: clock})
+	r, err := New(m, Config{Clock: clock, Drafts: DraftsOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -810,7 +810,7 @@ func TestBiasChangesNothingBeforeWhatIsSeen(t *testing.T) {
 		cfg.Script = fake.Replies(cfg.Vocab, replies...)
 		hidden := func(sampling backend.Sampling) (list []string) {
 			m := &listener{Model: fake.New(cfg)}
-			r, err := New(m, Config{Clock: clock})
+			r, err := New(m, Config{Clock: clock, Drafts: DraftsOff})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,7 +54,7 @@ func (t *turn) reported(l *lane) bool {
 		t.failed(l, err)
 		return true
 	}
-	next := &lane{ctx: l.ctx, owner: t, principal: l.principal, tokens: p.Tokens}
+	next := &lane{ctx: l.ctx, owner: t, principal: l.principal, tokens: p.Tokens, repeats: true}
 	t.lane = next
 	t.follow(next)
 	t.r.sched.add(next, true)

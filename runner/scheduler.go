@@ -48,9 +48,10 @@ type scheduler struct {
 	// bad counts the runs with unusable logits since the last good token.
 	bad int
 	// hold keeps waiting lanes waiting after a lane had to give its sequence back, until another lane ends.
-	hold bool
+	hold    bool
+	guesser guesser
 
-	// targets is the number of prompt tokens that the next step can still score.
+	// targets is the number of prompt tokens and guesses that the next step can still score.
 	targets int
 	inputs  []backend.Input
 	outputs []backend.Output
@@ -68,6 +69,7 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 		inbox: make(chan func()), stop: stop,
 		cache:   prefixCache{model: model},
 		served:  map[string]uint64{},
+		guesser: newGuesser(model, cfg),
 		inputs:  make([]backend.Input, 0, info.Sequences),
 		outputs: make([]backend.Output, info.Sequences),
 	}
@@ -266,7 +268,7 @@ func (s *scheduler) underWay() (runs, texts int) {
 }
 
 // fill builds the next step's inputs: first the lanes that decode, then prefill chunks of the other lanes, in turn.
-// Texts to embed have their own steps.
+// Texts to embed have their own steps. Guesses get what room is left.
 func (s *scheduler) fill() {
 	s.inputs, s.inStep, s.targets = s.inputs[:0], s.inStep[:0], backend.MaxTargets
 	room := s.info.BatchSize
@@ -285,6 +287,7 @@ func (s *scheduler) fill() {
 			room -= s.put(l, room)
 		}
 	}
+	s.guessAll()
 }
 
 func (s *scheduler) put(l *lane, room int) int {
@@ -367,16 +370,21 @@ func (s *scheduler) forward() (took time.Duration) {
 	}
 	took = time.Since(began)
 	s.counts.stepped(s)
+	s.guesser.note(s.inputs, took)
 	for i, l := range s.inStep {
-		if targets := s.inputs[i].Targets; len(targets) > 0 {
-			l.scoring.note(targets, l.fed+1, s.outputs[i].Scores)
+		in, out := &s.inputs[i], &s.outputs[i]
+		if len(in.Targets) > 0 {
+			l.scoring.note(in.Targets, l.fed+1, out.Scores)
 		}
-		l.fed += len(s.inputs[i].Tokens)
+		l.fed += len(in.Tokens)
 		if l.fed == len(l.tokens) {
-			if s.inputs[i].Sampling != nil {
+			if in.Sampling != nil {
 				s.bad = 0
 			}
-			l.owner.accept(l, &s.outputs[i])
+			if err := s.taken(l, in, out); err != nil {
+				s.stepFailed(err)
+				return took
+			}
 		}
 	}
 	for _, l := range s.inStep {
@@ -391,7 +399,9 @@ func (s *scheduler) stepFailed(err error) {
 	var in *backend.InputError
 	switch {
 	case errors.Is(err, backend.ErrCacheFull):
-		s.makeRoom()
+		if !s.guesser.yield(s.inputs) {
+			s.makeRoom()
+		}
 	case errors.As(err, &in) && in.Index >= 0 && in.Index < len(s.inStep):
 		l := s.inStep[in.Index]
 		if errors.Is(err, backend.ErrContextFull) {

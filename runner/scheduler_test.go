@@ -175,7 +175,7 @@ func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
 		return nil
 	}
 	cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 60))})
-	r, err := New(fake.New(cfg), Config{Parallel: 2})
+	r, err := New(fake.New(cfg), Config{Parallel: 2, Drafts: DraftsOff}) // the steps are counted in tokens
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ func (r *Runner) Stats() generation.Stats {
 	s := generation.Stats{
 		Waiting: int(c.waiting.Load()), Active: int(c.active.Load()), Idle: int(c.idle.Load()),
 		MaskTime: time.Duration(r.maskTime.Load()), Steps: c.steps.Load(), Tokens: c.tokens.Load(),
-		Violations: r.violations.Load(),
+		Violations: r.violations.Load(), Drafted: c.drafted.Load(), Accepted: c.accepted.Load(),
 	}
 	if m, ok := r.model.(supervised); ok {
 		e := &s.Engine
@@ -33,7 +33,7 @@ type supervised interface {
 
 // counts are the scheduler's statistics, which other goroutines read.
 type counts struct {
-	waiting, active, idle, steps, tokens atomic.Int64
+	waiting, active, idle, steps, tokens, drafted, accepted atomic.Int64
 }
 
 // note updates the counts between two steps.
@@ -48,7 +48,7 @@ func (c *counts) stepped(s *scheduler) {
 	c.steps.Add(1)
 	n := 0
 	for i := range s.inputs {
-		n += len(s.inputs[i].Tokens)
+		n += len(s.inputs[i].Tokens) + len(s.inputs[i].Drafts)
 	}
 	c.tokens.Add(int64(n))
 }

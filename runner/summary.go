@@ -111,20 +111,22 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 		t.result.SummarySource = ""
 		return
 	}
-	p.lane = lane{ctx: t.run.ctx, owner: p, principal: t.req.Principal, aside: true}
+	p.lane = lane{ctx: t.run.ctx, owner: p, principal: t.req.Principal, aside: true, repeats: true}
 	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
 	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
 	p.lane.sampling = t.sight.sampling[partSummary]
 	if text := strings.TrimSpace(strings.Join([]string{t.earlier, t.output.thoughts.String(),
 		t.output.reasons.String()}, "\n")); text != "" {
 		p.guard = filter.NewGuard(t.r.model.Vocab(), text)
-		p.lane.constraint = p.guard
+		p.lane.constraint = &guarded{p.guard}
 	}
 	t.pass = p
 	t.r.sched.add(&p.lane, true)
 }
 
 func (p *summaryPass) started(*lane, int) {}
+
+func (p *summaryPass) drafted(fed, right int) { p.turn.drafted(fed, right) }
 
 func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	if p.done {

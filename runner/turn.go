@@ -91,7 +91,7 @@ func (t *turn) prepare() error {
 	if err != nil {
 		return err
 	}
-	t.lane = &lane{ctx: t.run.ctx, owner: t, principal: t.req.Principal}
+	t.lane = &lane{ctx: t.run.ctx, owner: t, principal: t.req.Principal, repeats: true}
 	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limits.tokens, t.prompt+4096)+smallRun), p.Tokens...)
 	if t.req.PromptLogprobs {
 		t.lane.scoring = newScoring(r.model.Vocab(), &t.req, p.Tokens)
@@ -198,6 +198,11 @@ func (t *turn) started(_ *lane, cached int) {
 	t.began = t.r.cfg.Clock()
 	t.result.Timing.Queue = t.began.Sub(t.asked)
 	t.result.Usage.Prompt, t.result.Usage.Cached = t.prompt, cached
+}
+
+func (t *turn) drafted(fed, right int) {
+	t.result.Timing.Drafted += fed
+	t.result.Timing.Accepted += right
 }
 
 func (t *turn) accept(l *lane, out *backend.Output) {

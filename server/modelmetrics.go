@@ -43,6 +43,10 @@ func newModelFigures(p *pool.Pool) *modelFigures {
 	})
 	add("step_tokens_total", "Tokens fed to forward passes, since the model was loaded.", counter,
 		func(s generation.Stats) float64 { return float64(s.Tokens) })
+	add("drafted_tokens_total", "Guesses of next tokens that were fed, since the model was loaded.", counter,
+		func(s generation.Stats) float64 { return float64(s.Drafted) })
+	add("accepted_tokens_total", "Guesses of next tokens that were right, since the model was loaded.", counter,
+		func(s generation.Stats) float64 { return float64(s.Accepted) })
 	add("mask_seconds_total", "Time spent on token masks, since the model was loaded.", counter,
 		func(s generation.Stats) float64 { return s.MaskTime.Seconds() })
 	add("form_violations_total", "Answers that broke their form, since the model was loaded; "+

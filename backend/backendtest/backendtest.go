@@ -67,6 +67,7 @@ func Run(t *testing.T, open Opener, o Options) {
 		{"Greedy", testGreedy, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"TopLogprobs", testTopLogprobs, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"Targets", testTargets, backend.Config{ContextSize: 256, Sequences: 3}},
+		{"Drafts", testDrafts, backend.Config{ContextSize: 256, Sequences: 4}},
 		{"Seeds", testSeeds, backend.Config{ContextSize: 256, Sequences: 4}},
 		{"Penalties", testPenalties, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"Constraint", testConstraint, backend.Config{ContextSize: 256, Sequences: 2}},
@@ -200,8 +201,9 @@ func (h *harness) step(in []backend.Input, out []backend.Output) {
 	}
 	for i := range in {
 		got := in[i].Sequence.Tokens()
-		if len(got) != before[i]+len(in[i].Tokens) {
-			h.Fatalf("after feeding %d tokens to %d the sequence has %d", len(in[i].Tokens), before[i], len(got))
+		if len(got) != before[i]+len(in[i].Tokens)+len(out[i].More) {
+			h.Fatalf("after feeding %d tokens and %d right drafts to %d the sequence has %d", len(in[i].Tokens),
+				len(out[i].More), before[i], len(got))
 		}
 		if in[i].Sampling == nil && out[i].Token != backend.NoToken {
 			h.Fatalf("input %d asked for no token and got %d", i, out[i].Token)

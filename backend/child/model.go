@@ -113,6 +113,7 @@ type Model struct {
 	head, raw []byte
 	mask      backend.Mask
 	input     protocol.Input
+	drafts    []backend.Token  // of input
 	one       [1]backend.Input // for feeding tokens again
 	oneOut    [1]backend.Output
 }
@@ -167,6 +168,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	m.conn.Store(c)
 	m.pid.Store(int64(c.proc.pid))
 	m.caps, m.pace.parts, m.pace.weights = loaded.Capabilities(), loaded.Parts, loaded.Info.Bytes
+	m.caps.Drafts = m.caps.Drafts && c.hello.Samples
 	m.info = loaded.Info.Backend(c.hello.Engine, path)
 	if template != "" {
 		m.info.ChatTemplate = template

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -32,6 +33,9 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	for i := range inputs {
 		s := inputs[i].Sequence.(*sequence)
 		s.tokens = append(s.tokens, inputs[i].Tokens...)
+		for k := range outputs[i].More {
+			s.tokens = append(s.tokens, inputs[i].Drafts[k].Token)
+		}
 		s.crashes = 0
 	}
 	return nil
@@ -43,7 +47,7 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	if err := backend.CheckSequences(inputs, m.step, m.own); err != nil {
 		return err
 	}
-	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
+	return backend.CheckInputs(&m.info, m.caps, m.vocab, inputs, outputs)
 }
 
 // own returns where the number of a sequence's last step is kept.
@@ -181,7 +185,7 @@ func (m *Model) send(ctx context.Context, c *conn, inputs []backend.Input, outpu
 	m.head, m.raw = protocol.AppendCount(m.head[:0], len(inputs)), m.raw[:0]
 	for i := range inputs {
 		m.bind(&inputs[i])
-		total += len(inputs[i].Tokens)
+		total += len(inputs[i].Tokens) + len(inputs[i].Drafts)
 		m.head, m.raw = protocol.AppendInput(m.head, m.raw, &m.input)
 	}
 	began := time.Now()
@@ -190,12 +194,7 @@ func (m *Model) send(ctx context.Context, c *conn, inputs []backend.Input, outpu
 		return err
 	}
 	for i := range inputs {
-		if !m.masked(&inputs[i]) {
-			continue
-		}
-		inputs[i].Constraint.Fill(m.mask)
-		m.head, m.raw = protocol.AppendCount(m.head[:0], i), protocol.AppendMask(m.raw[:0], m.mask)
-		if err := c.send(protocol.Frame{Kind: protocol.KindMasks, Head: m.head, Raw: m.raw}); err != nil {
+		if err := m.sendMasks(c, i, &inputs[i]); err != nil {
 			return err
 		}
 	}
@@ -217,7 +216,32 @@ func (m *Model) send(ctx context.Context, c *conn, inputs []backend.Input, outpu
 	}
 	m.pace.note(total, min(time.Since(began), took))
 	for i := range inputs {
-		inputs[i].Sequence.(*sequence).held += len(inputs[i].Tokens)
+		inputs[i].Sequence.(*sequence).held += len(inputs[i].Tokens) + len(outputs[i].More)
+	}
+	return nil
+}
+
+// sendMasks sends the masks of input i: its own and those of its drafts.
+func (m *Model) sendMasks(c *conn, i int, in *backend.Input) error {
+	if !m.masked(in) {
+		return nil
+	}
+	for k := range len(in.Drafts) + 1 {
+		constraint := in.Constraint
+		if k > 0 {
+			constraint = in.Drafts[k-1].Constraint
+		}
+		if constraint != nil {
+			constraint.Fill(m.mask)
+		} else {
+			for w := range m.mask {
+				m.mask[w] = math.MaxUint64
+			}
+		}
+		m.head, m.raw = protocol.AppendCount(m.head[:0], i), protocol.AppendMask(m.raw[:0], m.mask)
+		if err := c.send(protocol.Frame{Kind: protocol.KindMasks, Head: m.head, Raw: m.raw}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -236,9 +260,10 @@ func (m *Model) refused(c *conn, err error, inputs int) error {
 	return c.end(err)
 }
 
-// masked reports whether an input needs a mask.
+// masked reports whether an input needs masks.
 func (m *Model) masked(in *backend.Input) bool {
-	return m.sampler == nil && in.Sampling != nil && in.Constraint != nil
+	return m.sampler == nil && in.Sampling != nil && (in.Constraint != nil ||
+		slices.ContainsFunc(in.Drafts, func(d backend.Draft) bool { return d.Constraint != nil }))
 }
 
 // bind makes the protocol's input from one of backend.
@@ -246,6 +271,11 @@ func (m *Model) bind(in *backend.Input) {
 	s := in.Sequence.(*sequence)
 	p := &m.input
 	*p = protocol.Input{Sequence: s.id, Length: s.held, Tokens: in.Tokens, Targets: in.Targets, TargetTop: in.TargetTop}
+	m.drafts = m.drafts[:0]
+	for _, d := range in.Drafts {
+		m.drafts = append(m.drafts, d.Token)
+	}
+	p.Drafts = m.drafts
 	if in.Sampling != nil {
 		p.Flags |= protocol.FlagSample
 		if m.sampler == nil {

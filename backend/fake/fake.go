@@ -56,6 +56,8 @@ type Fed struct {
 	ID int
 	// Before is the sequence's length before the step. Tokens is how many tokens were fed.
 	Before, Tokens int
+	// Drafts is how many drafts there were, and Right how many of them were right.
+	Drafts, Right int
 	// Sampled reports whether a token was asked for, Constrained whether a constraint applied.
 	Sampled, Constrained bool
 }
@@ -123,7 +125,7 @@ func (m *Model) Vocab() *backend.Vocab { return m.vocab }
 
 // Capabilities implements backend.Model.
 func (m *Model) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: true}
+	return backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: true, Drafts: true}
 }
 
 // Tokenize implements backend.Model.
@@ -184,7 +186,7 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	if err := backend.CheckSequences(inputs, m.checks, m.own); err != nil {
 		return err
 	}
-	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
+	return backend.CheckInputs(&m.info, m.Capabilities(), m.vocab, inputs, outputs)
 }
 
 // own returns where the number of a sequence's last step is kept.
@@ -201,11 +203,7 @@ func (m *Model) own(q backend.Sequence) (last *uint64, err error) {
 
 // run feeds and samples. After an error every sequence is as it was.
 func (m *Model) run(inputs []backend.Input, outputs []backend.Output) error {
-	total := 0
-	for i := range inputs {
-		total += len(inputs[i].Tokens)
-	}
-	if total > m.cells.free() {
+	if total(inputs) > m.cells.free() {
 		return backend.ErrCacheFull
 	}
 	fed := 0
@@ -222,15 +220,14 @@ func (m *Model) run(inputs []backend.Input, outputs []backend.Output) error {
 		}
 		s.feed(in.Tokens[scored:])
 		fed++
-		if in.Sampling == nil && in.Logits == nil {
-			continue
+		if in.Logits != nil {
+			m.next(s)
+			copy(in.Logits, m.logits)
 		}
-		m.next(s)
-		copy(in.Logits, m.logits)
 		if in.Sampling == nil {
 			continue
 		}
-		if e := m.sampler.Sample(m.logits, in.Sampling, len(s.tokens), in.Constraint, &outputs[i]); e != nil {
+		if e := m.sample(s, in, &outputs[i]); e != nil {
 			err = &backend.InputError{Index: i, Err: e}
 			break
 		}
@@ -238,26 +235,45 @@ func (m *Model) run(inputs []backend.Input, outputs []backend.Output) error {
 	if err != nil {
 		for i := range inputs[:fed] {
 			s := inputs[i].Sequence.(*sequence)
-			s.shorten(len(s.tokens) - len(inputs[i].Tokens))
+			s.shorten(len(s.tokens) - len(inputs[i].Tokens) - len(outputs[i].More))
 		}
 		return err
 	}
 	for i := range inputs {
 		addHidden(inputs[i].Hidden, inputs[i].Tokens)
 	}
-	m.note(inputs)
+	m.note(inputs, outputs)
 	return nil
+}
+
+// sample samples after the last token of a sequence, and feeds the drafts that are right.
+func (m *Model) sample(s *sequence, in *backend.Input, out *backend.Output) error {
+	length := len(s.tokens)
+	err := m.sampler.Follow(in, length, func(n int) ([]float32, error) {
+		if n > 0 {
+			draft := [1]backend.Token{in.Drafts[n-1].Token}
+			s.feed(draft[:])
+		}
+		m.next(s)
+		return m.logits, nil
+	}, out)
+	s.shorten(length + len(out.More))
+	return err
+}
+
+// total is the number of tokens in a step.
+func total(inputs []backend.Input) (n int) {
+	for i := range inputs {
+		n += len(inputs[i].Tokens) + len(inputs[i].Drafts)
+	}
+	return n
 }
 
 func (m *Model) wait(ctx context.Context, inputs []backend.Input) error {
 	if m.cfg.Delay == nil {
 		return nil
 	}
-	total := 0
-	for i := range inputs {
-		total += len(inputs[i].Tokens)
-	}
-	t := time.NewTimer(m.cfg.Delay(total))
+	t := time.NewTimer(m.cfg.Delay(total(inputs)))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -329,7 +345,7 @@ func (m *Model) Steps() []Step {
 	return append([]Step(nil), m.record...)
 }
 
-func (m *Model) note(inputs []backend.Input) {
+func (m *Model) note(inputs []backend.Input, outputs []backend.Output) {
 	if !m.cfg.Record {
 		return
 	}
@@ -337,7 +353,8 @@ func (m *Model) note(inputs []backend.Input) {
 	for i := range inputs {
 		q := inputs[i].Sequence.(*sequence)
 		s.Inputs = append(s.Inputs, Fed{
-			ID: q.id, Before: len(q.tokens) - len(inputs[i].Tokens), Tokens: len(inputs[i].Tokens),
+			ID: q.id, Before: len(q.tokens) - len(inputs[i].Tokens) - len(outputs[i].More), Tokens: len(inputs[i].Tokens),
+			Drafts: len(inputs[i].Drafts), Right: len(outputs[i].More),
 			Sampled: inputs[i].Sampling != nil, Constrained: inputs[i].Constraint != nil,
 		})
 	}

@@ -53,9 +53,9 @@ func newBatch(tokens, sequences int) *batch {
 
 func (b *batch) clear() { b.c.n_tokens = 0 }
 
-// add appends tokens of sequence id, starting at position pos. The engine returns outputs for the first `first`
-// tokens and the last `last` ones.
-func (b *batch) add(id C.llama_seq_id, pos int, tokens []backend.Token, first, last int) {
+// add appends tokens of sequence id, starting at position pos, and returns the position after them. The engine returns
+// outputs for the first `first` tokens and the last `last` ones.
+func (b *batch) add(id C.llama_seq_id, pos int, tokens []backend.Token, first, last int) int {
 	n := int(b.c.n_tokens)
 	for i, t := range tokens {
 		b.token[n+i] = C.llama_token(t)
@@ -71,6 +71,15 @@ func (b *batch) add(id C.llama_seq_id, pos int, tokens []backend.Token, first, l
 		b.logits[n-1-i] = 1
 	}
 	b.c.n_tokens = C.int32_t(n)
+	return pos + len(tokens)
+}
+
+// addDrafts appends drafts. The engine returns an output for each.
+func (b *batch) addDrafts(id C.llama_seq_id, pos int, drafts []backend.Draft) {
+	for i := range drafts {
+		token := [1]backend.Token{drafts[i].Token}
+		pos = b.add(id, pos, token[:], 1, 0)
+	}
 }
 
 func (b *batch) free() {

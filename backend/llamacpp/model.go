@@ -84,14 +84,15 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	for i := range inputs {
 		in := &inputs[i]
 		s := in.Sequence.(*sequence)
-		outputs := 0
+		last := 0
 		switch {
 		case in.Hidden != nil:
-			hidden, outputs = true, len(in.Tokens)
+			hidden, last = true, len(in.Tokens)
 		case in.Sampling != nil || in.Logits != nil:
-			outputs = 1
+			last = 1
 		}
-		m.batch.add(s.id, len(s.tokens), in.Tokens, len(in.Targets), outputs)
+		end := m.batch.add(s.id, len(s.tokens), in.Tokens, len(in.Targets), last)
+		m.batch.addDrafts(s.id, end, in.Drafts)
 	}
 	if hidden {
 		C.shim_embeddings(m.engine, m.ctx, true)
@@ -106,24 +107,37 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 		}
 		return err
 	}
-	for i := range inputs {
-		s := inputs[i].Sequence.(*sequence)
-		s.tokens = append(s.tokens, inputs[i].Tokens...)
-		s.held = len(s.tokens)
-		s.protect()
+	err := m.sample(inputs, outputs)
+	if err == nil {
+		err = ctx.Err() // devices other than the CPU do not stop early
 	}
-	if err := m.sample(inputs, outputs); err != nil {
+	if err != nil {
 		m.rollBack(inputs)
 		return err
 	}
-	if err := ctx.Err(); err != nil { // devices other than the CPU do not stop early
-		m.rollBack(inputs)
-		return err
-	}
+	m.settle(inputs, outputs)
 	if hidden {
 		return m.addHidden(inputs)
 	}
 	return nil
+}
+
+// settle records the tokens that a step fed and the drafts that were right. It removes the other drafts.
+func (m *Model) settle(inputs []backend.Input, outputs []backend.Output) {
+	for i := range inputs {
+		in := &inputs[i]
+		s := in.Sequence.(*sequence)
+		right := len(outputs[i].More)
+		s.tokens = append(s.tokens, in.Tokens...)
+		for k := range right {
+			s.tokens = append(s.tokens, in.Drafts[k].Token)
+		}
+		s.held = len(s.tokens)
+		if right < len(in.Drafts) {
+			s.held = m.rewind(s, s.held)
+		}
+		s.protect()
+	}
 }
 
 // addHidden adds the hidden states of the last decode for the inputs that asked for them.
@@ -162,7 +176,7 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	if err := backend.CheckSequences(inputs, m.step, m.own); err != nil {
 		return err
 	}
-	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
+	return backend.CheckInputs(&m.info, m.caps, m.vocab, inputs, outputs)
 }
 
 // own returns where the number of a sequence's last step is kept.
@@ -203,13 +217,14 @@ func (m *Model) decode(ctx context.Context) error {
 	}
 }
 
-// sample fills the outputs from the logits of the last decode. The sequences already include the tokens fed.
+// sample fills the outputs from the logits of the last decode. The sequences do not include the tokens fed yet.
 func (m *Model) sample(inputs []backend.Input, outputs []backend.Output) error {
 	end := 0
 	for i := range inputs {
 		in, out := &inputs[i], &outputs[i]
 		begin := end
-		end += len(in.Tokens)
+		last := begin + len(in.Tokens) - 1
+		end += len(in.Tokens) + len(in.Drafts)
 		out.Reset()
 		for j, target := range in.Targets {
 			logits, err := m.logits(begin + j)
@@ -220,19 +235,21 @@ func (m *Model) sample(inputs []backend.Input, outputs []backend.Output) error {
 				return &backend.InputError{Index: i, Err: err}
 			}
 		}
-		if in.Sampling == nil && in.Logits == nil {
-			continue
+		if in.Logits != nil {
+			logits, err := m.logits(last)
+			if err != nil {
+				return err
+			}
+			copy(in.Logits, logits)
 		}
-		logits, err := m.logits(end - 1)
-		if err != nil {
-			return err
-		}
-		copy(in.Logits, logits)
 		if in.Sampling == nil {
 			continue
 		}
-		s := in.Sequence.(*sequence)
-		if err := m.sampler.Sample(logits, in.Sampling, len(s.tokens), in.Constraint, out); err != nil {
+		length := len(in.Sequence.Tokens()) + len(in.Tokens)
+		row := func(n int) ([]float32, error) { return m.logits(last + n) }
+		if err := m.sampler.Follow(in, length, row, out); m.broken != nil {
+			return m.broken
+		} else if err != nil {
 			return &backend.InputError{Index: i, Err: err}
 		}
 	}
@@ -253,9 +270,7 @@ func (m *Model) logits(index int) ([]float32, error) {
 func (m *Model) rollBack(inputs []backend.Input) {
 	for i := range inputs {
 		s := inputs[i].Sequence.(*sequence)
-		n := len(s.tokens) - len(inputs[i].Tokens)
-		s.tokens = s.tokens[:n]
-		s.held = m.rewind(s, n)
+		s.held = m.rewind(s, len(s.tokens))
 	}
 }
 

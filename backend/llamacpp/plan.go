@@ -40,8 +40,9 @@ type plan struct {
 	flash     C.enum_llama_flash_attn_type
 	cacheType C.enum_ggml_type
 	device    string
-	// own reports that this package's kernels read all weights.
-	own bool
+	// own reports that this package's kernels read all weights. exact reports that they compute all of the model, so
+	// that a token's logits depend on its sequence alone, see ownKernels.
+	own, exact bool
 	// takes is the memory that the model needs.
 	takes backend.Memory
 }
@@ -130,15 +131,15 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	p.batch = min(p.batch, p.cells)
 	p.offload(cfg, shape, kind.bytes, gpus)
 	p.own = shape.own
-	helpable := e.kernels != "" && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
+	p.exact = e.kernels != "" && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	if cfg.Threads == 0 && shape.weights <= tiny {
 		most := 1
-		if helpable {
+		if p.exact {
 			most = 2
 		}
 		p.threads = min(p.threads, most)
 	}
-	p.helped = helpable && p.threads > 1 && (shape.weights <= mostHelped || p.threads <= fewThreads)
+	p.helped = p.exact && p.threads > 1 && (shape.weights <= mostHelped || p.threads <= fewThreads)
 	if err := p.fit(path, cfg, shape, kind.bytes, machine, fail); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,7 @@ type Sampler struct {
 
 	counts []int32 // occurrences of each token, for penalties; all zero between calls
 	undo   []change
+	seen   []backend.Token // what the penalties count after a draft
 }
 
 // New returns a sampler for vocabularies of n tokens.
@@ -99,6 +100,45 @@ func (s *Sampler) Sample(logits []float32, p *backend.Sampling, position int, c 
 	out.Token, out.Logprob, out.Top = t, 0, top
 	if p.TopLogprobs >= 0 {
 		out.Logprob = float32(float64(logits[t]) - logZ)
+	}
+	return nil
+}
+
+// Follow samples for an input: after its tokens, and after each of its drafts that is right. position is the length of
+// the sequence with the tokens. row returns the logits after the tokens and the first n drafts; its error is returned.
+// So is the error of the first token; a later one only ends the drafts. len(out.More) is the number of drafts that were
+// right. Targets are left to the caller.
+func (s *Sampler) Follow(in *backend.Input, position int, row func(n int) ([]float32, error),
+	out *backend.Output) error {
+	logits, err := row(0)
+	if err != nil {
+		return err
+	}
+	if err := s.Sample(logits, in.Sampling, position, in.Constraint, out); err != nil {
+		return err
+	}
+	p, last := *in.Sampling, out.Token
+	for i := range in.Drafts {
+		d := &in.Drafts[i]
+		if d.Token != last {
+			break
+		}
+		if logits, err = row(i + 1); err != nil {
+			return err
+		}
+		if penalises(&p) {
+			if i == 0 {
+				s.seen = append(s.seen[:0], p.Seen...)
+			}
+			s.seen = append(s.seen, d.Token)
+			p.Seen = s.seen
+		}
+		next := out.NextMore()
+		if s.Sample(logits, &p, position+i+1, d.Constraint, next) != nil {
+			out.More = out.More[:i]
+			break
+		}
+		last = next.Token
 	}
 	return nil
 }

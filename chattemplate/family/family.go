@@ -148,6 +148,9 @@ type Turn interface {
 	Force(t backend.Token)
 	// Hold returns the constraint on the next token; nil allows every token. It is valid until the next token.
 	Hold() hold.Hold
+	// Jumps returns a number that changes whenever the constraint changes in another way than by Accept with the token
+	// of a push.
+	Jumps() int
 	// Forced returns the tokens that must come next because nothing else can. The slice is valid until the next call.
 	Forced() []backend.Token
 	// Follow returns the format's own tokens that go after the last token, for the caller to force. A second call

@@ -31,6 +31,7 @@ func (p *Progress) PushOutput(t backend.Token, out *backend.Output) {
 
 // Force implements Turn.
 func (p *Progress) Force(t backend.Token) {
+	p.Jump()
 	p.Reader.Push(t)
 	p.moveOn(t)
 }

@@ -43,6 +43,8 @@ type Form struct {
 	Begun bool
 
 	opening bool // in the middle of Before
+	// spare is memory for the Answer of a copy.
+	spare *grammar.Matcher
 }
 
 // Begin makes the form ready for its first token.
@@ -146,6 +148,30 @@ func (f *Form) Prepare(work int) (used int, ready bool, err error) {
 		ready = ready && known
 	}
 	return used, ready, nil
+}
+
+// Copy implements Hold. There is no looking ahead before the form's first token.
+func (f *Form) Copy(to Hold) Hold {
+	if f.opening || !f.Begun {
+		return nil
+	}
+	c, ok := to.(*Form)
+	if !ok {
+		c = new(Form)
+	}
+	spare := c.spare
+	*c = *f
+	if c.spare = spare; f.Answer != nil {
+		if c.spare == nil {
+			c.spare = new(grammar.Matcher)
+		}
+		*c.spare = *f.Answer
+		c.Answer = c.spare
+	}
+	if f.Call != nil {
+		c.Call = f.Call.Clone()
+	}
+	return c
 }
 
 // CallError is an error from the form of a call in text.

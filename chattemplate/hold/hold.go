@@ -26,6 +26,9 @@ type Hold interface {
 	// Prepare works out which tokens may come next. It does about as much work as it is given, and at least a little. It
 	// returns how much it did and whether it is finished.
 	Prepare(work int) (used int, ready bool, err error)
+	// Copy returns an independent constraint in the same state, to look ahead with. It may reuse to, an earlier copy. It
+	// returns nil where looking ahead is not worth it. Copies of one constraint belong to one goroutine.
+	Copy(to Hold) Hold
 }
 
 // OneOf allows one of several sequences of tokens.
@@ -54,6 +57,9 @@ func (o *OneOf) Forced(dst []backend.Token) []backend.Token { return dst }
 
 // Prepare implements Hold.
 func (o *OneOf) Prepare(int) (used int, ready bool, err error) { return 0, true, nil }
+
+// Copy implements Hold. Headers are short, so there is no looking ahead.
+func (o *OneOf) Copy(Hold) Hold { return nil }
 
 // Spellings returns the tokens of each text. A text that is a special token of the vocabulary is that one token.
 func Spellings(v *backend.Vocab, tokenize func([]backend.Token, string) ([]backend.Token, error),

@@ -7,6 +7,7 @@ type Now struct {
 	hold   Hold
 	form   Form
 	forced []backend.Token
+	jumps  int
 }
 
 // Hold returns the constraint; nil allows anything.
@@ -21,14 +22,23 @@ func (n *Now) Forced() []backend.Token {
 	return n.forced
 }
 
+// Jumps returns a number that changes whenever the constraint is replaced, or does not advance by a token.
+func (n *Now) Jumps() int { return n.jumps }
+
+// Jump says that the text goes on with a token by which the constraint does not advance.
+func (n *Now) Jump() { n.jumps++ }
+
 // Enforce replaces the constraint; nil allows anything.
-func (n *Now) Enforce(h Hold) { n.hold = h }
+func (n *Now) Enforce(h Hold) {
+	n.hold = h
+	n.jumps++
+}
 
 // EnforceForm replaces the constraint by a form, from its first token on.
 func (n *Now) EnforceForm(f Form) {
 	n.form = f
 	n.form.Begin()
-	n.hold = &n.form
+	n.Enforce(&n.form)
 }
 
 // Form returns the form that is in force, or nil if something else is.

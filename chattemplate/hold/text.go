@@ -13,8 +13,8 @@ type Text struct {
 	vocab *backend.Vocab
 	// outside are the tokens that may not come in text.
 	outside []backend.Token
-	// free has all tokens that may come in text. It is made when it is first needed.
-	free backend.Mask
+	// free has all tokens that may come in text. It is made when it is first needed, for all copies.
+	free *backend.Mask
 	// mark is the text that ends the reasoning; empty if EndsWith was not called. spanning are the tokens that may
 	// contain its end and text after it. tail is the end of the text so far.
 	mark     string
@@ -26,7 +26,7 @@ type Text struct {
 
 // NewText returns a constraint on text in which the tokens outside may not come.
 func NewText(v *backend.Vocab, outside ...backend.Token) *Text {
-	return &Text{vocab: v, outside: outside}
+	return &Text{vocab: v, outside: outside, free: new(backend.Mask)}
 }
 
 // EndsWith sets the mark that ends reasoning. It applies even if the mark is a special token, because a model may also
@@ -51,20 +51,38 @@ func (x *Text) Allows(t backend.Token) bool { return x.isText(t) && !x.spans(t) 
 
 // Fill implements backend.Constraint.
 func (x *Text) Fill(m backend.Mask) {
-	if x.free == nil {
-		x.free = backend.NewMask(x.vocab.Len())
-		for t := range backend.Token(x.vocab.Len()) {
-			if x.isText(t) {
-				x.free.Set(t)
-			}
-		}
-	}
-	copy(m, x.free)
+	copy(m, x.findFree())
 	for _, t := range x.spanning {
 		if x.spans(t) {
 			m.Unset(t)
 		}
 	}
+}
+
+// findFree returns free.
+func (x *Text) findFree() backend.Mask {
+	if *x.free != nil {
+		return *x.free
+	}
+	*x.free = backend.NewMask(x.vocab.Len())
+	for t := range backend.Token(x.vocab.Len()) {
+		if x.isText(t) {
+			x.free.Set(t)
+		}
+	}
+	return *x.free
+}
+
+// Copy implements Hold.
+func (x *Text) Copy(to Hold) Hold {
+	c, ok := to.(*Text)
+	if !ok {
+		c = new(Text)
+	}
+	tail := append(c.tail[:0], x.tail...)
+	*c = *x
+	c.tail = tail
+	return c
 }
 
 // Accept implements Hold.

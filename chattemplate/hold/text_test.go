@@ -64,3 +64,37 @@ func TestTextEndsAtItsMark(t *testing.T) {
 		}
 	}
 }
+
+// TestTextCopies looks ahead with copies: each is where its own tokens lead, and the original stays where it is.
+func TestTextCopies(t *testing.T) {
+	pieces := []string{"a", "</", "think", ">", ">x", "end"}
+	kinds := make([]backend.TokenKind, len(pieces))
+	for i := range kinds {
+		kinds[i] = backend.Normal
+	}
+	v, err := backend.NewVocab(backend.VocabConfig{Pieces: pieces, Kinds: kinds, BOS: backend.NoToken, EOS: 5,
+		EOG: []backend.Token{5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const spans = 4 // ends the mark and goes on
+	x := hold.NewText(v)
+	x.EndsWith("</think>")
+	x.Begin(true)
+	x.Accept(1)
+	ahead := x.Copy(nil)
+	ahead.Accept(2)
+	further := ahead.Copy(nil)
+	further.Accept(0)
+	mask := backend.NewMask(v.Len())
+	for _, c := range []struct {
+		name  string
+		of    hold.Hold
+		spans bool
+	}{{"the original", x, true}, {"the copy", ahead, false}, {"the copy's copy", further, true},
+		{"a reused copy", x.Copy(further), true}, {"the copy, still", ahead, false}} {
+		if c.of.Fill(mask); c.of.Allows(spans) != c.spans || mask.Has(spans) != c.spans || mask.Has(5) {
+			t.Errorf("%s allows the token: %t, in the mask: %t, want %t", c.name, c.of.Allows(spans), mask.Has(spans), c.spans)
+		}
+	}
+}

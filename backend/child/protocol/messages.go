@@ -169,6 +169,8 @@ type Loaded struct {
 	Logits        bool `json:"logits"`
 	Embeddings    bool `json:"embeddings"`
 	ExactTruncate bool `json:"exact_truncate"`
+	// Drafts says that inputs may have drafts. Only an engine that samples may say so.
+	Drafts bool `json:"drafts,omitempty"`
 	// Parts is how many times the count of progress grows in a step at least, each time after about as much work.
 	Parts      int        `json:"parts,omitempty"`
 	Vocabulary Vocabulary `json:"vocabulary"`
@@ -188,6 +190,7 @@ type Vocabulary struct {
 func LoadedOf(m backend.Model) (Loaded, []byte) {
 	c, v := m.Capabilities(), m.Vocab()
 	l := Loaded{Info: InfoOf(m.Info()), Logits: c.Logits, Embeddings: c.Embeddings, ExactTruncate: c.ExactTruncate,
+		Drafts:     c.Drafts,
 		Vocabulary: Vocabulary{Tokens: v.Len(), BOS: v.BOS(), EOS: v.EOS(), AddBOS: v.AddBOS()}}
 	var raw []byte
 	for t := range backend.Token(v.Len()) {
@@ -242,7 +245,8 @@ func (l *Loaded) Decode(raw []byte) (*backend.Vocab, error) {
 
 // Capabilities returns the optional parts that the model supports.
 func (l *Loaded) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Logits: l.Logits, Embeddings: l.Embeddings, ExactTruncate: l.ExactTruncate}
+	return backend.Capabilities{Logits: l.Logits, Embeddings: l.Embeddings, ExactTruncate: l.ExactTruncate,
+		Drafts: l.Drafts}
 }
 
 // Progress reports Fraction, from 0 to 1, while a model loads, and Count in a step.

@@ -32,6 +32,21 @@ func inputs() []Input {
 	}
 }
 
+// drafting has an input with drafts between others, and drafted what a step returns for them.
+func drafting() []Input {
+	list := append(inputs(), inputs()[0])
+	list[1] = Input{Sequence: 2, Tokens: []backend.Token{4}, Flags: FlagSample | FlagMasked, Drafts: []backend.Token{5, 6},
+		Sampling: sampling}
+	return list
+}
+
+func drafted() []backend.Output {
+	outputs := make([]backend.Output, 3)
+	outputs[1] = backend.Output{Token: 5, Logprob: -0.5, More: []backend.Output{
+		{Token: 7, Logprob: -0.25, Top: []backend.TokenLogprob{{Token: 7, Logprob: -0.25}}}}}
+	return outputs
+}
+
 func stepFrame(list []Input) Frame {
 	f := Frame{Kind: KindStep, Head: AppendCount(nil, len(list))}
 	for i := range list {
@@ -95,7 +110,8 @@ func TestGoldenFrames(t *testing.T) {
 		{Token: backend.NoToken}}
 	for _, f := range []Frame{stepFrame(inputs()), {Kind: KindMasks, Head: AppendCount(nil, 0),
 		Raw: AppendMask(nil, mask)},
-		steppedFrame(outputs, []float32{1, 2}, []float64{3})} {
+		steppedFrame(outputs, []float32{1, 2}, []float64{3}),
+		stepFrame(drafting()), steppedFrame(drafted(), nil, nil)} {
 		if err := w.Write(f); err != nil {
 			t.Fatal(err)
 		}
@@ -188,19 +204,57 @@ func TestInfoRoundTrip(t *testing.T) {
 
 func TestStepRoundTrip(t *testing.T) {
 	var s Step
-	if err := s.Decode(stepFrame(inputs()), 2); err != nil {
-		t.Fatal(err)
-	}
-	want := inputs()
-	want[0].Sampling.Seen = want[0].Sampling.Seen[1:] // the window is 2
-	for i := range want {
-		a, b := fmt.Sprintf("%+v", s.Inputs[i]), fmt.Sprintf("%+v", want[i])
-		if a != b {
-			t.Errorf("input %d:\n%s\n%s", i, a, b)
+	for _, want := range [][]Input{inputs(), drafting()} {
+		if err := s.Decode(stepFrame(want), len(want)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range want {
+			if seen := &want[i].Sampling.Seen; *seen != nil {
+				*seen = (*seen)[1:] // the window is 2
+			}
+			a, b := fmt.Sprintf("%+v", s.Inputs[i]), fmt.Sprintf("%+v", want[i])
+			if a != b {
+				t.Errorf("input %d:\n%s\n%s", i, a, b)
+			}
 		}
 	}
 	if err := s.Decode(stepFrame(inputs()), 1); !errors.Is(err, ErrFrame) {
 		t.Errorf("two inputs for one sequence: %v", err)
+	}
+	many := drafting()
+	many[1].Drafts = make([]backend.Token, backend.MaxTargets+1)
+	if err := s.Decode(stepFrame(many), 3); !errors.Is(err, ErrFrame) {
+		t.Errorf("too many drafts: %v", err)
+	}
+}
+
+// TestDraftsRoundTrip reads what was sampled after drafts, and refuses answers that cannot be.
+func TestDraftsRoundTrip(t *testing.T) {
+	in := make([]backend.Input, 3)
+	for i := range in {
+		in[i].Sampling = &backend.Sampling{}
+	}
+	in[1].Drafts = []backend.Draft{{Token: 5}, {Token: 6}}
+	read := func(sent []backend.Output) ([]backend.Output, error) {
+		got := make([]backend.Output, len(sent))
+		_, err := DecodeStepped(steppedFrame(sent, nil, nil), in, got, 100, false)
+		return got, err
+	}
+	got, err := read(drafted())
+	if want := drafted(); err != nil || fmt.Sprintf("%+v", got[1]) != fmt.Sprintf("%+v", want[1]) {
+		t.Errorf("%+v became %+v, %v", want[1], got[1], err)
+	}
+	for what, change := range map[string]func([]backend.Output){
+		"another token than the draft": func(o []backend.Output) { o[1].Token = 6 },
+		"more than the drafts":         func(o []backend.Output) { o[1].More = make([]backend.Output, 3) },
+		"drafts that were not sent":    func(o []backend.Output) { o[0].More = o[1].More },
+		"an unknown token":             func(o []backend.Output) { o[1].More[0].Token = 100 },
+	} {
+		wrong := drafted()
+		change(wrong)
+		if _, err := read(wrong); !errors.Is(err, ErrFrame) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 
@@ -299,7 +353,7 @@ func FuzzFrames(f *testing.F) {
 					}
 				}
 			case KindMasks:
-				_, _ = DecodeMask(frame, masks)
+				_ = DecodeMask(frame, 0, masks[0])
 			case KindStepped:
 				in := []backend.Input{{Sampling: &backend.Sampling{}, Targets: []backend.Token{1}, Hidden: make([]float64, 1)}, {
 					Logits: make([]float32, 2)}}

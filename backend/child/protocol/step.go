@@ -18,6 +18,8 @@ const (
 const (
 	inputSize  = 80
 	outputSize = 16
+	// countShift is where a number of drafts begins in the field of the flags, and in that of the scores.
+	countShift = 16
 )
 
 // Input is one input of a step.
@@ -27,6 +29,8 @@ type Input struct {
 	Tokens, Targets  []backend.Token
 	TargetTop        int
 	Flags            uint32
+	// Drafts are the tokens of the drafts, whose masks come like the input's own.
+	Drafts []backend.Token
 	// Sampling is not set without FlagSample.
 	Sampling backend.Sampling
 }
@@ -40,7 +44,7 @@ func AppendInput(head, raw []byte, in *Input) ([]byte, []byte) {
 		seen = seen[len(seen)-w:]
 	}
 	for _, v := range [...]int{in.Sequence, in.Length, len(in.Tokens), len(in.Targets), in.TargetTop, len(seen),
-		len(s.Bias), int(in.Flags)} {
+		len(s.Bias), int(in.Flags) | len(in.Drafts)<<countShift} {
 		head = le.AppendUint32(head, uint32(v))
 	}
 	head = le.AppendUint64(head, s.Seed)
@@ -55,6 +59,7 @@ func AppendInput(head, raw []byte, in *Input) ([]byte, []byte) {
 	raw = appendTokens(raw, in.Tokens)
 	raw = appendTokens(raw, in.Targets)
 	raw = appendTokens(raw, seen)
+	raw = appendTokens(raw, in.Drafts)
 	for _, b := range s.Bias {
 		raw = appendFloat(le.AppendUint32(raw, uint32(b.Token)), b.Bias)
 	}
@@ -89,13 +94,17 @@ func (s *Step) Decode(f Frame, most int) error {
 	if !ok || n > most || len(p.head) != n*inputSize {
 		return bad("a step of %d inputs in %d bytes; the model has %d sequences", n, len(f.Head), most)
 	}
-	tokens, biases := 0, 0
+	tokens, drafts, biases := 0, 0, 0
 	for i := range n { // the memory must not move while inputs point into it
 		at := p.head[i*inputSize:]
 		for _, offset := range [...]int{8, 12, 20} {
 			tokens += int(binary.LittleEndian.Uint32(at[offset:]))
 		}
 		biases += int(binary.LittleEndian.Uint32(at[24:]))
+		drafts += int(binary.LittleEndian.Uint32(at[28:]) >> countShift)
+	}
+	if tokens += drafts; drafts > backend.MaxTargets {
+		return bad("a step with %d drafts, at most %d", drafts, backend.MaxTargets)
 	}
 	if tokens*4+biases*8 != len(f.Raw) {
 		return bad("a step with %d tokens and %d biases in %d bytes", tokens, biases, len(f.Raw))
@@ -122,7 +131,7 @@ func (s *Step) input(in *Input, p *parts) {
 	for i := range n {
 		n[i] = int(p.uint32())
 	}
-	in.Sequence, in.Length, in.TargetTop, in.Flags = n[0], n[1], n[4], uint32(n[7])
+	in.Sequence, in.Length, in.TargetTop, in.Flags = n[0], n[1], n[4], uint32(n[7])&(1<<countShift-1)
 	c := &in.Sampling
 	c.Seed = p.uint64()
 	c.Temperature, c.TopK = p.float(), int(p.uint32())
@@ -130,6 +139,7 @@ func (s *Step) input(in *Input, p *parts) {
 	c.RepetitionPenalty, c.PresencePenalty, c.FrequencyPenalty = p.float(), p.float(), p.float()
 	c.PenaltyWindow, c.TopLogprobs = int(p.uint32()), int(int32(p.uint32()))
 	in.Tokens, in.Targets, c.Seen = s.take(p, n[2]), s.take(p, n[3]), s.take(p, n[5])
+	in.Drafts = s.take(p, n[7]>>countShift)
 	from := len(s.biases)
 	for range n[6] {
 		t := backend.Token(binary.LittleEndian.Uint32(p.raw))
@@ -179,13 +189,19 @@ func (p *parts) count() (int, bool) {
 func AppendOutput(head, raw []byte, out *backend.Output, logits []float32) ([]byte, []byte) {
 	le := binary.LittleEndian
 	head = appendFloat(le.AppendUint32(head, uint32(out.Token)), out.Logprob)
-	head = le.AppendUint32(le.AppendUint32(head, uint32(len(out.Top))), uint32(len(out.Scores)))
+	counts := uint32(len(out.Scores)) | uint32(len(out.More))<<countShift
+	head = le.AppendUint32(le.AppendUint32(head, uint32(len(out.Top))), counts)
 	raw = appendTop(raw, out.Top)
 	for i := range out.Scores {
 		s := &out.Scores[i]
 		raw = appendFloat(raw, s.Logprob)
 		raw = le.AppendUint32(le.AppendUint32(raw, uint32(s.Rank)), uint32(len(s.Top)))
 		raw = appendTop(raw, s.Top)
+	}
+	for i := range out.More {
+		o := &out.More[i]
+		raw = appendFloat(le.AppendUint32(raw, uint32(o.Token)), o.Logprob)
+		raw = appendTop(le.AppendUint32(raw, uint32(len(o.Top))), o.Top)
 	}
 	for _, v := range logits {
 		raw = appendFloat(raw, v)
@@ -209,17 +225,17 @@ func AppendMask(raw []byte, m backend.Mask) []byte {
 	return raw
 }
 
-// DecodeMask reads a mask frame into one of masks, by the index in the head.
-func DecodeMask(f Frame, masks []backend.Mask) (index int, err error) {
+// DecodeMask reads a mask frame for an input into m.
+func DecodeMask(f Frame, input int, m backend.Mask) error {
 	p := parts{f.Head, f.Raw}
 	i, ok := p.count()
-	if !ok || len(f.Head) != 4 || i >= len(masks) || len(f.Raw) != 8*len(masks[i]) {
-		return 0, bad("a mask of %d bytes for input %d of %d", len(f.Raw), i, len(masks))
+	if !ok || len(f.Head) != 4 || i != input || len(f.Raw) != 8*len(m) {
+		return bad("a mask of %d bytes for input %d, not %d bytes for input %d", len(f.Raw), i, 8*len(m), input)
 	}
-	for k := range masks[i] {
-		masks[i][k] = binary.LittleEndian.Uint64(f.Raw[8*k:])
+	for k := range m {
+		m[k] = binary.LittleEndian.Uint64(f.Raw[8*k:])
 	}
-	return i, nil
+	return nil
 }
 
 func appendTop(b []byte, top []backend.TokenLogprob) []byte {
@@ -265,7 +281,8 @@ func DecodeStepped(f Frame, inputs []backend.Input, outputs []backend.Output, vo
 func decodeOutput(p *parts, in *backend.Input, out *backend.Output, vocab int, rows bool) bool {
 	out.Reset()
 	token, logprob := backend.Token(p.uint32()), p.float()
-	top, scores := int(p.uint32()), int(p.uint32())
+	top, counts := int(p.uint32()), p.uint32()
+	scores, right := int(counts&(1<<countShift-1)), int(counts>>countShift)
 	asked, targets := in.Sampling != nil, len(in.Targets)
 	if rows {
 		asked, targets = false, 0
@@ -273,7 +290,7 @@ func decodeOutput(p *parts, in *backend.Input, out *backend.Output, vocab int, r
 	switch {
 	case asked && (token < 0 || int(token) >= vocab), !asked && token != backend.NoToken:
 		return false
-	case top > 0 && !asked, scores != targets:
+	case top > 0 && !asked, scores != targets, right > 0 && !asked:
 		return false
 	}
 	out.Token, out.Logprob = token, logprob
@@ -293,6 +310,9 @@ func decodeOutput(p *parts, in *backend.Input, out *backend.Output, vocab int, r
 			return false
 		}
 	}
+	if !p.drafts(in, out, right, vocab) {
+		return false
+	}
 	if rows {
 		return true
 	}
@@ -303,6 +323,28 @@ func decodeOutput(p *parts, in *backend.Input, out *backend.Output, vocab int, r
 		in.Logits[i] = math.Float32frombits(binary.LittleEndian.Uint32(p.raw[4*i:]))
 	}
 	p.raw = p.raw[4*len(in.Logits):]
+	return true
+}
+
+// drafts reads what was sampled after the drafts that were right. It reports whether that is valid.
+func (p *parts) drafts(in *backend.Input, out *backend.Output, right, vocab int) (ok bool) {
+	last, le := out.Token, binary.LittleEndian
+	for i := range right {
+		if i >= len(in.Drafts) || in.Drafts[i].Token != last || len(p.raw) < 12 {
+			return false
+		}
+		o := out.NextMore()
+		last = backend.Token(le.Uint32(p.raw))
+		o.Token, o.Logprob = last, math.Float32frombits(le.Uint32(p.raw[4:]))
+		n := int(le.Uint32(p.raw[8:]))
+		p.raw = p.raw[12:]
+		if last < 0 || int(last) >= vocab {
+			return false
+		}
+		if o.Top, ok = p.top(o.Top, n, vocab); !ok {
+			return false
+		}
+	}
 	return true
 }
 

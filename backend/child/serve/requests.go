@@ -56,7 +56,7 @@ func (s *server) load() (protocol.Frame, error) {
 	s.inputs = make([]backend.Input, 0, info.Sequences)
 	s.outputs = make([]backend.Output, info.Sequences)
 	s.hidden, s.logits = make([][]float64, info.Sequences), make([][]float32, info.Sequences)
-	s.masked, s.masks = newMasks(info.Sequences, m.Vocab().Len(), s.gone)
+	s.masked, s.masks = newMasks(info.Sequences+backend.MaxTargets, m.Vocab().Len(), s.gone)
 	s.model = m
 	s.most.Store(int32(info.Sequences))
 	head, raw := protocol.LoadedOf(m)

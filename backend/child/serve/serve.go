@@ -66,9 +66,10 @@ type server struct {
 	busy     atomic.Bool
 	frame    protocol.Frame // of a request other than a step, copied
 	step     protocol.Step
-	masked   []mask
+	masked   []mask         // of the step's inputs and their drafts, in order
 	masks    []backend.Mask // of masked
-	awaited  int            // index of the first input whose mask has not come
+	owners   []int          // the input of each mask of the step
+	awaited  int            // number of masks that have come
 
 	mu     sync.Mutex // guards ctx and cancel
 	ctx    context.Context
@@ -79,6 +80,7 @@ type server struct {
 	sequences []backend.Sequence
 	inputs    []backend.Input
 	outputs   []backend.Output
+	drafts    []backend.Draft // of the inputs
 	hidden    [][]float64
 	logits    [][]float32
 	head, raw []byte

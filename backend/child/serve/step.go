@@ -52,31 +52,31 @@ func (m *mask) Fill(to backend.Mask) {
 
 // prepareMasks gets ready for the masks of a step. The reader calls it before the worker begins.
 func (s *server) prepareMasks() {
+	s.owners, s.awaited = s.owners[:0], 0
 	for i := range s.step.Inputs {
-		s.masked[i].has = false
-	}
-	s.awaited = 0
-	s.skipUnmasked()
-}
-
-func (s *server) skipUnmasked() {
-	for s.awaited < len(s.step.Inputs) && s.step.Inputs[s.awaited].Flags&protocol.FlagMasked == 0 {
-		s.awaited++
+		in := &s.step.Inputs[i]
+		if in.Flags&protocol.FlagMasked == 0 {
+			continue
+		}
+		for range len(in.Drafts) + 1 {
+			s.masked[len(s.owners)].has = false
+			s.owners = append(s.owners, i)
+		}
 	}
 }
 
 // takeMask takes the next mask of the step under way.
 func (s *server) takeMask(f protocol.Frame) error {
-	if s.awaited >= len(s.step.Inputs) || len(f.Head) != 4 || binary.LittleEndian.Uint32(f.Head) != uint32(s.awaited) {
+	if s.awaited >= len(s.owners) || len(f.Head) != 4 ||
+		binary.LittleEndian.Uint32(f.Head) != uint32(s.owners[s.awaited]) {
 		return misplaced(f.Kind)
 	}
-	if _, err := protocol.DecodeMask(f, s.masks); err != nil {
+	i := s.awaited
+	if err := protocol.DecodeMask(f, s.owners[i], s.masks[i]); err != nil {
 		return err
 	}
-	i := s.awaited
 	s.awaited++
-	s.skipUnmasked()
-	s.masked[i].come <- struct{}{} // one mask comes in each step, so there is room
+	s.masked[i].come <- struct{}{} // each mask comes once in a step, so there is room
 	return nil
 }
 
@@ -102,10 +102,8 @@ func (s *server) carryOutStep() (protocol.Frame, error) {
 	if err == nil {
 		err = s.model.Step(s.context(), s.inputs, s.outputs)
 	}
-	for i := range s.step.Inputs { // the rest of the masks is on its way in any case
-		if s.step.Inputs[i].Flags&protocol.FlagMasked != 0 {
-			s.masked[i].wait()
-		}
+	for i := range s.owners { // the rest of the masks is on its way in any case
+		s.masked[i].wait()
 	}
 	if err != nil {
 		return protocol.Frame{}, err
@@ -124,7 +122,8 @@ func (s *server) carryOutStep() (protocol.Frame, error) {
 
 // bind makes backend's inputs from the step.
 func (s *server) bind() error {
-	s.inputs = s.inputs[:0]
+	s.inputs, s.drafts = s.inputs[:0], s.drafts[:0]
+	masks := s.masked
 	for i := range s.step.Inputs {
 		from := &s.step.Inputs[i]
 		in := backend.Input{Tokens: from.Tokens, Targets: from.Targets, TargetTop: from.TargetTop}
@@ -138,9 +137,19 @@ func (s *server) bind() error {
 		if from.Flags&protocol.FlagSample != 0 {
 			in.Sampling = &from.Sampling
 		}
-		if from.Flags&protocol.FlagMasked != 0 {
-			in.Constraint = &s.masked[i]
+		masked := from.Flags&protocol.FlagMasked != 0
+		if masked {
+			in.Constraint, masks = &masks[0], masks[1:]
 		}
+		first := len(s.drafts)
+		for _, t := range from.Drafts {
+			d := backend.Draft{Token: t}
+			if masked {
+				d.Constraint, masks = &masks[0], masks[1:]
+			}
+			s.drafts = append(s.drafts, d)
+		}
+		in.Drafts = s.drafts[first:len(s.drafts):len(s.drafts)]
 		if from.Flags&protocol.FlagLogits != 0 {
 			if s.logits[i] == nil {
 				s.logits[i] = make([]float32, s.model.Vocab().Len())

@@ -238,7 +238,7 @@ func (s *script) Generate(ctx context.Context, req generation.Request) iter.Seq2
 		}
 		result := &reasoning.Result{Finish: reasoning.FinishStop,
 			Usage: reasoning.Usage{Prompt: 20, Cached: 4, Completion: 12, Reasoning: 8, Answer: 2},
-			Timing: reasoning.Timing{Prefill: 10 * time.Millisecond, FirstToken: 11 * time.Millisecond,
+			Timing: reasoning.Timing{Drafted: 6, Accepted: 5, Prefill: 10 * time.Millisecond, FirstToken: 11 * time.Millisecond,
 				FirstAnswer: 20 * time.Millisecond, Decode: 30 * time.Millisecond}}
 		err := t.answer(ctx, last, result)
 		if recorder != nil {

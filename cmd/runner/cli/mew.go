@@ -73,6 +73,7 @@ func (o *mewOptions) add(cmd *cobra.Command) {
 	})
 	topic(cmd, "Loading the model", func() {
 		addModelFlags(cmd, &o.model)
+		addDrafts(cmd, &o.drafts)
 		o.isolation.add(cmd, "auto: no")
 		addChatTemplate(cmd, &o.chatTemplate, "the model's own")
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/runner"
 )
 
 // addModelFlags adds the flags for loading a model.
@@ -23,6 +24,13 @@ func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	addNameChoice(cmd, &m.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0", "q4_0")
 	addNameChoice(cmd, &m.FullWindow, "full-window",
 		"keep the whole context of sliding-window layers, so that earlier turns are not prefilled again", "auto", "on", "off")
+}
+
+// addDrafts adds the flag for guesses of the next tokens.
+func addDrafts(cmd *cobra.Command, d *runner.Drafts) {
+	addChoice(cmd, d, "drafts", "guess next tokens from what the text repeats and check several in a step, which changes "+
+		"no answer (auto: where it is faster)", []string{"auto", "on", "off"},
+		[]runner.Drafts{runner.DraftsAuto, runner.DraftsOn, runner.DraftsOff})
 }
 
 // checkModelFlags refuses values that no model can be loaded with.

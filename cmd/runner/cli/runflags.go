@@ -8,6 +8,7 @@ import (
 	"runner/backend"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/runner"
 )
 
 // runOptions are the flags of run.
@@ -24,6 +25,7 @@ type runOptions struct {
 	files        []string
 	tools        string
 	chatTemplate string
+	drafts       runner.Drafts
 	seed         uint64
 	seeded       bool
 	output       string
@@ -86,6 +88,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	})
 	topic(cmd, "Loading the model", func() {
 		addModelFlags(cmd, &o.model)
+		addDrafts(cmd, &o.drafts)
 		o.isolation.add(cmd, "auto: no")
 	})
 	topic(cmd, "Output", func() {

@@ -14,6 +14,7 @@ import (
 	"runner/cmd/runner/settings"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/runner"
 	"runner/server"
 	"runner/server/wire"
 )
@@ -63,6 +64,7 @@ type serveOptions struct {
 	logFormat           string
 
 	model        backend.Config
+	drafts       runner.Drafts
 	defaults     generation.Request
 	chatTemplate string
 }
@@ -96,6 +98,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	topic(cmd, "Delegation", func() { addDelegationFlags(cmd, &o.defaults) })
 	topic(cmd, "Loading models", func() {
 		addModelFlags(cmd, &o.model)
+		addDrafts(cmd, &o.drafts)
 		o.isolation.from = servedFrom
 		o.isolation.add(cmd, "auto: models of more than 256 MiB")
 	})

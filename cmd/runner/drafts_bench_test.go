@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/llamacpp"
+	"runner/generation"
+	"runner/models/random"
+	"runner/reasoning"
+	"runner/runner"
+)
+
+// scripted makes a model say what a script says. It computes every step as ever, and its constraints leave only the
+// script's token. So guesses are right as often as the script repeats itself.
+type scripted struct {
+	backend.Model
+	start  int // length of the prompt
+	script []backend.Token
+}
+
+// only is a constraint that allows one token.
+type only backend.Token
+
+func (o only) Allows(t backend.Token) bool { return t == backend.Token(o) }
+
+func (o only) Fill(m backend.Mask) {
+	m.Clear()
+	m.Set(backend.Token(o))
+}
+
+func (s *scripted) Step(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	list := slices.Clone(inputs)
+	for i := range list {
+		in := &list[i]
+		if in.Sampling == nil {
+			continue
+		}
+		at := len(in.Sequence.Tokens()) + len(in.Tokens) - s.start
+		says := func(at int) backend.Constraint { return only(s.script[min(at, len(s.script)-1)]) }
+		in.Constraint, in.Drafts = says(at), slices.Clone(in.Drafts)
+		for k := range in.Drafts {
+			in.Drafts[k].Constraint = says(at + k + 1)
+		}
+	}
+	return s.Model.Step(ctx, list, outputs)
+}
+
+// draftTask is a prompt and what follows it.
+type draftTask struct {
+	name           string
+	prompt, script []backend.Token
+}
+
+// draftTasks returns a copy of the prompt in which one token in five is another, so that four guesses of five are
+// right, one in which one in thirty is, and a text that repeats only what any text repeats.
+func draftTasks(vocabulary int) []draftTask {
+	rng := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(rng, 1.1, 8, 4000)
+	words := func(n int) (text []backend.Token) {
+		for range n {
+			text = append(text, backend.Token(300+int(zipf.Uint64())%(vocabulary-2000)))
+		}
+		return text
+	}
+	code := words(400)
+	edit := func(one int) []backend.Token {
+		text := slices.Clone(code[:160])
+		for i := range text {
+			if rng.IntN(one) == 0 {
+				text[i] = words(1)[0]
+			}
+		}
+		return text
+	}
+	return []draftTask{{"edited-1in5", code, edit(5)}, {"edited-1in30", code, edit(30)}, {"new", code, words(160)}}
+}
+
+// BenchmarkDrafts compares decoding with and without drafts in pairs. It reports the median ratio of their speeds, and
+// how many guesses were right.
+func BenchmarkDrafts(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		shape random.Config
+	}{
+		// The vocabularies are as small as the models are short, so that a step divides its time as in the whole model.
+		{"dense", random.Config{Architecture: "llama", Layers: 4, Width: 2048, Heads: 32, KVHeads: 8, HeadSize: 64,
+			FeedForward: 8192, Vocabulary: 12800, Context: 8192}},
+		{"experts", random.Config{Layers: 4, Width: 2880, Heads: 64, KVHeads: 8, HeadSize: 64, Experts: 32, Used: 4,
+			FeedForward: 2880, Vocabulary: 33536, Context: 8192}},
+		{"small", random.Config{Layers: 6, Width: 256, Heads: 8, FeedForward: 256, Vocabulary: 8192}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "model.gguf")
+			if err := random.WriteFile(path, c.shape); err != nil {
+				b.Fatal(err)
+			}
+			for _, task := range draftTasks(c.shape.Vocabulary) {
+				b.Run(task.name, func(b *testing.B) { benchmarkDrafts(b, path, &task) })
+			}
+		})
+	}
+}
+
+func benchmarkDrafts(b *testing.B, path string, task *draftTask) {
+	open := func(d runner.Drafts) *runner.Runner {
+		m, err := llamacpp.Open(context.Background(), path, backend.Config{ContextSize: 2048, Sequences: 2})
+		if err != nil {
+			b.Fatal(err)
+		}
+		r, err := runner.New(&scripted{Model: m, start: len(task.prompt), script: task.script},
+			runner.Config{Drafts: d})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return r
+	}
+	off, auto := open(runner.DraftsOff), open(runner.DraftsAuto)
+	defer off.Close()
+	defer auto.Close()
+	decode := func(r *runner.Runner) time.Duration {
+		req := generation.Request{PromptTokens: task.prompt, MaxTokens: len(task.script), IgnoreEnd: true}
+		for e, err := range r.Generate(b.Context(), req) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			if e.Kind == reasoning.Done {
+				return e.Result.Timing.Decode
+			}
+		}
+		b.Fatal("no end")
+		return 0
+	}
+	decode(off) // reads the file
+	decode(auto)
+	var ratios []float64
+	for b.Loop() {
+		ratios = append(ratios, float64(decode(off))/float64(decode(auto)))
+	}
+	slices.Sort(ratios)
+	s := auto.Stats()
+	b.ReportMetric(ratios[len(ratios)/2], "times")
+	b.ReportMetric(float64(s.Accepted)/max(1, float64(s.Drafted)), "right")
+	b.ReportMetric(float64(s.Drafted)/float64(len(ratios)+1)/float64(len(task.script)), "guesses/token")
+	b.ReportMetric(0, "ns/op")
+}

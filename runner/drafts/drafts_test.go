@@ -1,0 +1,199 @@
+package drafts
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"runner/backend"
+)
+
+// slow finds the longest end of text that came before and returns its length and the place after it.
+func slow(text []backend.Token) (matched, at int) {
+	for end := len(text) - 1; end >= least; end-- {
+		n := 0
+		for n < longest && end-1-n >= 0 && text[end-1-n] == text[len(text)-1-n] {
+			n++
+		}
+		if n >= least && n > matched {
+			matched, at = n, end
+		}
+	}
+	return matched, at
+}
+
+// TestLookupFindsTheLongestMatch compares the first guess after a miss with a slow search, on texts over a small
+// alphabet, which repeat much.
+func TestLookupFindsTheLongestMatch(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	fresh, found := 0, 0
+	for range 200 {
+		var l Lookup
+		l.Reset(10)
+		var text []backend.Token
+		for len(text) < 300 {
+			text = append(text, backend.Token(r.IntN(12)))
+			if len(text) > 50 && r.IntN(15) == 0 { // copies a part
+				from := r.IntN(len(text) - 20)
+				text = append(text, text[from:from+20]...)
+			}
+			before, read := l.at, l.read
+			l.Read(text, len(text))
+			if l.at == none || l.matched < least || l.matched > longest || l.at == before+len(text)-read {
+				continue // there is no match, or it goes on
+			}
+			matched, at := slow(text)
+			if l.matched < least || matched < least {
+				t.Fatalf("a match of %d, and %d by a slow search", l.matched, matched)
+			}
+			for i := range l.matched {
+				if text[l.at-1-i] != text[len(text)-1-i] {
+					t.Fatalf("token %d before the place %d differs", i, l.at)
+				}
+			}
+			if fresh++; l.matched == matched && l.at == at {
+				found++
+			}
+			if guess, ok := l.Guess(text, 0); !ok || guess != text[l.at] {
+				t.Fatalf("guess %d, %t", guess, ok)
+			}
+		}
+	}
+	if fresh < 1000 || found < fresh*9/10 {
+		t.Errorf("the longest match was found %d times of %d", found, fresh)
+	}
+}
+
+// TestLookupGoesOnAfterAReplacedToken follows a copy in which a token differs. The next guess is that of the copy.
+func TestLookupGoesOnAfterAReplacedToken(t *testing.T) {
+	var l Lookup
+	l.Reset(0)
+	text := []backend.Token{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 40}
+	l.Read(text, 100)
+	usual := newOdds()
+	if got, ok := l.Guess(text, 0); !ok || got != 5 || l.Odds(0) != usual.of(0) {
+		t.Errorf("the guess is %d, %t, with odds %.2f", got, ok, l.Odds(0))
+	}
+}
+
+// TestLookupFollowsAnEditedCopy copies a text of few words, in which short matches are chance, and replaces one token
+// in five. Nearly four guesses of five should be right.
+func TestLookupFollowsAnEditedCopy(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	text := make([]backend.Token, 1000)
+	for i := range text {
+		text[i] = backend.Token(r.IntN(8) * r.IntN(8))
+	}
+	var l Lookup
+	l.Reset(len(text))
+	l.Read(text, len(text))
+	right := 0
+	for i := range 1000 {
+		next := text[i]
+		if r.IntN(5) == 0 {
+			next = backend.Token(100 + r.IntN(50))
+		}
+		if guess, ok := l.Guess(text, 0); ok && guess == next {
+			right++
+		}
+		text = append(text, next)
+		l.Read(text, 1)
+	}
+	if right < 750 {
+		t.Errorf("%d guesses of 1000 were right", right)
+	}
+}
+
+// TestLookupRepeatsALoop follows a text that repeats two tokens: guesses go beyond its end.
+func TestLookupRepeatsALoop(t *testing.T) {
+	var l Lookup
+	l.Reset(0)
+	text := []backend.Token{9, 1, 2, 1, 2, 1, 2}
+	if !l.Read(text, 100) {
+		t.Fatal("not all was read")
+	}
+	for i := range 8 {
+		if got, ok := l.Guess(text, i); !ok || got != backend.Token(1+i%2) {
+			t.Errorf("guess %d is %d, %t", i, got, ok)
+		}
+	}
+	if l.Read(append(text, 1, 2), 1) {
+		t.Error("one token is all of two")
+	}
+}
+
+// TestOddsFollowTheText checks that the odds become those of the text, in a text that repeats and in one that does not.
+func TestOddsFollowTheText(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	for _, right := range []float64{0, 0.5, 0.8, 1} {
+		o := newOdds()
+		for range 400 {
+			o.note(4, r.Float64() < right)
+		}
+		if got := o.of(3); math.Abs(got-right) > 0.15 {
+			t.Errorf("the odds are %.2f where %.2f of the guesses are right", got, right)
+		}
+	}
+}
+
+// TestBestPays decides as the figures say: on a dense model, on a mixture of experts, and where nothing repeats.
+func TestBestPays(t *testing.T) {
+	power := func(p float64) (c Costs) {
+		for w := 1; w <= 16; w++ {
+			c.Note(w, math.Pow(float64(w), p))
+		}
+		return c
+	}
+	dense, experts := power(0.05), power(0.55)
+	for _, c := range []struct {
+		name        string
+		costs       *Costs
+		odds        float64
+		least, most int
+	}{
+		{"dense, four of five", &dense, 0.8, 5, 15}, {"dense, one of ten", &dense, 0.1, 0, 1},
+		{"experts, four of five", &experts, 0.8, 1, 8}, {"experts, nine of ten", &experts, 0.95, 8, 15},
+		{"experts, three of ten", &experts, 0.3, 0, 0}, {"nothing known", &Costs{}, 1, 0, 0},
+	} {
+		if n, _ := c.costs.Best(Most, 1, 1, func(int) float64 { return c.odds }); n < c.least || n > c.most {
+			t.Errorf("%s: %d drafts, want %d to %d", c.name, n, c.least, c.most)
+		}
+	}
+}
+
+// TestCostsOfUnknownWidths lie between those of known ones, and grow beyond them as before.
+func TestCostsOfUnknownWidths(t *testing.T) {
+	var c Costs
+	c.Note(1, 10)
+	if got := c.Of(8); math.Abs(got-31) > 1 {
+		t.Errorf("eight cost %.1f before anything is known but one", got)
+	}
+	c.Note(4, 20)
+	if got := c.Of(2); got <= 10 || got >= 20 {
+		t.Errorf("two cost %.1f", got)
+	}
+	if got := c.Of(16); math.Abs(got-40) > 0.01 {
+		t.Errorf("sixteen cost %.1f", got)
+	}
+	for range 100 {
+		c.Note(4, 11)
+	}
+	c.Note(4, 1000)
+	if got := c.Of(4); got > 14 {
+		t.Errorf("one outlier made four cost %.1f", got)
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	text := make([]backend.Token, 100_000)
+	for i := range text {
+		text[i] = backend.Token(r.IntN(1000))
+	}
+	var l Lookup
+	for b.Loop() {
+		l.Reset(len(text))
+		l.Read(text, len(text))
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(text)), "ns/token")
+}

@@ -1,0 +1,278 @@
+package runner
+
+import (
+	"time"
+
+	"runner/backend"
+	"runner/runner/drafts"
+)
+
+// This file feeds guesses of the next tokens together with a lane's last token. The engine says which of them are
+// right. Each right one goes to the lane's owner as if it had been sampled in a step of its own. So the text does not
+// depend on guesses; only the number of steps does.
+
+// branch is a copy of a lane's constraint that follows guesses.
+type branch interface {
+	backend.Constraint
+	// Accept advances by a token.
+	Accept(t backend.Token)
+	preparer
+}
+
+// branching is a constraint that can be followed along guesses.
+type branching interface {
+	backend.Constraint
+	// branch returns a copy in the same state, or nil. It may reuse to, an earlier copy.
+	branch(to branch) branch
+	// jumps returns a number that changes whenever the constraint changes in another way than by a token of the lane.
+	jumps() int
+}
+
+// guesser guesses for all lanes.
+type guesser struct {
+	// on says that guesses may be fed, and always that they are even where they do not pay.
+	on, always bool
+	costs      drafts.Costs
+	// width is the number of tokens of the next step, without prefill, and gain how many tokens it will probably give.
+	width int
+	gain  float64
+	// crowded is how many of the next steps go without guesses, because the cache had no room for them.
+	crowded int
+	// script replaces the lookup. Tests set it: it returns the i-th guess for a lane and how likely it is right.
+	script func(l *lane, i int) (backend.Token, float64)
+}
+
+// guesses are those of one lane.
+type guesses struct {
+	lookup drafts.Lookup
+	began  bool
+	// list are the guesses of the current step. branches are their constraints, whose memory is reused.
+	list     []backend.Draft
+	branches []branch
+	// sampling and jumps are what the guesses were made for.
+	sampling backend.Sampling
+	jumps    int
+}
+
+const (
+	// readAtOnce is how many tokens of a prompt are read for guesses in one step: about a quarter of a millisecond.
+	readAtOnce = 8192
+	// crowdedSteps is how long a full cache gets no guesses.
+	crowdedSteps = 64
+	// branchWork is how much may be done in a step to find out what may follow a lane's guesses.
+	branchWork = prepareWork / 4
+)
+
+func newGuesser(model backend.Model, cfg *Config) guesser {
+	can := model.Capabilities()
+	return guesser{
+		on:     can.Drafts && can.ExactTruncate && !model.Info().WindowOnly && cfg.Drafts != DraftsOff,
+		always: cfg.Drafts == DraftsOn,
+	}
+}
+
+// guessAll adds guesses to the inputs that decode.
+func (s *scheduler) guessAll() {
+	g, room := &s.guesser, s.info.BatchSize
+	if !g.on {
+		return
+	}
+	g.width, g.gain = 0, 0
+	if g.crowded > 0 {
+		g.crowded--
+	}
+	for i := range s.inputs {
+		room -= len(s.inputs[i].Tokens)
+		if decodes(&s.inputs[i]) {
+			g.width += len(s.inputs[i].Tokens)
+			g.gain++
+		}
+	}
+	for i := range s.inputs {
+		if in := &s.inputs[i]; decodes(in) {
+			in.Drafts = s.guess(s.inStep[i], min(room, s.targets))
+			room -= len(in.Drafts)
+			s.targets -= len(in.Drafts)
+		}
+	}
+}
+
+// decodes reports whether an input decodes: it feeds a sampled token, with those that were forced after it.
+func decodes(in *backend.Input) bool { return in.Sampling != nil && len(in.Tokens) <= smallRun }
+
+// note learns from a step in which all lanes decoded.
+func (g *guesser) note(inputs []backend.Input, took time.Duration) {
+	width := 0
+	for i := range inputs {
+		if !decodes(&inputs[i]) {
+			return
+		}
+		width += len(inputs[i].Tokens) + len(inputs[i].Drafts)
+	}
+	g.costs.Note(width, float64(took))
+}
+
+// yield gives up guesses for a while if there were any in a step for which the cache had no room.
+func (g *guesser) yield(inputs []backend.Input) bool {
+	for i := range inputs {
+		if len(inputs[i].Drafts) > 0 {
+			g.crowded = crowdedSteps
+			return true
+		}
+	}
+	return false
+}
+
+// guess returns at most most guesses of the tokens that follow a lane's.
+func (s *scheduler) guess(l *lane, most int) []backend.Draft {
+	g, all := &l.guesses, &s.guesser
+	if !l.repeats || most <= 0 {
+		return nil
+	}
+	if !g.began {
+		g.lookup.Reset(cap(l.tokens))
+		g.began = true
+	}
+	if !g.lookup.Read(l.tokens, readAtOnce) || all.crowded > 0 {
+		return nil
+	}
+	odds := g.lookup.Odds
+	if all.script != nil {
+		odds = func(i int) float64 {
+			_, p := all.script(l, i)
+			return p
+		}
+	}
+	most = min(most, drafts.Most, s.info.ContextSize-len(l.tokens))
+	more := 0.0
+	if !all.always {
+		if all.costs.Stale(all.width) {
+			return nil
+		}
+		most, more = all.costs.Best(most, all.width, all.gain, odds)
+	}
+	n := s.write(l, most)
+	if n == 0 {
+		return nil
+	}
+	g.sampling = l.sampling
+	all.width += n
+	all.gain += more
+	return g.list
+}
+
+// write writes n guesses to the lane's list, or fewer if nothing can follow one of them, and returns how many.
+func (s *scheduler) write(l *lane, n int) int {
+	g := &l.guesses
+	g.list = g.list[:0]
+	constraint := l.constraint
+	from, can := l.constraint.(branching)
+	if can {
+		g.jumps = from.jumps()
+	} else if l.constraint != nil {
+		return 0
+	}
+	work := branchWork
+	for i := range n {
+		t, ok := g.lookup.Guess(l.tokens, i)
+		if s.guesser.script != nil {
+			t, _ = s.guesser.script(l, i)
+		}
+		if !ok && s.guesser.script == nil || s.model.Vocab().EndsGeneration(t) {
+			break
+		}
+		if constraint != nil {
+			if !constraint.Allows(t) {
+				break
+			}
+			b := g.branch(i, from)
+			if b == nil {
+				break
+			}
+			b.Accept(t)
+			used, ready, err := b.Prepare(max(1, work))
+			if work -= used; err != nil || !ready || work <= 0 {
+				break
+			}
+			constraint = b
+			if next, ok := b.(branching); ok {
+				from = next
+			}
+		}
+		g.list = append(g.list, backend.Draft{Token: t, Constraint: constraint})
+	}
+	return len(g.list)
+}
+
+// branch returns a copy of a constraint for the i-th guess.
+func (g *guesses) branch(i int, from branching) branch {
+	if i == len(g.branches) {
+		g.branches = append(g.branches, nil)
+	}
+	b := from.branch(g.branches[i])
+	if b != nil {
+		g.branches[i] = b
+	}
+	return b
+}
+
+// taken gives a lane the tokens that a step sampled for it. It takes the guesses that are right as long as the lane
+// goes on as they were made for, and removes the others from the sequence.
+func (s *scheduler) taken(l *lane, in *backend.Input, out *backend.Output) error {
+	base := l.fed
+	if fed := len(in.Drafts); fed > 0 {
+		s.counts.drafted.Add(int64(fed))
+		s.counts.accepted.Add(int64(len(out.More)))
+		l.owner.drafted(fed, len(out.More))
+	}
+	l.owner.accept(l, out)
+	if len(out.More) == 0 {
+		return nil
+	}
+	is := 0 // the guesses that the lane's tokens have in common
+	for !l.done {
+		grown := len(l.tokens) - base
+		for is < min(grown, len(out.More)) && l.tokens[base+is] == in.Drafts[is].Token {
+			is++
+		}
+		if is == 0 || is < grown || !l.guesses.hold(l, is) {
+			break
+		}
+		l.owner.accept(l, &out.More[is-1])
+		if len(l.tokens)-base == grown {
+			break
+		}
+	}
+	is = max(0, min(is, len(l.tokens)-base-1)) // the last token is sampled from, or is the end
+	if l.fed = base + is; is < len(out.More) && l.seq != nil {
+		_, err := l.seq.Truncate(l.fed)
+		return err
+	}
+	return nil
+}
+
+// hold reports whether the token after n guesses is sampled as the guesses expected.
+func (g *guesses) hold(l *lane, n int) bool {
+	if (l.constraint == nil) != (g.list[0].Constraint == nil) {
+		return false
+	}
+	if b, ok := l.constraint.(branching); ok && b.jumps() != g.jumps {
+		return false
+	}
+	return sameSampling(&l.sampling, &g.sampling, n)
+}
+
+// sameSampling reports whether a samples as b does when the penalties also count n further tokens.
+func sameSampling(a, b *backend.Sampling, n int) bool {
+	penalises := a.RepetitionPenalty != 0 || a.PresencePenalty != 0 || a.FrequencyPenalty != 0
+	if penalises && len(a.Seen) != len(b.Seen)+n {
+		return false
+	}
+	if len(a.Bias) != len(b.Bias) || len(a.Bias) > 0 && &a.Bias[0] != &b.Bias[0] {
+		return false
+	}
+	return a.Temperature == b.Temperature && a.TopK == b.TopK && a.TopP == b.TopP && a.MinP == b.MinP &&
+		a.TypicalP == b.TypicalP && a.RepetitionPenalty == b.RepetitionPenalty &&
+		a.PresencePenalty == b.PresencePenalty && a.FrequencyPenalty == b.FrequencyPenalty &&
+		a.PenaltyWindow == b.PenaltyWindow && a.Seed == b.Seed && a.TopLogprobs == b.TopLogprobs
+}

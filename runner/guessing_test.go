@@ -1,0 +1,246 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/generation"
+	"runner/grammar"
+	"runner/reasoning"
+	"runner/runner/drafts"
+)
+
+// TestGuessesChangeNothing runs random requests with and without guesses and compares all events. The scripts repeat
+// themselves, so that many guesses are right, and have noise in them. RUNNER_LONG=1 makes it long.
+func TestGuessesChangeNothing(t *testing.T) {
+	rounds := 100
+	if os.Getenv("RUNNER_LONG") != "" {
+		rounds = 600
+	}
+	var fed, right int64
+	for seed := range uint64(rounds) {
+		f, r := compareGuesses(t, seed)
+		fed, right = fed+f, right+r
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	t.Logf("%d guesses, %d right", fed, right)
+	if right < int64(rounds)*20 || fed-right < int64(rounds)*20 {
+		t.Errorf("%d guesses, %d right: one of both is rare", fed, right)
+	}
+}
+
+// frozen is a clock that stands still, so that two runs are told the same time.
+func frozen() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
+
+func compareGuesses(t *testing.T, seed uint64) (fed, right int64) {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	cfg, family := fake.Config{Vocab: fake.Harmony()}, "harmony"
+	switch rng.IntN(4) {
+	case 0:
+		cfg, family = thinkModel(), "tags"
+	case 1:
+		cfg, family = plainModel(), "tags"
+	}
+	cfg.Script = babble(cfg.Vocab, soakText[family], []uint64{0, 2, 10}[rng.IntN(3)])
+	cfg.ContextSize, cfg.Sequences, cfg.BatchSize = 700+rng.IntN(500), 2+rng.IntN(3), []int{8, 64, 512}[rng.IntN(3)]
+	if rng.IntN(3) == 0 {
+		cfg.CacheTokens = cfg.ContextSize + 100
+	}
+	open := func(d Drafts) *Runner {
+		r, err := New(fake.New(cfg), Config{Drafts: d, Clock: frozen, Seed: func() uint64 { return seed }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	off, on := open(DraftsOff), open(DraftsOn)
+	defer off.Close()
+	defer on.Close()
+	if rng.IntN(2) == 0 {
+		on.sched.guesser.script = foresee(cfg.Script)
+	}
+	requests := make([]generation.Request, 4)
+	want := make([]string, len(requests))
+	for i := range requests {
+		requests[i] = guessedRequest(rng, off)
+		want[i] = transcript(t, off, requests[i])
+	}
+	check := func(i int) {
+		if got := transcript(t, on, requests[i]); got != want[i] {
+			t.Errorf("%s\n%+v\nwith guesses\n%s\nwithout\n%s", cfg.Vocab.Piece(0), requests[i], got, want[i])
+		}
+	}
+	for i := range requests {
+		check(i)
+	}
+	if cfg.CacheTokens == 0 { // otherwise a full cache ends what runs beside others
+		var wg sync.WaitGroup
+		for i := range requests {
+			wg.Go(func() { check(i) })
+		}
+		wg.Wait()
+	}
+	s := on.Stats()
+	return s.Drafted, s.Accepted
+}
+
+// foresee guesses what a model's script will say. Unlike a lookup it also guesses across the parts of a turn.
+func foresee(script fake.Script) func(*lane, int) (backend.Token, float64) {
+	return func(l *lane, i int) (backend.Token, float64) {
+		text := append([]backend.Token(nil), l.tokens...)
+		for _, d := range l.guesses.list[:i] {
+			text = append(text, d.Token)
+		}
+		return max(0, script(text)), 1
+	}
+}
+
+// guessedForms are forms of answers. Some force much and some little.
+var guessedForms = []grammar.Source{
+	{}, {}, grammar.JSONSchema([]byte(person)), grammar.AnyObject(), grammar.Choices("four", "five", "four and five"),
+	grammar.Regex(`(It is 4 and that is the answer\. ?){1,6}`), grammar.GBNF(`root ::= ("so " | "it " | [a-z])+ "."`),
+}
+
+// guessedRequest returns a random request that uses what the soak test does not: forms, penalties and raw prompts.
+func guessedRequest(rng *rand.Rand, r *Runner) generation.Request {
+	s := soakRun{r: r, rng: rng}
+	req := s.request()
+	if req.MaxTokens == 0 {
+		req.MaxTokens = 150
+	}
+	p := &req.Sampling
+	p.Temperature = []float32{0, 0, 0.3, 0.8, 1, 1.5}[rng.IntN(6)]
+	if rng.IntN(4) == 0 {
+		p.TopP, p.TopK = 0.9, 40
+	}
+	if rng.IntN(4) == 0 {
+		p.RepetitionPenalty, p.FrequencyPenalty, p.PenaltyWindow = 1.2, 0.3, rng.IntN(40)
+	}
+	if rng.IntN(5) == 0 {
+		p.PresencePenalty = -1
+		p.Bias = []backend.TokenBias{{Token: backend.Token(rng.IntN(200)), Bias: 3}}
+	}
+	req.Form = guessedForms[rng.IntN(len(guessedForms))]
+	if !req.Form.IsZero() {
+		req.Stop = nil
+	}
+	if rng.IntN(6) == 0 && len(req.Tools) > 0 && req.Form.IsZero() {
+		req.ToolChoice = generation.ToolChoiceRequired
+	}
+	if rng.IntN(8) == 0 {
+		req = generation.Request{Prompt: strings.Repeat("so it is 4. ", 1+rng.IntN(5)), Sampling: req.Sampling,
+			MaxTokens: req.MaxTokens, Seed: req.Seed, Logprobs: req.Logprobs, PromptLogprobs: rng.IntN(2) == 0,
+			IgnoreEnd: rng.IntN(2) == 0}
+	}
+	return req
+}
+
+// transcript returns everything that a run says, except for its times. The summary is written beside the answer, so it
+// comes last here.
+func transcript(t *testing.T, r *Runner, req generation.Request) string {
+	var b, summary strings.Builder
+	for e, err := range r.Generate(t.Context(), req) {
+		if err != nil {
+			fmt.Fprintf(&b, "error %v\n", err)
+			continue
+		}
+		if e.Result != nil {
+			result := *e.Result
+			result.Timing, result.Usage.Cached = reasoning.Timing{}, 0 // the second time there is more in the cache
+			e.Result = &result
+		}
+		for i := range e.Logprobs {
+			if l := &e.Logprobs[i]; l.Logprob != l.Logprob { // JSON has no NaN
+				l.Logprob = 0
+			}
+		}
+		line, err := json.Marshal(e)
+		if err != nil {
+			t.Error(err)
+		}
+		to := &b
+		if e.Segment == reasoning.Summary || strings.HasPrefix(e.Code, "summary_") {
+			to = &summary
+		}
+		to.Write(append(line, '\n'))
+	}
+	return b.String() + summary.String()
+}
+
+// TestGuessesSaveSteps counts the steps of an answer that repeats its prompt. Without guesses there are as many steps
+// as tokens.
+func TestGuessesSaveSteps(t *testing.T) {
+	code := ""
+	for i := range 40 {
+		code += fmt.Sprintf("line %d is %d\n", i, i*i%37)
+	}
+	for _, d := range []Drafts{DraftsOff, DraftsOn} {
+		f := start(t, fake.Config{}, Config{Drafts: d},
+			fake.Reply{After: ask(code), Say: think(thought, strings.Replace(code, "is 27", "was 27", 1))})
+		g := f.must(t, user(code))
+		steps, tokens := f.Stats().Steps, int64(g.result.Usage.Completion)
+		timing := g.result.Timing
+		switch {
+		case d == DraftsOff && (steps < tokens || timing.Drafted != 0):
+			t.Errorf("%d steps for %d tokens without guesses, %+v", steps, tokens, timing)
+		case d == DraftsOn && (steps > tokens/3 || timing.Accepted < int(tokens)/2 || timing.Accepted > timing.Drafted):
+			t.Errorf("%d steps for %d tokens with guesses, %+v", steps, tokens, timing)
+		}
+	}
+}
+
+// TestGuessesLeaveRoom checks that guesses take no room in a step that other runs need, and none in a full cache.
+func TestGuessesLeaveRoom(t *testing.T) {
+	long := strings.Repeat("la ", 80)
+	f := start(t, fake.Config{BatchSize: 8, Sequences: 4, ContextSize: 600, CacheTokens: 620}, Config{Drafts: DraftsOn},
+		fake.Reply{After: ask("talk"), Say: think("", long)})
+	g := f.must(t, user("talk"))
+	g.want(t, reasoning.Answer, long)
+	if g.result.Timing.Accepted == 0 {
+		t.Error("no guess was right")
+	}
+	for _, s := range f.model.Steps() {
+		n := 0
+		for _, in := range s.Inputs {
+			n += in.Tokens + in.Drafts
+		}
+		if n > 8 {
+			t.Fatalf("a step of %d tokens", n)
+		}
+	}
+}
+
+// TestGuessesStopWhereTheyDoNotPay runs on a model on which two tokens cost as much as four steps of one, and on one
+// whose steps take the same time whatever they hold.
+func TestGuessesStopWhereTheyDoNotPay(t *testing.T) {
+	text := strings.Repeat("la la so it is. ", 20)
+	share := func(delay func(int) time.Duration) float64 {
+		f := start(t, fake.Config{Delay: delay}, Config{},
+			fake.Reply{After: ask("talk"), Say: think("", text)})
+		g := f.must(t, user("talk"))
+		g.want(t, reasoning.Answer, text)
+		return float64(g.result.Timing.Drafted) / float64(g.result.Usage.Completion)
+	}
+	steep := func(n int) time.Duration {
+		if n > drafts.Most+1 {
+			return time.Millisecond // prefill
+		}
+		return time.Duration(n*n) * 2 * time.Millisecond
+	}
+	if got := share(steep); got > 0.2 {
+		t.Errorf("%.2f guesses for each token, although they do not pay", got)
+	}
+	if got := share(func(int) time.Duration { return 2 * time.Millisecond }); got < 0.5 {
+		t.Errorf("%.2f guesses for each token, although they cost nothing", got)
+	}
+}
