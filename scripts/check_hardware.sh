@@ -53,11 +53,13 @@ check() {
 } >>"$report"
 
 # tests ARGUMENTS...: runs go test so that its programs find the library that make cuda builds.
+# shellcheck disable=SC2329 # step calls it by its name
 tests() {
   go test -ldflags "-X runner/backend/llamacpp.linkedFolder=$PWD/lib/runner" -count=1 "$@"
 }
 
 # answer: asks for a sum and compares the answer.
+# shellcheck disable=SC2329 # step calls it by its name
 answer() {
   local out
   out=$(bin/runner run ${ENGINE:+--engine "$ENGINE"} --temperature 0 --reasoning none "What is 17 + 25?") || return
@@ -66,6 +68,7 @@ answer() {
 }
 
 # on_gpu: runs a short benchmark and checks that layers of the model were on a GPU.
+# shellcheck disable=SC2329 # step calls it by its name
 on_gpu() {
   local out layers
   out=$(bin/runner bench -o json -p 256 -n 32 -r 3 ${ENGINE:+--engine "$ENGINE"}) || { echo "$out"; return 1; }
