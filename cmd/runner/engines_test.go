@@ -22,25 +22,6 @@ import (
 	"runner/models/random"
 )
 
-// testEngine returns the folder of an engine, which RUNNER_TEST_ENGINE names or scripts/engines.sh installed.
-func testEngine(t *testing.T) string {
-	t.Helper()
-	path := os.Getenv("RUNNER_TEST_ENGINE")
-	if path == "" {
-		var err error
-		if path, err = filepath.Abs(filepath.Join("..", "..", ".cache", "engines", "llama.cpp-0.5.0")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(path); err != nil {
-			t.Skip("no shared libraries of llama.cpp are installed; `make engines` installs them where it can")
-		}
-	}
-	if err := llamacpp.CheckFolder(path); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // installation is the program in a folder of its own, as an installation has it: bin/runner, and lib/runner/engines for
 // engines. Its data folder is data.
 type installation struct {
