@@ -242,8 +242,8 @@ func orPrompt(word, advice string) string {
 	return advice + " To send it as a prompt: runner run demo " + word
 }
 
-// readRequestFiles reads the files of --system, --delegate, --tools and --chat-template. It returns the configuration of
-// the model's runner.
+// readRequestFiles reads the files of --system, --delegate, --tools and --chat-template. It returns the configuration
+// of the model's runner.
 func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 	cfg.Drafts = o.drafts
 	if o.system != "" {
