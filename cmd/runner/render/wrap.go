@@ -12,6 +12,8 @@ import (
 // the white space before a word. A word that is wider than a line is broken where the line is full. The text may come
 // in any pieces. No more than a word of it is held back.
 //
+// The lines of an item of a list begin below its text, behind the mark.
+//
 // Newlines of the text stay. Lines of code between fences (``` or ~~~) are not broken, so that they can be copied.
 type wrapper struct {
 	width int
@@ -25,6 +27,8 @@ type wrapper struct {
 	last   string // the last cluster of the word, or of what is written
 	torn   bool   // the word was broken, so the rest of it is written at once
 	begun  bool   // the line has a word
+	marked bool   // the only word of the line is the mark of a list
+	hang   int    // the column in which further lines of an item begin
 
 	fence  string          // what opened the code that the text is in, or empty
 	line   strings.Builder // the line of code so far
@@ -144,16 +148,23 @@ func (w *wrapper) place() {
 		return
 	}
 	gap := gapWidth(w.gap, w.column)
+	if w.marked {
+		// In a narrow terminal the room is for the words.
+		if at := w.column + gap; w.gap != "" && at <= w.width/3 {
+			w.hang = at
+		}
+		w.marked = false
+	}
 	if (w.column > 0 || gap >= w.width) && !w.torn && w.column+gap+w.wide > w.width {
 		if w.column == 0 {
 			w.trail()
 		}
-		w.out.WriteByte('\n')
-		w.column = 0
+		w.breakLine()
 	} else {
 		w.out.WriteString(w.gap)
 		w.column += gap
 	}
+	w.marked = !w.begun && isListMark(string(w.word))
 	if w.column+w.wide <= w.width {
 		w.out.Write(w.word)
 		w.column += w.wide
@@ -163,14 +174,20 @@ func (w *wrapper) place() {
 	w.gap, w.word, w.wide, w.begun = "", w.word[:0], 0, true
 }
 
+// breakLine begins another line of the same paragraph or item.
+func (w *wrapper) breakLine() {
+	w.out.WriteByte('\n')
+	w.out.WriteString(strings.Repeat(" ", w.hang))
+	w.column = w.hang
+}
+
 // tear writes a word that is broken wherever a line is full.
 func (w *wrapper) tear() {
 	for rest := string(w.word); rest != ""; {
 		cluster := rest[:nextCluster(rest)]
 		n := clusterWidth(cluster)
-		if w.column > 0 && w.column+n > w.width {
-			w.out.WriteByte('\n')
-			w.column = 0
+		if w.column > w.hang && w.column+n > w.width {
+			w.breakLine()
 		}
 		w.out.WriteString(cluster)
 		w.column += n
@@ -193,7 +210,7 @@ func (w *wrapper) trail() {
 
 func (w *wrapper) newline() {
 	w.out.WriteByte('\n')
-	w.column, w.last, w.begun = 0, "", false
+	w.column, w.last, w.begun, w.marked, w.hang = 0, "", false, false, 0
 	w.opener = false
 	w.line.Reset()
 }
@@ -235,6 +252,16 @@ func gapWidth(gap string, column int) int {
 		}
 	}
 	return at - column
+}
+
+// isListMark reports whether the first word of a line is the mark of an item, as Markdown has them: -, *, + or a number
+// of up to nine digits with a point or a parenthesis.
+func isListMark(word string) bool {
+	if word == "-" || word == "*" || word == "+" {
+		return true
+	}
+	digits := strings.TrimRight(word, ".)")
+	return len(word) == len(digits)+1 && digits != "" && len(digits) <= 9 && strings.Trim(digits, "0123456789") == ""
 }
 
 // openingFence returns the run of ` or ~ at the begin of a word that opens code, or "".

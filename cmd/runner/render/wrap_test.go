@@ -41,6 +41,15 @@ func TestWrap(t *testing.T) {
 		{6, "abcdef   \nb", "abcdef\nb"},
 		{8, "trail     ", "trail   "},
 		{3, "      x", "   \nx"},
+		// Items of lists.
+		{12, "- one two three\nfour five six", "- one two\n  three\nfour five\nsix"},
+		{16, "  * one two three four", "  * one two\n    three four"},
+		{12, "1. one two three", "1. one two\n   three"},
+		{15, "10) one two three", "10) one two\n    three"},
+		{12, "-\none two three", "-\none two\nthree"},
+		{5, "- one two", "- one\ntwo"}, // too narrow
+		{12, "- 0123456789abc", "-\n  0123456789\n  abc"},
+		{10, "1.5 one two - three", "1.5 one\ntwo -\nthree"},
 		// Code is left as it is, and the text after it is broken again.
 		{10, "see:\n```go\nfunc main() { run() }\n```\nand go on from there",
 			"see:\n```go\nfunc main() { run() }\n```\nand go on\nfrom there"},
@@ -70,6 +79,8 @@ func unwrap(in, out string) bool {
 		default:
 			if in = strings.TrimLeft(in, " \t"); strings.HasPrefix(in, "\n") {
 				in = in[1:] // white space that did not fit at the end of a line
+			} else {
+				out = "\n" + strings.TrimLeft(out[1:], " ") // an item goes on below its text
 			}
 		}
 		out = out[1:]
@@ -93,7 +104,7 @@ func columns(line string) int {
 
 var wrapPieces = []string{" ", " ", " ", " ", "  ", "\t", "\n", "\n\n", "a", "the", "word", "longer", "hyphen-ated",
 	"x.", strings.Repeat("long", 10), "世", "界。", "「", "안녕", "こんにちは", "👍🏽", "👨‍👩‍👧", "🇫🇷", "é", "e\u0301", "สวัสดี",
-	"(", "...", "*"}
+	"(", "...", "*", "\n- ", "\n10. "}
 
 func randomText() (text string, pieces []string) {
 	var b strings.Builder
