@@ -11,11 +11,11 @@ import (
 )
 
 // commandReference begins the document that runner docs markdown writes.
-const commandReference = `<!-- Made by "runner docs markdown". Change the help of the commands and run "make cli-docs". -->
+const commandReference = `<!-- Made by "runner docs markdown". Change the help of commands and run make cli-docs. -->
 
 # The command line
 
-Every command with its flags. This is what ` + "`runner COMMAND --help-all`" + ` prints. Every flag can also be set in the
+Every command with its flags, as ` + "`runner COMMAND --help-all`" + ` prints them. Every flag can also be set in the
 [config file or the environment](settings.md). [What runner writes](output.md) has the formats of its output and its
 exit codes.
 

@@ -3,8 +3,8 @@
 // Package terminalpicture draws what commands print on a terminal, as an SVG. It runs the commands and shows their real
 // output with its styles. Only tests import it: one of them checks that the picture in the documents is current.
 //
-// It knows the styles that runner uses, and leaves out its signs of progress. It does not emulate a terminal: other codes
-// are errors.
+// It knows the styles that runner uses, and leaves out its signs of progress. It does not emulate a terminal. Other
+// codes are errors.
 package terminalpicture
 
 import (
@@ -140,7 +140,8 @@ text { font: 14px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; 
 `, width, height)
 	for i, line := range lines {
 		if line != "" {
-			fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\" xml:space=\"preserve\">%s</text>\n", margin, margin+(i+1)*lineHeight-5, line)
+			baseline := margin + (i+1)*lineHeight - 5
+			fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\" xml:space=\"preserve\">%s</text>\n", margin, baseline, line)
 		}
 	}
 	b.WriteString("</svg>\n")
