@@ -114,3 +114,34 @@ func TestREADMEListsEveryPage(t *testing.T) {
 		}
 	}
 }
+
+// The codes by which a reader finds a problem are codes of the program.
+func TestTroubleshootingNamesRealCodes(t *testing.T) {
+	var source strings.Builder
+	for _, p := range packages(t) {
+		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(b)
+		}
+	}
+	code := regexp.MustCompile("`([a-z]+(?:_[a-z]+)+)`")
+	found := code.FindAllStringSubmatch(documents(t)[filepath.Join("docs", "troubleshooting.md")], -1)
+	for _, m := range found {
+		if !strings.Contains(source.String(), `"`+m[1]) {
+			t.Errorf("the program has no code %s", m[1])
+		}
+	}
+	if len(found) < 10 {
+		t.Errorf("only %d codes were found", len(found))
+	}
+}
