@@ -145,3 +145,11 @@ func TestTroubleshootingNamesRealCodes(t *testing.T) {
 		t.Errorf("only %d codes were found", len(found))
 	}
 }
+
+// The tour is for a person with ten minutes.
+func TestTheTourIsShort(t *testing.T) {
+	tour := documents(t)[filepath.Join("docs", "tour.md")]
+	if lines := strings.Count(tour, "\n"); lines < 50 || lines > 150 {
+		t.Errorf("the tour has %d lines, want 150 at most", lines)
+	}
+}
