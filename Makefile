@@ -87,7 +87,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@[ -d ../shared/conformance ] || \
 	  echo "note: without ../shared/conformance the tests against public reference data are skipped"
 	@command -v curl >/dev/null && command -v jq >/dev/null || \
-	  echo "note: without curl and jq the output shown in docs/tour.md and docs/server.md is not checked"
+	  echo "note: without curl and jq the output that documents show is not checked"
 	@scripts/engines.sh || echo "note: without these, tests of llama.cpp in shared libraries are skipped"
 	@scripts/hub_environment.sh || echo "note: without huggingface_hub its tests against our cache are skipped"
 	@scripts/mlx_environment.sh || echo "note: MLX cannot be installed here, so its tests are skipped"
@@ -174,11 +174,15 @@ demo-eval: build ## evaluate the bundled model: the tables of models/demo/README
 	$(GO) run ./scripts/demo_model/eval -runner bin/runner -seed 21
 
 .PHONY: tour
-tour: toolchain ## run the commands in the documents and update their output (needs curl and jq)
+tour: toolchain ## run the commands in the documents, update their output and the picture (needs curl and jq)
 	@for c in curl jq; do command -v $$c >/dev/null || \
 	  { echo "runner: the tour requires '$$c', which is not on the PATH" >&2; exit 1; }; done
-	$(GO) test ./cmd/runner -run '^TestDocuments$$' -count=1 -update
-	$(GO) test ./cmd/runner -run '^TestDocuments$$' -count=1
+	$(GO) test ./cmd/runner -run '^(TestDocuments|TestTerminalPicture)$$' -count=1 -update
+	$(GO) test ./cmd/runner -run '^(TestDocuments|TestTerminalPicture)$$' -count=1
+
+.PHONY: cli-docs
+cli-docs: toolchain ## renew docs/cli.md from the commands
+	@$(GO) run ./cmd/runner docs markdown > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 
 .PHONY: clean
 clean: ## remove everything that make built

@@ -2,7 +2,9 @@ package rules_test
 
 import (
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -17,9 +19,6 @@ func documents(t *testing.T) map[string]string {
 	}
 	texts := map[string]string{}
 	for _, path := range append(paths, "README.md") {
-		if path == filepath.Join("docs", "tour.md") {
-			continue // it shows what the program prints
-		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -62,5 +61,95 @@ func TestProseFitsTheScreen(t *testing.T) {
 				t.Errorf("%s:%d has %d characters", path, number, utf8.RuneCountInString(line))
 			}
 		}
+	}
+}
+
+// anchors returns the names by which links reach the headings of a document.
+func anchors(text string) map[string]bool {
+	names := map[string]bool{}
+	other := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		names[strings.ReplaceAll(other.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return names
+}
+
+// Links within the project lead to files and headings that exist.
+func TestLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	texts := documents(t)
+	links := 0
+	for from, text := range texts {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			file, heading, _ := strings.Cut(m[1], "#")
+			to := filepath.ToSlash(from)
+			if file != "" {
+				to = path.Join(path.Dir(to), file)
+			}
+			there, err := os.ReadFile(filepath.FromSlash(to))
+			if info, statErr := os.Stat(filepath.FromSlash(to)); err != nil && (statErr != nil || !info.IsDir()) {
+				t.Errorf("%s: %v", from, err)
+				continue
+			}
+			if heading != "" && !anchors(string(there))[heading] {
+				t.Errorf("%s: %s has no heading %q", from, to, heading)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+// Every page of docs can be reached from README.md.
+func TestREADMEListsEveryPage(t *testing.T) {
+	texts := documents(t)
+	for page := range texts {
+		if name := filepath.ToSlash(page); name != "README.md" && !strings.Contains(texts["README.md"], "]("+name+")") {
+			t.Errorf("README.md has no link to %s", name)
+		}
+	}
+}
+
+// The codes by which a reader finds a problem are codes of the program.
+func TestTroubleshootingNamesRealCodes(t *testing.T) {
+	var source strings.Builder
+	for _, p := range packages(t) {
+		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(b)
+		}
+	}
+	code := regexp.MustCompile("`([a-z]+(?:_[a-z]+)+)`")
+	found := code.FindAllStringSubmatch(documents(t)[filepath.Join("docs", "troubleshooting.md")], -1)
+	for _, m := range found {
+		if !strings.Contains(source.String(), `"`+m[1]) {
+			t.Errorf("the program has no code %s", m[1])
+		}
+	}
+	if len(found) < 10 {
+		t.Errorf("only %d codes were found", len(found))
+	}
+}
+
+// The tour is for a person with ten minutes.
+func TestTheTourIsShort(t *testing.T) {
+	tour := documents(t)[filepath.Join("docs", "tour.md")]
+	if lines := strings.Count(tour, "\n"); lines < 50 || lines > 150 {
+		t.Errorf("the tour has %d lines, want 150 at most", lines)
 	}
 }

@@ -7,46 +7,94 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"runner/cmd/runner/terminalpicture"
 	"runner/cmd/runner/transcript"
 )
 
 var update = flag.Bool("update", false, "put what the commands of the documents print now into them")
 
+// longTranscript is the transcript with every flag, route and field. It is too long to read.
+const longTranscript = "cmd/runner/testdata/everything.md"
+
 // TestDocuments runs the commands in documents and checks that the documents show the real output.
 func TestDocuments(t *testing.T) {
-	for name, tools := range map[string][]string{"README.md": nil, "docs/server.md": {"curl", "jq"},
-		"docs/tour.md": {"curl", "jq"}} {
-		t.Run(filepath.Base(name), func(t *testing.T) {
+	root := filepath.Join("..", "..")
+	paths, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(paths) < 20 {
+		t.Fatalf("%d documents, %v", len(paths), err)
+	}
+	ran := 0
+	for _, path := range append(paths, filepath.Join(root, "README.md"), filepath.Join(root, longTranscript)) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc := string(b)
+		if !strings.Contains(doc, "\n```console\n") {
+			continue
+		}
+		ran++
+		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			for _, tool := range tools {
-				if _, err := exec.LookPath(tool); err != nil {
-					t.Skipf("the commands of %s need %s: %v", name, tool, err)
+			for _, tool := range []string{"curl", "jq"} {
+				if _, err := exec.LookPath(tool); err != nil && strings.Contains(doc, tool+" ") {
+					t.Skipf("the commands of %s need %s: %v", path, tool, err)
 				}
 			}
-			path := filepath.Join("..", "..", name)
-			doc, err := os.ReadFile(path)
+			now, err := transcript.Renew(doc, home(t), dayVariable+"=2026-01-02")
 			if err != nil {
-				t.Fatal(err)
-			}
-			now, err := transcript.Renew(string(doc), home(t), dayVariable+"=2026-01-02")
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: %v", path, err)
 			}
 			switch {
-			case now == string(doc):
+			case now == doc:
 			case *update:
 				if err := os.WriteFile(path, []byte(now), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			default:
-				t.Errorf("%s does not show what its commands print; make tour renews it\n%s", name,
-					diff.Diff(name, doc, "now", []byte(now)))
+				t.Errorf("%s does not show what its commands print; make tour renews it\n%s", path,
+					diff.Diff(path, []byte(doc), "now", []byte(now)))
 			}
 		})
+	}
+	if ran < 8 {
+		t.Errorf("only %d documents have commands", ran)
+	}
+}
+
+// TestTerminalPicture checks that the picture of the terminal in README.md shows the real program.
+func TestTerminalPicture(t *testing.T) {
+	dir := home(t)
+	env := []string{"HOME=" + dir, "LC_ALL=C.UTF-8", "CUDA_VISIBLE_DEVICES=", dayVariable + "=2026-01-02"}
+	for _, name := range []string{"PATH", "TMPDIR", "LD_LIBRARY_PATH"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	now, err := terminalpicture.Draw([]string{
+		`runner run --temperature 0 --reasoning full "What is 347 + 85?"`,
+		`runner run --temperature 0 --reasoning summary "What is 532 - 187?"`,
+		`runner run --temperature 0 --choice Yes,No "Is 408 larger than 480?"`,
+	}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("..", "..", "docs", "terminal.svg")
+	doc, err := os.ReadFile(path)
+	switch {
+	case err == nil && now == string(doc):
+	case *update:
+		if err := os.WriteFile(path, []byte(now), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s does not show what the program prints (%v); make tour renews it\n%s", path, err,
+			diff.Diff(path, doc, "now", []byte(now)))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) docsCommand() *cobra.Command {
-	return group("docs", "Write documents about the commands", "", a.manCommand())
+	return group("docs", "Write documents about the commands", "", a.manCommand(), a.markdownCommand())
 }
 
 func (a *app) manCommand() *cobra.Command {

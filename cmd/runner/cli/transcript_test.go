@@ -16,7 +16,7 @@ import (
 	"runner/server/openapi"
 )
 
-// notShown has the flags that the tour says it leaves out, because not every machine has certificates or the
+// notShown has the flags that the transcript says it leaves out, because not every machine has certificates or the
 // libraries of another engine.
 var notShown = []string{"tls-cert", "tls-key", "engine"}
 
@@ -38,11 +38,15 @@ func consoles(doc string) string {
 	return b.String()
 }
 
-// The tour claims to show every flag, every route and every kind of decision. The fields with which clients ask for
-// reasoning and get it are listed in the tables of reasoning-api.md.
-func TestTheTourShowsEverything(t *testing.T) {
-	tour := document(t, "tour.md")
-	shown := consoles(tour)
+// The transcript claims to show every flag, every route and every kind of decision. The fields with which clients ask
+// for reasoning and get it are listed in the tables of reasoning-api.md.
+func TestTheTranscriptShowsEverything(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "testdata", "everything.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transcript := string(b)
+	shown := consoles(transcript)
 	var look func(*cobra.Command)
 	look = func(cmd *cobra.Command) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -65,7 +69,7 @@ func TestTheTourShowsEverything(t *testing.T) {
 	}
 	look(scripted().rootCommand())
 
-	b, err := openapi.Document("")
+	b, err = openapi.Document("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +91,7 @@ func TestTheTourShowsEverything(t *testing.T) {
 	for _, kind := range []decision.Kind{decision.RunStarted, decision.ToolCallStart, decision.DecisionEvaluated,
 		decision.AlternativesConsidered, decision.AssumptionRecorded,
 		decision.CuratorDecision, decision.StrategySwitched, decision.KernelStateSnapshot, decision.RunCompleted} {
-		if !strings.Contains(tour, `"kind":"`+string(kind)+`"`) {
+		if !strings.Contains(transcript, `"kind":"`+string(kind)+`"`) {
 			t.Errorf("no decision of the kind %s is shown", kind)
 		}
 	}
