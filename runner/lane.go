@@ -44,6 +44,8 @@ type lane struct {
 	repeats bool
 	guesses guesses
 
+	// unwatch ends the watch on ctx; nil if there is none.
+	unwatch func() bool
 	// done means that the lane leaves at the end of the step.
 	done bool
 }

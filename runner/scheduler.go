@@ -31,6 +31,10 @@ type scheduler struct {
 	// inbox receives work to do between two steps, such as admissions.
 	inbox chan func()
 	stop  context.Context
+	// ready is that of a model whose sequences go at their own pace, or nil. cancelled receives a value when a lane of such
+	// a model was cancelled.
+	ready     <-chan struct{}
+	cancelled chan struct{}
 
 	cache   prefixCache
 	active  []*lane
@@ -64,7 +68,7 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 	if parallel <= 0 {
 		parallel = info.Sequences
 	}
-	return &scheduler{
+	s := &scheduler{
 		model: model, info: info, prefillChunk: min(cfg.PrefillChunk, info.BatchSize), parallel: parallel, log: cfg.Logger,
 		inbox: make(chan func()), stop: stop,
 		cache:   prefixCache{model: model},
@@ -73,6 +77,11 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 		inputs:  make([]backend.Input, 0, info.Sequences),
 		outputs: make([]backend.Output, info.Sequences),
 	}
+	if p, ok := model.(backend.Paced); ok && model.Capabilities().Paced {
+		s.ready, s.cancelled = p.Ready(), make(chan struct{}, 1)
+		s.prefillChunk = info.BatchSize
+	}
+	return s
 }
 
 // loop runs until stop ends. Then it fails the remaining lanes and frees all sequences.
@@ -124,6 +133,9 @@ func (s *scheduler) do(ctx context.Context, f func()) error {
 // scheduler's goroutine.
 func (s *scheduler) add(l *lane, first bool) {
 	s.ages++
+	if s.ready != nil {
+		l.unwatch = context.AfterFunc(l.ctx, s.noteCancelled)
+	}
 	l.age, l.begun = s.ages, first
 	if first {
 		s.waiting = slices.Insert(s.waiting, 0, l)
@@ -135,6 +147,9 @@ func (s *scheduler) add(l *lane, first bool) {
 // remove removes a lane. Its sequence goes back to the cache, unless it embeds: few texts have a common beginning.
 func (s *scheduler) remove(l *lane) {
 	l.done, s.hold = true, false
+	if l.unwatch != nil {
+		l.unwatch()
+	}
 	if i := slices.Index(s.active, l); i >= 0 {
 		s.active = slices.Delete(s.active, i, i+1)
 	}
@@ -292,8 +307,10 @@ func (s *scheduler) fill() {
 
 func (s *scheduler) put(l *lane, room int) int {
 	n := min(l.pending(), room)
-	if l.unready && n == l.pending() {
-		n-- // feed the last token only when the next one can be sampled
+	if n == l.pending() && (l.unready || s.ready != nil && n > smallRun) {
+		// Feed the last token only when the next one can be sampled. Where inputs can be pending, a long one would take the
+		// room of others.
+		n--
 	}
 	targets := l.scoring.targets(l.tokens, l.fed, n)
 	if len(targets) > s.targets {
@@ -302,7 +319,7 @@ func (s *scheduler) put(l *lane, room int) int {
 	if n == 0 {
 		return 0
 	}
-	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n], Hidden: l.hidden}
+	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n], Hidden: l.hidden, Owner: l.principal}
 	if len(targets) > 0 {
 		s.targets -= len(targets)
 		in.Targets, in.TargetTop = targets, l.scoring.top
@@ -361,7 +378,7 @@ func (s *scheduler) forward() (took time.Duration) {
 	// A lane that is alone can be interrupted inside the step. With several lanes, cancelling one must not disturb the
 	// others.
 	ctx := s.stop
-	if len(s.inStep) == 1 {
+	if len(s.inStep) == 1 && s.ready == nil {
 		ctx = s.inStep[0].ctx
 	}
 	if err := s.model.Step(ctx, s.inputs, s.outputs); err != nil {
@@ -369,6 +386,10 @@ func (s *scheduler) forward() (took time.Duration) {
 		return time.Since(began)
 	}
 	took = time.Since(began)
+	if s.dropPending(); len(s.inputs) == 0 {
+		s.await()
+		return took
+	}
 	s.counts.stepped(s)
 	s.guesser.note(s.inputs, took)
 	for i, l := range s.inStep {

@@ -125,7 +125,7 @@ func (m *Model) Vocab() *backend.Vocab { return m.vocab }
 
 // Capabilities implements backend.Model.
 func (m *Model) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: true, Drafts: true}
+	return backend.Capabilities{Logits: true, Embeddings: true, Targets: true, ExactTruncate: true, Drafts: true}
 }
 
 // Tokenize implements backend.Model.

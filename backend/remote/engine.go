@@ -68,6 +68,8 @@ type Request struct {
 	Form *Form
 	// Salt keeps the prefixes of different callers apart, if the engine can do so. Empty means that all may share.
 	Salt string
+	// NoCache says that the engine should neither keep nor reuse prefixes for this request.
+	NoCache bool
 }
 
 // FormKind is a way to describe what a text must look like.

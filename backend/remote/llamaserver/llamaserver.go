@@ -156,9 +156,10 @@ func (e *Engine) body(r *remote.Request, stream bool) []byte {
 		}
 		b = strconv.AppendInt(b, int64(t), 10)
 	}
-	b = append(b, `],"cache_prompt":true,"return_tokens":true,"samplers":["top_k","typ_p","top_p","min_p","temperature"]`...)
-	b = fmt.Appendf(b, `,"n_predict":%d,"stream":%t,"temperature":%g,"top_k":%d,"top_p":%g,"min_p":%g,"typical_p":%g,"seed":%d`,
-		r.Most, stream, p.Temperature, p.TopK, orOne(p.TopP), p.MinP, orOne(p.TypicalP), uint32(p.Seed)&0x7fffffff)
+	b = append(b, `],"return_tokens":true,"samplers":["top_k","typ_p","top_p","min_p","temperature"]`...)
+	b = fmt.Appendf(b, `,"cache_prompt":%t,"n_predict":%d,"stream":%t`, !r.NoCache, r.Most, stream)
+	b = fmt.Appendf(b, `,"temperature":%g,"top_k":%d,"top_p":%g,"min_p":%g,"typical_p":%g,"seed":%d`,
+		p.Temperature, p.TopK, orOne(p.TopP), p.MinP, orOne(p.TypicalP), uint32(p.Seed)&0x7fffffff)
 	if p.TopLogprobs >= 0 {
 		b = fmt.Appendf(b, `,"n_probs":%d`, max(1, p.TopLogprobs))
 	}
