@@ -17,6 +17,7 @@ type runOptions struct {
 	model   backend.Config
 	// isolation says whether the model gets a process of its own.
 	isolation isolation
+	remote    remoteFlags
 	form      formOptions
 
 	name         string
@@ -90,6 +91,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 		addModelFlags(cmd, &o.model)
 		addDrafts(cmd, &o.drafts)
 		o.isolation.add(cmd, "auto: no")
+		o.remote.add(cmd)
 	})
 	topic(cmd, "Output", func() {
 		o.output = outputText

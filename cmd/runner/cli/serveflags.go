@@ -28,6 +28,7 @@ type serveOptions struct {
 	models []string
 
 	isolation isolation
+	remote    remoteFlags
 
 	parallel, queue              int
 	keepAlive                    time.Duration
@@ -101,6 +102,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 		addDrafts(cmd, &o.drafts)
 		o.isolation.from = servedFrom
 		o.isolation.add(cmd, "auto: models of more than 256 MiB")
+		o.remote.add(cmd)
 	})
 	topic(cmd, "Traces", func() {
 		o.record.add(cmd, "traces", "keep sealed traces of the runs whose requests ask for it (reasoning_encrypt)")
