@@ -34,6 +34,8 @@ var rules = []struct {
 	{"runner/backend/remote", []string{"runner/backend", "runner/backend/remote/web", "runner/backend/tokenizer"}},
 	{"runner/backend/remote/", []string{"runner/backend", "runner/backend/remote", "runner/backend/remote/web"}},
 	{"runner/backend/remote/web", nil},
+	{"runner/backend/remote/remotetest", []string{"runner/backend", "runner/backend/fake", "runner/backend/remote",
+		"runner/backend/remote/web"}},
 	{"runner/backend/child/protocol", []string{"runner/backend"}},
 	{"runner/backend/mlx", []string{"runner/backend", "runner/backend/child", "runner/backend/gguf",
 		"runner/backend/tokenizer", "runner/backend/mlx/fromgguf"}},
@@ -268,7 +270,8 @@ func TestNoFamilyImportsAnother(t *testing.T) {
 
 // forTests lists packages that only tests and each other may import.
 var forTests = []string{
-	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest",
+	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/remote/llamaserver/llamaservertest",
+	"runner/backend/remote/remotetest", "runner/backend/tokenizer/o200ktest",
 	"runner/backend/tokenizer/texttest",
 	"runner/conformance", "runner/chattemplate/readertest", "runner/chattemplate/vocabtest",
 	"runner/grammar/suitetest",

@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,7 +115,7 @@ func Open(ctx context.Context, c Config) (*Model, error) {
 
 func infoOf(c *Config, d *Description) backend.Info {
 	info := backend.Info{
-		Name: d.Model, Architecture: c.Architecture, Backend: c.Engine.Kind(), Device: "another machine",
+		Name: shortName(d.Model), Architecture: c.Architecture, Backend: c.Engine.Kind(), Device: "another machine",
 		Parameters: d.Parameters, Bytes: d.Bytes, Quantization: d.Quantization,
 		ContextSize:    d.ContextSize - 1, // after which one more token can be sampled
 		TrainedContext: d.TrainedContext, Sequences: c.Load.Sequences, ChatTemplate: c.ChatTemplate, Digest: identity(d),
@@ -140,6 +142,14 @@ func infoOf(c *Config, d *Description) backend.Info {
 		info.ChatTemplate = d.ChatTemplate
 	}
 	return info
+}
+
+// shortName returns the name of a model's file without its path and extension, or another name as it is.
+func shortName(name string) string {
+	if base := path.Base(name); strings.HasSuffix(base, ".gguf") {
+		return strings.TrimSuffix(base, ".gguf")
+	}
+	return name
 }
 
 // identity identifies the model that an engine runs, by what the engine says about it.
@@ -169,7 +179,13 @@ func (m *Model) Capabilities() backend.Capabilities {
 }
 
 // CheckSampling returns an error that names the first setting for which the engine has no equal.
-func (m *Model) CheckSampling(p *backend.Sampling) error { return m.engine.Check(p) }
+func (m *Model) CheckSampling(p *backend.Sampling) error {
+	if p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 {
+		return errors.New("an engine on another machine has no equal for the repetition penalty, because it counts " +
+			"other tokens")
+	}
+	return m.engine.Check(p)
+}
 
 // Ready implements backend.Paced.
 func (m *Model) Ready() <-chan struct{} { return m.ready }

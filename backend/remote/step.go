@@ -72,7 +72,7 @@ func (m *Model) plan(in *backend.Input) (plan, error) {
 		q.Pause()
 	}
 	if q.stream == nil {
-		if err := m.engine.Check(in.Sampling); err != nil {
+		if err := m.CheckSampling(in.Sampling); err != nil {
 			return p, fmt.Errorf("%w: %w", backend.ErrRefused, err)
 		}
 		q.stream = m.start(q, in, nil)

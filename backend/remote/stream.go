@@ -53,7 +53,7 @@ func (m *Model) start(q *sequence, in *backend.Input, allowed []backend.Token) *
 	s.sampling.Seen = nil
 	r := &Request{Tokens: tokens, Most: max(1, m.about.ContextSize-len(tokens)), Sampling: s.sampling, Allowed: allowed,
 		Salt: m.salt(in.Owner), NoCache: m.noCache}
-	r.Sampling.Bias = withPenalties(in.Sampling)
+	r.Sampling.Bias = withPenalties(in.Sampling, m.vocab.Len())
 	r.Sampling.PresencePenalty, r.Sampling.FrequencyPenalty, r.Sampling.PenaltyWindow = 0, 0, 0
 	if allowed != nil || s.seen > 0 {
 		r.Most = 1
@@ -78,8 +78,8 @@ func counted(p *backend.Sampling) int {
 	return len(p.Seen)
 }
 
-// withPenalties returns the bias with what the penalties subtract.
-func withPenalties(p *backend.Sampling) []backend.TokenBias {
+// withPenalties returns the bias with what the penalties subtract. size is that of the vocabulary.
+func withPenalties(p *backend.Sampling, size int) []backend.TokenBias {
 	if counted(p) == 0 {
 		return slices.Clone(p.Bias)
 	}
@@ -93,6 +93,9 @@ func withPenalties(p *backend.Sampling) []backend.TokenBias {
 	}
 	all := slices.Clone(p.Bias)
 	for t, n := range times {
+		if t < 0 || int(t) >= size {
+			continue
+		}
 		all = append(all, backend.TokenBias{Token: t, Bias: -p.PresencePenalty - float32(n)*p.FrequencyPenalty})
 	}
 	return all

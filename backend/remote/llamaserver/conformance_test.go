@@ -59,6 +59,6 @@ func TestConformance(t *testing.T) {
 		return open(t, s.URL, path, cfg)
 	}, backendtest.Options{Tolerance: 1e-3, Skip: map[string]string{
 		"CacheFull": "the sequences share no cache on this side",
-		"Penalties": "llama-server has no equal for the repetition penalty; TestPenalties has the others",
+		"Penalties": "engines have no equal for the repetition penalty; package remote tests the others",
 	}})
 }

@@ -6,7 +6,6 @@ package llamaserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -88,12 +87,7 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 }
 
 // Check implements remote.Engine.
-func (e *Engine) Check(p *backend.Sampling) error {
-	if p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 {
-		return errors.New("llama-server counts the prompt for the repetition penalty, so it has no equal")
-	}
-	return nil
-}
+func (e *Engine) Check(*backend.Sampling) error { return nil }
 
 // Encode implements remote.Engine.
 func (e *Engine) Encode(ctx context.Context, text string, special bool) ([]backend.Token, error) {

@@ -53,9 +53,12 @@ The exit code is 1 when something would make a run fail.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	addModelFlags(cmd, &cfg)
-	i.add(cmd, "auto: no")
-	at.add(cmd)
+	topic(cmd, "Loading the model", func() {
+		addModelFlags(cmd, &cfg)
+		i.add(cmd, "auto: no")
+	})
+	topic(cmd, "Engine at an address", func() { at.add(cmd) })
+	common(cmd, "ctx-size", "engine", "tokenizer", "engine-key")
 	return cmd
 }
 

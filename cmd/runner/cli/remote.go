@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,6 @@ import (
 	"runner/backend"
 	"runner/cmd/runner/settings"
 	"runner/models"
-	"runner/models/names"
 )
 
 // Remote says how to reach an engine on another machine.
@@ -69,18 +69,18 @@ func (a *app) remote(r remoteFlags) error {
 }
 
 // isRemote reports whether a name of a model is the address of an engine: http://HOST:PORT or KIND+http://HOST:PORT. An
-// address of a page that names a model is not.
+// address with a path, without a kind, is that of a page.
 func isRemote(name string) bool {
-	_, url := splitKind(name)
-	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") || strings.ContainsAny(name, " \n\t") {
+	kind, address := splitKind(name)
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(name, " \n\t") {
 		return false
 	}
-	_, err := names.Parse(name, models.Hosts()...)
-	return err != nil
+	return kind != "" || strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
 // splitKind splits an address into the kind of engine and the URL.
-func splitKind(name string) (kind, url string) {
+func splitKind(name string) (kind, address string) {
 	scheme, rest, ok := strings.Cut(name, "://")
 	if kind, http, found := strings.Cut(scheme, "+"); ok && found {
 		return kind, http + "://" + rest

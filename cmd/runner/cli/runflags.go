@@ -91,8 +91,8 @@ func (o *runOptions) add(cmd *cobra.Command) {
 		addModelFlags(cmd, &o.model)
 		addDrafts(cmd, &o.drafts)
 		o.isolation.add(cmd, "auto: no")
-		o.remote.add(cmd)
 	})
+	topic(cmd, "Engine at an address", func() { o.remote.add(cmd) })
 	topic(cmd, "Output", func() {
 		o.output = outputText
 		addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events, of decisions, of AG-UI "+

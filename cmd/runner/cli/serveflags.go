@@ -102,8 +102,8 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 		addDrafts(cmd, &o.drafts)
 		o.isolation.from = servedFrom
 		o.isolation.add(cmd, "auto: models of more than 256 MiB")
-		o.remote.add(cmd)
 	})
+	topic(cmd, "Engine at an address", func() { o.remote.add(cmd) })
 	topic(cmd, "Traces", func() {
 		o.record.add(cmd, "traces", "keep sealed traces of the runs whose requests ask for it (reasoning_encrypt)")
 	})
