@@ -218,7 +218,11 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 		err := m.breaker.allow()
 		if err == nil {
 			err = s.read(ctx, r)
-			m.breaker.note(err)
+			if len(r.Tokens) > before {
+				m.breaker.note(nil) // the engine works, even if the stream broke later
+			} else {
+				m.breaker.note(err)
+			}
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
