@@ -17,6 +17,8 @@ import (
 	"runner/backend/mlx"
 	"runner/backend/remote"
 	"runner/backend/remote/llamaserver"
+	"runner/backend/remote/sglang"
+	"runner/backend/remote/vllm"
 	"runner/backend/remote/web"
 	"runner/backend/tokenizer"
 	"runner/cmd/runner/cli"
@@ -31,6 +33,8 @@ var kinds = []struct {
 	make func(c *web.Client, v *backend.Vocab) remote.Engine
 }{
 	{llamaserver.Kind, func(c *web.Client, v *backend.Vocab) remote.Engine { return llamaserver.New(c, v) }},
+	{vllm.Kind, func(c *web.Client, v *backend.Vocab) remote.Engine { return vllm.New(c, v) }},
+	{sglang.Kind, func(c *web.Client, v *backend.Vocab) remote.Engine { return sglang.New(c, v) }},
 }
 
 // kindNames lists the names of all kinds.
