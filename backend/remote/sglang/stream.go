@@ -137,7 +137,7 @@ func failure(e *event) error {
 	case e.code == http.StatusTooManyRequests || e.code == http.StatusServiceUnavailable:
 		w.Kind = web.Busy
 	case e.code >= 400 && e.code < 500:
-		w.Kind, w.TooLong = web.Refused, e.long
+		w.Kind, w.TooLong, w.Detail = web.Refused, e.long, ""
 	}
 	return w
 }

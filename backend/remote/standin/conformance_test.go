@@ -38,15 +38,31 @@ func start(tb testing.TB, c standin.Config) (*standin.Server, *httptest.Server) 
 // engine returns the engine of a kind at an address.
 func engine(tb testing.TB, kind, url string, v *backend.Vocab) remote.Engine {
 	tb.Helper()
-	c, err := web.New(web.Config{Base: url, ConnectTimeout: 2 * time.Second})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(c.Close)
+	c := client(tb, url, 0)
 	if kind == "sglang" {
 		return sglang.New(c, v)
 	}
 	return vllm.New(c, v)
+}
+
+// engineWithTimeout returns an engine without a vocabulary that connects in a given time.
+func engineWithTimeout(tb testing.TB, kind, url string, connect time.Duration) remote.Engine {
+	tb.Helper()
+	c := client(tb, url, connect)
+	if kind == "sglang" {
+		return sglang.New(c, nil)
+	}
+	return vllm.New(c, nil)
+}
+
+func client(tb testing.TB, url string, connect time.Duration) *web.Client {
+	tb.Helper()
+	c, err := web.New(web.Config{Base: url, ConnectTimeout: connect})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	return c
 }
 
 // open opens the model of an engine. local tokenizes as the server's model does.
@@ -62,8 +78,8 @@ func open(tb testing.TB, e remote.Engine, load backend.Config, patience remote.P
 	return m
 }
 
-// TestConformance runs the suite of package backendtest over both kinds of engine. RUNNER_LONG=1 adds the count of leaks,
-// for which nothing else may run in this process.
+// TestConformance runs the suite of package backendtest over both kinds of engine. RUNNER_LONG=1 adds the
+// variants with other spellings, and the count of leaks, for which nothing else may run in this process.
 func TestConformance(t *testing.T) {
 	long := os.Getenv("RUNNER_LONG") != ""
 	skip := map[string]string{
@@ -76,11 +92,15 @@ func TestConformance(t *testing.T) {
 	for name, c := range variants {
 		t.Run(name, func(t *testing.T) {
 			if !long {
+				if c.TokenNames || c.Incremental {
+					t.Skip("only the spelling differs; RUNNER_LONG=1 runs it")
+				}
 				t.Parallel()
 			}
 			backendtest.Run(t, func(t *testing.T, load backend.Config) backend.Model {
 				c := c
 				c.Model = fake.Config{ContextSize: load.ContextSize + 64, Sequences: 64, CacheTokens: 1 << 18, Delay: longSteps}
+				c.Pace = 300 * time.Microsecond // else most of the time goes into tokens that nobody takes
 				_, h := start(t, c)
 				return open(t, engine(t, c.Kind, h.URL, fake.Harmony()), load, remote.Patience{})
 			}, backendtest.Options{Tolerance: 1e-5, Skip: skip})

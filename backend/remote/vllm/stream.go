@@ -124,7 +124,7 @@ func failure(code int64) error {
 	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable:
 		e.Kind = web.Busy
 	case code >= 400 && code < 500:
-		e.Kind = web.Refused
+		e.Kind, e.Detail = web.Refused, ""
 	}
 	return e
 }
