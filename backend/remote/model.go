@@ -66,6 +66,7 @@ type Model struct {
 	secret   [32]byte
 	breaker  breaker
 	counts   counts
+	noForms  formSet
 
 	ready chan struct{}
 	mask  backend.Mask
