@@ -73,20 +73,18 @@ type Request struct {
 }
 
 // FormKind is a way to describe what a text must look like.
-type FormKind string
+type FormKind = backend.FormKind
 
 // The kinds of form.
 const (
-	FormJSONSchema FormKind = "JSON Schema"
-	FormRegex      FormKind = "pattern"
-	FormGBNF       FormKind = "GBNF"
+	FormJSONSchema = backend.FormJSONSchema
+	FormRegex      = backend.FormRegex
+	FormChoices    = backend.FormChoices
+	FormGBNF       = backend.FormGBNF
 )
 
 // Form describes what a text must look like. It is a hint: the model checks every token all the same.
-type Form struct {
-	Kind FormKind
-	Text string
-}
+type Form = backend.Form
 
 // Stream is a generation that is open at an engine. It is used by one goroutine at a time.
 type Stream interface {

@@ -66,6 +66,7 @@ type Model struct {
 	secret   [32]byte
 	breaker  breaker
 	counts   counts
+	noForms  formSet
 
 	ready chan struct{}
 	mask  backend.Mask
@@ -87,10 +88,6 @@ type Model struct {
 type counts struct {
 	opened, replaced, faults, gaveUp atomic.Int64
 }
-
-// Counts says how often streams were opened, tokens were replaced because a constraint did not allow them, streams
-// failed, and sequences were given up after faults.
-type Counts struct{ Opened, Replaced, Faults, GaveUp int64 }
 
 // defaultSequences is how many sequences are open at a time if neither the user nor the engine says so.
 const defaultSequences = 64
@@ -198,11 +195,16 @@ func (m *Model) wake() {
 	}
 }
 
-// Counts returns the current counts. It may be called from any goroutine.
-func (m *Model) Counts() Counts {
+// StreamCounts returns how often streams were opened, tokens were replaced because a constraint did not allow them,
+// streams failed, and sequences were given up after faults. It may be called from any goroutine.
+func (m *Model) StreamCounts() (opened, replaced, faults, gaveUp int64) {
 	c := &m.counts
-	return Counts{Opened: c.opened.Load(), Replaced: c.replaced.Load(), Faults: c.faults.Load(), GaveUp: c.gaveUp.Load()}
+	return c.opened.Load(), c.replaced.Load(), c.faults.Load(), c.gaveUp.Load()
 }
+
+// Down reports whether requests fail at once because the engine failed several times in a row. It may be called from any
+// goroutine.
+func (m *Model) Down() bool { return m.breaker.open() }
 
 // salt returns what keeps an owner's prefixes apart at the engine. It does not tell the owner's name.
 func (m *Model) salt(owner string) string {

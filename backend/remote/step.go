@@ -68,7 +68,7 @@ func (m *Model) plan(in *backend.Input) (plan, error) {
 	if in.Sampling == nil {
 		return p, nil
 	}
-	if q.stream != nil && !q.stream.fits(in) {
+	if q.stream != nil && (!q.stream.fits(in) || m.wantsForm(q, in)) {
 		q.Pause()
 	}
 	if q.stream == nil {
@@ -88,8 +88,10 @@ func (m *Model) plan(in *backend.Input) (plan, error) {
 		return p, m.inputError(err)
 	case s == nil:
 		p.pending = true
+		follow(in, q.stream)
 	case in.Constraint == nil || in.Constraint.Allows(s.Token):
 		p.sample, p.stream = s, q.stream
+		follow(in, q.stream)
 	case q.stream.allowed != nil:
 		q.Pause()
 		return p, fmt.Errorf("%w: it sampled a token that was not among those allowed", backend.ErrUnavailable)
@@ -109,6 +111,7 @@ func (m *Model) replace(q *sequence, in *backend.Input, p *plan) error {
 		}
 	}
 	q.Pause()
+	follow(in, nil)
 	switch {
 	case len(allowed) == 0:
 		return backend.ErrNothingAllowed

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"runner/backend"
@@ -26,6 +27,10 @@ type stream struct {
 	owner    string
 	// allowed are the only tokens that it may sample, or nil.
 	allowed []backend.Token
+	// form is what the engine follows from formAt on, or nil. refused says that it does not take the form.
+	form    *Form
+	formAt  int
+	refused atomic.Bool
 
 	// agreed is how many tokens of the sequence, with those that are being fed, are known to be those of the stream.
 	agreed int
@@ -49,10 +54,13 @@ func (m *Model) start(q *sequence, in *backend.Input, allowed []backend.Token) *
 	tokens = append(append(tokens, q.tokens...), in.Tokens...)
 	s := &stream{model: m, sampling: *in.Sampling, seen: counted(in.Sampling), owner: in.Owner, allowed: allowed,
 		agreed: len(tokens), given: backend.NoToken, room: make(chan struct{}, 1)}
+	if allowed == nil {
+		s.form, s.formAt = m.formOf(in), len(tokens)
+	}
 	s.sampling.Bias = slices.Clone(in.Sampling.Bias)
 	s.sampling.Seen = nil
 	r := &Request{Tokens: tokens, Most: max(1, m.about.ContextSize-len(tokens)), Sampling: s.sampling, Allowed: allowed,
-		Salt: m.salt(in.Owner), NoCache: m.noCache}
+		Form: s.form, Salt: m.salt(in.Owner), NoCache: m.noCache}
 	r.Sampling.Bias = withPenalties(in.Sampling, m.vocab.Len())
 	r.Sampling.PresencePenalty, r.Sampling.FrequencyPenalty, r.Sampling.PenaltyWindow = 0, 0, 0
 	if allowed != nil || s.seen > 0 {
@@ -232,6 +240,15 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 		}
 		if err == nil {
 			err = &web.Error{Kind: web.Malformed, Detail: "it ended a generation without a token"}
+		}
+		var e *web.Error
+		if r.Form != nil && (errors.As(err, &e) && e.Kind == web.Refused || len(r.Tokens) > before) {
+			// The engine cannot follow the form, or not from its middle on.
+			s.refused.Store(true)
+			if r.Form = nil; len(r.Tokens) == before {
+				m.noForms.add(s.form)
+				continue
+			}
 		}
 		m.counts.faults.Add(1)
 		if len(r.Tokens) > before {

@@ -140,12 +140,12 @@ func openRemote(ctx context.Context, a cli.Remote, cfg backend.Config) (backend.
 	if err != nil {
 		return nil, err
 	}
-	text, err := textOf(a, &f.about)
+	w, err := writingOf(a, &f.about)
 	if err != nil {
 		return nil, err
 	}
-	m, err := remote.Open(ctx, remote.Config{Engine: kinds[f.kind].make(f.client, text.vocab), Vocab: text.vocab,
-		Tokenize: text.tokenize, Architecture: text.architecture, ChatTemplate: text.template, Load: cfg,
+	m, err := remote.Open(ctx, remote.Config{Engine: kinds[f.kind].make(f.client, w.vocab), Vocab: w.vocab,
+		Tokenize: w.tokenize, Architecture: w.architecture, ChatTemplate: w.template, Load: cfg,
 		NoSharedCache: a.NoSharedCache})
 	if err != nil {
 		return nil, remoteError(err)
@@ -179,27 +179,27 @@ func modelName(id string) string {
 	return id
 }
 
-// text is how a model writes.
-type text struct {
+// writing is how a model writes.
+type writing struct {
 	vocab                  *backend.Vocab
 	tokenize               func(dst []backend.Token, text string) ([]backend.Token, error)
 	architecture, template string
 }
 
-// textOf finds the vocabulary of an engine's model: the one that the user names, or that of the engine's own file if it
+// writingOf finds the vocabulary of an engine's model: the one that the user names, or that of the engine's own file if it
 // is on this machine, or that of the engine's name for its model.
-func textOf(a cli.Remote, d *remote.Description) (text, error) {
+func writingOf(a cli.Remote, d *remote.Description) (writing, error) {
 	if a.Tokenizer != "" {
-		return readText(a.Tokenizer)
+		return readWriting(a.Tokenizer)
 	}
 	for _, name := range []string{d.Path, d.Model} {
 		if _, err := os.Stat(name); name != "" && (err != nil || isLoopback(a.URL)) {
-			if t, err := readText(name); err == nil {
+			if t, err := readWriting(name); err == nil {
 				return t, nil
 			}
 		}
 	}
-	return text{}, &backend.LoadError{Path: "the engine's model", Reason: backend.LoadMissing,
+	return writing{}, &backend.LoadError{Path: "the engine's model", Reason: backend.LoadMissing,
 		Detail: fmt.Sprintf("there is no tokenizer for %.100q on this machine", modelName(d.Model)),
 		Advice: "name a GGUF file, a tokenizer.json or a model that is here with --tokenizer"}
 }
@@ -214,28 +214,28 @@ func isLoopback(address string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// readText reads a vocabulary from a GGUF file, a tokenizer.json, a folder with one, or a model that is on this machine.
-func readText(name string) (text, error) {
+// readWriting reads a vocabulary from a GGUF file, a tokenizer.json, a folder with one, or a model that is on this machine.
+func readWriting(name string) (writing, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
-		return folderText(name)
+		return folderWriting(name)
 	case err == nil && filepath.Base(name) == "tokenizer.json":
-		return folderText(filepath.Dir(name))
+		return folderWriting(filepath.Dir(name))
 	case err == nil && info.Mode().IsRegular():
-		return ggufText(name)
+		return ggufWriting(name)
 	}
 	if dir := cachedTokenizer(name); dir != "" {
-		return folderText(dir)
+		return folderWriting(dir)
 	}
 	m, err := models.Resolve(name)
 	if err != nil {
-		return text{}, err
+		return writing{}, err
 	}
 	if info, err := os.Stat(m.Path); err == nil && info.IsDir() {
-		return folderText(m.Path)
+		return folderWriting(m.Path)
 	}
-	return ggufText(m.Path)
+	return ggufWriting(m.Path)
 }
 
 // cachedTokenizer returns the folder of a repository in the Hugging Face cache that has a tokenizer.json, or "".
@@ -262,24 +262,24 @@ func cachedTokenizer(name string) string {
 	return dir
 }
 
-func folderText(path string) (text, error) {
+func folderWriting(path string) (writing, error) {
 	f, err := mlx.ReadText(path)
 	if err != nil {
-		return text{}, err
+		return writing{}, err
 	}
-	return text{f.Vocab, f.Tokenize, f.Architecture, f.ChatTemplate}, nil
+	return writing{f.Vocab, f.Tokenize, f.Architecture, f.ChatTemplate}, nil
 }
 
-func ggufText(path string) (text, error) {
+func ggufWriting(path string) (writing, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
-		return text{}, err
+		return writing{}, err
 	}
 	t, err := tokenizer.FromGGUF(f)
 	if err != nil {
-		return text{}, fmt.Errorf("the tokenizer of %s: %w", path, err)
+		return writing{}, fmt.Errorf("the tokenizer of %s: %w", path, err)
 	}
-	all := text{vocab: t.Vocab(), tokenize: func(dst []backend.Token, s string) ([]backend.Token, error) {
+	all := writing{vocab: t.Vocab(), tokenize: func(dst []backend.Token, s string) ([]backend.Token, error) {
 		return t.Encode(dst, s), nil
 	}}
 	all.architecture, _ = f.String("general.architecture")

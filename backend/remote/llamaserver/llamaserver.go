@@ -82,7 +82,7 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 		Version: p.BuildInfo, Model: m.Data[0].ID, Path: p.Path, ContextSize: p.Defaults.Context,
 		TrainedContext: meta.TrainedContext, Parallel: p.Slots, Vocabulary: meta.Vocabulary, Parameters: meta.Parameters,
 		Bytes: meta.Size, Quantization: p.Format, ChatTemplate: p.Template,
-		Forms: []remote.FormKind{remote.FormGBNF},
+		Forms: []remote.FormKind{remote.FormJSONSchema, remote.FormChoices, remote.FormGBNF},
 	}, nil
 }
 
@@ -159,10 +159,36 @@ func (e *Engine) body(r *remote.Request, stream bool) []byte {
 	}
 	b = e.bias(b, r)
 	if r.Form != nil {
-		text, _ := json.Marshal(r.Form.Text) // strings have no errors
-		b = append(append(b, `,"grammar":`...), text...)
+		b = form(b, r.Form)
 	}
 	return append(b, '}')
+}
+
+// form writes the form that the server is to follow.
+func form(b []byte, f *remote.Form) []byte {
+	if f.Kind == remote.FormJSONSchema && json.Valid([]byte(f.Text)) {
+		return append(append(b, `,"json_schema":`...), f.Text...)
+	}
+	text := f.Text
+	if f.Kind == remote.FormChoices {
+		text = choices(f.List)
+	}
+	quoted, _ := json.Marshal(text) // strings have no errors
+	return append(append(b, `,"grammar":`...), quoted...)
+}
+
+// choices returns a grammar of one of several texts.
+func choices(list []string) string {
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
+	var b strings.Builder
+	b.WriteString("root ::= ")
+	for i, s := range list {
+		if i > 0 {
+			b.WriteString(" | ")
+		}
+		b.WriteString(`"` + quote.Replace(s) + `"`)
+	}
+	return b.String()
 }
 
 func orOne(x float32) float32 {

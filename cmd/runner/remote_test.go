@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/llamacpp"
+	"runner/backend/remote/llamaserver/llamaservertest"
+	"runner/chattemplate"
+	"runner/chattemplate/families"
+	"runner/cmd/runner/cli"
+	"runner/models/demo"
+	"runner/runner"
+)
+
+// llamaServer starts a real llama-server with the bundled model.
+func llamaServer(tb testing.TB, parallel int) *llamaservertest.Server {
+	tb.Helper()
+	llamaservertest.Python(tb)
+	path, err := demo.Path(context.Background())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return llamaservertest.Start(tb, llamaservertest.Options{Model: path, Parallel: parallel})
+}
+
+func openRemoteModel(tb testing.TB, url string) backend.Model {
+	tb.Helper()
+	m, err := openRemote(context.Background(), cli.Remote{URL: url}, backend.Config{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// long reports whether the long tests run.
+func long() bool { return os.Getenv("RUNNER_LONG") != "" }
+
+// plainSums returns questions for the bundled model.
+func plainSums(n int) (list []string) {
+	for i := range n {
+		a, b := 11+7*i%880, 5+13*i%790
+		op := "+"
+		if i%2 == 1 {
+			op, a = "-", a+b
+		}
+		list = append(list, fmt.Sprintf("What is %d %s %d?", a, op, b))
+	}
+	return list
+}
+
+// rendered returns the prompt of a question to a model.
+func rendered(tb testing.TB, m backend.Model, text string) []backend.Token {
+	tb.Helper()
+	f, err := families.Open(chattemplate.Config{Vocab: m.Vocab(), Tokenize: m.Tokenize, Source: m.Info().ChatTemplate,
+		MaxText: 1 << 20})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := f.Render(chattemplate.Conversation{Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC),
+		Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p.Tokens
+}
+
+// greedy writes the most likely tokens after a prompt, up to the end of the turn. gaps are how much more likely each was
+// than the second best, in nats.
+func greedy(tb testing.TB, m backend.Model, prompt []backend.Token) (tokens []backend.Token, gaps []float32) {
+	tb.Helper()
+	q, err := m.NewSequence()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer q.Close()
+	out := make([]backend.Output, 1)
+	for feed := prompt; len(tokens) < 300; feed = tokens[len(tokens)-1:] {
+		in := []backend.Input{{Sequence: q, Tokens: feed, Sampling: &backend.Sampling{TopLogprobs: 2}}}
+		if err := backend.StepAll(tb.Context(), m, in, out); err != nil {
+			tb.Fatal(err)
+		}
+		tokens, gaps = append(tokens, out[0].Token), append(gaps, out[0].Top[0].Logprob-out[0].Top[1].Logprob)
+		if m.Vocab().EndsGeneration(out[0].Token) {
+			break
+		}
+	}
+	return tokens, gaps
+}
+
+// Greedy answers of the bundled model are those in process. Where they differ, two tokens were almost equally likely.
+func TestRemoteAnswersAsInProcess(t *testing.T) {
+	n := 40
+	if long() {
+		n = 200
+	}
+	s := llamaServer(t, 4)
+	there := openRemoteModel(t, s.URL)
+	defer there.Close()
+	path, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := llamacpp.Open(t.Context(), path, backend.Config{ContextSize: 2048, Sequences: 1, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	different := 0
+	for _, text := range plainSums(n) {
+		prompt := rendered(t, here, text)
+		want, gaps := greedy(t, here, prompt)
+		got, _ := greedy(t, there, prompt)
+		if len(want) < 10 {
+			t.Errorf("the answer to %q has %d tokens", text, len(want))
+		}
+		for i := range want {
+			if i < len(got) && got[i] == want[i] {
+				continue
+			}
+			different++
+			if gaps[i] > 0.05 {
+				t.Errorf("%q: token %d differs, although the best two are %.3f nats apart", text, i, gaps[i])
+			}
+			break
+		}
+	}
+	t.Logf("%d of %d answers differ", different, n)
+	if different > n/50 {
+		t.Errorf("%d of %d answers differ", different, n)
+	}
+}
+
+// At a high temperature no answer of the engine breaks its schema.
+func TestRemoteAnswersMatchTheirSchemas(t *testing.T) {
+	all, seeds := readSchemas(t), uint64(1)
+	if long() {
+		seeds = 10
+	}
+	s := llamaServer(t, 8)
+	r, err := runner.New(openRemoteModel(t, s.URL), runner.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	places := make(chan struct{}, 8)
+	complete, cut := 0, 0
+	for _, schema := range all {
+		for seed := range seeds {
+			wg.Go(func() {
+				places <- struct{}{}
+				defer func() { <-places }()
+				whole, err := hotRun(t.Context(), r, schema, seed)
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err != nil:
+					t.Errorf("%s, seed %d: %v", schema, seed, err)
+				case whole:
+					complete++
+				default:
+					cut++
+				}
+			})
+		}
+	}
+	wg.Wait()
+	t.Logf("%d complete answers and %d that were cut at their maximum length", complete, cut)
+	if n := r.Violations(); n != 0 || complete < cut {
+		t.Errorf("%d violations; %d complete and %d cut", n, complete, cut)
+	}
+}
