@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"runner/backend"
 	"runner/backend/remote"
@@ -53,14 +55,31 @@ func (e *Engine) body(r *remote.Request) []byte {
 		b = body.Tokens(b, e.ends)
 	}
 	b = e.limits(b, r)
-	if f := r.Form; f != nil {
-		b = append(b, `,"`...)
-		b = append(b, map[remote.FormKind]string{remote.FormJSONSchema: "json_schema", remote.FormRegex: "regex",
-			remote.FormGBNF: "ebnf"}[f.Kind]...)
-		b = append(b, `":`...)
-		b = body.Text(b, f.Text)
+	if r.Form != nil {
+		b = form(b, r.Form)
 	}
 	return append(b, '}', '}')
+}
+
+// form appends a form. Choices are a pattern.
+func form(b []byte, f *remote.Form) []byte {
+	text := f.Text
+	switch f.Kind {
+	case remote.FormJSONSchema:
+		b = append(b, `,"json_schema":`...)
+	case remote.FormGBNF:
+		b = append(b, `,"ebnf":`...)
+	case remote.FormRegex:
+		b = append(b, `,"regex":`...)
+	case remote.FormChoices:
+		b = append(b, `,"regex":`...)
+		quoted := make([]string, len(f.List))
+		for i, choice := range f.List {
+			quoted[i] = regexp.QuoteMeta(choice)
+		}
+		text = "(" + strings.Join(quoted, "|") + ")"
+	}
+	return body.Text(b, text)
 }
 
 // limits appends the bias, and which tokens are allowed. The smaller of allowed and other tokens is named.

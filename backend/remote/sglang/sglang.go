@@ -117,9 +117,9 @@ func describeForms(d *remote.Description, info *serverInfo) {
 	switch {
 	case info.Grammar == nil || *info.Grammar == "" || *info.Grammar == "none":
 	case *info.Grammar == "xgrammar":
-		d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormGBNF}
+		d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormChoices, remote.FormGBNF}
 	default:
-		d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex}
+		d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormChoices}
 	}
 	d.Notes = []string{"top-p and min-p apply after the temperature"}
 	if !info.Deterministic {

@@ -320,7 +320,7 @@ func TestTheEngineRestarts(t *testing.T) {
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("%v\ngot  %v\nwant %v", err, got, want)
 			}
-			if m.Counts().Faults == 0 {
+			if _, _, faults, _ := m.StreamCounts(); faults == 0 {
 				t.Error("nothing was noticed")
 			}
 		})

@@ -214,6 +214,13 @@ func TestRequestsOfAllSettings(t *testing.T) {
 					t.Errorf("the form %s is %d times in %s", k, n, data)
 				}
 			}
+			data, _ := json.Marshal(send(func(r *remote.Request) {
+				r.Form = &remote.Form{Kind: remote.FormChoices, List: []string{"yes", "a.b"}}
+			}))
+			want := map[string]string{"vllm": `{"choice":["yes","a.b"]}`, "sglang": `"regex":"(yes|a\\.b)"`}[c.Kind]
+			if !strings.Contains(string(data), want) {
+				t.Errorf("%s is not in %s", want, data)
+			}
 		})
 	}
 }
@@ -253,7 +260,7 @@ func TestDescriptions(t *testing.T) {
 		}
 		size := map[string]int{"vllm": 4096, "sglang": 4090}[c.Kind]
 		if d.Model != c.Name || d.ContextSize != size || d.TrainedContext != 4096 || d.Version == "" || !d.Salted ||
-			len(d.Forms) != 3 || d.Path == "" {
+			len(d.Forms) != 4 || d.Path == "" {
 			t.Errorf("%s: %+v", name, d)
 		}
 		told := strings.Contains(strings.Join(d.Notes, "\n"), "start it with")

@@ -120,6 +120,7 @@ type vllmRequest struct {
 	Tokens   []backend.Token `json:"token_ids"`
 	Stream   bool            `json:"stream"`
 	Salt     *string         `json:"cache_salt"`
+	Reasoned *bool           `json:"reasoning_ended"`
 	Sampling struct {
 		vllmSampling
 		Detokenize *bool `json:"detokenize"`

@@ -35,8 +35,11 @@ func (e *Engine) tokensBody(r *remote.Request, model string) []byte {
 	if r.NoCache {
 		b = append(b, `,"skip_reading_prefix_cache":true`...)
 	}
-	b = e.sampling(b, r)
-	return append(salt(append(b, '}'), r), '}')
+	b = append(e.sampling(b, r), '}')
+	if r.Form != nil { // a server with a reasoning parser would wait for the end of the reasoning
+		b = append(b, `,"reasoning_ended":true`...)
+	}
+	return append(salt(b, r), '}')
 }
 
 // textBody is a request to the route that also spells the tokens.
@@ -77,14 +80,30 @@ func (e *Engine) sampling(b []byte, r *remote.Request) []byte {
 		b = body.Tokens(b, e.ends)
 	}
 	b = e.limits(b, r)
-	if f := r.Form; f != nil {
-		b = append(b, `,"structured_outputs":{"`...)
-		b = append(b, map[remote.FormKind]string{remote.FormJSONSchema: "json", remote.FormRegex: "regex",
-			remote.FormGBNF: "grammar"}[f.Kind]...)
-		b = append(b, `":`...)
-		b = append(body.Text(b, f.Text), '}')
+	if r.Form != nil {
+		b = append(b, `,"structured_outputs":{`...)
+		b = append(form(b, r.Form), '}')
 	}
 	return b
+}
+
+// form appends a form.
+func form(b []byte, f *remote.Form) []byte {
+	switch f.Kind {
+	case remote.FormJSONSchema:
+		b = append(b, `"json":`...)
+	case remote.FormRegex:
+		b = append(b, `"regex":`...)
+	case remote.FormGBNF:
+		b = append(b, `"grammar":`...)
+	case remote.FormChoices:
+		b = append(b, `"choice":`...)
+		for i, text := range f.List {
+			b = body.Text(append(b, "[,"[min(i, 1)]), text)
+		}
+		return append(b, ']')
+	}
+	return body.Text(b, f.Text)
 }
 
 // limits appends the bias and the allowed tokens, or the others as forbidden ones if they are fewer.

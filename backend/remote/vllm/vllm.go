@@ -114,7 +114,7 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 	}
 	e.about.Store(&about{model: d.Model, tokens: has})
 	d.Salted = true
-	d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormGBNF}
+	d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormChoices, remote.FormGBNF}
 	d.Notes = append(d.Notes, "top-p and min-p apply after the temperature")
 	if !has {
 		d.Notes = append(d.Notes, "it spells all tokens; start it with --enable-scale-out to save that")
