@@ -288,6 +288,7 @@ func (s *scheduler) fill() {
 	s.inputs, s.inStep, s.targets = s.inputs[:0], s.inStep[:0], backend.MaxTargets
 	room := s.info.BatchSize
 	for _, l := range s.active {
+		l.placed = false
 		if p := l.pending(); p > 0 && p <= min(smallRun, room) && l.hidden == nil {
 			room -= s.put(l, room)
 		}
@@ -298,7 +299,7 @@ func (s *scheduler) fill() {
 	s.turn++
 	for i := range s.active {
 		l := s.active[(i+s.turn)%len(s.active)]
-		if room > 0 && l.pending() > 0 && l.hidden == nil && !slices.Contains(s.inStep, l) {
+		if room > 0 && l.pending() > 0 && l.hidden == nil && !l.placed {
 			room -= s.put(l, room)
 		}
 	}
@@ -329,6 +330,7 @@ func (s *scheduler) put(l *lane, room int) int {
 	}
 	s.inputs = append(s.inputs, in)
 	s.inStep = append(s.inStep, l)
+	l.placed = true
 	return n
 }
 
