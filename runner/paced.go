@@ -1,6 +1,10 @@
 package runner
 
-import "runner/backend"
+import (
+	"time"
+
+	"runner/backend"
+)
 
 // This file is about models whose sequences go at their own pace. Their steps do not wait: the inputs without a result
 // are handed in again with the next step. So no lane waits for another one.
@@ -31,11 +35,28 @@ func (s *scheduler) await() {
 	}
 	select {
 	case <-s.ready:
+		s.gather()
 	case f := <-s.inbox:
 		f()
 	case <-s.cancelled:
 	case <-s.stop.Done():
 	}
+}
+
+// gatherTime is how long the scheduler waits for the results of other lanes after the first one.
+const gatherTime = time.Millisecond
+
+// gather waits for the results of other lanes, so that one round handles many: engines send the tokens of a batch one
+// after the other. The engine goes on meanwhile, so this delays a token and slows nothing down. A lane that is alone does
+// not wait.
+func (s *scheduler) gather() {
+	if len(s.active) < 2 {
+		return
+	}
+	if wait := gatherTime - time.Since(s.gathered); wait > 0 {
+		time.Sleep(wait)
+	}
+	s.gathered = time.Now()
 }
 
 // noteCancelled says that a lane was cancelled.

@@ -35,6 +35,8 @@ type scheduler struct {
 	// a model was cancelled.
 	ready     <-chan struct{}
 	cancelled chan struct{}
+	// gathered is when the results of several lanes were last waited for.
+	gathered time.Time
 
 	cache   prefixCache
 	active  []*lane

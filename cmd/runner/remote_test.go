@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +17,9 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/families"
 	"runner/cmd/runner/cli"
+	"runner/generation"
 	"runner/models/demo"
+	"runner/reasoning"
 	"runner/runner"
 )
 
@@ -57,12 +62,18 @@ func plainSums(n int) (list []string) {
 // rendered returns the prompt of a question to a model.
 func rendered(tb testing.TB, m backend.Model, text string) []backend.Token {
 	tb.Helper()
+	return renderedAt(tb, m, text, time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
+}
+
+// renderedAt is rendered at a time, which models are told.
+func renderedAt(tb testing.TB, m backend.Model, text string, now time.Time) []backend.Token {
+	tb.Helper()
 	f, err := families.Open(chattemplate.Config{Vocab: m.Vocab(), Tokenize: m.Tokenize, Source: m.Info().ChatTemplate,
 		MaxText: 1 << 20})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p, err := f.Render(chattemplate.Conversation{Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC),
+	p, err := f.Render(chattemplate.Conversation{Now: now,
 		Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}})
 	if err != nil {
 		tb.Fatal(err)
@@ -95,7 +106,7 @@ func greedy(tb testing.TB, m backend.Model, prompt []backend.Token) (tokens []ba
 
 // Greedy answers of the bundled model are those in process. Where they differ, two tokens were almost equally likely.
 func TestRemoteAnswersAsInProcess(t *testing.T) {
-	n := 40
+	n := 24
 	if long() {
 		n = 200
 	}
@@ -176,4 +187,90 @@ func TestRemoteAnswersMatchTheirSchemas(t *testing.T) {
 	if n := r.Violations(); n != 0 || complete < cut {
 		t.Errorf("%d violations; %d complete and %d cut", n, complete, cut)
 	}
+}
+
+// The engine is killed and started again and again. No run is lost, because each is resumed from its tokens.
+func TestRemoteEngineIsKilled(t *testing.T) {
+	kills := 2
+	if long() {
+		kills = 100
+	}
+	python := llamaservertest.Python(t)
+	path, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := llamaservertest.Launch(python, llamaservertest.Options{Model: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := first
+	defer func() { engine.Kill() }()
+	at, err := url.Parse(first.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runner.New(openRemoteModel(t, first.URL), runner.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	texts := plainSums(20)
+	want := make([]string, len(texts))
+	for i, text := range texts {
+		if want[i], err = answerOf(t.Context(), r, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stop atomic.Bool
+	var runs, other atomic.Int64
+	var wg sync.WaitGroup
+	for k := range 4 {
+		wg.Go(func() {
+			for i := k; !stop.Load(); i++ {
+				got, err := answerOf(t.Context(), r, texts[i%len(texts)])
+				if runs.Add(1); err != nil {
+					t.Errorf("a run was lost: %v", err)
+				} else if got != want[i%len(texts)] {
+					other.Add(1)
+				}
+			}
+		})
+	}
+	for range kills {
+		before := runs.Load()
+		for begin := time.Now(); runs.Load() < before+4 && time.Since(begin) < 20*time.Second; {
+			time.Sleep(5 * time.Millisecond)
+		}
+		engine.Kill()
+		if engine, err = llamaservertest.Launch(python, llamaservertest.Options{Model: path, Port: port}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	s := r.Stats().Remote
+	t.Logf("%d kills, %d runs, %d with another answer, %d faults, %d given up", kills, runs.Load(), other.Load(), s.Faults,
+		s.GaveUp)
+	if s.Faults == 0 || s.GaveUp > 0 || other.Load() > 1+runs.Load()/50 {
+		t.Error("too many answers differ, or nothing failed")
+	}
+}
+
+// answerOf returns the model's most likely answer.
+func answerOf(ctx context.Context, r *runner.Runner, text string) (answer string, err error) {
+	for e, err := range r.Generate(ctx, generation.Request{
+		Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}) {
+		if err != nil {
+			return answer, err
+		}
+		if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
+			answer += e.Text
+		}
+	}
+	return answer, nil
 }

@@ -37,6 +37,8 @@ func (e *event) reset() {
 	*e = event{Tokens: e.Tokens[:0], Probs: e.Probs[:0]}
 }
 
+var errUnknownToken = &web.Error{Kind: web.Malformed, Detail: "it sent a token that is not in the vocabulary"}
+
 // sample is a token with its probabilities.
 type sample struct{ remote.Sample }
 
@@ -44,7 +46,7 @@ type sample struct{ remote.Sample }
 func (s *sample) take(e *event, top int, v *backend.Vocab) error {
 	s.Token, s.Logprob, s.Top = e.Tokens[len(e.Tokens)-1], 0, s.Top[:0]
 	if !v.Valid(s.Token) {
-		return &web.Error{Kind: web.Malformed, Detail: "it sent a token that is not in the vocabulary"}
+		return errUnknownToken
 	}
 	if top < 0 || len(e.Probs) == 0 {
 		return nil
@@ -137,6 +139,13 @@ func (s *stream) read() error {
 			return &web.Error{Kind: web.Broken, Detail: "the stream ends before the generation"}
 		} else if err != nil {
 			return err
+		}
+		if token, n, ok := quick(data); ok && s.top < 0 && n == s.counted+1 {
+			if !s.engine.vocab.Valid(token) {
+				return errUnknownToken
+			}
+			s.counted, s.now.Token, s.now.Logprob, s.now.Top = n, token, 0, s.now.Top[:0]
+			return nil
 		}
 		s.event.reset()
 		if json.Unmarshal(data, &s.event) != nil {

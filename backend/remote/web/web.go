@@ -142,6 +142,8 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	req.Header.Set("User-Agent", "runner")
+	// A request may be sent again if the engine has just closed an idle connection. An empty list says so and is not sent.
+	req.Header["Idempotency-Key"] = nil
 	r, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.failure(ctx, err, Unreachable)
