@@ -129,13 +129,13 @@ func openStreams(tb testing.TB, streams int, pace, window time.Duration) {
 		windowKey + "=" + window.String()}
 	engine := start(tb, "engine", settings...)
 	base := serve(tb, engine.line(tb), streams)
-	before, idle := memory(), processor()
+	before, resident, idle := memory(), pages(), processor()
 	clients := start(tb, "clients", append(settings, addressKey+"="+base)...)
 	if said := clients.line(tb); said != "open" {
 		tb.Fatal(said)
 	}
 	opening := processor() - idle
-	during := memory()
+	during, residentThen := memory(), pages()
 	from := processor() // without what memory took
 	var report clientReport
 	if err := json.Unmarshal([]byte(clients.line(tb)), &report); err != nil {
@@ -153,6 +153,7 @@ func openStreams(tb testing.TB, streams int, pace, window time.Duration) {
 		b.ReportMetric(perToken, "cpu-us/token")
 		b.ReportMetric((float64(opening.Microseconds())-perToken*float64(report.Before))/float64(streams), "cpu-us/open")
 		b.ReportMetric(float64(during-before)/1024/float64(streams), "KiB/stream")
+		b.ReportMetric(float64(residentThen-resident)/1024/float64(streams), "resident-KiB/stream")
 		b.ReportMetric(1000*report.Opening, "ms-to-open-all")
 		b.ReportMetric(1000*report.Wait, "ms-gap-p50")
 		b.ReportMetric(1000*report.Wait99, "ms-gap-p99")
@@ -166,6 +167,19 @@ func memory() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// pages returns the memory of this process that is resident, in bytes; 0 if the system does not tell.
+func pages() int64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, resident int64
+	if _, err := fmt.Sscan(string(data), &size, &resident); err != nil {
+		return 0
+	}
+	return resident * int64(os.Getpagesize())
 }
 
 // processor returns the processor time of this process.
