@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -273,4 +275,63 @@ func answerOf(ctx context.Context, r *runner.Runner, text string) (answer string
 		}
 	}
 	return answer, nil
+}
+
+// A server before an engine answers, counts its streams, and says nothing private in its log.
+func TestServeBeforeAnEngine(t *testing.T) {
+	llamaservertest.Python(t)
+	path, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "an-engine-key"
+	engine := llamaservertest.Start(t, llamaservertest.Options{Model: path, Key: key})
+	s := serve(t, "--verbose", "--engine-key", key, "big=llama-server+"+engine.URL)
+	s.healthy()
+	status, text := send(t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model": "big", "temperature": 0,
+		"messages": [{"role": "user", "content": "What is 17 + 25?"}]}`)
+	if status != http.StatusOK || !strings.Contains(text, "42") {
+		t.Errorf("status %d: %s", status, text)
+	}
+	status, text = send(t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model": "big", "seed": 3,
+		"repetition_penalty": 1.2, "repeat_penalty": 1.2, "messages": [{"role": "user", "content": "What is 17 + 25?"}]}`)
+	if status != http.StatusBadRequest || !strings.Contains(text, "repetition penalty") {
+		t.Errorf("a setting that the engine does not have: status %d: %s", status, text)
+	}
+	if n := s.metric(`runner_remote_streams_total{model="big"}`); n < 1 {
+		t.Errorf("%v streams", n)
+	}
+	engine.Kill()
+	answered := make(chan string, 1)
+	go func() {
+		_, text := send(t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model": "big", "max_tokens": 5,
+			"messages": [{"role": "user", "content": "What is 17 + 25?"}]}`)
+		answered <- text
+	}()
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		status, text := send(t, http.MethodGet, s.url+"/health", "", "")
+		if status == http.StatusServiceUnavailable {
+			break
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatalf("without its engine the server's health is %s", text)
+		}
+	}
+	u, err := url.Parse(engine.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := llamaservertest.Start(t, llamaservertest.Options{Model: path, Key: key, Port: port})
+	if text := <-answered; again.URL != engine.URL || !strings.Contains(text, `"completion_tokens":5`) {
+		t.Errorf("after the engine came back: %s", text)
+	}
+	for _, private := range []string{key, u.Host, u.Port(), "17 + 25"} {
+		if log := strings.ReplaceAll(s.logged(), s.url, ""); strings.Contains(log, private) {
+			t.Errorf("the log has %q:\n%s", private, log)
+		}
+	}
 }

@@ -112,7 +112,7 @@ func failureOf(ctx context.Context, err error, kind Kind) error {
 		e.Detail = "the name of its machine is unknown"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.Detail = "nothing listens at the address"
-	case errors.As(err, &record):
+	case errors.As(err, &record), strings.Contains(err.Error(), "gave HTTP response"):
 		e.Kind, e.Detail = Untrusted, "it does not speak TLS"
 	case errors.As(err, &host):
 		e.Kind, e.Detail = Untrusted, "its certificate is for another name"

@@ -150,5 +150,8 @@ func (a *app) warnShared(ctx context.Context, address string) {
 
 // openRemote opens the model of the engine at an address.
 func (a *app) openRemote(ctx context.Context, address string, cfg backend.Config) (backend.Model, error) {
+	for _, flag := range withoutEffect(&cfg) {
+		a.warnEngine("--" + flag + " has no effect on an engine at an address; leave it out")
+	}
 	return a.engine.Remote(ctx, a.remoteAt(address), cfg)
 }
