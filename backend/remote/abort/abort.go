@@ -1,5 +1,5 @@
-// Package abort tells an engine which generations to end. Engines also end a generation when its connection drops, but a
-// proxy between can hide that. So an abort is sent in the background, and its failure is nobody's error.
+// Package abort tells an engine which generations to end. Engines also end a generation when its connection drops, but
+// a proxy between can hide that. So an abort is sent in the background, and its failure is not reported.
 package abort
 
 import (

@@ -1,5 +1,5 @@
-// Package body writes what the requests to several kinds of engine have in common. Requests are written by hand, because
-// a long prompt has many tokens. The package knows no engine.
+// Package body writes what the requests to several kinds of engine have in common. Requests are written by hand,
+// because a long prompt has many tokens. The package knows no engine.
 package body
 
 import (

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// lift is added to the logits of allowed tokens. It is more than logits differ, and small enough that their differences
-	// keep five digits. forbid is the bias of forbidden tokens.
+	// lift is added to the logits of allowed tokens. It is more than logits differ, and small enough that their
+	// differences keep five digits. forbid is the bias of forbidden tokens.
 	lift   = 500
 	forbid = -1000
 	// maxBias is the largest bias of a token. It is far below lift.
@@ -117,8 +117,8 @@ func salt(b []byte, r *remote.Request) []byte {
 	return body.Text(b, text)
 }
 
-// score sets the probability of the last of tokens, and the best alternatives. The probabilities of a prompt are those of
-// the model.
+// score sets the probability of the last of tokens, and the best alternatives. The probabilities of a prompt are those
+// of the model.
 func (e *Engine) score(ctx context.Context, tokens []backend.Token, x *remote.Sample, r *remote.Request) error {
 	b := append([]byte(nil), `{"rid":`...)
 	b = body.Text(b, r.ID+"-score")

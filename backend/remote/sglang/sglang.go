@@ -182,8 +182,8 @@ func (e *Engine) Check(p *backend.Sampling) error {
 	return nil
 }
 
-// Encode implements remote.Engine. SGLang reads names of control tokens in every text, so without special, the text must
-// have none.
+// Encode implements remote.Engine. SGLang reads names of control tokens in every text, so without special, the text
+// must have none.
 func (e *Engine) Encode(ctx context.Context, text string, special bool) ([]backend.Token, error) {
 	if e.vocab != nil && !special {
 		for name := range e.vocab.Specials {

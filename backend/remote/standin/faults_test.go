@@ -20,7 +20,8 @@ import (
 	"runner/backend/remote/web"
 )
 
-// TestFaultsOfAStream checks the error of every fault in every way of speaking, and that the tokens before it are right.
+// TestFaultsOfAStream checks the error of every fault in every way of speaking, and that the tokens before it are
+// right.
 func TestFaultsOfAStream(t *testing.T) {
 	v := fake.Harmony()
 	patience := 300 * time.Millisecond
@@ -254,7 +255,8 @@ func TestBrokenStreamsGoOn(t *testing.T) {
 					return standin.Fault{}
 				}
 				faults++
-				f := standin.Fault{After: 1 + rng.IntN(9), What: standin.Drop + standin.What(rng.IntN(int(standin.GiveUp-standin.Drop)+1))}
+				f := standin.Fault{After: 1 + rng.IntN(9),
+					What: standin.Drop + standin.What(rng.IntN(int(standin.GiveUp-standin.Drop)+1))}
 				switch f.What {
 				case standin.Endless:
 					f.What = standin.Early // 16 MiB each time is too slow here
@@ -363,7 +365,8 @@ func TestConnectingHasALimit(t *testing.T) {
 	defer l.Close()
 	for _, kind := range []string{"vllm", "sglang"} {
 		began := time.Now()
-		_, err := engineWithTimeout(t, kind, "https://"+l.Addr().String(), 100*time.Millisecond).Describe(context.Background())
+		e := engineWithTimeout(t, kind, "https://"+l.Addr().String(), 100*time.Millisecond)
+		_, err := e.Describe(context.Background())
 		var w *web.Error
 		if took := time.Since(began); !errors.As(err, &w) || w.Kind == web.Refused || took > 5*time.Second {
 			t.Errorf("%s: %v after %v", kind, err, took)

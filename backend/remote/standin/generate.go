@@ -178,7 +178,8 @@ func (s *Server) misbehave(ctx context.Context, out *writer, what What, m *fake.
 }
 
 // samples samples tokens until the generation ends or yield returns false.
-func (s *Server) samples(ctx context.Context, m *fake.Model, g *generation, yield func(x sample, finish string) bool) error {
+func (s *Server) samples(ctx context.Context, m *fake.Model, g *generation,
+	yield func(x sample, finish string) bool) error {
 	s.mu.Lock()
 	q, err := m.NewSequence()
 	s.mu.Unlock()

@@ -2,6 +2,7 @@ package standin
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -77,7 +78,7 @@ func (q *sglangRequest) generation(m modelInfo) (*generation, error) {
 	}
 	if p.TopK != nil && *p.TopK != -1 {
 		if *p.TopK < 1 {
-			return nil, fmt.Errorf("top_k must be -1 (disable) or at least 1, got %d.", *p.TopK)
+			return nil, fmt.Errorf("top_k %d is neither -1 nor 1 or more", *p.TopK)
 		}
 		g.sampling.TopK = *p.TopK
 	}
@@ -92,18 +93,17 @@ func (q *sglangRequest) generation(m modelInfo) (*generation, error) {
 	}
 	switch {
 	case len(q.Tokens) == 0:
-		return nil, fmt.Errorf("input_ids cannot be empty.")
+		return nil, errors.New("there are no input_ids")
 	case len(q.Tokens) >= m.context:
-		return nil, fmt.Errorf("The input (%d tokens) is longer than the model's context length (%d tokens).", len(q.Tokens),
-			m.context)
+		return nil, fmt.Errorf("%d tokens do not fit into the context length of %d", len(q.Tokens), m.context)
 	case len(q.Tokens)+g.most > m.context:
-		return nil, fmt.Errorf("Requested token count exceeds the model's maximum context length of %d tokens.", m.context)
+		return nil, fmt.Errorf("input and output do not fit into the context length of %d", m.context)
 	case g.sampling.TopP <= 0 || g.sampling.TopP > 1:
-		return nil, fmt.Errorf("top_p must be in (0, 1], got %v.", g.sampling.TopP)
+		return nil, fmt.Errorf("top_p %v is not above 0 and at most 1", g.sampling.TopP)
 	case forms > 1:
-		return nil, fmt.Errorf("Only one of regex, json_schema, or ebnf can be set.")
+		return nil, errors.New("there is more than one form")
 	case p.Presence != 0 || p.Frequency != 0 || p.Repetition != nil && *p.Repetition != 1:
-		return nil, fmt.Errorf("the stand-in has no penalties")
+		return nil, errors.New("the stand-in has no penalties")
 	}
 	for _, t := range slices.Concat(q.Tokens, p.Stops) {
 		if t < 0 || int(t) >= m.tokens {
@@ -112,7 +112,7 @@ func (q *sglangRequest) generation(m modelInfo) (*generation, error) {
 	}
 	for t, x := range p.Bias {
 		if t < 0 || int(t) >= m.tokens {
-			return nil, fmt.Errorf("logit_bias must has keys in [0, %d], got %d.", m.tokens-1, t)
+			return nil, fmt.Errorf("logit_bias has the token %d of %d", t, m.tokens)
 		}
 		g.sampling.Bias = append(g.sampling.Bias, backend.TokenBias{Token: t, Bias: x})
 	}

@@ -1,5 +1,5 @@
-// Package standin is an engine for tests. It speaks the documented messages of vLLM and SGLang and computes with package
-// fake. It refuses what they refuse, does not know fields that they do not know, and can fail in every way.
+// Package standin is an engine for tests. It speaks the documented messages of vLLM and SGLang and computes with
+// package fake. It refuses what they refuse, does not know fields that they do not know, and can fail in every way.
 //
 // It is no measure of their speed, and it does not enforce forms. It holds one lock while it computes.
 package standin
@@ -86,7 +86,8 @@ type Server struct {
 	model *fake.Model
 	name  string
 	fault func(n int) Fault
-	// requests are the bodies of the last requests to generate. running are the generations by the server's names for them.
+	// requests are the bodies of the last requests to generate. running are the generations by the server's names for
+	// them.
 	requests [][]byte
 	running  map[string]chan struct{}
 	aborted  []string

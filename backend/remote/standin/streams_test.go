@@ -87,8 +87,8 @@ func randomRequest(rng *rand.Rand, v *backend.Vocab, id string) *remote.Request 
 	return r
 }
 
-// TestStreamsAreThoseOfTheModel opens random generations. Tokens, probabilities and alternatives are those that the model
-// itself gives, whatever the engine's messages look like.
+// TestStreamsAreThoseOfTheModel opens random generations. Tokens, probabilities and alternatives are those that the
+// model itself gives, whatever the engine's messages look like.
 func TestStreamsAreThoseOfTheModel(t *testing.T) {
 	v := fake.Harmony()
 	for name, c := range variants {

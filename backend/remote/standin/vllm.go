@@ -2,6 +2,7 @@ package standin
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -69,24 +70,23 @@ func (p *vllmSampling) generation(m modelInfo, tokens []backend.Token) (*generat
 	}
 	switch {
 	case len(tokens) == 0:
-		return nil, fmt.Errorf("token_ids must contain at least one token ID")
+		return nil, errors.New("there are no token ids")
 	case g.most < 1:
-		return nil, fmt.Errorf("max_tokens must be at least 1, got %d.", g.most)
+		return nil, fmt.Errorf("max_tokens %d is less than 1", g.most)
 	case len(tokens)+g.most > m.context:
-		return nil, fmt.Errorf("This model's maximum context length is %d tokens. However, you requested %d tokens", m.context,
-			len(tokens)+g.most)
+		return nil, fmt.Errorf("%d tokens do not fit into the context length of %d", len(tokens)+g.most, m.context)
 	case g.sampling.Temperature < 0 || g.sampling.Temperature > 2:
-		return nil, fmt.Errorf("temperature must be in [0, 2], got %v.", g.sampling.Temperature)
+		return nil, fmt.Errorf("temperature %v is not between 0 and 2", g.sampling.Temperature)
 	case g.sampling.TopP <= 0 || g.sampling.TopP > 1:
-		return nil, fmt.Errorf("top_p must be in (0, 1], got %v.", g.sampling.TopP)
+		return nil, fmt.Errorf("top_p %v is not above 0 and at most 1", g.sampling.TopP)
 	case p.Presence != 0 || p.Frequency != 0 || p.Repetition != nil && *p.Repetition != 1:
-		return nil, fmt.Errorf("the stand-in has no penalties")
+		return nil, errors.New("the stand-in has no penalties")
 	case g.sampling.TopLogprobs > 20:
-		return nil, fmt.Errorf("Requested sample logprobs of %d, which is greater than max allowed: 20", g.sampling.TopLogprobs)
+		return nil, fmt.Errorf("%d logprobs are more than 20", g.sampling.TopLogprobs)
 	case p.Allowed != nil && len(p.Allowed) == 0:
-		return nil, fmt.Errorf("allowed_token_ids is not None and empty!")
+		return nil, errors.New("allowed_token_ids has no tokens")
 	case p.Form != nil && len(p.Form) != 1:
-		return nil, fmt.Errorf("You must use one kind of structured outputs constraint")
+		return nil, errors.New("there is not one form")
 	}
 	for _, list := range [][]backend.Token{tokens, p.Stops, p.Allowed} {
 		if i := slices.IndexFunc(list, func(t backend.Token) bool { return t < 0 || int(t) >= m.tokens }); i >= 0 {

@@ -162,8 +162,8 @@ func (e *event) probe(i int) *probability {
 	return &e.probs[i]
 }
 
-// logprobs reads a member of the probabilities. The route for tokens has a list of objects, and the route for text has a
-// list for each of their fields.
+// logprobs reads a member of the probabilities. The route for tokens has a list of objects, and the route for text has
+// a list for each of their fields.
 func (e *event) logprobs(name []byte) {
 	r := &e.reader
 	if r.Null() {
@@ -261,8 +261,8 @@ func (e *event) entry(name []byte, t *backend.Token, x *float32, rank *int64) bo
 	return false
 }
 
-// best sorts the alternatives, best first, and keeps the first ones. The sampled token is among them only if it is one of
-// the best.
+// best sorts the alternatives, best first, and keeps the first ones. The sampled token is among them only if it is one
+// of the best.
 func (p *probability) best(top int) []backend.TokenLogprob {
 	list := p.top
 	if p.rank > int64(top) {

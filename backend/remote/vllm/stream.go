@@ -119,7 +119,8 @@ func (s *stream) check() error {
 
 // failure is the error of an event that is an error.
 func failure(code int64) error {
-	e := &web.Error{Kind: web.Broken, Status: int(max(0, min(code, 999))), Detail: "the engine failed during the generation"}
+	e := &web.Error{Kind: web.Broken, Status: int(max(0, min(code, 999))),
+		Detail: "the engine failed during the generation"}
 	switch {
 	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable:
 		e.Kind = web.Busy
