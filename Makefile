@@ -90,6 +90,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	  echo "note: without curl and jq the output that documents show is not checked"
 	@scripts/engines.sh || echo "note: without these, tests of llama.cpp in shared libraries are skipped"
 	@scripts/hub_environment.sh || echo "note: without huggingface_hub its tests against our cache are skipped"
+	@scripts/llama_server_environment.sh || echo "note: without a llama-server its tests are skipped"
 	@scripts/mlx_environment.sh || echo "note: MLX cannot be installed here, so its tests are skipped"
 	@echo "vet (the first run compiles the engine: about two minutes on two cores)"
 	@$(GO) vet ./...

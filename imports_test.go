@@ -31,6 +31,16 @@ var rules = []struct {
 	{"runner/backend/child", []string{"runner/backend", "runner/backend/child/protocol", "runner/backend/ledger",
 		"runner/backend/sample"}},
 	{"runner/backend/ledger", []string{"runner/backend"}},
+	{"runner/backend/remote", []string{"runner/backend", "runner/backend/remote/web", "runner/backend/tokenizer"}},
+	{"runner/backend/remote/", []string{"runner/backend", "runner/backend/remote", "runner/backend/remote/abort",
+		"runner/backend/remote/body", "runner/backend/remote/scan", "runner/backend/remote/web"}},
+	{"runner/backend/remote/abort", nil},
+	{"runner/backend/remote/body", []string{"runner/backend"}},
+	{"runner/backend/remote/scan", nil},
+	{"runner/backend/remote/standin", []string{"runner/backend", "runner/backend/fake"}},
+	{"runner/backend/remote/web", nil},
+	{"runner/backend/remote/remotetest", []string{"runner/backend", "runner/backend/fake", "runner/backend/remote",
+		"runner/backend/remote/web"}},
 	{"runner/backend/child/protocol", []string{"runner/backend"}},
 	{"runner/backend/mlx", []string{"runner/backend", "runner/backend/child", "runner/backend/gguf",
 		"runner/backend/tokenizer", "runner/backend/mlx/fromgguf"}},
@@ -265,7 +275,8 @@ func TestNoFamilyImportsAnother(t *testing.T) {
 
 // forTests lists packages that only tests and each other may import.
 var forTests = []string{
-	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest",
+	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/remote/llamaserver/llamaservertest",
+	"runner/backend/remote/remotetest", "runner/backend/remote/standin", "runner/backend/tokenizer/o200ktest",
 	"runner/backend/tokenizer/texttest",
 	"runner/conformance", "runner/chattemplate/readertest", "runner/chattemplate/vocabtest",
 	"runner/grammar/suitetest",

@@ -97,6 +97,9 @@ type Input struct {
 	// Logits, when not nil, receives the raw logits after the last token: Vocab.Len() values, in token order,
 	// before any penalty. Only for models with Capabilities().Logits.
 	Logits []float32
+	// Owner names the caller for whom the sequence is computed. An engine that shares prefixes with programs that this
+	// one does not control keeps those of different owners apart, if it can.
+	Owner string
 	// Hidden, when not nil, has Info().EmbeddingLength values. Step adds the last hidden state of each of Tokens to
 	// them; the caller makes an embedding of the sum. After an error it is unchanged. Only for models with
 	// Capabilities().Embeddings.
@@ -128,6 +131,9 @@ type Output struct {
 	// tokens of More but the last are those drafts. A draft after which nothing can be sampled counts as wrong; the
 	// error comes when its token is fed. Entries have no Scores and no More. Like Top it is reused.
 	More []Output
+	// Pending means that the input has no result yet. Its sequence is unchanged, and nothing else is set. Hand the same
+	// input in again with the next step. Only models with Capabilities().Paced set it.
+	Pending bool
 }
 
 // MaxTargets is the largest number of targets and drafts in one step. Each needs a row of logits.
@@ -146,6 +152,7 @@ type TargetScore struct {
 // Reset empties an output for the next step and keeps its memory for reuse.
 func (o *Output) Reset() {
 	o.Token, o.Logprob, o.Top, o.Scores, o.More = NoToken, 0, o.Top[:0], o.Scores[:0], o.More[:0]
+	o.Pending = false
 }
 
 // NextMore appends an empty entry to More and returns it. It reuses the memory of earlier entries.
@@ -182,6 +189,11 @@ type Capabilities struct {
 	Logits bool
 	// Embeddings: Input.Hidden is supported.
 	Embeddings bool
+	// Targets: Input.Targets is supported.
+	Targets bool
+	// Paced: each sequence goes at its own pace. Step does not wait for the engine. It marks the inputs that have no
+	// result yet as Output.Pending. The model is a [Paced].
+	Paced bool
 	// ExactTruncate: Truncate(n) always keeps exactly n tokens if there are that many.
 	ExactTruncate bool
 	// Drafts: Input.Drafts is supported. A model supports it only if a token's logits are the same, to the bit, whatever

@@ -19,6 +19,9 @@ func CheckInputs(info *Info, can Capabilities, v *Vocab, inputs []Input, outputs
 		total += len(in.Tokens) + len(in.Drafts)
 		rows += len(in.Targets) + len(in.Drafts)
 		err := checkInput(info, v, in)
+		if err == nil && len(in.Targets) > 0 && !can.Targets {
+			err = errors.New("this model scores no targets")
+		}
 		if err == nil && len(in.Drafts) > 0 {
 			err = checkDrafts(can, v, in)
 		}

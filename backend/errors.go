@@ -34,6 +34,10 @@ var (
 	// ErrCrashed: the engine's process crashed twice in a step of this input alone. Other inputs are not concerned. With
 	// ErrBroken, the process could not be started again.
 	ErrCrashed = errors.New("the engine crashed")
+	// ErrUnavailable: an engine on another machine cannot be reached, is busy or fails. The same input may succeed later.
+	ErrUnavailable = errors.New("the model's engine is not available")
+	// ErrRefused: an engine on another machine does not take the input.
+	ErrRefused = errors.New("the model's engine refuses the request")
 	// ErrMemory: the engine needs more memory than it may take.
 	ErrMemory = errors.New("the engine needs more memory than it may take")
 	// ErrBroken: the engine failed and the model must be loaded again.

@@ -19,6 +19,10 @@ var (
 	ErrBadLogits = backend.ErrBadLogits
 	// ErrCrashed: the engine crashed, more than once, while it worked on the request. It may be tried again.
 	ErrCrashed = backend.ErrCrashed
+	// ErrUnavailable: the engine on another machine cannot be reached, is busy or fails. The request may be tried again.
+	ErrUnavailable = backend.ErrUnavailable
+	// ErrRefused: the engine on another machine does not take the request.
+	ErrRefused = backend.ErrRefused
 	// ErrNoEmbeddings: the model cannot embed.
 	ErrNoEmbeddings = errors.New("this model does not give embeddings")
 )

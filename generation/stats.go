@@ -17,6 +17,19 @@ type Stats struct {
 	Violations int64
 	// Engine is about an engine in a process of its own, and zero for any other.
 	Engine EngineStats
+	// Remote is about an engine on another machine, and zero for any other.
+	Remote RemoteStats
+}
+
+// RemoteStats says how the exchange with an engine on another machine fares.
+type RemoteStats struct {
+	// Streams counts the generations that were opened at the engine. Replaced counts the tokens of the engine that a form
+	// did not allow.
+	Streams, Replaced int64
+	// Faults counts the generations that failed, and GaveUp the sequences that were given up after faults.
+	Faults, GaveUp int64
+	// Down says that the engine failed several times in a row, and that requests fail at once until it answers again.
+	Down bool
 }
 
 // EngineStats says how an engine's process fares.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"runner/backend"
 	"runner/grammar/expr"
 	"runner/grammar/gbnf"
 	"runner/grammar/jsonschema"
@@ -63,6 +64,23 @@ func Choices(list ...string) Source { return Source{kind: choicesSource, list: l
 
 // GBNF is the form of the texts of a grammar in llama.cpp's notation, see package grammar/gbnf.
 func GBNF(text string) Source { return Source{kind: gbnfSource, text: text} }
+
+// Hint describes the form for an engine that can follow it itself. ok is false if there is no such description.
+func (s Source) Hint() (form backend.Form, ok bool) {
+	switch s.kind {
+	case schemaSource:
+		return backend.Form{Kind: backend.FormJSONSchema, Text: s.text}, true
+	case objectSource:
+		return backend.Form{Kind: backend.FormJSONSchema, Text: `{"type":"object"}`}, true
+	case regexSource:
+		return backend.Form{Kind: backend.FormRegex, Text: s.text}, true
+	case choicesSource:
+		return backend.Form{Kind: backend.FormChoices, List: slices.Clone(s.list)}, true
+	case gbnfSource:
+		return backend.Form{Kind: backend.FormGBNF, Text: s.text}, true
+	}
+	return form, false
+}
 
 // Fields is the form of a JSON object with exactly these fields, in this order. The first field must not be optional.
 func Fields(fields ...Field) Source { return Source{kind: fieldsSource, fields: fields} }

@@ -110,6 +110,9 @@ func (c *prefixCache) release(s backend.Sequence, principal string) {
 		s.Close()
 		return
 	}
+	if p, ok := s.(backend.Pausing); ok {
+		p.Pause()
+	}
 	c.clock++
 	c.idle = append(c.idle, idleSequence{s, principal, c.clock})
 }

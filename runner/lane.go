@@ -44,6 +44,10 @@ type lane struct {
 	repeats bool
 	guesses guesses
 
+	// unwatch ends the watch on ctx; nil if there is none.
+	unwatch func() bool
+	// placed means that the lane has an input in the step that is being filled.
+	placed bool
 	// done means that the lane leaves at the end of the step.
 	done bool
 }

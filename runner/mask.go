@@ -35,6 +35,19 @@ func (m *mask) Prepare(work int) (used int, ready bool, err error) {
 	return used, ready, err
 }
 
+// Form implements backend.Formed.
+func (m *mask) Form() (form backend.Form, ok bool) {
+	t := m.turn
+	f, ok := t.model.Hold().(*hold.Form)
+	if !ok || !f.Whole() || t.strategy == reasoning.StrategyJSON || t.model.State().Segment != reasoning.Answer {
+		return form, false
+	}
+	return t.req.Form.Hint()
+}
+
+// Follow implements backend.Formed.
+func (m *mask) Follow(on bool) { m.turn.followed = on }
+
 // jumps implements branching.
 func (m *mask) jumps() int { return m.turn.model.Jumps() }
 

@@ -208,6 +208,14 @@ func (r *Runner) Validate(req *generation.Request) error {
 	if err := req.Sampling.Validate(r.model.Vocab().Len()); err != nil {
 		return bad("Sampling", "", "%w", err)
 	}
+	if c, ok := r.model.(samplingChecker); ok {
+		if err := c.CheckSampling(&req.Sampling); err != nil {
+			return bad("Sampling", "leave the setting out", "%w", err)
+		}
+	}
+	if req.PromptLogprobs && !r.model.Capabilities().Targets {
+		return bad("PromptLogprobs", "leave them out", "this model's engine gives no probabilities of a prompt")
+	}
 	for _, f := range []struct {
 		name  string
 		value int

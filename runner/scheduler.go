@@ -31,6 +31,12 @@ type scheduler struct {
 	// inbox receives work to do between two steps, such as admissions.
 	inbox chan func()
 	stop  context.Context
+	// ready is that of a model whose sequences go at their own pace, or nil. cancelled receives a value when a lane of such
+	// a model was cancelled.
+	ready     <-chan struct{}
+	cancelled chan struct{}
+	// gathered is when the results of several lanes were last waited for.
+	gathered time.Time
 
 	cache   prefixCache
 	active  []*lane
@@ -64,7 +70,7 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 	if parallel <= 0 {
 		parallel = info.Sequences
 	}
-	return &scheduler{
+	s := &scheduler{
 		model: model, info: info, prefillChunk: min(cfg.PrefillChunk, info.BatchSize), parallel: parallel, log: cfg.Logger,
 		inbox: make(chan func()), stop: stop,
 		cache:   prefixCache{model: model},
@@ -73,6 +79,11 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 		inputs:  make([]backend.Input, 0, info.Sequences),
 		outputs: make([]backend.Output, info.Sequences),
 	}
+	if p, ok := model.(backend.Paced); ok && model.Capabilities().Paced {
+		s.ready, s.cancelled = p.Ready(), make(chan struct{}, 1)
+		s.prefillChunk = info.BatchSize
+	}
+	return s
 }
 
 // loop runs until stop ends. Then it fails the remaining lanes and frees all sequences.
@@ -124,6 +135,9 @@ func (s *scheduler) do(ctx context.Context, f func()) error {
 // scheduler's goroutine.
 func (s *scheduler) add(l *lane, first bool) {
 	s.ages++
+	if s.ready != nil {
+		l.unwatch = context.AfterFunc(l.ctx, s.noteCancelled)
+	}
 	l.age, l.begun = s.ages, first
 	if first {
 		s.waiting = slices.Insert(s.waiting, 0, l)
@@ -135,6 +149,9 @@ func (s *scheduler) add(l *lane, first bool) {
 // remove removes a lane. Its sequence goes back to the cache, unless it embeds: few texts have a common beginning.
 func (s *scheduler) remove(l *lane) {
 	l.done, s.hold = true, false
+	if l.unwatch != nil {
+		l.unwatch()
+	}
 	if i := slices.Index(s.active, l); i >= 0 {
 		s.active = slices.Delete(s.active, i, i+1)
 	}
@@ -273,6 +290,7 @@ func (s *scheduler) fill() {
 	s.inputs, s.inStep, s.targets = s.inputs[:0], s.inStep[:0], backend.MaxTargets
 	room := s.info.BatchSize
 	for _, l := range s.active {
+		l.placed = false
 		if p := l.pending(); p > 0 && p <= min(smallRun, room) && l.hidden == nil {
 			room -= s.put(l, room)
 		}
@@ -283,7 +301,7 @@ func (s *scheduler) fill() {
 	s.turn++
 	for i := range s.active {
 		l := s.active[(i+s.turn)%len(s.active)]
-		if room > 0 && l.pending() > 0 && l.hidden == nil && !slices.Contains(s.inStep, l) {
+		if room > 0 && l.pending() > 0 && l.hidden == nil && !l.placed {
 			room -= s.put(l, room)
 		}
 	}
@@ -292,8 +310,10 @@ func (s *scheduler) fill() {
 
 func (s *scheduler) put(l *lane, room int) int {
 	n := min(l.pending(), room)
-	if l.unready && n == l.pending() {
-		n-- // feed the last token only when the next one can be sampled
+	if n == l.pending() && (l.unready || s.ready != nil && n > smallRun) {
+		// Feed the last token only when the next one can be sampled. Where inputs can be pending, a long one would take the
+		// room of others.
+		n--
 	}
 	targets := l.scoring.targets(l.tokens, l.fed, n)
 	if len(targets) > s.targets {
@@ -302,7 +322,7 @@ func (s *scheduler) put(l *lane, room int) int {
 	if n == 0 {
 		return 0
 	}
-	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n], Hidden: l.hidden}
+	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n], Hidden: l.hidden, Owner: l.principal}
 	if len(targets) > 0 {
 		s.targets -= len(targets)
 		in.Targets, in.TargetTop = targets, l.scoring.top
@@ -312,6 +332,7 @@ func (s *scheduler) put(l *lane, room int) int {
 	}
 	s.inputs = append(s.inputs, in)
 	s.inStep = append(s.inStep, l)
+	l.placed = true
 	return n
 }
 
@@ -361,7 +382,7 @@ func (s *scheduler) forward() (took time.Duration) {
 	// A lane that is alone can be interrupted inside the step. With several lanes, cancelling one must not disturb the
 	// others.
 	ctx := s.stop
-	if len(s.inStep) == 1 {
+	if len(s.inStep) == 1 && s.ready == nil {
 		ctx = s.inStep[0].ctx
 	}
 	if err := s.model.Step(ctx, s.inputs, s.outputs); err != nil {
@@ -369,6 +390,10 @@ func (s *scheduler) forward() (took time.Duration) {
 		return time.Since(began)
 	}
 	took = time.Since(began)
+	if s.dropPending(); len(s.inputs) == 0 {
+		s.await()
+		return took
+	}
 	s.counts.stepped(s)
 	s.guesser.note(s.inputs, took)
 	for i, l := range s.inStep {

@@ -20,7 +20,21 @@ func (r *Runner) Stats() generation.Stats {
 		e.Crashes, e.Hangs, e.Failed = m.Crashes()
 		e.Memory = m.Memory()
 	}
+	if m, ok := r.model.(remoteModel); ok {
+		e := &s.Remote
+		e.Streams, e.Replaced, e.Faults, e.GaveUp = m.StreamCounts()
+		e.Down = m.Down()
+	}
 	return s
+}
+
+// remoteModel is a model whose engine is on another machine. Its methods may be called from any goroutine.
+type remoteModel interface {
+	// StreamCounts returns how many generations were opened, how many tokens were replaced because a constraint did not
+	// allow them, how many generations failed, and how many sequences were given up.
+	StreamCounts() (opened, replaced, faults, gaveUp int64)
+	// Down reports whether requests fail at once because the engine failed several times in a row.
+	Down() bool
 }
 
 // supervised is a model whose engine has a process of its own. Its methods may be called from any goroutine.

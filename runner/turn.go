@@ -32,6 +32,8 @@ type turn struct {
 	limits  limits
 	output  *output
 	mask    mask
+	// followed says that the engine follows the form of the answer itself, so that no tokens are forced.
+	followed bool
 	// reports counts the calls of report_reasoning.
 	reports int
 	// closed is the reason why the reasoning was closed early; empty if it was not.
@@ -232,7 +234,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 	if t.take(l, tok, out) {
 		return
 	}
-	if !t.req.Logprobs {
+	if !t.req.Logprobs && !t.followed {
 		for forced := t.model.Forced(); len(forced) > 0; forced = t.model.Forced() {
 			for _, tok := range forced {
 				if hold := t.model.Hold(); hold != nil && !hold.Allows(tok) {
@@ -278,7 +280,9 @@ func (t *turn) follow(l *lane) {
 		st.Steering = false // markers are only a fallback here, so the answer has begun
 	}
 	l.sampling = t.sight.next(&st)
-	l.constraint = nil
+	if l.constraint = nil; st.Segment != reasoning.Answer {
+		t.followed = false
+	}
 	if t.model.Hold() != nil {
 		t.mask.turn = t
 		l.constraint = &t.mask

@@ -56,6 +56,10 @@ func (h *health) now() (status, reason string) {
 			return healthFailing, wire.CodeModelChanged
 		case err != nil:
 			status, reason = healthFailing, wire.CodeModelUnusable
+		default:
+			if r := h.server.cfg.Pool.Loaded(c.Name); r != nil && r.Stats().Remote.Down {
+				status, reason = healthFailing, wire.CodeUnavailable
+			}
 		}
 	}
 	return status, reason

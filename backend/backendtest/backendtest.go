@@ -35,6 +35,8 @@ type Options struct {
 	// Coarse skips the test that the tolerance is far below the effect of an error, for kernels that round too
 	// much. Run the suite with finer kernels as well.
 	Coarse bool
+	// Skip has the names of tests that do not apply to the backend, each with the reason.
+	Skip map[string]string
 }
 
 // Run runs the suite.
@@ -77,6 +79,9 @@ func Run(t *testing.T, open Opener, o Options) {
 		t.Run(c.name, func(t *testing.T) {
 			if o.Coarse && c.name == "ToleranceIsSharp" {
 				t.Skip("the tolerance is coarse")
+			}
+			if why := o.Skip[c.name]; why != "" {
+				t.Skip(why)
 			}
 			m := open(t, c.cfg)
 			defer m.Close()
@@ -196,7 +201,7 @@ func (h *harness) step(in []backend.Input, out []backend.Output) {
 	for i := range in {
 		before[i] = len(in[i].Sequence.Tokens())
 	}
-	if err := h.m.Step(context.Background(), in, out); err != nil {
+	if err := backend.StepAll(context.Background(), h.m, in, out); err != nil {
 		h.Fatalf("Step: %v", err)
 	}
 	for i := range in {

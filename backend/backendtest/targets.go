@@ -12,6 +12,14 @@ import (
 // sequence is fed token by token. Another sequence decodes in the same steps and must not be affected.
 func testTargets(h *harness) {
 	tokens := h.tokens(11, 90)
+	if !h.caps.Targets {
+		s := h.sequence()
+		if err := h.unchanged(context.Background(), []backend.Input{{Sequence: s, Tokens: tokens[:1],
+			Targets: tokens[1:2]}}); err == nil {
+			h.Error("targets that are not supported: no error")
+		}
+		return
+	}
 	best := make([]result, len(tokens))
 	alone := h.sequence()
 	for i := range tokens {

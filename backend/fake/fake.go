@@ -38,6 +38,9 @@ type Config struct {
 
 	// Delay, when not nil, returns how long a step of that many tokens takes. A cancelled step returns at once.
 	Delay func(tokens int) time.Duration
+	// Pace, when not nil, makes the model a backend.Paced. It returns how long it takes to sample after the first length
+	// tokens of a sequence.
+	Pace func(id, length int) time.Duration
 	// Fail, when not nil, is called before each step, numbered from 0. Its error becomes the step's error, and
 	// nothing changes. After an error that wraps backend.ErrBroken every later step fails with the same error.
 	Fail func(step int, inputs []backend.Input) error
@@ -76,6 +79,7 @@ type Model struct {
 	nextID  int
 	checks  uint64 // steps that were asked for
 	broken  error
+	ready   chan struct{}
 
 	mu     sync.Mutex // guards what tests read while steps run
 	open   int
@@ -107,6 +111,7 @@ func New(cfg Config) *Model {
 	n := cfg.Vocab.Len()
 	return &Model{
 		cfg: cfg, vocab: cfg.Vocab, trie: newTrie(cfg.Vocab), cells: newCells(cfg.CacheTokens),
+		ready:  make(chan struct{}, 1),
 		logits: make([]float32, n), sampler: sample.New(n),
 		info: backend.Info{
 			Name: cfg.Name, Architecture: "fake", Backend: "fake", Device: "none", Quantization: "none",
@@ -125,7 +130,8 @@ func (m *Model) Vocab() *backend.Vocab { return m.vocab }
 
 // Capabilities implements backend.Model.
 func (m *Model) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: true, Drafts: true}
+	return backend.Capabilities{Logits: true, Embeddings: m.cfg.Pace == nil, Targets: true, ExactTruncate: true, Drafts: true,
+		Paced: m.cfg.Pace != nil}
 }
 
 // Tokenize implements backend.Model.
@@ -173,6 +179,9 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	}
 	if err := m.wait(ctx, inputs); err != nil {
 		return err
+	}
+	if m.cfg.Pace != nil {
+		return m.runPaced(inputs, outputs)
 	}
 	return m.run(inputs, outputs)
 }

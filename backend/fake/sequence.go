@@ -2,6 +2,7 @@ package fake
 
 import (
 	"errors"
+	"time"
 
 	"runner/backend"
 )
@@ -51,6 +52,9 @@ type sequence struct {
 	tokens []backend.Token
 	cells  []int32
 	closed bool
+	// dueFor is the length for which a result comes at dueAt; 0 if none was asked for.
+	dueFor int
+	dueAt  time.Time
 }
 
 func (s *sequence) Tokens() []backend.Token { return s.tokens }
@@ -82,6 +86,7 @@ func (s *sequence) Truncate(n int) (int, error) {
 		return len(s.tokens), errors.New("cannot truncate to a negative length")
 	}
 	if n < len(s.tokens) {
+		s.Pause()
 		s.shorten(n)
 	}
 	return len(s.tokens), nil

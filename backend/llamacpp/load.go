@@ -227,7 +227,8 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	}
 	m.window = int(facts.window)
 	m.small, m.guarded = m.window > 0 && !p.fullWindow, p.guarded
-	m.caps = backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: !bool(facts.recurrent) && !m.small}
+	m.caps = backend.Capabilities{Logits: true, Embeddings: true, Targets: true,
+		ExactTruncate: !bool(facts.recurrent) && !m.small}
 	m.caps.Drafts = m.caps.ExactTruncate && p.exact
 	m.info = p.info(f, path)
 	m.info.WindowOnly = m.small

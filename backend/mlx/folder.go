@@ -117,13 +117,19 @@ type textSettings struct {
 
 // ReadFolder reads the description, the vocabulary and the headers of a model's weights. The error is a
 // *backend.LoadError.
-func ReadFolder(path string) (*Folder, error) {
+func ReadFolder(path string) (*Folder, error) { return readFolder(path, true) }
+
+// ReadText reads the vocabulary and the chat template of a folder that need not have weights. The error is a
+// *backend.LoadError.
+func ReadText(path string) (*Folder, error) { return readFolder(path, false) }
+
+func readFolder(path string, weights bool) (*Folder, error) {
 	f := &Folder{Path: path, Name: filepath.Base(filepath.Clean(path))}
 	if abs, err := filepath.Abs(path); err == nil {
 		f.Name = filepath.Base(abs)
 	}
 	var c settings
-	if err := f.json("config.json", &c, true); err != nil {
+	if err := f.json("config.json", &c, weights); err != nil {
 		return nil, err
 	}
 	if c.ModelFile != "" {
@@ -132,7 +138,7 @@ func ReadFolder(path string) (*Folder, error) {
 				c.ModelFile),
 			Advice: "choose a model whose type MLX knows"}
 	}
-	if c.Type == "" {
+	if c.Type == "" && weights {
 		return nil, f.fail(backend.LoadCorrupt, "config.json has no model_type")
 	}
 	f.Type, f.Architecture = c.Type, architecture(c.Type)
@@ -147,8 +153,10 @@ func ReadFolder(path string) (*Folder, error) {
 		return nil, f.fail(backend.LoadCorrupt, "config.json has sizes that are not possible")
 	}
 	f.Width, f.TrainedContext = c.Width, min(c.TrainedContext, backend.MaxContextSize)
-	if err := f.weights(); err != nil {
-		return nil, err
+	if weights {
+		if err := f.weights(); err != nil {
+			return nil, err
+		}
 	}
 	var g settings
 	if err := f.json("generation_config.json", &g, false); err != nil {

@@ -55,6 +55,11 @@ func (f *Form) Begin() {
 	f.opening = f.Before != nil && f.MustOpen
 }
 
+// Whole reports whether the next token begins the form of an answer, and nothing else may come before or instead.
+func (f *Form) Whole() bool {
+	return !f.Begun && !f.opening && f.Answer != nil && f.Call == nil && f.Before == nil && !f.MayEnd
+}
+
 // Allows implements backend.Constraint.
 func (f *Form) Allows(t backend.Token) bool {
 	if f.opening {

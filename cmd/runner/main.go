@@ -19,18 +19,21 @@ import (
 var version, commit string
 
 var engine = cli.Engine{
-	Open:        open,
-	Isolated:    isolated,
-	CheckFolder: llamacpp.CheckFolder,
-	Process:     process,
-	Choose:      choose,
-	Engines:     engines,
-	SetUpMLX:    setUpMLX,
-	Demo:        demo.Path,
-	Name:        "llama.cpp",
-	Module:      "github.com/ollama/ollama",
-	System:      facts,
-	Log:         llamacpp.SetLogger,
+	Open:           open,
+	Isolated:       isolated,
+	CheckFolder:    llamacpp.CheckFolder,
+	Process:        process,
+	Remote:         openRemote,
+	DescribeRemote: describeRemote,
+	Choose:         choose,
+
+	Engines:  engines,
+	SetUpMLX: setUpMLX,
+	Demo:     demo.Path,
+	Name:     "llama.cpp",
+	Module:   "github.com/ollama/ollama",
+	System:   facts,
+	Log:      llamacpp.SetLogger,
 	Memory: func() (available, addresses int64) {
 		m := llamacpp.ThisMachine()
 		return m.MemoryAvailable, m.Addresses

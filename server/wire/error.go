@@ -146,6 +146,14 @@ func FromError(err error, params map[string]string) *Error {
 			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: time.Second, Err: err,
 			Message: "the model's engine crashed; try again soon, and the server's log says more",
 		}
+	case errors.Is(err, generation.ErrUnavailable):
+		return &Error{
+			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: 2 * time.Second, Err: err,
+			Message: "the model's engine is not available; try again soon, and the server's log says more",
+		}
+	case errors.Is(err, generation.ErrRefused):
+		return &Error{Status: http.StatusBadRequest, Code: CodeUnsupported, Err: err,
+			Message: "the model's engine refuses the request, and the server's log says more"}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &Error{Status: StatusClientClosed, Code: CodeClientCancelled, Message: "the request was cancelled", Err: err}
 	case errors.As(err, &conversation):

@@ -245,7 +245,7 @@ func (l *Loaded) Decode(raw []byte) (*backend.Vocab, error) {
 
 // Capabilities returns the optional parts that the model supports.
 func (l *Loaded) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Logits: l.Logits, Embeddings: l.Embeddings, ExactTruncate: l.ExactTruncate,
+	return backend.Capabilities{Logits: l.Logits, Embeddings: l.Embeddings, Targets: true, ExactTruncate: l.ExactTruncate,
 		Drafts: l.Drafts}
 }
 

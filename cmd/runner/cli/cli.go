@@ -45,6 +45,10 @@ type Engine struct {
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
 	// Isolated is Open with the engine in a process of its own. Crashes are reported to log.
 	Isolated func(ctx context.Context, path string, cfg backend.Config, p Process, log *slog.Logger) (backend.Model, error)
+	// Remote opens the model that an engine on another machine runs.
+	Remote func(ctx context.Context, at Remote, cfg backend.Config) (backend.Model, error)
+	// DescribeRemote asks such an engine what it is.
+	DescribeRemote func(ctx context.Context, at Remote) (RemoteFact, error)
 	// Process is the work of that process. It returns when the program that started it is gone. The error is ErrByHand if
 	// a person started it.
 	Process func(p Process) error
@@ -137,6 +141,8 @@ type app struct {
 
 	// isolation says which models get a process of their own.
 	isolation isolation
+	// remotes has the flags for engines on other machines.
+	remotes Remote
 	// warned has the warnings about engines that were given.
 	warned map[string]bool
 	// memorySpeed keeps the bandwidth of this machine's memory; nil until it is needed.

@@ -24,6 +24,7 @@ import (
 func (a *app) doctorCommand() *cobra.Command {
 	var cfg backend.Config
 	var i isolation
+	var at remoteFlags
 	cmd := &cobra.Command{
 		Use:   "doctor [MODEL]",
 		Short: "Check this machine and test a model",
@@ -41,6 +42,9 @@ The exit code is 1 when something would make a run fail.`,
 			if err := a.isolate(i); err != nil {
 				return err
 			}
+			if err := a.remote(at); err != nil {
+				return err
+			}
 			name := demoName
 			if len(args) == 1 {
 				name = args[0]
@@ -49,8 +53,12 @@ The exit code is 1 when something would make a run fail.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	addModelFlags(cmd, &cfg)
-	i.add(cmd, "auto: no")
+	topic(cmd, "Loading the model", func() {
+		addModelFlags(cmd, &cfg)
+		i.add(cmd, "auto: no")
+	})
+	topic(cmd, "Engine at an address", func() { at.add(cmd) })
+	common(cmd, "ctx-size", "engine", "tokenizer", "engine-key")
 	return cmd
 }
 
@@ -64,6 +72,12 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 	}
 	r.ok("runner", "%s, %s %s/%s", v.runner, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	model, err := a.resolve(name)
+	if isRemote(name) {
+		if a.checkRemote(ctx, r, name) {
+			a.checkModel(ctx, r, model, cfg)
+		}
+		return a.finishReport(ctx, r)
+	}
 	if a.isolation.folder == "" && !isFolder(model.Path) {
 		r.ok("engine", "%s", v.engine)
 	}
@@ -83,6 +97,11 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 	} else {
 		a.checkModel(ctx, r, model, cfg)
 	}
+	return a.finishReport(ctx, r)
+}
+
+// finishReport prints the report. The error says whether something in it failed.
+func (a *app) finishReport(ctx context.Context, r *report) error {
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
@@ -132,6 +151,12 @@ func (a *app) checkModel(ctx context.Context, r *report, model models.Model, cfg
 	info := gen.Info()
 	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)),
 		info.Quantization, render.Size(info.Bytes))
+	if isRemote(model.Path) {
+		r.ok("context", "%d tokens, %s", info.ContextSize, info.ContextReason)
+		r.ok("reasoning", "%s", gen.About().Reasoning)
+		a.checkSteps(ctx, r, gen)
+		return
+	}
 	r.ok("model file", "%s", info.Path)
 	own, _, err := a.place(ctx, info.Path)
 	if err != nil {

@@ -145,6 +145,9 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err := a.isolate(o.isolation); err != nil {
 		return err
 	}
+	if err := a.remote(o.remote); err != nil {
+		return err
+	}
 	gen, loaded, err := a.open(ctx, model, o.model, cfg, spinner)
 	if err != nil {
 		return err
@@ -203,7 +206,7 @@ func splitArguments(args []string) (model, typed string, given bool, err error) 
 		return demoName, "", false, nil
 	case len(args) == 2:
 		return args[0], args[1], true, nil
-	case args[0] == demoName || models.IsName(args[0]):
+	case args[0] == demoName || models.IsName(args[0]) || isRemote(args[0]):
 		return args[0], "", false, nil
 	case models.LooksLikeName(args[0]):
 		if _, err := models.Resolve(args[0]); err != nil {
@@ -280,6 +283,9 @@ func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 func (a *app) resolve(name string) (models.Model, error) {
 	if name == demoName {
 		return models.Model{}, nil
+	}
+	if isRemote(name) {
+		return remoteModel(name), nil
 	}
 	memory := int64(0)
 	if a.engine.Memory != nil {

@@ -17,6 +17,7 @@ type runOptions struct {
 	model   backend.Config
 	// isolation says whether the model gets a process of its own.
 	isolation isolation
+	remote    remoteFlags
 	form      formOptions
 
 	name         string
@@ -91,6 +92,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 		addDrafts(cmd, &o.drafts)
 		o.isolation.add(cmd, "auto: no")
 	})
+	topic(cmd, "Engine at an address", func() { o.remote.add(cmd) })
 	topic(cmd, "Output", func() {
 		o.output = outputText
 		addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events, of decisions, of AG-UI "+

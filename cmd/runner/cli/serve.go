@@ -67,9 +67,15 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := a.isolate(o.isolation); err != nil {
 		return err
 	}
+	if err := a.remote(o.remote); err != nil {
+		return err
+	}
 	a.warnReasons(o.mew.rationale, o.mew.trace, o.mew.visibility, "--mew-reasoning")
 	list, err := a.resolveServed(cmd.Context(), append(args, o.models...))
 	if err != nil {
+		return err
+	}
+	if err := o.checkParallel(list); err != nil {
 		return err
 	}
 	cfg, err := a.serverConfig(o)
@@ -167,21 +173,31 @@ func (a *app) resolveServed(ctx context.Context, args []string) ([]served, error
 	var list []served
 	for _, arg := range args {
 		name, model, ok := strings.Cut(arg, "=")
-		if !ok || strings.Contains(name, "://") { // an address may have a query
+		if isRemote(model) && name != "" {
+			ok = true
+		} else if !ok || strings.Contains(name, "://") { // an address may have a query
 			name, model = "", arg
 		} else if name == "" || model == "" {
 			return nil, &usageError{what: fmt.Sprintf("%q names no model", arg), hint: "use NAME=MODEL"}
 		}
 		m, err := a.resolve(model)
 		a.chosen(m)
-		if err == nil && model != demoName {
+		if err == nil && model != demoName && !isRemote(model) {
 			_, err = a.engine.Choose(ctx, m.Path, a.isolation.folder, a.warnEngine)
 		}
 		if err != nil {
 			return nil, err
 		}
 		s := served{name: name, model: m}
-		if s.name == "" {
+		switch {
+		case isRemote(model):
+			if s.name == "" {
+				if s.name, err = a.remoteName(ctx, model); err != nil {
+					return nil, err
+				}
+			}
+			a.warnShared(ctx, model)
+		case s.name == "":
 			s.name = servedName(model)
 		}
 		if slices.ContainsFunc(list, func(other served) bool { return wire.BareName(other.name) == wire.BareName(s.name) }) {

@@ -28,6 +28,7 @@ type serveOptions struct {
 	models []string
 
 	isolation isolation
+	remote    remoteFlags
 
 	parallel, queue              int
 	keepAlive                    time.Duration
@@ -102,6 +103,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 		o.isolation.from = servedFrom
 		o.isolation.add(cmd, "auto: models of more than 256 MiB")
 	})
+	topic(cmd, "Engine at an address", func() { o.remote.add(cmd) })
 	topic(cmd, "Traces", func() {
 		o.record.add(cmd, "traces", "keep sealed traces of the runs whose requests ask for it (reasoning_encrypt)")
 	})
@@ -208,10 +210,29 @@ func (o *serveOptions) addLog(cmd *cobra.Command) {
 // leastRequestMemory is the memory in bytes that a server needs to answer any request.
 const leastRequestMemory = 16 << 20
 
+// mostParallel is the largest --parallel. Engines on this machine take fewer, hereParallel.
+const (
+	mostParallel = 16_384
+	hereParallel = 64
+)
+
+// checkParallel refuses more requests at once than an engine on this machine takes, if a model is not at an address.
+func (o *serveOptions) checkParallel(list []served) error {
+	for _, s := range list {
+		if o.parallel > hereParallel && !isRemote(s.model.Path) {
+			return &usageError{
+				what: fmt.Sprintf("--parallel %d is more than %d, the most for a model on this machine", o.parallel, hereParallel),
+				hint: "lower it, or serve models at addresses in a process of their own",
+			}
+		}
+	}
+	return nil
+}
+
 // validate refuses invalid values and flags that do not go together.
 func (o *serveOptions) validate(cmd *cobra.Command) error {
 	if err := checkNumbers([]number{
-		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, 64}, {"queue", o.queue, 1, 100_000},
+		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, mostParallel}, {"queue", o.queue, 1, 100_000},
 		{"responses", o.responses, 1, 1 << 20}, {"call-memory", o.callMemory, 0, 1 << 20},
 		{"max-values", o.maxValues, 1, 100_000_000}, {"max-nesting", o.maxDepth, 1, 10_000},
 		{"max-connections", o.connections, 0, 1 << 20}, {"max-peer-connections", o.peerConnections, 0, 1 << 20},

@@ -1,0 +1,73 @@
+package abort
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestEveryIDIsSentOnce adds ids from many goroutines while messages are slow.
+func TestEveryIDIsSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		sent := map[string]int{}
+		messages, open := 0, 0
+		q := New(func(_ context.Context, ids []string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if messages++; len(ids) == 0 || len(ids) > mostAtOnce {
+				t.Errorf("a message with %d ids", len(ids))
+			}
+			if open++; open != 1 {
+				t.Error("two messages at a time")
+			}
+			for _, id := range ids {
+				sent[id]++
+			}
+			open--
+		})
+		for i := range 20 {
+			go func() {
+				for j := range 50 {
+					q.Add(fmt.Sprintf("%d-%d", i, j))
+				}
+			}()
+		}
+		synctest.Wait()
+		if len(sent) != 1000 {
+			t.Errorf("%d of 1000 ids were sent", len(sent))
+		}
+		for id, n := range sent {
+			if n != 1 {
+				t.Errorf("%s was sent %d times", id, n)
+			}
+		}
+	})
+}
+
+// TestTheQueueHasALimit adds more ids than may wait while a message hangs.
+func TestTheQueueHasALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent []string
+		q := New(func(ctx context.Context, ids []string) {
+			<-ctx.Done()
+			sent = append(sent, ids...)
+		})
+		q.Add("first")
+		synctest.Wait()
+		for i := range mostWaiting + 10 {
+			q.Add(fmt.Sprint(i))
+		}
+		if n := len(q.waiting); n != mostWaiting {
+			t.Errorf("%d ids wait", n)
+		}
+		time.Sleep(patience * (mostWaiting/mostAtOnce + 2))
+		synctest.Wait()
+		if len(sent) != mostWaiting+1 || sent[0] != "first" || sent[1] != "10" {
+			t.Errorf("%d ids were sent, the second is %s", len(sent), sent[1])
+		}
+	})
+}

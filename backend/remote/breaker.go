@@ -1,0 +1,94 @@
+package remote
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"runner/backend/remote/web"
+)
+
+const (
+	// tripAfter is how many faults in a row open the breaker, and tripFor how long it stays open.
+	tripAfter = 8
+	tripFor   = 2 * time.Second
+)
+
+// breaker keeps requests from an engine that fails again and again. While it is open, requests fail at once. Then one
+// request is let through as a test.
+type breaker struct {
+	mu     sync.Mutex
+	faults int
+	until  time.Time
+	// testing means that a test is under way.
+	testing bool
+}
+
+// errOpen is the error while the breaker is open.
+var errOpen = &web.Error{Kind: web.Unreachable, Detail: "it failed several times in a row"}
+
+// allow returns an error if the engine is not to be asked now.
+func (b *breaker) allow() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.faults < tripAfter:
+		return nil
+	case time.Now().Before(b.until), b.testing:
+		return errOpen
+	}
+	b.testing = true
+	return nil
+}
+
+// note records how a request went.
+func (b *breaker) note(err error) {
+	var e *web.Error
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.testing = false
+	if !errors.As(err, &e) || !e.Temporary() || e.Kind == web.Busy {
+		b.faults = 0
+		return
+	}
+	if b.faults++; b.faults >= tripAfter {
+		b.until = time.Now().Add(tripFor)
+	}
+}
+
+// open reports whether requests fail at once.
+func (b *breaker) open() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.faults >= tripAfter
+}
+
+// retry says when a request is tried again.
+type retry struct {
+	deadline time.Time
+	wait     time.Duration
+}
+
+const (
+	firstWait = 50 * time.Millisecond
+	longWait  = 2 * time.Second
+)
+
+// reset starts to count again, after a token came.
+func (r *retry) reset(patience time.Duration) {
+	r.deadline, r.wait = time.Now().Add(patience), firstWait
+}
+
+// after returns how long to wait before the next try, and whether there is one.
+func (r *retry) after(err error) (time.Duration, bool) {
+	var e *web.Error
+	if !errors.As(err, &e) || !e.Temporary() {
+		return 0, false
+	}
+	wait := max(r.wait, e.RetryAfter)
+	if time.Now().Add(wait).After(r.deadline) {
+		return 0, false
+	}
+	r.wait = min(2*r.wait, longWait)
+	return wait, true
+}

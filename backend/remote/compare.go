@@ -1,0 +1,101 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"runner/backend"
+)
+
+// MismatchError says that the engine's vocabulary is not the one that was given.
+type MismatchError struct{ Detail string }
+
+func (e *MismatchError) Error() string {
+	return "the tokenizer is not that of the engine's model: " + e.Detail
+}
+
+// Hint tells the user what to do next.
+func (*MismatchError) Hint() string { return "name the engine's own model with --tokenizer" }
+
+// probe is a text that common tokenizers split in different ways.
+const probe = "Hello, world! It's 12345 o'clock in naïve café №7.\n\n\tdef f(x):\n        return x**2  # 中文, 日本語, русский, " +
+	"العربية 🙂👍🏽 <b>&amp;</b> {\"k\": [1, 2.50]}   end\r\n"
+
+// padding is how many tokens an engine's vocabulary may have beyond those of a tokenizer. They are never sampled.
+const padding = 2048
+
+// namesAtOnce is how many names of special tokens are sent in one request.
+const namesAtOnce = 64
+
+// compare returns a *MismatchError if the engine tokenizes in another way: its size, the ids of special tokens, or the
+// tokens of a text differ, or the tokens spell another text.
+func compare(ctx context.Context, e Engine, d *Description, v *backend.Vocab,
+	tokenize func([]backend.Token, string) ([]backend.Token, error)) error {
+	if n := d.Vocabulary; n > 0 && (v.Len() > n || n-v.Len() > padding) {
+		return &MismatchError{fmt.Sprintf("it has %d tokens and the engine's has %d", v.Len(), n)}
+	}
+	if err := compareSpecials(ctx, e, v); err != nil {
+		return err
+	}
+	ours, err := tokenize(nil, probe)
+	if err != nil {
+		return err
+	}
+	theirs, err := e.Encode(ctx, probe, false)
+	if err != nil {
+		return fmt.Errorf("tokenizing a text: %w", err)
+	}
+	if !slices.Equal(ours, theirs) {
+		return &MismatchError{"the same text has other tokens"}
+	}
+	text, err := e.Decode(ctx, ours)
+	if err != nil {
+		return fmt.Errorf("spelling tokens: %w", err)
+	}
+	if text != probe {
+		return &MismatchError{"the same tokens spell another text"}
+	}
+	return nil
+}
+
+// compareSpecials compares the ids of tokens that only templates produce.
+func compareSpecials(ctx context.Context, e Engine, v *backend.Vocab) error {
+	type special struct {
+		name string
+		id   backend.Token
+	}
+	var all []special
+	for name, id := range v.Specials {
+		if v.Kind(id) == backend.Control {
+			all = append(all, special{name, id})
+		}
+	}
+	if len(all) == 0 {
+		return errors.New("the tokenizer has no special tokens, so it cannot be compared with the engine's")
+	}
+	slices.SortFunc(all, func(a, b special) int { return int(a.id - b.id) })
+	for part := range slices.Chunk(all, namesAtOnce) {
+		var names strings.Builder
+		var want []backend.Token
+		for _, s := range part {
+			names.WriteString(s.name)
+			want = append(want, s.id)
+		}
+		got, err := e.Encode(ctx, names.String(), true)
+		if err != nil {
+			return fmt.Errorf("tokenizing special tokens: %w", err)
+		}
+		for i, s := range part {
+			if i >= len(got) || got[i] != s.id {
+				return &MismatchError{fmt.Sprintf("the special token %.40q is not %d", s.name, s.id)}
+			}
+		}
+		if len(got) != len(want) {
+			return &MismatchError{"special tokens have other names"}
+		}
+	}
+	return nil
+}

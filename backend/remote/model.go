@@ -1,0 +1,251 @@
+package remote
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"runner/backend"
+)
+
+// Config says how to run a model.
+type Config struct {
+	Engine Engine
+	// Vocab and Tokenize are those of the model. They are compared with the engine's.
+	Vocab    *backend.Vocab
+	Tokenize func(dst []backend.Token, text string) ([]backend.Token, error)
+	// Architecture and ChatTemplate come from the model's files. An empty template leaves it to the engine's.
+	Architecture, ChatTemplate string
+	// Load has the sizes that the user chose. Only ContextSize, Sequences and
+	// BatchSize have a meaning.
+	Load backend.Config
+	// NoSharedCache asks the engine not to reuse prefixes.
+	NoSharedCache bool
+	Patience      Patience
+}
+
+// Patience says how long to wait. Zero values mean the defaults.
+type Patience struct {
+	// FirstToken is how long the first token of a stream may take; 0 means 5 minutes. NextToken is how long each further
+	// one may take; 0 means 1 minute.
+	FirstToken, NextToken time.Duration
+	// Faults is how long a sequence may go without a new token while the engine cannot be reached, is busy or fails; 0
+	// means 30 seconds.
+	Faults time.Duration
+}
+
+func (p *Patience) fill() {
+	for _, v := range []struct {
+		of *time.Duration
+		to time.Duration
+	}{{&p.FirstToken, 5 * time.Minute}, {&p.NextToken, time.Minute}, {&p.Faults, 30 * time.Second}} {
+		if *v.of <= 0 {
+			*v.of = v.to
+		}
+	}
+}
+
+// Model implements backend.Paced.
+type Model struct {
+	engine   Engine
+	vocab    *backend.Vocab
+	tokenize func(dst []backend.Token, text string) ([]backend.Token, error)
+	info     backend.Info
+	about    Description
+	noCache  bool
+	patience Patience
+	secret   [32]byte
+	breaker  breaker
+	counts   counts
+	noForms  formSet
+
+	ready chan struct{}
+	mask  backend.Mask
+	plans []plan
+
+	open   int
+	steps  uint64
+	nextID atomic.Uint64
+	closed atomic.Bool
+	// lost says why the model must be loaded again; nil if it need not be.
+	lost atomic.Pointer[error]
+	// streams waits for the goroutines of all streams.
+	streams sync.WaitGroup
+	stop    context.CancelFunc
+	ctx     context.Context
+}
+
+// counts are for metrics.
+type counts struct {
+	opened, replaced, faults, gaveUp atomic.Int64
+}
+
+// defaultSequences is how many sequences are open at a time if neither the user nor the engine says so.
+const defaultSequences = 64
+
+// Open asks the engine what it is, compares the vocabularies and returns the model.
+func Open(ctx context.Context, c Config) (*Model, error) {
+	about, err := c.Engine.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := compare(ctx, c.Engine, &about, c.Vocab, c.Tokenize); err != nil {
+		return nil, err
+	}
+	c.Patience.fill()
+	m := &Model{engine: c.Engine, vocab: c.Vocab, tokenize: c.Tokenize, about: about, noCache: c.NoSharedCache,
+		patience: c.Patience, ready: make(chan struct{}, 1), mask: backend.NewMask(c.Vocab.Len())}
+	m.info = infoOf(&c, &about)
+	m.ctx, m.stop = context.WithCancel(context.Background())
+	rand.Read(m.secret[:])
+	return m, nil
+}
+
+func infoOf(c *Config, d *Description) backend.Info {
+	info := backend.Info{
+		Name: shortName(d.Model), Architecture: c.Architecture, Backend: c.Engine.Kind(), Device: "another machine",
+		Parameters: d.Parameters, Bytes: d.Bytes, Quantization: d.Quantization,
+		ContextSize:    d.ContextSize - 1, // after which one more token can be sampled
+		TrainedContext: d.TrainedContext, Sequences: c.Load.Sequences, ChatTemplate: c.ChatTemplate, Digest: identity(d),
+	}
+	if d.Version != "" {
+		info.Backend += " " + d.Version
+	}
+	if n := c.Load.ContextSize; n > 0 && n < info.ContextSize {
+		info.ContextSize, info.ContextReason = n, "what was asked for"
+	} else {
+		info.ContextReason = "what the engine has for a sequence"
+	}
+	if info.Sequences <= 0 {
+		if info.Sequences = d.Parallel; d.Parallel <= 0 {
+			info.Sequences = defaultSequences
+		}
+	}
+	info.CacheTokens = info.ContextSize * info.Sequences
+	// Only the last tokens of a step go to the engine, with all before them, so its size has no cost.
+	if info.BatchSize = c.Load.BatchSize; info.BatchSize <= 0 {
+		info.BatchSize = max(info.ContextSize, 64*info.Sequences)
+	}
+	if info.ChatTemplate == "" {
+		info.ChatTemplate = d.ChatTemplate
+	}
+	return info
+}
+
+// shortName returns the name of a model's file without its path and extension, or another name as it is.
+func shortName(name string) string {
+	if base := path.Base(name); strings.HasSuffix(base, ".gguf") {
+		return strings.TrimSuffix(base, ".gguf")
+	}
+	return name
+}
+
+// identity identifies the model that an engine runs, by what the engine says about it.
+func identity(d *Description) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %d %q", d.Model, d.Path, d.Vocabulary, d.Parameters, d.Bytes,
+		d.Quantization))
+	return hex.EncodeToString(sum[:])
+}
+
+// Info implements backend.Model.
+func (m *Model) Info() backend.Info { return m.info }
+
+// About returns what the engine said about itself when the model was opened.
+func (m *Model) About() Description { return m.about }
+
+// Vocab implements backend.Model.
+func (m *Model) Vocab() *backend.Vocab { return m.vocab }
+
+// Tokenize implements backend.Model.
+func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, error) {
+	return m.tokenize(dst, text)
+}
+
+// Capabilities implements backend.Model.
+func (m *Model) Capabilities() backend.Capabilities {
+	return backend.Capabilities{ExactTruncate: true, Paced: true}
+}
+
+// CheckSampling returns an error that names the first setting for which the engine has no equal.
+func (m *Model) CheckSampling(p *backend.Sampling) error {
+	if p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 {
+		return errors.New("an engine on another machine has no equal for the repetition penalty, because it counts " +
+			"other tokens")
+	}
+	return m.engine.Check(p)
+}
+
+// Ready implements backend.Paced.
+func (m *Model) Ready() <-chan struct{} { return m.ready }
+
+// wake says that a step may have results.
+func (m *Model) wake() {
+	select {
+	case m.ready <- struct{}{}:
+	default:
+	}
+}
+
+// StreamCounts returns how often streams were opened, tokens were replaced because a constraint did not allow them,
+// streams failed, and sequences were given up after faults. It may be called from any goroutine.
+func (m *Model) StreamCounts() (opened, replaced, faults, gaveUp int64) {
+	c := &m.counts
+	return c.opened.Load(), c.replaced.Load(), c.faults.Load(), c.gaveUp.Load()
+}
+
+// Down reports whether requests fail at once because the engine failed several times in a row. It may be called from any
+// goroutine.
+func (m *Model) Down() bool { return m.breaker.open() }
+
+// salt returns what keeps an owner's prefixes apart at the engine. It does not tell the owner's name.
+func (m *Model) salt(owner string) string {
+	if !m.about.Salted {
+		return ""
+	}
+	h := hmac.New(sha256.New, m.secret[:])
+	h.Write([]byte(owner))
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// id returns a name for a request that no other request of this program has.
+func (m *Model) id() string { return fmt.Sprintf("runner-%x-%d", m.secret[:6], m.nextID.Add(1)) }
+
+// lose makes all further steps fail: the model must be loaded again.
+func (m *Model) lose(why error) {
+	err := fmt.Errorf("%w: %w", backend.ErrBroken, why)
+	m.lost.CompareAndSwap(nil, &err)
+	m.wake()
+}
+
+// errOther says that the engine runs another model than before.
+var errOther = errors.New("the engine runs another model now")
+
+// verify returns an error if the engine cannot be reached or runs another model than before.
+func (m *Model) verify(ctx context.Context) error {
+	d, err := m.engine.Describe(ctx)
+	if err != nil {
+		return err
+	}
+	if identity(&d) != identity(&m.about) || d.ContextSize < m.about.ContextSize {
+		m.lose(errOther)
+		return errOther
+	}
+	return nil
+}
+
+// Close implements backend.Model. It does not wait for the engine.
+func (m *Model) Close() error {
+	if !m.closed.Swap(true) {
+		m.stop()
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package remote
+
+import (
+	"errors"
+	"slices"
+
+	"runner/backend"
+)
+
+// sequence implements backend.Pausing.
+type sequence struct {
+	model  *Model
+	step   uint64 // the last step in which it appeared
+	tokens []backend.Token
+	closed bool
+	// stream is the generation that is open for it, or nil.
+	stream *stream
+}
+
+// NewSequence implements backend.Model.
+func (m *Model) NewSequence() (backend.Sequence, error) { return m.newSequence() }
+
+func (m *Model) newSequence() (*sequence, error) {
+	switch lost := m.lost.Load(); {
+	case m.closed.Load():
+		return nil, backend.ErrClosed
+	case lost != nil:
+		return nil, *lost
+	case m.open >= m.info.Sequences:
+		return nil, backend.ErrNoSequence
+	}
+	m.open++
+	return &sequence{model: m}, nil
+}
+
+// Tokens implements backend.Sequence.
+func (q *sequence) Tokens() []backend.Token { return q.tokens }
+
+// Truncate implements backend.Sequence.
+func (q *sequence) Truncate(n int) (int, error) {
+	if q.closed {
+		return 0, backend.ErrClosed
+	}
+	if n < 0 {
+		return len(q.tokens), errors.New("cannot truncate to a negative length")
+	}
+	if n < len(q.tokens) {
+		q.Pause()
+		q.tokens = q.tokens[:n]
+	}
+	return len(q.tokens), nil
+}
+
+// Fork implements backend.Sequence.
+func (q *sequence) Fork() (backend.Sequence, error) {
+	if q.closed {
+		return nil, backend.ErrClosed
+	}
+	f, err := q.model.newSequence()
+	if err != nil {
+		return nil, err
+	}
+	f.tokens = slices.Clone(q.tokens)
+	return f, nil
+}
+
+// Pause implements backend.Pausing.
+func (q *sequence) Pause() {
+	if q.stream != nil {
+		q.stream.end()
+		q.stream = nil
+	}
+}
+
+// Close implements backend.Sequence.
+func (q *sequence) Close() {
+	if q.closed {
+		return
+	}
+	q.Pause()
+	q.closed = true
+	q.model.open--
+}
+
+// own returns where the number of a sequence's last step is kept.
+func (m *Model) own(s backend.Sequence) (last *uint64, err error) {
+	q, ok := s.(*sequence)
+	switch {
+	case !ok || q.model != m:
+		return nil, backend.ErrForeign
+	case q.closed:
+		return nil, backend.ErrClosed
+	}
+	return &q.step, nil
+}

@@ -1,0 +1,247 @@
+// Package sglang speaks with SGLang by its own route, /generate.
+//
+// SGLang's probabilities come after the temperature and the bias, while those of package backend come before. For a
+// request where that differs, each token is a request of its own, and its probability is asked for in a second one.
+//
+// SGLang divides by the temperature before it applies top-p and min-p. With other temperatures than 1, they therefore
+// keep other tokens than package sample does. Seeds have an effect only if the server runs with
+// --enable-deterministic-inference.
+//
+// Unless it runs with --incremental-streaming-output, each event of a stream repeats all tokens before.
+package sglang
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"runner/backend"
+	"runner/backend/remote"
+	"runner/backend/remote/abort"
+	"runner/backend/remote/body"
+	"runner/backend/remote/web"
+)
+
+// Kind is the name of this kind of engine.
+const Kind = "sglang"
+
+// Engine is an SGLang server.
+type Engine struct {
+	client *web.Client
+	vocab  *backend.Vocab
+	ends   []backend.Token
+	aborts *abort.Queue
+}
+
+// New returns the engine that a client reaches. vocab is the vocabulary of its model. It may be nil for an engine that
+// only describes itself.
+func New(c *web.Client, vocab *backend.Vocab) *Engine {
+	e := &Engine{client: c, vocab: vocab, ends: body.Ends(vocab)}
+	e.aborts = abort.New(func(ctx context.Context, ids []string) {
+		for _, id := range ids {
+			_ = c.Post(ctx, "/abort_request", map[string]any{"rid": id}, nil) // the connection has been dropped, too
+		}
+	})
+	return e
+}
+
+// Kind implements remote.Engine.
+func (e *Engine) Kind() string { return Kind }
+
+// serverInfo is what matters in the reply of /server_info. It also has the server's keys, which nobody needs.
+type serverInfo struct {
+	Version       string  `json:"version"`
+	ModelPath     string  `json:"model_path"`
+	Served        string  `json:"served_model_name"`
+	Quantization  *string `json:"quantization"`
+	Grammar       *string `json:"grammar_backend"`
+	NoTokenizer   bool    `json:"skip_tokenizer_init"`
+	Incremental   bool    `json:"incremental_streaming_output"`
+	Deterministic bool    `json:"enable_deterministic_inference"`
+	Requests      *int    `json:"max_running_requests"`
+	DataParallel  int     `json:"dp_size"`
+	Input         int     `json:"max_req_input_len"`
+}
+
+// models is the reply of /v1/models.
+type models struct {
+	Data []struct {
+		ID     string `json:"id"`
+		Length int    `json:"max_model_len"`
+	} `json:"data"`
+}
+
+// Describe implements remote.Engine.
+func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error) {
+	var info serverInfo
+	if err := e.info(ctx, &info); err != nil {
+		return d, err
+	}
+	var m models
+	if err := e.client.Get(ctx, "/v1/models", &m); err != nil {
+		return d, err
+	}
+	if info.ModelPath == "" || len(m.Data) == 0 {
+		return d, &web.Error{Kind: web.Malformed, Detail: "its description is not that of SGLang"}
+	}
+	if info.NoTokenizer {
+		return d, &web.Error{Kind: web.Refused, Detail: "it has no tokenizer; start it without --skip-tokenizer-init"}
+	}
+	d = remote.Description{Version: info.Version, Model: info.Served, Path: info.ModelPath,
+		TrainedContext: m.Data[0].Length, Salted: salted(info.Version)}
+	if d.Model == "" {
+		d.Model = m.Data[0].ID
+	}
+	// A sequence can be handed in again as long as it is a permitted input.
+	d.ContextSize = m.Data[0].Length
+	if info.Input > 0 && info.Input < d.ContextSize {
+		d.ContextSize = info.Input
+	}
+	if d.ContextSize <= 1 {
+		return d, &web.Error{Kind: web.Malformed, Detail: "it does not say how long a sequence may be"}
+	}
+	if info.Quantization != nil {
+		d.Quantization = *info.Quantization
+	}
+	if info.Requests != nil && *info.Requests > 0 {
+		d.Parallel = *info.Requests * max(1, info.DataParallel)
+	}
+	describeForms(&d, &info)
+	return d, nil
+}
+
+// describeForms sets the forms and the notes.
+func describeForms(d *remote.Description, info *serverInfo) {
+	switch {
+	case info.Grammar == nil || *info.Grammar == "" || *info.Grammar == "none":
+	case *info.Grammar == "xgrammar":
+		d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormChoices, remote.FormGBNF}
+	default:
+		d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormChoices}
+	}
+	d.Notes = []string{"top-p and min-p apply after the temperature"}
+	if !info.Deterministic {
+		d.Notes = append(d.Notes, "seeds have no effect; start it with --enable-deterministic-inference to change that")
+	}
+	if !info.Incremental {
+		d.Notes = append(d.Notes,
+			"its events repeat all tokens before; start it with --incremental-streaming-output to save that")
+	}
+	if !d.Salted {
+		d.Notes = append(d.Notes, "it does not keep the prefixes of callers apart; SGLang 0.5.5 and later do")
+	}
+}
+
+// info asks for the server's description. Older servers have another name for it.
+func (e *Engine) info(ctx context.Context, info *serverInfo) error {
+	err := e.client.Get(ctx, "/server_info", info)
+	var w *web.Error
+	if errors.As(err, &w) && w.Kind == web.Missing {
+		return e.client.Get(ctx, "/get_server_info", info)
+	}
+	return err
+}
+
+// salted reports whether a version keeps prefixes with different salts apart: 0.5.5 and later do.
+func salted(version string) bool {
+	parts := strings.SplitN(version, ".", 3)
+	for i, least := range []int{0, 5, 5} {
+		if i >= len(parts) {
+			return false
+		}
+		digits := parts[i]
+		if end := strings.IndexFunc(digits, func(c rune) bool { return c < '0' || c > '9' }); end >= 0 {
+			digits = digits[:end]
+		}
+		n, err := strconv.Atoi(digits)
+		if err != nil || n < least {
+			return false
+		}
+		if n > least {
+			return true
+		}
+	}
+	return true
+}
+
+// Check implements remote.Engine.
+func (e *Engine) Check(p *backend.Sampling) error {
+	switch {
+	case p.TypicalP != 0 && p.TypicalP != 1:
+		return errors.New("SGLang has no typical-p")
+	case p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1:
+		return errors.New("SGLang counts the prompt for the repetition penalty, so it has no equal")
+	}
+	for _, b := range p.Bias {
+		if b.Bias > maxBias {
+			return fmt.Errorf("a logit bias for SGLang can be at most %d, not %v", maxBias, b.Bias)
+		}
+	}
+	return nil
+}
+
+// Encode implements remote.Engine. SGLang reads names of control tokens in every text, so without special, the text
+// must have none.
+func (e *Engine) Encode(ctx context.Context, text string, special bool) ([]backend.Token, error) {
+	if e.vocab != nil && !special {
+		for name := range e.vocab.Specials {
+			if strings.Contains(text, name) {
+				return nil, errors.New("SGLang cannot tokenize the name of a control token as text")
+			}
+		}
+	}
+	var reply struct {
+		Tokens []backend.Token `json:"tokens"`
+	}
+	err := e.client.Post(ctx, "/tokenize", map[string]any{"prompt": text, "add_special_tokens": false}, &reply)
+	return reply.Tokens, err
+}
+
+// Decode implements remote.Engine.
+func (e *Engine) Decode(ctx context.Context, tokens []backend.Token) (string, error) {
+	var reply struct {
+		Text string `json:"text"`
+	}
+	err := e.client.Post(ctx, "/detokenize", map[string]any{"tokens": tokens, "skip_special_tokens": false}, &reply)
+	return reply.Text, err
+}
+
+// Open implements remote.Engine.
+func (e *Engine) Open(ctx context.Context, r *remote.Request) (remote.Stream, error) {
+	if r.Sampling.TopLogprobs >= 0 && differs(r) {
+		return e.scored(ctx, r)
+	}
+	events, err := e.client.Stream(ctx, "/generate", e.body(r))
+	if err != nil {
+		return nil, err
+	}
+	return &stream{engine: e, events: events, id: r.ID, most: r.Most, top: r.Sampling.TopLogprobs}, nil
+}
+
+// differs reports whether the server's probabilities are not those of the model.
+func differs(r *remote.Request) bool {
+	t := r.Sampling.Temperature
+	return t != 0 && t != 1 || len(r.Sampling.Bias) > 0 || len(r.Allowed) > 0
+}
+
+// scored samples one token, and asks for its probability in a second request.
+func (e *Engine) scored(ctx context.Context, r *remote.Request) (remote.Stream, error) {
+	one := *r
+	one.Most, one.Sampling.TopLogprobs = 1, -1
+	s, err := e.Open(ctx, &one)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	var x remote.Sample
+	if err := s.Next(&x); err != nil {
+		return nil, fmt.Errorf("sampling one token: %w", err)
+	}
+	tokens := append(r.Tokens[:len(r.Tokens):len(r.Tokens)], x.Token)
+	err = e.score(ctx, tokens, &x, r)
+	return &single{sample: x}, err
+}
+
+var _ remote.Engine = (*Engine)(nil)

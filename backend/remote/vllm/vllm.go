@@ -1,0 +1,228 @@
+// Package vllm speaks with vLLM.
+//
+// Two of its routes generate. /inference/v1/generate takes and gives token ids alone; a server has it with
+// --enable-scale-out. Without it, /v1/completions serves, which also takes and gives token ids, and spells them too.
+// That costs the server more. The package uses the first one that the server has.
+//
+// A server with --tokens-only cannot be used: it has no tokenizer, so nobody can tell whether its model has the
+// vocabulary that the runner expects.
+//
+// vLLM divides by the temperature before it applies min-p, top-k and top-p. With other temperatures than 1, top-p and
+// min-p therefore keep other tokens than package sample does. It takes temperatures from 0.01 to 2, and 0.
+package vllm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"runner/backend"
+	"runner/backend/remote"
+	"runner/backend/remote/abort"
+	"runner/backend/remote/body"
+	"runner/backend/remote/web"
+)
+
+// Kind is the name of this kind of engine.
+const Kind = "vllm"
+
+// The routes that generate.
+const (
+	tokensRoute = "/inference/v1/generate"
+	textRoute   = "/v1/completions"
+	abortRoute  = "/inference/v1/abort_requests"
+)
+
+// Engine is a vLLM server.
+type Engine struct {
+	client *web.Client
+	vocab  *backend.Vocab
+	ends   []backend.Token
+	aborts *abort.Queue
+	// about is what Describe found last; nil before.
+	about atomic.Pointer[about]
+}
+
+// about is what a request depends on.
+type about struct {
+	model string
+	// tokens says that the server has the route for tokens alone.
+	tokens bool
+}
+
+// New returns the engine that a client reaches. vocab is the vocabulary of its model. It may be nil for an engine that
+// only describes itself.
+func New(c *web.Client, vocab *backend.Vocab) *Engine {
+	e := &Engine{client: c, vocab: vocab, ends: body.Ends(vocab)}
+	e.aborts = abort.New(func(ctx context.Context, ids []string) {
+		_ = c.Post(ctx, abortRoute, map[string]any{"request_ids": ids}, nil) // the connection has been dropped, too
+	})
+	return e
+}
+
+// Kind implements remote.Engine.
+func (e *Engine) Kind() string { return Kind }
+
+// models is the reply of /v1/models.
+type models struct {
+	Data []struct {
+		ID      string  `json:"id"`
+		OwnedBy string  `json:"owned_by"`
+		Root    string  `json:"root"`
+		Parent  *string `json:"parent"`
+		Length  int     `json:"max_model_len"`
+	} `json:"data"`
+}
+
+// Describe implements remote.Engine.
+func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error) {
+	var m models
+	if err := e.client.Get(ctx, "/v1/models", &m); err != nil {
+		return d, err
+	}
+	found := false
+	for _, x := range m.Data {
+		// Names with a parent are adapters. Further names without one are of the same model.
+		if x.Parent == nil && strings.HasPrefix(x.OwnedBy, "vllm") {
+			d.Model, d.Path, d.ContextSize, found = x.ID, x.Root, x.Length, true
+			break
+		}
+	}
+	if !found || d.Model == "" {
+		return d, &web.Error{Kind: web.Malformed, Detail: "its description is not that of vLLM"}
+	}
+	if d.ContextSize <= 0 { // some servers tell it only here
+		reply, err := e.tokenize(ctx, "a")
+		if err != nil {
+			return d, err
+		}
+		d.ContextSize = reply.Length
+	}
+	if d.ContextSize <= 1 {
+		return d, &web.Error{Kind: web.Malformed, Detail: "it does not say how long a sequence may be"}
+	}
+	d.TrainedContext = d.ContextSize
+	if d.Version, err = e.version(ctx); err != nil {
+		return d, err
+	}
+	has, err := e.has(ctx, tokensRoute)
+	if err != nil {
+		return d, err
+	}
+	e.about.Store(&about{model: d.Model, tokens: has})
+	d.Salted = true
+	d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormChoices, remote.FormGBNF}
+	d.Notes = append(d.Notes, "top-p and min-p apply after the temperature")
+	if !has {
+		d.Notes = append(d.Notes, "it spells all tokens; start it with --enable-scale-out to save that")
+	}
+	return d, nil
+}
+
+// version asks for the version. Not every server tells it.
+func (e *Engine) version(ctx context.Context) (string, error) {
+	var reply struct {
+		Version string `json:"version"`
+	}
+	err := e.client.Get(ctx, "/version", &reply)
+	var w *web.Error
+	if errors.As(err, &w) && w.Kind == web.Missing {
+		return "", nil
+	}
+	return reply.Version, err
+}
+
+// has reports whether the server has a route for POST requests.
+func (e *Engine) has(ctx context.Context, path string) (bool, error) {
+	err := e.client.Get(ctx, path, nil)
+	var w *web.Error
+	switch {
+	case err == nil:
+		return false, nil // a page for everything, which is no route of vLLM
+	case !errors.As(err, &w) || w.Kind != web.Missing:
+		return false, err
+	}
+	return w.Status == http.StatusMethodNotAllowed, nil
+}
+
+// Check implements remote.Engine.
+func (e *Engine) Check(p *backend.Sampling) error {
+	switch {
+	case p.TypicalP != 0 && p.TypicalP != 1:
+		return errors.New("vLLM has no typical-p")
+	case p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1:
+		return errors.New("vLLM counts the prompt for the repetition penalty, so it has no equal")
+	case p.Temperature > 2:
+		return fmt.Errorf("vLLM takes temperatures up to 2, not %v", p.Temperature)
+	}
+	for _, b := range p.Bias {
+		if b.Bias > maxBias {
+			return fmt.Errorf("vLLM takes a logit bias up to %d, not %v", maxBias, b.Bias)
+		}
+	}
+	return nil
+}
+
+// tokenized is the reply of /tokenize.
+type tokenized struct {
+	Tokens []backend.Token `json:"tokens"`
+	Length int             `json:"max_model_len"`
+}
+
+func (e *Engine) tokenize(ctx context.Context, text string) (reply tokenized, err error) {
+	err = e.client.Post(ctx, "/tokenize", map[string]any{"prompt": text, "add_special_tokens": false}, &reply)
+	var w *web.Error
+	if errors.As(err, &w) && w.Kind == web.Missing {
+		return reply, &web.Error{Kind: web.Missing, Status: w.Status,
+			Detail: "it has no tokenizer; start it without --tokens-only and with --enable-scale-out"}
+	}
+	return reply, err
+}
+
+// Encode implements remote.Engine. vLLM reads names of control tokens in every text, so without special, the text must
+// have none.
+func (e *Engine) Encode(ctx context.Context, text string, special bool) ([]backend.Token, error) {
+	if e.vocab != nil && !special {
+		for name := range e.vocab.Specials {
+			if strings.Contains(text, name) {
+				return nil, errors.New("vLLM cannot tokenize the name of a control token as text")
+			}
+		}
+	}
+	reply, err := e.tokenize(ctx, text)
+	return reply.Tokens, err
+}
+
+// Decode implements remote.Engine.
+func (e *Engine) Decode(ctx context.Context, tokens []backend.Token) (string, error) {
+	var reply struct {
+		Prompt string `json:"prompt"`
+	}
+	err := e.client.Post(ctx, "/detokenize", map[string]any{"tokens": tokens}, &reply)
+	return reply.Prompt, err
+}
+
+// Open implements remote.Engine.
+func (e *Engine) Open(ctx context.Context, r *remote.Request) (remote.Stream, error) {
+	a := e.about.Load()
+	if a == nil {
+		if _, err := e.Describe(ctx); err != nil {
+			return nil, err
+		}
+		a = e.about.Load()
+	}
+	path, text := textRoute, e.textBody(r, a.model)
+	if a.tokens {
+		path, text = tokensRoute, e.tokensBody(r, a.model)
+	}
+	events, err := e.client.Stream(ctx, path, text)
+	if err != nil {
+		return nil, err
+	}
+	return &stream{engine: e, events: events, id: r.ID, abort: a.tokens, most: r.Most, top: r.Sampling.TopLogprobs}, nil
+}
+
+var _ remote.Engine = (*Engine)(nil)

@@ -1,0 +1,129 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Kind says what went wrong.
+type Kind int
+
+// The kinds of error.
+const (
+	// Refused: the engine does not take the request. It would not take it a second time.
+	Refused Kind = iota
+	// Denied: the key is missing or wrong.
+	Denied
+	// Missing: the engine does not have the path.
+	Missing
+	// Busy: the engine asks to come back later.
+	Busy
+	// Unreachable: no connection, or no reply on it.
+	Unreachable
+	// Untrusted: the certificate of the engine is not trusted, or it does not take ours.
+	Untrusted
+	// Slow: the engine did not reply in time.
+	Slow
+	// Broken: the connection broke in a reply, or the engine failed.
+	Broken
+	// Malformed: the reply is not what the engine should send.
+	Malformed
+)
+
+// Error is an error of an exchange with an engine.
+type Error struct {
+	Kind Kind
+	// Status is the HTTP status, or 0.
+	Status int
+	// Detail is one line, or empty.
+	Detail string
+	// RetryAfter is how long the engine asks to wait, or 0.
+	RetryAfter time.Duration
+	// TooLong says that the prompt does not fit into the engine's context.
+	TooLong bool
+}
+
+func (e *Error) Error() string {
+	var text string
+	switch e.Kind {
+	case Refused:
+		text = "the engine refuses the request"
+	case Denied:
+		text = "the engine refuses the key"
+	case Missing:
+		text = "the engine does not have what was asked for"
+	case Busy:
+		text = "the engine is busy"
+	case Unreachable:
+		text = "the engine cannot be reached"
+	case Untrusted:
+		text = "the engine is not trusted"
+	case Slow:
+		text = "the engine does not answer in time"
+	case Broken:
+		text = "the connection to the engine broke"
+	case Malformed:
+		text = "the engine sent an unusable reply"
+	}
+	if e.Status != 0 {
+		text += fmt.Sprintf(" (status %d)", e.Status)
+	}
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// Temporary reports whether the same request may succeed later.
+func (e *Error) Temporary() bool {
+	switch e.Kind {
+	case Busy, Unreachable, Slow, Broken, Malformed:
+		return true
+	}
+	return false
+}
+
+// failure makes an Error of an error of net/http, which would name the address. If ctx has ended, it returns the cause.
+func (c *Client) failure(ctx context.Context, err error, kind Kind) error {
+	return failureOf(ctx, err, kind)
+}
+
+func failureOf(ctx context.Context, err error, kind Kind) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	e := &Error{Kind: kind}
+	var dns *net.DNSError
+	var op *net.OpError
+	var record tls.RecordHeaderError
+	var verification *tls.CertificateVerificationError
+	var host x509.HostnameError
+	var authority x509.UnknownAuthorityError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &dns):
+		e.Detail = "the name of its machine is unknown"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Detail = "nothing listens at the address"
+	case errors.As(err, &record), strings.Contains(err.Error(), "gave HTTP response"):
+		e.Kind, e.Detail = Untrusted, "it does not speak TLS"
+	case errors.As(err, &host):
+		e.Kind, e.Detail = Untrusted, "its certificate is for another name"
+	case errors.As(err, &authority), errors.As(err, &verification):
+		e.Kind, e.Detail = Untrusted, "its certificate cannot be verified"
+	case strings.Contains(err.Error(), "tls: "):
+		e.Kind, e.Detail = Untrusted, "there is no agreement about TLS"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		e.Detail = "connecting takes too long"
+	case errors.As(err, &op) && op.Op == "dial":
+		e.Detail = "there is no way to its machine"
+	}
+	return e
+}

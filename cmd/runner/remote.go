@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"runner/backend"
+	"runner/backend/gguf"
+	"runner/backend/mlx"
+	"runner/backend/remote"
+	"runner/backend/remote/llamaserver"
+	"runner/backend/remote/sglang"
+	"runner/backend/remote/vllm"
+	"runner/backend/remote/web"
+	"runner/backend/tokenizer"
+	"runner/cmd/runner/cli"
+	"runner/models"
+	"runner/models/cache"
+	"runner/models/names"
+)
+
+// kinds are the kinds of engine on other machines, in the order in which an unknown one is asked.
+var kinds = []struct {
+	name string
+	make func(c *web.Client, v *backend.Vocab) remote.Engine
+}{
+	{llamaserver.Kind, func(c *web.Client, v *backend.Vocab) remote.Engine { return llamaserver.New(c, v) }},
+	{vllm.Kind, func(c *web.Client, v *backend.Vocab) remote.Engine { return vllm.New(c, v) }},
+	{sglang.Kind, func(c *web.Client, v *backend.Vocab) remote.Engine { return sglang.New(c, v) }},
+}
+
+// kindNames lists the names of all kinds.
+func kindNames() (list []string) {
+	for _, k := range kinds {
+		list = append(list, k.name)
+	}
+	return list
+}
+
+// found is an engine on another machine that was asked what it is.
+type found struct {
+	client *web.Client
+	kind   int
+	about  remote.Description
+}
+
+// find asks an engine what it is. Its kind is that of the address, or is found by asking.
+func find(ctx context.Context, a cli.Remote) (found, error) {
+	conf, err := tlsOf(a)
+	if err != nil {
+		return found{}, err
+	}
+	c, err := web.New(web.Config{Base: a.URL, Key: a.Key, TLS: conf})
+	if err != nil {
+		return found{}, err
+	}
+	known := false
+	for i, k := range kinds {
+		if a.Kind != "" && a.Kind != k.name {
+			continue
+		}
+		known = true
+		about, err := k.make(c, nil).Describe(ctx)
+		if err == nil {
+			return found{c, i, about}, nil
+		}
+		var e *web.Error
+		// Another kind may know what this one does not have, and would be refused and unreachable in the same way.
+		if a.Kind != "" || !errors.As(err, &e) || e.Kind != web.Missing && e.Kind != web.Malformed {
+			return found{}, remoteError(err)
+		}
+	}
+	if !known {
+		return found{}, &backend.LoadError{Path: "the engine", Reason: backend.LoadFailed,
+			Detail: fmt.Sprintf("%q is not a kind of engine", a.Kind),
+			Advice: "use one of " + strings.Join(kindNames(), ", ") + ", as in " + kinds[0].name + "+http://HOST:PORT"}
+	}
+	return found{}, &backend.LoadError{Path: "the engine", Reason: backend.LoadFailed,
+		Detail: "it answers like none of " + strings.Join(kindNames(), ", "),
+		Advice: "check the address, which is that of the server without a path"}
+}
+
+// remoteError adds advice to an error of an engine on another machine.
+func remoteError(err error) error {
+	var e *web.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	load := &backend.LoadError{Path: "the engine's model", Reason: backend.LoadFailed, Detail: e.Error(), Err: err}
+	switch e.Kind {
+	case web.Unreachable, web.Slow:
+		load.Advice = "check the address, and that the engine runs"
+	case web.Denied:
+		load.Advice = "give the engine's key with --engine-key"
+	case web.Untrusted:
+		load.Advice = "check the address, or name the certificate to trust with --engine-ca"
+	case web.Busy:
+		load.Advice = "try again when it has loaded its model"
+	}
+	return load
+}
+
+// tlsOf reads the certificates for an engine; nil means the defaults.
+func tlsOf(a cli.Remote) (*tls.Config, error) {
+	if a.CA == "" && a.Cert == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.CA != "" {
+		pem, err := os.ReadFile(a.CA)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s has no certificate", a.CA)
+		}
+	}
+	if a.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(a.Cert, a.CertKey)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// openRemote opens the model that an engine on another machine runs.
+func openRemote(ctx context.Context, a cli.Remote, cfg backend.Config) (backend.Model, error) {
+	f, err := find(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	w, err := writingOf(a, &f.about)
+	if err != nil {
+		return nil, err
+	}
+	m, err := remote.Open(ctx, remote.Config{Engine: kinds[f.kind].make(f.client, w.vocab), Vocab: w.vocab,
+		Tokenize: w.tokenize, Architecture: w.architecture, ChatTemplate: w.template, Load: cfg,
+		NoSharedCache: a.NoSharedCache})
+	if err != nil {
+		return nil, remoteError(err)
+	}
+	return m, nil
+}
+
+// describeRemote says what an engine on another machine is and can do.
+func describeRemote(ctx context.Context, a cli.Remote) (cli.RemoteFact, error) {
+	f, err := find(ctx, a)
+	if err != nil {
+		return cli.RemoteFact{}, err
+	}
+	d := &f.about
+	fact := cli.RemoteFact{Engine: kinds[f.kind].name, Model: modelName(d.Model), ContextSize: d.ContextSize,
+		Parallel: d.Parallel, Salted: d.Salted, Notes: d.Notes}
+	if d.Version != "" {
+		fact.Engine += " " + d.Version
+	}
+	for _, form := range d.Forms {
+		fact.Forms = append(fact.Forms, string(form))
+	}
+	return fact, nil
+}
+
+// modelName shortens the path of a model's file to its name.
+func modelName(id string) string {
+	if base := filepath.Base(id); strings.EqualFold(filepath.Ext(base), ".gguf") {
+		return base[:len(base)-len(".gguf")]
+	}
+	return id
+}
+
+// writing is how a model writes.
+type writing struct {
+	vocab                  *backend.Vocab
+	tokenize               func(dst []backend.Token, text string) ([]backend.Token, error)
+	architecture, template string
+}
+
+// writingOf finds the vocabulary of an engine's model: the one that the user names, or that of the engine's own file if it
+// is on this machine, or that of the engine's name for its model.
+func writingOf(a cli.Remote, d *remote.Description) (writing, error) {
+	if a.Tokenizer != "" {
+		return readWriting(a.Tokenizer)
+	}
+	for _, name := range []string{d.Path, d.Model} {
+		if _, err := os.Stat(name); name != "" && (err != nil || isLoopback(a.URL)) {
+			if t, err := readWriting(name); err == nil {
+				return t, nil
+			}
+		}
+	}
+	return writing{}, &backend.LoadError{Path: "the engine's model", Reason: backend.LoadMissing,
+		Detail: fmt.Sprintf("there is no tokenizer for %.100q on this machine", modelName(d.Model)),
+		Advice: "name a GGUF file, a tokenizer.json or a model that is here with --tokenizer"}
+}
+
+// isLoopback reports whether an address is on this machine. Only then a path that the engine names means the same here.
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// readWriting reads a vocabulary from a GGUF file, a tokenizer.json, a folder with one, or a model that is on this machine.
+func readWriting(name string) (writing, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return folderWriting(name)
+	case err == nil && filepath.Base(name) == "tokenizer.json":
+		return folderWriting(filepath.Dir(name))
+	case err == nil && info.Mode().IsRegular():
+		return ggufWriting(name)
+	}
+	if dir := cachedTokenizer(name); dir != "" {
+		return folderWriting(dir)
+	}
+	m, err := models.Resolve(name)
+	if err != nil {
+		return writing{}, err
+	}
+	if info, err := os.Stat(m.Path); err == nil && info.IsDir() {
+		return folderWriting(m.Path)
+	}
+	return ggufWriting(m.Path)
+}
+
+// cachedTokenizer returns the folder of a repository in the Hugging Face cache that has a tokenizer.json, or "".
+func cachedTokenizer(name string) string {
+	n, err := names.Parse(name)
+	if err != nil || n.Repo == "" || n.Selector != "" {
+		return ""
+	}
+	r, err := cache.Default().Repo(n.Repo)
+	if err != nil {
+		return ""
+	}
+	commit, err := r.Main()
+	if err != nil {
+		return ""
+	}
+	dir, err := r.Snapshot(commit)
+	if err != nil {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err != nil {
+		return ""
+	}
+	return dir
+}
+
+func folderWriting(path string) (writing, error) {
+	f, err := mlx.ReadText(path)
+	if err != nil {
+		return writing{}, err
+	}
+	return writing{f.Vocab, f.Tokenize, f.Architecture, f.ChatTemplate}, nil
+}
+
+func ggufWriting(path string) (writing, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return writing{}, err
+	}
+	t, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		return writing{}, fmt.Errorf("the tokenizer of %s: %w", path, err)
+	}
+	all := writing{vocab: t.Vocab(), tokenize: func(dst []backend.Token, s string) ([]backend.Token, error) {
+		return t.Encode(dst, s), nil
+	}}
+	all.architecture, _ = f.String("general.architecture")
+	all.template, _ = f.String("tokenizer.chat_template")
+	return all, nil
+}

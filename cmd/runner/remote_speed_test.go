@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"runner/backend"
+)
+
+// spoken is what a client saw of a stream.
+type spoken struct {
+	tokens int
+	first  time.Duration
+}
+
+// hearStream sends a request and reads the stream of its answer. read returns how many tokens an event says that there were
+// in all, or 0, and whether it has text.
+func hearStream(url string, body any, read func(data []byte) (tokens int, text bool)) (s spoken, err error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return s, err
+	}
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(data))
+	if err != nil {
+		return s, err
+	}
+	req.Header["Idempotency-Key"] = nil // it may be sent again if the server has just closed an idle connection
+	begin := time.Now()
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return s, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(res.Body)
+		return s, fmt.Errorf("status %d: %s", res.StatusCode, text)
+	}
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !ok {
+			continue
+		}
+		n, text := read(data)
+		s.tokens = max(s.tokens, n)
+		if text && s.first == 0 {
+			s.first = time.Since(begin)
+		}
+	}
+	return s, lines.Err()
+}
+
+// complete asks llama-server itself.
+func complete(url string, prompt []backend.Token) (spoken, error) {
+	return hearStream(url+"/completion", map[string]any{"prompt": prompt, "n_predict": 300, "temperature": 0, "stream": true,
+		"return_tokens": true, "cache_prompt": true}, func(data []byte) (int, bool) {
+		var e struct {
+			Predicted int             `json:"tokens_predicted"`
+			Tokens    []backend.Token `json:"tokens"`
+		}
+		_ = json.Unmarshal(data, &e) // an event that is no JSON has no tokens, which the test notices
+		return e.Predicted, len(e.Tokens) > 0
+	})
+}
+
+// chat asks the runner.
+func chatStream(url, text string, schema json.RawMessage) (spoken, error) {
+	body := map[string]any{"model": "big", "temperature": 0, "stream": true, "max_tokens": 300,
+		"stream_options": map[string]any{"include_usage": true},
+		"messages":       []map[string]string{{"role": "user", "content": text}}}
+	if schema != nil {
+		body["response_format"] = map[string]any{"type": "json_schema",
+			"json_schema": map[string]any{"name": "sum", "schema": schema}}
+	}
+	return hearStream(url+"/v1/chat/completions", body, func(data []byte) (int, bool) {
+		var e struct {
+			Choices []struct {
+				Delta struct {
+					Content   string `json:"content"`
+					Reasoning string `json:"reasoning_content"`
+				} `json:"delta"`
+			} `json:"choices"`
+			Usage struct {
+				Completion int `json:"completion_tokens"`
+			} `json:"usage"`
+		}
+		_ = json.Unmarshal(data, &e) // the last event is [DONE]
+		text := len(e.Choices) > 0 && e.Choices[0].Delta.Content+e.Choices[0].Delta.Reasoning != ""
+		return e.Usage.Completion, text
+	})
+}
+
+// clientsAsk runs n requests from so many clients. It returns the tokens in a second.
+func clientsAsk(t *testing.T, clients, n int, ask func(i int) (spoken, error)) (rate float64, tokens int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	next := make(chan int, n)
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	begin := time.Now()
+	for range clients {
+		wg.Go(func() {
+			for i := range next {
+				s, err := ask(i)
+				mu.Lock()
+				if tokens += s.tokens; err != nil || s.tokens == 0 {
+					t.Errorf("request %d: %d tokens, %v", i, s.tokens, err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return float64(tokens) / time.Since(begin).Seconds(), tokens
+}
+
+func middle(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// processorTime returns how long a process has computed.
+func processorTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Skip("the processor time of a process is read on Linux only")
+	}
+	var user, system int64
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// TestRemoteSpeed compares chats through the runner with requests to llama-server itself, with the same token ids.
+func TestRemoteSpeed(t *testing.T) {
+	if !long() {
+		t.Skip("it measures for minutes; RUNNER_LONG=1 runs it")
+	}
+	const clients, requests, pairs = 8, 64, 7
+	engine := llamaServer(t, clients)
+	m := openRemoteModel(t, engine.URL)
+	defer m.Close()
+	texts := plainSums(requests)
+	prompts := make([][]backend.Token, requests)
+	for i, text := range texts {
+		prompts[i] = renderedAt(t, m, text, time.Now())
+	}
+	s := serve(t, "--parallel", fmt.Sprint(clients), "--reasoning", "full", "big="+engine.URL)
+	s.healthy()
+	schema := json.RawMessage(`{"type":"object","properties":{"sum":{"type":"integer"},"words":{"type":"string",
+		"maxLength":120}},"required":["sum","words"],"additionalProperties":false}`)
+	direct := func(i int) (spoken, error) { return complete(engine.URL, prompts[i]) }
+	plain := func(i int) (spoken, error) { return chatStream(s.url, texts[i], nil) }
+	formed := func(i int) (spoken, error) { return chatStream(s.url, texts[i], schema) }
+	clientsAsk(t, clients, requests, direct)
+	clientsAsk(t, clients, requests, plain)
+	var ratios, formedRatios, firsts, costs []float64
+	for pair := range pairs {
+		there, n := clientsAsk(t, clients, requests, direct)
+		before := processorTime(t, s.cmd.Process.Pid)
+		here, count := clientsAsk(t, clients, requests, plain)
+		cost := float64((processorTime(t, s.cmd.Process.Pid) - before).Nanoseconds()) / float64(count) / 1000
+		held, _ := clientsAsk(t, clients, requests, formed)
+		t.Logf("pair %d: llama-server %.0f tokens/s (%d), the runner %.0f (%d), with a schema %.0f; %.1f us of processor "+
+			"time a token", pair, there, n, here, count, held, cost)
+		ratios, formedRatios, costs = append(ratios, here/there), append(formedRatios, held/there), append(costs, cost)
+		for i := range 8 {
+			a, err := direct(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := plain(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			firsts = append(firsts, float64(b.first-a.first)/float64(time.Millisecond))
+		}
+	}
+	t.Logf("medians: plain %.3f, with a schema %.3f, first token %.2f ms later, %.1f us a token", middle(ratios),
+		middle(formedRatios), middle(firsts), middle(costs))
+	for _, c := range []struct {
+		name string
+		ok   bool
+	}{{"plain chats", middle(ratios) >= 0.95}, {"chats with a schema", middle(formedRatios) >= 0.7},
+		{"the first token", middle(firsts) <= 10}, {"processor time", middle(costs) < 30}} {
+		if !c.ok {
+			t.Errorf("%s miss their goal", c.name)
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/llamacpp"
+	"runner/backend/remote/llamaserver/llamaservertest"
+	"runner/chattemplate"
+	"runner/chattemplate/families"
+	"runner/cmd/runner/cli"
+	"runner/generation"
+	"runner/models/demo"
+	"runner/reasoning"
+	"runner/runner"
+)
+
+// llamaServer starts a real llama-server with the bundled model.
+func llamaServer(tb testing.TB, parallel int) *llamaservertest.Server {
+	tb.Helper()
+	llamaservertest.Python(tb)
+	path, err := demo.Path(context.Background())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return llamaservertest.Start(tb, llamaservertest.Options{Model: path, Parallel: parallel})
+}
+
+func openRemoteModel(tb testing.TB, url string) backend.Model {
+	tb.Helper()
+	m, err := openRemote(context.Background(), cli.Remote{URL: url}, backend.Config{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// long reports whether the long tests run.
+func long() bool { return os.Getenv("RUNNER_LONG") != "" }
+
+// plainSums returns questions for the bundled model.
+func plainSums(n int) (list []string) {
+	for i := range n {
+		a, b := 11+7*i%880, 5+13*i%790
+		op := "+"
+		if i%2 == 1 {
+			op, a = "-", a+b
+		}
+		list = append(list, fmt.Sprintf("What is %d %s %d?", a, op, b))
+	}
+	return list
+}
+
+// rendered returns the prompt of a question to a model.
+func rendered(tb testing.TB, m backend.Model, text string) []backend.Token {
+	tb.Helper()
+	return renderedAt(tb, m, text, time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
+}
+
+// renderedAt is rendered at a time, which models are told.
+func renderedAt(tb testing.TB, m backend.Model, text string, now time.Time) []backend.Token {
+	tb.Helper()
+	f, err := families.Open(chattemplate.Config{Vocab: m.Vocab(), Tokenize: m.Tokenize, Source: m.Info().ChatTemplate,
+		MaxText: 1 << 20})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := f.Render(chattemplate.Conversation{Now: now,
+		Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p.Tokens
+}
+
+// greedy writes the most likely tokens after a prompt, up to the end of the turn. gaps are how much more likely each was
+// than the second best, in nats.
+func greedy(tb testing.TB, m backend.Model, prompt []backend.Token) (tokens []backend.Token, gaps []float32) {
+	tb.Helper()
+	q, err := m.NewSequence()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer q.Close()
+	out := make([]backend.Output, 1)
+	for feed := prompt; len(tokens) < 300; feed = tokens[len(tokens)-1:] {
+		in := []backend.Input{{Sequence: q, Tokens: feed, Sampling: &backend.Sampling{TopLogprobs: 2}}}
+		if err := backend.StepAll(tb.Context(), m, in, out); err != nil {
+			tb.Fatal(err)
+		}
+		tokens, gaps = append(tokens, out[0].Token), append(gaps, out[0].Top[0].Logprob-out[0].Top[1].Logprob)
+		if m.Vocab().EndsGeneration(out[0].Token) {
+			break
+		}
+	}
+	return tokens, gaps
+}
+
+// Greedy answers of the bundled model are those in process. Where they differ, two tokens were almost equally likely.
+func TestRemoteAnswersAsInProcess(t *testing.T) {
+	n := 24
+	if long() {
+		n = 200
+	}
+	s := llamaServer(t, 4)
+	there := openRemoteModel(t, s.URL)
+	defer there.Close()
+	path, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := llamacpp.Open(t.Context(), path, backend.Config{ContextSize: 2048, Sequences: 1, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	different := 0
+	for _, text := range plainSums(n) {
+		prompt := rendered(t, here, text)
+		want, gaps := greedy(t, here, prompt)
+		got, _ := greedy(t, there, prompt)
+		if len(want) < 10 {
+			t.Errorf("the answer to %q has %d tokens", text, len(want))
+		}
+		for i := range want {
+			if i < len(got) && got[i] == want[i] {
+				continue
+			}
+			different++
+			if gaps[i] > 0.05 {
+				t.Errorf("%q: token %d differs, although the best two are %.3f nats apart", text, i, gaps[i])
+			}
+			break
+		}
+	}
+	t.Logf("%d of %d answers differ", different, n)
+	if different > n/50 {
+		t.Errorf("%d of %d answers differ", different, n)
+	}
+}
+
+// At a high temperature no answer of the engine breaks its schema.
+func TestRemoteAnswersMatchTheirSchemas(t *testing.T) {
+	all, seeds := readSchemas(t), uint64(1)
+	if long() {
+		seeds = 10
+	}
+	s := llamaServer(t, 8)
+	r, err := runner.New(openRemoteModel(t, s.URL), runner.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	places := make(chan struct{}, 8)
+	complete, cut := 0, 0
+	for _, schema := range all {
+		for seed := range seeds {
+			wg.Go(func() {
+				places <- struct{}{}
+				defer func() { <-places }()
+				whole, err := hotRun(t.Context(), r, schema, seed)
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err != nil:
+					t.Errorf("%s, seed %d: %v", schema, seed, err)
+				case whole:
+					complete++
+				default:
+					cut++
+				}
+			})
+		}
+	}
+	wg.Wait()
+	t.Logf("%d complete answers and %d that were cut at their maximum length", complete, cut)
+	if n := r.Violations(); n != 0 || complete < cut {
+		t.Errorf("%d violations; %d complete and %d cut", n, complete, cut)
+	}
+}
+
+// The engine is killed and started again and again. No run is lost, because each is resumed from its tokens.
+func TestRemoteEngineIsKilled(t *testing.T) {
+	kills := 2
+	if long() {
+		kills = 100
+	}
+	python := llamaservertest.Python(t)
+	path, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := llamaservertest.Launch(python, llamaservertest.Options{Model: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := first
+	defer func() { engine.Kill() }()
+	at, err := url.Parse(first.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runner.New(openRemoteModel(t, first.URL), runner.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	texts := plainSums(20)
+	want := make([]string, len(texts))
+	for i, text := range texts {
+		if want[i], err = answerOf(t.Context(), r, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stop atomic.Bool
+	var runs, other atomic.Int64
+	var wg sync.WaitGroup
+	for k := range 4 {
+		wg.Go(func() {
+			for i := k; !stop.Load(); i++ {
+				got, err := answerOf(t.Context(), r, texts[i%len(texts)])
+				if runs.Add(1); err != nil {
+					t.Errorf("a run was lost: %v", err)
+				} else if got != want[i%len(texts)] {
+					other.Add(1)
+				}
+			}
+		})
+	}
+	for range kills {
+		before := runs.Load()
+		for begin := time.Now(); runs.Load() < before+4 && time.Since(begin) < 20*time.Second; {
+			time.Sleep(5 * time.Millisecond)
+		}
+		engine.Kill()
+		if engine, err = llamaservertest.Launch(python, llamaservertest.Options{Model: path, Port: port}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	s := r.Stats().Remote
+	t.Logf("%d kills, %d runs, %d with another answer, %d faults, %d given up", kills, runs.Load(), other.Load(), s.Faults,
+		s.GaveUp)
+	if s.Faults == 0 || s.GaveUp > 0 || other.Load() > 1+runs.Load()/50 {
+		t.Error("too many answers differ, or nothing failed")
+	}
+}
+
+// answerOf returns the model's most likely answer.
+func answerOf(ctx context.Context, r *runner.Runner, text string) (answer string, err error) {
+	for e, err := range r.Generate(ctx, generation.Request{
+		Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}) {
+		if err != nil {
+			return answer, err
+		}
+		if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
+			answer += e.Text
+		}
+	}
+	return answer, nil
+}
+
+// A server before an engine answers, counts its streams, and says nothing private in its log.
+func TestServeBeforeAnEngine(t *testing.T) {
+	llamaservertest.Python(t)
+	path, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "an-engine-key"
+	engine := llamaservertest.Start(t, llamaservertest.Options{Model: path, Key: key})
+	s := serve(t, "--verbose", "--engine-key", key, "big=llama-server+"+engine.URL)
+	s.healthy()
+	status, text := send(t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model": "big", "temperature": 0,
+		"messages": [{"role": "user", "content": "What is 17 + 25?"}]}`)
+	if status != http.StatusOK || !strings.Contains(text, "42") {
+		t.Errorf("status %d: %s", status, text)
+	}
+	status, text = send(t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model": "big", "seed": 3,
+		"repetition_penalty": 1.2, "repeat_penalty": 1.2, "messages": [{"role": "user", "content": "What is 17 + 25?"}]}`)
+	if status != http.StatusBadRequest || !strings.Contains(text, "repetition penalty") {
+		t.Errorf("a setting that the engine does not have: status %d: %s", status, text)
+	}
+	if n := s.metric(`runner_remote_streams_total{model="big"}`); n < 1 {
+		t.Errorf("%v streams", n)
+	}
+	engine.Kill()
+	answered := make(chan string, 1)
+	go func() {
+		_, text := send(t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model": "big", "max_tokens": 5,
+			"messages": [{"role": "user", "content": "What is 17 + 25?"}]}`)
+		answered <- text
+	}()
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		status, text := send(t, http.MethodGet, s.url+"/health", "", "")
+		if status == http.StatusServiceUnavailable {
+			break
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatalf("without its engine the server's health is %s", text)
+		}
+	}
+	u, err := url.Parse(engine.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := llamaservertest.Start(t, llamaservertest.Options{Model: path, Key: key, Port: port})
+	if text := <-answered; again.URL != engine.URL || !strings.Contains(text, `"completion_tokens":5`) {
+		t.Errorf("after the engine came back: %s", text)
+	}
+	for _, private := range []string{key, u.Host, u.Port(), "17 + 25"} {
+		if log := strings.ReplaceAll(s.logged(), s.url, ""); strings.Contains(log, private) {
+			t.Errorf("the log has %q:\n%s", private, log)
+		}
+	}
+}
