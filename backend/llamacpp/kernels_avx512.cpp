@@ -94,7 +94,9 @@ constexpr int width = 8;
 // dot adds the products of four weights of each row with the same four activations. Compilers would load these with an
 // instruction of their own.
 INLINE void dot(ints & sum, ints w, const int8_t * x) {
-    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*(const int8_t (*)[4]) x));
+    int32_t four;
+    std::memcpy(&four, x, sizeof four);
+    sum = _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(four));
 }
 INLINE void dot(ints8 & sum, ints8 w, const int8_t * x) {
     __asm__("vpdpbusd %2%{1to8%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*(const int8_t (*)[4]) x));
