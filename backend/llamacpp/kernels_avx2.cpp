@@ -34,6 +34,10 @@ INLINE floats  all(float x) { return _mm256_set1_ps(x); }
 INLINE doubles all(double x) { return _mm256_set1_pd(x); }
 INLINE floats  to_floats(ints v) { return _mm256_cvtepi32_ps(v); }
 INLINE floats  halves(const char * p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p)); }
+INLINE floats  upper_halves(const char * p) {
+    const ints words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
+}
 INLINE doubles wide(const char * p) { return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *) p))); }
 INLINE floats  fused(floats a, floats b, floats c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE doubles fused(doubles a, doubles b, doubles c) { return _mm256_fmadd_pd(a, b, c); }

@@ -35,6 +35,10 @@ INLINE void    store(float * p, floats8 v) { _mm256_storeu_ps(p, v); }
 INLINE floats  to_floats(ints v) { return _mm512_cvtepi32_ps(v); }
 INLINE floats8 to_floats(ints8 v) { return _mm256_cvtepi32_ps(v); }
 INLINE floats  halves(const char * p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) p)); }
+INLINE floats  upper_halves(const char * p) {
+    const ints words = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+}
 INLINE doubles wide(const char * p) { return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p))); }
 INLINE floats  fused(floats a, floats b, floats c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE floats8 fused(floats8 a, floats8 b, floats8 c) { return _mm256_fmadd_ps(a, b, c); }
