@@ -298,8 +298,10 @@ func (l *list) matrix() gguf.TensorType {
 }
 
 // quants are the formats that matrices can have.
-var quants = map[string]gguf.TensorType{"F16": gguf.F16, "BF16": gguf.BF16, "Q8_0": gguf.Q8_0, "Q4_0": 2, "Q4_K": gguf.Q4_K,
-	"Q5_K": 13, "Q6_K": gguf.Q6_K, "IQ4_NL": 20, "IQ4_XS": 23}
+var quants = map[string]gguf.TensorType{
+	"F16": gguf.F16, "BF16": gguf.BF16, "Q8_0": gguf.Q8_0, "Q4_0": 2, "Q4_K": gguf.Q4_K, "Q5_K": 13, "Q6_K": gguf.Q6_K,
+	"IQ4_NL": 20, "IQ4_XS": 23,
+}
 
 // plain is a layer of llama or qwen3moe.
 func (l *list) plain(b string) {
