@@ -43,12 +43,15 @@ std::atomic<bool> helped{false};
 
 int64_t columns_of(const ggml_tensor * t) { return t->ne[1] * t->ne[2]; }
 
+bool is_quantized(const rows & r) { return r.format == rows::q8_0 || r.format == rows::mxfp4; }
+
 // format_of determines the memory format of weights. It returns false if no kernel reads them.
 bool format_of(const ggml_tensor * w, rows & r) {
     size_t element;
     switch (w->type) {
     case GGML_TYPE_F32: r.format = rows::f32, element = 4; break;
     case GGML_TYPE_F16: r.format = rows::f16, element = 2; break;
+    case GGML_TYPE_BF16: r.format = rows::bf16, element = 2; break;
     case GGML_TYPE_Q8_0: r.format = rows::q8_0, element = 34; break;
     case GGML_TYPE_MXFP4: r.format = rows::mxfp4, element = 17; break;
     default: return false;
@@ -57,10 +60,8 @@ bool format_of(const ggml_tensor * w, rows & r) {
     r.stride = w->nb[1];
     r.n = w->ne[0];
     return w->nb[0] == element && w->extra == nullptr &&
-           r.n % (r.format == rows::f32 || r.format == rows::f16 ? 16 : 32) == 0;
+           r.n % (is_quantized(r) ? 32 : 16) == 0;
 }
-
-bool is_quantized(const rows & r) { return r.format == rows::q8_0 || r.format == rows::mxfp4; }
 
 // is_floats reports whether t holds rows of floats.
 bool is_floats(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float) && t->ne[3] == 1; }

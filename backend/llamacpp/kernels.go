@@ -15,7 +15,7 @@ import (
 //
 // With these kernels a token's logits depend on its sequence alone, bit for bit. They do not depend on the rest of
 // the batch, on how the prompt was split, or on the sequence's place in the cache. This holds on the CPU with an
-// F16 cache, for models whose weights are all F32, F16, Q8_0 or MXFP4.
+// F16 cache, for models whose weights are all F32, F16, BF16, Q8_0 or MXFP4.
 var ownKernels string
 
 func offerKernels() {
@@ -77,7 +77,7 @@ func (e *Engine) kernelsOf(p *plan) string {
 	case e.folder == "" && e.kernels != "" && p.gpuLayers > 0:
 		return "the engine's on the GPU"
 	case e.folder == "" && e.kernels != "" && !p.own:
-		return "the engine's, and the runner's own, with " + e.kernels + ", for weights in F32, F16, Q8_0 and MXFP4"
+		return "the engine's, and the runner's own, with " + e.kernels + ", for weights in F32, F16, BF16, Q8_0 and MXFP4"
 	}
 	return e.Kernels()
 }

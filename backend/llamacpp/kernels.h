@@ -39,7 +39,7 @@ namespace kernels {
 
 // rows is a weight matrix. Its rows are stride bytes apart and have n values each.
 struct rows {
-    enum format { f32, f16, q8_0, mxfp4 } format;
+    enum format { f32, f16, bf16, q8_0, mxfp4 } format;
     const char * data;
     size_t       stride;
     int64_t      n;
@@ -80,7 +80,7 @@ struct set {
     void (*quantize)(const float * x, int64_t n, enum rows::format format, block * out);
 
     // multiply_floats writes the products of weight rows first to last-1 with each column. out[c][r] is for row r.
-    // n is a multiple of 16; w is f32 or f16.
+    // n is a multiple of 16; w is f32, f16 or bf16.
     void (*multiply_floats)(const rows & w, int64_t first, int64_t last, const float * const * columns,
         float * const * out, int64_t count);
 

@@ -4,8 +4,6 @@
 
 #if defined(__x86_64__)
 
-#include "kernels_formats.h"
-
 #include <cpuid.h>
 #include <immintrin.h>
 
@@ -14,7 +12,10 @@
 
 // The binary runs everywhere. Only this file may use these instructions, and only after supported() returned true.
 #define KERNEL __attribute__((target("avx2,f16c,fma")))
-#define INLINE KERNEL inline __attribute__((always_inline))
+#define INLINED KERNEL __attribute__((always_inline))
+#define INLINE INLINED inline
+
+#include "kernels_reading.h"
 
 namespace kernels {
 
@@ -33,6 +34,10 @@ INLINE floats  all(float x) { return _mm256_set1_ps(x); }
 INLINE doubles all(double x) { return _mm256_set1_pd(x); }
 INLINE floats  to_floats(ints v) { return _mm256_cvtepi32_ps(v); }
 INLINE floats  halves(const char * p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p)); }
+INLINE floats  upper_halves(const char * p) {
+    const ints words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
+}
 INLINE doubles wide(const char * p) { return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *) p))); }
 INLINE floats  fused(floats a, floats b, floats c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE doubles fused(doubles a, doubles b, doubles c) { return _mm256_fmadd_pd(a, b, c); }
@@ -108,34 +113,7 @@ INLINE int32_t sum_bytes(const int8_t * p) {
     return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xb1)));
 }
 
-constexpr int block_vectors = 8, width = 4;
-
-// rows_2 loads 16 bytes of rows 0 and 4.
-INLINE ints rows_2(const char * p, size_t stride) {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) p)),
-                                   _mm_loadu_si128((const __m128i *) (p + 4 * stride)), 1);
-}
-
-// load_rows loads 16 bytes of each of 8 rows; v[i] has bytes 4i to 4i+3 of every row.
-INLINE void load_rows(const char * p, size_t stride, ints * v) {
-    const ints a = rows_2(p, stride), b = rows_2(p + stride, stride), c = rows_2(p + 2 * stride, stride),
-        d = rows_2(p + 3 * stride, stride);
-    const ints ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
-    const ints ab2 = _mm256_unpackhi_epi32(a, b), cd2 = _mm256_unpackhi_epi32(c, d);
-    v[0] = _mm256_unpacklo_epi64(ab, cd);
-    v[1] = _mm256_unpackhi_epi64(ab, cd);
-    v[2] = _mm256_unpacklo_epi64(ab2, cd2);
-    v[3] = _mm256_unpackhi_epi64(ab2, cd2);
-}
-
-// first_bytes is the first four bytes of each of 8 rows.
-INLINE ints first_bytes(const char * p, size_t stride) {
-    int32_t v[lanes];
-    UNROLL for (int i = 0; i < lanes; i++) {
-        std::memcpy(&v[i], p + i * stride, sizeof v[i]);
-    }
-    return _mm256_set_epi32(v[7], v[6], v[5], v[4], v[3], v[2], v[1], v[0]);
-}
+constexpr int width = 4;
 
 // four is four activations, for all rows.
 INLINE ints four(const int8_t * p) {
@@ -149,24 +127,8 @@ INLINE ints four(const int8_t * p) {
 
 // 12 is added to the weights, so they are at most 24, and eight products fit: 8*24*127. The offset of the activations'
 // block corrects for it.
-struct mxfp4_weights {
-    static constexpr size_t bytes = mxfp4_block;
+struct mxfp4_weights : mxfp4_blocks {
     static constexpr int32_t offset = 12;
-    static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
-        const ints table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) e2m1)),
-            low = _mm256_set1_epi8(15);
-        load_rows(p + 1, stride, w);
-        UNROLL for (int i = 0; i < 4; i++) {
-            w[4 + i] = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(w[i], 4), low));
-            w[i] = _mm256_shuffle_epi8(table, _mm256_and_si256(w[i], low));
-        }
-    }
-    static INLINE floats scales(const char * p, size_t stride) {
-        const ints e = _mm256_and_si256(first_bytes(p, stride), _mm256_set1_epi32(255)), one = _mm256_set1_epi32(1);
-        const ints normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
-        const ints small = _mm256_sllv_epi32(_mm256_set1_epi32(smallest_scale), e);
-        return _mm256_castsi256_ps(_mm256_blendv_epi8(small, normal, _mm256_cmpgt_epi32(e, one)));
-    }
     template <int C>
     static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
         UNROLL for (int c = 0; c < C; c++) {
@@ -189,17 +151,8 @@ struct mxfp4_weights {
 
 // The weights stay signed. Their magnitudes, at most 128, are multiplied by activations that take over their signs;
 // 2*128*127 fits. This is why no activation is -128, whose sign cannot be changed.
-struct q8_0_weights {
-    static constexpr size_t bytes = q8_0_block;
+struct q8_0_weights : q8_0_blocks {
     static constexpr int32_t offset = 0;
-    static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
-        load_rows(p + 2, stride, w);
-        load_rows(p + 18, stride, w + 4);
-    }
-    static INLINE floats scales(const char * p, size_t stride) {
-        const ints bits = _mm256_and_si256(first_bytes(p, stride), _mm256_set1_epi32(0xffff));
-        return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1)));
-    }
     template <int C>
     static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
         UNROLL for (int i = 0; i < block_vectors; i++) {

@@ -4,8 +4,6 @@
 
 #if defined(__x86_64__)
 
-#include "kernels_formats.h"
-
 #include <immintrin.h>
 
 #include <cmath>
@@ -13,7 +11,10 @@
 
 // The binary runs everywhere. Only this file may use these instructions, and only after supported() returned true.
 #define KERNEL __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c,fma")))
-#define INLINE KERNEL inline __attribute__((always_inline))
+#define INLINED KERNEL __attribute__((always_inline))
+#define INLINE INLINED inline
+
+#include "kernels_reading.h"
 
 namespace kernels {
 
@@ -30,10 +31,17 @@ INLINE void    store(float * p, floats v) { _mm512_storeu_ps(p, v); }
 INLINE void    store(double * p, doubles v) { _mm512_storeu_pd(p, v); }
 INLINE floats  all(float x) { return _mm512_set1_ps(x); }
 INLINE doubles all(double x) { return _mm512_set1_pd(x); }
+INLINE void    store(float * p, floats8 v) { _mm256_storeu_ps(p, v); }
 INLINE floats  to_floats(ints v) { return _mm512_cvtepi32_ps(v); }
+INLINE floats8 to_floats(ints8 v) { return _mm256_cvtepi32_ps(v); }
 INLINE floats  halves(const char * p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) p)); }
+INLINE floats  upper_halves(const char * p) {
+    const ints words = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+}
 INLINE doubles wide(const char * p) { return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p))); }
 INLINE floats  fused(floats a, floats b, floats c) { return _mm512_fmadd_ps(a, b, c); }
+INLINE floats8 fused(floats8 a, floats8 b, floats8 c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE doubles fused(doubles a, doubles b, doubles c) { return _mm512_fmadd_pd(a, b, c); }
 INLINE floats  lesser(floats a, floats b) { return _mm512_min_ps(a, b); }
 INLINE floats  greater(floats a, floats b) { return _mm512_max_ps(a, b); }
@@ -85,100 +93,65 @@ INLINE int32_t sum_bytes(const int8_t * p) {
         _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), x)));
 }
 
-constexpr int block_vectors = 8, width = 8;
+constexpr int width = 8;
 
-// rows_4 loads 16 bytes of rows 0, 4, 8 and 12. A masked load is cheaper than inserting a part.
-INLINE ints rows_4(const char * p, size_t stride) {
-    ints v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *) p));
-    v = _mm512_mask_broadcast_i32x4(v, 0x00f0, _mm_loadu_si128((const __m128i *) (p + 4 * stride)));
-    v = _mm512_mask_broadcast_i32x4(v, 0x0f00, _mm_loadu_si128((const __m128i *) (p + 8 * stride)));
-    return _mm512_mask_broadcast_i32x4(v, 0xf000, _mm_loadu_si128((const __m128i *) (p + 12 * stride)));
+// dot adds the products of four weights of each row with the same four activations. Compilers would load these with an
+// instruction of their own.
+INLINE void dot(ints & sum, ints w, const int8_t * x) {
+    int32_t four;
+    std::memcpy(&four, x, sizeof four);
+    sum = _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(four));
 }
-
-// load_rows loads 16 bytes of each of 16 rows; v[i] has bytes 4i to 4i+3 of every row.
-INLINE void load_rows(const char * p, size_t stride, ints * v) {
-    const ints a = rows_4(p, stride), b = rows_4(p + stride, stride), c = rows_4(p + 2 * stride, stride),
-        d = rows_4(p + 3 * stride, stride);
-    const ints ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
-    const ints ab2 = _mm512_unpackhi_epi32(a, b), cd2 = _mm512_unpackhi_epi32(c, d);
-    v[0] = _mm512_unpacklo_epi64(ab, cd);
-    v[1] = _mm512_unpackhi_epi64(ab, cd);
-    v[2] = _mm512_unpacklo_epi64(ab2, cd2);
-    v[3] = _mm512_unpackhi_epi64(ab2, cd2);
+INLINE void dot(ints8 & sum, ints8 w, const int8_t * x) {
+    __asm__("vpdpbusd %2%{1to8%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*(const int8_t (*)[4]) x));
 }
+INLINE ints  plus(ints a, ints b) { return _mm512_add_epi32(a, b); }
+INLINE ints8 plus(ints8 a, ints8 b) { return _mm256_add_epi32(a, b); }
 
-// first_4 is the first four bytes of each of four rows.
-INLINE __m128i first_4(const char * p, size_t stride) {
-    int32_t v[4];
-    UNROLL for (int i = 0; i < 4; i++) {
-        std::memcpy(&v[i], p + i * stride, sizeof v[i]);
+// whole is a vector of one number.
+template <typename I> INLINE I whole(int32_t x) {
+    if constexpr (sizeof(I) == sizeof(ints)) {
+        return _mm512_set1_epi32(x);
+    } else {
+        return _mm256_set1_epi32(x);
     }
-    return _mm_set_epi32(v[3], v[2], v[1], v[0]);
 }
 
-// first_bytes is the first four bytes of each of 16 rows.
-INLINE ints first_bytes(const char * p, size_t stride) {
-    ints v = _mm512_castsi128_si512(first_4(p, stride));
-    v = _mm512_inserti32x4(v, first_4(p + 4 * stride, stride), 1);
-    v = _mm512_inserti32x4(v, first_4(p + 8 * stride, stride), 2);
-    return _mm512_inserti32x4(v, first_4(p + 12 * stride, stride), 3);
-}
-
-// A dot product multiplies unsigned weights by signed activations, so weights have an offset added. The offset of the
-// activations' block corrects for it.
-template <int C>
-INLINE void add_block(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
-    UNROLL for (int c = 0; c < C; c++) {
-        sum[c] = _mm512_set1_epi32(x[c][b].offset);
-    }
-    UNROLL for (int i = 0; i < block_vectors; i++) {
+// offset_products multiplies weights to which an offset was added, because a dot product multiplies unsigned weights by
+// signed activations. The offset of the activations' block corrects for it.
+struct offset_products {
+    template <typename I, int C>
+    static INLINE void add(const I (&w)[block_vectors], const block * const (&x)[C], int64_t b, I (&sum)[C]) {
+        constexpr int parts = C <= 4 ? 2 : 1; // each product waits for the one before in its sum
+        I part[C][parts];
         UNROLL for (int c = 0; c < C; c++) {
-            int32_t four;
-            std::memcpy(&four, x[c][b].x + 4 * i, sizeof four);
-            sum[c] = _mm512_dpbusd_epi32(sum[c], w[i], _mm512_set1_epi32(four));
+            part[c][0] = whole<I>(x[c][b].offset);
+            UNROLL for (int i = 1; i < parts; i++) {
+                part[c][i] = whole<I>(0);
+            }
         }
-    }
-}
-
-struct mxfp4_weights {
-    static constexpr size_t bytes = mxfp4_block;
-    static constexpr int32_t offset = 12;
-    static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
-        const ints table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *) e2m1)), low = _mm512_set1_epi8(15);
-        load_rows(p + 1, stride, w);
-        UNROLL for (int i = 0; i < 4; i++) {
-            w[4 + i] = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(w[i], 4), low));
-            w[i] = _mm512_shuffle_epi8(table, _mm512_and_si512(w[i], low));
+        UNROLL for (int i = 0; i < block_vectors; i++) {
+            UNROLL for (int c = 0; c < C; c++) {
+                dot(part[c][i % parts], w[i], x[c][b].x + 4 * i);
+            }
         }
-    }
-    static INLINE floats scales(const char * p, size_t stride) {
-        const ints e = _mm512_and_si512(first_bytes(p, stride), _mm512_set1_epi32(255));
-        const ints normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
-        const __mmask16 small = _mm512_cmplt_epu32_mask(e, _mm512_set1_epi32(2));
-        return _mm512_castsi512_ps(_mm512_mask_sllv_epi32(normal, small, _mm512_set1_epi32(smallest_scale), e));
-    }
-    template <int C>
-    static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
-        add_block(w, x, b, sum);
+        UNROLL for (int c = 0; c < C; c++) {
+            sum[c] = parts == 1 ? part[c][0] : plus(part[c][0], part[c][parts - 1]);
+        }
     }
 };
 
-struct q8_0_weights {
-    static constexpr size_t bytes = q8_0_block;
+struct mxfp4_weights : mxfp4_blocks, offset_products {
+    static constexpr int32_t offset = 12;
+};
+
+struct q8_0_weights : q8_0_blocks, offset_products {
     static constexpr int32_t offset = 128;
-    static INLINE void load(const char * p, size_t stride, ints (&w)[block_vectors]) {
-        load_rows(p + 2, stride, w);
-        load_rows(p + 18, stride, w + 4);
+    static INLINE void load(const char * p, const distances & rows, ints8 (&w)[block_vectors]) {
+        q8_0_blocks::load(p, rows, w);
         UNROLL for (int i = 0; i < block_vectors; i++) {
-            w[i] = _mm512_xor_si512(w[i], _mm512_set1_epi8((char) 0x80));
+            w[i] = _mm256_xor_si256(w[i], _mm256_set1_epi8((char) 0x80));
         }
-    }
-    static INLINE floats scales(const char * p, size_t stride) {
-        return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(first_bytes(p, stride)));
-    }
-    template <int C>
-    static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
-        add_block(w, x, b, sum);
     }
 };
 

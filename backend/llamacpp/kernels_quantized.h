@@ -2,17 +2,20 @@
 //
 // Every sum has the same order, for one column or many: the products of a block of 32 are added exactly, as whole
 // numbers, and the blocks one after another, each with one fused operation. A vector holds one number for each of
-// lanes rows, so nothing is added across a vector. Columns are in registers, up to width of them at a time.
+// some rows, so nothing is added across a vector. Columns are in registers, up to width of them at a time.
+//
+// Few columns are multiplied with eight rows where they lie. For more, lanes rows are taken apart into a panel.
 //
 // Before the include the file of an instruction set also defines:
 //
-//   block_vectors        8: a vector has 4 bytes for each row, a block 32
-//   width                how many columns a tile has at most
-//   mxfp4_weights, q8_0_weights  read one block of lanes rows:
+//   ints8, floats8, distances  see kernels_reading.h
+//   store, to_floats, fused    also for vectors of eight
+//   width                      how many columns a tile has at most
+//   mxfp4_weights, q8_0_weights  read one block of eight rows:
 //     bytes, offset      the size of a block, and what is added to each weight
-//     scales             the blocks' scales
+//     scale              the blocks' scales
 //     load               the weights, as block_vectors vectors
-//     add                the sums of such a block's products with a block of each of C columns
+//     add                the sums of such a block's products with a block of each of C columns, for eight or lanes rows
 #ifndef RUNNER_KERNELS_QUANTIZED_H
 #define RUNNER_KERNELS_QUANTIZED_H
 
@@ -27,26 +30,32 @@ namespace kernels {
 
 namespace {
 
-// weight_reader reads lanes rows of weights where they lie. Meanwhile it asks for the rows that follow, into the second
-// cache: the first is too small for two groups of rows. Into the first it takes what it reads next. A cache line has
-// period blocks, so with each block it is another part of the rows' turn.
+// weight_reader reads eight rows of weights where they lie. Meanwhile it asks for the rows that follow, into the second
+// cache: the first is too small for more rows. Into the first it takes what it reads next.
 template <typename W> struct weight_reader {
     const char * data;
-    size_t       stride;
+    distances    rows;
 
+    using ints = ints8;
+    using floats = floats8;
+
+    // A cache line has period blocks, so with each block it is another part of the rows' turn.
     static constexpr int64_t period = (64 + W::bytes / 2) / W::bytes, soon = 6;
 
-    INLINE void read(int64_t b, ints (&w)[block_vectors], floats & scale) const {
-        const char * next = data + b % period * (lanes / period) * stride + (b + soon) * W::bytes;
-        UNROLL for (int64_t r = 0; r < lanes / period; r++) {
-            __builtin_prefetch(next + r * stride, 0, 3);
+    INLINE void ask(int64_t b) const {
+        const char * next = data + b % period * (8 / period) * rows.of(1) + (b + soon) * W::bytes;
+        UNROLL for (int64_t r = 0; r < 8 / period; r++) {
+            __builtin_prefetch(next + rows.of(r), 0, 3);
         }
-        const char * ahead = data + lanes * stride + b * W::bytes * lanes;
-        UNROLL for (size_t line = 0; line < W::bytes * lanes; line += 64) {
-            __builtin_prefetch(ahead + line, 0, 2);
+        const char * later = data + rows.of(1) * 8 + b * W::bytes * 8;
+        UNROLL for (size_t line = 0; line < W::bytes * 8; line += 64) {
+            __builtin_prefetch(later + line, 0, 2);
         }
-        scale = W::scales(data + b * W::bytes, stride);
-        W::load(data + b * W::bytes, stride, w);
+    }
+    INLINE void read(int64_t b, ints8 (&w)[block_vectors], floats8 & scale) const {
+        ask(b);
+        scale = W::scale(data + b * W::bytes, rows);
+        W::load(data + b * W::bytes, rows, w);
     }
 };
 
@@ -58,6 +67,10 @@ struct alignas(64) panel_block {
 
 struct panel_reader {
     const panel_block * blocks;
+
+    using ints = kernels::ints;
+    using floats = kernels::floats;
+
     INLINE void read(int64_t b, ints (&w)[block_vectors], floats & scale) const {
         UNROLL for (int j = 0; j < block_vectors; j++) {
             w[j] = blocks[b].w[j];
@@ -66,29 +79,32 @@ struct panel_reader {
     }
 };
 
-// group is where the results of some rows, at most lanes, go.
+// group is where the results of some rows, at most one of a vector's, go.
 struct group {
     int64_t first, count;
-    INLINE void put(float * out, floats v) const {
-        if (count == lanes) {
+    template <typename F> INLINE void put(float * out, F v) const {
+        constexpr int64_t all = sizeof v / sizeof(float);
+        if (count >= all) {
             store(out + first, v);
         } else {
-            float each[lanes];
+            float each[all];
             store(each, v);
             std::memcpy(out + first, each, count * sizeof(float));
         }
     }
 };
 
-// tile multiplies lanes rows with C columns.
+// tile multiplies the rows of a reader with C columns.
 template <typename W, int C, typename R>
 KERNEL void quantized_tile(const R & reader, int64_t blocks, group rows, const block * const * columns,
     float * const * out) {
+    using ints = typename R::ints;
+    using floats = typename R::floats;
     const block * x[C];
     floats acc[C];
     UNROLL for (int c = 0; c < C; c++) {
         x[c] = columns[c];
-        acc[c] = all(0.0f);
+        acc[c] = floats{};
     }
     for (int64_t b = 0; b < blocks; b++) {
         ints w[block_vectors], sum[C];
@@ -96,7 +112,7 @@ KERNEL void quantized_tile(const R & reader, int64_t blocks, group rows, const b
         reader.read(b, w, scale);
         W::add(w, x, b, sum);
         UNROLL for (int c = 0; c < C; c++) {
-            acc[c] = fused(to_floats(sum[c]), scale * all(x[c][b].scale), acc[c]);
+            acc[c] = fused(to_floats(sum[c]), scale * x[c][b].scale, acc[c]);
         }
     }
     for (int c = 0; c < C; c++) {
@@ -116,14 +132,17 @@ KERNEL void quantized_tiles(const R & reader, int64_t blocks, group rows, const 
     }
 }
 
-// fill takes rows apart for a panel.
-template <typename W> KERNEL void fill(const weight_reader<W> & reader, int64_t blocks, panel_block * panel) {
+// fill takes eight rows apart for a panel, from row first of the panel on.
+template <typename W>
+KERNEL void fill(const weight_reader<W> & reader, int64_t blocks, panel_block * panel, int64_t first) {
     for (int64_t b = 0; b < blocks; b++) {
-        ints w[block_vectors];
-        reader.read(b, w, panel[b].scale);
+        ints8 w[block_vectors];
+        floats8 scale;
+        reader.read(b, w, scale);
         UNROLL for (int j = 0; j < block_vectors; j++) {
-            panel[b].w[j] = w[j];
+            std::memcpy((int32_t *) &panel[b].w[j] + first, &w[j], sizeof w[j]);
         }
+        std::memcpy((float *) &panel[b].scale + first, &scale, sizeof scale);
     }
 }
 
@@ -137,23 +156,28 @@ KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, cons
     if (count > width && (int64_t) panel.size() < blocks) {
         panel.resize(blocks);
     }
+    // at is a reader of up to eight rows. If there are fewer, it reads a copy with others.
+    const auto at = [&](int64_t row) INLINED {
+        const char * data = w.data + row * w.stride;
+        if (last - row >= 8) {
+            return weight_reader<W>{data, distances(w.stride)};
+        }
+        padded.resize(8 * length);
+        for (int64_t r = 0; r < last - row; r++) {
+            std::memcpy(padded.data() + r * length, data + r * w.stride, length);
+        }
+        return weight_reader<W>{padded.data(), distances(length)};
+    };
+    if (count <= width) { // each weight is used once
+        for (; first < last; first += 8) {
+            quantized_tiles<W, width>(at(first), blocks, group{first, last - first}, columns, out, count);
+        }
+    }
     for (; first < last; first += lanes) {
-        const group rows = {first, std::min<int64_t>(lanes, last - first)};
-        weight_reader<W> reader = {w.data + first * w.stride, w.stride};
-        if (rows.count < lanes) { // the last few, as if there were more
-            padded.resize(lanes * length);
-            for (int64_t r = 0; r < rows.count; r++) {
-                std::memcpy(padded.data() + r * length, reader.data + r * w.stride, length);
-            }
-            reader = {padded.data(), length};
+        for (int64_t r = 0; r < lanes && first + r < last; r += 8) {
+            fill(at(first + r), blocks, panel.data(), r);
         }
-        if (count <= width) { // each weight is used once
-            quantized_tiles<W, width>(reader, blocks, rows, columns, out, count);
-        } else {
-            fill(reader, blocks, panel.data());
-            const panel_reader taken = {panel.data()};
-            quantized_tiles<W, width>(taken, blocks, rows, columns, out, count);
-        }
+        quantized_tiles<W, width>(panel_reader{panel.data()}, blocks, group{first, last - first}, columns, out, count);
     }
 }
 

@@ -9,6 +9,7 @@
 //   floats, doubles, ints  vectors with the compiler's operators; ints holds a whole number for each float
 //   load, store, all     whole vectors from and to memory (any alignment), and of one number
 //   halves, wide         lanes half floats from memory; half as many, as doubles
+//   upper_halves         lanes floats of which memory has the upper halves (bfloat16)
 //   fused                a*b + c, rounded once
 //   lesser, greater      the second where one is not a number
 //   magnitude, rounded   of each lane; rounded to the nearest whole number
@@ -81,6 +82,10 @@ struct f32_weights {
 
 struct f16_weights {
     static INLINE floats load(const char * row, int64_t i) { return halves(row + i * 2); }
+};
+
+struct bf16_weights {
+    static INLINE floats load(const char * row, int64_t i) { return upper_halves(row + i * 2); }
 };
 
 // in_register keeps the compiler from reading a value from memory again for every use, which would limit the speed
@@ -158,7 +163,9 @@ KERNEL void float_products(const rows & w, int64_t first, int64_t last, const fl
 
 void multiply_floats(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out,
     int64_t count) {
-    const auto products = w.format == rows::f32 ? float_products<f32_weights> : float_products<f16_weights>;
+    const auto products = w.format == rows::f32   ? float_products<f32_weights>
+                          : w.format == rows::f16 ? float_products<f16_weights>
+                                                  : float_products<bf16_weights>;
     products(w, first, last, columns, out, count);
 }
 

@@ -163,16 +163,16 @@ func kernelsAgree(t *testing.T, kernels string, c random.Config) {
 func TestLogitsDependOnTheSequenceAlone(t *testing.T) {
 	forEachKernels(t, func(t *testing.T, _ string) {
 		for name, c := range kernelModels() {
-			t.Run(name, func(t *testing.T) { dependOnTheSequenceAlone(t, c) })
+			t.Run(name, func(t *testing.T) { dependOnTheSequenceAlone(t, c, 1, 3) })
 		}
 	})
 }
 
-func dependOnTheSequenceAlone(t *testing.T, c random.Config) {
+func dependOnTheSequenceAlone(t *testing.T, c random.Config, threads ...int) {
 	path := writeModel(t, c)
 	tokens := someTokens(180, 1)
 	var want []float32
-	for _, threads := range []int{1, 3} {
+	for _, threads := range threads {
 		m := openModel(t, path, backend.Config{ContextSize: 512, Sequences: 12, Threads: threads})
 		fresh := func() backend.Sequence {
 			s, err := m.NewSequence()
@@ -247,6 +247,19 @@ func TestKernelsOnTheEnginesThreads(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Fatalf("%d threads give other logits", threads)
 			}
+		}
+	})
+}
+
+// TestLogitsOfOtherFormats checks the same for the other formats of weights that many models have. Except for BF16 their
+// products are the engine's, on one thread here, and everything else is this package's.
+func TestLogitsOfOtherFormats(t *testing.T) {
+	forEachKernels(t, func(t *testing.T, _ string) {
+		for _, quant := range []string{"Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "BF16"} {
+			t.Run(quant, func(t *testing.T) {
+				dependOnTheSequenceAlone(t, random.Config{Architecture: "llama", Quant: quant, Layers: 2, Width: 256,
+					FeedForward: 512, HeadSize: 64, Seed: 6}, 1)
+			})
 		}
 	})
 }

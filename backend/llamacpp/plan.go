@@ -342,7 +342,7 @@ func newShape(files []*gguf.File) *shape {
 				}
 			}
 			switch t.Type.String() {
-			case "F32", "F16", "Q8_0", "MXFP4":
+			case "F32", "F16", "BF16", "Q8_0", "MXFP4":
 			default:
 				s.own = false
 			}

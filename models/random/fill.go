@@ -23,6 +23,24 @@ func (t *tensor) fill(w io.Writer, r *rand.Rand) error {
 			block = q4KBlock(block[:0], r, t.deviation)
 		case gguf.Q6_K:
 			block = q6KBlock(block[:0], r, t.deviation)
+		case quants["Q4_0"]:
+			block = fourBits(block[:0], r, t.deviation/4.610) // deviation of the integers from -8 to 7
+		case quants["IQ4_NL"]:
+			block = fourBits(block[:0], r, t.deviation/69.5) // deviation of the 16 values of the format's table
+		case quants["Q5_K"]:
+			block = q5KBlock(block[:0], r, t.deviation)
+		case quants["IQ4_XS"]:
+			block = iq4XSBlock(block[:0], r, t.deviation)
+		case gguf.BF16:
+			x := math.Float32bits(float32(r.NormFloat64() * t.deviation))
+			block = binary.LittleEndian.AppendUint16(block[:0], uint16(x>>16))
+		case gguf.F16:
+			x := r.NormFloat64() * t.deviation
+			bits := half(math.Abs(x))
+			if x < 0 {
+				bits |= 1 << 15
+			}
+			block = binary.LittleEndian.AppendUint16(block[:0], bits)
 		default:
 			x := 1.0
 			switch {
@@ -73,9 +91,35 @@ func q4KBlock(b []byte, r *rand.Rand, deviation float64) []byte {
 	scale := deviation / (32 * even)
 	b = binary.LittleEndian.AppendUint16(b, half(scale))
 	b = binary.LittleEndian.AppendUint16(b, half(7.5*scale))
-	// The first eight bytes have six bits of a scale or minimum, and the upper two of another. The other four have the
-	// lower four bits of two of those.
-	b = append(b, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0, 0, 0, 0)
+	b = append(b, scales32...)
+	return drawn(b, r, 16)
+}
+
+// scales32 is eight scales and minimums of 32, as Q4_K and Q5_K store them. The first eight bytes have six bits of a
+// scale or minimum, and the upper two of another. The other four have the lower four bits of two of those.
+var scales32 = []byte{0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0, 0, 0, 0}
+
+// q5KBlock draws 256 five-bit integers uniformly, like q4KBlock.
+func q5KBlock(b []byte, r *rand.Rand, deviation float64) []byte {
+	const even = 9.233 // deviation of the integers from 0 to 31
+	scale := deviation / (32 * even)
+	b = binary.LittleEndian.AppendUint16(b, half(scale))
+	b = binary.LittleEndian.AppendUint16(b, half(15.5*scale))
+	b = append(b, scales32...)
+	return drawn(b, r, 20)
+}
+
+// fourBits draws 32 four-bit numbers uniformly, with a scale.
+func fourBits(b []byte, r *rand.Rand, scale float64) []byte {
+	return drawn(binary.LittleEndian.AppendUint16(b, half(scale)), r, 2)
+}
+
+// iq4XSBlock draws 256 four-bit numbers uniformly. All eight scales of the block are 1.
+func iq4XSBlock(b []byte, r *rand.Rand, deviation float64) []byte {
+	const even = 69.5 // deviation of the 16 values of the format's table
+	b = binary.LittleEndian.AppendUint16(b, half(deviation/even))
+	// A scale has 32 added to it. First come the upper two bits of the eight, and then the lower four.
+	b = append(b, 0xaa, 0xaa, 0x11, 0x11, 0x11, 0x11)
 	return drawn(b, r, 16)
 }
 

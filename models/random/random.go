@@ -39,8 +39,8 @@ type Config struct {
 	Window int
 	// Context is the trained context in tokens, as the file states it. 0 means 4096.
 	Context int
-	// Quant is the format of the matrices: "Q8_0", the default, or "Q4_K", with Q6_K for the output. gpt-oss's experts are
-	// MXFP4. With Q4_K, Width and FeedForward are multiples of 256.
+	// Quant is the format of the matrices: "Q8_0", the default, "Q4_K", with Q6_K for the output, or another of quants.
+	// gpt-oss's experts are MXFP4. With Q4_K, Q5_K, Q6_K and IQ4_XS, Width and FeedForward are multiples of 256.
 	Quant string
 	// Precise stores every weight as F32. An engine then rounds nothing, and two orders of the same sum differ only in
 	// their last bits. Otherwise experts are MXFP4 and the other matrices Q8_0, as usual.
@@ -89,6 +89,9 @@ func Write(w io.Writer, c Config) error {
 	c = c.withDefaults()
 	if !slices.Contains([]string{"gpt-oss", "llama", "qwen3moe", "qwen35", "gemma4"}, c.Architecture) {
 		return fmt.Errorf("no shape for the architecture %q", c.Architecture)
+	}
+	if _, ok := quants[c.Quant]; !ok && c.Quant != "" {
+		return fmt.Errorf("no matrices in the format %q", c.Quant)
 	}
 	vocab, err := newVocabulary(c.Vocabulary, c.Architecture == "gemma4")
 	if err != nil {
@@ -278,7 +281,7 @@ func (c Config) tensors() []tensor {
 		}
 	}
 	l.add("output_norm.weight", gguf.F32, 0, c.Width)
-	output := gguf.Q8_0
+	output := l.matrix()
 	if c.Quant == "Q4_K" {
 		output = gguf.Q6_K
 	}
@@ -288,10 +291,16 @@ func (c Config) tensors() []tensor {
 
 // matrix is the format of most matrices.
 func (l *list) matrix() gguf.TensorType {
-	if l.Quant == "Q4_K" {
-		return gguf.Q4_K
+	if t, ok := quants[l.Quant]; ok {
+		return t
 	}
 	return gguf.Q8_0
+}
+
+// quants are the formats that matrices can have.
+var quants = map[string]gguf.TensorType{
+	"F16": gguf.F16, "BF16": gguf.BF16, "Q8_0": gguf.Q8_0, "Q4_0": 2, "Q4_K": gguf.Q4_K, "Q5_K": 13, "Q6_K": gguf.Q6_K,
+	"IQ4_NL": 20, "IQ4_XS": 23,
 }
 
 // plain is a layer of llama or qwen3moe.

@@ -93,7 +93,7 @@ matrix make(enum rows::format format, int64_t height, int64_t n, bool extreme) {
     m.r.n = n;
     m.height = height;
     const size_t row = format == rows::f32   ? n * 4
-                       : format == rows::f16 ? n * 2
+                       : format == rows::f16 || format == rows::bf16 ? n * 2
                                              : n / 32 * (format == rows::q8_0 ? 34 : 17);
     m.r.stride = row + below(3) * 4; // rows need not be adjacent
     m.bytes.resize(m.r.stride * (height - 1) + row); // not a byte more, so that the sanitizer finds overruns
@@ -102,15 +102,26 @@ matrix make(enum rows::format format, int64_t height, int64_t n, bool extreme) {
         switch (format) {
         case rows::f32:
         case rows::f16:
+        case rows::bf16:
             for (int64_t i = 0; i < n; i++) {
                 const float v = normal();
-                const uint16_t h = to_half(v);
+                uint16_t h = to_half(v);
+                double stored = format == rows::f32 ? v : from_half(h);
+                if (format == rows::bf16) {
+                    uint32_t bits;
+                    std::memcpy(&bits, &v, sizeof bits);
+                    h = bits >> 16;
+                    bits &= 0xffff0000;
+                    float upper;
+                    std::memcpy(&upper, &bits, sizeof upper);
+                    stored = upper;
+                }
                 if (format == rows::f32) {
                     std::memcpy(p + i * 4, &v, 4);
                 } else {
                     std::memcpy(p + i * 2, &h, 2);
                 }
-                m.values.push_back(format == rows::f32 ? v : from_half(h));
+                m.values.push_back(stored);
             }
             break;
         case rows::q8_0:
@@ -592,6 +603,7 @@ void check() {
             for (const int64_t height : {1, 13, 34}) {
                 check_products(rows::f32, height, n, count);
                 check_products(rows::f16, height, n + 16, count);
+                check_products(rows::bf16, height, n + 16, count);
                 check_products(rows::q8_0, height, n, count);
                 check_products(rows::mxfp4, height, n, count);
                 check_products(rows::q8_0, height, n, count, true);
