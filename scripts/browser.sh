@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints the path of a Chromium for the tests of the page. It takes the one on the PATH, or else Debian's, which it
-# unpacks with the libraries that this machine lacks into .cache/browser. It installs nothing on the machine and needs no
-# root. If there is no Chromium to be had, it says why and fails.
+# unpacks into .cache/browser with the libraries that this machine lacks. It installs nothing on the machine and needs
+# no root. If there is no Chromium to be had, it says why and fails.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "$1" >&2 && exit 1; }
@@ -17,7 +17,8 @@ if [ -x "$into/chromium" ]; then
   exit
 fi
 for command in apt-get dpkg; do
-  command -v "$command" >/dev/null || fail "no Chromium is on the PATH, and this machine has no $command to get Debian's"
+  command -v "$command" >/dev/null ||
+    fail "no Chromium is on the PATH, and this machine has no $command to get Debian's"
 done
 work=$(mktemp -d "$cache/browser-XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -30,7 +31,8 @@ list=$(apt-get --print-uris --yes --quiet --quiet --no-install-recommends -o Deb
 mapfile -t packages < <(awk '{ sub(/_.*/, "", $2); print $2 }' <<<"$list")
 [ "${#packages[@]}" -gt 0 ] || fail "apt-get says that Chromium is installed, but it is not on the PATH"
 echo "unpacking Debian's Chromium into .cache/browser (${#packages[@]} packages, once)" >&2
-(cd "$work" && apt-get download --quiet --quiet -o APT::Sandbox::User=root "${packages[@]}" >/dev/null 2>"$work/errors") ||
+(cd "$work" && apt-get download --quiet --quiet -o APT::Sandbox::User=root "${packages[@]}" \
+  >/dev/null 2>"$work/errors") ||
   fail "Debian's Chromium cannot be downloaded: $(tail -n 1 "$work/errors")"
 for package in "$work"/*.deb; do
   dpkg -x "$package" "$work/root" && rm "$package"
@@ -44,8 +46,8 @@ cat >"$work/fonts.conf" <<'FONTS'
 </fontconfig>
 FONTS
 # Some libraries lie in folders of their own.
-libraries=$(cd "$work" && find root -name '*.so*' -path '*/lib/*' -not -path '*/chromium/*' -printf '$here/%h\n' | sort -u |
-  paste -sd :)
+libraries=$(cd "$work" && find root -name '*.so*' -path '*/lib/*' -not -path '*/chromium/*' -printf '$here/%h\n' |
+  sort -u | paste -sd :)
 cat >"$work/chromium" <<WRAPPER
 #!/bin/sh
 # Debian's Chromium with the libraries that it needs.

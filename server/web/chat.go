@@ -29,7 +29,9 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	scope := seal.Scope{Principal: who.ID, Model: m.Info().Digest, Conversation: seal.ConversationID("web", in.Conversation)}
+	scope := seal.Scope{
+		Principal: who.ID, Model: m.Info().Digest, Conversation: seal.ConversationID("web", in.Conversation),
+	}
 	restorer := contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)
 	if err := restorer.Conversation(t.req.Messages, t.values); err != nil {
 		return err

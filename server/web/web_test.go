@@ -113,7 +113,7 @@ func TestEncoderKeepsAllText(t *testing.T) {
 // All recordings of runs reach the page, with what went wrong.
 func TestRecordings(t *testing.T) {
 	for _, r := range wiretest.Recordings() {
-		for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull} {
+		for v := reasoning.VisibilityNone; v <= reasoning.VisibilityFull; v++ {
 			m := wiretest.New(t, fake.Config{})
 			m.Replay = &r
 			url := wiretest.Serve(t, web.New(m, web.Config{Pace: time.Nanosecond}), wiretest.Anyone()).URL
@@ -130,7 +130,8 @@ func TestRecordings(t *testing.T) {
 			}
 			lines := dataLines(body)
 			var last event
-			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Type != "done" && last.Type != "error" {
+			err := json.Unmarshal([]byte(lines[len(lines)-1]), &last)
+			if err != nil || last.Type != "done" && last.Type != "error" {
 				t.Errorf("%s: the last event is %s", r.Name, lines[len(lines)-1])
 			}
 			if thoughts := r.Thoughts(); v != reasoning.VisibilityFull && thoughts != "" && strings.Contains(body, thoughts) {
@@ -189,7 +190,8 @@ func TestATextThatStallsIsShown(t *testing.T) {
 
 // The page carries sealed values: they open in their conversation only.
 func TestSealedValuesAreCarried(t *testing.T) {
-	m := wiretest.New(t, fake.Config{}, fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Call("because", "", "f", `{"a":1}`)},
+	m := wiretest.New(t, fake.Config{},
+		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Call("because", "", "f", `{"a":1}`)},
 		fake.Reply{After: "r<|end|><|start|>assistant", Say: "<|channel|>final<|message|>Done.<|return|>"})
 	url := wiretest.Serve(t, web.New(m, web.Config{Seal: seal.NewKeyring()}), wiretest.Anyone()).URL + "/web/chat"
 	const tool = `,"tools":[{"name":"f","parameters":{"type":"object"}}],"reasoning_seal":true`
@@ -257,23 +259,25 @@ func TestSessionAndFiguresKeepToThePermissions(t *testing.T) {
 	low.ID, low.Scopes, low.Reasoning = "low", []wire.Scope{wire.ScopeGenerate}, reasoning.VisibilitySummary
 	url := wiretest.Serve(t, api, low).URL
 	_, _, body := wiretest.Send(t, http.MethodGet, url+"/web/session", "", nil)
-	if want := `{"principal":"low","keys":true,"max_reasoning":"summary","reasoning":"none","admin":false,"traces":false}`; body != want {
+	want := `{"principal":"low","keys":true,"max_reasoning":"summary","reasoning":"none","admin":false,"traces":false}`
+	if body != want {
 		t.Errorf("%s, want %s", body, want)
 	}
 	if status, _, body := wiretest.Send(t, http.MethodGet, url+"/web/figures", "", nil); status != http.StatusForbidden {
 		t.Errorf("%d %s", status, body)
 	}
-	if status, _, body := wiretest.Send(t, http.MethodPost, url+"/web/chat",
-		`{"conversation":"c","messages":[{"role":"user","content":"q"}],"reasoning":"full"}`, nil); status != http.StatusForbidden ||
-		!strings.Contains(body, `"param":"reasoning"`) {
+	status, _, body := wiretest.Send(t, http.MethodPost, url+"/web/chat",
+		`{"conversation":"c","messages":[{"role":"user","content":"q"}],"reasoning":"full"}`, nil)
+	if status != http.StatusForbidden || !strings.Contains(body, `"param":"reasoning"`) {
 		t.Errorf("%d %s", status, body)
 	}
 	url = wiretest.Serve(t, api, wiretest.Anyone()).URL
-	if _, _, body := wiretest.Send(t, http.MethodGet, url+"/web/figures", "", nil); !strings.Contains(body, `"requests":7`) {
+	_, _, body = wiretest.Send(t, http.MethodGet, url+"/web/figures", "", nil)
+	if !strings.Contains(body, `"requests":7`) {
 		t.Errorf("%s", body)
 	}
-	if _, _, body := wiretest.Send(t, http.MethodGet, url+"/web/session", "", nil); !strings.Contains(body, wiretest.Name) ||
-		!strings.Contains(body, `"admin":true`) {
+	_, _, body = wiretest.Send(t, http.MethodGet, url+"/web/session", "", nil)
+	if !strings.Contains(body, wiretest.Name) || !strings.Contains(body, `"admin":true`) {
 		t.Errorf("%s", body)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/alecthomas/chroma/v2"
 	format "github.com/alecthomas/chroma/v2/formatters/html"
@@ -54,8 +55,8 @@ var engine = goldmark.New(
 // policy lists all that may be in a page.
 var policy = func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "br", "hr", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3",
-		"h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "span")
+	p.AllowElements("p", "br", "hr", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2",
+		"h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "span")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^[a-z][a-z0-9]{0,3}$|^(chroma|line|image|task)$`)).
 		OnElements("span", "pre")
 	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|right|center)$`)).OnElements("th", "td")
@@ -102,7 +103,7 @@ func render(source []byte) string {
 	if engine.Renderer().Render(&out, source, root) != nil {
 		return plain(source)
 	}
-	return string(policy.SanitizeBytes(out.Bytes()))
+	return string(reveal(policy.SanitizeBytes(out.Bytes()))) // again, because entities have become characters
 }
 
 // plain shows a source as it is.
@@ -263,15 +264,36 @@ var known = sync.OnceValue(func() map[string]chroma.Lexer {
 // writeCode writes a code block, with classes for the colours if its language is known.
 func writeCode(w util.BufWriter, language, code string) {
 	_, _ = fmt.Fprintf(w, `<pre class="chroma" data-language="%s"><code>`, html.EscapeString(language))
-	if lexer := known()[strings.ToLower(language)]; lexer != nil {
-		tokens, err := lexer.Tokenise(nil, code)
-		var out bytes.Buffer
-		if err == nil && formatter.Format(&out, styles.Fallback, tokens) == nil {
-			_, _ = w.Write(out.Bytes())
-			_, _ = w.WriteString("</code></pre>\n")
-			return
+	if out, ok := colour(language, code); ok {
+		_, _ = w.Write(out)
+	} else {
+		_, _ = w.WriteString(html.EscapeString(code))
+	}
+	_, _ = w.WriteString("</code></pre>\n")
+}
+
+// colourTime is how long the search for a block's colours may take. Some patterns of lexers are slow for some texts.
+// Tests whose results must not depend on time change it.
+var colourTime = 50 * time.Millisecond
+
+// colour returns code with classes for its colours. It reports false if its language is not known, or if that takes too
+// long.
+func colour(language, code string) ([]byte, bool) {
+	lexer := known()[strings.ToLower(language)]
+	if lexer == nil {
+		return nil, false
+	}
+	next, err := lexer.Tokenise(nil, code)
+	if err != nil {
+		return nil, false
+	}
+	var tokens []chroma.Token
+	for began, t := time.Now(), next(); t != chroma.EOF; t = next() {
+		if tokens = append(tokens, t); time.Since(began) > colourTime {
+			return nil, false
 		}
 	}
-	_, _ = w.WriteString(html.EscapeString(code))
-	_, _ = w.WriteString("</code></pre>\n")
+	var out bytes.Buffer
+	err = formatter.Format(&out, styles.Fallback, chroma.Literator(tokens...))
+	return out.Bytes(), err == nil
 }

@@ -28,7 +28,9 @@ export async function render(places) {
         cache.set(`${place.json}${place.text}`, html[i]);
         show(place, html[i]);
       });
-    } catch { /* the plain text stays */ }
+    } catch {
+      /* the plain text stays */
+    }
   }
 }
 
@@ -39,8 +41,11 @@ function show(place, html) {
   place.node.classList.remove("plain");
 }
 
-export const textOf = (message, kind) => message.parts.filter((p) => p.kind === kind && !p.specialist)
-  .map((p) => p.text).join("");
+export const textOf = (message, kind) =>
+  message.parts
+    .filter((p) => p.kind === kind && !p.specialist)
+    .map((p) => p.text)
+    .join("");
 
 // ranges writes characters shortly: 0–9 for ten digits.
 export function ranges(ascii) {
@@ -52,7 +57,10 @@ export function ranges(ascii) {
     const name = (c) => names[c] ?? c;
     if (j - i > 2 && ascii[i] > " ") out.push(`${ascii[i]}–${ascii[j]}`);
     else for (let k = i; k <= j; k++) out.push(name(ascii[k]));
-    if (j - i > 2 && ascii[i] <= " ") { out.splice(-(j - i + 1)); out.push(`space, !–${ascii[j]}`); }
+    if (j - i > 2 && ascii[i] <= " ") {
+      out.splice(-(j - i + 1));
+      out.push(`space, !–${ascii[j]}`);
+    }
     i = j + 1;
   }
   return out.join("  ");
@@ -66,15 +74,22 @@ export function figuresOf(done) {
   if (usage.reasoning) list[0] += ` (${usage.reasoning} reasoning)`;
   if (usage.summary) list.push(`summary ${usage.summary}`);
   if (timing.decode > 0 && usage.completion > 1) {
-    list.push(`${((usage.completion - 1) / timing.decode * 1000).toFixed(1)} tokens/s`);
+    list.push(`${(((usage.completion - 1) / timing.decode) * 1000).toFixed(1)} tokens/s`);
   }
-  list.push(`first token ${seconds(timing.first_token)}`, `prompt ${usage.prompt}${usage.cached ? `, ${usage.cached} cached` : ""}`);
+  list.push(
+    `first token ${seconds(timing.first_token)}`,
+    `prompt ${usage.prompt}${usage.cached ? `, ${usage.cached} cached` : ""}`,
+  );
   return list.join(" · ");
 }
 
-const endings = { length: "It ended at a limit.", reasoning_budget: "The reasoning ended at its budget.",
-  answer_reserve: "The reasoning ended to leave room for the answer.", context_full: "The context is full.",
-  stop_string: "It ended at a stop text." };
+const endings = {
+  length: "It ended at a limit.",
+  reasoning_budget: "The reasoning ended at its budget.",
+  answer_reserve: "The reasoning ended to leave room for the answer.",
+  context_full: "The context is full.",
+  stop_string: "It ended at a stop text.",
+};
 
 // View shows one answer. capped says that the server hides the reasoning.
 export class View {
@@ -88,8 +103,14 @@ export class View {
     this.body = make("div", { className: "body" });
     this.notes = make("div", {});
     this.actions = make("div", { className: "actions" });
-    this.node = make("article", { className: "message assistant", "aria-label": "Answer" }, this.label, this.body,
-      this.notes, this.actions);
+    this.node = make(
+      "article",
+      { className: "message assistant", "aria-label": "Answer" },
+      this.label,
+      this.body,
+      this.notes,
+      this.actions,
+    );
     for (const [i, part] of message.parts.entries()) this.stored(part, i);
     for (const text of message.warnings) this.warn(text);
     this.finish();
@@ -113,8 +134,11 @@ export class View {
 
   specialist(id, by) {
     if (!this.specialists.has(id)) {
-      const node = make("section", { className: "specialist", "aria-label": "Specialist" },
-        make("p", { className: "who" }, by === "user" ? "Specialist, as you asked" : "Specialist"));
+      const node = make(
+        "section",
+        { className: "specialist", "aria-label": "Specialist" },
+        make("p", { className: "who" }, by === "user" ? "Specialist, as you asked" : "Specialist"),
+      );
       this.specialists.set(id, node);
       this.body.append(node);
     }
@@ -136,13 +160,21 @@ export class View {
         break;
       case "summary":
         view.text = text;
-        view.node = make("details", { className: "thoughts busy", open: true },
-          make("summary", {}, "Summary of the reasoning"), make("div", { className: "inner" }, text));
+        view.node = make(
+          "details",
+          { className: "thoughts busy", open: true },
+          make("summary", {}, "Summary of the reasoning"),
+          make("div", { className: "inner" }, text),
+        );
         break;
       case "call":
         view.text = text;
-        view.node = make("section", { className: "call", "aria-label": `Call of ${part.call?.name}` },
-          make("h3", {}, part.call?.name ?? "call"), text);
+        view.node = make(
+          "section",
+          { className: "call", "aria-label": `Call of ${part.call?.name}` },
+          make("h3", {}, part.call?.name ?? "call"),
+          text,
+        );
         break;
       default:
         view.text = text;
@@ -159,8 +191,12 @@ export class View {
 
   // reveal turns a hidden part into one that can be unfolded, because it has text.
   reveal(view) {
-    const node = make("details", { className: view.node.className.replace("hidden-part", "").trim() },
-      make("summary", {}, "Reasoning"), make("div", { className: "inner", tabIndex: 0 }, view.text));
+    const node = make(
+      "details",
+      { className: view.node.className.replace("hidden-part", "").trim() },
+      make("summary", {}, "Reasoning"),
+      make("div", { className: "inner", tabIndex: 0 }, view.text),
+    );
     view.node.replaceWith(node);
     view.node = node;
     view.hidden = null;
@@ -180,7 +216,8 @@ export class View {
       case "start":
         message.model = event.model;
         message.info = event.reasoning_info;
-        this.label.textContent = event.reasoning_info.effort ? `${event.model} · effort ${event.reasoning_info.effort}`
+        this.label.textContent = event.reasoning_info.effort
+          ? `${event.model} · effort ${event.reasoning_info.effort}`
           : event.model;
         break;
       case "open": {
@@ -210,17 +247,29 @@ export class View {
         this.specialist(event.delegation.id, event.delegation.by);
         break;
       case "specialist_end":
-        this.specialist(event.delegation.id).append(make("p", { className: "small" },
-          `It ${event.delegation.outcome === "returned" ? "returned" : `ended: ${event.delegation.outcome}`} after ${
-            event.delegation.steps ?? 0} steps.`));
+        this.specialist(event.delegation.id).append(
+          make(
+            "p",
+            { className: "small" },
+            `It ${event.delegation.outcome === "returned" ? "returned" : `ended: ${event.delegation.outcome}`} after ${
+              event.delegation.steps ?? 0
+            } steps.`,
+          ),
+        );
         break;
       case "rationale":
-        this.decided(`${event.decision.decision}${event.decision.toolName ? ` ${event.decision.toolName}` : ""}: ${
-          event.decision.rationale?.why ?? "no reason given"}`);
+        this.decided(
+          `${event.decision.decision}${event.decision.toolName ? ` ${event.decision.toolName}` : ""}: ${
+            event.decision.rationale?.why ?? "no reason given"
+          }`,
+        );
         break;
       case "assumption":
-        this.decided(`assumes ${event.assumption.assumption}${event.assumption.because ? `, because ${
-          event.assumption.because}` : ""}`);
+        this.decided(
+          `assumes ${event.assumption.assumption}${
+            event.assumption.because ? `, because ${event.assumption.because}` : ""
+          }`,
+        );
         break;
       case "strategy":
         this.warn(event.message);
@@ -244,16 +293,23 @@ export class View {
   next({ ascii, other, end }) {
     if (!this.mask) {
       this.mask = { line: make("p", { className: "next" }), list: make("ol", { className: "timeline" }), count: 0 };
-      this.mask.node = make("details", { className: "thoughts" }, make("summary", {}, "What the mask allowed"),
-        make("div", { className: "inner", tabIndex: 0 }, this.mask.list));
+      this.mask.node = make(
+        "details",
+        { className: "thoughts" },
+        make("summary", {}, "What the mask allowed"),
+        make("div", { className: "inner", tabIndex: 0 }, this.mask.list),
+      );
       this.notes.prepend(this.mask.line, this.mask.node);
     }
-    const allowed = [ranges(ascii), other ? "characters beyond ASCII" : "", end ? "the end" : ""].filter(Boolean)
-      .join("  ") || "nothing";
+    const allowed =
+      [ranges(ascii), other ? "characters beyond ASCII" : "", end ? "the end" : ""].filter(Boolean).join("  ") ||
+      "nothing";
     this.mask.line.replaceChildren("May come next: ", make("code", {}, allowed));
     if (this.mask.count++ < 300) {
       const tail = textOf(this.message, "answer").slice(-24);
-      this.mask.list.append(make("li", {}, make("code", {}, tail || "(the beginning)"), " then ", make("code", {}, allowed)));
+      this.mask.list.append(
+        make("li", {}, make("code", {}, tail || "(the beginning)"), " then ", make("code", {}, allowed)),
+      );
     }
   }
 
@@ -276,13 +332,22 @@ export class View {
     this.ending = make("div");
     const detail = message.done && (endings[message.done.finish_detail] ?? endings[message.done.finish_reason]);
     if (detail) this.ending.append(make("p", { className: "small" }, detail));
-    if (message.done?.reasoning_unavailable) this.ending.append(make("p", { className: "small" }, "The model gave no reasoning."));
+    if (message.done?.reasoning_unavailable)
+      this.ending.append(make("p", { className: "small" }, "The model gave no reasoning."));
     if (message.done?.trace_id) {
-      this.ending.append(make("p", { className: "small" }, "Sealed trace ", make("code", {}, message.done.trace_id),
-        ". Read it with runner trace explain."));
+      this.ending.append(
+        make(
+          "p",
+          { className: "small" },
+          "Sealed trace ",
+          make("code", {}, message.done.trace_id),
+          ". Read it with runner trace explain.",
+        ),
+      );
     }
     if (message.state === "stopped") this.ending.append(make("p", { className: "small" }, "Stopped."));
-    if (message.state === "cut") this.ending.append(make("p", { className: "small" }, "This answer was cut off when the page was left."));
+    if (message.state === "cut")
+      this.ending.append(make("p", { className: "small" }, "This answer was cut off when the page was left."));
     if (message.error) this.ending.append(make("p", { className: "failed", role: "alert" }, message.error));
     this.notes.append(this.ending);
   }

@@ -4,7 +4,11 @@ const slot = "runner.key";
 let key = read();
 
 function read() {
-  try { return sessionStorage.getItem(slot) ?? ""; } catch { return ""; }
+  try {
+    return sessionStorage.getItem(slot) ?? "";
+  } catch {
+    return "";
+  }
 }
 
 export function setKey(text, keep) {
@@ -12,7 +16,9 @@ export function setKey(text, keep) {
   try {
     if (keep && text) sessionStorage.setItem(slot, text);
     else sessionStorage.removeItem(slot);
-  } catch { /* it is in memory */ }
+  } catch {
+    /* it is in memory */
+  }
 }
 
 export const hasKey = () => key !== "";
@@ -32,17 +38,30 @@ async function call(path, body, signal) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, signal, cache: "no-store",
-      credentials: "omit", body: body === undefined ? undefined : JSON.stringify(body) });
+    answer = await fetch(path, {
+      method: body === undefined ? "GET" : "POST",
+      headers,
+      signal,
+      cache: "no-store",
+      credentials: "omit",
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Failure("connection", "The server cannot be reached. Try again when it is back.");
   }
   if (answer.ok) return answer;
   let what = {};
-  try { what = await answer.json(); } catch { /* not ours */ }
-  throw new Failure(String(what.code ?? answer.status), String(what.message ?? `The server answered ${answer.status}.`),
-    answer.status);
+  try {
+    what = await answer.json();
+  } catch {
+    /* not ours */
+  }
+  throw new Failure(
+    String(what.code ?? answer.status),
+    String(what.message ?? `The server answered ${answer.status}.`),
+    answer.status,
+  );
 }
 
 export const get = async (path) => (await call(path)).json();

@@ -27,7 +27,8 @@ export function announce(text) {
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-  } catch { // pages without TLS have no clipboard
+  } catch {
+    // pages without TLS have no clipboard
     const area = make("textarea", { value: text, className: "hide" });
     document.body.append(area);
     area.select();

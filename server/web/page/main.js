@@ -12,8 +12,12 @@ let current; // the conversation that is shown
 let files = []; // attached to the next message
 const runs = new Map(); // runs of this tab, by conversation
 
-const defaults = () => ({ visibility: session.max_reasoning, carry: true, model: session.models?.[0]?.name ?? "",
-  "compare-model": session.models?.[0]?.name ?? "" });
+const defaults = () => ({
+  visibility: session.max_reasoning,
+  carry: true,
+  model: session.models?.[0]?.name ?? "",
+  "compare-model": session.models?.[0]?.name ?? "",
+});
 const fresh = () => ({ id: store.newID(), rev: 0, title: "New conversation", messages: [], settings: {} });
 
 // ---- The session ----
@@ -23,7 +27,8 @@ async function connect() {
     session = await api.get("/web/session");
     $("notice").hidden = true;
   } catch (error) {
-    if (error.status === 401) return askKey(api.hasKey() ? "The server does not know this key." : "This server asks for an API key.");
+    if (error.status === 401)
+      return askKey(api.hasKey() ? "The server does not know this key." : "This server asks for an API key.");
     return notice(error.message, connect);
   }
   const options = (list) => list.map((m) => make("option", { value: m.name }, m.name));
@@ -40,7 +45,8 @@ async function connect() {
   $("operator").hidden = !session.admin;
   $("trace-row").hidden = $("trace-help").hidden = !session.traces;
   if (current) show(current);
-  if (!(await store.durable())) notice("This browser stores nothing for this page. Conversations are lost when it is closed.");
+  if (!(await store.durable()))
+    notice("This browser stores nothing for this page. Conversations are lost when it is closed.");
 }
 
 function notice(text, again) {
@@ -58,10 +64,33 @@ function askKey(why) {
 
 async function list() {
   const all = await store.list();
-  $("conversations").replaceChildren(...all.map((c) => make("li", { className: c.id === current?.id ? "current" : "" },
-    make("button", { className: "open", type: "button", title: c.title, onclick: () => { go(c.id); menu(false); },
-      "aria-current": c.id === current?.id ? "true" : "false" }, c.title),
-    make("button", { className: "remove", type: "button", "aria-label": `Delete ${c.title}`, onclick: () => forget(c) }, "×"))));
+  $("conversations").replaceChildren(
+    ...all.map((c) =>
+      make(
+        "li",
+        { className: c.id === current?.id ? "current" : "" },
+        make(
+          "button",
+          {
+            className: "open",
+            type: "button",
+            title: c.title,
+            onclick: () => {
+              go(c.id);
+              menu(false);
+            },
+            "aria-current": c.id === current?.id ? "true" : "false",
+          },
+          c.title,
+        ),
+        make(
+          "button",
+          { className: "remove", type: "button", "aria-label": `Delete ${c.title}`, onclick: () => forget(c) },
+          "×",
+        ),
+      ),
+    ),
+  );
 }
 
 async function forget(c) {
@@ -83,15 +112,17 @@ async function go(id) {
 // keep stores a conversation. Conversations without messages are not stored.
 const keeping = new Map();
 function keep(c) {
-  const next = (keeping.get(c) ?? Promise.resolve()).then(async () => {
-    if (!c.messages.length) return;
-    const { id } = c;
-    await store.save(c);
-    if (c.id !== id && c === current) {
-      location.hash = c.id;
-      notice("Another tab has changed this conversation. What you do here goes on in a copy.");
-    }
-  }).then(list, () => notice("The browser could not store this conversation. Export it to keep it."));
+  const next = (keeping.get(c) ?? Promise.resolve())
+    .then(async () => {
+      if (!c.messages.length) return;
+      const { id } = c;
+      await store.save(c);
+      if (c.id !== id && c === current) {
+        location.hash = c.id;
+        notice("Another tab has changed this conversation. What you do here goes on in a copy.");
+      }
+    })
+    .then(list, () => notice("The browser could not store this conversation. Export it to keep it."));
   keeping.set(c, next);
   return next;
 }
@@ -111,20 +142,22 @@ function draw() {
   const c = current;
   const running = runs.get(c.id);
   const places = [];
-  const nodes = c.messages.map((m, i) => {
-    if (m.role === "user") return userNode(c, m, i);
-    if (m.role !== "assistant") return null; // results of tools are shown at their calls
-    const views = [m, m.other].filter(Boolean).map((message) => {
-      const live = running?.views.get(message);
-      if (live) return live;
-      const view = new View(message, { capped: session.max_reasoning === "none" });
-      places.push(...view.places);
-      buttons(c, view, i);
-      return view;
-    });
-    if (views.length === 1) return views[0].node;
-    return make("div", { className: "pair" }, ...views.map((v) => v.node));
-  }).filter(Boolean);
+  const nodes = c.messages
+    .map((m, i) => {
+      if (m.role === "user") return userNode(c, m, i);
+      if (m.role !== "assistant") return null; // results of tools are shown at their calls
+      const views = [m, m.other].filter(Boolean).map((message) => {
+        const live = running?.views.get(message);
+        if (live) return live;
+        const view = new View(message, { capped: session.max_reasoning === "none" });
+        places.push(...view.places);
+        buttons(c, view, i);
+        return view;
+      });
+      if (views.length === 1) return views[0].node;
+      return make("div", { className: "pair" }, ...views.map((v) => v.node));
+    })
+    .filter(Boolean);
   $("log").replaceChildren(...(nodes.length ? nodes : [empty()]));
   render(places).then(() => bottom(true));
   bottom(true);
@@ -132,32 +165,88 @@ function draw() {
 }
 
 function empty() {
-  const idea = (text) => make("button", { onclick: () => { $("message").value = text; grow(); $("message").focus(); } }, text);
-  return make("div", { className: "empty" }, make("h2", {}, "What shall the model think about?"),
+  const idea = (text) =>
+    make(
+      "button",
+      {
+        onclick: () => {
+          $("message").value = text;
+          grow();
+          $("message").focus();
+        },
+      },
+      text,
+    );
+  return make(
+    "div",
+    { className: "empty" },
+    make("h2", {}, "What shall the model think about?"),
     make("p", {}, "Its reasoning is folded above each answer. You choose how much of it you see."),
-    make("div", { className: "ideas" }, idea("What is 17 + 25?"), idea("Tom has 3 apples and buys 4 more. How many has he?"),
-      idea("Which is later, 14:35 or 2 pm?")));
+    make(
+      "div",
+      { className: "ideas" },
+      idea("What is 17 + 25?"),
+      idea("Tom has 3 apples and buys 4 more. How many has he?"),
+      idea("Which is later, 14:35 or 2 pm?"),
+    ),
+  );
 }
 
 function userNode(c, m, i) {
   const bubble = make("div", { className: "bubble", dir: "auto" }, m.content);
-  const node = make("article", { className: "message user", "aria-label": "Your message" }, bubble,
-    ...m.files.map((f) => make("details", { className: "attached" }, make("summary", {}, f.name), make("pre", { tabIndex: 0 }, f.text))),
-    make("div", { className: "actions" }, make("button", { className: "quiet", onclick: () => edit(c, m, i, node) }, "Edit"),
-      make("button", { className: "quiet", onclick: () => copy(m.content) }, "Copy")));
+  const node = make(
+    "article",
+    { className: "message user", "aria-label": "Your message" },
+    bubble,
+    ...m.files.map((f) =>
+      make("details", { className: "attached" }, make("summary", {}, f.name), make("pre", { tabIndex: 0 }, f.text)),
+    ),
+    make(
+      "div",
+      { className: "actions" },
+      make("button", { className: "quiet", onclick: () => edit(c, m, i, node) }, "Edit"),
+      make("button", { className: "quiet", onclick: () => copy(m.content) }, "Copy"),
+    ),
+  );
   return node;
 }
 
 function edit(c, m, i, node) {
   if (runs.has(c.id)) return;
-  const area = make("textarea", { value: m.content, rows: Math.min(12, m.content.split("\n").length + 1), "aria-label": "Edit the message" });
-  node.replaceChildren(area, make("div", { className: "actions" },
-    make("button", { className: "main-action", onclick: () => {
-      if (!area.value.trim() && !m.files.length) return;
-      c.messages.splice(i, Infinity, { ...m, content: area.value });
-      run(c);
-    } }, "Send again"),
-    make("button", { className: "quiet", onclick: () => { draw(); } }, "Cancel")));
+  const area = make("textarea", {
+    value: m.content,
+    rows: Math.min(12, m.content.split("\n").length + 1),
+    "aria-label": "Edit the message",
+  });
+  node.replaceChildren(
+    area,
+    make(
+      "div",
+      { className: "actions" },
+      make(
+        "button",
+        {
+          className: "main-action",
+          onclick: () => {
+            if (!area.value.trim() && !m.files.length) return;
+            c.messages.splice(i, Infinity, { ...m, content: area.value });
+            run(c);
+          },
+        },
+        "Send again",
+      ),
+      make(
+        "button",
+        {
+          className: "quiet",
+          onclick: () => {
+            draw();
+          },
+        },
+        "Cancel",
+      ),
+    ),
+  );
   area.focus();
 }
 
@@ -169,14 +258,19 @@ function buttons(c, view, i) {
   const add = (name, act) => view.actions.append(make("button", { className: "quiet", onclick: act }, name));
   view.actions.replaceChildren();
   add("Copy", () => copy(textOf(m, "answer") || m.parts.map((p) => p.text).join("\n\n")));
-  if (last) add(m.error ? "Try again" : "Regenerate", () => { c.messages.splice(i); run(c); });
-  if (of.other && m === of.other) add("Go on with this one", () => {
-    delete of.other;
-    c.messages[i] = m;
-    c.messages.splice(i + 1);
-    keep(c);
-    draw();
-  });
+  if (last)
+    add(m.error ? "Try again" : "Regenerate", () => {
+      c.messages.splice(i);
+      run(c);
+    });
+  if (of.other && m === of.other)
+    add("Go on with this one", () => {
+      delete of.other;
+      c.messages[i] = m;
+      c.messages.splice(i + 1);
+      keep(c);
+      draw();
+    });
   if (m.done) view.actions.append(make("span", { className: "figures" }, figuresOf(m.done)));
   if (m === of) results(c, view, i, last);
 }
@@ -187,18 +281,35 @@ function results(c, view, i, last) {
   const areas = [];
   for (const { part, node } of calls) {
     const result = given(part.call.id);
-    if (result) node.append(make("p", { className: "small" }, "Result"), make("div", { className: "text plain" }, result.content));
+    if (result)
+      node.append(
+        make("p", { className: "small" }, "Result"),
+        make("div", { className: "text plain" }, result.content),
+      );
     else if (last && view.message.state === "done") {
-      const area = make("textarea", { rows: 2, "aria-label": `Result of ${part.call.name}`, placeholder: "Type the result" });
+      const area = make("textarea", {
+        rows: 2,
+        "aria-label": `Result of ${part.call.name}`,
+        placeholder: "Type the result",
+      });
       areas.push([part.call.id, area]);
       node.append(area);
     }
   }
   if (areas.length) {
-    view.body.append(make("button", { className: "main-action", onclick: () => {
-      c.messages.push(...areas.map(([id, area]) => ({ role: "tool", call_id: id, content: area.value })));
-      run(c);
-    } }, areas.length > 1 ? "Send the results" : "Send the result"));
+    view.body.append(
+      make(
+        "button",
+        {
+          className: "main-action",
+          onclick: () => {
+            c.messages.push(...areas.map(([id, area]) => ({ role: "tool", call_id: id, content: area.value })));
+            run(c);
+          },
+        },
+        areas.length > 1 ? "Send the results" : "Send the result",
+      ),
+    );
   }
 }
 
@@ -207,7 +318,8 @@ function results(c, view, i, last) {
 function userText(m) {
   const fence = (text) => "`".repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map((r) => r[0].length + 1)));
   return [m.content, ...m.files.map((f) => `File ${f.name}:\n${fence(f.text)}\n${f.text}\n${fence(f.text)}`)]
-    .filter(Boolean).join("\n\n");
+    .filter(Boolean)
+    .join("\n\n");
 }
 
 // wire returns the messages as the server takes them.
@@ -217,7 +329,9 @@ function wire(c) {
     if (m.role === "user") out.push({ role: "user", content: userText(m) });
     else if (m.role === "tool") out.push({ role: "tool", call_id: m.call_id, content: m.content });
     else {
-      const calls = m.parts.filter((p) => p.kind === "call" && p.call).map((p) => ({ id: p.call.id, name: p.call.name, arguments: p.text }));
+      const calls = m.parts
+        .filter((p) => p.kind === "call" && p.call)
+        .map((p) => ({ id: p.call.id, name: p.call.name, arguments: p.text }));
       const content = textOf(m, calls.length ? "preamble" : "answer");
       if (!content && !calls.length) continue;
       out.push({ role: "assistant", content, calls, sealed: m.sealed || undefined, instructions: m.instructions });
@@ -226,7 +340,17 @@ function wire(c) {
   return out;
 }
 
-const blank = (model) => ({ role: "assistant", model, parts: [], warnings: [], state: "running", tab, beat: Date.now(), sealed: "", error: "" });
+const blank = (model) => ({
+  role: "assistant",
+  model,
+  parts: [],
+  warnings: [],
+  state: "running",
+  tab,
+  beat: Date.now(),
+  sealed: "",
+  error: "",
+});
 
 // run has the model answer the last message of a conversation.
 async function run(c) {
@@ -239,16 +363,27 @@ async function run(c) {
   message.json = body.schema !== undefined;
   if (s.compare) {
     message.other = { ...blank(s["compare-model"] || body.model), json: message.json };
-    bodies.push({ ...body, model: s["compare-model"] || body.model, reasoning_effort: s["compare-effort"] || undefined });
+    bodies.push({
+      ...body,
+      model: s["compare-model"] || body.model,
+      reasoning_effort: s["compare-effort"] || undefined,
+    });
   }
   c.messages.push(message);
-  const views = new Map([message, message.other].filter(Boolean).map((m) => [m, new View(m, { capped: session.max_reasoning === "none" })]));
+  const views = new Map(
+    [message, message.other]
+      .filter(Boolean)
+      .map((m) => [m, new View(m, { capped: session.max_reasoning === "none" })]),
+  );
   const { id } = c;
   runs.set(id, { conversation: c, views, abort: () => stop.abort(), began: performance.now() });
   draw();
   announce("The model is answering.");
   await keep(c);
-  if (c.id !== id) { runs.set(c.id, runs.get(id)); runs.delete(id); }
+  if (c.id !== id) {
+    runs.set(c.id, runs.get(id));
+    runs.delete(id);
+  }
   const beat = setInterval(() => {
     for (const m of views.keys()) m.beat = Date.now();
     keep(c);
@@ -265,14 +400,23 @@ async function run(c) {
   if (c === current) {
     composer();
     bottom();
-    announce(message.error ? `The answer failed: ${message.error}` : message.state === "stopped" ? "Stopped." : "The answer is complete.");
+    announce(
+      message.error
+        ? `The answer failed: ${message.error}`
+        : message.state === "stopped"
+          ? "Stopped."
+          : "The answer is complete.",
+    );
   }
 }
 
 async function answer(view, body, signal) {
   const m = view.message;
   try {
-    await api.stream("/web/chat", body, signal, (event) => { view.take(event); bottom(); });
+    await api.stream("/web/chat", body, signal, (event) => {
+      view.take(event);
+      bottom();
+    });
     m.state = "done";
   } catch (error) {
     if (error.name === "AbortError") {
@@ -325,7 +469,10 @@ function grow() {
 const maxFile = 1 << 20;
 async function attach(list_) {
   for (const file of list_) {
-    if (file.size > maxFile) { notice(`${file.name} is longer than 1 MiB.`); continue; }
+    if (file.size > maxFile) {
+      notice(`${file.name} is longer than 1 MiB.`);
+      continue;
+    }
     try {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
       if (text.includes("\0")) throw new TypeError();
@@ -338,20 +485,45 @@ async function attach(list_) {
 }
 
 function showFiles() {
-  $("files").replaceChildren(...files.map((f, i) => make("li", {}, f.name,
-    make("button", { type: "button", "aria-label": `Remove ${f.name}`, onclick: () => { files.splice(i, 1); showFiles(); } }, "×"))));
+  $("files").replaceChildren(
+    ...files.map((f, i) =>
+      make(
+        "li",
+        {},
+        f.name,
+        make(
+          "button",
+          {
+            type: "button",
+            "aria-label": `Remove ${f.name}`,
+            onclick: () => {
+              files.splice(i, 1);
+              showFiles();
+            },
+          },
+          "×",
+        ),
+      ),
+    ),
+  );
 }
 
-// bottom follows the end of the messages, unless the reader has scrolled up.
+// bottom follows the end of the messages, unless the reader has scrolled up. The second frame is for blocks whose height
+// is only known once they are shown.
 let follows = true;
+let moved = 0; // when the reader last moved the messages
 let asked = false;
 function bottom(always) {
   if (always) follows = true;
   if (!follows || asked) return;
   asked = true;
+  const down = () => {
+    if (follows) $("log").scrollTop = $("log").scrollHeight;
+  };
   requestAnimationFrame(() => {
     asked = false;
-    if (follows) $("log").scrollTop = $("log").scrollHeight;
+    down();
+    requestAnimationFrame(down);
   });
 }
 
@@ -367,35 +539,78 @@ function drawer(shown) {
 }
 
 function listen() {
-  $("composer").addEventListener("submit", (e) => { e.preventDefault(); send(); });
+  $("composer").addEventListener("submit", (e) => {
+    e.preventDefault();
+    send();
+  });
   $("message").addEventListener("input", grow);
   $("message").addEventListener("keydown", (e) => {
-    if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); send(); }
+    if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
+      e.preventDefault();
+      send();
+    }
   });
-  $("stop").addEventListener("click", () => { runs.get(current.id)?.abort(); $("message").focus(); });
-  $("new").addEventListener("click", () => { show({ ...fresh(), settings: settings.read() }); menu(false); $("message").focus(); });
+  $("stop").addEventListener("click", () => {
+    runs.get(current.id)?.abort();
+    $("message").focus();
+  });
+  $("new").addEventListener("click", () => {
+    show({ ...fresh(), settings: settings.read() });
+    menu(false);
+    $("message").focus();
+  });
   $("menu").addEventListener("click", () => menu(!$("side").classList.contains("shown")));
   $("settings").addEventListener("click", () => drawer($("drawer").hidden));
   $("drawer-close").addEventListener("click", () => drawer(false));
   document.addEventListener("keydown", (e) => {
     if (e.key !== "Escape" || document.querySelector("dialog[open]")) return;
     if (!$("drawer").hidden) drawer(false);
-    else if ($("side").classList.contains("shown")) { menu(false); $("menu").focus(); }
+    else if ($("side").classList.contains("shown")) {
+      menu(false);
+      $("menu").focus();
+    }
   });
   $("attach").addEventListener("click", () => $("attach-file").click());
-  $("attach-file").addEventListener("change", async (e) => { await attach(e.target.files); e.target.value = ""; });
-  $("schema-example").addEventListener("click", () => { $("schema").value = settings.exampleSchema; $("schema").dispatchEvent(new Event("input")); });
-  $("tools-example").addEventListener("click", () => { $("tools").value = settings.exampleTools; $("tools").dispatchEvent(new Event("input")); });
+  $("attach-file").addEventListener("change", async (e) => {
+    await attach(e.target.files);
+    e.target.value = "";
+  });
+  $("schema-example").addEventListener("click", () => {
+    $("schema").value = settings.exampleSchema;
+    $("schema").dispatchEvent(new Event("input"));
+  });
+  $("tools-example").addEventListener("click", () => {
+    $("tools").value = settings.exampleTools;
+    $("tools").dispatchEvent(new Event("input"));
+  });
   settings.watch(() => {
     if (runs.has(current.id)) return; // a run keeps its settings
     current.settings = settings.read();
   });
-  $("log").addEventListener("scroll", () => {
-    const log = $("log");
-    follows = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
-  });
-  $("export").addEventListener("click", async () => saveFile("runner-conversations.json",
-    JSON.stringify({ format: "runner-conversations", version: 1, conversations: await store.list() })));
+  for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) {
+    $("log").addEventListener(
+      kind,
+      () => {
+        moved = performance.now();
+      },
+      { passive: true },
+    );
+  }
+  $("log").addEventListener(
+    "scroll",
+    () => {
+      const log = $("log");
+      if (log.scrollHeight - log.scrollTop - log.clientHeight < 80) follows = true;
+      else if (performance.now() - moved < 1000) follows = false;
+    },
+    { passive: true },
+  );
+  $("export").addEventListener("click", async () =>
+    saveFile(
+      "runner-conversations.json",
+      JSON.stringify({ format: "runner-conversations", version: 1, conversations: await store.list() }),
+    ),
+  );
   $("import").addEventListener("click", () => $("import-file").click());
   $("import-file").addEventListener("change", async (e) => {
     try {
@@ -421,12 +636,17 @@ function listen() {
     const run_ = current && runs.get(current.id);
     $("live").textContent = run_ ? `${((performance.now() - run_.began) / 1000).toFixed(1)} s` : "";
   }, 200);
-  addEventListener("pagehide", () => { for (const { conversation } of runs.values()) keep(conversation); });
+  addEventListener("pagehide", () => {
+    for (const { conversation } of runs.values()) keep(conversation);
+  });
   store.onChange(async ({ changed, removed }) => {
     list();
     if (current && changed === current.id && !runs.has(changed)) {
       const c = await store.load(changed);
-      if (c && c.rev !== current.rev) { $("notice").hidden = true; show(settle(c)); }
+      if (c && c.rev !== current.rev) {
+        $("notice").hidden = true;
+        show(settle(c));
+      }
     }
     if (current && removed === current.id && !runs.has(removed)) show(fresh());
   });
@@ -445,11 +665,13 @@ async function begin() {
   const stored = await store.load(location.hash.slice(1)).catch(() => undefined);
   const waiting = stored?.messages.some((m) => m.state === "running");
   show(stored ? settle(stored) : fresh());
-  if (waiting) setTimeout(async () => { // was it this tab before a reload, or another one?
-    const again = await store.load(stored.id);
-    if (again && current.id === again.id && !runs.has(again.id)) show(settle(again));
-    $("notice").hidden = true;
-  }, 4500);
+  if (waiting)
+    setTimeout(async () => {
+      // was it this tab before a reload, or another one?
+      const again = await store.load(stored.id);
+      if (again && current.id === again.id && !runs.has(again.id)) show(settle(again));
+      $("notice").hidden = true;
+    }, 4500);
   $("message").focus();
   await connect();
 }

@@ -21,10 +21,11 @@ function open() {
   return opened;
 }
 
-const settled = (request) => new Promise((resolve, reject) => {
-  request.onsuccess = () => resolve(request.result);
-  request.onerror = () => reject(request.error);
-});
+const settled = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
 
 async function objects(mode) {
   const db = await open();
@@ -82,19 +83,38 @@ export function read(from) {
   for (const raw of list_(source.messages)) {
     const m = plain(raw);
     if (m.role === "user") {
-      messages.push({ role: "user", content: text(m.content), files: list_(m.files).map((f) => (
-        { name: text(plain(f).name, 256), text: text(plain(f).text) })) });
+      messages.push({
+        role: "user",
+        content: text(m.content),
+        files: list_(m.files).map((f) => ({ name: text(plain(f).name, 256), text: text(plain(f).text) })),
+      });
     } else if (m.role === "tool") {
       messages.push({ role: "tool", call_id: text(m.call_id, 1024), content: text(m.content) });
     } else if (m.role === "assistant") {
-      messages.push({ role: "assistant", model: text(m.model, 1024), state: text(m.state, 20) || "done",
-        sealed: text(m.sealed), warnings: list_(m.warnings).map((w) => text(w, 4096)), error: text(m.error, 4096),
-        parts: list_(m.parts).map((p) => ({ kind: text(plain(p).kind, 20), text: text(plain(p).text),
-          specialist: text(plain(p).specialist, 256), call: plain(p).call && { id: text(plain(p.call).id, 1024),
-            name: text(plain(p.call).name, 256) } })) });
+      messages.push({
+        role: "assistant",
+        model: text(m.model, 1024),
+        state: text(m.state, 20) || "done",
+        sealed: text(m.sealed),
+        warnings: list_(m.warnings).map((w) => text(w, 4096)),
+        error: text(m.error, 4096),
+        parts: list_(m.parts).map((p) => ({
+          kind: text(plain(p).kind, 20),
+          text: text(plain(p).text),
+          specialist: text(plain(p).specialist, 256),
+          call: plain(p).call && { id: text(plain(p.call).id, 1024), name: text(plain(p.call).name, 256) },
+        })),
+      });
     }
   }
-  return { id: newID(), rev: 0, updated: Date.now(), title: text(source.title, 200) || "Imported conversation", messages,
-    settings: Object.fromEntries(Object.entries(plain(source.settings)).filter(([, v]) => typeof v === "string" ||
-      typeof v === "boolean")) };
+  return {
+    id: newID(),
+    rev: 0,
+    updated: Date.now(),
+    title: text(source.title, 200) || "Imported conversation",
+    messages,
+    settings: Object.fromEntries(
+      Object.entries(plain(source.settings)).filter(([, v]) => typeof v === "string" || typeof v === "boolean"),
+    ),
+  };
 }

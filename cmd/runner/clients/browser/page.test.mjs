@@ -101,7 +101,6 @@ function calm() {
 }
 
 async function check(name) {
-  await page.addScriptTag({ content: axe }).catch(() => {}); // the page's policy forbids it
   const found = await page.evaluate(async (source) => {
     if (!window.axe) (0, eval)(source);
     const { violations } = await window.axe.run();
@@ -121,13 +120,34 @@ test('browsers get the page at /, and other clients what they got before', async
   assert.equal(await other.text(), 'Ollama is running');
   assert.match(other.headers.get('vary'), /Accept/);
   await page.locator('.empty').waitFor();
-  assert.equal(await page.evaluate(() => { try { return (0, eval)('1'); } catch { return 'refused'; } }), 1); // tools of tests may
+  assert.equal(
+    await page.evaluate(() => {
+      try {
+        return (0, eval)('1');
+      } catch {
+        return 'refused';
+      }
+    }),
+    1,
+  ); // tools of tests may
   calm();
 });
 
 test('the page is small and paints at once', async () => {
-  const names = ['', ...['style.css', 'main.js', 'api.js', 'store.js', 'dom.js', 'answer.js', 'settings.js', 'operator.js',
-    'icon.svg'].map((n) => 'web/' + n)];
+  const names = [
+    '',
+    ...[
+      'style.css',
+      'main.js',
+      'api.js',
+      'store.js',
+      'dom.js',
+      'answer.js',
+      'settings.js',
+      'operator.js',
+      'icon.svg',
+    ].map((n) => 'web/' + n),
+  ];
   let bytes = 0;
   for (const name of names) {
     const r = await fetch(`${site.url}/${name}`, { headers: { Accept: 'text/html' } });
@@ -151,7 +171,10 @@ test('an answer streams, with its reasoning folded above it', async () => {
   assert.equal(await answer().locator('details.thoughts').getAttribute('open'), null);
   await answer().locator('.text h2').waitFor();
   await figures().waitFor();
-  assert.match(await figures().textContent(), /\d+ tokens \(\d+ reasoning\) · [\d.]+ tokens\/s · first token [\d.]+ s · prompt \d+/);
+  assert.match(
+    await figures().textContent(),
+    /\d+ tokens \(\d+ reasoning\) · [\d.]+ tokens\/s · first token [\d.]+ s · prompt \d+/,
+  );
   assert.equal(await answer().locator('.text pre .k').first().textContent(), 'def');
   assert.equal(await answer().locator('.text td').first().textContent(), 'units');
   await answer().locator('details.thoughts summary').click();
@@ -224,7 +247,10 @@ test('several conversations, exported and imported', async () => {
   assert.equal(kept.conversations.length, 2);
   await page.locator('.conversations .remove').first().click();
   await page.locator('.conversations li').nth(1).waitFor({ state: 'detached' });
-  kept.conversations[0].messages.push({ role: 'assistant', parts: [{ kind: 'answer', text: '<img src=x onerror="window.harmed=1">' }] });
+  kept.conversations[0].messages.push({
+    role: 'assistant',
+    parts: [{ kind: 'answer', text: '<img src=x onerror="window.harmed=1">' }],
+  });
   writeFileSync(file, JSON.stringify(kept));
   await page.setInputFiles('#import-file', file);
   await page.locator('.conversations li').nth(2).waitFor();
@@ -240,7 +266,11 @@ test('the drawer: system prompt, sampling, a file', async () => {
   await page.fill('#temperature', '0');
   await page.fill('#max_tokens', '20');
   await page.fill('#seed', '7');
-  await page.setInputFiles('#attach-file', { name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('one\n```\ntwo') });
+  await page.setInputFiles('#attach-file', {
+    name: 'a.txt',
+    mimeType: 'text/plain',
+    buffer: Buffer.from('one\n```\ntwo'),
+  });
   await page.locator('.files li').waitFor();
   const request = page.waitForRequest('**/web/chat');
   await say('styled');
@@ -249,7 +279,11 @@ test('the drawer: system prompt, sampling, a file', async () => {
   assert.equal(body.messages[1].content, 'styled\n\nFile a.txt:\n````\none\n```\ntwo\n````');
   assert.deepEqual([body.temperature, body.max_tokens, body.seed], [0, 20, 7]);
   assert.match(await answer().textContent(), /It ended at a limit/);
-  await page.setInputFiles('#attach-file', { name: 'b.bin', mimeType: 'application/octet-stream', buffer: Buffer.from([0, 255]) });
+  await page.setInputFiles('#attach-file', {
+    name: 'b.bin',
+    mimeType: 'application/octet-stream',
+    buffer: Buffer.from([0, 255]),
+  });
   await page.getByText('b.bin is not a text.').waitFor();
   calm();
 });
@@ -260,12 +294,15 @@ test('a schema holds the answer, and the page shows what the mask allowed', asyn
   await page.getByText('This is not JSON').waitFor();
   await page.click('#schema-example');
   await say('schema');
-  assert.deepEqual(JSON.parse(await answer().locator('.text pre code').last().textContent()), { sum: 42, unit: 'apples' });
+  assert.deepEqual(JSON.parse(await answer().locator('.text pre code').last().textContent()), {
+    sum: 42,
+    unit: 'apples',
+  });
   await answer().getByText('What the mask allowed').click();
   const list = await answer().locator('.timeline').first().textContent();
   assert.match(list, /\(the beginning\) then \{/);
   assert.match(list, /0–9/);
-  assert.ok(await answer().locator('.timeline').first().locator('li').count() > 3, 'it grows');
+  assert.ok((await answer().locator('.timeline').first().locator('li').count()) > 3, 'it grows');
   calm();
 });
 
@@ -291,7 +328,10 @@ test('a specialist works in a place of its own', async () => {
   await page.click('#settings');
   await page.fill('#specialist', 'You are careful.');
   await say('styled');
-  assert.match(await answer().locator('.specialist').first().textContent(), /Specialist, as you asked.*So it is 42.*It returned/s);
+  assert.match(
+    await answer().locator('.specialist').first().textContent(),
+    /Specialist, as you asked.*So it is 42.*It returned/s,
+  );
   calm();
 });
 
@@ -334,7 +374,9 @@ test('no long tasks while 200 tokens a second stream', async () => {
   await say('styled');
   await page.evaluate(() => {
     window.tasks = [];
-    new PerformanceObserver((l) => window.tasks.push(...l.getEntries().map((e) => e.duration))).observe({ type: 'longtask' });
+    new PerformanceObserver((l) => window.tasks.push(...l.getEntries().map((e) => e.duration))).observe({
+      type: 'longtask',
+    });
   });
   await say('long', false);
   await figures().waitFor({ timeout: 30000 });
@@ -355,7 +397,7 @@ test('a reload in the middle of an answer keeps what came', async () => {
   calm();
 });
 
-test('two tabs do not lose each other\'s work', async () => {
+test("two tabs do not lose each other's work", async () => {
   await pick('fast');
   await say('styled');
   const first = page;
@@ -366,15 +408,22 @@ test('two tabs do not lose each other\'s work', async () => {
   await say('hello');
   await first.locator('.message').nth(3).waitFor(); // the first tab follows
   // A tab that missed a change goes on in a copy.
-  await first.evaluate(() => new Promise((resolve) => {
-    indexedDB.open('runner').onsuccess = ({ target: { result: db } }) => {
-      const all = db.transaction('conversations', 'readwrite').objectStore('conversations');
-      all.getAll().onsuccess = ({ target: { result: [c] } }) => {
-        c.rev += 5;
-        all.put(c).onsuccess = resolve;
-      };
-    };
-  }));
+  await first.evaluate(
+    () =>
+      new Promise((resolve) => {
+        indexedDB.open('runner').onsuccess = ({ target: { result: db } }) => {
+          const all = db.transaction('conversations', 'readwrite').objectStore('conversations');
+          all.getAll().onsuccess = ({
+            target: {
+              result: [c],
+            },
+          }) => {
+            c.rev += 5;
+            all.put(c).onsuccess = resolve;
+          };
+        };
+      }),
+  );
   await say('styled');
   await page.locator('.conversations .open', { hasText: '(copy)' }).waitFor();
   assert.equal(await page.locator('.conversations li').count(), 2);
@@ -404,8 +453,21 @@ test('a lost connection and a restarted server', async () => {
 test('keys are asked for, and kept no longer than the tab', async () => {
   const file = join(folder, 'keys.json');
   const hash = (key) => createHash('sha256').update(key).digest('hex');
-  writeFileSync(file, JSON.stringify({ keys: [{ id: 'reader', sha256: hash('reader-key-0123456789'), reasoning: 'summary' },
-    { id: 'boss', sha256: hash('boss-key-0123456789ab'), reasoning: 'full', scopes: ['generate', 'models', 'admin'] }] }), { mode: 0o600 });
+  writeFileSync(
+    file,
+    JSON.stringify({
+      keys: [
+        { id: 'reader', sha256: hash('reader-key-0123456789'), reasoning: 'summary' },
+        {
+          id: 'boss',
+          sha256: hash('boss-key-0123456789ab'),
+          reasoning: 'full',
+          scopes: ['generate', 'models', 'admin'],
+        },
+      ],
+    }),
+    { mode: 0o600 },
+  );
   const locked = await Site.start('-keys', file);
   try {
     await open(locked.url);
@@ -446,10 +508,13 @@ test('the keyboard is enough', async () => {
   await page.keyboard.type('styled');
   await page.keyboard.press('Enter');
   await figures().waitFor();
-  const focus = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent.trim() || document.activeElement.tagName);
+  const focus = () =>
+    page.evaluate(
+      () => document.activeElement.id || document.activeElement.textContent.trim() || document.activeElement.tagName,
+    );
   const until = async (name, key = 'Tab') => {
     for (let i = 0; i < 60; i++) {
-      if (await focus() === name) return;
+      if ((await focus()) === name) return;
       await page.keyboard.press(key);
     }
     assert.fail(`${name} cannot be reached with ${key}`);
@@ -471,12 +536,18 @@ test('the keyboard is enough', async () => {
 });
 
 test('axe finds nothing, wide and narrow, light and dark', async () => {
-  for (const [width, height] of [[1600, 900], [360, 740]]) {
+  for (const [width, height] of [
+    [1600, 900],
+    [360, 740],
+  ]) {
     for (const colorScheme of ['light', 'dark']) {
       await open(site.url, { viewport: { width, height }, colorScheme });
       await page.locator('.empty').waitFor();
       const shot = async (name) => {
-        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} at ${width} is too wide`);
+        assert.ok(
+          await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
+          `${name} at ${width} is too wide`,
+        );
         await check(`${name}, ${width}, ${colorScheme}`);
         if (shots) await page.screenshot({ path: join(shots, `${name}-${width}-${colorScheme}.png`) });
       };

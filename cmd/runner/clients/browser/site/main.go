@@ -36,8 +36,10 @@ const hostile = "<script>window.harmed=1</script>\n\n<img src=x onerror=\"window
 	"```html\"><script>window.harmed=1</script>\nx\n```\n\n[ok](https://example.org/)\n"
 
 // styled has every kind of block.
-const styled = "## Adding\n\nThe sum is **42**, because `17 + 25 = 42`.\n\n1. Add the units: 7 + 5 = 12.\n2. Add the tens: 1 + 2 + 1 = 4.\n\n" +
-	"| step | result |\n|---|--:|\n| units | 12 |\n| tens | 4 |\n\n```python\ndef add(a, b):\n    \"\"\"Return the sum.\"\"\"\n    return a + b  # plain\n```\n\n" +
+const styled = "## Adding\n\nThe sum is **42**, because `17 + 25 = 42`.\n\n" +
+	"1. Add the units: 7 + 5 = 12.\n2. Add the tens: 1 + 2 + 1 = 4.\n\n" +
+	"| step | result |\n|---|--:|\n| units | 12 |\n| tens | 4 |\n\n" +
+	"```python\ndef add(a, b):\n    \"\"\"Return the sum.\"\"\"\n    return a + b  # plain\n```\n\n" +
 	"> A quote, and a [link](https://example.org/)."
 
 func replies() []fake.Reply {
