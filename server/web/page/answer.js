@@ -180,8 +180,20 @@ export class View {
         view.text = text;
         view.node = text;
     }
-    this.where(part.specialist).append(view.node);
+    this.place(view);
     return view;
+  }
+
+  // place puts a part behind the others. A summary takes the place of the reasoning that it sums up, or goes before the
+  // answer, because it may come after it.
+  place(view) {
+    const { part, node } = view;
+    const others = [...this.parts.values()].filter((v) => v !== view && v.part.specialist === part.specialist);
+    const hidden = others.findLast((v) => v.hidden);
+    const answer = others.find((v) => v.part.kind === "answer");
+    if (part.kind === "summary" && hidden) hidden.node.replaceWith(node);
+    else if (part.kind === "summary" && answer) answer.node.before(node);
+    else this.where(part.specialist).append(node);
   }
 
   hides(view, busy) {

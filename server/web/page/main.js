@@ -508,8 +508,8 @@ function showFiles() {
   );
 }
 
-// bottom follows the end of the messages, unless the reader has scrolled up. The second frame is for blocks whose height
-// is only known once they are shown.
+// bottom follows the end of the messages, unless the reader has scrolled up. The second frame is for blocks whose
+// height is only known once they are shown.
 let follows = true;
 let moved = 0; // when the reader last moved the messages
 let asked = false;

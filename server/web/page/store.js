@@ -1,5 +1,5 @@
-// Conversations in the browser's database. Tabs tell each other what changed. A conversation has a revision, so that two
-// tabs cannot overwrite each other's work: the later one is saved as a copy.
+// Conversations in the browser's database. Tabs tell each other what changed. A conversation has a revision, so that
+// two tabs cannot overwrite each other's work: the later one is saved as a copy.
 
 const channel = "BroadcastChannel" in self ? new BroadcastChannel("runner") : null;
 const memory = new Map(); // where the browser gives no database

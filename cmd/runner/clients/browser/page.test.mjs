@@ -192,7 +192,7 @@ test('the visibility is the one that was chosen', async () => {
   assert.match(await answer().locator('.thoughts').textContent(), /^Reasoning \(hidden\)$/);
   await page.selectOption('#visibility', 'summary');
   await say('styled');
-  assert.match(await answer().textContent(), /Summary of the reasoning.*It adds the digits/s);
+  assert.match(await answer().textContent(), /Summary of the reasoning.*It adds the digits.*Adding/s);
   assert.doesNotMatch(await page.locator('#log').textContent(), /So it is 42/);
   calm();
 });
@@ -382,7 +382,8 @@ test('no long tasks while 200 tokens a second stream', async () => {
   await figures().waitFor({ timeout: 30000 });
   const tasks = await page.evaluate(() => window.tasks);
   console.log(`long tasks: ${tasks.map((t) => t.toFixed(0)).join(', ') || 'none'}`);
-  assert.ok(!tasks.some((t) => t > (strict ? 50 : 250)), `long tasks of ${tasks} ms`);
+  // A page that renders too much has a long task for each of a hundred renderings.
+  assert.ok(strict ? tasks.length === 0 : tasks.length < 20, `long tasks of ${tasks} ms`);
 });
 
 test('a reload in the middle of an answer keeps what came', async () => {
