@@ -45,7 +45,8 @@ cat >"$work/fonts.conf" <<'FONTS'
 <dir prefix="relative">root/usr/share/fonts</dir><dir>/usr/share/fonts</dir><cachedir prefix="xdg">fontconfig</cachedir>
 </fontconfig>
 FONTS
-# Some libraries lie in folders of their own.
+# Some libraries lie in folders of their own. Only the wrapper knows where it is.
+# shellcheck disable=SC2016
 libraries=$(cd "$work" && find root -name '*.so*' -path '*/lib/*' -not -path '*/chromium/*' -printf '$here/%h\n' |
   sort -u | paste -sd :)
 cat >"$work/chromium" <<WRAPPER

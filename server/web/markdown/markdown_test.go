@@ -141,7 +141,8 @@ func blocks(text string, next func() int) (list []string) {
 
 // sample is a text with every kind of block.
 const sample = "# Head\n\nText with *emphasis*\nand a line.\n\n- a\n- b\n\n  more\n\n- c\n\n1. x\n2. y\n\n" +
-	"> quote\n> more\n\n```go\nfunc main() {\n\n\tprintln(1)\n}\n```\nafter\n\n    indented\n\n    code\n\n|a|b|\n|-|-|\n|1|2|\n\nend"
+	"> quote\n> more\n\n" +
+	"```go\nfunc main() {\n\n\tprintln(1)\n}\n```\nafter\n\n    indented\n\n    code\n\n|a|b|\n|-|-|\n|1|2|\n\nend"
 
 // However the text is cut into pieces, the blocks are the same in the end, and none that was closed changes.
 func FuzzPieces(f *testing.F) {
