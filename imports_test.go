@@ -96,6 +96,7 @@ var rules = []struct {
 	{"runner/server/wire", []string{"runner/generation", "runner/reasoning", "runner/chattemplate"}},
 	{"runner/server/internal", []string{"runner/generation", "runner/generation/", "runner/reasoning",
 		"runner/reasoning/seal", "runner/chattemplate", "runner/grammar/", "runner/server/wire"}},
+	{"runner/server/web/markdown", nil},
 	{"runner/server/pool", []string{"runner/generation", "runner/server/wire"}},
 	{"runner/server/wiretest", []string{"runner/backend/", "runner/chattemplate", "runner/generation", "runner/runner",
 		"runner/reasoning", "runner/reasoning/", "runner/server/wire"}},
@@ -213,7 +214,7 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 func TestServerTestsNeedNoRunner(t *testing.T) {
 	rooms := []string{"runner/server/agui", "runner/server/anthropic", "runner/server/internal/contract",
 		"runner/server/keys", "runner/server/ollama", "runner/server/openai", "runner/server/pool",
-		"runner/server/traces", "runner/server/wire"}
+		"runner/server/traces", "runner/server/web", "runner/server/wire"}
 	for _, p := range packages(t) {
 		if slices.Contains(rooms, p.ImportPath) && slices.Contains(append(p.TestImports, p.XTestImports...),
 			"runner/runner") {
@@ -281,7 +282,7 @@ var forTests = []string{
 	"runner/conformance", "runner/chattemplate/readertest", "runner/chattemplate/vocabtest",
 	"runner/grammar/suitetest",
 	"runner/models/hub/hubtest",
-	"runner/cmd/runner/scripttest", "runner/cmd/runner/transcript", "runner/server/wiretest",
+	"runner/cmd/runner/clients/browser/site", "runner/cmd/runner/scripttest", "runner/cmd/runner/transcript", "runner/server/wiretest",
 }
 
 func TestTestPackagesStayInTests(t *testing.T) {

@@ -169,6 +169,7 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 		req.Account = func(u reasoning.Usage) {
 			s.limits.end(p.ID, cost, u.Prompt+u.Completion+u.Summary)
 			s.metrics.used(m.card.Name, u)
+			s.usage.count(p.ID, u)
 			said.count(u)
 		}
 		ctx, cancel := s.limited(ctx, time.Now())
@@ -219,6 +220,7 @@ func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32
 	}
 	used.Prompt = len(tokens)
 	m.server.metrics.used(m.card.Name, used)
+	m.server.usage.count(id, used)
 	said.count(used)
 	return vector, nil
 }

@@ -12,6 +12,7 @@ import (
 	"runner/server/ollama"
 	"runner/server/openai"
 	"runner/server/openai/responses"
+	"runner/server/web"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -44,6 +45,9 @@ func TestTheNameOfTheReportIsReserved(t *testing.T) {
 			`{` + named + said + `$M"tools":[{"name":"$N","input_schema":{"type":"object"}}]}`, "", ""},
 		{"ollama", ollama.New(m, ollama.Config{}), "/api/chat",
 			`{` + named + said + `$M"stream":false,"tools":[{"type":"function","function":{"name":"$N"}}]}`, "", ""},
+		{"web", web.New(m, web.Config{}), "/web/chat",
+			`{"conversation":"c",` + said + `$M"tools":[{"name":"$N","parameters":{"type":"object"}}]}`,
+			`"tool_choice":"none",`, `"reasoning_strategy":"$S",`},
 		{"agui", agui.New(m, agui.Config{}), "/agui",
 			`{"threadId":"t","runId":"r","protocolVersion":"1.0","forwardedProps":{$M"x":1},` +
 				`"messages":[{"id":"m","role":"user","content":"q"}],` +

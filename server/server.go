@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -115,7 +116,11 @@ type Server struct {
 	metrics *metrics
 	health  *health
 	drain   drain
-	mux     *http.ServeMux
+	usage   usage
+	began   time.Time
+	// inFlight is the number of requests that are being answered.
+	inFlight atomic.Int64
+	mux      *http.ServeMux
 	// routes are the routes of each pattern of mux. mounted are all routes in the order of mounting.
 	routes  map[string][]route
 	mounted []wire.Route
@@ -155,6 +160,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock),
 		bodies:  newBodies(cfg.MaxBody, cfg.RequestMemory),
+		began:   cfg.Clock(),
 		metrics: newMetrics(newModelFigures(cfg.Pool)), mux: http.NewServeMux(), routes: map[string][]route{},
 	}
 	s.cut, s.cutNow = context.WithCancel(context.Background())
@@ -272,9 +278,11 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		said := &note{}
 		s.metrics.inFlight.Inc()
+		s.inFlight.Add(1)
 		var principal *wire.Principal
 		defer func() {
 			s.metrics.inFlight.Dec()
+			s.inFlight.Add(-1)
 			broken := false
 			if p := recover(); p != nil {
 				broken = s.recovered(w, r, f, name, p)

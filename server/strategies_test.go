@@ -11,6 +11,7 @@ import (
 	"runner/server/agui"
 	"runner/server/openai"
 	"runner/server/openai/responses"
+	"runner/server/web"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -26,6 +27,8 @@ func strategicFormats(m wire.Models) []strategicFormat {
 			`"response_format":{"type":"json_schema","json_schema":{"name":"sum",` + schema + `}},`},
 		{"responses", responses.New(m, responses.Config{}), "/v1/responses", `{"input":"q",$S$J"stream":$L}`,
 			`"text":{"format":{"type":"json_schema","name":"sum",` + schema + `}},`},
+		{"web", web.New(m, web.Config{}), "/web/chat", `{"conversation":"c",` + said + `$S$J"x":$L}`,
+			schema + `,`},
 		{"agui", agui.New(m, agui.Config{}), "/agui",
 			`{"threadId":"t","runId":"r","protocolVersion":"1.0","forwardedProps":{$S$J"x":$L},` +
 				`"messages":[{"id":"m","role":"user","content":"q"}]}`, ""},

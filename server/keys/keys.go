@@ -10,8 +10,8 @@
 //	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64;
 //	                     "local" is reserved
 //	sha256               SHA-256 of the key's bytes, hexadecimal
-//	scopes               endpoints: generate, embed, models, models:write, metrics, trace:read, trace:erase, trace:all;
-//	                     absent means all except models:write and trace:all
+//	scopes               endpoints: generate, embed, models, models:write, metrics, trace:read, trace:erase, trace:all,
+//	                     admin; absent means all except models:write, trace:all and admin
 //	reasoning            none, summary or full: the most reasoning that it may see; absent means none
 //	models               names; absent means all
 //	requests_per_minute  0 or absent means no limit
@@ -247,7 +247,7 @@ func (e *Entry) key() (*Key, error) {
 	}
 	for _, s := range k.Scopes {
 		if !slices.Contains(wire.Scopes, s) {
-			return bad("use generate, embed, models, models:write, metrics, trace:read, trace:erase or trace:all",
+			return bad("use generate, embed, models, models:write, metrics, trace:read, trace:erase, trace:all or admin",
 				"there is no scope %q", s)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 	"time"
 
 	"runner/generation"
@@ -58,9 +57,8 @@ func (a *API) Routes() []wire.Route {
 		{Method: http.MethodPost, Path: "/api/copy", Scope: wire.ScopeModelsWrite, Free: true, Handle: a.copy},
 		{Method: http.MethodDelete, Path: "/api/delete", Scope: wire.ScopeModelsWrite, Free: true, Handle: a.remove},
 		{Method: http.MethodGet, Path: "/api/version", Handle: version},
-		{Method: http.MethodGet, Path: "/{$}", Handle: running, When: func(r *http.Request) bool {
-			return !strings.Contains(r.Header.Get("Accept"), "text/html")
-		}},
+		{Method: http.MethodGet, Path: "/{$}", Handle: running,
+			When: func(r *http.Request) bool { return !wire.WantsPage(r) }},
 	}
 	for _, o := range []struct{ method, path, instead string }{
 		{http.MethodPost, "/api/push", "this server publishes no models"},
@@ -81,6 +79,7 @@ func unmanaged(instead string) *wire.Error {
 // running answers GET and HEAD / as Ollama does. Clients use it to find a server.
 func running(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Add("Vary", "Accept")            // browsers get a page
 	_, _ = w.Write([]byte("Ollama is running")) // the client may be gone
 	return nil
 }

@@ -184,6 +184,27 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},
 	{"POST", "/agui",
 		`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"a","encryptedValue":"x"}]}`, ""},
+
+	{"GET", "/", "", "Accept: text/html"}, {"GET", "/web/main.js", "", ""}, {"GET", "/web/style.css", "", ""},
+	{"GET", "/web/icon.svg", "", ""}, {"GET", "/web/index.html", "", ""}, {"GET", "/web/session", "", ""},
+	{"POST", "/web/chat", chatOnPage(question, `,"reasoning":"full"`+sealIt+traceIt), ""},
+	{"POST", "/web/chat", chatOnPage(question, `,"reasoning":"summary"`), ""},
+	{"POST", "/web/chat", chatOnPage(question, `,"reasoning":"full","reasoning_strategy":"json","max_tokens":60`), ""},
+	{"POST", "/web/chat", chatOnPage(question, `,"reasoning":"full","reasoning_strategy":"json"`), ""},
+	{"POST", "/web/chat", chatOnPage(question, `,"reasoning":"full","reasoning_strategy":"markers"`), ""},
+	{"POST", "/web/chat", chatOnPage(question, `,"reasoning":"full","reasoning_budget":3`), ""},
+	{"POST", "/web/chat", chatOnPage(question, `,"schema":{"type":"object","properties":{"a":{"const":1}}}`), ""},
+	{"POST", "/web/chat", chatOnPage(question, delegateIt), ""},
+	{"POST", "/web/chat", chatOnPage(question, `,"delegation":{"agent_prompt":"You check.","mark_intermediate":false}`), ""},
+	{"POST", "/web/chat", chatOnPage(lookUp, delegateIt+aguiTool), ""},
+	{"POST", "/web/chat", chatOnPage(explain, `,"reasoning":"full","rationale":true`+aguiTool), ""},
+	{"POST", "/web/chat", chatOnPage(question, `,"model":"broken"`), ""},
+	{"POST", "/web/render", `{"texts":[{"text":"**a**"},{"text":"{}","json":true}]}`, ""}, {"GET", "/web/figures", "", ""},
+}
+
+// chatOnPage is a request of the page.
+func chatOnPage(question, more string) string {
+	return fmt.Sprintf(`{"conversation":"c","messages":[{"role":"user","content":%q}]%s}`, question, more)
 }
 
 // unseen are parts of answers that never come, because their schema also describes other things.
@@ -191,6 +212,12 @@ var unseen = []string{
 	// An error in a stream names no field.
 	"#/components/schemas/OllamaError/properties/param",
 	"#/components/schemas/AnthropicErrorDetail/properties/details/properties/param",
+	// No model here states assumptions.
+	"#/paths/~1web~1chat/post/responses/200/content/text~1event-stream/schema/oneOf/10",
+	"#/components/schemas/WebAssumption", "#/components/schemas/WebAssumption/properties/type",
+	"#/components/schemas/WebAssumption/properties/assumption",
+	"#/components/schemas/WebAssumption/properties/assumption/properties/assumption",
+	"#/components/schemas/WebAssumption/properties/assumption/properties/because",
 	// Requests may have these.
 	"#/components/schemas/OllamaToolCall/properties/function/properties/arguments/oneOf/1",
 	"#/components/schemas/ResponseInputPart/properties/refusal",
@@ -466,6 +493,9 @@ func TestErrorsMatchSchemas(t *testing.T) {
 		{"POST", "/v1/messages", strings.Replace(says(question, `,"max_tokens":100`), "demo", "broken", 1), "", 500},
 		{"POST", "/api/chat", strings.Replace(says(question, `,"stream":false`), "demo", "broken", 1), "", 500},
 		{"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?"}`, "", 500},
+		{"POST", "/web/chat", chatOnPage(question, `,"seed":-1`), "", 400},
+		{"POST", "/web/chat", chatOnPage(question, `,"model":"nothing"`), "", 404},
+		{"GET", "/web/nothing", "", "", 404},
 		{"POST", "/agui", agent(question, `"seed":-1`, ""), "", 400},
 		{"POST", "/agui", agent(question, `"model":"nothing"`, ""), "", 404},
 	} {

@@ -80,6 +80,7 @@ var types = map[string]map[string]described{
 	"../agui": {
 		"decided": {elsewhere, "the value of an event CUSTOM, described in its words"},
 	},
+	"../web": {},
 	"../ollama": {
 		"Logprob": {answered, "OllamaLogprob"},
 	},

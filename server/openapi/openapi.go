@@ -21,7 +21,8 @@ import (
 var spec embed.FS
 
 // formats are the files with routes and schemas.
-var formats = []string{"generated", "common", "openai", "responses", "anthropic", "traces", "ollama", "agui", "mew"}
+var formats = []string{"generated", "common", "openai", "responses", "anthropic", "traces", "ollama", "agui", "mew",
+	"web"}
 
 // own is the permission of operations that take the token of a participant instead of an API key.
 const own = "own"

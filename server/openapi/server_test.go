@@ -39,6 +39,7 @@ import (
 	"runner/server/openai/responses"
 	"runner/server/pool"
 	"runner/server/traces"
+	"runner/server/web"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -140,6 +141,7 @@ func start(t testing.TB, o options) *site {
 		openai.New(s, openai.Config{Seal: keyring, Traces: recorded}),
 		responses.New(s, responses.Config{Seal: keyring, Traces: recorded, Store: responses.StoreLimits{Events: o.events}}),
 		anthropic.New(s, anthropic.Config{Seal: keyring}), ollama.New(s, ollama.Config{Library: &shelf{map[string]string{}}}),
+		web.New(s, web.Config{Seal: keyring, Traces: recorded, Figures: s.Figures}),
 		agui.New(s, agui.Config{Seal: keyring, Traces: recorded}), traces.New(traces.Config{Store: kept}), s.space(t),
 	} {
 		s.Mount(f)

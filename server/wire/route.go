@@ -3,6 +3,7 @@ package wire
 import (
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // Scope is the permission that a key needs for a route.
@@ -29,14 +30,17 @@ const (
 	ScopeTraceErase Scope = "trace:erase"
 	// ScopeTraceAll extends the two above to the traces of all keys. A key has it only if its entry names it.
 	ScopeTraceAll Scope = "trace:all"
+	// ScopeAdmin: what the operator's view of the page shows, the use of every key included. A key has it only if its
+	// entry names it.
+	ScopeAdmin Scope = "admin"
 )
 
 // Scopes lists the scopes that a key can have.
 var Scopes = []Scope{ScopeGenerate, ScopeEmbed, ScopeModels, ScopeModelsWrite, ScopeMetrics, ScopeTraceRead,
-	ScopeTraceErase, ScopeTraceAll}
+	ScopeTraceErase, ScopeTraceAll, ScopeAdmin}
 
 // Unnamed returns the scopes of a key whose entry names none.
-func Unnamed() []Scope { return Except(ScopeModelsWrite, ScopeTraceAll) }
+func Unnamed() []Scope { return Except(ScopeModelsWrite, ScopeTraceAll, ScopeAdmin) }
 
 // Except returns the scopes of Scopes without some.
 func Except(without ...Scope) []Scope {
@@ -60,6 +64,9 @@ type Route struct {
 	// leaves it nil and gets the other requests.
 	When func(*http.Request) bool
 }
+
+// WantsPage reports whether a request comes from a browser that opens a page. Clients of APIs do not accept HTML.
+func WantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
 // Format is a wire format: its routes and the shape of its errors.
 type Format interface {

@@ -86,7 +86,7 @@ now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
 		return pflag.NormalizedName(name)
 	})
 	f.StringSliceVar(&scopes, permissionFlag, nil, "`PERMISSIONS` that it has: "+strings.Join(scopeNames(), ", ")+
-		" (default: all but models:write and trace:all)")
+		" (default: all but models:write, trace:all and admin)")
 	addNameChoice(cmd, &e.Reasoning, "reasoning", "maximum reasoning that it may see", visibilityNames...)
 	f.StringSliceVar(&e.Models, "models", nil, "`MODELS` that it may use (default: all)")
 	f.IntVar(&e.RequestsPerMinute, "requests-per-minute", 0, "`N` requests a minute (0: no limit)")
@@ -116,7 +116,7 @@ func (a *app) listKeysCommand() *cobra.Command {
 			w := table(a.stdout())
 			fmt.Fprintln(w, "ID\tPERMISSIONS\tREASONING\tMODELS\tREQUESTS/MINUTE\tTOKENS/MINUTE")
 			for _, e := range entries {
-				scopes, names := "all but models:write and trace:all", "all"
+				scopes, names := "all but models:write, trace:all and admin", "all"
 				if e.Scopes != nil {
 					scopes = cmp.Or(strings.Trim(fmt.Sprint(e.Scopes), "[]"), "none")
 				}

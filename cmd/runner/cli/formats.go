@@ -12,6 +12,7 @@ import (
 	"runner/server/openai"
 	"runner/server/openai/responses"
 	"runner/server/traces"
+	"runner/server/web"
 )
 
 // mountFormats adds the wire formats to a server. The server keeps traces if kept is not nil. calls remembers the
@@ -44,5 +45,7 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 	s.Mount(anthropic.New(s, anthropic.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict}))
 	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults, Library: lib}))
 	s.Mount(agui.New(s, agui.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded}))
+	s.Mount(web.New(s, web.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded,
+		Figures: s.Figures}))
 	return nil
 }

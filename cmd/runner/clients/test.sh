@@ -165,9 +165,24 @@ test_libraries() {
   run_python "$name" libraries -W ignore -m unittest --verbose # their packages print many warnings that do not concern the server
 }
 
+# The page needs no client but a browser. Its server has invented models, so it is built here.
+test_browser() {
+  has "the page in a browser" node npm go || return 0
+  local browser
+  if ! browser=$("$here/../../../scripts/browser.sh" 2>"$cache/browser-errors"); then
+    skip "the page in a browser: $(tail -n 1 "$cache/browser-errors")"
+    return
+  fi
+  install "the driver of the browser" browser npm_ci package.json package-lock.json || exit
+  link_node browser
+  (cd "$here/browser" && CGO_ENABLED=0 go build -o "$cache/browser/site" ./site) || { status=1 && return; }
+  BROWSER=$browser SITE=$cache/browser/site run_node "the page in a browser" browser 300000
+}
+
 test_node
 test_python
 if [ -z "$short" ]; then
+  test_browser
   test_codex
   test_debrief
   test_libraries

@@ -24,6 +24,7 @@ import (
 	"runner/server/ollama"
 	"runner/server/openai"
 	"runner/server/openai/responses"
+	"runner/server/web"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -268,6 +269,9 @@ func leakTables(v *backend.Vocab) map[string]table {
 	for name, o := range inBody {
 		props[name] = object{"forwardedProps": o}
 	}
+	page := only(all, "logit_bias", "frequency_penalty", "presence_penalty", "repetition_penalty", "repeat_penalty", "top_k",
+		"typical_p", "regex", "grammar", "response_format", "choice", "ignore_eos", "n")
+	page["schema"] = object{"schema": object{"type": "object"}, "max_tokens": 200}
 	tags := only(hostile(fake.Think()), "tool_choice", "delegation", "chat_template_kwargs")
 	delete(tags, "tool") // it has no way to write calls
 	maps.Copy(tags, logprobs)
@@ -311,6 +315,9 @@ func leakTables(v *backend.Vocab) map[string]table {
 				return object{"model": wiretest.Name, "prompt": question, "stream": stream,
 					"options": object{"num_predict": 300}}
 			}},
+		"page": {"/web/chat", harmony, inBody, page, func(question string, _ bool) object {
+			return object{"conversation": "c", "messages": user(question), "tools": []any{tool}, "max_tokens": 300, "seed": 7}
+		}},
 		"AG-UI": {"/agui", harmony, props, agent, func(question string, stream bool) object {
 			return object{"threadId": "t", "runId": "r",
 				"messages": []any{object{"id": "m", "role": "user", "content": question}}, "tools": []any{tool},
@@ -347,6 +354,7 @@ func TestNoFieldShowsHiddenReasoning(t *testing.T) {
 				"/v1/messages":         anthropic.New(models, anthropic.Config{Seal: keys}),
 				"/v1/responses":        responses.New(models, responses.Config{Seal: keys}),
 				"/agui":                agui.New(models, agui.Config{Seal: keys}),
+				"/web/chat":            web.New(models, web.Config{Seal: keys}),
 				"/api/chat":            ollama.New(models, ollama.Config{}),
 				"/api/generate":        ollama.New(models, ollama.Config{}),
 			}[of.path]

@@ -1,0 +1,572 @@
+// Tests of the page in Chromium: every control, and what happens when something breaks. BROWSER names the browser and
+// SITE the program that serves invented models. With SHOTS, screenshots are left in that folder.
+import { after, before, beforeEach, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createRequire } from 'node:module';
+import { chromium } from 'playwright-core';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const shots = process.env.SHOTS;
+// On a machine that does other things too, times say little. STRICT=1 tests the limits that hold on an idle one.
+const strict = process.env.STRICT === '1';
+const folder = mkdtempSync(join(tmpdir(), 'runner-page-'));
+if (shots) mkdirSync(shots, { recursive: true });
+
+// Site is a server with invented models.
+class Site {
+  static async start(...flags) {
+    const s = new Site();
+    s.process = spawn(process.env.SITE, flags, { stdio: ['pipe', 'pipe', 'inherit'] });
+    s.ended = new Promise((resolve) => s.process.once('exit', resolve));
+    s.url = await new Promise((resolve, reject) => {
+      s.process.stdout.once('data', (text) => resolve(String(text).trim()));
+      s.ended.then((status) => reject(new Error(`the site ended with ${status}`)));
+    });
+    s.port = new URL(s.url).port;
+    return s;
+  }
+
+  async stop() {
+    this.process.stdin.end();
+    await this.ended;
+  }
+
+  async kill() {
+    this.process.kill('SIGKILL');
+    await this.ended;
+  }
+}
+
+let site;
+let browser;
+let context;
+let page;
+let complaints;
+
+before(async () => {
+  site = await Site.start();
+  browser = await chromium.launch({ executablePath: process.env.BROWSER, args: ['--no-sandbox'] });
+});
+
+after(async () => {
+  await browser?.close();
+  await site?.stop();
+  rmSync(folder, { recursive: true });
+});
+
+// open gives a page without anything stored. It collects errors, and requests that leave the server.
+async function open(url = site.url, options = {}) {
+  await context?.close();
+  context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  complaints = [];
+  context.on('request', (r) => {
+    if (!r.url().startsWith(url) && !r.url().startsWith('blob:')) complaints.push(`a request to ${r.url()}`);
+  });
+  page = await fresh();
+  await page.goto(url);
+  return page;
+}
+
+async function fresh() {
+  const p = await context.newPage();
+  p.setDefaultTimeout(10000);
+  p.on('pageerror', (e) => complaints.push(`an error: ${e.message}`));
+  p.on('dialog', (d) => d.accept());
+  return p;
+}
+
+beforeEach(() => open());
+
+const answer = (n = -1) => page.locator('.message.assistant').nth(n);
+const figures = (n = -1) => answer(n).locator('.figures');
+
+async function say(text, wait = true) {
+  await page.fill('#message', text);
+  await page.press('#message', 'Enter');
+  if (wait) await figures().waitFor();
+}
+
+async function pick(model) {
+  await page.selectOption('#model', model);
+}
+
+function calm() {
+  assert.deepEqual(complaints, []);
+}
+
+async function check(name) {
+  const found = await page.evaluate(async (source) => {
+    if (!window.axe) (0, eval)(source);
+    const { violations } = await window.axe.run();
+    return violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`);
+  }, axe);
+  assert.deepEqual(found, [], name);
+}
+
+test('browsers get the page at /, and other clients what they got before', async () => {
+  const html = await fetch(site.url + '/', { headers: { Accept: 'text/html' } });
+  assert.match(await html.text(), /<!doctype html>/i);
+  assert.match(html.headers.get('vary'), /Accept/);
+  const policy = html.headers.get('content-security-policy');
+  assert.match(policy, /default-src 'none'; script-src 'self';/);
+  assert.doesNotMatch(policy, /unsafe/);
+  const other = await fetch(site.url + '/', { headers: { Accept: '*/*' } });
+  assert.equal(await other.text(), 'Ollama is running');
+  assert.match(other.headers.get('vary'), /Accept/);
+  await page.locator('.empty').waitFor();
+  assert.equal(
+    await page.evaluate(() => {
+      try {
+        return (0, eval)('1');
+      } catch {
+        return 'refused';
+      }
+    }),
+    1,
+  ); // tools of tests may
+  calm();
+});
+
+test('the page is small and paints at once', async () => {
+  const names = [
+    '',
+    ...[
+      'style.css',
+      'main.js',
+      'api.js',
+      'store.js',
+      'dom.js',
+      'answer.js',
+      'settings.js',
+      'operator.js',
+      'icon.svg',
+    ].map((n) => 'web/' + n),
+  ];
+  let bytes = 0;
+  for (const name of names) {
+    const r = await fetch(`${site.url}/${name}`, { headers: { Accept: 'text/html' } });
+    assert.equal(r.status, 200, name);
+    bytes += gzipSync(Buffer.from(await r.arrayBuffer())).length;
+  }
+  assert.ok(bytes < 150 << 10, `${bytes} bytes`);
+  const paints = [];
+  for (let i = 0; i < 3; i++) {
+    await page.reload();
+    await page.locator('.empty').waitFor();
+    paints.push(await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime));
+  }
+  console.log(`${bytes} bytes compressed, first paint after ${paints.map((p) => p?.toFixed(0)).join(', ')} ms`);
+  assert.ok(Math.min(...paints) < (strict ? 100 : 1000), `first paints after ${paints} ms`);
+});
+
+test('an answer streams, with its reasoning folded above it', async () => {
+  await say('styled', false);
+  await answer().locator('.thoughts.busy summary').waitFor(); // while it streams
+  assert.equal(await answer().locator('details.thoughts').getAttribute('open'), null);
+  await answer().locator('.text h2').waitFor();
+  await figures().waitFor();
+  assert.match(
+    await figures().textContent(),
+    /\d+ tokens \(\d+ reasoning\) · [\d.]+ tokens\/s · first token [\d.]+ s · prompt \d+/,
+  );
+  assert.equal(await answer().locator('.text pre .k').first().textContent(), 'def');
+  assert.equal(await answer().locator('.text td').first().textContent(), 'units');
+  await answer().locator('details.thoughts summary').click();
+  assert.match(await answer().locator('details.thoughts').textContent(), /So it is 42/);
+  await page.reload();
+  await answer().locator('.text td').first().waitFor(); // rendered again, from the text
+  assert.match(await figures().textContent(), /tokens/);
+  calm();
+});
+
+test('the visibility is the one that was chosen', async () => {
+  await pick('fast');
+  await page.selectOption('#visibility', 'none');
+  await say('styled');
+  assert.match(await answer().locator('.thoughts').textContent(), /^Reasoning \(hidden\)$/);
+  await page.selectOption('#visibility', 'summary');
+  await say('styled');
+  assert.match(await answer().textContent(), /Summary of the reasoning.*It adds the digits.*Adding/s);
+  assert.doesNotMatch(await page.locator('#log').textContent(), /So it is 42/);
+  calm();
+});
+
+test('a server that hides the reasoning says so', async () => {
+  const capped = await Site.start('-most', 'none');
+  try {
+    await open(capped.url);
+    await page.locator('#visibility option:disabled').nth(1).waitFor({ state: 'attached' });
+    assert.equal(await page.locator('#visibility').inputValue(), 'none');
+    await say('styled');
+    assert.match(await answer().locator('.thoughts').textContent(), /hidden by the server/);
+    calm();
+  } finally {
+    await capped.stop();
+  }
+});
+
+test('stop, regenerate, edit', async () => {
+  await say('endless', false);
+  await answer().locator('.text', { hasText: 'word word word' }).first().waitFor();
+  await page.click('#stop');
+  await answer().getByText('Stopped.').waitFor();
+  assert.match(await answer().textContent(), /word word/);
+  await answer().getByRole('button', { name: 'Regenerate' }).click();
+  await page.locator('#stop').waitFor();
+  await page.click('#stop');
+  await answer().getByText('Stopped.').waitFor();
+  assert.equal(await page.locator('.message').count(), 2);
+  await page.locator('.message.user').getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('Edit the message').fill('styled');
+  await page.getByRole('button', { name: 'Send again' }).click();
+  await figures().waitFor();
+  assert.equal(await page.locator('.message').count(), 2);
+  assert.match(await answer().textContent(), /The sum is 42/);
+  calm();
+});
+
+test('several conversations, exported and imported', async () => {
+  await pick('fast');
+  await say('styled');
+  await page.click('#new');
+  await say('weather? no, hello');
+  assert.equal(await page.locator('.conversations li').count(), 2);
+  await page.locator('.conversations .open', { hasText: 'styled' }).click();
+  await answer().getByText('The sum is').waitFor();
+  const download = page.waitForEvent('download');
+  await page.click('#export');
+  const file = join(folder, 'export.json');
+  await (await download).saveAs(file);
+  const kept = JSON.parse(readFileSync(file, 'utf8'));
+  assert.equal(kept.conversations.length, 2);
+  await page.locator('.conversations .remove').first().click();
+  await page.locator('.conversations li').nth(1).waitFor({ state: 'detached' });
+  kept.conversations[0].messages.push({
+    role: 'assistant',
+    parts: [{ kind: 'answer', text: '<img src=x onerror="window.harmed=1">' }],
+  });
+  writeFileSync(file, JSON.stringify(kept));
+  await page.setInputFiles('#import-file', file);
+  await page.locator('.conversations li').nth(2).waitFor();
+  for (const open of await page.locator('.conversations .open').all()) await open.click();
+  assert.equal(await page.evaluate(() => window.harmed), undefined);
+  calm();
+});
+
+test('the drawer: system prompt, sampling, a file', async () => {
+  await pick('fast');
+  await page.click('#settings');
+  await page.fill('#system', 'You are short.');
+  await page.fill('#temperature', '0');
+  await page.fill('#max_tokens', '20');
+  await page.fill('#seed', '7');
+  await page.setInputFiles('#attach-file', {
+    name: 'a.txt',
+    mimeType: 'text/plain',
+    buffer: Buffer.from('one\n```\ntwo'),
+  });
+  await page.locator('.files li').waitFor();
+  const request = page.waitForRequest('**/web/chat');
+  await say('styled');
+  const body = (await request).postDataJSON();
+  assert.deepEqual(body.messages[0], { role: 'system', content: 'You are short.' });
+  assert.equal(body.messages[1].content, 'styled\n\nFile a.txt:\n````\none\n```\ntwo\n````');
+  assert.deepEqual([body.temperature, body.max_tokens, body.seed], [0, 20, 7]);
+  assert.match(await answer().textContent(), /It ended at a limit/);
+  await page.setInputFiles('#attach-file', {
+    name: 'b.bin',
+    mimeType: 'application/octet-stream',
+    buffer: Buffer.from([0, 255]),
+  });
+  await page.getByText('b.bin is not a text.').waitFor();
+  calm();
+});
+
+test('a schema holds the answer, and the page shows what the mask allowed', async () => {
+  await page.click('#settings');
+  await page.fill('#schema', '{"type": ');
+  await page.getByText('This is not JSON').waitFor();
+  await page.click('#schema-example');
+  await say('schema');
+  assert.deepEqual(JSON.parse(await answer().locator('.text pre code').last().textContent()), {
+    sum: 42,
+    unit: 'apples',
+  });
+  await answer().getByText('What the mask allowed').click();
+  const list = await answer().locator('.timeline').first().textContent();
+  assert.match(list, /\(the beginning\) then \{/);
+  assert.match(list, /0–9/);
+  assert.ok((await answer().locator('.timeline').first().locator('li').count()) > 3, 'it grows');
+  calm();
+});
+
+test('tools: results are typed in', async () => {
+  await pick('fast');
+  await page.click('#settings');
+  await page.click('#tools-example');
+  await say('weather');
+  assert.match(await answer().locator('.call').textContent(), /get_weather.*Oslo/s);
+  await page.getByLabel('Result of get_weather').fill('Sunny.');
+  const request = page.waitForRequest('**/web/chat');
+  await page.getByRole('button', { name: 'Send the result' }).click();
+  await answer().getByText('It is sunny in Oslo.').waitFor();
+  const body = (await request).postDataJSON();
+  assert.ok(body.messages[1].sealed, 'the sealed value is carried');
+  assert.equal(body.messages[2].content, 'Sunny.');
+  assert.doesNotMatch(await page.locator('#log').textContent(), /was left out/);
+  calm();
+});
+
+test('a specialist works in a place of its own', async () => {
+  await pick('fast');
+  await page.click('#settings');
+  await page.fill('#specialist', 'You are careful.');
+  await say('styled');
+  assert.match(
+    await answer().locator('.specialist').first().textContent(),
+    /Specialist, as you asked.*So it is 42.*It returned/s,
+  );
+  calm();
+});
+
+test('two answers side by side', async () => {
+  await page.click('#settings');
+  await page.check('#compare');
+  await page.selectOption('#compare-model', 'fast');
+  await page.selectOption('#compare-effort', 'low');
+  await page.click('#drawer-close');
+  await say('styled', false);
+  await page.locator('.pair .figures').nth(1).waitFor();
+  assert.match(await page.locator('.pair').textContent(), /demo.*fast · effort low/s);
+  await page.getByRole('button', { name: 'Go on with this one' }).click();
+  assert.match(await answer().textContent(), /^fast/);
+  assert.equal(await page.locator('.pair').count(), 0);
+  calm();
+});
+
+test('hostile output is harmless', async () => {
+  await pick('fast');
+  await say('hostile');
+  await answer().locator('details.thoughts summary').click();
+  for (let i = 0; i < 2; i++) {
+    const links = await page.locator('.text a').evaluateAll((list) => list.map((a) => a.getAttribute('href')));
+    assert.ok(links.length > 0 && links.every((l) => l === null || /^(https?|mailto):/.test(l)), links.join(' '));
+    assert.equal(await page.locator('.text').locator('img, script, style, iframe, svg, form, input').count(), 0);
+    assert.equal(await page.locator('.text [onload], .text [onerror], .text [style]').count(), 0);
+    assert.match(await page.locator('#log').textContent(), /U\+202E/);
+    assert.equal(await page.evaluate(() => window.harmed), undefined);
+    await page.reload();
+    await answer().locator('.text a:visible').first().waitFor();
+  }
+  await say('line');
+  const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(width <= 0, `the page is ${width} pixels too wide`);
+  calm();
+});
+
+test('no long tasks while 200 tokens a second stream', async () => {
+  await say('styled');
+  await page.evaluate(() => {
+    window.tasks = [];
+    new PerformanceObserver((l) => window.tasks.push(...l.getEntries().map((e) => e.duration))).observe({
+      type: 'longtask',
+    });
+  });
+  await say('long', false);
+  await figures().waitFor({ timeout: 30000 });
+  const tasks = await page.evaluate(() => window.tasks);
+  console.log(`long tasks: ${tasks.map((t) => t.toFixed(0)).join(', ') || 'none'}`);
+  // A page that renders too much has a long task for each of a hundred renderings.
+  assert.ok(strict ? tasks.length === 0 : tasks.length < 20, `long tasks of ${tasks} ms`);
+});
+
+test('a reload in the middle of an answer keeps what came', async () => {
+  await say('endless', false);
+  await answer().locator('.text', { hasText: 'word word word' }).first().waitFor();
+  await page.waitForTimeout(1500);
+  await page.reload();
+  await answer().getByText('This answer was cut off').waitFor();
+  assert.match(await answer().textContent(), /word word/);
+  await answer().getByRole('button', { name: 'Regenerate' }).click();
+  await page.locator('#stop').waitFor();
+  calm();
+});
+
+test("two tabs do not lose each other's work", async () => {
+  await pick('fast');
+  await say('styled');
+  const first = page;
+  const second = await fresh();
+  await second.goto(first.url());
+  await second.locator('.message.assistant .text td').first().waitFor();
+  page = second;
+  await say('hello');
+  await first.locator('.message').nth(3).waitFor(); // the first tab follows
+  // A tab that missed a change goes on in a copy.
+  await first.evaluate(
+    () =>
+      new Promise((resolve) => {
+        indexedDB.open('runner').onsuccess = ({ target: { result: db } }) => {
+          const all = db.transaction('conversations', 'readwrite').objectStore('conversations');
+          all.getAll().onsuccess = ({
+            target: {
+              result: [c],
+            },
+          }) => {
+            c.rev += 5;
+            all.put(c).onsuccess = resolve;
+          };
+        };
+      }),
+  );
+  await say('styled');
+  await page.locator('.conversations .open', { hasText: '(copy)' }).waitFor();
+  assert.equal(await page.locator('.conversations li').count(), 2);
+  calm();
+});
+
+test('a lost connection and a restarted server', async () => {
+  let own = await Site.start();
+  await open(own.url);
+  await say('endless', false);
+  await answer().locator('.text', { hasText: 'word word word' }).first().waitFor();
+  await own.kill();
+  await answer().getByText('The connection was lost before the answer was complete.').waitFor();
+  assert.match(await answer().textContent(), /word word/);
+  await answer().getByRole('button', { name: 'Try again' }).click();
+  await answer().getByText('The server cannot be reached').waitFor();
+  own = await Site.start('-port', own.port);
+  try {
+    await say('styled');
+    assert.match(await answer().textContent(), /The sum is 42/);
+    calm();
+  } finally {
+    await own.stop();
+  }
+});
+
+test('keys are asked for, and kept no longer than the tab', async () => {
+  const file = join(folder, 'keys.json');
+  const hash = (key) => createHash('sha256').update(key).digest('hex');
+  writeFileSync(
+    file,
+    JSON.stringify({
+      keys: [
+        { id: 'reader', sha256: hash('reader-key-0123456789'), reasoning: 'summary' },
+        {
+          id: 'boss',
+          sha256: hash('boss-key-0123456789ab'),
+          reasoning: 'full',
+          scopes: ['generate', 'models', 'admin'],
+        },
+      ],
+    }),
+    { mode: 0o600 },
+  );
+  const locked = await Site.start('-keys', file);
+  try {
+    await open(locked.url);
+    const enter = async (key, keep) => {
+      await page.fill('#key-input', key);
+      if (keep) await page.check('#key-keep');
+      await page.getByRole('button', { name: 'Use the key' }).click();
+    };
+    await page.locator('#key-dialog[open]').waitFor();
+    await enter('wrong-key-0123456789');
+    await page.getByText('The server does not know this key.').waitFor();
+    await enter('reader-key-0123456789');
+    await page.locator('#visibility option:disabled').waitFor({ state: 'attached' });
+    await pick('fast');
+    await say('styled');
+    assert.match(await answer().textContent(), /It adds the digits/);
+    assert.ok(await page.locator('#operator').isHidden());
+    const stored = await page.evaluate(async () => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
+    assert.doesNotMatch(stored, /reader-key/);
+    await page.reload();
+    await page.locator('#key-dialog[open]').waitFor(); // the reload forgot it
+    await enter('boss-key-0123456789ab', true);
+    await page.locator('#operator').waitFor();
+    await page.reload();
+    await page.locator('#operator').waitFor();
+    await page.click('#operator');
+    await page.locator('#operator-body table').nth(1).waitFor();
+    assert.match(await page.locator('#operator-body').textContent(), /Requests now.*fast.*loaded.*reader1/s);
+    await check('the view for operators');
+    calm();
+  } finally {
+    await locked.stop();
+  }
+});
+
+test('the keyboard is enough', async () => {
+  await page.locator('.empty').waitFor();
+  await page.keyboard.type('styled');
+  await page.keyboard.press('Enter');
+  await figures().waitFor();
+  const focus = () =>
+    page.evaluate(
+      () => document.activeElement.id || document.activeElement.textContent.trim() || document.activeElement.tagName,
+    );
+  const until = async (name, key = 'Tab') => {
+    for (let i = 0; i < 60; i++) {
+      if ((await focus()) === name) return;
+      await page.keyboard.press(key);
+    }
+    assert.fail(`${name} cannot be reached with ${key}`);
+  };
+  await until('Reasoning', 'Shift+Tab');
+  await page.keyboard.press('Enter');
+  assert.notEqual(await answer().locator('details.thoughts').getAttribute('open'), null);
+  await until('settings', 'Shift+Tab');
+  await page.keyboard.press('Enter');
+  await until('temperature');
+  await page.keyboard.press('Escape');
+  assert.equal(await focus(), 'settings');
+  await until('Regenerate');
+  await page.keyboard.press('Enter');
+  await page.locator('#stop').waitFor();
+  assert.match(await page.locator('#status').textContent(), /answering/);
+  await figures().waitFor();
+  calm();
+});
+
+test('axe finds nothing, wide and narrow, light and dark', async () => {
+  for (const [width, height] of [
+    [1600, 900],
+    [360, 740],
+  ]) {
+    for (const colorScheme of ['light', 'dark']) {
+      await open(site.url, { viewport: { width, height }, colorScheme });
+      await page.locator('.empty').waitFor();
+      const shot = async (name) => {
+        assert.ok(
+          await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
+          `${name} at ${width} is too wide`,
+        );
+        await check(`${name}, ${width}, ${colorScheme}`);
+        if (shots) await page.screenshot({ path: join(shots, `${name}-${width}-${colorScheme}.png`) });
+      };
+      await shot('empty');
+      await pick('fast');
+      await say('styled');
+      await answer().locator('details.thoughts summary').click();
+      await shot('answer');
+      await page.click('#settings');
+      await page.click('#tools-example');
+      await shot('settings');
+      await page.click('#drawer-close');
+      await say('weather');
+      await shot('call');
+      if (width < 500) {
+        await page.click('#menu');
+        await shot('menu');
+      }
+    }
+  }
+});

@@ -1,0 +1,246 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"runner/chattemplate"
+	"runner/generation"
+	"runner/generation/delegation"
+	"runner/grammar"
+	"runner/reasoning/seal"
+	"runner/server/internal/contract"
+	"runner/server/wire"
+)
+
+// Request is the body of POST /web/chat. Unknown fields are ignored.
+//
+//openapi:request WebRequest
+type Request struct {
+	// The name of the model. The default is the first model that the API key may use.
+	Model string `json:"model"`
+	// The id of the conversation, at most 1,024 bytes. Sealed values are valid only in their conversation.
+	Conversation string `json:"conversation" api:"[1..1024] required"`
+	// The whole conversation.
+	Messages []Message `json:"messages" api:"[1..100000] required"`
+	// Fields are the options for the reasoning.
+	contract.Fields
+	// The tools that the model may call. Their results are sent as messages with the role `tool`.
+	Tools []Tool `json:"tools" api:"[..1024]"`
+	// Whether the model may or must call a tool. The default is `auto`.
+	ToolChoice *string `json:"tool_choice" api:"=auto,none,required"`
+	// A JSON Schema that the answer must match.
+	Schema json.RawMessage `json:"schema" api:"{}"`
+	// The maximum number of tokens to generate, including reasoning.
+	MaxTokens *int `json:"max_tokens" api:"[1..2147483647]"`
+	// The logits are divided by this number. 0 always takes the likeliest token. The default is the server's
+	// `--temperature`.
+	Temperature *float64 `json:"temperature" api:"[0..2]"`
+	// Keep only the likeliest tokens that together have this probability. 0 keeps one token. The default is the server's
+	// `--top-p`.
+	TopP *float64 `json:"top_p" api:"[0..1]"`
+	// Keep only the tokens that have at least this fraction of the likeliest token's probability.
+	MinP *float64 `json:"min_p" api:"[0..1]"`
+	// Makes the run repeatable. Without it a random seed is used.
+	Seed *uint64 `json:"seed" api:"[0..9007199254740991]"`
+	// The answer ends before the first of these texts.
+	Stop []string `json:"stop" api:"[..16]string[1..1024]"`
+}
+
+// Message is a message of the conversation.
+//
+//openapi:request WebMessage
+type Message struct {
+	// The author's role.
+	Role string `json:"role" api:"=system,user,assistant,tool required"`
+	// The text.
+	Content string `json:"content"`
+	// The assistant's calls.
+	Calls []Call `json:"calls" api:"[..1024]"`
+	// The id of the call that a message with role `tool` answers.
+	CallID string `json:"call_id" api:"[..1024]"`
+	// The sealed value of the reasoning before an assistant's message, as the server sent it.
+	Sealed string `json:"sealed"`
+	// The instructions of an assistant's message, as the server sent them.
+	Instructions []json.RawMessage `json:"instructions" api:"[..16]#Instruction|null"`
+}
+
+// Call is a call of a tool by the model.
+//
+//openapi:request WebCall
+type Call struct {
+	// The id of the call, at most 1,024 bytes.
+	ID string `json:"id" api:"[1..1024] required"`
+	// The name of the tool.
+	Name string `json:"name" api:"[1..] required"`
+	// The arguments as the model wrote them.
+	Arguments string `json:"arguments"`
+}
+
+// Tool is a function that the model may call.
+//
+//openapi:request WebTool
+type Tool struct {
+	// 1 to 256 bytes without white space and without angle, square and curly brackets.
+	Name string `json:"name" api:"[1..256] required"`
+	// What the tool does. The model reads this.
+	Description string `json:"description"`
+	// A JSON Schema of the arguments. Leave it out if there are none.
+	Parameters json.RawMessage `json:"parameters" api:"{}"`
+}
+
+// maxID is the maximum length of an id, in bytes.
+const maxID = 1024
+
+// turn is a decoded request.
+type turn struct {
+	req    generation.Request
+	values []contract.Carried
+	// seal asks for the sealed value of the reasoning, and trace for a trace of the run.
+	seal, trace bool
+	schema      json.RawMessage
+	// warnings are about what was left out of the request.
+	warnings []generation.Notice
+}
+
+// decode reads a principal's request, except for what needs the model.
+func (a *API) decode(who *wire.Principal, in *Request) (*turn, error) {
+	if in.Conversation == "" || len(in.Conversation) > maxID {
+		return nil, wire.Invalid("conversation", "it takes 1 to %d bytes", maxID)
+	}
+	t := &turn{req: a.cfg.Defaults}
+	t.req.Visibility = who.Default(t.req.Visibility)
+	asked, err := in.Parse(nil)
+	if err != nil {
+		return nil, err
+	}
+	asked.Apply(&t.req)
+	if err := asked.CanTrace(a.cfg.Traces); err != nil {
+		return nil, err
+	}
+	t.warnings, t.seal, t.trace = asked.Warnings, asked.Seal, asked.Encrypt
+	for _, step := range []func(*Request) error{t.history, t.tools, t.form, t.sampling} {
+		if err := step(in); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// history reads the messages.
+func (t *turn) history(in *Request) error {
+	if len(in.Messages) == 0 {
+		return wire.Invalid("messages", "at least one message is required")
+	}
+	for i := range in.Messages {
+		m, path := &in.Messages[i], fmt.Sprintf("messages[%d]", i)
+		to := chattemplate.Message{Role: chattemplate.Role(m.Role), Content: m.Content}
+		switch m.Role {
+		case "system", "user":
+		case "tool":
+			if m.CallID == "" || len(m.CallID) > maxID {
+				return wire.Invalid(path+".call_id", "it takes 1 to %d bytes", maxID)
+			}
+			to.Role, to.ToolCallID = chattemplate.ToolRole, m.CallID
+		case "assistant":
+			if err := says(m, &to, path); err != nil {
+				return err
+			}
+		default:
+			return wire.Invalid(path+".role", "it takes system, user, assistant or tool")
+		}
+		if m.Sealed != "" {
+			place := i
+			if m.Role != "assistant" {
+				place = contract.Nowhere
+			}
+			t.values = append(t.values, contract.Carried{Message: place, Value: seal.Value{Sealed: m.Sealed},
+				Param: path + ".sealed"})
+		}
+		list, err := contract.Instructions(path+".instructions", m.Instructions)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			if t.req.Delegation.Instructions == nil {
+				t.req.Delegation.Instructions = map[int][]delegation.Instruction{}
+			}
+			t.req.Delegation.Instructions[i] = list
+		}
+		t.req.Messages = append(t.req.Messages, to)
+	}
+	return nil
+}
+
+// says reads the calls of an assistant's message. The text before calls is no answer.
+func says(m *Message, to *chattemplate.Message, path string) error {
+	for i, c := range m.Calls {
+		path := fmt.Sprintf("%s.calls[%d]", path, i)
+		switch {
+		case c.ID == "" || len(c.ID) > maxID:
+			return wire.Invalid(path+".id", "it takes 1 to %d bytes", maxID)
+		case c.Name == "":
+			return wire.Invalid(path+".name", "it is required")
+		}
+		to.ToolCalls = append(to.ToolCalls, chattemplate.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+	}
+	if len(to.ToolCalls) > 0 {
+		to.Preamble, to.Content = to.Content, ""
+	}
+	return nil
+}
+
+func (t *turn) tools(in *Request) error {
+	for i, tool := range in.Tools {
+		path := fmt.Sprintf("tools[%d]", i)
+		if tool.Name == "" {
+			return wire.Invalid(path+".name", "it is required")
+		}
+		to := chattemplate.Tool{Name: tool.Name, Description: tool.Description}
+		if wire.Given(tool.Parameters) {
+			if tool.Parameters[0] != '{' {
+				return wire.Invalid(path+".parameters", "it takes a JSON Schema object")
+			}
+			to.Parameters = tool.Parameters
+		}
+		t.req.Tools = append(t.req.Tools, to)
+	}
+	if in.ToolChoice != nil {
+		switch c := generation.ToolChoice(*in.ToolChoice); c {
+		case generation.ToolChoiceAuto, generation.ToolChoiceNone, generation.ToolChoiceRequired:
+			t.req.ToolChoice = c
+		default:
+			return wire.Invalid("tool_choice", "it takes auto, none or required")
+		}
+	}
+	return nil
+}
+
+// form reads the schema of the answer.
+func (t *turn) form(in *Request) error {
+	if !wire.Given(in.Schema) {
+		return nil
+	}
+	if in.Schema[0] != '{' {
+		return wire.Invalid("schema", "it takes a JSON Schema object")
+	}
+	t.schema, t.req.Form = in.Schema, grammar.JSONSchema(in.Schema)
+	return nil
+}
+
+// sampling reads the options for generating the answer.
+func (t *turn) sampling(in *Request) error {
+	if in.MaxTokens != nil {
+		t.req.MaxTokens = *in.MaxTokens
+	}
+	wire.SetNumber(&t.req.Sampling.Temperature, in.Temperature)
+	wire.SetTopP(&t.req.Sampling.TopP, in.TopP)
+	wire.SetNumber(&t.req.Sampling.MinP, in.MinP)
+	if in.Seed != nil {
+		t.req.Seed = in.Seed
+	}
+	if len(in.Stop) > 0 {
+		t.req.Stop = in.Stop
+	}
+	return wire.CheckStops("stop", in.Stop)
+}

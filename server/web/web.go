@@ -1,0 +1,169 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"time"
+
+	"runner/generation"
+	"runner/reasoning/seal"
+	"runner/server/wire"
+)
+
+// Config is the configuration of the format. The zero value is usable.
+type Config struct {
+	// Defaults holds the defaults of requests, such as sampling and strategy.
+	Defaults generation.Request
+	// Seal holds the keys of sealed values; nil means a new key that lives as long as the API.
+	Seal *seal.Keyring
+	// StrictSeal refuses requests whose messages carry values that do not open. Otherwise the values are left out with a
+	// warning.
+	StrictSeal bool
+	// Traces keeps the traces that clients ask for; nil refuses them.
+	Traces wire.Traces
+	// Figures returns the figures for operators; nil means that there are none.
+	Figures func() wire.Figures
+	// Pace is the shortest time between two renderings of a text that grows; 0 means 40 ms.
+	Pace time.Duration
+	// Random gives the seeds of requests without one; nil means crypto/rand. It may be read by several goroutines at
+	// once.
+	Random io.Reader
+}
+
+// API is the format. Its methods may be called by several goroutines at once.
+type API struct {
+	models wire.Models
+	cfg    Config
+	files  map[string]file
+}
+
+var _ wire.Format = (*API)(nil)
+
+//go:embed page
+var pageFiles embed.FS
+
+// file is a file of the page.
+type file struct {
+	kind, tag string
+	text      []byte
+}
+
+// New returns the format over models.
+func New(models wire.Models, cfg Config) *API {
+	if cfg.Seal == nil {
+		cfg.Seal = seal.NewKeyring()
+	}
+	if cfg.Pace == 0 {
+		cfg.Pace = 40 * time.Millisecond
+	}
+	return &API{models: models, cfg: cfg, files: readFiles()}
+}
+
+// readFiles returns the files of the page. It panics if they are missing, because they are part of the program.
+func readFiles() map[string]file {
+	entries, err := pageFiles.ReadDir("page")
+	if err != nil {
+		panic(err)
+	}
+	files := map[string]file{}
+	for _, e := range entries {
+		text, err := pageFiles.ReadFile("page/" + e.Name())
+		if err != nil {
+			panic(err)
+		}
+		sum := sha256.Sum256(text)
+		kind := mime.TypeByExtension(path.Ext(e.Name()))
+		switch path.Ext(e.Name()) { // the system's table may be wrong about these
+		case ".js":
+			kind = "text/javascript; charset=utf-8"
+		case ".css":
+			kind = "text/css; charset=utf-8"
+		case ".html":
+			kind = "text/html; charset=utf-8"
+		case ".svg":
+			kind = "image/svg+xml"
+		}
+		files[e.Name()] = file{kind, `"` + hex.EncodeToString(sum[:12]) + `"`, text}
+	}
+	return files
+}
+
+// Routes lists the endpoints. The root is the page only for browsers.
+func (a *API) Routes() []wire.Route {
+	return []wire.Route{
+		{Method: http.MethodGet, Path: "/{$}", Handle: a.page, When: wire.WantsPage},
+		{Method: http.MethodGet, Path: "/web/{file}", Handle: a.asset},
+		{Method: http.MethodGet, Path: "/web/session", Scope: wire.ScopeGenerate, Handle: a.session},
+		{Method: http.MethodPost, Path: "/web/chat", Scope: wire.ScopeGenerate, Handle: a.chat},
+		{Method: http.MethodPost, Path: "/web/render", Scope: wire.ScopeGenerate, Free: true, MaxBody: maxRender,
+			Handle: a.render},
+		{Method: http.MethodGet, Path: "/web/figures", Scope: wire.ScopeAdmin, Handle: a.figures},
+	}
+}
+
+// contentPolicy is what browsers let the page do: run its own scripts, and talk to this server. Trusted Types keep
+// scripts from writing HTML in any other place than the one that shows rendered answers.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
+	"trusted-types rendered"
+
+func (a *API) page(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Add("Vary", "Accept")
+	a.serve(w, r, a.files["index.html"])
+	return nil
+}
+
+func (a *API) asset(w http.ResponseWriter, r *http.Request) error {
+	f, ok := a.files[r.PathValue("file")]
+	if !ok {
+		return wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "the page has no such file")
+	}
+	a.serve(w, r, f)
+	return nil
+}
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request, f file) {
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+	h.Set("Cache-Control", "no-cache") // browsers must ask whether it has changed
+	h.Set("ETag", f.tag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.text))
+}
+
+// ErrorResponse is the body of an answer that failed.
+//
+//openapi:answer WebError
+type ErrorResponse struct {
+	// A message for people. If a field is wrong, it begins with the field's name.
+	Message string `json:"message"`
+	Code    string `json:"code" api:"#ErrorCode"`
+	// The field of the request that is wrong, such as `messages[0].content`.
+	Param string `json:"param,omitempty"`
+}
+
+// fields are this format's names of the fields of [generation.Request].
+var fields = map[string]string{
+	"Messages": "messages", "Tools": "tools", "ToolChoice": "tool_choice", "Form": "schema", "ResponseFormat": "schema",
+	"Visibility": "reasoning", "Effort": "reasoning_effort", "Budget": "reasoning_budget",
+	"Strategy": "reasoning_strategy", "Delegation": "delegation", "MaxTokens": "max_tokens", "Stop": "stop",
+	"Sampling": "temperature", "TemplateArgs": "chat_template_kwargs",
+}
+
+// WriteError answers with an error, as an [ErrorResponse].
+func (a *API) WriteError(w http.ResponseWriter, err error) {
+	e := wire.FromError(err, fields)
+	wire.WriteError(w, e, ErrorResponse{Message: e.Error(), Code: e.Code, Param: e.Param})
+}
