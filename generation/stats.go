@@ -28,7 +28,7 @@ type RemoteStats struct {
 	Streams, Replaced int64
 	// Faults counts the generations that failed, and GaveUp the sequences that were given up after faults.
 	Faults, GaveUp int64
-	// Down says that the engine failed several times in a row, and that requests fail at once until it answers again.
+	// Down says that the engine failed several times in a row and has not answered since.
 	Down bool
 }
 

@@ -47,8 +47,8 @@ func (s *scheduler) await() {
 const gatherTime = time.Millisecond
 
 // gather waits for the results of other lanes, so that one round handles many: engines send the tokens of a batch one
-// after the other. The engine goes on meanwhile, so this delays a token and slows nothing down. A lane that is alone does
-// not wait.
+// after the other. The engine goes on meanwhile, so this delays a token and slows nothing down. A single lane does not
+// wait.
 func (s *scheduler) gather() {
 	if len(s.active) < 2 {
 		return

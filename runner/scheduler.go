@@ -31,8 +31,8 @@ type scheduler struct {
 	// inbox receives work to do between two steps, such as admissions.
 	inbox chan func()
 	stop  context.Context
-	// ready is that of a model whose sequences go at their own pace, or nil. cancelled receives a value when a lane of such
-	// a model was cancelled.
+	// ready is that of a model whose sequences go at their own pace, or nil. cancelled receives a value when a lane of
+	// such a model was cancelled.
 	ready     <-chan struct{}
 	cancelled chan struct{}
 	// gathered is when the results of several lanes were last waited for.

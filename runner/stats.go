@@ -33,7 +33,7 @@ type remoteModel interface {
 	// StreamCounts returns how many generations were opened, how many tokens were replaced because a constraint did not
 	// allow them, how many generations failed, and how many sequences were given up.
 	StreamCounts() (opened, replaced, faults, gaveUp int64)
-	// Down reports whether requests fail at once because the engine failed several times in a row.
+	// Down reports whether the engine counts as down because it failed several times in a row.
 	Down() bool
 }
 

@@ -61,15 +61,15 @@ func newModelFigures(p *pool.Pool) *modelFigures {
 	add("engine_memory_bytes", "What the engine's process has in memory, the pages of the model's file included, "+
 		"those of a GPU left out; 0 while it has no process of its own.", gauge,
 		func(s generation.Stats) float64 { return float64(s.Engine.Memory) })
-	add("remote_streams_total", "Generations that were opened at an engine on another machine, since the model was loaded.",
-		counter, func(s generation.Stats) float64 { return float64(s.Remote.Streams) })
-	add("remote_replaced_tokens_total", "Tokens of an engine on another machine that a form did not allow, since the model "+
-		"was loaded.", counter, func(s generation.Stats) float64 { return float64(s.Remote.Replaced) })
+	add("remote_streams_total", "Generations that were opened at an engine on another machine, since the model "+
+		"was loaded.", counter, func(s generation.Stats) float64 { return float64(s.Remote.Streams) })
+	add("remote_replaced_tokens_total", "Tokens of an engine on another machine that a form did not allow, since the "+
+		"model was loaded.", counter, func(s generation.Stats) float64 { return float64(s.Remote.Replaced) })
 	add("remote_faults_total", "Generations at an engine on another machine that failed, since the model was loaded.",
 		counter, func(s generation.Stats) float64 { return float64(s.Remote.Faults) })
 	add("remote_given_up_total", "Sequences that were given up because an engine on another machine failed, since the "+
 		"model was loaded.", counter, func(s generation.Stats) float64 { return float64(s.Remote.GaveUp) })
-	add("remote_down", "1 while an engine on another machine counts as down, so that requests fail at once.", gauge,
+	add("remote_down", "1 while an engine on another machine counts as down, so that few requests are sent.", gauge,
 		func(s generation.Stats) float64 {
 			if s.Remote.Down {
 				return 1

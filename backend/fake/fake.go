@@ -130,8 +130,8 @@ func (m *Model) Vocab() *backend.Vocab { return m.vocab }
 
 // Capabilities implements backend.Model.
 func (m *Model) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Logits: true, Embeddings: m.cfg.Pace == nil, Targets: true, ExactTruncate: true, Drafts: true,
-		Paced: m.cfg.Pace != nil}
+	return backend.Capabilities{Logits: true, Embeddings: m.cfg.Pace == nil, Targets: true, ExactTruncate: true,
+		Drafts: true, Paced: m.cfg.Pace != nil}
 }
 
 // Tokenize implements backend.Model.

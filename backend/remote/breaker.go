@@ -14,12 +14,13 @@ const (
 	tripFor   = 2 * time.Second
 )
 
-// breaker keeps requests from an engine that fails again and again. While it is open, requests fail at once. Then one
-// request is let through as a test.
+// breaker keeps requests from an engine that fails again and again. While it is open, nothing is sent. Then one request
+// is let through as a test.
 type breaker struct {
 	mu     sync.Mutex
 	faults int
-	until  time.Time
+	// since is when the first of the faults came, and until is when a test may be made.
+	since, until time.Time
 	// testing means that a test is under way.
 	testing bool
 }
@@ -51,12 +52,26 @@ func (b *breaker) note(err error) {
 		b.faults = 0
 		return
 	}
+	if b.faults == 0 {
+		b.since = time.Now()
+	}
 	if b.faults++; b.faults >= tripAfter {
 		b.until = time.Now().Add(tripFor)
 	}
 }
 
-// open reports whether requests fail at once.
+// downFor returns for how long the engine has failed, or 0 if the breaker is not open. Requests need not wait for an
+// engine that has been down for long.
+func (b *breaker) downFor() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.faults < tripAfter {
+		return 0
+	}
+	return time.Since(b.since)
+}
+
+// open reports whether the breaker is open.
 func (b *breaker) open() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

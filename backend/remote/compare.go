@@ -21,8 +21,8 @@ func (e *MismatchError) Error() string {
 func (*MismatchError) Hint() string { return "name the engine's own model with --tokenizer" }
 
 // probe is a text that common tokenizers split in different ways.
-const probe = "Hello, world! It's 12345 o'clock in naïve café №7.\n\n\tdef f(x):\n        return x**2  # 中文, 日本語, русский, " +
-	"العربية 🙂👍🏽 <b>&amp;</b> {\"k\": [1, 2.50]}   end\r\n"
+const probe = "Hello, world! It's 12345 o'clock in naïve café №7.\n\n\tdef f(x):\n        return x**2  # 中文, 日本語, " +
+	"русский, العربية 🙂👍🏽 <b>&amp;</b> {\"k\": [1, 2.50]}   end\r\n"
 
 // padding is how many tokens an engine's vocabulary may have beyond those of a tokenizer. They are never sampled.
 const padding = 2048

@@ -178,7 +178,7 @@ func TestAnotherModel(t *testing.T) {
 	}
 }
 
-// While an engine fails again and again, requests fail at once, and after a while one tries it.
+// While an engine fails again and again, almost nothing is sent to it. After a while one request tries it.
 func TestBreaker(t *testing.T) {
 	e := remotetest.New(fake.Config{})
 	e.Fault = func(context.Context, int, int) error { return &web.Error{Kind: web.Unreachable} }

@@ -78,6 +78,8 @@ type Model struct {
 	closed atomic.Bool
 	// lost says why the model must be loaded again; nil if it need not be.
 	lost atomic.Pointer[error]
+	// seen is when the engine last sent a token or was verified, in nanoseconds.
+	seen atomic.Int64
 	// streams waits for the goroutines of all streams.
 	streams sync.WaitGroup
 	stop    context.CancelFunc
@@ -202,7 +204,7 @@ func (m *Model) StreamCounts() (opened, replaced, faults, gaveUp int64) {
 	return c.opened.Load(), c.replaced.Load(), c.faults.Load(), c.gaveUp.Load()
 }
 
-// Down reports whether requests fail at once because the engine failed several times in a row. It may be called from any
+// Down reports whether the engine counts as down because it failed several times in a row. It may be called from any
 // goroutine.
 func (m *Model) Down() bool { return m.breaker.open() }
 
@@ -229,6 +231,18 @@ func (m *Model) lose(why error) {
 // errOther says that the engine runs another model than before.
 var errOther = errors.New("the engine runs another model now")
 
+// unseen is how long nothing may come from an engine before it is asked again what it runs. It takes longer to start an
+// engine with another model.
+const unseen = time.Second
+
+// verifyUnseen is verify if nothing came from the engine for a while.
+func (m *Model) verifyUnseen(ctx context.Context) error {
+	if time.Now().UnixNano()-m.seen.Load() < int64(unseen) {
+		return nil
+	}
+	return m.verify(ctx)
+}
+
 // verify returns an error if the engine cannot be reached or runs another model than before.
 func (m *Model) verify(ctx context.Context) error {
 	d, err := m.engine.Describe(ctx)
@@ -239,6 +253,7 @@ func (m *Model) verify(ctx context.Context) error {
 		m.lose(errOther)
 		return errOther
 	}
+	m.seen.Store(time.Now().UnixNano())
 	return nil
 }
 

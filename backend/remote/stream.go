@@ -225,7 +225,9 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 		r.ID, r.Sampling.Seed = m.id(), hash(seed, uint64(before))
 		err := m.breaker.allow()
 		if err == nil {
-			err = s.read(ctx, r)
+			if err = m.verifyUnseen(ctx); err == nil {
+				err = s.read(ctx, r)
+			}
 			if len(r.Tokens) > before {
 				m.breaker.note(nil) // the engine works, even if the stream broke later
 			} else {
@@ -234,6 +236,9 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if errors.Is(err, errOther) {
+			return err
 		}
 		if err == nil && len(r.Tokens) > before || r.Most == 0 {
 			return nil
@@ -255,7 +260,7 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 			retry.reset(m.patience.Faults)
 		}
 		wait, ok := retry.after(err)
-		if !ok {
+		if !ok || m.breaker.downFor() > m.patience.Faults {
 			m.counts.gaveUp.Add(1)
 			return err
 		}
@@ -304,6 +309,7 @@ func (s *stream) read(ctx context.Context, r *Request) error {
 		}
 		r.Tokens = append(r.Tokens, to.Token)
 		r.Most--
+		m.seen.Store(time.Now().UnixNano())
 		s.push()
 	}
 	return nil

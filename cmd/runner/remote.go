@@ -186,8 +186,8 @@ type writing struct {
 	architecture, template string
 }
 
-// writingOf finds the vocabulary of an engine's model: the one that the user names, or that of the engine's own file if it
-// is on this machine, or that of the engine's name for its model.
+// writingOf finds the vocabulary of an engine's model: the one that the user names, or that of the engine's own file if
+// it is on this machine, or that of the engine's name for its model.
 func writingOf(a cli.Remote, d *remote.Description) (writing, error) {
 	if a.Tokenizer != "" {
 		return readWriting(a.Tokenizer)
@@ -214,7 +214,8 @@ func isLoopback(address string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// readWriting reads a vocabulary from a GGUF file, a tokenizer.json, a folder with one, or a model that is on this machine.
+// readWriting reads a vocabulary from a GGUF file, a tokenizer.json, a folder with one, or a model that is on this
+// machine.
 func readWriting(name string) (writing, error) {
 	info, err := os.Stat(name)
 	switch {

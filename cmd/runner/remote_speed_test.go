@@ -23,8 +23,8 @@ type spoken struct {
 	first  time.Duration
 }
 
-// hearStream sends a request and reads the stream of its answer. read returns how many tokens an event says that there were
-// in all, or 0, and whether it has text.
+// hearStream sends a request and reads the stream of its answer. read returns how many tokens an event says that there
+// were in all, or 0, and whether it has text.
 func hearStream(url string, body any, read func(data []byte) (tokens int, text bool)) (s spoken, err error) {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -63,8 +63,8 @@ func hearStream(url string, body any, read func(data []byte) (tokens int, text b
 
 // complete asks llama-server itself.
 func complete(url string, prompt []backend.Token) (spoken, error) {
-	return hearStream(url+"/completion", map[string]any{"prompt": prompt, "n_predict": 300, "temperature": 0, "stream": true,
-		"return_tokens": true, "cache_prompt": true}, func(data []byte) (int, bool) {
+	return hearStream(url+"/completion", map[string]any{"prompt": prompt, "n_predict": 300, "temperature": 0,
+		"stream": true, "return_tokens": true, "cache_prompt": true}, func(data []byte) (int, bool) {
 		var e struct {
 			Predicted int             `json:"tokens_predicted"`
 			Tokens    []backend.Token `json:"tokens"`

@@ -83,8 +83,8 @@ func renderedAt(tb testing.TB, m backend.Model, text string, now time.Time) []ba
 	return p.Tokens
 }
 
-// greedy writes the most likely tokens after a prompt, up to the end of the turn. gaps are how much more likely each was
-// than the second best, in nats.
+// greedy writes the most likely tokens after a prompt, up to the end of the turn. gaps are how much more likely each
+// was than the second best, in nats.
 func greedy(tb testing.TB, m backend.Model, prompt []backend.Token) (tokens []backend.Token, gaps []float32) {
 	tb.Helper()
 	q, err := m.NewSequence()

@@ -3,6 +3,7 @@ package llamaserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -135,7 +136,7 @@ func (s *stream) Next(to *remote.Sample) error {
 func (s *stream) read() error {
 	for {
 		data, err := s.events.Next()
-		if err == io.EOF { //nolint:errorlint // Events returns it bare
+		if errors.Is(err, io.EOF) {
 			return &web.Error{Kind: web.Broken, Detail: "the stream ends before the generation"}
 		} else if err != nil {
 			return err

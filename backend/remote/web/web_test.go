@@ -110,7 +110,9 @@ func TestNoReply(t *testing.T) {
 	if err := client(t, hangs.URL, Config{}).Get(ctx, "/", nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("an engine that hangs: %v", err)
 	}
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "{}")
+	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // it would say that the certificate was refused
 	s.StartTLS()
 	defer s.Close()
@@ -129,8 +131,8 @@ func TestNoReply(t *testing.T) {
 }
 
 func TestBadAddresses(t *testing.T) {
-	for _, url := range []string{"", "127.0.0.1:8000", "ftp://a", "http://", "http://user:" + secret + "@a", "http://a?key=" +
-		secret, "http://a/#x", "http://a b", "http://%zz"} {
+	for _, url := range []string{"", "127.0.0.1:8000", "ftp://a", "http://", "http://user:" + secret + "@a",
+		"http://a?key=" + secret, "http://a/#x", "http://a b", "http://%zz"} {
 		if _, err := New(Config{Base: url}); err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%q: %v", url, err)
 		}

@@ -173,11 +173,11 @@ func (a *app) resolveServed(ctx context.Context, args []string) ([]served, error
 	var list []served
 	for _, arg := range args {
 		name, model, ok := strings.Cut(arg, "=")
-		if isRemote(model) && name != "" {
-			ok = true
-		} else if !ok || strings.Contains(name, "://") { // an address may have a query
+		switch {
+		case isRemote(model) && name != "": // an address may have a name, like a file
+		case !ok || strings.Contains(name, "://"): // an address may have a query
 			name, model = "", arg
-		} else if name == "" || model == "" {
+		case name == "" || model == "":
 			return nil, &usageError{what: fmt.Sprintf("%q names no model", arg), hint: "use NAME=MODEL"}
 		}
 		m, err := a.resolve(model)

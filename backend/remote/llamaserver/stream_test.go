@@ -1,0 +1,133 @@
+package llamaserver_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/remote"
+	"runner/backend/remote/llamaserver"
+	"runner/backend/remote/llamaserver/llamaservertest"
+	"runner/backend/remote/web"
+)
+
+const demo = "../../../models/demo/demo.gguf"
+
+func engine(tb testing.TB, url string) (*llamaserver.Engine, *backend.Vocab) {
+	tb.Helper()
+	c, err := web.New(web.Config{Base: url})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	v := tokenizerOf(tb, demo).Vocab()
+	return llamaserver.New(c, v), v
+}
+
+// collect reads a generation to its end.
+func collect(s remote.Stream, err error) (tokens []remote.Sample, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	for len(tokens) < 1000 {
+		var x remote.Sample
+		if err := s.Next(&x); errors.Is(err, io.EOF) {
+			return tokens, nil
+		} else if err != nil {
+			return tokens, err
+		}
+		tokens = append(tokens, x)
+	}
+	return tokens, errors.New("the generation does not end")
+}
+
+// Tokens that end inside a character are not streamed by the server, but none is missing here, and each has its
+// probability.
+func TestPartsOfCharacters(t *testing.T) {
+	s := llamaservertest.Start(t, llamaservertest.Options{Model: demo})
+	e, v := engine(t, s.URL)
+	for _, text := range []string{"a中b🙂c", "中文字", "🙂🙂", "é", "plain"} {
+		for _, top := range []int{-1, 0, 3} {
+			r := &remote.Request{Tokens: []backend.Token{5, 6, 7}, Most: 100, Sampling: backend.Sampling{TopLogprobs: top},
+				Form: &remote.Form{Kind: remote.FormGBNF, Text: `root ::= "` + text + `"`}}
+			tokens, err := collect(e.Open(t.Context(), r))
+			if err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			got := ""
+			for _, x := range tokens {
+				if !v.EndsGeneration(x.Token) {
+					got += v.Piece(x.Token)
+				}
+				if top >= 0 && !(x.Logprob < 0) || len(x.Top) != max(top, 0) {
+					t.Errorf("%q: the token %q has %v and %d alternatives", text, v.Piece(x.Token), x.Logprob, len(x.Top))
+				}
+			}
+			if got != text {
+				t.Errorf("%q came as %q", text, got)
+			}
+		}
+	}
+}
+
+// A generation that reaches its maximum inside a character has all its tokens.
+func TestMaximumInsideACharacter(t *testing.T) {
+	s := llamaservertest.Start(t, llamaservertest.Options{Model: demo})
+	e, v := engine(t, s.URL)
+	for most := 1; most <= 5; most++ {
+		r := &remote.Request{Tokens: []backend.Token{5, 6, 7}, Most: most, Sampling: backend.Sampling{TopLogprobs: -1},
+			Form: &remote.Form{Kind: remote.FormGBNF, Text: `root ::= "x🙂y"`}}
+		tokens, err := collect(e.Open(t.Context(), r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Which token ends the generation is drawn again, because the server does not tell it.
+		if len(tokens) == 0 || len(tokens) > most || v.Piece(tokens[0].Token) != "x" {
+			t.Errorf("at most %d tokens: %v", most, tokens)
+		}
+	}
+}
+
+// FuzzStream reads streams of any events. What comes is a token of the vocabulary or an error, and it ends.
+func FuzzStream(f *testing.F) {
+	for _, s := range []string{
+		"data: {\"index\":0,\"content\":\"a\",\"tokens\":[97],\"stop\":false,\"tokens_predicted\":1}\n\n" +
+			"data: {\"content\":\"\",\"tokens\":[],\"stop\":true,\"tokens_predicted\":1}\n\n",
+		"data: {\"content\":\"\\u4e2d\",\"tokens\":[173],\"stop\":false,\"tokens_predicted\":3}\n\n",
+		"data: {\"tokens\":[99999],\"tokens_predicted\":1}\n\n", "data: {\"error\":{\"code\":500}}\n\n", "data: [DONE]\n\n",
+		"data: {\"tokens\":[5],\"tokens_predicted\":2000000000}\n\n", "data: null\n\n",
+		"data: {\"tokens\":[-1],\"tokens_predicted\":1}\n\n",
+	} {
+		f.Add(s)
+	}
+	body := ""
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request, _ := io.ReadAll(r.Body) // what cannot be read asks for nothing
+		if !strings.Contains(string(request), `"stream":true`) {
+			fmt.Fprint(w, `{"tokens":[4],"tokens_predicted":1,"completion_probabilities":[{"id":4,"logprob":-1}]}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, body)
+	}))
+	defer s.Close()
+	e, v := engine(f, s.URL)
+	f.Fuzz(func(t *testing.T, stream string) {
+		body = stream
+		for _, top := range []int{-1, 2} {
+			tokens, _ := collect(e.Open(t.Context(), &remote.Request{Tokens: []backend.Token{1}, Most: 50,
+				Sampling: backend.Sampling{TopLogprobs: top}})) // most streams end with an error
+			for _, x := range tokens {
+				if !v.Valid(x.Token) {
+					t.Errorf("the token %d", x.Token)
+				}
+			}
+		}
+	})
+}
