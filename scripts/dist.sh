@@ -75,8 +75,8 @@ archive() {
   local tar=tar
   [ "$os" != darwin ] || tar=gtar
   command -v $tar >/dev/null || { echo "dist: GNU tar ($tar) is not on the PATH" >&2; exit 1; }
-  $tar -C dist --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu -cf - "$name" |
-    gzip -9n >"dist/$name.tar.gz"
+  $tar -C dist --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
+    -cf - "$name" | gzip -9n >"dist/$name.tar.gz"
 }
 
 rm -rf dist
