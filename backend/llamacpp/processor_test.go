@@ -18,6 +18,7 @@ import (
 
 	"runner/backend"
 	"runner/models/demo"
+	"runner/models/random"
 )
 
 // portableFlags are what make passes to the compilers with PORTABLE=1 on x86-64.
@@ -126,7 +127,9 @@ func bits(t *testing.T) string {
 			}
 			fmt.Fprintf(&lines, "bits: %s, %s: %x\n", kernels, name, sum.Sum(nil))
 		}
-		models := kernelModels() // in gpt-oss's shape, whose functions all are this package's
+		models := kernelModels()
+		models["llama"] = random.Config{Architecture: "llama", Layers: 2, Seed: 6}
+		models["experts"] = random.Config{Architecture: "qwen3moe", Layers: 2, Experts: 64, Used: 8, Seed: 7}
 		for _, name := range slices.Sorted(maps.Keys(models)) {
 			digest(name, writeModel(t, models[name]))
 		}
