@@ -15,10 +15,15 @@ TOOLS   := $(CURDIR)/.cache/tools
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 
-# The engine's kernels are chosen at compile time, so the default build is for this machine's processor only.
-# PORTABLE=1 builds for any processor of this architecture; the result is several times slower.
+# The default build is for this machine's processor only. PORTABLE=1 builds for all with AVX2 (x86-64-v3): the runner's
+# own kernels are chosen at run time, and the engine's are compiled for AVX2. The program says so on an older processor.
+# On other architectures it is for every processor. Its files name no folder of this machine.
+ifneq ($(filter dist dist-check,$(MAKECMDGOALS)),)
+  PORTABLE := 1
+endif
 ifeq ($(PORTABLE),1)
-  ARCH_FLAGS :=
+  ARCH_FLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-march=x86-64-v3)
+  BUILD_FLAGS := -trimpath
 else ifeq ($(shell uname -s)-$(shell uname -m),Darwin-arm64)
   ARCH_FLAGS := -mcpu=native
 else
@@ -29,8 +34,13 @@ else
   endif
 endif
 export CGO_ENABLED := 1
+ifeq ($(PORTABLE),1)
+export CGO_CFLAGS   := -O3 -w $(ARCH_FLAGS)
+export CGO_CXXFLAGS := -O3 -w $(ARCH_FLAGS)
+else
 export CGO_CFLAGS   ?= -O3 -w $(ARCH_FLAGS)
 export CGO_CXXFLAGS ?= -O3 -w $(ARCH_FLAGS)
+endif
 
 # The packages that link the C++ engine (engine) and those that do not (pure), tests included.
 engine_pkgs = $(shell $(GO) list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... | \
@@ -54,10 +64,18 @@ toolchain:
 .PHONY: build
 build: toolchain ## build bin/runner
 	@echo "building bin/runner; the first build also compiles the C++ engine, which takes about two minutes on two cores"
-	@$(GO) build -v -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/runner ./cmd/runner 2>&1 | \
+	@$(GO) build -v $(BUILD_FLAGS) -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/runner ./cmd/runner 2>&1 | \
 	  { grep --line-buffered -vE '^(internal/|vendor/|[a-z0-9]+(/[a-z0-9.]+)*$$)' | \
 	    sed -u -E 's|^github.com/ollama/ollama/(.*)$$|  compiling the engine: \1|' ; true; }
 	@echo "built bin/runner"
+
+.PHONY: dist
+dist: toolchain ## make a release for this kind of machine, in dist: a folder, .tar.gz, .deb, checksums, SBOM
+	@CXX="$(CXX)" BUILD_FLAGS="$(BUILD_FLAGS)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" scripts/dist.sh
+
+.PHONY: dist-check
+dist-check: toolchain ## make the release of the last commit twice, compare the bytes, install it and ask it
+	@scripts/dist_check.sh
 
 # Built from the same module version as the engine; no other version works. The engine looks for it at run time.
 .PHONY: cuda
@@ -187,4 +205,4 @@ cli-docs: toolchain ## renew docs/cli.md from the commands
 
 .PHONY: clean
 clean: ## remove everything that make built
-	rm -rf bin lib .cache cmd/runner/clients/*/node_modules
+	rm -rf bin dist lib .cache cmd/runner/clients/*/node_modules

@@ -22,12 +22,13 @@ enum ggml_op {
     GGML_OP_RMS_NORM = 25,
     GGML_OP_MUL_MAT = 29,
     GGML_OP_MUL_MAT_ID = 30,
+    GGML_OP_SOFT_MAX = 46,
     GGML_OP_ROPE = 48,
     GGML_OP_FLASH_ATTN_EXT = 73,
     GGML_OP_GLU = 94,
 };
 
-enum ggml_glu_op { GGML_GLU_OP_SWIGLU_OAI = 3 };
+enum ggml_glu_op { GGML_GLU_OP_SWIGLU = 2, GGML_GLU_OP_SWIGLU_OAI = 3 };
 
 struct ggml_tensor {
     enum ggml_type               type;

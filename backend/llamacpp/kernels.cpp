@@ -121,8 +121,16 @@ bool is_sum(const ggml_tensor * op) {
 
 bool is_gate(const ggml_tensor * op) {
     const ggml_tensor * x = op->src[0], * y = op->src[1];
-    return op->op_params[0] == GGML_GLU_OP_SWIGLU_OAI && y && is_floats(x) && is_floats(y) && is_floats(op) &&
+    return (op->op_params[0] == GGML_GLU_OP_SWIGLU_OAI || op->op_params[0] == GGML_GLU_OP_SWIGLU) && y && is_floats(x) && is_floats(y) && is_floats(op) &&
            x->ne[0] % 16 == 0;
+}
+
+// is_softmax reports whether op computes the shares of experts: without a mask, a bias or sinks.
+bool is_softmax(const ggml_tensor * op) {
+    float bias;
+    std::memcpy(&bias, op->op_params + 1, sizeof bias);
+    return bias == 0 && !op->src[1] && !op->src[2] && is_floats(op->src[0]) && is_floats(op) && op->ne[0] > 0 &&
+           op->ne[0] % 16 == 0;
 }
 
 bool is_normalization(const ggml_tensor * op) {
@@ -147,6 +155,7 @@ bool is_ours(const ggml_tensor * op) {
     switch (op->op) {
     case GGML_OP_RMS_NORM: return is_normalization(op);
     case GGML_OP_ROPE: return is_rotation(op);
+    case GGML_OP_SOFT_MAX: return is_softmax(op);
     case GGML_OP_MUL: return is_scaling(op);
     case GGML_OP_ADD:
     case GGML_OP_ADD_ID: return is_sum(op);
@@ -359,9 +368,21 @@ void gate(const kernels::set & own, ggml_compute_params * params, ggml_tensor * 
     float alpha, limit;
     std::memcpy(&alpha, op->op_params + 2, sizeof alpha);
     std::memcpy(&limit, op->op_params + 3, sizeof limit);
+    const bool plain = op->op_params[0] == GGML_GLU_OP_SWIGLU;
     share(params, columns_of(op), op->ne[0] * 8, [&](int64_t i) {
-        own.gate(row(op->src[0], i), row(op->src[1], i), alpha, limit, op->ne[0], row(op, i));
+        if (plain) {
+            own.swiglu(row(op->src[0], i), row(op->src[1], i), op->ne[0], row(op, i));
+        } else {
+            own.gate(row(op->src[0], i), row(op->src[1], i), alpha, limit, op->ne[0], row(op, i));
+        }
     });
+}
+
+void softmax(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
+    float factor;
+    std::memcpy(&factor, op->op_params, sizeof factor);
+    spread(params, columns_of(op), op->ne[0] * cost_of_number,
+        [&](int64_t i) { own.softmax(row(op->src[0], i), op->ne[0], factor, row(op, i)); });
 }
 
 void normalize(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
@@ -453,6 +474,7 @@ struct traits final : ggml::cpu::tensor_traits {
         case GGML_OP_ADD_ID: sum(own, params, op); return true;
         case GGML_OP_RMS_NORM: normalize(own, params, op); return true;
         case GGML_OP_ROPE: rotate(own, params, op); return true;
+        case GGML_OP_SOFT_MAX: softmax(own, params, op); return true;
         case GGML_OP_GLU: gate(own, params, op); return true;
         default: product(own, params, op); return true;
         }

@@ -99,6 +99,13 @@ struct set {
     // and y to between -limit and limit. n is a multiple of 16.
     void (*gate)(const float * x, const float * y, float alpha, float limit, int64_t n, float * out);
 
+    // swiglu writes x sigmoid(x) y of n values. n is a multiple of 16.
+    void (*swiglu)(const float * x, const float * y, int64_t n, float * out);
+
+    // softmax writes the shares of n values: e to the power of each, times scale, divided by their sum. n is a multiple
+    // of 16.
+    void (*softmax)(const float * x, int64_t n, float scale, float * out);
+
     // normalize divides n values by the square root of their mean square plus epsilon (RMSNorm). n is a multiple of
     // 16.
     void (*normalize)(const float * x, int64_t n, float epsilon, float * out);

@@ -179,7 +179,7 @@ bool supported() {
 
 #include "kernels_simd.h"
 
-const kernels::set kernels::avx2 = {"AVX2", supported, quantize, multiply_floats, multiply_quantized, add, scale, gate,
+const kernels::set kernels::avx2 = {"AVX2", supported, quantize, multiply_floats, multiply_quantized, add, scale, gate, swiglu, softmax,
     normalize, rotate, attend};
 
 #endif

@@ -169,6 +169,6 @@ bool supported() {
 #include "kernels_simd.h"
 
 const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, quantize, multiply_floats, multiply_quantized,
-    add, scale, gate, normalize, rotate, attend};
+    add, scale, gate, swiglu, softmax, normalize, rotate, attend};
 
 #endif

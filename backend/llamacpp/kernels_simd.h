@@ -189,6 +189,34 @@ KERNEL void gate(const float * x, const float * y, float alpha, float limit, int
     }
 }
 
+KERNEL void swiglu(const float * x, const float * y, int64_t n, float * out) {
+    const floats one = all(1.0f), minus = all(-1.0f);
+    for (int64_t i = 0; i < n; i += lanes) {
+        const floats a = load(x + i);
+        store(out + i, a / (one + exponential(a * minus)) * load(y + i));
+    }
+}
+
+KERNEL void softmax(const float * x, int64_t n, float scale, float * out) {
+    const floats factor = all(scale);
+    floats most = all(-INFINITY);
+    for (int64_t i = 0; i < n; i += lanes) {
+        most = greater(most, load(x + i) * factor);
+    }
+    most = all(largest(most));
+    doubles sum = all(0.0);
+    for (int64_t i = 0; i < n; i += lanes) {
+        const floats t = load(x + i) * factor, w = opened(t, exponential(t - most));
+        store(out + i, w);
+        sum = sum + (lower(w) + upper(w));
+    }
+    double total = 0;
+    for (int i = 0; i < lanes / 2; i++) {
+        total += sum[i];
+    }
+    kernels::scale(out, (float) (1 / total), n, out);
+}
+
 KERNEL void normalize(const float * x, int64_t n, float epsilon, float * out) {
     doubles sum = all(0.0);
     for (int64_t i = 0; i < n; i += lanes) {

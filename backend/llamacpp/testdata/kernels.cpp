@@ -427,6 +427,24 @@ void check_elementwise() {
             const double want = g / (1 + std::exp(-(double) alpha * g)) * (u + 1);
             close_to("gate", out[i], want, std::fabs(want) * 1e-5 + 1e-30);
         }
+        own->swiglu(x, y, 32, out);
+        for (int i = 0; i < 32; i++) {
+            const double want = x[i] / (1 + std::exp(-(double) x[i])) * y[i];
+            // The power of e is limited to e to the 80th.
+            close_to("swiglu", out[i], want, std::fabs(want) * 1e-5 + 1e-33 * std::fabs((double) x[i] * y[i]) + 1e-30);
+        }
+        own->softmax(x, 32, alpha, out);
+        double shares = 0, highest = -INFINITY;
+        for (int i = 0; i < 32; i++) {
+            highest = std::max(highest, (double) x[i] * alpha);
+        }
+        for (int i = 0; i < 32; i++) {
+            shares += std::exp(x[i] * (double) alpha - highest);
+        }
+        for (int i = 0; i < 32; i++) {
+            const double want = std::exp(x[i] * (double) alpha - highest) / shares;
+            close_to("softmax", out[i], want, want * (1e-5 + std::fabs(highest) * 1e-6) + 1e-30);
+        }
         own->normalize(x, 32, 1e-5f, out);
         double squares = 0;
         for (int i = 0; i < 32; i++) {
