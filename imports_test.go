@@ -282,7 +282,8 @@ var forTests = []string{
 	"runner/conformance", "runner/chattemplate/readertest", "runner/chattemplate/vocabtest",
 	"runner/grammar/suitetest",
 	"runner/models/hub/hubtest",
-	"runner/cmd/runner/clients/browser/site", "runner/cmd/runner/scripttest", "runner/cmd/runner/transcript", "runner/server/wiretest",
+	"runner/cmd/runner/clients/browser/site", "runner/cmd/runner/scripttest", "runner/cmd/runner/transcript",
+	"runner/server/wiretest",
 }
 
 func TestTestPackagesStayInTests(t *testing.T) {

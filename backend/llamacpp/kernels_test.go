@@ -251,8 +251,8 @@ func TestKernelsOnTheEnginesThreads(t *testing.T) {
 	})
 }
 
-// TestLogitsOfOtherFormats checks the same for the other formats of weights that many models have. Except for BF16 their
-// products are the engine's, on one thread here, and everything else is this package's.
+// TestLogitsOfOtherFormats checks the same for the other formats of weights that many models have. Except for BF16
+// their products are the engine's, on one thread here, and everything else is this package's.
 func TestLogitsOfOtherFormats(t *testing.T) {
 	forEachKernels(t, func(t *testing.T, _ string) {
 		for _, quant := range []string{"Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "BF16"} {

@@ -55,8 +55,8 @@ func (m *thinker) Step(ctx context.Context, inputs []backend.Input, outputs []ba
 	return m.Model.Step(ctx, list, outputs)
 }
 
-// Tokenize makes long texts as short as a real vocabulary does, in which a token has about four bytes. The vocabulary of
-// a random model has a token for each byte.
+// Tokenize makes long texts as short as a real vocabulary does, in which a token has about four bytes. The vocabulary
+// of a random model has a token for each byte.
 func (m *thinker) Tokenize(dst []backend.Token, text string) ([]backend.Token, error) {
 	tokens, err := m.Model.Tokenize(nil, text)
 	if err != nil || len(text) < 40 || len(tokens) < len(text)/2 {

@@ -269,7 +269,8 @@ func leakTables(v *backend.Vocab) map[string]table {
 	for name, o := range inBody {
 		props[name] = object{"forwardedProps": o}
 	}
-	page := only(all, "logit_bias", "frequency_penalty", "presence_penalty", "repetition_penalty", "repeat_penalty", "top_k",
+	page := only(all, "logit_bias", "frequency_penalty", "presence_penalty", "repetition_penalty", "repeat_penalty",
+		"top_k",
 		"typical_p", "regex", "grammar", "response_format", "choice", "ignore_eos", "n")
 	page["schema"] = object{"schema": object{"type": "object"}, "max_tokens": 200}
 	tags := only(hostile(fake.Think()), "tool_choice", "delegation", "chat_template_kwargs")
