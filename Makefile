@@ -199,6 +199,11 @@ tour: toolchain ## run the commands in the documents, update their output and th
 	$(GO) test ./cmd/runner -run '^(TestDocuments|TestTerminalPicture)$$' -count=1 -update
 	$(GO) test ./cmd/runner -run '^(TestDocuments|TestTerminalPicture)$$' -count=1
 
+.PHONY: page-picture
+page-picture: build ## renew the picture of the page in README.md (needs Node; Chromium is unpacked if it is not there)
+	@npm ci --silent --prefix cmd/runner/clients/browser
+	@BROWSER="$$(scripts/browser.sh)" RUNNER=bin/runner node cmd/runner/clients/browser/picture.mjs docs/page.png
+
 .PHONY: cli-docs
 cli-docs: toolchain ## renew docs/cli.md from the commands
 	@$(GO) run ./cmd/runner docs markdown > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
