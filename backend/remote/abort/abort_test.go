@@ -51,9 +51,12 @@ func TestEveryIDIsSentOnce(t *testing.T) {
 // TestTheQueueHasALimit adds more ids than may wait while a message hangs.
 func TestTheQueueHasALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var sent []string
 		q := New(func(ctx context.Context, ids []string) {
 			<-ctx.Done()
+			mu.Lock()
+			defer mu.Unlock()
 			sent = append(sent, ids...)
 		})
 		q.Add("first")
@@ -61,11 +64,16 @@ func TestTheQueueHasALimit(t *testing.T) {
 		for i := range mostWaiting + 10 {
 			q.Add(fmt.Sprint(i))
 		}
-		if n := len(q.waiting); n != mostWaiting {
+		q.mu.Lock()
+		n := len(q.waiting)
+		q.mu.Unlock()
+		if n != mostWaiting {
 			t.Errorf("%d ids wait", n)
 		}
 		time.Sleep(patience * (mostWaiting/mostAtOnce + 2))
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if len(sent) != mostWaiting+1 || sent[0] != "first" || sent[1] != "10" {
 			t.Errorf("%d ids were sent, the second is %s", len(sent), sent[1])
 		}
