@@ -122,7 +122,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@$(GO) test $(engine_pkgs)
 	@echo "package grammar against llama.cpp's own grammar engine"
 	@$(GO) test -tags peer -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
-	@scripts/fuzz.sh 2s
+	@scripts/fuzz.sh 1s
 
 .PHONY: test-long
 test-long: toolchain ## soak tests, crash rounds, attacks, long fuzzing (two hours; LONG=10m per fuzz target)
