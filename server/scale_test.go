@@ -47,7 +47,7 @@ const (
 // BenchmarkOpenStreams measures what a runner before vLLM costs while many streams are open. The engine is the stand-in
 // over package fake, in a process of its own. The clients are in a third process, so that this one is the runner alone.
 //
-//	go test ./server -run xxx -bench OpenStreams -benchtime 1x
+//	go test ./server -run '^$' -bench OpenStreams -benchtime 1x
 //
 // docs/scale.md has the figures.
 func BenchmarkOpenStreams(b *testing.B) {
