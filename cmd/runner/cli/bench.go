@@ -396,6 +396,10 @@ func (a *app) benchEngine(engine string) (name string, err error) {
 	case engineChild:
 		i.when = isolateOn
 	default:
+		if isRemote(engine) {
+			return "", &usageError{what: "--engine: runner bench cannot measure an engine at an address",
+				hint: "measure it with runner serve and a program that loads it"}
+		}
 		i.when, i.folder = isolateAuto, engine
 		engine = filepath.Base(filepath.Clean(engine))
 	}
