@@ -15,7 +15,8 @@ const short = { type: 'json_schema', name: 'short', strict: true, schema: { enum
 
 // Relay is a proxy between Codex and the server. It keeps what both sides send. The bundled model is too small to
 // choose a shell command. So if call is set, the relay requires the call that the test wants, until its result has been
-// sent. The model's reasoning and its answer to a prompt of this size may never end, so the relay limits both.
+// sent, and forbids every other. The model's reasoning, its answer and the arguments of a call may never end after a
+// prompt of this size. So the relay limits the reasoning and the answer.
 class Relay {
   turns = [];
   call = false;
@@ -36,10 +37,10 @@ class Relay {
     const sent = isTurn ? JSON.parse(body) : null;
     if (isTurn) {
       Object.assign(sent, { temperature: 0, reasoning: { ...sent.reasoning, max_tokens: 100 }, text: { format: short } });
-      body = JSON.stringify(sent);
-    }
-    if (isTurn && this.call && !sent.input.some((item) => item.type === 'function_call_output')) {
-      body = JSON.stringify({ ...sent, tools: sent.tools.map(narrow), tool_choice: { type: 'function', name: 'exec_command' } });
+      const call = this.call && !sent.input.some((item) => item.type === 'function_call_output');
+      body = JSON.stringify(call
+        ? { ...sent, tools: sent.tools.map(narrow), tool_choice: { type: 'function', name: 'exec_command' } }
+        : { ...sent, tool_choice: 'none' });
     }
     const headers = { 'content-type': 'application/json', accept: request.headers.accept ?? '*/*' };
     const answer = await fetch(target + request.url, { method: request.method, headers, body });
@@ -92,11 +93,12 @@ stream_max_retries = 0
     cwd: join(home, 'work'),
     env: { PATH: process.env.PATH, HOME: home, CODEX_HOME: join(home, 'config') },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true, // a group of its own, because the program starts another one
   });
   let out = '', err = '';
   child.stdout.on('data', (data) => { out += data; });
   child.stderr.on('data', (data) => { err += data; });
-  const timer = setTimeout(() => child.kill('SIGKILL'), 150_000);
+  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), 150_000);
   const status = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', resolve);
