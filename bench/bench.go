@@ -73,6 +73,9 @@ type Sample struct {
 	Answer time.Duration
 	// Gaps are the times between generated tokens.
 	Gaps []time.Duration
+	// Bandwidth is how many bytes a second the processor read from memory, the mean of before and after; 0 if that was
+	// not measured.
+	Bandwidth float64
 }
 
 // Result has the samples of a test of a subject, in the order in which they were taken.
@@ -102,6 +105,9 @@ type Options struct {
 	// Progress, when not nil, is called before each run with how many of all are done, and the name of the test and of
 	// its subject.
 	Progress func(done, all int, test, subject string)
+	// Bandwidth, when not nil, measures how many bytes a second the processor reads from memory. [Run] calls it before and
+	// after each run that only generates, because other programs and other virtual machines change it all the time.
+	Bandwidth func() float64
 }
 
 // Workload is a test of a subject that is not one of tokens. Those with the same Group stand together and take turns.
@@ -119,7 +125,13 @@ func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Re
 		for i := range subjects {
 			list = append(list, Workload{Name: t.Name(), Group: t.Name(), Subject: i,
 				Measure: func(ctx context.Context, round int) (Sample, error) {
-					return measure(ctx, subjects[i].Model, t, uint64(round+1))
+					if o.Bandwidth == nil || t.Prompt > 0 || round < 0 {
+						return measure(ctx, subjects[i].Model, t, uint64(round+1))
+					}
+					before := o.Bandwidth()
+					s, err := measure(ctx, subjects[i].Model, t, uint64(round+1))
+					s.Bandwidth = (before + o.Bandwidth()) / 2
+					return s, err
 				}})
 		}
 	}

@@ -92,6 +92,25 @@ func TestRunsAreInterleaved(t *testing.T) {
 	}
 }
 
+// TestBandwidth: the bandwidth is measured before and after each run that generates and counts, and no other.
+func TestBandwidth(t *testing.T) {
+	m := fake.New(fake.Config{})
+	defer m.Close()
+	calls := 0
+	results, err := Run(t.Context(), []Subject{{"a", m}}, []Test{{Prompt: 4}, {Generate: 2}}, Options{Repeat: 3,
+		Bandwidth: func() float64 { calls++; return float64(calls) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]float64{{0, 0, 0}, {1.5, 3.5, 5.5}} {
+		for k, s := range results[i].Samples {
+			if s.Bandwidth != want[k] {
+				t.Errorf("%s, run %d: bandwidth %v, want %v", results[i].Test.Name(), k, s.Bandwidth, want[k])
+			}
+		}
+	}
+}
+
 func TestErrorsOfEngines(t *testing.T) {
 	failed := errors.New("no current")
 	m := fake.New(fake.Config{Fail: func(int, []backend.Input) error { return failed }})

@@ -26,11 +26,11 @@ type Summary struct {
 
 // Summarize describes samples, of which there is at least one. The deviation is that of the sample (n-1).
 func Summarize(samples []float64) Summary {
-	s := Summary{Median: median(samples), Mean: stats.Mean(samples)}
+	s := Summary{Median: Median(samples), Mean: stats.Mean(samples)}
 	if len(samples) > 1 {
 		s.Deviation = stats.StdDev(samples)
 	}
-	s.Low, s.High = interval(func(r *rand.Rand) float64 { return median(draw(r, samples)) })
+	s.Low, s.High = interval(func(r *rand.Rand) float64 { return Median(draw(r, samples)) })
 	return s
 }
 
@@ -47,11 +47,11 @@ func (c *Comparison) Significant() bool { return c.P < Significant }
 
 // Compare compares two sets of samples, each with at least one.
 func Compare(a, b []float64) Comparison {
-	c := Comparison{Ratio: median(b) / median(a), P: 1}
+	c := Comparison{Ratio: Median(b) / Median(a), P: 1}
 	if u, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers); err == nil { // else all samples are equal
 		c.P = u.P
 	}
-	c.Low, c.High = interval(func(r *rand.Rand) float64 { return median(draw(r, b)) / median(draw(r, a)) })
+	c.Low, c.High = interval(func(r *rand.Rand) float64 { return Median(draw(r, b)) / Median(draw(r, a)) })
 	return c
 }
 
@@ -77,7 +77,8 @@ func draw(r *rand.Rand, samples []float64) []float64 {
 	return list
 }
 
-func median(samples []float64) float64 { return quantile(samples, 0.5) }
+// Median returns the median of samples, of which there is at least one.
+func Median(samples []float64) float64 { return quantile(samples, 0.5) }
 
 // quantile returns a quantile of samples, between the two that are nearest to it.
 func quantile(samples []float64, q float64) float64 {
@@ -104,7 +105,7 @@ func (r *Result) times(of func(s *Sample) time.Duration) float64 {
 	if len(list) == 0 {
 		return 0
 	}
-	return median(list)
+	return Median(list)
 }
 
 // Tokens returns the median number of tokens of a sample.
@@ -113,7 +114,7 @@ func (r *Result) Tokens() float64 {
 	for i, s := range r.Samples {
 		list[i] = float64(s.Tokens)
 	}
-	return median(list)
+	return Median(list)
 }
 
 // Gap returns a quantile of all times between tokens in seconds, or 0 for a test that generates none.

@@ -177,7 +177,7 @@ func writeMarkdown(w io.Writer, rows []Row, width int) error {
 	} else if err := writeTable(w, cells, right); err != nil {
 		return err
 	}
-	for _, line := range conditions(&rows[0]) {
+	for _, line := range conditions(rows) {
 		if _, err := fmt.Fprintln(w, wrapped(line, cmp.Or(width, proseWidth))); err != nil {
 			return err
 		}
@@ -304,7 +304,8 @@ func writeTable(w io.Writer, columns [][]string, right []bool) error {
 }
 
 // conditions says on which machine rows were measured, and in which state it was.
-func conditions(r *Row) []string {
+func conditions(rows []Row) []string {
+	r := &rows[0]
 	var facts []string
 	add := func(format string, values ...any) { facts = append(facts, fmt.Sprintf(format, values...)) }
 	if r.CPU != "" {
@@ -319,8 +320,12 @@ func conditions(r *Row) []string {
 	if r.GPU != "" {
 		add("%s", r.GPU)
 	}
-	if r.Bandwidth > 0 {
-		add("%.1f GB/s read from memory", r.Bandwidth/1e9)
+	var rates []float64
+	for i := range rows {
+		rates = append(rates, rows[i].Bandwidths...)
+	}
+	if len(rates) > 0 {
+		add("%.1f to %.1f GB/s read from memory beside the runs", slices.Min(rates)/1e9, slices.Max(rates)/1e9)
 	}
 	if r.PerToken > 0 {
 		add("a token reads %s", bytesText(r.PerToken))

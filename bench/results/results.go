@@ -64,10 +64,13 @@ type Row struct {
 	LoadNS int64 `json:"load_ns,omitempty"`
 	Memory int64 `json:"peak_memory,omitempty"`
 	// PerToken is how many bytes of weights a token reads. Bandwidth is how many bytes a second the processor reads from
-	// memory. Roofline is the share of the speed that the two allow, for tests that generate.
+	// memory, the median of what was measured beside the samples. Roofline is the median share of the speed that the two
+	// allow, for tests that only generate.
 	PerToken  int64   `json:"bytes_per_token,omitempty"`
 	Bandwidth float64 `json:"bandwidth,omitempty"`
 	Roofline  float64 `json:"roofline,omitempty"`
+	// Bandwidths has the bandwidth beside each sample.
+	Bandwidths []float64 `json:"samples_bandwidth,omitempty"`
 	// Changed says what changed on the machine while it was measured and makes the row doubtful.
 	Changed []string      `json:"machine_changed,omitempty"`
 	Machine machine.Facts `json:"machine,omitzero"`
@@ -100,8 +103,6 @@ type Run struct {
 	Machine       machine.Facts
 	Before, After machine.State
 	Took          time.Duration
-	// Bandwidth is as in Row.
-	Bandwidth float64
 }
 
 // Rows makes the rows of results.
@@ -127,7 +128,7 @@ func row(run *Run, s *Subject, r *bench.Result, changed []string) Row {
 		Subject: s.Name, Workload: r.Workload, Group: r.Group, AnswerNS: nanoseconds(r.Answer()),
 		Kernels: s.Info.Kernels, Median: speed.Median, Low: speed.Low, High: speed.High,
 		FirstNS: nanoseconds(r.First()), Gap50NS: nanoseconds(r.Gap(0.5)), Gap95NS: nanoseconds(r.Gap(0.95)),
-		LoadNS: int64(s.Load), Memory: s.Memory, PerToken: s.PerToken, Bandwidth: run.Bandwidth,
+		LoadNS: int64(s.Load), Memory: s.Memory, PerToken: s.PerToken,
 		Changed: changed, Machine: run.Machine, Before: run.Before, After: run.After,
 	}
 	for i, x := range r.Samples {
@@ -145,10 +146,19 @@ func row(run *Run, s *Subject, r *bench.Result, changed []string) Row {
 	if s.Info.GPULayers > 0 {
 		row.GPU = s.Info.Device
 	}
-	// A GPU has memory of its own, whose bandwidth is not measured.
-	onlyGenerates := r.Test.Generate > 0 && r.Test.Prompt == 0
-	if onlyGenerates && row.GPU == "" && s.PerToken >= roofline.LeastPerToken && run.Bandwidth > 0 {
-		row.Roofline = speed.Median * float64(s.PerToken) / run.Bandwidth
+	var shares []float64
+	for i, x := range r.Samples {
+		if x.Bandwidth > 0 {
+			row.Bandwidths = append(row.Bandwidths, x.Bandwidth)
+			shares = append(shares, speeds[i]*float64(s.PerToken)/x.Bandwidth)
+		}
+	}
+	if len(shares) > 0 {
+		row.Bandwidth = bench.Median(row.Bandwidths)
+		// A GPU has memory of its own, whose bandwidth is not measured.
+		if row.GPU == "" && s.PerToken >= roofline.LeastPerToken {
+			row.Roofline = bench.Median(shares)
+		}
 	}
 	return row
 }

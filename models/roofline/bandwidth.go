@@ -12,9 +12,9 @@ import (
 const (
 	// readTotal is how many bytes a measurement reads again and again. It is more than the caches of most processors
 	// hold.
-	readTotal = 128 << 20
+	readTotal = 256 << 20
 	// readLeast is the least that says something about memory and not about caches.
-	readLeast = readTotal / 2
+	readLeast = 64 << 20
 	// block is how many bytes are read between two looks at the clock.
 	block = 1 << 20
 	// The measurement takes the best of several rounds, because other programs may disturb one.
@@ -22,38 +22,55 @@ const (
 	roundTime = 50 * time.Millisecond
 )
 
-// Measure returns how many bytes a second this machine's processor reads from memory, with all cores that the program
-// may use. It takes about a quarter of a second. room is how much memory the program may take, or 0 if that is not
-// known. It reports false if that is too little.
-func Measure(room int64) (bytesPerSecond float64, ok bool) {
+// Meter measures how many bytes a second this machine's processor reads from memory, with all cores that the program
+// may use. It keeps the memory that it reads. One goroutine may use it at a time.
+type Meter struct{ parts [][]byte }
+
+// NewMeter takes the memory that is read, at most 256 MiB. room is how much memory the program may take, or 0 if that
+// is not known. It reports false if that is too little.
+func NewMeter(room int64) (*Meter, bool) {
 	size := int64(readTotal)
 	if room > 0 {
 		size = min(size, room/4)
 	}
 	if size < readLeast {
-		return 0, false
+		return nil, false
 	}
-	workers := runtime.GOMAXPROCS(0)
-	parts := make([][]byte, workers)
-	each(workers, func(i int) {
-		parts[i] = make([]byte, max(size/int64(workers), block))
-		for at := 0; at < len(parts[i]); at += os.Getpagesize() {
-			parts[i][at] = 1 // memory that was never written takes no room and is not read
+	m := &Meter{make([][]byte, runtime.GOMAXPROCS(0))}
+	each(len(m.parts), func(i int) {
+		part := make([]byte, max(size/int64(len(m.parts)), block))
+		for at := 0; at < len(part); at += os.Getpagesize() {
+			part[at] = 1 // memory that was never written takes no room and is not read
 		}
+		m.parts[i] = part
 	})
-	best := 0.0
+	return m, true
+}
+
+// Rate measures once, which takes about 0.15 seconds.
+func (m *Meter) Rate() (bytesPerSecond float64) {
 	for range rounds {
-		rates := make([]float64, workers)
-		each(workers, func(i int) { rates[i] = read(parts[i]) })
+		rates := make([]float64, len(m.parts))
+		each(len(m.parts), func(i int) { rates[i] = read(m.parts[i]) })
 		sum := 0.0
 		for _, r := range rates {
 			sum += r
 		}
-		best = max(best, sum)
+		bytesPerSecond = max(bytesPerSecond, sum)
 	}
-	clear(parts)
+	return bytesPerSecond
+}
+
+// Measure is one [Meter.Rate] that gives the memory back. It takes about a quarter of a second.
+func Measure(room int64) (bytesPerSecond float64, ok bool) {
+	m, ok := NewMeter(room)
+	if !ok {
+		return 0, false
+	}
+	rate := m.Rate()
+	m.parts = nil
 	debug.FreeOSMemory() // what follows may load a model
-	return best, true
+	return rate, true
 }
 
 // each runs do for 0 to n-1 at once.

@@ -19,6 +19,7 @@ import (
 	"runner/bench/plot"
 	"runner/bench/results"
 	"runner/models/random"
+	"runner/models/roofline"
 )
 
 // benchOptions are the flags of bench.
@@ -337,6 +338,11 @@ type benchSubject struct {
 	flags []string
 }
 
+// readsMemory reports whether the bandwidth of the processor's memory says something about the speed.
+func (s benchSubject) readsMemory() bool {
+	return s.perToken >= roofline.LeastPerToken && s.Model.Info().GPULayers == 0
+}
+
 // benchSubjects loads each model with each engine and number of threads. It returns those that are loaded also with an
 // error.
 func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOptions, say func(string)) (
@@ -410,9 +416,6 @@ func (a *app) benchEngine(engine string) (name string, err error) {
 func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, tests []bench.Test,
 	o *benchOptions, say func(string)) ([]results.Row, error) {
 	run := results.Run{Commit: a.versions().commit, Machine: machine.Read()}
-	if rate, ok := a.bandwidth().Refresh(); ok {
-		run.Bandwidth = rate
-	}
 	list := make([]bench.Subject, len(subjects))
 	for i, s := range subjects {
 		list[i] = s.Subject
@@ -422,6 +425,14 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 	how := bench.Options{Repeat: o.repeat, NoWarmUp: o.noWarmUp, Progress: func(done, all int, test, subject string) {
 		say(fmt.Sprintf("%d of %d runs: %s, %s", done+1, all, test, subject))
 	}}
+	if slices.ContainsFunc(subjects, benchSubject.readsMemory) {
+		meter, err := startMemoryMeter()
+		if err != nil {
+			return nil, err
+		}
+		defer meter.stop()
+		how.Bandwidth = meter.rate
+	}
 	measured, err := bench.Run(ctx, list, tests, how)
 	if err != nil {
 		return nil, err

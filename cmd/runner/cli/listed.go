@@ -97,14 +97,17 @@ func (a *app) bandwidth() *roofline.Store {
 		folder = os.TempDir()
 	}
 	a.memorySpeed = &roofline.Store{Path: filepath.Join(folder, "runner", "bandwidth.json"), Machine: roofline.Machine(),
-		Measure: func() (float64, bool) {
-			room := int64(0)
-			if a.engine.Memory != nil {
-				room, _ = a.engine.Memory()
-			}
-			return roofline.Measure(room)
-		}}
+		Measure: func() (float64, bool) { return roofline.Measure(a.room()) }}
 	return a.memorySpeed
+}
+
+// room returns how much memory the program may take, or 0 if that is not known.
+func (a *app) room() int64 {
+	if a.engine.Memory == nil {
+		return 0
+	}
+	room, _ := a.engine.Memory()
+	return room
 }
 
 // speed formats an estimate, such as ~12 tok/s. It has no more digits than an estimate deserves.

@@ -80,7 +80,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	sealKeys := a.sealKeysCommand()
 	sealKeys.Use, sealKeys.Aliases = "sealkeys", []string{"sealkey"}
 	for _, cmd := range []*cobra.Command{a.apiKeyCommand(), sealKeys, keys, explain, a.schemaCommand(),
-		a.engineCommand()} {
+		a.engineCommand(), a.memoryCommand()} {
 		cmd.Hidden = true
 		root.AddCommand(cmd)
 	}
