@@ -85,6 +85,8 @@ type Result struct {
 	// Workload names a test other than those of tokens, and Group those that it took turns with; else they are empty.
 	Workload, Group string
 	Samples         []Sample
+	// Memory is the most memory, in bytes, that the process had in use, where it is not the subject's; 0 if it is.
+	Memory int64
 }
 
 // Speeds returns the tokens a second of each sample.
@@ -106,7 +108,8 @@ type Options struct {
 	// its subject.
 	Progress func(done, all int, test, subject string)
 	// Bandwidth, when not nil, measures how many bytes a second the processor reads from memory. [Run] calls it before and
-	// after each run that only generates, because other programs and other virtual machines change it all the time.
+	// after each run that only generates, because other programs and other virtual machines change it all the time. It
+	// returns 0 if it cannot measure.
 	Bandwidth func() float64
 }
 
@@ -118,7 +121,8 @@ type Workload struct {
 	Measure func(ctx context.Context, round int) (Sample, error)
 }
 
-// Run measures tests of subjects. The results are ordered by test, then by subject. When ctx ends it returns its error.
+// Run measures tests of subjects. The results are ordered by test, then by subject. When ctx ends, or a run fails, it
+// returns the error with what was measured before.
 func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Result, error) {
 	var list []Workload
 	for _, t := range tests {
@@ -130,7 +134,9 @@ func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Re
 					}
 					before := o.Bandwidth()
 					s, err := measure(ctx, subjects[i].Model, t, uint64(round+1))
-					s.Bandwidth = (before + o.Bandwidth()) / 2
+					if after := o.Bandwidth(); before > 0 && after > 0 {
+						s.Bandwidth = (before + after) / 2
+					}
 					return s, err
 				}})
 		}
@@ -142,8 +148,8 @@ func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Re
 	return results, err
 }
 
-// Measure measures workloads. The results are in their order. name returns the name of a subject. When ctx ends it
-// returns its error.
+// Measure measures workloads. The results are in their order. name returns the name of a subject. When ctx ends, or a
+// run fails, it returns the error with what was measured before. Some results may then have no samples.
 func Measure(ctx context.Context, list []Workload, o Options, name func(subject int) string) ([]Result, error) {
 	if o.Repeat == 0 {
 		o.Repeat = 5
@@ -153,6 +159,9 @@ func Measure(ctx context.Context, list []Workload, o Options, name func(subject 
 		first = -1
 	}
 	results := make([]Result, len(list))
+	for i, w := range list {
+		results[i].Subject, results[i].Workload, results[i].Group = w.Subject, w.Name, w.Group
+	}
 	all, done := len(list)*(o.Repeat-first), 0
 	for from := 0; from < len(list); {
 		to := from + 1
@@ -166,13 +175,12 @@ func Measure(ctx context.Context, list []Workload, o Options, name func(subject 
 					i = to - 1 - k
 				}
 				w := &list[i]
-				results[i].Subject, results[i].Workload, results[i].Group = w.Subject, w.Name, w.Group
 				if o.Progress != nil {
 					o.Progress(done, all, w.Name, name(w.Subject))
 				}
 				s, err := w.Measure(ctx, round)
 				if err != nil {
-					return nil, fmt.Errorf("%s of %s: %w", w.Name, name(w.Subject), err)
+					return results, fmt.Errorf("%s of %s: %w", w.Name, name(w.Subject), err)
 				}
 				if done++; round >= 0 {
 					results[i].Samples = append(results[i].Samples, s)

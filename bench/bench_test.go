@@ -119,6 +119,19 @@ func TestErrorsOfEngines(t *testing.T) {
 	if !errors.Is(err, failed) || !strings.Contains(err.Error(), "pp4 of a") {
 		t.Errorf("the error is %v", err)
 	}
+	// What was measured before an error is there.
+	steps := 0
+	late := fake.New(fake.Config{Fail: func(int, []backend.Input) error {
+		if steps++; steps > 3 {
+			return failed
+		}
+		return nil
+	}})
+	defer late.Close()
+	results, err := Run(t.Context(), []Subject{{"a", late}}, []Test{{Prompt: 4}, {Prompt: 8}}, Options{Repeat: 2})
+	if !errors.Is(err, failed) || len(results) != 2 || len(results[0].Samples) != 2 || len(results[1].Samples) != 0 {
+		t.Errorf("%+v, %v", results, err)
+	}
 }
 
 // TestIntervals: in 400 experiments with 9 samples each, the interval of the median contains the true one about as
@@ -156,6 +169,14 @@ func TestIntervals(t *testing.T) {
 func TestOneSample(t *testing.T) {
 	if s := Summarize([]float64{7}); s != (Summary{Median: 7, Low: 7, High: 7, Mean: 7}) {
 		t.Errorf("one sample gives %+v", s)
+	}
+	for _, c := range []struct{ a, b int }{{1, 1}, {3, 3}, {2, 5}} {
+		if !Compare(make([]float64, c.a), make([]float64, c.b)).TooFew {
+			t.Errorf("%d and %d samples can show a difference", c.a, c.b)
+		}
+	}
+	if Compare([]float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}).TooFew {
+		t.Error("twice four samples are too few")
 	}
 	if c := Compare([]float64{2, 2}, []float64{2, 2}); c.Ratio != 1 || c.Significant() {
 		t.Errorf("equal samples give %+v", c)

@@ -40,6 +40,8 @@ type Comparison struct {
 	Ratio, Low, High float64
 	// P is the probability of such a difference, or a larger one, by chance: the Mann-Whitney U test, two-sided.
 	P float64
+	// TooFew says that there are too few samples for any difference to be significant.
+	TooFew bool
 }
 
 // Significant reports whether chance hardly explains the difference.
@@ -47,12 +49,21 @@ func (c *Comparison) Significant() bool { return c.P < Significant }
 
 // Compare compares two sets of samples, each with at least one.
 func Compare(a, b []float64) Comparison {
-	c := Comparison{Ratio: Median(b) / Median(a), P: 1}
+	c := Comparison{Ratio: Median(b) / Median(a), P: 1, TooFew: leastP(len(a), len(b)) >= Significant}
 	if u, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers); err == nil { // else all samples are equal
 		c.P = u.P
 	}
 	c.Low, c.High = interval(func(r *rand.Rand) float64 { return Median(draw(r, b)) / Median(draw(r, a)) })
 	return c
+}
+
+// leastP is the smallest p value that so many samples can have: all of one set are above all of the other.
+func leastP(a, b int) float64 {
+	orders := 1.0 // the binomial coefficient of a+b and a
+	for i := 1; i <= a; i++ {
+		orders *= float64(b+i) / float64(i)
+	}
+	return 2 / orders
 }
 
 // interval returns the bounds of the middle of many drawn values. The same draws are made each time, so that the

@@ -3,13 +3,18 @@
 package plot
 
 import (
+	"bytes"
+	"fmt"
 	"image/color"
 	"io"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -29,11 +34,16 @@ const (
 	least    = 10 * vg.Centimeter
 	barWidth = 0.9 * vg.Centimeter
 	margin   = 3 * vg.Centimeter
+	caption  = 0.8 * vg.Centimeter
 )
+
+// longLabel is how many characters of a test's name have room below a bar without being turned.
+const longLabel = 8
 
 func init() { plot.DefaultFont.Variant = "Sans" } // a page has other fonts where this one is not installed
 
-// SVG draws rows: a panel for tests that read, one for those that generate, and one for workloads.
+// SVG draws rows: a panel for tests that read, one for those that generate, and one for workloads. Below them stand the
+// models and the processors.
 func SVG(w io.Writer, rows []results.Row) error {
 	var panels []*plot.Plot
 	var widths []vg.Length
@@ -61,15 +71,38 @@ func SVG(w io.Writer, rows []results.Row) error {
 		}
 		panels, widths, total = append(panels, panel), append(widths, width), total+width
 	}
-	c := vgsvg.New(total, height)
+	c := vgsvg.New(total, height+caption)
 	whole := draw.New(c)
 	at := vg.Length(0)
 	for i, p := range panels {
-		p.Draw(draw.Crop(whole, at, at+widths[i]-total, 0, 0))
+		p.Draw(draw.Crop(whole, at, at+widths[i]-total, caption, 0))
 		at += widths[i]
 	}
-	_, err := c.WriteTo(w)
+	style := plot.New().X.Label.TextStyle
+	style.Font.Size, style.XAlign = vg.Points(9), text.XLeft
+	whole.FillText(style, vg.Point{X: margin / 4, Y: caption / 2}, about(rows))
+	var b bytes.Buffer
+	if _, err := c.WriteTo(&b); err != nil {
+		return err
+	}
+	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"),
+		[]byte("font-family:Liberation Sans,Arial,sans-serif"))) // few systems have the first one
 	return err
+}
+
+// about names the models and the processors.
+func about(rows []results.Row) string {
+	var list []string
+	for _, value := range []func(r *results.Row) string{
+		func(r *results.Row) string { return r.Model }, func(r *results.Row) string { return r.CPU },
+	} {
+		for i := range rows {
+			if x := value(&rows[i]); x != "" && !slices.Contains(list, x) {
+				list = append(list, x)
+			}
+		}
+	}
+	return strings.Join(list, "; ")
 }
 
 // bars draws a panel.
@@ -78,7 +111,18 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 	p.Title.Text = title
 	p.Y.Label.Text = "tokens a second"
 	p.Y.Min = 0
-	p.Legend.Top = true
+	p.Y.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick {
+		ticks := plot.DefaultTicks{}.Ticks(low, high)
+		for i := range ticks {
+			if ticks[i].Label != "" {
+				ticks[i].Label = strconv.FormatFloat(ticks[i].Value, 'g', 6, 64)
+			}
+		}
+		return ticks
+	})
+	p.Legend.Top, p.Legend.Left = true, true // so that a wider font than the one measured here does not cross the swatch
+	p.Legend.Padding = vg.Points(3)
+	subject := naming(rows)
 	var tests, subjects []string
 	add := func(list *[]string, name string) int {
 		if i := slices.Index(*list, name); i >= 0 {
@@ -120,32 +164,46 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 			p.Add(l)
 			most = max(most, roof)
 		}
-		if first := firstOf(rows, subject(r)); first == i {
-			p.Legend.Add(subject(r), swatch{palette[which%len(palette)]})
-		}
 	}
-	p.Y.Max = 1.25 * most // room for the legend
+	for i, name := range subjects {
+		p.Legend.Add(" "+name, swatch{palette[i%len(palette)]})
+	}
+	p.Y.Max = most / max(0.3, 0.92-0.065*float64(len(subjects))) // room for the legend
 	p.X.Min, p.X.Max = -1, float64(len(tests))*step-1
 	ticks := make([]plot.Tick, len(tests))
 	for i, name := range tests {
 		ticks[i] = plot.Tick{Value: float64(i)*step + float64(len(subjects)-1)/2, Label: name}
 	}
 	p.X.Tick.Marker = plot.ConstantTicks(ticks)
+	if slices.ContainsFunc(tests, func(name string) bool { return len(name) > longLabel }) {
+		p.X.Tick.Label.Rotation = math.Pi / 5
+		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = text.XRight, text.YCenter
+	}
 	p.X.Tick.Length = 0
 	p.X.Width = 0
 	return p, max(least, margin+barWidth*vg.Length(math.Ceil(step*float64(len(tests))))), nil
 }
 
-// subject names what a bar is about.
-func subject(r *results.Row) string {
-	if r.Subject == "" {
-		return r.Model
+// naming returns a function that names what a bar is about: the engine with its threads, and the model if there are
+// several. Bars of the same test have different names.
+func naming(rows []results.Row) func(r *results.Row) string {
+	models := slices.ContainsFunc(rows, func(r results.Row) bool { return r.Model != rows[0].Model })
+	names := map[*results.Row]string{}
+	used := map[[2]string]bool{}
+	for i := range rows {
+		r := &rows[i]
+		name := r.Label()
+		if models {
+			name = strings.TrimPrefix(r.Model+", "+name, ", ")
+		}
+		unique := name
+		for n := 2; used[[2]string{r.Test(), unique}]; n++ {
+			unique = fmt.Sprintf("%s (%d)", name, n)
+		}
+		used[[2]string{r.Test(), unique}] = true
+		names[r] = unique
 	}
-	return r.Subject
-}
-
-func firstOf(rows []results.Row, name string) int {
-	return slices.IndexFunc(rows, func(r results.Row) bool { return subject(&r) == name })
+	return func(r *results.Row) string { return names[r] }
 }
 
 // line returns a line between two points.

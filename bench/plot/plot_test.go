@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -57,5 +58,31 @@ func TestSVG(t *testing.T) {
 	}
 	if bars < len(rows) {
 		t.Errorf("%d filled shapes, want at least %d", bars, len(rows))
+	}
+}
+
+// TestBarsStandApart: rows that differ in the model, the threads or nothing at all have bars at different places.
+func TestBarsStandApart(t *testing.T) {
+	rows := []results.Row{
+		{Subject: "one", Threads: 1, Generate: 8, Median: 10, Low: 9, High: 11, Samples: []float64{10}},
+		{Subject: "one", Threads: 2, Generate: 8, Median: 20, Low: 19, High: 22, Samples: []float64{20}},
+		{Subject: "one", Threads: 2, Generate: 8, Median: 20, Low: 19, High: 21, Samples: []float64{20}},
+		{Subject: "one", Threads: 2, Generate: 8, Median: 20, Low: 19, High: 21, Model: "another", Samples: []float64{20}},
+	}
+	var b bytes.Buffer
+	if err := SVG(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	places := map[string]bool{}
+	for _, bar := range regexp.MustCompile(`<path d="(M[0-9.]+),[^"]*"[^>]*fill:#`).FindAllStringSubmatch(b.String(), -1) {
+		places[bar[1]] = true
+	}
+	if len(places) < len(rows)+1 { // and the place of the legend
+		t.Errorf("bars begin at %v, want %d places:\n%s", places, len(rows)+1, b.String())
+	}
+	for _, want := range []string{"one, 1 thread", "one, 2 threads (2)", "another, one, 2 threads"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the legend does not say %q", want)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package results
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"runner/bench"
 )
@@ -13,31 +15,36 @@ type Difference struct {
 	bench.Comparison
 }
 
-// Within compares the subjects of a run that have the same model: each test of the first one with that of the others.
-// It compares workloads with the first one of their group.
+// Within compares each test of a run's first subject with that of the others: with those that have the same model, or
+// else with the first model. It also compares the workloads of a subject with the first one of their group.
 func Within(rows []Row) []Difference {
 	var list []Difference
-	for i := range rows {
-		for k := range rows[:i] {
-			a, b := &rows[k], &rows[i]
-			if a.Group != "" && a.Group == b.Group {
+	add := func(b *Row, rows []Row, same func(a, b *Row) bool) bool {
+		for k := range rows {
+			if a := &rows[k]; same(a, b) {
 				list = append(list, Difference{a, b, bench.Compare(a.Samples, b.Samples)})
-				break
+				return true
 			}
-			if a.Model != b.Model || a.Test() != b.Test() {
-				continue
-			}
-			if a.Subject != b.Subject || a.Threads != b.Threads {
-				list = append(list, Difference{a, b, bench.Compare(a.Samples, b.Samples)})
-			}
-			break
 		}
+		return false
+	}
+	for i := range rows {
+		b, before := &rows[i], rows[:i]
+		add(b, before, func(a, b *Row) bool { return a.Group != "" && a.Group == b.Group && a.sameSubject(b) })
+		_ = add(b, before, func(a, b *Row) bool { return a.Model == b.Model && a.Test() == b.Test() && !a.sameSubject(b) }) ||
+			add(b, before, func(a, b *Row) bool { return a.Model != b.Model && a.Test() == b.Test() })
 	}
 	return list
 }
 
+// sameSubject reports whether two rows of a run have the same model, engine and threads.
+func (r *Row) sameSubject(other *Row) bool {
+	return r.Model == other.Model && r.Subject == other.Subject && r.Threads == other.Threads
+}
+
 // Between compares the tests of two runs. Rows belong together if model, test, subject and threads are equal; else if
-// only model and test are, and each run has one such row. alone lists rows without a partner.
+// only model and test are, and each run has one such row. Models are equal if their descriptions are, or the names of
+// their files, or size and number of weights. alone lists rows without a partner.
 func Between(before, after []Row) (list []Difference, alone []Row) {
 	used := make([]bool, len(after))
 	pairs := make([]int, len(before))
@@ -55,19 +62,19 @@ func Between(before, after []Row) (list []Difference, alone []Row) {
 		}
 	}
 	match(func(a, b *Row) bool {
-		return a.Model == b.Model && a.Test() == b.Test() && a.Subject == b.Subject && a.Threads == b.Threads
+		return a.sameModel(b) && a.Test() == b.Test() && a.Subject == b.Subject && a.Threads == b.Threads
 	})
 	only := func(rows []Row, r *Row) bool {
 		n := 0
 		for i := range rows {
-			if rows[i].Model == r.Model && rows[i].Test() == r.Test() {
+			if rows[i].sameModel(r) && rows[i].Test() == r.Test() {
 				n++
 			}
 		}
 		return n == 1
 	}
 	match(func(a, b *Row) bool {
-		return a.Model == b.Model && a.Test() == b.Test() && only(before, a) && only(after, b)
+		return a.sameModel(b) && a.Test() == b.Test() && only(before, a) && only(after, b)
 	})
 	for i := range before {
 		if pairs[i] == 0 {
@@ -85,6 +92,35 @@ func Between(before, after []Row) (list []Difference, alone []Row) {
 	return list, alone
 }
 
+// sameModel reports whether rows of two runs are about the same model. llama-bench describes models in other words.
+func (r *Row) sameModel(other *Row) bool {
+	return r.Model == other.Model || r.File != "" && filepath.Base(r.File) == filepath.Base(other.File) ||
+		r.Size > 0 && r.Size == other.Size && r.Parameters == other.Parameters
+}
+
+// Unlike says in words what makes two runs hard to compare: another machine, other settings, or a machine that changed.
+func Unlike(before, after []Row) []string {
+	var list []string
+	if len(before) == 0 || len(after) == 0 {
+		return nil
+	}
+	a, b := &before[0], &after[0]
+	for _, f := range []struct{ name, a, b string }{
+		{"processor", a.CPU, b.CPU}, {"GPU", a.GPU, b.GPU}, {"batch size", fmt.Sprint(a.Batch), fmt.Sprint(b.Batch)},
+		{"cache type", a.CacheKeys, b.CacheKeys}, {"kernels", a.Kernels, b.Kernels},
+	} {
+		if f.a != f.b && f.a != "" && f.b != "" {
+			list = append(list, fmt.Sprintf("the %s differs: A has %s, B has %s", f.name, f.a, f.b))
+		}
+	}
+	for i, r := range []*Row{a, b} {
+		if len(r.Changed) > 0 {
+			list = append(list, fmt.Sprintf("the machine changed during %c: %s", "AB"[i], strings.Join(r.Changed, "; ")))
+		}
+	}
+	return list
+}
+
 // WriteDifferences writes a table of differences, or sentences if width is not 0 and there are not so many columns of
 // text for it.
 func WriteDifferences(w io.Writer, list []Difference, width int) error {
@@ -96,13 +132,19 @@ func WriteDifferences(w io.Writer, list []Difference, width int) error {
 		if b := d.B.Test(); b != test {
 			test += " / " + b
 		}
+		model := d.A.Model
+		if d.B.Model != model {
+			model += " / " + d.B.Model
+		}
 		significant := "no"
-		if d.Significant() {
+		switch {
+		case d.TooFew:
+			significant = "too few runs"
+		case d.Significant():
 			significant = "yes"
 		}
-		for k, cell := range []string{d.A.Model, test, d.A.label(), d.B.label(), fmt.Sprintf("%.2f", d.A.Median),
-			fmt.Sprintf("%.2f", d.B.Median), fmt.Sprintf("%.3f [%.3f, %.3f]", d.Ratio, d.Low, d.High),
-			fmt.Sprintf("%.3f", d.P), significant} {
+		for k, cell := range []string{model, test, d.A.Label(), d.B.Label(), fmt.Sprintf("%.2f", d.A.Median),
+			fmt.Sprintf("%.2f", d.B.Median), d.ratio(), fmt.Sprintf("%.3f", d.P), significant} {
 			columns[k] = append(columns[k], cell)
 		}
 	}
@@ -115,13 +157,18 @@ func WriteDifferences(w io.Writer, list []Difference, width int) error {
 func writeSentences(w io.Writer, list []Difference, width int) error {
 	for i := range list {
 		d := &list[i]
-		a, b := d.A.Test()+" of "+d.A.label(), d.B.Test()+" of "+d.B.label()
+		a, b := d.A.Test()+" of "+d.A.Label(), d.B.Test()+" of "+d.B.Label()
+		if d.A.Model != d.B.Model {
+			a, b = a+" with "+d.A.Model, b+" with "+d.B.Model
+		}
 		significant := "not significant"
-		if d.Significant() {
+		switch {
+		case d.TooFew:
+			significant = "too few runs to be significant"
+		case d.Significant():
 			significant = "significant"
 		}
-		text := fmt.Sprintf("%s, against %s: %.3f times [%.3f, %.3f] the speed, p %.3f, %s", b, a, d.Ratio, d.Low, d.High,
-			d.P, significant)
+		text := fmt.Sprintf("%s, against %s: %s times the speed, p %.3f, %s", b, a, d.ratio(), d.P, significant)
 		if _, err := fmt.Fprintln(w, wrapped(text, width)); err != nil {
 			return err
 		}
@@ -129,8 +176,16 @@ func writeSentences(w io.Writer, list []Difference, width int) error {
 	return nil
 }
 
-// label names the subject of a row and its threads.
-func (r *Row) label() string {
+// ratio formats the ratio, with its interval if there is more than one sample.
+func (d *Difference) ratio() string {
+	if len(d.A.Samples) == 1 && len(d.B.Samples) == 1 {
+		return fmt.Sprintf("%.3f", d.Ratio)
+	}
+	return fmt.Sprintf("%.3f [%.3f, %.3f]", d.Ratio, d.Low, d.High)
+}
+
+// Label names the subject of a row and its threads.
+func (r *Row) Label() string {
 	if r.Threads == 1 {
 		return r.Subject + ", 1 thread"
 	}

@@ -42,21 +42,19 @@ func Write(w io.Writer, format string, rows []Row, width int) error {
 // writeCSV writes a column for each key of the JSON whose value is a number or a text.
 func writeCSV(w io.Writer, rows []Row) error {
 	c := csv.NewWriter(w)
-	kind := reflect.TypeFor[Row]()
-	var columns []int
+	var columns [][]int
 	var names []string
-	for i := range kind.NumField() {
-		f := kind.Field(i)
-		switch f.Type.Kind() {
-		case reflect.Slice:
-			continue
-		case reflect.Struct:
-			if f.Type != reflect.TypeFor[time.Time]() {
-				continue
-			}
-		}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Row]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		columns, names = append(columns, i), append(names, name)
+		switch kind := f.Type.Kind(); {
+		case name == "":
+			continue
+		case kind == reflect.Slice && f.Type.Elem().Kind() != reflect.String:
+			continue
+		case kind == reflect.Struct && f.Type != reflect.TypeFor[time.Time]():
+			continue
+		}
+		columns, names = append(columns, f.Index), append(names, name)
 	}
 	if err := c.Write(names); err != nil {
 		return err
@@ -65,9 +63,11 @@ func writeCSV(w io.Writer, rows []Row) error {
 		v := reflect.ValueOf(rows[i])
 		var line []string
 		for _, k := range columns {
-			switch x := v.Field(k).Interface().(type) {
+			switch x := v.FieldByIndex(k).Interface().(type) {
 			case time.Time:
 				line = append(line, x.Format(time.RFC3339))
+			case []string:
+				line = append(line, strings.Join(x, "; "))
 			default:
 				line = append(line, fmt.Sprint(x))
 			}
@@ -104,6 +104,9 @@ var columns = []column{
 	{"test", true, false, (*Row).Test},
 	{"t/s", true, false, func(r *Row) string { return fmt.Sprintf("%.2f ± %.2f", r.Mean, r.Deviation) }},
 	{"median [95%]", true, false, func(r *Row) string {
+		if len(r.Samples) == 1 {
+			return fmt.Sprintf("%.2f", r.Median)
+		}
 		return fmt.Sprintf("%.2f [%.2f, %.2f]", r.Median, r.Low, r.High)
 	}},
 	{"tokens", true, false, func(r *Row) string {
@@ -117,7 +120,7 @@ var columns = []column{
 		if r.Workload == "" {
 			return ""
 		}
-		return milliseconds(r.MeanNS)
+		return milliseconds(cmp.Or(r.MedianNS, r.MeanNS))
 	}},
 	{"TTFT ms", true, false, func(r *Row) string { return milliseconds(r.FirstNS) }},
 	{"gap p50/p95 ms", true, false, func(r *Row) string {
@@ -218,7 +221,11 @@ func subjectLine(r *Row) string {
 			continue
 		}
 		switch c.name {
-		case "threads", "memory":
+		case "threads":
+			if value += " " + c.name; r.Threads == 1 {
+				value = "1 thread"
+			}
+		case "memory":
 			value += " " + c.name
 		case "params":
 			continue // the model's name has them
@@ -327,11 +334,17 @@ func conditions(rows []Row) []string {
 	if len(rates) > 0 {
 		add("%.1f to %.1f GB/s read from memory beside the runs", slices.Min(rates)/1e9, slices.Max(rates)/1e9)
 	}
-	if r.PerToken > 0 {
-		add("a token reads %s", bytesText(r.PerToken))
+	for _, f := range differing(rows, func(r *Row) string { return r.Model }, func(r *Row) string {
+		if r.PerToken == 0 {
+			return ""
+		}
+		return bytesText(r.PerToken)
+	}) {
+		add("a token%s reads %s", f.of, f.value)
 	}
-	if r.Kernels != "" {
-		add("kernels: %s", r.Kernels)
+	for _, f := range differing(rows, func(r *Row) string { return r.Subject },
+		func(r *Row) string { return r.Kernels }) {
+		add("kernels%s: %s", f.of, f.value)
 	}
 	if r.Commit != "" {
 		add("build %s", r.Commit)
@@ -347,6 +360,26 @@ func conditions(rows []Row) []string {
 		lines = append(lines, "", "**The machine changed while it was measured: "+strings.Join(r.Changed, "; ")+".**")
 	}
 	return lines
+}
+
+// fact is something that holds for some rows. of is " of" and their name, or nothing if it holds for all.
+type fact struct{ of, value string }
+
+// differing returns a fact for each value that rows have.
+func differing(rows []Row, name, value func(r *Row) string) []fact {
+	var list []fact
+	same := true
+	for i := range rows {
+		f := fact{" of " + name(&rows[i]), value(&rows[i])}
+		same = same && f.value == value(&rows[0])
+		if f.value != "" && !slices.Contains(list, f) {
+			list = append(list, f)
+		}
+	}
+	if same && len(list) > 0 {
+		return []fact{{"", list[0].value}}
+	}
+	return list
 }
 
 // states describes the machine before and after.

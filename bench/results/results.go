@@ -5,6 +5,7 @@
 package results
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,17 +23,18 @@ import (
 // and speeds in tokens a second.
 type Row struct {
 	// What follows has the names of llama-bench.
-	Commit      string    `json:"build_commit"`
-	CPU         string    `json:"cpu_info"`
-	GPU         string    `json:"gpu_info"`
-	Backend     string    `json:"backends"`
-	File        string    `json:"model_filename"`
-	Model       string    `json:"model_type"`
-	Size        int64     `json:"model_size"`
-	Parameters  int64     `json:"model_n_params"`
-	Batch       int       `json:"n_batch"`
-	Threads     int       `json:"n_threads"`
-	GPULayers   int       `json:"n_gpu_layers"`
+	Commit     string `json:"build_commit"`
+	CPU        string `json:"cpu_info"`
+	GPU        string `json:"gpu_info"`
+	Backend    string `json:"backends"`
+	File       string `json:"model_filename"`
+	Model      string `json:"model_type"`
+	Size       int64  `json:"model_size"`
+	Parameters int64  `json:"model_n_params"`
+	Batch      int    `json:"n_batch"`
+	Threads    int    `json:"n_threads"`
+	GPULayers  int    `json:"n_gpu_layers"`
+	Upstream
 	Prompt      int       `json:"n_prompt"`
 	Generate    int       `json:"n_gen"`
 	Depth       int       `json:"n_depth"`
@@ -52,6 +54,7 @@ type Row struct {
 	// Tokens is the median number of tokens of an answer, and AnswerNS the median time to its first text.
 	Tokens   float64 `json:"tokens,omitempty"`
 	AnswerNS int64   `json:"answer_ns,omitempty"`
+	MedianNS int64   `json:"median_ns,omitempty"`
 	Kernels  string  `json:"kernels,omitempty"`
 	Median   float64 `json:"median_ts"`
 	Low      float64 `json:"median_low_ts"`
@@ -78,6 +81,30 @@ type Row struct {
 	After   machine.State `json:"machine_after,omitzero"`
 }
 
+// Upstream has further keys of llama-bench, without which its tools refuse a file. Those that nothing here sets have the
+// value that llama-bench writes when it is not told otherwise.
+type Upstream struct {
+	BuildNumber   int    `json:"build_number"`
+	Microbatch    int    `json:"n_ubatch"`
+	CPUMask       string `json:"cpu_mask"`
+	CPUStrict     bool   `json:"cpu_strict"`
+	Poll          int    `json:"poll"`
+	CacheKeys     string `json:"type_k"`
+	CacheValues   string `json:"type_v"`
+	SplitMode     string `json:"split_mode"`
+	MainGPU       int    `json:"main_gpu"`
+	NoKVOffload   bool   `json:"no_kv_offload"`
+	FlashAttn     int    `json:"flash_attn"` // -1 is auto
+	TensorSplit   string `json:"tensor_split"`
+	TensorBuffers string `json:"tensor_buft_overrides"`
+	Mapped        bool   `json:"use_mmap"`
+	Embeddings    bool   `json:"embeddings"`
+	NoOpOffload   bool   `json:"no_op_offload"`
+}
+
+// flash has llama-bench's numbers for the choices of flash attention.
+var flash = map[string]int{"auto": -1, "off": 0, "on": 1}
+
 // Test returns the name of the row's test.
 func (r *Row) Test() string {
 	if r.Workload != "" {
@@ -93,8 +120,27 @@ type Subject struct {
 	Info backend.Info
 	// Load is how long it took to load.
 	Load time.Duration
-	// Memory and PerToken are as in Row.
+	// Memory and PerToken are as in Row. Memory is 0 where several subjects share a process.
 	Memory, PerToken int64
+	// Made says how the weights were made, as in "random, 4 layers"; it is empty for a model that someone has trained.
+	Made string
+	// CacheType is the element type of the cache, and FlashAttention is auto, on or off.
+	CacheType, FlashAttention string
+}
+
+// model describes the subject's model. It names the file if another subject's looks the same.
+func (s *Subject) model(all []Subject) string {
+	name := ModelName(s.Info)
+	if s.Made != "" {
+		name += ", " + s.Made
+	}
+	for i := range all {
+		if other := &all[i]; other.Info.Path != s.Info.Path && other.Made == s.Made &&
+			ModelName(other.Info) == ModelName(s.Info) {
+			return name + ", " + filepath.Base(s.Info.Path)
+		}
+	}
+	return name
 }
 
 // Run is what is known of a run.
@@ -103,32 +149,44 @@ type Run struct {
 	Machine       machine.Facts
 	Before, After machine.State
 	Took          time.Duration
+	// Crowded says that the benchmark itself had more threads to run than there are processors. That threads waited then
+	// says nothing about other work.
+	Crowded bool
 }
 
-// Rows makes the rows of results.
+// Rows makes the rows of results, without those that have no samples.
 func Rows(run Run, subjects []Subject, results []bench.Result) []Row {
-	changed := machine.Changes(run.Before, run.After, run.Took.Seconds())
+	before := run.Before
+	if run.Crowded {
+		before.Waiting = run.After.Waiting
+	}
+	changed := machine.Changes(before, run.After, run.Took.Seconds())
 	rows := make([]Row, 0, len(results))
 	for i := range results {
-		rows = append(rows, row(&run, &subjects[results[i].Subject], &results[i], changed))
+		if s := &subjects[results[i].Subject]; len(results[i].Samples) > 0 {
+			rows = append(rows, row(&run, s, &results[i], s.model(subjects), changed))
+		}
 	}
 	return rows
 }
 
-func row(run *Run, s *Subject, r *bench.Result, changed []string) Row {
+func row(run *Run, s *Subject, r *bench.Result, model string, changed []string) Row {
 	speeds := r.Speeds()
 	speed := bench.Summarize(speeds)
 	var times []float64
 	row := Row{
 		Commit: run.Commit, CPU: run.Machine.Processor, Backend: s.Info.Backend, File: s.Info.Path,
-		Model: ModelName(s.Info), Size: s.Info.Bytes, Parameters: s.Info.Parameters, Batch: s.Info.BatchSize,
+		Model: model, Size: s.Info.Bytes, Parameters: s.Info.Parameters, Batch: s.Info.BatchSize,
 		Threads: s.Info.Threads, GPULayers: s.Info.GPULayers,
+		Upstream: Upstream{Microbatch: s.Info.BatchSize, CPUMask: "0x0", CacheKeys: s.CacheType, CacheValues: s.CacheType,
+			SplitMode: "layer", FlashAttn: flash[s.FlashAttention], TensorSplit: "0.00", TensorBuffers: "none",
+			Mapped: s.Info.Memory.Mapped > 0},
 		Prompt: r.Test.Prompt, Generate: r.Test.Generate, Depth: r.Test.Depth,
 		Mean: speed.Mean, Deviation: speed.Deviation, Samples: speeds,
 		Subject: s.Name, Workload: r.Workload, Group: r.Group, AnswerNS: nanoseconds(r.Answer()),
 		Kernels: s.Info.Kernels, Median: speed.Median, Low: speed.Low, High: speed.High,
 		FirstNS: nanoseconds(r.First()), Gap50NS: nanoseconds(r.Gap(0.5)), Gap95NS: nanoseconds(r.Gap(0.95)),
-		LoadNS: int64(s.Load), Memory: s.Memory, PerToken: s.PerToken,
+		LoadNS: int64(s.Load), Memory: cmp.Or(r.Memory, s.Memory), PerToken: s.PerToken,
 		Changed: changed, Machine: run.Machine, Before: run.Before, After: run.After,
 	}
 	for i, x := range r.Samples {
@@ -142,7 +200,7 @@ func row(run *Run, s *Subject, r *bench.Result, changed []string) Row {
 		row.Tokens = r.Tokens()
 	}
 	took := bench.Summarize(times)
-	row.MeanNS, row.DeviationNS = int64(took.Mean), int64(took.Deviation)
+	row.MeanNS, row.DeviationNS, row.MedianNS = int64(took.Mean), int64(took.Deviation), int64(took.Median)
 	if s.Info.GPULayers > 0 {
 		row.GPU = s.Info.Device
 	}
@@ -241,9 +299,7 @@ func (r *Row) check() error {
 	if r.Subject == "" {
 		r.Subject = strings.TrimSpace(filepath.Base(r.File) + " " + r.Backend)
 	}
-	if r.Median == 0 {
-		s := bench.Summarize(r.Samples)
-		r.Median, r.Low, r.High = s.Median, s.Low, s.High
-	}
+	s := bench.Summarize(r.Samples)
+	r.Median, r.Low, r.High = s.Median, s.Low, s.High
 	return nil
 }

@@ -77,7 +77,10 @@ func TestLlamaBench(t *testing.T) {
 	}
 	for key, kind := range map[string]any{"build_commit": "", "cpu_info": "", "gpu_info": "", "backends": "",
 		"model_filename": "", "model_type": "", "model_size": 0.0, "model_n_params": 0.0, "n_batch": 0.0, "n_threads": 0.0,
-		"n_gpu_layers": 0.0, "n_prompt": 0.0, "n_gen": 0.0, "n_depth": 0.0, "test_time": "", "avg_ns": 0.0,
+		"n_gpu_layers": 0.0, "build_number": 0.0, "n_ubatch": 0.0, "cpu_mask": "", "cpu_strict": false, "poll": 0.0,
+		"type_k": "", "type_v": "", "split_mode": "", "main_gpu": 0.0, "no_kv_offload": false, "flash_attn": 0.0,
+		"tensor_split": "", "tensor_buft_overrides": "", "use_mmap": false, "embeddings": false, "no_op_offload": false,
+		"n_prompt": 0.0, "n_gen": 0.0, "n_depth": 0.0, "test_time": "", "avg_ns": 0.0,
 		"stddev_ns": 0.0, "avg_ts": 0.0, "stddev_ts": 0.0, "samples_ns": []any{}, "samples_ts": []any{}} {
 		if got := reflect.TypeOf(rows[0][key]); got != reflect.TypeOf(kind) {
 			t.Errorf("%s is of type %v, want %v", key, got, reflect.TypeOf(kind))
@@ -118,6 +121,12 @@ func TestReadLlamaBench(t *testing.T) {
 	}
 	if r := rows[0]; r.Subject != "x.gguf CPU" || r.Median != 20.1 {
 		t.Errorf("the row is %+v", r)
+	}
+	// Other words for the same file are the same model.
+	ours := example()[:1]
+	ours[0].File = "/elsewhere/x.gguf"
+	if list, alone := Between(rows, ours); len(list) != 1 || len(alone) != 0 || !list[0].TooFew {
+		t.Errorf("%d differences, %d rows alone", len(list), len(alone))
 	}
 	for _, bad := range []string{`[{}]`, `[{"samples_ts": [1], "n_prompt": -1}]`, `{"samples_ts": [0], "n_prompt": 1}`,
 		`[`, `7`, `[{"samples_ts": ["x"]}]`} {
@@ -182,6 +191,81 @@ func TestDifferences(t *testing.T) {
 	// Runs with one subject each compare although its name differs.
 	if between, _ := Between(rows[:1], rows[1:2]); len(between) != 1 || between[0].Ratio < 1.99 {
 		t.Errorf("%+v", between)
+	}
+}
+
+// TestTurns: where several subjects did the same workloads, each is compared with its own plain one and with the first
+// subject, and different models are compared too.
+func TestTurns(t *testing.T) {
+	var list []bench.Result
+	for _, name := range []string{"answer", "answer, summary"} {
+		for subject := range 2 {
+			r := bench.Result{Subject: subject, Workload: name, Group: "answer"}
+			for k := range 4 {
+				r.Samples = append(r.Samples, bench.Sample{Took: time.Duration(100+k) * time.Millisecond, Tokens: 50})
+			}
+			list = append(list, r)
+		}
+	}
+	pairs := func(subjects []Subject) (all []string) {
+		for _, d := range Within(Rows(Run{}, subjects, list)) {
+			all = append(all, d.A.Subject+" "+d.A.Test()+" / "+d.B.Subject+" "+d.B.Test())
+		}
+		return all
+	}
+	want := []string{"x answer / y answer", "x answer / x answer, summary", "y answer / y answer, summary",
+		"x answer, summary / y answer, summary"}
+	one, other := backend.Info{Architecture: "llama", Path: "one.gguf"}, backend.Info{Architecture: "qwen3"}
+	for what, subjects := range map[string][]Subject{
+		"two engines": {{Name: "x", Info: one}, {Name: "y", Info: one}},
+		"two models":  {{Name: "x", Info: one}, {Name: "y", Info: other}},
+	} {
+		if got := pairs(subjects); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	// Two files that look the same have their names in the table.
+	another := one
+	another.Path = "dir/another.gguf"
+	rows := Rows(Run{}, []Subject{{Info: one, Made: "random, 2 layers"}, {Info: another, Made: "random, 2 layers"}}, list)
+	if got := rows[1].Model; got != "llama, random, 2 layers, another.gguf" {
+		t.Errorf("the model is called %q", got)
+	}
+}
+
+// TestFacts: what differs between rows is named with its row, and what is the same stands there once.
+func TestFacts(t *testing.T) {
+	rows := example()
+	text := func() string { return strings.Join(conditions(rows), "\n") }
+	if !strings.Contains(text(), "; kernels: fast") || !strings.Contains(text(), "20.0 to 24.0 GB/s") {
+		t.Errorf("the facts are %q", text())
+	}
+	rows[1].Kernels, rows[3].Kernels = "slow", "slow"
+	if got := text(); !strings.Contains(got, "kernels of a: fast; kernels of b: slow; ") {
+		t.Errorf("the facts are %q", got)
+	}
+	rows[0].Samples, rows[0].Model = rows[0].Samples[:1], "one run"
+	var b bytes.Buffer
+	if err := Write(&b, "md", rows[:1], 0); err != nil || strings.Contains(b.String(), " [5") {
+		t.Errorf("one sample has an interval:\n%s, %v", b.String(), err)
+	}
+}
+
+// TestUnlike: what makes two runs hard to compare is named.
+func TestUnlike(t *testing.T) {
+	before, after := example(), example()
+	for i := range before {
+		before[i].Changed = nil
+	}
+	after[0].CPU, after[0].Batch = "Another CPU", 64
+	want := []string{"the processor differs: A has Some CPU, B has Another CPU",
+		"the batch size differs: A has 512, B has 64",
+		"the machine changed during B: the clock went from 3.00 to 2.00 GHz"}
+	if got := Unlike(before, after); !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Unlike(before, before); got != nil {
+		t.Errorf("the same run: %q", got)
 	}
 }
 

@@ -150,7 +150,7 @@ func quantNames(typed string, places ...installed.Place) (list []string) {
 }
 
 // unique removes what is in a list before.
-func unique(list []string) (out []string) {
+func unique[T comparable](list []T) (out []T) {
 	for _, s := range list {
 		if !slices.Contains(out, s) {
 			out = append(out, s)

@@ -2,16 +2,20 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"runner/backend"
 	"runner/bench"
@@ -52,7 +56,8 @@ func (a *app) benchCommand() *cobra.Command {
 -o json and csv its keys: pp512 reads a prompt of 512 tokens, tg128 generates 128, and @ d4096 begins after 4,096.
 
 Without MODEL the bundled model is measured; --shape measures a model with random weights in the shape of a known one.
-Several models, and several --engine, take turns, and a second table says which differences are significant. Beside
+Several models, and several --engine, take turns, and a second table says which differences are significant. The folder
+of a model in safetensors is computed by MLX. Beside
 mean and deviation stands the median with its 95% interval. The roofline is the share of the speed that the processor's
 memory allows. Leave the machine alone meanwhile: what changed on it is said below the table.`,
 		Example: `  runner bench
@@ -64,7 +69,7 @@ memory allows. Leave the machine alone meanwhile: what changed on it is said bel
 		ValidArgsFunction: completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.compare {
-				return a.compareBenches(args, o)
+				return a.compareBenches(cmd, args, o)
 			}
 			return a.bench(cmd, args, o)
 		},
@@ -142,21 +147,21 @@ func (o *benchOptions) tests() ([]bench.Test, error) {
 		}
 		return nil
 	}
-	for _, depth := range o.depths {
+	for _, depth := range unique(o.depths) {
 		if err := add("depth", bench.Test{Depth: depth}); err != nil {
 			return nil, err
 		}
-		for _, n := range o.prompts {
+		for _, n := range unique(o.prompts) {
 			if err := add("prompt", bench.Test{Prompt: n, Depth: depth}); err != nil {
 				return nil, err
 			}
 		}
-		for _, n := range o.generates {
+		for _, n := range unique(o.generates) {
 			if err := add("generate", bench.Test{Generate: n, Depth: depth}); err != nil {
 				return nil, err
 			}
 		}
-		for _, pair := range o.both {
+		for _, pair := range unique(o.both) {
 			p, n, ok := strings.Cut(pair, ",")
 			prompt, err1 := strconv.Atoi(p)
 			generate, err2 := strconv.Atoi(n)
@@ -175,9 +180,9 @@ func (o *benchOptions) tests() ([]bench.Test, error) {
 }
 
 // validate refuses flags that no benchmark can be run with.
-func (o *benchOptions) validate(args []string) error {
+func (o *benchOptions) validate(args []string, changed func(flag string) bool) error {
 	if err := checkNumbers([]number{{"repeat", o.repeat, 1, 1000}, {"layers", o.layers, 0, 1000},
-		{"batch-size", o.model.BatchSize, 1, 1 << 16}, {"gpu-layers", o.model.GPULayers, -1, 1 << 20}}); err != nil {
+		{"batch-size", o.model.BatchSize, 1, 1 << 14}, {"gpu-layers", o.model.GPULayers, -1, 1 << 20}}); err != nil {
 		return err
 	}
 	for _, n := range o.threads {
@@ -190,12 +195,30 @@ func (o *benchOptions) validate(args []string) error {
 		return &usageError{what: "--shape and a model exclude each other", hint: "leave one of them out"}
 	case o.layers > 0 && o.shape == "":
 		return &usageError{what: "--layers needs --shape", hint: "a model has the layers that it has"}
+	case o.answer.on() && changed("depth") && !o.tokens(changed):
+		return &usageError{what: "--depth is for tests of prompts and tokens", hint: "add -p, -n or --pg"}
 	}
-	return o.answer.validate()
+	return o.answer.validate(changed)
+}
+
+// tokens reports whether prompts and tokens are measured. Flags for answers replace the default tests.
+func (o *benchOptions) tokens(changed func(flag string) bool) bool {
+	return !o.answer.on() || changed("prompt") || changed("generate") || changed("pg")
 }
 
 // compareBenches compares two files of results.
-func (a *app) compareBenches(args []string, o *benchOptions) error {
+func (a *app) compareBenches(cmd *cobra.Command, args []string, o *benchOptions) error {
+	var other string
+	own := cmd.LocalNonPersistentFlags()
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if own.Lookup(f.Name) != nil && f.Name != "compare" && f.Name != "plot" {
+			other = f.Name
+		}
+	})
+	if other != "" {
+		return &usageError{what: fmt.Sprintf("--compare and --%s exclude each other", other),
+			hint: "--compare takes two files, and --plot"}
+	}
 	if len(args) != 2 {
 		return &usageError{what: fmt.Sprintf("--compare needs two files, not %d", len(args)),
 			hint: "give the results before and after, as -o json wrote them"}
@@ -204,7 +227,8 @@ func (a *app) compareBenches(args []string, o *benchOptions) error {
 	for i, path := range args {
 		f, err := os.Open(path)
 		if err != nil {
-			return err
+			return &inputError{what: fmt.Sprintf("%s cannot be read: %v", path, reason(err)),
+				hint: "give the results before and after, as -o json wrote them", err: err}
 		}
 		runs[i], err = results.Read(f)
 		f.Close()
@@ -217,25 +241,54 @@ func (a *app) compareBenches(args []string, o *benchOptions) error {
 	if len(differences) == 0 {
 		return &inputError{what: "the two files have no test of the same model in common"}
 	}
+	picture, err := openPicture(o.picture)
+	if err != nil {
+		return err
+	}
 	if err := results.WriteDifferences(a.stdout(), differences, a.tableWidth()); err != nil {
 		return err
 	}
 	for i := range alone {
-		a.note(fmt.Sprintf("%s of %s (%s) is in one file only", alone[i].Test(), alone[i].Model, alone[i].Subject))
+		a.note(fmt.Sprintf("%s of %s (%s) is in one file only", alone[i].Test(), alone[i].Model, alone[i].Label()))
 	}
-	return a.drawBench(o.picture, slices.Concat(runs[0], runs[1]))
+	for _, line := range results.Unlike(runs[0], runs[1]) {
+		a.note("warning: " + line)
+	}
+	for i := range runs {
+		for k := range runs[i] {
+			runs[i][k].Subject = fmt.Sprintf("%c: %s", "AB"[i], runs[i][k].Subject)
+		}
+	}
+	return drawBench(picture, slices.Concat(runs[0], runs[1]))
 }
 
-// drawBench draws results into a file, if there is one.
-func (a *app) drawBench(path string, rows []results.Row) error {
+// openPicture makes the file of --plot, before anything is measured for it. It returns nil without one.
+func openPicture(path string) (*os.File, error) {
 	if path == "" {
-		return nil
+		return nil, nil
 	}
 	f, err := os.Create(path)
 	if err != nil {
-		return err
+		return nil, &inputError{what: fmt.Sprintf("%s cannot be written: %v", path, reason(err)),
+			hint: "name a file in a folder that is there", err: err}
 	}
-	err = plot.SVG(f, rows)
+	return f, nil
+}
+
+// reason returns an error of a file without the file's name.
+func reason(err error) error {
+	if at := (*os.PathError)(nil); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// drawBench draws results into a file, if there is one, and closes it.
+func drawBench(f *os.File, rows []results.Row) error {
+	if f == nil {
+		return nil
+	}
+	err := plot.SVG(f, rows)
 	if e := f.Close(); err == nil {
 		err = e
 	}
@@ -246,13 +299,17 @@ func (a *app) drawBench(path string, rows []results.Row) error {
 func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	var tests []bench.Test
 	var err error
-	if flags := cmd.Flags(); !o.answer.on() || flags.Changed("prompt") || flags.Changed("generate") ||
-		flags.Changed("pg") {
+	changed := cmd.Flags().Changed
+	if o.tokens(changed) {
 		if tests, err = o.tests(); err != nil {
 			return err
 		}
 	}
-	if err := o.validate(args); err != nil {
+	if err := o.validate(args, changed); err != nil {
+		return err
+	}
+	picture, err := openPicture(o.picture)
+	if err != nil {
 		return err
 	}
 	ctx, stop := untilStopped(cmd.Context())
@@ -282,10 +339,14 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	}
 	rows, err := a.measure(ctx, cmd, subjects, tests, o, spinner.Set)
 	spinner.Stop()
-	switch {
-	case ctx.Err() != nil:
-		return errInterrupted
-	case err != nil:
+	if ctx.Err() != nil {
+		err = errInterrupted
+	}
+	if err != nil {
+		if len(rows) > 0 { // what was measured before is not lost
+			_ = results.Write(a.stdout(), o.output, rows, a.tableWidth())
+			a.note("warning: these results are incomplete")
+		}
 		return err
 	}
 	if err := results.Write(a.stdout(), o.output, rows, a.tableWidth()); err != nil {
@@ -297,34 +358,37 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 			return err
 		}
 	}
-	return a.drawBench(o.picture, rows)
+	return drawBench(picture, rows)
 }
 
 // benchModel is a model to measure.
 type benchModel struct {
 	name, path string
 	perToken   int64
+	// made is as in results.Subject.
+	made string
 }
 
 // benchModels finds the models to measure, or makes the one of a shape.
 func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, say func(string)) ([]benchModel, error) {
+	made := ""
 	if o.shape != "" {
-		path, err := a.shapeFile(ctx, o.shape, o.layers, say)
+		path, layers, err := a.shapeFile(ctx, o.shape, o.layers, say)
 		if err != nil {
 			return nil, err
 		}
-		args = []string{path}
+		args, made = []string{path}, fmt.Sprintf("random, %d layers", layers)
 	}
 	if len(args) == 0 {
 		args = []string{demoName}
 	}
 	var list []benchModel
-	for _, name := range args {
+	for _, name := range unique(args) {
 		l, err := a.shownModel(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, benchModel{l.Name, l.Path, l.PerToken})
+		list = append(list, benchModel{l.Name, l.Path, l.PerToken, made})
 	}
 	return list, nil
 }
@@ -332,22 +396,25 @@ func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, s
 // benchSubject is a loaded model.
 type benchSubject struct {
 	bench.Subject
-	load     time.Duration
-	perToken int64
+	load  time.Duration
+	model *benchModel
+	// process is the number of the engine's own process, or 0; peak is the most memory that it had in use.
+	process int
+	peak    int64
 	// flags are those of runner serve for the same model, engine and threads.
 	flags []string
 }
 
 // readsMemory reports whether the bandwidth of the processor's memory says something about the speed.
 func (s benchSubject) readsMemory() bool {
-	return s.perToken >= roofline.LeastPerToken && s.Model.Info().GPULayers == 0
+	return s.model.perToken >= roofline.LeastPerToken && s.Model.Info().GPULayers == 0
 }
 
 // benchSubjects loads each model with each engine and number of threads. It returns those that are loaded also with an
 // error.
 func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOptions, say func(string)) (
 	list []benchSubject, err error) {
-	engines, threads := o.engines, o.threads
+	engines, threads := o.engines, unique(o.threads)
 	if len(engines) == 0 {
 		engines = []string{""}
 	}
@@ -355,11 +422,19 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 		threads = []int{0}
 	}
 	log := slog.New(slog.DiscardHandler)
-	for _, m := range paths {
-		for _, engine := range engines {
+	for at := range paths {
+		m := &paths[at]
+		if len(engines)*len(threads) > 1 {
+			say("reading " + m.name)
+			warm(ctx, m.path)
+		}
+		for i, engine := range engines {
 			name, err := a.benchEngine(engine)
 			if err != nil {
 				return list, err
+			}
+			if slices.Contains(engines[:i], engine) {
+				name = fmt.Sprintf("%s (%d)", name, i+1)
 			}
 			for _, n := range threads {
 				say("loading " + m.name)
@@ -373,8 +448,8 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 					}
 					return list, err
 				}
-				s := benchSubject{bench.Subject{Name: name, Model: loaded}, time.Since(began), m.perToken,
-					a.serveFlags(m.path, &cfg)}
+				s := benchSubject{Subject: bench.Subject{Name: name, Model: loaded}, load: time.Since(began), model: m,
+					process: processOf(loaded), flags: a.serveFlags(m.path, &cfg)}
 				if s.Name == "" {
 					s.Name = loaded.Info().Backend
 				}
@@ -383,6 +458,18 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 		}
 	}
 	return list, nil
+}
+
+// warm reads a model's file, so that the first engine that loads it does not wait longer for the disk than the others.
+// What cannot be read is left to them.
+func warm(ctx context.Context, path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	defer context.AfterFunc(ctx, func() { f.Close() })()
+	_, _ = io.Copy(io.Discard, f)
 }
 
 // serveFlags returns the arguments of runner serve for a model that is loaded like the next one.
@@ -399,6 +486,9 @@ func (a *app) benchEngine(engine string) (name string, err error) {
 	case "":
 		i.when = isolateAuto
 	case engineHere:
+	case "mlx":
+		return "", &usageError{what: `--engine cannot be "mlx"`, hint: "give the folder of a model in safetensors as MODEL: " +
+			"MLX computes it"}
 	case engineChild:
 		i.when = isolateOn
 	default:
@@ -412,7 +502,7 @@ func (a *app) benchEngine(engine string) (name string, err error) {
 	return engine, a.isolate(i)
 }
 
-// measure runs the tests and describes what was measured.
+// measure runs the tests and describes what was measured, also with an error.
 func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, tests []bench.Test,
 	o *benchOptions, say func(string)) ([]results.Row, error) {
 	run := results.Run{Commit: a.versions().commit, Machine: machine.Read()}
@@ -431,26 +521,51 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 			return nil, err
 		}
 		defer meter.stop()
-		how.Bandwidth = meter.rate
+		warn := sync.OnceFunc(func() {
+			a.note("warning: the speed of the memory cannot be measured, so shares of the roofline are missing")
+		})
+		how.Bandwidth = func() float64 {
+			rate := meter.rate()
+			if rate == 0 {
+				warn()
+			}
+			return rate
+		}
 	}
 	measured, err := bench.Run(ctx, list, tests, how)
-	if err != nil {
-		return nil, err
-	}
-	if o.answer.on() {
-		more, err := a.measureAnswers(ctx, cmd, subjects, o, how)
-		if err != nil {
-			return nil, err
-		}
+	notePeaks(subjects)
+	if err == nil && o.answer.on() {
+		var more []bench.Result
+		more, err = a.measureAnswers(ctx, cmd, subjects, o, how)
 		measured = append(measured, more...)
 	}
 	run.After, run.Took = machine.Now(), time.Since(began)
-	described := make([]results.Subject, len(subjects))
-	for i, s := range subjects {
-		described[i] = results.Subject{Name: s.Name, Info: s.Model.Info(), Load: s.load,
-			Memory: machine.Peak(processOf(s.Model)), PerToken: s.perToken}
+	run.Crowded = o.answer.serve || o.answer.on() && o.answer.most() > 1
+	return results.Rows(run, describe(subjects, o), measured), err
+}
+
+// notePeaks notes how much memory the processes of models had in use. It must be called before they end.
+func notePeaks(subjects []benchSubject) {
+	for i := range subjects {
+		subjects[i].peak = max(subjects[i].peak, machine.Peak(subjects[i].process))
 	}
-	return results.Rows(run, described, measured), nil
+}
+
+// describe describes models that were measured.
+func describe(subjects []benchSubject, o *benchOptions) []results.Subject {
+	inside := map[int]int{} // how many models a process has
+	for _, s := range subjects {
+		inside[s.process]++
+	}
+	list := make([]results.Subject, len(subjects))
+	for i, s := range subjects {
+		list[i] = results.Subject{Name: s.Name, Info: s.Model.Info(), Load: s.load, PerToken: s.model.perToken,
+			Made: s.model.made, CacheType: o.model.CacheType, FlashAttention: o.model.FlashAttention}
+		if inside[s.process] == 1 {
+			list[i].Memory = s.peak
+		}
+	}
+	return list
 }
 
 // tableWidth returns how many columns a table may have: as many as the terminal has, or 0 for any number.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"runner/backend"
 	"runner/bench"
+	"runner/bench/machine"
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/grammar"
@@ -51,7 +53,10 @@ func (o *answerOptions) on() bool {
 	return o.answers || o.form.schema != "" || o.summary || o.trace || o.efforts || o.serve
 }
 
-func (o *answerOptions) validate() error {
+func (o *answerOptions) validate(changed func(flag string) bool) error {
+	if changed("clients") && !o.serve {
+		return &usageError{what: "--clients needs --serve", hint: "add --serve, which measures the server"}
+	}
 	for _, n := range o.clients {
 		if err := checkNumbers([]number{{"clients", n, 1, 64}}); err != nil {
 			return err
@@ -68,6 +73,9 @@ func (o *answerOptions) most() int {
 	}
 	return most
 }
+
+// serverPrefix begins the names of workloads that a server computes.
+const serverPrefix = "server, "
 
 // promptRoom is how many tokens of the context are for the prompt.
 const promptRoom = 1024
@@ -145,11 +153,11 @@ func (w *answering) request(round int) generation.Request {
 		MaxTokens: w.o.maxTokens, Seed: &seed, Sampling: backend.Sampling{Temperature: 1}}
 }
 
-// workloads returns the workloads of a subject, by groups. Those of a group are compared with the first one.
+// workloads returns the workloads of a subject. Those of a group are compared with the first one.
 func (w *answering) workloads(subject int) []bench.Workload {
 	var list []bench.Workload
 	add := func(group, name string, at int, change func(r *generation.Request)) {
-		list = append(list, bench.Workload{Name: name, Group: fmt.Sprint(group, subject), Subject: subject,
+		list = append(list, bench.Workload{Name: name, Group: group, Subject: subject,
 			Measure: func(ctx context.Context, round int) (bench.Sample, error) {
 				return together(at, func(i int) (bench.Sample, error) {
 					req := w.request(round*at + i)
@@ -176,11 +184,11 @@ func (w *answering) workloads(subject int) []bench.Workload {
 			if n > 1 {
 				add(group, group, n, func(*generation.Request) {})
 			}
-			name := fmt.Sprintf("server, %d clients", n)
+			name := fmt.Sprintf(serverPrefix+"%d clients", n)
 			if n == 1 {
-				name, group = "server, 1 client", "answer"
+				name, group = serverPrefix+"1 client", "answer"
 			}
-			list = append(list, bench.Workload{Name: name, Group: fmt.Sprint(group, subject), Subject: subject,
+			list = append(list, bench.Workload{Name: name, Group: group, Subject: subject,
 				Measure: func(ctx context.Context, round int) (bench.Sample, error) {
 					return together(n, func(i int) (bench.Sample, error) {
 						return w.servers[subject].ask(ctx, w.request(round*n+i))
@@ -245,5 +253,22 @@ func (a *app) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects [
 	for i := range subjects {
 		list = append(list, w.workloads(i)...)
 	}
-	return bench.Measure(ctx, list, b, func(i int) string { return subjects[i].Name })
+	// Groups in the order in which they came; all subjects of a group take turns.
+	var groups []string
+	for _, x := range list {
+		if !slices.Contains(groups, x.Group) {
+			groups = append(groups, x.Group)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y bench.Workload) int {
+		return slices.Index(groups, x.Group) - slices.Index(groups, y.Group)
+	})
+	results, err := bench.Measure(ctx, list, b, func(i int) string { return subjects[i].Name })
+	notePeaks(subjects) // closing the runners ends the processes
+	for i := range results {
+		if strings.HasPrefix(results[i].Workload, serverPrefix) {
+			results[i].Memory = machine.Peak(w.servers[results[i].Subject].cmd.Process.Pid)
+		}
+	}
+	return results, err
 }

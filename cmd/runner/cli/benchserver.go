@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,7 +83,8 @@ func withoutVariables(env []string) []string {
 // ready waits until the model is loaded.
 func (s *benchServer) ready(ctx context.Context) error {
 	_, err := s.post(ctx, map[string]any{"model": "bench", "max_tokens": 1, "stream": true,
-		"messages": []any{map[string]any{"role": "user", "content": "Hello"}}})
+		"stream_options": map[string]any{"include_usage": true},
+		"messages":       []any{map[string]any{"role": "user", "content": "Hello"}}})
 	if err != nil {
 		s.stop()
 	}
@@ -129,6 +131,7 @@ func (s *benchServer) post(ctx context.Context, body map[string]any) (bench.Samp
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
 		return sample, fmt.Errorf("the server answered %s: %s", answer.Status, bytes.TrimSpace(text))
 	}
+	counted := false
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
@@ -142,6 +145,9 @@ func (s *benchServer) post(ctx context.Context, body map[string]any) (bench.Samp
 					Content string `json:"content"`
 				} `json:"delta"`
 			} `json:"choices"`
+			Error *struct {
+				Message string `json:"message"`
+			} `json:"error"`
 			Usage *struct {
 				Completion int `json:"completion_tokens"`
 			} `json:"usage"`
@@ -152,16 +158,25 @@ func (s *benchServer) post(ctx context.Context, body map[string]any) (bench.Samp
 		if err := json.Unmarshal(data, &chunk); err != nil {
 			return sample, err
 		}
+		if chunk.Error != nil {
+			return sample, fmt.Errorf("the server broke off an answer: %s", chunk.Error.Message)
+		}
 		if len(chunk.Choices) > 0 && chunk.Choices[0].Delta.Content != "" && sample.Answer == 0 {
 			sample.Answer = time.Since(sample.Start)
 		}
 		if chunk.Usage != nil {
-			sample.Tokens = chunk.Usage.Completion
+			sample.Tokens, counted = chunk.Usage.Completion, true
 		}
 		if chunk.Timings != nil {
 			sample.First = time.Duration(chunk.Timings.First * float64(time.Millisecond))
 		}
 	}
 	sample.Took = time.Since(sample.Start)
-	return sample, lines.Err()
+	if err := lines.Err(); err != nil {
+		return sample, err
+	}
+	if !counted {
+		return sample, errors.New("the server ended an answer without counting its tokens")
+	}
+	return sample, nil
 }

@@ -12,20 +12,21 @@ import (
 	"runner/models/random"
 )
 
-// shapeFile returns the file of a model with random weights in a shape. It is made once and kept in the user's cache
-// folder. layers is how many layers it has, or 0 for all.
-func (a *app) shapeFile(ctx context.Context, name string, layers int, say func(string)) (string, error) {
+// shapeFile returns the file of a model with random weights in a shape, and how many layers it has. It is made once and
+// kept in the user's cache folder. layers is how many are wanted, or 0 for all.
+func (a *app) shapeFile(ctx context.Context, name string, layers int, say func(string)) (path string, has int,
+	err error) {
 	c, ok := random.Shape(name)
 	if !ok {
 		hint := "use " + alternatives(random.Shapes())
 		if near := nearest(name, random.Shapes()); near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		return "", &usageError{what: fmt.Sprintf("--shape cannot be %q", name), hint: hint}
+		return "", 0, &usageError{what: fmt.Sprintf("--shape cannot be %q", name), hint: hint}
 	}
 	switch {
 	case layers == 1, layers > c.Layers: // the layers of some are of two kinds in turns
-		return "", &usageError{what: fmt.Sprintf("--layers cannot be %d", layers),
+		return "", 0, &usageError{what: fmt.Sprintf("--layers cannot be %d", layers),
 			hint: fmt.Sprintf("use 2 to %d, which %s has", c.Layers, name)}
 	case layers > 0:
 		c.Layers = layers
@@ -35,20 +36,21 @@ func (a *app) shapeFile(ctx context.Context, name string, layers int, say func(s
 		folder = os.TempDir()
 	}
 	folder = filepath.Join(folder, "runner", "shapes")
-	path := filepath.Join(folder, fmt.Sprintf("%s-%d-layers-random.gguf", name, c.Layers))
+	path = filepath.Join(folder, fmt.Sprintf("%s-%d-layers-random.gguf", name, c.Layers))
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return path, err
+		return path, c.Layers, err
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return "", err
+		return "", 0, &inputError{what: fmt.Sprintf("the folder %s cannot be made: %v", folder, reason(err)),
+			hint: "set XDG_CACHE_HOME to a folder that can be written", err: err}
 	}
 	if free, ok := cache.Free(folder); ok && free < c.Size()+c.Size()/50 {
-		return "", &inputError{what: fmt.Sprintf("the weights of %s take %s, and there are %s free in %s", name,
+		return "", 0, &inputError{what: fmt.Sprintf("the weights of %s take %s, and there are %s free in %s", name,
 			render.Size(c.Size()), render.Size(free), folder), hint: "free some space, or use fewer --layers"}
 	}
 	f, err := os.CreateTemp(folder, ".new-*")
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer os.Remove(f.Name()) // it is gone after the rename
 	say(fmt.Sprintf("making %s of random weights", render.Size(c.Size())))
@@ -61,11 +63,11 @@ func (a *app) shapeFile(ctx context.Context, name string, layers int, say func(s
 	}
 	switch {
 	case ctx.Err() != nil:
-		return "", errInterrupted
+		return "", 0, errInterrupted
 	case err != nil:
-		return "", err
+		return "", 0, err
 	}
-	return path, os.Rename(f.Name(), path)
+	return path, c.Layers, os.Rename(f.Name(), path)
 }
 
 // stopping writes to a file until a context ends.
