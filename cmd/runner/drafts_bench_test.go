@@ -2,15 +2,21 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"runner/backend"
+	"runner/backend/gguf"
 	"runner/backend/llamacpp"
+	"runner/backend/tokenizer"
 	"runner/generation"
+	"runner/models/demo"
 	"runner/models/random"
 	"runner/reasoning"
 	"runner/runner"
@@ -81,6 +87,55 @@ func draftTasks(vocabulary int) []draftTask {
 	return []draftTask{{"edited-1in5", code, edit(5)}, {"edited-1in30", code, edit(30)}, {"new", code, words(160)}}
 }
 
+// textTasks returns three tasks of everyday work, in the bundled model's tokens: a name changed in 200 lines of code, a
+// list of people written as JSON, and lines of a tool's result quoted one by one.
+func textTasks(b *testing.B) []draftTask {
+	source, err := os.ReadFile("cli/bench.go")
+	if err != nil {
+		b.Fatal(err)
+	}
+	code := strings.Join(strings.SplitAfter(string(source), "\n")[:200], "")
+	rng := rand.New(rand.NewPCG(3, 4))
+	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
+	var people, objects, log, quotes strings.Builder
+	for i := range 24 {
+		first, last := pick("Ada", "Grace", "Alan", "Edsger", "Barbara"), pick("Lovelace", "Hopper", "Turing", "Liskov")
+		town, age := pick("London", "Lyon", "Turin", "Boston", "Kyoto"), 20+rng.IntN(60)
+		fmt.Fprintf(&people, "%s %s is %d years old and lives in %s. ", first, last, age, town)
+		fmt.Fprintf(&objects, "  {\"first\": %q, \"last\": %q, \"age\": %d, \"town\": %q},\n", first, last, age, town)
+		line := fmt.Sprintf("2026-03-%02dT%02d:%02d:07Z worker-%d: %s after %d ms", 1+i, rng.IntN(24), rng.IntN(60),
+			rng.IntN(9), pick("connection refused", "request done", "disk is full", "cache was empty"), rng.IntN(900))
+		fmt.Fprintln(&log, line)
+		fmt.Fprintf(&quotes, "- %s The line is `%s`.\n", pick("This one is an error.", "This one is fine."), line)
+	}
+	tasks := []draftTask{
+		{"code", tokensOf(b, code), tokensOf(b, strings.ReplaceAll(code, "benchOptions", "measureOptions"))},
+		{"json", tokensOf(b, people.String()), tokensOf(b, "[\n"+objects.String()+"]")},
+		{"quotes", tokensOf(b, log.String()), tokensOf(b, quotes.String())},
+	}
+	for i := range tasks {
+		tasks[i].script = tasks[i].script[:min(len(tasks[i].script), 400)]
+	}
+	return tasks
+}
+
+// tokensOf tokenizes a text with the bundled model's vocabulary.
+func tokensOf(b *testing.B, text string) []backend.Token {
+	path, err := demo.Path(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	k, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return k.Encode(nil, text)
+}
+
 // BenchmarkDrafts compares decoding with and without drafts in pairs. It reports the median ratio of their speeds, and
 // how many guesses were right.
 func BenchmarkDrafts(b *testing.B) {
@@ -90,17 +145,17 @@ func BenchmarkDrafts(b *testing.B) {
 	}{
 		// The vocabularies are as small as the models are short, so that a step divides its time as in the whole model.
 		{"dense", random.Config{Architecture: "llama", Layers: 4, Width: 2048, Heads: 32, KVHeads: 8, HeadSize: 64,
-			FeedForward: 8192, Vocabulary: 12800, Context: 8192}},
+			FeedForward: 8192, Vocabulary: 12800, Context: 16384}},
 		{"experts", random.Config{Layers: 4, Width: 2880, Heads: 64, KVHeads: 8, HeadSize: 64, Experts: 32, Used: 4,
-			FeedForward: 2880, Vocabulary: 33536, Context: 8192}},
-		{"small", random.Config{Layers: 6, Width: 256, Heads: 8, FeedForward: 256, Vocabulary: 8192}},
+			FeedForward: 2880, Vocabulary: 33536, Context: 16384}},
+		{"small", random.Config{Layers: 6, Width: 256, Heads: 8, FeedForward: 256, Vocabulary: 8192, Context: 16384}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "model.gguf")
 			if err := random.WriteFile(path, c.shape); err != nil {
 				b.Fatal(err)
 			}
-			for _, task := range draftTasks(c.shape.Vocabulary) {
+			for _, task := range append(draftTasks(c.shape.Vocabulary), textTasks(b)...) {
 				b.Run(task.name, func(b *testing.B) { benchmarkDrafts(b, path, &task) })
 			}
 		})
@@ -109,7 +164,7 @@ func BenchmarkDrafts(b *testing.B) {
 
 func benchmarkDrafts(b *testing.B, path string, task *draftTask) {
 	open := func(d runner.Drafts) *runner.Runner {
-		m, err := llamacpp.Open(context.Background(), path, backend.Config{ContextSize: 2048, Sequences: 2})
+		m, err := llamacpp.Open(context.Background(), path, backend.Config{ContextSize: 2 * (len(task.prompt) + len(task.script) + 16), Sequences: 2})
 		if err != nil {
 			b.Fatal(err)
 		}
