@@ -81,8 +81,8 @@ type Row struct {
 	After   machine.State `json:"machine_after,omitzero"`
 }
 
-// Upstream has further keys of llama-bench, without which its tools refuse a file. Those that nothing here sets have the
-// value that llama-bench writes when it is not told otherwise.
+// Upstream has further keys of llama-bench, without which its tools refuse a file. Those that nothing here sets have
+// the value that llama-bench writes when it is not told otherwise.
 type Upstream struct {
 	BuildNumber   int    `json:"build_number"`
 	Microbatch    int    `json:"n_ubatch"`

@@ -164,7 +164,8 @@ func BenchmarkDrafts(b *testing.B) {
 
 func benchmarkDrafts(b *testing.B, path string, task *draftTask) {
 	open := func(d runner.Drafts) *runner.Runner {
-		m, err := llamacpp.Open(context.Background(), path, backend.Config{ContextSize: 2 * (len(task.prompt) + len(task.script) + 16), Sequences: 2})
+		m, err := llamacpp.Open(context.Background(), path, backend.Config{
+			ContextSize: 2 * (len(task.prompt) + len(task.script) + 16), Sequences: 2})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -487,8 +487,8 @@ func (a *app) benchEngine(engine string) (name string, err error) {
 		i.when = isolateAuto
 	case engineHere:
 	case "mlx":
-		return "", &usageError{what: `--engine cannot be "mlx"`, hint: "give the folder of a model in safetensors as MODEL: " +
-			"MLX computes it"}
+		return "", &usageError{what: `--engine cannot be "mlx"`, hint: "give the folder of a model in " +
+			"safetensors as MODEL: MLX computes it"}
 	case engineChild:
 		i.when = isolateOn
 	default:

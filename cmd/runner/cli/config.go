@@ -20,8 +20,8 @@ import (
 const fromCommandLine = "command line"
 
 // withoutSettings are commands whose flags are not settings. All but config work with any config file.
-var withoutSettings = []string{"completion", "config", "help", "version", "engine-process", memoryProcess, cobra.ShellCompRequestCmd,
-	cobra.ShellCompNoDescRequestCmd}
+var withoutSettings = []string{"completion", "config", "help", "version", "engine-process", memoryProcess,
+	cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 
 // applySettings gives the flags of cmd that were not given their values from the environment and the config file.
 func (a *app) applySettings(cmd *cobra.Command) error {
