@@ -348,6 +348,19 @@ func TestChatIsEndedBySignals(t *testing.T) {
 	}
 }
 
+// TestChatIsEndedByASignalAfterLoading sends the signal when the model is open and the chat does not catch signals yet.
+func TestChatIsEndedByASignalAfterLoading(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "tardy.gguf")
+	if err := os.WriteFile(model, []byte("model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tt := start(t, nil, "run", "--model", model)
+	tt.exit(exitInterrupted)
+	if strings.Contains(tt.text, ">>>") {
+		t.Errorf("the chat began: %q", tt.text)
+	}
+}
+
 // A signal at the question for a passphrase leaves the terminal as it was, too.
 func TestPassphraseIsEndedBySignals(t *testing.T) {
 	tt := start(t, nil, "trace", "keys", "new")
