@@ -116,8 +116,9 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet $(pure_pkgs)
 	@echo "import directions"
 	@$(GO) test .
-	@echo "packages without the engine, with the race detector"
-	@$(GO) test -race $(pure_pkgs)
+	@echo "packages without the engine, with the race detector where more than one goroutine runs"
+	@packages=$$($(GO) run ./scripts/racers $(filter-out runner,$(pure_pkgs))) && $(GO) test -race $$packages
+	@packages=$$($(GO) run ./scripts/racers -v $(filter-out runner,$(pure_pkgs))) && $(GO) test $$packages
 	@echo "packages that link the engine, and end-to-end tests"
 	@$(GO) test $(engine_pkgs)
 	@echo "package grammar against llama.cpp's own grammar engine"

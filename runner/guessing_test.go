@@ -21,7 +21,7 @@ import (
 // TestGuessesChangeNothing runs random requests with and without guesses and compares all events. The scripts repeat
 // themselves, so that many guesses are right, and have noise in them. RUNNER_LONG=1 makes it long.
 func TestGuessesChangeNothing(t *testing.T) {
-	rounds := 100
+	rounds := 40
 	if os.Getenv("RUNNER_LONG") != "" {
 		rounds = 600
 	}

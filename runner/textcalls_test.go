@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -172,11 +173,11 @@ func stylesUnderTest() []*markup.CallStyle {
 }
 
 // TestWildModelsObeyCallForms checks models of every style that write at random. If no limit ends the run, its calls
-// and its answer match their forms.
+// and its answer match their forms. RUNNER_LONG=1 makes it long.
 func TestWildModelsObeyCallForms(t *testing.T) {
-	runs := 24
-	if testing.Short() {
-		runs = 6
+	runs := 8
+	if os.Getenv("RUNNER_LONG") != "" {
+		runs = 24
 	}
 	for _, s := range stylesUnderTest() {
 		t.Run(s.Name, func(t *testing.T) {

@@ -23,7 +23,7 @@ from worker import caches, engine, main, protocol, sequences, steps  # noqa: E40
 from worker.protocol import (CANCEL, FORK, FREE, HELLO, INPUT, LOAD, MASKS, NEW, SHARE, SHUTDOWN,  # noqa: E402
                              STEP, TOKENIZE, TRUNCATE)
 
-CONVERSATIONS = 3000
+CONVERSATIONS = 3000 if os.environ.get("RUNNER_LONG") else 1000
 VOCABULARY, CONTEXT, CELLS, MOST = 50, 24, 40, 4
 
 

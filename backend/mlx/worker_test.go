@@ -339,3 +339,32 @@ func TestDevice(t *testing.T) {
 		t.Errorf("with an ended context: %v", err)
 	}
 }
+
+// importAll imports MLX as a worker does, and then every architecture of mlx-lm.
+const importAll = `
+import importlib, pkgutil, sys
+sys.path.insert(0, ".")
+from worker.libraries import Libraries
+class Pipes:
+    def send(self, kind, head):
+        pass
+Libraries({}, Pipes())
+late = {"transformers", "mlx_lm.generate", "mlx_lm.convert"} & set(sys.modules)
+assert not late, late
+models = importlib.import_module("mlx_lm.models").__path__
+names = [m.name for m in pkgutil.iter_modules(models)]
+assert len(names) > 50, names
+for name in names:
+    if name == "olmo":
+        continue  # it needs a package that mlx-lm does not install
+    importlib.import_module("mlx_lm.models." + name)
+`
+
+// TestWorkersImportNoTokenizers checks that a worker starts without the package that takes most time to import, and
+// that no architecture needs what is left out.
+func TestWorkersImportNoTokenizers(t *testing.T) {
+	p := python(t)
+	if out, err := exec.Command(p.Path, "-I", "-B", "-c", importAll).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -6,7 +6,10 @@ of the worker imports them.
 
 import importlib
 import importlib.metadata
+import importlib.util
 import resource
+import sys
+import types
 
 from .protocol import PROGRESS, LoadFailed
 
@@ -18,6 +21,18 @@ def version(name):
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "missing"
+
+
+def without_tokenizers(package="mlx_lm"):
+    """Keeps mlx-lm from importing transformers, which takes more time than everything else that a worker imports.
+
+    Only mlx-lm's tokenizers and its programs use it, and the runner has its own. So the package begins empty, and its
+    module of tokenizers has only the names that utils imports. The version of mlx-lm is fixed.
+    """
+    sys.modules[package] = importlib.util.module_from_spec(importlib.util.find_spec(package))
+    tokenizers = types.ModuleType(package + ".tokenizer_utils")
+    tokenizers.TokenizerWrapper = tokenizers.load = None
+    sys.modules[tokenizers.__name__] = tokenizers
 
 
 class Libraries:
@@ -37,6 +52,7 @@ class Libraries:
             self.mx = importlib.import_module("mlx.core")
             self.np = importlib.import_module("numpy")
             pipes.send(PROGRESS, {"fraction": 0.1})
+            without_tokenizers()
             self.utils = importlib.import_module("mlx_lm.utils")
             self.caches = importlib.import_module("mlx_lm.models.cache")
             self.flatten = importlib.import_module("mlx.utils").tree_flatten

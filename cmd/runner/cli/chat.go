@@ -52,7 +52,7 @@ type chat struct {
 	signals chan os.Signal
 }
 
-// chat runs a conversation until the user leaves. It closes the model.
+// chat runs a conversation until the user leaves or ctx, which catch made, ends. It closes the model.
 func (a *app) chat(ctx context.Context, c *chat, p prompt) error {
 	defer func() { _ = c.close() }() // the user leaves, and nothing is lost
 	c.app, c.talk.System = a, c.options.request.Messages
@@ -72,12 +72,22 @@ func (a *app) chat(ctx context.Context, c *chat, p prompt) error {
 		editor.placeholder = "Send a message (/? for help)"
 	}
 	c.editor = editor
+	return c.loop(ctx)
+}
+
+// catch takes the signals over from the loading of the model. Ctrl-C then goes to c.signals, and the returned context
+// ends as that of untilEnded does. interrupted is set if a signal has ended the loading although the model is open.
+// Both catch signals for a moment, so each signal reaches at least one of them. stop ends the loading's part.
+func (c *chat) catch(ctx, loading context.Context, stop func()) (ended context.Context, interrupted bool, done func()) {
 	c.signals = make(chan os.Signal, 2)
 	signal.Notify(c.signals, os.Interrupt)
-	defer signal.Stop(c.signals)
-	ctx, stop := untilEnded(ctx)
-	defer stop()
-	return c.loop(ctx)
+	ended, over := untilEnded(ctx)
+	interrupted = loading.Err() != nil // stop ends it, too
+	stop()
+	return ended, interrupted, func() {
+		over()
+		signal.Stop(c.signals)
+	}
 }
 
 // close closes the model, if one is open.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,6 +106,16 @@ func scripted() *app {
 			fmt.Println("loading")
 			<-ctx.Done()
 			return nil, ctx.Err()
+		case strings.Contains(path, "tardy"):
+			// The program is told to end when nothing is left to do that a context could stop.
+			self, err := os.FindProcess(os.Getpid())
+			if err == nil {
+				err = self.Signal(syscall.SIGTERM)
+			}
+			if err != nil {
+				return nil, err
+			}
+			<-ctx.Done()
 		case strings.Contains(path, "brittle"):
 			return nil, errors.New("there is not enough memory")
 		case strings.Contains(rc.ChatTemplate, "{%"):

@@ -153,13 +153,17 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		return err
 	}
 	if chatting {
-		stop() // the chat has its own way with Ctrl-C
 		c := &chat{options: o, spinner: spinner, gen: gen, name: name, loaded: loaded,
 			kept: kept, keeper: keeps}
+		ctx, interrupted, done := c.catch(cmd.Context(), ctx, stop) // the chat has its own way with signals
+		defer done()
+		if interrupted {
+			return errors.Join(errInterrupted, c.close())
+		}
 		c.open = func(ctx context.Context, other string) (generator, time.Duration, error) {
 			return a.openByName(ctx, other, o.model, ownTemplate(cfg, other == name), spinner)
 		}
-		return a.chat(cmd.Context(), c, p)
+		return a.chat(ctx, c, p)
 	}
 	defer gen.Close()
 	req := o.request

@@ -175,14 +175,25 @@ func (tt *terminal) exit(want int) {
 			tt.t.Fatal(err)
 		}
 	case <-time.After(hang):
-		tt.mu.Lock()
-		defer tt.mu.Unlock()
-		tt.t.Fatalf("still running after %v; %q", hang, tt.text[tt.seen:])
+		tt.stuck()
 	}
 	if got := tt.cmd.ProcessState.ExitCode(); got != want {
 		tt.t.Fatalf("exit code %d, want %d; %q", got, want, tt.text)
 	}
 	<-tt.done
+}
+
+// stuck fails the test with what a program that did not end has shown, and with what its goroutines wait for.
+func (tt *terminal) stuck() {
+	tt.t.Helper()
+	_ = tt.cmd.Process.Signal(syscall.SIGQUIT) // the runtime then prints its goroutines; the cleanup ends the program anyway
+	select {
+	case <-tt.done:
+	case <-time.After(10 * time.Second):
+	}
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	tt.t.Fatalf("still running after %v; %s", hang, tt.text[tt.seen:])
 }
 
 // ready ends what the line editor draws. After a prompt, it means that the line is empty.
@@ -334,6 +345,19 @@ func TestChatIsEndedBySignals(t *testing.T) {
 				t.Errorf("%v at %q leaves pastes marked: %q", sig, where.message, tt.text)
 			}
 		}
+	}
+}
+
+// TestChatIsEndedByASignalAfterLoading sends the signal when the model is open and the chat does not catch signals yet.
+func TestChatIsEndedByASignalAfterLoading(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "tardy.gguf")
+	if err := os.WriteFile(model, []byte("model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tt := start(t, nil, "run", "--model", model)
+	tt.exit(exitInterrupted)
+	if strings.Contains(tt.text, ">>>") {
+		t.Errorf("the chat began: %q", tt.text)
 	}
 }
 
