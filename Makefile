@@ -15,6 +15,10 @@ TOOLS   := $(CURDIR)/.cache/tools
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 
+# Who publishes packages, and the address of the git repository. Both are placeholders: whoever publishes sets them.
+MAINTAINER ?= runner <runner@localhost>
+SOURCE_URL ?= file:///usr/local/src/runner
+
 # The default build is for this machine's processor only. PORTABLE=1 builds for all with AVX2 (x86-64-v3): the runner's
 # own kernels are chosen at run time, and the engine's are compiled for AVX2. The program says so on an older processor.
 # On other architectures it is for every processor. Its files name no folder of this machine.
@@ -71,7 +75,8 @@ build: toolchain ## build bin/runner
 
 .PHONY: dist
 dist: toolchain ## make a release for this kind of machine, in dist: a folder, .tar.gz, .deb, checksums, SBOM
-	@CXX="$(CXX)" BUILD_FLAGS="$(BUILD_FLAGS)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" scripts/dist.sh
+	@CXX="$(CXX)" BUILD_FLAGS="$(BUILD_FLAGS)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" \
+	  MAINTAINER="$(MAINTAINER)" SOURCE_URL="$(SOURCE_URL)" scripts/dist.sh
 
 .PHONY: dist-check
 dist-check: toolchain ## make the release of the last commit twice, compare the bytes, install it and ask it
@@ -109,6 +114,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@scripts/engines.sh || echo "note: without these, tests of llama.cpp in shared libraries are skipped"
 	@scripts/hub_environment.sh || echo "note: without huggingface_hub its tests against our cache are skipped"
 	@scripts/llama_server_environment.sh || echo "note: without a llama-server its tests are skipped"
+	@scripts/emulator.sh >/dev/null || echo "note: without an emulator the check of old processors is not tested on them"
 	@scripts/mlx_environment.sh || echo "note: MLX cannot be installed here, so its tests are skipped"
 	@echo "vet (the first run compiles the engine: about two minutes on two cores)"
 	@$(GO) vet ./...

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Makes a release for this machine's system and architecture in the folder dist: a folder with the program and what
-# belongs to it, the same as .tar.gz and on Linux as .deb, a list of components (SBOM), and checksums. The same commit
+# belongs to it, the same as .tar.gz and on Linux as .deb, a formula for Homebrew, a list of components (SBOM), and
+# checksums. The same commit
 # gives the same bytes. "make dist" runs this and sets the compilers' flags, BUILD_FLAGS, VERSION and COMMIT.
 set -euo pipefail
 umask 022
 export LC_ALL=C TZ=UTC
 cd "$(dirname "$0")/.."
+: "${MAINTAINER:?run make dist}" "${SOURCE_URL:?run make dist}"
 : "${BUILD_FLAGS:?run make dist}" "${VERSION:?run make dist}" "${COMMIT?run make dist}" "${CGO_CFLAGS:?run make dist}"
 tools=$PWD/.cache/tools
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
@@ -67,7 +69,9 @@ debian() {
   DIST_GLIBC=$(newest GLIBC_)
   # The library of the compiler that was used has every symbol that the compiler asks for.
   DIST_LIBSTDCXX=$("${CXX:-g++}" -dumpversion)
-  export DIST_VERSION DIST_ARCH DIST_ROOT DIST_GLIBC DIST_LIBSTDCXX
+  DIST_MAINTAINER=$MAINTAINER DIST_HOMEPAGE=
+  case $SOURCE_URL in http*) DIST_HOMEPAGE=$SOURCE_URL ;; esac
+  export DIST_MAINTAINER DIST_HOMEPAGE DIST_VERSION DIST_ARCH DIST_ROOT DIST_GLIBC DIST_LIBSTDCXX
   "$tool" package --config packaging/nfpm.yaml --packager deb --target "dist/$name.deb" >&2
 }
 
@@ -104,8 +108,15 @@ tool cyclonedx-gomod github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod v1
   "$folder/bin/runner" 2> >(grep -vE 'module=.*(runner|std)@' >&2)
 cp "$doc/sbom.cdx.json" "dist/$name.sbom.cdx.json"
 
+sed "s|file:///usr/local/src/runner|$SOURCE_URL|" packaging/homebrew/runner.rb >dist/runner.rb
 archive
 [ "$os" != linux ] || debian
-(cd dist && sha256sum "$name".* >SHA256SUMS)
+(cd dist && sha256sum "$name".* runner.rb >SHA256SUMS)
 echo "made in dist:"
 (cd dist && ls -1p)
+case $MAINTAINER$SOURCE_URL in
+*@localhost\>* | *file://*)
+  echo "note: the package names no maintainer or source that others can reach;" \
+    "set MAINTAINER and SOURCE_URL before you publish it"
+  ;;
+esac

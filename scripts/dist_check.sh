@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
-# Checks the release of the last commit: that two builds in two folders, with empty build caches, have the same bytes;
-# the service, man pages and other files with the tools for them; and the Debian package by installing it into an empty
-# folder, asking the program there and removing it. It takes about ten minutes on two cores. A check whose tool is
-# missing is skipped with a message.
+# Checks the release of the last commit: that two builds in two folders have the same bytes, one made with this user's
+# build cache and one with an empty one; the service, man pages and other files with the tools for them; and the Debian
+# package by installing it into an empty folder, running its service there and removing it. It takes about ten minutes
+# on two cores, and five where the cache has the portable engine. A check whose tool is missing is skipped with a
+# message.
+#
+#   dist_check.sh          all of this
+#   dist_check.sh FOLDER   only the checks of a release that "make dist" left in a folder
 set -euo pipefail
 umask 022
 cd "$(dirname "$0")/.."
-[ -z "$(git status --porcelain)" ] || echo "note: changes that are not committed are not checked"
+given=${1:-}
 tmp=$(mktemp -d)
+chmod 755 "$tmp" # the service runs as another user
 server=
 clean() {
   [ -z "$server" ] || kill "$server" 2>/dev/null || true
@@ -21,19 +26,19 @@ fail() { echo "FAILED: $*" >&2; failed=1; }
 # has TOOL WHAT: reports whether a tool is there, and says what is skipped if it is not.
 has() { command -v "$1" >/dev/null || { echo "SKIPPED: $2, because $1 is not on the PATH"; return 1; }; }
 
-# build NAME: makes a release in a clone with a build cache of its own. Tools and modules are shared.
+# build NAME CACHE: makes a release in a clone, with a build cache. Tools and modules are shared.
 build() {
   git clone --quiet . "$tmp/$1"
   mkdir -p .cache/tools "$tmp/$1/.cache"
   ln -s "$PWD/.cache/tools" "$tmp/$1/.cache/tools"
-  env -u CGO_CFLAGS -u CGO_CXXFLAGS GOCACHE="$tmp/cache-$1" make --no-print-directory -C "$tmp/$1" dist
-  rm -rf "$tmp/cache-$1"
+  env -u CGO_CFLAGS -u CGO_CXXFLAGS GOCACHE="$2" make --no-print-directory -C "$tmp/$1" dist
 }
 
 reproducible() {
   echo "two builds"
-  build one
-  build a-folder-with-another-name
+  build one "$(go env GOCACHE)"
+  build a-folder-with-another-name "$tmp/cache"
+  rm -rf "$tmp/cache"
   if diff -r "$tmp/one/dist" "$tmp/a-folder-with-another-name/dist"; then
     echo "both have the same bytes"
   else
@@ -68,22 +73,82 @@ linted() {
       packaging/launchd/runner.plist || fail "packaging/launchd/runner.plist"
   fi
   if has ruby "the syntax of the Homebrew formula"; then
-    ruby -c packaging/homebrew/runner.rb >/dev/null || fail "packaging/homebrew/runner.rb"
+    ruby -c "$folder/../runner.rb" >/dev/null || fail "the formula for Homebrew"
   fi
   if has podman "the container"; then
     podman build --quiet -f packaging/Containerfile -t runner-check "$folder" || fail "packaging/Containerfile"
   fi
-  if has qemu-x86_64 "an old processor"; then
-    if qemu-x86_64 -cpu Nehalem "$folder/bin/runner" version 2>"$tmp/old" || [ $? != 1 ] ||
+  local qemu
+  if ! qemu=$(scripts/emulator.sh 2>"$tmp/emulator"); then
+    echo "SKIPPED: an old processor: $(tail -n 1 "$tmp/emulator")"
+  else
+    if "$qemu" -cpu Nehalem "$folder/bin/runner" version 2>"$tmp/old" || [ $? != 1 ] ||
       ! grep -q 'does not have AVX' "$tmp/old"; then
       fail "the program does not say that a processor is too old: $(cat "$tmp/old")"
     fi
   fi
 }
 
-# installed DEB: installs the package into an empty folder, asks its program over HTTP and removes it.
+# served ROOT DROPIN: runs what the service of an installed package runs, with its environment and as a user without
+# rights, and asks it over HTTP. Without root it runs as this user. systemd itself is not there in a sandbox.
+served() {
+  local root=$1 dropin=$2 port answer i line command=() environment=() as=() key=none
+  local state=$tmp/state-${dropin:-none}
+  mkdir -p "$state/credentials"
+  if [ "$dropin" = api-keys ]; then
+    key=$("$root/usr/bin/runner" serve apikey new "$state/credentials/api-keys" check 2>/dev/null)
+  fi
+  if [ "$(id -u)" = 0 ] && has setpriv "another user for the service"; then
+    chown -R 65534:65534 "$state"
+    as=(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs)
+  fi
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  while IFS= read -r line; do
+    line=${line//%C/$state/cache} line=${line//%S/$state/lib} line=${line//%d/$state/credentials}
+    case $line in
+    ExecStart=?*) read -ra command <<<"${line#ExecStart=}" ;;
+    Environment=*) environment+=("${line#Environment=}") ;;
+    esac
+  done < <(cat "$root/usr/lib/systemd/system/runner.service" \
+    ${dropin:+"$root/usr/share/doc/runner/examples/$dropin.conf"})
+  [ "${command[0]}" = /usr/bin/runner ] || { fail "the service runs ${command[*]}"; return; }
+  # Checks listen on this machine only, and on a port that is free.
+  (cd / && exec env -i PATH=/usr/bin:/bin "${environment[@]}" "${as[@]}" "$root${command[0]}" "${command[@]:1}" \
+    --host 127.0.0.1 --port "$port") 2>"$state/log" &
+  server=$!
+  for i in {1..150}; do
+    ! health "$port" || break
+    sleep 0.2
+  done
+  answer=$(curl --silent --fail "http://127.0.0.1:$port/v1/chat/completions" -H 'Content-Type: application/json' \
+    -H "Authorization: Bearer $key" \
+    -d '{"model": "demo", "temperature": 0, "messages": [{"role": "user", "content": "What is 17 + 25?"}]}') || true
+  if [ "$dropin" = api-keys ] && curl --silent --fail "http://127.0.0.1:$port/v1/models" >/dev/null; then
+    fail "the service with $dropin answers without a key"
+  fi
+  kill "$server" && wait "$server" || fail "the service did not end well"
+  server=
+  case $answer in
+  *"17 + 25 = 42"*) echo "the installed service${dropin:+ with $dropin} answers${as:+, as another user}" ;;
+  *) cat "$state/log"; fail "the installed service answers '$answer' (i=$i)" ;;
+  esac
+}
+
+# health PORT: reports whether a server is healthy, as the container's own check finds out.
+health() {
+  python3 - "$1" <<'PYTHON'
+import json, re, subprocess, sys
+text = open("packaging/Containerfile").read()
+command = json.loads(re.search(r"HEALTHCHECK(?:.|\n)*?CMD (\[(?:.|\n)*?\])\n", text).group(1).replace("\\\n", ""))
+assert "8080" in command[2]
+command[2] = command[2].replace("8080", sys.argv[1])
+sys.exit(subprocess.run(command, stderr=subprocess.DEVNULL).returncode)
+PYTHON
+}
+
+# installed DEB: installs the package into an empty folder, runs its service and removes it.
 installed() {
-  local root=$tmp/root port answer i
+  local root=$tmp/root
   has dpkg "the Debian package" || return 0
   if has lintian "what Debian says of the package"; then
     # The package is not from Debian, so it has no maintainer there and no changelog in the form of Debian.
@@ -94,31 +159,22 @@ installed() {
   touch "$root/var/lib/dpkg/status"
   local dpkg=(dpkg --root="$root" --force-script-chrootless --force-not-root --force-depends --log=/dev/null)
   "${dpkg[@]}" --install "$1" 2>"$tmp/dpkg.log" >/dev/null || { cat "$tmp/dpkg.log"; fail "installing $1"; return; }
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-  env -i HOME="$tmp/home" XDG_CACHE_HOME="$tmp/home/cache" HF_HOME="$tmp/home/hf" PATH=/usr/bin:/bin \
-    "$root/usr/bin/runner" serve --port "$port" 2>"$tmp/serve.log" &
-  server=$!
-  for i in {1..100}; do
-    ! curl --silent --fail "http://127.0.0.1:$port/health" >/dev/null || break
-    sleep 0.2
-  done
-  answer=$(curl --silent --fail "http://127.0.0.1:$port/v1/chat/completions" -H 'Content-Type: application/json' \
-    -d '{"model": "demo", "temperature": 0, "messages": [{"role": "user", "content": "What is 17 + 25?"}]}') || true
-  kill "$server"
-  wait "$server" || fail "the server did not end well"
-  server=
-  case $answer in
-  *"17 + 25 = 42"*) echo "the installed program answers" ;;
-  *) cat "$tmp/serve.log"; fail "the installed program answers '$answer' (i=$i)" ;;
-  esac
+  served "$root" ""
+  served "$root" api-keys
   "${dpkg[@]}" --purge runner 2>"$tmp/dpkg.log" >/dev/null || { cat "$tmp/dpkg.log"; fail "removing the package"; }
   [ -z "$(find "$root" -path "$root/var/lib/dpkg" -prune -o -type f -print)" ] || fail "files stay after removal"
 }
 
-reproducible
-linted "$(echo "$tmp"/one/dist/runner-*/)"
-for deb in "$tmp"/one/dist/*.deb; do
+if [ -n "$given" ]; then
+  dist=$(cd "$given" && pwd)
+else
+  [ -z "$(git status --porcelain)" ] || echo "note: changes that are not committed are not checked"
+  dist=$tmp/one/dist
+  reproducible
+fi
+linted "$(echo "$dist"/runner-*/)"
+for deb in "$dist"/*.deb; do
   installed "$deb"
 done
-(cd "$tmp/one/dist" && sha256sum --check --quiet SHA256SUMS) || fail "checksums"
+(cd "$dist" && sha256sum --check --quiet SHA256SUMS) || fail "checksums"
 [ $failed = 0 ] && echo "the release is good"

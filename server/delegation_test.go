@@ -15,6 +15,7 @@ import (
 	"runner/server/ollama"
 	"runner/server/openai"
 	"runner/server/openai/responses"
+	"runner/server/web"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -50,6 +51,7 @@ func TestHiddenSpecialistsStayHidden(t *testing.T) {
 		{"agui", agui.New(m, agui.Config{Defaults: defaults}), "/agui",
 			`"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"q"}]`,
 			`"forwardedProps":{"reasoning":"full"}`},
+		{"web", web.New(m, web.Config{Defaults: defaults}), "/web/chat", `"conversation":"c",` + said, `"reasoning":"full"`},
 	} {
 		url := wiretest.Serve(t, f.format, wiretest.Anyone()).URL
 		for _, stream := range []string{"true", "false"} {

@@ -41,7 +41,8 @@ type Config struct {
 	Keys *keys.Set
 	// MaxReasoning is how much of the reasoning anybody may see at most; nil means all. Keys may allow less.
 	MaxReasoning *reasoning.Visibility
-	// Public allows a server without keys to listen on addresses that other machines can reach.
+	// Public allows a server without keys to listen on addresses that other machines can reach. Nobody has the
+	// operator's permissions or reads traces there.
 	Public bool
 	// Hosts are further host names under which a server without keys answers. Addresses, localhost, single labels and
 	// names under internal are always allowed. A server with keys does not check names.

@@ -75,12 +75,26 @@ func TestLackingInstructionIsNamed(t *testing.T) {
 	}
 }
 
+// emulator returns the program that emulates processors: the one on the PATH, or that of scripts/emulator.sh.
+func emulator(t *testing.T) string {
+	t.Helper()
+	const name = "qemu-x86_64"
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	path, err := filepath.Abs(filepath.Join("..", "..", ".cache", "emulator", name))
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Skip(name + " is not on the PATH and not in .cache/emulator; scripts/emulator.sh unpacks Debian's where it can")
+	}
+	return path
+}
+
 // TestOldProcessors runs the check on emulated processors, where an unknown instruction ends the program with SIGILL.
 func TestOldProcessors(t *testing.T) {
-	const emulator = "qemu-x86_64"
-	if _, err := exec.LookPath(emulator); err != nil {
-		t.Skip(emulator + " is not on the PATH; a Linux distribution has it in the package qemu-user")
-	}
+	qemu := emulator(t)
 	for _, c := range []struct{ flags, processor, lacks string }{
 		{"x86-64-v3", "Haswell", ""},
 		{"x86-64-v3", "EPYC", ""},
@@ -93,7 +107,7 @@ func TestOldProcessors(t *testing.T) {
 		{"x86-64", "qemu64", ""},
 	} {
 		binary := checkedProgram(t, "-march="+c.flags)
-		stdout, stderr, code := runChecked(t, emulator, "-cpu", c.processor, binary)
+		stdout, stderr, code := runChecked(t, qemu, "-cpu", c.processor, binary)
 		if c.lacks == "" {
 			if stdout != reached || code != 0 {
 				t.Errorf("%s on %s: %q, %q, exit code %d", c.flags, c.processor, stdout, stderr, code)

@@ -1,5 +1,6 @@
 # Builds runner from source: HOMEBREW_RUNNER_SOURCE=file:///path/to/checkout brew install --HEAD ./runner.rb
-# The variable has the folder or the address of the git repository.
+# The variable has the folder or the address of the git repository. "make dist SOURCE_URL=..." leaves a formula in dist
+# that has the address in it.
 class Runner < Formula
   desc "Local model runner that shows as much of the reasoning as you ask for"
   homepage ENV.fetch("HOMEBREW_RUNNER_SOURCE", "file:///usr/local/src/runner")

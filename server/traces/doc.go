@@ -12,7 +12,8 @@
 //
 // Listing and reading need the scope trace:read, erasing needs trace:erase. A key sees and erases the traces of its own
 // runs; for it, those of others do not exist. With the scope trace:all, which a key has only if it is named, the same
-// holds for the traces of all keys. A server without keys belongs to its user, who may do everything.
+// holds for the traces of all keys. A server without keys belongs to its user, who may do everything; where
+// other machines can reach it, nobody may.
 //
 // # Rules
 //

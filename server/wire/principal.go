@@ -35,6 +35,10 @@ func (p *Principal) Lacks(s Scope) *Error {
 		return Errorf(http.StatusForbidden, CodeForbidden,
 			"clients may not change this server's models; start it with --models-write to allow it")
 	}
+	if p.ID == Local {
+		return Errorf(http.StatusForbidden, CodeForbidden,
+			"a server that serves other machines without API keys gives nobody the permission %s; start it with keys", s)
+	}
 	return Errorf(http.StatusForbidden, CodeForbidden, "this API key lacks the permission %s", s)
 }
 

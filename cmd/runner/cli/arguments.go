@@ -29,6 +29,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if near != "" {
 		hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
 	}
+	if other, ok := notHere[args[0]]; ok && !cmd.HasParent() {
+		hint = other
+	}
 	_, name, _ := strings.Cut(cmd.CommandPath()+" "+args[0], " ")
 	return &usageError{what: fmt.Sprintf("there is no command %q", name), hint: hint}
 }
@@ -45,9 +48,39 @@ func nearCommand(cmd *cobra.Command, typed string) string {
 
 // elsewhere has commands of other programs, and what they are called here.
 var elsewhere = map[string]string{
-	"remove": "rm", "delete": "rm", "uninstall": "rm", "ls": "list", "ps": "list", "models": "list", "chat": "run",
+	"remove": "rm", "delete": "rm", "uninstall": "rm", "ls": "list", "models": "list", "chat": "run",
 	"ask": "run", "download": "pull", "install": "pull", "get": "pull", "start": "serve", "server": "serve",
 	"info": "show", "inspect": "show", "check": "verify", "benchmark": "bench", "settings": "config",
+}
+
+// notHere has commands of ollama that have no likeness here, and what does their work.
+var notHere = map[string]string{
+	"ps": "runner list shows the models on this machine, and /api/ps of a server those that are loaded",
+	"stop": "a model is unloaded when runner run ends, and by a server after --keep-alive; " +
+		"a server ends with its process",
+	"create": "what a Modelfile sets are flags and settings here, see runner config --help",
+	"cp":     "runner serve NAME=MODEL gives a model another name",
+}
+
+// flagsElsewhere has flags of other programs by the command that takes them there, and what does their work here.
+var flagsElsewhere = map[string]map[string]string{
+	"run": {
+		"format": "use --json for an answer that is a JSON object, or --schema FILE for one that matches a schema",
+		"think": "use --reasoning full to see the reasoning; --reasoning-effort sets how much the model reasons, " +
+			"none included",
+		"hidethinking": "leave it out: reasoning is hidden unless --reasoning asks for it",
+		"keepalive":    "leave it out: the model is unloaded when the command ends; runner serve has --keep-alive",
+		"n-predict":    "use --max-tokens",
+		"jinja":        "leave it out: chat templates are always Jinja",
+	},
+	"serve": {
+		"jinja":         "leave it out: chat templates are always Jinja",
+		"metrics":       "leave it out: /metrics is always there",
+		"hf-repo":       "use runner pull ORG/REPO, and then runner serve ORG/REPO",
+		"ssl-key-file":  "use --tls-key",
+		"ssl-cert-file": "use --tls-cert",
+		"api-key-file":  "use --api-keys with a file that runner serve apikey makes",
+	},
 }
 
 // isModel reports whether a word is a model that run takes, or looks like the name of one.

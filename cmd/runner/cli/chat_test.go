@@ -379,6 +379,8 @@ func TestChatRefusesCommands(t *testing.T) {
 	tt := start(t, nil, "run")
 	for text, want := range map[string]string{
 		"/regenrate":      "runner: there is no command /regenrate; did you mean /regenerate?",
+		"/set think":      "runner: there is no command /set; /system, /reasoning and /effort set those;",
+		"/show info":      "runner: there is no command /show; /stats shows figures of the last answer,",
 		"/undo it":        "runner: /undo takes no argument; enter it alone",
 		"/xyzzy":          "runner: there is no command /xyzzy; /help lists them",
 		"/help xyzzy":     "runner: there is no command /xyzzy; /help lists them",

@@ -115,9 +115,19 @@ func (c *chat) command(ctx context.Context, name, arguments string) error {
 	return cmd.run(c, ctx, arguments)
 }
 
+// chatElsewhere has commands of ollama's chat, and what does their work here.
+var chatElsewhere = map[string]string{
+	"/set": "/system, /reasoning and /effort set those; sampling is set by flags, see runner run --help-all",
+	"/show": "/stats shows figures of the last answer, /system the system message, and /model the model; " +
+		"runner show MODEL has the rest",
+}
+
 func unknownCommand(name string) error {
 	e := &usageError{what: "there is no command " + name, hint: "/help lists them"}
-	if near := nearest(name, commandNames()); near != "" {
+	switch near := nearest(name, commandNames()); {
+	case chatElsewhere[name] != "":
+		e.hint = chatElsewhere[name]
+	case near != "":
 		e.hint = "did you mean " + near + "?"
 	}
 	return e

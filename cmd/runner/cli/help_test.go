@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -125,7 +126,7 @@ func TestNearestCommand(t *testing.T) {
 	root := scripted().rootCommand()
 	t.Chdir(t.TempDir())
 	for typed, want := range map[string]string{
-		"remove": "rm", "delete": "rm", "ls": "list", "ps": "list", "chat": "run", "download": "pull", "rum": "run",
+		"remove": "rm", "delete": "rm", "ls": "list", "chat": "run", "download": "pull", "rum": "run",
 		"lits": "list", "serv": "serve", "vresion": "version", "trace ls": "list", "trace chat": "",
 		"gpt-oss-20b": "run gpt-oss-20b", "ORG/REPO1": "run ORG/REPO1", "demo": "run demo", "frobnicate": "",
 		"trace gpt-oss-20b": "", "movie": "",
@@ -142,6 +143,57 @@ func TestNearestCommand(t *testing.T) {
 		var e *usageError
 		if err := noArguments(cmd, []string{typed}); !errors.As(err, &e) || e.hint != hint {
 			t.Errorf("%s %s: %v, want the hint %q", path, typed, e, hint)
+		}
+	}
+}
+
+// What people type who know other programs is answered with what does the work here. The commands and flags that the
+// hints name exist.
+func TestHintsForOtherPrograms(t *testing.T) {
+	root := scripted().rootCommand()
+	serve, _, _ := root.Find([]string{"serve"})
+	exists := func(hint string, in *cobra.Command) {
+		t.Helper()
+		for _, m := range regexp.MustCompile(`runner ([a-z]+)|--([a-z-]+)`).FindAllStringSubmatch(hint, -1) {
+			if m[1] != "" {
+				cmd, _, err := root.Find([]string{m[1]})
+				if err != nil {
+					t.Errorf("%q: there is no command %s", hint, m[1])
+				}
+				in = cmd
+			} else if in.Flags().Lookup(m[2]) == nil && serve.Flags().Lookup(m[2]) == nil && m[2] != "help" {
+				t.Errorf("%q: there is no flag --%s", hint, m[2])
+			}
+		}
+	}
+	for typed, hint := range notHere {
+		if found, _, err := root.Find([]string{typed}); err == nil && found != root {
+			t.Errorf("%s is a command", typed)
+		}
+		var e *usageError
+		if err := noArguments(root, []string{typed}); !errors.As(err, &e) || e.hint != hint {
+			t.Errorf("%s: %v", typed, e)
+		}
+		exists(hint, root)
+	}
+	for name, flags := range flagsElsewhere {
+		for flag, hint := range flags {
+			cmd, _, _ := root.Find([]string{name})
+			var e *usageError
+			if err := cmd.ParseFlags([]string{"--" + flag, "x"}); err == nil {
+				t.Errorf("%s has --%s", name, flag)
+			} else if !errors.As(flagError(cmd, err), &e) || e.hint != hint {
+				t.Errorf("%s --%s: %v", name, flag, e)
+			}
+			exists(hint, cmd)
+		}
+	}
+	for typed, want := range map[string]string{
+		"ps": "/api/ps", "run --format json hi": "--schema FILE", "run --think hi": "--reasoning full",
+	} {
+		out, err := exec.Command("runner", strings.Fields(typed)...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("runner %s: %v, %s", typed, err, out)
 		}
 	}
 }

@@ -48,6 +48,7 @@ func TestServeSaysWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"serving m at http://0.0.0.0:99\n",
+		"\n  for a browser, with a page to chat on: http://localhost:99\n",
 		"\n  base URL for clients of OpenAI: http://localhost:99/v1\n",
 		"\n  base URL for clients of Anthropic and Ollama: http://localhost:99\n"} {
 		if !strings.Contains(string(log), want) {

@@ -101,7 +101,10 @@ func flagError(cmd *cobra.Command, err error) error {
 	u := &usageError{what: err.Error(), hint: see(cmd), err: err}
 	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
 		name := unknown.GetSpecifiedName()
+		elsewhere := flagsElsewhere[cmd.Name()][name]
 		switch near := nearFlag(cmd, name); {
+		case elsewhere != "":
+			u.hint = elsewhere
 		case strings.Contains(name+unknown.GetSpecifiedShortnames(), " "):
 			u.hint = "put -- before a prompt that begins with -"
 		case near != "":

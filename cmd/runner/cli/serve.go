@@ -158,6 +158,7 @@ func (a *app) announce(o *serveOptions, list []served, at net.Addr, cfg server.C
 	if o.key != "" || o.keyFile != "" {
 		key = `-H "Authorization: Bearer $KEY" `
 	}
+	a.note("  for a browser, with a page to chat on: " + url)
 	a.note("  base URL for clients of OpenAI: " + url + "/v1")
 	a.note("  base URL for clients of Anthropic and Ollama: " + url)
 	a.note("  curl " + key + url + `/v1/chat/completions -d '{"model": "` + names[0] +

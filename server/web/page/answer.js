@@ -2,6 +2,7 @@
 // answer from the browser's storage.
 import { make, setRendered } from "./dom.js";
 import { post } from "./api.js";
+import { timeline } from "./timeline.js";
 
 const cache = new Map(); // HTML by kind and text
 
@@ -96,6 +97,8 @@ export class View {
   constructor(message, { capped }) {
     this.message = message;
     this.capped = capped;
+    this.live = message.state === "running";
+    this.began = performance.now(); // of a live run
     this.places = [];
     this.parts = new Map();
     this.specialists = new Map();
@@ -113,6 +116,7 @@ export class View {
     );
     for (const [i, part] of message.parts.entries()) this.stored(part, i);
     for (const text of message.warnings) this.warn(text);
+    this.times();
     this.finish();
   }
 
@@ -218,7 +222,12 @@ export class View {
     const view = this.parts.get(id);
     if (!view) return;
     view.node.classList.remove("busy");
+    if (this.live) view.part.to ??= this.now();
     if (view.hidden) this.hides(view, false);
+  }
+
+  now() {
+    return Math.round(performance.now() - this.began);
   }
 
   // take shows an event of the run and keeps what it says in the message.
@@ -233,7 +242,8 @@ export class View {
           : event.model;
         break;
       case "open": {
-        const part = { kind: event.kind, text: "", specialist: event.specialist ?? "", call: event.call };
+        const { kind, specialist = "", call } = event;
+        const part = { kind, text: "", specialist, call, from: this.now() };
         if (event.kind === "answer" && message.json) part.json = true;
         message.parts.push(part);
         this.open(part, event.part);
@@ -257,32 +267,25 @@ export class View {
         break;
       case "specialist":
         this.specialist(event.delegation.id, event.delegation.by);
+        this.step(
+          event.delegation.by === "user" ? "A specialist begins, as you asked" : "The model calls a specialist",
+        );
         break;
       case "specialist_end":
-        this.specialist(event.delegation.id).append(
-          make(
-            "p",
-            { className: "small" },
-            `It ${event.delegation.outcome === "returned" ? "returned" : `ended: ${event.delegation.outcome}`} after ${
-              event.delegation.steps ?? 0
-            } steps.`,
-          ),
-        );
+        this.ended(event.delegation);
         break;
-      case "rationale":
-        this.decided(
-          `${event.decision.decision}${event.decision.toolName ? ` ${event.decision.toolName}` : ""}: ${
-            event.decision.rationale?.why ?? "no reason given"
-          }`,
-        );
+      case "rationale": {
+        const { decision, toolName, rationale } = event.decision;
+        const what =
+          decision === "tool-selection" ? `calls ${toolName}` : decision.replace("termination:", "ends with ");
+        this.step(`${what}: ${rationale?.why ?? "no reason given"}`);
         break;
-      case "assumption":
-        this.decided(
-          `assumes ${event.assumption.assumption}${
-            event.assumption.because ? `, because ${event.assumption.because}` : ""
-          }`,
-        );
+      }
+      case "assumption": {
+        const { assumption, because } = event.assumption;
+        this.step(`assumes ${assumption}${because ? `, because ${because}` : ""}`);
         break;
+      }
       case "strategy":
         this.warn(event.message);
         break;
@@ -301,14 +304,14 @@ export class View {
     }
   }
 
-  // next shows what the mask allows at this point of a held answer.
+  // next shows what the schema allows at this point of a held answer.
   next({ ascii, other, end }) {
     if (!this.mask) {
-      this.mask = { line: make("p", { className: "next" }), list: make("ol", { className: "timeline" }), count: 0 };
+      this.mask = { line: make("p", { className: "next" }), list: make("ol", { className: "steps" }), count: 0 };
       this.mask.node = make(
         "details",
         { className: "thoughts" },
-        make("summary", {}, "What the mask allowed"),
+        make("summary", {}, "What the schema allowed"),
         make("div", { className: "inner", tabIndex: 0 }, this.mask.list),
       );
       this.notes.prepend(this.mask.line, this.mask.node);
@@ -317,17 +320,39 @@ export class View {
       [ranges(ascii), other ? "characters beyond ASCII" : "", end ? "the end" : ""].filter(Boolean).join("  ") ||
       "nothing";
     this.mask.line.replaceChildren("May come next: ", make("code", {}, allowed));
-    if (this.mask.count++ < 300) {
-      const tail = textOf(this.message, "answer").slice(-24);
-      this.mask.list.append(
-        make("li", {}, make("code", {}, tail || "(the beginning)"), " then ", make("code", {}, allowed)),
-      );
-    }
+    const tail = textOf(this.message, "answer").slice(-24);
+    if (this.mask.last === tail + allowed || this.mask.count++ >= 300) return;
+    this.mask.last = tail + allowed;
+    this.mask.list.append(
+      make("li", {}, make("code", {}, tail || "(the beginning)"), " then ", make("code", {}, allowed)),
+    );
   }
 
-  decided(text) {
-    this.line ??= this.notes.appendChild(make("ol", { className: "timeline", "aria-label": "Decisions" }));
-    this.line.append(make("li", {}, text));
+  // ended says how a specialist's work ended.
+  ended({ id, outcome, steps = 0 }) {
+    const how =
+      { returned: "returned", pending: "waits for the results of its calls" }[outcome] ?? `ended: ${outcome}`;
+    const text = `It ${how} after ${steps} ${steps === 1 ? "step" : "steps"}.`;
+    this.specialist(id).append(make("p", { className: "small" }, text));
+    this.step(`The specialist ${how}`);
+  }
+
+  // step keeps what was decided, and shows it in the timeline.
+  step(text) {
+    (this.message.steps ??= []).push({ from: this.now(), text });
+    this.times();
+  }
+
+  times() {
+    const list = timeline(this.message);
+    if (!list) return;
+    if (!this.line) {
+      this.line = make("div", { className: "inner", tabIndex: 0 });
+      this.notes.append(
+        make("details", { className: "thoughts", open: true }, make("summary", {}, "Timeline"), this.line),
+      );
+    }
+    this.line.replaceChildren(list);
   }
 
   warn(text) {
@@ -339,6 +364,7 @@ export class View {
     const { message } = this;
     if (message.state === "running") return;
     for (const id of this.parts.keys()) this.close(id);
+    this.times();
     this.mask?.line.remove();
     this.ending?.remove();
     this.ending = make("div");

@@ -38,6 +38,7 @@ export function show(s, defaults) {
       $(id).value = defaults[id] ?? $(id).options[0]?.value ?? "";
   }
   for (const id of checks) $(id).checked = s[id] ?? defaults[id] ?? false;
+  for (const id of ["schema", "tools"]) $(`${id}-example`).hidden = $(id).value.trim() !== "";
   check();
 }
 
@@ -92,7 +93,7 @@ export function fields(s) {
   return f;
 }
 
-export const exampleSchema = JSON.stringify(
+const exampleSchema = JSON.stringify(
   {
     type: "object",
     properties: { sum: { type: "integer" }, unit: { enum: ["apples", "pears"] } },
@@ -102,7 +103,7 @@ export const exampleSchema = JSON.stringify(
   null,
   2,
 );
-export const exampleTools = JSON.stringify(
+const exampleTools = JSON.stringify(
   [
     {
       name: "get_weather",
@@ -121,4 +122,22 @@ export function watch(change) {
       check();
       change();
     });
+}
+
+// example fills an empty field with an example.
+function example(field, button, text) {
+  const hide = () => {
+    button.hidden = field.value.trim() !== "";
+  };
+  field.addEventListener("input", hide);
+  button.addEventListener("click", () => {
+    field.value = text;
+    field.dispatchEvent(new Event("input"));
+    field.focus();
+  });
+}
+
+export function listen() {
+  example($("schema"), $("schema-example"), exampleSchema);
+  example($("tools"), $("tools-example"), exampleTools);
 }

@@ -75,44 +75,69 @@ export function onChange(take) {
 const text = (v, most = 1 << 24) => (typeof v === "string" ? v.slice(0, most) : "");
 const list_ = (v) => (Array.isArray(v) ? v : []);
 const plain = (v) => (v && typeof v === "object" && !Array.isArray(v) ? v : {});
+const number = (v) => (Number.isFinite(v) ? v : 0);
+const numbers = (v, ...names) => Object.fromEntries(names.map((name) => [name, number(plain(v)[name])]));
+
+function readPart(raw) {
+  const p = plain(raw);
+  const call = p.call && { id: text(plain(p.call).id, 1024), name: text(plain(p.call).name, 256) };
+  const part = { kind: text(p.kind, 20), text: text(p.text), specialist: text(p.specialist, 256), call };
+  if (p.json === true) part.json = true;
+  if (Number.isFinite(p.from) && Number.isFinite(p.to)) Object.assign(part, numbers(p, "from", "to"));
+  return part;
+}
+
+function readAnswer(m, second = false) {
+  const state = text(m.state, 20);
+  const answer = {
+    role: "assistant",
+    model: text(m.model, 1024),
+    state: !state || state === "running" ? "done" : state,
+    sealed: text(m.sealed),
+    instructions: list_(m.instructions).map(plain),
+    warnings: list_(m.warnings).map((w) => text(w, 4096)),
+    error: text(m.error, 4096),
+    parts: list_(m.parts).map(readPart),
+    steps: list_(m.steps).map((s) => ({ ...numbers(s, "from"), text: text(plain(s).text, 4096) })),
+  };
+  if (m.done)
+    answer.done = {
+      finish_reason: text(plain(m.done).finish_reason, 40),
+      finish_detail: text(plain(m.done).finish_detail, 40),
+      reasoning_unavailable: plain(m.done).reasoning_unavailable === true,
+      trace_id: text(plain(m.done).trace_id, 256),
+      usage: numbers(plain(m.done).usage, "prompt", "cached", "completion", "reasoning", "summary"),
+      timing: numbers(plain(m.done).timing, "queue", "first_token", "first_answer", "decode"),
+    };
+  if (m.other && !second) answer.other = readAnswer(plain(m.other), true);
+  return answer;
+}
+
+function readMessage(raw) {
+  const m = plain(raw);
+  switch (m.role) {
+    case "user": {
+      const files = list_(m.files).map((f) => ({ name: text(plain(f).name, 256), text: text(plain(f).text) }));
+      return { role: "user", content: text(m.content), files };
+    }
+    case "tool":
+      return { role: "tool", call_id: text(m.call_id, 1024), content: text(m.content) };
+    case "assistant":
+      return readAnswer(m);
+  }
+  return null;
+}
 
 // read makes a conversation of something from a file. Only what the page knows is taken.
 export function read(from) {
   const source = plain(from);
-  const messages = [];
-  for (const raw of list_(source.messages)) {
-    const m = plain(raw);
-    if (m.role === "user") {
-      messages.push({
-        role: "user",
-        content: text(m.content),
-        files: list_(m.files).map((f) => ({ name: text(plain(f).name, 256), text: text(plain(f).text) })),
-      });
-    } else if (m.role === "tool") {
-      messages.push({ role: "tool", call_id: text(m.call_id, 1024), content: text(m.content) });
-    } else if (m.role === "assistant") {
-      messages.push({
-        role: "assistant",
-        model: text(m.model, 1024),
-        state: text(m.state, 20) || "done",
-        sealed: text(m.sealed),
-        warnings: list_(m.warnings).map((w) => text(w, 4096)),
-        error: text(m.error, 4096),
-        parts: list_(m.parts).map((p) => ({
-          kind: text(plain(p).kind, 20),
-          text: text(plain(p).text),
-          specialist: text(plain(p).specialist, 256),
-          call: plain(p).call && { id: text(plain(p.call).id, 1024), name: text(plain(p.call).name, 256) },
-        })),
-      });
-    }
-  }
   return {
     id: newID(),
+    scope: text(source.scope, 64) || text(source.id, 64) || newID(),
     rev: 0,
     updated: Date.now(),
     title: text(source.title, 200) || "Imported conversation",
-    messages,
+    messages: list_(source.messages).map(readMessage).filter(Boolean),
     settings: Object.fromEntries(
       Object.entries(plain(source.settings)).filter(([, v]) => typeof v === "string" || typeof v === "boolean"),
     ),

@@ -1,22 +1,24 @@
 // Tests of the page in Chromium: every control, and what happens when something breaks. BROWSER names the browser and
-// SITE the program that serves invented models. With SHOTS, screenshots are left in that folder.
+// SITE the program that serves invented models. Screenshots of the page's states are left in the folder SHOTS, to be
+// looked at.
 import { after, before, beforeEach, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { createRequire } from 'node:module';
 import { chromium } from 'playwright-core';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const shots = process.env.SHOTS;
+const shots = process.env.SHOTS ?? fileURLToPath(new URL('../../../../.cache/screenshots', import.meta.url));
 // On a machine that does other things too, times say little. STRICT=1 tests the limits that hold on an idle one.
 const strict = process.env.STRICT === '1';
 const folder = mkdtempSync(join(tmpdir(), 'runner-page-'));
-if (shots) mkdirSync(shots, { recursive: true });
+mkdirSync(shots, { recursive: true });
 
 // Site is a server with invented models.
 class Site {
@@ -96,6 +98,8 @@ async function pick(model) {
   await page.selectOption('#model', model);
 }
 
+const shot = (name) => page.screenshot({ path: join(shots, `${name}.png`), animations: 'disabled', caret: 'hide' });
+
 function calm() {
   assert.deepEqual(complaints, []);
 }
@@ -134,20 +138,9 @@ test('browsers get the page at /, and other clients what they got before', async
 });
 
 test('the page is small and paints at once', async () => {
-  const names = [
-    '',
-    ...[
-      'style.css',
-      'main.js',
-      'api.js',
-      'store.js',
-      'dom.js',
-      'answer.js',
-      'settings.js',
-      'operator.js',
-      'icon.svg',
-    ].map((n) => 'web/' + n),
-  ];
+  const files = readdirSync(new URL('../../../../server/web/page', import.meta.url));
+  const names = ['', ...files.filter((n) => n !== 'index.html').map((n) => 'web/' + n)];
+  assert.ok(names.includes('web/main.js'));
   let bytes = 0;
   for (const name of names) {
     const r = await fetch(`${site.url}/${name}`, { headers: { Accept: 'text/html' } });
@@ -259,6 +252,26 @@ test('several conversations, exported and imported', async () => {
   calm();
 });
 
+test('an imported conversation goes on with the reasoning that it carries', async () => {
+  await pick('fast');
+  await say('styled');
+  const download = page.waitForEvent('download');
+  await page.click('#export');
+  const file = join(folder, 'sealed.json');
+  await (await download).saveAs(file);
+  await page.locator('.conversations .remove').first().click();
+  await page.locator('.empty').waitFor();
+  await page.setInputFiles('#import-file', file);
+  await page.locator('.conversations .open').click();
+  assert.match(await figures().textContent(), /tokens/);
+  const request = page.waitForRequest('**/web/chat');
+  await say('hello');
+  const body = (await request).postDataJSON();
+  assert.ok(body.messages[1].sealed);
+  assert.equal(await page.locator('.warning').count(), 0); // it would say that a value does not open
+  calm();
+});
+
 test('the drawer: system prompt, sampling, a file', async () => {
   await pick('fast');
   await page.click('#settings');
@@ -288,21 +301,25 @@ test('the drawer: system prompt, sampling, a file', async () => {
   calm();
 });
 
-test('a schema holds the answer, and the page shows what the mask allowed', async () => {
+test('a schema holds the answer, and the page shows what the schema allowed', async () => {
   await page.click('#settings');
   await page.fill('#schema', '{"type": ');
   await page.getByText('This is not JSON').waitFor();
+  await page.fill('#schema', '');
   await page.click('#schema-example');
   await say('schema');
   assert.deepEqual(JSON.parse(await answer().locator('.text pre code').last().textContent()), {
     sum: 42,
     unit: 'apples',
   });
-  await answer().getByText('What the mask allowed').click();
-  const list = await answer().locator('.timeline').first().textContent();
+  await answer().getByText('What the schema allowed').click();
+  await shot('schema');
+  const list = await answer().locator('.steps').textContent();
   assert.match(list, /\(the beginning\) then \{/);
   assert.match(list, /0–9/);
-  assert.ok((await answer().locator('.timeline').first().locator('li').count()) > 3, 'it grows');
+  const items = await answer().locator('.steps li').allTextContents();
+  assert.equal(new Set(items).size, items.length, items.join(' | '));
+  assert.ok((await answer().locator('.steps li').count()) >= 3, 'it grows');
   calm();
 });
 
@@ -320,6 +337,110 @@ test('tools: results are typed in', async () => {
   assert.ok(body.messages[1].sealed, 'the sealed value is carried');
   assert.equal(body.messages[2].content, 'Sunny.');
   assert.doesNotMatch(await page.locator('#log').textContent(), /was left out/);
+  calm();
+});
+
+test('a new message can be written instead of the results', async () => {
+  await pick('fast');
+  await page.click('#settings');
+  await page.click('#tools-example');
+  await say('weather');
+  await page.getByLabel('Result of get_weather').waitFor();
+  await say('styled');
+  assert.match(await answer().textContent(), /The sum is 42/);
+  assert.equal(await page.locator('.failed').count(), 0);
+  assert.equal(await page.getByLabel('Result of get_weather').count(), 0);
+  calm();
+});
+
+test('an example never replaces what was written', async () => {
+  await page.click('#settings');
+  await page.fill('#schema', '{"type": "array"}');
+  assert.ok(await page.locator('#schema-example').isHidden());
+  await page.fill('#schema', '');
+  await page.click('#schema-example');
+  assert.match(await page.locator('#schema').inputValue(), /apples/);
+  calm();
+});
+
+test('a wrong setting loses no answer', async () => {
+  await pick('fast');
+  await say('styled');
+  await page.click('#settings');
+  await page.fill('#schema', '{"type": ');
+  await page.click('#drawer-close');
+  await answer().getByRole('button', { name: 'Regenerate' }).click();
+  await page.getByText('This is not JSON').waitFor(); // the settings are open
+  await page.fill('#schema', '');
+  await page.click('#drawer-close');
+  await say('hello');
+  assert.equal(await page.locator('.message').count(), 4);
+  assert.match(await answer(0).textContent(), /The sum is 42/);
+  calm();
+});
+
+test('the timeline shows decisions, also after a reload', async () => {
+  await pick('fast');
+  await page.click('#settings');
+  await page.click('#tools-example');
+  await page.check('#rationale');
+  await page.click('#drawer-close');
+  await say('weather');
+  await page.getByLabel('Result of get_weather').waitFor();
+  for (let i = 0; i < 2; i++) {
+    const rows = await answer().locator('.timeline li').allTextContents();
+    assert.ok(rows.length >= 4, rows.join(' | '));
+    assert.ok(
+      rows.every((r) => /^\d+\.\d\d s/.test(r)),
+      rows.join(' | '),
+    );
+    for (const want of [
+      /Reasoning \d/,
+      /assumes it is about today/,
+      /calls get_weather: the weather changes/,
+      /Call of get_weather/,
+    ])
+      assert.ok(
+        rows.some((r) => want.test(r)),
+        `${want} is not in ${rows.join(' | ')}`,
+      );
+    const [bar] = await answer()
+      .locator('.timeline .part .span')
+      .evaluateAll((all) => all.map((s) => s.clientWidth));
+    assert.ok(bar > 0);
+    if (i === 0) await shot('timeline');
+    await page.reload();
+    await answer().locator('.timeline').waitFor();
+  }
+  calm();
+});
+
+test('the model calls a specialist, which calls a tool', async () => {
+  await pick('fast');
+  await page.click('#settings');
+  await page.click('#tools-example');
+  await page.check('#delegate');
+  await page.click('#drawer-close');
+  await say('delegate');
+  assert.match(
+    await answer().locator('.specialist').textContent(),
+    /Specialist.*The specialist looks it up.*get_weather.*Oslo.*waits for the results of its calls/s,
+  );
+  await shot('specialist');
+  await page.reload(); // the call is still there
+  await page.getByLabel('Result of get_weather').fill('Cloudy.');
+  const request = page.waitForRequest('**/web/chat');
+  await page.getByRole('button', { name: 'Send the result' }).click();
+  await answer().getByText('Clouds over Oslo.').waitFor();
+  const body = (await request).postDataJSON();
+  assert.deepEqual(
+    body.messages[1].instructions.map((i) => i.type),
+    ['delegate_reasoning', 'intermediate_reasoning'],
+  );
+  assert.equal(body.messages[1].calls.length, 1); // the call of the specialist is the server's own
+  assert.equal(body.messages[1].calls[0].name, 'get_weather');
+  assert.match(await answer().locator('.specialist').textContent(), /The specialist sees clouds.*returned/s);
+  assert.equal(await page.locator('.warning').count(), 0);
   calm();
 });
 
@@ -344,6 +465,7 @@ test('two answers side by side', async () => {
   await say('styled', false);
   await page.locator('.pair .figures').nth(1).waitFor();
   assert.match(await page.locator('.pair').textContent(), /demo.*fast · effort low/s);
+  await shot('compare');
   await page.getByRole('button', { name: 'Go on with this one' }).click();
   assert.match(await answer().textContent(), /^fast/);
   assert.equal(await page.locator('.pair').count(), 0);
@@ -354,6 +476,7 @@ test('hostile output is harmless', async () => {
   await pick('fast');
   await say('hostile');
   await answer().locator('details.thoughts summary').click();
+  await shot('hostile');
   for (let i = 0; i < 2; i++) {
     const links = await page.locator('.text a').evaluateAll((list) => list.map((a) => a.getAttribute('href')));
     assert.ok(links.length > 0 && links.every((l) => l === null || /^(https?|mailto):/.test(l)), links.join(' '));
@@ -441,6 +564,7 @@ test('a lost connection and a restarted server', async () => {
   assert.match(await answer().textContent(), /word word/);
   await answer().getByRole('button', { name: 'Try again' }).click();
   await answer().getByText('The server cannot be reached').waitFor();
+  await shot('lost');
   own = await Site.start('-port', own.port);
   try {
     await say('styled');
@@ -478,6 +602,9 @@ test('keys are asked for, and kept no longer than the tab', async () => {
       await page.getByRole('button', { name: 'Use the key' }).click();
     };
     await page.locator('#key-dialog[open]').waitFor();
+    await shot('key');
+    await page.click('#key-cancel');
+    await page.click('#key'); // a second thought
     await enter('wrong-key-0123456789');
     await page.getByText('The server does not know this key.').waitFor();
     await enter('reader-key-0123456789');
@@ -498,6 +625,7 @@ test('keys are asked for, and kept no longer than the tab', async () => {
     await page.locator('#operator-body table').nth(1).waitFor();
     assert.match(await page.locator('#operator-body').textContent(), /Requests now.*fast.*loaded.*reader1/s);
     await check('the view for operators');
+    await shot('operator');
     calm();
   } finally {
     await locked.stop();
@@ -536,6 +664,17 @@ test('the keyboard is enough', async () => {
   calm();
 });
 
+test('on a narrow page, a touch beside the menu closes it', async () => {
+  await open(site.url, { viewport: { width: 360, height: 740 }, hasTouch: true });
+  await page.locator('.empty').waitFor();
+  await page.tap('#menu');
+  await page.locator('.side.shown').waitFor();
+  await page.touchscreen.tap(340, 400);
+  await page.locator('.side.shown').waitFor({ state: 'detached' });
+  assert.equal(await page.locator('#menu').getAttribute('aria-expanded'), 'false');
+  calm();
+});
+
 test('axe finds nothing, wide and narrow, light and dark', async () => {
   for (const [width, height] of [
     [1600, 900],
@@ -544,28 +683,28 @@ test('axe finds nothing, wide and narrow, light and dark', async () => {
     for (const colorScheme of ['light', 'dark']) {
       await open(site.url, { viewport: { width, height }, colorScheme });
       await page.locator('.empty').waitFor();
-      const shot = async (name) => {
+      const look = async (name) => {
         assert.ok(
           await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
           `${name} at ${width} is too wide`,
         );
         await check(`${name}, ${width}, ${colorScheme}`);
-        if (shots) await page.screenshot({ path: join(shots, `${name}-${width}-${colorScheme}.png`) });
+        await shot(`${name}-${width}-${colorScheme}`);
       };
-      await shot('empty');
+      await look('empty');
       await pick('fast');
       await say('styled');
       await answer().locator('details.thoughts summary').click();
-      await shot('answer');
+      await look('answer');
       await page.click('#settings');
       await page.click('#tools-example');
-      await shot('settings');
+      await look('settings');
       await page.click('#drawer-close');
       await say('weather');
-      await shot('call');
+      await look('call');
       if (width < 500) {
         await page.click('#menu');
-        await shot('menu');
+        await look('menu');
       }
     }
   }

@@ -48,8 +48,12 @@ func replies() []fake.Reply {
 	think := func(thoughts, answer string) string {
 		return "<|channel|>analysis<|message|>" + thoughts + "<|end|><|start|>assistant" + final + answer + "<|return|>"
 	}
-	call := "<|channel|>analysis<|message|>I look it up.<|end|><|start|>assistant<|channel|>commentary" +
-		" to=functions.get_weather <|constrain|>json<|message|>{\"city\":\"Oslo\"}<|call|>"
+	calls := func(thoughts, name, arguments string) string {
+		return "<|channel|>analysis<|message|>" + thoughts + "<|end|><|start|>assistant<|channel|>commentary to=functions." +
+			name + " <|constrain|>json<|message|>" + arguments + "<|call|>"
+	}
+	call := calls("I look it up.", "get_weather", `{"city":"Oslo"}`)
+	why := `I assume that it is about today. <rationale call="1">{"why":"the weather changes"}</rationale>`
 	thoughts := "I add the units first.\n\n- 7 + 5 = 12\n- 1 + 2 + 1 = 4\n\nSo it is 42."
 	return []fake.Reply{
 		{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant" + final, Say: "It adds the digits.<|return|>"},
@@ -60,7 +64,15 @@ func replies() []fake.Reply {
 		{After: ask("endless"), Say: think("Hm.", strings.Repeat("word ", 3000))},
 		{After: ask("line"), Say: think("Hm.", strings.Repeat("x", 4000))},
 		{After: ask("schema"), Say: think("I count.", `{"sum": 42, "unit": "apples"}`)},
+		{Prompt: "<rationale call=", After: ask("weather"),
+			Say: calls(why, "get_weather", `{"city":"Oslo"}`)},
 		{After: ask("weather"), Say: call},
+		{After: ask("delegate"), Say: calls("I ask one who knows.", "delegate_internal_reasoning",
+			`{"agent_prompt":"You know the weather."}`)},
+		{After: "</delegate-reasoning><|end|><|start|>assistant",
+			Say: calls("The specialist looks it up.", "get_weather", `{"city":"Oslo"}`)},
+		{After: "Cloudy.<|end|><|start|>assistant", Say: think("The specialist sees clouds.", "It is cloudy.")},
+		{After: "agent</return-control><|end|><|start|>assistant", Say: think("So I know.", "Clouds over Oslo.")},
 		{After: "Sunny.<|end|><|start|>assistant", Say: final + "It is sunny in Oslo.<|return|>"},
 		{After: "You are careful.<|end|>", Say: think("The specialist thinks.", "The specialist says it is fine.")},
 		{After: "<|start|>assistant", Say: think("Hello.", "You said something.")},
@@ -100,7 +112,7 @@ func run() error {
 		if name == "demo" { // 200 tokens a second
 			c.Delay = func(int) time.Duration { return 5 * time.Millisecond }
 		}
-		return runner.New(fake.New(c), runner.Config{})
+		return runner.New(fake.New(c), runner.Config{CallMemory: runner.NewCallMemory(64, time.Hour)})
 	}})
 	s := server.New(cfg)
 	s.Mount(ollama.New(s, ollama.Config{}))
