@@ -258,7 +258,7 @@ func TestLogitsOfOtherFormats(t *testing.T) {
 		for _, quant := range []string{"Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "BF16"} {
 			t.Run(quant, func(t *testing.T) {
 				dependOnTheSequenceAlone(t, random.Config{Architecture: "llama", Quant: quant, Layers: 2, Width: 256,
-					FeedForward: 512, HeadSize: 64, Seed: 6}, 1)
+					FeedForward: 512, HeadSize: 64, Seed: 6}, 1, 2, 3)
 			})
 		}
 	})

@@ -341,11 +341,7 @@ func newShape(files []*gguf.File) *shape {
 					s.repackedNew += t.Size
 				}
 			}
-			switch t.Type.String() {
-			case "F32", "F16", "BF16", "Q8_0", "MXFP4":
-			default:
-				s.own = false
-			}
+			s.own = s.own && ownFormats[t.Type.String()]
 		}
 	}
 	heads := key("attention.head_count", 1)
