@@ -55,6 +55,13 @@ struct ggml_compute_params {
     struct ggml_threadpool * threadpool;
 };
 
+struct ggml_type_traits_cpu {
+    void (*from_float)(const float * x, void * y, int64_t n);
+    void (*vec_dot)(int n, float * s, size_t bs, const void * x, size_t bx, const void * y, size_t by, int rows);
+    enum ggml_type vec_dot_type;
+    int64_t        nrows;
+};
+
 struct ggml_backend_buffer_type {
     void *             iface[7];
     ggml_backend_dev_t device;
@@ -128,6 +135,8 @@ struct llama_context_params {
 ggml_backend_buffer_type_t ggml_backend_cpu_buffer_type(void);
 struct ggml_threadpool * ggml_threadpool_new(struct ggml_threadpool_params * params);
 void ggml_threadpool_free(struct ggml_threadpool * threadpool);
+const struct ggml_type_traits_cpu * ggml_get_type_traits_cpu(enum ggml_type type);
+size_t ggml_row_size(enum ggml_type type, int64_t n);
 void ggml_barrier(struct ggml_threadpool * tp);
 void ggml_threadpool_chunk_set(struct ggml_threadpool * tp, int value);
 int  ggml_threadpool_chunk_add(struct ggml_threadpool * tp, int value);

@@ -5,6 +5,7 @@
 #include "kernels.h"
 
 #include "capi_builtin.h"
+#include "kernels_formats.h"
 #include "team.h"
 
 #include <algorithm>
@@ -43,24 +44,47 @@ std::atomic<bool> helped{false};
 
 int64_t columns_of(const ggml_tensor * t) { return t->ne[1] * t->ne[2]; }
 
-bool is_quantized(const rows & r) { return r.format == rows::q8_0 || r.format == rows::mxfp4; }
+// weights is a weight matrix and how its products are computed.
+struct weights {
+    rows r = {};
+    // In formats that the kernels do not read, a product is one of the engine's functions for a row and a column.
+    const ggml_type_traits_cpu * engine = nullptr;
+    size_t column = 0; // the bytes of a column that was rounded for such weights, or 0 if columns stay floats
+};
 
-// format_of determines the memory format of weights. It returns false if no kernel reads them.
-bool format_of(const ggml_tensor * w, rows & r) {
-    size_t element;
-    switch (w->type) {
-    case GGML_TYPE_F32: r.format = rows::f32, element = 4; break;
-    case GGML_TYPE_F16: r.format = rows::f16, element = 2; break;
-    case GGML_TYPE_BF16: r.format = rows::bf16, element = 2; break;
-    case GGML_TYPE_Q8_0: r.format = rows::q8_0, element = 34; break;
-    case GGML_TYPE_MXFP4: r.format = rows::mxfp4, element = 17; break;
-    default: return false;
+// format_of determines the memory format of weights. It returns false if nothing here can compute their products.
+bool format_of(const ggml_tensor * t, weights & w) {
+    rows &  r = w.r;
+    size_t  bytes = 0; // of a block, and its values
+    int64_t values = 1;
+    const auto is = [&](enum rows::format format, size_t size, int64_t n) {
+        r.format = format, bytes = size, values = n;
+    };
+    r.data = (const char *) t->data;
+    r.stride = t->nb[1];
+    r.n = t->ne[0];
+    switch (t->type) {
+    case GGML_TYPE_F32: is(rows::f32, 4, 1); break;
+    case GGML_TYPE_F16: is(rows::f16, 2, 1); break;
+    case GGML_TYPE_BF16: is(rows::bf16, 2, 1); break;
+    case GGML_TYPE_Q8_0: is(rows::q8_0, kernels::q8_0_block, 32); break;
+    case GGML_TYPE_MXFP4: is(rows::mxfp4, kernels::mxfp4_block, 32); break;
+    case GGML_TYPE_Q4_0: is(rows::q4_0, kernels::q4_block, 32); break;
+    case GGML_TYPE_IQ4_NL: is(rows::iq4_nl, kernels::q4_block, 32); break;
+    case GGML_TYPE_Q4_K: is(rows::q4_k, kernels::q4_k_block, 256); break;
+    case GGML_TYPE_Q5_K: is(rows::q5_k, kernels::q5_k_block, 256); break;
+    case GGML_TYPE_Q6_K: is(rows::q6_k, kernels::q6_k_block, 256); break;
+    case GGML_TYPE_IQ4_XS: is(rows::iq4_xs, kernels::iq4_xs_block, 256); break;
+    default:
+        w.engine = ggml_get_type_traits_cpu(t->type);
+        if (t->extra || !w.engine->vec_dot || !ggml_get_type_traits_cpu(w.engine->vec_dot_type)->from_float) {
+            return false;
+        }
+        w.column = ggml_row_size(w.engine->vec_dot_type, r.n);
+        return true;
     }
-    r.data = (const char *) w->data;
-    r.stride = w->nb[1];
-    r.n = w->ne[0];
-    return w->nb[0] == element && w->extra == nullptr &&
-           r.n % (is_quantized(r) ? 32 : 16) == 0;
+    w.column = values > 1 ? r.n / 32 * sizeof(block) : 0;
+    return t->nb[0] == bytes && t->extra == nullptr && r.n % std::max<int64_t>(values, 16) == 0;
 }
 
 // is_floats reports whether t holds rows of floats.
@@ -73,9 +97,9 @@ float * row(const ggml_tensor * t, int64_t i) {
 
 // A product with one weight matrix, or with the experts' matrices, where each column names its matrices.
 bool is_product(const ggml_tensor * op) {
-    rows r;
+    weights format;
     const ggml_tensor * w = op->src[0], * x = op->src[1];
-    if (!format_of(w, r) || w->ne[3] != 1 || !is_floats(x) || !is_floats(op)) {
+    if (!format_of(w, format) || w->ne[3] != 1 || !is_floats(x) || !is_floats(op)) {
         return false;
     }
     if (op->op == GGML_OP_MUL_MAT) {
@@ -227,10 +251,10 @@ template <typename F> void share(ggml_compute_params * params, int64_t n, int64_
     take(params, n, cost, f);
 }
 
-// The work buffer of a product: its quantized columns, then pointers to columns and results by expert, then the
+// The work buffer of a product: its rounded columns, then pointers to columns and results by expert, then the
 // index at which each expert's begin, then the experts that have any.
 struct work {
-    block *        blocks;
+    char *         rounded;
     const void **  columns;
     float **       out;
     int64_t *      begin; // one more than the number of experts
@@ -238,10 +262,9 @@ struct work {
     size_t         size;
 
     work(const ggml_tensor * op, void * base) {
-        rows r;
-        format_of(op->src[0], r);
+        weights m;
+        format_of(op->src[0], m);
         const bool ids = op->op == GGML_OP_MUL_MAT_ID;
-        const int64_t made = is_quantized(r) ? columns_of(op->src[1]) * (r.n / 32) : 0;
         const int64_t all = columns_of(op), experts = ids ? op->src[0]->ne[2] : 1;
         size_t at = -(uintptr_t) base % 64;
         const auto take = [&](size_t bytes) {
@@ -249,7 +272,7 @@ struct work {
             at += (bytes + 63) / 64 * 64;
             return base ? (char *) base + begin : nullptr;
         };
-        blocks = (block *) take(made * sizeof *blocks);
+        rounded = take(columns_of(op->src[1]) * m.column);
         columns = (const void **) take(all * sizeof *columns);
         out = (float **) take(all * sizeof *out);
         begin = (int64_t *) take((experts + 1) * sizeof *begin);
@@ -264,7 +287,7 @@ int32_t expert_of(const ggml_tensor * ids, int64_t i, int64_t token) {
 }
 
 // arrange sorts the columns and their results by expert. Thread 0 does it.
-void arrange(const ggml_tensor * op, const rows & r, work & w) {
+void arrange(const ggml_tensor * op, const weights & m, work & w) {
     const ggml_tensor * x = op->src[1], * ids = op->op == GGML_OP_MUL_MAT_ID ? op->src[2] : nullptr;
     const int64_t experts = ids ? op->src[0]->ne[2] : 1;
     const auto expert = [&](int64_t i, int64_t t) { return ids ? expert_of(ids, i, t) : 0; };
@@ -287,7 +310,7 @@ void arrange(const ggml_tensor * op, const rows & r, work & w) {
             const int64_t at = w.begin[expert(i, t)]++;
             const int64_t column = ids ? i % x->ne[1] : i;
             const int64_t from = t * x->ne[1] + column;
-            w.columns[at] = is_quantized(r) ? (const void *) (w.blocks + from * (r.n / 32)) : row(x, from);
+            w.columns[at] = m.column > 0 ? (const void *) (w.rounded + from * m.column) : row(x, from);
             w.out[at] = row(op, t * op->ne[1] + i);
         }
     }
@@ -295,17 +318,47 @@ void arrange(const ggml_tensor * op, const rows & r, work & w) {
     w.begin[0] = 0;
 }
 
+// round rounds a column for the weights.
+void round(const kernels::set & own, const weights & m, const float * x, void * out) {
+    if (m.engine) {
+        ggml_get_type_traits_cpu(m.engine->vec_dot_type)->from_float(x, out, m.r.n);
+    } else {
+        own.quantize(x, m.r.n, m.r.format, (block *) out);
+    }
+}
+
+// multiply writes the products of rows first to last-1 with each column.
+void multiply(const kernels::set & own, const weights & m, int64_t first, int64_t last, const void * const * columns,
+    float * const * out, int64_t count) {
+    if (!m.engine && m.column > 0) {
+        own.multiply_quantized(m.r, first, last, (const block * const *) columns, out, count);
+        return;
+    }
+    if (!m.engine) {
+        own.multiply_floats(m.r, first, last, (const float * const *) columns, out, count);
+        return;
+    }
+    constexpr int64_t some = 8; // rows that the first cache holds beside a column
+    for (; first < last; first += some) {
+        for (int64_t c = 0; c < count; c++) {
+            for (int64_t r = first; r < std::min(first + some, last); r++) {
+                m.engine->vec_dot((int) m.r.n, out[c] + r, 0, m.r.data + r * m.r.stride, 0, columns[c], 0, 1);
+            }
+        }
+    }
+}
+
 void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
     const ggml_tensor * x = op->src[1];
-    rows r;
-    format_of(op->src[0], r);
+    weights m;
+    format_of(op->src[0], m);
     work w(op, params->wdata);
     if (params->ith == 0) {
-        arrange(op, r, w);
+        arrange(op, m, w);
     }
-    if (is_quantized(r)) {
-        spread(params, columns_of(x), r.n * cost_of_number,
-            [&](int64_t c) { own.quantize(row(x, c), r.n, r.format, w.blocks + c * (r.n / 32)); });
+    if (m.column > 0) {
+        spread(params, columns_of(x), m.r.n * cost_of_number,
+            [&](int64_t c) { round(own, m, row(x, c), w.rounded + c * m.column); });
     }
     meet(params);
     // A piece is some rows of one expert's matrix with all columns of that expert. Experts without columns have no
@@ -313,16 +366,12 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
     const int64_t height = op->src[0]->ne[1], used = std::max<int64_t>(w.used[0], 1);
     constexpr int64_t piece = 32;
     const int64_t each = (height + piece - 1) / piece;
-    take(params, each * w.used[0], piece * r.n * columns_of(op) / used, [&](int64_t i) {
+    take(params, each * w.used[0], piece * m.r.n * columns_of(op) / used, [&](int64_t i) {
         const int64_t e = w.used[1 + i / each], first = i % each * piece, last = std::min(first + piece, height);
         const int64_t from = w.begin[e], count = w.begin[e + 1] - from;
-        rows m = r;
-        m.data += e * op->src[0]->nb[2];
-        if (is_quantized(r)) {
-            own.multiply_quantized(m, first, last, (const block * const *) w.columns + from, w.out + from, count);
-        } else {
-            own.multiply_floats(m, first, last, (const float * const *) w.columns + from, w.out + from, count);
-        }
+        weights expert = m;
+        expert.r.data += e * op->src[0]->nb[2];
+        multiply(own, expert, first, last, w.columns + from, w.out + from, count);
     });
 }
 

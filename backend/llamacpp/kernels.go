@@ -15,8 +15,12 @@ import (
 //
 // With these kernels a token's logits depend on its sequence alone, bit for bit. They do not depend on the rest of
 // the batch, on how the prompt was split, or on the sequence's place in the cache. This holds on the CPU with an
-// F16 cache, for models whose weights are all F32, F16, BF16, Q8_0 or MXFP4.
+// F16 cache, for weights in any format.
 var ownKernels string
+
+// ownFormats are the formats of weights that this package's kernels read. In the others each product of a row and a
+// column is the engine's; sharing them out is this package's.
+var ownFormats = set("F32 F16 BF16 Q8_0 MXFP4 Q4_0 Q4_K Q5_K Q6_K IQ4_NL IQ4_XS")
 
 func offerKernels() {
 	if kind := C.kernels_offer(); kind != nil {
@@ -77,7 +81,7 @@ func (e *Engine) kernelsOf(p *plan) string {
 	case e.folder == "" && e.kernels != "" && p.gpuLayers > 0:
 		return "the engine's on the GPU"
 	case e.folder == "" && e.kernels != "" && !p.own:
-		return "the engine's, and the runner's own, with " + e.kernels + ", for weights in F32, F16, BF16, Q8_0 and MXFP4"
+		return e.Kernels() + "; for weights in some formats the engine's"
 	}
 	return e.Kernels()
 }

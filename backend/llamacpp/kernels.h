@@ -39,7 +39,7 @@ namespace kernels {
 
 // rows is a weight matrix. Its rows are stride bytes apart and have n values each.
 struct rows {
-    enum format { f32, f16, bf16, q8_0, mxfp4 } format;
+    enum format { f32, f16, bf16, q8_0, mxfp4, q4_0, iq4_nl, q4_k, q5_k, q6_k, iq4_xs } format;
     const char * data;
     size_t       stride;
     int64_t      n;
@@ -47,9 +47,12 @@ struct rows {
 
 // block is 32 activations rounded to 8 bits, prepared for one weight format.
 struct block {
-    int8_t  x[32];
-    int32_t offset; // corrects for what is added to the weights to make them unsigned
-    float   scale;
+    int8_t x[32];
+    union {
+        int32_t offset[2]; // corrects for what is added to the weights to make them unsigned, by the sums of a block
+        float   sum;       // for weights with a minimum: the negative sum of the activations
+    };
+    float scale;
 };
 
 // attention is the attention of one layer: every token's query heads attend to the cells of the cache that its row
@@ -84,8 +87,8 @@ struct set {
     void (*multiply_floats)(const rows & w, int64_t first, int64_t last, const float * const * columns,
         float * const * out, int64_t count);
 
-    // multiply_quantized does the same for q8_0 and mxfp4, with columns from quantize. n is a multiple of 32. It is
-    // fastest for a multiple of 16 rows.
+    // multiply_quantized does the same for the quantized formats, with columns from quantize. n is a multiple of 32, or of
+    // 256 for those with such blocks. It is fastest for a multiple of 16 rows.
     void (*multiply_quantized)(const rows & w, int64_t first, int64_t last, const block * const * columns,
         float * const * out, int64_t count);
 

@@ -106,12 +106,13 @@ INLINE void pack(unsigned open, floats bias, int32_t first, int32_t * cells, flo
 INLINE ints added(ints v) { return _mm256_madd_epi16(v, _mm256_set1_epi16(1)); }
 
 INLINE int32_t sum_bytes(const int8_t * p) {
-    const ints x = _mm256_loadu_si256((const __m256i *) p);
-    const ints fours = added(_mm256_maddubs_epi16(_mm256_set1_epi8(1), x));
-    __m128i v = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
+    const __m128i x = _mm_loadu_si128((const __m128i *) p);
+    __m128i v = _mm_madd_epi16(_mm_maddubs_epi16(_mm_set1_epi8(1), x), _mm_set1_epi16(1));
     v = _mm_add_epi32(v, _mm_shuffle_epi32(v, 0x4e));
     return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xb1)));
 }
+
+template <typename F> INLINE F every(float x) { return _mm256_set1_ps(x); }
 
 constexpr int width = 4;
 
@@ -125,46 +126,68 @@ INLINE ints four(const int8_t * p) {
 // Bytes are multiplied, unsigned by signed, and added in pairs to 16 bits, which two products of any bytes would not
 // fit.
 
-// 12 is added to the weights, so they are at most 24, and eight products fit: 8*24*127. The offset of the activations'
-// block corrects for it.
-struct mxfp4_weights : mxfp4_blocks {
-    static constexpr int32_t offset = 12;
+// small_products multiplies weights of at most most, all positive because an offset was added. The offset of the
+// activations' block corrects for it. As many products are added in 16 bits as fit.
+template <int most, int offset_, int sums_ = 1, bool minimum_ = false> struct small_products {
+    static constexpr int32_t offset = offset_;
+    static constexpr int     sums = sums_;
+    static constexpr bool    minimum = minimum_;
+
     template <int C>
-    static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
+    static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b,
+        ints (&sum)[C][sums]) {
+        constexpr int together = 8 * most * 127 <= INT16_MAX ? 4 : 2;
+        static_assert(together * 2 * most * 127 <= INT16_MAX);
         UNROLL for (int c = 0; c < C; c++) {
-            sum[c] = _mm256_set1_epi32(x[c][b].offset);
+            UNROLL for (int i = 0; i < sums; i++) {
+                sum[c][i] = _mm256_set1_epi32(offset != 0 ? x[c][b].offset[i] : 0);
+            }
         }
-        UNROLL for (int half = 0; half < block_vectors; half += 4) {
+        UNROLL for (int some = 0; some < block_vectors; some += together) {
             ints words[C];
-            UNROLL for (int i = half; i < half + 4; i++) {
+            UNROLL for (int i = some; i < some + together; i++) {
                 UNROLL for (int c = 0; c < C; c++) {
-                    const ints some = _mm256_maddubs_epi16(w[i], four(x[c][b].x + 4 * i));
-                    words[c] = i == half ? some : _mm256_add_epi16(words[c], some);
+                    const ints two = _mm256_maddubs_epi16(w[i], four(x[c][b].x + 4 * i));
+                    words[c] = i == some ? two : _mm256_add_epi16(words[c], two);
                 }
             }
             UNROLL for (int c = 0; c < C; c++) {
-                sum[c] = _mm256_add_epi32(sum[c], added(words[c]));
+                ints & to = sum[c][some * sums / block_vectors];
+                to = _mm256_add_epi32(to, added(words[c]));
             }
         }
     }
 };
 
-// The weights stay signed. Their magnitudes, at most 128, are multiplied by activations that take over their signs;
-// 2*128*127 fits. This is why no activation is -128, whose sign cannot be changed.
-struct q8_0_weights : q8_0_blocks {
+// signed_products multiplies weights that stay signed. Their magnitudes, at most 128, are multiplied by activations that
+// take over their signs; 2*128*127 fits. This is why no activation is -128, whose sign cannot be changed.
+struct signed_products {
     static constexpr int32_t offset = 0;
+    static constexpr int     sums = 1;
+    static constexpr bool    minimum = false;
+
     template <int C>
-    static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b, ints (&sum)[C]) {
+    static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b,
+        ints (&sum)[C][sums]) {
         UNROLL for (int i = 0; i < block_vectors; i++) {
             const ints size = _mm256_abs_epi8(w[i]);
             UNROLL for (int c = 0; c < C; c++) {
                 const ints some =
                     added(_mm256_maddubs_epi16(size, _mm256_sign_epi8(four(x[c][b].x + 4 * i), w[i])));
-                sum[c] = i == 0 ? some : _mm256_add_epi32(sum[c], some);
+                sum[c][0] = i == 0 ? some : _mm256_add_epi32(sum[c][0], some);
             }
         }
     }
 };
+
+struct mxfp4_weights : mxfp4_blocks, small_products<24, 12> {};
+struct q4_0_weights : q4_0_blocks, small_products<15, 8> {};
+struct q4_k_weights : q4_k_blocks, small_products<15, 0, 1, true> {};
+struct q5_k_weights : q5_k_blocks, small_products<31, 0, 1, true> {};
+struct q6_k_weights : q6_k_blocks, small_products<63, 32, 2> {};
+struct q8_0_weights : q8_0_blocks, signed_products {};
+struct iq4_nl_weights : iq4_nl_blocks<0>, signed_products {};
+struct iq4_xs_weights : iq4_xs_blocks<0>, signed_products {};
 
 bool supported() {
     __builtin_cpu_init();

@@ -88,9 +88,10 @@ INLINE void pack(unsigned open, floats bias, int32_t first, int32_t * cells, flo
 }
 
 INLINE int32_t sum_bytes(const int8_t * p) {
-    const __m256i x = _mm256_loadu_si256((const __m256i *) p);
-    return _mm512_reduce_add_epi32(_mm512_zextsi256_si512(
-        _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), x)));
+    const __m128i x = _mm_loadu_si128((const __m128i *) p);
+    __m128i v = _mm_dpbusd_epi32(_mm_setzero_si128(), _mm_set1_epi8(1), x);
+    v = _mm_add_epi32(v, _mm_shuffle_epi32(v, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xb1)));
 }
 
 constexpr int width = 8;
@@ -117,40 +118,59 @@ template <typename I> INLINE I whole(int32_t x) {
     }
 }
 
-// offset_products multiplies weights to which an offset was added, because a dot product multiplies unsigned weights by
+// every is the same for floats.
+template <typename F> INLINE F every(float x) {
+    if constexpr (sizeof(F) == sizeof(floats)) {
+        return _mm512_set1_ps(x);
+    } else {
+        return _mm256_set1_ps(x);
+    }
+}
+
+// products_of multiplies weights to which an offset was added, because a dot product multiplies unsigned weights by
 // signed activations. The offset of the activations' block corrects for it.
-struct offset_products {
+template <int offset_, int sums_ = 1, bool minimum_ = false> struct products_of {
+    static constexpr int32_t offset = offset_;
+    static constexpr int     sums = sums_;
+    static constexpr bool    minimum = minimum_;
+
     template <typename I, int C>
-    static INLINE void add(const I (&w)[block_vectors], const block * const (&x)[C], int64_t b, I (&sum)[C]) {
-        constexpr int parts = C <= 4 ? 2 : 1; // each product waits for the one before in its sum
+    static INLINE void add(const I (&w)[block_vectors], const block * const (&x)[C], int64_t b, I (&sum)[C][sums]) {
+        constexpr int parts = sums == 2 || C <= 4 ? 2 : 1; // each product waits for the one before in its sum
         I part[C][parts];
         UNROLL for (int c = 0; c < C; c++) {
-            part[c][0] = whole<I>(x[c][b].offset);
-            UNROLL for (int i = 1; i < parts; i++) {
-                part[c][i] = whole<I>(0);
+            UNROLL for (int i = 0; i < parts; i++) {
+                part[c][i] = whole<I>(offset != 0 && i < sums ? x[c][b].offset[i] : 0);
             }
         }
         UNROLL for (int i = 0; i < block_vectors; i++) {
             UNROLL for (int c = 0; c < C; c++) {
-                dot(part[c][i % parts], w[i], x[c][b].x + 4 * i);
+                dot(part[c][sums == 2 ? i / 4 : i % parts], w[i], x[c][b].x + 4 * i);
             }
         }
         UNROLL for (int c = 0; c < C; c++) {
-            sum[c] = parts == 1 ? part[c][0] : plus(part[c][0], part[c][parts - 1]);
+            if constexpr (sums == 2) {
+                sum[c][0] = part[c][0], sum[c][1] = part[c][1];
+            } else {
+                sum[c][0] = parts == 1 ? part[c][0] : plus(part[c][0], part[c][parts - 1]);
+            }
         }
     }
 };
 
-struct mxfp4_weights : mxfp4_blocks, offset_products {
-    static constexpr int32_t offset = 12;
-};
+struct mxfp4_weights : mxfp4_blocks, products_of<12> {};
+struct q4_0_weights : q4_0_blocks, products_of<8> {};
+struct iq4_nl_weights : iq4_nl_blocks<128>, products_of<128> {};
+struct q4_k_weights : q4_k_blocks, products_of<0, 1, true> {};
+struct q5_k_weights : q5_k_blocks, products_of<0, 1, true> {};
+struct q6_k_weights : q6_k_blocks, products_of<32, 2> {};
+struct iq4_xs_weights : iq4_xs_blocks<128>, products_of<128> {};
 
-struct q8_0_weights : q8_0_blocks, offset_products {
-    static constexpr int32_t offset = 128;
+struct q8_0_weights : q8_0_blocks, products_of<128> {
     static INLINE void load(const char * p, const distances & rows, ints8 (&w)[block_vectors]) {
         q8_0_blocks::load(p, rows, w);
         UNROLL for (int i = 0; i < block_vectors; i++) {
-            w[i] = _mm256_xor_si256(w[i], _mm256_set1_epi8((char) 0x80));
+            w[i] = _mm256_xor_si256(w[i], bytes_of(128));
         }
     }
 };

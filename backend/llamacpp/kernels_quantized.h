@@ -1,8 +1,9 @@
 // Products with quantized weights, written once for vectors of any width; see kernels_simd.h.
 //
-// Every sum has the same order, for one column or many: the products of a block of 32 are added exactly, as whole
-// numbers, and the blocks one after another, each with one fused operation. A vector holds one number for each of
-// some rows, so nothing is added across a vector. Columns are in registers, up to width of them at a time.
+// Every sum has the same order, for one column or many: the products of a block of 32 (16 for Q6_K) are added exactly,
+// as whole numbers, and the blocks one after another, each with one fused operation, and one more where a format
+// subtracts a minimum from its weights. A vector holds one number for each of some rows, so nothing is added across a
+// vector. Columns are in registers, up to width of them at a time.
 //
 // Few columns are multiplied with eight rows where they lie. For more, lanes rows are taken apart into a panel.
 //
@@ -10,11 +11,12 @@
 //
 //   ints8, floats8, distances  see kernels_reading.h
 //   store, to_floats, fused    also for vectors of eight
-//   width                      how many columns a tile has at most
-//   mxfp4_weights, q8_0_weights  read one block of eight rows:
-//     bytes, offset      the size of a block, and what is added to each weight
-//     scale              the blocks' scales
-//     load               the weights, as block_vectors vectors
+//   every<F>           a vector F of one number
+//   width              how many columns a tile has at most
+//   mxfp4_weights, q4_0_weights and so on  the formats; with what kernels_reading.h has of them:
+//     offset             what is added to each weight
+//     sums               how many sums a block of 32 has; the i-th has the scale factor[i]
+//     minimum            whether factor[1] times the sum of the activations is subtracted
 //     add                the sums of such a block's products with a block of each of C columns, for eight or lanes rows
 #ifndef RUNNER_KERNELS_QUANTIZED_H
 #define RUNNER_KERNELS_QUANTIZED_H
@@ -30,6 +32,10 @@ namespace kernels {
 
 namespace {
 
+// is_super reports whether a format has blocks of 256.
+template <typename W, typename = void> struct is_super { static constexpr bool value = false; };
+template <typename W> struct is_super<W, decltype(void(W::part(0)))> { static constexpr bool value = true; };
+
 // weight_reader reads eight rows of weights where they lie. Meanwhile it asks for the rows that follow, into the second
 // cache: the first is too small for more rows. Into the first it takes what it reads next.
 template <typename W> struct weight_reader {
@@ -39,8 +45,35 @@ template <typename W> struct weight_reader {
     using ints = ints8;
     using floats = floats8;
 
+    // each calls f for all blocks of 32: with the activations' block, the weights and their factors.
+    template <typename F> INLINE void each(int64_t blocks, F f) const {
+        if constexpr (is_super<W>::value) {
+            const char * p = data;
+            for (int64_t b = 0; b < blocks; b += 8, p += W::bytes) {
+                floats8 factor[8][W::factors];
+                W::read_factors(p, rows, factor);
+                for (int j = 0; j < 4; j++) {
+                    ask(p, b / 8, j);
+                    ints8 w[2][block_vectors];
+                    W::load_two(p, rows, j, w[0], w[1]);
+                    UNROLL for (int i = 0; i < 2; i++) {
+                        f(b + W::part(2 * j + i), w[i], factor[2 * j + i]);
+                    }
+                }
+            }
+        } else {
+            for (int64_t b = 0; b < blocks; b++) {
+                ask(b);
+                ints8 w[block_vectors];
+                const floats8 factor[1] = {W::scale(data + b * W::bytes, rows)};
+                W::load(data + b * W::bytes, rows, w);
+                f(b, w, factor);
+            }
+        }
+    }
+
     // A cache line has period blocks, so with each block it is another part of the rows' turn.
-    static constexpr int64_t period = (64 + W::bytes / 2) / W::bytes, soon = 6;
+    static constexpr int64_t period = W::bytes < 64 ? (64 + W::bytes / 2) / W::bytes : 1, soon = 6;
 
     INLINE void ask(int64_t b) const {
         const char * next = data + b % period * (8 / period) * rows.of(1) + (b + soon) * W::bytes;
@@ -52,30 +85,46 @@ template <typename W> struct weight_reader {
             __builtin_prefetch(later + line, 0, 2);
         }
     }
-    INLINE void read(int64_t b, ints8 (&w)[block_vectors], floats8 & scale) const {
-        ask(b);
-        scale = W::scale(data + b * W::bytes, rows);
-        W::load(data + b * W::bytes, rows, w);
+
+    // The same for a fourth of a block of 256: two of the rows.
+    INLINE void ask(const char * p, int64_t b, int j) const {
+        const char * next = p + W::bytes + 2 * j * rows.of(1);
+        UNROLL for (size_t line = 0; line < W::bytes; line += 64) {
+            __builtin_prefetch(next + line, 0, 3);
+            __builtin_prefetch(next + rows.of(1) + line, 0, 3);
+        }
+        const char * later = data + rows.of(1) * 8 + (4 * b + j) * W::bytes * 2;
+        UNROLL for (size_t line = 0; line < W::bytes * 2; line += 64) {
+            __builtin_prefetch(later + line, 0, 2);
+        }
     }
 };
 
 // A panel is lanes rows of weights, taken apart once for many columns.
-struct alignas(64) panel_block {
+template <typename W> struct alignas(64) panel_block {
     ints   w[block_vectors];
-    floats scale;
+    floats factor[W::factors];
 };
 
-struct panel_reader {
-    const panel_block * blocks;
+// part_of is the activations' block for the i-th block of a panel.
+template <typename W> INLINE int64_t part_of(int64_t i) {
+    if constexpr (is_super<W>::value) {
+        return W::part(i);
+    } else {
+        return i;
+    }
+}
+
+template <typename W> struct panel_reader {
+    const panel_block<W> * panel;
 
     using ints = kernels::ints;
     using floats = kernels::floats;
 
-    INLINE void read(int64_t b, ints (&w)[block_vectors], floats & scale) const {
-        UNROLL for (int j = 0; j < block_vectors; j++) {
-            w[j] = blocks[b].w[j];
+    template <typename F> INLINE void each(int64_t blocks, F f) const {
+        for (int64_t i = 0; i < blocks; i++) {
+            f(part_of<W>(i), panel[i].w, panel[i].factor);
         }
-        scale = blocks[b].scale;
     }
 };
 
@@ -106,15 +155,18 @@ KERNEL void quantized_tile(const R & reader, int64_t blocks, group rows, const b
         x[c] = columns[c];
         acc[c] = floats{};
     }
-    for (int64_t b = 0; b < blocks; b++) {
-        ints w[block_vectors], sum[C];
-        floats scale;
-        reader.read(b, w, scale);
+    reader.each(blocks, [&](int64_t b, const ints (&w)[block_vectors], const floats * factor) INLINED {
+        ints sum[C][W::sums];
         W::add(w, x, b, sum);
         UNROLL for (int c = 0; c < C; c++) {
-            acc[c] = fused(to_floats(sum[c]), scale * x[c][b].scale, acc[c]);
+            UNROLL for (int i = 0; i < W::sums; i++) {
+                acc[c] = fused(to_floats(sum[c][i]), factor[i] * x[c][b].scale, acc[c]);
+            }
+            if constexpr (W::minimum) {
+                acc[c] = fused(factor[1], every<floats>(x[c][b].sum), acc[c]);
+            }
         }
-    }
+    });
     for (int c = 0; c < C; c++) {
         rows.put(out[c], acc[c]);
     }
@@ -134,24 +186,24 @@ KERNEL void quantized_tiles(const R & reader, int64_t blocks, group rows, const 
 
 // fill takes eight rows apart for a panel, from row first of the panel on.
 template <typename W>
-KERNEL void fill(const weight_reader<W> & reader, int64_t blocks, panel_block * panel, int64_t first) {
-    for (int64_t b = 0; b < blocks; b++) {
-        ints8 w[block_vectors];
-        floats8 scale;
-        reader.read(b, w, scale);
+KERNEL void fill(const weight_reader<W> & reader, int64_t blocks, panel_block<W> * panel, int64_t first) {
+    reader.each(blocks, [&](int64_t, const ints8 (&w)[block_vectors], const floats8 * factor) INLINED {
         UNROLL for (int j = 0; j < block_vectors; j++) {
-            std::memcpy((int32_t *) &panel[b].w[j] + first, &w[j], sizeof w[j]);
+            std::memcpy((int32_t *) &panel->w[j] + first, &w[j], sizeof w[j]);
         }
-        std::memcpy((float *) &panel[b].scale + first, &scale, sizeof scale);
-    }
+        UNROLL for (int i = 0; i < W::factors; i++) {
+            std::memcpy((float *) &panel->factor[i] + first, &factor[i], sizeof factor[i]);
+        }
+        panel++;
+    });
 }
 
 template <typename W>
 KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, const block * const * columns,
     float * const * out, int64_t count) {
-    static thread_local std::vector<panel_block> panel;
+    static thread_local std::vector<panel_block<W>> panel;
     const int64_t blocks = w.n / 32;
-    const size_t length = blocks * W::bytes;
+    const size_t length = blocks / (is_super<W>::value ? 8 : 1) * W::bytes;
     std::vector<char> padded;
     if (count > width && (int64_t) panel.size() < blocks) {
         panel.resize(blocks);
@@ -177,20 +229,38 @@ KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, cons
         for (int64_t r = 0; r < lanes && first + r < last; r += 8) {
             fill(at(first + r), blocks, panel.data(), r);
         }
-        quantized_tiles<W, width>(panel_reader{panel.data()}, blocks, group{first, last - first}, columns, out, count);
+        const panel_reader<W> reader{panel.data()};
+        quantized_tiles<W, width>(reader, blocks, group{first, last - first}, columns, out, count);
+    }
+}
+
+// with_weights calls f with a format's weights.
+template <typename F> void with_weights(enum rows::format format, F f) {
+    switch (format) {
+    case rows::mxfp4: f(mxfp4_weights{}); break;
+    case rows::q4_0: f(q4_0_weights{}); break;
+    case rows::iq4_nl: f(iq4_nl_weights{}); break;
+    case rows::q8_0: f(q8_0_weights{}); break;
+    case rows::q4_k: f(q4_k_weights{}); break;
+    case rows::q5_k: f(q5_k_weights{}); break;
+    case rows::q6_k: f(q6_k_weights{}); break;
+    case rows::iq4_xs: f(iq4_xs_weights{}); break;
+    default: break; // not quantized
     }
 }
 
 void multiply_quantized(const rows & w, int64_t first, int64_t last, const block * const * columns,
     float * const * out, int64_t count) {
-    const bool mxfp4 = w.format == rows::mxfp4;
-    const auto products = mxfp4 ? quantized_products<mxfp4_weights> : quantized_products<q8_0_weights>;
-    products(w, first, last, columns, out, count);
+    with_weights(w.format, [&](auto weights) {
+        quantized_products<decltype(weights)>(w, first, last, columns, out, count);
+    });
 }
 
 // quantize rounds activations to bytes, block by block.
 KERNEL void quantize(const float * x, int64_t n, enum rows::format format, block * out) {
-    const int32_t offset = format == rows::mxfp4 ? mxfp4_weights::offset : q8_0_weights::offset;
+    int32_t offset = 0, sums = 1;
+    bool minimum = false;
+    with_weights(format, [&](auto w) { offset = w.offset, sums = w.sums, minimum = w.minimum; });
     for (int64_t i = 0; i < n; i += 32, out++) {
         floats sizes = all(0.0f);
         UNROLL for (int j = 0; j < 32; j += lanes) {
@@ -202,8 +272,14 @@ KERNEL void quantize(const float * x, int64_t n, enum rows::format format, block
         UNROLL for (int j = 0; j < 32; j += lanes) {
             round_bytes(out->x + j, load(x + i + j) * by);
         }
-        out->offset = -offset * sum_bytes(out->x);
         out->scale = most / 127;
+        const int32_t first = sum_bytes(out->x), second = sum_bytes(out->x + 16);
+        if (minimum) {
+            out->sum = (float) -(first + second) * out->scale;
+        } else {
+            out->offset[0] = -offset * (sums == 1 ? first + second : first);
+            out->offset[1] = -offset * second;
+        }
     }
 }
 

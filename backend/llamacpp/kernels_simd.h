@@ -21,7 +21,7 @@
 //   narrow               stores doubles as floats
 //   to_floats            whole numbers as floats
 //   round_bytes          stores numbers from -127 to 127 as bytes, to the nearest
-//   sum_bytes            the sum of 32 bytes
+//   sum_bytes            the sum of 16 bytes
 //   open_cells, pack     which of the next cells a mask leaves open and how it biases them; and those alone, packed
 //
 // and what kernels_quantized.h lists.

@@ -251,15 +251,28 @@ func TestKernelsOnTheEnginesThreads(t *testing.T) {
 	})
 }
 
-// TestLogitsOfOtherFormats checks the same for the other formats of weights that many models have. Except for BF16
-// their products are the engine's, on one thread here, and everything else is this package's.
+// TestLogitsOfOtherFormats checks the same for the other formats of weights that many models have, and for two whose
+// products are the engine's.
 func TestLogitsOfOtherFormats(t *testing.T) {
 	forEachKernels(t, func(t *testing.T, _ string) {
-		for _, quant := range []string{"Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "BF16"} {
+		for _, quant := range []string{"Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "BF16", "Q4_1", "Q2_K"} {
 			t.Run(quant, func(t *testing.T) {
 				dependOnTheSequenceAlone(t, random.Config{Architecture: "llama", Quant: quant, Layers: 2, Width: 256,
-					FeedForward: 512, HeadSize: 64, Seed: 6}, 1)
+					FeedForward: 512, HeadSize: 64, Seed: 6}, 1, 2, 3)
 			})
+		}
+	})
+}
+
+// TestKernelsOfFormats checks that a model says whether the package's kernels read all of its weights.
+func TestKernelsOfFormats(t *testing.T) {
+	forEachKernels(t, func(t *testing.T, _ string) {
+		for quant, own := range map[string]bool{"Q4_K": true, "Q2_K": false} {
+			path := writeModel(t, random.Config{Architecture: "llama", Quant: quant, Layers: 1, Width: 256, FeedForward: 256})
+			m := openModel(t, path, backend.Config{ContextSize: 256})
+			if got := m.Info().Kernels; strings.Contains(got, "the engine's") == own {
+				t.Errorf("%s: %q", quant, got)
+			}
 		}
 	})
 }

@@ -40,8 +40,8 @@ type plan struct {
 	flash     C.enum_llama_flash_attn_type
 	cacheType C.enum_ggml_type
 	device    string
-	// own reports that this package's kernels read all weights. exact reports that they compute all of the model, so
-	// that a token's logits depend on its sequence alone, see ownKernels.
+	// own reports that this package's kernels read all weights. exact reports that a token's logits depend on its sequence
+	// alone, see ownKernels.
 	own, exact bool
 	// takes is the memory that the model needs.
 	takes backend.Memory
@@ -131,7 +131,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	p.batch = min(p.batch, p.cells)
 	p.offload(cfg, shape, kind.bytes, gpus)
 	p.own = shape.own
-	p.exact = e.kernels != "" && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
+	p.exact = e.kernels != "" && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	if cfg.Threads == 0 && shape.weights <= tiny {
 		most := 1
 		if p.exact {
@@ -341,11 +341,7 @@ func newShape(files []*gguf.File) *shape {
 					s.repackedNew += t.Size
 				}
 			}
-			switch t.Type.String() {
-			case "F32", "F16", "BF16", "Q8_0", "MXFP4":
-			default:
-				s.own = false
-			}
+			s.own = s.own && ownFormats[t.Type.String()]
 		}
 	}
 	heads := key("attention.head_count", 1)

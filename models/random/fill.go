@@ -27,6 +27,10 @@ func (t *tensor) fill(w io.Writer, r *rand.Rand) error {
 			block = fourBits(block[:0], r, t.deviation/4.610) // deviation of the integers from -8 to 7
 		case quants["IQ4_NL"]:
 			block = fourBits(block[:0], r, t.deviation/69.5) // deviation of the 16 values of the format's table
+		case quants["Q4_1"]:
+			block = q41Block(block[:0], r, t.deviation)
+		case quants["Q2_K"]:
+			block = q2KBlock(block[:0], r, t.deviation)
 		case quants["Q5_K"]:
 			block = q5KBlock(block[:0], r, t.deviation)
 		case quants["IQ4_XS"]:
@@ -112,6 +116,27 @@ func q5KBlock(b []byte, r *rand.Rand, deviation float64) []byte {
 // fourBits draws 32 four-bit numbers uniformly, with a scale.
 func fourBits(b []byte, r *rand.Rand, scale float64) []byte {
 	return drawn(binary.LittleEndian.AppendUint16(b, half(scale)), r, 2)
+}
+
+// q41Block draws 32 four-bit numbers uniformly, with a scale and the least value.
+func q41Block(b []byte, r *rand.Rand, deviation float64) []byte {
+	const even = 4.610 // deviation of the integers from 0 to 15
+	b = binary.LittleEndian.AppendUint16(b, half(deviation/even))
+	b = binary.LittleEndian.AppendUint16(b, half(7.5*deviation/even)|1<<15)
+	return drawn(b, r, 2)
+}
+
+// q2KBlock draws 256 two-bit integers uniformly. All scales and minimums of the block are 10, so that its values are 10
+// times its scale times -1.5 to 1.5.
+func q2KBlock(b []byte, r *rand.Rand, deviation float64) []byte {
+	const even = 1.118 // deviation of the integers from 0 to 3
+	for range 16 {
+		b = append(b, 10|10<<4)
+	}
+	b = drawn(b, r, 8)
+	scale := deviation / (10 * even)
+	b = binary.LittleEndian.AppendUint16(b, half(scale))
+	return binary.LittleEndian.AppendUint16(b, half(1.5*scale))
 }
 
 // iq4XSBlock draws 256 four-bit numbers uniformly. All eight scales of the block are 1.

@@ -40,7 +40,7 @@ type Config struct {
 	// Context is the trained context in tokens, as the file states it. 0 means 4096.
 	Context int
 	// Quant is the format of the matrices: "Q8_0", the default, "Q4_K", with Q6_K for the output, or another of quants.
-	// gpt-oss's experts are MXFP4. With Q4_K, Q5_K, Q6_K and IQ4_XS, Width and FeedForward are multiples of 256.
+	// gpt-oss's experts are MXFP4. With Q2_K, Q4_K, Q5_K, Q6_K and IQ4_XS, Width and FeedForward are multiples of 256.
 	Quant string
 	// Precise stores every weight as F32. An engine then rounds nothing, and two orders of the same sum differ only in
 	// their last bits. Otherwise experts are MXFP4 and the other matrices Q8_0, as usual.
@@ -300,7 +300,7 @@ func (l *list) matrix() gguf.TensorType {
 // quants are the formats that matrices can have.
 var quants = map[string]gguf.TensorType{
 	"F16": gguf.F16, "BF16": gguf.BF16, "Q8_0": gguf.Q8_0, "Q4_0": 2, "Q4_K": gguf.Q4_K, "Q5_K": 13, "Q6_K": gguf.Q6_K,
-	"IQ4_NL": 20, "IQ4_XS": 23,
+	"IQ4_NL": 20, "IQ4_XS": 23, "Q4_1": 3, "Q2_K": 10,
 }
 
 // plain is a layer of llama or qwen3moe.

@@ -75,121 +75,206 @@ double from_half(uint16_t h) {
     return sign * (e == 0 ? std::ldexp(m, -24) : e == 31 ? INFINITY : std::ldexp(1024 + m, e - 25));
 }
 
-// A matrix in one of the formats, and its values.
+// The quantized formats, by the bytes and the weights of a block.
+struct layout {
+    enum rows::format format;
+    int64_t           bytes, weights;
+};
+const layout layouts[] = {{rows::mxfp4, 17, 32}, {rows::q8_0, 34, 32}, {rows::q4_0, 18, 32}, {rows::iq4_nl, 18, 32},
+    {rows::q4_k, 144, 256}, {rows::q5_k, 176, 256}, {rows::q6_k, 210, 256}, {rows::iq4_xs, 136, 256}};
+
+// layout_of returns null for floats.
+const layout * layout_of(enum rows::format format) {
+    for (const layout & l : layouts) {
+        if (l.format == format) {
+            return &l;
+        }
+    }
+    return nullptr;
+}
+
+// part is 32 weights: the scale of its half times w, less a minimum.
+struct part {
+    int   w[32];
+    float scale[2], minimum = 0;
+};
+
+float half_at(const uint8_t * p) {
+    uint16_t h;
+    std::memcpy(&h, p, 2);
+    return from_half(h);
+}
+
+// part_of takes a block apart, by the definitions of the formats.
+part part_of(enum rows::format format, const uint8_t * p, int number) {
+    static const int doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    static const int nonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+    part t;
+    const auto scales = [&](float first, float second) { t.scale[0] = first, t.scale[1] = second; };
+    const auto nibble = [&](const uint8_t * q, int i) { return q[i % 16] >> i / 16 * 4 & 15; };
+    const int low = number % 2 * 4; // where the bits of a part are that shares its bytes with another
+    for (int i = 0; i < 32; i++) {
+        int & w = t.w[i];
+        switch (format) {
+        case rows::mxfp4: w = doubled[nibble(p + 1, i)]; break;
+        case rows::q8_0: w = (int8_t) p[2 + i]; break;
+        case rows::q4_0: w = nibble(p + 2, i) - 8; break;
+        case rows::iq4_nl: w = nonlinear[nibble(p + 2, i)]; break;
+        case rows::q4_k: w = p[16 + number / 2 * 32 + i] >> low & 15; break;
+        case rows::q5_k: w = (p[48 + number / 2 * 32 + i] >> low & 15) | (p[16 + i] >> number & 1) << 4; break;
+        case rows::q6_k:
+            w = (p[number / 4 * 64 + number % 2 * 32 + i] >> number % 4 / 2 * 4 & 15) |
+                (p[128 + number / 4 * 32 + i] >> number % 4 * 2 & 3) << 4;
+            w -= 32;
+            break;
+        case rows::iq4_xs: w = nonlinear[nibble(p + 8 + number * 16, i)]; break;
+        default: fail("no such format");
+        }
+    }
+    switch (format) {
+    case rows::mxfp4: scales(std::ldexp(1.0f, p[0] - 128), std::ldexp(1.0f, p[0] - 128)); break;
+    case rows::q4_k:
+    case rows::q5_k: {
+        const uint8_t * q = p + 4;
+        const int n = number;
+        const int scale = n < 4 ? q[n] & 63 : (q[n + 4] & 15) | q[n - 4] >> 6 << 4;
+        const int minimum = n < 4 ? q[n + 4] & 63 : q[n + 4] >> 4 | q[n] >> 6 << 4;
+        scales(half_at(p) * scale, half_at(p) * scale);
+        t.minimum = half_at(p + 2) * minimum;
+        break;
+    }
+    case rows::q6_k:
+        scales(half_at(p + 208) * (int8_t) p[192 + 2 * number], half_at(p + 208) * (int8_t) p[193 + 2 * number]);
+        break;
+    case rows::iq4_xs: {
+        const int upper = (p[2] | p[3] << 8) >> 2 * number & 3, lower = p[4 + number / 2] >> low & 15;
+        scales(half_at(p) * (lower + 16 * upper - 32), half_at(p) * (lower + 16 * upper - 32));
+        break;
+    }
+    default: scales(half_at(p), half_at(p));
+    }
+    return t;
+}
+
+// A matrix in one of the formats, its values, and how large each is at most while it is computed.
 struct matrix {
     rows                r;
     int64_t             height;
     std::vector<char>   bytes;
-    std::vector<double> values;
+    std::vector<double> values, sizes;
+
+    part part_at(int64_t row, int64_t b) const {
+        const layout & l = *layout_of(r.format);
+        const int64_t parts = l.weights / 32;
+        const char * p = bytes.data() + row * r.stride + b / parts * l.bytes;
+        return part_of(r.format, (const uint8_t *) p, (int) (b % parts));
+    }
 };
 
-// The values of a 4-bit float.
-const double e2m1[16] = {0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6};
+// draw fills a quantized block. An extreme one has only the largest and smallest values.
+void draw(const layout & l, uint8_t * p, bool extreme, int64_t row) {
+    const bool high = below(8) > row % 9 - 1;
+    for (int64_t i = 0; i < l.bytes; i++) {
+        p[i] = (uint8_t) (!extreme ? below(256) : high ? 0xff : 0);
+        if (extreme && l.format == rows::q8_0) {
+            p[i] = below(8) > row % 9 - 1 ? 0x80 : 0x7f;
+        } else if (extreme && l.format == rows::mxfp4) {
+            p[i] = below(8) > row % 9 - 1 ? 0x77 : 0xff;
+        }
+    }
+    const auto put = [&](int64_t at) {
+        const uint16_t h = to_half(normal() / 64);
+        std::memcpy(p + at, &h, 2);
+    };
+    switch (l.format) {
+    case rows::mxfp4: p[0] = (uint8_t) (below(20) == 0 ? below(180) : 117 + below(20)); break;
+    case rows::q6_k: put(208); break;
+    case rows::q4_k:
+    case rows::q5_k: put(2); [[fallthrough]];
+    default: put(0);
+    }
+}
 
-// make fills a matrix. An extreme matrix of a quantized format has only the largest and smallest values.
 matrix make(enum rows::format format, int64_t height, int64_t n, bool extreme) {
     matrix m;
     m.r.format = format;
     m.r.n = n;
     m.height = height;
-    const size_t row = format == rows::f32   ? n * 4
-                       : format == rows::f16 || format == rows::bf16 ? n * 2
-                                             : n / 32 * (format == rows::q8_0 ? 34 : 17);
+    const layout * l = layout_of(format);
+    const size_t row = l ? n / l->weights * l->bytes : format == rows::f32 ? n * 4 : n * 2;
     m.r.stride = row + below(3) * 4; // rows need not be adjacent
     m.bytes.resize(m.r.stride * (height - 1) + row); // not a byte more, so that the sanitizer finds overruns
+    m.r.data = m.bytes.data();
     for (int64_t r = 0; r < height; r++) {
         char * p = m.bytes.data() + r * m.r.stride;
-        switch (format) {
-        case rows::f32:
-        case rows::f16:
-        case rows::bf16:
-            for (int64_t i = 0; i < n; i++) {
-                const float v = normal();
-                uint16_t h = to_half(v);
-                double stored = format == rows::f32 ? v : from_half(h);
-                if (format == rows::bf16) {
-                    uint32_t bits;
-                    std::memcpy(&bits, &v, sizeof bits);
-                    h = bits >> 16;
-                    bits &= 0xffff0000;
-                    float upper;
-                    std::memcpy(&upper, &bits, sizeof upper);
-                    stored = upper;
-                }
-                if (format == rows::f32) {
-                    std::memcpy(p + i * 4, &v, 4);
-                } else {
-                    std::memcpy(p + i * 2, &h, 2);
-                }
-                m.values.push_back(stored);
+        if (l) {
+            for (int64_t b = 0; b < n / l->weights; b++) {
+                draw(*l, (uint8_t *) p + b * l->bytes, extreme, r);
             }
-            break;
-        case rows::q8_0:
-            for (int64_t b = 0; b < n / 32; b++, p += 34) {
-                const uint16_t scale = to_half(std::fabs(normal()) / 64);
-                std::memcpy(p, &scale, 2);
+            for (int64_t b = 0; b < n / 32; b++) {
+                const part t = m.part_at(r, b);
                 for (int i = 0; i < 32; i++) {
-                    const int v = !extreme ? below(256) - 128 : below(8) > r % 9 - 1 ? -128 : 127;
-                    p[2 + i] = (char) v;
-                    m.values.push_back(from_half(scale) * v);
+                    const double scaled = (double) t.scale[i / 16] * t.w[i];
+                    m.values.push_back(scaled - t.minimum);
+                    m.sizes.push_back(std::fabs(scaled) + std::fabs(t.minimum));
                 }
             }
-            break;
-        case rows::mxfp4:
-            for (int64_t b = 0; b < n / 32; b++, p += 17) {
-                const int e = below(20) == 0 ? below(180) : 117 + below(20);
-                p[0] = (char) e;
-                for (int i = 0; i < 16; i++) {
-                    p[1 + i] = (char) (!extreme ? below(256) : below(8) > r % 9 - 1 ? 0x77 : 0xff);
-                }
-                for (int i = 0; i < 32; i++) {
-                    const int code = i < 16 ? p[1 + i] & 15 : p[1 + i - 16] >> 4 & 15;
-                    m.values.push_back(std::ldexp(e2m1[code], e - 127));
-                }
+            continue;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            const float v = normal();
+            uint16_t h = to_half(v);
+            double stored = format == rows::f32 ? v : from_half(h);
+            if (format == rows::bf16) {
+                uint32_t bits;
+                std::memcpy(&bits, &v, sizeof bits);
+                h = bits >> 16;
+                bits &= 0xffff0000;
+                float upper;
+                std::memcpy(&upper, &bits, sizeof upper);
+                stored = upper;
             }
-            break;
+            if (format == rows::f32) {
+                std::memcpy(p + i * 4, &v, 4);
+            } else {
+                std::memcpy(p + i * 2, &h, 2);
+            }
+            m.values.push_back(stored);
+            m.sizes.push_back(std::fabs(stored));
         }
     }
-    m.r.data = m.bytes.data();
     return m;
 }
 
-// in_order computes a product as the kernels must, to the bit: the sum of a block of 32 is exact, and blocks are added
-// one after another with one fused operation each.
-float in_order(const matrix & m, int64_t row, const block * x, int32_t offset) {
+// in_order computes a product as the kernels must, to the bit: the sum of a block of 32, or of each half of it, is
+// exact, and sums are added one after another with one fused operation each, then the minimum. Q6_K adds its blocks in
+// the order 0, 2, 1, 3.
+float in_order(const matrix & m, int64_t row, const block * x) {
     float sum = 0;
-    for (int64_t b = 0; b < m.r.n / 32; b++) {
-        const char * p = m.r.data + row * m.r.stride + b * (m.r.format == rows::mxfp4 ? 17 : 34);
-        int32_t whole = x[b].offset;
-        float scale;
-        if (m.r.format == rows::mxfp4) {
-            scale = std::ldexp(1.0f, (uint8_t) p[0] - 128);
+    for (int64_t i = 0; i < m.r.n / 32; i++) {
+        const bool q6 = m.r.format == rows::q6_k;
+        const int64_t b = q6 ? i / 4 * 4 + (const int[]){0, 2, 1, 3}[i % 4] : i;
+        const part t = m.part_at(row, b);
+        int32_t half[2] = {0, 0}, all = 0;
+        for (int j = 0; j < 32; j++) {
+            half[j / 16] += t.w[j] * x[b].x[j];
+            all += x[b].x[j];
+        }
+        if (q6) {
+            sum = std::fma((float) half[0], t.scale[0] * x[b].scale, sum);
+            sum = std::fma((float) half[1], t.scale[1] * x[b].scale, sum);
         } else {
-            uint16_t h;
-            std::memcpy(&h, p, 2);
-            scale = from_half(h);
+            sum = std::fma((float) (half[0] + half[1]), t.scale[0] * x[b].scale, sum);
         }
-        for (int i = 0; i < 32; i++) {
-            const int code = m.r.format == rows::mxfp4 ? p[1 + i % 16] >> i / 16 * 4 & 15 : 0;
-            const int w = m.r.format == rows::mxfp4 ? (int) (2 * e2m1[code]) : p[2 + i];
-            whole += (w + offset) * x[b].x[i];
+        if (m.r.format == rows::q4_k || m.r.format == rows::q5_k) {
+            sum = std::fma(t.minimum, (float) -all * x[b].scale, sum);
         }
-        sum = std::fma((float) whole, scale * x[b].scale, sum);
     }
     return sum;
 }
 
-// offset_of is what the kernels add to the weights, by the offset of a block of ones.
-int32_t offset_of(enum rows::format format) {
-    float ones[32];
-    std::fill(ones, ones + 32, 1.0f);
-    block b;
-    own->quantize(ones, 32, format, &b);
-    return b.offset / (-32 * 127);
-}
-
 void check_products(enum rows::format format, int64_t height, int64_t n, int64_t count, bool extreme = false) {
-    const bool rounded = format == rows::q8_0 || format == rows::mxfp4;
+    const bool rounded = layout_of(format) != nullptr;
     const matrix m = make(format, height, n, extreme);
     std::vector<std::vector<float>> x(count), out(count, std::vector<float>(height + 1, NAN));
     std::vector<std::vector<block>> blocks(count);
@@ -236,11 +321,11 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
             double want = 0, size = 0;
             for (int64_t i = 0; i < n; i++) {
                 want += m.values[r * n + i] * taken[i];
-                size += std::fabs(m.values[r * n + i] * taken[i]);
+                size += std::fabs(m.sizes[r * n + i] * taken[i]);
             }
             close_to("product", out[c][r], want, size * 3e-6 + 1e-37);
             if (rounded) {
-                close_to("product in order", out[c][r], in_order(m, r, quantized[c], offset_of(format)), 0);
+                close_to("product in order", out[c][r], in_order(m, r, quantized[c]), 0);
             }
         }
         if (!std::isnan(out[c][height])) {
@@ -260,15 +345,14 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
 // Every scale is taken as it is, also below the normal numbers: the products are powers of two, and exact.
 void check_scales() {
     const auto product = [&](matrix & m, int power, double want) {
-        float x[32];
-        std::fill(x, x + 32, std::ldexp(127.0f, power));
-        block b;
-        own->quantize(x, 32, m.r.format, &b);
+        float x[256];
+        std::fill(x, x + 256, std::ldexp(127.0f, power));
+        block b[8];
+        own->quantize(x, m.r.n, m.r.format, b);
         const block * columns[40];
-        std::vector<float> out(40 * m.values.size() / 32);
-        float * to[40];
+        float out[40], * to[40];
         for (int c = 0; c < 40; c++) {
-            columns[c] = &b;
+            columns[c] = b;
             to[c] = &out[c];
         }
         for (const int count : {1, 40}) {
@@ -285,13 +369,33 @@ void check_scales() {
         std::fill(p + 1, p + 17, 0x22); // ones
         product(m, e < 128 ? 60 : -90, std::ldexp(32.0, e - 127));
     }
-    m = make(rows::q8_0, 1, 32, false);
-    for (int h = 0; h < 0x7c00; h++) {
-        char * p = m.bytes.data();
-        const uint16_t scale = (uint16_t) h;
-        std::memcpy(p, &scale, 2);
-        std::fill(p + 2, p + 34, 1);
-        product(m, -10, 32.0 * from_half(scale));
+    // Blocks of ones, whose parts have the scale 1 and the minimum 0.
+    const auto ones = [](enum rows::format format, char * p) {
+        const int64_t bytes = layout_of(format)->bytes;
+        std::memset(p, 0, bytes);
+        switch (format) {
+        case rows::q8_0: std::memset(p + 2, 1, bytes - 2); break;
+        case rows::q4_0: std::memset(p + 2, 0x99, bytes - 2); break;
+        case rows::q4_k: std::memset(p + 4, 1, 4), std::memset(p + 12, 1, 4), std::memset(p + 16, 0x11, 128); break;
+        case rows::q5_k: std::memset(p + 4, 1, 4), std::memset(p + 12, 1, 4), std::memset(p + 48, 0x11, 128); break;
+        case rows::q6_k: std::memset(p, 0x11, 128), std::memset(p + 128, 0xaa, 64), std::memset(p + 192, 1, 16); break;
+        case rows::iq4_xs: std::memset(p + 2, 0xaa, 2), std::memset(p + 4, 0x11, 4), std::memset(p + 8, 0x88, 128); break;
+        default: std::memset(p + 2, 0x88, bytes - 2);
+        }
+    };
+    for (const layout & l : layouts) {
+        if (l.format == rows::mxfp4) {
+            continue;
+        }
+        m = make(l.format, 1, l.weights, false);
+        ones(l.format, m.bytes.data());
+        for (int h = 0; h < 0x10000; h++) {
+            if ((h & 0x7c00) != 0x7c00) {
+                const uint16_t scale = (uint16_t) h;
+                std::memcpy(m.bytes.data() + (l.format == rows::q6_k ? 208 : 0), &scale, 2);
+                product(m, -10, l.weights * from_half(scale));
+            }
+        }
     }
 }
 
@@ -302,9 +406,9 @@ void check_smallest() {
         for (int i = 0; i < 32; i++) {
             x[i] = i % 2 ? size : -size;
         }
-        for (const auto format : {rows::q8_0, rows::mxfp4}) {
+        for (const layout & l : layouts) {
             block b;
-            own->quantize(x, 32, format, &b);
+            own->quantize(x, 32, l.format, &b);
             for (int i = 0; i < 32; i++) {
                 if (b.x[i] < -127 || (i % 2 ? b.x[i] < 0 : b.x[i] > 0)) {
                     fail("activation %.9g became %d", x[i], b.x[i]);
@@ -622,10 +726,11 @@ void check() {
                 check_products(rows::f32, height, n, count);
                 check_products(rows::f16, height, n + 16, count);
                 check_products(rows::bf16, height, n + 16, count);
-                check_products(rows::q8_0, height, n, count);
-                check_products(rows::mxfp4, height, n, count);
-                check_products(rows::q8_0, height, n, count, true);
-                check_products(rows::mxfp4, height, n, count, true);
+                for (const layout & l : layouts) {
+                    const int64_t whole = (n + l.weights - 1) / l.weights * l.weights;
+                    check_products(l.format, height, whole, count);
+                    check_products(l.format, height, whole, count, true);
+                }
             }
         }
     }
