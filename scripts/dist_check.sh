@@ -126,7 +126,8 @@ served() {
   if [ "$dropin" = api-keys ] && curl --silent --fail "http://127.0.0.1:$port/v1/models" >/dev/null; then
     fail "the service with $dropin answers without a key"
   fi
-  kill "$server" && wait "$server" || fail "the service did not end well"
+  kill "$server"
+  wait "$server" || fail "the service did not end well"
   server=
   case $answer in
   *"17 + 25 = 42"*) echo "the installed service${dropin:+ with $dropin} answers${as:+, as another user}" ;;

@@ -176,7 +176,7 @@ export class View {
         view.node = make(
           "section",
           { className: "call", "aria-label": `Call of ${part.call?.name}` },
-          make("h3", {}, part.call?.name ?? "call"),
+          make("h2", {}, part.call?.name ?? "call"),
           text,
         );
         break;

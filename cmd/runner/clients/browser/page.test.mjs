@@ -77,7 +77,7 @@ async function open(url = site.url, options = {}) {
 
 async function fresh() {
   const p = await context.newPage();
-  p.setDefaultTimeout(10000);
+  p.setDefaultTimeout(30000); // the machine may be busy
   p.on('pageerror', (e) => complaints.push(`an error: ${e.message}`));
   p.on('dialog', (d) => d.accept());
   return p;
@@ -408,7 +408,13 @@ test('the timeline shows decisions, also after a reload', async () => {
       .locator('.timeline .part .span')
       .evaluateAll((all) => all.map((s) => s.clientWidth));
     assert.ok(bar > 0);
-    if (i === 0) await shot('timeline');
+    if (i === 0) {
+      await check('the timeline');
+      await shot('timeline');
+      await page.setViewportSize({ width: 360, height: 740 });
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+      await shot('timeline-360');
+    }
     await page.reload();
     await answer().locator('.timeline').waitFor();
   }
@@ -426,6 +432,7 @@ test('the model calls a specialist, which calls a tool', async () => {
     await answer().locator('.specialist').textContent(),
     /Specialist.*The specialist looks it up.*get_weather.*Oslo.*waits for the results of its calls/s,
   );
+  await check('a specialist');
   await shot('specialist');
   await page.reload(); // the call is still there
   await page.getByLabel('Result of get_weather').fill('Cloudy.');
