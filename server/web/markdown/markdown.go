@@ -249,8 +249,8 @@ func indented(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.W
 
 var formatter = format.New(format.WithClasses(true), format.PreventSurroundingPre(true))
 
-// style has no colours, because the page's style sheet has them. Chroma's own styles would be read from XML whenever the
-// program starts.
+// style has no colours, because the page's style sheet has them. Chroma's own styles would be read from XML whenever
+// the program starts.
 var style = chroma.MustNewStyle("page", chroma.StyleEntries{})
 
 // known returns the lexers by their names. The registry's own search tries patterns of file names, which is slow.
