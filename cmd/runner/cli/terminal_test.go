@@ -186,7 +186,7 @@ func (tt *terminal) exit(want int) {
 // stuck fails the test with what a program that did not end has shown, and with what its goroutines wait for.
 func (tt *terminal) stuck() {
 	tt.t.Helper()
-	_ = tt.cmd.Process.Signal(syscall.SIGQUIT) // the runtime then prints its goroutines; the cleanup ends the program anyway
+	_ = tt.cmd.Process.Signal(syscall.SIGQUIT) // the runtime then prints its goroutines
 	select {
 	case <-tt.done:
 	case <-time.After(10 * time.Second):

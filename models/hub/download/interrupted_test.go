@@ -109,7 +109,8 @@ func TestInterruptedDownloads(t *testing.T) {
 	if n := sum.right.Load() + sum.refused.Load(); n != int64(downloads) && !t.Failed() {
 		t.Errorf("%d downloads ended", n)
 	}
-	if sum.kills.Load() < int64(downloads/5) || sum.refused.Load() < int64(downloads/25) || sum.exempt.Load() > sum.requests.Load()/100 {
+	if sum.kills.Load() < int64(downloads/5) || sum.refused.Load() < int64(downloads/25) ||
+		sum.exempt.Load() > sum.requests.Load()/100 {
 		t.Error("the downloads were not interrupted as they should be")
 	}
 }

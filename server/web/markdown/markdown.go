@@ -21,7 +21,6 @@ import (
 	"github.com/alecthomas/chroma/v2"
 	format "github.com/alecthomas/chroma/v2/formatters/html"
 	"github.com/alecthomas/chroma/v2/lexers"
-	"github.com/alecthomas/chroma/v2/styles"
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -250,6 +249,10 @@ func indented(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.W
 
 var formatter = format.New(format.WithClasses(true), format.PreventSurroundingPre(true))
 
+// style has no colours, because the page's style sheet has them. Chroma's own styles would be read from XML whenever
+// the program starts.
+var style = chroma.MustNewStyle("page", chroma.StyleEntries{})
+
 // known returns the lexers by their names. The registry's own search tries patterns of file names, which is slow.
 var known = sync.OnceValue(func() map[string]chroma.Lexer {
 	all := map[string]chroma.Lexer{}
@@ -294,6 +297,6 @@ func colour(language, code string) ([]byte, bool) {
 		}
 	}
 	var out bytes.Buffer
-	err = formatter.Format(&out, styles.Fallback, chroma.Literator(tokens...))
+	err = formatter.Format(&out, style, chroma.Literator(tokens...))
 	return out.Bytes(), err == nil
 }
