@@ -87,8 +87,8 @@ struct set {
     void (*multiply_floats)(const rows & w, int64_t first, int64_t last, const float * const * columns,
         float * const * out, int64_t count);
 
-    // multiply_quantized does the same for the quantized formats, with columns from quantize. n is a multiple of 32, or of
-    // 256 for those with such blocks. It is fastest for a multiple of 16 rows.
+    // multiply_quantized does the same for the quantized formats, with columns from quantize. n is a multiple of 32,
+    // or of 256 for formats with such blocks. It is fastest for a multiple of 16 rows.
     void (*multiply_quantized)(const rows & w, int64_t first, int64_t last, const block * const * columns,
         float * const * out, int64_t count);
 

@@ -159,8 +159,8 @@ template <int most, int offset_, int sums_ = 1, bool minimum_ = false> struct sm
     }
 };
 
-// signed_products multiplies weights that stay signed. Their magnitudes, at most 128, are multiplied by activations that
-// take over their signs; 2*128*127 fits. This is why no activation is -128, whose sign cannot be changed.
+// signed_products multiplies weights that stay signed. Their magnitudes, at most 128, are multiplied by activations
+// that take over their signs; 2*128*127 fits. This is why no activation is -128, whose sign cannot be changed.
 struct signed_products {
     static constexpr int32_t offset = 0;
     static constexpr int     sums = 1;

@@ -16,9 +16,9 @@ constexpr size_t mxfp4_block = 17, q4_block = 18, q8_0_block = 34;
 
 // The other formats have 256 weights in a block of eight parts of 32.
 //
-// Q4_K: half floats for the scales and minimums, 6 bits for each part's scale and minimum (12 bytes), and then for every
-// two parts 32 bytes, the first part in the low bits. A weight is scale * value - minimum. Q5_K has the fifth bits of all
-// parts in front of these, a bit of each of 32 bytes for a part.
+// Q4_K: half floats for the scales and minimums, 6 bits for each part's scale and minimum (12 bytes), and then for
+// every two parts 32 bytes, the first part in the low bits. A weight is scale * value - minimum. Q5_K has the fifth
+// bits of all parts in front of these, a bit of each of 32 bytes for a part.
 //
 // Q6_K: for every two parts 32 bytes with four of the bits, 32 bytes with the upper two bits of every four parts, a
 // signed scale for every 16 weights, and a half float. The values have 32 added.
