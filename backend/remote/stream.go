@@ -109,14 +109,10 @@ func withPenalties(p *backend.Sampling, size int) []backend.TokenBias {
 	return all
 }
 
-// fits reports whether the stream samples as an input asks.
+// fits reports whether the stream samples as an input asks. Penalties need a new stream for each token that they count.
 func (s *stream) fits(in *backend.Input) bool {
-	a, b := &s.sampling, in.Sampling
-	return s.owner == in.Owner && s.seen == counted(b) && a.TopLogprobs >= b.TopLogprobs &&
-		a.Temperature == b.Temperature && a.TopK == b.TopK && a.TopP == b.TopP && a.MinP == b.MinP &&
-		a.TypicalP == b.TypicalP && a.Seed == b.Seed && a.RepetitionPenalty == b.RepetitionPenalty &&
-		a.PresencePenalty == b.PresencePenalty && a.FrequencyPenalty == b.FrequencyPenalty &&
-		a.PenaltyWindow == b.PenaltyWindow && slices.Equal(a.Bias, b.Bias)
+	return s.owner == in.Owner && s.seen == counted(in.Sampling) &&
+		s.sampling.TopLogprobs >= in.Sampling.TopLogprobs && s.sampling.Same(in.Sampling)
 }
 
 // at returns the sample that follows the sequence with an input's tokens, or nil if it has not come. It returns io.EOF
