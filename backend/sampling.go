@@ -97,8 +97,8 @@ func (s *Sampling) Validate(n int) error {
 	return nil
 }
 
-// Same reports whether another sampling draws alike, if both have seen the same tokens. Settings without an effect do not
-// count, nor does what is reported with a token.
+// Same reports whether another sampling draws alike, if both have seen the same tokens. Settings without an effect do
+// not count, nor does what is reported with a token.
 func (s *Sampling) Same(o *Sampling) bool {
 	if s.Temperature != o.Temperature || !slices.Equal(s.Bias, o.Bias) || s.repetition() != o.repetition() ||
 		s.PresencePenalty != o.PresencePenalty || s.FrequencyPenalty != o.FrequencyPenalty {

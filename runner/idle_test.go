@@ -10,7 +10,8 @@ import (
 
 // A reader learns when no further event is at hand. It has all events that came before.
 func TestIdle(t *testing.T) {
-	f := start(t, fake.Config{Delay: func(int) time.Duration { return 3 * time.Millisecond }}, Config{}, fake.Reply{After: ask("q"), Say: finalTag + "one two three<|return|>"})
+	slow := fake.Config{Delay: func(int) time.Duration { return 3 * time.Millisecond }}
+	f := start(t, slow, Config{}, fake.Reply{After: ask("q"), Say: finalTag + "one two three<|return|>"})
 	req := user("q")
 	idle, since, longest := 0, 0, 0
 	req.Idle = func() {

@@ -96,8 +96,8 @@ type Stream interface {
 	Close()
 }
 
-// Reporting is a Stream that may say how many tokens of the prompt the engine had computed before. It is asked after the
-// first token.
+// Reporting is a Stream that may say how many tokens of the prompt the engine had computed before. It is asked after
+// the first token.
 type Reporting interface {
 	Stream
 	Reused() (tokens int, ok bool)

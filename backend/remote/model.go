@@ -203,8 +203,8 @@ func (m *Model) StreamCounts() (opened, replaced, faults, gaveUp int64) {
 	return c.opened.Load(), c.replaced.Load(), c.faults.Load(), c.gaveUp.Load()
 }
 
-// FormsRefused returns how many forms the engine refused to follow. Those answers were checked here alone. It may be called
-// from any goroutine.
+// FormsRefused returns how many forms the engine refused to follow. Those answers were checked here alone. It may be
+// called from any goroutine.
 func (m *Model) FormsRefused() int64 { return m.counts.unformed.Load() }
 
 // Down reports whether the engine counts as down because it failed several times in a row. It may be called from any

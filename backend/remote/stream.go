@@ -47,7 +47,8 @@ type stream struct {
 	// room receives a value when a token was taken from a full ring.
 	room chan struct{}
 
-	// kept is a token that came after one that ends the generation. It belongs to the goroutine that reads, as does suspect.
+	// kept is a token that came after one that ends the generation. It belongs to the goroutine that reads, as does
+	// suspect.
 	kept    Sample
 	hasKept bool
 	// suspect is a form that the engine may have refused, until it takes the request without it.

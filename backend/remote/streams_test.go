@@ -74,7 +74,8 @@ func TestRefusedForms(t *testing.T) {
 		for i, want := range []int{c.first, c.second} {
 			before := len(e.Requests())
 			var followed []bool
-			_, err := write(t.Context(), m, prompt, 5, backend.Sampling{}, func(int) backend.Constraint { return formed{&followed} })
+			_, err := write(t.Context(), m, prompt, 5, backend.Sampling{},
+				func(int) backend.Constraint { return formed{&followed} })
 			if (err != nil) != c.always || c.always && !errors.Is(err, backend.ErrRefused) {
 				t.Errorf("%s is refused: %v", c.name, err)
 			}
@@ -95,11 +96,18 @@ func TestRefusedForms(t *testing.T) {
 func TestModelThatIsNotServedAnyMore(t *testing.T) {
 	for _, renamed := range []bool{true, false} {
 		e := remotetest.New(fake.Config{})
+		var missing atomic.Bool
+		e.Fault = func(context.Context, int, int) error {
+			if missing.Load() {
+				return &web.Error{Kind: web.Missing, Status: 404}
+			}
+			return nil
+		}
 		m := open(t, e, remote.Config{Patience: quick})
 		if _, err := write(t.Context(), m, prompt, 3, backend.Sampling{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		e.Fault = func(context.Context, int, int) error { return &web.Error{Kind: web.Missing, Status: 404} }
+		missing.Store(true)
 		want := backend.ErrUnavailable
 		if renamed {
 			e.Rename("another")

@@ -14,5 +14,7 @@ func (r *rawReader) gather(on bool) {
 		size = 64 << 10
 	}
 	// Without it each token wakes a thread in vain, which is not wrong.
-	_ = r.conn.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, size) })
+	_ = r.conn.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, size)
+	})
 }

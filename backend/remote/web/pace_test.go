@@ -135,7 +135,8 @@ func TestPacedReadsDoNotAllocate(t *testing.T) {
 		if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
 			return
 		}
-		_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+		_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"+
+			"Transfer-Encoding: chunked\r\n\r\n")
 		for event := []byte("9\r\ndata: 7\n\n\r\n"); err == nil; time.Sleep(200 * time.Microsecond) {
 			_, err = conn.Write(event)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"syscall"
 )
 
@@ -56,7 +57,7 @@ func (r *rawReader) try(b []byte) (n int, done bool, err error) {
 	case errors.Is(r.err, syscall.EAGAIN):
 		return 0, false, nil
 	case r.err != nil:
-		return 0, false, nil // the usual way to read reports it properly
+		return 0, true, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", r.err)}
 	case r.n == 0:
 		return 0, true, io.EOF
 	}

@@ -12,7 +12,8 @@ import (
 func TestFlagsForAddresses(t *testing.T) {
 	here := served{name: "here", model: models.Model{Path: "/models/a.gguf"}}
 	one, two := "vllm+http://gpu-box:8000", "http://127.0.0.1:8080"
-	big, small := served{name: "big", model: models.Model{Path: one}}, served{name: "small", model: models.Model{Path: two}}
+	big := served{name: "big", model: models.Model{Path: one}}
+	small := served{name: "small", model: models.Model{Path: two}}
 	for _, c := range []struct {
 		name       string
 		tokenizers []string
