@@ -18,6 +18,14 @@ type Pausing interface {
 	Pause()
 }
 
+// Reusing is a sequence of an engine that may say how much of a prompt it had already computed.
+type Reusing interface {
+	Sequence
+	// Reused returns how many tokens before the last result the engine did not have to compute. ok is false if it did not
+	// say so.
+	Reused() (tokens int, ok bool)
+}
+
 // StepAll runs a step until every input has its result. It serves callers that have no use for single results. When ctx
 // ends, every sequence of the step is as long as before the call. The same holds after an error, unless it wraps
 // ErrBroken.

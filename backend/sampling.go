@@ -3,6 +3,7 @@ package backend
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Sampling says how a token is chosen. The zero value is greedy: the most likely token, ties to the lower id.
@@ -94,6 +95,31 @@ func (s *Sampling) Validate(n int) error {
 		}
 	}
 	return nil
+}
+
+// Same reports whether another sampling draws alike, if both have seen the same tokens. Settings without an effect do
+// not count, nor does what is reported with a token.
+func (s *Sampling) Same(o *Sampling) bool {
+	if s.Temperature != o.Temperature || !slices.Equal(s.Bias, o.Bias) || s.repetition() != o.repetition() ||
+		s.PresencePenalty != o.PresencePenalty || s.FrequencyPenalty != o.FrequencyPenalty {
+		return false
+	}
+	penalizes := s.repetition() != 1 || s.PresencePenalty != 0 || s.FrequencyPenalty != 0
+	if penalizes && s.PenaltyWindow != o.PenaltyWindow {
+		return false
+	}
+	return s.Temperature == 0 || s.TopK == o.TopK && kept(s.TopP) == kept(o.TopP) && s.MinP == o.MinP &&
+		kept(s.TypicalP) == kept(o.TypicalP) && s.Seed == o.Seed
+}
+
+func (s *Sampling) repetition() float32 { return kept(s.RepetitionPenalty) }
+
+// kept returns 1 for a share or a factor that is off.
+func kept(x float32) float32 {
+	if x == 0 {
+		return 1
+	}
+	return x
 }
 
 func in(x, lo, hi float32) bool { return x >= lo && x <= hi && !math.IsNaN(float64(x)) }

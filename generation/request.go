@@ -115,6 +115,9 @@ type Request struct {
 	// Account, when not nil, gets the usage of a run that was begun, once, however the run ended. It is called on another
 	// goroutine, perhaps after Generate has returned, and must not block.
 	Account func(reasoning.Usage)
+	// Idle, when not nil, is called between events whenever no further event is at hand. A reader that writes several
+	// events at once writes them now. It is called on the goroutine of the reader.
+	Idle func()
 }
 
 // IsRaw reports whether the request has a raw prompt.

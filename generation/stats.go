@@ -28,6 +28,8 @@ type RemoteStats struct {
 	Streams, Replaced int64
 	// Faults counts the generations that failed, and GaveUp the sequences that were given up after faults.
 	Faults, GaveUp int64
+	// FormsRefused counts the forms that the engine refused to follow itself.
+	FormsRefused int64
 	// Down says that the engine failed several times in a row and has not answered since.
 	Down bool
 }

@@ -112,7 +112,7 @@ func (d *delegating) specialistLeft() (left int, limited bool) {
 func (d *delegating) answers(name string) bool { return delegation.IsTool(name) }
 
 // send implements policy. All events go to the reader's goroutine, where take turns them into events of the run.
-func (d *delegating) send(e reasoning.Event) { d.run.events.send(e) }
+func (d *delegating) send(e reasoning.Event) { d.run.send(e) }
 
 // finished implements policy. The reasoning is sealed at the end of the run.
 func (d *delegating) finished(*turn, string) {}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"runtime"
 	"time"
 
 	"runner/backend"
@@ -28,6 +29,7 @@ func (s *scheduler) dropPending() {
 
 // await waits until there is something to do: a result, a new run, a run that was cancelled, or the end.
 func (s *scheduler) await() {
+	s.wakeReaders()
 	for _, l := range s.active {
 		if l.unready {
 			return // its constraint has to go on
@@ -55,6 +57,8 @@ func (s *scheduler) gather() {
 	}
 	if wait := gatherTime - time.Since(s.gathered); wait > 0 {
 		time.Sleep(wait)
+	} else {
+		runtime.Gosched()
 	}
 	s.gathered = time.Now()
 }

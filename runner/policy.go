@@ -47,7 +47,7 @@ func (s single) answers(string) bool { return false }
 
 func (s single) send(e reasoning.Event) {
 	if s.run.passes(&e) {
-		s.run.events.send(e)
+		s.run.send(e)
 	}
 }
 

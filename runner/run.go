@@ -145,7 +145,16 @@ func (n *run) drive(t *turn) error {
 		if end {
 			return err
 		}
+		if n.req.Idle != nil && n.events.empty() {
+			n.req.Idle()
+		}
 	}
+}
+
+// send passes an event to the reader. It runs on the scheduler's goroutine, which wakes the reader later.
+func (n *run) send(e reasoning.Event) {
+	n.events.add(e)
+	n.r.sched.toWake(n.events)
 }
 
 // begin starts a turn. It runs on the scheduler's goroutine.

@@ -62,6 +62,10 @@ type scheduler struct {
 	inputs  []backend.Input
 	outputs []backend.Output
 	inStep  []*lane
+
+	// toSignal are the streams with events whose readers were not woken yet, and signalled is when that was last done.
+	toSignal  []*stream
+	signalled time.Time
 }
 
 func newScheduler(stop context.Context, model backend.Model, cfg *Config) *scheduler {
@@ -89,6 +93,9 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 // loop runs until stop ends. Then it fails the remaining lanes and frees all sequences.
 func (s *scheduler) loop() {
 	for {
+		if s.ready == nil || len(s.active)+len(s.waiting) == 0 || time.Since(s.signalled) > wakeTime {
+			s.wakeReaders()
+		}
 		if len(s.active) == 0 && len(s.waiting) == 0 {
 			select {
 			case f := <-s.inbox:
@@ -106,14 +113,40 @@ func (s *scheduler) loop() {
 		}
 		if s.stop.Err() != nil {
 			s.failAll(generation.ErrClosed)
+			s.wakeReaders()
 			s.cache.close()
 			return
 		}
 		s.dropCancelled()
 		s.admit()
+		if s.ready == nil {
+			s.wakeReaders() // the step may take long
+		}
 		s.step()
 		s.counts.note(s)
 	}
+}
+
+// wakeTime is how long a reader may wait for its event while a model that does not wait has results for others.
+const wakeTime = 2 * time.Millisecond
+
+// toWake says that a reader has to be woken. Readers are woken together after a step: then one of them takes over the
+// processor from the other, and fewer threads are woken. With a model whose steps do not wait, this is done before the
+// scheduler waits, so that a reader gets all events that there are.
+func (s *scheduler) toWake(of *stream) {
+	if !of.due {
+		of.due = true
+		s.toSignal = append(s.toSignal, of)
+	}
+}
+
+// wakeReaders wakes the readers of toSignal.
+func (s *scheduler) wakeReaders() {
+	for i, of := range s.toSignal {
+		of.due, s.toSignal[i] = false, nil
+		of.signal()
+	}
+	s.toSignal, s.signalled = s.toSignal[:0], time.Now()
 }
 
 // do runs f between two steps and waits for it. If the scheduler has stopped, it returns ErrClosed. If ctx ends first,

@@ -23,7 +23,7 @@ func (r *Runner) Stats() generation.Stats {
 	if m, ok := r.model.(remoteModel); ok {
 		e := &s.Remote
 		e.Streams, e.Replaced, e.Faults, e.GaveUp = m.StreamCounts()
-		e.Down = m.Down()
+		e.Down, e.FormsRefused = m.Down(), m.FormsRefused()
 	}
 	return s
 }
@@ -33,6 +33,8 @@ type remoteModel interface {
 	// StreamCounts returns how many generations were opened, how many tokens were replaced because a constraint did not
 	// allow them, how many generations failed, and how many sequences were given up.
 	StreamCounts() (opened, replaced, faults, gaveUp int64)
+	// FormsRefused returns how many forms the engine refused to follow.
+	FormsRefused() int64
 	// Down reports whether the engine counts as down because it failed several times in a row.
 	Down() bool
 }

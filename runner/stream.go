@@ -17,18 +17,32 @@ type stream struct {
 	err    error
 	// wake holds at most one signal that there is something to read.
 	wake chan struct{}
+	// due says that the scheduler will signal. It belongs to the scheduler's goroutine.
+	due bool
 }
 
 func newStream() *stream { return &stream{wake: make(chan struct{}, 1)} }
 
-// send appends an event. After close it does nothing.
+// send appends an event and wakes the reader. After close it does nothing.
 func (s *stream) send(e reasoning.Event) {
+	s.add(e)
+	s.signal()
+}
+
+// add appends an event. Call signal afterwards. After close it does nothing.
+func (s *stream) add(e reasoning.Event) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.closed {
 		s.events = append(s.events, e)
 	}
-	s.mu.Unlock()
-	s.signal()
+}
+
+// empty reports whether nothing is there to read, and more may come.
+func (s *stream) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.events) == 0 && !s.closed
 }
 
 // close ends the stream. The reader gets err after the events that were sent before.

@@ -212,6 +212,11 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 		t.first = t.r.cfg.Clock()
 		t.result.Timing.Prefill = t.first.Sub(t.began)
 		t.result.Timing.FirstToken = t.first.Sub(t.asked)
+		if q, ok := l.seq.(backend.Reusing); ok {
+			if n, ok := q.Reused(); ok {
+				t.result.Usage.Cached = min(n, t.prompt)
+			}
+		}
 		if l.scoring != nil {
 			t.output.send(l.scoring.event())
 		}

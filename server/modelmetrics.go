@@ -69,6 +69,9 @@ func newModelFigures(p *pool.Pool) *modelFigures {
 		counter, func(s generation.Stats) float64 { return float64(s.Remote.Faults) })
 	add("remote_given_up_total", "Sequences that were given up because an engine on another machine failed, since the "+
 		"model was loaded.", counter, func(s generation.Stats) float64 { return float64(s.Remote.GaveUp) })
+	add("remote_forms_refused_total", "Forms that an engine on another machine refused to follow, so that they are "+
+		"checked here alone, since the model was loaded.", counter,
+		func(s generation.Stats) float64 { return float64(s.Remote.FormsRefused) })
 	add("remote_down", "1 while an engine on another machine counts as down, so that few requests are sent.", gauge,
 		func(s generation.Stats) float64 {
 			if s.Remote.Down {

@@ -34,8 +34,9 @@ type Description struct {
 	Path string
 	// ContextSize is the maximum length of one sequence. TrainedContext is what the model was trained for.
 	ContextSize, TrainedContext int
-	// Parallel is how many sequences the engine computes at a time.
-	Parallel int
+	// Parallel is how many sequences the engine computes at a time. Usual is how many such an engine computes at a time if
+	// it is started without a number, for engines that do not say.
+	Parallel, Usual int
 	// Vocabulary is the number of tokens, with or without padding.
 	Vocabulary int
 	// Parameters is the number of weights, and Bytes their size.
@@ -93,6 +94,13 @@ type Stream interface {
 	Next(s *Sample) error
 	// Close ends the generation. It may be called twice.
 	Close()
+}
+
+// Reporting is a Stream that may say how many tokens of the prompt the engine had computed before. It is asked after
+// the first token.
+type Reporting interface {
+	Stream
+	Reused() (tokens int, ok bool)
 }
 
 // Sample is a token that an engine sampled.

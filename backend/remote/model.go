@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -88,10 +89,10 @@ type Model struct {
 
 // counts are for metrics.
 type counts struct {
-	opened, replaced, faults, gaveUp atomic.Int64
+	opened, replaced, faults, gaveUp, unformed atomic.Int64
 }
 
-// defaultSequences is how many sequences are open at a time if neither the user nor the engine says so.
+// defaultSequences is how many sequences are open at a time if nobody says so.
 const defaultSequences = 64
 
 // Open asks the engine what it is, compares the vocabularies and returns the model.
@@ -128,9 +129,7 @@ func infoOf(c *Config, d *Description) backend.Info {
 		info.ContextReason = "what the engine has for a sequence"
 	}
 	if info.Sequences <= 0 {
-		if info.Sequences = d.Parallel; d.Parallel <= 0 {
-			info.Sequences = defaultSequences
-		}
+		info.Sequences = cmp.Or(max(d.Parallel, 0), d.Usual, defaultSequences)
 	}
 	info.CacheTokens = info.ContextSize * info.Sequences
 	// Only the last tokens of a step go to the engine, with all before them, so its size has no cost.
@@ -203,6 +202,10 @@ func (m *Model) StreamCounts() (opened, replaced, faults, gaveUp int64) {
 	c := &m.counts
 	return c.opened.Load(), c.replaced.Load(), c.faults.Load(), c.gaveUp.Load()
 }
+
+// FormsRefused returns how many forms the engine refused to follow. Those answers were checked here alone. It may be
+// called from any goroutine.
+func (m *Model) FormsRefused() int64 { return m.counts.unformed.Load() }
 
 // Down reports whether the engine counts as down because it failed several times in a row. It may be called from any
 // goroutine.

@@ -72,6 +72,15 @@ func (q *sequence) Pause() {
 	}
 }
 
+// Reused implements backend.Reusing.
+func (q *sequence) Reused() (tokens int, ok bool) {
+	if q.stream == nil {
+		return 0, false
+	}
+	n := q.stream.reused.Load()
+	return int(n), n >= 0
+}
+
 // Close implements backend.Sequence.
 func (q *sequence) Close() {
 	if q.closed {

@@ -37,9 +37,22 @@ type stream struct {
 	// given is the last token that was taken, before it is known to be fed; NoToken if there is none.
 	given backend.Token
 
+	// reused is how many tokens the engine had computed before, or -1 if it does not say.
+	reused atomic.Int64
+
 	cancel context.CancelFunc
+	// gone says that nobody takes from the stream any more. ending says that its last token ends the generation, so that
+	// the engine is about to end the stream. Then it is read to its end, and the connection serves the next stream.
+	gone, ending atomic.Bool
 	// room receives a value when a token was taken from a full ring.
 	room chan struct{}
+
+	// kept is a token that came after one that ends the generation. It belongs to the goroutine that reads, as does
+	// suspect.
+	kept    Sample
+	hasKept bool
+	// suspect is a form that the engine may have refused, until it takes the request without it.
+	suspect *Form
 
 	mu    sync.Mutex
 	ring  [ahead]Sample
@@ -54,6 +67,7 @@ func (m *Model) start(q *sequence, in *backend.Input, allowed []backend.Token) *
 	tokens = append(append(tokens, q.tokens...), in.Tokens...)
 	s := &stream{model: m, sampling: *in.Sampling, seen: counted(in.Sampling), owner: in.Owner, allowed: allowed,
 		agreed: len(tokens), given: backend.NoToken, room: make(chan struct{}, 1)}
+	s.reused.Store(-1)
 	if allowed == nil {
 		s.form, s.formAt = m.formOf(in), len(tokens)
 	}
@@ -76,7 +90,11 @@ func (m *Model) start(q *sequence, in *backend.Input, allowed []backend.Token) *
 }
 
 // end gives the stream up. It does not wait.
-func (s *stream) end() { s.cancel() }
+func (s *stream) end() {
+	if s.gone.Store(true); !s.ending.Load() {
+		s.cancel()
+	}
+}
 
 // counted returns how many tokens the penalties count, or 0 without penalties.
 func counted(p *backend.Sampling) int {
@@ -109,14 +127,10 @@ func withPenalties(p *backend.Sampling, size int) []backend.TokenBias {
 	return all
 }
 
-// fits reports whether the stream samples as an input asks.
+// fits reports whether the stream samples as an input asks. Penalties need a new stream for each token that they count.
 func (s *stream) fits(in *backend.Input) bool {
-	a, b := &s.sampling, in.Sampling
-	return s.owner == in.Owner && s.seen == counted(b) && a.TopLogprobs >= b.TopLogprobs &&
-		a.Temperature == b.Temperature && a.TopK == b.TopK && a.TopP == b.TopP && a.MinP == b.MinP &&
-		a.TypicalP == b.TypicalP && a.Seed == b.Seed && a.RepetitionPenalty == b.RepetitionPenalty &&
-		a.PresencePenalty == b.PresencePenalty && a.FrequencyPenalty == b.FrequencyPenalty &&
-		a.PenaltyWindow == b.PenaltyWindow && slices.Equal(a.Bias, b.Bias)
+	return s.owner == in.Owner && s.seen == counted(in.Sampling) &&
+		s.sampling.TopLogprobs >= in.Sampling.TopLogprobs && s.sampling.Same(in.Sampling)
 }
 
 // at returns the sample that follows the sequence with an input's tokens, or nil if it has not come. It returns io.EOF
@@ -180,11 +194,11 @@ func (s *stream) drop() {
 func (s *stream) free(ctx context.Context) *Sample {
 	for {
 		s.mu.Lock()
-		if s.held < ahead {
-			defer s.mu.Unlock()
-			return &s.ring[(s.first+s.held)%ahead]
-		}
+		full, place := s.held == ahead, (s.first+s.held)%ahead
 		s.mu.Unlock()
+		if !full {
+			return &s.ring[place]
+		}
 		select {
 		case <-s.room:
 		case <-ctx.Done():
@@ -247,12 +261,22 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 			err = &web.Error{Kind: web.Malformed, Detail: "it ended a generation without a token"}
 		}
 		var e *web.Error
-		if r.Form != nil && (errors.As(err, &e) && e.Kind == web.Refused || len(r.Tokens) > before) {
-			// The engine cannot follow the form, or not from its middle on.
+		switch known := errors.As(err, &e); {
+		case r.Form != nil && known && e.Kind == web.Refused && !e.TooLong:
+			// The form may be the reason. If the engine takes the same request without it, it was.
+			r.Form, s.suspect = nil, s.form
 			s.refused.Store(true)
-			if r.Form = nil; len(r.Tokens) == before {
-				m.noForms.add(s.form)
-				continue
+			continue
+		case r.Form != nil && len(r.Tokens) > before:
+			r.Form = nil // no form begins in its middle
+			s.refused.Store(true)
+		case known && e.Kind == web.Missing:
+			// Another model may be served now, or nothing.
+			if other := m.verify(ctx); other != nil {
+				err = other
+			}
+			if ctx.Err() != nil || errors.Is(err, errOther) {
+				return err
 			}
 		}
 		m.counts.faults.Add(1)
@@ -281,8 +305,9 @@ func (s *stream) read(ctx context.Context, r *Request) error {
 	m := s.model
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(m.patience.FirstToken, func() { cancel(errTooSlow) })
-	defer watch.Stop()
+	late := &alarm{late: func() { cancel(errTooSlow) }}
+	late.set(m.patience.FirstToken)
+	defer late.stop()
 	m.counts.opened.Add(1)
 	open, err := m.engine.Open(ctx, r)
 	if err != nil {
@@ -290,28 +315,73 @@ func (s *stream) read(ctx context.Context, r *Request) error {
 	}
 	defer open.Close()
 	for first := true; r.Most > 0; first = false {
+		if s.ending.Load() && s.over(open, late) {
+			return nil
+		}
 		to := s.free(ctx)
 		if to == nil {
 			return context.Cause(ctx)
 		}
 		if !first {
-			watch.Reset(m.patience.NextToken)
+			late.set(m.patience.NextToken)
 		}
-		err := open.Next(to)
+		err := s.next(open, to)
 		if errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		watch.Stop()
+		late.rest()
+		if first {
+			s.report(open)
+		}
+		if s.suspect != nil {
+			m.noForms.add(s.suspect)
+			m.counts.unformed.Add(1)
+			s.suspect = nil
+		}
 		if !m.vocab.Valid(to.Token) {
 			return &web.Error{Kind: web.Malformed, Detail: fmt.Sprintf("it sent the token %d of %d", to.Token, m.vocab.Len())}
 		}
 		r.Tokens = append(r.Tokens, to.Token)
 		r.Most--
 		m.seen.Store(time.Now().UnixNano())
+		s.ending.Store(r.Most > 0 && m.vocab.EndsGeneration(to.Token))
 		s.push()
 	}
+	return nil
+}
+
+// report notes how much of the prompt the engine had.
+func (s *stream) report(open Stream) {
+	if o, ok := open.(Reporting); ok {
+		if n, ok := o.Reused(); ok {
+			s.reused.Store(int64(n))
+		}
+	}
+}
+
+// endTime is how long the end of a stream may take after a token that ends the generation.
+const endTime = time.Second
+
+// over reports whether the stream ends after a token that ends the generation. If the engine goes on, the token that it
+// sends is kept for next.
+func (s *stream) over(open Stream, late *alarm) bool {
+	late.set(endTime)
+	err := open.Next(&s.kept)
+	late.rest()
+	s.ending.Store(false)
+	s.hasKept = err == nil
+	return err != nil || s.gone.Load()
+}
+
+// next is the next token of an open generation.
+func (s *stream) next(open Stream, to *Sample) error {
+	if !s.hasKept {
+		return open.Next(to)
+	}
+	s.hasKept = false
+	to.Token, to.Logprob, to.Top = s.kept.Token, s.kept.Logprob, append(to.Top[:0], s.kept.Top...)
 	return nil
 }
 

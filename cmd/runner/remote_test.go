@@ -155,8 +155,7 @@ func TestRemoteAnswersMatchTheirSchemas(t *testing.T) {
 	if long() {
 		seeds = 10
 	}
-	s := llamaServer(t, 8)
-	r, err := runner.New(openRemoteModel(t, s.URL), runner.Config{})
+	r, err := runner.New(openRemoteModel(t, llamaServer(t, 8).URL), runner.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,9 +184,14 @@ func TestRemoteAnswersMatchTheirSchemas(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	t.Logf("%d complete answers and %d that were cut at their maximum length", complete, cut)
+	s := r.Stats().Remote
+	t.Logf("%d complete answers and %d that were cut at their maximum length; %d streams, %d forms refused, %d tokens "+
+		"replaced", complete, cut, s.Streams, s.FormsRefused, s.Replaced)
 	if n := r.Violations(); n != 0 || complete < cut {
 		t.Errorf("%d violations; %d complete and %d cut", n, complete, cut)
+	}
+	if n := s.FormsRefused; int(n) > len(all)/2 {
+		t.Errorf("the engine refuses %d of %d forms", n, len(all))
 	}
 }
 

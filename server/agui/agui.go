@@ -103,6 +103,8 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 // stream answers with the events of a run.
 func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, cfg EncoderConfig) error {
 	var enc *Encoder
+	var out *wire.Stream
+	p.req.Idle = func() { out.Flush() }
 	for e, err := range m.Generate(r.Context(), p.req) {
 		switch {
 		case err != nil && enc == nil:
@@ -111,7 +113,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 			_ = enc.Fail(wire.FromError(err, fields)) // the client may be gone; the run has ended anyway
 			return nil
 		case enc == nil:
-			out := wire.NewEvents(w)
+			out = wire.NewEvents(w).Hold()
 			defer out.End()
 			enc = NewEncoder(cfg, func(event []byte) error { return out.Send("", event) })
 		}

@@ -109,6 +109,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 	var out *wire.Stream
 	var enc *encoder
 	var blocks *blocks
+	p.req.Idle = func() { out.Flush() }
 	for e, err := range m.Generate(r.Context(), p.req) {
 		switch {
 		case err != nil && out == nil:
@@ -118,7 +119,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 			return nil
 		case out == nil:
 			a.requestID(w)
-			out = wire.NewEvents(w)
+			out = wire.NewEvents(w).Hold()
 			defer out.End()
 			enc = newEncoder(out, reply)
 			blocks = newBlocks(enc, p, p.turn.Seal)

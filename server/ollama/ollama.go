@@ -205,6 +205,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 	}
 	var out *wire.Stream
 	var enc *encoder
+	p.req.Idle = func() { out.Flush() }
 	t := turn{raw: p.req.Prompt != ""}
 	for e, err := range m.Generate(r.Context(), p.req) {
 		switch {
@@ -214,7 +215,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 			enc.fail(p.wireError(err))
 			return nil
 		case out == nil: // the run has started, so nothing is wrong with the request
-			out = wire.NewLines(w)
+			out = wire.NewLines(w).Hold()
 			defer out.End()
 			enc = newEncoder(out, p.head)
 			t.out = enc

@@ -135,11 +135,13 @@ func TestPanics(t *testing.T) {
 // If a client is gone, the run whose frames it does not read ends.
 func TestGoneClientEndsTheRun(t *testing.T) {
 	pushed := 0
-	m := runs(t, func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
+	m := runs(t, func(_ context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 		return func(yield func(reasoning.Event, error) bool) {
 			short(1000)(func(e reasoning.Event, err error) bool {
 				pushed++
-				return yield(e, err)
+				more := yield(e, err)
+				req.Idle() // the next event is not at hand
+				return more
 			})
 		}
 	})

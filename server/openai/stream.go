@@ -40,7 +40,12 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *str
 	for i := range encoders {
 		encoders[i] = s.encoder(i, send)
 	}
-	err := generate(r.Context(), m, s.reqs, func() { out = wire.NewEvents(w) }, func(choice int, e reasoning.Event) error {
+	begin := func() { out = wire.NewEvents(w) }
+	if len(s.reqs) == 1 {
+		begin = func() { out = wire.NewEvents(w).Hold() }
+		s.reqs[0].Idle = func() { out.Flush() }
+	}
+	err := generate(r.Context(), m, s.reqs, begin, func(choice int, e reasoning.Event) error {
 		return encoders[choice].Push(e)
 	})
 	if out == nil {

@@ -11,6 +11,7 @@ const (
 	// keepAlive is how long a stream of server-sent events may be silent, so that no proxy closes it as dead.
 	keepAlive = 15 * time.Second
 	// writeTimeout is how long a client may take to receive one frame or one part of an answer.
+	// It is set anew at most once a second.
 	writeTimeout = 2 * time.Minute
 )
 
@@ -23,11 +24,15 @@ type Stream struct {
 	control *http.ResponseController
 	lines   bool
 
-	mu    sync.Mutex
-	buf   []byte
-	err   error
-	idle  *time.Timer
-	ended bool
+	mu  sync.Mutex
+	buf []byte
+	err error
+	// held says that frames stay in buf until Flush.
+	held bool
+	// idle fires some time after the last frame, which was written at last. deadline is that of the connection.
+	idle           *time.Timer
+	last, deadline time.Time
+	ended          bool
 }
 
 // NewEvents begins a stream of server-sent events (WHATWG HTML, section 9.2).
@@ -50,11 +55,33 @@ func newStream(w http.ResponseWriter, kind string) *Stream {
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	s := &Stream{w: w, control: http.NewResponseController(w)}
+	s := &Stream{w: w, control: http.NewResponseController(w), last: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flush()
 	return s
+}
+
+// maxHeld is how many bytes of frames are held back at most.
+const maxHeld = 16 << 10
+
+// Hold keeps frames back until Flush or End, so that frames that come together are written together.
+// It returns the stream.
+func (s *Stream) Hold() *Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = true
+	return s
+}
+
+// Flush writes the frames that are held back. On a nil stream it does nothing. Send returns its error.
+func (s *Stream) Flush() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.write()
 }
 
 // Send writes one frame. data is one line; event is the event's name and may be empty. After an error of the
@@ -62,7 +89,6 @@ func newStream(w http.ResponseWriter, kind string) *Stream {
 func (s *Stream) Send(event string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.buf = s.buf[:0]
 	if s.lines {
 		s.buf = append(append(s.buf, data...), '\n')
 	} else {
@@ -71,7 +97,9 @@ func (s *Stream) Send(event string, data []byte) error {
 		}
 		s.buf = append(append(append(s.buf, "data: "...), data...), "\n\n"...)
 	}
-	s.write()
+	if !s.held || len(s.buf) >= maxHeld {
+		s.write()
+	}
 	return s.err
 }
 
@@ -84,6 +112,7 @@ func (s *Stream) End() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.write()
 	s.ended = true
 	if s.idle != nil {
 		s.idle.Stop()
@@ -97,25 +126,31 @@ func (s *Stream) comment() {
 	if s.ended {
 		return
 	}
-	s.buf = append(s.buf[:0], ": still here\n\n"...)
-	s.write()
-}
-
-// write sends the frame in buf.
-func (s *Stream) write() {
-	if s.err != nil || s.ended {
+	if left := keepAlive - time.Since(s.last); left > 0 {
+		s.idle.Reset(left)
 		return
 	}
-	// Writers in tests have no deadlines.
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, err := s.w.Write(s.buf); err != nil {
+	s.buf = append(s.buf, ": still here\n\n"...)
+	s.write()
+	s.idle.Reset(keepAlive)
+}
+
+// write sends the frames in buf.
+func (s *Stream) write() {
+	if s.err != nil || s.ended || len(s.buf) == 0 {
+		return
+	}
+	s.last = time.Now()
+	if s.deadline.Sub(s.last) < writeTimeout-time.Second {
+		s.deadline = s.last.Add(writeTimeout)
+		_ = s.control.SetWriteDeadline(s.deadline) // writers in tests have no deadlines
+	}
+	_, err := s.w.Write(s.buf)
+	if s.buf = s.buf[:0]; err != nil {
 		s.err = err
 		return
 	}
 	s.flush()
-	if s.idle != nil {
-		s.idle.Reset(keepAlive)
-	}
 }
 
 func (s *Stream) flush() {

@@ -119,7 +119,7 @@ func (e *Engine) Open(ctx context.Context, r *remote.Request) (remote.Stream, er
 			return nil, err
 		}
 		return &stream{engine: e, ctx: ctx, events: events, top: r.Sampling.TopLogprobs, sampling: r.Sampling,
-			tokens: r.Tokens[:len(r.Tokens):len(r.Tokens)], salt: r.Salt}, nil
+			tokens: r.Tokens[:len(r.Tokens):len(r.Tokens)], salt: r.Salt, reused: -1}, nil
 	}
 	var reply event
 	if err := e.client.Post(ctx, "/completion", json.RawMessage(body), &reply); err != nil {
@@ -152,6 +152,10 @@ func (e *Engine) body(r *remote.Request, stream bool) []byte {
 	}
 	b = append(b, `],"return_tokens":true,"samplers":["top_k","typ_p","top_p","min_p","temperature"]`...)
 	b = fmt.Appendf(b, `,"cache_prompt":%t,"n_predict":%d,"stream":%t`, !r.NoCache, r.Most, stream)
+	if stream {
+		// The progress says how much of the prompt was cached. The last event would repeat the prompt and all settings.
+		b = append(b, `,"return_progress":true,"response_fields":["content","tokens","stop","tokens_predicted"]`...)
+	}
 	b = fmt.Appendf(b, `,"temperature":%g,"top_k":%d,"top_p":%g,"min_p":%g,"typical_p":%g,"seed":%d`,
 		p.Temperature, p.TopK, orOne(p.TopP), p.MinP, orOne(p.TypicalP), uint32(p.Seed)&0x7fffffff)
 	if p.TopLogprobs >= 0 {

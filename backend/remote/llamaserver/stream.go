@@ -21,6 +21,10 @@ type event struct {
 	Predicted int             `json:"tokens_predicted"`
 	Probs     []probability   `json:"completion_probabilities"`
 	Error     json.RawMessage `json:"error"`
+	// Progress comes before the first token, in an event that has none.
+	Progress *struct {
+		Cache int `json:"cache"`
+	} `json:"prompt_progress"`
 }
 
 // probability is what the engine says about a sampled token.
@@ -104,6 +108,8 @@ type stream struct {
 
 	event event
 	now   sample
+	// reused is how many tokens of the prompt the engine had, or -1 if it did not say.
+	reused int
 	// counted is how many tokens the engine has generated, as far as the events were read.
 	counted int
 	// found are missing tokens that were found, and the token after them. They are returned next.
@@ -157,6 +163,8 @@ func (s *stream) read() error {
 			return &web.Error{Kind: web.Broken, Detail: "the engine failed during the generation"}
 		case e.Stop:
 			return s.ended(e.Predicted)
+		case e.Progress != nil && s.counted == 0:
+			s.reused = e.Progress.Cache
 		case len(e.Tokens) != 1 || e.Predicted <= s.counted:
 			return &web.Error{Kind: web.Malformed, Detail: "the tokens of an event cannot be counted"}
 		default:
@@ -169,6 +177,9 @@ func (s *stream) read() error {
 		}
 	}
 }
+
+// Reused implements remote.Reporting.
+func (s *stream) Reused() (tokens int, ok bool) { return s.reused, s.reused >= 0 }
 
 // ended handles the end of the generation. Tokens may be missing here too: the text ends inside a character.
 func (s *stream) ended(predicted int) error {

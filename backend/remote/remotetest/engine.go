@@ -27,6 +27,9 @@ type Engine struct {
 	// Forms are the kinds of form that it claims to enforce. It ignores them.
 	Forms []remote.FormKind
 
+	// Cached is how much of each prompt it says that it had; 0 means that it says nothing.
+	Cached int
+
 	vocab *backend.Vocab
 	size  int
 
@@ -219,6 +222,9 @@ func (s *stream) Next(to *remote.Sample) error {
 	to.Token, to.Logprob, to.Top = out[0].Token, out[0].Logprob, append(to.Top[:0], out[0].Top...)
 	return nil
 }
+
+// Reused implements remote.Reporting.
+func (s *stream) Reused() (tokens int, ok bool) { return s.engine.Cached, s.engine.Cached > 0 }
 
 // Close implements remote.Stream.
 func (s *stream) Close() {

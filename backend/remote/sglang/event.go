@@ -23,6 +23,8 @@ type event struct {
 	reader scan.Reader
 	tokens []backend.Token
 	total  int
+	// cached is how many tokens of the prompt the engine had, or -1 if it does not say.
+	cached int
 	// probs has an entry for each probability. The alternatives of entry i are tops[i-1 to i] of top.
 	probs []backend.TokenLogprob
 	top   []backend.TokenLogprob
@@ -38,7 +40,7 @@ type event struct {
 // read reads an event. The error is web.Malformed.
 func (e *event) read(data []byte) error {
 	e.tokens, e.total, e.probs, e.top, e.tops = e.tokens[:0], -1, e.probs[:0], e.top[:0], e.tops[:0]
-	e.finish, e.failed, e.code, e.long = e.finish[:0], false, 0, false
+	e.finish, e.failed, e.code, e.long, e.cached = e.finish[:0], false, 0, false, -1
 	r := &e.reader
 	r.Reset(data)
 	r.Object(func(name []byte) {
@@ -85,6 +87,10 @@ func (e *event) meta(name []byte) {
 			r.Fail()
 		}
 		e.total = int(n)
+	case "cached_tokens":
+		if !r.Null() {
+			e.cached = int(max(0, min(r.Int(), mostTokens)))
+		}
 	case "finish_reason":
 		if !r.Null() {
 			r.Object(e.reason)

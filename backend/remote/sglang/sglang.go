@@ -108,9 +108,13 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 	if info.Requests != nil && *info.Requests > 0 {
 		d.Parallel = *info.Requests * max(1, info.DataParallel)
 	}
+	d.Usual = usual
 	describeForms(&d, &info)
 	return d, nil
 }
+
+// usual is how many requests a server that does not tell usually takes at a time.
+const usual = 256
 
 // describeForms sets the forms and the notes.
 func describeForms(d *remote.Description, info *serverInfo) {

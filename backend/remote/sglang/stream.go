@@ -64,6 +64,9 @@ func (s *stream) Next(to *remote.Sample) error {
 	return nil
 }
 
+// Reused implements remote.Reporting.
+func (s *stream) Reused() (tokens int, ok bool) { return s.event.cached, s.event.cached >= 0 }
+
 // read reads the next event.
 func (s *stream) read() error {
 	data, err := s.events.Next()

@@ -2,8 +2,11 @@ package standin_test
 
 import (
 	"context"
+	"flag"
 	"net/http/httptest"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,6 +19,15 @@ import (
 	"runner/backend/remote/vllm"
 	"runner/backend/remote/web"
 )
+
+// TestMain runs many tests at a time, because most of their time is waiting.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(max(16, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // variants are the ways in which servers speak.
 var variants = map[string]standin.Config{
@@ -87,6 +99,7 @@ func TestConformance(t *testing.T) {
 		"Penalties": "the engines have no equal for the repetition penalty; TestPenalties has the others",
 	}
 	if !long {
+		t.Parallel()
 		skip["Leaks"] = "leaks are counted with RUNNER_LONG=1"
 	}
 	for name, c := range variants {

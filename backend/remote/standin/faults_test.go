@@ -23,6 +23,7 @@ import (
 // TestFaultsOfAStream checks the error of every fault in every way of speaking, and that the tokens before it are
 // right.
 func TestFaultsOfAStream(t *testing.T) {
+	t.Parallel()
 	v := fake.Harmony()
 	patience := 300 * time.Millisecond
 	for name, c := range variants {
@@ -107,6 +108,7 @@ func read(ctx context.Context, e remote.Engine, r *remote.Request) (list []remot
 
 // TestCloseAbortsAtTheEngine closes a stream in the middle.
 func TestCloseAbortsAtTheEngine(t *testing.T) {
+	t.Parallel()
 	for name, c := range variants {
 		t.Run(name, func(t *testing.T) {
 			c.Pace, c.Burst = 5*time.Millisecond, 1
@@ -145,6 +147,7 @@ func TestCloseAbortsAtTheEngine(t *testing.T) {
 
 // TestConnectionsAreKept runs generations one after the other.
 func TestConnectionsAreKept(t *testing.T) {
+	t.Parallel()
 	for name, c := range variants {
 		s := standin.New(c)
 		var mu sync.Mutex
@@ -236,6 +239,7 @@ func never(tokens []backend.Token) backend.Token { return backend.Token(1 + len(
 
 // TestBrokenStreamsGoOn lets twelve generations fail in random ways. The tokens are those without faults.
 func TestBrokenStreamsGoOn(t *testing.T) {
+	t.Parallel()
 	const n, most = 160, 12
 	for name, c := range variants {
 		t.Run(name, func(t *testing.T) {
@@ -281,6 +285,7 @@ func TestBrokenStreamsGoOn(t *testing.T) {
 
 // TestRetryAfterIsKept asks again when the engine said, and not before.
 func TestRetryAfterIsKept(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"vllm", "sglang"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -302,6 +307,7 @@ func TestRetryAfterIsKept(t *testing.T) {
 
 // TestTheEngineRestarts stops the engine for a while in the middle of a generation.
 func TestTheEngineRestarts(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"vllm", "sglang"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -358,6 +364,7 @@ func TestAnotherModelIsRefused(t *testing.T) {
 
 // TestConnectingHasALimit connects to a listener that never answers. The time for TLS belongs to connecting.
 func TestConnectingHasALimit(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

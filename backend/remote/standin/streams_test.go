@@ -90,6 +90,7 @@ func randomRequest(rng *rand.Rand, v *backend.Vocab, id string) *remote.Request 
 // TestStreamsAreThoseOfTheModel opens random generations. Tokens, probabilities and alternatives are those that the
 // model itself gives, whatever the engine's messages look like.
 func TestStreamsAreThoseOfTheModel(t *testing.T) {
+	t.Parallel()
 	v := fake.Harmony()
 	for name, c := range variants {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 		return d, err
 	}
 	e.about.Store(&about{model: d.Model, tokens: has})
-	d.Salted = true
+	d.Salted, d.Usual = true, usual
 	d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormChoices, remote.FormGBNF}
 	d.Notes = append(d.Notes, "top-p and min-p apply after the temperature")
 	if !has {
@@ -121,6 +121,9 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 	}
 	return d, nil
 }
+
+// usual is the usual --max-num-seqs, which the server does not tell.
+const usual = 256
 
 // version asks for the version. Not every server tells it.
 func (e *Engine) version(ctx context.Context) (string, error) {

@@ -37,6 +37,8 @@ type Client struct {
 	base string
 	key  string
 	http *http.Client
+	// pacer is that of all its connections.
+	pacer *pacer
 }
 
 const (
@@ -68,10 +70,12 @@ func New(c Config) (*Client, error) {
 		c.ConnectTimeout = 5 * time.Second
 	}
 	dialer := &net.Dialer{Timeout: c.ConnectTimeout, KeepAlive: 15 * time.Second}
-	return &Client{base: strings.TrimRight(u.String(), "/"), key: c.Key, http: &http.Client{
+	p := newPacer()
+	return &Client{base: strings.TrimRight(u.String(), "/"), key: c.Key, pacer: p, http: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSClientConfig: c.TLS, TLSHandshakeTimeout: c.ConnectTimeout,
+			DialContext: pacedDial(dialer, p), ReadBufferSize: 16 << 10,
+			TLSClientConfig: c.TLS, TLSHandshakeTimeout: c.ConnectTimeout,
 			MaxIdleConnsPerHost: idleConnections, MaxIdleConns: idleConnections, IdleConnTimeout: 30 * time.Second,
 			DisableCompression: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,
 		},

@@ -143,6 +143,9 @@ type app struct {
 	isolation isolation
 	// remotes has the flags for engines on other machines.
 	remotes Remote
+	// tokenizers are the values of --tokenizer, and tokenizerAt has those for single addresses.
+	tokenizers  []string
+	tokenizerAt map[string]string
 	// warned has the warnings about engines that were given.
 	warned map[string]bool
 	// memorySpeed keeps the bandwidth of this machine's memory; nil until it is needed.

@@ -72,6 +72,9 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 	}
 	r.ok("runner", "%s, %s %s/%s", v.runner, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	model, err := a.resolve(name)
+	if err := a.address(served{model: model}); err != nil {
+		return err
+	}
 	if isRemote(name) {
 		if a.checkRemote(ctx, r, name) {
 			a.checkModel(ctx, r, model, cfg)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,15 +42,23 @@ type RemoteFact struct {
 }
 
 // remoteFlags are the flags for engines on other machines.
-type remoteFlags struct{ Remote }
+type remoteFlags struct {
+	Remote
+	// tokenizers are the values of --tokenizer: MODEL or NAME=MODEL.
+	tokenizers []string
+}
+
+// addressFlags are the names of the flags for engines at addresses.
+var addressFlags = []string{"tokenizer", "engine-key", "engine-ca", "engine-cert", "engine-cert-key", "no-shared-cache"}
 
 // engineKeyVariable is the environment variable of --engine-key.
 const engineKeyVariable = "RUNNER_ENGINE_KEY"
 
 func (r *remoteFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&r.Tokenizer, "tokenizer", "", "use the tokenizer of `MODEL` for an engine at an address: a GGUF file, a "+
-		"tokenizer.json or a model that is here (default: found by the name that the engine says)")
+	f.StringArrayVar(&r.tokenizers, "tokenizer", nil, "use the tokenizer of `MODEL` for an engine at an address: a GGUF "+
+		"file, a tokenizer.json or a model that is here; NAME=MODEL for one of several models (default: found by the name "+
+		"that the engine says)")
 	f.StringVar(&r.Key, "engine-key", "", "`KEY` for an engine at an address (also: "+engineKeyVariable+")")
 	f.StringVar(&r.CA, "engine-ca", "", "trust an engine at an address if a certificate in `FILE` vouches for it, PEM")
 	f.StringVar(&r.Cert, "engine-cert", "", "`FILE` of the certificate that is shown to an engine at an address, PEM")
@@ -64,7 +73,40 @@ func (a *app) remote(r remoteFlags) error {
 	if (r.Cert == "") != (r.CertKey == "") {
 		return &usageError{what: "--engine-cert and --engine-cert-key go together", hint: "give both"}
 	}
-	a.remotes = r.Remote
+	a.remotes, a.tokenizers = r.Remote, r.tokenizers
+	return nil
+}
+
+// address checks that the flags for engines at addresses have a model to act on, and gives each model its tokenizer.
+// Values from a settings file or a variable are not refused, because they are for other commands, too.
+func (a *app) address(list ...served) error {
+	away := func(s served) bool { return isRemote(s.model.Path) }
+	if !slices.ContainsFunc(list, away) {
+		for _, name := range addressFlags {
+			if a.origins[name] == settings.CommandLine {
+				return &usageError{what: "--" + name + " is for an engine at an address, and no model is at one",
+					hint: "leave it out, or name an address, as in http://127.0.0.1:8080"}
+			}
+		}
+		return nil
+	}
+	a.tokenizerAt = map[string]string{}
+	for _, value := range a.tokenizers {
+		name, model, ok := strings.Cut(value, "=")
+		i := slices.IndexFunc(list, func(s served) bool { return s.name != "" && s.name == name })
+		switch {
+		case ok && i >= 0 && !away(list[i]):
+			return &usageError{what: fmt.Sprintf("--tokenizer %s is for a model that is not at an address", value),
+				hint: "leave it out: the model has its own tokenizer"}
+		case ok && i >= 0:
+			a.tokenizerAt[list[i].model.Path] = model
+		case a.remotes.Tokenizer != "":
+			return &usageError{what: fmt.Sprintf("--tokenizer %s is the second one for all models", value),
+				hint: "use --tokenizer NAME=MODEL, with the name of a served model"}
+		default:
+			a.remotes.Tokenizer = value
+		}
+	}
 	return nil
 }
 
@@ -92,6 +134,9 @@ func splitKind(name string) (kind, address string) {
 func (a *app) remoteAt(name string) Remote {
 	r := a.remotes
 	r.Kind, r.URL = splitKind(name)
+	if t := a.tokenizerAt[name]; t != "" {
+		r.Tokenizer = t
+	}
 	return r
 }
 

@@ -148,6 +148,9 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err := a.remote(o.remote); err != nil {
 		return err
 	}
+	if err := a.address(served{model: model}); err != nil {
+		return err
+	}
 	gen, loaded, err := a.open(ctx, model, o.model, cfg, spinner)
 	if err != nil {
 		return err

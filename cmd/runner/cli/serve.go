@@ -78,6 +78,9 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := o.checkParallel(list); err != nil {
 		return err
 	}
+	if err := a.address(list...); err != nil {
+		return err
+	}
 	cfg, err := a.serverConfig(o)
 	if err != nil {
 		return err

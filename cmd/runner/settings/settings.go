@@ -142,13 +142,16 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
+// CommandLine is where a value comes from that was typed.
+const CommandLine = "command line"
+
 // Apply gives the flags of cmd that are not on the command line their values. It returns where each of them comes from,
 // by the flag's name.
 func (s *Settings) Apply(cmd *cobra.Command) (map[string]string, error) {
 	from := map[string]string{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
-			from[f.Name] = "command line"
+			from[f.Name] = CommandLine
 		}
 	})
 	var failed error

@@ -65,9 +65,10 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) error {
 	var lost error
 	enc := t.encoder()
 	begun := func() {
-		stream = wire.NewEvents(w)
+		stream = wire.NewEvents(w).Hold()
 		enc.emit = func(name string, data []byte) { lost = stream.Send(name, data) }
 	}
+	t.request.Idle = func() { stream.Flush() }
 	started, failure := t.run(r.Context(), enc, begun, func() bool { return lost != nil })
 	if !started {
 		return failure
