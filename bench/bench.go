@@ -6,7 +6,9 @@
 //
 // Rules:
 //
-//   - Tokens are random, and each step also chooses the most likely token, as an answer does.
+//   - Tokens are random, and each step also chooses the most likely token, as an answer does. An engine that streams
+//     ahead of its caller ([backend.Paced]) gets the chosen tokens back instead, because it would begin a new stream for
+//     each other one.
 //   - Runs of several subjects are interleaved, and each second round goes backwards. What changes the speed of the
 //     machine then hits all of them.
 //   - Each test runs once without being measured, unless that is switched off.
@@ -202,7 +204,7 @@ func measure(ctx context.Context, m backend.Model, t Test, seed uint64) (Sample,
 		return Sample{}, err
 	}
 	defer q.Close()
-	r := &run{ctx: ctx, model: m, sequence: q, random: rand.New(rand.NewPCG(seed, 0x62656e6368))}
+	r := &run{ctx: ctx, model: m, sequence: q, chosen: backend.NoToken, random: rand.New(rand.NewPCG(seed, 0x62656e6368))}
 	// A first token would be the first of a prompt, and generating needs one before.
 	if depth := t.Depth; depth > 0 || t.Prompt == 0 {
 		if err := r.read(max(depth, 1), false); err != nil {
@@ -236,6 +238,7 @@ type run struct {
 	sequence backend.Sequence
 	random   *rand.Rand
 	tokens   []backend.Token
+	chosen   backend.Token // by the last step; NoToken if it chose none
 	input    [1]backend.Input
 	output   [1]backend.Output
 }
@@ -257,19 +260,24 @@ func (r *run) read(count int, choose bool) error {
 		if choose && count == 0 {
 			r.input[0].Sampling = &greedy
 		}
-		if err := r.model.Step(r.ctx, r.input[:], r.output[:]); err != nil {
+		if err := backend.StepAll(r.ctx, r.model, r.input[:], r.output[:]); err != nil {
 			return err
 		}
-		if r.input[0].Sampling != nil && r.output[0].Token == backend.NoToken {
-			return errTokens
+		if r.chosen = backend.NoToken; r.input[0].Sampling != nil {
+			if r.chosen = r.output[0].Token; r.chosen == backend.NoToken {
+				return errTokens
+			}
 		}
 	}
 	return nil
 }
 
-// token returns a random token that is text.
+// token returns the next token to feed: a random one that is text, or the chosen one.
 func (r *run) token() backend.Token {
 	v := r.model.Vocab()
+	if r.model.Capabilities().Paced && r.chosen != backend.NoToken && v.Kind(r.chosen) == backend.Normal {
+		return r.chosen
+	}
 	for range 100 {
 		if t := backend.Token(r.random.IntN(v.Len())); v.Kind(t) == backend.Normal {
 			return t

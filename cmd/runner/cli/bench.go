@@ -22,6 +22,7 @@ import (
 	"runner/bench/machine"
 	"runner/bench/plot"
 	"runner/bench/results"
+	"runner/cmd/runner/settings"
 	"runner/models/random"
 	"runner/models/roofline"
 )
@@ -38,6 +39,7 @@ type benchOptions struct {
 	output, picture                     string
 	compare                             bool
 	model                               backend.Config
+	remote                              remoteFlags
 	answer                              answerOptions
 }
 
@@ -88,7 +90,7 @@ memory allows. Leave the machine alone meanwhile: what changed on it is said bel
 	topic(cmd, "Models and engines", func() {
 		f.IntSliceVarP(&o.threads, "threads", "t", nil, "compute with `N` threads (default: one per physical core)")
 		f.StringArrayVar(&o.engines, "engine", nil, "measure an `ENGINE`: builtin, isolated (builtin in a process of its "+
-			"own) or a folder with llama.cpp libraries; may be repeated")
+			"own), a folder with llama.cpp libraries, or the address of an engine that serves MODEL; may be repeated")
 		f.StringVar(&o.shape, "shape", "", "measure random weights in the `SHAPE` of a model: "+
 			strings.Join(random.Shapes(), ", "))
 		f.IntVar(&o.layers, "layers", 0, "give the shape only `N` layers, for less memory and time (0: all)")
@@ -99,6 +101,7 @@ memory allows. Leave the machine alone meanwhile: what changed on it is said bel
 		addNameChoice(cmd, &o.model.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0",
 			"q4_0")
 	})
+	topic(cmd, "Engine at an address", func() { o.remote.addReach(cmd) })
 	topic(cmd, "Output", func() {
 		addChoiceP(cmd, &o.output, "output", "o", "format of the results", results.Formats, results.Formats)
 		f.StringVar(&o.picture, "plot", "", "also draw the results into the SVG `FILE`")
@@ -308,6 +311,17 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	if err := o.validate(args, changed); err != nil {
 		return err
 	}
+	if err := a.remote(o.remote); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(o.engines, isRemote) {
+		for _, name := range addressFlags {
+			if a.origins[name] == settings.CommandLine {
+				return &usageError{what: "--" + name + " is for an engine at an address, and no --engine is at one",
+					hint: "leave it out, or name an address, as in --engine http://127.0.0.1:8080"}
+			}
+		}
+	}
 	picture, err := openPicture(o.picture)
 	if err != nil {
 		return err
@@ -401,13 +415,15 @@ type benchSubject struct {
 	// process is the number of the engine's own process, or 0; peak is the most memory that it had in use.
 	process int
 	peak    int64
-	// flags are those of runner serve for the same model, engine and threads.
-	flags []string
+	// remote says that an engine at an address computes it.
+	remote bool
+	// flags are those of runner serve for the same model, engine and threads, and env its further environment.
+	flags, env []string
 }
 
 // readsMemory reports whether the bandwidth of the processor's memory says something about the speed.
 func (s benchSubject) readsMemory() bool {
-	return s.model.perToken >= roofline.LeastPerToken && s.Model.Info().GPULayers == 0
+	return !s.remote && s.model.perToken >= roofline.LeastPerToken && s.Model.Info().GPULayers == 0
 }
 
 // benchSubjects loads each model with each engine and number of threads. It returns those that are loaded also with an
@@ -438,10 +454,15 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 			}
 			for _, n := range threads {
 				say("loading " + m.name)
-				cfg := o.model
+				cfg, path := o.model, m.path
 				cfg.Threads = n
+				if isRemote(engine) {
+					path, cfg = engine, backend.Config{ContextSize: cfg.ContextSize, Sequences: cfg.Sequences,
+						BatchSize: cfg.BatchSize, GPULayers: -1, FlashAttention: "auto", CacheType: "f16", FullWindow: "auto"}
+					a.tokenizerAt = map[string]string{engine: m.path}
+				}
 				began := time.Now()
-				loaded, err := a.openModel(ctx, m.path, cfg, log)
+				loaded, err := a.openModel(ctx, path, cfg, log)
 				if err != nil {
 					if ctx.Err() != nil {
 						err = errInterrupted
@@ -450,6 +471,12 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 				}
 				s := benchSubject{Subject: bench.Subject{Name: name, Model: loaded}, load: time.Since(began), model: m,
 					process: processOf(loaded), flags: a.serveFlags(m.path, &cfg)}
+				if isRemote(engine) {
+					s.remote, s.process = true, farProcess
+					s.flags = []string{"bench=" + engine, "--tokenizer", m.path, "--ctx-size", strconv.Itoa(cfg.ContextSize),
+						"--engine-ca", o.remote.CA, "--engine-cert", o.remote.Cert, "--engine-cert-key", o.remote.CertKey}
+					s.env = []string{engineKeyVariable + "=" + o.remote.Key}
+				}
 				if s.Name == "" {
 					s.Name = loaded.Info().Backend
 				}
@@ -493,8 +520,9 @@ func (a *app) benchEngine(engine string) (name string, err error) {
 		i.when = isolateOn
 	default:
 		if isRemote(engine) {
-			return "", &usageError{what: "--engine: runner bench cannot measure an engine at an address",
-				hint: "measure it with runner serve and a program that loads it"}
+			_, address := splitKind(engine)
+			_, host, _ := strings.Cut(address, "://")
+			return strings.TrimSuffix(host, "/"), a.isolate(isolation{when: isolateAuto})
 		}
 		i.when, i.folder = isolateAuto, engine
 		engine = filepath.Base(filepath.Clean(engine))
@@ -544,9 +572,15 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 	return results.Rows(run, describe(subjects, o), measured), err
 }
 
+// farProcess stands for the number of a process that cannot be looked at.
+const farProcess = -1
+
 // notePeaks notes how much memory the processes of models had in use. It must be called before they end.
 func notePeaks(subjects []benchSubject) {
 	for i := range subjects {
+		if subjects[i].remote {
+			continue
+		}
 		subjects[i].peak = max(subjects[i].peak, machine.Peak(subjects[i].process))
 	}
 }
@@ -561,7 +595,10 @@ func describe(subjects []benchSubject, o *benchOptions) []results.Subject {
 	for i, s := range subjects {
 		list[i] = results.Subject{Name: s.Name, Info: s.Model.Info(), Load: s.load, PerToken: s.model.perToken,
 			Made: s.model.made, CacheType: o.model.CacheType, FlashAttention: o.model.FlashAttention}
-		if inside[s.process] == 1 {
+		if s.remote {
+			list[i].PerToken = 0
+			list[i].Info.Path, list[i].Info.Bytes, list[i].Info.Parameters = s.model.path, 0, 0
+		} else if inside[s.process] == 1 {
 			list[i].Memory = s.peak
 		}
 	}

@@ -39,7 +39,7 @@ func startServer(ctx context.Context, s benchSubject, parallel int) (*benchServe
 	args := append([]string{"serve"}, s.flags...)
 	cmd := exec.Command(program, append(args, "--host", "127.0.0.1", "--port", "0", "--parallel", strconv.Itoa(parallel),
 		"--log-format", "text")...)
-	cmd.Env = withoutVariables(os.Environ())
+	cmd.Env = append(withoutVariables(os.Environ()), s.env...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err

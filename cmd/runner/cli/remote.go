@@ -59,12 +59,18 @@ func (r *remoteFlags) add(cmd *cobra.Command) {
 	f.StringArrayVar(&r.tokenizers, "tokenizer", nil, "use the tokenizer of `MODEL` for an engine at an address: a GGUF "+
 		"file, a tokenizer.json or a model that is here; NAME=MODEL for one of several models (default: found by the name "+
 		"that the engine says)")
+	r.addReach(cmd)
+	f.BoolVar(&r.NoSharedCache, "no-shared-cache", false,
+		"ask an engine at an address not to reuse the prompts of other requests")
+}
+
+// addReach adds the flags that are needed to reach an engine.
+func (r *remoteFlags) addReach(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.StringVar(&r.Key, "engine-key", "", "`KEY` for an engine at an address (also: "+engineKeyVariable+")")
 	f.StringVar(&r.CA, "engine-ca", "", "trust an engine at an address if a certificate in `FILE` vouches for it, PEM")
 	f.StringVar(&r.Cert, "engine-cert", "", "`FILE` of the certificate that is shown to an engine at an address, PEM")
 	f.StringVar(&r.CertKey, "engine-cert-key", "", "`FILE` of that certificate's key, PEM")
-	f.BoolVar(&r.NoSharedCache, "no-shared-cache", false,
-		"ask an engine at an address not to reuse the prompts of other requests")
 	settings.Secret(cmd, "engine-key")
 }
 
