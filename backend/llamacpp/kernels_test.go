@@ -46,9 +46,9 @@ func kernelCheck(t *testing.T, sanitizer string, args ...string) string {
 	}
 	binary := filepath.Join(t.TempDir(), "kernels")
 	// GCC's own header of intrinsics
-	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
+	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g1", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-Wno-uninitialized", "-Wno-maybe-uninitialized",
-		"-fno-omit-frame-pointer", "-pthread",
+		"-fno-omit-frame-pointer", "-pthread", "-DRUNNER_KERNELS_CALLED",
 		"-fsanitize="+sanitizer, "-fno-sanitize-recover=all", "-I", here, "-o", binary, "kernels_avx512.cpp",
 		"kernels_avx2.cpp", "team.cpp", filepath.Join("testdata", "kernels.cpp"))
 	if out, err := exec.Command(cxx[0], line...).CombinedOutput(); err != nil {
