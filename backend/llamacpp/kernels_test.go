@@ -268,7 +268,8 @@ func TestLogitsOfOtherFormats(t *testing.T) {
 func TestKernelsOfFormats(t *testing.T) {
 	forEachKernels(t, func(t *testing.T, _ string) {
 		for quant, own := range map[string]bool{"Q4_K": true, "Q2_K": false} {
-			path := writeModel(t, random.Config{Architecture: "llama", Quant: quant, Layers: 1, Width: 256, FeedForward: 256})
+			path := writeModel(t, random.Config{Architecture: "llama", Quant: quant, Layers: 1, Width: 256, FeedForward: 256,
+				HeadSize: 64})
 			m := openModel(t, path, backend.Config{ContextSize: 256})
 			if got := m.Info().Kernels; strings.Contains(got, "the engine's") == own {
 				t.Errorf("%s: %q", quant, got)
