@@ -12,7 +12,11 @@
 
 // The binary runs everywhere. Only this file may use these instructions, and only after supported() returned true.
 #define KERNEL __attribute__((target("avx2,f16c,fma")))
+#ifdef RUNNER_KERNELS_CALLED // compiling with sanitizers takes minutes if everything is inlined
+#define INLINED KERNEL
+#else
 #define INLINED KERNEL __attribute__((always_inline))
+#endif
 #define INLINE INLINED inline
 
 #include "kernels_reading.h"

@@ -6,7 +6,11 @@
 #include <cstdint>
 
 // A loop of constant length is fully unrolled, so that its arrays become registers at every optimization level.
+#ifdef RUNNER_KERNELS_CALLED
+#define UNROLL
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 namespace kernels {
 

@@ -46,9 +46,9 @@ func kernelCheck(t *testing.T, sanitizer string, args ...string) string {
 	}
 	binary := filepath.Join(t.TempDir(), "kernels")
 	// GCC's own header of intrinsics
-	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
+	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g1", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-Wno-uninitialized", "-Wno-maybe-uninitialized",
-		"-fno-omit-frame-pointer", "-pthread",
+		"-fno-omit-frame-pointer", "-pthread", "-DRUNNER_KERNELS_CALLED",
 		"-fsanitize="+sanitizer, "-fno-sanitize-recover=all", "-I", here, "-o", binary, "kernels_avx512.cpp",
 		"kernels_avx2.cpp", "team.cpp", filepath.Join("testdata", "kernels.cpp"))
 	if out, err := exec.Command(cxx[0], line...).CombinedOutput(); err != nil {
@@ -268,7 +268,8 @@ func TestLogitsOfOtherFormats(t *testing.T) {
 func TestKernelsOfFormats(t *testing.T) {
 	forEachKernels(t, func(t *testing.T, _ string) {
 		for quant, own := range map[string]bool{"Q4_K": true, "Q2_K": false} {
-			path := writeModel(t, random.Config{Architecture: "llama", Quant: quant, Layers: 1, Width: 256, FeedForward: 256})
+			path := writeModel(t, random.Config{Architecture: "llama", Quant: quant, Layers: 1, Width: 256, FeedForward: 256,
+				HeadSize: 64})
 			m := openModel(t, path, backend.Config{ContextSize: 256})
 			if got := m.Info().Kernels; strings.Contains(got, "the engine's") == own {
 				t.Errorf("%s: %q", quant, got)

@@ -144,7 +144,8 @@ func bits(t *testing.T) string {
 		models := kernelModels()
 		models["llama"] = random.Config{Architecture: "llama", Layers: 2, Seed: 6}
 		for _, quant := range []string{"Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS"} {
-			models[quant] = random.Config{Architecture: "llama", Quant: quant, Layers: 2, Width: 256, FeedForward: 512, Seed: 8}
+			models[quant] = random.Config{Architecture: "llama", Quant: quant, Layers: 2, Width: 256, FeedForward: 512,
+				HeadSize: 64, Seed: 8}
 		}
 		models["experts"] = random.Config{Architecture: "qwen3moe", Layers: 2, Experts: 64, Used: 8, Seed: 7}
 		for _, name := range slices.Sorted(maps.Keys(models)) {
