@@ -27,20 +27,21 @@ func TestNoSignalIsLost(t *testing.T) {
 	for i := range rounds {
 		loading, stop := untilStopped(t.Context())
 		sent := make(chan error, 1)
-		// One of both sides waits for up to some tens of microseconds.
-		wait := func() {
-			for range i % 300 * 30 {
+		// The signal waits for up to some tens of microseconds, or the hand-over for up to half a millisecond, because the
+		// goroutine that sends has to start first.
+		wait := func(most int) {
+			for range i % 300 * most / 300 {
 				sink.Add(1)
 			}
 		}
 		go func() {
 			if i%2 == 0 {
-				wait()
+				wait(9_000)
 			}
 			sent <- syscall.Kill(os.Getpid(), syscall.SIGTERM)
 		}()
 		if i%2 == 1 {
-			wait()
+			wait(100_000)
 		}
 		c := &chat{}
 		ctx, interrupted, done := c.catch(t.Context(), loading, stop)
