@@ -87,23 +87,47 @@ type Upstream struct {
 	BuildNumber   int    `json:"build_number"`
 	Microbatch    int    `json:"n_ubatch"`
 	CPUMask       string `json:"cpu_mask"`
-	CPUStrict     bool   `json:"cpu_strict"`
+	CPUStrict     choice `json:"cpu_strict"`
 	Poll          int    `json:"poll"`
 	CacheKeys     string `json:"type_k"`
 	CacheValues   string `json:"type_v"`
 	SplitMode     string `json:"split_mode"`
 	MainGPU       int    `json:"main_gpu"`
-	NoKVOffload   bool   `json:"no_kv_offload"`
-	FlashAttn     int    `json:"flash_attn"` // -1 is auto
+	NoKVOffload   choice `json:"no_kv_offload"`
+	FlashAttn     choice `json:"flash_attn"` // -1 is auto
 	TensorSplit   string `json:"tensor_split"`
 	TensorBuffers string `json:"tensor_buft_overrides"`
-	Mapped        bool   `json:"use_mmap"`
-	Embeddings    bool   `json:"embeddings"`
-	NoOpOffload   bool   `json:"no_op_offload"`
+	Mapped        choice `json:"use_mmap"`
+	Embeddings    choice `json:"embeddings"`
+	NoOpOffload   choice `json:"no_op_offload"`
+}
+
+// choice is 0 or 1, or -1 for auto. Versions of llama-bench write numbers, or true and false.
+type choice int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *choice) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case "true":
+		*c = 1
+	case "false":
+		*c = 0
+	default:
+		return json.Unmarshal(b, (*int)(c))
+	}
+	return nil
 }
 
 // flash has llama-bench's numbers for the choices of flash attention.
-var flash = map[string]int{"auto": -1, "off": 0, "on": 1}
+var flash = map[string]choice{"auto": -1, "off": 0, "on": 1}
+
+// yes is 1 if something holds.
+func yes(holds bool) choice {
+	if holds {
+		return 1
+	}
+	return 0
+}
 
 // Test returns the name of the row's test.
 func (r *Row) Test() string {
@@ -180,7 +204,7 @@ func row(run *Run, s *Subject, r *bench.Result, model string, changed []string) 
 		Threads: s.Info.Threads, GPULayers: s.Info.GPULayers,
 		Upstream: Upstream{Microbatch: s.Info.BatchSize, CPUMask: "0x0", CacheKeys: s.CacheType, CacheValues: s.CacheType,
 			SplitMode: "layer", FlashAttn: flash[s.FlashAttention], TensorSplit: "0.00", TensorBuffers: "none",
-			Mapped: s.Info.Memory.Mapped > 0},
+			Mapped: yes(s.Info.Memory.Mapped > 0)},
 		Prompt: r.Test.Prompt, Generate: r.Test.Generate, Depth: r.Test.Depth,
 		Mean: speed.Mean, Deviation: speed.Deviation, Samples: speeds,
 		Subject: s.Name, Workload: r.Workload, Group: r.Group, AnswerNS: nanoseconds(r.Answer()),

@@ -77,9 +77,9 @@ func TestLlamaBench(t *testing.T) {
 	}
 	for key, kind := range map[string]any{"build_commit": "", "cpu_info": "", "gpu_info": "", "backends": "",
 		"model_filename": "", "model_type": "", "model_size": 0.0, "model_n_params": 0.0, "n_batch": 0.0, "n_threads": 0.0,
-		"n_gpu_layers": 0.0, "build_number": 0.0, "n_ubatch": 0.0, "cpu_mask": "", "cpu_strict": false, "poll": 0.0,
-		"type_k": "", "type_v": "", "split_mode": "", "main_gpu": 0.0, "no_kv_offload": false, "flash_attn": 0.0,
-		"tensor_split": "", "tensor_buft_overrides": "", "use_mmap": false, "embeddings": false, "no_op_offload": false,
+		"n_gpu_layers": 0.0, "build_number": 0.0, "n_ubatch": 0.0, "cpu_mask": "", "cpu_strict": 0.0, "poll": 0.0,
+		"type_k": "", "type_v": "", "split_mode": "", "main_gpu": 0.0, "no_kv_offload": 0.0, "flash_attn": 0.0,
+		"tensor_split": "", "tensor_buft_overrides": "", "use_mmap": 0.0, "embeddings": 0.0, "no_op_offload": 0.0,
 		"n_prompt": 0.0, "n_gen": 0.0, "n_depth": 0.0, "test_time": "", "avg_ns": 0.0,
 		"stddev_ns": 0.0, "avg_ts": 0.0, "stddev_ts": 0.0, "samples_ns": []any{}, "samples_ts": []any{}} {
 		if got := reflect.TypeOf(rows[0][key]); got != reflect.TypeOf(kind) {
@@ -115,7 +115,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 func TestReadLlamaBench(t *testing.T) {
 	rows, err := Read(strings.NewReader(`[{"build_commit": "1a2b", "backends": "CPU", "model_filename": "m/x.gguf",
 "model_type": "llama 8B Q4_K - Medium", "n_prompt": 512, "n_gen": 0, "n_depth": 0,
-"avg_ts": 20.0, "stddev_ts": 0.5, "samples_ns": [25000000000, 26000000000], "samples_ts": [20.5, 19.7]}]`))
+"flash_attn": true, "use_mmap": 1, "embeddings": false, "avg_ts": 20.0, "stddev_ts": 0.5, "samples_ns": [25000000000, 26000000000], "samples_ts": [20.5, 19.7]}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
