@@ -1,7 +1,9 @@
 package web
 
 import (
+	"context"
 	"net/http"
+	"sync"
 
 	"runner/server/web/markdown"
 	"runner/server/wire"
@@ -55,7 +57,7 @@ func (a *API) session(w http.ResponseWriter, r *http.Request) error {
 }
 
 // maxRender is the maximum length of a body of /web/render in bytes.
-const maxRender = 4 << 20
+const maxRender = 2 << 20
 
 // RenderRequest is the body of POST /web/render.
 //
@@ -86,6 +88,42 @@ type Rendered struct {
 // renderCost estimates how many bytes of memory a byte of text takes as HTML.
 const renderCost = 32
 
+// renderings lets each principal have one text rendered at a time, because rendering takes the processor's time and is
+// not limited like requests for answers. The zero value is ready to use.
+type renderings struct {
+	mu   sync.Mutex
+	busy map[string]chan struct{} // by principal; closed when it is over
+}
+
+// begin waits until the principal has no rendering. end must be called if there is no error.
+func (r *renderings) begin(ctx context.Context, who string) (end func(), err error) {
+	for {
+		r.mu.Lock()
+		other := r.busy[who]
+		if other == nil {
+			break
+		}
+		r.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	defer r.mu.Unlock()
+	if r.busy == nil {
+		r.busy = map[string]chan struct{}{}
+	}
+	over := make(chan struct{})
+	r.busy[who] = over
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.busy, who)
+		close(over)
+	}, nil
+}
+
 // render answers POST /web/render. Conversations come back from the browser's storage as plain text, so that nobody who
 // writes to that storage can put HTML into the page.
 func (a *API) render(w http.ResponseWriter, r *http.Request) error {
@@ -100,6 +138,11 @@ func (a *API) render(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Reserve(r, renderCost*int64(n)); err != nil {
 		return err
 	}
+	end, err := a.rendering.begin(r.Context(), wire.PrincipalOf(r.Context()).ID)
+	if err != nil {
+		return wire.FromError(err, nil)
+	}
+	defer end()
 	out := Rendered{HTML: make([]string, len(in.Texts))}
 	for i, t := range in.Texts {
 		if err := r.Context().Err(); err != nil {

@@ -41,6 +41,8 @@ type API struct {
 	models wire.Models
 	cfg    Config
 	files  map[string]file
+
+	rendering renderings
 }
 
 var _ wire.Format = (*API)(nil)

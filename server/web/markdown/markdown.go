@@ -153,18 +153,19 @@ func deceives(r rune) bool {
 		return false
 	case r < 0x20, r >= 0x7f && r < 0xa0:
 		return true
-	case r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff, r >= 0xe0000 && r <= 0xe007f:
+	case r == 0x200b, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff,
+		r >= 0xe0000 && r <= 0xe007f, r >= 0xe0100 && r <= 0xe01ef:
 		return true
 	}
 	return false
 }
 
-// links gives each link without a title its address as one.
+// links gives each link its address as the title. A title of the model's own could name another address.
 type links struct{}
 
 func (links) Transform(node *ast.Document, _ text.Reader, _ parser.Context) {
 	_ = ast.Walk(node, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if l, ok := n.(*ast.Link); ok && entering && len(l.Title) == 0 {
+		if l, ok := n.(*ast.Link); ok && entering {
 			l.Title = l.Destination // readers see where it leads
 		}
 		return ast.WalkContinue, nil

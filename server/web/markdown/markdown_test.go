@@ -103,9 +103,11 @@ func TestHostileTextIsHarmless(t *testing.T) {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
-		"<b>x</b>":              "&lt;b&gt;x&lt;/b&gt;",
-		"![a](https://e.ex/p)":  `<a href="https://e.ex/p"`,
-		"a\u202eb":              "U+202E",
+		"<b>x</b>":             "&lt;b&gt;x&lt;/b&gt;",
+		"![a](https://e.ex/p)": `<a href="https://e.ex/p"`,
+		"a\u202eb":             "U+202E",
+		"a\u200bb":             "U+200B",
+		`[ok](https://evil.example "https://bank.example")`: `title="https://evil.example"`,
 		"**a** `b`":             "<strong>a</strong> <code>b</code>",
 		"```go\nvar x = 1\n```": `data-language="go"`,
 		"- [x] done":            "\u2611",

@@ -1,6 +1,6 @@
 // An answer of the model: what is known of it, and how it looks. The same view takes the events of a run and shows an
 // answer from the browser's storage.
-import { make, setRendered } from "./dom.js";
+import { make, reveal, setRendered } from "./dom.js";
 import { post } from "./api.js";
 import { timeline } from "./timeline.js";
 
@@ -126,7 +126,7 @@ export class View {
     const view = this.open(part, id);
     if (part.text && view.text) {
       view.text.classList.add("plain");
-      view.text.textContent = part.text;
+      view.text.textContent = reveal(part.text);
       this.places.push({ node: view.text, text: part.text, json: part.kind === "call" || part.json === true });
     }
     this.close(id);

@@ -51,7 +51,7 @@ async function attach(list_) {
       if (text.includes("\0")) throw new TypeError();
       files.push({ name: file.name, text });
     } catch {
-      notice(`${file.name} is not a text.`);
+      notice(`${file.name} is not a text file.`);
     }
   }
   showFiles();

@@ -137,7 +137,7 @@ export function listen() {
       for (const c of found.conversations) await store.save(store.read(c));
       list();
     } catch {
-      notice("This file holds no conversations of this page.");
+      notice("This file has no conversations of this page.");
     }
     e.target.value = "";
   });

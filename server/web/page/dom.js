@@ -2,6 +2,12 @@
 
 export const $ = (id) => document.getElementById(id);
 
+// reveal replaces characters that hide or reorder text by their numbers, as the server does in what it renders.
+const deceives =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}\u{e0100}-\u{e01ef}]/gu;
+export const reveal = (text) =>
+  text.replace(deceives, (c) => `⟦U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`);
+
 // make returns an element. Strings among the children become text, never HTML.
 export function make(tag, props = {}, ...children) {
   const node = document.createElement(tag);
@@ -10,7 +16,9 @@ export function make(tag, props = {}, ...children) {
     else if (name in node) node[name] = value;
     else node.setAttribute(name, value);
   }
-  node.append(...children.filter((c) => c !== null && c !== undefined));
+  node.append(
+    ...children.filter((c) => c !== null && c !== undefined).map((c) => (typeof c === "string" ? reveal(c) : c)),
+  );
   return node;
 }
 

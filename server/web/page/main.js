@@ -60,7 +60,7 @@ function listen() {
       $("menu").focus();
     }
   });
-  $("key").addEventListener("click", () => askKey("Another key takes the place of the one in use."));
+  $("key").addEventListener("click", () => askKey("A new key replaces the one in use."));
   $("key-cancel").addEventListener("click", () => $("key-dialog").close());
   $("key-form").addEventListener("submit", () => {
     api.setKey($("key-input").value.trim(), $("key-keep").checked);

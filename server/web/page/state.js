@@ -20,6 +20,7 @@ export function notice(text, again) {
 
 export function askKey(why) {
   $("key-why").textContent = why;
+  $("key-open").hidden = isSecureContext;
   $("key-input").value = "";
   if (!$("key-dialog").open) $("key-dialog").showModal();
 }

@@ -124,17 +124,52 @@ test('browsers get the page at /, and other clients what they got before', async
   assert.equal(await other.text(), 'Ollama is running');
   assert.match(other.headers.get('vary'), /Accept/);
   await page.locator('.empty').waitFor();
-  assert.equal(
-    await page.evaluate(() => {
-      try {
-        return (0, eval)('1');
-      } catch {
-        return 'refused';
-      }
-    }),
-    1,
-  ); // tools of tests may
   calm();
+});
+
+test('the policy refuses scripts that get into the page', async () => {
+  await page.locator('.empty').waitFor();
+  await page.evaluate(() => {
+    window.refused = [];
+    document.addEventListener('securitypolicyviolation', (e) => window.refused.push(e.effectiveDirective));
+    // What a test evaluates may do more than the page, but what it leaves behind may not.
+    setTimeout(() => {
+      try {
+        (0, eval)('window.harmed = 1');
+      } catch {
+        /* that is wanted */
+      }
+      const script = document.createElement('script');
+      try {
+        script.text = 'window.harmed = 2';
+        document.body.append(script);
+      } catch {
+        /* Trusted Types refuse the text */
+      }
+      const button = document.createElement('button');
+      try {
+        button.setAttribute('onclick', 'window.harmed = 3');
+      } catch {
+        /* the same */
+      }
+      document.body.append(button);
+      button.click();
+      try {
+        document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="window.harmed = 4">');
+      } catch {
+        /* the same */
+      }
+      const style = document.createElement('img');
+      style.src = 'https://example.org/picture.png';
+      document.body.append(style);
+      window.tried = true;
+    }, 0);
+  });
+  await page.waitForFunction(() => window.tried && window.refused.includes('img-src'));
+  assert.equal(await page.evaluate(() => window.harmed), undefined);
+  const refused = await page.evaluate(() => window.refused);
+  assert.ok(refused.includes('require-trusted-types-for'), refused.join(' '));
+  assert.ok(refused.some((d) => /^script-src/.test(d)) || refused.length >= 4, refused.join(' '));
 });
 
 test('the page is small and paints at once', async () => {
@@ -297,7 +332,7 @@ test('the drawer: system prompt, sampling, a file', async () => {
     mimeType: 'application/octet-stream',
     buffer: Buffer.from([0, 255]),
   });
-  await page.getByText('b.bin is not a text.').waitFor();
+  await page.getByText('b.bin is not a text file.').waitFor();
   calm();
 });
 
@@ -397,7 +432,7 @@ test('the timeline shows decisions, also after a reload', async () => {
     for (const want of [
       /Reasoning \d/,
       /assumes it is about today/,
-      /calls get_weather: the weather changes/,
+      /calls get_weather: the weather ⟦U\+202E⟧changes/,
       /Call of get_weather/,
     ])
       assert.ok(

@@ -53,7 +53,7 @@ func replies() []fake.Reply {
 			name + " <|constrain|>json<|message|>" + arguments + "<|call|>"
 	}
 	call := calls("I look it up.", "get_weather", `{"city":"Oslo"}`)
-	why := `I assume that it is about today. <rationale call="1">{"why":"the weather changes"}</rationale>`
+	why := `I assume that it is about today. <rationale call="1">{"why":"the weather ` + "\u202e" + `changes"}</rationale>`
 	thoughts := "I add the units first.\n\n- 7 + 5 = 12\n- 1 + 2 + 1 = 4\n\nSo it is 42."
 	return []fake.Reply{
 		{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant" + final, Say: "It adds the digits.<|return|>"},
