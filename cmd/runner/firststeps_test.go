@@ -21,9 +21,47 @@ import (
 	"runner/models/hub/hubtest"
 )
 
-// TestFirstSteps goes from a machine with an empty home folder to a pulled model, a chat and a served model, in three
-// commands. The hub is a stand-in on loopback, and the model the bundled one under another name.
+// readmeSteps returns the five commands of the README that lead from nothing to a served model.
+func readmeSteps(t *testing.T) [][]string {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "\n## From nothing to gpt-oss-20b\n")
+	_, rest, _ = strings.Cut(rest, "```sh\n")
+	block, _, _ := strings.Cut(rest, "```")
+	var steps [][]string
+	for line := range strings.Lines(block) {
+		line, _, _ = strings.Cut(line, "#")
+		before, question, _ := strings.Cut(line, `"`)
+		args := strings.Fields(before)[1:]
+		if question, _, ok := strings.Cut(question, `"`); ok {
+			args = append(args, question)
+		}
+		steps = append(steps, args)
+	}
+	if len(steps) != 5 {
+		t.Fatalf("the README has the commands %q", steps)
+	}
+	for i, name := range []string{"bench", "pull", "run", "run", "serve"} {
+		if steps[i][0] != name {
+			t.Errorf("command %d of the README is %q, want %s", i, steps[i], name)
+		}
+	}
+	return steps
+}
+
+// TestFirstSteps goes from a machine with an empty home folder to a pulled model, an answer, a chat and a served model,
+// with the README's commands. The hub is a stand-in on loopback, and the model the bundled one under another name. The
+// first command, which makes a file of 12 GB, measures that model instead, after it was pulled.
 func TestFirstSteps(t *testing.T) {
+	steps := readmeSteps(t)
+	for i, s := range steps {
+		for k := range s {
+			steps[i][k] = strings.Replace(s[k], "gpt-oss-20b", "first/steps", 1)
+		}
+	}
 	bundled, err := demo.Path(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -47,13 +85,22 @@ func TestFirstSteps(t *testing.T) {
 		return cmd
 	}
 
-	out, err := command("pull", "first/steps").CombinedOutput()
+	out, err := command(steps[1]...).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "ready: runner run First/Steps-GGUF:F16") {
 		t.Fatalf("pull: %v: %s", err, out)
 	}
 	sent := hub.Sent()
 
-	chat := command("run", "first/steps", "--temperature", "0")
+	out, err = command(append(steps[2], "--max-tokens", "200")...).CombinedOutput()
+	if err != nil || len(bytes.TrimSpace(out)) == 0 {
+		t.Errorf("%q: %v: %s", steps[2], err, out)
+	}
+	out, err = command("bench", "first/steps", "-p", "16", "-n", "4", "-r", "1").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "pp16") {
+		t.Errorf("bench: %v: %s", err, out)
+	}
+
+	chat := command(append(steps[3], "--temperature", "0")...)
 	terminal, err := pty.StartWithSize(chat, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +116,7 @@ func TestFirstSteps(t *testing.T) {
 		t.Errorf("the chat ended with %v", err)
 	}
 
-	server := command("serve", "first/steps", "--port", "0")
+	server := command(append(steps[4], "--port", "0")...)
 	told, err := server.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
