@@ -1,7 +1,7 @@
 // Package markdown turns a model's text into HTML that is safe to show in a page, and does so while the text grows.
 //
 // [HTML] renders a whole text. [Writer] renders a text that arrives in pieces: it divides it into blocks, renders each
-// block anew only while it is the last one, and never looks at earlier blocks again. The package knows no server.
+// block again only while it is the last one, and never looks at earlier blocks. The package knows no server.
 //
 // Rules: The text is hostile. No element, attribute or address of it reaches the page unless the policy in this file
 // lists it. Tags in the text show as text. Images are not loaded, but linked. Characters that change the direction of

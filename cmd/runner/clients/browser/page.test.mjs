@@ -336,7 +336,7 @@ test('the drawer: system prompt, sampling, a file', async () => {
   calm();
 });
 
-test('a schema holds the answer, and the page shows what the schema allowed', async () => {
+test('the answer matches the schema, and the page shows what the schema allowed', async () => {
   await page.click('#settings');
   await page.fill('#schema', '{"type": ');
   await page.getByText('This is not JSON').waitFor();
