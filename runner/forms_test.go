@@ -508,10 +508,14 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 	}
 	run.events = newStream()
 	tokens := fake.Encode(f.model.Vocab(), "<<REASONING>>two<</REASONING>>4")
-	for _, tok := range tokens {
-		turn.model.Force(tok)
+	if err := f.sched.do(t.Context(), func() { // where runs are read
+		for _, tok := range tokens {
+			turn.model.Force(tok)
+		}
+		turn.output.finish()
+	}); err != nil {
+		t.Fatal(err)
 	}
-	turn.output.finish()
 	events, _, _ := run.events.next(nil, nil)
 	switched := false
 	for _, e := range events {

@@ -42,6 +42,13 @@ func (b *breaker) allow() error {
 	return nil
 }
 
+// giveUp says that a request ended before it showed anything, because its caller left.
+func (b *breaker) giveUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.testing = false
+}
+
 // note records how a request went.
 func (b *breaker) note(err error) {
 	var e *web.Error

@@ -42,13 +42,17 @@ type Patience struct {
 	// Faults is how long a sequence may go without a new token while the engine cannot be reached, is busy or fails; 0
 	// means 30 seconds.
 	Faults time.Duration
+	// Open is how long it may take to ask the engine what it is and to compare the vocabularies; 0 means 1 minute.
+	// Describe is how long each later question what it is may take; 0 means 10 seconds.
+	Open, Describe time.Duration
 }
 
 func (p *Patience) fill() {
 	for _, v := range []struct {
 		of *time.Duration
 		to time.Duration
-	}{{&p.FirstToken, 5 * time.Minute}, {&p.NextToken, time.Minute}, {&p.Faults, 30 * time.Second}} {
+	}{{&p.FirstToken, 5 * time.Minute}, {&p.NextToken, time.Minute}, {&p.Faults, 30 * time.Second},
+		{&p.Open, time.Minute}, {&p.Describe, 10 * time.Second}} {
 		if *v.of <= 0 {
 			*v.of = v.to
 		}
@@ -97,14 +101,16 @@ const defaultSequences = 64
 
 // Open asks the engine what it is, compares the vocabularies and returns the model.
 func Open(ctx context.Context, c Config) (*Model, error) {
-	about, err := c.Engine.Describe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := compare(ctx, c.Engine, &about, c.Vocab, c.Tokenize); err != nil {
-		return nil, err
-	}
 	c.Patience.fill()
+	var about Description
+	if err := within(ctx, c.Patience.Open, func(ctx context.Context) (err error) {
+		if about, err = c.Engine.Describe(ctx); err != nil {
+			return err
+		}
+		return compare(ctx, c.Engine, &about, c.Vocab, c.Tokenize)
+	}); err != nil {
+		return nil, err
+	}
 	m := &Model{engine: c.Engine, vocab: c.Vocab, tokenize: c.Tokenize, about: about, noCache: c.NoSharedCache,
 		patience: c.Patience, ready: make(chan struct{}, 1), mask: backend.NewMask(c.Vocab.Len())}
 	m.info = infoOf(&c, &about)
@@ -221,8 +227,9 @@ func (m *Model) salt(owner string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// id returns a name for a request that no other request of this program has.
-func (m *Model) id() string { return fmt.Sprintf("runner-%x-%d", m.secret[:6], m.nextID.Add(1)) }
+// id returns a name for a request that no other request of this program has. All have the same length, because SGLang
+// ends every request whose name begins with that of the one to end.
+func (m *Model) id() string { return fmt.Sprintf("runner-%x-%016x", m.secret[:6], m.nextID.Add(1)) }
 
 // lose makes all further steps fail: the model must be loaded again.
 func (m *Model) lose(why error) {
@@ -246,10 +253,24 @@ func (m *Model) verifyUnseen(ctx context.Context) error {
 	return m.verify(ctx)
 }
 
+// within calls do with a context that ends after a time. It then returns errTooSlow.
+func within(ctx context.Context, most time.Duration, do func(ctx context.Context) error) error {
+	short, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	err := do(short)
+	if err != nil && ctx.Err() == nil && short.Err() != nil {
+		return errTooSlow
+	}
+	return err
+}
+
 // verify returns an error if the engine cannot be reached or runs another model than before.
 func (m *Model) verify(ctx context.Context) error {
-	d, err := m.engine.Describe(ctx)
-	if err != nil {
+	var d Description
+	if err := within(ctx, m.patience.Describe, func(ctx context.Context) (err error) {
+		d, err = m.engine.Describe(ctx)
+		return err
+	}); err != nil {
 		return err
 	}
 	if identity(&d) != identity(&m.about) || d.ContextSize < m.about.ContextSize {

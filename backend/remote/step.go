@@ -104,9 +104,14 @@ func (m *Model) plan(in *backend.Input) (plan, error) {
 // replace asks for another token in place of one that the constraint does not allow.
 func (m *Model) replace(q *sequence, in *backend.Input, p *plan) error {
 	in.Constraint.Fill(m.mask)
+	for _, b := range in.Sampling.Bias {
+		if b.Bias <= forbids && b.Token >= 0 && int(b.Token) < m.vocab.Len() {
+			m.mask.Unset(b.Token)
+		}
+	}
 	var allowed []backend.Token
 	for t := range backend.Token(m.vocab.Len()) {
-		if m.mask.Has(t) && !forbidden(in.Sampling, t) {
+		if m.mask.Has(t) {
 			allowed = append(allowed, t)
 		}
 	}
@@ -125,10 +130,8 @@ func (m *Model) replace(q *sequence, in *backend.Input, p *plan) error {
 	return nil
 }
 
-// forbidden reports whether a bias forbids a token.
-func forbidden(p *backend.Sampling, t backend.Token) bool {
-	return slices.ContainsFunc(p.Bias, func(b backend.TokenBias) bool { return b.Token == t && b.Bias <= -100 })
-}
+// forbids is the bias from which on a token is forbidden.
+const forbids = -100
 
 // apply applies the result of an input.
 func (m *Model) apply(in *backend.Input, p *plan, out *backend.Output) {

@@ -242,9 +242,12 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 			if err = m.verifyUnseen(ctx); err == nil {
 				err = s.read(ctx, r)
 			}
-			if len(r.Tokens) > before {
+			switch {
+			case len(r.Tokens) > before:
 				m.breaker.note(nil) // the engine works, even if the stream broke later
-			} else {
+			case ctx.Err() != nil:
+				m.breaker.giveUp()
+			default:
 				m.breaker.note(err)
 			}
 		}
@@ -293,9 +296,21 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		// The engine may have been started again, with another model.
-		if err := m.verify(ctx); errors.Is(err, errOther) {
-			return err
+		// The engine may have been started again, with another model. While the breaker is open, nothing is asked.
+		if m.breaker.allow() == nil {
+			err := m.verify(ctx)
+			if ctx.Err() != nil {
+				m.breaker.giveUp()
+				return ctx.Err()
+			}
+			switch {
+			case errors.Is(err, errOther):
+				return err
+			case err != nil:
+				m.breaker.note(err)
+			default:
+				m.breaker.giveUp() // that it answers does not say that it generates
+			}
 		}
 	}
 }

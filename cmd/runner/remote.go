@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"runner/backend"
 	"runner/backend/gguf"
@@ -52,8 +53,13 @@ type found struct {
 	about  remote.Description
 }
 
+// askTime is how long an engine may take to say what it is.
+const askTime = 15 * time.Second
+
 // find asks an engine what it is. Its kind is that of the address, or is found by asking.
 func find(ctx context.Context, a cli.Remote) (found, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, askTime, &web.Error{Kind: web.Slow})
+	defer cancel()
 	conf, err := tlsOf(a)
 	if err != nil {
 		return found{}, err

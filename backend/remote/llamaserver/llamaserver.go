@@ -119,7 +119,7 @@ func (e *Engine) Open(ctx context.Context, r *remote.Request) (remote.Stream, er
 			return nil, err
 		}
 		return &stream{engine: e, ctx: ctx, events: events, top: r.Sampling.TopLogprobs, sampling: r.Sampling,
-			tokens: r.Tokens[:len(r.Tokens):len(r.Tokens)], salt: r.Salt, reused: -1}, nil
+			tokens: r.Tokens[:len(r.Tokens):len(r.Tokens)], salt: r.Salt, noCache: r.NoCache, reused: -1}, nil
 	}
 	var reply event
 	if err := e.client.Post(ctx, "/completion", json.RawMessage(body), &reply); err != nil {

@@ -49,15 +49,22 @@ func (e *Engine) partial() []backend.Token {
 	return slices.Clone(e.parts)
 }
 
-// mostSplits is how many ways to split a text are looked for.
-const mostSplits = 64
+const (
+	// mostSplits is how many ways to split a text are looked for, and mostSteps how many pieces are tried for that.
+	mostSplits = 64
+	mostSteps  = 1 << 16
+	// mostMissing is how many tokens can be missing before one, and longestMissing how many bytes they have. A character
+	// has at most four bytes, and few tokens are less than one.
+	mostMissing    = 16
+	longestMissing = 64
+)
 
-// splits returns the ways to write text with n tokens that are not whole characters.
+// splits returns the ways to write text with n tokens that are not whole characters. The caller limits both.
 func (e *Engine) splits(text string, n int) (list [][]backend.Token) {
-	pieces := e.pieces()
+	pieces, steps := e.pieces(), 0
 	var walk func(rest string, so []backend.Token)
 	walk = func(rest string, so []backend.Token) {
-		if len(list) >= mostSplits || len(so) > n || len(rest) < n-len(so) {
+		if steps++; len(list) >= mostSplits || steps > mostSteps || len(so) > n || len(rest) < n-len(so) {
 			return
 		}
 		if len(so) == n {
@@ -73,6 +80,9 @@ func (e *Engine) splits(text string, n int) (list [][]backend.Token) {
 		}
 	}
 	walk(text, nil)
+	if steps > mostSteps {
+		return nil // there may be more ways
+	}
 	return list
 }
 

@@ -105,6 +105,7 @@ type stream struct {
 	sampling backend.Sampling
 	tokens   []backend.Token
 	salt     string
+	noCache  bool
 
 	event event
 	now   sample
@@ -206,6 +207,9 @@ func (s *stream) find(missing int) error {
 		s.over = true
 		return s.ask(s.engine.partial())
 	}
+	if missing > mostMissing || len(text) > longestMissing {
+		return &web.Error{Kind: web.Malformed, Detail: "more tokens are missing from an event than a character can have"}
+	}
 	splits := s.engine.splits(text, missing)
 	if len(splits) == 1 {
 		for _, t := range splits[0] {
@@ -247,7 +251,7 @@ func (s *stream) add(t backend.Token) error {
 // ask samples the first missing token from those that it can be. That is how it was sampled, if nothing more is known.
 func (s *stream) ask(among []backend.Token) error {
 	one, err := s.engine.Open(s.ctx, &remote.Request{Tokens: s.tokens, Most: 1, Sampling: s.sampling,
-		Allowed: sorted(among), Salt: s.salt})
+		Allowed: sorted(among), Salt: s.salt, NoCache: s.noCache})
 	if err != nil {
 		return err
 	}

@@ -131,3 +131,31 @@ func FuzzStream(f *testing.F) {
 		}
 	})
 }
+
+// An engine that says that far more tokens are missing than a character can have is not believed. It would take all
+// memory to look for them.
+func TestTooManyMissingTokens(t *testing.T) {
+	const letters = 1 << 20
+	text := strings.Repeat("é", letters) + "a"
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "data: {\"content\":%q,\"tokens\":[%d],\"tokens_predicted\":%d}\n\n", text, letterA(t), 2*letters+1)
+	}))
+	defer s.Close()
+	e, _ := engine(t, s.URL)
+	_, err := collect(e.Open(t.Context(), &remote.Request{Tokens: []backend.Token{5}, Most: 100,
+		Sampling: backend.Sampling{TopLogprobs: -1}}))
+	var bad *web.Error
+	if !errors.As(err, &bad) || bad.Kind != web.Malformed {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// letterA returns the token of the letter a.
+func letterA(t *testing.T) backend.Token {
+	t.Helper()
+	tokens := tokenizerOf(t, demo).Encode(nil, "a")
+	if len(tokens) != 1 {
+		t.Fatalf("the letter a is %v", tokens)
+	}
+	return tokens[0]
+}

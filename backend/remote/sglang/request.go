@@ -121,7 +121,7 @@ func salt(b []byte, r *remote.Request) []byte {
 // of the model.
 func (e *Engine) score(ctx context.Context, tokens []backend.Token, x *remote.Sample, r *remote.Request) error {
 	b := append([]byte(nil), `{"rid":`...)
-	b = body.Text(b, r.ID+"-score")
+	b = body.Text(b, "score-"+r.ID)
 	b = append(b, `,"input_ids":`...)
 	b = body.Tokens(b, tokens)
 	b = salt(b, r)

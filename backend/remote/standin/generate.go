@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"runner/backend"
@@ -132,14 +133,16 @@ func (s *Server) enter(g *generation) (f Fault, end chan struct{}, leave func())
 	}
 }
 
-// abort ends a generation by its name.
+// abort ends all generations whose names begin with a name, as SGLang does.
 func (s *Server) abort(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.aborted = keep(s.aborted, id)
-	if end := s.running[id]; end != nil {
-		delete(s.running, id)
-		close(end)
+	for name, end := range s.running {
+		if strings.HasPrefix(name, id) {
+			delete(s.running, name)
+			close(end)
+		}
 	}
 }
 

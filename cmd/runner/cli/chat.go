@@ -82,8 +82,8 @@ func (c *chat) catch(ctx, loading context.Context, stop func()) (ended context.C
 	c.signals = make(chan os.Signal, 2)
 	signal.Notify(c.signals, os.Interrupt)
 	ended, over := untilEnded(ctx)
-	interrupted = loading.Err() != nil // stop ends it, too
 	stop()
+	interrupted = errors.Is(context.Cause(loading), errInterrupted)
 	return ended, interrupted, func() {
 		over()
 		signal.Stop(c.signals)

@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -281,10 +282,31 @@ func (a *app) logger(format string, verbose bool) *slog.Logger {
 // table returns a writer that aligns columns, which tabs separate. Flush it at the end.
 func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
-// untilStopped returns a context that ends when the user interrupts the program or the system stops it. A second signal
-// ends the process at once.
+// untilStopped returns a context that ends when the user interrupts the program or the system stops it, with the cause
+// errInterrupted. A second signal ends the process at once. stop ends the context too. A signal that came before that is
+// the cause all the same.
 func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+	ctx, cancel := context.WithCancelCause(ctx)
+	caught, quit, over := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer close(over)
+		select {
+		case <-caught:
+			cancel(errInterrupted)
+		case <-ctx.Done():
+		case <-quit:
+		}
+		signal.Stop(caught)
+		select {
+		case <-caught: // it came before the end
+			cancel(errInterrupted)
+		default:
+			cancel(nil)
+		}
+	}()
+	return ctx, sync.OnceFunc(func() {
+		close(quit)
+		<-over
+	})
 }
