@@ -751,3 +751,63 @@ test('axe finds nothing, wide and narrow, light and dark', async () => {
     }
   }
 });
+
+test('effort, filters, the budget and what is kept are sent', async () => {
+  await pick('fast');
+  await page.selectOption('#effort', 'low');
+  await page.click('#settings');
+  await page.fill('#top_p', '0.9');
+  await page.fill('#min_p', '0.05');
+  await page.fill('#budget', '50');
+  await page.uncheck('#carry');
+  await page.check('#keep');
+  await page.click('#drawer-close');
+  const request = page.waitForRequest('**/web/chat');
+  await say('styled');
+  const body = (await request).postDataJSON();
+  assert.deepEqual(
+    [body.reasoning_effort, body.top_p, body.min_p, body.reasoning_budget, body.reasoning_seal, body.keep_reasoning],
+    ['low', 0.9, 0.05, 50, false, true],
+  );
+  assert.match(await answer().locator('.who').first().textContent(), /effort low/);
+  const again = page.waitForRequest('**/web/chat');
+  await say('hello');
+  assert.ok(!(await again).postDataJSON().messages.some((m) => m.sealed), 'nothing sealed is carried');
+  calm();
+});
+
+test('a trace is asked for where the server keeps traces', async () => {
+  assert.ok(await page.locator('#trace-row').isHidden());
+  await page.route('**/web/session', async (route) => {
+    const reply = await route.fetch();
+    await route.fulfill({ response: reply, json: { ...(await reply.json()), traces: true } });
+  });
+  await page.reload();
+  await pick('fast');
+  await page.click('#settings');
+  await page.check('#trace');
+  await page.click('#drawer-close');
+  const request = page.waitForRequest('**/web/chat');
+  await say('styled', false);
+  assert.equal((await request).postDataJSON().reasoning_encrypt, true);
+  await page.locator('.failed').waitFor(); // this server keeps none, and says so
+});
+
+test('copies, a file that is taken back, and an edit that is cancelled', async () => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await pick('fast');
+  await page.setInputFiles('#attach-file', { name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('one') });
+  await page.getByRole('button', { name: 'Remove a.txt' }).click();
+  assert.equal(await page.locator('.files li').count(), 0);
+  await say('styled');
+  await page.locator('.message.user').getByRole('button', { name: 'Copy' }).click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'styled');
+  await answer().getByRole('button', { name: 'Copy' }).click();
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^## Adding\n\nThe sum is \*\*42\*\*/);
+  await page.locator('.message.user').getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('Edit the message').fill('something else');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  assert.match(await page.locator('.message.user').textContent(), /styled/);
+  assert.equal(await page.locator('.message').count(), 2);
+  calm();
+});
