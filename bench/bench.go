@@ -7,8 +7,8 @@
 // Rules:
 //
 //   - Tokens are random, and each step also chooses the most likely token, as an answer does. An engine that streams
-//     ahead of its caller ([backend.Paced]) gets the chosen tokens back instead, because it would begin a new stream for
-//     each other one.
+//     ahead of its caller ([backend.Paced]) gets the chosen tokens back instead, because it would begin a new stream
+//     for each other one.
 //   - Runs of several subjects are interleaved, and each second round goes backwards. What changes the speed of the
 //     machine then hits all of them.
 //   - Each test runs once without being measured, unless that is switched off.

@@ -115,7 +115,8 @@ func TestReadWhatWasWritten(t *testing.T) {
 func TestReadLlamaBench(t *testing.T) {
 	rows, err := Read(strings.NewReader(`[{"build_commit": "1a2b", "backends": "CPU", "model_filename": "m/x.gguf",
 "model_type": "llama 8B Q4_K - Medium", "n_prompt": 512, "n_gen": 0, "n_depth": 0,
-"flash_attn": true, "use_mmap": 1, "embeddings": false, "avg_ts": 20.0, "stddev_ts": 0.5, "samples_ns": [25000000000, 26000000000], "samples_ts": [20.5, 19.7]}]`))
+"flash_attn": true, "use_mmap": 1, "embeddings": false,
+"avg_ts": 20.0, "stddev_ts": 0.5, "samples_ns": [25000000000, 26000000000], "samples_ts": [20.5, 19.7]}]`))
 	if err != nil {
 		t.Fatal(err)
 	}

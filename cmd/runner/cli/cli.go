@@ -283,8 +283,8 @@ func (a *app) logger(format string, verbose bool) *slog.Logger {
 func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
 // untilStopped returns a context that ends when the user interrupts the program or the system stops it, with the cause
-// errInterrupted. A second signal ends the process at once. stop ends the context too. A signal that came before that is
-// the cause all the same.
+// errInterrupted. A second signal ends the process at once. stop ends the context too. A signal that came before that
+// is the cause all the same.
 func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	caught, quit, over := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
