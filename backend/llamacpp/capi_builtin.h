@@ -14,6 +14,8 @@ extern "C" {
 
 struct ggml_backend_buffer;
 typedef struct ggml_backend_buffer * ggml_backend_buffer_t;
+struct ggml_backend;
+typedef struct ggml_backend * ggml_backend_t;
 
 enum ggml_op {
     GGML_OP_ADD = 2,
@@ -76,6 +78,19 @@ struct ggml_backend_buffer {
     size_t                     size;
     int                        usage;
     bool                       no_alloc;
+};
+
+struct ggml_backend {
+    const void *       guid;
+    void *             iface[17];
+    ggml_backend_dev_t device;
+    void *             context;
+};
+
+struct ggml_backend_device {
+    void * iface[16];
+    void * reg;
+    void * context;
 };
 
 struct llama_model_params {

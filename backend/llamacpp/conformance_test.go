@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 			backendtest.Options{Tolerance: 1e-3}},
 		{"SmallWindow", backend.Config{FullWindow: "off", CacheType: "f32", FlashAttention: "off"},
 			backendtest.Options{Tolerance: 1e-3}},
-		{"Default", backend.Config{}, backendtest.Options{Tolerance: 0.02, Coarse: true}},
+		{"Default", backend.Config{}, defaultRounding()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && c.name != "Default" {

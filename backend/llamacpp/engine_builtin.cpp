@@ -4,6 +4,9 @@
 #include "engine.h"
 
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -26,11 +29,85 @@ struct llama_model * load(const parameter_functions &, const char * path, const 
     return llama_model_load_from_file(path, p);
 }
 
+// A context of the engine frees its backends first and its scheduler then. But the scheduler still resets each
+// backend, which crashes with a GPU and reads freed memory without one. So while a context is made or freed,
+// backends that the engine frees wait until it is done.
+enum { INIT_BACKEND = 5, FREE_BACKEND = 1 }; // their places in the tables of functions
+
+typedef ggml_backend_t (*init_function)(ggml_backend_dev_t, const char *);
+typedef void (*free_function)(ggml_backend_t);
+
+// The engine's own functions of each device.
+struct originals {
+    init_function init;
+    free_function free;
+};
+std::mutex                              devices_lock;
+std::map<ggml_backend_dev_t, originals> devices;
+
+thread_local std::vector<ggml_backend_t> * waiting = nullptr;
+
+originals of_device(ggml_backend_dev_t device) {
+    const std::lock_guard<std::mutex> lock(devices_lock);
+    return devices[device];
+}
+
+void free_late(ggml_backend_t backend) {
+    if (waiting) {
+        waiting->push_back(backend);
+    } else {
+        of_device(backend->device).free(backend);
+    }
+}
+
+ggml_backend_t init_freed_late(ggml_backend_dev_t device, const char * params) {
+    const ggml_backend_t backend = of_device(device).init(device, params);
+    if (backend && backend->iface[FREE_BACKEND] != (void *) free_late) {
+        const std::lock_guard<std::mutex> lock(devices_lock);
+        devices[device].free = (free_function) backend->iface[FREE_BACKEND];
+        backend->iface[FREE_BACKEND] = (void *) free_late;
+    }
+    return backend;
+}
+
+class backends_wait {
+    std::vector<ggml_backend_t> list;
+
+  public:
+    // Libraries add devices at any time, so every device is looked at each time.
+    backends_wait() {
+        const std::lock_guard<std::mutex> lock(devices_lock);
+        for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
+            const ggml_backend_dev_t device = ggml_backend_dev_get(i);
+            if (device->iface[INIT_BACKEND] != (void *) init_freed_late) {
+                devices[device].init = (init_function) device->iface[INIT_BACKEND];
+                device->iface[INIT_BACKEND] = (void *) init_freed_late;
+            }
+        }
+        list.reserve(devices.size() + 1);
+        waiting = &list;
+    }
+    ~backends_wait() {
+        waiting = nullptr;
+        for (const ggml_backend_t backend : list) {
+            of_device(backend->device).free(backend);
+        }
+    }
+    backends_wait(const backends_wait &) = delete;
+    backends_wait & operator=(const backends_wait &) = delete;
+};
+
 struct llama_context * init(const parameter_functions &, struct llama_model * model,
                             const struct shim_context_options & o, ggml_abort_callback stop) {
+    const backends_wait         wait;
     struct llama_context_params p = llama_context_default_params();
     set_context_options(p, o, stop);
     return llama_init_from_model(model, p);
+}
+
+void free_context(struct llama_context * ctx) {
+    const backends_wait wait;
+    llama_free(ctx);
 }
 
 // The engine fills a new cache with zeros. For a large cache that takes a second, and all of its memory. The system
@@ -79,10 +156,11 @@ const layout layout_builtin = {known, load, init};
 
 extern "C" const struct shim_engine * shim_builtin(void) {
 #define X(name) name,
-    static const struct shim_engine engine = {
+    static struct shim_engine engine = {
         ENGINE_FUNCTIONS(X) ggml_threadpool_new, ggml_threadpool_free, {}, &layout_builtin};
 #undef X
     static const bool started = [] {
+        engine.llama_free = free_context;
         shim_handlers(&engine);
         llama_backend_init();
         clear_late();

@@ -81,7 +81,7 @@ func TestFolderConformance(t *testing.T) {
 			backendtest.Options{Tolerance: 1e-3}},
 		{"SmallWindow", backend.Config{FullWindow: "off", CacheType: "f32", FlashAttention: "off"},
 			backendtest.Options{Tolerance: 1e-3}},
-		{"Default", backend.Config{}, backendtest.Options{Tolerance: 0.02, Coarse: true}},
+		{"Default", backend.Config{}, defaultRounding()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.name == "FullWindow" && os.Getenv("RUNNER_LONG") == "" {
@@ -272,7 +272,7 @@ func TestFolderArchitectures(t *testing.T) {
 	exact := backend.Config{FullWindow: "on", CacheType: "f32", FlashAttention: "off"}
 	small := exact
 	small.FullWindow = "off"
-	fine, coarse := backendtest.Options{Tolerance: 1e-3}, backendtest.Options{Tolerance: 0.02, Coarse: true}
+	fine, coarse := backendtest.Options{Tolerance: 1e-3}, defaultRounding()
 	for _, c := range []struct {
 		name, architecture string
 		base               backend.Config

@@ -88,7 +88,7 @@ func TestIsolatedConformance(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
 		cfg.Threads, cfg.GPULayers = 1, layersOnGPU()
 		return usesGPU(t, isolated(t, path, cfg))
-	}, backendtest.Options{Tolerance: 0.02, Coarse: true})
+	}, defaultRounding())
 }
 
 // TestIsolatedModelsShareTheMemory loads models in processes of their own, on a machine that has room for the cache of
