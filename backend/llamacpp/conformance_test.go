@@ -13,17 +13,17 @@ import (
 // only in the last bits. Any error in cells, positions, masks or windows then shows. It runs again with the default
 // kernels, whose attention adds in 16 bits.
 func TestConformance(t *testing.T) {
-	path := writeModel(t, random.Config{Seed: 1, Precise: true, Layers: 2})
+	path := writeModel(t, steady(random.Config{Seed: 1, Precise: true, Layers: 2}))
 	for _, c := range []struct {
 		name    string
 		base    backend.Config
 		options backendtest.Options
 	}{
 		{"FullWindow", backend.Config{FullWindow: "on", CacheType: "f32", FlashAttention: "off"},
-			backendtest.Options{Tolerance: 1e-3}},
+			rounding(true)},
 		{"SmallWindow", backend.Config{FullWindow: "off", CacheType: "f32", FlashAttention: "off"},
-			backendtest.Options{Tolerance: 1e-3}},
-		{"Default", backend.Config{}, defaultRounding()},
+			rounding(true)},
+		{"Default", backend.Config{}, rounding(false)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && c.name != "Default" {

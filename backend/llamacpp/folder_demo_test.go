@@ -26,7 +26,7 @@ func TestFolderDemoConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		return m
-	}, backendtest.Options{Tolerance: 1e-3})
+	}, rounding(true))
 }
 
 // exactDemo writes the bundled model with all its weights as F32.

@@ -71,17 +71,17 @@ func folderEngine(t testing.TB) *Engine {
 // one.
 func TestFolderConformance(t *testing.T) {
 	e := folderEngine(t)
-	path := writeModel(t, random.Config{Seed: 1, Precise: true, Layers: 2})
+	path := writeModel(t, steady(random.Config{Seed: 1, Precise: true, Layers: 2}))
 	for _, c := range []struct {
 		name    string
 		base    backend.Config
 		options backendtest.Options
 	}{
 		{"FullWindow", backend.Config{FullWindow: "on", CacheType: "f32", FlashAttention: "off"},
-			backendtest.Options{Tolerance: 1e-3}},
+			rounding(true)},
 		{"SmallWindow", backend.Config{FullWindow: "off", CacheType: "f32", FlashAttention: "off"},
-			backendtest.Options{Tolerance: 1e-3}},
-		{"Default", backend.Config{}, defaultRounding()},
+			rounding(true)},
+		{"Default", backend.Config{}, rounding(false)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.name == "FullWindow" && os.Getenv("RUNNER_LONG") == "" {
@@ -272,7 +272,7 @@ func TestFolderArchitectures(t *testing.T) {
 	exact := backend.Config{FullWindow: "on", CacheType: "f32", FlashAttention: "off"}
 	small := exact
 	small.FullWindow = "off"
-	fine, coarse := backendtest.Options{Tolerance: 1e-3}, defaultRounding()
+	fine, coarse := rounding(true), rounding(false)
 	for _, c := range []struct {
 		name, architecture string
 		base               backend.Config

@@ -52,10 +52,11 @@ func TestMain(m *testing.M) {
 	if n := number64(memoryVariable); n > 0 {
 		measure = func() Machine { return Machine{Cores: 1, MemoryTotal: n, MemoryAvailable: n} }
 	}
-	engine, err := BuiltIn()
+	open := BuiltIn
 	if folder := os.Getenv(folderVariable); folder != "" {
-		engine, err = OpenFolder(folder)
+		open = func() (*Engine, error) { return OpenFolder(folder) }
 	}
+	engine, err := open()
 	if err == nil {
 		err = serve.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), serve.Engine{
 			Name: "llama.cpp", Open: engine.Open, Progress: Computed})
@@ -84,11 +85,11 @@ func isolated(t testing.TB, path string, cfg backend.Config) *child.Model {
 
 // TestIsolatedConformance runs the suite over a process of its own.
 func TestIsolatedConformance(t *testing.T) {
-	path := writeModel(t, random.Config{Seed: 1, Layers: 2})
+	path := writeModel(t, steady(random.Config{Seed: 1, Layers: 2}))
 	backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
 		cfg.Threads, cfg.GPULayers = 1, layersOnGPU()
 		return usesGPU(t, isolated(t, path, cfg))
-	}, defaultRounding())
+	}, rounding(false))
 }
 
 // TestIsolatedModelsShareTheMemory loads models in processes of their own, on a machine that has room for the cache of
