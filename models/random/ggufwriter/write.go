@@ -30,10 +30,14 @@ type Writer struct {
 	err     error
 }
 
+// A file is written in pieces of this size, from its beginning. Linux then keeps it in pages of 2 MiB, which a mapping
+// of it uses, too. Reading weights from those is faster than from pages of 4 KiB.
+const pieces = 4 << 20
+
 // New writes the header. It computes the offsets and sizes of the tensors, in the given order, and ignores
 // those in tensors. The metadata's general.alignment applies.
 func New(w io.Writer, metadata []Pair, tensors []gguf.Tensor) (*Writer, error) {
-	e := &Writer{w: bufio.NewWriterSize(w, 1<<16), align: gguf.DefaultAlignment}
+	e := &Writer{w: bufio.NewWriterSize(w, pieces), align: gguf.DefaultAlignment}
 	h := append(make([]byte, 0, 1<<12), gguf.Magic...)
 	h = binary.LittleEndian.AppendUint32(h, 3)
 	h = binary.LittleEndian.AppendUint64(h, uint64(len(tensors)))
@@ -81,7 +85,7 @@ func New(w io.Writer, metadata []Pair, tensors []gguf.Tensor) (*Writer, error) {
 		}
 		offset += size + gguf.Padding(size, e.align)
 	}
-	if _, err := e.w.Write(h); err != nil {
+	if _, err := e.put(h); err != nil {
 		return nil, err
 	}
 	if err := e.pad(gguf.Padding(int64(len(h)), e.align)); err != nil {
@@ -104,7 +108,7 @@ func (e *Writer) Write(p []byte) (int, error) {
 		}
 		n := int(min(int64(len(p)), e.left))
 		var m int
-		m, e.err = e.w.Write(p[:n])
+		m, e.err = e.put(p[:n])
 		written += m
 		p = p[m:]
 		e.left -= int64(m)
@@ -116,6 +120,16 @@ func (e *Writer) Write(p []byte) (int, error) {
 		}
 	}
 	return written, e.err
+}
+
+// put buffers bytes. The buffer is never given more than it has, because it would pass that on as it is.
+func (e *Writer) put(p []byte) (written int, err error) {
+	for err == nil && written < len(p) {
+		var n int
+		n, err = e.w.Write(p[written:min(written+pieces/2, len(p))])
+		written += n
+	}
+	return written, err
 }
 
 // Close finishes the file. It does not close the underlying writer. It fails if tensors lack data.
