@@ -18,14 +18,14 @@ import (
 
 const secret = "key-that-no-log-may-have"
 
-func client(t *testing.T, url string, c Config) *Client {
-	t.Helper()
+func client(tb testing.TB, url string, c Config) *Client {
+	tb.Helper()
 	c.Base = url
 	got, err := New(c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(got.Close)
+	tb.Cleanup(got.Close)
 	return got
 }
 
