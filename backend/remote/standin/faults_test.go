@@ -25,7 +25,7 @@ import (
 func TestFaultsOfAStream(t *testing.T) {
 	t.Parallel()
 	v := fake.Harmony()
-	patience := 300 * time.Millisecond
+	patience := time.Second
 	for name, c := range variants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,6 +142,75 @@ func TestCloseAbortsAtTheEngine(t *testing.T) {
 				t.Errorf("%d aborts", n)
 			}
 		})
+	}
+}
+
+// TestSGLangIsToldBeforeTheConnectionDrops ends generations by closing them and by ending their context, before and
+// after the first token. SGLang would miss an abort that comes after the connection was dropped.
+func TestSGLangIsToldBeforeTheConnectionDrops(t *testing.T) {
+	t.Parallel()
+	s, h := start(t, standin.Config{Kind: "sglang", Model: fake.Config{Script: never}, Pace: 2 * time.Millisecond})
+	e := engine(t, "sglang", h.URL, fake.Harmony())
+	const n = 24
+	for i := range n {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		g, err := e.Open(ctx, &remote.Request{ID: "r" + string(rune('a'+i)), Tokens: []backend.Token{1}, Most: 4000,
+			Sampling: backend.Sampling{TopLogprobs: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var x remote.Sample
+		for range i % 3 {
+			if err := g.Next(&x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%2 == 0 {
+			g.Close()
+			continue
+		}
+		cancel()
+		for began := time.Now(); err == nil; err = g.Next(&x) {
+			if time.Since(began) > 10*time.Second {
+				t.Fatal("the generation goes on without its context")
+			}
+		}
+		g.Close()
+	}
+	for deadline := time.Now().Add(10 * time.Second); s.Running() > 0 || len(s.Aborted()) < n; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d generations run, %d were aborted", s.Running(), len(s.Aborted()))
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if missed := s.Missed(); len(missed) > 0 || len(s.Aborted()) != n {
+		t.Errorf("%d aborts, of which %d came too late: %q", len(s.Aborted()), len(missed), missed)
+	}
+}
+
+// TestAnAbortThatHangsDoesNotKeepTheConnection closes a generation at a server that does not answer the abort.
+func TestAnAbortThatHangsDoesNotKeepTheConnection(t *testing.T) {
+	t.Parallel()
+	s := standin.New(standin.Config{Kind: "sglang", Model: fake.Config{Script: never}, Pace: 2 * time.Millisecond})
+	h := newServer(t, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/abort_request" {
+			<-r.Context().Done()
+			return
+		}
+		s.ServeHTTP(w, r)
+	}), nil)
+	g, err := engine(t, "sglang", h.url, fake.Harmony()).Open(context.Background(), &remote.Request{ID: "r",
+		Tokens: []backend.Token{1}, Most: 4000, Sampling: backend.Sampling{TopLogprobs: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Close()
+	began := time.Now()
+	for ; s.Running() > 0; time.Sleep(time.Millisecond) {
+		if time.Since(began) > 4*time.Second {
+			t.Fatal("the generation goes on")
+		}
 	}
 }
 

@@ -91,6 +91,7 @@ type Server struct {
 	requests [][]byte
 	running  map[string]chan struct{}
 	aborted  []string
+	missed   []string
 	count    int
 }
 
@@ -140,6 +141,13 @@ func (s *Server) Aborted() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.aborted)
+}
+
+// Missed returns the names in the last messages that came when no such generation was running.
+func (s *Server) Missed() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.missed)
 }
 
 // Running returns how many generations are open.
