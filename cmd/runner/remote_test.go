@@ -38,7 +38,7 @@ func llamaServer(tb testing.TB, parallel int) *llamaservertest.Server {
 
 func openRemoteModel(tb testing.TB, url string) backend.Model {
 	tb.Helper()
-	m, err := openRemote(context.Background(), cli.Remote{URL: url}, backend.Config{})
+	m, err := openRemote(context.Background(), cli.Remote{URL: url}, backend.Config{}, nil, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -146,9 +146,16 @@ func FromError(err error, params map[string]string) *Error {
 			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: time.Second, Err: err,
 			Message: "the model's engine crashed; try again soon, and the server's log says more",
 		}
+	case errors.Is(err, generation.ErrOtherModel):
+		return &Error{
+			Status: http.StatusServiceUnavailable, Code: CodeModelChanged, Param: params["Model"],
+			RetryAfter: 10 * time.Second, Err: err,
+			Message: generation.ErrOtherModel.Error() + "; the operator has to bring the old one back or to start the server " +
+				"again",
+		}
 	case errors.Is(err, generation.ErrUnavailable):
 		return &Error{
-			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: 2 * time.Second, Err: err,
+			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: retryAfter(err), Err: err,
 			Message: "the model's engine is not available; try again soon, and the server's log says more",
 		}
 	case errors.Is(err, generation.ErrRefused):
@@ -165,6 +172,17 @@ func FromError(err error, params map[string]string) *Error {
 	}
 	return &Error{Status: http.StatusInternalServerError, Code: CodeInternal,
 		Message: "the model failed; the server's log says more", Err: err}
+}
+
+// retryAfter returns how long a client should wait for an engine that is not available: what the engine asks for, within
+// limits.
+func retryAfter(err error) time.Duration {
+	const usual, least, most = 2 * time.Second, time.Second, 10 * time.Minute
+	var e *generation.UnavailableError
+	if !errors.As(err, &e) || e.After <= 0 {
+		return usual
+	}
+	return min(max(e.After, least), most)
 }
 
 // tooLong returns the error for a field that is longer than the context. The words are OpenAI's: clients look for them

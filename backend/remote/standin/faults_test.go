@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -421,13 +422,39 @@ func TestAnotherModelIsRefused(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 				s.Swap("another", fake.Config{Vocab: fake.Think()})
 			}()
-			if got, err := generate(m, 100); !errors.Is(err, backend.ErrBroken) {
-				t.Errorf("%d tokens, %v", len(got), err)
-			}
-			if _, err := m.NewSequence(); !errors.Is(err, backend.ErrBroken) {
-				t.Errorf("a new sequence: %v", err)
+			for range 2 {
+				if got, err := generate(m, 100); !errors.Is(err, backend.ErrOtherModel) {
+					t.Errorf("%d tokens, %v", len(got), err)
+				}
 			}
 		})
+	}
+}
+
+// TestMessagesThatNameAnotherModel sends generations to a replica with another model, while the questions what the
+// engine runs reach the right one. vLLM's route for text names the model in each message.
+func TestMessagesThatNameAnotherModel(t *testing.T) {
+	t.Parallel()
+	c := standin.Config{Kind: "vllm", NoTokensRoute: true, Model: fake.Config{Script: never}}
+	right, other := standin.New(c), c
+	other.Name = "another"
+	wrong := standin.New(other)
+	wrong.AnyName()
+	var turned atomic.Bool
+	h := newServer(t, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if turned.Load() && r.URL.Path == "/v1/completions" {
+			wrong.ServeHTTP(w, r)
+			return
+		}
+		right.ServeHTTP(w, r)
+	}), nil)
+	m := open(t, engine(t, "vllm", h.url, fake.Harmony()), backend.Config{}, remote.Patience{})
+	if _, err := generate(m, 5); err != nil {
+		t.Fatal(err)
+	}
+	turned.Store(true)
+	if got, err := generate(m, 5); !errors.Is(err, backend.ErrOtherModel) || len(got) > 0 {
+		t.Errorf("%d tokens of another model, %v", len(got), err)
 	}
 }
 

@@ -85,7 +85,9 @@ type Server struct {
 	mu    sync.Mutex
 	model *fake.Model
 	name  string
-	fault func(n int) Fault
+	// anyName takes requests for every name.
+	anyName bool
+	fault   func(n int) Fault
 	// requests are the bodies of the last requests to generate. running are the generations by the server's names for
 	// them.
 	requests [][]byte
@@ -116,6 +118,13 @@ func (s *Server) Swap(name string, c fake.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.name, s.model = name, fake.New(c)
+}
+
+// AnyName makes it take requests for every name of a model, as a gateway that rewrites them does.
+func (s *Server) AnyName() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.anyName = true
 }
 
 // mostKept is how many requests and aborts are kept.

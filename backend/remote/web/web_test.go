@@ -97,6 +97,16 @@ func TestNoReply(t *testing.T) {
 	if e := failed(t, client(t, nobody, Config{}).Get(t.Context(), "/", nil), nobody); e.Kind != Unreachable {
 		t.Errorf("nobody listens: %v", e)
 	}
+	dies := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler)
+	}))
+	defer dies.Close()
+	if e := failed(t, client(t, dies.URL, Config{}).Post(t.Context(), "/", 1, nil), dies.URL); !e.Cut || !e.Temporary() {
+		t.Errorf("an engine that drops the connection: %+v", e)
+	}
+	if e := failed(t, client(t, nobody, Config{}).Get(t.Context(), "/", nil), nobody); e.Cut {
+		t.Errorf("nobody listens, and the connection broke: %+v", e)
+	}
 	unknown := "http://engine.invalid:80"
 	if e := failed(t, client(t, unknown, Config{}).Get(t.Context(), "/", nil), unknown); e.Kind != Unreachable {
 		t.Errorf("an unknown name: %v", e)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -200,9 +201,10 @@ func (a *app) warnShared(ctx context.Context, address string) {
 }
 
 // openRemote opens the model of the engine at an address.
-func (a *app) openRemote(ctx context.Context, address string, cfg backend.Config) (backend.Model, error) {
+func (a *app) openRemote(ctx context.Context, address string, cfg backend.Config, log *slog.Logger) (backend.Model,
+	error) {
 	for _, flag := range withoutEffect(&cfg) {
 		a.warnEngine("--" + flag + " has no effect on an engine at an address; leave it out")
 	}
-	return a.engine.Remote(ctx, a.remoteAt(address), cfg)
+	return a.engine.Remote(ctx, a.remoteAt(address), cfg, log)
 }
