@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"net/http/httptest"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"runner/backend/remote/standin"
@@ -32,5 +34,16 @@ func TestKindsAreFound(t *testing.T) {
 				t.Errorf("%s is taken for %s", c.Kind, other)
 			}
 		}
+	}
+}
+
+// TestDoctorOfAnUntidyEngine asks an engine whose name for its model has line breaks. Each fact stays one line.
+func TestDoctorOfAnUntidyEngine(t *testing.T) {
+	h := httptest.NewServer(standin.New(standin.Config{Kind: "vllm", Name: "a\nb\x1b[31m" + strings.Repeat("c", 1000)}))
+	defer h.Close()
+	out, _ := exec.Command("runner", "doctor", h.URL).CombinedOutput() // it fails, because there is no tokenizer
+	if text := string(out); strings.Contains(text, "\nb") || strings.Contains(text, "\x1b[31m") ||
+		!strings.Contains(text, `a\nb\x1b[31mccc`) || strings.Contains(text, strings.Repeat("c", 300)) {
+		t.Errorf("doctor says: %q", text)
 	}
 }

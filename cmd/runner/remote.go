@@ -251,7 +251,7 @@ func writingOf(a cli.Remote, d *remote.Description) (writing, error) {
 		}
 	}
 	return writing{}, &backend.LoadError{Path: "the engine's model", Reason: backend.LoadMissing,
-		Detail: fmt.Sprintf("there is no tokenizer for %.100q on this machine", modelName(d.Model)),
+		Detail: fmt.Sprintf(`there is no tokenizer for "%.100s" on this machine`, modelName(d.Model)),
 		Advice: "name a GGUF file, a tokenizer.json or a model that is here with --tokenizer"}
 }
 

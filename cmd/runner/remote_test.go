@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -336,6 +339,72 @@ func TestServeBeforeAnEngine(t *testing.T) {
 	for _, private := range []string{key, u.Host, u.Port(), "17 + 25"} {
 		if log := strings.ReplaceAll(s.logged(), s.url, ""); strings.Contains(log, private) {
 			t.Errorf("the log has %q:\n%s", private, log)
+		}
+	}
+}
+
+// A command that is no server also says that clients of an engine share prefixes, once.
+func TestRunTellsOfSharedPrefixes(t *testing.T) {
+	s := llamaServer(t, 1)
+	for _, flags := range [][]string{nil, {"--no-shared-cache"}} {
+		cmd := exec.Command("runner", append(append([]string{"run"}, flags...), s.URL, "What is 17 + 25?")...)
+		var said strings.Builder
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		if err != nil || !strings.Contains(string(out), "42") {
+			t.Fatalf("%v: %s%s", err, out, &said)
+		}
+		want := 1 - len(flags)
+		if n := strings.Count(said.String(), "does not keep the prompts of different clients"); n != want {
+			t.Errorf("with %q it says %d times that prefixes are shared: %s", flags, n, &said)
+		}
+	}
+}
+
+// TestAddressesRememberTheirModels opens the model at an address again after the engine came to run another one.
+func TestAddressesRememberTheirModels(t *testing.T) {
+	python := llamaservertest.Python(t)
+	first, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := filepath.Join(t.TempDir(), "second.gguf")
+	if err := os.WriteFile(second, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, port := new(addresses), 0
+	for _, turn := range []struct {
+		path  string
+		fails bool
+	}{{first, false}, {second, true}, {first, false}} {
+		engine, err := llamaservertest.Launch(python, llamaservertest.Options{Model: turn.path, Port: port})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := url.Parse(engine.URL)
+		if err == nil {
+			port, err = strconv.Atoi(at.Port())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := all.open(t.Context(), cli.Remote{URL: engine.URL, Tokenizer: first}, backend.Config{}, nil)
+		engine.Kill()
+		var hinted interface{ Hint() string }
+		switch {
+		case turn.fails != errors.Is(err, backend.ErrOtherModel), !turn.fails && err != nil:
+			t.Errorf("with %s: %v", filepath.Base(turn.path), err)
+		case turn.fails && (!errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "start runner again")):
+			t.Errorf("the error has no advice: %v", err)
+		}
+		if m != nil {
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

@@ -150,6 +150,8 @@ type app struct {
 	tokenizerAt map[string]string
 	// warned has the warnings about engines that were given.
 	warned map[string]bool
+	// asked has the addresses whose engines were asked whether clients share prefixes.
+	asked map[string]bool
 	// memorySpeed keeps the bandwidth of this machine's memory; nil until it is needed.
 	memorySpeed *roofline.Store
 	// shown is the spinner; nil if there is none.
