@@ -417,6 +417,22 @@ func TestServeBeforeAnEngine(t *testing.T) {
 	if text := <-answered; again.URL != engine.URL || !strings.Contains(text, `"completion_tokens":5`) {
 		t.Errorf("after the engine came back: %s", text)
 	}
+	again.Kill()
+	llamaservertest.Start(t, llamaservertest.Options{Model: copyOf(t, path, "second.gguf"), Key: key, Port: port})
+	time.Sleep(1100 * time.Millisecond) // until the last token is no proof of the model any more
+	for range 2 {
+		status, text = send(t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model": "big", "max_tokens": 5,
+			"messages": [{"role": "user", "content": "What is 17 + 25?"}]}`)
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, "model_changed") {
+			t.Errorf("with another model at the address: status %d: %s", status, text)
+		}
+	}
+	if n := strings.Count(s.logged(), "the engine at an address runs another model"); n != 1 {
+		t.Errorf("the log says %d times that the engine runs another model:\n%s", n, s.logged())
+	}
+	if n := s.metric(`runner_remote_other_model{model="big"}`); n != 1 {
+		t.Errorf("the metric for another model is %v", n)
+	}
 	for _, private := range []string{key, u.Host, u.Port(), "17 + 25"} {
 		if log := strings.ReplaceAll(s.logged(), s.url, ""); strings.Contains(log, private) {
 			t.Errorf("the log has %q:\n%s", private, log)
@@ -449,14 +465,7 @@ func TestAddressesRememberTheirModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := filepath.Join(t.TempDir(), "second.gguf")
-	if err := os.WriteFile(second, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	second := copyOf(t, first, "second.gguf")
 	all, port := new(addresses), 0
 	for _, turn := range []struct {
 		path  string
@@ -488,4 +497,18 @@ func TestAddressesRememberTheirModels(t *testing.T) {
 			}
 		}
 	}
+}
+
+// copyOf returns a copy of a file that has another name, which is another model to an engine.
+func copyOf(t *testing.T, path, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
 }
