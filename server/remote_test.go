@@ -134,7 +134,7 @@ func TestRetryAfterReachesClients(t *testing.T) {
 				if begun(f.body, stream) {
 					code, header = http.StatusOK, ""
 				}
-				if status != code || retry != header || !strings.Contains(text, "try again soon") ||
+				if status != code || retry != header || !strings.Contains(text, "try again in "+want+" s") ||
 					strings.Contains(text, "127.0.0.1") {
 					t.Errorf("%s, stream %s: status %d, Retry-After %q, want %s: %s", f.name, stream, status, retry, header, text)
 				}

@@ -34,7 +34,8 @@ func Describe(ctx context.Context, e Engine) (Description, error) {
 
 // tidy clips a text and writes characters that cannot be printed as escapes.
 func tidy(s string, most int) string {
-	if len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if len(s) <= most && !strings.ContainsFunc(s, odd) {
 		return s
 	}
 	var b strings.Builder

@@ -53,7 +53,9 @@ func (l *lines) count() int {
 func TestAnotherModelWhileStreamsRun(t *testing.T) {
 	for _, what := range []string{"its name", "its vocabulary"} {
 		synctest.Test(t, func(t *testing.T) {
-			a := &altered{Engine: slow(fake.Config{Script: func(t []backend.Token) backend.Token { return backend.Token(1 + len(t)*7%200) }})}
+			a := &altered{Engine: slow(fake.Config{Script: func(t []backend.Token) backend.Token {
+				return backend.Token(1 + len(t)*7%200) // never an end
+			}})}
 			var changed atomic.Bool
 			a.encode = func(_ string, _ bool, tokens []backend.Token) []backend.Token {
 				if changed.Load() {

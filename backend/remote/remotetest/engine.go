@@ -98,7 +98,8 @@ func (e *Engine) Describe(ctx context.Context) (remote.Description, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked++
-	return remote.Description{Version: "1", Model: e.name, Names: []string{"alias"}, ContextSize: e.size, TrainedContext: 8192, Parallel: 4,
+	return remote.Description{Version: "1", Model: e.name, Names: []string{"alias"},
+		ContextSize: e.size, TrainedContext: 8192, Parallel: 4,
 		Vocabulary: e.vocab.Len(), Salted: true, Forms: e.Forms}, ctx.Err()
 }
 

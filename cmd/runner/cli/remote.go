@@ -203,8 +203,8 @@ func (a *app) warnShared(ctx context.Context, address string) {
 	}
 	a.asked[address] = true
 	if !f.Salted {
-		a.warnEngine(f.Engine + " does not keep the prompts of different clients and API keys apart, so the time of a reply " +
-			"may tell what others asked; accept this, or use --no-shared-cache")
+		a.warnEngine(f.Engine + " does not keep the prompts of different clients and API keys apart, so the time of a " +
+			"reply may tell what others asked; accept this, or use --no-shared-cache")
 	}
 }
 
