@@ -114,6 +114,13 @@ func (m *Model) verify(ctx context.Context) error {
 
 // ask asks the engine what it runs. The error is errOther or errSmaller if it has changed.
 func (m *Model) ask(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var tokenizing sync.WaitGroup
+	defer tokenizing.Wait()
+	defer cancel()
+	var theirs []backend.Token
+	var failed error
+	tokenizing.Go(func() { theirs, failed = m.engine.Encode(ctx, probe, false) }) // a request may wait for the answer
 	d, err := Describe(ctx, m.engine)
 	if err != nil {
 		return err
@@ -125,8 +132,8 @@ func (m *Model) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	theirs, err := m.engine.Encode(ctx, probe, false)
-	switch {
+	tokenizing.Wait()
+	switch err := failed; {
 	case err != nil:
 		return fmt.Errorf("tokenizing a text: %w", err)
 	case !slices.Equal(ours, theirs):
