@@ -49,10 +49,11 @@ type probability struct {
 
 // read reads an event. The error is web.Malformed.
 func (e *event) read(data []byte) error {
-	e.id, e.model, e.tokens, e.probed, e.finish = e.id[:0], e.model[:0], e.tokens[:0], 0, e.finish[:0]
+	e.id, e.tokens, e.probed, e.finish = e.id[:0], e.tokens[:0], 0, e.finish[:0]
 	e.failed, e.code, e.named, e.valued, e.topped = false, 0, 0, 0, 0
 	r := &e.reader
 	r.Reset(data)
+	e.model = e.model[:0]
 	r.Object(func(name []byte) {
 		switch string(name) {
 		case "request_id":
