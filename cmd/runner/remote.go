@@ -170,11 +170,11 @@ func (l *addresses) open(ctx context.Context, a cli.Remote, cfg backend.Config, 
 		l.known[a.URL] = known
 	}
 	l.mu.Unlock()
-	return openRemote(ctx, a, cfg, known, log)
+	return openKnown(ctx, a, cfg, known, log)
 }
 
-// openRemote opens the model that an engine on another machine runs.
-func openRemote(ctx context.Context, a cli.Remote, cfg backend.Config, known *remote.Known,
+// openKnown opens the model that an engine on another machine runs, unless it is another one than known.
+func openKnown(ctx context.Context, a cli.Remote, cfg backend.Config, known *remote.Known,
 	log *slog.Logger) (backend.Model, error) {
 	f, err := find(ctx, a)
 	if err != nil {

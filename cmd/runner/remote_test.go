@@ -41,9 +41,14 @@ func llamaServer(tb testing.TB, parallel int) *llamaservertest.Server {
 	return llamaservertest.Start(tb, llamaservertest.Options{Model: path, Parallel: parallel})
 }
 
+// openRemote opens the model at an address for the first time.
+func openRemote(ctx context.Context, a cli.Remote, cfg backend.Config) (backend.Model, error) {
+	return new(addresses).open(ctx, a, cfg, nil)
+}
+
 func openRemoteModel(tb testing.TB, url string) backend.Model {
 	tb.Helper()
-	m, err := openRemote(context.Background(), cli.Remote{URL: url}, backend.Config{}, nil, nil)
+	m, err := openRemote(context.Background(), cli.Remote{URL: url}, backend.Config{})
 	if err != nil {
 		tb.Fatal(err)
 	}
