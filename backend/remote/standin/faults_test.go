@@ -251,6 +251,41 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
+// BenchmarkFirstToken measures the first token of a generation on a connection that a fast one used just before.
+func BenchmarkFirstToken(b *testing.B) {
+	for _, kind := range []string{"vllm", "sglang"} {
+		b.Run(kind, func(b *testing.B) {
+			_, h := start(b, standin.Config{Kind: kind, Model: fake.Config{Script: never}, Pace: time.Millisecond})
+			e := engine(b, kind, h.URL, fake.Harmony())
+			var all []time.Duration
+			for b.Loop() {
+				for _, most := range []int{40, 2} {
+					began := time.Now()
+					g, err := e.Open(context.Background(), &remote.Request{ID: "r", Tokens: []backend.Token{1}, Most: most,
+						Sampling: backend.Sampling{TopLogprobs: -1}})
+					var x remote.Sample
+					if err == nil {
+						err = g.Next(&x)
+					}
+					if most == 2 {
+						all = append(all, time.Since(began))
+					}
+					for err == nil {
+						err = g.Next(&x)
+					}
+					if !errors.Is(err, io.EOF) {
+						b.Fatal(err)
+					}
+					g.Close()
+				}
+			}
+			slices.Sort(all)
+			b.ReportMetric(float64(all[len(all)/2].Microseconds()), "us/first-token")
+			b.ReportMetric(float64(all[len(all)*9/10].Microseconds()), "us/first-token-p90")
+		})
+	}
+}
+
 // server is a server that can be stopped and started at the same address.
 type server struct {
 	url, addr string
