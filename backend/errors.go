@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Errors that any backend may return, wrapped.
@@ -36,6 +37,9 @@ var (
 	ErrCrashed = errors.New("the engine crashed")
 	// ErrUnavailable: an engine on another machine cannot be reached, is busy or fails. The same input may succeed later.
 	ErrUnavailable = errors.New("the model's engine is not available")
+	// ErrOtherModel: an engine on another machine has come to run another model. It comes with ErrUnavailable, because the
+	// same input succeeds when the old model is back.
+	ErrOtherModel = errors.New("the engine runs another model now")
 	// ErrRefused: an engine on another machine does not take the input.
 	ErrRefused = errors.New("the model's engine refuses the request")
 	// ErrMemory: the engine needs more memory than it may take.
@@ -55,6 +59,18 @@ func IsMemoryMessage(text string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(memoryMessages, func(part string) bool { return strings.Contains(text, part) })
 }
+
+// UnavailableError is an [ErrUnavailable] that says when to try again.
+type UnavailableError struct {
+	// After is how long the engine asks to wait; 0 if it does not say.
+	After time.Duration
+	Err   error
+}
+
+func (e *UnavailableError) Error() string { return ErrUnavailable.Error() + ": " + e.Err.Error() }
+
+// Unwrap returns [ErrUnavailable] and the cause.
+func (e *UnavailableError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
 
 // InputError is an error about one input of a step. No input of that step was processed.
 type InputError struct {

@@ -21,11 +21,16 @@ var (
 	ErrCrashed = backend.ErrCrashed
 	// ErrUnavailable: the engine on another machine cannot be reached, is busy or fails. The request may be tried again.
 	ErrUnavailable = backend.ErrUnavailable
+	// ErrOtherModel: the engine on another machine has come to run another model. It comes with ErrUnavailable.
+	ErrOtherModel = backend.ErrOtherModel
 	// ErrRefused: the engine on another machine does not take the request.
 	ErrRefused = backend.ErrRefused
 	// ErrNoEmbeddings: the model cannot embed.
 	ErrNoEmbeddings = errors.New("this model does not give embeddings")
 )
+
+// UnavailableError is an [ErrUnavailable] that says when to try again.
+type UnavailableError = backend.UnavailableError
 
 // RequestError says which field of a request is wrong.
 type RequestError struct {

@@ -32,6 +32,8 @@ type RemoteStats struct {
 	FormsRefused int64
 	// Down says that the engine failed several times in a row and has not answered since.
 	Down bool
+	// Other says that the engine runs another model than the one that was loaded, so that all requests are refused.
+	Other bool
 }
 
 // EngineStats says how an engine's process fares.

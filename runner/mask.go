@@ -39,10 +39,16 @@ func (m *mask) Prepare(work int) (used int, ready bool, err error) {
 func (m *mask) Form() (form backend.Form, ok bool) {
 	t := m.turn
 	f, ok := t.model.Hold().(*hold.Form)
-	if !ok || !f.Whole() || t.strategy == reasoning.StrategyJSON || t.model.State().Segment != reasoning.Answer {
+	if !ok || !f.Whole() {
 		return form, false
 	}
-	return t.req.Form.Hint()
+	switch segment := t.model.State().Segment; {
+	case segment == reasoning.ToolCall:
+		return f.Arguments.Hint()
+	case segment == reasoning.Answer && t.strategy != reasoning.StrategyJSON:
+		return t.req.Form.Hint()
+	}
+	return form, false
 }
 
 // Follow implements backend.Formed.

@@ -23,7 +23,7 @@ func (r *Runner) Stats() generation.Stats {
 	if m, ok := r.model.(remoteModel); ok {
 		e := &s.Remote
 		e.Streams, e.Replaced, e.Faults, e.GaveUp = m.StreamCounts()
-		e.Down, e.FormsRefused = m.Down(), m.FormsRefused()
+		e.Down, e.Other, e.FormsRefused = m.Down(), m.Other(), m.FormsRefused()
 	}
 	return s
 }
@@ -37,6 +37,8 @@ type remoteModel interface {
 	FormsRefused() int64
 	// Down reports whether the engine counts as down because it failed several times in a row.
 	Down() bool
+	// Other reports whether the engine runs another model than the one that was opened.
+	Other() bool
 }
 
 // supervised is a model whose engine has a process of its own. Its methods may be called from any goroutine.

@@ -32,7 +32,8 @@ type turn struct {
 	limits  limits
 	output  *output
 	mask    mask
-	// followed says that the engine follows the form of the answer itself, so that no tokens are forced.
+	// followed says that the engine follows the form of the answer or of a call's arguments itself, so that no tokens are
+	// forced.
 	followed bool
 	// reports counts the calls of report_reasoning.
 	reports int
@@ -285,7 +286,7 @@ func (t *turn) follow(l *lane) {
 		st.Steering = false // markers are only a fallback here, so the answer has begun
 	}
 	l.sampling = t.sight.next(&st)
-	if l.constraint = nil; st.Segment != reasoning.Answer {
+	if l.constraint = nil; st.Segment != reasoning.Answer && st.Segment != reasoning.ToolCall {
 		t.followed = false
 	}
 	if t.model.Hold() != nil {

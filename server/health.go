@@ -57,7 +57,14 @@ func (h *health) now() (status, reason string) {
 		case err != nil:
 			status, reason = healthFailing, wire.CodeModelUnusable
 		default:
-			if r := h.server.cfg.Pool.Loaded(c.Name); r != nil && r.Stats().Remote.Down {
+			r := h.server.cfg.Pool.Loaded(c.Name)
+			if r == nil {
+				continue
+			}
+			switch e := r.Stats().Remote; {
+			case e.Other:
+				return healthFailing, wire.CodeModelChanged
+			case e.Down:
 				status, reason = healthFailing, wire.CodeUnavailable
 			}
 		}

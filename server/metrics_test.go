@@ -43,12 +43,12 @@ func TestMetricsHaveTheirNames(t *testing.T) {
 		"engine_failed_total": 11, "engine_memory_bytes": 12, "drafted_tokens_total": 13, "accepted_tokens_total": 14,
 		"remote_streams_total":         15,
 		"remote_replaced_tokens_total": 16, "remote_faults_total": 17, "remote_given_up_total": 18, "remote_down": 1,
-		"remote_forms_refused_total": 19}
+		"remote_forms_refused_total": 19, "remote_other_model": 1}
 	now := generation.Stats{Waiting: 2, Active: 3, Idle: 4, Steps: 5, Tokens: 6, MaskTime: 7 * time.Second, Violations: 8,
 		Drafted: 13, Accepted: 14,
 		Engine: generation.EngineStats{Crashes: 9, Hangs: 10, Failed: 11, Memory: 12},
 		Remote: generation.RemoteStats{Streams: 15, Replaced: 16, Faults: 17, GaveUp: 18, Down: true,
-			FormsRefused: 19}}
+			FormsRefused: 19, Other: true}}
 	if len(models.figures) != len(wanted) {
 		t.Errorf("%d figures of models", len(models.figures))
 	}

@@ -73,13 +73,18 @@ func newModelFigures(p *pool.Pool) *modelFigures {
 		"checked here alone, since the model was loaded.", counter,
 		func(s generation.Stats) float64 { return float64(s.Remote.FormsRefused) })
 	add("remote_down", "1 while an engine on another machine counts as down, so that few requests are sent.", gauge,
-		func(s generation.Stats) float64 {
-			if s.Remote.Down {
-				return 1
-			}
-			return 0
-		})
+		func(s generation.Stats) float64 { return oneIf(s.Remote.Down) })
+	add("remote_other_model", "1 while an engine on another machine runs another model than the one that was loaded, so "+
+		"that all requests are refused.", gauge, func(s generation.Stats) float64 { return oneIf(s.Remote.Other) })
 	return f
+}
+
+// oneIf returns 1 for true and 0 for false.
+func oneIf(x bool) float64 {
+	if x {
+		return 1
+	}
+	return 0
 }
 
 // Describe implements [prometheus.Collector].

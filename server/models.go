@@ -56,6 +56,9 @@ func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Er
 	case errors.Is(err, pool.ErrNoMemory):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model",
 			Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
+	case errors.Is(err, generation.ErrOtherModel), errors.Is(err, generation.ErrUnavailable):
+		s.logFailure("a model could not be loaded", name, err)
+		return wire.FromError(err, map[string]string{"Model": "model"})
 	case errors.Is(err, pool.ErrChanged):
 		return wire.FromError(err, map[string]string{"Model": "model"})
 	case errors.Is(err, pool.ErrBroken):

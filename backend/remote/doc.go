@@ -25,5 +25,8 @@
 // Seeds: the seed of a stream is a hash of the seed and of the position at which the stream begins. Which tokens are
 // drawn also depends on where streams begin and on what the engine computes at the same time.
 //
-// The package writes no log, and its errors have no address, no key and no text.
+// The engine is asked from time to time what it runs. While that is another model, all inputs fail.
+//
+// The package writes no log: Config.Warn gets what an operator should know. Its warnings and errors have no address, no
+// key and no text.
 package remote

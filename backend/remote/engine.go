@@ -30,6 +30,8 @@ type Engine interface {
 type Description struct {
 	// Version is the engine's, and Model is its name for the model.
 	Version, Model string
+	// Names are other names that its messages may have for the same model.
+	Names []string
 	// Path is the file or folder of the model on the engine's machine.
 	Path string
 	// ContextSize is the maximum length of one sequence. TrainedContext is what the model was trained for.
@@ -101,6 +103,13 @@ type Stream interface {
 type Reporting interface {
 	Stream
 	Reused() (tokens int, ok bool)
+}
+
+// Naming is a Stream whose messages may name the model.
+type Naming interface {
+	Stream
+	// Model returns the name in the last message that had one, or "". It is asked after each token and at the end.
+	Model() string
 }
 
 // Sample is a token that an engine sampled.

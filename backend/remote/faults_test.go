@@ -154,7 +154,7 @@ func TestFaultsThatLast(t *testing.T) {
 	}
 }
 
-// An engine that comes back with another model breaks the model: it must be loaded again.
+// An engine that comes back with another model is refused until the old one is back.
 func TestAnotherModel(t *testing.T) {
 	e := remotetest.New(fake.Config{})
 	var cut atomic.Bool
@@ -167,14 +167,23 @@ func TestAnotherModel(t *testing.T) {
 	}
 	m := open(t, e, remote.Config{Patience: quick})
 	tokens, err := write(t.Context(), m, prompt, 40, backend.Sampling{}, nil)
-	if !errors.Is(err, backend.ErrBroken) {
-		t.Errorf("error %v after %d tokens, want %v", err, len(tokens), backend.ErrBroken)
+	if !errors.Is(err, backend.ErrOtherModel) || !errors.Is(err, backend.ErrUnavailable) ||
+		errors.Is(err, backend.ErrBroken) {
+		t.Errorf("error %v after %d tokens, want %v", err, len(tokens), backend.ErrOtherModel)
 	}
 	if len(tokens) > 5 {
 		t.Errorf("%d tokens, of which at most 5 are of the model", len(tokens))
 	}
-	if _, err := m.NewSequence(); !errors.Is(err, backend.ErrBroken) {
-		t.Errorf("a new sequence: %v", err)
+	if _, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil); !errors.Is(err, backend.ErrOtherModel) {
+		t.Errorf("another request: %v", err)
+	}
+	if !m.Other() {
+		t.Error("the model does not report it")
+	}
+	e.Rename("fake")
+	time.Sleep(1100 * time.Millisecond) // until it is asked again
+	if _, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil); err != nil || m.Other() {
+		t.Errorf("with the old model back: %v", err)
 	}
 }
 

@@ -59,13 +59,25 @@ const mostForms = 4096
 
 func keyOf(f *Form) [sha256.Size]byte { return sha256.Sum256(fmt.Appendf(nil, "%q", *f)) }
 
-func (s *formSet) add(f *Form) {
+// add adds a form. It reports whether the form was there.
+func (s *formSet) add(f *Form) (was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.set == nil || len(s.set) >= mostForms {
 		s.set = map[[sha256.Size]byte]bool{}
 	}
-	s.set[keyOf(f)] = true
+	key := keyOf(f)
+	was = s.set[key]
+	s.set[key] = true
+	return was
+}
+
+func (s *formSet) remove(f *Form) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.set) > 0 {
+		delete(s.set, keyOf(f))
+	}
 }
 
 func (s *formSet) has(f *Form) bool {

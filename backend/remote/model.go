@@ -32,6 +32,11 @@ type Config struct {
 	// NoSharedCache asks the engine not to reuse prefixes.
 	NoSharedCache bool
 	Patience      Patience
+	// Known remembers the model for the next time that the engine is opened; nil means that nobody asks for that.
+	Known *Known
+	// Warn, when not nil, gets lines that an operator should read. They have no address, no key and no text of a request.
+	// It may be called from any goroutine, and never twice with the same news.
+	Warn func(line string)
 }
 
 // Patience says how long to wait. Zero values mean the defaults.
@@ -71,7 +76,9 @@ type Model struct {
 	secret   [32]byte
 	breaker  breaker
 	counts   counts
-	noForms  formSet
+	// noForms are the forms that are not sent. blame has those that the engine failed at once.
+	noForms, blame formSet
+	blameOnce      sync.Once
 
 	ready chan struct{}
 	mask  backend.Mask
@@ -83,8 +90,9 @@ type Model struct {
 	closed atomic.Bool
 	// lost says why the model must be loaded again; nil if it need not be.
 	lost atomic.Pointer[error]
-	// seen is when the engine last sent a token or was verified, in nanoseconds.
-	seen atomic.Int64
+	// watch knows whether the engine still runs the model.
+	watch watch
+	warn  func(line string)
 	// streams waits for the goroutines of all streams.
 	streams sync.WaitGroup
 	stop    context.CancelFunc
@@ -104,7 +112,10 @@ func Open(ctx context.Context, c Config) (*Model, error) {
 	c.Patience.fill()
 	var about Description
 	if err := within(ctx, c.Patience.Open, func(ctx context.Context) (err error) {
-		if about, err = c.Engine.Describe(ctx); err != nil {
+		if about, err = Describe(ctx, c.Engine); err != nil {
+			return err
+		}
+		if err := c.Known.Check(&about); err != nil {
 			return err
 		}
 		return compare(ctx, c.Engine, &about, c.Vocab, c.Tokenize)
@@ -113,7 +124,12 @@ func Open(ctx context.Context, c Config) (*Model, error) {
 	}
 	m := &Model{engine: c.Engine, vocab: c.Vocab, tokenize: c.Tokenize, about: about, noCache: c.NoSharedCache,
 		patience: c.Patience, ready: make(chan struct{}, 1), mask: backend.NewMask(c.Vocab.Len())}
+	c.Known.keep(&about)
 	m.info = infoOf(&c, &about)
+	m.watch.turn = make(chan struct{}, 1)
+	if m.warn = c.Warn; m.warn == nil {
+		m.warn = func(string) {}
+	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	rand.Read(m.secret[:])
 	return m, nil
@@ -154,13 +170,6 @@ func shortName(name string) string {
 		return strings.TrimSuffix(base, ".gguf")
 	}
 	return name
-}
-
-// identity identifies the model that an engine runs, by what the engine says about it.
-func identity(d *Description) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %d %q", d.Model, d.Path, d.Vocabulary, d.Parameters, d.Bytes,
-		d.Quantization))
-	return hex.EncodeToString(sum[:])
 }
 
 // Info implements backend.Model.
@@ -233,24 +242,9 @@ func (m *Model) id() string { return fmt.Sprintf("runner-%x-%016x", m.secret[:6]
 
 // lose makes all further steps fail: the model must be loaded again.
 func (m *Model) lose(why error) {
-	err := fmt.Errorf("%w: %w", backend.ErrBroken, why)
+	err := fmt.Errorf("%w: %w: %w", backend.ErrBroken, backend.ErrUnavailable, why)
 	m.lost.CompareAndSwap(nil, &err)
 	m.wake()
-}
-
-// errOther says that the engine runs another model than before.
-var errOther = errors.New("the engine runs another model now")
-
-// unseen is how long nothing may come from an engine before it is asked again what it runs. It takes longer to start an
-// engine with another model.
-const unseen = time.Second
-
-// verifyUnseen is verify if nothing came from the engine for a while.
-func (m *Model) verifyUnseen(ctx context.Context) error {
-	if time.Now().UnixNano()-m.seen.Load() < int64(unseen) {
-		return nil
-	}
-	return m.verify(ctx)
 }
 
 // within calls do with a context that ends after a time. It then returns errTooSlow.
@@ -262,23 +256,6 @@ func within(ctx context.Context, most time.Duration, do func(ctx context.Context
 		return errTooSlow
 	}
 	return err
-}
-
-// verify returns an error if the engine cannot be reached or runs another model than before.
-func (m *Model) verify(ctx context.Context) error {
-	var d Description
-	if err := within(ctx, m.patience.Describe, func(ctx context.Context) (err error) {
-		d, err = m.engine.Describe(ctx)
-		return err
-	}); err != nil {
-		return err
-	}
-	if identity(&d) != identity(&m.about) || d.ContextSize < m.about.ContextSize {
-		m.lose(errOther)
-		return errOther
-	}
-	m.seen.Store(time.Now().UnixNano())
-	return nil
 }
 
 // Close implements backend.Model. It does not wait for the engine.

@@ -45,7 +45,7 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	for i := range inputs {
 		p, err := m.plan(&inputs[i])
 		if err != nil {
-			if errors.Is(err, errOther) {
+			if errors.Is(err, errSmaller) {
 				return *m.lost.Load()
 			}
 			return &backend.InputError{Index: i, Err: err}
@@ -156,7 +156,7 @@ func (m *Model) apply(in *backend.Input, p *plan, out *backend.Output) {
 func (m *Model) inputError(err error) error {
 	var e *web.Error
 	switch {
-	case errors.Is(err, errOther):
+	case errors.Is(err, errOther), errors.Is(err, errSmaller):
 		return err
 	case !errors.As(err, &e):
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
@@ -165,5 +165,5 @@ func (m *Model) inputError(err error) error {
 	case e.Kind == web.Refused:
 		return fmt.Errorf("%w: %w", backend.ErrRefused, err)
 	}
-	return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+	return &backend.UnavailableError{After: e.RetryAfter, Err: err}
 }

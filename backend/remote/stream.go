@@ -37,6 +37,11 @@ type stream struct {
 	// given is the last token that was taken, before it is known to be fed; NoToken if there is none.
 	given backend.Token
 
+	// changes is how often the engine had come to run another model when the stream was opened. named is the last name of
+	// the model in its messages.
+	changes int64
+	named   string
+
 	// reused is how many tokens the engine had computed before, or -1 if it does not say.
 	reused atomic.Int64
 
@@ -47,12 +52,13 @@ type stream struct {
 	// room receives a value when a token was taken from a full ring.
 	room chan struct{}
 
-	// kept is a token that came after one that ends the generation. It belongs to the goroutine that reads, as does
-	// suspect.
+	// kept is a token that came after one that ends the generation. It belongs to the goroutine that reads, as do
+	// suspect and blamed.
 	kept    Sample
 	hasKept bool
-	// suspect is a form that the engine may have refused, until it takes the request without it.
-	suspect *Form
+	// suspect is a form that the engine may have refused, until it takes the request without it. blamed is one that it
+	// may have crashed at, until then.
+	suspect, blamed *Form
 
 	mu    sync.Mutex
 	ring  [ahead]Sample
@@ -66,7 +72,8 @@ func (m *Model) start(q *sequence, in *backend.Input, allowed []backend.Token) *
 	tokens := make([]backend.Token, 0, len(q.tokens)+len(in.Tokens)+ahead)
 	tokens = append(append(tokens, q.tokens...), in.Tokens...)
 	s := &stream{model: m, sampling: *in.Sampling, seen: counted(in.Sampling), owner: in.Owner, allowed: allowed,
-		agreed: len(tokens), given: backend.NoToken, room: make(chan struct{}, 1)}
+		agreed: len(tokens), given: backend.NoToken, changes: m.watch.changes.Load(),
+		room: make(chan struct{}, 1)}
 	s.reused.Store(-1)
 	if allowed == nil {
 		s.form, s.formAt = m.formOf(in), len(tokens)
@@ -134,11 +141,14 @@ func (s *stream) fits(in *backend.Input) bool {
 }
 
 // at returns the sample that follows the sequence with an input's tokens, or nil if it has not come. It returns io.EOF
-// if the stream does not lead there.
+// if the stream does not lead there, and errOther if the engine has come to run another model since.
 func (s *stream) at(q *sequence, in *backend.Input) (*Sample, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	length := len(q.tokens) + len(in.Tokens)
+	if s.changes != s.model.watch.changes.Load() {
+		return nil, errOther
+	}
 	if s.agreed > length {
 		return nil, io.EOF
 	}
@@ -239,7 +249,7 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 		r.ID, r.Sampling.Seed = m.id(), hash(seed, uint64(before))
 		err := m.breaker.allow()
 		if err == nil {
-			if err = m.verifyUnseen(ctx); err == nil {
+			if err = m.verified(ctx); err == nil {
 				err = s.read(ctx, r)
 			}
 			switch {
@@ -254,7 +264,7 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(err, errOther) {
+		if errors.Is(err, errOther) || errors.Is(err, errSmaller) {
 			return err
 		}
 		if err == nil && len(r.Tokens) > before || r.Most == 0 {
@@ -273,12 +283,16 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 		case r.Form != nil && len(r.Tokens) > before:
 			r.Form = nil // no form begins in its middle
 			s.refused.Store(true)
+		case r.Form != nil && known && (e.Kind == web.Broken || e.Cut):
+			// The engine may crash at the form, and would crash again.
+			r.Form, s.blamed = nil, s.form
+			s.refused.Store(true)
 		case known && e.Kind == web.Missing:
 			// Another model may be served now, or nothing.
 			if other := m.verify(ctx); other != nil {
 				err = other
 			}
-			if ctx.Err() != nil || errors.Is(err, errOther) {
+			if ctx.Err() != nil || errors.Is(err, errOther) || errors.Is(err, errSmaller) {
 				return err
 			}
 		}
@@ -304,7 +318,7 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 				return ctx.Err()
 			}
 			switch {
-			case errors.Is(err, errOther):
+			case errors.Is(err, errOther), errors.Is(err, errSmaller):
 				return err
 			case err != nil:
 				m.breaker.note(err)
@@ -341,6 +355,9 @@ func (s *stream) read(ctx context.Context, r *Request) error {
 			late.set(m.patience.NextToken)
 		}
 		err := s.next(open, to)
+		if other := s.checkName(ctx, open); other != nil {
+			return other
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
@@ -350,21 +367,57 @@ func (s *stream) read(ctx context.Context, r *Request) error {
 		if first {
 			s.report(open)
 		}
-		if s.suspect != nil {
-			m.noForms.add(s.suspect)
-			m.counts.unformed.Add(1)
-			s.suspect = nil
+		if first {
+			s.learn(r)
 		}
 		if !m.vocab.Valid(to.Token) {
 			return &web.Error{Kind: web.Malformed, Detail: fmt.Sprintf("it sent the token %d of %d", to.Token, m.vocab.Len())}
 		}
 		r.Tokens = append(r.Tokens, to.Token)
 		r.Most--
-		m.seen.Store(time.Now().UnixNano())
+		m.saw()
 		s.ending.Store(r.Most > 0 && m.vocab.EndsGeneration(to.Token))
 		s.push()
 	}
 	return nil
+}
+
+// checkName returns errOther if the messages of a stream name another model.
+func (s *stream) checkName(ctx context.Context, open Stream) error {
+	o, ok := open.(Naming)
+	if !ok {
+		return nil
+	}
+	name := o.Model()
+	if name == s.named {
+		return nil
+	}
+	s.named = name
+	return s.model.named(ctx, name)
+}
+
+// learn draws conclusions about forms from the first token of a request.
+func (s *stream) learn(r *Request) {
+	m := s.model
+	if s.suspect != nil {
+		m.noForms.add(s.suspect)
+		m.counts.unformed.Add(1)
+		s.suspect = nil
+	}
+	if s.blamed != nil {
+		if m.blame.add(s.blamed) {
+			m.noForms.add(s.blamed)
+			m.counts.unformed.Add(1)
+		}
+		m.blameOnce.Do(func() {
+			m.warn("the engine at an address failed at a request with a form and answered it without; such forms are " +
+				"checked here alone, which is not said again")
+		})
+		s.blamed = nil
+	}
+	if r.Form != nil {
+		m.blame.remove(r.Form)
+	}
 }
 
 // report notes how much of the prompt the engine had.
@@ -385,6 +438,9 @@ func (s *stream) over(open Stream, late *alarm) bool {
 	late.set(endTime)
 	err := open.Next(&s.kept)
 	late.rest()
+	if s.checkName(s.model.ctx, open) != nil {
+		err = errOther
+	}
 	s.ending.Store(false)
 	s.hasKept = err == nil
 	return err != nil || s.gone.Load()

@@ -111,13 +111,13 @@ func TestModelThatIsNotServedAnyMore(t *testing.T) {
 		want := backend.ErrUnavailable
 		if renamed {
 			e.Rename("another")
-			want = backend.ErrBroken
+			want = backend.ErrOtherModel
 		}
 		if _, err := write(t.Context(), m, prompt, 3, backend.Sampling{}, nil); !errors.Is(err, want) {
 			t.Errorf("another model %v: %v, want %v", renamed, err, want)
 		}
-		if _, err := m.NewSequence(); errors.Is(err, backend.ErrBroken) != renamed {
-			t.Errorf("another model %v: a new sequence gives %v", renamed, err)
+		if m.Other() != renamed {
+			t.Errorf("another model %v: the model reports %v", renamed, m.Other())
 		}
 	}
 }

@@ -29,6 +29,8 @@ type turn struct {
 	// answer is the form of the answer; nil allows any answer. calls are the forms of arguments, by function.
 	answer *grammar.Grammar
 	calls  map[string]*grammar.Grammar
+	// strict has what the forms of strict functions were compiled from.
+	strict map[string]grammar.Source
 	// headers are the headers that the model may write. calling takes their place after the reasoning if a call is
 	// required.
 	headers, calling *hold.OneOf
@@ -105,6 +107,7 @@ func (t *turn) holdArguments(ctx context.Context) error {
 		return err
 	}
 	t.calls = make(map[string]*grammar.Grammar, len(tools))
+	t.strict = map[string]grammar.Source{}
 	left := maxPlainBytes
 	for _, tool := range tools {
 		if tool.Strict && len(tool.Parameters) > 0 {
@@ -112,6 +115,7 @@ func (t *turn) holdArguments(ctx context.Context) error {
 			if t.calls[tool.Name], err = grammars.Compile(ctx, form); err != nil {
 				return family.Refuse("Tools", fmt.Errorf("%s: %w", tool.Name, err))
 			}
+			t.strict[tool.Name] = form
 			continue
 		}
 		if t.cfg.NoCalls || t.takesAnything(tool.Name) {
@@ -274,6 +278,7 @@ func (t *turn) enter(st *reader.State) {
 	t.Place, t.follow = st.Place, nil
 	t.Enforce(nil)
 	form, ends := t.formAt(st.Place), t.ends(st.Place)
+	var arguments grammar.Source
 	switch st.Place {
 	case reader.PlaceHeader:
 		if form == nil {
@@ -291,10 +296,10 @@ func (t *turn) enter(st *reader.State) {
 		}
 	case reader.PlaceCall:
 		if form == nil {
-			form = t.calls[t.called(st)]
+			form, arguments = t.calls[t.called(st)], t.strict[t.called(st)]
 		}
 	}
-	f := hold.Form{Ends: ends}
+	f := hold.Form{Ends: ends, Arguments: arguments}
 	if st.Place == reader.PlaceAnswer && t.marked {
 		if t.closed || from == reader.PlaceReasoning || from == reader.PlaceCall {
 			f.Lines, t.closed = t.lines, false

@@ -30,6 +30,9 @@ type Form struct {
 	// in text. Either may be nil.
 	Answer *grammar.Matcher
 	Call   Call
+	// Arguments is what Answer was compiled from if that is the arguments of a call that must match a schema. Engines that
+	// can follow such a form get it.
+	Arguments grammar.Source
 	// Ends are the tokens that end the text, the usual one first. They are allowed if the answer is complete.
 	Ends []backend.Token
 	// MayEnd also allows them before the first token.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"sync"
@@ -152,4 +153,42 @@ func openDemo(t *testing.T) *runner.Runner {
 		}
 	})
 	return r
+}
+
+// hotCall generates one call of a strict function at a high temperature, and reports whether it is complete.
+func hotCall(ctx context.Context, r *runner.Runner, schema string, seed uint64) (ended bool, err error) {
+	req := generation.Request{
+		Messages: []chattemplate.Message{{Role: chattemplate.User, Content: fmt.Sprintf("What is %d + 25?", 17+seed)}},
+		Tools: []chattemplate.Tool{{Name: "look", Description: "Looks it up.", Parameters: json.RawMessage(schema),
+			Strict: true}},
+		ToolChoice: generation.ToolChoiceRequired, Effort: reasoning.EffortNone,
+		MaxTokens: 300, Seed: &seed, Sampling: backend.Sampling{Temperature: 1.5},
+	}
+	arguments := ""
+	var result *reasoning.Result
+	for e, err := range r.Generate(ctx, req) {
+		switch {
+		case err != nil:
+			return false, err
+		case e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.ToolCall:
+			arguments += e.Text
+		case e.Kind == reasoning.Done:
+			result = e.Result
+		}
+	}
+	switch result.Finish {
+	case reasoning.FinishLength:
+		return false, nil
+	case reasoning.FinishToolCalls:
+	default:
+		return false, fmt.Errorf("finish reason %v", result.Finish)
+	}
+	v, err := grammar.NewValidator([]byte(schema))
+	if err != nil {
+		return false, err
+	}
+	if err := v.Validate([]byte(arguments)); err != nil {
+		return false, fmt.Errorf("%q: %w", arguments, err)
+	}
+	return true, nil
 }

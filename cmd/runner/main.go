@@ -23,7 +23,7 @@ var engine = cli.Engine{
 	Isolated:       isolated,
 	CheckFolder:    llamacpp.CheckFolder,
 	Process:        process,
-	Remote:         openRemote,
+	Remote:         new(addresses).open,
 	DescribeRemote: describeRemote,
 	Choose:         choose,
 

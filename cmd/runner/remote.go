@@ -6,11 +6,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"runner/backend"
@@ -74,7 +76,7 @@ func find(ctx context.Context, a cli.Remote) (found, error) {
 			continue
 		}
 		known = true
-		about, err := k.make(c, nil).Describe(ctx)
+		about, err := remote.Describe(ctx, k.make(c, nil))
 		if err == nil {
 			return found{c, i, about}, nil
 		}
@@ -96,9 +98,17 @@ func find(ctx context.Context, a cli.Remote) (found, error) {
 
 // remoteError adds advice to an error of an engine on another machine.
 func remoteError(err error) error {
+	if errors.Is(err, backend.ErrOtherModel) {
+		return &backend.LoadError{Path: "the engine's model", Reason: backend.LoadFailed,
+			Detail: backend.ErrOtherModel.Error(), Err: err,
+			Advice: "bring the old one back, or start runner again to use the new one"}
+	}
 	var e *web.Error
 	if !errors.As(err, &e) {
 		return err
+	}
+	if e.Temporary() {
+		err = &backend.UnavailableError{After: e.RetryAfter, Err: err}
 	}
 	load := &backend.LoadError{Path: "the engine's model", Reason: backend.LoadFailed, Detail: e.Error(), Err: err}
 	switch e.Kind {
@@ -140,11 +150,38 @@ func tlsOf(a cli.Remote) (*tls.Config, error) {
 	return c, nil
 }
 
-// openRemote opens the model that an engine on another machine runs.
-func openRemote(ctx context.Context, a cli.Remote, cfg backend.Config) (backend.Model, error) {
+// addresses remembers which models the engines at addresses ran. A model that was unloaded is then not loaded again as
+// another one.
+type addresses struct {
+	mu    sync.Mutex
+	known map[string]*remote.Known
+}
+
+// open opens the model of the engine at an address.
+func (l *addresses) open(ctx context.Context, a cli.Remote, cfg backend.Config, log *slog.Logger) (backend.Model,
+	error) {
+	l.mu.Lock()
+	known := l.known[a.URL]
+	if known == nil {
+		known = new(remote.Known)
+		if l.known == nil {
+			l.known = map[string]*remote.Known{}
+		}
+		l.known[a.URL] = known
+	}
+	l.mu.Unlock()
+	return openKnown(ctx, a, cfg, known, log)
+}
+
+// openKnown opens the model that an engine on another machine runs, unless it is another one than known.
+func openKnown(ctx context.Context, a cli.Remote, cfg backend.Config, known *remote.Known,
+	log *slog.Logger) (backend.Model, error) {
 	f, err := find(ctx, a)
 	if err != nil {
 		return nil, err
+	}
+	if err := known.Check(&f.about); err != nil {
+		return nil, remoteError(err)
 	}
 	w, err := writingOf(a, &f.about)
 	if err != nil {
@@ -152,11 +189,19 @@ func openRemote(ctx context.Context, a cli.Remote, cfg backend.Config) (backend.
 	}
 	m, err := remote.Open(ctx, remote.Config{Engine: kinds[f.kind].make(f.client, w.vocab), Vocab: w.vocab,
 		Tokenize: w.tokenize, Architecture: w.architecture, ChatTemplate: w.template, Load: cfg,
-		NoSharedCache: a.NoSharedCache})
+		NoSharedCache: a.NoSharedCache, Known: known, Warn: warnings(log)})
 	if err != nil {
 		return nil, remoteError(err)
 	}
 	return m, nil
+}
+
+// warnings returns what writes the warnings of a model at an address to a log, or nil.
+func warnings(log *slog.Logger) func(line string) {
+	if log == nil {
+		return nil
+	}
+	return func(line string) { log.Warn(line) }
 }
 
 // describeRemote says what an engine on another machine is and can do.
@@ -206,7 +251,7 @@ func writingOf(a cli.Remote, d *remote.Description) (writing, error) {
 		}
 	}
 	return writing{}, &backend.LoadError{Path: "the engine's model", Reason: backend.LoadMissing,
-		Detail: fmt.Sprintf("there is no tokenizer for %.100q on this machine", modelName(d.Model)),
+		Detail: fmt.Sprintf(`there is no tokenizer for "%.100s" on this machine`, modelName(d.Model)),
 		Advice: "name a GGUF file, a tokenizer.json or a model that is here with --tokenizer"}
 }
 

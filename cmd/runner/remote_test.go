@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +19,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/llamacpp"
+	"runner/backend/remote"
 	"runner/backend/remote/llamaserver/llamaservertest"
 	"runner/chattemplate"
 	"runner/chattemplate/families"
@@ -34,6 +39,11 @@ func llamaServer(tb testing.TB, parallel int) *llamaservertest.Server {
 		tb.Fatal(err)
 	}
 	return llamaservertest.Start(tb, llamaservertest.Options{Model: path, Parallel: parallel})
+}
+
+// openRemote opens the model at an address for the first time.
+func openRemote(ctx context.Context, a cli.Remote, cfg backend.Config) (backend.Model, error) {
+	return new(addresses).open(ctx, a, cfg, nil)
 }
 
 func openRemoteModel(tb testing.TB, url string) backend.Model {
@@ -195,6 +205,85 @@ func TestRemoteAnswersMatchTheirSchemas(t *testing.T) {
 	}
 }
 
+// formless is an engine that follows no forms.
+type formless struct{ remote.Engine }
+
+func (e formless) Describe(ctx context.Context) (remote.Description, error) {
+	d, err := e.Engine.Describe(ctx)
+	d.Forms = nil
+	return d, err
+}
+
+// The arguments of strict functions match their schemas at a high temperature. The engine gets the schema where the
+// arguments begin, which saves generations that would otherwise be opened again.
+func TestRemoteArgumentsMatchTheirSchemas(t *testing.T) {
+	s := llamaServer(t, 8)
+	var schemas []string
+	for _, schema := range readSchemas(t) {
+		var object struct {
+			Type string `json:"type"`
+		}
+		if json.Unmarshal([]byte(schema), &object) == nil && object.Type == "object" {
+			schemas = append(schemas, schema)
+		}
+	}
+	path, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streams [2]float64
+	for i, follows := range []bool{true, false} {
+		f, err := find(t.Context(), cli.Remote{URL: s.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := ggufWriting(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine := kinds[f.kind].make(f.client, w.vocab)
+		if !follows {
+			engine = formless{engine}
+		}
+		m, err := remote.Open(t.Context(), remote.Config{Engine: engine, Vocab: w.vocab, Tokenize: w.tokenize,
+			Architecture: w.architecture, ChatTemplate: w.template})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := runner.New(m, runner.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, complete := time.Now(), 0
+		for _, schema := range schemas {
+			for seed := range uint64(3) {
+				whole, err := hotCall(t.Context(), r, schema, seed)
+				if err != nil {
+					t.Errorf("%s, seed %d: %v", schema, seed, err)
+				}
+				if whole {
+					complete++
+				}
+			}
+		}
+		calls, stats := 3*len(schemas), r.Stats()
+		streams[i] = float64(stats.Remote.Streams) / float64(calls)
+		t.Logf("the engine follows forms %v: %d of %d calls complete, %.2f streams and %.2f replaced tokens a call, %.1f ms",
+			follows, complete, calls, streams[i], float64(stats.Remote.Replaced)/float64(calls),
+			float64(time.Since(began).Milliseconds())/float64(calls))
+		if complete < calls/2 || r.Violations() != 0 {
+			t.Errorf("the engine follows forms %v: %d of %d calls are complete, %d violations", follows, complete, calls,
+				r.Violations())
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if streams[0] > 0.9*streams[1] { // the header of a call takes most of them, and has no form
+		t.Errorf("%.2f streams a call with forms, %.2f without", streams[0], streams[1])
+	}
+}
+
 // The engine is killed and started again and again. No run is lost, because each is resumed from its tokens.
 func TestRemoteEngineIsKilled(t *testing.T) {
 	kills := 2
@@ -333,9 +422,98 @@ func TestServeBeforeAnEngine(t *testing.T) {
 	if text := <-answered; again.URL != engine.URL || !strings.Contains(text, `"completion_tokens":5`) {
 		t.Errorf("after the engine came back: %s", text)
 	}
+	again.Kill()
+	llamaservertest.Start(t, llamaservertest.Options{Model: copyOf(t, path, "second.gguf"), Key: key, Port: port})
+	time.Sleep(1100 * time.Millisecond) // until the last token is no proof of the model any more
+	for range 2 {
+		status, text = send(t, http.MethodPost, s.url+"/v1/chat/completions", "", `{"model": "big", "max_tokens": 5,
+			"messages": [{"role": "user", "content": "What is 17 + 25?"}]}`)
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, "model_changed") {
+			t.Errorf("with another model at the address: status %d: %s", status, text)
+		}
+	}
+	if n := strings.Count(s.logged(), "the engine at an address runs another model"); n != 1 {
+		t.Errorf("the log says %d times that the engine runs another model:\n%s", n, s.logged())
+	}
+	if n := s.metric(`runner_remote_other_model{model="big"}`); n != 1 {
+		t.Errorf("the metric for another model is %v", n)
+	}
 	for _, private := range []string{key, u.Host, u.Port(), "17 + 25"} {
 		if log := strings.ReplaceAll(s.logged(), s.url, ""); strings.Contains(log, private) {
 			t.Errorf("the log has %q:\n%s", private, log)
 		}
 	}
+}
+
+// A command that is no server also says that clients of an engine share prefixes, once.
+func TestRunTellsOfSharedPrefixes(t *testing.T) {
+	s := llamaServer(t, 1)
+	for _, flags := range [][]string{nil, {"--no-shared-cache"}} {
+		cmd := exec.Command("runner", append(append([]string{"run"}, flags...), s.URL, "What is 17 + 25?")...)
+		var said strings.Builder
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		if err != nil || !strings.Contains(string(out), "42") {
+			t.Fatalf("%v: %s%s", err, out, &said)
+		}
+		want := 1 - len(flags)
+		if n := strings.Count(said.String(), "does not keep the prompts of different clients"); n != want {
+			t.Errorf("with %q it says %d times that prefixes are shared: %s", flags, n, &said)
+		}
+	}
+}
+
+// TestAddressesRememberTheirModels opens the model at an address again after the engine came to run another one.
+func TestAddressesRememberTheirModels(t *testing.T) {
+	python := llamaservertest.Python(t)
+	first, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := copyOf(t, first, "second.gguf")
+	all, port := new(addresses), 0
+	for _, turn := range []struct {
+		path  string
+		fails bool
+	}{{first, false}, {second, true}, {first, false}} {
+		engine, err := llamaservertest.Launch(python, llamaservertest.Options{Model: turn.path, Port: port})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := url.Parse(engine.URL)
+		if err == nil {
+			port, err = strconv.Atoi(at.Port())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := all.open(t.Context(), cli.Remote{URL: engine.URL, Tokenizer: first}, backend.Config{}, nil)
+		engine.Kill()
+		var hinted interface{ Hint() string }
+		switch {
+		case turn.fails != errors.Is(err, backend.ErrOtherModel), !turn.fails && err != nil:
+			t.Errorf("with %s: %v", filepath.Base(turn.path), err)
+		case turn.fails && (!errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "start runner again")):
+			t.Errorf("the error has no advice: %v", err)
+		}
+		if m != nil {
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// copyOf returns a copy of a file that has another name, which is another model to an engine.
+func copyOf(t *testing.T, path, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -146,10 +147,18 @@ func FromError(err error, params map[string]string) *Error {
 			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: time.Second, Err: err,
 			Message: "the model's engine crashed; try again soon, and the server's log says more",
 		}
-	case errors.Is(err, generation.ErrUnavailable):
+	case errors.Is(err, generation.ErrOtherModel):
 		return &Error{
-			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: 2 * time.Second, Err: err,
-			Message: "the model's engine is not available; try again soon, and the server's log says more",
+			Status: http.StatusServiceUnavailable, Code: CodeModelChanged, Param: params["Model"],
+			RetryAfter: 10 * time.Second, Err: err,
+			Message: generation.ErrOtherModel.Error() + "; the operator has to bring the old one back or to start the server " +
+				"again",
+		}
+	case errors.Is(err, generation.ErrUnavailable):
+		after, when := retryAfter(err)
+		return &Error{
+			Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: after, Err: err,
+			Message: "the model's engine is not available; try again " + when + ", and the server's log says more",
 		}
 	case errors.Is(err, generation.ErrRefused):
 		return &Error{Status: http.StatusBadRequest, Code: CodeUnsupported, Err: err,
@@ -165,6 +174,18 @@ func FromError(err error, params map[string]string) *Error {
 	}
 	return &Error{Status: http.StatusInternalServerError, Code: CodeInternal,
 		Message: "the model failed; the server's log says more", Err: err}
+}
+
+// retryAfter returns how long a client should wait for an engine that is not available, and says it in words. It is
+// what the engine asks for, within limits. The words are for streams that have begun, which have no header for it.
+func retryAfter(err error) (after time.Duration, when string) {
+	const usual, least, most = 2 * time.Second, time.Second, 10 * time.Minute
+	var e *generation.UnavailableError
+	if !errors.As(err, &e) || e.After <= 0 {
+		return usual, "soon"
+	}
+	after = min(max(e.After, least), most)
+	return after, fmt.Sprintf("in %.0f s", math.Ceil(after.Seconds()))
 }
 
 // tooLong returns the error for a field that is longer than the context. The words are OpenAI's: clients look for them

@@ -200,7 +200,7 @@ func TestReadJSON(t *testing.T) {
 }
 
 func TestErrorsHaveTheirStatus(t *testing.T) {
-	params := map[string]string{"Budget": "reasoning_budget", "Visibility": "reasoning"}
+	params := map[string]string{"Budget": "reasoning_budget", "Visibility": "reasoning", "Model": "model"}
 	for _, c := range []struct {
 		err    error
 		status int
@@ -217,8 +217,10 @@ func TestErrorsHaveTheirStatus(t *testing.T) {
 		{context.Canceled, StatusClientClosed, CodeClientCancelled, ""},
 		{fmt.Errorf("%w", generation.ErrBadLogits), 503, CodeModelUnusable, ""},
 		{fmt.Errorf("%w: %w", backend.ErrBroken, generation.ErrBadLogits), 503, CodeModelUnusable, ""},
-		{fmt.Errorf("%w: %w", backend.ErrBroken, generation.ErrChanged), 503, CodeModelChanged, ""},
+		{fmt.Errorf("%w: %w", backend.ErrBroken, generation.ErrChanged), 503, CodeModelChanged, "model"},
 		{backend.ErrBroken, 500, CodeInternal, ""},
+		{fmt.Errorf("%w: %w", backend.ErrUnavailable, backend.ErrOtherModel), 503, CodeModelChanged, "model"},
+		{fmt.Errorf("%w: %w", backend.ErrBroken, backend.ErrUnavailable), 503, CodeUnavailable, ""},
 		{errors.New("secret detail"), 500, CodeInternal, ""},
 		{Invalid("n", "too many"), 400, CodeInvalid, "n"},
 	} {
@@ -230,6 +232,24 @@ func TestErrorsHaveTheirStatus(t *testing.T) {
 		if !errors.Is(e, c.err) && !errors.Is(c.err, e) {
 			t.Errorf("%v: the cause is lost", c.err)
 		}
+	}
+}
+
+// An engine's wish for when to try again is passed on within limits.
+func TestRetryAfterOfAnEngine(t *testing.T) {
+	for after, want := range map[time.Duration]time.Duration{0: 2 * time.Second, -5: 2 * time.Second,
+		time.Millisecond: time.Second, 7 * time.Second: 7 * time.Second, time.Hour: 10 * time.Minute} {
+		err := &backend.InputError{Err: &backend.UnavailableError{After: after, Err: errors.New("busy")}}
+		e := FromError(fmt.Errorf("wrapped: %w", err), nil)
+		if e.Status != http.StatusServiceUnavailable || e.RetryAfter != want {
+			t.Errorf("after %v: %+v", after, e)
+		}
+	}
+	if e := FromError(backend.ErrUnavailable, nil); e.RetryAfter != 2*time.Second {
+		t.Errorf("without a wish: %v", e.RetryAfter)
+	}
+	if e := FromError(backend.ErrOtherModel, nil); e.RetryAfter <= 0 {
+		t.Error("another model is not to be tried again")
 	}
 }
 

@@ -22,24 +22,38 @@ type Queue struct {
 	send func(ctx context.Context, ids []string)
 
 	mu      sync.Mutex
-	waiting []string
+	waiting []generation
 	sending bool
+}
+
+// generation is one that is to end. then, if not nil, is called when the engine was asked to.
+type generation struct {
+	id   string
+	then func()
 }
 
 // New returns a queue. send sends one message.
 func New(send func(ctx context.Context, ids []string)) *Queue { return &Queue{send: send} }
 
 // Add asks to end a generation. It does not wait.
-func (q *Queue) Add(id string) {
+func (q *Queue) Add(id string) { q.AddThen(id, nil) }
+
+// AddThen is Add that calls a function when the message was sent or was given up.
+func (q *Queue) AddThen(id string, then func()) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	var dropped func()
 	if len(q.waiting) == mostWaiting {
+		dropped = q.waiting[0].then
 		q.waiting = append(q.waiting[:0], q.waiting[1:]...)
 	}
-	q.waiting = append(q.waiting, id)
+	q.waiting = append(q.waiting, generation{id, then})
 	if !q.sending {
 		q.sending = true
 		go q.run()
+	}
+	q.mu.Unlock()
+	if dropped != nil {
+		dropped()
 	}
 }
 
@@ -53,11 +67,20 @@ func (q *Queue) run() {
 			q.mu.Unlock()
 			return
 		}
-		ids := append([]string(nil), q.waiting[:n]...)
+		now := append([]generation(nil), q.waiting[:n]...)
 		q.waiting = append(q.waiting[:0], q.waiting[n:]...)
 		q.mu.Unlock()
+		ids := make([]string, n)
+		for i := range now {
+			ids[i] = now[i].id
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		q.send(ctx, ids)
 		cancel()
+		for _, g := range now {
+			if g.then != nil {
+				g.then()
+			}
+		}
 	}
 }

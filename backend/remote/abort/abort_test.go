@@ -79,3 +79,36 @@ func TestTheQueueHasALimit(t *testing.T) {
 		}
 	})
 }
+
+// TestThenComesAfterTheMessage checks that what follows an abort waits for it, and also comes if the id is dropped.
+func TestThenComesAfterTheMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		sent := map[string]bool{}
+		q := New(func(_ context.Context, ids []string) {
+			time.Sleep(time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, id := range ids {
+				sent[id] = true
+			}
+		})
+		early, after := 0, 0
+		for i := range mostWaiting + 100 {
+			id := fmt.Sprint(i)
+			q.AddThen(id, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				if after++; !sent[id] {
+					early++
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if dropped := mostWaiting + 100 - len(sent); after != mostWaiting+100 || early != dropped || dropped > 100 {
+			t.Errorf("%d functions were called, %d before their message; %d ids were dropped", after, early, dropped)
+		}
+	})
+}

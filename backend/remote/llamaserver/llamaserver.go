@@ -53,8 +53,9 @@ type props struct {
 // models is the reply of /v1/models.
 type models struct {
 	Data []struct {
-		ID      string `json:"id"`
-		OwnedBy string `json:"owned_by"`
+		ID      string   `json:"id"`
+		Aliases []string `json:"aliases"`
+		OwnedBy string   `json:"owned_by"`
 		Meta    struct {
 			Vocabulary     int   `json:"n_vocab"`
 			TrainedContext int   `json:"n_ctx_train"`
@@ -63,6 +64,9 @@ type models struct {
 		} `json:"meta"`
 	} `json:"data"`
 }
+
+// noAlias is what older servers without an alias call their model in the replies of /completion.
+const noAlias = "gpt-3.5-turbo"
 
 // Describe implements remote.Engine.
 func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error) {
@@ -79,7 +83,8 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 	}
 	meta := &m.Data[0].Meta
 	return remote.Description{
-		Version: p.BuildInfo, Model: m.Data[0].ID, Path: p.Path, ContextSize: p.Defaults.Context,
+		Version: p.BuildInfo, Model: m.Data[0].ID, Names: append(m.Data[0].Aliases, p.Alias, p.Path, noAlias),
+		Path: p.Path, ContextSize: p.Defaults.Context,
 		TrainedContext: meta.TrainedContext, Parallel: p.Slots, Vocabulary: meta.Vocabulary, Parameters: meta.Parameters,
 		Bytes: meta.Size, Quantization: p.Format, ChatTemplate: p.Template,
 		Forms: []remote.FormKind{remote.FormJSONSchema, remote.FormChoices, remote.FormGBNF},
@@ -128,7 +133,7 @@ func (e *Engine) Open(ctx context.Context, r *remote.Request) (remote.Stream, er
 	if len(reply.Tokens) != 1 {
 		return nil, &web.Error{Kind: web.Malformed, Detail: fmt.Sprintf("it sent %d tokens for one", len(reply.Tokens))}
 	}
-	s := &single{}
+	s := &single{model: reply.Model}
 	top := r.Sampling.TopLogprobs
 	if err := s.sample.take(&reply, top, e.vocab); err != nil {
 		return nil, err
@@ -154,7 +159,7 @@ func (e *Engine) body(r *remote.Request, stream bool) []byte {
 	b = fmt.Appendf(b, `,"cache_prompt":%t,"n_predict":%d,"stream":%t`, !r.NoCache, r.Most, stream)
 	if stream {
 		// The progress says how much of the prompt was cached. The last event would repeat the prompt and all settings.
-		b = append(b, `,"return_progress":true,"response_fields":["content","tokens","stop","tokens_predicted"]`...)
+		b = append(b, `,"return_progress":true,"response_fields":["content","tokens","stop","tokens_predicted","model"]`...)
 	}
 	b = fmt.Appendf(b, `,"temperature":%g,"top_k":%d,"top_p":%g,"min_p":%g,"typical_p":%g,"seed":%d`,
 		p.Temperature, p.TopK, orOne(p.TopP), p.MinP, orOne(p.TypicalP), uint32(p.Seed)&0x7fffffff)

@@ -103,6 +103,9 @@ func (e *Engine) score(ctx context.Context, before []backend.Token, s *sample, t
 		return &web.Error{Kind: web.Malformed, Detail: "it sent no probabilities"}
 	}
 	for i, p := range reply.Probs[0].Top {
+		if !e.vocab.Valid(p.ID) {
+			return errUnknownAlternative
+		}
 		if i < top {
 			s.Top = append(s.Top, backend.TokenLogprob{Token: p.ID, Logprob: p.Logprob})
 		}

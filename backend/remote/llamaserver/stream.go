@@ -21,6 +21,8 @@ type event struct {
 	Predicted int             `json:"tokens_predicted"`
 	Probs     []probability   `json:"completion_probabilities"`
 	Error     json.RawMessage `json:"error"`
+	// Model is in the last event, and in a reply that is not streamed.
+	Model string `json:"model"`
 	// Progress comes before the first token, in an event that has none.
 	Progress *struct {
 		Cache int `json:"cache"`
@@ -42,7 +44,11 @@ func (e *event) reset() {
 	*e = event{Tokens: e.Tokens[:0], Probs: e.Probs[:0]}
 }
 
-var errUnknownToken = &web.Error{Kind: web.Malformed, Detail: "it sent a token that is not in the vocabulary"}
+var (
+	errUnknownToken       = &web.Error{Kind: web.Malformed, Detail: "it sent a token that is not in the vocabulary"}
+	errUnknownAlternative = &web.Error{Kind: web.Malformed,
+		Detail: "it sent an alternative that is not in the vocabulary"}
+)
 
 // sample is a token with its probabilities.
 type sample struct{ remote.Sample }
@@ -63,7 +69,7 @@ func (s *sample) take(e *event, top int, v *backend.Vocab) error {
 	s.Logprob = p.Logprob
 	for _, t := range p.Top[:min(top, len(p.Top))] {
 		if !v.Valid(t.ID) {
-			return &web.Error{Kind: web.Malformed, Detail: "it sent an alternative that is not in the vocabulary"}
+			return errUnknownAlternative
 		}
 		s.Top = append(s.Top, backend.TokenLogprob{Token: t.ID, Logprob: t.Logprob})
 	}
@@ -78,6 +84,7 @@ func (s *sample) copyTo(to *remote.Sample) {
 // single is the reply to a request for one token.
 type single struct {
 	sample sample
+	model  string
 	read   bool
 }
 
@@ -91,6 +98,9 @@ func (s *single) Next(to *remote.Sample) error {
 }
 
 func (s *single) Close() {}
+
+// Model implements remote.Naming.
+func (s *single) Model() string { return s.model }
 
 // stream reads the tokens of a streamed generation.
 //
@@ -109,6 +119,8 @@ type stream struct {
 
 	event event
 	now   sample
+	// model is the name of the model in the last event; empty before.
+	model string
 	// reused is how many tokens of the prompt the engine had, or -1 if it did not say.
 	reused int
 	// counted is how many tokens the engine has generated, as far as the events were read.
@@ -163,6 +175,7 @@ func (s *stream) read() error {
 		case len(e.Error) > 0:
 			return &web.Error{Kind: web.Broken, Detail: "the engine failed during the generation"}
 		case e.Stop:
+			s.model = e.Model
 			return s.ended(e.Predicted)
 		case e.Progress != nil && s.counted == 0:
 			s.reused = e.Progress.Cache
@@ -178,6 +191,9 @@ func (s *stream) read() error {
 		}
 	}
 }
+
+// Model implements remote.Naming.
+func (s *stream) Model() string { return s.model }
 
 // Reused implements remote.Reporting.
 func (s *stream) Reused() (tokens int, ok bool) { return s.reused, s.reused >= 0 }

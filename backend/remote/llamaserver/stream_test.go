@@ -159,3 +159,55 @@ func letterA(t *testing.T) backend.Token {
 	}
 	return tokens[0]
 }
+
+// An alternative that is not in the vocabulary is refused, also where the probabilities are asked for in a second
+// request.
+func TestUnknownAlternatives(t *testing.T) {
+	for _, id := range []int{-1, 1 << 30, 5} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), `"n_probs":1536`) {
+				fmt.Fprint(w, `{"tokens":[4],"tokens_predicted":1}`) // a part of a character has no probabilities
+				return
+			}
+			fmt.Fprintf(w, `{"tokens":[9],"completion_probabilities":[{"id":9,"logprob":-1,"top_logprobs":[`+
+				`{"id":9,"logprob":-1},{"id":%d,"logprob":-2},{"id":4,"logprob":-3}]}]}`, id)
+		}))
+		e, v := engine(t, s.URL)
+		if v.Len() != 1536 {
+			t.Fatalf("the vocabulary has %d tokens", v.Len())
+		}
+		tokens, err := collect(e.Open(t.Context(), &remote.Request{Tokens: []backend.Token{5}, Most: 1,
+			Sampling: backend.Sampling{TopLogprobs: 3}}))
+		var bad *web.Error
+		if known := id == 5; (err == nil) != known || known && len(tokens[0].Top) != 3 ||
+			!known && (!errors.As(err, &bad) || bad.Kind != web.Malformed) {
+			t.Errorf("the alternative %d: %v, %v", id, tokens, err)
+		}
+		s.Close()
+	}
+}
+
+// A real llama-server names its model in the last event of a stream and in a reply that is no stream, and it has that
+// name.
+func TestMessagesNameTheModel(t *testing.T) {
+	e, _ := engine(t, llamaservertest.Start(t, llamaservertest.Options{Model: demo}).URL)
+	d, err := remote.Describe(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range []int{1, 5} {
+		s, err := e.Open(t.Context(), &remote.Request{Tokens: []backend.Token{5, 6}, Most: most,
+			Sampling: backend.Sampling{TopLogprobs: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var x remote.Sample
+		for err == nil {
+			err = s.Next(&x)
+		}
+		if name := s.(remote.Naming).Model(); !errors.Is(err, io.EOF) || name == "" || name != d.Model {
+			t.Errorf("at most %d tokens: the model is %q, and in messages %q; %v", most, d.Model, name, err)
+		}
+		s.Close()
+	}
+}

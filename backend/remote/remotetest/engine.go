@@ -27,6 +27,9 @@ type Engine struct {
 	// Forms are the kinds of form that it claims to enforce. It ignores them.
 	Forms []remote.FormKind
 
+	// Named makes its messages name the model.
+	Named bool
+
 	// Cached is how much of each prompt it says that it had; 0 means that it says nothing.
 	Cached int
 
@@ -38,6 +41,7 @@ type Engine struct {
 	name     string
 	requests []remote.Request
 	open     int
+	asked    int
 }
 
 // New returns an engine that computes with the fake backend.
@@ -72,6 +76,13 @@ func (e *Engine) Requests() []remote.Request {
 	return append([]remote.Request(nil), e.requests...)
 }
 
+// Asked returns how often it was asked what it is.
+func (e *Engine) Asked() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.asked
+}
+
 // OpenStreams returns how many streams are open.
 func (e *Engine) OpenStreams() int {
 	e.mu.Lock()
@@ -86,7 +97,9 @@ func (e *Engine) Kind() string { return "fake engine" }
 func (e *Engine) Describe(ctx context.Context) (remote.Description, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return remote.Description{Version: "1", Model: e.name, ContextSize: e.size, TrainedContext: 8192, Parallel: 4,
+	e.asked++
+	return remote.Description{Version: "1", Model: e.name, Names: []string{"alias"},
+		ContextSize: e.size, TrainedContext: 8192, Parallel: 4,
 		Vocabulary: e.vocab.Len(), Salted: true, Forms: e.Forms}, ctx.Err()
 }
 
@@ -221,6 +234,17 @@ func (s *stream) Next(to *remote.Sample) error {
 	}
 	to.Token, to.Logprob, to.Top = out[0].Token, out[0].Logprob, append(to.Top[:0], out[0].Top...)
 	return nil
+}
+
+// Model implements remote.Naming.
+func (s *stream) Model() string {
+	e := s.engine
+	if !e.Named {
+		return ""
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.name
 }
 
 // Reused implements remote.Reporting.

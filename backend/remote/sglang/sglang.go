@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"runner/backend"
 	"runner/backend/remote"
@@ -40,9 +42,13 @@ type Engine struct {
 func New(c *web.Client, vocab *backend.Vocab) *Engine {
 	e := &Engine{client: c, vocab: vocab, ends: body.Ends(vocab)}
 	e.aborts = abort.New(func(ctx context.Context, ids []string) {
+		var all sync.WaitGroup
 		for _, id := range ids {
-			_ = c.Post(ctx, "/abort_request", map[string]any{"rid": id}, nil) // the connection has been dropped, too
+			all.Go(func() {
+				_ = c.Post(ctx, "/abort_request", map[string]any{"rid": id}, nil) // the connection is dropped, too
+			})
 		}
+		all.Wait()
 	})
 	return e
 }
@@ -217,11 +223,45 @@ func (e *Engine) Open(ctx context.Context, r *remote.Request) (remote.Stream, er
 	if r.Sampling.TopLogprobs >= 0 && differs(r) {
 		return e.scored(ctx, r)
 	}
-	events, err := e.client.Stream(ctx, "/generate", e.body(r))
+	l := e.lease(ctx, r.ID)
+	events, err := e.client.Stream(l.ctx, "/generate", e.body(r))
 	if err != nil {
+		l.end()
 		return nil, err
 	}
-	return &stream{engine: e, events: events, id: r.ID, most: r.Most, top: r.Sampling.TopLogprobs}, nil
+	return &stream{engine: e, events: events, lease: l, most: r.Most, top: r.Sampling.TopLogprobs}, nil
+}
+
+// abortTime is how long the connection of a generation that is to end waits for the abort.
+const abortTime = time.Second
+
+// lease is what keeps a generation open at the server.
+type lease struct {
+	// ctx is that of the request. It ends when the connection is to be dropped.
+	ctx context.Context
+	// leave asks the server to end the generation, and then drops the connection. It does not wait.
+	leave func()
+	// end says that the generation has ended.
+	end func()
+}
+
+// lease returns the lease of a generation that ends when ctx does. A server that sees a dropped connection forgets the
+// generation's name, and an abort that comes later may end nothing. So the abort goes first.
+func (e *Engine) lease(ctx context.Context, id string) lease {
+	open, drop := context.WithCancelCause(context.WithoutCancel(ctx))
+	leave := sync.OnceFunc(func() {
+		late := time.AfterFunc(abortTime, func() { drop(context.Cause(ctx)) })
+		e.aborts.AddThen(id, func() {
+			late.Stop()
+			drop(context.Cause(ctx))
+		})
+	})
+	stop := context.AfterFunc(ctx, leave)
+	return lease{ctx: open, leave: leave, end: func() {
+		if stop() {
+			drop(nil)
+		}
+	}}
 }
 
 // differs reports whether the server's probabilities are not those of the model.

@@ -14,7 +14,7 @@ import (
 type stream struct {
 	engine *Engine
 	events *web.Events
-	id     string
+	lease  lease
 	most   int
 	top    int
 
@@ -22,7 +22,6 @@ type stream struct {
 	// given counts the tokens that were returned, and come those that have come.
 	given, come int
 	ended       bool
-	closed      bool
 }
 
 // done ends the events.
@@ -154,13 +153,14 @@ func (s *stream) drain() {
 	}
 }
 
-// Close implements remote.Stream.
+// Close implements remote.Stream. The connection of a generation that goes on is dropped after the abort.
 func (s *stream) Close() {
-	s.events.Close()
-	if !s.closed && !s.ended {
-		s.engine.aborts.Add(s.id)
+	if !s.ended {
+		s.lease.leave()
+		return
 	}
-	s.closed = true
+	s.events.Close()
+	s.lease.end()
 }
 
 // single is a stream of one token.

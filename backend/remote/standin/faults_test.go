@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ import (
 func TestFaultsOfAStream(t *testing.T) {
 	t.Parallel()
 	v := fake.Harmony()
-	patience := 300 * time.Millisecond
+	patience := time.Second
 	for name, c := range variants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,6 +146,75 @@ func TestCloseAbortsAtTheEngine(t *testing.T) {
 	}
 }
 
+// TestSGLangIsToldBeforeTheConnectionDrops ends generations by closing them and by ending their context, before and
+// after the first token. SGLang would miss an abort that comes after the connection was dropped.
+func TestSGLangIsToldBeforeTheConnectionDrops(t *testing.T) {
+	t.Parallel()
+	s, h := start(t, standin.Config{Kind: "sglang", Model: fake.Config{Script: never}, Pace: 2 * time.Millisecond})
+	e := engine(t, "sglang", h.URL, fake.Harmony())
+	const n = 24
+	for i := range n {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		g, err := e.Open(ctx, &remote.Request{ID: "r" + string(rune('a'+i)), Tokens: []backend.Token{1}, Most: 4000,
+			Sampling: backend.Sampling{TopLogprobs: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var x remote.Sample
+		for range i % 3 {
+			if err := g.Next(&x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%2 == 0 {
+			g.Close()
+			continue
+		}
+		cancel()
+		for began := time.Now(); err == nil; err = g.Next(&x) {
+			if time.Since(began) > 10*time.Second {
+				t.Fatal("the generation goes on without its context")
+			}
+		}
+		g.Close()
+	}
+	for deadline := time.Now().Add(10 * time.Second); s.Running() > 0 || len(s.Aborted()) < n; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d generations run, %d were aborted", s.Running(), len(s.Aborted()))
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if missed := s.Missed(); len(missed) > 0 || len(s.Aborted()) != n {
+		t.Errorf("%d aborts, of which %d came too late: %q", len(s.Aborted()), len(missed), missed)
+	}
+}
+
+// TestAnAbortThatHangsDoesNotKeepTheConnection closes a generation at a server that does not answer the abort.
+func TestAnAbortThatHangsDoesNotKeepTheConnection(t *testing.T) {
+	t.Parallel()
+	s := standin.New(standin.Config{Kind: "sglang", Model: fake.Config{Script: never}, Pace: 2 * time.Millisecond})
+	h := newServer(t, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/abort_request" {
+			<-r.Context().Done()
+			return
+		}
+		s.ServeHTTP(w, r)
+	}), nil)
+	g, err := engine(t, "sglang", h.url, fake.Harmony()).Open(context.Background(), &remote.Request{ID: "r",
+		Tokens: []backend.Token{1}, Most: 4000, Sampling: backend.Sampling{TopLogprobs: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Close()
+	began := time.Now()
+	for ; s.Running() > 0; time.Sleep(time.Millisecond) {
+		if time.Since(began) > 4*time.Second {
+			t.Fatal("the generation goes on")
+		}
+	}
+}
+
 // TestConnectionsAreKept runs generations one after the other.
 func TestConnectionsAreKept(t *testing.T) {
 	t.Parallel()
@@ -178,6 +248,41 @@ func TestConnectionsAreKept(t *testing.T) {
 			t.Errorf("%s: %d connections for 20 generations", name, connections)
 		}
 		mu.Unlock()
+	}
+}
+
+// BenchmarkFirstToken measures the first token of a generation on a connection that a fast one used just before.
+func BenchmarkFirstToken(b *testing.B) {
+	for _, kind := range []string{"vllm", "sglang"} {
+		b.Run(kind, func(b *testing.B) {
+			_, h := start(b, standin.Config{Kind: kind, Model: fake.Config{Script: never}, Pace: time.Millisecond})
+			e := engine(b, kind, h.URL, fake.Harmony())
+			var all []time.Duration
+			for b.Loop() {
+				for _, most := range []int{40, 2} {
+					began := time.Now()
+					g, err := e.Open(context.Background(), &remote.Request{ID: "r", Tokens: []backend.Token{1}, Most: most,
+						Sampling: backend.Sampling{TopLogprobs: -1}})
+					var x remote.Sample
+					if err == nil {
+						err = g.Next(&x)
+					}
+					if most == 2 {
+						all = append(all, time.Since(began))
+					}
+					for err == nil {
+						err = g.Next(&x)
+					}
+					if !errors.Is(err, io.EOF) {
+						b.Fatal(err)
+					}
+					g.Close()
+				}
+			}
+			slices.Sort(all)
+			b.ReportMetric(float64(all[len(all)/2].Microseconds()), "us/first-token")
+			b.ReportMetric(float64(all[len(all)*9/10].Microseconds()), "us/first-token-p90")
+		})
 	}
 }
 
@@ -352,13 +457,39 @@ func TestAnotherModelIsRefused(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 				s.Swap("another", fake.Config{Vocab: fake.Think()})
 			}()
-			if got, err := generate(m, 100); !errors.Is(err, backend.ErrBroken) {
-				t.Errorf("%d tokens, %v", len(got), err)
-			}
-			if _, err := m.NewSequence(); !errors.Is(err, backend.ErrBroken) {
-				t.Errorf("a new sequence: %v", err)
+			for range 2 {
+				if got, err := generate(m, 100); !errors.Is(err, backend.ErrOtherModel) {
+					t.Errorf("%d tokens, %v", len(got), err)
+				}
 			}
 		})
+	}
+}
+
+// TestMessagesThatNameAnotherModel sends generations to a replica with another model, while the questions what the
+// engine runs reach the right one. vLLM's route for text names the model in each message.
+func TestMessagesThatNameAnotherModel(t *testing.T) {
+	t.Parallel()
+	c := standin.Config{Kind: "vllm", NoTokensRoute: true, Model: fake.Config{Script: never}}
+	right, other := standin.New(c), c
+	other.Name = "another"
+	wrong := standin.New(other)
+	wrong.AnyName()
+	var turned atomic.Bool
+	h := newServer(t, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if turned.Load() && r.URL.Path == "/v1/completions" {
+			wrong.ServeHTTP(w, r)
+			return
+		}
+		right.ServeHTTP(w, r)
+	}), nil)
+	m := open(t, engine(t, "vllm", h.url, fake.Harmony()), backend.Config{}, remote.Patience{})
+	if _, err := generate(m, 5); err != nil {
+		t.Fatal(err)
+	}
+	turned.Store(true)
+	if got, err := generate(m, 5); !errors.Is(err, backend.ErrOtherModel) || len(got) > 0 {
+		t.Errorf("%d tokens of another model, %v", len(got), err)
 	}
 }
 

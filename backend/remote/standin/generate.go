@@ -138,11 +138,16 @@ func (s *Server) abort(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.aborted = keep(s.aborted, id)
+	found := false
 	for name, end := range s.running {
 		if strings.HasPrefix(name, id) {
+			found = true
 			delete(s.running, name)
 			close(end)
 		}
+	}
+	if !found {
+		s.missed = keep(s.missed, id)
 	}
 }
 

@@ -85,12 +85,15 @@ type Server struct {
 	mu    sync.Mutex
 	model *fake.Model
 	name  string
-	fault func(n int) Fault
+	// anyName takes requests for every name.
+	anyName bool
+	fault   func(n int) Fault
 	// requests are the bodies of the last requests to generate. running are the generations by the server's names for
 	// them.
 	requests [][]byte
 	running  map[string]chan struct{}
 	aborted  []string
+	missed   []string
 	count    int
 }
 
@@ -117,6 +120,13 @@ func (s *Server) Swap(name string, c fake.Config) {
 	s.name, s.model = name, fake.New(c)
 }
 
+// AnyName makes it take requests for every name of a model, as a gateway that rewrites them does.
+func (s *Server) AnyName() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.anyName = true
+}
+
 // mostKept is how many requests and aborts are kept.
 const mostKept = 256
 
@@ -140,6 +150,13 @@ func (s *Server) Aborted() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.aborted)
+}
+
+// Missed returns the names in the last messages that came when no such generation was running.
+func (s *Server) Missed() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.missed)
 }
 
 // Running returns how many generations are open.

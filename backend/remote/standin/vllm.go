@@ -130,7 +130,10 @@ type vllmRequest struct {
 
 // serves refuses a request for another model.
 func (s *Server) serves(w http.ResponseWriter, model string) bool {
-	if _, name := s.current(); model != "" && model != name {
+	s.mu.Lock()
+	name, anyName := s.name, s.anyName
+	s.mu.Unlock()
+	if model != "" && model != name && !anyName {
 		reply(w, http.StatusNotFound, map[string]any{"error": map[string]any{"message": "The model `" + model +
 			"` does not exist.", "type": "NotFoundError", "param": "model", "code": http.StatusNotFound}})
 		return false

@@ -21,7 +21,9 @@ const (
 type event struct {
 	reader scan.Reader
 	// id is the server's name for the request.
-	id     []byte
+	id []byte
+	// model is the server's name for the model; empty if the event has none.
+	model  []byte
 	tokens []backend.Token
 	probs  []probability
 	// probed is how many entries of probs belong to this event.
@@ -51,10 +53,15 @@ func (e *event) read(data []byte) error {
 	e.failed, e.code, e.named, e.valued, e.topped = false, 0, 0, 0, 0
 	r := &e.reader
 	r.Reset(data)
+	e.model = e.model[:0]
 	r.Object(func(name []byte) {
 		switch string(name) {
 		case "request_id":
 			e.id = append(e.id, r.String()...)
+		case "model":
+			if !r.Null() {
+				e.model = append(e.model, r.String()...)
+			}
 		case "choices":
 			r.Array(func() { r.Object(e.choice) })
 		case "error":

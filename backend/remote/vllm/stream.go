@@ -22,6 +22,8 @@ type stream struct {
 	top   int
 
 	event event
+	// model is the name of the model in the last event that had one.
+	model string
 	// next is the next token of the event. given counts all tokens.
 	next, given int
 	ended       bool
@@ -69,6 +71,9 @@ func (s *stream) Next(to *remote.Sample) error {
 	return nil
 }
 
+// Model implements remote.Naming.
+func (s *stream) Model() string { return s.model }
+
 // read reads the next event.
 func (s *stream) read() error {
 	data, err := s.events.Next()
@@ -81,6 +86,9 @@ func (s *stream) read() error {
 	e := &s.event
 	if err := e.read(data); err != nil {
 		return err
+	}
+	if len(e.model) > 0 && string(e.model) != s.model {
+		s.model = string(e.model)
 	}
 	if e.failed {
 		return failure(e.code)

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"syscall"
@@ -46,6 +47,8 @@ type Error struct {
 	Detail string
 	// RetryAfter is how long the engine asks to wait, or 0.
 	RetryAfter time.Duration
+	// Cut says that the connection was there and broke without a reply, so the engine may have failed at the request.
+	Cut bool
 	// TooLong says that the prompt does not fit into the engine's context.
 	TooLong bool
 }
@@ -124,6 +127,8 @@ func failureOf(ctx context.Context, err error, kind Kind) error {
 		e.Detail = "connecting takes too long"
 	case errors.As(err, &op) && op.Op == "dial":
 		e.Detail = "there is no way to its machine"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &op) && op.Op == "read":
+		e.Cut = true
 	}
 	return e
 }

@@ -11,8 +11,8 @@ import (
 // system call and several switches between threads, which is most of what a token costs. So the connections of fast
 // streams are read together, at the same moments: each read then finds what has come since the last one.
 //
-// The first data after a request is never delayed, nor are slow streams. Data of a fast stream waits for at most one
-// tick.
+// The first data after a request is never delayed: a write wakes the read of its connection. Slow streams are not
+// delayed either. Data of a fast stream waits for at most one tick.
 
 const (
 	// tick is the time between two moments.
@@ -29,9 +29,9 @@ const (
 
 // pacer lets goroutines go on together.
 type pacer struct {
-	mu      sync.Mutex
-	next    *sync.Cond
-	waiting int
+	mu sync.Mutex
+	// waiting are the connections that wait for the next moment. One that was woken before may still be among them.
+	waiting []*pacedConn
 	// rounds counts the moments.
 	rounds int
 	timer  *time.Timer
@@ -40,32 +40,50 @@ type pacer struct {
 
 func newPacer() *pacer {
 	p := &pacer{}
-	p.next = sync.NewCond(&p.mu)
 	p.timer = time.AfterFunc(time.Hour, p.goOn)
 	p.timer.Stop()
 	return p
 }
 
-// wait waits for the next moment.
-func (p *pacer) wait() {
+// wait waits for the next moment, or until the connection is woken. It returns at once if the connection is not paced
+// any more.
+func (p *pacer) wait(c *pacedConn) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting++; p.waiting == 1 {
+	if !c.paced() { // a write came in between, and found nothing to wake
+		p.mu.Unlock()
+		return
+	}
+	if len(p.waiting) == 0 {
 		d := tick - time.Since(p.last)
 		if d <= 0 {
 			d = tick
 		}
 		p.timer.Reset(d)
 	}
-	p.next.Wait()
+	p.waiting = append(p.waiting, c)
+	c.waits = true
+	p.mu.Unlock()
+	<-c.woken
 }
 
+// goOn is called by the timer.
 func (p *pacer) goOn() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting, p.last = 0, time.Now()
+	p.last = time.Now()
 	p.rounds++
-	p.next.Broadcast()
+	for _, c := range p.waiting {
+		c.goOn()
+	}
+	clear(p.waiting)
+	p.waiting = p.waiting[:0]
+}
+
+// wake ends the wait of one connection.
+func (p *pacer) wake(c *pacedConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.goOn()
 }
 
 // pacedConn is a connection that is read at the moments of a pacer while it is fast.
@@ -73,6 +91,9 @@ type pacedConn struct {
 	net.Conn
 	pacer *pacer
 	raw   *rawReader
+	// waits says that a read waits for the pacer, whose lock guards it. woken then gets one value.
+	waits bool
+	woken chan struct{}
 
 	mu sync.Mutex
 	// quick is how many further reads are not delayed. last is when the last data came, and size is how much.
@@ -86,7 +107,7 @@ func (c *pacedConn) Read(b []byte) (int, error) {
 	if len(b) > 0 {
 		for empty := 0; c.paced() && empty < mostEmpty; empty++ {
 			c.raw.gather(true)
-			c.pacer.wait()
+			c.pacer.wait(c)
 			if n, done, err := c.raw.try(b); done {
 				c.came(n, n == len(b))
 				return n, err
@@ -97,6 +118,14 @@ func (c *pacedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.came(n, n == len(b))
 	return n, err
+}
+
+// goOn ends a wait, if there is one. The caller holds the pacer's lock.
+func (c *pacedConn) goOn() {
+	if c.waits {
+		c.waits = false
+		c.woken <- struct{}{} // there is room, because each wait takes one value
+	}
 }
 
 // paced reports whether the next read waits.
@@ -117,11 +146,13 @@ func (c *pacedConn) came(n int, full bool) {
 	c.size, c.last = n, now
 }
 
-// Write implements net.Conn.
+// Write implements net.Conn. A read that still waits because of the stream before is woken: what it would find at the
+// next moment is the beginning of the reply.
 func (c *pacedConn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	c.quick = quickReads
 	c.mu.Unlock()
+	c.pacer.wake(c)
 	return c.Conn.Write(b)
 }
 
@@ -133,7 +164,7 @@ func pacedDial(d *net.Dialer, p *pacer) func(ctx context.Context, network, addre
 			return nil, err
 		}
 		if raw := newRawReader(c); raw != nil {
-			return &pacedConn{Conn: c, pacer: p, raw: raw, quick: quickReads}, nil
+			return &pacedConn{Conn: c, pacer: p, raw: raw, quick: quickReads, woken: make(chan struct{}, 1)}, nil
 		}
 		return c, nil
 	}

@@ -18,14 +18,14 @@ import (
 
 const secret = "key-that-no-log-may-have"
 
-func client(t *testing.T, url string, c Config) *Client {
-	t.Helper()
+func client(tb testing.TB, url string, c Config) *Client {
+	tb.Helper()
 	c.Base = url
 	got, err := New(c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(got.Close)
+	tb.Cleanup(got.Close)
 	return got
 }
 
@@ -96,6 +96,16 @@ func TestNoReply(t *testing.T) {
 	closed.Close()
 	if e := failed(t, client(t, nobody, Config{}).Get(t.Context(), "/", nil), nobody); e.Kind != Unreachable {
 		t.Errorf("nobody listens: %v", e)
+	}
+	dies := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler)
+	}))
+	defer dies.Close()
+	if e := failed(t, client(t, dies.URL, Config{}).Post(t.Context(), "/", 1, nil), dies.URL); !e.Cut || !e.Temporary() {
+		t.Errorf("an engine that drops the connection: %+v", e)
+	}
+	if e := failed(t, client(t, nobody, Config{}).Get(t.Context(), "/", nil), nobody); e.Cut {
+		t.Errorf("nobody listens, and the connection broke: %+v", e)
 	}
 	unknown := "http://engine.invalid:80"
 	if e := failed(t, client(t, unknown, Config{}).Get(t.Context(), "/", nil), unknown); e.Kind != Unreachable {

@@ -144,7 +144,7 @@ func (a *app) warnEngine(text string) {
 // openModel loads a model, in a process of its own if that was asked for or if the engine for it is in a folder.
 func (a *app) openModel(ctx context.Context, path string, cfg backend.Config, log *slog.Logger) (backend.Model, error) {
 	if isRemote(path) {
-		return a.openRemote(ctx, path, cfg)
+		return a.openRemote(ctx, path, cfg, log)
 	}
 	own, p, err := a.place(ctx, path)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -188,21 +189,31 @@ func (a *app) checkRemote(ctx context.Context, r *report, address string) bool {
 	return true
 }
 
-// warnShared warns that an engine lets different callers share prefixes.
+// warnShared warns that an engine lets different callers share prefixes. An address is asked once.
 func (a *app) warnShared(ctx context.Context, address string) {
-	if a.remotes.NoSharedCache {
+	if a.remotes.NoSharedCache || a.asked[address] {
 		return
 	}
-	if f, err := a.engine.DescribeRemote(ctx, a.remoteAt(address)); err == nil && !f.Salted {
-		a.complain(fmt.Sprintf("warning: %s does not keep the prompts of different API keys apart, so the time of a reply "+
-			"may tell what others asked; accept this, or use --no-shared-cache", f.Engine))
+	f, err := a.engine.DescribeRemote(ctx, a.remoteAt(address))
+	if err != nil {
+		return // opening the model says why
+	}
+	if a.asked == nil {
+		a.asked = map[string]bool{}
+	}
+	a.asked[address] = true
+	if !f.Salted {
+		a.warnEngine(f.Engine + " does not keep the prompts of different clients and API keys apart, so the time of a " +
+			"reply may tell what others asked; accept this, or use --no-shared-cache")
 	}
 }
 
 // openRemote opens the model of the engine at an address.
-func (a *app) openRemote(ctx context.Context, address string, cfg backend.Config) (backend.Model, error) {
+func (a *app) openRemote(ctx context.Context, address string, cfg backend.Config, log *slog.Logger) (backend.Model,
+	error) {
 	for _, flag := range withoutEffect(&cfg) {
 		a.warnEngine("--" + flag + " has no effect on an engine at an address; leave it out")
 	}
-	return a.engine.Remote(ctx, a.remoteAt(address), cfg)
+	a.warnShared(ctx, address)
+	return a.engine.Remote(ctx, a.remoteAt(address), cfg, log)
 }
