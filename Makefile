@@ -161,6 +161,9 @@ test-clients: build ## test bin/runner serve with the official clients for Node 
 	  cmd/runner/clients/test.sh short --engine "$(FOLDER_ENGINE)"; \
 	else echo "SKIPPED: clients with an engine in a folder, because $(FOLDER_ENGINE) is not there;" \
 	  "make engines installs it where it can"; fi
+	@echo "some clients again, in front of a llama-server"
+	@scripts/llama_server_environment.sh || true
+	@cmd/runner/clients/test.sh address
 
 .PHONY: bench
 bench: build engines ## run the short benchmarks of docs/benchmarks.md and renew its tables of runner bench

@@ -25,6 +25,7 @@ import (
 	"runner/cmd/runner/cli"
 	"runner/models"
 	"runner/models/cache"
+	"runner/models/demo"
 	"runner/models/names"
 )
 
@@ -146,7 +147,7 @@ func openRemote(ctx context.Context, a cli.Remote, cfg backend.Config) (backend.
 	if err != nil {
 		return nil, err
 	}
-	w, err := writingOf(a, &f.about)
+	w, err := writingOf(ctx, a, &f.about)
 	if err != nil {
 		return nil, err
 	}
@@ -194,8 +195,16 @@ type writing struct {
 
 // writingOf finds the vocabulary of an engine's model: the one that the user names, or that of the engine's own file if
 // it is on this machine, or that of the engine's name for its model.
-func writingOf(a cli.Remote, d *remote.Description) (writing, error) {
-	if a.Tokenizer != "" {
+func writingOf(ctx context.Context, a cli.Remote, d *remote.Description) (writing, error) {
+	switch a.Tokenizer {
+	case "":
+	case demo.Name:
+		path, err := demo.Path(ctx)
+		if err != nil {
+			return writing{}, err
+		}
+		return ggufWriting(path)
+	default:
 		return readWriting(a.Tokenizer)
 	}
 	for _, name := range []string{d.Path, d.Model} {
