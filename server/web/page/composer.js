@@ -13,6 +13,13 @@ export function buttons() {
   const elsewhere = !busy && state.current.messages.some((m) => m.state === "running");
   $("send").disabled = elsewhere;
   if (elsewhere) notice("Another tab is answering this conversation.");
+  clock();
+}
+
+// clock shows how long the answer takes, while it comes.
+function clock() {
+  const run = state.current && runs.get(state.current.id);
+  $("live").textContent = run ? `${((performance.now() - run.began) / 1000).toFixed(1)} s` : "";
 }
 
 function send() {
@@ -82,6 +89,7 @@ function showFiles() {
 }
 
 export function listen() {
+  setInterval(clock, 200);
   $("composer").addEventListener("submit", (e) => {
     e.preventDefault();
     send();

@@ -69,10 +69,6 @@ function listen() {
   });
   $("operator").addEventListener("click", operator.open);
   $("operator-close").addEventListener("click", () => $("operator-dialog").close());
-  setInterval(() => {
-    const run = state.current && runs.get(state.current.id);
-    $("live").textContent = run ? `${((performance.now() - run.began) / 1000).toFixed(1)} s` : "";
-  }, 200);
 }
 
 async function begin() {
