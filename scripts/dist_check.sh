@@ -139,7 +139,7 @@ served() {
     --host 127.0.0.1 --port "$port") 2>"$state/log" &
   server=$!
   for i in {1..150}; do
-    kill -0 "$server" 2>/dev/null && ! health "$port" || break
+    if ! kill -0 "$server" 2>/dev/null || health "$port"; then break; fi
     sleep 0.2
   done
   answer=$(curl --silent --fail "http://127.0.0.1:$port/v1/chat/completions" -H 'Content-Type: application/json' \
@@ -148,7 +148,7 @@ served() {
   if [ "$dropin" = api-keys ] && curl --silent --fail "http://127.0.0.1:$port/v1/models" >/dev/null; then
     fail "the service with $dropin answers without a key"
   fi
-  kill "$server" || true # it may have ended
+  kill "$server" 2>/dev/null || true # it may have ended
   wait "$server" || fail "the service did not end well"
   server=
   case $answer in
