@@ -4,6 +4,7 @@ import { notice, runs, state } from "./state.js";
 import { again } from "./runs.js";
 
 let files = []; // attached to the next message
+let early = false; // a message was sent before there was a conversation
 
 // buttons shows what the composer can do now.
 export function buttons() {
@@ -25,7 +26,8 @@ function clock() {
 function send() {
   const text = $("message").value;
   const c = state.current;
-  if ($("send").disabled || (!text.trim() && !files.length)) return;
+  early = !c;
+  if (early || $("send").disabled || (!text.trim() && !files.length)) return;
   const first = !c.messages.length;
   if (!again(c, c.messages.length, { role: "user", content: text, files })) return;
   $("notice").hidden = true;
@@ -86,6 +88,11 @@ function showFiles() {
       ),
     ),
   );
+}
+
+// opened sends what was sent while the conversation was being opened.
+export function opened() {
+  if (early) send();
 }
 
 export function listen() {

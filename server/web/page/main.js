@@ -43,7 +43,7 @@ function listen() {
   scroll.listen();
   settings.listen();
   settings.watch(() => {
-    if (!runs.has(state.current.id)) state.current.settings = settings.read(); // a run keeps its settings
+    if (state.current && !runs.has(state.current.id)) state.current.settings = settings.read(); // a run keeps its settings
   });
   $("menu").addEventListener("click", () => menu(!$("side").classList.contains("shown")));
   document.addEventListener("pointerdown", (e) => {
@@ -74,6 +74,7 @@ function listen() {
 async function begin() {
   listen();
   await conversations.open(location.hash.slice(1));
+  composer.opened();
   $("message").focus();
   await connect();
 }
