@@ -82,6 +82,10 @@ dist: toolchain ## make a release for this kind of machine, in dist: a folder, .
 dist-check: toolchain ## make the release of the last commit twice, compare the bytes, install it and ask it
 	@scripts/dist_check.sh
 
+.PHONY: package-check
+package-check: build ## package bin/runner for Debian, install that into an empty folder, ask its service, remove it
+	@VERSION="$(VERSION)" scripts/dist_check.sh program bin/runner
+
 # Built from the same module version as the engine; no other version works. The engine looks for it at run time.
 .PHONY: cuda
 cuda: toolchain ## build the engine's CUDA library, lib/runner (CUDA_ARCH=86 names a GPU that is not here)
@@ -106,7 +110,7 @@ run: build ## build, then ask the bundled model two questions: one with its reas
 	bin/runner run --temperature 0 --reasoning summary "What is 532 - 187?"
 
 .PHONY: test
-test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests on the bundled model
+test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests on the bundled model, packaging
 	@[ -d ../shared/conformance ] || \
 	  echo "note: without ../shared/conformance the tests against public reference data are skipped"
 	@command -v curl >/dev/null && command -v jq >/dev/null || \
@@ -130,6 +134,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@echo "package grammar against llama.cpp's own grammar engine"
 	@$(GO) test -tags peer -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
 	@scripts/fuzz.sh 1s
+	@$(MAKE) --no-print-directory package-check
 
 .PHONY: test-long
 test-long: toolchain ## soak tests, crash rounds, attacks, long fuzzing (two hours; LONG=10m per fuzz target)
@@ -161,6 +166,9 @@ test-clients: build ## test bin/runner serve with the official clients for Node 
 	  cmd/runner/clients/test.sh short --engine "$(FOLDER_ENGINE)"; \
 	else echo "SKIPPED: clients with an engine in a folder, because $(FOLDER_ENGINE) is not there;" \
 	  "make engines installs it where it can"; fi
+	@echo "some clients again, in front of a llama-server"
+	@scripts/llama_server_environment.sh || true
+	@cmd/runner/clients/test.sh address
 
 .PHONY: bench
 bench: build engines ## run the short benchmarks of docs/benchmarks.md and renew its tables of runner bench

@@ -73,10 +73,21 @@ func (n *run) carryOut() error {
 	defer n.leave()
 	t, err := n.take(nil)
 	for err == nil && t != nil {
+		n.idle() // the next turn has to wait for its place and to read its prompt
 		t, err = n.take(t)
 	}
 	n.policy.end(err)
+	if err != nil && n.tape != nil {
+		n.idle() // leave waits for the end of the trace
+	}
 	return err
+}
+
+// idle lets the reader write the events that it has, before a wait.
+func (n *run) idle() {
+	if n.req.Idle != nil && !n.left {
+		n.req.Idle()
+	}
 }
 
 // take carries out a turn and returns the next, nil after the last. If t is nil, it takes the first.
@@ -145,8 +156,8 @@ func (n *run) drive(t *turn) error {
 		if end {
 			return err
 		}
-		if n.req.Idle != nil && n.events.empty() {
-			n.req.Idle()
+		if n.events.empty() {
+			n.idle()
 		}
 	}
 }
@@ -189,6 +200,7 @@ func (n *run) show(e reasoning.Event) { n.left = n.left || !n.yield(e, nil) }
 // showDone shows the last event. It waits for the end of the trace first, whose id is in the event.
 func (n *run) showDone(done reasoning.Event) {
 	if n.tape != nil {
+		n.idle()
 		if warning := n.tape.outcome(&done); warning != nil {
 			n.show(*warning)
 		}

@@ -1,20 +1,26 @@
 #!/usr/bin/env bash
 # Makes a release for this machine's system and architecture in the folder dist: a folder with the program and what
 # belongs to it, the same as .tar.gz and on Linux as .deb, a formula for Homebrew, a list of components (SBOM), and
-# checksums. The same commit
-# gives the same bytes. "make dist" runs this and sets the compilers' flags, BUILD_FLAGS, VERSION and COMMIT.
+# checksums. The same commit gives the same bytes. "make dist" runs this and sets the compilers' flags, BUILD_FLAGS,
+# VERSION and COMMIT.
+#
+# With PROGRAM and DIST it puts a program that is built already into a folder and a .deb in DIST, without a list of
+# components. scripts/dist_check.sh checks the packaging with that. It exits with 3 if it cannot install nfpm.
 set -euo pipefail
 umask 022
 export LC_ALL=C TZ=UTC
 cd "$(dirname "$0")/.."
 : "${MAINTAINER:?run make dist}" "${SOURCE_URL:?run make dist}"
-: "${BUILD_FLAGS:?run make dist}" "${VERSION:?run make dist}" "${COMMIT?run make dist}" "${CGO_CFLAGS:?run make dist}"
+program=${PROGRAM:-} out=dist
+[ -z "$program" ] || out=${DIST:?with PROGRAM}
+: "${VERSION:?run make dist}"
+[ -n "$program" ] || : "${BUILD_FLAGS:?run make dist}" "${COMMIT?run make dist}" "${CGO_CFLAGS:?run make dist}"
 tools=$PWD/.cache/tools
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 os=$(go env GOOS) arch=$(go env GOARCH)
 name=runner-$VERSION-$os-$arch
-folder=dist/$name
+folder=$out/$name
 
 # tool NAME PACKAGE VERSION: installs a tool in Go, unless it is there, and puts its file's name into $tool.
 tool() {
@@ -53,8 +59,10 @@ licences() {
 # newest PREFIX: the newest version among the symbols that the program takes from libraries.
 newest() { objdump -T "$folder/bin/runner" | grep -o "$1[0-9.]*" | sort -Vu | tail -1 | sed "s/^$1//"; }
 
+nfpm() { tool nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm v2.43.0; }
+
 debian() {
-  tool nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm v2.43.0
+  nfpm
   # A version begins with a digit, and a hyphen would begin the revision of a package.
   local version=${VERSION#v}
   case $version in [0-9]*.*) ;; *) version=0.0.0+git.$version ;; esac
@@ -72,7 +80,7 @@ debian() {
   DIST_MAINTAINER=$MAINTAINER DIST_HOMEPAGE=
   case $SOURCE_URL in http*) DIST_HOMEPAGE=$SOURCE_URL ;; esac
   export DIST_MAINTAINER DIST_HOMEPAGE DIST_VERSION DIST_ARCH DIST_ROOT DIST_GLIBC DIST_LIBSTDCXX
-  "$tool" package --config packaging/nfpm.yaml --packager deb --target "dist/$name.deb" >&2
+  "$tool" package --config packaging/nfpm.yaml --packager deb --target "$out/$name.deb" >&2
 }
 
 archive() {
@@ -83,15 +91,21 @@ archive() {
     -cf - "$name" | gzip -9n >"dist/$name.tar.gz"
 }
 
-rm -rf dist
+[ -z "$program" ] || nfpm || exit 3
+
+rm -rf "$out"
 doc=$folder/share/doc/runner
 mkdir -p "$folder"/{bin,share/man/man1,share/bash-completion/completions,share/zsh/site-functions} \
   "$folder/share/fish/vendor_completions.d" "$doc"/{examples,licences}
 
-echo "building $folder/bin/runner; the first build also compiles the C++ engine, which takes a few minutes"
-# shellcheck disable=SC2086 # the flags are words
-go build $BUILD_FLAGS -buildvcs=false -ldflags "-s -w -X main.version=$VERSION -X main.commit=$COMMIT" \
-  -o "$folder/bin/runner" ./cmd/runner
+if [ -n "$program" ]; then
+  cp "$program" "$folder/bin/runner"
+else
+  echo "building $folder/bin/runner; the first build also compiles the C++ engine, which takes a few minutes"
+  # shellcheck disable=SC2086 # the flags are words
+  go build $BUILD_FLAGS -buildvcs=false -ldflags "-s -w -X main.version=$VERSION -X main.commit=$COMMIT" \
+    -o "$folder/bin/runner" ./cmd/runner
+fi
 
 "$folder/bin/runner" docs man "$folder/share/man/man1" >/dev/null
 gzip -9n "$folder"/share/man/man1/*.1
@@ -101,6 +115,11 @@ gzip -9n "$folder"/share/man/man1/*.1
 cp LICENSE CHANGELOG.md "$doc"
 cp packaging/systemd/* packaging/launchd/runner.plist packaging/Containerfile "$doc/examples"
 licences "$doc/licences"
+
+if [ -n "$program" ]; then
+  debian
+  exit
+fi
 
 tool cyclonedx-gomod github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod v1.10.0
 # It looks for the licences of the program itself and of Go as those of modules, does not find them, and warns.

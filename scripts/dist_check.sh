@@ -5,12 +5,16 @@
 # on two cores, and five where the cache has the portable engine. A check whose tool is missing is skipped with a
 # message.
 #
-#   dist_check.sh          all of this
-#   dist_check.sh FOLDER   only the checks of a release that "make dist" left in a folder
+#   dist_check.sh                   all of this
+#   dist_check.sh FOLDER            only the checks of a release that "make dist" left in a folder
+#   dist_check.sh program PROGRAM   only those of the packaging, with a program that is built already; under a minute
 set -euo pipefail
 umask 022
 cd "$(dirname "$0")/.."
-given=${1:-}
+given=${1:-} program=
+if [ "$given" = program ]; then
+  program=$(cd "$(dirname "${2:?a program}")" && pwd)/$(basename "$2")
+fi
 tmp=$(mktemp -d)
 chmod 755 "$tmp" # the service runs as another user
 server=
@@ -46,6 +50,7 @@ reproducible() {
   fi
 }
 
+# linted FOLDER: checks the files that belong to the program.
 linted() {
   local folder=$1 file
   if has mandoc "man pages"; then # warnings are about the date that is missing, for the same bytes each time
@@ -69,9 +74,26 @@ linted() {
       fail "the unit is less protected than it was"
   fi
   if has python3 "the plist for launchd"; then
-    python3 -c 'import plistlib, sys; plistlib.load(open(sys.argv[1], "rb"))["ProgramArguments"]' \
-      packaging/launchd/runner.plist || fail "packaging/launchd/runner.plist"
+    agent "$folder/bin/runner" || fail "packaging/launchd/runner.plist"
   fi
+}
+
+# agent PROGRAM: runs the command of the plist for launchd, with an error that has to be in the user's log.
+agent() {
+  mkdir -p "$tmp/home/Library/Logs"
+  HOME=$tmp/home python3 - "$1" <<'PYTHON' && grep -q 'no-such-flag' "$tmp/home/Library/Logs/runner.log"
+import plistlib, subprocess, sys
+command = plistlib.load(open("packaging/launchd/runner.plist", "rb"))["ProgramArguments"]
+start = "/usr/local/bin/runner serve"
+assert start in command[-1], command
+command[-1] = command[-1].replace(start, f"'{sys.argv[1]}' serve --no-such-flag")
+sys.exit(subprocess.run(command).returncode != 2)
+PYTHON
+}
+
+# release FOLDER: checks what only a release has.
+release() {
+  local folder=$1
   if has ruby "the syntax of the Homebrew formula"; then
     ruby -c "$folder/../runner.rb" >/dev/null || fail "the formula for Homebrew"
   fi
@@ -117,7 +139,7 @@ served() {
     --host 127.0.0.1 --port "$port") 2>"$state/log" &
   server=$!
   for i in {1..150}; do
-    ! health "$port" || break
+    if ! kill -0 "$server" 2>/dev/null || health "$port"; then break; fi
     sleep 0.2
   done
   answer=$(curl --silent --fail "http://127.0.0.1:$port/v1/chat/completions" -H 'Content-Type: application/json' \
@@ -126,7 +148,7 @@ served() {
   if [ "$dropin" = api-keys ] && curl --silent --fail "http://127.0.0.1:$port/v1/models" >/dev/null; then
     fail "the service with $dropin answers without a key"
   fi
-  kill "$server"
+  kill "$server" 2>/dev/null || true # it may have ended
   wait "$server" || fail "the service did not end well"
   server=
   case $answer in
@@ -151,7 +173,7 @@ PYTHON
 installed() {
   local root=$tmp/root
   has dpkg "the Debian package" || return 0
-  if has lintian "what Debian says of the package"; then
+  if [ -z "$program" ] && has lintian "what Debian says of the package"; then
     # The package is not from Debian, so it has no maintainer there and no changelog in the form of Debian.
     lintian --allow-root --fail-on error --suppress-tags bogus-mail-host,no-changelog "$1" ||
       fail "lintian"
@@ -166,7 +188,28 @@ installed() {
   [ -z "$(find "$root" -path "$root/var/lib/dpkg" -prune -o -type f -print)" ] || fail "files stay after removal"
 }
 
-if [ -n "$given" ]; then
+if [ -n "$program" ]; then
+  if [ "$(uname)" != Linux ]; then
+    echo "SKIPPED: the packaging, because only Linux has the Debian package"
+    exit
+  fi
+  has objdump "the packaging" && has python3 "the packaging" && has curl "the packaging" || exit 0
+  made=0
+  PROGRAM=$program DIST=$tmp/dist SOURCE_DATE_EPOCH=1000000000 VERSION=${VERSION:-unknown} \
+    MAINTAINER='Jane Doe <jane@localhost>' SOURCE_URL=file:/// scripts/dist.sh || made=$?
+  if [ $made = 3 ]; then
+    echo "SKIPPED: the packaging, because nfpm cannot be installed"
+    exit
+  fi
+  [ $made = 0 ] || exit 1
+  dist=$tmp/dist
+  linted "$(echo "$dist"/runner-*/)"
+  for deb in "$dist"/*.deb; do
+    installed "$deb"
+  done
+  [ $failed = 0 ] && echo "the packaging is good"
+  exit $failed
+elif [ -n "$given" ]; then
   dist=$(cd "$given" && pwd)
 else
   [ -z "$(git status --porcelain)" ] || echo "note: changes that are not committed are not checked"
@@ -174,6 +217,7 @@ else
   reproducible
 fi
 linted "$(echo "$dist"/runner-*/)"
+release "$(echo "$dist"/runner-*/)"
 for deb in "$dist"/*.deb; do
   installed "$deb"
 done

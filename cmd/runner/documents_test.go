@@ -4,6 +4,7 @@ package main
 
 import (
 	"flag"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,9 @@ var update = flag.Bool("update", false, "put what the commands of the documents 
 
 // longTranscript is the transcript with every flag, route and field. It is too long to read.
 const longTranscript = "cmd/runner/testdata/everything.md"
+
+// enginePort is the port at which documents have a llama-server with the bundled model.
+const enginePort = "8000"
 
 // TestDocuments runs the commands in documents and checks that the documents show the real output.
 func TestDocuments(t *testing.T) {
@@ -46,7 +50,15 @@ func TestDocuments(t *testing.T) {
 					t.Skipf("the commands of %s need %s: %v", path, tool, err)
 				}
 			}
-			now, err := transcript.Renew(doc, home(t), dayVariable+"=2026-01-02")
+			var ports map[string]string
+			if strings.Contains(doc, ":"+enginePort) {
+				at, err := url.Parse(llamaServer(t, 4).URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ports = map[string]string{enginePort: at.Port()}
+			}
+			now, err := transcript.Renew(doc, home(t), ports, dayVariable+"=2026-01-02")
 			if err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}

@@ -27,6 +27,7 @@ import (
 	"runner/cmd/runner/cli"
 	"runner/models"
 	"runner/models/cache"
+	"runner/models/demo"
 	"runner/models/names"
 )
 
@@ -180,10 +181,14 @@ func openKnown(ctx context.Context, a cli.Remote, cfg backend.Config, known *rem
 	if err != nil {
 		return nil, err
 	}
+<<<<<<< HEAD
 	if err := known.Check(&f.about); err != nil {
 		return nil, remoteError(err)
 	}
 	w, err := writingOf(a, &f.about)
+=======
+	w, err := writingOf(ctx, a, &f.about)
+>>>>>>> rest
 	if err != nil {
 		return nil, err
 	}
@@ -239,8 +244,16 @@ type writing struct {
 
 // writingOf finds the vocabulary of an engine's model: the one that the user names, or that of the engine's own file if
 // it is on this machine, or that of the engine's name for its model.
-func writingOf(a cli.Remote, d *remote.Description) (writing, error) {
-	if a.Tokenizer != "" {
+func writingOf(ctx context.Context, a cli.Remote, d *remote.Description) (writing, error) {
+	switch a.Tokenizer {
+	case "":
+	case demo.Name:
+		path, err := demo.Path(ctx)
+		if err != nil {
+			return writing{}, err
+		}
+		return ggufWriting(path)
+	default:
 		return readWriting(a.Tokenizer)
 	}
 	for _, name := range []string{d.Path, d.Model} {

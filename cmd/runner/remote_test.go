@@ -116,6 +116,18 @@ func greedy(tb testing.TB, m backend.Model, prompt []backend.Token) (tokens []ba
 	return tokens, gaps
 }
 
+// The bundled model is on no path, and its name names it wherever a model is named.
+func TestTokenizerOfTheBundledModel(t *testing.T) {
+	w, err := writingOf(t.Context(), cli.Remote{Tokenizer: demo.Name}, &remote.Description{Model: "another"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := w.tokenize(nil, "What is 17 + 25?")
+	if err != nil || len(tokens) < 4 || w.architecture != "gpt-oss" || w.template == "" {
+		t.Errorf("tokens %v of a model of %q with a template of %d bytes: %v", tokens, w.architecture, len(w.template), err)
+	}
+}
+
 // Greedy answers of the bundled model are those in process. Where they differ, two tokens were almost equally likely.
 func TestRemoteAnswersAsInProcess(t *testing.T) {
 	n := 24

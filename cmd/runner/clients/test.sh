@@ -5,18 +5,20 @@
 #
 #   test.sh                  all clients
 #   test.sh short FLAG...    three clients: Vercel's and Ollama's for Node, and OpenAI's for Python
+#   test.sh address          OpenAI's, Anthropic's, Ollama's and AG-UI's clients for Node, and OpenAI's for Python. The
+#                            servers are in front of a real llama-server, which computes the bundled model
 #
 # The servers get the flags too. Each runs in another folder, so a path among the flags must be absolute.
 # Functions whose names are arguments of install count as never called.
 # shellcheck disable=SC2329
 set -euo pipefail
+mode=all
 case ${1:-} in
-"") short= ;;
-short) short=yes && shift ;;
-*) echo "usage: $0 [short FLAG...]" >&2 && exit 2 ;;
+"") ;;
+short) mode=short && shift ;;
+address) [ $# = 1 ] && mode=address && shift ;;
 esac
-SERVER_FLAGS=$(printf '%s\n' "$@") # the tests take a flag from each line
-export SERVER_FLAGS
+[ "$mode" != all ] || [ $# = 0 ] || { echo "usage: $0 [short FLAG... | address]" >&2 && exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 cache=$here/../../../.cache/clients
 mkdir -p "$cache"
@@ -24,6 +26,34 @@ cache=$(cd "$cache" && pwd -P) # npm refuses a path with a symbolic link
 status=0
 
 skip() { echo "SKIPPED: $*"; }
+
+# start_engine starts a llama-server, which ends when this script does, and sets address to its address. It fails if
+# none is installed.
+start_engine() {
+  local root folder
+  root=$(cd "$here/../../.." && pwd -P)
+  [ -f "$root/.cache/llama-server/wanted" ] || return 1
+  folder=$(mktemp -d)
+  mkfifo "$folder/in" "$folder/out"
+  "$root/.cache/llama-server/bin/python" -c "$(cat "$root/backend/remote/llamaserver/llamaservertest/serve.py")" \
+    "{\"model\": \"$root/models/demo/demo.gguf\", \"context\": 2048, \"parallel\": 4, \"threads\": 1, \"port\": 0,
+      \"precise\": false, \"key\": \"\"}" <"$folder/in" >"$folder/out" 2>"$folder/log" &
+  exec 9>"$folder/in" # its end ends the server
+  read -r address <"$folder/out" || { cat "$folder/log" >&2 && exit 1; }
+  rm -r "$folder"
+}
+
+if [ $mode = address ]; then
+  if ! start_engine; then
+    skip "clients in front of a llama-server, because there is none; scripts/llama_server_environment.sh installs it" \
+      "where it can"
+    exit
+  fi
+  export AT_ADDRESS=yes # what an engine at an address cannot do is refused, and the tests check that
+  set -- "demo=$address" --tokenizer demo
+fi
+SERVER_FLAGS=$(printf '%s\n' "$@") # the tests take a flag from each line
+export SERVER_FLAGS
 
 # has NAME COMMAND... fails if a command is missing, and says that NAME is skipped.
 has() {
@@ -94,11 +124,11 @@ test_node() {
   fi
   install "the clients for Node" node npm_ci package.json package-lock.json || exit
   link_node node
-  if [ "$short" ]; then
-    run_node "two clients for Node" node 60000 ai-sdk.test.mjs ollama.test.mjs
-  else
-    run_node "clients for Node" node 60000
-  fi
+  case $mode in
+  short) run_node "two clients for Node" node 60000 ai-sdk.test.mjs ollama.test.mjs ;;
+  address) run_node "four clients for Node" node 60000 {openai,anthropic,ollama,agui}.test.mjs ;;
+  all) run_node "clients for Node" node 60000 ;;
+  esac
 }
 
 # Codex is separate from the other clients for Node, because its package contains a program of 400 MB that some
@@ -139,7 +169,9 @@ test_python() {
   local name="the client for Python"
   has "$name" python3 && python_since "$name" 310 "it needs Python 3.10" || return 0
   install "$name" python pip_wheels requirements.txt || exit
-  run_python "client for Python" python -W error::ResourceWarning -m unittest --verbose ${short:+test_openai}
+  local only=()
+  [ $mode = all ] || only=(test_openai)
+  run_python "client for Python" python -W error::ResourceWarning -m unittest --verbose "${only[@]+"${only[@]}"}"
 }
 
 # The evaluation harness is separate from the other clients for Python, because it needs 750 MB of packages.
@@ -181,7 +213,7 @@ test_browser() {
 
 test_node
 test_python
-if [ -z "$short" ]; then
+if [ $mode = all ]; then
   test_browser
   test_codex
   test_debrief

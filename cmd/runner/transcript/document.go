@@ -41,9 +41,10 @@ const question = chatPrompt + `|result of [\w-]+: `
 var typed = regexp.MustCompile(`^(?:` + question + `)(.+)$`)
 
 // Renew writes the files and runs the commands of doc in the folder home. It returns doc with the new output.
-// Programs are found on this process's PATH. variables ("NAME=value") are added to the environment of the commands.
-func Renew(doc, home string, variables ...string) (string, error) {
-	sh, err := start(home, variables)
+// Programs are found on this process's PATH. ports has the real ports of servers that run already, by the ports that
+// the document shows. variables ("NAME=value") are added to the environment of the commands.
+func Renew(doc, home string, ports map[string]string, variables ...string) (string, error) {
+	sh, err := start(home, ports, variables)
 	if err != nil {
 		return "", err
 	}

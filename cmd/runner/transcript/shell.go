@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -41,7 +42,7 @@ type shell struct {
 	standIns standIns
 }
 
-func start(home string, variables []string) (*shell, error) {
+func start(home string, ports map[string]string, variables []string) (*shell, error) {
 	home, err := filepath.EvalSymlinks(home) // as programs print it
 	if err != nil {
 		return nil, err
@@ -55,8 +56,14 @@ func start(home string, variables []string) (*shell, error) {
 		return nil, err
 	}
 	script.Close()
-	sh := &shell{home: home, script: script.Name(), printed: make(chan []byte),
-		ports: strings.NewReplacer(":"+port, ":"+free, "--port "+port, "--port "+free), standIns: newStandIns(home, free)}
+	typed, shown := []string{"--port " + port, "--port " + free}, []string{home, "/home/me"}
+	all := map[string]string{port: free}
+	maps.Copy(all, ports)
+	for p, used := range all {
+		typed, shown = append(typed, ":"+p, ":"+used), append(shown, ":"+used, ":"+p)
+	}
+	sh := &shell{home: home, script: script.Name(), printed: make(chan []byte), ports: strings.NewReplacer(typed...),
+		standIns: newStandIns(shown...)}
 	if err := sh.begin(append(environment(home), variables...)); err != nil {
 		os.Remove(sh.script)
 		return nil, err

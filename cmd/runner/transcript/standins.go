@@ -19,7 +19,7 @@ type Rule struct {
 }
 
 // Rules lists all rules, in the order in which they are applied. In addition, the home folder of the commands is
-// shown as /home/me, and the port of the servers as 8080.
+// shown as /home/me, the port of the servers as 8080, and that of a server that runs already as the document has it.
 var Rules = []Rule{
 	// Times, durations and speeds.
 	{`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`, "…"},
@@ -67,9 +67,9 @@ type compiled struct {
 	standIn string
 }
 
-func newStandIns(home, freePort string) standIns {
-	s := standIns{fixed: strings.NewReplacer(home, "/home/me", ":"+freePort, ":"+port), seen: map[string]string{},
-		count: map[string]int{}}
+// newStandIns returns the stand-ins with all rules. fixed are texts, each with what replaces it.
+func newStandIns(fixed ...string) standIns {
+	s := standIns{fixed: strings.NewReplacer(fixed...), seen: map[string]string{}, count: map[string]int{}}
 	for _, r := range Rules {
 		s.rules = append(s.rules, compiled{regexp.MustCompile(r.Pattern), r.StandIn})
 	}

@@ -41,7 +41,7 @@ func TestRenew(t *testing.T) {
 		"```", "More prose.", "",
 	}, "\n")
 	for range 2 { // renewing again changes nothing
-		got, err := Renew(doc, home)
+		got, err := Renew(doc, home, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,9 +52,21 @@ func TestRenew(t *testing.T) {
 	}
 }
 
+// A command reaches a server that runs already at its real port. The document keeps the one that it shows.
+func TestRenewHidesThePortsOfOtherServers(t *testing.T) {
+	doc := "```console\n$ echo http://h:8000 $(echo http://h:8000 | tr 0-9 a-j)\n```\n"
+	got, err := Renew(doc, t.TempDir(), map[string]string{"8000": "41237"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(got, "\nhttp://h:8000 http://h:ebcdh\n") {
+		t.Error(got)
+	}
+}
+
 func TestRenewHidesTheUser(t *testing.T) {
 	t.Setenv("SECRET", "1")
-	got, err := Renew("```console\n$ echo \"<$SECRET$GIVEN>\"\n```\n", t.TempDir(), "GIVEN=2")
+	got, err := Renew("```console\n$ echo \"<$SECRET$GIVEN>\"\n```\n", t.TempDir(), nil, "GIVEN=2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +92,7 @@ func TestChat(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, "chat"), []byte(editor), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Renew("```console\n$ ./chat\n>>> hello\nold\n>>> you\n```\n", home)
+	got, err := Renew("```console\n$ ./chat\n>>> hello\nold\n>>> you\n```\n", home, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +104,7 @@ func TestChat(t *testing.T) {
 		"```console\n$ PROMPT='result of add: ' ./chat\n>>> hello\n```":       `no line to type at "result of add: "`,
 		"```console\n$ ./chat\n>>> " + strings.Repeat("x", columns) + "\n```": "longer than a row",
 	} {
-		if _, err := Renew(doc, home); err == nil || !strings.Contains(err.Error(), problem) {
+		if _, err := Renew(doc, home, nil); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v", doc, err)
 		}
 	}
@@ -109,14 +121,14 @@ func TestRenewRefuses(t *testing.T) {
 		"\n```console\n$ ) \n```\n":        "line 2",
 		"\n```console\n$ echo\n``` \n":     "line 2: \"```console\" begins a block that does not end",
 	} {
-		if _, err := Renew(doc, t.TempDir()); err == nil || !strings.Contains(err.Error(), problem) {
+		if _, err := Renew(doc, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v, want %q", doc, err, problem)
 		}
 	}
 }
 
 func TestStandIns(t *testing.T) {
-	s := newStandIns("/tmp/x1", "39999")
+	s := newStandIns("/tmp/x1", "/home/me", ":39999", ":8080")
 	for _, c := range []struct{ in, want string }{
 		{"made /tmp/x1/a at http://127.0.0.1:39999/v1", "made /home/me/a at http://127.0.0.1:8080/v1"},
 		{"trace 0123456789abcdef0123456789abcdef", "trace id1"},

@@ -4,6 +4,7 @@ import { notice, runs, state } from "./state.js";
 import { again } from "./runs.js";
 
 let files = []; // attached to the next message
+let early = false; // a message was sent before there was a conversation
 
 // buttons shows what the composer can do now.
 export function buttons() {
@@ -13,12 +14,20 @@ export function buttons() {
   const elsewhere = !busy && state.current.messages.some((m) => m.state === "running");
   $("send").disabled = elsewhere;
   if (elsewhere) notice("Another tab is answering this conversation.");
+  clock();
+}
+
+// clock shows how long the answer takes, while it comes.
+function clock() {
+  const run = state.current && runs.get(state.current.id);
+  $("live").textContent = run ? `${((performance.now() - run.began) / 1000).toFixed(1)} s` : "";
 }
 
 function send() {
   const text = $("message").value;
   const c = state.current;
-  if ($("send").disabled || (!text.trim() && !files.length)) return;
+  early = !c;
+  if (early || $("send").disabled || (!text.trim() && !files.length)) return;
   const first = !c.messages.length;
   if (!again(c, c.messages.length, { role: "user", content: text, files })) return;
   $("notice").hidden = true;
@@ -81,7 +90,13 @@ function showFiles() {
   );
 }
 
+// opened sends what was sent while the conversation was being opened.
+export function opened() {
+  if (early) send();
+}
+
 export function listen() {
+  setInterval(clock, 200);
   $("composer").addEventListener("submit", (e) => {
     e.preventDefault();
     send();

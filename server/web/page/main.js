@@ -43,7 +43,7 @@ function listen() {
   scroll.listen();
   settings.listen();
   settings.watch(() => {
-    if (!runs.has(state.current.id)) state.current.settings = settings.read(); // a run keeps its settings
+    if (state.current && !runs.has(state.current.id)) state.current.settings = settings.read(); // a run keeps its settings
   });
   $("menu").addEventListener("click", () => menu(!$("side").classList.contains("shown")));
   document.addEventListener("pointerdown", (e) => {
@@ -69,15 +69,12 @@ function listen() {
   });
   $("operator").addEventListener("click", operator.open);
   $("operator-close").addEventListener("click", () => $("operator-dialog").close());
-  setInterval(() => {
-    const run = state.current && runs.get(state.current.id);
-    $("live").textContent = run ? `${((performance.now() - run.began) / 1000).toFixed(1)} s` : "";
-  }, 200);
 }
 
 async function begin() {
   listen();
   await conversations.open(location.hash.slice(1));
+  composer.opened();
   $("message").focus();
   await connect();
 }

@@ -116,6 +116,22 @@ async function check(name) {
   assert.deepEqual(found, [], name);
 }
 
+// checkAll checks a state of the page wide and narrow, light and dark.
+async function checkAll(name) {
+  const size = page.viewportSize();
+  for (const [width, height] of [[1600, 900], [360, 740]]) {
+    for (const colorScheme of ['light', 'dark']) {
+      await page.setViewportSize({ width, height });
+      await page.emulateMedia({ colorScheme });
+      const fits = await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+      assert.ok(fits, `${name} at ${width} is too wide`);
+      await check(`${name}, ${width}, ${colorScheme}`);
+    }
+  }
+  await page.emulateMedia({ colorScheme: null });
+  await page.setViewportSize(size);
+}
+
 test('browsers get the page at /, and other clients what they got before', async () => {
   const html = await fetch(site.url + '/', { headers: { Accept: 'text/html' } });
   assert.match(await html.text(), /<!doctype html>/i);
@@ -202,6 +218,15 @@ test('an answer streams, with its reasoning folded above it', async () => {
   await answer().locator('.thoughts.busy summary').waitFor(); // while it streams
   assert.equal(await answer().locator('details.thoughts').getAttribute('open'), null);
   await answer().locator('.text h2').waitFor();
+  // The clock of the answer goes away with the button that stops it.
+  const clock = await page.evaluate(async () => {
+    const byId = (id) => document.getElementById(id);
+    const running = byId('live').textContent;
+    while (byId('send').hidden) await new Promise(requestAnimationFrame);
+    return [running, byId('live').textContent];
+  });
+  assert.match(clock[0], /^\d+\.\d s$/);
+  assert.equal(clock[1], '');
   await figures().waitFor();
   assert.match(
     await figures().textContent(),
@@ -214,6 +239,20 @@ test('an answer streams, with its reasoning folded above it', async () => {
   await page.reload();
   await answer().locator('.text td').first().waitFor(); // rendered again, from the text
   assert.match(await figures().textContent(), /tokens/);
+  calm();
+});
+
+test('a message that is sent before the page has read its conversations is answered', async () => {
+  await page.addInitScript(() => {
+    const { set, ...rest } = Object.getOwnPropertyDescriptor(IDBRequest.prototype, 'onsuccess');
+    const late = (f) => (e) => setTimeout(() => f(e), 500);
+    Object.defineProperty(IDBRequest.prototype, 'onsuccess', { ...rest, set(f) { set.call(this, late(f)); } });
+  });
+  await page.goto(site.url, { waitUntil: 'domcontentloaded' });
+  await page.locator('.empty').waitFor({ state: 'detached' });
+  await page.selectOption('#effort', 'low');
+  await say('styled');
+  assert.match(await answer().textContent(), /The sum is 42/);
   calm();
 });
 
@@ -346,16 +385,26 @@ test('the answer matches the schema, and the page shows what the schema allowed'
   await page.getByText('This is not JSON').waitFor();
   await page.fill('#schema', '');
   await page.click('#schema-example');
-  await say('schema');
+  let list = '';
+  for (let n = 0; n < 5 && !list.includes('0–9'); n++) {
+    // A busy server shows an answer less often, and so fewer of its steps.
+    await say('schema', false);
+    await figures(n).waitFor();
+    await answer(n).getByText('What the schema allowed').click();
+    list = await answer(n).locator('.steps').textContent();
+  }
+  assert.match(list, /\(the beginning\) then \{/);
+  assert.match(list, /0–9/);
   assert.deepEqual(JSON.parse(await answer().locator('.text pre code').last().textContent()), {
     sum: 42,
     unit: 'apples',
   });
-  await answer().getByText('What the schema allowed').click();
   await shot('schema');
-  const list = await answer().locator('.steps').textContent();
-  assert.match(list, /\(the beginning\) then \{/);
-  assert.match(list, /0–9/);
+  await checkAll('what the schema allowed');
+  await page.fill('#schema', '{"type": ');
+  await page.getByText('This is not JSON').waitFor();
+  await checkAll('a schema that is wrong');
+  await page.fill('#schema', '');
   const items = await answer().locator('.steps li').allTextContents();
   assert.equal(new Set(items).size, items.length, items.join(' | '));
   assert.ok((await answer().locator('.steps li').count()) >= 3, 'it grows');
@@ -512,6 +561,7 @@ test('two answers side by side', async () => {
   await page.locator('.pair .figures').nth(1).waitFor();
   assert.match(await page.locator('.pair').textContent(), /demo.*fast · effort low/s);
   await shot('compare');
+  await checkAll('two answers side by side');
   await page.getByRole('button', { name: 'Go on with this one' }).click();
   assert.match(await answer().textContent(), /^fast/);
   assert.equal(await page.locator('.pair').count(), 0);
@@ -607,10 +657,12 @@ test('a lost connection and a restarted server', async () => {
   await answer().locator('.text', { hasText: 'word word word' }).first().waitFor();
   await own.kill();
   await answer().getByText('The connection was lost before the answer was complete.').waitFor();
+  await checkAll('a lost connection');
   assert.match(await answer().textContent(), /word word/);
   await answer().getByRole('button', { name: 'Try again' }).click();
   await answer().getByText('The server cannot be reached').waitFor();
   await shot('lost');
+  await checkAll('a server that cannot be reached');
   own = await Site.start('-port', own.port);
   try {
     await say('styled');
@@ -649,10 +701,12 @@ test('keys are asked for, and kept no longer than the tab', async () => {
     };
     await page.locator('#key-dialog[open]').waitFor();
     await shot('key');
+    await checkAll('the dialog for a key');
     await page.click('#key-cancel');
     await page.click('#key'); // a second thought
     await enter('wrong-key-0123456789');
     await page.getByText('The server does not know this key.').waitFor();
+    await checkAll('a key that is not known');
     await enter('reader-key-0123456789');
     await page.locator('#visibility option:disabled').waitFor({ state: 'attached' });
     await pick('fast');
@@ -670,12 +724,67 @@ test('keys are asked for, and kept no longer than the tab', async () => {
     await page.click('#operator');
     await page.locator('#operator-body table').nth(1).waitFor();
     assert.match(await page.locator('#operator-body').textContent(), /Requests now.*fast.*loaded.*reader1/s);
-    await check('the view for operators');
+    await checkAll('the view for operators');
     await shot('operator');
+    let figuresRead = 0;
+    page.on('request', (r) => (figuresRead += r.url().endsWith('/web/figures')));
+    await page.waitForRequest('**/web/figures'); // it goes on while it is open
+    await page.click('#operator-close');
+    await page.locator('#operator-dialog').waitFor({ state: 'hidden' });
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'operator');
+    const read = figuresRead;
+    await page.waitForTimeout(2500);
+    assert.equal(figuresRead, read, 'a closed view reads no figures');
     calm();
   } finally {
     await locked.stop();
   }
+});
+
+test('a key that may not see the models names one', async () => {
+  const file = join(folder, 'writer.json');
+  const sha256 = createHash('sha256').update('writer-key-012345678').digest('hex');
+  writeFileSync(file, JSON.stringify({ keys: [{ id: 'writer', sha256, scopes: ['generate'] }] }), { mode: 0o600 });
+  const locked = await Site.start('-keys', file);
+  try {
+    await open(locked.url);
+    await page.fill('#key-input', 'writer-key-012345678');
+    await page.getByRole('button', { name: 'Use the key' }).click();
+    await page.locator('#model-name').waitFor();
+    assert.ok(await page.locator('#model').isHidden());
+    await checkAll('a model that is typed');
+    await page.getByRole('textbox', { name: 'Model', exact: true }).fill('fast');
+    const request = page.waitForRequest('**/web/chat');
+    await say('styled');
+    assert.equal((await request).postDataJSON().model, 'fast');
+    assert.match(await answer().textContent(), /^fast/);
+    await page.fill('#model-name', 'none');
+    await say('styled', false);
+    await page.locator('.failed').waitFor();
+    assert.match(await page.locator('.failed').textContent(), /none/);
+    calm();
+  } finally {
+    await locked.stop();
+  }
+});
+
+test('the first link skips to the message', async () => {
+  await page.locator('.empty').waitFor();
+  const skip = page.getByRole('link', { name: 'Skip to the message' });
+  const focused = () => page.evaluate(() => document.activeElement.className);
+  const height = async () => (await skip.boundingBox()).height;
+  assert.ok((await height()) <= 1, 'it is hidden');
+  for (let i = 0; i < 60 && (await focused()) !== 'skip'; i++) await page.keyboard.press('Shift+Tab');
+  assert.equal(await focused(), 'skip');
+  assert.ok((await height()) > 10, 'it shows while it has the focus');
+  await checkAll('the link that skips');
+  await page.keyboard.press('Shift+Tab');
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), 'BODY', 'it is the first');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('styled');
+  assert.equal(await page.inputValue('#message'), 'styled');
+  calm();
 });
 
 test('the keyboard is enough', async () => {

@@ -24,6 +24,7 @@ try {
   await page.getByPlaceholder('Ask something').fill('What is 17 + 25?');
   await page.getByRole('button', { name: 'Send' }).click();
   await page.getByText(/tokens\/s/).waitFor();
+  await page.getByRole('button', { name: 'Send' }).waitFor();
   await page.locator('details summary', { hasText: 'Reasoning' }).last().click();
   await page.screenshot({ path: process.argv[2], animations: 'disabled', caret: 'hide' });
 } finally {

@@ -17,6 +17,15 @@ PROGRAM = os.environ.get("RUNNER", str(pathlib.Path(__file__).resolve().parents[
 # What test.sh was told to give to every server.
 MORE = os.environ.get("SERVER_FLAGS", "").splitlines()
 
+# AT_ADDRESS says that another engine, at an address, computes the model.
+AT_ADDRESS = bool(os.environ.get("AT_ADDRESS"))
+
+
+def warm(temperature):
+    """Returns a temperature for answers that two runs with the same seed must share. Other engines round in another way
+    when a part of the prompt is cached, so there only greedy answers are the same."""
+    return 0 if AT_ADDRESS else temperature
+
 
 def key_of(id):
     """Returns the API key with an id."""

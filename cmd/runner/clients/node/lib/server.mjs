@@ -12,6 +12,13 @@ const program = process.env.RUNNER ?? new URL('../../../../../bin/runner', impor
 // What test.sh was told to give to every server.
 const more = (process.env.SERVER_FLAGS ?? '').split('\n').filter((flag) => flag);
 
+// atAddress says that another engine, at an address, computes the model.
+export const atAddress = Boolean(process.env.AT_ADDRESS);
+
+// warm returns a temperature for answers that two runs with the same seed must share. Other engines round in another
+// way when a part of the prompt is cached, so there only greedy answers are the same.
+export const warm = (temperature) => (atAddress ? 0 : temperature);
+
 // Server is a running "runner serve" with the bundled model.
 export class Server {
   static async start(...flags) {

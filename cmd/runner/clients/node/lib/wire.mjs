@@ -1,19 +1,24 @@
 // What the clients send and receive over the wire.
 import assert from 'node:assert/strict';
 
-// Wire is a fetch for clients that keeps the bodies of all responses.
+// Wire is a fetch for clients that keeps the bodies of all responses. whole says that the client did not leave before
+// the end.
 export class Wire {
   bodies = [];
 
   fetch = async (input, init) => {
     const answer = await fetch(input, init);
     if (!answer.body) return answer;
-    const index = this.bodies.push('') - 1;
+    const body = { text: '', whole: false };
+    this.bodies.push(body);
     const decoder = new TextDecoder();
     const kept = new TransformStream({
       transform: (bytes, out) => {
-        this.bodies[index] += decoder.decode(bytes, { stream: true });
+        body.text += decoder.decode(bytes, { stream: true });
         out.enqueue(bytes);
+      },
+      flush: () => {
+        body.whole = true;
       },
     });
     return new Response(answer.body.pipeThrough(kept), answer);
@@ -21,13 +26,20 @@ export class Wire {
 
   // take returns what came since the last call: every JSON value of every body. Each frame of a stream is a value.
   take() {
-    return this.bodies.splice(0).flatMap(values);
+    const taken = this.bodies.flatMap(values);
+    this.bodies = this.bodies.filter((body) => !body.whole); // these may go on
+    return taken;
   }
 }
 
+// values takes the values out of a body. Of a body that is not whole, only whole lines are taken.
 function values(body) {
-  if (body.startsWith('{') && !body.includes('\n{')) return [JSON.parse(body)];
-  return body
+  const { text, whole } = body;
+  if (whole && text.startsWith('{') && !text.includes('\n{')) return [JSON.parse(text)];
+  const end = whole ? text.length : text.lastIndexOf('\n') + 1;
+  body.text = text.slice(end);
+  return text
+    .slice(0, end)
     .split('\n')
     .map((line) => line.replace(/^data: /, ''))
     .filter((line) => line.startsWith('{'))
