@@ -265,7 +265,7 @@ func TestDescriptions(t *testing.T) {
 			t.Errorf("%s: %+v", name, d)
 		}
 		told := strings.Contains(strings.Join(d.Notes, "\n"), "start it with")
-		if want := c.NoTokensRoute || c.Kind == "sglang" && !c.Incremental; told != want {
+		if want := c.NoTokensRoute || c.OldRoutes || c.Kind == "sglang" && !c.Incremental; told != want {
 			t.Errorf("%s: %q", name, d.Notes)
 		}
 	}

@@ -108,7 +108,7 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 	if d.Version, err = e.version(ctx); err != nil {
 		return d, err
 	}
-	has, err := e.has(ctx, tokensRoute)
+	has, err := e.hasTokensRoute(ctx)
 	if err != nil {
 		return d, err
 	}
@@ -138,17 +138,18 @@ func (e *Engine) version(ctx context.Context) (string, error) {
 	return reply.Version, err
 }
 
-// has reports whether the server has a route for POST requests.
-func (e *Engine) has(ctx context.Context, path string) (bool, error) {
-	err := e.client.Get(ctx, path, nil)
+// hasTokensRoute reports whether the route for tokens alone can be used. Without --enable-scale-out, vLLM has the route
+// and refuses every request to it with 403, so a request is sent that lacks everything.
+func (e *Engine) hasTokensRoute(ctx context.Context) (bool, error) {
+	err := e.client.Post(ctx, tokensRoute, struct{}{}, nil)
 	var w *web.Error
 	switch {
 	case err == nil:
 		return false, nil // a page for everything, which is no route of vLLM
-	case !errors.As(err, &w) || w.Kind != web.Missing:
+	case !errors.As(err, &w) || w.Temporary() || w.Status == http.StatusUnauthorized:
 		return false, err
 	}
-	return w.Status == http.StatusMethodNotAllowed, nil
+	return w.Kind == web.Refused, nil
 }
 
 // Check implements remote.Engine.
