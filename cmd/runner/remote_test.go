@@ -112,8 +112,12 @@ func TestRemoteAnswersAsInProcess(t *testing.T) {
 	if long() {
 		n = 200
 	}
-	s := llamaServer(t, 4)
-	there := openRemoteModel(t, s.URL)
+	answersAsInProcess(t, openRemoteModel(t, llamaServer(t, 4).URL), n)
+}
+
+// answersAsInProcess compares n greedy answers and closes the model.
+func answersAsInProcess(t *testing.T, there backend.Model, n int) {
+	t.Helper()
 	defer there.Close()
 	path, err := demo.Path(t.Context())
 	if err != nil {
@@ -151,11 +155,17 @@ func TestRemoteAnswersAsInProcess(t *testing.T) {
 
 // At a high temperature no answer of the engine breaks its schema.
 func TestRemoteAnswersMatchTheirSchemas(t *testing.T) {
+	answersMatchTheirSchemas(t, openRemoteModel(t, llamaServer(t, 8).URL))
+}
+
+// answersMatchTheirSchemas runs many schemas at a high temperature and closes the model.
+func answersMatchTheirSchemas(t *testing.T, m backend.Model) {
+	t.Helper()
 	all, seeds := readSchemas(t), uint64(1)
 	if long() {
 		seeds = 10
 	}
-	r, err := runner.New(openRemoteModel(t, llamaServer(t, 8).URL), runner.Config{})
+	r, err := runner.New(m, runner.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func bundled(tb testing.TB) *tokenizer.Tokenizer {
 
 func connect(tb testing.TB, url string, v *backend.Vocab) *vllm.Engine {
 	tb.Helper()
-	c, err := web.New(web.Config{Base: url})
+	c, err := web.New(web.Config{Base: url, Key: os.Getenv("RUNNER_VLLM_KEY")})
 	if err != nil {
 		tb.Fatal(err)
 	}
