@@ -112,11 +112,12 @@ func TestRemoteAnswersAsInProcess(t *testing.T) {
 	if long() {
 		n = 200
 	}
-	answersAsInProcess(t, openRemoteModel(t, llamaServer(t, 4).URL), n)
+	answersAsInProcess(t, openRemoteModel(t, llamaServer(t, 4).URL), n, 0.05)
 }
 
-// answersAsInProcess compares n greedy answers and closes the model.
-func answersAsInProcess(t *testing.T, there backend.Model, n int) {
+// answersAsInProcess compares n greedy answers and closes the model. Where they differ, the best two tokens are at most
+// near nats apart.
+func answersAsInProcess(t *testing.T, there backend.Model, n int, near float32) {
 	t.Helper()
 	defer there.Close()
 	path, err := demo.Path(t.Context())
@@ -141,7 +142,7 @@ func answersAsInProcess(t *testing.T, there backend.Model, n int) {
 				continue
 			}
 			different++
-			if gaps[i] > 0.05 {
+			if gaps[i] > near {
 				t.Errorf("%q: token %d differs, although the best two are %.3f nats apart", text, i, gaps[i])
 			}
 			break
