@@ -14,9 +14,9 @@ import (
 	"runner/backend/tokenizer"
 )
 
-// real returns the address of a real vLLM that computes the bundled model, as scripts/vllm_server.sh starts one. It
+// realServer returns the address of a real vLLM that computes the bundled model, as scripts/vllm_server.sh starts one. It
 // skips the test if there is none.
-func real(tb testing.TB) string {
+func realServer(tb testing.TB) string {
 	tb.Helper()
 	url := os.Getenv("RUNNER_VLLM")
 	if url == "" {
@@ -49,9 +49,16 @@ func connect(tb testing.TB, url string, v *backend.Vocab) *vllm.Engine {
 	return vllm.New(c, v)
 }
 
-// TestRealConformance runs the suite of package backendtest with a real vLLM.
-func TestRealConformance(t *testing.T) {
-	url, tok := real(t), bundled(t)
+// TestVLLMConformance runs the suite of package backendtest with a real vLLM.
+func TestVLLMConformance(t *testing.T) {
+	url, tok := realServer(t), bundled(t)
+	skip := map[string]string{
+		"CacheFull": "the sequences share no cache on this side",
+		"Penalties": "engines have no equal for the repetition penalty; package remote tests the others",
+	}
+	if os.Getenv("RUNNER_LONG") == "" {
+		skip["Leaks"] = "a thousand prompts are slow; RUNNER_LONG=1 counts leaks"
+	}
 	backendtest.Run(t, func(t *testing.T, load backend.Config) backend.Model {
 		m, err := remote.Open(context.Background(), remote.Config{Engine: connect(t, url, tok.Vocab()), Vocab: tok.Vocab(),
 			Tokenize:     func(dst []backend.Token, text string) ([]backend.Token, error) { return tok.Encode(dst, text), nil },
@@ -60,8 +67,5 @@ func TestRealConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		return m
-	}, backendtest.Options{Tolerance: 1e-3, Skip: map[string]string{
-		"CacheFull": "the sequences share no cache on this side",
-		"Penalties": "engines have no equal for the repetition penalty; package remote tests the others",
-	}})
+	}, backendtest.Options{Tolerance: 1e-3, Skip: skip})
 }
