@@ -46,7 +46,7 @@ func convert(from, to string, plain bool) error {
 	}
 	if plain {
 		delete(cfg, "quantization")
-		cfg["torch_dtype"], cfg["swiglu_limit"] = "float32", 7.0
+		cfg["torch_dtype"] = "float32"
 	}
 	for name, content := range map[string]any{"config.json": cfg, "tokenizer.json": vocab,
 		"tokenizer_config.json":  tokenizerConfig(f),
