@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Serves the bundled model with a real vLLM on this machine's processor, for tests: scripts/vllm_server.sh [PORT [FLAG...]]
-# Then run, in another shell:
+# Serves the bundled model with a real vLLM on this machine's processor, for tests:
+# scripts/vllm_server.sh [PORT [FLAG...]]. Then run, in another shell:
 #
 #   RUNNER_VLLM=http://127.0.0.1:8000 go test ./backend/remote/vllm ./cmd/runner -run VLLM
 #

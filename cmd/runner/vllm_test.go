@@ -85,7 +85,8 @@ func vllmMetric(tb testing.TB, name string) (sum float64) {
 func idle(tb testing.TB) time.Duration {
 	tb.Helper()
 	begin := time.Now()
-	for ; vllmMetric(tb, "num_requests_running")+vllmMetric(tb, "num_requests_waiting") > 0; time.Sleep(5 * time.Millisecond) {
+	for vllmMetric(tb, "num_requests_running")+vllmMetric(tb, "num_requests_waiting") > 0 {
+		time.Sleep(5 * time.Millisecond)
 		if time.Since(begin) > 10*time.Second {
 			tb.Fatal("vLLM still computes for a request that nobody reads")
 		}

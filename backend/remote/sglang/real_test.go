@@ -15,7 +15,7 @@ import (
 func TestSGLangConformance(t *testing.T) {
 	skip := map[string]string{}
 	if os.Getenv("RUNNER_SGLANG_SEEDS") == "" {
-		skip["Seeds"] = "seeds need a server with --enable-deterministic-inference; RUNNER_SGLANG_SEEDS=1 says that it has that"
+		skip["Seeds"] = "seeds need --enable-deterministic-inference; RUNNER_SGLANG_SEEDS=1 says that the server has it"
 	}
 	realtest.Conformance(t, "RUNNER_SGLANG", "../../../models/demo/demo.gguf",
 		func(c *web.Client, v *backend.Vocab) remote.Engine { return sglang.New(c, v) }, skip)

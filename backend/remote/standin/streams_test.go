@@ -274,8 +274,8 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// TestTokensRouteIsDisabledLater starts a server again, now without --enable-scale-out. The next request takes the other
-// route.
+// TestTokensRouteIsDisabledLater starts a server again, now without --enable-scale-out. The next request takes the
+// other route.
 func TestTokensRouteIsDisabledLater(t *testing.T) {
 	servers := []*standin.Server{standin.New(standin.Config{Kind: "vllm"}),
 		standin.New(standin.Config{Kind: "vllm", NoTokensRoute: true})}
