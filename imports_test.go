@@ -36,6 +36,8 @@ var rules = []struct {
 		"runner/backend/remote/body", "runner/backend/remote/scan", "runner/backend/remote/web"}},
 	{"runner/backend/remote/abort", nil},
 	{"runner/backend/remote/body", []string{"runner/backend"}},
+	{"runner/backend/remote/realtest", []string{"runner/backend", "runner/backend/backendtest", "runner/backend/gguf",
+		"runner/backend/remote", "runner/backend/remote/web", "runner/backend/tokenizer"}},
 	{"runner/backend/remote/scan", nil},
 	{"runner/backend/remote/standin", []string{"runner/backend", "runner/backend/fake"}},
 	{"runner/backend/remote/web", nil},
@@ -277,8 +279,8 @@ func TestNoFamilyImportsAnother(t *testing.T) {
 // forTests lists packages that only tests and each other may import.
 var forTests = []string{
 	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/remote/llamaserver/llamaservertest",
-	"runner/backend/remote/remotetest", "runner/backend/remote/standin", "runner/backend/tokenizer/o200ktest",
-	"runner/backend/tokenizer/texttest",
+	"runner/backend/remote/realtest", "runner/backend/remote/remotetest", "runner/backend/remote/standin",
+	"runner/backend/tokenizer/o200ktest", "runner/backend/tokenizer/texttest",
 	"runner/conformance", "runner/chattemplate/readertest", "runner/chattemplate/vocabtest",
 	"runner/grammar/suitetest",
 	"runner/models/hub/hubtest",

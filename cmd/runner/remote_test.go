@@ -134,8 +134,13 @@ func TestRemoteAnswersAsInProcess(t *testing.T) {
 	if long() {
 		n = 200
 	}
-	s := llamaServer(t, 4)
-	there := openRemoteModel(t, s.URL)
+	answersAsInProcess(t, openRemoteModel(t, llamaServer(t, 4).URL), n, 0.05)
+}
+
+// answersAsInProcess compares n greedy answers and closes the model. Where they differ, the best two tokens are at most
+// near nats apart.
+func answersAsInProcess(t *testing.T, there backend.Model, n int, near float32) {
+	t.Helper()
 	defer there.Close()
 	path, err := demo.Path(t.Context())
 	if err != nil {
@@ -159,7 +164,7 @@ func TestRemoteAnswersAsInProcess(t *testing.T) {
 				continue
 			}
 			different++
-			if gaps[i] > 0.05 {
+			if gaps[i] > near {
 				t.Errorf("%q: token %d differs, although the best two are %.3f nats apart", text, i, gaps[i])
 			}
 			break
@@ -173,11 +178,17 @@ func TestRemoteAnswersAsInProcess(t *testing.T) {
 
 // At a high temperature no answer of the engine breaks its schema.
 func TestRemoteAnswersMatchTheirSchemas(t *testing.T) {
+	answersMatchTheirSchemas(t, openRemoteModel(t, llamaServer(t, 8).URL))
+}
+
+// answersMatchTheirSchemas runs many schemas at a high temperature and closes the model.
+func answersMatchTheirSchemas(t *testing.T, m backend.Model) {
+	t.Helper()
 	all, seeds := readSchemas(t), uint64(1)
 	if long() {
 		seeds = 10
 	}
-	r, err := runner.New(openRemoteModel(t, llamaServer(t, 8).URL), runner.Config{})
+	r, err := runner.New(m, runner.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package fromgguf converts GGUF files of gpt-oss models to folders that MLX loads.
+// Package fromgguf converts GGUF files of gpt-oss models to folders that MLX or vLLM loads.
 //
 // The weights stay exact. MXFP4 blocks keep their bits in another order, and all other formats become float32. The
 // package serves tests and comparisons between engines, not large models: it holds a whole tensor in memory.
@@ -15,7 +15,9 @@ import (
 )
 
 // Convert reads the GGUF file from and writes a model to the folder to, which it makes.
-func Convert(from, to string) error {
+func Convert(from, to string) error { return convert(from, to, false) }
+
+func convert(from, to string, plain bool) error {
 	f, err := gguf.Open(from)
 	if err != nil {
 		return err
@@ -26,7 +28,11 @@ func Convert(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	if err := writeTensors(f, from, filepath.Join(to, "model.safetensors")); err != nil {
+	write := writeTensors
+	if plain {
+		write = plainTensors
+	}
+	if err := write(f, from, filepath.Join(to, "model.safetensors")); err != nil {
 		return err
 	}
 	template, _ := f.String("tokenizer.chat_template")
@@ -37,6 +43,10 @@ func Convert(from, to string) error {
 	cfg, err := config(f)
 	if err != nil {
 		return err
+	}
+	if plain {
+		delete(cfg, "quantization")
+		cfg["torch_dtype"] = "float32"
 	}
 	for name, content := range map[string]any{"config.json": cfg, "tokenizer.json": vocab,
 		"tokenizer_config.json":  tokenizerConfig(f),

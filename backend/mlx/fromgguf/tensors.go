@@ -76,6 +76,23 @@ func writeTensors(f *gguf.File, from, to string) error {
 		add(name, "U32", packed, t.Elements()/2)
 		add(strings.TrimSuffix(name, "weight")+"scales", "U8", scales, t.Elements()/32)
 	}
+	return writeSafetensors(to, header, func(w io.Writer) error {
+		for i := range f.Tensors {
+			t := &f.Tensors[i]
+			data := make([]byte, t.Size)
+			if _, err := in.ReadAt(data, f.DataOffset+t.Offset); err != nil {
+				return err
+			}
+			if err := writeTensor(w, t.Type, data); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeSafetensors writes a safetensors file. data writes what comes after the header.
+func writeSafetensors(to string, header map[string]any, data func(io.Writer) error) error {
 	b, err := json.Marshal(header)
 	if err != nil {
 		return err
@@ -86,16 +103,8 @@ func writeTensors(f *gguf.File, from, to string) error {
 		return err
 	}
 	w := bufio.NewWriterSize(out, 1<<20)
-	_, err = w.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(len(b))), b...))
-	for i := range f.Tensors {
-		t := &f.Tensors[i]
-		data := make([]byte, t.Size)
-		if err == nil {
-			_, err = in.ReadAt(data, f.DataOffset+t.Offset)
-		}
-		if err == nil {
-			err = writeTensor(w, t.Type, data)
-		}
+	if _, err = w.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(len(b))), b...)); err == nil {
+		err = data(w)
 	}
 	if err == nil {
 		err = w.Flush()

@@ -117,22 +117,24 @@ func salt(b []byte, r *remote.Request) []byte {
 	return body.Text(b, text)
 }
 
-// score sets the probability of the last of tokens, and the best alternatives. The probabilities of a prompt are those
-// of the model.
+// score sets the probability of a sampled token that follows tokens, and the best alternatives. With temperature 0 and
+// no bias, the probabilities are those of the model. Which token is sampled then does not matter.
+//
+// The probabilities of a prompt would tell the same, but SGLang 0.5.23 has none for the last token of a vocabulary.
 func (e *Engine) score(ctx context.Context, tokens []backend.Token, x *remote.Sample, r *remote.Request) error {
 	b := append([]byte(nil), `{"rid":`...)
 	b = body.Text(b, "score-"+r.ID)
 	b = append(b, `,"input_ids":`...)
 	b = body.Tokens(b, tokens)
 	b = salt(b, r)
-	// The first of the scored tokens has no probability, because nothing scored comes before it.
-	b = fmt.Appendf(b, `,"return_logprob":true,"logprob_start_len":%d,"top_logprobs_num":%d`, len(tokens)-2,
-		r.Sampling.TopLogprobs)
-	b = append(b, `,"sampling_params":{"max_new_tokens":0,"temperature":0}}`...)
+	b = fmt.Appendf(b, `,"return_logprob":true,"top_logprobs_num":%d,"token_ids_logprob":[%d]`, r.Sampling.TopLogprobs,
+		x.Token)
+	b = append(b, `,"sampling_params":{"max_new_tokens":1,"temperature":0,"presence_penalty":0,"frequency_penalty":0,`+
+		`"repetition_penalty":1}}`...)
 	var reply struct {
 		Meta struct {
-			Input [][]json.RawMessage   `json:"input_token_logprobs"`
-			Top   [][][]json.RawMessage `json:"input_top_logprobs"`
+			Asked [][][]json.RawMessage `json:"output_token_ids_logprobs"`
+			Top   [][][]json.RawMessage `json:"output_top_logprobs"`
 		} `json:"meta_info"`
 	}
 	if err := e.client.Post(ctx, "/generate", json.RawMessage(b), &reply); err != nil {
@@ -140,10 +142,10 @@ func (e *Engine) score(ctx context.Context, tokens []backend.Token, x *remote.Sa
 	}
 	m := &reply.Meta
 	bad := &web.Error{Kind: web.Malformed, Detail: "it sent a token without its probability"}
-	if len(m.Input) == 0 {
+	if len(m.Asked) != 1 || len(m.Asked[0]) != 1 {
 		return bad
 	}
-	t, p, ok := pair(m.Input[len(m.Input)-1])
+	t, p, ok := pair(m.Asked[0][0])
 	if !ok || t != x.Token {
 		return bad
 	}
@@ -151,10 +153,10 @@ func (e *Engine) score(ctx context.Context, tokens []backend.Token, x *remote.Sa
 	if r.Sampling.TopLogprobs == 0 {
 		return nil
 	}
-	if len(m.Top) == 0 {
+	if len(m.Top) != 1 {
 		return bad
 	}
-	for _, row := range m.Top[len(m.Top)-1] {
+	for _, row := range m.Top[0] {
 		t, p, ok := pair(row)
 		if !ok || e.vocab != nil && !e.vocab.Valid(t) {
 			return bad

@@ -283,8 +283,7 @@ func (e *Engine) scored(ctx context.Context, r *remote.Request) (remote.Stream, 
 	if err := s.Next(&x); err != nil {
 		return nil, fmt.Errorf("sampling one token: %w", err)
 	}
-	tokens := append(r.Tokens[:len(r.Tokens):len(r.Tokens)], x.Token)
-	err = e.score(ctx, tokens, &x, r)
+	err = e.score(ctx, r.Tokens, &x, r)
 	return &single{sample: x}, err
 }
 

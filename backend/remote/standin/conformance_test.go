@@ -31,11 +31,12 @@ func TestMain(m *testing.M) {
 
 // variants are the ways in which servers speak.
 var variants = map[string]standin.Config{
-	"vllm":                {Kind: "vllm"},
-	"vllm with text":      {Kind: "vllm", NoTokensRoute: true},
-	"vllm with old names": {Kind: "vllm", TokenNames: true, Burst: 3},
-	"sglang":              {Kind: "sglang"},
-	"sglang incremental":  {Kind: "sglang", Incremental: true, Burst: 3},
+	"vllm":                 {Kind: "vllm"},
+	"vllm with text":       {Kind: "vllm", NoTokensRoute: true},
+	"vllm with old routes": {Kind: "vllm", OldRoutes: true},
+	"vllm with old names":  {Kind: "vllm", TokenNames: true, Burst: 3},
+	"sglang":               {Kind: "sglang"},
+	"sglang incremental":   {Kind: "sglang", Incremental: true, Burst: 3},
 }
 
 // start starts a server that ends with the test.
@@ -105,7 +106,7 @@ func TestConformance(t *testing.T) {
 	for name, c := range variants {
 		t.Run(name, func(t *testing.T) {
 			if !long {
-				if c.TokenNames || c.Incremental {
+				if c.TokenNames || c.OldRoutes || c.Incremental {
 					t.Skip("only the spelling differs; RUNNER_LONG=1 runs it")
 				}
 				t.Parallel()

@@ -38,7 +38,7 @@ type sglangRequest struct {
 	Tokens     []backend.Token `json:"input_ids"`
 	Stream     bool            `json:"stream"`
 	Logprob    bool            `json:"return_logprob"`
-	Start      *int            `json:"logprob_start_len"`
+	Asked      []backend.Token `json:"token_ids_logprob"`
 	Top        int             `json:"top_logprobs_num"`
 	ExtraKey   *string         `json:"extra_key"`
 	Salt       *string         `json:"cache_salt"`
@@ -137,7 +137,7 @@ func (s *Server) sglangGenerate(w http.ResponseWriter, r *http.Request) {
 		out.line("[DONE]")
 		return
 	case !q.Stream:
-		s.scorePrompt(w, r, g, &q)
+		s.scoreNext(w, r, g, &q)
 		return
 	}
 	g.body = data
@@ -198,10 +198,10 @@ func best(d []float64, n int) [][]any {
 	return out
 }
 
-// scorePrompt replies with the probabilities of a prompt, which are those of the model.
-func (s *Server) scorePrompt(w http.ResponseWriter, r *http.Request, g *generation, q *sglangRequest) {
-	if g.most != 0 || q.Start == nil || *q.Start < 0 || *q.Start >= len(g.tokens) || !q.Logprob {
-		refuse(w, http.StatusBadRequest, "without a stream, the stand-in only scores prompts")
+// scoreNext replies with the probabilities of some tokens after a prompt, which are those of the model.
+func (s *Server) scoreNext(w http.ResponseWriter, r *http.Request, g *generation, q *sglangRequest) {
+	if g.most != 1 || g.sampling.Temperature != 0 || len(g.sampling.Bias) > 0 || len(q.Asked) == 0 || !q.Logprob {
+		refuse(w, http.StatusBadRequest, "without a stream, the stand-in only scores tokens")
 		return
 	}
 	m, _ := s.current()
@@ -213,23 +213,29 @@ func (s *Server) scorePrompt(w http.ResponseWriter, r *http.Request, g *generati
 		return
 	}
 	defer seq.Close()
-	probs, tops := [][]any{{nil, g.tokens[*q.Start], nil}}, [][][]any{nil}
-	for i, t := range g.tokens[:len(g.tokens)-1] {
-		logits := make([]float32, m.Vocab().Len())
-		in := []backend.Input{{Sequence: seq, Tokens: []backend.Token{t}, Logits: logits}}
-		if err := m.Step(r.Context(), in, make([]backend.Output, 1)); err != nil {
-			refuse(w, http.StatusInternalServerError, err.Error())
+	logits := make([]float32, m.Vocab().Len())
+	in := []backend.Input{{Sequence: seq, Tokens: g.tokens, Logits: logits}}
+	if err := backend.StepAll(r.Context(), m, in, make([]backend.Output, 1)); err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	d := distribution(logits, &backend.Sampling{})
+	asked := [][]any{}
+	for _, t := range q.Asked {
+		if t < 0 || int(t) >= len(d) {
+			refuse(w, http.StatusBadRequest, "token_ids_logprob has a token that is not in the vocabulary")
 			return
 		}
-		if i >= *q.Start {
-			d := distribution(logits, &backend.Sampling{})
-			probs = append(probs, []any{d[g.tokens[i+1]], g.tokens[i+1], nil})
-			tops = append(tops, best(d, q.Top))
-		}
+		asked = append(asked, []any{d[t], t, nil})
 	}
-	reply(w, http.StatusOK, map[string]any{"text": "", "output_ids": []int{}, "meta_info": map[string]any{"id": g.id,
-		"finish_reason": map[string]any{"type": "length", "length": 0}, "prompt_tokens": len(g.tokens),
-		"completion_tokens": 0, "input_token_logprobs": probs, "input_top_logprobs": tops}})
+	top := best(d, max(q.Top, 1))
+	meta := map[string]any{"id": g.id, "finish_reason": map[string]any{"type": "length", "length": 1},
+		"prompt_tokens": len(g.tokens), "completion_tokens": 1, "input_token_logprobs": []any{},
+		"output_token_logprobs": top[:1], "output_token_ids_logprobs": []any{asked}}
+	if q.Top > 0 {
+		meta["output_top_logprobs"] = []any{top}
+	}
+	reply(w, http.StatusOK, map[string]any{"text": "", "output_ids": []any{top[0][1]}, "meta_info": meta})
 }
 
 func (s *Server) abortRequest(w http.ResponseWriter, r *http.Request) {

@@ -32,8 +32,9 @@ type Config struct {
 	// Burst is how many tokens one event has; 0 means 1.
 	Burst int
 
-	// NoTokensRoute leaves out vLLM's route for tokens alone, as without --enable-scale-out.
-	NoTokensRoute bool
+	// NoTokensRoute refuses vLLM's routes for tokens alone, as without --enable-scale-out. OldRoutes leaves them out, as
+	// versions do that do not have them.
+	NoTokensRoute, OldRoutes bool
 	// TokenNames writes the ids in vLLM's probabilities as text, as versions until 0.31 do.
 	TokenNames bool
 	// Incremental sends only new tokens in SGLang's events, as with --incremental-streaming-output.

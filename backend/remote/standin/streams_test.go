@@ -1,6 +1,7 @@
 package standin_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,9 +9,11 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -265,9 +268,44 @@ func TestDescriptions(t *testing.T) {
 			t.Errorf("%s: %+v", name, d)
 		}
 		told := strings.Contains(strings.Join(d.Notes, "\n"), "start it with")
-		if want := c.NoTokensRoute || c.Kind == "sglang" && !c.Incremental; told != want {
+		if want := c.NoTokensRoute || c.OldRoutes || c.Kind == "sglang" && !c.Incremental; told != want {
 			t.Errorf("%s: %q", name, d.Notes)
 		}
+	}
+}
+
+// TestTokensRouteIsDisabledLater starts a server again, now without --enable-scale-out. The next request takes the
+// other route.
+func TestTokensRouteIsDisabledLater(t *testing.T) {
+	servers := []*standin.Server{standin.New(standin.Config{Kind: "vllm"}),
+		standin.New(standin.Config{Kind: "vllm", NoTokensRoute: true})}
+	var at, asked atomic.Int32
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/inference/v1/generate" {
+			asked.Add(1)
+		}
+		servers[at.Load()].ServeHTTP(w, r)
+	}))
+	t.Cleanup(h.Close)
+	e := engine(t, "vllm", h.URL, fake.Harmony())
+	for range 3 {
+		if _, err := e.Describe(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("three descriptions ask for the route %d times", n)
+	}
+	for i := range servers {
+		at.Store(int32(i))
+		got, err := all(t, e, &remote.Request{ID: "one", Tokens: []backend.Token{1}, Most: 3,
+			Sampling: backend.Sampling{TopLogprobs: -1}})
+		if len(got) == 0 || !errors.Is(err, io.EOF) {
+			t.Fatalf("server %d: %d samples, %v", i, len(got), err)
+		}
+	}
+	if body := last(servers[1]); !bytes.Contains(body, []byte(`"prompt":[1]`)) {
+		t.Errorf("the last request is %s", body)
 	}
 }
 

@@ -24,11 +24,22 @@ func (s *Server) vllmRoutes() routes {
 		"/detokenize":     post(s.detokenize("prompt")),
 		"/v1/completions": post(s.completions),
 	}
-	if !s.cfg.NoTokensRoute {
+	switch {
+	case s.cfg.OldRoutes:
+	case s.cfg.NoTokensRoute:
+		all["/inference/v1/generate"], all["/inference/v1/abort_requests"] = post(disabled), post(disabled)
+	default:
 		all["/inference/v1/generate"] = post(s.tokensOnly)
 		all["/inference/v1/abort_requests"] = post(s.abortRequests)
 	}
 	return all
+}
+
+// disabled refuses every request to a route that was not enabled.
+func disabled(w http.ResponseWriter, _ *http.Request) {
+	reply(w, http.StatusForbidden, map[string]any{"error": map[string]any{"message": "Scale-out endpoints are disabled. " +
+		"Restart vllm serve with --enable-scale-out to enable them.", "type": "PermissionDeniedError", "param": nil,
+		"code": http.StatusForbidden}})
 }
 
 // vllmSampling has the parameters that both routes share.

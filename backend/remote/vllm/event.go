@@ -30,9 +30,9 @@ type event struct {
 	probed int
 	// finish says why the generation ended; empty if it goes on.
 	finish []byte
-	// failed says that the event is an error, with the status code.
-	failed bool
-	code   int64
+	// failed says that the event is an error, with the status code. long says that the prompt is too long.
+	failed, long bool
+	code         int64
 	// named counts what the two lists of the route for text have told so far.
 	named, valued, topped int
 }
@@ -50,7 +50,7 @@ type probability struct {
 // read reads an event. The error is web.Malformed.
 func (e *event) read(data []byte) error {
 	e.id, e.tokens, e.probed, e.finish = e.id[:0], e.tokens[:0], 0, e.finish[:0]
-	e.failed, e.code, e.named, e.valued, e.topped = false, 0, 0, 0, 0
+	e.failed, e.long, e.code, e.named, e.valued, e.topped = false, false, 0, 0, 0, 0
 	r := &e.reader
 	r.Reset(data)
 	e.model = e.model[:0]
@@ -90,11 +90,15 @@ func (e *event) failure() {
 		return
 	}
 	r.Object(func(name []byte) {
-		if string(name) == "code" && (r.Kind() >= '0' && r.Kind() <= '9') {
+		switch {
+		case string(name) == "code" && r.Kind() >= '0' && r.Kind() <= '9':
 			e.code = r.Int()
-			return
+		case string(name) == "message":
+			text := r.Raw() // the only way to know that a prompt is too long
+			e.long = bytes.Contains(text, []byte("max_model_len")) || bytes.Contains(text, []byte("context length"))
+		default:
+			r.Skip()
 		}
-		r.Skip()
 	})
 }
 

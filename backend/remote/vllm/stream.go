@@ -91,7 +91,8 @@ func (s *stream) read() error {
 		s.model = string(e.model)
 	}
 	if e.failed {
-		return failure(e.code)
+		s.abort = false // it has ended
+		return failure(e)
 	}
 	switch string(e.finish) {
 	case "":
@@ -125,17 +126,17 @@ func (s *stream) check() error {
 	return nil
 }
 
-// failure is the error of an event that is an error.
-func failure(code int64) error {
-	e := &web.Error{Kind: web.Broken, Status: int(max(0, min(code, 999))),
+// failure is the error of an event that is an error. vLLM also refuses a request with such an event, after status 200.
+func failure(e *event) error {
+	w := &web.Error{Kind: web.Broken, Status: int(max(0, min(e.code, 999))),
 		Detail: "the engine failed during the generation"}
 	switch {
-	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable:
-		e.Kind = web.Busy
-	case code >= 400 && code < 500:
-		e.Kind, e.Detail = web.Refused, ""
+	case e.code == http.StatusTooManyRequests || e.code == http.StatusServiceUnavailable:
+		w.Kind = web.Busy
+	case e.code >= 400 && e.code < 500:
+		w.Kind, w.TooLong, w.Detail = web.Refused, e.long, ""
 	}
-	return e
+	return w
 }
 
 // drain reads the end of the stream, so that the connection can be used again.

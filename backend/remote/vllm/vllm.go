@@ -48,7 +48,7 @@ type Engine struct {
 
 // about is what a request depends on.
 type about struct {
-	model string
+	model, version string
 	// tokens says that the server has the route for tokens alone.
 	tokens bool
 }
@@ -108,11 +108,13 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 	if d.Version, err = e.version(ctx); err != nil {
 		return d, err
 	}
-	has, err := e.has(ctx, tokensRoute)
-	if err != nil {
+	has := false
+	if old := e.about.Load(); old != nil && old.tokens && old.model == d.Model && old.version == d.Version {
+		has = true // if it is not so any more, Open notices
+	} else if has, err = e.hasTokensRoute(ctx); err != nil {
 		return d, err
 	}
-	e.about.Store(&about{model: d.Model, tokens: has})
+	e.about.Store(&about{model: d.Model, version: d.Version, tokens: has})
 	d.Salted, d.Usual = true, usual
 	d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormChoices, remote.FormGBNF}
 	d.Notes = append(d.Notes, "top-p and min-p apply after the temperature")
@@ -138,17 +140,18 @@ func (e *Engine) version(ctx context.Context) (string, error) {
 	return reply.Version, err
 }
 
-// has reports whether the server has a route for POST requests.
-func (e *Engine) has(ctx context.Context, path string) (bool, error) {
-	err := e.client.Get(ctx, path, nil)
+// hasTokensRoute reports whether the route for tokens alone can be used. Without --enable-scale-out, vLLM has the route
+// and refuses every request to it with 403, so a request is sent that lacks everything.
+func (e *Engine) hasTokensRoute(ctx context.Context) (bool, error) {
+	err := e.client.Post(ctx, tokensRoute, struct{}{}, nil)
 	var w *web.Error
 	switch {
 	case err == nil:
 		return false, nil // a page for everything, which is no route of vLLM
-	case !errors.As(err, &w) || w.Kind != web.Missing:
+	case !errors.As(err, &w) || w.Temporary() || w.Status == http.StatusUnauthorized:
 		return false, err
 	}
-	return w.Status == http.StatusMethodNotAllowed, nil
+	return w.Kind == web.Refused, nil
 }
 
 // Check implements remote.Engine.
@@ -217,15 +220,31 @@ func (e *Engine) Open(ctx context.Context, r *remote.Request) (remote.Stream, er
 		}
 		a = e.about.Load()
 	}
-	path, text := textRoute, e.textBody(r, a.model)
-	if a.tokens {
-		path, text = tokensRoute, e.tokensBody(r, a.model)
+	events, err := e.stream(ctx, r, a)
+	var w *web.Error
+	if a.tokens && errors.As(err, &w) && w.Status == http.StatusForbidden {
+		// The server may have been started again without its route for tokens.
+		e.about.Store(nil)
+		if _, err := e.Describe(ctx); err != nil {
+			return nil, err
+		}
+		if b := e.about.Load(); b != nil && !b.tokens {
+			a = b
+			events, err = e.stream(ctx, r, a)
+		}
 	}
-	events, err := e.client.Stream(ctx, path, text)
 	if err != nil {
 		return nil, err
 	}
 	return &stream{engine: e, events: events, id: r.ID, abort: a.tokens, most: r.Most, top: r.Sampling.TopLogprobs}, nil
+}
+
+// stream sends a request to the route that the server has.
+func (e *Engine) stream(ctx context.Context, r *remote.Request, a *about) (*web.Events, error) {
+	if a.tokens {
+		return e.client.Stream(ctx, tokensRoute, e.tokensBody(r, a.model))
+	}
+	return e.client.Stream(ctx, textRoute, e.textBody(r, a.model))
 }
 
 var _ remote.Engine = (*Engine)(nil)
