@@ -31,7 +31,8 @@ mapfile -t packages < <(apt-get install --simulate --no-install-recommends "g++-
   sed -n 's/^Inst \([^ ]*\) .*/\1/p')
 [ "${#packages[@]}" -gt 0 ] ||
   fail "cross compiler: Debian's g++-aarch64-linux-gnu cannot be found: $(tail -n 1 "$work/errors")"
-(cd "$work" && apt-get download --quiet --quiet -o APT::Sandbox::User=root "${packages[@]}" >/dev/null 2>"$work/errors") ||
+(cd "$work" &&
+  apt-get download --quiet --quiet -o APT::Sandbox::User=root "${packages[@]}" >/dev/null 2>"$work/errors") ||
   fail "cross compiler: Debian's packages cannot be downloaded: $(tail -n 1 "$work/errors")"
 for package in "$work"/*.deb; do
   dpkg -x "$package" "$work/root" && rm "$package"

@@ -365,10 +365,10 @@ bool has_i8mm() { return has_dotprod() && (getauxval(AT_HWCAP2) & i8mm_bit); }
 
 } // namespace kernels
 
-const kernels::set kernels::neon = {"NEON DotProd", has_dotprod, quantize, multiply_floats, multiply_quantized, add, scale,
-    gate, swiglu, softmax, normalize, rotate, attend};
+const kernels::set kernels::neon = {"NEON DotProd", has_dotprod, quantize, multiply_floats, multiply_quantized, add,
+    scale, gate, swiglu, softmax, normalize, rotate, attend};
 
-const kernels::set kernels::neon_i8mm = {"NEON I8MM", has_i8mm, quantize, multiply_floats, multiply_pairs, add, scale, gate,
-    swiglu, softmax, normalize, rotate, attend};
+const kernels::set kernels::neon_i8mm = {"NEON I8MM", has_i8mm, quantize, multiply_floats, multiply_pairs, add, scale,
+    gate, swiglu, softmax, normalize, rotate, attend};
 
 #endif

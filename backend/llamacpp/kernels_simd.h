@@ -1,6 +1,6 @@
 // The arithmetic of kernels.h, written once for vectors of any width. The file of an instruction set
-// (kernels_avx512.cpp, kernels_avx2.cpp, kernels_neon.cpp) defines the vectors and how to read a block of weights, then includes this
-// file. Together they define one set of kernels.
+// (kernels_avx512.cpp, kernels_avx2.cpp, kernels_neon.cpp) defines the vectors and how to read a block of weights, then
+// includes this file. Together they define one set of kernels.
 //
 // Before the include it defines, in the same unnamed namespace:
 //

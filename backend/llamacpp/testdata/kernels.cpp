@@ -1,7 +1,7 @@
 // Compares all kernels that the processor can run with sums in double precision. It also checks that a token's
 // result does not depend on the other tokens. Prints the instructions of the kernels that passed and digests of their
-// results. The first argument can name the instructions that are checked, or be "team" to check only the team of threads,
-// or "names" to print instructions without a check.
+// results. The first argument can name the instructions that are checked, or be "team" to check only the team of
+// threads, or "names" to print instructions without a check.
 
 #include "kernels.h"
 #include "team.h"
