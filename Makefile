@@ -119,6 +119,8 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@scripts/hub_environment.sh || echo "note: without huggingface_hub its tests against our cache are skipped"
 	@scripts/llama_server_environment.sh || echo "note: without a llama-server its tests are skipped"
 	@scripts/emulator.sh >/dev/null || echo "note: without an emulator the check of old processors is not tested on them"
+	@{ scripts/emulator.sh aarch64 && scripts/cross_compiler.sh; } >/dev/null || \
+	  echo "note: without these the kernels for arm64 are not tested"
 	@scripts/mlx_environment.sh || echo "note: MLX cannot be installed here, so its tests are skipped"
 	@echo "vet (the first run compiles the engine: about two minutes on two cores)"
 	@$(GO) vet ./...

@@ -6,6 +6,7 @@ import "C"
 
 import (
 	"path/filepath"
+	"runtime"
 	"strings"
 	"unsafe"
 )
@@ -61,6 +62,12 @@ func (e *Engine) Kernels() string {
 		return "those in libggml"
 	case e.kernels != "":
 		return "the runner's own, with " + e.kernels
+	}
+	switch runtime.GOOS + " " + runtime.GOARCH {
+	case "linux arm64":
+		return "the engine's; the runner's own need 8-bit dot products (asimddp)"
+	case "darwin arm64":
+		return "the engine's"
 	}
 	return "the engine's; the runner's own need AVX2 with FMA and F16C"
 }

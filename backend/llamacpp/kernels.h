@@ -4,7 +4,8 @@
 // result, bit for bit, whatever else is in its batch.
 //
 // kernels.cpp offers them to the engine, operation by operation. kernels_simd.h has the arithmetic, on plain
-// arrays, for the instructions of kernels_avx512.cpp and kernels_avx2.cpp, whose results differ in rounding. Other
+// arrays, for the instructions of kernels_avx512.cpp, kernels_avx2.cpp and kernels_neon.cpp. Products with quantized
+// weights are the same to the bit in all of them; other results of AVX-512 differ in rounding from the others'. Other
 // processors and operations of other shapes use the engine's own kernels.
 #ifndef RUNNER_KERNELS_H
 #define RUNNER_KERNELS_H
@@ -14,7 +15,7 @@ extern "C" {
 #endif
 
 // kernels_offer gives the best kernels that the processor can run precedence over the engine's own. Call it once,
-// after shim_start and before the first model. It returns their instructions ("AVX-512 VNNI", "AVX2"), or NULL if
+// after shim_start and before the first model. It returns their instructions ("AVX2", "NEON I8MM"), or NULL if
 // the processor can run none.
 const char * kernels_offer(void);
 
@@ -126,6 +127,9 @@ struct set {
 #if defined(__x86_64__)
 extern const set         avx512, avx2;
 inline const set * const sets[] = {&avx512, &avx2, nullptr};
+#elif defined(__aarch64__) && defined(__linux__)
+extern const set         neon_i8mm, neon;
+inline const set * const sets[] = {&neon_i8mm, &neon, nullptr};
 #else
 inline const set * const sets[] = {nullptr};
 #endif

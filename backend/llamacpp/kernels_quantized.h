@@ -198,18 +198,14 @@ KERNEL void fill(const weight_reader<W> & reader, int64_t blocks, panel_block<W>
     });
 }
 
-template <typename W>
-KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, const block * const * columns,
-    float * const * out, int64_t count) {
-    static thread_local std::vector<panel_block<W>> panel;
-    const int64_t blocks = w.n / 32;
-    const size_t length = blocks / (is_super<W>::value ? 8 : 1) * W::bytes;
-    std::vector<char> padded;
-    if (count > width && (int64_t) panel.size() < blocks) {
-        panel.resize(blocks);
-    }
-    // at is a reader of up to eight rows. If there are fewer, it reads a copy with others.
-    const auto at = [&](int64_t row) INLINED {
+// row_readers makes readers of up to eight rows. If there are fewer before row last, it reads a copy with others.
+template <typename W> struct row_readers {
+    const rows &      w;
+    int64_t           last;
+    size_t            length = w.n / 32 / (is_super<W>::value ? 8 : 1) * W::bytes;
+    std::vector<char> padded = {};
+
+    INLINE weight_reader<W> at(int64_t row) {
         const char * data = w.data + row * w.stride;
         if (last - row >= 8) {
             return weight_reader<W>{data, distances(w.stride)};
@@ -219,15 +215,26 @@ KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, cons
             std::memcpy(padded.data() + r * length, data + r * w.stride, length);
         }
         return weight_reader<W>{padded.data(), distances(length)};
-    };
+    }
+};
+
+template <typename W>
+KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, const block * const * columns,
+    float * const * out, int64_t count) {
+    static thread_local std::vector<panel_block<W>> panel;
+    const int64_t blocks = w.n / 32;
+    if (count > width && (int64_t) panel.size() < blocks) {
+        panel.resize(blocks);
+    }
+    row_readers<W> readers{w, last};
     if (count <= width) { // each weight is used once
         for (; first < last; first += 8) {
-            quantized_tiles<W, width>(at(first), blocks, group{first, last - first}, columns, out, count);
+            quantized_tiles<W, width>(readers.at(first), blocks, group{first, last - first}, columns, out, count);
         }
     }
     for (; first < last; first += lanes) {
         for (int64_t r = 0; r < lanes && first + r < last; r += 8) {
-            fill(at(first + r), blocks, panel.data(), r);
+            fill(readers.at(first + r), blocks, panel.data(), r);
         }
         const panel_reader<W> reader{panel.data()};
         quantized_tiles<W, width>(reader, blocks, group{first, last - first}, columns, out, count);

@@ -1,22 +1,31 @@
-// Reading of quantized weights on x86: a block of each of eight rows, with AVX2's instructions. The files of instruction
-// sets include it after they define KERNEL and INLINE; see kernels_simd.h.
+// Reading of quantized weights: a block of each of eight rows. The files of instruction sets include it after they
+// define KERNEL and INLINE; see kernels_simd.h.
 //
-// Eight rows, because a processor that splits vectors of 64 bytes puts these together in half the time.
+// Eight rows, because an x86 processor that splits vectors of 64 bytes puts these together in half the time.
+//
+// kernels_reading_x86.h and kernels_reading_neon.h have what differs between processors:
+//
+//   ints8, floats8     vectors with a number for each of eight rows; ints8 has the operators & | ^
+//   load_rows          loads 16 bytes of each row; v[i] has bytes 4i to 4i+3 of every row
+//   bytes_of           vectors of one byte
+//   lower_nibbles, upper_nibbles  four bits of each byte
+//   shifted_left, shifted_right   bytes, by less than eight bits; bits of a neighbour may come in
+//   table_of, look_up  replace numbers of four bits by a table's bytes
+//   half_floats        loads a half float of each row
+//   lower_halves, upper_halves  the half floats in the lower and upper bits of each number
+//   field              some bits of each number, as many as the mask has
+//   signed_byte        the i-th byte of each number
+//   converted          whole numbers as floats
+//   powers             loads the exponent of an MXFP4 block of each row, as its scale
+//   in_register        keeps a value in a register
 #ifndef RUNNER_KERNELS_READING_H
 #define RUNNER_KERNELS_READING_H
 
 #include "kernels_formats.h"
 
-#include <immintrin.h>
-
-#include <cstring>
-
 namespace kernels {
 
 namespace {
-
-using ints8 = __m256i;
-using floats8 = __m256;
 
 // A block has 32 weights: eight vectors with four of each of eight rows.
 constexpr int block_vectors = 8;
@@ -29,77 +38,28 @@ struct distances {
     INLINE size_t of(int row) const { return row == 0 ? 0 : odd[(row >> __builtin_ctz(row)) / 2] << __builtin_ctz(row); }
 };
 
-// rows_2 loads 16 bytes of rows r and r+4.
-INLINE ints8 rows_2(const char * p, const distances & rows, int r) {
-    return _mm256_inserti128_si256(
-        _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) (p + rows.of(r)))),
-        _mm_loadu_si128((const __m128i *) (p + rows.of(r + 4))), 1);
-}
+} // namespace
 
-// load_rows loads 16 bytes of each of 8 rows; v[i] has bytes 4i to 4i+3 of every row.
-INLINE void load_rows(const char * p, const distances & rows, ints8 * v) {
-    const ints8 a = rows_2(p, rows, 0), b = rows_2(p, rows, 1), c = rows_2(p, rows, 2), d = rows_2(p, rows, 3);
-    const ints8 ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
-    const ints8 ab2 = _mm256_unpackhi_epi32(a, b), cd2 = _mm256_unpackhi_epi32(c, d);
-    v[0] = _mm256_unpacklo_epi64(ab, cd);
-    v[1] = _mm256_unpackhi_epi64(ab, cd);
-    v[2] = _mm256_unpacklo_epi64(ab2, cd2);
-    v[3] = _mm256_unpackhi_epi64(ab2, cd2);
-}
+} // namespace kernels
 
-INLINE ints8 bytes_of(int x) { return _mm256_set1_epi8((char) x); }
+#if defined(__x86_64__)
+#include "kernels_reading_x86.h"
+#else
+#include "kernels_reading_neon.h"
+#endif
+
+namespace kernels {
+
+namespace {
 
 // load_nibbles loads a part with four bits for each weight.
 INLINE void load_nibbles(const char * p, const distances & rows, ints8 (&w)[block_vectors]) {
     load_rows(p, rows, w);
     UNROLL for (int i = 0; i < 4; i++) {
-        w[4 + i] = _mm256_and_si256(_mm256_srli_epi16(w[i], 4), bytes_of(15));
-        w[i] = _mm256_and_si256(w[i], bytes_of(15));
+        w[4 + i] = upper_nibbles(w[i]);
+        w[i] = lower_nibbles(w[i]);
     }
 }
-
-// look_up replaces numbers of four bits by a table's bytes.
-INLINE void look_up(ints8 table, ints8 (&w)[block_vectors]) {
-    UNROLL for (int i = 0; i < block_vectors; i++) {
-        w[i] = _mm256_shuffle_epi8(table, w[i]);
-    }
-}
-
-INLINE ints8 table_of(const void * bytes) {
-    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) bytes));
-}
-
-INLINE short half(const char * p) {
-    short v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-}
-
-// half_floats loads a half float of each row.
-INLINE floats8 half_floats(const char * p, const distances & rows) {
-    __m128i halves = _mm_setzero_si128();
-    halves = _mm_insert_epi16(halves, half(p + rows.of(0)), 0);
-    halves = _mm_insert_epi16(halves, half(p + rows.of(1)), 1);
-    halves = _mm_insert_epi16(halves, half(p + rows.of(2)), 2);
-    halves = _mm_insert_epi16(halves, half(p + rows.of(3)), 3);
-    halves = _mm_insert_epi16(halves, half(p + rows.of(4)), 4);
-    halves = _mm_insert_epi16(halves, half(p + rows.of(5)), 5);
-    halves = _mm_insert_epi16(halves, half(p + rows.of(6)), 6);
-    halves = _mm_insert_epi16(halves, half(p + rows.of(7)), 7);
-    return _mm256_cvtph_ps(halves);
-}
-
-// lower_halves are the half floats in the lower bits of each number.
-INLINE floats8 lower_halves(ints8 v) {
-    v = _mm256_and_si256(v, _mm256_set1_epi32(0xffff));
-    v = _mm256_permute4x64_epi64(_mm256_packus_epi32(v, v), 8);
-    return _mm256_cvtph_ps(_mm256_castsi256_si128(v));
-}
-
-INLINE floats8 upper_halves(ints8 v) { return lower_halves(_mm256_srli_epi32(v, 16)); }
-
-INLINE ints8 shifted_right(ints8 v, int bits) { return _mm256_srl_epi16(v, _mm_cvtsi32_si128(bits)); }
-INLINE ints8 shifted_left(ints8 v, int bits) { return _mm256_sll_epi16(v, _mm_cvtsi32_si128(bits)); }
 
 // Formats with blocks of 32.
 
@@ -112,21 +72,7 @@ struct mxfp4_blocks {
         look_up(table_of(e2m1), w);
     }
 
-    static INLINE floats8 scale(const char * p, const distances & rows) {
-        __m128i bytes = _mm_setzero_si128();
-        bytes = _mm_insert_epi8(bytes, p[rows.of(0)], 0);
-        bytes = _mm_insert_epi8(bytes, p[rows.of(1)], 1);
-        bytes = _mm_insert_epi8(bytes, p[rows.of(2)], 2);
-        bytes = _mm_insert_epi8(bytes, p[rows.of(3)], 3);
-        bytes = _mm_insert_epi8(bytes, p[rows.of(4)], 4);
-        bytes = _mm_insert_epi8(bytes, p[rows.of(5)], 5);
-        bytes = _mm_insert_epi8(bytes, p[rows.of(6)], 6);
-        bytes = _mm_insert_epi8(bytes, p[rows.of(7)], 7);
-        const ints8 e = _mm256_cvtepu8_epi32(bytes), one = _mm256_set1_epi32(1);
-        const ints8 normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
-        const ints8 small = _mm256_sllv_epi32(_mm256_set1_epi32(smallest_scale), e);
-        return _mm256_castsi256_ps(_mm256_blendv_epi8(small, normal, _mm256_cmpgt_epi32(e, one)));
-    }
+    static INLINE floats8 scale(const char * p, const distances & rows) { return powers(p, rows); }
 };
 
 // q4_0_blocks has values of which each is 8 too large.
@@ -147,7 +93,7 @@ template <int flip> struct iq4_nl_blocks {
 
     static INLINE void load(const char * p, const distances & rows, ints8 (&w)[block_vectors]) {
         load_nibbles(p + 2, rows, w);
-        look_up(_mm256_xor_si256(table_of(iq4), bytes_of(flip)), w);
+        look_up(table_of(iq4) ^ bytes_of(flip), w);
     }
     static INLINE floats8 scale(const char * p, const distances & rows) { return half_floats(p, rows); }
 };
@@ -170,19 +116,13 @@ struct q8_0_blocks {
 INLINE void read_scales_and_minimums(const char * p, const distances & rows, floats8 (&factor)[8][2]) {
     ints8 v[4];
     load_rows(p, rows, v);
-    const ints8 six = bytes_of(63), four = bytes_of(15), two = bytes_of(48);
-    const ints8 scale[2] = {_mm256_and_si256(v[1], six),
-        _mm256_or_si256(_mm256_and_si256(v[3], four), _mm256_and_si256(_mm256_srli_epi32(v[1], 2), two))};
-    const ints8 minimum[2] = {_mm256_and_si256(v[2], six),
-        _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(v[3], 4), four),
-            _mm256_and_si256(_mm256_srli_epi32(v[2], 2), two))};
+    const ints8 six = bytes_of(63), two = bytes_of(48);
+    const ints8 scale[2] = {v[1] & six, lower_nibbles(v[3]) | (shifted_right(v[1], 2) & two)};
+    const ints8 minimum[2] = {v[2] & six, upper_nibbles(v[3]) | (shifted_right(v[2], 2) & two)};
     const floats8 by[2] = {lower_halves(v[0]), upper_halves(v[0])};
-    const ints8 byte = _mm256_set1_epi32(255);
     UNROLL for (int i = 0; i < 8; i++) {
-        const ints8 s = _mm256_and_si256(_mm256_srli_epi32(scale[i / 4], i % 4 * 8), byte);
-        const ints8 m = _mm256_and_si256(_mm256_srli_epi32(minimum[i / 4], i % 4 * 8), byte);
-        factor[i][0] = _mm256_cvtepi32_ps(s) * by[0];
-        factor[i][1] = _mm256_cvtepi32_ps(m) * by[1];
+        factor[i][0] = converted(field(scale[i / 4], i % 4 * 8, 255)) * by[0];
+        factor[i][1] = converted(field(minimum[i / 4], i % 4 * 8, 255)) * by[1];
     }
 }
 
@@ -199,8 +139,8 @@ struct q4_k_blocks {
         load_rows(p + 16 + 32 * j, rows, a);
         load_rows(p + 32 + 32 * j, rows, a + 4);
         UNROLL for (int i = 0; i < block_vectors; i++) {
-            b[i] = _mm256_and_si256(_mm256_srli_epi16(a[i], 4), bytes_of(15));
-            a[i] = _mm256_and_si256(a[i], bytes_of(15));
+            b[i] = upper_nibbles(a[i]);
+            a[i] = lower_nibbles(a[i]);
         }
     }
 };
@@ -222,10 +162,10 @@ struct q5_k_blocks {
         load_rows(p + 64 + 32 * j, rows, a + 4);
         UNROLL for (int i = 0; i < block_vectors; i++) {
             const ints8 bits = shifted_right(fifth[i], 2 * j);
-            const ints8 first = _mm256_and_si256(_mm256_slli_epi16(bits, 4), bytes_of(16));
-            const ints8 second = _mm256_and_si256(_mm256_slli_epi16(bits, 3), bytes_of(16));
-            b[i] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a[i], 4), bytes_of(15)), second);
-            a[i] = _mm256_or_si256(_mm256_and_si256(a[i], bytes_of(15)), first);
+            const ints8 first = shifted_left(bits, 4) & bytes_of(16);
+            const ints8 second = shifted_left(bits, 3) & bytes_of(16);
+            b[i] = upper_nibbles(a[i]) | second;
+            a[i] = lower_nibbles(a[i]) | first;
         }
     }
 };
@@ -243,8 +183,7 @@ struct q6_k_blocks {
         UNROLL for (int i = 0; i < 8; i++) {
             UNROLL for (int k = 0; k < 2; k++) {
                 const int at = 2 * (int) part(i) + k;
-                const ints8 scale = _mm256_srai_epi32(_mm256_slli_epi32(v[at / 4], 24 - at % 4 * 8), 24);
-                factor[i][k] = _mm256_cvtepi32_ps(scale) * by;
+                factor[i][k] = converted(signed_byte(v[at / 4], at % 4)) * by;
             }
         }
     }
@@ -256,10 +195,10 @@ struct q6_k_blocks {
         load_rows(p + 32 * j, rows, a);
         load_rows(p + 32 * j + 16, rows, a + 4);
         UNROLL for (int i = 0; i < block_vectors; i++) {
-            const ints8 first = _mm256_and_si256(shifted_left(upper[i], 4 - j % 2 * 2), bytes_of(48));
-            const ints8 second = _mm256_and_si256(shifted_right(upper[i], j % 2 * 2), bytes_of(48));
-            b[i] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a[i], 4), bytes_of(15)), second);
-            a[i] = _mm256_or_si256(_mm256_and_si256(a[i], bytes_of(15)), first);
+            const ints8 first = shifted_left(upper[i], 4 - j % 2 * 2) & bytes_of(48);
+            const ints8 second = shifted_right(upper[i], j % 2 * 2) & bytes_of(48);
+            b[i] = upper_nibbles(a[i]) | second;
+            a[i] = lower_nibbles(a[i]) | first;
         }
     }
 };
@@ -275,15 +214,13 @@ template <int flip> struct iq4_xs_blocks {
         load_rows(p, rows, v);
         const floats8 by = lower_halves(v[0]);
         UNROLL for (int i = 0; i < 8; i++) {
-            const ints8 four = _mm256_and_si256(_mm256_srli_epi32(v[1], 4 * i), _mm256_set1_epi32(15));
-            const ints8 two = _mm256_and_si256(_mm256_srli_epi32(v[0], 16 + 2 * i), _mm256_set1_epi32(3));
-            const ints8 scale = _mm256_or_si256(four, _mm256_slli_epi32(two, 4));
-            factor[i][0] = _mm256_cvtepi32_ps(_mm256_sub_epi32(scale, _mm256_set1_epi32(32))) * by;
+            const floats8 lower = converted(field(v[1], 4 * i, 15)), upper = converted(field(v[0], 16 + 2 * i, 3));
+            factor[i][0] = (lower + upper * 16.0f - 32.0f) * by;
         }
     }
     static INLINE void load_two(const char * p, const distances & rows, int j, ints8 (&a)[block_vectors],
         ints8 (&b)[block_vectors]) {
-        const ints8 table = _mm256_xor_si256(table_of(iq4), bytes_of(flip));
+        const ints8 table = table_of(iq4) ^ bytes_of(flip);
         load_nibbles(p + 8 + 32 * j, rows, a);
         load_nibbles(p + 24 + 32 * j, rows, b);
         look_up(table, a);

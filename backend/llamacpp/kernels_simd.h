@@ -1,12 +1,12 @@
 // The arithmetic of kernels.h, written once for vectors of any width. The file of an instruction set
-// (kernels_avx512.cpp, kernels_avx2.cpp) defines the vectors and how to read a block of weights, then includes this
-// file. Together they define one set of kernels.
+// (kernels_avx512.cpp, kernels_avx2.cpp, kernels_neon.cpp) defines the vectors and how to read a block of weights, then
+// includes this file. Together they define one set of kernels.
 //
 // Before the include it defines, in the same unnamed namespace:
 //
 //   KERNEL, INLINE       mark functions that use the instructions
 //   lanes                how many floats a vector has; doubles have half as many
-//   floats, doubles, ints  vectors with the compiler's operators; ints holds a whole number for each float
+//   floats, doubles, ints  vectors with operators, and [] for doubles; ints holds a whole number for each float
 //   load, store, all     whole vectors from and to memory (any alignment), and of one number
 //   halves, wide         lanes half floats from memory; half as many, as doubles
 //   upper_halves         lanes floats of which memory has the upper halves (bfloat16)
@@ -87,10 +87,6 @@ struct f16_weights {
 struct bf16_weights {
     static INLINE floats load(const char * row, int64_t i) { return upper_halves(row + i * 2); }
 };
-
-// in_register keeps the compiler from reading a value from memory again for every use, which would limit the speed
-// of a tile.
-template <typename T> INLINE void in_register(T & v) { __asm__("" : "+v"(v)); }
 
 // A tile is R rows by C columns, kept in registers. Each product has its own accumulator, so its value does not
 // depend on the tile it is in.

@@ -15,7 +15,7 @@ import (
 	"runner/models/random"
 )
 
-const lacking = "the processor lacks AVX2 with FMA and F16C"
+const lacking = "the processor can run none of the package's kernels"
 
 // forEachKernels runs f with each of the package's kernels that the processor can run.
 func forEachKernels(t *testing.T, f func(t *testing.T, kernels string)) {
@@ -57,13 +57,21 @@ func kernelCheck(t *testing.T, sanitizer string, args ...string) string {
 		}
 		t.Fatalf("%v\n%s", err, out)
 	}
-	out, err := exec.Command(binary, args...).CombinedOutput()
+	return output(t, binary, args...)
+}
+
+// output runs a command and returns what it prints.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return strings.TrimSpace(string(out))
 }
 
+// TestKernelsSanitized also checks that all kernels give the same products of quantized weights, to the bit, and that
+// those for arm64 give the same results as those for AVX2.
 func TestKernelsSanitized(t *testing.T) {
 	out := kernelCheck(t, "address,undefined")
 	if out == "" {
@@ -72,8 +80,51 @@ func TestKernelsSanitized(t *testing.T) {
 	if err := start(); err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.Join(allKernels(), "\n"); out != want {
-		t.Fatalf("checked %q instead of %q", out, want)
+	var checked []string
+	digests := map[string]string{}
+	for line := range strings.Lines(out) {
+		instructions, digest, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		checked = append(checked, instructions)
+		digests[instructions] = digest
+	}
+	if !slices.Equal(checked, allKernels()) {
+		t.Fatalf("checked %q instead of %q", checked, allKernels())
+	}
+	quantized := func(digest string) string { return strings.Fields(digest)[0] }
+	for instructions, digest := range digests {
+		if quantized(digest) != quantized(digests[checked[0]]) {
+			t.Errorf("products with %s differ from those with %s:\n%s", instructions, checked[0], out)
+		}
+	}
+	t.Run("arm64", func(t *testing.T) { checkOnArm64(t, digests["AVX2"]) })
+}
+
+// checkOnArm64 runs the check of the kernels for arm64 on emulated processors. digest is what it must print.
+func checkOnArm64(t *testing.T, digest string) {
+	if digest == "" {
+		t.Skip("the processor lacks AVX2, whose results are compared")
+	}
+	cxx := tool(t, "aarch64-linux-gnu-g++", "cross", "scripts/cross_compiler.sh")
+	qemu := tool(t, "qemu-aarch64", "emulator", "scripts/emulator.sh aarch64")
+	binary := filepath.Join(t.TempDir(), "kernels")
+	output(t, cxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-I.", "-o", binary,
+		"kernels_neon.cpp", "team.cpp", filepath.Join("testdata", "kernels.cpp"))
+	for _, c := range []struct {
+		processor string
+		kernels   []string
+	}{
+		{"max", []string{"NEON I8MM", "NEON DotProd"}},
+		{"neoverse-n1", []string{"NEON DotProd"}},
+		{"cortex-a53", nil},
+	} {
+		if got, want := output(t, qemu, "-cpu", c.processor, binary, "names"), strings.Join(c.kernels, "\n"); got != want {
+			t.Fatalf("%s runs the kernels %q instead of %q", c.processor, got, want)
+		}
+	}
+	for processor, kernels := range map[string]string{"max": "NEON I8MM", "neoverse-n1": "NEON DotProd"} {
+		if got, want := output(t, qemu, "-cpu", processor, binary, kernels), kernels+": "+digest; got != want {
+			t.Errorf("%s gives %q instead of %q", processor, got, want)
+		}
 	}
 }
 

@@ -75,26 +75,25 @@ func TestLackingInstructionIsNamed(t *testing.T) {
 	}
 }
 
-// emulator returns the program that emulates processors: the one on the PATH, or that of scripts/emulator.sh.
-func emulator(t *testing.T) string {
+// tool returns a program: the one on the PATH, or that which a script unpacks into a folder of .cache.
+func tool(t *testing.T, name, folder, script string) string {
 	t.Helper()
-	const name = "qemu-x86_64"
 	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}
-	path, err := filepath.Abs(filepath.Join("..", "..", ".cache", "emulator", name))
+	path, err := filepath.Abs(filepath.Join("..", "..", ".cache", folder, name))
 	if err == nil {
 		_, err = os.Stat(path)
 	}
 	if err != nil {
-		t.Skip(name + " is not on the PATH and not in .cache/emulator; scripts/emulator.sh unpacks Debian's where it can")
+		t.Skip(name + " is not on the PATH and not in .cache/" + folder + "; " + script + " unpacks Debian's where it can")
 	}
 	return path
 }
 
 // TestOldProcessors runs the check on emulated processors, where an unknown instruction ends the program with SIGILL.
 func TestOldProcessors(t *testing.T) {
-	qemu := emulator(t)
+	qemu := tool(t, "qemu-x86_64", "emulator", "scripts/emulator.sh")
 	for _, c := range []struct{ flags, processor, lacks string }{
 		{"x86-64-v3", "Haswell", ""},
 		{"x86-64-v3", "EPYC", ""},
@@ -171,7 +170,7 @@ func TestLogitsOfBuilds(t *testing.T) {
 		t.Skip("it compiles the engine again; RUNNER_LONG=1 runs it")
 	}
 	if runtime.GOARCH != "amd64" {
-		t.Skip("another architecture has one build")
+		t.Skip("the portable program is compared on x86-64")
 	}
 	want := bits(t)
 	if want == "" {

@@ -1,5 +1,7 @@
 // Compares all kernels that the processor can run with sums in double precision. It also checks that a token's
-// result does not depend on the other tokens. Prints the instructions of the kernels that passed.
+// result does not depend on the other tokens. Prints the instructions of the kernels that passed and digests of their
+// results. The first argument can name the instructions that are checked, or be "team" to check only the team of
+// threads, or "names" to print instructions without a check.
 
 #include "kernels.h"
 #include "team.h"
@@ -7,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cinttypes>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
@@ -24,6 +27,15 @@ namespace {
 const set * own; // the kernels that are checked
 
 std::mt19937 source(1);
+
+// The digests of the results so far, by FNV-1a: of products with quantized weights, and of all others.
+uint64_t quantized_bits, other_bits;
+
+void digest(uint64_t & bits, const float * x, size_t n) {
+    for (size_t i = 0; i < n * sizeof *x; i++) {
+        bits = (bits ^ ((const uint8_t *) x)[i]) * 0x100000001b3;
+    }
+}
 
 float normal() { return std::normal_distribution<float>()(source); }
 int   below(int n) { return (int) (source() % n); }
@@ -332,6 +344,7 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
             fail("a value was written behind the %d rows", (int) height);
         }
         out[c].pop_back();
+        digest(rounded ? quantized_bits : other_bits, out[c].data(), out[c].size());
         // Alone, and in two pieces.
         std::vector<float> alone(height);
         float * to = alone.data();
@@ -344,18 +357,20 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
 
 // Every scale is taken as it is, also below the normal numbers: the products are powers of two, and exact.
 void check_scales() {
-    const auto product = [&](matrix & m, int power, double want) {
+    block b[8]; // a column with one value
+    const auto fill = [&](const matrix & m, int power) {
         float x[256];
         std::fill(x, x + 256, std::ldexp(127.0f, power));
-        block b[8];
         own->quantize(x, m.r.n, m.r.format, b);
+    };
+    const auto product = [&](matrix & m, int power, double want, int most) {
         const block * columns[40];
         float out[40], * to[40];
         for (int c = 0; c < 40; c++) {
             columns[c] = b;
             to[c] = &out[c];
         }
-        for (const int count : {1, 40}) {
+        for (const int count : {1, most}) {
             own->multiply_quantized(m.r, 0, 1, columns, to, count);
             for (int c = 0; c < count; c++) {
                 close_to("product with a scale", out[c], want * std::ldexp(127.0, power), 0);
@@ -367,7 +382,9 @@ void check_scales() {
         char * p = m.bytes.data();
         p[0] = (char) e;
         std::fill(p + 1, p + 17, 0x22); // ones
-        product(m, e < 128 ? 60 : -90, std::ldexp(32.0, e - 127));
+        const int power = e < 128 ? 60 : -90;
+        fill(m, power);
+        product(m, power, std::ldexp(32.0, e - 127), 40);
     }
     // Blocks of ones, whose parts have the scale 1 and the minimum 0.
     const auto ones = [](enum rows::format format, char * p) {
@@ -389,11 +406,13 @@ void check_scales() {
         }
         m = make(l.format, 1, l.weights, false);
         ones(l.format, m.bytes.data());
-        for (int h = 0; h < 0x10000; h++) {
+        fill(m, -10);
+        // All half floats for two formats; every fifth for the others, which read them the same way.
+        for (int h = 0; h < 0x10000; h += l.format == rows::q8_0 || l.format == rows::q4_k ? 1 : 5) {
             if ((h & 0x7c00) != 0x7c00) {
                 const uint16_t scale = (uint16_t) h;
                 std::memcpy(m.bytes.data() + (l.format == rows::q6_k ? 208 : 0), &scale, 2);
-                product(m, -10, l.weights * from_half(scale));
+                product(m, -10, l.weights * from_half(scale), h % 9 == 0 ? 40 : 1);
             }
         }
     }
@@ -464,6 +483,7 @@ void check_attention(int64_t size, int64_t group, int64_t shared, int64_t cells,
         s.sinks.push_back(normal() * 3);
     }
     s.run();
+    digest(other_bits, s.out.data(), s.out.size());
     for (int64_t t = 0; t < a.tokens; t++) {
         for (int64_t h = 0; h < a.heads; h++) {
             std::vector<double> score(cells, -INFINITY), want(size);
@@ -526,18 +546,21 @@ void check_elementwise() {
             x[i] = normal() * size, y[i] = normal() * size;
         }
         own->gate(x, y, alpha, limit, 32, out);
+        digest(other_bits, out, 32);
         for (int i = 0; i < 32; i++) {
             const double g = std::min(x[i], limit), u = std::clamp(y[i], -limit, limit);
             const double want = g / (1 + std::exp(-(double) alpha * g)) * (u + 1);
             close_to("gate", out[i], want, std::fabs(want) * 1e-5 + 1e-30);
         }
         own->swiglu(x, y, 32, out);
+        digest(other_bits, out, 32);
         for (int i = 0; i < 32; i++) {
             const double want = x[i] / (1 + std::exp(-(double) x[i])) * y[i];
             // The power of e is limited to e to the 80th.
             close_to("swiglu", out[i], want, std::fabs(want) * 1e-5 + 1e-33 * std::fabs((double) x[i] * y[i]) + 1e-30);
         }
         own->softmax(x, 32, alpha, out);
+        digest(other_bits, out, 32);
         double shares = 0, highest = -INFINITY;
         for (int i = 0; i < 32; i++) {
             highest = std::max(highest, (double) x[i] * alpha);
@@ -550,6 +573,7 @@ void check_elementwise() {
             close_to("softmax", out[i], want, want * (1e-5 + std::fabs(highest) * 1e-6) + 1e-30);
         }
         own->normalize(x, 32, 1e-5f, out);
+        digest(other_bits, out, 32);
         double squares = 0;
         for (int i = 0; i < 32; i++) {
             squares += (double) x[i] * x[i];
@@ -564,6 +588,7 @@ void check_elementwise() {
             turns[i] = std::cos(angle), turns[16 + i] = std::sin(angle);
         }
         own->rotate(x, turns, 16, out);
+        digest(other_bits, out, 32);
         for (int i = 0; i < 16; i++) {
             close_to("rotate, first", out[i], (double) x[i] * turns[i] - (double) x[16 + i] * turns[16 + i],
                 size * 1e-6);
@@ -571,10 +596,12 @@ void check_elementwise() {
                 size * 1e-6);
         }
         own->add(x, y, 32, out);
+        digest(other_bits, out, 32);
         for (int i = 0; i < 32; i++) {
             close_to("add", out[i], x[i] + y[i], 0);
         }
         own->scale(x, 0.75f, 32, out);
+        digest(other_bits, out, 32);
         for (int i = 0; i < 32; i++) {
             close_to("scale", out[i], x[i] * 0.75f, 0);
         }
@@ -720,6 +747,8 @@ void check_sleep() {
 }
 
 void check() {
+    source.seed(1);
+    quantized_bits = other_bits = 0xcbf29ce484222325;
     for (const int64_t n : {32, 96, 160, 416, 1056}) {
         for (const int64_t count : {1, 3, 6, 8, 15, 21}) {
             for (const int64_t height : {1, 13, 34}) {
@@ -737,7 +766,8 @@ void check() {
     for (const int64_t size : {32, 96, 256}) {
         for (const int64_t group : {1, 2, 7, 8, 16}) {
             for (const int64_t cells : {1, 16, 17, 65, 170}) {
-                check_attention(size, group, 1 + below(2), cells, below(2) == 0);
+                const int shared = 1 + below(2); // compilers evaluate arguments in any order
+                check_attention(size, group, shared, cells, below(2) == 0);
             }
         }
     }
@@ -749,18 +779,26 @@ void check() {
 } // namespace
 
 int main(int, char ** argv) {
-    check_team();
-    check_help();
-    check_patience();
-    check_sleep();
-    if (argv[1] && std::strcmp(argv[1], "team") == 0) {
+    const auto asked = [&](const char * what) { return argv[1] && std::strcmp(argv[1], what) == 0; };
+    if (!argv[1] || asked("team")) {
+        check_team();
+        check_help();
+        check_patience();
+        check_sleep();
+    }
+    if (asked("team")) {
         return 0;
     }
     for (const set * const * s = sets; *s; s++) {
-        if ((*s)->supported()) {
-            own = *s;
-            check();
+        if (!(*s)->supported()) {
+            continue;
+        }
+        own = *s;
+        if (asked("names")) {
             std::puts(own->instructions);
+        } else if (!argv[1] || asked(own->instructions)) {
+            check();
+            std::printf("%s: %016" PRIx64 " %016" PRIx64 "\n", own->instructions, quantized_bits, other_bits);
         }
     }
 }
