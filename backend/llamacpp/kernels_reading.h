@@ -112,7 +112,7 @@ struct mxfp4_blocks {
         look_up(table_of(e2m1), w);
     }
 
-    static INLINE floats8 scale(const char * p, const distances & rows) {
+    static INLINE __m128i exponents(const char * p, const distances & rows) {
         __m128i bytes = _mm_setzero_si128();
         bytes = _mm_insert_epi8(bytes, p[rows.of(0)], 0);
         bytes = _mm_insert_epi8(bytes, p[rows.of(1)], 1);
@@ -122,7 +122,11 @@ struct mxfp4_blocks {
         bytes = _mm_insert_epi8(bytes, p[rows.of(5)], 5);
         bytes = _mm_insert_epi8(bytes, p[rows.of(6)], 6);
         bytes = _mm_insert_epi8(bytes, p[rows.of(7)], 7);
-        const ints8 e = _mm256_cvtepu8_epi32(bytes), one = _mm256_set1_epi32(1);
+        return bytes;
+    }
+
+    static INLINE floats8 scale(const char * p, const distances & rows) {
+        const ints8 e = _mm256_cvtepu8_epi32(exponents(p, rows)), one = _mm256_set1_epi32(1);
         const ints8 normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
         const ints8 small = _mm256_sllv_epi32(_mm256_set1_epi32(smallest_scale), e);
         return _mm256_castsi256_ps(_mm256_blendv_epi8(small, normal, _mm256_cmpgt_epi32(e, one)));
