@@ -49,7 +49,15 @@ struct weights {
     rows r = {};
     // In formats that the kernels do not read, a product is one of the engine's functions for a row and a column.
     const ggml_type_traits_cpu * engine = nullptr;
-    size_t column = 0; // the bytes of a column that was rounded for such weights, or 0 if columns stay floats
+    size_t  column = 0; // the bytes of a column that was rounded for such weights
+    int64_t blocks = 0; // of 32 in a row of quantized weights that the kernels read
+
+    // rounded returns the bytes of a column that was rounded, or 0 if columns stay floats.
+    size_t rounded(const kernels::set & own) const {
+        return blocks > 0 ? blocks * own.blocks(r.format) * sizeof(block) : column;
+    }
+    // worth returns from how many columns on they are put into bundles.
+    int64_t worth(const kernels::set & own) const { return blocks > 0 && own.worth ? own.worth(r.format) : INT64_MAX; }
 };
 
 // format_of determines the memory format of weights. It returns false if nothing here can compute their products.
@@ -83,7 +91,7 @@ bool format_of(const ggml_tensor * t, weights & w) {
         w.column = ggml_row_size(w.engine->vec_dot_type, r.n);
         return true;
     }
-    w.column = values > 1 ? r.n / 32 * sizeof(block) : 0;
+    w.blocks = values > 1 ? r.n / 32 : 0;
     return t->nb[0] == bytes && t->extra == nullptr && r.n % std::max<int64_t>(values, 16) == 0;
 }
 
@@ -245,23 +253,34 @@ template <typename F> void spread(ggml_compute_params * params, int64_t n, int64
 // Rounding or normalizing a number takes about as long as this many products.
 constexpr int64_t cost_of_number = 16;
 
+// Putting a rounded number into a bundle takes about as long as this many products.
+constexpr int64_t cost_of_moving = 4;
+
 // share is both meet and take, for work whose pieces are known before the threads meet.
 template <typename F> void share(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
     meet(params);
     take(params, n, cost, f);
 }
 
+// bundle says which of a product's sorted columns it has.
+struct bundle {
+    int64_t from, count;
+};
+
 // The work buffer of a product: its rounded columns, then pointers to columns and results by expert, then the
-// index at which each expert's begin, then the experts that have any.
+// index at which each expert's begin, then the experts that have any, then the bundles and at which each expert's begin.
 struct work {
     char *         rounded;
     const void **  columns;
     float **       out;
     int64_t *      begin; // one more than the number of experts
     int64_t *      used;  // their number, then the experts
+    int64_t *      bundled; // one more than the number of experts
+    bundle *       bundles;
+    char *         tiles; // what the bundles hold
     size_t         size;
 
-    work(const ggml_tensor * op, void * base) {
+    work(const kernels::set & own, const ggml_tensor * op, void * base) {
         weights m;
         format_of(op->src[0], m);
         const bool ids = op->op == GGML_OP_MUL_MAT_ID;
@@ -272,11 +291,17 @@ struct work {
             at += (bytes + 63) / 64 * 64;
             return base ? (char *) base + begin : nullptr;
         };
-        rounded = take(columns_of(op->src[1]) * m.column);
+        rounded = take(columns_of(op->src[1]) * m.rounded(own));
         columns = (const void **) take(all * sizeof *columns);
         out = (float **) take(all * sizeof *out);
         begin = (int64_t *) take((experts + 1) * sizeof *begin);
         used = (int64_t *) take((experts + 1) * sizeof *used);
+        bundled = (int64_t *) take((experts + 1) * sizeof *bundled);
+        // Each expert with bundles has one that may not be full.
+        const int64_t least = m.worth(own), most = all < least ? 0 : all / kernels::bundle_width +
+            std::min(experts, all / least);
+        bundles = (bundle *) take(most * sizeof *bundles);
+        tiles = take(most > 0 ? most * own.bundle_size(m.r.format, m.r.n) : 0);
         size = at + 63;
     }
 };
@@ -287,7 +312,7 @@ int32_t expert_of(const ggml_tensor * ids, int64_t i, int64_t token) {
 }
 
 // arrange sorts the columns and their results by expert. Thread 0 does it.
-void arrange(const ggml_tensor * op, const weights & m, work & w) {
+void arrange(const ggml_tensor * op, size_t rounded, work & w) {
     const ggml_tensor * x = op->src[1], * ids = op->op == GGML_OP_MUL_MAT_ID ? op->src[2] : nullptr;
     const int64_t experts = ids ? op->src[0]->ne[2] : 1;
     const auto expert = [&](int64_t i, int64_t t) { return ids ? expert_of(ids, i, t) : 0; };
@@ -310,12 +335,26 @@ void arrange(const ggml_tensor * op, const weights & m, work & w) {
             const int64_t at = w.begin[expert(i, t)]++;
             const int64_t column = ids ? i % x->ne[1] : i;
             const int64_t from = t * x->ne[1] + column;
-            w.columns[at] = m.column > 0 ? (const void *) (w.rounded + from * m.column) : row(x, from);
+            w.columns[at] = rounded > 0 ? (const void *) (w.rounded + from * rounded) : row(x, from);
             w.out[at] = row(op, t * op->ne[1] + i);
         }
     }
     std::memmove(w.begin + 1, w.begin, experts * sizeof *w.begin);
     w.begin[0] = 0;
+}
+
+// bundle_up says which columns of which expert are in each bundle, after arrange. Thread 0 does it.
+void bundle_up(const ggml_tensor * op, int64_t least, work & w) {
+    const int64_t experts = op->op == GGML_OP_MUL_MAT_ID ? op->src[0]->ne[2] : 1;
+    int64_t n = 0;
+    for (int64_t e = 0; e < experts; e++) {
+        w.bundled[e] = n;
+        const int64_t end = w.begin[e + 1];
+        for (int64_t from = end - w.begin[e] >= least ? w.begin[e] : end; from < end; from += kernels::bundle_width) {
+            w.bundles[n++] = {from, std::min<int64_t>(kernels::bundle_width, end - from)};
+        }
+    }
+    w.bundled[experts] = n;
 }
 
 // round rounds a column for the weights.
@@ -330,7 +369,7 @@ void round(const kernels::set & own, const weights & m, const float * x, void * 
 // multiply writes the products of rows first to last-1 with each column.
 void multiply(const kernels::set & own, const weights & m, int64_t first, int64_t last, const void * const * columns,
     float * const * out, int64_t count) {
-    if (!m.engine && m.column > 0) {
+    if (m.blocks > 0) {
         own.multiply_quantized(m.r, first, last, (const block * const *) columns, out, count);
         return;
     }
@@ -352,15 +391,26 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
     const ggml_tensor * x = op->src[1];
     weights m;
     format_of(op->src[0], m);
-    work w(op, params->wdata);
+    work w(own, op, params->wdata);
+    const size_t column = m.rounded(own);
+    const int64_t least = m.worth(own), experts = op->op == GGML_OP_MUL_MAT_ID ? op->src[0]->ne[2] : 1;
     if (params->ith == 0) {
-        arrange(op, m, w);
+        arrange(op, column, w);
+        bundle_up(op, least, w);
     }
-    if (m.column > 0) {
+    if (column > 0) {
         spread(params, columns_of(x), m.r.n * cost_of_number,
-            [&](int64_t c) { round(own, m, row(x, c), w.rounded + c * m.column); });
+            [&](int64_t c) { round(own, m, row(x, c), w.rounded + c * column); });
     }
     meet(params);
+    const size_t bundle_size = w.bundled[experts] > 0 ? own.bundle_size(m.r.format, m.r.n) : 0;
+    if (w.bundled[experts] > 0) {
+        spread(params, w.bundled[experts], kernels::bundle_width * m.r.n * cost_of_moving, [&](int64_t i) {
+            const block * const * from = (const block * const *) w.columns + w.bundles[i].from;
+            own.bundle(from, w.bundles[i].count, m.r.n, m.r.format, w.tiles + i * bundle_size);
+        });
+        meet(params);
+    }
     // A piece is some rows of one expert's matrix with all columns of that expert. Experts without columns have no
     // pieces, so that the pieces are about equally large.
     const int64_t height = op->src[0]->ne[1], used = std::max<int64_t>(w.used[0], 1);
@@ -371,7 +421,12 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
         const int64_t from = w.begin[e], count = w.begin[e + 1] - from;
         weights expert = m;
         expert.r.data += e * op->src[0]->nb[2];
-        multiply(own, expert, first, last, w.columns + from, w.out + from, count);
+        if (count >= least) {
+            own.multiply_bundles(expert.r, first, last, w.tiles + w.bundled[e] * bundle_size,
+                (const block * const *) w.columns + from, w.out + from, count);
+        } else {
+            multiply(own, expert, first, last, w.columns + from, w.out + from, count);
+        }
     });
 }
 
@@ -512,7 +567,7 @@ struct traits final : ggml::cpu::tensor_traits {
     const kernels::set & own;
     explicit traits(const kernels::set & set) : own(set) {}
     bool work_size(int, const ggml_tensor * op, size_t & size) override {
-        size = op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID ? work(op, nullptr).size : 0;
+        size = op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID ? work(own, op, nullptr).size : 0;
         return true;
     }
     bool compute_forward(ggml_compute_params * params, ggml_tensor * op) override {

@@ -5,8 +5,9 @@
 //
 // kernels.cpp offers them to the engine, operation by operation. kernels_simd.h has the arithmetic, on plain
 // arrays, for the instructions of kernels_avx512.cpp, kernels_avx2.cpp and kernels_neon.cpp. Products with quantized
-// weights are the same to the bit in all of them; other results of AVX-512 differ in rounding from the others'. Other
-// processors and operations of other shapes use the engine's own kernels.
+// weights are the same to the bit in these; other results of AVX-512 differ in rounding from the others'. With AMX
+// (kernels_amx.cpp) products of many columns use tiles, MXFP4's activations have nine bits, and the rest is that of
+// AVX-512. Other processors and operations of other shapes use the engine's own kernels.
 #ifndef RUNNER_KERNELS_H
 #define RUNNER_KERNELS_H
 
@@ -15,7 +16,7 @@ extern "C" {
 #endif
 
 // kernels_offer gives the best kernels that the processor can run precedence over the engine's own. Call it once,
-// after shim_start and before the first model. It returns their instructions ("AVX2", "NEON I8MM"), or NULL if
+// after shim_start and before the first model. It returns their instructions ("AMX", "NEON I8MM"), or NULL if
 // the processor can run none.
 const char * kernels_offer(void);
 
@@ -70,7 +71,7 @@ struct attention {
     uint64_t id;
 };
 
-enum { max_size = 256, max_group = 16 };
+enum { max_size = 256, max_group = 16, bundle_width = 16 };
 
 // set is the kernels for one set of instructions.
 struct set {
@@ -78,6 +79,9 @@ struct set {
 
     // supported reports whether this processor has the instructions. If not, no other function may be called.
     bool (*supported)();
+
+    // blocks is how many blocks quantize makes of 32 activations for weights of a quantized format.
+    int (*blocks)(enum rows::format format);
 
     // quantize makes blocks of n activations for weights of a quantized format; n is a multiple of 32. Only this set
     // can use them.
@@ -92,6 +96,21 @@ struct set {
     // or of 256 for formats with such blocks. It is fastest for a multiple of 16 rows.
     void (*multiply_quantized)(const rows & w, int64_t first, int64_t last, const block * const * columns,
         float * const * out, int64_t count);
+
+    // Some sets multiply many columns faster from bundles: up to bundle_width columns in another layout. In other sets
+    // these four are null. worth is from how many columns on that is so, for a quantized format.
+    int64_t (*worth)(enum rows::format format);
+
+    // bundle_size is the bytes of a bundle of columns of n activations, a multiple of 64.
+    size_t (*bundle_size)(enum rows::format format, int64_t n);
+
+    // bundle makes a bundle, on an address that is a multiple of 64, of columns from quantize.
+    void (*bundle)(const block * const * columns, int64_t count, int64_t n, enum rows::format format, char * out);
+
+    // multiply_bundles does what multiply_quantized does. The bundles hold the columns in their order, and all but the
+    // last are full.
+    void (*multiply_bundles)(const rows & w, int64_t first, int64_t last, const char * bundles,
+        const block * const * columns, float * const * out, int64_t count);
 
     // add writes the sums of n values with others; n is a multiple of 16.
     void (*add)(const float * x, const float * y, int64_t n, float * out);
@@ -125,8 +144,8 @@ struct set {
 
 // sets lists the kernels for this kind of processor, the best first, ending with a null.
 #if defined(__x86_64__)
-extern const set         avx512, avx2;
-inline const set * const sets[] = {&avx512, &avx2, nullptr};
+extern const set         amx, avx512, avx2;
+inline const set * const sets[] = {&amx, &avx512, &avx2, nullptr};
 #elif defined(__aarch64__) && defined(__linux__)
 extern const set         neon_i8mm, neon;
 inline const set * const sets[] = {&neon_i8mm, &neon, nullptr};

@@ -136,6 +136,7 @@ template <int most, int offset_, int sums_ = 1, bool minimum_ = false> struct sm
     static constexpr int32_t offset = offset_;
     static constexpr int     sums = sums_;
     static constexpr bool    minimum = minimum_;
+    static constexpr int     blocks = 1;
 
     template <int C>
     static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b,
@@ -169,6 +170,7 @@ struct signed_products {
     static constexpr int32_t offset = 0;
     static constexpr int     sums = 1;
     static constexpr bool    minimum = false;
+    static constexpr int     blocks = 1;
 
     template <int C>
     static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b,
@@ -206,7 +208,7 @@ bool supported() {
 
 #include "kernels_simd.h"
 
-const kernels::set kernels::avx2 = {"AVX2", supported, quantize, multiply_floats, multiply_quantized, add, scale, gate, swiglu, softmax,
-    normalize, rotate, attend};
+const kernels::set kernels::avx2 = {"AVX2", supported, blocks, quantize, multiply_floats, multiply_quantized,
+    nullptr, nullptr, nullptr, nullptr, add, scale, gate, swiglu, softmax, normalize, rotate, attend};
 
 #endif

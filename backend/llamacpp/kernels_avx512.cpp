@@ -1,6 +1,7 @@
-// The kernels for AVX-512 and its 8-bit dot products (VNNI).
+// The kernels for AVX-512 and its 8-bit dot products (VNNI). The set for AMX uses them too, for all but products of many
+// columns; for MXFP4 it has activations of nine bits.
 
-#include "kernels.h"
+#include "kernels_amx.h"
 
 #if defined(__x86_64__)
 
@@ -110,6 +111,11 @@ INLINE void dot(ints & sum, ints w, const int8_t * x) {
 INLINE void dot(ints8 & sum, ints8 w, const int8_t * x) {
     __asm__("vpdpbusd %2%{1to8%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*(const int8_t (*)[4]) x));
 }
+// dot_once is dot for activations that are used for one vector of weights only: loading takes no instruction.
+INLINE void dot_once(ints & sum, ints w, const int8_t * x) {
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*(const int8_t (*)[4]) x));
+}
+INLINE void dot_once(ints8 & sum, ints8 w, const int8_t * x) { dot(sum, w, x); }
 INLINE ints  plus(ints a, ints b) { return _mm512_add_epi32(a, b); }
 INLINE ints8 plus(ints8 a, ints8 b) { return _mm256_add_epi32(a, b); }
 
@@ -137,6 +143,7 @@ template <int offset_, int sums_ = 1, bool minimum_ = false> struct products_of 
     static constexpr int32_t offset = offset_;
     static constexpr int     sums = sums_;
     static constexpr bool    minimum = minimum_;
+    static constexpr int     blocks = 1;
 
     template <typename I, int C>
     static INLINE void add(const I (&w)[block_vectors], const block * const (&x)[C], int64_t b, I (&sum)[C][sums]) {
@@ -179,6 +186,85 @@ struct q8_0_weights : q8_0_blocks, products_of<128> {
     }
 };
 
+// fine_mxfp4_weights are multiplied by activations of nine bits; see tiles::pair.
+struct fine_mxfp4_weights : mxfp4_blocks {
+    static constexpr int32_t offset = 12;
+    static constexpr int     sums = 1, blocks = 2;
+    static constexpr bool    minimum = false;
+
+    template <typename I, int C>
+    static INLINE void add(const I (&w)[block_vectors], const block * const (&x)[C], int64_t b, I (&sum)[C][sums]) {
+        I high[C], low[C];
+        UNROLL for (int c = 0; c < C; c++) {
+            high[c] = whole<I>(0), low[c] = whole<I>(x[c][2 * b].offset[0]);
+        }
+        UNROLL for (int i = 0; i < block_vectors; i++) {
+            UNROLL for (int c = 0; c < C; c++) {
+                dot_once(high[c], w[i], x[c][2 * b].x + 4 * i);
+                dot_once(low[c], w[i], x[c][2 * b + 1].x + 4 * i);
+            }
+        }
+        UNROLL for (int c = 0; c < C; c++) {
+            sum[c][0] = plus(plus(high[c], high[c]), low[c]);
+        }
+    }
+};
+
+// fine_reader reads 16 rows of MXFP4 where they lie, as weight_reader does eight. Processors with AMX have units of 64
+// bytes, so each instruction does the work of two.
+struct fine_reader {
+    const char * data;
+    distances    rows;
+
+    using ints = kernels::ints;
+    using floats = kernels::floats;
+
+    // rows_4 loads 16 bytes of each fourth row, from the r-th on. q is eight rows further than p.
+    INLINE ints rows_4(const char * p, const char * q, int r) const {
+        const ints lower = _mm512_castsi256_si512(rows_2(p, rows, r));
+        return _mm512_inserti64x4(lower, rows_2(q, rows, r), 1);
+    }
+
+    INLINE void load(const char * p, const char * q, ints (&w)[block_vectors]) const {
+        const ints a = rows_4(p, q, 0), b = rows_4(p, q, 1), c = rows_4(p, q, 2), d = rows_4(p, q, 3);
+        const ints ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
+        const ints ab2 = _mm512_unpackhi_epi32(a, b), cd2 = _mm512_unpackhi_epi32(c, d);
+        const ints bytes[4] = {_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd),
+            _mm512_unpacklo_epi64(ab2, cd2), _mm512_unpackhi_epi64(ab2, cd2)};
+        const ints low = _mm512_set1_epi8(15);
+        const ints table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *) e2m1));
+        UNROLL for (int i = 0; i < 4; i++) {
+            w[i] = _mm512_shuffle_epi8(table, _mm512_and_si512(bytes[i], low));
+            w[4 + i] = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(bytes[i], 4), low));
+        }
+    }
+
+    // scales are two to the power of 128 less than the exponents.
+    INLINE floats scales(const char * p, const char * q) const {
+        const __m128i bytes = _mm_unpacklo_epi64(exponents(p, rows), exponents(q, rows));
+        return _mm512_scalef_ps(all(1.0f), to_floats(_mm512_cvtepu8_epi32(bytes)) - all(128.0f));
+    }
+
+    template <typename F> INLINE void each(int64_t blocks, F f) const {
+        const char * p = data, * q = data + rows.of(8);
+        for (int64_t b = 0; b < blocks; b++, p += mxfp4_block, q += mxfp4_block) {
+            // With each block, four rows are asked for that follow soon, and some of the rows that follow later.
+            const char * next = (b % 4 / 2 == 0 ? p : q) + b % 2 * 4 * rows.of(1) + 6 * mxfp4_block;
+            UNROLL for (int r = 0; r < 4; r++) {
+                __builtin_prefetch(next + rows.of(r), 0, 3);
+            }
+            const char * later = data + 16 * rows.of(1) + b * mxfp4_block * 16;
+            UNROLL for (size_t line = 0; line < mxfp4_block * 16; line += 64) {
+                __builtin_prefetch(later + line, 0, 2);
+            }
+            ints w[block_vectors];
+            load(p + 1, q + 1, w);
+            const floats factor[1] = {scales(p, q)};
+            f(b, w, factor);
+        }
+    }
+};
+
 bool supported() {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -192,7 +278,83 @@ bool supported() {
 
 #include "kernels_simd.h"
 
-const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, quantize, multiply_floats, multiply_quantized,
-    add, scale, gate, swiglu, softmax, normalize, rotate, attend};
+namespace kernels {
+
+namespace {
+
+// quantize_fine rounds activations to nine bits, with powers of two as scales, of which tiles add up products exactly.
+KERNEL void quantize_fine(const float * x, int64_t n, block * out) {
+    const ints most = _mm512_set1_epi32(255), least = _mm512_set1_epi32(-255), one = _mm512_set1_epi32(1);
+    const auto two_to = [](int power) {
+        const int32_t bits = (power + 127) << 23;
+        float f;
+        std::memcpy(&f, &bits, sizeof f);
+        return f;
+    };
+    for (int64_t i = 0; i < n; i += 32, out += 2) {
+        const float size = largest(greater(magnitude(load(x + i)), magnitude(load(x + i + lanes))));
+        int32_t bits;
+        std::memcpy(&bits, &size, sizeof bits);
+        // The largest is rounded to 128 to 255 scales: a mantissa from 255.5 on counts for the next power.
+        const int power = std::max(((bits + 0x8000) >> 23) - 134, tiles::smallest_power);
+        const floats by = all(two_to(-power));
+        UNROLL for (int j = 0; j < 32; j += lanes) {
+            const ints v = _mm512_cvtps_epi32(load(x + i + j) * by);
+            const ints number = _mm512_max_epi32(_mm512_min_epi32(v, most), least);
+            _mm_storeu_si128((__m128i *) (out[0].x + j), _mm512_cvtepi32_epi8(_mm512_srai_epi32(number, 1)));
+            _mm_storeu_si128((__m128i *) (out[1].x + j), _mm512_cvtepi32_epi8(_mm512_and_si512(number, one)));
+        }
+        out[0].scale = out[1].scale = two_to(power);
+        const int32_t high = sum_bytes(out[0].x) + sum_bytes(out[0].x + 16);
+        const int32_t low = sum_bytes(out[1].x) + sum_bytes(out[1].x + 16);
+        out[0].offset[0] = -fine_mxfp4_weights::offset * (2 * high + low);
+        out[0].offset[1] = out[1].offset[0] = out[1].offset[1] = 0;
+    }
+}
+
+int amx_blocks(enum rows::format format) { return format == rows::mxfp4 ? fine_mxfp4_weights::blocks : 1; }
+
+void amx_quantize(const float * x, int64_t n, enum rows::format format, block * out) {
+    if (format == rows::mxfp4) {
+        quantize_fine(x, n, out);
+    } else {
+        quantize(x, n, format, out);
+    }
+}
+
+// fine_products multiplies few columns.
+KERNEL void fine_products(const rows & w, int64_t first, int64_t last, const block * const * columns,
+    float * const * out, int64_t count) {
+    const int64_t blocks = w.n / 32;
+    for (; last - first >= lanes; first += lanes) {
+        const fine_reader reader{w.data + first * w.stride, distances(w.stride)};
+        quantized_tiles<fine_mxfp4_weights, width>(reader, blocks, group{first, lanes}, columns, out, count);
+    }
+    if (first < last) {
+        quantized_products<fine_mxfp4_weights>(w, first, last, columns, out, count);
+    }
+}
+
+void amx_multiply_quantized(const rows & w, int64_t first, int64_t last, const block * const * columns,
+    float * const * out, int64_t count) {
+    if (w.format == rows::mxfp4 && count <= width) {
+        fine_products(w, first, last, columns, out, count);
+    } else if (w.format == rows::mxfp4) {
+        quantized_products<fine_mxfp4_weights>(w, first, last, columns, out, count);
+    } else {
+        multiply_quantized(w, first, last, columns, out, count);
+    }
+}
+
+} // namespace
+
+} // namespace kernels
+
+const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, blocks, quantize, multiply_floats, multiply_quantized,
+    nullptr, nullptr, nullptr, nullptr, add, scale, gate, swiglu, softmax, normalize, rotate, attend};
+
+const kernels::set kernels::amx = {"AMX", tiles::supported, amx_blocks, amx_quantize, multiply_floats,
+    amx_multiply_quantized, tiles::worth, tiles::size, tiles::bundle, tiles::multiply, add, scale, gate, swiglu, softmax,
+    normalize, rotate, attend};
 
 #endif

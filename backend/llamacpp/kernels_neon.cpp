@@ -173,6 +173,7 @@ template <int offset_, int sums_ = 1, bool minimum_ = false> struct products_of 
     static constexpr int32_t offset = offset_;
     static constexpr int     sums = sums_;
     static constexpr bool    minimum = minimum_;
+    static constexpr int     blocks = 1;
 
     template <int C>
     static INLINE void add(const ints (&w)[block_vectors], const block * const (&x)[C], int64_t b,
@@ -330,9 +331,9 @@ KERNEL_I8MM void paired_products(const rows & w, int64_t first, int64_t last, co
     if ((int64_t) panel.size() < blocks) {
         panel.resize(blocks);
     }
-    row_readers<W> readers{w, last};
+    row_source<W> source(w, last);
     for (; first < last; first += 8) {
-        fill_pairs(readers.at(first), blocks, panel.data());
+        fill_pairs(source.at(first), blocks, panel.data());
         const group rows{first, last - first};
         int64_t c = 0;
         for (; c + 2 < count; c += 4) {
@@ -365,10 +366,10 @@ bool has_i8mm() { return has_dotprod() && (getauxval(AT_HWCAP2) & i8mm_bit); }
 
 } // namespace kernels
 
-const kernels::set kernels::neon = {"NEON DotProd", has_dotprod, quantize, multiply_floats, multiply_quantized, add,
-    scale, gate, swiglu, softmax, normalize, rotate, attend};
+const kernels::set kernels::neon = {"NEON DotProd", has_dotprod, blocks, quantize, multiply_floats, multiply_quantized,
+    nullptr, nullptr, nullptr, nullptr, add, scale, gate, swiglu, softmax, normalize, rotate, attend};
 
-const kernels::set kernels::neon_i8mm = {"NEON I8MM", has_i8mm, quantize, multiply_floats, multiply_pairs, add, scale,
-    gate, swiglu, softmax, normalize, rotate, attend};
+const kernels::set kernels::neon_i8mm = {"NEON I8MM", has_i8mm, blocks, quantize, multiply_floats, multiply_pairs,
+    nullptr, nullptr, nullptr, nullptr, add, scale, gate, swiglu, softmax, normalize, rotate, attend};
 
 #endif

@@ -17,11 +17,13 @@
 //     offset             what is added to each weight
 //     sums               how many sums a block of 32 has; the i-th has the scale factor[i]
 //     minimum            whether factor[1] times the sum of the activations is subtracted
+//     blocks             how many blocks quantize makes of 32 activations
 //     add                the sums of such a block's products with a block of each of C columns, for eight or lanes rows
 #ifndef RUNNER_KERNELS_QUANTIZED_H
 #define RUNNER_KERNELS_QUANTIZED_H
 
 #include "kernels.h"
+#include "kernels_rows.h"
 
 #include <algorithm>
 #include <cfloat>
@@ -32,88 +34,11 @@ namespace kernels {
 
 namespace {
 
-// is_super reports whether a format has blocks of 256.
-template <typename W, typename = void> struct is_super { static constexpr bool value = false; };
-template <typename W> struct is_super<W, decltype(void(W::part(0)))> { static constexpr bool value = true; };
-
-// weight_reader reads eight rows of weights where they lie. Meanwhile it asks for the rows that follow, into the second
-// cache: the first is too small for more rows. Into the first it takes what it reads next.
-template <typename W> struct weight_reader {
-    const char * data;
-    distances    rows;
-
-    using ints = ints8;
-    using floats = floats8;
-
-    // each calls f for all blocks of 32: with the activations' block, the weights and their factors.
-    template <typename F> INLINE void each(int64_t blocks, F f) const {
-        if constexpr (is_super<W>::value) {
-            const char * p = data;
-            for (int64_t b = 0; b < blocks; b += 8, p += W::bytes) {
-                floats8 factor[8][W::factors];
-                W::read_factors(p, rows, factor);
-                for (int j = 0; j < 4; j++) {
-                    ask(p, b / 8, j);
-                    ints8 w[2][block_vectors];
-                    W::load_two(p, rows, j, w[0], w[1]);
-                    UNROLL for (int i = 0; i < 2; i++) {
-                        f(b + W::part(2 * j + i), w[i], factor[2 * j + i]);
-                    }
-                }
-            }
-        } else {
-            for (int64_t b = 0; b < blocks; b++) {
-                ask(b);
-                ints8 w[block_vectors];
-                const floats8 factor[1] = {W::scale(data + b * W::bytes, rows)};
-                W::load(data + b * W::bytes, rows, w);
-                f(b, w, factor);
-            }
-        }
-    }
-
-    // A cache line has period blocks, so with each block it is another part of the rows' turn.
-    static constexpr int64_t period = W::bytes < 64 ? (64 + W::bytes / 2) / W::bytes : 1, soon = 6;
-
-    INLINE void ask(int64_t b) const {
-        const char * next = data + b % period * (8 / period) * rows.of(1) + (b + soon) * W::bytes;
-        UNROLL for (int64_t r = 0; r < 8 / period; r++) {
-            __builtin_prefetch(next + rows.of(r), 0, 3);
-        }
-        const char * later = data + rows.of(1) * 8 + b * W::bytes * 8;
-        UNROLL for (size_t line = 0; line < W::bytes * 8; line += 64) {
-            __builtin_prefetch(later + line, 0, 2);
-        }
-    }
-
-    // The same for a fourth of a block of 256: two of the rows.
-    INLINE void ask(const char * p, int64_t b, int j) const {
-        const char * next = p + W::bytes + 2 * j * rows.of(1);
-        UNROLL for (size_t line = 0; line < W::bytes; line += 64) {
-            __builtin_prefetch(next + line, 0, 3);
-            __builtin_prefetch(next + rows.of(1) + line, 0, 3);
-        }
-        const char * later = data + rows.of(1) * 8 + (4 * b + j) * W::bytes * 2;
-        UNROLL for (size_t line = 0; line < W::bytes * 2; line += 64) {
-            __builtin_prefetch(later + line, 0, 2);
-        }
-    }
-};
-
 // A panel is lanes rows of weights, taken apart once for many columns.
 template <typename W> struct alignas(64) panel_block {
     ints   w[block_vectors];
     floats factor[W::factors];
 };
-
-// part_of is the activations' block for the i-th block of a panel.
-template <typename W> INLINE int64_t part_of(int64_t i) {
-    if constexpr (is_super<W>::value) {
-        return W::part(i);
-    } else {
-        return i;
-    }
-}
 
 template <typename W> struct panel_reader {
     const panel_block<W> * panel;
@@ -160,10 +85,10 @@ KERNEL void quantized_tile(const R & reader, int64_t blocks, group rows, const b
         W::add(w, x, b, sum);
         UNROLL for (int c = 0; c < C; c++) {
             UNROLL for (int i = 0; i < W::sums; i++) {
-                acc[c] = fused(to_floats(sum[c][i]), factor[i] * x[c][b].scale, acc[c]);
+                acc[c] = fused(to_floats(sum[c][i]), factor[i] * x[c][b * W::blocks].scale, acc[c]);
             }
             if constexpr (W::minimum) {
-                acc[c] = fused(factor[1], every<floats>(x[c][b].sum), acc[c]);
+                acc[c] = fused(factor[1], every<floats>(x[c][b * W::blocks].sum), acc[c]);
             }
         }
     });
@@ -198,43 +123,23 @@ KERNEL void fill(const weight_reader<W> & reader, int64_t blocks, panel_block<W>
     });
 }
 
-// row_readers makes readers of up to eight rows. If there are fewer before row last, it reads a copy with others.
-template <typename W> struct row_readers {
-    const rows &      w;
-    int64_t           last;
-    size_t            length = w.n / 32 / (is_super<W>::value ? 8 : 1) * W::bytes;
-    std::vector<char> padded = {};
-
-    INLINE weight_reader<W> at(int64_t row) {
-        const char * data = w.data + row * w.stride;
-        if (last - row >= 8) {
-            return weight_reader<W>{data, distances(w.stride)};
-        }
-        padded.resize(8 * length);
-        for (int64_t r = 0; r < last - row; r++) {
-            std::memcpy(padded.data() + r * length, data + r * w.stride, length);
-        }
-        return weight_reader<W>{padded.data(), distances(length)};
-    }
-};
-
 template <typename W>
 KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, const block * const * columns,
     float * const * out, int64_t count) {
     static thread_local std::vector<panel_block<W>> panel;
     const int64_t blocks = w.n / 32;
+    row_source<W> source(w, last);
     if (count > width && (int64_t) panel.size() < blocks) {
         panel.resize(blocks);
     }
-    row_readers<W> readers{w, last};
     if (count <= width) { // each weight is used once
         for (; first < last; first += 8) {
-            quantized_tiles<W, width>(readers.at(first), blocks, group{first, last - first}, columns, out, count);
+            quantized_tiles<W, width>(source.at(first), blocks, group{first, last - first}, columns, out, count);
         }
     }
     for (; first < last; first += lanes) {
         for (int64_t r = 0; r < lanes && first + r < last; r += 8) {
-            fill(readers.at(first + r), blocks, panel.data(), r);
+            fill(source.at(first + r), blocks, panel.data(), r);
         }
         const panel_reader<W> reader{panel.data()};
         quantized_tiles<W, width>(reader, blocks, group{first, last - first}, columns, out, count);
@@ -262,6 +167,8 @@ void multiply_quantized(const rows & w, int64_t first, int64_t last, const block
         quantized_products<decltype(weights)>(w, first, last, columns, out, count);
     });
 }
+
+int blocks(enum rows::format) { return 1; }
 
 // quantize rounds activations to bytes, block by block.
 KERNEL void quantize(const float * x, int64_t n, enum rows::format format, block * out) {

@@ -87,7 +87,8 @@ INLINE ints8 field(ints8 v, int at, int mask) {
 INLINE ints8 signed_byte(ints8 v, int i) { return _mm256_srai_epi32(_mm256_slli_epi32(v, 24 - 8 * i), 24); }
 INLINE floats8 converted(ints8 v) { return _mm256_cvtepi32_ps(v); }
 
-INLINE floats8 powers(const char * p, const distances & rows) {
+// exponents takes a byte of each of eight rows.
+INLINE __m128i exponents(const char * p, const distances & rows) {
     __m128i bytes = _mm_setzero_si128();
     bytes = _mm_insert_epi8(bytes, p[rows.of(0)], 0);
     bytes = _mm_insert_epi8(bytes, p[rows.of(1)], 1);
@@ -97,7 +98,11 @@ INLINE floats8 powers(const char * p, const distances & rows) {
     bytes = _mm_insert_epi8(bytes, p[rows.of(5)], 5);
     bytes = _mm_insert_epi8(bytes, p[rows.of(6)], 6);
     bytes = _mm_insert_epi8(bytes, p[rows.of(7)], 7);
-    const ints8 e = _mm256_cvtepu8_epi32(bytes), one = _mm256_set1_epi32(1);
+    return bytes;
+}
+
+INLINE floats8 powers(const char * p, const distances & rows) {
+    const ints8 e = _mm256_cvtepu8_epi32(exponents(p, rows)), one = _mm256_set1_epi32(1);
     const ints8 normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
     const ints8 small = _mm256_sllv_epi32(_mm256_set1_epi32(smallest_scale), e);
     return _mm256_castsi256_ps(_mm256_blendv_epi8(small, normal, _mm256_cmpgt_epi32(e, one)));

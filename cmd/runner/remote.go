@@ -181,14 +181,10 @@ func openKnown(ctx context.Context, a cli.Remote, cfg backend.Config, known *rem
 	if err != nil {
 		return nil, err
 	}
-<<<<<<< HEAD
 	if err := known.Check(&f.about); err != nil {
 		return nil, remoteError(err)
 	}
-	w, err := writingOf(a, &f.about)
-=======
 	w, err := writingOf(ctx, a, &f.about)
->>>>>>> rest
 	if err != nil {
 		return nil, err
 	}
