@@ -810,6 +810,7 @@ void check_sleep() {
 
 void check() {
     source.seed(1);
+    odd = false;
     quantized_bits = other_bits = 0xcbf29ce484222325;
     for (const int64_t n : {32, 96, 160, 416, 1056}) {
         for (const int64_t count : {1, 3, 6, 8, 15, 21, 37}) {
