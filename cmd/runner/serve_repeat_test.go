@@ -26,7 +26,8 @@ func repeats(t *testing.T) bool {
 // for a request alone and with seven others, and with and without a cached prompt.
 func TestServeRepeatsForASeed(t *testing.T) {
 	if !repeats(t) {
-		t.Skip("the processor can run none of the runner's kernels; the engine's own kernels round by what else is in the batch")
+		t.Skip("the processor can run none of the runner's kernels; " +
+			"the engine's own kernels round by what else is in the batch")
 	}
 	s := serve(t, "--parallel", "8")
 	parameters := map[string]any{"type": "object", "required": []string{"a", "note"}, "properties": map[string]any{

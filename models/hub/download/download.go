@@ -51,7 +51,8 @@ type Progress struct {
 type Options struct {
 	// Connections is the number of connections. 0 means 4.
 	Connections int
-	// Chunk is the size of chunks in bytes. 0 means 4 MiB. A download that goes on keeps its chunks.
+	// Chunk is the size of chunks in bytes. 0 means 4 MiB. A download that goes on keeps its chunks. Each is written at
+	// once. From 2 MiB on, Linux keeps it in pages of that size, from which weights are read faster.
 	Chunk int64
 	// Report is told about progress: each change of the state, each wait, and bytes about ten times a second. Calls for
 	// one file come one after the other, from any goroutine. It may be nil.
