@@ -67,7 +67,7 @@ toolchain:
 
 .PHONY: build
 build: toolchain ## build bin/runner
-	@echo "building bin/runner; the first build also compiles the C++ engine, which takes about two minutes on two cores"
+	@echo "building bin/runner; the first build also compiles the C++ engine, which takes two to four minutes on two cores"
 	@$(GO) build -v $(BUILD_FLAGS) -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/runner ./cmd/runner 2>&1 | \
 	  { grep --line-buffered -vE '^(internal/|vendor/|[a-z0-9]+(/[a-z0-9.]+)*$$)' | \
 	    sed -u -E 's|^github.com/ollama/ollama/(.*)$$|  compiling the engine: \1|' ; true; }
@@ -122,7 +122,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@{ scripts/emulator.sh aarch64 && scripts/cross_compiler.sh; } >/dev/null || \
 	  echo "note: without these the kernels for arm64 are not tested"
 	@scripts/mlx_environment.sh || echo "note: MLX cannot be installed here, so its tests are skipped"
-	@echo "vet (the first run compiles the engine: about two minutes on two cores)"
+	@echo "vet (the first run compiles the engine: two to four minutes on two cores)"
 	@$(GO) vet ./...
 	@echo "vet for Macs, of the packages without the engine"
 	@GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet $(pure_pkgs)

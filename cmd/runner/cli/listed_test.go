@@ -35,7 +35,7 @@ func sparseModel(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Write(make([]byte, 1<<20)); err != nil { // more than it buffers
+	if _, err := w.Write(make([]byte, 8<<20)); err != nil { // more than it buffers
 		t.Fatal(err)
 	}
 	if err := f.Truncate(700 << 20); err != nil {
