@@ -33,13 +33,20 @@ tool() {
 }
 
 # licences FOLDER: copies the licence files of Go and of every module that is linked. A file counts that is in a linked
-# package's folder, or above it in its module. A module without any ends the script.
+# package's folder, or above it in its module. A module without any ends the script. Sources in C and C++ that begin with
+# a licence of their own add that.
 licences() {
   local module dir package file found at
   mkdir -p "$1/go"
   cp "$(go env GOROOT)/LICENSE" "$1/go/LICENSE"
   go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}@{{.Version}} {{.Dir}} {{$.Dir}}{{end}}{{end}}' \
     ./cmd/runner | sed '/^$/d' | while read -r module dir package; do
+    for file in "$package"/*.{c,cc,cpp,h,hpp,m}; do
+      [ -f "$file" ] && head -n 1 "$file" | grep -q 'Copyright' || continue
+      found=$1/$module${file#"$dir"}.licence
+      mkdir -p "${found%/*}"
+      sed -n '/^\/\//!q; s|^// \{0,1\}||p' "$file" >"$found"
+    done
     at=$package
     while true; do
       for file in "$at"/{LICEN[CS]E,UNLICENSE,COPYING,NOTICE,PATENTS}*; do
