@@ -139,7 +139,7 @@ func (e *Engine) Open(ctx context.Context, r *remote.Request) (remote.Stream, er
 		return nil, err
 	}
 	if top >= 0 && len(reply.Probs) == 0 {
-		return s, e.score(ctx, r.Tokens, &s.sample, top)
+		return s, e.score(ctx, r.Tokens, &s.sample, top, r.NoCache)
 	}
 	return s, nil
 }

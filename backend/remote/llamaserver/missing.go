@@ -88,10 +88,11 @@ func (e *Engine) splits(text string, n int) (list [][]backend.Token) {
 
 // score sets the probability of a token after others, and the best alternatives. The engine reports probabilities only
 // for tokens that are whole characters, so the probabilities of all tokens are asked for beside one that is.
-func (e *Engine) score(ctx context.Context, before []backend.Token, s *sample, top int) error {
+func (e *Engine) score(ctx context.Context, before []backend.Token, s *sample, top int,
+	noCache bool) error {
 	n := e.vocab.Len()
-	body, err := json.Marshal(map[string]any{"prompt": before, "n_predict": 1, "cache_prompt": true, "return_tokens": true,
-		"temperature": 0, "n_probs": n, "logit_bias": [][2]float32{{float32(e.whole()), 2 * lift}}})
+	body, err := json.Marshal(map[string]any{"prompt": before, "n_predict": 1, "cache_prompt": !noCache,
+		"return_tokens": true, "temperature": 0, "n_probs": n, "logit_bias": [][2]float32{{float32(e.whole()), 2 * lift}}})
 	if err != nil {
 		return err
 	}

@@ -256,7 +256,7 @@ func (s *stream) add(t backend.Token) error {
 		for _, f := range s.found {
 			before = append(before[:len(before):len(before)], f.Token)
 		}
-		if err := s.engine.score(s.ctx, before, &x, s.top); err != nil {
+		if err := s.engine.score(s.ctx, before, &x, s.top, s.noCache); err != nil {
 			return err
 		}
 	}

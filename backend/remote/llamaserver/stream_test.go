@@ -187,6 +187,41 @@ func TestUnknownAlternatives(t *testing.T) {
 	}
 }
 
+// Without a shared cache no request asks the engine to keep its prompt: neither for a token, nor for the probabilities
+// of one that is a part of a character, nor for a stream.
+func TestNoRequestKeepsItsPrompt(t *testing.T) {
+	for _, no := range []bool{true, false} {
+		var bodies []string
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			bodies = append(bodies, string(body))
+			switch {
+			case strings.Contains(string(body), `"n_probs":1536`):
+				fmt.Fprint(w, `{"tokens":[9],"completion_probabilities":[{"id":9,"logprob":-1,"top_logprobs":[]}]}`)
+			case strings.Contains(string(body), `"stream":true`):
+				fmt.Fprint(w, "data: {\"content\":\"\",\"tokens\":[],\"stop\":true,\"tokens_predicted\":0}\n\n")
+			default:
+				fmt.Fprint(w, `{"tokens":[4],"tokens_predicted":1}`)
+			}
+		}))
+		e, _ := engine(t, s.URL)
+		for _, most := range []int{1, 8} {
+			_, _ = collect(e.Open(t.Context(), &remote.Request{Tokens: []backend.Token{5}, Most: most, NoCache: no,
+				Sampling: backend.Sampling{TopLogprobs: 3}}))
+		}
+		s.Close()
+		want := fmt.Sprintf(`"cache_prompt":%t`, !no)
+		for _, body := range bodies {
+			if !strings.Contains(body, want) {
+				t.Errorf("no %s in %.300s", want, body)
+			}
+		}
+		if len(bodies) != 3 {
+			t.Errorf("%d requests instead of 3", len(bodies))
+		}
+	}
+}
+
 // A real llama-server names its model in the last event of a stream and in a reply that is no stream, and it has that
 // name.
 func TestMessagesNameTheModel(t *testing.T) {
