@@ -191,7 +191,8 @@ func outlive(t *testing.T, all []*blow, judge judge, args ...string) (late float
 	}
 	t.Logf("an undisturbed round takes %v\n%s", usual.Round(time.Millisecond), blowTable(all))
 	for _, b := range all {
-		if other := b.answers - b.fates[equal]; other > 1+b.answers/50 {
+		// Of the 16 answers of one round, two differed now and then on a busy machine.
+		if other := b.answers - b.fates[equal]; other > 2+b.answers/50 {
 			t.Errorf("after %s %d of %d answers differ from undisturbed ones", b.name, other, b.answers)
 		}
 	}

@@ -117,9 +117,43 @@ struct llama_model * llama_model_load_from_file(const char *, struct llama_model
     return behave.empty() ? reinterpret_cast<struct llama_model *>(&context) : nullptr;
 }
 
+// A device and its backend. A context has one, and frees it before the end of its scheduler, which still reads it.
+// If it is not freed late, the sanitizer stops the test.
+static struct ggml_backend_device device;
+static struct ggml_backend *      backend;
+static int                        backends;
+
+static void free_backend(struct ggml_backend * b) {
+    backends--;
+    delete b;
+}
+
+static struct ggml_backend * init_backend(struct ggml_backend_device * d, const char *) {
+    struct ggml_backend * b = new struct ggml_backend();
+    b->device = d;
+    b->iface[1] = (void *) free_backend;
+    backends++;
+    return b;
+}
+
+static void free_all() {
+    if (backend) {
+        ((void (*)(struct ggml_backend *)) backend->iface[1])(backend);
+        CHECK(backend->iface[16] == nullptr); // a scheduler would reset it now
+        backend = nullptr;
+    }
+}
+
 struct llama_context * llama_init_from_model(struct llama_model *, struct llama_context_params p) {
-    act();
-    check_context(p);
+    free_all();
+    backend = ((struct ggml_backend * (*) (struct ggml_backend_device *, const char *)) device.iface[5])(&device, "");
+    try {
+        act();
+        check_context(p);
+    } catch (...) {
+        free_all();
+        throw;
+    }
     return &context;
 }
 
@@ -129,7 +163,12 @@ size_t ggml_backend_reg_count(void) { return 2; }
 ggml_backend_reg_t ggml_backend_reg_get(size_t i) { return reinterpret_cast<ggml_backend_reg_t>(i); }
 const char * ggml_backend_reg_name(ggml_backend_reg_t reg) { return reg ? "one" : "zero"; }
 size_t ggml_backend_dev_count(void) { return 1; }
-ggml_backend_dev_t ggml_backend_dev_get(size_t) { return nullptr; }
+ggml_backend_dev_t ggml_backend_dev_get(size_t) {
+    if (!device.iface[5]) {
+        device.iface[5] = (void *) init_backend;
+    }
+    return &device;
+}
 const char * ggml_backend_dev_name(ggml_backend_dev_t) { return "CPU"; }
 const char * ggml_backend_dev_description(ggml_backend_dev_t) { return "a processor"; }
 enum ggml_backend_dev_type ggml_backend_dev_type(ggml_backend_dev_t) { return GGML_BACKEND_DEVICE_TYPE_CPU; }
@@ -162,7 +201,7 @@ int32_t llama_token_to_piece(const struct llama_vocab *, llama_token, char *, in
     CHECK(strip == 0 && special);
     return 16;
 }
-void llama_free(struct llama_context *) {}
+void llama_free(struct llama_context *) { free_all(); }
 void llama_set_embeddings(struct llama_context *, bool) {}
 llama_pos llama_memory_seq_pos_min(llama_memory_t, llama_seq_id) { return 17; }
 
@@ -338,6 +377,9 @@ static void test_success() {
     CHECK(shim_decode(engine, &context, &batch, &err) == 0 && err.text[0] == 0);
     CHECK(shim_logits(engine, &context, 0) != nullptr);
     CHECK(shim_tokenize(engine, nullptr, "abc", 3, nullptr, 0) == 3);
+    CHECK(backends == 1);
+    shim_context_free(engine, &context);
+    CHECK(backends == 0);
 }
 
 static void test_facts() {
