@@ -42,7 +42,7 @@ licences() {
   go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}@{{.Version}} {{.Dir}} {{$.Dir}}{{end}}{{end}}' \
     ./cmd/runner | sed '/^$/d' | while read -r module dir package; do
     for file in "$package"/*.{c,cc,cpp,h,hpp,m}; do
-      [ -f "$file" ] && head -n 1 "$file" | grep -q 'Copyright' || continue
+      head -n 1 "$file" 2>/dev/null | grep -q Copyright || continue # also where the pattern names no file
       found=$1/$module${file#"$dir"}.licence
       mkdir -p "${found%/*}"
       sed -n '/^\/\//!q; s|^// \{0,1\}||p' "$file" >"$found"
