@@ -413,7 +413,7 @@ test('a key sees only what it may see', async () => {
 });
 
 test('the model delegates if the operator allows it, and only the specialist fails if the context is full', async () => {
-  const small = await Server.start('--allow-delegation', '--ctx-size', '300');
+  const small = await Server.start('--allow-delegation', '--ctx-size', '350');
   try {
     for (const client of [current, older]) {
       const agent = new client.HttpAgent({ url: small.url + '/agui', fetch: wire.fetch, initialMessages: [question] });
