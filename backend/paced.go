@@ -18,6 +18,16 @@ type Pausing interface {
 	Pause()
 }
 
+// Arriving is a sequence of a [Paced] model that knows whether something came for it. So a step need not look at the
+// sequences that wait.
+type Arriving interface {
+	Sequence
+	// Arrived reports whether a step may have a result for the input that the last step left pending. If it is false, a
+	// step would leave the same input pending again. Ready receives a value when it becomes true. It may be called
+	// between steps.
+	Arrived() bool
+}
+
 // Reusing is a sequence of an engine that may say how much of a prompt it had already computed.
 type Reusing interface {
 	Sequence

@@ -46,7 +46,10 @@ type lane struct {
 
 	// unwatch ends the watch on ctx; nil if there is none.
 	unwatch func() bool
-	// placed means that the lane has an input in the step that is being filled.
+	// awaits is seq if the last step left its input pending and it knows whether a result came; nil otherwise.
+	awaits backend.Arriving
+	// placed means that nothing more of the lane goes into the step that is being filled: it has an input there, or its
+	// result has not come.
 	placed bool
 	// done means that the lane leaves at the end of the step.
 	done bool

@@ -17,7 +17,9 @@ func (s *scheduler) dropPending() {
 	}
 	kept := 0
 	for i := range s.inputs {
-		if s.outputs[i].Pending {
+		l := s.inStep[i]
+		if l.awaits = nil; s.outputs[i].Pending {
+			l.awaits, _ = l.seq.(backend.Arriving)
 			continue
 		}
 		s.inputs[kept], s.inStep[kept] = s.inputs[i], s.inStep[i]
@@ -65,6 +67,7 @@ func (s *scheduler) gather() {
 
 // noteCancelled says that a lane was cancelled.
 func (s *scheduler) noteCancelled() {
+	s.anyCancelled.Store(true)
 	select {
 	case s.cancelled <- struct{}{}:
 	default:

@@ -135,3 +135,56 @@ func (m *restingModel) Step(ctx context.Context, in []backend.Input, out []backe
 	m.asked <- struct{}{}
 	return m.Model.Step(ctx, in, out)
 }
+
+// An input that is pending is handed in again only when something came for its sequence.
+func TestWaitingLanesAreLeftOut(t *testing.T) {
+	const runs = 8
+	pace := func(id, length int) time.Duration {
+		return time.Duration(id%4+1) * time.Duration(length%3) * time.Millisecond
+	}
+	m := &countingModel{Model: fake.New(fake.Config{Pace: pace}), waits: map[backend.Sequence]bool{}}
+	r, err := New(m, Config{Parallel: runs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range runs {
+		wg.Go(func() {
+			req := user("hello")
+			req.MaxTokens = 30
+			if g := collect(context.Background(), r, req); g.err != nil {
+				t.Error(g.err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if m.idle > 0 || m.results < 100 {
+		t.Errorf("%d inputs were handed in for nothing, beside %d results", m.idle, m.results)
+	}
+}
+
+// countingModel counts the inputs of which the model knew that their results had not come. It is used by the scheduler
+// alone, and read after its runs.
+type countingModel struct {
+	*fake.Model
+	waits         map[backend.Sequence]bool
+	idle, results int
+}
+
+func (m *countingModel) Step(ctx context.Context, in []backend.Input, out []backend.Output) error {
+	for i := range in {
+		if m.waits[in[i].Sequence] && !in[i].Sequence.(backend.Arriving).Arrived() {
+			m.idle++
+		}
+	}
+	err := m.Model.Step(ctx, in, out)
+	for i := range in {
+		if m.waits[in[i].Sequence] = err == nil && out[i].Pending; !m.waits[in[i].Sequence] {
+			m.results++
+		}
+	}
+	return err
+}

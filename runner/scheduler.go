@@ -32,9 +32,10 @@ type scheduler struct {
 	inbox chan func()
 	stop  context.Context
 	// ready is that of a model whose sequences go at their own pace, or nil. cancelled receives a value when a lane of
-	// such a model was cancelled.
-	ready     <-chan struct{}
-	cancelled chan struct{}
+	// such a model was cancelled, and anyCancelled is set before.
+	ready        <-chan struct{}
+	cancelled    chan struct{}
+	anyCancelled atomic.Bool
 	// gathered is when the results of several lanes were last waited for.
 	gathered time.Time
 
@@ -214,6 +215,9 @@ func (s *scheduler) failAll(err error) {
 }
 
 func (s *scheduler) dropCancelled() {
+	if s.ready != nil && !s.anyCancelled.Swap(false) {
+		return
+	}
 	for _, list := range [2]*[]*lane{&s.active, &s.waiting} {
 		for i := 0; i < len(*list); {
 			l := (*list)[i]
@@ -230,7 +234,7 @@ func (s *scheduler) dropCancelled() {
 // admit gives sequences to waiting lanes. There are never more lanes than tokens in a step, so that each lane can
 // decode in every step.
 func (s *scheduler) admit() {
-	if s.hold && len(s.active) > 0 {
+	if len(s.waiting) == 0 || s.hold && len(s.active) > 0 {
 		return
 	}
 	for len(s.active) < s.info.BatchSize {
@@ -323,8 +327,8 @@ func (s *scheduler) fill() {
 	s.inputs, s.inStep, s.targets = s.inputs[:0], s.inStep[:0], backend.MaxTargets
 	room := s.info.BatchSize
 	for _, l := range s.active {
-		l.placed = false
-		if p := l.pending(); p > 0 && p <= min(smallRun, room) && l.hidden == nil {
+		l.placed = l.awaits != nil && !l.awaits.Arrived()
+		if p := l.pending(); p > 0 && p <= min(smallRun, room) && l.hidden == nil && !l.placed {
 			room -= s.put(l, room)
 		}
 	}
@@ -382,6 +386,10 @@ func (s *scheduler) step() {
 		s.remove(l)
 	}
 	s.prepare()
+	select {
+	case <-s.ready: // this step sees what came until now
+	default:
+	}
 	s.fill()
 	runs, texts := s.underWay()
 	took := s.forward()
@@ -409,6 +417,9 @@ func (s *scheduler) nextText() (next *lane) {
 // forward runs one forward pass over the inputs, passes the outputs to the lanes, and returns how long the pass took.
 func (s *scheduler) forward() (took time.Duration) {
 	if len(s.inputs) == 0 {
+		if s.ready != nil && len(s.active) > 0 {
+			s.await()
+		}
 		return 0
 	}
 	began := time.Now()
@@ -542,7 +553,7 @@ func (s *scheduler) makeRoom() {
 	}
 	s.active = slices.DeleteFunc(s.active, func(l *lane) bool { return l == youngest })
 	youngest.seq.Close()
-	youngest.seq, youngest.fed, youngest.begun = nil, 0, true
+	youngest.seq, youngest.awaits, youngest.fed, youngest.begun = nil, nil, 0, true
 	clear(youngest.hidden)
 	s.waiting = slices.Insert(s.waiting, 0, youngest)
 	s.hold = true

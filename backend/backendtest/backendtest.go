@@ -66,6 +66,7 @@ func Run(t *testing.T, open Opener, o Options) {
 		{"NoSequence", testNoSequence, backend.Config{ContextSize: 128, Sequences: 3}},
 		{"Closed", testClosed, backend.Config{ContextSize: 128, Sequences: 2}},
 		{"Leaks", testLeaks, backend.Config{ContextSize: 256, Sequences: 8, BatchSize: 64}},
+		{"Arrivals", testArrivals, backend.Config{ContextSize: 256, Sequences: 4}},
 		{"Greedy", testGreedy, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"TopLogprobs", testTopLogprobs, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"Targets", testTargets, backend.Config{ContextSize: 256, Sequences: 3}},

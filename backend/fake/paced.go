@@ -22,6 +22,9 @@ func (m *Model) wake() {
 // Pause implements backend.Pausing.
 func (s *sequence) Pause() { s.dueFor = 0 }
 
+// Arrived implements backend.Arriving.
+func (s *sequence) Arrived() bool { return s.dueFor == 0 || !time.Now().Before(s.dueAt) }
+
 // due reports whether the result of an input has come. For a new one it starts the clock.
 func (m *Model) due(in *backend.Input) bool {
 	s := in.Sequence.(*sequence)

@@ -7,7 +7,7 @@ import (
 	"runner/backend"
 )
 
-// sequence implements backend.Pausing.
+// sequence implements backend.Pausing and backend.Arriving.
 type sequence struct {
 	model  *Model
 	step   uint64 // the last step in which it appeared
@@ -70,6 +70,12 @@ func (q *sequence) Pause() {
 		q.stream.end()
 		q.stream = nil
 	}
+}
+
+// Arrived implements backend.Arriving.
+func (q *sequence) Arrived() bool {
+	return q.stream == nil || q.stream.news.Load() || q.model.closed.Load() || q.model.lost.Load() != nil ||
+		q.stream.changes != q.model.watch.changes.Load()
 }
 
 // Reused implements backend.Reusing.

@@ -49,6 +49,8 @@ type stream struct {
 	// gone says that nobody takes from the stream any more. ending says that its last token ends the generation, so that
 	// the engine is about to end the stream. Then it is read to its end, and the connection serves the next stream.
 	gone, ending atomic.Bool
+	// news says that something came since at was last called.
+	news atomic.Bool
 	// room receives a value when a token was taken from a full ring.
 	room chan struct{}
 
@@ -143,6 +145,7 @@ func (s *stream) fits(in *backend.Input) bool {
 // at returns the sample that follows the sequence with an input's tokens, or nil if it has not come. It returns io.EOF
 // if the stream does not lead there, and errOther if the engine has come to run another model since.
 func (s *stream) at(q *sequence, in *backend.Input) (*Sample, error) {
+	s.news.Store(false) // before looking, so that nothing is missed
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	length := len(q.tokens) + len(in.Tokens)
@@ -222,7 +225,19 @@ func (s *stream) push() {
 	s.mu.Lock()
 	s.held++
 	s.mu.Unlock()
+	s.tell()
+}
+
+// tell says that something came.
+func (s *stream) tell() {
+	s.news.Store(true)
 	s.model.wake()
+}
+
+// refuse says that the engine follows no form any more.
+func (s *stream) refuse() {
+	s.refused.Store(true)
+	s.tell()
 }
 
 // finish says that no more samples come. nil is a proper end.
@@ -233,7 +248,7 @@ func (s *stream) finish(err error) {
 	s.mu.Lock()
 	s.err = err
 	s.mu.Unlock()
-	s.model.wake()
+	s.tell()
 }
 
 // errTooSlow is the cause when the engine does not send a token in time.
@@ -278,15 +293,15 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 		case r.Form != nil && known && e.Kind == web.Refused && !e.TooLong:
 			// The form may be the reason. If the engine takes the same request without it, it was.
 			r.Form, s.suspect = nil, s.form
-			s.refused.Store(true)
+			s.refuse()
 			continue
 		case r.Form != nil && len(r.Tokens) > before:
 			r.Form = nil // no form begins in its middle
-			s.refused.Store(true)
+			s.refuse()
 		case r.Form != nil && known && (e.Kind == web.Broken || e.Cut):
 			// The engine may crash at the form, and would crash again.
 			r.Form, s.blamed = nil, s.form
-			s.refused.Store(true)
+			s.refuse()
 		case known && e.Kind == web.Missing:
 			// Another model may be served now, or nothing.
 			if other := m.verify(ctx); other != nil {
