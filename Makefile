@@ -109,6 +109,10 @@ run: build ## build, then ask the bundled model two questions: one with its reas
 	@echo
 	bin/runner run --temperature 0 --reasoning summary "What is 532 - 187?"
 
+# Many tests of the packages without the engine wait for processes and disks, so more packages run at a time than there
+# are processors.
+at_a_time = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 .PHONY: test
 test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests on the bundled model, packaging
 	@[ -d ../shared/conformance ] || \
@@ -129,8 +133,9 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@echo "import directions"
 	@$(GO) test .
 	@echo "packages without the engine, with the race detector where more than one goroutine runs"
-	@packages=$$($(GO) run ./scripts/racers $(filter-out runner,$(pure_pkgs))) && $(GO) test -race $$packages
-	@packages=$$($(GO) run ./scripts/racers -v $(filter-out runner,$(pure_pkgs))) && $(GO) test $$packages
+	@packages=$$($(GO) run ./scripts/racers $(filter-out runner,$(pure_pkgs))) && $(GO) test -race -p $(at_a_time) $$packages
+	@packages=$$($(GO) run ./scripts/racers -v $(filter-out runner,$(pure_pkgs))) && \
+	  $(GO) test -p $(at_a_time) $$packages
 	@echo "packages that link the engine, and end-to-end tests"
 	@$(GO) test $(engine_pkgs)
 	@echo "package grammar against llama.cpp's own grammar engine"
