@@ -73,7 +73,8 @@ var rules = []struct {
 	{"runner/bench/results", []string{"runner/backend", "runner/bench", "runner/bench/machine",
 		"runner/models/roofline"}},
 	{"runner/bench/plot", []string{"runner/bench/results"}},
-	{"runner/conformance", nil},
+	{"runner/conformance", []string{"runner/testenv"}},
+	{"runner/testenv", nil},
 	{"runner/grammar", []string{"runner/backend", "runner/grammar/"}},
 	{"runner/grammar/suitetest", []string{"runner/conformance"}},
 	{"runner/models", []string{"runner/backend", "runner/backend/gguf", "runner/models", "runner/models/"}},
@@ -285,7 +286,7 @@ var forTests = []string{
 	"runner/grammar/suitetest",
 	"runner/models/hub/hubtest",
 	"runner/cmd/runner/clients/browser/site", "runner/cmd/runner/scripttest", "runner/cmd/runner/transcript",
-	"runner/server/wiretest",
+	"runner/server/wiretest", "runner/testenv",
 }
 
 func TestTestPackagesStayInTests(t *testing.T) {

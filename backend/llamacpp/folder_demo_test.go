@@ -10,6 +10,7 @@ import (
 	"runner/backend/gguf"
 	"runner/models/demo"
 	"runner/models/random/ggufwriter"
+	"runner/testenv"
 )
 
 // TestFolderDemoConformance runs the suite on the bundled model as `runner serve --engine` runs it: with an engine in
@@ -17,7 +18,7 @@ import (
 // other formats round activations by what else is in the batch.
 func TestFolderDemoConformance(t *testing.T) {
 	e := isolatedEngine()
-	e.Program.Env = append(e.Program.Env, folderVariable+"="+folderPath(t))
+	e.Program.Env = append(e.Program.Env, folderVariable+"="+testenv.EngineFolder(t))
 	path := exactDemo(t)
 	backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
 		cfg.CacheType, cfg.FlashAttention, cfg.Threads = "f32", "off", 1

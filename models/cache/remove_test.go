@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -19,6 +18,7 @@ import (
 	"testing"
 
 	"runner/models/cache"
+	"runner/testenv"
 )
 
 // blob writes a blob and returns its name: a SHA-256, or what git calls it.
@@ -215,20 +215,10 @@ for case in json.load(sys.stdin):
         if warnings: sys.exit(f"{cache}: {warnings}")
 `
 
-// huggingFace returns a Python interpreter that can import huggingface_hub.
-func huggingFace(t *testing.T) string {
-	t.Helper()
-	python := cmp.Or(os.Getenv("RUNNER_PYTHON"), "python3")
-	if err := exec.CommandContext(t.Context(), python, "-c", "import huggingface_hub").Run(); err != nil {
-		t.Skipf("%s cannot import huggingface_hub (RUNNER_PYTHON may name one that can): %v", python, err)
-	}
-	return python
-}
-
 // TestNamesAsHuggingFaceHasThem compares which names of repositories are valid, and their folders, with
 // huggingface_hub.
 func TestNamesAsHuggingFaceHasThem(t *testing.T) {
-	python := huggingFace(t)
+	python := testenv.HuggingFaceHub(t)
 	random := rand.New(rand.NewPCG(8, 9))
 	ids := []string{"org/repo", "a/b.git", "a/.b", "a/b-", "a/b--c", "a/b..c", "_/_", "a/b/c", "/b", "a/", "a b/c",
 		strings.Repeat("a", 96) + "/b", strings.Repeat("a", 97) + "/b", "a/" + strings.Repeat("b", 97), "a/é"}
@@ -284,7 +274,7 @@ json.dump([folder(id) for id in json.load(sys.stdin)], sys.stdout)
 
 // TestRemovingAsHuggingFaceDoes compares what is left with what huggingface_hub leaves of the same cache.
 func TestRemovingAsHuggingFaceDoes(t *testing.T) {
-	python := huggingFace(t)
+	python := testenv.HuggingFaceHub(t)
 	random := rand.New(rand.NewPCG(5, 6))
 	type pair struct {
 		Ours    string   `json:"ours"`

@@ -17,6 +17,7 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/families"
 	"runner/models/random/ggufwriter"
+	"runner/testenv"
 )
 
 const (
@@ -43,11 +44,8 @@ func TestEnginesAgree(t *testing.T) {
 		n = answers
 	}
 	ctx := context.Background()
-	python, err := mlx.Find(ctx, mlx.Config{Python: filepath.Join(root, ".cache", "mlx", "bin", "python")})
+	python, err := mlx.Find(ctx, mlx.Config{Python: testenv.MLX(t)})
 	if err != nil {
-		t.Skipf("no MLX here: %v", err)
-	}
-	if python.Path, err = filepath.Abs(python.Path); err != nil {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(t.TempDir(), "demo")

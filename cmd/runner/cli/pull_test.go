@@ -25,7 +25,7 @@ import (
 // found, and an unknown name is answered with the nearest.
 func TestPulledModel(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts many processes")
+		t.Skip("with -short no test starts this many processes")
 	}
 	h := hubtest.Start(t)
 	content := bytes.Repeat([]byte("GGUF weights "), 100_000)
@@ -156,7 +156,7 @@ func TestPulledModel(t *testing.T) {
 // An interrupted pull goes on where it stopped, and says so.
 func TestInterruptedPull(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits for a slow download")
+		t.Skip("with -short no test waits for a slow download")
 	}
 	h := hubtest.Start(t)
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
