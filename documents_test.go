@@ -69,6 +69,25 @@ func TestProseFitsTheScreen(t *testing.T) {
 	}
 }
 
+// Scripts have lines of at most 120 columns, like all other code.
+func TestScriptsFitTheScreen(t *testing.T) {
+	paths, err := filepath.Glob("scripts/*.sh")
+	if err != nil || len(paths) < 8 {
+		t.Fatalf("%d scripts, %v", len(paths), err)
+	}
+	for _, path := range append(paths, "cmd/runner/clients/test.sh") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if n := utf8.RuneCountInString(line); n > 120 {
+				t.Errorf("%s:%d has %d characters", path, i+1, n)
+			}
+		}
+	}
+}
+
 // anchors returns the names by which links reach the headings of a document.
 func anchors(text string) map[string]bool {
 	names := map[string]bool{}
