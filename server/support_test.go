@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,6 +25,7 @@ import (
 	"runner/server/keys"
 	"runner/server/pool"
 	"runner/server/wire"
+	"runner/server/wiretest"
 )
 
 const canary = "XYZZY-secret"
@@ -140,19 +140,7 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	cfg.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.Server = New(cfg)
 	s.Mount(&echo{s.Server})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.url = "http://" + l.Addr().String()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("serve: %v", err)
-		}
+	t.Cleanup(func() { // after the end of the server
 		close(s.fakes)
 		for m := range s.fakes {
 			if n := m.OpenSequences(); n != 0 {
@@ -160,6 +148,7 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 			}
 		}
 	})
+	s.url = wiretest.Listen(t, s)
 	return s
 }
 

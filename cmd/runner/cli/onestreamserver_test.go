@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -128,24 +127,10 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 		}})
 	s := server.New(cfg)
 	o.sealKeys = filepath.Join(dir, "seal.keys")
-	ctx, cancel := context.WithCancel(t.Context())
-	if err := mountFormats(ctx, s, o, nil, nil, nil, cfg.Logger); err != nil {
+	if err := mountFormats(t.Context(), s, o, nil, nil, nil, cfg.Logger); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return "http://" + l.Addr().String()
+	return wiretest.Listen(t, s)
 }
 
 // exchange is a request of a format. $M stands for the model, $Q for the question and $V for the fields that ask for a
