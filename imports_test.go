@@ -230,7 +230,7 @@ func TestServerTestsNeedNoRunner(t *testing.T) {
 var family = regexp.MustCompile(`(?i)harmony|gpt-?oss|qwen|granite|mistral|hermes|<\||</?think|\[/?think\]|` +
 	`tool_call>|\[TOOL_CALLS|"analysis"|"python"|chattemplate/(?:channels|tags)`)
 
-// TestNobodyNamesAFamily holds that what a family of models does is known in its folder alone. Whoever runs a model,
+// TestNobodyNamesAFamily checks that what a family of models does is known in its folder alone. Whoever runs a model,
 // keeps its reasoning or serves it asks package family, and so do the rooms that families share.
 func TestNobodyNamesAFamily(t *testing.T) {
 	rooms := []string{"runner/runner", "runner/reasoning", "runner/generation", "runner/server", "runner/grammar",

@@ -92,7 +92,7 @@ func tree(t *testing.T, dir string) []string {
 	return lines
 }
 
-// TestRemovingKeepsWhatIsUsed removes random commits and files and holds that every entry that stays has its bytes,
+// TestRemovingKeepsWhatIsUsed removes random commits and files and checks that every entry that stays has its bytes,
 // that every blob and reference that stays is used, and that the bytes are counted.
 func TestRemovingKeepsWhatIsUsed(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -159,7 +159,7 @@ func blobBytes(t *testing.T, r cache.Repo) (n int64) {
 	return n
 }
 
-// TestRemovingFollowsNoLinks holds that nothing outside of the repository is removed.
+// TestRemovingFollowsNoLinks checks that nothing outside of the repository is removed.
 func TestRemovingFollowsNoLinks(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	c := cache.At(root)
@@ -358,7 +358,7 @@ func usedBlobs(t *testing.T, r cache.Repo) map[string]bool {
 	return used
 }
 
-// TestVerify damages every blob in turn and holds that the file is named, and no other.
+// TestVerify damages every blob in turn and checks that the file is named, and no other.
 func TestVerify(t *testing.T) {
 	c := cache.At(t.TempDir())
 	r, _ := c.Repo("org/repo")
