@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +24,7 @@ import (
 	"runner/server/pool"
 	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 const canary = "XYZZY-secret"
@@ -92,26 +91,9 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) error {
 type site struct {
 	*Server
 	url string
-	log *lockedBuffer
+	log *testenv.Buffer
 	// fakes are the models that were opened.
 	fakes chan *fake.Model
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // frameEnds are the bytes between the texts of two frames.
@@ -125,7 +107,7 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	if len(queue) > 0 {
 		rc.Queue = queue[0]
 	}
-	s := &site{log: &lockedBuffer{}, fakes: make(chan *fake.Model, 16)}
+	s := &site{log: &testenv.Buffer{}, fakes: make(chan *fake.Model, 16)}
 	cfg.Pool = pool.New(pool.Config{
 		Models: []pool.Entry{{Name: "a"}, {Name: "b"}},
 		Open: func(_ context.Context, name string) (wire.Loaded, error) {

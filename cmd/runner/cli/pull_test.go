@@ -19,6 +19,7 @@ import (
 	"runner/models/hub"
 	"runner/models/hub/hubtest"
 	"runner/models/pull"
+	"runner/testenv"
 )
 
 // A pulled model can be listed, shown, checked and removed. What was pulled is not fetched again, a damaged file is
@@ -394,7 +395,7 @@ func TestOfferWarns(t *testing.T) {
 // A hub that cannot be reached is one plain line, however often it is asked.
 func TestWaitsAreToldOnce(t *testing.T) {
 	a := scripted()
-	told := &syncedBuffer{}
+	told := &testenv.Buffer{}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
