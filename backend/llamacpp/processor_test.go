@@ -59,6 +59,9 @@ const reached = "initializer 16\nmain\n"
 // TestLackingInstructionIsNamed compiles the check with another answer about one instruction set at a time. So it needs
 // no other processor.
 func TestLackingInstructionIsNamed(t *testing.T) {
+	if err := start(); err != nil { // allKernels needs it
+		t.Fatal(err)
+	}
 	flags := []string{"-mavx2", "-mfma", "-mbmi2"}
 	for feature, name := range map[string]string{"avx2": "AVX2", "fma": "FMA", "bmi2": "BMI2", "": ""} {
 		answer := `-D__builtin_cpu_supports(f)=(__builtin_strcmp(f,"` + feature + `")!=0)`
@@ -87,6 +90,9 @@ func TestKernelsOfThisProcessor(t *testing.T) {
 	flags := regexp.MustCompile(`(?m)^(?:flags|Features)\s*: (.*)$`).FindSubmatch(text)
 	if flags == nil {
 		t.Fatalf("/proc/cpuinfo lists no instructions:\n%s", text)
+	}
+	if err := start(); err != nil {
+		t.Fatal(err)
 	}
 	has := strings.Fields(string(flags[1]))
 	for _, c := range []struct{ processor, kernels, needs string }{
