@@ -25,7 +25,7 @@ import (
 	"runner/server/pool"
 	chatpage "runner/server/web"
 	"runner/server/wire"
-	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // remoteFormats are requests in every format. $S is whether to stream. Those of formats that always stream do not
@@ -62,7 +62,7 @@ func before(t *testing.T, c standin.Config) *site {
 		chatpage.New(s, chatpage.Config{})} {
 		s.Mount(f)
 	}
-	s.url = wiretest.Listen(t, s)
+	s.url = testenv.Listen(t, s)
 	return s
 }
 

@@ -28,7 +28,7 @@ import (
 	"runner/server"
 	"runner/server/openai"
 	"runner/server/wire"
-	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // Environment variables of the processes that BenchmarkOpenStreams starts.
@@ -194,7 +194,7 @@ func serve(tb testing.TB, engine string, streams int) string {
 		runner.Config{Queue: 2 * streams, Parallel: streams})
 	s := server.New(server.Config{Pool: models, Cards: []wire.Card{{Name: "big"}}, MaxConnections: 2*streams + 64})
 	s.Mount(openai.New(s, openai.Config{}))
-	return wiretest.Listen(tb, s)
+	return testenv.Listen(tb, s)
 }
 
 // play is the whole of a process that BenchmarkOpenStreams started.

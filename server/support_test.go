@@ -23,7 +23,6 @@ import (
 	"runner/server/keys"
 	"runner/server/pool"
 	"runner/server/wire"
-	"runner/server/wiretest"
 	"runner/testenv"
 )
 
@@ -130,7 +129,7 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 			}
 		}
 	})
-	s.url = wiretest.Listen(t, s)
+	s.url = testenv.Listen(t, s)
 	return s
 }
 

@@ -54,22 +54,12 @@ func folderEngine(t testing.TB) *Engine {
 func TestFolderConformance(t *testing.T) {
 	e := folderEngine(t)
 	path := writeModel(t, steady(random.Config{Seed: 1, Precise: true, Layers: 2}))
-	for _, c := range []struct {
-		name    string
-		base    backend.Config
-		options backendtest.Options
-	}{
-		{"FullWindow", backend.Config{FullWindow: "on", CacheType: "f32", FlashAttention: "off"},
-			rounding(true)},
-		{"SmallWindow", backend.Config{FullWindow: "off", CacheType: "f32", FlashAttention: "off"},
-			rounding(true)},
-		{"Default", backend.Config{}, rounding(false)},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.name == "FullWindow" {
+	for _, s := range suites() {
+		t.Run(s.name, func(t *testing.T) {
+			if s.name == "FullWindow" {
 				testenv.NeedLong(t, "the compiled-in engine has this suite, too")
 			}
-			conform(t, e, path, c.base, c.options)
+			conform(t, e, path, s.base, s.options)
 		})
 	}
 }

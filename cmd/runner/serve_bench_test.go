@@ -26,7 +26,7 @@ import (
 	"runner/server/openai"
 	"runner/server/pool"
 	"runner/server/wire"
-	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // BenchmarkServeToken measures the cost of a streamed token without the model: the CPU time of the whole process,
@@ -115,7 +115,7 @@ func serveModel(b *testing.B, open func(context.Context, string) (wire.Loaded, e
 	p := pool.New(pool.Config{Models: []pool.Entry{{Name: "model"}}, Open: open})
 	s := server.New(server.Config{Pool: p, Cards: []wire.Card{{Name: "model"}}})
 	s.Mount(openai.New(s, openai.Config{}))
-	url = wiretest.Listen(b, s) + "/v1/chat/completions"
+	url = testenv.Listen(b, s) + "/v1/chat/completions"
 	r, release, err := p.Use(b.Context(), "model")
 	if err != nil {
 		b.Fatal(err)

@@ -41,6 +41,7 @@ import (
 	"runner/server/web"
 	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // The questions that the tests' models can answer.
@@ -146,7 +147,7 @@ func start(t testing.TB, o options) *site {
 		s.Mount(f)
 	}
 	s.open, s.closed = newSchemas(t, s.doc.root), newSchemas(t, shut(load(t).root))
-	s.url = wiretest.Listen(t, s)
+	s.url = testenv.Listen(t, s)
 	return s
 }
 

@@ -112,7 +112,7 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 	if err := mountFormats(t.Context(), s, o, nil, nil, nil, cfg.Logger); err != nil {
 		t.Fatal(err)
 	}
-	return wiretest.Listen(t, s)
+	return testenv.Listen(t, s)
 }
 
 // exchange is a request of a format. $M stands for the model, $Q for the question and $V for the fields that ask for a

@@ -1,4 +1,4 @@
-package wiretest
+package testenv
 
 import (
 	"context"
