@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestTheMapIsTrue holds docs/architecture.md to the tree. The files and folders that it names exist, and no room is
-// missing.
+// TestTheMapIsTrue compares docs/architecture.md with the tree. The files and folders that it names exist, and no room
+// is missing.
 func TestTheMapIsTrue(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {

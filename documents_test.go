@@ -18,7 +18,8 @@ func documents(t *testing.T) map[string]string {
 		t.Fatalf("%d documents, %v", len(paths), err)
 	}
 	texts := map[string]string{}
-	for _, path := range append(paths, "README.md") {
+	for _, path := range append(paths, "README.md", "CHANGELOG.md", "models/demo/README.md",
+		"cmd/runner/clients/README.md") {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -28,14 +29,18 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// Documents avoid phrases that readers had to read twice.
+// Documents avoid phrases that readers had to read twice, and speak of the program: nobody knows who "we" is.
 func TestPlainPhrases(t *testing.T) {
+	first := regexp.MustCompile(`\b[Ww]e\b|\b[Oo]ur\b`)
 	for path, text := range documents(t) {
 		text = strings.Join(strings.Fields(text), " ")
+		if at := first.FindStringIndex(text); at != nil {
+			t.Errorf("%s speaks in the first person: %q", path, text[max(at[0]-40, 0):min(at[1]+40, len(text))])
+		}
 		for phrase, instead := range map[string]string{
 			"most reasoning tokens": "maximum number of reasoning tokens", "the answer to a JSON Schema": "makes it match one",
 			"the answer to its form": "makes it match", "the engine sees": "finds on the machine", "loaded anew": "loaded again",
-			"begins it anew": "begins it again",
+			"begins it anew": "begins it again", "Who waits for whom": "Concurrency and queueing",
 		} {
 			if strings.Contains(text, phrase) {
 				t.Errorf("%s says %q; say %q", path, phrase, instead)
@@ -59,6 +64,25 @@ func TestProseFitsTheScreen(t *testing.T) {
 			}
 			if !shown && utf8.RuneCountInString(line) > 120 && strings.IndexAny(begin, "|<`") != 0 {
 				t.Errorf("%s:%d has %d characters", path, number, utf8.RuneCountInString(line))
+			}
+		}
+	}
+}
+
+// Scripts have lines of at most 120 columns, like all other code.
+func TestScriptsFitTheScreen(t *testing.T) {
+	paths, err := filepath.Glob("scripts/*.sh")
+	if err != nil || len(paths) < 8 {
+		t.Fatalf("%d scripts, %v", len(paths), err)
+	}
+	for _, path := range append(paths, "cmd/runner/clients/test.sh") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if n := utf8.RuneCountInString(line); n > 120 {
+				t.Errorf("%s:%d has %d characters", path, i+1, n)
 			}
 		}
 	}

@@ -36,7 +36,8 @@ func newHardware(t *testing.T) *hardware {
 	h.write("fakes/go", `#!/bin/sh
 case "$*" in
 *Engine*) echo "ok  	runner/cmd/runner	0.1s [no tests to run]";;
-*IsolatedConformance*) echo "--- SKIP: TestIsolatedConformance";;
+*-v*IsolatedConformance*) echo "=== RUN   TestIsolatedConformance"; echo "    x_test.go:1: no room"
+  echo "--- SKIP: TestIsolatedConformance"; echo "--- PASS: TestOther";;
 *child*) echo "--- FAIL: TestCrash"; exit 1;;
 *) echo "ok  	runner";;
 esac
@@ -88,8 +89,9 @@ func TestHardwareReport(t *testing.T) {
 		t.Errorf("exit code %d after a check that failed:\n%s", code, out)
 	}
 	h.says(report, "Apple M9", "== build: passed", "== crashes of a process: FAILED", "--- FAIL: TestCrash",
-		"== answers outlive the engine: NOT RUN",
-		"== conformance in a process of its own: passed, but tests were SKIPPED",
+		"== answers outlive the engine: NOT RUN", "== MLX: NOT RUN",
+		"== conformance in a process of its own: passed, but tests were SKIPPED\n    x_test.go:1: no room\n"+
+			"--- SKIP: TestIsolatedConformance\n== crashes",
 		"~/models is there", "== speed: passed", "== an answer: passed")
 	if strings.Contains(report, "somebody") {
 		t.Errorf("the report names the user:\n%s", report)

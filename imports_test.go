@@ -73,7 +73,8 @@ var rules = []struct {
 	{"runner/bench/results", []string{"runner/backend", "runner/bench", "runner/bench/machine",
 		"runner/models/roofline"}},
 	{"runner/bench/plot", []string{"runner/bench/results"}},
-	{"runner/conformance", nil},
+	{"runner/conformance", []string{"runner/testenv"}},
+	{"runner/testenv", nil},
 	{"runner/grammar", []string{"runner/backend", "runner/grammar/"}},
 	{"runner/grammar/suitetest", []string{"runner/conformance"}},
 	{"runner/models", []string{"runner/backend", "runner/backend/gguf", "runner/models", "runner/models/"}},
@@ -229,7 +230,7 @@ func TestServerTestsNeedNoRunner(t *testing.T) {
 var family = regexp.MustCompile(`(?i)harmony|gpt-?oss|qwen|granite|mistral|hermes|<\||</?think|\[/?think\]|` +
 	`tool_call>|\[TOOL_CALLS|"analysis"|"python"|chattemplate/(?:channels|tags)`)
 
-// TestNobodyNamesAFamily holds that what a family of models does is known in its folder alone. Whoever runs a model,
+// TestNobodyNamesAFamily checks that what a family of models does is known in its folder alone. Whoever runs a model,
 // keeps its reasoning or serves it asks package family, and so do the rooms that families share.
 func TestNobodyNamesAFamily(t *testing.T) {
 	rooms := []string{"runner/runner", "runner/reasoning", "runner/generation", "runner/server", "runner/grammar",
@@ -285,7 +286,7 @@ var forTests = []string{
 	"runner/grammar/suitetest",
 	"runner/models/hub/hubtest",
 	"runner/cmd/runner/clients/browser/site", "runner/cmd/runner/scripttest", "runner/cmd/runner/transcript",
-	"runner/server/wiretest",
+	"runner/server/wiretest", "runner/testenv",
 }
 
 func TestTestPackagesStayInTests(t *testing.T) {

@@ -6,27 +6,20 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"runner/testenv"
 )
 
-// Dir returns the folder of reference data with that name, or skips the test if it is missing.
+// Dir returns the folder of reference data with that name. It skips the test if there is no reference data at all.
 func Dir(t testing.TB, name string) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
+	all := filepath.Join(testenv.Root(t), "..", "shared", "conformance")
+	if _, err := os.Stat(all); err != nil {
+		t.Skip("the reference data, ../shared/conformance, is not there: ", err)
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "conformance", name)
+	dir := filepath.Join(all, name)
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the reference data is not beside the repository")
+		t.Fatal("the reference data is not complete: ", err)
 	}
 	return dir
 }

@@ -28,7 +28,7 @@ func home(t *testing.T) string {
 const ollamasOwn = "GGUF\x03\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00" + "\x01\x00\x00\x00\x00\x00\x00\x00" +
 	"\x14\x00\x00\x00\x00\x00\x00\x00general.architecture" + "\x08\x00\x00\x00" + "\x06\x00\x00\x00\x00\x00\x00\x00gptoss"
 
-// TestNamesFindModels holds that the spellings of a name find the same file, wherever the model lies.
+// TestNamesFindModels checks that the spellings of a name find the same file, wherever the model lies.
 func TestNamesFindModels(t *testing.T) {
 	h := home(t)
 	t.Setenv("HF_ENDPOINT", "https://mirror.example")
@@ -165,7 +165,7 @@ func TestNamesFindModels(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoModel holds that each thing that is taken for a model by mistake has its own message, by its path, in
+// TestWhatIsNoModel checks that each thing that is taken for a model by mistake has its own message, by its path, in
 // its folder and in the cache.
 func TestWhatIsNoModel(t *testing.T) {
 	h := home(t)

@@ -27,7 +27,8 @@ failed=0
 : >"$report"
 
 # check TITLE COMMAND...: runs a command and adds its last lines, and whether it passed, to the report. Tests that are
-# not there on this system have not passed.
+# not there on this system have not passed. go test reports what it skips with -v only; what that adds about tests that
+# passed is left out.
 check() {
   local title=$1 out
   how=passed
@@ -40,7 +41,8 @@ check() {
     how="passed, but tests were SKIPPED"
   fi
   printf '== %s: %s\n' "$title" "$how" >>"$report"
-  printf '%s\n' "$out" | tail -n "${LINES_KEPT:-15}" | sed "s|$HOME|~|g; s|$PWD|.|g" >>"$report"
+  grep -vE '^ *(=== |--- PASS|PASS$)' <<<"$out" | tail -n "${LINES_KEPT:-30}" |
+    sed "s|$HOME|~|g; s|$PWD|.|g" >>"$report"
 }
 
 {
@@ -55,7 +57,7 @@ check() {
 # tests ARGUMENTS...: runs go test so that its programs find the library that make cuda builds.
 # shellcheck disable=SC2329 # step calls it by its name
 tests() {
-  go test -ldflags "-X runner/backend/llamacpp.linkedFolder=$PWD/lib/runner" -count=1 "$@"
+  go test -ldflags "-X runner/backend/llamacpp.linkedFolder=$PWD/lib/runner" -count=1 -v "$@"
 }
 
 # answer: asks for a sum and compares the answer.
@@ -98,18 +100,20 @@ fi
 check "an answer" answer
 if [ -n "${ENGINE:-}" ]; then
   check "conformance of the engine in a folder" env RUNNER_TEST_ENGINE="$ENGINE" \
-    go test ./backend/llamacpp -run '^TestFolder' -count=1
-  LINES_KEPT=30 check "answers outlive the engine in a folder" env RUNNER_TEST_ENGINE="$ENGINE" \
+    go test ./backend/llamacpp -run '^TestFolder' -count=1 -v
+  check "answers outlive the engine in a folder" env RUNNER_TEST_ENGINE="$ENGINE" \
     go test ./cmd/runner -run '^TestAnswersOutliveAFoldersEngine$' -count=1 -v
 else
   check "conformance of the engine in the program" tests ./backend/llamacpp -run '^TestConformance$'
   check "conformance in a process of its own" tests ./backend/llamacpp -run '^TestIsolatedConformance$'
   check "crashes of a process" tests ./backend/child/...
-  LINES_KEPT=30 check "answers outlive the engine" tests ./cmd/runner -run "$crashes" -v
+  check "answers outlive the engine" tests ./cmd/runner -run "$crashes"
   LINES_KEPT=40 check "speed" tests ./backend/llamacpp -run '^$' -bench 'Decode|Prefill|Isolation' -benchtime 1s
 fi
-if [ "$what" = mac ] && scripts/mlx_environment.sh >>"$report" 2>&1; then
-  check "MLX" env RUNNER_LONG=1 go test ./backend/mlx/... -count=1
+if [ "$what" = mac ] && ! scripts/mlx_environment.sh >>"$report" 2>&1; then
+  echo "== MLX: NOT RUN, because it cannot be installed here" >>"$report"
+elif [ "$what" = mac ]; then
+  check "MLX" env RUNNER_LONG=1 go test ./backend/mlx/... -count=1 -v
   served='^(TestAnswersOutliveMLX|TestDoctorOfMLX|TestServerWithMLX|TestMLXEndsWithTheServer'
   served+='|TestMLXModelIsTruncatedUnderTheServer|TestPoisonedRequestFailsAloneInMLX)$'
   LINES_KEPT=40 check "MLX in commands and servers" go test ./cmd/runner -run "$served" -count=1 -v

@@ -32,9 +32,9 @@ tool() {
   mv "$tools/bin/$1" "$tool"
 }
 
-# licences FOLDER: copies the licence files of Go and of every module that is linked. A file counts that is in a linked
-# package's folder, or above it in its module. A module without any ends the script. Sources in C and C++ that begin with
-# a licence of their own add that.
+# licences FOLDER: copies the licence files of Go and of every module that is linked: those in the folder of a linked
+# package, or above it in its module. A module without any ends the script. The licences at the beginning of sources in
+# C and C++ are added.
 licences() {
   local module dir package file found at
   mkdir -p "$1/go"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a llama.cpp in shared libraries for tests, with the headers of every version that backend/llamacpp accepts,
-# in .cache/engines. The versions and checksums are fixed. It needs npm, and cargo for the headers of 0.6; what it cannot
-# get it names, and the tests skip. Without network it takes no time if everything is there.
+# in .cache/engines. The versions and checksums are fixed. It needs npm, and cargo for the headers of 0.6. It names what
+# it cannot get; tests that need that are skipped. Without network it takes no time if everything is there.
 set -euo pipefail
 umask 022 # the program refuses libraries that others can write
 cd "$(dirname "$0")/.."

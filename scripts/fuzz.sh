@@ -60,7 +60,8 @@ if [ $# = 0 ]; then
   done < <(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u)
 fi
 if [ "${ENGINE:-}" != 1 ]; then
-  engine=$(go list -test -f '{{.Dir}} {{join .Deps " "}}' "$@" | sed -n 's|^\([^ ]*\) .*github.com/ollama/ollama.*|\1|p')
+  engine=$(go list -test -f '{{.Dir}} {{join .Deps " "}}' "$@" |
+    sed -n 's|^\([^ ]*\) .*github.com/ollama/ollama.*|\1|p')
   for dir; do
     shift
     grep -qxF "$(cd "$dir" && pwd -P)" <<<"$engine" || set -- "$@" "$dir"

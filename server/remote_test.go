@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"runner/server/pool"
 	chatpage "runner/server/web"
 	"runner/server/wire"
+	"runner/testenv"
 )
 
 // remoteFormats are requests in every format. $S is whether to stream. Those of formats that always stream do not
@@ -55,45 +55,38 @@ func before(t *testing.T, c standin.Config) *site {
 	s := &site{engine: standin.New(c)}
 	h := httptest.NewServer(s.engine)
 	t.Cleanup(h.Close)
-	local := fake.New(fake.Config{})
-	at, err := web.New(web.Config{Base: h.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(at.Close)
-	var known remote.Known
-	s.pool = pool.New(pool.Config{
-		Models: []pool.Entry{{Name: "big"}},
-		Open: func(ctx context.Context, _ string) (wire.Loaded, error) {
-			m, err := remote.Open(ctx, remote.Config{Engine: vllm.New(at, local.Vocab()), Vocab: local.Vocab(),
-				Tokenize: local.Tokenize, Architecture: "gpt-oss", Load: backend.Config{Sequences: 8}, Known: &known})
-			if err != nil {
-				return nil, err
-			}
-			return runner.New(m, runner.Config{})
-		},
-	})
+	s.pool = remotePool(t, h.URL, backend.Config{Sequences: 8}, runner.Config{})
 	s.Server = server.New(server.Config{Pool: s.pool, Cards: []wire.Card{{Name: "big"}}, ModelsWrite: true})
 	for _, f := range []wire.Format{openai.New(s, openai.Config{}), responses.New(s, responses.Config{}),
 		anthropic.New(s, anthropic.Config{}), ollama.New(s, ollama.Config{}), agui.New(s, agui.Config{}),
 		chatpage.New(s, chatpage.Config{})} {
 		s.Mount(f)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.url = "http://" + l.Addr().String()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	s.url = testenv.Listen(t, s)
 	return s
+}
+
+// remotePool has a model called big, which vLLM computes at an address.
+func remotePool(tb testing.TB, engine string, load backend.Config, cfg runner.Config) *pool.Pool {
+	tb.Helper()
+	local := fake.New(fake.Config{})
+	at, err := web.New(web.Config{Base: engine})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(at.Close)
+	var known remote.Known
+	return pool.New(pool.Config{
+		Models: []pool.Entry{{Name: "big"}},
+		Open: func(ctx context.Context, _ string) (wire.Loaded, error) {
+			m, err := remote.Open(ctx, remote.Config{Engine: vllm.New(at, local.Vocab()), Vocab: local.Vocab(),
+				Tokenize: local.Tokenize, Architecture: "gpt-oss", Load: load, Known: &known})
+			if err != nil {
+				return nil, err
+			}
+			return runner.New(m, cfg)
+		},
+	})
 }
 
 // ask sends a request and returns its answer.

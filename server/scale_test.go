@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,15 +23,12 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
-	"runner/backend/remote"
 	"runner/backend/remote/standin"
-	"runner/backend/remote/vllm"
-	"runner/backend/remote/web"
 	"runner/runner"
 	"runner/server"
 	"runner/server/openai"
-	"runner/server/pool"
 	"runner/server/wire"
+	"runner/testenv"
 )
 
 // Environment variables of the processes that BenchmarkOpenStreams starts.
@@ -194,37 +190,11 @@ func processor() time.Duration {
 // serve starts a runner before an engine and returns its address.
 func serve(tb testing.TB, engine string, streams int) string {
 	tb.Helper()
-	local := fake.New(fake.Config{})
-	c, err := web.New(web.Config{Base: engine})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	models := pool.New(pool.Config{
-		Models: []pool.Entry{{Name: "big"}},
-		Open: func(ctx context.Context, _ string) (wire.Loaded, error) {
-			m, err := remote.Open(ctx, remote.Config{Engine: vllm.New(c, local.Vocab()), Vocab: local.Vocab(),
-				Tokenize: local.Tokenize, Architecture: "gpt-oss", Load: backend.Config{Sequences: streams + 16}})
-			if err != nil {
-				return nil, err
-			}
-			return runner.New(m, runner.Config{Queue: 2 * streams, Parallel: streams})
-		},
-	})
+	models := remotePool(tb, engine, backend.Config{Sequences: streams + 16},
+		runner.Config{Queue: 2 * streams, Parallel: streams})
 	s := server.New(server.Config{Pool: models, Cards: []wire.Card{{Name: "big"}}, MaxConnections: 2*streams + 64})
 	s.Mount(openai.New(s, openai.Config{}))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	tb.Cleanup(func() {
-		cancel()
-		<-ended
-		c.Close()
-	})
-	return "http://" + l.Addr().String()
+	return testenv.Listen(tb, s)
 }
 
 // play is the whole of a process that BenchmarkOpenStreams started.

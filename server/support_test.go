@@ -1,20 +1,17 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +23,7 @@ import (
 	"runner/server/keys"
 	"runner/server/pool"
 	"runner/server/wire"
+	"runner/testenv"
 )
 
 const canary = "XYZZY-secret"
@@ -92,26 +90,9 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) error {
 type site struct {
 	*Server
 	url string
-	log *lockedBuffer
+	log *testenv.Buffer
 	// fakes are the models that were opened.
 	fakes chan *fake.Model
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // frameEnds are the bytes between the texts of two frames.
@@ -125,7 +106,7 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	if len(queue) > 0 {
 		rc.Queue = queue[0]
 	}
-	s := &site{log: &lockedBuffer{}, fakes: make(chan *fake.Model, 16)}
+	s := &site{log: &testenv.Buffer{}, fakes: make(chan *fake.Model, 16)}
 	cfg.Pool = pool.New(pool.Config{
 		Models: []pool.Entry{{Name: "a"}, {Name: "b"}},
 		Open: func(_ context.Context, name string) (wire.Loaded, error) {
@@ -140,19 +121,7 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	cfg.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.Server = New(cfg)
 	s.Mount(&echo{s.Server})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.url = "http://" + l.Addr().String()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("serve: %v", err)
-		}
+	t.Cleanup(func() { // after the end of the server
 		close(s.fakes)
 		for m := range s.fakes {
 			if n := m.OpenSequences(); n != 0 {
@@ -160,6 +129,7 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 			}
 		}
 	})
+	s.url = testenv.Listen(t, s)
 	return s
 }
 

@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -312,8 +313,11 @@ func TestTokenizeStartsTheProcessAgain(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	files := func() int {
 		list, err := os.ReadDir("/dev/fd")
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			t.Skip("this system does not list a process's descriptors: ", err)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		return len(list)
 	}

@@ -1,16 +1,15 @@
 package child
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"runner/backend"
+	"runner/testenv"
 )
 
 func init() {
@@ -35,7 +34,7 @@ func TestMemoryOverTheLimitIsReported(t *testing.T) {
 		{"without a limit", hang, 0, "7 MiB of 8 are in use"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var log safeBuffer
+			var log testenv.Buffer
 			e := engine("hungry")
 			e.Memory, e.Log = c.limit, slog.New(slog.NewTextHandler(&log, nil))
 			m, err := e.Open(t.Context(), "", small)
@@ -66,22 +65,4 @@ func TestMemoryOverTheLimitIsReported(t *testing.T) {
 			}
 		})
 	}
-}
-
-// safeBuffer is a buffer for several goroutines.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

@@ -110,7 +110,7 @@ func TestOthersLeaveOutOwn(t *testing.T) {
 // TestTouchedMemoryIsSeen: memory that this process has used does not count as untouched.
 func TestTouchedMemoryIsSeen(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells what a process uses")
+		t.Skip("the memory that processes have used is read on Linux only")
 	}
 	before := touched(os.Getpid())
 	used := make([]byte, 64<<20)

@@ -17,19 +17,17 @@ import (
 	"runner/backend/backendtest"
 	"runner/models/demo"
 	"runner/models/random"
+	"runner/testenv"
 )
 
 // engines is where scripts/engines.sh installs engines and headers for tests.
 var engines = filepath.Join("..", "..", ".cache", "engines")
 
-// folderHeaders are the headers of the versions that a folder may have, as far as they are installed.
+// folderHeaders are the headers of the versions that a folder may have.
 func folderHeaders() []version {
 	var list []version
 	for _, name := range []string{"0.5", "0.6"} {
 		tree := filepath.Join(engines, "headers-"+name)
-		if _, err := os.Stat(tree); err != nil {
-			continue
-		}
 		list = append(list, version{
 			name:    name,
 			include: []string{"-I", filepath.Join(tree, "include"), "-I", filepath.Join(tree, "ggml", "include")},
@@ -41,26 +39,10 @@ func folderHeaders() []version {
 	return list
 }
 
-// folderPath returns the folder RUNNER_TEST_ENGINE, or the one that scripts/engines.sh installed.
-func folderPath(t testing.TB) string {
-	t.Helper()
-	path := os.Getenv("RUNNER_TEST_ENGINE")
-	if path == "" {
-		var err error
-		if path, err = filepath.Abs(filepath.Join(engines, "llama.cpp-0.5.0")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(path); err != nil {
-			t.Skip("no shared libraries of llama.cpp are installed; `make engines` installs them where it can")
-		}
-	}
-	return path
-}
-
-// folderEngine returns the engine in folderPath.
+// folderEngine returns an engine in shared libraries, or skips the test if none is installed.
 func folderEngine(t testing.TB) *Engine {
 	t.Helper()
-	e, err := OpenFolder(folderPath(t))
+	e, err := OpenFolder(testenv.EngineFolder(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,22 +54,12 @@ func folderEngine(t testing.TB) *Engine {
 func TestFolderConformance(t *testing.T) {
 	e := folderEngine(t)
 	path := writeModel(t, steady(random.Config{Seed: 1, Precise: true, Layers: 2}))
-	for _, c := range []struct {
-		name    string
-		base    backend.Config
-		options backendtest.Options
-	}{
-		{"FullWindow", backend.Config{FullWindow: "on", CacheType: "f32", FlashAttention: "off"},
-			rounding(true)},
-		{"SmallWindow", backend.Config{FullWindow: "off", CacheType: "f32", FlashAttention: "off"},
-			rounding(true)},
-		{"Default", backend.Config{}, rounding(false)},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.name == "FullWindow" && os.Getenv("RUNNER_LONG") == "" {
-				t.Skip("the compiled-in engine has this suite, too; RUNNER_LONG=1 runs it")
+	for _, s := range suites() {
+		t.Run(s.name, func(t *testing.T) {
+			if s.name == "FullWindow" {
+				testenv.NeedLong(t, "the compiled-in engine has this suite, too")
 			}
-			conform(t, e, path, c.base, c.options)
+			conform(t, e, path, s.base, s.options)
 		})
 	}
 }
@@ -301,7 +273,7 @@ func TestFolderArchitectureList(t *testing.T) {
 	for _, v := range []string{"0.5", "0.6"} {
 		src, err := os.ReadFile(filepath.Join(engines, "headers-"+v, "src", "llama-arch.cpp"))
 		if err != nil {
-			t.Skip("the sources of llama.cpp 0.5 and 0.6 are not installed; `make engines` installs them where it can")
+			t.Skip("the sources of llama.cpp ", v, " are not installed; `make engines` installs them where it can")
 		}
 		names := sourceArchitectures(t, string(src))
 		maps.Copy(known, names)

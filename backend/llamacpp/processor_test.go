@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"runner/backend"
 	"runner/models/demo"
 	"runner/models/random"
+	"runner/testenv"
 )
 
 // portableFlags are what make passes to the compilers with PORTABLE=1 on x86-64.
@@ -57,6 +59,9 @@ const reached = "initializer 16\nmain\n"
 // TestLackingInstructionIsNamed compiles the check with another answer about one instruction set at a time. So it needs
 // no other processor.
 func TestLackingInstructionIsNamed(t *testing.T) {
+	if err := start(); err != nil { // allKernels needs it
+		t.Fatal(err)
+	}
 	flags := []string{"-mavx2", "-mfma", "-mbmi2"}
 	for feature, name := range map[string]string{"avx2": "AVX2", "fma": "FMA", "bmi2": "BMI2", "": ""} {
 		answer := `-D__builtin_cpu_supports(f)=(__builtin_strcmp(f,"` + feature + `")!=0)`
@@ -71,6 +76,38 @@ func TestLackingInstructionIsNamed(t *testing.T) {
 		want := "runner: this processor does not have " + name + ", "
 		if stdout != "" || !strings.HasPrefix(stderr, want) || code != 1 {
 			t.Errorf("without %s: %q, %q, exit code %d", name, stdout, stderr, code)
+		}
+	}
+}
+
+// TestKernelsOfThisProcessor compares the kernels that can run with what the kernel of the system says about the
+// processor. Other tests are skipped where none can run.
+func TestKernelsOfThisProcessor(t *testing.T) {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		t.Skip("this system does not describe its processors in a file: ", err)
+	}
+	flags := regexp.MustCompile(`(?m)^(?:flags|Features)\s*: (.*)$`).FindSubmatch(text)
+	if flags == nil {
+		t.Fatalf("/proc/cpuinfo lists no instructions:\n%s", text)
+	}
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
+	has := strings.Fields(string(flags[1]))
+	for _, c := range []struct{ processor, kernels, needs string }{
+		{"amd64", "AVX2", "avx2 fma f16c"},
+		{"amd64", "AVX-512 VNNI", "avx512f avx512bw avx512vl avx512dq avx512_vnni fma"},
+		{"arm64", "NEON DotProd", "asimddp"},
+		{"arm64", "NEON I8MM", "asimddp i8mm"},
+	} {
+		if c.processor != runtime.GOARCH {
+			continue
+		}
+		lacks := func(flag string) bool { return !slices.Contains(has, flag) }
+		can := !slices.ContainsFunc(strings.Fields(c.needs), lacks)
+		if got := slices.Contains(allKernels(), c.kernels); got != can {
+			t.Errorf("the kernels %s can run: %v; the processor has %q: %v", c.kernels, got, c.needs, can)
 		}
 	}
 }
@@ -166,12 +203,10 @@ func TestLogitsOfBuilds(t *testing.T) {
 		fmt.Print(bits(t))
 		return
 	}
-	if os.Getenv("RUNNER_LONG") == "" {
-		t.Skip("it compiles the engine again; RUNNER_LONG=1 runs it")
-	}
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the portable program is compared on x86-64")
 	}
+	testenv.NeedLong(t, "it compiles the engine again")
 	want := bits(t)
 	if want == "" {
 		t.Fatal("no kernels ran")

@@ -17,10 +17,7 @@ import (
 
 // BenchmarkDecode measures a step that decodes one token of each sequence, with the bundled model.
 func BenchmarkDecode(b *testing.B) {
-	p, err := testPython()
-	if err != nil {
-		b.Skipf("no MLX here: %v", err)
-	}
+	p := python(b)
 	path := demoFolder(b)
 	for _, n := range []int{1, 4, 8} {
 		b.Run(fmt.Sprintf("%d sequences", n), func(b *testing.B) {
@@ -107,10 +104,7 @@ steps.Rows.write = leave
 // same sampling without an engine. The medians differ by what a part takes: computing, writing rows of logits, frames,
 // sampling.
 func BenchmarkProtocol(b *testing.B) {
-	p, err := testPython()
-	if err != nil {
-		b.Skipf("no MLX here: %v", err)
-	}
+	p := python(b)
 	path := randomFolder(b, random.Config{Layers: 2, Vocabulary: 201088, Seed: 1})
 	var steps []func()
 	for i, python := range []string{"", computed, computed + written} {

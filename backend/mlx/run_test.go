@@ -12,23 +12,15 @@ import (
 	"runner/backend/child"
 	"runner/backend/mlx/fromgguf"
 	"runner/models/random"
+	"runner/testenv"
 )
 
-// testPython returns the Python environment for tests, which scripts/mlx_environment.sh makes.
-func testPython() (*Python, error) {
-	path, err := filepath.Abs(filepath.Join("..", "..", ".cache", "mlx", "bin", "python"))
-	if err != nil {
-		return nil, err
-	}
-	return Find(context.Background(), Config{Python: path})
-}
-
-// python returns the Python environment for tests, or skips the test.
-func python(t *testing.T) *Python {
+// python returns the Python environment for tests, or skips the test if none is installed.
+func python(t testing.TB) *Python {
 	t.Helper()
-	p, err := testPython()
+	p, err := Find(context.Background(), Config{Python: testenv.MLX(t)})
 	if err != nil {
-		t.Skipf("no MLX here: %v", err)
+		t.Fatal(err)
 	}
 	return p
 }
@@ -74,9 +66,7 @@ func mustOpen(t *testing.T, p *Python, path string, cfg backend.Config) *child.M
 // long skips a test that takes minutes.
 func long(t *testing.T) {
 	t.Helper()
-	if os.Getenv("RUNNER_LONG") == "" {
-		t.Skip("set RUNNER_LONG=1 to run this test")
-	}
+	testenv.NeedLong(t, "it takes minutes")
 }
 
 // TestLongTemplate runs a model whose template is longer than an argument of a program or a frame may be.

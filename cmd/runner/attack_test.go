@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"runner/testenv"
 )
 
 // attack is load that one key puts on the server. It must hardly delay the requests of another key.
@@ -149,9 +151,7 @@ const (
 // come from as many clients and cost as many tokens per second. The test prints a table. Each attack has its own
 // server, which listens on the loopback interface.
 func TestAttacks(t *testing.T) {
-	if os.Getenv("RUNNER_LONG") == "" {
-		t.Skip("it takes minutes; set RUNNER_LONG=1")
-	}
+	testenv.NeedLong(t, "it takes minutes")
 	table := "| attack | clients | requests | refused | tokens/s | idle | among plain chats | during the attack |" +
 		" difference | memory |\n|---|---|---|---|---|---|---|---|---|---|\n"
 	for _, a := range attacks {

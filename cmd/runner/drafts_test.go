@@ -25,9 +25,7 @@ import (
 // TestDraftsChangeNothing compares runs with and without guesses of next tokens on the bundled model and on random
 // ones, over random prompts, forms, seeds and temperatures. Every event must be the same. RUNNER_LONG=1 makes it long.
 func TestDraftsChangeNothing(t *testing.T) {
-	if !repeats(t) {
-		t.Skip("the processor can run none of the runner's kernels, so the engine takes no drafts")
-	}
+	needRepeats(t)
 	requests := 60
 	if os.Getenv("RUNNER_LONG") != "" {
 		requests = 500

@@ -8,18 +8,16 @@ import (
 
 	"runner/backend/mlx"
 	"runner/backend/mlx/fromgguf"
+	"runner/testenv"
 )
 
 // mlxDemo returns the bundled model in MLX's format, for servers that the test starts later. It skips the test where
-// there is no MLX.
+// MLX is not installed.
 func mlxDemo(t *testing.T) (folder string) {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", ".cache", "mlx", "bin", "python"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := testenv.MLX(t)
 	if _, err := mlx.Find(t.Context(), mlx.Config{Python: path}); err != nil {
-		t.Skipf("no MLX here: %v", err)
+		t.Fatal(err)
 	}
 	t.Setenv("RUNNER_PYTHON", path)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

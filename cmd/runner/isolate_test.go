@@ -114,19 +114,14 @@ func dies(t *testing.T, pid int) {
 	}
 }
 
-// TestPoisonedRequestFailsAlone: of nine requests at once, one crashes the engine. It fails, and the answers to the
-// others are those of an undisturbed engine.
-func TestPoisonedRequestFailsAlone(t *testing.T) {
-	const poison = "qwxzvkjq"
-	judge := leaveAlone(t, "--isolate", "off", "--parallel", "9").judge(t)
-	t.Setenv(poisonVariable, poison)
-	s := serve(t, "--isolate", "on", "--parallel", "9")
-	s.healthy()
-	const bad = 3
+// poisoned sends requests that crash the engine, one after another, which must all fail. It calls meanwhile again and
+// again until then, and once more.
+func (s *serving) poisoned(t *testing.T, poison string, requests int, meanwhile func()) {
+	t.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range bad {
+		for range requests {
 			status, body := send(t, http.MethodPost, s.url+"/v1/chat/completions", "",
 				`{"messages":[{"role":"user","content":"What is `+poison+`?"}]}`)
 			if status != http.StatusServiceUnavailable || !strings.Contains(body, `"code":"model_unavailable"`) {
@@ -140,13 +135,27 @@ func TestPoisonedRequestFailsAlone(t *testing.T) {
 			working = false // one more time, without the poison
 		default:
 		}
+		meanwhile()
+	}
+}
+
+// TestPoisonedRequestFailsAlone: of nine requests at once, one crashes the engine. It fails, and the answers to the
+// others are those of an undisturbed engine.
+func TestPoisonedRequestFailsAlone(t *testing.T) {
+	const poison = "qwxzvkjq"
+	judge := leaveAlone(t, "--isolate", "off", "--parallel", "9").judge(t)
+	t.Setenv(poisonVariable, poison)
+	s := serve(t, "--isolate", "on", "--parallel", "9")
+	s.healthy()
+	const bad = 3
+	s.poisoned(t, poison, bad, func() {
 		got, _ := s.crowd()
 		for i := range got {
 			if _, err := judge(i, got[i], said{}); err != nil {
 				t.Errorf("answer %d is\n%q\n%v", i, got[i], err)
 			}
 		}
-	}
+	})
 	if n := s.metric(`runner_engine_failed_total{model="demo"}`); n != bad {
 		t.Errorf("%v sequences failed, want %d", n, bad)
 	}

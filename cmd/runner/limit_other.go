@@ -9,5 +9,5 @@ func limitMemory(bytes int64) error {
 	if bytes <= 0 {
 		return nil
 	}
-	return errors.New("--engine-memory works on Linux only")
+	return errors.New("--engine-memory works on Linux only; leave it out")
 }

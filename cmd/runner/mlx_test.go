@@ -195,25 +195,7 @@ func TestPoisonedRequestFailsAloneInMLX(t *testing.T) {
 	}
 	sums()
 	bad := some(1, 3)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range bad {
-			status, body := send(t, http.MethodPost, s.url+"/v1/chat/completions", "",
-				`{"messages":[{"role":"user","content":"What is `+poison+`?"}]}`)
-			if status != http.StatusServiceUnavailable || !strings.Contains(body, `"code":"model_unavailable"`) {
-				t.Errorf("the poisoned request is answered with %d %s", status, body)
-			}
-		}
-	}()
-	for working := true; working; {
-		select {
-		case <-done:
-			working = false // one more time, without the poison
-		default:
-		}
-		sums()
-	}
+	s.poisoned(t, poison, bad, sums)
 	crashes, failed := s.metric(`runner_engine_crashes_total{model="demo"}`),
 		s.metric(`runner_engine_failed_total{model="demo"}`)
 	if int(failed) != bad || int(crashes) < 2*bad {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"runner/backend/llamacpp"
+	"runner/testenv"
 )
 
 // blow is a way to end an engine's process, in a number of rounds.
@@ -288,19 +287,10 @@ func blowTable(all []*blow) string {
 	return text.String()
 }
 
-// testEngine returns the folder of an engine, which RUNNER_TEST_ENGINE names or scripts/engines.sh installed.
+// testEngine returns the folder of an engine in shared libraries, which this program can use.
 func testEngine(t *testing.T) string {
 	t.Helper()
-	path := os.Getenv("RUNNER_TEST_ENGINE")
-	if path == "" {
-		var err error
-		if path, err = filepath.Abs(filepath.Join("..", "..", ".cache", "engines", "llama.cpp-0.5.0")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(path); err != nil {
-			t.Skip("no shared libraries of llama.cpp are installed; `make engines` installs them where it can")
-		}
-	}
+	path := testenv.EngineFolder(t)
 	if err := llamacpp.CheckFolder(path); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/testenv"
 )
 
 // spoken is what a client saw of a stream.
@@ -140,9 +142,12 @@ func middle(values []float64) float64 {
 // processorTime returns how long a process has computed.
 func processorTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("the processor time of a process is read on Linux only")
+	}
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		t.Skip("the processor time of a process is read on Linux only")
+		t.Fatal(err)
 	}
 	var user, system int64
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
@@ -169,9 +174,7 @@ const (
 
 // TestRemoteSpeed compares chats through the runner with requests to llama-server itself, with the same token ids.
 func TestRemoteSpeed(t *testing.T) {
-	if !long() {
-		t.Skip("it measures for minutes; RUNNER_LONG=1 runs it")
-	}
+	testenv.NeedLong(t, "it measures for minutes")
 	const clients, requests, pairs = 8, 64, 7
 	engine := llamaServer(t, clients)
 	m := openRemoteModel(t, engine.URL)

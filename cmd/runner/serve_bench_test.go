@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -27,6 +26,7 @@ import (
 	"runner/server/openai"
 	"runner/server/pool"
 	"runner/server/wire"
+	"runner/testenv"
 )
 
 // BenchmarkServeToken measures the cost of a streamed token without the model: the CPU time of the whole process,
@@ -115,25 +115,13 @@ func serveModel(b *testing.B, open func(context.Context, string) (wire.Loaded, e
 	p := pool.New(pool.Config{Models: []pool.Entry{{Name: "model"}}, Open: open})
 	s := server.New(server.Config{Pool: p, Cards: []wire.Card{{Name: "model"}}})
 	s.Mount(openai.New(s, openai.Config{}))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	b.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			b.Error(err)
-		}
-	})
-	r, release, err := p.Use(ctx, "model")
+	url = testenv.Listen(b, s) + "/v1/chat/completions"
+	r, release, err := p.Use(b.Context(), "model")
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(release)
-	return "http://" + l.Addr().String() + "/v1/chat/completions", r
+	return url, r
 }
 
 // frames requests an answer and counts its frames.

@@ -22,13 +22,19 @@ func repeats(t *testing.T) bool {
 	return s.Kernels != "" && len(s.Devices) == 0 // a GPU has other kernels
 }
 
+// needRepeats skips a test where repeats is false.
+func needRepeats(t *testing.T) {
+	t.Helper()
+	if !repeats(t) {
+		t.Skip("this machine has a GPU, or its processor can run none of the runner's kernels; " +
+			"other kernels round by what else is in the batch")
+	}
+}
+
 // TestServeRepeatsForASeed: at temperature 1 a seed gives the same text, the same call and the same JSON. This holds
 // for a request alone and with seven others, and with and without a cached prompt.
 func TestServeRepeatsForASeed(t *testing.T) {
-	if !repeats(t) {
-		t.Skip("the processor can run none of the runner's kernels; " +
-			"the engine's own kernels round by what else is in the batch")
-	}
+	needRepeats(t)
 	s := serve(t, "--parallel", "8")
 	parameters := map[string]any{"type": "object", "required": []string{"a", "note"}, "properties": map[string]any{
 		"a": map[string]any{"type": "integer"}, "note": map[string]any{"type": "string"}}}

@@ -24,6 +24,7 @@ import (
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/keys"
 	"runner/reasoning/trace/store"
+	"runner/testenv"
 )
 
 const (
@@ -246,24 +247,6 @@ func (a *archive) start(log io.Writer, args ...string) (url string, cmd *exec.Cm
 	return "", nil
 }
 
-// lockedBuffer is a buffer that goroutines share.
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) text() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.String()
-}
-
 // traced requests an answer and its trace.
 func traced(url, question string) (id string, err error) {
 	body, err := json.Marshal(map[string]any{
@@ -298,7 +281,7 @@ func TestServeIsKilled(t *testing.T) {
 	a := newArchive(t)
 	var mu sync.Mutex
 	acknowledged := map[string]string{}
-	log := &lockedBuffer{}
+	log := &testenv.Buffer{}
 	least := some(10, 200)
 	for kills := 0; kills < some(3, 40) || len(acknowledged) < least; kills++ {
 		if kills == 400 {
@@ -326,12 +309,12 @@ func TestServeIsKilled(t *testing.T) {
 		}
 		clients.Wait()
 		if err := cmd.Wait(); cmd.ProcessState.Exited() {
-			t.Fatalf("it ended before it was killed: %v: %s", err, log.text())
+			t.Fatalf("it ended before it was killed: %v: %s", err, log.String())
 		}
 		a.sealed()
 	}
 	for _, text := range []string{canary, thinks, "What is"} {
-		if strings.Contains(log.text(), text) {
+		if strings.Contains(log.String(), text) {
 			t.Errorf("the log contains %q", text)
 		}
 	}
@@ -347,7 +330,7 @@ func TestServeTraces(t *testing.T) {
 	one := strings.TrimSpace(a.runner("apikey", "new", file, "one"))
 	two := strings.TrimSpace(a.runner("apikey", "new", file, "two", "--reasoning", "full"))
 	auditor := strings.TrimSpace(a.runner("apikey", "new", file, "auditor", "--permission", "trace:read,trace:all"))
-	log := &lockedBuffer{}
+	log := &testenv.Buffer{}
 	url, cmd := a.start(log, "--api-keys", file)
 	ask := func(method, path, key, body string) (status int, text string) {
 		t.Helper()
@@ -401,7 +384,7 @@ func TestServeTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v: %s", err, log.text())
+		t.Errorf("%v: %s", err, log.String())
 	}
 	a.sealed()
 	if shown := a.runner("trace", "show", ofTwo[1]); !strings.Contains(shown, canary) ||
@@ -416,7 +399,7 @@ func TestServeTraces(t *testing.T) {
 		!strings.Contains(verified, "1 erased, 0 open") {
 		t.Errorf("%s", verified)
 	}
-	if strings.Contains(log.text(), canary) || strings.Contains(log.text(), thinks) {
-		t.Errorf("the log:\n%s", log.text())
+	if strings.Contains(log.String(), canary) || strings.Contains(log.String(), thinks) {
+		t.Errorf("the log:\n%s", log.String())
 	}
 }

@@ -202,36 +202,7 @@ func (s *Set) byteClasses(ctx context.Context, a *Automaton, root pair) ([]byte,
 	seen := map[ID]bool{}
 	var err error
 	var walk func(ID)
-	split := map[uint8]uint8{}
 	a.classes = 1
-	cut := func(b *ByteSet) {
-		clear(split)
-		for i := range 256 {
-			if !b.Has(byte(i)) {
-				continue
-			}
-			c := a.class[i]
-			to, ok := split[c]
-			if !ok {
-				to = uint8(a.classes)
-				a.classes++
-				split[c] = to
-			}
-			a.class[i] = to
-		}
-		// A class that lost all its bytes leaves its number unused, so renumber.
-		var number [256]int
-		a.classes = 0
-		for i := range 256 {
-			if c := a.class[i]; number[c] == 0 {
-				a.classes++
-				number[c] = a.classes
-			}
-		}
-		for i := range 256 {
-			a.class[i] = uint8(number[a.class[i]] - 1)
-		}
-	}
 	var single ByteSet
 	walk = func(id ID) {
 		if seen[id] || err != nil {
@@ -243,7 +214,7 @@ func (s *Set) byteClasses(ctx context.Context, a *Automaton, root pair) ([]byte,
 		n := s.nodes[id]
 		switch n.kind {
 		case byteKind:
-			cut(&s.sets[n.a])
+			a.splitClasses(&s.sets[n.a])
 		case concatKind:
 			walk(ID(n.a))
 			walk(ID(n.b))
@@ -270,7 +241,7 @@ func (s *Set) byteClasses(ctx context.Context, a *Automaton, root pair) ([]byte,
 						set.Add(byte(i))
 					}
 				}
-				cut(&set)
+				a.splitClasses(&set)
 			}
 		}
 	}
@@ -282,7 +253,7 @@ func (s *Set) byteClasses(ctx context.Context, a *Automaton, root pair) ([]byte,
 	for i := range 256 {
 		if single.Has(byte(i)) {
 			one := ByteRange(byte(i), byte(i))
-			cut(&one)
+			a.splitClasses(&one)
 		}
 	}
 	first := make([]byte, a.classes)
@@ -290,6 +261,36 @@ func (s *Set) byteClasses(ctx context.Context, a *Automaton, root pair) ([]byte,
 		first[a.class[i]] = byte(i)
 	}
 	return first, nil
+}
+
+// splitClasses splits each class into its bytes that are in b and those that are not.
+func (a *Automaton) splitClasses(b *ByteSet) {
+	split := map[uint8]uint8{}
+	for i := range 256 {
+		if !b.Has(byte(i)) {
+			continue
+		}
+		c := a.class[i]
+		to, ok := split[c]
+		if !ok {
+			to = uint8(a.classes)
+			a.classes++
+			split[c] = to
+		}
+		a.class[i] = to
+	}
+	// A class that lost all its bytes leaves its number unused, so renumber.
+	var number [256]int
+	a.classes = 0
+	for i := range 256 {
+		if c := a.class[i]; number[c] == 0 {
+			a.classes++
+			number[c] = a.classes
+		}
+	}
+	for i := range 256 {
+		a.class[i] = uint8(number[a.class[i]] - 1)
+	}
 }
 
 // trim drops the states that lead to no accepting state.

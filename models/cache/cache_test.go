@@ -112,7 +112,7 @@ func TestReadingACache(t *testing.T) {
 	}
 }
 
-// FuzzNames holds that no name of a repository, commit, reference, blob or file leads out of its folder, and that
+// FuzzNames checks that no name of a repository, commit, reference, blob or file leads out of its folder, and that
 // different repositories have different folders.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"org/repo", "../x", "a/b/../..", "", "/", "a//b", "a--b/c", "refs/pr/1",

@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -19,6 +18,7 @@ import (
 	"testing"
 
 	"runner/models/cache"
+	"runner/testenv"
 )
 
 // blob writes a blob and returns its name: a SHA-256, or what git calls it.
@@ -92,7 +92,7 @@ func tree(t *testing.T, dir string) []string {
 	return lines
 }
 
-// TestRemovingKeepsWhatIsUsed removes random commits and files and holds that every entry that stays has its bytes,
+// TestRemovingKeepsWhatIsUsed removes random commits and files and checks that every entry that stays has its bytes,
 // that every blob and reference that stays is used, and that the bytes are counted.
 func TestRemovingKeepsWhatIsUsed(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -159,7 +159,7 @@ func blobBytes(t *testing.T, r cache.Repo) (n int64) {
 	return n
 }
 
-// TestRemovingFollowsNoLinks holds that nothing outside of the repository is removed.
+// TestRemovingFollowsNoLinks checks that nothing outside of the repository is removed.
 func TestRemovingFollowsNoLinks(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	c := cache.At(root)
@@ -215,20 +215,10 @@ for case in json.load(sys.stdin):
         if warnings: sys.exit(f"{cache}: {warnings}")
 `
 
-// huggingFace returns a Python interpreter that can import huggingface_hub.
-func huggingFace(t *testing.T) string {
-	t.Helper()
-	python := cmp.Or(os.Getenv("RUNNER_PYTHON"), "python3")
-	if err := exec.CommandContext(t.Context(), python, "-c", "import huggingface_hub").Run(); err != nil {
-		t.Skipf("%s cannot import huggingface_hub (RUNNER_PYTHON may name one that can): %v", python, err)
-	}
-	return python
-}
-
 // TestNamesAsHuggingFaceHasThem compares which names of repositories are valid, and their folders, with
 // huggingface_hub.
 func TestNamesAsHuggingFaceHasThem(t *testing.T) {
-	python := huggingFace(t)
+	python := testenv.HuggingFaceHub(t)
 	random := rand.New(rand.NewPCG(8, 9))
 	ids := []string{"org/repo", "a/b.git", "a/.b", "a/b-", "a/b--c", "a/b..c", "_/_", "a/b/c", "/b", "a/", "a b/c",
 		strings.Repeat("a", 96) + "/b", strings.Repeat("a", 97) + "/b", "a/" + strings.Repeat("b", 97), "a/é"}
@@ -284,7 +274,7 @@ json.dump([folder(id) for id in json.load(sys.stdin)], sys.stdout)
 
 // TestRemovingAsHuggingFaceDoes compares what is left with what huggingface_hub leaves of the same cache.
 func TestRemovingAsHuggingFaceDoes(t *testing.T) {
-	python := huggingFace(t)
+	python := testenv.HuggingFaceHub(t)
 	random := rand.New(rand.NewPCG(5, 6))
 	type pair struct {
 		Ours    string   `json:"ours"`
@@ -368,7 +358,7 @@ func usedBlobs(t *testing.T, r cache.Repo) map[string]bool {
 	return used
 }
 
-// TestVerify damages every blob in turn and holds that the file is named, and no other.
+// TestVerify damages every blob in turn and checks that the file is named, and no other.
 func TestVerify(t *testing.T) {
 	c := cache.At(t.TempDir())
 	r, _ := c.Repo("org/repo")

@@ -11,7 +11,7 @@
 //
 // Everything after the first request names a commit, so a branch that moves meanwhile changes nothing.
 //
-// # Whom we trust
+// # What is trusted
 //
 // The endpoint is trusted to say which files a repository has and what their hashes are. Storage hosts are trusted with
 // nothing: what they send is checked against those hashes by package download.

@@ -71,7 +71,7 @@ type Retry struct {
 	Tries int
 	// First is the wait after the first failure, doubled after each further one. 0 means a second.
 	First time.Duration
-	// Most is the longest wait that we choose. 0 means 30 seconds.
+	// Most is the longest wait that this package chooses. 0 means 30 seconds.
 	Most time.Duration
 	// Patience is the longest wait that a server may choose by Retry-After. 0 means 5 minutes.
 	Patience time.Duration

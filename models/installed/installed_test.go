@@ -294,7 +294,7 @@ func TestHostileManifests(t *testing.T) {
 	}
 }
 
-// FuzzManifest holds that no manifest crashes the list or leads out of the folder.
+// FuzzManifest checks that no manifest crashes the list or leads out of the folder.
 func FuzzManifest(f *testing.F) {
 	for _, c := range hostile {
 		f.Add([]byte(c.text))

@@ -159,7 +159,7 @@ func TestWhereToLookOnTheHub(t *testing.T) {
 	}
 }
 
-// TestTheTable holds that every well-known model is found by its own name and its repository's, and that no other
+// TestTheTable checks that every well-known model is found by its own name and its repository's, and that no other
 // model has these names.
 func TestTheTable(t *testing.T) {
 	for _, k := range names.All() {

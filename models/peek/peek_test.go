@@ -62,7 +62,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// FuzzKind holds that nothing that begins as GGUF is refused, and that what is refused comes with advice.
+// FuzzKind checks that nothing that begins as GGUF is refused, and that what is refused comes with advice.
 func FuzzKind(f *testing.F) {
 	for _, c := range contents {
 		f.Add([]byte(c.text), int64(len(c.text)))

@@ -18,6 +18,7 @@ import (
 	"runner/models/hub/download"
 	"runner/models/hub/hubtest"
 	"runner/models/pull"
+	"runner/testenv"
 )
 
 func content(seed byte, n int) []byte {
@@ -196,19 +197,6 @@ func TestRefusedPlans(t *testing.T) {
 	}
 }
 
-// python returns the interpreter of an environment with huggingface_hub.
-func python(t *testing.T) string {
-	t.Helper()
-	path, err := filepath.Abs("../../.cache/hub/bin/python")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("huggingface_hub is not installed; scripts/hub_environment.sh does it")
-	}
-	return path
-}
-
 type found struct {
 	Folder     string
 	Warnings   []string
@@ -219,7 +207,7 @@ type found struct {
 
 func peer(t *testing.T, env []string, args ...string) (f found) {
 	t.Helper()
-	script := exec.Command(python(t), append([]string{"testdata/peer.py"}, args...)...)
+	script := exec.Command(testenv.HuggingFaceHub(t), append([]string{"testdata/peer.py"}, args...)...)
 	env = append(env, "HF_HUB_DISABLE_TELEMETRY=1", "HF_TOKEN=hf_test", "NO_PROXY=127.0.0.1")
 	script.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
@@ -241,7 +229,7 @@ func TestPythonFindsWhatWePulled(t *testing.T) {
 	h := hubtest.Start(t)
 	m := h.Add(model())
 	home := t.TempDir()
-	python(t)
+	testenv.HuggingFaceHub(t)
 	p, err := pull.NewPlan(t.Context(), client(t, h), cache.At(filepath.Join(home, "hub")), pull.Request{Repo: m.ID})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package patterns finds any of several texts in a stream of bytes.
+// Package patterns finds any of several texts in a stream of bytes. Texts are plain: package regex is for expressions.
 package patterns
 
 import "slices"

@@ -6,17 +6,16 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"runner/backend"
-	"runner/backend/gguf"
 	"runner/backend/llamacpp"
 	"runner/backend/mlx"
 	"runner/backend/mlx/fromgguf"
 	"runner/chattemplate"
 	"runner/chattemplate/families"
 	"runner/models/random/ggufwriter"
+	"runner/testenv"
 )
 
 const (
@@ -43,11 +42,8 @@ func TestEnginesAgree(t *testing.T) {
 		n = answers
 	}
 	ctx := context.Background()
-	python, err := mlx.Find(ctx, mlx.Config{Python: filepath.Join(root, ".cache", "mlx", "bin", "python")})
+	python, err := mlx.Find(ctx, mlx.Config{Python: testenv.MLX(t)})
 	if err != nil {
-		t.Skipf("no MLX here: %v", err)
-	}
-	if python.Path, err = filepath.Abs(python.Path); err != nil {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(t.TempDir(), "demo")
@@ -61,7 +57,9 @@ func TestEnginesAgree(t *testing.T) {
 	}
 	defer third.Close()
 	precise := filepath.Join(t.TempDir(), "precise.gguf")
-	writePrecise(t, demo, precise)
+	if err := ggufwriter.Widen(demo, precise); err != nil {
+		t.Fatal(err)
+	}
 	var others []*other
 	for _, o := range []*other{{name: "float32 weights", path: precise, tie: tie, cache: "f32"},
 		{name: "MXFP4 weights", path: demo, tie: rounded}} {
@@ -108,80 +106,6 @@ type other struct {
 	tie               float64 // largest lead in MLX where an answer may differ
 	model             backend.Model
 	different         int
-}
-
-// writePrecise writes a copy of a model with all weights as float32.
-func writePrecise(t *testing.T, from, to string) {
-	t.Helper()
-	f, err := gguf.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var metadata []ggufwriter.Pair
-	for _, kv := range f.Metadata {
-		metadata = append(metadata, ggufwriter.Pair{Key: kv.Key, Value: valueOf(kv.Value)})
-	}
-	tensors := slices.Clone(f.Tensors)
-	for i := range tensors {
-		tensors[i].Type = gguf.F32
-	}
-	out, err := os.Create(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	w, err := ggufwriter.New(out, metadata, tensors)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range f.Tensors {
-		values, err := ggufwriter.Values(nil, x.Type, old[f.DataOffset+x.Offset:][:x.Size])
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := ggufwriter.Append(nil, gguf.F32, values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// valueOf returns a metadata value in Go's types. Integers, also in lists, have 32 bits in the bundled model.
-func valueOf(v gguf.Value) any {
-	switch v.Type() {
-	case gguf.String:
-		s, _ := v.String()
-		return s
-	case gguf.Bool:
-		b, _ := v.Bool()
-		return b
-	case gguf.Float32:
-		x, _ := v.Float()
-		return float32(x)
-	case gguf.ArrayOf:
-		a, _ := v.Array()
-		if s := a.Strings(); s != nil {
-			return s
-		}
-		list := make([]int32, a.Len())
-		for i := range list {
-			n, _ := a.Int(i)
-			list[i] = int32(n)
-		}
-		return list
-	}
-	n, _ := v.Int()
-	return uint32(n)
 }
 
 // questions returns some of the questions that the bundled model is evaluated with.

@@ -1,14 +1,10 @@
 package agui
 
 import (
-	"encoding/json"
-	"strconv"
 	"time"
 
 	"runner/generation"
 	"runner/reasoning"
-	"runner/server/internal/contract"
-	"runner/server/wire"
 )
 
 // ProtocolVersion is the supported version of AG-UI.
@@ -105,70 +101,6 @@ const (
 // first error it gets no more.
 func NewEncoder(cfg EncoderConfig, send func(event []byte) error) *Encoder {
 	return &Encoder{cfg: cfg, out: send}
-}
-
-// RunFinished is the event at the end of a run that did not fail.
-//
-//openapi:answer AguiRunFinished
-type RunFinished struct {
-	// The type of the event.
-	Type string `json:"type" api:"=RUN_FINISHED"`
-	// As in the request.
-	ThreadID string `json:"threadId"`
-	// As in the request.
-	RunID string `json:"runId"`
-	// How the run ended.
-	Outcome Outcome `json:"outcome"`
-	// The token counts of the run, and those of the summary if there is one.
-	Usage []TokenUsage `json:"usage"`
-	// What `runAgent` returns in addition to the messages.
-	Result    RunResult `json:"result"`
-	Timestamp int64     `json:"timestamp" api:"#AguiTimestamp"`
-}
-
-// Outcome says how a run ended.
-//
-//openapi:answer AguiOutcome
-type Outcome struct {
-	// Always `success`.
-	Type string `json:"type" api:"=success"`
-	// The ids of the calls that wait for the client. Absent if there are none, or if the request had no
-	// `protocolVersion`.
-	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
-}
-
-// TokenUsage counts tokens.
-//
-//openapi:answer AguiUsage
-type TokenUsage struct {
-	// The name of the model.
-	Model string `json:"model"`
-	// The tokens of the prompt. Absent for the summary.
-	InputTokens *int `json:"inputTokens,omitempty"`
-	// The tokens of the prompt that were in the cache. Absent for the summary.
-	CachedInputTokens *int `json:"cachedInputTokens,omitempty"`
-	// The generated tokens.
-	OutputTokens int `json:"outputTokens"`
-	// The generated tokens that were reasoning. Absent for the summary.
-	ReasoningTokens *int `json:"reasoningTokens,omitempty"`
-	// The sum of `inputTokens` and `outputTokens`.
-	TotalTokens int `json:"totalTokens"`
-}
-
-// RunResult is what the function runAgent of AG-UI's clients returns for a run in addition to its messages.
-//
-//openapi:answer AguiResult
-type RunResult struct {
-	// Why the answer ended: by itself or at a stop string (`stop`), at a limit (`length`), or with calls.
-	FinishReason reasoning.FinishReason `json:"finish_reason" api:"=stop,length,tool_calls"`
-	FinishDetail string                 `json:"finish_detail,omitempty" api:"#FinishDetail"`
-	TraceID      string                 `json:"trace_id,omitempty" api:"#TraceID"`
-	// True if reasoning was requested and the model gave none.
-	ReasoningUnavailable bool     `json:"reasoning_unavailable,omitempty"`
-	SummarySource        string   `json:"reasoning_summary_source,omitempty" api:"#SummarySource"`
-	Score                *float64 `json:"score,omitempty" api:"#Score"`
-	// The settings of the reasoning that were used.
-	Info contract.ReasoningInfo `json:"reasoning_info"`
 }
 
 // Push takes the next event of the run. It returns the error of send; later calls return the same error.
@@ -491,81 +423,6 @@ func (e *Encoder) closeSummary() {
 	}
 }
 
-func (e *Encoder) warn(code, message string) {
-	e.begin("CUSTOM")
-	e.field("name", "warning")
-	e.buf = wire.AppendString(append(e.buf, `,"value":{"code":`...), code)
-	e.buf = wire.AppendString(append(e.buf, `,"message":`...), message)
-	e.buf = append(e.buf, '}')
-	e.send()
-}
-
-// decided is a decision in the form that clients get.
-type decided struct {
-	ToolCallID string `json:"toolCallId"`
-	*reasoning.Decision
-}
-
-// decided sends a decision with the call that it is about.
-func (e *Encoder) decided(call reasoning.Call, d *reasoning.Decision) {
-	if d != nil {
-		e.custom("rationale", decided{call.ID, d})
-	}
-}
-
-// assumed sends an assumption of the model.
-func (e *Encoder) assumed(a *reasoning.Assumption) {
-	if a != nil {
-		e.custom("assumption", a)
-	}
-}
-
-// custom sends a CUSTOM event, for what the protocol has no event for.
-func (e *Encoder) custom(name string, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
-		return // never: these values can always be encoded
-	}
-	e.begin("CUSTOM")
-	e.field("name", name)
-	e.buf = append(append(e.buf, `,"value":`...), body...)
-	e.send()
-}
-
-// finish ends a run that did not fail.
-func (e *Encoder) finish(r *reasoning.Result) {
-	e.seal(r.Sealed)
-	u := &r.Usage
-	f := RunFinished{
-		Type: "RUN_FINISHED", ThreadID: e.cfg.ThreadID, RunID: e.cfg.RunID, Timestamp: e.cfg.Clock().UnixMilli(),
-		Outcome: Outcome{Type: "success"},
-		Usage: []TokenUsage{{
-			Model: e.cfg.Model, InputTokens: &u.Prompt, CachedInputTokens: &u.Cached, OutputTokens: u.Completion,
-			ReasoningTokens: &u.Reasoning,
-			TotalTokens:     u.Prompt + u.Completion,
-		}},
-		Result: RunResult{
-			FinishReason: r.Finish, FinishDetail: r.Detail, TraceID: r.Trace, ReasoningUnavailable: r.ReasoningUnavailable,
-			SummarySource: r.SummarySource, Score: r.Score,
-			Info: *contract.InfoOf(&e.info),
-		},
-	}
-	if e.cfg.ProtocolVersion != "" {
-		f.Outcome.PendingToolCallIDs = e.calls
-	}
-	if u.Summary > 0 {
-		f.Usage = append(f.Usage, TokenUsage{Model: e.cfg.Model, OutputTokens: u.Summary, TotalTokens: u.Summary})
-	}
-	body, err := json.Marshal(f)
-	if err != nil {
-		_ = e.Fail(wire.FromError(err, nil)) // Push returns it
-		return
-	}
-	if e.err == nil {
-		e.err = e.out(body)
-	}
-}
-
 // seal sends the run's sealed value, if it is not empty, and closes the summary. The message that carries it must be
 // open, so a closed one is opened again. It is the message of the reasoning or of the summary, or without both the
 // assistant's.
@@ -596,62 +453,5 @@ func (e *Encoder) seal(value string) {
 	}
 	for _, id := range e.calls {
 		e.sealed("tool-call", id, value)
-	}
-}
-
-// sealed sends the sealed value of a message or call.
-func (e *Encoder) sealed(subtype, id, value string) {
-	e.begin("REASONING_ENCRYPTED_VALUE")
-	e.field("subtype", subtype)
-	e.field("entityId", id)
-	e.field("encryptedValue", value)
-	e.send()
-}
-
-// Fail ends the run with an error, even if the run has not started. It returns the error of send.
-func (e *Encoder) Fail(err *wire.Error) error {
-	e.summaryOver()
-	e.begin("RUN_ERROR")
-	e.field("message", err.Error())
-	e.field("code", err.Code)
-	e.send()
-	return e.err
-}
-
-// text sends an event with a delta.
-func (e *Encoder) text(event, of, id, delta string) {
-	e.begin(event)
-	e.field(of, id)
-	e.field("delta", delta)
-	e.send()
-}
-
-// mark sends an event with only the id of a message or call.
-func (e *Encoder) mark(event, of, id string) {
-	e.begin(event)
-	e.field(of, id)
-	e.send()
-}
-
-// begin begins an event.
-func (e *Encoder) begin(event string) {
-	e.buf = append(append(append(e.buf[:0], `{"type":"`...), event...), '"')
-}
-
-// field adds a string to the event.
-func (e *Encoder) field(name, value string) {
-	e.buf = append(append(append(e.buf, `,"`...), name...), `":`...)
-	e.buf = wire.AppendString(e.buf, value)
-}
-
-// send ends the event and sends it.
-func (e *Encoder) send() {
-	if e.specialist != "" {
-		e.field("subagentRunId", e.specialist)
-	}
-	e.buf = strconv.AppendInt(append(e.buf, `,"timestamp":`...), e.cfg.Clock().UnixMilli(), 10)
-	e.buf = append(e.buf, '}')
-	if e.err == nil {
-		e.err = e.out(e.buf)
 	}
 }

@@ -679,42 +679,8 @@ func TestHiddenReasoningShowsNowhere(t *testing.T) {
 	}
 }
 
-// flat joins the deltas of each kind in a stream, so that words that were split can be found, and adds the body
-// itself.
-func flat(text string) string {
-	var b strings.Builder
-	b.WriteString(text)
-	fields := map[string]*strings.Builder{}
-	for line := range strings.SplitSeq(text, "\n") {
-		var v any
-		if json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &v) == nil {
-			walk("", v, fields)
-		}
-	}
-	for _, f := range fields {
-		b.WriteString("\n" + f.String())
-	}
-	return b.String()
-}
-
-// walk appends every string of a JSON value to the text at its place.
-func walk(path string, v any, to map[string]*strings.Builder) {
-	switch v := v.(type) {
-	case string:
-		if to[path] == nil {
-			to[path] = &strings.Builder{}
-		}
-		to[path].WriteString(v)
-	case []any:
-		for _, e := range v {
-			walk(path+"[]", e, to)
-		}
-	case map[string]any:
-		for name, e := range v {
-			walk(path+"."+name, e, to)
-		}
-	}
-}
+// flat adds to an answer the texts that its deltas make, so that words that were split can be found.
+func flat(answer string) string { return answer + "\n" + strings.Join(wiretest.Joined(answer), "\n") }
 
 // A request for more than its key may see is refused with the name of the permission. The answer is never reduced
 // instead.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -42,6 +41,7 @@ import (
 	"runner/server/web"
 	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // The questions that the tests' models can answer.
@@ -147,21 +147,7 @@ func start(t testing.TB, o options) *site {
 		s.Mount(f)
 	}
 	s.open, s.closed = newSchemas(t, s.doc.root), newSchemas(t, shut(load(t).root))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.url = "http://" + l.Addr().String()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	s.url = testenv.Listen(t, s)
 	return s
 }
 

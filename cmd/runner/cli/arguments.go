@@ -21,18 +21,23 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	case !cmd.HasSubCommands():
 		return &usageError{what: fmt.Sprintf("%s takes no argument %q", cmd.CommandPath(), args[0]), hint: see(cmd)}
 	}
+	return missingCommand(cmd, args[0])
+}
+
+// missingCommand returns the error that cmd has no command with a name.
+func missingCommand(cmd *cobra.Command, typed string) error {
 	hint := see(cmd)
-	near := nearCommand(cmd, args[0])
-	if near == "" && !cmd.HasParent() && isModel(args[0]) {
-		near = "run " + args[0]
+	near := nearCommand(cmd, typed)
+	if near == "" && !cmd.HasParent() && isModel(typed) {
+		near = "run " + typed
 	}
 	if near != "" {
 		hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
 	}
-	if other, ok := notHere[args[0]]; ok && !cmd.HasParent() {
+	if other, ok := notHere[typed]; ok && !cmd.HasParent() {
 		hint = other
 	}
-	_, name, _ := strings.Cut(cmd.CommandPath()+" "+args[0], " ")
+	_, name, _ := strings.Cut(cmd.CommandPath()+" "+typed, " ")
 	return &usageError{what: fmt.Sprintf("there is no command %q", name), hint: hint}
 }
 

@@ -58,10 +58,11 @@ func (a *app) benchCommand() *cobra.Command {
 -o json and csv its keys: pp512 reads a prompt of 512 tokens, tg128 generates 128, and @ d4096 begins after 4,096.
 
 Without MODEL the bundled model is measured; --shape measures a model with random weights in the shape of a known one.
-Several models, and several --engine, take turns, and a second table says which differences are significant. The folder
-of a model in safetensors is computed by MLX. Beside
-mean and deviation stands the median with its 95% interval. The roofline is the share of the speed that the processor's
-memory allows. Leave the machine alone meanwhile: what changed on it is said below the table.`,
+Several models, and several --engine, take turns, and a second table says which differences are significant. MLX
+computes a model that is a folder with safetensors.
+
+The table has the mean and deviation, and the median with its 95% interval. The roofline is the share of the speed that
+the processor's memory allows. Leave the machine alone meanwhile: a line below the table says what changed on it.`,
 		Example: `  runner bench
   runner bench gpt-oss-20b -p 512,2048 -n 128 -d 0,4096
   runner bench --shape gpt-oss-20b --layers 4 --engine builtin --engine isolated
@@ -95,7 +96,7 @@ memory allows. Leave the machine alone meanwhile: what changed on it is said bel
 			strings.Join(random.Shapes(), ", "))
 		f.IntVar(&o.layers, "layers", 0, "give the shape only `N` layers, for less memory and time (0: all)")
 		f.IntVarP(&o.model.BatchSize, "batch-size", "b", 512, "read prompts in batches of `N` tokens")
-		f.IntVar(&o.model.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
+		f.IntVar(&o.model.GPULayers, "gpu-layers", -1, "put `N` layers on the GPU (-1: all that fit)")
 		o.model.FlashAttention, o.model.CacheType = "auto", "f16"
 		addNameChoice(cmd, &o.model.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
 		addNameChoice(cmd, &o.model.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0",
@@ -242,7 +243,8 @@ func (a *app) compareBenches(cmd *cobra.Command, args []string, o *benchOptions)
 	}
 	differences, alone := results.Between(runs[0], runs[1])
 	if len(differences) == 0 {
-		return &inputError{what: "the two files have no test of the same model in common"}
+		return &inputError{what: "the two files have no test of the same model in common",
+			hint: "give results of the same model and tests, before and after a change"}
 	}
 	picture, err := openPicture(o.picture)
 	if err != nil {

@@ -40,7 +40,7 @@ func (a *app) applySettings(cmd *cobra.Command) error {
 func (a *app) warnMisspelled(s *settings.Settings, root *cobra.Command) {
 	misspelled := s.Misspelled(root, distance)
 	for _, name := range slices.Sorted(maps.Keys(misspelled)) {
-		a.complain(fmt.Sprintf("warning: %s is no setting; did you mean %s?", name, misspelled[name]))
+		a.complain(fmt.Sprintf("warning: %s is not a setting; did you mean %s?", name, misspelled[name]))
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -35,7 +36,7 @@ const configVariable = "RUNNER_CONFIG"
 func configFile() (string, error) {
 	if path := os.Getenv(configVariable); path != "" {
 		if _, err := os.Stat(path); err != nil {
-			return "", &inputError{what: configVariable + " names a file that cannot be read: " + err.Error(),
+			return "", &inputError{what: fmt.Sprintf("%s names %s, which cannot be read: %v", configVariable, path, reason(err)),
 				hint: "correct or unset it", err: err}
 		}
 		return path, nil

@@ -17,16 +17,13 @@ import (
 	"runner/cmd/runner/scripttest"
 	"runner/models/hub/hubtest"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
-
-// inMountsVariable says that the test binary may mount file systems, which other processes do not see.
-const inMountsVariable = "CLI_TEST_IN_MOUNTS"
 
 // TestFullDiskScripts runs the program with stores that are full or read-only, in a process that may mount file
 // systems.
 func TestFullDiskScripts(t *testing.T) {
-	if os.Getenv(inMountsVariable) == "" {
-		inMounts(t)
+	if !testenv.Mounts(t) {
 		return
 	}
 	testscript.Run(t, testscript.Params{
@@ -46,8 +43,7 @@ func TestFullDiskScripts(t *testing.T) {
 // TestFullDiskPull has clients pull over HTTP to a disk that is too small, that fills up meanwhile, and that has no
 // room for folders. Each time they learn that it is the server's disk, and what is here is kept.
 func TestFullDiskPull(t *testing.T) {
-	if os.Getenv(inMountsVariable) == "" {
-		inMounts(t)
+	if !testenv.Mounts(t) {
 		return
 	}
 	s := startPulls(t)
@@ -115,27 +111,6 @@ func TestFullDiskPull(t *testing.T) {
 	if status, _, answer := wiretest.Send(t, "POST", url+"/api/pull", `{"model":"org/tiny","stream":false}`,
 		nil); status != http.StatusOK || !strings.Contains(answer, `"status":"success"`) {
 		t.Errorf("with room again: %d %s", status, answer)
-	}
-}
-
-// inMounts runs the test in its own process.
-func inMounts(t *testing.T) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inMountsVariable+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	switch exit := (*exec.ExitError)(nil); {
-	case err != nil && !errors.As(err, &exit):
-		t.Skipf("the system has no user namespaces to mount file systems in: %v", err)
-	case err != nil:
-		t.Errorf("%v: %s", err, out)
-	case strings.Contains(string(out), "--- SKIP"):
-		t.Skipf("%s", out)
 	}
 }
 

@@ -227,16 +227,18 @@ func TestManualPages(t *testing.T) {
 			t.Errorf("%s: a backtick", cmd.CommandPath())
 		}
 	})
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("groff is not on the PATH, so the pages are not formatted")
-	}
-	for _, page := range pages {
-		cmd := exec.Command(groff, "-man", "-ww", "-b", "-z", "-Tutf8", page)
-		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("%s: %v\n%s", filepath.Base(page), err, out)
+	t.Run("groff", func(t *testing.T) {
+		groff, err := exec.LookPath("groff")
+		if err != nil {
+			t.Skip("groff is not on the PATH")
 		}
-	}
+		for _, page := range pages {
+			cmd := exec.Command(groff, "-man", "-ww", "-b", "-z", "-Tutf8", page)
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("%s: %v\n%s", filepath.Base(page), err, out)
+			}
+		}
+	})
 }
 
 // Sizes and times in the help are ones that people read and type.

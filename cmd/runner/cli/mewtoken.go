@@ -22,8 +22,8 @@ does not exist is created. The token is printed only now, because FILE holds onl
 
 --allow lists the kinds of messages that the participant may send; * stands for any text. --capabilities does the same
 and can also look at payloads. A model needs --allow agent: chat, reasoning/start, reasoning/thought,
-reasoning/conclusion, mcp/request and mcp/response. With reasoning/cancel a participant may stop the reasoning of
-others; that which answers its own message it may always stop.`,
+reasoning/conclusion, mcp/request and mcp/response. With reasoning/cancel a participant may stop anybody's
+reasoning. It may always stop the reasoning that answers its own message.`,
 		Example: `  runner mew token tokens.json alice --allow chat,reasoning/thought
   runner mew token tokens.json helper --allow agent
   runner mew token tokens.json reader \

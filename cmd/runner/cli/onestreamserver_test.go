@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +26,7 @@ import (
 	"runner/server/pool"
 	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // The questions that the models of wholeServer can answer.
@@ -67,24 +66,6 @@ func deepThoughts(name string) fake.Config {
 		cfg.Delay = func(int) time.Duration { return 20 * time.Millisecond }
 	}
 	return cfg
-}
-
-// lockedLog is a log that goroutines share.
-type lockedLog struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // wholeServer serves all formats, as serve does, until the test ends. Its keys most and least may see all of the
@@ -128,24 +109,10 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 		}})
 	s := server.New(cfg)
 	o.sealKeys = filepath.Join(dir, "seal.keys")
-	ctx, cancel := context.WithCancel(t.Context())
-	if err := mountFormats(ctx, s, o, nil, nil, nil, cfg.Logger); err != nil {
+	if err := mountFormats(t.Context(), s, o, nil, nil, nil, cfg.Logger); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return "http://" + l.Addr().String()
+	return testenv.Listen(t, s)
 }
 
 // exchange is a request of a format. $M stands for the model, $Q for the question and $V for the fields that ask for a
@@ -217,7 +184,7 @@ func all(ctx context.Context, t *testing.T, method, url, key, body string) (int,
 // Reasoning leaves the server only where it was requested and is allowed. It is in no other answer, header, error, log
 // line or metric, whatever happens to the run.
 func TestHiddenReasoningNeverLeavesTheServer(t *testing.T) {
-	log := &lockedLog{}
+	log := &testenv.Buffer{}
 	url := wholeServer(t, log)
 	answered := map[int]int{}
 	check := func(v reasoning.Visibility, what string, status int, out string) {
@@ -300,7 +267,7 @@ func TestHiddenReasoningNeverLeavesTheServer(t *testing.T) {
 
 // A sealed value that a client sends back is opened or dropped. Its content is not shown in either case.
 func TestACarriedValueIsNotShown(t *testing.T) {
-	log := &lockedLog{}
+	log := &testenv.Buffer{}
 	url := wholeServer(t, log)
 	body := strings.NewReplacer("$M", "demo", "$Q", asksLookUp, "$V", `,"reasoning":"none"}`).Replace(exchanges()[0].body)
 	status, out := all(t.Context(), t, http.MethodPost, url+"/v1/chat/completions", "most", body)

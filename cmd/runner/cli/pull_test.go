@@ -19,13 +19,14 @@ import (
 	"runner/models/hub"
 	"runner/models/hub/hubtest"
 	"runner/models/pull"
+	"runner/testenv"
 )
 
 // A pulled model can be listed, shown, checked and removed. What was pulled is not fetched again, a damaged file is
 // found, and an unknown name is answered with the nearest.
 func TestPulledModel(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts many processes")
+		t.Skip("with -short no test starts this many processes")
 	}
 	h := hubtest.Start(t)
 	content := bytes.Repeat([]byte("GGUF weights "), 100_000)
@@ -156,7 +157,7 @@ func TestPulledModel(t *testing.T) {
 // An interrupted pull goes on where it stopped, and says so.
 func TestInterruptedPull(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits for a slow download")
+		t.Skip("with -short no test waits for a slow download")
 	}
 	h := hubtest.Start(t)
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
@@ -394,7 +395,7 @@ func TestOfferWarns(t *testing.T) {
 // A hub that cannot be reached is one plain line, however often it is asked.
 func TestWaitsAreToldOnce(t *testing.T) {
 	a := scripted()
-	told := &syncedBuffer{}
+	told := &testenv.Buffer{}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

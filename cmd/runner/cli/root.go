@@ -71,6 +71,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "help" {
 			cmd.Use, cmd.Short, cmd.Long = "help [COMMAND]", "Show the help of a command", ""
+			cmd.Run, cmd.RunE = nil, helpOf
 		}
 	}
 	keys := a.traceKeysCommand()
@@ -84,6 +85,19 @@ func (a *app) addCommands(root *cobra.Command) {
 		cmd.Hidden = true
 		root.AddCommand(cmd)
 	}
+}
+
+// helpOf shows the help of the command that args name.
+func helpOf(cmd *cobra.Command, args []string) error {
+	of, rest, err := cmd.Root().Find(args)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 && (of == cmd.Root() || of.HasSubCommands()) {
+		return missingCommand(of, rest[0])
+	}
+	of.InitDefaultHelpFlag()
+	return of.Help()
 }
 
 // group returns a command that only holds other commands. Called alone, it prints its help.

@@ -17,6 +17,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/cmd/runner/conversation"
 	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/models"
@@ -71,25 +72,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
-	name, typed, given, err := o.arguments(args)
-	if len(args) == 1 && a.mayPull(err) {
-		name, err = args[0], nil
-	}
-	if err != nil {
-		return err
-	}
-	kept, err := a.resume(o, given)
-	if err != nil {
-		return err
-	}
-	if kept != nil && len(args) == 0 && o.name == "" {
-		name = cmp.Or(kept.Model, name)
-	}
-	model, err := a.resolveOrPull(cmd.Context(), name)
-	a.chosen(model)
-	if err != nil && len(args) == 1 && name == args[0] && !models.IsName(name) {
-		err = notPrompt(name, err)
-	}
+	q, err := a.wanted(cmd.Context(), o, args)
 	if err != nil {
 		return err
 	}
@@ -111,7 +94,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 			return err
 		}
 	}
-	p, err := a.readPrompt(typed, given, o.files)
+	p, err := a.readPrompt(q.typed, q.given, o.files)
 	if err != nil {
 		return err
 	}
@@ -148,23 +131,23 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err := a.remote(o.remote); err != nil {
 		return err
 	}
-	if err := a.address(served{model: model}); err != nil {
+	if err := a.address(served{model: q.model}); err != nil {
 		return err
 	}
-	gen, loaded, err := a.open(ctx, model, o.model, cfg, spinner)
+	gen, loaded, err := a.open(ctx, q.model, o.model, cfg, spinner)
 	if err != nil {
 		return err
 	}
 	if chatting {
-		c := &chat{options: o, spinner: spinner, gen: gen, name: name, loaded: loaded,
-			kept: kept, keeper: keeps}
+		c := &chat{options: o, spinner: spinner, gen: gen, name: q.name, loaded: loaded,
+			kept: q.kept, keeper: keeps}
 		ctx, interrupted, done := c.catch(cmd.Context(), ctx, stop) // the chat has its own way with signals
 		defer done()
 		if interrupted {
 			return errors.Join(errInterrupted, c.close())
 		}
 		c.open = func(ctx context.Context, other string) (generator, time.Duration, error) {
-			return a.openByName(ctx, other, o.model, ownTemplate(cfg, other == name), spinner)
+			return a.openByName(ctx, other, o.model, ownTemplate(cfg, other == q.name), spinner)
 		}
 		return a.chat(ctx, c, p)
 	}
@@ -177,6 +160,41 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	return a.once(ctx, gen, o, req, spinner, loaded)
 }
 
+// wanted is what the arguments of run ask for.
+type wanted struct {
+	// name is what the user calls model.
+	name  string
+	model models.Model
+	// typed is the prompt, if one is given.
+	typed string
+	given bool
+	// kept is the conversation to go on with, or nil.
+	kept *conversation.Kept
+}
+
+// wanted finds the prompt, the conversation and the model that the arguments ask for.
+func (a *app) wanted(ctx context.Context, o *runOptions, args []string) (q wanted, err error) {
+	q.name, q.typed, q.given, err = o.arguments(args)
+	if len(args) == 1 && a.mayPull(err) {
+		q.name, err = args[0], nil
+	}
+	if err != nil {
+		return q, err
+	}
+	if q.kept, err = a.resume(o, q.given); err != nil {
+		return q, err
+	}
+	if q.kept != nil && len(args) == 0 && o.name == "" {
+		q.name = cmp.Or(q.kept.Model, q.name)
+	}
+	q.model, err = a.resolveOrPull(ctx, q.name)
+	a.chosen(q.model)
+	if err != nil && len(args) == 1 && q.name == args[0] && !models.IsName(q.name) {
+		err = notPrompt(q.name, err)
+	}
+	return q, err
+}
+
 // refuse returns an error for options and a prompt that do not go together.
 func (o *runOptions) refuse(a *app, chatting bool, p prompt) error {
 	switch {
@@ -186,7 +204,7 @@ func (o *runOptions) refuse(a *app, chatting bool, p prompt) error {
 		return &usageError{what: "a plan cannot be delegated", hint: "leave out --plan, or --delegate and --allow-delegation"}
 	case chatting && o.request.Rationale && !o.record.on:
 		return &usageError{what: "a chat does not show the reasons of --rationale",
-			hint: "give a prompt, with --output json, events or trace, or --trace to keep them"}
+			hint: "give a prompt, with --output json, events or decisions, or --trace to keep them"}
 	case chatting && o.output != outputText:
 		return &usageError{what: "--output " + o.output + " does not work in a chat", hint: "give a prompt"}
 	case !chatting && p.empty():

@@ -78,7 +78,8 @@ func loadSealKeys(file string) (path string, ring *seal.Keyring, err error) {
 	}
 	ring, err = seal.Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = &inputError{what: fmt.Sprintf("there are no sealing keys %s", path), hint: "runner serve makes them", err: err}
+		err = &inputError{what: fmt.Sprintf("there are no sealing keys in %s", path),
+			hint: "runner serve makes them", err: err}
 	}
 	return path, ring, err
 }

@@ -419,15 +419,13 @@ func (a *app) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
 
 // listenError returns the error of an address that the server cannot listen on.
 func listenError(o *serveOptions, err error) error {
-	e := &inputError{what: fmt.Sprintf("cannot listen on %s: %v", net.JoinHostPort(o.host, strconv.Itoa(o.port)),
-		errors.Unwrap(err)), err: err}
+	hint := "check --host and --port"
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		e.hint = "another program uses the port; choose one with --port, 0 for any that is free"
+		hint = "another program uses the port; choose one with --port, 0 for any that is free"
 	case errors.Is(err, syscall.EACCES):
-		e.hint = "ports under 1024 are reserved for the system; choose another with --port"
-	default:
-		e.hint = "check --host and --port"
+		hint = "ports under 1024 are reserved for the system; choose another with --port"
 	}
-	return e
+	return &inputError{what: fmt.Sprintf("cannot listen on %s: %v", net.JoinHostPort(o.host, strconv.Itoa(o.port)),
+		errors.Unwrap(err)), hint: hint, err: err}
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,33 +22,16 @@ import (
 	"runner/server/ollama"
 	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // pullServer is Ollama's API over a stand-in hub with the repository Org/Tiny-GGUF, for one principal after the other.
 type pullServer struct {
 	hub   *hubtest.Hub
 	cache string
-	log   *syncedBuffer
+	log   *testenv.Buffer
 	lib   *servedLibrary
 	api   *ollama.API
-}
-
-// syncedBuffer is a buffer that several goroutines may use.
-type syncedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 const hubToken = "hf_secret0123456789"
@@ -58,7 +40,7 @@ var tinyWeights = bytes.Repeat([]byte("GGUF weights "), 100_000)
 
 func startPulls(t *testing.T) *pullServer {
 	t.Helper()
-	s := &pullServer{hub: hubtest.Start(t), cache: t.TempDir(), log: &syncedBuffer{}}
+	s := &pullServer{hub: hubtest.Start(t), cache: t.TempDir(), log: &testenv.Buffer{}}
 	s.hub.Add(hubtest.Repo{ID: "Org/Tiny-GGUF", Files: []hubtest.File{
 		{Path: "tiny-Q4_K_M.gguf", Content: tinyWeights, LFS: true}, {Path: "README.md", Content: []byte("# Tiny")}}})
 	log := slog.New(slog.NewTextHandler(s.log, nil))

@@ -194,7 +194,8 @@ test_libraries() {
     skip "$name, because pip could not install them"
     return
   fi
-  run_python "$name" libraries -W ignore -m unittest --verbose # their packages print many warnings that do not concern the server
+  # Their packages print many warnings that are not about the server.
+  run_python "$name" libraries -W ignore -m unittest --verbose
 }
 
 # The page needs no client but a browser. Its server has invented models, so it is built here.

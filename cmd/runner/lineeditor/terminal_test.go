@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"runner/cmd/runner/lineeditor/lineeditortest"
+	"runner/testenv"
 )
 
 // hang is the maximum wait of a test.
@@ -160,8 +161,8 @@ func TestScripts(t *testing.T) {
 	for _, terminal := range []string{"answering", "dumb", "silent"} {
 		for _, pause := range pauses {
 			t.Run(terminal+" "+pause.String(), func(t *testing.T) {
-				if pause > 0 && os.Getenv("RUNNER_LONG") == "" {
-					t.Skip("typing this slowly takes minutes; RUNNER_LONG=1 runs it")
+				if pause > 0 {
+					testenv.NeedLong(t, "typing this slowly takes minutes")
 				}
 				for name, text := range lineeditortest.Scripts {
 					t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"runner/cmd/runner/render"
 	"runner/reasoning"
+	"runner/testenv"
 )
 
 func start(v reasoning.Visibility, s reasoning.Strategy) reasoning.Event {
@@ -215,7 +216,7 @@ func TestSpinner(t *testing.T) {
 	var none *render.Spinner
 	none.Set("nothing")
 	none.Stop()
-	var out lockedBuffer
+	var out testenv.Buffer
 	s := render.NewSpinner(&out)
 	s.Stop()
 	s.Set("loading")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -22,12 +23,23 @@ func (p *place) rename(o owner) string {
 	return dir
 }
 
-// TestOwners says which folders a download takes over. It fetches the file into a folder of its own if it does not.
-func TestOwners(t *testing.T) {
+// bootedOwner returns this program as the owner of a folder. It skips the test where the system does not say which boot
+// this is.
+func bootedOwner(t *testing.T) owner {
+	t.Helper()
 	me := newOwner()
 	if me.boot == unknown {
-		t.Skip("this system does not say which boot this is")
+		if runtime.GOOS == "linux" || runtime.GOOS == "darwin" {
+			t.Fatal("the name of this boot was not found")
+		}
+		t.Skip("no name of a boot is known on this system")
 	}
+	return me
+}
+
+// TestOwners says which folders a download takes over. It fetches the file into a folder of its own if it does not.
+func TestOwners(t *testing.T) {
+	me := bootedOwner(t)
 	for _, c := range []struct {
 		name   string
 		owner  owner
@@ -177,10 +189,7 @@ func FuzzJournal(f *testing.F) {
 // TestLeftOfAPublishedFile says that the folder of a program which was ended between publishing the file and removing
 // the folder goes with the next download of the file, and that the folder of a program at work stays.
 func TestLeftOfAPublishedFile(t *testing.T) {
-	me := newOwner()
-	if me.boot == unknown {
-		t.Skip("this system does not say which boot this is")
-	}
+	me := bootedOwner(t)
 	p := newPlace(t, content(14, 20*chunk), true)
 	p.interrupt()
 	dir := p.rename(owner{me.machine, me.boot, "A"})

@@ -15,13 +15,12 @@ import (
 	"runner/models/cache"
 	"runner/models/hub"
 	"runner/models/hub/hubtest"
+	"runner/testenv"
 )
 
 // TestSpeed compares a download of 1 GB over loopback with curl, sync and sha256sum, in turns. It takes a minute.
 func TestSpeed(t *testing.T) {
-	if os.Getenv("RUNNER_LONG") == "" {
-		t.Skip("this takes a minute and 3 GB of disk; RUNNER_LONG=1 runs it")
-	}
+	testenv.NeedLong(t, "it takes a minute and 3 GB of disk")
 	for _, tool := range []string{"curl", "sha256sum", "sync"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skip(err)

@@ -5,52 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"runner/reasoning/trace"
+	"runner/testenv"
 )
-
-// inMountsVariable tells the test binary that it may mount file systems, which no other process sees.
-const inMountsVariable = "TRACE_TEST_IN_MOUNTS"
-
-// withMounts runs a test in a process of its own that may mount file systems. It reports whether this is that
-// process.
-func withMounts(t *testing.T) bool {
-	t.Helper()
-	if os.Getenv(inMountsVariable) != "" {
-		return true
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inMountsVariable+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	switch exit := (*exec.ExitError)(nil); {
-	case err != nil && !errors.As(err, &exit):
-		t.Skipf("the system has no user namespaces to mount file systems in: %v", err)
-	case err != nil:
-		t.Errorf("%v: %s", err, out)
-	case strings.Contains(string(out), "--- SKIP"):
-		t.Skipf("%s", out)
-	}
-	return false
-}
 
 // disk mounts a small disk.
 func disk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("the system refuses to mount a file system: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	testenv.Mount(t, "tmpfs", dir, "tmpfs", 0, "size="+size)
 	return dir
 }
 
@@ -72,7 +40,7 @@ func fill(t *testing.T, dir string) {
 
 // TestFullDisk records until a disk is full, then erases, both with the store open and with it opened again.
 func TestFullDisk(t *testing.T) {
-	if !withMounts(t) {
+	if !testenv.Mounts(t) {
 		return
 	}
 	for _, again := range []bool{false, true} {
@@ -167,10 +135,7 @@ func TestFullDisk(t *testing.T) {
 func readOnly(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
-	if err := syscall.Mount(dir, to, "", syscall.MS_BIND, ""); err != nil {
-		t.Skipf("the system refuses to mount a file system: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(to, syscall.MNT_DETACH) })
+	testenv.Mount(t, dir, to, "", syscall.MS_BIND, "")
 	if err := syscall.Mount("", to, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +144,7 @@ func readOnly(t *testing.T, dir string) string {
 
 // TestReadOnlyFolder reads stores that cannot be written, in each possible state.
 func TestReadOnlyFolder(t *testing.T) {
-	if !withMounts(t) {
+	if !testenv.Mounts(t) {
 		return
 	}
 	dir, reader := filepath.Join(t.TempDir(), "traces"), trace.NewIdentity()

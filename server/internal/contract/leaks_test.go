@@ -418,39 +418,10 @@ func TestNoFieldShowsHiddenReasoning(t *testing.T) {
 // tells reports whether an answer contains a hidden word, in one string or in all strings of a kind joined. A word of
 // one token can occur by chance, so it counts only if it is repeated.
 func tells(answer string) bool {
-	texts := map[string]*strings.Builder{}
-	for line := range strings.SplitSeq(answer, "\n") {
-		var v any
-		if json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &v) == nil {
-			gather("", v, texts)
-		}
-	}
-	all := []string{answer}
-	for _, text := range texts {
-		all = append(all, text.String())
-	}
+	all := append(wiretest.Joined(answer), answer)
 	return slices.ContainsFunc(all, func(text string) bool {
 		return strings.Contains(text, spelled) || strings.Contains(text, strings.Repeat(boosted, 3))
 	})
-}
-
-// gather appends every string of a JSON value to the text at its place.
-func gather(path string, v any, to map[string]*strings.Builder) {
-	switch v := v.(type) {
-	case string:
-		if to[path] == nil {
-			to[path] = &strings.Builder{}
-		}
-		to[path].WriteString(v)
-	case []any:
-		for _, e := range v {
-			gather(path+"[]", e, to)
-		}
-	case map[string]any:
-		for name, e := range v {
-			gather(path+"."+name, e, to)
-		}
-	}
 }
 
 // MEW's callers have no such fields, but its operator has.

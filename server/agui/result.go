@@ -1,0 +1,117 @@
+package agui
+
+import (
+	"encoding/json"
+
+	"runner/reasoning"
+	"runner/server/internal/contract"
+	"runner/server/wire"
+)
+
+// RunFinished is the event at the end of a run that did not fail.
+//
+//openapi:answer AguiRunFinished
+type RunFinished struct {
+	// The type of the event.
+	Type string `json:"type" api:"=RUN_FINISHED"`
+	// As in the request.
+	ThreadID string `json:"threadId"`
+	// As in the request.
+	RunID string `json:"runId"`
+	// How the run ended.
+	Outcome Outcome `json:"outcome"`
+	// The token counts of the run, and those of the summary if there is one.
+	Usage []TokenUsage `json:"usage"`
+	// What `runAgent` returns in addition to the messages.
+	Result    RunResult `json:"result"`
+	Timestamp int64     `json:"timestamp" api:"#AguiTimestamp"`
+}
+
+// Outcome says how a run ended.
+//
+//openapi:answer AguiOutcome
+type Outcome struct {
+	// Always `success`.
+	Type string `json:"type" api:"=success"`
+	// The ids of the calls that wait for the client. Absent if there are none, or if the request had no
+	// `protocolVersion`.
+	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
+}
+
+// TokenUsage counts tokens.
+//
+//openapi:answer AguiUsage
+type TokenUsage struct {
+	// The name of the model.
+	Model string `json:"model"`
+	// The tokens of the prompt. Absent for the summary.
+	InputTokens *int `json:"inputTokens,omitempty"`
+	// The tokens of the prompt that were in the cache. Absent for the summary.
+	CachedInputTokens *int `json:"cachedInputTokens,omitempty"`
+	// The generated tokens.
+	OutputTokens int `json:"outputTokens"`
+	// The generated tokens that were reasoning. Absent for the summary.
+	ReasoningTokens *int `json:"reasoningTokens,omitempty"`
+	// The sum of `inputTokens` and `outputTokens`.
+	TotalTokens int `json:"totalTokens"`
+}
+
+// RunResult is what the function runAgent of AG-UI's clients returns for a run in addition to its messages.
+//
+//openapi:answer AguiResult
+type RunResult struct {
+	// Why the answer ended: by itself or at a stop string (`stop`), at a limit (`length`), or with calls.
+	FinishReason reasoning.FinishReason `json:"finish_reason" api:"=stop,length,tool_calls"`
+	FinishDetail string                 `json:"finish_detail,omitempty" api:"#FinishDetail"`
+	TraceID      string                 `json:"trace_id,omitempty" api:"#TraceID"`
+	// True if reasoning was requested and the model gave none.
+	ReasoningUnavailable bool     `json:"reasoning_unavailable,omitempty"`
+	SummarySource        string   `json:"reasoning_summary_source,omitempty" api:"#SummarySource"`
+	Score                *float64 `json:"score,omitempty" api:"#Score"`
+	// The settings of the reasoning that were used.
+	Info contract.ReasoningInfo `json:"reasoning_info"`
+}
+
+// finish ends a run that did not fail.
+func (e *Encoder) finish(r *reasoning.Result) {
+	e.seal(r.Sealed)
+	u := &r.Usage
+	f := RunFinished{
+		Type: "RUN_FINISHED", ThreadID: e.cfg.ThreadID, RunID: e.cfg.RunID, Timestamp: e.cfg.Clock().UnixMilli(),
+		Outcome: Outcome{Type: "success"},
+		Usage: []TokenUsage{{
+			Model: e.cfg.Model, InputTokens: &u.Prompt, CachedInputTokens: &u.Cached, OutputTokens: u.Completion,
+			ReasoningTokens: &u.Reasoning,
+			TotalTokens:     u.Prompt + u.Completion,
+		}},
+		Result: RunResult{
+			FinishReason: r.Finish, FinishDetail: r.Detail, TraceID: r.Trace, ReasoningUnavailable: r.ReasoningUnavailable,
+			SummarySource: r.SummarySource, Score: r.Score,
+			Info: *contract.InfoOf(&e.info),
+		},
+	}
+	if e.cfg.ProtocolVersion != "" {
+		f.Outcome.PendingToolCallIDs = e.calls
+	}
+	if u.Summary > 0 {
+		f.Usage = append(f.Usage, TokenUsage{Model: e.cfg.Model, OutputTokens: u.Summary, TotalTokens: u.Summary})
+	}
+	body, err := json.Marshal(f)
+	if err != nil {
+		_ = e.Fail(wire.FromError(err, nil)) // Push returns it
+		return
+	}
+	if e.err == nil {
+		e.err = e.out(body)
+	}
+}
+
+// Fail ends the run with an error, even if the run has not started. It returns the error of send.
+func (e *Encoder) Fail(err *wire.Error) error {
+	e.summaryOver()
+	e.begin("RUN_ERROR")
+	e.field("message", err.Error())
+	e.field("code", err.Code)
+	e.send()
+	return e.err
+}
