@@ -60,8 +60,9 @@ func TestReplies(t *testing.T) {
 		{status: 400, body: `{"error":{"message":"a private text"}}`, kind: Refused},
 		{status: 400, body: `{"error":{"type":"exceed_context_size_error"}}`, kind: Refused, long: true},
 		{status: 422, body: "a private text", kind: Refused},
-		{status: 400, kind: Refused, size: 151936, body: `{"error":{"message":"token_id(s) [2147483647] in logit_bias ` +
-			`contain out-of-vocab token ids. Vocabulary size: 151936","type":"BadRequestError"}}`},
+		{status: 400, kind: Refused, size: 1536, body: // from vLLM 0.32.0
+		`{"error":{"message":"token_id(s) [2147483647] in logit_bias contain out-of-vocab token ids. Vocabulary size: 1536 ` +
+			`(parameter=logit_bias, value=[2147483647])","type":"BadRequestError","param":"logit_bias","code":400}}`},
 		{status: 400, kind: Refused, size: 248320,
 			body: `{"error":{"message":"logit_bias must has keys in [0, 248319], got 2147483647."}}`},
 		{status: 400, kind: Refused, body: "Vocabulary size: 99999999999"},
