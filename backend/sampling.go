@@ -62,6 +62,16 @@ type TokenBias struct {
 // MaxTopLogprobs is the maximum of Sampling.TopLogprobs.
 const MaxTopLogprobs = 20
 
+// SettingError says that an engine does not have a setting, or not with this value.
+type SettingError struct {
+	// Setting is the name of the field of [Sampling], for instance "TypicalP".
+	Setting string
+	// Detail says what the engine does not have, in one line.
+	Detail string
+}
+
+func (e *SettingError) Error() string { return e.Detail }
+
 // Validate returns an error for the first value that is out of range. n is the size of the vocabulary.
 func (s *Sampling) Validate(n int) error {
 	switch {

@@ -36,7 +36,9 @@ type UnavailableError = backend.UnavailableError
 type RequestError struct {
 	// Field is the field's name in Request, for instance "Budget".
 	Field string
-	Err   error
+	// Setting is the name of the wrong field of Sampling, if Field is "Sampling" and the error is about one of them.
+	Setting string
+	Err     error
 	// Advice is one line that says what to do. It may be empty.
 	Advice string
 }
@@ -45,6 +47,14 @@ func (e *RequestError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.
 
 // Unwrap returns the cause.
 func (e *RequestError) Unwrap() error { return e.Err }
+
+// Path is Field, or for a setting both names, for instance "Sampling.TypicalP".
+func (e *RequestError) Path() string {
+	if e.Setting == "" {
+		return e.Field
+	}
+	return e.Field + "." + e.Setting
+}
 
 // Hint tells the user what to do next.
 func (e *RequestError) Hint() string { return e.Advice }

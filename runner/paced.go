@@ -76,6 +76,6 @@ func (s *scheduler) noteCancelled() {
 
 // samplingChecker is a model that cannot sample in every way.
 type samplingChecker interface {
-	// CheckSampling returns an error that names the first setting that the model does not have.
+	// CheckSampling returns a *backend.SettingError for the first setting that the model does not have.
 	CheckSampling(p *backend.Sampling) error
 }

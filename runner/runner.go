@@ -210,7 +210,11 @@ func (r *Runner) Validate(req *generation.Request) error {
 	}
 	if c, ok := r.model.(samplingChecker); ok {
 		if err := c.CheckSampling(&req.Sampling); err != nil {
-			return bad("Sampling", "leave the setting out", "%w", err)
+			refused := &generation.RequestError{Field: "Sampling", Err: err, Advice: "leave the setting out"}
+			if s := (*backend.SettingError)(nil); errors.As(err, &s) {
+				refused.Setting = s.Setting
+			}
+			return refused
 		}
 	}
 	if req.PromptLogprobs && !r.model.Capabilities().Targets {

@@ -530,8 +530,8 @@ func nothingLeft(l *lane, err error) error {
 	if !errors.Is(err, backend.ErrNothingAllowed) || len(l.sampling.Bias) == 0 {
 		return err
 	}
-	return &generation.RequestError{Field: "Sampling", Err: errors.New("its bias forbids every token that can come next"),
-		Advice: "forbid fewer tokens"}
+	return &generation.RequestError{Field: "Sampling", Setting: "Bias", Advice: "forbid fewer tokens",
+		Err: errors.New("its bias forbids every token that can come next")}
 }
 
 // makeRoom frees cache. It evicts an idle sequence if there is one. Otherwise the youngest lane, embedding lanes

@@ -184,3 +184,24 @@ func TestAnotherModelReachesNoClient(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedSettingsAreNamed asks for settings for which the engine has no equal. The error names the field of the
+// request.
+func TestRefusedSettingsAreNamed(t *testing.T) {
+	s := before(t, standin.Config{Kind: "vllm", Model: fake.Config{Script: talk(fake.Harmony())}})
+	for _, c := range []struct{ path, body, param string }{
+		{"/v1/chat/completions", `{"repetition_penalty":1.2,"messages":[{"role":"user","content":"q"}]}`,
+			"repetition_penalty"},
+		{"/v1/chat/completions", `{"typical_p":0.5,"messages":[{"role":"user","content":"q"}]}`, "typical_p"},
+		{"/v1/completions", `{"repetition_penalty":1.2,"prompt":"q"}`, "repetition_penalty"},
+		{"/v1/completions", `{"typical_p":0.5,"prompt":"q"}`, "typical_p"},
+		{"/api/chat", `{"model":"big","options":{"repeat_penalty":1.2},"messages":[{"role":"user","content":"q"}],` +
+			`"stream":false}`, "options.repeat_penalty"},
+		{"/api/generate", `{"model":"big","options":{"typical_p":0.5},"prompt":"q","stream":false}`, "options.typical_p"},
+	} {
+		status, _, text := s.ask(t, http.MethodPost, c.path, c.body)
+		if status != http.StatusBadRequest || !strings.Contains(text, `"param":"`+c.param+`"`) {
+			t.Errorf("%s %s: status %d, want the field %s: %s", c.path, c.body, status, c.param, text)
+		}
+	}
+}

@@ -2,6 +2,10 @@ package remote_test
 
 import (
 	"context"
+	"maps"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,8 +42,26 @@ func TestConformance(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
 		e := remotetest.New(fake.Config{ContextSize: cfg.ContextSize + 1})
 		return open(t, e, remote.Config{Load: cfg})
-	}, backendtest.Options{Skip: map[string]string{
-		"CacheFull": "the sequences share no cache on this side",
-		"Penalties": "engines have no equal for the repetition penalty; TestPenalties has the others",
-	}})
+	}, backendtest.Options{Skip: remotetest.NotApplicable(nil)})
+}
+
+// The documents have the list of the tests that do not apply.
+func TestDocumentsListWhatDoesNotApply(t *testing.T) {
+	text, err := os.ReadFile("../../docs/engines.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	_, list, ok := strings.Cut(string(text), "| test that does not apply | why |\n")
+	for line := range strings.Lines(list) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		if m := regexp.MustCompile("^\\| `(\\w+)` \\| (.+) \\|$").FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			got[m[1]] = m[2]
+		}
+	}
+	if want := remotetest.NotApplicable(nil); !ok || !maps.Equal(got, want) {
+		t.Errorf("docs/engines.md lists %q, the tests skip %q", got, want)
+	}
 }

@@ -13,7 +13,7 @@ type Engine interface {
 	Kind() string
 	// Describe asks the engine what it is and which model it runs.
 	Describe(ctx context.Context) (Description, error)
-	// Check returns an error that names the first setting for which the engine has no equal. It asks nobody.
+	// Check returns a *backend.SettingError for the first setting for which the engine has no equal. It asks nobody.
 	Check(p *backend.Sampling) error
 	// Encode asks for the tokens of a text. With special, names of control tokens become those tokens. No token is added
 	// at the beginning.
@@ -47,8 +47,9 @@ type Description struct {
 	Quantization string
 	// ChatTemplate is the Jinja template that the engine would use.
 	ChatTemplate string
-	// Salted says that the engine keeps prefixes with different salts apart.
-	Salted bool
+	// Salted says that the engine keeps prefixes with different salts apart. Unsharing says that Request.NoCache has an
+	// effect.
+	Salted, Unsharing bool
 	// Forms lists the kinds of form that the engine can enforce itself.
 	Forms []FormKind
 	// Notes are facts for people to read, one line each.

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -191,11 +190,11 @@ func (m *Model) Capabilities() backend.Capabilities {
 	return backend.Capabilities{ExactTruncate: true, Paced: true}
 }
 
-// CheckSampling returns an error that names the first setting for which the engine has no equal.
+// CheckSampling returns a *backend.SettingError for the first setting for which the engine has no equal.
 func (m *Model) CheckSampling(p *backend.Sampling) error {
 	if p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 {
-		return errors.New("an engine on another machine has no equal for the repetition penalty, because it counts " +
-			"other tokens")
+		return &backend.SettingError{Setting: "RepetitionPenalty", Detail: "an engine on another machine has no equal for " +
+			"the repetition penalty, because it counts other tokens"}
 	}
 	return m.engine.Check(p)
 }

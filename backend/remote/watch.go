@@ -125,7 +125,7 @@ func (m *Model) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if identity(&d) != identity(&m.about) {
+	if identity(&d) != identity(&m.about) || otherSize(d.Vocabulary, m.about.Vocabulary) {
 		return errOther
 	}
 	ours, err := m.tokenize(nil, probe)
@@ -210,12 +210,15 @@ func (m *Model) named(ctx context.Context, name string) error {
 // goroutine.
 func (m *Model) Other() bool { return m.watch.other.Load() }
 
-// identity identifies the model that an engine runs, by what the engine says about it.
+// identity identifies the model that an engine runs, by what the engine says about it. The size of the vocabulary is
+// left out, because some engines say it only in some states.
 func identity(d *Description) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %d %q", d.Model, d.Path, d.Vocabulary, d.Parameters, d.Bytes,
-		d.Quantization))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %q", d.Model, d.Path, d.Parameters, d.Bytes, d.Quantization))
 	return hex.EncodeToString(sum[:])
 }
+
+// otherSize reports whether two vocabularies have different sizes. 0 is not known.
+func otherSize(a, b int) bool { return a > 0 && b > 0 && a != b }
 
 // Known remembers which model an engine ran when it was opened. Then another one is refused when the engine is opened
 // the next time. It is safe for concurrent use.

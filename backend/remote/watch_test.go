@@ -49,6 +49,36 @@ func (l *lines) count() int {
 	return len(l.list)
 }
 
+// A vocabulary of another size is another model. One whose size the engine does not say any more is not.
+func TestAnotherSizeIsAnotherModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &altered{Engine: remotetest.New(fake.Config{})}
+		size := a.Vocab().Len()
+		a.describe = func(_ context.Context, d remote.Description) (remote.Description, error) {
+			d.Vocabulary = size
+			return d, nil
+		}
+		m, err := openAltered(t.Context(), a, remote.Patience{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			size  int
+			other bool
+		}{{size, false}, {0, false}, {size + 1, true}} {
+			size = c.size
+			time.Sleep(2 * time.Second) // until what came last is no proof any more
+			_, err := write(t.Context(), m, prompt, 1, backend.Sampling{}, nil)
+			if errors.Is(err, backend.ErrOtherModel) != c.other || !c.other && err != nil {
+				t.Errorf("with %d tokens: %v", c.size, err)
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // Another model that no stream breaks over is noticed while requests run, and ends all of them.
 func TestAnotherModelWhileStreamsRun(t *testing.T) {
 	for _, what := range []string{"its name", "its vocabulary"} {

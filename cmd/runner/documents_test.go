@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"runner/backend/remote/llamaserver/llamaservertest"
 	"runner/cmd/runner/terminalpicture"
 	"runner/cmd/runner/transcript"
 )
@@ -51,6 +52,16 @@ func TestDocuments(t *testing.T) {
 				}
 			}
 			var ports map[string]string
+			if strings.Contains(doc, ":"+enginePort) && !llamaservertest.Installed() {
+				doc = withoutEngine(doc)
+				if !strings.Contains(doc, "\n```console\n") {
+					llamaservertest.Python(t) // it says how to get one
+				}
+				if *update {
+					t.Skip("there is no llama-server, so the document cannot be renewed")
+				}
+				t.Log("there is no llama-server; blocks that need one are left out")
+			}
 			if strings.Contains(doc, ":"+enginePort) {
 				at, err := url.Parse(llamaServer(t, 4).URL)
 				if err != nil {
@@ -76,6 +87,39 @@ func TestDocuments(t *testing.T) {
 	}
 	if ran < 8 {
 		t.Errorf("only %d documents have commands", ran)
+	}
+}
+
+// withoutEngine returns a document without the blocks of commands that need an engine.
+func withoutEngine(doc string) string {
+	var out strings.Builder
+	for i, part := range strings.Split(doc, "\n```console\n") {
+		block, rest, ok := strings.Cut(part, "\n```\n")
+		switch {
+		case i == 0:
+			out.WriteString(part)
+		case ok && strings.Contains(block, ":"+enginePort):
+			out.WriteString("\n" + rest)
+		default:
+			out.WriteString("\n```console\n" + part)
+		}
+	}
+	return out.String()
+}
+
+// Without an engine the other commands of a document still run.
+func TestDocumentsWithoutAnEngine(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "tour.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const block = "\n```console\n"
+	doc := string(b)
+	left := withoutEngine(doc)
+	if n, all := strings.Count(left, block), strings.Count(doc, block); n != all-1 || n < 8 ||
+		strings.Contains(left, ":"+enginePort) || !strings.Contains(left, "## Keep a trace") ||
+		strings.Count(left, "\n```\n") != strings.Count(doc, "\n```\n")-1 {
+		t.Errorf("%d of %d blocks are left:\n%s", n, all, left)
 	}
 }
 

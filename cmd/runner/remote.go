@@ -119,6 +119,8 @@ func remoteError(err error) error {
 		load.Advice = "give the engine's key with --engine-key"
 	case web.Untrusted:
 		load.Advice = "check the address, or name the certificate to trust with --engine-ca"
+	case web.NoCertificate:
+		load.Advice = "give a certificate that it takes with --engine-cert and --engine-cert-key"
 	case web.Busy:
 		load.Advice = "try again when it has loaded its model"
 	}
@@ -188,9 +190,10 @@ func openKnown(ctx context.Context, a cli.Remote, cfg backend.Config, known *rem
 	if err != nil {
 		return nil, err
 	}
+	w.vocab = remote.Fit(w.vocab, f.about.Vocabulary)
 	m, err := remote.Open(ctx, remote.Config{Engine: kinds[f.kind].make(f.client, w.vocab), Vocab: w.vocab,
 		Tokenize: w.tokenize, Architecture: w.architecture, ChatTemplate: w.template, Load: cfg,
-		NoSharedCache: a.NoSharedCache, Known: known, Warn: warnings(log)})
+		NoSharedCache: a.NoSharedCache, Patience: remote.Patience{Faults: a.Wait}, Known: known, Warn: warnings(log)})
 	if err != nil {
 		return nil, remoteError(err)
 	}
@@ -213,7 +216,7 @@ func describeRemote(ctx context.Context, a cli.Remote) (cli.RemoteFact, error) {
 	}
 	d := &f.about
 	fact := cli.RemoteFact{Engine: kinds[f.kind].name, Model: modelName(d.Model), ContextSize: d.ContextSize,
-		Parallel: d.Parallel, Salted: d.Salted, Notes: d.Notes}
+		Parallel: d.Parallel, Salted: d.Salted, Unsharing: d.Unsharing, Notes: d.Notes}
 	if d.Version != "" {
 		fact.Engine += " " + d.Version
 	}
@@ -305,8 +308,8 @@ func cachedTokenizer(name string) string {
 	if err != nil || n.Repo == "" || n.Selector != "" {
 		return ""
 	}
-	r, err := cache.Default().Repo(n.Repo)
-	if err != nil {
+	r, ok := cache.Default().Find(n.Repo)
+	if !ok {
 		return ""
 	}
 	commit, err := r.Main()
@@ -333,6 +336,11 @@ func folderWriting(path string) (writing, error) {
 
 func ggufWriting(path string) (writing, error) {
 	f, err := gguf.Open(path)
+	if errors.Is(err, gguf.ErrNotGGUF) {
+		return writing{}, &backend.LoadError{Path: "the tokenizer", Reason: backend.LoadFailed, Err: err,
+			Detail: filepath.Base(path) + " is neither a GGUF file nor called tokenizer.json",
+			Advice: "name a GGUF file, a tokenizer.json or a folder with one"}
+	}
 	if err != nil {
 		return writing{}, err
 	}

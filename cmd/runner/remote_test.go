@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -304,78 +303,6 @@ func TestRemoteArgumentsMatchTheirSchemas(t *testing.T) {
 	}
 	if streams[0] > 0.9*streams[1] { // the header of a call takes most of them, and has no form
 		t.Errorf("%.2f streams a call with forms, %.2f without", streams[0], streams[1])
-	}
-}
-
-// The engine is killed and started again and again. No run is lost, because each is resumed from its tokens.
-func TestRemoteEngineIsKilled(t *testing.T) {
-	kills := 2
-	if long() {
-		kills = 100
-	}
-	python := llamaservertest.Python(t)
-	path, err := demo.Path(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := llamaservertest.Launch(python, llamaservertest.Options{Model: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine := first
-	defer func() { engine.Kill() }()
-	at, err := url.Parse(first.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(at.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := runner.New(openRemoteModel(t, first.URL), runner.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	texts := plainSums(20)
-	want := make([]string, len(texts))
-	for i, text := range texts {
-		if want[i], err = answerOf(t.Context(), r, text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var stop atomic.Bool
-	var runs, other atomic.Int64
-	var wg sync.WaitGroup
-	for k := range 4 {
-		wg.Go(func() {
-			for i := k; !stop.Load(); i++ {
-				got, err := answerOf(t.Context(), r, texts[i%len(texts)])
-				if runs.Add(1); err != nil {
-					t.Errorf("a run was lost: %v", err)
-				} else if got != want[i%len(texts)] {
-					other.Add(1)
-				}
-			}
-		})
-	}
-	for range kills {
-		before := runs.Load()
-		for begin := time.Now(); runs.Load() < before+4 && time.Since(begin) < 20*time.Second; {
-			time.Sleep(5 * time.Millisecond)
-		}
-		engine.Kill()
-		if engine, err = llamaservertest.Launch(python, llamaservertest.Options{Model: path, Port: port}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stop.Store(true)
-	wg.Wait()
-	s := r.Stats().Remote
-	t.Logf("%d kills, %d runs, %d with another answer, %d faults, %d given up", kills, runs.Load(), other.Load(), s.Faults,
-		s.GaveUp)
-	if s.Faults == 0 || s.GaveUp > 0 || other.Load() > 1+runs.Load()/50 {
-		t.Error("too many answers differ, or nothing failed")
 	}
 }
 

@@ -153,7 +153,7 @@ var fields = map[string]string{
 	"Effort":     "forwardedProps.reasoning_effort", "Budget": "forwardedProps.reasoning_budget",
 	"Strategy": "forwardedProps.reasoning_strategy", "Delegation": "forwardedProps.delegation",
 	"MaxTokens": "forwardedProps.max_tokens", "Stop": "forwardedProps.stop", "Sampling": "forwardedProps.temperature",
-	"TemplateArgs": "forwardedProps.chat_template_kwargs",
+	"Sampling.Temperature": "forwardedProps.temperature", "TemplateArgs": "forwardedProps.chat_template_kwargs",
 }
 
 // WriteError answers with an error, as an [ErrorResponse]. If a sealed value is refused, the answer is a run that has

@@ -66,6 +66,7 @@ var fields = map[string]string{
 	"Form": "output_config.format", "ResponseFormat": "output_config.format", "Visibility": "thinking",
 	"Effort": "output_config.effort",
 	"Budget": "thinking.budget_tokens", "MaxTokens": "max_tokens", "Stop": "stop_sequences",
+	"Sampling.Temperature": "temperature",
 }
 
 // wireError converts an error of any kind. For a prompt that is too long it has Anthropic's words: clients look for

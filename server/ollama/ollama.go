@@ -104,6 +104,8 @@ var fields = map[string]string{
 	"Messages": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format",
 	"Visibility": "think",
 	"Effort":     "think", "MaxTokens": "options.num_predict", "Stop": "options.stop", "Sampling": "options",
+	"Sampling.Temperature": "options.temperature", "Sampling.TypicalP": "options.typical_p",
+	"Sampling.RepetitionPenalty": "options.repeat_penalty",
 }
 
 // wireError converts an error of any kind. For a prompt that is too long it has Ollama's words.

@@ -32,8 +32,8 @@ func wireError(err error, form string) *wire.Error {
 	return e
 }
 
-// fieldNames are this format's names of the fields of [generation.Request]. Other errors about Sampling were found
-// before.
+// fieldNames are this format's names of the fields of [generation.Request]. An error about Sampling that names no
+// setting is about the bias, because the others were found before.
 var fieldNames = map[string]string{
 	"Messages": "messages", "Prompt": "prompt", "PromptTokens": "prompt", "Tools": "tools", "ToolChoice": "tool_choice",
 	"ToolName": "tool_choice", "ResponseFormat": "response_format", "Form": "response_format", "Visibility": "reasoning",
@@ -41,4 +41,6 @@ var fieldNames = map[string]string{
 	"MaxTokens": "max_completion_tokens",
 	"Stop":      "stop", "Sampling": "logit_bias", "TemplateArgs": "chat_template_kwargs", "Seal": "reasoning_seal",
 	"Tokens": "input", "Delegation": "delegation",
+	"Sampling.Temperature": "temperature", "Sampling.TypicalP": "typical_p", "Sampling.Bias": "logit_bias",
+	"Sampling.RepetitionPenalty": "repetition_penalty",
 }

@@ -161,7 +161,7 @@ var fields = map[string]string{
 	"Messages": "messages", "Tools": "tools", "ToolChoice": "tool_choice", "Form": "schema", "ResponseFormat": "schema",
 	"Visibility": "reasoning", "Effort": "reasoning_effort", "Budget": "reasoning_budget",
 	"Strategy": "reasoning_strategy", "Delegation": "delegation", "MaxTokens": "max_tokens", "Stop": "stop",
-	"Sampling": "temperature", "TemplateArgs": "chat_template_kwargs",
+	"Sampling": "temperature", "Sampling.Temperature": "temperature", "TemplateArgs": "chat_template_kwargs",
 }
 
 // WriteError answers with an error, as an [ErrorResponse].

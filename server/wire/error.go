@@ -106,7 +106,8 @@ var (
 )
 
 // FromError returns what to answer to a request that failed with err. params maps the fields of [generation.Request]
-// to the format's names.
+// to the format's names. Those of Sampling are there as in "Sampling.TypicalP"; "Sampling" alone is for errors that
+// name none of them.
 func FromError(err error, params map[string]string) *Error {
 	var own *Error
 	var request *generation.RequestError
@@ -118,7 +119,7 @@ func FromError(err error, params map[string]string) *Error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &request):
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params[request.Field],
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params[request.Path()],
 			Message: advised(request.Err, request.Hint()), Err: err}
 	case errors.As(err, &long):
 		return tooLong(long, params[cmp.Or(long.Field, "Messages")], err)

@@ -11,6 +11,7 @@ import (
 	"runner/backend/remote"
 	"runner/backend/remote/llamaserver"
 	"runner/backend/remote/llamaserver/llamaservertest"
+	"runner/backend/remote/remotetest"
 	"runner/backend/remote/web"
 	"runner/backend/tokenizer"
 	"runner/models/random"
@@ -57,8 +58,5 @@ func TestConformance(t *testing.T) {
 		s := llamaservertest.Start(t, llamaservertest.Options{Model: path, Context: cfg.ContextSize + 256,
 			Parallel: max(4, cfg.Sequences), Precise: true})
 		return open(t, s.URL, path, cfg)
-	}, backendtest.Options{Tolerance: 1e-3, Skip: map[string]string{
-		"CacheFull": "the sequences share no cache on this side",
-		"Penalties": "engines have no equal for the repetition penalty; package remote tests the others",
-	}})
+	}, backendtest.Options{Tolerance: 1e-3, Skip: remotetest.NotApplicable(nil)})
 }

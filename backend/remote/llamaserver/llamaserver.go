@@ -86,7 +86,7 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 		Version: p.BuildInfo, Model: m.Data[0].ID, Names: append(m.Data[0].Aliases, p.Alias, p.Path, noAlias),
 		Path: p.Path, ContextSize: p.Defaults.Context,
 		TrainedContext: meta.TrainedContext, Parallel: p.Slots, Vocabulary: meta.Vocabulary, Parameters: meta.Parameters,
-		Bytes: meta.Size, Quantization: p.Format, ChatTemplate: p.Template,
+		Bytes: meta.Size, Quantization: p.Format, ChatTemplate: p.Template, Unsharing: true,
 		Forms: []remote.FormKind{remote.FormJSONSchema, remote.FormChoices, remote.FormGBNF},
 	}, nil
 }

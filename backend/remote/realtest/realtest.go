@@ -4,7 +4,6 @@ package realtest
 
 import (
 	"context"
-	"maps"
 	"os"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"runner/backend/backendtest"
 	"runner/backend/gguf"
 	"runner/backend/remote"
+	"runner/backend/remote/remotetest"
 	"runner/backend/remote/web"
 	"runner/backend/tokenizer"
 )
@@ -34,14 +34,10 @@ func Conformance(t *testing.T, variable, demo string, open func(*web.Client, *ba
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]string{
-		"CacheFull": "the sequences share no cache on this side",
-		"Penalties": "engines have no equal for the repetition penalty; package remote tests the others",
-	}
+	all := remotetest.NotApplicable(skip)
 	if os.Getenv("RUNNER_LONG") == "" {
 		all["Leaks"] = "a thousand prompts are slow; RUNNER_LONG=1 counts leaks"
 	}
-	maps.Copy(all, skip)
 	backendtest.Run(t, func(t *testing.T, load backend.Config) backend.Model {
 		c, err := web.New(web.Config{Base: url, Key: os.Getenv(variable + "_KEY")})
 		if err != nil {

@@ -14,9 +14,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"runner/backend"
@@ -35,6 +37,14 @@ type Engine struct {
 	vocab  *backend.Vocab
 	ends   []backend.Token
 	aborts *abort.Queue
+	// known is what was found out about the model; nil before.
+	known atomic.Pointer[known]
+}
+
+// known is how many tokens a model has, or 0 if the server does not say so.
+type known struct {
+	version, path, name string
+	vocabulary          int
 }
 
 // New returns the engine that a client reaches. vocab is the vocabulary of its model. It may be nil for an engine that
@@ -69,6 +79,7 @@ type serverInfo struct {
 	Requests      *int    `json:"max_running_requests"`
 	DataParallel  int     `json:"dp_size"`
 	Input         int     `json:"max_req_input_len"`
+	NoPrefixes    bool    `json:"disable_radix_cache"`
 }
 
 // models is the reply of /v1/models.
@@ -96,9 +107,13 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 		return d, &web.Error{Kind: web.Refused, Detail: "it has no tokenizer; start it without --skip-tokenizer-init"}
 	}
 	d = remote.Description{Version: info.Version, Model: info.Served, Path: info.ModelPath,
-		TrainedContext: m.Data[0].Length, Salted: salted(info.Version)}
+		TrainedContext: m.Data[0].Length, Salted: info.NoPrefixes || salted(info.Version)}
+	d.Unsharing = d.Salted // both are done with a salt
 	if d.Model == "" {
 		d.Model = m.Data[0].ID
+	}
+	if d.Vocabulary, err = e.vocabulary(ctx, &d); err != nil {
+		return d, err
 	}
 	// A sequence can be handed in again as long as it is a permitted input.
 	d.ContextSize = m.Data[0].Length
@@ -140,7 +155,8 @@ func describeForms(d *remote.Description, info *serverInfo) {
 			"its events repeat all tokens before; start it with --incremental-streaming-output to save that")
 	}
 	if !d.Salted {
-		d.Notes = append(d.Notes, "it does not keep the prefixes of callers apart; SGLang 0.5.5 and later do")
+		d.Notes = append(d.Notes, "it does not keep the prefixes of callers apart; SGLang 0.5.11 and later do, and "+
+			"--disable-radix-cache turns them off")
 	}
 }
 
@@ -154,10 +170,40 @@ func (e *Engine) info(ctx context.Context, info *serverInfo) error {
 	return err
 }
 
-// salted reports whether a version keeps prefixes with different salts apart: 0.5.5 and later do.
-func salted(version string) bool {
+// noToken is no token of any model.
+const noToken = math.MaxInt32
+
+// vocabulary asks how many tokens the model has. The answer is 0 if the server does not say so. SGLang says it only
+// where it refuses a bias for a token that the model does not have, so such a request is sent. Versions before 0.5.5
+// are not asked, because some of them crash at it.
+func (e *Engine) vocabulary(ctx context.Context, d *remote.Description) (int, error) {
+	if !atLeast(d.Version, 0, 5, 5) {
+		return 0, nil
+	}
+	if k := e.known.Load(); k != nil && k.version == d.Version && k.path == d.Path && k.name == d.Model {
+		return k.vocabulary, nil
+	}
+	err := e.client.Post(ctx, "/generate", map[string]any{"input_ids": []int{0}, "sampling_params": map[string]any{
+		"max_new_tokens": 1, "logit_bias": map[string]int{strconv.Itoa(noToken): 0}}}, nil)
+	var w *web.Error
+	n := 0
+	if errors.As(err, &w) && w.Status != 0 && w.Kind != web.Busy && w.Kind != web.Denied {
+		n = w.Vocabulary // other requests may be answered all the same
+	} else if err != nil {
+		return 0, err
+	}
+	e.known.Store(&known{d.Version, d.Path, d.Model, n})
+	return n, nil
+}
+
+// salted reports whether a version keeps prefixes with different salts apart: 0.5.11 and later do. Versions from 0.5.5
+// on take a salt, but their schedulers do not get it.
+func salted(version string) bool { return atLeast(version, 0, 5, 11) }
+
+// atLeast reports whether a version is one or a later one. A text that is no version is none.
+func atLeast(version string, major, minor, patch int) bool {
 	parts := strings.SplitN(version, ".", 3)
-	for i, least := range []int{0, 5, 5} {
+	for i, least := range []int{major, minor, patch} {
 		if i >= len(parts) {
 			return false
 		}
@@ -180,13 +226,15 @@ func salted(version string) bool {
 func (e *Engine) Check(p *backend.Sampling) error {
 	switch {
 	case p.TypicalP != 0 && p.TypicalP != 1:
-		return errors.New("SGLang has no typical-p")
+		return &backend.SettingError{Setting: "TypicalP", Detail: "SGLang has no typical-p"}
 	case p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1:
-		return errors.New("SGLang counts the prompt for the repetition penalty, so it has no equal")
+		return &backend.SettingError{Setting: "RepetitionPenalty",
+			Detail: "SGLang counts the prompt for the repetition penalty, so it has no equal"}
 	}
 	for _, b := range p.Bias {
 		if b.Bias > maxBias {
-			return fmt.Errorf("a logit bias for SGLang can be at most %d, not %v", maxBias, b.Bias)
+			return &backend.SettingError{Setting: "Bias",
+				Detail: fmt.Sprintf("a logit bias for SGLang can be at most %d, not %v", maxBias, b.Bias)}
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"runner/backend/backendtest"
 	"runner/backend/fake"
 	"runner/backend/remote"
+	"runner/backend/remote/remotetest"
 	"runner/backend/remote/sglang"
 	"runner/backend/remote/standin"
 	"runner/backend/remote/vllm"
@@ -95,10 +96,7 @@ func open(tb testing.TB, e remote.Engine, load backend.Config, patience remote.P
 // variants with other spellings, and the count of leaks, for which nothing else may run in this process.
 func TestConformance(t *testing.T) {
 	long := os.Getenv("RUNNER_LONG") != ""
-	skip := map[string]string{
-		"CacheFull": "the sequences share no cache on this side",
-		"Penalties": "the engines have no equal for the repetition penalty; TestPenalties has the others",
-	}
+	skip := remotetest.NotApplicable(nil)
 	if !long {
 		t.Parallel()
 		skip["Leaks"] = "leaks are counted with RUNNER_LONG=1"

@@ -14,11 +14,12 @@ func (s *Server) sglangRoutes() routes {
 	m, name := s.current()
 	return routes{
 		"/server_info": get(fixed(func() any {
-			return map[string]any{"version": "0.5.23", "model_path": "/models/" + name, "served_model_name": name,
-				"quantization": nil, "grammar_backend": "xgrammar", "skip_tokenizer_init": false,
+			return map[string]any{"version": cmp.Or(s.cfg.Version, "0.5.23"), "model_path": "/models/" + name,
+				"served_model_name": name, "quantization": nil, "grammar_backend": "xgrammar", "skip_tokenizer_init": false,
 				"incremental_streaming_output": s.cfg.Incremental, "enable_deterministic_inference": true,
-				"max_running_requests": m.Info().Sequences, "dp_size": 1, "max_total_num_tokens": m.Info().ContextSize,
-				"max_req_input_len": m.Info().ContextSize - 6, "api_key": s.cfg.Key, "status": "ready"}
+				"disable_radix_cache": s.cfg.NoPrefixes, "max_running_requests": m.Info().Sequences, "dp_size": 1,
+				"max_total_num_tokens": m.Info().ContextSize, "max_req_input_len": m.Info().ContextSize - 6,
+				"api_key": s.cfg.Key, "status": "ready"}
 		})),
 		"/v1/models": get(fixed(func() any {
 			return map[string]any{"object": "list", "data": []any{map[string]any{"id": name, "object": "model",
@@ -106,13 +107,16 @@ func (q *sglangRequest) generation(m modelInfo) (*generation, error) {
 		return nil, errors.New("the stand-in has no penalties")
 	}
 	for _, t := range slices.Concat(q.Tokens, p.Stops) {
-		if t < 0 || int(t) >= m.tokens {
+		if !m.has(t) {
 			return nil, fmt.Errorf("token id %d is out of vocabulary", t)
 		}
 	}
 	for t, x := range p.Bias {
-		if t < 0 || int(t) >= m.tokens {
-			return nil, fmt.Errorf("logit_bias has the token %d of %d", t, m.tokens)
+		switch {
+		case !m.has(t) && m.terse:
+			return nil, errors.New("logit_bias has a token that is not in the vocabulary")
+		case !m.has(t):
+			return nil, words(fmt.Sprintf("logit_bias must has keys in [0, %d], got %d.", m.tokens-1, t))
 		}
 		g.sampling.Bias = append(g.sampling.Bias, backend.TokenBias{Token: t, Bias: x})
 	}

@@ -39,6 +39,12 @@ type Config struct {
 	TokenNames bool
 	// Incremental sends only new tokens in SGLang's events, as with --incremental-streaming-output.
 	Incremental bool
+	// Version is what the server says that it is; empty means the version whose messages the stand-in speaks.
+	Version string
+	// NoPrefixes says that the server keeps no prefixes, as SGLang with --disable-radix-cache.
+	NoPrefixes bool
+	// Terse does not say how many tokens there are where it refuses one.
+	Terse bool
 }
 
 // Fault says how a generation fails. The zero value means that it does not.

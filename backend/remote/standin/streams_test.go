@@ -264,12 +264,123 @@ func TestDescriptions(t *testing.T) {
 		}
 		size := map[string]int{"vllm": 4096, "sglang": 4090}[c.Kind]
 		if d.Model != c.Name || d.ContextSize != size || d.TrainedContext != 4096 || d.Version == "" || !d.Salted ||
-			len(d.Forms) != 4 || d.Path == "" {
+			!d.Unsharing || d.Vocabulary != fake.Harmony().Len() || len(d.Forms) != 4 || d.Path == "" {
 			t.Errorf("%s: %+v", name, d)
 		}
 		told := strings.Contains(strings.Join(d.Notes, "\n"), "start it with")
 		if want := c.NoTokensRoute || c.OldRoutes || c.Kind == "sglang" && !c.Incremental; told != want {
 			t.Errorf("%s: %q", name, d.Notes)
+		}
+	}
+}
+
+// padded returns a vocabulary that has n tokens more than that of the stand-in.
+func padded(t *testing.T, n int) *backend.Vocab {
+	t.Helper()
+	v := fake.Harmony()
+	c := backend.VocabConfig{BOS: v.BOS(), EOS: v.EOS(), AddBOS: v.AddBOS()}
+	for i := range v.Len() + n {
+		k := backend.Token(i)
+		c.Pieces, c.Kinds = append(c.Pieces, v.Piece(k)), append(c.Kinds, v.Kind(k))
+		if v.EndsGeneration(k) {
+			c.EOG = append(c.EOG, k)
+		}
+	}
+	p, err := backend.NewVocab(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestSizesOfVocabularies opens models with fewer and more tokens than the tokenizer has. Each engine says how many it
+// has, and is asked once.
+func TestSizesOfVocabularies(t *testing.T) {
+	t.Parallel()
+	local := fake.New(fake.Config{})
+	size := local.Vocab().Len()
+	for name, c := range variants {
+		for _, x := range []struct {
+			extra, says int
+			terse       bool
+			refused     string
+		}{
+			{extra: 0, says: size},
+			{extra: 2000, says: size + 2000},
+			{extra: 2100, says: size + 2100, refused: fmt.Sprintf("%d tokens and the engine's has %d", size, size+2100)},
+			{extra: 2100, terse: true},
+		} {
+			c.Model, c.Terse = fake.Config{Vocab: padded(t, x.extra), ContextSize: 4096}, x.terse
+			s := standin.New(c)
+			var asked atomic.Int32
+			h := newServer(t, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				if bytes.Contains(body, []byte(`"logit_bias":{"2147483647":0}`)) {
+					asked.Add(1)
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				s.ServeHTTP(w, r)
+			}), nil)
+			e := engine(t, c.Kind, h.url, local.Vocab())
+			for range 3 {
+				if d, err := e.Describe(context.Background()); err != nil || d.Vocabulary != x.says {
+					t.Errorf("%s, %d more tokens, terse %v: it says that it has %d of %d tokens, %v", name, x.extra, x.terse,
+						d.Vocabulary, size+x.extra, err)
+				}
+			}
+			if n := asked.Load(); n != 1 {
+				t.Errorf("%s: three descriptions ask %d times for the size", name, n)
+			}
+			m, err := remote.Open(context.Background(), remote.Config{Engine: e, Vocab: local.Vocab(),
+				Tokenize: local.Tokenize, Architecture: "gpt-oss"})
+			if err == nil {
+				m.Close()
+			}
+			var mismatch *remote.MismatchError
+			if (err != nil) != (x.refused != "") ||
+				err != nil && (!errors.As(err, &mismatch) || !strings.Contains(err.Error(), x.refused)) {
+				t.Errorf("%s, %d more tokens, terse %v: %v, want %q", name, x.extra, x.terse, err, x.refused)
+			}
+			if n := len(s.Requests()); n > 0 {
+				t.Errorf("%s: %d generations", name, n)
+			}
+		}
+		c.Model, c.Terse = fake.Config{}, false
+		_, h := start(t, c)
+		m, err := remote.Open(context.Background(), remote.Config{Engine: engine(t, c.Kind, h.URL, padded(t, 1)),
+			Vocab: padded(t, 1), Tokenize: local.Tokenize, Architecture: "gpt-oss"})
+		if err == nil {
+			m.Close()
+		}
+		if mismatch := (*remote.MismatchError)(nil); !errors.As(err, &mismatch) {
+			t.Errorf("%s has fewer tokens than the tokenizer: %v", name, err)
+		}
+	}
+}
+
+// TestOldSGLang describes versions that do not keep prefixes apart, or crash if they are asked for their vocabulary.
+func TestOldSGLang(t *testing.T) {
+	for _, c := range []struct {
+		version    string
+		noPrefixes bool
+		apart      bool
+		vocabulary int
+	}{
+		{"0.4.8", false, false, 0}, {"0.4.8", true, true, 0}, {"0.5.4", false, false, 0},
+		{"0.5.10", false, false, fake.Harmony().Len()},
+		{"0.5.23", false, true, fake.Harmony().Len()}, {"main", false, false, 0},
+	} {
+		_, h := start(t, standin.Config{Kind: "sglang", Version: c.version, NoPrefixes: c.noPrefixes})
+		d, err := engine(t, "sglang", h.URL, nil).Describe(context.Background())
+		if err != nil || d.Salted != c.apart || d.Unsharing != c.apart || d.Vocabulary != c.vocabulary {
+			t.Errorf("SGLang %s, without prefixes %v: %+v, %v", c.version, c.noPrefixes, d, err)
+		}
+		told := strings.Contains(strings.Join(d.Notes, "\n"), "--disable-radix-cache")
+		if told == c.apart {
+			t.Errorf("SGLang %s, without prefixes %v: %q", c.version, c.noPrefixes, d.Notes)
 		}
 	}
 }
@@ -293,8 +404,8 @@ func TestTokensRouteIsDisabledLater(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := asked.Load(); n != 1 {
-		t.Errorf("three descriptions ask for the route %d times", n)
+	if n := asked.Load(); n != 2 { // for the route, and for the size of the vocabulary
+		t.Errorf("three descriptions ask the route %d times", n)
 	}
 	for i := range servers {
 		at.Store(int32(i))

@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 func (s *Server) vllmRoutes() routes {
 	m, name := s.current()
 	all := routes{
-		"/version": get(fixed(func() any { return map[string]any{"version": "0.33.0"} })),
+		"/version": get(fixed(func() any { return map[string]any{"version": cmp.Or(s.cfg.Version, "0.33.0")} })),
 		"/v1/models": get(fixed(func() any {
 			return map[string]any{"object": "list", "data": []any{map[string]any{"id": name, "object": "model",
 				"created": 1764115200, "owned_by": "vllm", "root": "/models/" + name, "parent": nil,
@@ -99,16 +100,14 @@ func (p *vllmSampling) generation(m modelInfo, tokens []backend.Token) (*generat
 	case p.Form != nil && len(p.Form) != 1:
 		return nil, errors.New("there is not one form")
 	}
-	for _, list := range [][]backend.Token{tokens, p.Stops, p.Allowed} {
-		if i := slices.IndexFunc(list, func(t backend.Token) bool { return t < 0 || int(t) >= m.tokens }); i >= 0 {
-			return nil, fmt.Errorf("token id %d is out of vocabulary", list[i])
-		}
+	if err := p.checkTokens(m, tokens); err != nil {
+		return nil, err
 	}
 	if p.Allowed != nil {
 		g.allowed = p.Allowed
 	}
 	for t, x := range p.Bias {
-		if t < 0 || int(t) >= m.tokens || x < -100 || x > 100 {
+		if x < -100 || x > 100 {
 			return nil, fmt.Errorf("logit_bias %v of token %d is not possible", x, t)
 		}
 		g.sampling.Bias = append(g.sampling.Bias, backend.TokenBias{Token: t, Bias: x})
@@ -116,12 +115,50 @@ func (p *vllmSampling) generation(m modelInfo, tokens []backend.Token) (*generat
 	return g, nil
 }
 
+// checkTokens refuses tokens that the model does not have, in vLLM's order and words.
+func (p *vllmSampling) checkTokens(m modelInfo, prompt []backend.Token) error {
+	size := fmt.Sprintf(" Vocabulary size: %d", m.tokens)
+	if m.terse {
+		size = ""
+	}
+	for t := range p.Bias {
+		if !m.has(t) {
+			return words(fmt.Sprintf("token_id(s) [%d] in logit_bias contain out-of-vocab token ids.%s", t, size))
+		}
+	}
+	for _, t := range p.Stops {
+		if !m.has(t) {
+			return words(fmt.Sprintf("token_id(s) [%d] in stop_token_ids contain out-of-vocab token ids.%s", t, size))
+		}
+	}
+	if slices.ContainsFunc(p.Allowed, func(t backend.Token) bool { return !m.has(t) }) {
+		return words("allowed_token_ids contains out-of-vocab token id!")
+	}
+	for _, t := range prompt {
+		if !m.has(t) {
+			return words(fmt.Sprintf("Token id %d is out of vocabulary", t))
+		}
+	}
+	return nil
+}
+
+// words is an error in an engine's own words.
+type words string
+
+func (w words) Error() string { return string(w) }
+
 // modelInfo is what checks need to know of the model.
-type modelInfo struct{ context, tokens int }
+type modelInfo struct {
+	context, tokens int
+	// terse leaves out how many tokens there are.
+	terse bool
+}
+
+func (m modelInfo) has(t backend.Token) bool { return t >= 0 && int(t) < m.tokens }
 
 func (s *Server) modelInfo() modelInfo {
 	m, _ := s.current()
-	return modelInfo{m.Info().ContextSize, m.Vocab().Len()}
+	return modelInfo{m.Info().ContextSize, m.Vocab().Len(), s.cfg.Terse}
 }
 
 // vllmRequest is the route for tokens alone.

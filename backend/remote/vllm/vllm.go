@@ -15,7 +15,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -51,6 +54,8 @@ type about struct {
 	model, version string
 	// tokens says that the server has the route for tokens alone.
 	tokens bool
+	// vocabulary is how many tokens the model has, or 0 if the server does not say so.
+	vocabulary int
 }
 
 // New returns the engine that a client reaches. vocab is the vocabulary of its model. It may be nil for an engine that
@@ -108,17 +113,25 @@ func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error)
 	if d.Version, err = e.version(ctx); err != nil {
 		return d, err
 	}
-	has := false
-	if old := e.about.Load(); old != nil && old.tokens && old.model == d.Model && old.version == d.Version {
-		has = true // if it is not so any more, Open notices
-	} else if has, err = e.hasTokensRoute(ctx); err != nil {
+	a := about{model: d.Model, version: d.Version}
+	old := e.about.Load()
+	same := old != nil && old.model == d.Model && old.version == d.Version
+	if same && old.tokens {
+		a.tokens = true // if it is not so any more, Open notices
+	} else if a.tokens, err = e.hasTokensRoute(ctx); err != nil {
 		return d, err
 	}
-	e.about.Store(&about{model: d.Model, version: d.Version, tokens: has})
-	d.Salted, d.Usual = true, usual
+	if same {
+		a.vocabulary = old.vocabulary
+	} else if a.vocabulary, err = e.vocabulary(ctx, &a); err != nil {
+		return d, err
+	}
+	e.about.Store(&a)
+	d.Vocabulary = a.vocabulary
+	d.Salted, d.Unsharing, d.Usual = true, true, usual
 	d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormChoices, remote.FormGBNF}
 	d.Notes = append(d.Notes, "top-p and min-p apply after the temperature")
-	if !has {
+	if !a.tokens {
 		d.Notes = append(d.Notes, "it spells all tokens; start it with --enable-scale-out to save that")
 	}
 	return d, nil
@@ -154,19 +167,46 @@ func (e *Engine) hasTokensRoute(ctx context.Context) (bool, error) {
 	return w.Kind == web.Refused, nil
 }
 
+// noToken is no token of any model.
+const noToken = math.MaxInt32
+
+// vocabulary asks how many tokens the model has. The answer is 0 if the server does not say so. vLLM says it only where
+// it refuses a bias for a token that the model does not have, so such a request is sent. Every version that has token
+// ids in its replies refuses it; some older ones crashed at it. One that took the bias would refuse the allowed token.
+func (e *Engine) vocabulary(ctx context.Context, a *about) (int, error) {
+	settings := map[string]any{"max_tokens": 1, "logit_bias": map[string]int{strconv.Itoa(noToken): 0},
+		"allowed_token_ids": []int{noToken}}
+	route := textRoute
+	request := map[string]any{"model": a.model, "prompt": []int{0}}
+	if a.tokens {
+		route, request = tokensRoute, map[string]any{"model": a.model, "token_ids": []int{0}, "sampling_params": settings}
+	} else {
+		maps.Copy(request, settings)
+	}
+	err := e.client.Post(ctx, route, request, nil)
+	var w *web.Error
+	if errors.As(err, &w) && w.Status != 0 && w.Kind != web.Busy && w.Kind != web.Denied {
+		return w.Vocabulary, nil // other requests may be answered all the same
+	}
+	return 0, err
+}
+
 // Check implements remote.Engine.
 func (e *Engine) Check(p *backend.Sampling) error {
 	switch {
 	case p.TypicalP != 0 && p.TypicalP != 1:
-		return errors.New("vLLM has no typical-p")
+		return &backend.SettingError{Setting: "TypicalP", Detail: "vLLM has no typical-p"}
 	case p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1:
-		return errors.New("vLLM counts the prompt for the repetition penalty, so it has no equal")
+		return &backend.SettingError{Setting: "RepetitionPenalty",
+			Detail: "vLLM counts the prompt for the repetition penalty, so it has no equal"}
 	case p.Temperature > 2:
-		return fmt.Errorf("vLLM takes temperatures up to 2, not %v", p.Temperature)
+		return &backend.SettingError{Setting: "Temperature",
+			Detail: fmt.Sprintf("vLLM takes temperatures up to 2, not %v", p.Temperature)}
 	}
 	for _, b := range p.Bias {
 		if b.Bias > maxBias {
-			return fmt.Errorf("vLLM takes a logit bias up to %d, not %v", maxBias, b.Bias)
+			return &backend.SettingError{Setting: "Bias",
+				Detail: fmt.Sprintf("vLLM takes a logit bias up to %d, not %v", maxBias, b.Bias)}
 		}
 	}
 	return nil

@@ -28,8 +28,10 @@ const (
 	Busy
 	// Unreachable: no connection, or no reply on it.
 	Unreachable
-	// Untrusted: the certificate of the engine is not trusted, or it does not take ours.
+	// Untrusted: the certificate of the engine is not trusted, or there is no agreement about TLS.
 	Untrusted
+	// NoCertificate: the engine does not take our certificate, or wants one and there is none.
+	NoCertificate
 	// Slow: the engine did not reply in time.
 	Slow
 	// Broken: the connection broke in a reply, or the engine failed.
@@ -51,6 +53,8 @@ type Error struct {
 	Cut bool
 	// TooLong says that the prompt does not fit into the engine's context.
 	TooLong bool
+	// Vocabulary is how many tokens the model has, if the engine says so where it refuses a token; else 0.
+	Vocabulary int
 }
 
 func (e *Error) Error() string {
@@ -68,6 +72,8 @@ func (e *Error) Error() string {
 		text = "the engine cannot be reached"
 	case Untrusted:
 		text = "the engine is not trusted"
+	case NoCertificate:
+		text = "the engine does not trust us"
 	case Slow:
 		text = "the engine does not answer in time"
 	case Broken:
@@ -91,6 +97,20 @@ func (e *Error) Temporary() bool {
 		return true
 	}
 	return false
+}
+
+// alert says what an engine means by an alert of TLS.
+func alert(text string) (kind Kind, detail string) {
+	switch strings.TrimPrefix(text, "tls: ") {
+	case "certificate required":
+		return NoCertificate, "it wants a certificate of ours"
+	case "bad certificate", "unknown certificate", "unknown certificate authority", "unsupported certificate",
+		"revoked certificate", "expired certificate", "access denied":
+		return NoCertificate, "it does not take our certificate"
+	case "handshake failure": // what TLS 1.2 says of a missing certificate and of much else
+		return Untrusted, "there is no agreement about TLS, or it wants a certificate of ours"
+	}
+	return Untrusted, "there is no agreement about TLS"
 }
 
 // failure makes an Error of an error of net/http, which would name the address. If ctx has ended, it returns the cause.
@@ -121,6 +141,8 @@ func failureOf(ctx context.Context, err error, kind Kind) error {
 		e.Kind, e.Detail = Untrusted, "its certificate is for another name"
 	case errors.As(err, &authority), errors.As(err, &verification):
 		e.Kind, e.Detail = Untrusted, "its certificate cannot be verified"
+	case errors.As(err, &op) && op.Op == "remote error": // an alert of TLS, which has no type of its own
+		e.Kind, e.Detail = alert(op.Err.Error())
 	case strings.Contains(err.Error(), "tls: "):
 		e.Kind, e.Detail = Untrusted, "there is no agreement about TLS"
 	case errors.As(err, &timeout) && timeout.Timeout():

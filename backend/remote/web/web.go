@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -173,8 +174,29 @@ func refusal(r *http.Response) *Error {
 	case s >= 500:
 		e.Kind = Broken
 	}
-	e.TooLong = e.Kind == Refused && tooLong(data)
+	if e.Kind == Refused {
+		e.TooLong, e.Vocabulary = tooLong(data), vocabulary(data)
+	}
 	return e
+}
+
+// sizes match how engines say how many tokens a model has, where they refuse a token: vLLM with the number, and SGLang
+// with the last token.
+var sizes = []struct {
+	pattern *regexp.Regexp
+	add     int
+}{{regexp.MustCompile(`Vocabulary size: ([0-9]{1,9})\b`), 0},
+	{regexp.MustCompile(`keys in \[0, ([0-9]{1,9})\]`), 1}}
+
+// vocabulary returns how many tokens the model has, if an engine says so, or 0.
+func vocabulary(body []byte) int {
+	for _, s := range sizes {
+		if m := s.pattern.FindSubmatch(body); m != nil {
+			n, _ := strconv.Atoi(string(m[1])) // it has at most nine digits
+			return n + s.add
+		}
+	}
+	return 0
 }
 
 // tooLong reports whether an engine says that the prompt does not fit into its context.

@@ -55,10 +55,18 @@ func TestReplies(t *testing.T) {
 		temporary bool
 		after     time.Duration
 		long      bool
+		size      int
 	}{
 		{status: 400, body: `{"error":{"message":"a private text"}}`, kind: Refused},
 		{status: 400, body: `{"error":{"type":"exceed_context_size_error"}}`, kind: Refused, long: true},
 		{status: 422, body: "a private text", kind: Refused},
+		{status: 400, kind: Refused, size: 1536, body: // from vLLM 0.32.0
+		`{"error":{"message":"token_id(s) [2147483647] in logit_bias contain out-of-vocab token ids. Vocabulary size: 1536 ` +
+			`(parameter=logit_bias, value=[2147483647])","type":"BadRequestError","param":"logit_bias","code":400}}`},
+		{status: 400, kind: Refused, size: 248320,
+			body: `{"error":{"message":"logit_bias must has keys in [0, 248319], got 2147483647."}}`},
+		{status: 400, kind: Refused, body: "Vocabulary size: 99999999999"},
+		{status: 500, kind: Broken, body: "Vocabulary size: 151936", temporary: true},
 		{status: 401, kind: Denied}, {status: 403, kind: Denied}, {status: 404, kind: Missing}, {status: 501, kind: Missing},
 		{status: 429, header: "7", kind: Busy, temporary: true, after: 7 * time.Second},
 		{status: 503, header: "99999999", kind: Busy, temporary: true, after: time.Hour},
@@ -79,7 +87,8 @@ func TestReplies(t *testing.T) {
 		}))
 		err := client(t, s.URL+"/base/", Config{Key: secret}).Post(t.Context(), "/x", map[string]int{}, &struct{}{})
 		e := failed(t, err, s.URL)
-		if e.Kind != c.kind || e.Temporary() != c.temporary || e.RetryAfter != c.after || e.TooLong != c.long {
+		if e.Kind != c.kind || e.Temporary() != c.temporary || e.RetryAfter != c.after || e.TooLong != c.long ||
+			e.Vocabulary != c.size {
 			t.Errorf("status %d: %+v, temporary %v; want kind %d", c.status, *e, e.Temporary(), c.kind)
 		}
 		s.Close()

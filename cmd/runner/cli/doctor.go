@@ -152,8 +152,7 @@ func (a *app) checkModel(ctx context.Context, r *report, model models.Model, cfg
 	}
 	defer gen.Close()
 	info := gen.Info()
-	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)),
-		info.Quantization, render.Size(info.Bytes))
+	r.ok("model", "%s", modelFacts(&info))
 	if isRemote(model.Path) {
 		r.ok("context", "%d tokens, %s", info.ContextSize, info.ContextReason)
 		r.ok("reasoning", "%s", gen.About().Reasoning)
@@ -175,6 +174,19 @@ func (a *app) checkModel(ctx context.Context, r *report, model models.Model, cfg
 	}
 	r.ok("reasoning", "%s", gen.About().Reasoning)
 	a.checkSteps(ctx, r, gen)
+}
+
+// modelFacts says what is known of a model. Engines at addresses do not tell everything.
+func modelFacts(info *backend.Info) string {
+	facts := []string{info.Name, info.Architecture}
+	if info.Parameters > 0 {
+		facts = append(facts, amount(float64(info.Parameters))+" parameters")
+	}
+	facts = append(facts, info.Quantization)
+	if info.Bytes > 0 {
+		facts = append(facts, render.Size(info.Bytes))
+	}
+	return strings.Join(slices.DeleteFunc(facts, func(s string) bool { return s == "" }), ", ")
 }
 
 // computedBy says which engine and which kernels compute a model.

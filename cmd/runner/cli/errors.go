@@ -61,6 +61,8 @@ var requestFlags = map[string]string{
 	"Visibility": "--reasoning", "MaxTokens": "--max-tokens", "Stop": "--stop", "Tools": "--tools",
 	"Messages": "the prompt",
 	"Form":     "the form of the answer", "Rationale": "--rationale", "ToolChoice": "--tool-choice",
+	"Sampling.Temperature": "--temperature", "Sampling.TypicalP": "--typical",
+	"Sampling.RepetitionPenalty": "--repeat-penalty",
 }
 
 // errorLine formats an error as one line, "what is wrong; what to do". It is empty if nothing has to be reported, for
@@ -72,7 +74,7 @@ func errorLine(err error) string {
 	line := err.Error()
 	if re := (*generation.RequestError)(nil); errors.As(err, &re) {
 		line = re.Err.Error()
-		if flag := requestFlags[re.Field]; flag != "" {
+		if flag := requestFlags[re.Path()]; flag != "" {
 			line = flag + ": " + line
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,8 @@ type Remote struct {
 	Key, CA, Cert, CertKey string
 	// NoSharedCache asks it not to reuse prefixes.
 	NoSharedCache bool
+	// Wait is how long a request waits for it while it fails; 0 means the default.
+	Wait time.Duration
 }
 
 // RemoteFact describes an engine on another machine.
@@ -34,8 +37,9 @@ type RemoteFact struct {
 	Engine, Model string
 	// ContextSize is the length of a sequence, and Parallel how many it computes at a time, or 0.
 	ContextSize, Parallel int
-	// Salted says that it keeps the prefixes of different keys apart.
-	Salted bool
+	// Salted says that it keeps the prefixes of different keys apart. Unsharing says that it does not reuse prefixes if
+	// it is asked not to.
+	Salted, Unsharing bool
 	// Forms are the kinds of form that it can enforce.
 	Forms []string
 	// Notes are more facts, one line each.
@@ -50,7 +54,11 @@ type remoteFlags struct {
 }
 
 // addressFlags are the names of the flags for engines at addresses.
-var addressFlags = []string{"tokenizer", "engine-key", "engine-ca", "engine-cert", "engine-cert-key", "no-shared-cache"}
+var addressFlags = []string{"tokenizer", "engine-key", "engine-ca", "engine-cert", "engine-cert-key", "no-shared-cache",
+	"engine-wait"}
+
+// leastWait and mostWait limit --engine-wait.
+const leastWait, mostWait = time.Second, time.Hour
 
 // engineKeyVariable is the environment variable of --engine-key.
 const engineKeyVariable = "RUNNER_ENGINE_KEY"
@@ -63,6 +71,8 @@ func (r *remoteFlags) add(cmd *cobra.Command) {
 	r.addReach(cmd)
 	f.BoolVar(&r.NoSharedCache, "no-shared-cache", false,
 		"ask an engine at an address not to reuse the prompts of other requests")
+	f.DurationVar(&r.Wait, "engine-wait", 30*time.Second,
+		"maximum `TIME` that a request waits for an engine at an address that fails, is busy or starts")
 }
 
 // addReach adds the flags that are needed to reach an engine.
@@ -79,6 +89,10 @@ func (r *remoteFlags) addReach(cmd *cobra.Command) {
 func (a *app) remote(r remoteFlags) error {
 	if (r.Cert == "") != (r.CertKey == "") {
 		return &usageError{what: "--engine-cert and --engine-cert-key go together", hint: "give both"}
+	}
+	if r.Wait != 0 && (r.Wait < leastWait || r.Wait > mostWait) {
+		return &usageError{what: fmt.Sprintf("--engine-wait %v is not between 1s and 1h", r.Wait),
+			hint: "the default is 30s"}
 	}
 	a.remotes, a.tokenizers = r.Remote, r.tokenizers
 	return nil
@@ -177,11 +191,15 @@ func (a *app) checkRemote(ctx context.Context, r *report, address string) bool {
 	if len(f.Forms) > 0 {
 		r.ok("forms", "it can follow: %s; every token is checked here, too", strings.Join(f.Forms, ", "))
 	}
-	if f.Salted {
+	switch {
+	case f.Salted:
 		r.ok("prefixes", "it keeps those of different API keys apart")
-	} else {
+	case f.Unsharing:
 		r.ok("prefixes", "all its clients share them, so the time of a reply may tell what others asked; "+
 			"--no-shared-cache asks it not to reuse any")
+	default:
+		r.ok("prefixes", "all its clients share them, so the time of a reply may tell what others asked; "+
+			"--no-shared-cache has no effect on this engine")
 	}
 	for _, note := range f.Notes {
 		r.ok("note", "%s", note)
@@ -191,7 +209,7 @@ func (a *app) checkRemote(ctx context.Context, r *report, address string) bool {
 
 // warnShared warns that an engine lets different callers share prefixes. An address is asked once.
 func (a *app) warnShared(ctx context.Context, address string) {
-	if a.remotes.NoSharedCache || a.asked[address] {
+	if a.asked[address] {
 		return
 	}
 	f, err := a.engine.DescribeRemote(ctx, a.remoteAt(address))
@@ -202,9 +220,16 @@ func (a *app) warnShared(ctx context.Context, address string) {
 		a.asked = map[string]bool{}
 	}
 	a.asked[address] = true
-	if !f.Salted {
-		a.warnEngine(f.Engine + " does not keep the prompts of different clients and API keys apart, so the time of a " +
-			"reply may tell what others asked; accept this, or use --no-shared-cache")
+	shares := f.Engine + " does not keep the prompts of different clients and API keys apart, so the time of a reply " +
+		"may tell what others asked; "
+	switch {
+	case f.Salted || f.Unsharing && a.remotes.NoSharedCache:
+	case f.Unsharing:
+		a.warnEngine(shares + "accept this, or use --no-shared-cache")
+	case a.remotes.NoSharedCache:
+		a.warnEngine(shares + "it ignores --no-shared-cache; accept this, or turn its prefix cache off")
+	default:
+		a.warnEngine(shares + "accept this, or turn its prefix cache off")
 	}
 }
 

@@ -44,7 +44,7 @@ var params = map[string]string{
 	"ResponseFormat": "text.format", "Visibility": "reasoning", "Effort": "reasoning.effort",
 	"Budget":   "reasoning.max_tokens",
 	"Strategy": "reasoning_strategy", "Delegation": "delegation", "MaxTokens": "max_output_tokens",
-	"Sampling": "temperature", "TemplateArgs": "chat_template_kwargs",
+	"Sampling": "temperature", "Sampling.Temperature": "temperature", "TemplateArgs": "chat_template_kwargs",
 }
 
 // prepare makes the turn of a request and gets its model, which the caller releases. Errors are a *wire.Error.

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -47,24 +48,44 @@ type Server struct {
 // Python returns the interpreter that has xllamacpp. It skips the test if there is none.
 func Python(tb testing.TB) string {
 	tb.Helper()
+	python, err := find()
+	switch {
+	case errors.Is(err, errMissing):
+		tb.Skip("there is no llama-server; scripts/llama_server_environment.sh installs one where it can")
+	case err != nil:
+		tb.Fatal(err)
+	}
+	return python
+}
+
+// Installed reports whether there is a llama-server.
+func Installed() bool {
+	_, err := find()
+	return err == nil
+}
+
+// errMissing says that no llama-server was installed.
+var errMissing = errors.New("there is no llama-server")
+
+// find returns the interpreter that has xllamacpp.
+func find() (python string, err error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		tb.Fatal(err)
+		return "", err
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			break
 		}
 		if dir == filepath.Dir(dir) {
-			tb.Fatal("the test does not run in the module")
+			return "", errors.New("the test does not run in the module")
 		}
 		dir = filepath.Dir(dir)
 	}
-	python := filepath.Join(dir, ".cache", "llama-server", "bin", "python")
 	if _, err := os.Stat(filepath.Join(dir, ".cache", "llama-server", "wanted")); err != nil {
-		tb.Skip("there is no llama-server; scripts/llama_server_environment.sh installs one where it can")
+		return "", errMissing
 	}
-	return python
+	return filepath.Join(dir, ".cache", "llama-server", "bin", "python"), nil
 }
 
 // Start starts a server, which ends with the test. It skips the test if none is installed.
