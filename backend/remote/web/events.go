@@ -20,7 +20,7 @@ type Events struct {
 }
 
 func newEvents(ctx context.Context, body io.ReadCloser) *Events {
-	return &Events{ctx: ctx, body: body, in: bufio.NewReaderSize(body, 16<<10)}
+	return &Events{ctx: ctx, body: body, in: bufio.NewReader(body)}
 }
 
 var dataField = []byte("data:")

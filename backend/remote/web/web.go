@@ -75,7 +75,7 @@ func New(c Config) (*Client, error) {
 	return &Client{base: strings.TrimRight(u.String(), "/"), key: c.Key, pacer: p, http: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			DialContext: pacedDial(dialer, p), ReadBufferSize: 16 << 10,
+			DialContext:     pacedDial(dialer, p),
 			TLSClientConfig: c.TLS, TLSHandshakeTimeout: c.ConnectTimeout,
 			MaxIdleConnsPerHost: idleConnections, MaxIdleConns: idleConnections, IdleConnTimeout: 30 * time.Second,
 			DisableCompression: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,
