@@ -182,6 +182,23 @@ func (r *Runner) Generate(ctx context.Context, req generation.Request) iter.Seq2
 	}
 }
 
+// CheckSampling returns a *RequestError for the first setting that the model's engine does not have.
+func (r *Runner) CheckSampling(p *backend.Sampling) error {
+	c, ok := r.model.(samplingChecker)
+	if !ok {
+		return nil
+	}
+	err := c.CheckSampling(p)
+	if err == nil {
+		return nil
+	}
+	refused := &generation.RequestError{Field: "Sampling", Err: err, Advice: "leave the setting out"}
+	if s := (*backend.SettingError)(nil); errors.As(err, &s) {
+		refused.Setting = s.Setting
+	}
+	return refused
+}
+
 // Validate returns an error if the runner cannot carry out a request. It renders and generates nothing.
 func (r *Runner) Validate(req *generation.Request) error {
 	bad := func(field, advice, format string, args ...any) error {
@@ -208,14 +225,8 @@ func (r *Runner) Validate(req *generation.Request) error {
 	if err := req.Sampling.Validate(r.model.Vocab().Len()); err != nil {
 		return bad("Sampling", "", "%w", err)
 	}
-	if c, ok := r.model.(samplingChecker); ok {
-		if err := c.CheckSampling(&req.Sampling); err != nil {
-			refused := &generation.RequestError{Field: "Sampling", Err: err, Advice: "leave the setting out"}
-			if s := (*backend.SettingError)(nil); errors.As(err, &s) {
-				refused.Setting = s.Setting
-			}
-			return refused
-		}
+	if err := r.CheckSampling(&req.Sampling); err != nil {
+		return err
 	}
 	if req.PromptLogprobs && !r.model.Capabilities().Targets {
 		return bad("PromptLogprobs", "leave them out", "this model's engine gives no probabilities of a prompt")

@@ -274,6 +274,19 @@ func TestDoctorOfAnEngine(t *testing.T) {
 	}
 }
 
+// A server does not start with a setting that its engine does not have: all requests would be refused.
+func TestSettingsThatAnEngineLacks(t *testing.T) {
+	dir := byteModel(t)
+	for _, kind := range []string{"vllm", "sglang"} {
+		url := listening(t, byteEngine(t, dir, standin.Config{Kind: kind, Name: "big"}))
+		out, err := exec.Command("runner", "serve", "--port", "0", "--tokenizer", dir, "--repeat-penalty", "1.1",
+			url).CombinedOutput()
+		if err == nil || !strings.Contains(unwrapped(string(out)), "--repeat-penalty: ") {
+			t.Errorf("%s: %v: %s", kind, err, out)
+		}
+	}
+}
+
 // A tokenizer may have control tokens that the engine's model does not have. One with more text is refused.
 func TestTokenizerWithMoreTokens(t *testing.T) {
 	dir := byteModel(t)

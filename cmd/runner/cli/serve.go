@@ -359,6 +359,10 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 	if err != nil {
 		return nil, err
 	}
+	// Otherwise every request that does not set it would be refused.
+	if err := r.CheckSampling(&o.defaults.Sampling); err != nil {
+		return nil, errors.Join(fmt.Errorf("model %q: %w", s.name, err), r.Close())
+	}
 	a.warnLoaded(&o.model, r.Info())
 	info := r.Info()
 	rc.Logger.Info("context", "tokens", info.ContextSize, "trained", info.TrainedContext,
