@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"runner/backend"
 	"runner/bench"
@@ -24,7 +20,6 @@ import (
 	"runner/bench/results"
 	"runner/cmd/runner/settings"
 	"runner/models/random"
-	"runner/models/roofline"
 )
 
 // benchOptions are the flags of bench.
@@ -210,63 +205,6 @@ func (o *benchOptions) tokens(changed func(flag string) bool) bool {
 	return !o.answer.on() || changed("prompt") || changed("generate") || changed("pg")
 }
 
-// compareBenches compares two files of results.
-func (a *app) compareBenches(cmd *cobra.Command, args []string, o *benchOptions) error {
-	var other string
-	own := cmd.LocalNonPersistentFlags()
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if own.Lookup(f.Name) != nil && f.Name != "compare" && f.Name != "plot" {
-			other = f.Name
-		}
-	})
-	if other != "" {
-		return &usageError{what: fmt.Sprintf("--compare and --%s exclude each other", other),
-			hint: "--compare takes two files, and --plot"}
-	}
-	if len(args) != 2 {
-		return &usageError{what: fmt.Sprintf("--compare needs two files, not %d", len(args)),
-			hint: "give the results before and after, as -o json wrote them"}
-	}
-	var runs [2][]results.Row
-	for i, path := range args {
-		f, err := os.Open(path)
-		if err != nil {
-			return &inputError{what: fmt.Sprintf("%s cannot be read: %v", path, reason(err)),
-				hint: "give the results before and after, as -o json wrote them", err: err}
-		}
-		runs[i], err = results.Read(f)
-		f.Close()
-		if err != nil {
-			return &inputError{what: fmt.Sprintf("%s cannot be read: %v", path, err),
-				hint: "give files that runner bench -o json, or llama-bench -o json, wrote", err: err}
-		}
-	}
-	differences, alone := results.Between(runs[0], runs[1])
-	if len(differences) == 0 {
-		return &inputError{what: "the two files have no test of the same model in common",
-			hint: "give results of the same model and tests, before and after a change"}
-	}
-	picture, err := openPicture(o.picture)
-	if err != nil {
-		return err
-	}
-	if err := results.WriteDifferences(a.stdout(), differences, a.tableWidth()); err != nil {
-		return err
-	}
-	for i := range alone {
-		a.note(fmt.Sprintf("%s of %s (%s) is in one file only", alone[i].Test(), alone[i].Model, alone[i].Label()))
-	}
-	for _, line := range results.Unlike(runs[0], runs[1]) {
-		a.note("warning: " + line)
-	}
-	for i := range runs {
-		for k := range runs[i] {
-			runs[i][k].Subject = fmt.Sprintf("%c: %s", "AB"[i], runs[i][k].Subject)
-		}
-	}
-	return drawBench(picture, slices.Concat(runs[0], runs[1]))
-}
-
 // openPicture makes the file of --plot, before anything is measured for it. It returns nil without one.
 func openPicture(path string) (*os.File, error) {
 	if path == "" {
@@ -377,161 +315,6 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	return drawBench(picture, rows)
 }
 
-// benchModel is a model to measure.
-type benchModel struct {
-	name, path string
-	perToken   int64
-	// made is as in results.Subject.
-	made string
-}
-
-// benchModels finds the models to measure, or makes the one of a shape.
-func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, say func(string)) ([]benchModel, error) {
-	made := ""
-	if o.shape != "" {
-		path, layers, err := a.shapeFile(ctx, o.shape, o.layers, say)
-		if err != nil {
-			return nil, err
-		}
-		args, made = []string{path}, fmt.Sprintf("random, %d layers", layers)
-	}
-	if len(args) == 0 {
-		args = []string{demoName}
-	}
-	var list []benchModel
-	for _, name := range unique(args) {
-		l, err := a.shownModel(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, benchModel{l.Name, l.Path, l.PerToken, made})
-	}
-	return list, nil
-}
-
-// benchSubject is a loaded model.
-type benchSubject struct {
-	bench.Subject
-	load  time.Duration
-	model *benchModel
-	// process is the number of the engine's own process, or 0; peak is the most memory that it had in use.
-	process int
-	peak    int64
-	// remote says that an engine at an address computes it.
-	remote bool
-	// flags are those of runner serve for the same model, engine and threads, and env its further environment.
-	flags, env []string
-}
-
-// readsMemory reports whether the bandwidth of the processor's memory says something about the speed.
-func (s benchSubject) readsMemory() bool {
-	return !s.remote && s.model.perToken >= roofline.LeastPerToken && s.Model.Info().GPULayers == 0
-}
-
-// benchSubjects loads each model with each engine and number of threads. It returns those that are loaded also with an
-// error.
-func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOptions, say func(string)) (
-	list []benchSubject, err error) {
-	engines, threads := o.engines, unique(o.threads)
-	if len(engines) == 0 {
-		engines = []string{""}
-	}
-	if len(threads) == 0 {
-		threads = []int{0}
-	}
-	log := slog.New(slog.DiscardHandler)
-	for at := range paths {
-		m := &paths[at]
-		if len(engines)*len(threads) > 1 {
-			say("reading " + m.name)
-			warm(ctx, m.path)
-		}
-		for i, engine := range engines {
-			name, err := a.benchEngine(engine)
-			if err != nil {
-				return list, err
-			}
-			if slices.Contains(engines[:i], engine) {
-				name = fmt.Sprintf("%s (%d)", name, i+1)
-			}
-			for _, n := range threads {
-				say("loading " + m.name)
-				cfg, path := o.model, m.path
-				cfg.Threads = n
-				if isRemote(engine) {
-					path, cfg = engine, backend.Config{ContextSize: cfg.ContextSize, Sequences: cfg.Sequences,
-						BatchSize: cfg.BatchSize, GPULayers: -1, FlashAttention: "auto", CacheType: "f16", FullWindow: "auto"}
-					a.tokenizerAt = map[string]string{engine: m.path}
-				}
-				began := time.Now()
-				loaded, err := a.openModel(ctx, path, cfg, log)
-				if err != nil {
-					if ctx.Err() != nil {
-						err = errInterrupted
-					}
-					return list, err
-				}
-				s := benchSubject{Subject: bench.Subject{Name: name, Model: loaded}, load: time.Since(began), model: m,
-					process: processOf(loaded), flags: a.serveFlags(m.path, &cfg)}
-				if isRemote(engine) {
-					s.remote, s.process = true, farProcess
-					s.flags = []string{"bench=" + engine, "--tokenizer", m.path, "--ctx-size", strconv.Itoa(cfg.ContextSize),
-						"--engine-ca", o.remote.CA, "--engine-cert", o.remote.Cert, "--engine-cert-key", o.remote.CertKey}
-					s.env = []string{engineKeyVariable + "=" + o.remote.Key}
-				}
-				if s.Name == "" {
-					s.Name = loaded.Info().Backend
-				}
-				list = append(list, s)
-			}
-		}
-	}
-	return list, nil
-}
-
-// warm reads a model's file, so that the first engine that loads it does not wait longer for the disk than the others.
-// What cannot be read is left to them.
-func warm(ctx context.Context, path string) {
-	f, err := os.Open(path)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	defer context.AfterFunc(ctx, func() { f.Close() })()
-	_, _ = io.Copy(io.Discard, f)
-}
-
-// serveFlags returns the arguments of runner serve for a model that is loaded like the next one.
-func (a *app) serveFlags(path string, cfg *backend.Config) []string {
-	return []string{"bench=" + path, "--isolate", a.isolation.when, "--engine", a.isolation.folder,
-		"--threads", strconv.Itoa(cfg.Threads), "--ctx-size", strconv.Itoa(cfg.ContextSize),
-		"--gpu-layers", strconv.Itoa(cfg.GPULayers), "--flash-attn", cfg.FlashAttention, "--cache-type", cfg.CacheType}
-}
-
-// benchEngine has later models loaded with an engine of --engine. It returns its name in tables.
-func (a *app) benchEngine(engine string) (name string, err error) {
-	i := isolation{when: isolateOff}
-	switch engine {
-	case "":
-		i.when = isolateAuto
-	case engineHere:
-	case "mlx":
-		return "", &usageError{what: `--engine cannot be "mlx"`, hint: "give the folder of a model in " +
-			"safetensors as MODEL: MLX computes it"}
-	case engineChild:
-		i.when = isolateOn
-	default:
-		if isRemote(engine) {
-			_, address := splitKind(engine)
-			_, host, _ := strings.Cut(address, "://")
-			return strings.TrimSuffix(host, "/"), a.isolate(isolation{when: isolateAuto})
-		}
-		i.when, i.folder = isolateAuto, engine
-		engine = filepath.Base(filepath.Clean(engine))
-	}
-	return engine, a.isolate(i)
-}
-
 // measure runs the tests and describes what was measured, also with an error.
 func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, tests []bench.Test,
 	o *benchOptions, say func(string)) ([]results.Row, error) {
@@ -574,51 +357,10 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 	return results.Rows(run, describe(subjects, o), measured), err
 }
 
-// farProcess stands for the number of a process that cannot be looked at.
-const farProcess = -1
-
-// notePeaks notes how much memory the processes of models had in use. It must be called before they end.
-func notePeaks(subjects []benchSubject) {
-	for i := range subjects {
-		if subjects[i].remote {
-			continue
-		}
-		subjects[i].peak = max(subjects[i].peak, machine.Peak(subjects[i].process))
-	}
-}
-
-// describe describes models that were measured.
-func describe(subjects []benchSubject, o *benchOptions) []results.Subject {
-	inside := map[int]int{} // how many models a process has
-	for _, s := range subjects {
-		inside[s.process]++
-	}
-	list := make([]results.Subject, len(subjects))
-	for i, s := range subjects {
-		list[i] = results.Subject{Name: s.Name, Info: s.Model.Info(), Load: s.load, PerToken: s.model.perToken,
-			Made: s.model.made, CacheType: o.model.CacheType, FlashAttention: o.model.FlashAttention}
-		if s.remote {
-			list[i].PerToken = 0
-			list[i].Info.Path, list[i].Info.Bytes, list[i].Info.Parameters = s.model.path, 0, 0
-		} else if inside[s.process] == 1 {
-			list[i].Memory = s.peak
-		}
-	}
-	return list
-}
-
 // tableWidth returns how many columns a table may have: as many as the terminal has, or 0 for any number.
 func (a *app) tableWidth() int {
 	if !a.outTerminal {
 		return 0
 	}
 	return a.helpWidth()
-}
-
-// processOf returns the number of the process that a model is in, or 0 for this one.
-func processOf(m backend.Model) int {
-	if own, ok := m.(interface{ Process() int }); ok {
-		return own.Process()
-	}
-	return 0
 }

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"runner/bench/results"
+)
+
+// compareBenches compares two files of results.
+func (a *app) compareBenches(cmd *cobra.Command, args []string, o *benchOptions) error {
+	var other string
+	own := cmd.LocalNonPersistentFlags()
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if own.Lookup(f.Name) != nil && f.Name != "compare" && f.Name != "plot" {
+			other = f.Name
+		}
+	})
+	if other != "" {
+		return &usageError{what: fmt.Sprintf("--compare and --%s exclude each other", other),
+			hint: "--compare takes two files, and --plot"}
+	}
+	if len(args) != 2 {
+		return &usageError{what: fmt.Sprintf("--compare needs two files, not %d", len(args)),
+			hint: "give the results before and after, as -o json wrote them"}
+	}
+	var runs [2][]results.Row
+	for i, path := range args {
+		f, err := os.Open(path)
+		if err != nil {
+			return &inputError{what: fmt.Sprintf("%s cannot be read: %v", path, reason(err)),
+				hint: "give the results before and after, as -o json wrote them", err: err}
+		}
+		runs[i], err = results.Read(f)
+		f.Close()
+		if err != nil {
+			return &inputError{what: fmt.Sprintf("%s cannot be read: %v", path, err),
+				hint: "give files that runner bench -o json, or llama-bench -o json, wrote", err: err}
+		}
+	}
+	differences, alone := results.Between(runs[0], runs[1])
+	if len(differences) == 0 {
+		return &inputError{what: "the two files have no test of the same model in common",
+			hint: "give results of the same model and tests, before and after a change"}
+	}
+	picture, err := openPicture(o.picture)
+	if err != nil {
+		return err
+	}
+	if err := results.WriteDifferences(a.stdout(), differences, a.tableWidth()); err != nil {
+		return err
+	}
+	for i := range alone {
+		a.note(fmt.Sprintf("%s of %s (%s) is in one file only", alone[i].Test(), alone[i].Model, alone[i].Label()))
+	}
+	for _, line := range results.Unlike(runs[0], runs[1]) {
+		a.note("warning: " + line)
+	}
+	for i := range runs {
+		for k := range runs[i] {
+			runs[i][k].Subject = fmt.Sprintf("%c: %s", "AB"[i], runs[i][k].Subject)
+		}
+	}
+	return drawBench(picture, slices.Concat(runs[0], runs[1]))
+}
