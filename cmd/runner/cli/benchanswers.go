@@ -31,7 +31,7 @@ type answerOptions struct {
 	answers, summary, trace, efforts bool
 	serve                            bool
 	clients                          []int
-	question                         string
+	questions                        []string
 	maxTokens                        int
 }
 
@@ -44,13 +44,23 @@ func (o *answerOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.efforts, "efforts", false, "measure the tokens and the time of each reasoning effort")
 	f.BoolVar(&o.serve, "serve", false, "measure what the server costs, with the same answers without it")
 	f.IntSliceVar(&o.clients, "clients", []int{1}, "ask `N` questions at once with --serve; 1,4 are two tests")
-	f.StringVar(&o.question, "question", "What is 517 + 386?", "`TEXT` of the question")
+	f.StringArrayVar(&o.questions, "question", nil,
+		"`TEXT` of the question; may be repeated, and the rounds take turns (default: 5 that the bundled model knows)")
 	f.IntVar(&o.maxTokens, "max-tokens", 512, "maximum number of tokens of an answer, `N`")
 }
 
 // on reports whether answers are measured.
 func (o *answerOptions) on() bool {
 	return o.answers || o.form.schema != "" || o.summary || o.trace || o.efforts || o.serve
+}
+
+// benchQuestions are those of bench, one of each kind that the bundled model was trained for.
+var benchQuestions = []string{
+	"What is 517 + 386?",
+	"Which is larger, 513 or 387?",
+	"What is 24 * 31?",
+	"Sort these numbers: 41, 7, 93, 20.",
+	"Tom has 12 apples and buys 7 more. How many apples does he have?",
 }
 
 func (o *answerOptions) validate(changed func(flag string) bool) error {
@@ -146,10 +156,15 @@ func (w *answering) Close() {
 	}
 }
 
-// request returns the plain request. The same round has the same seed, so that its answers are the same.
+// request returns the plain request of a round, which may be one of several at once. The same request has the same
+// question and seed, so that its answers are the same.
 func (w *answering) request(round int) generation.Request {
-	seed := uint64(round + 1)
-	return generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: w.o.question}},
+	questions := w.o.questions
+	if len(questions) == 0 {
+		questions = benchQuestions
+	}
+	seed, question := uint64(round+1), questions[round%len(questions)]
+	return generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: question}},
 		MaxTokens: w.o.maxTokens, Seed: &seed, Sampling: backend.Sampling{Temperature: 1}}
 }
 
