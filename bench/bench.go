@@ -12,6 +12,7 @@
 //   - Runs of several subjects are interleaved, and each second round goes backwards. What changes the speed of the
 //     machine then hits all of them.
 //   - Each test runs once without being measured, unless that is switched off.
+//   - A run begins when no subject computes any more ([Options.Settle]).
 package bench
 
 import (
@@ -113,7 +114,14 @@ type Options struct {
 	// after each run that only generates, because other programs and other virtual machines change it all the time. It
 	// returns 0 if it cannot measure.
 	Bandwidth func() float64
+	// Settle, when not nil, is called before each run, and before the bandwidth is measured after one. It waits until no
+	// subject computes, and reports whether that is so. Threads of some engines look for work for a third of a second
+	// after a run. They would take processors from what comes next, and from one engine more than from another.
+	Settle func(ctx context.Context) bool
 }
+
+// settle calls Settle.
+func (o *Options) settle(ctx context.Context) bool { return o.Settle == nil || o.Settle(ctx) }
 
 // Workload is a test of a subject that is not one of tokens. Those with the same Group stand together and take turns.
 type Workload struct {
@@ -136,10 +144,13 @@ func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Re
 					}
 					before := o.Bandwidth()
 					s, err := measure(ctx, subjects[i].Model, t, uint64(round+1))
+					if err != nil || !o.settle(ctx) {
+						return s, err
+					}
 					if after := o.Bandwidth(); before > 0 && after > 0 {
 						s.Bandwidth = (before + after) / 2
 					}
-					return s, err
+					return s, nil
 				}})
 		}
 	}
@@ -180,7 +191,11 @@ func Measure(ctx context.Context, list []Workload, o Options, name func(subject 
 				if o.Progress != nil {
 					o.Progress(done, all, w.Name, name(w.Subject))
 				}
+				settled := o.settle(ctx)
 				s, err := w.Measure(ctx, round)
+				if !settled {
+					s.Bandwidth = 0 // what was read beside other threads says too little
+				}
 				if err != nil {
 					return results, fmt.Errorf("%s of %s: %w", w.Name, name(w.Subject), err)
 				}

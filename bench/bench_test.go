@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -107,6 +108,36 @@ func TestBandwidth(t *testing.T) {
 			if s.Bandwidth != want[k] {
 				t.Errorf("%s, run %d: bandwidth %v, want %v", results[i].Test.Name(), k, s.Bandwidth, want[k])
 			}
+		}
+	}
+}
+
+// TestSettle: no run and no measurement of the bandwidth begins while an engine computes. A bandwidth that was measured
+// beside one does not count.
+func TestSettle(t *testing.T) {
+	var log strings.Builder
+	m := fake.New(fake.Config{Fail: func(_ int, in []backend.Input) error {
+		if len(in[0].Sequence.Tokens()) == 0 {
+			log.WriteString("r")
+		}
+		return nil
+	}})
+	defer m.Close()
+	busy := map[int]bool{7: true, 10: true} // before the second run that generates, and after the third
+	settled := 0
+	o := Options{Repeat: 4, NoWarmUp: true, Bandwidth: func() float64 { log.WriteString("b"); return 1 },
+		Settle: func(context.Context) bool { log.WriteString("s"); settled++; return !busy[settled] }}
+	results, err := Run(t.Context(), []Subject{{"a", m}}, []Test{{Prompt: 4}, {Generate: 2}}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The four runs of the prompt settle first.
+	if got, want := log.String(), "srsrsrsr"+"sbrsb"+"sbrsb"+"sbrs"+"sbrsb"; got != want {
+		t.Errorf("the order is %q, want %q", got, want)
+	}
+	for k, want := range []float64{1, 0, 0, 1} {
+		if got := results[1].Samples[k].Bandwidth; got != want {
+			t.Errorf("run %d: bandwidth %v, want %v", k, got, want)
 		}
 	}
 }

@@ -57,6 +57,16 @@ struct ggml_compute_params {
     struct ggml_threadpool * threadpool;
 };
 
+struct ggml_type_traits {
+    const char * type_name;
+    int64_t      blck_size;
+    int64_t      blck_size_interleave;
+    size_t       type_size;
+    bool         is_quantized;
+    void (*to_float)(const void * x, float * y, int64_t n);
+    void (*from_float_ref)(const float * x, void * y, int64_t n);
+};
+
 struct ggml_type_traits_cpu {
     void (*from_float)(const float * x, void * y, int64_t n);
     void (*vec_dot)(int n, float * s, size_t bs, const void * x, size_t bx, const void * y, size_t by, int rows);
@@ -150,6 +160,7 @@ struct llama_context_params {
 ggml_backend_buffer_type_t ggml_backend_cpu_buffer_type(void);
 struct ggml_threadpool * ggml_threadpool_new(struct ggml_threadpool_params * params);
 void ggml_threadpool_free(struct ggml_threadpool * threadpool);
+const struct ggml_type_traits * ggml_get_type_traits(enum ggml_type type);
 const struct ggml_type_traits_cpu * ggml_get_type_traits_cpu(enum ggml_type type);
 size_t ggml_row_size(enum ggml_type type, int64_t n);
 void ggml_barrier(struct ggml_threadpool * tp);
@@ -157,6 +168,8 @@ void ggml_threadpool_chunk_set(struct ggml_threadpool * tp, int value);
 int  ggml_threadpool_chunk_add(struct ggml_threadpool * tp, int value);
 
 // Operations.
+size_t ggml_quantize_chunk(enum ggml_type type, const float * src, void * dst, int64_t start, int64_t nrows,
+    int64_t n_per_row, const float * imatrix);
 void ggml_rope_yarn_corr_dims(int n_dims, int n_ctx_orig, float freq_base, float beta_fast, float beta_slow,
     float dims[2]);
 

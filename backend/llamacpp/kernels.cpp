@@ -649,3 +649,7 @@ extern "C" const char * kernels_offer(void) {
     in_use.store(&runnable[0]);
     return kernels_name(0);
 }
+
+#ifdef RUNNER_PEER
+#include "kernels_peer.h"
+#endif

@@ -31,6 +31,29 @@ const char * kernels_name(int i);
 // nothing if the processor cannot run them. For tests and comparisons, while no model computes.
 int kernels_use(const char * instructions);
 
+#ifdef RUNNER_PEER
+#include <stdint.h>
+
+// kernels_product is a product outside of a model, of a matrix with columns, for comparisons.
+struct kernels_product;
+
+// kernels_product_new stores rows of n weights in a format of the engine, and prepares columns of n activations. The
+// kernels with these instructions will multiply, or for NULL the engine's function for a row and a column. It returns
+// NULL if they cannot.
+struct kernels_product * kernels_product_new(const char * instructions, int format, const float * weights, int64_t rows,
+    int64_t n, const float * activations, int64_t columns);
+
+// kernels_product_run multiplies once, on this thread.
+void kernels_product_run(struct kernels_product * p);
+
+// kernels_product_weights writes the weights as they are stored, and kernels_product_results the last results, column
+// by column.
+void kernels_product_weights(const struct kernels_product * p, float * weights);
+void kernels_product_results(const struct kernels_product * p, float * results);
+
+void kernels_product_free(struct kernels_product * p);
+#endif
+
 #ifdef __cplusplus
 }
 

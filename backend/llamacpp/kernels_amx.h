@@ -4,6 +4,9 @@
 
 #include "kernels.h"
 
+// The instructions of AVX-512 VNNI, which both sets of kernels use.
+#define AVX512_TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c,fma"
+
 namespace kernels {
 
 namespace tiles {

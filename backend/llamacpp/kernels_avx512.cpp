@@ -10,14 +10,8 @@
 #include <cmath>
 #include <cstring>
 
-// The binary runs everywhere. Only this file may use these instructions, and only after supported() returned true.
-#define KERNEL __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c,fma")))
-#ifdef RUNNER_KERNELS_CALLED // compiling with sanitizers takes minutes if everything is inlined
-#define INLINED KERNEL
-#else
-#define INLINED KERNEL __attribute__((always_inline))
-#endif
-#define INLINE INLINED inline
+#define KERNEL_TARGET AVX512_TARGET
+#include "kernels_target.h"
 
 #include "kernels_reading.h"
 

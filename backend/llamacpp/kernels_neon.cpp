@@ -15,13 +15,13 @@
 #include <cmath>
 #include <cstring>
 
-// The binary runs everywhere. Only this file may use these instructions, and only after supported() returned true. An
-// architecture in an attribute would be a step back from a newer one that the compiler was told of.
-#if defined(__ARM_FEATURE_DOTPROD)
-#define KERNEL
-#else
-#define KERNEL __attribute__((target("arch=armv8.2-a+dotprod")))
+// An architecture in an attribute would be a step back from a newer one that the compiler was told of.
+#if !defined(__ARM_FEATURE_DOTPROD)
+#define KERNEL_TARGET "arch=armv8.2-a+dotprod"
 #endif
+#include "kernels_target.h"
+
+// KERNEL_I8MM is KERNEL with products of 8-bit matrices.
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #define KERNEL_I8MM
 #elif defined(__ARM_FEATURE_DOTPROD)
@@ -29,12 +29,6 @@
 #else
 #define KERNEL_I8MM __attribute__((target("arch=armv8.2-a+dotprod+i8mm")))
 #endif
-#ifdef RUNNER_KERNELS_CALLED // compiling with sanitizers takes minutes if everything is inlined
-#define INLINED KERNEL
-#else
-#define INLINED KERNEL __attribute__((always_inline))
-#endif
-#define INLINE INLINED inline
 
 #include "kernels_reading.h"
 

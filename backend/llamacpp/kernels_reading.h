@@ -1,5 +1,5 @@
-// Reading of quantized weights: a block of each of eight rows. The files of instruction sets include it after they
-// define KERNEL and INLINE; see kernels_simd.h.
+// Reading of quantized weights: a block of each of eight rows. The files of instruction sets include it after
+// kernels_target.h.
 //
 // Eight rows, because an x86 processor that splits vectors of 64 bytes puts these together in half the time.
 //

@@ -4,7 +4,7 @@
 //
 // Before the include it defines, in the same unnamed namespace:
 //
-//   KERNEL, INLINE       mark functions that use the instructions
+//   KERNEL, INLINE       mark functions that use the instructions; see kernels_target.h
 //   lanes                how many floats a vector has; doubles have half as many
 //   floats, doubles, ints  vectors with operators, and [] for doubles; ints holds a whole number for each float
 //   load, store, all     whole vectors from and to memory (any alignment), and of one number

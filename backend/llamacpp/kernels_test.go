@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/backend/gguf"
 	"runner/models/random"
 )
 
@@ -49,8 +50,8 @@ func sanitized(sanitizer string) []string {
 		"-fsanitize=" + sanitizer, "-fno-sanitize-recover=all"}
 }
 
-// kernelCheck compiles the kernels with the check in testdata, and runs it. It returns the check's output by lines.
-func kernelCheck(t *testing.T, flags []string, args ...string) string {
+// kernelProgram compiles the kernels with a program in testdata, and returns its path.
+func kernelProgram(t *testing.T, source string, flags []string) string {
 	t.Helper()
 	cxx := compiler(t, "CXX")
 	here, err := os.Getwd()
@@ -61,14 +62,20 @@ func kernelCheck(t *testing.T, flags []string, args ...string) string {
 	// GCC's own header of intrinsics
 	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-Wall", "-Wextra", "-Werror",
 		"-Wno-uninitialized", "-Wno-maybe-uninitialized", "-pthread", "-I", here, "-o", binary, "kernels_amx.cpp",
-		"kernels_avx512.cpp", "kernels_avx2.cpp", "team.cpp", filepath.Join("testdata", "kernels.cpp"))
+		"kernels_avx512.cpp", "kernels_avx2.cpp", "team.cpp", filepath.Join("testdata", source))
 	if out, err := exec.Command(cxx[0], append(line, flags...)...).CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "cannot find") && strings.Contains(string(out), "san") {
 			t.Skip("the compiler has no sanitizers")
 		}
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return output(t, binary, args...)
+	return binary
+}
+
+// kernelCheck compiles the kernels with the check in testdata, and runs it. It returns the check's output by lines.
+func kernelCheck(t *testing.T, flags []string, args ...string) string {
+	t.Helper()
+	return output(t, kernelProgram(t, "kernels.cpp", flags), args...)
 }
 
 // output runs a command and returns what it prints.
@@ -115,16 +122,24 @@ func TestKernelsSanitized(t *testing.T) {
 	t.Run("arm64", func(t *testing.T) { checkOnArm64(t, digests["AVX2"]) })
 }
 
+// arm64Program compiles the kernels for arm64 with a program in testdata. It returns an emulator, and the path of the
+// program.
+func arm64Program(t *testing.T, source string, flags ...string) (qemu, binary string) {
+	t.Helper()
+	cxx := tool(t, "aarch64-linux-gnu-g++", "cross", "scripts/cross_compiler.sh")
+	qemu = tool(t, "qemu-aarch64", "emulator", "scripts/emulator.sh aarch64")
+	binary = filepath.Join(t.TempDir(), "kernels")
+	output(t, cxx, append([]string{"-std=c++17", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-I.", "-o", binary,
+		"kernels_neon.cpp", "team.cpp", filepath.Join("testdata", source)}, flags...)...)
+	return qemu, binary
+}
+
 // checkOnArm64 runs the check of the kernels for arm64 on emulated processors. digest is what it must print.
 func checkOnArm64(t *testing.T, digest string) {
 	if digest == "" {
 		t.Skip("the processor lacks AVX2, whose results are compared")
 	}
-	cxx := tool(t, "aarch64-linux-gnu-g++", "cross", "scripts/cross_compiler.sh")
-	qemu := tool(t, "qemu-aarch64", "emulator", "scripts/emulator.sh aarch64")
-	binary := filepath.Join(t.TempDir(), "kernels")
-	output(t, cxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-I.", "-o", binary,
-		"kernels_neon.cpp", "team.cpp", filepath.Join("testdata", "kernels.cpp"))
+	qemu, binary := arm64Program(t, "kernels.cpp", "-O2")
 	for _, c := range []struct {
 		processor string
 		kernels   []string
@@ -331,17 +346,44 @@ func TestKernelsOnTheEnginesThreads(t *testing.T) {
 	})
 }
 
-// TestLogitsOfOtherFormats checks the same for the other formats of weights that many models have, and for two whose
-// products are the engine's.
+// TestLogitsOfOtherFormats checks the same for all formats of weights that the kernels read, and for two whose products
+// are the engine's. MXFP4 is in the models of gpt-oss's kind.
 func TestLogitsOfOtherFormats(t *testing.T) {
+	formats := []string{"Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "F32", "F16", "BF16", "Q4_1", "Q2_K"}
+	for format := range ownFormats {
+		if format != "MXFP4" && !slices.Contains(formats, format) {
+			t.Errorf("weights in %s are not tested", format)
+		}
+	}
 	forEachKernels(t, func(t *testing.T, _ string) {
-		for _, quant := range []string{"Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "BF16", "Q4_1", "Q2_K"} {
-			t.Run(quant, func(t *testing.T) {
-				dependOnTheSequenceAlone(t, random.Config{Architecture: "llama", Quant: quant, Layers: 2, Width: 256,
-					FeedForward: 512, HeadSize: 64, Seed: 6}, 1, 2, 3)
+		for _, format := range formats {
+			t.Run(format, func(t *testing.T) {
+				c := random.Config{Architecture: "llama", Quant: format, Layers: 2, Width: 256, FeedForward: 512,
+					HeadSize: 64, Seed: 6}
+				if format == "F32" {
+					c.Quant, c.Precise = "", true
+				}
+				requireFormat(t, c, format)
+				dependOnTheSequenceAlone(t, c, 1, 2, 3)
 			})
 		}
 	})
+}
+
+// requireFormat checks that the matrices of a model are in a format.
+func requireFormat(t *testing.T, c random.Config, format string) {
+	t.Helper()
+	f, err := gguf.Open(writeModel(t, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, ok := f.Tensor("blk.0.ffn_down.weight")
+	if !ok {
+		t.Fatal("the model lacks a matrix")
+	}
+	if got := w.Type.String(); got != format {
+		t.Fatalf("a matrix is in %s instead of %s", got, format)
+	}
 }
 
 // TestKernelsOfFormats checks that a model says whether the package's kernels read all of its weights.

@@ -5,9 +5,11 @@
 package machine
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 
 	"runner/models/roofline"
 )
@@ -75,6 +77,42 @@ func Changes(before, after State, seconds float64) []string {
 		list = append(list, fmt.Sprintf("the power came from %s before, and from %s after", before.Power, after.Power))
 	}
 	return list
+}
+
+// A process is idle if it uses less than a tenth of a processor over this time. On a busy machine a thread that looks
+// for work may not run at all for some milliseconds.
+const look = 50 * time.Millisecond
+
+// Settle waits until processes are idle, at most for limit. It reports whether they are. 0 is this process. A process
+// whose time the system does not tell counts as idle.
+func Settle(ctx context.Context, processes []int, limit time.Duration) bool {
+	return settle(ctx, processes, limit, Used)
+}
+
+// settle is Settle with a function that returns how long a process has used processors.
+func settle(ctx context.Context, processes []int, limit time.Duration, used func(process int) time.Duration) bool {
+	all := func() (sum time.Duration) {
+		for _, p := range processes {
+			sum += used(p)
+		}
+		return sum
+	}
+	end, last, sum := time.Now().Add(limit), time.Now(), all()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(look):
+		}
+		now, more := time.Now(), all()
+		if more-sum < now.Sub(last)/10 {
+			return true
+		}
+		if !now.Before(end) {
+			return false
+		}
+		last, sum = now, more
+	}
 }
 
 // field returns what follows a name and a separator at the start of a line of text, or "".

@@ -1,11 +1,15 @@
 package machine
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // write makes the files of a system.
@@ -89,6 +93,86 @@ func TestMacOS(t *testing.T) {
 		"E-Cluster HW active frequency: 1000 MHz\nE-Cluster HW active residency:  20.00%\n" +
 		"P0-Cluster HW active frequency: 4000 MHz\nP1-Cluster HW active frequency: 0 MHz\n"); got != 2.5e9 {
 		t.Errorf("the frequency is %v, want 2.5e9", got)
+	}
+}
+
+func TestTimeOfMacOS(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"   0:00.25\n": 250 * time.Millisecond, "12:34.50": 12*time.Minute + 34500*time.Millisecond,
+		"1:02:03": time.Hour + 2*time.Minute + 3*time.Second, "2-01:00:00": 49 * time.Hour, "": 0, "PID": 0, "x-1:00": 0,
+	} {
+		if got := readTime(text); got != want {
+			t.Errorf("the time is %v, want %v, in %q", got, want, text)
+		}
+	}
+}
+
+// TestSettle: in a time that is not real, a process that looks for work for 330 ms is waited for, and one that never
+// stops only as long as the limit says.
+func TestSettle(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		busy, limit time.Duration
+		want        bool
+		least, most time.Duration
+	}{
+		{"idle", 0, time.Second, true, look, look},
+		{"looks for work", 330 * time.Millisecond, time.Second, true, 330 * time.Millisecond, 330*time.Millisecond + 2*look},
+		{"never stops", time.Hour, time.Second, false, time.Second, time.Second + look},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			used := func(process int) time.Duration {
+				if process != 7 {
+					return time.Minute // an idle one beside it
+				}
+				return min(time.Since(began), c.busy)
+			}
+			got := settle(t.Context(), []int{0, 7}, c.limit, used)
+			if took := time.Since(began); got != c.want || took < c.least || took > c.most {
+				t.Errorf("%s: %v after %v, want %v after %v to %v", c.name, got, took, c.want, c.least, c.most)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if settle(ctx, []int{1}, time.Hour, func(int) time.Duration { return time.Duration(time.Now().UnixNano()) }) {
+			t.Error("a wait that was cancelled found a busy process idle")
+		}
+	})
+}
+
+// TestUsed: the system tells how long this process and another one used processors.
+func TestUsed(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("nothing is read on this system")
+	}
+	busy := exec.Command("sh", "-c", "while :; do :; done")
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = busy.Process.Kill()
+		_ = busy.Wait()
+	}()
+	for end := time.Now().Add(time.Minute); Used(busy.Process.Pid) < 50*time.Millisecond; {
+		if time.Now().After(end) {
+			t.Fatalf("a busy process used processors for %v in a minute", Used(busy.Process.Pid))
+		}
+	}
+	if own := Used(0); own < 10*time.Millisecond || own > time.Hour {
+		t.Errorf("this process used processors for %v", own)
+	}
+	for end := time.Now().Add(time.Minute); Settle(t.Context(), []int{busy.Process.Pid}, 2*look); {
+		if time.Now().After(end) { // on a busy machine it may get no processor once
+			t.Fatal("a busy process is idle")
+		}
+	}
+	_ = busy.Process.Kill()
+	_ = busy.Wait()
+	if !Settle(t.Context(), []int{busy.Process.Pid}, time.Minute) {
+		t.Error("a process that ended is busy")
 	}
 }
 

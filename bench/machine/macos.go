@@ -3,6 +3,7 @@ package machine
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
 // readSpeedLimit returns the speed limit, in percent, from the output of `pmset -g therm`. It is 100 where none was
@@ -59,4 +60,33 @@ func readPowermetrics(text string) (hertz float64) {
 		return 0
 	}
 	return sum / float64(n)
+}
+
+// readTime returns the time in the output of `ps -o time=`: days, hours, minutes and seconds, as in "1-02:03:04" or
+// "0:00.25". It is 0 if the text says nothing.
+func readTime(text string) time.Duration {
+	days, rest, ok := strings.Cut(strings.TrimSpace(text), "-")
+	if !ok {
+		days, rest = "0", days
+	}
+	n, err := strconv.Atoi(days)
+	if err != nil {
+		return 0
+	}
+	seconds := float64(n * 24)
+	parts := strings.Split(rest, ":")
+	for len(parts) < 3 {
+		parts = append([]string{"0"}, parts...)
+	}
+	for i, part := range parts {
+		x, err := strconv.ParseFloat(part, 64)
+		if err != nil {
+			return 0
+		}
+		if i > 0 {
+			seconds *= 60
+		}
+		seconds += x
+	}
+	return time.Duration(seconds * float64(time.Second))
 }

@@ -44,6 +44,19 @@ func Peak(process int) int64 {
 	return usage.Maxrss
 }
 
+// Used returns how long all threads of a process have used processors. 0 is this process. The result is 0 if the system
+// does not tell.
+func Used(process int) time.Duration {
+	if process != 0 {
+		return readTime(output("ps", "-o", "time=", "-p", strconv.Itoa(process)))
+	}
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
 // output returns what a program of the system prints, or "".
 func output(name string, arguments ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -1,7 +1,8 @@
 // Package results writes the results of benchmarks as tables, JSON and pictures, and compares them.
 //
 // The JSON and the CSV have the keys of llama-bench, the benchmark of llama.cpp, and more. Readers of its output can so
-// read ours, and [Read] reads both. Keys of llama-bench that mean nothing here are left out.
+// read ours, and [Read] reads both. llama.cpp's scripts/compare-llama-bench.py takes rows with the same settings for
+// runs of the same thing, and averages them. So the key backends tells the subjects and workloads of a run apart.
 package results
 
 import (
@@ -26,7 +27,7 @@ type Row struct {
 	Commit     string `json:"build_commit"`
 	CPU        string `json:"cpu_info"`
 	GPU        string `json:"gpu_info"`
-	Backend    string `json:"backends"`
+	Backend    string `json:"backends"` // the subject, and the workload if there is one
 	File       string `json:"model_filename"`
 	Model      string `json:"model_type"`
 	Size       int64  `json:"model_size"`
@@ -100,6 +101,11 @@ type Upstream struct {
 	Mapped        choice `json:"use_mmap"`
 	Embeddings    choice `json:"embeddings"`
 	NoOpOffload   choice `json:"no_op_offload"`
+	// Newer versions have these. LoadMode replaces use_mmap.
+	LoadMode      string `json:"load_mode"`
+	ExpertsOnCPU  int    `json:"n_cpu_moe"`
+	FitTarget     int    `json:"fit_target"`
+	FitMinContext int    `json:"fit_min_ctx"`
 }
 
 // choice is 0 or 1, or -1 for auto. Versions of llama-bench write numbers, or true and false.
@@ -120,6 +126,9 @@ func (c *choice) UnmarshalJSON(b []byte) error {
 
 // flash has llama-bench's numbers for the choices of flash attention.
 var flash = map[string]choice{"auto": -1, "off": 0, "on": 1}
+
+// loadMode has llama-bench's names for how a model is loaded: mapped or not.
+var loadMode = map[bool]string{true: "mmap", false: "none"}
 
 // yes is 1 if something holds.
 func yes(holds bool) choice {
@@ -199,12 +208,12 @@ func row(run *Run, s *Subject, r *bench.Result, model string, changed []string) 
 	speed := bench.Summarize(speeds)
 	var times []float64
 	row := Row{
-		Commit: run.Commit, CPU: run.Machine.Processor, Backend: s.Info.Backend, File: s.Info.Path,
+		Commit: run.Commit, CPU: run.Machine.Processor, Backend: s.Name, File: s.Info.Path,
 		Model: model, Size: s.Info.Bytes, Parameters: s.Info.Parameters, Batch: s.Info.BatchSize,
 		Threads: s.Info.Threads, GPULayers: s.Info.GPULayers,
 		Upstream: Upstream{Microbatch: s.Info.BatchSize, CPUMask: "0x0", CacheKeys: s.CacheType, CacheValues: s.CacheType,
 			SplitMode: "layer", FlashAttn: flash[s.FlashAttention], TensorSplit: "0.00", TensorBuffers: "none",
-			Mapped: yes(s.Info.Memory.Mapped > 0)},
+			Mapped: yes(s.Info.Memory.Mapped > 0), LoadMode: loadMode[s.Info.Memory.Mapped > 0]},
 		Prompt: r.Test.Prompt, Generate: r.Test.Generate, Depth: r.Test.Depth,
 		Mean: speed.Mean, Deviation: speed.Deviation, Samples: speeds,
 		Subject: s.Name, Workload: r.Workload, Group: r.Group, AnswerNS: nanoseconds(r.Answer()),
@@ -222,6 +231,7 @@ func row(run *Run, s *Subject, r *bench.Result, model string, changed []string) 
 	}
 	if r.Workload != "" {
 		row.Tokens = r.Tokens()
+		row.Backend += ": " + r.Workload
 	}
 	took := bench.Summarize(times)
 	row.MeanNS, row.DeviationNS, row.MedianNS = int64(took.Mean), int64(took.Deviation), int64(took.Median)

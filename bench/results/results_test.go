@@ -5,7 +5,9 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,10 +82,73 @@ func TestLlamaBench(t *testing.T) {
 		"n_gpu_layers": 0.0, "build_number": 0.0, "n_ubatch": 0.0, "cpu_mask": "", "cpu_strict": 0.0, "poll": 0.0,
 		"type_k": "", "type_v": "", "split_mode": "", "main_gpu": 0.0, "no_kv_offload": 0.0, "flash_attn": 0.0,
 		"tensor_split": "", "tensor_buft_overrides": "", "use_mmap": 0.0, "embeddings": 0.0, "no_op_offload": 0.0,
+		"load_mode": "", "n_cpu_moe": 0.0, "fit_target": 0.0, "fit_min_ctx": 0.0,
 		"n_prompt": 0.0, "n_gen": 0.0, "n_depth": 0.0, "test_time": "", "avg_ns": 0.0,
 		"stddev_ns": 0.0, "avg_ts": 0.0, "stddev_ts": 0.0, "samples_ns": []any{}, "samples_ts": []any{}} {
 		if got := reflect.TypeOf(rows[0][key]); got != reflect.TypeOf(kind) {
 			t.Errorf("%s is of type %v, want %v", key, got, reflect.TypeOf(kind))
+		}
+	}
+}
+
+// settings are what versions of llama.cpp's scripts/compare-llama-bench.py join the rows of two commits by.
+var settings = []string{"cpu_info", "gpu_info", "backends", "n_gpu_layers", "tensor_buft_overrides", "model_filename",
+	"model_type", "n_batch", "n_ubatch", "embeddings", "cpu_mask", "cpu_strict", "poll", "n_threads", "type_k", "type_v",
+	"use_mmap", "no_kv_offload", "split_mode", "main_gpu", "tensor_split", "flash_attn", "n_prompt", "n_gen", "n_depth",
+	"n_cpu_moe", "load_mode", "fit_target", "fit_min_ctx"}
+
+// TestComparer: llama.cpp's scripts/compare-llama-bench.py can tell the rows of a run apart, and finds all that it
+// needs. It averages rows that have the same settings, and drops those that lack one.
+func TestComparer(t *testing.T) {
+	info := backend.Info{Architecture: "gpt-oss", Backend: "llama.cpp", Path: "/models/one.gguf", Threads: 2}
+	subjects := []Subject{{Name: "builtin", Info: info}, {Name: "isolated", Info: info}}
+	sample := []bench.Sample{{Start: time.Unix(1e9, 0), Took: time.Second, Tokens: 9}}
+	var list []bench.Result
+	for subject := range subjects {
+		for _, test := range []bench.Test{{Prompt: 512}, {Generate: 128}, {Generate: 128, Depth: 4096}} {
+			list = append(list, bench.Result{Subject: subject, Test: test, Samples: sample})
+		}
+		for _, name := range []string{"answer", "answer, trace"} {
+			list = append(list, bench.Result{Subject: subject, Workload: name, Group: "answer", Samples: sample})
+		}
+	}
+	rows := Rows(Run{Commit: "abc", Machine: machine.Facts{Processor: "Some CPU"}}, subjects, list)
+	var b bytes.Buffer
+	if err := Write(&b, "json", rows, 0); err != nil {
+		t.Fatal(err)
+	}
+	var objects []map[string]any
+	if err := json.Unmarshal(b.Bytes(), &objects); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]string{}
+	for i, o := range objects {
+		key := ""
+		for _, name := range slices.Concat(settings, []string{"build_commit", "test_time", "avg_ts"}) {
+			if o[name] == nil {
+				t.Errorf("%s of %s lacks %s", rows[i].Test(), rows[i].Subject, name)
+			}
+		}
+		for _, name := range settings {
+			key += fmt.Sprintf("%v|", o[name])
+		}
+		what := rows[i].Test() + " of " + rows[i].Subject
+		if other := seen[key]; other != "" {
+			t.Errorf("%s has the settings of %s", what, other)
+		}
+		seen[key] = what
+	}
+	b.Reset()
+	if err := Write(&b, "csv", rows, 0); err != nil {
+		t.Fatal(err)
+	}
+	names, err := csv.NewReader(&b).Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Concat(settings, []string{"build_commit", "test_time", "avg_ts"}) {
+		if !slices.Contains(names, name) {
+			t.Errorf("the CSV lacks %s", name)
 		}
 	}
 }

@@ -36,6 +36,8 @@ type benchOptions struct {
 	model                               backend.Config
 	remote                              remoteFlags
 	answer                              answerOptions
+	// settle is machine.Settle, or in tests another function.
+	settle func(ctx context.Context, processes []int, limit time.Duration) bool
 }
 
 // Names of engines in --engine.
@@ -45,7 +47,7 @@ const (
 )
 
 func (a *app) benchCommand() *cobra.Command {
-	o := &benchOptions{output: "md"}
+	o := &benchOptions{output: "md", settle: machine.Settle}
 	cmd := &cobra.Command{
 		Use:   "bench [MODEL...]",
 		Short: "Measure how fast models read prompts and generate",
@@ -327,7 +329,7 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 	began := time.Now()
 	how := bench.Options{Repeat: o.repeat, NoWarmUp: o.noWarmUp, Progress: func(done, all int, test, subject string) {
 		say(fmt.Sprintf("%d of %d runs: %s, %s", done+1, all, test, subject))
-	}}
+	}, Settle: o.settling(func() []int { return processesOf(subjects) }, a.note)}
 	if slices.ContainsFunc(subjects, benchSubject.readsMemory) {
 		meter, err := startMemoryMeter()
 		if err != nil {
@@ -355,6 +357,36 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 	run.After, run.Took = machine.Now(), time.Since(began)
 	run.Crowded = o.answer.serve || o.answer.on() && o.answer.most() > 1
 	return results.Rows(run, describe(subjects, o), measured), err
+}
+
+// settleTime is how long the engines' threads may go on after a run. Those of llama.cpp take a third of a second.
+const settleTime = 3 * time.Second
+
+// settling returns a function that waits until processes compute nothing. It reports whether that is so, and gives one
+// note if it is not.
+func (o *benchOptions) settling(processes func() []int, note func(text string)) func(ctx context.Context) bool {
+	warn := sync.OnceFunc(func() {
+		note(fmt.Sprintf("warning: an engine computed for %v after a run; it slows down what comes next, and shares of the "+
+			"roofline beside it are missing", settleTime))
+	})
+	return func(ctx context.Context) bool {
+		idle := o.settle(ctx, processes(), settleTime)
+		if !idle && ctx.Err() == nil {
+			warn()
+		}
+		return idle
+	}
+}
+
+// processesOf returns the numbers of the processes of models that can be looked at.
+func processesOf(subjects []benchSubject) []int {
+	var list []int
+	for _, s := range subjects {
+		if p := processOf(s.Model); !s.remote && !slices.Contains(list, p) { // an engine that crashed has another
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // tableWidth returns how many columns a table may have: as many as the terminal has, or 0 for any number.

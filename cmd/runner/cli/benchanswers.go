@@ -264,6 +264,13 @@ func (a *app) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects [
 		return nil, err
 	}
 	defer w.Close()
+	b.Settle = o.settling(func() []int {
+		processes := processesOf(subjects)
+		for _, s := range w.servers {
+			processes = append(processes, s.cmd.Process.Pid)
+		}
+		return processes
+	}, a.note)
 	var list []bench.Workload
 	for i := range subjects {
 		list = append(list, w.workloads(i)...)

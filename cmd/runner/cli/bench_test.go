@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/backend/fake"
+	"runner/bench"
+)
+
+// farModel is a model in another process.
+type farModel struct {
+	*fake.Model
+	process int
+}
+
+func (m farModel) Process() int { return m.process }
+
+// TestBenchWaitsForEngines: each run waits until the engines' processes are idle, but not for one that cannot be looked
+// at. One that computes on is named once.
+func TestBenchWaitsForEngines(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "errors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	m := fake.New(fake.Config{})
+	defer m.Close()
+	a := &app{err: file}
+	subject := func(process int, remote bool) benchSubject {
+		return benchSubject{Subject: bench.Subject{Name: "a", Model: farModel{m, process}}, model: &benchModel{},
+			remote: remote}
+	}
+	subjects := []benchSubject{subject(0, false), subject(7, false), subject(0, false), subject(8, true)}
+	var waits []string
+	o := &benchOptions{repeat: 2, noWarmUp: true,
+		settle: func(_ context.Context, processes []int, limit time.Duration) bool {
+			waits = append(waits, fmt.Sprint(processes, limit))
+			return false
+		}}
+	rows, err := a.measure(t.Context(), nil, subjects, []bench.Test{{Prompt: 4}}, o, func(string) {})
+	if err != nil || len(rows) != len(subjects) {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	if got, want := strings.Join(waits, ";"), strings.Repeat("[0 7] 3s;", 7)+"[0 7] 3s"; got != want {
+		t.Errorf("the runs waited for %q, want %q", got, want)
+	}
+	text, err := os.ReadFile(file.Name())
+	if err != nil || strings.Count(string(text), "warning: an engine computed for 3s after a run") != 1 {
+		t.Errorf("the notes are %q, %v", text, err)
+	}
+}
