@@ -49,7 +49,7 @@ func (b *breaker) giveUp() {
 	b.testing = false
 }
 
-// note records how a request went.
+// note records how a request went: nil when its first token came.
 func (b *breaker) note(err error) {
 	var e *web.Error
 	b.mu.Lock()
@@ -87,6 +87,9 @@ func (b *breaker) open() bool {
 
 // retry says when a request is tried again.
 type retry struct {
+	// patience is how long requests are tried again after a fault, and deadline when that is over. It is zero until a
+	// fault.
+	patience time.Duration
 	deadline time.Time
 	wait     time.Duration
 }
@@ -96,16 +99,17 @@ const (
 	longWait  = 2 * time.Second
 )
 
-// reset starts to count again, after a token came.
-func (r *retry) reset(patience time.Duration) {
-	r.deadline, r.wait = time.Now().Add(patience), firstWait
-}
+// reset forgets earlier faults, after a token came.
+func (r *retry) reset(patience time.Duration) { *r = retry{patience: patience, wait: firstWait} }
 
 // after returns how long to wait before the next try, and whether there is one.
 func (r *retry) after(err error) (time.Duration, bool) {
 	var e *web.Error
 	if !errors.As(err, &e) || !e.Temporary() {
 		return 0, false
+	}
+	if r.deadline.IsZero() {
+		r.deadline = time.Now().Add(r.patience)
 	}
 	wait := max(r.wait, e.RetryAfter)
 	if time.Now().Add(wait).After(r.deadline) {

@@ -366,3 +366,76 @@ func TestSalts(t *testing.T) {
 		t.Errorf("the salts are %q, %q and %q", r[0].Salt, r[1].Salt, r[2].Salt)
 	}
 }
+
+// Once the engine works again, all streams go on at once. They do not wait for the end of the first one.
+func TestAllStreamsGoOnAfterAnOutage(t *testing.T) {
+	const streams = 10
+	e := remotetest.New(fake.Config{})
+	var up atomic.Bool
+	var begun atomic.Int64
+	all := make(chan struct{})
+	e.Fault = func(ctx context.Context, _, token int) error {
+		switch {
+		case !up.Load():
+			return &web.Error{Kind: web.Unreachable}
+		case token == 0:
+			if begun.Add(1) == streams {
+				close(all)
+			}
+			return nil
+		}
+		select { // no stream ends before all have begun
+		case <-all:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	patience := quick
+	patience.Faults, patience.NextToken = 20*time.Second, time.Minute
+	m := open(t, e, remote.Config{Patience: patience, Load: backend.Config{Sequences: streams}})
+	go func() {
+		for !m.Down() {
+			time.Sleep(time.Millisecond)
+		}
+		up.Store(true)
+	}()
+	inputs, outputs := make([]backend.Input, streams), make([]backend.Output, streams)
+	for i := range inputs {
+		q, err := m.NewSequence()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close()
+		inputs[i] = backend.Input{Sequence: q, Tokens: prompt, Sampling: &backend.Sampling{}}
+	}
+	for range 3 {
+		if err := backend.StepAll(t.Context(), m, inputs, outputs); err != nil {
+			t.Fatalf("%d of %d streams have begun: %v", begun.Load(), streams, err)
+		}
+		for i := range inputs {
+			inputs[i].Tokens = []backend.Token{outputs[i].Token}
+		}
+	}
+	if m.Down() {
+		t.Error("the engine still counts as down")
+	}
+}
+
+// A request that waited for long before its first token is tried again when it breaks, like any other.
+func TestRetriesAreCountedFromTheFault(t *testing.T) {
+	e := remotetest.New(fake.Config{})
+	e.Fault = func(_ context.Context, request, _ int) error {
+		if request == 0 {
+			time.Sleep(300 * time.Millisecond)
+			return &web.Error{Kind: web.Broken}
+		}
+		return nil
+	}
+	patience := quick
+	patience.FirstToken, patience.Faults = time.Minute, 200*time.Millisecond
+	m := open(t, e, remote.Config{Patience: patience})
+	if _, err := write(t.Context(), m, prompt, 3, backend.Sampling{}, nil); err != nil {
+		t.Error(err)
+	}
+}

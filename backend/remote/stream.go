@@ -268,8 +268,7 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 				err = s.read(ctx, r)
 			}
 			switch {
-			case len(r.Tokens) > before:
-				m.breaker.note(nil) // the engine works, even if the stream broke later
+			case len(r.Tokens) > before: // noted at the first token
 			case ctx.Err() != nil:
 				m.breaker.giveUp()
 			default:
@@ -311,7 +310,9 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 				return err
 			}
 		}
-		m.counts.faults.Add(1)
+		if !errors.Is(err, errOpen) { // nothing was asked
+			m.counts.faults.Add(1)
+		}
 		if len(r.Tokens) > before {
 			retry.reset(m.patience.Faults)
 		}
@@ -380,9 +381,8 @@ func (s *stream) read(ctx context.Context, r *Request) error {
 		}
 		late.rest()
 		if first {
+			m.breaker.note(nil) // the engine works, even if the stream breaks later
 			s.report(open)
-		}
-		if first {
 			s.learn(r)
 		}
 		if !m.vocab.Valid(to.Token) {
