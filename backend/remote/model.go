@@ -103,7 +103,7 @@ type counts struct {
 	opened, replaced, faults, gaveUp, unformed atomic.Int64
 }
 
-// defaultSequences is how many sequences are open at a time if nobody says so.
+// defaultSequences is how many sequences an engine is taken to compute at a time if nobody says so.
 const defaultSequences = 64
 
 // Open asks the engine what it is, compares the vocabularies and returns the model.
@@ -150,7 +150,8 @@ func infoOf(c *Config, d *Description) backend.Info {
 		info.ContextReason = "what the engine has for a sequence"
 	}
 	if info.Sequences <= 0 {
-		info.Sequences = cmp.Or(max(d.Parallel, 0), d.Usual, defaultSequences)
+		// A run takes one sequence and its summary another one.
+		info.Sequences = 2 * cmp.Or(max(d.Parallel, 0), d.Usual, defaultSequences)
 	}
 	info.CacheTokens = info.ContextSize * info.Sequences
 	// Only the last tokens of a step go to the engine, with all before them, so its size has no cost.

@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"runner/backend/fake"
@@ -271,6 +274,38 @@ func TestDoctorOfAnEngine(t *testing.T) {
 	out, err := exec.Command("runner", "run", old, "--tokenizer", dir, "--no-shared-cache", "Hi").CombinedOutput()
 	if err != nil || !strings.Contains(unwrapped(string(out)), "it ignores --no-shared-cache") {
 		t.Errorf("with a flag that has no effect: %v: %s", err, out)
+	}
+}
+
+// Without --parallel, as many requests run at a time as the engine computes; with it, as many as it says.
+func TestEnginesAtAddressesGetManyRequests(t *testing.T) {
+	const requests = 6
+	dir := byteModel(t)
+	for _, c := range []struct {
+		flags []string
+		most  float64
+	}{{nil, requests}, {[]string{"--parallel", "2"}, 2}} {
+		url := listening(t, byteEngine(t, dir, standin.Config{Kind: "vllm", Name: "big", Pace: 100 * time.Millisecond}))
+		s := serve(t, append(c.flags, "--tokenizer", dir, url)...)
+		s.healthy()
+		var all sync.WaitGroup
+		var ended atomic.Bool
+		for range requests {
+			all.Go(func() {
+				status, reply := send(t, http.MethodPost, s.url+"/v1/chat/completions", "",
+					`{"model": "big", "messages": [{"role": "user", "content": "Hi"}]}`)
+				if ended.Store(true); status != http.StatusOK {
+					t.Errorf("status %d: %s", status, reply)
+				}
+			})
+		}
+		most := 0.0
+		for !ended.Load() {
+			most = max(most, s.metric(`runner_runs_active{model="big"}`))
+		}
+		if all.Wait(); most != c.most {
+			t.Errorf("%v: %v requests run at a time, want %v", c.flags, most, c.most)
+		}
 	}
 }
 

@@ -157,13 +157,14 @@ func (w *answering) Close() {
 }
 
 // request returns the plain request of a round, which may be one of several at once. The same request has the same
-// question and seed, so that its answers are the same.
+// question and seed, so that its answers are the same. The rounds before the first that counts are negative.
 func (w *answering) request(round int) generation.Request {
 	questions := w.o.questions
 	if len(questions) == 0 {
 		questions = benchQuestions
 	}
-	seed, question := uint64(round+1), questions[round%len(questions)]
+	n := len(questions)
+	seed, question := uint64(round+1), questions[(round%n+n)%n]
 	return generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: question}},
 		MaxTokens: w.o.maxTokens, Seed: &seed, Sampling: backend.Sampling{Temperature: 1}}
 }

@@ -11,9 +11,9 @@ func TestRoundsTakeTurnsWithQuestions(t *testing.T) {
 			want = benchQuestions
 		}
 		seeds := map[uint64]bool{}
-		for round := range 2 * len(want) {
+		for round := -len(want); round < 2*len(want); round++ {
 			r, again := w.request(round), w.request(round)
-			if got := r.Messages[0].Content; got != want[round%len(want)] || again.Messages[0].Content != got {
+			if got := r.Messages[0].Content; got != want[(round+len(want))%len(want)] || again.Messages[0].Content != got {
 				t.Errorf("%q, round %d: %q, and again %q", given, round, got, again.Messages[0].Content)
 			}
 			if *r.Seed != *again.Seed || seeds[*r.Seed] {

@@ -213,6 +213,9 @@ func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
 		return nil, err
 	}
 	cfg.Clock = a.engine.Clock
+	if cfg.Parallel <= 0 && isRemote(path) {
+		cfg.Parallel = max(1, m.Info().Sequences/2)
+	}
 	r, err := runner.New(m, cfg)
 	if err != nil {
 		return nil, errors.Join(err, m.Close())

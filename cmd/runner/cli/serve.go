@@ -353,6 +353,9 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 	}
 	// Every run takes one sequence and every summary another one. Unused sequences cache earlier conversations.
 	cfg.Sequences = 2 * o.parallel
+	if isRemote(path) && !o.parallelGiven { // as many as the engine computes at a time
+		cfg.Sequences, rc.Parallel = 0, 0
+	}
 	cfg.Progress = func(float32) bool { return ctx.Err() == nil }
 	rc.Logger = rc.Logger.With("model", s.name) // two names may be of one file
 	r, err := a.newRunner(ctx, path, cfg, rc)

@@ -31,6 +31,7 @@ type serveOptions struct {
 	remote    remoteFlags
 
 	parallel, queue              int
+	parallelGiven                bool
 	keepAlive                    time.Duration
 	memory, maxBody              byteSize
 	requestTimeout, drainTimeout time.Duration
@@ -163,7 +164,8 @@ func (o *serveOptions) addReasoning(cmd *cobra.Command) {
 
 func (o *serveOptions) addConcurrency(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.IntVar(&o.parallel, "parallel", 4, "answer up to `N` requests at once; they share one cache")
+	f.IntVar(&o.parallel, "parallel", 4, "answer up to `N` requests at once; they share one cache (without the flag an "+
+		"engine at an address gets as many as it computes at a time)")
 	f.IntVar(&o.queue, "queue", 64, "up to `N` requests wait; more are refused with status 429")
 	f.IntVar(&o.background, "background", 16, "make up to `N` responses in the background at once")
 	f.DurationVar(&o.requestTimeout, "request-timeout", 30*time.Minute, "maximum `TIME` for an answer (0: no limit)")
@@ -267,6 +269,7 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 			return &usageError{what: fmt.Sprintf("--%s cannot be %s", d.flag, d.value), hint: "use 0 or more, as in 30s"}
 		}
 	}
+	o.parallelGiven = cmd.Flags().Changed("parallel")
 	if err := o.validateKeys(cmd); err != nil {
 		return err
 	}
