@@ -439,3 +439,31 @@ func TestRetriesAreCountedFromTheFault(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A stream that is opened again goes on with another seed, which depends on the seed and the position alone.
+func TestSeedsDependOnThePosition(t *testing.T) {
+	seeds := func(seed uint64, broken int) (list []uint64) {
+		e := remotetest.New(fake.Config{})
+		e.Fault = func(_ context.Context, request, token int) error {
+			if request == 0 && token == broken {
+				return &web.Error{Kind: web.Broken}
+			}
+			return nil
+		}
+		m := open(t, e, remote.Config{Patience: quick})
+		if _, err := write(t.Context(), m, prompt, 8, backend.Sampling{Temperature: 1, Seed: seed}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range e.Requests() {
+			list = append(list, r.Sampling.Seed)
+		}
+		return list
+	}
+	early, again, late, other := seeds(7, 2), seeds(7, 2), seeds(7, 5), seeds(8, 2)
+	if len(early) != 2 || len(late) != 2 || !slices.Equal(early, again) {
+		t.Fatalf("seeds %v, again %v, and %v when it breaks later", early, again, late)
+	}
+	if early[0] == early[1] || early[0] != late[0] || early[1] == late[1] || early[0] == other[0] || early[1] == other[1] {
+		t.Errorf("seeds %v, %v when it breaks later, and %v with another seed", early, late, other)
+	}
+}
