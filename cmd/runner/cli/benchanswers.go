@@ -257,6 +257,9 @@ func (w *answering) answer(ctx context.Context, subject int, req generation.Requ
 	return s, nil
 }
 
+// readTime is how long a new server may compute. It reads the model's file once, so that it notices a change of it.
+const readTime = 2 * time.Minute
+
 // measureAnswers measures the workloads of all subjects.
 func (a *app) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, o *benchOptions,
 	b bench.Options) ([]bench.Result, error) {
@@ -265,13 +268,12 @@ func (a *app) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects [
 		return nil, err
 	}
 	defer w.Close()
-	b.Settle = o.settling(func() []int {
-		processes := processesOf(subjects)
-		for _, s := range w.servers {
-			processes = append(processes, s.cmd.Process.Pid)
-		}
-		return processes
-	}, a.note)
+	var servers []int
+	for _, s := range w.servers {
+		servers = append(servers, s.cmd.Process.Pid)
+	}
+	o.settle(ctx, servers, readTime)
+	b.Settle = o.settling(func() []int { return append(processesOf(subjects), servers...) }, a.note)
 	var list []bench.Workload
 	for i := range subjects {
 		list = append(list, w.workloads(i)...)

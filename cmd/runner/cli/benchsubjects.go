@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,9 +66,12 @@ type benchSubject struct {
 	flags, env []string
 }
 
+// oneMemory says that the GPU computes in the processor's memory, as on Apple silicon.
+const oneMemory = runtime.GOOS == "darwin" && runtime.GOARCH == "arm64"
+
 // readsMemory reports whether the bandwidth of the processor's memory says something about the speed.
 func (s benchSubject) readsMemory() bool {
-	return !s.remote && s.model.perToken >= roofline.LeastPerToken && s.Model.Info().GPULayers == 0
+	return !s.remote && s.model.perToken >= roofline.LeastPerToken && (s.Model.Info().GPULayers == 0 || oneMemory)
 }
 
 // benchSubjects loads each model with each engine and number of threads. It returns those that are loaded also with an
