@@ -45,6 +45,14 @@ func (s *session) answer(a *active) {
 	if private {
 		cfg.To, with = []string{a.trigger.From}, a.trigger.From
 	}
+	remembered := false
+	a.remember = func(reply string) {
+		if !remembered {
+			s.p.history.add(entry{from: a.trigger.From, text: said.Text, with: with})
+			s.p.history.add(entry{text: reply, with: with})
+		}
+		remembered = true
+	}
 	enc := encoder.New(cfg, func(e *envelope.Envelope) error { return s.deliver(a, e) })
 	t := turns{s: s, a: a, enc: enc, tools: tools}
 	reply, err := t.run(said.Text, private)
@@ -52,8 +60,7 @@ func (s *session) answer(a *active) {
 	var by *cancelled
 	switch {
 	case err == nil:
-		s.p.history.add(entry{from: a.trigger.From, text: said.Text, with: with})
-		s.p.history.add(entry{text: reply, with: with})
+		a.remember(reply)
 		s.p.learn(s.p.cfg.Clock().Sub(began))
 		return
 	case errors.As(context.Cause(a.ctx), &by):
@@ -89,6 +96,11 @@ func (s *session) deliver(a *active, e *envelope.Envelope) error {
 		s.mu.Unlock()
 	case envelope.MCPRequest, envelope.MCPProposal:
 		s.expect(e)
+	case envelope.Chat: // before it is sent, because what others say then comes after it
+		var said envelope.ChatText
+		if e.Context == a.trigger.Context && e.Read(&said) {
+			a.remember(said.Text)
+		}
 	}
 	return s.send(e)
 }

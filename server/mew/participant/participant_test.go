@@ -698,6 +698,34 @@ func asked(answer string, fail error) (*[]generation.Request,
 	}
 }
 
+// What is said after an answer comes after it in the history, even if the run has not quite ended.
+func TestHistoryHasTheOrderOfTheSpace(t *testing.T) {
+	all, generate := asked("A.", nil)
+	late := func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+		return func(yield func(reasoning.Event, error) bool) {
+			for e, err := range generate(ctx, req) {
+				if !yield(e, err) {
+					return
+				}
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	w := join(t, New(Config{Generate: late}), everything)
+	w.chat("alice", "Q1")
+	w.until(envelope.Chat)
+	w.say(envelope.Envelope{From: "bob", Kind: envelope.Chat, Correlation: []string{"x"}}, `{"text":"I say"}`)
+	w.chat("alice", "Q2")
+	w.until(envelope.Chat)
+	var got []string
+	for _, m := range (*all)[len(*all)-1].Messages {
+		got = append(got, m.Content)
+	}
+	if want := []string{"Q1", "A.", "bob: I say\n\nQ2"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestHistory(t *testing.T) {
 	all, generate := asked("A.", nil)
 	system := chattemplate.Message{Role: chattemplate.System, Content: "Be brief."}

@@ -41,7 +41,10 @@ type active struct {
 	// starts are the ids of the reasoning/start messages sent for it. Specialists have their own.
 	starts []string
 	// over says that generating has ended, so that messages about the end are sent even if it was cancelled.
-	over   bool
+	over bool
+	// remember puts the question and its reply into the history, once. It belongs to the goroutine that answers.
+	remember func(reply string)
+
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
