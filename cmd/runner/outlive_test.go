@@ -30,11 +30,12 @@ type blow struct {
 
 // blows returns the ways in which engines are ended, each with so many rounds, or with so many in long tests.
 func blows(rounds, long int) []*blow {
+	stops := some(min(rounds, 3), long) // each takes seconds until the engine counts as hanging
 	rounds = some(rounds, long)
 	return []*blow{
 		{name: "SIGKILL", signal: syscall.SIGKILL, rounds: rounds},
 		{name: "SIGABRT", signal: syscall.SIGABRT, rounds: rounds},
-		{name: "SIGSTOP", signal: syscall.SIGSTOP, rounds: rounds},
+		{name: "SIGSTOP", signal: syscall.SIGSTOP, rounds: stops},
 	}
 }
 
