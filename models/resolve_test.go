@@ -148,6 +148,10 @@ func TestNamesFindModels(t *testing.T) {
 		}
 	}
 	var e *models.Error
+	if _, err := models.Resolve("http://127.0.0.1:8000/v1"); !errors.As(err, &e) ||
+		!strings.Contains(e.Hint(), "has no path") {
+		t.Errorf("the address of an engine with a path: %v, %+v", err, e)
+	}
 	if _, err := models.Resolve("gpt-os-20b"); !errors.As(err, &e) || len(e.Near) == 0 ||
 		!strings.Contains(e.Near[0], "gpt-oss") || !strings.Contains(e.Hint(), "gpt-oss") {
 		t.Errorf("no suggestion: %+v", e)

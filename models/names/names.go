@@ -131,7 +131,8 @@ func parse(text string, hosts []string) (Name, error) {
 		}
 		return fail("is not the address of a model", "name the model, for instance llama3.2")
 	case isAddress:
-		return fail("is an address on "+host+", which is not the Hugging Face hub", shapes)
+		return fail("is an address on "+host+", which is not the Hugging Face hub",
+			shapes+"; the address of an engine has no path, such as /v1")
 	}
 	if word.MatchString(rest) {
 		return parseWord(rest), nil
