@@ -80,6 +80,11 @@ struct block {
     float scale;
 };
 
+// Very large and very small scales are rare. Without them, multiplying a scale by a power of two adds whole numbers to
+// its bits. For weights whose scales are powers of two, offset[1] of a column's first block is 1 if all scales of the
+// column's blocks are in these bounds, and 0 if not.
+constexpr float smallest_usual = 0x1p-62f, largest_usual = 0x1p62f;
+
 // attention is the attention of one layer: every token's query heads attend to the cells of the cache that its row
 // of the mask leaves open. Groups of heads/shared query heads share a key head. Strides are in bytes. mask, keys
 // and values are half floats.

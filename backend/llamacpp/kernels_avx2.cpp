@@ -30,6 +30,12 @@ INLINE void    store(float * p, floats v) { _mm256_storeu_ps(p, v); }
 INLINE void    store(double * p, doubles v) { _mm256_storeu_pd(p, v); }
 INLINE floats  all(float x) { return _mm256_set1_ps(x); }
 INLINE doubles all(double x) { return _mm256_set1_pd(x); }
+INLINE floats  added_bits(floats a, floats b) {
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+INLINE floats  subtracted_bits(floats a, floats b) {
+    return _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
 INLINE floats  to_floats(ints v) { return _mm256_cvtepi32_ps(v); }
 INLINE floats  halves(const char * p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p)); }
 INLINE floats  upper_halves(const char * p) {

@@ -31,6 +31,12 @@ INLINE void    store(double * p, doubles v) { _mm512_storeu_pd(p, v); }
 INLINE floats  all(float x) { return _mm512_set1_ps(x); }
 INLINE doubles all(double x) { return _mm512_set1_pd(x); }
 INLINE void    store(float * p, floats8 v) { _mm256_storeu_ps(p, v); }
+INLINE floats  added_bits(floats a, floats b) {
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+INLINE floats  subtracted_bits(floats a, floats b) {
+    return _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
 INLINE floats  to_floats(ints v) { return _mm512_cvtepi32_ps(v); }
 INLINE floats8 to_floats(ints8 v) { return _mm256_cvtepi32_ps(v); }
 INLINE floats  halves(const char * p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) p)); }
@@ -184,7 +190,7 @@ struct q8_0_weights : q8_0_blocks, products_of<128> {
 struct fine_mxfp4_weights : mxfp4_blocks {
     static constexpr int32_t offset = 12;
     static constexpr int     sums = 1, blocks = 2;
-    static constexpr bool    minimum = false;
+    static constexpr bool    minimum = false, power_scales = false;
 
     template <typename I, int C>
     static INLINE void add(const I (&w)[block_vectors], const block * const (&x)[C], int64_t b, I (&sum)[C][sums]) {
@@ -212,6 +218,8 @@ struct fine_reader {
 
     using ints = kernels::ints;
     using floats = kernels::floats;
+
+    static INLINE floats scaled(floats factor, float scale) { return factor * scale; }
 
     // rows_4 loads 16 bytes of each fourth row, from the r-th on. q is eight rows further than p.
     INLINE ints rows_4(const char * p, const char * q, int r) const {

@@ -60,6 +60,14 @@ INLINE void store(double * p, doubles v) {
 }
 INLINE floats  all(float x) { return {vdupq_n_f32(x), vdupq_n_f32(x)}; }
 INLINE doubles all(double x) { return {vdupq_n_f64(x), vdupq_n_f64(x)}; }
+INLINE float32x4_t added_bits(float32x4_t a, float32x4_t b) {
+    return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), vreinterpretq_s32_f32(b)));
+}
+INLINE float32x4_t subtracted_bits(float32x4_t a, float32x4_t b) {
+    return vreinterpretq_f32_s32(vsubq_s32(vreinterpretq_s32_f32(a), vreinterpretq_s32_f32(b)));
+}
+INLINE floats  added_bits(floats a, floats b) { return {added_bits(a.lo, b.lo), added_bits(a.hi, b.hi)}; }
+INLINE floats  subtracted_bits(floats a, floats b) { return {subtracted_bits(a.lo, b.lo), subtracted_bits(a.hi, b.hi)}; }
 INLINE floats  to_floats(ints v) { return converted(v); }
 INLINE floats  halves(const char * p) { return widened(vreinterpretq_u16_s32(load_row(p))); }
 INLINE floats  upper_halves(const char * p) {

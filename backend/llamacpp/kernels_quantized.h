@@ -12,11 +12,13 @@
 //   ints8, floats8, distances  see kernels_reading.h
 //   store, to_floats, fused    also for vectors of eight
 //   every<F>           a vector F of one number
+//   added_bits, subtracted_bits  the sums and differences of the bits of two vectors of floats, as whole numbers
 //   width              how many columns a tile has at most
 //   mxfp4_weights, q4_0_weights and so on  the formats; with what kernels_reading.h has of them:
 //     offset             what is added to each weight
 //     sums               how many sums a block of 32 has; the i-th has the scale factor[i]
 //     minimum            whether factor[1] times the sum of the activations is subtracted
+//     power_scales       whether the factors are powers of two
 //     blocks             how many blocks quantize makes of 32 activations
 //     add                the sums of such a block's products with a block of each of C columns, for eight or lanes rows
 #ifndef RUNNER_KERNELS_QUANTIZED_H
@@ -40,16 +42,62 @@ template <typename W> struct alignas(64) panel_block {
     floats factor[W::factors];
 };
 
-template <typename W> struct panel_reader {
+// usual_powers reports whether all factors of a panel are usual. If so, it replaces them by what is to be added to the
+// bits of a scale. A processor has fewer units for products of floats, and dot products use them.
+template <typename W> KERNEL bool usual_powers(panel_block<W> * panel, int64_t blocks) {
+    floats least = all(largest_usual), most = all(smallest_usual);
+    for (int64_t i = 0; i < blocks; i++) {
+        least = lesser(panel[i].factor[0], least);
+        most = greater(panel[i].factor[0], most);
+    }
+    float each[lanes];
+    store(each, least);
+    if (*std::min_element(each, each + lanes) < smallest_usual || largest(most) > largest_usual) {
+        return false;
+    }
+    for (int64_t i = 0; i < blocks; i++) {
+        panel[i].factor[0] = subtracted_bits(panel[i].factor[0], all(1.0f));
+    }
+    return true;
+}
+
+// wish is a part of the weights that will be read after a panel. Readers of the panel ask for it, a little with each
+// block, so that it is in the second cache when the panel is done.
+struct wish {
+    const char * next, * end;
+    static constexpr int lines = 2; // at a time
+
+    INLINE void ask() {
+        UNROLL for (int i = 0; i < lines; i++) {
+            __builtin_prefetch(next, 0, 2);
+            next = std::min(next + 64, end);
+        }
+    }
+};
+
+// panel_reader reads a panel; with usual is true, one whose factors usual_powers replaced.
+template <typename W, bool usual> struct panel_reader {
     const panel_block<W> * panel;
+    wish * later;
 
     using ints = kernels::ints;
     using floats = kernels::floats;
 
+    static INLINE floats scaled(floats factor, float scale) {
+        if constexpr (usual) {
+            return added_bits(factor, all(scale));
+        } else {
+            return factor * scale;
+        }
+    }
+
     template <typename F> INLINE void each(int64_t blocks, F f) const {
+        wish asked = *later;
         for (int64_t i = 0; i < blocks; i++) {
+            asked.ask();
             f(part_of<W>(i), panel[i].w, panel[i].factor);
         }
+        *later = asked;
     }
 };
 
@@ -85,7 +133,7 @@ KERNEL void quantized_tile(const R & reader, int64_t blocks, group rows, const b
         W::add(w, x, b, sum);
         UNROLL for (int c = 0; c < C; c++) {
             UNROLL for (int i = 0; i < W::sums; i++) {
-                acc[c] = fused(to_floats(sum[c][i]), factor[i] * x[c][b * W::blocks].scale, acc[c]);
+                acc[c] = fused(to_floats(sum[c][i]), R::scaled(factor[i], x[c][b * W::blocks].scale), acc[c]);
             }
             if constexpr (W::minimum) {
                 acc[c] = fused(factor[1], every<floats>(x[c][b * W::blocks].sum), acc[c]);
@@ -137,12 +185,19 @@ KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, cons
             quantized_tiles<W, width>(source.at(first), blocks, group{first, last - first}, columns, out, count);
         }
     }
+    const bool usual = W::power_scales && std::all_of(columns, columns + count, [](const block * x) { return x->offset[1]; });
     for (; first < last; first += lanes) {
         for (int64_t r = 0; r < lanes && first + r < last; r += 8) {
             fill(source.at(first + r), blocks, panel.data(), r);
         }
-        const panel_reader<W> reader{panel.data()};
-        quantized_tiles<W, width>(reader, blocks, group{first, last - first}, columns, out, count);
+        const char * end = w.data + (first + lanes) * w.stride;
+        wish later{end, end + lanes * w.stride};
+        const group rows{first, last - first};
+        if (usual && usual_powers(panel.data(), blocks)) {
+            quantized_tiles<W, width>(panel_reader<W, W::power_scales>{panel.data(), &later}, blocks, rows, columns, out, count);
+        } else {
+            quantized_tiles<W, width>(panel_reader<W, false>{panel.data(), &later}, blocks, rows, columns, out, count);
+        }
     }
 }
 
@@ -173,8 +228,9 @@ int blocks(enum rows::format) { return 1; }
 // quantize rounds activations to bytes, block by block.
 KERNEL void quantize(const float * x, int64_t n, enum rows::format format, block * out) {
     int32_t offset = 0, sums = 1;
-    bool minimum = false;
-    with_weights(format, [&](auto w) { offset = w.offset, sums = w.sums, minimum = w.minimum; });
+    bool minimum = false, power_scales = false, usual = true;
+    with_weights(format, [&](auto w) { offset = w.offset, sums = w.sums, minimum = w.minimum, power_scales = w.power_scales; });
+    block * const begin = out;
     for (int64_t i = 0; i < n; i += 32, out++) {
         floats sizes = all(0.0f);
         UNROLL for (int j = 0; j < 32; j += lanes) {
@@ -186,7 +242,9 @@ KERNEL void quantize(const float * x, int64_t n, enum rows::format format, block
         UNROLL for (int j = 0; j < 32; j += lanes) {
             round_bytes(out->x + j, load(x + i + j) * by);
         }
-        out->scale = most / 127;
+        // The products of zeros are zero with every scale.
+        out->scale = most == 0 && power_scales ? 1 : most / 127;
+        usual = usual && out->scale >= smallest_usual && out->scale <= largest_usual;
         const int32_t first = sum_bytes(out->x), second = sum_bytes(out->x + 16);
         if (minimum) {
             out->sum = (float) -(first + second) * out->scale;
@@ -194,6 +252,9 @@ KERNEL void quantize(const float * x, int64_t n, enum rows::format format, block
             out->offset[0] = -offset * (sums == 1 ? first + second : first);
             out->offset[1] = -offset * second;
         }
+    }
+    if (power_scales && n > 0) {
+        begin->offset[1] = usual;
     }
 }
 

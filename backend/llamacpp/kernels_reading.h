@@ -63,9 +63,11 @@ INLINE void load_nibbles(const char * p, const distances & rows, ints8 (&w)[bloc
 
 // Formats with blocks of 32.
 
+// mxfp4_blocks has scales that are powers of two.
 struct mxfp4_blocks {
     static constexpr size_t bytes = mxfp4_block;
     static constexpr int    factors = 1;
+    static constexpr bool   power_scales = true;
 
     static INLINE void load(const char * p, const distances & rows, ints8 (&w)[block_vectors]) {
         load_nibbles(p + 1, rows, w);
@@ -79,6 +81,7 @@ struct mxfp4_blocks {
 struct q4_0_blocks {
     static constexpr size_t bytes = q4_block;
     static constexpr int    factors = 1;
+    static constexpr bool   power_scales = false;
 
     static INLINE void load(const char * p, const distances & rows, ints8 (&w)[block_vectors]) {
         load_nibbles(p + 2, rows, w);
@@ -90,6 +93,7 @@ struct q4_0_blocks {
 template <int flip> struct iq4_nl_blocks {
     static constexpr size_t bytes = q4_block;
     static constexpr int    factors = 1;
+    static constexpr bool   power_scales = false;
 
     static INLINE void load(const char * p, const distances & rows, ints8 (&w)[block_vectors]) {
         load_nibbles(p + 2, rows, w);
@@ -101,6 +105,7 @@ template <int flip> struct iq4_nl_blocks {
 struct q8_0_blocks {
     static constexpr size_t bytes = q8_0_block;
     static constexpr int    factors = 1;
+    static constexpr bool   power_scales = false;
 
     static INLINE void load(const char * p, const distances & rows, ints8 (&w)[block_vectors]) {
         load_rows(p + 2, rows, w);
@@ -129,6 +134,7 @@ INLINE void read_scales_and_minimums(const char * p, const distances & rows, flo
 struct q4_k_blocks {
     static constexpr size_t bytes = q4_k_block;
     static constexpr int    factors = 2;
+    static constexpr bool   power_scales = false;
 
     static INLINE int64_t part(int64_t i) { return i; }
     static INLINE void read_factors(const char * p, const distances & rows, floats8 (&factor)[8][factors]) {
@@ -148,6 +154,7 @@ struct q4_k_blocks {
 struct q5_k_blocks {
     static constexpr size_t bytes = q5_k_block;
     static constexpr int    factors = 2;
+    static constexpr bool   power_scales = false;
 
     static INLINE int64_t part(int64_t i) { return i; }
     static INLINE void read_factors(const char * p, const distances & rows, floats8 (&factor)[8][factors]) {
@@ -174,6 +181,7 @@ struct q5_k_blocks {
 struct q6_k_blocks {
     static constexpr size_t bytes = q6_k_block;
     static constexpr int    factors = 2;
+    static constexpr bool   power_scales = false;
 
     static INLINE int64_t part(int64_t i) { return (i & ~3) | (i & 1) << 1 | (i >> 1 & 1); }
     static INLINE void read_factors(const char * p, const distances & rows, floats8 (&factor)[8][factors]) {
@@ -207,6 +215,7 @@ struct q6_k_blocks {
 template <int flip> struct iq4_xs_blocks {
     static constexpr size_t bytes = iq4_xs_block;
     static constexpr int    factors = 1;
+    static constexpr bool   power_scales = false;
 
     static INLINE int64_t part(int64_t i) { return i; }
     static INLINE void read_factors(const char * p, const distances & rows, floats8 (&factor)[8][factors]) {

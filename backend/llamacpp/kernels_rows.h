@@ -27,6 +27,8 @@ template <typename W> struct weight_reader {
     using ints = ints8;
     using floats = floats8;
 
+    static INLINE floats scaled(floats factor, float scale) { return factor * scale; }
+
     // each calls f for all blocks of 32: with the activations' block, the weights and their factors.
     template <typename F> INLINE void each(int64_t blocks, F f) const {
         if constexpr (is_super<W>::value) {
