@@ -172,8 +172,8 @@ struct set {
 
 // sets lists the kernels for this kind of processor, the best first, ending with a null.
 #if defined(__x86_64__)
-extern const set         amx, avx512, avx2;
-inline const set * const sets[] = {&amx, &avx512, &avx2, nullptr};
+extern const set         amx, avx512_vbmi, avx512, avx2;
+inline const set * const sets[] = {&amx, &avx512_vbmi, &avx512, &avx2, nullptr};
 #elif defined(__aarch64__) && defined(__linux__)
 extern const set         neon_i8mm, neon;
 inline const set * const sets[] = {&neon_i8mm, &neon, nullptr};

@@ -2,6 +2,7 @@
 // columns; for MXFP4 it has activations of nine bits.
 
 #include "kernels_amx.h"
+#include "kernels_vbmi.h"
 
 #if defined(__x86_64__)
 
@@ -339,18 +340,37 @@ KERNEL void fine_products(const rows & w, int64_t first, int64_t last, const blo
 
 void amx_multiply_quantized(const rows & w, int64_t first, int64_t last, const block * const * columns,
     float * const * out, int64_t count) {
-    if (w.format == rows::mxfp4 && count <= width) {
-        fine_products(w, first, last, columns, out, count);
-    } else if (w.format == rows::mxfp4) {
-        quantized_products<fine_mxfp4_weights>(w, first, last, columns, out, count);
-    } else {
+    if (w.format != rows::mxfp4) {
         multiply_quantized(w, first, last, columns, out, count);
+        return;
     }
+    if (count <= vbmi::few && vbmi::supported()) {
+        first = vbmi::multiply_fine(w, first, last, columns, out, count);
+    }
+    if (count <= width) {
+        fine_products(w, first, last, columns, out, count);
+    } else {
+        quantized_products<fine_mxfp4_weights>(w, first, last, columns, out, count);
+    }
+}
+
+bool vbmi_supported() { return supported() && vbmi::supported(); }
+
+void vbmi_multiply_quantized(const rows & w, int64_t first, int64_t last, const block * const * columns,
+    float * const * out, int64_t count) {
+    if (w.format == rows::mxfp4 && count <= vbmi::few) {
+        first = vbmi::multiply(w, first, last, columns, out, count);
+    }
+    multiply_quantized(w, first, last, columns, out, count);
 }
 
 } // namespace
 
 } // namespace kernels
+
+const kernels::set kernels::avx512_vbmi = {"AVX-512 VBMI", vbmi_supported, blocks, quantize, multiply_floats,
+    vbmi_multiply_quantized, nullptr, nullptr, nullptr, nullptr, add, scale, gate, swiglu, softmax, normalize, rotate,
+    attend};
 
 const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, blocks, quantize, multiply_floats, multiply_quantized,
     nullptr, nullptr, nullptr, nullptr, add, scale, gate, swiglu, softmax, normalize, rotate, attend};

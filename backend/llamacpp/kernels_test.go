@@ -62,7 +62,7 @@ func kernelProgram(t *testing.T, source string, flags []string) string {
 	// GCC's own header of intrinsics
 	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-Wall", "-Wextra", "-Werror",
 		"-Wno-uninitialized", "-Wno-maybe-uninitialized", "-pthread", "-I", here, "-o", binary, "kernels_amx.cpp",
-		"kernels_avx512.cpp", "kernels_avx2.cpp", "team.cpp", filepath.Join("testdata", source))
+		"kernels_vbmi.cpp", "kernels_avx512.cpp", "kernels_avx2.cpp", "team.cpp", filepath.Join("testdata", source))
 	if out, err := exec.Command(cxx[0], append(line, flags...)...).CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "cannot find") && strings.Contains(string(out), "san") {
 			t.Skip("the compiler has no sanitizers")

@@ -98,6 +98,7 @@ func TestKernelsOfThisProcessor(t *testing.T) {
 	for _, c := range []struct{ processor, kernels, needs string }{
 		{"amd64", "AVX2", "avx2 fma f16c"},
 		{"amd64", "AVX-512 VNNI", "avx512f avx512bw avx512vl avx512dq avx512_vnni fma"},
+		{"amd64", "AVX-512 VBMI", "avx512f avx512bw avx512vl avx512dq avx512_vnni avx512vbmi fma"},
 		{"arm64", "NEON DotProd", "asimddp"},
 		{"arm64", "NEON I8MM", "asimddp i8mm"},
 	} {
