@@ -309,6 +309,7 @@ template <int G> INLINE void products(const attention & a, const char * q, const
         floats query[G];
         UNROLL for (int g = 0; g < G; g++) {
             query[g] = load((const float *) (q + (h + g) * a.q_head) + i);
+            in_register(query[g]);
         }
         UNROLL for (int c = 0; c < cells; c++) {
             const floats x = halves(keys[c] + i * 2);
@@ -410,8 +411,8 @@ KERNEL void take(const attention & a, const char * q, const char * k, const char
         fetch(a, k + st.cell[i] * a.k_cell);
     }
     int h = 0;
-    for (; h + 8 <= group; h += 8) {
-        score<8>(a, q, k, v, st, h, n);
+    for (; h + 4 <= group; h += 4) {
+        score<4>(a, q, k, v, st, h, n);
     }
     for (; h + 2 <= group; h += 2) {
         score<2>(a, q, k, v, st, h, n);
@@ -422,7 +423,13 @@ KERNEL void take(const attention & a, const char * q, const char * k, const char
     for (h = 0; h < group; h++) {
         weigh(a, st, h, n);
     }
-    for (h = 0; h + 4 <= group; h += 4) {
+    h = 0;
+    if constexpr (lanes == 16) { // so many results fit into the registers of AVX-512
+        for (; h + 8 <= group; h += 8) {
+            blend<8, 2>(a, v, st, h, n);
+        }
+    }
+    for (; h + 4 <= group; h += 4) {
         blend<4, 2>(a, v, st, h, n);
     }
     for (; h + 2 <= group; h += 2) {
