@@ -38,6 +38,8 @@ type benchOptions struct {
 	answer                              answerOptions
 	// settle is machine.Settle, or in tests another function.
 	settle func(ctx context.Context, processes []int, limit time.Duration) bool
+	// shapeOf is random.Shape, or in tests another function.
+	shapeOf func(name string) (random.Config, bool)
 }
 
 // Names of engines in --engine.
@@ -47,7 +49,7 @@ const (
 )
 
 func (a *app) benchCommand() *cobra.Command {
-	o := &benchOptions{output: "md", settle: machine.Settle}
+	o := &benchOptions{output: "md", settle: machine.Settle, shapeOf: random.Shape}
 	cmd := &cobra.Command{
 		Use:   "bench [MODEL...]",
 		Short: "Measure how fast models read prompts and generate",

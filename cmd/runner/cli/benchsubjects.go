@@ -32,7 +32,7 @@ type benchModel struct {
 func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, say func(string)) ([]benchModel, error) {
 	made := ""
 	if o.shape != "" {
-		path, layers, err := a.shapeFile(ctx, o.shape, o.layers, say)
+		path, layers, err := a.shapeFile(ctx, o, say)
 		if err != nil {
 			return nil, err
 		}
