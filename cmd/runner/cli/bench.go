@@ -46,6 +46,7 @@ type benchOptions struct {
 const (
 	engineHere  = "builtin"
 	engineChild = "isolated"
+	engineMLX   = "mlx"
 )
 
 func (a *app) benchCommand() *cobra.Command {
@@ -90,7 +91,8 @@ the processor's memory allows. Leave the machine alone meanwhile: a line below t
 	topic(cmd, "Models and engines", func() {
 		f.IntSliceVarP(&o.threads, "threads", "t", nil, "compute with `N` threads (default: one per physical core)")
 		f.StringArrayVar(&o.engines, "engine", nil, "measure an `ENGINE`: builtin, isolated (builtin in a process of its "+
-			"own), a folder with llama.cpp libraries, or the address of an engine that serves MODEL; may be repeated")
+			"own), a folder with llama.cpp libraries, mlx for a MODEL in safetensors, or the address of an engine that serves "+
+			"MODEL; may be repeated")
 		f.StringVar(&o.shape, "shape", "", "measure random weights in the `SHAPE` of a model: "+
 			strings.Join(random.Shapes(), ", "))
 		f.IntVar(&o.layers, "layers", 0, "give the shape only `N` layers, for less memory and time (0: all)")
