@@ -16,7 +16,6 @@ import (
 	"runner/backend"
 	"runner/bench"
 	"runner/bench/machine"
-	"runner/bench/plot"
 	"runner/bench/results"
 	"runner/cmd/runner/settings"
 	"runner/models/random"
@@ -211,35 +210,10 @@ func (o *benchOptions) tokens(changed func(flag string) bool) bool {
 	return !o.answer.on() || changed("prompt") || changed("generate") || changed("pg")
 }
 
-// openPicture makes the file of --plot, before anything is measured for it. It returns nil without one.
-func openPicture(path string) (*os.File, error) {
-	if path == "" {
-		return nil, nil
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, &inputError{what: fmt.Sprintf("%s cannot be written: %v", path, reason(err)),
-			hint: "name a file in a folder that is there", err: err}
-	}
-	return f, nil
-}
-
 // reason returns an error of a file without the file's name.
 func reason(err error) error {
 	if at := (*os.PathError)(nil); errors.As(err, &at) {
 		return at.Err
-	}
-	return err
-}
-
-// drawBench draws results into a file, if there is one, and closes it.
-func drawBench(f *os.File, rows []results.Row) error {
-	if f == nil {
-		return nil
-	}
-	err := plot.SVG(f, rows)
-	if e := f.Close(); err == nil {
-		err = e
 	}
 	return err
 }
@@ -268,10 +242,18 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 			}
 		}
 	}
+	if !o.answer.on() {
+		for _, name := range []string{"question", "max-tokens"} {
+			if a.origins[name] == settings.CommandLine {
+				return &usageError{what: "--" + name + " is for answers, and none are measured", hint: "add --answers"}
+			}
+		}
+	}
 	picture, err := openPicture(o.picture)
 	if err != nil {
 		return err
 	}
+	defer picture.close()
 	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
 	spinner := a.spinner()
@@ -318,7 +300,7 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 			return err
 		}
 	}
-	return drawBench(picture, rows)
+	return picture.draw(rows)
 }
 
 // measure runs the tests and describes what was measured, also with an error.
