@@ -195,7 +195,9 @@ func checkPanel(t *testing.T, d *drawing, rows []results.Row) {
 		if r.Roofline > 0 {
 			roofs++
 		}
-		across := slices.DeleteFunc(slices.Clone(dashed), func(s shape) bool { return s.left > bar.left || s.right < bar.right })
+		across := slices.DeleteFunc(slices.Clone(dashed), func(s shape) bool {
+			return s.left > bar.left || s.right < bar.right
+		})
 		switch {
 		case r.Roofline == 0 && len(across) > 0:
 			t.Errorf("%s has a roofline at %.2f", what, value(across[0].low))

@@ -70,8 +70,8 @@ func TestCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		file []byte
 		fits bool
-	}{"as it was made": {whole, true}, "with another end": {flipped(n - 100), true}, "without its end": {whole[:n-100], false},
-		"with other first weights": {flipped(int(f.DataOffset) + 1000), false}} {
+	}{"as it was made": {whole, true}, "with another end": {flipped(n - 100), true},
+		"without its end": {whole[:n-100], false}, "with other first weights": {flipped(int(f.DataOffset) + 1000), false}} {
 		if err := os.WriteFile(path, c.file, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -67,7 +67,8 @@ func TestShapesAreWhatTheySay(t *testing.T) {
 		layers, width, heads, kvHeads, headSize, feed, trained int64
 		experts, used, vocabulary                              int64
 		billions                                               float64
-		formats                                                string // of the embeddings, the keys, an expert or gate, and the output
+		// formats are those of the embeddings, the keys, the second layer's up matrix, and the output.
+		formats string
 	}
 	for name, want := range map[string]facts{
 		"gpt-oss-20b": {"gpt-oss", 24, 2880, 64, 8, 64, 2880, 131072, 32, 4, 201088, 20.9, "Q8_0 Q8_0 MXFP4 Q8_0"},
