@@ -218,6 +218,25 @@ func reason(err error) error {
 	return err
 }
 
+// misplaced refuses flags of the command line that do nothing.
+func (a *app) misplaced(o *benchOptions) error {
+	given := func(names []string) (string, bool) {
+		at := slices.IndexFunc(names, func(name string) bool { return a.origins[name] == settings.CommandLine })
+		if at < 0 {
+			return "", false
+		}
+		return "--" + names[at], true
+	}
+	if flag, ok := given(addressFlags); ok && !slices.ContainsFunc(o.engines, isRemote) {
+		return &usageError{what: flag + " is for an engine at an address, and no --engine is at one",
+			hint: "leave it out, or name an address, as in --engine http://127.0.0.1:8080"}
+	}
+	if flag, ok := given([]string{"question", "max-tokens"}); ok && !o.answer.on() {
+		return &usageError{what: flag + " is for answers, and none are measured", hint: "add --answers"}
+	}
+	return nil
+}
+
 // bench measures models.
 func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	var tests []bench.Test
@@ -234,20 +253,8 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	if err := a.remote(o.remote); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(o.engines, isRemote) {
-		for _, name := range addressFlags {
-			if a.origins[name] == settings.CommandLine {
-				return &usageError{what: "--" + name + " is for an engine at an address, and no --engine is at one",
-					hint: "leave it out, or name an address, as in --engine http://127.0.0.1:8080"}
-			}
-		}
-	}
-	if !o.answer.on() {
-		for _, name := range []string{"question", "max-tokens"} {
-			if a.origins[name] == settings.CommandLine {
-				return &usageError{what: "--" + name + " is for answers, and none are measured", hint: "add --answers"}
-			}
-		}
+	if err := a.misplaced(o); err != nil {
+		return err
 	}
 	picture, err := openPicture(o.picture)
 	if err != nil {

@@ -98,7 +98,7 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 			if slices.Contains(engines[:i], engine) {
 				name = fmt.Sprintf("%s (%d)", name, i+1)
 			}
-			for _, n := range a.benchThreads(engine, m, o.threads) {
+			for _, n := range a.benchThreads(name, engine, m, o.threads) {
 				say("loading " + m.name)
 				cfg, path := o.model, m.path
 				cfg.Threads = n
@@ -176,12 +176,12 @@ func (a *app) benchPlan(models []benchModel, engines []string) ([][]string, erro
 }
 
 // benchThreads returns the numbers of threads to measure a model with; 0 leaves it to the engine. It warns where the
-// engine takes none.
-func (a *app) benchThreads(engine string, m *benchModel, asked []int) []int {
+// engine, which has a name, takes none.
+func (a *app) benchThreads(name, engine string, m *benchModel, asked []int) []int {
 	switch {
 	case len(asked) == 0:
 	case isRemote(engine):
-		a.note(fmt.Sprintf("warning: %s has its own number of threads, so --threads is not for it", engine))
+		a.note(fmt.Sprintf("warning: %s has its own number of threads, so --threads is not for it", name))
 	case isFolder(m.path):
 		a.note(fmt.Sprintf("warning: MLX has its own number of threads, so --threads is not for %s", m.name))
 	default:
