@@ -70,16 +70,20 @@ func TestBenchOfMLX(t *testing.T) {
 
 // TestBenchWithoutMLX: where MLX is missing, the program says how to get it, and measures nothing.
 func TestBenchWithoutMLX(t *testing.T) {
-	in := install(t)
-	folder := filepath.Join(in.dir, "demo")
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "demo")
 	if err := fromgguf.Convert(filepath.Join("..", "..", "models", "demo", "demo.gguf"), folder); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{folder}, {"--engine", "mlx", folder}, {"demo", folder}} {
-		out, aside, code := in.run(append([]string{"bench", "-p", "4", "-n", "0", "-r", "1"}, args...)...)
-		if code != 1 || out != "" {
-			t.Errorf("%q: exit code %d, and it writes %q", args, code, out)
+		cmd := exec.Command("runner", append([]string{"bench", "-p", "4", "-n", "0", "-r", "1"}, args...)...)
+		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+dir, "XDG_DATA_HOME="+dir, "HOME="+dir, "RUNNER_PYTHON=")
+		var aside strings.Builder
+		cmd.Stderr = &aside
+		out, err := cmd.Output()
+		if err == nil || cmd.ProcessState.ExitCode() != 1 || len(out) > 0 {
+			t.Errorf("%q: %v, and it writes %q", args, err, out)
 		}
-		says(t, aside, "runner: there is no Python environment for MLX; run 'runner engines setup mlx'")
+		says(t, aside.String(), "runner: there is no Python environment for MLX; run 'runner engines setup mlx'")
 	}
 }
