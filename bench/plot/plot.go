@@ -137,6 +137,7 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 	}
 	step := float64(len(subjects)) + 1 // bars of a test and a gap
 	most := 0.0
+	var allowed *plotter.Line
 	for i := range rows {
 		r := &rows[i]
 		which := add(&subjects, subject(r))
@@ -162,13 +163,18 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 			}
 			l.Dashes = []vg.Length{vg.Points(4), vg.Points(2)}
 			p.Add(l)
-			most = max(most, roof)
+			allowed, most = l, max(most, roof)
 		}
 	}
 	for i, name := range subjects {
 		p.Legend.Add(" "+name, swatch{palette[i%len(palette)]})
 	}
-	p.Y.Max = most / max(0.3, 0.92-0.065*float64(len(subjects))) // room for the legend
+	entries := len(subjects)
+	if allowed != nil {
+		p.Legend.Add(" roofline", allowed)
+		entries++
+	}
+	p.Y.Max = most / max(0.3, 0.92-0.065*float64(entries)) // room for the legend
 	p.X.Min, p.X.Max = -1, float64(len(tests))*step-1
 	ticks := make([]plot.Tick, len(tests))
 	for i, name := range tests {

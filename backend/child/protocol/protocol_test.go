@@ -158,7 +158,7 @@ func TestGoldenFrames(t *testing.T) {
 type model struct{ vocab *backend.Vocab }
 
 func (m model) Info() backend.Info {
-	return backend.Info{Name: "m", ContextSize: 8, Sequences: 2, BatchSize: 4,
+	return backend.Info{Name: "m", Kernels: "k", ContextSize: 8, Sequences: 2, BatchSize: 4,
 		Memory: backend.Memory{Mapped: 7, Private: 6}}
 }
 

@@ -5,7 +5,7 @@ Engine has one method for each kind of request after hello. It is used by the ma
 
 import os
 
-from .libraries import Libraries
+from .libraries import Libraries, version
 from .memory import Memory, Sizes
 from .model import Model
 from .protocol import PROGRESS, BadFrame, Progress
@@ -47,7 +47,7 @@ class Engine:
         return {
             "info": {
                 "name": given.get("name", ""), "architecture": given.get("architecture", ""),
-                "device": self.memory.device, "parameters": model.parameters,
+                "device": self.memory.device, "kernels": f"MLX {version('mlx')}", "parameters": model.parameters,
                 "bytes": given.get("bytes") or model.bytes, "quantization": name,
                 "context": sizes.context, "trained_context": sizes.trained, "cache_tokens": sizes.cells,
                 "context_reason": sizes.reason, "sequences": sizes.sequences, "batch": sizes.batch,

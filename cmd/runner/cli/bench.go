@@ -16,7 +16,6 @@ import (
 	"runner/backend"
 	"runner/bench"
 	"runner/bench/machine"
-	"runner/bench/plot"
 	"runner/bench/results"
 	"runner/cmd/runner/settings"
 	"runner/models/random"
@@ -38,16 +37,19 @@ type benchOptions struct {
 	answer                              answerOptions
 	// settle is machine.Settle, or in tests another function.
 	settle func(ctx context.Context, processes []int, limit time.Duration) bool
+	// shapeOf is random.Shape, or in tests another function.
+	shapeOf func(name string) (random.Config, bool)
 }
 
 // Names of engines in --engine.
 const (
 	engineHere  = "builtin"
 	engineChild = "isolated"
+	engineMLX   = "mlx"
 )
 
 func (a *app) benchCommand() *cobra.Command {
-	o := &benchOptions{output: "md", settle: machine.Settle}
+	o := &benchOptions{output: "md", settle: machine.Settle, shapeOf: random.Shape}
 	cmd := &cobra.Command{
 		Use:   "bench [MODEL...]",
 		Short: "Measure how fast models read prompts and generate",
@@ -88,7 +90,8 @@ the processor's memory allows. Leave the machine alone meanwhile: a line below t
 	topic(cmd, "Models and engines", func() {
 		f.IntSliceVarP(&o.threads, "threads", "t", nil, "compute with `N` threads (default: one per physical core)")
 		f.StringArrayVar(&o.engines, "engine", nil, "measure an `ENGINE`: builtin, isolated (builtin in a process of its "+
-			"own), a folder with llama.cpp libraries, or the address of an engine that serves MODEL; may be repeated")
+			"own), a folder with llama.cpp libraries, mlx for a MODEL in safetensors, or the address of an engine that serves "+
+			"MODEL; may be repeated")
 		f.StringVar(&o.shape, "shape", "", "measure random weights in the `SHAPE` of a model: "+
 			strings.Join(random.Shapes(), ", "))
 		f.IntVar(&o.layers, "layers", 0, "give the shape only `N` layers, for less memory and time (0: all)")
@@ -207,19 +210,6 @@ func (o *benchOptions) tokens(changed func(flag string) bool) bool {
 	return !o.answer.on() || changed("prompt") || changed("generate") || changed("pg")
 }
 
-// openPicture makes the file of --plot, before anything is measured for it. It returns nil without one.
-func openPicture(path string) (*os.File, error) {
-	if path == "" {
-		return nil, nil
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, &inputError{what: fmt.Sprintf("%s cannot be written: %v", path, reason(err)),
-			hint: "name a file in a folder that is there", err: err}
-	}
-	return f, nil
-}
-
 // reason returns an error of a file without the file's name.
 func reason(err error) error {
 	if at := (*os.PathError)(nil); errors.As(err, &at) {
@@ -228,16 +218,23 @@ func reason(err error) error {
 	return err
 }
 
-// drawBench draws results into a file, if there is one, and closes it.
-func drawBench(f *os.File, rows []results.Row) error {
-	if f == nil {
-		return nil
+// misplaced refuses flags of the command line that do nothing.
+func (a *app) misplaced(o *benchOptions) error {
+	given := func(names []string) (string, bool) {
+		at := slices.IndexFunc(names, func(name string) bool { return a.origins[name] == settings.CommandLine })
+		if at < 0 {
+			return "", false
+		}
+		return "--" + names[at], true
 	}
-	err := plot.SVG(f, rows)
-	if e := f.Close(); err == nil {
-		err = e
+	if flag, ok := given(addressFlags); ok && !slices.ContainsFunc(o.engines, isRemote) {
+		return &usageError{what: flag + " is for an engine at an address, and no --engine is at one",
+			hint: "leave it out, or name an address, as in --engine http://127.0.0.1:8080"}
 	}
-	return err
+	if flag, ok := given([]string{"question", "max-tokens"}); ok && !o.answer.on() {
+		return &usageError{what: flag + " is for answers, and none are measured", hint: "add --answers"}
+	}
+	return nil
 }
 
 // bench measures models.
@@ -256,18 +253,14 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	if err := a.remote(o.remote); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(o.engines, isRemote) {
-		for _, name := range addressFlags {
-			if a.origins[name] == settings.CommandLine {
-				return &usageError{what: "--" + name + " is for an engine at an address, and no --engine is at one",
-					hint: "leave it out, or name an address, as in --engine http://127.0.0.1:8080"}
-			}
-		}
+	if err := a.misplaced(o); err != nil {
+		return err
 	}
 	picture, err := openPicture(o.picture)
 	if err != nil {
 		return err
 	}
+	defer picture.close()
 	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
 	spinner := a.spinner()
@@ -314,7 +307,7 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 			return err
 		}
 	}
-	return drawBench(picture, rows)
+	return picture.draw(rows)
 }
 
 // measure runs the tests and describes what was measured, also with an error.

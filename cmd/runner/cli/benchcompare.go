@@ -51,6 +51,7 @@ func (a *app) compareBenches(cmd *cobra.Command, args []string, o *benchOptions)
 	if err != nil {
 		return err
 	}
+	defer picture.close()
 	if err := results.WriteDifferences(a.stdout(), differences, a.tableWidth()); err != nil {
 		return err
 	}
@@ -65,5 +66,5 @@ func (a *app) compareBenches(cmd *cobra.Command, args []string, o *benchOptions)
 			runs[i][k].Subject = fmt.Sprintf("%c: %s", "AB"[i], runs[i][k].Subject)
 		}
 	}
-	return drawBench(picture, slices.Concat(runs[0], runs[1]))
+	return picture.draw(slices.Concat(runs[0], runs[1]))
 }

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +26,11 @@ type benchServer struct {
 	url    string
 	cmd    *exec.Cmd
 	client *http.Client
+	// ended is closed when the server wrote its last line.
+	ended chan struct{}
+
+	mu   sync.Mutex
+	said []string // its last lines
 }
 
 // startTime is how long a server may take to say where it is.
@@ -47,7 +53,7 @@ func startServer(ctx context.Context, s benchSubject, parallel int) (*benchServe
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	server := &benchServer{cmd: cmd, client: &http.Client{}}
+	server := &benchServer{cmd: cmd, client: &http.Client{}, ended: make(chan struct{})}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	timer := time.AfterFunc(startTime, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
@@ -57,7 +63,7 @@ func startServer(ctx context.Context, s benchSubject, parallel int) (*benchServe
 	for lines.Scan() {
 		if _, at, ok := strings.Cut(lines.Text(), "serving bench at "); ok {
 			server.url = at
-			go func() { _, _ = io.Copy(io.Discard, stderr) }()
+			go server.listen(lines, stderr)
 			return server, server.ready(ctx)
 		}
 		said = append(said, lines.Text())
@@ -69,16 +75,53 @@ func startServer(ctx context.Context, s benchSubject, parallel int) (*benchServe
 	return nil, fmt.Errorf("the server did not start: %s", strings.Join(said, "; "))
 }
 
-// withoutVariables returns an environment without this program's settings, which would change the server.
+// lastLines is how many lines of a server are kept, for the case that it fails.
+const lastLines = 5
+
+// listen reads what the server writes until it ends.
+func (s *benchServer) listen(lines *bufio.Scanner, rest io.Reader) {
+	defer close(s.ended)
+	for lines.Scan() {
+		s.mu.Lock()
+		s.said = append(s.said, lines.Text())
+		s.said = s.said[max(0, len(s.said)-lastLines):]
+		s.mu.Unlock()
+	}
+	_, _ = io.Copy(io.Discard, rest) // after a line that is too long
+}
+
+// endTime is how long a server may take to end after a request failed.
+const endTime = 2 * time.Second
+
+// because adds to the error of a request what the server wrote last. Nobody else sees its log.
+func (s *benchServer) because(ctx context.Context, err error) error {
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
+		return err
+	case <-time.After(endTime):
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.said) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; the server wrote: %s", err, strings.Join(s.said, "; "))
+}
+
+// withoutVariables returns an environment without this program's settings, which would change the server. It keeps the
+// one that says where MLX is.
 func withoutVariables(env []string) []string {
 	var list []string
 	for _, v := range env {
-		if !strings.HasPrefix(v, "RUNNER_") {
+		if !strings.HasPrefix(v, "RUNNER_") || strings.HasPrefix(v, pythonVariable) {
 			list = append(list, v)
 		}
 	}
 	return list
 }
+
+const pythonVariable = "RUNNER_PYTHON="
 
 // ready waits until the model is loaded.
 func (s *benchServer) ready(ctx context.Context) error {
@@ -124,12 +167,12 @@ func (s *benchServer) post(ctx context.Context, body map[string]any) (bench.Samp
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := s.client.Do(r)
 	if err != nil {
-		return sample, err
+		return sample, s.because(ctx, err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
-		return sample, fmt.Errorf("the server answered %s: %s", answer.Status, bytes.TrimSpace(text))
+		return sample, s.because(ctx, fmt.Errorf("the server answered %s: %s", answer.Status, bytes.TrimSpace(text)))
 	}
 	counted := false
 	lines := bufio.NewScanner(answer.Body)
@@ -173,7 +216,7 @@ func (s *benchServer) post(ctx context.Context, body map[string]any) (bench.Samp
 	}
 	sample.Took = time.Since(sample.Start)
 	if err := lines.Err(); err != nil {
-		return sample, err
+		return sample, s.because(ctx, err)
 	}
 	if !counted {
 		return sample, errors.New("the server ended an answer without counting its tokens")

@@ -17,6 +17,7 @@ import (
 	"runner/bench"
 	"runner/bench/machine"
 	"runner/bench/results"
+	"runner/cmd/runner/settings"
 	"runner/models/roofline"
 )
 
@@ -32,7 +33,7 @@ type benchModel struct {
 func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, say func(string)) ([]benchModel, error) {
 	made := ""
 	if o.shape != "" {
-		path, layers, err := a.shapeFile(ctx, o.shape, o.layers, say)
+		path, layers, err := a.shapeFile(ctx, o, say)
 		if err != nil {
 			return nil, err
 		}
@@ -78,17 +79,14 @@ func (s benchSubject) readsMemory() bool {
 // error.
 func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOptions, say func(string)) (
 	list []benchSubject, err error) {
-	engines, threads := o.engines, unique(o.threads)
-	if len(engines) == 0 {
-		engines = []string{""}
-	}
-	if len(threads) == 0 {
-		threads = []int{0}
+	plan, err := a.benchPlan(paths, o.engines)
+	if err != nil {
+		return nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
 	for at := range paths {
-		m := &paths[at]
-		if len(engines)*len(threads) > 1 {
+		m, engines := &paths[at], plan[at]
+		if len(engines)*max(1, len(o.threads)) > 1 {
 			say("reading " + m.name)
 			warm(ctx, m.path)
 		}
@@ -100,7 +98,7 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 			if slices.Contains(engines[:i], engine) {
 				name = fmt.Sprintf("%s (%d)", name, i+1)
 			}
-			for _, n := range threads {
+			for _, n := range a.benchThreads(name, engine, m, o.threads) {
 				say("loading " + m.name)
 				cfg, path := o.model, m.path
 				cfg.Threads = n
@@ -135,6 +133,63 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 	return list, nil
 }
 
+// computes reports whether an engine of --engine computes a model. "" stands for the one that the model gets without
+// the flag.
+func computes(engine string, m *benchModel) bool {
+	return engine == "" || isRemote(engine) || isFolder(m.path) == (engine == engineMLX)
+}
+
+// benchPlan returns the engines for each model. MLX computes the folders, and the others the files.
+func (a *app) benchPlan(models []benchModel, engines []string) ([][]string, error) {
+	if len(engines) == 0 {
+		engines = []string{""}
+	}
+	given := a.origins["engine"] == settings.CommandLine // RUNNER_ENGINE is for files only
+	plan := make([][]string, len(models))
+	used := map[string]bool{}
+	for at := range models {
+		m := &models[at]
+		for _, engine := range engines {
+			if computes(engine, m) {
+				plan[at], used[engine] = append(plan[at], engine), true
+			}
+		}
+		switch {
+		case len(plan[at]) > 0:
+		case !given:
+			plan[at] = []string{""}
+		case isFolder(m.path):
+			return nil, &usageError{what: fmt.Sprintf("no --engine computes %s, which is a folder", m.name),
+				hint: "add --engine mlx, or leave --engine out"}
+		default:
+			return nil, &usageError{what: fmt.Sprintf("no --engine computes %s, which is a file", m.name),
+				hint: "give MLX the folder of a model in safetensors, or add --engine builtin"}
+		}
+	}
+	for _, engine := range engines {
+		if given && !used[engine] {
+			return nil, &usageError{what: fmt.Sprintf("--engine %s computes none of the models", engine),
+				hint: "MLX computes folders with safetensors, and the others files"}
+		}
+	}
+	return plan, nil
+}
+
+// benchThreads returns the numbers of threads to measure a model with; 0 leaves it to the engine. It warns where the
+// engine, which has a name, takes none.
+func (a *app) benchThreads(name, engine string, m *benchModel, asked []int) []int {
+	switch {
+	case len(asked) == 0:
+	case isRemote(engine):
+		a.note(fmt.Sprintf("warning: %s has its own number of threads, so --threads is not for it", name))
+	case isFolder(m.path):
+		a.note(fmt.Sprintf("warning: MLX has its own number of threads, so --threads is not for %s", m.name))
+	default:
+		return unique(asked)
+	}
+	return []int{0}
+}
+
 // warm reads a model's file, so that the first engine that loads it does not wait longer for the disk than the others.
 // What cannot be read is left to them.
 func warm(ctx context.Context, path string) {
@@ -161,9 +216,8 @@ func (a *app) benchEngine(engine string) (name string, err error) {
 	case "":
 		i.when = isolateAuto
 	case engineHere:
-	case "mlx":
-		return "", &usageError{what: `--engine cannot be "mlx"`, hint: "give the folder of a model in " +
-			"safetensors as MODEL: MLX computes it"}
+	case engineMLX:
+		i.when = isolateAuto
 	case engineChild:
 		i.when = isolateOn
 	default:
@@ -201,6 +255,9 @@ func describe(subjects []benchSubject, o *benchOptions) []results.Subject {
 	for i, s := range subjects {
 		list[i] = results.Subject{Name: s.Name, Info: s.Model.Info(), Load: s.load, PerToken: s.model.perToken,
 			Made: s.model.made, CacheType: o.model.CacheType, FlashAttention: o.model.FlashAttention}
+		if s.remote || isFolder(s.model.path) { // these settings are for llama.cpp
+			list[i].CacheType, list[i].FlashAttention = "", "auto"
+		}
 		if s.remote {
 			list[i].PerToken = 0
 			list[i].Info.Path, list[i].Info.Bytes, list[i].Info.Parameters = s.model.path, 0, 0

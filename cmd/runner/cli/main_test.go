@@ -78,6 +78,9 @@ func scripted() *app {
 			if strings.Contains(path, "corrupt") {
 				return nil, errCorrupt(path)
 			}
+			if strings.Contains(path, "unserved") && os.Args[1] == "serve" {
+				return nil, errors.New("there is not enough memory for a server")
+			}
 			return fake.New(fake.Config{ContextSize: cfg.ContextSize, BatchSize: cfg.BatchSize}), nil
 		},
 		Isolated: func(_ context.Context, _ string, cfg backend.Config, _ Process, _ *slog.Logger) (backend.Model, error) {

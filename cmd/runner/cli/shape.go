@@ -6,17 +6,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"runner/cmd/runner/render"
 	"runner/models/cache"
 	"runner/models/random"
 )
 
-// shapeFile returns the file of a model with random weights in a shape, and how many layers it has. It is made once and
-// kept in the user's cache folder. layers is how many are wanted, or 0 for all.
-func (a *app) shapeFile(ctx context.Context, name string, layers int, say func(string)) (path string, has int,
-	err error) {
-	c, ok := random.Shape(name)
+// shapeFile returns the file of a model with random weights in the shape and with the layers that the options ask for,
+// and how many layers it has. It is made once and kept in the user's cache folder. One that is damaged is made again.
+func (a *app) shapeFile(ctx context.Context, o *benchOptions, say func(string)) (path string, has int, err error) {
+	name, layers := o.shape, o.layers
+	c, ok := o.shapeOf(name)
 	if !ok {
 		hint := "use " + alternatives(random.Shapes())
 		if near := nearest(name, random.Shapes()); near != "" {
@@ -37,20 +38,31 @@ func (a *app) shapeFile(ctx context.Context, name string, layers int, say func(s
 	}
 	folder = filepath.Join(folder, "runner", "shapes")
 	path = filepath.Join(folder, fmt.Sprintf("%s-%d-layers-random.gguf", name, c.Layers))
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return path, c.Layers, err
+	switch err := random.Check(path, c); {
+	case err == nil:
+		return path, c.Layers, nil
+	case !errors.Is(err, os.ErrNotExist):
+		a.note(fmt.Sprintf("warning: %s cannot be used, and is made again: %v", path, reason(err)))
 	}
+	return path, c.Layers, makeShape(ctx, path, name, c, say)
+}
+
+// makeShape makes the file of a shape.
+func makeShape(ctx context.Context, path, name string, c random.Config, say func(string)) error {
+	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return "", 0, &inputError{what: fmt.Sprintf("the folder %s cannot be made: %v", folder, reason(err)),
+		return &inputError{what: fmt.Sprintf("the folder %s cannot be made: %v", folder, reason(err)),
 			hint: "set XDG_CACHE_HOME to a folder that can be written", err: err}
 	}
+	sweepShapes(folder)
 	if free, ok := cache.Free(folder); ok && free < c.Size()+c.Size()/50 {
-		return "", 0, &inputError{what: fmt.Sprintf("the weights of %s take %s, and there are %s free in %s", name,
+		return &inputError{what: fmt.Sprintf("the weights of %s take %s, and there are %s free in %s", name,
 			render.Size(c.Size()), render.Size(free), folder), hint: "free some space, or use fewer --layers"}
 	}
-	f, err := os.CreateTemp(folder, ".new-*")
+	f, err := os.CreateTemp(folder, newShape)
 	if err != nil {
-		return "", 0, err
+		return &inputError{what: fmt.Sprintf("nothing can be written in %s: %v", folder, reason(err)),
+			hint: "set XDG_CACHE_HOME to a folder that can be written", err: err}
 	}
 	defer os.Remove(f.Name()) // it is gone after the rename
 	say(fmt.Sprintf("making %s of random weights", render.Size(c.Size())))
@@ -58,16 +70,35 @@ func (a *app) shapeFile(ctx context.Context, name string, layers int, say func(s
 		done := min(1, float64(n)/float64(c.Size()))
 		say(fmt.Sprintf("making %s of random weights %3.0f%%", render.Size(c.Size()), 100*done))
 	}}, c)
+	if err == nil {
+		err = f.Sync() // a machine that stops now does not leave the name with half of the weights
+	}
 	if e := f.Close(); err == nil {
 		err = e
 	}
 	switch {
 	case ctx.Err() != nil:
-		return "", 0, errInterrupted
+		return errInterrupted
 	case err != nil:
-		return "", 0, err
+		return err
 	}
-	return path, c.Layers, os.Rename(f.Name(), path)
+	return os.Rename(f.Name(), path)
+}
+
+// newShape is the name of a file that is being made, as os.CreateTemp takes it.
+const newShape = ".new-*"
+
+// leftTime is how long nothing was written to a file that is being made when its program has surely ended.
+const leftTime = time.Hour
+
+// sweepShapes removes the files of programs that ended while they made them. They can be as large as models.
+func sweepShapes(folder string) {
+	list, _ := filepath.Glob(filepath.Join(folder, newShape))
+	for _, path := range list {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > leftTime {
+			_ = os.Remove(path)
+		}
+	}
 }
 
 // stopping writes to a file until a context ends.

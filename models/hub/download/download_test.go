@@ -208,6 +208,13 @@ func TestCancelLosesNothing(t *testing.T) {
 	p.Fail(func(r hubtest.Request) hubtest.Fault {
 		return hubtest.Fault{Stall: 5000 + int64(r.Number)}
 	})
+	quick := config(p.URL, "test") // it notices sooner that a connection delivers nothing, and reports that
+	quick.Stall, quick.Retry.Tries = 200*time.Millisecond, 100
+	patient := p.client
+	var err error
+	if p.client, err = hub.New(quick); err != nil {
+		t.Fatal(err)
+	}
 	why := errors.New("the user pressed Ctrl-C")
 	for had := int64(0); had < p.file.Size/2; {
 		since := len(p.Asked())
@@ -238,6 +245,7 @@ func TestCancelLosesNothing(t *testing.T) {
 	}
 	// The rest comes without interruption, and it is exactly what is missing.
 	p.Fail(nil)
+	p.client = patient
 	missing := p.file.Size - Find(p.repo)[0].Have
 	since := len(p.Asked())
 	if err := p.get(t.Context()); err != nil {
@@ -252,11 +260,15 @@ func TestCancelLosesNothing(t *testing.T) {
 	}
 }
 
-// interrupt downloads until the file is nearly whole and then fails for good.
+// interrupt downloads until the file is whole but for the last request, which then fails for good. That one waits for
+// the others, so that a slow one is not cut off in the middle of a chunk.
 func (p *place) interrupt() {
 	p.t.Helper()
 	p.Fail(func(r hubtest.Request) hubtest.Fault {
 		if r.Bytes && r.To == p.file.Size {
+			for end := time.Now().Add(time.Minute); p.onDisk() < r.From && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
 			return hubtest.Fault{Status: 500}
 		}
 		return hubtest.Fault{}
@@ -266,9 +278,17 @@ func (p *place) interrupt() {
 		p.t.Fatalf("got %v", err)
 	}
 	p.Fail(nil)
-	if len(verifiedOnDisk(p.repo.Blobs(), p.file)) < 5 {
-		p.t.Fatal("nothing is here")
+	if here, last := p.onDisk(), 2*chunk; here < p.file.Size-int64(last) {
+		p.t.Fatalf("%d of %d bytes are here", here, p.file.Size)
 	}
+}
+
+// onDisk returns how many bytes are on disk with the hash of a journal.
+func (p *place) onDisk() (n int64) {
+	for _, part := range verifiedOnDisk(p.repo.Blobs(), p.file) {
+		n += part[1] - part[0]
+	}
+	return n
 }
 
 // TestDamageOnDisk changes what an interrupted download left. Each change costs the chunks that it concerns and no
@@ -314,15 +334,9 @@ func TestDamageOnDisk(t *testing.T) {
 			p := newPlace(t, content(3, int(size)), true)
 			p.interrupt()
 			dir := p.partial()
-			had := int64(0)
-			for _, part := range verifiedOnDisk(p.repo.Blobs(), p.file) {
-				had += part[1] - part[0]
-			}
+			had := p.onDisk()
 			c.damage(t, dir)
-			left := int64(0)
-			for _, part := range verifiedOnDisk(p.repo.Blobs(), p.file) {
-				left += part[1] - part[0]
-			}
+			left := p.onDisk()
 			if c.costs >= 0 && had-left != c.costs {
 				t.Fatalf("the damage costs %d bytes", had-left)
 			}

@@ -61,10 +61,7 @@ func TestOwners(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlace(t, content(12, 20*chunk), true)
 			p.interrupt()
-			here := int64(0)
-			for _, part := range verifiedOnDisk(p.repo.Blobs(), p.file) {
-				here += part[1] - part[0]
-			}
+			here := p.onDisk()
 			dir := p.rename(c.owner)
 			if c.locked {
 				f, err := os.Open(filepath.Join(dir, "journal"))

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/models/random"
+)
+
+// tinyShape returns a known shape with few and small matrices. It has the layers, the kinds of layers and the formats.
+func tinyShape(name string) (random.Config, bool) {
+	c, ok := random.Shape(name)
+	c.Width, c.FeedForward, c.Heads, c.KVHeads, c.HeadSize, c.Vocabulary = 256, 256, 4, 2, 64, 512
+	c.Experts, c.Used = min(c.Experts, 2), min(c.Used, 2)
+	return c, ok
+}
+
+// shapeTest makes shapes in a cache of its own.
+type shapeTest struct {
+	*testing.T
+	folder string
+	errors *os.File
+	app    *app
+}
+
+func newShapeTest(t *testing.T) *shapeTest {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir()) // the cache's place on macOS
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "errors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return &shapeTest{T: t, folder: filepath.Join(dir, "runner", "shapes"), errors: file, app: &app{err: file}}
+}
+
+// file returns the path of a shape's file, and whether it was made for that.
+func (t *shapeTest) file(name string, layers int) (path string, made bool) {
+	t.Helper()
+	path, has, err := t.app.shapeFile(t.Context(), &benchOptions{shape: name, layers: layers, shapeOf: tinyShape},
+		func(said string) { made = made || strings.HasPrefix(said, "making ") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has != layers {
+		t.Errorf("%s has %d layers, want %d", name, has, layers)
+	}
+	return path, made
+}
+
+// noted returns what was written to standard error.
+func (t *shapeTest) noted() string {
+	t.Helper()
+	b, err := os.ReadFile(t.errors.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// files lists the files in the folder.
+func (t *shapeTest) files() (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(t.folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// weights returns the file that a tiny shape should have.
+func (t *shapeTest) weights(name string, layers int) []byte {
+	t.Helper()
+	c, _ := tinyShape(name)
+	c.Layers = layers
+	var b bytes.Buffer
+	if err := random.Write(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestShapeIsMadeOnce: the file of a shape is made the first time, and it is that of the shape with the layers. The
+// second time the same file is there, and nothing is written.
+func TestShapeIsMadeOnce(t *testing.T) {
+	test := newShapeTest(t)
+	var want []string
+	for _, name := range random.Shapes() {
+		for _, layers := range []int{2, 3} {
+			path, made := test.file(name, layers)
+			first, err := os.Stat(path)
+			if err != nil || !made {
+				t.Fatalf("%s: made %v, %v", path, made, err)
+			}
+			want = append(want, filepath.Base(path))
+			again, made := test.file(name, layers)
+			second, err := os.Stat(again)
+			if err != nil || made || again != path || !os.SameFile(first, second) ||
+				!second.ModTime().Equal(first.ModTime()) {
+				t.Errorf("the second time: %s instead of %s, made %v, %v", again, path, made, err)
+			}
+			if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, test.weights(name, layers)) {
+				t.Errorf("%s with %d layers: the file is another one, %v", name, layers, err)
+			}
+		}
+	}
+	slices.Sort(want)
+	if got := test.files(); !slices.Equal(got, slices.Compact(want)) || len(got) != 2*len(random.Shapes()) {
+		t.Errorf("the folder has %q, want %q", got, want)
+	}
+	if noted := test.noted(); noted != "" {
+		t.Errorf("it says %q", noted)
+	}
+}
+
+// TestDamagedShapeIsMadeAgain: a file that is cut off, or another one, is not used. It is named, and made again.
+func TestDamagedShapeIsMadeAgain(t *testing.T) {
+	const name, layers = "qwen3-30b-a3b", 2
+	test := newShapeTest(t)
+	whole := test.weights(name, layers)
+	for what, b := range map[string][]byte{
+		"empty": {}, "half-written": whole[:len(whole)/2], "of zeros": make([]byte, len(whole)),
+		"of another shape": test.weights("llama-3.1-8b", layers), "with other layers": test.weights(name, layers+1),
+	} {
+		path, _ := test.file(name, layers)
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, made := test.file(name, layers); !made {
+			t.Errorf("a file that is %s is used", what)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, whole) {
+			t.Errorf("after a file that is %s: %d bytes, %v", what, len(got), err)
+		}
+		if _, made := test.file(name, layers); made {
+			t.Errorf("after a file that is %s: it is made a third time", what)
+		}
+		noted := test.noted()
+		if strings.Count(noted, "warning: "+path+" cannot be used, and is made again: ") != 1 {
+			t.Errorf("a file that is %s: it says %q", what, noted)
+		}
+		if err := test.errors.Truncate(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestShapeThatIsStopped: Ctrl-C while a file is made leaves nothing. What an ended program left is removed, and what
+// another one may be writing stays.
+func TestShapeThatIsStopped(t *testing.T) {
+	const name, layers = "gpt-oss-20b", 2
+	test := newShapeTest(t)
+	ctx, stop := context.WithCancel(t.Context())
+	o := &benchOptions{shape: name, layers: layers, shapeOf: tinyShape}
+	_, _, err := test.app.shapeFile(ctx, o, func(string) { stop() })
+	if !errors.Is(err, errInterrupted) || len(test.files()) != 0 {
+		t.Errorf("%v, and the folder has %q", err, test.files())
+	}
+	left, young := filepath.Join(test.folder, ".new-1"), filepath.Join(test.folder, ".new-2")
+	for _, path := range []string{left, young} {
+		if err := os.WriteFile(path, test.weights(name, layers), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Now().Add(-2 * leftTime)
+	if err := os.Chtimes(left, old, old); err != nil {
+		t.Fatal(err)
+	}
+	path, made := test.file(name, layers)
+	if _, err := os.Stat(left); !made || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("made %v, and what an ended program left: %v", made, err)
+	}
+	if got, want := test.files(), []string{filepath.Base(young), filepath.Base(path)}; !slices.Equal(got, want) {
+		t.Errorf("the folder has %q, want %q", got, want)
+	}
+}
+
+// TestShapeWithoutRoom: a shape that does not fit the disk, and a folder that cannot be made, are errors with a hint.
+func TestShapeWithoutRoom(t *testing.T) {
+	test := newShapeTest(t)
+	huge := func(name string) (random.Config, bool) {
+		c, ok := random.Shape(name)
+		c.FeedForward <<= 20
+		return c, ok
+	}
+	o := &benchOptions{shape: "llama-3.1-8b", shapeOf: huge}
+	ctx, stop := context.WithCancel(t.Context())
+	_, _, err := test.app.shapeFile(ctx, o, func(string) { stop() }) // it would fill the disk
+	if e := (*inputError)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " free in "+test.folder) ||
+		e.hint != "free some space, or use fewer --layers" || len(test.files()) != 0 {
+		t.Errorf("%v, and the folder has %q", err, test.files())
+	}
+	if err := os.Remove(test.folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(test.folder, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o.shapeOf = tinyShape
+	_, _, err = test.app.shapeFile(t.Context(), o, func(string) {})
+	if e := (*inputError)(nil); !errors.As(err, &e) || !strings.Contains(e.hint, "XDG_CACHE_HOME") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestBenchOfAShape: the table says that the weights are random, and how many layers there are.
+func TestBenchOfAShape(t *testing.T) {
+	test := newShapeTest(t)
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	a := scripted()
+	a.out, a.err = out, test.errors
+	o := &benchOptions{prompts: []int{4}, depths: []int{0}, repeat: 2, shape: "llama-3.1-8b", layers: 2, output: "md",
+		settle: func(context.Context, []int, time.Duration) bool { return true }, shapeOf: tinyShape}
+	o.model.BatchSize, o.answer.maxTokens = 8, 1
+	cmd := a.benchCommand()
+	cmd.SetContext(t.Context())
+	if err := a.bench(cmd, nil, o); err != nil {
+		t.Fatalf("%v: %s", err, test.noted())
+	}
+	table, err := os.ReadFile(out.Name())
+	if err != nil || !strings.Contains(string(table), ", random, 2 layers |") {
+		t.Errorf("%v, the table is\n%s", err, table)
+	}
+	if want := []string{"llama-3.1-8b-2-layers-random.gguf"}; !slices.Equal(test.files(), want) {
+		t.Errorf("the folder has %q", test.files())
+	}
+}
