@@ -11,6 +11,13 @@ namespace {
 
 bool all_cases;
 
+// Emulated tiles are slow.
+#ifdef RUNNER_TILES_EMULATED
+constexpr bool slow_tiles = true;
+#else
+constexpr bool slow_tiles = false;
+#endif
+
 // The digests of the results so far, by FNV-1a: of products with quantized weights, and of all others.
 uint64_t quantized_bits, other_bits;
 
@@ -150,8 +157,8 @@ class operands {
     }
 
     // check multiplies rows from first to before last with some columns from c on, and with bundles of them where there
-    // are any.
-    void check(int64_t first, int64_t last, int64_t c, int64_t some) {
+    // are any. If these are slow, only now and then, unless they are wanted.
+    void check(int64_t first, int64_t last, int64_t c, int64_t some, bool wanted = false) {
         std::snprintf(now, sizeof now, "format %d, %d rows of %d weights: rows %d to %d, columns %d to %d", (int) m.r.format,
             (int) m.height, (int) m.r.n, (int) first, (int) last - 1, (int) c, (int) (c + some - 1));
         clear();
@@ -161,7 +168,7 @@ class operands {
             own->multiply_floats(m.r, first, last, x.data() + c, to.data() + c, some);
         }
         compare("product", first, last, c, some);
-        if (column == 0 || !own->worth || (slow_tiles && !all_cases && checks++ % 8 != 0)) {
+        if (column == 0 || !own->worth || (slow_tiles && !all_cases && !wanted && checks++ % 8 != 0)) {
             return;
         }
         const std::vector<const block *> columns(rounded.begin() + c, rounded.begin() + c + some);
@@ -175,11 +182,6 @@ class operands {
     }
 
   private:
-#ifdef RUNNER_TILES_EMULATED
-    static constexpr bool slow_tiles = true;
-#else
-    static constexpr bool slow_tiles = false;
-#endif
     static constexpr uint32_t untouched = 0x7fc12345; // not a number
 
     // zeros reports whether all numbers of a column were rounded to 0.
