@@ -2,8 +2,8 @@
 // every size, from the smallest to infinity. Prints the instructions of the kernels that passed and two digests of their
 // results: of products with quantized weights, and of all others.
 //
-// Arguments: a seed for what is drawn; "all" to check all cases instead of a sample; the instructions to check; and after
-// a minus features that the processor is said to lack, such as -avx512vbmi.
+// Arguments: a seed for what is drawn; "all" to check all cases instead of a sample; the instructions to check; after a
+// minus features that the processor is said to lack, such as -avx512vbmi. "names" prints instructions without a check.
 
 #include "edges.h"
 #include "elementwise.h"
@@ -417,18 +417,26 @@ int main(int argc, char ** argv) {
     explain_signals();
     const unsigned seed = argc > 1 ? (unsigned) std::strtoul(argv[1], nullptr, 10) : 1;
     const char * only = nullptr;
+    bool names = false;
     for (int i = 2; i < argc; i++) {
         if (argv[i][0] == '-') {
             lacking.push_back(argv[i] + 1);
         } else if (std::strcmp(argv[i], "all") == 0) {
             all_cases = true;
+        } else if (std::strcmp(argv[i], "names") == 0) {
+            names = true;
         } else {
             only = argv[i];
         }
     }
     for (const set * const * s = sets; *s; s++) {
-        if ((*s)->supported() && (!only || std::strcmp(only, (*s)->instructions) == 0)) {
-            own = *s;
+        if (!(*s)->supported() || (only && std::strcmp(only, (*s)->instructions) != 0)) {
+            continue;
+        }
+        own = *s;
+        if (names) {
+            std::puts(own->instructions);
+        } else {
             check(seed);
             std::printf("%s: %016" PRIx64 " %016" PRIx64 "\n", own->instructions, quantized_bits, other_bits);
         }
