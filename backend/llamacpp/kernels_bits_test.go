@@ -13,8 +13,8 @@ import (
 	"runner/models/random"
 )
 
-// bitModels are small models in every format of weights that the kernels read. With all experts at work each product has
-// as many columns as a chunk has tokens; with some of many it has any number.
+// bitModels are small models in every format of weights that the kernels read. With all experts at work each product
+// has as many columns as a chunk has tokens; with some of many it has any number.
 func bitModels() map[string]random.Config {
 	models := map[string]random.Config{
 		"MXFP4":        {Layers: 2, Width: 96, FeedForward: 160, Experts: 2, Used: 2, Window: 48, Seed: 11},
@@ -159,35 +159,11 @@ func TestLogitsOfChunksOfEverySize(t *testing.T) {
 	})
 }
 
-// openWith opens a model with a number of threads: of the engine, or one of those and helpers.
-func openWith(t *testing.T, path string, cfg backend.Config, engine bool) *Model {
-	t.Helper()
-	m := (*Model)(nil)
-	if !engine {
-		m = openModel(t, path, cfg)
-	} else {
-		e, err := BuiltIn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		plain := *e
-		plain.kernels = "" // so that it plans threads, as for large models
-		if m, err = plain.open(t.Context(), path, cfg); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { m.Close() })
-	}
-	if want := map[bool]int{true: cfg.Threads, false: 1}[engine]; m.threads != want {
-		t.Fatalf("the engine has %d threads instead of %d", m.threads, want)
-	}
-	return m
-}
-
 // threadCounts are also more than there are processors.
 var threadCounts = []int{1, 2, 3, 5, 8}
 
-// TestLogitsInAnyPlace feeds a sequence beside others that come and go, so that its tokens are anywhere in the cache and
-// in batches of all kinds, with any number of helpers.
+// TestLogitsInAnyPlace feeds a sequence beside others that come and go, so that its tokens are anywhere in the cache
+// and in batches of all kinds, with any number of helpers.
 func TestLogitsInAnyPlace(t *testing.T) {
 	rounds := 1
 	if os.Getenv("RUNNER_LONG") != "" {

@@ -54,9 +54,9 @@ func emulatedKernels(t *testing.T) []string {
 // quickFlags compile kernels in a fourth of the time that those take that run fast.
 var quickFlags = []string{"-O1", "-DRUNNER_KERNELS_CALLED", "-DRUNNER_TILES_EMULATED"}
 
-// TestKernelsAtTheEdges checks products with matrices of every height and of any number of columns, and all kernels with
-// numbers of every size. It takes a sample; RUNNER_LONG=1 checks all, and also the kernels as they are compiled for
-// speed and those for arm64.
+// TestKernelsAtTheEdges checks products with matrices of every height and of any number of columns, and all kernels
+// with numbers of every size. It takes a sample; RUNNER_LONG=1 checks all, and also the kernels as they are compiled
+// for speed and those for arm64.
 func TestKernelsAtTheEdges(t *testing.T) {
 	want := emulatedKernels(t)
 	seed := drawnSeed(t)
@@ -90,8 +90,8 @@ func TestKernelsAtTheEdges(t *testing.T) {
 	})
 }
 
-// edges runs testdata/edges.cpp, checks that kernels with these instructions ran, and returns the digests of their results.
-// Products of quantized weights are the same with all of them.
+// edges runs testdata/edges.cpp, checks that kernels with these instructions ran, and returns the digests of their
+// results. Products of quantized weights are the same with all of them.
 func edges(t *testing.T, want []string, program string, args ...string) map[string]string {
 	t.Helper()
 	out := output(t, program, args...)
@@ -114,9 +114,9 @@ func edges(t *testing.T, want []string, program string, args ...string) map[stri
 	return digests
 }
 
-// lackingInstructions runs the kernels of a program as on a processor that lacks some instructions: the check of what it
-// has says no, and an instruction that no processor knows stands for the missing ones. Emulators that are easy to have do
-// not know AVX-512. The results are as before.
+// lackingInstructions runs the kernels of a program as on a processor that lacks some instructions: the check of what
+// it has says no, and an instruction that no processor knows stands for the missing ones. Emulators that are easy to
+// have do not know AVX-512. The results are as before.
 func lackingInstructions(t *testing.T, binary, sample string, digests map[string]string) {
 	all := emulatedKernels(t)
 	if !slices.Contains(all, "AVX-512 VNNI") {
@@ -151,8 +151,8 @@ func lackingInstructions(t *testing.T, binary, sample string, digests map[string
 	}
 }
 
-// withoutInstructions returns the path of a copy of a program in which an instruction that no processor knows stands for
-// those whose text matches. It returns "" if there are none.
+// withoutInstructions returns the path of a copy of a program in which an instruction that no processor knows stands
+// for those whose text matches. It returns "" if there are none.
 func withoutInstructions(t *testing.T, program, text string) string {
 	t.Helper()
 	objdump, err := exec.LookPath("objdump")

@@ -1,6 +1,6 @@
 // Checks the kernels at their edges: products of any number of columns with matrices of every height, and numbers of
-// every size, from the smallest to infinity. Prints the instructions of the kernels that passed and two digests of their
-// results: of products with quantized weights, and of all others.
+// every size, from the smallest to infinity. Prints the instructions of the kernels that passed and two digests of
+// their results: of products with quantized weights, and of all others.
 //
 // Arguments: a seed for what is drawn; "all" to check all cases instead of a sample; the instructions to check; after a
 // minus features that the processor is said to lack, such as -avx512vbmi. "names" prints instructions without a check.
@@ -13,8 +13,8 @@
 
 namespace {
 
-const enum rows::format formats[] = {rows::f32, rows::f16, rows::bf16, rows::mxfp4, rows::q8_0, rows::q4_0, rows::iq4_nl,
-    rows::q4_k, rows::q5_k, rows::q6_k, rows::iq4_xs};
+const enum rows::format formats[] = {rows::f32, rows::f16, rows::bf16, rows::mxfp4, rows::q8_0, rows::q4_0,
+    rows::iq4_nl, rows::q4_k, rows::q5_k, rows::q6_k, rows::iq4_xs};
 
 // tall_enough are the heights of matrices: all that a vector or a tile might leave a rest of.
 std::vector<int64_t> tall_enough() {
@@ -90,7 +90,8 @@ void check_all_halves(enum rows::format format) {
     o.check(0, 4096, 0, 16);
 }
 
-// extreme_float is a number that rarely occurs: by kind one of the smallest, an ordinary one, one of the largest, or any.
+// extreme_float is a number that rarely occurs: by kind one of the smallest, an ordinary one, one of the largest, or
+// any.
 float extreme_float(int kind, float largest, bool infinite) {
     const float small[] = {0, FLT_TRUE_MIN, 5 * FLT_TRUE_MIN, 0x1.fffffcp-127f, FLT_MIN, 1.5f * FLT_MIN},
         large[] = {largest, largest / 2, largest / 7, largest / 1000, 1, 0};
@@ -181,7 +182,8 @@ void in_pieces(operands & o, bool together) {
     }
 }
 
-// Every exponent of MXFP4 with activations of every size. Rows of neighbouring exponents come together, and rows of any.
+// Every exponent of MXFP4 with activations of every size. Rows of neighbouring exponents come together, and rows of
+// any.
 void check_exponents() {
     for (const bool sorted : {true, false}) {
         std::vector<int> exponents(259);

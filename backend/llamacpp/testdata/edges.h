@@ -89,7 +89,8 @@ class operands {
         m.r.data = (char *) std::memcpy(weights.place(m.bytes.size()), m.bytes.data(), m.bytes.size());
         block * b = (block *) blocks.place(column * count * sizeof *b);
         float * f = (float *) floats.place(m.r.n * count * sizeof *f), * out = (float *) results.place(room());
-        for (int64_t c = count; c-- > 0; b += column, f += m.r.n, out += m.height) { // the first column ends at the fence
+        // The first column ends at the fence.
+        for (int64_t c = count; c-- > 0; b += column, f += m.r.n, out += m.height) {
             x.insert(x.begin(), f);
             rounded.insert(rounded.begin(), b);
             to.insert(to.begin(), out);
@@ -135,8 +136,8 @@ class operands {
 
     float want_at(int64_t r, int64_t c) const { return want[c * m.height + r]; }
 
-    // check_in_double compares products of floats with sums in double precision. It returns how many have a defined value:
-    // sums that overflow on the way have none.
+    // check_in_double compares products of floats with sums in double precision. It returns how many have a defined
+    // value: sums that overflow on the way have none.
     int64_t check_in_double() const {
         int64_t compared = 0;
         for (int64_t c = 0; c < count; c++) {
@@ -159,8 +160,8 @@ class operands {
     // check multiplies rows from first to before last with some columns from c on, and with bundles of them where there
     // are any. If these are slow, only now and then, unless they are wanted.
     void check(int64_t first, int64_t last, int64_t c, int64_t some, bool wanted = false) {
-        std::snprintf(now, sizeof now, "format %d, %d rows of %d weights: rows %d to %d, columns %d to %d", (int) m.r.format,
-            (int) m.height, (int) m.r.n, (int) first, (int) last - 1, (int) c, (int) (c + some - 1));
+        std::snprintf(now, sizeof now, "format %d, %d rows of %d weights: rows %d to %d, columns %d to %d",
+            (int) m.r.format, (int) m.height, (int) m.r.n, (int) first, (int) last - 1, (int) c, (int) (c + some - 1));
         clear();
         if (column > 0) {
             own->multiply_quantized(m.r, first, last, rounded.data() + c, to.data() + c, some);
@@ -172,8 +173,9 @@ class operands {
             return;
         }
         const std::vector<const block *> columns(rounded.begin() + c, rounded.begin() + c + some);
-        if (m.r.format == rows::mxfp4 && std::all_of(columns.begin(), columns.end(), [&](const block * b) { return zeros(b); })) {
-            return;
+        const auto nothing = [&](const block * b) { return zeros(b); };
+        if (m.r.format == rows::mxfp4 && std::all_of(columns.begin(), columns.end(), nothing)) {
+            return; // tiles multiply the zeros with weights that may not be numbers
         }
         const bundles all(columns, m.r.n, m.r.format);
         clear();

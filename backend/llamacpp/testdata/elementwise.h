@@ -14,8 +14,9 @@ const double least = std::numeric_limits<float>::denorm_min();
 // remarkable are numbers at which something might change, of both signs, in any order.
 std::vector<float> remarkable() {
     std::vector<float> x;
-    for (const float size : {0.0f, FLT_TRUE_MIN, 1e-40f, 0x1.fffffcp-127f, FLT_MIN, 1e-30f, 1e-10f, 0.1f, 0.5f, 1.0f, 1.5f,
-             6.9999995f, 7.0f, 7.0000005f, 46.0f, 47.5f, 79.9f, 80.0f, 80.1f, 88.8f, 104.0f, 1e4f, 1e18f, 1e30f, FLT_MAX}) {
+    for (const float size : {0.0f, FLT_TRUE_MIN, 1e-40f, 0x1.fffffcp-127f, FLT_MIN, 1e-30f, 1e-10f, 0.1f, 0.5f, 1.0f,
+             1.5f, 6.9999995f, 7.0f, 7.0000005f, 46.0f, 47.5f, 79.9f, 80.0f, 80.1f, 88.8f, 104.0f, 1e4f, 1e18f, 1e30f,
+             FLT_MAX}) {
         x.push_back(size);
         x.push_back(-size);
     }
@@ -30,19 +31,20 @@ std::vector<float> remarkable() {
 
 // lists are numbers at fences, and room for results.
 class lists {
-    fence  first, second, third;
+    fence first, second, third;
+
+    static float * at(fence & f, int64_t n) { return (float *) f.place(n * sizeof(float)); }
 
   public:
-    float *x, *y, *out;
-    lists(int64_t xs, int64_t ys, int64_t results)
-        : x((float *) first.place(xs * 4)), y((float *) second.place(ys * 4)), out((float *) third.place(results * 4)) {}
+    float * x, * y, * out;
+    lists(int64_t xs, int64_t ys, int64_t results) : x(at(first, xs)), y(at(second, ys)), out(at(third, results)) {}
 };
 
 using kernel = std::function<void(const float * x, const float * y, int64_t n, float * out)>;
 
-// check_pairs runs a kernel on all pairs of remarkable numbers, and compares each result by right. A result depends on its
-// pair alone: the same pairs in another order, in other lengths and in place give the same bits.
-void check_pairs(const char * what, const kernel & run, const std::function<void(float x, float y, float got)> & right) {
+// check_pairs runs a kernel on all pairs of remarkable numbers, and compares each result by right. A result depends
+// on its pair alone: the same pairs in another order, in other lengths and in place give the same bits.
+void check_pairs(const char * what, const kernel & run, const std::function<void(float, float, float)> & right) {
     std::snprintf(now, sizeof now, "%s", what);
     std::vector<std::pair<float, float>> pairs;
     for (const float a : remarkable()) {
@@ -110,7 +112,8 @@ void check_gates() {
 }
 
 void check_rotations() {
-    const float turns[][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}, {0.6f, 0.8f}, {-0.8f, 0.6f}, {0.70710678f, 0.70710678f}};
+    const float turns[][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}, {0.6f, 0.8f}, {-0.8f, 0.6f},
+        {0.70710678f, 0.70710678f}};
     for (const auto & turn : turns) {
         for (const bool second : {false, true}) {
             check_pairs("rotate", [&](const float * x, const float * y, int64_t n, float * out) {
@@ -166,9 +169,11 @@ void check_softmax(int64_t n, float scale, float most) {
 }
 
 void check_normalize(int64_t n, float epsilon, float smallest, float largest) {
-    std::snprintf(now, sizeof now, "normalize %d numbers of %.9g to %.9g, epsilon %.9g", (int) n, smallest, largest, epsilon);
+    std::snprintf(now, sizeof now, "normalize %d numbers of %.9g to %.9g, epsilon %.9g", (int) n, smallest, largest,
+        epsilon);
     lists l(n, 16, n);
-    const std::vector<float> x = some_of(n, [&](float v) { return std::fabs(v) >= smallest && std::fabs(v) <= largest; });
+    const auto ok = [&](float v) { return std::fabs(v) >= smallest && std::fabs(v) <= largest; };
+    const std::vector<float> x = some_of(n, ok);
     std::copy(x.begin(), x.end(), l.x);
     double squares = 0;
     for (const float v : x) {

@@ -4,10 +4,7 @@
 #define RUNNER_TESTDATA_FEATURES_H
 
 // runner_test_lacks reports whether a feature of the processor is to be taken as missing. matrices.h defines it.
-#ifdef __cplusplus
-extern "C"
-#endif
-bool runner_test_lacks(const char * feature);
+extern "C" bool runner_test_lacks(const char * feature);
 
 // In its own expansion the name is the compiler's.
 #define __builtin_cpu_supports(feature) (__builtin_cpu_supports(feature) && !runner_test_lacks(feature))

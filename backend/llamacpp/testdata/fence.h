@@ -27,8 +27,8 @@ class fence {
     fence & operator=(const fence &) = delete;
     ~fence() { release(); }
 
-    // place returns memory for this many bytes. The last of them is right before the fence. What place returned before is
-    // no longer valid.
+    // place returns memory for this many bytes. The last of them is right before the fence. What place returned
+    // before is no longer valid.
     char * place(size_t n) {
         const size_t page = (size_t) sysconf(_SC_PAGESIZE);
         if (n > bytes) {
