@@ -173,10 +173,6 @@ class operands {
             return;
         }
         const std::vector<const block *> columns(rounded.begin() + c, rounded.begin() + c + some);
-        const auto nothing = [&](const block * b) { return zeros(b); };
-        if (m.r.format == rows::mxfp4 && std::all_of(columns.begin(), columns.end(), nothing)) {
-            return; // tiles multiply the zeros with weights that may not be numbers
-        }
         const bundles all(columns, m.r.n, m.r.format);
         clear();
         own->multiply_bundles(m.r, first, last, all.data(), columns.data(), to.data() + c, some);
@@ -185,13 +181,6 @@ class operands {
 
   private:
     static constexpr uint32_t untouched = 0x7fc12345; // not a number
-
-    // zeros reports whether all numbers of a column were rounded to 0.
-    bool zeros(const block * b) const {
-        return std::all_of(b, b + column, [](const block & one) {
-            return std::all_of(one.x, one.x + 32, [](int8_t number) { return number == 0; });
-        });
-    }
 
     size_t room() const { return m.height * count * sizeof(float); }
 
