@@ -42,7 +42,9 @@ func number64(name string) int64 {
 
 func TestMain(m *testing.M) {
 	if os.Getenv(engineVariable) == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		removeCompiled()
+		os.Exit(code)
 	}
 	if n := number64(limitVariable); n > 0 {
 		if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)}); err != nil {

@@ -436,13 +436,12 @@ KERNEL bool float_strip(strip_state & st, const char * data, int64_t stride, int
     for (int64_t i = 0; i < count; i++) {
         least = std::min(least, at(i)->least), most = std::max(most, at(i)->most);
     }
-    if (least > most) {
-        return true; // all activations are zero
-    }
     // A value of a block is from 1 to 12 times its scale, two to the power of e-128, and an activation from 1 to 255
     // times its own. No sum may be below the normal numbers or beyond the largest.
-    const int lower = 8 * __builtin_ctz(range), upper = 8 * (31 - __builtin_clz(range)) + 7;
-    return lower >= 8 && upper < 248 && lower - 128 + least >= -126 && most <= 119 && upper - 128 + most <= 90;
+    const int  lower = 8 * __builtin_ctz(range), upper = 8 * (31 - __builtin_clz(range)) + 7;
+    const bool numbers = lower >= 8 && upper < 248; // zeros times others would not be zeros
+    return numbers && (least > most || // all activations are zero
+                          (lower - 128 + least >= -126 && most <= 119 && upper - 128 + most <= 90));
 }
 
 KERNEL void put_turned(const float (&products)[height][width], int64_t row, int64_t rows, float * const * out,

@@ -42,13 +42,13 @@ func TestPrecision(t *testing.T) {
 		t.Skip(lacking)
 	}
 	want := append([]string{"plain C++"}, allKernels()...)
-	flags := []string{"-O1", "-DRUNNER_KERNELS_CALLED"} // the compiler takes a fourth of the time so
+	flags := []string{"-O1", "-DRUNNER_KERNELS_CALLED"}
 	t.Run("emulated tiles", func(t *testing.T) {
 		want := want
 		if slices.Contains(want, "AVX-512 VNNI") && !slices.Contains(want, "AMX") {
 			want = slices.Insert(slices.Clone(want), 1, "AMX")
 		}
-		binary := kernelProgram(t, "precision.cpp", append(slices.Clone(flags), "-DRUNNER_TILES_EMULATED"))
+		binary := kernelProgram(t, "precision.cpp", quickFlags)
 		boundErrors(t, output(t, binary), want)
 	})
 	t.Run("tiles", func(t *testing.T) {

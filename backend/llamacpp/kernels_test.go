@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/cpu"
@@ -52,6 +53,43 @@ func sanitized(sanitizer string) []string {
 		"-fsanitize=" + sanitizer, "-fno-sanitize-recover=all"}
 }
 
+// compiled has the kernels that tests have compiled, by flags. Several programs are linked with the same ones.
+var compiled struct {
+	sync.Mutex
+	folder  string
+	objects map[string][]string
+}
+
+// removeCompiled removes the files of compiled.
+func removeCompiled() { _ = os.RemoveAll(compiled.folder) }
+
+// kernelObjects compiles the kernels and returns the paths of the objects.
+func kernelObjects(t *testing.T, line []string) []string {
+	t.Helper()
+	compiled.Lock()
+	defer compiled.Unlock()
+	key := strings.Join(line, " ")
+	if objects := compiled.objects[key]; objects != nil {
+		return objects
+	}
+	if compiled.folder == "" {
+		folder, err := os.MkdirTemp("", "runner-kernels-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled.folder, compiled.objects = folder, map[string][]string{}
+	}
+	var objects []string
+	for _, source := range []string{"kernels_amx", "kernels_vbmi", "kernels_avx512", "kernels_avx2", "team"} {
+		object := filepath.Join(compiled.folder, fmt.Sprintf("%d-%s.o", len(compiled.objects), source))
+		output(t, line[0], append(slices.Clone(line[1:]), "-include", filepath.Join("testdata", "features.h"),
+			"-c", source+".cpp", "-o", object)...)
+		objects = append(objects, object)
+	}
+	compiled.objects[key] = objects
+	return objects
+}
+
 // kernelProgram compiles the kernels with a program in testdata, and returns its path.
 func kernelProgram(t *testing.T, source string, flags []string) string {
 	t.Helper()
@@ -62,10 +100,11 @@ func kernelProgram(t *testing.T, source string, flags []string) string {
 	}
 	binary := filepath.Join(t.TempDir(), "kernels")
 	// GCC's own header of intrinsics
-	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-Wall", "-Wextra", "-Werror",
-		"-Wno-uninitialized", "-Wno-maybe-uninitialized", "-pthread", "-I", here, "-o", binary, "kernels_amx.cpp",
-		"kernels_vbmi.cpp", "kernels_avx512.cpp", "kernels_avx2.cpp", "team.cpp", filepath.Join("testdata", source))
-	if out, err := exec.Command(cxx[0], append(line, flags...)...).CombinedOutput(); err != nil {
+	line := slices.Concat(cxx, []string{"-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-uninitialized",
+		"-Wno-maybe-uninitialized", "-pthread", "-I", here}, flags)
+	objects := kernelObjects(t, line)
+	line = slices.Concat(line, []string{"-o", binary, filepath.Join("testdata", source)}, objects)
+	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "cannot find") && strings.Contains(string(out), "san") {
 			t.Skip("the compiler has no sanitizers")
 		}

@@ -76,6 +76,10 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
         }
     };
     multiply(0, height, 0, count, results.data());
+    std::vector<std::vector<part>> parts;
+    for (int64_t r = 0; rounded && r < height; r++) {
+        parts.push_back(m.parts_of(r));
+    }
     for (int64_t c = 0; c < count; c++) {
         std::vector<double> taken;
         for (int64_t i = 0; i < n; i++) {
@@ -96,7 +100,7 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
             }
             close_to("product", out[c][r], want, size * 3e-6 + 1e-37);
             if (rounded) {
-                close_to("product in order", out[c][r], in_order(m, r, quantized[c]), 0);
+                close_to("product in order", out[c][r], in_order(format, parts[r], quantized[c]), 0);
             }
         }
         if (!std::isnan(out[c][height])) {

@@ -151,6 +151,15 @@ struct matrix {
         const char * p = bytes.data() + row * r.stride + b / parts * l.bytes;
         return part_of(r.format, (const uint8_t *) p, (int) (b % parts));
     }
+
+    // parts_of takes a row apart.
+    std::vector<part> parts_of(int64_t row) const {
+        std::vector<part> parts;
+        for (int64_t b = 0; b < r.n / 32; b++) {
+            parts.push_back(part_at(row, b));
+        }
+        return parts;
+    }
 };
 
 // odd says whether matrices of MXFP4 have exponents far from the others, with which tiles could not be exact.
@@ -260,32 +269,41 @@ struct bundles {
 // in_order computes a product as the kernels must, to the bit: the sum of a block of 32, or of each half of it, is
 // exact, and sums are added one after another with one fused operation each, then the minimum. Q6_K adds its blocks in
 // the order 0, 2, 1, 3.
-inline float in_order(const matrix & m, int64_t row, const block * x) {
+inline float in_order(enum rows::format format, const std::vector<part> & parts, const block * x) {
     float sum = 0;
-    for (int64_t i = 0; i < m.r.n / 32; i++) {
-        const bool q6 = m.r.format == rows::q6_k;
+    for (int64_t i = 0; i < (int64_t) parts.size(); i++) {
+        const bool q6 = format == rows::q6_k;
         const int64_t b = q6 ? i / 4 * 4 + (const int[]){0, 2, 1, 3}[i % 4] : i;
-        const part t = m.part_at(row, b);
+        const part & t = parts[b];
         int32_t half[2] = {0, 0}, all = 0;
         for (int j = 0; j < 32; j++) {
-            const int number = number_of(m.r.format, x, b, j);
+            const int number = number_of(format, x, b, j);
             half[j / 16] += t.w[j] * number;
             all += number;
         }
-        const float by = scale_of(m.r.format, x, b);
+        const float by = scale_of(format, x, b);
         if (q6) {
             sum = std::fma((float) half[0], t.scale[0] * by, sum);
             sum = std::fma((float) half[1], t.scale[1] * by, sum);
         } else {
             sum = std::fma((float) (half[0] + half[1]), t.scale[0] * by, sum);
         }
-        if (m.r.format == rows::q4_k || m.r.format == rows::q5_k) {
+        if (format == rows::q4_k || format == rows::q5_k) {
             sum = std::fma(t.minimum, (float) -all * by, sum);
         }
     }
     return sum;
 }
 
+// lacking are features that the processor is said to lack; see features.h.
+std::vector<const char *> lacking;
+
 } // namespace
+
+extern "C" bool runner_test_lacks(const char * feature);
+
+bool runner_test_lacks(const char * feature) {
+    return std::any_of(lacking.begin(), lacking.end(), [&](const char * l) { return std::strcmp(l, feature) == 0; });
+}
 
 #endif

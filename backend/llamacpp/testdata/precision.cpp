@@ -138,9 +138,10 @@ void plain_multiply(const rows & w, int64_t first, int64_t last, const block * c
     m.r = w;
     m.bytes.assign(w.data, w.data + (last - 1) * w.stride + length / layout_of(w.format)->weights *
         layout_of(w.format)->bytes);
-    for (int64_t c = 0; c < count; c++) {
-        for (int64_t r = first; r < last; r++) {
-            out[c][r] = in_order(m, r, columns[c]);
+    for (int64_t r = first; r < last; r++) {
+        const std::vector<part> parts = m.parts_of(r);
+        for (int64_t c = 0; c < count; c++) {
+            out[c][r] = in_order(w.format, parts, columns[c]);
         }
     }
 }
