@@ -67,7 +67,9 @@ INLINE float32x4_t subtracted_bits(float32x4_t a, float32x4_t b) {
     return vreinterpretq_f32_s32(vsubq_s32(vreinterpretq_s32_f32(a), vreinterpretq_s32_f32(b)));
 }
 INLINE floats  added_bits(floats a, floats b) { return {added_bits(a.lo, b.lo), added_bits(a.hi, b.hi)}; }
-INLINE floats  subtracted_bits(floats a, floats b) { return {subtracted_bits(a.lo, b.lo), subtracted_bits(a.hi, b.hi)}; }
+INLINE floats  subtracted_bits(floats a, floats b) {
+    return {subtracted_bits(a.lo, b.lo), subtracted_bits(a.hi, b.hi)};
+}
 INLINE floats  to_floats(ints v) { return converted(v); }
 INLINE floats  halves(const char * p) { return widened(vreinterpretq_u16_s32(load_row(p))); }
 INLINE floats  upper_halves(const char * p) {

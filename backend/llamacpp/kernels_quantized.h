@@ -185,7 +185,8 @@ KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, cons
             quantized_tiles<W, width>(source.at(first), blocks, group{first, last - first}, columns, out, count);
         }
     }
-    const bool usual = W::power_scales && std::all_of(columns, columns + count, [](const block * x) { return x->offset[1]; });
+    const bool usual =
+        W::power_scales && std::all_of(columns, columns + count, [](const block * x) { return x->offset[1]; });
     for (; first < last; first += lanes) {
         for (int64_t r = 0; r < lanes && first + r < last; r += 8) {
             fill(source.at(first + r), blocks, panel.data(), r);
@@ -194,9 +195,11 @@ KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, cons
         wish later{end, end + lanes * w.stride};
         const group rows{first, last - first};
         if (usual && usual_powers(panel.data(), blocks)) {
-            quantized_tiles<W, width>(panel_reader<W, W::power_scales>{panel.data(), &later}, blocks, rows, columns, out, count);
+            const panel_reader<W, W::power_scales> reader{panel.data(), &later};
+            quantized_tiles<W, width>(reader, blocks, rows, columns, out, count);
         } else {
-            quantized_tiles<W, width>(panel_reader<W, false>{panel.data(), &later}, blocks, rows, columns, out, count);
+            const panel_reader<W, false> reader{panel.data(), &later};
+            quantized_tiles<W, width>(reader, blocks, rows, columns, out, count);
         }
     }
 }
@@ -229,7 +232,9 @@ int blocks(enum rows::format) { return 1; }
 KERNEL void quantize(const float * x, int64_t n, enum rows::format format, block * out) {
     int32_t offset = 0, sums = 1;
     bool minimum = false, power_scales = false, usual = true;
-    with_weights(format, [&](auto w) { offset = w.offset, sums = w.sums, minimum = w.minimum, power_scales = w.power_scales; });
+    with_weights(format, [&](auto w) {
+        offset = w.offset, sums = w.sums, minimum = w.minimum, power_scales = w.power_scales;
+    });
     block * const begin = out;
     for (int64_t i = 0; i < n; i += 32, out++) {
         floats sizes = all(0.0f);

@@ -1,9 +1,9 @@
 // Products of few columns with MXFP4 where it lies.
 //
 // A vector of 64 bytes holds four blocks of a row. One permutation leaves out the exponents between them, and two
-// more look up 64 weights each. So a vector has one row, and a dot product the sums of four weights each. Those of
-// four rows are then added together. AVX-512 VNNI alone takes a block of eight rows at a time, which needs twice as many
-// instructions for as many weights.
+// more look up 64 weights each. So a vector has one row, and a dot product the sums of four products each. Those of
+// four rows are then added together. AVX-512 VNNI alone takes a block of eight rows at a time. That needs twice as
+// many instructions for as many weights.
 //
 // The results are the same, to the bit, as those of AVX-512 VNNI: exact sums of blocks, and the blocks one after
 // another.
