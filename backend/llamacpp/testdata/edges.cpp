@@ -370,12 +370,16 @@ void check_rounding(enum rows::format format) {
         for (int i = 0; i < 32; i++) {
             const int number = number_of(format, b, 0, i);
             largest = std::max(largest, std::abs(number));
-            if (parts == 1 && (number != (int) std::lrint(x[i] * by) || scale != most / 127)) {
+            if (parts == 1 && (number != (int) std::lrint(x[i] * by) || (most > 0 && scale != most / 127))) {
                 fail("the activation %.9g became %d times %.9g; the largest is %.9g", x[i], number, scale, most);
             }
             if (parts == 2 && !(std::fabs((double) number * scale - x[i]) <= 0.5 * scale)) {
                 fail("the activation %.9g became %d times %.9g", x[i], number, scale);
             }
+        }
+        const bool usual = scale >= kernels::smallest_usual && scale <= kernels::largest_usual;
+        if (parts == 1 && format == rows::mxfp4 && b->offset[1] != usual) {
+            fail("activations of up to %.9g with scale %.9g are marked with %d", most, scale, b->offset[1]);
         }
         if (parts == 2 && (std::log2(scale) != std::rint(std::log2(scale)) || largest > 255 ||
                               (largest < 128 && scale != 0x1p-126f))) {
