@@ -102,7 +102,7 @@ struct rows_16 {
     const char * p, * q;
     distances    rows;
 
-    rows_16(const char * data, size_t stride) : p(data), q(data + 8 * stride), rows(stride) {}
+    INLINE rows_16(const char * data, size_t stride) : p(data), q(data + 8 * stride), rows(stride) {}
 
     INLINE const char * at(int row) const { return (row < 8 ? p : q) + rows.of(row % 8); }
 
