@@ -430,6 +430,16 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
     });
 }
 
+// tokens_together is how many tokens attend computes at a time. Each thread has several such shares, so that none waits
+// long for another, and memory for at most most_scores numbers, or for those of one token.
+int64_t tokens_together(const attention & a, int threads) {
+    constexpr int64_t shares = 4, most_scores = 1 << 20;
+    const int64_t group = a.heads / a.shared;
+    const int64_t results = kernels::max_results / a.size, scores = most_scores / a.cells;
+    const int64_t queries = std::min({(int64_t) kernels::max_queries, results, scores});
+    return std::max<int64_t>(1, std::min(queries / group, a.tokens / (shares * threads)));
+}
+
 void attend(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
     const ggml_tensor * q = op->src[0], * k = op->src[1], * v = op->src[2], * mask = op->src[3], * sinks = op->src[4];
     attention a = {};
@@ -449,8 +459,16 @@ void attend(const kernels::set & own, ggml_compute_params * params, ggml_tensor 
     a.id = ++ids;
     // The number of cells that a token's mask leaves open is unknown. It is at most all of them, and usually few
     // when many sequences share the cache.
-    share(params, a.tokens * a.shared, a.heads / a.shared * a.size * std::min<int64_t>(a.cells, 256), [&](int64_t i) {
-        own.attend(a, i / a.shared, i % a.shared);
+    const int64_t cost = a.heads / a.shared * a.size * std::min<int64_t>(a.cells, 256);
+    const int64_t together = tokens_together(a, params->nth);
+    if (together == 1) {
+        share(params, a.tokens * a.shared, cost, [&](int64_t i) {
+            own.attend(a, i / a.shared, i / a.shared + 1, i % a.shared, i % a.shared + 1);
+        });
+        return;
+    }
+    share(params, (a.tokens + together - 1) / together, cost * together * a.shared, [&](int64_t i) {
+        own.attend(a, i * together, std::min((i + 1) * together, a.tokens), 0, a.shared);
     });
 }
 

@@ -95,11 +95,12 @@ struct attention {
     const float * sinks; // one per head, or null
     float         scale;
     float *       out; // tokens x heads x size
-    // id is unique to this call. By it, the open cells of a token are kept from one key head to the next. 0 keeps none.
+    // id is unique to this layer and step. By it, the open cells of tokens are kept from one call of attend to the
+    // next. 0 keeps none.
     uint64_t id;
 };
 
-enum { max_size = 256, max_group = 16, bundle_width = 16 };
+enum { max_size = 256, max_group = 16, max_queries = 32, max_results = max_group * max_size, bundle_width = 16 };
 
 // set is the kernels for one set of instructions.
 struct set {
@@ -165,9 +166,11 @@ struct set {
     // n is a multiple of 16.
     void (*rotate)(const float * x, const float * turns, int64_t n, float * out);
 
-    // attend computes all heads that share key head s, for one token. size is a multiple of 32 and at most
-    // max_size; heads/shared is at most max_group.
-    void (*attend)(const attention & a, int64_t token, int64_t s);
+    // attend computes tokens first to last-1 for key heads s to end-1, with all heads that share them. size is a
+    // multiple of 32 and at most max_size; heads/shared is at most max_group. For more than one token, the tokens times
+    // heads/shared are at most max_queries, and that times size at most max_results. Tokens that see mostly the same
+    // cells take less time together. What is computed for a token does not depend on the others.
+    void (*attend)(const attention & a, int64_t first, int64_t last, int64_t s, int64_t end);
 };
 
 // sets lists the kernels for this kind of processor, the best first, ending with a null.

@@ -37,12 +37,13 @@ INLINE floats  subtracted_bits(floats a, floats b) {
     return _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
 }
 INLINE floats  to_floats(ints v) { return _mm256_cvtepi32_ps(v); }
+INLINE ints    plus(ints a, ints b) { return _mm256_add_epi32(a, b); }
+INLINE ints    to_ints(floats v) { return _mm256_cvtps_epi32(v); }
 INLINE floats  halves(const char * p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p)); }
 INLINE floats  upper_halves(const char * p) {
     const ints words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
 }
-INLINE doubles wide(const char * p) { return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *) p))); }
 INLINE floats  fused(floats a, floats b, floats c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE doubles fused(doubles a, doubles b, doubles c) { return _mm256_fmadd_pd(a, b, c); }
 INLINE floats  lesser(floats a, floats b) { return _mm256_min_ps(a, b); }
@@ -52,6 +53,8 @@ INLINE floats  rounded(floats v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEARE
 INLINE floats  opened(floats t, floats w) { return _mm256_and_ps(_mm256_cmp_ps(t, all(-INFINITY), _CMP_NEQ_UQ), w); }
 INLINE doubles lower(floats v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
 INLINE doubles upper(floats v) { return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)); }
+INLINE doubles lower(ints v) { return _mm256_cvtepi32_pd(_mm256_castsi256_si128(v)); }
+INLINE doubles upper(ints v) { return _mm256_cvtepi32_pd(_mm256_extracti128_si256(v, 1)); }
 INLINE void    narrow(float * p, doubles v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
 
 INLINE float largest(floats v) {
@@ -104,6 +107,57 @@ INLINE void pack(unsigned open, floats bias, int32_t first, int32_t * cells, flo
         *cells++ = first + i;
         *biases++ = each[i];
     }
+}
+
+// Squares of eight by eight are transposed within the halves of the vectors.
+INLINE void transpose(const char * const * cells, float * out) {
+    for (int h = 0; h < 2; h++, out += 16 * lanes) {
+        ints a[lanes], b[lanes];
+        UNROLL for (int i = 0; i < lanes; i++) {
+            a[i] = _mm256_loadu_si256((const __m256i *) cells[i] + h);
+        }
+        UNROLL for (int i = 0; i < lanes; i += 2) {
+            b[i] = _mm256_unpacklo_epi16(a[i], a[i + 1]);
+            b[i + 1] = _mm256_unpackhi_epi16(a[i], a[i + 1]);
+        }
+        UNROLL for (int i = 0; i < lanes; i += 4) {
+            a[i] = _mm256_unpacklo_epi32(b[i], b[i + 2]);
+            a[i + 1] = _mm256_unpackhi_epi32(b[i], b[i + 2]);
+            a[i + 2] = _mm256_unpacklo_epi32(b[i + 1], b[i + 3]);
+            a[i + 3] = _mm256_unpackhi_epi32(b[i + 1], b[i + 3]);
+        }
+        UNROLL for (int i = 0; i < 4; i++) {
+            b[2 * i] = _mm256_unpacklo_epi64(a[i], a[i + 4]);
+            b[2 * i + 1] = _mm256_unpackhi_epi64(a[i], a[i + 4]);
+        }
+        UNROLL for (int i = 0; i < lanes; i++) {
+            store(out + i * lanes, _mm256_cvtph_ps(_mm256_castsi256_si128(b[i])));
+            store(out + (i + 8) * lanes, _mm256_cvtph_ps(_mm256_extracti128_si256(b[i], 1)));
+        }
+    }
+}
+
+INLINE floats largest_halves(const char * const * cells, int64_t n) {
+    ints a[lanes];
+    UNROLL for (int i = 0; i < lanes; i++) {
+        a[i] = _mm256_setzero_si256();
+        for (int64_t at = 0; at < n; at += 16) {
+            const ints v = _mm256_loadu_si256((const __m256i *) (cells[i] + at * 2));
+            a[i] = _mm256_max_epu16(a[i], _mm256_and_si256(v, _mm256_set1_epi16(0x7fff)));
+        }
+    }
+    // Each step joins two vectors, until both halves of one vector have a number of every cell.
+    UNROLL for (int i = 0; i < 4; i++) {
+        a[i] = _mm256_max_epu16(_mm256_unpacklo_epi16(a[2 * i], a[2 * i + 1]),
+            _mm256_unpackhi_epi16(a[2 * i], a[2 * i + 1]));
+    }
+    UNROLL for (int i = 0; i < 2; i++) {
+        a[i] = _mm256_max_epu16(_mm256_unpacklo_epi32(a[2 * i], a[2 * i + 1]),
+            _mm256_unpackhi_epi32(a[2 * i], a[2 * i + 1]));
+    }
+    const ints both = _mm256_max_epu16(_mm256_unpacklo_epi64(a[0], a[1]), _mm256_unpackhi_epi64(a[0], a[1]));
+    const __m128i most = _mm_max_epu16(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+    return _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(most));
 }
 
 // added adds 16-bit numbers in pairs.

@@ -39,13 +39,13 @@ INLINE floats  subtracted_bits(floats a, floats b) {
     return _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
 }
 INLINE floats  to_floats(ints v) { return _mm512_cvtepi32_ps(v); }
+INLINE ints    to_ints(floats v) { return _mm512_cvtps_epi32(v); }
 INLINE floats8 to_floats(ints8 v) { return _mm256_cvtepi32_ps(v); }
 INLINE floats  halves(const char * p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) p)); }
 INLINE floats  upper_halves(const char * p) {
     const ints words = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
 }
-INLINE doubles wide(const char * p) { return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p))); }
 INLINE floats  fused(floats a, floats b, floats c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE floats8 fused(floats8 a, floats8 b, floats8 c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE doubles fused(doubles a, doubles b, doubles c) { return _mm512_fmadd_pd(a, b, c); }
@@ -60,6 +60,8 @@ INLINE floats  opened(floats t, floats w) {
 }
 INLINE doubles lower(floats v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }
 INLINE doubles upper(floats v) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)); }
+INLINE doubles lower(ints v) { return _mm512_cvtepi32_pd(_mm512_castsi512_si256(v)); }
+INLINE doubles upper(ints v) { return _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(v, 1)); }
 INLINE void    narrow(float * p, doubles v) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); }
 INLINE void    round_bytes(int8_t * p, floats v) {
     _mm_storeu_si128((__m128i *) p, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));
@@ -91,6 +93,69 @@ INLINE void pack(unsigned open, floats bias, int32_t first, int32_t * cells, flo
     const __m512i numbers = _mm512_add_epi32(each, _mm512_set1_epi32(first));
     _mm512_storeu_si512(cells, _mm512_maskz_compress_epi32((__mmask16) open, numbers));
     store(biases, _mm512_maskz_compress_ps((__mmask16) open, bias));
+}
+
+// Three steps transpose squares of eight by eight within the quarters of the vectors. The fourth joins eight cells with
+// the other eight.
+INLINE void transpose(const char * const * cells, float * out) {
+    constexpr int square = 8;
+    __m512i a[lanes], b[lanes];
+    UNROLL for (int i = 0; i < lanes; i++) {
+        a[i] = _mm512_loadu_si512(cells[i]);
+    }
+    UNROLL for (int s = 0; s < lanes; s += square) {
+        UNROLL for (int i = s; i < s + 8; i += 2) {
+            b[i] = _mm512_unpacklo_epi16(a[i], a[i + 1]);
+            b[i + 1] = _mm512_unpackhi_epi16(a[i], a[i + 1]);
+        }
+        UNROLL for (int i = s; i < s + 8; i += 4) {
+            a[i] = _mm512_unpacklo_epi32(b[i], b[i + 2]);
+            a[i + 1] = _mm512_unpackhi_epi32(b[i], b[i + 2]);
+            a[i + 2] = _mm512_unpacklo_epi32(b[i + 1], b[i + 3]);
+            a[i + 3] = _mm512_unpackhi_epi32(b[i + 1], b[i + 3]);
+        }
+        UNROLL for (int i = 0; i < 4; i++) {
+            b[s + 2 * i] = _mm512_unpacklo_epi64(a[s + i], a[s + i + 4]);
+            b[s + 2 * i + 1] = _mm512_unpackhi_epi64(a[s + i], a[s + i + 4]);
+        }
+    }
+    const __m512i left = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+    const __m512i right = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+    UNROLL for (int i = 0; i < square; i++) {
+        const __m512i first = _mm512_permutex2var_epi64(b[i], left, b[i + square]);
+        const __m512i last = _mm512_permutex2var_epi64(b[i], right, b[i + square]);
+        store(out + i * lanes, _mm512_cvtph_ps(_mm512_castsi512_si256(first)));
+        store(out + (i + 8) * lanes, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(first, 1)));
+        store(out + (i + 16) * lanes, _mm512_cvtph_ps(_mm512_castsi512_si256(last)));
+        store(out + (i + 24) * lanes, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(last, 1)));
+    }
+}
+
+INLINE floats largest_halves(const char * const * cells, int64_t n) {
+    __m512i a[lanes];
+    UNROLL for (int i = 0; i < lanes; i++) {
+        a[i] = _mm512_setzero_si512();
+        for (int64_t at = 0; at < n; at += 32) {
+            const __m512i v = _mm512_loadu_si512(cells[i] + at * 2);
+            a[i] = _mm512_max_epu16(a[i], _mm512_and_si512(v, _mm512_set1_epi16(0x7fff)));
+        }
+    }
+    // Each step joins two vectors, until every quarter of two vectors has one number of each of eight cells.
+    UNROLL for (int i = 0; i < 8; i++) {
+        a[i] = _mm512_max_epu16(_mm512_unpacklo_epi16(a[2 * i], a[2 * i + 1]),
+            _mm512_unpackhi_epi16(a[2 * i], a[2 * i + 1]));
+    }
+    UNROLL for (int i = 0; i < 4; i++) {
+        a[i] = _mm512_max_epu16(_mm512_unpacklo_epi32(a[2 * i], a[2 * i + 1]),
+            _mm512_unpackhi_epi32(a[2 * i], a[2 * i + 1]));
+    }
+    UNROLL for (int i = 0; i < 2; i++) {
+        a[i] = _mm512_max_epu16(_mm512_unpacklo_epi64(a[2 * i], a[2 * i + 1]),
+            _mm512_unpackhi_epi64(a[2 * i], a[2 * i + 1]));
+    }
+    __m512i most = _mm512_max_epu16(_mm512_shuffle_i32x4(a[0], a[1], 0x88), _mm512_shuffle_i32x4(a[0], a[1], 0xdd));
+    most = _mm512_max_epu16(_mm512_shuffle_i32x4(most, most, 0x08), _mm512_shuffle_i32x4(most, most, 0x0d));
+    return _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(most)));
 }
 
 INLINE int32_t sum_bytes(const int8_t * p) {

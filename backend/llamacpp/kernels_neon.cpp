@@ -46,6 +46,7 @@ struct doubles {
 };
 
 INLINE doubles operator+(doubles a, doubles b) { return {vaddq_f64(a.lo, b.lo), vaddq_f64(a.hi, b.hi)}; }
+INLINE doubles operator-(doubles a, doubles b) { return {vsubq_f64(a.lo, b.lo), vsubq_f64(a.hi, b.hi)}; }
 INLINE doubles operator*(doubles a, doubles b) { return {vmulq_f64(a.lo, b.lo), vmulq_f64(a.hi, b.hi)}; }
 
 INLINE floats  load(const float * p) { return {vld1q_f32(p), vld1q_f32(p + 4)}; }
@@ -71,6 +72,8 @@ INLINE floats  subtracted_bits(floats a, floats b) {
     return {subtracted_bits(a.lo, b.lo), subtracted_bits(a.hi, b.hi)};
 }
 INLINE floats  to_floats(ints v) { return converted(v); }
+INLINE ints    plus(ints a, ints b) { return {vaddq_s32(a.lo, b.lo), vaddq_s32(a.hi, b.hi)}; }
+INLINE ints    to_ints(floats v) { return {vcvtnq_s32_f32(v.lo), vcvtnq_s32_f32(v.hi)}; }
 INLINE floats  halves(const char * p) { return widened(vreinterpretq_u16_s32(load_row(p))); }
 INLINE floats  upper_halves(const char * p) {
     const uint16x8_t v = vreinterpretq_u16_s32(load_row(p));
@@ -80,9 +83,11 @@ INLINE floats  upper_halves(const char * p) {
 INLINE doubles widened(float32x4_t v) { return {vcvt_f64_f32(vget_low_f32(v)), vcvt_high_f64_f32(v)}; }
 INLINE doubles lower(floats v) { return widened(v.lo); }
 INLINE doubles upper(floats v) { return widened(v.hi); }
-INLINE doubles wide(const char * p) {
-    return widened(vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *) p))));
+INLINE doubles widened(int32x4_t v) {
+    return {vcvtq_f64_s64(vmovl_s32(vget_low_s32(v))), vcvtq_f64_s64(vmovl_high_s32(v))};
 }
+INLINE doubles lower(ints v) { return widened(v.lo); }
+INLINE doubles upper(ints v) { return widened(v.hi); }
 INLINE void    narrow(float * p, doubles v) { vst1q_f32(p, vcvt_high_f32_f64(vcvt_f32_f64(v.lo), v.hi)); }
 INLINE floats  fused(floats a, floats b, floats c) {
     return {vfmaq_f32(c.lo, a.lo, b.lo), vfmaq_f32(c.hi, a.hi, b.hi)};
@@ -156,6 +161,48 @@ INLINE void pack(unsigned open, floats bias, int32_t first, int32_t * cells, flo
         *cells++ = first + i;
         *biases++ = each[i];
     }
+}
+
+INLINE void transpose(const char * const * cells, float * out) {
+    for (int q = 0; q < 4; q++, out += 8 * lanes) {
+        uint16x8_t words[lanes];
+        uint32x4_t pairs[lanes];
+        for (int i = 0; i < lanes; i++) {
+            words[i] = vreinterpretq_u16_s32(load_row(cells[i] + q * 16));
+        }
+        for (int i = 0; i < lanes; i += 2) {
+            pairs[i] = vreinterpretq_u32_u16(vzip1q_u16(words[i], words[i + 1]));
+            pairs[i + 1] = vreinterpretq_u32_u16(vzip2q_u16(words[i], words[i + 1]));
+        }
+        uint64x2_t fours[lanes];
+        for (int i = 0; i < lanes; i += 4) {
+            fours[i] = vreinterpretq_u64_u32(vzip1q_u32(pairs[i], pairs[i + 2]));
+            fours[i + 1] = vreinterpretq_u64_u32(vzip2q_u32(pairs[i], pairs[i + 2]));
+            fours[i + 2] = vreinterpretq_u64_u32(vzip1q_u32(pairs[i + 1], pairs[i + 3]));
+            fours[i + 3] = vreinterpretq_u64_u32(vzip2q_u32(pairs[i + 1], pairs[i + 3]));
+        }
+        for (int i = 0; i < 4; i++) {
+            store(out + 2 * i * lanes, widened(vreinterpretq_u16_u64(vzip1q_u64(fours[i], fours[i + 4]))));
+            store(out + (2 * i + 1) * lanes, widened(vreinterpretq_u16_u64(vzip2q_u64(fours[i], fours[i + 4]))));
+        }
+    }
+}
+
+INLINE floats largest_halves(const char * const * cells, int64_t n) {
+    uint16x8_t a[lanes];
+    for (int i = 0; i < lanes; i++) {
+        a[i] = vdupq_n_u16(0);
+        for (int64_t at = 0; at < n; at += 8) {
+            const uint16x8_t v = vreinterpretq_u16_s32(load_row(cells[i] + at * 2));
+            a[i] = vmaxq_u16(a[i], vandq_u16(v, vdupq_n_u16(0x7fff)));
+        }
+    }
+    for (int left = lanes / 2; left > 0; left /= 2) {
+        for (int i = 0; i < left; i++) {
+            a[i] = vpmaxq_u16(a[2 * i], a[2 * i + 1]);
+        }
+    }
+    return {vcvtq_f32_u32(vmovl_u16(vget_low_u16(a[0]))), vcvtq_f32_u32(vmovl_high_u16(a[0]))};
 }
 
 INLINE int32_t sum_bytes(const int8_t * p) { return vaddlvq_s8(vld1q_s8(p)); }

@@ -8,7 +8,7 @@
 //   lanes                how many floats a vector has; doubles have half as many
 //   floats, doubles, ints  vectors with operators, and [] for doubles; ints holds a whole number for each float
 //   load, store, all     whole vectors from and to memory (any alignment), and of one number
-//   halves, wide         lanes half floats from memory; half as many, as doubles
+//   halves               lanes half floats from memory
 //   upper_halves         lanes floats of which memory has the upper halves (bfloat16)
 //   fused                a*b + c, rounded once
 //   lesser, greater      the second where one is not a number
@@ -17,12 +17,16 @@
 //   opened               w, but 0 where t is minus infinity
 //   largest              of all lanes
 //   sums                 the sum of each of lanes vectors, all added in the same order
-//   lower, upper         the halves of a vector, as doubles
+//   lower, upper         the halves of a vector of floats or whole numbers, as doubles
 //   narrow               stores doubles as floats
-//   to_floats            whole numbers as floats
+//   to_floats, to_ints   whole numbers as floats; floats as whole numbers, rounded to the nearest
+//   plus                 adds whole numbers
 //   round_bytes          stores numbers from -127 to 127 as bytes, to the nearest
 //   sum_bytes            the sum of 16 bytes
 //   open_cells, pack     which of the next cells a mask leaves open and how it biases them; and those alone, packed
+//   transpose            32 half floats of each of lanes cells, as 32 vectors with one number of each cell
+//   largest_halves       the bits of the largest magnitude of n half floats of each of lanes cells, as numbers; n is a
+//                        multiple of 32
 //
 // and what kernels_quantized.h lists.
 #ifndef RUNNER_KERNELS_SIMD_H
@@ -234,250 +238,10 @@ KERNEL void rotate(const float * x, const float * turns, int64_t n, float * out)
     }
 }
 
-// Attention processes the open cells in blocks, with a running maximum and sum (Milakov and Gimelshein, "Online
-// normalizer calculation for softmax", 2018). The layout of the cache does not affect the result. Closed cells are
-// skipped first. The order of the others does not matter: a cell's weight is a fraction that depends on its score
-// alone, times a power of two; the maximum is a power of two as well, so rescaling is exact; and sums have double
-// precision.
-
-constexpr int cell_block = 64;
-
-struct head_state {
-    alignas(64) double out[max_group][max_size];
-    alignas(64) double weights[max_group][cell_block];
-    alignas(64) float scores[max_group][cell_block];
-    doubles total[max_group];
-    float   most[max_group]; // the exponent of the largest weight
-    const int32_t * cell; // those of the block, and how the mask biases them
-    const float *   bias;
-};
-
-// open_list is the cells that are open to a token and their biases, kept for its other key heads. It has room for one
-// extra vector, because gathering and padding write whole vectors.
-struct open_list {
-    uint64_t id = 0;
-    int64_t  token = -1, count = 0;
-    std::vector<int32_t> cell;
-    std::vector<float>   bias;
-};
-
-// gather fills the list for a token.
-KERNEL void gather(const attention & a, int64_t token, open_list & list) {
-    if ((int64_t) list.cell.size() < a.cells + lanes) {
-        list.cell.resize(a.cells + lanes);
-        list.bias.resize(a.cells + lanes);
-    }
-    const char * mask = a.mask + token * a.mask_token;
-    int64_t n = 0;
-    for (int64_t c = 0; c < a.cells; c += lanes) {
-        floats bias;
-        const unsigned open = open_cells(mask + c * 2, a.cells - c, bias);
-        if (open != 0) {
-            pack(open, bias, (int32_t) c, list.cell.data() + n, list.bias.data() + n);
-            n += __builtin_popcount(open);
-        }
-    }
-    for (int64_t j = n; j % lanes != 0; j++) {
-        list.cell[j] = list.cell[0];
-        list.bias[j] = -INFINITY;
-    }
-    list.id = a.id, list.token = token, list.count = n;
-}
-
-// fetch prefetches a key or a value. The cells of other sequences lie in between, so the processor does not predict
-// the access.
-INLINE void fetch(const attention & a, const char * at) {
-    for (int64_t line = 0; line < a.size * 2; line += 64) {
-        __builtin_prefetch(at + line);
-    }
-}
-
-// products writes the products of the queries of G heads, from h on, with the keys of one vector of cells, from j
-// on.
-template <int G> INLINE void products(const attention & a, const char * q, const char * k, head_state & st, int h,
-    int j) {
-    constexpr int cells = lanes / G;
-    floats acc[lanes];
-    UNROLL for (int i = 0; i < lanes; i++) {
-        acc[i] = all(0.0f);
-    }
-    const char * keys[cells];
-    UNROLL for (int c = 0; c < cells; c++) {
-        keys[c] = k + st.cell[j + c] * a.k_cell;
-    }
-    for (int64_t i = 0; i < a.size; i += lanes) {
-        floats query[G];
-        UNROLL for (int g = 0; g < G; g++) {
-            query[g] = load((const float *) (q + (h + g) * a.q_head) + i);
-            in_register(query[g]);
-        }
-        UNROLL for (int c = 0; c < cells; c++) {
-            const floats x = halves(keys[c] + i * 2);
-            UNROLL for (int g = 0; g < G; g++) {
-                acc[g * cells + c] = fused(x, query[g], acc[g * cells + c]);
-            }
-        }
-    }
-    float each[lanes];
-    store(each, sums(acc));
-    UNROLL for (int g = 0; g < G; g++) {
-        std::memcpy(st.scores[h + g] + j, each + g * cells, cells * sizeof(float));
-    }
-}
-
-// blend adds n values, each times its weight, to the results of G heads from h on, W vectors of doubles at a time.
-template <int G, int W> INLINE void blend(const attention & a, const char * v, head_state & st, int h, int n) {
-    constexpr int width = lanes / 2;
-    for (int64_t i = 0; i < a.size; i += W * width) {
-        doubles acc[G][W];
-        UNROLL for (int g = 0; g < G; g++) {
-            UNROLL for (int w = 0; w < W; w++) {
-                acc[g][w] = load(st.out[h + g] + i + w * width);
-            }
-        }
-        for (int j = 0; j < n; j++) {
-            const char * value = v + st.cell[j] * a.v_cell + i * 2;
-            doubles x[W];
-            UNROLL for (int w = 0; w < W; w++) {
-                x[w] = wide(value + w * width * 2);
-            }
-            UNROLL for (int g = 0; g < G; g++) {
-                const doubles weight = all(st.weights[h + g][j]);
-                UNROLL for (int w = 0; w < W; w++) {
-                    acc[g][w] = fused(weight, x[w], acc[g][w]);
-                }
-            }
-        }
-        UNROLL for (int g = 0; g < G; g++) {
-            UNROLL for (int w = 0; w < W; w++) {
-                store(st.out[h + g] + i + w * width, acc[g][w]);
-            }
-        }
-    }
-}
-
-// weigh converts the scores of one head to weights, and rescales the earlier results when the maximum grew.
-INLINE void weigh(const attention & a, head_state & st, int h, int n) {
-    const floats rate = all(a.scale * log2_e);
-    floats most = all(-INFINITY);
-    for (int j = 0; j < n; j += lanes) {
-        const floats t = fused(load(st.scores[h] + j), rate, load(st.bias + j) * all(log2_e));
-        store(st.scores[h] + j, t);
-        most = greater(most, rounded(t));
-    }
-    const float m = std::max(st.most[h], largest(most));
-    if (m > st.most[h]) {
-        const doubles down = all(std::ldexp(1.0, (int) std::max(st.most[h] - m, -2000.0f)));
-        st.total[h] = st.total[h] * down;
-        for (int64_t i = 0; i < a.size; i += lanes / 2) {
-            store(st.out[h] + i, load(st.out[h] + i) * down);
-        }
-        st.most[h] = m;
-    }
-    for (int j = 0; j < n; j += lanes) {
-        const floats t = load(st.scores[h] + j), exponent = rounded(t);
-        const floats w = opened(t, times_power(fraction(t - exponent), exponent - all(m)));
-        store(st.weights[h] + j, lower(w));
-        store(st.weights[h] + j + lanes / 2, upper(w));
-        st.total[h] = st.total[h] + (lower(w) + upper(w));
-    }
-}
-
-// Keys are prefetched this many cells ahead; values while the scores of their cells are computed.
-constexpr int ahead = 16;
-
-// score computes the products of G heads, from head h on, with the keys of the block.
-template <int G> INLINE void score(const attention & a, const char * q, const char * k, const char * v,
-    head_state & st, int h, int n) {
-    constexpr int cells = lanes / G;
-    const int padded = (n + lanes - 1) / lanes * lanes;
-    for (int j = 0; j < padded; j += cells) {
-        if (h == 0) {
-            for (int i = j; i < std::min(j + cells, n); i++) {
-                fetch(a, v + st.cell[i] * a.v_cell);
-            }
-            for (int i = j + ahead; i < std::min(j + ahead + cells, n); i++) {
-                fetch(a, k + st.cell[i] * a.k_cell);
-            }
-        }
-        products<G>(a, q, k, st, h, j);
-    }
-}
-
-// take adds a block of n cells.
-KERNEL void take(const attention & a, const char * q, const char * k, const char * v, head_state & st, int group,
-    int n) {
-    for (int i = 0; i < std::min(ahead, n); i++) {
-        fetch(a, k + st.cell[i] * a.k_cell);
-    }
-    int h = 0;
-    for (; h + 4 <= group; h += 4) {
-        score<4>(a, q, k, v, st, h, n);
-    }
-    for (; h + 2 <= group; h += 2) {
-        score<2>(a, q, k, v, st, h, n);
-    }
-    for (; h < group; h++) {
-        score<1>(a, q, k, v, st, h, n);
-    }
-    for (h = 0; h < group; h++) {
-        weigh(a, st, h, n);
-    }
-    h = 0;
-    if constexpr (lanes == 16) { // so many results fit into the registers of AVX-512
-        for (; h + 8 <= group; h += 8) {
-            blend<8, 2>(a, v, st, h, n);
-        }
-    }
-    for (; h + 4 <= group; h += 4) {
-        blend<4, 2>(a, v, st, h, n);
-    }
-    for (; h + 2 <= group; h += 2) {
-        blend<2, 4>(a, v, st, h, n);
-    }
-    for (; h < group; h++) {
-        blend<1, 4>(a, v, st, h, n);
-    }
-}
-
-KERNEL void attend(const attention & a, int64_t token, int64_t s) {
-    const int group = (int) (a.heads / a.shared);
-    const char * q = a.q + token * a.q_token + s * group * a.q_head;
-    const char * k = a.k + s * a.k_head;
-    const char * v = a.v + s * a.v_head;
-    static thread_local open_list list;
-    if (a.id == 0 || list.id != a.id || list.token != token) {
-        gather(a, token, list);
-    }
-    head_state st;
-    for (int h = 0; h < group; h++) {
-        std::memset(st.out[h], 0, a.size * sizeof(double));
-        st.total[h] = all(0.0);
-        st.most[h] = -INFINITY;
-    }
-    for (int64_t j = 0; j < list.count; j += cell_block) {
-        st.cell = list.cell.data() + j;
-        st.bias = list.bias.data() + j;
-        take(a, q, k, v, st, group, (int) std::min<int64_t>(cell_block, list.count - j));
-    }
-    for (int h = 0; h < group; h++) {
-        double total = 0;
-        for (int i = 0; i < lanes / 2; i++) {
-            total += st.total[h][i];
-        }
-        if (a.sinks) {
-            total += st.most[h] == -INFINITY ? 1 : std::exp2((double) a.sinks[s * group + h] * log2_e - st.most[h]);
-        }
-        const doubles by = all(total > 0 ? 1 / total : 0.0);
-        float * out = a.out + (token * a.heads + s * group + h) * a.size;
-        for (int64_t i = 0; i < a.size; i += lanes / 2) {
-            narrow(out + i, load(st.out[h] + i) * by);
-        }
-    }
-}
-
 } // namespace
 
 } // namespace kernels
+
+#include "kernels_attention.h"
 
 #endif

@@ -34,6 +34,20 @@ __attribute__((format(printf, 1, 2))) inline void fail(const char * format, ...)
     std::exit(1);
 }
 
+inline void same(const char * what, const std::vector<float> & a, const std::vector<float> & b) {
+    for (size_t i = 0; i < a.size(); i++) {
+        if (std::memcmp(&a[i], &b[i], sizeof a[i]) != 0) {
+            fail("%s: value %zu of %zu is %.9g and %.9g", what, i, a.size(), a[i], b[i]);
+        }
+    }
+}
+
+inline void close_to(const char * what, double got, double want, double within) {
+    if (!(std::fabs(got - want) <= within)) {
+        fail("%s: %.9g instead of %.9g, further than %.3g", what, got, want, within);
+    }
+}
+
 // Half floats by the definition (IEEE 754 binary16), rounded to nearest.
 inline uint16_t to_half(float f) {
     uint32_t b;

@@ -175,7 +175,7 @@ double attention_error() {
     a.sinks = sinks.data(), a.scale = 1 / std::sqrt((float) size), a.out = out.data();
     error e;
     for (int64_t t = 0; t < tokens; t++) {
-        own->attend(a, t, 0);
+        own->attend(a, t, t + 1, 0, 1);
         for (int64_t h = 0; h < heads; h++) {
             double total = std::exp((double) sinks[h]), want[size] = {};
             for (int64_t c = 0; c < cells; c++) {

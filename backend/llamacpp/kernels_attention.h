@@ -1,0 +1,446 @@
+// Attention, written once for vectors of any width; see kernels_simd.h.
+//
+// Neither the layout of the cache nor the tokens that are computed together affect a result. A result is a sum over
+// cells, and the cells have no order. So each product of a weight and a value is rounded to a whole number of units, and
+// whole numbers are added exactly. How large a unit is depends on the query and the cells that it sees. It is 2^-27 of
+// a bound of all products, so all scores are computed before the first weight.
+//
+// A query here is one head of one token. The queries of a tile share a key head, and keys and values are prepared once
+// for all of them.
+#ifndef RUNNER_KERNELS_ATTENTION_H
+#define RUNNER_KERNELS_ATTENTION_H
+
+#include "kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace kernels {
+
+namespace {
+
+// Products of a weight and a value are smaller than one. So few cells are blended at a time that the sums of their
+// products, in units, fit into 32 bits.
+constexpr float units = 0x1p27f;
+constexpr int   cell_block = 16;
+
+// From so many queries on, keys and values are first prepared.
+constexpr int many = 8;
+
+// Keys and values are prefetched this many cells ahead.
+constexpr int ahead = 16;
+
+// open_list is the cells that are open to at least one of some tokens, and numbers for each of them. It is kept for the
+// other key heads. Its lists have room for one more vector, because packing and padding write whole vectors.
+struct open_list {
+    uint64_t id = 0;
+    int64_t  first = -1, last = -1; // the tokens
+    int64_t  count = 0;             // of cells
+    int64_t  room = 0;              // from the numbers of one token or query to those of the next
+    bool     alike = false;         // whether the tokens see mostly the same cells
+    std::vector<int32_t> cell;
+    std::vector<float>   bias;   // of each token, times log2(e); minus infinity closes a cell
+    std::vector<float>   scores; // of each query, as powers of two
+    std::vector<float>   peak;   // at least the logarithm of a value's largest number, to base two
+};
+
+struct query_tile {
+    alignas(64) float  keys[max_size][lanes];                       // of one vector of cells, transposed
+    alignas(64) float  values[max_size / lanes][cell_block][lanes]; // of a block of cells
+    alignas(64) float  weights[max_queries][cell_block];            // of a block of cells
+    alignas(64) double results[max_results];                        // in units, size for each query
+    const attention *  a;
+    open_list *        list;
+    int                queries;
+    const char *       k, * v;
+    const float *      query[max_queries];
+    const float *      bias[max_queries];
+    float *            scores[max_queries];
+    floats             most[max_queries];  // the largest scores
+    floats             bound[max_queries]; // the largest sums of a score and a peak
+    float              scale[max_queries], highest[max_queries]; // see limit
+    float              share[max_queries];                       // two to the power of scale - highest
+    doubles            total[max_queries];                       // of the weights, times share
+};
+
+// gather fills the list for some tokens.
+KERNEL void gather(const attention & a, int64_t first, int64_t last, open_list & list) {
+    const int64_t tokens = last - first;
+    list.room = a.cells + lanes;
+    if ((int64_t) list.cell.size() < list.room) {
+        list.cell.resize(list.room);
+        list.peak.resize(list.room);
+    }
+    if ((int64_t) list.bias.size() < tokens * list.room) {
+        list.bias.resize(tokens * list.room);
+    }
+    int64_t n = 0, open_to_each = 0;
+    for (int64_t c = 0; c < a.cells; c += lanes) {
+        floats bias[max_queries];
+        unsigned open = 0;
+        for (int64_t t = 0; t < tokens; t++) {
+            const unsigned own = open_cells(a.mask + (first + t) * a.mask_token + c * 2, a.cells - c, bias[t]);
+            open_to_each += __builtin_popcount(own);
+            open |= own;
+        }
+        if (open != 0) {
+            for (int64_t t = 0; t < tokens; t++) {
+                float * biases = list.bias.data() + t * list.room + n;
+                pack(open, bias[t] * all(log2_e), (int32_t) c, list.cell.data() + n, biases);
+            }
+            n += __builtin_popcount(open);
+        }
+    }
+    for (int64_t j = n; j % lanes != 0; j++) {
+        list.cell[j] = list.cell[0];
+        for (int64_t t = 0; t < tokens; t++) {
+            list.bias[t * list.room + j] = -INFINITY;
+        }
+    }
+    list.id = a.id, list.first = first, list.last = last, list.count = n;
+    list.alike = open_to_each * 4 >= n * tokens * 3;
+}
+
+// fetch prefetches a key or a value. The cells of other sequences lie in between, so the processor does not predict
+// the access.
+INLINE void fetch(const attention & a, const char * at) {
+    for (int64_t line = 0; line < a.size * 2; line += 64) {
+        __builtin_prefetch(at + line);
+    }
+}
+
+// A score adds the products of each lane, then four lanes at a time, then the rest. Both ways to compute it have this
+// order, which is that of sums.
+
+// dots writes the products of Q queries, from query q on, with one vector of keys, to the scores from cell j on. It
+// suits few queries.
+template <int Q> INLINE void dots(query_tile & tile, const char * const * keys, int q, int64_t j) {
+    constexpr int cells = lanes / Q;
+    for (int c = 0; c < lanes; c += cells) {
+        floats acc[lanes];
+        UNROLL for (int i = 0; i < lanes; i++) {
+            acc[i] = all(0.0f);
+        }
+        for (int64_t n = 0; n < tile.a->size; n += lanes) {
+            floats query[Q];
+            UNROLL for (int i = 0; i < Q; i++) {
+                query[i] = load(tile.query[q + i] + n);
+                in_register(query[i]);
+            }
+            UNROLL for (int i = 0; i < cells; i++) {
+                const floats x = halves(keys[c + i] + n * 2);
+                UNROLL for (int k = 0; k < Q; k++) {
+                    acc[k * cells + i] = fused(x, query[k], acc[k * cells + i]);
+                }
+            }
+        }
+        float each[lanes];
+        store(each, sums(acc));
+        UNROLL for (int k = 0; k < Q; k++) {
+            std::memcpy(tile.scores[q + k] + j + c, each + k * cells, cells * sizeof(float));
+        }
+    }
+}
+
+// two_lanes adds the products of lanes n and n+2 of Q queries and transposed keys.
+template <int Q> INLINE void two_lanes(const query_tile & tile, const float * const * query, int64_t n, floats * out) {
+    floats other[Q];
+    UNROLL for (int i = 0; i < Q; i++) {
+        out[i] = other[i] = all(0.0f);
+    }
+    for (; n < tile.a->size; n += lanes) {
+        const floats x = load(tile.keys[n]), y = load(tile.keys[n + 2]);
+        UNROLL for (int i = 0; i < Q; i++) {
+            out[i] = fused(all(query[i][n]), x, out[i]);
+            other[i] = fused(all(query[i][n + 2]), y, other[i]);
+        }
+    }
+    UNROLL for (int i = 0; i < Q; i++) {
+        out[i] = out[i] + other[i];
+    }
+}
+
+// dots_transposed does what dots does, with the transposed keys. It suits many queries.
+template <int Q> INLINE void dots_transposed(query_tile & tile, int q, int64_t j) {
+    constexpr int fours = lanes / 4;
+    const float * query[Q];
+    UNROLL for (int i = 0; i < Q; i++) {
+        query[i] = tile.query[q + i];
+    }
+    floats four[fours][Q];
+    UNROLL for (int f = 0; f < fours; f++) {
+        floats odd[Q];
+        two_lanes<Q>(tile, query, f * 4, four[f]);
+        two_lanes<Q>(tile, query, f * 4 + 1, odd);
+        UNROLL for (int i = 0; i < Q; i++) {
+            four[f][i] = four[f][i] + odd[i];
+        }
+    }
+    UNROLL for (int i = 0; i < Q; i++) {
+        floats sum = four[0][i] + four[1][i];
+        if constexpr (fours == 4) {
+            sum = sum + (four[2][i] + four[3][i]);
+        }
+        store(tile.scores[q + i] + j, sum);
+    }
+}
+
+// score computes the scores of all queries for one vector of cells, from cell j on.
+INLINE void score(query_tile & tile, const char * const * keys, int64_t j) {
+    int q = 0;
+    if (tile.queries >= many) {
+        for (int64_t n = 0; n < tile.a->size; n += 32) {
+            const char * part[lanes];
+            for (int i = 0; i < lanes; i++) {
+                part[i] = keys[i] + n * 2;
+            }
+            transpose(part, tile.keys[n]);
+        }
+        for (; q + 4 <= tile.queries; q += 4) {
+            dots_transposed<4>(tile, q, j);
+        }
+    }
+    for (; q + 4 <= tile.queries; q += 4) {
+        dots<4>(tile, keys, q, j);
+    }
+    for (; q + 2 <= tile.queries; q += 2) {
+        dots<2>(tile, keys, q, j);
+    }
+    for (; q < tile.queries; q++) {
+        dots<1>(tile, keys, q, j);
+    }
+    const floats rate = all(tile.a->scale * log2_e), peak = load(tile.list->peak.data() + j);
+    for (q = 0; q < tile.queries; q++) {
+        // The score of a closed cell is minus infinity, whatever its key is.
+        const floats bias = load(tile.bias[q] + j), t = fused(opened(bias, load(tile.scores[q] + j)), rate, bias);
+        store(tile.scores[q] + j, t);
+        tile.most[q] = greater(t, tile.most[q]);
+        tile.bound[q] = greater(t + peak, tile.bound[q]);
+    }
+}
+
+// peaks writes at least the logarithms of the largest numbers of the values of one vector of cells, to base two:
+// infinity if a number is infinite or is not a number. It reports whether all are finite. The bits of a half float are
+// close to its logarithm, up to 0.0861 below.
+INLINE bool peaks(const attention & a, const char * const * values, float * out) {
+    constexpr float infinite = 0x7c00;
+    const floats bits = largest_halves(values, a.size);
+    store(out, fused(bits, all(0x1p-10f), all(-14.91f)));
+    if (largest(bits) < infinite) {
+        return true;
+    }
+    float each[lanes];
+    store(each, bits);
+    for (int i = 0; i < lanes; i++) {
+        out[i] = each[i] < infinite ? out[i] : INFINITY;
+    }
+    return false;
+}
+
+// score_cells computes all scores, and reports whether the tile can go on. It cannot if tokens are together and a value
+// is not finite: that of a cell that is closed to one of them would spoil its results.
+KERNEL bool score_cells(query_tile & tile) {
+    const attention & a = *tile.a;
+    open_list & list = *tile.list;
+    bool finite = true;
+    for (int64_t j = 0; j < list.count; j += lanes) {
+        for (int64_t i = j + ahead; i < std::min(j + ahead + lanes, list.count); i++) {
+            fetch(a, tile.k + list.cell[i] * a.k_cell);
+            fetch(a, tile.v + list.cell[i] * a.v_cell);
+        }
+        const char * keys[lanes], * values[lanes];
+        for (int i = 0; i < lanes; i++) {
+            keys[i] = tile.k + list.cell[j + i] * a.k_cell;
+            values[i] = tile.v + list.cell[j + i] * a.v_cell;
+        }
+        finite &= peaks(a, values, list.peak.data() + j);
+        score(tile, keys, j);
+    }
+    return finite || list.last - list.first == 1;
+}
+
+// limit finds what a query's scores are reduced by. Reduced by highest, none is above one half. Reduced by scale, none
+// is above the negative logarithm of the largest number of its value.
+INLINE void limit(query_tile & tile, int q) {
+    const float most = largest(tile.most[q]), bound = largest(tile.bound[q]);
+    tile.scale[q] = 0, tile.share[q] = 1, tile.highest[q] = 0;
+    if (most == -INFINITY) {
+        return; // the query sees no cell, or no score is a number
+    }
+    // The last bit of a larger score is more than one half. No sensible model has one.
+    if (!(std::abs(most) < 0x1p22f && bound < INFINITY)) {
+        tile.total[q] = all((double) NAN);
+        return;
+    }
+    // The sum of a score and a peak was rounded by less than the second term.
+    tile.scale[q] = bound + (std::abs(bound) + 16) * 0x1p-22f;
+    tile.highest[q] = std::rint(most);
+    tile.share[q] = std::exp2(tile.scale[q] - tile.highest[q]);
+}
+
+// weigh converts n scores of a query, from cell j on, to weights in units.
+INLINE void weigh(query_tile & tile, int q, int64_t j, int n) {
+    // Weights are added up in units of 2^-34, so that no sum is rounded.
+    const doubles round = all(0x1.8p18);
+    doubles total = tile.total[q];
+    for (int i = 0; i < n; i += lanes) {
+        const floats t = load(tile.scores[q] + j + i) - all(tile.scale[q]), exponent = rounded(t);
+        const floats w = opened(t, times_power(fraction(t - exponent), exponent)), part = w * all(tile.share[q]);
+        store(tile.weights[q] + i, w * all(units));
+        total = total + ((lower(part) + round) - round) + ((upper(part) + round) - round);
+    }
+    tile.total[q] = total;
+}
+
+// blend adds n values, each times its weight, to W vectors of results of Q queries, from query q and number at on.
+// value returns a vector of the i-th value.
+template <int Q, int W, typename V> INLINE void blend(query_tile & tile, int q, int64_t at, int n, V value) {
+    ints sum[Q][W];
+    UNROLL for (int i = 0; i < Q; i++) {
+        UNROLL for (int w = 0; w < W; w++) {
+            sum[i][w] = ints{};
+        }
+    }
+    for (int j = 0; j < n; j++) {
+        floats x[W];
+        UNROLL for (int w = 0; w < W; w++) {
+            x[w] = value(j, w);
+        }
+        UNROLL for (int i = 0; i < Q; i++) {
+            const floats weight = all(tile.weights[q + i][j]);
+            UNROLL for (int w = 0; w < W; w++) {
+                sum[i][w] = plus(sum[i][w], to_ints(weight * x[w]));
+            }
+        }
+    }
+    UNROLL for (int i = 0; i < Q; i++) {
+        UNROLL for (int w = 0; w < W; w++) {
+            double * out = tile.results + (q + i) * tile.a->size + at + w * lanes;
+            store(out, load(out) + lower(sum[i][w]));
+            store(out + lanes / 2, load(out + lanes / 2) + upper(sum[i][w]));
+        }
+    }
+}
+
+// blend_cells adds the values of n cells, from cell j on.
+KERNEL void blend_cells(query_tile & tile, int64_t j, int n) {
+    const int32_t * cell = tile.list->cell.data() + j;
+    for (int q = 0; q < tile.queries; q++) {
+        for (int i = n * q / tile.queries; i < n * (q + 1) / tile.queries; i++) {
+            fetch(*tile.a, tile.v + cell[i] * tile.a->v_cell);
+        }
+        weigh(tile, q, j, n);
+    }
+    int q = 0;
+    if (tile.queries >= many) {
+        for (int i = 0; i < n; i++) {
+            const char * value = tile.v + cell[i] * tile.a->v_cell;
+            for (int64_t at = 0; at < tile.a->size; at += lanes) {
+                store(tile.values[at / lanes][i], halves(value + at * 2));
+            }
+        }
+        for (; q + 8 <= tile.queries; q += 8) {
+            for (int64_t at = 0; at < tile.a->size; at += lanes) {
+                const auto value = [&](int i, int) INLINED { return load(tile.values[at / lanes][i]); };
+                blend<8, 1>(tile, q, at, n, value);
+            }
+        }
+    }
+    for (int64_t at = 0; at < tile.a->size; at += 2 * lanes) {
+        const char * values = tile.v + at * 2;
+        const auto value = [&](int i, int w) INLINED {
+            return halves(values + cell[i] * tile.a->v_cell + w * lanes * 2);
+        };
+        int left = q;
+        for (; left + 4 <= tile.queries; left += 4) {
+            blend<4, 2>(tile, left, at, n, value);
+        }
+        for (; left + 2 <= tile.queries; left += 2) {
+            blend<2, 2>(tile, left, at, n, value);
+        }
+        for (; left < tile.queries; left++) {
+            blend<1, 2>(tile, left, at, n, value);
+        }
+    }
+}
+
+// finish writes the results of a query, divided by the total of its weights.
+INLINE void finish(const query_tile & tile, int q, const float * sink, float * out) {
+    double seen = 0;
+    for (int i = 0; i < lanes / 2; i++) {
+        seen += tile.total[q][i];
+    }
+    const double total = seen + (sink ? std::exp2((double) *sink * log2_e - tile.highest[q]) : 0);
+    const double by = seen == 0 ? 0 : tile.share[q] / units / total;
+    for (int64_t i = 0; i < tile.a->size; i += lanes / 2) {
+        narrow(out + i, load(tile.results + q * tile.a->size + i) * all(by));
+    }
+}
+
+// attend_to computes the tokens of a list for key head s. It reports false if they have to be computed one by one.
+KERNEL bool attend_to(const attention & a, int64_t s, open_list & list) {
+    const int64_t group = a.heads / a.shared, queries = group * (list.last - list.first);
+    if ((int64_t) list.scores.size() < queries * list.room) {
+        list.scores.resize(queries * list.room);
+    }
+    query_tile tile;
+    tile.a = &a, tile.list = &list, tile.queries = (int) queries;
+    tile.k = a.k + s * a.k_head, tile.v = a.v + s * a.v_head;
+    for (int64_t q = 0; q < queries; q++) {
+        const int64_t token = q / group, head = s * group + q % group;
+        tile.query[q] = (const float *) (a.q + (list.first + token) * a.q_token + head * a.q_head);
+        tile.bias[q] = list.bias.data() + token * list.room;
+        tile.scores[q] = list.scores.data() + q * list.room;
+        tile.most[q] = tile.bound[q] = all(-INFINITY);
+        tile.total[q] = all(0.0);
+    }
+    std::memset(tile.results, 0, queries * a.size * sizeof(double));
+    if (!score_cells(tile)) {
+        return false;
+    }
+    for (int q = 0; q < queries; q++) {
+        limit(tile, q);
+    }
+    for (int64_t j = 0; j < list.count; j += cell_block) {
+        blend_cells(tile, j, (int) std::min<int64_t>(cell_block, list.count - j));
+    }
+    for (int64_t q = 0; q < queries; q++) {
+        const int64_t token = list.first + q / group, head = s * group + q % group;
+        finish(tile, (int) q, a.sinks ? a.sinks + head : nullptr, a.out + (token * a.heads + head) * a.size);
+    }
+    return true;
+}
+
+// list_of returns the open cells of some tokens.
+KERNEL open_list & list_of(const attention & a, int64_t first, int64_t last) {
+    // One list is for tokens together, the other for one token.
+    static thread_local open_list lists[2];
+    open_list & list = lists[last - first == 1];
+    if (a.id == 0 || list.id != a.id || list.first != first || list.last != last) {
+        gather(a, first, last, list);
+    }
+    return list;
+}
+
+KERNEL void attend(const attention & a, int64_t first, int64_t last, int64_t s, int64_t end) {
+    if (last - first > 1) {
+        open_list & list = list_of(a, first, last);
+        while (list.alike && s < end && attend_to(a, s, list)) {
+            s++;
+        }
+    }
+    // Token by token, so that each is gathered once.
+    for (; first < last; first++) {
+        for (int64_t each = s; each < end; each++) {
+            attend_to(a, each, list_of(a, first, first + 1));
+        }
+    }
+}
+
+} // namespace
+
+} // namespace kernels
+
+#endif
