@@ -126,7 +126,7 @@ bool is_attention(const ggml_tensor * op) {
            mask->ne[2] == 1 && mask->ne[3] == 1 && k->type == GGML_TYPE_F16 && v->type == GGML_TYPE_F16 &&
            k->nb[0] == 2 &&
            v->nb[0] == 2 && k->ne[3] == 1 && v->ne[3] == 1 && k->ne[0] == v->ne[0] && k->ne[0] % 32 == 0 &&
-           k->ne[0] <= kernels::max_size && k->ne[2] == v->ne[2] && q->ne[2] % k->ne[2] == 0 &&
+           k->ne[0] <= kernels::max_size && k->ne[2] == v->ne[2] && q->ne[2] % k->ne[2] == 0 && k->ne[1] > 0 &&
            q->ne[2] / k->ne[2] <= kernels::max_group && k->ne[1] < INT32_MAX &&
            op->nb[1] == op->ne[0] * sizeof(float) &&
            (!sinks || (sinks->type == GGML_TYPE_F32 && sinks->nb[0] == sizeof(float)));
@@ -431,7 +431,7 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
 }
 
 // tokens_together is how many tokens attend computes at a time. Each thread has several such shares, so that none waits
-// long for another, and memory for at most most_scores numbers, or for those of one token.
+// long for another, and memory for about most_scores numbers, or for those of one token.
 int64_t tokens_together(const attention & a, int threads) {
     constexpr int64_t shares = 4, most_scores = 1 << 20;
     const int64_t group = a.heads / a.shared;

@@ -95,8 +95,8 @@ struct attention {
     const float * sinks; // one per head, or null
     float         scale;
     float *       out; // tokens x heads x size
-    // id is unique to this layer and step. By it, the open cells of tokens are kept from one call of attend to the
-    // next. 0 keeps none.
+    // id is unique to a thread's share of one layer and step. By it, the open cells of tokens are kept from one call of
+    // attend to the next. 0 keeps none.
     uint64_t id;
 };
 

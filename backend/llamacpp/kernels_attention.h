@@ -1,9 +1,10 @@
 // Attention, written once for vectors of any width; see kernels_simd.h.
 //
 // Neither the layout of the cache nor the tokens that are computed together affect a result. A result is a sum over
-// cells, and the cells have no order. So each product of a weight and a value is rounded to a whole number of units, and
-// whole numbers are added exactly. How large a unit is depends on the query and the cells that it sees. It is 2^-27 of
-// a bound of all products, so all scores are computed before the first weight.
+// cells, and the cells have no order. So each product of a weight and a value is rounded to a whole number of units,
+// and whole numbers are added exactly. How large a unit is depends on the query and the cells that it sees. It is 2^-27
+// of a bound of all products, so all scores are computed before the first weight. Products of less than half a unit
+// are lost: of n cells at most n * 2^-28 of the bound.
 //
 // A query here is one head of one token. The queries of a tile share a key head, and keys and values are prepared once
 // for all of them.
@@ -27,7 +28,7 @@ constexpr float units = 0x1p27f;
 constexpr int   cell_block = 16;
 
 // From so many queries on, keys and values are first prepared.
-constexpr int many = 8;
+constexpr int many_queries = 8;
 
 // Keys and values are prefetched this many cells ahead.
 constexpr int ahead = 16;
@@ -58,11 +59,12 @@ struct query_tile {
     const float *      query[max_queries];
     const float *      bias[max_queries];
     float *            scores[max_queries];
+    bool               finite;             // whether all values are
     floats             most[max_queries];  // the largest scores
     floats             bound[max_queries]; // the largest sums of a score and a peak
     float              scale[max_queries], highest[max_queries]; // see limit
-    float              share[max_queries];                       // two to the power of scale - highest
-    doubles            total[max_queries];                       // of the weights, times share
+    float              to_highest[max_queries];                  // two to the power of scale - highest
+    doubles            total[max_queries];                       // of the weights, times to_highest
 };
 
 // gather fills the list for some tokens.
@@ -190,7 +192,7 @@ template <int Q> INLINE void dots_transposed(query_tile & tile, int q, int64_t j
 // score computes the scores of all queries for one vector of cells, from cell j on.
 INLINE void score(query_tile & tile, const char * const * keys, int64_t j) {
     int q = 0;
-    if (tile.queries >= many) {
+    if (tile.queries >= many_queries) {
         for (int64_t n = 0; n < tile.a->size; n += 32) {
             const char * part[lanes];
             for (int i = 0; i < lanes; i++) {
@@ -222,8 +224,10 @@ INLINE void score(query_tile & tile, const char * const * keys, int64_t j) {
 }
 
 // peaks writes at least the logarithms of the largest numbers of the values of one vector of cells, to base two:
-// infinity if a number is infinite or is not a number. It reports whether all are finite. The bits of a half float are
-// close to its logarithm, up to 0.0861 below.
+// infinity if a number is infinite or is not a number. It reports whether all are finite.
+//
+// The bits of a half float, divided by 1024 and less 15, are at most 0.0861 below its logarithm. The rest of 14.91 is
+// for the rounding of weights and products, so that products are below one.
 INLINE bool peaks(const attention & a, const char * const * values, float * out) {
     constexpr float infinite = 0x7c00;
     const floats bits = largest_halves(values, a.size);
@@ -239,12 +243,11 @@ INLINE bool peaks(const attention & a, const char * const * values, float * out)
     return false;
 }
 
-// score_cells computes all scores, and reports whether the tile can go on. It cannot if tokens are together and a value
-// is not finite: that of a cell that is closed to one of them would spoil its results.
-KERNEL bool score_cells(query_tile & tile) {
+// score_cells computes all scores.
+KERNEL void score_cells(query_tile & tile) {
     const attention & a = *tile.a;
     open_list & list = *tile.list;
-    bool finite = true;
+    tile.finite = true;
     for (int64_t j = 0; j < list.count; j += lanes) {
         for (int64_t i = j + ahead; i < std::min(j + ahead + lanes, list.count); i++) {
             fetch(a, tile.k + list.cell[i] * a.k_cell);
@@ -255,39 +258,40 @@ KERNEL bool score_cells(query_tile & tile) {
             keys[i] = tile.k + list.cell[j + i] * a.k_cell;
             values[i] = tile.v + list.cell[j + i] * a.v_cell;
         }
-        finite &= peaks(a, values, list.peak.data() + j);
+        tile.finite &= peaks(a, values, list.peak.data() + j);
         score(tile, keys, j);
     }
-    return finite || list.last - list.first == 1;
 }
 
 // limit finds what a query's scores are reduced by. Reduced by highest, none is above one half. Reduced by scale, none
-// is above the negative logarithm of the largest number of its value.
+// is above the negative logarithm of the largest number of its value. If a score is too large or a value is not finite,
+// all results of the query become not a number.
 INLINE void limit(query_tile & tile, int q) {
     const float most = largest(tile.most[q]), bound = largest(tile.bound[q]);
-    tile.scale[q] = 0, tile.share[q] = 1, tile.highest[q] = 0;
-    if (most == -INFINITY) {
+    tile.scale[q] = 0, tile.to_highest[q] = 1, tile.highest[q] = 0;
+    if (most == -INFINITY && tile.finite) {
         return; // the query sees no cell, or no score is a number
     }
     // The last bit of a larger score is more than one half. No sensible model has one.
-    if (!(std::abs(most) < 0x1p22f && bound < INFINITY)) {
+    if (!(std::abs(most) < 0x1p22f && tile.finite)) {
         tile.total[q] = all((double) NAN);
         return;
     }
-    // The sum of a score and a peak was rounded by less than the second term.
+    // The second term is more than what was rounded in the sum of a score and a peak, which are at most 16 apart in
+    // the largest, and more than what will be rounded in the difference of a score and scale.
     tile.scale[q] = bound + (std::abs(bound) + 16) * 0x1p-22f;
     tile.highest[q] = std::rint(most);
-    tile.share[q] = std::exp2(tile.scale[q] - tile.highest[q]);
+    tile.to_highest[q] = std::exp2(tile.scale[q] - tile.highest[q]);
 }
 
 // weigh converts n scores of a query, from cell j on, to weights in units.
 INLINE void weigh(query_tile & tile, int q, int64_t j, int n) {
-    // Weights are added up in units of 2^-34, so that no sum is rounded.
+    // Weights are added up in units of 2^-34, so that no sum of up to 2^18 of them is rounded.
     const doubles round = all(0x1.8p18);
     doubles total = tile.total[q];
     for (int i = 0; i < n; i += lanes) {
         const floats t = load(tile.scores[q] + j + i) - all(tile.scale[q]), exponent = rounded(t);
-        const floats w = opened(t, times_power(fraction(t - exponent), exponent)), part = w * all(tile.share[q]);
+        const floats w = opened(t, times_power(fraction(t - exponent), exponent)), part = w * all(tile.to_highest[q]);
         store(tile.weights[q] + i, w * all(units));
         total = total + ((lower(part) + round) - round) + ((upper(part) + round) - round);
     }
@@ -334,7 +338,7 @@ KERNEL void blend_cells(query_tile & tile, int64_t j, int n) {
         weigh(tile, q, j, n);
     }
     int q = 0;
-    if (tile.queries >= many) {
+    if (tile.queries >= many_queries) {
         for (int i = 0; i < n; i++) {
             const char * value = tile.v + cell[i] * tile.a->v_cell;
             for (int64_t at = 0; at < tile.a->size; at += lanes) {
@@ -373,7 +377,7 @@ INLINE void finish(const query_tile & tile, int q, const float * sink, float * o
         seen += tile.total[q][i];
     }
     const double total = seen + (sink ? std::exp2((double) *sink * log2_e - tile.highest[q]) : 0);
-    const double by = seen == 0 ? 0 : tile.share[q] / units / total;
+    const double by = seen == 0 ? 0 : tile.to_highest[q] / units / total;
     for (int64_t i = 0; i < tile.a->size; i += lanes / 2) {
         narrow(out + i, load(tile.results + q * tile.a->size + i) * all(by));
     }
@@ -397,7 +401,9 @@ KERNEL bool attend_to(const attention & a, int64_t s, open_list & list) {
         tile.total[q] = all(0.0);
     }
     std::memset(tile.results, 0, queries * a.size * sizeof(double));
-    if (!score_cells(tile)) {
+    score_cells(tile);
+    // The value of a cell that is closed to one of several tokens would spoil its results.
+    if (!tile.finite && list.last - list.first > 1) {
         return false;
     }
     for (int q = 0; q < queries; q++) {

@@ -25,8 +25,8 @@
 //   sum_bytes            the sum of 16 bytes
 //   open_cells, pack     which of the next cells a mask leaves open and how it biases them; and those alone, packed
 //   transpose            32 half floats of each of lanes cells, as 32 vectors with one number of each cell
-//   largest_halves       the bits of the largest magnitude of n half floats of each of lanes cells, as numbers; n is a
-//                        multiple of 32
+//   largest_halves       of n half floats of each of lanes cells, the largest magnitude: its 16 bits, read as a whole
+//                        number, as a float; n is a multiple of 32
 //
 // and what kernels_quantized.h lists.
 #ifndef RUNNER_KERNELS_SIMD_H
@@ -60,7 +60,7 @@ template <int R, int C> INLINE void put(const floats (&acc)[C][R], int64_t row, 
     }
 }
 
-// fraction returns two to the power of r for r from -1/2 to 1/2, to 2 units in the last place: Taylor's polynomial.
+// fraction returns two to the power of r for r from -1/2 to 1/2, to 3 units in the last place: Taylor's polynomial.
 INLINE floats fraction(floats r) {
     floats p = all(1.54035304e-4f);
     p = fused(p, r, all(1.33335581e-3f));

@@ -456,6 +456,7 @@ void check() {
     }
     check_together();
     check_whole_numbers();
+    check_tail();
     check_elementwise();
     check_smallest();
     check_scales();

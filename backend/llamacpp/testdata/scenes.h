@@ -159,11 +159,15 @@ void check_together() {
                     s.run(together, below(2));
                     same("attention together", s.out, alone);
                 }
-                // The key or the value of the cell of a token is not a number. Tokens before it do not see it.
+                // The key or the value of the cell of a token is not finite. Tokens before it do not see it.
                 const int64_t spoiled = a.tokens / 2;
-                const bool key = below(2);
-                const int64_t number = below((int) size);
-                (key ? s.k : s.v)[(spoiled + 20) * shared * size + number] = below(2) ? 0x7e00 : 0x7c00;
+                const int which = below(3); // its key, its value or both
+                const int64_t at_key = (spoiled + 20) * shared * size + below((int) size);
+                const uint16_t number = below(2) ? 0x7e00 : 0x7c00;
+                (which == 0 ? s.k : s.v)[at_key] = number;
+                if (which == 2) {
+                    s.k[at_key] = 0x7c00;
+                }
                 s.run(std::max<int64_t>(most, 1), below(2));
                 for (int64_t t = 0; t <= spoiled; t++) {
                     for (int64_t h = 0; h < group; h++) { // of the first key head
@@ -171,8 +175,8 @@ void check_together() {
                         if (t < spoiled && std::memcmp(&s.out[at], &alone[at], size * sizeof(float)) != 0) {
                             fail("attention: token %d depends on the cell of token %d", (int) t, (int) spoiled);
                         }
-                        if (t == spoiled && !key && std::isfinite(s.out[at])) {
-                            fail("attention: a token sees a value that is not finite, and its result is");
+                        if (t == spoiled && which != 0 && !std::isnan(s.out[at])) {
+                            fail("attention: a token sees a value that is not finite, and its result is a number");
                         }
                     }
                 }
@@ -208,6 +212,26 @@ void check_whole_numbers() {
         for (int64_t i = 0; i < group * size; i++) {
             const double want = from_half(s.v[i % size]);
             close_to("a mean of equal values", s.out[i], want, std::max(std::fabs(want), 0x1p-14) * 1e-6);
+        }
+    }
+}
+
+// check_tail bounds what is lost where many cells have small weights.
+void check_tail() {
+    constexpr int64_t size = 32, cells = 5000;
+    for (const float tail : {-12.5f, -13.7f, -15.0f}) {
+        scene s;
+        attention & a = s.a;
+        a.tokens = 1, a.cells = cells, a.size = size, a.heads = 1, a.shared = 1, a.scale = 1;
+        a.q_head = a.q_token = size * 4, a.k_head = a.v_head = a.k_cell = a.v_cell = size * 2, a.mask_token = cells * 2;
+        s.q.assign(size, 0.0f);
+        s.k.assign(cells * size, 0);
+        s.v.assign(cells * size, 0x3c00); // one
+        s.mask.assign(cells, to_half(tail));
+        s.mask[below(cells)] = 0;
+        s.run();
+        for (const float x : s.out) {
+            close_to("a mean of ones with small weights", x, 1, cells * 0x1p-28 + 1e-6);
         }
     }
 }
