@@ -213,30 +213,34 @@ void meet(ggml_compute_params * params) {
     ggml_barrier(params->threadpool);
 }
 
-// take calls f for pieces 0 to n-1, each of about cost products. If the engine computes with several threads, all
-// of them call take after they met, and faster threads take more pieces. If it computes with one, the team helps when
-// there is enough work.
-template <typename F> void take(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
+// take_runs calls f for runs of pieces, from one to before another, which together are pieces 0 to n-1, each of about
+// cost products. If the engine computes with several threads, all of them call take_runs after they met, and faster
+// threads take more pieces. If it computes with one, the team helps when there is enough work.
+template <typename F> void take_runs(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
     if (params->nth > 1) {
         for (int64_t i = params->ith; i < n; i = ggml_threadpool_chunk_add(params->threadpool, 1)) {
-            f(i);
+            f(i, i + 1);
         }
         return;
     }
     const int64_t bundle = std::max<int64_t>(1, worth / std::max<int64_t>(cost, 1)),
         bundles = (n + bundle - 1) / bundle;
-    const auto some = [&](int64_t i) {
-        for (int64_t p = i * bundle; p < std::min(n, (i + 1) * bundle); p++) {
-            f(p);
-        }
-    };
     if (bundles < 4 || !helped.load(std::memory_order_relaxed)) {
-        for (int64_t i = 0; i < bundles; i++) {
-            some(i);
-        }
-    } else {
-        team::run(bundles, n * cost, [](void * t, int64_t i) { (*(decltype(some) *) t)(i); }, (void *) &some);
+        f(0, n);
+        return;
     }
+    const auto some = [&](int64_t first, int64_t last) { f(first * bundle, std::min(n, last * bundle)); };
+    const auto call = [](void * t, int64_t first, int64_t last) { (*(decltype(some) *) t)(first, last); };
+    team::run(bundles, n * cost, call, (void *) &some);
+}
+
+// take does the same for one piece after another.
+template <typename F> void take(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
+    take_runs(params, n, cost, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; i++) {
+            f(i);
+        }
+    });
 }
 
 // spread calls f like take, but the engine's threads need not meet before it, and each has its fixed pieces.
@@ -416,16 +420,21 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
     const int64_t height = op->src[0]->ne[1], used = std::max<int64_t>(w.used[0], 1);
     constexpr int64_t piece = 32;
     const int64_t each = (height + piece - 1) / piece;
-    take(params, each * w.used[0], piece * m.r.n * columns_of(op) / used, [&](int64_t i) {
-        const int64_t e = w.used[1 + i / each], first = i % each * piece, last = std::min(first + piece, height);
-        const int64_t from = w.begin[e], count = w.begin[e + 1] - from;
-        weights expert = m;
-        expert.r.data += e * op->src[0]->nb[2];
-        if (count >= least) {
-            own.multiply_bundles(expert.r, first, last, w.tiles + w.bundled[e] * bundle_size,
-                (const block * const *) w.columns + from, w.out + from, count);
-        } else {
-            multiply(own, expert, first, last, w.columns + from, w.out + from, count);
+    take_runs(params, each * w.used[0], piece * m.r.n * columns_of(op) / used, [&](int64_t i, int64_t end) {
+        // Rows that follow one another are multiplied in one call: that reads memory without a break.
+        for (int64_t next; i < end; i = next) {
+            next = std::min(end, (i / each + 1) * each);
+            const int64_t e = w.used[1 + i / each], first = i % each * piece;
+            const int64_t last = std::min(first + (next - i) * piece, height);
+            const int64_t from = w.begin[e], count = w.begin[e + 1] - from;
+            weights expert = m;
+            expert.r.data += e * op->src[0]->nb[2];
+            if (count >= least) {
+                own.multiply_bundles(expert.r, first, last, w.tiles + w.bundled[e] * bundle_size,
+                    (const block * const *) w.columns + from, w.out + from, count);
+            } else {
+                multiply(own, expert, first, last, w.columns + from, w.out + from, count);
+            }
         }
     });
 }

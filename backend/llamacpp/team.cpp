@@ -62,7 +62,7 @@ struct state {
     clock::time_point alone_until{};
 
     // The current work. It changes only while the call is closed and no helper is inside.
-    alignas(line) void (*f)(void *, int64_t) = nullptr;
+    alignas(line) void (*f)(void *, int64_t, int64_t) = nullptr;
     void *                data = nullptr;
     int64_t               pieces = 0, threads = 1;
     std::atomic<uint64_t> work{0};  // sums up what there was to do
@@ -87,9 +87,9 @@ struct state {
             if (first >= pieces) {
                 return;
             }
-            for (int64_t i = first; i < std::min(first + n, pieces); i++, taken++) {
-                f(data, i);
-            }
+            const int64_t last = std::min(first + n, pieces);
+            f(data, first, last);
+            taken += last - first;
         }
     }
 
@@ -184,12 +184,12 @@ void grow(int helpers) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t), void * data) {
+void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t, int64_t), void * data) {
     state & s = shared();
     std::unique_lock<std::mutex> use(s.use, std::try_to_lock);
     if (!use || (s.alone_until != clock::time_point{} && clock::now() < s.alone_until)) {
-        for (int64_t i = 0; i < pieces; i++) {
-            f(data, i);
+        if (pieces > 0) {
+            f(data, 0, pieces);
         }
         return;
     }

@@ -14,11 +14,12 @@ namespace team {
 // as the process.
 void grow(int helpers);
 
-// run calls f(data, i) once for every i from 0 to pieces-1, on this thread and on helpers, and returns when all
-// calls have returned. It runs alone while another thread uses the team, and for a while after a long wait for a
-// helper. work is the size of all pieces together, counted in multiplications. Only large work wakes sleeping
-// helpers, and helpers stay awake longer after larger work. Helpers that are awake always take part.
-void run(int64_t pieces, int64_t work, void (*f)(void * data, int64_t piece), void * data);
+// run calls f(data, first, last) for pieces first to last-1, in calls that together have each piece from 0 to pieces-1
+// once. It calls on this thread and on helpers, and returns when all calls have returned. It runs alone while another
+// thread uses the team, and for a while after a long wait for a helper. work is the size of all pieces together,
+// counted in multiplications. Only large work wakes sleeping helpers, and helpers stay awake longer after larger work.
+// Helpers that are awake always take part.
+void run(int64_t pieces, int64_t work, void (*f)(void * data, int64_t first, int64_t last), void * data);
 
 } // namespace team
 

@@ -300,8 +300,12 @@ void check_team() {
                 struct job {
                     std::vector<int> done;
                 } j = {std::vector<int>(n % 50)};
-                team::run(n % 50, n % 3 != 0 ? a_lot : 0, [](void * data, int64_t i) { ((job *) data)->done[i]++; },
-                    &j);
+                const auto count = [](void * data, int64_t first, int64_t last) {
+                    for (; first < last; first++) {
+                        ((job *) data)->done[first]++;
+                    }
+                };
+                team::run(n % 50, n % 3 != 0 ? a_lot : 0, count, &j);
                 for (const int d : j.done) {
                     if (d != 1) {
                         fail("a piece was done %d times", d);
@@ -334,14 +338,14 @@ void check_help() {
         } j = {caller, thrown};
         bool caught = false;
         try {
-            team::run(64, a_lot, [](void * data, int64_t) {
+            team::run(64, a_lot, [](void * data, int64_t first, int64_t last) {
                 const job & own = *(const job *) data;
                 if (std::this_thread::get_id() != own.caller) {
-                    helped.fetch_add(1);
+                    helped.fetch_add((int) (last - first));
                 } else if (own.thrown) {
                     throw 1;
                 }
-                std::this_thread::sleep_for(std::chrono::microseconds(10));
+                std::this_thread::sleep_for(std::chrono::microseconds(10 * (last - first)));
             }, &j);
         } catch (int) {
             caught = true;
@@ -360,11 +364,13 @@ struct outcome {
 
     outcome(int own, int helpers) : own(own), helpers(helpers) {}
     void run(int64_t pieces) {
-        team::run(pieces, a_lot, [](void * data, int64_t) {
+        team::run(pieces, a_lot, [](void * data, int64_t first, int64_t last) {
             outcome & o = *(outcome *) data;
             const bool help = std::this_thread::get_id() != o.caller;
-            o.helped += help;
-            std::this_thread::sleep_for(help ? o.helpers : o.own);
+            for (; first < last; first++) {
+                o.helped += help;
+                std::this_thread::sleep_for(help ? o.helpers : o.own);
+            }
         }, this);
     }
 };
@@ -406,7 +412,7 @@ void check_patience() {
 // Small calls keep no helper awake: during them one processor is busy.
 void check_sleep() {
     using clock = std::chrono::steady_clock;
-    const auto call = [](int64_t work) { team::run(4, work, [](void *, int64_t) {}, nullptr); };
+    const auto call = [](int64_t work) { team::run(4, work, [](void *, int64_t, int64_t) {}, nullptr); };
     const auto calls = [&](int milliseconds) {
         for (const auto end = clock::now() + std::chrono::milliseconds(milliseconds); clock::now() < end;) {
             call(1);
