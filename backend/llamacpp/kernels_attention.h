@@ -47,7 +47,11 @@ struct open_list {
     std::vector<float>   peak;   // at least the logarithm of a value's largest number, to base two
 };
 
-struct query_tile {
+// query_tile is the queries that share a key head. Heads of the usual sizes have their own, because compilers make
+// faster code where they know a size. known is 0 for the others.
+template <int known> struct query_tile {
+    int64_t size() const { return known > 0 ? known : a->size; }
+
     alignas(64) float  keys[max_size][lanes];                       // of one vector of cells, transposed
     alignas(64) float  values[max_size / lanes][cell_block][lanes]; // of a block of cells
     alignas(64) float  weights[max_queries][cell_block];            // of a block of cells
@@ -107,8 +111,8 @@ KERNEL void gather(const attention & a, int64_t first, int64_t last, open_list &
 
 // fetch prefetches a key or a value. The cells of other sequences lie in between, so the processor does not predict
 // the access.
-INLINE void fetch(const attention & a, const char * at) {
-    for (int64_t line = 0; line < a.size * 2; line += 64) {
+INLINE void fetch(int64_t size, const char * at) {
+    for (int64_t line = 0; line < size * 2; line += 64) {
         __builtin_prefetch(at + line);
     }
 }
@@ -122,14 +126,14 @@ INLINE bool apart(const int32_t * cell, int64_t i) { return i == 0 || cell[i] !=
 
 // dots writes the products of Q queries, from query q on, with one vector of keys, to the scores from cell j on. It
 // suits few queries.
-template <int Q> INLINE void dots(query_tile & tile, const char * const * keys, int q, int64_t j) {
+template <int Q, typename T> INLINE void dots(T & tile, const char * const * keys, int q, int64_t j) {
     constexpr int cells = lanes / Q;
     for (int c = 0; c < lanes; c += cells) {
         floats acc[lanes];
         UNROLL for (int i = 0; i < lanes; i++) {
             acc[i] = all(0.0f);
         }
-        for (int64_t n = 0; n < tile.a->size; n += lanes) {
+        for (int64_t n = 0; n < tile.size(); n += lanes) {
             floats query[Q];
             UNROLL for (int i = 0; i < Q; i++) {
                 query[i] = load(tile.query[q + i] + n);
@@ -151,12 +155,13 @@ template <int Q> INLINE void dots(query_tile & tile, const char * const * keys, 
 }
 
 // two_lanes adds the products of lanes n and n+2 of Q queries and transposed keys.
-template <int Q> INLINE void two_lanes(const query_tile & tile, const float * const * query, int64_t n, floats * out) {
+template <int Q, typename T>
+INLINE void two_lanes(const T & tile, const float * const * query, int64_t n, floats * out) {
     floats other[Q];
     UNROLL for (int i = 0; i < Q; i++) {
         out[i] = other[i] = all(0.0f);
     }
-    for (; n < tile.a->size; n += lanes) {
+    for (; n < tile.size(); n += lanes) {
         const floats x = load(tile.keys[n]), y = load(tile.keys[n + 2]);
         UNROLL for (int i = 0; i < Q; i++) {
             out[i] = fused(all(query[i][n]), x, out[i]);
@@ -169,7 +174,7 @@ template <int Q> INLINE void two_lanes(const query_tile & tile, const float * co
 }
 
 // dots_transposed does what dots does, with the transposed keys. It suits many queries.
-template <int Q> INLINE void dots_transposed(query_tile & tile, int q, int64_t j) {
+template <int Q, typename T> INLINE void dots_transposed(T & tile, int q, int64_t j) {
     constexpr int fours = lanes / 4;
     const float * query[Q];
     UNROLL for (int i = 0; i < Q; i++) {
@@ -194,10 +199,10 @@ template <int Q> INLINE void dots_transposed(query_tile & tile, int q, int64_t j
 }
 
 // score computes the scores of all queries for one vector of cells, from cell j on.
-INLINE void score(query_tile & tile, const char * const * keys, int64_t j) {
+template <typename T> INLINE void score(T & tile, const char * const * keys, int64_t j) {
     int q = 0;
     if (tile.queries >= many_queries) {
-        for (int64_t n = 0; n < tile.a->size; n += 32) {
+        for (int64_t n = 0; n < tile.size(); n += 32) {
             const char * part[lanes];
             for (int i = 0; i < lanes; i++) {
                 part[i] = keys[i] + n * 2;
@@ -232,9 +237,9 @@ INLINE void score(query_tile & tile, const char * const * keys, int64_t j) {
 //
 // The bits of a half float, divided by 1024 and less 15, are at most 0.0861 below its logarithm. The rest of 14.91 is
 // for the rounding of weights and products, so that products are below one.
-INLINE bool peaks(const attention & a, const char * const * values, float * out) {
+INLINE bool peaks(int64_t size, const char * const * values, float * out) {
     constexpr float infinite = 0x7c00;
-    const floats bits = largest_halves(values, a.size);
+    const floats bits = largest_halves(values, size);
     store(out, fused(bits, all(0x1p-10f), all(-14.91f)));
     if (largest(bits) < infinite) {
         return true;
@@ -248,15 +253,15 @@ INLINE bool peaks(const attention & a, const char * const * values, float * out)
 }
 
 // score_cells computes all scores.
-KERNEL void score_cells(query_tile & tile) {
+template <typename T> KERNEL void score_cells(T & tile) {
     const attention & a = *tile.a;
     open_list & list = *tile.list;
     tile.finite = true;
     for (int64_t j = 0; j < list.count; j += lanes) {
         for (int64_t i = j + ahead; i < std::min(j + ahead + lanes, list.count); i++) {
             if (apart(list.cell.data(), i)) {
-                fetch(a, tile.k + list.cell[i] * a.k_cell);
-                fetch(a, tile.v + list.cell[i] * a.v_cell);
+                fetch(tile.size(), tile.k + list.cell[i] * a.k_cell);
+                fetch(tile.size(), tile.v + list.cell[i] * a.v_cell);
             }
         }
         const char * keys[lanes], * values[lanes];
@@ -264,7 +269,7 @@ KERNEL void score_cells(query_tile & tile) {
             keys[i] = tile.k + list.cell[j + i] * a.k_cell;
             values[i] = tile.v + list.cell[j + i] * a.v_cell;
         }
-        tile.finite &= peaks(a, values, list.peak.data() + j);
+        tile.finite &= peaks(tile.size(), values, list.peak.data() + j);
         score(tile, keys, j);
     }
 }
@@ -272,7 +277,7 @@ KERNEL void score_cells(query_tile & tile) {
 // limit finds what a query's scores are reduced by. Reduced by highest, none is above one half. Reduced by scale, none
 // is above the negative logarithm of the largest number of its value. If a score is too large or a value is not finite,
 // all results of the query become not a number.
-INLINE void limit(query_tile & tile, int q) {
+template <typename T> INLINE void limit(T & tile, int q) {
     const float most = largest(tile.most[q]), bound = largest(tile.bound[q]);
     tile.scale[q] = 0, tile.to_highest[q] = 1, tile.highest[q] = 0;
     if (most == -INFINITY && tile.finite) {
@@ -291,7 +296,7 @@ INLINE void limit(query_tile & tile, int q) {
 }
 
 // weigh converts n scores of a query, from cell j on, to weights in units.
-INLINE void weigh(query_tile & tile, int q, int64_t j, int n) {
+template <typename T> INLINE void weigh(T & tile, int q, int64_t j, int n) {
     // Weights are added up in units of 2^-34, so that no sum of up to 2^18 of them is rounded.
     const doubles round = all(0x1.8p18);
     doubles total = tile.total[q];
@@ -306,7 +311,7 @@ INLINE void weigh(query_tile & tile, int q, int64_t j, int n) {
 
 // blend adds n values, each times its weight, to W vectors of results of Q queries, from query q and number at on.
 // value returns a vector of the i-th value.
-template <int Q, int W, typename V> INLINE void blend(query_tile & tile, int q, int64_t at, int n, V value) {
+template <int Q, int W, typename T, typename V> INLINE void blend(T & tile, int q, int64_t at, int n, V value) {
     ints sum[Q][W];
     UNROLL for (int i = 0; i < Q; i++) {
         UNROLL for (int w = 0; w < W; w++) {
@@ -327,7 +332,7 @@ template <int Q, int W, typename V> INLINE void blend(query_tile & tile, int q, 
     }
     UNROLL for (int i = 0; i < Q; i++) {
         UNROLL for (int w = 0; w < W; w++) {
-            double * out = tile.results + (q + i) * tile.a->size + at + w * lanes;
+            double * out = tile.results + (q + i) * tile.size() + at + w * lanes;
             store(out, load(out) + lower(sum[i][w]));
             store(out + lanes / 2, load(out + lanes / 2) + upper(sum[i][w]));
         }
@@ -335,12 +340,12 @@ template <int Q, int W, typename V> INLINE void blend(query_tile & tile, int q, 
 }
 
 // blend_cells adds the values of n cells, from cell j on.
-KERNEL void blend_cells(query_tile & tile, int64_t j, int n) {
+template <typename T> KERNEL void blend_cells(T & tile, int64_t j, int n) {
     const int32_t * cell = tile.list->cell.data() + j;
     for (int q = 0; q < tile.queries; q++) {
         for (int i = n * q / tile.queries; i < n * (q + 1) / tile.queries; i++) {
             if (apart(cell, i)) {
-                fetch(*tile.a, tile.v + cell[i] * tile.a->v_cell);
+                fetch(tile.size(), tile.v + cell[i] * tile.a->v_cell);
             }
         }
         weigh(tile, q, j, n);
@@ -349,18 +354,18 @@ KERNEL void blend_cells(query_tile & tile, int64_t j, int n) {
     if (tile.queries >= many_queries) {
         for (int i = 0; i < n; i++) {
             const char * value = tile.v + cell[i] * tile.a->v_cell;
-            for (int64_t at = 0; at < tile.a->size; at += lanes) {
+            for (int64_t at = 0; at < tile.size(); at += lanes) {
                 store(tile.values[at / lanes][i], halves(value + at * 2));
             }
         }
         for (; q + 8 <= tile.queries; q += 8) {
-            for (int64_t at = 0; at < tile.a->size; at += lanes) {
+            for (int64_t at = 0; at < tile.size(); at += lanes) {
                 const auto value = [&](int i, int) INLINED { return load(tile.values[at / lanes][i]); };
                 blend<8, 1>(tile, q, at, n, value);
             }
         }
     }
-    for (int64_t at = 0; at < tile.a->size; at += 2 * lanes) {
+    for (int64_t at = 0; at < tile.size(); at += 2 * lanes) {
         const char * values = tile.v + at * 2;
         const auto value = [&](int i, int w) INLINED {
             return halves(values + cell[i] * tile.a->v_cell + w * lanes * 2);
@@ -379,25 +384,25 @@ KERNEL void blend_cells(query_tile & tile, int64_t j, int n) {
 }
 
 // finish writes the results of a query, divided by the total of its weights.
-INLINE void finish(const query_tile & tile, int q, const float * sink, float * out) {
+template <typename T> INLINE void finish(const T & tile, int q, const float * sink, float * out) {
     double seen = 0;
     for (int i = 0; i < lanes / 2; i++) {
         seen += tile.total[q][i];
     }
     const double total = seen + (sink ? std::exp2((double) *sink * log2_e - tile.highest[q]) : 0);
     const double by = seen == 0 ? 0 : tile.to_highest[q] / units / total;
-    for (int64_t i = 0; i < tile.a->size; i += lanes / 2) {
-        narrow(out + i, load(tile.results + q * tile.a->size + i) * all(by));
+    for (int64_t i = 0; i < tile.size(); i += lanes / 2) {
+        narrow(out + i, load(tile.results + q * tile.size() + i) * all(by));
     }
 }
 
 // attend_to computes the tokens of a list for key head s. It reports false if they have to be computed one by one.
-KERNEL bool attend_to(const attention & a, int64_t s, open_list & list) {
+template <int known> KERNEL bool attend_to(const attention & a, int64_t s, open_list & list) {
     const int64_t group = a.heads / a.shared, queries = group * (list.last - list.first);
     if ((int64_t) list.scores.size() < queries * list.room) {
         list.scores.resize(queries * list.room);
     }
-    query_tile tile;
+    query_tile<known> tile;
     tile.a = &a, tile.list = &list, tile.queries = (int) queries;
     tile.k = a.k + s * a.k_head, tile.v = a.v + s * a.v_head;
     for (int64_t q = 0; q < queries; q++) {
@@ -408,7 +413,7 @@ KERNEL bool attend_to(const attention & a, int64_t s, open_list & list) {
         tile.most[q] = tile.bound[q] = all(-INFINITY);
         tile.total[q] = all(0.0);
     }
-    std::memset(tile.results, 0, queries * a.size * sizeof(double));
+    std::memset(tile.results, 0, queries * tile.size() * sizeof(double));
     score_cells(tile);
     // The value of a cell that is closed to one of several tokens would spoil its results.
     if (!tile.finite && list.last - list.first > 1) {
@@ -438,19 +443,25 @@ KERNEL open_list & list_of(const attention & a, int64_t first, int64_t last) {
     return list;
 }
 
-KERNEL void attend(const attention & a, int64_t first, int64_t last, int64_t s, int64_t end) {
+template <int known> KERNEL void attend_of(const attention & a, int64_t first, int64_t last, int64_t s, int64_t end) {
     if (last - first > 1) {
         open_list & list = list_of(a, first, last);
-        while (list.alike && s < end && attend_to(a, s, list)) {
+        while (list.alike && s < end && attend_to<known>(a, s, list)) {
             s++;
         }
     }
     // Token by token, so that each is gathered once.
     for (; first < last; first++) {
         for (int64_t each = s; each < end; each++) {
-            attend_to(a, each, list_of(a, first, first + 1));
+            attend_to<known>(a, each, list_of(a, first, first + 1));
         }
     }
+}
+
+void attend(const attention & a, int64_t first, int64_t last, int64_t s, int64_t end) {
+    const auto attend_known = a.size == 32 ? attend_of<32> : a.size == 64 ? attend_of<64>
+                            : a.size == 128 ? attend_of<128> : attend_of<0>;
+    attend_known(a, first, last, s, end);
 }
 
 } // namespace

@@ -139,11 +139,14 @@ INLINE void transpose(const char * const * cells, float * out) {
 
 INLINE floats largest_halves(const char * const * cells, int64_t n) {
     ints a[lanes];
+    const ints magnitude = _mm256_set1_epi16(0x7fff);
     UNROLL for (int i = 0; i < lanes; i++) {
-        a[i] = _mm256_setzero_si256();
-        for (int64_t at = 0; at < n; at += 16) {
+        a[i] = _mm256_and_si256(_mm256_loadu_si256((const __m256i *) cells[i]), magnitude);
+    }
+    for (int64_t at = 16; at < n; at += 16) {
+        UNROLL for (int i = 0; i < lanes; i++) {
             const ints v = _mm256_loadu_si256((const __m256i *) (cells[i] + at * 2));
-            a[i] = _mm256_max_epu16(a[i], _mm256_and_si256(v, _mm256_set1_epi16(0x7fff)));
+            a[i] = _mm256_max_epu16(a[i], _mm256_and_si256(v, magnitude));
         }
     }
     // Each step joins two vectors, until both halves of one vector have a number of every cell.

@@ -133,11 +133,14 @@ INLINE void transpose(const char * const * cells, float * out) {
 
 INLINE floats largest_halves(const char * const * cells, int64_t n) {
     __m512i a[lanes];
+    const __m512i magnitude = _mm512_set1_epi16(0x7fff);
     UNROLL for (int i = 0; i < lanes; i++) {
-        a[i] = _mm512_setzero_si512();
-        for (int64_t at = 0; at < n; at += 32) {
+        a[i] = _mm512_and_si512(_mm512_loadu_si512(cells[i]), magnitude);
+    }
+    for (int64_t at = 32; at < n; at += 32) {
+        UNROLL for (int i = 0; i < lanes; i++) {
             const __m512i v = _mm512_loadu_si512(cells[i] + at * 2);
-            a[i] = _mm512_max_epu16(a[i], _mm512_and_si512(v, _mm512_set1_epi16(0x7fff)));
+            a[i] = _mm512_max_epu16(a[i], _mm512_and_si512(v, magnitude));
         }
     }
     // Each step joins two vectors, until every quarter of two vectors has one number of each of eight cells.

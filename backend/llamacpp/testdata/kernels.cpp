@@ -451,7 +451,7 @@ void check() {
             }
         }
     }
-    for (const int64_t size : {32, 96, 256}) {
+    for (const int64_t size : {32, 64, 96, 128, 256}) {
         for (const int64_t group : {1, 2, 7, 8, 16}) {
             for (const int64_t cells : {1, 16, 17, 65, 170}) {
                 const int shared = 1 + below(2); // compilers evaluate arguments in any order
