@@ -21,6 +21,7 @@
 
 #include "kernels_reading.h"
 
+#include "kernels_lanes.h"
 #include "kernels_rows.h"
 
 namespace kernels {
@@ -245,24 +246,6 @@ struct alignas(64) float_bundle {
     block *       blocks() { return (block *) (this + 1); }
     static size_t size(int64_t n) { return sizeof(float_bundle) + n * sizeof(block); }
 };
-
-// transpose turns 16 rows of 16 numbers.
-INLINE void transpose(ints (&v)[16]) {
-    ints t[16];
-    UNROLL for (int i = 0; i < 16; i += 4) {
-        const ints a = _mm512_unpacklo_epi32(v[i], v[i + 1]), b = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-        const ints c = _mm512_unpacklo_epi32(v[i + 2], v[i + 3]), d = _mm512_unpackhi_epi32(v[i + 2], v[i + 3]);
-        t[i] = _mm512_unpacklo_epi64(a, c), t[i + 1] = _mm512_unpackhi_epi64(a, c);
-        t[i + 2] = _mm512_unpacklo_epi64(b, d), t[i + 3] = _mm512_unpackhi_epi64(b, d);
-    }
-    UNROLL for (int j = 0; j < 4; j++) { // lane l of t[j] and of those four further is row 4l+j
-        const ints a = _mm512_shuffle_i32x4(t[j], t[4 + j], 0x88), b = _mm512_shuffle_i32x4(t[j], t[4 + j], 0xdd);
-        const ints c = _mm512_shuffle_i32x4(t[8 + j], t[12 + j], 0x88);
-        const ints d = _mm512_shuffle_i32x4(t[8 + j], t[12 + j], 0xdd);
-        v[j] = _mm512_shuffle_i32x4(a, c, 0x88), v[8 + j] = _mm512_shuffle_i32x4(a, c, 0xdd);
-        v[4 + j] = _mm512_shuffle_i32x4(b, d, 0x88), v[12 + j] = _mm512_shuffle_i32x4(b, d, 0xdd);
-    }
-}
 
 // scaled is the bits of the floats of 16 activations of nine bits.
 INLINE ints scaled(const int8_t * high, const int8_t * low, floats scale) {

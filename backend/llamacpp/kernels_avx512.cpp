@@ -2,6 +2,7 @@
 // MXFP4. The set for AMX uses them for all but products of many columns; for MXFP4 it has activations of nine bits.
 
 #include "kernels_amx.h"
+#include "kernels_streamed.h"
 #include "kernels_vbmi.h"
 
 #if defined(__x86_64__)
@@ -408,14 +409,12 @@ KERNEL void fine_products(const rows & w, int64_t first, int64_t last, const blo
 
 void amx_multiply_quantized(const rows & w, int64_t first, int64_t last, const block * const * columns,
     float * const * out, int64_t count) {
+    if (streamed::suits(w, count) && streamed::supported()) {
+        first = streamed::multiply(w, first, last, columns, out, count);
+    }
     if (w.format != rows::mxfp4) {
         multiply_quantized(w, first, last, columns, out, count);
-        return;
-    }
-    if (count <= vbmi::few && vbmi::supported()) {
-        first = vbmi::multiply_fine(w, first, last, columns, out, count);
-    }
-    if (count <= width) {
+    } else if (count <= width) {
         fine_products(w, first, last, columns, out, count);
     } else {
         quantized_products<fine_mxfp4_weights>(w, first, last, columns, out, count);

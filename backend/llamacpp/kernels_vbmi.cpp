@@ -22,6 +22,7 @@
 #define KERNEL_TARGET AVX512_TARGET ",avx512vbmi"
 #include "kernels_target.h"
 
+#include "kernels_lanes.h"
 #include "kernels_reading.h"
 
 namespace kernels {
@@ -31,47 +32,32 @@ namespace {
 using ints = __m512i;
 using floats = __m512;
 
-constexpr int     offset = 12;     // what is added to each weight
-constexpr int     together = 4;    // blocks of a row in a vector
-constexpr int64_t height = 16;     // rows at a time
+constexpr int     together = 4; // blocks of a row in a vector
+constexpr int64_t height = 16;  // rows at a time
 constexpr size_t  step = together * mxfp4_block;
 
-// part is the activations of four blocks: the first half of each block and then the second. With nine bits, parts is 2:
-// an activation is two times that of the first part and that of the second.
-template <int parts> struct alignas(64) part {
-    int8_t  x[parts][2][64];
+// part is the activations of four blocks: the first half of each block and then the second.
+struct alignas(64) part {
+    int8_t  x[2][64];
     int32_t offset[together];
     float   scale[together];
 };
 
-// tables has the weights of a byte's lower four bits, whatever the upper ones are; where the weights of four blocks are
-// in the 64 bytes from their first on and the 64 bytes from the fifth on; and where the exponents of four blocks are in
-// the first bytes of two rows, in turns.
-struct alignas(64) tables {
-    uint8_t weights[64], bytes[64], exponents[64];
-    constexpr tables() : weights(), bytes(), exponents() {
+// exponents_at says where the exponents of four blocks are in the first bytes of two rows, in turns.
+struct alignas(64) exponents_at {
+    uint8_t byte[64];
+    constexpr exponents_at() : byte() {
         for (int i = 0; i < 64; i++) {
-            const int block = i / 16 * (int) mxfp4_block, at = block + 1 + i % 16;
-            weights[i] = e2m1[i % 16];
-            bytes[i] = (uint8_t) (at < 64 ? at : at - 4 + 64);
-            exponents[i] = (uint8_t) (block + i % 2 * 64);
+            byte[i] = (uint8_t) (i / 16 * (int) mxfp4_block + i % 2 * 64);
         }
     }
 };
 
-constexpr tables table;
-
-// keep_order keeps compilers from moving what computes these vectors behind what uses the next ones.
-INLINE void keep_order(ints (&v)[4]) { __asm__("" : "+v"(v[0]), "+v"(v[1]), "+v"(v[2]), "+v"(v[3])); }
+constexpr e2m1_of_bytes              e2m1_table;
+constexpr weights_at<mxfp4_block, 1> order;
+constexpr exponents_at               exponents_order;
 
 INLINE ints load(const void * p) { return _mm512_load_si512(p); }
-
-// added adds the four numbers in each lane of four vectors. Lane i of the result has the sums of lane i of each.
-INLINE ints added(const ints (&v)[4]) {
-    const ints ab = _mm512_add_epi32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
-    const ints cd = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
-    return _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-}
 
 // turn makes lane j of vector i lane i of vector j.
 INLINE void turn(ints (&v)[4]) {
@@ -111,7 +97,7 @@ struct rows_16 {
     INLINE void load(int r, int blocks, ints (&low)[4], ints (&high)[4], ints & exponents) const {
         const bool all = blocks == together;
         const __mmask64 first = blocks >= 4 ? ~0ull : (1ull << mxfp4_block * blocks) - 1, second = first >> 4;
-        const ints weights = kernels::load(table.weights), bytes = kernels::load(table.bytes);
+        const ints weights = kernels::load(e2m1_table.weight), bytes = kernels::load(order.byte);
         ints head[4];
         UNROLL for (int i = 0; i < 4; i++) {
             head[i] = all ? _mm512_loadu_si512(at(r + i)) : _mm512_maskz_loadu_epi8(first, at(r + i));
@@ -128,7 +114,7 @@ struct rows_16 {
         UNROLL for (int i = 0; i < 4; i += 2) {
             const __mmask64 these = 0x0003000300030003ull << (r + i);
             exponents = _mm512_or_si512(exponents,
-                _mm512_maskz_permutex2var_epi8(these, head[i], kernels::load(table.exponents), head[i + 1]));
+                _mm512_maskz_permutex2var_epi8(these, head[i], kernels::load(exponents_order.byte), head[i + 1]));
         }
         UNROLL for (int i = 0; i < 4; i++) {
             high[i] = _mm512_srli_epi16(low[i], 4);
@@ -146,29 +132,23 @@ struct rows_16 {
 };
 
 // add adds the products of the next blocks, at most four, with the activations of C columns.
-template <int parts, int C>
-INLINE void add(const rows_16 & w, int blocks, const part<parts> * const (&x)[C], int64_t at, floats (&acc)[C]) {
+template <int C>
+INLINE void add(const rows_16 & w, int blocks, const part * const (&x)[C], int64_t at, floats (&acc)[C]) {
     ints sum[C][4], exponents = _mm512_setzero_si512();
     UNROLL for (int r = 0; r < height; r += 4) {
         ints low[4], high[4];
         w.load(r, blocks, low, high, exponents);
         UNROLL for (int c = 0; c < C; c++) {
-            const part<parts> & column = x[c][at];
+            const part & column = x[c][at];
             ints each[4];
             UNROLL for (int i = 0; i < 4; i++) {
-                each[i] = _mm512_setzero_si512();
+                each[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low[i], load(column.x[0]));
             }
-            UNROLL for (int k = 0; k < parts; k++) {
-                UNROLL for (int i = 0; i < 4; i++) {
-                    each[i] = k > 0 ? _mm512_add_epi32(each[i], each[i]) : each[i];
-                    each[i] = _mm512_dpbusd_epi32(each[i], low[i], load(column.x[k][0]));
-                }
-                keep_order(each);
-                UNROLL for (int i = 0; i < 4; i++) {
-                    each[i] = _mm512_dpbusd_epi32(each[i], high[i], load(column.x[k][1]));
-                }
-                keep_order(each);
+            keep_order(each);
+            UNROLL for (int i = 0; i < 4; i++) {
+                each[i] = _mm512_dpbusd_epi32(each[i], high[i], load(column.x[1]));
             }
+            keep_order(each);
             sum[c][r / 4] = added(each);
         }
     }
@@ -185,8 +165,8 @@ INLINE void add(const rows_16 & w, int blocks, const part<parts> * const (&x)[C]
 }
 
 // tile multiplies 16 rows with C columns. Meanwhile it asks for the 16 rows that follow, into the second cache.
-template <int parts, int C>
-KERNEL void tile(const rows & w, int64_t row, const part<parts> * const (&x)[C], float * const * out) {
+template <int C>
+KERNEL void tile(const rows & w, int64_t row, const part * const (&x)[C], float * const * out) {
     rows_16 next(w.data + row * w.stride, w.stride);
     const char * later = next.p + height * w.stride;
     const int64_t blocks = w.n / 32;
@@ -195,7 +175,7 @@ KERNEL void tile(const rows & w, int64_t row, const part<parts> * const (&x)[C],
         acc[c] = _mm512_setzero_ps();
     }
     for (int64_t i = 0; i < blocks / together; i++) {
-        add<parts>(next, together, x, i, acc);
+        add(next, together, x, i, acc);
         next.p += step, next.q += step;
         UNROLL for (size_t line = 0; line < height * step; line += 64) {
             __builtin_prefetch(later + line, 0, 2);
@@ -203,7 +183,7 @@ KERNEL void tile(const rows & w, int64_t row, const part<parts> * const (&x)[C],
         later += height * step;
     }
     if (blocks % together > 0) {
-        add<parts>(next, (int) (blocks % together), x, blocks / together, acc);
+        add(next, (int) (blocks % together), x, blocks / together, acc);
     }
     UNROLL for (int c = 0; c < C; c++) {
         _mm512_storeu_ps(out[c] + row, acc[c]);
@@ -211,47 +191,34 @@ KERNEL void tile(const rows & w, int64_t row, const part<parts> * const (&x)[C],
 }
 
 // arrange arranges the blocks of a column in parts.
-template <int parts> KERNEL void arrange(const block * x, int64_t blocks, part<parts> * to) {
-    for (int64_t b = 0; b < blocks; b++, x += parts) {
-        part<parts> & p = to[b / together];
+KERNEL void arrange(const block * x, int64_t blocks, part * to) {
+    for (int64_t b = 0; b < blocks; b++, x++) {
+        part & p = to[b / together];
         const int64_t i = b % together;
-        UNROLL for (int k = 0; k < parts; k++) {
-            std::memcpy(p.x[k][0] + 16 * i, x[k].x, 16);
-            std::memcpy(p.x[k][1] + 16 * i, x[k].x + 16, 16);
-        }
+        std::memcpy(p.x[0] + 16 * i, x->x, 16);
+        std::memcpy(p.x[1] + 16 * i, x->x + 16, 16);
         p.offset[i] = x->offset[0];
         p.scale[i] = x->scale;
     }
 }
 
-template <int parts, int C>
+template <int C>
 KERNEL int64_t tiles_of(const rows & w, int64_t first, int64_t last, const block * const * columns,
     float * const * out) {
-    static thread_local std::vector<part<parts>> arranged;
+    static thread_local std::vector<part> arranged;
     const int64_t blocks = w.n / 32, size = (blocks + together - 1) / together;
     if ((int64_t) arranged.size() < C * size) {
         arranged.resize(C * size);
     }
-    const part<parts> * x[C];
+    const part * x[C];
     for (int c = 0; c < C; c++) {
         arrange(columns[c], blocks, arranged.data() + c * size);
         x[c] = arranged.data() + c * size;
     }
     for (; first + height <= last; first += height) {
-        tile<parts>(w, first, x, out);
+        tile(w, first, x, out);
     }
     return first;
-}
-
-template <int parts>
-int64_t products(const rows & w, int64_t first, int64_t last, const block * const * columns, float * const * out,
-    int64_t count) {
-    switch (count) {
-    case 1: return tiles_of<parts, 1>(w, first, last, columns, out);
-    case 2: return tiles_of<parts, 2>(w, first, last, columns, out);
-    case 3: return tiles_of<parts, 3>(w, first, last, columns, out);
-    default: return first;
-    }
 }
 
 } // namespace
@@ -265,12 +232,12 @@ bool kernels::vbmi::supported() {
 
 int64_t kernels::vbmi::multiply(const rows & w, int64_t first, int64_t last, const block * const * columns,
     float * const * out, int64_t count) {
-    return products<1>(w, first, last, columns, out, count);
-}
-
-int64_t kernels::vbmi::multiply_fine(const rows & w, int64_t first, int64_t last, const block * const * columns,
-    float * const * out, int64_t count) {
-    return products<2>(w, first, last, columns, out, count);
+    switch (count) {
+    case 1: return tiles_of<1>(w, first, last, columns, out);
+    case 2: return tiles_of<2>(w, first, last, columns, out);
+    case 3: return tiles_of<3>(w, first, last, columns, out);
+    default: return first;
+    }
 }
 
 #endif

@@ -9,4 +9,7 @@ extern "C" bool runner_test_lacks(const char * feature);
 // In its own expansion the name is the compiler's.
 #define __builtin_cpu_supports(feature) (__builtin_cpu_supports(feature) && !runner_test_lacks(feature))
 
+// The weights of checks have short rows, most of which are to take the same way as long ones.
+#define RUNNER_STREAMED_LEAST 64
+
 #endif
