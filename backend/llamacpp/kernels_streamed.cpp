@@ -1,7 +1,7 @@
 // Products of few columns with weights in the order in which they lie in memory.
 //
-// A vector of 64 bytes holds four blocks of MXFP4 or two of Q8_0 of a row. One permutation leaves out the scales
-// between them. A row is first multiplied to its end, which gives the exact sums of its blocks. When 16 rows have
+// A vector of 64 bytes gets the weights of four blocks of MXFP4 or of two of Q8_0 of a row, without the scales between
+// them. A row is first multiplied to its end, which gives the exact sums of its blocks. When 16 rows have
 // theirs, the sums are transposed, so that one vector has those of a block of each row, and added block after block.
 //
 // The results are the same, to the bit, as those of AVX-512 VNNI with the same blocks of activations.
@@ -47,11 +47,12 @@ constexpr int64_t far_ahead = 4096, ahead = 512;
 
 INLINE ints load(const void * p) { return _mm512_load_si512(p); }
 
-constexpr e2m1_of_bytes e2m1_table;
+constexpr e2m1_of_bytes              e2m1_table;
+constexpr weights_at<mxfp4_block, 1> order;
 
 // mxfp4 is multiplied by activations of nine bits: two times those of the first part, and those of the second.
 struct mxfp4 {
-    static constexpr size_t bytes = mxfp4_block, scale_bytes = 1;
+    static constexpr size_t bytes = mxfp4_block;
     static constexpr int    blocks = 4, steps = 4, parts = 2, vectors = 2; // of a step; of weights in it
 
     // scales is the exponents of 16 rows.
@@ -65,6 +66,18 @@ struct mxfp4 {
     static void arrange(const int8_t * x, int b, int8_t (*to)[64]) {
         std::memcpy(to[0] + b * 16, x, 16);
         std::memcpy(to[1] + b * 16, x + 16, 16);
+    }
+
+    // read reads the weights of a step's blocks, as many as are left, and the step's first bytes.
+    static INLINE ints read(const char * p, int left, ints & head) {
+        if (left < blocks) {
+            head = _mm512_maskz_loadu_epi8(left > 0 ? (1ull << bytes * left) - 1 : 0, p);
+            return _mm512_permutexvar_epi8(load(order.byte), head);
+        }
+        // The last block ends behind the first 64 bytes. Loading it takes no unit that permutations need.
+        head = _mm512_loadu_si512(p);
+        const __m128i last = _mm_loadu_si128((const __m128i *) (p + (blocks - 1) * bytes + 1));
+        return _mm512_mask_broadcast_i32x4(_mm512_permutexvar_epi8(load(order.byte), head), 0xf000, last);
     }
 
     static INLINE void unpack(ints (&w)[vectors][steps_at_once]) {
@@ -139,7 +152,7 @@ struct mxfp4 {
 constexpr mxfp4::tables mxfp4::table;
 
 struct q8_0 {
-    static constexpr size_t bytes = q8_0_block, scale_bytes = 2;
+    static constexpr size_t bytes = q8_0_block;
     static constexpr int    blocks = 2, steps = 8, parts = 1, vectors = 1;
 
     // scales is those of each block, as half floats.
@@ -151,6 +164,14 @@ struct q8_0 {
     static constexpr int place(int b) { return b / 8 * 8 + b % 2 * 4 + b / 2 % 4; }
 
     static void arrange(const int8_t * x, int b, int8_t (*to)[64]) { std::memcpy(to[0] + b * 32, x, 32); }
+
+    static INLINE ints read(const char * p, int left, ints & head) {
+        const __m256i zero = _mm256_setzero_si256();
+        const __m256i first = left > 0 ? _mm256_loadu_si256((const __m256i *) (p + 2)) : zero;
+        const __m256i second = left > 1 ? _mm256_loadu_si256((const __m256i *) (p + bytes + 2)) : zero;
+        head = _mm512_setzero_si512(); // is not needed
+        return _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
+    }
 
     // A dot product multiplies unsigned weights: 128 is added.
     static INLINE void unpack(ints (&w)[vectors][steps_at_once]) {
@@ -207,22 +228,12 @@ INLINE void ask(const char * p) {
 template <typename W, int C>
 INLINE void multiply(const char * p, int blocks, const activations<W> * const (&x)[C], int64_t row,
     products<W, C> & to) {
-    static constexpr weights_at<W::bytes, W::scale_bytes> order;
     ints scales = _mm512_set1_epi8(127), sum[C][W::steps / steps_at_once];
     UNROLL for (int s = 0; s < W::steps; s += steps_at_once, p += steps_at_once * step) {
         ints w[W::vectors][steps_at_once], head[steps_at_once], each[C][steps_at_once];
         ask(p);
         UNROLL for (int i = 0; i < steps_at_once; i++) {
-            const int left = blocks - (s + i) * W::blocks;
-            const char * from = p + i * step;
-            ints tail;
-            if (left >= W::blocks) {
-                head[i] = _mm512_loadu_si512(from), tail = _mm512_loadu_si512(from + 4);
-            } else {
-                const __mmask64 there = left > 0 ? (1ull << W::bytes * left) - 1 : 0;
-                head[i] = _mm512_maskz_loadu_epi8(there, from), tail = _mm512_maskz_loadu_epi8(there >> 4, from + 4);
-            }
-            w[0][i] = _mm512_permutex2var_epi8(head[i], load(order.byte), tail);
+            w[0][i] = W::read(p + i * step, blocks - (s + i) * W::blocks, head[i]);
         }
         keep_order(w[0]);
         W::unpack(w);
