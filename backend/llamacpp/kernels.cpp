@@ -214,12 +214,15 @@ void meet(ggml_compute_params * params) {
 }
 
 // take_runs calls f for runs of pieces, from one to before another, which together are pieces 0 to n-1, each of about
-// cost products. If the engine computes with several threads, all of them call take_runs after they met, and faster
-// threads take more pieces. If it computes with one, the team helps when there is enough work.
+// cost products. Runs are long at first and get shorter, so that all threads finish together. If the engine computes
+// with several threads, all of them call take_runs after they met, and faster threads take more pieces. If it computes
+// with one, the team helps when there is enough work.
 template <typename F> void take_runs(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
     if (params->nth > 1) {
-        for (int64_t i = params->ith; i < n; i = ggml_threadpool_chunk_add(params->threadpool, 1)) {
-            f(i, i + 1);
+        for (int64_t i = params->ith, some = 1; i < n; i = ggml_threadpool_chunk_add(params->threadpool, (int) some)) {
+            f(i, std::min(i + some, n));
+            const int64_t left = n - ggml_threadpool_chunk_add(params->threadpool, 0);
+            some = std::max<int64_t>(left / (2 * params->nth), 1);
         }
         return;
     }
@@ -234,7 +237,7 @@ template <typename F> void take_runs(ggml_compute_params * params, int64_t n, in
     team::run(bundles, n * cost, call, (void *) &some);
 }
 
-// take does the same for one piece after another.
+// take calls f for one piece at a time, shared out like take_runs.
 template <typename F> void take(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
     take_runs(params, n, cost, [&](int64_t first, int64_t last) {
         for (int64_t i = first; i < last; i++) {

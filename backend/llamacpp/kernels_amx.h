@@ -1,10 +1,10 @@
-// Products of many columns with tiles (AMX). They are for the set of kernels that uses the rest of AVX-512 VNNI's.
+// Products of many columns with tiles (AMX), for the set of kernels of that name. Most others of it are AVX-512 VNNI's.
 #ifndef RUNNER_KERNELS_AMX_H
 #define RUNNER_KERNELS_AMX_H
 
 #include "kernels.h"
 
-// The instructions of AVX-512 VNNI, which both sets of kernels use.
+// The instructions of AVX-512 VNNI, which all sets for AVX-512 use.
 #define AVX512_TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c,fma"
 
 namespace kernels {

@@ -1,5 +1,6 @@
 // The kernels for AVX-512 and its 8-bit dot products (VNNI). The set for VBMI uses them for all but few columns of
-// MXFP4. The set for AMX uses them for all but products of many columns; for MXFP4 it has activations of nine bits.
+// MXFP4. The set for AMX uses them for all but products of many columns and of few with MXFP4 and Q8_0; for MXFP4 it
+// has activations of nine bits.
 
 #include "kernels_amx.h"
 #include "kernels_streamed.h"

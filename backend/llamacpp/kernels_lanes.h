@@ -1,5 +1,5 @@
-// Rearrangements of numbers in vectors of AVX-512, which several files of kernels need. They include it after
-// kernels_target.h.
+// Rearrangements of numbers in vectors of AVX-512, and tables for them, which several files of kernels need. They
+// include it after kernels_target.h.
 #ifndef RUNNER_KERNELS_LANES_H
 #define RUNNER_KERNELS_LANES_H
 

@@ -38,9 +38,9 @@ using floats = __m512;
 constexpr int64_t height = 16; // rows of a tile
 
 // A group is 16 blocks of a row, whose sums are in one vector. A step is the blocks of it that one vector of weights
-// has. The sums of four steps are added at a time.
+// holds. The sums of four steps are added at a time.
 constexpr int    group = 16, steps_at_once = 4;
-constexpr size_t step = 68;
+constexpr size_t step_bytes = 68;
 
 // So many bytes before they are read, weights are asked for: into the second cache and then into the first.
 constexpr int64_t far_ahead = 4096, ahead = 512;
@@ -74,7 +74,8 @@ struct mxfp4 {
             head = _mm512_maskz_loadu_epi8(left > 0 ? (1ull << bytes * left) - 1 : 0, p);
             return _mm512_permutexvar_epi8(load(order.byte), head);
         }
-        // The last block ends behind the first 64 bytes. Loading it takes no unit that permutations need.
+        // The last block ends behind these 64 bytes, so the permutation leaves it wrong, and it is replaced. Loading it
+        // takes no unit that permutations need.
         head = _mm512_loadu_si512(p);
         const __m128i last = _mm_loadu_si128((const __m128i *) (p + (blocks - 1) * bytes + 1));
         return _mm512_mask_broadcast_i32x4(_mm512_permutexvar_epi8(load(order.byte), head), 0xf000, last);
@@ -95,16 +96,17 @@ struct mxfp4 {
 
     static INLINE ints joined(const ints (&sum)[1]) { return sum[0]; }
 
-    // take takes the scales of the s-th step's blocks, from its first bytes.
-    static INLINE void take(scales &, int64_t, int s, int, const char *, ints head, ints & exponents) {
-        exponents = _mm512_mask_permutexvar_epi8(exponents, 0xfull << 4 * s, load(table.exponents), head);
+    // take takes the scales of the s-th step's blocks, of which count are left, from its first bytes.
+    static INLINE void take(scales &, int64_t, int s, int count, const char *, ints head, ints & exponents) {
+        const uint64_t there = count < blocks ? (1ull << count) - 1 : 15;
+        exponents = _mm512_mask_permutexvar_epi8(exponents, there << 4 * s, load(table.exponents), head);
     }
     // keep keeps those of a row.
     static INLINE void keep(scales & to, int64_t row, ints exponents) {
         _mm_store_si128((__m128i *) to.of[row], _mm512_castsi512_si128(exponents));
     }
 
-    // turned computes the scales of each block: two to the power of 128 less than the exponents.
+    // turned computes the scales of each block: two to the power of the exponents less 128.
     static INLINE void turned(const scales & from, floats (&scale)[group]) {
         const ints a = load(from.of[0]), b = load(from.of[4]), c = load(from.of[8]), d = load(from.of[12]);
         const ints two = _mm512_set1_epi8(2), one = _mm512_set1_epi32(1), smallest = _mm512_set1_epi32(smallest_scale);
@@ -169,7 +171,7 @@ struct q8_0 {
         const __m256i zero = _mm256_setzero_si256();
         const __m256i first = left > 0 ? _mm256_loadu_si256((const __m256i *) (p + 2)) : zero;
         const __m256i second = left > 1 ? _mm256_loadu_si256((const __m256i *) (p + bytes + 2)) : zero;
-        head = _mm512_setzero_si512(); // is not needed
+        head = _mm512_setzero_si512(); // take reads the scales where they lie
         return _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
     }
 
@@ -216,9 +218,9 @@ template <typename W, int C> struct alignas(64) products {
     typename W::scales scales;
 };
 
-// ask asks for the weights that lie ahead of some steps.
+// ask asks for the weights that lie ahead of some steps, in this row and the next. Behind the last row it does no harm.
 INLINE void ask(const char * p) {
-    UNROLL for (int64_t line = 0; line < steps_at_once * (int64_t) step; line += 64) {
+    UNROLL for (int64_t line = 0; line < steps_at_once * (int64_t) step_bytes; line += 64) {
         __builtin_prefetch(p + ahead + line, 0, 3);
         __builtin_prefetch(p + far_ahead + line, 0, 2);
     }
@@ -229,18 +231,18 @@ template <typename W, int C>
 INLINE void multiply(const char * p, int blocks, const activations<W> * const (&x)[C], int64_t row,
     products<W, C> & to) {
     ints scales = _mm512_set1_epi8(127), sum[C][W::steps / steps_at_once];
-    UNROLL for (int s = 0; s < W::steps; s += steps_at_once, p += steps_at_once * step) {
+    UNROLL for (int s = 0; s < W::steps; s += steps_at_once, p += steps_at_once * step_bytes) {
         ints w[W::vectors][steps_at_once], head[steps_at_once], each[C][steps_at_once];
         ask(p);
         UNROLL for (int i = 0; i < steps_at_once; i++) {
-            w[0][i] = W::read(p + i * step, blocks - (s + i) * W::blocks, head[i]);
+            w[0][i] = W::read(p + i * step_bytes, blocks - (s + i) * W::blocks, head[i]);
         }
         keep_order(w[0]);
         W::unpack(w);
         UNROLL for (int i = 0; i < steps_at_once; i++) {
             const int left = blocks - (s + i) * W::blocks;
             if (left > 0) {
-                W::take(to.scales, row, s + i, left, p + i * step, head[i], scales);
+                W::take(to.scales, row, s + i, left, p + i * step_bytes, head[i], scales);
             }
         }
         UNROLL for (int c = 0; c < C; c++) {
@@ -367,12 +369,13 @@ int64_t tiles_of(const rows & w, int64_t first, int64_t last, const block * cons
 }
 
 template <typename W>
-int64_t all(const rows & w, int64_t first, int64_t last, const block * const * columns, float * const * out,
+int64_t any_tiles(const rows & w, int64_t first, int64_t last, const block * const * columns, float * const * out,
     int64_t count) {
     switch (count) {
     case 1: return tiles_of<W, 1>(w, first, last, columns, out);
     case 2: return tiles_of<W, 2>(w, first, last, columns, out);
-    default: return tiles_of<W, 3>(w, first, last, columns, out);
+    case 3: return tiles_of<W, 3>(w, first, last, columns, out);
+    default: return first;
     }
 }
 
@@ -386,13 +389,14 @@ bool kernels::streamed::supported() {
 }
 
 bool kernels::streamed::suits(const rows & w, int64_t count) {
-    return w.n >= RUNNER_STREAMED_LEAST && (w.format == rows::mxfp4 ? count <= 3 : w.format == rows::q8_0 && count <= 2);
+    const int64_t most = w.format == rows::mxfp4 ? 3 : w.format == rows::q8_0 ? 2 : 0;
+    return w.n >= RUNNER_STREAMED_LEAST && count <= most;
 }
 
 int64_t kernels::streamed::multiply(const rows & w, int64_t first, int64_t last, const block * const * columns,
     float * const * out, int64_t count) {
-    return w.format == rows::mxfp4 ? all<mxfp4>(w, first, last, columns, out, count)
-                                   : all<q8_0>(w, first, last, columns, out, count);
+    return w.format == rows::mxfp4 ? any_tiles<mxfp4>(w, first, last, columns, out, count)
+                                   : any_tiles<q8_0>(w, first, last, columns, out, count);
 }
 
 #endif

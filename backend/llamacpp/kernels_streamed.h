@@ -1,6 +1,6 @@
 // Products of few columns whose weights are read in the order in which they lie in memory. The set of kernels for AMX
 // uses them. All processors with AMX permute bytes (AVX-512 VBMI), too, and are Intel's, which read memory about a
-// third faster in this order than several rows at a time.
+// fifth faster in this order than several rows at a time.
 #ifndef RUNNER_KERNELS_STREAMED_H
 #define RUNNER_KERNELS_STREAMED_H
 
@@ -13,7 +13,8 @@ namespace streamed {
 // supported reports whether the processor has AVX-512 VBMI. It says nothing of AVX-512 VNNI, which is needed too.
 bool supported();
 
-// suits reports whether so many columns are multiplied faster here than in other ways.
+// suits reports whether so many columns of these weights are multiplied faster here than in other ways. That depends
+// on the format and on the length of a row.
 bool suits(const rows & w, int64_t count);
 
 // multiply does what multiply_quantized of struct set says, for what suits. It takes activations of
