@@ -137,7 +137,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@packages=$$($(GO) run ./scripts/racers -v $(filter-out runner,$(pure_pkgs))) && \
 	  $(GO) test -p $(at_a_time) $$packages
 	@echo "packages that link the engine, and end-to-end tests"
-	@$(GO) test $(engine_pkgs)
+	@$(GO) test -timeout 25m $(engine_pkgs)
 	@echo "package grammar against llama.cpp's own grammar engine"
 	@$(GO) test -tags peer -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
 	@scripts/fuzz.sh 1s
