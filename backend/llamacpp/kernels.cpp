@@ -219,10 +219,11 @@ void meet(ggml_compute_params * params) {
 // with one, the team helps when there is enough work.
 template <typename F> void take_runs(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
     if (params->nth > 1) {
-        for (int64_t i = params->ith, some = 1; i < n; i = ggml_threadpool_chunk_add(params->threadpool, (int) some)) {
+        for (int64_t i = params->ith, some = 1; i < n;) {
             f(i, std::min(i + some, n));
             const int64_t left = n - ggml_threadpool_chunk_add(params->threadpool, 0);
             some = std::max<int64_t>(left / (2 * params->nth), 1);
+            i = ggml_threadpool_chunk_add(params->threadpool, (int) some);
         }
         return;
     }

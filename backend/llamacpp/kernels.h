@@ -7,7 +7,8 @@
 // arrays, for the instructions of kernels_avx512.cpp, kernels_avx2.cpp and kernels_neon.cpp. Products with quantized
 // weights are the same to the bit in these; other results of AVX-512 differ in rounding from the others'. With AMX
 // (kernels_amx.cpp) products of many columns use tiles, MXFP4's activations have nine bits, few columns are read in the
-// order of memory (kernels_streamed.cpp), and the rest is that of AVX-512. Other processors and operations of other shapes use the engine's own kernels.
+// order of memory (kernels_streamed.cpp), and the rest is that of AVX-512. Other processors and operations of other
+// shapes use the engine's own kernels.
 #ifndef RUNNER_KERNELS_H
 #define RUNNER_KERNELS_H
 

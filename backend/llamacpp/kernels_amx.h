@@ -1,4 +1,4 @@
-// Products of many columns with tiles (AMX), for the set of kernels of that name. Most others of it are AVX-512 VNNI's.
+// Products of many columns with tiles (AMX). They are for the set of kernels of that name.
 #ifndef RUNNER_KERNELS_AMX_H
 #define RUNNER_KERNELS_AMX_H
 

@@ -17,9 +17,9 @@ bool supported();
 // on the format and on the length of a row.
 bool suits(const rows & w, int64_t count);
 
-// multiply does what multiply_quantized of struct set says, for what suits. It takes activations of
-// nine bits for MXFP4; see tiles::pair. It leaves out the last rows if their number is no multiple of 16, and returns
-// the first of these.
+// multiply does what multiply_quantized of struct set says, for what suits. It takes activations of nine bits for
+// MXFP4; see tiles::pair. It leaves out the last rows if their number is no multiple of 16, and returns the first of
+// these.
 int64_t multiply(const rows & w, int64_t first, int64_t last, const block * const * columns, float * const * out,
     int64_t count);
 

@@ -67,7 +67,7 @@ INLINE void turn(ints (&v)[4]) {
     v[2] = _mm512_shuffle_i32x4(b, d, 0x88), v[3] = _mm512_shuffle_i32x4(b, d, 0xdd);
 }
 
-// powers are two to the power of the exponents less 128, which are bytes in the order of the blocks and rows.
+// powers are two to the power of each exponent less 128. The exponents are bytes, in the order of the blocks and rows.
 INLINE void powers(ints exponents, floats (&power)[together]) {
     const ints one = _mm512_set1_epi32(1);
     const bool small = _mm512_cmplt_epu8_mask(exponents, _mm512_set1_epi8(2)) != 0;
