@@ -57,7 +57,9 @@ struct weights {
         return blocks > 0 ? blocks * own.blocks(r.format) * sizeof(block) : column;
     }
     // worth returns from how many columns on they are put into bundles.
-    int64_t worth(const kernels::set & own) const { return blocks > 0 && own.worth ? own.worth(r.format) : INT64_MAX; }
+    int64_t worth(const kernels::set & own) const {
+        return blocks > 0 && own.worth ? own.worth(r.format, r.n) : INT64_MAX;
+    }
 };
 
 // format_of determines the memory format of weights. It returns false if nothing here can compute their products.

@@ -128,8 +128,8 @@ struct set {
         float * const * out, int64_t count);
 
     // Some sets multiply many columns faster from bundles: up to bundle_width columns in another layout. In other sets
-    // these four are null. worth is from how many columns on that is so, for a quantized format.
-    int64_t (*worth)(enum rows::format format);
+    // these four are null. worth is from how many columns on that is so, for rows of n weights in a quantized format.
+    int64_t (*worth)(enum rows::format format, int64_t n);
 
     // bundle_size is the bytes of a bundle of columns of n activations, a multiple of 64.
     size_t (*bundle_size)(enum rows::format format, int64_t n);

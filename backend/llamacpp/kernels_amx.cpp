@@ -503,8 +503,12 @@ bool supported() {
 #endif
 }
 
-// Below, taking weights apart for tiles costs more than it saves.
-int64_t worth(enum rows::format format) { return format == rows::mxfp4 ? 6 : 9; }
+// Below, taking weights apart for tiles costs more than it saves. Matrices with short rows usually have few of them. A
+// bundle, which costs as much however many rows there are, then pays only for more columns.
+int64_t worth(enum rows::format format, int64_t n) {
+    constexpr int64_t short_row = 1024;
+    return format != rows::mxfp4 ? 9 : n < short_row ? 12 : 6;
+}
 
 size_t size(enum rows::format format, int64_t n) {
     return format == rows::mxfp4 ? float_bundle::size(n / 32) : n / 32 * sizeof(number_bundle);
@@ -541,7 +545,7 @@ namespace kernels {
 namespace tiles {
 
 bool    supported() { return false; }
-int64_t worth(enum rows::format) { return 0; }
+int64_t worth(enum rows::format, int64_t) { return 0; }
 size_t  size(enum rows::format, int64_t) { return 0; }
 void    bundle(const block * const *, int64_t, int64_t, enum rows::format, char *) {}
 void    multiply(const rows &, int64_t, int64_t, const char *, const block * const *, float * const *, int64_t) {}

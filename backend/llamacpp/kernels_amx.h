@@ -15,7 +15,7 @@ namespace tiles {
 bool supported();
 
 // The others are what struct set says of bundles.
-int64_t worth(enum rows::format format);
+int64_t worth(enum rows::format format, int64_t n);
 size_t  size(enum rows::format format, int64_t n);
 void    bundle(const block * const * columns, int64_t count, int64_t n, enum rows::format format, char * out);
 void    multiply(const rows & w, int64_t first, int64_t last, const char * bundles, const block * const * columns,
