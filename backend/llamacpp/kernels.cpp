@@ -155,8 +155,8 @@ bool is_sum(const ggml_tensor * op) {
 
 bool is_gate(const ggml_tensor * op) {
     const ggml_tensor * x = op->src[0], * y = op->src[1];
-    return (op->op_params[0] == GGML_GLU_OP_SWIGLU_OAI || op->op_params[0] == GGML_GLU_OP_SWIGLU) && y && is_floats(x) && is_floats(y) && is_floats(op) &&
-           x->ne[0] % 16 == 0;
+    const bool known = op->op_params[0] == GGML_GLU_OP_SWIGLU_OAI || op->op_params[0] == GGML_GLU_OP_SWIGLU;
+    return known && y && is_floats(x) && is_floats(y) && is_floats(op) && x->ne[0] % 16 == 0;
 }
 
 // is_softmax reports whether op computes the shares of experts: without a mask, a bias or sinks.
@@ -231,7 +231,8 @@ template <typename F> void take_runs(ggml_compute_params * params, int64_t n, in
     }
     const int64_t bundle = std::max<int64_t>(1, worth / std::max<int64_t>(cost, 1)),
         bundles = (n + bundle - 1) / bundle;
-    if (bundles < 4 || !helped.load(std::memory_order_relaxed)) {
+    const bool little = bundles < 4 && n * cost < 4 * worth;
+    if (little || bundles < 2 || !helped.load(std::memory_order_relaxed)) {
         f(0, n);
         return;
     }
@@ -265,6 +266,10 @@ constexpr int64_t cost_of_number = 16;
 
 // Putting a rounded number into a bundle takes about as long as this many products.
 constexpr int64_t cost_of_moving = 4;
+
+// A query and a cell take, for each of their numbers, about as long as this many products: both are multiplied and
+// converted twice.
+constexpr int64_t cost_of_cell = 4;
 
 // share is both meet and take, for work whose pieces are known before the threads meet.
 template <typename F> void share(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
@@ -455,6 +460,19 @@ int64_t tokens_together(const attention & a, int threads) {
     return std::max<int64_t>(1, std::min(queries / group, a.tokens / (shares * threads)));
 }
 
+// open_cells returns about how many cells are open to all tokens together. Usually they are few of all cells when many
+// sequences share the cache. It counts for some tokens and takes the others to be like them.
+int64_t open_cells(const attention & a) {
+    constexpr uint16_t closed = 0xfc00; // minus infinity
+    constexpr int64_t  enough = 1 << 12;
+    int64_t open = 0, counted = 0;
+    for (; counted < a.tokens && open < enough; counted++) {
+        const uint16_t * mask = (const uint16_t *) (a.mask + counted * a.mask_token);
+        open += a.cells - std::count(mask, mask + a.cells, closed);
+    }
+    return open * a.tokens / std::max<int64_t>(counted, 1);
+}
+
 void attend(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
     const ggml_tensor * q = op->src[0], * k = op->src[1], * v = op->src[2], * mask = op->src[3], * sinks = op->src[4];
     attention a = {};
@@ -472,17 +490,17 @@ void attend(const kernels::set & own, ggml_compute_params * params, ggml_tensor 
     a.out = (float *) op->data;
     static std::atomic<uint64_t> ids{0};
     a.id = ++ids;
-    // The number of cells that a token's mask leaves open is unknown. It is at most all of them, and usually few
-    // when many sequences share the cache.
-    const int64_t cost = a.heads / a.shared * a.size * std::min<int64_t>(a.cells, 256);
+    // The cost of all tokens matters only to the team.
+    const int64_t cost = params->nth == 1 ? open_cells(a) * a.heads * a.size * cost_of_cell : 0;
     const int64_t together = tokens_together(a, params->nth);
     if (together == 1) {
-        share(params, a.tokens * a.shared, cost, [&](int64_t i) {
+        share(params, a.tokens * a.shared, cost / (a.tokens * a.shared), [&](int64_t i) {
             own.attend(a, i / a.shared, i / a.shared + 1, i % a.shared, i % a.shared + 1);
         });
         return;
     }
-    share(params, (a.tokens + together - 1) / together, cost * together * a.shared, [&](int64_t i) {
+    const int64_t pieces = (a.tokens + together - 1) / together;
+    share(params, pieces, cost / pieces, [&](int64_t i) {
         own.attend(a, i * together, std::min((i + 1) * together, a.tokens), 0, a.shared);
     });
 }
@@ -652,6 +670,8 @@ extern "C" void kernels_help(int helpers) {
     team::grow(helpers);
     helped.store(helpers > 0, std::memory_order_relaxed);
 }
+
+extern "C" unsigned kernels_woken(void) { return team::woken(); }
 
 extern "C" const char * kernels_offer(void) {
     for (const kernels::set * const * s = kernels::sets; *s; s++) {

@@ -53,6 +53,9 @@ func useKernels(instructions string) bool {
 // help lets more threads help the engine's compute thread.
 func help(threads int) { C.kernels_help(C.int(threads)) }
 
+// helpersWoken counts the operations that were large enough to wake those threads.
+func helpersWoken() int { return int(C.kernels_woken()) }
+
 // Kernels says which kernels compute on the CPU, for people to read.
 func (e *Engine) Kernels() string {
 	switch {

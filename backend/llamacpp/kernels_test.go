@@ -368,6 +368,44 @@ func dependOnTheSequenceAlone(t *testing.T, c random.Config, threads ...int) {
 	}
 }
 
+// TestWhatWakesHelpers checks that tokens of the bundled model wake the helpers where attention is large: over a long
+// context, or for several sequences. A token over a short context does not, so it keeps one processor busy.
+func TestWhatWakesHelpers(t *testing.T) {
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
+	if ownKernels == "" {
+		t.Skip(lacking + "; helpers are for those alone")
+	}
+	m := openModel(t, filepath.Join("..", "..", "models", "demo", "demo.gguf"),
+		backend.Config{ContextSize: 2048, Sequences: 8, Threads: 2})
+	woken := func(sequences, length int) bool {
+		in := make([]backend.Input, sequences)
+		for i := range in {
+			s, err := m.NewSequence()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			logitsOf(t, m, s, someTokens(length, i), 500)
+			in[i] = backend.Input{Sequence: s, Tokens: []backend.Token{1}}
+		}
+		before := helpersWoken()
+		if err := m.Step(t.Context(), in, make([]backend.Output, len(in))); err != nil {
+			t.Fatal(err)
+		}
+		return helpersWoken() > before
+	}
+	for _, c := range []struct {
+		sequences, length int
+		want              bool
+	}{{1, 200, false}, {1, 1500, true}, {8, 150, true}} {
+		if got := woken(c.sequences, c.length); got != c.want {
+			t.Errorf("%d sequences of %d tokens: helpers were woken: %v", c.sequences, c.length, got)
+		}
+	}
+}
+
 // TestKernelsOnTheEnginesThreads checks that the kernels give the same logits where the engine's own threads share them
 // out, as they do for models that no team helps: here because of the type of the cache.
 func TestKernelsOnTheEnginesThreads(t *testing.T) {

@@ -17,9 +17,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Work of at least this size wakes sleeping helpers. No single token of a tiny model is that large, so decoding one
-// sequence keeps one core busy, not two.
-constexpr int64_t worth_waking = 10 << 16;
+// Work of at least this size wakes sleeping helpers. In a tiny model a single token has such work only in attention over
+// a long context. So decoding one short sequence keeps one core busy, not two.
+constexpr int64_t worth_waking = 1 << 20;
 
 // How often a helper looks for work before it sleeps: for about a millisecond at most, and in proportion to the
 // work done, once for every work_of_look. With eight sequences of a small model the helper is still awake when a
@@ -210,5 +210,7 @@ void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t, int64_t), void
     }
     s.take(call.taken);
 }
+
+uint32_t woken() { return shared().wakes.load(); }
 
 } // namespace team

@@ -21,6 +21,9 @@ void grow(int helpers);
 // Helpers that are awake always take part.
 void run(int64_t pieces, int64_t work, void (*f)(void * data, int64_t first, int64_t last), void * data);
 
+// woken counts the calls of run, by any thread, whose work was large enough to wake helpers.
+uint32_t woken();
+
 } // namespace team
 
 #endif
