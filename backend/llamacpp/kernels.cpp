@@ -463,12 +463,17 @@ int64_t tokens_together(const attention & a, int threads) {
 // open_cells returns about how many cells are open to all tokens together. Usually they are few of all cells when many
 // sequences share the cache. It counts for some tokens and takes the others to be like them.
 int64_t open_cells(const attention & a) {
-    constexpr uint16_t closed = 0xfc00; // minus infinity
-    constexpr int64_t  enough = 1 << 12;
+    constexpr int64_t enough = 1 << 12, some = 1 << 12;
     int64_t open = 0, counted = 0;
     for (; counted < a.tokens && open < enough; counted++) {
         const uint16_t * mask = (const uint16_t *) (a.mask + counted * a.mask_token);
-        open += a.cells - std::count(mask, mask + a.cells, closed);
+        for (int64_t c = 0; c < a.cells; c += some) {
+            uint16_t n = 0; // compilers count faster with numbers as small as those of the mask
+            for (int64_t i = c; i < std::min(c + some, a.cells); i++) {
+                n += mask[i] != kernels::closed;
+            }
+            open += n;
+        }
     }
     return open * a.tokens / std::max<int64_t>(counted, 1);
 }

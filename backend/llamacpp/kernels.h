@@ -89,6 +89,9 @@ struct block {
 // column's blocks are in these bounds, and 0 if not.
 constexpr float smallest_usual = 0x1p-62f, largest_usual = 0x1p62f;
 
+// What a mask has for a closed cell: a half float, minus infinity.
+constexpr uint16_t closed = 0xfc00;
+
 // attention is the attention of one layer: every token's query heads attend to the cells of the cache that its row
 // of the mask leaves open. Groups of heads/shared query heads share a key head. Strides are in bytes. mask, keys
 // and values are half floats.

@@ -84,6 +84,11 @@ KERNEL void gather(const attention & a, int64_t first, int64_t last, open_list &
     }
     int64_t n = 0, open_to_each = 0;
     for (int64_t c = 0; c < a.cells; c += lanes) {
+        // A token alone often sees few of all cells, because other sequences have the rest.
+        if (tokens == 1 && c + 2 * lanes <= a.cells && all_closed(a.mask + first * a.mask_token + c * 2)) {
+            c += lanes;
+            continue;
+        }
         floats bias[max_queries];
         unsigned open = 0;
         for (int64_t t = 0; t < tokens; t++) {

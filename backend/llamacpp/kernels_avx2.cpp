@@ -88,6 +88,11 @@ INLINE floats sums(const floats * v) {
     return _mm256_permute2f128_ps(quads[0], quads[1], 0x20) + _mm256_permute2f128_ps(quads[0], quads[1], 0x31);
 }
 
+INLINE bool all_closed(const char * mask) {
+    const __m256i cells = _mm256_loadu_si256((const __m256i *) mask);
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(cells, _mm256_set1_epi16((short) closed))) == -1;
+}
+
 INLINE unsigned open_cells(const char * mask, int64_t left, floats & bias) {
     char some[16] = {};
     if (left < lanes) {

@@ -84,6 +84,10 @@ INLINE floats sums(const floats * v) {
     return _mm512_shuffle_f32x4(ab, cd, 0x88) + _mm512_shuffle_f32x4(ab, cd, 0xdd);
 }
 
+INLINE bool all_closed(const char * mask) {
+    return _mm512_cmpneq_epi16_mask(_mm512_loadu_si512(mask), _mm512_set1_epi16((short) closed)) == 0;
+}
+
 INLINE unsigned open_cells(const char * mask, int64_t left, floats & bias) {
     const __mmask16 there = left < lanes ? (__mmask16) ((1u << left) - 1) : (__mmask16) 0xffff;
     bias = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(there, mask));

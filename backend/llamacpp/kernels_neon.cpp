@@ -139,6 +139,12 @@ INLINE float32x4_t sums4(const floats * v) {
 
 INLINE floats sums(const floats * v) { return {sums4(v), sums4(v + 4)}; }
 
+INLINE bool all_closed(const char * mask) {
+    const uint16_t * cells = (const uint16_t *) mask;
+    const uint16x8_t none = vdupq_n_u16(closed);
+    return vminvq_u16(vandq_u16(vceqq_u16(vld1q_u16(cells), none), vceqq_u16(vld1q_u16(cells + 8), none))) != 0;
+}
+
 INLINE unsigned open_cells(const char * mask, int64_t left, floats & bias) {
     char some[16] = {};
     if (left < lanes) {

@@ -24,6 +24,7 @@
 //   round_bytes          stores numbers from -127 to 127 as bytes, to the nearest
 //   sum_bytes            the sum of 16 bytes
 //   open_cells, pack     which of the next cells a mask leaves open and how it biases them; and those alone, packed
+//   all_closed           whether a mask closes all of the next 2*lanes cells
 //   transpose            32 half floats of each of lanes cells, as 32 vectors with one number of each cell
 //   largest_halves       of n half floats of each of lanes cells, the largest magnitude: its 16 bits, read as a whole
 //                        number, as a float; n is a multiple of 32
