@@ -54,7 +54,6 @@ template <int known> struct query_tile {
 
     alignas(64) float  keys[max_size][lanes];                       // of one vector of cells, transposed
     alignas(64) float  values[max_size / lanes][cell_block][lanes]; // of a block of cells
-    alignas(64) float  weights[max_queries][cell_block];            // of a block of cells
     alignas(64) double results[max_results];                        // in units, size for each query
     const attention *  a;
     open_list *        list;
@@ -62,7 +61,7 @@ template <int known> struct query_tile {
     const char *       k, * v;
     const float *      query[max_queries];
     const float *      bias[max_queries];
-    float *            scores[max_queries];
+    float *            scores[max_queries]; // weigh makes them weights
     bool               finite;             // whether all values are
     floats             most[max_queries];  // the largest scores
     floats             bound[max_queries]; // the largest sums of a score and a peak
@@ -132,30 +131,33 @@ INLINE bool apart(const int32_t * cell, int64_t i) { return i == 0 || cell[i] !=
 // dots writes the products of Q queries, from query q on, with one vector of keys, to the scores from cell j on. It
 // suits few queries.
 template <int Q, typename T> INLINE void dots(T & tile, const char * const * keys, int q, int64_t j) {
-    constexpr int cells = lanes / Q;
-    for (int c = 0; c < lanes; c += cells) {
-        floats acc[lanes];
-        UNROLL for (int i = 0; i < lanes; i++) {
-            acc[i] = all(0.0f);
+    floats four[Q][lanes / 4];
+    UNROLL for (int c = 0; c < lanes; c += 4) {
+        floats acc[Q][4];
+        UNROLL for (int k = 0; k < Q; k++) {
+            UNROLL for (int i = 0; i < 4; i++) {
+                acc[k][i] = all(0.0f);
+            }
         }
         for (int64_t n = 0; n < tile.size(); n += lanes) {
             floats query[Q];
-            UNROLL for (int i = 0; i < Q; i++) {
-                query[i] = load(tile.query[q + i] + n);
-                in_register(query[i]);
+            UNROLL for (int k = 0; k < Q; k++) {
+                query[k] = load(tile.query[q + k] + n);
+                in_register(query[k]);
             }
-            UNROLL for (int i = 0; i < cells; i++) {
+            UNROLL for (int i = 0; i < 4; i++) {
                 const floats x = halves(keys[c + i] + n * 2);
                 UNROLL for (int k = 0; k < Q; k++) {
-                    acc[k * cells + i] = fused(x, query[k], acc[k * cells + i]);
+                    acc[k][i] = fused(x, query[k], acc[k][i]);
                 }
             }
         }
-        float each[lanes];
-        store(each, sums(acc));
         UNROLL for (int k = 0; k < Q; k++) {
-            std::memcpy(tile.scores[q + k] + j + c, each + k * cells, cells * sizeof(float));
+            four[k][c / 4] = fours(acc[k]);
         }
+    }
+    UNROLL for (int k = 0; k < Q; k++) {
+        store(tile.scores[q + k] + j, joined(four[k]));
     }
 }
 
@@ -300,23 +302,26 @@ template <typename T> INLINE void limit(T & tile, int q) {
     tile.to_highest[q] = std::exp2(tile.scale[q] - tile.highest[q]);
 }
 
-// weigh converts n scores of a query, from cell j on, to weights in units.
-template <typename T> INLINE void weigh(T & tile, int q, int64_t j, int n) {
+// weigh turns the scores of a query into weights in units.
+template <typename T> INLINE void weigh(T & tile, int q) {
     // Weights are added up in units of 2^-34, so that no sum of up to 2^18 of them is rounded.
     const doubles round = all(0x1.8p18);
-    doubles total = tile.total[q];
-    for (int i = 0; i < n; i += lanes) {
-        const floats t = load(tile.scores[q] + j + i) - all(tile.scale[q]), exponent = rounded(t);
-        const floats w = opened(t, times_power(fraction(t - exponent), exponent)), part = w * all(tile.to_highest[q]);
-        store(tile.weights[q] + i, w * all(units));
-        total = total + ((lower(part) + round) - round) + ((upper(part) + round) - round);
+    const floats  scale = all(tile.scale[q]), to_highest = all(tile.to_highest[q]);
+    float *       scores = tile.scores[q];
+    doubles       total = tile.total[q];
+    for (int64_t j = 0; j < tile.list->count; j += lanes) {
+        const floats t = load(scores + j) - scale, exponent = rounded(t);
+        const floats w = opened(t, times_power(fraction(t - exponent), exponent)), part = w * to_highest;
+        store(scores + j, w * all(units));
+        total = total + (((lower(part) + round) - round) + ((upper(part) + round) - round));
     }
     tile.total[q] = total;
 }
 
-// blend adds n values, each times its weight, to W vectors of results of Q queries, from query q and number at on.
-// value returns a vector of the i-th value.
-template <int Q, int W, typename T, typename V> INLINE void blend(T & tile, int q, int64_t at, int n, V value) {
+// blend adds the values of n cells, from the first on, each times its weight, to W vectors of results of Q queries,
+// from query q and number at on. value returns a vector of the i-th value.
+template <int Q, int W, typename T, typename V>
+INLINE void blend(T & tile, int q, int64_t at, int64_t first, int n, V value) {
     ints sum[Q][W];
     UNROLL for (int i = 0; i < Q; i++) {
         UNROLL for (int w = 0; w < W; w++) {
@@ -329,7 +334,7 @@ template <int Q, int W, typename T, typename V> INLINE void blend(T & tile, int 
             x[w] = value(j, w);
         }
         UNROLL for (int i = 0; i < Q; i++) {
-            const floats weight = all(tile.weights[q + i][j]);
+            const floats weight = all(tile.scores[q + i][first + j]);
             UNROLL for (int w = 0; w < W; w++) {
                 sum[i][w] = plus(sum[i][w], to_ints(weight * x[w]));
             }
@@ -347,13 +352,10 @@ template <int Q, int W, typename T, typename V> INLINE void blend(T & tile, int 
 // blend_cells adds the values of n cells, from cell j on.
 template <typename T> KERNEL void blend_cells(T & tile, int64_t j, int n) {
     const int32_t * cell = tile.list->cell.data() + j;
-    for (int q = 0; q < tile.queries; q++) {
-        for (int i = n * q / tile.queries; i < n * (q + 1) / tile.queries; i++) {
-            if (apart(cell, i)) {
-                fetch(tile.size(), tile.v + cell[i] * tile.a->v_cell);
-            }
+    for (int64_t i = n; i < std::min<int64_t>(n + cell_block, tile.list->count - j); i++) {
+        if (apart(cell, i)) {
+            fetch(tile.size(), tile.v + cell[i] * tile.a->v_cell);
         }
-        weigh(tile, q, j, n);
     }
     int q = 0;
     if (tile.queries >= many_queries) {
@@ -366,7 +368,7 @@ template <typename T> KERNEL void blend_cells(T & tile, int64_t j, int n) {
         for (; q + 8 <= tile.queries; q += 8) {
             for (int64_t at = 0; at < tile.size(); at += lanes) {
                 const auto value = [&](int i, int) INLINED { return load(tile.values[at / lanes][i]); };
-                blend<8, 1>(tile, q, at, n, value);
+                blend<8, 1>(tile, q, at, j, n, value);
             }
         }
     }
@@ -377,13 +379,13 @@ template <typename T> KERNEL void blend_cells(T & tile, int64_t j, int n) {
         };
         int left = q;
         for (; left + 4 <= tile.queries; left += 4) {
-            blend<4, 2>(tile, left, at, n, value);
+            blend<4, 2>(tile, left, at, j, n, value);
         }
         for (; left + 2 <= tile.queries; left += 2) {
-            blend<2, 2>(tile, left, at, n, value);
+            blend<2, 2>(tile, left, at, j, n, value);
         }
         for (; left < tile.queries; left++) {
-            blend<1, 2>(tile, left, at, n, value);
+            blend<1, 2>(tile, left, at, j, n, value);
         }
     }
 }
@@ -426,6 +428,7 @@ template <int known> KERNEL bool attend_to(const attention & a, int64_t s, open_
     }
     for (int q = 0; q < queries; q++) {
         limit(tile, q);
+        weigh(tile, q);
     }
     for (int64_t j = 0; j < list.count; j += cell_block) {
         blend_cells(tile, j, (int) std::min<int64_t>(cell_block, list.count - j));

@@ -75,17 +75,16 @@ INLINE void round_bytes(int8_t * p, floats v) {
     _mm_storel_epi64((__m128i *) p, _mm_packs_epi16(words, words));
 }
 
-// Operations on values known to be zero cost nothing.
-INLINE floats sums(const floats * v) {
-    floats quads[2];
-    for (int i = 0; i < 2; i++, v += 4) {
-        const floats ab = _mm256_unpacklo_ps(v[0], v[1]) + _mm256_unpackhi_ps(v[0], v[1]);
-        const floats cd = _mm256_unpacklo_ps(v[2], v[3]) + _mm256_unpackhi_ps(v[2], v[3]);
-        const doubles lo = _mm256_unpacklo_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd));
-        const doubles hi = _mm256_unpackhi_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd));
-        quads[i] = _mm256_castpd_ps(lo) + _mm256_castpd_ps(hi);
-    }
-    return _mm256_permute2f128_ps(quads[0], quads[1], 0x20) + _mm256_permute2f128_ps(quads[0], quads[1], 0x31);
+INLINE floats fours(const floats * v) {
+    const floats ab = _mm256_unpacklo_ps(v[0], v[1]) + _mm256_unpackhi_ps(v[0], v[1]);
+    const floats cd = _mm256_unpacklo_ps(v[2], v[3]) + _mm256_unpackhi_ps(v[2], v[3]);
+    const doubles lo = _mm256_unpacklo_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd));
+    const doubles hi = _mm256_unpackhi_pd(_mm256_castps_pd(ab), _mm256_castps_pd(cd));
+    return _mm256_castpd_ps(lo) + _mm256_castpd_ps(hi);
+}
+
+INLINE floats joined(const floats * v) {
+    return _mm256_permute2f128_ps(v[0], v[1], 0x20) + _mm256_permute2f128_ps(v[0], v[1], 0x31);
 }
 
 INLINE bool all_closed(const char * mask) {

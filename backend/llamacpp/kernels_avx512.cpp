@@ -69,18 +69,17 @@ INLINE void    round_bytes(int8_t * p, floats v) {
     _mm_storeu_si128((__m128i *) p, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));
 }
 
-// Operations on values known to be zero cost nothing.
-INLINE floats sums(const floats * v) {
-    floats quads[4];
-    for (int i = 0; i < 4; i++, v += 4) {
-        const floats ab = _mm512_unpacklo_ps(v[0], v[1]) + _mm512_unpackhi_ps(v[0], v[1]);
-        const floats cd = _mm512_unpacklo_ps(v[2], v[3]) + _mm512_unpackhi_ps(v[2], v[3]);
-        const doubles lo = _mm512_unpacklo_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd));
-        const doubles hi = _mm512_unpackhi_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd));
-        quads[i] = _mm512_castpd_ps(lo) + _mm512_castpd_ps(hi);
-    }
-    const floats ab = _mm512_shuffle_f32x4(quads[0], quads[1], 0x88) + _mm512_shuffle_f32x4(quads[0], quads[1], 0xdd);
-    const floats cd = _mm512_shuffle_f32x4(quads[2], quads[3], 0x88) + _mm512_shuffle_f32x4(quads[2], quads[3], 0xdd);
+INLINE floats fours(const floats * v) {
+    const floats ab = _mm512_unpacklo_ps(v[0], v[1]) + _mm512_unpackhi_ps(v[0], v[1]);
+    const floats cd = _mm512_unpacklo_ps(v[2], v[3]) + _mm512_unpackhi_ps(v[2], v[3]);
+    const doubles lo = _mm512_unpacklo_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+    const doubles hi = _mm512_unpackhi_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+    return _mm512_castpd_ps(lo) + _mm512_castpd_ps(hi);
+}
+
+INLINE floats joined(const floats * v) {
+    const floats ab = _mm512_shuffle_f32x4(v[0], v[1], 0x88) + _mm512_shuffle_f32x4(v[0], v[1], 0xdd);
+    const floats cd = _mm512_shuffle_f32x4(v[2], v[3], 0x88) + _mm512_shuffle_f32x4(v[2], v[3], 0xdd);
     return _mm512_shuffle_f32x4(ab, cd, 0x88) + _mm512_shuffle_f32x4(ab, cd, 0xdd);
 }
 

@@ -133,11 +133,11 @@ INLINE float32x4_t sums4(float32x4_t a, float32x4_t b, float32x4_t c, float32x4_
     return vaddq_f32(vreinterpretq_f32_f64(vzip1q_f64(ab2, cd2)), vreinterpretq_f32_f64(vzip2q_f64(ab2, cd2)));
 }
 
-INLINE float32x4_t sums4(const floats * v) {
-    return vaddq_f32(sums4(v[0].lo, v[1].lo, v[2].lo, v[3].lo), sums4(v[0].hi, v[1].hi, v[2].hi, v[3].hi));
+INLINE floats fours(const floats * v) {
+    return {sums4(v[0].lo, v[1].lo, v[2].lo, v[3].lo), sums4(v[0].hi, v[1].hi, v[2].hi, v[3].hi)};
 }
 
-INLINE floats sums(const floats * v) { return {sums4(v), sums4(v + 4)}; }
+INLINE floats joined(const floats * v) { return {vaddq_f32(v[0].lo, v[0].hi), vaddq_f32(v[1].lo, v[1].hi)}; }
 
 INLINE bool all_closed(const char * mask) {
     const uint16_t * cells = (const uint16_t *) mask;

@@ -16,7 +16,8 @@
 //   times_power          x times two to the power of whole numbers up to 127; below the normal numbers 0 is allowed
 //   opened               w, but 0 where t is minus infinity
 //   largest              of all lanes
-//   sums                 the sum of each of lanes vectors, all added in the same order
+//   fours                of four vectors: four sums, of each vector's lanes 0 to 3, then as many of lanes 4 to 7, ...
+//   joined               of lanes/4 such vectors: the sums of those for each of lanes vectors
 //   lower, upper         the halves of a vector of floats or whole numbers, as doubles
 //   narrow               stores doubles as floats
 //   to_floats, to_ints   whole numbers as floats; floats as whole numbers, rounded to the nearest
@@ -46,6 +47,16 @@
 namespace kernels {
 
 namespace {
+
+// sums returns the sum of each of lanes vectors, all added in the same order. Operations on values known to be zero
+// cost nothing.
+INLINE floats sums(const floats * v) {
+    floats four[lanes / 4];
+    UNROLL for (int i = 0; i < lanes / 4; i++) {
+        four[i] = fours(v + 4 * i);
+    }
+    return joined(four);
+}
 
 // put writes the products of R rows and C columns from their accumulators, column by column.
 template <int R, int C> INLINE void put(const floats (&acc)[C][R], int64_t row, float * const * out) {
