@@ -267,8 +267,8 @@ constexpr int64_t cost_of_number = 16;
 // Putting a rounded number into a bundle takes about as long as this many products.
 constexpr int64_t cost_of_moving = 4;
 
-// A query and a cell take, for each of their numbers, about as long as this many products: both are multiplied and
-// converted twice.
+// A query and a cell take, for each number of a head, about as long as this many products: the numbers of the key and
+// of the value are each converted and multiplied.
 constexpr int64_t cost_of_cell = 4;
 
 // share is both meet and take, for work whose pieces are known before the threads meet.
@@ -460,12 +460,12 @@ int64_t tokens_together(const attention & a, int threads) {
     return std::max<int64_t>(1, std::min(queries / group, a.tokens / (shares * threads)));
 }
 
-// open_cells returns about how many cells are open to all tokens together. Usually they are few of all cells when many
-// sequences share the cache. It counts for some tokens and takes the others to be like them.
-int64_t open_cells(const attention & a) {
-    constexpr int64_t enough = 1 << 12, some = 1 << 12;
+// count_open returns about how many cells are open to all tokens together. Usually they are few of all cells when many
+// sequences share the cache. It counts for the first tokens and takes the others to be like them.
+int64_t count_open(const attention & a) {
+    constexpr int64_t enough = 1 << 12, some = 1 << 12, most_read = 1 << 18;
     int64_t open = 0, counted = 0;
-    for (; counted < a.tokens && open < enough; counted++) {
+    for (; counted < a.tokens && open < enough && counted * a.cells < most_read; counted++) {
         const uint16_t * mask = (const uint16_t *) (a.mask + counted * a.mask_token);
         for (int64_t c = 0; c < a.cells; c += some) {
             uint16_t n = 0; // compilers count faster with numbers as small as those of the mask
@@ -496,16 +496,18 @@ void attend(const kernels::set & own, ggml_compute_params * params, ggml_tensor 
     static std::atomic<uint64_t> ids{0};
     a.id = ++ids;
     // The cost of all tokens matters only to the team.
-    const int64_t cost = params->nth == 1 ? open_cells(a) * a.heads * a.size * cost_of_cell : 0;
+    const bool    shared = params->nth == 1 && helped.load(std::memory_order_relaxed);
+    const int64_t cost = shared ? count_open(a) * a.heads * a.size * cost_of_cell : 0;
     const int64_t together = tokens_together(a, params->nth);
     if (together == 1) {
-        share(params, a.tokens * a.shared, cost / (a.tokens * a.shared), [&](int64_t i) {
+        const int64_t pieces = a.tokens * a.shared;
+        share(params, pieces, cost / std::max<int64_t>(pieces, 1), [&](int64_t i) {
             own.attend(a, i / a.shared, i / a.shared + 1, i % a.shared, i % a.shared + 1);
         });
         return;
     }
     const int64_t pieces = (a.tokens + together - 1) / together;
-    share(params, pieces, cost / pieces, [&](int64_t i) {
+    share(params, pieces, cost / std::max<int64_t>(pieces, 1), [&](int64_t i) {
         own.attend(a, i * together, std::min((i + 1) * together, a.tokens), 0, a.shared);
     });
 }

@@ -53,7 +53,7 @@ func useKernels(instructions string) bool {
 // help lets more threads help the engine's compute thread.
 func help(threads int) { C.kernels_help(C.int(threads)) }
 
-// helpersWoken counts the operations that were large enough to wake those threads.
+// helpersWoken counts the operations that those threads could share and that were large enough to wake them.
 func helpersWoken() int { return int(C.kernels_woken()) }
 
 // Kernels says which kernels compute on the CPU, for people to read.

@@ -24,7 +24,8 @@ const char * kernels_offer(void);
 // kernels_help adds this many helpers for the engine's one compute thread; see team.h.
 void kernels_help(int helpers);
 
-// kernels_woken counts the operations that were large enough to wake these helpers. For tests.
+// kernels_woken counts the operations that these helpers could share and that were large enough to wake them. For
+// tests.
 unsigned kernels_woken(void);
 
 // kernels_name returns the instructions of the i-th kernels that the processor can run, the best first, or NULL if

@@ -503,8 +503,8 @@ bool supported() {
 #endif
 }
 
-// Below, taking weights apart for tiles costs more than it saves. Matrices with short rows usually have few of them. A
-// bundle, which costs as much however many rows there are, then pays only for more columns.
+// Below, taking weights apart for tiles costs more than it saves. Matrices of MXFP4 with short rows usually have few of
+// them. A bundle, which costs as much however many rows there are, then pays only for more columns.
 int64_t worth(enum rows::format format, int64_t n) {
     constexpr int64_t short_row = 1024;
     return format != rows::mxfp4 ? 9 : n < short_row ? 12 : 6;

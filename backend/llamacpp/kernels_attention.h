@@ -43,7 +43,7 @@ struct open_list {
     bool     alike = false;         // whether the tokens see mostly the same cells
     std::vector<int32_t> cell;
     std::vector<float>   bias;   // of each token, times log2(e); minus infinity closes a cell
-    std::vector<float>   scores; // of each query, as powers of two
+    std::vector<float>   scores; // of each query, as powers of two; then the weights
     std::vector<float>   peak;   // at least the logarithm of a value's largest number, to base two
 };
 
@@ -83,8 +83,12 @@ KERNEL void gather(const attention & a, int64_t first, int64_t last, open_list &
     }
     int64_t n = 0, open_to_each = 0;
     for (int64_t c = 0; c < a.cells; c += lanes) {
-        // A token alone often sees few of all cells, because other sequences have the rest.
-        if (tokens == 1 && c + 2 * lanes <= a.cells && all_closed(a.mask + first * a.mask_token + c * 2)) {
+        // Tokens often see few of all cells, because other sequences have the rest.
+        bool closed_to_all = c + 2 * lanes <= a.cells;
+        for (int64_t t = first; closed_to_all && t < last; t++) {
+            closed_to_all = all_closed(a.mask + t * a.mask_token + c * 2);
+        }
+        if (closed_to_all) {
             c += lanes;
             continue;
         }

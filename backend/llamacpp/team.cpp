@@ -17,8 +17,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Work of at least this size wakes sleeping helpers. In a tiny model a single token has such work only in attention over
-// a long context. So decoding one short sequence keeps one core busy, not two.
+// Work of at least this size wakes sleeping helpers. In a tiny model a single token has such work only in attention
+// over a long context. So decoding one short sequence keeps one core busy, not two.
 constexpr int64_t worth_waking = 1 << 20;
 
 // How often a helper looks for work before it sleeps: for about a millisecond at most, and in proportion to the

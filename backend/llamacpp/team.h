@@ -21,7 +21,7 @@ void grow(int helpers);
 // Helpers that are awake always take part.
 void run(int64_t pieces, int64_t work, void (*f)(void * data, int64_t first, int64_t last), void * data);
 
-// woken counts the calls of run, by any thread, whose work was large enough to wake helpers.
+// woken counts the calls of run, by any thread, that had helpers and whose work was large enough to wake them.
 uint32_t woken();
 
 } // namespace team
