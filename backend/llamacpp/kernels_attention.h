@@ -224,7 +224,7 @@ template <typename T> INLINE void score(T & tile, const char * const * keys, int
             dots_transposed<4>(tile, q, j);
         }
     }
-    for (; q + 4 <= tile.queries; q += 4) {
+    for (; few_queries == 4 && q + 4 <= tile.queries; q += 4) {
         dots<4>(tile, keys, q, j);
     }
     for (; q + 2 <= tile.queries; q += 2) {

@@ -20,6 +20,7 @@ namespace kernels {
 namespace {
 
 constexpr int lanes = 8;
+constexpr int few_queries = 4;
 using floats = __m256;
 using doubles = __m256d;
 using ints = __m256i;

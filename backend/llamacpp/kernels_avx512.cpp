@@ -23,6 +23,7 @@ namespace kernels {
 namespace {
 
 constexpr int lanes = 16;
+constexpr int few_queries = 4;
 using floats = __m512;
 using doubles = __m512d;
 using ints = __m512i;

@@ -37,6 +37,7 @@ namespace kernels {
 namespace {
 
 constexpr int lanes = 8;
+constexpr int few_queries = 2;
 using floats = floats8;
 using ints = ints8;
 

@@ -6,6 +6,7 @@
 //
 //   KERNEL, INLINE       mark functions that use the instructions; see kernels_target.h
 //   lanes                how many floats a vector has; doubles have half as many
+//   few_queries          4 or 2: the sums of so many queries and four keys fit into registers
 //   floats, doubles, ints  vectors with operators, and [] for doubles; ints holds a whole number for each float
 //   load, store, all     whole vectors from and to memory (any alignment), and of one number
 //   halves               lanes half floats from memory
