@@ -282,8 +282,8 @@ struct bundle {
     int64_t from, count;
 };
 
-// The work buffer of a product: its rounded columns, then pointers to columns and results by expert, then the
-// index at which each expert's begin, then the experts that have any, then the bundles and at which each expert's begin.
+// The work buffer of a product: its rounded columns, then pointers to columns and results by expert, then the index at
+// which each expert's begin, then the experts that have any, then the bundles and at which each expert's begin.
 struct work {
     char *         rounded;
     const void **  columns;

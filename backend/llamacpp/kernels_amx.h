@@ -26,7 +26,8 @@ void    multiply(const rows & w, int64_t first, int64_t last, const char * bundl
 // An activation is 2 * pair[0].x + pair[1].x, times the scale of pair[0], a power of two.
 using pair = block[2];
 
-// The exponent of the smallest scale. No activation is smaller, so tiles, which take subnormal numbers for zero, see none.
+// The exponent of the smallest scale. No activation is smaller, so tiles, which take subnormal numbers for zero, see
+// none.
 constexpr int smallest_power = -126;
 
 } // namespace tiles
