@@ -43,7 +43,7 @@ constexpr int    group = 16, steps_at_once = 4;
 constexpr size_t step_bytes = 68;
 
 // So many bytes before they are read, weights are asked for: into the second cache and then into the first.
-constexpr int64_t far_ahead = 4096, ahead = 512;
+constexpr int64_t far_ahead = 3072, ahead = 512;
 
 INLINE ints load(const void * p) { return _mm512_load_si512(p); }
 

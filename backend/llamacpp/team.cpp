@@ -57,6 +57,40 @@ inline void relax() {
 // part has cache lines of its own.
 constexpr size_t line = 64;
 
+constexpr int most_helpers = 64;
+
+// share is what is left of the pieces that a thread takes first. The thread takes them from the front, so that it reads
+// memory without a break. When it has none left, it takes from the back of the others' shares.
+class share {
+    std::atomic<uint64_t> bounds{0}; // the first piece, and in the upper half the one behind the last
+
+    static uint64_t both(uint64_t first, uint64_t last) { return last << 32 | first; }
+
+    // take takes half of the pieces, but at least one, and reports whether any were left.
+    bool take(bool front, int64_t & first, int64_t & last) {
+        uint64_t now = bounds.load(std::memory_order_relaxed);
+        for (;;) {
+            const uint64_t from = (uint32_t) now, to = now >> 32;
+            if (from >= to) {
+                return false;
+            }
+            const uint64_t n = (to - from + 1) / 2;
+            const uint64_t then = front ? both(from + n, to) : both(from, to - n);
+            if (bounds.compare_exchange_weak(now, then, std::memory_order_relaxed)) {
+                first = (int64_t) (front ? from : to - n), last = first + (int64_t) n;
+                return true;
+            }
+        }
+    }
+
+  public:
+    void set(int64_t first, int64_t last) {
+        bounds.store(both((uint64_t) first, (uint64_t) last), std::memory_order_relaxed);
+    }
+    bool take_front(int64_t & first, int64_t & last) { return take(true, first, last); }
+    bool take_back(int64_t & first, int64_t & last) { return take(false, first, last); }
+};
+
 struct state {
     std::mutex        use; // held by the caller that has the team
     clock::time_point alone_until{};
@@ -64,36 +98,44 @@ struct state {
     // The current work. It changes only while the call is closed and no helper is inside.
     alignas(line) void (*f)(void *, int64_t, int64_t) = nullptr;
     void *                data = nullptr;
-    int64_t               pieces = 0, threads = 1;
+    int                   threads = 1;
     std::atomic<uint64_t> work{0};  // sums up what there was to do
     std::atomic<uint32_t> wakes{0}; // counts the calls that were worth waking helpers
 
     alignas(line) std::atomic<uint32_t> call{0}; // is odd while a call is open, and another number for every call
-    alignas(line) std::atomic<int64_t>  next{0};
     alignas(line) std::atomic<int>      inside{0};
+
+    // The caller's, then the helpers'. With few threads they are in one cache line, because at the end of every call
+    // each thread looks at all of them.
+    alignas(line) share shares[1 + most_helpers];
 
     alignas(line) std::mutex lock; // guards what follows
     std::condition_variable  wake;
     std::atomic<int>         asleep{0};
     std::atomic<int>         helpers{0};
 
-    // take runs pieces until none are left: many at a time at first, because all threads see every taking, and
-    // fewer towards the end, so that all threads finish together. It counts the pieces.
-    void take(int64_t & taken) {
-        for (;;) {
-            const int64_t left = pieces - next.load(std::memory_order_relaxed),
-                n = std::max<int64_t>(left / (2 * threads), 1);
-            const int64_t first = next.fetch_add(n, std::memory_order_relaxed);
-            if (first >= pieces) {
-                return;
-            }
-            const int64_t last = std::min(first + n, pieces);
-            f(data, first, last);
-            taken += last - first;
+    // share_out gives each thread its share of the pieces.
+    void share_out(int64_t pieces) {
+        for (int i = 0; i < threads; i++) {
+            shares[i].set(pieces * i / threads, pieces * (i + 1) / threads);
         }
     }
 
-    void help() {
+    // take runs pieces until none are left, as the thread with this number. It takes half of what a share has left at a
+    // time: many at first, because taking costs time, and fewer towards the end, so that all threads finish together.
+    // It counts the pieces.
+    void take(int own, int64_t & taken) {
+        int64_t first, last;
+        for (int i = 0; i < threads; i++) {
+            share & from = shares[(own + i) % threads];
+            while (i == 0 ? from.take_front(first, last) : from.take_back(first, last)) {
+                f(data, first, last);
+                taken += last - first;
+            }
+        }
+    }
+
+    void help(int own) {
         uint32_t seen = 0, woken = 0;
         uint64_t counted = 0;
         int64_t  looks = 0;
@@ -121,7 +163,7 @@ struct state {
                 inside.fetch_add(1);
                 if (call.load() == seen) {
                     int64_t taken = 0;
-                    take(taken);
+                    take(own, taken);
                 }
                 inside.fetch_sub(1);
             }
@@ -133,11 +175,14 @@ struct state {
     struct opened {
         state &                 s;
         const uint32_t          call;
-        int64_t                 taken = 0; // pieces of the caller
+        int64_t                 taken = 0;    // pieces of the caller
+        bool                    done = false; // whether none are left
         const clock::time_point began = clock::now();
         explicit opened(state & of) : s(of), call(of.call.load(std::memory_order_relaxed) + 1) { s.call.store(call); }
         ~opened() {
-            s.next.store(s.pieces, std::memory_order_relaxed);
+            if (!done) {
+                s.share_out(0);
+            }
             s.call.store(call + 1);
             s.await(began, taken);
         }
@@ -178,8 +223,8 @@ void grow(int helpers) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (; s.helpers < std::min(helpers, 64); s.helpers++) {
-        std::thread([&s] { s.help(); }).detach();
+    for (; s.helpers < std::min(helpers, most_helpers); s.helpers++) {
+        std::thread([&s, own = s.helpers + 1] { s.help(own); }).detach();
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -193,8 +238,8 @@ void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t, int64_t), void
         }
         return;
     }
-    s.f = f, s.data = data, s.pieces = pieces, s.threads = 1 + s.helpers.load(std::memory_order_relaxed);
-    s.next.store(0, std::memory_order_relaxed);
+    s.f = f, s.data = data, s.threads = 1 + s.helpers.load(std::memory_order_relaxed);
+    s.share_out(pieces);
     s.work.store(s.work.load(std::memory_order_relaxed) + work, std::memory_order_relaxed);
     state::opened call(s);
     if (work >= worth_waking) {
@@ -208,7 +253,8 @@ void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t, int64_t), void
             }
         }
     }
-    s.take(call.taken);
+    s.take(0, call.taken);
+    call.done = true;
 }
 
 uint32_t woken() { return shared().wakes.load(); }

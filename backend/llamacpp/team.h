@@ -1,8 +1,9 @@
 // A team of threads that help the engine's one compute thread, for cases in which the engine's own threads would
 // slow it down. Those wait for each other after every operation, so an operation takes as long as its slowest
 // thread. On a machine with other work, a thread that is not running then costs a time slice instead of
-// microseconds. Here the caller never waits for a helper to start. It takes pieces of the work, a share of the rest
-// at a time, and helpers that are running take some too. The caller only waits for pieces that a helper has taken.
+// microseconds. Here the caller never waits for a helper to start. Each thread takes the pieces of its own share of the
+// work and then what is left of the others'. So the caller also does the share of a helper that is not running. It only
+// waits for pieces that a helper has taken.
 #ifndef RUNNER_TEAM_H
 #define RUNNER_TEAM_H
 

@@ -356,6 +356,27 @@ void check_help() {
     }
 }
 
+// A thread's first pieces follow one another, whatever the helpers take.
+void check_order() {
+    for (int n = 0; n < 1000; n++) {
+        struct job {
+            std::thread::id caller = std::this_thread::get_id();
+            int64_t         next = 0;
+            bool            broken = false;
+        } j;
+        team::run(64, a_lot, [](void * data, int64_t first, int64_t last) {
+            job & own = *(job *) data;
+            if (std::this_thread::get_id() == own.caller && first < 16) {
+                own.broken |= first != own.next;
+                own.next = last;
+            }
+        }, &j);
+        if (j.broken) {
+            fail("the caller did not take its share of four threads in order");
+        }
+    }
+}
+
 // outcome counts a call's pieces that helpers ran.
 struct outcome {
     const std::thread::id            caller = std::this_thread::get_id();
@@ -475,6 +496,7 @@ int main(int, char ** argv) {
     if (!argv[1] || asked("team")) {
         check_team();
         check_help();
+        check_order();
         check_patience();
         check_sleep();
     }
