@@ -448,7 +448,7 @@ const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, blocks, quantiz
     nullptr, nullptr, nullptr, nullptr, add, scale, gate, swiglu, softmax, normalize, rotate, attend};
 
 const kernels::set kernels::amx = {"AMX", tiles::supported, amx_blocks, amx_quantize, multiply_floats,
-    amx_multiply_quantized, tiles::worth, tiles::size, tiles::bundle, tiles::multiply, add, scale, gate, swiglu, softmax,
-    normalize, rotate, attend};
+    amx_multiply_quantized, tiles::worth, tiles::size, tiles::bundle, tiles::multiply, add, scale, gate, swiglu,
+    softmax, normalize, rotate, attend};
 
 #endif

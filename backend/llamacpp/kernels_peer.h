@@ -75,8 +75,8 @@ struct peer_product {
         const size_t size = own->bundle_size(m.r.format, n);
         tiles = room((some + kernels::bundle_width - 1) / kernels::bundle_width * size);
         for (int64_t c = 0; c < some; c += kernels::bundle_width) {
-            own->bundle((const block * const *) columns.data() + c, std::min<int64_t>(kernels::bundle_width, some - c), n,
-                m.r.format, tiles[0].bytes + c / kernels::bundle_width * size);
+            own->bundle((const block * const *) columns.data() + c, std::min<int64_t>(kernels::bundle_width, some - c),
+                n, m.r.format, tiles[0].bytes + c / kernels::bundle_width * size);
         }
     }
 

@@ -35,7 +35,9 @@ constexpr int block_vectors = 8;
 struct distances {
     size_t odd[4];
     explicit INLINE distances(size_t stride) : odd{stride, 3 * stride, 5 * stride, 7 * stride} {}
-    INLINE size_t of(int row) const { return row == 0 ? 0 : odd[(row >> __builtin_ctz(row)) / 2] << __builtin_ctz(row); }
+    INLINE size_t of(int row) const {
+        return row == 0 ? 0 : odd[(row >> __builtin_ctz(row)) / 2] << __builtin_ctz(row);
+    }
 };
 
 } // namespace
