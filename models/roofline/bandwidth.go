@@ -39,7 +39,7 @@ func NewMeter(room int64) (*Meter, bool) {
 	}
 	m := &Meter{make([][]byte, runtime.GOMAXPROCS(0))}
 	each(len(m.parts), func(i int) {
-		part := make([]byte, max(size/int64(len(m.parts)), streams*block))
+		part := take(max(size/int64(len(m.parts)), streams*block))
 		for at := 0; at < len(part); at += os.Getpagesize() {
 			part[at] = 1 // memory that was never written takes no room and is not read
 		}
@@ -62,6 +62,15 @@ func (m *Meter) Rate() (bytesPerSecond float64) {
 	return bytesPerSecond
 }
 
+// close gives the memory back.
+func (m *Meter) close() {
+	for _, part := range m.parts {
+		give(part)
+	}
+	m.parts = nil
+	debug.FreeOSMemory()
+}
+
 // Measure is one [Meter.Rate] that gives the memory back. It takes about a quarter of a second.
 func Measure(room int64) (bytesPerSecond float64, ok bool) {
 	m, ok := NewMeter(room)
@@ -69,8 +78,7 @@ func Measure(room int64) (bytesPerSecond float64, ok bool) {
 		return 0, false
 	}
 	rate := m.Rate()
-	m.parts = nil
-	debug.FreeOSMemory() // what follows may load a model
+	m.close() // what follows may load a model
 	return rate, true
 }
 
