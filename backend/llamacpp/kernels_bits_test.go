@@ -19,7 +19,10 @@ func bitModels() map[string]random.Config {
 	models := map[string]random.Config{
 		"MXFP4":        {Layers: 2, Width: 96, FeedForward: 160, Experts: 2, Used: 2, Window: 48, Seed: 11},
 		"MXFP4 routed": {Layers: 2, Width: 96, FeedForward: 160, Experts: 8, Used: 3, Window: 48, Seed: 12},
-		"F32":          {Architecture: "llama", Precise: true, Layers: 2, Width: 96, FeedForward: 176, Seed: 13},
+		// Rows of 1,024 weights and more are multiplied in another order of memory with AMX.
+		"MXFP4 wide": {Layers: 2, Width: 1056, FeedForward: 1056, Experts: 4, Used: 2, Window: 48, Seed: 16},
+		"Q8_0 wide":  {Architecture: "llama", Quant: "Q8_0", Layers: 2, Width: 1056, FeedForward: 1120, Seed: 17},
+		"F32":        {Architecture: "llama", Precise: true, Layers: 2, Width: 96, FeedForward: 176, Seed: 13},
 	}
 	for _, format := range []string{"Q8_0", "Q4_0", "IQ4_NL", "F16", "BF16"} {
 		models[format] = random.Config{Architecture: "llama", Quant: format, Layers: 2, Width: 96, FeedForward: 160, Seed: 14}

@@ -54,7 +54,7 @@ inline void relax() {
 }
 
 // Data that one thread writes and others read next to other data moves back and forth between their caches. So each
-// part has cache lines of its own.
+// part has cache lines of its own, but for the shares.
 constexpr size_t line = 64;
 
 constexpr int most_helpers = 64;
@@ -66,29 +66,34 @@ class share {
 
     static uint64_t both(uint64_t first, uint64_t last) { return last << 32 | first; }
 
-    // take takes half of the pieces, but at least one, and reports whether any were left.
-    bool take(bool front, int64_t & first, int64_t & last) {
+  public:
+    // most is how many pieces a call can have.
+    static constexpr int64_t most = UINT32_MAX;
+
+    void set(int64_t first, int64_t last) {
+        bounds.store(both((uint64_t) first, (uint64_t) last), std::memory_order_relaxed);
+    }
+
+    int64_t left() const {
+        const uint64_t now = bounds.load(std::memory_order_relaxed);
+        return (int64_t) (now >> 32) - (uint32_t) now;
+    }
+
+    // take takes up to n pieces, from the front or the back, and reports whether any were left.
+    bool take(int64_t n, bool front, int64_t & first, int64_t & last) {
         uint64_t now = bounds.load(std::memory_order_relaxed);
         for (;;) {
-            const uint64_t from = (uint32_t) now, to = now >> 32;
+            const int64_t from = (uint32_t) now, to = (int64_t) (now >> 32);
             if (from >= to) {
                 return false;
             }
-            const uint64_t n = (to - from + 1) / 2;
-            const uint64_t then = front ? both(from + n, to) : both(from, to - n);
+            first = front ? from : std::max(from, to - n), last = front ? std::min(from + n, to) : to;
+            const uint64_t then = front ? both(last, to) : both(from, first);
             if (bounds.compare_exchange_weak(now, then, std::memory_order_relaxed)) {
-                first = (int64_t) (front ? from : to - n), last = first + (int64_t) n;
                 return true;
             }
         }
     }
-
-  public:
-    void set(int64_t first, int64_t last) {
-        bounds.store(both((uint64_t) first, (uint64_t) last), std::memory_order_relaxed);
-    }
-    bool take_front(int64_t & first, int64_t & last) { return take(true, first, last); }
-    bool take_back(int64_t & first, int64_t & last) { return take(false, first, last); }
 };
 
 struct state {
@@ -105,8 +110,8 @@ struct state {
     alignas(line) std::atomic<uint32_t> call{0}; // is odd while a call is open, and another number for every call
     alignas(line) std::atomic<int>      inside{0};
 
-    // The caller's, then the helpers'. With few threads they are in one cache line, because at the end of every call
-    // each thread looks at all of them.
+    // The caller's, then the helpers'. With few threads they are in one cache line, because each thread looks at all of
+    // them.
     alignas(line) share shares[1 + most_helpers];
 
     alignas(line) std::mutex lock; // guards what follows
@@ -114,21 +119,30 @@ struct state {
     std::atomic<int>         asleep{0};
     std::atomic<int>         helpers{0};
 
-    // share_out gives each thread its share of the pieces.
+    // share_out gives each thread its share of the pieces, and the caller most where they differ: it surely runs.
     void share_out(int64_t pieces) {
+        const auto begin = [&](int64_t i) { return (pieces * i + threads - 1) / threads; };
         for (int i = 0; i < threads; i++) {
-            shares[i].set(pieces * i / threads, pieces * (i + 1) / threads);
+            shares[i].set(begin(i), begin(i + 1));
         }
     }
 
-    // take runs pieces until none are left, as the thread with this number. It takes half of what a share has left at a
-    // time: many at first, because taking costs time, and fewer towards the end, so that all threads finish together.
-    // It counts the pieces.
+    // some is how many pieces a thread takes at once: many at first, because taking costs time, and fewer towards the
+    // end. The others have enough left to do meanwhile, so that all threads finish together.
+    int64_t some() const {
+        int64_t left = 0;
+        for (int i = 0; i < threads; i++) {
+            left += shares[i].left();
+        }
+        return std::max<int64_t>(left / (2 * threads), 1);
+    }
+
+    // take runs pieces until none are left, as the thread with this number, and counts them. A helper that came after
+    // the call began has a number without a share, and helps with another's.
     void take(int own, int64_t & taken) {
         int64_t first, last;
         for (int i = 0; i < threads; i++) {
-            share & from = shares[(own + i) % threads];
-            while (i == 0 ? from.take_front(first, last) : from.take_back(first, last)) {
+            while (shares[(own + i) % threads].take(some(), i == 0, first, last)) {
                 f(data, first, last);
                 taken += last - first;
             }
@@ -232,7 +246,7 @@ void grow(int helpers) {
 void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t, int64_t), void * data) {
     state & s = shared();
     std::unique_lock<std::mutex> use(s.use, std::try_to_lock);
-    if (!use || (s.alone_until != clock::time_point{} && clock::now() < s.alone_until)) {
+    if (!use || pieces > share::most || (s.alone_until != clock::time_point{} && clock::now() < s.alone_until)) {
         if (pieces > 0) {
             f(data, 0, pieces);
         }

@@ -17,9 +17,9 @@ void grow(int helpers);
 
 // run calls f(data, first, last) for pieces first to last-1, in calls that together have each piece from 0 to pieces-1
 // once. It calls on this thread and on helpers, and returns when all calls have returned. It runs alone while another
-// thread uses the team, and for a while after a long wait for a helper. work is the size of all pieces together,
-// counted in multiplications. Only large work wakes sleeping helpers, and helpers stay awake longer after larger work.
-// Helpers that are awake always take part.
+// thread uses the team, for a while after a long wait for a helper, and if there are more than 2^32 - 1 pieces. work is
+// the size of all pieces together, counted in multiplications. Only large work wakes sleeping helpers, and helpers stay
+// awake longer after larger work. Helpers that are awake always take part.
 void run(int64_t pieces, int64_t work, void (*f)(void * data, int64_t first, int64_t last), void * data);
 
 // woken counts the calls of run, by any thread, that had helpers and whose work was large enough to wake them.

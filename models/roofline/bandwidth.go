@@ -24,26 +24,34 @@ const (
 )
 
 // Meter measures how many bytes a second this machine's processor reads from memory, with all cores that the program
-// may use. It keeps the memory that it reads. One goroutine may use it at a time.
-type Meter struct{ parts [][]byte }
+// may use. It keeps the memory that it reads until it is closed. One goroutine may use it at a time.
+type Meter struct {
+	memory []byte
+	parts  [][]byte // one for each core
+}
 
-// NewMeter takes the memory that is read, at most 256 MiB. room is how much memory the program may take, or 0 if that
-// is not known. It reports false if that is too little.
+// NewMeter takes the memory that is read: 256 MiB at most, or 1 MiB for each core where that is more. room is how much
+// memory the program may take, or 0 if that is not known; a fourth of it is taken at most. It reports false if that is
+// too little.
 func NewMeter(room int64) (*Meter, bool) {
-	size := int64(readTotal)
+	cores := int64(runtime.GOMAXPROCS(0))
+	least := max(readLeast, cores*streams*block)
+	size := max(readTotal, least)
 	if room > 0 {
 		size = min(size, room/4)
 	}
-	if size < readLeast {
+	if size < least {
 		return nil, false
 	}
-	m := &Meter{make([][]byte, runtime.GOMAXPROCS(0))}
+	m := &Meter{memory: take(size)}
+	begin := func(i int64) int64 { return size * i / cores / block * block }
+	for i := range cores {
+		m.parts = append(m.parts, m.memory[begin(i):begin(i+1)])
+	}
 	each(len(m.parts), func(i int) {
-		part := take(max(size/int64(len(m.parts)), streams*block))
-		for at := 0; at < len(part); at += os.Getpagesize() {
-			part[at] = 1 // memory that was never written takes no room and is not read
+		for at := 0; at < len(m.parts[i]); at += os.Getpagesize() {
+			m.parts[i][at] = 1 // memory that was never written takes no room and is not read
 		}
-		m.parts[i] = part
 	})
 	return m, true
 }
@@ -62,12 +70,10 @@ func (m *Meter) Rate() (bytesPerSecond float64) {
 	return bytesPerSecond
 }
 
-// close gives the memory back.
-func (m *Meter) close() {
-	for _, part := range m.parts {
-		give(part)
-	}
-	m.parts = nil
+// Close gives the memory back.
+func (m *Meter) Close() {
+	give(m.memory)
+	m.memory, m.parts = nil, nil
 	debug.FreeOSMemory()
 }
 
@@ -78,7 +84,7 @@ func Measure(room int64) (bytesPerSecond float64, ok bool) {
 		return 0, false
 	}
 	rate := m.Rate()
-	m.close() // what follows may load a model
+	m.Close() // what follows may load a model
 	return rate, true
 }
 

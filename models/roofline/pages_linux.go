@@ -2,8 +2,8 @@ package roofline
 
 import "syscall"
 
-// take returns memory in large pages where the system has them: in small ones a processor reads slower than it can,
-// because it looks up so many. [give] gives the memory back.
+// take returns memory and asks for large pages: in small ones a processor reads slower than it can, because it looks up
+// so many. [give] gives the memory back.
 func take(size int64) []byte {
 	memory, err := syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE,
 		syscall.MAP_ANON|syscall.MAP_PRIVATE)

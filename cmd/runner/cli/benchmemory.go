@@ -72,6 +72,7 @@ func (a *app) memoryCommand() *cobra.Command {
 			if !ok {
 				return errors.New("there is too little memory to measure how fast it is")
 			}
+			defer m.Close()
 			lines := bufio.NewScanner(a.in)
 			for lines.Scan() {
 				if _, err := fmt.Fprintf(a.stdout(), "%.0f\n", m.Rate()); err != nil {
