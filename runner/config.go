@@ -27,6 +27,10 @@ type Config struct {
 	CallMemory *CallMemory
 	// Drafts says when guesses of the next tokens are fed. They change no answer. Models that cannot check them get none.
 	Drafts Drafts
+	// MeasureCosts steps the model after New while it has nothing to do, to measure what guesses cost. It is for callers
+	// that load a model before there is a request. Otherwise, and for models and Drafts that need no costs, it changes
+	// nothing.
+	MeasureCosts bool
 	// Logger receives positions, counts and timings, but no text. Nil logs nothing.
 	Logger *slog.Logger
 }

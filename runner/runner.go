@@ -112,6 +112,13 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		defer close(r.stopped)
 		r.sched.loop()
 	}()
+	if cfg.MeasureCosts {
+		go func() {
+			if err := r.sched.measure(); err != nil && !errors.Is(err, generation.ErrClosed) {
+				cfg.Logger.Warn("measuring the costs of steps failed", "error", err)
+			}
+		}()
+	}
 	return r, nil
 }
 

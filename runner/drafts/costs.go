@@ -8,8 +8,8 @@ const Most = 15
 const (
 	// widest is the largest number of tokens in a step whose cost is kept.
 	widest = 64
-	// growth is how the cost of a step is taken to grow with its width before steps of several widths were seen: as a
-	// power of the width. On a mixture of experts of 32 of which a token uses 4, eight tokens read 3.1
+	// growth is how the cost of a step is taken to grow with its width where steps of one width were seen and nothing was
+	// measured: as a power of the width. On a mixture of experts of 32 of which a token uses 4, eight tokens read 3.1
 	// times the bytes of one, which is this power.
 	growth = 0.55
 	// margin is how much faster drafts must promise to be. Below it, they are as likely to cost as to save time.
@@ -20,9 +20,14 @@ const (
 	first = 4
 )
 
-// Costs learns what steps cost, by the number of tokens in them. The zero value knows nothing.
+// Widths are the widths of steps to measure before there are real steps. The costs of other widths follow from theirs.
+var Widths = [...]int{1, 2, 4, 8, Most + 1}
+
+// Costs learns what steps cost, by their width, the number of tokens in them. The zero value knows nothing.
 type Costs struct {
-	of [widest + 1]float64 // 0 is unknown
+	of curve
+	// measured is what steps cost that were made to measure it. Only its shape counts: real steps attend to more tokens.
+	measured curve
 	// times is how often a width was noted, and last the number of the step in which it last was.
 	times, last [widest + 1]int
 	steps       int
@@ -46,49 +51,79 @@ func (c *Costs) Note(tokens int, cost float64) {
 	}
 }
 
+// Measure records the cost of a step that was made to measure it. The least cost of a width counts.
+func (c *Costs) Measure(tokens int, cost float64) {
+	if tokens < 1 || tokens > widest || cost <= 0 {
+		return
+	}
+	if old := c.measured[tokens]; old == 0 || cost < old {
+		c.measured[tokens] = cost
+	}
+}
+
 // Stale reports whether the cost of a width should be seen again before it is compared with others.
 func (c *Costs) Stale(tokens int) bool {
 	tokens = min(tokens, widest)
 	return c.times[tokens] < first || c.steps-c.last[tokens] > fresh
 }
 
-// Of returns the cost of a step of some tokens, at least 1, and 0 if nothing is known. Between two widths that are
-// known it takes the cost to grow as a power of the width.
+// Of returns the cost of a step of some tokens, at least 1, and 0 if no real step was seen. Between two widths that real
+// steps had it is a power of the width. Beyond them it follows the shape that was measured, or else that of the real
+// steps.
 func (c *Costs) Of(tokens int) float64 {
 	tokens = min(tokens, widest)
-	if c.of[tokens] > 0 {
-		return c.of[tokens]
+	below, above := c.of.around(tokens)
+	if below > 0 && above > 0 {
+		return c.of.between(below, above, tokens)
 	}
-	below, above := tokens, tokens
-	for below > 0 && c.of[below] == 0 {
+	from := max(below, above)
+	if from == 0 {
+		return 0
+	}
+	if a, b := c.measured.at(from), c.measured.at(tokens); a > 0 && b > 0 {
+		return c.of[from] * b / a
+	}
+	if cost := c.of.at(tokens); cost > 0 {
+		return cost
+	}
+	return c.of[from] * math.Pow(float64(tokens)/float64(from), growth)
+}
+
+// curve has the cost of each width, 0 where it is unknown.
+type curve [widest + 1]float64
+
+// around returns the nearest widths at most and at least as large whose costs are known, or 0.
+func (c *curve) around(tokens int) (below, above int) {
+	for below = tokens; below > 0 && c[below] == 0; {
 		below--
 	}
-	for above <= widest && c.of[above] == 0 {
-		above++
-	}
-	switch {
-	case below == 0 && above > widest:
-		return 0
-	case above > widest:
-		return c.of[below] * math.Pow(float64(tokens)/float64(below), c.slope(below))
-	case below == 0:
-		return c.of[above] * math.Pow(float64(tokens)/float64(above), growth)
-	}
-	return c.of[below] * math.Pow(float64(tokens)/float64(below), c.between(below, above))
-}
-
-// slope returns the power with which costs grow up to a known width.
-func (c *Costs) slope(to int) float64 {
-	for from := 1; from < to; from++ {
-		if c.of[from] > 0 {
-			return c.between(from, to)
+	for above = tokens; c[above] == 0; {
+		if above++; above > widest {
+			return below, 0
 		}
 	}
-	return growth
+	return below, above
 }
 
-func (c *Costs) between(a, b int) float64 {
-	return math.Log(c.of[b]/c.of[a]) / math.Log(float64(b)/float64(a))
+// at returns the cost of a width between known ones or above two of them, and otherwise 0.
+func (c *curve) at(tokens int) float64 {
+	below, above := c.around(tokens)
+	if below > 0 && above > 0 {
+		return c.between(below, above, tokens)
+	}
+	if _, first := c.around(1); 0 < first && first < below {
+		return c.between(first, below, tokens)
+	}
+	return 0
+}
+
+// between returns the cost of a width when costs grow as the power of the width that two known costs give.
+func (c *curve) between(a, b, tokens int) float64 {
+	if a == b {
+		return c[a]
+	}
+	power := math.Log(c[b]/c[a]) / math.Log(float64(b)/float64(a))
+	return c[a] * math.Pow(float64(tokens)/float64(a), power)
 }
 
 // Best returns how many drafts of at most most to add to a step. width is the number of the step's tokens without them,

@@ -184,6 +184,32 @@ func TestCostsOfUnknownWidths(t *testing.T) {
 	}
 }
 
+// TestMeasuredCosts gives the shape of a dense model, whose steps then cost more than when they were measured.
+func TestMeasuredCosts(t *testing.T) {
+	var c Costs
+	for _, w := range Widths {
+		c.Measure(w, 500)
+		c.Measure(w, 100+float64(w))
+		c.Measure(w, 300)
+	}
+	if got := c.Of(1); got != 0 {
+		t.Errorf("a step costs %.1f before a real one was seen", got)
+	}
+	c.Note(1, 202)
+	for w, want := range map[int]float64{1: 202, 2: 204, 8: 216, 16: 232, 12: 224, 32: 240} {
+		if got := c.Of(w); math.Abs(got-want) > 6 {
+			t.Errorf("%d cost %.1f, want %.0f", w, got, want)
+		}
+	}
+	c.Note(8, 250)
+	if got := c.Of(16); math.Abs(got-250*116/108.0) > 0.01 {
+		t.Errorf("sixteen cost %.1f where eight cost 250", got)
+	}
+	if got := c.Of(4); got <= 202 || got >= 250 {
+		t.Errorf("four cost %.1f between 202 and 250", got)
+	}
+}
+
 func BenchmarkLookup(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	text := make([]backend.Token, 100_000)

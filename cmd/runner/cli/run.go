@@ -99,6 +99,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		return err
 	}
 	chatting := !p.given && !p.piped && a.inTerminal && a.outTerminal
+	cfg.MeasureCosts = chatting
 	if err := o.refuse(a, chatting, p); err != nil {
 		return err
 	}

@@ -416,7 +416,7 @@ const (
 
 // runnerConfig returns the configuration of each model's runner that the flags set.
 func (a *app) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
-	rc.Drafts = o.drafts
+	rc.Drafts, rc.MeasureCosts = o.drafts, true
 	rc.Queue, rc.Parallel, rc.CallMemory = o.queue, o.parallel, runner.NewCallMemory(o.callMemory, o.callMemoryAge)
 	if o.chatTemplate != "" {
 		rc.ChatTemplate, err = a.readFile("--chat-template", o.chatTemplate)
