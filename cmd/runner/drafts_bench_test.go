@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"runner/models/random"
 	"runner/reasoning"
 	"runner/runner"
+	"runner/runner/drafts"
 )
 
 // scripted makes a model say what a script says. It computes every step as ever, and its constraints leave only the
@@ -28,6 +30,7 @@ type scripted struct {
 	backend.Model
 	start  int // length of the prompt
 	script []backend.Token
+	steps  atomic.Int64
 }
 
 // only is a constraint that allows one token.
@@ -48,12 +51,13 @@ func (s *scripted) Step(ctx context.Context, inputs []backend.Input, outputs []b
 			continue
 		}
 		at := len(in.Sequence.Tokens()) + len(in.Tokens) - s.start
-		says := func(at int) backend.Constraint { return only(s.script[min(at, len(s.script)-1)]) }
+		says := func(at int) backend.Constraint { return only(s.script[max(0, min(at, len(s.script)-1))]) }
 		in.Constraint, in.Drafts = says(at), slices.Clone(in.Drafts)
 		for k := range in.Drafts {
 			in.Drafts[k].Constraint = says(at + k + 1)
 		}
 	}
+	defer s.steps.Add(1)
 	return s.Model.Step(ctx, list, outputs)
 }
 
@@ -136,25 +140,64 @@ func tokensOf(b *testing.B, text string) []backend.Token {
 	return k.Encode(nil, text)
 }
 
+// draftShapes are the models of the benchmarks of drafts. Their vocabularies are as small as they are short, so that a
+// step divides its time as in the whole model.
+var draftShapes = []struct {
+	name  string
+	shape random.Config
+}{
+	{"dense", random.Config{Architecture: "llama", Layers: 4, Width: 2048, Heads: 32, KVHeads: 8, HeadSize: 64,
+		FeedForward: 8192, Vocabulary: 12800, Context: 16384}},
+	{"experts", random.Config{Layers: 4, Width: 2880, Heads: 64, KVHeads: 8, HeadSize: 64, Experts: 32, Used: 4,
+		FeedForward: 2880, Vocabulary: 33536, Context: 16384}},
+	{"small", random.Config{Layers: 6, Width: 256, Heads: 8, FeedForward: 256, Vocabulary: 8192, Context: 16384}},
+}
+
+// writeShape writes a model with random weights.
+func writeShape(b *testing.B, shape random.Config) string {
+	path := filepath.Join(b.TempDir(), "model.gguf")
+	if err := random.WriteFile(path, shape); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// open loads a model that says the task's script.
+func (task *draftTask) open(b *testing.B, path string, cfg runner.Config) (*runner.Runner, *scripted) {
+	m, err := llamacpp.Open(context.Background(), path, backend.Config{
+		ContextSize: 2 * (len(task.prompt) + len(task.script) + 16), Sequences: 2})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &scripted{Model: m, start: len(task.prompt), script: task.script}
+	r, err := runner.New(s, cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r, s
+}
+
+// decode runs the task and returns how long it decoded.
+func (task *draftTask) decode(b *testing.B, r *runner.Runner) time.Duration {
+	req := generation.Request{PromptTokens: task.prompt, MaxTokens: len(task.script), IgnoreEnd: true}
+	for e, err := range r.Generate(b.Context(), req) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		if e.Kind == reasoning.Done {
+			return e.Result.Timing.Decode
+		}
+	}
+	b.Fatal("no end")
+	return 0
+}
+
 // BenchmarkDrafts compares decoding with and without drafts in pairs. It reports the median ratio of their speeds, and
 // how many guesses were right.
 func BenchmarkDrafts(b *testing.B) {
-	for _, c := range []struct {
-		name  string
-		shape random.Config
-	}{
-		// The vocabularies are as small as the models are short, so that a step divides its time as in the whole model.
-		{"dense", random.Config{Architecture: "llama", Layers: 4, Width: 2048, Heads: 32, KVHeads: 8, HeadSize: 64,
-			FeedForward: 8192, Vocabulary: 12800, Context: 16384}},
-		{"experts", random.Config{Layers: 4, Width: 2880, Heads: 64, KVHeads: 8, HeadSize: 64, Experts: 32, Used: 4,
-			FeedForward: 2880, Vocabulary: 33536, Context: 16384}},
-		{"small", random.Config{Layers: 6, Width: 256, Heads: 8, FeedForward: 256, Vocabulary: 8192, Context: 16384}},
-	} {
+	for _, c := range draftShapes {
 		b.Run(c.name, func(b *testing.B) {
-			path := filepath.Join(b.TempDir(), "model.gguf")
-			if err := random.WriteFile(path, c.shape); err != nil {
-				b.Fatal(err)
-			}
+			path := writeShape(b, c.shape)
 			for _, task := range append(draftTasks(c.shape.Vocabulary), textTasks(b)...) {
 				b.Run(task.name, func(b *testing.B) { benchmarkDrafts(b, path, &task) })
 			}
@@ -163,53 +206,73 @@ func BenchmarkDrafts(b *testing.B) {
 }
 
 func benchmarkDrafts(b *testing.B, path string, task *draftTask) {
-	open := func(d runner.Drafts) *runner.Runner {
-		m, err := llamacpp.Open(context.Background(), path, backend.Config{
-			ContextSize: 2 * (len(task.prompt) + len(task.script) + 16), Sequences: 2})
-		if err != nil {
-			b.Fatal(err)
-		}
-		r, err := runner.New(&scripted{Model: m, start: len(task.prompt), script: task.script},
-			runner.Config{Drafts: d})
-		if err != nil {
-			b.Fatal(err)
-		}
-		return r
-	}
-	off, auto := open(runner.DraftsOff), open(runner.DraftsAuto)
+	off, _ := task.open(b, path, runner.Config{Drafts: runner.DraftsOff})
+	auto, _ := task.open(b, path, runner.Config{})
 	defer off.Close()
 	defer auto.Close()
-	decode := func(r *runner.Runner) time.Duration {
-		req := generation.Request{PromptTokens: task.prompt, MaxTokens: len(task.script), IgnoreEnd: true}
-		for e, err := range r.Generate(b.Context(), req) {
-			if err != nil {
-				b.Fatal(err)
-			}
-			if e.Kind == reasoning.Done {
-				return e.Result.Timing.Decode
-			}
-		}
-		b.Fatal("no end")
-		return 0
-	}
-	decode(off) // reads the file
-	decode(auto)
+	task.decode(b, off) // reads the file
+	task.decode(b, auto)
 	var ratios []float64
 	for b.Loop() {
 		var took [2]time.Duration // without and with drafts, in turns first
 		for i := range took {
 			if which := (i + len(ratios)) % 2; which == 0 {
-				took[which] = decode(off)
+				took[which] = task.decode(b, off)
 			} else {
-				took[which] = decode(auto)
+				took[which] = task.decode(b, auto)
 			}
 		}
 		ratios = append(ratios, float64(took[0])/float64(took[1]))
 	}
-	slices.Sort(ratios)
 	s := auto.Stats()
-	b.ReportMetric(ratios[len(ratios)/2], "times")
+	b.ReportMetric(median(ratios), "times")
 	b.ReportMetric(float64(s.Accepted)/max(1, float64(s.Drafted)), "right")
 	b.ReportMetric(float64(s.Drafted)/float64(len(ratios)+1)/float64(len(task.script)), "guesses/token")
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkFirstDrafts compares the first 160 tokens after loading without drafts, with drafts, and with drafts whose
+// costs were measured before. It reports the median ratios to the first of these, and how long measuring took.
+func BenchmarkFirstDrafts(b *testing.B) {
+	for _, c := range draftShapes {
+		b.Run(c.name, func(b *testing.B) {
+			path := writeShape(b, c.shape)
+			for _, task := range draftTasks(c.shape.Vocabulary) {
+				task.script = task.script[:160]
+				b.Run(task.name, func(b *testing.B) { benchmarkFirstDrafts(b, path, &task) })
+			}
+		})
+	}
+}
+
+func benchmarkFirstDrafts(b *testing.B, path string, task *draftTask) {
+	ways := [3]runner.Config{{Drafts: runner.DraftsOff}, {}, {MeasureCosts: true}}
+	var learned, measured, measuring []float64
+	for b.Loop() {
+		var took [len(ways)]time.Duration
+		for i := range ways {
+			which := (i + len(learned)) % len(ways)
+			r, s := task.open(b, path, ways[which])
+			for began := time.Now(); ways[which].MeasureCosts; time.Sleep(time.Millisecond) {
+				if s.steps.Load() == int64(2*len(drafts.Widths)) {
+					measuring = append(measuring, time.Since(began).Seconds()*1000)
+					break
+				}
+			}
+			took[which] = task.decode(b, r)
+			r.Close()
+		}
+		learned = append(learned, float64(took[0])/float64(took[1]))
+		measured = append(measured, float64(took[0])/float64(took[2]))
+	}
+	b.ReportMetric(median(learned), "times")
+	b.ReportMetric(median(measured), "times-measured")
+	b.ReportMetric(median(measuring), "ms-to-measure")
+	b.ReportMetric(0, "ns/op")
+}
+
+// median returns the median of some figures, the upper one of two.
+func median(of []float64) float64 {
+	slices.Sort(of)
+	return of[len(of)/2]
 }
