@@ -15,6 +15,7 @@ import (
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/runner/drafts"
 )
 
@@ -196,6 +197,30 @@ func TestGuessesSaveSteps(t *testing.T) {
 		case d == DraftsOn && (steps > tokens/3 || timing.Accepted < int(tokens)/2 || timing.Accepted > timing.Drafted):
 			t.Errorf("%d steps for %d tokens with guesses, %+v", steps, tokens, timing)
 		}
+	}
+}
+
+// TestSummariesAreGuessedFromTheReasoning counts guesses in a summary that quotes the reasoning as far as it may.
+func TestSummariesAreGuessedFromTheReasoning(t *testing.T) {
+	var thoughts strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&thoughts, "step %d gives %d, ", i, i*i*7919%10007)
+	}
+	quote := "First step 30 gives 2116, then step 31 gives 4839, at last step 41 gives 2529."
+	for _, words := range strings.Split(strings.Trim(quote, "."), ", ") {
+		if _, quoted, _ := strings.Cut(words, "step"); !strings.Contains(thoughts.String(), quoted) {
+			t.Fatalf("%q is not in the reasoning", quoted)
+		}
+	}
+	f := start(t, fake.Config{}, Config{Drafts: DraftsOn}, fake.Reply{After: ask("q"), Say: think(thoughts.String(), "yes")},
+		summaryReply(prompts.SummaryConciseV1, quote))
+	req := user("q")
+	alone := f.must(t, req).result.Timing
+	req.Visibility = reasoning.VisibilitySummary
+	g := f.must(t, req)
+	g.want(t, reasoning.Summary, quote)
+	if more := g.result.Timing.Accepted - alone.Accepted; more < len(quote)/4 {
+		t.Errorf("%d guesses were right in a summary of %d bytes", more, len(quote))
 	}
 }
 
