@@ -27,9 +27,8 @@ type Config struct {
 	CallMemory *CallMemory
 	// Drafts says when guesses of the next tokens are fed. They change no answer. Models that cannot check them get none.
 	Drafts Drafts
-	// MeasureCosts steps the model after New while it has nothing to do, to measure what guesses cost. It is for callers
-	// that load a model before there is a request. Otherwise, and for models and Drafts that need no costs, it changes
-	// nothing.
+	// MeasureCosts measures what guesses cost, right after New. It steps the model until the first request comes, and
+	// slows no request down. It does nothing if Drafts is on or off, or if the model takes no guesses.
 	MeasureCosts bool
 	// Logger receives positions, counts and timings, but no text. Nil logs nothing.
 	Logger *slog.Logger

@@ -1,56 +1,62 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"runner/backend"
-	"runner/generation"
 	"runner/runner/drafts"
 )
 
 const (
-	// quietTime is how long a model that was just loaded has nothing to do before it is measured. Whoever loaded it for
-	// a request should not wait for a step that measures.
+	// quietTime is how long a model has nothing to do before it is measured. Often a request waits for its loading.
 	quietTime = 100 * time.Millisecond
 	// measureRounds is how often each width is measured. The first steps of a model are slow, and the fastest counts.
 	measureRounds = 2
 )
 
-// measure measures how long steps of several widths take, so that the first guesses of the next tokens are as many as
-// pay. It waits for a moment, and it ends as soon as there is a run, so a request waits for one step at most. Runs
-// learn what it did not measure.
-func (s *scheduler) measure() error {
+// measure times test steps of several widths, so that the first guesses of the next tokens are as many as pay. idle ends
+// when a request comes. That ends a test step, too, and what was measured until then is dropped: runs learn it from
+// their own steps. The error is the context's or the backend's.
+func (s *scheduler) measure(idle context.Context) error {
+	if !s.guesser.on || s.guesser.always {
+		return nil
+	}
 	select {
 	case <-time.After(quietTime):
-	case <-s.stop.Done():
-		return generation.ErrClosed
+	case <-idle.Done():
+		return context.Cause(idle)
 	}
-	for range measureRounds {
-		for _, width := range drafts.Widths {
-			var idle bool
-			var failed error
-			if err := s.do(context.Background(), func() { idle, failed = s.measureStep(width) }); err != nil {
-				return err
+	var costs [len(drafts.Widths)]float64
+	for round := range measureRounds {
+		for i, width := range drafts.Widths {
+			if width > min(s.info.BatchSize, s.info.ContextSize) {
+				break
 			}
-			if failed != nil || !idle {
-				return failed
+			var took time.Duration
+			var failed error
+			err := s.do(idle, func() { took, failed = s.testStep(idle, width) })
+			if err != nil || failed != nil || took == 0 {
+				return cmp.Or(err, failed)
+			}
+			if round == 0 || float64(took) < costs[i] {
+				costs[i] = float64(took)
 			}
 		}
 	}
-	return nil
+	return s.do(idle, func() { s.guesser.costs.Measure(costs) })
 }
 
-// measureStep steps a sequence of its own by a token and as many drafts as make up a width. It does nothing and returns
-// false where guesses do not depend on costs, and once the model was used.
-func (s *scheduler) measureStep(width int) (idle bool, err error) {
-	g, inUse := &s.guesser, len(s.active)+len(s.waiting)+len(s.cache.idle) > 0
-	if !g.on || g.always || inUse || s.broken != nil || width > min(s.info.BatchSize, s.info.ContextSize) {
-		return false, s.broken
+// testStep feeds a token and as many drafts as make up a width to a sequence of its own, and returns how long that took.
+// It returns 0 if the model is in use or broken.
+func (s *scheduler) testStep(ctx context.Context, width int) (took time.Duration, err error) {
+	if len(s.active)+len(s.waiting)+len(s.cache.idle) > 0 || s.broken != nil {
+		return 0, nil
 	}
 	seq, err := s.cache.fresh()
 	if err != nil {
-		return false, s.brokenBy(err)
+		return 0, s.testFailed(err)
 	}
 	defer seq.Close()
 	in := backend.Input{Sequence: seq, Tokens: []backend.Token{spread(s.model, 0)}, Sampling: &backend.Sampling{}}
@@ -58,15 +64,14 @@ func (s *scheduler) measureStep(width int) (idle bool, err error) {
 		in.Drafts = append(in.Drafts, backend.Draft{Token: spread(s.model, i+1)})
 	}
 	began := time.Now()
-	if err := s.model.Step(s.stop, []backend.Input{in}, s.outputs[:1]); err != nil {
-		return false, s.brokenBy(err)
+	if err := s.model.Step(ctx, []backend.Input{in}, s.outputs[:1]); err != nil {
+		return 0, s.testFailed(err)
 	}
-	g.costs.Measure(width, float64(time.Since(began)))
-	return true, nil
+	return time.Since(began), nil
 }
 
-// brokenBy returns an error and notes it if no step can follow it.
-func (s *scheduler) brokenBy(err error) error {
+// testFailed returns an error. It notes one after which there can be no steps. Any other may be of the test's tokens.
+func (s *scheduler) testFailed(err error) error {
 	if s.breaks(err) {
 		s.log.Error("the engine failed", "error", err)
 	}

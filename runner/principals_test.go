@@ -267,7 +267,7 @@ func TestFullQueueAdmitsOthers(t *testing.T) {
 }
 
 func TestQueueHasAnEnd(t *testing.T) {
-	q := newQueue(2)
+	q := newQueue(2, func() {})
 	var tickets []*ticket
 	for i, enters := range []bool{true, true, true, true, false} {
 		p := q.enter(fmt.Sprint(i))
@@ -290,7 +290,7 @@ func TestQueueHasAnEnd(t *testing.T) {
 // TestFinishedRunsMakeRoom checks that finished runs with unread events make room for as many others as may run, and
 // no more.
 func TestFinishedRunsMakeRoom(t *testing.T) {
-	q := newQueue(2)
+	q := newQueue(2, func() {})
 	var tickets []*ticket
 	for range 4 {
 		p := q.enter("a")

@@ -13,9 +13,13 @@ type queue struct {
 	mu      sync.Mutex
 	running tally
 	unread  tally
+	// entered is called whenever a request comes.
+	entered func()
 }
 
-func newQueue(most int) *queue { return &queue{running: newTally(most), unread: newTally(most)} }
+func newQueue(most int, entered func()) *queue {
+	return &queue{running: newTally(most), unread: newTally(most), entered: entered}
+}
 
 // Enter takes a place in the queue for work that is not a run. It returns a function that gives the place back, or
 // ErrQueueFull. Calling the function twice is harmless.
@@ -37,6 +41,7 @@ type ticket struct {
 
 // enter returns a place for a principal's request, or nil if there is none.
 func (q *queue) enter(principal string) *ticket {
+	q.entered()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.running.enter(principal) {

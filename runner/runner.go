@@ -103,7 +103,8 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		reach:   &reachOf,
 		cancel:  cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
 	}
-	r.queue = newQueue(cfg.Queue + r.sched.parallel)
+	idle, end := context.WithCancel(stop)
+	r.queue = newQueue(cfg.Queue+r.sched.parallel, end)
 	r.slots = newSlots(max(2, runtime.GOMAXPROCS(0))) // even on one processor, a principal leaves a slot for others
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)
@@ -113,11 +114,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		r.sched.loop()
 	}()
 	if cfg.MeasureCosts {
-		go func() {
-			if err := r.sched.measure(); err != nil && !errors.Is(err, generation.ErrClosed) {
-				cfg.Logger.Warn("measuring the costs of steps failed", "error", err)
-			}
-		}()
+		go r.sched.measure(idle)
 	}
 	return r, nil
 }

@@ -61,6 +61,13 @@ func (s *scripted) Step(ctx context.Context, inputs []backend.Input, outputs []b
 	return s.Model.Step(ctx, list, outputs)
 }
 
+// await waits until there were so many steps.
+func (s *scripted) await(steps int) {
+	for s.steps.Load() < int64(steps) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // draftTask is a prompt and what follows it.
 type draftTask struct {
 	name           string
@@ -253,11 +260,15 @@ func benchmarkFirstDrafts(b *testing.B, path string, task *draftTask) {
 		for i := range ways {
 			which := (i + len(learned)) % len(ways)
 			r, s := task.open(b, path, ways[which])
-			for began := time.Now(); ways[which].MeasureCosts; time.Sleep(time.Millisecond) {
-				if s.steps.Load() == int64(2*len(drafts.Widths)) {
-					measuring = append(measuring, time.Since(began).Seconds()*1000)
-					break
-				}
+			if !s.Capabilities().Drafts {
+				b.Skip("on this machine the engine takes no drafts")
+			}
+			if ways[which].MeasureCosts {
+				s.await(1)
+				began := time.Now() // without the first step
+				s.await(2 * len(drafts.Widths))
+				measuring = append(measuring, time.Since(began).Seconds()*1000)
+				time.Sleep(time.Millisecond) // the scheduler notes the costs
 			}
 			took[which] = task.decode(b, r)
 			r.Close()

@@ -16,17 +16,19 @@ const (
 	margin = 1.04
 	// fresh is for how many steps the cost of a width stays known well. Texts get longer, and steps with them.
 	fresh = 64
+	// longAgo is for how many steps, at least, a cost is kept without a new one.
+	longAgo = 1024
 	// first is how many of the first costs of a width count as the least of them, because first steps are slow.
 	first = 4
 )
 
-// Widths are the widths of steps to measure before there are real steps. The costs of other widths follow from theirs.
+// Widths are the widths of the steps to time before there are real steps. The costs of other widths follow from theirs.
 var Widths = [...]int{1, 2, 4, 8, Most + 1}
 
 // Costs learns what steps cost, by their width, the number of tokens in them. The zero value knows nothing.
 type Costs struct {
 	of curve
-	// measured is what steps cost that were made to measure it. Only its shape counts: real steps attend to more tokens.
+	// measured has the costs of test steps. Only their ratios count, because real steps attend to more tokens.
 	measured curve
 	// times is how often a width was noted, and last the number of the step in which it last was.
 	times, last [widest + 1]int
@@ -36,7 +38,9 @@ type Costs struct {
 // Note records the cost of a step of some tokens. Outliers count little, because a machine that does something else for
 // a moment says nothing about a width.
 func (c *Costs) Note(tokens int, cost float64) {
-	c.steps++
+	if c.steps++; c.steps%longAgo == 0 {
+		c.forget()
+	}
 	if tokens < 1 || tokens > widest || cost <= 0 {
 		return
 	}
@@ -51,13 +55,25 @@ func (c *Costs) Note(tokens int, cost float64) {
 	}
 }
 
-// Measure records the cost of a step that was made to measure it. The least cost of a width counts.
-func (c *Costs) Measure(tokens int, cost float64) {
-	if tokens < 1 || tokens > widest || cost <= 0 {
-		return
+// Measure records the costs of test steps of Widths, 0 where there was none. A wider step counts as no cheaper.
+func (c *Costs) Measure(costs [len(Widths)]float64) {
+	least := 0.0
+	for i, cost := range costs {
+		if cost > 0 {
+			least = max(least, cost)
+			c.measured[Widths[i]] = least
+		}
 	}
-	if old := c.measured[tokens]; old == 0 || cost < old {
-		c.measured[tokens] = cost
+}
+
+// forget makes room for a new trial. A cost may be wrong because the machine did something else, and a width that seems
+// too dear is not fed again.
+func (c *Costs) forget() {
+	clear(c.measured[:])
+	for w := range c.of {
+		if c.last[w] <= c.steps-longAgo {
+			c.of[w], c.times[w] = 0, 0
+		}
 	}
 }
 
@@ -68,8 +84,7 @@ func (c *Costs) Stale(tokens int) bool {
 }
 
 // Of returns the cost of a step of some tokens, at least 1, and 0 if no real step was seen. Between two widths that real
-// steps had it is a power of the width. Beyond them it follows the shape that was measured, or else that of the real
-// steps.
+// steps had it is a power of the width. Beyond them it grows as the test steps did, or else as the real steps do.
 func (c *Costs) Of(tokens int) float64 {
 	tokens = min(tokens, widest)
 	below, above := c.of.around(tokens)

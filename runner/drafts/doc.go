@@ -7,7 +7,7 @@
 //
 // A guess costs time, because a step with more tokens takes longer: a little on a dense model, whose weights are read
 // once in any case, and much on a mixture of experts, where each token may need other experts. [Costs] learns from real
-// steps what each width takes, and before them from steps that are made to measure it. A Lookup learns from the text
+// steps what each width takes, and before them from test steps. A Lookup learns from the text
 // how often its guesses are right, also while none are fed. [Costs.Best] puts the two together.
 //
 // Prompt lookup is from Saxena, "Prompt Lookup Decoding" (2023).

@@ -187,11 +187,7 @@ func TestCostsOfUnknownWidths(t *testing.T) {
 // TestMeasuredCosts gives the shape of a dense model, whose steps then cost more than when they were measured.
 func TestMeasuredCosts(t *testing.T) {
 	var c Costs
-	for _, w := range Widths {
-		c.Measure(w, 500)
-		c.Measure(w, 100+float64(w))
-		c.Measure(w, 300)
-	}
+	c.Measure([len(Widths)]float64{101, 102, 104, 108, 116})
 	if got := c.Of(1); got != 0 {
 		t.Errorf("a step costs %.1f before a real one was seen", got)
 	}
@@ -207,6 +203,37 @@ func TestMeasuredCosts(t *testing.T) {
 	}
 	if got := c.Of(4); got <= 202 || got >= 250 {
 		t.Errorf("four cost %.1f between 202 and 250", got)
+	}
+}
+
+// TestMeasuredCostsNeverFall gives costs of which a narrow one is too high, and only those of narrow widths.
+func TestMeasuredCostsNeverFall(t *testing.T) {
+	var c Costs
+	c.Measure([len(Widths)]float64{100, 50, 150})
+	c.Note(1, 10)
+	for w, want := range map[int]float64{1: 10, 2: 10, 4: 15} {
+		if got := c.Of(w); math.Abs(got-want) > 0.01 {
+			t.Errorf("%d cost %.1f, want %.0f", w, got, want)
+		}
+	}
+	if got := c.Of(16); got < 15 || got > 46 {
+		t.Errorf("sixteen cost %.1f", got)
+	}
+}
+
+// TestCostsAreForgotten checks that a width that once seemed too dear is tried again.
+func TestCostsAreForgotten(t *testing.T) {
+	var c Costs
+	c.Measure([len(Widths)]float64{1, 100, 100})
+	c.Note(2, 1000)
+	for range 2 * longAgo {
+		c.Note(1, 10)
+	}
+	if got := c.Of(2); math.Abs(got-10*math.Pow(2, growth)) > 0.01 {
+		t.Errorf("two cost %.1f after a long time without", got)
+	}
+	if got := c.Of(1); got != 10 {
+		t.Errorf("one costs %.1f", got)
 	}
 }
 
