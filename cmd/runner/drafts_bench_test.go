@@ -255,6 +255,7 @@ func BenchmarkFirstDrafts(b *testing.B) {
 func benchmarkFirstDrafts(b *testing.B, path string, task *draftTask) {
 	ways := [3]runner.Config{{Drafts: runner.DraftsOff}, {}, {MeasureCosts: true}}
 	var learned, measured, measuring []float64
+	guesses := 0.0
 	for b.Loop() {
 		var took [len(ways)]time.Duration
 		for i := range ways {
@@ -271,6 +272,9 @@ func benchmarkFirstDrafts(b *testing.B, path string, task *draftTask) {
 				time.Sleep(time.Millisecond) // the scheduler notes the costs
 			}
 			took[which] = task.decode(b, r)
+			if ways[which].MeasureCosts {
+				guesses += float64(r.Stats().Drafted)
+			}
 			r.Close()
 		}
 		learned = append(learned, float64(took[0])/float64(took[1]))
@@ -279,6 +283,7 @@ func benchmarkFirstDrafts(b *testing.B, path string, task *draftTask) {
 	b.ReportMetric(median(learned), "times")
 	b.ReportMetric(median(measured), "times-measured")
 	b.ReportMetric(median(measuring), "ms-to-measure")
+	b.ReportMetric(guesses/float64(len(measured))/float64(len(task.script)), "guesses/token-measured")
 	b.ReportMetric(0, "ns/op")
 }
 
