@@ -183,6 +183,10 @@ bench: build engines ## run the short benchmarks of docs/benchmarks.md and renew
 	$(GO) test -tags peer -run '^$$' -bench . -benchmem ./backend/llamacpp
 	$(GO) run ./scripts/benchtables docs/benchmarks.md
 
+.PHONY: pairs
+pairs: toolchain ## compare the speed of two states of the repository: ARGS="-before COMMIT MODEL", see scripts/pairs
+	$(GO) run ./scripts/pairs $(ARGS)
+
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 $(GOLANGCI):

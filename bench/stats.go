@@ -89,10 +89,10 @@ func draw(r *rand.Rand, samples []float64) []float64 {
 }
 
 // Median returns the median of samples, of which there is at least one.
-func Median(samples []float64) float64 { return quantile(samples, 0.5) }
+func Median(samples []float64) float64 { return Quantile(samples, 0.5) }
 
-// quantile returns a quantile of samples, between the two that are nearest to it.
-func quantile(samples []float64, q float64) float64 {
+// Quantile returns a quantile of samples, between the two that are nearest to it.
+func Quantile(samples []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(samples))
 	at := q * float64(len(sorted)-1)
 	below := int(at)
@@ -139,5 +139,5 @@ func (r *Result) Gap(q float64) float64 {
 	if len(list) == 0 {
 		return 0
 	}
-	return quantile(list, q)
+	return Quantile(list, q)
 }
