@@ -212,7 +212,8 @@ func TestSummariesAreGuessedFromTheReasoning(t *testing.T) {
 			t.Fatalf("%q is not in the reasoning", quoted)
 		}
 	}
-	f := start(t, fake.Config{}, Config{Drafts: DraftsOn}, fake.Reply{After: ask("q"), Say: think(thoughts.String(), "yes")},
+	f := start(t, fake.Config{}, Config{Drafts: DraftsOn},
+		fake.Reply{After: ask("q"), Say: think(thoughts.String(), "yes")},
 		summaryReply(prompts.SummaryConciseV1, quote))
 	req := user("q")
 	alone := f.must(t, req).result.Timing

@@ -16,9 +16,9 @@ const (
 	measureRounds = 2
 )
 
-// measure times test steps of several widths, so that the first guesses of the next tokens are as many as pay. idle ends
-// when a request comes. That ends a test step, too, and what was measured until then is dropped: runs learn it from
-// their own steps. The error is the context's or the backend's.
+// measure times test steps of several widths, so that the first guesses of the next tokens are as many as pay. idle
+// ends when a request comes. That ends a test step, too, and what was measured until then is dropped: runs learn it
+// from their own steps. The error is the context's or the backend's.
 func (s *scheduler) measure(idle context.Context) error {
 	if !s.guesser.on || s.guesser.always {
 		return nil
@@ -48,8 +48,8 @@ func (s *scheduler) measure(idle context.Context) error {
 	return s.do(idle, func() { s.guesser.costs.Measure(costs) })
 }
 
-// testStep feeds a token and as many drafts as make up a width to a sequence of its own, and returns how long that took.
-// It returns 0 if the model is in use or broken.
+// testStep feeds a token and as many drafts as make up a width to a sequence of its own, and returns how long that
+// took. It returns 0 if the model is in use or broken.
 func (s *scheduler) testStep(ctx context.Context, width int) (took time.Duration, err error) {
 	if len(s.active)+len(s.waiting)+len(s.cache.idle) > 0 || s.broken != nil {
 		return 0, nil

@@ -114,7 +114,11 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		r.sched.loop()
 	}()
 	if cfg.MeasureCosts {
-		go r.sched.measure(idle)
+		go func() {
+			if err := r.sched.measure(idle); err != nil && idle.Err() == nil {
+				cfg.Logger.Debug("steps are not measured", "error", err)
+			}
+		}()
 	}
 	return r, nil
 }

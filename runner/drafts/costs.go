@@ -83,8 +83,8 @@ func (c *Costs) Stale(tokens int) bool {
 	return c.times[tokens] < first || c.steps-c.last[tokens] > fresh
 }
 
-// Of returns the cost of a step of some tokens, at least 1, and 0 if no real step was seen. Between two widths that real
-// steps had it is a power of the width. Beyond them it grows as the test steps did, or else as the real steps do.
+// Of returns the cost of a step of some tokens, at least 1, and 0 if no real step was seen. Between two widths of real
+// steps it is a power of the width. Beyond them it grows as the test steps did, or else as the real steps do.
 func (c *Costs) Of(tokens int) float64 {
 	tokens = min(tokens, widest)
 	below, above := c.of.around(tokens)

@@ -85,7 +85,7 @@ func build(state, tree, program string) error {
 		if err := run(here, "git", "worktree", "add", "--detach", tree, state); err != nil {
 			return err
 		}
-		defer run(here, "git", "worktree", "remove", "--force", tree)
+		defer func() { _ = run(here, "git", "worktree", "remove", "--force", tree) }() // git prints why it cannot
 		state = tree
 	}
 	// The state may not have the program, so it gets it under a name that nothing has.

@@ -26,7 +26,8 @@ func TestPairs(t *testing.T) {
 	if err := write(&b, list); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"before after ratio quartiles", "load 0.5 0.5 1.000 1.000 to 1.000", "pp1 41.67 83.33 2.000 2.000 to 2.000"}
+	want := []string{"before after ratio quartiles", "load 0.5 0.5 1.000 1.000 to 1.000",
+		"pp1 41.67 83.33 2.000 2.000 to 2.000"}
 	for i, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
 		if got := strings.Join(strings.Fields(line), " "); got != want[i] {
 			t.Errorf("%q, want %q", got, want[i])
