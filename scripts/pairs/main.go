@@ -52,6 +52,9 @@ func compare(before, after string, rounds int, args []string) error {
 	if flag.NArg() != 1 {
 		return errors.New("name one model's file")
 	}
+	if rounds < 1 {
+		return errors.New("-rounds must be at least 1")
+	}
 	dir, err := os.MkdirTemp("", "pairs")
 	if err != nil {
 		return err

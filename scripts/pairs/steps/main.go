@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -39,6 +40,9 @@ func main() {
 }
 
 func run(path string, o options) error {
+	if min(o.sequences, o.prompt, o.prompts, o.threads, o.batch) < 1 || o.generate < 0 {
+		return errors.New("all numbers must be at least 1, and -generate at least 0")
+	}
 	began := time.Now()
 	m, err := llamacpp.Open(context.Background(), path, backend.Config{Sequences: o.sequences, Threads: o.threads,
 		ContextSize: o.prompt + o.generate + 64, BatchSize: o.batch})
