@@ -2,9 +2,15 @@
 //
 // Neither the layout of the cache nor the tokens that are computed together affect a result. A result is a sum over
 // cells, and the cells have no order. So each product of a weight and a value is rounded to a whole number of units,
-// and whole numbers are added exactly. How large a unit is depends on the query and the cells that it sees. It is 2^-27
+// and whole numbers are added exactly. How large a unit is depends on the query and the cells that it sees. It is 2^-33
 // of a bound of all products, so all scores are computed before the first weight. Products of less than half a unit
-// are lost: of n cells at most n * 2^-28 of the bound.
+// are lost: of n cells at most n * 2^-34 of the bound.
+//
+// One instruction rounds a product and adds it. The sums begin at a number whose last bit in double precision is one
+// unit, and which is so large that they keep its exponent. So every sum is a whole number of units, and a product is
+// rounded alike whatever the sum is, unless it lies halfway between two whole numbers: then the sum would decide. No
+// product lies there, because weights are made uneven. They have a bit of at most 2^-51 of themselves, and a half float
+// is a whole multiple of its own last bit, so a product that is less than one has a bit that is far below half a unit.
 //
 // A query here is one head of one token. The queries of a tile share a key head, and keys and values are prepared once
 // for all of them.
@@ -22,10 +28,15 @@ namespace kernels {
 
 namespace {
 
-// Products of a weight and a value are smaller than one. So few cells are blended at a time that the sums of their
-// products, in units, fit into 32 bits.
-constexpr float units = 0x1p27f;
-constexpr int   cell_block = 16;
+// Products of a weight and a value are smaller than one. Sums of up to 2^18 of them keep the exponent of the number at
+// which they begin.
+constexpr double beginning = 0x1.8p19;
+
+// uneven is what weights are multiplied by. Floats in double precision end in zeros, and their products with it do not.
+constexpr double uneven = 1 + 0x1p-52;
+
+// Values of so many cells are blended at a time. They fit into the first cache, and so do the sums of some queries.
+constexpr int cell_block = 16;
 
 // From so many queries on, keys and values are first prepared.
 constexpr int many_queries = 8;
@@ -53,8 +64,8 @@ template <int known> struct query_tile {
     int64_t size() const { return known > 0 ? known : a->size; }
 
     alignas(64) float  keys[max_size][lanes];                       // of one vector of cells, transposed
-    alignas(64) float  values[max_size / lanes][cell_block][lanes]; // of a block of cells
-    alignas(64) double results[max_results];                        // in units, size for each query
+    alignas(64) double values[max_size / lanes][cell_block][lanes]; // of a block of cells
+    alignas(64) double results[max_results];                        // sums that began at beginning, size for each query
     const attention *  a;
     open_list *        list;
     int                queries;
@@ -125,9 +136,11 @@ INLINE void fetch(int64_t size, const char * at) {
     }
 }
 
-// apart reports whether the i-th cell of a list does not follow the one before it in memory. The processor predicts the
-// access to those that do, and asking for them as well costs more than it saves.
-INLINE bool apart(const int32_t * cell, int64_t i) { return i == 0 || cell[i] != cell[i - 1] + 1; }
+// to_fetch reports whether the i-th cell of a list should be prefetched. Several tokens share most cells, so they mostly
+// find them in the cache, and the processor predicts the access to cells that follow one another.
+INLINE bool to_fetch(const open_list & list, int64_t i) {
+    return list.last - list.first == 1 || i == 0 || list.cell[i] != list.cell[i - 1] + 1;
+}
 
 // A score adds the products of each lane, then four lanes at a time, then the rest. Both ways to compute it have this
 // order, which is that of sums.
@@ -270,7 +283,7 @@ template <typename T> KERNEL void score_cells(T & tile) {
     tile.finite = true;
     for (int64_t j = 0; j < list.count; j += lanes) {
         for (int64_t i = j + ahead; i < std::min(j + ahead + lanes, list.count); i++) {
-            if (apart(list.cell.data(), i)) {
+            if (to_fetch(list, i)) {
                 fetch(tile.size(), tile.k + list.cell[i] * a.k_cell);
                 fetch(tile.size(), tile.v + list.cell[i] * a.v_cell);
             }
@@ -285,9 +298,9 @@ template <typename T> KERNEL void score_cells(T & tile) {
     }
 }
 
-// limit finds what a query's scores are reduced by. Reduced by highest, none is above one half. Reduced by scale, none
-// is above the negative logarithm of the largest number of its value. If a score is too large or a value is not finite,
-// all results of the query become not a number.
+// limit finds what a query's scores are reduced by, two whole numbers. Reduced by highest, none is above one half.
+// Reduced by scale, none is above the negative logarithm of the largest number of its value. If a score is too large or
+// a value is not finite, all results of the query become not a number.
 template <typename T> INLINE void limit(T & tile, int q) {
     const float most = largest(tile.most[q]), bound = largest(tile.bound[q]);
     tile.scale[q] = 0, tile.to_highest[q] = 1, tile.highest[q] = 0;
@@ -300,13 +313,13 @@ template <typename T> INLINE void limit(T & tile, int q) {
         return;
     }
     // The second term is more than what was rounded in the sum of a score and a peak, which are at most 16 apart in
-    // the largest, and more than what will be rounded in the difference of a score and scale.
-    tile.scale[q] = bound + (std::abs(bound) + 16) * 0x1p-22f;
+    // the largest.
+    tile.scale[q] = std::ceil(bound + (std::abs(bound) + 16) * 0x1p-22f);
     tile.highest[q] = std::rint(most);
     tile.to_highest[q] = std::exp2(tile.scale[q] - tile.highest[q]);
 }
 
-// weigh turns the scores of a query into weights in units.
+// weigh turns the scores of a query into weights.
 template <typename T> INLINE void weigh(T & tile, int q) {
     // Weights are added up in units of 2^-34, so that no sum of up to 2^18 of them is rounded.
     const doubles round = all(0x1.8p18);
@@ -314,41 +327,48 @@ template <typename T> INLINE void weigh(T & tile, int q) {
     float *       scores = tile.scores[q];
     doubles       total = tile.total[q];
     for (int64_t j = 0; j < tile.list->count; j += lanes) {
-        const floats t = load(scores + j) - scale, exponent = rounded(t);
-        const floats w = opened(t, times_power(fraction(t - exponent), exponent)), part = w * to_highest;
-        store(scores + j, w * all(units));
+        const floats t = load(scores + j), exponent = rounded(t);
+        const floats w = opened(t, times_power(fraction(t - exponent), exponent - scale)), part = w * to_highest;
+        store(scores + j, w);
         total = total + (((lower(part) + round) - round) + ((upper(part) + round) - round));
     }
     tile.total[q] = total;
 }
 
-// blend adds the values of n cells, from the first on, each times its weight, to W vectors of results of Q queries,
-// from query q and number at on. value returns a vector of the i-th value.
-template <int Q, int W, typename T, typename V>
-INLINE void blend(T & tile, int q, int64_t at, int64_t first, int n, V value) {
-    ints sum[Q][W];
+// blend adds the values of n cells, from cell j on, each times its weight, to the results of Q queries, from query q
+// on. It takes W vectors of the values at a time. value returns half a vector of the i-th value, from a number on.
+template <int Q, int W, typename T, typename V> INLINE void blend(T & tile, int q, int64_t j, int n, V value) {
+    constexpr int half = lanes / 2;
+    alignas(64) double weights[Q][cell_block];
     UNROLL for (int i = 0; i < Q; i++) {
-        UNROLL for (int w = 0; w < W; w++) {
-            sum[i][w] = ints{};
+        for (int c = 0; c < n; c += half) {
+            store(weights[i] + c, wide(tile.scores[q + i] + j + c) * all(uneven));
         }
     }
-    for (int j = 0; j < n; j++) {
-        floats x[W];
-        UNROLL for (int w = 0; w < W; w++) {
-            x[w] = value(j, w);
-        }
+    for (int64_t at = 0; at < tile.size(); at += W * lanes) {
+        double * results = tile.results + q * tile.size() + at;
+        doubles sum[Q][2 * W];
         UNROLL for (int i = 0; i < Q; i++) {
-            const floats weight = all(tile.scores[q + i][first + j]);
-            UNROLL for (int w = 0; w < W; w++) {
-                sum[i][w] = plus(sum[i][w], to_ints(weight * x[w]));
+            UNROLL for (int w = 0; w < 2 * W; w++) {
+                sum[i][w] = load(results + i * tile.size() + w * half);
             }
         }
-    }
-    UNROLL for (int i = 0; i < Q; i++) {
-        UNROLL for (int w = 0; w < W; w++) {
-            double * out = tile.results + (q + i) * tile.size() + at + w * lanes;
-            store(out, load(out) + lower(sum[i][w]));
-            store(out + lanes / 2, load(out + lanes / 2) + upper(sum[i][w]));
+        for (int c = 0; c < n; c++) {
+            doubles x[2 * W];
+            UNROLL for (int w = 0; w < 2 * W; w++) {
+                x[w] = value(c, at + w * half);
+            }
+            UNROLL for (int i = 0; i < Q; i++) {
+                const doubles weight = all(weights[i][c]);
+                UNROLL for (int w = 0; w < 2 * W; w++) {
+                    sum[i][w] = fused(weight, x[w], sum[i][w]);
+                }
+            }
+        }
+        UNROLL for (int i = 0; i < Q; i++) {
+            UNROLL for (int w = 0; w < 2 * W; w++) {
+                store(results + i * tile.size() + w * half, sum[i][w]);
+            }
         }
     }
 }
@@ -357,7 +377,7 @@ INLINE void blend(T & tile, int q, int64_t at, int64_t first, int n, V value) {
 template <typename T> KERNEL void blend_cells(T & tile, int64_t j, int n) {
     const int32_t * cell = tile.list->cell.data() + j;
     for (int64_t i = n; i < std::min<int64_t>(n + cell_block, tile.list->count - j); i++) {
-        if (apart(cell, i)) {
+        if (to_fetch(*tile.list, j + i)) {
             fetch(tile.size(), tile.v + cell[i] * tile.a->v_cell);
         }
     }
@@ -366,31 +386,27 @@ template <typename T> KERNEL void blend_cells(T & tile, int64_t j, int n) {
         for (int i = 0; i < n; i++) {
             const char * value = tile.v + cell[i] * tile.a->v_cell;
             for (int64_t at = 0; at < tile.size(); at += lanes) {
-                store(tile.values[at / lanes][i], halves(value + at * 2));
+                const floats v = halves(value + at * 2);
+                store(tile.values[at / lanes][i], lower(v));
+                store(tile.values[at / lanes][i] + lanes / 2, upper(v));
             }
         }
-        for (; q + 8 <= tile.queries; q += 8) {
-            for (int64_t at = 0; at < tile.size(); at += lanes) {
-                const auto value = [&](int i, int) INLINED { return load(tile.values[at / lanes][i]); };
-                blend<8, 1>(tile, q, at, j, n, value);
-            }
+        const auto value = [&](int i, int64_t at) INLINED { return load(tile.values[at / lanes][i] + at % lanes); };
+        for (; q + lanes / 2 <= tile.queries; q += lanes / 2) {
+            blend<lanes / 2, 1>(tile, q, j, n, value);
         }
     }
-    for (int64_t at = 0; at < tile.size(); at += 2 * lanes) {
-        const char * values = tile.v + at * 2;
-        const auto value = [&](int i, int w) INLINED {
-            return halves(values + cell[i] * tile.a->v_cell + w * lanes * 2);
-        };
-        int left = q;
-        for (; left + 4 <= tile.queries; left += 4) {
-            blend<4, 2>(tile, left, at, j, n, value);
-        }
-        for (; left + 2 <= tile.queries; left += 2) {
-            blend<2, 2>(tile, left, at, j, n, value);
-        }
-        for (; left < tile.queries; left++) {
-            blend<1, 2>(tile, left, at, j, n, value);
-        }
+    const auto value = [&](int i, int64_t at) INLINED {
+        return wide_halves(tile.v + cell[i] * tile.a->v_cell + at * 2);
+    };
+    for (; q + 4 <= tile.queries; q += 4) {
+        blend<4, lanes / 8>(tile, q, j, n, value);
+    }
+    for (; q + 2 <= tile.queries; q += 2) {
+        blend<2, 2>(tile, q, j, n, value);
+    }
+    for (; q < tile.queries; q++) {
+        blend<1, 2>(tile, q, j, n, value);
     }
 }
 
@@ -401,9 +417,9 @@ template <typename T> INLINE void finish(const T & tile, int q, const float * si
         seen += tile.total[q][i];
     }
     const double total = seen + (sink ? std::exp2((double) *sink * log2_e - tile.highest[q]) : 0);
-    const double by = seen == 0 ? 0 : tile.to_highest[q] / units / total;
+    const double by = seen == 0 ? 0 : tile.to_highest[q] / total;
     for (int64_t i = 0; i < tile.size(); i += lanes / 2) {
-        narrow(out + i, load(tile.results + q * tile.size() + i) * all(by));
+        narrow(out + i, (load(tile.results + q * tile.size() + i) - all(beginning)) * all(by));
     }
 }
 
@@ -424,7 +440,7 @@ template <int known> KERNEL bool attend_to(const attention & a, int64_t s, open_
         tile.most[q] = tile.bound[q] = all(-INFINITY);
         tile.total[q] = all(0.0);
     }
-    std::memset(tile.results, 0, queries * tile.size() * sizeof(double));
+    std::fill_n(tile.results, queries * tile.size(), beginning);
     score_cells(tile);
     // The value of a cell that is closed to one of several tokens would spoil its results.
     if (!tile.finite && list.last - list.first > 1) {

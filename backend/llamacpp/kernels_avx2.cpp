@@ -38,8 +38,6 @@ INLINE floats  subtracted_bits(floats a, floats b) {
     return _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
 }
 INLINE floats  to_floats(ints v) { return _mm256_cvtepi32_ps(v); }
-INLINE ints    plus(ints a, ints b) { return _mm256_add_epi32(a, b); }
-INLINE ints    to_ints(floats v) { return _mm256_cvtps_epi32(v); }
 INLINE floats  halves(const char * p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p)); }
 INLINE floats  upper_halves(const char * p) {
     const ints words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) p));
@@ -54,8 +52,10 @@ INLINE floats  rounded(floats v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEARE
 INLINE floats  opened(floats t, floats w) { return _mm256_and_ps(_mm256_cmp_ps(t, all(-INFINITY), _CMP_NEQ_UQ), w); }
 INLINE doubles lower(floats v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
 INLINE doubles upper(floats v) { return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)); }
-INLINE doubles lower(ints v) { return _mm256_cvtepi32_pd(_mm256_castsi256_si128(v)); }
-INLINE doubles upper(ints v) { return _mm256_cvtepi32_pd(_mm256_extracti128_si256(v, 1)); }
+INLINE doubles wide(const float * p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+INLINE doubles wide_halves(const char * p) {
+    return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *) p)));
+}
 INLINE void    narrow(float * p, doubles v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
 
 INLINE float largest(floats v) {

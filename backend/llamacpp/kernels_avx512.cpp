@@ -42,7 +42,6 @@ INLINE floats  subtracted_bits(floats a, floats b) {
     return _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
 }
 INLINE floats  to_floats(ints v) { return _mm512_cvtepi32_ps(v); }
-INLINE ints    to_ints(floats v) { return _mm512_cvtps_epi32(v); }
 INLINE floats8 to_floats(ints8 v) { return _mm256_cvtepi32_ps(v); }
 INLINE floats  halves(const char * p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) p)); }
 INLINE floats  upper_halves(const char * p) {
@@ -63,8 +62,10 @@ INLINE floats  opened(floats t, floats w) {
 }
 INLINE doubles lower(floats v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }
 INLINE doubles upper(floats v) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)); }
-INLINE doubles lower(ints v) { return _mm512_cvtepi32_pd(_mm512_castsi512_si256(v)); }
-INLINE doubles upper(ints v) { return _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(v, 1)); }
+INLINE doubles wide(const float * p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+INLINE doubles wide_halves(const char * p) {
+    return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p)));
+}
 INLINE void    narrow(float * p, doubles v) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); }
 INLINE void    round_bytes(int8_t * p, floats v) {
     _mm_storeu_si128((__m128i *) p, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));

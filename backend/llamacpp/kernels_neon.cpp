@@ -73,8 +73,6 @@ INLINE floats  subtracted_bits(floats a, floats b) {
     return {subtracted_bits(a.lo, b.lo), subtracted_bits(a.hi, b.hi)};
 }
 INLINE floats  to_floats(ints v) { return converted(v); }
-INLINE ints    plus(ints a, ints b) { return {vaddq_s32(a.lo, b.lo), vaddq_s32(a.hi, b.hi)}; }
-INLINE ints    to_ints(floats v) { return {vcvtnq_s32_f32(v.lo), vcvtnq_s32_f32(v.hi)}; }
 INLINE floats  halves(const char * p) { return widened(vreinterpretq_u16_s32(load_row(p))); }
 INLINE floats  upper_halves(const char * p) {
     const uint16x8_t v = vreinterpretq_u16_s32(load_row(p));
@@ -84,11 +82,12 @@ INLINE floats  upper_halves(const char * p) {
 INLINE doubles widened(float32x4_t v) { return {vcvt_f64_f32(vget_low_f32(v)), vcvt_high_f64_f32(v)}; }
 INLINE doubles lower(floats v) { return widened(v.lo); }
 INLINE doubles upper(floats v) { return widened(v.hi); }
-INLINE doubles widened(int32x4_t v) {
-    return {vcvtq_f64_s64(vmovl_s32(vget_low_s32(v))), vcvtq_f64_s64(vmovl_high_s32(v))};
+INLINE doubles wide(const float * p) { return widened(vld1q_f32(p)); }
+INLINE doubles wide_halves(const char * p) {
+    float16x4_t v;
+    std::memcpy(&v, p, sizeof v);
+    return widened(vcvt_f32_f16(v));
 }
-INLINE doubles lower(ints v) { return widened(v.lo); }
-INLINE doubles upper(ints v) { return widened(v.hi); }
 INLINE void    narrow(float * p, doubles v) { vst1q_f32(p, vcvt_high_f32_f64(vcvt_f32_f64(v.lo), v.hi)); }
 INLINE floats  fused(floats a, floats b, floats c) {
     return {vfmaq_f32(c.lo, a.lo, b.lo), vfmaq_f32(c.hi, a.hi, b.hi)};

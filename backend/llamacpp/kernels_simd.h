@@ -19,10 +19,10 @@
 //   largest              of all lanes
 //   fours                of four vectors: four sums, of each vector's lanes 0 to 3, then as many of lanes 4 to 7, ...
 //   joined               of lanes/4 such vectors: the sums of those for each of lanes vectors
-//   lower, upper         the halves of a vector of floats or whole numbers, as doubles
+//   lower, upper         the halves of a vector of floats, as doubles
+//   wide, wide_halves    lanes/2 floats, or half floats, from memory, as doubles
 //   narrow               stores doubles as floats
-//   to_floats, to_ints   whole numbers as floats; floats as whole numbers, rounded to the nearest
-//   plus                 adds whole numbers
+//   to_floats            whole numbers as floats
 //   round_bytes          stores numbers from -127 to 127 as bytes, to the nearest
 //   sum_bytes            the sum of 16 bytes
 //   open_cells, pack     which of the next cells a mask leaves open and how it biases them; and those alone, packed

@@ -494,6 +494,7 @@ void check() {
     }
     check_together();
     check_whole_numbers();
+    check_halves();
     check_tail();
     check_elementwise();
     check_smallest();

@@ -149,13 +149,13 @@ void plain_multiply(const rows & w, int64_t first, int64_t last, const block * c
 const set plain = {"plain C++", always, one_block, plain_quantize, nullptr, plain_multiply, nullptr, nullptr, nullptr,
     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
 
-// attention_error is that of tokens that see a part of a cache with so many cells.
-double attention_error(int64_t cells) {
+// attention_error is that of tokens that see a part of a cache with so many cells. Scores have a deviation of spread.
+double attention_error(int64_t cells, float spread) {
     constexpr int64_t tokens = 4, heads = 8, size = 64;
     std::vector<float>    q, sinks, out(tokens * heads * size, NAN);
     std::vector<uint16_t> k, v, mask;
     for (int64_t i = 0; i < tokens * heads * size; i++) {
-        q.push_back(normal() * 2);
+        q.push_back(normal() * spread / 2);
     }
     for (int64_t i = 0; i < cells * size; i++) {
         k.push_back(to_half(normal() * 2));
@@ -213,7 +213,7 @@ void print(const char * kernel, double value) { std::printf("%s\t%s\t%.3g\n", ow
 void measure_others() {
     constexpr int64_t n = 2048;
     source.seed(2);
-    print("attention", attention_error(300));
+    print("attention", attention_error(300, 4));
     const std::vector<float> x = activations(n), y = activations(n);
     const float alpha = 1.702f, limit = 7, epsilon = 1e-5f, factor = 0.1f;
     print("gate", each_error(n, [&](float * out) { own->gate(x.data(), y.data(), alpha, limit, n, out); },
@@ -247,7 +247,8 @@ void measure_others() {
         [&](int64_t i) { return (double) x[i] + y[i]; }));
     print("scale", each_error(n, [&](float * out) { own->scale(x.data(), alpha, n, out); },
         [&](int64_t i) { return (double) x[i] * alpha; }));
-    print("long attention", attention_error(4096));
+    print("long attention", attention_error(4096, 4));
+    print("even attention", attention_error(4096, 0.05f));
 }
 
 } // namespace
