@@ -87,7 +87,7 @@ func draftTasks(vocabulary int) []draftTask {
 	}
 	code := words(400)
 	edit := func(one int) []backend.Token {
-		text := slices.Clone(code[:160])
+		text := slices.Clone(code)
 		for i := range text {
 			if rng.IntN(one) == 0 {
 				text[i] = words(1)[0]
@@ -95,7 +95,7 @@ func draftTasks(vocabulary int) []draftTask {
 		}
 		return text
 	}
-	return []draftTask{{"edited-1in5", code, edit(5)}, {"edited-1in30", code, edit(30)}, {"new", code, words(160)}}
+	return []draftTask{{"edited-1in5", code, edit(5)}, {"edited-1in30", code, edit(30)}, {"new", code, words(len(code))}}
 }
 
 // textTasks returns three tasks of everyday work, in the bundled model's tokens: a name changed in 200 lines of code, a

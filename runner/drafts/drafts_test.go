@@ -3,6 +3,7 @@ package drafts
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"runner/backend"
@@ -159,6 +160,74 @@ func TestBestPays(t *testing.T) {
 			t.Errorf("%s: %d drafts, want %d to %d", c.name, n, c.least, c.most)
 		}
 	}
+}
+
+// TestDraftsPay writes texts with drafts where steps have the costs that were measured on Zen 4. The texts are copies of
+// their prompts in which one token of some is another. Nothing is known about the costs at first. The bounds are a few
+// hundredths below what there is.
+func TestDraftsPay(t *testing.T) {
+	dense := map[int]float64{1: 1, 2: 1.03, 4: 1.12, 8: 1.35, 16: 2.2}
+	experts := map[int]float64{1: 1, 2: 1.47, 3: 1.77, 4: 2.13, 6: 2.86, 8: 3.3, 16: 5.2}
+	for _, c := range []struct {
+		name  string
+		costs map[int]float64
+		one   int // one token of so many is another; all of one
+		least float64
+	}{
+		{"dense, one of 5", dense, 5, 2.7}, {"dense, one of 30", dense, 30, 4.95}, {"dense, all", dense, 1, 1},
+		{"experts, one of 5", experts, 5, 1.32}, {"experts, one of 30", experts, 30, 2.2},
+		{"experts, one of 2", experts, 2, 0.995}, {"experts, all", experts, 1, 1},
+	} {
+		logs := 0.0
+		const texts = 20
+		for i := range texts {
+			r := rand.New(rand.NewPCG(uint64(i), 5))
+			zipf := rand.NewZipf(r, 1.1, 8, 4000)
+			text, next := make([]backend.Token, 400), make([]backend.Token, 400)
+			for i := range text {
+				text[i] = backend.Token(zipf.Uint64())
+				if next[i] = text[i]; r.IntN(c.one) == 0 {
+					next[i] = backend.Token(zipf.Uint64())
+				}
+			}
+			logs += math.Log(timesAsFast(text, next, c.costs))
+		}
+		if got := math.Exp(logs / texts); got < c.least {
+			t.Errorf("%s: drafts make it %.3f times as fast, which should be at least %.2f", c.name, got, c.least)
+		}
+	}
+}
+
+// timesAsFast returns how many times as fast next follows text with drafts as without. costs are those of steps.
+func timesAsFast(text, next []backend.Token, costs map[int]float64) float64 {
+	var exact, learned Costs
+	for width, cost := range costs {
+		exact.of[width] = cost
+	}
+	text = append(slices.Clone(text), next[0])
+	var l Lookup
+	l.Reset(len(text))
+	total := 0.0
+	for done := 1; done < len(next); {
+		l.Read(text, len(text))
+		n := 0
+		if !learned.Stale(1) {
+			n, _ = learned.Best(min(Most, len(next)-done-1), 1, 1, l.Odds)
+		}
+		right := 0
+		for right < n {
+			if guess, _ := l.Guess(text, right); guess != next[done+right] {
+				break
+			}
+			right++
+		}
+		cost := exact.Of(1 + n)
+		learned.Note(1+n, cost)
+		total += cost
+		text = append(text, next[done:done+right+1]...)
+		done += right + 1
+	}
+	return float64(len(next)-1) / total
 }
 
 // TestCostsOfUnknownWidths lie between those of known ones, and grow beyond them as before.
