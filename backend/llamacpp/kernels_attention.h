@@ -52,6 +52,7 @@ struct open_list {
     int64_t  count = 0;             // of cells
     int64_t  room = 0;              // from the numbers of one token or query to those of the next
     bool     alike = false;         // whether the tokens see mostly the same cells
+    bool     one_of_many = false;   // whether there is one token, of a step of several
     std::vector<int32_t> cell;
     std::vector<float>   bias;   // of each token, times log2(e); minus infinity closes a cell
     std::vector<float>   scores; // of each query, as powers of two; then the weights
@@ -126,6 +127,7 @@ KERNEL void gather(const attention & a, int64_t first, int64_t last, open_list &
     }
     list.id = a.id, list.first = first, list.last = last, list.count = n;
     list.alike = open_to_each * 4 >= n * tokens * 3;
+    list.one_of_many = tokens == 1 && a.tokens > 1;
 }
 
 // fetch prefetches a key or a value. The cells of other sequences lie in between, so the processor does not predict
@@ -136,10 +138,10 @@ INLINE void fetch(int64_t size, const char * at) {
     }
 }
 
-// to_fetch reports whether the i-th cell of a list should be prefetched. Several tokens share most cells, so they mostly
-// find them in the cache, and the processor predicts the access to cells that follow one another.
+// to_fetch reports whether the i-th cell of a list should be prefetched. The processor predicts the access to cells that
+// follow one another, but not well where the sequences of a step take turns.
 INLINE bool to_fetch(const open_list & list, int64_t i) {
-    return list.last - list.first == 1 || i == 0 || list.cell[i] != list.cell[i - 1] + 1;
+    return list.one_of_many || i == 0 || list.cell[i] != list.cell[i - 1] + 1;
 }
 
 // A score adds the products of each lane, then four lanes at a time, then the rest. Both ways to compute it have this
