@@ -162,8 +162,8 @@ func TestBestPays(t *testing.T) {
 	}
 }
 
-// TestDraftsPay writes texts with drafts where steps have the costs that were measured on Zen 4. The texts are copies of
-// their prompts in which one token of some is another. Nothing is known about the costs at first. The bounds are a few
+// TestDraftsPay writes texts with drafts. Steps have the costs that were measured on Zen 4, and nothing is known about
+// them at first. The texts are copies of their prompts in which one token of some is another. The bounds are a few
 // hundredths below what there is.
 func TestDraftsPay(t *testing.T) {
 	dense := map[int]float64{1: 1, 2: 1.03, 4: 1.12, 8: 1.35, 16: 2.2}
