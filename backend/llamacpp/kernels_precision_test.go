@@ -17,7 +17,8 @@ var mostErrors = map[string]float64{
 	"F32": 4.5e-7, "F16": 4.5e-7, "BF16": 4.5e-7, "MXFP4": 1.2e-2, "Q8_0": 1.15e-2, "Q4_0": 1.17e-2, "IQ4_NL": 1.18e-2,
 	"Q4_K": 1.21e-2, "Q5_K": 1.15e-2, "Q6_K": 1.15e-2, "IQ4_XS": 1.17e-2,
 	"attention": 3.7e-7, "long attention": 5e-7, "even attention": 4.1e-8,
-	"gate": 6.1e-8, "swiglu": 4.6e-8, "softmax": 1.03e-7, "normalize": 6e-8, "rotate": 3.8e-8, "add": 2.3e-8, "scale": 2.4e-8,
+	"gate": 6.1e-8, "swiglu": 4.6e-8, "softmax": 1.03e-7,
+	"normalize": 6e-8, "rotate": 3.8e-8, "add": 2.3e-8, "scale": 2.4e-8,
 }
 
 // lowerErrors has the bounds of kernels that are more precise than the others: those with longer vectors add more sums
