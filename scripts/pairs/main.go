@@ -11,6 +11,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,10 +19,13 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"runner/bench"
 )
@@ -41,14 +45,17 @@ func main() {
 			args = append(args, "-"+f, *rest[f])
 		}
 	}
-	if err := compare(*before, *after, *rounds, append(args, flag.Args()...)); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := compare(ctx, *before, *after, *rounds, append(args, flag.Args()...))
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "pairs:", err)
 		os.Exit(1)
 	}
 }
 
-// compare builds both states and prints how fast they are.
-func compare(before, after string, rounds int, args []string) error {
+// compare builds both states and prints how fast they are. It leaves nothing behind when it is cancelled.
+func compare(ctx context.Context, before, after string, rounds int, args []string) error {
 	if flag.NArg() != 1 {
 		return errors.New("name one model's file")
 	}
@@ -63,12 +70,12 @@ func compare(before, after string, rounds int, args []string) error {
 	var programs [2]string
 	for i, state := range [2]string{before, after} {
 		programs[i] = filepath.Join(dir, "steps"+strconv.Itoa(i))
-		if err := build(state, filepath.Join(dir, "tree"+strconv.Itoa(i)), programs[i]); err != nil {
+		if err := build(ctx, state, filepath.Join(dir, "tree"+strconv.Itoa(i)), programs[i]); err != nil {
 			return fmt.Errorf("building %s: %w", state, err)
 		}
 	}
 	list, err := takeTurns(rounds, func(i int) ([]byte, error) {
-		cmd := exec.Command(programs[i], args...)
+		cmd := exec.CommandContext(ctx, programs[i], args...)
 		cmd.Stderr = os.Stderr
 		return cmd.Output()
 	})
@@ -79,16 +86,18 @@ func compare(before, after string, rounds int, args []string) error {
 }
 
 // build compiles the program in steps with a state's packages. A commit gets a working tree at tree.
-func build(state, tree, program string) error {
+func build(ctx context.Context, state, tree, program string) error {
 	here, err := os.Getwd()
 	if err != nil {
 		return err
 	}
 	if info, err := os.Stat(state); err != nil || !info.IsDir() {
-		if err := run(here, "git", "worktree", "add", "--detach", tree, state); err != nil {
+		if err := run(ctx, here, "git", "worktree", "add", "--detach", tree, state); err != nil {
 			return err
 		}
-		defer func() { _ = run(here, "git", "worktree", "remove", "--force", tree) }() // git prints why it cannot
+		defer func() { // git prints why it cannot
+			_ = run(context.WithoutCancel(ctx), here, "git", "worktree", "remove", "--force", tree)
+		}()
 		state = tree
 	}
 	// The state may not have the program, so it gets it under a name that nothing has.
@@ -102,11 +111,13 @@ func build(state, tree, program string) error {
 	if err := os.WriteFile(overlay, []byte(replace), 0o600); err != nil {
 		return err
 	}
-	return run(root, "go", "build", "-overlay", overlay, "-o", program, "./cmd/steps_of_pairs")
+	return run(ctx, root, "go", "build", "-overlay", overlay, "-o", program, "./cmd/steps_of_pairs")
 }
 
-func run(dir, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
+func run(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // git then removes what it began
+	cmd.WaitDelay = 10 * time.Second
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stderr, os.Stderr
 	return cmd.Run()
 }
