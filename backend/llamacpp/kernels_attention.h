@@ -29,13 +29,13 @@ namespace kernels {
 namespace {
 
 // Products of a weight and a value are smaller than one. Sums of up to 2^18 of them keep the exponent of the number at
-// which they begin.
+// which they begin. So do those of more, unless nearly all of these are near one.
 constexpr double beginning = 0x1.8p19;
 
 // uneven is what weights are multiplied by. Floats in double precision end in zeros, and their products with it do not.
 constexpr double uneven = 1 + 0x1p-52;
 
-// Values of so many cells are blended at a time. They fit into the first cache, and so do the sums of some queries.
+// Values of so many cells are blended at a time. With heads of the usual sizes the first cache holds them.
 constexpr int cell_block = 16;
 
 // From so many queries on, keys and values are first prepared.
@@ -52,7 +52,7 @@ struct open_list {
     int64_t  count = 0;             // of cells
     int64_t  room = 0;              // from the numbers of one token or query to those of the next
     bool     alike = false;         // whether the tokens see mostly the same cells
-    bool     one_of_many = false;   // whether there is one token, of a step of several
+    bool     apart = false;         // whether there is one token, and its neighbour in the step sees other cells
     std::vector<int32_t> cell;
     std::vector<float>   bias;   // of each token, times log2(e); minus infinity closes a cell
     std::vector<float>   scores; // of each query, as powers of two; then the weights
@@ -81,6 +81,13 @@ template <int known> struct query_tile {
     float              to_highest[max_queries];                  // two to the power of scale - highest
     doubles            total[max_queries];                       // of the weights, times to_highest
 };
+
+// sees reports whether a cell is open to a token.
+INLINE bool sees(const attention & a, int64_t token, int64_t cell) {
+    uint16_t bias;
+    std::memcpy(&bias, a.mask + token * a.mask_token + cell * 2, sizeof bias);
+    return bias != closed;
+}
 
 // gather fills the list for some tokens.
 KERNEL void gather(const attention & a, int64_t first, int64_t last, open_list & list) {
@@ -127,21 +134,21 @@ KERNEL void gather(const attention & a, int64_t first, int64_t last, open_list &
     }
     list.id = a.id, list.first = first, list.last = last, list.count = n;
     list.alike = open_to_each * 4 >= n * tokens * 3;
-    list.one_of_many = tokens == 1 && a.tokens > 1;
+    list.apart = tokens == 1 && a.tokens > 1 && n > 0 && !sees(a, first > 0 ? first - 1 : 1, list.cell[n / 2]);
 }
 
-// fetch prefetches a key or a value. The cells of other sequences lie in between, so the processor does not predict
-// the access.
+// fetch prefetches a key or a value.
 INLINE void fetch(int64_t size, const char * at) {
     for (int64_t line = 0; line < size * 2; line += 64) {
         __builtin_prefetch(at + line);
     }
 }
 
-// to_fetch reports whether the i-th cell of a list should be prefetched. The processor predicts the access to cells that
-// follow one another, but not well where the sequences of a step take turns.
+// to_fetch reports whether the i-th cell of a list should be prefetched. The processor does not predict the access to a
+// cell after those of another sequence. It predicts cells that follow one another well enough, unless the tokens of a
+// step have cells of their own: then these have left the nearer caches since the last step.
 INLINE bool to_fetch(const open_list & list, int64_t i) {
-    return list.one_of_many || i == 0 || list.cell[i] != list.cell[i - 1] + 1;
+    return list.apart || i == 0 || list.cell[i] != list.cell[i - 1] + 1;
 }
 
 // A score adds the products of each lane, then four lanes at a time, then the rest. Both ways to compute it have this
@@ -417,6 +424,10 @@ template <typename T> INLINE void finish(const T & tile, int q, const float * si
     double seen = 0;
     for (int i = 0; i < lanes / 2; i++) {
         seen += tile.total[q][i];
+    }
+    if (std::isnan(seen)) { // the sums may have any bits
+        std::fill_n(out, tile.size(), NAN);
+        return;
     }
     const double total = seen + (sink ? std::exp2((double) *sink * log2_e - tile.highest[q]) : 0);
     const double by = seen == 0 ? 0 : tile.to_highest[q] / total;

@@ -221,14 +221,14 @@ void check_whole_numbers() {
 // numbers of units. The weights are alike and powers of two. One large value makes units as large as the last bits of
 // the products.
 void check_halves() {
-    constexpr int64_t size = 32, cells = 200;
-    for (int large = 8; large <= 15; large++) {
+    constexpr int64_t size = 32, group = 11, cells = 200;
+    for (int large = 9; large <= 15; large++) {
         scene s;
         attention & a = s.a;
-        a.tokens = 1, a.cells = cells, a.size = size, a.heads = 2, a.shared = 1, a.scale = 1;
-        a.q_head = size * 4, a.q_token = a.q_head * 2;
+        a.tokens = 1, a.cells = cells, a.size = size, a.heads = group, a.shared = 1, a.scale = 1;
+        a.q_head = size * 4, a.q_token = a.q_head * group;
         a.k_head = a.v_head = a.k_cell = a.v_cell = size * 2, a.mask_token = cells * 2;
-        s.q.assign(2 * size, 0.0f);
+        s.q.assign(group * size, 0.0f);
         s.k.assign(cells * size, 0);
         for (int64_t i = 0; i < cells * size; i++) {
             s.v.push_back((uint16_t) (1 + below(0x800) + (below(2) ? 0x8000 : 0)));
