@@ -163,19 +163,19 @@ func TestBestPays(t *testing.T) {
 }
 
 // TestDraftsPay writes texts with drafts. Steps have the costs that were measured on Zen 4, and nothing is known about
-// them at first. The texts are copies of their prompts in which one token of some is another. The bounds are a few
-// hundredths below what there is.
+// them at first. The texts are copies of their prompts in which one token of some is another. The bounds are at
+// most 2% below what drafts give.
 func TestDraftsPay(t *testing.T) {
 	dense := map[int]float64{1: 1, 2: 1.03, 4: 1.12, 8: 1.35, 16: 2.2}
 	experts := map[int]float64{1: 1, 2: 1.47, 3: 1.77, 4: 2.13, 6: 2.86, 8: 3.3, 16: 5.2}
 	for _, c := range []struct {
 		name  string
 		costs map[int]float64
-		one   int // one token of so many is another; all of one
+		one   int // one token of so many is another; where it is one, all are
 		least float64
 	}{
-		{"dense, one of 5", dense, 5, 2.7}, {"dense, one of 30", dense, 30, 4.95}, {"dense, all", dense, 1, 1},
-		{"experts, one of 5", experts, 5, 1.32}, {"experts, one of 30", experts, 30, 2.2},
+		{"dense, one of 5", dense, 5, 2.78}, {"dense, one of 30", dense, 30, 5}, {"dense, all", dense, 1, 1},
+		{"experts, one of 5", experts, 5, 1.342}, {"experts, one of 30", experts, 30, 2.2},
 		{"experts, one of 2", experts, 2, 0.995}, {"experts, all", experts, 1, 1},
 	} {
 		logs := 0.0
