@@ -69,7 +69,7 @@ var rules = []struct {
 		"runner/chattemplate", "runner/chattemplate/hold", "runner/chattemplate/reader"}},
 	{"runner/chattemplate/vocabtest", []string{"runner/backend"}},
 	{"runner/chattemplate/readertest", []string{"runner/backend", "runner/reasoning", "runner/chattemplate/"}},
-	{"runner/bench", []string{"runner/backend"}},
+	{"runner/bench", []string{"runner/backend", "runner/bench/machine"}},
 	{"runner/bench/machine", []string{"runner/models/roofline"}},
 	{"runner/bench/results", []string{"runner/backend", "runner/bench", "runner/bench/machine",
 		"runner/models/roofline"}},

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/bench/machine"
 )
 
 // Test is a kind of run. At least one of Prompt and Generate is not 0.
@@ -79,6 +80,8 @@ type Sample struct {
 	// Bandwidth is how many bytes a second the processor read from memory, the mean of before and after; 0 if that was
 	// not measured.
 	Bandwidth float64
+	// Before and After are the state of the machine directly before and after the run.
+	Before, After machine.State
 }
 
 // Result has the samples of a test of a subject, in the order in which they were taken.
@@ -110,7 +113,9 @@ type Options struct {
 	// Progress, when not nil, is called before each run with how many of all are done, and the name of the test and of
 	// its subject.
 	Progress func(done, all int, test, subject string)
-	// Bandwidth, when not nil, measures how many bytes a second the processor reads from memory. [Run] calls it before and
+	// Before and After, when not nil, read the state of the machine directly before and after each run.
+	Before, After func() machine.State
+	// Bandwidth, when not nil, measures how many bytes a second the processor reads from memory. [Run] has it before and
 	// after each run that only generates, because other programs and other virtual machines change it all the time. It
 	// returns 0 if it cannot measure.
 	Bandwidth func() float64
@@ -123,12 +128,40 @@ type Options struct {
 // settle calls Settle.
 func (o *Options) settle(ctx context.Context) bool { return o.Settle == nil || o.Settle(ctx) }
 
+// sample runs a workload once, with what is measured beside it.
+func (o *Options) sample(ctx context.Context, w *Workload, round int) (Sample, error) {
+	beside := o.Bandwidth != nil && w.bandwidth && round >= 0
+	settled := o.settle(ctx)
+	var rate float64
+	if beside {
+		rate = o.Bandwidth()
+	}
+	var before machine.State
+	if o.Before != nil {
+		before = o.Before()
+	}
+	s, err := w.Measure(ctx, round)
+	if s.Before = before; o.After != nil {
+		s.After = o.After()
+	}
+	// What is read beside other threads says too little.
+	if err != nil || !beside || !settled || !o.settle(ctx) {
+		return s, err
+	}
+	if after := o.Bandwidth(); rate > 0 && after > 0 {
+		s.Bandwidth = (rate + after) / 2
+	}
+	return s, nil
+}
+
 // Workload is a test of a subject that is not one of tokens. Those with the same Group stand together and take turns.
 type Workload struct {
 	Name, Group string
 	Subject     int
 	// Measure runs it once. round is -1 for the run that does not count, and the same for all workloads that take turns.
 	Measure func(ctx context.Context, round int) (Sample, error)
+	// bandwidth says that the bandwidth is measured beside its runs.
+	bandwidth bool
 }
 
 // Run measures tests of subjects. The results are ordered by test, then by subject. When ctx ends, or a run fails, it
@@ -137,20 +170,9 @@ func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Re
 	var list []Workload
 	for _, t := range tests {
 		for i := range subjects {
-			list = append(list, Workload{Name: t.Name(), Group: t.Name(), Subject: i,
+			list = append(list, Workload{Name: t.Name(), Group: t.Name(), Subject: i, bandwidth: t.Prompt == 0,
 				Measure: func(ctx context.Context, round int) (Sample, error) {
-					if o.Bandwidth == nil || t.Prompt > 0 || round < 0 {
-						return measure(ctx, subjects[i].Model, t, uint64(round+1))
-					}
-					before := o.Bandwidth()
-					s, err := measure(ctx, subjects[i].Model, t, uint64(round+1))
-					if err != nil || !o.settle(ctx) {
-						return s, err
-					}
-					if after := o.Bandwidth(); before > 0 && after > 0 {
-						s.Bandwidth = (before + after) / 2
-					}
-					return s, nil
+					return measure(ctx, subjects[i].Model, t, uint64(round+1))
 				}})
 		}
 	}
@@ -191,11 +213,7 @@ func Measure(ctx context.Context, list []Workload, o Options, name func(subject 
 				if o.Progress != nil {
 					o.Progress(done, all, w.Name, name(w.Subject))
 				}
-				settled := o.settle(ctx)
-				s, err := w.Measure(ctx, round)
-				if !settled {
-					s.Bandwidth = 0 // what was read beside other threads says too little
-				}
+				s, err := o.sample(ctx, w, round)
 				if err != nil {
 					return results, fmt.Errorf("%s of %s: %w", w.Name, name(w.Subject), err)
 				}

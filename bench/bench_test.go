@@ -13,6 +13,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/bench/machine"
 )
 
 func TestNames(t *testing.T) {
@@ -112,6 +113,27 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
+// TestMachine: the state of the machine is read directly before and after each run, and the bandwidth beyond that.
+func TestMachine(t *testing.T) {
+	m := fake.New(fake.Config{})
+	defer m.Close()
+	calls := 0.0
+	state := func() machine.State { calls++; return machine.State{Clock: calls} }
+	o := Options{Repeat: 2, Settle: func(context.Context) bool { calls += 100; return true },
+		Bandwidth: func() float64 { calls += 10; return 1 }, Before: state, After: state}
+	results, err := Run(t.Context(), []Subject{{"a", m}}, []Test{{Generate: 2}}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The run that does not count settles once and has no bandwidth: 102. The others settle twice.
+	for k, want := range [][2]float64{{213, 214}, {435, 436}} {
+		s := results[0].Samples[k]
+		if s.Before.Clock != want[0] || s.After.Clock != want[1] {
+			t.Errorf("run %d: states %v and %v, want %v", k, s.Before.Clock, s.After.Clock, want)
+		}
+	}
+}
+
 // TestSettle: no run and no measurement of the bandwidth begins while an engine computes. A bandwidth that was measured
 // beside one does not count.
 func TestSettle(t *testing.T) {
@@ -123,7 +145,7 @@ func TestSettle(t *testing.T) {
 		return nil
 	}})
 	defer m.Close()
-	busy := map[int]bool{7: true, 10: true} // before the second run that generates, and after the third
+	busy := map[int]bool{7: true, 9: true} // before the second run that generates, and after the third
 	settled := 0
 	o := Options{Repeat: 4, NoWarmUp: true, Bandwidth: func() float64 { log.WriteString("b"); return 1 },
 		Settle: func(context.Context) bool { log.WriteString("s"); settled++; return !busy[settled] }}
@@ -132,7 +154,7 @@ func TestSettle(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The four runs of the prompt settle first.
-	if got, want := log.String(), "srsrsrsr"+"sbrsb"+"sbrsb"+"sbrs"+"sbrsb"; got != want {
+	if got, want := log.String(), "srsrsrsr"+"sbrsb"+"sbr"+"sbrs"+"sbrsb"; got != want {
 		t.Errorf("the order is %q, want %q", got, want)
 	}
 	for k, want := range []float64{1, 0, 0, 1} {

@@ -34,7 +34,9 @@ func Read() Facts {
 
 // State is the part of a machine's state that changes its speed.
 type State struct {
-	// Frequency is the mean clock frequency of the processors, in hertz.
+	// Clock is the clock frequency of the processors, in hertz, as it was measured.
+	Clock float64 `json:"clock_hz,omitempty"`
+	// Frequency is the mean clock frequency of all processors, in hertz, as the system tells it. Idle ones lower it.
 	Frequency float64 `json:"frequency_hz,omitempty"`
 	// Temperature is the highest temperature that a sensor shows, in degrees Celsius.
 	Temperature float64 `json:"temperature_c,omitempty"`
@@ -46,14 +48,32 @@ type State struct {
 	Load float64 `json:"load,omitempty"`
 	// Waiting is how long, in seconds since the machine started, threads have waited for a processor.
 	Waiting float64 `json:"waiting_s,omitempty"`
+	// Stolen is how long, in seconds of one processor since the machine started, the host of a virtual machine ran others
+	// on the processors that had work to do.
+	Stolen float64 `json:"stolen_s,omitempty"`
 	// Power names what supplies the machine, as in "battery". It is empty if it is not known.
 	Power string `json:"power,omitempty"`
 }
 
-// Now reads the state of this machine.
+// Now reads the state of this machine. It takes at least 30 ms, in which a processor that was idle raises its clock.
 func Now() State {
+	s := BeforeWork()
+	s.Clock = measureClock(runtime.GOMAXPROCS(0), fromIdle)
+	return s
+}
+
+// BeforeWork reads the state of this machine without its clock.
+func BeforeWork() State {
 	var s State
 	s.read()
+	return s
+}
+
+// AfterWork reads the state of this machine, with the clock of processors that just worked. Measuring that takes about
+// 1 ms. It comes last, so that it disturbs nothing that is counted between BeforeWork and AfterWork.
+func AfterWork() State {
+	s := BeforeWork()
+	s.Clock = measureClock(runtime.GOMAXPROCS(0), atWork)
 	return s
 }
 
@@ -61,17 +81,45 @@ func Now() State {
 // time between them.
 func Changes(before, after State, seconds float64) []string {
 	var list []string
-	if b, a := before.Frequency, after.Frequency; b > 0 && a > 0 && (a < 0.9*b || a > 1.1*b) {
+	if b, a := before.Clock, after.Clock; differ(b, a) {
 		list = append(list, fmt.Sprintf("the clock went from %.2f to %.2f GHz", b/1e9, a/1e9))
 	}
+	return append(list, disturbances(before, after, seconds)...)
+}
+
+// ChangesOfRun is Changes for one of several runs of the same work. The clock is compared with what others ended with,
+// because a processor that waited for its work has another.
+func ChangesOfRun(before, after State, seconds, clockOfOthers float64) []string {
+	var list []string
+	if differ(clockOfOthers, after.Clock) {
+		list = append(list, fmt.Sprintf("the clock was %.2f GHz instead of %.2f", after.Clock/1e9, clockOfOthers/1e9))
+	}
+	return append(list, disturbances(before, after, seconds)...)
+}
+
+// differ reports whether two clock frequencies differ by more than a tenth.
+func differ(usual, now float64) bool {
+	return usual > 0 && now > 0 && (now < 0.9*usual || now > 1.1*usual)
+}
+
+// leastLost is how much time, in seconds, other work must take to be named. A system lets threads run for some
+// milliseconds at a time, so a short run may meet one of them on a machine that is idle otherwise.
+const leastLost = 0.02
+
+// disturbances says what but the clock changed.
+func disturbances(before, after State, seconds float64) []string {
+	var list []string
 	if n := after.Throttled - before.Throttled; n > 0 {
 		list = append(list, fmt.Sprintf("the processor was slowed down %d times because it was hot", n))
 	}
 	if b, a := before.Limit, after.Limit; a > 0 && (a < 100 || b < 100) {
 		list = append(list, fmt.Sprintf("the system allowed %d%% of the speed before, and %d%% after", b, a))
 	}
-	if w := after.Waiting - before.Waiting; seconds > 0 && w > 0.1*seconds {
+	if w := after.Waiting - before.Waiting; seconds > 0 && w > max(0.1*seconds, leastLost) {
 		list = append(list, fmt.Sprintf("threads waited for a processor %.0f%% of the time", 100*min(w/seconds, 1)))
+	}
+	if w := after.Stolen - before.Stolen; seconds > 0 && w > max(0.1*seconds, leastLost) {
+		list = append(list, fmt.Sprintf("the host ran other machines for %.0f%% of a processor's time", 100*w/seconds))
 	}
 	if before.Power != after.Power {
 		list = append(list, fmt.Sprintf("the power came from %s before, and from %s after", before.Power, after.Power))

@@ -41,18 +41,21 @@ func TestLinuxState(t *testing.T) {
 		"proc/loadavg":                                                     "1.25 1.00 0.50 2/300 4000\n",
 		"proc/pressure/cpu": "some avg10=1.00 avg60=0.50 avg300=0.10 total=2500000\n" +
 			"full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n",
+		"proc/stat": "cpu  1569013 2369 167924 730624 7961 0 1676 1650 0 0\n" +
+			"cpu0 748893 1249 80055 407686 1075 0 509 823 0 0\ncpu1 820120 1119 87869 322938 6885 0 1166 826 0 0\n",
 	})
-	want := State{Frequency: 2.5e9, Temperature: 67.5, Throttled: 7, Load: 1.25, Waiting: 2.5, Power: "battery"}
+	want := State{Frequency: 2.5e9, Temperature: 67.5, Throttled: 7, Load: 1.25, Waiting: 2.5, Stolen: 16.5,
+		Power: "battery"}
 	if got := linuxState(root); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if got := linuxState(t.TempDir()); got != (State{}) {
 		t.Errorf("a system that tells nothing gives %+v", got)
 	}
-	virtual := write(t, map[string]string{"proc/cpuinfo": "processor\t: 0\nmodel name\t: Some CPU\n" +
-		"cpu MHz\t\t: 2000.000\n\nprocessor\t: 1\nmodel name\t: Some CPU\ncpu MHz\t\t: 3000.000\n"})
-	if got := linuxState(virtual).Frequency; got != 2.5e9 {
-		t.Errorf("the frequency of a virtual machine is %v, want 2.5e9", got)
+	for _, text := range []string{"", "cpu", "cpu 1 2 3 4 5 6 7\n", "cpu0 1 2 3 4 5 6 7 8\n", "cpu 1 2 3 4 5 6 7 x\n"} {
+		if got := readStolen(text); got != 0 {
+			t.Errorf("%q gives %v seconds", text, got)
+		}
 	}
 }
 
@@ -183,15 +186,56 @@ func TestChanges(t *testing.T) {
 		want          int
 	}{
 		{"nothing is known", State{}, State{}, 0},
-		{"small changes", State{Frequency: 3e9, Waiting: 1}, State{Frequency: 2.9e9, Waiting: 1.5, Load: 2}, 0},
-		{"a lower clock", State{Frequency: 3e9}, State{Frequency: 2e9}, 1},
+		{"small changes", State{Clock: 3e9, Waiting: 1, Stolen: 1}, State{Clock: 2.8e9, Waiting: 1.5, Stolen: 1.5, Load: 2}, 0},
+		{"a lower clock", State{Clock: 3e9}, State{Clock: 2e9}, 1},
+		{"idle processors", State{Frequency: 3e9}, State{Frequency: 1e9}, 0},
 		{"heat", State{Throttled: 1}, State{Throttled: 5}, 1},
 		{"a limit", State{Limit: 100}, State{Limit: 60}, 1},
 		{"other work", State{Waiting: 1}, State{Waiting: 9}, 1},
+		{"a moment of other work", State{Waiting: 1}, State{Waiting: 1.005}, 0},
+		{"other machines", State{Stolen: 1}, State{Stolen: 3}, 1},
 		{"a cable", State{Power: "mains"}, State{Power: "battery"}, 1},
 	} {
-		if got := Changes(c.before, c.after, 10); len(got) != c.want {
+		seconds := 10.0
+		if c.name == "a moment of other work" {
+			seconds = 0.01
+		}
+		if got := Changes(c.before, c.after, seconds); len(got) != c.want {
 			t.Errorf("%s: %q, want %d lines", c.name, got, c.want)
+		}
+		// A run is compared with the clock of others, and not with that of the idle processor before it.
+		waiting := c.before
+		waiting.Clock = 1e9
+		if got := ChangesOfRun(waiting, c.after, seconds, c.before.Clock); len(got) != c.want {
+			t.Errorf("%s: a run has %q, want %d lines", c.name, got, c.want)
+		}
+	}
+}
+
+// TestFastest: a slice that was interrupted does not lower the clock. The measuring ends after its time, but not before
+// there are enough slices.
+func TestFastest(t *testing.T) {
+	for limit, want := range map[time.Duration]int{time.Millisecond: enough, 20 * time.Millisecond: 100} {
+		var now time.Time
+		slices := 0
+		clock := fastestOf(limit, func() time.Time { return now }, func(cycles int) {
+			took := time.Duration(cycles / 2) // at 2 GHz
+			if slices++; slices%2 == 1 {
+				took += 200 * time.Microsecond // another program
+			}
+			now = now.Add(took)
+		})
+		if clock != 2e9 || slices != want {
+			t.Errorf("the clock is %v after %d slices, want 2e9 after %d", clock, slices, want)
+		}
+	}
+}
+
+// TestClock: the clock of this machine is one that processors have. Emulators and race detectors are slower.
+func TestClock(t *testing.T) {
+	for _, s := range []State{Now(), AfterWork()} {
+		if s.Clock < 1e6 || s.Clock > 10e9 {
+			t.Errorf("the clock is %v Hz", s.Clock)
 		}
 	}
 }

@@ -7,22 +7,16 @@ import (
 	"strings"
 )
 
-// readCPUInfo returns the mean frequency from /proc/cpuinfo. Virtual machines often tell it only there.
-func readCPUInfo(text string) (hertz float64) {
-	sum, n := 0.0, 0
+// readStolen returns the seconds that the host took, the eighth number of the line "cpu" of /proc/stat. They are counted
+// in hundredths.
+func readStolen(text string) float64 {
 	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(line, ":")
-		if strings.TrimSpace(key) != "cpu MHz" {
-			continue
-		}
-		if mhz, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
-			sum, n = sum+1e6*mhz, n+1
+		if f := strings.Fields(line); len(f) > 8 && f[0] == "cpu" {
+			n, _ := strconv.ParseFloat(f[8], 64)
+			return n / 100
 		}
 	}
-	if n == 0 {
-		return 0
-	}
-	return sum / float64(n)
+	return 0
 }
 
 // readPressure returns the seconds of the line "some" of /proc/pressure/cpu.
@@ -51,8 +45,6 @@ func linuxState(root string) State {
 			sum += 1000 * khz
 		}
 		s.Frequency = sum / float64(len(list))
-	} else {
-		s.Frequency = readCPUInfo(text(root, "proc/cpuinfo"))
 	}
 	for _, milli := range numbers(root, "sys/class/thermal/thermal_zone*/temp") {
 		s.Temperature = max(s.Temperature, milli/1000)
@@ -64,6 +56,7 @@ func linuxState(root string) State {
 		s.Load, _ = strconv.ParseFloat(f[0], 64)
 	}
 	s.Waiting = readPressure(text(root, "proc/pressure/cpu"))
+	s.Stolen = readStolen(text(root, "proc/stat"))
 	for _, path := range glob(root, "sys/class/power_supply/*/status") {
 		if b, err := os.ReadFile(path); err == nil {
 			s.Power = "mains"

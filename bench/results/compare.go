@@ -118,6 +118,15 @@ func Unlike(before, after []Row) []string {
 			list = append(list, fmt.Sprintf("the machine changed during %c: %s", "AB"[i], strings.Join(r.Changed, "; ")))
 		}
 	}
+	for i, rows := range [][]Row{before, after} {
+		marked, all := 0, 0
+		for k := range rows {
+			marked, all = marked+rows[k].marked(), all+len(rows[k].Runs)
+		}
+		if marked > 0 {
+			list = append(list, fmt.Sprintf("the machine changed in %d of %d runs of %c", marked, all, "AB"[i]))
+		}
+	}
 	return list
 }
 

@@ -135,6 +135,12 @@ var columns = []column{
 		}
 		return fmt.Sprintf("%.0f%%", 100*r.Roofline)
 	}},
+	{"doubtful runs", true, false, func(r *Row) string {
+		if r.marked() == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d of %d", r.marked(), len(r.Runs))
+	}},
 	{"load s", true, true, func(r *Row) string {
 		if r.LoadNS == 0 {
 			return ""
@@ -359,7 +365,36 @@ func conditions(rows []Row) []string {
 	if len(r.Changed) > 0 {
 		lines = append(lines, "", "**The machine changed while it was measured: "+strings.Join(r.Changed, "; ")+".**")
 	}
+	if list := doubts(rows); len(list) > 0 {
+		lines = append(lines, "", "**Runs are doubtful: "+strings.Join(list, "; ")+".**")
+	}
 	return lines
+}
+
+// maxDoubts is how many doubtful runs the text below a table explains. The JSON has all.
+const maxDoubts = 10
+
+// doubts says what makes runs doubtful.
+func doubts(rows []Row) []string {
+	var list []string
+	more := 0
+	for i := range rows {
+		r := &rows[i]
+		for k := range r.Runs {
+			switch changed := r.Runs[k].Changed; {
+			case len(changed) == 0:
+			case len(list) == maxDoubts:
+				more++
+			default:
+				list = append(list, fmt.Sprintf("in run %d of %s of %s, %s", k+1, r.Test(), r.Label(),
+					strings.Join(changed, ", and ")))
+			}
+		}
+	}
+	if more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return list
 }
 
 // fact is something that holds for some rows. of is " of" and their name, or nothing if it holds for all.
@@ -390,7 +425,8 @@ func states(r *Row) string {
 			list = append(list, fmt.Sprintf(name+" "+format+" before, "+format+" after", before, after))
 		}
 	}
-	pair("clock", "%.2f GHz", r.Before.Frequency/1e9, r.After.Frequency/1e9)
+	pair("clock", "%.2f GHz", r.Before.Clock/1e9, r.After.Clock/1e9)
+	pair("mean clock of all processors", "%.2f GHz", r.Before.Frequency/1e9, r.After.Frequency/1e9)
 	pair("temperature", "%.0f °C", r.Before.Temperature, r.After.Temperature)
 	pair("load", "%.1f", r.Before.Load, r.After.Load)
 	return strings.Join(list, "; ")

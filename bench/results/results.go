@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,11 +76,33 @@ type Row struct {
 	Roofline  float64 `json:"roofline,omitempty"`
 	// Bandwidths has the bandwidth beside each sample.
 	Bandwidths []float64 `json:"samples_bandwidth,omitempty"`
-	// Changed says what changed on the machine while it was measured and makes the row doubtful.
+	// Runs has the state of the machine for each sample.
+	Runs []MachineOfRun `json:"samples_machine,omitempty"`
+	// Changed says what changed on the machine while all was measured and makes the row doubtful.
 	Changed []string      `json:"machine_changed,omitempty"`
 	Machine machine.Facts `json:"machine,omitzero"`
 	Before  machine.State `json:"machine_before,omitzero"`
 	After   machine.State `json:"machine_after,omitzero"`
+}
+
+// MachineOfRun is the state of the machine at the end of a run.
+type MachineOfRun struct {
+	// Clock is a frequency in hertz, and Temperature is in degrees Celsius.
+	Clock       float64 `json:"clock_hz,omitempty"`
+	Temperature float64 `json:"temperature_c,omitempty"`
+	// Changed says what changed during the run and makes it doubtful.
+	Changed []string `json:"changed,omitempty"`
+}
+
+// marked returns how many runs the machine makes doubtful.
+func (r *Row) marked() int {
+	n := 0
+	for i := range r.Runs {
+		if len(r.Runs[i].Changed) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // Upstream has further keys of llama-bench, without which its tools refuse a file. Those that nothing here sets have
@@ -187,13 +210,46 @@ type Run struct {
 	Crowded bool
 }
 
+// changes says what changed on the machine from the beginning of the run to its end.
+func (r *Run) changes() []string {
+	return machine.Changes(r.waited(r.Before, r.After), r.After, r.Took.Seconds())
+}
+
+// waited returns the state before something, without what threads waited since then if that says nothing.
+func (r *Run) waited(before, after machine.State) machine.State {
+	if r.Crowded {
+		before.Waiting = after.Waiting
+	}
+	return before
+}
+
+// machines describes the machine for each sample.
+func (r *Run) machines(samples []bench.Sample) []MachineOfRun {
+	var list []MachineOfRun
+	for i := range samples {
+		s := &samples[i]
+		var others []float64
+		for k := range samples {
+			if k != i {
+				others = append(others, samples[k].After.Clock)
+			}
+		}
+		var clock float64
+		if len(others) > 0 {
+			clock = bench.Median(others)
+		}
+		list = append(list, MachineOfRun{Clock: s.After.Clock, Temperature: s.After.Temperature,
+			Changed: machine.ChangesOfRun(r.waited(s.Before, s.After), s.After, s.Took.Seconds(), clock)})
+	}
+	if !slices.ContainsFunc(list, func(m MachineOfRun) bool { return m.Clock > 0 || len(m.Changed) > 0 }) {
+		return nil
+	}
+	return list
+}
+
 // Rows makes the rows of results, without those that have no samples.
 func Rows(run Run, subjects []Subject, results []bench.Result) []Row {
-	before := run.Before
-	if run.Crowded {
-		before.Waiting = run.After.Waiting
-	}
-	changed := machine.Changes(before, run.After, run.Took.Seconds())
+	changed := run.changes()
 	rows := make([]Row, 0, len(results))
 	for i := range results {
 		if s := &subjects[results[i].Subject]; len(results[i].Samples) > 0 {
@@ -220,7 +276,7 @@ func row(run *Run, s *Subject, r *bench.Result, model string, changed []string) 
 		Kernels: s.Info.Kernels, Median: speed.Median, Low: speed.Low, High: speed.High,
 		FirstNS: nanoseconds(r.First()), Gap50NS: nanoseconds(r.Gap(0.5)), Gap95NS: nanoseconds(r.Gap(0.95)),
 		LoadNS: int64(s.Load), Memory: cmp.Or(r.Memory, s.Memory), PerToken: s.PerToken,
-		Changed: changed, Machine: run.Machine, Before: run.Before, After: run.After,
+		Runs: run.machines(r.Samples), Changed: changed, Machine: run.Machine, Before: run.Before, After: run.After,
 	}
 	for i, x := range r.Samples {
 		if i == 0 {

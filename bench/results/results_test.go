@@ -45,7 +45,7 @@ func example() []Row {
 		}
 	}
 	return Rows(Run{Commit: "abc", Machine: machine.Facts{Processor: "Some CPU", Cores: 2, System: "linux/amd64"},
-		Before: machine.State{Frequency: 3e9, Load: 1}, After: machine.State{Frequency: 2e9, Load: 2}, Took: time.Minute},
+		Before: machine.State{Clock: 3e9, Load: 1}, After: machine.State{Clock: 2e9, Load: 2}, Took: time.Minute},
 		subjects, list)
 }
 
@@ -64,6 +64,71 @@ func TestRows(t *testing.T) {
 	}
 	if len(tg.Changed) != 1 || !strings.Contains(tg.Changed[0], "3.00 to 2.00 GHz") {
 		t.Errorf("what changed is %q", tg.Changed)
+	}
+}
+
+// doubtful has one test with a run at a lower clock and one beside other work.
+func doubtful(crowded bool) []Row {
+	r := bench.Result{Test: bench.Test{Generate: 4}}
+	for k := range 5 {
+		s := bench.Sample{Took: time.Second, Tokens: 4, Before: machine.State{Clock: 1e9, Waiting: float64(k)},
+			After: machine.State{Clock: 3e9, Temperature: 60, Waiting: float64(k)}}
+		switch k {
+		case 1:
+			s.After.Clock = 2e9
+		case 3:
+			s.After.Waiting += 0.5
+		}
+		r.Samples = append(r.Samples, s)
+	}
+	return Rows(Run{Crowded: crowded}, []Subject{{Name: "a", Info: backend.Info{Threads: 2}}}, []bench.Result{r})
+}
+
+// TestDoubtfulRuns: a run in which the machine changed is marked in the table and in the JSON, with the reason. Threads
+// that wait say nothing where the benchmark has more of them than processors.
+func TestDoubtfulRuns(t *testing.T) {
+	slow, busy := "the clock was 2.00 GHz instead of 3.00", "threads waited for a processor 50% of the time"
+	for crowded, want := range map[bool][]string{false: {1: slow, 3: busy}, true: {1: slow, 3: ""}} {
+		row := doubtful(crowded)[0]
+		for k, m := range row.Runs {
+			got := strings.Join(m.Changed, "; ")
+			if k < len(want) && got != want[k] || k >= len(want) && got != "" {
+				t.Errorf("run %d: %q, want %q", k, got, want)
+			}
+		}
+	}
+	rows := doubtful(false)
+	var table, text bytes.Buffer
+	if err := Write(&table, "md", rows, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| doubtful runs |", "|        2 of 5 |", "in run 2 of tg4 of a, 2 threads, " + slow,
+		"in run 4 of tg4 of a, 2 threads, " + busy} {
+		if got := strings.ReplaceAll(table.String(), "\n", " "); !strings.Contains(strings.ReplaceAll(got, "| |", "|\n|"), want) {
+			t.Errorf("the table lacks %q:\n%s", want, table.String())
+		}
+	}
+	if err := Write(&text, "json", rows, 0); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(again[0].Runs, rows[0].Runs) || again[0].Runs[0].Temperature != 60 {
+		t.Errorf("the JSON has %+v, want %+v", again[0].Runs, rows[0].Runs)
+	}
+	if got := Unlike(rows, rows); len(got) != 2 || got[1] != "the machine changed in 2 of 5 runs of B" {
+		t.Errorf("a comparison says %q", got)
+	}
+}
+
+// TestManyDoubts: the text below a table explains some of the doubtful runs and counts the others.
+func TestManyDoubts(t *testing.T) {
+	rows := slices.Repeat(doubtful(false), 7)
+	list := doubts(rows)
+	if len(list) != maxDoubts+1 || list[maxDoubts] != "and 4 more" {
+		t.Errorf("%d texts, the last %q", len(list), list[len(list)-1])
 	}
 }
 

@@ -61,7 +61,7 @@ Several models, and several --engine, take turns, and a second table says which 
 computes a model that is a folder with safetensors.
 
 The table has the mean and deviation, and the median with its 95% interval. The roofline is the share of the speed that
-the processor's memory allows. Leave the machine alone meanwhile: a line below the table says what changed on it.`,
+the processor's memory allows. Leave the machine alone meanwhile: the table marks runs in which it changed.`,
 		Example: `  runner bench
   runner bench gpt-oss-20b -p 512,2048 -n 128 -d 0,4096
   runner bench --shape gpt-oss-20b --layers 4 --engine builtin --engine isolated
@@ -320,9 +320,12 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 	}
 	run.Before = machine.Now()
 	began := time.Now()
-	how := bench.Options{Repeat: o.repeat, NoWarmUp: o.noWarmUp, Progress: func(done, all int, test, subject string) {
-		say(fmt.Sprintf("%d of %d runs: %s, %s", done+1, all, test, subject))
-	}, Settle: o.settling(func() []int { return processesOf(subjects) }, a.note)}
+	how := bench.Options{Repeat: o.repeat, NoWarmUp: o.noWarmUp,
+		Before: machine.BeforeWork, After: machine.AfterWork,
+		Progress: func(done, all int, test, subject string) {
+			say(fmt.Sprintf("%d of %d runs: %s, %s", done+1, all, test, subject))
+		},
+		Settle: o.settling(func() []int { return processesOf(subjects) }, a.note)}
 	if slices.ContainsFunc(subjects, benchSubject.readsMemory) {
 		meter, err := startMemoryMeter()
 		if err != nil {
