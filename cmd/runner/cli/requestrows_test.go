@@ -69,7 +69,7 @@ func checkLog(t *testing.T, next func() string, want map[string]string) (found [
 	}
 	for _, path := range []string{"/v1/chat/completions", "/nowhere/" + strings.Repeat("世", 100) + "?key=secret"} {
 		r, err := http.Post(url+path, "application/json",
-			strings.NewReader(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}`))
+			strings.NewReader(`{"model":"m","max_tokens":9,"seed":1,"messages":[{"role":"user","content":"hello"}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
