@@ -43,6 +43,7 @@ type Model struct {
 	cancel  *int32
 	failure *C.struct_shim_error
 	watcher watcher
+	turns   turns
 	sampler *sample.Sampler
 
 	unused []C.llama_seq_id
@@ -71,6 +72,7 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	if len(inputs) == 0 {
 		return nil
 	}
+	m.turns.give()
 	m.watcher.watch(ctx)
 	for i := range inputs {
 		if s := inputs[i].Sequence.(*sequence); s.held < len(s.tokens) {
