@@ -177,7 +177,7 @@ func (o *benchOptions) tests() ([]bench.Test, error) {
 			}
 		}
 	}
-	if len(tests) == 0 {
+	if len(tests) == 0 && !o.answer.on() {
 		return nil, &usageError{what: "there is nothing to measure", hint: "use -p, -n or --pg with more than 0"}
 	}
 	return tests, nil

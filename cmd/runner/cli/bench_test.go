@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,5 +54,16 @@ func TestBenchWaitsForEngines(t *testing.T) {
 	text, err := os.ReadFile(file.Name())
 	if err != nil || strings.Count(string(text), "warning: an engine computed for 3s after a run") != 1 {
 		t.Errorf("the notes are %q, %v", text, err)
+	}
+}
+
+// TestNothingToMeasure: without a test of tokens there must be answers to measure.
+func TestNothingToMeasure(t *testing.T) {
+	var usage *usageError
+	if _, err := (&benchOptions{}).tests(); !errors.As(err, &usage) {
+		t.Errorf("without tests and answers: %v", err)
+	}
+	if tests, err := (&benchOptions{answer: answerOptions{serve: true}}).tests(); err != nil || len(tests) != 0 {
+		t.Errorf("with answers alone: %v, %v", tests, err)
 	}
 }
