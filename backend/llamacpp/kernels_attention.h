@@ -22,7 +22,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <vector>
+#include <memory>
 
 namespace kernels {
 
@@ -44,6 +44,29 @@ constexpr int many_queries = 8;
 // Keys and values are prefetched this many cells ahead.
 constexpr int ahead = 16;
 
+// scratch has room for numbers. They are not set, so the system gives only the memory that is used.
+template <typename T> class scratch {
+    std::unique_ptr<T[]> at;
+    int64_t              size = 0;
+
+  public:
+    // make_room makes room for so many. What was there is lost if there was less room.
+    void make_room(int64_t n) {
+        if (size < n) {
+            n = std::max(n, 2 * size); // the cells become more with each token
+            at.reset();
+            size = 0;
+            at.reset(new T[n]);
+            size = n;
+        }
+    }
+
+    T *       data() { return at.get(); }
+    const T * data() const { return at.get(); }
+    T &       operator[](int64_t i) { return at[i]; }
+    T         operator[](int64_t i) const { return at[i]; }
+};
+
 // open_list is the cells that are open to at least one of some tokens, and numbers for each of them. It is kept for the
 // other key heads. Its lists have room for one more vector, because packing and padding write whole vectors.
 struct open_list {
@@ -53,10 +76,10 @@ struct open_list {
     int64_t  room = 0;              // from the numbers of one token or query to those of the next
     bool     alike = false;         // whether the tokens see mostly the same cells
     bool     apart = false;         // whether there is one token, and its neighbour in the step sees other cells
-    std::vector<int32_t> cell;
-    std::vector<float>   bias;   // of each token, times log2(e); minus infinity closes a cell
-    std::vector<float>   scores; // of each query, as powers of two; then the weights
-    std::vector<float>   peak;   // at least the logarithm of a value's largest number, to base two
+    scratch<int32_t> cell;
+    scratch<float>   bias;   // of each token, times log2(e); minus infinity closes a cell
+    scratch<float>   scores; // of each query, as powers of two; then the weights
+    scratch<float>   peak;   // at least the logarithm of a value's largest number, to base two
 };
 
 // query_tile is the queries that share a key head. Heads of the usual sizes have their own, because compilers make
@@ -93,13 +116,9 @@ INLINE bool sees(const attention & a, int64_t token, int64_t cell) {
 KERNEL void gather(const attention & a, int64_t first, int64_t last, open_list & list) {
     const int64_t tokens = last - first;
     list.room = a.cells + lanes;
-    if ((int64_t) list.cell.size() < list.room) {
-        list.cell.resize(list.room);
-        list.peak.resize(list.room);
-    }
-    if ((int64_t) list.bias.size() < tokens * list.room) {
-        list.bias.resize(tokens * list.room);
-    }
+    list.cell.make_room(list.room);
+    list.peak.make_room(list.room);
+    list.bias.make_room(tokens * list.room);
     int64_t n = 0, open_to_each = 0;
     for (int64_t c = 0; c < a.cells; c += lanes) {
         // Tokens often see few of all cells, because other sequences have the rest.
@@ -439,9 +458,7 @@ template <typename T> INLINE void finish(const T & tile, int q, const float * si
 // attend_to computes the tokens of a list for key head s. It reports false if they have to be computed one by one.
 template <int known> KERNEL bool attend_to(const attention & a, int64_t s, open_list & list) {
     const int64_t group = a.heads / a.shared, queries = group * (list.last - list.first);
-    if ((int64_t) list.scores.size() < queries * list.room) {
-        list.scores.resize(queries * list.room);
-    }
+    list.scores.make_room(queries * list.room);
     query_tile<known> tile;
     tile.a = &a, tile.list = &list, tile.queries = (int) queries;
     tile.k = a.k + s * a.k_head, tile.v = a.v + s * a.v_head;
