@@ -11,15 +11,25 @@ import (
 // again and again, that happens within 20 µs of each call, and it needs another P after the call. The thread that looks
 // for such calls then hardly sleeps, and threads change processors. That cost steps of a millisecond a tenth. See retake
 // in runtime/proc.go of Go 1.26.
-type turns struct{ last time.Time }
+type turns struct {
+	step time.Time // when the last step began
+	last time.Time // when the last turn was given
+}
 
-// mostWithoutTurn is less than 10 ms by more than a short step. Steps that are longer lose their P, but they are so few
-// that it costs nothing. After each step is too often: a turn wakes a thread.
+// mostWithoutTurn is less than 10 ms by more than a short step. After each step would be too often: a turn wakes a
+// thread. Longer steps lose their P, but there are so few of them that it costs nothing, and a turn would cost more.
 const mostWithoutTurn = 5 * time.Millisecond
 
-// give gives a turn if the last one is long ago. Only the goroutine that calls the model may call it.
+// give gives a turn if steps are short and the last turn is long ago. Only the goroutine that calls the model may call
+// it.
 func (t *turns) give() {
-	if now := time.Now(); now.Sub(t.last) > mostWithoutTurn {
+	now := time.Now()
+	short := now.Sub(t.step) < mostWithoutTurn
+	t.step = now
+	switch {
+	case !short: // or there was a pause
+		t.last = now
+	case now.Sub(t.last) > mostWithoutTurn:
 		t.last = now
 		runtime.Gosched()
 	}
