@@ -80,7 +80,7 @@ type Sample struct {
 	// Bandwidth is how many bytes a second the processor read from memory, the mean of before and after; 0 if that was
 	// not measured.
 	Bandwidth float64
-	// Before and After are the state of the machine directly before and after the run.
+	// Before and After are the state of the machine directly before and after what counts.
 	Before, After machine.State
 }
 
@@ -90,7 +90,9 @@ type Result struct {
 	Test    Test
 	// Workload names a test other than those of tokens, and Group those that it took turns with; else they are empty.
 	Workload, Group string
-	Samples         []Sample
+	// Crowded is that of the workload.
+	Crowded bool
+	Samples []Sample
 	// Memory is the most memory, in bytes, that the process had in use, where it is not the subject's; 0 if it is.
 	Memory int64
 }
@@ -113,7 +115,7 @@ type Options struct {
 	// Progress, when not nil, is called before each run with how many of all are done, and the name of the test and of
 	// its subject.
 	Progress func(done, all int, test, subject string)
-	// Before and After, when not nil, read the state of the machine directly before and after each run.
+	// Before and After, when not nil, read the state of the machine directly before and after what counts of each run.
 	Before, After func() machine.State
 	// Bandwidth, when not nil, measures how many bytes a second the processor reads from memory. [Run] has it before and
 	// after each run that only generates, because other programs and other virtual machines change it all the time. It
@@ -137,10 +139,11 @@ func (o *Options) sample(ctx context.Context, w *Workload, round int) (Sample, e
 		rate = o.Bandwidth()
 	}
 	var before machine.State
-	if o.Before != nil {
-		before = o.Before()
-	}
-	s, err := w.Measure(ctx, round)
+	s, err := w.Measure(ctx, round, func() {
+		if o.Before != nil {
+			before = o.Before()
+		}
+	})
 	if s.Before = before; o.After != nil {
 		s.After = o.After()
 	}
@@ -158,8 +161,11 @@ func (o *Options) sample(ctx context.Context, w *Workload, round int) (Sample, e
 type Workload struct {
 	Name, Group string
 	Subject     int
+	// Crowded says that it has more threads to run than there are processors, apart from those of the engine.
+	Crowded bool
 	// Measure runs it once. round is -1 for the run that does not count, and the same for all workloads that take turns.
-	Measure func(ctx context.Context, round int) (Sample, error)
+	// Measure calls begin directly before what counts.
+	Measure func(ctx context.Context, round int, begin func()) (Sample, error)
 	// bandwidth says that the bandwidth is measured beside its runs.
 	bandwidth bool
 }
@@ -171,8 +177,8 @@ func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Re
 	for _, t := range tests {
 		for i := range subjects {
 			list = append(list, Workload{Name: t.Name(), Group: t.Name(), Subject: i, bandwidth: t.Prompt == 0,
-				Measure: func(ctx context.Context, round int) (Sample, error) {
-					return measure(ctx, subjects[i].Model, t, uint64(round+1))
+				Measure: func(ctx context.Context, round int, begin func()) (Sample, error) {
+					return measure(ctx, subjects[i].Model, t, uint64(round+1), begin)
 				}})
 		}
 	}
@@ -195,7 +201,7 @@ func Measure(ctx context.Context, list []Workload, o Options, name func(subject 
 	}
 	results := make([]Result, len(list))
 	for i, w := range list {
-		results[i].Subject, results[i].Workload, results[i].Group = w.Subject, w.Name, w.Group
+		results[i] = Result{Subject: w.Subject, Workload: w.Name, Group: w.Group, Crowded: w.Crowded}
 	}
 	all, done := len(list)*(o.Repeat-first), 0
 	for from := 0; from < len(list); {
@@ -230,8 +236,8 @@ func Measure(ctx context.Context, list []Workload, o Options, name func(subject 
 // errTokens says that a model generated no token. It is a fault of the engine.
 var errTokens = errors.New("the engine chose no token")
 
-// measure runs a test once.
-func measure(ctx context.Context, m backend.Model, t Test, seed uint64) (Sample, error) {
+// measure runs a test once. It calls begin before the clock starts.
+func measure(ctx context.Context, m backend.Model, t Test, seed uint64, begin func()) (Sample, error) {
 	q, err := m.NewSequence()
 	if err != nil {
 		return Sample{}, err
@@ -244,6 +250,7 @@ func measure(ctx context.Context, m backend.Model, t Test, seed uint64) (Sample,
 			return Sample{}, err
 		}
 	}
+	begin()
 	s := Sample{Start: time.Now(), Tokens: t.Tokens()}
 	if t.Prompt > 0 {
 		if err := r.read(t.Prompt, true); err != nil {

@@ -113,20 +113,26 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
-// TestMachine: the state of the machine is read directly before and after each run, and the bandwidth beyond that.
+// TestMachine: the state of the machine is read directly before and after what counts of a run, which is not the depth.
+// The bandwidth is measured beyond that.
 func TestMachine(t *testing.T) {
-	m := fake.New(fake.Config{})
-	defer m.Close()
 	calls := 0.0
+	m := fake.New(fake.Config{Fail: func(_ int, in []backend.Input) error {
+		if len(in[0].Sequence.Tokens()) == 0 {
+			calls += 1000
+		}
+		return nil
+	}})
+	defer m.Close()
 	state := func() machine.State { calls++; return machine.State{Clock: calls} }
 	o := Options{Repeat: 2, Settle: func(context.Context) bool { calls += 100; return true },
 		Bandwidth: func() float64 { calls += 10; return 1 }, Before: state, After: state}
-	results, err := Run(t.Context(), []Subject{{"a", m}}, []Test{{Generate: 2}}, o)
+	results, err := Run(t.Context(), []Subject{{"a", m}}, []Test{{Generate: 2, Depth: 3}}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The run that does not count settles once and has no bandwidth: 102. The others settle twice.
-	for k, want := range [][2]float64{{213, 214}, {435, 436}} {
+	// The run that does not count settles once and has no bandwidth: 1102. The others settle twice.
+	for k, want := range [][2]float64{{2213, 2214}, {3435, 3436}} {
 		s := results[0].Samples[k]
 		if s.Before.Clock != want[0] || s.After.Clock != want[1] {
 			t.Errorf("run %d: states %v and %v, want %v", k, s.Before.Clock, s.After.Clock, want)

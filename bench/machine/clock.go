@@ -8,7 +8,7 @@ import (
 
 // The clock frequency is measured, because many systems tell it to administrators only, and many virtual machines show
 // the same number all the time. A chain of additions and exclusive ors that need each other's results takes one cycle
-// for each of them, on every processor of the last twenty years. So its time gives the frequency.
+// for each of them on x86-64 and arm64. So its time gives the frequency.
 const (
 	// slice is how many cycles are timed at once: 30 to 100 µs, so that many of them end without another program between.
 	slice = 200_000

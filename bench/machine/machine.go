@@ -48,8 +48,8 @@ type State struct {
 	Load float64 `json:"load,omitempty"`
 	// Waiting is how long, in seconds since the machine started, threads have waited for a processor.
 	Waiting float64 `json:"waiting_s,omitempty"`
-	// Stolen is how long, in seconds of one processor since the machine started, the host of a virtual machine ran others
-	// on the processors that had work to do.
+	// Stolen is how long, in seconds since the machine started, the host of a virtual machine ran others while this one
+	// had work to do: the mean of the processors.
 	Stolen float64 `json:"stolen_s,omitempty"`
 	// Power names what supplies the machine, as in "battery". It is empty if it is not known.
 	Power string `json:"power,omitempty"`
@@ -57,7 +57,8 @@ type State struct {
 
 // Now reads the state of this machine. It takes at least 30 ms, in which a processor that was idle raises its clock.
 func Now() State {
-	s := BeforeWork()
+	var s State
+	s.read(true)
 	s.Clock = measureClock(runtime.GOMAXPROCS(0), fromIdle)
 	return s
 }
@@ -65,15 +66,22 @@ func Now() State {
 // BeforeWork reads the state of this machine without its clock.
 func BeforeWork() State {
 	var s State
-	s.read()
+	s.read(false)
 	return s
 }
 
 // AfterWork reads the state of this machine, with the clock of processors that just worked. Measuring that takes about
-// 1 ms. It comes last, so that it disturbs nothing that is counted between BeforeWork and AfterWork.
+// 1 ms. It comes last where the system counts how long threads wait, because its own threads may wait.
 func AfterWork() State {
-	s := BeforeWork()
-	s.Clock = measureClock(runtime.GOMAXPROCS(0), atWork)
+	var s State
+	if countsWaiting {
+		s.read(false)
+	}
+	clock := measureClock(runtime.GOMAXPROCS(0), atWork)
+	if !countsWaiting {
+		s.read(false)
+	}
+	s.Clock = clock
 	return s
 }
 
@@ -87,12 +95,12 @@ func Changes(before, after State, seconds float64) []string {
 	return append(list, disturbances(before, after, seconds)...)
 }
 
-// ChangesOfRun is Changes for one of several runs of the same work. The clock is compared with what others ended with,
-// because a processor that waited for its work has another.
-func ChangesOfRun(before, after State, seconds, clockOfOthers float64) []string {
+// ChangesOfRun is Changes for one of several runs of the same work. The clock is compared with the highest at the end
+// of one, because a processor that waited for its work has another.
+func ChangesOfRun(before, after State, seconds, highest float64) []string {
 	var list []string
-	if differ(clockOfOthers, after.Clock) {
-		list = append(list, fmt.Sprintf("the clock was %.2f GHz instead of %.2f", after.Clock/1e9, clockOfOthers/1e9))
+	if differ(highest, after.Clock) {
+		list = append(list, fmt.Sprintf("the clock was %.2f GHz instead of %.2f", after.Clock/1e9, highest/1e9))
 	}
 	return append(list, disturbances(before, after, seconds)...)
 }
@@ -112,16 +120,16 @@ func disturbances(before, after State, seconds float64) []string {
 	if n := after.Throttled - before.Throttled; n > 0 {
 		list = append(list, fmt.Sprintf("the processor was slowed down %d times because it was hot", n))
 	}
-	if b, a := before.Limit, after.Limit; a > 0 && (a < 100 || b < 100) {
+	if b, a := before.Limit, after.Limit; a > 0 && b > 0 && min(a, b) < 100 {
 		list = append(list, fmt.Sprintf("the system allowed %d%% of the speed before, and %d%% after", b, a))
 	}
 	if w := after.Waiting - before.Waiting; seconds > 0 && w > max(0.1*seconds, leastLost) {
 		list = append(list, fmt.Sprintf("threads waited for a processor %.0f%% of the time", 100*min(w/seconds, 1)))
 	}
 	if w := after.Stolen - before.Stolen; seconds > 0 && w > max(0.1*seconds, leastLost) {
-		list = append(list, fmt.Sprintf("the host ran other machines for %.0f%% of a processor's time", 100*w/seconds))
+		list = append(list, fmt.Sprintf("the host ran other machines %.0f%% of the time", 100*min(w/seconds, 1)))
 	}
-	if before.Power != after.Power {
+	if before.Power != after.Power && before.Power != "" && after.Power != "" {
 		list = append(list, fmt.Sprintf("the power came from %s before, and from %s after", before.Power, after.Power))
 	}
 	return list

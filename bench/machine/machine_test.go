@@ -30,29 +30,39 @@ func write(t *testing.T, files map[string]string) (root string) {
 
 func TestLinuxState(t *testing.T) {
 	root := write(t, map[string]string{
-		"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq":             "3000000\n",
-		"sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq":             "2000000\n",
-		"sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": "3\n",
-		"sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count": "4\n",
-		"sys/class/thermal/thermal_zone0/temp":                             "41000\n",
-		"sys/class/thermal/thermal_zone1/temp":                             "67500\n",
-		"sys/class/thermal/thermal_zone2/temp":                             "unknown\n",
-		"sys/class/power_supply/BAT0/status":                               "Discharging\n",
-		"proc/loadavg":                                                     "1.25 1.00 0.50 2/300 4000\n",
+		"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq":                "3000000\n",
+		"sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq":                "2000000\n",
+		"sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count":    "3\n",
+		"sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count":    "4\n",
+		"sys/class/thermal/thermal_zone0/temp":                                "41000\n",
+		"sys/class/thermal/thermal_zone1/temp":                                "67500\n",
+		"sys/class/thermal/thermal_zone2/temp":                                "unknown\n",
+		"sys/class/hwmon/hwmon0/name":                                         "nvme\n",
+		"sys/class/hwmon/hwmon0/temp1_input":                                  "90000\n",
+		"sys/class/hwmon/hwmon1/name":                                         "k10temp\n",
+		"sys/class/hwmon/hwmon1/temp1_input":                                  "71250\n",
+		"sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count": "5\n",
+		"sys/devices/system/cpu/cpu1/thermal_throttle/package_throttle_count": "5\n",
+		"sys/class/power_supply/BAT0/status":                                  "Discharging\n",
+		"proc/loadavg":                                                        "1.25 1.00 0.50 2/300 4000\n",
 		"proc/pressure/cpu": "some avg10=1.00 avg60=0.50 avg300=0.10 total=2500000\n" +
 			"full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n",
 		"proc/stat": "cpu  1569013 2369 167924 730624 7961 0 1676 1650 0 0\n" +
 			"cpu0 748893 1249 80055 407686 1075 0 509 823 0 0\ncpu1 820120 1119 87869 322938 6885 0 1166 826 0 0\n",
 	})
-	want := State{Frequency: 2.5e9, Temperature: 67.5, Throttled: 7, Load: 1.25, Waiting: 2.5, Stolen: 16.5,
+	want := State{Frequency: 2.5e9, Temperature: 71.25, Throttled: 12, Load: 1.25, Waiting: 2.5, Stolen: 8.25,
 		Power: "battery"}
-	if got := linuxState(root); !reflect.DeepEqual(got, want) {
+	if got := linuxState(root, true); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := linuxState(t.TempDir()); got != (State{}) {
+	if want.Frequency = 0; linuxState(root, false) != want {
+		t.Errorf("without the frequency: %+v", linuxState(root, false))
+	}
+	if got := linuxState(t.TempDir(), true); got != (State{}) {
 		t.Errorf("a system that tells nothing gives %+v", got)
 	}
-	for _, text := range []string{"", "cpu", "cpu 1 2 3 4 5 6 7\n", "cpu0 1 2 3 4 5 6 7 8\n", "cpu 1 2 3 4 5 6 7 x\n"} {
+	for _, text := range []string{"", "cpu", "cpu 1 2 3 4 5 6 7\n", "cpu0 1 2 3 4 5 6 7 8\n",
+		"cpu 1 2 3 4 5 6 7 x\n"} {
 		if got := readStolen(text); got != 0 {
 			t.Errorf("%q gives %v seconds", text, got)
 		}
@@ -186,7 +196,8 @@ func TestChanges(t *testing.T) {
 		want          int
 	}{
 		{"nothing is known", State{}, State{}, 0},
-		{"small changes", State{Clock: 3e9, Waiting: 1, Stolen: 1}, State{Clock: 2.8e9, Waiting: 1.5, Stolen: 1.5, Load: 2}, 0},
+		{"small changes", State{Clock: 3e9, Waiting: 1, Stolen: 1},
+			State{Clock: 2.8e9, Waiting: 1.5, Stolen: 1.5, Load: 2}, 0},
 		{"a lower clock", State{Clock: 3e9}, State{Clock: 2e9}, 1},
 		{"idle processors", State{Frequency: 3e9}, State{Frequency: 1e9}, 0},
 		{"heat", State{Throttled: 1}, State{Throttled: 5}, 1},
@@ -195,6 +206,8 @@ func TestChanges(t *testing.T) {
 		{"a moment of other work", State{Waiting: 1}, State{Waiting: 1.005}, 0},
 		{"other machines", State{Stolen: 1}, State{Stolen: 3}, 1},
 		{"a cable", State{Power: "mains"}, State{Power: "battery"}, 1},
+		{"unknown power", State{}, State{Power: "battery"}, 0},
+		{"an unknown limit", State{}, State{Limit: 60}, 0},
 	} {
 		seconds := 10.0
 		if c.name == "a moment of other work" {

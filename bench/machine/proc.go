@@ -3,20 +3,26 @@ package machine
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// readStolen returns the seconds that the host took, the eighth number of the line "cpu" of /proc/stat. They are counted
-// in hundredths.
+// readStolen returns the seconds that the host took, the mean of all processors. It is the eighth number of the line
+// "cpu" of /proc/stat, in hundredths. The lines after it are those of the processors.
 func readStolen(text string) float64 {
+	sum, processors := 0.0, 0
 	for line := range strings.Lines(text) {
-		if f := strings.Fields(line); len(f) > 8 && f[0] == "cpu" {
-			n, _ := strconv.ParseFloat(f[8], 64)
-			return n / 100
+		f := strings.Fields(line)
+		switch {
+		case len(f) < 9 || !strings.HasPrefix(f[0], "cpu"):
+		case f[0] == "cpu":
+			sum, _ = strconv.ParseFloat(f[8], 64)
+		default:
+			processors++
 		}
 	}
-	return 0
+	return sum / 100 / float64(max(processors, 1))
 }
 
 // readPressure returns the seconds of the line "some" of /proc/pressure/cpu.
@@ -36,10 +42,15 @@ func readPressure(text string) float64 {
 	return 0
 }
 
-// linuxState reads the state from the files of a Linux system under root.
-func linuxState(root string) State {
+// linuxState reads the state from the files of a Linux system under root. The frequency is left out unless all is
+// wanted, because some kernels take 10 ms for each processor.
+func linuxState(root string, all bool) State {
 	var s State
-	if list := numbers(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"); len(list) > 0 {
+	var list []float64
+	if all {
+		list = numbers(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq")
+	}
+	if len(list) > 0 {
 		sum := 0.0
 		for _, khz := range list {
 			sum += 1000 * khz
@@ -49,8 +60,20 @@ func linuxState(root string) State {
 	for _, milli := range numbers(root, "sys/class/thermal/thermal_zone*/temp") {
 		s.Temperature = max(s.Temperature, milli/1000)
 	}
+	for _, path := range glob(root, "sys/class/hwmon/hwmon*") {
+		switch strings.TrimSpace(text(path, "name")) {
+		case "coretemp", "k10temp", "zenpower": // the processors' own sensors
+			for _, milli := range numbers(path, "temp*_input") {
+				s.Temperature = max(s.Temperature, milli/1000)
+			}
+		}
+	}
 	for _, n := range numbers(root, "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count") {
 		s.Throttled += int64(n)
+	}
+	// Each processor has the count of its package.
+	if list := numbers(root, "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/package_throttle_count"); len(list) > 0 {
+		s.Throttled += int64(slices.Max(list))
 	}
 	if f := strings.Fields(text(root, "proc/loadavg")); len(f) > 0 {
 		s.Load, _ = strconv.ParseFloat(f[0], 64)

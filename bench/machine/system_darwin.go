@@ -16,10 +16,14 @@ func gpuCores() int {
 	return readGPUCores(output("ioreg", "-l", "-r", "-c", "AGXAccelerator", "-d", "1"))
 }
 
-func (s *State) read() {
+// Waiting is not read.
+const countsWaiting = false
+
+// read reads the state. The frequency takes a fifth of a second, and is left out unless all is wanted.
+func (s *State) read(all bool) {
 	s.Limit = readSpeedLimit(output("pmset", "-g", "therm"))
 	s.Power = readPower(output("pmset", "-g", "batt"))
-	if os.Geteuid() == 0 {
+	if all && os.Geteuid() == 0 {
 		s.Frequency = readPowermetrics(output("powermetrics", "-n", "1", "-i", "200", "-s", "cpu_power"))
 	}
 	// struct loadavg has three fixed-point numbers and, after padding, their scale.

@@ -9,7 +9,9 @@ import (
 
 func gpuCores() int { return 0 }
 
-func (s *State) read() { *s = linuxState("/") }
+const countsWaiting = true
+
+func (s *State) read(all bool) { *s = linuxState("/", all) }
 
 // Peak returns the largest memory, in bytes, that a process has had in use, mapped files included. 0 is this process.
 // The result is 0 if the system does not tell.

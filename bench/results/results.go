@@ -119,11 +119,13 @@ type Upstream struct {
 	MainGPU       int    `json:"main_gpu"`
 	NoKVOffload   choice `json:"no_kv_offload"`
 	FlashAttn     choice `json:"flash_attn"` // -1 is auto
+	Devices       string `json:"devices"`
 	TensorSplit   string `json:"tensor_split"`
 	TensorBuffers string `json:"tensor_buft_overrides"`
 	Mapped        choice `json:"use_mmap"`
 	Embeddings    choice `json:"embeddings"`
 	NoOpOffload   choice `json:"no_op_offload"`
+	NoHost        choice `json:"no_host"`
 	// Newer versions have these. LoadMode replaces use_mmap.
 	LoadMode      string `json:"load_mode"`
 	ExpertsOnCPU  int    `json:"n_cpu_moe"`
@@ -180,6 +182,8 @@ type Subject struct {
 	Memory, PerToken int64
 	// Made says how the weights were made, as in "random, 4 layers"; it is empty for a model that someone has trained.
 	Made string
+	// Remote says that it computes in a process that another program started, maybe on another machine.
+	Remote bool
 	// CacheType is the element type of the cache, and FlashAttention is auto, on or off.
 	CacheType, FlashAttention string
 }
@@ -205,41 +209,39 @@ type Run struct {
 	Machine       machine.Facts
 	Before, After machine.State
 	Took          time.Duration
-	// Crowded says that the benchmark itself had more threads to run than there are processors. That threads waited then
-	// says nothing about other work.
-	Crowded bool
 }
 
-// changes says what changed on the machine from the beginning of the run to its end.
-func (r *Run) changes() []string {
-	return machine.Changes(r.waited(r.Before, r.After), r.After, r.Took.Seconds())
-}
-
-// waited returns the state before something, without what threads waited since then if that says nothing.
-func (r *Run) waited(before, after machine.State) machine.State {
-	if r.Crowded {
+// waited returns the state before something. If the benchmark itself had more threads to run than there are processors,
+// it is without what threads waited since then, because that says nothing about other work.
+func waited(before, after machine.State, crowded bool) machine.State {
+	if crowded {
 		before.Waiting = after.Waiting
 	}
 	return before
 }
 
-// machines describes the machine for each sample.
-func (r *Run) machines(samples []bench.Sample) []MachineOfRun {
+// crowded reports whether a result is from runs with more threads than there are processors.
+func (r *Run) crowded(s *Subject, result *bench.Result) bool {
+	return result.Crowded || r.Machine.Cores > 0 && s.Info.Threads > r.Machine.Cores
+}
+
+// machines describes the machine for each sample. It is nil for an engine on another machine.
+func machines(s *Subject, samples []bench.Sample, crowded bool) []MachineOfRun {
+	if s.Remote {
+		return nil
+	}
 	var list []MachineOfRun
+	var highest float64
+	for i := range samples {
+		highest = max(highest, samples[i].After.Clock)
+	}
+	if s.Info.GPULayers > 0 {
+		highest = 0 // the processors wait for the GPU
+	}
 	for i := range samples {
 		s := &samples[i]
-		var others []float64
-		for k := range samples {
-			if k != i {
-				others = append(others, samples[k].After.Clock)
-			}
-		}
-		var clock float64
-		if len(others) > 0 {
-			clock = bench.Median(others)
-		}
 		list = append(list, MachineOfRun{Clock: s.After.Clock, Temperature: s.After.Temperature,
-			Changed: machine.ChangesOfRun(r.waited(s.Before, s.After), s.After, s.Took.Seconds(), clock)})
+			Changed: machine.ChangesOfRun(waited(s.Before, s.After, crowded), s.After, s.Took.Seconds(), highest)})
 	}
 	if !slices.ContainsFunc(list, func(m MachineOfRun) bool { return m.Clock > 0 || len(m.Changed) > 0 }) {
 		return nil
@@ -249,7 +251,11 @@ func (r *Run) machines(samples []bench.Sample) []MachineOfRun {
 
 // Rows makes the rows of results, without those that have no samples.
 func Rows(run Run, subjects []Subject, results []bench.Result) []Row {
-	changed := run.changes()
+	crowded := false
+	for i := range results {
+		crowded = crowded || run.crowded(&subjects[results[i].Subject], &results[i])
+	}
+	changed := machine.Changes(waited(run.Before, run.After, crowded), run.After, run.Took.Seconds())
 	rows := make([]Row, 0, len(results))
 	for i := range results {
 		if s := &subjects[results[i].Subject]; len(results[i].Samples) > 0 {
@@ -268,7 +274,7 @@ func row(run *Run, s *Subject, r *bench.Result, model string, changed []string) 
 		Model: model, Size: s.Info.Bytes, Parameters: s.Info.Parameters, Batch: s.Info.BatchSize,
 		Threads: s.Info.Threads, GPULayers: s.Info.GPULayers,
 		Upstream: Upstream{Microbatch: s.Info.BatchSize, CPUMask: "0x0", CacheKeys: s.CacheType, CacheValues: s.CacheType,
-			SplitMode: "layer", FlashAttn: flash[s.FlashAttention], TensorSplit: "0.00", TensorBuffers: "none",
+			SplitMode: "layer", FlashAttn: flash[s.FlashAttention], Devices: "auto", TensorSplit: "0.00", TensorBuffers: "none",
 			Mapped: yes(s.Info.Memory.Mapped > 0), LoadMode: loadMode[s.Info.Memory.Mapped > 0]},
 		Prompt: r.Test.Prompt, Generate: r.Test.Generate, Depth: r.Test.Depth,
 		Mean: speed.Mean, Deviation: speed.Deviation, Samples: speeds,
@@ -276,7 +282,8 @@ func row(run *Run, s *Subject, r *bench.Result, model string, changed []string) 
 		Kernels: s.Info.Kernels, Median: speed.Median, Low: speed.Low, High: speed.High,
 		FirstNS: nanoseconds(r.First()), Gap50NS: nanoseconds(r.Gap(0.5)), Gap95NS: nanoseconds(r.Gap(0.95)),
 		LoadNS: int64(s.Load), Memory: cmp.Or(r.Memory, s.Memory), PerToken: s.PerToken,
-		Runs: run.machines(r.Samples), Changed: changed, Machine: run.Machine, Before: run.Before, After: run.After,
+		Runs: machines(s, r.Samples, run.crowded(s, r)), Changed: changed, Machine: run.Machine,
+		Before: run.Before, After: run.After,
 	}
 	for i, x := range r.Samples {
 		if i == 0 {

@@ -177,7 +177,7 @@ func (o *benchOptions) tests() ([]bench.Test, error) {
 			}
 		}
 	}
-	if len(tests) == 0 && !o.answer.on() {
+	if len(tests) == 0 && (!o.answer.on() || slices.ContainsFunc(o.depths, func(n int) bool { return n > 0 })) {
 		return nil, &usageError{what: "there is nothing to measure", hint: "use -p, -n or --pg with more than 0"}
 	}
 	return tests, nil
@@ -326,7 +326,7 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 			say(fmt.Sprintf("%d of %d runs: %s, %s", done+1, all, test, subject))
 		},
 		Settle: o.settling(func() []int { return processesOf(subjects) }, a.note)}
-	if slices.ContainsFunc(subjects, benchSubject.readsMemory) {
+	if len(tests) > 0 && slices.ContainsFunc(subjects, benchSubject.readsMemory) {
 		meter, err := startMemoryMeter()
 		if err != nil {
 			return nil, err
@@ -351,7 +351,6 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 		measured = append(measured, more...)
 	}
 	run.After, run.Took = machine.Now(), time.Since(began)
-	run.Crowded = o.answer.serve || o.answer.on() && o.answer.most() > 1
 	return results.Rows(run, describe(subjects, o), measured), err
 }
 

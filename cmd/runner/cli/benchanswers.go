@@ -173,9 +173,9 @@ func (w *answering) request(round int) generation.Request {
 func (w *answering) workloads(subject int) []bench.Workload {
 	var list []bench.Workload
 	add := func(group, name string, at int, change func(r *generation.Request)) {
-		list = append(list, bench.Workload{Name: name, Group: group, Subject: subject,
-			Measure: func(ctx context.Context, round int) (bench.Sample, error) {
-				return together(at, func(i int) (bench.Sample, error) {
+		list = append(list, bench.Workload{Name: name, Group: group, Subject: subject, Crowded: at > 1,
+			Measure: func(ctx context.Context, round int, begin func()) (bench.Sample, error) {
+				return together(at, begin, func(i int) (bench.Sample, error) {
 					req := w.request(round*at + i)
 					change(&req)
 					return w.answer(ctx, subject, req)
@@ -204,9 +204,9 @@ func (w *answering) workloads(subject int) []bench.Workload {
 			if n == 1 {
 				name, group = serverPrefix+"1 client", "answer"
 			}
-			list = append(list, bench.Workload{Name: name, Group: group, Subject: subject,
-				Measure: func(ctx context.Context, round int) (bench.Sample, error) {
-					return together(n, func(i int) (bench.Sample, error) {
+			list = append(list, bench.Workload{Name: name, Group: group, Subject: subject, Crowded: true,
+				Measure: func(ctx context.Context, round int, begin func()) (bench.Sample, error) {
+					return together(n, begin, func(i int) (bench.Sample, error) {
 						return w.servers[subject].ask(ctx, w.request(round*n+i))
 					})
 				}})
@@ -221,10 +221,12 @@ func (w *answering) workloads(subject int) []bench.Workload {
 	return list
 }
 
-// together runs several answers at once. The sample has the tokens of all, and the mean of the other times.
-func together(n int, one func(i int) (bench.Sample, error)) (all bench.Sample, err error) {
+// together runs several answers at once, after it called begin. The sample has the tokens of all, and the mean of the
+// other times.
+func together(n int, begin func(), one func(i int) (bench.Sample, error)) (all bench.Sample, err error) {
 	samples, errs := make([]bench.Sample, n), make([]error, n)
 	var wg sync.WaitGroup
+	begin()
 	all.Start = time.Now()
 	for i := range n {
 		wg.Go(func() { samples[i], errs[i] = one(i) })

@@ -259,7 +259,7 @@ func describe(subjects []benchSubject, o *benchOptions) []results.Subject {
 			list[i].CacheType, list[i].FlashAttention = "", "auto"
 		}
 		if s.remote {
-			list[i].PerToken = 0
+			list[i].Remote, list[i].PerToken = true, 0
 			list[i].Info.Path, list[i].Info.Bytes, list[i].Info.Parameters = s.model.path, 0, 0
 		} else if inside[s.process] == 1 {
 			list[i].Memory = s.peak
