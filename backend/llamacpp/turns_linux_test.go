@@ -1,7 +1,6 @@
 package llamacpp
 
 import (
-	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,8 +11,8 @@ import (
 )
 
 // TestStepsKeepTheirThread counts how often threads of this process wait while short steps follow one another. That is
-// about once for each turn that the steps give. Without turns Go's runtime makes them wait in each step. The least of
-// some attempts counts, because what runs beside adds to it.
+// about once for each turn that the steps give. Without turns Go's runtime makes them wait in each step. One of some
+// attempts must do, because what runs beside adds to the count.
 func TestStepsKeepTheirThread(t *testing.T) {
 	m := openModel(t, filepath.Join("..", "..", "models", "demo", "demo.gguf"),
 		backend.Config{ContextSize: 1024, Sequences: 1, Threads: 1})
@@ -31,8 +30,7 @@ func TestStepsKeepTheirThread(t *testing.T) {
 		return u.Nvcsw
 	}
 	const steps = 500
-	least, most := int64(math.MaxInt64), int64(0)
-	for range 5 {
+	for range 10 {
 		if _, err := s.Truncate(0); err != nil {
 			t.Fatal(err)
 		}
@@ -42,11 +40,12 @@ func TestStepsKeepTheirThread(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := waits() - before; n < least {
-			least, most = n, 50+3*int64(time.Since(began)/mostWithoutTurn)
+		n, took := waits()-before, time.Since(began)
+		most := 50 + 3*int64(took/mostWithoutTurn)
+		t.Logf("threads waited %d times in %d steps of %v, at most %d are right", n, steps, took/steps, most)
+		if n <= most {
+			return
 		}
 	}
-	if t.Logf("threads waited %d times in %d steps", least, steps); least > most {
-		t.Errorf("threads waited %d times in %d steps, want at most %d", least, steps, most)
-	}
+	t.Error("threads wait too often")
 }
