@@ -161,7 +161,7 @@ func (o *Options) sample(ctx context.Context, w *Workload, round int) (Sample, e
 type Workload struct {
 	Name, Group string
 	Subject     int
-	// Crowded says that it has more threads to run than there are processors, apart from those of the engine.
+	// Crowded says that it runs threads of its own beside those of the engine, so that threads wait in any case.
 	Crowded bool
 	// Measure runs it once. round is -1 for the run that does not count, and the same for all workloads that take turns.
 	// Measure calls begin directly before what counts.

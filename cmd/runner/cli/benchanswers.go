@@ -173,7 +173,7 @@ func (w *answering) request(round int) generation.Request {
 func (w *answering) workloads(subject int) []bench.Workload {
 	var list []bench.Workload
 	add := func(group, name string, at int, change func(r *generation.Request)) {
-		list = append(list, bench.Workload{Name: name, Group: group, Subject: subject, Crowded: at > 1,
+		list = append(list, bench.Workload{Name: name, Group: group, Subject: subject, Crowded: true,
 			Measure: func(ctx context.Context, round int, begin func()) (bench.Sample, error) {
 				return together(at, begin, func(i int) (bench.Sample, error) {
 					req := w.request(round*at + i)
