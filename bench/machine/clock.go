@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ const (
 )
 
 // measureClock returns the highest frequency, in hertz, that processors showed while chains ran on them for a time.
+// There is at least one processor.
 func measureClock(processors int, limit time.Duration) float64 {
 	fastest := make([]float64, min(processors, most))
 	var running sync.WaitGroup
@@ -29,11 +31,7 @@ func measureClock(processors int, limit time.Duration) float64 {
 		running.Go(func() { fastest[i] = fastestOf(limit, time.Now, chain) })
 	}
 	running.Wait()
-	clock := 0.0
-	for _, x := range fastest {
-		clock = max(clock, x)
-	}
-	return clock
+	return slices.Max(fastest)
 }
 
 // fastestOf returns the highest frequency of the slices that begin before a time is over, and of enough others. A slice
