@@ -23,12 +23,13 @@ import (
 )
 
 // TestDraftsChangeNothing compares runs with and without guesses of next tokens on the bundled model and on random
-// ones, over random prompts, forms, seeds and temperatures. Every event must be the same. RUNNER_LONG=1 makes it long.
+// ones, over 2,000 random prompts, forms, seeds and temperatures. Every event must be the same. RUNNER_LONG=1 takes
+// more and longer ones.
 func TestDraftsChangeNothing(t *testing.T) {
 	needRepeats(t)
-	requests := 60
+	requests, longest := 500, 80
 	if os.Getenv("RUNNER_LONG") != "" {
-		requests = 500
+		requests, longest = 1000, 200
 	}
 	path, err := demo.Path(t.Context())
 	if err != nil {
@@ -45,10 +46,11 @@ func TestDraftsChangeNothing(t *testing.T) {
 	}
 	for name, path := range models {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			off, on := draftsRunner(t, path, runner.DraftsOff), draftsRunner(t, path, runner.DraftsOn)
 			rng := rand.New(rand.NewPCG(uint64(len(name)), 3))
 			for range requests {
-				req := draftsRequest(rng)
+				req := draftsRequest(rng, longest)
 				if want, got := everything(t, off, req), everything(t, on, req); got != want {
 					t.Fatalf("%+v\nwith guesses\n%s\nwithout\n%s", req, got, want)
 				}
@@ -64,7 +66,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 
 func draftsRunner(t testing.TB, path string, d runner.Drafts) *runner.Runner {
 	t.Helper()
-	m, err := llamacpp.Open(context.Background(), path, backend.Config{ContextSize: 2048, Sequences: 3})
+	m, err := llamacpp.Open(context.Background(), path, backend.Config{ContextSize: 2048, Sequences: 3, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +79,9 @@ func draftsRunner(t testing.TB, path string, d runner.Drafts) *runner.Runner {
 	return r
 }
 
-// draftsRequest returns a random request. Its prompt repeats itself, and so do many answers of random models.
-func draftsRequest(rng *rand.Rand) generation.Request {
+// draftsRequest returns a random request for an answer of up to longest tokens. Its prompt repeats itself, and so do
+// many answers of random models.
+func draftsRequest(rng *rand.Rand, longest int) generation.Request {
 	a, b := rng.IntN(90), rng.IntN(90)
 	texts := []string{
 		fmt.Sprintf("What is %d + %d?", a, b),
@@ -89,7 +92,7 @@ func draftsRequest(rng *rand.Rand) generation.Request {
 	req := generation.Request{
 		Messages:  []chattemplate.Message{{Role: chattemplate.User, Content: texts[rng.IntN(len(texts))]}},
 		Seed:      &seed,
-		MaxTokens: 20 + rng.IntN(80), Visibility: reasoning.Visibility(rng.IntN(3)), SummaryTokens: 20,
+		MaxTokens: 10 + rng.IntN(longest-9), Visibility: reasoning.Visibility(rng.IntN(3)), SummaryTokens: 20,
 		Logprobs: rng.IntN(3) == 0,
 	}
 	req.Sampling = backend.Sampling{Temperature: []float32{0, 0, 0.2, 0.7, 1, 1.5}[rng.IntN(6)], TopP: 0.95,
