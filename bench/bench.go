@@ -75,7 +75,7 @@ type Sample struct {
 	First time.Duration
 	// Answer is the time to the first text of the answer; 0 if there was none, and for tests of tokens.
 	Answer time.Duration
-	// Gaps are the times between generated tokens.
+	// Gaps are the times between generated tokens, or between the pieces of an answer's text that a client gets.
 	Gaps []time.Duration
 	// Bandwidth is how many bytes a second the processor read from memory, the mean of before and after; 0 if that was
 	// not measured.
@@ -90,9 +90,9 @@ type Result struct {
 	Test    Test
 	// Workload names a test other than those of tokens, and Group those that it took turns with; else they are empty.
 	Workload, Group string
-	// Crowded is that of the workload.
-	Crowded bool
-	Samples []Sample
+	// Crowded and Timed are those of the workload.
+	Crowded, Timed bool
+	Samples        []Sample
 	// Memory is the most memory, in bytes, that the process had in use, where it is not the subject's; 0 if it is.
 	Memory int64
 }
@@ -163,6 +163,9 @@ type Workload struct {
 	Subject     int
 	// Crowded says that it runs threads of its own beside those of the engine, so that threads wait in any case.
 	Crowded bool
+	// Timed says that its times are compared and not its speeds: it takes other tokens than the others of its group, and
+	// the question is how long that takes.
+	Timed bool
 	// Measure runs it once. round is -1 for the run that does not count, and the same for all workloads that take turns.
 	// Measure calls begin directly before what counts.
 	Measure func(ctx context.Context, round int, begin func()) (Sample, error)
@@ -201,7 +204,7 @@ func Measure(ctx context.Context, list []Workload, o Options, name func(subject 
 	}
 	results := make([]Result, len(list))
 	for i, w := range list {
-		results[i] = Result{Subject: w.Subject, Workload: w.Name, Group: w.Group, Crowded: w.Crowded}
+		results[i] = Result{Subject: w.Subject, Workload: w.Name, Group: w.Group, Crowded: w.Crowded, Timed: w.Timed}
 	}
 	all, done := len(list)*(o.Repeat-first), 0
 	for from := 0; from < len(list); {

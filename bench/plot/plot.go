@@ -1,5 +1,6 @@
-// Package plot draws the results of benchmarks: a bar for each test of each subject, its 95% interval, and the speed
-// that the memory allows as a line. It is a package of its own because it links a plotting library.
+// Package plot draws the results of benchmarks: a bar for each test of each subject, its 95% interval, the speed that
+// the memory allows as a line, and a star above bars with doubtful runs. It is a package of its own because it links a
+// plotting library.
 package plot
 
 import (
@@ -138,6 +139,7 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 	step := float64(len(subjects)) + 1 // bars of a test and a gap
 	most := 0.0
 	var allowed *plotter.Line
+	var doubtful plotter.XYLabels
 	for i := range rows {
 		r := &rows[i]
 		which := add(&subjects, subject(r))
@@ -155,6 +157,10 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 		}
 		p.Add(whisker)
 		most = max(most, r.High)
+		if r.Doubtful() > 0 {
+			doubtful.XYs = append(doubtful.XYs, plotter.XY{X: x, Y: r.High})
+			doubtful.Labels = append(doubtful.Labels, "*")
+		}
 		if r.Roofline > 0 {
 			roof := r.Median / r.Roofline
 			l, err := line(x-0.5, x+0.5, roof, roof, vg.Points(1))
@@ -172,6 +178,18 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 	entries := len(subjects)
 	if allowed != nil {
 		p.Legend.Add(" roofline", allowed)
+		entries++
+	}
+	if len(doubtful.XYs) > 0 {
+		stars, err := plotter.NewLabels(doubtful)
+		if err != nil {
+			return nil, 0, err
+		}
+		for i := range stars.TextStyle {
+			stars.TextStyle[i].XAlign = text.XCenter
+		}
+		p.Add(stars)
+		p.Legend.Add(" * has doubtful runs")
 		entries++
 	}
 	p.Y.Max = most / max(0.3, 0.92-0.065*float64(entries)) // room for the legend

@@ -61,6 +61,24 @@ func TestSVG(t *testing.T) {
 	}
 }
 
+// TestDoubtfulBars: a bar with doubtful runs has a star, which is explained.
+func TestDoubtfulBars(t *testing.T) {
+	rows := []results.Row{{Subject: "one", Generate: 8, Median: 10, Low: 9, High: 11}}
+	for _, changed := range [][]string{nil, {"the clock was lower"}} {
+		rows[0].Runs = []results.MachineOfRun{{Changed: changed}}
+		var b bytes.Buffer
+		if err := SVG(&b, rows); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(b.String(), ">*</text>"); got != len(changed) {
+			t.Errorf("%q: %d stars", changed, got)
+		}
+		if strings.Contains(b.String(), "has doubtful runs") != (changed != nil) {
+			t.Errorf("%q: the legend is wrong", changed)
+		}
+	}
+}
+
 // TestBarsStandApart: rows that differ in the model, the threads or nothing at all have bars at different places.
 func TestBarsStandApart(t *testing.T) {
 	rows := []results.Row{

@@ -12,7 +12,26 @@ import (
 // Difference compares the same test of two subjects, or of two runs.
 type Difference struct {
 	A, B *Row
+	// Timed says that the times are compared, and not the speeds.
+	Timed bool
 	bench.Comparison
+}
+
+// difference compares two rows.
+func difference(a, b *Row) Difference {
+	if a.Timed && b.Timed {
+		return Difference{a, b, true, bench.Compare(a.milliseconds(), b.milliseconds())}
+	}
+	return Difference{a, b, false, bench.Compare(a.Samples, b.Samples)}
+}
+
+// milliseconds returns how long each run took.
+func (r *Row) milliseconds() []float64 {
+	list := make([]float64, len(r.SamplesNS))
+	for i, ns := range r.SamplesNS {
+		list[i] = float64(ns) / 1e6
+	}
+	return list
 }
 
 // Within compares each test of a run's first subject with that of the others: with those that have the same model, or
@@ -22,7 +41,7 @@ func Within(rows []Row) []Difference {
 	add := func(b *Row, rows []Row, same func(a, b *Row) bool) bool {
 		for k := range rows {
 			if a := &rows[k]; same(a, b) {
-				list = append(list, Difference{a, b, bench.Compare(a.Samples, b.Samples)})
+				list = append(list, difference(a, b))
 				return true
 			}
 		}
@@ -81,8 +100,7 @@ func Between(before, after []Row) (list []Difference, alone []Row) {
 			alone = append(alone, before[i])
 			continue
 		}
-		a, b := &before[i], &after[pairs[i]-1]
-		list = append(list, Difference{a, b, bench.Compare(a.Samples, b.Samples)})
+		list = append(list, difference(&before[i], &after[pairs[i]-1]))
 	}
 	for k := range after {
 		if !used[k] {
@@ -121,7 +139,7 @@ func Unlike(before, after []Row) []string {
 	for i, rows := range [][]Row{before, after} {
 		marked, all := 0, 0
 		for k := range rows {
-			marked, all = marked+rows[k].marked(), all+len(rows[k].Runs)
+			marked, all = marked+rows[k].Doubtful(), all+len(rows[k].Runs)
 		}
 		if marked > 0 {
 			list = append(list, fmt.Sprintf("the machine changed in %d of %d runs of %c", marked, all, "AB"[i]))
@@ -130,10 +148,34 @@ func Unlike(before, after []Row) []string {
 	return list
 }
 
-// WriteDifferences writes a table of differences, or sentences if width is not 0 and there are not so many columns of
-// text for it.
+// WriteDifferences writes a table of differences of speeds and one of differences of times, or sentences where width is
+// not 0 and there are not so many columns of text for a table.
 func WriteDifferences(w io.Writer, list []Difference, width int) error {
-	columns := [][]string{{"model"}, {"test"}, {"A"}, {"B"}, {"A t/s"}, {"B t/s"}, {"B/A [95%]"}, {"p"}, {"significant"}}
+	var speeds, times []Difference
+	for _, d := range list {
+		if d.Timed {
+			times = append(times, d)
+		} else {
+			speeds = append(speeds, d)
+		}
+	}
+	if err := writeDifferences(w, speeds, "t/s", width); err != nil {
+		return err
+	}
+	if len(speeds) > 0 && len(times) > 0 {
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+	}
+	return writeDifferences(w, times, "ms", width)
+}
+
+func writeDifferences(w io.Writer, list []Difference, unit string, width int) error {
+	if len(list) == 0 {
+		return nil
+	}
+	columns := [][]string{{"model"}, {"test"}, {"A"}, {"B"}, {"A " + unit}, {"B " + unit}, {"B/A [95%]"}, {"p"},
+		{"significant"}}
 	right := []bool{false, true, false, false, true, true, true, true, false}
 	for i := range list {
 		d := &list[i]
@@ -152,8 +194,12 @@ func WriteDifferences(w io.Writer, list []Difference, width int) error {
 		case d.Significant():
 			significant = "yes"
 		}
-		for k, cell := range []string{model, test, d.A.Label(), d.B.Label(), fmt.Sprintf("%.2f", d.A.Median),
-			fmt.Sprintf("%.2f", d.B.Median), d.ratio(), fmt.Sprintf("%.3f", d.P), significant} {
+		a, b := d.A.Median, d.B.Median
+		if d.Timed {
+			a, b = bench.Median(d.A.milliseconds()), bench.Median(d.B.milliseconds())
+		}
+		for k, cell := range []string{model, test, d.A.Label(), d.B.Label(), fmt.Sprintf("%.2f", a),
+			fmt.Sprintf("%.2f", b), d.ratio(), d.probability(), significant} {
 			columns[k] = append(columns[k], cell)
 		}
 	}
@@ -177,7 +223,11 @@ func writeSentences(w io.Writer, list []Difference, width int) error {
 		case d.Significant():
 			significant = "significant"
 		}
-		text := fmt.Sprintf("%s, against %s: %s times the speed, p %.3f, %s", b, a, d.ratio(), d.P, significant)
+		what := "times the speed"
+		if d.Timed {
+			what = "times as long"
+		}
+		text := fmt.Sprintf("%s, against %s: %s %s, p %s, %s", b, a, d.ratio(), what, d.probability(), significant)
 		if _, err := fmt.Fprintln(w, wrapped(text, width)); err != nil {
 			return err
 		}
@@ -191,6 +241,14 @@ func (d *Difference) ratio() string {
 		return fmt.Sprintf("%.3f", d.Ratio)
 	}
 	return fmt.Sprintf("%.3f [%.3f, %.3f]", d.Ratio, d.Low, d.High)
+}
+
+// probability formats the p value.
+func (d *Difference) probability() string {
+	if d.P < 0.0005 {
+		return "<0.001"
+	}
+	return fmt.Sprintf("%.3f", d.P)
 }
 
 // Label names the subject of a row and its threads.

@@ -39,7 +39,7 @@ func Write(w io.Writer, format string, rows []Row, width int) error {
 	return fmt.Errorf("no format is called %q", format)
 }
 
-// writeCSV writes a column for each key of the JSON whose value is a number or a text.
+// writeCSV writes a column for each key of the JSON whose value is a number or a text, and one for the doubtful runs.
 func writeCSV(w io.Writer, rows []Row) error {
 	c := csv.NewWriter(w)
 	var columns [][]int
@@ -56,7 +56,7 @@ func writeCSV(w io.Writer, rows []Row) error {
 		}
 		columns, names = append(columns, f.Index), append(names, name)
 	}
-	if err := c.Write(names); err != nil {
+	if err := c.Write(append(names, "doubtful_runs")); err != nil {
 		return err
 	}
 	for i := range rows {
@@ -72,7 +72,7 @@ func writeCSV(w io.Writer, rows []Row) error {
 				line = append(line, fmt.Sprint(x))
 			}
 		}
-		if err := c.Write(line); err != nil {
+		if err := c.Write(append(line, fmt.Sprint(rows[i].Doubtful()))); err != nil {
 			return err
 		}
 	}
@@ -136,10 +136,10 @@ var columns = []column{
 		return fmt.Sprintf("%.0f%%", 100*r.Roofline)
 	}},
 	{"doubtful runs", true, false, func(r *Row) string {
-		if r.marked() == 0 {
+		if r.Doubtful() == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%d of %d", r.marked(), len(r.Runs))
+		return fmt.Sprintf("%d of %d", r.Doubtful(), len(r.Runs))
 	}},
 	{"load s", true, true, func(r *Row) string {
 		if r.LoadNS == 0 {

@@ -53,6 +53,8 @@ type Row struct {
 	// Workload names a test other than those of tokens; it has no n_prompt and n_gen. Those of a Group took turns.
 	Workload string `json:"workload,omitempty"`
 	Group    string `json:"group,omitempty"`
+	// Timed says that times are compared and not speeds, because the workload takes other tokens than the others.
+	Timed bool `json:"timed,omitempty"`
 	// Tokens is the median number of tokens of an answer, and AnswerNS the median time to its first text.
 	Tokens   float64 `json:"tokens,omitempty"`
 	AnswerNS int64   `json:"answer_ns,omitempty"`
@@ -61,7 +63,8 @@ type Row struct {
 	Median   float64 `json:"median_ts"`
 	Low      float64 `json:"median_low_ts"`
 	High     float64 `json:"median_high_ts"`
-	// FirstNS is the median time to the first token, and the gaps are quantiles of the times between tokens.
+	// FirstNS is the median time to the first token. The gaps are quantiles of the times between tokens, or between the
+	// pieces of an answer's text.
 	FirstNS int64 `json:"ttft_ns,omitempty"`
 	Gap50NS int64 `json:"itl_p50_ns,omitempty"`
 	Gap95NS int64 `json:"itl_p95_ns,omitempty"`
@@ -94,8 +97,8 @@ type MachineOfRun struct {
 	Changed []string `json:"changed,omitempty"`
 }
 
-// marked returns how many runs the machine makes doubtful.
-func (r *Row) marked() int {
+// Doubtful returns how many runs the machine makes doubtful.
+func (r *Row) Doubtful() int {
 	n := 0
 	for i := range r.Runs {
 		if len(r.Runs[i].Changed) > 0 {
@@ -278,7 +281,7 @@ func row(run *Run, s *Subject, r *bench.Result, model string, changed []string) 
 			Mapped: yes(s.Info.Memory.Mapped > 0), LoadMode: loadMode[s.Info.Memory.Mapped > 0]},
 		Prompt: r.Test.Prompt, Generate: r.Test.Generate, Depth: r.Test.Depth,
 		Mean: speed.Mean, Deviation: speed.Deviation, Samples: speeds,
-		Subject: s.Name, Workload: r.Workload, Group: r.Group, AnswerNS: nanoseconds(r.Answer()),
+		Subject: s.Name, Workload: r.Workload, Group: r.Group, Timed: r.Timed, AnswerNS: nanoseconds(r.Answer()),
 		Kernels: s.Info.Kernels, Median: speed.Median, Low: speed.Low, High: speed.High,
 		FirstNS: nanoseconds(r.First()), Gap50NS: nanoseconds(r.Gap(0.5)), Gap95NS: nanoseconds(r.Gap(0.95)),
 		LoadNS: int64(s.Load), Memory: cmp.Or(r.Memory, s.Memory), PerToken: s.PerToken,
@@ -389,6 +392,9 @@ func (r *Row) check() error {
 		if !(x > 0) {
 			return fmt.Errorf("a speed of %v tokens a second", x)
 		}
+	}
+	if r.Timed && (len(r.SamplesNS) == 0 || slices.Min(r.SamplesNS) <= 0) {
+		return fmt.Errorf("it has no times, or one that is not above 0: samples_ns %v", r.SamplesNS)
 	}
 	if r.Prompt < 0 || r.Generate < 0 || r.Depth < 0 || r.Prompt+r.Generate == 0 && r.Workload == "" {
 		return fmt.Errorf("it is no test: n_prompt %d, n_gen %d, n_depth %d", r.Prompt, r.Generate, r.Depth)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -122,6 +123,14 @@ func TestDoubtfulRuns(t *testing.T) {
 	}
 	if !reflect.DeepEqual(again[0].Runs, rows[0].Runs) || again[0].Runs[0].Temperature != 60 {
 		t.Errorf("the JSON has %+v, want %+v", again[0].Runs, rows[0].Runs)
+	}
+	var lines bytes.Buffer
+	if err := Write(&lines, "csv", rows, 0); err != nil {
+		t.Fatal(err)
+	}
+	list, err := csv.NewReader(&lines).ReadAll()
+	if err != nil || len(list) != 2 || list[0][len(list[0])-1] != "doubtful_runs" || list[1][len(list[1])-1] != "2" {
+		t.Errorf("%v, the CSV has %q", err, list)
 	}
 	if got := Unlike(rows, rows); len(got) != 2 || got[1] != "the machine changed in 2 of 5 runs of B" {
 		t.Errorf("a comparison says %q", got)
@@ -307,6 +316,58 @@ func TestWorkloads(t *testing.T) {
 	}
 	if read, err := Read(&b); err != nil || !reflect.DeepEqual(read, rows) {
 		t.Errorf("read %+v, %v", read, err)
+	}
+}
+
+// TestTimes: where workloads take other tokens on purpose, their times are compared in a table of their own.
+func TestTimes(t *testing.T) {
+	var list []bench.Result
+	for i, name := range []string{"answer", "answer, schema", "effort none", "effort high"} {
+		r := bench.Result{Workload: name, Group: strings.Fields(name)[0], Timed: i >= 2}
+		r.Group = strings.TrimSuffix(r.Group, ",")
+		for k := range 8 {
+			took := time.Duration(100+k) * time.Millisecond
+			s := bench.Sample{Took: took, Tokens: 50, Gaps: []time.Duration{time.Millisecond, 3 * time.Millisecond}}
+			if name == "effort high" { // twice as fast, and yet three times as long
+				s.Took, s.Tokens = 3*took, 300
+			}
+			r.Samples = append(r.Samples, s)
+		}
+		list = append(list, r)
+	}
+	rows := Rows(Run{}, []Subject{{Name: "a"}}, list)
+	if r := rows[0]; r.Gap50NS != 2e6 || r.Gap95NS != 3e6 {
+		t.Errorf("gaps of %d and %d ns", r.Gap50NS, r.Gap95NS)
+	}
+	within := Within(rows)
+	if len(within) != 2 || within[0].Timed || !within[1].Timed || math.Abs(within[1].Ratio-3) > 1e-9 {
+		t.Fatalf("%+v", within)
+	}
+	if between, _ := Between(rows, rows); len(between) != 4 || !between[3].Timed || between[3].Ratio != 1 {
+		t.Errorf("%+v", between)
+	}
+	for width, wants := range map[int][]string{
+		0: {"|  A t/s |", "\n\n| model", "|   A ms |   B ms |", "103.50 | 310.50 | 3.000 [2.9", "| <0.001 |"},
+		60: {"times the speed", "effort high of a, 0 threads, against effort none of a, 0 threads: 3.000 [2.",
+			"times as long, p <0.001"},
+	} {
+		var b bytes.Buffer
+		if err := WriteDifferences(&b, within, width); err != nil {
+			t.Fatal(err)
+		}
+		text := b.String()
+		if width > 0 {
+			text = strings.ReplaceAll(text, "\n", " ")
+		}
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("with %d columns the text lacks %q:\n%s", width, want, b.String())
+			}
+		}
+	}
+	bad := `{"samples_ts":[1],"n_gen":0,"n_prompt":0,"workload":"effort none","timed":true}`
+	if _, err := Read(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "samples_ns") {
+		t.Errorf("a row without times: %v", err)
 	}
 }
 

@@ -216,13 +216,14 @@ func (w *answering) workloads(subject int) []bench.Workload {
 		for _, e := range []reasoning.Effort{reasoning.EffortNone, reasoning.EffortLow, reasoning.EffortMedium,
 			reasoning.EffortHigh} {
 			add("effort", "effort "+string(e), 1, func(r *generation.Request) { r.Effort = e })
+			list[len(list)-1].Timed = true
 		}
 	}
 	return list
 }
 
-// together runs several answers at once, after it called begin. The sample has the tokens of all, and the mean of the
-// other times.
+// together runs several answers at once, after it called begin. The sample has the tokens and gaps of all, and the mean
+// of the other times.
 func together(n int, begin func(), one func(i int) (bench.Sample, error)) (all bench.Sample, err error) {
 	samples, errs := make([]bench.Sample, n), make([]error, n)
 	var wg sync.WaitGroup
@@ -240,16 +241,30 @@ func together(n int, begin func(), one func(i int) (bench.Sample, error)) (all b
 		all.Tokens += s.Tokens
 		all.First += s.First / time.Duration(n)
 		all.Answer += s.Answer / time.Duration(n)
+		all.Gaps = append(all.Gaps, s.Gaps...)
 	}
 	return all, nil
+}
+
+// gap notes that a piece of an answer's text came now, and when the one before came. It returns the time now.
+func gap(s *bench.Sample, last time.Time) time.Time {
+	now := time.Now()
+	if !last.IsZero() {
+		s.Gaps = append(s.Gaps, now.Sub(last))
+	}
+	return now
 }
 
 // answer measures an answer without a server.
 func (w *answering) answer(ctx context.Context, subject int, req generation.Request) (bench.Sample, error) {
 	s := bench.Sample{Start: time.Now()}
+	var last time.Time
 	for e, err := range w.runners[subject].Generate(ctx, req) {
 		if err != nil {
 			return s, err
+		}
+		if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
+			last = gap(&s, last)
 		}
 		if r := e.Result; e.Kind == reasoning.Done && r != nil {
 			s.Tokens, s.First, s.Answer = r.Usage.Completion, r.Timing.FirstToken, r.Timing.FirstAnswer

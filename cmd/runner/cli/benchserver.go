@@ -175,6 +175,7 @@ func (s *benchServer) post(ctx context.Context, body map[string]any) (bench.Samp
 		return sample, s.because(ctx, fmt.Errorf("the server answered %s: %s", answer.Status, bytes.TrimSpace(text)))
 	}
 	counted := false
+	var last time.Time
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
@@ -204,8 +205,10 @@ func (s *benchServer) post(ctx context.Context, body map[string]any) (bench.Samp
 		if chunk.Error != nil {
 			return sample, fmt.Errorf("the server broke off an answer: %s", chunk.Error.Message)
 		}
-		if len(chunk.Choices) > 0 && chunk.Choices[0].Delta.Content != "" && sample.Answer == 0 {
-			sample.Answer = time.Since(sample.Start)
+		if len(chunk.Choices) > 0 && chunk.Choices[0].Delta.Content != "" {
+			if last = gap(&sample, last); sample.Answer == 0 {
+				sample.Answer = last.Sub(sample.Start)
+			}
 		}
 		if chunk.Usage != nil {
 			sample.Tokens, counted = chunk.Usage.Completion, true
