@@ -163,8 +163,8 @@ type Workload struct {
 	Subject     int
 	// Crowded says that it runs threads of its own beside those of the engine, so that threads wait in any case.
 	Crowded bool
-	// Timed says that its times are compared and not its speeds: it takes other tokens than the others of its group, and
-	// the question is how long that takes.
+	// Timed says that its times are compared with those of its group, and not its speeds: it generates another number of
+	// tokens on purpose, so the question is how long it takes.
 	Timed bool
 	// Measure runs it once. round is -1 for the run that does not count, and the same for all workloads that take turns.
 	// Measure calls begin directly before what counts.

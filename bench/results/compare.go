@@ -17,9 +17,9 @@ type Difference struct {
 	bench.Comparison
 }
 
-// difference compares two rows.
+// difference compares two rows. The same workload of two subjects or runs is compared by its speed in any case.
 func difference(a, b *Row) Difference {
-	if a.Timed && b.Timed {
+	if a.Timed && b.Timed && a.Workload != b.Workload {
 		return Difference{a, b, true, bench.Compare(a.milliseconds(), b.milliseconds())}
 	}
 	return Difference{a, b, false, bench.Compare(a.Samples, b.Samples)}
@@ -167,7 +167,7 @@ func WriteDifferences(w io.Writer, list []Difference, width int) error {
 			return err
 		}
 	}
-	return writeDifferences(w, times, "ms", width)
+	return writeDifferences(w, times, "total ms", width)
 }
 
 func writeDifferences(w io.Writer, list []Difference, unit string, width int) error {

@@ -72,7 +72,11 @@ func writeCSV(w io.Writer, rows []Row) error {
 				line = append(line, fmt.Sprint(x))
 			}
 		}
-		if err := c.Write(append(line, fmt.Sprint(rows[i].Doubtful()))); err != nil {
+		doubtful := "" // nothing watched the runs
+		if len(rows[i].Runs) > 0 {
+			doubtful = fmt.Sprint(rows[i].Doubtful())
+		}
+		if err := c.Write(append(line, doubtful)); err != nil {
 			return err
 		}
 	}

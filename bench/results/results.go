@@ -53,7 +53,7 @@ type Row struct {
 	// Workload names a test other than those of tokens; it has no n_prompt and n_gen. Those of a Group took turns.
 	Workload string `json:"workload,omitempty"`
 	Group    string `json:"group,omitempty"`
-	// Timed says that times are compared and not speeds, because the workload takes other tokens than the others.
+	// Timed says that times are compared with the others of the group, and not speeds. See [bench.Workload].
 	Timed bool `json:"timed,omitempty"`
 	// Tokens is the median number of tokens of an answer, and AnswerNS the median time to its first text.
 	Tokens   float64 `json:"tokens,omitempty"`
@@ -393,8 +393,8 @@ func (r *Row) check() error {
 			return fmt.Errorf("a speed of %v tokens a second", x)
 		}
 	}
-	if r.Timed && (len(r.SamplesNS) == 0 || slices.Min(r.SamplesNS) <= 0) {
-		return fmt.Errorf("it has no times, or one that is not above 0: samples_ns %v", r.SamplesNS)
+	if r.Timed && (len(r.SamplesNS) != len(r.Samples) || slices.Min(r.SamplesNS) <= 0) {
+		return fmt.Errorf("samples_ns must have as many times as samples_ts has speeds, all above 0")
 	}
 	if r.Prompt < 0 || r.Generate < 0 || r.Depth < 0 || r.Prompt+r.Generate == 0 && r.Workload == "" {
 		return fmt.Errorf("it is no test: n_prompt %d, n_gen %d, n_depth %d", r.Prompt, r.Generate, r.Depth)

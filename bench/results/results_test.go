@@ -343,11 +343,11 @@ func TestTimes(t *testing.T) {
 	if len(within) != 2 || within[0].Timed || !within[1].Timed || math.Abs(within[1].Ratio-3) > 1e-9 {
 		t.Fatalf("%+v", within)
 	}
-	if between, _ := Between(rows, rows); len(between) != 4 || !between[3].Timed || between[3].Ratio != 1 {
-		t.Errorf("%+v", between)
+	if between, _ := Between(rows, rows); len(between) != 4 || between[3].Timed || between[3].Ratio != 1 {
+		t.Errorf("the same workload in two runs: %+v", between)
 	}
 	for width, wants := range map[int][]string{
-		0: {"|  A t/s |", "\n\n| model", "|   A ms |   B ms |", "103.50 | 310.50 | 3.000 [2.9", "| <0.001 |"},
+		0: {"|  A t/s |", "\n\n| model", "| A total ms | B total ms |", "103.50 |     310.50 | 3.000 [2.9", "| <0.001 |"},
 		60: {"times the speed", "effort high of a, 0 threads, against effort none of a, 0 threads: 3.000 [2.",
 			"times as long, p <0.001"},
 	} {
@@ -365,9 +365,11 @@ func TestTimes(t *testing.T) {
 			}
 		}
 	}
-	bad := `{"samples_ts":[1],"n_gen":0,"n_prompt":0,"workload":"effort none","timed":true}`
-	if _, err := Read(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "samples_ns") {
-		t.Errorf("a row without times: %v", err)
+	for _, ns := range []string{"", `"samples_ns":[0],`, `"samples_ns":[-1],`, `"samples_ns":[1,1],`} {
+		bad := `{"samples_ts":[1],` + ns + `"workload":"effort none","timed":true}`
+		if _, err := Read(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "samples_ns") {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }
 

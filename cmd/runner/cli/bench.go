@@ -256,9 +256,6 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	if err := a.misplaced(o); err != nil {
 		return err
 	}
-	if o.answer.serve && changed("batch-size") {
-		a.note("warning: a server reads prompts in batches of its own size, so --batch-size is not for it")
-	}
 	picture, err := openPicture(o.picture)
 	if err != nil {
 		return err

@@ -67,6 +67,10 @@ func (o *answerOptions) validate(changed func(flag string) bool) error {
 	if changed("clients") && !o.serve {
 		return &usageError{what: "--clients needs --serve", hint: "add --serve, which measures the server"}
 	}
+	if changed("batch-size") && o.serve {
+		return &usageError{what: "--batch-size is not for the server of --serve, which has its own",
+			hint: "measure batches in another run, without --serve"}
+	}
 	for _, n := range o.clients {
 		if err := checkNumbers([]number{{"clients", n, 1, 64}}); err != nil {
 			return err
@@ -246,8 +250,8 @@ func together(n int, begin func(), one func(i int) (bench.Sample, error)) (all b
 	return all, nil
 }
 
-// gap notes that a piece of an answer's text came now, and when the one before came. It returns the time now.
-func gap(s *bench.Sample, last time.Time) time.Time {
+// addGap adds the time since the last piece of the answer's text, if there was one. It returns the time now.
+func addGap(s *bench.Sample, last time.Time) time.Time {
 	now := time.Now()
 	if !last.IsZero() {
 		s.Gaps = append(s.Gaps, now.Sub(last))
@@ -264,7 +268,7 @@ func (w *answering) answer(ctx context.Context, subject int, req generation.Requ
 			return s, err
 		}
 		if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
-			last = gap(&s, last)
+			last = addGap(&s, last)
 		}
 		if r := e.Result; e.Kind == reasoning.Done && r != nil {
 			s.Tokens, s.First, s.Answer = r.Usage.Completion, r.Timing.FirstToken, r.Timing.FirstAnswer

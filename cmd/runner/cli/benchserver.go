@@ -206,7 +206,7 @@ func (s *benchServer) post(ctx context.Context, body map[string]any) (bench.Samp
 			return sample, fmt.Errorf("the server broke off an answer: %s", chunk.Error.Message)
 		}
 		if len(chunk.Choices) > 0 && chunk.Choices[0].Delta.Content != "" {
-			if last = gap(&sample, last); sample.Answer == 0 {
+			if last = addGap(&sample, last); sample.Answer == 0 {
 				sample.Answer = last.Sub(sample.Start)
 			}
 		}
