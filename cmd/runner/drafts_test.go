@@ -23,13 +23,13 @@ import (
 )
 
 // TestDraftsChangeNothing compares runs with and without guesses of next tokens on the bundled model and on random
-// ones, over 2,000 random prompts, forms, seeds and temperatures. Every event must be the same. RUNNER_LONG=1 takes
-// more and longer ones.
+// ones, over 2,000 random prompts, forms, seeds and temperatures. Every event must be the same. RUNNER_LONG=1 makes
+// 4,000 requests, with longer answers and as many threads as usual.
 func TestDraftsChangeNothing(t *testing.T) {
 	needRepeats(t)
-	requests, longest := 500, 80
+	requests, longest, threads := 500, 80, 1 // the models are compared at the same time
 	if os.Getenv("RUNNER_LONG") != "" {
-		requests, longest = 1000, 200
+		requests, longest, threads = 1000, 200, 0
 	}
 	path, err := demo.Path(t.Context())
 	if err != nil {
@@ -47,7 +47,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 	for name, path := range models {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			off, on := draftsRunner(t, path, runner.DraftsOff), draftsRunner(t, path, runner.DraftsOn)
+			off, on := draftsRunner(t, path, threads, runner.DraftsOff), draftsRunner(t, path, threads, runner.DraftsOn)
 			rng := rand.New(rand.NewPCG(uint64(len(name)), 3))
 			for range requests {
 				req := draftsRequest(rng, longest)
@@ -64,9 +64,9 @@ func TestDraftsChangeNothing(t *testing.T) {
 	}
 }
 
-func draftsRunner(t testing.TB, path string, d runner.Drafts) *runner.Runner {
+func draftsRunner(t testing.TB, path string, threads int, d runner.Drafts) *runner.Runner {
 	t.Helper()
-	m, err := llamacpp.Open(context.Background(), path, backend.Config{ContextSize: 2048, Sequences: 3, Threads: 1})
+	m, err := llamacpp.Open(context.Background(), path, backend.Config{ContextSize: 2048, Sequences: 3, Threads: threads})
 	if err != nil {
 		t.Fatal(err)
 	}
