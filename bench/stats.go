@@ -128,8 +128,8 @@ func (r *Result) Tokens() float64 {
 	return Median(list)
 }
 
-// Gap returns a quantile of all times between tokens, or between the pieces of answers, in seconds. It is 0 if there are
-// no two.
+// Gap returns a quantile of all times between tokens, or between the pieces of answers, in seconds. It is 0 if there
+// are no two.
 func (r *Result) Gap(q float64) float64 {
 	var list []float64
 	for _, s := range r.Samples {
