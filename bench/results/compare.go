@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"runner/bench"
@@ -119,21 +120,25 @@ func (r *Row) sameModel(other *Row) bool {
 // Unlike says in words what makes two runs hard to compare: another machine, other settings, or a machine that changed.
 func Unlike(before, after []Row) []string {
 	var list []string
-	if len(before) == 0 || len(after) == 0 {
-		return nil
-	}
-	a, b := &before[0], &after[0]
-	for _, f := range []struct{ name, a, b string }{
-		{"processor", a.CPU, b.CPU}, {"GPU", a.GPU, b.GPU}, {"batch size", fmt.Sprint(a.Batch), fmt.Sprint(b.Batch)},
-		{"cache type", a.CacheKeys, b.CacheKeys}, {"kernels", a.Kernels, b.Kernels},
-	} {
-		if f.a != f.b && f.a != "" && f.b != "" {
-			list = append(list, fmt.Sprintf("the %s differs: A has %s, B has %s", f.name, f.a, f.b))
+	say := func(format string, values ...any) {
+		if text := fmt.Sprintf(format, values...); !slices.Contains(list, text) {
+			list = append(list, text)
 		}
 	}
-	for i, r := range []*Row{a, b} {
-		if len(r.Changed) > 0 {
-			list = append(list, fmt.Sprintf("the machine changed during %c: %s", "AB"[i], strings.Join(r.Changed, "; ")))
+	pairs, _ := Between(before, after)
+	for i := range pairs {
+		a, b := pairs[i].A.setting(), pairs[i].B.setting()
+		for k, name := range settingNames {
+			if a[k] != b[k] && a[k] != "" && b[k] != "" {
+				say("the %s differs: A has %s, B has %s", name, a[k], b[k])
+			}
+		}
+	}
+	for i, rows := range [][]Row{before, after} {
+		for k := range rows {
+			if changed := rows[k].Changed; len(changed) > 0 {
+				say("the machine changed during %c: %s", "AB"[i], strings.Join(changed, "; "))
+			}
 		}
 	}
 	for i, rows := range [][]Row{before, after} {
@@ -146,6 +151,26 @@ func Unlike(before, after []Row) []string {
 		}
 	}
 	return list
+}
+
+// settingNames are the names of what setting returns.
+var settingNames = [...]string{"processor", "number of logical processors", "system", "GPU",
+	"number of layers on the GPU", "batch size", "cache type", "setting of flash attention", "kind of kernels"}
+
+// setting returns on what and how a row was measured. What is not known is empty.
+func (r *Row) setting() [len(settingNames)]string {
+	number := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprint(n)
+	}
+	gpu, layers := r.GPU, fmt.Sprint(r.GPULayers)
+	if gpu == "" {
+		gpu, layers = "none", ""
+	}
+	return [...]string{r.CPU, number(r.Machine.Cores), r.Machine.System, gpu, layers, number(r.Batch), r.CacheKeys,
+		map[choice]string{-1: "auto", 0: "off", 1: "on"}[r.FlashAttn], r.Kernels}
 }
 
 // WriteDifferences writes a table of differences of speeds and one of differences of times, or sentences where width is

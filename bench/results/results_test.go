@@ -467,6 +467,21 @@ func TestUnlike(t *testing.T) {
 	if got := Unlike(before, before); got != nil {
 		t.Errorf("the same run: %q", got)
 	}
+	// Each row counts, and each difference is said once.
+	after = example()
+	for i := range after {
+		after[i].Changed = nil
+	}
+	for _, i := range []int{1, 3} {
+		after[i].GPU, after[i].GPULayers, after[i].FlashAttn, after[i].Machine.Cores = "a GPU", 24, 1, 8
+		before[i].Machine.Cores = 2
+	}
+	want = []string{"the number of logical processors differs: A has 2, B has 8",
+		"the GPU differs: A has none, B has a GPU",
+		"the setting of flash attention differs: A has off, B has on"}
+	if got := Unlike(before, after); !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // TestTables: the first columns are those of llama-bench, and a name cannot break the table.
