@@ -138,8 +138,8 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	  $(GO) test -p $(at_a_time) $$packages
 	@echo "packages that link the engine, and end-to-end tests"
 	@$(GO) test -timeout 25m $(engine_pkgs)
-	@echo "package grammar against llama.cpp's own grammar engine"
-	@$(GO) test -tags peer -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
+	@echo "package grammar against llama.cpp's own grammar engine, and products with weights stored by llama.cpp"
+	@$(GO) test -tags peer -run '(Masks|Refusals)Agree$$|^TestPeerProducts$$' ./backend/llamacpp
 	@scripts/fuzz.sh 1s
 	@$(MAKE) --no-print-directory package-check
 
