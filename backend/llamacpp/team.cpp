@@ -37,14 +37,15 @@ constexpr int last_looks = 1000;
 
 // When the caller has no more pieces, a helper that runs finishes within a few pieces, however large they are. If the
 // wait exceeds patience and patient_pieces of the caller's pieces, the helper has lost its processor. The caller then
-// runs without helpers for a rest: least_rest times as long as it waited, and twice as many times as before if the last
-// rest ended less than calm ago, up to most_rest, but at most for longest. So a system thread that runs once in a while
-// costs little, and on a busy machine long waits take at most about an eleventh of the time. If a helper only yielded
-// for a moment, to let an answer be written, it is back within a step or two.
+// rests: it runs without helpers for a multiple of the wait, but no longer than longest. The multiple is least_rest if
+// the time from the end of the last rest to the wait was at least calm and at least most_rest times the wait. Else it
+// is twice the last multiple, up to most_rest. So a system thread that runs once in a while costs little. On a machine
+// that stays busy, waits of up to a tenth of longest take about an eleventh of the time at most. If a helper only
+// yielded for a moment, to let an answer be written, it is back within a step or two.
 constexpr std::chrono::microseconds patience{100};
 constexpr int                       patient_pieces = 8;
 constexpr int                       least_rest = 1, most_rest = 10;
-constexpr std::chrono::milliseconds calm{100};
+constexpr std::chrono::milliseconds calm{40};
 constexpr clock::duration           longest = std::chrono::seconds(1);
 
 inline void relax() {
@@ -101,7 +102,7 @@ class share {
 struct state {
     std::mutex        use; // held by the caller that has the team
     clock::time_point alone_until{};
-    int               rest = least_rest; // the last
+    int               rest = least_rest; // the last rest, as a multiple of its wait
 
     // The current work. It changes only while the call is closed and no helper is inside.
     alignas(line) void (*f)(void *, int64_t, int64_t) = nullptr;
@@ -218,10 +219,11 @@ struct state {
             std::this_thread::yield();
         }
         const auto now = clock::now();
-        const auto piece = (began - opened) / std::max<int64_t>(taken, 1);
-        if (now - began > patience + patient_pieces * piece) {
-            rest = now - alone_until < calm ? std::min(2 * rest, most_rest) : least_rest;
-            alone_until = now + std::min(rest * (now - began), longest);
+        const auto wait = now - began, piece = (began - opened) / std::max<int64_t>(taken, 1);
+        if (wait > patience + patient_pieces * piece) {
+            const bool soon = began - alone_until < std::max<clock::duration>(calm, most_rest * wait);
+            rest = soon ? std::min(2 * rest, most_rest) : least_rest;
+            alone_until = now + std::min<clock::duration>(rest * wait, longest);
         }
     }
 };
