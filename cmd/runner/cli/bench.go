@@ -30,6 +30,7 @@ type benchOptions struct {
 	noWarmUp                            bool
 	shape                               string
 	layers                              int
+	inMemory                            bool
 	output, picture                     string
 	compare                             bool
 	model                               backend.Config
@@ -95,6 +96,7 @@ the processor's memory allows. Leave the machine alone meanwhile: the table mark
 		f.StringVar(&o.shape, "shape", "", "measure random weights in the `SHAPE` of a model: "+
 			strings.Join(random.Shapes(), ", "))
 		f.IntVar(&o.layers, "layers", 0, "give the shape only `N` layers, for less memory and time (0: all)")
+		f.BoolVar(&o.inMemory, "in-memory", false, "make the shape in memory, without a file in the cache folder (Linux)")
 		f.IntVarP(&o.model.BatchSize, "batch-size", "b", 512, "read prompts in batches of `N` tokens")
 		f.IntVar(&o.model.GPULayers, "gpu-layers", -1, "put `N` layers on the GPU (-1: all that fit)")
 		o.model.FlashAttention, o.model.CacheType = "auto", "f16"
@@ -199,6 +201,8 @@ func (o *benchOptions) validate(args []string, changed func(flag string) bool) e
 		return &usageError{what: "--shape and a model exclude each other", hint: "leave one of them out"}
 	case o.layers > 0 && o.shape == "":
 		return &usageError{what: "--layers needs --shape", hint: "a model has the layers that it has"}
+	case o.inMemory && o.shape == "":
+		return &usageError{what: "--in-memory needs --shape", hint: "models are read where they lie"}
 	case o.answer.on() && changed("depth") && !o.tokens(changed):
 		return &usageError{what: "--depth is for tests of prompts and tokens", hint: "add -p, -n or --pg"}
 	}
@@ -265,10 +269,15 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	defer stop()
 	spinner := a.spinner()
 	defer spinner.Stop()
-	paths, err := a.benchModels(ctx, args, o, spinner.Set)
+	models, err := a.benchModels(ctx, args, o, spinner.Set)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		for _, m := range models {
+			m.memory.Close()
+		}
+	}()
 	for _, t := range tests {
 		o.model.ContextSize = max(o.model.ContextSize, t.Context())
 	}
@@ -277,7 +286,7 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 		o.model.ContextSize = max(o.model.ContextSize, o.answer.context())
 		o.model.Sequences = 2 * o.answer.most() // each has a summary
 	}
-	subjects, err := a.benchSubjects(ctx, paths, o, spinner.Set)
+	subjects, err := a.benchSubjects(ctx, models, o, spinner.Set)
 	defer func() {
 		for _, s := range subjects {
 			_ = s.Model.Close()

@@ -27,13 +27,22 @@ type benchModel struct {
 	perToken   int64
 	// made is as in results.Subject.
 	made string
+	// memory keeps a model that is in memory only. It is nil for others.
+	memory *os.File
 }
 
 // benchModels finds the models to measure, or makes the one of a shape.
 func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, say func(string)) ([]benchModel, error) {
-	made := ""
+	made, memory := "", (*os.File)(nil)
 	if o.shape != "" {
-		path, layers, err := a.shapeFile(ctx, o, say)
+		var path string
+		var layers int
+		var err error
+		if o.inMemory {
+			memory, path, layers, err = shapeInMemory(ctx, o, say)
+		} else {
+			path, layers, err = a.shapeFile(ctx, o, say)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -46,9 +55,10 @@ func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, s
 	for _, name := range unique(args) {
 		l, err := a.shownModel(ctx, name)
 		if err != nil {
+			memory.Close()
 			return nil, err
 		}
-		list = append(list, benchModel{l.Name, l.Path, l.PerToken, made})
+		list = append(list, benchModel{l.Name, l.Path, l.PerToken, made, memory})
 	}
 	return list, nil
 }

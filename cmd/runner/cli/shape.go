@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"runner/backend/llamacpp"
 	"runner/cmd/runner/render"
 	"runner/models/cache"
 	"runner/models/random"
 )
 
-// shapeFile returns the file of a model with random weights in the shape and with the layers that the options ask for,
-// and how many layers it has. It is made once and kept in the user's cache folder. One that is damaged is made again.
-func (a *app) shapeFile(ctx context.Context, o *benchOptions, say func(string)) (path string, has int, err error) {
+// shapeConfig returns the shape that the options ask for, with their layers.
+func shapeConfig(o *benchOptions) (random.Config, error) {
 	name, layers := o.shape, o.layers
 	c, ok := o.shapeOf(name)
 	if !ok {
@@ -23,28 +23,61 @@ func (a *app) shapeFile(ctx context.Context, o *benchOptions, say func(string)) 
 		if near := nearest(name, random.Shapes()); near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		return "", 0, &usageError{what: fmt.Sprintf("--shape cannot be %q", name), hint: hint}
+		return c, &usageError{what: fmt.Sprintf("--shape cannot be %q", name), hint: hint}
 	}
 	switch {
 	case layers == 1, layers > c.Layers: // the layers of some are of two kinds in turns
-		return "", 0, &usageError{what: fmt.Sprintf("--layers cannot be %d", layers),
+		return c, &usageError{what: fmt.Sprintf("--layers cannot be %d", layers),
 			hint: fmt.Sprintf("use 2 to %d, which %s has", c.Layers, name)}
 	case layers > 0:
 		c.Layers = layers
+	}
+	return c, nil
+}
+
+// shapeFile returns the file of a model with random weights in the shape and with the layers that the options ask for,
+// and how many layers it has. It is made once and kept in the user's cache folder. One that is damaged is made again.
+func (a *app) shapeFile(ctx context.Context, o *benchOptions, say func(string)) (path string, has int, err error) {
+	c, err := shapeConfig(o)
+	if err != nil {
+		return "", 0, err
 	}
 	folder, err := os.UserCacheDir()
 	if err != nil {
 		folder = os.TempDir()
 	}
 	folder = filepath.Join(folder, "runner", "shapes")
-	path = filepath.Join(folder, fmt.Sprintf("%s-%d-layers-random.gguf", name, c.Layers))
+	path = filepath.Join(folder, fmt.Sprintf("%s-%d-layers-random.gguf", o.shape, c.Layers))
 	switch err := random.Check(path, c); {
 	case err == nil:
 		return path, c.Layers, nil
 	case !errors.Is(err, os.ErrNotExist):
 		a.note(fmt.Sprintf("warning: %s cannot be used, and is made again: %v", path, reason(err)))
 	}
-	return path, c.Layers, makeShape(ctx, path, name, c, say)
+	return path, c.Layers, makeShape(ctx, path, o.shape, c, say)
+}
+
+// shapeInMemory makes the same file in memory. It is gone when f is closed, or this process ends.
+func shapeInMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string, has int, err error) {
+	c, err := shapeConfig(o)
+	if err != nil {
+		return nil, "", 0, err
+	}
+	free := llamacpp.ThisMachine().MemoryAvailable
+	if free > 0 && free < c.Size()+c.Size()/10 { // the engine needs some more
+		return nil, "", 0, &inputError{what: fmt.Sprintf("the weights of %s take %s, and %s of memory are free", o.shape,
+			render.Size(c.Size()), render.Size(free)), hint: "use fewer --layers, or leave --in-memory out"}
+	}
+	f, path, err = memoryFile()
+	if err != nil {
+		return nil, "", 0, &inputError{what: fmt.Sprintf("no file can be made in memory: %v", err),
+			hint: "leave --in-memory out; the file is then made in the cache folder", err: err}
+	}
+	if err := writeShape(ctx, f, c, say); err != nil {
+		f.Close()
+		return nil, "", 0, err
+	}
+	return f, path, c.Layers, nil
 }
 
 // makeShape makes the file of a shape.
@@ -65,11 +98,7 @@ func makeShape(ctx context.Context, path, name string, c random.Config, say func
 			hint: "set XDG_CACHE_HOME to a folder that can be written", err: err}
 	}
 	defer os.Remove(f.Name()) // it is gone after the rename
-	say(fmt.Sprintf("making %s of random weights", render.Size(c.Size())))
-	err = random.Write(&stopping{ctx: ctx, f: f, done: func(n int64) {
-		done := min(1, float64(n)/float64(c.Size()))
-		say(fmt.Sprintf("making %s of random weights %3.0f%%", render.Size(c.Size()), 100*done))
-	}}, c)
+	err = writeShape(ctx, f, c, say)
 	if err == nil {
 		err = f.Sync() // a machine that stops now does not leave the name with half of the weights
 	}
@@ -83,6 +112,19 @@ func makeShape(ctx context.Context, path, name string, c random.Config, say func
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// writeShape writes a shape and says how far it is.
+func writeShape(ctx context.Context, f *os.File, c random.Config, say func(string)) error {
+	say(fmt.Sprintf("making %s of random weights", render.Size(c.Size())))
+	err := random.Write(&stopping{ctx: ctx, f: f, done: func(n int64) {
+		done := min(1, float64(n)/float64(c.Size()))
+		say(fmt.Sprintf("making %s of random weights %3.0f%%", render.Size(c.Size()), 100*done))
+	}}, c)
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
 }
 
 // newShape is the name of a file that is being made, as os.CreateTemp takes it.

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -219,6 +221,62 @@ func TestShapeWithoutRoom(t *testing.T) {
 	}
 }
 
+// inMemory makes a shape in memory.
+func (t *shapeTest) inMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string, err error) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has files in memory that other processes can open")
+	}
+	f, path, has, err := shapeInMemory(ctx, o, say)
+	if err == nil && has != o.layers {
+		t.Errorf("it has %d layers, want %d", has, o.layers)
+	}
+	return f, path, err
+}
+
+// TestShapeInMemory: a shape in memory has the same bytes as its file, other processes can read it while it is kept,
+// and nothing is written in the cache.
+func TestShapeInMemory(t *testing.T) {
+	test := newShapeTest(t)
+	o := &benchOptions{shape: "gpt-oss-20b", layers: 2, shapeOf: tinyShape}
+	f, path, err := test.inMemory(t.Context(), o, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := exec.Command("cat", path).Output(); err != nil || !bytes.Equal(got, test.weights(o.shape, o.layers)) {
+		t.Errorf("another process reads %d bytes, %v", len(got), err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after it was closed: %v", err)
+	}
+	if _, err := os.Stat(test.folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the cache's folder: %v", err)
+	}
+}
+
+// TestShapeInMemoryThatIsNotMade: too little memory and Ctrl-C are errors.
+func TestShapeInMemoryThatIsNotMade(t *testing.T) {
+	test := newShapeTest(t)
+	huge := func(name string) (random.Config, bool) {
+		c, ok := random.Shape(name)
+		c.FeedForward <<= 20
+		return c, ok
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stopping := func(string) { stop() } // else it would fill the memory
+	_, _, err := test.inMemory(ctx, &benchOptions{shape: "llama-3.1-8b", layers: 2, shapeOf: huge}, stopping)
+	if e := (*inputError)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " of memory are free") {
+		t.Errorf("got %v", err)
+	}
+	o := &benchOptions{shape: "llama-3.1-8b", layers: 2, shapeOf: tinyShape}
+	if _, _, err := test.inMemory(ctx, o, stopping); !errors.Is(err, errInterrupted) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestBenchOfAShape: the table says that the weights are random, and how many layers there are.
 func TestBenchOfAShape(t *testing.T) {
 	test := newShapeTest(t)
@@ -243,5 +301,12 @@ func TestBenchOfAShape(t *testing.T) {
 	}
 	if want := []string{"llama-3.1-8b-2-layers-random.gguf"}; !slices.Equal(test.files(), want) {
 		t.Errorf("the folder has %q", test.files())
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	o.inMemory, o.shape = true, "qwen3-30b-a3b"
+	if err := a.bench(cmd, nil, o); err != nil || len(test.files()) != 1 {
+		t.Errorf("in memory: %v, and the folder has %q", err, test.files())
 	}
 }
