@@ -1,5 +1,7 @@
 #include "team.h"
 
+#include "team_rest.h"
+
 #include <pthread.h>
 #include <signal.h>
 
@@ -15,7 +17,7 @@ namespace team {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
+using clock = rests::clock;
 
 // Work of at least this size wakes sleeping helpers. In a tiny model a single token has such work only in attention
 // over a long context. So decoding one short sequence keeps one core busy, not two.
@@ -37,16 +39,9 @@ constexpr int last_looks = 1000;
 
 // When the caller has no more pieces, a helper that runs finishes within a few pieces, however large they are. If the
 // wait exceeds patience and patient_pieces of the caller's pieces, the helper has lost its processor. The caller then
-// rests: it runs without helpers for a multiple of the wait, but no longer than longest. The multiple is least_rest if
-// the time from the end of the last rest to the wait was at least calm and at least most_rest times the wait. Else it
-// is twice the last multiple, up to most_rest. So a system thread that runs once in a while costs little. On a machine
-// that stays busy, waits of up to a tenth of longest take about an eleventh of the time at most. If a helper only
-// yielded for a moment, to let an answer be written, it is back within a step or two.
+// rests: it runs without helpers for a while.
 constexpr std::chrono::microseconds patience{100};
 constexpr int                       patient_pieces = 8;
-constexpr int                       least_rest = 1, most_rest = 10;
-constexpr std::chrono::milliseconds calm{40};
-constexpr clock::duration           longest = std::chrono::seconds(1);
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -100,9 +95,8 @@ class share {
 };
 
 struct state {
-    std::mutex        use; // held by the caller that has the team
-    clock::time_point alone_until{};
-    int               rest = least_rest; // the last rest, as a multiple of its wait
+    std::mutex use; // held by the caller that has the team, and guards its rests
+    rests      rest;
 
     // The current work. It changes only while the call is closed and no helper is inside.
     alignas(line) void (*f)(void *, int64_t, int64_t) = nullptr;
@@ -221,9 +215,7 @@ struct state {
         const auto now = clock::now();
         const auto wait = now - began, piece = (began - opened) / std::max<int64_t>(taken, 1);
         if (wait > patience + patient_pieces * piece) {
-            const bool soon = began - alone_until < std::max<clock::duration>(calm, most_rest * wait);
-            rest = soon ? std::min(2 * rest, most_rest) : least_rest;
-            alone_until = now + std::min<clock::duration>(rest * wait, longest);
+            rest.waited(began, now);
         }
     }
 };
@@ -252,7 +244,7 @@ void grow(int helpers) {
 void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t, int64_t), void * data) {
     state & s = shared();
     std::unique_lock<std::mutex> use(s.use, std::try_to_lock);
-    if (!use || pieces > share::most || (s.alone_until != clock::time_point{} && clock::now() < s.alone_until)) {
+    if (!use || pieces > share::most || s.rest.resting(clock::now)) {
         if (pieces > 0) {
             f(data, 0, pieces);
         }

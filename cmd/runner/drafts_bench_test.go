@@ -101,11 +101,12 @@ func draftTasks(vocabulary int) []draftTask {
 // textTasks returns three tasks of everyday work, in the bundled model's tokens: a name changed in 200 lines of code, a
 // list of people written as JSON, and lines of a tool's result quoted one by one.
 func textTasks(b *testing.B) []draftTask {
-	source, err := os.ReadFile("cli/bench.go")
+	// The text does not change with the program, so that figures of all versions can be compared.
+	source, err := os.ReadFile("testdata/drafts/code.txt")
 	if err != nil {
 		b.Fatal(err)
 	}
-	code := strings.Join(strings.SplitAfter(string(source), "\n")[:200], "")
+	code := string(source)
 	rng := rand.New(rand.NewPCG(3, 4))
 	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
 	var people, objects, log, quotes strings.Builder

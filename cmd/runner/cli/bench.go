@@ -61,7 +61,8 @@ Without MODEL the bundled model is measured; --shape measures a model with rando
 Several models, and several --engine, take turns, and a second table says which differences are significant. MLX
 computes a model that is a folder with safetensors.
 
-The table has the mean and deviation, and the median with its 95% interval. The roofline is the share of the speed that
+The table has the mean and deviation, and the median with its 95% interval. On a narrow terminal it has the median only.
+TTFT is the time to the first token, and gaps are the times between tokens. The roofline is the share of the speed that
 the processor's memory allows. Leave the machine alone meanwhile: the table marks runs in which it changed.`,
 		Example: `  runner bench
   runner bench gpt-oss-20b -p 512,2048 -n 128 -d 0,4096
