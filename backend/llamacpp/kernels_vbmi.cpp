@@ -135,18 +135,23 @@ struct rows_16 {
 template <int C>
 INLINE void add(const rows_16 & w, int blocks, const part * const (&x)[C], int64_t at, floats (&acc)[C]) {
     ints sum[C][4], exponents = _mm512_setzero_si512();
+    // The next rows are loaded before these are multiplied: the processor looks ahead less far than both are long.
+    ints low[2][4], high[2][4];
+    w.load(0, blocks, low[0], high[0], exponents);
     UNROLL for (int r = 0; r < height; r += 4) {
-        ints low[4], high[4];
-        w.load(r, blocks, low, high, exponents);
+        const int now = r / 4 % 2;
+        if (r + 4 < height) {
+            w.load(r + 4, blocks, low[1 - now], high[1 - now], exponents);
+        }
         UNROLL for (int c = 0; c < C; c++) {
             const part & column = x[c][at];
             ints each[4];
             UNROLL for (int i = 0; i < 4; i++) {
-                each[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low[i], load(column.x[0]));
+                each[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low[now][i], load(column.x[0]));
             }
             keep_order(each);
             UNROLL for (int i = 0; i < 4; i++) {
-                each[i] = _mm512_dpbusd_epi32(each[i], high[i], load(column.x[1]));
+                each[i] = _mm512_dpbusd_epi32(each[i], high[now][i], load(column.x[1]));
             }
             keep_order(each);
             sum[c][r / 4] = added(each);
