@@ -175,12 +175,21 @@ func TestLogitsInAnyPlace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(drawnSeed(t), 2))
 	models := kernelModels()
 	models["wide"] = random.Config{Layers: 2, Width: 256, FeedForward: 512, HeadSize: 64, Seed: 16}
+	for name, c := range models {
+		c.Window = 48
+		models[name] = c
+	}
+	for _, format := range otherFormats {
+		models[format] = inFormat(format)
+	}
 	forEachKernels(t, func(t *testing.T, _ string) {
 		for _, name := range slices.Sorted(maps.Keys(models)) {
 			t.Run(name, func(t *testing.T) {
-				c := models[name]
-				c.Window = 48
-				path := writeModel(t, c)
+				threadCounts := threadCounts
+				if slices.Contains(otherFormats, name) && rounds == 1 {
+					threadCounts = []int{1 + rng.IntN(3)}
+				}
+				path := writeModel(t, models[name])
 				f := inOnePiece(t, openModel(t, path, backend.Config{ContextSize: 512, Sequences: 1}), 200)
 				for _, threads := range threadCounts {
 					cfg := backend.Config{ContextSize: 256 << rng.IntN(2), Sequences: 6, Threads: threads}
