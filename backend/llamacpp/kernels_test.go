@@ -454,7 +454,8 @@ var otherFormats = []string{"Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "I
 
 // inFormat is a small model in one of them.
 func inFormat(format string) random.Config {
-	c := random.Config{Architecture: "llama", Quant: format, Layers: 2, Width: 256, FeedForward: 512, HeadSize: 64, Seed: 6}
+	c := random.Config{Architecture: "llama", Quant: format, Layers: 2, Width: 256, FeedForward: 512, HeadSize: 64,
+		Seed: 6}
 	if format == "F32" {
 		c.Quant, c.Precise = "", true
 	}

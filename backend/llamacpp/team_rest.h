@@ -1,9 +1,11 @@
 // How long the caller of a team computes without helpers after it waited for one that lost its processor.
 //
-// A rest is a multiple of the wait. It is as long as the wait if helpers were of use before. If not, the multiple is
-// twice the last one. So a system thread that runs once in a while costs little, and beside a program that never stops
-// the caller hardly waits. Helpers are of use if the caller had them for at least twice as long as it then waited: with
-// a helper it is less than twice as fast as alone, and while it waits it does nothing.
+// A rest is as long as the wait if helpers were of use before. If not, it is twice as many times the wait as the last
+// rest was of its wait, but no longer than a second. So a system thread that runs once in a while costs little, and
+// beside a program that never stops the caller hardly waits, unless single waits take a tenth of a second and more.
+//
+// Helpers were of use if the caller could have had them for at least twice as long as it then waited. That is where a
+// helper that makes it 1.5 times as fast gains as much as the wait costs, because the caller does nothing meanwhile.
 #ifndef RUNNER_TEAM_REST_H
 #define RUNNER_TEAM_REST_H
 

@@ -448,7 +448,7 @@ struct shares {
 };
 
 // shares_of computes them for a caller whose helper is away for so long, once in every period. The caller needs it all
-// the time, and learns at once that it is away, but after a rest only with the next piece.
+// the time, and learns at once that it is away. A rest ends with a piece.
 shares shares_of(std::chrono::microseconds away, std::chrono::microseconds period) {
     using clock = team::rests::clock;
     constexpr std::chrono::microseconds piece{50}, shortest{100}; // waits that are shorter begin no rest
@@ -475,13 +475,22 @@ shares shares_of(std::chrono::microseconds away, std::chrono::microseconds perio
     return {(double) waits.count() / (now - begin).count(), (double) resting.count() / (now - begin).count()};
 }
 
-// Wherever a helper is away for long, the caller rests and hardly waits. Where it is there most of the time, the caller
-// rests no longer than it waits. With a helper that makes it 1.6 times as fast, it is never much slower than alone.
+// Where a helper is away nearly half of the time or more, short waits take at most a fiftieth of the time. Where it is
+// there most of the time, the caller rests about as long as it waits. With a helper that makes it 1.6 times as fast, it
+// does at least 0.94 times as much as alone, and 0.85 times if waits take up to a tenth of a second.
 void check_rests() {
     using namespace std::chrono;
     team::rests fresh;
     if (fresh.resting([]() -> team::rests::clock::time_point { std::abort(); })) {
         fail("a caller that never waited rests");
+    }
+    team::rests::clock::time_point now{hours(100)};
+    for (int i = 0; i < 100; i++) {
+        fresh.waited(now, now + hours(1));
+        now += hours(1) + seconds(1);
+        if (fresh.resting([&] { return now; })) {
+            fail("the caller rests for more than a second");
+        }
     }
     for (const microseconds away : {200us, 1000us, 4000us, 10000us, 40000us, 100000us}) {
         // The longest rest is ten times the longest of these waits.
@@ -499,10 +508,10 @@ void check_rests() {
                 check(s.waits < (short_wait ? 0.02 : 0.11), "it waits too much");
             }
             if (more > 4.5) {
-                check(s.rests < 1.1 * (double) away.count() / (double) period.count(), "it rests too much");
+                check(s.rests < 1.1 * s.waits, "it rests too much");
             }
             const double work = s.rests + 1.6 * (1 - s.rests - s.waits);
-            check(work > (short_wait ? 0.95 : 0.85), "it does less than alone");
+            check(work > (short_wait ? 0.94 : 0.85), "it does less than alone");
         }
     }
 }

@@ -33,10 +33,9 @@ type benchModel struct {
 
 // benchModels finds the models to measure, or makes the one of a shape.
 func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, say func(string)) ([]benchModel, error) {
-	made, memory := "", (*os.File)(nil)
+	made, memory, layers := "", (*os.File)(nil), 0
 	if o.shape != "" {
 		var path string
-		var layers int
 		var err error
 		if o.inMemory {
 			memory, path, layers, err = shapeInMemory(ctx, o, say)
@@ -58,7 +57,11 @@ func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, s
 			memory.Close()
 			return nil, err
 		}
-		list = append(list, benchModel{l.Name, l.Path, l.PerToken, made, memory})
+		m := benchModel{l.Name, l.Path, l.PerToken, made, memory}
+		if memory != nil {
+			m.name = shapeName(o.shape, layers)
+		}
+		list = append(list, m)
 	}
 	return list, nil
 }
@@ -265,6 +268,9 @@ func describe(subjects []benchSubject, o *benchOptions) []results.Subject {
 	for i, s := range subjects {
 		list[i] = results.Subject{Name: s.Name, Info: s.Model.Info(), Load: s.load, PerToken: s.model.perToken,
 			Made: s.model.made, CacheType: o.model.CacheType, FlashAttention: o.model.FlashAttention}
+		if s.model.memory != nil {
+			list[i].Info.Path = s.model.name // the path changes from run to run
+		}
 		if s.remote || isFolder(s.model.path) { // these settings are for llama.cpp
 			list[i].CacheType, list[i].FlashAttention = "", "auto"
 		}

@@ -47,7 +47,7 @@ func (a *app) shapeFile(ctx context.Context, o *benchOptions, say func(string)) 
 		folder = os.TempDir()
 	}
 	folder = filepath.Join(folder, "runner", "shapes")
-	path = filepath.Join(folder, fmt.Sprintf("%s-%d-layers-random.gguf", o.shape, c.Layers))
+	path = filepath.Join(folder, shapeName(o.shape, c.Layers))
 	switch err := random.Check(path, c); {
 	case err == nil:
 		return path, c.Layers, nil
@@ -57,23 +57,31 @@ func (a *app) shapeFile(ctx context.Context, o *benchOptions, say func(string)) 
 	return path, c.Layers, makeShape(ctx, path, o.shape, c, say)
 }
 
+// shapeName is the name of a shape's file.
+func shapeName(shape string, layers int) string {
+	return fmt.Sprintf("%s-%d-layers-random.gguf", shape, layers)
+}
+
 // shapeInMemory makes the same file in memory. It is gone when f is closed, or this process ends.
-func shapeInMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string, has int, err error) {
+func shapeInMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string, has int,
+	err error) {
 	c, err := shapeConfig(o)
 	if err != nil {
 		return nil, "", 0, err
-	}
-	free := llamacpp.ThisMachine().MemoryAvailable
-	if free > 0 && free < c.Size()+c.Size()/10 { // the engine needs some more
-		return nil, "", 0, &inputError{what: fmt.Sprintf("the weights of %s take %s, and %s of memory are free", o.shape,
-			render.Size(c.Size()), render.Size(free)), hint: "use fewer --layers, or leave --in-memory out"}
 	}
 	f, path, err = memoryFile()
 	if err != nil {
 		return nil, "", 0, &inputError{what: fmt.Sprintf("no file can be made in memory: %v", err),
 			hint: "leave --in-memory out; the file is then made in the cache folder", err: err}
 	}
-	if err := writeShape(ctx, f, c, say); err != nil {
+	free := llamacpp.ThisMachine().MemoryAvailable
+	if free > 0 && free < c.Size()+c.Size()/10 { // the engine needs some more
+		err = &inputError{what: fmt.Sprintf("the weights of %s take %s, and %s of memory are free", o.shape,
+			render.Size(c.Size()), render.Size(free)), hint: "use fewer --layers, or leave --in-memory out"}
+	} else {
+		err = writeShape(ctx, f, c, say)
+	}
+	if err != nil {
 		f.Close()
 		return nil, "", 0, err
 	}

@@ -222,7 +222,8 @@ func TestShapeWithoutRoom(t *testing.T) {
 }
 
 // inMemory makes a shape in memory.
-func (t *shapeTest) inMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string, err error) {
+func (t *shapeTest) inMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string,
+	err error) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has files in memory that other processes can open")
@@ -305,8 +306,25 @@ func TestBenchOfAShape(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	o.inMemory, o.shape = true, "qwen3-30b-a3b"
+	o.inMemory, o.shape, o.output = true, "qwen3-30b-a3b", "json"
+	if err := out.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
 	if err := a.bench(cmd, nil, o); err != nil || len(test.files()) != 1 {
 		t.Errorf("in memory: %v, and the folder has %q", err, test.files())
+	}
+	rows, err := os.ReadFile(out.Name())
+	want := `"model_filename": "qwen3-30b-a3b-2-layers-random.gguf"`
+	if err != nil || !strings.Contains(string(rows), want) {
+		t.Errorf("%v, and the rows lack %s: %s", err, want, rows)
+	}
+	open, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil || len(open) == 0 {
+		t.Fatal(open, err)
+	}
+	for _, fd := range open {
+		if path, _ := os.Readlink(fd); strings.Contains(path, "runner-shape") { // it may be closed by now
+			t.Errorf("the file in memory is still open: %s", path)
+		}
 	}
 }
