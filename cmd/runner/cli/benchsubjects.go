@@ -38,7 +38,7 @@ func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, s
 		var path string
 		var err error
 		if o.inMemory {
-			memory, path, layers, err = shapeInMemory(ctx, o, say)
+			memory, path, layers, err = a.shapeInMemory(ctx, o, say)
 		} else {
 			path, layers, err = a.shapeFile(ctx, o, say)
 		}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"runner/backend/llamacpp"
 	"runner/cmd/runner/render"
 	"runner/models/cache"
 	"runner/models/random"
@@ -63,7 +62,7 @@ func shapeName(shape string, layers int) string {
 }
 
 // shapeInMemory makes the same file in memory. It is gone when f is closed, or this process ends.
-func shapeInMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string, has int,
+func (a *app) shapeInMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string, has int,
 	err error) {
 	c, err := shapeConfig(o)
 	if err != nil {
@@ -74,7 +73,10 @@ func shapeInMemory(ctx context.Context, o *benchOptions, say func(string)) (f *o
 		return nil, "", 0, &inputError{what: fmt.Sprintf("no file can be made in memory: %v", err),
 			hint: "leave --in-memory out; the file is then made in the cache folder", err: err}
 	}
-	free := llamacpp.ThisMachine().MemoryAvailable
+	free := int64(0)
+	if a.engine.Memory != nil {
+		free, _ = a.engine.Memory()
+	}
 	if free > 0 && free < c.Size()+c.Size()/10 { // the engine needs some more
 		err = &inputError{what: fmt.Sprintf("the weights of %s take %s, and %s of memory are free", o.shape,
 			render.Size(c.Size()), render.Size(free)), hint: "use fewer --layers, or leave --in-memory out"}

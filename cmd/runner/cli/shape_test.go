@@ -228,7 +228,7 @@ func (t *shapeTest) inMemory(ctx context.Context, o *benchOptions, say func(stri
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has files in memory that other processes can open")
 	}
-	f, path, has, err := shapeInMemory(ctx, o, say)
+	f, path, has, err := t.app.shapeInMemory(ctx, o, say)
 	if err == nil && has != o.layers {
 		t.Errorf("it has %d layers, want %d", has, o.layers)
 	}
@@ -268,6 +268,7 @@ func TestShapeInMemoryThatIsNotMade(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stopping := func(string) { stop() } // else it would fill the memory
+	test.app.engine.Memory = func() (available, addresses int64) { return 16 << 30, 0 }
 	_, _, err := test.inMemory(ctx, &benchOptions{shape: "llama-3.1-8b", layers: 2, shapeOf: huge}, stopping)
 	if e := (*inputError)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " of memory are free") {
 		t.Errorf("got %v", err)
