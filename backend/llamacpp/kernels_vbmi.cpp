@@ -135,7 +135,8 @@ struct rows_16 {
 template <int C>
 INLINE void add(const rows_16 & w, int blocks, const part * const (&x)[C], int64_t at, floats (&acc)[C]) {
     ints sum[C][4], exponents = _mm512_setzero_si512();
-    // The next rows are loaded before these are multiplied: the processor looks ahead less far than both are long.
+    // The next rows are loaded before these are multiplied. Else the processor, which looks ahead only so far, finds too
+    // little that it can compute while it waits for results.
     ints low[2][4], high[2][4];
     w.load(0, blocks, low[0], high[0], exponents);
     UNROLL for (int r = 0; r < height; r += 4) {

@@ -1,8 +1,8 @@
 // How long the caller of a team computes without helpers after it waited for one that lost its processor.
 //
-// A rest is as long as the wait if helpers were of use before. If not, it is twice as many times the wait as the last
-// rest was of its wait, but no longer than a second. So a system thread that runs once in a while costs little, and
-// beside a program that never stops the caller hardly waits, unless single waits take a tenth of a second and more.
+// A rest is as long as the wait if helpers were of use before. If not, it is a multiple of the wait: twice the multiple
+// of the rest before, but no longer than a second. So a system thread that runs once in a while costs little. Beside a
+// program that never stops the caller hardly waits, unless single waits take a tenth of a second and more.
 //
 // Helpers were of use if the caller could have had them for at least twice as long as it then waited. That is where a
 // helper that makes it 1.5 times as fast gains as much as the wait costs, because the caller does nothing meanwhile.

@@ -268,9 +268,6 @@ func describe(subjects []benchSubject, o *benchOptions) []results.Subject {
 	for i, s := range subjects {
 		list[i] = results.Subject{Name: s.Name, Info: s.Model.Info(), Load: s.load, PerToken: s.model.perToken,
 			Made: s.model.made, CacheType: o.model.CacheType, FlashAttention: o.model.FlashAttention}
-		if s.model.memory != nil {
-			list[i].Info.Path = s.model.name // the path changes from run to run
-		}
 		if s.remote || isFolder(s.model.path) { // these settings are for llama.cpp
 			list[i].CacheType, list[i].FlashAttention = "", "auto"
 		}
@@ -279,6 +276,9 @@ func describe(subjects []benchSubject, o *benchOptions) []results.Subject {
 			list[i].Info.Path, list[i].Info.Bytes, list[i].Info.Parameters = s.model.path, 0, 0
 		} else if inside[s.process] == 1 {
 			list[i].Memory = s.peak
+		}
+		if s.model.memory != nil {
+			list[i].Info.Path = s.model.name // the path changes from run to run
 		}
 	}
 	return list

@@ -193,15 +193,17 @@ func TestShapeThatIsStopped(t *testing.T) {
 	}
 }
 
+// hugeShape returns a shape that fits no machine.
+func hugeShape(name string) (random.Config, bool) {
+	c, ok := random.Shape(name)
+	c.FeedForward <<= 20
+	return c, ok
+}
+
 // TestShapeWithoutRoom: a shape that does not fit the disk, and a folder that cannot be made, are errors with a hint.
 func TestShapeWithoutRoom(t *testing.T) {
 	test := newShapeTest(t)
-	huge := func(name string) (random.Config, bool) {
-		c, ok := random.Shape(name)
-		c.FeedForward <<= 20
-		return c, ok
-	}
-	o := &benchOptions{shape: "llama-3.1-8b", shapeOf: huge}
+	o := &benchOptions{shape: "llama-3.1-8b", shapeOf: hugeShape}
 	ctx, stop := context.WithCancel(t.Context())
 	_, _, err := test.app.shapeFile(ctx, o, func(string) { stop() }) // it would fill the disk
 	if e := (*inputError)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " free in "+test.folder) ||
@@ -261,15 +263,10 @@ func TestShapeInMemory(t *testing.T) {
 // TestShapeInMemoryThatIsNotMade: too little memory and Ctrl-C are errors.
 func TestShapeInMemoryThatIsNotMade(t *testing.T) {
 	test := newShapeTest(t)
-	huge := func(name string) (random.Config, bool) {
-		c, ok := random.Shape(name)
-		c.FeedForward <<= 20
-		return c, ok
-	}
 	ctx, stop := context.WithCancel(t.Context())
 	stopping := func(string) { stop() } // else it would fill the memory
 	test.app.engine.Memory = func() (available, addresses int64) { return 16 << 30, 0 }
-	_, _, err := test.inMemory(ctx, &benchOptions{shape: "llama-3.1-8b", layers: 2, shapeOf: huge}, stopping)
+	_, _, err := test.inMemory(ctx, &benchOptions{shape: "llama-3.1-8b", layers: 2, shapeOf: hugeShape}, stopping)
 	if e := (*inputError)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " of memory are free") {
 		t.Errorf("got %v", err)
 	}
