@@ -31,16 +31,18 @@ fuzz_target() {
   fi
 }
 
-# fuzz_package DURATION DIR TEMPORARY runs the targets of a package.
+# fuzz_package DURATION DIR TEMPORARY runs the targets of a package. It checks each status itself: set -e does nothing
+# where the caller takes the status of a function.
 fuzz_package() {
-  local binary cache target
+  local binary cache target status=0
   binary=$(mktemp "$3/XXXXXX")
   cache=$(go env GOCACHE)/fuzz/$(go list "$2")
-  go test -c -fuzz . -o "$binary" "$2"
+  go test -c -fuzz . -o "$binary" "$2" || return 1
   while IFS= read -r target; do
-    fuzz_target "$binary" "$1" "$2" "$cache" "$target"
+    fuzz_target "$binary" "$1" "$2" "$cache" "$target" || status=1
   done < <(grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$2"/*_test.go | sed 's/^func //' | sort -u)
   rm "$binary"
+  return "$status"
 }
 
 # The script calls itself for each package.
