@@ -167,6 +167,10 @@ func (s *Settings) Apply(cmd *cobra.Command) (map[string]string, error) {
 					failed = &Error{Where: where, Detail: fmt.Sprintf("cannot be %q", shown(f, v)), Err: err}
 				}
 			}
+			if list, ok := f.Value.(pflag.SliceValue); ok && len(values) == 0 && failed == nil {
+				failed = list.Replace(values) // no value was set, and the default does not count
+				f.Changed = true
+			}
 			set[f.Name] = where
 		})
 		maps.Copy(from, set) // now, so that the flags of one place can exclude each other

@@ -191,7 +191,7 @@ func TestForeignVariables(t *testing.T) {
 // Whatever is in the file, it is read or refused, and what is accepted can be applied or is refused with its place.
 func FuzzFile(f *testing.F) {
 	for _, text := range []string{"", "number = 1", "[a]\nnumber = 'x'", "[a.b]\nlist = [1, true, 'x']", "a = 1",
-		"[[a]]\nx = 1", "x = 2020-01-01", "x = {y = 1}", "number = 1e400", "list = [[1]]", "x = nan"} {
+		"[[a]]\nx = 1", "x = 2020-01-01", "x = {y = 1}", "number = 1e400", "list = [[1]]", "x = nan", "[a.b]\nlist = []"} {
 		f.Add([]byte(text))
 	}
 	dir := f.TempDir()
