@@ -24,7 +24,7 @@ fuzz_target() {
     echo "  nothing found, but Go failed at the end of the run; repeating it"
   done
   if grep -q -- '--- SKIP' <<<"$out"; then
-    grep -A1 -- '--- SKIP' <<<"$out"
+    grep -B1 -- '--- SKIP' <<<"$out" # the reason is above
   elif ! grep -q '^fuzz: elapsed: ' <<<"$out"; then
     printf '%s\n' "$out" "$5 was not fuzzed"
     return 1
