@@ -114,7 +114,8 @@ enum { max_size = 256, max_group = 16, max_queries = 32, max_results = max_group
 struct set {
     const char * instructions;
 
-    // supported reports whether this processor has the instructions. If not, no other function may be called.
+    // supported reports whether this processor has the instructions. If not, no other function may be called. It is
+    // cold, so that the linker puts it apart: asking a set that is not chosen reads no page of its code.
     bool (*supported)();
 
     // blocks is how many blocks quantize makes of 32 activations for weights of a quantized format.

@@ -484,7 +484,7 @@ KERNEL void float_products(const rows & w, int64_t first, int64_t last, const ch
 
 namespace tiles {
 
-bool supported() {
+[[gnu::cold]] bool supported() {
 #ifdef RUNNER_TILES_EMULATED
     return avx512.supported();
 #else

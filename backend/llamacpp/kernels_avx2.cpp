@@ -257,7 +257,7 @@ struct q8_0_weights : q8_0_blocks, signed_products {};
 struct iq4_nl_weights : iq4_nl_blocks<0>, signed_products {};
 struct iq4_xs_weights : iq4_xs_blocks<0>, signed_products {};
 
-bool supported() {
+[[gnu::cold]] bool supported() {
     __builtin_cpu_init();
     unsigned a, b, c = 0, d;
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __get_cpuid(1, &a, &b, &c, &d) &&

@@ -343,7 +343,7 @@ struct fine_reader {
     }
 };
 
-bool supported() {
+[[gnu::cold]] bool supported() {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") &&
