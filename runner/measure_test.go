@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner/backend"
@@ -25,7 +26,7 @@ func widths(f fixture) (list []int) {
 }
 
 // TestMeasuredModelsNeedNoTrial measures a model on which guesses cost more than they give. Without a measurement, its
-// first run tries some.
+// first run tries some. The time is not the machine's, which may be busy.
 func TestMeasuredModelsNeedNoTrial(t *testing.T) {
 	text := strings.Repeat("la la so it is. ", 5)
 	steep := func(n int) time.Duration {
@@ -38,23 +39,25 @@ func TestMeasuredModelsNeedNoTrial(t *testing.T) {
 	// Without a format no token is forced, so that no other steps are wide.
 	raw := generation.Request{Prompt: "talk: " + text, MaxTokens: 200}
 	for _, measure := range []bool{false, true} {
-		f := start(t, fake.Config{Delay: steep}, Config{}, fake.Reply{After: raw.Prompt, Say: text + "<|return|>"})
-		if measure {
-			if err := f.sched.measure(t.Context()); err != nil {
-				t.Fatal(err)
+		synctest.Test(t, func(t *testing.T) {
+			f := start(t, fake.Config{Delay: steep}, Config{}, fake.Reply{After: raw.Prompt, Say: text + "<|return|>"})
+			if measure {
+				if err := f.sched.measure(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if n := f.model.OpenSequences(); n != 0 {
+					t.Errorf("%d sequences are open after a measurement", n)
+				}
+				if got, want := len(widths(f)), measureRounds*len(drafts.Widths); got != want {
+					t.Errorf("%d steps measured, want %d", got, want)
+				}
 			}
-			if n := f.model.OpenSequences(); n != 0 {
-				t.Errorf("%d sequences are open after a measurement", n)
+			g := f.must(t, raw)
+			g.want(t, reasoning.Answer, text)
+			if got := g.result.Timing.Drafted; measure != (got == 0) {
+				t.Errorf("%d guesses, measured is %v", got, measure)
 			}
-			if got, want := len(widths(f)), measureRounds*len(drafts.Widths); got != want {
-				t.Errorf("%d steps measured, want %d", got, want)
-			}
-		}
-		g := f.must(t, raw)
-		g.want(t, reasoning.Answer, text)
-		if got := g.result.Timing.Drafted; measure != (got == 0) {
-			t.Errorf("%d guesses, measured is %v", got, measure)
-		}
+		})
 	}
 }
 
