@@ -60,6 +60,13 @@ const (
 	tiny = 8 << 20
 )
 
+// The tokens of a step, unless the Config says so. The masks of attention grow with them, and are the most that a tiny
+// model needs beside its cache. It reads prompts as fast in steps of half as many.
+const (
+	usualBatch = 512
+	tinyBatch  = 256
+)
+
 // cacheTypes are the cache's element types with their bytes per 32 values.
 var cacheTypes = map[string]struct {
 	id    C.enum_ggml_type
@@ -86,7 +93,10 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		p.sequences = 4
 	}
 	if p.batch == 0 {
-		p.batch = 512
+		p.batch = usualBatch
+		if onGPU := len(gpus) > 0 && cfg.GPULayers != 0; shape.weights <= tiny && !onGPU {
+			p.batch = tinyBatch
+		}
 	}
 	if p.threads == 0 {
 		p.threads = min(machine.Cores, backend.MaxThreads)

@@ -178,6 +178,35 @@ func TestTinyModelsTakeOneHelper(t *testing.T) {
 	}
 }
 
+// TestTinyModelsTakeSmallerSteps checks the default: a processor reads a tiny model's prompts in smaller steps.
+func TestTinyModelsTakeSmallerSteps(t *testing.T) {
+	gpu := []Device{{Name: "GPU0", Description: "a GPU", MemoryFree: 8 << 30}}
+	for _, c := range []struct {
+		model random.Config
+		cfg   backend.Config
+		gpus  []Device
+		want  int
+	}{
+		{random.Config{Layers: 1}, backend.Config{}, nil, tinyBatch},
+		{random.Config{Layers: 1}, backend.Config{BatchSize: 300}, nil, 300},
+		{random.Config{Layers: 1}, backend.Config{}, gpu, tinyBatch}, // which the model does not use
+		{random.Config{Layers: 1}, backend.Config{GPULayers: -1}, nil, tinyBatch},
+		{random.Config{Layers: 1}, backend.Config{GPULayers: -1}, gpu, usualBatch},
+		{random.Config{Layers: 8, Width: 512, FeedForward: 512}, backend.Config{}, nil, usualBatch},
+	} {
+		path := writeModel(t, c.model)
+		f, err := gguf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.cfg.ContextSize = 1024
+		p, err := newPlan(path, []*gguf.File{f}, c.cfg, Machine{Cores: 1}, 0, &builtin, c.gpus)
+		if err != nil || p.batch != c.want {
+			t.Errorf("%d layers, %+v, %d GPUs: %+v, %v", c.model.Layers, c.cfg, len(c.gpus), p, err)
+		}
+	}
+}
+
 func TestOffload(t *testing.T) {
 	s := shape20B()
 	for _, c := range []struct {
