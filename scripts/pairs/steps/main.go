@@ -31,7 +31,7 @@ func main() {
 	flag.IntVar(&o.generate, "generate", 64, "`tokens` to generate in each sequence after each prompt")
 	flag.IntVar(&o.prompts, "prompts", 1, "how many `prompts` follow one another, each in new sequences")
 	flag.IntVar(&o.threads, "threads", 2, "`threads` that compute")
-	flag.IntVar(&o.batch, "batch", 512, "`tokens` of a prompt in a step")
+	flag.IntVar(&o.batch, "batch", 0, "`tokens` of a prompt in a step; 0 for what the program chooses for the model")
 	flag.Parse()
 	if err := run(flag.Arg(0), o); err != nil {
 		fmt.Fprintln(os.Stderr, "steps:", err)
@@ -40,8 +40,8 @@ func main() {
 }
 
 func run(path string, o options) error {
-	if min(o.sequences, o.prompt, o.prompts, o.threads, o.batch) < 1 || o.generate < 0 {
-		return errors.New("all numbers must be at least 1, and -generate at least 0")
+	if min(o.sequences, o.prompt, o.prompts, o.threads) < 1 || min(o.generate, o.batch) < 0 {
+		return errors.New("all numbers must be at least 1, and -generate and -batch at least 0")
 	}
 	began := time.Now()
 	m, err := llamacpp.Open(context.Background(), path, backend.Config{Sequences: o.sequences, Threads: o.threads,
@@ -50,6 +50,7 @@ func run(path string, o options) error {
 		return err
 	}
 	defer m.Close()
+	o.batch = m.Info().BatchSize // the cache may be smaller than what was asked
 	fmt.Printf("load %.4f\n", time.Since(began).Seconds())
 	random := rand.New(rand.NewPCG(1, 1))
 	token := func() backend.Token { return backend.Token(random.IntN(m.Vocab().Len() - 1000)) }
