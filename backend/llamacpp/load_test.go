@@ -209,8 +209,8 @@ func TestProgress(t *testing.T) {
 		t.Errorf("progress %v", seen)
 	}
 	i := m.Info()
-	if i.Architecture != "gpt-oss" || i.ContextSize != 256 || i.Sequences != 4 || i.BatchSize != tinyBatch || i.Threads != 1 ||
-		len(i.Digest) != 64 {
+	if i.Architecture != "gpt-oss" || i.ContextSize != 256 || i.Sequences != 4 || i.BatchSize != tinyBatch ||
+		i.Threads != 1 || len(i.Digest) != 64 {
 		t.Errorf("info %+v", i)
 	}
 }
