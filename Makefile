@@ -128,8 +128,6 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@scripts/mlx_environment.sh || echo "note: MLX cannot be installed here, so its tests are skipped"
 	@echo "vet (the first run compiles the engine: two to four minutes on two cores)"
 	@$(GO) vet ./...
-	@echo "vet for Macs, of the packages without the engine"
-	@GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet $(pure_pkgs)
 	@echo "import directions"
 	@$(GO) test .
 	@echo "packages without the engine, with the race detector where more than one goroutine runs"
@@ -199,7 +197,7 @@ $(GOLANGCI):
 .PHONY: lint
 lint: toolchain $(GOLANGCI) ## run golangci-lint and ShellCheck, and compile for Macs, with tools of fixed versions
 	$(GOLANGCI) run ./...
-	@scripts/lint.sh
+	@PURE="$(pure_pkgs)" scripts/lint.sh
 
 .PHONY: demo-model
 demo-model: build ## train the bundled model or resume its training, and evaluate it (MINUTES=240)
