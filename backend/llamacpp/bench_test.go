@@ -86,7 +86,8 @@ func BenchmarkPrefill(b *testing.B) {
 func BenchmarkFork(b *testing.B) {
 	for _, window := range []string{"on", "off"} {
 		b.Run("full window "+window, func(b *testing.B) {
-			m := openModel(b, writeModel(b, random.Config{Layers: 2}), backend.Config{ContextSize: 512, FullWindow: window})
+			m := openModel(b, writeModel(b, random.Config{Layers: 2}), backend.Config{ContextSize: 512, BatchSize: 512,
+				FullWindow: window})
 			s, err := m.NewSequence()
 			if err != nil {
 				b.Fatal(err)

@@ -389,7 +389,7 @@ func TestWhatWakesHelpers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			logitsOf(t, m, s, someTokens(length, i), 500)
+			logitsOf(t, m, s, someTokens(length, i), m.Info().BatchSize)
 			in[i] = backend.Input{Sequence: s, Tokens: []backend.Token{1}}
 		}
 		// After a long wait for a helper the next steps are computed without it.

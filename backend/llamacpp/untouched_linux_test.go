@@ -36,7 +36,7 @@ func TestUnusedCacheTakesNoMemory(t *testing.T) {
 	path := writeModel(t, random.Config{Layers: 8, KVHeads: 8, Heads: 8, HeadSize: 64, Context: 1 << 17})
 	openModel(t, path, backend.Config{ContextSize: 256, Sequences: 1}) // objects that are made only once
 	before := anonymous(t)
-	m := openModel(t, path, backend.Config{ContextSize: 1 << 16, Sequences: 1, FullWindow: "on"})
+	m := openModel(t, path, backend.Config{ContextSize: 1 << 16, Sequences: 1, BatchSize: 512, FullWindow: "on"})
 	const cache = 8 * 2 * 8 * 64 * 2 << 16 // 1 GiB
 	if grown := anonymous(t) - before; grown > cache/8 {
 		t.Errorf("loading with a cache of %d MiB took %d MiB", cache>>20, grown>>20)
