@@ -98,7 +98,7 @@ the processor's memory allows. Leave the machine alone meanwhile: the table mark
 			strings.Join(random.Shapes(), ", "))
 		f.IntVar(&o.layers, "layers", 0, "give the shape only `N` layers, for less memory and time (0: all)")
 		f.BoolVar(&o.inMemory, "in-memory", false, "make the shape in memory, without a file in the cache folder (Linux)")
-		f.IntVarP(&o.model.BatchSize, "batch-size", "b", 512, "read prompts in batches of `N` tokens")
+		f.IntVarP(&o.model.BatchSize, "batch-size", "b", 0, "read prompts in batches of `N` tokens (0: as many as the engine chooses)")
 		f.IntVar(&o.model.GPULayers, "gpu-layers", -1, "put `N` layers on the GPU (-1: all that fit)")
 		o.model.FlashAttention, o.model.CacheType = "auto", "f16"
 		addNameChoice(cmd, &o.model.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
@@ -189,7 +189,7 @@ func (o *benchOptions) tests() ([]bench.Test, error) {
 // validate refuses flags that no benchmark can be run with.
 func (o *benchOptions) validate(args []string, changed func(flag string) bool) error {
 	if err := checkNumbers([]number{{"repeat", o.repeat, 1, 1000}, {"layers", o.layers, 0, 1000},
-		{"batch-size", o.model.BatchSize, 1, 1 << 14}, {"gpu-layers", o.model.GPULayers, -1, 1 << 20}}); err != nil {
+		{"batch-size", o.model.BatchSize, 0, 1 << 14}, {"gpu-layers", o.model.GPULayers, -1, 1 << 20}}); err != nil {
 		return err
 	}
 	for _, n := range o.threads {
