@@ -41,6 +41,7 @@ func TestFuzzScript(t *testing.T) {
 	target("found", "Found", `if n == 1 { t.Error("one is wrong") }`)
 	target("found", "Last", "") // what follows a finding does not hide it
 	target("broken", "Broken", "missing()")
+	write("empty/empty_test.go", "package empty\n")
 	write("skipped/skipped_test.go", "package skipped\n\nimport \"testing\"\n\nfunc FuzzSkipped(f *testing.F) {\n"+
 		"\tf.Skip(\"no such system\")\n}\n")
 
@@ -55,7 +56,8 @@ func TestFuzzScript(t *testing.T) {
 		{"./found", false, []string{"one is wrong", "FuzzLast"}},
 		{"./fine ./found", false, []string{"one is wrong"}},
 		{"./broken", false, []string{"undefined: missing"}},
-		{"", false, nil},
+		{"./empty", false, []string{"fuzzed 0 targets"}},
+		{"", false, []string{"undefined: missing"}},
 	} {
 		cmd := exec.Command("bash", append([]string{"scripts/fuzz.sh", "10x"}, strings.Fields(c.packages)...)...)
 		cmd.Dir = dir

@@ -73,6 +73,6 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I DIR scripts/fuzz.sh --package "$time" DIR "$tmp"
 skipped=$(grep -c -- '--- SKIP' "$tmp/output" || true)
-fuzzed=$(($(grep -c '^fuzz [^ ]* \./' "$tmp/output") - skipped))
+fuzzed=$(($(grep -c '^fuzz [^ ]* \./' "$tmp/output" || true) - skipped))
 echo "fuzzed $fuzzed targets, $skipped skipped"
 [ "$fuzzed" -gt 0 ]
