@@ -278,8 +278,8 @@ type Config struct {
 	Others []int64
 	// Reserved is what loaded models were promised in other processes. Package ledger counts those of this process.
 	Reserved Memory
-	// BatchSize is the maximum number of tokens in one step; 0 means 512, or 256 if the model is so small that steps of
-	// more are not faster.
+	// BatchSize is the maximum number of tokens in one step. 0 leaves the choice to the backend. That is 512 for most
+	// models, and 256 where package llamacpp computes a tiny model on the CPU.
 	BatchSize int
 	// Threads is the number of compute threads. 0 means one per physical core, or fewer if the model is too small
 	// to use them all.

@@ -248,7 +248,7 @@ func TestGuessesLeaveRoom(t *testing.T) {
 }
 
 // TestGuessesStopWhereTheyDoNotPay runs on a model on which two tokens cost as much as four steps of one, and on one
-// whose steps take the same time whatever they hold. Its time is not the machine's, which may be busy.
+// whose steps take the same time whatever they hold. The clock is synctest's, so a busy machine changes nothing.
 func TestGuessesStopWhereTheyDoNotPay(t *testing.T) {
 	text := strings.Repeat("la la so it is. ", 20)
 	share := func(delay func(int) time.Duration) (share float64) {

@@ -26,7 +26,7 @@ func widths(f fixture) (list []int) {
 }
 
 // TestMeasuredModelsNeedNoTrial measures a model on which guesses cost more than they give. Without a measurement, its
-// first run tries some. The time is not the machine's, which may be busy.
+// first run tries some. The clock is synctest's, so a busy machine changes nothing.
 func TestMeasuredModelsNeedNoTrial(t *testing.T) {
 	text := strings.Repeat("la la so it is. ", 5)
 	steep := func(n int) time.Duration {

@@ -50,7 +50,7 @@ func run(path string, o options) error {
 		return err
 	}
 	defer m.Close()
-	o.batch = m.Info().BatchSize // the cache may be smaller than what was asked
+	o.batch = m.Info().BatchSize // what the program chose; a small cache limits it, too
 	fmt.Printf("load %.4f\n", time.Since(began).Seconds())
 	random := rand.New(rand.NewPCG(1, 1))
 	token := func() backend.Token { return backend.Token(random.IntN(m.Vocab().Len() - 1000)) }
