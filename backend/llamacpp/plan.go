@@ -60,8 +60,8 @@ const (
 	tiny = 8 << 20
 )
 
-// The tokens of a step, unless the Config sets them. The masks of attention grow with them, and are the most that a tiny
-// model needs beside its cache. It reads prompts as fast in steps of half as many.
+// The tokens of a step, unless the Config sets them. The masks of attention grow with them, and are the most that a
+// tiny model needs beside its cache. It reads prompts as fast in steps of half as many.
 const (
 	usualBatch = 512
 	tinyBatch  = 256

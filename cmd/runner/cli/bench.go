@@ -98,7 +98,8 @@ the processor's memory allows. Leave the machine alone meanwhile: the table mark
 			strings.Join(random.Shapes(), ", "))
 		f.IntVar(&o.layers, "layers", 0, "give the shape only `N` layers, for less memory and time (0: all)")
 		f.BoolVar(&o.inMemory, "in-memory", false, "make the shape in memory, without a file in the cache folder (Linux)")
-		f.IntVarP(&o.model.BatchSize, "batch-size", "b", 0, "read prompts in batches of `N` tokens (0: as many as the engine chooses)")
+		f.IntVarP(&o.model.BatchSize, "batch-size", "b", 0,
+			"read prompts in batches of `N` tokens (0: as many as the engine chooses)")
 		f.IntVar(&o.model.GPULayers, "gpu-layers", -1, "put `N` layers on the GPU (-1: all that fit)")
 		o.model.FlashAttention, o.model.CacheType = "auto", "f16"
 		addNameChoice(cmd, &o.model.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")

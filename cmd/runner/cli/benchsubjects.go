@@ -118,7 +118,8 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 				cfg.Threads = n
 				if isRemote(engine) {
 					path, cfg = engine, backend.Config{ContextSize: cfg.ContextSize, Sequences: cfg.Sequences,
-						BatchSize: cmp.Or(cfg.BatchSize, 512), GPULayers: -1, FlashAttention: "auto", CacheType: "f16", FullWindow: "auto"}
+						BatchSize: cmp.Or(cfg.BatchSize, 512), GPULayers: -1, FlashAttention: "auto", CacheType: "f16",
+						FullWindow: "auto"}
 					a.tokenizerAt = map[string]string{engine: m.path}
 				}
 				began := time.Now()
