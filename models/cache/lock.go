@@ -49,11 +49,11 @@ func (r Repo) LockNow(etag string) (unlock func(), err error) {
 		return nil, err
 	}
 	var f *os.File
-	for range lockTries { // another program may remove the folder between the two calls
+	for range lockTries { // another program may remove the folder at any time, even while MkdirAll makes it
 		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
 			f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o664)
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			break
 		}
 	}

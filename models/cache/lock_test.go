@@ -16,8 +16,8 @@ func TestLockWhileFoldersVanish(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})
-	var work sync.WaitGroup
-	work.Go(func() {
+	var removing, locking sync.WaitGroup
+	removing.Go(func() {
 		for {
 			select {
 			case <-stop:
@@ -28,15 +28,20 @@ func TestLockWhileFoldersVanish(t *testing.T) {
 			}
 		}
 	})
-	for range 3000 {
-		unlock, err := r.LockNow(strings.Repeat("a", 64))
-		if err == nil {
-			unlock()
-		} else if !errors.Is(err, ErrBusy) {
-			t.Error(err)
-			break
-		}
+	for range 4 { // one may make the folder while another is about to
+		locking.Go(func() {
+			for range 3000 {
+				unlock, err := r.LockNow(strings.Repeat("a", 64))
+				if err == nil {
+					unlock()
+				} else if !errors.Is(err, ErrBusy) {
+					t.Error(err)
+					break
+				}
+			}
+		})
 	}
+	locking.Wait()
 	close(stop)
-	work.Wait()
+	removing.Wait()
 }
