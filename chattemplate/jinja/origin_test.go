@@ -129,12 +129,12 @@ func private(s string) string {
 }
 
 // TestUserTextIsOutside renders all the shared templates. The text of users, tools and clients consists of characters
-// that occur in no template. None of them may ever be trusted.
+// that occur in no template. None of them may ever be trusted. Reasoning that is unseen stays so, and nothing else is.
 func TestUserTextIsOutside(t *testing.T) {
 	dir := conformance.Dir(t, "chat_templates")
 	convs, now := loadConversations(t, dir)
 	files, _ := filepath.Glob(filepath.Join(dir, "*.jinja"))
-	seen := 0
+	seen, unseen := 0, 0
 	for _, file := range files {
 		src, err := os.ReadFile(file)
 		if err != nil {
@@ -155,6 +155,13 @@ func TestUserTextIsOutside(t *testing.T) {
 			}
 			checkRuns(t, out)
 			for s, o := range out.Runs() {
+				reasons := strings.ContainsFunc(s, func(c rune) bool { return c >= unseenRange && c < unseenRange+0x80 })
+				if reasons != (o == Unseen) {
+					t.Errorf("%s, %s: the origin of %q is %d", filepath.Base(file), name, s, o)
+				}
+				if reasons {
+					unseen++
+				}
 				if i := strings.IndexFunc(s, func(c rune) bool { return c >= 0xe000 && c < 0xf000 }); i >= 0 {
 					seen++
 					if o == Trusted {
@@ -164,13 +171,16 @@ func TestUserTextIsOutside(t *testing.T) {
 			}
 		}
 	}
-	if seen < 1000 {
-		t.Errorf("only %d runs of user text were seen", seen)
+	if seen < 1000 || unseen < 5 {
+		t.Errorf("only %d runs of user text and %d of reasoning were seen", seen, unseen)
 	}
 }
 
-// obscure makes content, names, descriptions and arguments private. It keeps roles and types, because templates check
-// them.
+// unseenRange begins the characters that stand for reasoning.
+const unseenRange = 0xf000
+
+// obscure makes content, names, descriptions and arguments private, and reasoning unseen. It keeps roles and types,
+// because templates check them.
 func obscure(v Value) Value {
 	switch v := v.(type) {
 	case *listValue:
@@ -183,7 +193,10 @@ func obscure(v Value) Value {
 		d := newDict(v.len())
 		for i, k := range v.keys {
 			val := v.vals[i]
-			if s, ok := val.(*strValue); ok && k.(*strValue).String() != "role" && k.(*strValue).String() != "type" &&
+			if s, ok := val.(*strValue); ok && (k.(*strValue).String() == "reasoning_content" ||
+				k.(*strValue).String() == "thinking") {
+				val = str(strings.Map(func(c rune) rune { return unseenRange + c%0x80 }, s.String()), Unseen)
+			} else if ok && k.(*strValue).String() != "role" && k.(*strValue).String() != "type" &&
 				k.(*strValue).String() != "id" {
 				val = str(private(s.String()), Outside)
 			} else {
@@ -207,7 +220,7 @@ func TestTextRandom(t *testing.T) {
 		var x Text
 		var want []Origin
 		for range 1 + next(6) {
-			o, n := Origin(next(2)), next(4)
+			o, n := Origin(next(3)), next(4)
 			x = origin.Concat(x, NewText("abcd"[:n], o))
 			for range n {
 				want = append(want, o)

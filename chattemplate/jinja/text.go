@@ -12,6 +12,7 @@ type Origin = origin.Origin
 const (
 	Outside = origin.Outside
 	Trusted = origin.Trusted
+	Unseen  = origin.Unseen
 )
 
 // NewText returns s with one origin for all its bytes.

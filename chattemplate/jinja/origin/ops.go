@@ -32,7 +32,7 @@ func caseASCII(t Text, f func(string) string) (Text, bool) {
 	if !IsASCII(t.s) {
 		return t, false
 	}
-	return Text{s: f(t.s), ends: t.ends, first: t.first}, true
+	return Text{s: f(t.s), turns: t.turns, first: t.first}, true
 }
 
 // Upper is str.upper.
@@ -259,7 +259,8 @@ func SplitSpace(t Text, n int, fromRight bool) []Text {
 }
 
 // Replace replaces old by repl at most n times, or everywhere if n < 0. A replacement is Outside unless all the text
-// it replaces is Trusted. Otherwise the author of outside text could make the template's own words appear.
+// it replaces is Trusted. Otherwise the author of outside text could make the template's own words appear. In Unseen
+// text it is Unseen.
 func Replace(t Text, old string, repl Text, n int) Text {
 	if n == 0 || old != "" && !strings.Contains(t.s, old) {
 		return t
@@ -268,6 +269,8 @@ func Replace(t Text, old string, repl Text, n int) Text {
 	put := func(i, j int) {
 		if t.Trusted(i, j) && (i < j || t.AllTrusted()) {
 			b.AddText(repl)
+		} else if i < j && t.OriginAt(i) == Unseen {
+			b.Add(repl.s, Unseen)
 		} else {
 			b.Add(repl.s, Outside)
 		}
@@ -392,7 +395,7 @@ func EscapeHTML(t Text) Text {
 
 // Repeat returns n copies of t in a row.
 func Repeat(t Text, n int) Text {
-	if len(t.ends) == 0 {
+	if len(t.turns) == 0 {
 		return Text{s: strings.Repeat(t.s, n), first: t.first}
 	}
 	var b Builder

@@ -1,6 +1,6 @@
 // Package origin holds text that knows where each byte came from, and the operations of Python's str on such text.
 //
-// A byte is either Trusted or Outside. Every operation keeps the origin of the bytes it keeps. What it puts in place of
+// A byte is Trusted, Outside or Unseen. Every operation keeps the origin of the bytes it keeps. What it puts in place of
 // a byte has the origin of that byte. Operations charge nothing to a limit; the caller does so.
 //
 // casing.go has Unicode's special upper and title cases, and wrap.go the rules of Python's textwrap.
@@ -20,17 +20,25 @@ const (
 	Outside Origin = iota
 	// Trusted text is a literal of the template, or a value that the program marked as trusted.
 	Trusted
+	// Unseen text is outside text that the program put there itself and that its caller has not seen.
+	Unseen
 )
 
 // Text is an immutable string with the origin of each byte. The zero value is the empty text.
 //
-// Origins are stored as alternating runs, so a text of one origin costs no more than its string.
+// Origins are stored as runs, so a text of one origin costs no more than its string.
 type Text struct {
 	s string
-	// ends holds the byte offsets at which the origin changes, in rising order. It is nil for a text of one origin.
-	ends []int
+	// turns holds where the origin changes, in rising order. It is nil for a text of one origin.
+	turns []turn
 	// first is the origin of the first run.
 	first Origin
+}
+
+// turn is the byte offset at which a run begins, and the origin of that run.
+type turn struct {
+	at int
+	to Origin
 }
 
 // NewText returns s with one origin for all its bytes.
@@ -46,11 +54,11 @@ func (t Text) Len() int { return len(t.s) }
 func (t Text) Runs() iter.Seq2[string, Origin] {
 	return func(yield func(string, Origin) bool) {
 		start, o := 0, t.first
-		for _, end := range t.ends {
-			if !yield(t.s[start:end], o) {
+		for _, turn := range t.turns {
+			if !yield(t.s[start:turn.at], o) {
 				return
 			}
-			start, o = end, o^1
+			start, o = turn.at, turn.to
 		}
 		if start < len(t.s) {
 			yield(t.s[start:], o)
@@ -66,10 +74,10 @@ func (t Text) Trusted(i, j int) bool {
 		return true
 	}
 	k := t.runAt(i)
-	if t.first^Origin(k&1) != Trusted {
+	if t.origin(k) != Trusted {
 		return false
 	}
-	return k == len(t.ends) || j <= t.ends[k]
+	return k == len(t.turns) || j <= t.turns[k].at
 }
 
 // AllTrusted reports whether every byte is trusted.
@@ -77,10 +85,10 @@ func (t Text) AllTrusted() bool { return t.Trusted(0, len(t.s)) }
 
 // runAt returns the index of the run that holds byte i.
 func (t Text) runAt(i int) int {
-	lo, hi := 0, len(t.ends)
+	lo, hi := 0, len(t.turns)
 	for lo < hi {
 		m := (lo + hi) / 2
-		if t.ends[m] <= i {
+		if t.turns[m].at <= i {
 			lo = m + 1
 		} else {
 			hi = m
@@ -90,11 +98,14 @@ func (t Text) runAt(i int) int {
 }
 
 // OriginAt returns the origin of byte i.
-func (t Text) OriginAt(i int) Origin {
-	if len(t.ends) == 0 {
+func (t Text) OriginAt(i int) Origin { return t.origin(t.runAt(i)) }
+
+// origin returns the origin of run k.
+func (t Text) origin(k int) Origin {
+	if k == 0 {
 		return t.first
 	}
-	return t.first ^ Origin(t.runAt(i)&1)
+	return t.turns[k-1].to
 }
 
 // Slice returns the bytes from i up to j.
@@ -105,15 +116,15 @@ func (t Text) Slice(i, j int) Text {
 	if i >= j {
 		return Text{}
 	}
-	if len(t.ends) == 0 {
+	if len(t.turns) == 0 {
 		return Text{s: t.s[i:j], first: t.first}
 	}
 	a, b := t.runAt(i), t.runAt(j-1)
-	out := Text{s: t.s[i:j], first: t.first ^ Origin(a&1)}
+	out := Text{s: t.s[i:j], first: t.origin(a)}
 	if a < b {
-		out.ends = make([]int, b-a)
-		for k := range out.ends {
-			out.ends[k] = t.ends[a+k] - i
+		out.turns = append([]turn(nil), t.turns[a:b]...)
+		for k := range out.turns {
+			out.turns[k].at -= i
 		}
 	}
 	return out
@@ -138,7 +149,7 @@ func (t Text) Redacted() string {
 // Builder builds a Text piece by piece. The zero value is ready to use.
 type Builder struct {
 	buf         []byte
-	ends        []int
+	turns       []turn
 	first, last Origin
 }
 
@@ -149,7 +160,7 @@ func (b *Builder) Len() int { return len(b.buf) }
 func (b *Builder) Cap() int { return cap(b.buf) }
 
 // Reset empties the builder and keeps its buffer.
-func (b *Builder) Reset() { b.buf, b.ends = b.buf[:0], b.ends[:0] }
+func (b *Builder) Reset() { b.buf, b.turns = b.buf[:0], b.turns[:0] }
 
 // mark prepares for bytes of origin o to be appended.
 func (b *Builder) mark(o Origin) {
@@ -157,7 +168,7 @@ func (b *Builder) mark(o Origin) {
 	case len(b.buf) == 0:
 		b.first, b.last = o, o
 	case o != b.last:
-		b.ends = append(b.ends, len(b.buf))
+		b.turns = append(b.turns, turn{len(b.buf), o})
 		b.last = o
 	}
 }
@@ -172,7 +183,7 @@ func (b *Builder) Add(s string, o Origin) {
 
 // AddText appends t.
 func (b *Builder) AddText(t Text) {
-	if len(t.ends) == 0 {
+	if len(t.turns) == 0 {
 		b.Add(t.s, t.first)
 		return
 	}
@@ -184,8 +195,8 @@ func (b *Builder) AddText(t Text) {
 // Text returns a copy of the text so far.
 func (b *Builder) Text() Text {
 	t := Text{s: string(b.buf), first: b.first}
-	if len(b.ends) > 0 {
-		t.ends = append([]int(nil), b.ends...)
+	if len(b.turns) > 0 {
+		t.turns = append([]turn(nil), b.turns...)
 	}
 	return t
 }
@@ -199,17 +210,17 @@ func Concat(a, b Text) Text {
 		return a
 	}
 	out := Text{s: a.s + b.s, first: a.first}
-	aLast := a.first ^ Origin(len(a.ends)&1)
-	if len(a.ends)+len(b.ends) == 0 && aLast == b.first {
+	aLast := a.origin(len(a.turns))
+	if len(a.turns)+len(b.turns) == 0 && aLast == b.first {
 		return out
 	}
-	out.ends = make([]int, 0, len(a.ends)+len(b.ends)+1)
-	out.ends = append(out.ends, a.ends...)
+	out.turns = make([]turn, 0, len(a.turns)+len(b.turns)+1)
+	out.turns = append(out.turns, a.turns...)
 	if aLast != b.first {
-		out.ends = append(out.ends, len(a.s))
+		out.turns = append(out.turns, turn{len(a.s), b.first})
 	}
-	for _, e := range b.ends {
-		out.ends = append(out.ends, len(a.s)+e)
+	for _, t := range b.turns {
+		out.turns = append(out.turns, turn{len(a.s) + t.at, t.to})
 	}
 	return out
 }
