@@ -21,27 +21,41 @@ type Builder struct {
 	most int
 
 	tokens  []backend.Token
+	origins []Origin
 	text    strings.Builder
-	pending int // the offset in text of what is not tokenized yet
+	pending int         // the offset in text of what is not tokenized yet
+	runs    []originRun // of the pending text
 	// Continues becomes the prompt's field of that name.
 	Continues bool
 	err       error
 }
 
-// Text adds plain text. Too much text makes Prompt fail with ErrTooLong.
-func (b *Builder) Text(s string) {
+// Text adds plain text that the caller sent or has seen. Too much text makes Prompt fail with ErrTooLong.
+func (b *Builder) Text(s string) { b.add(s, Seen) }
+
+// Unseen adds plain text that the caller has not seen.
+func (b *Builder) Unseen(s string) { b.add(s, Unseen) }
+
+func (b *Builder) add(s string, of Origin) {
 	if b.most > 0 && len(s) > b.most-b.text.Len() {
 		b.err = ErrTooLong
 	}
-	if b.err == nil {
-		b.text.WriteString(s)
+	if b.err != nil || s == "" {
+		return
+	}
+	b.text.WriteString(s)
+	end := b.text.Len() - b.pending
+	if n := len(b.runs); n > 0 && b.runs[n-1].of == of {
+		b.runs[n-1].end = end
+	} else {
+		b.runs = append(b.runs, originRun{end, of})
 	}
 }
 
 // Control adds a special token.
 func (b *Builder) Control(t backend.Token) {
 	b.flush()
-	b.tokens = append(b.tokens, t)
+	b.tokens, b.origins = append(b.tokens, t), append(b.origins, FromTemplate)
 	b.text.WriteString(b.vocab.Piece(t))
 	b.pending = b.text.Len()
 }
@@ -49,9 +63,11 @@ func (b *Builder) Control(t backend.Token) {
 // flush tokenizes the pending text. No token will span the texts before and after it.
 func (b *Builder) flush() {
 	if s := b.text.String()[b.pending:]; s != "" && b.err == nil {
+		from := len(b.tokens)
 		b.tokens, b.err = b.tokenize(b.tokens, s)
+		b.origins = originsOf(b.origins, b.vocab, b.tokens[from:], s, b.runs)
 	}
-	b.pending = b.text.Len()
+	b.pending, b.runs = b.text.Len(), b.runs[:0]
 }
 
 // NewBuilder returns an empty builder.
@@ -68,5 +84,5 @@ func (b *Builder) Prompt(start Start) (Prompt, error) {
 	if b.err != nil {
 		return Prompt{}, fmt.Errorf("tokenize prompt: %w", b.err)
 	}
-	return Prompt{Tokens: b.tokens, Text: b.text.String(), Start: start, Continues: b.Continues}, nil
+	return Prompt{Tokens: b.tokens, Origins: b.origins, Text: b.text.String(), Start: start, Continues: b.Continues}, nil
 }

@@ -65,6 +65,8 @@ type Message struct {
 	ToolCalls []ToolCall
 	// ToolCallID is the id of the call that a tool message answers, and ToolName is its function.
 	ToolCallID, ToolName string
+	// Unseen says which parts the program put there without the caller having seen them.
+	Unseen UnseenParts
 }
 
 // ToolCall is one call of a function by the model.
@@ -125,6 +127,8 @@ const (
 // Prompt is a rendered conversation.
 type Prompt struct {
 	Tokens []backend.Token
+	// Origins has the origin of each of Tokens. Where it is shorter, the rest is FromTemplate.
+	Origins []Origin
 	// Text is the same prompt as text, for people.
 	Text  string
 	Start Start

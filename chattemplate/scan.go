@@ -84,21 +84,29 @@ func (s *scanner) match(text jinja.Text, whole string, i int) (backend.Token, in
 
 // plain adds text[from:to], which contains no special token.
 func (s *scanner) plain(b *Builder, text jinja.Text, from, to int) {
-	run := text.String()[from:to]
 	for len(s.guarded) > 0 {
 		at := -1
 		for _, g := range s.guarded {
-			if i := strings.Index(run, g); i >= 0 && (at < 0 || i < at) {
+			if i := strings.Index(text.String()[from:to], g); i >= 0 && (at < 0 || i < at) {
 				at = i
 			}
 		}
 		if at < 0 {
 			break
 		}
-		_, n := utf8.DecodeRuneInString(run[at:])
-		b.Text(run[:at+n])
+		_, n := utf8.DecodeRuneInString(text.String()[from+at:])
+		addRuns(b, text.Slice(from, from+at+n))
 		b.flush()
-		run = run[at+n:]
+		from += at + n
 	}
-	b.Text(run)
+	addRuns(b, text.Slice(from, to))
 }
+
+// addRuns adds text with its origins.
+func addRuns(b *Builder, text jinja.Text) {
+	for run, o := range text.Runs() {
+		b.add(run, originOf[o])
+	}
+}
+
+var originOf = [...]Origin{jinja.Outside: Seen, jinja.Trusted: FromTemplate, jinja.Unseen: Unseen}

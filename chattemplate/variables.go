@@ -115,6 +115,14 @@ func (j *Template) baseVariables(msgs jinja.Value, generate bool) map[string]jin
 func trusted(s string) jinja.Value { return jinja.String(jinja.NewText(s, jinja.Trusted)) }
 func outside(s string) jinja.Value { return jinja.String(jinja.NewText(s, jinja.Outside)) }
 
+// from returns the origin of a part of a message.
+func (m *Message) from(part UnseenParts) jinja.Origin {
+	if m.Unseen&part != 0 {
+		return jinja.Unseen
+	}
+	return jinja.Outside
+}
+
 // messages returns the list of messages. Leading system prompts are joined, because templates look only at the first
 // message. If the template has no place for a system prompt, the first user message begins with it.
 func (j *Template) messages(c *Conversation) (jinja.Value, error) {
@@ -124,7 +132,9 @@ func (j *Template) messages(c *Conversation) (jinja.Value, error) {
 	}
 	msgs := c.Messages[prompts:]
 	if prompt := JoinPrompts(c.Messages[:prompts]); prompt != "" {
-		msgs = withPrompt(msgs, prompt, j.traits.system)
+		if msgs = withPrompt(msgs, prompt, j.traits.system); AnyUnseen(c.Messages[:prompts], UnseenText) {
+			msgs[0].Unseen |= UnseenText
+		}
 	}
 	ids := map[string]string{}
 	values := make([]jinja.Value, 0, len(msgs))
@@ -165,10 +175,11 @@ func (j *Template) message(m *Message, ids map[string]string) jinja.Value {
 	}
 	entries := []jinja.Entry{{Key: "role", Value: trusted(string(role))}}
 	add := func(key string, v jinja.Value) { entries = append(entries, jinja.Entry{Key: key, Value: v}) }
-	add("content", j.content(text, len(calls) > 0))
+	add("content", j.content(text, m.from(UnseenText), len(calls) > 0))
 	if m.Reasoning != "" && role == Assistant {
-		add("reasoning_content", outside(m.Reasoning))
-		add("thinking", outside(m.Reasoning))
+		thought := jinja.String(jinja.NewText(m.Reasoning, m.from(UnseenReasoning)))
+		add("reasoning_content", thought)
+		add("thinking", thought)
 	}
 	if len(calls) > 0 {
 		list := make([]jinja.Value, len(calls))
@@ -178,7 +189,7 @@ func (j *Template) message(m *Message, ids map[string]string) jinja.Value {
 				jinja.Entry{Key: "type", Value: trusted("function")},
 				jinja.Entry{Key: "function", Value: jinja.Dict(jinja.Trusted,
 					jinja.Entry{Key: "name", Value: outside(call.Name)},
-					jinja.Entry{Key: "arguments", Value: j.arguments(call.Arguments)},
+					jinja.Entry{Key: "arguments", Value: j.arguments(call.Arguments, m.from(UnseenCalls))},
 				)},
 			)
 		}
@@ -194,25 +205,26 @@ func (j *Template) message(m *Message, ids map[string]string) jinja.Value {
 }
 
 // content returns a message's text in the type that the template accepts.
-func (j *Template) content(text string, calls bool) jinja.Value {
+func (j *Template) content(text string, from jinja.Origin, calls bool) jinja.Value {
+	value := jinja.String(jinja.NewText(text, from))
 	switch {
 	case text == "" && calls && j.traits.noneContent:
 		return jinja.None()
 	case j.traits.typedContent:
 		return jinja.List(jinja.Dict(jinja.Trusted,
-			jinja.Entry{Key: "type", Value: trusted("text")}, jinja.Entry{Key: "text", Value: outside(text)}))
+			jinja.Entry{Key: "type", Value: trusted("text")}, jinja.Entry{Key: "text", Value: value}))
 	}
-	return outside(text)
+	return value
 }
 
 // arguments returns a call's arguments as an object if the template accepts one and they are one, and else as text.
-func (j *Template) arguments(text string) jinja.Value {
+func (j *Template) arguments(text string, from jinja.Origin) jinja.Value {
 	if j.traits.objectArguments && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
-		if v, err := jinja.FromJSON([]byte(text), jinja.Outside); err == nil {
+		if v, err := jinja.FromJSON([]byte(text), from); err == nil {
 			return v
 		}
 	}
-	return outside(text)
+	return jinja.String(jinja.NewText(text, from))
 }
 
 // callID returns the id to show for id: id itself, or a short one if the template accepts only nine letters and digits.

@@ -40,7 +40,8 @@ func (n native) render(b *chattemplate.Builder, c *chattemplate.Conversation) (c
 		if err != nil {
 			return 0, definitionError(err)
 		}
-		msgs = append(msgs, harmony.Message{Role: harmony.RoleDeveloper, Content: text})
+		msgs = append(msgs, harmony.Message{Role: harmony.RoleDeveloper, Content: text,
+			Unseen: chattemplate.AnyUnseen(c.Messages[:prompts], chattemplate.UnseenText)})
 	}
 	for _, m := range c.Messages[prompts:] {
 		if msgs, err = n.append(msgs, &m, &system); err != nil {
@@ -116,27 +117,31 @@ func nativeSystem(c *chattemplate.Conversation) (harmony.System, reasoning.Effor
 // append adds one message of the conversation, which can become several messages of harmony.
 func (n native) append(msgs []harmony.Message, m *chattemplate.Message, system *harmony.System) ([]harmony.Message,
 	error) {
+	unseen := m.Unseen&chattemplate.UnseenText != 0
 	switch m.Role {
 	case chattemplate.System, chattemplate.Developer:
 		text, err := harmony.Developer{Instructions: m.Content}.Text()
 		if err != nil || text == "" {
 			return msgs, err
 		}
-		return append(msgs, harmony.Message{Role: harmony.RoleDeveloper, Content: text}), nil
+		return append(msgs, harmony.Message{Role: harmony.RoleDeveloper, Content: text, Unseen: unseen}), nil
 	case chattemplate.User:
-		return append(msgs, harmony.Message{Role: harmony.RoleUser, Name: m.Name, Content: m.Content}), nil
+		return append(msgs, harmony.Message{Role: harmony.RoleUser, Name: m.Name, Content: m.Content,
+			Unseen: unseen}), nil
 	case chattemplate.ToolRole:
 		return append(msgs, harmony.Message{
 			Role: harmony.RoleTool, Name: recipient(m.ToolName, system), Recipient: string(harmony.RoleAssistant),
-			Channel: toolChannel(m.ToolName, system), Content: m.Content,
+			Channel: toolChannel(m.ToolName, system), Content: m.Content, Unseen: unseen,
 		}), nil
 	}
 	said := func(channel, text string) {
 		if text != "" {
-			msgs = append(msgs, harmony.Message{Role: harmony.RoleAssistant, Channel: channel, Content: text})
+			msgs = append(msgs, harmony.Message{Role: harmony.RoleAssistant, Channel: channel, Content: text, Unseen: unseen})
 		}
 	}
-	said(harmony.Analysis, m.Reasoning)
+	if said(harmony.Analysis, m.Reasoning); m.Reasoning != "" {
+		msgs[len(msgs)-1].Unseen = m.Unseen&chattemplate.UnseenReasoning != 0
+	}
 	said(harmony.Commentary, m.Preamble)
 	switch {
 	case len(m.ToolCalls) > 0:
@@ -150,6 +155,7 @@ func (n native) append(msgs []harmony.Message, m *chattemplate.Message, system *
 		h := harmony.Message{
 			Role: harmony.RoleAssistant, Recipient: recipient(call.Name, system), Channel: toolChannel(call.Name, system),
 			ContentType: contentJSON, Constrain: true, Content: call.Arguments,
+			Unseen: m.Unseen&chattemplate.UnseenCalls != 0,
 		}
 		if h.Channel == harmony.Analysis {
 			h.ContentType, h.Constrain = contentCode, false

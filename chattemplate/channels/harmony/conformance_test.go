@@ -20,6 +20,7 @@ type printer struct {
 }
 
 func (p *printer) Text(s string)           { p.WriteString(s) }
+func (p *printer) Unseen(s string)         { p.WriteString(s) }
 func (p *printer) Control(t backend.Token) { p.WriteString(p.vocab.Piece(t)) }
 
 type caseMessage struct {

@@ -98,12 +98,16 @@ type Message struct {
 	ContentType string
 	Constrain   bool
 	Content     string
+	// Unseen says that the caller has not seen Content.
+	Unseen bool
 }
 
 // Sink receives a rendering piece by piece. Adjacent texts are one text.
 type Sink interface {
 	// Text takes text. It must never become a special token.
 	Text(s string)
+	// Unseen takes text that the caller has not seen.
+	Unseen(s string)
 	// Control takes a special token.
 	Control(t backend.Token)
 }
@@ -137,7 +141,11 @@ func (t *Tokens) Write(s Sink, m Message) {
 		s.Text(m.ContentType)
 	}
 	s.Control(t.Message)
-	s.Text(m.Content)
+	if m.Unseen {
+		s.Unseen(m.Content)
+	} else {
+		s.Text(m.Content)
+	}
 	if m.Role == RoleAssistant && m.Recipient != "" {
 		s.Control(t.Call)
 	} else {

@@ -39,6 +39,8 @@ type tokenSink struct {
 
 func (s *tokenSink) Text(text string) { s.plain.WriteString(text) }
 
+func (s *tokenSink) Unseen(text string) { s.plain.WriteString(text) }
+
 func (s *tokenSink) Control(t backend.Token) {
 	s.flush()
 	s.tokens = append(s.tokens, t)
