@@ -28,11 +28,13 @@ type Arriving interface {
 	Arrived() bool
 }
 
-// Reusing is a sequence of an engine that may say how much of a prompt it had already computed.
+// Reusing is a sequence that may say how much of a prompt was not computed again. An engine at an address may reuse more
+// than the sequence was given, and an engine that was started again less.
 type Reusing interface {
 	Sequence
 	// Reused returns how many tokens before the last result the engine did not have to compute. ok is false if it did not
-	// say so.
+	// say so. It may say more than the sequence shares with others of the same owner, because an engine compares tokens
+	// only: do not pass that on.
 	Reused() (tokens int, ok bool)
 }
 

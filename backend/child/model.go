@@ -109,6 +109,7 @@ type Model struct {
 	sampler   *sample.Sampler
 	pace      pace
 	sequences []*sequence // open ones, by number
+	pieces    uint64      // how many pieces of tokens were fed
 	step      uint64
 	head, raw []byte
 	mask      backend.Mask

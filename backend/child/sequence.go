@@ -19,9 +19,15 @@ type sequence struct {
 	// held is how many tokens the engine has, in the process with this epoch. An engine that has more has those of a step
 	// that failed.
 	held, epoch int
-	crashes     int    // in steps of this sequence alone, since its last completed step
-	step        uint64 // the last step in which it appeared
-	closed      bool
+	// fed has the pieces of tokens. grows says that the last of them was begun here and was not cut since.
+	fed   fed
+	grows bool
+	// again says that tokens were fed again since the last Truncate, all but the first kept ones.
+	again   bool
+	kept    int
+	crashes int    // in steps of this sequence alone, since its last completed step
+	step    uint64 // the last step in which it appeared
+	closed  bool
 }
 
 // NewSequence implements backend.Model. The engine makes its own when the first tokens come.
@@ -91,6 +97,12 @@ func (m *Model) sync(ctx context.Context, c *conn, s *sequence) error {
 		}
 		s.held = kept
 	}
+	if s.held < len(s.tokens) {
+		if !s.again {
+			s.again, s.kept = true, s.held
+		}
+		s.kept = min(s.kept, s.held)
+	}
 	for s.held < len(s.tokens) {
 		n := min(len(s.tokens)-s.held, m.info.BatchSize)
 		m.one[0] = backend.Input{Sequence: s, Tokens: s.tokens[s.held : s.held+n]}
@@ -101,8 +113,7 @@ func (m *Model) sync(ctx context.Context, c *conn, s *sequence) error {
 	return nil
 }
 
-// create makes the engine's sequence, from another one with the same beginning if there is one. So they share their
-// cache again as they did before a crash.
+// create makes the engine's sequence, from another one that it shared tokens with before a crash if there is one.
 func (m *Model) create(c *conn, s *sequence) error {
 	var from *sequence
 	shared := leastShared - 1
@@ -110,7 +121,7 @@ func (m *Model) create(c *conn, s *sequence) error {
 		if o == nil || o == s || !o.has() || o.held > len(o.tokens) {
 			continue
 		}
-		if n := common(s.tokens, o.tokens[:o.held]); n > shared {
+		if n := min(s.fed.shared(o.fed), o.held); n > shared {
 			from, shared = o, n
 		}
 	}
@@ -133,17 +144,6 @@ func (m *Model) create(c *conn, s *sequence) error {
 	return err
 }
 
-// common returns the length of the common beginning.
-func common(a, b []backend.Token) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
-}
-
 // Tokens implements backend.Sequence.
 func (s *sequence) Tokens() []backend.Token { return s.tokens }
 
@@ -151,6 +151,7 @@ func (s *sequence) Tokens() []backend.Token { return s.tokens }
 // they can be fed again.
 func (s *sequence) Truncate(n int) (int, error) {
 	m := s.model
+	s.again = false
 	switch {
 	case s.closed || m.isClosed():
 		return 0, backend.ErrClosed
@@ -169,8 +170,13 @@ func (s *sequence) Truncate(n int) (int, error) {
 		}
 	}
 	s.tokens = s.tokens[:n]
+	s.fed.cut(n)
+	s.grows = false
 	return n, nil
 }
+
+// Reused implements backend.Reusing. Only after a crash the engine computes more than it is given.
+func (s *sequence) Reused() (tokens int, ok bool) { return s.kept, s.again }
 
 // Fork implements backend.Sequence.
 func (s *sequence) Fork() (backend.Sequence, error) {
@@ -193,6 +199,7 @@ func (s *sequence) Fork() (backend.Sequence, error) {
 		}
 	}
 	f.tokens = append(f.tokens, s.tokens...)
+	f.fed = append(f.fed, s.fed...)
 	return f, nil
 }
 

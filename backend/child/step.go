@@ -36,6 +36,12 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 		for k := range outputs[i].More {
 			s.tokens = append(s.tokens, inputs[i].Drafts[k].Token)
 		}
+		id := uint64(0)
+		if !s.grows {
+			m.pieces++
+			id, s.grows = m.pieces, true
+		}
+		s.fed.grow(len(s.tokens), id)
 		s.crashes = 0
 	}
 	return nil
