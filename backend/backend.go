@@ -100,6 +100,9 @@ type Input struct {
 	// Owner names the caller for whom the sequence is computed. An engine that shares prefixes with programs that this
 	// one does not control keeps those of different owners apart, if it can.
 	Owner string
+	// Apart asks an engine that shares prefixes to compute the whole sequence for this input alone, because what it shares
+	// could show its owner a text that the owner must not know. An engine whose sequences share only by Fork ignores it.
+	Apart bool
 	// Hidden, when not nil, has Info().EmbeddingLength values. Step adds the last hidden state of each of Tokens to
 	// them; the caller makes an embedding of the sum. After an error it is unchanged. Only for models with
 	// Capabilities().Embeddings.

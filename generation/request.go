@@ -45,6 +45,9 @@ type Request struct {
 
 	// Visibility says how much reasoning the events carry; the zero value is none.
 	Visibility reasoning.Visibility
+	// MaySee is how much reasoning the caller may see at most, whatever Visibility asks for. Below full, no text of the
+	// caller is compared with hidden text: not for cached prefixes and not for guesses.
+	MaySee reasoning.Visibility
 	// Phases adds the events SegmentStart and SegmentEnd of reasoning that the visibility hides, with nothing between
 	// them. Formats use it to show that the model is thinking.
 	Phases bool

@@ -34,12 +34,14 @@ var decodeCases = []struct {
 	change        func(*generation.Request)
 }{
 	{"answer", "final", func(*generation.Request) {}},
-	{"hidden", "analysis", func(*generation.Request) {}},
+	{"hidden", "analysis", func(r *generation.Request) { r.MaySee = reasoning.VisibilityFull }},
 	{"full", "analysis", func(r *generation.Request) { r.Visibility = reasoning.VisibilityFull }},
 	{"summary", "final", func(r *generation.Request) { r.Visibility = reasoning.VisibilitySummary }},
 	{"stop", "final", func(r *generation.Request) { r.Stop = []string{" and then", "the answer was"} }},
 	{"tools", "final", func(r *generation.Request) { r.Tools, r.Effort = addTool, reasoning.EffortNone }},
-	{"traced", "analysis", func(r *generation.Request) { r.Trace = forgetful{} }},
+	{"traced", "analysis", func(r *generation.Request) {
+		r.Trace, r.MaySee = forgetful{}, reasoning.VisibilityFull
+	}},
 	{"sampled", "final", func(r *generation.Request) { r.Sampling = backend.Sampling{Temperature: 1, TopP: 0.9} }},
 	{"penalised", "final", func(r *generation.Request) {
 		r.Sampling = backend.Sampling{PresencePenalty: 0.1, PenaltyWindow: 64, Bias: []backend.TokenBias{{Token: 1, Bias: 1}}}

@@ -19,25 +19,31 @@ type prefixCache struct {
 
 type idleSequence struct {
 	seq       backend.Sequence
+	origins   origins
 	principal string
 	used      uint64
 }
 
 // acquire returns a sequence that holds the longest prefix of the lane's tokens that is available. It never holds all
 // of them, because at least one token must be fed to get logits. Only the principal's own sequences are searched: the
-// caller learns how much was cached, and that must not reveal what others asked. It returns backend.ErrNoSequence when
-// every sequence is in use.
+// caller learns how much was cached, and that must not reveal what others asked, nor what is unseen ([shared]). It
+// returns backend.ErrNoSequence when every sequence is in use.
 func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, err error) {
-	tokens, limit := to.tokens, len(to.tokens)-1
+	limit := len(to.tokens) - 1
 	if to.scoring != nil {
 		limit = 0 // tokens that are not fed are not scored
+	}
+	of := func(tokens []backend.Token, with origins) int {
+		n, apart := shared(to.tokens, tokens, to.origins, with, limit)
+		to.apart = to.apart || apart
+		return n
 	}
 	best, bestLen := -1, 0
 	for i, s := range c.idle {
 		if s.principal != to.principal {
 			continue
 		}
-		if n := commonPrefix(s.seq.Tokens(), tokens, limit); n > bestLen {
+		if n := of(s.seq.Tokens(), s.origins); n > bestLen {
 			best, bestLen = i, n
 		}
 	}
@@ -46,7 +52,7 @@ func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, e
 		if l.seq == nil || l.principal != to.principal {
 			continue
 		}
-		if n := commonPrefix(l.seq.Tokens(), tokens, limit); n > bestLen && n >= shareAtLeast {
+		if n := of(l.seq.Tokens(), l.origins); n > bestLen && n >= shareAtLeast {
 			source, bestLen = l.seq, n
 		}
 	}
@@ -101,8 +107,9 @@ func (c *prefixCache) fresh() (backend.Sequence, error) {
 	}
 }
 
-// release keeps a principal's sequence for later; nil is ignored.
-func (c *prefixCache) release(s backend.Sequence, principal string) {
+// release keeps a lane's sequence for later, if it has one.
+func (c *prefixCache) release(l *lane) {
+	s := l.seq
 	if s == nil {
 		return
 	}
@@ -114,7 +121,7 @@ func (c *prefixCache) release(s backend.Sequence, principal string) {
 		p.Pause()
 	}
 	c.clock++
-	c.idle = append(c.idle, idleSequence{s, principal, c.clock})
+	c.idle = append(c.idle, idleSequence{s, l.origins, l.principal, c.clock})
 }
 
 // evict closes the idle sequence that was least recently used. It reports whether there was one.

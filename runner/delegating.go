@@ -106,8 +106,20 @@ func (d *delegating) first() (*turn, error) {
 
 // composed returns the conversation for the specialist.
 func (d *delegating) composed(active delegation.Delegate) []chattemplate.Message {
-	return delegation.Compose(append(slices.Clone(d.main), d.work...), active)
+	return d.compose(append(slices.Clone(d.main), d.work...), active)
 }
+
+// compose returns messages under the specialist's prompt. The caller has not seen a prompt that the model chose.
+func (d *delegating) compose(messages []chattemplate.Message, active delegation.Delegate) []chattemplate.Message {
+	messages = delegation.Compose(messages, active)
+	if d.about.By == theModel {
+		messages[0].Unseen |= chattemplate.UnseenText
+	}
+	return messages
+}
+
+// theModel says that the model itself began a delegation.
+const theModel = "model"
 
 // end implements policy. It ends the current delegation if the run has failed.
 func (d *delegating) end(err error) {
@@ -252,11 +264,15 @@ func (d *delegating) answer(in *[]chattemplate.Message, c chattemplate.ToolCall)
 	}
 	call := chattemplate.Message{
 		Role: chattemplate.Assistant, Reasoning: out.reasoning.String(), Preamble: out.text.String(),
-		ToolCalls: []chattemplate.ToolCall{c},
+		ToolCalls: []chattemplate.ToolCall{c}, Unseen: chattemplate.UnseenReasoning | chattemplate.UnseenCalls,
+	}
+	if out.kind != turnMain && !d.about.Shown {
+		call.Unseen |= chattemplate.UnseenText
 	}
 	out.reasoning.Reset() // they belong to the first call only
 	out.text.Reset()
-	result := chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: c.ID, ToolName: c.Name}
+	result := chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: c.ID, ToolName: c.Name,
+		Unseen: chattemplate.UnseenText}
 	if err != nil {
 		var refused *delegation.Error
 		if errors.As(err, &refused) {
@@ -268,7 +284,7 @@ func (d *delegating) answer(in *[]chattemplate.Message, c chattemplate.ToolCall)
 	}
 	*in = append(*in, call, result)
 	to := instruction.(delegation.Delegate) //nolint:forcetypeassert // the only other instruction that a call gives
-	d.begin(to, "model", len(*in)-1)
+	d.begin(to, theModel, len(*in)-1)
 	return false
 }
 
@@ -288,7 +304,11 @@ func (d *delegating) squash() *turn {
 	active, _ := d.state.Active()
 	messages := append(slices.Clone(d.main), d.work...)
 	for _, t := range d.texts {
-		messages = append(messages, chattemplate.Message{Role: chattemplate.Assistant, Content: t})
+		m := chattemplate.Message{Role: chattemplate.Assistant, Content: t}
+		if !d.about.Shown {
+			m.Unseen = chattemplate.UnseenText
+		}
+		messages = append(messages, m)
 	}
 	messages = append(messages, chattemplate.Message{Role: chattemplate.User, Content: delegation.SquashV1})
 	if left, limited := d.specialistLeft(); limited && left <= 0 {
@@ -296,7 +316,7 @@ func (d *delegating) squash() *turn {
 	}
 	d.state.Step()
 	d.about.Steps++
-	return d.turn(turnSquash, delegation.Compose(messages, active))
+	return d.turn(turnSquash, d.compose(messages, active))
 }
 
 // squashed gives control back and returns the next turn. text replaces the specialist's work; if it is empty, all
@@ -327,6 +347,7 @@ func (d *delegating) begin(to delegation.Delegate, by string, report int) {
 	d.report = report
 	if report < len(d.main) {
 		d.main[report].Content = to.XML()
+		d.main[report].Unseen |= chattemplate.UnseenText
 	}
 	d.emit(instructed(to))
 	about := d.about
@@ -361,6 +382,7 @@ func (d *delegating) tell(report string, says bool) {
 		report += "\n\n" + d.main[at].Content
 	}
 	d.main[at].Content = report
+	d.main[at].Unseen |= chattemplate.UnseenText // even what was shown may have been squashed
 	d.reported = append(d.reported, at)
 }
 

@@ -49,6 +49,7 @@ type guesses struct {
 	// list are the guesses of the current step. branches are their constraints, whose memory is reused.
 	list     []backend.Draft
 	branches []branch
+	tail     tail
 	// sampling and jumps are what the guesses were made for.
 	sampling backend.Sampling
 	jumps    int
@@ -129,11 +130,12 @@ func (s *scheduler) guess(l *lane, most int) []backend.Draft {
 	if !l.repeats || most <= 0 {
 		return nil
 	}
+	text := l.text()
 	if !g.began {
 		g.lookup.Reset(cap(l.tokens))
 		g.began = true
 	}
-	if !g.lookup.Read(l.tokens, readAtOnce) || all.crowded > 0 {
+	if !g.lookup.Read(text, readAtOnce) || l.unseen || all.crowded > 0 {
 		return nil
 	}
 	odds := g.lookup.Odds
@@ -172,14 +174,20 @@ func (s *scheduler) write(l *lane, n int) int {
 	} else if l.constraint != nil {
 		return 0
 	}
-	work := branchWork
+	text, work := l.text(), branchWork
+	if l.origins != nil {
+		g.tail.begin(l.marks, text)
+	}
 	for i := range n {
-		t, ok := g.lookup.Guess(l.tokens, i)
+		t, ok := g.lookup.Guess(text, i)
 		if s.guesser.script != nil {
 			t, _ = s.guesser.script(l, i)
 		}
 		if !ok && s.guesser.script == nil || s.model.Vocab().EndsGeneration(t) {
 			break
+		}
+		if l.origins != nil && g.tail.marks(l.marks, t) {
+			break // unseen text may follow
 		}
 		if constraint != nil {
 			if !constraint.Allows(t) {

@@ -16,6 +16,17 @@ type lane struct {
 	// tokens is the whole sequence: the fed tokens that the engine holds already, then the tokens to feed.
 	tokens []backend.Token
 	fed    int
+	// origins are those of tokens, see origins.go. known is tokens without what is unseen; nil until a guess needs it.
+	origins origins
+	known   []backend.Token
+	// given is the number of tokens of the prompt.
+	given int
+	// unseen says that the next token may be unseen, so it is not guessed. marks are those that may open unseen text.
+	unseen bool
+	marks  *marks
+	// apart says that the engine must compute all of the lane's tokens itself. Otherwise what it shares could show how far
+	// the caller's text agrees with unseen text.
+	apart bool
 
 	// scoring scores the prompt while it is fed; nil scores nothing.
 	scoring *scoring

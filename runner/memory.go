@@ -193,6 +193,7 @@ func (r *Runner) restore(req *generation.Request) []chattemplate.Message {
 			messages, copied = slices.Clone(messages), true
 		}
 		messages[i].Reasoning = known.reasoning
+		messages[i].Unseen |= chattemplate.UnseenReasoning
 	}
 	return messages
 }

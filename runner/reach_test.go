@@ -627,6 +627,7 @@ var placeOfField = map[string]any{
 	"Tools":        "is the prompt, and the headers' constraint", "ToolChoice": "is the headers' constraint",
 	"ToolName":   "is the headers' constraint",
 	"SingleCall": "is the headers' constraint", "ResponseFormat": "is the prompt", "Visibility": "decides what is seen",
+	"MaySee":          "decides what is compared with the caller's text",
 	"DetailedSummary": "is the summary's length", "SummaryTokens": "is the summary's length",
 	"Effort": "is the prompt", "Budget": "is the reasoning's length",
 	"Strategy": "is the prompt", "Rationale": "is the prompt", "Score": "is the prompt",

@@ -37,7 +37,8 @@ func (t *turn) reported(l *lane) bool {
 	call := chattemplate.ToolCall{ID: "report", Name: reasoning.ReportReasoningName, Arguments: string(arguments)}
 	conv := t.conv
 	conv.Messages = append(conv.Messages[:len(conv.Messages):len(conv.Messages)],
-		chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{call}},
+		chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{call},
+			Unseen: chattemplate.UnseenCalls},
 		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: call.ID, ToolName: call.Name, Content: "{}"})
 	p, err := t.r.family.Render(conv)
 	if err != nil {
@@ -54,7 +55,7 @@ func (t *turn) reported(l *lane) bool {
 		t.failed(l, err)
 		return true
 	}
-	next := &lane{ctx: l.ctx, owner: t, principal: l.principal, tokens: p.Tokens, repeats: true}
+	next := t.newLane(&p, len(p.Tokens)+smallRun)
 	t.lane = next
 	t.follow(next)
 	t.r.sched.add(next, true)

@@ -195,7 +195,7 @@ func (s *scheduler) remove(l *lane) {
 	if l.hidden != nil && l.seq != nil {
 		l.seq.Close()
 	} else {
-		s.cache.release(l.seq, l.principal)
+		s.cache.release(l)
 	}
 	l.seq = nil
 }
@@ -271,6 +271,7 @@ func (s *scheduler) sequenceFor(l *lane) (backend.Sequence, error) {
 	if l.hidden != nil {
 		return s.cache.fresh()
 	}
+	l.apart = false
 	return s.cache.acquire(l, s.active)
 }
 
@@ -359,7 +360,8 @@ func (s *scheduler) put(l *lane, room int) int {
 	if n == 0 {
 		return 0
 	}
-	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n], Hidden: l.hidden, Owner: l.principal}
+	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n], Hidden: l.hidden, Owner: l.principal,
+		Apart: l.apart}
 	if len(targets) > 0 {
 		s.targets -= len(targets)
 		in.Targets, in.TargetTop = targets, l.scoring.top

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"runner/backend"
@@ -111,9 +112,10 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 		t.result.SummarySource = ""
 		return
 	}
-	p.lane = lane{ctx: t.run.ctx, owner: p, principal: t.req.Principal, aside: true, repeats: true}
-	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
-	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
+	asked := chattemplate.Prompt{Tokens: slices.Concat(prefix, ask), Origins: t.lane.origins}
+	asked.Origins = asked.Origins[:min(len(asked.Origins), len(prefix))]
+	p.lane = *t.newLane(&asked, len(asked.Tokens)+p.limit)
+	p.lane.owner, p.lane.aside = p, true
 	p.lane.sampling = t.sight.sampling[partSummary]
 	if text := strings.TrimSpace(strings.Join([]string{t.earlier, t.output.thoughts.String(),
 		t.output.reasons.String()}, "\n")); text != "" {
@@ -135,12 +137,13 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	p.turn.result.Usage.Summary++
 	p.turn.run.generated()
 	p.limit--
-	l.tokens = append(l.tokens, out.Token)
+	l.push(out.Token, chattemplate.Seen)
 	if p.guard != nil {
 		p.guard.Accept(out.Token)
 	}
 	p.split.Push(out.Token)
 	state := p.split.State()
+	l.unseen = l.origins != nil && (state.Segment == reasoning.Reasoning || state.Segment == reasoning.Header)
 	over := state.Ended || state.Segment == reasoning.Header || p.turn.r.model.Vocab().EndsGeneration(out.Token)
 	if !over && (p.limit <= 0 || len(l.tokens) >= p.turn.r.info.ContextSize) {
 		p.turn.output.warn(generation.CodeSummaryCut, "the summary reached its token limit and was cut off")

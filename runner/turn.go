@@ -94,8 +94,7 @@ func (t *turn) prepare() error {
 	if err != nil {
 		return err
 	}
-	t.lane = &lane{ctx: t.run.ctx, owner: t, principal: t.req.Principal, repeats: true}
-	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limits.tokens, t.prompt+4096)+smallRun), p.Tokens...)
+	t.lane = t.newLane(&p, min(t.prompt+t.limits.tokens, t.prompt+4096)+smallRun)
 	if t.req.PromptLogprobs {
 		t.lane.scoring = newScoring(r.model.Vocab(), &t.req, p.Tokens)
 	}
@@ -103,6 +102,16 @@ func (t *turn) prepare() error {
 	t.follow(t.lane)
 	t.model.Warm(t.run.ctx)
 	return nil
+}
+
+// newLane makes a lane for a prompt of the turn, with room for so many tokens.
+func (t *turn) newLane(p *chattemplate.Prompt, room int) *lane {
+	l := &lane{ctx: t.run.ctx, owner: t, principal: t.req.Principal, repeats: t.guessable(), marks: &t.sight.marks}
+	l.tokens, l.given = append(make([]backend.Token, 0, room), p.Tokens...), len(p.Tokens)
+	if capped(t.run.req.MaySee, t.run.req.Visibility) && !t.req.IsRaw() {
+		l.origins = newOrigins(p, room)
+	}
+	return l
 }
 
 // render makes the prompt of the turn, and its plan if it has none. Call open next.
@@ -196,6 +205,7 @@ func (t *turn) infoNow() *reasoning.Info {
 
 func (t *turn) started(_ *lane, cached int) {
 	if !t.began.IsZero() {
+		t.result.Usage.Cached = min(t.result.Usage.Cached, cached) // the rest is computed again
 		return
 	}
 	t.began = t.r.cfg.Clock()
@@ -215,6 +225,9 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 		t.result.Timing.FirstToken = t.first.Sub(t.asked)
 		if q, ok := l.seq.(backend.Reusing); ok {
 			if n, ok := q.Reused(); ok {
+				if l.origins != nil || t.r.sched.ready == nil {
+					n = min(n, t.result.Usage.Cached) // an engine at an address compares tokens only
+				}
 				t.result.Usage.Cached = min(n, t.prompt)
 			}
 		}
@@ -258,9 +271,9 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 // take appends a token that the model chose, or that it had to choose. It reports whether the turn is finished.
 func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	before := t.model.State()
-	l.tokens = append(l.tokens, tok)
 	t.model.PushOutput(tok, out)
 	after := t.model.State()
+	l.push(tok, t.originOf(tok, &before, &after))
 	t.sight.note(tok, &before, &after)
 	if t.finished(l, tok, before.Place, after.Place) {
 		return true
@@ -286,6 +299,8 @@ func (t *turn) follow(l *lane) {
 		st.Steering = false // markers are only a fallback here, so the answer has begun
 	}
 	l.sampling = t.sight.next(&st)
+	p := t.sight.partOf(&st)
+	l.unseen = l.origins != nil && (p == partReasoning || p == partHeader)
 	if l.constraint = nil; st.Segment != reasoning.Answer && st.Segment != reasoning.ToolCall {
 		t.followed = false
 	}
@@ -366,7 +381,9 @@ func (t *turn) closeReasoning(l *lane, detail string) {
 	}
 	if detail != "" {
 		t.closed = detail
-		l.tokens = append(l.tokens, t.r.closing.words...)
+		for _, tok := range t.r.closing.words {
+			l.push(tok, chattemplate.Unseen)
+		}
 	}
 	if t.model.State().Marked {
 		t.force(l, t.r.closing.marker)
@@ -398,7 +415,7 @@ func (t *turn) closeObject(l *lane, detail string) {
 	}
 	t.closed = detail
 	for _, tok := range tokens {
-		l.tokens = append(l.tokens, tok)
+		l.push(tok, chattemplate.FromTemplate)
 		t.model.Push(tok)
 	}
 	t.reasoned = len(l.tokens)
@@ -407,7 +424,7 @@ func (t *turn) closeObject(l *lane, detail string) {
 // force appends tokens that the model did not choose.
 func (t *turn) force(l *lane, tokens []backend.Token) {
 	for _, tok := range tokens {
-		l.tokens = append(l.tokens, tok)
+		l.push(tok, chattemplate.FromTemplate)
 		t.model.Force(tok)
 	}
 }

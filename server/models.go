@@ -160,7 +160,7 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 			yield(reasoning.Event{}, err)
 			return
 		}
-		req.Principal = p.ID
+		req.Principal, req.MaySee = p.ID, p.Reasoning
 		said := noteOf(ctx)
 		first := said.begins()
 		if wait := s.limits.spent(p.ID); first && wait > 0 {

@@ -83,7 +83,7 @@ func (m *Model) start(q *sequence, in *backend.Input, allowed []backend.Token) *
 	s.sampling.Bias = slices.Clone(in.Sampling.Bias)
 	s.sampling.Seen = nil
 	r := &Request{Tokens: tokens, Most: max(1, m.about.ContextSize-len(tokens)), Sampling: s.sampling, Allowed: allowed,
-		Form: s.form, Salt: m.salt(in.Owner), NoCache: m.noCache}
+		Form: s.form, Salt: m.salt(in.Owner), NoCache: m.noCache || in.Apart}
 	r.Sampling.Bias = withPenalties(in.Sampling, m.vocab.Len())
 	r.Sampling.PresencePenalty, r.Sampling.FrequencyPenalty, r.Sampling.PenaltyWindow = 0, 0, 0
 	if allowed != nil || s.seen > 0 {

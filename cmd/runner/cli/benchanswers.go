@@ -170,7 +170,8 @@ func (w *answering) request(round int) generation.Request {
 	n := len(questions)
 	seed, question := uint64(round+1), questions[(round%n+n)%n]
 	return generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: question}},
-		MaxTokens: w.o.maxTokens, Seed: &seed, Sampling: backend.Sampling{Temperature: 1}}
+		MaxTokens: w.o.maxTokens, Seed: &seed, Sampling: backend.Sampling{Temperature: 1},
+		MaySee: reasoning.VisibilityFull}
 }
 
 // workloads returns the workloads of a subject. Those of a group are compared with the first one.

@@ -18,6 +18,7 @@ func generate(ctx context.Context, gen generator, req generation.Request, to ren
 	defer spinner.Stop()
 	var run generation.Collector
 	var failed error
+	req.MaySee = reasoning.VisibilityFull // the caller's own machine
 	spinner.Set("reading the prompt")
 	for e, err := range gen.Generate(ctx, req) {
 		if err == nil {

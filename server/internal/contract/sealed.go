@@ -75,15 +75,13 @@ func Begin(keys *seal.Keyring, scope seal.Scope, messages []chattemplate.Message
 	return keys.Begin(scope, asked)
 }
 
-// Message returns the reasoning of a message from its values. before are all messages before it. It must be called once
-// for each message with values, in the order of the conversation.
-func (r *Restorer) Message(before []chattemplate.Message, m *chattemplate.Message, values []Carried) (text string,
-	err error) {
-	switch {
-	case len(values) == 0:
-		return "", nil
-	case r.history == nil:
-		return "", r.drop(values, func(int) error { return seal.ErrUnknownKey })
+// Message replaces the reasoning of a message by that in its values. before are all messages before it. It must be
+// called once for each message with values, in the order of the conversation.
+func (r *Restorer) Message(before []chattemplate.Message, m *chattemplate.Message, values []Carried) error {
+	m.Reasoning = ""
+	m.Unseen |= chattemplate.UnseenReasoning
+	if r.history == nil {
+		return r.drop(values, func(int) error { return seal.ErrUnknownKey })
 	}
 	// Only new messages are read, so that the cost of many values is not quadratic.
 	if asked, ok := questionOf(before[r.read:]); ok {
@@ -100,8 +98,9 @@ func (r *Restorer) Message(before []chattemplate.Message, m *chattemplate.Messag
 	for i := range values {
 		list[i] = values[i].Value
 	}
-	text, errs := r.history.Open(at, list)
-	return text, r.drop(values, func(i int) error { return errs[i] })
+	var errs []error
+	m.Reasoning, errs = r.history.Open(at, list)
+	return r.drop(values, func(i int) error { return errs[i] })
 }
 
 // Conversation adds the reasoning in the values to their messages.
@@ -121,11 +120,9 @@ func (r *Restorer) Conversation(messages []chattemplate.Message, values []Carrie
 			}
 			continue
 		}
-		text, err := r.Message(messages[:i], &messages[i], of)
-		if err != nil {
+		if err := r.Message(messages[:i], &messages[i], of); err != nil {
 			return err
 		}
-		messages[i].Reasoning = text
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (a *assembler) flush() (err error) {
 	t, values := a.turn, a.values
 	a.turn, a.values = nil, nil
 	if len(values) > 0 {
-		if t.Reasoning, err = a.opener.Message(a.messages, t, values); err != nil {
+		if err = a.opener.Message(a.messages, t, values); err != nil {
 			return err
 		}
 	}

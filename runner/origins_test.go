@@ -1,0 +1,359 @@
+package runner
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/generation"
+	"runner/reasoning"
+)
+
+// TestUnseenTokensMeetNoOthers compares random sequences. A seen token never meets an unseen one, so what two sequences
+// share does not depend on which unseen tokens one of them has.
+func TestUnseenTokensMeetNoOthers(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	crossed, stopped := 0, 0
+	for range 20000 {
+		sequence := func() ([]backend.Token, origins) {
+			var tokens []backend.Token
+			var of origins
+			for range 1 + r.IntN(5) {
+				kind := chattemplate.Origin(r.IntN(3))
+				for range 1 + r.IntN(3) {
+					tokens, of = append(tokens, backend.Token(r.IntN(2))), append(of, kind)
+				}
+			}
+			return tokens, of
+		}
+		a, of := sequence()
+		b, with := sequence()
+		if r.IntN(2) == 0 {
+			b, with = slices.Clone(a), slices.Clone(of)
+			at := r.IntN(len(b))
+			b[at] = backend.Token(r.IntN(2))
+			if r.IntN(2) == 0 {
+				with[at] = chattemplate.Origin(r.IntN(3))
+			}
+		}
+		limit := r.IntN(len(a) + 1)
+		n, apart := shared(a, b, of, with, limit)
+		if back, also := shared(b, a, with, of, limit); back != n || also != apart {
+			t.Fatalf("%d and %d tokens, depending on the order", n, back)
+		}
+		if n > min(limit, len(b)) || !slices.Equal(a[:n], b[:n]) {
+			t.Fatalf("%d tokens of %v and %v", n, a, b)
+		}
+		for i := range n {
+			x, y := of[i], with[i]
+			if x != y && (x == chattemplate.Unseen && y == chattemplate.Seen ||
+				x == chattemplate.Seen && y == chattemplate.Unseen) {
+				t.Fatalf("token %d of %v and %v is shared", i, of, with)
+			}
+			if x == chattemplate.Unseen && y == chattemplate.Unseen {
+				crossed++
+			}
+		}
+		// The caller does not choose the unseen tokens of one sequence. With others, it may only learn whether whole
+		// stretches are equal, and that only where it has unseen tokens itself.
+		others := slices.Clone(b)
+		changed := false
+		for i := range others {
+			if with[i] == chattemplate.Unseen && (i >= len(of) || of[i] == chattemplate.Seen) {
+				others[i], changed = 1-others[i], true
+			}
+		}
+		if changed {
+			if m, _ := shared(a, others, of, with, limit); m != n {
+				t.Fatalf("%d tokens are shared, and %d with other unseen tokens:\n%v %v\n%v %v", n, m, a, of, b, with)
+			}
+			stopped++
+		}
+	}
+	if crossed < 1000 || stopped < 1000 {
+		t.Errorf("%d tokens were crossed and %d cases changed", crossed, stopped)
+	}
+}
+
+// hiding is a model whose turn hides a reasoning, and how it writes one with a call.
+type hiding struct {
+	name   string
+	model  func() fake.Config
+	asked  func(text string) string
+	think  func(reasoning, rest string) string
+	call   string
+	result string
+	end    string
+}
+
+var hidingModels = []hiding{
+	{"harmony", func() fake.Config { return fake.Config{} }, ask,
+		func(r, rest string) string {
+			return "<|channel|>analysis<|message|>" + r + "<|end|>" + again + rest
+		},
+		`<|channel|>commentary to=functions.add <|constrain|>json<|message|>{"a":2}<|call|>`,
+		"tool says 4<|end|>" + again, "<|return|>"},
+	{"tags", thinkWithTools, turnOf,
+		func(r, rest string) string { return "<think>\n" + r + "\n</think>\n\n" + rest },
+		"<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 2}}\n</tool_call><|im_end|>",
+		turnOf("tool says 4"), "<|im_end|>"},
+}
+
+// thinkWithTools is a model with tags whose template shows tools, calls and the reasoning before them.
+func thinkWithTools() fake.Config {
+	cfg := thinkModel()
+	cfg.ChatTemplate = `{% if tools %}<|im_start|>system
+{{ tools|tojson }}<|im_end|>
+{% endif %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}` +
+		`{% if m.reasoning_content %}{{ '<think>\n' + m.reasoning_content + '\n</think>\n\n' }}{% endif %}` +
+		`{{ m.content }}{% for c in m.tool_calls %}{{ '<tool_call>\n{"name": "' + c.function.name + '", "arguments": ' }}` +
+		`{{ c.function.arguments|tojson }}{{ '}\n</tool_call>' }}{% endfor %}{{ '<|im_end|>\n' }}{% endfor %}` +
+		`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
+	return cfg
+}
+
+// secret is long, so that many words of it can be guessed.
+const secret = "the pear lies below the old stone by the third gate and nobody but the owl knows it there"
+
+// callBack returns a request that sends the result of a call.
+func callBack(req generation.Request, id, reasoning string) generation.Request {
+	req.Messages = append(slices.Clone(req.Messages),
+		chattemplate.Message{Role: chattemplate.Assistant, Reasoning: reasoning,
+			ToolCalls: []chattemplate.ToolCall{{ID: id, Name: "add", Arguments: `{"a":2}`}}},
+		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: id, ToolName: "add", Content: "tool says 4"})
+	return req
+}
+
+// views are what callers may see and ask for.
+var views = []struct {
+	name       string
+	may, asked reasoning.Visibility
+}{
+	{"none of none", reasoning.VisibilityNone, reasoning.VisibilityNone},
+	{"none of summary", reasoning.VisibilitySummary, reasoning.VisibilityNone},
+	{"summary of summary", reasoning.VisibilitySummary, reasoning.VisibilitySummary},
+	{"none of full", reasoning.VisibilityFull, reasoning.VisibilityNone},
+	{"summary of full", reasoning.VisibilityFull, reasoning.VisibilitySummary},
+	{"full of full", reasoning.VisibilityFull, reasoning.VisibilityFull},
+}
+
+// shows is what a caller can read of a run: the cached tokens, the tokens that the engine was fed, which is the time to
+// the first token, and how many guesses were fed and right.
+type shows struct {
+	cached, fed       int
+	drafted, accepted int64
+}
+
+// watched runs a request and returns what it shows.
+func (f fixture) watched(t *testing.T, req generation.Request) (got, shows) {
+	t.Helper()
+	before, stats := len(f.model.Steps()), f.Stats()
+	g := f.must(t, req)
+	now := f.Stats()
+	s := shows{cached: g.result.Usage.Cached, drafted: now.Drafted - stats.Drafted, accepted: now.Accepted - stats.Accepted}
+	for _, step := range f.model.Steps()[before:] {
+		for _, in := range step.Inputs {
+			s.fed += in.Tokens
+		}
+	}
+	return g, s
+}
+
+// guesses are texts of which more and more is secret.
+func secretGuesses() (list []string) {
+	words := strings.Fields(secret)
+	for _, n := range []int{0, 1, 2, len(words) / 2, len(words) - 1, len(words)} {
+		wrong := strings.Repeat("zz ", len(words)-n)
+		list = append(list, strings.TrimSpace(strings.Join(append(words[:n:n], wrong), " ")))
+	}
+	return list
+}
+
+// TestCallersLearnNothingOfHiddenText is a table: where the text stands with which a caller's text is compared, what the
+// caller may see, and what it can read. Below visibility full nothing that it reads may depend on whether it guesses
+// right. A caller that may see the text keeps the speed.
+func TestCallersLearnNothingOfHiddenText(t *testing.T) {
+	for _, m := range hidingModels {
+		for _, v := range views {
+			open := v.may == reasoning.VisibilityFull
+			replies := []fake.Reply{
+				{After: m.asked("2+2?"), Say: m.think(secret, m.call)},
+				{After: m.result, Say: m.think("so", answering(m, "It is 4."))},
+			}
+			request := func() generation.Request {
+				req := user("2+2?")
+				req.Tools, req.MaySee, req.Visibility, req.Sampling.Temperature = addTool, v.may, v.asked, 0
+				return req
+			}
+			t.Run(m.name+"/"+v.name+"/a generated text", func(t *testing.T) {
+				var seen []shows
+				for _, guess := range secretGuesses() {
+					f := start(t, m.model(), Config{Drafts: DraftsOff}, replies...)
+					g := f.must(t, request())
+					_, s := f.watched(t, callBack(request(), g.calls[0].ID, guess))
+					s.fed += len(fake.Encode(f.model.Vocab(), secret)) - len(fake.Encode(f.model.Vocab(), guess))
+					seen = append(seen, s)
+				}
+				compareShown(t, seen, open)
+			})
+			t.Run(m.name+"/"+v.name+"/a restored text", func(t *testing.T) {
+				var seen []shows
+				for _, guess := range secretGuesses() {
+					f := start(t, m.model(), Config{Drafts: DraftsOff, CallMemory: NewCallMemory(4, 0)}, replies...)
+					g := f.must(t, request())
+					f.evict(t) // what was generated is cached no longer
+					f.must(t, callBack(request(), g.calls[0].ID, guess))
+					_, s := f.watched(t, callBack(request(), g.calls[0].ID, ""))
+					seen = append(seen, s)
+				}
+				compareShown(t, seen, open)
+			})
+			t.Run(m.name+"/"+v.name+"/an honest return", func(t *testing.T) {
+				f := start(t, m.model(), Config{Drafts: DraftsOff, CallMemory: NewCallMemory(4, 0)}, replies...)
+				g := f.must(t, request())
+				_, s := f.watched(t, callBack(request(), g.calls[0].ID, ""))
+				if least := g.result.Usage.Prompt + g.result.Usage.Reasoning; s.cached < least {
+					t.Errorf("%d tokens are cached; the prompt and its reasoning have %d", s.cached, least)
+				}
+			})
+			t.Run(m.name+"/"+v.name+"/guesses", func(t *testing.T) {
+				var seen []shows
+				for _, guess := range secretGuesses() {
+					after := m.asked("say it: " + guess)
+					f := start(t, m.model(), Config{Drafts: DraftsOn}, fake.Reply{After: after,
+						Say: m.think(secret, answering(m, "It is 4. It is 4. It is 4. It is 4."))})
+					req := request()
+					req.Messages[0].Content = "say it: " + guess
+					_, s := f.watched(t, req)
+					s.fed, s.cached = 0, 0 // the prompts differ
+					seen = append(seen, s)
+				}
+				if compareShown(t, seen, open); seen[0].accepted == 0 {
+					t.Error("nothing is guessed in the answer, which repeats itself")
+				}
+			})
+		}
+	}
+}
+
+// answering returns an answer as a model writes it.
+func answering(m hiding, text string) string {
+	if m.name == "harmony" {
+		return finalTag + text + m.end
+	}
+	return text + m.end
+}
+
+// compareShown fails a test if what was shown depends on the guess although the text is hidden, or does not although it
+// is open.
+func compareShown(t *testing.T, seen []shows, open bool) {
+	t.Helper()
+	same := true
+	for _, s := range seen[1:] {
+		same = same && s == seen[0]
+	}
+	if same == open {
+		t.Errorf("shown for texts of which more and more is right: %+v", seen)
+	}
+}
+
+// evict closes all idle sequences.
+func (f fixture) evict(t *testing.T) {
+	t.Helper()
+	if err := f.sched.do(t.Context(), func() {
+		for f.sched.cache.evict() {
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCachedTokensAreNotComputedAgain checks that a run that had to give its sequence back does not count what it then
+// computed again.
+func TestCachedTokensAreNotComputedAgain(t *testing.T) {
+	text := strings.Repeat("a question that is long ", 8)
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask(text), Say: think("x", "y")})
+	f.must(t, user(text))
+	again := f.must(t, user(text)).result.Usage.Cached
+	if again == 0 {
+		t.Fatal("nothing is cached")
+	}
+	var turn *turn
+	run := f.newRun(t.Context(), user(text))
+	turn = run.newTurn(run.req)
+	if err := turn.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	turn.started(turn.lane, again)
+	if turn.started(turn.lane, 3); turn.result.Usage.Cached != 3 {
+		t.Errorf("%d tokens count as cached of 3", turn.result.Usage.Cached)
+	}
+}
+
+// claiming is a model whose sequences say that the engine had computed everything. apart says that an input asked for
+// a sequence of its own.
+type claiming struct {
+	*fake.Model
+	apart bool
+}
+
+type claimingSequence struct{ backend.Sequence }
+
+func (claimingSequence) Reused() (int, bool) { return 1 << 20, true }
+
+func (c *claiming) NewSequence() (backend.Sequence, error) {
+	s, err := c.Model.NewSequence()
+	return claimingSequence{s}, err
+}
+
+func (c claimingSequence) Fork() (backend.Sequence, error) {
+	s, err := c.Sequence.Fork()
+	return claimingSequence{s}, err
+}
+
+func (c *claiming) Step(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	inner := slices.Clone(inputs)
+	for i := range inner {
+		c.apart = c.apart || inner[i].Apart
+		inner[i].Sequence = inner[i].Sequence.(claimingSequence).Sequence
+	}
+	return c.Model.Step(ctx, inner, outputs)
+}
+
+// TestEnginesAtAddressesObey: an engine that compares tokens alone says that it had a prompt. The figure is passed on
+// only as far as the runner's own rule goes, and where the caller's text meets hidden text, the engine must not reuse
+// anything.
+func TestEnginesAtAddressesObey(t *testing.T) {
+	for _, v := range views {
+		m := hidingModels[0]
+		cfg := m.model()
+		cfg.Pace = func(int, int) time.Duration { return 0 }
+		cfg.Vocab = fake.Harmony()
+		cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: m.asked("2+2?"), Say: m.think(secret, m.call)},
+			fake.Reply{After: m.result, Say: m.think("so", answering(m, "It is 4."))})
+		claims := &claiming{Model: fake.New(cfg)}
+		r, err := New(claims, Config{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		req := user("2+2?")
+		req.Tools, req.MaySee, req.Visibility = addTool, v.may, v.asked
+		g := collect(t.Context(), r, req)
+		if g.err != nil || claims.apart {
+			t.Fatalf("%v, apart: %t", g.err, claims.apart)
+		}
+		back := collect(t.Context(), r, callBack(req, g.calls[0].ID, secret))
+		open := v.may == reasoning.VisibilityFull
+		if all := back.result.Usage.Cached == back.result.Usage.Prompt; all != open || claims.apart == open {
+			t.Errorf("%s: %d of %d tokens are cached, apart: %t", v.name, back.result.Usage.Cached,
+				back.result.Usage.Prompt, claims.apart)
+		}
+	}
+}
