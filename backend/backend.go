@@ -23,6 +23,8 @@ package backend
 
 import (
 	"context"
+	"fmt"
+	"os"
 )
 
 // Token is the id of a vocabulary entry, 0 to Vocab.Len()-1.
@@ -247,7 +249,13 @@ type Info struct {
 	WindowOnly bool
 	// ChatTemplate is the model's own Jinja template; empty when it has none.
 	ChatTemplate string
-	// Digest identifies the weights: hexadecimal SHA-256 of the file's header and size, cheap to compute.
+	// Header is a digest of the headers of the model's files, or of what an engine at an address says of its model.
+	// Engines compute it while they load. Models with other weights can have the same.
+	Header string
+	// Key identifies the model's files as they lie on the disk, and Header where there are none. The runner sets it.
+	Key string
+	// Digest identifies the weights: hexadecimal SHA-256 of all that the files hold. It is empty until it is known. The
+	// runner sets it, unless the model has no files and knows it.
 	Digest string
 }
 
@@ -300,4 +308,25 @@ type Config struct {
 	NoMemoryMap bool
 	// Progress, when not nil, is called with values from 0 to 1 while loading. Returning false cancels the load.
 	Progress func(fraction float32) bool
+	// Files, when not nil, are the model's files, which were opened before. An engine loads these, or fails.
+	Files Files
+}
+
+// Files are the files of a model, which were opened before it is loaded and stay open until it is closed.
+type Files interface {
+	// Held returns the file that the engine reads, whatever has its name now. It is nil if the engine opens the files by
+	// their names. Then it calls Unchanged when it has loaded them.
+	Held() *os.File
+	// Unchanged returns an error if the engine would now open other files, or files that were written to.
+	Unchanged() error
+}
+
+// NameOf is a name by which this process can open an open file once more. Only Linux has one: elsewhere, files that are
+// opened by such a name share their position.
+func NameOf(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
+
+// FilesChanged returns the error of loading files that have changed meanwhile.
+func FilesChanged(path string, err error) error {
+	return &LoadError{Path: path, Reason: LoadFailed, Detail: "its files changed while it was loaded", Err: err,
+		Advice: "load it again when nobody writes to them"}
 }

@@ -5,8 +5,22 @@ import (
 	"time"
 )
 
+// Weights says which weights a model has. Its methods may be called from any goroutine.
+type Weights interface {
+	// Key identifies the model's files, whose headers have a digest. It is known at once.
+	Key(header string) string
+	// Digest is the SHA-256 of what the files hold. It is empty until it is known, and then stays the same.
+	Digest() string
+	// Touched reports whether somebody may have written to the files, and nobody has compared them since.
+	Touched() bool
+	// Close is called when the model is closed.
+	Close() error
+}
+
 // Config configures a Runner. The zero value is usable.
 type Config struct {
+	// Weights identifies the model; nil leaves that to what the model says of itself.
+	Weights Weights
 	// ChatTemplate is a Jinja template that replaces the model's own. Empty leaves it to the model's family.
 	ChatTemplate string
 	// Clock returns the time. Models are told the time, and timings use it. Nil means time.Now. Clock and Seed are called

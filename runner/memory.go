@@ -220,7 +220,7 @@ func (r *Runner) moment(req *generation.Request, before *chattemplate.Message,
 	}
 	h := sha256.New()
 	for _, part := range []string{
-		r.info.Digest, req.Thread, call.Name, canonical(call.Arguments), string(before.Role), before.Name, before.ToolCallID,
+		r.info.Key, req.Thread, call.Name, canonical(call.Arguments), string(before.Role), before.Name, before.ToolCallID,
 		before.Content,
 	} {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))

@@ -117,12 +117,12 @@ func TestRememberedCallsBelongToTheirMoment(t *testing.T) {
 			t.Errorf("another %s: %q is restored", name, got)
 		}
 	}
-	digest := r.info.Digest
-	r.info.Digest = "another"
+	digest := r.info.Key
+	r.info.Key = "another"
 	if got := r.restore(&req)[2].Reasoning; got != "" {
 		t.Errorf("with another model %q is restored", got)
 	}
-	r.info.Digest = digest
+	r.info.Key = digest
 	now = now.Add(time.Hour)
 	if got := r.restore(&req)[2].Reasoning; got != "" {
 		t.Errorf("after its time %q is restored", got)

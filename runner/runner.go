@@ -80,6 +80,10 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	info := model.Info()
+	info.Key = info.Header
+	if cfg.Weights != nil {
+		info.Key = cfg.Weights.Key(info.Header)
+	}
 	source := info.ChatTemplate
 	if cfg.ChatTemplate != "" {
 		source = cfg.ChatTemplate
@@ -129,8 +133,14 @@ func randomSeed() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Info describes the model.
-func (r *Runner) Info() backend.Info { return r.info }
+// Info describes the model. Its Digest is empty until it is known.
+func (r *Runner) Info() backend.Info {
+	info := r.info
+	if r.cfg.Weights != nil {
+		info.Digest = r.cfg.Weights.Digest()
+	}
+	return info
+}
 
 // About describes how the model writes its turns.
 func (r *Runner) About() family.About { return r.family.About() }
@@ -158,7 +168,11 @@ func (r *Runner) Close() error {
 func (r *Runner) free() error {
 	r.using.Lock()
 	defer r.using.Unlock()
-	return r.model.Close()
+	err := r.model.Close()
+	if r.cfg.Weights != nil {
+		err = errors.Join(err, r.cfg.Weights.Close())
+	}
+	return err
 }
 
 // Generate runs one request and yields its events: Started first, Done last.

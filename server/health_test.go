@@ -103,19 +103,22 @@ func TestHealthKeepsNoModelLoaded(t *testing.T) {
 // the model is loaded again.
 func TestModelWhoseFilesChange(t *testing.T) {
 	var bad, changed atomic.Bool
-	var loads, checks atomic.Int64
+	var loads atomic.Int64
 	var passed atomic.Int64
 	clock := func() time.Time { return time.Unix(0, 0).Add(time.Duration(passed.Load())) }
+	compare := func(name string) error {
+		if changed.Load() {
+			return fmt.Errorf("%s.gguf: %w", name, pool.ErrChanged)
+		}
+		return nil
+	}
 	p := pool.New(pool.Config{
 		Clock: clock, Models: []pool.Entry{{Name: "a"}},
-		Check: func(_ context.Context, name string, failure error) error {
-			checks.Add(1)
-			if changed.Load() {
-				return fmt.Errorf("%s.gguf: %w", name, pool.ErrChanged)
+		Check: func(_ context.Context, name string) error { return compare(name) },
+		Open: func(_ context.Context, name string) (wire.Loaded, error) {
+			if err := compare(name); err != nil {
+				return nil, err
 			}
-			return nil
-		},
-		Open: func(context.Context, string) (wire.Loaded, error) {
 			loads.Add(1)
 			return runner.New(fake.New(fake.Config{Fail: func(_ int, in []backend.Input) error {
 				if bad.Load() {
@@ -170,13 +173,28 @@ func TestModelWhoseFilesChange(t *testing.T) {
 	says(http.MethodGet, "/health", http.StatusOK, `{"status":"ok"}`)
 	says(http.MethodPost, "/say", http.StatusOK, "")
 
+	// They are replaced while the model is not loaded.
+	if err := p.Unload(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	changed.Store(true)
+	for range 2 {
+		says(http.MethodPost, "/say", http.StatusServiceUnavailable, wire.CodeModelChanged)
+	}
+	says(http.MethodGet, "/health", http.StatusServiceUnavailable, `{"reason":"model_changed","status":"failing"}`)
+	changed.Store(false)
+	passed.Add(int64(time.Minute))
+	s.health.check(ctx)
+	says(http.MethodGet, "/health", http.StatusOK, `{"status":"ok"}`)
+	says(http.MethodPost, "/say", http.StatusOK, "")
+
 	// They are damaged in a way that the engine does not notice.
 	passed.Add(int64(time.Minute))
 	changed.Store(true)
 	s.health.check(ctx)
 	says(http.MethodGet, "/health", http.StatusServiceUnavailable, wire.CodeModelChanged)
 	says(http.MethodPost, "/say", http.StatusServiceUnavailable, wire.CodeModelChanged)
-	if n := loads.Load(); n != 2 {
+	if n := loads.Load(); n != 3 {
 		t.Errorf("loaded %d times", n)
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 func testInfo(h *harness) {
 	i := h.info
-	if i.Name == "" || i.Backend == "" || i.Architecture == "" || i.Digest == "" {
-		h.Errorf("name %q, backend %q, architecture %q or digest %q is empty", i.Name, i.Backend, i.Architecture, i.Digest)
+	if i.Name == "" || i.Backend == "" || i.Architecture == "" || i.Header == "" {
+		h.Errorf("name %q, backend %q, architecture %q or header %q is empty", i.Name, i.Backend, i.Architecture, i.Header)
 	}
 	if i.ContextSize != 256 || i.Sequences != 3 || i.BatchSize != 64 {
 		h.Errorf("asked for a context of 256, 3 sequences and batches of 64, got %d, %d and %d", i.ContextSize, i.Sequences,

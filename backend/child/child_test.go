@@ -54,7 +54,7 @@ type digested struct {
 
 func (d digested) Info() backend.Info {
 	info := d.Model.Info()
-	info.Digest = d.digest
+	info.Header = d.digest
 	return info
 }
 
@@ -83,7 +83,11 @@ func beEngine(kind string) int {
 			if err != nil {
 				return nil, err
 			}
-			digest, err := os.ReadFile(path)
+			name := path
+			if cfg.Files != nil {
+				name = backend.NameOf(cfg.Files.Held())
+			}
+			digest, err := os.ReadFile(name)
 			if err != nil {
 				return nil, &backend.LoadError{Path: path, Reason: backend.LoadMissing, Detail: "no such file"}
 			}

@@ -80,6 +80,7 @@ type Model struct {
 	engine   Engine
 	path     string
 	load     protocol.Load // with the sizes that the first process chose
+	files    backend.Files // nil if nobody opened them before
 	entry    *ledger.Entry
 	info     backend.Info
 	vocab    *backend.Vocab
@@ -133,7 +134,10 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 		e.ledger = &ledger.Models
 	}
 	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times},
-		turn: make(chan struct{}, 1)}
+		files: cfg.Files, turn: make(chan struct{}, 1)}
+	if m.files != nil && m.files.Held() != nil {
+		m.engine.Program.Model, m.load.File = m.files.Held(), protocol.FileModel
+	}
 	m.open, m.closing = context.WithCancel(context.Background())
 	template := ""
 	if e.Text != nil {
@@ -261,6 +265,9 @@ func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(
 		}
 		return c, l, err
 	}
+	if err := m.unchanged(); err != nil {
+		return c, l, err
+	}
 	if err := m.match(vocab); err != nil {
 		return c, l, err
 	}
@@ -277,13 +284,28 @@ func (m *Model) same(c *conn, i *protocol.Info) error {
 	switch {
 	case before == nil:
 		return nil
-	case i.Digest != m.info.Digest:
+	case i.Digest != m.info.Header:
 		return errChanged
 	case c.hello.Samples == before.hello.Samples && i.Context == m.info.ContextSize &&
 		i.Sequences == m.info.Sequences && i.Batch == m.info.BatchSize && i.EmbeddingLength == m.info.EmbeddingLength:
 		return nil
 	}
 	return fmt.Errorf("%w: the engine has other sizes than before", protocol.ErrFrame)
+}
+
+// unchanged returns an error if the process may have loaded something else than the files that were opened first.
+func (m *Model) unchanged() error {
+	if m.files == nil {
+		return nil
+	}
+	err := m.files.Unchanged()
+	switch {
+	case err == nil:
+		return nil
+	case m.noted == nil:
+		return backend.FilesChanged(m.path, err)
+	}
+	return fmt.Errorf("%w: %w", errChanged, err)
 }
 
 // errChanged says that a process that was started again has loaded another model. Its answers would go on with those of

@@ -26,6 +26,8 @@ type Program struct {
 	Args       []string
 	// Env is its environment; nil means that of this process. Variables RUNNER_... are left out.
 	Env []string
+	// Model is a file that it inherits; nil means none. It must be open while the program is started.
+	Model *os.File
 }
 
 // Self returns this program with other arguments. An upgrade that replaces the program's file does not matter, because
@@ -80,6 +82,9 @@ func begin(p Program) (*process, error) {
 	}
 	cmd.Env = environment(p.Env)
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut, shared} // descriptors 3, 4 and 5
+	if p.Model != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, p.Model) // 6
+	}
 	cmd.Stdout, cmd.Stderr = c.said, c.said
 	cmd.WaitDelay = time.Second // a program that it started may hold its output open
 	err = start(cmd)

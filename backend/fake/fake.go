@@ -117,7 +117,7 @@ func New(cfg Config) *Model {
 			Name: cfg.Name, Architecture: "fake", Backend: "fake", Device: "none", Quantization: "none",
 			ContextSize: cfg.ContextSize, TrainedContext: cfg.ContextSize, Sequences: cfg.Sequences,
 			BatchSize: cfg.BatchSize, Threads: 1, EmbeddingLength: embeddingLength, ChatTemplate: cfg.ChatTemplate,
-			Digest: fmt.Sprintf("%064x", n),
+			Header: fmt.Sprintf("%064x", n), Digest: fmt.Sprintf("%064x", n),
 		},
 	}
 }

@@ -57,13 +57,14 @@ func CheckFor(path, folder, version string, architectures []string) error {
 // Check reads the headers of the GGUF file at path and reports whether the engine can run the model, without loading
 // it. The error is a *backend.LoadError. Open makes the same checks first.
 func (e *Engine) Check(path string) error {
-	_, err := e.readChecked(path)
+	_, err := e.readChecked(path, path)
 	return err
 }
 
-// readChecked reads the headers of a model's parts and checks them.
-func (e *Engine) readChecked(path string) ([]*gguf.File, error) {
-	files, err := readParts(path)
+// readChecked reads the headers of a model's parts and checks them. The file at path is opened by a name that may be
+// another one.
+func (e *Engine) readChecked(path, name string) ([]*gguf.File, error) {
+	files, err := readParts(path, name)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,11 @@ func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Mo
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	files, err := e.readChecked(path)
+	name := path
+	if cfg.Files != nil && cfg.Files.Held() != nil {
+		name = backend.NameOf(cfg.Files.Held())
+	}
+	files, err := e.readChecked(path, name)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +88,15 @@ func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Mo
 		return nil, err
 	}
 	m := &Model{engine: e.c, entry: entry}
-	if err := m.load(ctx, path, files[0], p, cfg); err != nil {
+	if err := m.load(ctx, path, name, files[0], p, cfg); err != nil {
 		m.free()
 		return nil, err
+	}
+	if cfg.Files != nil {
+		if err := cfg.Files.Unchanged(); err != nil {
+			m.free()
+			return nil, backend.FilesChanged(path, err)
+		}
 	}
 	if m.info.Backend = "llama.cpp"; e.folder != "" {
 		m.info.Backend += " " + e.version
@@ -108,9 +119,10 @@ func (e *Engine) reserve(path string, files []*gguf.File, cfg backend.Config) (p
 	return p, entry, err
 }
 
-// readParts reads the header of the file and of all other parts of the model. Their names follow from the first.
-func readParts(path string) ([]*gguf.File, error) {
-	f, err := readHeader(path)
+// readParts reads the header of the file and of all other parts of the model. Their names follow from the path of the
+// first, which is opened by a name of its own.
+func readParts(path, name string) ([]*gguf.File, error) {
+	f, err := readHeader(path, name)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +138,8 @@ func readParts(path string) ([]*gguf.File, error) {
 			Advice: "name the part that ends in " + suffix}
 	}
 	for i := int64(2); i <= n; i++ {
-		part, err := readHeader(fmt.Sprintf("%s-%05d-of-%05d.gguf", strings.TrimSuffix(path, suffix), i, n))
+		other := fmt.Sprintf("%s-%05d-of-%05d.gguf", strings.TrimSuffix(path, suffix), i, n)
+		part, err := readHeader(other, other)
 		if err != nil {
 			return nil, err
 		}
@@ -135,8 +148,8 @@ func readParts(path string) ([]*gguf.File, error) {
 	return files, nil
 }
 
-func readHeader(path string) (*gguf.File, error) {
-	f, err := gguf.Open(path)
+func readHeader(path, name string) (*gguf.File, error) {
+	f, err := gguf.Open(name)
 	if err == nil {
 		return f, nil
 	}
@@ -163,8 +176,9 @@ func readHeader(path string) (*gguf.File, error) {
 	return nil, e
 }
 
-// load makes the engine's objects. After an error the caller frees those that were made.
-func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cfg backend.Config) error {
+// load makes the engine's objects from the file at path, which is opened by name. After an error the caller frees those
+// that were made.
+func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *plan, cfg backend.Config) error {
 	m.cancel = &cArray[int32](1)[0]
 	m.failure = &cArray[C.struct_shim_error](1)[0]
 	fail := func(what string) error {
@@ -176,11 +190,11 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 			Err:    engineError(errors.New(what), m.failure),
 			Advice: "try the file with a newer version, or convert the model again"}
 	}
-	if err := m.loadWeights(ctx, path, p, cfg); err != nil {
+	if err := m.loadWeights(ctx, path, name, p, cfg); err != nil {
 		return err
 	}
 	if m.model == nil {
-		return fail("the engine refused the model" + reason(m.failure))
+		return fail("the engine refused the model" + strings.ReplaceAll(reason(m.failure), name, path))
 	}
 	facts := C.shim_describe(m.engine, m.model)
 	if !bool(facts.decodes) {
@@ -247,11 +261,11 @@ func reason(e *C.struct_shim_error) string {
 }
 
 // loadWeights sets m.model, or leaves it nil if the engine refused the file.
-func (m *Model) loadWeights(ctx context.Context, path string, p *plan, cfg backend.Config) error {
+func (m *Model) loadWeights(ctx context.Context, path, opened string, p *plan, cfg backend.Config) error {
 	target := &progress{ctx: ctx, call: cfg.Progress}
 	handle := cgo.NewHandle(target)
 	defer handle.Delete()
-	name := C.CString(path)
+	name := C.CString(opened)
 	defer C.free(unsafe.Pointer(name))
 	options := C.struct_shim_load_options{gpu_layers: C.int32_t(p.gpuLayers), _map: C.bool(!cfg.NoMemoryMap),
 		progress: C.uintptr_t(handle)}
@@ -281,7 +295,7 @@ func (p *plan) info(f *gguf.File, path string) backend.Info {
 		Architecture: f.Architecture(), Path: path, Device: p.device,
 		ContextSize: p.context, CacheTokens: p.cells, ContextReason: p.why, Sequences: p.sequences,
 		BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers, Memory: p.takes,
-		Quantization: f.FileType(), Digest: f.Digest,
+		Quantization: f.FileType(), Header: f.Digest,
 	}
 	if info.Name, _ = f.String("general.name"); info.Name == "" {
 		info.Name = strings.TrimSuffix(filepath.Base(path), ".gguf")

@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"runner/backend"
 	"runner/backend/gguf"
+	"runner/models"
 	"runner/models/installed"
 	"runner/models/random"
 	"runner/models/random/ggufwriter"
@@ -210,7 +212,7 @@ func TestProgress(t *testing.T) {
 	}
 	i := m.Info()
 	if i.Architecture != "gpt-oss" || i.ContextSize != 256 || i.Sequences != 4 || i.BatchSize != tinyBatch ||
-		i.Threads != 1 || len(i.Digest) != 64 {
+		i.Threads != 1 || len(i.Header) != 64 || i.Digest != "" {
 		t.Errorf("info %+v", i)
 	}
 }
@@ -256,6 +258,40 @@ func TestLogger(t *testing.T) {
 	}
 }
 
+func take(t *testing.T, paths ...string) *models.Snapshot {
+	t.Helper()
+	s, err := models.Take(paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// TestOpenFileIsLoaded: a model is loaded from the file that was opened, whatever has its name by then. Its errors and
+// its description have that name.
+func TestOpenFileIsLoaded(t *testing.T) {
+	path := writeModel(t, smallest)
+	want := openModel(t, path, backend.Config{}).Info()
+	files := take(t, path)
+	if files.Held() == nil {
+		t.Skip("the system opens no file by its descriptor")
+	}
+	empty := path + ".new"
+	if err := errors.Join(os.WriteFile(empty, nil, 0o600), os.Rename(empty, path)); err != nil {
+		t.Fatal(err)
+	}
+	got := openModel(t, path, backend.Config{Files: files}).Info()
+	if got.Header != want.Header || got.Name != want.Name || got.Path != path {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	var e *backend.LoadError
+	_, err := Open(context.Background(), path, backend.Config{Files: take(t, path)})
+	if !errors.As(err, &e) || e.Path != path || strings.Contains(err.Error(), "/proc") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestParts(t *testing.T) {
 	raw, err := os.ReadFile(writeModel(t, smallest))
 	if err != nil {
@@ -297,6 +333,20 @@ func TestParts(t *testing.T) {
 	}
 	part(1, 20, 1000, false)
 	openModel(t, first, backend.Config{}).Close()
+
+	// Its files are opened by their names. Whether they were changed before they were read, or after that, is not known.
+	second := filepath.Join(dir, "m-00002-of-00002.gguf")
+	files := take(t, first, second)
+	openModel(t, first, backend.Config{Files: files}).Close()
+	_, err = Open(context.Background(), first, backend.Config{Files: files, Progress: func(float32) bool {
+		if err := os.Chtimes(second, time.Time{}, time.Now().Add(time.Minute)); err != nil {
+			t.Error(err)
+		}
+		return true
+	}})
+	if !errors.As(err, &e) || !errors.Is(err, models.ErrChanged) || !strings.Contains(e.Detail, "changed") {
+		t.Errorf("a part that changes while the model is loaded: %v", err)
+	}
 	_, err = Open(context.Background(), filepath.Join(dir, "m-00002-of-00002.gguf"), backend.Config{})
 	if !errors.As(err, &e) {
 		t.Errorf("the second part alone: %v", err)

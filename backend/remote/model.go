@@ -139,7 +139,7 @@ func infoOf(c *Config, d *Description) backend.Info {
 		Name: shortName(d.Model), Architecture: c.Architecture, Backend: c.Engine.Kind(), Device: "another machine",
 		Parameters: d.Parameters, Bytes: d.Bytes, Quantization: d.Quantization,
 		ContextSize:    d.ContextSize - 1, // after which one more token can be sampled
-		TrainedContext: d.TrainedContext, Sequences: c.Load.Sequences, ChatTemplate: c.ChatTemplate, Digest: identity(d),
+		TrainedContext: d.TrainedContext, Sequences: c.Load.Sequences, ChatTemplate: c.ChatTemplate, Header: identity(d),
 	}
 	if d.Version != "" {
 		info.Backend += " " + d.Version

@@ -28,7 +28,7 @@ var (
 	ErrNoMemory = errors.New("the models in use leave no room for another")
 	// ErrClosed: the pool was closed.
 	ErrClosed = errors.New("the models are being unloaded")
-	// ErrChanged: the model's files are not those that were loaded.
+	// ErrChanged: the model's files do not hold what was loaded.
 	ErrChanged = generation.ErrChanged
 	// ErrBroken: the model's engine failed right after it had been loaded; try again later.
 	ErrBroken = errors.New("the model's engine fails")
@@ -36,13 +36,14 @@ var (
 
 // Config is the configuration of a pool. Open and Models are required.
 type Config struct {
-	// Open loads a model. It is called for one model at a time.
+	// Open loads a model. It is called for one model at a time. The error wraps ErrChanged if the model was loaded before
+	// and its files hold something else now.
 	Open func(ctx context.Context, name string) (wire.Loaded, error)
 	// Models lists the models, the default first.
 	Models []Entry
-	// Check, if not nil, compares a model's files with those that were loaded. It returns an error that wraps ErrChanged
-	// if they differ; other errors are only logged. failure is why the model's engine failed, or nil if it still works.
-	Check func(ctx context.Context, name string, failure error) error
+	// Check, if not nil, returns an error that wraps ErrChanged if somebody has written to the files that a model in
+	// memory computes from; other errors are only logged.
+	Check func(ctx context.Context, name string) error
 	// KeepAlive is how long an idle model stays loaded; 0 means 5 minutes, negative means forever.
 	KeepAlive time.Duration
 	// Memory is the maximum total size of the loaded models in bytes, by Entry.Size; 0 means no limit. A single model may
@@ -283,7 +284,7 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	defer func() { <-p.loading }()
 	p.mu.Lock()
 	m := p.models[name]
-	there, closed, broken, failure := m.loaded != nil, p.closed, m.broken, m.failure
+	there, closed, broken := m.loaded != nil, p.closed, m.broken
 	m.broken = nil
 	p.mu.Unlock()
 	if broken != nil {
@@ -295,16 +296,14 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	case there:
 		return nil, nil
 	}
-	if failure != nil {
-		if err := p.check(p.stop, name, failure); err != nil {
-			return nil, err
-		}
-	}
 	if freed, err := p.makeRoom(m.entry.Size); err != nil {
 		return freed, err
 	}
 	begin := p.cfg.Clock()
 	r, err := p.cfg.Open(p.stop, name)
+	if errors.Is(err, ErrChanged) {
+		p.logChanged(name, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -319,31 +318,25 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// check returns an error that wraps ErrChanged if a model's files are not those that were loaded, else nil.
-func (p *Pool) check(ctx context.Context, name string, failure error) error {
-	if p.cfg.Check == nil {
-		return nil
-	}
-	err := p.cfg.Check(ctx, name, failure)
-	if errors.Is(err, ErrChanged) {
-		p.cfg.Logger.Error("a model is not what was loaded", "model", name, "error", err)
-	} else if err != nil {
-		p.cfg.Logger.Warn("a model's files cannot be compared", "model", name, "error", err)
-		return nil
-	}
-	return err
+func (p *Pool) logChanged(name string, err error) {
+	p.cfg.Logger.Error("a model is not what was loaded", "model", name, "error", err)
 }
 
-// Inspect checks the files of a loaded model and ends its runs if they are not those that were loaded.
+// Inspect checks the files of a loaded model and ends its runs if they do not hold any more what was loaded.
 func (p *Pool) Inspect(ctx context.Context, name string) {
 	r := p.Loaded(name)
-	if r == nil || r.Failure() != nil {
+	if p.cfg.Check == nil || r == nil || r.Failure() != nil {
 		return
 	}
-	if err := p.check(ctx, name, nil); err != nil {
+	err := p.cfg.Check(ctx, name)
+	switch {
+	case errors.Is(err, ErrChanged):
+		p.logChanged(name, err)
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		_ = r.Fail(ctx, err) // if it was closed in the meantime, it has no runs
+	case err != nil:
+		p.cfg.Logger.Warn("a model's files cannot be compared", "model", name, "error", err)
 	}
 }
 
@@ -357,7 +350,7 @@ func (p *Pool) Failure(name string) error {
 		return nil
 	case m.loaded != nil:
 		return m.loaded.Failure()
-	case m.failure != nil && m.failed != nil:
+	case m.failed != nil && (m.failure != nil || errors.Is(m.failed, ErrChanged)):
 		return m.failed
 	}
 	return m.failure

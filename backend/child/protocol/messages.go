@@ -51,6 +51,9 @@ type Load struct {
 	Others         []int64 `json:"others,omitempty"`
 	// Reserved is what the runner's other models were promised, in whatever process.
 	Reserved Memory `json:"reserved,omitzero"`
+	// File is the descriptor of the file at Path, FileModel, if the engine is to read that; else 0. Something else may be
+	// at Path.
+	File int `json:"file,omitempty"`
 }
 
 // Memory is backend.Memory.
@@ -76,7 +79,7 @@ func (l *Load) Config() backend.Config {
 		Reserved: backend.Memory(l.Reserved)}
 }
 
-// Info describes a loaded model. The fields are those of backend.Info, without its path.
+// Info describes a loaded model. The fields are those of backend.Info, without its path. Digest is its Header.
 type Info struct {
 	Name         string `json:"name"`
 	Architecture string `json:"architecture"`
@@ -110,7 +113,7 @@ func InfoOf(i backend.Info) Info {
 		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens,
 		ContextReason: i.ContextReason, Sequences: i.Sequences, Batch: i.BatchSize, Threads: i.Threads,
 		GPULayers: i.GPULayers, EmbeddingLength: i.EmbeddingLength, Layers: i.Layers, WindowOnly: i.WindowOnly,
-		ChatTemplate: i.ChatTemplate, Digest: i.Digest, Memory: Memory(i.Memory)}
+		ChatTemplate: i.ChatTemplate, Digest: i.Header, Memory: Memory(i.Memory)}
 }
 
 // Backend returns the description for a path. engine is the engine's name in its hello.
@@ -123,7 +126,7 @@ func (i *Info) Backend(engine, path string) backend.Info {
 		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens, ContextReason: i.ContextReason,
 		Sequences: i.Sequences, BatchSize: i.Batch, Threads: i.Threads, GPULayers: i.GPULayers,
 		EmbeddingLength: i.EmbeddingLength, Layers: i.Layers, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate,
-		Digest: i.Digest, Memory: backend.Memory(i.Memory)}
+		Header: i.Digest, Memory: backend.Memory(i.Memory)}
 }
 
 // The largest values of an Info that the runner accepts.

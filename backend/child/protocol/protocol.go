@@ -62,6 +62,7 @@ const (
 	FileIn     = 3
 	FileOut    = 4
 	FileShared = 5
+	FileModel  = 6 // only if Load.File names it
 )
 
 // Limits of a frame, in bytes.

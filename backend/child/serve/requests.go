@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"os"
 	"time"
 
 	"runner/backend"
@@ -14,6 +15,14 @@ func jsonFrame(kind protocol.Kind, head any) (protocol.Frame, error) {
 	b, err := json.Marshal(head)
 	return protocol.Frame{Kind: kind, Head: b}, err
 }
+
+// inherited is the model's file if the runner has opened it. It implements backend.Files.
+type inherited struct{ *os.File }
+
+func (f *inherited) Held() *os.File { return f.File }
+
+// Unchanged leaves that to the runner.
+func (f *inherited) Unchanged() error { return nil }
 
 func (s *server) hello() (protocol.Frame, error) {
 	var h protocol.Hello
@@ -39,6 +48,16 @@ func (s *server) load() (protocol.Frame, error) {
 		return protocol.Frame{}, fmt.Errorf("a model is loaded already")
 	}
 	cfg := l.Config()
+	switch l.File {
+	case 0:
+	case protocol.FileModel:
+		if s.file.File == nil { // a second one would close it with the first
+			s.file.File = os.NewFile(protocol.FileModel, l.Path)
+		}
+		cfg.Files = &s.file
+	default:
+		return protocol.Frame{}, fmt.Errorf("descriptor %d is not the model's file", l.File)
+	}
 	last := time.Now()
 	cfg.Progress = func(fraction float32) bool {
 		if time.Since(last) > every/2 || fraction == 1 {

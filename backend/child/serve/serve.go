@@ -75,6 +75,7 @@ type server struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
+	file      inherited
 	model     backend.Model // set by the worker before it answers load
 	most      atomic.Int32  // number of its sequences
 	sequences []backend.Sequence

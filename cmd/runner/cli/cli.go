@@ -150,6 +150,8 @@ type app struct {
 	tokenizerAt map[string]string
 	// warned has the warnings about engines that were given.
 	warned map[string]bool
+	// traced is set if the command records traces.
+	traced bool
 	// asked has the addresses whose engines were asked whether clients share prefixes.
 	asked map[string]bool
 	// memorySpeed keeps the bandwidth of this machine's memory; nil until it is needed.
@@ -177,7 +179,7 @@ func Main(engine Engine, build Build, args []string) int {
 func newApp(engine Engine, build Build) *app {
 	a := &app{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr, warned: map[string]bool{}}
 	a.load = func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error) {
-		r, err := a.newRunner(ctx, path, model, cfg)
+		r, err := a.newOwnRunner(ctx, path, model, cfg)
 		if err != nil {
 			return nil, err // not a nil *runner.Runner in an interface
 		}
@@ -205,11 +207,34 @@ func (a *app) execute(args []string) int {
 	return exitCode(err)
 }
 
-// newRunner loads the model at path and returns its runner.
+// newOwnRunner is newRunner for a model that this command alone uses. Only a command that records traces reads all of
+// the model's files for their digest.
+func (a *app) newOwnRunner(ctx context.Context, path string, model backend.Config,
+	cfg runner.Config) (*runner.Runner, error) {
+	if !isRemote(path) {
+		from, err := takeFiles(path, path, nil)
+		if err != nil {
+			return nil, err
+		}
+		own := &ownWeights{Snapshot: from, stop: func() {}}
+		model.Files, cfg.Weights = own, own
+		if a.traced {
+			var open context.Context
+			open, own.stop = context.WithCancel(context.WithoutCancel(ctx)) // ctx may end with the loading
+			hash(open, path, from, slog.New(slog.NewTextHandler(a.stderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+		}
+	}
+	return a.newRunner(ctx, path, model, cfg)
+}
+
+// newRunner loads the model at path and returns its runner, which closes cfg.Weights.
 func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
 	cfg runner.Config) (*runner.Runner, error) {
 	m, err := a.openModel(ctx, path, model, cfg.Logger)
 	if err != nil {
+		if cfg.Weights != nil {
+			err = errors.Join(err, cfg.Weights.Close())
+		}
 		return nil, err
 	}
 	cfg.Clock = a.engine.Clock
@@ -218,7 +243,11 @@ func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
 	}
 	r, err := runner.New(m, cfg)
 	if err != nil {
-		return nil, errors.Join(err, m.Close())
+		err = errors.Join(err, m.Close())
+		if cfg.Weights != nil {
+			err = errors.Join(err, cfg.Weights.Close())
+		}
+		return nil, err
 	}
 	return r, nil
 }

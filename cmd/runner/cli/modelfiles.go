@@ -7,75 +7,129 @@ import (
 	"log/slog"
 	"sync"
 
-	"runner/generation"
 	"runner/models"
 	"runner/server/pool"
 )
 
-// modelFiles remembers the state of the models' files at the time of loading, to detect later changes.
+// modelFiles remembers the files of a server's models as they were when each was loaded first. A model's weights do not
+// change while the server runs: a name that leads to others is refused.
 type modelFiles struct {
 	// mapped is set if the engine reads the weights from the files while it computes.
 	mapped bool
 	log    *slog.Logger
 
-	// repair restores a file that the program itself has written. Models whose files belong to the user have no entry.
-	repair map[string]func(context.Context) error
-
-	mu     sync.Mutex
-	loaded map[string]*models.Snapshot
-	// compared has the models that will be loaded again and whose files are known to be unchanged.
-	compared map[string]bool
+	mu sync.Mutex
+	// first has the files of each model when it was loaded first, and loaded those of the models in memory.
+	first, loaded map[string]*models.Snapshot
 }
 
-// opened remembers the files that a model was loaded from, unless they are known to be unchanged. The digests of large
-// files are computed in the background, slowly, until ctx ends.
-func (f *modelFiles) opened(ctx context.Context, name string, now *models.Snapshot) {
+// ownWeights are the files of a model that a command loads once. They implement [runner.Weights].
+type ownWeights struct {
+	*models.Snapshot
+	stop func() // ends the computing of their digest
+}
+
+// Close implements [runner.Weights].
+func (w *ownWeights) Close() error {
+	w.stop()
+	return w.Snapshot.Close()
+}
+
+// takeFiles opens the files of the model at path, which users call name. If they are no model any more, it opens those
+// that were loaded first, to compare them.
+func takeFiles(name, path string, first *models.Snapshot) (*models.Snapshot, error) {
+	m, err := models.Resolve(path)
+	switch {
+	case err == nil:
+	case first == nil:
+		return nil, err
+	default:
+		m.Parts = first.Paths()
+	}
+	s, err := models.Take(m.Parts)
+	if err != nil {
+		return nil, &inputError{what: fmt.Sprintf("the files of model %q cannot be read", name),
+			hint: "check the file and its permissions", err: err}
+	}
+	return s, nil
+}
+
+// take opens a model's files before the model is loaded. The error wraps [pool.ErrChanged] if the model was loaded
+// before and they do not hold any more what they held then.
+func (f *modelFiles) take(ctx context.Context, name, path string) (*models.Snapshot, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.compared[name] {
-		delete(f.compared, name)
-		return
+	first := f.first[name]
+	f.mu.Unlock()
+	now, err := takeFiles(name, path, first)
+	if err != nil {
+		return nil, err
 	}
-	f.loaded[name] = now
-	hash := func() {
-		if err := now.Hash(ctx, now.Size() > hashedAtOnce); err != nil && ctx.Err() == nil {
-			f.log.Warn("cannot read a model's files to compute their digest", "model", name, "error", err)
-		}
+	if first == nil {
+		return now, nil
 	}
-	if now.Size() <= hashedAtOnce {
-		hash()
-		return
+	if err := changed(first.Continue(ctx, now, false)); err != nil {
+		return nil, errors.Join(err, now.Close())
 	}
-	go hash()
+	return now, nil
+}
+
+// opened remembers the files that a model was loaded from. The digests of large files are computed in the background,
+// slowly, until ctx ends.
+func (f *modelFiles) opened(ctx context.Context, name string, s *models.Snapshot) {
+	f.mu.Lock()
+	f.loaded[name] = s
+	if f.first[name] == nil {
+		f.first[name] = s
+	}
+	f.mu.Unlock()
+	hash(ctx, name, s, f.log)
+}
+
+// check implements [pool.Config]'s Check.
+func (f *modelFiles) check(ctx context.Context, name string) error {
+	f.mu.Lock()
+	loaded := f.loaded[name]
+	f.mu.Unlock()
+	if loaded == nil || !f.mapped || !loaded.Touched() {
+		return nil
+	}
+	return changed(loaded.Recheck(ctx))
+}
+
+// changed returns the error of a comparison for the pool.
+func changed(err error) error {
+	if errors.Is(err, models.ErrChanged) {
+		return fmt.Errorf("%w: %w", pool.ErrChanged, err)
+	}
+	return err
 }
 
 // hashedAtOnce is the maximum size in bytes of files whose digests are computed while the model is loaded. This takes
 // some hundredths of a second.
 const hashedAtOnce = 64 << 20
 
-// check implements [pool.Config]'s Check.
-func (f *modelFiles) check(ctx context.Context, name string, failure error) error {
-	f.mu.Lock()
-	was := f.loaded[name]
-	f.mu.Unlock()
-	if was == nil {
-		return nil
+// hash computes the digest of a model's files, if it is not known: of large ones in the background, slowly, until ctx
+// ends. It warns if the file has a name that says something else.
+func hash(ctx context.Context, name string, s *models.Snapshot, log *slog.Logger) {
+	small := s.Size() <= hashedAtOnce
+	compute := func() {
+		if s.Digest() != "" {
+			return
+		}
+		if err := s.Hash(ctx, !small); err != nil {
+			if ctx.Err() == nil {
+				log.Warn("cannot compute the digest of a model's files", "model", name, "error", err)
+			}
+			return
+		}
+		if claimed := s.Claimed(); claimed != "" && claimed != s.Digest() {
+			log.Warn("a model's file does not hold what its name in the cache claims", "model", name,
+				"claimed", claimed, "digest", s.Digest())
+		}
 	}
-	if !f.mapped && failure == nil || !was.Touched() && !errors.Is(failure, generation.ErrBadLogits) &&
-		!errors.Is(failure, pool.ErrChanged) {
-		return nil // the weights are unchanged, or are not the reason of the failure
+	if small {
+		compute()
+		return
 	}
-	if put := f.repair[name]; put != nil && failure != nil {
-		return put(ctx) // it compares the digest itself
-	}
-	err := was.Compare(ctx)
-	if errors.Is(err, models.ErrChanged) {
-		return fmt.Errorf("%w: %w", pool.ErrChanged, err)
-	}
-	if err == nil && failure != nil {
-		f.mu.Lock()
-		f.compared[name] = true
-		f.mu.Unlock()
-	}
-	return err
+	go compute()
 }

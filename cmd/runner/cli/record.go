@@ -71,6 +71,7 @@ func (o *recordOptions) validate(cmd *cobra.Command) error {
 // openRecords returns the store for traces and the recipients that they are sealed to. A store that cannot be opened
 // now is not an error.
 func (a *app) openRecords(o *recordOptions) (s *lateStore, to []trace.Recipient, err error) {
+	a.traced = true
 	if to, err = a.recipients(o); err != nil {
 		return nil, nil, err
 	}

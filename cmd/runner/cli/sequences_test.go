@@ -23,8 +23,12 @@ func TestSequences(t *testing.T) {
 	for visibility, want := range map[string]int{"none": 1, "full": 1, "summary": 2} {
 		var asked int
 		var model *fake.Model
+		demo := filepath.Join(t.TempDir(), "demo.gguf")
+		if err := os.WriteFile(demo, []byte("GGUF"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		a := newApp(Engine{
-			Demo:   func(context.Context) (string, error) { return "demo.gguf", nil },
+			Demo:   func(context.Context) (string, error) { return demo, nil },
 			Choose: func(context.Context, string, string, func(string)) (string, error) { return "", nil },
 			Open: func(_ context.Context, _ string, cfg backend.Config) (backend.Model, error) {
 				asked = cfg.Sequences

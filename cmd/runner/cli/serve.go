@@ -258,19 +258,19 @@ func servedName(model string) string {
 func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config,
 	fail func(error)) (*pool.Pool, []wire.Card, error) {
 	cfg := pool.Config{KeepAlive: o.keepAlive, Memory: int64(o.memory), Logger: rc.Logger}
-	byName, paths := map[string]served{}, map[string][]string{}
+	byName := map[string]served{}
 	var cards []wire.Card
 	for i, s := range list {
 		card := wire.Card{Name: s.name, Added: time.Now()}
-		paths[s.name] = s.model.Parts
+		parts := s.model.Parts
 		if s.model.Path == "" {
 			path, err := a.engine.Demo(ctx)
 			if err != nil {
 				return nil, nil, err
 			}
-			paths[s.name] = []string{path}
+			parts = []string{path}
 		}
-		for _, p := range paths[s.name] {
+		for _, p := range parts {
 			info, err := os.Stat(p)
 			if err != nil {
 				return nil, nil, &inputError{what: fmt.Sprintf("the files of model %q cannot be read", s.name),
@@ -283,16 +283,8 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		cards = append(cards, card)
 		cfg.Models = append(cfg.Models, pool.Entry{Name: s.name, Size: card.Size, Pinned: i == 0 && len(list) == 1})
 	}
-	files := &modelFiles{mapped: !o.model.NoMemoryMap, log: cfg.Logger, loaded: map[string]*models.Snapshot{},
-		compared: map[string]bool{}, repair: map[string]func(context.Context) error{}}
-	for _, s := range list {
-		if s.model.Path == "" {
-			files.repair[s.name] = func(ctx context.Context) error {
-				_, err := a.engine.Demo(ctx)
-				return err
-			}
-		}
-	}
+	files := &modelFiles{mapped: !o.model.NoMemoryMap, log: cfg.Logger, first: map[string]*models.Snapshot{},
+		loaded: map[string]*models.Snapshot{}}
 	if files.log == nil {
 		files.log = slog.New(slog.DiscardHandler)
 	}
@@ -300,16 +292,8 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 	loaded := false // whether the first model was ever loaded; needs no lock, since the pool opens one model at a time
 	var p *pool.Pool
 	cfg.Open = func(ctx context.Context, name string) (wire.Loaded, error) {
-		before, err := models.Take(paths[name])
-		if err != nil {
-			return nil, &inputError{what: fmt.Sprintf("the files of model %q cannot be read", name),
-				hint: "check the file and its permissions", err: err}
-		}
 		others := othersOf(name, cfg, func(name string) bool { return p.Loaded(name) != nil })
-		r, err := a.openServed(ctx, o, byName[name], others, rc)
-		if err == nil {
-			files.opened(ctx, name, before)
-		}
+		r, err := a.openServed(ctx, o, byName[name], others, files, rc)
 		if name == list[0].name && !loaded {
 			if loaded = err == nil; !loaded {
 				fail(err)
@@ -341,15 +325,23 @@ func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (size
 }
 
 // openServed loads a model for the server. others are the sizes of the models that may be loaded later.
-func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others []int64,
+func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others []int64, files *modelFiles,
 	rc runner.Config) (wire.Loaded, error) {
 	cfg, path := o.model, s.model.Path
 	cfg.Others = others
-	if path == "" {
+	if path == "" { // it is written again if somebody has changed it
 		var err error
 		if path, err = a.engine.Demo(ctx); err != nil {
 			return nil, err
 		}
+	}
+	var from *models.Snapshot
+	if !isRemote(path) {
+		var err error
+		if from, err = files.take(ctx, s.name, path); err != nil {
+			return nil, err
+		}
+		cfg.Files, rc.Weights = from, from
 	}
 	// Every run takes one sequence and every summary another one. Unused sequences cache earlier conversations.
 	cfg.Sequences = 2 * o.parallel
@@ -361,6 +353,9 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 	r, err := a.newRunner(ctx, path, cfg, rc)
 	if err != nil {
 		return nil, err
+	}
+	if from != nil {
+		files.opened(ctx, s.name, from)
 	}
 	// Otherwise every request that does not set it would be refused.
 	if err := r.CheckSampling(&o.defaults.Sampling); err != nil {
