@@ -31,6 +31,9 @@ type TracedRun struct {
 	// Request is the request as it is carried out. Its messages include the instructions that the strategy and the form
 	// add, and restored reasoning. Its seed is set. It must not be changed.
 	Request *Request
-	// Model is the model's name, and Digest the digest of its files.
-	Model, Digest string
+	// Model is the model's name, and Key identifies its files.
+	Model, Key string
+	// Digest returns the digest of what the files hold, or nothing if it is not known, as when somebody has just written
+	// to them.
+	Digest func() string
 }

@@ -28,8 +28,8 @@ func (n *run) record(t *turn) {
 	req := t.req
 	req.Messages, req.Tools = t.conv.Messages, t.conv.Tools
 	n.tape = &tape{stream: newStream(), ended: make(chan struct{})}
-	to, err := n.req.Trace.Begin(n.ctx, &generation.TracedRun{Request: &req, Model: n.r.info.Name,
-		Digest: n.r.info.Digest})
+	to, err := n.req.Trace.Begin(n.ctx, &generation.TracedRun{Request: &req, Model: n.r.info.Name, Key: n.r.info.Key,
+		Digest: n.r.tracedDigest})
 	if err != nil {
 		n.tape.err = err
 		n.tape.close(err)
@@ -37,6 +37,14 @@ func (n *run) record(t *turn) {
 		return
 	}
 	go n.tape.play(to)
+}
+
+// tracedDigest returns the digest of the weights that compute now, or nothing if that is not certain.
+func (r *Runner) tracedDigest() string {
+	if r.cfg.Weights != nil && r.cfg.Weights.Touched() {
+		return ""
+	}
+	return r.Info().Digest
 }
 
 // play records until the tape ends.

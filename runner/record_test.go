@@ -86,7 +86,7 @@ func TestTraceHoldsWhatIsHidden(t *testing.T) {
 			t.Errorf("%v: it ended with %v", v, n.ends)
 		}
 		if n.run.Request.Seed == nil || *n.run.Request.Seed != g.info.Seed || n.run.Model != g.info.Model ||
-			n.run.Digest != f.Info().Digest {
+			n.run.Digest() != f.Info().Digest || n.run.Key != f.Info().Key {
 			t.Errorf("%v: it began with %+v", v, n.run)
 		}
 	}

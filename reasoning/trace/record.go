@@ -29,8 +29,10 @@ type Begin struct {
 	Run string `json:"run,omitempty"`
 	// Principal is the owner of the run: the API key's id, or "local".
 	Principal string `json:"principal,omitempty"`
-	// Model is the model's name and ModelDigest the digest of its files.
+	// Model is the model's name. ModelKey identifies its files on the disk, and ModelDigest is the digest of what they
+	// hold, if it is known by then. Before there was a ModelKey, it was a digest of their headers.
 	Model       string `json:"model"`
+	ModelKey    string `json:"model_key,omitempty"`
 	ModelDigest string `json:"model_digest,omitempty"`
 	// Prompt, Tools and Sampling are the conversation, the functions and the sampling settings, in a form that the
 	// writer chooses.
@@ -51,6 +53,9 @@ type Consent struct {
 type End struct {
 	Status string `json:"status"`
 	Error  string `json:"error,omitempty"`
+	// ModelDigest is the digest of what the model's files hold. ModelUnknown says that it is not known yet.
+	ModelDigest  string `json:"model_digest,omitempty"`
+	ModelUnknown bool   `json:"model_unknown,omitempty"`
 }
 
 // The statuses of a run's end.

@@ -73,18 +73,20 @@ type tracer struct {
 
 // Begin implements [generation.Tracer].
 func (t *tracer) Begin(ctx context.Context, run *generation.TracedRun) (generation.Recorder, error) {
-	w, err := t.traces.store.Create(ctx, store.Info{Principal: t.principal, Model: run.Digest})
+	digest := run.Digest()
+	w, err := t.traces.store.Create(ctx, store.Info{Principal: t.principal, Model: digest})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, err // the caller has left, so there is nothing to report
 	case err != nil:
 		return nil, t.traces.report(err)
 	}
-	begin := trace.Begin{Run: t.run, Consent: t.consent, Principal: t.principal, Model: run.Model, ModelDigest: run.Digest}
+	begin := trace.Begin{Run: t.run, Consent: t.consent, Principal: t.principal, Model: run.Model,
+		ModelKey: run.Key, ModelDigest: digest}
 	if err = describe(&begin, run.Request); err == nil {
 		var to *trace.Recorder
 		if to, err = trace.NewRecorder(w, begin, t.traces.cfg.Clock); err == nil {
-			return &recorder{traces: t.traces, to: to, writer: w}, nil
+			return &recorder{traces: t.traces, to: to, writer: w, digest: run.Digest}, nil
 		}
 	}
 	return nil, t.traces.report(errors.Join(err, w.Abandon()))
@@ -95,6 +97,7 @@ type recorder struct {
 	traces *Traces
 	to     *trace.Recorder
 	writer *store.Writer
+	digest func() string // of the model
 	err    error
 }
 
@@ -115,7 +118,13 @@ func (r *recorder) Flush() {
 // End implements [generation.Recorder].
 func (r *recorder) End(why error) (string, error) {
 	if r.err == nil {
-		r.err = r.to.End(endOf(why))
+		end := endOf(why)
+		if !errors.Is(why, generation.ErrChanged) {
+			end.ModelDigest = r.digest()
+		}
+		end.ModelUnknown = end.ModelDigest == ""
+		r.writer.SetModel(end.ModelDigest)
+		r.err = r.to.End(end)
 	}
 	var id trace.ID
 	if r.err == nil {

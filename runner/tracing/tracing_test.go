@@ -50,11 +50,12 @@ type bench struct {
 
 func newBench(t *testing.T, cfg store.Config) *bench {
 	t.Helper()
-	return newSlowBench(t, cfg, 0)
+	return newSlowBench(t, cfg, 0, nil)
 }
 
 // newSlowBench returns a bench whose model needs the given time for a step.
-func newSlowBench(t *testing.T, cfg store.Config, step time.Duration) *bench {
+func newSlowBench(t *testing.T, cfg store.Config, step time.Duration,
+	weights runner.Weights) *bench {
 	t.Helper()
 	b := &bench{dir: filepath.Join(t.TempDir(), "traces"), identity: trace.NewIdentity()}
 	cfg.Recipients = []trace.Recipient{b.identity.Recipient()}
@@ -72,7 +73,7 @@ func newSlowBench(t *testing.T, cfg store.Config, step time.Duration) *bench {
 			"<|end|><|start|>assistant<|channel|>final<|message|>" + answer + "<|return|>"},
 		fake.Reply{After: after("Look."), Say: "<|channel|>analysis<|message|>" + thought + rationale +
 			"<|end|><|start|>assistant<|channel|>commentary to=functions.look <|constrain|>json<|message|>{}<|call|>"},
-	)}), runner.Config{})
+	)}), runner.Config{Weights: weights})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +245,7 @@ func plain(t *testing.T, events []decision.Event) []byte {
 }
 
 func TestReplayOfARunThatBrokeOff(t *testing.T) {
-	b := newSlowBench(t, store.Config{}, 20*time.Millisecond) // so that it does not end before it breaks off
+	b := newSlowBench(t, store.Config{}, 20*time.Millisecond, nil) // so that it does not end before it breaks off
 	req := request(asks)
 	req.Trace = b.Tracer("local", "a test", "")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -87,7 +87,8 @@ type Trace struct {
 	SHA256 string `json:"sha256,omitempty"`
 	// Who started the run: the id of an API key, or `local`.
 	Principal string `json:"principal"`
-	// The digest of the model's files.
+	// The SHA-256 of what the model's files hold, as in the list of models. Absent while it is not known, also after the
+	// end. Earlier versions of the program wrote a digest of the files' headers.
 	ModelDigest string `json:"model_digest,omitempty"`
 	// True if nothing proves that the trace is as the store wrote it. It was altered, or an earlier version of the
 	// program left it without an end.

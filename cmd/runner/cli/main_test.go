@@ -223,7 +223,8 @@ func (s *script) Generate(ctx context.Context, req generation.Request) iter.Seq2
 		var recorder generation.Recorder
 		var untraced error // like a runner, it goes on and adds a warning
 		if req.Trace != nil {
-			recorder, untraced = req.Trace.Begin(ctx, &generation.TracedRun{Request: &req})
+			recorder, untraced = req.Trace.Begin(ctx, &generation.TracedRun{Request: &req,
+				Digest: func() string { return "" }})
 		}
 		if recorder != nil {
 			seen := yield

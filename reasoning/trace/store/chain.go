@@ -249,9 +249,10 @@ func (h *history) attested(key *public) bool {
 	return h.begun.authentic(key) && h.ended.authentic(key) && h.ended.continues(h.begun)
 }
 
-// continues reports whether an entry ends the trace that another began.
+// continues reports whether an entry ends the trace that another began. The model's digest may have come meanwhile.
 func (e *entry) continues(begun *entry) bool {
-	return e.number > begun.number && e.began == begun.began && e.principal == begun.principal && e.model == begun.model
+	return e.number > begun.number && e.began == begun.began && e.principal == begun.principal &&
+		(e.model == begun.model || begun.model == "")
 }
 
 // listed returns an open trace as lists show it.

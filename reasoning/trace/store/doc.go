@@ -28,7 +28,7 @@
 //	   8  size of the blob; of its header if the kind is begun
 //	  32  SHA-256 of the blob, or of its header
 //	 4+n  length and bytes of the principal
-//	 4+n  length and bytes of the model's digest
+//	 4+n  length and bytes of the model's digest; empty if it is not known, which an end may add
 //	  32  hash of the entry before, zeros in the first
 //
 // In an erasure the fields after the time of the entry, except the last, are zeros and empty strings. The signature

@@ -12,7 +12,7 @@ import (
 type Info struct {
 	// Principal is the owner of the run: the API key's id, or "local".
 	Principal string
-	// Model is the digest of the model's files.
+	// Model is the digest of what the model's files hold. It is empty if it is not known yet, see [Writer.SetModel].
 	Model string
 }
 
@@ -84,6 +84,9 @@ func (w *Writer) Append(record []byte) error { return w.sealer.Append(record) }
 // Flush commits the appended records.
 func (w *Writer) Flush() error { return w.sealer.Flush() }
 
+// SetModel completes Info.Model, if that was empty, before Close.
+func (w *Writer) SetModel(digest string) { w.sink.model = digest }
+
 // Close seals the end, commits it together with the entry that ends the trace, and returns the trace's id. After an
 // error the trace must be abandoned.
 func (w *Writer) Close() (trace.ID, error) {
@@ -136,7 +139,8 @@ type sink struct {
 	ctx     context.Context
 	store   *Store
 	begun   entry
-	last    bool // the next piece ends the trace
+	last    bool   // the next piece ends the trace
+	model   string // of Info, if it came later
 	running hash.Hash
 	// The committed pieces: their number, their bytes and their digest.
 	pieces int
@@ -167,7 +171,11 @@ func (k *sink) Write(piece []byte) (int, error) {
 		if !k.last {
 			return nil
 		}
-		return k.store.chain(k.ctx, tx, k.begun.end(StateComplete, size, sum))
+		end := k.begun.end(StateComplete, size, sum)
+		if end.model == "" {
+			end.model = k.model
+		}
+		return k.store.chain(k.ctx, tx, end)
 	})
 	if err != nil {
 		return 0, err
