@@ -12,7 +12,7 @@
 // Clients edit conversations: they cut off the beginning, change early messages, and drop or merge others. So a
 // value is bound to few things, and to nothing that a distant edit could change:
 //
-//   - the [Scope]: principal, model, and the conversation if the format has an id for it
+//   - the [Scope]: principal, the model's weights, and the conversation if the format has an id for it
 //   - its turn, a random id. The ids of the turn's calls are an HMAC of it, so the calls in the message show that the
 //     value belongs there.
 //   - the [Question] if the turn has no calls: the nearest user message before the reply
@@ -22,7 +22,7 @@
 // the request. Every refusal is one of these errors:
 //
 //   - [ErrTampered], sealed_tampered: altered, cut, not base64url, or of an unknown version
-//   - [ErrOutdated], sealed_outdated: of version 1, which was bound to other things
+//   - [ErrOutdated], sealed_outdated: of version 1 or 2, which were bound to other things
 //   - [ErrUnknownKey], sealed_unknown_key: the keyring does not hold its key, or no longer holds it
 //   - [ErrForeign], sealed_foreign: authentic, but of another principal, model, conversation or message
 //   - [ErrRepeated], sealed_repeated: in its place, but its turn or a later one was already opened
@@ -49,7 +49,8 @@
 //
 // The order of the checks decides which error is returned. Each step tells an attacker only what he already knows:
 //
-//  1. Length, spelling and version are public. A mistake there is sealed_tampered; version 1 is sealed_outdated.
+//  1. Length, spelling and version are public. A mistake there is sealed_tampered; versions 1 and 2 are
+//     sealed_outdated.
 //  2. The key's id is in the clear and so public. An id that is not held is sealed_unknown_key. The id is not
 //     authenticated: an altered id is an unknown key, or, if it names another key of the ring, fails the next step.
 //  3. The box is opened. If it does not authenticate, it is sealed_tampered, without saying where or why.
@@ -66,7 +67,7 @@
 // accepted: no line breaks, and the unused bits of the last character are zero. Integers are big-endian.
 //
 //	offset  size  what
-//	     0     1  version, 2
+//	     0     1  version, 3
 //	     1     8  key id: the first bytes of SHA-256 as in digest, over "runner/seal/v1 key id" and the key
 //	     9    24  nonce, random
 //	    33    16  authenticator, Poly1305
@@ -76,23 +77,27 @@
 // https://nacl.cr.yp.to/secretbox.html) under the 32-byte key and the nonce. Its plaintext is
 //
 //	offset  size  what
-//	     0     1  version, 2 (the one at the front is not authenticated)
+//	     0     1  version, 3 (the one at the front is not authenticated)
 //	     1    32  digest("principal", principal)
-//	    33    32  digest("model", model)
-//	    65    32  digest("conversation", kind, id); zeros without an id
-//	    97    16  turn, random
-//	   113     8  when the turn began, in microseconds since 1970
-//	   121     4  number of the value within its turn, from 0
-//	   125     1  calls: 0 not known when it was sealed, 1 none, 2 some
-//	   126    32  digest("question", user message); zeros without one
-//	   158     4  length of the text in bytes, n, at most [MaxText]
-//	   162     n  text
-//	 162+n        zeros up to P, the smallest size class that holds what is before them
+//	    33    32  digest("conversation", kind, id); zeros without an id
+//	    65    32  digest("model key", key); zeros without one
+//	    97    32  digest("model", digest of the contents); zeros while that is unknown
+//	   129    16  turn, random
+//	   145     8  when the turn began, in microseconds since 1970
+//	   153     4  number of the value within its turn, from 0
+//	   157     1  calls: 0 not known when it was sealed, 1 none, 2 some
+//	   158    32  digest("question", user message); zeros without one
+//	   190     4  length of the text in bytes, n, at most [MaxText]
+//	   194     n  text
+//	 194+n        zeros up to P, the smallest size class that holds what is before them
+//
+// If both the value and whoever opens it have a digest of the model's contents, these must be the same. Else the keys
+// of its files must be the same.
 //
 // The size classes are 256 bytes, then the powers of two with three steps between each and the next: 320, 384, 448,
 // 512, 640, and so on up to 5 MiB. Above the first class, padding is less than a fifth of P.
 //
-// digest(name, part...) is SHA-256 over the string "runner/seal/v2 " + name and the parts. Each is preceded by its
+// digest(name, part...) is SHA-256 over the string "runner/seal/v3 " + name and the parts. Each is preceded by its
 // length as 8 bytes, so that different parts never give the same bytes.
 //
 // The id of a turn's call number i is "call_", the first 12 bytes of HMAC-SHA-256 in hexadecimal, and i in decimal

@@ -86,7 +86,7 @@ func (h *History) open(p *Place, own *messageCalls, v Value) (c content, err err
 		return c, err
 	}
 	want := scope.appendTo(make([]byte, 0, scopeSize))
-	if subtle.ConstantTimeCompare(plain[1:1+scopeSize], want) != 1 {
+	if !fits(plain[1:1+scopeSize], want) {
 		return c, ErrForeign
 	}
 	c.readPlace(plain)

@@ -139,7 +139,7 @@ func TestEditedConversationsRestoreNothingElsewhere(t *testing.T) {
 		r := NewKeyring()
 		scopes := []Scope{home, home, home}
 		scopes[rng.IntN(3)].Principal = "other"
-		scopes[rng.IntN(3)].Model = "other"
+		scopes[rng.IntN(3)].Model.Digest = "other"
 		scopes[rng.IntN(3)].Conversation = ConversationID("c", "other")
 		origins := map[string]origin{}
 		threads := make([][]reply, len(scopes))

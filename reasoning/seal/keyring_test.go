@@ -35,7 +35,7 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRefuse(t, r, home, old, ErrUnknownKey)
-	mustRefuse(t, r, Scope{Principal: "x", Model: "x"}, old, ErrUnknownKey)
+	mustRefuse(t, r, Scope{Principal: "x", Model: Model{Digest: "x"}}, old, ErrUnknownKey)
 	mustOpen(t, r, home, middle, "middle")
 
 	r.Rotate(0)
@@ -128,7 +128,8 @@ func TestKeysAreNeverPrinted(t *testing.T) {
 }
 
 func TestDigestsAreNeverPrinted(t *testing.T) {
-	s, q := Scope{Principal: "key-7", Model: "m", Conversation: ConversationID("thread", "yes")}, QuestionOf("yes")
+	s := Scope{Principal: "key-7", Model: Model{Digest: "m"}, Conversation: ConversationID("thread", "yes")}
+	q := QuestionOf("yes")
 	turn := NewKeyring().Begin(s, q)
 	data, err := json.Marshal([]any{s, q, turn})
 	if err != nil {

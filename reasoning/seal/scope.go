@@ -2,6 +2,7 @@ package seal
 
 import (
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -14,10 +15,26 @@ const Local = "local"
 type Scope struct {
 	// Principal is the API key's id, never the key itself, or Local. It is required.
 	Principal string
-	// Model is the digest of the model's files. It is required.
-	Model string
+	// Model is the model. It is required.
+	Model Model
 	// Conversation is zero if the format has no conversation ids.
 	Conversation Conversation
+}
+
+// Model says which weights a model has. One of the fields may be empty.
+type Model struct {
+	// Key identifies the model's files as they lie on the disk. It is known at once.
+	Key string
+	// Digest is the digest of what the files hold. It is empty while it is unknown.
+	Digest string
+}
+
+// Same reports whether two models have the same weights: by their digests if both have one, else by their keys.
+func (m Model) Same(other Model) bool {
+	if m.Digest != "" && other.Digest != "" {
+		return m.Digest == other.Digest
+	}
+	return m.Key != "" && m.Key == other.Key
 }
 
 // Conversation is a conversation that has an id; the zero value stands for those without one. Conversations can be
@@ -47,18 +64,40 @@ type place struct{ digest [sha256.Size]byte }
 // Format hides the digest, because short messages can be guessed from it.
 func (place) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(digest)") }
 
-func (s *Scope) complete() bool { return s.Principal != "" && s.Model != "" }
+func (s *Scope) complete() bool { return s.Principal != "" && s.Model != Model{} }
 
 // appendTo appends the scope in the form that a value has, scopeSize bytes.
 func (s *Scope) appendTo(dst []byte) []byte {
-	principal, model := digest("principal", s.Principal), digest("model", s.Model)
+	principal := digest("principal", s.Principal)
+	key, contents := digestUnlessEmpty("model key", s.Model.Key), digestUnlessEmpty("model", s.Model.Digest)
 	dst = append(dst, principal[:]...)
-	dst = append(dst, model[:]...)
-	return append(dst, s.Conversation.digest[:]...)
+	dst = append(dst, s.Conversation.digest[:]...)
+	dst = append(dst, key[:]...)
+	return append(dst, contents[:]...)
+}
+
+// fits reports whether two scopes are the same, in the form that a value has. It takes the same time whether they are.
+func fits(sealed, own []byte) bool {
+	part := func(of []byte, n int) []byte { return of[n*sha256.Size : (n+1)*sha256.Size] }
+	same := func(n int) int { return subtle.ConstantTimeCompare(part(sealed, n), part(own, n)) }
+	known := func(n int) int {
+		var zero [sha256.Size]byte
+		return 1 ^ (subtle.ConstantTimeCompare(part(sealed, n), zero[:]) | subtle.ConstantTimeCompare(part(own, n), zero[:]))
+	}
+	const principal, conversation, key, contents = 0, 1, 2, 3
+	model := subtle.ConstantTimeSelect(known(contents), same(contents), known(key)&same(key))
+	return same(principal)&same(conversation)&model == 1
+}
+
+func digestUnlessEmpty(name, text string) (sum [sha256.Size]byte) {
+	if text != "" {
+		sum = digest(name, text)
+	}
+	return sum
 }
 
 // domain is the prefix of the name of every digest of this version.
-const domain = "runner/seal/v2 "
+const domain = "runner/seal/v3 "
 
 // digest is SHA-256 over a name and the parts, each preceded by its length.
 func digest(name string, parts ...string) [sha256.Size]byte { return digestOf(domain+name, parts...) }

@@ -75,7 +75,7 @@ func (t *Turn) Seal(text string, calls Calls) (string, error) {
 	var nonce [nonceSize]byte
 	_, _ = rand.Read(nonce[:]) // never fails, by its contract
 	c := content{turn: t.id, begun: t.begun, piece: t.pieces.Add(1) - 1, calls: calls, question: t.question, text: text}
-	return sealWith(t.key, &nonce, &t.scope, &c), nil
+	return sealWith(t.key, &nonce, t.scope.appendTo(nil), &c), nil
 }
 
 // Seal seals a text within a scope, outside of any conversation. Open opens it.

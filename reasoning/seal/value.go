@@ -18,9 +18,9 @@ const (
 )
 
 const (
-	version = 2
-	// oldVersion is the version of values from older servers. They are bound to other things, so they never open.
-	oldVersion = 1
+	version = 3
+	// Values of earlier versions are bound to other things, so they never open.
+	firstVersion = 1
 
 	keySize   = 32
 	keyIDSize = 8
@@ -28,7 +28,7 @@ const (
 	turnSize  = 16
 	// headerSize is the size of version, key id and nonce, which come before the box.
 	headerSize = 1 + keyIDSize + nonceSize
-	scopeSize  = 3 * sha256.Size
+	scopeSize  = 4 * sha256.Size
 	// textOffset is where the text begins in the plaintext: after version, scope, turn, time, piece, calls, question and
 	// the text's length.
 	textOffset = 1 + scopeSize + turnSize + 8 + 4 + 1 + sha256.Size + 4
@@ -36,12 +36,12 @@ const (
 	maxClass   = MaxText * 5 / 4
 )
 
-// sealWith makes a value.
-func sealWith(k *key, nonce *[nonceSize]byte, s *Scope, c *content) string {
+// sealWith makes a value for a scope, which has the form that a value has.
+func sealWith(k *key, nonce *[nonceSize]byte, scope []byte, c *content) string {
 	size := classOf(textOffset + len(c.text))
 	plain := make([]byte, 0, size)
 	plain = append(plain, version)
-	plain = s.appendTo(plain)
+	plain = append(plain, scope...)
 	plain = c.appendTo(plain)[:size]
 
 	raw := make([]byte, 0, headerSize+secretbox.Overhead+size)
@@ -57,9 +57,9 @@ func (r *Keyring) unbox(value string) (*key, []byte, error) {
 	if !ok {
 		return nil, nil, ErrTampered
 	}
-	switch raw[0] {
-	case version:
-	case oldVersion:
+	switch {
+	case raw[0] == version:
+	case raw[0] >= firstVersion && raw[0] < version:
 		return nil, nil, ErrOutdated
 	default:
 		return nil, nil, ErrTampered

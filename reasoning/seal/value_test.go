@@ -11,7 +11,7 @@ import (
 	"runner/reasoning/internal/base64url"
 )
 
-var home = Scope{Principal: "ab", Model: "sha256:e", Conversation: ConversationID("c", "d")}
+var home = Scope{Principal: "ab", Model: Model{Digest: "sha256:e"}, Conversation: ConversationID("c", "d")}
 
 func mustSeal(t testing.TB, r *Keyring, s Scope, text string) string {
 	t.Helper()
@@ -83,7 +83,8 @@ func TestLengthIsHidden(t *testing.T) {
 			t.Errorf("a class of %d bytes ends at a text of %d", plain, span[1])
 		}
 	}
-	long := Scope{Principal: strings.Repeat("p", 10000), Model: strings.Repeat("m", 10000),
+	long := Scope{Principal: strings.Repeat("p", 10000),
+		Model:        Model{strings.Repeat("k", 10000), strings.Repeat("m", 10000)},
 		Conversation: ConversationID("c", strings.Repeat("c", 10000))}
 	if len(mustSeal(t, r, long, "x")) != len(mustSeal(t, r, home, "x")) {
 		t.Error("the scope shows in the length")
@@ -115,7 +116,7 @@ func TestAnotherScopeIsForeign(t *testing.T) {
 	v := mustSeal(t, r, home, "text")
 	for name, change := range map[string]func(*Scope){
 		"principal":           func(s *Scope) { s.Principal = "other" },
-		"model":               func(s *Scope) { s.Model = "other" },
+		"model":               func(s *Scope) { s.Model.Digest = "other" },
 		"conversation":        func(s *Scope) { s.Conversation = ConversationID("c", "other") },
 		"conversation's kind": func(s *Scope) { s.Conversation = ConversationID("other", "d") },
 		"no conversation":     func(s *Scope) { s.Conversation = Conversation{} },
@@ -123,7 +124,8 @@ func TestAnotherScopeIsForeign(t *testing.T) {
 		"boundary":            func(s *Scope) { s.Conversation = ConversationID("cd", "") },
 		"boundary, inner":     func(s *Scope) { s.Conversation = ConversationID("", "cd") },
 		"exchange":            func(s *Scope) { s.Conversation = ConversationID("d", "c") },
-		"exchange, outer":     func(s *Scope) { s.Principal, s.Model = s.Model, s.Principal },
+		"exchange, outer":     func(s *Scope) { s.Principal, s.Model.Digest = s.Model.Digest, s.Principal },
+		"exchange, model":     func(s *Scope) { s.Model = Model{Key: s.Model.Digest} },
 	} {
 		s := home
 		change(&s)
@@ -135,10 +137,44 @@ func TestAnotherScopeIsForeign(t *testing.T) {
 	mustOpen(t, r, home, v, "text")
 }
 
+// A model is known by its files at first, and by what they hold as soon as that is known.
+func TestModelIsItsContents(t *testing.T) {
+	r := NewKeyring()
+	for _, c := range []struct {
+		name        string
+		sealed, own Model
+		opens       bool
+	}{
+		{"nothing known", Model{"file", ""}, Model{"file", ""}, true},
+		{"sealed before", Model{"file", ""}, Model{"file", "weights"}, true},
+		{"opened before, after a restart", Model{"file", "weights"}, Model{"file", ""}, true},
+		{"both known", Model{"file", "weights"}, Model{"file", "weights"}, true},
+		{"a copy", Model{"file", "weights"}, Model{"copy", "weights"}, true},
+		{"a file without a key", Model{"", "weights"}, Model{"copy", "weights"}, true},
+		{"other weights in the file", Model{"file", "weights"}, Model{"file", "others"}, false},
+		{"another file, nothing known", Model{"file", ""}, Model{"copy", ""}, false},
+		{"another file, sealed before", Model{"file", ""}, Model{"copy", "weights"}, false},
+		{"another file, opened before", Model{"file", "weights"}, Model{"copy", ""}, false},
+		{"no keys", Model{"", "weights"}, Model{"", "others"}, false},
+		{"nothing in common", Model{"", "weights"}, Model{"file", ""}, false},
+		{"a key is no digest", Model{"weights", ""}, Model{"", "weights"}, false},
+	} {
+		s, own := home, home
+		s.Model, own.Model = c.sealed, c.own
+		_, err := r.Open(own, mustSeal(t, r, s, "text"))
+		if (err == nil) != c.opens || err != nil && !errors.Is(err, ErrForeign) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if c.sealed.Same(c.own) != c.opens || c.own.Same(c.sealed) != c.opens {
+			t.Errorf("%s: the same: %v", c.name, !c.opens)
+		}
+	}
+}
+
 func TestIncompleteScopeIsTheCallersMistake(t *testing.T) {
 	r := NewKeyring()
 	v := mustSeal(t, r, home, "text")
-	for _, s := range []Scope{{Model: "m", Conversation: home.Conversation},
+	for _, s := range []Scope{{Model: Model{Key: "m"}, Conversation: home.Conversation},
 		{Principal: "p", Conversation: home.Conversation}} {
 		if _, err := r.Seal(s, "text"); !errors.Is(err, ErrScope) {
 			t.Errorf("%+v is sealed for: %v", s, err)
@@ -172,7 +208,10 @@ func TestEveryFlippedBitIsRefused(t *testing.T) {
 			for bit := range 8 {
 				raw[i] ^= 1 << bit
 				want := ErrTampered
-				if 1 <= i && i < 1+keyIDSize {
+				switch {
+				case i == 0 && raw[0] < version && raw[0] > 0:
+					want = ErrOutdated
+				case 1 <= i && i < 1+keyIDSize:
 					want = ErrUnknownKey
 				}
 				if got := refusal(t, r, base64url.Encoding.EncodeToString(raw)); !errors.Is(got, want) {
@@ -241,7 +280,7 @@ func TestLineBreaksAreTampered(t *testing.T) {
 func TestAuthenticTextOverTheLimitIsTampered(t *testing.T) {
 	r := NewKeyring()
 	sealed := func(n int) string {
-		return sealWith(&r.held()[0], &[nonceSize]byte{}, &home,
+		return sealWith(&r.held()[0], &[nonceSize]byte{}, home.appendTo(nil),
 			&content{begun: 1, calls: NoCalls, text: strings.Repeat("x", n)})
 	}
 	mustOpen(t, r, home, sealed(MaxText), strings.Repeat("x", MaxText))
@@ -303,7 +342,6 @@ func TestErrors(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	v := readVectors(f)
 	at := v.Values[0].Place
-	scope := at.scope()
 	r := ringOf(f, v.Values[0].Key, v.Values[2].Key)
 	for _, s := range v.Values {
 		f.Add(s.Value)
@@ -320,14 +358,14 @@ func FuzzOpen(f *testing.F) {
 			}
 			return
 		}
-		if again(t, r, &scope, value, text) != value {
+		if again(t, r, value, text) != value {
 			t.Fatal("two values say the same")
 		}
 	})
 }
 
 // again seals the content of an opened value a second time.
-func again(t testing.TB, r *Keyring, s *Scope, value, text string) string {
+func again(t testing.TB, r *Keyring, value, text string) string {
 	t.Helper()
 	k, plain, err := r.unbox(value)
 	if err != nil {
@@ -340,7 +378,7 @@ func again(t testing.TB, r *Keyring, s *Scope, value, text string) string {
 		t.Fatal(err)
 	}
 	nonce := [nonceSize]byte(raw[headerSize-nonceSize : headerSize])
-	return sealWith(k, &nonce, s, &c)
+	return sealWith(k, &nonce, plain[1:1+scopeSize], &c)
 }
 
 // Somebody who knows a key can put anything into an authentic box. It is still refused or well formed.
@@ -349,7 +387,7 @@ func FuzzPlaintext(f *testing.F) {
 	k := &r.held()[0]
 	var nonce [nonceSize]byte
 	for _, text := range []string{"", "text", strings.Repeat("x", 300)} {
-		_, plain, _ := r.unbox(sealWith(k, &nonce, &home, &content{begun: 7, calls: NoCalls, text: text}))
+		_, plain, _ := r.unbox(sealWith(k, &nonce, home.appendTo(nil), &content{begun: 7, calls: NoCalls, text: text}))
 		f.Add(plain)
 	}
 	f.Fuzz(func(t *testing.T, plain []byte) {
@@ -357,7 +395,7 @@ func FuzzPlaintext(f *testing.F) {
 		value := base64url.Encoding.EncodeToString(secretbox.Seal(raw, plain, &nonce, &k.secret))
 		text, err := r.Open(home, value)
 		switch {
-		case err == nil && again(t, r, &home, value, text) != value:
+		case err == nil && again(t, r, value, text) != value:
 			t.Fatal("two values say the same")
 		case err != nil && !errors.Is(err, ErrTampered) && !errors.Is(err, ErrForeign) && !errors.Is(err, ErrRepeated):
 			t.Fatal(err)
@@ -370,7 +408,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add("k", "", "größer", "\x00", "", byte(2))
 	r := NewKeyring()
 	f.Fuzz(func(t *testing.T, principal, conversation, asked, model, text string, flip byte) {
-		s := Scope{Principal: principal, Model: model, Conversation: ConversationID("fuzz", conversation)}
+		s := Scope{Principal: principal, Model: Model{Digest: model}, Conversation: ConversationID("fuzz", conversation)}
 		at := Place{Question: QuestionOf(asked)}
 		open := func(at Place, value string) (string, error) {
 			text, errs := r.History(s).Open(at, []Value{{Sealed: value}})

@@ -23,10 +23,13 @@ type vectors struct {
 		Nonce string      `json:"nonce"`
 		Place vectorPlace `json:"place"`
 		// QuestionSealed is the question that the value was sealed after. It may differ from the place's.
-		QuestionSealed *string    `json:"question_sealed"`
-		Turn           vectorTurn `json:"turn"`
-		Text           string     `json:"text"`
-		Value          string     `json:"value"`
+		QuestionSealed *string `json:"question_sealed"`
+		// KeySealed and ModelSealed are what was known of the model when the value was sealed.
+		KeySealed   string     `json:"key_sealed"`
+		ModelSealed string     `json:"model_sealed"`
+		Turn        vectorTurn `json:"turn"`
+		Text        string     `json:"text"`
+		Value       string     `json:"value"`
 	} `json:"values"`
 	Refused []struct {
 		Name  string      `json:"name"`
@@ -39,6 +42,7 @@ type vectors struct {
 
 type vectorPlace struct {
 	Principal    string   `json:"principal"`
+	Key          string   `json:"key"`
 	Model        string   `json:"model"`
 	Conversation []string `json:"conversation"`
 	Question     *string  `json:"question"`
@@ -60,7 +64,7 @@ func question(message *string) Question {
 }
 
 func (v vectorPlace) scope() Scope {
-	s := Scope{Principal: v.Principal, Model: v.Model}
+	s := Scope{Principal: v.Principal, Model: Model{Key: v.Key, Digest: v.Model}}
 	if v.Conversation != nil {
 		s.Conversation = ConversationID(v.Conversation[0], v.Conversation[1])
 	}
@@ -118,12 +122,13 @@ func TestVectors(t *testing.T) {
 				t.Errorf("key id %s, want %s", id, want.KeyID)
 			}
 			nonce, scope := [nonceSize]byte(unhex(t, want.Nonce)), want.Place.scope()
+			scope.Model = Model{Key: want.KeySealed, Digest: want.ModelSealed}
 			c := content{
 				turn: [turnSize]byte(unhex(t, want.Turn.Turn)), begun: want.Turn.Begun, piece: want.Turn.Piece,
 				calls:    want.Turn.Calls,
 				question: question(want.QuestionSealed), text: want.Text,
 			}
-			if got := sealWith(&r.held()[0], &nonce, &scope, &c); got != want.Value {
+			if got := sealWith(&r.held()[0], &nonce, scope.appendTo(nil), &c); got != want.Value {
 				t.Errorf("sealed as\n%s, want\n%s", got, want.Value)
 			}
 			if text, err := want.Place.open(r, want.Value); err != nil || text != want.Text {

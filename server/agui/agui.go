@@ -78,7 +78,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer m.Release()
 	scope := seal.Scope{
-		Principal: who.ID, Model: m.Info().Digest,
+		Principal: who.ID, Model: contract.WeightsOf(m),
 		Conversation: seal.ConversationID("thread", input.ThreadID),
 	}
 	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {

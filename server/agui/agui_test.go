@@ -709,7 +709,8 @@ func FuzzDecode(f *testing.F) {
 			p, err = a.decode(wiretest.Anyone(), &body)
 		}
 		if err == nil {
-			err = p.restore(contract.NewRestorer(a.cfg.Seal, seal.Scope{Principal: wire.Local, Model: "digest"}, true))
+			err = p.restore(contract.NewRestorer(a.cfg.Seal,
+				seal.Scope{Principal: wire.Local, Model: seal.Model{Digest: "digest"}}, true))
 		}
 		if err == nil {
 			err = models.Engine.Validate(&p.req)

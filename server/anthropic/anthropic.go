@@ -64,7 +64,7 @@ func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prom
 		return nil, nil, err
 	}
 	// Conversations have no ids in this API.
-	scope := seal.Scope{Principal: who.ID, Model: m.Info().Digest}
+	scope := seal.Scope{Principal: who.ID, Model: contract.WeightsOf(m)}
 	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {
 		m.Release()
 		return nil, nil, err

@@ -36,7 +36,8 @@ func FuzzDecode(f *testing.F) {
 			p, err = a.decode(wiretest.Anyone(), &body, true)
 		}
 		if err == nil {
-			err = p.restore(contract.NewRestorer(a.cfg.Seal, seal.Scope{Principal: wire.Local, Model: "digest"}, true))
+			err = p.restore(contract.NewRestorer(a.cfg.Seal,
+				seal.Scope{Principal: wire.Local, Model: seal.Model{Digest: "digest"}}, true))
 		}
 		if err != nil {
 			var e *wire.Error

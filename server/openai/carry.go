@@ -29,7 +29,7 @@ func (c *chatOrder) restore(a *API, s seal.Scope) error {
 func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
 	var scope seal.Scope
 	if a.cfg.Seal != nil {
-		scope = seal.Scope{Principal: p.ID, Model: m.Info().Digest} // conversations have no ids in this API
+		scope = seal.Scope{Principal: p.ID, Model: contract.WeightsOf(m)} // conversations have no ids in this API
 		c.begin = func() *seal.Turn { return contract.Begin(a.cfg.Seal, scope, c.talk.messages) }
 	}
 	if err := c.restore(a, scope); err != nil {

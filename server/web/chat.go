@@ -30,7 +30,7 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer m.Release()
 	scope := seal.Scope{
-		Principal: who.ID, Model: m.Info().Digest, Conversation: seal.ConversationID("web", in.Conversation),
+		Principal: who.ID, Model: contract.WeightsOf(m), Conversation: seal.ConversationID("web", in.Conversation),
 	}
 	restorer := contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)
 	if err := restorer.Conversation(t.req.Messages, t.values); err != nil {

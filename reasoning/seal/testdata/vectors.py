@@ -11,7 +11,7 @@ import struct
 from nacl.bindings import crypto_secretbox
 
 MIN_CLASS = 256
-TEXT = 162  # where the text begins
+TEXT = 194  # where the text begins
 NO_CALLS, WITH_CALLS = 1, 2
 
 
@@ -24,7 +24,7 @@ def hashed(name, *parts):
 
 
 def digest(name, *parts):
-    return hashed("runner/seal/v2 " + name, *parts)
+    return hashed("runner/seal/v3 " + name, *parts)
 
 
 def size_class(n):
@@ -47,10 +47,12 @@ def call_id(key, turn, i):
 
 def place(p):
     conversation = digest("conversation", *p["conversation"]) if p["conversation"] else bytes(32)
-    return digest("principal", p["principal"]) + digest("model", p["model"]) + conversation
+    key = digest("model key", p["key"]) if p["key"] else bytes(32)
+    model = digest("model", p["model"]) if p["model"] else bytes(32)
+    return digest("principal", p["principal"]) + conversation + key + model
 
 
-def plaintext(p, t, text, version=2):
+def plaintext(p, t, text, version=3):
     question = bytes(32) if p["question"] is None else digest("question", p["question"])
     plain = bytes([version]) + place(p) + bytes.fromhex(t["turn"]) + struct.pack(">QIB", t["begun"], t["piece"], t["calls"]) + question
     plain += struct.pack(">I", len(text)) + text
@@ -61,7 +63,7 @@ def spell(raw):
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def box(key, nonce, plain, version=2):
+def box(key, nonce, plain, version=3):
     return bytes([version]) + key_id(key) + nonce + crypto_secretbox(plain, nonce, key)
 
 
@@ -75,7 +77,7 @@ TURN, TURN2 = fixed("turn", 16), fixed("other turn", 16)
 QUIET = {"turn": TURN.hex(), "begun": 1_700_000_000_000_000, "piece": 0, "calls": NO_CALLS}
 CALLING = {**QUIET, "calls": WITH_CALLS}
 OPEN = {**QUIET, "calls": 0, "piece": 3}
-THREAD = {"principal": "key-7", "model": "sha256:1234", "conversation": ["thread", "thread-1"], "question": "What is 17 + 25?", "calls": []}
+THREAD = {"principal": "key-7", "key": "file:5678", "model": "sha256:1234", "conversation": ["thread", "thread-1"], "question": "What is 17 + 25?", "calls": []}
 PLAIN = {**THREAD, "principal": "local", "conversation": None}
 BESIDE = {**PLAIN, "calls": [call_id(KEY, TURN, 0), call_id(KEY, TURN, 1)]}
 
@@ -93,14 +95,19 @@ for name, key, at, turn, text in [
     ("empty text", KEY, THREAD, QUIET, ""),
     ("the first class is full", KEY, THREAD, QUIET, "a" * (256 - TEXT)),
     ("the second class begins", KEY, THREAD, QUIET, "a" * (256 - TEXT + 1)),
+    ("in other files", KEY, {**THREAD, "key": "file:5679"}, QUIET, "the same weights"),
+    ("before the digest is known", KEY, {**THREAD, "model": ""}, QUIET, "the same files"),
+    ("after the digest was known", KEY, {**THREAD, "model": "sha256:1236"}, QUIET, "the same files"),
     ("zeros at the end", KEY, THREAD, QUIET, "a\0\0"),
     ("the last quarter step is full", KEY, THREAD, QUIET, "b" * (1024 - TEXT)),
     ("a new power of two begins", KEY, THREAD, QUIET, "b" * (1024 - TEXT + 1)),
 ]:
     nonce = fixed("nonce " + name, 24)
     sealed_at = {**at, "question": "Another?"} if "another question" in name else at
+    sealed_at = {**sealed_at, **{"in other files": {"key": "file:5678"}, "after the digest was known": {"model": ""},
+                                 "before the digest is known": {"model": "sha256:1234"}}.get(name, {})}
     values.append({"name": name, "key": key.hex(), "key_id": key_id(key).hex(), "nonce": nonce.hex(), "place": at,
-                   "question_sealed": sealed_at["question"], "turn": turn, "text": text,
+                   "question_sealed": sealed_at["question"], "key_sealed": sealed_at["key"], "model_sealed": sealed_at["model"], "turn": turn, "text": text,
                    "value": spell(box(key, nonce, plaintext(sealed_at, turn, text.encode())))})
 
 NONCE = fixed("nonce of refused values", 24)
@@ -117,6 +124,13 @@ for part, other in [("principal", "key-8"), ("model", "sha256:1235"), ("conversa
                     ("conversation", ["chain", "thread-1"]), ("conversation", None), ("question", "What is 17 + 26?"), ("question", None)]:
     refuse("another %s: %s" % (part, other), "sealed_foreign", spell(GOOD), {**THREAD, part: other})
 refuse("parts exchanged", "sealed_foreign", spell(GOOD), {**THREAD, "principal": "sha256:1234", "model": "key-7"})
+EARLY = box(KEY, NONCE, plaintext({**THREAD, "model": ""}, QUIET, b"text"))
+KEYLESS = box(KEY, NONCE, plaintext({**THREAD, "key": ""}, QUIET, b"text"))
+refuse("another model in the same files", "sealed_foreign", spell(GOOD), {**THREAD, "model": "sha256:1235", "key": "file:5678"})
+refuse("sealed before the digest was known, in other files", "sealed_foreign", spell(EARLY), {**THREAD, "key": "file:5679"})
+refuse("opened before the digest is known, in other files", "sealed_foreign", spell(GOOD), {**THREAD, "model": "", "key": "file:5679"})
+refuse("nothing in common", "sealed_foreign", spell(EARLY), {**THREAD, "key": ""})
+refuse("a key that neither has", "sealed_foreign", spell(KEYLESS), {**THREAD, "model": "", "key": "file:5678"})
 refuse("no calls, beside calls", "sealed_foreign", spell(GOOD), {**THREAD, "calls": BESIDE["calls"]})
 for name, calls in [
     ("no calls", []),
@@ -139,8 +153,9 @@ refuse("key id of another key", "sealed_tampered", spell(GOOD[:1] + key_id(OTHER
 refuse("empty", "sealed_tampered", "")
 refuse("version 0", "sealed_tampered", spell(b"\0" + GOOD[1:]))
 refuse("version 1", "sealed_outdated", spell(b"\1" + GOOD[1:]))
+refuse("version 2", "sealed_outdated", spell(b"\2" + GOOD[1:]))
 refuse("version 1, under another key", "sealed_outdated", spell(b"\1" + GOOD[1:]), keys=[OTHER])
-refuse("version 3", "sealed_tampered", spell(b"\3" + GOOD[1:]))
+refuse("version 4", "sealed_tampered", spell(b"\4" + GOOD[1:]))
 refuse("nonce altered", "sealed_tampered", spell(GOOD[:32] + bytes([GOOD[32] ^ 128]) + GOOD[33:]))
 refuse("authenticator altered", "sealed_tampered", spell(GOOD[:33] + bytes([GOOD[33] ^ 1]) + GOOD[34:]))
 refuse("last byte altered", "sealed_tampered", spell(GOOD[:-1] + bytes([GOOD[-1] ^ 1])))

@@ -59,6 +59,12 @@ func NewRestorer(keys *seal.Keyring, scope seal.Scope, strict bool) *Restorer {
 	return r
 }
 
+// WeightsOf returns what values of a model are bound to.
+func WeightsOf(m wire.Model) seal.Model {
+	info := m.Info()
+	return seal.Model{Key: info.Key, Digest: info.Digest}
+}
+
 // questionOf returns the question that a reply to messages answers, if there is one.
 func questionOf(messages []chattemplate.Message) (q seal.Question, ok bool) {
 	for _, m := range slices.Backward(messages) {

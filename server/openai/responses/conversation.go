@@ -12,8 +12,8 @@ import (
 // opener opens the sealed values of a conversation.
 type opener struct {
 	*contract.Restorer
-	// model is the digest of the model that continues it.
-	model string
+	// model is the model that continues it.
+	model seal.Model
 }
 
 // value returns the sealed value of an entry. ok is false if it is a stored value of another model: a conversation may
@@ -30,7 +30,7 @@ func (o *opener) value(e *entry, item *Reasoning) (v contract.Carried, ok bool) 
 		return v, true
 	}
 	v.Value.Elsewhere = &e.home.Conversation
-	return v, e.home.Model == o.model
+	return v, e.home.Model.Same(o.model)
 }
 
 // assembler turns items into messages. Consecutive reasoning, text and calls of the assistant become one message.

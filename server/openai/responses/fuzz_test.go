@@ -90,7 +90,8 @@ func FuzzItems(f *testing.F) {
 	}
 	keys := seal.NewKeyring()
 	open := func() *opener {
-		return &opener{contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: "m"}, false), "m"}
+		m := seal.Model{Digest: "m"}
+		return &opener{contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: m}, false), m}
 	}
 	f.Fuzz(func(t *testing.T, list string) {
 		if !json.Valid([]byte(list)) {

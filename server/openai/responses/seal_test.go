@@ -278,13 +278,15 @@ func TestSealedValuesBelongToTheirChain(t *testing.T) {
 // A conversation can continue with another model, but without the first model's reasoning.
 func TestReasoningOfAnotherModelStaysOut(t *testing.T) {
 	keys := seal.NewKeyring()
-	home := seal.Scope{Principal: "p", Model: "one", Conversation: seal.ConversationID("response", "c")}
+	one, two := seal.Model{Key: "one"}, seal.Model{Key: "two"}
+	home := seal.Scope{Principal: "p", Model: one, Conversation: seal.ConversationID("response", "c")}
 	value, err := keys.Begin(home, seal.Question{}).Seal(thoughts, seal.NoCalls)
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := entry{item: &Message{Role: "assistant", Content: []Part{{Text: "a"}}}}
-	for model, want := range map[string]string{"one": thoughts, "two": ""} {
+	// The digest comes while the conversation goes on.
+	for model, want := range map[seal.Model]string{one: thoughts, {Key: "one", Digest: "d"}: thoughts, two: ""} {
 		for _, e := range []entry{{item: &Reasoning{}, sealed: value, home: &home},
 			{item: &Reasoning{ID: "rs_1", EncryptedContent: value}, home: &home}} {
 			r := contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: model}, true)
@@ -296,8 +298,8 @@ func TestReasoningOfAnotherModelStaysOut(t *testing.T) {
 	}
 	carried := []entry{{item: &Reasoning{ID: "rs_1", EncryptedContent: value}, path: "input[0]"}}
 	var e *wire.Error
-	if _, err := messages(carried, &opener{contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: "two",
-		Conversation: home.Conversation}, true), "two"}); !errors.As(err, &e) ||
+	if _, err := messages(carried, &opener{contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: two,
+		Conversation: home.Conversation}, true), two}); !errors.As(err, &e) ||
 		e.Code != "sealed_foreign" {
 		t.Errorf("carried to another model: %v", err)
 	}

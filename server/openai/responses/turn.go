@@ -165,7 +165,7 @@ func (t *turn) conversation() seal.Conversation {
 func (t *turn) assemble(ctx context.Context) error {
 	q := t.asked
 	entries := append(t.history(), q.items...)
-	t.home = seal.Scope{Principal: t.principal.ID, Model: t.model.Info().Digest, Conversation: t.conversation()}
+	t.home = seal.Scope{Principal: t.principal.ID, Model: contract.WeightsOf(t.model), Conversation: t.conversation()}
 	restorer := contract.NewRestorer(t.api.cfg.Seal, t.home, t.api.cfg.StrictSeal)
 	said, err := messages(entries, &opener{restorer, t.home.Model})
 	if err != nil {
@@ -403,8 +403,8 @@ func (t *turn) record(thoughts string) (*record, bool) {
 }
 
 // storedScope returns the scope with which a part of a response is sealed for the store.
-func storedScope(principal, digest, part string) seal.Scope {
-	return seal.Scope{Principal: principal, Model: digest, Conversation: seal.ConversationID("stored", part)}
+func storedScope(principal string, model seal.Model, part string) seal.Scope {
+	return seal.Scope{Principal: principal, Model: model, Conversation: seal.ConversationID("stored", part)}
 }
 
 // sealed seals a part of the response for the store. It sets ok to false if that fails.
