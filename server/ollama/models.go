@@ -37,7 +37,8 @@ type ListedModel struct {
 	ModifiedAt time.Time `json:"modified_at"`
 	// The size of the model's files in bytes.
 	Size int64 `json:"size"`
-	// Identifies the model's weights. Empty while this is unknown.
+	// The SHA-256 of what the model's files hold, empty while it is unknown. Of a model that was pulled and is not served
+	// it is what the name of its file claims.
 	Digest  string       `json:"digest"`
 	Details ModelDetails `json:"details"`
 }

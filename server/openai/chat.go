@@ -68,8 +68,9 @@ type ChatCompletion struct {
 	Created int64 `json:"created"`
 	// The name of the model.
 	Model string `json:"model"`
-	// Identifies the model's weights.
-	SystemFingerprint string `json:"system_fingerprint"`
+	// Identifies the model's weights. Absent until all of its files have been read, and always for an engine at an
+	// address.
+	SystemFingerprint string `json:"system_fingerprint,omitempty"`
 	// The choices.
 	Choices []Choice `json:"choices"`
 	Usage   Usage    `json:"usage"`
@@ -256,10 +257,11 @@ func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 func (a *API) head(prefix, object string, m wire.Model) head {
 	const digits = 12
 	card := m.Card()
-	return head{
-		id: wire.NewID(a.cfg.Random, prefix), object: object, model: card.Name, created: a.cfg.Clock().Unix(),
-		fingerprint: "fp_" + card.Digest[:min(digits, len(card.Digest))],
+	h := head{id: wire.NewID(a.cfg.Random, prefix), object: object, model: card.Name, created: a.cfg.Clock().Unix()}
+	if card.Digest != "" {
+		h.fingerprint = "fp_" + card.Digest[:min(digits, len(card.Digest))]
 	}
+	return h
 }
 
 // chat handles POST /v1/chat/completions.

@@ -19,8 +19,9 @@ type Chunk struct {
 	// Created is when the request began, in seconds since 1970.
 	Created int64  `json:"created"`
 	Model   string `json:"model"`
-	// SystemFingerprint identifies the weights: with the same fingerprint and seed an answer can be repeated.
-	SystemFingerprint string        `json:"system_fingerprint"`
+	// SystemFingerprint identifies the weights: with the same fingerprint and seed an answer can be repeated. It is absent
+	// while it is not known.
+	SystemFingerprint string        `json:"system_fingerprint,omitempty"`
 	Choices           []ChunkChoice `json:"choices"`
 	// Usage is set if the request has stream_options.include_usage. It is in the last chunk, which has no choices,
 	// and null in the others.
@@ -134,8 +135,10 @@ func (h *head) append(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, h.created, 10)
 	dst = append(dst, `,"model":`...)
 	dst = wire.AppendString(dst, h.model)
-	dst = append(dst, `,"system_fingerprint":`...)
-	dst = wire.AppendString(dst, h.fingerprint)
+	if h.fingerprint != "" {
+		dst = append(dst, `,"system_fingerprint":`...)
+		dst = wire.AppendString(dst, h.fingerprint)
+	}
 	return append(dst, `,"choices":[`...)
 }
 

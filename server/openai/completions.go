@@ -66,8 +66,9 @@ type Completion struct {
 	Created int64 `json:"created"`
 	// The name of the model.
 	Model string `json:"model"`
-	// Identifies the model's weights.
-	SystemFingerprint string `json:"system_fingerprint"`
+	// Identifies the model's weights. Absent until all of its files have been read, and always for an engine at an
+	// address.
+	SystemFingerprint string `json:"system_fingerprint,omitempty"`
 	// What the chunk adds to a choice. Empty in the chunk with the usage.
 	Choices []CompletionChoice `json:"choices" api:"[..1]"`
 	// The token counts, in the last chunk, if `stream_options.include_usage` is true. The other chunks then have null.

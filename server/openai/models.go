@@ -33,7 +33,7 @@ type Model struct {
 	Size int64 `json:"size,omitempty"`
 	// When the model's files were last changed.
 	Modified *time.Time `json:"modified,omitempty"`
-	// Identifies the model's weights.
+	// The SHA-256 of what the model's files hold. Absent until all of them have been read.
 	Digest string `json:"digest,omitempty"`
 	// The model's architecture.
 	Family string `json:"family,omitempty"`
