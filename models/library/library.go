@@ -122,8 +122,9 @@ type Model struct {
 	installed.Model
 	// Modified is when its files were last changed.
 	Modified time.Time
-	// Digest is the SHA-256 of the file in hexadecimal. It is empty if the model has several files or none is known.
-	Digest string
+	// Claimed is the SHA-256 that the name of the file in the cache claims. It is empty if the model has several files or
+	// the name claims none. Nobody has compared it with the file since that was fetched.
+	Claimed string
 }
 
 // modelOf adds what the files say.
@@ -135,7 +136,7 @@ func modelOf(m installed.Model) Model {
 		}
 	}
 	if blob := filepath.Base(real(m.Path)); len(m.Parts) == 1 && len(blob) == 64 {
-		out.Digest = blob
+		out.Claimed = blob
 	}
 	return out
 }

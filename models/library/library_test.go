@@ -86,7 +86,7 @@ func TestPullReportsItsSteps(t *testing.T) {
 	if last.Done != last.Total {
 		t.Errorf("the last of the file is %+v", last)
 	}
-	if m, err := s.Find("ORG/tiny-gguf"); err != nil || m.Spelled() != name || m.Digest != last.Etag ||
+	if m, err := s.Find("ORG/tiny-gguf"); err != nil || m.Spelled() != name || m.Claimed != last.Etag ||
 		m.Bytes != int64(len(weights)) || m.Modified.IsZero() {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -283,10 +283,10 @@ func TestRemoveKeepsSharedBlobs(t *testing.T) {
 	repo, _ := s.cache.Find("Org/Tiny-GGUF")
 	m, _ := s.Find("org/tiny")
 	const older = "0123456789012345678901234567890123456789"
-	if _, err := repo.Publish(older, map[string]string{"old.gguf": m.Digest, "old-Q8_0.gguf": m.Digest}); err != nil {
+	if _, err := repo.Publish(older, map[string]string{"old.gguf": m.Claimed, "old-Q8_0.gguf": m.Claimed}); err != nil {
 		t.Fatal(err)
 	}
-	blob, err := repo.Blob(m.Digest)
+	blob, err := repo.Blob(m.Claimed)
 	if err != nil {
 		t.Fatal(err)
 	}

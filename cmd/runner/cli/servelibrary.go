@@ -64,7 +64,7 @@ func (s *servedLibrary) List() (cards []wire.Card) {
 }
 
 func cardOf(m library.Model) wire.Card {
-	return wire.Card{Name: m.Spelled(), Size: m.Bytes, Modified: m.Modified, Digest: m.Digest, Family: m.Architecture,
+	return wire.Card{Name: m.Spelled(), Size: m.Bytes, Modified: m.Modified, Digest: m.Claimed, Family: m.Architecture,
 		Parameters: m.Parameters, Quantization: m.Quant}
 }
 
