@@ -1,13 +1,20 @@
 package chattemplate_test
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
+	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/families"
 	"runner/chattemplate/markup"
 	"runner/chattemplate/readertest"
 	"runner/chattemplate/vocabtest"
+	"runner/conformance"
 	"runner/reasoning"
 )
 
@@ -60,6 +67,36 @@ func TestDetection(t *testing.T) {
 			chattemplate.StartTurn},
 		{"an effort without none", `{{ reasoning_effort }}` + chat + open + `{% set x = '</think>' %}`, nil,
 			think("<think>", "</think>", false), chattemplate.StartTurn, chattemplate.StartAnswer},
+		{"only the opening mark at the end of the prompt", chat + `{% if add_generation_prompt %}[assistant]<think>` + "\n" +
+			`{% endif %}`, nil, think("<think>", "</think>", false), chattemplate.StartReasoning,
+			chattemplate.StartAnswer},
+		{"only an opening mark in brackets", chat + `{% if add_generation_prompt %}[assistant][THINK]{% endif %}`, nil,
+			think("[THINK]", "[/THINK]", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
+		{"only seed's opening mark", chat + `{% if add_generation_prompt %}[assistant]<seed:think>{% endif %}`,
+			[]string{"<seed:think>"}, think("<seed:think>", "</seed:think>", false), chattemplate.StartReasoning,
+			chattemplate.StartAnswer},
+		{"only kimi's opening mark", chat + `{% if add_generation_prompt %}[assistant]◁think▷{% endif %}`, nil,
+			think("◁think▷", "◁/think▷", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
+		{"only an opening mark with a start", chat + `{% if add_generation_prompt %}[assistant]<|think_start|>{% endif %}`,
+			nil, think("<|think_start|>", "<|think_end|>", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
+		{"only an opening mark named for thinking", chat + `{% if add_generation_prompt %}[assistant]<my_thoughts>` + "\n\n" +
+			`{% endif %}`, nil, think("<my_thoughts>", "</my_thoughts>", false), chattemplate.StartReasoning,
+			chattemplate.StartAnswer},
+		{"only an opening mark of any name", chat + `{% if add_generation_prompt %}[assistant]<scratchpad>{% endif %}`, nil,
+			think("<scratchpad>", "</scratchpad>", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
+		{"an opening mark whose closing mark is in the vocabulary",
+			chat + `{% if add_generation_prompt %}[assistant]<|ponder|>{% endif %}`, []string{"<|ponder|>", "<|/ponder|>"},
+			think("<|ponder|>", "<|/ponder|>", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
+		{"only an opening mark that a variable switches on",
+			chat + `{% if add_generation_prompt %}[assistant]{% if enable_thinking %}<think>{% endif %}{% endif %}`, nil,
+			think("<think>", "</think>", true), chattemplate.StartTurn, chattemplate.StartTurn},
+		{"only an opening mark that a variable switches off", chat + `{% if add_generation_prompt %}[assistant]` +
+			`{% if enable_thinking is not defined or enable_thinking %}<think>{% endif %}{% endif %}`, nil,
+			think("<think>", "</think>", true), chattemplate.StartReasoning, chattemplate.StartTurn},
+		{"a mark around the answer", chat + `{% if add_generation_prompt %}[assistant]<answer>{% endif %}`, nil,
+			markup.Format{}, 0, 0},
+		{"a mark that begins every answer", `{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}` +
+			`{% if add_generation_prompt %}<assistant>{% endif %}`, nil, markup.Format{}, 0, 0},
 		{"kimi", chat + `{% if add_generation_prompt %}[assistant]◁think▷{% endif %}{% set x = '◁/think▷' %}`, nil,
 			think("◁think▷", "◁/think▷", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
 	} {
@@ -116,5 +153,52 @@ func TestNewNeedsVocabulary(t *testing.T) {
 		if _, err := families.Open(c); err == nil {
 			t.Error("New takes a config without a vocabulary or a tokenizer")
 		}
+	}
+}
+
+// TestReferenceFormatsAreDetected renders the template of every reference format with the marks that its vocabulary
+// has. If the format says that its template forces the model to reason, the prompt ends in reasoning.
+func TestReferenceFormatsAreDetected(t *testing.T) {
+	dir := conformance.Dir(t, "tool_calls")
+	raw, err := os.ReadFile(filepath.Join(dir, "formats.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var formats map[string]struct {
+		Template    string
+		Control     []string
+		UserDefined []string `json:"user_defined"`
+		Thinks      *string
+	}
+	if err := json.Unmarshal(raw, &formats); err != nil {
+		t.Fatal(err)
+	}
+	thinking := 0
+	for name, f := range formats {
+		source, err := os.ReadFile(filepath.Join(dir, "tpl", f.Template))
+		if err != nil {
+			t.Fatal(err)
+		}
+		special := append(slices.Clone(f.Control), f.UserDefined...)
+		if f.Thinks == nil || name == "harmony" {
+			continue
+		}
+		thinking++
+		vocab := vocabtest.With(t, backend.VocabConfig{BOS: backend.NoToken, EOS: 257, EOG: []backend.Token{257}}, special...)
+		model := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: string(source)})
+		format := readertest.FormatOf(model)
+		if format.Open == "" || format.Close == "" {
+			t.Errorf("%s: no marks were found", name)
+			continue
+		}
+		c := messages(user("Hi"))
+		c.Effort, c.Now = reasoning.EffortHigh, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		if p := mustRender(t, model, c); *f.Thinks == "forced" && p.Start != chattemplate.StartReasoning {
+			t.Errorf("%s: the model is forced to reason between %s and %s, but starts at %d: ...%q", name, format.Open,
+				format.Close, p.Start, p.Text[max(0, len(p.Text)-60):])
+		}
+	}
+	if thinking < 30 {
+		t.Errorf("only %d formats", thinking)
 	}
 }

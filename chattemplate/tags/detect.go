@@ -48,16 +48,23 @@ var (
 		`</([\w.:-]*(?:think|thought|reason)[\w.:-]*)>|\[/([A-Z_]*(?:THINK|THOUGHT|REASON)[A-Z_]*)\]`)
 	// markPattern matches one mark at the beginning of a text: <...>, [...] or ◁...▷ of at most 48 characters.
 	markPattern = regexp.MustCompile(`^(?:<[^<>\s]{1,46}>|\[[^\[\]\n]{1,46}\]|◁[^◁▷\s]{1,46}▷)`)
+	// lastPattern matches one mark at the end of a text.
+	lastPattern = regexp.MustCompile(`(?:<[^<>\s]{1,46}>|\[[^\[\]\n]{1,46}\]|◁[^◁▷\s]{1,46}▷)$`)
+	// thoughtPattern finds the name of a mark around reasoning, and answerPattern that of another mark which can end a
+	// prompt.
+	thoughtPattern = regexp.MustCompile(`(?i)think|thought|reason`)
+	answerPattern  = regexp.MustCompile(`(?i)answer|response|reply|final|output|assistant|model|bot|message|text|content`)
 )
 
 // detect finds the marks of reasoning and the template's switch for it. It looks at what the template renders, then at
 // the template's text, then at the vocabulary.
-func detect(j *chattemplate.Template) (markup.Format, marks) {
+func detect(j *chattemplate.Template) *detection {
 	ask := &chattemplate.Conversation{Messages: []chattemplate.Message{{Role: chattemplate.User,
 		Content: chattemplate.ProbeUser}}}
 	base, _ := j.Probe(ask)
 	d := &detection{j: j, source: commentPattern.ReplaceAllString(j.Source(), "")}
-	d.on, d.off = base, base
+	d.base, d.on, d.off = base, base, base
+	d.format.Tools = j.ShowsTools()
 	for _, s := range switches {
 		if !slices.ContainsFunc(s.off, func(v chattemplate.Variable) bool { return j.Reads(v.Name) }) {
 			continue
@@ -69,32 +76,34 @@ func detect(j *chattemplate.Template) (markup.Format, marks) {
 			break
 		}
 	}
-	d.base = base
-	found, ok := d.fromHistory()
-	if !ok {
-		found, ok = d.fromSource()
-	}
-	if !ok {
-		return markup.Format{Tools: j.ShowsTools()}, marks{}
-	}
-	f := markup.Format{
-		Open: strings.TrimSpace(found.open), Close: strings.TrimSpace(found.close),
-		CanSkip: d.switchOff != nil, Tools: j.ShowsTools(),
-	}
-	for _, a := range answerTags {
-		if strings.Contains(d.source, a.open) && strings.Contains(d.source, a.close) {
-			f.AnswerOpen, f.AnswerClose = a.open, a.close
+	for _, find := range []func() (marks, bool){d.fromHistory, d.fromPrompt, d.fromSource} {
+		var ok bool
+		if d.marks, ok = find(); ok {
 			break
 		}
 	}
-	if f.CanSkip {
+	if d.marks.open == "" {
+		return d
+	}
+	d.format.Open, d.format.Close = strings.TrimSpace(d.marks.open), strings.TrimSpace(d.marks.close)
+	d.format.CanSkip = d.switchOff != nil
+	for _, a := range answerTags {
+		if strings.Contains(d.source, a.open) && strings.Contains(d.source, a.close) {
+			d.format.AnswerOpen, d.format.AnswerClose = a.open, a.close
+			break
+		}
+	}
+	if d.format.CanSkip {
 		j.SetSwitch(d.switchOff, d.switchOn)
 	}
-	return f, found
+	return d
 }
 
-// detection is the state of detect.
+// detection is the state of detect and what it found.
 type detection struct {
+	format markup.Format
+	marks  marks
+
 	j      *chattemplate.Template
 	source string // without comments
 	// base, on and off are the prompts of a first question: without a switch, with reasoning on, and with it off.
@@ -198,18 +207,88 @@ func counterpart(mark string) string {
 			return t.open
 		}
 	}
-	for _, form := range [][2]string{{"</", "<"}, {"[/", "["}, {"<|/", "<|"}, {"<|END_", "<|START_"},
-		{"<|end_of_", "<|begin_of_"}} {
+	for _, form := range closingPrefixes {
 		if rest, ok := strings.CutPrefix(mark, form[0]); ok {
 			return form[1] + rest
 		}
 	}
-	for _, form := range [][2]string{{"_end|>", "_start|>"}, {"_end>", "_start>"}} {
+	for _, form := range closingSuffixes {
 		if rest, ok := strings.CutSuffix(mark, form[0]); ok {
 			return rest + form[1]
 		}
 	}
 	return ""
+}
+
+// closingPrefixes and closingSuffixes are how closing marks begin or end, and how their opening marks do.
+var (
+	closingPrefixes = [][2]string{{"<|END_", "<|START_"}, {"<|end_of_", "<|begin_of_"}, {"<|/", "<|"}, {"◁/", "◁"},
+		{"</", "<"}, {"[/", "["}}
+	closingSuffixes = [][2]string{{"_end|>", "_start|>"}, {"_end>", "_start>"}}
+)
+
+// closingOf returns the closing mark for an opening one: one that the vocabulary has, or else the usual one.
+func (d *detection) closingOf(open string) string {
+	for _, t := range knownTags {
+		if t.open == open {
+			return t.close
+		}
+	}
+	var all []string
+	for _, form := range closingSuffixes {
+		if rest, ok := strings.CutSuffix(open, form[1]); ok {
+			all = append(all, rest+form[0])
+		}
+	}
+	for _, form := range closingPrefixes {
+		if rest, ok := strings.CutPrefix(open, form[1]); ok {
+			all = append(all, form[0]+rest)
+		}
+	}
+	for _, c := range all {
+		if _, ok := d.j.Vocab().Special(c); ok {
+			return c
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
+
+// fromPrompt finds the pair of marks whose opening mark ends a prompt. The template need not have the closing mark. An
+// opening mark has a name about thinking, or the prompt has it after what begins an answer in the history.
+func (d *detection) fromPrompt() (marks, bool) {
+	for _, prompt := range []string{d.on, d.base} {
+		tail := strings.TrimSpace(opening(prompt))
+		for _, t := range knownTags {
+			if strings.HasSuffix(tail, t.open) {
+				return d.spaced(t), true
+			}
+		}
+		open := lastPattern.FindString(tail)
+		if open == "" || counterpart(open) != "" ||
+			!thoughtPattern.MatchString(open) && !d.addsToAnswers(strings.TrimSuffix(tail, open), open) {
+			continue
+		}
+		if closing := d.closingOf(open); closing != "" {
+			return d.spaced(marks{open, closing}), true
+		}
+	}
+	return marks{}, false
+}
+
+// addsToAnswers reports whether header begins the answers in the history, without open after it.
+func (d *detection) addsToAnswers(header, open string) bool {
+	if answerPattern.MatchString(open) {
+		return false
+	}
+	text, ok := d.j.Probe(&chattemplate.Conversation{Messages: []chattemplate.Message{
+		{Role: chattemplate.User, Content: chattemplate.ProbeUser},
+		{Role: chattemplate.Assistant, Content: chattemplate.ProbeAnswer},
+	}, NoGenerationPrompt: true}, d.switchOn...)
+	before, _, found := strings.Cut(opening(text), chattemplate.ProbeAnswer)
+	return ok && found && strings.TrimSpace(before) != "" && strings.TrimSpace(before) == strings.TrimSpace(header)
 }
 
 // fromSource finds a pair of marks in the template's text or in the vocabulary, for templates that do not render
@@ -251,6 +330,17 @@ func (d *detection) fromSource() (marks, bool) {
 		return marks{}, false
 	}
 	return d.spaced(candidates[0]), true
+}
+
+// lead returns the white space that the template puts before the opening mark at the beginning of a turn. A prompt that
+// skips reasoning has it, if it goes on where the other prompt ends.
+func (d *detection) lead() string {
+	rest, ok := strings.CutPrefix(d.off, d.on)
+	text := strings.TrimLeft(rest, " \r\n")
+	if !ok || d.format.Open == "" || !strings.HasPrefix(text, d.format.Open) {
+		return ""
+	}
+	return rest[:len(rest)-len(text)]
 }
 
 // spaced adds the white space that prompts have around the marks. The space after the opening mark is from a prompt

@@ -3,6 +3,8 @@ package tags
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"strings"
 
 	"runner/backend"
 	"runner/chattemplate"
@@ -22,33 +24,65 @@ type Family struct {
 	// marks are the tags of format with the white space that the template puts around them.
 	marks marks
 
-	openAnswer [chattemplate.StartAnswer + 1][]backend.Token
+	// off are the variables that switch reasoning off. byDefault says that it is on without them.
+	off       []chattemplate.Variable
+	byDefault bool
+
+	openAnswer    [chattemplate.StartAnswer + 1][]backend.Token
+	openReasoning []backend.Token
 }
 
 // Open returns the family of a model with a chat template. Every such model can be read as text. Its errors are those
 // of chattemplate.NewTemplate.
 func Open(c chattemplate.Config) (family.Family, error) {
 	f := &Family{cfg: c}
+	var lead string
 	var err error
 	f.template, err = chattemplate.NewTemplate(c, func(t *chattemplate.Template) {
-		f.format, f.marks = detect(t)
-		f.format.Calls = detectCalls(t)
+		d := detect(t)
+		f.format, f.marks, f.off, f.byDefault = d.format, d.marks, d.switchOff, d.base == d.on
+		f.format.Calls, lead = detectCalls(t), d.lead()
 	})
 	if err != nil {
 		return nil, err
 	}
-	for from, text := range map[chattemplate.Start]string{
-		chattemplate.StartTurn: f.marks.open + f.marks.close, chattemplate.StartReasoning: f.marks.close,
+	for _, opening := range []struct {
+		to   *[]backend.Token
+		text string
+	}{
+		{&f.openAnswer[chattemplate.StartTurn], f.marks.open + f.marks.close},
+		{&f.openAnswer[chattemplate.StartReasoning], f.marks.close},
+		{&f.openReasoning, lead + f.marks.open},
 	} {
 		b := c.NewBuilder()
-		f.template.Write(b, text)
+		f.write(b, opening.text)
 		p, err := b.Prompt(chattemplate.StartAnswer)
 		if err != nil {
 			return nil, err
 		}
-		f.openAnswer[from] = p.Tokens
+		*opening.to = p.Tokens
 	}
 	return f, nil
+}
+
+// write adds text with tags to a prompt. A tag that is a token of the vocabulary becomes it, even if the template does
+// not have the tag.
+func (f *Family) write(b *chattemplate.Builder, text string) {
+	for text != "" {
+		at, tag := len(text), ""
+		for _, t := range []string{f.format.Open, f.format.Close} {
+			if i := strings.Index(text, t); t != "" && i >= 0 && i < at {
+				at, tag = i, t
+			}
+		}
+		f.template.Write(b, text[:at])
+		if token, ok := f.cfg.Vocab.Special(tag); ok {
+			b.Control(token)
+		} else {
+			f.template.Write(b, tag)
+		}
+		text = text[at+len(tag):]
+	}
 }
 
 // Raw returns the family for raw prompts, whose output has no marks. It cannot render.
@@ -110,13 +144,27 @@ func (f *Family) startOf(r chattemplate.Rendering) chattemplate.Start {
 	return chattemplate.StartTurn
 }
 
+// thinks reports whether the template makes the model reason in a turn: it has a switch for reasoning, which is on.
+func (f *Family) thinks(cfg *family.TurnConfig) bool {
+	if !f.format.CanSkip || cfg.Effort == reasoning.EffortNone {
+		return false
+	}
+	on := f.byDefault || cfg.Effort != reasoning.EffortDefault
+	for _, v := range f.off {
+		if arg, ok := cfg.Args[v.Name]; ok {
+			on = !reflect.DeepEqual(arg, v.Is)
+		}
+	}
+	return on
+}
+
 // writeAnswer adds the marks that lead to the text of the answer.
 func (f *Family) writeAnswer(b *chattemplate.Builder, from chattemplate.Start) {
 	switch from {
 	case chattemplate.StartTurn:
-		f.template.Write(b, f.marks.open+f.marks.close)
+		f.write(b, f.marks.open+f.marks.close)
 	case chattemplate.StartReasoning:
-		f.template.Write(b, f.marks.close)
+		f.write(b, f.marks.close)
 	}
 }
 
