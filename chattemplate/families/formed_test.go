@@ -3,7 +3,6 @@ package families_test
 import (
 	"testing"
 
-	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/chattemplate/markup"
@@ -63,8 +62,8 @@ func TestBeginAnswerKeepsNewlines(t *testing.T) {
 			t.Fatal(err)
 		}
 		push := func(text string) {
-			for i := range len(text) {
-				s.Push(backend.Token(text[i]))
+			for _, tok := range fake.Encode(v, text) {
+				s.Push(tok)
 			}
 		}
 		s.BeginAnswer() // has no effect in the reasoning

@@ -32,7 +32,7 @@ func (p *Progress) PushOutput(t backend.Token, out *backend.Output) {
 // Force implements Turn.
 func (p *Progress) Force(t backend.Token) {
 	p.Jump()
-	p.Reader.Push(t)
+	p.Reader.Force(t)
 	p.moveOn(t)
 }
 

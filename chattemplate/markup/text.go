@@ -12,9 +12,9 @@ import (
 // Text reads a turn that is one text and arrives in pieces. It finds the markers around the reasoning, around the
 // answer (some families mark it too) and of tool calls. Text that may still become a marker is held back.
 //
-// A marker that is one token always counts. A marker of the reasoning that is spelled out counts in the answer only
-// before the answer has text, or if there was no reasoning yet. Later the answer only mentions it. Newlines next to a
-// marker belong to the marker.
+// A control token always counts as a marker. If the vocabulary has a marker as a token, the same text in other tokens is
+// none. User-defined tokens and markers that are spelled out count only where they are no mention of a marker, which
+// [prose] tells from the text around them. Newlines next to a marker belong to the marker.
 type Text struct {
 	core *reader.Core
 	// strategies has the strategy of each pair of tags around reasoning.
@@ -23,6 +23,8 @@ type Text struct {
 	answer    *patterns.Matcher
 	markers   []marker // what the patterns of answer mean
 	reasoning []*patterns.Matcher
+	// tokens has the marks of which the vocabulary has the beginning as a token.
+	tokens map[string]string
 	// groups are the ways in which calls begin. bare is the one without a mark: the answer itself begins as a call.
 	groups []callGroup
 	bare   *callGroup
@@ -32,6 +34,14 @@ type Text struct {
 	state int32
 	held  []heldPiece
 	nheld int
+	// asked is the length of a closing marker at the beginning of the held text, of which only the text after it shows
+	// whether it closes; 0 if there is none. breaks is the number of newlines in it.
+	asked, breaks int
+	prose         prose
+	// early is the text at the beginning of a turn that may be reasoning, see reader.Config.Thinks. nearly is its length.
+	early  []heldPiece
+	nearly int
+	unsure bool
 	// trim drops newlines until text comes. begun says that text has come since the last marker.
 	trim, begun bool
 	// seen says that reasoning has come, or that the prompt skipped it.
@@ -117,6 +127,15 @@ func (t *Text) Init(core *reader.Core, formats []Format, calls *CallStyle, tools
 		}
 	}
 	t.answer = patterns.NewMatcher(texts...)
+	t.tokens = map[string]string{}
+	for _, text := range texts {
+		for n := len(text); n > 1; n-- {
+			if _, ok := core.Cfg.Vocab.Special(text[:n]); ok {
+				t.tokens[text] = text[:n]
+				break
+			}
+		}
+	}
 }
 
 // BeginAnswer makes the next text part of the answer, newlines included, if the answer is held to a form.
@@ -129,6 +148,8 @@ func (t *Text) BeginAnswer() {
 // Start begins a turn, or a message with an answer.
 func (t *Text) Start(at chattemplate.Start) {
 	t.state, t.held, t.nheld, t.begun, t.wrapped = 0, t.held[:0], 0, false, false
+	t.asked, t.early, t.nearly = 0, t.early[:0], 0
+	t.unsure = t.core.Cfg.Thinks && at == chattemplate.StartTurn && len(t.strategies) > 0
 	t.trim, t.seen, t.said, t.waiting = len(t.strategies) > 0, false, false, false
 	switch {
 	case len(t.strategies) == 0:
@@ -148,6 +169,7 @@ func (t *Text) Start(at chattemplate.Start) {
 // enter opens the segment of a mode.
 func (t *Text) enter(mode textMode) {
 	t.mode = mode
+	t.prose.reset()
 	switch mode {
 	case modeAnswer:
 		t.core.Out.Begin(reasoning.Answer, reasoning.Call{})
@@ -159,7 +181,7 @@ func (t *Text) enter(mode textMode) {
 // Segment returns the segment of the next text, as far as that is known.
 func (t *Text) Segment() reasoning.Segment {
 	switch {
-	case t.waiting:
+	case t.waiting, t.unsure:
 		return reasoning.Header
 	case t.mode == modeObject:
 		return t.core.Object.Segment()
@@ -175,9 +197,11 @@ func (t *Text) Segment() reasoning.Segment {
 // though its text may become a marker: it rarely does.
 func (t *Text) Steering() bool {
 	switch t.mode {
+	case modeReasoning:
+		return t.asked > 0
 	case modeAnswer:
 		opens := len(t.strategies) > 0 && !t.seen && !t.begun
-		return t.waiting || opens
+		return t.waiting || t.unsure || opens
 	case modeCall:
 		return !t.calls.inArguments()
 	case modeObject:
@@ -221,6 +245,10 @@ func (t *Text) Push(piece string, control, special bool) {
 	case t.waiting:
 		t.wait(piece, control, special)
 		return
+	case t.asked > 0:
+		t.hold(piece, control, special)
+		t.decide(false)
+		return
 	case t.mode == modeObject:
 		t.objectText(piece, control, special)
 		return
@@ -238,8 +266,7 @@ func (t *Text) Push(piece string, control, special bool) {
 		return
 	}
 	base := t.nheld
-	t.held = append(t.held, heldPiece{piece, control, control || special})
-	t.nheld += len(piece)
+	t.hold(piece, control, special)
 	for i := range len(piece) {
 		t.state = mt.Step(t.state, piece[i])
 		if p := mt.Found(t.state); p >= 0 {
@@ -251,6 +278,10 @@ func (t *Text) Push(piece string, control, special bool) {
 			}
 			t.release(before - newlines)
 			t.takeMarker(p, size, newlines)
+			if t.asked > 0 {
+				t.decide(false)
+				return
+			}
 			if t.waiting || t.mode == modeCall || t.bare != nil {
 				t.again()
 				return
@@ -266,6 +297,12 @@ func (t *Text) Push(piece string, control, special bool) {
 	t.release(t.nheld - keep)
 }
 
+// hold adds a token to the held text.
+func (t *Text) hold(piece string, control, special bool) {
+	t.held = append(t.held, heldPiece{piece, control, control || special})
+	t.nheld += len(piece)
+}
+
 // beginsBare reports whether the answer begins as a call without a mark. If so, it begins to read a call and cuts the
 // newlines that belong to the last marker off the text.
 func (t *Text) beginsBare(text *string) bool {
@@ -279,6 +316,7 @@ func (t *Text) beginsBare(text *string) bool {
 	if rest == "" || rest[0] != '{' {
 		return false
 	}
+	t.settle(false)
 	t.core.Out.Drop(len(*text)-len(rest), reader.UseTrimmed)
 	*text = rest
 	t.enterCall(t.bare, "")
@@ -325,6 +363,7 @@ func (t *Text) release(n int) {
 		n -= len(p.text)
 		if p.control {
 			t.core.Warn(reader.CodeStrayControl)
+			t.settle(false)
 			t.core.Out.Flush()
 			t.core.Out.Drop(len(p.text), reader.UseForeign)
 			continue
@@ -349,102 +388,27 @@ func (t *Text) body(text string) {
 		for i < len(text) && isNewline(text[i]) {
 			i++
 		}
-		t.core.Out.Drop(i, reader.UseTrimmed)
+		if t.unsure {
+			t.keep(heldPiece{text: text[:i], control: true})
+		} else {
+			t.core.Out.Drop(i, reader.UseTrimmed)
+		}
 		if text = text[i:]; text == "" {
 			return
 		}
 		t.trim = false
 	}
 	t.begun = true
+	t.prose.add(text)
+	if t.unsure {
+		t.keep(heldPiece{text: text})
+		return
+	}
 	if t.core.Cfg.JSON != nil && !t.said && t.mode == modeAnswer && !isBlank(text) {
 		t.said = true
 		t.core.Warn(reader.CodeNotObject)
 	}
 	t.core.Out.Text(text)
-}
-
-// takeMarker takes marker p of the current matcher. The held text begins with it: newlines that belong to it, then n
-// bytes.
-func (t *Text) takeMarker(p, n, newlines int) {
-	byToken := t.held[0].special && len(t.held[0].text) == n
-	switch {
-	case t.mode == modeReasoning && p == endMark:
-		t.closeReasoning(newlines + n)
-	case t.mode == modeReasoning:
-		t.openAgain(n, byToken)
-	default:
-		t.markerInAnswer(t.markers[p], n, byToken)
-	}
-}
-
-func (t *Text) closeReasoning(n int) {
-	t.core.Out.End()
-	t.skip(n)
-	t.resume()
-}
-
-// openAgain takes an opening marker inside reasoning.
-func (t *Text) openAgain(n int, byToken bool) {
-	switch {
-	case !t.begun:
-		t.skip(n)
-	case byToken:
-		t.core.Warn(reader.CodeStrayTag)
-		t.core.Out.Flush()
-		t.skip(n)
-	default:
-		t.release(n)
-	}
-}
-
-// literal reports whether a marker of the reasoning is only text of the answer.
-func (t *Text) literal(byToken bool) bool {
-	return (t.seen || t.core.Cfg.Formed) && t.begun && !byToken
-}
-
-func (t *Text) markerInAnswer(m marker, n int, byToken bool) {
-	literal := false
-	switch m.kind {
-	case openTag:
-		if literal = t.literal(byToken); !literal {
-			t.core.Out.End()
-			t.skip(n)
-			t.seen, t.trim, t.begun, t.pair = true, true, false, m.index
-			t.enter(modeReasoning)
-		}
-	case closeTag:
-		if literal = t.literal(byToken); !literal {
-			if t.begun {
-				t.core.Warn(reader.CodeStrayTag)
-			}
-			t.core.Out.Flush()
-			t.skip(n)
-			t.seen = true
-			t.trim = t.trim || !t.begun
-			t.expect()
-		}
-	case openAnswer:
-		if literal = t.begun || t.wrapped; !literal {
-			t.wrapped, t.trim = true, true
-			t.skip(n)
-			t.expect()
-		}
-	case closeAnswer:
-		if literal = !t.wrapped || t.core.Cfg.Formed; !literal {
-			t.wrapped = false
-			t.core.Out.Flush()
-			t.skip(n)
-			t.trim = true
-		}
-	case openCalls:
-		if literal = t.core.Cfg.Formed && t.begun || t.core.Cfg.Opens != nil && !t.core.Cfg.Opens(t.heldFrom(n)); !literal {
-			t.core.Out.Flush()
-			t.openCall(&t.groups[m.index], n, byToken)
-		}
-	}
-	if literal {
-		t.release(n)
-	}
 }
 
 // enterCall begins to read a block of calls. opening is its mark, or empty if the mark was a token.
@@ -484,6 +448,7 @@ func (t *Text) answerText(text string) {
 		return
 	}
 	t.trim, t.begun, t.said = false, true, true
+	t.prose.add(text)
 	t.core.Out.Text(text)
 }
 
@@ -515,17 +480,22 @@ func (t *Text) Finish() {
 	if t.waiting {
 		t.endWait()
 	}
+	for t.asked > 0 {
+		t.decide(true)
+	}
 	if t.mode == modeObject {
 		t.core.Object.Finish()
 		return
 	}
 	t.release(t.nheld)
+	unclosed := t.mode == modeReasoning || t.unsure && t.begun && !t.core.Ended
+	t.settle(unclosed)
 	t.state = 0
 	if t.mode == modeCall {
 		t.calls.finish()
 	}
 	t.core.Out.End()
-	if t.mode == modeReasoning {
+	if unclosed {
 		t.core.Warn(reader.CodeReasoningUnclosed)
 	}
 }

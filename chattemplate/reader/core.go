@@ -41,6 +41,13 @@ type Config struct {
 	// Formed says that the answer must match a form. Once such an answer has begun, markers in it are text and no call
 	// begins. It begins with its first text, or earlier with BeginAnswer. Without Opens there are no calls at all.
 	Formed bool
+	// Held says that the answer is held to a form, or must be a call. A family whose marks may be spelled out then takes
+	// a closing mark of the reasoning without looking at what follows.
+	Held bool
+	// Thinks says that the model was made to reason, but that nothing makes it write the mark that opens its reasoning.
+	// Text at the beginning of the turn is held, up to 2,048 bytes: if a closing mark follows, it was reasoning. So it was
+	// if the output is cut off before that is known.
+	Thinks bool
 	// Rationales makes the reader send an event Decided after the end of each call that has a member "rationale" next to
 	// its arguments. The event has only Call and the rationale. Its Decision is nil if the rationale cannot be read.
 	Rationales bool
@@ -62,6 +69,8 @@ type Config struct {
 type Reader interface {
 	// Push takes the next token.
 	Push(t backend.Token)
+	// Force is Push for a token that the model did not write. A mark of such tokens always counts.
+	Force(t backend.Token)
 	// PushOutput is Push for a token with the log probabilities of the step that sampled it. out may be nil. The reader
 	// does not keep it.
 	PushOutput(t backend.Token, out *backend.Output)
@@ -103,9 +112,9 @@ type Core struct {
 	pos    int // the number of tokens pushed
 	calls  int
 	warned []string
-	// Ended says that the last token ended the turn.
-	Ended bool
-	done  bool // Finish was called
+	// Ended says that the last token ended the turn. Forced says that the current token comes from Force.
+	Ended, Forced bool
+	done          bool // Finish was called
 }
 
 // Place is the kind of place where a token stands in a turn. What may come next depends on it.
@@ -169,6 +178,13 @@ func (s *Core) Init(cfg Config, parser Parser) error {
 
 // Push implements Reader.
 func (s *Core) Push(t backend.Token) { s.PushOutput(t, nil) }
+
+// Force implements Reader.
+func (s *Core) Force(t backend.Token) {
+	s.Forced = true
+	s.PushOutput(t, nil)
+	s.Forced = false
+}
 
 // PushOutput implements Reader.
 func (s *Core) PushOutput(t backend.Token, out *backend.Output) {

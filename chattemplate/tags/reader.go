@@ -59,9 +59,9 @@ func (s *Reader) State() reader.State {
 func (s *Reader) Read(t backend.Token, out *backend.Output) {
 	v := s.Cfg.Vocab
 	if v.EndsGeneration(t) {
+		s.Ended = true
 		s.text.Finish()
 		s.text.Start(chattemplate.StartTurn) // what follows is another turn
-		s.Ended = true
 		return
 	}
 	kind := v.Kind(t)
