@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -155,6 +156,14 @@ var addTool = []chattemplate.Tool{{Name: "add",
 
 func thinkModel() fake.Config {
 	return fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}
+}
+
+// freeModel is a model whose template has no switch for reasoning, so that the model opens its reasoning itself or does
+// not reason.
+func freeModel() fake.Config {
+	c := thinkModel()
+	c.ChatTemplate = regexp.MustCompile(`\{%- if enable_thinking.*endif %\}`).ReplaceAllString(c.ChatTemplate, "")
+	return c
 }
 
 // isHarmony reports whether a runner's model writes channels.

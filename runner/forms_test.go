@@ -278,7 +278,7 @@ func TestFormsOfText(t *testing.T) {
 
 func TestFormsWithThinkTags(t *testing.T) {
 	chatml := func(q string) string { return q + "<|im_end|>\n<|im_start|>assistant\n" }
-	f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, Config{},
+	f := start(t, freeModel(), Config{},
 		fake.Reply{After: chatml("open"), Say: "<think>hm {</think>\n\nBob<|im_end|>"},
 		fake.Reply{After: chatml("stop"), Say: "<think>hm<|im_end|>"},
 		fake.Reply{After: chatml("none"), Say: "Bob<|im_end|>"})
@@ -401,7 +401,7 @@ func TestMarkersInAnAnswerAreText(t *testing.T) {
 	}{
 		"harmony": {fake.Config{}, "<<REASONING>>a<</REASONING>>b",
 			func(r *generation.Request) { r.Visibility = reasoning.VisibilityFull }},
-		"think": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "a< think>b<</REASONING>>",
+		"think": {freeModel(), "a< think>b<</REASONING>>",
 			func(*generation.Request) {}},
 		"think, effort": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "<<REASONING>>",
 			func(r *generation.Request) { r.Effort = reasoning.EffortNone }},

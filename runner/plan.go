@@ -123,7 +123,7 @@ func (t *turn) turnConfig(form grammar.Source) family.TurnConfig {
 		Grammars: t.r.grammars(), Form: form, FormAt: t.sight.formAt, Tools: t.req.Tools, Admits: t.admits,
 		NoCalls: t.req.ToolChoice == generation.ToolChoiceNone, MustCall: t.req.MustCall(), SingleCall: t.req.SingleCall,
 		Args: t.req.TemplateArgs, Markers: t.strategy == reasoning.StrategyMarkers && !t.effortNone(),
-		Native: t.strategy == reasoning.StrategyNative, Effort: t.conv.Effort,
+		Native: t.strategy == reasoning.StrategyNative, Effort: t.conv.Effort, Loose: t.r.model.Capabilities().Paced,
 	}
 	if t.strategy == reasoning.StrategyTool && !t.effortNone() {
 		tool := reportTool()

@@ -167,10 +167,10 @@ func situations() []situation {
 			[]scripted{
 				{after: ask("q") + finalTag, pieces: []piece{answer}},
 			}, []part{partAnswer}},
-		{"tags", thinkModel, func(*generation.Request) {}, []scripted{{after: thinkTurn("q"), pieces: []piece{
+		{"tags", freeModel, func(*generation.Request) {}, []scripted{{after: thinkTurn("q"), pieces: []piece{
 			{partHeader, "<think>"}, {partReasoning, "\n" + thinking + "</think>"}, thinkAnswer,
 		}}}, []part{partHeader, partReasoning, partAnswer}},
-		{"tags that the model does not open", thinkModel, func(*generation.Request) {},
+		{"tags that the model does not open", freeModel, func(*generation.Request) {},
 			[]scripted{{after: thinkTurn("q"), pieces: []piece{
 				{partHeader, "the"}, {partAnswer, repeated(partAnswer) + " so<|im_end|>"},
 			}}}, []part{partHeader, partAnswer}},
@@ -211,7 +211,7 @@ func situations() []situation {
 		}, []scripted{{after: "Once", pieces: []piece{{partAnswer,
 			" so" + repeated(partAnswer) + " then<|return|>"}}}}, []part{partAnswer}},
 		{"calls in text", func() fake.Config {
-			c := thinkModel()
+			c := freeModel()
 			c.ChatTemplate = styleTemplate(style, true)
 			return c
 		}, func(q *generation.Request) { q.Tools = addTool }, []scripted{{after: thinkTurn("q"), pieces: []piece{
@@ -725,7 +725,7 @@ func TestNoFieldMovesReasoningIntoSight(t *testing.T) {
 		{After: ask("q") + "<|channel|>commentary<|message|>",
 			Say: thoughts + "<|end|>" + again + finalTag + "so<|return|>"},
 	}
-	tags := thinkModel()
+	tags := freeModel()
 	replies := fake.Replies(tags.Vocab, fake.Reply{After: thinkTurn("q"),
 		Say: "<think>" + thoughts + "</think>so it is<|im_end|>"})
 	tags.Script = func(tokens []backend.Token) backend.Token {

@@ -36,7 +36,8 @@ func styleMarks(s *markup.CallStyle) []string {
 	return slices.DeleteFunc(slices.Compact(marks), func(s string) bool { return s == "" })
 }
 
-// styleTemplate is a chat template whose model writes calls in a style, with or without thinking tags.
+// styleTemplate is a chat template whose model writes calls in a style. If the model thinks, the
+// template names the mark that ends reasoning, without a switch for reasoning.
 func styleTemplate(s *markup.CallStyle, thinks bool) string {
 	places := map[markup.CallPlace]string{
 		markup.NamePlace: "{{ c.function.name }}", markup.IDPlace: "{{ loop.index }}",
@@ -67,14 +68,15 @@ func styleTemplate(s *markup.CallStyle, thinks bool) string {
 	} else if !s.Many {
 		call, open, closing = open+call+closing, "", ""
 	}
-	source := `{% if tools %}{{ tools|tojson }}{% endif %}{% for m in messages %}` +
+	source := ""
+	if thinks {
+		source = `{% set thoughts = '</think>' %}`
+	}
+	source += `{% if tools %}{{ tools|tojson }}{% endif %}{% for m in messages %}` +
 		`{{ '<|im_start|>' + m.role + '\n' + m.content }}{% if m.tool_calls %}` +
 		open + `{% for c in m.tool_calls %}{% if not loop.first %}` + between + `{% endif %}` + call +
 		`{% endfor %}` + closing +
 		`{% endif %}{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}`
-	if thinks {
-		source += `{% if enable_thinking is defined and enable_thinking is false %}{{ '<think>\n\n</think>\n\n' }}{% endif %}`
-	}
 	return source + `{% endif %}`
 }
 

@@ -107,6 +107,9 @@ type TurnConfig struct {
 	Args map[string]any
 	// Markers says that the model should reason between markers. Native says that it reasons in its own format.
 	Markers, Native bool
+	// Loose says that the model is computed elsewhere, where it may follow another template. The prompt then does not open
+	// reasoning for it that its template does not open.
+	Loose bool
 	// Effort is the effort that the prompt is rendered with. With none, reasoning has no place of its own.
 	Effort reasoning.Effort
 }

@@ -29,8 +29,7 @@ func NewText(v *backend.Vocab, outside ...backend.Token) *Text {
 	return &Text{vocab: v, outside: outside, free: new(backend.Mask)}
 }
 
-// EndsWith sets the mark that ends reasoning. It applies even if the mark is a special token, because a model may also
-// spell it out.
+// EndsWith sets the mark that ends reasoning, for a mark that is spelled out.
 func (x *Text) EndsWith(mark string) {
 	x.mark = mark
 	last := mark[len(mark)-1]

@@ -31,6 +31,8 @@ type turn struct {
 	// opening has the tags that open reasoning before the answer; nil allows none. marked says that one must come.
 	opening *grammar.Choice
 	marked  bool
+	// thinks says that the model was made to reason and must write the tag that opens its reasoning itself.
+	thinks bool
 	// ends end the turn, and lines may come after a tag.
 	ends, lines []backend.Token
 
@@ -59,7 +61,9 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 		t.text.EndsWith(markup.Markers.Close)
 		return t, t.opensWith(markup.Markers.Open, markup.Markers.Open+"\n")
 	case cfg.Native && f.format.Open != "":
-		t.text.EndsWith(f.format.Close)
+		if _, ok := f.cfg.Vocab.Special(f.format.Close); !ok {
+			t.text.EndsWith(f.format.Close)
+		}
 		if cfg.Effort != reasoning.EffortNone {
 			return t, t.opensWith(f.format.Open)
 		}
@@ -130,11 +134,20 @@ func (t *turn) Warm(ctx context.Context) {
 	hold.Warm(ctx, forms)
 }
 
-// Open implements family.Turn. Calls are in the text of answers, so skipping leads there.
+// Open implements family.Turn. Calls are in the text of answers, so skipping leads there. If the template makes the
+// model reason but leaves the mark that opens the reasoning to it, the mark is added: what the model writes without the
+// mark would be taken for the answer.
 func (t *turn) Open(p *chattemplate.Prompt, skip bool) error {
-	if skip && p.Start != chattemplate.StartAnswer {
+	switch {
+	case skip && p.Start != chattemplate.StartAnswer:
 		p.Tokens = append(p.Tokens, t.f.OpenAnswer(p.Start)...)
 		p.Start = chattemplate.StartAnswer
+	case skip || p.Start != chattemplate.StartTurn || p.Continues || !t.cfg.Native || !t.f.thinks(&t.cfg):
+	case t.cfg.Loose:
+		t.thinks = true
+	default:
+		p.Tokens = append(p.Tokens, t.f.openReasoning...)
+		p.Start = chattemplate.StartReasoning
 	}
 	return nil
 }
@@ -152,6 +165,7 @@ func (t *turn) Begin(cfg reader.Config) error {
 	if t.calls != nil {
 		cfg.Opens = t.opens
 	}
+	cfg.Held, cfg.Thinks = t.owed.Any(), t.thinks && !t.owed.Any()
 	if t.f.format.Calls != nil {
 		cfg.StringParam = func(function, parameter string) bool { return stringParam(tools, function, parameter) }
 	}

@@ -104,7 +104,7 @@ func tagged() fake.Config {
 			Say: "<<REASONING>>" + pondered + "<</REASONING>>" + answered + "<|im_end|>"},
 		{Prompt: prompts.JSONV1[:40], After: turn + skipped,
 			Say: `{"reasoning": "` + pondered + `", "answer": "` + answered + `"}<|im_end|>`},
-		{After: turn, Say: "<think>" + pondered + "</think>" + answered + "<|im_end|>"},
+		{After: turn + "<think>\n", Say: pondered + "</think>" + answered + "<|im_end|>"},
 		{After: pondered + "</think>\n\n", Say: answered + "<|im_end|>"},
 		{After: prompts.BudgetV1 + "\n</think>\n\n", Say: answered + "<|im_end|>"},
 	}
