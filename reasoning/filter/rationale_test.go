@@ -247,6 +247,31 @@ func TestRationaleBlocks(t *testing.T) {
 	}
 }
 
+// TestRationaleCut ends a segment in what may be the beginning of a block. It is text only if the segment ends by
+// itself.
+func TestRationaleCut(t *testing.T) {
+	for _, mark := range []string{"<", "<rat", "<rationale"} {
+		for _, cut := range []bool{false, true} {
+			var got readertest.Recorder
+			f := filter.NewRationaleFilter(filter.RationaleConfig{}, got.Emit)
+			f.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Answer})
+			f.Push(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "Hi " + mark})
+			if cut {
+				f.Cut()
+			}
+			f.Push(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
+			f.Finish()
+			want := "Hi " + mark
+			if cut {
+				want = "Hi "
+			}
+			if text := readertest.Texts(got.Events)[reasoning.Answer]; text != want {
+				t.Errorf("%q, cut %v: the text is %q", mark, cut, text)
+			}
+		}
+	}
+}
+
 func TestRationaleAfterTheCall(t *testing.T) {
 	got := filteredText(t, filter.RationaleConfig{Separator: "\n\n"}, byRunes, segmentText{reasoning.ToolCall, "f"},
 		segmentText{reasoning.Answer, "a"}, segmentText{reasoning.ToolCall, "g"},

@@ -41,6 +41,8 @@ type RationaleFilter struct {
 	cfg    RationaleConfig
 	spoken [reasoning.Answer + 1]bool
 
+	// cut says that the open segment ends because the output was cut off.
+	cut bool
 	// start is the event that opens the segment, until some of its text passes. inText means that a segment of text is
 	// open, and started that start was sent.
 	start           reasoning.Event
@@ -163,6 +165,9 @@ func (f *RationaleFilter) Push(e reasoning.Event) {
 		f.emit(e)
 	}
 }
+
+// Cut says that a segment which is still open is cut off. Text that may be the beginning of a block is then dropped.
+func (f *RationaleFilter) Cut() { f.cut = true }
 
 // Finish ends the stream and sends what is held back.
 func (f *RationaleFilter) Finish() {
@@ -371,7 +376,7 @@ func (f *RationaleFilter) endText() {
 			f.warn(CodeUnfinishedRationale)
 		}
 		f.endBlock()
-	case f.place == afterBlock:
+	case f.place == afterBlock, f.cut:
 		f.dropSuspect()
 	}
 	f.held.release(f.held.size)
