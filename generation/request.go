@@ -55,7 +55,7 @@ type Request struct {
 	DetailedSummary bool
 	// SummaryTokens limits the summary pass; 0 means 160, or 400 for a detailed summary.
 	SummaryTokens int
-	// Effort says how much the model reasons. With none, it does not reason at all.
+	// Effort says how much the model reasons. With none, it has no place to reason.
 	Effort reasoning.Effort
 	// Budget is the maximum number of reasoning tokens. When they are spent, the reasoning is closed and the answer
 	// starts. 0 means no such limit.

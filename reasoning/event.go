@@ -15,7 +15,8 @@ const (
 	Reasoning
 	// Summary is a summary of the reasoning, from a separate pass of the model.
 	Summary
-	// Preamble is text for the user before a tool call.
+	// Preamble is text for the user before a tool call. Where the model has no place to reason, it is a preamble only if a
+	// call follows that the caller sees, and else Reasoning.
 	Preamble
 	// ToolCall is the arguments of a call.
 	ToolCall

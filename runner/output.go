@@ -66,7 +66,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	cfg := reader.Config{
 		Vocab: t.r.model.Vocab(), Start: start, Emit: o.stop.Push, CallID: callID, Markers: o.markers, Separator: "\n\n",
 		Logprobs: t.req.Logprobs, Report: t.strategy == reasoning.StrategyTool,
-		Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON,
+		Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON, Inner: t.run.answers,
 	}
 	if t.req.Rationale {
 		o.rationale = filter.NewRationaleFilter(filter.RationaleConfig{
@@ -83,6 +83,9 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 }
 
 func (o *output) finish() {
+	if o.rationale != nil {
+		o.rationale.Cut() // a segment that ended by itself is closed already
+	}
 	o.split.Finish()
 	if o.rationale != nil {
 		o.rationale.Finish()

@@ -35,8 +35,8 @@ type turn struct {
 	// followed says that the engine follows the form of the answer or of a call's arguments itself, so that no tokens are
 	// forced.
 	followed bool
-	// reports counts the calls of report_reasoning.
-	reports int
+	// reports counts the calls of report_reasoning. unsettled counts the tokens of a preamble that is held back.
+	reports, unsettled int
 	// closed is the reason why the reasoning was closed early; empty if it was not.
 	closed string
 	// rescued says that an answer was forced because the model ended its turn inside its reasoning. This is done once.
@@ -240,10 +240,10 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 		return
 	}
 	tok := out.Token
-	before := t.output.segment()
-	t.count(before)
-	if before == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued &&
-		!t.model.State().InObject && t.result.Usage.Completion < t.limits.tokens {
+	st := t.model.State()
+	t.count(&st)
+	if st.Segment == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued &&
+		!st.InObject && t.result.Usage.Completion < t.limits.tokens {
 		t.rescued = true
 		t.output.warn(generation.CodeAnswerForced, "the model ended its turn inside its reasoning, so an answer was forced")
 		t.closeReasoning(l, "")
@@ -259,7 +259,8 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 				if hold := t.model.Hold(); hold != nil && !hold.Allows(tok) {
 					return // the reasoning was closed meanwhile, so the token does not fit any more
 				}
-				t.count(t.output.segment())
+				st := t.model.State()
+				t.count(&st)
 				if t.take(l, tok, nil) {
 					return
 				}
@@ -282,6 +283,7 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 		t.reasoned = len(l.tokens)
 	}
 	if after.Segment == reasoning.Answer || after.Segment == reasoning.ToolCall {
+		t.settle(&after)
 		t.beginSummary()
 	}
 	if after.Segment == reasoning.Reasoning {
@@ -295,8 +297,8 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 // follow sets the constraint and the sampling for the next token.
 func (t *turn) follow(l *lane) {
 	st := t.model.State()
-	if t.output.onMarkers != nil && st.Segment == reasoning.Answer {
-		st.Steering = false // markers are only a fallback here, so the answer has begun
+	if t.output.onMarkers != nil && (st.Segment == reasoning.Answer || st.Place == reader.PlacePreamble) {
+		st.Steering = false // markers are only a fallback here, so the text has begun
 	}
 	l.sampling = t.sight.next(&st)
 	p := t.sight.partOf(&st)
@@ -323,20 +325,31 @@ func (t *turn) admits(name string) bool {
 	return true
 }
 
-// count adds a sampled token to the usage.
-func (t *turn) count(s reasoning.Segment) {
+// count adds a sampled token to the usage. st is the state before it.
+func (t *turn) count(st *reader.State) {
 	u := &t.result.Usage
 	u.Completion++
 	t.run.generated()
-	switch s {
+	switch st.Segment {
 	case reasoning.Reasoning:
-		if t.strategy == reasoning.StrategyJSON && t.effortNone() {
+		if st.InObject && t.strategy == reasoning.StrategyJSON && t.effortNone() {
 			return // it only ends the empty string of reasoning
 		}
-		u.Reasoning++
+		if u.Reasoning++; st.Place == reader.PlacePreamble {
+			t.unsettled++
+		}
 	case reasoning.Answer:
 		u.Answer++
 	}
+}
+
+// settle corrects the usage where an answer or a call begins after a preamble that was held back. The preamble counted
+// as reasoning. If a call follows, it is shown and was none.
+func (t *turn) settle(st *reader.State) {
+	if st.Segment == reasoning.ToolCall && !t.run.answers(st.Call.Name) {
+		t.result.Usage.Reasoning -= t.unsettled
+	}
+	t.unsettled = 0
 }
 
 // finished ends the main sequence if the last token completes a stop string, ends the turn or reaches a limit. The end

@@ -32,11 +32,12 @@ type machine struct {
 	ids    harmony.Tokens
 	header header
 	phase  phase
-	// of is the header of the current message. This field and the next three are valid in its content only.
+	// of is the header of the current message. This field and the next four are valid in its content only.
 	of      reading
 	segment reasoning.Segment
 	call    reasoning.Call
 	report  bool // the message is a call of report_reasoning
+	held    bool // the message is a preamble that is held back
 }
 
 // phase is a part of a message.
@@ -52,9 +53,14 @@ const (
 // the answer. Text on an unknown or empty channel is reasoning.
 type Reader struct {
 	reader.Core
-	// marked finds markers and objects in the text of answers.
+	// marked finds markers and objects in the text of answers and preambles.
 	marked markup.Text
 	h      machine
+	// shut says that the model may not reason on its channel. A preamble is then held back until it is known whether a
+	// call follows. If none does, the preamble is reasoning: a model that may not reason works there.
+	shut bool
+	// cut says that the output has ended inside a message.
+	cut bool
 }
 
 // NewReader returns a reader of messages with channels. It fails if cfg is incomplete or if the vocabulary lacks the
@@ -95,19 +101,23 @@ func (s *Reader) State() reader.State {
 	st := reader.State{
 		Segment: h.segment, Call: h.call, InObject: h.report, Reported: s.Out.Reported, Ended: s.Ended,
 	}
-	if s.markedAnswer() {
+	searched := s.searched()
+	if searched {
 		st.Segment, st.InObject, st.Steering = s.marked.Segment(), s.marked.InObject(), s.marked.Steering()
 	}
 	switch {
 	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && h.of.recipient != "":
 		st.Place = reader.PlaceCall
-	case st.InObject:
-		st.Place = reader.PlaceAnswer
-	case st.Segment == reasoning.Reasoning:
+	case st.Segment == reasoning.Reasoning && !st.InObject:
 		st.Place = reader.PlaceReasoning
-		st.Marked = s.Cfg.Markers && h.of.channel == harmony.Final
-	case st.Segment == reasoning.Preamble:
+		if searched {
+			st.Marked = s.marked.Marked()
+		}
+	case h.segment == reasoning.Preamble:
 		st.Place = reader.PlacePreamble
+		if h.held && st.Segment == reasoning.Preamble {
+			st.Segment = reasoning.Reasoning
+		}
 	default:
 		st.Place = reader.PlaceAnswer
 	}
@@ -116,6 +126,9 @@ func (s *Reader) State() reader.State {
 
 // BeginAnswer implements reader.Reader.
 func (s *Reader) BeginAnswer() { s.marked.BeginAnswer() }
+
+// Shut says that from the next message on the model may not reason on its channel.
+func (s *Reader) Shut() { s.shut = true }
 
 // control returns the kind of t.
 func (s *Reader) control(t backend.Token) control {
@@ -172,12 +185,15 @@ func (s *Reader) Read(t backend.Token, out *backend.Output) {
 	default:
 		s.controlInBetween(c)
 	}
+	if s.Ended {
+		s.Out.Settle(false)
+	}
 }
 
 // body adds text to the message.
 func (s *Reader) body(piece string) {
 	switch {
-	case s.markedAnswer():
+	case s.searched():
 		s.marked.Push(piece, false, false)
 	case s.h.report:
 		s.report(piece)
@@ -186,9 +202,10 @@ func (s *Reader) body(piece string) {
 	}
 }
 
-// markedAnswer reports whether the message is an answer that may have markers or an object.
-func (s *Reader) markedAnswer() bool {
-	return s.h.segment == reasoning.Answer && (s.Cfg.Markers || s.Cfg.JSON != nil)
+// searched reports whether markers or an object are looked for in the message. The caller sees answers and preambles.
+func (s *Reader) searched() bool {
+	return (s.h.segment == reasoning.Answer || s.h.segment == reasoning.Preamble) &&
+		(s.Cfg.Markers || s.Cfg.JSON != nil)
 }
 
 func (s *Reader) controlInContent(c control) {
@@ -383,8 +400,15 @@ func (s *Reader) message(r reading) {
 	if h.segment == reasoning.ToolCall {
 		h.call = s.Call(strings.TrimPrefix(r.recipient, functions))
 	}
+	s.Out.Settle(h.segment == reasoning.ToolCall && (s.Cfg.Inner == nil || !s.Cfg.Inner(h.call.Name)))
+	if h.held = s.shut && h.segment == reasoning.Preamble; h.held {
+		s.Out.Withhold()
+	}
+	if s.Shown = reasoning.Answer; h.segment == reasoning.Preamble {
+		s.Shown = reasoning.Preamble
+	}
 	switch {
-	case s.markedAnswer():
+	case s.searched():
 		s.marked.Start(chattemplate.StartTurn)
 	case h.report:
 		s.Object.Reset(true, false)
@@ -397,7 +421,9 @@ func (s *Reader) message(r reading) {
 
 func (s *Reader) closeMessage() {
 	switch {
-	case s.markedAnswer():
+	case s.searched() && s.cut:
+		s.marked.Cut()
+	case s.searched():
 		s.marked.Finish()
 	case s.h.report:
 		s.EndReport()
@@ -464,6 +490,8 @@ func (s *Reader) checkFunction(recipient string) {
 
 // End implements reader.Parser.
 func (s *Reader) End() {
+	s.cut = true
+	defer s.Out.Settle(false)
 	switch s.h.phase {
 	case inContent:
 		s.closeMessage()

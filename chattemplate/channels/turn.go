@@ -32,9 +32,13 @@ type turn struct {
 	// strict has what the forms of strict functions were compiled from.
 	strict map[string]grammar.Source
 	// headers are the headers that the model may write. calling takes their place after the reasoning if a call is
-	// required.
-	headers, calling *hold.OneOf
-	owed             hold.Owed
+	// required. decisive takes their place after a preamble if the model may not reason: it has an answer and calls.
+	headers, calling, decisive *hold.OneOf
+	owed                       hold.Owed
+	// shut says that the model may not reason on its channel.
+	shut bool
+	// own is the turn's reader.
+	own *Reader
 	// thinking opens reasoning between markers before the answer. It is nil after the reasoning, and if the model was
 	// not asked for it. marked says that the model was asked for it. lines may come after the reasoning. closed says that
 	// the caller closed the reasoning and the answer follows.
@@ -63,11 +67,11 @@ func (f *Family) Turn(ctx context.Context, cfg family.TurnConfig) (family.Turn, 
 	if err := t.holdArguments(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.holdHeaders(true); err != nil {
+	if t.headers, err = t.listHeaders(true, true); err != nil {
 		return nil, err
 	}
 	if t.owed.Call {
-		if t.calling, err = t.listHeaders(false); err != nil {
+		if t.calling, err = t.listHeaders(false, false); err != nil {
 			return nil, err
 		}
 	}
@@ -147,14 +151,21 @@ func (t *turn) takesAnything(name string) bool {
 	})
 }
 
-// holdHeaders sets the headers that the model may write.
-func (t *turn) holdHeaders(mayReason bool) (err error) {
-	t.headers, err = t.listHeaders(mayReason)
+// shutReasoning keeps the model from reasoning. With mayTalk it may write a preamble, and then no second one: a model
+// that works there would go on in message after message.
+func (t *turn) shutReasoning(mayTalk bool) (err error) {
+	if t.shut = true; t.own != nil {
+		t.own.Shut()
+	}
+	if t.headers, err = t.listHeaders(false, mayTalk); err == nil && mayTalk {
+		t.decisive, err = t.listHeaders(false, false)
+	}
 	return err
 }
 
-// listHeaders returns the headers that the request allows. With mayReason the model may reason again.
-func (t *turn) listHeaders(mayReason bool) (*hold.OneOf, error) {
+// listHeaders returns the headers that the request allows. With mayReason the model may reason again, and with mayTalk
+// it may write a preamble.
+func (t *turn) listHeaders(mayReason, mayTalk bool) (*hold.OneOf, error) {
 	w := newHeaderWriter(t.f)
 	if t.owed.Reports() {
 		w.call(t.cfg.Report.Name, false)
@@ -168,7 +179,9 @@ func (t *turn) listHeaders(mayReason bool) (*hold.OneOf, error) {
 	if !t.owed.MustCall() {
 		w.answer(calls)
 		if calls {
-			w.words(w.commentary, true)
+			if mayTalk {
+				w.words(w.commentary, true)
+			}
 			for _, tool := range t.builtin {
 				w.builtin(tool, mayReason)
 			}
@@ -207,7 +220,7 @@ func (t *turn) Open(p *chattemplate.Prompt, skip bool) error {
 		if !chooses {
 			p.Tokens = append(p.Tokens, t.f.OpenAnswer(p.Start)...)
 			p.Start = chattemplate.StartAnswer
-		} else if err := t.holdHeaders(false); err != nil {
+		} else if err := t.shutReasoning(true); err != nil {
 			return err
 		}
 	}
@@ -233,7 +246,9 @@ func (t *turn) Begin(cfg reader.Config) error {
 	if err != nil {
 		return err
 	}
-	t.Reader, t.Moved = r, t.moved
+	if t.own, t.Reader, t.Moved = r, r, t.moved; t.shut {
+		r.Shut()
+	}
 	st := t.State()
 	t.enter(&st)
 	return nil
@@ -287,6 +302,9 @@ func (t *turn) enter(st *reader.State) {
 			return
 		}
 	case reader.PlaceReasoning, reader.PlacePreamble:
+		if st.Place == reader.PlacePreamble && t.decisive != nil {
+			t.headers, t.decisive = t.decisive, nil
+		}
 		if t.owed.Any() {
 			t.text.Begin(st.Place == reader.PlaceReasoning)
 			t.Enforce(t.text)
@@ -345,7 +363,7 @@ func (t *turn) EndReasoning() (end, open []backend.Token, err error) {
 		t.closed = true
 		return t.f.end, t.f.final, nil
 	}
-	return t.f.end, nil, t.holdHeaders(false)
+	return t.f.end, nil, t.shutReasoning(false)
 }
 
 // EndObject implements family.Turn.
@@ -368,7 +386,7 @@ func (t *turn) Resume(p *chattemplate.Prompt) error {
 	t.calling = nil
 	if t.owed.Reports() {
 		t.owed.Resume()
-		if err := t.holdHeaders(false); err != nil {
+		if err := t.shutReasoning(true); err != nil {
 			return err
 		}
 	}

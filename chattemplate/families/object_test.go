@@ -187,7 +187,13 @@ func TestObjectInHarmony(t *testing.T) {
 			`"answer":"Hi."}<|return|>`,
 			`reasoning "{\"answer\":1}" | reasoning "Hm." | answer "Hi."`},
 		{`<|channel|>commentary<|message|>{"answer":"P"}<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
-			`preamble "{\"answer\":\"P\"}" | !not_object | answer "Hi."`},
+			`preamble "P" | !not_object | answer "Hi."`},
+		{`<|channel|>commentary<|message|>{"reasoning":"Hm.","answer":"P"}<|end|>` +
+			`<|start|>assistant<|channel|>final<|message|>{"answer":"Hi."}<|return|>`,
+			`reasoning "Hm." | preamble "P" | answer "Hi."`},
+		{`<|channel|>commentary<|message|>Look: {1}<|end|>` +
+			`<|start|>assistant<|channel|>final<|message|>{"answer":"Hi."}<|return|>`,
+			`preamble "Look: {1}" | answer "Hi."`},
 		{`<|channel|>final<|message|>{"reasoning":"Hm."<|constrain|>,"answer":"Hi."}<|end|>` +
 			`<|start|>assistant<|channel|>final<|message|>{"answer":"Ho."}<|return|>`,
 			`!stray_control | reasoning "Hm." | answer "Hi." | answer "Ho."`},

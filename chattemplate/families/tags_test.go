@@ -71,6 +71,20 @@ var tagCases = []struct {
 		want: `answer "Sure.\n" | reasoning "Hm." | answer "Hi."`},
 	{name: "markers_in_a_plain_family", markers: true, in: "<<REASONING>>Hm.<</REASONING>>\nHi << there.",
 		want: `reasoning "Hm." | answer "Hi << there."`},
+	{name: "markers_again", markers: true,
+		in:   "<<REASONING>>Hm.<</REASONING>>\nHi. <<REASONING>>Or?<</REASONING>>\nHo.",
+		want: `reasoning "Hm." | answer "Hi. " | reasoning "Or?" | answer "Ho."`},
+	{name: "markers_nested", markers: true,
+		in:   "<<REASONING>>a <<REASONING>>b<</REASONING>> c<</REASONING>>Hi.",
+		want: `reasoning "a <<REASONING>>b<</REASONING>> c" | answer "Hi."`},
+	{name: "markers_unclosed", markers: true, in: "<<REASONING>>a <<REASONING>>b<</REASONING>>Hi.",
+		want: `reasoning "a <<REASONING>>b<</REASONING>>Hi." | !reasoning_unclosed`},
+	{name: "markers_closed_twice", markers: true, in: "<<REASONING>>a<</REASONING>>Hi. <</REASONING>>Ho.",
+		want: `reasoning "a" | !stray_tag | answer "Hi. Ho."`},
+	{name: "markers_between_calls", markers: true, tools: []string{"f"},
+		in: "<<REASONING>>a<</REASONING>><tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n" +
+			"So <<REASONING>>b<</REASONING>><tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>",
+		want: `reasoning "a" | call f "{}" | answer "So " | reasoning "b" | call f "{}"`},
 	{name: "markers_in_a_tag_family", format: think, start: chattemplate.StartAnswer, markers: true,
 		in:   "<<REASONING>>Hm.<</REASONING>>Hi.",
 		want: `reasoning "Hm." | answer "Hi."`},
@@ -162,14 +176,88 @@ func encodeMarks(x *readertest.Lexicon, text string, marks []string, cut func(st
 	return tokens
 }
 
-// TestMarkersInHarmony reads markers in an answer of harmony.
+// TestMarkersInHarmony reads markers in every text of harmony that a caller sees.
 func TestMarkersInHarmony(t *testing.T) {
-	x := readertest.HarmonyLexicon()
-	tokens := x.Encode("<<REASONING>>\nHm.\n<</REASONING>>\nHi.<|return|>", readertest.ByBytes)
-	got := readertest.Show(readertest.Read(t, readertest.Config{Format: readertest.HarmonyFormat,
-		Config: reader.Config{Vocab: x.Vocab(t), Start: chattemplate.StartAnswer, Markers: true}}, tokens))
-	if want := `reasoning "Hm." | answer "Hi."`; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	const next, final = "<|end|><|start|>assistant", "<|channel|>final<|message|>"
+	const preamble, call = "<|channel|>commentary<|message|>", " to=functions.f<|channel|>commentary<|message|>{}<|call|>"
+	for _, c := range []struct {
+		in    string
+		start chattemplate.Start
+		want  string
+	}{
+		{"<<REASONING>>\nHm.\n<</REASONING>>\nHi.<|return|>", chattemplate.StartAnswer, `reasoning "Hm." | answer "Hi."`},
+		{preamble + "<<REASONING>>\nHm.\n<</REASONING>>\n" + next + final + "Hi.<|return|>", 0,
+			`reasoning "Hm." | answer "Hi."`},
+		{preamble + "Look. <<REASONING>>Hm.<</REASONING>>I call." + next + call, 0,
+			`preamble "Look. " | reasoning "Hm." | preamble "I call." | call f "{}"`},
+		{preamble + "<<REASONING>>Hm." + next + final + "<<REASONING>>So<</REASONING>>Hi.<|return|>", 0,
+			`reasoning "Hm." | !reasoning_unclosed | reasoning "So" | answer "Hi."`},
+		{final + "<<REASONING>>a<</REASONING>>Hi." + next + final + "Or <<REASONING>>b<</REASONING>>Ho.<|return|>", 0,
+			`reasoning "a" | answer "Hi." | answer "Or " | reasoning "b" | answer "Ho."`},
+		{"<|message|><<REASONING>>Hm.<</REASONING>>Hi.<|return|>", 0, `!bare_body | reasoning "Hm." | answer "Hi."`},
+	} {
+		for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
+			x := readertest.HarmonyLexicon()
+			tokens := x.Encode(c.in, cut)
+			got := allShow(readertest.Read(t, readertest.Config{Format: readertest.HarmonyFormat,
+				Config: reader.Config{Vocab: x.Vocab(t), Start: c.start, Markers: true}}, tokens))
+			if got != c.want {
+				t.Errorf("%s:\n got %s\nwant %s", c.in, got, c.want)
+			}
+		}
+	}
+}
+
+// TestCutMarkers reads output that a limit cuts off. What may be the beginning of a marker is no text. Where the turn
+// ends by itself, it is.
+func TestCutMarkers(t *testing.T) {
+	type readers struct {
+		format  markup.Format
+		markers bool
+		before  string
+	}
+	all := map[string]readers{
+		"tags":            {format: thinkTags("<think>", "</think>")},
+		"markers":         {markers: true},
+		"harmony":         {readertest.HarmonyFormat, true, "<|channel|>final<|message|>"},
+		"harmony, before": {readertest.HarmonyFormat, true, "<|channel|>commentary<|message|>"},
+		"other tags":      {format: thinkTags("[THINK]", "[/THINK]")},
+	}
+	for name, r := range all {
+		mark := r.format
+		if r.markers {
+			mark = markup.Markers
+		}
+		for _, c := range []struct{ said, cut, text string }{
+			{"", mark.Open[:1], ""}, {"", mark.Open[:2], ""}, {"Hi. ", mark.Open[:len(mark.Open)-1], "Hi. "},
+			{"Hi. ", mark.Close[:len(mark.Close)-1], "Hi. "}, {"a < b", "", "a < b"}, {"Hi.\n", mark.Open[:1], "Hi.\n"},
+			{mark.Open + "Hm.", mark.Close[:3], "Hm."}, {mark.Open, mark.Close[:1], ""},
+		} {
+			for _, over := range []bool{false, true} {
+				x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+				if r.format == readertest.HarmonyFormat {
+					x = readertest.HarmonyLexicon()
+				}
+				tokens := x.Encode(r.before+c.said+c.cut, readertest.ByWords)
+				want := c.text
+				if over {
+					want += c.cut
+					if r.format == readertest.HarmonyFormat {
+						tokens = append(tokens, x.Encode("<|return|>", readertest.Whole)...)
+					} else {
+						tokens = append(tokens, 0)
+					}
+				}
+				var text string
+				for _, s := range readertest.Texts(readertest.Read(t, readertest.Config{Format: r.format,
+					Config: reader.Config{Vocab: x.Vocab(t), Markers: r.markers}}, tokens)) {
+					text += s
+				}
+				if text != want {
+					t.Errorf("%s, %q, over %v: got %q, want %q", name, c.said+c.cut, over, text, want)
+				}
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package markup
 
 import (
+	"slices"
 	"strings"
 
 	"runner/chattemplate"
@@ -19,6 +20,8 @@ type Text struct {
 	core *reader.Core
 	// strategies has the strategy of each pair of tags around reasoning.
 	strategies []reasoning.Strategy
+	// tags are the markers around reasoning and answers.
+	tags []string
 	// answer finds the markers in the answer, and reasoning those in the reasoning, by pair.
 	answer    *patterns.Matcher
 	markers   []marker // what the patterns of answer mean
@@ -115,6 +118,7 @@ func (t *Text) Init(core *reader.Core, formats []Format, calls *CallStyle, tools
 		add(f.Close, closeTag, i)
 		add(f.AnswerOpen, openAnswer, i)
 		add(f.AnswerClose, closeAnswer, i)
+		t.tags = append(t.tags, f.Open, f.Close, f.AnswerOpen, f.AnswerClose)
 		t.reasoning = append(t.reasoning, patterns.NewMatcher(f.Close, f.Open))
 	}
 	if tools && (!core.Cfg.Formed || core.Cfg.Opens != nil) {
@@ -172,7 +176,7 @@ func (t *Text) enter(mode textMode) {
 	t.prose.reset()
 	switch mode {
 	case modeAnswer:
-		t.core.Out.Begin(reasoning.Answer, reasoning.Call{})
+		t.core.Out.Begin(t.core.Shown, reasoning.Call{})
 	case modeReasoning:
 		t.core.Out.Reason(t.strategies[t.pair])
 	}
@@ -190,7 +194,12 @@ func (t *Text) Segment() reasoning.Segment {
 	case t.mode == modeCall && t.calls.opened():
 		return reasoning.ToolCall
 	}
-	return reasoning.Answer
+	return t.core.Shown
+}
+
+// Marked reports whether the next text is reasoning between the markers of strategy markers.
+func (t *Text) Marked() bool {
+	return t.mode == modeReasoning && t.strategies[t.pair] == reasoning.StrategyMarkers
 }
 
 // Steering reports whether the next text may decide what segment follows. An answer that has begun does not count,
@@ -404,7 +413,7 @@ func (t *Text) body(text string) {
 		t.keep(heldPiece{text: text})
 		return
 	}
-	if t.core.Cfg.JSON != nil && !t.said && t.mode == modeAnswer && !isBlank(text) {
+	if t.core.Cfg.JSON != nil && !t.said && t.mode == modeAnswer && t.core.Shown == reasoning.Answer && !isBlank(text) {
 		t.said = true
 		t.core.Warn(reader.CodeNotObject)
 	}
@@ -473,6 +482,28 @@ func (t *Text) heldFrom(n int) string {
 		b.WriteString(h.text)
 	}
 	return b.String()[n:]
+}
+
+// Cut is Finish for a text that a limit has cut off. It drops what may be the beginning of a marker of the reasoning.
+// The caller must not see a piece of such a marker, and it is no text of the answer either.
+func (t *Text) Cut() {
+	if t.waiting {
+		t.endWait()
+	}
+	for t.asked > 0 {
+		t.decide(true)
+	}
+	held := t.heldFrom(0)
+	for i := range held {
+		if slices.ContainsFunc(t.tags, func(tag string) bool { return strings.HasPrefix(tag, held[i:]) }) {
+			t.release(i)
+			t.settle(false)
+			t.core.Out.Flush()
+			t.skip(len(held) - i)
+			break
+		}
+	}
+	t.Finish()
 }
 
 // Finish sends what is held and closes what is open.

@@ -88,7 +88,7 @@ func (t *Text) objectText(piece string, control, special bool) {
 		t.core.Warn(reader.CodeTextAfterObject)
 	}
 	t.mode, t.state, t.trim, t.begun = modeAnswer, 0, false, len(left) > 0
-	t.core.Out.Begin(reasoning.Answer, reasoning.Call{})
+	t.core.Out.Begin(t.core.Shown, reasoning.Call{})
 	t.core.Out.Text(string(left))
 	t.Push(piece, control, special)
 }

@@ -31,10 +31,13 @@ type Config struct {
 	Opens func(text string) bool
 	// CallID returns the id of a run's call by its index. If it is nil, ids are empty.
 	CallID func(index int) string
-	// Markers makes the reader look for the markers of strategy markers in the answer.
+	// Inner reports whether calls of a function are not shown to the caller; nil means that all are shown. A preamble that
+	// is held back is not shown for the sake of such a call.
+	Inner func(function string) bool
+	// Markers makes the reader look for the markers of strategy markers in all text that is not reasoning.
 	Markers bool
 	// JSON makes the reader expect the object of strategy json as the answer, and split it into reasoning and answer. An
-	// answer that is not such an object is read as if JSON were nil.
+	// answer that is not such an object is read as if JSON were nil. A preamble that is such an object is split too.
 	JSON *JSONConfig
 	// Report makes calls of ReportReasoningName reasoning (strategy tool). The function need not be in Tools.
 	Report bool
@@ -61,9 +64,10 @@ type Config struct {
 // Reader takes generated tokens, one at a time, and sends the events SegmentStart, SegmentDelta, SegmentEnd and
 // Warning.
 //
-// Malformed output is read as what it most likely means, and no text is lost. White space between messages and newlines
-// next to a marker of the reasoning belong to the format. Text that may still become a marker is held back. The text of
-// a delta is a piece of the vocabulary if possible, so that pushing a token allocates nothing.
+// Malformed output is read as what it most likely means. No text is lost, except for the beginning of a marker where
+// the output is cut off. White space between messages and newlines next to a marker of the reasoning belong to the
+// format. Text that may still become a marker is held back. The text of a delta is a piece of the vocabulary if
+// possible, so that pushing a token allocates nothing.
 //
 // A Reader is not safe for concurrent use.
 type Reader interface {
@@ -77,7 +81,8 @@ type Reader interface {
 	// BeginAnswer says that the next token belongs to an answer that must match a form, so that newlines and markers in
 	// it are text. Outside of an answer and without Formed it does nothing.
 	BeginAnswer()
-	// Finish ends the output. It sends the text that was held back and closes the open segment. Later tokens are ignored.
+	// Finish ends the output. It sends the text that was held back and closes the open segment. If no token has ended the
+	// turn, the output was cut off, and text that may be the beginning of a marker is left out. Later tokens are ignored.
 	Finish()
 	// State returns the place of the next token.
 	State() State
@@ -94,7 +99,7 @@ type Reader interface {
 type Parser interface {
 	// Read takes a token. out has its log probabilities and may be nil.
 	Read(t backend.Token, out *backend.Output)
-	// End sends the text that was held back and closes the open segment.
+	// End ends the output as Finish does.
 	End()
 	// State implements Reader.
 	State() State
@@ -107,6 +112,8 @@ type Core struct {
 	// Out receives the text of segments, and Object reads the objects of the strategies json and tool.
 	Out    Sink
 	Object Object
+	// Shown is the segment of the text that the format's reader is in and that is not reasoning: Answer, or Preamble.
+	Shown  reasoning.Segment
 	score  float64
 	scored bool
 	pos    int // the number of tokens pushed
@@ -139,7 +146,8 @@ type State struct {
 	Place Place
 	// Marked says that the text is reasoning between the markers of strategy markers.
 	Marked bool
-	// Segment is the segment of the next token. It is Header in a header and between messages.
+	// Segment is the segment of the next token. It is Header in a header and between messages. In a preamble that is held
+	// back until it is known whether a call follows, it is Reasoning and the place is PlacePreamble.
 	Segment reasoning.Segment
 	// Call is the call that the next token belongs to.
 	Call reasoning.Call
@@ -163,7 +171,7 @@ func (s *Core) Init(cfg Config, parser Parser) error {
 	if cfg.Vocab == nil || cfg.Emit == nil {
 		return errors.New("a reader needs a vocabulary and a receiver of events")
 	}
-	s.Cfg, s.parser = cfg, parser
+	s.Cfg, s.parser, s.Shown = cfg, parser, reasoning.Answer
 	s.Out = Sink{Emit: cfg.Emit, separator: cfg.Separator}
 	s.Out.Ledger.On = cfg.Logprobs
 	s.Object.s = s

@@ -413,7 +413,8 @@ func (r *Object) begin(seg reasoning.Segment) {
 	switch {
 	case r.muted:
 	case seg == reasoning.Answer:
-		r.s.Out.Begin(reasoning.Answer, reasoning.Call{})
+		r.target = r.s.Shown
+		r.s.Out.Begin(r.s.Shown, reasoning.Call{})
 	case r.arguments:
 		r.s.Out.Reason(reasoning.StrategyTool)
 	default:

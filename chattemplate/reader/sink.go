@@ -26,13 +26,71 @@ type Sink struct {
 	Reported bool
 	spoken   [reasoning.Answer + 1]bool
 
+	// withholding says that preambles are held back, see Withhold. withheld has them and what came after them. fresh says
+	// that a segment has begun and none of its text is withheld yet.
+	withholding, fresh bool
+	withheld           []withheldText
+
 	held  [utf8.UTFMax]byte // an unfinished rune
 	nheld int
 	arena strings.Builder // memory of texts that no vocabulary piece holds
 }
 
+// withheldText is text that is held back. first says that it begins a segment. from is where the text comes from if it
+// is reasoning.
+type withheldText struct {
+	segment reasoning.Segment
+	from    reasoning.Strategy
+	first   bool
+	text    string
+}
+
+// Withhold holds preambles back until Settle. Reasoning passes, unless it comes after text that is held back.
+func (k *Sink) Withhold() { k.withholding = true }
+
+// Settle sends what is held back. Its preambles are sent as such if they are shown, and as reasoning if not. The
+// segment before must be closed.
+func (k *Sink) Settle(shown bool) {
+	texts, on := k.withheld, k.Ledger.On
+	k.withholding, k.withheld, k.Ledger.On = false, k.withheld[:0], false // the texts have already left the ledger
+	for i := range texts {
+		t := &texts[i]
+		switch {
+		case !t.first:
+		case t.segment == reasoning.Preamble && shown:
+			k.End()
+			k.Begin(t.segment, reasoning.Call{})
+		default:
+			k.End()
+			k.Reason(t.from)
+		}
+		k.delta(t.text, 0)
+	}
+	if len(texts) > 0 {
+		k.End()
+	}
+	k.Ledger.On = on
+}
+
+// withholds reports whether text of the current segment is held back.
+func (k *Sink) withholds() bool {
+	return k.withholding && (k.Next.Segment == reasoning.Preamble || len(k.withheld) > 0)
+}
+
+// withhold holds back text that stands for n bytes of the model's output.
+func (k *Sink) withhold(text string, n int) {
+	from := k.Origin.from
+	if k.Next.Segment == reasoning.Preamble {
+		from = reasoning.StrategyNative
+	}
+	k.withheld = append(k.withheld, withheldText{k.Next.Segment, from, k.fresh, text})
+	k.fresh = false
+	k.Ledger.leave(n, UseForeign)
+}
+
 // Begin opens a segment. The segment before must be closed.
 func (k *Sink) Begin(s reasoning.Segment, c reasoning.Call) {
+	k.fresh = true
 	k.Next = reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Call: c}
 	if s == reasoning.ToolCall {
 		k.start()
@@ -164,6 +222,10 @@ func (k *Sink) drain() {
 
 // delta sends text that stands for n bytes of the model's output.
 func (k *Sink) delta(text string, n int) {
+	if !k.open && k.withholds() {
+		k.withhold(text, n)
+		return
+	}
 	if !k.open {
 		k.start()
 	}

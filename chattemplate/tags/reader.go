@@ -50,7 +50,7 @@ func (s *Reader) State() reader.State {
 		st.Place = reader.PlaceCall
 	case st.InObject:
 	case st.Segment == reasoning.Reasoning:
-		st.Place, st.Marked = reader.PlaceReasoning, s.Cfg.Markers
+		st.Place, st.Marked = reader.PlaceReasoning, s.text.Marked()
 	}
 	return st
 }
@@ -82,4 +82,4 @@ func (s *Reader) Read(t backend.Token, out *backend.Output) {
 func (s *Reader) BeginAnswer() { s.text.BeginAnswer() }
 
 // End implements reader.Parser.
-func (s *Reader) End() { s.text.Finish() }
+func (s *Reader) End() { s.text.Cut() }
