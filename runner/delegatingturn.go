@@ -55,7 +55,7 @@ func (d *delegating) turn(kind turnKind, messages []chattemplate.Message) *turn 
 	t := n.newTurn(n.remaining())
 	d.out = &said{kind: kind}
 	hidden := kind == turnSquash || kind == turnSpecialist && !d.about.Shown
-	t.role = role{kind: kind, hidden: hidden, called: d.forced, earlier: d.thoughts.String()}
+	t.role = role{kind: kind, hidden: hidden, called: d.forced, last: d.last, earlier: d.thoughts.String()}
 	q := &t.req
 	q.Messages, q.Tools, q.Delegation = messages, d.tools(kind), generation.Delegation{}
 	if kind == turnMain {
@@ -160,8 +160,12 @@ func (d *delegating) take(event *reasoning.Event) error {
 // shown.
 func (d *delegating) segment(e reasoning.Event) {
 	out, from := d.out, e.Segment
-	if from == reasoning.ToolCall {
+	switch from {
+	case reasoning.ToolCall:
 		d.call(e)
+		return
+	case reasoning.Summary: // it is of the whole run
+		d.emit(e)
 		return
 	}
 	if out.kind != turnMain {

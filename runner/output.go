@@ -30,9 +30,10 @@ type output struct {
 	// thoughts is the text of the reasoning. It is kept only if keep is set, because something needs it: the summary's
 	// guard, the memory of calls, strategy tool or the seal.
 	thoughts strings.Builder
-	// reasons has the reasons for calls that were taken out of the text. They are kept only for the summary's guard.
-	reasons          strings.Builder
-	keep, summarizes bool
+	// reasons has what else counts as reasoning: the reasons for calls that were taken out of the text, and with hidden all
+	// text. It is kept only for the summary's guard.
+	reasons                  strings.Builder
+	keep, summarizes, hidden bool
 	onAnswer         func() // called at the first text of the answer
 	// onSwitch is called with a new strategy and returns the settings that are then in effect.
 	onSwitch func(reasoning.Strategy) *reasoning.Info
@@ -45,9 +46,9 @@ type output struct {
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
-		run: t.run, summarizes: t.req.Visibility == reasoning.VisibilitySummary,
+		run: t.run, summarizes: t.run.req.Visibility == reasoning.VisibilitySummary, hidden: t.hidden,
 		markers: t.strategy == reasoning.StrategyMarkers,
-		keep: t.req.Visibility == reasoning.VisibilitySummary || t.run.remembers(t) ||
+		keep: t.run.req.Visibility == reasoning.VisibilitySummary || t.run.remembers(t) ||
 			t.strategy == reasoning.StrategyTool || t.run.req.Seal != nil,
 		onAnswer: t.answerBegins, check: t.check, reasoned: t.earlier != "", remembers: t.run.remembers(t),
 	}
@@ -107,6 +108,11 @@ func (o *output) take(e reasoning.Event) {
 		o.reasoned = true
 		if o.keep {
 			o.thoughts.WriteString(e.Text)
+		}
+	case o.hidden && e.Kind == reasoning.SegmentDelta && e.Segment != reasoning.ToolCall && e.Segment != reasoning.Summary:
+		o.reasoned = true
+		if o.summarizes {
+			o.reasons.WriteString(e.Text)
 		}
 	case e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer:
 		if !o.answered {

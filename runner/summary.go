@@ -29,28 +29,49 @@ type summaryPass struct {
 // beginSummary starts the summary of the reasoning so far, if one was asked for and there is reasoning. Only the first
 // such call has an effect.
 func (t *turn) beginSummary() {
-	if t.summarized || t.output.inner || t.req.Visibility != reasoning.VisibilitySummary || t.reasoned == 0 ||
-		!t.output.reasoned {
+	if !t.output.inner && t.req.Visibility == reasoning.VisibilitySummary {
+		t.summarize()
+	}
+}
+
+// summarize starts the summary of the turn's own reasoning, unless there is none that was finished.
+func (t *turn) summarize() {
+	if t.summarized || t.reasoned == 0 || !t.output.reasoned {
 		return
 	}
 	t.result.SummarySource = "reasoning"
 	t.startPass(t.family().Close(t.lane.tokens[:t.reasoned]), t.summaryPrompt())
 }
 
-// summarizeLate starts the summary at the end of a turn if no answer or call has started it. If that is impossible, it
-// warns that there is none.
+// summarizeLate starts the summary at the end of the last turn of a run if no answer or call has started it. If that is
+// impossible, it warns that there is none.
 func (t *turn) summarizeLate() {
-	if t.summarized || t.output.inner || !t.output.reasoned || t.req.Visibility != reasoning.VisibilitySummary {
+	if t.summarized || !t.output.reasoned || t.wanted() != reasoning.VisibilitySummary {
 		return
 	}
-	if t.beginSummary(); t.summarized {
-		return
+	if t.kind == turnMain {
+		if t.summarize(); t.summarized {
+			return
+		}
 	}
-	if t.earlier != "" && t.output.answered {
-		t.summarizeEarlier()
+	if (t.earlier != "" || t.kind != turnMain) && (t.output.answered || len(t.output.calls) > 0) {
+		t.summarizeAll()
 	} else {
 		t.output.warn(generation.CodeSummaryUnavailable, "the reasoning was not finished")
 	}
+}
+
+// wanted returns the visibility that the caller asked for if the run ends with this turn. A turn that another one
+// follows owes nothing. The run ends with a turn of a specialist if that calls functions of the client.
+func (t *turn) wanted() reasoning.Visibility {
+	pending := len(t.output.calls) > 0
+	switch {
+	case t.kind != turnMain && !pending:
+	case t.output.inner && !pending && !t.last && t.result.Finish != reasoning.FinishLength:
+	default:
+		return t.run.req.Visibility
+	}
+	return reasoning.VisibilityNone
 }
 
 // beginPosthoc starts an explanation of an answer that came without reasoning.
@@ -68,9 +89,9 @@ func (t *turn) answeredTokens() []backend.Token {
 	return t.family().Close(tokens)
 }
 
-// summarizeEarlier starts the summary of a run whose last turn has no reasoning. The prompt has the reasoning of the
-// turns before.
-func (t *turn) summarizeEarlier() {
+// summarizeAll starts the summary of a run from all of its last turn. The prompt has the reasoning of the turns before,
+// and all text of a specialist may be reasoning.
+func (t *turn) summarizeAll() {
 	t.result.SummarySource = "reasoning"
 	t.startPass(t.answeredTokens(), t.summaryPrompt())
 }

@@ -60,8 +60,8 @@ type turn struct {
 type role struct {
 	kind turnKind
 	// hidden says that all text of the turn counts as reasoning. called says that a turn under the original prompt came
-	// before.
-	hidden, called bool
+	// before, and last that no turn can follow one under the original prompt.
+	hidden, called, last bool
 	// earlier is the reasoning of the turns before.
 	earlier string
 }
@@ -516,7 +516,8 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 // fallBack warns if the requested reasoning did not come. With visibility summary, a complete answer is then explained
 // afterwards.
 func (t *turn) fallBack() {
-	if t.output.reasoned || t.output.inner || t.req.Visibility == reasoning.VisibilityNone {
+	asked := t.wanted()
+	if t.output.reasoned || asked == reasoning.VisibilityNone {
 		return
 	}
 	if t.strategy != reasoning.StrategyPosthoc {
@@ -525,7 +526,7 @@ func (t *turn) fallBack() {
 			Text: "the model gave no reasoning"})
 	}
 	t.result.ReasoningUnavailable = true
-	explains := t.req.Visibility == reasoning.VisibilitySummary && t.output.answered &&
+	explains := asked == reasoning.VisibilitySummary && t.output.answered &&
 		t.result.Finish == reasoning.FinishStop
 	why := "reasoning was asked for and the model gave none"
 	switch posthoc := t.req.Strategy == reasoning.StrategyPosthoc; {
@@ -533,7 +534,7 @@ func (t *turn) fallBack() {
 		why = "reasoning was asked for, and the effort none keeps the model from reasoning"
 	case posthoc && explains:
 		why = "reasoning was asked for, and strategy posthoc gives none; the answer is explained afterwards"
-	case posthoc && t.req.Visibility == reasoning.VisibilityFull:
+	case posthoc && asked == reasoning.VisibilityFull:
 		why = "reasoning was asked for, and strategy posthoc gives none; visibility summary has the answer explained"
 	}
 	t.output.warn(generation.CodeReasoningUnavailable, why)
