@@ -89,6 +89,7 @@ type Choice struct {
 	FinishReason string    `json:"finish_reason" api:"#FinishReason"`
 	FinishDetail string    `json:"finish_detail,omitempty" api:"#FinishDetail"`
 	TraceID      string    `json:"trace_id,omitempty" api:"#TraceID"`
+	Remarks
 }
 
 // AnswerMessage is the message that answers.
@@ -300,6 +301,7 @@ func (c *chatOrder) chunks(h head) *stream {
 	cfg := ChunkConfig{
 		ID: h.id, Model: h.model, Fingerprint: h.fingerprint, Created: time.Unix(h.created, 0),
 		Usage: c.usage, Formed: c.form != "", Legacy: c.legacy, Custom: c.custom, Warnings: c.warnings,
+		Several: c.choices > 1,
 	}
 	s := &stream{reqs: c.requests(), form: c.form, encoder: func(choice int, send func([]byte) error) encoder {
 		return NewChunkEncoder(cfg, choice, send)

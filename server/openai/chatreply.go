@@ -48,11 +48,15 @@ func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
 		if len(r.Logprobs) > 0 {
 			out.Choices[i].Logprobs = logprobsOf(r.Logprobs)
 		}
-		x := extrasOf(i, &r.Info, r.Result, c.warnings, r.Warnings)
-		if i == 0 {
-			out.Extras = x
-		} else {
-			out.merge(x)
+		own := remarksOf(r.Result, r.Warnings)
+		switch {
+		case len(replies) == 1:
+			out.Extras = extrasOf(&r.Info, r.Result, c.warnings, &own)
+		case i == 0:
+			out.Extras = extrasOf(&r.Info, r.Result, c.warnings, nil)
+			fallthrough
+		default:
+			out.Choices[i].Remarks = own
 		}
 	}
 	out.Usage = usageOf(results)

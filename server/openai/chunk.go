@@ -42,6 +42,7 @@ type ChunkChoice struct {
 	FinishReason *string `json:"finish_reason" api:"#FinishReason|null"`
 	FinishDetail string  `json:"finish_detail,omitempty" api:"#FinishDetail"`
 	TraceID      string  `json:"trace_id,omitempty" api:"#TraceID"`
+	Remarks
 }
 
 // Delta is what a chunk adds to a message.
@@ -215,6 +216,8 @@ type ChunkConfig struct {
 	Custom map[string]bool
 	// Warnings are about the request. They are in the last chunk of the first choice.
 	Warnings []Warning
+	// Several says that there are several choices.
+	Several bool
 }
 
 func (c *ChunkConfig) head() *head {
@@ -408,6 +411,17 @@ func (c *ChunkEncoder) finish() error {
 		c.buf = append(c.buf, `,"trace_id":`...)
 		c.buf = wire.AppendString(c.buf, c.result.Trace)
 	}
+	about, own := c.cfg.Warnings, remarksOf(c.result, c.notices)
+	if c.choice > 0 {
+		about = nil
+	}
+	if !c.cfg.Several {
+		c.buf = append(c.buf, '}')
+		return c.closeWith(appendJSON(nil, extrasOf(&c.info, c.result, about, &own)))
+	}
+	if remarks := appendJSON(nil, own); len(remarks) > len("{}") {
+		c.buf = append(append(c.buf, ','), remarks[1:len(remarks)-1]...)
+	}
 	c.buf = append(c.buf, '}')
-	return c.closeWith(appendJSON(nil, extrasOf(c.choice, &c.info, c.result, c.cfg.Warnings, c.notices)))
+	return c.closeWith(appendJSON(nil, extrasOf(&c.info, c.result, about, nil)))
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,15 +219,13 @@ func TestStreamsAddUpToTheAnswer(t *testing.T) {
 		cfg := testConfig
 		cfg.Usage, cfg.Formed, cfg.Warnings = true, g.IntN(2) == 0, []Warning{{Code: "w", Message: "m"}}[:g.IntN(2)]
 		streams := make([][]reasoning.Event, 1+g.IntN(3))
+		cfg.Several = len(streams) > 1
 		logprobs := g.IntN(2) == 0
 		for i := range streams {
 			streams[i] = g.stream(logprobs)
 		}
 		frames := encode(t, cfg, streams, func(alive []int) int { return g.IntN(len(alive)) })
 		got, want := assemble(t, frames), whole(cfg, streams)
-		// Warnings of later choices come when these end.
-		byChoice(got.Warnings)
-		byChoice(want.Warnings)
 		if a, b := pretty(t, got), pretty(t, want); a != b {
 			t.Fatalf("seed %d: the stream adds up to\n%s\nand the answer is\n%s", seed, a, b)
 		}
@@ -238,10 +237,42 @@ func TestStreamsAddUpToTheAnswer(t *testing.T) {
 	}
 }
 
-func byChoice(list []Warning) {
-	for i := range list {
-		for j := i; j > 0 && list[j].Choice < list[j-1].Choice; j-- {
-			list[j], list[j-1] = list[j-1], list[j]
+// Each of several choices says what is odd about itself. What is odd about the request stands in the answer. A single
+// choice says it in the answer.
+func TestRemarksBelongToTheirChoice(t *testing.T) {
+	const code = "reasoning_unavailable"
+	begin, end := reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}, reasoning.Event{Kind: reasoning.Done}
+	thinks, misses := end, end
+	thinks.Result = &reasoning.Result{Finish: reasoning.FinishStop}
+	misses.Result = &reasoning.Result{Finish: reasoning.FinishStop, ReasoningUnavailable: true}
+	first := []reasoning.Event{begin, thinks}
+	second := []reasoning.Event{begin, {Kind: reasoning.Warning, Code: code, Text: "m"}, misses}
+	cfg := testConfig
+	cfg.Warnings = []Warning{{"field_ignored", "f"}}
+	for _, c := range []struct {
+		streams [][]reasoning.Event
+		body    []string
+		choices [][]string
+	}{
+		{[][]reasoning.Event{first, second}, []string{"field_ignored"}, [][]string{nil, {code}}},
+		{[][]reasoning.Event{second, first}, []string{"field_ignored"}, [][]string{{code}, nil}},
+		{[][]reasoning.Event{second}, []string{"field_ignored", code}, [][]string{nil}},
+	} {
+		cfg.Several = len(c.streams) > 1
+		for _, got := range []*ChatCompletion{whole(cfg, c.streams), assemble(t, encode(t, cfg, c.streams, inTurn))} {
+			says := func(where string, r Remarks, want []string) {
+				var codes []string
+				for _, w := range r.Warnings {
+					codes = append(codes, w.Code)
+				}
+				if !slices.Equal(codes, want) || r.ReasoningUnavailable != slices.Contains(want, code) {
+					t.Errorf("%s: %+v, want %q", where, r, want)
+				}
+			}
+			says("the answer", got.Remarks, c.body)
+			for i, choice := range got.Choices {
+				says(fmt.Sprint("choice ", i), choice.Remarks, c.choices[i])
+			}
 		}
 	}
 }

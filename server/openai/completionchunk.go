@@ -111,12 +111,14 @@ type completionEncoder struct {
 	scored bool
 	top    int
 	about  []Warning
-	at     offset
+	// several says that there are several choices.
+	several bool
+	at      offset
 }
 
 func newCompletionEncoder(h head, c *completionOrder, choice int, send func(frame []byte) error) *completionEncoder {
 	e := &completionEncoder{choice: choice, prefix: c.prefix(choice), scored: c.req.PromptLogprobs,
-		top: c.req.Sampling.TopLogprobs}
+		top: c.req.Sampling.TopLogprobs, several: len(c.prompts)*c.choices > 1}
 	if choice == 0 {
 		e.about = c.warnings
 	}
@@ -242,8 +244,13 @@ func (c *completionEncoder) finish() error {
 		c.buf = append(c.buf, `,"finish_detail":`...)
 		c.buf = wire.AppendString(c.buf, c.result.Detail)
 	}
+	own := warningsOf(c.notices)
+	x := extrasOf(&c.info, c.result, c.about, nil)
+	if x.ReasoningInfo = nil; !c.several {
+		x.Warnings = append(x.Warnings, own...)
+	} else if len(own) > 0 {
+		c.buf = append(append(c.buf, `,"warnings":`...), appendJSON(nil, own)...)
+	}
 	c.buf = append(c.buf, '}')
-	x := extrasOf(c.choice, &c.info, c.result, c.about, c.notices)
-	x.ReasoningInfo, x.ReasoningUnavailable = nil, false
 	return c.closeWith(appendJSON(nil, x))
 }

@@ -94,6 +94,8 @@ type CompletionChoice struct {
 	// Why the text ended. Null in a stream until the end.
 	FinishReason *string `json:"finish_reason" api:"=stop,length|null"`
 	FinishDetail string  `json:"finish_detail,omitempty" api:"#FinishDetail"`
+	// What was wrong with this choice's output, if there are several choices.
+	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // CompletionLogprobs has the log probabilities of a text's tokens.
@@ -331,8 +333,10 @@ func (c *completionOrder) completion(h head, replies []generation.Collector) *Co
 		if c.promptTop >= 0 {
 			out.Choices[i].PromptLogprobs = promptLogprobs(r.Prompt, c.promptTop)
 		}
-		for _, n := range r.Warnings {
-			out.Warnings = append(out.Warnings, Warning{n.Code, n.Text, i})
+		if own := warningsOf(r.Warnings); len(replies) == 1 {
+			out.Warnings = append(out.Warnings, own...)
+		} else {
+			out.Choices[i].Warnings = own
 		}
 	}
 	usage, timings := c.usageOf(results), timingsOf(results[0])

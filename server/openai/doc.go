@@ -30,5 +30,6 @@
 //
 // The choices of a request run at the same time. Choice i has the seed of the request plus i. Usage counts the prompt
 // once, and adds up the rest. The fields reasoning_info and timings are about the first choice; in a stream each choice
-// has them in its last chunk. Warnings about later choices have the choice's index.
+// has them in its last chunk. If there are several choices, each has its own warnings and reasoning_unavailable; those
+// of the answer are about the request.
 package openai

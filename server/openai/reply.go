@@ -14,14 +14,12 @@ import (
 // Warning says what was not done as requested, or what was wrong with the model's output. It contains none of that
 // output.
 //
-//openapi:answer ChoiceWarning
+//openapi:answer Warning
 type Warning struct {
 	// The kind of warning, for programs.
-	Code string `json:"code" api:"example=tool_skipped"`
+	Code string `json:"code" api:"example=malformed_arguments"`
 	// A message for people. It contains none of the model's text.
 	Message string `json:"message"`
-	// The index of the choice that the warning is about. Absent for the first choice.
-	Choice int `json:"choice,omitempty" api:"[1..]"`
 }
 
 // warn adds a warning about the request.
@@ -130,35 +128,45 @@ func timingsOf(r *reasoning.Result) Timings {
 	}
 }
 
+// Remarks say what is odd. If an answer has one choice, its remarks are those of the answer. If it has several, each
+// choice has its own, and those of the answer are about the request.
+type Remarks struct {
+	// True if reasoning was requested and the model gave none. With `n` above 1 each choice says it of itself.
+	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
+	// What was not done as requested, and what was wrong with the model's output. With `n` above 1 each choice has the
+	// warnings about its own output.
+	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// remarksOf returns the remarks of a choice.
+func remarksOf(r *reasoning.Result, notices []generation.Notice) Remarks {
+	return Remarks{r.ReasoningUnavailable, warningsOf(notices)}
+}
+
+func warningsOf(notices []generation.Notice) (list []Warning) {
+	for _, n := range notices {
+		list = append(list, Warning{n.Code, n.Text})
+	}
+	return list
+}
+
 // Extras are the fields that answers and the last chunk of each choice have in addition to OpenAI's.
 type Extras struct {
 	// The settings of the reasoning that were used.
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
-	// True if reasoning was requested and the model gave none.
-	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
-	// What was not done as requested, and what was wrong with the model's output.
-	Warnings []Warning `json:"warnings,omitempty"`
-	Timings  *Timings  `json:"timings,omitempty"`
+	Remarks
+	Timings *Timings `json:"timings,omitempty"`
 }
 
-// extrasOf returns the extras of one choice. about are the warnings about the request, which the first choice has.
-func extrasOf(choice int, info *reasoning.Info, r *reasoning.Result, about []Warning,
-	notices []generation.Notice) Extras {
+// extrasOf returns the extras of an answer or of the last chunk of a choice. own are the remarks of the only choice;
+// nil if there are several. about are the warnings about the request.
+func extrasOf(info *reasoning.Info, r *reasoning.Result, about []Warning, own *Remarks) Extras {
 	t := timingsOf(r)
-	x := Extras{ReasoningInfo: contract.InfoOf(info), ReasoningUnavailable: r.ReasoningUnavailable, Timings: &t}
-	if choice == 0 {
-		x.Warnings = slices.Clone(about)
-	}
-	for _, n := range notices {
-		x.Warnings = append(x.Warnings, Warning{n.Code, n.Text, choice})
+	x := Extras{ReasoningInfo: contract.InfoOf(info), Remarks: Remarks{Warnings: slices.Clone(about)}, Timings: &t}
+	if own != nil {
+		x.ReasoningUnavailable, x.Warnings = own.ReasoningUnavailable, append(x.Warnings, own.Warnings...)
 	}
 	return x
-}
-
-// merge adds the extras of a later choice.
-func (x *Extras) merge(later Extras) {
-	x.ReasoningUnavailable = x.ReasoningUnavailable || later.ReasoningUnavailable
-	x.Warnings = append(x.Warnings, later.Warnings...)
 }
 
 // finishOf returns the API's word for why a choice ended.

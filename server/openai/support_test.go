@@ -189,13 +189,11 @@ func assemble(t testing.TB, frames []string) *ChatCompletion {
 			continue
 		}
 		finished[d.Index] = true
-		choice.FinishReason, choice.FinishDetail = *d.FinishReason, d.FinishDetail
+		choice.FinishReason, choice.FinishDetail, choice.Remarks = *d.FinishReason, d.FinishDetail, d.Remarks
 		if d.Index == 0 {
-			later := out.Extras
 			out.Extras = c.Extras
-			out.merge(later)
-		} else {
-			out.merge(c.Extras)
+		} else if c.Warnings != nil || c.ReasoningUnavailable {
+			t.Errorf("choice %d speaks for all: %s", d.Index, frame)
 		}
 	}
 	if len(finished) != len(out.Choices) {

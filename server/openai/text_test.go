@@ -141,7 +141,7 @@ func (to *CompletionChoice) add(d *CompletionChoice) {
 		to.Logprobs.TextOffset = append(to.Logprobs.TextOffset, d.Logprobs.TextOffset...)
 	}
 	if d.FinishReason != nil {
-		to.FinishReason, to.FinishDetail = d.FinishReason, d.FinishDetail
+		to.FinishReason, to.FinishDetail, to.Warnings = d.FinishReason, d.FinishDetail, d.Warnings
 	}
 }
 
