@@ -82,6 +82,8 @@ type check struct {
 	validator *grammar.Validator
 	pattern   *regexp.Regexp
 	list      []string
+	// decoded says that the answer is shown without quotes if it is a JSON string.
+	decoded bool
 }
 
 // newCheck returns the check for a form, nil if the form cannot be checked.
@@ -109,6 +111,8 @@ func (r *Runner) newCheck(form grammar.Source) (*check, error) {
 func (c *check) holds() error {
 	text := c.answer.String()
 	switch {
+	case c.validator != nil && c.decoded && c.validator.Validate([]byte(quote(text))) == nil:
+		return nil
 	case c.validator != nil:
 		return c.validator.Validate([]byte(text))
 	case c.pattern != nil && !c.pattern.MatchString(text):

@@ -30,11 +30,11 @@ type output struct {
 	// thoughts is the text of the reasoning. It is kept only if keep is set, because something needs it: the summary's
 	// guard, the memory of calls, strategy tool or the seal.
 	thoughts strings.Builder
-	// reasons has what else counts as reasoning: the reasons for calls that were taken out of the text, and with hidden all
-	// text. It is kept only for the summary's guard.
+	// reasons has what else counts as reasoning: the reasons for calls that were taken out of the text, and with hidden
+	// all text. It is kept only for the summary's guard.
 	reasons                  strings.Builder
 	keep, summarizes, hidden bool
-	onAnswer         func() // called at the first text of the answer
+	onAnswer                 func() // called at the first text of the answer
 	// onSwitch is called with a new strategy and returns the settings that are then in effect.
 	onSwitch func(reasoning.Strategy) *reasoning.Info
 	// check gets the answer's text; nil if the answer is not checked.
@@ -76,7 +76,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		cfg.Emit, cfg.Separator, cfg.Rationales = o.rationale.Push, "", true
 	}
 	if t.strategy == reasoning.StrategyJSON {
-		cfg.JSON = &reader.JSONConfig{RawAnswer: t.req.Form.IsJSON()}
+		cfg.JSON = &reader.JSONConfig{RawAnswer: t.run.rawAnswer(&t.req)}
 		cfg.Markers = true // the model may fall back to them
 	}
 	o.split = t.model

@@ -113,7 +113,9 @@ func (t *turn) holdToForms() error {
 	if t.req.ToolChoice == generation.ToolChoiceNone && !t.family().About().ForbidsCalls {
 		t.conv.Tools = nil // the model does not call tools that it does not see
 	}
-	t.check, err = t.r.newCheck(t.req.Form)
+	if t.check, err = t.r.newCheck(t.req.Form); t.check != nil {
+		t.check.decoded = t.run.decodes
+	}
 	return err
 }
 

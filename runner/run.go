@@ -23,7 +23,9 @@ type run struct {
 	// req is the request, with its seed drawn. After first its messages have the remembered reasoning.
 	req    generation.Request
 	policy policy
-	ticket *ticket
+	// decodes says that the form came from a schema of the whole object of strategy json, see separate.
+	decodes bool
+	ticket  *ticket
 
 	// yield passes an event to the reader and reports whether the reader wants more. left says that it does not.
 	yield func(reasoning.Event, error) bool
@@ -65,6 +67,7 @@ func (n *run) first() (*turn, error) {
 		return nil, err
 	}
 	n.req.Messages = n.r.restore(&n.req)
+	n.separate()
 	return n.policy.first()
 }
 
