@@ -32,7 +32,7 @@ type Config struct {
 	// other runs. 0 means 256. A step that does not decode is filled to the batch size.
 	PrefillChunk int
 	// Queue is the maximum number of requests that wait for their turn; 0 means 64. Further requests fail with
-	// ErrQueueFull. A principal without any request may still add one, until there are twice as many requests.
+	// ErrQueueFull. A principal with less than its share of them may still add some, until there are twice as many.
 	Queue int
 	// Parallel is the maximum number of runs at a time; 0 means the number of sequences that the model has. The other
 	// sequences serve summaries and keep the prefixes of earlier runs.

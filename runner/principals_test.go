@@ -266,6 +266,25 @@ func TestFullQueueAdmitsOthers(t *testing.T) {
 	wg.Wait()
 }
 
+// TestFullQueueIsShared checks that one that filled the queue leaves others their shares of as many places again.
+func TestFullQueueIsShared(t *testing.T) {
+	q := newQueue(12, func() {})
+	fill := func(principal string) (n int) {
+		for q.enter(principal) != nil {
+			n++
+		}
+		return n
+	}
+	for i, want := range []int{12, 6, 4, 2, 0} { // the last but one gets what is left
+		if got := fill(fmt.Sprint(i)); got != want {
+			t.Errorf("principal %d gets %d places, want %d", i, got, want)
+		}
+	}
+	if q.running.total != 24 {
+		t.Errorf("%d places are taken", q.running.total)
+	}
+}
+
 func TestQueueHasAnEnd(t *testing.T) {
 	q := newQueue(2, func() {})
 	var tickets []*ticket

@@ -71,8 +71,8 @@ func (t *ticket) leave() {
 	}
 }
 
-// tally counts requests and limits them. Once it is full, a principal without a request may still enter one, so that
-// nobody can shut others out. The total never exceeds twice the limit.
+// tally counts requests and limits them. Once it is full, a principal may still enter as many as its share of another
+// most, and at least one, so that nobody can shut others out. The total never exceeds twice the limit.
 type tally struct {
 	most, total int
 	of          map[string]int
@@ -81,7 +81,12 @@ type tally struct {
 func newTally(most int) tally { return tally{most: most, of: map[string]int{}} }
 
 func (t *tally) enter(principal string) bool {
-	if t.total >= 2*t.most || t.total >= t.most && t.of[principal] > 0 {
+	mine, known := t.of[principal]
+	principals := len(t.of)
+	if !known {
+		principals++
+	}
+	if t.total >= 2*t.most || t.total >= t.most && mine >= max(1, t.most/principals) {
 		return false
 	}
 	t.total++
