@@ -118,6 +118,9 @@ type Request struct {
 	// Account, when not nil, gets the usage of a run that was begun, once, however the run ended. It is called on another
 	// goroutine, perhaps after Generate has returned, and must not block.
 	Account func(reasoning.Usage)
+	// Paused, when not nil, is called with true when the run is paused, because its place or its room in the cache goes
+	// to another run, and with false when it goes on. It is called on another goroutine and must not block.
+	Paused func(paused bool)
 	// Idle, when not nil, is called between events whenever no further event is at hand. A reader that writes several
 	// events at once writes them now. It is called on the goroutine of the reader.
 	Idle func()

@@ -4,9 +4,12 @@ import "time"
 
 // Stats says what a runner is doing and has done.
 type Stats struct {
-	// Waiting counts the runs, summaries and texts to embed that wait for a sequence. Active counts those that have one.
-	// Idle counts the sequences that are kept because their content may be a later prompt's prefix.
+	// Waiting counts the runs, summaries and texts to embed that wait for their turn. Active counts those that are
+	// computed. Idle counts the sequences that are kept because their content may be a later prompt's prefix.
 	Waiting, Active, Idle int
+	// Paused counts those of Waiting that were begun and then paused, and Pauses how often a run was paused.
+	Paused int
+	Pauses int64
 	// Steps counts forward passes, and Tokens the tokens that were fed to them.
 	Steps, Tokens int64
 	// Drafted counts the guesses of next tokens that were fed, which Tokens includes, and Accepted those that were right.

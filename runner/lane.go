@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"time"
 
 	"runner/backend"
 )
@@ -11,7 +12,7 @@ import (
 type lane struct {
 	ctx   context.Context
 	owner laneOwner
-	// seq is nil while the lane waits for a sequence.
+	// seq is nil while the lane has no sequence. A lane that was paused keeps it, unless others need it.
 	seq backend.Sequence
 	// tokens is the whole sequence: the fed tokens that the engine holds already, then the tokens to feed.
 	tokens []backend.Token
@@ -44,12 +45,27 @@ type lane struct {
 
 	// principal is the caller. Principals do not share prefixes.
 	principal string
-	// aside means that the lane belongs to a run that has another lane. It does not count as a run and waits for nobody.
-	aside bool
+	// aside means that the lane is no run: it takes no place and waits for nobody. If it belongs to a run, beside is the
+	// run's main lane. When that has ended, the lane is the run.
+	aside  bool
+	beside *lane
 	// begun means that the lane continues a run that is under way.
 	begun bool
+	// running means that the lane is in the steps.
+	running bool
+	// paused means that the lane's run was paused. pauses, when not nil, is told when that begins and when it ends.
+	paused bool
+	pauses func(paused bool)
+	// stopped means that the engine stopped computing the lane when it was paused, and had to start again.
+	stopped bool
+	// yielded means that the lane gave its sequence up because the cache was full.
+	yielded bool
+	// again is the length up to which the lane computes what it had computed before; 0 if it does not. since is when the
+	// lane last went on or was paused, and until when others may have its place.
+	again        int
+	since, until time.Time
 
-	// age orders lanes by admission. When the cache is full, the youngest lane yields.
+	// age orders lanes by admission. The youngest yields first.
 	age uint64
 	// repeats means that the lane's next tokens may be guessed.
 	repeats bool
@@ -68,7 +84,8 @@ type lane struct {
 
 // laneOwner is notified of what happens to a lane, on the scheduler's goroutine.
 type laneOwner interface {
-	// started is called when the lane gets its sequence, with the number of cached tokens.
+	// started is called when the lane gets a sequence, with the number of cached tokens. That is once, unless the lane had
+	// to give its sequence up.
 	started(l *lane, cached int)
 	// accept handles the sampled token. It appends the tokens to feed next to l.tokens, or sets l.done.
 	accept(l *lane, out *backend.Output)
@@ -78,6 +95,11 @@ type laneOwner interface {
 	full(l *lane)
 	// failed is called when the lane ends early. The lane is done.
 	failed(l *lane, err error)
+}
+
+// isRun reports whether the lane is a run, which takes a place.
+func (l *lane) isRun() bool {
+	return l.hidden == nil && (!l.aside || l.beside != nil && l.beside.done)
 }
 
 func (l *lane) pending() int { return len(l.tokens) - l.fed }

@@ -37,12 +37,19 @@ func (s *scheduler) await() {
 			return // its constraint has to go on
 		}
 	}
+	var look <-chan time.Time
+	if len(s.waiting) > 0 {
+		t := time.NewTimer(lookTime)
+		defer t.Stop()
+		look = t.C
+	}
 	select {
 	case <-s.ready:
 		s.gather()
 	case f := <-s.inbox:
 		f()
 	case <-s.cancelled:
+	case <-look: // a slice may be over
 	case <-s.stop.Done():
 	}
 }

@@ -635,6 +635,7 @@ var placeOfField = map[string]any{
 	"TemplateArgs": "is the prompt", "KeepReasoning": "is the prompt", "Delegation": "is the prompt",
 	"CallID": "is no content", "Seal": "is no content",
 	"Trace": "is no content", "Generated": "is no content", "Account": "is no content", "Idle": "is no content",
+	"Paused": "is no content",
 	"Phases": "shows where reasoning is, not what it says",
 }
 

@@ -56,7 +56,9 @@ func (t *turn) reported(l *lane) bool {
 		return true
 	}
 	next := t.newLane(&p, len(p.Tokens)+smallRun)
-	t.lane = next
+	if t.lane = next; t.pass != nil {
+		t.pass.lane.beside = next
+	}
 	t.follow(next)
 	t.r.sched.add(next, true)
 	return true

@@ -108,7 +108,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		cancel:  cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
 	}
 	idle, end := context.WithCancel(stop)
-	r.queue = newQueue(cfg.Queue+r.sched.parallel, end)
+	r.queue = newQueue(cfg.Queue+r.sched.places.most, end)
 	r.slots = newSlots(max(2, runtime.GOMAXPROCS(0))) // even on one processor, a principal leaves a slot for others
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)

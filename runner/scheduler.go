@@ -23,10 +23,8 @@ type scheduler struct {
 	model        backend.Model
 	info         backend.Info
 	prefillChunk int
-	// parallel is the maximum number of runs at a time.
-	parallel int
-	log      *slog.Logger
-	counts   counts
+	log          *slog.Logger
+	counts       counts
 
 	// inbox receives work to do between two steps, such as admissions.
 	inbox chan func()
@@ -42,10 +40,9 @@ type scheduler struct {
 	cache   prefixCache
 	active  []*lane
 	waiting []*lane
+	places  places
 	ages    uint64
-	// served has the value of ages at which a principal's run was last admitted.
-	served map[string]uint64
-	turn   int
+	turn    int
 	// pieces counts the pieces of texts that were embedded. pace decides when there is time for the next.
 	pieces uint64
 	pace   pace
@@ -53,9 +50,7 @@ type scheduler struct {
 	// lost is broken, for other goroutines to read.
 	lost atomic.Pointer[error]
 	// bad counts the runs with unusable logits since the last good token.
-	bad int
-	// hold keeps waiting lanes waiting after a lane had to give its sequence back, until another lane ends.
-	hold    bool
+	bad     int
 	guesser guesser
 
 	// targets is the number of prompt tokens and guesses that the next step can still score.
@@ -71,15 +66,11 @@ type scheduler struct {
 
 func newScheduler(stop context.Context, model backend.Model, cfg *Config) *scheduler {
 	info := model.Info()
-	parallel := cfg.Parallel
-	if parallel <= 0 {
-		parallel = info.Sequences
-	}
 	s := &scheduler{
-		model: model, info: info, prefillChunk: min(cfg.PrefillChunk, info.BatchSize), parallel: parallel, log: cfg.Logger,
+		model: model, info: info, prefillChunk: min(cfg.PrefillChunk, info.BatchSize), log: cfg.Logger,
 		inbox: make(chan func()), stop: stop,
 		cache:   prefixCache{model: model},
-		served:  map[string]uint64{},
+		places:  newPlaces(model, cfg),
 		guesser: newGuesser(model, cfg),
 		inputs:  make([]backend.Input, 0, info.Sequences),
 		outputs: make([]backend.Output, info.Sequences),
@@ -172,7 +163,7 @@ func (s *scheduler) add(l *lane, first bool) {
 	if s.ready != nil {
 		l.unwatch = context.AfterFunc(l.ctx, s.noteCancelled)
 	}
-	l.age, l.begun = s.ages, first
+	l.age, l.begun, s.places.changed = s.ages, first, true
 	if first {
 		s.waiting = slices.Insert(s.waiting, 0, l)
 		return
@@ -182,9 +173,12 @@ func (s *scheduler) add(l *lane, first bool) {
 
 // remove removes a lane. Its sequence goes back to the cache, unless it embeds: few texts have a common beginning.
 func (s *scheduler) remove(l *lane) {
-	l.done, s.hold = true, false
+	l.done, l.running, s.places.changed = true, false, true
 	if l.unwatch != nil {
 		l.unwatch()
+	}
+	if l.paused {
+		s.resumed(l)
 	}
 	if i := slices.Index(s.active, l); i >= 0 {
 		s.active = slices.Delete(s.active, i, i+1)
@@ -229,97 +223,6 @@ func (s *scheduler) dropCancelled() {
 			i = 0
 		}
 	}
-}
-
-// admit gives sequences to waiting lanes. There are never more lanes than tokens in a step, so that each lane can
-// decode in every step.
-func (s *scheduler) admit() {
-	if len(s.waiting) == 0 || s.hold && len(s.active) > 0 {
-		return
-	}
-	for len(s.active) < s.info.BatchSize {
-		i := s.next()
-		if i < 0 {
-			return
-		}
-		l := s.waiting[i]
-		seq, err := s.sequenceFor(l)
-		switch {
-		case errors.Is(err, backend.ErrNoSequence) && len(s.active) > 0:
-			return
-		case s.breaks(err):
-			s.failAll(err)
-			return
-		case err != nil:
-			s.fail(l, fmt.Errorf("starting a sequence: %w", err))
-			continue
-		}
-		s.waiting = slices.Delete(s.waiting, i, i+1)
-		l.seq, l.fed = seq, len(seq.Tokens())
-		s.active = append(s.active, l)
-		if !l.aside {
-			s.ages++
-			s.served[l.principal] = s.ages
-		}
-		l.owner.started(l, l.fed)
-	}
-}
-
-// sequenceFor returns a sequence for a lane. It may hold a prefix of the lane's tokens, unless the lane embeds: such a
-// text must be read whole.
-func (s *scheduler) sequenceFor(l *lane) (backend.Sequence, error) {
-	if l.hidden != nil {
-		return s.cache.fresh()
-	}
-	l.apart = false
-	return s.cache.acquire(l, s.active)
-}
-
-// next returns the index of the waiting lane to serve next, or -1 if none may be served. Lanes of runs that are under
-// way go first. Then the principal with the fewest lanes under way goes first, so that a principal with many requests
-// does not keep others waiting. Among equals, the principal that was served longest ago goes first. Within a
-// principal, the lane that has waited longest goes first.
-//
-// A text to embed counts as a run of its principal, but does not take a run's place. Each principal has at most one
-// text under way.
-func (s *scheduler) next() int {
-	runs, texts := s.underWay()
-	best, fewest := -1, 0
-	for i, l := range s.waiting {
-		if l.aside || l.begun {
-			return i
-		}
-		if l.hidden == nil && runs >= s.parallel || l.hidden != nil && texts >= s.parallel {
-			continue
-		}
-		of, embeds := 0, false
-		for _, other := range s.active {
-			if !other.aside && other.principal == l.principal {
-				of++
-				embeds = embeds || other.hidden != nil
-			}
-		}
-		if embeds && l.hidden != nil {
-			continue
-		}
-		if best < 0 || of < fewest || of == fewest && s.served[l.principal] < s.served[s.waiting[best].principal] {
-			best, fewest = i, of
-		}
-	}
-	return best
-}
-
-// underWay counts the runs and the texts to embed that have a sequence.
-func (s *scheduler) underWay() (runs, texts int) {
-	for _, l := range s.active {
-		switch {
-		case l.hidden != nil:
-			texts++
-		case !l.aside:
-			runs++
-		}
-	}
-	return runs, texts
 }
 
 // fill builds the next step's inputs: first the lanes that decode, then prefill chunks of the other lanes, in turn.
@@ -448,6 +351,9 @@ func (s *scheduler) forward() (took time.Duration) {
 			l.scoring.note(in.Targets, l.fed+1, out.Scores)
 		}
 		l.fed += len(in.Tokens)
+		if l.again > 0 && l.fed >= l.again {
+			s.caughtUp(l)
+		}
 		if l.fed == len(l.tokens) {
 			if in.Sampling != nil {
 				s.bad = 0
@@ -534,29 +440,4 @@ func nothingLeft(l *lane, err error) error {
 	}
 	return &generation.RequestError{Field: "Sampling", Setting: "Bias", Advice: "forbid fewer tokens",
 		Err: errors.New("its bias forbids every token that can come next")}
-}
-
-// makeRoom frees cache. It evicts an idle sequence if there is one. Otherwise the youngest lane, embedding lanes
-// first, gives its sequence back and prefills again later. If there is only one lane, it has reached its end.
-func (s *scheduler) makeRoom() {
-	if s.cache.evict() {
-		return
-	}
-	youngest := slices.MaxFunc(s.active, func(a, b *lane) int {
-		if (a.hidden == nil) != (b.hidden == nil) {
-			return len(a.hidden) - len(b.hidden)
-		}
-		return int(a.age) - int(b.age)
-	})
-	if len(s.active) == 1 {
-		youngest.owner.full(youngest)
-		s.remove(youngest)
-		return
-	}
-	s.active = slices.DeleteFunc(s.active, func(l *lane) bool { return l == youngest })
-	youngest.seq.Close()
-	youngest.seq, youngest.awaits, youngest.fed, youngest.begun = nil, nil, 0, true
-	clear(youngest.hidden)
-	s.waiting = slices.Insert(s.waiting, 0, youngest)
-	s.hold = true
 }

@@ -135,7 +135,7 @@ func soakRound(t *testing.T, seed uint64) int {
 		cfg.Fail = failNowAndThen(seed)
 	}
 	m := fake.New(cfg)
-	r, err := New(m, Config{PrefillChunk: rng.IntN(64), Queue: 4 + rng.IntN(20),
+	r, err := New(m, Config{PrefillChunk: rng.IntN(64), Queue: 4 + rng.IntN(20), Parallel: rng.IntN(4),
 		CallMemory: NewCallMemory(rng.IntN(3), 0)})
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func (s *soakRun) request() generation.Request {
 		req.Sampling.Temperature = 1.5
 	}
 	seed := rng.Uint64()
-	req.Seed = &seed
+	req.Seed, req.Principal = &seed, fmt.Sprint(rng.IntN(3))
 	return req
 }
 

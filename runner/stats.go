@@ -12,6 +12,7 @@ func (r *Runner) Stats() generation.Stats {
 	c := &r.sched.counts
 	s := generation.Stats{
 		Waiting: int(c.waiting.Load()), Active: int(c.active.Load()), Idle: int(c.idle.Load()),
+		Paused: int(c.paused.Load()), Pauses: c.pauses.Load(),
 		MaskTime: time.Duration(r.maskTime.Load()), Steps: c.steps.Load(), Tokens: c.tokens.Load(),
 		Violations: r.violations.Load(), Drafted: c.drafted.Load(), Accepted: c.accepted.Load(),
 	}
@@ -51,7 +52,7 @@ type supervised interface {
 
 // counts are the scheduler's statistics, which other goroutines read.
 type counts struct {
-	waiting, active, idle, steps, tokens, drafted, accepted atomic.Int64
+	waiting, active, idle, paused, pauses, steps, tokens, drafted, accepted atomic.Int64
 }
 
 // note updates the counts between two steps.
@@ -59,6 +60,7 @@ func (c *counts) note(s *scheduler) {
 	c.waiting.Store(int64(len(s.waiting)))
 	c.active.Store(int64(len(s.active)))
 	c.idle.Store(int64(len(s.cache.idle)))
+	c.paused.Store(int64(s.places.paused))
 }
 
 // stepped counts a step that succeeded.

@@ -136,7 +136,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	asked := chattemplate.Prompt{Tokens: slices.Concat(prefix, ask), Origins: t.lane.origins}
 	asked.Origins = asked.Origins[:min(len(asked.Origins), len(prefix))]
 	p.lane = *t.newLane(&asked, len(asked.Tokens)+p.limit)
-	p.lane.owner, p.lane.aside = p, true
+	p.lane.owner, p.lane.aside, p.lane.beside = p, true, t.lane
 	p.lane.sampling = t.sight.sampling[partSummary]
 	if text := strings.TrimSpace(strings.Join([]string{t.earlier, t.output.thoughts.String(),
 		t.output.reasons.String()}, "\n")); text != "" {

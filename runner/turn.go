@@ -106,7 +106,8 @@ func (t *turn) prepare() error {
 
 // newLane makes a lane for a prompt of the turn, with room for so many tokens.
 func (t *turn) newLane(p *chattemplate.Prompt, room int) *lane {
-	l := &lane{ctx: t.run.ctx, owner: t, principal: t.req.Principal, repeats: t.guessable(), marks: &t.sight.marks}
+	l := &lane{ctx: t.run.ctx, owner: t, principal: t.req.Principal, repeats: t.guessable(), marks: &t.sight.marks,
+		pauses: t.run.req.Paused}
 	l.tokens, l.given = append(make([]backend.Token, 0, room), p.Tokens...), len(p.Tokens)
 	if capped(t.run.req.MaySee, t.run.req.Visibility) && !t.req.IsRaw() {
 		l.origins = newOrigins(p, room)
@@ -225,7 +226,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 		t.result.Timing.FirstToken = t.first.Sub(t.asked)
 		if q, ok := l.seq.(backend.Reusing); ok {
 			if n, ok := q.Reused(); ok {
-				if l.origins != nil || t.r.sched.ready == nil {
+				if l.origins != nil || t.r.sched.ready == nil || l.stopped {
 					n = min(n, t.result.Usage.Cached) // an engine at an address compares tokens only
 				}
 				t.result.Usage.Cached = min(n, t.prompt)

@@ -116,8 +116,8 @@ func New(cfg Config) *Model {
 		info: backend.Info{
 			Name: cfg.Name, Architecture: "fake", Backend: "fake", Device: "none", Quantization: "none",
 			ContextSize: cfg.ContextSize, TrainedContext: cfg.ContextSize, Sequences: cfg.Sequences,
-			BatchSize: cfg.BatchSize, Threads: 1, EmbeddingLength: embeddingLength, ChatTemplate: cfg.ChatTemplate,
-			Header: fmt.Sprintf("%064x", n), Digest: fmt.Sprintf("%064x", n),
+			CacheTokens: cfg.CacheTokens, BatchSize: cfg.BatchSize, Threads: 1, EmbeddingLength: embeddingLength,
+			ChatTemplate: cfg.ChatTemplate, Header: fmt.Sprintf("%064x", n), Digest: fmt.Sprintf("%064x", n),
 		},
 	}
 }
