@@ -8,10 +8,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner/backend/fake"
 	"runner/generation"
+	"runner/runner"
 	"runner/server/keys"
 	"runner/server/wire"
 )
@@ -272,4 +274,70 @@ func TestTokensCountWhileTheyAreGenerated(t *testing.T) {
 	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, "X-Api-Key", "key-of-o"); r.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
+}
+
+// TestPausedRunsHaveTheirTime checks that the time in which a run is paused does not count for its time limit, that its
+// stream stays open meanwhile, and that it goes on afterwards.
+func TestPausedRunsHaveTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{cut: context.Background(), cfg: Config{RequestTimeout: time.Minute}}
+		ctx, limit, cancel := s.limited(t.Context(), time.Now())
+		defer cancel()
+		time.Sleep(20 * time.Second)
+		for range 3 {
+			limit.pause(true)
+			time.Sleep(time.Hour)
+			limit.pause(false)
+			time.Sleep(10 * time.Second)
+		}
+		if synctest.Wait(); ctx.Err() != nil {
+			t.Error("the time in which the run was paused counts")
+		}
+		if time.Sleep(11 * time.Second); !errors.Is(context.Cause(ctx), wire.ErrTimeout) {
+			t.Errorf("after its time: %v", context.Cause(ctx))
+		}
+		limit.end()
+		limit.pause(true)
+		limit.pause(false) // starts nothing again
+	})
+}
+
+// TestPausedStreamsStayOpen checks that of two keys whose runs need more time than the limit together, and not alone,
+// none is cut, that both have their whole answers, and that their streams have comments while they are silent.
+func TestPausedStreamsStayOpen(t *testing.T) {
+	const step = 20 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		words := strings.Repeat("a b ", 20)
+		model := slowly(step, said("q", words))
+		model.Sequences = 1
+		file := keyFile(t, entry("one", "key-one", "")+","+entry("other", "key-other", ""))
+		s := unheard(t, Config{Keys: file, RequestTimeout: 50 * step}, model)
+		var wg sync.WaitGroup
+		began := time.Now()
+		for _, key := range []string{"key-one", "key-other"} {
+			wg.Go(func() {
+				w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/say", strings.NewReader(`{"text":"q"}`))
+				r.Host = "localhost"
+				r.Header.Set("Authorization", "Bearer "+key)
+				s.ServeHTTP(w, r)
+				body := strings.ReplaceAll(w.Body.String(), ": still here\n\n", "")
+				if text := frameEnds.ReplaceAllString(body, ""); w.Code != http.StatusOK || !strings.Contains(text, words) {
+					t.Errorf("%s: %d %q", key, w.Code, text)
+				}
+				if body == w.Body.String() {
+					t.Errorf("%s: no comments while it is silent", key)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(began); took < 60*step {
+			t.Errorf("both took %v, too little for this test", took)
+		}
+		if n := s.cfg.Pool.Loaded("a").(*runner.Runner).Stats().Pauses; n < 10 {
+			t.Errorf("%d pauses", n)
+		}
+		if err := s.cfg.Pool.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -38,14 +38,14 @@ func TestMetricsHaveTheirNames(t *testing.T) {
 	}
 
 	wanted := map[string]float64{"model_loaded": 1, "runs_waiting": 2, "runs_active": 3, "sequences_idle": 4,
-		"steps_total": 5, "step_tokens_total": 6,
+		"runs_paused": 20, "pauses_total": 21, "steps_total": 5, "step_tokens_total": 6,
 		"mask_seconds_total": 7, "form_violations_total": 8, "engine_crashes_total": 9, "engine_hangs_total": 10,
 		"engine_failed_total": 11, "engine_memory_bytes": 12, "drafted_tokens_total": 13, "accepted_tokens_total": 14,
 		"remote_streams_total":         15,
 		"remote_replaced_tokens_total": 16, "remote_faults_total": 17, "remote_given_up_total": 18, "remote_down": 1,
 		"remote_forms_refused_total": 19, "remote_other_model": 1}
-	now := generation.Stats{Waiting: 2, Active: 3, Idle: 4, Steps: 5, Tokens: 6, MaskTime: 7 * time.Second, Violations: 8,
-		Drafted: 13, Accepted: 14,
+	now := generation.Stats{Waiting: 2, Active: 3, Idle: 4, Paused: 20, Pauses: 21, Steps: 5, Tokens: 6,
+		MaskTime: 7 * time.Second, Violations: 8, Drafted: 13, Accepted: 14,
 		Engine: generation.EngineStats{Crashes: 9, Hangs: 10, Failed: 11, Memory: 12},
 		Remote: generation.RemoteStats{Streams: 15, Replaced: 16, Faults: 17, GaveUp: 18, Down: true,
 			FormsRefused: 19, Other: true}}

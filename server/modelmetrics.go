@@ -28,12 +28,16 @@ func newModelFigures(p *pool.Pool) *modelFigures {
 	gauge := prometheus.GaugeValue
 	counter := prometheus.CounterValue
 	add("model_loaded", "1 for each model that is in memory.", gauge, func(generation.Stats) float64 { return 1 })
-	add("runs_waiting", "Runs, summaries and texts to embed that wait for a sequence.", gauge,
+	add("runs_waiting", "Runs, summaries and texts to embed that wait for their turn.", gauge,
 		func(s generation.Stats) float64 { return float64(s.Waiting) })
-	add("runs_active", "Runs, summaries and texts to embed that have a sequence.", gauge,
+	add("runs_active", "Runs, summaries and texts to embed that are computed.", gauge,
 		func(s generation.Stats) float64 {
 			return float64(s.Active)
 		})
+	add("runs_paused", "Runs that were begun and paused, because others get their place; they wait, too.", gauge,
+		func(s generation.Stats) float64 { return float64(s.Paused) })
+	add("pauses_total", "How often runs were paused so that others got their place, since the model was loaded.", counter,
+		func(s generation.Stats) float64 { return float64(s.Pauses) })
 	add("sequences_idle", "Sequences that are kept for the prefixes that they hold.", gauge,
 		func(s generation.Stats) float64 {
 			return float64(s.Idle)

@@ -175,8 +175,9 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 			s.usage.count(p.ID, u)
 			said.count(u)
 		}
-		ctx, cancel := s.limited(ctx, time.Now())
+		ctx, limit, cancel := s.limited(ctx, time.Now())
 		defer cancel()
+		req.Paused = limit.pause
 		content := s.contentLog(ctx, &req)
 		for e, err := range m.Loaded.Generate(ctx, req) {
 			if err == nil && e.Kind == reasoning.Started && cost.prompt == 0 {
@@ -214,7 +215,7 @@ func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := m.server.limited(ctx, since)
+	ctx, _, cancel := m.server.limited(ctx, since)
 	defer cancel()
 	vector, err := m.Loaded.Embed(ctx, id, tokens)
 	if err != nil {
@@ -229,22 +230,56 @@ func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32
 }
 
 // limited returns a context that ends RequestTimeout after began, and when the server stops. It is for one run or for
-// all embeddings of a request.
-func (s *Server) limited(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
+// all embeddings of a request. The time limit can be paused.
+func (s *Server) limited(ctx context.Context, began time.Time) (context.Context, *timeLimit, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stops := []func() bool{context.AfterFunc(s.cut, func() { cancel(wire.ErrDraining) })}
+	unhook := context.AfterFunc(s.cut, func() { cancel(wire.ErrDraining) })
+	limit := &timeLimit{left: s.cfg.RequestTimeout - time.Since(began), since: time.Now()}
 	if s.cfg.RequestTimeout > 0 {
-		left := s.cfg.RequestTimeout - time.Since(began)
-		if left <= 0 {
+		if limit.left <= 0 {
 			cancel(wire.ErrTimeout) // at once, so that nothing more starts
 		}
-		stops = append(stops, time.AfterFunc(left, func() { cancel(wire.ErrTimeout) }).Stop)
+		limit.timer = time.AfterFunc(limit.left, func() { cancel(wire.ErrTimeout) })
 	}
-	return ctx, func() {
-		for _, stop := range stops {
-			stop()
-		}
+	return ctx, limit, func() {
+		unhook()
+		limit.end()
 		cancel(nil)
+	}
+}
+
+// timeLimit ends a context some time later. The time in which it is paused does not count. Its methods may be called by
+// several goroutines at once.
+type timeLimit struct {
+	mu sync.Mutex
+	// timer is nil without a limit. left is the time that was left since then.
+	timer *time.Timer
+	left  time.Duration
+	since time.Time
+	// paused means that the timer does not run. It never runs again after end.
+	paused, ended bool
+}
+
+func (l *timeLimit) pause(paused bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer == nil || l.ended || paused == l.paused {
+		return
+	}
+	l.paused = paused
+	if !paused {
+		l.since = time.Now()
+		l.timer.Reset(l.left)
+	} else if l.timer.Stop() {
+		l.left -= time.Since(l.since)
+	}
+}
+
+func (l *timeLimit) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended = true; l.timer != nil {
+		l.timer.Stop()
 	}
 }
 

@@ -102,6 +102,14 @@ var frameEnds = regexp.MustCompile(`"\n\ndata: "`)
 // default.
 func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	t.Helper()
+	s := unheard(t, cfg, model, queue...)
+	s.url = testenv.Listen(t, s)
+	return s
+}
+
+// unheard is host without a listener.
+func unheard(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
+	t.Helper()
 	rc := runner.Config{Queue: 100}
 	if len(queue) > 0 {
 		rc.Queue = queue[0]
@@ -129,7 +137,6 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 			}
 		}
 	})
-	s.url = testenv.Listen(t, s)
 	return s
 }
 
