@@ -82,6 +82,7 @@ var rules = []struct {
 	{"runner/models/cache", nil},
 	{"runner/reasoning", []string{"runner/backend", "runner/reasoning", "runner/reasoning/"}},
 	{"runner/generation/delegation", []string{"runner/chattemplate", "runner/grammar"}},
+	{"runner/generation/slots", nil},
 	{"runner/reasoning/trace", []string{"runner/reasoning", "runner/reasoning/internal/", "runner/reasoning/seal",
 		"runner/reasoning/trace", "runner/reasoning/trace/"}},
 	{"runner/reasoning/decision", []string{"runner/reasoning"}},

@@ -3,6 +3,8 @@ package runner
 import (
 	"log/slog"
 	"time"
+
+	"runner/generation/slots"
 )
 
 // Weights says which weights a model has. Its methods may be called from any goroutine.
@@ -37,6 +39,8 @@ type Config struct {
 	// Parallel is the maximum number of runs at a time; 0 means the number of sequences that the model has. The other
 	// sequences serve summaries and keep the prefixes of earlier runs.
 	Parallel int
+	// Slots are those that requests share while they are prepared. Nil makes some for this model alone.
+	Slots *slots.Slots
 	// CallMemory remembers the reasoning before tool calls. Nil remembers nothing.
 	CallMemory *CallMemory
 	// Drafts says when guesses of the next tokens are fed. They change no answer. Models that cannot check them get none.

@@ -15,6 +15,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/generation/delegation"
+	"runner/generation/slots"
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/decision"
@@ -762,13 +763,14 @@ func TestMainAgentCallsAfterASpecialist(t *testing.T) {
 
 // TestDelegationTakesASlot checks that a run that delegates waits for a slot before it is prepared, as any run does.
 func TestDelegationTakesASlot(t *testing.T) {
-	f := start(t, fake.Config{}, Config{})
-	for i := range f.slots.free {
-		other := fmt.Sprint("other ", i) // no principal may hold all slots
-		if err := f.slots.take(t.Context(), other); err != nil {
+	const n = 2
+	f := start(t, fake.Config{}, Config{Slots: slots.New(n)})
+	for i := range n {
+		slot, err := f.slots.Take(t.Context(), fmt.Sprint("other ", i)) // no principal may hold all slots
+		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.slots.give(other)
+		defer slot.Give()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,6 +20,7 @@ import (
 	"runner/chattemplate/family"
 	"runner/generation"
 	"runner/generation/delegation"
+	"runner/generation/slots"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -50,7 +50,7 @@ type Runner struct {
 	using sync.RWMutex
 	sched *scheduler
 	queue *queue
-	slots *slots
+	slots *slots.Slots
 	// violations counts answers that do not match their form although the form was enforced.
 	violations atomic.Int64
 	// maskTime is the total time spent on masks, in nanoseconds.
@@ -75,6 +75,9 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	}
 	if cfg.Queue <= 0 {
 		cfg.Queue = 64
+	}
+	if cfg.Slots == nil {
+		cfg.Slots = slots.New(0)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -109,7 +112,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	}
 	idle, end := context.WithCancel(stop)
 	r.queue = newQueue(cfg.Queue+r.sched.places.most, end)
-	r.slots = newSlots(max(2, runtime.GOMAXPROCS(0))) // even on one processor, a principal leaves a slot for others
+	r.slots = cfg.Slots
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)
 	})

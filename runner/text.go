@@ -116,6 +116,22 @@ func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Re
 	return p, err
 }
 
+// inSlot waits for a slot of the principal and runs f in it. The model is not closed before f returns. The error is
+// f's, the cause of ctx's end or ErrClosed.
+func (r *Runner) inSlot(ctx context.Context, principal string, f func() error) error {
+	slot, err := r.slots.Take(ctx, principal)
+	if err != nil {
+		return err
+	}
+	defer slot.Give()
+	r.using.RLock()
+	defer r.using.RUnlock()
+	if r.sched.stop.Err() != nil {
+		return generation.ErrClosed
+	}
+	return f()
+}
+
 // Fits returns a *PromptTooLongError if a text is so long that it cannot fit into this model's context. It does not
 // tokenize the text, so a text may be too long even if Fits returns nil.
 func (r *Runner) Fits(text string) error {
