@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -104,13 +105,23 @@ func (b *bodies) release(principal string, n int64) {
 // body is a request's body. If its length is declared, all of it counts when its first byte is read, so that a body
 // that was admitted can be read to the end. Otherwise it counts as it arrives. The read deadline ends when it has
 // been read; answering may take longer.
+//
+// Reading is work: after some of it, the next part is read when the principal has a slot.
 type body struct {
 	io.ReadCloser
 	control   *http.ResponseController
 	bodies    *bodies
 	principal string
-	// length is the declared length, 0 or less if there is none; read is how much has arrived.
+	// ctx is the request's context, and work its use of the processor.
+	ctx  context.Context
+	work *work
+	// owed is work of reading that no slot was charged with. due is when the read deadline ends.
+	owed time.Duration
+	due  time.Time
+	// length is the declared length, 0 or less if there is none; read is how much has arrived. ended says that nothing
+	// more comes.
 	length, read int64
+	ended        bool
 	// counted is the memory counted for the body, and held that for the whole request.
 	counted, held int64
 	// values and depth are the limits of its shape.
@@ -122,10 +133,21 @@ type body struct {
 	flag        string
 }
 
+const (
+	// shortBody is the length up to which a body is checked and decoded without a slot.
+	shortBody = 16 << 10
+	// readCost estimates the work of reading once, and bytesCost that of reading so many bytes. A slot is charged with
+	// mostOwed at once.
+	readCost  = 3 * time.Microsecond
+	bytesCost = 2 // bytes per nanosecond
+	mostOwed  = time.Millisecond
+)
+
 // newBody returns the body of a request for a route.
 func (s *Server) newBody(w http.ResponseWriter, r *http.Request, route *wire.Route, principal string) *body {
 	b := &body{
 		control: http.NewResponseController(w), bodies: s.bodies, principal: principal, length: r.ContentLength,
+		ctx: r.Context(), work: &noteOf(r.Context()).work, due: time.Now().Add(bodyTimeout),
 		limit: s.cfg.MaxBody, most: s.cfg.MaxBody, flag: "--max-body", values: s.cfg.MaxValues, depth: s.cfg.MaxDepth,
 	}
 	if most := s.bodies.longestBody(); most < b.limit {
@@ -149,6 +171,7 @@ func (b *body) checkLength(r *http.Request) error {
 		_, _ = io.CopyN(io.Discard, r.Body, b.most)
 	}
 	_ = b.control.SetReadDeadline(time.Time{})
+	b.ended = true
 	return b.tooLong(nil)
 }
 
@@ -169,8 +192,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if err := b.count(min(b.length, b.limit)); err != nil {
 		return 0, b.refuse(err)
 	}
-	n, err := b.ReadCloser.Read(p)
-	b.read += int64(n)
+	n, err := b.take(p)
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		b.refused = b.tooLong(err)
 		err = b.refused
@@ -178,10 +200,61 @@ func (b *body) Read(p []byte) (int, error) {
 	if err := b.count(b.read); err != nil {
 		return 0, b.refuse(err)
 	}
+	return n, err
+}
+
+// take reads, and waits for a slot if much was read without one.
+func (b *body) take(p []byte) (int, error) {
+	if b.owed >= mostOwed {
+		if err := b.wait(func() error { return b.work.pay(b.ctx, b.owed) }); err != nil {
+			return 0, err
+		}
+		b.owed = 0
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	b.owed += readCost + time.Duration(n/bytesCost)
 	if err != nil {
 		_ = b.control.SetReadDeadline(time.Time{})
+		b.ended = true
 	}
 	return n, err
+}
+
+// wait waits for a slot. The client gets that much more time to send its body.
+func (b *body) wait(slot func() error) error {
+	began := time.Now()
+	err := slot()
+	if waited := time.Since(began); waited > time.Millisecond && !b.ended {
+		b.due = b.due.Add(waited)
+		_ = b.control.SetReadDeadline(b.due)
+	}
+	return err
+}
+
+// Work implements [wire.Budget].
+func (b *body) Work(ctx context.Context) error {
+	if b.read <= shortBody {
+		return nil
+	}
+	return b.wait(func() error { return b.work.begin(ctx) })
+}
+
+// Rest implements [wire.Budget].
+func (b *body) Rest() { b.work.end() }
+
+// drop reads and drops what is left of a body: a client that is still sending when its connection is closed may not
+// see the answer.
+func (b *body) drop() {
+	b.work.end()
+	part := make([]byte, 32<<10)
+	for !b.ended && b.read <= b.most {
+		if _, err := b.take(part); err != nil {
+			break
+		}
+	}
+	_ = b.control.SetReadDeadline(time.Time{})
+	b.ended = true
 }
 
 // count counts a body of n bytes in total, or returns an error of hold.
@@ -225,14 +298,12 @@ func noRoom() *wire.Error {
 	return e
 }
 
-// refuse returns the error for a body that hold refused, and reads and drops the rest of it: a client that is still
-// sending when its connection is closed may not see the answer.
+// refuse returns the error for a body that hold refused.
 func (b *body) refuse(why error) error {
 	if b.refused = noRoom(); why == errNever {
 		b.refused = b.tooLong(nil)
 	}
-	_, _ = io.Copy(io.Discard, b.ReadCloser)
-	_ = b.control.SetReadDeadline(time.Time{})
+	b.drop()
 	return b.refused
 }
 

@@ -31,6 +31,7 @@ func (h *holding) Routes() []wire.Route {
 			if err := wire.ReadJSON(r, &body); err != nil {
 				return err
 			}
+			wire.Rest(r)
 			h.read <- struct{}{}
 			<-h.answer
 			w.WriteHeader(http.StatusNoContent)

@@ -18,6 +18,7 @@ import (
 
 // Use implements [wire.Models].
 func (s *Server) Use(ctx context.Context, name string) (wire.Model, error) {
+	noteOf(ctx).work.end() // the model may have to be loaded, and has slots of its own
 	card, ok := s.find(wire.PrincipalOf(ctx), name)
 	if !ok {
 		return nil, noModel(name)
@@ -161,6 +162,7 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 			return
 		}
 		req.Principal, req.MaySee = p.ID, p.Reasoning
+		defer s.cfg.Slots.Run(p.ID)()
 		said := noteOf(ctx)
 		first := said.begins()
 		if wait := s.limits.spent(p.ID); first && wait > 0 {
@@ -314,6 +316,8 @@ type note struct {
 	// it got the place.
 	left    func()
 	entered time.Time
+	// work is the request's use of the processor before its model runs.
+	work work
 }
 
 type noteKey struct{}
@@ -348,6 +352,7 @@ func (n *note) enter(r wire.Loaded, principal string) (since time.Time, err erro
 }
 
 func (n *note) leave() {
+	n.work.end()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.left != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"runner/generation/slots"
 	"runner/reasoning"
 	"runner/server/keys"
 	"runner/server/pool"
@@ -71,6 +72,9 @@ type Config struct {
 	MaxConnections, MaxPeerConnections int
 	// Proxies are the addresses of proxies, which connect for many clients.
 	Proxies []netip.Prefix
+	// Slots are those that requests share while their bodies are checked and models prepare their runs. Nil makes some
+	// for the bodies alone.
+	Slots *slots.Slots
 	// RequestTimeout is how long one run, or all embeddings of a request together, may take; 0 means no limit.
 	RequestTimeout time.Duration
 	// DrainTimeout is how long requests may continue when the server stops; 0 means 30 seconds.
@@ -148,6 +152,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.MaxDepth <= 0 {
 		cfg.MaxDepth = wire.DefaultDepth
+	}
+	if cfg.Slots == nil {
+		cfg.Slots = slots.New(0)
 	}
 	if cfg.DrainTimeout <= 0 {
 		cfg.DrainTimeout = 30 * time.Second
@@ -306,6 +313,7 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 		default:
 			if principal, err = s.authenticate(r, route); err == nil {
 				r = r.WithContext(context.WithValue(wire.WithPrincipal(r.Context(), principal), noteKey{}, said))
+				said.work.slots, said.work.principal = s.cfg.Slots, principal.ID
 				err = s.handle(w, r, &route)
 			}
 		}
@@ -326,7 +334,11 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, route *wire.Rout
 		return err
 	}
 	r.Body = in
-	return route.Handle(w, r)
+	err := route.Handle(w, r)
+	if err != nil && in.read > 0 { // package http deals with a body that nobody wanted
+		in.drop()
+	}
+	return err
 }
 
 // checkEncoding refuses compressed bodies.

@@ -179,6 +179,7 @@ func (a *API) pull(w http.ResponseWriter, r *http.Request) error {
 		}
 		return out.succeed(Warning{restartNeeded, restart(body.Model)})
 	}
+	wire.Rest(r)
 	name, err := a.cfg.Library.Pull(r.Context(), body.Model, out.report)
 	if err != nil {
 		return out.fail(err)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -14,10 +15,12 @@ import (
 )
 
 // ReadJSON reads the body of a request, one JSON value, into v. Unknown fields are ignored. Errors are an *Error that
-// names the wrong field. The server limits the length of bodies and their memory, see [Budget]; an *Error from reading
-// the body is returned unchanged.
+// names the wrong field. The server limits the length of bodies, their memory and their work, see [Budget]; an *Error
+// from reading the body is returned unchanged. What its beginning shows to be over a limit is refused before the rest is
+// read. If ReadJSON returns nil, the request still has work, see [Work].
 func ReadJSON(r *http.Request, v any) error {
-	body, err := readBody(r)
+	s := newShape(mostEntries(v))
+	body, err := readBody(r, s)
 	var large *http.MaxBytesError
 	var own *Error
 	switch {
@@ -28,39 +31,61 @@ func ReadJSON(r *http.Request, v any) error {
 			"the body is longer than the %d bytes that are allowed (--max-body)", large.Limit)
 		e.Err = err
 		return e
+	case r.Context().Err() != nil:
+		return FromError(context.Cause(r.Context()), nil)
 	case err != nil:
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body broke off", Err: err}
 	}
 	if !utf8.Valid(body) {
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body is not UTF-8 text"}
 	}
-	values, depth := shapeOf(r)
-	s, err := check(body, v, values, depth)
-	if err == nil {
-		length := int64(len(body))
-		err = Reserve(r, BodyCost(length, s.values)-BodyCost(length, 0))
-	}
-	if err != nil {
+	length := int64(len(body))
+	if err := Reserve(r, BodyCost(length, s.values)-BodyCost(length, 0)); err != nil {
 		return err
 	}
 	return decode(body, v)
 }
 
-// readBody reads a body. If its length is known, its memory is allocated once, after the first bytes have arrived.
-func readBody(r *http.Request) ([]byte, error) {
+// bodyPiece is how much of a body is read before it is looked at.
+const bodyPiece = 64 << 10
+
+// readBody reads a body and takes its shape. It stops early if the shape is refused. If the length is known, its memory
+// is allocated at once, after the first piece has arrived. When readBody returns nil, the request has work.
+func readBody(r *http.Request, s *shape) ([]byte, error) {
+	values, depth := shapeOf(r)
 	body := make([]byte, 0, 512)
 	for {
-		n, err := r.Body.Read(body[len(body):cap(body)])
+		n, err := r.Body.Read(body[len(body):min(cap(body), len(body)+bodyPiece)])
 		body = body[:len(body)+n]
+		if err == io.EOF || len(body)-s.at >= bodyPiece {
+			if err := Work(r); err != nil {
+				return body, err
+			}
+			s.more(body)
+			if err == io.EOF {
+				s.end()
+			}
+			if err := s.refuse(values, depth); err != nil {
+				return body, err
+			}
+			if err != io.EOF {
+				Rest(r)
+			}
+		}
 		switch {
 		case err == io.EOF:
 			return body, nil
 		case err != nil:
 			return body, err
-		case int64(cap(body)) <= r.ContentLength:
-			body = slices.Grow(body, int(r.ContentLength)+1-len(body))
 		case len(body) == cap(body):
-			body = slices.Grow(body, max(len(body), 1))
+			length := 2 * len(body)
+			if int64(len(body)) <= r.ContentLength {
+				length = int(r.ContentLength) + 1
+			}
+			if len(body) < bodyPiece {
+				length = min(length, bodyPiece)
+			}
+			body = slices.Grow(body, length-len(body))
 		}
 	}
 }
@@ -72,7 +97,7 @@ type Noter interface{ Note(body []byte) }
 // text.
 func Unmarshal(body []byte, v any) error {
 	if most := mostEntries(v); most != nil {
-		if err := refuse(look(body, most), most); err != nil {
+		if err := look(body, most).tooMany(); err != nil {
 			return err
 		}
 	}

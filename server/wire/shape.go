@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -18,14 +19,35 @@ const (
 	DefaultDepth  = 256
 )
 
-// Budget is how much a server allows for one request: the shape of its body, and memory. The body of a request that
-// the server passes on implements it; ReadJSON uses it.
+// Budget is how much a server allows for one request: the shape of its body, memory, and the processor. The body of a
+// request that the server passes on implements it; ReadJSON uses it.
 type Budget interface {
 	// Shape returns the maximum number of values in a body, and their maximum depth of nesting.
 	Shape() (values, depth int)
 	// Reserve adds n bytes of memory to the request's account until it is answered. It returns an *Error if there is not
 	// enough memory now, or if one request may not have that much.
 	Reserve(n int64) error
+	// Work waits until the request may use the processor to check its body and to decode it; it has work from then on. It
+	// does nothing for a short body, or if the request has work already. The error is the cause of ctx's end.
+	Work(ctx context.Context) error
+	// Rest ends the work. It is also ended when the request gets a model, and when it is answered. A handler that waits
+	// for something else in between must call it.
+	Rest()
+}
+
+// Work calls the Work method of a request's [Budget], and Rest its Rest method. Without a budget they do nothing.
+func Work(r *http.Request) error {
+	if b, ok := r.Body.(Budget); ok {
+		return b.Work(r.Context())
+	}
+	return nil
+}
+
+// Rest is described at [Work].
+func Rest(r *http.Request) {
+	if b, ok := r.Body.(Budget); ok {
+		b.Rest()
+	}
 }
 
 // Reserve calls the Reserve method of a request's [Budget]. Without a budget there is no limit.
@@ -54,7 +76,7 @@ const (
 // BodyCost estimates the memory that a request takes, in bytes, from the number of bytes and values of its body.
 func BodyCost(length int64, values int) int64 { return max(length*textCost, int64(values)*valueCost) }
 
-// shape is what is known of JSON text before it is decoded.
+// shape is what is known of JSON text before it is decoded. The text may be invalid.
 type shape struct {
 	// values is about how many values there are: those after a comma, a colon or an opening bracket.
 	values int
@@ -62,62 +84,113 @@ type shape struct {
 	depth int
 	// entries counts the entries of each list or object that is a field of the outermost object.
 	entries map[string]int
+
+	// fields are the fields whose entries are counted. Their names may be in any letter case.
+	fields map[string]int
+	// at is how much of the text was looked at, and open how many lists and objects are open there. quote is where the
+	// string begins that is open there, or -1. key is the last string in the outermost object.
+	at, open, quote int
+	key             [2]int
+	// field is the field that is open there, n how many commas it has, and used says whether something came after the
+	// last.
+	field string
+	n     int
+	used  bool
 }
 
-// look returns the shape of JSON text, which may be invalid. It counts only the entries of the given fields, whose
-// names may be in any letter case.
-func look(body []byte, fields map[string]int) (s shape) {
-	open := 0
-	var key []byte // the last string in the outermost object
-	// the field that is being read, how many commas it has, and whether something came after the last
-	field, n, used := "", 0, false
-	for i := 0; i < len(body); i++ {
+// look returns the shape of JSON text. It counts only the entries of the given fields.
+func look(body []byte, fields map[string]int) *shape {
+	s := newShape(fields)
+	s.more(body)
+	s.end()
+	return s
+}
+
+func newShape(fields map[string]int) *shape { return &shape{fields: fields, quote: -1} }
+
+// more looks at the rest of a text that has become longer.
+func (s *shape) more(body []byte) {
+	i := s.at
+	for ; i < len(body); i++ {
+		if s.quote >= 0 {
+			end, found := closing(body, s.quote, i)
+			if i = end; !found {
+				break
+			}
+			if s.open == 1 {
+				s.key = [2]int{s.quote, i + 1}
+			}
+			s.used = s.used || s.open == 2
+			s.quote = -1
+			continue
+		}
 		switch c := body[i]; {
 		case c == '"':
-			end := endOfString(body, i)
-			if open == 1 {
-				key = body[i : end+1]
-			}
-			used = used || open == 2
-			i = end
+			s.quote = i
 		case c == '[' || c == '{':
-			used = used || open == 2
+			s.used = s.used || s.open == 2
 			s.values++
-			open++
-			if s.depth = max(s.depth, open); open == 2 {
-				field, n, used = fieldOf(key, fields), 0, false
+			s.open++
+			if s.depth = max(s.depth, s.open); s.open == 2 {
+				s.field, s.n, s.used = fieldOf(body[s.key[0]:s.key[1]], s.fields), 0, false
 			}
 		case c == ']' || c == '}':
-			if open == 2 && field != "" {
-				if used {
-					n++
-				}
-				s.note(field, n)
+			if s.open == 2 {
+				s.end()
 			}
-			open--
+			s.open--
 		case c == ',':
 			s.values++
-			if open == 2 {
-				n++
+			if s.open == 2 {
+				s.n++
 			}
 		case c == ':':
 			s.values++
 		case c > ' ':
-			used = used || open == 2
+			s.used = s.used || s.open == 2
 		}
 	}
-	if open >= 2 && field != "" {
-		s.note(field, n) // the text ends early
-	}
-	return s
+	s.at = i
 }
 
-// note counts entries of a field.
-func (s *shape) note(field string, n int) {
+// end counts the entries of the field that ends here. The text may end too.
+func (s *shape) end() {
+	if s.field == "" {
+		return
+	}
 	if s.entries == nil {
 		s.entries = map[string]int{}
 	}
-	s.entries[field] += n
+	if s.entries[s.field] += s.n; s.used {
+		s.entries[s.field]++
+	}
+	s.field = ""
+}
+
+// refuse returns an error if the text has too many values or levels, or if a field has more entries than it may have.
+func (s *shape) refuse(values, depth int) error {
+	switch {
+	case s.values > values:
+		return Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge,
+			"the body has more than the %d values that are allowed (--max-values)", values)
+	case s.depth > depth:
+		return Errorf(http.StatusBadRequest, CodeInvalidJSON,
+			"the body is nested deeper than the %d levels that are allowed (--max-nesting)", depth)
+	}
+	if most := s.fields[s.field]; s.field != "" && s.n > most {
+		return Invalid(s.field, "there are more than the %d that are allowed", most)
+	}
+	return s.tooMany()
+}
+
+// tooMany returns an error if a field has more entries than it may have.
+func (s *shape) tooMany() error {
+	for field, n := range s.entries {
+		if n > s.fields[field] {
+			return tooMany(field, n, s.fields[field])
+		}
+	}
+	return nil
 }
 
 // fieldOf returns the field that package json would decode a key into, or an empty string.
@@ -135,31 +208,6 @@ func fieldOf(key []byte, fields map[string]int) string {
 		}
 	}
 	return ""
-}
-
-// check refuses a body that has too many values, before it is decoded into v.
-func check(body []byte, v any, values, depth int) (shape, error) {
-	most := mostEntries(v)
-	s := look(body, most)
-	switch {
-	case s.values > values:
-		return s, Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge,
-			"the body has more than the %d values that are allowed (--max-values)", values)
-	case s.depth > depth:
-		return s, Errorf(http.StatusBadRequest, CodeInvalidJSON,
-			"the body is nested deeper than the %d levels that are allowed (--max-nesting)", depth)
-	}
-	return s, refuse(s, most)
-}
-
-// refuse returns an error if a field has more than its maximum number of entries.
-func refuse(s shape, most map[string]int) error {
-	for field, n := range s.entries {
-		if n > most[field] {
-			return tooMany(field, n, most[field])
-		}
-	}
-	return nil
 }
 
 func tooMany(path string, n, most int) *Error {
@@ -205,15 +253,29 @@ func entries(raw []byte) (n int) {
 // endOfString returns the index of the closing quote of the string that begins at i, or of the last byte if there
 // is none.
 func endOfString(body []byte, i int) int {
-	for i++; i < len(body); i++ {
-		switch body[i] {
-		case '"':
-			return i
-		case '\\':
-			i++
+	end, _ := closing(body, i, i+1)
+	return min(end, len(body)-1)
+}
+
+// closing returns the index of the closing quote, from index i on, of the string that begins at quote. If there is
+// none, it returns the length of the text.
+func closing(body []byte, quote, i int) (end int, found bool) {
+	for i < len(body) {
+		n := bytes.IndexByte(body[i:], '"')
+		if n < 0 {
+			break
 		}
+		end = i + n
+		escapes := end
+		for escapes > quote+1 && body[escapes-1] == '\\' {
+			escapes--
+		}
+		if (end-escapes)%2 == 0 {
+			return end, true
+		}
+		i = end + 1
 	}
-	return len(body) - 1
+	return len(body), false
 }
 
 // entryLimits caches the results of mostEntries by type.

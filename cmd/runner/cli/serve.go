@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/generation/slots"
 	"runner/models"
 	"runner/models/names"
 	"runner/runner"
@@ -109,6 +110,8 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	ctx, hangUps := a.hangUps(ctx, cfg.Logger)
 	defer hangUps.stop()
 	rc.Logger = cfg.Logger
+	cfg.Slots = slots.New(0)
+	rc.Slots = cfg.Slots
 	kept, err := a.keepTraces(&o.record, cfg.Logger)
 	if err != nil {
 		return errors.Join(err, l.Close())

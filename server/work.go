@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"runner/generation/slots"
+)
+
+// work is a request's use of the processor before its model runs: its body is read, checked and decoded. The request
+// holds a slot for that. The zero value has no slots and does nothing. Its methods may be called by several goroutines at
+// once.
+type work struct {
+	slots     *slots.Slots
+	principal string
+
+	mu   sync.Mutex
+	slot *slots.Slot // nil while the request has no work
+}
+
+// begin waits for a slot and holds it until end. It does nothing if the request has one. The error is the cause of
+// ctx's end.
+func (w *work) begin(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.slot != nil || w.slots == nil {
+		return nil
+	}
+	slot, err := w.slots.Take(ctx, w.principal)
+	if err == nil {
+		w.slot = slot
+	}
+	return err
+}
+
+// end gives the slot back, if there is one.
+func (w *work) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.slot != nil {
+		w.slot.Give()
+		w.slot = nil
+	}
+}
+
+// pay charges the principal with work that was done without a slot. It waits for a slot unless the request has one.
+func (w *work) pay(ctx context.Context, done time.Duration) error {
+	if w.charge(done) {
+		return nil
+	}
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	w.charge(done)
+	w.end()
+	return nil
+}
+
+// charge charges the slot and reports whether there is one.
+func (w *work) charge(done time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.slot == nil {
+		return false
+	}
+	w.slot.Charge(done)
+	return true
+}
