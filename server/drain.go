@@ -21,6 +21,13 @@ func (d *drain) enter() bool {
 	return true
 }
 
+// stopping reports whether new requests are refused.
+func (d *drain) stopping() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.idle != nil
+}
+
 // leave uncounts a request that enter has counted.
 func (d *drain) leave() {
 	d.mu.Lock()

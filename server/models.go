@@ -54,24 +54,35 @@ func noModel(name string) *wire.Error {
 // poolError returns the error for a request that cannot get its model.
 func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Error {
 	switch {
+	case errors.Is(err, pool.ErrClosed):
+		return wire.FromError(wire.ErrDraining, nil)
+	case !isPools(err) && ctx.Err() != nil:
+		return wire.FromError(context.Cause(ctx), nil)
+	case !isPools(err) && !errors.Is(err, pool.ErrChanged):
+		s.logFailure("a model could not be loaded", name, err)
+	}
+	return withoutModel(err)
+}
+
+// isPools reports whether an error is the pool's own and says nothing about the model.
+func isPools(err error) bool {
+	return errors.Is(err, pool.ErrNoMemory) || errors.Is(err, pool.ErrBroken)
+}
+
+// withoutModel returns the error for requests while a model cannot be had because of err, an error of the pool.
+func withoutModel(err error) *wire.Error {
+	switch {
 	case errors.Is(err, pool.ErrNoMemory):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model",
 			Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
-	case errors.Is(err, generation.ErrOtherModel), errors.Is(err, generation.ErrUnavailable):
-		s.logFailure("a model could not be loaded", name, err)
-		return wire.FromError(err, map[string]string{"Model": "model"})
-	case errors.Is(err, pool.ErrChanged):
+	case errors.Is(err, pool.ErrChanged), errors.Is(err, generation.ErrOtherModel),
+		errors.Is(err, generation.ErrUnavailable):
 		return wire.FromError(err, map[string]string{"Model": "model"})
 	case errors.Is(err, pool.ErrBroken):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model",
 			Message:    pool.ErrBroken.Error() + "; it is loaded again soon, and the server's log says more",
 			RetryAfter: 5 * time.Second, Err: err}
-	case errors.Is(err, pool.ErrClosed):
-		return wire.FromError(wire.ErrDraining, nil)
-	case ctx.Err() != nil:
-		return wire.FromError(context.Cause(ctx), nil)
 	}
-	s.logFailure("a model could not be loaded", name, err)
 	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model",
 		Message: "the model could not be loaded; the server's log says why", Err: err}
 }
@@ -286,11 +297,14 @@ func (l *timeLimit) end() {
 }
 
 // explain logs an error if its answer only says that the log has the details. Such errors contain nothing of the
-// request.
+// request. If the model may be the reason, its health is checked.
 func (s *Server) explain(what, model string, err error) {
-	if code := wire.FromError(err, nil).Code; code == wire.CodeInternal || code == wire.CodeModelUnusable ||
-		code == wire.CodeUnavailable {
+	switch wire.FromError(err, nil).Code {
+	case wire.CodeInternal, wire.CodeModelUnusable, wire.CodeUnavailable:
 		s.logFailure(what, model, err)
+		s.health.suspect()
+	case wire.CodeModelChanged:
+		s.health.suspect()
 	}
 }
 

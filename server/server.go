@@ -479,7 +479,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.log.Info("stopping", "drain_seconds", s.cfg.DrainTimeout.Seconds())
 	hs.SetKeepAlivesEnabled(false)
 	answered := s.drain.stop()
-	s.health.stop()
+	s.health.log(healthStopping)
 	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
 	defer cancel()
 	var closing sync.WaitGroup

@@ -95,6 +95,8 @@ type model struct {
 	// failed is why the last attempt failed. It is not loaded again before until.
 	failed error
 	until  time.Time
+	// crowded says that the last attempt found no memory.
+	crowded bool
 	// failure is why its engine failed, if it was not loaded again since; else nil.
 	failure error
 	// unwanted models are unloaded as soon as no request holds them.
@@ -230,7 +232,7 @@ func (p *Pool) try(m *model) {
 	err := p.load(m.entry.Name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m.failed = nil
+	m.failed, m.crowded = nil, errors.Is(err, ErrNoMemory)
 	if err != nil && !errors.Is(err, ErrNoMemory) && !errors.Is(err, ErrClosed) {
 		m.failed, m.until = err, p.cfg.Clock().Add(retryAfter)
 	}
@@ -340,7 +342,8 @@ func (p *Pool) Inspect(ctx context.Context, name string) {
 	}
 }
 
-// Failure returns why a model's engine failed or why the model could not be loaded again after that; nil if it works.
+// Failure returns why Use would fail, as far as the last attempt to load the model and its engine show; nil if it would
+// not.
 func (p *Pool) Failure(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -350,10 +353,23 @@ func (p *Pool) Failure(name string) error {
 		return nil
 	case m.loaded != nil:
 		return m.loaded.Failure()
-	case m.failed != nil && (m.failure != nil || errors.Is(m.failed, ErrChanged)):
+	case m.failed != nil:
 		return m.failed
+	case m.crowded && !p.fits(m.entry.Size):
+		return ErrNoMemory
 	}
 	return m.failure
+}
+
+// fits reports whether size bytes fit if idle models are unloaded.
+func (p *Pool) fits(size int64) bool {
+	total := int64(0)
+	for _, m := range p.models {
+		if m.loaded != nil && (m.users > 0 || m.entry.Pinned) {
+			total += m.entry.Size
+		}
+	}
+	return p.cfg.Memory <= 0 || total == 0 || total+size <= p.cfg.Memory
 }
 
 // makeRoom unloads idle models, the least recently used first, until size more bytes fit. If they cannot, it returns

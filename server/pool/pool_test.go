@@ -381,3 +381,38 @@ func TestManyUsersOfFewPlaces(t *testing.T) {
 		}
 	}
 }
+
+// TestFailureSaysWhatUseWouldSay checks the reason why a model cannot be had: there is no memory for it while the last
+// request for it found none, and it cannot be loaded until an attempt succeeds.
+func TestFailureSaysWhatUseWouldSay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, o := newPool(t, Config{Memory: 15, KeepAlive: -1}, "a", "b")
+		says := func(name string, want error) {
+			t.Helper()
+			if got := p.Failure(name); !errors.Is(got, want) {
+				t.Errorf("%s: %v, want %v", name, got, want)
+			}
+		}
+		release := use(t, p, "a")
+		says("b", nil)
+		if _, _, err := p.Use(t.Context(), "b"); !errors.Is(err, ErrNoMemory) {
+			t.Fatal(err)
+		}
+		says("b", ErrNoMemory)
+		says("a", nil)
+		release()
+		says("b", nil)
+
+		cannot := errors.New("it ends early")
+		o.fail = cannot
+		if _, _, err := p.Use(t.Context(), "b"); !errors.Is(err, cannot) {
+			t.Fatal(err)
+		}
+		says("b", cannot)
+		time.Sleep(time.Hour)
+		says("b", cannot)
+		o.fail = nil
+		use(t, p, "b")()
+		says("b", nil)
+	})
+}
