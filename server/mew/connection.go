@@ -40,12 +40,13 @@ func (a *API) take(ctx context.Context, ws *websocket.Conn, who *space.Identity)
 	}
 	var writer sync.WaitGroup
 	writer.Go(func() { write(ctx, ws, m) })
-	m.CloseFor(read(ctx, ws, m))
+	m.CloseFor(a.read(ctx, ws, m, who.ID))
 	writer.Wait()
 }
 
-// read passes on what a member sends until its connection ends, and returns why it ended.
-func read(ctx context.Context, ws *websocket.Conn, m *space.Member) error {
+// read passes on what a member sends until its connection ends, and returns why it ended. A member that sends too much
+// is read slowly, so that it waits at its socket.
+func (a *API) read(ctx context.Context, ws *websocket.Conn, m *space.Member, id string) error {
 	for {
 		kind, frame, err := ws.Read(ctx)
 		switch {
@@ -54,10 +55,32 @@ func read(ctx context.Context, ws *websocket.Conn, m *space.Member) error {
 		case kind != websocket.MessageText:
 			return space.ErrBinary
 		}
-		if err := m.Send(ctx, frame); err != nil {
+		if err := a.work(ctx, id, len(frame), func() error { return m.Send(ctx, frame) }); err != nil {
 			return err
 		}
+		if wait := m.Pause(); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return space.ErrLeft
+			}
+		}
 	}
+}
+
+// longFrame is the length from which reading a message is work that takes a slot.
+const longFrame = 16 << 10
+
+// work runs f, in a slot of the participant if a message is long.
+func (a *API) work(ctx context.Context, id string, length int, f func() error) error {
+	if length >= longFrame {
+		slot, err := a.cfg.Slots.Take(ctx, principal+" "+id)
+		if err != nil {
+			return space.ErrLeft
+		}
+		defer slot.Give()
+	}
+	return f()
 }
 
 // errSpace: the connection asked for another space.

@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"runner/generation"
+	"runner/generation/slots"
 	"runner/reasoning"
 	"runner/server/mew/envelope"
 	"runner/server/mew/participant"
@@ -38,6 +39,8 @@ type Config struct {
 	Thoughts float64
 	// JoinTimeout is how long a connection may take to send its token; 0 means 10 seconds.
 	JoinTimeout time.Duration
+	// Slots are those that requests share while they are read and prepared. Nil makes some for the space alone.
+	Slots *slots.Slots
 	// Limits are the limits of the space. New sets its Clock and Logger.
 	Limits space.Config
 	// Clock gives the time; nil means time.Now. It may be called by several goroutines at once.
@@ -103,6 +106,9 @@ func New(models wire.Models, cfg Config) *API {
 	}
 	if cfg.Connections <= 0 {
 		cfg.Connections = 4
+	}
+	if cfg.Slots == nil {
+		cfg.Slots = slots.New(0)
 	}
 	cfg.Limits.Clock, cfg.Limits.Logger = cfg.Clock, cfg.Logger
 	a := &API{
@@ -324,6 +330,9 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) error {
 	case !a.inSpace(r.URL.Query().Get("space")):
 		return errNoSpace
 	}
+	if no := a.space.Refuse(who.ID); no != nil {
+		return refused(no)
+	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, envelope.MaxSize+1))
 	var large *http.MaxBytesError
 	var own *wire.Error
@@ -336,17 +345,30 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return wire.Errorf(http.StatusBadRequest, wire.CodeInvalidJSON, "the body is incomplete")
 	}
-	sent, err := a.space.Post(*who, body)
+	var sent *envelope.Envelope
+	err = a.work(r.Context(), who.ID, len(body), func() (err error) {
+		sent, err = a.space.Post(*who, body)
+		return err
+	})
 	var no *space.Refusal
 	switch {
 	case errors.As(err, &no):
-		return &wire.Error{Status: statusOf(no), Code: no.Fault.Error, Message: no.Message, Err: no}
+		return refused(no)
 	case err != nil:
 		return errClosing
 	default:
 		wire.WriteJSON(w, http.StatusAccepted, Accepted{sent.ID, "accepted", sent.Time.UTC()})
 	}
 	return nil
+}
+
+// refused returns the error for a message that was refused.
+func refused(no *space.Refusal) *wire.Error {
+	e := &wire.Error{Status: statusOf(no), Code: no.Fault.Error, Message: no.Message, Err: no}
+	if e.Status == http.StatusTooManyRequests {
+		e.RetryAfter = time.Second
+	}
+	return e
 }
 
 // statusOf returns the HTTP status of a refusal.
@@ -396,7 +418,7 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	// Package server has already checked the origin.
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	ws, err := websocket.Accept(hijacker{w}, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		if who == nil {
 			<-a.joining

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/generation/slots"
 	"runner/reasoning"
 	"runner/server"
 	"runner/server/mew"
@@ -79,15 +80,15 @@ func (o *mewServeOptions) load() (err error) {
 }
 
 // mountMEW adds the MEW space to a server if --mew is set. Its traces are stored in kept.
-func mountMEW(s *server.Server, o *serveOptions, kept *keptTraces, log *slog.Logger) {
+func mountMEW(s *server.Server, o *serveOptions, kept *keptTraces, shared *slots.Slots, log *slog.Logger) {
 	if o.mew.on {
 		req := o.defaults
 		req.Visibility, req.Rationale = o.mew.visibility, o.mew.rationale
 		s.Mount(mew.New(s, mew.Config{
 			Traces: kept.recorder(o.mew.trace),
 			Tokens: o.mew.participants, Space: o.mew.space, Request: req, Thoughts: float64(o.mew.thoughts), Logger: log,
-			Connections: o.mew.connections,
-			Limits:      space.Config{Rate: float64(o.mew.rate), Burst: 5 * float64(o.mew.rate)},
+			Connections: o.mew.connections, Slots: shared,
+			Limits: space.Config{Rate: float64(o.mew.rate), Burst: 5 * float64(o.mew.rate)},
 		}))
 	}
 }

@@ -131,7 +131,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := mountFormats(ctx, s, o, kept, rc.CallMemory, lib, cfg.Logger); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
-	mountMEW(s, o, kept, cfg.Logger)
+	mountMEW(s, o, kept, cfg.Slots, cfg.Logger)
 	go hangUps.follow(s.Reload)
 	a.announce(o, list, l.Addr(), cfg)
 	err = s.Serve(serving, l)

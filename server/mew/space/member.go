@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"runner/server/mew/envelope"
 )
@@ -31,6 +32,9 @@ func (s *Space) Join(who Identity) (*Member, error) {
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, ErrClosed
+	}
+	if s.over(&who) {
+		return nil, ErrRate
 	}
 	if old := s.members[who.ID]; old != nil {
 		s.remove(old, ErrReplaced)
@@ -91,17 +95,35 @@ func (m *Member) Receive(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// Send passes on an envelope of the participant. A refused one is answered with a system/error. Send returns an error
-// only if the connection has ended.
-func (m *Member) Send(_ context.Context, frame []byte) error {
-	e, join, err := envelope.ParseFrame(frame)
+// Pause returns how long to wait before the next envelope of the participant is read.
+func (m *Member) Pause() time.Duration {
 	s := m.space
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := s.sender(m.who.ID)
+	return max(0, pause-from.at.Sub(from.last))
+}
+
+// Send passes on an envelope of the participant. A refused one is answered with a system/error. Send returns an error
+// only if the connection has ended, or if it has to end because too much was dropped.
+func (m *Member) Send(_ context.Context, frame []byte) error {
+	s := m.space
+	dropped := len(frame) > brief && s.Refuse(m.who.ID) != nil
+	var e envelope.Envelope
+	var join *envelope.Join
+	var err error
+	if !dropped {
+		e, join, err = envelope.ParseFrame(frame)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.members[m.who.ID] != m {
 		return m.why()
 	}
-	if !s.admit(m.who.ID, &e) {
+	if dropped || !s.admit(m.who.ID, &e) {
+		if s.over(&m.who) {
+			return ErrRate
+		}
 		return nil
 	}
 	var refused *Refusal

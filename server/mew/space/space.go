@@ -25,8 +25,11 @@ type Config struct {
 	// total size. A participant with more is disconnected. 0 means 256 and 8 MiB.
 	Waiting, WaitingBytes int
 	// Rate is how many messages a second a participant may send, and Burst how many at once; 0 means 20 and 100.
-	// Further messages are dropped.
+	// Further messages are dropped, and after each the participant is read more slowly, see [Member.Pause].
 	Rate, Burst float64
+	// Over is how long messages of a participant may be dropped, one after the other, until it is disconnected; 0 means
+	// 10 seconds.
+	Over time.Duration
 	// ReportAfter is how long after a message is dropped its sender is told; 0 means a second.
 	ReportAfter time.Duration
 	// Members is the maximum number of participants; 0 means 64.
@@ -64,6 +67,8 @@ var (
 	ErrLate = errors.New("join_timeout")
 	// ErrBinary: the participant sent a frame that is not text.
 	ErrBinary = errors.New("binary_frame")
+	// ErrRate: the participant kept sending more than it may.
+	ErrRate = errors.New(RefusedRate)
 	// ErrFull: the space has its maximum number of participants. Only Join returns it.
 	ErrFull = errors.New("space_full")
 )
@@ -97,7 +102,19 @@ type sender struct {
 	dropped int
 	ids     []string
 	kind    string
+	// since is when the first message was dropped of those of which the last was dropped at last.
+	since, last time.Time
 }
+
+// Times of a participant that sends more than it may.
+const (
+	// pause is how long its connection is not read after a message was dropped. It then waits at the socket.
+	pause = 50 * time.Millisecond
+	// calm is the time without a dropped message after which it may join again.
+	calm = 2 * time.Second
+	// brief is the length up to which a dropped message is read for the id in the report.
+	brief = 16 << 10
+)
 
 // New returns an empty space.
 func New(cfg Config) *Space {
@@ -112,6 +129,9 @@ func New(cfg Config) *Space {
 	}
 	if cfg.Burst <= 0 {
 		cfg.Burst = 100
+	}
+	if cfg.Over <= 0 {
+		cfg.Over = 10 * time.Second
 	}
 	if cfg.ReportAfter <= 0 {
 		cfg.ReportAfter = time.Second
@@ -171,7 +191,7 @@ func (s *Space) Post(who Identity, frame []byte) (*envelope.Envelope, error) {
 		return nil, ErrClosed
 	}
 	if !s.admit(who.ID, &e) {
-		return nil, refuse(RefusedRate, &e, "at most %g messages a second", s.cfg.Rate)
+		return nil, s.tooMany(&e)
 	}
 	if err != nil {
 		return nil, refuse(RefusedInvalid, &e, "%v", err)
@@ -184,14 +204,7 @@ func (s *Space) Post(who Identity, frame []byte) (*envelope.Envelope, error) {
 
 // admit counts a message against its sender's rate. It reports false if the message is dropped.
 func (s *Space) admit(id string, e *envelope.Envelope) bool {
-	now := s.cfg.Clock()
-	from := s.senders[id]
-	if from == nil {
-		from = &sender{level: s.cfg.Burst, at: now}
-		s.senders[id] = from
-	}
-	from.level = min(s.cfg.Burst, from.level+s.cfg.Rate*now.Sub(from.at).Seconds())
-	from.at = now
+	from := s.sender(id)
 	if from.level >= 1 {
 		from.level--
 		return true
@@ -204,7 +217,47 @@ func (s *Space) admit(id string, e *envelope.Envelope) bool {
 	if e.ID != "" && len(from.ids) < envelope.MaxIDs {
 		from.ids = append(from.ids, e.ID)
 	}
+	if from.at.Sub(from.last) >= calm {
+		from.since = from.at
+	}
+	from.last = from.at
 	return false
+}
+
+// sender returns what a participant may send now.
+func (s *Space) sender(id string) *sender {
+	now := s.cfg.Clock()
+	from := s.senders[id]
+	if from == nil {
+		from = &sender{level: s.cfg.Burst, at: now}
+		s.senders[id] = from
+	}
+	from.level = min(s.cfg.Burst, from.level+s.cfg.Rate*now.Sub(from.at).Seconds())
+	from.at = now
+	return from
+}
+
+// over reports whether too many messages of a participant were dropped. Those of a participant without a token, which
+// answers others, may be.
+func (s *Space) over(who *Identity) bool {
+	from := s.sender(who.ID)
+	return who.Grant != [sha256.Size]byte{} && from.at.Sub(from.last) < calm && from.last.Sub(from.since) >= s.cfg.Over
+}
+
+// Refuse drops the next message of a participant before it is read, if it would be dropped. It then returns a *Refusal,
+// else nil.
+func (s *Space) Refuse(id string) *Refusal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	none := &envelope.Envelope{}
+	if s.sender(id).level >= 1 || s.admit(id, none) {
+		return nil
+	}
+	return s.tooMany(none)
+}
+
+func (s *Space) tooMany(e *envelope.Envelope) *Refusal {
+	return refuse(RefusedRate, e, "at most %g messages a second", s.cfg.Rate)
 }
 
 // report tells a participant which messages were dropped.

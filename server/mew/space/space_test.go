@@ -313,6 +313,86 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// TestWhoKeepsSendingTooMuchHasToLeave checks that a participant whose messages are dropped is read more slowly, has to
+// leave when it goes on, whatever the length of its messages, and may join again once it is calm. A participant without
+// a token may stay: others make it answer.
+func TestWhoKeepsSendingTooMuchHasToLeave(t *testing.T) {
+	long := []byte(`{"kind":"chat","payload":{"text":"` + strings.Repeat("x", 2*brief) + `"}}`)
+	for _, frame := range [][]byte{[]byte(`{"kind":"chat"}`), long, []byte("[" + string(long)), []byte(`{"kind":"no"}`)} {
+		now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+		s := New(Config{Rate: 1e-3, Burst: 3, ReportAfter: time.Hour, Clock: func() time.Time { return now }})
+		who := may(t, "a", "chat")
+		who.Grant[0] = 1
+		m := join(t, s, who)
+		took, sent := time.Duration(0), 0
+		var err error
+		for ; err == nil && sent < 1000; sent++ {
+			err = m.Send(t.Context(), frame)
+			wait := m.Pause()
+			if dropped := sent >= 3; dropped != (wait > 0) {
+				t.Fatalf("after message %d it is not read for %v", sent+1, wait)
+			}
+			now = now.Add(wait)
+			took += wait
+		}
+		if !errors.Is(err, ErrRate) || took < 10*time.Second || took > 11*time.Second {
+			t.Errorf("%.20s: %v after %v and %d messages", frame, err, took, sent)
+		}
+		m.CloseFor(err)
+		if _, err := s.Join(who); !errors.Is(err, ErrRate) {
+			t.Errorf("it joins again: %v", err)
+		}
+		now = now.Add(calm)
+		join(t, s, who)
+	}
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	s := New(Config{Rate: 1e-3, Burst: 3, ReportAfter: time.Hour, Clock: func() time.Time { return now }})
+	m := join(t, s, may(t, "model", "chat"))
+	for range 1000 {
+		if err := m.Send(t.Context(), []byte(`{"kind":"chat"}`)); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(m.Pause())
+	}
+}
+
+// TestWhoIsCalmInBetweenStays checks that messages dropped now and then end no connection.
+func TestWhoIsCalmInBetweenStays(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	s := New(Config{Rate: 1, Burst: 3, ReportAfter: time.Hour, Clock: func() time.Time { return now }})
+	who := may(t, "a", "chat")
+	who.Grant[0] = 1
+	m := join(t, s, who)
+	for range 20 {
+		for range 10 {
+			if err := m.Send(t.Context(), []byte(`{"kind":"chat"}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = now.Add(3 * time.Second)
+	}
+}
+
+// TestRefuseDropsBeforeReading checks that a message over the rate is refused before its body is read, and counted.
+func TestRefuseDropsBeforeReading(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	s := New(Config{Rate: 1, Burst: 1, ReportAfter: time.Hour, Clock: func() time.Time { return now }})
+	who := may(t, "a", "chat")
+	if no := s.Refuse("a"); no != nil {
+		t.Fatal(no)
+	}
+	if _, err := s.Post(who, []byte(`{"kind":"chat"}`)); err != nil {
+		t.Fatal("to ask costs nothing", err)
+	}
+	if no := s.Refuse("a"); no == nil || no.Fault.Error != RefusedRate || s.senders["a"].dropped != 1 {
+		t.Errorf("%v, %+v", no, s.senders["a"])
+	}
+	now = now.Add(time.Second)
+	if no := s.Refuse("a"); no != nil {
+		t.Error(no)
+	}
+}
+
 // Every refusal names only valid ids.
 func TestRefusalsOfImpossibleIDs(t *testing.T) {
 	ids := map[string]bool{
