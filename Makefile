@@ -141,11 +141,14 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@scripts/fuzz.sh 1s
 	@$(MAKE) --no-print-directory package-check
 
+# These tests measure times, so that nothing else may run.
+attacks = ^Test(Attacks|LargeBodies|MEWFloods|EndlessStreamsShareTheirPlaces)$$
+
 .PHONY: test-long
-test-long: toolchain ## soak tests, crash rounds, attacks, long fuzzing (two hours; LONG=10m per fuzz target)
-	RUNNER_LONG=1 $(GO) test -timeout 90m -skip '^TestAttacks$$' $(engine_pkgs)
+test-long: toolchain ## soak tests, crash rounds, attacks, long fuzzing (four hours; LONG=10m per fuzz target)
+	RUNNER_LONG=1 $(GO) test -timeout 90m -skip '$(attacks)' $(engine_pkgs)
 	RUNNER_LONG=1 $(GO) test -tags peer -timeout 60m -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
-	RUNNER_LONG=1 $(GO) test -timeout 60m -count 1 -v -run '^TestAttacks$$' ./cmd/runner
+	RUNNER_LONG=1 $(GO) test -timeout 120m -count 1 -v -run '$(attacks)' ./cmd/runner
 	RUNNER_LONG=1 $(GO) test -race -timeout 60m -skip '^TestSpeed$$' $(pure_pkgs)
 	RUNNER_LONG=1 $(GO) test -timeout 20m -count 1 -v -run '^TestSpeed$$' ./models/hub/download
 	ENGINE=1 scripts/fuzz.sh $(or $(LONG),2m)

@@ -175,6 +175,9 @@ func (b *body) checkLength(r *http.Request) error {
 	return b.tooLong(nil)
 }
 
+// long reports whether a body may be longer than shortBody.
+func (b *body) long() bool { return b.length < 0 || b.length > shortBody }
+
 func (b *body) tooLong(cause error) *wire.Error {
 	e := wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
 		"the body is longer than the %d bytes that are allowed", b.limit)

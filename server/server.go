@@ -333,6 +333,10 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, route *wire.Rout
 	if err := in.checkLength(r); err != nil {
 		return err
 	}
+	if wait := s.limits.spent(in.principal); wait > 0 && in.long() &&
+		(route.Scope == wire.ScopeGenerate || route.Scope == wire.ScopeEmbed) {
+		return overRate("tokens", wait)
+	}
 	r.Body = in
 	err := route.Handle(w, r)
 	if err != nil && in.read > 0 { // package http deals with a body that nobody wanted

@@ -44,55 +44,52 @@ var floods = []struct {
 	}},
 }
 
-// TestMEWFloods: what participants send hardly delays a key. The short form does all in turn.
+// TestMEWFloods: what participants send hardly delays a key. The short form sends all in turn.
 func TestMEWFloods(t *testing.T) {
-	f := fairnessNow()
-	table := fairnessTable
-	if os.Getenv("RUNNER_LONG") == "" {
-		table += flood(t, f, "floods", func(ctx context.Context, ws *websocket.Conn, i int) error {
-			return floods[i/500%len(floods)].send(ctx, ws, i)
-		})
-	} else {
-		for _, fl := range floods {
-			t.Run(fl.name, func(t *testing.T) { table += flood(t, f, fl.name, fl.send) })
-		}
-	}
-	t.Log("\n" + table)
-}
-
-// flood has four participants send on a connection each, which they open again when it is closed.
-func flood(t *testing.T, f fairness, name string, send func(context.Context, *websocket.Conn, int) error) (row string) {
-	t.Helper()
-	tokens := filepath.Join(t.TempDir(), "tokens.json")
+	f, tokens := fairnessNow(), filepath.Join(t.TempDir(), "tokens.json")
 	var members []string
 	for i := range besides {
 		members = append(members, mewToken(t, tokens, fmt.Sprint("flood", i), "chat"))
 	}
+	list := []hostility{flood("floods", members, func(ctx context.Context, ws *websocket.Conn, i int) error {
+		return floods[i/500%len(floods)].send(ctx, ws, i)
+	})}
+	if os.Getenv("RUNNER_LONG") != "" {
+		for _, one := range floods {
+			list = append(list, flood(one.name, members, one.send))
+		}
+	}
+	list[0].server = []string{"--mew", "--mew-tokens", tokens}
+	rows := f.check(t, list...)
+	t.Logf("%d questions in each of %d turns\n%s%s", f.questions, f.turns, fairnessTable, rows)
+}
+
+// flood sends on a connection of each member, which is opened again when it is closed.
+func flood(name string, members []string, send func(context.Context, *websocket.Conn, int) error) hostility {
 	var next atomic.Int64
-	return f.check(t, hostility{name: name, server: []string{"--mew", "--mew-tokens", tokens},
-		send: func(ctx context.Context, a *attacker) error {
-			token := members[int(next.Add(1))%len(members)]
-			ws, _, err := websocket.Dial(ctx, strings.Replace(a.url, "http", "ws", 1)+"/ws",
-				&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
-			if err != nil {
-				a.refused.Add(1)
-				time.Sleep(10 * time.Millisecond)
-				return nil
-			}
-			defer func() { _ = ws.CloseNow() }()
-			go func() {
-				for {
-					if _, _, err := ws.Read(ctx); err != nil {
-						return
-					}
-				}
-			}()
-			for i := 0; ctx.Err() == nil; i++ {
-				if send(ctx, ws, i) != nil {
-					a.refused.Add(1)
-					break
-				}
-			}
+	return hostility{name: name, send: func(ctx context.Context, a *attacker) error {
+		header := http.Header{"Authorization": {"Bearer " + members[int(next.Add(1))%len(members)]}}
+		ws, _, err := websocket.Dial(ctx, strings.Replace(a.url, "http", "ws", 1)+"/ws",
+			&websocket.DialOptions{HTTPHeader: header})
+		if err != nil {
+			a.refused.Add(1)
+			time.Sleep(10 * time.Millisecond)
 			return nil
-		}})
+		}
+		defer func() { _ = ws.CloseNow() }()
+		go func() {
+			for {
+				if _, _, err := ws.Read(ctx); err != nil {
+					return
+				}
+			}
+		}()
+		for i := 0; ctx.Err() == nil; i++ {
+			if send(ctx, ws, i) != nil {
+				a.refused.Add(1)
+				break
+			}
+		}
+		return nil
+	}}
 }

@@ -57,41 +57,46 @@ type hostility struct {
 	send        func(ctx context.Context, a *attacker) error
 }
 
-// check measures the hostility on a server of its own and returns its row of a table.
-func (f fairness) check(t *testing.T, h hostility) (row string) {
+// check measures hostilities on a server of their own and returns their rows of a table. They have the flags of the
+// first.
+func (f fairness) check(t *testing.T, list ...hostility) (rows string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "keys.json")
 	normal := newKey(t, file, "normal", "--permission", "generate")
-	bad := newKey(t, file, "bad", append([]string{"--permission", "generate", "--reasoning", "full"}, h.key...)...)
-	s := serve(t, append([]string{"--api-keys", file}, h.server...)...)
-	return f.compare(t, s, normal, bad, h)
+	bad := newKey(t, file, "bad", append([]string{"--permission", "generate", "--reasoning", "full"}, list[0].key...)...)
+	s := serve(t, append([]string{"--api-keys", file}, list[0].server...)...)
+	return f.compare(t, s, normal, bad, list...)
 }
 
 // compare is check on a server that runs, with two of its keys.
-func (f fairness) compare(t *testing.T, s *serving, normal, bad string, h hostility) (row string) {
+func (f fairness) compare(t *testing.T, s *serving, normal, bad string, list ...hostility) (rows string) {
 	t.Helper()
-	var plain, worst, plainMedians, worstMedians []time.Duration
-	var sent, refused int64
+	all := append([]hostility{{name: "plain chats", send: long200}}, list...)
+	medians, high := make([][]time.Duration, len(all)), make([][]time.Duration, len(all))
+	sent, refused := make([]int64, len(all)), make([]int64, len(all))
 	for turn := range f.turns {
-		times, _, _ := f.timed(t, s, normal, attacker{url: s.url, key: bad}, long200)
-		plain, plainMedians = append(plain, quantile(times, .95)), append(plainMedians, quantile(times, .5))
-		times, n, no := f.timed(t, s, normal, attacker{url: s.url, key: bad, hostile: true}, h.send)
-		worst, worstMedians = append(worst, quantile(times, .95)), append(worstMedians, quantile(times, .5))
-		sent, refused = sent+n, refused+no
-		t.Logf("turn %d: %v beside plain chats, %v beside %s", turn+1, plain[turn], worst[turn], h.name)
+		for i, h := range all {
+			times, n, no := f.timed(t, s, normal, attacker{url: s.url, key: bad, hostile: i > 0}, h.send)
+			medians[i], high[i] = append(medians[i], quantile(times, .5)), append(high[i], quantile(times, .95))
+			sent[i], refused[i] = sent[i]+n, refused[i]+no
+			t.Logf("turn %d: %s beside %s", turn+1, quantiles(times), h.name)
+		}
 	}
-	more := medianOf(worst) - medianOf(plain)
-	if more > f.allowed {
-		t.Errorf("%s: the 95th percentile is %v more than beside plain chats, at most %v is allowed", h.name, more, f.allowed)
+	for i, h := range all {
+		more := medianOf(high[i]) - medianOf(high[0])
+		if more > f.allowed {
+			t.Errorf("%s: the 95th percentile is %v more than beside plain chats, at most %v is allowed", h.name, more,
+				f.allowed)
+		}
+		rows += fmt.Sprintf("| %s | %d | %d | %s, %s | %s |\n", h.name, sent[i], refused[i],
+			milliseconds(medianOf(medians[i])), milliseconds(medianOf(high[i])), milliseconds(more))
 	}
-	return fmt.Sprintf("| %s | %d | %d | %s, %s | %s, %s | %s |\n", h.name, sent, refused,
-		milliseconds(medianOf(plainMedians)), milliseconds(medianOf(plain)),
-		milliseconds(medianOf(worstMedians)), milliseconds(medianOf(worst)), milliseconds(more))
+	return rows
 }
 
 // fairnessTable is the head of a table of compare's rows.
-const fairnessTable = "| attack | requests | refused | beside plain chats | beside the attack | difference |\n" +
-	"|---|---|---|---|---|---|\n"
+const fairnessTable = "| beside | requests | refused | median and 95th percentile | more than beside plain chats |\n" +
+	"|---|---|---|---|---|\n"
 
 // timed returns the sorted times of the questions of a key while the connections of another one send what send does. It
 // counts the requests of these connections.
