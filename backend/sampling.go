@@ -107,29 +107,48 @@ func (s *Sampling) Validate(n int) error {
 	return nil
 }
 
-// Same reports whether another sampling draws alike, if both have seen the same tokens. Settings without an effect do
-// not count, nor does what is reported with a token.
-func (s *Sampling) Same(o *Sampling) bool {
-	if s.Temperature != o.Temperature || !slices.Equal(s.Bias, o.Bias) || s.repetition() != o.repetition() ||
-		s.PresencePenalty != o.PresencePenalty || s.FrequencyPenalty != o.FrequencyPenalty {
-		return false
+// Plain returns the sampling with settings that are off written in one way. A share or a factor is then 1, and every
+// other setting is 0. Without a penalty there is no window and nothing was seen. Bias has no entry of 0.
+//
+// Whoever asks whether a setting acts asks it of this form, so that nobody has a rule of their own.
+func (s *Sampling) Plain() Sampling {
+	p := *s
+	p.TopP, p.TypicalP, p.RepetitionPenalty = factor(p.TopP), factor(p.TypicalP), factor(p.RepetitionPenalty)
+	if !p.Penalises() {
+		p.PenaltyWindow, p.Seen = 0, nil
 	}
-	penalizes := s.repetition() != 1 || s.PresencePenalty != 0 || s.FrequencyPenalty != 0
-	if penalizes && s.PenaltyWindow != o.PenaltyWindow {
-		return false
+	if slices.ContainsFunc(p.Bias, TokenBias.off) {
+		p.Bias = slices.DeleteFunc(slices.Clone(p.Bias), TokenBias.off)
 	}
-	return s.Temperature == 0 || s.TopK == o.TopK && kept(s.TopP) == kept(o.TopP) && s.MinP == o.MinP &&
-		kept(s.TypicalP) == kept(o.TypicalP) && s.Seed == o.Seed
+	return p
 }
 
-func (s *Sampling) repetition() float32 { return kept(s.RepetitionPenalty) }
+// Penalises reports whether a penalty changes the logits of tokens that were seen.
+func (s *Sampling) Penalises() bool {
+	return factor(s.RepetitionPenalty) != 1 || s.PresencePenalty != 0 || s.FrequencyPenalty != 0
+}
 
-// kept returns 1 for a share or a factor that is off.
-func kept(x float32) float32 {
+// factor returns 1 for a share or a factor that is off.
+func factor(x float32) float32 {
 	if x == 0 {
 		return 1
 	}
 	return x
+}
+
+func (b TokenBias) off() bool { return b.Bias == 0 }
+
+// Same reports whether another sampling draws alike, if both have seen the same tokens. Settings without an effect do
+// not count, nor does what is reported with a token. At temperature 0 neither filters nor the seed have an effect.
+func (s *Sampling) Same(o *Sampling) bool {
+	a, b := s.Plain(), o.Plain()
+	if a.Temperature != b.Temperature || a.RepetitionPenalty != b.RepetitionPenalty ||
+		a.PresencePenalty != b.PresencePenalty || a.FrequencyPenalty != b.FrequencyPenalty ||
+		a.PenaltyWindow != b.PenaltyWindow || !slices.Equal(a.Bias, b.Bias) {
+		return false
+	}
+	return a.Temperature == 0 || a.TopK == b.TopK && a.TopP == b.TopP && a.MinP == b.MinP && a.TypicalP == b.TypicalP &&
+		a.Seed == b.Seed
 }
 
 func in(x, lo, hi float32) bool { return x >= lo && x <= hi && !math.IsNaN(float64(x)) }

@@ -270,17 +270,7 @@ func (g *guesses) hold(l *lane, n int) bool {
 	return sameSampling(&l.sampling, &g.sampling, n)
 }
 
-// sameSampling reports whether a samples as b does when the penalties also count n further tokens.
+// sameSampling reports whether a samples and reports as b does when the penalties also count n further tokens.
 func sameSampling(a, b *backend.Sampling, n int) bool {
-	penalises := a.RepetitionPenalty != 0 || a.PresencePenalty != 0 || a.FrequencyPenalty != 0
-	if penalises && len(a.Seen) != len(b.Seen)+n {
-		return false
-	}
-	if len(a.Bias) != len(b.Bias) || len(a.Bias) > 0 && &a.Bias[0] != &b.Bias[0] {
-		return false
-	}
-	return a.Temperature == b.Temperature && a.TopK == b.TopK && a.TopP == b.TopP && a.MinP == b.MinP &&
-		a.TypicalP == b.TypicalP && a.RepetitionPenalty == b.RepetitionPenalty &&
-		a.PresencePenalty == b.PresencePenalty && a.FrequencyPenalty == b.FrequencyPenalty &&
-		a.PenaltyWindow == b.PenaltyWindow && a.Seed == b.Seed && a.TopLogprobs == b.TopLogprobs
+	return (!a.Penalises() || len(a.Seen) == len(b.Seen)+n) && a.TopLogprobs == b.TopLogprobs && a.Same(b)
 }

@@ -141,10 +141,10 @@ func (m *marks) is(t backend.Token) bool {
 // forbidden is a bias that rules a token out.
 const forbidden = -1000
 
-// sampling returns the sampling of a part. Fields of the request that do not act on it are zero. With all fields zero,
-// the most likely token is chosen.
+// sampling returns the sampling of a part, in its plain form. Fields of the request that do not act on it are off. With
+// all fields off, the most likely token is chosen.
 func (r *reach) sampling(req *generation.Request, p part, sees bool, m *marks) backend.Sampling {
-	of := &req.Sampling
+	of := req.Sampling.Plain()
 	out := backend.Sampling{TopLogprobs: of.TopLogprobs, PenaltyWindow: of.PenaltyWindow}
 	set := func(f field, to *float32, from float32) {
 		if r.acts(f, p, sees) {
@@ -181,7 +181,7 @@ func (r *reach) sampling(req *generation.Request, p part, sees bool, m *marks) b
 			out.Bias = append(out.Bias, backend.TokenBias{Token: end, Bias: forbidden})
 		}
 	}
-	return out
+	return out.Plain()
 }
 
 // sight says what the caller sees of a turn, and chooses the sampling for each part accordingly.
@@ -214,9 +214,7 @@ func (t *turn) look() {
 			s.sampling[p].TopLogprobs = -1
 		}
 	}
-	of := &req.Sampling
-	s.penalises = of.RepetitionPenalty != 0 && of.RepetitionPenalty != 1 || of.PresencePenalty != 0 ||
-		of.FrequencyPenalty != 0
+	s.penalises = req.Sampling.Penalises()
 }
 
 // partOfPlace is the part that each place belongs to.
@@ -266,5 +264,5 @@ func (s *sight) note(t backend.Token, before, after *reader.State) {
 // withholds reports whether the request has a bias or penalties that do not act on its preambles and answers, because
 // these may contain hidden reasons for calls.
 func (s *sight) withholds(of *backend.Sampling) bool {
-	return s.reasons && !s.sees && (s.penalises || len(of.Bias) > 0)
+	return s.reasons && !s.sees && (s.penalises || len(of.Plain().Bias) > 0)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/backend/backendtest"
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/chattemplate/markup"
@@ -710,6 +711,14 @@ func TestWithheldSamplingWarns(t *testing.T) {
 		c.change(&req)
 		if got := slices.Contains(f.must(t, req).codes, generation.CodeSamplingWithheld); got != c.want {
 			t.Errorf("%+v: told %v", req.Sampling, got)
+		}
+	}
+	for _, off := range backendtest.Off {
+		req := user("q")
+		req.Tools, req.Rationale = addTool, true
+		off.Write(&req.Sampling)
+		if g := f.must(t, req); slices.Contains(g.codes, generation.CodeSamplingWithheld) {
+			t.Errorf("%s: a setting that is off was withheld", off.Name)
 		}
 	}
 }

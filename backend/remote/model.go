@@ -193,7 +193,7 @@ func (m *Model) Capabilities() backend.Capabilities {
 
 // CheckSampling returns a *backend.SettingError for the first setting for which the engine has no equal.
 func (m *Model) CheckSampling(p *backend.Sampling) error {
-	if p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 {
+	if plain := p.Plain(); plain.RepetitionPenalty != 1 {
 		return &backend.SettingError{Setting: "RepetitionPenalty", Detail: "an engine on another machine has no equal for " +
 			"the repetition penalty, because it counts other tokens"}
 	}

@@ -73,18 +73,19 @@ type stream struct {
 func (m *Model) start(q *sequence, in *backend.Input, allowed []backend.Token) *stream {
 	tokens := make([]backend.Token, 0, len(q.tokens)+len(in.Tokens)+ahead)
 	tokens = append(append(tokens, q.tokens...), in.Tokens...)
-	s := &stream{model: m, sampling: *in.Sampling, seen: counted(in.Sampling), owner: in.Owner, allowed: allowed,
+	p := in.Sampling.Plain()
+	s := &stream{model: m, sampling: p, seen: len(p.Seen), owner: in.Owner, allowed: allowed,
 		agreed: len(tokens), given: backend.NoToken, changes: m.watch.changes.Load(),
 		room: make(chan struct{}, 1)}
 	s.reused.Store(-1)
 	if allowed == nil {
 		s.form, s.formAt = m.formOf(in), len(tokens)
 	}
-	s.sampling.Bias = slices.Clone(in.Sampling.Bias)
+	s.sampling.Bias = slices.Clone(p.Bias)
 	s.sampling.Seen = nil
 	r := &Request{Tokens: tokens, Most: max(1, m.about.ContextSize-len(tokens)), Sampling: s.sampling, Allowed: allowed,
 		Form: s.form, Salt: m.salt(in.Owner), NoCache: m.noCache || in.Apart}
-	r.Sampling.Bias = withPenalties(in.Sampling, m.vocab.Len())
+	r.Sampling.Bias = withPenalties(&p, m.vocab.Len())
 	r.Sampling.PresencePenalty, r.Sampling.FrequencyPenalty, r.Sampling.PenaltyWindow = 0, 0, 0
 	if allowed != nil || s.seen > 0 {
 		r.Most = 1
@@ -105,19 +106,9 @@ func (s *stream) end() {
 	}
 }
 
-// counted returns how many tokens the penalties count, or 0 without penalties.
-func counted(p *backend.Sampling) int {
-	if p.PresencePenalty == 0 && p.FrequencyPenalty == 0 {
-		return 0
-	}
-	return len(p.Seen)
-}
-
-// withPenalties returns the bias with what the penalties subtract. size is that of the vocabulary.
+// withPenalties returns the bias with what the penalties subtract. size is that of the vocabulary. p is in its plain
+// form.
 func withPenalties(p *backend.Sampling, size int) []backend.TokenBias {
-	if counted(p) == 0 {
-		return slices.Clone(p.Bias)
-	}
 	seen := p.Seen
 	if p.PenaltyWindow > 0 && len(seen) > p.PenaltyWindow {
 		seen = seen[len(seen)-p.PenaltyWindow:]
@@ -138,7 +129,8 @@ func withPenalties(p *backend.Sampling, size int) []backend.TokenBias {
 
 // fits reports whether the stream samples as an input asks. Penalties need a new stream for each token that they count.
 func (s *stream) fits(in *backend.Input) bool {
-	return s.owner == in.Owner && s.seen == counted(in.Sampling) &&
+	p := in.Sampling.Plain()
+	return s.owner == in.Owner && s.seen == len(p.Seen) &&
 		s.sampling.TopLogprobs >= in.Sampling.TopLogprobs && s.sampling.Same(in.Sampling)
 }
 

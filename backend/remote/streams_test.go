@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/backend/backendtest"
 	"runner/backend/fake"
 	"runner/backend/remote"
 	"runner/backend/remote/remotetest"
@@ -33,6 +34,48 @@ func TestSettingsWithoutEffectKeepTheStream(t *testing.T) {
 	}
 	if n := len(e.Requests()); n != 1 {
 		t.Errorf("%d streams were opened, want 1", n)
+	}
+}
+
+// TestSettingsThatAreOffAreNotSent writes in each way that settings are off. They are not refused, and they change
+// neither the request nor the stream.
+func TestSettingsThatAreOffAreNotSent(t *testing.T) {
+	e := remotetest.New(fake.Config{})
+	m := open(t, e, remote.Config{})
+	one, err := m.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed, out := prompt, make([]backend.Output, 1)
+	for i, off := range backendtest.Off {
+		p := backend.Sampling{Temperature: 1, Seed: 7, TopLogprobs: -1}
+		off.Write(&p)
+		if err := m.CheckSampling(&p); err != nil {
+			t.Errorf("%s: %v", off.Name, err)
+		}
+		fresh, err := m.NewSequence()
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := func(q backend.Sequence, tokens []backend.Token) {
+			in := []backend.Input{{Sequence: q, Tokens: tokens, Sampling: &p}}
+			if err := backend.StepAll(t.Context(), m, in, out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step(fresh, prompt)
+		fresh.Close()
+		step(one, feed)
+		feed = []backend.Token{out[0].Token}
+		requests := e.Requests()
+		if len(requests) != i+2 {
+			t.Fatalf("%s: %d streams were opened, want %d", off.Name, len(requests), i+2)
+		}
+		for _, r := range requests {
+			if got := r.Sampling; got.TopP != 1 || got.TypicalP != 1 || got.RepetitionPenalty != 1 || len(got.Bias) > 0 {
+				t.Errorf("%s: the request has %+v", off.Name, got)
+			}
+		}
 	}
 }
 

@@ -15,14 +15,10 @@ type change struct {
 	logit float32
 }
 
-func penalises(p *backend.Sampling) bool {
-	return p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0
-}
-
 // adjust applies penalties and bias to logits and records the original values.
 func (s *Sampler) adjust(logits []float32, p *backend.Sampling) {
 	s.undo = s.undo[:0]
-	if penalises(p) {
+	if p.Penalises() {
 		s.penalise(logits, p)
 	}
 	for _, b := range p.Bias {
@@ -48,10 +44,6 @@ func (s *Sampler) penalise(logits []float32, p *backend.Sampling) {
 			s.counts[t]++
 		}
 	}
-	repetition := p.RepetitionPenalty
-	if repetition == 0 {
-		repetition = 1
-	}
 	for _, t := range seen {
 		if uint(t) >= uint(len(s.counts)) || s.counts[t] == 0 {
 			continue
@@ -61,9 +53,9 @@ func (s *Sampler) penalise(logits []float32, p *backend.Sampling) {
 		l := logits[t]
 		s.undo = append(s.undo, change{t, l})
 		if l > 0 {
-			l = min(l/repetition, math.MaxFloat32)
+			l = min(l/p.RepetitionPenalty, math.MaxFloat32)
 		} else {
-			l *= repetition
+			l *= p.RepetitionPenalty
 		}
 		logits[t] = l - n*p.FrequencyPenalty - p.PresencePenalty
 	}

@@ -206,7 +206,7 @@ func TestAgainstReference(t *testing.T) {
 			t.Fatalf("round %d: %+v: drew %d, which the filters drop", round, p, out.Token)
 		}
 		everything := p.TopK == 0 || p.TopK >= n
-		everything = everything && !active(p.TopP) && !active(p.TypicalP) && p.MinP == 0
+		everything = everything && (p.TopP == 0 || p.TopP == 1) && (p.TypicalP == 0 || p.TypicalP == 1) && p.MinP == 0
 		if p.Temperature == 0 || everything || !sharp {
 			continue
 		}

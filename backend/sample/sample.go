@@ -93,7 +93,8 @@ func (s *Sampler) Sample(logits []float32, p *backend.Sampling, position int, c 
 			top = s.top(top, logits, min(p.TopLogprobs, backend.MaxTopLogprobs), logZ)
 		}
 	}
-	t, err := s.choose(logits, p, position, c)
+	plain := p.Plain()
+	t, err := s.choose(logits, &plain, position, c)
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (s *Sampler) Follow(in *backend.Input, position int, row func(n int) ([]flo
 		if logits, err = row(i + 1); err != nil {
 			return err
 		}
-		if penalises(&p) {
+		if p.Penalises() {
 			if i == 0 {
 				s.seen = append(s.seen[:0], p.Seen...)
 			}
@@ -181,10 +182,10 @@ func (s *Sampler) top(dst []backend.TokenLogprob, logits []float32, k int, logZ 
 	return dst
 }
 
-// choose returns the token. The scan holds the raw logits.
+// choose returns the token. The scan holds the raw logits. p is in its plain form.
 func (s *Sampler) choose(logits []float32, p *backend.Sampling, position int, c backend.Constraint) (backend.Token,
 	error) {
-	if penalises(p) || len(p.Bias) > 0 {
+	if p.Penalises() || len(p.Bias) > 0 {
 		defer s.restore(logits) // even if the constraint panics
 		s.adjust(logits, p)
 		if err := s.scan.read(logits); err != nil {
@@ -242,10 +243,10 @@ func (s *Sampler) draw(logits []float32, p *backend.Sampling, position int) (t b
 	case p.TopK > 0 && p.TopK < s.n:
 		s.cands = s.scan.topK(s.cands[:0], logits, p.TopK)
 		weigh(s.cands, 1)
-	case active(p.TypicalP):
+	case p.TypicalP < 1:
 		s.cands = s.typical(logits, p.TypicalP)
 		left.TypicalP = 1
-	case active(p.TopP):
+	case p.TopP < 1:
 		s.cands = s.nucleus(logits, p.TopP)
 		left.TopP = 1
 	case p.MinP > 0:
@@ -303,11 +304,11 @@ func (s *Sampler) gather(logits []float32, from, depth float32) (c []candidate, 
 // one candidate stays.
 func (s *Sampler) filter(p *backend.Sampling, logits []float32) {
 	c := s.cands
-	if active(p.TypicalP) {
+	if p.TypicalP < 1 {
 		m, total := mean(c)
 		c = selectTypical(c, m, float64(p.TypicalP)*total, logits)
 	}
-	if active(p.TopP) {
+	if p.TopP < 1 {
 		c = c[:selectWeight(c, float64(p.TopP)*totalWeight(c))]
 	}
 	if p.MinP > 0 {
@@ -315,9 +316,6 @@ func (s *Sampler) filter(p *backend.Sampling, logits []float32) {
 	}
 	s.cands = c
 }
-
-// active reports whether a probability filter is on.
-func active(p float32) bool { return p > 0 && p < 1 }
 
 func (s *Sampler) fill(c backend.Constraint) {
 	if s.mask == nil {

@@ -197,7 +197,8 @@ func TestPenalties(t *testing.T) {
 		s := New(5)
 		logits := []float32{4, -2, 4, -2, 4}
 		test.p.Seen = seen
-		s.adjust(logits, &test.p)
+		plain := test.p.Plain()
+		s.adjust(logits, &plain)
 		for i := range logits {
 			if logits[i] != test.want[i] {
 				t.Errorf("%+v: token %d has %v, want %v", test.p, i, logits[i], test.want[i])

@@ -232,7 +232,7 @@ func showStored(c wire.Card) ShowResponse {
 
 // parameters lists the defaults of requests.
 func (a *API) parameters() string {
-	s := a.cfg.Defaults.Sampling
+	s := a.cfg.Defaults.Sampling.Plain()
 	var lines []string
 	for _, p := range []struct {
 		name  string

@@ -94,11 +94,3 @@ func Ends(v *backend.Vocab) (list []backend.Token) {
 	}
 	return list
 }
-
-// OrOne returns 1 for a probability that is off.
-func OrOne(p float32) float32 {
-	if p == 0 {
-		return 1
-	}
-	return p
-}

@@ -146,7 +146,7 @@ func (e *Engine) Open(ctx context.Context, r *remote.Request) (remote.Stream, er
 
 // body is written by hand, because a long prompt has many tokens.
 func (e *Engine) body(r *remote.Request, stream bool) []byte {
-	p := &r.Sampling
+	p := r.Sampling.Plain()
 	b := make([]byte, 0, 7*len(r.Tokens)+24*(len(p.Bias)+len(r.Allowed))+512)
 	b = append(b, `{"prompt":[`...)
 	for i, t := range r.Tokens {
@@ -162,7 +162,7 @@ func (e *Engine) body(r *remote.Request, stream bool) []byte {
 		b = append(b, `,"return_progress":true,"response_fields":["content","tokens","stop","tokens_predicted","model"]`...)
 	}
 	b = fmt.Appendf(b, `,"temperature":%g,"top_k":%d,"top_p":%g,"min_p":%g,"typical_p":%g,"seed":%d`,
-		p.Temperature, p.TopK, orOne(p.TopP), p.MinP, orOne(p.TypicalP), uint32(p.Seed)&0x7fffffff)
+		p.Temperature, p.TopK, p.TopP, p.MinP, p.TypicalP, uint32(p.Seed)&0x7fffffff)
 	if p.TopLogprobs >= 0 {
 		b = fmt.Appendf(b, `,"n_probs":%d`, max(1, p.TopLogprobs))
 	}
@@ -200,13 +200,6 @@ func choices(list []string) string {
 	return b.String()
 }
 
-func orOne(x float32) float32 {
-	if x == 0 {
-		return 1
-	}
-	return x
-}
-
 // lift is added to the logits of allowed tokens. It is more than logits differ, and small enough that their differences
 // keep five digits.
 const lift = 1000
@@ -215,7 +208,7 @@ const lift = 1000
 func (e *Engine) bias(b []byte, r *remote.Request) []byte {
 	bias, n := map[backend.Token]float32{}, e.vocab.Len()
 	forbidden := map[backend.Token]bool{}
-	for _, x := range r.Sampling.Bias {
+	for _, x := range r.Sampling.Plain().Bias {
 		if x.Bias <= -100 {
 			forbidden[x.Token] = true
 		} else {

@@ -25,7 +25,7 @@ const (
 
 // body is a request for a streamed generation.
 func (e *Engine) body(r *remote.Request) []byte {
-	p := &r.Sampling
+	p := r.Sampling.Plain()
 	b := make([]byte, 0, 7*len(r.Tokens)+24*(len(p.Bias)+len(r.Allowed))+1024)
 	b = append(b, `{"rid":`...)
 	b = body.Text(b, r.ID)
@@ -40,7 +40,7 @@ func (e *Engine) body(r *remote.Request) []byte {
 	b = append(b, `,"skip_special_tokens":false,"no_stop_trim":true,"temperature":`...)
 	b = body.Float(b, p.Temperature)
 	b = append(b, `,"top_p":`...)
-	b = body.Float(b, body.OrOne(p.TopP))
+	b = body.Float(b, p.TopP)
 	b = append(b, `,"min_p":`...)
 	b = body.Float(b, p.MinP)
 	k := p.TopK
@@ -84,7 +84,8 @@ func form(b []byte, f *remote.Form) []byte {
 
 // limits appends the bias, and which tokens are allowed. The smaller of allowed and other tokens is named.
 func (e *Engine) limits(b []byte, r *remote.Request) []byte {
-	bias := r.Sampling.Bias[:len(r.Sampling.Bias):len(r.Sampling.Bias)]
+	bias := r.Sampling.Plain().Bias
+	bias = bias[:len(bias):len(bias)]
 	if n := len(r.Allowed); n > 0 && e.vocab != nil && n > e.vocab.Len()/2 {
 		for _, t := range body.Others(r.Allowed, e.vocab.Len()) {
 			bias = append(bias, backend.TokenBias{Token: t, Bias: forbid})

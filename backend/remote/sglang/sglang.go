@@ -224,10 +224,10 @@ func atLeast(version string, major, minor, patch int) bool {
 
 // Check implements remote.Engine.
 func (e *Engine) Check(p *backend.Sampling) error {
-	switch {
-	case p.TypicalP != 0 && p.TypicalP != 1:
+	switch plain := p.Plain(); {
+	case plain.TypicalP != 1:
 		return &backend.SettingError{Setting: "TypicalP", Detail: "SGLang has no typical-p"}
-	case p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1:
+	case plain.RepetitionPenalty != 1:
 		return &backend.SettingError{Setting: "RepetitionPenalty",
 			Detail: "SGLang counts the prompt for the repetition penalty, so it has no equal"}
 	}
@@ -314,8 +314,8 @@ func (e *Engine) lease(ctx context.Context, id string) lease {
 
 // differs reports whether the server's probabilities are not those of the model.
 func differs(r *remote.Request) bool {
-	t := r.Sampling.Temperature
-	return t != 0 && t != 1 || len(r.Sampling.Bias) > 0 || len(r.Allowed) > 0
+	p := r.Sampling.Plain()
+	return p.Temperature != 0 && p.Temperature != 1 || len(p.Bias) > 0 || len(r.Allowed) > 0
 }
 
 // scored samples one token, and asks for its probability in a second request.

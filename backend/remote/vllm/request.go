@@ -65,12 +65,12 @@ func size(r *remote.Request) int {
 
 // sampling appends the fields that both routes have. All are sent, because a server may have its own defaults.
 func (e *Engine) sampling(b []byte, r *remote.Request) []byte {
-	p := &r.Sampling
+	p := r.Sampling.Plain()
 	b = fmt.Appendf(b, `,"max_tokens":%d,"top_k":%d`, r.Most, p.TopK)
 	b = append(b, `,"temperature":`...)
 	b = body.Float(b, p.Temperature)
 	b = append(b, `,"top_p":`...)
-	b = body.Float(b, body.OrOne(p.TopP))
+	b = body.Float(b, p.TopP)
 	b = append(b, `,"min_p":`...)
 	b = body.Float(b, p.MinP)
 	b = append(b, `,"presence_penalty":0,"frequency_penalty":0,"repetition_penalty":1,"seed":`...)
@@ -108,7 +108,7 @@ func form(b []byte, f *remote.Form) []byte {
 
 // limits appends the bias and the allowed tokens, or the others as forbidden ones if they are fewer.
 func (e *Engine) limits(b []byte, r *remote.Request) []byte {
-	bias := r.Sampling.Bias
+	bias := r.Sampling.Plain().Bias
 	switch n := len(r.Allowed); {
 	case n > 0 && e.vocab != nil && n > e.vocab.Len()/2:
 		bias = bias[:len(bias):len(bias)]

@@ -193,10 +193,10 @@ func (e *Engine) vocabulary(ctx context.Context, a *about) (int, error) {
 
 // Check implements remote.Engine.
 func (e *Engine) Check(p *backend.Sampling) error {
-	switch {
-	case p.TypicalP != 0 && p.TypicalP != 1:
+	switch plain := p.Plain(); {
+	case plain.TypicalP != 1:
 		return &backend.SettingError{Setting: "TypicalP", Detail: "vLLM has no typical-p"}
-	case p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1:
+	case plain.RepetitionPenalty != 1:
 		return &backend.SettingError{Setting: "RepetitionPenalty",
 			Detail: "vLLM counts the prompt for the repetition penalty, so it has no equal"}
 	case p.Temperature > 2:

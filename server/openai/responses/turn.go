@@ -240,11 +240,10 @@ func (t *turn) describe() {
 	}
 	r.User, r.SafetyIdentifier, r.PromptCacheKey, r.ServiceTier = w.User, w.SafetyIdentifier, w.PromptCacheKey, "default"
 	r.ParallelToolCalls, r.Tools, r.ToolChoice, r.Text = is(w.ParallelToolCalls, true), q.tools, w.ToolChoice, q.text
-	r.Temperature, r.TopP = plain(t.request.Sampling.Temperature), plain(t.request.Sampling.TopP)
+	sampling := t.request.Sampling.Plain()
+	r.Temperature, r.TopP = plain(sampling.Temperature), plain(sampling.TopP)
 	if w.TopP != nil {
 		r.TopP = *w.TopP
-	} else if r.TopP == 0 {
-		r.TopP = 1
 	}
 	r.TopLogprobs = t.request.Sampling.TopLogprobs
 	if r.Truncation = "disabled"; q.truncates {
