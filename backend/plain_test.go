@@ -59,7 +59,8 @@ func TestPlainKeepsWhatActs(t *testing.T) {
 			t.Errorf("without %s it is the same: %t, want %t", name, !same, same)
 		}
 	}
-	for _, s := range []backend.Sampling{{RepetitionPenalty: 1.0000001}, {PresencePenalty: -0.1}, {FrequencyPenalty: 0.1}} {
+	for _, s := range []backend.Sampling{{RepetitionPenalty: 1.0000001}, {PresencePenalty: -0.1},
+		{FrequencyPenalty: 0.1}} {
 		if !s.Penalises() {
 			t.Errorf("%+v penalises nothing", s)
 		}

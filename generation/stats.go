@@ -12,7 +12,8 @@ type Stats struct {
 	Pauses int64
 	// Steps counts forward passes, and Tokens the tokens that were fed to them.
 	Steps, Tokens int64
-	// Drafted counts the guesses of next tokens that were fed, which Tokens includes, and Accepted those that were right.
+	// Drafted counts the guesses of next tokens that were fed, which Tokens includes. Accepted counts the tokens that came
+	// of them: those that a step gave beyond its own one.
 	Drafted, Accepted int64
 	// MaskTime is the total time spent on computing token masks.
 	MaskTime time.Duration

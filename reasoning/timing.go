@@ -13,7 +13,7 @@ type Timing struct {
 	FirstAnswer time.Duration
 	// Decode is the time from the first sampled token to the last.
 	Decode time.Duration
-	// Drafted counts the guesses of next tokens that were fed, and Accepted those of them that were right. They only save
+	// Drafted counts the guesses of next tokens that were fed, and Accepted the tokens that came of them. They only save
 	// time. They are not encoded, because they could say something about hidden text.
 	Drafted, Accepted int
 }

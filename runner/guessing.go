@@ -33,9 +33,8 @@ type guesser struct {
 	// on says that guesses may be fed, and always that they are even where they do not pay.
 	on, always bool
 	costs      drafts.Costs
-	// width is the number of tokens of the next step, without prefill, and gain how many tokens it will probably give.
-	width int
-	gain  float64
+	// making is how long the guesses of the next step took to make.
+	making time.Duration
 	// crowded is how many of the next steps go without guesses, because the cache had no room for them.
 	crowded int
 	// script replaces the lookup. Tests set it: it returns the i-th guess for a lane and how likely it is right.
@@ -44,8 +43,9 @@ type guesser struct {
 
 // guesses are those of one lane.
 type guesses struct {
-	lookup drafts.Lookup
-	began  bool
+	lookup  drafts.Lookup
+	account drafts.Account
+	began   bool
 	// list are the guesses of the current step. branches are their constraints, whose memory is reused.
 	list     []backend.Draft
 	branches []branch
@@ -72,45 +72,43 @@ func newGuesser(model backend.Model, cfg *Config) guesser {
 	}
 }
 
-// guessAll adds guesses to the inputs that decode.
+// guessAll adds guesses to the inputs that decode. A step with guesses takes longer. So that nobody waits for the
+// guesses of others, they are fed only where a lane is alone, unless they always are.
 func (s *scheduler) guessAll() {
 	g, room := &s.guesser, s.info.BatchSize
 	if !g.on {
 		return
 	}
-	g.width, g.gain = 0, 0
 	if g.crowded > 0 {
 		g.crowded--
 	}
+	if g.making = 0; len(s.active) > 1 && !g.always {
+		return
+	}
+	began := time.Now()
 	for i := range s.inputs {
 		room -= len(s.inputs[i].Tokens)
-		if decodes(&s.inputs[i]) {
-			g.width += len(s.inputs[i].Tokens)
-			g.gain++
-		}
 	}
 	for i := range s.inputs {
 		if in := &s.inputs[i]; decodes(in) {
-			in.Drafts = s.guess(s.inStep[i], min(room, s.targets))
+			in.Drafts = s.guess(s.inStep[i], len(in.Tokens), min(room, s.targets))
 			room -= len(in.Drafts)
 			s.targets -= len(in.Drafts)
 		}
 	}
+	g.making = time.Since(began)
 }
 
 // decodes reports whether an input decodes: it feeds a sampled token, with those that were forced after it.
 func decodes(in *backend.Input) bool { return in.Sampling != nil && len(in.Tokens) <= smallRun }
 
-// note learns from a step in which all lanes decoded.
-func (g *guesser) note(inputs []backend.Input, took time.Duration) {
-	width := 0
-	for i := range inputs {
-		if !decodes(&inputs[i]) {
-			return
-		}
-		width += len(inputs[i].Tokens) + len(inputs[i].Drafts)
+// noteCost learns from a step in which a single lane decoded.
+func (s *scheduler) noteCost(took time.Duration) {
+	if len(s.inputs) != 1 || !decodes(&s.inputs[0]) {
+		return
 	}
-	g.costs.Note(width, float64(took))
+	in, g := &s.inputs[0], &s.guesser
+	g.costs.Note(len(in.Tokens)+len(in.Drafts), len(s.inStep[0].tokens), float64(took+g.making))
 }
 
 // yield gives up guesses for a while if there were any in a step for which the cache had no room.
@@ -124,8 +122,8 @@ func (g *guesser) yield(inputs []backend.Input) bool {
 	return false
 }
 
-// guess returns at most most guesses of the tokens that follow a lane's.
-func (s *scheduler) guess(l *lane, most int) []backend.Draft {
+// guess returns at most most guesses of the tokens that follow a lane's, of which the step has width.
+func (s *scheduler) guess(l *lane, width, most int) []backend.Draft {
 	g, all := &l.guesses, &s.guesser
 	if !l.repeats || most <= 0 {
 		return nil
@@ -146,20 +144,17 @@ func (s *scheduler) guess(l *lane, most int) []backend.Draft {
 		}
 	}
 	most = min(most, drafts.Most, s.info.ContextSize-len(l.tokens))
-	more := 0.0
 	if !all.always {
-		if all.costs.Stale(all.width) {
+		length := len(l.tokens)
+		if all.costs.Stale(width, length) {
 			return nil
 		}
-		most, more = all.costs.Best(most, all.width, all.gain, odds)
+		most = all.costs.Best(most, width, length, g.account.Left(), odds)
 	}
-	n := s.write(l, most)
-	if n == 0 {
+	if s.write(l, most) == 0 {
 		return nil
 	}
 	g.sampling = l.sampling
-	all.width += n
-	all.gain += more
 	return g.list
 }
 
@@ -224,20 +219,17 @@ func (g *guesses) branch(i int, from branching) branch {
 	return b
 }
 
-// taken gives a lane the tokens that a step sampled for it. It takes the guesses that are right as long as the lane
-// goes on as they were made for, and removes the others from the sequence.
+// taken gives a lane the tokens that a step sampled for it. It takes what follows the guesses that are right as long as
+// the lane goes on as they were made for, and removes the other guesses from the sequence. Only what the lane takes
+// counts as a gain.
 func (s *scheduler) taken(l *lane, in *backend.Input, out *backend.Output) error {
 	base := l.fed
 	if fed := len(in.Drafts); fed > 0 {
 		s.counts.drafted.Add(int64(fed))
-		s.counts.accepted.Add(int64(len(out.More)))
-		l.owner.drafted(fed, len(out.More))
+		l.owner.drafted(fed, 0)
 	}
 	l.owner.accept(l, out)
-	if len(out.More) == 0 {
-		return nil
-	}
-	is := 0 // the guesses that the lane's tokens have in common
+	is, tokens := 0, 1 // the guesses that the lane's tokens have in common, and how many results it took
 	for !l.done {
 		grown := len(l.tokens) - base
 		for is < min(grown, len(out.More)) && l.tokens[base+is] == in.Drafts[is].Token {
@@ -246,11 +238,15 @@ func (s *scheduler) taken(l *lane, in *backend.Input, out *backend.Output) error
 		if is == 0 || is < grown || !l.guesses.hold(l, is) {
 			break
 		}
+		tokens++
+		s.counts.accepted.Add(1)
+		l.owner.drafted(0, 1)
 		l.owner.accept(l, &out.More[is-1])
 		if len(l.tokens)-base == grown {
 			break
 		}
 	}
+	l.guesses.account.Note(tokens, s.guesser.costs.Times(len(in.Tokens), len(in.Drafts), base))
 	is = max(0, min(is, len(l.tokens)-base-1)) // the last token is sampled from, or is the end
 	if l.fed = base + is; is < len(out.More) && l.seq != nil {
 		_, err := l.seq.Truncate(l.fed)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/backend/backendtest"
 	"runner/backend/fake"
 	"runner/generation"
 	"runner/grammar"
@@ -273,4 +274,145 @@ func TestGuessesStopWhereTheyDoNotPay(t *testing.T) {
 	if got := share(func(int) time.Duration { return 2 * time.Millisecond }); got < 0.5 {
 		t.Errorf("%.2f guesses for each token, although they cost nothing", got)
 	}
+}
+
+// TestGuessesAreTakenWithSettingsThatAreOff counts what guesses give with the settings of the command line, and with
+// each way to write that a setting is off. Nothing is forced after a raw prompt, so each step gives a token, and each
+// guess that is taken another one.
+func TestGuessesAreTakenWithSettingsThatAreOff(t *testing.T) {
+	usual := backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, TypicalP: 1, RepetitionPenalty: 1}
+	raw := generation.Request{Prompt: "talk: ", MaxTokens: 300}
+	text := strings.Repeat("la la so it is. ", 12)
+	count := func(name string, p backend.Sampling) {
+		f := start(t, fake.Config{}, Config{Drafts: DraftsOn}, fake.Reply{After: raw.Prompt, Say: text + "<|return|>"})
+		req := raw
+		req.Sampling = p
+		g := f.must(t, req)
+		g.want(t, reasoning.Answer, text)
+		s := f.Stats()
+		if timing := g.result.Timing; int64(timing.Drafted) != s.Drafted || int64(timing.Accepted) != s.Accepted {
+			t.Errorf("%s: the result has %+v, the statistics %+v", name, timing, s)
+		}
+		if tokens := int64(g.result.Usage.Completion); tokens != s.Steps+s.Accepted || s.Accepted < tokens/2 {
+			t.Errorf("%s: %d tokens of %d steps, and %d of guesses", name, tokens, s.Steps, s.Accepted)
+		}
+	}
+	for _, off := range backendtest.Off {
+		p := usual
+		off.Write(&p)
+		count(off.Name, p)
+	}
+}
+
+// takes is the owner of a lane that takes all that is sampled for it, and counts.
+type takes struct {
+	laneOwner
+	results, fed, taken int
+	// after is called after each result.
+	after func(l *lane, results int)
+}
+
+func (o *takes) drafted(fed, taken int) { o.fed, o.taken = o.fed+fed, o.taken+taken }
+
+func (o *takes) accept(l *lane, out *backend.Output) {
+	o.results++
+	l.tokens = append(l.tokens, out.Token)
+	l.sampling.Seen = append(l.sampling.Seen, out.Token)
+	if o.after != nil {
+		o.after(l, o.results)
+	}
+}
+
+// TestOnlyTakenGuessesCount gives a lane a step in which all guesses were right, and changes the lane in ways after
+// which the rest of them is of no use.
+func TestOnlyTakenGuessesCount(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after func(l *lane, results int)
+		taken int
+	}{
+		{"all", nil, 3},
+		{"ended", func(l *lane, n int) { l.done = n == 2 }, 1},
+		{"ended at the last", func(l *lane, n int) { l.done = n == 4 }, 3},
+		{"hotter after the first", func(l *lane, _ int) { l.sampling.Temperature = 2 }, 0},
+		{"a penalty that counts no more", func(l *lane, n int) {
+			if l.sampling.PresencePenalty = 1; n == 3 {
+				l.sampling.Seen = l.sampling.Seen[:2]
+			}
+		}, 0},
+		{"a window without a penalty", func(l *lane, n int) { l.sampling.PenaltyWindow = n }, 3},
+		{"tokens that no penalty counts", func(l *lane, _ int) { l.sampling.Seen = nil }, 3},
+		{"a bias", func(l *lane, n int) {
+			if n == 3 {
+				l.sampling.Bias = []backend.TokenBias{{Token: 1, Bias: 1}}
+			}
+		}, 2},
+		{"a bias of 0", func(l *lane, _ int) { l.sampling.Bias = []backend.TokenBias{{Token: 1}} }, 3},
+		{"another token in its place", func(l *lane, n int) {
+			if n == 2 {
+				l.tokens[len(l.tokens)-1] = 99
+			}
+		}, 1},
+	} {
+		s, o := &scheduler{}, &takes{after: c.after}
+		l := &lane{owner: o, tokens: []backend.Token{5, 6}, fed: 2}
+		in := backend.Input{Tokens: l.tokens[1:]}
+		out := backend.Output{Token: 10}
+		for i := range 3 {
+			in.Drafts = append(in.Drafts, backend.Draft{Token: backend.Token(10 + i)})
+			out.NextMore().Token = backend.Token(11 + i)
+		}
+		l.guesses.list = in.Drafts
+		if err := s.taken(l, &in, &out); err != nil {
+			t.Fatal(err)
+		}
+		accepted := int(s.counts.accepted.Load())
+		if o.results != 1+c.taken || o.taken != c.taken || accepted != c.taken || o.fed != 3 {
+			t.Errorf("%s: %d results, %d guesses taken by the lane's count and %d by all, want %d", c.name, o.results, o.taken,
+				accepted, c.taken)
+		}
+	}
+}
+
+// TestGuessesKeepNobodyWaiting runs others beside a repeating text: one with a long prompt, a short one, and one that is
+// embedded. Steps of guesses take longer, and the model's clock is synctest's.
+func TestGuessesKeepNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := strings.Repeat("la la so it is. ", 40)
+		cfg := fake.Config{Sequences: 8, ContextSize: 4096, BatchSize: 64, Delay: func(n int) time.Duration {
+			return time.Millisecond + time.Duration(n)*10*time.Microsecond
+		}}
+		f := start(t, cfg, Config{}, fake.Reply{After: ask("talk"), Say: think("", text)},
+			fake.Reply{After: ask("short"), Say: think("", "one two three four five six seven")})
+		talk, short := user("talk"), user("short")
+		talk.Principal, short.Principal = "a", "b"
+		var wg sync.WaitGroup
+		wg.Go(func() { f.must(t, talk).want(t, reasoning.Answer, text) })
+		wg.Go(func() {
+			time.Sleep(50 * time.Millisecond)
+			long := user(strings.Repeat("so ", 1000) + "short")
+			long.Principal = "b"
+			f.must(t, long)
+			f.must(t, short)
+			before := f.Stats().Drafted
+			if _, err := f.Embed(t.Context(), "b", make([]backend.Token, 1000)); err != nil {
+				t.Error(err)
+			}
+			if more := f.Stats().Drafted - before; more > drafts.Most {
+				t.Errorf("%d guesses while a text was embedded", more)
+			}
+		})
+		wg.Wait()
+		alone, shared := 0, 0
+		for _, step := range f.model.Steps() {
+			for _, in := range step.Inputs {
+				if alone += in.Drafts; len(step.Inputs) > 1 {
+					shared += in.Drafts
+				}
+			}
+		}
+		if alone == 0 || shared > 0 {
+			t.Errorf("%d guesses, of which %d in steps with others", alone, shared)
+		}
+	})
 }

@@ -89,8 +89,8 @@ type laneOwner interface {
 	started(l *lane, cached int)
 	// accept handles the sampled token. It appends the tokens to feed next to l.tokens, or sets l.done.
 	accept(l *lane, out *backend.Output)
-	// drafted is called before accept, with how many guesses were fed and how many of them were right.
-	drafted(fed, right int)
+	// drafted is called before accept, with how many guesses were fed for the lane, or taken by it.
+	drafted(fed, taken int)
 	// full is called when the lane cannot continue because the context or the cache is full. It sets l.done.
 	full(l *lane)
 	// failed is called when the lane ends early. The lane is done.

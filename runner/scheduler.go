@@ -344,7 +344,7 @@ func (s *scheduler) forward() (took time.Duration) {
 		return took
 	}
 	s.counts.stepped(s)
-	s.guesser.note(s.inputs, took)
+	s.noteCost(took)
 	for i, l := range s.inStep {
 		in, out := &s.inputs[i], &s.outputs[i]
 		if len(in.Targets) > 0 {

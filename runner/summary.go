@@ -149,7 +149,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 
 func (p *summaryPass) started(*lane, int) {}
 
-func (p *summaryPass) drafted(fed, right int) { p.turn.drafted(fed, right) }
+func (p *summaryPass) drafted(fed, taken int) { p.turn.drafted(fed, taken) }
 
 func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	if p.done {

@@ -214,9 +214,9 @@ func (t *turn) started(_ *lane, cached int) {
 	t.result.Usage.Prompt, t.result.Usage.Cached = t.prompt, cached
 }
 
-func (t *turn) drafted(fed, right int) {
+func (t *turn) drafted(fed, taken int) {
 	t.result.Timing.Drafted += fed
-	t.result.Timing.Accepted += right
+	t.result.Timing.Accepted += taken
 }
 
 func (t *turn) accept(l *lane, out *backend.Output) {

@@ -49,7 +49,7 @@ func newModelFigures(p *pool.Pool) *modelFigures {
 		func(s generation.Stats) float64 { return float64(s.Tokens) })
 	add("drafted_tokens_total", "Guesses of next tokens that were fed, since the model was loaded.", counter,
 		func(s generation.Stats) float64 { return float64(s.Drafted) })
-	add("accepted_tokens_total", "Guesses of next tokens that were right, since the model was loaded.", counter,
+	add("accepted_tokens_total", "Tokens that came of guesses, since the model was loaded.", counter,
 		func(s generation.Stats) float64 { return float64(s.Accepted) })
 	add("mask_seconds_total", "Time spent on token masks, since the model was loaded.", counter,
 		func(s generation.Stats) float64 { return s.MaskTime.Seconds() })

@@ -1,13 +1,20 @@
 package drafts
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Most is the largest number of drafts for one text in one step.
 const Most = 15
 
 const (
-	// widest is the largest number of tokens in a step whose cost is kept.
-	widest = 64
+	// widest is the largest number of tokens in a step whose cost is kept: a sampled token, those that a format forces
+	// after it, and drafts.
+	widest = 32
+	// lengths is how many ranges of lengths are told apart. The first has texts of less than shortest tokens, and each
+	// further one reaches twice as far, because a token attends to the whole text.
+	lengths, shortest = 16, 512
 	// growth is how the cost of a step is taken to grow with its width where steps of one width were seen and nothing was
 	// measured: as a power of the width. On a mixture of experts of 32 of which a token uses 4, eight tokens read 3.1
 	// times the bytes of one, which is this power.
@@ -25,33 +32,45 @@ const (
 // Widths are the widths of the steps to time before there are real steps. The costs of other widths follow from theirs.
 var Widths = [...]int{1, 2, 4, 8, Most + 1}
 
-// Costs learns what steps cost, by their width, the number of tokens in them. The zero value knows nothing.
+// Costs learns what steps cost that feed tokens to a single text, by their width, the number of tokens in them, and by
+// the length of the text. The zero value knows nothing.
 type Costs struct {
-	of curve
+	at [lengths]costs
 	// measured has the costs of test steps. Only their ratios count, because real steps attend to more tokens.
 	measured curve
-	// times is how often a width was noted, and last the number of the step in which it last was.
-	times, last [widest + 1]int
-	steps       int
+	steps    int
 }
 
-// Note records the cost of a step of some tokens. Outliers count little, because a machine that does something else for
-// a moment says nothing about a width.
-func (c *Costs) Note(tokens int, cost float64) {
+// costs are those of texts of about one length.
+type costs struct {
+	of curve
+	// times is how often a width was noted, and last the number of the step in which it last was.
+	times, last [widest + 1]int
+}
+
+// rangeOf returns the range of a length.
+func rangeOf(length int) int { return min(bits.Len(uint(length/shortest)), lengths-1) }
+
+// Note records the cost of a step of some tokens of a text. What is kept follows a lower cost fast and a higher one
+// slowly, because a machine that does something else for a moment says nothing about a width.
+func (c *Costs) Note(tokens, length int, cost float64) {
 	if c.steps++; c.steps%longAgo == 0 {
 		c.forget()
 	}
 	if tokens < 1 || tokens > widest || cost <= 0 {
 		return
 	}
-	old := c.of[tokens]
-	c.times[tokens]++
-	c.last[tokens] = c.steps
+	at := &c.at[rangeOf(length)]
+	old := at.of[tokens]
+	at.times[tokens]++
+	at.last[tokens] = c.steps
 	switch {
-	case c.times[tokens] == 1, c.times[tokens] <= first && cost < old:
-		c.of[tokens] = cost
-	case c.times[tokens] > first:
-		c.of[tokens] += (min(cost, 2*old) - old) / 8
+	case at.times[tokens] == 1, at.times[tokens] <= first && cost < old:
+		at.of[tokens] = cost
+	case at.times[tokens] > first && cost < old:
+		at.of[tokens] += (cost - old) / 4
+	case at.times[tokens] > first:
+		at.of[tokens] += (min(cost, 2*old) - old) / 16
 	}
 }
 
@@ -70,38 +89,64 @@ func (c *Costs) Measure(costs [len(Widths)]float64) {
 // too dear is not fed again.
 func (c *Costs) forget() {
 	clear(c.measured[:])
-	for w := range c.of {
-		if c.last[w] <= c.steps-longAgo {
-			c.of[w], c.times[w] = 0, 0
+	for i := range c.at {
+		at := &c.at[i]
+		for w := range at.of {
+			if at.last[w] <= c.steps-longAgo {
+				at.of[w], at.times[w] = 0, 0
+			}
 		}
 	}
 }
 
-// Stale reports whether the cost of a width should be seen again before it is compared with others.
-func (c *Costs) Stale(tokens int) bool {
-	tokens = min(tokens, widest)
-	return c.times[tokens] < first || c.steps-c.last[tokens] > fresh
+// Stale reports whether the cost of a width should be seen again, for texts of this length, before it is compared with
+// others.
+func (c *Costs) Stale(tokens, length int) bool {
+	at, tokens := &c.at[rangeOf(length)], min(tokens, widest)
+	return at.times[tokens] < first || c.steps-at.last[tokens] > fresh
 }
 
-// Of returns the cost of a step of some tokens, at least 1, and 0 if no real step was seen. Between two widths of real
-// steps it is a power of the width. Beyond them it grows as the test steps did, or else as the real steps do.
-func (c *Costs) Of(tokens int) float64 {
+// Of returns the cost of a step of some tokens, at least 1, of a text. It is 0 if no real step was seen at about this
+// length. Between two widths of real steps it is a power of the width. Beyond them it grows as it did at the nearest
+// length at which both widths are known, or as the test steps did, or else as the real steps do.
+func (c *Costs) Of(tokens, length int) float64 {
 	tokens = min(tokens, widest)
-	below, above := c.of.around(tokens)
+	here := rangeOf(length)
+	own := &c.at[here].of
+	below, above := own.around(tokens)
 	if below > 0 && above > 0 {
-		return c.of.between(below, above, tokens)
+		return own.between(below, above, tokens)
 	}
 	from := max(below, above)
 	if from == 0 {
 		return 0
 	}
-	if a, b := c.measured.at(from), c.measured.at(tokens); a > 0 && b > 0 {
-		return c.of[from] * b / a
+	for d := 1; d < lengths; d++ {
+		for _, i := range [...]int{here - d, here + d} {
+			if i < 0 || i >= lengths {
+				continue
+			}
+			if ratio := c.at[i].of.ratio(from, tokens); ratio > 0 {
+				return own[from] * ratio
+			}
+		}
 	}
-	if cost := c.of.at(tokens); cost > 0 {
+	if ratio := c.measured.ratio(from, tokens); ratio > 0 {
+		return own[from] * ratio
+	}
+	if cost := own.at(tokens); cost > 0 {
 		return cost
 	}
-	return c.of[from] * math.Pow(float64(tokens)/float64(from), growth)
+	return own[from] * math.Pow(float64(tokens)/float64(from), growth)
+}
+
+// Times returns how many times as much as a step of width tokens of a text one with some more drafts costs, 1 where
+// nothing is known.
+func (c *Costs) Times(width, more, length int) float64 {
+	if now := c.Of(width, length); more > 0 && now > 0 {
+		return c.Of(width+more, length) / now
+	}
+	return 1
 }
 
 // curve has the cost of each width, 0 where it is unknown.
@@ -141,13 +186,21 @@ func (c *curve) between(a, b, tokens int) float64 {
 	return c[a] * math.Pow(float64(tokens)/float64(a), power)
 }
 
-// Best returns how many drafts of at most most to add to a step. width is the number of the step's tokens without them,
-// and gain the number of tokens that it gives. odds returns how likely the i-th draft is right if those before it are.
-// more is how many tokens the drafts will probably give.
-func (c *Costs) Best(most, width int, gain float64, odds func(i int) float64) (best int, more float64) {
-	now := c.Of(width)
+// ratio returns how many times the cost of one width another one costs, or 0 if either is unknown.
+func (c *curve) ratio(from, to int) float64 {
+	if a, b := c.at(from), c.at(to); a > 0 {
+		return b / a
+	}
+	return 0
+}
+
+// Best returns how many drafts of at most most to add to a step of width tokens that samples one token. odds returns
+// how likely the i-th draft is right if those before it are. stake is how much more the step may cost, as a multiple of
+// the step without drafts.
+func (c *Costs) Best(most, width, length int, stake float64, odds func(i int) float64) (best int) {
+	now := c.Of(width, length)
 	if now == 0 {
-		return 0, 0
+		return 0
 	}
 	var sums [Most + 1]float64 // what the first drafts will probably give
 	most = min(most, Most, widest-width)
@@ -156,14 +209,15 @@ func (c *Costs) Best(most, width int, gain float64, odds func(i int) float64) (b
 		right *= odds(k - 1)
 		sums[k] = sums[k-1] + right
 	}
-	bestRate := margin * gain / now
-	if most < 1 || (gain+sums[most])/c.Of(width+1) <= bestRate {
-		return 0, 0 // not even if all cost as little as one
+	bestRate := margin / now
+	if most < 1 || (1+sums[most])/c.Of(width+1, length) <= bestRate {
+		return 0 // not even if all cost as little as one
 	}
 	for k := 1; k <= most; k++ {
-		if rate := (gain + sums[k]) / c.Of(width+k); rate > bestRate {
-			best, bestRate, more = k, rate, sums[k]
+		cost := c.Of(width+k, length)
+		if rate := (1 + sums[k]) / cost; rate > bestRate && cost-now <= stake*now {
+			best, bestRate = k, rate
 		}
 	}
-	return best, more
+	return best
 }

@@ -141,7 +141,7 @@ func TestOddsFollowTheText(t *testing.T) {
 func TestBestPays(t *testing.T) {
 	power := func(p float64) (c Costs) {
 		for w := 1; w <= 16; w++ {
-			c.Note(w, math.Pow(float64(w), p))
+			c.Note(w, 0, math.Pow(float64(w), p))
 		}
 		return c
 	}
@@ -156,7 +156,7 @@ func TestBestPays(t *testing.T) {
 		{"experts, four of five", &experts, 0.8, 1, 8}, {"experts, nine of ten", &experts, 0.95, 8, 15},
 		{"experts, three of ten", &experts, 0.3, 0, 0}, {"nothing known", &Costs{}, 1, 0, 0},
 	} {
-		if n, _ := c.costs.Best(Most, 1, 1, func(int) float64 { return c.odds }); n < c.least || n > c.most {
+		if n := c.costs.Best(Most, 1, 0, Most, func(int) float64 { return c.odds }); n < c.least || n > c.most {
 			t.Errorf("%s: %d drafts, want %d to %d", c.name, n, c.least, c.most)
 		}
 	}
@@ -202,17 +202,18 @@ func TestDraftsPay(t *testing.T) {
 func timesAsFast(text, next []backend.Token, costs map[int]float64) float64 {
 	var exact, learned Costs
 	for width, cost := range costs {
-		exact.of[width] = cost
+		exact.at[0].of[width] = cost
 	}
 	text = append(slices.Clone(text), next[0])
 	var l Lookup
+	var a Account
 	l.Reset(len(text))
 	total := 0.0
 	for done := 1; done < len(next); {
 		l.Read(text, len(text))
 		n := 0
-		if !learned.Stale(1) {
-			n, _ = learned.Best(min(Most, len(next)-done-1), 1, 1, l.Odds)
+		if !learned.Stale(1, 0) {
+			n = learned.Best(min(Most, len(next)-done-1), 1, 0, a.Left(), l.Odds)
 		}
 		right := 0
 		for right < n {
@@ -221,8 +222,9 @@ func timesAsFast(text, next []backend.Token, costs map[int]float64) float64 {
 			}
 			right++
 		}
-		cost := exact.Of(1 + n)
-		learned.Note(1+n, cost)
+		cost := exact.Of(1+n, 0)
+		learned.Note(1+n, 0, cost)
+		a.Note(1+right, learned.Times(1, n, 0))
 		total += cost
 		text = append(text, next[done:done+right+1]...)
 		done += right + 1
@@ -233,22 +235,22 @@ func timesAsFast(text, next []backend.Token, costs map[int]float64) float64 {
 // TestCostsOfUnknownWidths lie between those of known ones, and grow beyond them as before.
 func TestCostsOfUnknownWidths(t *testing.T) {
 	var c Costs
-	c.Note(1, 10)
-	if got := c.Of(8); math.Abs(got-31) > 1 {
+	c.Note(1, 0, 10)
+	if got := c.Of(8, 0); math.Abs(got-31) > 1 {
 		t.Errorf("eight cost %.1f before anything is known but one", got)
 	}
-	c.Note(4, 20)
-	if got := c.Of(2); got <= 10 || got >= 20 {
+	c.Note(4, 0, 20)
+	if got := c.Of(2, 0); got <= 10 || got >= 20 {
 		t.Errorf("two cost %.1f", got)
 	}
-	if got := c.Of(16); math.Abs(got-40) > 0.01 {
+	if got := c.Of(16, 0); math.Abs(got-40) > 0.01 {
 		t.Errorf("sixteen cost %.1f", got)
 	}
 	for range 100 {
-		c.Note(4, 11)
+		c.Note(4, 0, 11)
 	}
-	c.Note(4, 1000)
-	if got := c.Of(4); got > 14 {
+	c.Note(4, 0, 1000)
+	if got := c.Of(4, 0); got > 14 {
 		t.Errorf("one outlier made four cost %.1f", got)
 	}
 }
@@ -257,20 +259,20 @@ func TestCostsOfUnknownWidths(t *testing.T) {
 func TestMeasuredCosts(t *testing.T) {
 	var c Costs
 	c.Measure([len(Widths)]float64{101, 102, 104, 108, 116})
-	if got := c.Of(1); got != 0 {
+	if got := c.Of(1, 0); got != 0 {
 		t.Errorf("a step costs %.1f before a real one was seen", got)
 	}
-	c.Note(1, 202)
+	c.Note(1, 0, 202)
 	for w, want := range map[int]float64{1: 202, 2: 204, 8: 216, 16: 232, 12: 224, 32: 240} {
-		if got := c.Of(w); math.Abs(got-want) > 6 {
+		if got := c.Of(w, 0); math.Abs(got-want) > 6 {
 			t.Errorf("%d cost %.1f, want %.0f", w, got, want)
 		}
 	}
-	c.Note(8, 250)
-	if got := c.Of(16); math.Abs(got-250*116/108.0) > 0.01 {
+	c.Note(8, 0, 250)
+	if got := c.Of(16, 0); math.Abs(got-250*116/108.0) > 0.01 {
 		t.Errorf("sixteen cost %.1f where eight cost 250", got)
 	}
-	if got := c.Of(4); got <= 202 || got >= 250 {
+	if got := c.Of(4, 0); got <= 202 || got >= 250 {
 		t.Errorf("four cost %.1f between 202 and 250", got)
 	}
 }
@@ -279,13 +281,13 @@ func TestMeasuredCosts(t *testing.T) {
 func TestMeasuredCostsNeverFall(t *testing.T) {
 	var c Costs
 	c.Measure([len(Widths)]float64{100, 50, 150})
-	c.Note(1, 10)
+	c.Note(1, 0, 10)
 	for w, want := range map[int]float64{1: 10, 2: 10, 4: 15} {
-		if got := c.Of(w); math.Abs(got-want) > 0.01 {
+		if got := c.Of(w, 0); math.Abs(got-want) > 0.01 {
 			t.Errorf("%d cost %.1f, want %.0f", w, got, want)
 		}
 	}
-	if got := c.Of(16); got < 15 || got > 46 {
+	if got := c.Of(16, 0); got < 15 || got > 46 {
 		t.Errorf("sixteen cost %.1f", got)
 	}
 }
@@ -294,15 +296,82 @@ func TestMeasuredCostsNeverFall(t *testing.T) {
 func TestCostsAreForgotten(t *testing.T) {
 	var c Costs
 	c.Measure([len(Widths)]float64{1, 100, 100})
-	c.Note(2, 1000)
+	c.Note(2, 0, 1000)
 	for range 2 * longAgo {
-		c.Note(1, 10)
+		c.Note(1, 0, 10)
 	}
-	if got := c.Of(2); math.Abs(got-10*math.Pow(2, growth)) > 0.01 {
+	if got := c.Of(2, 0); math.Abs(got-10*math.Pow(2, growth)) > 0.01 {
 		t.Errorf("two cost %.1f after a long time without", got)
 	}
-	if got := c.Of(1); got != 10 {
+	if got := c.Of(1, 0); got != 10 {
 		t.Errorf("one costs %.1f", got)
+	}
+}
+
+// TestCostsFollowTheLength gives a model on which the width matters more the longer a text is. Each length has its own
+// costs, and one at which a width was never seen takes the ratio of the nearest at which it was.
+func TestCostsFollowTheLength(t *testing.T) {
+	var c Costs
+	for _, length := range []int{100, 3000} {
+		for range first {
+			c.Note(1, length, 10)
+			c.Note(8, length, 10+float64(length)/10)
+		}
+	}
+	for _, want := range []struct {
+		length int
+		cost   float64
+	}{{0, 20}, {511, 20}, {2048, 310}, {4095, 310}} {
+		if got := c.Of(8, want.length); math.Abs(got-want.cost) > 0.01 {
+			t.Errorf("eight tokens of a text of %d cost %.1f, want %.0f", want.length, got, want.cost)
+		}
+	}
+	if got := c.Of(8, 600); got != 0 || !c.Stale(1, 600) || c.Stale(1, 100) {
+		t.Errorf("eight tokens cost %.1f at a length of which nothing is known", got)
+	}
+	c.Note(1, 600, 20)
+	if got := c.Of(8, 600); math.Abs(got-40) > 0.01 {
+		t.Errorf("eight tokens cost %.1f, want twice as much as one, as at the nearest length", got)
+	}
+	c.Note(1, 1<<30, 20)
+	if got := c.Of(8, 1<<30); math.Abs(got-620) > 0.01 {
+		t.Errorf("eight tokens cost %.1f, want 31 times as much as one, as at the nearest length", got)
+	}
+}
+
+// TestAccountLimitsLosses writes texts with drafts that are never right, or never taken, although the odds say that all
+// are. Without an account each step would cost twice as much or more.
+func TestAccountLimitsLosses(t *testing.T) {
+	for _, text := range []int{64, 512, 4000} {
+		for _, power := range []float64{0.01, 0.3, 0.55, 1} {
+			var c Costs
+			var a Account
+			total := 0.0
+			for range text {
+				n := 0
+				if !c.Stale(1, 0) {
+					n = c.Best(Most, 1, 0, a.Left(), func(int) float64 { return 1 })
+				}
+				cost := math.Pow(float64(1+n), power)
+				c.Note(1+n, 0, cost)
+				a.Note(1, c.Times(1, n, 0))
+				total += cost
+			}
+			if most := 1.025*float64(text) + 2; total > most {
+				t.Errorf("%d tokens cost %.1f steps without drafts where a width costs its power %.2f", text, total, power)
+			}
+		}
+	}
+}
+
+// TestAccountForgetsOldGains checks that a text that once gained much cannot lose it all.
+func TestAccountForgetsOldGains(t *testing.T) {
+	var a Account
+	for range 1000 {
+		a.Note(16, 2)
+	}
+	if got := a.Left(); got != credit+savings {
+		t.Errorf("a step may cost %.1f steps more", got)
 	}
 }
 

@@ -62,7 +62,7 @@ func writeTimings(w io.Writer, loaded time.Duration, model backend.Info, info re
 	line("decode", "%s, %s", seconds(t.Decode), rate(u.Completion-1, t.Decode))
 	line("generated", "%d tokens: %d reasoning, %d answer", u.Completion, u.Reasoning, u.Answer)
 	if t.Drafted > 0 {
-		line("drafts", "%d guesses of next tokens, %d right", t.Drafted, t.Accepted)
+		line("drafts", "%d guesses of next tokens, %d tokens came of them", t.Drafted, t.Accepted)
 	}
 	if u.Summary > 0 {
 		line("summary", "%d tokens", u.Summary)
