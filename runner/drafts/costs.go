@@ -46,13 +46,16 @@ type costs struct {
 	of curve
 	// times is how often a width was noted, and last the number of the step in which it last was.
 	times, last [widest + 1]int
+	// doubted says that the only cost that was noted is not believed.
+	doubted [widest + 1]bool
 }
 
 // rangeOf returns the range of a length.
 func rangeOf(length int) int { return min(bits.Len(uint(length/shortest)), lengths-1) }
 
 // Note records the cost of a step of some tokens of a text. What is kept follows a lower cost fast and a higher one
-// slowly, because a machine that does something else for a moment says nothing about a width.
+// slowly, because a machine that does something else for a moment says nothing about a width. For the same reason a
+// first cost of a width that is more than twice what was expected is believed only when it comes again.
 func (c *Costs) Note(tokens, length int, cost float64) {
 	if c.steps++; c.steps%longAgo == 0 {
 		c.forget()
@@ -62,11 +65,16 @@ func (c *Costs) Note(tokens, length int, cost float64) {
 	}
 	at := &c.at[rangeOf(length)]
 	old := at.of[tokens]
+	if at.times[tokens] == 0 {
+		old = c.Of(tokens, length) // what was expected
+	}
 	at.times[tokens]++
 	at.last[tokens] = c.steps
 	switch {
-	case at.times[tokens] == 1, at.times[tokens] <= first && cost < old:
-		at.of[tokens] = cost
+	case at.times[tokens] == 1 && old > 0 && cost > 2*old:
+		at.of[tokens], at.doubted[tokens] = old, true
+	case at.times[tokens] == 1, at.doubted[tokens], at.times[tokens] <= first && cost < old:
+		at.of[tokens], at.doubted[tokens] = cost, false
 	case at.times[tokens] > first && cost < old:
 		at.of[tokens] += (cost - old) / 4
 	case at.times[tokens] > first:
@@ -93,7 +101,7 @@ func (c *Costs) forget() {
 		at := &c.at[i]
 		for w := range at.of {
 			if at.last[w] <= c.steps-longAgo {
-				at.of[w], at.times[w] = 0, 0
+				at.of[w], at.times[w], at.doubted[w] = 0, 0, false
 			}
 		}
 	}

@@ -6,10 +6,10 @@
 // in the step that feeds it.
 //
 // A guess costs time, because a step with more tokens takes longer: a little on a dense model, whose weights are read
-// once in any case, and much on a mixture of experts, where each token may need other experts, and in a long text, which
-// each token attends to. [Costs] learns from real steps what each width takes at each length of a text, and before them
-// from test steps. A Lookup learns from the text how often its guesses are right, also while none are fed. [Costs.Best]
-// puts the two together. An [Account] makes sure that guesses lose little where both are wrong.
+// once in any case, and much on a mixture of experts, where each token may need other experts, and in a long text,
+// which each token attends to. [Costs] learns from real steps what each width takes at each length of a text, and
+// before them from test steps. A Lookup learns from the text how often its guesses are right, also while none are fed.
+// [Costs.Best] puts the two together. An [Account] makes sure that guesses lose little where both are wrong.
 //
 // Prompt lookup is from Saxena, "Prompt Lookup Decoding" (2023).
 package drafts

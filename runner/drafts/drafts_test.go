@@ -339,6 +339,25 @@ func TestCostsFollowTheLength(t *testing.T) {
 	}
 }
 
+// TestAFirstOutlierCountsLittle slows the first step of a width down. The width must be tried again.
+func TestAFirstOutlierCountsLittle(t *testing.T) {
+	var c Costs
+	for range first {
+		c.Note(1, 0, 10)
+	}
+	c.Note(3, 0, 500)
+	if got := c.Best(Most, 1, 0, Most, func(int) float64 { return 1 }); got == 0 {
+		t.Error("one slow step keeps all guesses away")
+	}
+	dear := c
+	if dear.Note(3, 0, 490); dear.Of(3, 0) != 490 {
+		t.Errorf("three cost %.1f, although they were seen to cost 490 twice", dear.Of(3, 0))
+	}
+	if c.Note(3, 0, 12); c.Of(3, 0) != 12 {
+		t.Errorf("three cost %.1f, want 12", c.Of(3, 0))
+	}
+}
+
 // TestAccountLimitsLosses writes texts with drafts that are never right, or never taken, although the odds say that all
 // are. Without an account each step would cost twice as much or more.
 func TestAccountLimitsLosses(t *testing.T) {
