@@ -208,6 +208,19 @@ func TestMarkersInHarmony(t *testing.T) {
 	}
 }
 
+// TestCutMarkerOfEarlyText cuts text that may still be reasoning in the middle of the marker that would say so.
+func TestCutMarkerOfEarlyText(t *testing.T) {
+	for _, mark := range []string{"<", "</thi", "<think"} {
+		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+		tokens := x.Encode("Hm. "+mark, readertest.ByBytes)
+		got := readertest.Show(readertest.Read(t, readertest.Config{Format: thinkTags("<think>", "</think>"),
+			Config: reader.Config{Vocab: x.Vocab(t), Thinks: true}}, tokens))
+		if want := `reasoning "Hm. " | !reasoning_unclosed`; got != want {
+			t.Errorf("%q: got %s, want %s", mark, got, want)
+		}
+	}
+}
+
 // TestCutMarkers reads output that a limit cuts off. What may be the beginning of a marker is no text. Where the turn
 // ends by itself, it is.
 func TestCutMarkers(t *testing.T) {

@@ -497,9 +497,11 @@ func (t *Text) Cut() {
 	for i := range held {
 		if slices.ContainsFunc(t.tags, func(tag string) bool { return strings.HasPrefix(tag, held[i:]) }) {
 			t.release(i)
-			t.settle(false)
+			for t.unsure && t.nheld > 0 {
+				t.keep(heldPiece{text: t.pop(t.nheld).text, control: true})
+			}
 			t.core.Out.Flush()
-			t.skip(len(held) - i)
+			t.skip(t.nheld)
 			break
 		}
 	}
