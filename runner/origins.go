@@ -121,6 +121,10 @@ func (t *turn) originOf(tok backend.Token, before, after *reader.State) chattemp
 	if l.origins == nil {
 		return chattemplate.Seen
 	}
+	if before.Early {
+		t.early++
+		return chattemplate.Unseen // until it is known what it is
+	}
 	from, to := s.partOf(before), s.partOf(after)
 	if from != partReasoning && to != partReasoning {
 		if from == partHeader {
@@ -144,6 +148,21 @@ func (t *turn) originOf(tok backend.Token, before, after *reader.State) chattemp
 		return chattemplate.FromTemplate
 	}
 	return chattemplate.Unseen
+}
+
+// settleEarly notes whether the text at the beginning of the turn was reasoning.
+func (t *turn) settleEarly(thought bool) {
+	l := t.lane
+	if thought {
+		t.reasoned = len(l.tokens)
+	} else if l.origins != nil {
+		for i := len(l.tokens) - t.early; i < len(l.tokens); i++ {
+			if l.origins[i] = chattemplate.Seen; l.known != nil {
+				l.known[i] = l.tokens[i]
+			}
+		}
+	}
+	t.early = 0
 }
 
 // hideSteering marks the tokens at the beginning of a turn as unseen once they turn out to be reasoning. before is the

@@ -326,6 +326,40 @@ func (c *claiming) Step(ctx context.Context, inputs []backend.Input, outputs []b
 	return c.Model.Step(ctx, inner, outputs)
 }
 
+// TestEarlyReasoningMeetsNoCaller: at an engine at an address the beginning of a turn may be reasoning that no mark opens.
+// A caller's text in its place never meets it, unless it turned out to be the answer.
+func TestEarlyReasoningMeetsNoCaller(t *testing.T) {
+	for _, c := range []struct {
+		name, say string
+		most      int
+		hidden    bool
+	}{
+		{"reasoning", secret + ".\n</think>\n\nHi.", 0, true},
+		{"cut off", secret + ".\n</think>\n\nHi.", 40, true},
+		{"an answer", secret + ".", 0, false},
+	} {
+		var seen []shows
+		for _, guess := range secretGuesses() {
+			cfg := thinkModel()
+			cfg.Pace = func(int, int) time.Duration { return 0 }
+			f := start(t, cfg, Config{Drafts: DraftsOff}, fake.Reply{After: turnOf("q"), Say: c.say + "<|im_end|>"},
+				fake.Reply{After: turnOf("and now?"), Say: "Bye.<|im_end|>"})
+			req := user("q")
+			req.MaxTokens = c.most
+			if g := f.must(t, req); strings.Contains(g.text[reasoning.Answer], "pear") == c.hidden {
+				t.Fatalf("%s: the answer is %q", c.name, g.text[reasoning.Answer])
+			}
+			req = user("q")
+			req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: guess},
+				chattemplate.Message{Role: chattemplate.User, Content: "and now?"})
+			_, s := f.watched(t, req)
+			s.fed = 0
+			seen = append(seen, s)
+		}
+		t.Run(c.name, func(t *testing.T) { compareShown(t, seen, !c.hidden) })
+	}
+}
+
 // TestEnginesAtAddressesObey: an engine that compares tokens alone says that it had a prompt. The figure is passed on
 // only as far as the runner's own rule goes, and where the caller's text meets hidden text, the engine must not reuse
 // anything.

@@ -22,9 +22,11 @@ type output struct {
 	// reasoned and answered say what has come so far, whether the caller sees it or not. calls has the client's tool
 	// calls. Their arguments are kept only if remembers is set.
 	reasoned, answered bool
-	calls              []chattemplate.ToolCall
-	remembers          bool
-	arguments          strings.Builder
+	// thoughtful counts the stretches of reasoning.
+	thoughtful int
+	calls      []chattemplate.ToolCall
+	remembers  bool
+	arguments  strings.Builder
 	// inner says that the turn has called a function whose calls the run answers.
 	inner bool
 	// thoughts is the text of the reasoning. It is kept only if keep is set, because something needs it: the summary's
@@ -100,6 +102,7 @@ func (o *output) segment() reasoning.Segment { return o.split.State().Segment }
 func (o *output) take(e reasoning.Event) {
 	switch {
 	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.Reasoning:
+		o.thoughtful++
 		if o.onMarkers != nil && o.split.State().Marked {
 			o.onMarkers()
 			o.onMarkers = nil

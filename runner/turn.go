@@ -42,6 +42,8 @@ type turn struct {
 	// rescued says that an answer was forced because the model ended its turn inside its reasoning. This is done once.
 	rescued bool
 
+	// early is the number of tokens at the beginning of the turn that may be reasoning or the answer.
+	early int
 	// reasoned is the length of the sequence up to the end of the last closed reasoning; 0 if there is none.
 	reasoned int
 	pass     *summaryPass
@@ -272,10 +274,13 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 
 // take appends a token that the model chose, or that it had to choose. It reports whether the turn is finished.
 func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
-	before := t.model.State()
+	before, thoughts := t.model.State(), t.output.thoughtful
 	t.model.PushOutput(tok, out)
 	after := t.model.State()
 	l.push(tok, t.originOf(tok, &before, &after))
+	if before.Early && !after.Early {
+		t.settleEarly(t.output.thoughtful > thoughts)
+	}
 	t.sight.note(tok, &before, &after)
 	if t.finished(l, tok, before.Place, after.Place) {
 		return true
@@ -485,7 +490,10 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 		return
 	}
 	l.done, t.mainDone = true, true
-	t.output.finish()
+	early, thoughts := t.model.State().Early, t.output.thoughtful
+	if t.output.finish(); early && t.output.thoughtful == thoughts {
+		t.settleEarly(false)
+	}
 	if stop, ok := t.output.stop.Matched(); ok {
 		reason = reasoning.FinishStop
 		t.result.Detail, t.result.StopString = reasoning.DetailStopString, stop

@@ -17,6 +17,9 @@ func (t *Text) keep(p heldPiece) {
 	}
 }
 
+// Early reports whether the next text may be either reasoning or the answer.
+func (t *Text) Early() bool { return t.unsure }
+
 // newlinesAfter counts the newlines at the end of the text at the beginning of a turn that belong to a marker after it.
 func (t *Text) newlinesAfter() (count int) {
 	for i := len(t.early) - 1; i >= 0; i-- {

@@ -162,6 +162,9 @@ type State struct {
 	// Steering says that the next token may belong to the format and not be text of Segment. That is the case in a
 	// header, in a call outside of its arguments' values, and at the beginning of a turn, where reasoning may still open.
 	Steering bool
+	// Early says that the next token belongs to text at the beginning of a turn that may turn out to be reasoning, see
+	// Config.Thinks.
+	Early bool
 	// Ended says that the last token ended the turn.
 	Ended bool
 }

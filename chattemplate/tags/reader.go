@@ -43,7 +43,7 @@ func NewReader(f markup.Format, cfg reader.Config) (*Reader, error) {
 func (s *Reader) State() reader.State {
 	st := reader.State{
 		Place: reader.PlaceAnswer, Segment: s.text.Segment(), Call: s.text.Call(), InObject: s.text.InObject(),
-		Reported: s.Out.Reported, Steering: s.text.Steering(), Ended: s.Ended,
+		Reported: s.Out.Reported, Steering: s.text.Steering(), Early: s.text.Early(), Ended: s.Ended,
 	}
 	switch {
 	case st.Segment == reasoning.ToolCall || st.Call.Name != "":
