@@ -245,7 +245,8 @@ func TestHiddenReasoningNeverLeavesTheServer(t *testing.T) {
 		"/api/ps", "/nowhere"} {
 		status, out := all(t.Context(), t, http.MethodGet, url+path, "most", "")
 		check(reasoning.VisibilityNone, path, status, out)
-		if status != http.StatusOK && path != "/nowhere" {
+		failing := path == "/health" && status == http.StatusServiceUnavailable // as a model is broken
+		if status != http.StatusOK && path != "/nowhere" && !failing {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
