@@ -4,16 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"runner/backend"
 )
 
 // Tokenizer appends the tokens of plain text to dst. No text may become a control token, as backend.Model.Tokenize
-// promises.
+// promises. User-defined tokens are matched in it.
 type Tokenizer func(dst []backend.Token, text string) ([]backend.Token, error)
 
 // Builder puts a prompt together. It tokenizes adjacent texts as one, so that the tokens do not depend on how the text
-// was cut into pieces. Text never becomes a control token.
+// was cut into pieces. Text never becomes a control token, nor a user-defined token that the format uses as a mark.
 type Builder struct {
 	vocab    *backend.Vocab
 	tokenize Tokenizer
@@ -25,6 +26,8 @@ type Builder struct {
 	text    strings.Builder
 	pending int         // the offset in text of what is not tokenized yet
 	runs    []originRun // of the pending text
+	// guarded are user-defined tokens that text must not become, because they mark structure in the format.
+	guarded names
 	// Continues becomes the prompt's field of that name.
 	Continues bool
 	err       error
@@ -62,17 +65,43 @@ func (b *Builder) Control(t backend.Token) {
 
 // flush tokenizes the pending text. No token will span the texts before and after it.
 func (b *Builder) flush() {
-	if s := b.text.String()[b.pending:]; s != "" && b.err == nil {
-		from := len(b.tokens)
-		b.tokens, b.err = b.tokenize(b.tokens, s)
-		b.origins = originsOf(b.origins, b.vocab, b.tokens[from:], s, b.runs)
+	text, from := b.text.String()[b.pending:], len(b.tokens)
+	for s := text; s != "" && b.err == nil; {
+		n := b.cut(s)
+		b.tokens, b.err = b.tokenize(b.tokens, s[:n])
+		s = s[n:]
+	}
+	if b.err == nil {
+		b.origins = originsOf(b.origins, b.vocab, b.tokens[from:], text, b.runs)
 	}
 	b.pending, b.runs = b.text.Len(), b.runs[:0]
 }
 
-// NewBuilder returns an empty builder.
-func (c *Config) NewBuilder() *Builder {
-	return &Builder{vocab: c.Vocab, tokenize: c.Tokenize, most: c.MaxText}
+// cut returns where a text must be cut so that the first name of a guarded token in it does not become the token.
+func (b *Builder) cut(text string) int {
+	if len(b.guarded.tokens) == 0 {
+		return len(text)
+	}
+	anywhere := func(int, int) bool { return true }
+	for i := range len(text) {
+		if _, n := b.guarded.at(text, i, anywhere); n > 0 {
+			_, first := utf8.DecodeRuneInString(text[i:])
+			return i + first
+		}
+	}
+	return len(text)
+}
+
+// NewBuilder returns an empty builder. Text in it does not become one of the tokens named, even if they are
+// user-defined. A template guards its own.
+func (c *Config) NewBuilder(marks ...backend.Token) *Builder {
+	b := &Builder{vocab: c.Vocab, tokenize: c.Tokenize, most: c.MaxText}
+	for _, t := range marks {
+		if c.Vocab.Kind(t) == backend.UserDefined {
+			b.guarded.add(c.Vocab.Piece(t), t)
+		}
+	}
+	return b
 }
 
 // Prompt returns the prompt. start is the place where generation starts. An error is ErrTooLong or the tokenizer's.

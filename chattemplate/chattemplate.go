@@ -27,7 +27,8 @@
 // # Outside text
 //
 // Text from a user, a tool or a client never becomes a control token. Rendered text carries the origin of every byte,
-// and only the template's own literals can become special tokens.
+// and only the template's own literals can become control tokens. The same holds for user-defined tokens that the
+// template or its family uses as marks, such as <think>. Other user-defined tokens are text.
 package chattemplate
 
 import (

@@ -33,6 +33,8 @@ type Template struct {
 	traits  traits
 	// off and on are the template's switch for reasoning; nil if it has none.
 	off, on []Variable
+	// probing reports that NewTemplate has not returned yet.
+	probing bool
 }
 
 // NewTemplate compiles a template and finds out which input it accepts. Without a source, a vocabulary with the tokens
@@ -62,12 +64,13 @@ func NewTemplate(c Config, detect func(*Template)) (*Template, error) {
 	}
 	j := &Template{
 		program: probing, reads: program.Variables(), scanner: newScanner(c.Vocab, source), vocab: c.Vocab, source: source,
+		probing: true,
 	}
 	j.traits = j.probeTraits()
 	if detect != nil {
 		detect(j)
 	}
-	j.program = program
+	j.program, j.probing = program, false
 	return j, nil
 }
 
@@ -89,6 +92,13 @@ func (j *Template) ShowsCalls() bool { return j.traits.calls }
 // SetSwitch sets the variables that turn reasoning off and on. Nil means that the template has none. It must not be
 // called after the first Render.
 func (j *Template) SetSwitch(off, on []Variable) { j.off, j.on = off, on }
+
+// Guard says that texts hold marks of the format. It must not be called after the first Render.
+func (j *Template) Guard(texts ...string) {
+	for _, text := range texts {
+		j.scanner.guard(text)
+	}
+}
 
 // outputLimit returns the longest text that a template may make for prompts of at most maxText bytes; 0 is the engine's
 // own limit. A template may build longer texts on the way to a short prompt.

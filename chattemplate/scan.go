@@ -1,6 +1,7 @@
 package chattemplate
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,92 +15,125 @@ import (
 // trusted. If two names begin at the same place, the longer one wins. Some tokenizers strip white space next to a
 // special token (lstrip and rstrip in tokenizer.json). The scanner keeps it: templates contain the white space that the
 // model was trained with.
+//
+// Tokenizers match user-defined tokens in plain text. Most of these are text, such as runs of spaces and tags of HTML,
+// and stay so. Some are marks of the template's own, such as <think> or <tool_call>. Those are guarded: like control
+// tokens, they come only from the template. The template's text, what it renders in probes and in the prompt at hand,
+// and the family's marks show which ones these are.
 type scanner struct {
-	vocab *backend.Vocab
-	// lengths has, for each first byte, the lengths of the special tokens that begin with it, longest first.
-	lengths [256][]int
-	// guarded are the user-defined tokens that the template itself writes, such as <think> or <tool_call>. Tokenizers
-	// also match user-defined tokens in plain text, so the scanner cuts them in two where they come from outside text.
-	guarded []string
+	// marks are the user-defined tokens that the template may use as marks.
+	marks names
+	// special are the control tokens and the guarded marks.
+	special names
+	guarded names
 }
 
 func newScanner(vocab *backend.Vocab, source string) *scanner {
-	s := &scanner{vocab: vocab}
+	s := &scanner{}
 	for text, t := range vocab.Specials {
-		if vocab.Kind(t) == backend.UserDefined {
-			if !isMark(text) || !strings.Contains(source, text) {
-				continue
-			}
-			s.guarded = append(s.guarded, text)
-		}
-		if l := &s.lengths[text[0]]; !slices.Contains(*l, len(text)) {
-			*l = append(*l, len(text))
+		if vocab.Kind(t) == backend.Control {
+			s.special.add(text, t)
+		} else if isMark(text) {
+			s.marks.add(text, t)
 		}
 	}
-	for i := range s.lengths {
-		slices.SortFunc(s.lengths[i], func(a, b int) int { return b - a })
-	}
-	slices.Sort(s.guarded)
+	s.guard(source)
 	return s
 }
 
-// isMark reports whether a user-defined token marks structure. Others are ordinary text, such as a run of spaces.
+// isMark reports whether a user-defined token may mark structure. Others are ordinary text, such as a run of spaces or
+// a word.
 func isMark(text string) bool {
-	r, _ := utf8.DecodeRuneInString(text)
-	return len(text) > 2 && !unicode.IsSpace(r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
-		strings.ContainsFunc(text, unicode.IsLetter)
+	alphanumeric := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	sign := func(r rune, _ int) bool { return !alphanumeric(r) && !unicode.IsSpace(r) }
+	return len(text) > 2 && strings.ContainsFunc(text, alphanumeric) &&
+		(sign(utf8.DecodeRuneInString(text)) || sign(utf8.DecodeLastRuneInString(text)))
+}
+
+// guard guards the marks that are in a text of the template or its family.
+func (s *scanner) guard(text string) {
+	for name, t := range s.marks.tokens {
+		if strings.Contains(text, name) {
+			s.special.add(name, t)
+			s.guarded.add(name, t)
+		}
+	}
+}
+
+// learned returns a scanner that guards the marks that the template wrote in a text as well.
+func (s *scanner) learned(text jinja.Text) *scanner {
+	whole, out := text.String(), s
+	for i := range len(whole) {
+		_, n := s.marks.at(whole, i, text.Trusted)
+		if n == 0 || out.guarded.has(whole[i:i+n]) {
+			continue
+		}
+		if out == s {
+			out = &scanner{marks: s.marks, special: s.special.clone(), guarded: s.guarded.clone()}
+		}
+		out.guard(whole[i : i+n])
+	}
+	return out
 }
 
 // write adds the tokens of a rendered text, from byte i on, to a prompt.
 func (s *scanner) write(b *Builder, text jinja.Text, i int) {
+	s = s.learned(text)
+	for name, t := range s.guarded.tokens {
+		b.guarded.add(name, t)
+	}
 	whole, plain := text.String(), i
 	for i < len(whole) {
-		token, n := s.match(text, whole, i)
+		token, n := s.special.at(whole, i, text.Trusted)
 		if n == 0 {
 			i++
 			continue
 		}
-		s.plain(b, text, plain, i)
+		addRuns(b, text.Slice(plain, i))
 		b.Control(token)
 		i += n
 		plain = i
 	}
-	s.plain(b, text, plain, len(whole))
+	addRuns(b, text.Slice(plain, len(whole)))
 }
 
-// match returns the special token that begins at byte i, and its length, which is 0 if there is none.
-func (s *scanner) match(text jinja.Text, whole string, i int) (backend.Token, int) {
-	for _, n := range s.lengths[whole[i]] {
-		if i+n > len(whole) {
+// names are names of tokens that are looked for in texts. The zero value has none.
+type names struct {
+	tokens map[string]backend.Token
+	// lengths has, for each first byte, the lengths of the names that begin with it, longest first.
+	lengths [256][]int
+}
+
+func (n *names) add(name string, t backend.Token) {
+	if n.tokens == nil {
+		n.tokens = map[string]backend.Token{}
+	}
+	n.tokens[name] = t
+	l := &n.lengths[name[0]]
+	if i, found := slices.BinarySearchFunc(*l, len(name), func(a, b int) int { return b - a }); !found {
+		*l = slices.Insert(slices.Clone(*l), i, len(name))
+	}
+}
+
+func (n *names) has(name string) bool {
+	_, ok := n.tokens[name]
+	return ok
+}
+
+func (n *names) clone() names { return names{maps.Clone(n.tokens), n.lengths} }
+
+// at returns the longest name at byte i of a text that takes accepts, as its token and its length. The length is 0 if
+// there is none.
+func (n *names) at(text string, i int, takes func(from, to int) bool) (backend.Token, int) {
+	for _, l := range n.lengths[text[i]] {
+		if i+l > len(text) {
 			continue
 		}
-		token, ok := s.vocab.Special(whole[i : i+n])
-		if ok && (s.vocab.Kind(token) == backend.Control || slices.Contains(s.guarded, whole[i:i+n])) &&
-			text.Trusted(i, i+n) {
-			return token, n
+		if t, ok := n.tokens[text[i:i+l]]; ok && takes(i, i+l) {
+			return t, l
 		}
 	}
 	return backend.NoToken, 0
-}
-
-// plain adds text[from:to], which contains no special token.
-func (s *scanner) plain(b *Builder, text jinja.Text, from, to int) {
-	for len(s.guarded) > 0 {
-		at := -1
-		for _, g := range s.guarded {
-			if i := strings.Index(text.String()[from:to], g); i >= 0 && (at < 0 || i < at) {
-				at = i
-			}
-		}
-		if at < 0 {
-			break
-		}
-		_, n := utf8.DecodeRuneInString(text.String()[from+at:])
-		addRuns(b, text.Slice(from, from+at+n))
-		b.flush()
-		from += at + n
-	}
-	addRuns(b, text.Slice(from, to))
 }
 
 // addRuns adds text with its origins.

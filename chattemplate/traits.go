@@ -109,5 +109,8 @@ func (j *Template) probe(t traits, c *Conversation, set ...Variable) (string, bo
 		vars[v.Name] = v.value()
 	}
 	text, err := j.execute(vars, probeTime)
+	if err == nil && j.probing {
+		j.scanner = j.scanner.learned(text)
+	}
 	return text.String(), err == nil
 }

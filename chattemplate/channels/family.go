@@ -97,7 +97,7 @@ func (f *Family) Render(conv chattemplate.Conversation) (chattemplate.Prompt, er
 	if err != nil {
 		return chattemplate.Prompt{}, err
 	}
-	b := f.cfg.NewBuilder()
+	b := f.newBuilder()
 	var start chattemplate.Start
 	if f.template == nil {
 		start, err = f.native.render(b, c)
@@ -132,7 +132,7 @@ func (f *Family) renderTemplate(b *chattemplate.Builder, c *chattemplate.Convers
 
 // SummaryTurn implements family.Family. It asks with a developer message.
 func (f *Family) SummaryTurn(prompt string) ([]backend.Token, error) {
-	b := f.cfg.NewBuilder()
+	b := f.newBuilder()
 	f.native.summaryTurn(b, prompt)
 	p, err := b.Prompt(chattemplate.StartAnswer)
 	return p.Tokens, err
@@ -158,6 +158,12 @@ func (f *Family) Close(tokens []backend.Token) []backend.Token {
 		tokens = append(tokens[:n:n], f.end...)
 	}
 	return tokens
+}
+
+// newBuilder returns a builder for text of others.
+func (f *Family) newBuilder() *chattemplate.Builder {
+	t := &f.native.tokens
+	return f.cfg.NewBuilder(append(f.headerTokens(), t.End, t.Return, t.Call)...)
 }
 
 // headerTokens returns the tokens that may only come in headers.

@@ -1,6 +1,10 @@
 package markup
 
-import "runner/reasoning"
+import (
+	"slices"
+
+	"runner/reasoning"
+)
 
 // Format is how one model marks the parts of its turn. The zero value marks nothing.
 type Format struct {
@@ -20,3 +24,23 @@ type Format struct {
 
 // Markers is the format of strategy markers, for models that do not mark their reasoning.
 var Markers = Format{Open: reasoning.MarkerOpen, Close: reasoning.MarkerClose}
+
+// Texts returns the fixed texts of the format, which hold all of its marks.
+func (f *Format) Texts() []string {
+	texts := []string{f.Open, f.Close, f.AnswerOpen, f.AnswerClose}
+	s := f.Calls
+	if s == nil {
+		return texts
+	}
+	tokens := slices.Concat(s.Close, s.Head, s.Tail, s.Param)
+	if s.List != nil {
+		tokens = append(tokens, s.List[:]...)
+	}
+	texts = append(texts, s.Open)
+	for _, t := range tokens {
+		if t.Place == NoPlace {
+			texts = append(texts, t.Text)
+		}
+	}
+	return texts
+}

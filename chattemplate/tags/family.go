@@ -42,6 +42,7 @@ func Open(c chattemplate.Config) (family.Family, error) {
 		d := detect(t)
 		f.format, f.marks, f.off, f.byDefault = d.format, d.marks, d.switchOff, d.base == d.on
 		f.format.Calls, lead = detectCalls(t), d.lead()
+		t.Guard(f.format.Texts()...)
 	})
 	if err != nil {
 		return nil, err
