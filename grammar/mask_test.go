@@ -243,13 +243,14 @@ func FuzzMasksEqualBruteForce(f *testing.F) {
 	f.Fuzz(checkMasks)
 }
 
-// greedy cuts text into the longest tokens.
+// greedy cuts text into the longest tokens. Like tokenizers it uses user-defined tokens, which forms do not allow.
 func greedy(v *backend.Vocab) func([]backend.Token, string) ([]backend.Token, error) {
 	return func(dst []backend.Token, text string) ([]backend.Token, error) {
 		for text != "" {
 			best := backend.NoToken
 			for tok := range backend.Token(v.Len()) {
-				if p := v.Piece(tok); isText(v, tok) && strings.HasPrefix(text, p) &&
+				p, usable := v.Piece(tok), isText(v, tok) || v.Kind(tok) == backend.UserDefined
+				if usable && p != "" && strings.HasPrefix(text, p) &&
 					(best == backend.NoToken || len(p) > len(v.Piece(best))) {
 					best = tok
 				}

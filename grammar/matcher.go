@@ -285,7 +285,7 @@ func (a *arena) forced(v *Vocabulary, from expr.ID, dst []backend.Token) []backe
 		if at < 0 || a.feed(v, from, out[i]) == expr.Empty && i == old {
 			return dst[:old]
 		}
-		if a.probe.lengthens(v, text[at:], id) {
+		if !isText(v.vocab, out[i]) || a.probe.lengthens(v, text[at:], id) {
 			keep = i
 		}
 	}

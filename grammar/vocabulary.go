@@ -12,8 +12,8 @@ import (
 // Vocabulary is a model's vocabulary arranged for masks: the bytes of its tokens as tries. Make it once per model. It
 // takes about 14 bytes for each byte of a distinct prefix (6 MB for o200k). It is immutable and may be shared.
 //
-// Only tokens of kinds Normal and Byte can be text of a constrained answer. Control tokens, padding and user-defined
-// tokens, which are tags, cannot.
+// Only tokens of kinds Normal and Byte can be text of a constrained answer. Control tokens and padding cannot, and
+// neither can user-defined tokens, because some of them are marks.
 type Vocabulary struct {
 	vocab    *backend.Vocab
 	tokenize func(dst []backend.Token, text string) ([]backend.Token, error)
