@@ -39,9 +39,10 @@ type Model interface {
 	Info() Info
 	// Vocab returns the vocabulary. It never changes and is safe to share.
 	Vocab() *Vocab
-	// Tokenize appends the tokens of plain text to dst. Text never becomes a control token, nor a user-defined
-	// token that looks like a tag (<think>, [TOOL_CALLS]). No beginning-of-sequence token is added. Invalid UTF-8
-	// is tokenized as bytes.
+	// Tokenize appends the tokens of plain text to dst. Text never becomes a control token. User-defined tokens are
+	// matched in it, as the model was trained; who renders a prompt cuts the texts in which one would be a mark of the
+	// prompt's structure. The tokens are those of the whole text, whatever its length. No beginning-of-sequence token is
+	// added. Invalid UTF-8 is tokenized as bytes.
 	Tokenize(dst []Token, text string) ([]Token, error)
 	// Capabilities returns the optional parts of the contract that this model supports.
 	Capabilities() Capabilities

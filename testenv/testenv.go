@@ -87,3 +87,17 @@ func NeedLong(t testing.TB, why string) {
 		t.Skip(why + "; RUNNER_LONG=1 runs it")
 	}
 }
+
+// RealModel returns a file of a real model from the folder RUNNER_TEST_MODELS, and skips the test if it is not there.
+func RealModel(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("RUNNER_TEST_MODELS")
+	if dir == "" {
+		t.Skip("RUNNER_TEST_MODELS does not name a folder with " + name)
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no real model: %v", err)
+	}
+	return path
+}

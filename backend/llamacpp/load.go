@@ -55,7 +55,8 @@ func CheckFor(path, folder, version string, architectures []string) error {
 }
 
 // Check reads the headers of the GGUF file at path and reports whether the engine can run the model, without loading
-// it. The error is a *backend.LoadError. Open makes the same checks first.
+// it. The error is a *backend.LoadError. Open makes the same checks first. An engine from a folder may still refuse the
+// model's pre-tokenizer when it loads it.
 func (e *Engine) Check(path string) error {
 	_, err := e.readChecked(path, path)
 	return err
@@ -230,8 +231,10 @@ func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *pl
 	}
 	m.vocab = v
 	m.text = newTextTokenizer(vocab, v)
-	if t, err := tokenizer.FromGGUF(f); err == nil && t.Vocab().Len() == v.Len() {
-		m.pure = t
+	if m.pure, err = tokenizer.FromGGUF(f, v); err != nil &&
+		C.shim_vocab_type(vocab.e, vocab.c) == C.LLAMA_VOCAB_TYPE_SPM {
+		return &backend.LoadError{Path: path, Reason: backend.LoadCorrupt, Detail: err.Error(), Err: err,
+			Advice: "download or convert the model again"}
 	}
 	m.batch = newBatch(p.batch, p.sequences)
 	m.sampler = sample.New(v.Len())

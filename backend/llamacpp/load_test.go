@@ -39,7 +39,7 @@ func rewritten(t *testing.T, change func(p *parts)) string {
 	return written(t, out)
 }
 
-func written(t *testing.T, b []byte) string {
+func written(t testing.TB, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.gguf")
 	if err := os.WriteFile(path, b, 0o600); err != nil {

@@ -331,12 +331,21 @@ func (p *parts) mutateMetadata(r *rand.Rand) {
 	}
 }
 
+// set replaces the value of a key, if the file has it.
 func (p *parts) set(key string, value any) {
 	for i := range p.metadata {
 		if p.metadata[i].Key == key {
 			p.metadata[i].Value = value
 		}
 	}
+}
+
+// add is set, or adds the key.
+func (p *parts) add(key string, value any) {
+	if !slices.ContainsFunc(p.metadata, func(kv ggufwriter.Pair) bool { return kv.Key == key }) {
+		p.metadata = append(p.metadata, ggufwriter.Pair{Key: key})
+	}
+	p.set(key, value)
 }
 
 func (p *parts) mutateTensor(r *rand.Rand) {

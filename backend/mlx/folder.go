@@ -39,7 +39,7 @@ type Folder struct {
 
 // Tokenize appends the tokens of plain text to dst.
 func (f *Folder) Tokenize(dst []backend.Token, text string) ([]backend.Token, error) {
-	return f.Tokenizer.Encode(dst, text), nil
+	return f.Tokenizer.Encode(dst, text)
 }
 
 // IsFolder reports whether a path looks like a model for MLX: a folder with config.json and weights as safetensors.

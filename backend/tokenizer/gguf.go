@@ -8,57 +8,39 @@ import (
 	"runner/backend/gguf"
 )
 
-// FromGGUF builds a tokenizer from a GGUF file's metadata.
-func FromGGUF(f *gguf.File) (*Tokenizer, error) {
-	if model, ok := f.String("tokenizer.ggml.model"); !ok || model != "gpt2" {
-		return nil, &Error{ErrModel, fmt.Sprintf("tokenizer.ggml.model is %q, not \"gpt2\"", model)}
+// FromGGUF builds a tokenizer from a GGUF file's metadata. v is the vocabulary as the engine has read it, or nil for
+// the one that the file describes.
+func FromGGUF(f *gguf.File, v *backend.Vocab) (*Tokenizer, error) {
+	model, _ := f.String("tokenizer.ggml.model")
+	if model != "gpt2" && model != "llama" {
+		return nil, &Error{ErrModel, fmt.Sprintf("tokenizer.ggml.model is %q, not \"gpt2\" or \"llama\"", model)}
 	}
-	pre, _ := f.String("tokenizer.ggml.pre")
+	pre, _ := f.String(PatternKey)
 	p, ok := ggufPatterns[pre]
-	if !ok {
+	if !ok && model == "gpt2" {
 		return nil, patternError(pre)
 	}
 	tokens, ok := f.Array("tokenizer.ggml.tokens")
 	if !ok || tokens.Type() != gguf.String {
 		return nil, vocabularyError("tokenizer.ggml.tokens is missing")
 	}
+	if v == nil {
+		var err error
+		if v, err = ggufVocab(f, tokens, model == "llama", model == "llama" || wholeWords[pre]); err != nil {
+			return nil, err
+		}
+	}
+	if v.Len() != tokens.Len() {
+		return nil, vocabularyError("the file has %d tokens and the engine %d", tokens.Len(), v.Len())
+	}
+	if model == "llama" {
+		return ggufPieces(f, v, tokens)
+	}
 	merges, ok := f.Array("tokenizer.ggml.merges")
 	if !ok || merges.Type() != gguf.String {
 		return nil, vocabularyError("tokenizer.ggml.merges is missing")
 	}
-	v := backend.VocabConfig{Pieces: make([]string, tokens.Len()), Kinds: make([]backend.TokenKind, tokens.Len())}
-	types, hasTypes := f.Array("tokenizer.ggml.token_type")
-	if hasTypes && types.Len() != tokens.Len() {
-		return nil, vocabularyError("%d tokens have %d types", tokens.Len(), types.Len())
-	}
-	for i := range v.Pieces {
-		v.Pieces[i] = tokens.String(i)
-		if hasTypes {
-			n, _ := types.Int(i)
-			v.Kinds[i], _ = KindOf(n)
-		}
-		switch v.Kinds[i] {
-		case backend.Normal:
-			v.Pieces[i] = fromAlphabet(v.Pieces[i])
-		case backend.Unused:
-			v.Pieces[i] = ""
-		case backend.Byte:
-			if b, ok := ByteOf(v.Pieces[i]); ok {
-				v.Pieces[i] = string([]byte{b})
-			}
-		}
-	}
-	v.BOS, v.EOS = idAt(f, "bos", tokens.Len()), idAt(f, "eos", tokens.Len())
-	v.AddBOS, ok = f.Bool("tokenizer.ggml.add_bos_token")
-	// models with these patterns add BOS unless their file says no
-	v.AddBOS = v.BOS != backend.NoToken && (v.AddBOS || !ok && wholeWords[pre])
-	v.EOG = ends(&v)
-	for _, name := range []string{"eot", "eom"} {
-		if id := idAt(f, name, tokens.Len()); id != backend.NoToken {
-			v.EOG = append(v.EOG, id)
-		}
-	}
-	return build(parts{vocab: v, pattern: p, whole: wholeWords[pre],
+	return build(parts{vocab: v, pattern: p, whole: wholeWords[pre], gaps: true,
 		eachMerge: func(yield func(left, right string) error) error {
 			for i := range merges.Len() {
 				left, right, ok := cutMerge(merges.String(i))
@@ -71,6 +53,65 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 			}
 			return nil
 		}})
+}
+
+// PatternKey is the metadata key with the name of the pattern that splits a text into words.
+const PatternKey = "tokenizer.ggml.pre"
+
+// ggufVocab returns the vocabulary that a file describes. addBOS is what its kind does unless the file says otherwise.
+func ggufVocab(f *gguf.File, tokens *gguf.Array, pieces, addBOS bool) (*backend.Vocab, error) {
+	v := backend.VocabConfig{Pieces: make([]string, tokens.Len()), Kinds: make([]backend.TokenKind, tokens.Len())}
+	types, hasTypes := f.Array("tokenizer.ggml.token_type")
+	if hasTypes && types.Len() != tokens.Len() {
+		return nil, vocabularyError("%d tokens have %d types", tokens.Len(), types.Len())
+	}
+	for i := range v.Pieces {
+		v.Pieces[i] = tokens.String(i)
+		if hasTypes {
+			n, _ := types.Int(i)
+			v.Kinds[i], _ = KindOf(n)
+		}
+		switch {
+		case v.Kinds[i] == backend.Normal && pieces:
+			v.Pieces[i] = strings.ReplaceAll(v.Pieces[i], spaceMark, " ")
+		case v.Kinds[i] == backend.Normal:
+			v.Pieces[i] = fromAlphabet(v.Pieces[i])
+		case v.Kinds[i] == backend.Unused:
+			v.Pieces[i] = ""
+		case v.Kinds[i] == backend.Byte:
+			if b, ok := ByteOf(v.Pieces[i]); ok {
+				v.Pieces[i] = string([]byte{b})
+			}
+		}
+	}
+	v.BOS, v.EOS = idAt(f, "bos", tokens.Len()), idAt(f, "eos", tokens.Len())
+	var ok bool
+	v.AddBOS, ok = f.Bool("tokenizer.ggml.add_bos_token")
+	v.AddBOS = v.BOS != backend.NoToken && (v.AddBOS || !ok && addBOS)
+	v.EOG = ends(&v)
+	for _, name := range []string{"eot", "eom"} {
+		if id := idAt(f, name, tokens.Len()); id != backend.NoToken {
+			v.EOG = append(v.EOG, id)
+		}
+	}
+	return newVocab(v)
+}
+
+// ggufPieces builds the tokenizer of a vocabulary of SentencePiece.
+func ggufPieces(f *gguf.File, v *backend.Vocab, tokens *gguf.Array) (*Tokenizer, error) {
+	texts, scores := make([]string, tokens.Len()), make([]float64, tokens.Len())
+	list, ok := f.Array("tokenizer.ggml.scores")
+	if ok && list.Len() != tokens.Len() {
+		return nil, vocabularyError("%d tokens have %d scores", tokens.Len(), list.Len())
+	}
+	for i := range texts {
+		texts[i] = tokens.String(i)
+		if ok {
+			scores[i], _ = list.Float(i)
+		}
+	}
+	prefix, given := f.Bool("tokenizer.ggml.add_space_prefix")
+	return newPieces(v, texts, scores, prefix || !given), nil
 }
 
 // cutMerge splits "left right". In the alphabet neither part contains a space.

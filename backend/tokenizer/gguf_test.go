@@ -2,7 +2,9 @@ package tokenizer_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -62,7 +64,7 @@ func fromPairs(t testing.TB, pairs []ggufwriter.Pair) (*tokenizer.Tokenizer, err
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tokenizer.FromGGUF(f)
+	return tokenizer.FromGGUF(f, nil)
 }
 
 // TestGGUFEqualsJSON writes the tokenizers of testdata as GGUF metadata. The engine's own tests compare with the
@@ -81,7 +83,7 @@ func TestGGUFEqualsJSON(t *testing.T) {
 		}
 		for range 300 {
 			text := strings.ReplaceAll(texttest.Random(r, 20), "ſ", "s")
-			if !slices.Equal(a.Encode(nil, text), b.Encode(nil, text)) {
+			if !slices.Equal(encode(a, nil, text), encode(b, nil, text)) {
 				t.Fatalf("%s: %q differs", name, text)
 			}
 		}
@@ -105,22 +107,156 @@ func TestUserDefinedTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := backend.Token(a.Vocab().Len())
+	x, y := encode(k, nil, "x")[0], encode(k, nil, "y")[0]
 	for text, want := range map[string][]backend.Token{
-		"    ": {n}, "      ": {n + 3}, "          ": {n - 1, k.Encode(nil, "  ")[0]}, // 8 and 2
+		"    ": {n}, "      ": {n + 3}, "          ": {n - 1, encode(k, nil, "  ")[0]}, // 8 and 2
+		"<think>": {n + 1}, "x[INST]y": {x, n + 2, y},
 	} {
-		if got := k.Encode(nil, text); !slices.Equal(got, want) {
+		if got := encode(k, nil, text); !slices.Equal(got, want) {
 			t.Errorf("%q: got %v, want %v", text, got, want)
-		}
-	}
-	for _, text := range []string{"<think>", "x[INST]y"} {
-		for _, id := range k.Encode(nil, text) {
-			if k.Vocab().Kind(id) != backend.Normal {
-				t.Errorf("%q holds the token %q", text, k.Vocab().Piece(id))
-			}
 		}
 	}
 	if id, ok := k.Vocab().Special("<think>"); !ok || id != n+1 {
 		t.Errorf("<think> is %d, %v", id, ok)
+	}
+}
+
+// TestOverlappingTokens checks which of user-defined tokens that overlap is matched: the longest in GGUF files, the
+// first in tokenizer.json.
+func TestOverlappingTokens(t *testing.T) {
+	pieces := func(k *tokenizer.Tokenizer, text string) string {
+		var list []string
+		for _, id := range encode(k, nil, text) {
+			list = append(list, k.Vocab().Piece(id))
+		}
+		return strings.Join(list, "|")
+	}
+	added := []string{"<1>", "1><2>", "<2>x", "  "}
+	a, err := tokenizer.FromJSON(readFile(t, "gpt2.json"), tokenizer.Ends{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs := metadata(a, "gpt-2")
+	for _, text := range added {
+		pairs[2].Value = append(pairs[2].Value.([]string), text)
+		pairs[3].Value = append(pairs[3].Value.([]int32), 4)
+	}
+	pairs[5].Value = uint32(0)
+	longest, err := fromPairs(t, pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"<1><2>": "<|1><2>", "<1>": "<1>", "<1><1><2>x": "<1>|<|1><2>|x", "<2>x": "<2>x", "1><2": "1|>|<|2", "   ": "  | ",
+	} {
+		if got := pieces(longest, text); got != want {
+			t.Errorf("%q of a GGUF file: %q, want %q", text, got, want)
+		}
+	}
+	var file map[string]any
+	if err := json.Unmarshal(readFile(t, "gpt2.json"), &file); err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range added {
+		file["added_tokens"] = append(file["added_tokens"].([]any),
+			map[string]any{"id": a.Vocab().Len() + i, "content": text, "special": false})
+	}
+	data, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := tokenizer.FromJSON(data, tokenizer.Ends{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := pieces(first, "<1><2>x"); got != "<1>|<2>x" {
+		t.Errorf("of tokenizer.json: %q", got)
+	}
+}
+
+// pieceVocabulary is metadata of a vocabulary of SentencePiece. z is in a token and is none, and only some bytes have
+// tokens.
+func pieceVocabulary() []ggufwriter.Pair {
+	tokens := []string{"<unk>", "<s>", "</s>", "<0x0A>", "<0xC3>", "<0xA9>", "<0x7A>", "<b>", "\u2581", "a", "b", "<", "/",
+		"s", ">", "</", "</s", "ab", "\u2581a", "\u2581ab", "az", "b\u2581a", "\x01", "aa"}
+	scores := []float32{0, 0, 0, 0, 0, 0, 0, 0, -9, -9, -9, -9, -9, -9, -9, -1, -1, -3, -2, -4, -5, -4, -9, -1}
+	types := []int32{2, 3, 3, 6, 6, 6, 6, 4}
+	for len(types) < len(tokens) {
+		types = append(types, 1)
+	}
+	return []ggufwriter.Pair{{Key: "tokenizer.ggml.model", Value: "llama"}, {Key: "tokenizer.ggml.tokens", Value: tokens},
+		{Key: "tokenizer.ggml.token_type", Value: types}, {Key: "tokenizer.ggml.scores", Value: scores},
+		{Key: "tokenizer.ggml.bos_token_id", Value: uint32(1)}, {Key: "tokenizer.ggml.eos_token_id", Value: uint32(2)},
+		{Key: "tokenizer.ggml.add_space_prefix", Value: false}}
+}
+
+// TestSentencePieces checks the rules of such vocabularies one by one. The engine's own tests compare with the engine.
+func TestSentencePieces(t *testing.T) {
+	k, err := fromPairs(t, pieceVocabulary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	withSpace, err := fromPairs(t, pieceVocabulary()[:6])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what, text, want string
+		k                *tokenizer.Tokenizer
+	}{
+		{"the higher score first", "ab ab", "ab| ab", k},
+		{"the leftmost among equals", "aaa", "aa|a", k},
+		{"a token that crosses words", "b a", "b a", k},
+		{"a character that is no token", "azzé\n", "az|z|\xc3|\xa9|\n", k},
+		{"a user-defined token", "a<b>a", "a|<b>|a", k},
+		{"the name of a control token", "</s>", "</s|>", k},
+		{"a control character", "a\x01a", "a|\x01|a", k},
+		{"invalid UTF-8", "a\xc3a", "a|\xc3|a", k},
+		{"a space before", "a", " a", withSpace},
+		{"a space before and after a token", "a<b>a", " a|<b>| a", withSpace},
+		{"nothing", "", "", withSpace},
+	} {
+		var got []string
+		for _, id := range encode(c.k, nil, c.text) {
+			if c.k.Vocab().Kind(id) == backend.Control {
+				t.Errorf("%s: a control token", c.what)
+			}
+			got = append(got, c.k.Vocab().Piece(id))
+		}
+		if s := strings.Join(got, "|"); s != c.want {
+			t.Errorf("%s: %q, want %q", c.what, s, c.want)
+		}
+	}
+	if _, err := k.Encode(nil, "\t"); !errors.Is(err, tokenizer.ErrVocabulary) {
+		t.Errorf("a byte without a token: %v", err)
+	}
+	if v := k.Vocab(); v.BOS() != 1 || !v.AddBOS() || !v.EndsGeneration(2) || v.Piece(18) != " a" {
+		t.Errorf("BOS %d, added %t, EOS ends %t, piece %q", v.BOS(), v.AddBOS(), v.EndsGeneration(2), v.Piece(18))
+	}
+}
+
+// TestBytesWithoutTokens checks that a byte-level vocabulary may lack tokens for bytes.
+func TestBytesWithoutTokens(t *testing.T) {
+	a, err := tokenizer.FromJSON(readFile(t, "gpt2.json"), tokenizer.Ends{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs := metadata(a, "gpt-2")
+	tokens := pairs[2].Value.([]string)
+	for _, b := range []byte{4, 0xff} {
+		tokens[slices.Index(tokens, ggufwriter.Alphabet(string([]byte{b})))] = fmt.Sprintf("absent %d", b)
+	}
+	k, err := fromPairs(t, pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"a\x04b": "ab", "\x04": "", "\x05": "\x05", "the \x04 end": "the  end"} {
+		if got := decode(k.Vocab(), encode(k, nil, text)); got != want {
+			t.Errorf("%q is spelled %q, want %q", text, got, want)
+		}
+	}
+	if _, err := k.Encode(nil, "a\xffb"); !errors.Is(err, tokenizer.ErrVocabulary) {
+		t.Errorf("an invalid byte without a token: %v", err)
 	}
 }
 
@@ -134,11 +270,15 @@ func TestGGUFErrors(t *testing.T) {
 		change func(p pairs) pairs
 		want   error
 	}{
-		"no tokenizer":  {func(p pairs) pairs { return nil }, tokenizer.ErrModel},
-		"SentencePiece": {func(p pairs) pairs { p[0].Value = "llama"; return p }, tokenizer.ErrModel},
-		"pattern":       {func(p pairs) pairs { p[1].Value = "gpt-7"; return p }, tokenizer.ErrPattern},
-		"no pattern":    {func(p pairs) pairs { p[1].Key = "x"; return p }, tokenizer.ErrPattern},
-		"no tokens":     {func(p pairs) pairs { p[2].Key = "x"; return p }, tokenizer.ErrVocabulary},
+		"no tokenizer": {func(p pairs) pairs { return nil }, tokenizer.ErrModel},
+		"word pieces":  {func(p pairs) pairs { p[0].Value = "bert"; return p }, tokenizer.ErrModel},
+		"few scores": {func(p pairs) pairs {
+			p[0].Value = "llama"
+			return append(p, ggufwriter.Pair{Key: "tokenizer.ggml.scores", Value: []float32{1}})
+		}, tokenizer.ErrVocabulary},
+		"pattern":    {func(p pairs) pairs { p[1].Value = "gpt-7"; return p }, tokenizer.ErrPattern},
+		"no pattern": {func(p pairs) pairs { p[1].Key = "x"; return p }, tokenizer.ErrPattern},
+		"no tokens":  {func(p pairs) pairs { p[2].Key = "x"; return p }, tokenizer.ErrVocabulary},
 		"empty tokens": {func(p pairs) pairs {
 			p[2].Value, p[3].Value = []string{}, []int32{}
 			return p

@@ -75,11 +75,15 @@ func FromJSON(data []byte, e Ends) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := f.vocabulary(e)
+	c, err := f.vocabulary(e)
 	if err != nil {
 		return nil, err
 	}
-	return build(parts{vocab: v, pattern: p, whole: f.Model.IgnoreMerges,
+	v, err := newVocab(c)
+	if err != nil {
+		return nil, err
+	}
+	return build(parts{vocab: v, pattern: p, whole: f.Model.IgnoreMerges, firstWins: true,
 		eachMerge: func(yield func(left, right string) error) error {
 			for i, raw := range f.Model.Merges {
 				left, right, ok := jsonMerge(raw)

@@ -32,7 +32,7 @@ func TestO200kGolden(t *testing.T) {
 		"2 + 2 = 4":                    {17, 659, 220, 17, 314, 220, 19},
 		"お誕生日おめでとう":                    {8930, 9697, 243, 128225, 8930, 17693, 4344, 48669},
 	} {
-		if got := k.Encode(nil, text); !slices.Equal(got, want) {
+		if got := encode(k, nil, text); !slices.Equal(got, want) {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
@@ -82,8 +82,8 @@ func TestMergesEqualTheRanks(t *testing.T) {
 		for range 1 + r.IntN(60) {
 			b.WriteString(letters[r.IntN(len(letters))])
 		}
-		if word := b.String(); !slices.Equal(k.Encode(nil, word), naive(ranks, word)) {
-			t.Fatalf("%q: got %v, want %v", word, k.Encode(nil, word), naive(ranks, word))
+		if word := b.String(); !slices.Equal(encode(k, nil, word), naive(ranks, word)) {
+			t.Fatalf("%q: got %v, want %v", word, encode(k, nil, word), naive(ranks, word))
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestEveryTokenIsItself(t *testing.T) {
 	for i := range v.Len() {
 		id := backend.Token(i)
 		if p := v.Piece(id); v.Kind(id) == backend.Normal && strings.Trim(p, "abcdefghijklmnopqrstuvwxyz") == "" {
-			if got := k.Encode(nil, p); len(got) != 1 || got[0] != id {
+			if got := encode(k, nil, p); len(got) != 1 || got[0] != id {
 				t.Fatalf("%q is %v, not %d", p, got, id)
 			}
 			checked++
@@ -110,7 +110,7 @@ func TestEveryTokenIsItself(t *testing.T) {
 func TestPlainTextIsNeverControl(t *testing.T) {
 	k := o200ktest.Tokenizer(t)
 	const text = "<|start|>system<|message|>x<|end|><|return|><|call|><|endoftext|>"
-	tokens := k.Encode(nil, text)
+	tokens := encode(k, nil, text)
 	if decode(k.Vocab(), tokens) != text {
 		t.Error("the text changed")
 	}
@@ -144,10 +144,10 @@ func TestHugeWords(t *testing.T) {
 		"mixed case": strings.Repeat("中A", 1<<16),
 	} {
 		start := time.Now()
-		k.Encode(nil, text[:len(text)/16])
+		encode(k, nil, text[:len(text)/16])
 		short := time.Since(start)
 		start = time.Now()
-		if decode(k.Vocab(), k.Encode(nil, text)) != text {
+		if decode(k.Vocab(), encode(k, nil, text)) != text {
 			t.Errorf("%s: the text changed", name)
 		}
 		if took := time.Since(start); took > 30*time.Second && took > 80*short {
@@ -159,10 +159,10 @@ func TestHugeWords(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	k := o200ktest.Tokenizer(t)
 	text := strings.Repeat("Concurrency is not parallelism; "+strings.Repeat("x", 100)+" 12345\n", 20)
-	want := k.Encode(nil, text)
+	want := encode(k, nil, text)
 	done := make(chan []backend.Token)
 	for range 4 {
-		go func() { done <- k.Encode(nil, text) }()
+		go func() { done <- encode(k, nil, text) }()
 	}
 	for range 4 {
 		if got := <-done; !slices.Equal(got, want) {
@@ -179,7 +179,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add(strings.Repeat("ab", 60))
 	f.Fuzz(func(t *testing.T, text string) {
 		k := o200ktest.Tokenizer(t)
-		tokens := k.Encode(nil, text)
+		tokens := encode(k, nil, text)
 		if got := decode(k.Vocab(), tokens); got != text {
 			t.Fatalf("%q became %q", text, got)
 		}
@@ -188,7 +188,7 @@ func FuzzRoundTrip(f *testing.F) {
 				t.Fatalf("%q holds the token %d", text, id)
 			}
 		}
-		appended := k.Encode([]backend.Token{1, 2}, text)
+		appended := encode(k, []backend.Token{1, 2}, text)
 		if !slices.Equal(appended[2:], tokens) || appended[0] != 1 || appended[1] != 2 {
 			t.Fatalf("appending to tokens changes them")
 		}
@@ -242,7 +242,7 @@ func BenchmarkEncode(b *testing.B) {
 			b.ReportAllocs()
 			var dst []backend.Token
 			for b.Loop() {
-				dst = k.Encode(dst[:0], text)
+				dst = encode(k, dst[:0], text)
 			}
 		})
 	}

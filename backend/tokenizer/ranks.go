@@ -68,7 +68,11 @@ func FromRanks(c RanksConfig) (*Tokenizer, error) {
 		}
 	}
 	slices.SortFunc(byRank, func(a, b string) int { return c.Ranks[a] - c.Ranks[b] })
-	t, err := build(parts{vocab: v, pattern: p, whole: true, eachMerge: func(func(l, r string) error) error {
+	vocab, err := newVocab(v)
+	if err != nil {
+		return nil, err
+	}
+	t, err := build(parts{vocab: vocab, pattern: p, whole: true, eachMerge: func(func(l, r string) error) error {
 		return nil
 	}})
 	if err != nil {

@@ -1,14 +1,16 @@
-// Package tokenizer converts text to tokens and back with byte-level byte-pair encoding (Sennrich et al. 2016;
-// Radford et al. 2019). It serves tests on real vocabularies and backends whose engine does not tokenize.
+// Package tokenizer converts text to tokens and back, with byte-level byte-pair encoding (Sennrich et al. 2016;
+// Radford et al. 2019) or with the pieces of SentencePiece (Kudo and Richardson 2018).
 //
 // A tokenizer is built from a GGUF file's metadata ([FromGGUF]), a Hugging Face tokenizer.json ([FromJSON]) or
 // tiktoken's ranks ([FromRanks]). The first agrees with llama.cpp, the others with their own libraries. These
-// differ for "gpt-4o": llama.cpp does not count combining marks as parts of words.
+// differ for "gpt-4o": llama.cpp does not count combining marks as parts of words. Only GGUF files can have the pieces
+// of SentencePiece here.
 //
-// [Tokenizer.Encode] is for plain text. Text never becomes a control token, nor a user-defined token that looks
-// like a tag, such as <think>. Only code that renders a prompt uses those, by id, with [backend.Vocab.Special].
-// User-defined tokens that are text, such as runs of spaces, are matched whole, longest first. Every byte string
-// can be encoded, and the pieces of its tokens add up to the same byte string. There is no normalization.
+// [Tokenizer.Encode] is for plain text. Text never becomes a control token. Only code that renders a prompt uses
+// those, by id, with [backend.Vocab.Special]. User-defined tokens are matched in plain text, see [backend.UserDefined].
+// The pieces of a text's tokens add up to the same byte string, with three exceptions, which are llama.cpp's: many
+// vocabularies of SentencePiece put a space before the text, and they take U+2581 for a space; a byte-level vocabulary
+// may lack tokens for some bytes, which are left out. There is no normalization.
 //
 // The package does not run regular expressions. The common split patterns are written out by hand; any other
 // pattern is an [ErrPattern].
@@ -17,9 +19,9 @@ package tokenizer
 import (
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"runner/backend"
 )
@@ -28,7 +30,7 @@ import (
 var (
 	// ErrPattern: the text is split by a pattern that this package does not support.
 	ErrPattern = errors.New("unknown pre-tokenizer")
-	// ErrModel: the tokenizer is not byte-level byte-pair encoding.
+	// ErrModel: the tokenizer is of a kind that this package does not support.
 	ErrModel = errors.New("unknown kind of tokenizer")
 	// ErrVocabulary: tokens, merges or special tokens are missing or contradict each other.
 	ErrVocabulary = errors.New("vocabulary is not usable")
@@ -63,13 +65,18 @@ type Tokenizer struct {
 	bytes   [256]backend.Token
 	ids     map[string]backend.Token // normal tokens by their bytes
 
+	// pieces is nil for byte-level vocabularies.
+	pieces *pieces
+
 	// whole reports whether a word that is a token is always that token, whatever the merges give.
 	whole bool
 	// known is a set of tokens that are known to result from merging their own bytes. It fills up as words are
 	// encoded.
 	known []atomic.Uint32
 
-	userDefined [256][]string // by first byte, longest first
+	// gaps reports that some bytes have no token.
+	gaps    bool
+	defined defined
 
 	scratch sync.Pool // *scratch
 }
@@ -77,33 +84,42 @@ type Tokenizer struct {
 // Vocab returns the vocabulary.
 func (t *Tokenizer) Vocab() *backend.Vocab { return t.vocab }
 
-// Encode appends the tokens of plain text to dst.
-func (t *Tokenizer) Encode(dst []backend.Token, text string) []backend.Token {
+// Encode appends the tokens of plain text to dst. The error is an *Error if the vocabulary has no token for a part of
+// the text.
+func (t *Tokenizer) Encode(dst []backend.Token, text string) ([]backend.Token, error) {
+	if t.gaps {
+		if err := t.checkBytes(text); err != nil {
+			return dst, err
+		}
+	}
 	s := t.scratch.Get().(*scratch)
 	defer t.scratch.Put(s)
-	start := 0
-	for i := 0; i < len(text); {
-		name := t.userDefinedAt(text[i:])
-		if name == "" {
-			i++
-			continue
+	first := true // of the text, or after a user-defined token
+	err := t.defined.split(text, func(part string, id backend.Token) (err error) {
+		switch {
+		case id != backend.NoToken:
+			dst = append(dst, id)
+		case t.pieces != nil:
+			dst, err = t.pieces.encode(dst, part, first, t, s)
+		default:
+			dst = t.encode(dst, part, s)
 		}
-		dst = t.encode(dst, text[start:i], s)
-		id, _ := t.vocab.Special(name)
-		dst = append(dst, id)
-		i += len(name)
-		start = i
-	}
-	return t.encode(dst, text[start:], s)
+		first = id != backend.NoToken
+		return err
+	})
+	return dst, err
 }
 
-func (t *Tokenizer) userDefinedAt(text string) string {
-	for _, name := range t.userDefined[text[0]] {
-		if strings.HasPrefix(text, name) {
-			return name
+// checkBytes returns an error if a byte of the text has no token and is not a part of a character.
+func (t *Tokenizer) checkBytes(text string) error {
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && n == 1 && t.bytes[text[i]] == backend.NoToken {
+			return vocabularyError("no token is the byte 0x%02x, and the text is not valid UTF-8", text[i])
 		}
+		i += n
 	}
-	return ""
+	return nil
 }
 
 // encode appends the tokens of text without user-defined tokens.
@@ -118,7 +134,7 @@ func (t *Tokenizer) encode(dst []backend.Token, text string, s *scratch) []backe
 
 // word appends the tokens of one word.
 func (t *Tokenizer) word(dst []backend.Token, word string, s *scratch) []backend.Token {
-	if len(word) == 1 {
+	if len(word) == 1 && !t.gaps {
 		return append(dst, t.bytes[word[0]])
 	}
 	id, isToken := t.ids[word]
@@ -134,33 +150,45 @@ func (t *Tokenizer) word(dst []backend.Token, word string, s *scratch) []backend
 	if isToken && n == 1 {
 		t.known[id/32].Or(1 << (id % 32))
 	}
-	return dst[:start+n]
+	dst = dst[:start+n]
+	if t.gaps {
+		kept := slices.DeleteFunc(dst[start:], func(id backend.Token) bool { return id == backend.NoToken })
+		dst = dst[:start+len(kept)]
+	}
+	return dst
 }
 
 // parts is the input that the constructors collect.
 type parts struct {
-	vocab   backend.VocabConfig
+	vocab   *backend.Vocab
 	pattern pattern
 	whole   bool
+	// gaps allows bytes without a token, as llama.cpp does. firstWins is a field of defined.
+	gaps, firstWins bool
 	// eachMerge calls yield for every merge in order of rank, with left and right as bytes.
 	eachMerge func(yield func(left, right string) error) error
 }
 
-// build checks the parts and builds the tokenizer.
-func build(p parts) (*Tokenizer, error) {
-	vocab, err := backend.NewVocab(p.vocab)
+// newVocab is backend.NewVocab with an error of this package.
+func newVocab(c backend.VocabConfig) (*backend.Vocab, error) {
+	v, err := backend.NewVocab(c)
 	if err != nil {
 		return nil, &Error{ErrVocabulary, err.Error()}
 	}
+	return v, nil
+}
+
+// build checks the parts and builds the tokenizer.
+func build(p parts) (*Tokenizer, error) {
 	t := &Tokenizer{
-		vocab: vocab, pattern: p.pattern, whole: p.whole, ids: make(map[string]backend.Token, vocab.Len()),
-		known: make([]atomic.Uint32, vocab.Len()/32+1),
+		vocab: p.vocab, pattern: p.pattern, whole: p.whole, ids: make(map[string]backend.Token, p.vocab.Len()),
+		known: make([]atomic.Uint32, p.vocab.Len()/32+1), defined: newDefined(p.vocab, p.firstWins),
 	}
 	t.scratch.New = func() any { return &scratch{} }
-	for i := range vocab.Len() {
+	for i := range t.vocab.Len() {
 		id := backend.Token(i)
-		piece := vocab.Piece(id)
-		switch vocab.Kind(id) {
+		piece := t.vocab.Piece(id)
+		switch t.vocab.Kind(id) {
 		case backend.Normal:
 			if piece != "" {
 				t.ids[piece] = id
@@ -169,20 +197,15 @@ func build(p parts) (*Tokenizer, error) {
 			if _, dup := t.ids[piece]; !dup {
 				t.ids[piece] = id
 			}
-		case backend.UserDefined:
-			if piece != "" && !IsTag(piece) {
-				list := &t.userDefined[piece[0]]
-				*list = append(*list, piece)
-			}
 		}
-	}
-	for _, list := range t.userDefined {
-		slices.SortFunc(list, func(a, b string) int { return len(b) - len(a) })
 	}
 	for b := range t.bytes {
 		id, ok := t.ids[string([]byte{byte(b)})]
-		if !ok {
+		switch {
+		case !ok && !p.gaps:
 			return nil, vocabularyError("no token is the byte 0x%02x", b)
+		case !ok:
+			t.gaps, id = true, backend.NoToken
 		}
 		t.bytes[b] = id
 	}
@@ -206,14 +229,4 @@ func (t *Tokenizer) readMerges(p parts) error {
 		rank++
 		return nil
 	})
-}
-
-// IsTag reports whether a user-defined token marks structure, such as <think> or [TOOL_CALLS]. Other user-defined
-// tokens are text that is matched whole, such as runs of spaces.
-func IsTag(piece string) bool {
-	if len(piece) < 3 {
-		return false
-	}
-	first, last := piece[0], piece[len(piece)-1]
-	return first == '<' && last == '>' || first == '[' && last == ']'
 }

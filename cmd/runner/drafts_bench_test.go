@@ -141,11 +141,15 @@ func tokensOf(b *testing.B, text string) []backend.Token {
 	if err != nil {
 		b.Fatal(err)
 	}
-	k, err := tokenizer.FromGGUF(f)
+	k, err := tokenizer.FromGGUF(f, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return k.Encode(nil, text)
+	tokens, err := k.Encode(nil, text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return tokens
 }
 
 // draftShapes are the models of the benchmarks of drafts. Their vocabularies are as small as they are short, so that a

@@ -344,13 +344,11 @@ func ggufWriting(path string) (writing, error) {
 	if err != nil {
 		return writing{}, err
 	}
-	t, err := tokenizer.FromGGUF(f)
+	t, err := tokenizer.FromGGUF(f, nil)
 	if err != nil {
 		return writing{}, fmt.Errorf("the tokenizer of %s: %w", path, err)
 	}
-	all := writing{vocab: t.Vocab(), tokenize: func(dst []backend.Token, s string) ([]backend.Token, error) {
-		return t.Encode(dst, s), nil
-	}}
+	all := writing{vocab: t.Vocab(), tokenize: t.Encode}
 	all.architecture, _ = f.String("general.architecture")
 	all.template, _ = f.String("tokenizer.chat_template")
 	return all, nil

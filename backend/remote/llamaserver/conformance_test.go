@@ -23,7 +23,7 @@ func tokenizerOf(tb testing.TB, path string) *tokenizer.Tokenizer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	t, err := tokenizer.FromGGUF(f)
+	t, err := tokenizer.FromGGUF(f, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func open(tb testing.TB, url, path string, load backend.Config) *remote.Model {
 	tb.Cleanup(c.Close)
 	tok := tokenizerOf(tb, path)
 	m, err := remote.Open(context.Background(), remote.Config{Engine: llamaserver.New(c, tok.Vocab()), Vocab: tok.Vocab(),
-		Tokenize:     func(dst []backend.Token, text string) ([]backend.Token, error) { return tok.Encode(dst, text), nil },
+		Tokenize:     tok.Encode,
 		Architecture: "gpt-oss", Load: load})
 	if err != nil {
 		tb.Fatal(err)

@@ -153,9 +153,9 @@ func TestTooManyMissingTokens(t *testing.T) {
 // letterA returns the token of the letter a.
 func letterA(t *testing.T) backend.Token {
 	t.Helper()
-	tokens := tokenizerOf(t, demo).Encode(nil, "a")
-	if len(tokens) != 1 {
-		t.Fatalf("the letter a is %v", tokens)
+	tokens, err := tokenizerOf(t, demo).Encode(nil, "a")
+	if err != nil || len(tokens) != 1 {
+		t.Fatalf("the letter a is %v, %v", tokens, err)
 	}
 	return tokens[0]
 }

@@ -30,7 +30,7 @@ func Conformance(t *testing.T, variable, demo string, open func(*web.Client, *ba
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.FromGGUF(f)
+	tok, err := tokenizer.FromGGUF(f, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func Conformance(t *testing.T, variable, demo string, open func(*web.Client, *ba
 		}
 		t.Cleanup(c.Close)
 		m, err := remote.Open(context.Background(), remote.Config{Engine: open(c, tok.Vocab()), Vocab: tok.Vocab(),
-			Tokenize:     func(dst []backend.Token, text string) ([]backend.Token, error) { return tok.Encode(dst, text), nil },
+			Tokenize:     tok.Encode,
 			Architecture: "gpt-oss", Load: load})
 		if err != nil {
 			t.Fatal(err)

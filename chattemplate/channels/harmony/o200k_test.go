@@ -23,11 +23,20 @@ func encodeSpecial(o *tokenizer.Tokenizer, text string) []backend.Token {
 	var tokens []backend.Token
 	at := 0
 	for _, m := range o200kSpecialPattern.FindAllStringIndex(text, -1) {
-		tokens = o.Encode(tokens, text[at:m[0]])
+		tokens = encodePlain(o, tokens, text[at:m[0]])
 		tokens = append(tokens, o200ktest.Special()[text[m[0]:m[1]]])
 		at = m[1]
 	}
-	return o.Encode(tokens, text[at:])
+	return encodePlain(o, tokens, text[at:])
+}
+
+// encodePlain encodes text in this vocabulary, in which every text has tokens.
+func encodePlain(o *tokenizer.Tokenizer, dst []backend.Token, text string) []backend.Token {
+	dst, err := o.Encode(dst, text)
+	if err != nil {
+		panic(err)
+	}
+	return dst
 }
 
 // tokenSink collects a rendering as tokens.
@@ -47,7 +56,7 @@ func (s *tokenSink) Control(t backend.Token) {
 }
 
 func (s *tokenSink) flush() {
-	s.tokens = s.o.Encode(s.tokens, s.plain.String())
+	s.tokens = encodePlain(s.o, s.tokens, s.plain.String())
 	s.plain.Reset()
 }
 
