@@ -160,11 +160,12 @@ func (s *script) done(kept int) *script {
 
 const vocabulary = 20
 
-// pieces is a vocabulary of tokens of one letter.
+// pieces is a vocabulary of tokens of one letter. The last one is a control token.
 func pieces() (raw []byte) {
 	for i := range vocabulary {
 		raw = append(binary.LittleEndian.AppendUint32(append(raw, 0), 1), byte('a'+i))
 	}
+	raw[len(raw)-6] = 1
 	return raw
 }
 
@@ -237,6 +238,21 @@ func attacks() []*script {
 		}
 	}
 	return list
+}
+
+// TestTextIsNoControlToken checks that a control token in an engine's answer to a text is an error.
+func TestTextIsNoControlToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := loaded(true, 2).json(protocol.KindTokens, protocol.Tokenize{ID: 1}, []byte{2, 0, 0, 0, vocabulary - 1, 0, 0, 0})
+		m, err := Engine{begin: (&hostile{script: s.Bytes()}).begin}.Open(t.Context(), "model", backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if tokens, err := m.Tokenize(nil, "text"); err == nil || len(tokens) > 0 {
+			t.Errorf("Tokenize gives %v, %v", tokens, err)
+		}
+	})
 }
 
 // useAll makes every kind of request of a model, in the order of the scripts. It returns the errors that came.

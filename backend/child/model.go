@@ -488,6 +488,9 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 				if !m.vocab.Valid(t) {
 					return dst, fmt.Errorf("%w: %d, from the engine's tokenizer", backend.ErrBadToken, t)
 				}
+				if m.vocab.Kind(t) == backend.Control {
+					return dst, fmt.Errorf("the engine's tokenizer made the control token %d of a text", t)
+				}
 			}
 			return append(dst, list...), nil
 		}
