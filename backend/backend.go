@@ -248,6 +248,9 @@ type Info struct {
 	// WindowOnly reports that sliding-window layers keep only their window. Little of a sequence can then be
 	// rewound.
 	WindowOnly bool
+	// DefaultSplit says, for people to read, why texts are split into words by the engine's default rule and not by the
+	// model's own, so that the model may see other tokens than in training. It is empty if they are not.
+	DefaultSplit string
 	// ChatTemplate is the model's own Jinja template; empty when it has none.
 	ChatTemplate string
 	// Header is a digest of the headers of the model's files, or of what an engine at an address says of its model.
@@ -307,6 +310,9 @@ type Config struct {
 	FullWindow string
 	// NoMemoryMap reads the weights into memory instead of mapping the file.
 	NoMemoryMap bool
+	// AnyPretokenizer loads a model even if the engine does not know its pre-tokenizer, which splits texts into words
+	// before they are tokenized. The engine's default rule then splits them.
+	AnyPretokenizer bool
 	// Progress, when not nil, is called with values from 0 to 1 while loading. Returning false cancels the load.
 	Progress func(fraction float32) bool
 	// Files, when not nil, are the model's files, which were opened before. An engine loads these, or fails.

@@ -101,6 +101,9 @@ const (
 	LoadCorrupt
 	// LoadUnknownArchitecture: this engine does not run models of this architecture.
 	LoadUnknownArchitecture
+	// LoadUnknownPretokenizer: the engine does not know the rule that splits texts into words for the model. It can be
+	// loaded all the same with Config.AnyPretokenizer.
+	LoadUnknownPretokenizer
 	// LoadTooBig: the weights or the cache do not fit in memory.
 	LoadTooBig
 	// LoadCanceled: Config.Progress asked to stop.

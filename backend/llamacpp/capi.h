@@ -23,7 +23,6 @@ struct llama_context;
 struct ggml_tensor;
 struct ggml_threadpool;
 struct llama_model_tensor_buft_override;
-struct llama_model_kv_override;
 
 typedef struct llama_memory_i * llama_memory_t;
 typedef int32_t llama_pos;
@@ -75,6 +74,20 @@ enum ggml_backend_dev_type {
     GGML_BACKEND_DEVICE_TYPE_GPU,
     GGML_BACKEND_DEVICE_TYPE_IGPU,
     GGML_BACKEND_DEVICE_TYPE_ACCEL
+};
+
+enum llama_model_kv_override_type {
+    LLAMA_KV_OVERRIDE_TYPE_INT,
+    LLAMA_KV_OVERRIDE_TYPE_FLOAT,
+    LLAMA_KV_OVERRIDE_TYPE_BOOL,
+    LLAMA_KV_OVERRIDE_TYPE_STR,
+};
+
+// The text shares its place with numbers of eight bytes, which this package does not use.
+struct llama_model_kv_override {
+    enum llama_model_kv_override_type tag;
+    char                              key[128];
+    __attribute__((aligned(8))) char  val_str[128];
 };
 
 enum llama_vocab_type {

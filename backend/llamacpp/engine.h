@@ -60,6 +60,11 @@ void set_load_options(P & p, const struct shim_load_options & o, llama_progress_
     if (o.gpu_layers == 0) {
         p.devices = none;
     }
+    static const struct llama_model_kv_override splits[2] = {
+        {LLAMA_KV_OVERRIDE_TYPE_STR, "tokenizer.ggml.pre", "default"}, {LLAMA_KV_OVERRIDE_TYPE_INT, "", ""}};
+    if (o.default_split) {
+        p.kv_overrides = splits; // an empty key ends the list
+    }
     p.progress_callback = progress;
     p.progress_callback_user_data = (void *) o.progress;
 }

@@ -58,8 +58,11 @@ func CheckFor(path, folder, version string, architectures []string) error {
 // it. The error is a *backend.LoadError. Open makes the same checks first. An engine from a folder may still refuse the
 // model's pre-tokenizer when it loads it.
 func (e *Engine) Check(path string) error {
-	_, err := e.readChecked(path, path)
-	return err
+	files, err := e.readChecked(path, path)
+	if err != nil {
+		return err
+	}
+	return e.checkPretokenizer(path, files[0])
 }
 
 // readChecked reads the headers of a model's parts and checks them. The file at path is opened by a name that may be
@@ -84,21 +87,32 @@ func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Mo
 	if err != nil {
 		return nil, err
 	}
+	refused := e.checkPretokenizer(path, files[0])
+	if refused != nil && !cfg.AnyPretokenizer {
+		return nil, refused
+	}
 	p, entry, err := e.reserve(path, files, cfg)
 	if err != nil {
 		return nil, err
 	}
 	m := &Model{engine: e.c, entry: entry}
-	if err := m.load(ctx, path, name, files[0], p, cfg); err != nil {
+	err = m.load(ctx, path, name, files[0], p, cfg, refused != nil)
+	if refused == nil && err != nil && refusesPretokenizer(err.Error()) {
+		refused = e.unknownPretokenizer(path, files[0])
+		if err = refused; cfg.AnyPretokenizer {
+			err = m.load(ctx, path, name, files[0], p, cfg, true)
+		}
+	}
+	if err == nil && cfg.Files != nil {
+		if changed := cfg.Files.Unchanged(); changed != nil {
+			err = backend.FilesChanged(path, changed)
+		}
+	}
+	if err != nil {
 		m.free()
 		return nil, err
 	}
-	if cfg.Files != nil {
-		if err := cfg.Files.Unchanged(); err != nil {
-			m.free()
-			return nil, backend.FilesChanged(path, err)
-		}
-	}
+	m.info.DefaultSplit = defaultSplit(files[0], refused != nil)
 	if m.info.Backend = "llama.cpp"; e.folder != "" {
 		m.info.Backend += " " + e.version
 	}
@@ -178,8 +192,9 @@ func readHeader(path, name string) (*gguf.File, error) {
 }
 
 // load makes the engine's objects from the file at path, which is opened by name. After an error the caller frees those
-// that were made.
-func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *plan, cfg backend.Config) error {
+// that were made. With split, texts are split by the engine's default rule.
+func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *plan, cfg backend.Config,
+	split bool) error {
 	m.cancel = &cArray[int32](1)[0]
 	m.failure = &cArray[C.struct_shim_error](1)[0]
 	fail := func(what string) error {
@@ -191,7 +206,7 @@ func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *pl
 			Err:    engineError(errors.New(what), m.failure),
 			Advice: "try the file with a newer version, or convert the model again"}
 	}
-	if err := m.loadWeights(ctx, path, name, p, cfg); err != nil {
+	if err := m.loadWeights(ctx, path, name, p, cfg, split); err != nil {
 		return err
 	}
 	if m.model == nil {
@@ -264,14 +279,14 @@ func reason(e *C.struct_shim_error) string {
 }
 
 // loadWeights sets m.model, or leaves it nil if the engine refused the file.
-func (m *Model) loadWeights(ctx context.Context, path, opened string, p *plan, cfg backend.Config) error {
+func (m *Model) loadWeights(ctx context.Context, path, opened string, p *plan, cfg backend.Config, split bool) error {
 	target := &progress{ctx: ctx, call: cfg.Progress}
 	handle := cgo.NewHandle(target)
 	defer handle.Delete()
 	name := C.CString(opened)
 	defer C.free(unsafe.Pointer(name))
 	options := C.struct_shim_load_options{gpu_layers: C.int32_t(p.gpuLayers), _map: C.bool(!cfg.NoMemoryMap),
-		progress: C.uintptr_t(handle)}
+		default_split: C.bool(split), progress: C.uintptr_t(handle)}
 	m.model = C.shim_load(m.engine, name, &options, m.failure)
 	if !target.stopped {
 		return nil

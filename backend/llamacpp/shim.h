@@ -58,9 +58,10 @@ struct ggml_backend_feature shim_feature(const struct shim_engine * e, size_t re
 // Models.
 
 struct shim_load_options {
-    int32_t   gpu_layers; // 0 keeps the model off every GPU
-    bool      map;        // map the file instead of reading it
-    uintptr_t progress;   // a handle for runnerProgress, or 0
+    int32_t   gpu_layers;    // 0 keeps the model off every GPU
+    bool      map;           // map the file instead of reading it
+    bool      default_split; // split texts into words by the default rule, whatever the file says
+    uintptr_t progress;      // a handle for runnerProgress, or 0
 };
 
 struct shim_model_facts {

@@ -72,6 +72,9 @@ func choose(ctx context.Context, path, given string, warn func(string)) (string,
 		}
 		tried = append(tried, llama+" "+e.Version+" in "+e.folder)
 	}
+	if errors.Is(refused, llamacpp.ErrPretokenizer) {
+		return "", nil // the configuration may allow it
+	}
 	return "", noEngine(refused, tried)
 }
 

@@ -37,18 +37,19 @@ type About struct {
 
 // Load says which model to load and how. The fields are those of backend.Config.
 type Load struct {
-	Path           string  `json:"path"`
-	Context        int     `json:"context"`
-	Sequences      int     `json:"sequences"`
-	CacheTokens    int     `json:"cache_tokens"`
-	Batch          int     `json:"batch"`
-	Threads        int     `json:"threads"`
-	GPULayers      int     `json:"gpu_layers"`
-	FlashAttention string  `json:"flash_attention"`
-	CacheType      string  `json:"cache_type"`
-	FullWindow     string  `json:"full_window"`
-	NoMemoryMap    bool    `json:"no_memory_map"`
-	Others         []int64 `json:"others,omitempty"`
+	Path            string  `json:"path"`
+	Context         int     `json:"context"`
+	Sequences       int     `json:"sequences"`
+	CacheTokens     int     `json:"cache_tokens"`
+	Batch           int     `json:"batch"`
+	Threads         int     `json:"threads"`
+	GPULayers       int     `json:"gpu_layers"`
+	FlashAttention  string  `json:"flash_attention"`
+	CacheType       string  `json:"cache_type"`
+	FullWindow      string  `json:"full_window"`
+	NoMemoryMap     bool    `json:"no_memory_map"`
+	AnyPretokenizer bool    `json:"any_pretokenizer,omitempty"`
+	Others          []int64 `json:"others,omitempty"`
 	// Reserved is what the runner's other models were promised, in whatever process.
 	Reserved Memory `json:"reserved,omitzero"`
 	// File is the descriptor of the file at Path, FileModel, if the engine is to read that; else 0. Something else may be
@@ -68,7 +69,8 @@ func LoadOf(path string, c backend.Config) Load {
 	return Load{Path: path, Context: c.ContextSize, Sequences: c.Sequences, CacheTokens: c.CacheTokens, Batch: c.BatchSize,
 		Threads: c.Threads, GPULayers: c.GPULayers, FlashAttention: c.FlashAttention, CacheType: c.CacheType,
 		FullWindow: c.FullWindow, NoMemoryMap: c.NoMemoryMap, Others: c.Others,
-		Reserved: Memory(c.Reserved)}
+		AnyPretokenizer: c.AnyPretokenizer,
+		Reserved:        Memory(c.Reserved)}
 }
 
 // Config returns the configuration without its Progress.
@@ -76,7 +78,8 @@ func (l *Load) Config() backend.Config {
 	return backend.Config{ContextSize: l.Context, Sequences: l.Sequences, CacheTokens: l.CacheTokens, BatchSize: l.Batch,
 		Threads: l.Threads, GPULayers: l.GPULayers, FlashAttention: l.FlashAttention, CacheType: l.CacheType,
 		FullWindow: l.FullWindow, NoMemoryMap: l.NoMemoryMap, Others: l.Others,
-		Reserved: backend.Memory(l.Reserved)}
+		AnyPretokenizer: l.AnyPretokenizer,
+		Reserved:        backend.Memory(l.Reserved)}
 }
 
 // Info describes a loaded model. The fields are those of backend.Info, without its path. Digest is its Header.
@@ -101,6 +104,7 @@ type Info struct {
 	EmbeddingLength int    `json:"embedding_length"`
 	Layers          int    `json:"layers,omitempty"`
 	WindowOnly      bool   `json:"window_only"`
+	DefaultSplit    string `json:"default_split,omitempty"`
 	ChatTemplate    string `json:"chat_template"`
 	Digest          string `json:"digest"`
 	Memory          Memory `json:"memory"`
@@ -113,7 +117,7 @@ func InfoOf(i backend.Info) Info {
 		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens,
 		ContextReason: i.ContextReason, Sequences: i.Sequences, Batch: i.BatchSize, Threads: i.Threads,
 		GPULayers: i.GPULayers, EmbeddingLength: i.EmbeddingLength, Layers: i.Layers, WindowOnly: i.WindowOnly,
-		ChatTemplate: i.ChatTemplate, Digest: i.Header, Memory: Memory(i.Memory)}
+		DefaultSplit: i.DefaultSplit, ChatTemplate: i.ChatTemplate, Digest: i.Header, Memory: Memory(i.Memory)}
 }
 
 // Backend returns the description for a path. engine is the engine's name in its hello.
@@ -125,8 +129,8 @@ func (i *Info) Backend(engine, path string) backend.Info {
 		Kernels: i.Kernels, Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, ContextSize: i.Context,
 		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens, ContextReason: i.ContextReason,
 		Sequences: i.Sequences, BatchSize: i.Batch, Threads: i.Threads, GPULayers: i.GPULayers,
-		EmbeddingLength: i.EmbeddingLength, Layers: i.Layers, WindowOnly: i.WindowOnly, ChatTemplate: i.ChatTemplate,
-		Header: i.Digest, Memory: backend.Memory(i.Memory)}
+		EmbeddingLength: i.EmbeddingLength, Layers: i.Layers, WindowOnly: i.WindowOnly, DefaultSplit: i.DefaultSplit,
+		ChatTemplate: i.ChatTemplate, Header: i.Digest, Memory: backend.Memory(i.Memory)}
 }
 
 // The largest values of an Info that the runner accepts.
@@ -311,7 +315,8 @@ var reasons = [...]string{
 	backend.LoadFailed: "failed", backend.LoadMissing: "missing", backend.LoadNotModel: "not_a_model",
 	backend.LoadTruncated: "truncated", backend.LoadCorrupt: "corrupt",
 	backend.LoadUnknownArchitecture: "unknown_architecture", backend.LoadTooBig: "too_big",
-	backend.LoadCanceled: "canceled",
+	backend.LoadUnknownPretokenizer: "unknown_pretokenizer",
+	backend.LoadCanceled:            "canceled",
 }
 
 // ErrorOf returns the message for an error.

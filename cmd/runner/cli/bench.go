@@ -101,6 +101,7 @@ the processor's memory allows. Leave the machine alone meanwhile: the table mark
 		f.IntVarP(&o.model.BatchSize, "batch-size", "b", 0,
 			"read prompts in batches of `N` tokens (0: as many as the engine chooses)")
 		f.IntVar(&o.model.GPULayers, "gpu-layers", -1, "put `N` layers on the GPU (-1: all that fit)")
+		addAnyPretokenizer(cmd, &o.model)
 		o.model.FlashAttention, o.model.CacheType = "auto", "f16"
 		addNameChoice(cmd, &o.model.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
 		addNameChoice(cmd, &o.model.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0",

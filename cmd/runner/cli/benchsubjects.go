@@ -221,7 +221,8 @@ func warm(ctx context.Context, path string) {
 func (a *app) serveFlags(path string, cfg *backend.Config) []string {
 	return []string{"bench=" + path, "--isolate", a.isolation.when, "--engine", a.isolation.folder,
 		"--threads", strconv.Itoa(cfg.Threads), "--ctx-size", strconv.Itoa(cfg.ContextSize),
-		"--gpu-layers", strconv.Itoa(cfg.GPULayers), "--flash-attn", cfg.FlashAttention, "--cache-type", cfg.CacheType}
+		"--gpu-layers", strconv.Itoa(cfg.GPULayers), "--flash-attn", cfg.FlashAttention, "--cache-type", cfg.CacheType,
+		"--any-pretokenizer=" + strconv.FormatBool(cfg.AnyPretokenizer)}
 }
 
 // benchEngine has later models loaded with an engine of --engine. It returns its name in tables.

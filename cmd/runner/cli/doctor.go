@@ -172,6 +172,9 @@ func (a *app) checkModel(ctx context.Context, r *report, model models.Model, cfg
 	if info.ContextReason != "" {
 		r.ok("cache", "%s; the context is %s", count(info.CacheTokens, "token", "tokens"), info.ContextReason)
 	}
+	if warning := splitWarning(&info); warning != "" {
+		r.warn("pre-tokenizer", "%s", warning)
+	}
 	r.ok("reasoning", "%s", gen.About().Reasoning)
 	a.checkSteps(ctx, r, gen)
 }
@@ -236,6 +239,11 @@ type report struct {
 
 func (r *report) ok(name, format string, args ...any) {
 	r.rows = append(r.rows, [3]string{"ok", name, fmt.Sprintf(format, args...)})
+}
+
+// warn reports what does not make a run fail.
+func (r *report) warn(name, format string, args ...any) {
+	r.rows = append(r.rows, [3]string{"warn", name, fmt.Sprintf(format, args...)})
 }
 
 func (r *report) fail(name, format string, args ...any) {

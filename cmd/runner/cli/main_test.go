@@ -121,6 +121,9 @@ func scripted() *app {
 			<-ctx.Done()
 		case strings.Contains(path, "brittle"):
 			return nil, errors.New("there is not enough memory")
+		case strings.Contains(path, "warp") && !cfg.AnyPretokenizer:
+			return nil, &backend.LoadError{Path: path, Reason: backend.LoadUnknownPretokenizer, Detail: "unknown pre-tokenizer",
+				Advice: "load it with --any-pretokenizer"}
 		case strings.Contains(rc.ChatTemplate, "{%"):
 			return nil, errors.New("chat template: line 1: unexpected end")
 		}
@@ -152,6 +155,9 @@ func (s *script) Info() backend.Info {
 	// The machine has memory for a sliding window of 4096 tokens and room for three layers on the GPU.
 	info.WindowOnly = s.cfg.FullWindow == "off" || s.cfg.FullWindow == "auto" && info.ContextSize > 4096
 	info.GPULayers = min(max(s.cfg.GPULayers, 0), 3)
+	if strings.Contains(s.path, "unsplit") {
+		info.DefaultSplit = "the model's file does not name a pre-tokenizer"
+	}
 	return info
 }
 func (s *script) About() family.About {

@@ -19,11 +19,18 @@ func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 		"model)")
 	f.IntVar(&m.GPULayers, "gpu-layers", -1, "put `N` layers on the GPU (-1: all that fit)")
 	f.BoolVar(&m.NoMemoryMap, "no-mmap", false, "read the weights into memory instead of mapping their file")
+	addAnyPretokenizer(cmd, m)
 	m.FlashAttention, m.CacheType, m.FullWindow = "auto", "f16", "auto"
 	addNameChoice(cmd, &m.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
 	addNameChoice(cmd, &m.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0", "q4_0")
 	addNameChoice(cmd, &m.FullWindow, "full-window",
 		"keep the whole context of sliding-window layers, so that earlier turns are not prefilled again", "auto", "on", "off")
+}
+
+// addAnyPretokenizer adds the flag for models whose texts the engine cannot split as in training.
+func addAnyPretokenizer(cmd *cobra.Command, m *backend.Config) {
+	cmd.Flags().BoolVar(&m.AnyPretokenizer, "any-pretokenizer", false, "load a model even if the engine does not know "+
+		"its pre-tokenizer, with worse answers")
 }
 
 // addDrafts adds the flag for guesses of the next tokens.
@@ -55,6 +62,7 @@ func withoutEffect(m *backend.Config) (flags []string) {
 		given bool
 	}{
 		{"threads", m.Threads != 0}, {"gpu-layers", m.GPULayers >= 0}, {"no-mmap", m.NoMemoryMap},
+		{"any-pretokenizer", m.AnyPretokenizer},
 		{"flash-attn", m.FlashAttention != "auto"}, {"cache-type", m.CacheType != "f16"},
 		{"full-window", m.FullWindow != "auto"},
 	} {
@@ -87,4 +95,13 @@ func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 			"and answers get worse beyond that; use --ctx-size %d or less",
 			info.ContextSize, info.TrainedContext, info.TrainedContext))
 	}
+}
+
+// splitWarning says what it means that texts are not split by the model's own rule. It is empty if they are.
+func splitWarning(info *backend.Info) string {
+	if info.DefaultSplit == "" {
+		return ""
+	}
+	return info.DefaultSplit + ", so texts are split by a default rule and may become other tokens than in training; " +
+		"use a file that names it and an engine that knows it"
 }

@@ -376,7 +376,11 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 	switch {
 	case err == nil:
 		spinner.Stop()
-		a.warnLoaded(&cfg, gen.Info())
+		info := gen.Info()
+		a.warnLoaded(&cfg, info)
+		if warning := splitWarning(&info); warning != "" {
+			a.complain("warning: " + warning)
+		}
 	case ctx.Err() != nil:
 		err = errInterrupted
 	}

@@ -366,6 +366,9 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 	}
 	a.warnLoaded(&o.model, r.Info())
 	info := r.Info()
+	if warning := splitWarning(&info); warning != "" {
+		rc.Logger.Warn(warning)
+	}
 	rc.Logger.Info("context", "tokens", info.ContextSize, "trained", info.TrainedContext,
 		"cache_tokens", info.CacheTokens, "why", info.ContextReason)
 	return r, nil
