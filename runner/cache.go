@@ -15,6 +15,8 @@ type prefixCache struct {
 	model backend.Model
 	idle  []idleSequence
 	clock uint64
+	// gone remembers sequences that an engine at an address may still have.
+	gone crossings
 }
 
 type idleSequence struct {
@@ -38,6 +40,7 @@ func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, e
 		to.apart = to.apart || apart
 		return n
 	}
+	to.apart = to.apart || c.gone.cross(to)
 	best, bestLen := -1, 0
 	for i, s := range c.idle {
 		if s.principal != to.principal {
@@ -79,13 +82,15 @@ func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, e
 // takeOrFork takes idle sequence i. It takes a fork instead if more of the sequence would be lost than reused and
 // there is room.
 func (c *prefixCache) takeOrFork(i, keep int) backend.Sequence {
-	s := c.idle[i].seq
+	of := c.idle[i]
+	s := of.seq
 	if len(s.Tokens()) > 2*keep {
 		if f, err := s.Fork(); err == nil {
 			return f
 		}
 	}
 	c.idle = append(c.idle[:i], c.idle[i+1:]...)
+	c.gone.remember(of.principal, s.Tokens(), of.origins, false)
 	return s
 }
 
@@ -113,6 +118,9 @@ func (c *prefixCache) release(l *lane) {
 	if s == nil {
 		return
 	}
+	if l.unseen {
+		c.gone.remember(l.principal, l.tokens, l.origins, true)
+	}
 	if len(s.Tokens()) == 0 {
 		s.Close()
 		return
@@ -135,7 +143,9 @@ func (c *prefixCache) evict() bool {
 			oldest = i
 		}
 	}
-	c.idle[oldest].seq.Close()
+	of := c.idle[oldest]
+	c.gone.remember(of.principal, of.seq.Tokens(), of.origins, false)
+	of.seq.Close()
 	c.idle = append(c.idle[:oldest], c.idle[oldest+1:]...)
 	return true
 }

@@ -326,6 +326,45 @@ func (c *claiming) Step(ctx context.Context, inputs []backend.Input, outputs []b
 	return c.Model.Step(ctx, inner, outputs)
 }
 
+// TestHonestCallersKeepTheirPrompts: an engine at an address may reuse the prompts of a conversation that goes on, also
+// when the runner has given its sequences up.
+func TestHonestCallersKeepTheirPrompts(t *testing.T) {
+	for _, m := range hidingModels {
+		cfg := m.model()
+		cfg.Pace = func(int, int) time.Duration { return 0 }
+		if cfg.Vocab == nil {
+			cfg.Vocab = fake.Harmony()
+		}
+		cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: m.asked("2+2?"), Say: m.think(secret, m.call)},
+			fake.Reply{After: m.result, Say: m.think("so", answering(m, "It is 4."))},
+			fake.Reply{After: m.asked("and 3+3?"), Say: m.think("hm", answering(m, "It is 6."))})
+		claims := &claiming{Model: fake.New(cfg)}
+		r, err := New(claims, Config{Clock: clock, CallMemory: NewCallMemory(4, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		req := user("2+2?")
+		req.Tools = addTool
+		g := collect(t.Context(), r, req)
+		for range 2 {
+			back := callBack(req, g.calls[0].ID, "")
+			if g := collect(t.Context(), r, back); g.text[reasoning.Answer] != "It is 4." {
+				t.Fatalf("%s: %v", m.name, g)
+			}
+			back.Messages = append(back.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: "It is 4."},
+				chattemplate.Message{Role: chattemplate.User, Content: "and 3+3?"})
+			if g := collect(t.Context(), r, back); g.text[reasoning.Answer] != "It is 6." {
+				t.Fatalf("%s: %v", m.name, g)
+			}
+			fixture{Runner: r}.evict(t)
+		}
+		if claims.apart {
+			t.Errorf("%s: an honest prompt is computed again", m.name)
+		}
+	}
+}
+
 // TestEarlyReasoningMeetsNoCaller: at an engine at an address the beginning of a turn may be reasoning that no mark opens.
 // A caller's text in its place never meets it, unless it turned out to be the answer.
 func TestEarlyReasoningMeetsNoCaller(t *testing.T) {
@@ -383,11 +422,18 @@ func TestEnginesAtAddressesObey(t *testing.T) {
 		if g.err != nil || claims.apart {
 			t.Fatalf("%v, apart: %t", g.err, claims.apart)
 		}
-		back := collect(t.Context(), r, callBack(req, g.calls[0].ID, secret))
 		open := v.may == reasoning.VisibilityFull
-		if all := back.result.Usage.Cached == back.result.Usage.Prompt; all != open || claims.apart == open {
-			t.Errorf("%s: %d of %d tokens are cached, apart: %t", v.name, back.result.Usage.Cached,
-				back.result.Usage.Prompt, claims.apart)
+		for i := range 4 {
+			if i == 2 { // what the runner keeps no longer, the engine may still have
+				f := fixture{Runner: r}
+				f.evict(t)
+			}
+			claims.apart = false
+			back := collect(t.Context(), r, callBack(req, g.calls[0].ID, secret))
+			if all := back.result.Usage.Cached == back.result.Usage.Prompt; all != open || claims.apart == open {
+				t.Errorf("%s, guess %d: %d of %d tokens are cached, apart: %t", v.name, i, back.result.Usage.Cached,
+					back.result.Usage.Prompt, claims.apart)
+			}
 		}
 	}
 }

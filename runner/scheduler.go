@@ -77,7 +77,7 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 	}
 	if p, ok := model.(backend.Paced); ok && model.Capabilities().Paced {
 		s.ready, s.cancelled = p.Ready(), make(chan struct{}, 1)
-		s.prefillChunk = info.BatchSize
+		s.prefillChunk, s.cache.gone = info.BatchSize, newCrossings()
 	}
 	return s
 }

@@ -158,13 +158,18 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	p.turn.result.Usage.Summary++
 	p.turn.run.generated()
 	p.limit--
-	l.push(out.Token, chattemplate.Seen)
+	before := p.split.State()
 	if p.guard != nil {
 		p.guard.Accept(out.Token)
 	}
 	p.split.Push(out.Token)
 	state := p.split.State()
-	l.unseen = l.origins != nil && (state.Segment == reasoning.Reasoning || state.Segment == reasoning.Header)
+	of := chattemplate.Seen
+	if hidesOf(&before) || hidesOf(&state) {
+		of = chattemplate.Unseen // what the model thinks in the pass is left out
+	}
+	l.push(out.Token, of)
+	l.unseen = l.origins != nil && hidesOf(&state)
 	over := state.Ended || state.Segment == reasoning.Header || p.turn.r.model.Vocab().EndsGeneration(out.Token)
 	if !over && (p.limit <= 0 || len(l.tokens) >= p.turn.r.info.ContextSize) {
 		p.turn.output.warn(generation.CodeSummaryCut, "the summary reached its token limit and was cut off")
@@ -173,6 +178,11 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	if over {
 		p.finish(l)
 	}
+}
+
+// hidesOf reports whether the next text of a summary pass is left out or may be.
+func hidesOf(st *reader.State) bool {
+	return st.Segment == reasoning.Reasoning || st.Segment == reasoning.Header
 }
 
 // event takes an event of the pass and sends the text of its answer as the summary.
