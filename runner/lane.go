@@ -78,6 +78,8 @@ type lane struct {
 	// placed means that nothing more of the lane goes into the step that is being filled: it has an input there, or its
 	// result has not come.
 	placed bool
+	// left is the number of steps that the lane was left out of, since it last took part.
+	left int
 	// done means that the lane leaves at the end of the step.
 	done bool
 }

@@ -60,15 +60,12 @@ func newTenants(t *testing.T, cfg fake.Config, rc Config, again bool, replies ..
 	if len(replies) > 0 {
 		cfg.Script = fake.Replies(cfg.Vocab, replies...)
 	}
-	cfg.Fail = func(_ int, inputs []backend.Input) error {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		for i := range inputs {
-			if inputs[i].Sampling != nil {
-				n.fed[inputs[i].Owner]++
-			}
+	slow := cfg.Fail
+	cfg.Fail = func(step int, inputs []backend.Input) error {
+		if slow != nil {
+			return errors.Join(slow(step, inputs), n.note(inputs))
 		}
-		return nil
+		return n.note(inputs)
 	}
 	n.model, rc.Clock, rc.Queue = fake.New(cfg), clock, 1000
 	model := backend.Model(n.model)
@@ -86,6 +83,17 @@ func newTenants(t *testing.T, cfg fake.Config, rc Config, again bool, replies ..
 		}
 	})
 	return n
+}
+
+func (n *tenants) note(inputs []backend.Input) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range inputs {
+		if inputs[i].Sampling != nil {
+			n.fed[inputs[i].Owner]++
+		}
+	}
+	return nil
 }
 
 // counts returns how often principals sampled since the last call.
@@ -122,7 +130,7 @@ func (n *tenants) occupy(ctx context.Context, t *testing.T, wg *sync.WaitGroup, 
 type gap struct{ longest atomic.Int64 }
 
 func (g *gap) note(d time.Duration) {
-	for is := g.longest.Load(); g != nil && int64(d) > is && !g.longest.CompareAndSwap(is, int64(d)); {
+	for is := g.longest.Load(); int64(d) > is && !g.longest.CompareAndSwap(is, int64(d)); {
 		is = g.longest.Load()
 	}
 }
@@ -252,6 +260,51 @@ func TestQuestionsBesideEndlessRuns(t *testing.T) {
 				wg.Wait()
 				n.rest(t)
 			})
+		})
+	}
+}
+
+// TestLongSequencesKeepNobodyWaiting checks that a short run beside the long ones of another principal gets half of the
+// time, that none of these rests for long, and that they are in every step if their length hardly counts.
+func TestLongSequencesKeepNobodyWaiting(t *testing.T) {
+	for _, perToken := range []time.Duration{10 * time.Microsecond, 100 * time.Nanosecond} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := fake.Config{ContextSize: 16384, Sequences: 8}
+			cfg.Fail = func(_ int, inputs []backend.Input) error {
+				held := 0
+				for i := range inputs {
+					held += len(inputs[i].Sequence.Tokens())
+				}
+				time.Sleep(stepTime + time.Duration(held)*perToken)
+				return nil
+			}
+			n := newTenants(t, cfg, Config{Parallel: 4, Drafts: DraftsOff}, false)
+			ctx, end := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			var rests gap
+			n.occupy(ctx, t, &wg, strings.Repeat("many ", 600), 3, &rests)
+			time.Sleep(20 * time.Second)
+			n.occupy(ctx, t, &wg, "one", 1, new(gap))
+			time.Sleep(3 * time.Second)
+			n.counts()
+			rests.longest.Store(0)
+			const span = 10 * time.Second
+			time.Sleep(span)
+			counts := n.counts()
+			one, many := counts["one"], counts[strings.Repeat("many ", 600)]
+			enough := many >= 3*one-3
+			if perToken > time.Microsecond {
+				enough = one > int(span/stepTime)/5 && many > 0 // together with them it would be a twentieth
+			}
+			if !enough {
+				t.Errorf("with %v for a token, the short run samples %d times, the long ones %d times", perToken, one, many)
+			}
+			if is := time.Duration(rests.longest.Load()); is > time.Second {
+				t.Errorf("a long run rests for %v", is)
+			}
+			end()
+			wg.Wait()
+			n.rest(t)
 		})
 	}
 }

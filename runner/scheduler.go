@@ -52,6 +52,7 @@ type scheduler struct {
 	// bad counts the runs with unusable logits since the last good token.
 	bad     int
 	guesser guesser
+	lengths lengths
 
 	// targets is the number of prompt tokens and guesses that the next step can still score.
 	targets int
@@ -71,6 +72,7 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 		inbox: make(chan func()), stop: stop,
 		cache:   prefixCache{model: model},
 		places:  newPlaces(model, cfg),
+		lengths: lengths{of: map[string]stretch{}},
 		guesser: newGuesser(model, cfg),
 		inputs:  make([]backend.Input, 0, info.Sequences),
 		outputs: make([]backend.Output, info.Sequences),
@@ -232,6 +234,9 @@ func (s *scheduler) fill() {
 	room := s.info.BatchSize
 	for _, l := range s.active {
 		l.placed = l.awaits != nil && !l.awaits.Arrived()
+	}
+	s.leaveOut()
+	for _, l := range s.active {
 		if p := l.pending(); p > 0 && p <= min(smallRun, room) && l.hidden == nil && !l.placed {
 			room -= s.put(l, room)
 		}
@@ -345,6 +350,7 @@ func (s *scheduler) forward() (took time.Duration) {
 	}
 	s.counts.stepped(s)
 	s.noteCost(took)
+	s.lengths.note(s.inputs, took)
 	for i, l := range s.inStep {
 		in, out := &s.inputs[i], &s.outputs[i]
 		if len(in.Targets) > 0 {
