@@ -37,6 +37,8 @@ type output struct {
 	reasons                  strings.Builder
 	keep, summarizes, hidden bool
 	onAnswer                 func() // called at the first text of the answer
+	// onCall is called with the id of each call.
+	onCall func(id string)
 	// onSwitch is called with a new strategy and returns the settings that are then in effect.
 	onSwitch func(reasoning.Strategy) *reasoning.Info
 	// check gets the answer's text; nil if the answer is not checked.
@@ -52,7 +54,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		markers: t.strategy == reasoning.StrategyMarkers,
 		keep: t.run.req.Visibility == reasoning.VisibilitySummary || t.run.remembers(t) ||
 			t.strategy == reasoning.StrategyTool || t.run.req.Seal != nil,
-		onAnswer: t.answerBegins, check: t.check, reasoned: t.earlier != "", remembers: t.run.remembers(t),
+		onAnswer: t.answerBegins, onCall: t.nameTurn, check: t.check, reasoned: t.earlier != "", remembers: t.run.remembers(t),
 	}
 	o.onSwitch = func(to reasoning.Strategy) *reasoning.Info {
 		t.strategy = to
@@ -60,10 +62,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	}
 	callID := t.run.callIDs()
 	o.stop = filter.NewStopFilter(t.req.Stop, o.take, t.sight.reach.stopsIn(t.sight.sees)...)
-	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
-	if auto && t.req.Form.IsZero() && t.strategy == reasoning.StrategyNative &&
-		t.req.Visibility != reasoning.VisibilityNone &&
-		t.family().About().LooseReasoning {
+	if t.req.Form.IsZero() && t.strategy != reasoning.StrategyMarkers && t.family().About().LooseReasoning {
 		o.markers, o.onMarkers = true, t.markersFound
 	}
 	cfg := reader.Config{
@@ -128,6 +127,7 @@ func (o *output) take(e reasoning.Event) {
 	case e.Kind == reasoning.StrategySwitched && e.Info != nil:
 		e.Info = o.onSwitch(e.Info.Strategy)
 	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall:
+		o.onCall(e.Call.ID)
 		if o.run.answers(e.Call.Name) {
 			o.inner = true
 		} else {

@@ -65,7 +65,9 @@ func (t *turn) instruct() {
 		if t.req.Score {
 			text += " " + prompts.JSONScoreV1
 		}
-		add(text)
+		if !t.effortNone() || t.req.Score { // a model that is asked to reason and may not would do so in its answer
+			add(text)
+		}
 	case reasoning.StrategyTool:
 		if !t.effortNone() {
 			t.conv.Tools = append(t.conv.Tools[:len(t.conv.Tools):len(t.conv.Tools)], reportTool())

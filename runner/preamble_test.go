@@ -217,3 +217,48 @@ func TestACutMarkerIsNotShown(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkersAreFoundUnderEveryVisibility: whether marked reasoning is taken apart must not depend on who may see it.
+func TestMarkersAreFoundUnderEveryVisibility(t *testing.T) {
+	for _, strategy := range []reasoning.Strategy{reasoning.StrategyAuto, reasoning.StrategyNative,
+		reasoning.StrategyPosthoc} {
+		for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
+			const says = "<<REASONING>>\nI add them.\n<</REASONING>>\nIt is 4.<|return|>"
+			f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+2?") + finalTag, Say: says},
+				fake.Reply{After: ask("2+2?"), Say: finalTag + says})
+			req := user("2+2?")
+			req.Strategy, req.Visibility = strategy, v
+			g := f.must(t, req)
+			if text := g.text[reasoning.Answer]; text != "It is 4." {
+				t.Errorf("%s, visibility %s: the answer is %q", strategy, v, text)
+			}
+		}
+	}
+}
+
+// TestObjectWithoutReasoningIsNotAskedForIt: a model that is told to reason and may not would reason in its answer.
+func TestObjectWithoutReasoningIsNotAskedForIt(t *testing.T) {
+	for _, effort := range []reasoning.Effort{reasoning.EffortDefault, reasoning.EffortNone} {
+		f := start(t, fake.Config{}, Config{})
+		req := user("2+2?")
+		req.Strategy, req.Effort = reasoning.StrategyJSON, effort
+		p, err := f.Prompt(t.Context(), "", req)
+		if asked := strings.Contains(p.Text, "think the problem through"); err != nil ||
+			asked != (effort != reasoning.EffortNone) {
+			t.Errorf("effort %q: %v, asked to reason: %t", effort, err, asked)
+		}
+	}
+}
+
+// TestCutHeaderIsNoAnswer: a word that may begin a header is not shown where the output is cut.
+func TestCutHeaderIsNoAnswer(t *testing.T) {
+	for _, most := range []int{1, 2, 3, 4, 5, 6} {
+		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+2?"),
+			Say: " to=functions.add<|channel|>commentary<|message|>{}<|call|>"})
+		req := user("2+2?")
+		req.Tools, req.MaxTokens, req.AnswerReserve, req.Strategy = addTool, most, -1, reasoning.StrategyTool
+		if g := f.must(t, req); g.text[reasoning.Answer] != "" {
+			t.Errorf("after %d tokens the answer is %q", most, g.text[reasoning.Answer])
+		}
+	}
+}

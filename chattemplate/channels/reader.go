@@ -501,6 +501,10 @@ func (s *Reader) End() {
 			return
 		}
 		s.Warn(reader.CodeUnfinishedHeader)
+		if !s.Ended && !h.hasChannel() && h.read(false, false).body < 0 {
+			s.dropHeader() // the output was cut, and what there is may be the beginning of a header
+			return
+		}
 		r := h.read(false, true)
 		if r.body < 0 {
 			return
