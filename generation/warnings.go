@@ -12,6 +12,10 @@ const CodeStrictIgnored = "strict_ignored"
 // CodeNotTraced warns that the requested trace is not stored.
 const CodeNotTraced = "trace_not_stored"
 
+// CodePlainReasoning warns that reasoning which the caller sent as plain text was left out, because the caller may not
+// see reasoning.
+const CodePlainReasoning = "plain_reasoning_dropped"
+
 // CodeSamplingWithheld warns that bias and penalties do not act on all of the output that the caller sees.
 const CodeSamplingWithheld = "sampling_withheld"
 

@@ -22,6 +22,7 @@ type prefixCache struct {
 type idleSequence struct {
 	seq       backend.Sequence
 	origins   origins
+	turns     []string
 	principal string
 	used      uint64
 }
@@ -35,8 +36,8 @@ func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, e
 	if to.scoring != nil {
 		limit = 0 // tokens that are not fed are not scored
 	}
-	of := func(tokens []backend.Token, with origins) int {
-		n, apart := shared(to.tokens, tokens, to.origins, with, limit)
+	of := func(tokens []backend.Token, with origins, turns []string) int {
+		n, apart := shared(to.tokens, tokens, to.origins, with, to.related(turns), limit)
 		to.apart = to.apart || apart
 		return n
 	}
@@ -46,7 +47,7 @@ func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, e
 		if s.principal != to.principal {
 			continue
 		}
-		if n := of(s.seq.Tokens(), s.origins); n > bestLen {
+		if n := of(s.seq.Tokens(), s.origins, s.turns); n > bestLen {
 			best, bestLen = i, n
 		}
 	}
@@ -55,7 +56,7 @@ func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, e
 		if l.seq == nil || l.principal != to.principal {
 			continue
 		}
-		if n := of(l.seq.Tokens(), l.origins); n > bestLen && n >= shareAtLeast {
+		if n := of(l.seq.Tokens(), l.origins, l.turns); n > bestLen && n >= shareAtLeast {
 			source, bestLen = l.seq, n
 		}
 	}
@@ -129,7 +130,7 @@ func (c *prefixCache) release(l *lane) {
 		p.Pause()
 	}
 	c.clock++
-	c.idle = append(c.idle, idleSequence{s, l.origins, l.principal, c.clock})
+	c.idle = append(c.idle, idleSequence{s, l.origins, l.turns, l.principal, c.clock})
 }
 
 // evict closes the idle sequence that was least recently used. It reports whether there was one.

@@ -20,6 +20,8 @@ type lane struct {
 	// origins are those of tokens, see origins.go. known is tokens without what is unseen; nil until a guess needs it.
 	origins origins
 	known   []backend.Token
+	// turns names the turns that wrote the unseen tokens, in order. Only sequences of the same turns share such tokens.
+	turns []string
 	// given is the number of tokens of the prompt.
 	given int
 	// unseen says that the next token may be unseen, so it is not guessed. marks are those that may open unseen text.

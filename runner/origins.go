@@ -44,10 +44,11 @@ func newOrigins(p *chattemplate.Prompt, room int) origins {
 // shared returns how many of their first tokens, at most limit, two sequences may share. apart says that they would
 // share more if they had the same tokens.
 //
-// An unseen token meets an unseen token only. It may also meet one of the template that follows unseen text, because
+// An unseen token meets an unseen token only, and only of the same turn: related says that the sequences have unseen
+// tokens of the same turns. It may also meet one of the template that follows unseen text, because
 // the marks after the reasoning count as unseen where the model wrote them. A stretch of unseen tokens is shared as a
 // whole or not at all, so that nobody learns how far two hidden texts agree.
-func shared(a, b []backend.Token, of, with origins, limit int) (n int, apart bool) {
+func shared(a, b []backend.Token, of, with origins, related bool, limit int) (n int, apart bool) {
 	most := min(len(a), len(b), limit)
 	if of == nil && with == nil {
 		return commonPrefix(a, b, limit), false
@@ -62,7 +63,7 @@ func shared(a, b []backend.Token, of, with origins, limit int) (n int, apart boo
 			lastB = y
 		}
 		hidden := x == chattemplate.Unseen || y == chattemplate.Unseen
-		if hidden && (lastA != chattemplate.Unseen || lastB != chattemplate.Unseen) {
+		if hidden && (!related || lastA != chattemplate.Unseen || lastB != chattemplate.Unseen) {
 			return n, true
 		}
 		if a[i] != b[i] {
@@ -74,6 +75,45 @@ func shared(a, b []backend.Token, of, with origins, limit int) (n int, apart boo
 		n = i + 1
 	}
 	return n, false
+}
+
+// related reports whether a lane has unseen tokens of the same turns as a sequence, as far as both have any. The lane's
+// own turn counts once it has written something.
+func (l *lane) related(to []string) bool {
+	of := l.turns
+	if len(of) > 0 && len(l.tokens) == l.given {
+		of = of[:len(of)-1]
+	}
+	n := min(len(of), len(to))
+	return slices.Equal(of[:n], to[:n])
+}
+
+// turnsOf returns the names of the turns whose unseen parts stand in the turn's messages, and a name for the turn itself.
+// A turn has the name of its first call, which the caller sends back with it. The run's own name comes first if the run
+// delegates, because a specialist's prompt belongs to no call.
+func (t *turn) turnsOf() (names []string) {
+	if t.run.req.Delegates() {
+		names = append(names, t.run.name)
+	}
+	for i := range t.req.Messages {
+		m := &t.req.Messages[i]
+		if m.Unseen&chattemplate.UnseenReasoning == 0 || m.Reasoning == "" {
+			continue
+		}
+		name := t.run.name // if there is no call, no other sequence has the turn's name
+		if len(m.ToolCalls) > 0 && m.ToolCalls[0].ID != "" {
+			name = m.ToolCalls[0].ID
+		}
+		names = append(names, name)
+	}
+	return append(names, t.run.name)
+}
+
+// nameTurn names the turn by its first call.
+func (t *turn) nameTurn(call string) {
+	if n := len(t.lane.turns); n > 0 && t.lane.turns[n-1] == t.run.name && call != "" {
+		t.lane.turns[n-1] = call
+	}
 }
 
 // unseen reports whether the token at i is there and unseen.

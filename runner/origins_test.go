@@ -13,6 +13,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 // TestUnseenTokensMeetNoOthers compares random sequences. A seen token never meets an unseen one, so what two sequences
@@ -43,8 +44,8 @@ func TestUnseenTokensMeetNoOthers(t *testing.T) {
 			}
 		}
 		limit := r.IntN(len(a) + 1)
-		n, apart := shared(a, b, of, with, limit)
-		if back, also := shared(b, a, with, of, limit); back != n || also != apart {
+		n, apart := shared(a, b, of, with, true, limit)
+		if back, also := shared(b, a, with, of, true, limit); back != n || also != apart {
 			t.Fatalf("%d and %d tokens, depending on the order", n, back)
 		}
 		if n > min(limit, len(b)) || !slices.Equal(a[:n], b[:n]) {
@@ -60,6 +61,9 @@ func TestUnseenTokensMeetNoOthers(t *testing.T) {
 				crossed++
 			}
 		}
+		if m, _ := shared(a, b, of, with, false, limit); m > n || slices.Contains(of[:m], chattemplate.Unseen) {
+			t.Fatalf("%d tokens of another turn are shared of %v", m, of)
+		}
 		// The caller does not choose the unseen tokens of one sequence. With others, it may only learn whether whole
 		// stretches are equal, and that only where it has unseen tokens itself.
 		others := slices.Clone(b)
@@ -70,7 +74,7 @@ func TestUnseenTokensMeetNoOthers(t *testing.T) {
 			}
 		}
 		if changed {
-			if m, _ := shared(a, others, of, with, limit); m != n {
+			if m, _ := shared(a, others, of, with, true, limit); m != n {
 				t.Fatalf("%d tokens are shared, and %d with other unseen tokens:\n%v %v\n%v %v", n, m, a, of, b, with)
 			}
 			stopped++
@@ -130,11 +134,14 @@ func callBack(req generation.Request, id, reasoning string) generation.Request {
 	return req
 }
 
-// views are what callers may see and ask for.
-var views = []struct {
+// view is what a caller may see and asks for.
+type view struct {
 	name       string
 	may, asked reasoning.Visibility
-}{
+}
+
+// views are what callers may see and ask for.
+var views = []view{
 	{"none of none", reasoning.VisibilityNone, reasoning.VisibilityNone},
 	{"none of summary", reasoning.VisibilitySummary, reasoning.VisibilityNone},
 	{"summary of summary", reasoning.VisibilitySummary, reasoning.VisibilitySummary},
@@ -197,7 +204,9 @@ func TestCallersLearnNothingOfHiddenText(t *testing.T) {
 					f := start(t, m.model(), Config{Drafts: DraftsOff}, replies...)
 					g := f.must(t, request())
 					_, s := f.watched(t, callBack(request(), g.calls[0].ID, guess))
-					s.fed += len(fake.Encode(f.model.Vocab(), secret)) - len(fake.Encode(f.model.Vocab(), guess))
+					if open { // else the guess is left out of the prompt
+						s.fed += len(fake.Encode(f.model.Vocab(), secret)) - len(fake.Encode(f.model.Vocab(), guess))
+					}
 					seen = append(seen, s)
 				}
 				compareShown(t, seen, open)
@@ -242,6 +251,98 @@ func TestCallersLearnNothingOfHiddenText(t *testing.T) {
 	}
 }
 
+// between is a conversation in which the caller wrote a guess where a model between markers had written its reasoning.
+func between(v view, guess string) generation.Request {
+	req := marking(v)
+	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.Assistant,
+		Content: "<<REASONING>>\n" + guess + "\n<</REASONING>>\nIt is 4."},
+		chattemplate.Message{Role: chattemplate.User, Content: "go on"})
+	return req
+}
+
+// marking asks a model to reason between markers.
+func marking(v view) generation.Request {
+	req := user("2+2?")
+	req.Strategy, req.MaySee, req.Visibility = reasoning.StrategyMarkers, v.may, v.asked
+	return req
+}
+
+// marked is a model that reasons between markers.
+func marked() (fake.Config, []fake.Reply) {
+	return plainModel(), []fake.Reply{
+		{After: turnOf("2+2?\n\n" + prompts.MarkersV1), Say: "<<REASONING>>\n" + secret + "\n<</REASONING>>\nIt is 4.<|im_end|>"},
+		{After: turnOf("2+2?"), Say: "<<REASONING>>\n" + secret + "\n<</REASONING>>\nIt is 4.<|im_end|>"},
+		{After: turnOf("go on"), Say: "<<REASONING>>\nso\n<</REASONING>>\nYes.<|im_end|>"},
+	}
+}
+
+// TestTextInTheAnswerMeetsNoHiddenText: with strategy markers the reasoning stands in the text of the answer, which a
+// caller sends back.
+func TestTextInTheAnswerMeetsNoHiddenText(t *testing.T) {
+	for _, v := range views {
+		var seen []shows
+		for _, guess := range secretGuesses() {
+			cfg, replies := marked()
+			f := start(t, cfg, Config{Drafts: DraftsOff}, replies...)
+			if g := f.must(t, marking(v)); g.text[reasoning.Answer] != "It is 4." {
+				t.Fatalf("%+v", g)
+			}
+			_, s := f.watched(t, between(v, guess))
+			s.fed += len(fake.Encode(f.model.Vocab(), secret)) - len(fake.Encode(f.model.Vocab(), guess))
+			seen = append(seen, s)
+		}
+		t.Run(v.name, func(t *testing.T) { compareShown(t, seen, v.may == reasoning.VisibilityFull) })
+	}
+}
+
+// TestHiddenTextsOfTurnsAreNotCompared: two calls have reasoning of which the caller sees none. What is cached must not
+// say whether it is the same.
+func TestHiddenTextsOfTurnsAreNotCompared(t *testing.T) {
+	m := hidingModels[0]
+	for _, other := range []string{secret, "the pear lies elsewhere", secret[:30]} {
+		replies := []fake.Reply{
+			{After: m.asked("2+2?"), Say: m.think(secret, m.call)},
+			{After: m.result, Say: m.think("so", answering(m, "It is 4."))},
+		}
+		f := start(t, m.model(), Config{Drafts: DraftsOff, CallMemory: NewCallMemory(4, 0)}, replies...)
+		req := user("2+2?")
+		req.Tools = addTool
+		first := f.must(t, req).calls[0].ID
+		second := f.must(t, req).calls[0].ID
+		back := callBack(req, second, "")
+		f.cfg.CallMemory.keep(callKey{"", second}, f.momentAt(&back, 1), other)
+		f.must(t, callBack(req, first, ""))
+		f.evictAll(t, 1)
+		_, s := f.watched(t, back)
+		if least := f.must(t, req).result.Usage.Prompt; s.cached > least+8 {
+			t.Errorf("%q: %d tokens are cached, the prompt before the call has %d", other, s.cached, least)
+		}
+	}
+}
+
+// TestPlainReasoningOfCappedCallersIsLeftOut: a prompt with a guess must never be equal to one with hidden reasoning.
+func TestPlainReasoningOfCappedCallersIsLeftOut(t *testing.T) {
+	for _, v := range views {
+		m := hidingModels[0]
+		f := start(t, m.model(), Config{}, fake.Reply{After: m.asked("2+2?"), Say: m.think(secret, m.call)},
+			fake.Reply{After: m.result, Say: m.think("so", answering(m, "It is 4."))})
+		req := user("2+2?")
+		req.Tools, req.MaySee, req.Visibility = addTool, v.may, v.asked
+		g := f.must(t, req)
+		back := callBack(req, "call_other", secret)
+		g = f.must(t, back)
+		p, err := f.Prompt(t.Context(), "", back)
+		open := v.may == reasoning.VisibilityFull
+		if err != nil || strings.Contains(p.Text, secret) != open ||
+			slices.Contains(g.codes, generation.CodePlainReasoning) == open {
+			t.Errorf("%s: %v, warnings %v, prompt %q", v.name, err, g.codes, p.Text)
+		}
+		if back.Messages[1].Reasoning != secret {
+			t.Error("the caller's message was changed")
+		}
+	}
+}
+
 // answering returns an answer as a model writes it.
 func answering(m hiding, text string) string {
 	if m.name == "harmony" {
@@ -260,6 +361,18 @@ func compareShown(t *testing.T, seen []shows, open bool) {
 	}
 	if same == open {
 		t.Errorf("shown for texts of which more and more is right: %+v", seen)
+	}
+}
+
+// evictAll closes idle sequences until so many are left.
+func (f fixture) evictAll(t *testing.T, left int) {
+	t.Helper()
+	if err := f.sched.do(t.Context(), func() {
+		for len(f.sched.cache.idle) > left {
+			f.sched.cache.evict()
+		}
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -404,22 +517,16 @@ func TestEarlyReasoningMeetsNoCaller(t *testing.T) {
 // anything.
 func TestEnginesAtAddressesObey(t *testing.T) {
 	for _, v := range views {
-		m := hidingModels[0]
-		cfg := m.model()
+		cfg, replies := marked()
 		cfg.Pace = func(int, int) time.Duration { return 0 }
-		cfg.Vocab = fake.Harmony()
-		cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: m.asked("2+2?"), Say: m.think(secret, m.call)},
-			fake.Reply{After: m.result, Say: m.think("so", answering(m, "It is 4."))})
+		cfg.Script = fake.Replies(cfg.Vocab, replies...)
 		claims := &claiming{Model: fake.New(cfg)}
 		r, err := New(claims, Config{Clock: clock})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		req := user("2+2?")
-		req.Tools, req.MaySee, req.Visibility = addTool, v.may, v.asked
-		g := collect(t.Context(), r, req)
-		if g.err != nil || claims.apart {
+		if g := collect(t.Context(), r, marking(v)); g.err != nil || claims.apart {
 			t.Fatalf("%v, apart: %t", g.err, claims.apart)
 		}
 		open := v.may == reasoning.VisibilityFull
@@ -429,7 +536,7 @@ func TestEnginesAtAddressesObey(t *testing.T) {
 				f.evict(t)
 			}
 			claims.apart = false
-			back := collect(t.Context(), r, callBack(req, g.calls[0].ID, secret))
+			back := collect(t.Context(), r, between(v, secret))
 			if all := back.result.Usage.Cached == back.result.Usage.Prompt; all != open || claims.apart == open {
 				t.Errorf("%s, guess %d: %d of %d tokens are cached, apart: %t", v.name, i, back.result.Usage.Cached,
 					back.result.Usage.Prompt, claims.apart)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
 )
@@ -35,6 +36,9 @@ type run struct {
 	events *stream
 	tape   *tape // nil where the run is not traced
 
+	// name is a name that no other run of the runner has. plain counts the messages whose plain reasoning was left out.
+	name  string
+	plain int
 	// turns counts the turns that were driven. sum adds up the results of those that are over.
 	turns    int
 	sum      reasoning.Result
@@ -44,7 +48,7 @@ type run struct {
 
 // newRun makes the run of a request.
 func (r *Runner) newRun(ctx context.Context, req generation.Request) *run {
-	n := &run{r: r, ctx: ctx, req: req}
+	n := &run{r: r, ctx: ctx, req: req, name: fmt.Sprint("run ", r.runs.Add(1))}
 	n.policy = single{n}
 	n.accounts = ledger{tell: req.Account, over: !req.Delegates()}
 	if req.Delegates() {
@@ -66,9 +70,27 @@ func (n *run) first() (*turn, error) {
 	if err := n.r.Validate(&n.req); err != nil {
 		return nil, err
 	}
+	n.dropPlain()
 	n.req.Messages = n.r.restore(&n.req)
 	n.separate()
 	return n.policy.first()
+}
+
+// dropPlain leaves out reasoning that the caller sent as plain text, unless the caller may see all reasoning. The prompt
+// could otherwise be made equal to one with hidden reasoning, and everything that the model then writes would tell
+// whether it is.
+func (n *run) dropPlain() {
+	if !capped(n.req.MaySee, n.req.Visibility) {
+		return
+	}
+	for i := range n.req.Messages {
+		if m := &n.req.Messages[i]; m.Reasoning != "" && m.Unseen&chattemplate.UnseenReasoning == 0 {
+			if n.plain++; n.plain == 1 {
+				n.req.Messages = slices.Clone(n.req.Messages)
+			}
+			n.req.Messages[i].Reasoning = ""
+		}
+	}
 }
 
 // carryOut takes all turns of the run. The error is why they ended early; it is errLeft if the reader has left.

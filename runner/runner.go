@@ -51,6 +51,8 @@ type Runner struct {
 	sched *scheduler
 	queue *queue
 	slots *slots.Slots
+	// runs counts the runs so far.
+	runs atomic.Int64
 	// violations counts answers that do not match their form although the form was enforced.
 	violations atomic.Int64
 	// maskTime is the total time spent on masks, in nanoseconds.

@@ -113,6 +113,11 @@ func (t *turn) newLane(p *chattemplate.Prompt, room int) *lane {
 	l.tokens, l.given = append(make([]backend.Token, 0, room), p.Tokens...), len(p.Tokens)
 	if capped(t.run.req.MaySee, t.run.req.Visibility) && !t.req.IsRaw() {
 		l.origins = newOrigins(p, room)
+		if t.lane != nil {
+			l.turns = t.lane.turns // of the same turn, also when that gets its name
+		} else {
+			l.turns = t.turnsOf()
+		}
 	}
 	return l
 }
@@ -190,6 +195,10 @@ func (t *turn) begin() {
 	if t.model.Ignored() {
 		t.output.warn(generation.CodeStrictIgnored,
 			"this model's format cannot enforce the parameters of strict tools")
+	}
+	if t.run.plain > 0 && t.run.turns == 1 {
+		t.output.warn(generation.CodePlainReasoning, fmt.Sprintf("the reasoning in %d messages was left out: "+
+			"a caller that may not see reasoning cannot send it as plain text", t.run.plain))
 	}
 	if t.sight.withholds(&t.req.Sampling) {
 		t.output.warn(generation.CodeSamplingWithheld,
@@ -432,7 +441,11 @@ func (t *turn) closeObject(l *lane, detail string) {
 	if !ok {
 		return
 	}
-	t.closed = detail
+	if t.closed = detail; detail != "" {
+		for _, tok := range t.r.closing.words {
+			l.push(tok, chattemplate.Unseen)
+		}
+	}
 	for _, tok := range tokens {
 		l.push(tok, chattemplate.FromTemplate)
 		t.model.Push(tok)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/server/pool"
@@ -158,6 +159,12 @@ type model struct {
 
 func (m *model) Card() wire.Card { return m.card }
 func (m *model) Release()        { m.release() }
+
+// Prompt implements [wire.Checker]. It shows the prompt that the principal of ctx would get.
+func (m *model) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
+	req.MaySee = wire.PrincipalOf(ctx).Reasoning
+	return m.Loaded.Prompt(ctx, principal, req)
+}
 
 // Generate implements [wire.Model].
 func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {

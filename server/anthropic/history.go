@@ -46,7 +46,7 @@ type Block struct {
 	// Whether the tool failed, in a `tool_result` block.
 	IsError bool `json:"is_error" api:"default=false"`
 	// The text of a `thinking` block. The signature, not this text, restores the reasoning. Without a signature the text
-	// is used only while calls are pending.
+	// is used only while calls are pending and by keys with the permission `reasoning:full`.
 	Thinking string `json:"thinking"`
 	// The signature of a `thinking` block, as the server sent it.
 	Signature string `json:"signature"`

@@ -18,7 +18,8 @@ type Message struct {
 	Role string `json:"role" api:"=system,developer,user,assistant,tool required"`
 	// The text.
 	Content string `json:"content"`
-	// The assistant's reasoning. It is used only while calls are pending.
+	// The assistant's reasoning. It is used only while calls are pending and by keys with the permission
+	// `reasoning:full`.
 	Thinking string `json:"thinking,omitempty"`
 	// The assistant's calls.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`

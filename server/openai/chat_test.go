@@ -579,6 +579,7 @@ func TestWhatEntersThePrompt(t *testing.T) {
 		if err := c.bind(f.api, wire.PrincipalOf(ctx), m); err != nil {
 			t.Fatal(err)
 		}
+		c.req.MaySee = reasoning.VisibilityFull
 		p, err := f.models.Engine.Prompt(ctx, "", c.req)
 		if err != nil {
 			t.Fatal(err)

@@ -35,8 +35,8 @@ type Message struct {
 	// the message is ignored with the warning `sealed_dropped`; with `runner serve --sealed strict` the request is
 	// refused.
 	ReasoningEncryptedContent *string `json:"reasoning_encrypted_content" api:"|null"`
-	// The assistant's reasoning as plain text. It is used only while this message's calls are pending and there is no
-	// sealed value.
+	// The assistant's reasoning as plain text. It is used only while this message's calls are pending, if there is no
+	// sealed value and the key has the permission `reasoning:full`.
 	Reasoning *string `json:"reasoning" api:"|null"`
 	// Another name of `reasoning`.
 	ReasoningContent *string `json:"reasoning_content" api:"|null"`

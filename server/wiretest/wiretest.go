@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"runner/backend/fake"
+	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
@@ -134,10 +135,12 @@ func (m *Models) Last() generation.Request {
 	return m.last
 }
 
-// Prompt renders the last request of the model.
+// Prompt renders the last request of the model, as for a caller that may see reasoning.
 func (m *Models) Prompt(t testing.TB) string {
 	t.Helper()
-	p, err := m.Engine.Prompt(t.Context(), "", m.Last())
+	req := m.Last()
+	req.MaySee = reasoning.VisibilityFull
+	p, err := m.Engine.Prompt(t.Context(), "", req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +178,13 @@ func (m *model) Release() {
 	}
 }
 
+func (m *model) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
+	req.MaySee = wire.PrincipalOf(ctx).Reasoning
+	return m.Loaded.Prompt(ctx, principal, req)
+}
+
 func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+	req.MaySee = wire.PrincipalOf(ctx).Reasoning
 	m.models.mu.Lock()
 	m.models.last = req
 	m.models.mu.Unlock()

@@ -414,6 +414,7 @@ func (f *fixture) prompt(t testing.TB, request object) string {
 		t.Fatal(err)
 	}
 	defer turn.model.Release()
+	turn.request.MaySee = reasoning.VisibilityFull
 	p, err := f.models.Engine.Prompt(t.Context(), "", turn.request)
 	if err != nil {
 		t.Fatal(err)
