@@ -117,6 +117,74 @@ func TestDetection(t *testing.T) {
 	}
 }
 
+// TestOpeningMarksOfSomePrompts checks templates that open reasoning in some prompts only and never write the closing
+// mark. The mark is found, and each prompt starts where it ends.
+func TestOpeningMarksOfSomePrompts(t *testing.T) {
+	tools := []chattemplate.Tool{{Name: "f", Parameters: json.RawMessage(`{"type":"object","properties":{}}`)}}
+	system := func(c *chattemplate.Conversation) {
+		c.Messages = append([]chattemplate.Message{{Role: chattemplate.System, Content: "S"}}, c.Messages...)
+	}
+	effort := func(e reasoning.Effort) func(*chattemplate.Conversation) {
+		return func(c *chattemplate.Conversation) { c.Effort = e }
+	}
+	arg := func(name string, is any) func(*chattemplate.Conversation) {
+		return func(c *chattemplate.Conversation) { c.Args = map[string]any{name: is} }
+	}
+	for _, c := range []struct {
+		when string
+		with func(*chattemplate.Conversation)
+	}{
+		{`tools`, func(c *chattemplate.Conversation) { c.Tools = tools }},
+		{`messages[0].role == 'system'`, system},
+		{`tools and messages[0].role == 'system'`, func(c *chattemplate.Conversation) { system(c); c.Tools = tools }},
+		{`messages | length > 2`, func(c *chattemplate.Conversation) {
+			c.Messages = append(c.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: "A"}, user("R"))
+		}},
+		{`messages[-1].role == 'tool'`, func(c *chattemplate.Conversation) {
+			c.Tools = tools
+			c.Messages = append(c.Messages, chattemplate.Message{Role: chattemplate.Assistant,
+				ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: "f", Arguments: "{}"}}},
+				chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: "1", ToolName: "f", Content: "R"})
+		}},
+		{`reasoning_effort == 'high'`, effort(reasoning.EffortHigh)},
+		{`reasoning_effort == 'medium'`, effort(reasoning.EffortMedium)},
+		{`reasoning_effort == 'low'`, effort(reasoning.EffortLow)},
+		{`tools and enable_thinking`, func(c *chattemplate.Conversation) {
+			c.Tools, c.Args = tools, map[string]any{"enable_thinking": true}
+		}},
+		{`thinking and messages[0].role == 'system'`, func(c *chattemplate.Conversation) {
+			system(c)
+			c.Args = map[string]any{"thinking": true}
+		}},
+		{`thinking_budget and thinking_budget > 0`, arg("thinking_budget", 100.0)},
+	} {
+		for _, open := range []string{"<think>", "<my_thoughts>", "<scratchpad>"} {
+			tmpl := jinjaTemplate(t, `{% for t in tools or [] %}{{ t.function.name }}{% endfor %}{% for m in messages %}`+
+				`[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}`+
+				`{% endfor %}{% if add_generation_prompt %}[assistant]{% if `+c.when+` %}`+open+"\n"+`{% endif %}{% endif %}`)
+			if got := readertest.FormatOf(tmpl).Open; got != open {
+				t.Errorf("%s: the mark is %q, want %q", c.when, got, open)
+				continue
+			}
+			conv := messages(user("Q"))
+			if p := mustRender(t, tmpl, conv); p.Start != chattemplate.StartTurn {
+				t.Errorf("%s: without it Start = %d: %q", c.when, p.Start, p.Text)
+			}
+			c.with(&conv)
+			if p := mustRender(t, tmpl, conv); p.Start != chattemplate.StartReasoning {
+				t.Errorf("%s: Start = %d: %q", c.when, p.Start, p.Text)
+			}
+		}
+	}
+	tmpl := jinjaTemplate(t, `{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]`+
+		`{% if mode == 'deep' %}<think>{% endif %}`)
+	conv := messages(user("Q"))
+	arg("mode", "deep")(&conv)
+	if p := mustRender(t, tmpl, conv); p.Start != chattemplate.StartReasoning {
+		t.Errorf("with a variable of the caller Start = %d: %q", p.Start, p.Text)
+	}
+}
+
 // TestStartIsTrusted checks that a mark that a user typed at the end of a prompt does not count.
 func TestStartIsTrusted(t *testing.T) {
 	tmpl := jinjaTemplate(t, `{{ messages[-1].content }}{% set x = '</think>' %}`, "<think>", "</think>")

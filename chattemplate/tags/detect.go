@@ -1,12 +1,14 @@
 package tags
 
 import (
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
 
 	"runner/chattemplate"
 	"runner/chattemplate/markup"
+	"runner/reasoning"
 )
 
 // marks are the marks around reasoning, with the white space that the template puts around them.
@@ -117,13 +119,19 @@ func (d *detection) namesNone() bool {
 	return strings.Contains(d.source, `'none'`) || strings.Contains(d.source, `"none"`)
 }
 
-// opening returns the text of a prompt after the question: the end of the user's turn and the beginning of the
-// assistant's.
+// opening returns the text of a prompt after the question, or after the result of a call: the end of that turn and the
+// beginning of the assistant's.
 func opening(prompt string) string {
-	if i := strings.LastIndex(prompt, chattemplate.ProbeUser); i >= 0 {
-		return prompt[i+len(chattemplate.ProbeUser):]
+	end := 0
+	for _, last := range []string{chattemplate.ProbeUser, chattemplate.ProbeResult} {
+		if i := strings.LastIndex(prompt, last); i >= 0 {
+			end = max(end, i+len(last))
+		}
 	}
-	return ""
+	if end == 0 {
+		return ""
+	}
+	return prompt[end:]
 }
 
 // fromHistory renders answers with reasoning and finds the marks around the reasoning.
@@ -256,14 +264,60 @@ func (d *detection) closingOf(open string) string {
 	return all[0]
 }
 
+// prompts returns prompts of all kinds: without and with a system prompt, tools, an earlier turn and the result of a
+// call, and with each of these without and with the variables that turn reasoning on. Templates open reasoning in some.
+func (d *detection) prompts() iter.Seq[string] {
+	ask := chattemplate.Message{Role: chattemplate.User, Content: chattemplate.ProbeUser}
+	system := chattemplate.Message{Role: chattemplate.System, Content: chattemplate.ProbeKey}
+	answer := chattemplate.Message{Role: chattemplate.Assistant, Content: chattemplate.ProbeAnswer}
+	call := chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call00001",
+		Name: chattemplate.ProbeTool, Arguments: `{"` + chattemplate.ProbeKey + `": 1}`}}}
+	result := chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: "call00001", ToolName: chattemplate.ProbeTool,
+		Content: chattemplate.ProbeResult}
+	sets := [][]chattemplate.Variable{d.switchOn, nil}
+	for _, s := range switches {
+		for _, v := range s.on {
+			if d.j.Reads(v.Name) {
+				sets = append(sets, []chattemplate.Variable{v})
+			}
+		}
+	}
+	if d.j.Reads("reasoning_effort") {
+		for _, e := range []reasoning.Effort{reasoning.EffortMinimal, reasoning.EffortLow, reasoning.EffortMedium} {
+			sets = append(sets, []chattemplate.Variable{{Name: "reasoning_effort", Is: string(e)}})
+		}
+	}
+	if d.j.Reads("thinking_budget") {
+		sets = append(sets, []chattemplate.Variable{{Name: "thinking_budget", Is: 1024.0}})
+	}
+	return func(yield func(string) bool) {
+		if !yield(d.on) || !yield(d.base) {
+			return
+		}
+		for _, msgs := range [][]chattemplate.Message{{ask}, {system, ask}, {ask, answer, ask}, {ask, call, result}} {
+			for _, tools := range [][]chattemplate.Tool{nil, probeTools} {
+				if tools != nil && !d.j.ShowsTools() {
+					continue
+				}
+				for _, set := range sets {
+					text, ok := d.j.Probe(&chattemplate.Conversation{Messages: msgs, Tools: tools}, set...)
+					if ok && !yield(text) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // fromPrompt finds the pair of marks whose opening mark ends a prompt. The template need not have the closing mark. An
 // opening mark has a name about thinking, or the prompt has it after what begins an answer in the history.
 func (d *detection) fromPrompt() (marks, bool) {
-	for _, prompt := range []string{d.on, d.base} {
+	for prompt := range d.prompts() {
 		tail := strings.TrimSpace(opening(prompt))
 		for _, t := range knownTags {
 			if strings.HasSuffix(tail, t.open) {
-				return d.spaced(t), true
+				return d.spaced(t, prompt), true
 			}
 		}
 		open := lastPattern.FindString(tail)
@@ -272,7 +326,7 @@ func (d *detection) fromPrompt() (marks, bool) {
 			continue
 		}
 		if closing := d.closingOf(open); closing != "" {
-			return d.spaced(marks{open, closing}), true
+			return d.spaced(marks{open, closing}, prompt), true
 		}
 	}
 	return marks{}, false
@@ -319,6 +373,11 @@ func (d *detection) fromSource() (marks, bool) {
 			add(t)
 		}
 	}
+	for _, t := range knownTags {
+		if strings.Contains(d.source, t.open) {
+			add(t)
+		}
+	}
 	for _, prompt := range []string{d.on, d.off, d.base} {
 		for _, t := range candidates {
 			if s := strings.TrimSpace(prompt); strings.HasSuffix(s, t.open) || strings.HasSuffix(s, t.close) {
@@ -344,10 +403,10 @@ func (d *detection) lead() string {
 }
 
 // spaced adds the white space that prompts have around the marks. The space after the opening mark is from a prompt
-// that ends with it. The space around the closing mark is from a prompt that skips reasoning.
-func (d *detection) spaced(t marks) marks {
+// that ends with it, such as those in also. The space around the closing mark is from a prompt that skips reasoning.
+func (d *detection) spaced(t marks, also ...string) marks {
 	s := t
-	for _, prompt := range []string{d.on, d.base, d.off} {
+	for _, prompt := range append(also, d.on, d.base, d.off) {
 		tail := opening(prompt)
 		i := strings.LastIndex(tail, t.open)
 		if i < 0 {
