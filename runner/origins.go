@@ -221,16 +221,17 @@ func (t *turn) hideSteering(before *reader.State) {
 	}
 }
 
-// ends reports whether a token's text is the end of a mark.
+// ends reports whether a token's text, without the space around it, is the end of a mark. It compares pieces: the same
+// piece counts where no mark stands. White space is part of none.
 func (m *marks) ends(t backend.Token) bool {
 	piece := strings.TrimSpace(m.vocab.Piece(t))
-	return slices.ContainsFunc(m.tags, func(tag string) bool { return strings.HasSuffix(tag, piece) })
+	return piece != "" && slices.ContainsFunc(m.tags, func(tag string) bool { return strings.HasSuffix(tag, piece) })
 }
 
-// within reports whether a token's text is a part of a mark.
+// within reports whether a token's text is a part of a mark. It compares pieces as ends does.
 func (m *marks) within(t backend.Token) bool {
 	piece := strings.TrimSpace(m.vocab.Piece(t))
-	return slices.ContainsFunc(m.tags, func(tag string) bool { return strings.Contains(tag, piece) })
+	return piece != "" && slices.ContainsFunc(m.tags, func(tag string) bool { return strings.Contains(tag, piece) })
 }
 
 // guessable reports whether tokens of a turn may be guessed at all. Where hidden text can open without a mark, a guess

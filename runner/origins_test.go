@@ -16,6 +16,24 @@ import (
 	"runner/reasoning/prompts"
 )
 
+// TestMarksArePartsByPieces checks which pieces count as a part or as the end of a mark. White space is neither.
+func TestMarksArePartsByPieces(t *testing.T) {
+	pieces := []string{"", " ", "\n\n", "<th", " think", "ink>\n", "so", "<think>"}
+	v, err := backend.NewVocab(backend.VocabConfig{Pieces: pieces, Kinds: make([]backend.TokenKind, len(pieces)),
+		BOS: backend.NoToken, EOS: backend.NoToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := marks{vocab: v, tags: []string{"<think>", "</think>"}}
+	for i, want := range [][2]bool{{false, false}, {false, false}, {false, false}, {true, false}, {true, false},
+		{true, true}, {false, false}, {true, true}} {
+		tok := backend.Token(i)
+		if got := [2]bool{m.within(tok), m.ends(tok)}; got != want {
+			t.Errorf("%q: part and end are %v, want %v", pieces[i], got, want)
+		}
+	}
+}
+
 // TestUnseenTokensMeetNoOthers compares random sequences. A seen token never meets an unseen one, so what two sequences
 // share does not depend on which unseen tokens one of them has.
 func TestUnseenTokensMeetNoOthers(t *testing.T) {
