@@ -562,3 +562,30 @@ func TestEnginesAtAddressesObey(t *testing.T) {
 		}
 	}
 }
+
+// TestCallersLearnNothingOfReasoningInArguments has a model reason between markers in a call's arguments, and a caller
+// send the call back with guesses of the hidden text in it.
+func TestCallersLearnNothingOfReasoningInArguments(t *testing.T) {
+	tools := []chattemplate.Tool{{Name: "add", Parameters: []byte(
+		`{"type":"object","properties":{"a":{"type":"string"}}}`)}}
+	arguments := func(text string) string { return `{"a":"<<REASONING>>` + text + `<</REASONING>>x"}` }
+	for _, v := range views {
+		open := v.may == reasoning.VisibilityFull
+		var seen []shows
+		for _, guess := range secretGuesses() {
+			f := start(t, fake.Config{}, Config{Drafts: DraftsOff}, fake.Reply{After: ask("2+2?"),
+				Say: addCall + arguments(secret) + "<|call|>"},
+				fake.Reply{After: "tool says 4<|end|>" + again, Say: finalTag + "four<|return|>"})
+			req := user("2+2?")
+			req.Tools, req.MaySee, req.Visibility, req.Strategy = tools, v.may, v.asked, reasoning.StrategyMarkers
+			g := f.must(t, req)
+			g.want(t, reasoning.ToolCall, `{"a":"x"}`)
+			next := callBack(req, g.calls[0].ID, "")
+			next.Messages[1].ToolCalls[0].Arguments = arguments(guess)
+			_, s := f.watched(t, next)
+			s.fed += len(fake.Encode(f.model.Vocab(), secret)) - len(fake.Encode(f.model.Vocab(), guess))
+			seen = append(seen, s)
+		}
+		compareShown(t, seen, open)
+	}
+}

@@ -262,3 +262,37 @@ func TestCutHeaderIsNoAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkersAreFoundInACall has a model reason between markers in the arguments of a call. Only visibility full shows
+// it, and no later prompt may meet its tokens.
+func TestMarkersAreFoundInACall(t *testing.T) {
+	block := "<<REASONING>>" + thought + "<</REASONING>>"
+	tools := []chattemplate.Tool{{Name: "add", Parameters: []byte(
+		`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}}}`)}}
+	for name, c := range map[string]struct {
+		arguments, want string
+	}{
+		"a block":           {`{"a":"x` + block + `y"}`, `{"a":"xy"}`},
+		"a block of no end": {`{"a":"x<<REASONING>>` + thought + `","b":2}`, `{"a":"x","b":2}`},
+		"escaped markers":   {`{"a":"x\u003c<REASONING>>` + thought + `<<\/REASONING>>y"}`, `{"a":"xy"}`},
+	} {
+		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"),
+			Say: strings.TrimPrefix(again, "<|start|>assistant") + addCall + c.arguments + "<|call|>"})
+		for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
+			req := user("q")
+			req.Tools, req.Strategy, req.Visibility, req.MaxTokens = tools, reasoning.StrategyMarkers, v, 300
+			req.MaySee = v
+			g := f.must(t, req)
+			g.want(t, reasoning.ToolCall, c.want)
+			if shows := g.text[reasoning.Reasoning] == thought; shows != (v == reasoning.VisibilityFull) {
+				t.Errorf("%s, %v: the reasoning is %q", name, v, g.text[reasoning.Reasoning])
+			}
+			if n := g.result.Usage.Reasoning; n < len(strings.Fields(thought)) || n >= g.result.Usage.Completion {
+				t.Errorf("%s, %v: %d tokens of reasoning", name, v, n)
+			}
+			if g.result.Finish != reasoning.FinishToolCalls {
+				t.Errorf("%s, %v: finished with %v", name, v, g.result.Finish)
+			}
+		}
+	}
+}

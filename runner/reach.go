@@ -231,7 +231,7 @@ func (s *sight) partOf(st *reader.State) part {
 	switch {
 	case st.Steering, st.Segment == reasoning.Header:
 		return partHeader
-	case st.Segment == reasoning.Reasoning:
+	case st.Segment == reasoning.Reasoning, st.Marked:
 		return partReasoning
 	case st.Segment == reasoning.ToolCall:
 		if s.run.answers(st.Call.Name) {

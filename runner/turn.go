@@ -345,15 +345,15 @@ func (t *turn) count(st *reader.State) {
 	u := &t.result.Usage
 	u.Completion++
 	t.run.generated()
-	switch st.Segment {
-	case reasoning.Reasoning:
+	switch {
+	case st.Segment == reasoning.Reasoning, st.Marked:
 		if st.InObject && t.strategy == reasoning.StrategyJSON && t.effortNone() {
 			return // it only ends the empty string of reasoning
 		}
 		if u.Reasoning++; st.Place == reader.PlacePreamble {
 			t.unsettled++
 		}
-	case reasoning.Answer:
+	case st.Segment == reasoning.Answer:
 		u.Answer++
 	}
 }

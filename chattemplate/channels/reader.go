@@ -107,7 +107,7 @@ func (s *Reader) State() reader.State {
 	}
 	switch {
 	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && h.of.recipient != "":
-		st.Place = reader.PlaceCall
+		st.Place, st.Marked = reader.PlaceCall, s.Out.Marked()
 	case st.Segment == reasoning.Reasoning && !st.InObject:
 		st.Place = reader.PlaceReasoning
 		if searched {

@@ -16,8 +16,7 @@ type host interface {
 	resume()
 	// stray begins an answer with text that stood in the block and does not belong there.
 	stray(text string)
-	// refuse continues the answer: what looked like a block was not one. literal is text of the answer. rest is read
-	// again.
+	// refuse continues the answer: what looked like a block was not one. In literal no call begins. rest is read again.
 	refuse(literal, rest string)
 	// read takes text after the block.
 	read(text string)
@@ -430,6 +429,7 @@ func (b *block) reject() {
 
 // finish ends the block at the end of the turn.
 func (b *block) finish() {
+	b.active = false
 	switch b.place {
 	case atHead:
 		if b.whole() != nil {

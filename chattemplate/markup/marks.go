@@ -170,7 +170,7 @@ func (t *Text) markerInAnswer(m marker, n int, token, sure bool) {
 			t.trim = true
 		}
 	case openCalls:
-		literal = t.core.Cfg.Formed && t.begun || !sure && !t.prose.calls() ||
+		literal = t.literal || t.core.Cfg.Formed && t.begun || !sure && !t.prose.calls() ||
 			t.core.Cfg.Opens != nil && !t.core.Cfg.Opens(t.heldFrom(n))
 		if !literal {
 			t.settle(false)

@@ -13,8 +13,8 @@ import (
 // Text reads a turn that is one text and arrives in pieces. It finds the markers around the reasoning, around the
 // answer (some families mark it too) and of tool calls. Text that may still become a marker is held back.
 //
-// A control token always counts as a marker. If the vocabulary has a marker as a token, the same text in other tokens is
-// none. User-defined tokens and markers that are spelled out count only where they are no mention of a marker, which
+// A control token always counts as a marker. If the vocabulary has a marker as a token, the same text in other tokens
+// is none. User-defined tokens and markers that are spelled out count only where they are no mention of a marker, which
 // [prose] tells from the text around them. Newlines next to a marker belong to the marker.
 type Text struct {
 	core *reader.Core
@@ -54,8 +54,8 @@ type Text struct {
 	calls   block
 	// waiting says that the answer may be the object of strategy json. Its text is held until that is known.
 	waiting bool
-	// said says that this turn has had an answer.
-	said bool
+	// said says that this turn has had an answer. literal says that no call begins in the current text.
+	said, literal bool
 }
 
 // heldPiece is the text of a token, or a part of it, that is held back.
@@ -315,7 +315,7 @@ func (t *Text) hold(piece string, control, special bool) {
 // beginsBare reports whether the answer begins as a call without a mark. If so, it begins to read a call and cuts the
 // newlines that belong to the last marker off the text.
 func (t *Text) beginsBare(text *string) bool {
-	if t.mode != modeAnswer || t.begun || t.nheld > 0 {
+	if t.mode != modeAnswer || t.literal || t.begun || t.nheld > 0 {
 		return false
 	}
 	rest := *text
@@ -440,26 +440,20 @@ func (t *Text) stray(text string) {
 	t.read(text)
 }
 
-// refuse continues the answer: what looked like a block of calls was not one. literal is text of the answer. rest is
-// read again.
+// refuse continues the answer: what looked like a block of calls was not one. In literal no call begins. rest is read
+// again.
 func (t *Text) refuse(literal, rest string) {
 	t.mode, t.state = modeAnswer, 0
-	t.answerText(literal)
+	if t.literal = true; literal != "" {
+		t.trim, t.begun, t.said = false, true, true
+		t.read(literal)
+	}
+	t.literal = false
 	t.read(rest)
 }
 
 // read takes text that is not the text of a mark.
 func (t *Text) read(text string) { t.Push(text, false, false) }
-
-// answerText adds text to the answer without looking for markers.
-func (t *Text) answerText(text string) {
-	if text == "" {
-		return
-	}
-	t.trim, t.begun, t.said = false, true, true
-	t.prose.add(text)
-	t.core.Out.Text(text)
-}
 
 // openCall takes the held mark of n bytes that begins calls. If it was spelled out, the block keeps it: without a call
 // after it, the mark is text.
@@ -487,12 +481,7 @@ func (t *Text) heldFrom(n int) string {
 // Cut is Finish for a text that a limit has cut off. It drops what may be the beginning of a marker of the reasoning.
 // The caller must not see a piece of such a marker, and it is no text of the answer either.
 func (t *Text) Cut() {
-	if t.waiting {
-		t.endWait()
-	}
-	for t.asked > 0 {
-		t.decide(true)
-	}
+	t.conclude()
 	held := t.heldFrom(0)
 	for i := range held {
 		if slices.ContainsFunc(t.tags, func(tag string) bool { return strings.HasPrefix(tag, held[i:]) }) {
@@ -508,14 +497,25 @@ func (t *Text) Cut() {
 	t.Finish()
 }
 
+// conclude decides what is still open because no more text comes. Each decision may have text read again.
+func (t *Text) conclude() {
+	for {
+		switch {
+		case t.waiting:
+			t.endWait()
+		case t.asked > 0:
+			t.decide(true)
+		case t.mode == modeCall && t.calls.active:
+			t.calls.finish()
+		default:
+			return
+		}
+	}
+}
+
 // Finish sends what is held and closes what is open.
 func (t *Text) Finish() {
-	if t.waiting {
-		t.endWait()
-	}
-	for t.asked > 0 {
-		t.decide(true)
-	}
+	t.conclude()
 	if t.mode == modeObject {
 		t.core.Object.Finish()
 		return
@@ -524,9 +524,6 @@ func (t *Text) Finish() {
 	unclosed := t.mode == modeReasoning || t.unsure && t.begun && !t.core.Ended
 	t.settle(unclosed)
 	t.state = 0
-	if t.mode == modeCall {
-		t.calls.finish()
-	}
 	t.core.Out.End()
 	if unclosed {
 		t.core.Warn(reader.CodeReasoningUnclosed)

@@ -34,7 +34,8 @@ type Config struct {
 	// Inner reports whether calls of a function are not shown to the caller; nil means that all are shown. A preamble that
 	// is held back is not shown for the sake of such a call.
 	Inner func(function string) bool
-	// Markers makes the reader look for the markers of strategy markers in all text that is not reasoning.
+	// Markers makes the reader look for the markers of strategy markers in all text that is not reasoning, and in the
+	// arguments of calls.
 	Markers bool
 	// JSON makes the reader expect the object of strategy json as the answer, and split it into reasoning and answer. An
 	// answer that is not such an object is read as if JSON were nil. A preamble that is such an object is split too.
@@ -144,7 +145,8 @@ const (
 type State struct {
 	// Place is the place of the next token.
 	Place Place
-	// Marked says that the text is reasoning between the markers of strategy markers.
+	// Marked says that the text is reasoning between the markers of strategy markers. In a call's arguments the place and
+	// the segment are those of the call.
 	Marked bool
 	// Segment is the segment of the next token. It is Header in a header and between messages. In a preamble that is held
 	// back until it is known whether a call follows, it is Reasoning and the place is PlacePreamble.
@@ -175,7 +177,7 @@ func (s *Core) Init(cfg Config, parser Parser) error {
 		return errors.New("a reader needs a vocabulary and a receiver of events")
 	}
 	s.Cfg, s.parser, s.Shown = cfg, parser, reasoning.Answer
-	s.Out = Sink{Emit: cfg.Emit, separator: cfg.Separator}
+	s.Out = Sink{Emit: cfg.Emit, separator: cfg.Separator, arguments: arguments{on: cfg.Markers}}
 	s.Out.Ledger.On = cfg.Logprobs
 	s.Object.s = s
 	switch {
@@ -210,6 +212,7 @@ func (s *Core) PushOutput(t backend.Token, out *backend.Output) {
 // Finish implements Reader.
 func (s *Core) Finish() {
 	if !s.done {
+		s.Out.cut = !s.Ended
 		s.parser.End()
 		s.Out.Origin.Finish(s.Out.Emit)
 		s.done = true

@@ -31,6 +31,11 @@ type Sink struct {
 	withholding, fresh bool
 	withheld           []withheldText
 
+	// arguments takes reasoning out of the arguments of calls. telling says that it is being sent. cut says that the
+	// output has ended in the middle of the turn.
+	arguments    arguments
+	telling, cut bool
+
 	held  [utf8.UTFMax]byte // an unfinished rune
 	nheld int
 	arena strings.Builder // memory of texts that no vocabulary piece holds
@@ -93,6 +98,7 @@ func (k *Sink) Begin(s reasoning.Segment, c reasoning.Call) {
 	k.fresh = true
 	k.Next = reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Call: c}
 	if s == reasoning.ToolCall {
+		k.arguments.reset()
 		k.start()
 	}
 }
@@ -127,14 +133,38 @@ func (k *Sink) Flush() {
 	}
 }
 
-// End closes the segment. It sends nothing for a segment that never started.
+// End closes the segment. It sends nothing for a segment that never started. Reasoning in the arguments of a call comes
+// as a segment after it.
 func (k *Sink) End() {
 	k.Flush()
-	if k.open {
-		k.open = false
-		k.Emit(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: k.Next.Segment, Call: k.Next.Call})
+	if !k.open {
+		return
 	}
+	var thoughts string
+	if k.argues() {
+		k.telling = k.arguments.depth > 0 || len(k.arguments.thoughts) > 0
+		k.Next.Text, thoughts = k.arguments.finish(k.cut)
+		if k.Next.Logprobs = nil; k.Next.Text != "" {
+			k.Emit(k.Next)
+		}
+	}
+	k.open = false
+	k.Emit(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: k.Next.Segment, Call: k.Next.Call})
+	if thoughts != "" {
+		call := k.Next
+		k.Reason(reasoning.StrategyMarkers)
+		k.Salvage(thoughts)
+		k.End()
+		k.Next = call
+	}
+	k.telling = false
 }
+
+// argues reports whether reasoning is looked for in the text of the segment, because it is the arguments of a call.
+func (k *Sink) argues() bool { return k.arguments.on && k.Next.Segment == reasoning.ToolCall }
+
+// Marked reports whether the next text of a call's arguments is reasoning between markers.
+func (k *Sink) Marked() bool { return k.argues() && k.arguments.depth > 0 || k.telling }
 
 // Text adds bytes to the segment.
 func (k *Sink) Text(s string) {
@@ -228,6 +258,12 @@ func (k *Sink) delta(text string, n int) {
 	}
 	if !k.open {
 		k.start()
+	}
+	if k.argues() {
+		if text = k.arguments.push(text); text == "" {
+			k.Ledger.leave(n, UseForeign)
+			return
+		}
 	}
 	k.Next.Text, k.Next.Logprobs = text, nil
 	if k.Ledger.On {

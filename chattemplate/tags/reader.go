@@ -47,7 +47,7 @@ func (s *Reader) State() reader.State {
 	}
 	switch {
 	case st.Segment == reasoning.ToolCall || st.Call.Name != "":
-		st.Place = reader.PlaceCall
+		st.Place, st.Marked = reader.PlaceCall, s.Out.Marked()
 	case st.InObject:
 	case st.Segment == reasoning.Reasoning:
 		st.Place, st.Marked = reader.PlaceReasoning, s.text.Marked()
