@@ -89,8 +89,8 @@ func (a *agreement) says() (status int, body string) {
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
-// TestHealthAgreesWithRequests checks in each state that a request is answered if and only if the server is healthy, and
-// that the reason is the code of the request's error. Then what is wrong ends, and both must work again. Each order
+// TestHealthAgreesWithRequests checks in each state that a request is answered if and only if the server is healthy,
+// and that the reason is the code of the request's error. Then what is wrong ends, and both must work again. Each order
 // counts: health must not need a request to learn of a state, nor a request a check.
 func TestHealthAgreesWithRequests(t *testing.T) {
 	unusable := errors.New("it ends early")

@@ -9,8 +9,8 @@ import (
 )
 
 // work is a request's use of the processor before its model runs: its body is read, checked and decoded. The request
-// holds a slot for that. The zero value has no slots and does nothing. Its methods may be called by several goroutines at
-// once.
+// holds a slot for that. The zero value has no slots and does nothing. Its methods may be called by several goroutines
+// at once.
 type work struct {
 	slots     *slots.Slots
 	principal string

@@ -105,8 +105,8 @@ func TestRefusedAtTheBeginning(t *testing.T) {
 	}
 }
 
-// TestReadingIsPaced checks that a principal whose bodies are read, even those that are dropped, gives way to the runs of
-// others, and that the client gets the time that it waited.
+// TestReadingIsPaced checks that a principal whose bodies are read, even those that are dropped, gives way to the runs
+// of others, and that the client gets the time that it waited.
 func TestReadingIsPaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for run, slow := range map[bool]bool{false: false, true: true} {

@@ -22,8 +22,8 @@ var largeBodies = []largeBody{
 		return []byte(chatWith(`"stop":[` + many(240_000, `"stop%06d"`) + `]`))
 	})},
 	{"a schema of 100,000 members", "/v1/chat/completions", sync.OnceValue(func() []byte {
-		return []byte(chatWith(`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object",` +
-			`"properties":{` + many(100_000, `"m%d":{"type":"string"}`) + `}}}}`))
+		return []byte(chatWith(`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{` +
+			`"type":"object","properties":{` + many(100_000, `"m%d":{"type":"string"}`) + `}}}}`))
 	})},
 	{"300,000 messages", "/v1/chat/completions", sync.OnceValue(func() []byte {
 		return []byte(`{"messages":[` + many(300_000, `{"role":"user","content":"%d"}`) + `],"max_tokens":1}`)

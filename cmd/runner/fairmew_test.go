@@ -21,11 +21,12 @@ var floods = []struct {
 	send func(ctx context.Context, ws *websocket.Conn, i int) error
 }{
 	{"messages over the rate", func(ctx context.Context, ws *websocket.Conn, i int) error {
-		return ws.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `{"kind":"chat","to":["nobody"],"payload":{"text":"%d"}}`, i))
+		return ws.Write(ctx, websocket.MessageText,
+			fmt.Appendf(nil, `{"kind":"chat","to":["nobody"],"payload":{"text":"%d"}}`, i))
 	}},
 	{"messages of a MiB", func(ctx context.Context, ws *websocket.Conn, i int) error {
-		return ws.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `{"kind":"chat","to":["nobody"],"payload":{"text":"%d%s"}}`,
-			i, strings.Repeat("ab", 500_000)))
+		return ws.Write(ctx, websocket.MessageText,
+			fmt.Appendf(nil, `{"kind":"chat","to":["nobody"],"payload":{"text":"%d%s"}}`, i, strings.Repeat("ab", 500_000)))
 	}},
 	{"invalid messages", func(ctx context.Context, ws *websocket.Conn, i int) error {
 		return ws.Write(ctx, websocket.MessageText, []byte(strings.Repeat("[", 100_000)))

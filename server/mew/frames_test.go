@@ -59,8 +59,8 @@ func (e *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// TestEndlessFramesAreSlowedAndEnd checks that a client which sends only pings, or a message in empty fragments, is read
-// at the rate of frames and then no more. Few large frames are not slowed.
+// TestEndlessFramesAreSlowedAndEnd checks that a client which sends only pings, or a message in empty fragments, is
+// read at the rate of frames and then no more. Few large frames are not slowed.
 func TestEndlessFramesAreSlowedAndEnd(t *testing.T) {
 	for name, frame := range map[string][]byte{"pings": masked(0x89, 0), "empty fragments": masked(0, 0),
 		"fragments of a byte": masked(0, 1)} {
