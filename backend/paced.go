@@ -28,8 +28,8 @@ type Arriving interface {
 	Arrived() bool
 }
 
-// Reusing is a sequence that may say how much of a prompt was not computed again. An engine at an address may reuse more
-// than the sequence was given, and an engine that was started again less.
+// Reusing is a sequence that may say how much of a prompt was not computed again. An engine at an address may reuse
+// more than the sequence was given, and an engine that was started again less.
 type Reusing interface {
 	Sequence
 	// Reused returns how many tokens before the last result the engine did not have to compute. ok is false if it did not

@@ -208,8 +208,8 @@ func TestUserDefinedTokens(t *testing.T) {
 	}
 }
 
-// TestMarksOfTheTemplate checks which user-defined tokens count as marks: those that the template writes, however it puts
-// them together, and those of the family. The rest is text.
+// TestMarksOfTheTemplate checks which user-defined tokens count as marks: those that the template writes, however it
+// puts them together, and those of the family. The rest is text.
 func TestMarksOfTheTemplate(t *testing.T) {
 	names := []string{"<think>", "</think>", "[TOOL_CALLS]", "Human:", "<late>", "<tool_call>", "</tool_call>", "<td>",
 		"\n\n", "hello"}

@@ -374,8 +374,8 @@ func TestOnlyTakenGuessesCount(t *testing.T) {
 	}
 }
 
-// TestGuessesKeepNobodyWaiting runs others beside a repeating text: one with a long prompt, a short one, and one that is
-// embedded. Steps of guesses take longer, and the model's clock is synctest's.
+// TestGuessesKeepNobodyWaiting runs others beside a repeating text: one with a long prompt, a short one, and one that
+// is embedded. Steps of guesses take longer, and the model's clock is synctest's.
 func TestGuessesKeepNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := strings.Repeat("la la so it is. ", 40)

@@ -74,7 +74,8 @@ func TestReasoningOpensWhereTheTemplateMakesTheModelReason(t *testing.T) {
 	}
 }
 
-// TestBudgetClosesReasoningInCode ends the reasoning in the middle of code, where the model could only mention the mark.
+// TestBudgetClosesReasoningInCode ends the reasoning in the middle of code, where the model could only mention the
+// mark.
 func TestBudgetClosesReasoningInCode(t *testing.T) {
 	const turn = "q<|im_end|>\n<|im_start|>assistant\n<think>\n"
 	for _, thought := range []string{"a `b c d e f g h i j k", "```\na b c d e f g h i j k l", `he said "a b c d e f g`} {

@@ -181,7 +181,8 @@ func (f fixture) watched(t *testing.T, req generation.Request) (got, shows) {
 	before, stats := len(f.model.Steps()), f.Stats()
 	g := f.must(t, req)
 	now := f.Stats()
-	s := shows{cached: g.result.Usage.Cached, drafted: now.Drafted - stats.Drafted, accepted: now.Accepted - stats.Accepted}
+	s := shows{cached: g.result.Usage.Cached, drafted: now.Drafted - stats.Drafted,
+		accepted: now.Accepted - stats.Accepted}
 	for _, step := range f.model.Steps()[before:] {
 		for _, in := range step.Inputs {
 			s.fed += in.Tokens
@@ -200,9 +201,9 @@ func secretGuesses() (list []string) {
 	return list
 }
 
-// TestCallersLearnNothingOfHiddenText is a table: where the text stands with which a caller's text is compared, what the
-// caller may see, and what it can read. Below visibility full nothing that it reads may depend on whether it guesses
-// right. A caller that may see the text keeps the speed.
+// TestCallersLearnNothingOfHiddenText is a table: where the text stands with which a caller's text is compared, what
+// the caller may see, and what it can read. Below visibility full nothing that it reads may depend on whether it
+// guesses right. A caller that may see the text keeps the speed.
 func TestCallersLearnNothingOfHiddenText(t *testing.T) {
 	for _, m := range hidingModels {
 		for _, v := range views {
@@ -496,8 +497,8 @@ func TestHonestCallersKeepTheirPrompts(t *testing.T) {
 	}
 }
 
-// TestEarlyReasoningMeetsNoCaller: at an engine at an address the beginning of a turn may be reasoning that no mark opens.
-// A caller's text in its place never meets it, unless it turned out to be the answer.
+// TestEarlyReasoningMeetsNoCaller: at an engine at an address the beginning of a turn may be reasoning that no mark
+// opens. A caller's text in its place never meets it, unless it turned out to be the answer.
 func TestEarlyReasoningMeetsNoCaller(t *testing.T) {
 	for _, c := range []struct {
 		name, say string

@@ -3,8 +3,8 @@ package child
 // fed says in which pieces a sequence's tokens were fed. A fork has the pieces of its source. So two sequences share
 // their first pieces exactly if one was forked from the other or both from a third, whatever tokens they have.
 //
-// After a crash only such tokens are shared again. If equal tokens were enough, the time of the next step would tell one
-// caller how far its text agrees with that of another.
+// After a crash only such tokens are shared again. If equal tokens were enough, the time of the next step would tell
+// one caller how far its text agrees with that of another.
 type fed []piece
 
 // piece is a run of tokens that were fed to one sequence, up to the position end.

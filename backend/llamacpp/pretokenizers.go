@@ -10,10 +10,10 @@ import (
 	"runner/backend/tokenizer"
 )
 
-// A byte-level vocabulary comes with a rule by which a text is split into words, the pre-tokenizer. A file names it, and
-// every engine has a list of names in its code. The compiled-in engine splits by its default rule if it does not find
-// the name, and says so in its log only. Its list is here, and a test compares it with the engine's source. An engine
-// from a folder refuses the file, with a message that unknownMessage is in.
+// A byte-level vocabulary comes with a rule by which a text is split into words, the pre-tokenizer. A file names it,
+// and every engine has a list of names in its code. The compiled-in engine splits by its default rule if it does not
+// find the name, and says so in its log only. Its list is here, and a test compares it with the engine's source. An
+// engine from a folder refuses the file, with a message that unknownMessage is in.
 
 // ErrPretokenizer is in the errors about models whose pre-tokenizer the engine does not know.
 var ErrPretokenizer = errors.New("unknown pre-tokenizer")

@@ -18,7 +18,8 @@ import (
 )
 
 // defined are the user-defined tokens of the vocabularies below. Some of them overlap each other.
-var defined = []string{"<td>", "</td>", "<b>", "</b", "/b><td>", "[X]", "\n", "\n\n", "\n\n\n", "  ", "    ", "\t", "<think>",
+var defined = []string{"<td>", "</td>", "<b>", "</b", "/b><td>", "[X]", "\n", "\n\n", "\n\n\n", "  ", "    ", "\t",
+	"<think>",
 	"</think>", "ing the", "the end"}
 
 // vocabularyOf writes a small model whose vocabulary is changed, and returns its path.
@@ -110,10 +111,12 @@ func sentencePieces(t testing.TB, prefix bool) string {
 		for _, text := range defined {
 			add(text, 4)
 		}
-		for _, text := range strings.Split("\u2581 \x01 < > / s < </ <s a b c d e f g h i n o r t é 中 1 2 ! . , \u2581\u2581", " ") {
+		for _, text := range strings.Split("\u2581 \x01 < > / s < </ <s a b c d e f g h i n o r t é 中 1 2 ! . , \u2581\u2581",
+			" ") {
 			add(text, 1)
 		}
-		for _, text := range []string{"zq", "qz", "s>", "<s", "e\u2581t", "the\u2581", "in", "ing", "\u2581t", "\u2581the", "d\u2581a"} {
+		for _, text := range []string{"zq", "qz", "s>", "<s", "e\u2581t", "the\u2581", "in", "ing", "\u2581t", "\u2581the",
+			"d\u2581a"} {
 			add(text, 1)
 		}
 		for next < len(tokens) {
@@ -131,7 +134,8 @@ func sentencePieces(t testing.TB, prefix bool) string {
 
 // wholeTexts calls yield for texts of many kinds, with lengths around the limits of this package.
 func wholeTexts(r *rand.Rand, yield func(kind, text string)) {
-	table := strings.Repeat("<table><tr><td><b>Ann</b></td><td>1,024 km</td></tr>\n\n<tr><td>the end</b><td></td></tr>", 300)
+	table := strings.Repeat("<table><tr><td><b>Ann</b></td><td>1,024 km</td></tr>\n\n"+
+		"<tr><td>the end</b><td></td></tr>", 300)
 	code := strings.Repeat("func add(a, b int) int {\n\tif a  < b {\n\t\treturn a+b // 'tis\n\t}\n}\n\n\n", 300)
 	digits := make([]byte, 20_000)
 	for i := range digits {

@@ -118,7 +118,8 @@ var mentions = []struct {
 		want: map[string]string{"": "answer \"Use <tool_call> or `<tool_call>{\\\"name\\\": \\\"f\\\", \\\"arguments\\\": " +
 			"{}}</tool_call>`.\""}, peers: "l, v, s: a call, or an error in the parser"},
 	{name: "a call in a sentence", in: "I write <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call> to call f.",
-		want:  map[string]string{"": `answer "I write <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call> to call f."`},
+		want: map[string]string{
+			"": `answer "I write <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call> to call f."`},
 		peers: "l, v, s: a call"},
 	{name: "a call in a block of code",
 		in: "As:\n```\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n```\nDone.",
@@ -317,9 +318,9 @@ func TestEarlyTextThatIsCutIsReasoning(t *testing.T) {
 // and as user-defined tokens.
 func TestMentionsInAnyPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 2))
-	parts := []string{"<think>", "</think>", "<tool_call>", `{"name":"f","arguments":{}}`, "</tool_call>", "`", "\"", "```",
-		"\n", "\n\n", " ", "   ", "\t", ".", "a", "The", "42", "想", "。", "“", "”", "(", ")", "-", "1.", "...", "\r\n", "<", "…",
-		"é", "<<REASONING>>", "<</REASONING>>", strings.Repeat("x", 700), "*", "~~~"}
+	parts := []string{"<think>", "</think>", "<tool_call>", `{"name":"f","arguments":{}}`, "</tool_call>", "`", "\"",
+		"```", "\n", "\n\n", " ", "   ", "\t", ".", "a", "The", "42", "想", "。", "“", "”", "(", ")", "-", "1.", "...", "\r\n",
+		"<", "…", "é", "<<REASONING>>", "<</REASONING>>", strings.Repeat("x", 700), "*", "~~~"}
 	for range 2000 {
 		var in strings.Builder
 		for range 1 + r.IntN(14) {
