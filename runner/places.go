@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,8 @@ const (
 	sliceWorth = 4
 	// lookTime is how long it takes to notice that a slice is over.
 	lookTime = 20 * time.Millisecond
+	// orderTime is how long the order in which principals were served counts.
+	orderTime = time.Minute
 )
 
 // places knows what each principal holds. It belongs to the scheduler's goroutine.
@@ -36,10 +39,11 @@ type places struct {
 	// repeats means that tokens that are fed again give the same text. If not, a paused lane keeps its sequence as long as
 	// the cache has room.
 	repeats bool
-	// served has the value of ages at which a principal last got a place, or had a text embedded.
-	served map[string]uint64
-	// gave is when a run of a principal was last paused.
-	gave map[string]time.Time
+	// served says when principals last got a place, or had a text embedded. Those of more than orderTime ago are equal
+	// to those that never did.
+	served map[string]service
+	// gave has the principals whose runs were paused since admit was called.
+	gave map[string]bool
 
 	// changed means that a lane came or went, or may be paused now. looked is when it was last looked who goes on.
 	changed bool
@@ -47,11 +51,17 @@ type places struct {
 	// paused counts the waiting runs that were paused.
 	paused int
 
-	// What follows is counted anew by weigh. tokens is what the lanes that run will hold at least.
+	// What follows is counted again by weigh. tokens is what the lanes that run will hold at least.
 	shares              map[string]share
 	runs, texts, tokens int
 	// foremost is the run that gives its place first, of the principals with the most places.
 	foremost *lane
+}
+
+// service is when a principal got something, and the value of ages then.
+type service struct {
+	age uint64
+	at  time.Time
 }
 
 // share is what a principal holds.
@@ -66,7 +76,7 @@ type share struct {
 }
 
 func newPlaces(model backend.Model, cfg *Config) places {
-	p := places{most: cfg.Parallel, served: map[string]uint64{}, gave: map[string]time.Time{}, shares: map[string]share{}}
+	p := places{most: cfg.Parallel, served: map[string]service{}, gave: map[string]bool{}, shares: map[string]share{}}
 	if p.most <= 0 {
 		p.most = model.Info().Sequences
 	}
@@ -86,6 +96,7 @@ func (s *scheduler) admit() {
 		return
 	}
 	s.places.changed, s.places.looked = false, now
+	clear(s.places.gave)
 	scarce := false // only lanes that have a sequence can go on
 	for {
 		l, gives := s.next(now, scarce)
@@ -142,7 +153,8 @@ func (s *scheduler) serve(l *lane, now time.Time) {
 		return
 	}
 	s.ages++
-	s.places.served[l.principal] = s.ages
+	s.places.served[l.principal] = service{s.ages, now}
+	maps.DeleteFunc(s.places.served, func(_ string, last service) bool { return now.Sub(last.at) > orderTime })
 	end := now.Add(sliceTime)
 	for _, other := range s.active {
 		if other.principal == l.principal && other.until.Before(end) {
@@ -251,7 +263,7 @@ func (s *scheduler) before(l, other *lane) bool {
 	}
 	p := &s.places
 	mine, its := p.shares[l.principal].runs, p.shares[other.principal].runs
-	return mine < its || mine == its && p.served[l.principal] < p.served[other.principal]
+	return mine < its || mine == its && p.served[l.principal].age < p.served[other.principal].age
 }
 
 // mayTake reports whether a waiting run gets the place of another one.
@@ -260,7 +272,7 @@ func (s *scheduler) mayTake(l, from *lane, now time.Time) bool {
 		return false
 	}
 	mine, its := s.places.shares[l.principal].runs, s.places.shares[from.principal].runs
-	return its > mine+1 || its > mine && from.over(now) && !s.places.gave[l.principal].Equal(now)
+	return its > mine+1 || its > mine && from.over(now) && !s.places.gave[l.principal]
 }
 
 // over reports whether others may have a run's place.
@@ -355,7 +367,7 @@ func (s *scheduler) underWay() (runs, texts int) {
 func (s *scheduler) pause(l *lane, now time.Time) {
 	if l.isRun() {
 		s.counts.pauses.Add(1)
-		s.places.gave[l.principal] = now
+		s.places.gave[l.principal] = true
 		s.places.paused++
 		if l.paused = true; l.pauses != nil {
 			l.pauses(true)

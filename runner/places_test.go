@@ -309,6 +309,31 @@ func TestLongSequencesKeepNobodyWaiting(t *testing.T) {
 	}
 }
 
+// TestPlacesForget checks that principals that are gone leave nothing behind.
+func TestPlacesForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newTenants(t, fake.Config{Delay: steady}, Config{Parallel: 1}, false)
+		for i := range 100 {
+			var wg sync.WaitGroup
+			for _, who := range []string{"a", "b"} { // the runs of one are paused for the other
+				wg.Go(func() {
+					for _, err := range n.Generate(t.Context(), unending(fmt.Sprint(who, i), i, 100)) {
+						if err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			time.Sleep(orderTime / 10)
+		}
+		if p := &n.sched.places; len(p.served) > 22 || len(p.gave) > 2 || n.Stats().Pauses == 0 {
+			t.Errorf("%d are remembered in order, and %d as paused, after %d pauses", len(p.served), len(p.gave),
+				n.Stats().Pauses)
+		}
+	})
+}
+
 // TestTurnsNeedPlaces checks that runs of many turns keep nobody waiting, although each of their turns goes first among
 // the runs of its principal.
 func TestTurnsNeedPlaces(t *testing.T) {

@@ -19,6 +19,8 @@ const (
 	restFactor = 3
 	brief      = 20 * time.Millisecond
 	longest    = time.Second
+	// remembered is how long after its rest the order of a principal counts.
+	remembered = time.Second
 )
 
 // Slots limits how many requests are worked on at the same time. A free slot goes to the principal that holds the
@@ -33,7 +35,8 @@ type Slots struct {
 	mu         sync.Mutex
 	free, most int // most is the limit of one principal
 	waiting    []*waiter
-	// of is the number of slots that each principal holds. served is the value of count when it last got one.
+	// of is the number of slots that each principal holds. served is the value of count when it last got one. After
+	// remembered, it counts as one that never got any.
 	of     map[string]int
 	served map[string]uint64
 	count  uint64
@@ -112,7 +115,18 @@ func (t *Slot) Give() {
 		rested = now.Add(longest)
 	}
 	s.rested[t.principal] = rested
+	s.forget(now)
 	s.put(t.principal)
+}
+
+// forget drops principals that have rested for so long that they are equal to new ones.
+func (s *Slots) forget(now time.Time) {
+	for principal, rested := range s.rested {
+		if now.Sub(rested) > remembered {
+			delete(s.rested, principal)
+			delete(s.served, principal)
+		}
+	}
 }
 
 // Run says that a run of a principal is under way until end is called. Work of other principals gives way to it: after

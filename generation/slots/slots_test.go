@@ -3,6 +3,7 @@ package slots
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -138,6 +139,27 @@ func TestWorkGivesWayToRuns(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNobodyIsRememberedForLong checks that principals that are gone leave nothing behind.
+func TestNobodyIsRememberedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(2)
+		for i := range 1000 {
+			slot, err := s.Take(t.Context(), fmt.Sprint(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+			slot.Give()
+			s.Run(fmt.Sprint(i))()
+		}
+		most := int((remembered+restFactor*10*time.Millisecond)/(10*time.Millisecond)) + 1
+		if len(s.served) > most || len(s.rested) > most || len(s.of) > 0 || len(s.runs) > 0 {
+			t.Errorf("%d are remembered in order, %d rest, %d hold slots, %d run", len(s.served), len(s.rested), len(s.of),
+				len(s.runs))
+		}
+	})
 }
 
 // TestChargedWorkCounts checks that work without the slot makes its principal rest too.
