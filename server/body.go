@@ -128,13 +128,15 @@ type body struct {
 	values, depth int
 	// refused is the error that reading returns from now on; nil if none.
 	refused error
-	// limit is its maximum length, and flag the flag that sets it. most is the maximum for all routes.
+	// limit is its maximum length, and flag the flag that sets it. most is the maximum for all routes, and of what is
+	// dropped of a body.
 	limit, most int64
 	flag        string
 }
 
 const (
-	// shortBody is the length up to which a body is checked and decoded without a slot.
+	// shortBody is the length up to which a body is checked and decoded without a slot. A request that takes no more
+	// memory than that of such a body never has work.
 	shortBody = 16 << 10
 	// readCost estimates the work of reading once, and bytesCost that of reading so many bytes. A slot is charged with
 	// mostOwed at once.
@@ -156,35 +158,32 @@ func (s *Server) newBody(w http.ResponseWriter, r *http.Request, route *wire.Rou
 	if route.MaxBody > 0 && route.MaxBody < b.limit {
 		b.limit, b.flag = route.MaxBody, route.MaxBodyFlag
 	}
-	b.ReadCloser = http.MaxBytesReader(w, r.Body, b.limit)
+	b.ReadCloser = r.Body
 	return b
 }
 
 // checkLength refuses a body whose declared length is over the limit. A client that waits for permission to send it
-// (Expect: 100-continue) is answered before it sends anything. Otherwise up to most bytes are read and dropped,
-// because a client that is still sending when its connection is closed may not see the answer.
+// (Expect: 100-continue) is answered before it sends anything. Other bodies are dropped.
 func (b *body) checkLength(r *http.Request) error {
 	if b.length <= b.limit {
 		return nil
 	}
+	b.refused = b.tooLong()
 	if !strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
-		_, _ = io.CopyN(io.Discard, r.Body, b.most)
+		b.drop()
 	}
-	_ = b.control.SetReadDeadline(time.Time{})
-	b.ended = true
-	return b.tooLong(nil)
+	return b.refused
 }
 
 // long reports whether a body may be longer than shortBody.
 func (b *body) long() bool { return b.length < 0 || b.length > shortBody }
 
-func (b *body) tooLong(cause error) *wire.Error {
+func (b *body) tooLong() *wire.Error {
 	e := wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
 		"the body is longer than the %d bytes that are allowed", b.limit)
 	if b.flag != "" {
 		e.Message += " (" + b.flag + ")"
 	}
-	e.Err = cause
 	return e
 }
 
@@ -196,9 +195,9 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.refuse(err)
 	}
 	n, err := b.take(p)
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		b.refused = b.tooLong(err)
-		err = b.refused
+	if b.read > b.limit {
+		b.refused = b.tooLong()
+		return 0, b.refused
 	}
 	if err := b.count(b.read); err != nil {
 		return 0, b.refuse(err)
@@ -217,9 +216,8 @@ func (b *body) take(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	b.owed += readCost + time.Duration(n/bytesCost)
-	if err != nil {
+	if b.ended = err != nil; err == io.EOF { // if not, package http may read on before it answers
 		_ = b.control.SetReadDeadline(time.Time{})
-		b.ended = true
 	}
 	return n, err
 }
@@ -237,7 +235,7 @@ func (b *body) wait(slot func() error) error {
 
 // Work implements [wire.Budget].
 func (b *body) Work(ctx context.Context) error {
-	if b.read <= shortBody {
+	if b.held <= wire.BodyCost(shortBody, 0) {
 		return nil
 	}
 	return b.wait(func() error { return b.work.begin(ctx) })
@@ -246,17 +244,16 @@ func (b *body) Work(ctx context.Context) error {
 // Rest implements [wire.Budget].
 func (b *body) Rest() { b.work.end() }
 
-// drop reads and drops what is left of a body: a client that is still sending when its connection is closed may not
-// see the answer.
+// drop reads and drops what is left of a body, up to most bytes: a client that is still sending when its connection is
+// closed may not see the answer. If even more is left, package http closes the connection.
 func (b *body) drop() {
 	b.work.end()
 	part := make([]byte, 32<<10)
-	for !b.ended && b.read <= b.most {
+	for until := b.read + b.most; !b.ended && b.read < until; {
 		if _, err := b.take(part); err != nil {
 			break
 		}
 	}
-	_ = b.control.SetReadDeadline(time.Time{})
 	b.ended = true
 }
 
@@ -304,7 +301,7 @@ func noRoom() *wire.Error {
 // refuse returns the error for a body that hold refused.
 func (b *body) refuse(why error) error {
 	if b.refused = noRoom(); why == errNever {
-		b.refused = b.tooLong(nil)
+		b.refused = b.tooLong()
 	}
 	b.drop()
 	return b.refused

@@ -158,7 +158,7 @@ func (c *common) tokenize(w http.ResponseWriter, r *http.Request) error {
 	if in.AddSpecial || in.AddSpecialTokens {
 		tokens = m.WithBOS(tokens)
 	}
-	wire.WriteList(w, "tokens", len(tokens), func(dst []byte, i int) []byte {
+	wire.WriteList(w, r, "tokens", len(tokens), func(dst []byte, i int) []byte {
 		if !in.WithPieces {
 			return strconv.AppendInt(dst, int64(tokens[i]), 10)
 		}
@@ -196,6 +196,9 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if err := wire.Reserve(r, answerCost*length); err != nil {
+		return err
+	}
+	if err := wire.Work(r); err != nil {
 		return err
 	}
 	text, err := m.Detokenize(in.Tokens)

@@ -19,14 +19,19 @@ import (
 
 // Use implements [wire.Models].
 func (s *Server) Use(ctx context.Context, name string) (wire.Model, error) {
-	noteOf(ctx).work.end() // the model may have to be loaded, and has slots of its own
 	card, ok := s.find(wire.PrincipalOf(ctx), name)
 	if !ok {
 		return nil, noModel(name)
 	}
+	work := &noteOf(ctx).work
+	work.end() // the model may have to be loaded
 	r, release, err := s.cfg.Pool.Use(ctx, card.Name)
 	if err != nil {
 		return nil, s.poolError(ctx, card.Name, err)
+	}
+	if err := work.resume(ctx); err != nil {
+		release()
+		return nil, wire.FromError(err, nil)
 	}
 	return &model{Loaded: r, server: s, card: s.describe(card, r), release: release}, nil
 }
@@ -41,6 +46,7 @@ func (s *Server) Unload(ctx context.Context, name string) error {
 	case !p.May(wire.ScopeModels):
 		return p.Lacks(wire.ScopeModels)
 	}
+	noteOf(ctx).work.end()
 	if err := s.cfg.Pool.Unload(ctx, card.Name); err != nil {
 		return s.poolError(ctx, card.Name, err)
 	}
@@ -149,7 +155,8 @@ func (s *Server) describe(c wire.Card, r wire.Loaded) wire.Card {
 	return c
 }
 
-// model is a loaded model while a request holds it. It adds limits, accounts and metrics.
+// model is a loaded model while a request holds it. It adds limits, accounts and metrics. The request's work is ended
+// while the model works or takes a slot.
 type model struct {
 	wire.Loaded
 	server  *Server
@@ -180,8 +187,9 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 			return
 		}
 		req.Principal, req.MaySee = p.ID, p.Reasoning
-		defer s.cfg.Slots.Run(p.ID)()
 		said := noteOf(ctx)
+		said.work.end()
+		defer s.cfg.Slots.Run(p.ID)()
 		first := said.begins()
 		if wait := s.limits.spent(p.ID); first && wait > 0 {
 			yield(reasoning.Event{}, overRate("tokens", wait))
@@ -223,8 +231,36 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 	}
 }
 
+// Tokenize implements [wire.Tokenizer].
+func (m *model) Tokenize(ctx context.Context, principal, text string, special bool) (tokens []generation.Token,
+	err error) {
+	err = noteOf(ctx).work.apart(ctx, func() error {
+		tokens, err = m.Loaded.Tokenize(ctx, principal, text, special)
+		return err
+	})
+	return tokens, err
+}
+
+// Prompt implements [wire.Checker].
+func (m *model) Prompt(ctx context.Context, principal string, req generation.Request) (p chattemplate.Prompt,
+	err error) {
+	err = noteOf(ctx).work.apart(ctx, func() error {
+		p, err = m.Loaded.Prompt(ctx, principal, req)
+		return err
+	})
+	return p, err
+}
+
 // Embed implements [wire.Model].
-func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32, error) {
+func (m *model) Embed(ctx context.Context, tokens []generation.Token) (vector []float32, err error) {
+	err = noteOf(ctx).work.apart(ctx, func() error {
+		vector, err = m.embed(ctx, tokens)
+		return err
+	})
+	return vector, err
+}
+
+func (m *model) embed(ctx context.Context, tokens []generation.Token) ([]float32, error) {
 	said, id, cost := noteOf(ctx), wire.PrincipalOf(ctx).ID, &charge{prompt: len(tokens)}
 	if wait := m.server.limits.begin(id, said.begins(), cost); wait > 0 {
 		return nil, overRate("tokens", wait)
@@ -337,7 +373,7 @@ type note struct {
 	// it got the place.
 	left    func()
 	entered time.Time
-	// work is the request's use of the processor before its model runs.
+	// work is the request's use of the processor beside its model.
 	work work
 }
 
@@ -373,7 +409,7 @@ func (n *note) enter(r wire.Loaded, principal string) (since time.Time, err erro
 }
 
 func (n *note) leave() {
-	n.work.end()
+	n.work.close()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.left != nil {

@@ -274,7 +274,8 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 			defer s.drain.leave()
 		}
 		began := s.cfg.Clock()
-		w := &recorder{ResponseWriter: plain, refused: s.metrics.refusedBy}
+		said := &note{}
+		w := &recorder{ResponseWriter: plain, refused: s.metrics.refusedBy, work: &said.work}
 		control := http.NewResponseController(plain)
 		if r.ContentLength != 0 {
 			// Refused requests need the deadline too, because package http reads the rest of a body before it answers.
@@ -284,7 +285,6 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 		id := wire.NewID(nil, "req_")
 		w.Header().Set("X-Request-Id", id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		said := &note{}
 		s.metrics.inFlight.Inc()
 		s.inFlight.Add(1)
 		var principal *wire.Principal
@@ -400,11 +400,13 @@ func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name str
 	return false
 }
 
-// recorder records the status of an answer and counts errors.
+// recorder records the status of an answer and counts errors. It ends the request's work before it writes, because
+// writing may wait for the client.
 type recorder struct {
 	http.ResponseWriter
 	status  int
 	refused *prometheus.CounterVec
+	work    *work
 }
 
 // Refused implements [wire.Refuser].
@@ -421,6 +423,7 @@ func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
+	w.work.end()
 	return w.ResponseWriter.Write(b)
 }
 

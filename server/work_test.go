@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,8 +14,14 @@ import (
 	"time"
 
 	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/generation"
 	"runner/generation/slots"
+	"runner/reasoning"
+	"runner/runner"
 	"runner/server/keys"
+	"runner/server/openai"
+	"runner/server/pool"
 	"runner/server/wire"
 )
 
@@ -68,7 +75,7 @@ func TestLongBodiesTakeASlot(t *testing.T) {
 	}
 	held.Give()
 	if !post("key-of-a", long, true, time.Minute) {
-		t.Error("it waits for ever")
+		t.Error("it never ends")
 	}
 }
 
@@ -108,25 +115,61 @@ func TestRefusedAtTheBeginning(t *testing.T) {
 // TestReadingIsPaced checks that a principal whose bodies are read, even those that are dropped, gives way to the runs
 // of others, and that the client gets the time that it waited.
 func TestReadingIsPaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for run, slow := range map[bool]bool{false: false, true: true} {
-			shared := slots.New(2)
-			if run {
-				defer shared.Run("other")()
-			}
-			b := &body{
-				ReadCloser: io.NopCloser(io.LimitReader(zeros{}, 512<<20)), bodies: newBodies(1<<30, 1<<40),
-				control: http.NewResponseController(httptest.NewRecorder()), ctx: t.Context(), limit: 1 << 30, most: 1 << 30,
-				work: &work{slots: shared, principal: "a"}, due: time.Now().Add(bodyTimeout), length: -1,
-			}
-			began, due := time.Now(), b.due
+	const length = 512 << 20
+	for name, c := range map[string]struct {
+		// limit is its maximum length, and length what the client says. It sends so much, of which so much is read.
+		limit, length, sends, read int64
+		how                        func(b *body, r *http.Request) error
+	}{
+		"dropped": {2 * length, -1, length, length, func(b *body, _ *http.Request) error {
 			b.drop()
-			took := time.Since(began)
-			if (took > 100*time.Millisecond) != slow || b.due.Sub(due) != took {
-				t.Errorf("with a run of another: %v: 512 MiB took %v, and the client got %v more", run, took, b.due.Sub(due))
-			}
+			return nil
+		}},
+		"longer than allowed": {1 << 20, length, length, length, func(b *body, r *http.Request) error {
+			return b.checkLength(r)
+		}},
+		"longer than allowed without saying so": {1 << 20, -1, length, length, func(b *body, _ *http.Request) error {
+			_, err := io.Copy(io.Discard, b)
+			b.drop()
+			return err
+		}},
+		"endless": {1 << 20, -1, 1 << 40, 2*length + 1<<20, func(b *body, _ *http.Request) error {
+			_, err := io.Copy(io.Discard, b)
+			b.drop()
+			return err
+		}},
+	} {
+		for run, slow := range map[bool]bool{false: false, true: true} {
+			t.Run(fmt.Sprint(name, ", with a run of another: ", run), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					shared := slots.New(2)
+					if run {
+						defer shared.Run("other")()
+					}
+					from := &counted{Reader: zeros{}}
+					r := httptest.NewRequest(http.MethodPost, "/", io.LimitReader(from, c.sends))
+					r.ContentLength = c.length
+					said := &note{work: work{slots: shared, principal: "a"}}
+					r = r.WithContext(context.WithValue(t.Context(), noteKey{}, said))
+					s := &Server{cfg: Config{MaxBody: 2 * length}, bodies: newBodies(1<<30, 1<<40)}
+					b := s.newBody(httptest.NewRecorder(), r, &wire.Route{MaxBody: c.limit, MaxBodyFlag: "--flag"}, "a")
+					began, due := time.Now(), b.due
+					err := c.how(b, r)
+					took := time.Since(began)
+					if (took > 100*time.Millisecond) != slow || b.due.Sub(due) != took {
+						t.Errorf("it took %v, and the client got %v more", took, b.due.Sub(due))
+					}
+					if over := int64(from.n) - c.read; over < 0 || over > 64<<10 {
+						t.Errorf("%d bytes were read, want %d", from.n, c.read)
+					}
+					if e := wire.FromError(err, nil); name != "dropped" && (err == nil || e.Code != wire.CodeTooLarge ||
+						!strings.Contains(e.Message, "--flag")) {
+						t.Errorf("it is refused with %v", err)
+					}
+				})
+			})
 		}
-	})
+	}
 }
 
 type zeros struct{}
@@ -146,6 +189,135 @@ func TestSpentKeysSendNoLongBodies(t *testing.T) {
 		s.ServeHTTP(w, r)
 		if (body.n > 0) != read || (w.Code == http.StatusTooManyRequests) == read {
 			t.Errorf("%s: %d after %s bytes: %s", path, w.Code, fmt.Sprint(body.n), w.Body)
+		}
+	}
+}
+
+// watched is a model that says what is asked of it.
+type watched struct {
+	wire.Loaded
+	at func(what string)
+}
+
+func (m *watched) Info() generation.ModelInfo {
+	m.at("info")
+	return m.Loaded.Info()
+}
+
+func (m *watched) Piece(t generation.Token) string {
+	m.at("piece")
+	return m.Loaded.Piece(t)
+}
+
+func (m *watched) Detokenize(tokens []generation.Token) (string, error) {
+	m.at("detokenize")
+	return m.Loaded.Detokenize(tokens)
+}
+
+func (m *watched) WithBOS(tokens []generation.Token) []generation.Token {
+	m.at("begin")
+	return m.Loaded.WithBOS(tokens)
+}
+
+func (m *watched) Tokenize(ctx context.Context, who, text string, special bool) ([]generation.Token, error) {
+	m.at("tokenize")
+	return m.Loaded.Tokenize(ctx, who, text, special)
+}
+
+func (m *watched) Prompt(ctx context.Context, who string, req generation.Request) (chattemplate.Prompt, error) {
+	m.at("prompt")
+	return m.Loaded.Prompt(ctx, who, req)
+}
+
+func (m *watched) Embed(ctx context.Context, who string, tokens []generation.Token) ([]float32, error) {
+	m.at("embed")
+	return m.Loaded.Embed(ctx, who, tokens)
+}
+
+func (m *watched) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+	m.at("generate")
+	return m.Loaded.Generate(ctx, req)
+}
+
+// watchedWriter says when something is written.
+type watchedWriter struct {
+	*httptest.ResponseRecorder
+	at func(what string)
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	w.at("write")
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestWorkBesideTheModelTakesASlot checks that a long request has a slot while it computes between getting its model
+// and its answer, and has none while its model works or the client reads.
+func TestWorkBesideTheModelTakesASlot(t *testing.T) {
+	shared := slots.New(2)
+	s := unheard(t, Config{Slots: shared, Keys: keyFile(t, entry("a", "key-of-a", `,"scopes":["generate","embed",`+
+		`"models"],"reasoning":"full"`))}, fake.Config{})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	var seen []string
+	at := func(what string) {
+		slot, err := shared.Take(ended, "a") // a slot that is free is granted
+		if err == nil {
+			slot.Give()
+			what += " without a slot"
+		}
+		if n := len(seen); n == 0 || seen[n-1] != what {
+			seen = append(seen, what)
+		}
+	}
+	s.cfg.Pool = pool.New(pool.Config{
+		Models: []pool.Entry{{Name: "a"}},
+		Open: func(_ context.Context, name string) (wire.Loaded, error) {
+			r, err := runner.New(fake.New(fake.Config{Name: name, Vocab: fake.Harmony()}), runner.Config{Slots: shared})
+			return &watched{r, at}, err
+		},
+	})
+	t.Cleanup(func() { _ = s.cfg.Pool.Close() })
+	s.cards = []wire.Card{{Name: "a"}}
+	s.Mount(openai.New(s.Server, openai.Config{}))
+	pad := `"pad":"` + strings.Repeat("x", 2*shortBody) + `"`
+	for _, c := range []struct{ path, body, want string }{
+		{"/tokenize", `{"with_pieces":true,"content":"` + strings.Repeat("a b ", shortBody) + `"}`,
+			"tokenize without a slot, piece, write without a slot, piece, write without a slot"},
+		{"/detokenize", `{"tokens":[` + strings.Repeat("1,", shortBody) + `1]}`, "piece, detokenize, write without a slot"},
+		{"/v1/embeddings", `{"input":["a","b"],` + pad + `}`, "info, tokenize without a slot, begin, embed without a slot, " +
+			"tokenize without a slot, begin, embed without a slot, write without a slot"},
+		{"/v1/completions", `{"prompt":[1,2],"echo":true,"max_tokens":1,` + pad + `}`,
+			"detokenize, generate without a slot"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"a"}],"max_tokens":1,` + pad + `}`,
+			"generate without a slot"},
+		{"/apply-template", `{"messages":[{"role":"user","content":"a"}],` + pad + `}`,
+			"prompt without a slot, write without a slot"},
+	} {
+		seen = nil
+		r := httptest.NewRequest(http.MethodPost, "http://localhost"+c.path, strings.NewReader(c.body))
+		r.Header.Set("X-Api-Key", "key-of-a")
+		w := &watchedWriter{httptest.NewRecorder(), at}
+		s.ServeHTTP(w, r)
+		if got := strings.Join(seen, ", "); w.Code != http.StatusOK || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %d %.200s\n%s\nwant %s", c.path, w.Code, w.Body, got, c.want)
+		}
+		at("")
+		if last := seen[len(seen)-1]; last != " without a slot" {
+			t.Errorf("%s: it keeps a slot", c.path)
+		}
+	}
+}
+
+// TestNoSlotIsTakenAfterTheAnswer checks that what a request leaves in the background takes no slot.
+func TestNoSlotIsTakenAfterTheAnswer(t *testing.T) {
+	said := &note{work: work{slots: slots.New(2), principal: "a"}}
+	for range 2 {
+		if err := said.work.begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		said.leave()
+		if err := said.work.resume(t.Context()); err != nil || said.work.slot != nil {
+			t.Errorf("it takes a slot, or fails with %v", err)
 		}
 	}
 }

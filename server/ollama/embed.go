@@ -73,6 +73,9 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
+	if err := wire.ReserveVectors(r, len(texts), m.Info().EmbeddingLength); err != nil {
+		return err
+	}
 	answer := EmbedResponse{Model: body.Model, Embeddings: [][]float32{}, LoadDuration: a.cfg.Clock().Sub(began)}
 	for i, text := range texts {
 		vector, n, err := vectorOf(r, m, text, body.Truncate == nil || *body.Truncate)

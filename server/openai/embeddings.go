@@ -91,7 +91,7 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 			return err // before computing anything
 		}
 	}
-	if err := wire.Reserve(r, numberCost*int64(len(inputs))*int64(m.Info().EmbeddingLength)); err != nil {
+	if err := wire.ReserveVectors(r, len(inputs), m.Info().EmbeddingLength); err != nil {
 		return err
 	}
 	list := EmbeddingList{Object: "list", Data: make([]Embedding, len(inputs)), Model: m.Card().Name}
@@ -118,9 +118,6 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) error {
 	list.Usage.TotalTokens = list.Usage.PromptTokens
 	return wire.Answer(w, list)
 }
-
-// numberCost estimates the memory of a number in an answer in bytes, as a number and as JSON.
-const numberCost = 16
 
 // embedError converts an error about the input at path.
 func embedError(err error, path string) error {

@@ -249,8 +249,11 @@ func Answer(w http.ResponseWriter, v any) error {
 }
 
 // WriteList answers with a JSON object that has one field, a list of n values. The list is written in parts and is
-// never in memory as a whole. next appends value i to dst.
-func WriteList(w http.ResponseWriter, field string, n int, next func(dst []byte, i int) []byte) {
+// never in memory as a whole. next appends value i to dst. Making a part of a long list is work, see [Work].
+func WriteList(w http.ResponseWriter, r *http.Request, field string, n int, next func(dst []byte, i int) []byte) {
+	if Work(r) != nil {
+		return // the client has gone
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	p := parts{w: w, control: http.NewResponseController(w)}
@@ -260,12 +263,14 @@ func WriteList(w http.ResponseWriter, field string, n int, next func(dst []byte,
 			buf = append(buf, ',')
 		}
 		if buf = next(buf, i); len(buf) >= listPart {
-			if p.write(buf) != nil {
+			Rest(r)
+			if p.write(buf) != nil || Work(r) != nil {
 				return
 			}
 			buf = buf[:0]
 		}
 	}
+	Rest(r)
 	_ = p.write(append(buf, "]}"...))
 }
 

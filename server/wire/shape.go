@@ -27,11 +27,12 @@ type Budget interface {
 	// Reserve adds n bytes of memory to the request's account until it is answered. It returns an *Error if there is not
 	// enough memory now, or if one request may not have that much.
 	Reserve(n int64) error
-	// Work waits until the request may use the processor to check its body and to decode it; it has work from then on. It
-	// does nothing for a short body, or if the request has work already. The error is the cause of ctx's end.
+	// Work waits until the request may use the processor to check its body, to decode it, or to make a long answer; it
+	// has work from then on. It does nothing for a request that takes little memory, or if the request has work already.
+	// The error is the cause of ctx's end.
 	Work(ctx context.Context) error
-	// Rest ends the work. It is also ended when the request gets a model, and when it is answered. A handler that waits
-	// for something else in between must call it.
+	// Rest ends the work. It is also ended while the request waits for its model, when the model runs, and before anything
+	// is written. A handler that waits for something else in between must call it.
 	Rest()
 }
 

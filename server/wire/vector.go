@@ -1,6 +1,21 @@
 package wire
 
-import "math"
+import (
+	"math"
+	"net/http"
+)
+
+// numberCost estimates the memory of a number in an answer in bytes, as a number and as JSON.
+const numberCost = 16
+
+// ReserveVectors reserves the memory of an answer with n embeddings of a length. If they are many, making them is work,
+// see [Work].
+func ReserveVectors(r *http.Request, n, length int) error {
+	if err := Reserve(r, numberCost*int64(n)*int64(length)); err != nil {
+		return err
+	}
+	return Work(r)
+}
 
 // Shorten keeps the first n values of an embedding and scales them to length 1. This is only meaningful for models that
 // were trained for it. The error is about the field param.

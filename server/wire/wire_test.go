@@ -403,10 +403,36 @@ func TestBodiesOfManyValuesAreRefused(t *testing.T) {
 	}
 }
 
+// worker is a budget, and a writer, that knows whether the request has work.
+type worker struct {
+	*httptest.ResponseRecorder
+	works bool
+	t     *testing.T
+}
+
+func (b *worker) Work(context.Context) error     { b.works = true; return nil }
+func (b *worker) Rest()                          { b.works = false }
+func (b *worker) Reserve(int64) error            { return nil }
+func (b *worker) Shape() (values, depth int)     { return 0, 0 }
+func (b *worker) Read([]byte) (n int, err error) { return 0, io.EOF }
+func (b *worker) Close() error                   { return nil }
+func (b *worker) Write(p []byte) (n int, err error) {
+	if b.works {
+		b.t.Error("it has work while the client reads")
+	}
+	return b.ResponseRecorder.Write(p)
+}
+
 func TestListIsWrittenAsItIsMade(t *testing.T) {
 	for _, n := range []int{0, 1, 50_000} {
-		w := httptest.NewRecorder()
-		WriteList(w, "list", n, func(dst []byte, i int) []byte { return strconv.AppendInt(dst, int64(i), 10) })
+		w := &worker{ResponseRecorder: httptest.NewRecorder(), t: t}
+		r := httptest.NewRequest(http.MethodPost, "/", w)
+		WriteList(w, r, "list", n, func(dst []byte, i int) []byte {
+			if !w.works {
+				t.Fatal("it is made without work")
+			}
+			return strconv.AppendInt(dst, int64(i), 10)
+		})
 		var got struct{ List []int }
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.List) != n || n > 0 && got.List[n-1] != n-1 {
 			t.Errorf("%d: %d, %v", n, len(got.List), err)

@@ -19,7 +19,11 @@ func (a *API) take(r *http.Request, req *CreateRequest) (*turn, error) {
 	if err := wire.ReadJSON(r, req); err != nil {
 		return nil, err
 	}
-	return a.prepare(r.Context(), req)
+	t, err := a.prepare(r.Context(), req)
+	if err == nil {
+		t.from = r
+	}
+	return t, err
 }
 
 // wireError converts an error of any kind. For an input that is too long it has the words of this API, followed by

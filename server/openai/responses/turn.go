@@ -18,7 +18,9 @@ import (
 
 // turn is a request with its conversation, its model and its response.
 type turn struct {
-	api       *API
+	api *API
+	// from is the request; nil in tests.
+	from      *http.Request
 	asked     *asked
 	principal *wire.Principal
 	model     wire.Model
@@ -328,7 +330,12 @@ func (t *turn) failure(ctx context.Context, err error) *wire.Error {
 // end passes the last event or the failure to enc. The response is stored before the client learns that it is finished.
 func (t *turn) end(enc *encoder, done *reasoning.Event, failure *wire.Error) {
 	enc.atEnd = func() {
-		if t.asked.store && !t.keep(enc.sealed) {
+		if !t.asked.store {
+			return
+		}
+		_ = wire.Work(t.from) // it is also stored if the client has gone
+		defer wire.Rest(t.from)
+		if !t.keep(enc.sealed) {
 			t.response.Warnings = append(t.response.Warnings,
 				Warning{CodeNotStored, "the response is too large to be stored; its id cannot be used"})
 		}
