@@ -349,7 +349,12 @@ func (a *attacker) post(ctx context.Context, path string, body any) ([]byte, err
 // postRaw is post for an encoded body. A hostile request may be refused, even by closing the connection before the
 // whole body has arrived, but must not make the server fail. Its answer is dropped.
 func (a *attacker) postRaw(ctx context.Context, path string, body []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+path, bytes.NewReader(body))
+	return a.postFrom(ctx, path, bytes.NewReader(body))
+}
+
+// postFrom is postRaw for a body whose length may be unknown.
+func (a *attacker) postFrom(ctx context.Context, path string, body io.Reader) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+path, body)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -22,8 +24,8 @@ var largeBodies = []largeBody{
 		return []byte(chatWith(`"stop":[` + many(240_000, `"stop%06d"`) + `]`))
 	})},
 	{"a schema of 100,000 members", "/v1/chat/completions", sync.OnceValue(func() []byte {
-		return []byte(chatWith(`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{` +
-			`"type":"object","properties":{` + many(100_000, `"m%d":{"type":"string"}`) + `}}}}`))
+		return []byte(chatWith(`"response_format":{"type":"json_schema","json_schema":{"name":"x",` +
+			`"schema":{"type":"object","properties":{` + many(100_000, `"m%d":{"type":"string"}`) + `}}}}`))
 	})},
 	{"300,000 messages", "/v1/chat/completions", sync.OnceValue(func() []byte {
 		return []byte(`{"messages":[` + many(300_000, `{"role":"user","content":"%d"}`) + `],"max_tokens":1}`)
@@ -52,9 +54,59 @@ var largeBodies = []largeBody{
 	{"escapes", "/api/chat", sync.OnceValue(func() []byte {
 		return []byte(`{"model":"demo","messages":[{"role":"user","content":"` + strings.Repeat(`\u0061`, 3_000_000) + `"}]}`)
 	})},
+	{"a body over the limit", "/v1/chat/completions", overLimit},
+	{"a chunked body over the limit", "/v1/chat/completions", overLimit},
+	{"tokens of a long text", "/tokenize", sync.OnceValue(func() []byte {
+		return []byte(`{"content":"` + strings.Repeat("a b ", 1_000_000) + `"}`)
+	})},
+	{"text of many tokens", "/detokenize", sync.OnceValue(func() []byte {
+		return []byte(`{"tokens":[` + strings.Repeat("100,", 900_000) + `100]}`)
+	})},
 	{"embeddings", "/v1/embeddings", sync.OnceValue(func() []byte {
 		return []byte(`{"input":[` + many(2000, `"`+strings.Repeat("a b ", 2000)+`%d"`) + `]}`)
 	})},
+}
+
+// overLimit returns a chat that is longer than --max-body.
+var overLimit = sync.OnceValue(func() []byte {
+	return []byte(chatWith(`"user":"` + strings.Repeat("u", 40<<20) + `"`))
+})
+
+// post sends the body, in chunks if its name says so.
+func (b *largeBody) post(ctx context.Context, a *attacker) error {
+	var body io.Reader = bytes.NewReader(b.body())
+	if strings.HasPrefix(b.name, "a chunked") {
+		body = io.MultiReader(body)
+	}
+	_, err := a.postFrom(ctx, b.path, body)
+	return err
+}
+
+// sealedConversation sends a conversation with much sealed reasoning, of which most does not belong where it stands.
+// The value is asked for once.
+func sealedConversation() func(ctx context.Context, a *attacker) error {
+	var once sync.Once
+	var body []byte
+	return func(ctx context.Context, a *attacker) (err error) {
+		once.Do(func() {
+			asks := *a
+			asks.hostile = false // its answer is wanted
+			var text []byte
+			text, err = asks.postRaw(ctx, "/v1/chat/completions",
+				[]byte(`{"max_tokens":300,"reasoning_seal":true,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`))
+			_, value, found := strings.Cut(string(text), `"reasoning_encrypted_content":"`)
+			value, _, _ = strings.Cut(value, `"`)
+			if err == nil && !found {
+				err = fmt.Errorf("there is no sealed value in %s", text)
+			}
+			body = []byte(`{"max_tokens":1,"messages":[` + many(2_000, `{"role":"user","content":"%d"},{"role":"assistant",`+
+				`"content":"a","reasoning_encrypted_content":"`+value+`"}`) + `,{"role":"user","content":"Hello"}]}`)
+		})
+		if err == nil {
+			_, err = a.postRaw(ctx, "/v1/chat/completions", body)
+		}
+		return err
+	}
 }
 
 // chatWith returns the body of a short chat with further fields.
@@ -77,18 +129,19 @@ func many(n int, format string) string {
 // TestLargeBodies: the large bodies of one key hardly delay another. The short form sends all of them in turn.
 func TestLargeBodies(t *testing.T) {
 	f, key := fairnessNow(), []string{"--permission", "models,embed"}
+	sealed := sealedConversation()
 	list := []hostility{{"large bodies", key, nil, func(ctx context.Context, a *attacker) error {
-		b := &largeBodies[a.rng.IntN(len(largeBodies))]
-		_, err := a.postRaw(ctx, b.path, b.body())
-		return err
+		i := a.rng.IntN(len(largeBodies) + 1)
+		if i == len(largeBodies) {
+			return sealed(ctx, a)
+		}
+		return largeBodies[i].post(ctx, a)
 	}}}
 	if os.Getenv("RUNNER_LONG") != "" {
-		for _, b := range largeBodies {
-			list = append(list, hostility{b.name, key, nil, func(ctx context.Context, a *attacker) error {
-				_, err := a.postRaw(ctx, b.path, b.body())
-				return err
-			}})
+		for i := range largeBodies {
+			list = append(list, hostility{largeBodies[i].name, key, nil, largeBodies[i].post})
 		}
+		list = append(list, hostility{"a sealed conversation", key, nil, sealed})
 	}
 	rows := f.check(t, list...)
 	t.Logf("%d questions in each of %d turns on %d cores\n%s%s", f.questions, f.turns, runtime.NumCPU(), fairnessTable,

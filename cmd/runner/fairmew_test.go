@@ -21,12 +21,10 @@ var floods = []struct {
 	send func(ctx context.Context, ws *websocket.Conn, i int) error
 }{
 	{"messages over the rate", func(ctx context.Context, ws *websocket.Conn, i int) error {
-		return ws.Write(ctx, websocket.MessageText,
-			fmt.Appendf(nil, `{"kind":"chat","to":["nobody"],"payload":{"text":"%d"}}`, i))
+		return ws.Write(ctx, websocket.MessageText, note(i, ""))
 	}},
 	{"messages of a MiB", func(ctx context.Context, ws *websocket.Conn, i int) error {
-		return ws.Write(ctx, websocket.MessageText,
-			fmt.Appendf(nil, `{"kind":"chat","to":["nobody"],"payload":{"text":"%d%s"}}`, i, strings.Repeat("ab", 500_000)))
+		return ws.Write(ctx, websocket.MessageText, note(i, strings.Repeat("ab", 500_000)))
 	}},
 	{"invalid messages", func(ctx context.Context, ws *websocket.Conn, i int) error {
 		return ws.Write(ctx, websocket.MessageText, []byte(strings.Repeat("[", 100_000)))
@@ -43,6 +41,11 @@ var floods = []struct {
 		}
 		return w.Close()
 	}},
+}
+
+// note returns a message to nobody that ends with a text.
+func note(i int, text string) []byte {
+	return fmt.Appendf(nil, `{"kind":"chat","to":["nobody"],"payload":{"text":"%d%s"}}`, i, text)
 }
 
 // TestMEWFloods: what participants send hardly delays a key. The short form sends all in turn.
