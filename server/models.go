@@ -167,12 +167,6 @@ type model struct {
 func (m *model) Card() wire.Card { return m.card }
 func (m *model) Release()        { m.release() }
 
-// Prompt implements [wire.Checker]. It shows the prompt that the principal of ctx would get.
-func (m *model) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
-	req.MaySee = wire.PrincipalOf(ctx).Reasoning
-	return m.Loaded.Prompt(ctx, principal, req)
-}
-
 // Generate implements [wire.Model].
 func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
@@ -241,9 +235,10 @@ func (m *model) Tokenize(ctx context.Context, principal, text string, special bo
 	return tokens, err
 }
 
-// Prompt implements [wire.Checker].
+// Prompt implements [wire.Checker]. It shows the prompt that the principal of ctx would get.
 func (m *model) Prompt(ctx context.Context, principal string, req generation.Request) (p chattemplate.Prompt,
 	err error) {
+	req.MaySee = wire.PrincipalOf(ctx).Reasoning
 	err = noteOf(ctx).work.apart(ctx, func() error {
 		p, err = m.Loaded.Prompt(ctx, principal, req)
 		return err
