@@ -30,9 +30,10 @@ func thinkers() []thinker {
 	for _, form := range []struct {
 		name, answer, json string
 		source             grammar.Source
+		asks               string // what asks for an object, if none is written without it
 	}{
-		{"", "four", `"four"`, grammar.Source{}},
-		{" with a schema", bob, bob, grammar.JSONSchema([]byte(person))},
+		{"", "four", `"four"`, grammar.Source{}, prompts.JSONV1},
+		{" with a schema", bob, bob, grammar.JSONSchema([]byte(person)), ""},
 	} {
 		object := func(thoughts string) string { return `{"reasoning": "` + thoughts + `", "answer": ` + form.json + `}` }
 		marked := "<<REASONING>>\n" + thought + "<</REASONING>>\n" + form.answer
@@ -48,7 +49,8 @@ func thinkers() []thinker {
 				fake.Reply{After: ask("q"), Say: think(thought, form.answer)},
 				fake.Reply{After: ask("q") + finalTag, Say: form.answer + "<|return|>"})},
 			thinker{"json" + form.name, reasoning.StrategyJSON, form.source, form.answer, harmony(
-				fake.Reply{After: ask("q") + finalTag, Say: object(thought) + "<|return|>"},
+				fake.Reply{Prompt: form.asks, After: ask("q") + finalTag, Say: object(thought) + "<|return|>"},
+				fake.Reply{After: ask("q") + finalTag, Say: form.answer + "<|return|>"},
 				fake.Reply{After: `{"reasoning": ""`, Say: `, "answer": ` + form.json + `}<|return|>`},
 				fake.Reply{After: `{"reasoning":""`, Say: `, "answer": ` + form.json + `}<|return|>`})},
 			thinker{"tool" + form.name, reasoning.StrategyTool, form.source, form.answer, harmony(

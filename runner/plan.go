@@ -38,6 +38,9 @@ func (t *turn) newPlan() (err error) {
 	if t.strategy, err = t.r.strategy(req); err != nil {
 		return err
 	}
+	if t.strategy == reasoning.StrategyJSON && t.effortNone() && req.Form.IsZero() && !req.Score {
+		t.strategy = reasoning.StrategyPosthoc // in an object without reasoning, models reason in the answer
+	}
 	t.look()
 	if !req.IsRaw() {
 		t.instruct()

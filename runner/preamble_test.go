@@ -236,8 +236,8 @@ func TestMarkersAreFoundUnderEveryVisibility(t *testing.T) {
 	}
 }
 
-// TestObjectWithoutReasoningIsNotAskedForIt: a model that is told to reason and may not would reason in its answer.
-func TestObjectWithoutReasoningIsNotAskedForIt(t *testing.T) {
+// TestObjectWithoutReasoningIsNotAskedFor: a model that is told to reason and may not would reason in its answer.
+func TestObjectWithoutReasoningIsNotAskedFor(t *testing.T) {
 	for _, effort := range []reasoning.Effort{reasoning.EffortDefault, reasoning.EffortNone} {
 		f := start(t, fake.Config{}, Config{})
 		req := user("2+2?")
