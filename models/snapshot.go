@@ -262,7 +262,7 @@ func (s *Snapshot) hash(ctx context.Context, gently bool) error {
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer func() { _ = done() }() // the files were only read
 	// Whoever writes can set the time back, but not that of the change. So those contents count that nobody touched while
 	// they were read.
 	before := []state(nil)

@@ -73,10 +73,10 @@ func (c *crossings) cross(l *lane) (met bool) {
 		if at != chattemplate.FromTemplate {
 			after = at
 		}
-		switch was := c.began[place]; {
-		case after == chattemplate.Unseen:
+		was := c.began[place]
+		if after == chattemplate.Unseen {
 			met = at == chattemplate.Unseen && was&(1<<chattemplate.Seen) != 0
-		default:
+		} else {
 			met = was&(1<<chattemplate.Unseen) != 0
 		}
 		return !met

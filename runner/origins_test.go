@@ -288,9 +288,10 @@ func marking(v view) generation.Request {
 
 // marked is a model that reasons between markers.
 func marked() (fake.Config, []fake.Reply) {
+	const says = "<<REASONING>>\n" + secret + "\n<</REASONING>>\nIt is 4.<|im_end|>"
 	return plainModel(), []fake.Reply{
-		{After: turnOf("2+2?\n\n" + prompts.MarkersV1), Say: "<<REASONING>>\n" + secret + "\n<</REASONING>>\nIt is 4.<|im_end|>"},
-		{After: turnOf("2+2?"), Say: "<<REASONING>>\n" + secret + "\n<</REASONING>>\nIt is 4.<|im_end|>"},
+		{After: turnOf("2+2?\n\n" + prompts.MarkersV1), Say: says},
+		{After: turnOf("2+2?"), Say: says},
 		{After: turnOf("go on"), Say: "<<REASONING>>\nso\n<</REASONING>>\nYes.<|im_end|>"},
 	}
 }
@@ -347,9 +348,9 @@ func TestPlainReasoningOfCappedCallersIsLeftOut(t *testing.T) {
 			fake.Reply{After: m.result, Say: m.think("so", answering(m, "It is 4."))})
 		req := user("2+2?")
 		req.Tools, req.MaySee, req.Visibility = addTool, v.may, v.asked
-		g := f.must(t, req)
+		f.must(t, req)
 		back := callBack(req, "call_other", secret)
-		g = f.must(t, back)
+		g := f.must(t, back)
 		p, err := f.Prompt(t.Context(), "", back)
 		open := v.may == reasoning.VisibilityFull
 		if err != nil || strings.Contains(p.Text, secret) != open ||

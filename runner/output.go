@@ -54,7 +54,8 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		markers: t.strategy == reasoning.StrategyMarkers,
 		keep: t.run.req.Visibility == reasoning.VisibilitySummary || t.run.remembers(t) ||
 			t.strategy == reasoning.StrategyTool || t.run.req.Seal != nil,
-		onAnswer: t.answerBegins, onCall: t.nameTurn, check: t.check, reasoned: t.earlier != "", remembers: t.run.remembers(t),
+		onAnswer: t.answerBegins, onCall: t.nameTurn, check: t.check, reasoned: t.earlier != "",
+		remembers: t.run.remembers(t),
 	}
 	o.onSwitch = func(to reasoning.Strategy) *reasoning.Info {
 		t.strategy = to

@@ -76,8 +76,8 @@ func (n *run) first() (*turn, error) {
 	return n.policy.first()
 }
 
-// dropPlain leaves out reasoning that the caller sent as plain text, unless the caller may see all reasoning. The prompt
-// could otherwise be made equal to one with hidden reasoning, and everything that the model then writes would tell
+// dropPlain leaves out reasoning that the caller sent as plain text, unless the caller may see all reasoning. Otherwise
+// the prompt could be made equal to one with hidden reasoning, and everything that the model then writes would tell
 // whether it is.
 func (n *run) dropPlain() {
 	if !capped(n.req.MaySee, n.req.Visibility) {

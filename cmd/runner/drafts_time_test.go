@@ -77,7 +77,7 @@ func (x *timedText) load(tb testing.TB, path string, threads int, cfg runner.Con
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var model backend.Model = m
+	model := backend.Model(m)
 	if x.script != nil {
 		model = &scripted{Model: m, start: len(x.prompt), script: x.script}
 	}

@@ -73,8 +73,11 @@ func flood(name string, members []string, send func(context.Context, *websocket.
 	var next atomic.Int64
 	return hostility{name: name, send: func(ctx context.Context, a *attacker) error {
 		header := http.Header{"Authorization": {"Bearer " + members[int(next.Add(1))%len(members)]}}
-		ws, _, err := websocket.Dial(ctx, strings.Replace(a.url, "http", "ws", 1)+"/ws",
+		ws, resp, err := websocket.Dial(ctx, strings.Replace(a.url, "http", "ws", 1)+"/ws",
 			&websocket.DialOptions{HTTPHeader: header})
+		if resp != nil && resp.Body != nil {
+			resp.Body.Close()
+		}
 		if err != nil {
 			a.refused.Add(1)
 			time.Sleep(10 * time.Millisecond)

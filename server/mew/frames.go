@@ -32,7 +32,7 @@ func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	begun, _ := rw.Reader.Peek(rw.Reader.Buffered()) // what is buffered can be had
+	begun, _ := rw.Peek(rw.Reader.Buffered()) // what is buffered can be had
 	f := &frames{Conn: conn, from: io.MultiReader(bytes.NewReader(bytes.Clone(begun)), conn), level: frameBurst,
 		at: time.Now(), sleep: time.Sleep, now: time.Now}
 	rw.Reader.Reset(f)

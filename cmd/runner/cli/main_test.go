@@ -329,7 +329,7 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("request"):
 		b, err := json.Marshal(struct {
 			generation.Request
-			CallID, Seal, Account, Idle any `json:",omitempty"` // hides fields that are functions
+			CallID, Seal, Account, Paused, Idle any `json:",omitempty"` // hides fields that are functions
 		}{Request: t.req})
 		if err != nil {
 			return err
