@@ -89,8 +89,8 @@ func (l *lane) related(to []string) bool {
 }
 
 // turnsOf returns the names of the turns whose unseen parts stand in the turn's messages, and a name for the turn
-// itself. A turn has the name of its first call, which the caller sends back with it. The run's own name comes first if the run
-// delegates, because a specialist's prompt belongs to no call.
+// itself. A turn has the name of its first call, which the caller sends back with it. The run's own name comes first if
+// the run delegates, because a specialist's prompt belongs to no call.
 func (t *turn) turnsOf() (names []string) {
 	if t.run.req.Delegates() {
 		names = append(names, t.run.name)

@@ -73,11 +73,12 @@ func timedTexts(tb testing.TB, path string, sizes ...int) (texts []timedText) {
 // load loads a model that says what the text needs.
 func (x *timedText) load(tb testing.TB, path string, threads int, cfg runner.Config) *runner.Runner {
 	tb.Helper()
+	var model backend.Model
 	m, err := llamacpp.Open(context.Background(), path, backend.Config{ContextSize: 8192, Sequences: 2, Threads: threads})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	model := backend.Model(m)
+	model = m
 	if x.script != nil {
 		model = &scripted{Model: m, start: len(x.prompt), script: x.script}
 	}
