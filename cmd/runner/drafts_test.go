@@ -93,7 +93,7 @@ func draftsRequest(rng *rand.Rand, longest int) generation.Request {
 		Messages:  []chattemplate.Message{{Role: chattemplate.User, Content: texts[rng.IntN(len(texts))]}},
 		Seed:      &seed,
 		MaxTokens: 10 + rng.IntN(longest-9), Visibility: reasoning.Visibility(rng.IntN(3)), SummaryTokens: 20,
-		Logprobs: rng.IntN(3) == 0,
+		Logprobs: rng.IntN(3) == 0, MaySee: reasoning.VisibilityFull, // others get few guesses
 	}
 	req.Sampling = backend.Sampling{Temperature: []float32{0, 0, 0.2, 0.7, 1, 1.5}[rng.IntN(6)], TopP: 0.95,
 		TopK: []int{0, 40}[rng.IntN(2)]}
