@@ -67,7 +67,7 @@ type Message struct {
 	// ToolCallID is the id of the call that a tool message answers, and ToolName is its function.
 	ToolCallID, ToolName string
 	// Unseen says which parts the program put there without the caller having seen them.
-	Unseen UnseenParts
+	Unseen UnseenParts `json:",omitempty"`
 }
 
 // ToolCall is one call of a function by the model.
