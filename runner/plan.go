@@ -38,7 +38,7 @@ func (t *turn) newPlan() (err error) {
 	if t.strategy, err = t.r.strategy(req); err != nil {
 		return err
 	}
-	if t.strategy == reasoning.StrategyJSON && t.effortNone() && req.Form.IsZero() && !req.Score {
+	if t.strategy == reasoning.StrategyJSON && t.effortNone() && req.Form.IsZero() {
 		t.strategy = reasoning.StrategyPosthoc // in an object without reasoning, models reason in the answer
 	}
 	t.look()
