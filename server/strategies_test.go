@@ -92,7 +92,7 @@ func TestStrategiesHideReasoning(t *testing.T) {
 							all := fmt.Sprint(header) + texts(got)
 							none := strings.Contains(effort, "none")
 							wants := answer
-							if none && !schema && strategy != "json" {
+							if none && !schema {
 								wants = quick
 							}
 							if status != http.StatusOK || !strings.Contains(all, wants) {

@@ -38,6 +38,8 @@ type Stream struct {
 // NewEvents begins a stream of server-sent events (WHATWG HTML, section 9.2).
 func NewEvents(w http.ResponseWriter) *Stream {
 	s := newStream(w, "text/event-stream; charset=utf-8")
+	s.mu.Lock() // comment reads idle
+	defer s.mu.Unlock()
 	s.idle = time.AfterFunc(keepAlive, s.comment)
 	return s
 }
