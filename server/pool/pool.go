@@ -126,6 +126,8 @@ func New(cfg Config) *Pool {
 	for _, e := range cfg.Models {
 		p.models[e.Name] = &model{entry: e}
 	}
+	p.mu.Lock() // expire reads timer
+	defer p.mu.Unlock()
 	if cfg.KeepAlive > 0 {
 		p.timer = time.AfterFunc(cfg.KeepAlive, p.expire)
 	}
