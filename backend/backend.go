@@ -200,6 +200,8 @@ type Capabilities struct {
 	// Paced: each sequence goes at its own pace. Step does not wait for the engine. It marks the inputs that have no
 	// result yet as Output.Pending. The model is a [Paced].
 	Paced bool
+	// MixesOwners: a sequence may continue from what the engine computed for another owner's, unless Input.Apart is set.
+	MixesOwners bool
 	// ExactTruncate: Truncate(n) always keeps exactly n tokens if there are that many.
 	ExactTruncate bool
 	// Drafts: Input.Drafts is supported. A model supports it only if a token's logits are the same, to the bit, whatever

@@ -15,8 +15,10 @@ type prefixCache struct {
 	model backend.Model
 	idle  []idleSequence
 	clock uint64
-	// gone remembers sequences that an engine at an address may still have.
-	gone crossings
+	// gone remembers sequences that an engine at an address may still have. mixes says that the engine does not keep the
+	// principals' prompts apart.
+	gone  *Crossings
+	mixes bool
 }
 
 type idleSequence struct {
@@ -41,22 +43,24 @@ func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, e
 		to.apart = to.apart || apart
 		return n
 	}
-	to.apart = to.apart || c.gone.cross(to)
+	to.apart = to.apart || c.gone.cross(c.knownTo(to.principal), to)
 	best, bestLen := -1, 0
 	for i, s := range c.idle {
-		if s.principal != to.principal {
+		own := s.principal == to.principal
+		if !own && !c.mixes {
 			continue
 		}
-		if n := of(s.seq.Tokens(), s.origins, s.turns); n > bestLen {
+		if n := of(s.seq.Tokens(), s.origins, s.turns); own && n > bestLen {
 			best, bestLen = i, n
 		}
 	}
 	var source backend.Sequence
 	for _, l := range active {
-		if l.seq == nil || l.principal != to.principal {
+		own := l.principal == to.principal
+		if l.seq == nil || !own && !c.mixes {
 			continue
 		}
-		if n := of(l.seq.Tokens(), l.origins, l.turns); n > bestLen && n >= shareAtLeast {
+		if n := of(l.seq.Tokens(), l.origins, l.turns); own && n > bestLen && n >= shareAtLeast {
 			source, bestLen = l.seq, n
 		}
 	}
@@ -80,6 +84,19 @@ func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, e
 	return seq, nil
 }
 
+// remember notes the texts of a sequence that is given up or cut; see [Crossings.remember].
+func (c *prefixCache) remember(principal string, tokens []backend.Token, of origins, goesOn bool) {
+	c.gone.remember(c.knownTo(principal), tokens, of, goesOn)
+}
+
+// knownTo returns whose prompts the engine may use for a principal's: one name for all if it mixes them.
+func (c *prefixCache) knownTo(principal string) string {
+	if c.mixes {
+		return ""
+	}
+	return principal
+}
+
 // takeOrFork takes idle sequence i. It takes a fork instead if more of the sequence would be lost than reused and
 // there is room.
 func (c *prefixCache) takeOrFork(i, keep int) backend.Sequence {
@@ -91,7 +108,7 @@ func (c *prefixCache) takeOrFork(i, keep int) backend.Sequence {
 		}
 	}
 	c.idle = append(c.idle[:i], c.idle[i+1:]...)
-	c.gone.remember(of.principal, s.Tokens(), of.origins, false)
+	c.remember(of.principal, s.Tokens(), of.origins, false)
 	return s
 }
 
@@ -120,7 +137,7 @@ func (c *prefixCache) release(l *lane) {
 		return
 	}
 	if l.unseen {
-		c.gone.remember(l.principal, l.tokens, l.origins, true)
+		c.remember(l.principal, l.tokens, l.origins, true)
 	}
 	if len(s.Tokens()) == 0 {
 		s.Close()
@@ -145,7 +162,7 @@ func (c *prefixCache) evict() bool {
 		}
 	}
 	of := c.idle[oldest]
-	c.gone.remember(of.principal, of.seq.Tokens(), of.origins, false)
+	c.remember(of.principal, of.seq.Tokens(), of.origins, false)
 	of.seq.Close()
 	c.idle = append(c.idle[:oldest], c.idle[oldest+1:]...)
 	return true
@@ -153,6 +170,7 @@ func (c *prefixCache) evict() bool {
 
 func (c *prefixCache) close() {
 	for _, s := range c.idle {
+		c.remember(s.principal, s.seq.Tokens(), s.origins, false)
 		s.seq.Close()
 	}
 	c.idle = nil

@@ -43,6 +43,9 @@ type Config struct {
 	Slots *slots.Slots
 	// CallMemory remembers the reasoning before tool calls. Nil remembers nothing.
 	CallMemory *CallMemory
+	// Crossings remembers for an engine at an address what it may still have of earlier runners. Nil begins a new one.
+	// It is not used for other engines.
+	Crossings *Crossings
 	// Drafts says when guesses of the next tokens are fed. They change no answer. Models that cannot check them get none.
 	Drafts Drafts
 	// MeasureCosts measures what guesses cost, right after New. It steps the model until the first request comes, and

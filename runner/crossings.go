@@ -2,35 +2,50 @@ package runner
 
 import (
 	"hash/maphash"
+	"sync"
 
 	"runner/backend"
 	"runner/chattemplate"
 )
 
-// maxCrossings is how many places are kept. Then all are forgotten, as an engine forgets prompts.
-const maxCrossings = 1 << 16
+// maxCrossings is how many places are remembered for all principals together.
+const maxCrossings = 1 << 20
 
-// crossings remembers where the texts of sequences began that are gone. It is for engines at addresses: such an engine
+// Crossings remembers where the texts of sequences began that are gone. It is for engines at addresses: such an engine
 // keeps prompts for longer than the runner keeps sequences, and compares tokens alone. So the runner must know whether
 // a caller's text stands where a hidden text once stood, or the reverse.
 //
-// A place is all tokens before a text. Only a hash of them is kept. The zero value remembers nothing.
-type crossings struct {
-	seed  maphash.Seed
-	began map[uint64]origin
+// A place is all tokens before a text. Only a hash of them is kept. If there are too many places, those of the
+// principal with the most are dropped. From then on that principal's prompts count as crossing, whatever they are: what
+// was forgotten must not be taken for what never was.
+//
+// Runners of the same engine may share one, one after the other or at the same time. A nil *Crossings remembers
+// nothing.
+type Crossings struct {
+	seed maphash.Seed
+	most int
+
+	mu     sync.Mutex
+	of     map[string]*begun
+	places int
 }
+
+// begun has the places where a principal's texts began. They are nil once they were dropped.
+type begun struct{ places map[uint64]origin }
 
 // origin is a set of origins, by their bits.
 type origin uint8
 
-// newCrossings returns an empty memory.
-func newCrossings() crossings { return crossings{maphash.MakeSeed(), map[uint64]origin{}} }
+// NewCrossings returns an empty memory.
+func NewCrossings() *Crossings {
+	return &Crossings{seed: maphash.MakeSeed(), most: maxCrossings, of: map[string]*begun{}}
+}
 
-// walk calls visit with each place of a principal's sequence, the origin of the token there, and whether its text
-// begins there. It ends if visit returns false.
-func (c *crossings) walk(principal string, tokens []backend.Token, of origins,
+// walk calls visit with each place of a sequence, the origin of the token there, and whether its text begins there. It
+// ends if visit returns false.
+func (c *Crossings) walk(tokens []backend.Token, of origins,
 	visit func(place uint64, at chattemplate.Origin, begins bool) bool) (end uint64) {
-	place := maphash.String(c.seed, principal)
+	place := uint64(0)
 	last := chattemplate.FromTemplate
 	for i, t := range tokens {
 		at := of.at(i)
@@ -43,37 +58,67 @@ func (c *crossings) walk(principal string, tokens []backend.Token, of origins,
 	return place
 }
 
-// remember notes where the texts of a sequence begin that is given up or cut. goesOn says that unseen text may follow
-// its last token, because the engine computes ahead.
-func (c *crossings) remember(principal string, tokens []backend.Token, of origins, goesOn bool) {
-	if c.began == nil || of == nil {
+// remember notes where the texts of a principal's sequence begin that is given up or cut. goesOn says that unseen text
+// may follow its last token, because the engine computes ahead.
+func (c *Crossings) remember(principal string, tokens []backend.Token, of origins, goesOn bool) {
+	if c == nil || of == nil {
 		return
 	}
-	if len(c.began) > maxCrossings {
-		clear(c.began)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own := c.of[principal]
+	if own == nil {
+		own = &begun{map[uint64]origin{}}
+		c.of[principal] = own
 	}
-	end := c.walk(principal, tokens, of, func(place uint64, at chattemplate.Origin, begins bool) bool {
+	if own.places == nil {
+		return
+	}
+	c.places -= len(own.places)
+	end := c.walk(tokens, of, func(place uint64, at chattemplate.Origin, begins bool) bool {
 		if begins && at != chattemplate.FromTemplate {
-			c.began[place] |= 1 << at
+			own.places[place] |= 1 << at
 		}
 		return true
 	})
 	if goesOn {
-		c.began[end] |= 1 << chattemplate.Unseen
+		own.places[end] |= 1 << chattemplate.Unseen
+	}
+	c.places += len(own.places)
+	for c.places > c.most {
+		c.drop()
 	}
 }
 
+// drop drops the places of the principal with the most.
+func (c *Crossings) drop() {
+	var most *begun
+	for _, own := range c.of {
+		if most == nil || len(own.places) > len(most.places) {
+			most = own
+		}
+	}
+	c.places -= len(most.places)
+	most.places = nil
+}
+
 // cross reports whether a text of a lane's prompt stands where one of the other kind once began.
-func (c *crossings) cross(l *lane) (met bool) {
-	if len(c.began) == 0 || l.origins == nil {
+func (c *Crossings) cross(principal string, l *lane) (met bool) {
+	if c == nil || l.origins == nil {
 		return false
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own := c.of[principal]
+	if own == nil || own.places == nil {
+		return own != nil
+	}
 	after := chattemplate.Seen // of the newest token that is not the template's
-	c.walk(l.principal, l.tokens, l.origins, func(place uint64, at chattemplate.Origin, _ bool) bool {
+	c.walk(l.tokens, l.origins, func(place uint64, at chattemplate.Origin, _ bool) bool {
 		if at != chattemplate.FromTemplate {
 			after = at
 		}
-		was := c.began[place]
+		was := own.places[place]
 		if after == chattemplate.Unseen {
 			met = at == chattemplate.Unseen && was&(1<<chattemplate.Seen) != 0
 		} else {

@@ -433,7 +433,13 @@ func TestCachedTokensAreNotComputedAgain(t *testing.T) {
 // a sequence of its own.
 type claiming struct {
 	*fake.Model
-	apart bool
+	apart, mixes bool
+}
+
+func (c *claiming) Capabilities() backend.Capabilities {
+	can := c.Model.Capabilities()
+	can.MixesOwners = c.mixes
+	return can
 }
 
 type claimingSequence struct{ backend.Sequence }
@@ -561,6 +567,59 @@ func TestEnginesAtAddressesObey(t *testing.T) {
 				t.Errorf("%s, guess %d: %d of %d tokens are cached, apart: %t", v.name, i, back.result.Usage.Cached,
 					back.result.Usage.Prompt, claims.apart)
 			}
+		}
+	}
+}
+
+// TestEnginesAtAddressesAreRemembered: hidden text that an engine may still have stays apart from guesses of it when the
+// runner is replaced, when too much is to be remembered, and for other principals if the engine mixes them.
+func TestEnginesAtAddressesAreRemembered(t *testing.T) {
+	v := views[0]
+	for name, c := range map[string]struct {
+		mixes bool
+		other string // the principal that guesses
+		most  int
+		again bool // another runner
+		apart bool
+	}{
+		"the same runner":                    {most: maxCrossings, apart: true},
+		"the next runner":                    {most: maxCrossings, again: true, apart: true},
+		"too many places":                    {most: 1, again: true, apart: true},
+		"another principal":                  {most: maxCrossings, other: "other"},
+		"another principal, mixed":           {most: maxCrossings, other: "other", mixes: true, apart: true},
+		"another principal, mixed, later":    {most: maxCrossings, other: "other", mixes: true, again: true, apart: true},
+		"another principal, mixed, too many": {most: 1, other: "other", mixes: true, again: true, apart: true},
+	} {
+		past := NewCrossings()
+		past.most = c.most
+		begin := func() (*Runner, *claiming) {
+			cfg, replies := marked()
+			cfg.Pace = func(int, int) time.Duration { return 0 }
+			cfg.Script = fake.Replies(cfg.Vocab, replies...)
+			claims := &claiming{Model: fake.New(cfg), mixes: c.mixes}
+			r, err := New(claims, Config{Clock: clock, Crossings: past})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r, claims
+		}
+		r, claims := begin()
+		if g := collect(t.Context(), r, marking(v)); g.err != nil || claims.apart {
+			t.Fatalf("%s: %v, apart: %t", name, g.err, claims.apart)
+		}
+		if c.again {
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+			r, claims = begin()
+		}
+		req := between(v, secret)
+		req.Principal = c.other
+		if g := collect(t.Context(), r, req); g.err != nil || claims.apart != c.apart {
+			t.Errorf("%s: %v, apart: %t", name, g.err, claims.apart)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -79,7 +79,10 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 	}
 	if p, ok := model.(backend.Paced); ok && model.Capabilities().Paced {
 		s.ready, s.cancelled = p.Ready(), make(chan struct{}, 1)
-		s.prefillChunk, s.cache.gone = info.BatchSize, newCrossings()
+		s.prefillChunk, s.cache.gone, s.cache.mixes = info.BatchSize, cfg.Crossings, model.Capabilities().MixesOwners
+		if s.cache.gone == nil {
+			s.cache.gone = NewCrossings()
+		}
 	}
 	return s
 }

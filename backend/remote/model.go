@@ -188,7 +188,7 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 
 // Capabilities implements backend.Model.
 func (m *Model) Capabilities() backend.Capabilities {
-	return backend.Capabilities{ExactTruncate: true, Paced: true}
+	return backend.Capabilities{ExactTruncate: true, Paced: true, MixesOwners: !m.about.Salted && !m.noCache}
 }
 
 // CheckSampling returns a *backend.SettingError for the first setting for which the engine has no equal.

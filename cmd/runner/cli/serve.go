@@ -56,6 +56,8 @@ keys, tokens and certificates again; if it was started from a terminal, it stops
 type served struct {
 	name  string
 	model models.Model // the zero value is the demo
+	// crossings belong to the engine at an address, and stay when the model is unloaded.
+	crossings *runner.Crossings
 }
 
 func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err error) {
@@ -263,7 +265,14 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 	cfg := pool.Config{KeepAlive: o.keepAlive, Memory: int64(o.memory), Logger: rc.Logger}
 	byName := map[string]served{}
 	var cards []wire.Card
+	crossings := map[string]*runner.Crossings{}
 	for i, s := range list {
+		if path := s.model.Path; isRemote(path) {
+			if crossings[path] == nil {
+				crossings[path] = runner.NewCrossings()
+			}
+			s.crossings = crossings[path]
+		}
 		card := wire.Card{Name: s.name, Added: time.Now()}
 		parts := s.model.Parts
 		if s.model.Path == "" {
@@ -331,7 +340,7 @@ func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (size
 func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others []int64, files *modelFiles,
 	rc runner.Config) (wire.Loaded, error) {
 	cfg, path := o.model, s.model.Path
-	cfg.Others = others
+	cfg.Others, rc.Crossings = others, s.crossings
 	if path == "" { // it is written again if somebody has changed it
 		var err error
 		if path, err = a.engine.Demo(ctx); err != nil {
