@@ -99,7 +99,7 @@ func (p *prose) mention() {
 }
 
 // pairs reports whether a closing mark would belong to a mentioned opening mark: both are in a block of code, or text
-// follows the opening mark directly, as in <think>...</think>.
+// follows the opening mark directly, as in <think>...</think>, or only signs join both, as in <think>/</think>.
 func (p *prose) pairs() bool {
 	switch {
 	case p.fence > 0:
@@ -110,7 +110,8 @@ func (p *prose) pairs() bool {
 	rest := p.line[p.mentioned:]
 	r, n := utf8.DecodeRune(rest)
 	return n == 0 || bytes.HasPrefix(rest, []byte("...")) || r == '…' ||
-		r != ' ' && r != '\t' && !strings.ContainsRune(closers+goesOn, r)
+		r != ' ' && r != '\t' && !strings.ContainsRune(closers+goesOn, r) ||
+		len(bytes.Trim(rest, joiners)) == 0
 }
 
 // closed forgets a mentioned opening mark, after its closing mark.
@@ -158,6 +159,8 @@ const (
 	closers = "\"'`*_)]}”’»」』）】"
 	// goesOn has characters with which a sentence goes on after a word.
 	goesOn = ".,;:!?…/=)]}>”’»」』）】，。！？；：、"
+	// joiners join words of a list.
+	joiners = ",/=|+&，、／"
 )
 
 // attached reports whether the next text touches the text before it, which is not a quote that opens.
@@ -188,8 +191,8 @@ func (p *prose) ends() bool {
 }
 
 // closes says whether a closing mark closes here, by the text before it. As a word of a sentence, in quotes or in code
-// it is a mention. Otherwise it closes if it touches the text before it, and after a space or at the beginning of a
-// line it depends on the text after it. sole says that the mark is no part of a word, because it is a token or no such
+// it is a mention. Otherwise it closes if it touches the text before it. After a space, after a sign that joins words and
+// at the beginning of a line it depends on the text after it. sole says that the mark is no part of a word, because it is a token or no such
 // word exists. In a block of code a mark that begins a line may still close, because models forget to end blocks.
 func (p *prose) closes(sole bool) matched {
 	last, _ := utf8.DecodeLastRune(p.line)
@@ -198,7 +201,8 @@ func (p *prose) closes(sole bool) matched {
 		return matchNo
 	case p.fence > 0 && !p.fresh():
 		return matchNo
-	case p.fence == 0 && p.attached() && !p.inQuotes() && !strings.ContainsRune(brackets, last) && (sole || !isWord(last)):
+	case p.fence == 0 && p.attached() && !p.inQuotes() && !strings.ContainsRune(brackets+joiners, last) &&
+		(sole || !isWord(last)):
 		return matchYes
 	case p.ends() || p.attached():
 		return matchWait
