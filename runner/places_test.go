@@ -309,6 +309,65 @@ func TestLongSequencesKeepNobodyWaiting(t *testing.T) {
 	}
 }
 
+// TestLongPromptsKeepNobodyWaiting checks that a run beside the long prompts of another principal gets half of the time,
+// that the prompts are read meanwhile, and that a short prompt among long ones is read in the next step.
+func TestLongPromptsKeepNobodyWaiting(t *testing.T) {
+	const perToken = 200 * time.Microsecond
+	synctest.Test(t, func(t *testing.T) {
+		cfg := fake.Config{ContextSize: 16384, Sequences: 8}
+		read := 0
+		cfg.Fail = func(_ int, inputs []backend.Input) error {
+			n := 0
+			for i := range inputs {
+				n += len(inputs[i].Tokens)
+				if inputs[i].Owner == "many" {
+					read += len(inputs[i].Tokens)
+				}
+			}
+			time.Sleep(stepTime + time.Duration(n)*perToken)
+			return nil
+		}
+		n := newTenants(t, cfg, Config{Parallel: 4, Drafts: DraftsOff}, false)
+		ctx, end := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				for k := 0; ctx.Err() == nil; k++ {
+					req := unending("many", 100*i+k, 1)
+					req.Prompt += strings.Repeat("word ", 600)
+					if g := collect(ctx, n.Runner, req); g.err != nil && ctx.Err() == nil {
+						t.Error(g.err)
+					}
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		if g := collect(t.Context(), n.Runner, unending("one", 1, 1)); g.err != nil {
+			t.Fatal(g.err)
+		}
+		if most := 3 * (stepTime + 512*perToken); time.Since(began) > most {
+			t.Errorf("the first token of a short prompt took %v, at most %v is expected", time.Since(began), most)
+		}
+		n.occupy(ctx, t, &wg, "one", 1, new(gap))
+		time.Sleep(time.Second)
+		n.counts()
+		const span = 10 * time.Second
+		before := read
+		time.Sleep(span)
+		one, many := n.counts()["one"], read-before
+		if steps := int(span / (stepTime + perToken)); one < 2*steps/5 {
+			t.Errorf("the run samples %d times, %d would be alone", one, steps)
+		}
+		if all := int(span / perToken); many < 2*all/5 {
+			t.Errorf("%d tokens are read, %d would be alone", many, all)
+		}
+		end()
+		wg.Wait()
+		n.rest(t)
+	})
+}
+
 // TestPlacesForget checks that principals that are gone leave nothing behind.
 func TestPlacesForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -53,6 +53,7 @@ type scheduler struct {
 	bad     int
 	guesser guesser
 	lengths lengths
+	readers readers
 
 	// targets is the number of prompt tokens and guesses that the next step can still score.
 	targets int
@@ -73,6 +74,7 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 		cache:   prefixCache{model: model},
 		places:  newPlaces(model, cfg),
 		lengths: lengths{of: map[string]stretch{}},
+		readers: readers{debts: map[string]float64{}},
 		guesser: newGuesser(model, cfg),
 		inputs:  make([]backend.Input, 0, info.Sequences),
 		outputs: make([]backend.Output, info.Sequences),
@@ -230,7 +232,7 @@ func (s *scheduler) dropCancelled() {
 	}
 }
 
-// fill builds the next step's inputs: first the lanes that decode, then prefill chunks of the other lanes, in turn.
+// fill builds the next step's inputs: first the lanes that decode, then prefill chunks of the other lanes.
 // Texts to embed have their own steps. Guesses get what room is left.
 func (s *scheduler) fill() {
 	s.inputs, s.inStep, s.targets = s.inputs[:0], s.inStep[:0], backend.MaxTargets
@@ -247,13 +249,7 @@ func (s *scheduler) fill() {
 	if len(s.inputs) > 0 {
 		room = min(room, s.prefillChunk)
 	}
-	s.turn++
-	for i := range s.active {
-		l := s.active[(i+s.turn)%len(s.active)]
-		if room > 0 && l.pending() > 0 && l.hidden == nil && !l.placed {
-			room -= s.put(l, room)
-		}
-	}
+	s.readPrompts(room)
 	s.guessAll()
 }
 
@@ -354,6 +350,7 @@ func (s *scheduler) forward() (took time.Duration) {
 	s.counts.stepped(s)
 	s.noteCost(took)
 	s.lengths.note(s.inputs, took)
+	s.noteReading(took)
 	for i, l := range s.inStep {
 		in, out := &s.inputs[i], &s.outputs[i]
 		if len(in.Targets) > 0 {

@@ -237,7 +237,8 @@ func BenchmarkDraftsTime(b *testing.B) {
 }
 
 // TestDraftsTakeNoLonger checks that no text takes over 1.05 times as long with guesses of next tokens as without, in
-// the median of 11 pairs. Another program may disturb a comparison, so one that fails is made again, twice.
+// the median of 11 pairs. Another program may disturb a comparison, so after one that fails there are 11 pairs more, up
+// to 33, and the median of all counts.
 func TestDraftsTakeNoLonger(t *testing.T) {
 	if !long() {
 		t.Skip("it takes a quarter of an hour; RUNNER_LONG=1 runs it")
@@ -249,11 +250,12 @@ func TestDraftsTakeNoLonger(t *testing.T) {
 	for _, x := range timedTexts(t, path, 64, 512, 4000) {
 		for _, way := range []string{"alone", "served"} {
 			t.Run(fmt.Sprintf("%s/%d/%s", x.kind, x.tokens, way), func(t *testing.T) {
-				got := 0.0
+				got, pairs := 0.0, []float64(nil)
 				for range 3 {
 					wall, _, s := x.compare(t, path, way, 0, 11)
-					slices.Sort(wall)
-					got = wall[len(wall)/2]
+					pairs = append(pairs, wall...)
+					slices.Sort(pairs)
+					got = pairs[len(pairs)/2]
 					t.Logf("%.3f times, %d guesses, %d tokens came of them", got, s.Drafted, s.Accepted)
 					if got <= 1.05 {
 						return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -33,4 +34,20 @@ func endlessStream(ctx context.Context, a *attacker) error {
 // another key.
 func TestEndlessStreamsShareTheirPlaces(t *testing.T) {
 	t.Log("\n" + fairnessTable + fairnessNow().check(t, hostility{name: "four endless streams", send: endlessStream}))
+}
+
+// TestLongPromptsAreReadBeside checks that a key whose prompts are long and new each time hardly delays the questions of
+// another key.
+func TestLongPromptsAreReadBeside(t *testing.T) {
+	t.Log("\n" + fairnessTable + fairnessNow().check(t, hostility{name: "four long prompts", send: longPrompt}))
+}
+
+// longPrompt has about 3,000 tokens read that the server never read before.
+func longPrompt(ctx context.Context, a *attacker) error {
+	words := make([]string, 1_500)
+	for i := range words {
+		words[i] = strconv.Itoa(a.rng.IntN(100))
+	}
+	_, err := a.post(ctx, "/v1/completions", map[string]any{"prompt": strings.Join(words, " "), "max_tokens": 1})
+	return err
 }
