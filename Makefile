@@ -142,7 +142,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@$(MAKE) --no-print-directory package-check
 
 # These tests measure times, so that nothing else may run.
-attacks = ^Test(Attacks|LargeBodies|MEWFloods|EndlessStreamsShareTheirPlaces)$$
+attacks = ^Test(Attacks|LargeBodies|MEWFloods|EndlessStreamsShareTheirPlaces|LongPromptsAreReadBeside|DraftsTakeNoLonger)$$
 
 .PHONY: test-long
 test-long: toolchain ## soak tests, crash rounds, attacks, long fuzzing (four hours; LONG=10m per fuzz target)
