@@ -80,6 +80,11 @@ type Pool struct {
 	// freed is closed and replaced whenever a model is given back.
 	freed chan struct{}
 	timer *time.Timer
+	// held, when not nil, is closed when loaded models are given to new requests again. It is not set before rested.
+	held   chan struct{}
+	rested time.Time
+	// opening is how long the last loading took.
+	opening time.Duration
 }
 
 type model struct {
@@ -108,6 +113,8 @@ type attempt struct {
 	done chan struct{}
 	// err is why it failed. It is set before done is closed.
 	err error
+	// others means that it is an attempt to load other models, which need the memory of this one.
+	others bool
 }
 
 // New returns a pool without loaded models.
@@ -188,6 +195,9 @@ func (p *Pool) Use(ctx context.Context, name string) (wire.Loaded, func(), error
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
 		}
+		if attempt.others {
+			continue
+		}
 		err = attempt.err
 		if errors.Is(err, ErrNoMemory) && time.Since(began) < patience/2 {
 			continue // the attempt was begun for an earlier call, which has waited long enough
@@ -216,6 +226,8 @@ func (p *Pool) take(name string) (wire.Loaded, func(), *attempt, error) {
 		m.broken, m.loaded, m.unwanted, m.failure = m.loaded, nil, false, m.loaded.Failure()
 	}
 	switch {
+	case m.loaded != nil && p.held != nil && !m.entry.Pinned:
+		return nil, nil, &attempt{done: p.held, others: true}, nil
 	case m.loaded != nil:
 		m.users++
 		m.unwanted = false
@@ -258,22 +270,67 @@ func (p *Pool) release(m *model) {
 // patience is how long an attempt waits for models in use to become idle.
 const patience = 10 * time.Second
 
+// Requests that follow each other closely would keep a model in use for ever. So while another one waits for memory, the
+// loaded models are given to no new request for some time.
+const (
+	// holdAfter is how long an attempt waits before that, at least, and twice the time of the last loading at most.
+	holdAfter = time.Second
+	// holdTime is how long it lasts at most. If it was in vain, holdAgain passes before the next one: then requests take
+	// longer than that, and others must not wait for them again and again.
+	holdTime, holdAgain = 4 * time.Second, time.Minute
+)
+
 // load loads a model. While it waits for memory, other models may be loaded and unloaded.
 func (p *Pool) load(name string) error {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
+	p.mu.Lock()
+	hold := time.NewTimer(min(max(holdAfter, 2*p.opening), patience-holdTime))
+	p.mu.Unlock()
+	defer hold.Stop()
+	end := func(bool) {}
 	for {
 		freed, err := p.tryLoad(name)
 		if !errors.Is(err, ErrNoMemory) {
+			end(false)
 			return err
 		}
 		select {
 		case <-freed:
+		case <-hold.C:
+			end(true)
+			end = p.hold()
+			hold.Reset(holdTime)
 		case <-timeout.C:
+			end(true)
 			return err
 		case <-p.stop.Done():
+			end(false)
 			return ErrClosed
 		}
+	}
+}
+
+// hold keeps loaded models from new requests until end is called, unless that is so already or was in vain lately. end
+// may be called twice.
+func (p *Pool) hold() (end func(vain bool)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held != nil || p.cfg.Clock().Before(p.rested) {
+		return func(bool) {}
+	}
+	held := make(chan struct{})
+	p.held = held
+	return func(vain bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.held != held {
+			return
+		}
+		if close(held); vain {
+			p.rested = p.cfg.Clock().Add(holdAgain)
+		}
+		p.held = nil
 	}
 }
 
@@ -317,7 +374,7 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 		return nil, errors.Join(ErrClosed, r.Close())
 	}
 	m.loaded, m.used, m.failure = r, p.cfg.Clock(), nil
-	m.since = m.used
+	m.since, p.opening = m.used, m.used.Sub(begin)
 	p.cfg.Logger.Info("model loaded", "model", name, "bytes", m.entry.Size, "seconds", m.used.Sub(begin).Seconds())
 	return nil, nil
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,6 +152,69 @@ func TestManyWaitForRoomAtOnce(t *testing.T) {
 		if waited := time.Since(began) - patience; waited != time.Second {
 			t.Errorf("the room was taken after %v", waited)
 		}
+	})
+}
+
+// Requests for one model that follow each other without a pause do not keep another one out of memory. A single request
+// that takes long does, but new requests for its model wait at most once a minute for that.
+func TestRequestsWithoutPauseLetOthersIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, o := newPool(t, Config{Memory: 10, KeepAlive: -1}, "a", "b")
+		ctx, end := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		var used atomic.Int64
+		for i := range 4 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 300 * time.Millisecond)
+				for ctx.Err() == nil {
+					release := use(t, p, "a")
+					used.Add(1)
+					time.Sleep(time.Second)
+					release()
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		for range 10 {
+			began := time.Now()
+			release := use(t, p, "b")
+			if waited := time.Since(began); waited > 3*time.Second {
+				t.Errorf("b was loaded after %v", waited)
+			}
+			time.Sleep(time.Second / 2)
+			release()
+			time.Sleep(3 * time.Second)
+		}
+		if end(); used.Load() < 4*60+10*4 {
+			t.Errorf("%d requests for a", used.Load())
+		}
+		wg.Wait()
+		if n := len(o.opened); n > 22 {
+			t.Errorf("models were loaded %d times", n)
+		}
+
+		release := use(t, p, "a") // it takes long
+		defer release()
+		wg.Go(func() {
+			for range 5 {
+				if _, _, err := p.Use(t.Context(), "b"); !errors.Is(err, ErrNoMemory) {
+					t.Errorf("no room: %v", err)
+				}
+			}
+		})
+		held := 0
+		for range 40 {
+			began := time.Now()
+			use(t, p, "a")()
+			if time.Since(began) > 0 {
+				held++
+			}
+			time.Sleep(time.Second)
+		}
+		if held != 1 {
+			t.Errorf("requests for the model in use waited %d times", held)
+		}
+		wg.Wait()
 	})
 }
 
