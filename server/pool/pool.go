@@ -92,8 +92,9 @@ type model struct {
 	loaded wire.Loaded // nil if it is not loaded
 	users  int
 	used   time.Time
-	// since is when it was loaded. broken is what was loaded before and failed, until that is closed; else nil.
+	// since is when it was loaded. fresh means that no request has held it since. broken is what was loaded before and failed, until that is closed; else nil.
 	since  time.Time
+	fresh  bool
 	broken wire.Loaded
 	// loading is the current attempt to load it; nil if there is none.
 	loading *attempt
@@ -230,7 +231,7 @@ func (p *Pool) take(name string) (wire.Loaded, func(), *attempt, error) {
 		return nil, nil, &attempt{done: p.held, others: true}, nil
 	case m.loaded != nil:
 		m.users++
-		m.unwanted = false
+		m.unwanted, m.fresh = false, false
 		return m.loaded, sync.OnceFunc(func() { p.release(m) }), nil, nil
 	case m.failed != nil && p.cfg.Clock().Before(m.until):
 		return nil, nil, nil, m.failed
@@ -374,7 +375,7 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 		return nil, errors.Join(ErrClosed, r.Close())
 	}
 	m.loaded, m.used, m.failure = r, p.cfg.Clock(), nil
-	m.since, p.opening = m.used, m.used.Sub(begin)
+	m.since, m.fresh, p.opening = m.used, true, m.used.Sub(begin)
 	p.cfg.Logger.Info("model loaded", "model", name, "bytes", m.entry.Size, "seconds", m.used.Sub(begin).Seconds())
 	return nil, nil
 }
@@ -446,7 +447,9 @@ func (p *Pool) makeRoom(size int64) (freed <-chan struct{}, err error) {
 				continue
 			}
 			total += m.entry.Size
-			if m.users == 0 && !m.entry.Pinned && (oldest == nil || m.used.Before(oldest.used)) {
+			// A model that was just loaded is for the requests that waited for it.
+			free := m.users == 0 && !m.entry.Pinned && !(m.fresh && p.cfg.Clock().Before(m.since.Add(holdAfter)))
+			if free && (oldest == nil || m.used.Before(oldest.used)) {
 				oldest = m
 			}
 		}
