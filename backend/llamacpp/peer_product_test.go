@@ -15,7 +15,7 @@ import (
 	"runner/backend/gguf"
 )
 
-// productFormats are the formats that this package's kernels read, in the order of docs/benchmarks.md.
+// productFormats are the formats that this package's kernels read.
 var productFormats = []gguf.TensorType{gguf.F32, gguf.F16, gguf.BF16, gguf.MXFP4, gguf.Q8_0, 2, 20, gguf.Q4_K, 13,
 	gguf.Q6_K, 23}
 
@@ -73,9 +73,9 @@ func (p *PeerProduct) speed() float64 {
 	}
 }
 
-// BenchmarkProducts prints the table of products in docs/benchmarks.md: the speed of one thread by its processor time,
-// and the error, of each format, with this package's kernels and with the engine's function for a row and a column.
-// They take turns.
+// BenchmarkProducts prints the speed of products of one thread, by its processor time, and their error, of each format,
+// with this package's kernels and with the engine's function for a row and a column. They take turns.
+// docs/benchmarks.md has some of the figures.
 func BenchmarkProducts(b *testing.B) {
 	if err := start(); err != nil {
 		b.Fatal(err)

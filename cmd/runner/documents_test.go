@@ -116,7 +116,7 @@ func TestDocumentsWithoutAnEngine(t *testing.T) {
 	const block = "\n```console\n"
 	doc := string(b)
 	left := withoutEngine(doc)
-	if n, all := strings.Count(left, block), strings.Count(doc, block); n != all-1 || n < 8 ||
+	if n, all := strings.Count(left, block), strings.Count(doc, block); n != all-1 || n < 6 ||
 		strings.Contains(left, ":"+enginePort) || !strings.Contains(left, "## Keep a trace") ||
 		strings.Count(left, "\n```\n") != strings.Count(doc, "\n```\n")-1 {
 		t.Errorf("%d of %d blocks are left:\n%s", n, all, left)
