@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"bytes"
 	"encoding/json"
+	"strings"
 
 	"runner/chattemplate"
 	"runner/generation"
@@ -30,11 +32,14 @@ func (t *turn) reported(l *lane) bool {
 	}
 	t.reasoned = len(l.tokens) - 1
 	t.beginSummary()
-	arguments, err := json.Marshal(map[string]string{"reasoning": t.output.thoughts.String()})
-	if err != nil {
+	var arguments bytes.Buffer
+	e := json.NewEncoder(&arguments)
+	e.SetEscapeHTML(false) // the number of tokens must not say whether the text has such characters
+	if err := e.Encode(map[string]string{"reasoning": t.output.thoughts.String()}); err != nil {
 		return false
 	}
-	call := chattemplate.ToolCall{ID: "report", Name: reasoning.ReportReasoningName, Arguments: string(arguments)}
+	call := chattemplate.ToolCall{ID: "report", Name: reasoning.ReportReasoningName,
+		Arguments: strings.TrimSuffix(arguments.String(), "\n")}
 	conv := t.conv
 	conv.Messages = append(conv.Messages[:len(conv.Messages):len(conv.Messages)],
 		chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{call},

@@ -230,6 +230,62 @@ func TestControlTokensAreMarks(t *testing.T) {
 	}
 }
 
+// TestMarksInCallsHideReasoning has models reason in a block of calls: before a call, after it, between calls and in
+// arguments, to the end or not. None of it shows, whatever the calls become.
+func TestMarksInCallsHideReasoning(t *testing.T) {
+	marks := []string{"<think>", "</think>", "<tool_call>", "</tool_call>"}
+	call := `{"name": "f", "arguments": {"q": "x"}}`
+	for _, c := range []struct {
+		in string
+		// control says that the mark counts only if it is a control token.
+		control bool
+		calls   int
+	}{
+		{in: "A.\n<tool_call>\n<think>\nSECRET\n</think>\nB."},
+		{in: "<tool_call>\n<think>\nSECRET\n</think>\n" + call + "\n</tool_call>"},
+		{in: "<tool_call>\n" + call + "\n<think>\nSECRET\n</think>\n</tool_call>", calls: 1},
+		{in: "<tool_call>\n" + call + "\n</tool_call>\n<think>\nSECRET\n</think>\nB.", calls: 1},
+		{in: "<tool_call>\n" + call + "\n</tool_call>\n<think>\nSECRET", calls: 1},
+		{in: "<tool_call>\n<think>\nSECRET"},
+		{in: `<tool_call>{"name": "f", "arguments": {"q": "<think>SECRET</think>x"}}</tool_call>`, control: true, calls: 1},
+		{in: `<tool_call>{"name": "f", "arguments": {"q": "<think>A \"}}</tool_call> SECRET` + "\n</think>x\"}}</tool_call>",
+			control: true, calls: 1},
+		{in: `<tool_call>{"name": "f", "arguments": {"q": "<think>SECRET`, control: true, calls: 1},
+		{in: `<tool_call>{"name": "f", "arguments": {<think>SECRET</think>"q": "x"}}</tool_call>`, control: true, calls: 1},
+		{in: `<tool_call>{"name": "f"<think>SECRET</think>, "arguments": {"q": "x"}}</tool_call>`, control: true},
+	} {
+		for _, kind := range []backend.TokenKind{backend.Control, backend.UserDefined} {
+			if c.control && kind != backend.Control {
+				continue
+			}
+			for name, cut := range map[string]func(string) []string{"words": readertest.ByWords, "bytes": readertest.ByBytes,
+				"whole": readertest.Whole} {
+				x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+				tokens := append(encodeKind(x, c.in, marks, kind, cut), 0)
+				cfg := readertest.Config{Format: think, Config: reader.Config{Vocab: x.Vocab(t), Tools: []string{"f"}}}
+				events := readertest.Read(t, cfg, tokens)
+				calls := 0
+				for _, e := range events {
+					if e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall {
+						calls++
+					}
+					if e.Segment != reasoning.Reasoning && strings.Contains(e.Text, "SECRET") {
+						t.Errorf("%q, kind %d, by %s: %s has %q", c.in, kind, name, e.Segment, e.Text)
+					}
+				}
+				shown := readertest.Show(events)
+				if calls != c.calls || !strings.Contains(shown, "SECRET") {
+					t.Errorf("%q, kind %d, by %s: %d calls in %s", c.in, kind, name, calls, shown)
+				}
+				if c.control && strings.HasSuffix(c.in, "</tool_call>") && c.calls == 1 &&
+					!strings.Contains(shown, `call f "{\"q\": \"x\"}"`) {
+					t.Errorf("%q, by %s: %s", c.in, name, shown)
+				}
+			}
+		}
+	}
+}
+
 // TestSpelledMarksAreTextIfThereAreTokens spells out marks that the vocabulary has as tokens.
 func TestSpelledMarksAreTextIfThereAreTokens(t *testing.T) {
 	for _, kind := range []backend.TokenKind{backend.Control, backend.UserDefined} {

@@ -20,6 +20,8 @@ type host interface {
 	refuse(literal, rest string)
 	// read takes text after the block.
 	read(text string)
+	// thinks reports whether a token is a mark around reasoning, and whether it is the opening one.
+	thinks(piece string) (opens, is bool)
 }
 
 // block reads a block of calls as it arrives. Text that is not sent yet is held in buf: if this turns out not to be a
@@ -37,9 +39,9 @@ type block struct {
 	// buf holds what is not taken yet. Its first skip bytes are the opening mark, if that was spelled out.
 	buf  []byte
 	skip int
-	// begun says that the first call of the block has begun.
-	begun bool
-	args  argumentReader
+	// begun says that the first call of the block has begun. thinking says that reasoning stands in its arguments.
+	begun, thinking bool
+	args            argumentReader
 }
 
 // blockPlace is a place in a block.
@@ -64,6 +66,7 @@ func (b *block) style() *CallStyle { return b.styles[0] }
 // enter begins to read a block. opening is its mark, or empty if the mark was a token.
 func (b *block) enter(g *callGroup, opening string) {
 	b.styles, b.open, b.place, b.begun = append(b.styles[:0], g.styles...), g.open, atHead, false
+	b.thinking = false
 	b.buf, b.skip = append(b.buf[:0], opening...), len(opening)
 	b.active = true
 }
@@ -93,7 +96,26 @@ func (b *block) push(piece string, control, special bool) string {
 }
 
 // takeMark takes a token that may be a mark. It reports whether the text of the token is still to be read.
+//
+// A mark around reasoning takes the reasoning out of arguments if it is a control token. No other mark ends that
+// reasoning. Anywhere else in the block it ends the block.
 func (b *block) takeMark(piece string, control bool) bool {
+	opens, thinks := b.in.thinks(piece)
+	switch {
+	case thinks && !b.inArguments():
+		b.interrupt()
+		return true
+	case thinks && control && b.place != inReport:
+		b.core.Out.Drop(len(piece), reader.UseForeign)
+		b.core.Out.Think(opens)
+		b.thinking = b.core.Out.Marked()
+		return false
+	case b.thinking && control:
+		b.core.Out.Drop(len(piece), reader.UseForeign)
+		return false
+	case b.thinking:
+		return true
+	}
 	if b.inArguments() {
 		switch {
 		case b.place == inValue && piece == b.args.stop:
@@ -121,6 +143,24 @@ func (b *block) takeMark(piece string, control bool) bool {
 	return !control
 }
 
+// interrupt ends the block before reasoning.
+func (b *block) interrupt() {
+	switch b.place {
+	case atNext, atClose:
+		b.active = false
+		b.in.stray(b.unread())
+	case atParams, atTail:
+		if b.place == atParams {
+			b.send("}")
+		}
+		b.endReport()
+		b.core.Out.End()
+		b.breakOff()
+	default:
+		b.reject()
+	}
+}
+
 // hasMark reports whether a pattern contains a mark.
 func hasMark(tokens []CallToken, mark string) bool {
 	return slices.ContainsFunc(tokens, func(t CallToken) bool {
@@ -130,6 +170,11 @@ func hasMark(tokens []CallToken, mark string) bool {
 
 // takeText takes at least one byte of text and returns how many it took.
 func (b *block) takeText(text string) int {
+	if b.thinking {
+		b.core.Out.Drop(len(text), reader.UseForeign)
+		b.send(text)
+		return len(text)
+	}
 	switch b.place {
 	case inObject:
 		return b.objectArguments(text)
@@ -429,7 +474,7 @@ func (b *block) reject() {
 
 // finish ends the block at the end of the turn.
 func (b *block) finish() {
-	b.active = false
+	b.active, b.thinking = false, false
 	switch b.place {
 	case atHead:
 		if b.whole() != nil {

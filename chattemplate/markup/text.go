@@ -93,6 +93,9 @@ const (
 // endMark is the index of the closing marker among the patterns in reasoning.
 const endMark = 0
 
+// tagsOfPair is the number of markers in tags for each pair: around reasoning, then around the answer.
+const tagsOfPair = 4
+
 // maxHeldNewlines is the maximum number of newlines before a closing marker that belong to it.
 const maxHeldNewlines = 8
 
@@ -454,6 +457,16 @@ func (t *Text) refuse(literal, rest string) {
 
 // read takes text that is not the text of a mark.
 func (t *Text) read(text string) { t.Push(text, false, false) }
+
+// thinks reports whether a token is a mark around reasoning, and whether it is the opening one.
+func (t *Text) thinks(piece string) (opens, is bool) {
+	for i := 0; i < len(t.tags); i += tagsOfPair {
+		if piece == t.tags[i] || piece == t.tags[i+1] {
+			return piece == t.tags[i], true
+		}
+	}
+	return false, false
+}
 
 // openCall takes the held mark of n bytes that begins calls. If it was spelled out, the block keeps it: without a call
 // after it, the mark is text.

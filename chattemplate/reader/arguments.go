@@ -16,7 +16,8 @@ import (
 // So the text of an open block is held until the call ends. The block then ends with the string in which it began, if
 // that makes the arguments JSON. Otherwise it has all the rest.
 type arguments struct {
-	on bool // markers are looked for
+	on    bool // markers are looked for
+	token bool // a mark came as a token
 
 	state int32
 	// held is text that may become a marker. sizes has the lengths of its characters, with escapes. escape is an escape
@@ -136,6 +137,19 @@ func (a *arguments) mark(opens bool) {
 		a.depth = max(0, a.depth-1)
 		a.release(len(a.sizes))
 	}
+}
+
+// think takes a mark that is a token. It returns what is shown of the text that was held before it.
+func (a *arguments) think(opens bool) string {
+	a.token, a.out = true, a.out[:0]
+	for _, c := range a.escape {
+		a.held, a.sizes = append(a.held, c), append(a.sizes, 1)
+	}
+	a.escape, a.state = a.escape[:0], 0
+	a.release(len(a.sizes))
+	a.mark(opens)
+	a.shown = append(a.shown, a.out...)
+	return string(a.out)
 }
 
 // drop drops what is held.

@@ -161,7 +161,18 @@ func (k *Sink) End() {
 }
 
 // argues reports whether reasoning is looked for in the text of the segment, because it is the arguments of a call.
-func (k *Sink) argues() bool { return k.arguments.on && k.Next.Segment == reasoning.ToolCall }
+func (k *Sink) argues() bool {
+	return (k.arguments.on || k.arguments.token) && k.Next.Segment == reasoning.ToolCall
+}
+
+// Think begins or ends reasoning in the arguments of a call, at a mark that is a token.
+func (k *Sink) Think(opens bool) {
+	k.Flush()
+	if text := k.arguments.think(opens); text != "" {
+		k.Next.Text, k.Next.Logprobs = text, nil
+		k.Emit(k.Next)
+	}
+}
 
 // Marked reports whether the next text of a call's arguments is reasoning between markers.
 func (k *Sink) Marked() bool { return k.argues() && k.arguments.depth > 0 || k.telling }
