@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"runner/backend"
+	"runner/chattemplate"
 )
 
 // shareAtLeast is the minimum common prefix for which forking a sequence in use is faster than another prefill.
@@ -85,8 +86,8 @@ func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, e
 }
 
 // remember notes the texts of a sequence that is given up or cut; see [Crossings.remember].
-func (c *prefixCache) remember(principal string, tokens []backend.Token, of origins, goesOn bool) {
-	c.gone.remember(c.knownTo(principal), tokens, of, goesOn)
+func (c *prefixCache) remember(principal string, tokens []backend.Token, of origins, next origin) {
+	c.gone.remember(c.knownTo(principal), tokens, of, next)
 }
 
 // knownTo returns whose prompts the engine may use for a principal's: one name for all if it mixes them.
@@ -108,7 +109,7 @@ func (c *prefixCache) takeOrFork(i, keep int) backend.Sequence {
 		}
 	}
 	c.idle = append(c.idle[:i], c.idle[i+1:]...)
-	c.remember(of.principal, s.Tokens(), of.origins, false)
+	c.remember(of.principal, s.Tokens(), of.origins, 0)
 	return s
 }
 
@@ -136,9 +137,11 @@ func (c *prefixCache) release(l *lane) {
 	if s == nil {
 		return
 	}
+	next := ahead
 	if l.unseen {
-		c.remember(l.principal, l.tokens, l.origins, true)
+		next = 1 << chattemplate.Unseen
 	}
+	c.remember(l.principal, l.tokens, l.origins, next)
 	if len(s.Tokens()) == 0 {
 		s.Close()
 		return
@@ -162,7 +165,7 @@ func (c *prefixCache) evict() bool {
 		}
 	}
 	of := c.idle[oldest]
-	c.remember(of.principal, of.seq.Tokens(), of.origins, false)
+	c.remember(of.principal, of.seq.Tokens(), of.origins, 0)
 	of.seq.Close()
 	c.idle = append(c.idle[:oldest], c.idle[oldest+1:]...)
 	return true
@@ -170,7 +173,7 @@ func (c *prefixCache) evict() bool {
 
 func (c *prefixCache) close() {
 	for _, s := range c.idle {
-		c.remember(s.principal, s.seq.Tokens(), s.origins, false)
+		c.remember(s.principal, s.seq.Tokens(), s.origins, 0)
 		s.seq.Close()
 	}
 	c.idle = nil

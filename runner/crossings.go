@@ -36,6 +36,10 @@ type begun struct{ places map[uint64]origin }
 // origin is a set of origins, by their bits.
 type origin uint8
 
+// ahead is one more bit: the engine may have gone on after a seen text, and nobody read what it wrote. Such an engine
+// never goes on after the end of a turn, so only a caller's own text can meet that.
+const ahead origin = 1 << 7
+
 // NewCrossings returns an empty memory.
 func NewCrossings() *Crossings {
 	return &Crossings{seed: maphash.MakeSeed(), most: maxCrossings, of: map[string]*begun{}}
@@ -58,9 +62,9 @@ func (c *Crossings) walk(tokens []backend.Token, of origins,
 	return place
 }
 
-// remember notes where the texts of a principal's sequence begin that is given up or cut. goesOn says that unseen text
-// may follow its last token, because the engine computes ahead.
-func (c *Crossings) remember(principal string, tokens []backend.Token, of origins, goesOn bool) {
+// remember notes where the texts of a principal's sequence begin that is given up or cut, and what may follow its last
+// token, because the engine computes ahead.
+func (c *Crossings) remember(principal string, tokens []backend.Token, of origins, next origin) {
 	if c == nil || of == nil {
 		return
 	}
@@ -81,8 +85,8 @@ func (c *Crossings) remember(principal string, tokens []backend.Token, of origin
 		}
 		return true
 	})
-	if goesOn {
-		own.places[end] |= 1 << chattemplate.Unseen
+	if next != 0 {
+		own.places[end] |= next
 	}
 	c.places += len(own.places)
 	for c.places > c.most {
@@ -119,6 +123,10 @@ func (c *Crossings) cross(principal string, l *lane) (met bool) {
 			after = at
 		}
 		was := own.places[place]
+		if at == chattemplate.Seen && was&ahead != 0 {
+			met = true
+			return false
+		}
 		if after == chattemplate.Unseen {
 			met = at == chattemplate.Unseen && was&(1<<chattemplate.Seen) != 0
 		} else {

@@ -624,6 +624,41 @@ func TestEnginesAtAddressesAreRemembered(t *testing.T) {
 	}
 }
 
+// TestTextAfterAnAnswerMeetsNothing: an engine at an address goes on after an answer that a limit has cut, and may think
+// there. A caller that goes on in the answer itself, with a guess, must not meet that. One that sends it back as it was
+// keeps its prompt.
+func TestTextAfterAnAnswerMeetsNothing(t *testing.T) {
+	for _, v := range views {
+		cfg := fake.Config{Vocab: fake.Harmony(), Pace: func(int, int) time.Duration { return 0 }}
+		cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: ask("2+2?"), Say: finalTag + "It is 4. And so on."},
+			fake.Reply{After: ask("go on"), Say: finalTag + "No.<|return|>"})
+		claims := &claiming{Model: fake.New(cfg)}
+		r, err := New(claims, Config{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		req := user("2+2?")
+		req.MaySee, req.Visibility, req.Effort = v.may, v.asked, reasoning.EffortNone
+		req.MaxTokens = 8
+		first := collect(t.Context(), r, req)
+		if first.err != nil || claims.apart {
+			t.Fatalf("%v, apart: %t", first.err, claims.apart)
+		}
+		answer := first.text[reasoning.Answer]
+		for more, want := range map[string]bool{"": false, "<think>guess": v.may != reasoning.VisibilityFull} {
+			claims.apart = false
+			next := req
+			next.Messages = append(slices.Clone(req.Messages),
+				chattemplate.Message{Role: chattemplate.Assistant, Content: answer + more},
+				chattemplate.Message{Role: chattemplate.User, Content: "go on"})
+			if g := collect(t.Context(), r, next); g.err != nil || claims.apart != want {
+				t.Errorf("%s, %q after %q: %v, apart: %t", v.name, more, answer, g.err, claims.apart)
+			}
+		}
+	}
+}
+
 // TestCallersLearnNothingOfReasoningInArguments has a model reason between markers in a call's arguments, and a caller
 // send the call back with guesses of the hidden text in it.
 func TestCallersLearnNothingOfReasoningInArguments(t *testing.T) {
