@@ -68,6 +68,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	}
 	cfg := reader.Config{
 		Vocab: t.r.model.Vocab(), Start: start, Emit: o.stop.Push, CallID: callID, Markers: o.markers, Separator: "\n\n",
+		Unbroken: t.unbroken(),
 		Logprobs: t.req.Logprobs, Report: t.strategy == reasoning.StrategyTool,
 		Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON, Inner: t.run.answers,
 	}

@@ -50,8 +50,9 @@ const (
 	// fieldSeen is not a field of a request. It says which tokens the penalties count.
 	fieldSeen
 	fieldBias
-	// fieldMarkBias is the bias on tokens of the format: control tokens and the tags around reasoning. In an answer, the
-	// bias on tokens that end the turn is fieldBias, because there they only end the answer.
+	// fieldMarkBias is the bias on tokens of the format: control tokens, the tags around reasoning and what begins such a
+	// tag where it is spelled out. In an answer, the bias on tokens that end the turn is fieldBias, because there they
+	// only end the answer.
 	fieldMarkBias
 	fieldIgnoreEnd
 	fieldStop
@@ -120,12 +121,37 @@ func (r *reach) stopsIn(sees bool) (in []reasoning.Segment) {
 type marks struct {
 	vocab *backend.Vocab
 	tags  []string
+	// spelled are the tags that the model spells out.
+	spelled []string
 }
 
 // marksOf returns the marks of a turn's format.
 func (t *turn) marksOf() marks {
-	tags := append(t.family().About().Marks, reasoning.MarkerOpen, reasoning.MarkerClose)
-	return marks{vocab: t.r.model.Vocab(), tags: tags}
+	tags := t.family().About().Marks
+	m := marks{vocab: t.r.model.Vocab(), tags: append(tags, reasoning.MarkerOpen, reasoning.MarkerClose)}
+	if t.strategy == reasoning.StrategyMarkers {
+		tags = m.tags
+	}
+	for _, tag := range tags {
+		if _, ok := m.vocab.Special(tag); !ok {
+			m.spelled = append(m.spelled, tag)
+		}
+	}
+	return m
+}
+
+// opens reports whether a token's text is the beginning of a tag that the model spells out. Without it the model would
+// write the rest of the tag, which nobody recognizes.
+func (m *marks) opens(t backend.Token) bool {
+	piece := strings.TrimSpace(m.vocab.Piece(t))
+	return piece != "" && slices.ContainsFunc(m.spelled, func(tag string) bool { return strings.HasPrefix(tag, piece) })
+}
+
+// unbroken reports whether the request keeps the model from ending lines.
+func (t *turn) unbroken() bool {
+	return slices.ContainsFunc(t.req.Sampling.Plain().Bias, func(b backend.TokenBias) bool {
+		return b.Bias < 0 && strings.ContainsAny(t.r.model.Vocab().Piece(b.Token), "\r\n")
+	})
 }
 
 // is reports whether a token belongs to the format and not to the text.
@@ -169,7 +195,7 @@ func (r *reach) sampling(req *generation.Request, p part, sees bool, m *marks) b
 	}
 	for _, b := range of.Bias {
 		f := fieldBias
-		if m.is(b.Token) && !(p == partAnswer && m.vocab.EndsGeneration(b.Token)) {
+		if (m.is(b.Token) || m.opens(b.Token)) && !(p == partAnswer && m.vocab.EndsGeneration(b.Token)) {
 			f = fieldMarkBias
 		}
 		if r.acts(f, p, sees) {

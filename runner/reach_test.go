@@ -857,3 +857,18 @@ func TestBiasChangesNothingBeforeWhatIsSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestBiasLeavesTheBeginningOfTagsAlone: a model that spells its tags out cannot be kept from beginning one.
+func TestBiasLeavesTheBeginningOfTagsAlone(t *testing.T) {
+	v := fake.Harmony()
+	less, other := fake.Encode(v, "<")[0], fake.Encode(v, "a")[0]
+	req := &generation.Request{}
+	req.Sampling.Bias = []backend.TokenBias{{Token: less, Bias: -100}, {Token: other, Bias: -100}}
+	m := marks{vocab: v, spelled: []string{"<think>", "</think>"}}
+	for _, sees := range []bool{false, true} {
+		s := reachOf.sampling(req, partAnswer, sees, &m)
+		if biased(&s, less) != sees || !biased(&s, other) {
+			t.Errorf("sees %v: the beginning is biased: %v, other text: %v", sees, biased(&s, less), biased(&s, other))
+		}
+	}
+}

@@ -230,6 +230,23 @@ func TestControlTokensAreMarks(t *testing.T) {
 	}
 }
 
+// TestMarksCountInLinesThatCannotEnd reads turns of a model that may not write line breaks.
+func TestMarksCountInLinesThatCannotEnd(t *testing.T) {
+	for in, want := range map[string]string{
+		"A. <think>SECRET.</think> B.":        `answer "A. " | reasoning "SECRET." | answer " B."`,
+		"The `<think>` and \"<think>\" tags.": "answer \"The `<think>` and \\\"<think>\\\" tags.\"",
+	} {
+		for _, special := range [][]string{nil, {"<think>", "</think>"}} {
+			x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+			tokens := append(encodeKind(x, in, special, backend.UserDefined, readertest.ByBytes), 0)
+			cfg := readertest.Config{Format: think, Config: reader.Config{Vocab: x.Vocab(t), Unbroken: true}}
+			if got := readertest.Show(readertest.Read(t, cfg, tokens)); got != want {
+				t.Errorf("%q, tokens %q:\n got %s\nwant %s", in, special, got, want)
+			}
+		}
+	}
+}
+
 // TestMarksInCallsHideReasoning has models reason in a block of calls: before a call, after it, between calls and in
 // arguments, to the end or not. None of it shows, whatever the calls become.
 func TestMarksInCallsHideReasoning(t *testing.T) {

@@ -131,7 +131,7 @@ func (t *Text) opens(pair int, sure bool) bool {
 	case t.strategies[pair] == reasoning.StrategyMarkers:
 		return true // the model was asked to write it, and has no other reason to
 	}
-	return t.prose.begins()
+	return t.prose.begins() || t.core.Cfg.Unbroken && t.prose.fence == 0 && !t.prose.inSpan() && !t.prose.inQuotes()
 }
 
 func (t *Text) markerInAnswer(m marker, n int, token, sure bool) {

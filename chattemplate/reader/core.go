@@ -48,6 +48,9 @@ type Config struct {
 	// Held says that the answer is held to a form, or must be a call. A family whose marks may be spelled out then takes
 	// a closing mark of the reasoning without looking at what follows.
 	Held bool
+	// Unbroken says that the request keeps the model from ending lines. A mark inside a line then opens reasoning, too,
+	// because the model has no other place for it.
+	Unbroken bool
 	// Thinks says that the model was made to reason, but that nothing makes it write the mark that opens its reasoning.
 	// Text at the beginning of the turn is held, up to 2,048 bytes: if a closing mark follows, it was reasoning. So it was
 	// if the output is cut off before that is known.
