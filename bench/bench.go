@@ -2,7 +2,7 @@
 //
 // The tests have the names, and the results the columns, of llama-bench, the benchmark of llama.cpp, so that its tables
 // and tools take them. Package bench adds the time to the first token, the gaps between tokens, and statistics that
-// hold for few samples. It does not load models, and package results writes its results.
+// hold for few samples. It does not load models, and package results writes its rows.
 //
 // Rules:
 //
@@ -58,13 +58,6 @@ func (t Test) Tokens() int { return t.Prompt + t.Generate }
 // Context returns how long a sequence gets.
 func (t Test) Context() int { return max(t.Depth, 1) + t.Prompt + t.Generate }
 
-// Subject is a loaded model that is measured.
-type Subject struct {
-	// Name names it among the others.
-	Name  string
-	Model backend.Model
-}
-
 // Sample is one measured run.
 type Sample struct {
 	Start time.Time
@@ -82,28 +75,6 @@ type Sample struct {
 	Bandwidth float64
 	// Before and After are the state of the machine directly before and after what counts.
 	Before, After machine.State
-}
-
-// Result has the samples of a test of a subject, in the order in which they were taken.
-type Result struct {
-	Subject int
-	Test    Test
-	// Workload names a test other than those of tokens, and Group those that it took turns with; else they are empty.
-	Workload, Group string
-	// Crowded and Timed are those of the workload.
-	Crowded, Timed bool
-	Samples        []Sample
-	// Memory is the most memory, in bytes, that the process had in use, where it is not the subject's; 0 if it is.
-	Memory int64
-}
-
-// Speeds returns the tokens a second of each sample.
-func (r *Result) Speeds() []float64 {
-	list := make([]float64, len(r.Samples))
-	for i, s := range r.Samples {
-		list[i] = float64(s.Tokens) / s.Took.Seconds()
-	}
-	return list
 }
 
 // Options say how to measure.
@@ -132,7 +103,7 @@ func (o *Options) settle(ctx context.Context) bool { return o.Settle == nil || o
 
 // sample runs a workload once, with what is measured beside it.
 func (o *Options) sample(ctx context.Context, w *Workload, round int) (Sample, error) {
-	beside := o.Bandwidth != nil && w.bandwidth && round >= 0
+	beside := o.Bandwidth != nil && w.Test.Generate > 0 && w.Test.Prompt == 0 && round >= 0
 	settled := o.settle(ctx)
 	var rate float64
 	if beside {
@@ -157,10 +128,13 @@ func (o *Options) sample(ctx context.Context, w *Workload, round int) (Sample, e
 	return s, nil
 }
 
-// Workload is a test of a subject that is not one of tokens. Those with the same Group stand together and take turns.
+// Workload is what is measured of a subject. Those with the same Group stand together and take turns.
 type Workload struct {
 	Name, Group string
 	Subject     int
+	// Test is the test of tokens that it is; the zero value is none. The bandwidth of memory is measured beside tests that
+	// only generate.
+	Test Test
 	// Crowded says that it runs threads of its own beside those of the engine, so that threads wait in any case.
 	Crowded bool
 	// Timed says that its times are compared with those of its group, and not its speeds: it generates another number of
@@ -169,32 +143,26 @@ type Workload struct {
 	// Measure runs it once. round is -1 for the run that does not count, and the same for all workloads that take turns.
 	// Measure calls begin directly before what counts.
 	Measure func(ctx context.Context, round int, begin func()) (Sample, error)
-	// bandwidth says that the bandwidth is measured beside its runs.
-	bandwidth bool
 }
 
-// Run measures tests of subjects. The results are ordered by test, then by subject. When ctx ends, or a run fails, it
+// Run measures tests of subjects. The rows are ordered by test, then by subject. When ctx ends, or a run fails, it
 // returns the error with what was measured before.
-func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Result, error) {
+func Run(ctx context.Context, subjects []Subject, tests []Test, o Options) ([]Row, error) {
 	var list []Workload
 	for _, t := range tests {
 		for i := range subjects {
-			list = append(list, Workload{Name: t.Name(), Group: t.Name(), Subject: i, bandwidth: t.Prompt == 0,
+			list = append(list, Workload{Name: t.Name(), Group: t.Name(), Subject: i, Test: t,
 				Measure: func(ctx context.Context, round int, begin func()) (Sample, error) {
 					return measure(ctx, subjects[i].Model, t, uint64(round+1), begin)
 				}})
 		}
 	}
-	results, err := Measure(ctx, list, o, func(subject int) string { return subjects[subject].Name })
-	for i := range results {
-		results[i].Test, results[i].Workload, results[i].Group = tests[i/len(subjects)], "", ""
-	}
-	return results, err
+	return Measure(ctx, subjects, list, o)
 }
 
-// Measure measures workloads. The results are in their order. name returns the name of a subject. When ctx ends, or a
-// run fails, it returns the error with what was measured before. Some results may then have no samples.
-func Measure(ctx context.Context, list []Workload, o Options, name func(subject int) string) ([]Result, error) {
+// Measure measures workloads. The rows are in their order. When ctx ends, or a run fails, it returns the error with
+// what was measured before. Some rows may then have no samples, which [Finish] leaves out.
+func Measure(ctx context.Context, subjects []Subject, list []Workload, o Options) (rows []Row, err error) {
 	if o.Repeat == 0 {
 		o.Repeat = 5
 	}
@@ -202,10 +170,12 @@ func Measure(ctx context.Context, list []Workload, o Options, name func(subject 
 	if !o.NoWarmUp {
 		first = -1
 	}
-	results := make([]Result, len(list))
-	for i, w := range list {
-		results[i] = Result{Subject: w.Subject, Workload: w.Name, Group: w.Group, Crowded: w.Crowded, Timed: w.Timed}
-	}
+	samples := make([][]Sample, len(list))
+	defer func() {
+		for i, w := range list {
+			rows = append(rows, NewRow(subjects, w, samples[i]))
+		}
+	}()
 	all, done := len(list)*(o.Repeat-first), 0
 	for from := 0; from < len(list); {
 		to := from + 1
@@ -219,21 +189,22 @@ func Measure(ctx context.Context, list []Workload, o Options, name func(subject 
 					i = to - 1 - k
 				}
 				w := &list[i]
+				subject := subjects[w.Subject].Row.Subject
 				if o.Progress != nil {
-					o.Progress(done, all, w.Name, name(w.Subject))
+					o.Progress(done, all, w.Name, subject)
 				}
 				s, err := o.sample(ctx, w, round)
 				if err != nil {
-					return results, fmt.Errorf("%s of %s: %w", w.Name, name(w.Subject), err)
+					return nil, fmt.Errorf("%s of %s: %w", w.Name, subject, err)
 				}
 				if done++; round >= 0 {
-					results[i].Samples = append(results[i].Samples, s)
+					samples[i] = append(samples[i], s)
 				}
 			}
 		}
 		from = to
 	}
-	return results, nil
+	return nil, nil
 }
 
 // errTokens says that a model generated no token. It is a fault of the engine.

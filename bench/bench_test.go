@@ -16,6 +16,9 @@ import (
 	"runner/bench/machine"
 )
 
+// named returns a model as a subject.
+func named(name string, m backend.Model) []Subject { return []Subject{{m, Row{Subject: name}}} }
+
 func TestNames(t *testing.T) {
 	for _, c := range []struct {
 		test Test
@@ -39,34 +42,34 @@ func TestTimes(t *testing.T) {
 		}})
 		defer m.Close()
 		tests := []Test{{Prompt: 20}, {Generate: 8}, {Prompt: 20, Generate: 8}, {Generate: 8, Depth: 30}}
-		results, err := Run(t.Context(), []Subject{{"slow", m}}, tests, Options{Repeat: 3})
+		rows, err := Run(t.Context(), named("slow", m), tests, Options{Repeat: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := []time.Duration{30, 8 * 11, 30 + 8*11, 8 * 11}
-		for i, r := range results {
-			if len(r.Samples) != 3 {
-				t.Fatalf("%s has %d samples, want 3", r.Test.Name(), len(r.Samples))
+		for i, r := range rows {
+			if len(r.samples) != 3 {
+				t.Fatalf("%s has %d samples, want 3", r.Test(), len(r.Samples))
 			}
-			for _, s := range r.Samples {
+			for _, s := range r.samples {
 				if s.Took != want[i]*time.Millisecond {
-					t.Errorf("%s took %v, want %v", r.Test.Name(), s.Took, want[i]*time.Millisecond)
+					t.Errorf("%s took %v, want %v", r.Test(), s.Took, want[i]*time.Millisecond)
 				}
-				if r.Test.Prompt > 0 && s.First != 30*time.Millisecond {
-					t.Errorf("%s: first token after %v, want 30ms", r.Test.Name(), s.First)
+				if r.Prompt > 0 && s.First != 30*time.Millisecond {
+					t.Errorf("%s: first token after %v, want 30ms", r.Test(), s.First)
 				}
-				if len(s.Gaps) != r.Test.Generate || slices.ContainsFunc(s.Gaps, func(g time.Duration) bool {
+				if len(s.Gaps) != r.Generate || slices.ContainsFunc(s.Gaps, func(g time.Duration) bool {
 					return g != 11*time.Millisecond
 				}) {
-					t.Errorf("%s: gaps %v, want %d of 11ms", r.Test.Name(), s.Gaps, r.Test.Generate)
+					t.Errorf("%s: gaps %v, want %d of 11ms", r.Test(), s.Gaps, r.Generate)
 				}
 			}
 		}
-		if got, want := results[1].Speeds()[0], 8/0.088; math.Abs(got-want) > 1e-9 {
+		if got, want := rows[1].Samples[0], 8/0.088; math.Abs(got-want) > 1e-9 {
 			t.Errorf("%v tokens a second, want %v", got, want)
 		}
-		if got := results[3].Gap(0.95); math.Abs(got-0.011) > 1e-9 {
-			t.Errorf("95%% of the gaps are below %v s, want 0.011", got)
+		if got := rows[3].Gap95NS; got != 11e6 {
+			t.Errorf("95%% of the gaps are below %d ns, want 11000000", got)
 		}
 	})
 }
@@ -85,7 +88,8 @@ func TestRunsAreInterleaved(t *testing.T) {
 	a, b := noting("a"), noting("b")
 	defer a.Close()
 	defer b.Close()
-	_, err := Run(t.Context(), []Subject{{"a", a}, {"b", b}}, []Test{{Prompt: 4}}, Options{Repeat: 3, NoWarmUp: true})
+	subjects := slices.Concat(named("a", a), named("b", b))
+	_, err := Run(t.Context(), subjects, []Test{{Prompt: 4}}, Options{Repeat: 3, NoWarmUp: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,15 +103,15 @@ func TestBandwidth(t *testing.T) {
 	m := fake.New(fake.Config{})
 	defer m.Close()
 	calls := 0
-	results, err := Run(t.Context(), []Subject{{"a", m}}, []Test{{Prompt: 4}, {Generate: 2}}, Options{Repeat: 3,
+	rows, err := Run(t.Context(), named("a", m), []Test{{Prompt: 4}, {Generate: 2}}, Options{Repeat: 3,
 		Bandwidth: func() float64 { calls++; return float64(calls) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range [][]float64{{0, 0, 0}, {1.5, 3.5, 5.5}} {
-		for k, s := range results[i].Samples {
+		for k, s := range rows[i].samples {
 			if s.Bandwidth != want[k] {
-				t.Errorf("%s, run %d: bandwidth %v, want %v", results[i].Test.Name(), k, s.Bandwidth, want[k])
+				t.Errorf("%s, run %d: bandwidth %v, want %v", rows[i].Test(), k, s.Bandwidth, want[k])
 			}
 		}
 	}
@@ -127,13 +131,13 @@ func TestMachine(t *testing.T) {
 	state := func() machine.State { calls++; return machine.State{Clock: calls} }
 	o := Options{Repeat: 2, Settle: func(context.Context) bool { calls += 100; return true },
 		Bandwidth: func() float64 { calls += 10; return 1 }, Before: state, After: state}
-	results, err := Run(t.Context(), []Subject{{"a", m}}, []Test{{Generate: 2, Depth: 3}}, o)
+	rows, err := Run(t.Context(), named("a", m), []Test{{Generate: 2, Depth: 3}}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The run that does not count settles once and has no bandwidth: 1102. The others settle twice.
 	for k, want := range [][2]float64{{2213, 2214}, {3435, 3436}} {
-		s := results[0].Samples[k]
+		s := rows[0].samples[k]
 		if s.Before.Clock != want[0] || s.After.Clock != want[1] {
 			t.Errorf("run %d: states %v and %v, want %v", k, s.Before.Clock, s.After.Clock, want)
 		}
@@ -155,7 +159,7 @@ func TestSettle(t *testing.T) {
 	settled := 0
 	o := Options{Repeat: 4, NoWarmUp: true, Bandwidth: func() float64 { log.WriteString("b"); return 1 },
 		Settle: func(context.Context) bool { log.WriteString("s"); settled++; return !busy[settled] }}
-	results, err := Run(t.Context(), []Subject{{"a", m}}, []Test{{Prompt: 4}, {Generate: 2}}, o)
+	rows, err := Run(t.Context(), named("a", m), []Test{{Prompt: 4}, {Generate: 2}}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +168,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("the order is %q, want %q", got, want)
 	}
 	for k, want := range []float64{1, 0, 0, 1} {
-		if got := results[1].Samples[k].Bandwidth; got != want {
+		if got := rows[1].samples[k].Bandwidth; got != want {
 			t.Errorf("run %d: bandwidth %v, want %v", k, got, want)
 		}
 	}
@@ -174,7 +178,7 @@ func TestErrorsOfEngines(t *testing.T) {
 	failed := errors.New("no current")
 	m := fake.New(fake.Config{Fail: func(int, []backend.Input) error { return failed }})
 	defer m.Close()
-	_, err := Run(t.Context(), []Subject{{"a", m}}, []Test{{Prompt: 4}}, Options{})
+	_, err := Run(t.Context(), named("a", m), []Test{{Prompt: 4}}, Options{})
 	if !errors.Is(err, failed) || !strings.Contains(err.Error(), "pp4 of a") {
 		t.Errorf("the error is %v", err)
 	}
@@ -187,9 +191,9 @@ func TestErrorsOfEngines(t *testing.T) {
 		return nil
 	}})
 	defer late.Close()
-	results, err := Run(t.Context(), []Subject{{"a", late}}, []Test{{Prompt: 4}, {Prompt: 8}}, Options{Repeat: 2})
-	if !errors.Is(err, failed) || len(results) != 2 || len(results[0].Samples) != 2 || len(results[1].Samples) != 0 {
-		t.Errorf("%+v, %v", results, err)
+	rows, err := Run(t.Context(), named("a", late), []Test{{Prompt: 4}, {Prompt: 8}}, Options{Repeat: 2})
+	if !errors.Is(err, failed) || len(rows) != 2 || len(rows[0].Samples) != 2 || len(rows[1].Samples) != 0 {
+		t.Errorf("%+v, %v", rows, err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/aclements/go-moremath/stats"
 )
@@ -98,47 +97,4 @@ func Quantile(samples []float64, q float64) float64 {
 	below := int(at)
 	above := min(below+1, len(sorted)-1)
 	return sorted[below] + (at-float64(below))*(sorted[above]-sorted[below])
-}
-
-// First returns the median time to the first token in seconds, or 0 for a test without a prompt.
-func (r *Result) First() float64 { return r.times(func(s *Sample) time.Duration { return s.First }) }
-
-// Answer returns the median time to the first text of an answer in seconds, or 0 if there was none.
-func (r *Result) Answer() float64 { return r.times(func(s *Sample) time.Duration { return s.Answer }) }
-
-func (r *Result) times(of func(s *Sample) time.Duration) float64 {
-	var list []float64
-	for i := range r.Samples {
-		if t := of(&r.Samples[i]); t > 0 {
-			list = append(list, t.Seconds())
-		}
-	}
-	if len(list) == 0 {
-		return 0
-	}
-	return Median(list)
-}
-
-// Tokens returns the median number of tokens of a sample.
-func (r *Result) Tokens() float64 {
-	list := make([]float64, len(r.Samples))
-	for i, s := range r.Samples {
-		list[i] = float64(s.Tokens)
-	}
-	return Median(list)
-}
-
-// Gap returns a quantile of all times between tokens, or between the pieces of answers, in seconds. It is 0 if there
-// are no two.
-func (r *Result) Gap(q float64) float64 {
-	var list []float64
-	for _, s := range r.Samples {
-		for _, g := range s.Gaps {
-			list = append(list, g.Seconds())
-		}
-	}
-	if len(list) == 0 {
-		return 0
-	}
-	return Quantile(list, q)
 }

@@ -54,6 +54,8 @@ type State struct {
 	Stolen float64 `json:"stolen_s,omitempty"`
 	// Power names what supplies the machine, as in "battery". It is empty if it is not known.
 	Power string `json:"power,omitempty"`
+	// Changed says what changed since an earlier state and makes a measurement between them doubtful.
+	Changed []string `json:"changed,omitempty"`
 }
 
 // Now reads the state of this machine. It takes at least 30 ms, in which a processor that was idle raises its clock.

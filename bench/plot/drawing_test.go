@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner/bench/results"
+	"runner/bench"
 )
 
 // shape is a path of a picture: its bounds in points, upwards, and its style.
@@ -135,11 +135,11 @@ func (d *drawing) axis(t *testing.T) func(height float64) float64 {
 // TestHeights reads the picture: each bar is as high as the axis says its median is, its interval goes from its low to
 // its high end, and the speed that the memory allows is a dashed line across it.
 func TestHeights(t *testing.T) {
-	row := func(subject string, median, low, high, share float64, prompt, generate int, workload string) results.Row {
-		return results.Row{Subject: subject, Median: median, Low: low, High: high, Mean: 1.3 * median, Roofline: share,
+	row := func(subject string, median, low, high, share float64, prompt, generate int, workload string) bench.Row {
+		return bench.Row{Subject: subject, Median: median, Low: low, High: high, Mean: 1.3 * median, Roofline: share,
 			Prompt: prompt, Generate: generate, Workload: workload}
 	}
-	panels := [][]results.Row{
+	panels := [][]bench.Row{
 		{row("one", 100, 90, 130, 0, 512, 0, ""), row("two", 200, 190, 220, 0, 512, 0, ""),
 			row("one", 50, 49, 52, 0, 2048, 0, ""), row("two", 25, 20, 26, 0, 2048, 0, "")},
 		{row("one", 20, 17, 21, 0.8, 0, 128, ""), row("two", 14, 13, 18, 0.4, 0, 128, ""),
@@ -161,7 +161,7 @@ func TestHeights(t *testing.T) {
 }
 
 // checkPanel compares a panel with its rows, which are in the order of their bars.
-func checkPanel(t *testing.T, d *drawing, rows []results.Row) {
+func checkPanel(t *testing.T, d *drawing, rows []bench.Row) {
 	t.Helper()
 	value := d.axis(t)
 	near := func(got, want float64) bool { return math.Abs(got-want) < 0.001*rows[0].Median }

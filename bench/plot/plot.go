@@ -20,7 +20,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"runner/bench/results"
+	"runner/bench"
 )
 
 // palette has colors that people with color blindness tell apart (Okabe and Ito 2008).
@@ -45,19 +45,19 @@ func init() { plot.DefaultFont.Variant = "Sans" } // a page has other fonts wher
 
 // SVG draws rows: a panel for tests that read, one for those that generate, and one for workloads. Below them stand the
 // models and the processors.
-func SVG(w io.Writer, rows []results.Row) error {
+func SVG(w io.Writer, rows []bench.Row) error {
 	var panels []*plot.Plot
 	var widths []vg.Length
 	total := vg.Length(0)
 	for _, p := range []struct {
 		title string
-		has   func(r *results.Row) bool
+		has   func(r *bench.Row) bool
 	}{
-		{"Reading prompts", func(r *results.Row) bool { return r.Prompt > 0 && r.Generate == 0 }},
-		{"Generating", func(r *results.Row) bool { return r.Generate > 0 }},
-		{"Answering", func(r *results.Row) bool { return r.Workload != "" }},
+		{"Reading prompts", func(r *bench.Row) bool { return r.Prompt > 0 && r.Generate == 0 }},
+		{"Generating", func(r *bench.Row) bool { return r.Generate > 0 }},
+		{"Answering", func(r *bench.Row) bool { return r.Workload != "" }},
 	} {
-		var list []results.Row
+		var list []bench.Row
 		for i := range rows {
 			if p.has(&rows[i]) {
 				list = append(list, rows[i])
@@ -92,10 +92,10 @@ func SVG(w io.Writer, rows []results.Row) error {
 }
 
 // about names the models and the processors.
-func about(rows []results.Row) string {
+func about(rows []bench.Row) string {
 	var list []string
-	for _, value := range []func(r *results.Row) string{
-		func(r *results.Row) string { return r.Model }, func(r *results.Row) string { return r.CPU },
+	for _, value := range []func(r *bench.Row) string{
+		func(r *bench.Row) string { return r.Model }, func(r *bench.Row) string { return r.CPU },
 	} {
 		for i := range rows {
 			if x := value(&rows[i]); x != "" && !slices.Contains(list, x) {
@@ -107,7 +107,7 @@ func about(rows []results.Row) string {
 }
 
 // bars draws a panel.
-func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
+func bars(title string, rows []bench.Row) (*plot.Plot, vg.Length, error) {
 	p := plot.New()
 	p.Title.Text = title
 	p.Y.Label.Text = "tokens a second"
@@ -210,9 +210,9 @@ func bars(title string, rows []results.Row) (*plot.Plot, vg.Length, error) {
 
 // naming returns a function that names what a bar is about: the engine with its threads, and the model if there are
 // several. Bars of the same test have different names.
-func naming(rows []results.Row) func(r *results.Row) string {
-	models := slices.ContainsFunc(rows, func(r results.Row) bool { return r.Model != rows[0].Model })
-	names := map[*results.Row]string{}
+func naming(rows []bench.Row) func(r *bench.Row) string {
+	models := slices.ContainsFunc(rows, func(r bench.Row) bool { return r.Model != rows[0].Model })
+	names := map[*bench.Row]string{}
 	used := map[[2]string]bool{}
 	for i := range rows {
 		r := &rows[i]
@@ -227,7 +227,7 @@ func naming(rows []results.Row) func(r *results.Row) string {
 		used[[2]string{r.Test(), unique}] = true
 		names[r] = unique
 	}
-	return func(r *results.Row) string { return names[r] }
+	return func(r *bench.Row) string { return names[r] }
 }
 
 // line returns a line between two points.

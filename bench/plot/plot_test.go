@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"runner/bench/results"
+	"runner/bench"
+	"runner/bench/machine"
 )
 
 // TestSVG: the picture is well-formed, has the names of tests and subjects, a bar for each row, and is the same each
 // time.
 func TestSVG(t *testing.T) {
-	rows := []results.Row{
+	rows := []bench.Row{
 		{Subject: "one & <only>", Prompt: 512, Median: 100, Low: 90, High: 110},
 		{Subject: "two", Prompt: 512, Median: 200, Low: 190, High: 220},
 		{Subject: "two", Generate: 128, Median: 20, Low: 19, High: 21, Roofline: 0.8},
@@ -63,9 +64,9 @@ func TestSVG(t *testing.T) {
 
 // TestDoubtfulBars: a bar with doubtful runs has a star, which is explained.
 func TestDoubtfulBars(t *testing.T) {
-	rows := []results.Row{{Subject: "one", Generate: 8, Median: 10, Low: 9, High: 11}}
+	rows := []bench.Row{{Subject: "one", Generate: 8, Median: 10, Low: 9, High: 11}}
 	for _, changed := range [][]string{nil, {"the clock was lower"}} {
-		rows[0].Runs = []results.MachineOfRun{{Changed: changed}}
+		rows[0].Runs = []machine.State{{Changed: changed}}
 		var b bytes.Buffer
 		if err := SVG(&b, rows); err != nil {
 			t.Fatal(err)
@@ -81,7 +82,7 @@ func TestDoubtfulBars(t *testing.T) {
 
 // TestBarsStandApart: rows that differ in the model, the threads or nothing at all have bars at different places.
 func TestBarsStandApart(t *testing.T) {
-	rows := []results.Row{
+	rows := []bench.Row{
 		{Subject: "one", Threads: 1, Generate: 8, Median: 10, Low: 9, High: 11, Samples: []float64{10}},
 		{Subject: "one", Threads: 2, Generate: 8, Median: 20, Low: 19, High: 22, Samples: []float64{20}},
 		{Subject: "one", Threads: 2, Generate: 8, Median: 20, Low: 19, High: 21, Samples: []float64{20}},

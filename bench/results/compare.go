@@ -12,22 +12,22 @@ import (
 
 // Difference compares the same test of two subjects, or of two runs.
 type Difference struct {
-	A, B *Row
+	A, B *bench.Row
 	// Timed says that the times are compared, and not the speeds.
 	Timed bool
 	bench.Comparison
 }
 
 // difference compares two rows. The same workload of two subjects or runs is compared by its speed in any case.
-func difference(a, b *Row) Difference {
+func difference(a, b *bench.Row) Difference {
 	if a.Timed && b.Timed && a.Workload != b.Workload {
-		return Difference{a, b, true, bench.Compare(a.milliseconds(), b.milliseconds())}
+		return Difference{a, b, true, bench.Compare(timesOf(a), timesOf(b))}
 	}
 	return Difference{a, b, false, bench.Compare(a.Samples, b.Samples)}
 }
 
-// milliseconds returns how long each run took.
-func (r *Row) milliseconds() []float64 {
+// timesOf returns how long each run took, in milliseconds.
+func timesOf(r *bench.Row) []float64 {
 	list := make([]float64, len(r.SamplesNS))
 	for i, ns := range r.SamplesNS {
 		list[i] = float64(ns) / 1e6
@@ -37,11 +37,11 @@ func (r *Row) milliseconds() []float64 {
 
 // Within compares each test of a run's first subject with that of the others: with those that have the same model, or
 // else with the first model. It also compares the workloads of a subject with the first one of their group.
-func Within(rows []Row) []Difference {
+func Within(rows []bench.Row) []Difference {
 	var list []Difference
-	add := func(b *Row, rows []Row, same func(a, b *Row) bool) bool {
+	add := func(b *bench.Row, rows []bench.Row, same func(a *bench.Row) bool) bool {
 		for k := range rows {
-			if a := &rows[k]; same(a, b) {
+			if a := &rows[k]; same(a) {
 				list = append(list, difference(a, b))
 				return true
 			}
@@ -50,25 +50,26 @@ func Within(rows []Row) []Difference {
 	}
 	for i := range rows {
 		b, before := &rows[i], rows[:i]
-		add(b, before, func(a, b *Row) bool { return a.Group != "" && a.Group == b.Group && a.sameSubject(b) })
-		_ = add(b, before, func(a, b *Row) bool { return a.Model == b.Model && a.Test() == b.Test() && !a.sameSubject(b) }) ||
-			add(b, before, func(a, b *Row) bool { return a.Model != b.Model && a.Test() == b.Test() })
+		sameTest := func(a *bench.Row) bool { return a.Test() == b.Test() }
+		add(b, before, func(a *bench.Row) bool { return a.Group != "" && a.Group == b.Group && sameSubject(a, b) })
+		_ = add(b, before, func(a *bench.Row) bool { return a.Model == b.Model && sameTest(a) && !sameSubject(a, b) }) ||
+			add(b, before, func(a *bench.Row) bool { return a.Model != b.Model && sameTest(a) })
 	}
 	return list
 }
 
 // sameSubject reports whether two rows of a run have the same model, engine and threads.
-func (r *Row) sameSubject(other *Row) bool {
+func sameSubject(r, other *bench.Row) bool {
 	return r.Model == other.Model && r.Subject == other.Subject && r.Threads == other.Threads
 }
 
 // Between compares the tests of two runs. Rows belong together if model, test, subject and threads are equal; else if
 // only model and test are, and each run has one such row. Models are equal if their descriptions are, or the names of
 // their files, or size and number of weights. alone lists rows without a partner.
-func Between(before, after []Row) (list []Difference, alone []Row) {
+func Between(before, after []bench.Row) (list []Difference, alone []bench.Row) {
 	used := make([]bool, len(after))
 	pairs := make([]int, len(before))
-	match := func(same func(a, b *Row) bool) {
+	match := func(same func(a, b *bench.Row) bool) {
 		for i := range before {
 			if pairs[i] > 0 {
 				continue
@@ -81,20 +82,20 @@ func Between(before, after []Row) (list []Difference, alone []Row) {
 			}
 		}
 	}
-	match(func(a, b *Row) bool {
-		return a.sameModel(b) && a.Test() == b.Test() && a.Subject == b.Subject && a.Threads == b.Threads
+	match(func(a, b *bench.Row) bool {
+		return sameModel(a, b) && a.Test() == b.Test() && a.Subject == b.Subject && a.Threads == b.Threads
 	})
-	only := func(rows []Row, r *Row) bool {
+	only := func(rows []bench.Row, r *bench.Row) bool {
 		n := 0
 		for i := range rows {
-			if rows[i].sameModel(r) && rows[i].Test() == r.Test() {
+			if sameModel(&rows[i], r) && rows[i].Test() == r.Test() {
 				n++
 			}
 		}
 		return n == 1
 	}
-	match(func(a, b *Row) bool {
-		return a.sameModel(b) && a.Test() == b.Test() && only(before, a) && only(after, b)
+	match(func(a, b *bench.Row) bool {
+		return sameModel(a, b) && a.Test() == b.Test() && only(before, a) && only(after, b)
 	})
 	for i := range before {
 		if pairs[i] == 0 {
@@ -112,13 +113,13 @@ func Between(before, after []Row) (list []Difference, alone []Row) {
 }
 
 // sameModel reports whether rows of two runs are about the same model. llama-bench describes models in other words.
-func (r *Row) sameModel(other *Row) bool {
+func sameModel(r, other *bench.Row) bool {
 	return r.Model == other.Model || r.File != "" && filepath.Base(r.File) == filepath.Base(other.File) ||
 		r.Size > 0 && r.Size == other.Size && r.Parameters == other.Parameters
 }
 
 // Unlike says in words what makes two runs hard to compare: another machine, other settings, or a machine that changed.
-func Unlike(before, after []Row) []string {
+func Unlike(before, after []bench.Row) []string {
 	var list []string
 	say := func(format string, values ...any) {
 		if text := fmt.Sprintf(format, values...); !slices.Contains(list, text) {
@@ -127,21 +128,21 @@ func Unlike(before, after []Row) []string {
 	}
 	pairs, _ := Between(before, after)
 	for i := range pairs {
-		a, b := pairs[i].A.setting(), pairs[i].B.setting()
+		a, b := setting(pairs[i].A), setting(pairs[i].B)
 		for k, name := range settingNames {
 			if a[k] != b[k] && a[k] != "" && b[k] != "" {
 				say("the %s differs: A has %s, B has %s", name, a[k], b[k])
 			}
 		}
 	}
-	for i, rows := range [][]Row{before, after} {
+	for i, rows := range [][]bench.Row{before, after} {
 		for k := range rows {
 			if changed := rows[k].Changed; len(changed) > 0 {
 				say("the machine changed during %c: %s", "AB"[i], strings.Join(changed, "; "))
 			}
 		}
 	}
-	for i, rows := range [][]Row{before, after} {
+	for i, rows := range [][]bench.Row{before, after} {
 		marked, all := 0, 0
 		for k := range rows {
 			marked, all = marked+rows[k].Doubtful(), all+len(rows[k].Runs)
@@ -158,7 +159,7 @@ var settingNames = [...]string{"processor", "number of logical processors", "sys
 	"number of layers on the GPU", "batch size", "cache type", "setting of flash attention", "kind of kernels"}
 
 // setting returns on what and how a row was measured. What is not known is empty.
-func (r *Row) setting() [len(settingNames)]string {
+func setting(r *bench.Row) [len(settingNames)]string {
 	number := func(n int) string {
 		if n == 0 {
 			return ""
@@ -170,7 +171,7 @@ func (r *Row) setting() [len(settingNames)]string {
 		gpu, layers = "none", ""
 	}
 	return [...]string{r.CPU, number(r.Machine.Cores), r.Machine.System, gpu, layers, number(r.Batch), r.CacheKeys,
-		map[choice]string{-1: "auto", 0: "off", 1: "on"}[r.FlashAttn], r.Kernels}
+		map[bench.Choice]string{-1: "auto", 0: "off", 1: "on"}[r.FlashAttn], r.Kernels}
 }
 
 // WriteDifferences writes a table of differences of speeds and one of differences of times, or sentences where width is
@@ -221,7 +222,7 @@ func writeDifferences(w io.Writer, list []Difference, unit string, width int) er
 		}
 		a, b := d.A.Median, d.B.Median
 		if d.Timed {
-			a, b = bench.Median(d.A.milliseconds()), bench.Median(d.B.milliseconds())
+			a, b = bench.Median(timesOf(d.A)), bench.Median(timesOf(d.B))
 		}
 		for k, cell := range []string{model, test, d.A.Label(), d.B.Label(), fmt.Sprintf("%.2f", a),
 			fmt.Sprintf("%.2f", b), d.ratio(), d.probability(), significant} {
@@ -274,12 +275,4 @@ func (d *Difference) probability() string {
 		return "<0.001"
 	}
 	return fmt.Sprintf("%.3f", d.P)
-}
-
-// Label names the subject of a row and its threads.
-func (r *Row) Label() string {
-	if r.Threads == 1 {
-		return r.Subject + ", 1 thread"
-	}
-	return fmt.Sprintf("%s, %d threads", r.Subject, r.Threads)
 }

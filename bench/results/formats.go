@@ -11,13 +11,15 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"runner/bench"
 )
 
 // Formats are the names of what Write writes.
 var Formats = []string{"md", "csv", "json", "jsonl"}
 
 // Write writes rows in a format. width is how many columns of text there are for a table, or 0 for any number.
-func Write(w io.Writer, format string, rows []Row, width int) error {
+func Write(w io.Writer, format string, rows []bench.Row, width int) error {
 	switch format {
 	case "md":
 		return writeMarkdown(w, rows, width)
@@ -40,11 +42,11 @@ func Write(w io.Writer, format string, rows []Row, width int) error {
 }
 
 // writeCSV writes a column for each key of the JSON whose value is a number or a text, and one for the doubtful runs.
-func writeCSV(w io.Writer, rows []Row) error {
+func writeCSV(w io.Writer, rows []bench.Row) error {
 	c := csv.NewWriter(w)
 	var columns [][]int
 	var names []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Row]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[bench.Row]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch kind := f.Type.Kind(); {
 		case name == "":
@@ -90,84 +92,84 @@ type column struct {
 	right bool
 	// subject marks what is the same for all tests of a subject.
 	subject bool
-	value   func(r *Row) string
+	value   func(r *bench.Row) string
 }
 
 // columns begin with those of llama-bench.
 var columns = []column{
-	{"model", false, true, func(r *Row) string { return r.Model }},
-	{"size", true, true, func(r *Row) string { return bytesText(r.Size) }},
-	{"params", true, true, func(r *Row) string {
+	{"model", false, true, func(r *bench.Row) string { return r.Model }},
+	{"size", true, true, func(r *bench.Row) string { return bytesText(r.Size) }},
+	{"params", true, true, func(r *bench.Row) string {
 		if r.Parameters == 0 {
 			return ""
 		}
-		return billions(r.Parameters)
+		return bench.Billions(r.Parameters)
 	}},
-	{"backend", false, true, func(r *Row) string { return r.Subject }},
-	{"threads", true, true, func(r *Row) string { return fmt.Sprint(r.Threads) }},
-	{"test", true, false, (*Row).Test},
-	{"t/s", true, false, func(r *Row) string { return fmt.Sprintf("%.2f ± %.2f", r.Mean, r.Deviation) }},
-	{"median [95%]", true, false, func(r *Row) string {
+	{"backend", false, true, func(r *bench.Row) string { return r.Subject }},
+	{"threads", true, true, func(r *bench.Row) string { return fmt.Sprint(r.Threads) }},
+	{"test", true, false, (*bench.Row).Test},
+	{"t/s", true, false, func(r *bench.Row) string { return fmt.Sprintf("%.2f ± %.2f", r.Mean, r.Deviation) }},
+	{"median [95%]", true, false, func(r *bench.Row) string {
 		if len(r.Samples) == 1 {
 			return fmt.Sprintf("%.2f", r.Median)
 		}
 		return fmt.Sprintf("%.2f [%.2f, %.2f]", r.Median, r.Low, r.High)
 	}},
-	{"tokens", true, false, func(r *Row) string {
+	{"tokens", true, false, func(r *bench.Row) string {
 		if r.Tokens == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%.0f", r.Tokens)
 	}},
-	{"answer ms", true, false, func(r *Row) string { return milliseconds(r.AnswerNS) }},
-	{"total ms", true, false, func(r *Row) string {
+	{"answer ms", true, false, func(r *bench.Row) string { return milliseconds(r.AnswerNS) }},
+	{"total ms", true, false, func(r *bench.Row) string {
 		if r.Workload == "" {
 			return ""
 		}
 		return milliseconds(cmp.Or(r.MedianNS, r.MeanNS))
 	}},
-	{"TTFT ms", true, false, func(r *Row) string { return milliseconds(r.FirstNS) }},
-	{"gap p50/p95 ms", true, false, func(r *Row) string {
+	{"TTFT ms", true, false, func(r *bench.Row) string { return milliseconds(r.FirstNS) }},
+	{"gap p50/p95 ms", true, false, func(r *bench.Row) string {
 		if r.Gap50NS == 0 {
 			return ""
 		}
 		return milliseconds(r.Gap50NS) + "/" + milliseconds(r.Gap95NS)
 	}},
-	{"roofline", true, false, func(r *Row) string {
+	{"roofline", true, false, func(r *bench.Row) string {
 		if r.Roofline == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%.0f%%", 100*r.Roofline)
 	}},
-	{"doubtful runs", true, false, func(r *Row) string {
+	{"doubtful runs", true, false, func(r *bench.Row) string {
 		if r.Doubtful() == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%d of %d", r.Doubtful(), len(r.Runs))
 	}},
-	{"load s", true, true, func(r *Row) string {
+	{"load s", true, true, func(r *bench.Row) string {
 		if r.LoadNS == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%.2f", float64(r.LoadNS)/1e9)
 	}},
-	{"memory", true, true, func(r *Row) string { return bytesText(r.Memory) }},
+	{"memory", true, true, func(r *bench.Row) string { return bytesText(r.Memory) }},
 }
 
 // writeMarkdown writes a table of all rows, and the conditions below it. Columns without a value are left out. If the
 // table is too wide, each subject gets a table of its own, below a line with what is the same for its tests. Mean and
 // deviation are then left out.
-func writeMarkdown(w io.Writer, rows []Row, width int) error {
+func writeMarkdown(w io.Writer, rows []bench.Row, width int) error {
 	if len(rows) == 0 {
 		return nil
 	}
 	cells, right := cellsOf(rows, func(c column) bool { return true })
 	if width > 0 && tableWidth(cells) > width {
 		for from := 0; from < len(rows); {
-			same := func(a, b *Row) bool {
+			same := func(a, b *bench.Row) bool {
 				return a.Subject == b.Subject && a.Threads == b.Threads && a.Model == b.Model && a.File == b.File
 			}
-			var list, rest []Row
+			var list, rest []bench.Row
 			for _, r := range rows[from:] {
 				if same(&r, &rows[from]) {
 					list = append(list, r)
@@ -223,7 +225,7 @@ func wrapped(text string, width int) string {
 }
 
 // subjectLine says what is the same for all tests of a subject.
-func subjectLine(r *Row) string {
+func subjectLine(r *bench.Row) string {
 	var facts []string
 	for _, c := range columns {
 		value := c.value(r)
@@ -248,7 +250,7 @@ func subjectLine(r *Row) string {
 }
 
 // cellsOf returns the columns of a table of rows, without those that have no value.
-func cellsOf(rows []Row, wanted func(c column) bool) (cells [][]string, right []bool) {
+func cellsOf(rows []bench.Row, wanted func(c column) bool) (cells [][]string, right []bool) {
 	for _, c := range columns {
 		if !wanted(c) {
 			continue
@@ -321,7 +323,7 @@ func writeTable(w io.Writer, columns [][]string, right []bool) error {
 }
 
 // conditions says on which machine rows were measured, and in which state it was.
-func conditions(rows []Row) []string {
+func conditions(rows []bench.Row) []string {
 	r := &rows[0]
 	var facts []string
 	add := func(format string, values ...any) { facts = append(facts, fmt.Sprintf(format, values...)) }
@@ -344,7 +346,7 @@ func conditions(rows []Row) []string {
 	if len(rates) > 0 {
 		add("%.1f to %.1f GB/s read from memory beside the runs", slices.Min(rates)/1e9, slices.Max(rates)/1e9)
 	}
-	for _, f := range differing(rows, func(r *Row) string { return r.Model }, func(r *Row) string {
+	for _, f := range differing(rows, func(r *bench.Row) string { return r.Model }, func(r *bench.Row) string {
 		if r.PerToken == 0 {
 			return ""
 		}
@@ -352,8 +354,8 @@ func conditions(rows []Row) []string {
 	}) {
 		add("a token%s reads %s", f.of, f.value)
 	}
-	for _, f := range differing(rows, func(r *Row) string { return r.Subject },
-		func(r *Row) string { return r.Kernels }) {
+	for _, f := range differing(rows, func(r *bench.Row) string { return r.Subject },
+		func(r *bench.Row) string { return r.Kernels }) {
 		add("kernels%s: %s", f.of, f.value)
 	}
 	if r.Commit != "" {
@@ -379,7 +381,7 @@ func conditions(rows []Row) []string {
 const maxDoubts = 10
 
 // doubts says what makes runs doubtful.
-func doubts(rows []Row) []string {
+func doubts(rows []bench.Row) []string {
 	var list []string
 	more := 0
 	for i := range rows {
@@ -405,7 +407,7 @@ func doubts(rows []Row) []string {
 type fact struct{ of, value string }
 
 // differing returns a fact for each value that rows have.
-func differing(rows []Row, name, value func(r *Row) string) []fact {
+func differing(rows []bench.Row, name, value func(r *bench.Row) string) []fact {
 	var list []fact
 	same := true
 	for i := range rows {
@@ -422,7 +424,7 @@ func differing(rows []Row, name, value func(r *Row) string) []fact {
 }
 
 // states describes the machine before and after.
-func states(r *Row) string {
+func states(r *bench.Row) string {
 	var list []string
 	pair := func(name, format string, before, after float64) {
 		if before > 0 || after > 0 {

@@ -18,16 +18,31 @@ import (
 	"runner/bench/machine"
 )
 
+// subject returns a subject of the example's model.
+func subject(name string, info backend.Info) bench.Subject {
+	return bench.NewSubject(name, nil, info, "", "off")
+}
+
+// test returns the workload of a test of tokens.
+func test(subject int, t bench.Test) bench.Workload {
+	return bench.Workload{Subject: subject, Name: t.Name(), Group: t.Name(), Test: t}
+}
+
 // example has two engines, of which the second is twice as fast.
-func example() []Row {
+func example() []bench.Row {
 	info := backend.Info{Architecture: "gpt-oss", Parameters: 20.9e9, Quantization: "MXFP4", Bytes: 12 << 30, Threads: 2,
 		BatchSize: 512, Path: "/models/one.gguf", Backend: "llama.cpp", Kernels: "fast"}
-	subjects := []Subject{{Name: "a", Info: info, Load: time.Second, Memory: 3 << 30, PerToken: 2e9},
-		{Name: "b", Info: info, Load: 2 * time.Second, Memory: 4 << 30, PerToken: 2e9}}
-	var list []bench.Result
+	subjects := []bench.Subject{subject("a", info), subject("b", info)}
+	for i := range subjects {
+		r := &subjects[i].Row
+		r.LoadNS, r.Memory, r.PerToken = int64(time.Second)*int64(i+1), int64(3+i)<<30, 2e9
+		r.Commit, r.CPU, r.Before = "abc", "Some CPU", machine.State{Clock: 3e9, Load: 1}
+		r.Machine = machine.Facts{Processor: "Some CPU", Cores: 2, System: "linux/amd64"}
+	}
+	var list []bench.Row
 	for _, t := range []bench.Test{{Prompt: 512}, {Generate: 4}} {
 		for subject := range subjects {
-			r := bench.Result{Subject: subject, Test: t}
+			var samples []bench.Sample
 			for k := range 5 {
 				s := bench.Sample{Took: time.Duration(1000+k) * time.Millisecond / time.Duration(subject+1), Tokens: t.Tokens(),
 					Start: time.Date(2026, 1, 2, 3, 4, k, 0, time.UTC)}
@@ -40,14 +55,21 @@ func example() []Row {
 				for range t.Generate {
 					s.Gaps = append(s.Gaps, s.Took/4)
 				}
-				r.Samples = append(r.Samples, s)
+				samples = append(samples, s)
 			}
-			list = append(list, r)
+			list = append(list, bench.NewRow(subjects, test(subject, t), samples))
 		}
 	}
-	return Rows(Run{Commit: "abc", Machine: machine.Facts{Processor: "Some CPU", Cores: 2, System: "linux/amd64"},
-		Before: machine.State{Clock: 3e9, Load: 1}, After: machine.State{Clock: 2e9, Load: 2}, Took: time.Minute},
-		subjects, list)
+	return bench.Finish(list, subjects, machine.State{Clock: 2e9, Load: 2}, time.Minute)
+}
+
+// equal compares what rows say. Rows that were read do not have the samples that the others were made of.
+func equal(a, b []bench.Row) bool {
+	text := func(rows []bench.Row) string {
+		b, _ := json.Marshal(rows)
+		return string(b)
+	}
+	return text(a) == text(b)
 }
 
 func TestRows(t *testing.T) {
@@ -69,8 +91,8 @@ func TestRows(t *testing.T) {
 }
 
 // doubtful has one test with a run at a lower clock and one beside other work.
-func doubtful(crowded bool) []Row {
-	r := bench.Result{Test: bench.Test{Generate: 4}}
+func doubtful(crowded, elsewhere bool) []bench.Row {
+	var samples []bench.Sample
 	for k := range 5 {
 		s := bench.Sample{Took: time.Second, Tokens: 4, Before: machine.State{Clock: 1e9, Waiting: float64(k)},
 			After: machine.State{Clock: 3e9, Temperature: 60, Waiting: float64(k)}}
@@ -80,10 +102,17 @@ func doubtful(crowded bool) []Row {
 		case 3:
 			s.After.Waiting += 0.5
 		}
-		r.Samples = append(r.Samples, s)
+		samples = append(samples, s)
 	}
-	r.Crowded = crowded
-	return Rows(Run{}, []Subject{{Name: "a", Info: backend.Info{Threads: 2}}}, []bench.Result{r})
+	a := []bench.Subject{subject("a", backend.Info{Threads: 2})}
+	if elsewhere {
+		a[0].Elsewhere()
+	}
+	if crowded {
+		a[0].Row.Machine.Cores = 1
+	}
+	row := bench.NewRow(a, test(0, bench.Test{Generate: 4}), samples)
+	return bench.Finish([]bench.Row{row}, a, machine.State{}, 0)
 }
 
 // TestDoubtfulRuns: a run in which the machine changed is marked in the table and in the JSON, with the reason. Threads
@@ -91,7 +120,7 @@ func doubtful(crowded bool) []Row {
 func TestDoubtfulRuns(t *testing.T) {
 	slow, busy := "the clock was 2.00 GHz instead of 3.00", "threads waited for a processor 50% of the time"
 	for crowded, want := range map[bool][]string{false: {1: slow, 3: busy}, true: {1: slow, 3: ""}} {
-		row := doubtful(crowded)[0]
+		row := doubtful(crowded, false)[0]
 		for k, m := range row.Runs {
 			got := strings.Join(m.Changed, "; ")
 			if k < len(want) && got != want[k] || k >= len(want) && got != "" {
@@ -99,11 +128,10 @@ func TestDoubtfulRuns(t *testing.T) {
 			}
 		}
 	}
-	far := Subject{Remote: true}
-	if list := machines(&far, []bench.Sample{{Took: time.Second, After: machine.State{Waiting: 1}}}, false); list != nil {
+	if list := doubtful(false, true)[0].Runs; list != nil {
 		t.Errorf("an engine elsewhere has %+v", list)
 	}
-	rows := doubtful(false)
+	rows := doubtful(false, false)
 	var table, text bytes.Buffer
 	if err := Write(&table, "md", rows, 0); err != nil {
 		t.Fatal(err)
@@ -139,7 +167,7 @@ func TestDoubtfulRuns(t *testing.T) {
 
 // TestManyDoubts: the text below a table explains some of the doubtful runs and counts the others.
 func TestManyDoubts(t *testing.T) {
-	rows := slices.Repeat(doubtful(false), 7)
+	rows := slices.Repeat(doubtful(false, false), 7)
 	list := doubts(rows)
 	if len(list) != maxDoubts+1 || list[maxDoubts] != "and 4 more" {
 		t.Errorf("%d texts, the last %q", len(list), list[len(list)-1])
@@ -181,18 +209,21 @@ var settings = []string{"cpu_info", "gpu_info", "backends", "n_gpu_layers", "ten
 // needs. It averages rows that have the same settings, and drops those that lack one.
 func TestComparer(t *testing.T) {
 	info := backend.Info{Architecture: "gpt-oss", Backend: "llama.cpp", Path: "/models/one.gguf", Threads: 2}
-	subjects := []Subject{{Name: "builtin", Info: info}, {Name: "isolated", Info: info}}
+	subjects := []bench.Subject{subject("builtin", info), subject("isolated", info)}
+	for i := range subjects {
+		subjects[i].Row.Commit, subjects[i].Row.CPU = "abc", "Some CPU"
+	}
 	sample := []bench.Sample{{Start: time.Unix(1e9, 0), Took: time.Second, Tokens: 9}}
-	var list []bench.Result
+	var rows []bench.Row
 	for subject := range subjects {
-		for _, test := range []bench.Test{{Prompt: 512}, {Generate: 128}, {Generate: 128, Depth: 4096}} {
-			list = append(list, bench.Result{Subject: subject, Test: test, Samples: sample})
+		for _, t := range []bench.Test{{Prompt: 512}, {Generate: 128}, {Generate: 128, Depth: 4096}} {
+			rows = append(rows, bench.NewRow(subjects, test(subject, t), sample))
 		}
 		for _, name := range []string{"answer", "answer, trace"} {
-			list = append(list, bench.Result{Subject: subject, Workload: name, Group: "answer", Samples: sample})
+			w := bench.Workload{Subject: subject, Name: name, Group: "answer"}
+			rows = append(rows, bench.NewRow(subjects, w, sample))
 		}
 	}
-	rows := Rows(Run{Commit: "abc", Machine: machine.Facts{Processor: "Some CPU"}}, subjects, list)
 	var b bytes.Buffer
 	if err := Write(&b, "json", rows, 0); err != nil {
 		t.Fatal(err)
@@ -242,7 +273,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := Read(&b)
-		if err != nil || !reflect.DeepEqual(got, rows) {
+		if err != nil || !equal(got, rows) {
 			t.Errorf("%s: read %+v, %v; want %+v", format, got, err, rows)
 		}
 	}
@@ -284,16 +315,16 @@ func TestReadLlamaBench(t *testing.T) {
 
 // TestWorkloads: workloads have their own columns, and are compared with the first one of their subject.
 func TestWorkloads(t *testing.T) {
-	var list []bench.Result
+	a := []bench.Subject{subject("a", backend.Info{})}
+	var rows []bench.Row
 	for i, name := range []string{"answer", "answer, traced", "answer, summary"} {
-		r := bench.Result{Workload: name, Group: "answers"}
+		var samples []bench.Sample
 		for k := range 5 {
-			r.Samples = append(r.Samples, bench.Sample{Took: time.Duration(100*(i+1)+k) * time.Millisecond, Tokens: 50,
+			samples = append(samples, bench.Sample{Took: time.Duration(100*(i+1)+k) * time.Millisecond, Tokens: 50,
 				First: 10 * time.Millisecond, Answer: 40 * time.Millisecond})
 		}
-		list = append(list, r)
+		rows = append(rows, bench.NewRow(a, bench.Workload{Name: name, Group: "answers"}, samples))
 	}
-	rows := Rows(Run{}, []Subject{{Name: "a"}}, list)
 	if r := rows[0]; r.Tokens != 50 || r.AnswerNS != 40e6 || r.FirstNS != 10e6 || r.Test() != "answer" {
 		t.Errorf("the row is %+v", r)
 	}
@@ -314,28 +345,28 @@ func TestWorkloads(t *testing.T) {
 	if err := Write(&b, "json", rows, 0); err != nil {
 		t.Fatal(err)
 	}
-	if read, err := Read(&b); err != nil || !reflect.DeepEqual(read, rows) {
+	if read, err := Read(&b); err != nil || !equal(read, rows) {
 		t.Errorf("read %+v, %v", read, err)
 	}
 }
 
 // TestTimes: where workloads take other tokens on purpose, their times are compared in a table of their own.
 func TestTimes(t *testing.T) {
-	var list []bench.Result
+	a := []bench.Subject{subject("a", backend.Info{})}
+	var rows []bench.Row
 	for i, name := range []string{"answer", "answer, schema", "effort none", "effort high"} {
-		r := bench.Result{Workload: name, Group: strings.Fields(name)[0], Timed: i >= 2}
-		r.Group = strings.TrimSuffix(r.Group, ",")
+		w := bench.Workload{Name: name, Group: strings.TrimSuffix(strings.Fields(name)[0], ","), Timed: i >= 2}
+		var samples []bench.Sample
 		for k := range 8 {
 			took := time.Duration(100+k) * time.Millisecond
 			s := bench.Sample{Took: took, Tokens: 50, Gaps: []time.Duration{time.Millisecond, 3 * time.Millisecond}}
 			if name == "effort high" { // twice as fast, and yet three times as long
 				s.Took, s.Tokens = 3*took, 300
 			}
-			r.Samples = append(r.Samples, s)
+			samples = append(samples, s)
 		}
-		list = append(list, r)
+		rows = append(rows, bench.NewRow(a, w, samples))
 	}
-	rows := Rows(Run{}, []Subject{{Name: "a"}}, list)
 	if r := rows[0]; r.Gap50NS != 2e6 || r.Gap95NS != 3e6 {
 		t.Errorf("gaps of %d and %d ns", r.Gap50NS, r.Gap95NS)
 	}
@@ -397,18 +428,21 @@ func TestDifferences(t *testing.T) {
 // TestTurns: where several subjects did the same workloads, each is compared with its own plain one and with the first
 // subject, and different models are compared too.
 func TestTurns(t *testing.T) {
-	var list []bench.Result
-	for _, name := range []string{"answer", "answer, summary"} {
-		for subject := range 2 {
-			r := bench.Result{Subject: subject, Workload: name, Group: "answer"}
-			for k := range 4 {
-				r.Samples = append(r.Samples, bench.Sample{Took: time.Duration(100+k) * time.Millisecond, Tokens: 50})
+	rowsOf := func(subjects []bench.Subject) (rows []bench.Row) {
+		bench.NameFiles(subjects)
+		for _, name := range []string{"answer", "answer, summary"} {
+			for subject := range subjects {
+				var samples []bench.Sample
+				for k := range 4 {
+					samples = append(samples, bench.Sample{Took: time.Duration(100+k) * time.Millisecond, Tokens: 50})
+				}
+				rows = append(rows, bench.NewRow(subjects, bench.Workload{Subject: subject, Name: name, Group: "answer"}, samples))
 			}
-			list = append(list, r)
 		}
+		return rows
 	}
-	pairs := func(subjects []Subject) (all []string) {
-		for _, d := range Within(Rows(Run{}, subjects, list)) {
+	pairs := func(subjects []bench.Subject) (all []string) {
+		for _, d := range Within(rowsOf(subjects)) {
 			all = append(all, d.A.Subject+" "+d.A.Test()+" / "+d.B.Subject+" "+d.B.Test())
 		}
 		return all
@@ -416,9 +450,9 @@ func TestTurns(t *testing.T) {
 	want := []string{"x answer / y answer", "x answer / x answer, summary", "y answer / y answer, summary",
 		"x answer, summary / y answer, summary"}
 	one, other := backend.Info{Architecture: "llama", Path: "one.gguf"}, backend.Info{Architecture: "qwen3"}
-	for what, subjects := range map[string][]Subject{
-		"two engines": {{Name: "x", Info: one}, {Name: "y", Info: one}},
-		"two models":  {{Name: "x", Info: one}, {Name: "y", Info: other}},
+	for what, subjects := range map[string][]bench.Subject{
+		"two engines": {subject("x", one), subject("y", one)},
+		"two models":  {subject("x", one), subject("y", other)},
 	} {
 		if got := pairs(subjects); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %q, want %q", what, got, want)
@@ -427,7 +461,11 @@ func TestTurns(t *testing.T) {
 	// Two files that look the same have their names in the table.
 	another := one
 	another.Path = "dir/another.gguf"
-	rows := Rows(Run{}, []Subject{{Info: one, Made: "random, 2 layers"}, {Info: another, Made: "random, 2 layers"}}, list)
+	same := []bench.Subject{subject("x", one), subject("y", another)}
+	for i := range same {
+		same[i].Row.Model += ", random, 2 layers"
+	}
+	rows := rowsOf(same)
 	if got := rows[1].Model; got != "llama, random, 2 layers, another.gguf" {
 		t.Errorf("the model is called %q", got)
 	}

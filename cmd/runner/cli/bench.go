@@ -324,13 +324,15 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 
 // measure runs the tests and describes what was measured, also with an error.
 func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, tests []bench.Test,
-	o *benchOptions, say func(string)) ([]results.Row, error) {
-	run := results.Run{Commit: a.versions().commit, Machine: machine.Read()}
+	o *benchOptions, say func(string)) ([]bench.Row, error) {
 	list := make([]bench.Subject, len(subjects))
+	commit, facts, before := a.versions().commit, machine.Read(), machine.Now()
 	for i, s := range subjects {
 		list[i] = s.Subject
+		r := &list[i].Row
+		r.Commit, r.CPU, r.Machine, r.Before = commit, facts.Processor, facts, before
 	}
-	run.Before = machine.Now()
+	bench.NameFiles(list)
 	began := time.Now()
 	how := bench.Options{Repeat: o.repeat, NoWarmUp: o.noWarmUp,
 		Before: machine.BeforeWork, After: machine.AfterWork,
@@ -355,15 +357,16 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 			return rate
 		}
 	}
-	measured, err := bench.Run(ctx, list, tests, how)
+	rows, err := bench.Run(ctx, list, tests, how)
 	notePeaks(subjects)
 	if err == nil && o.answer.on() {
-		var more []bench.Result
-		more, err = a.measureAnswers(ctx, cmd, subjects, o, how)
-		measured = append(measured, more...)
+		var more []bench.Row
+		more, err = a.measureAnswers(ctx, cmd, subjects, list, o, how)
+		rows = append(rows, more...)
 	}
-	run.After, run.Took = machine.Now(), time.Since(began)
-	return results.Rows(run, describe(subjects, o), measured), err
+	after, took := machine.Now(), time.Since(began)
+	noteMemory(subjects, list)
+	return bench.Finish(rows, list, after, took), err
 }
 
 // settleTime is how long the engines' threads may go on after a run. Those of llama.cpp take a third of a second.

@@ -34,8 +34,8 @@ func TestBenchWaitsForEngines(t *testing.T) {
 	defer m.Close()
 	a := &app{err: file}
 	subject := func(process int, remote bool) benchSubject {
-		return benchSubject{Subject: bench.Subject{Name: "a", Model: farModel{m, process}}, model: &benchModel{},
-			remote: remote}
+		return benchSubject{Subject: bench.Subject{Model: farModel{m, process}, Row: bench.Row{Subject: "a"}},
+			model: &benchModel{}, remote: remote}
 	}
 	subjects := []benchSubject{subject(0, false), subject(7, false), subject(0, false), subject(8, true)}
 	var waits []string

@@ -283,8 +283,8 @@ func (w *answering) answer(ctx context.Context, subject int, req generation.Requ
 const readTime = 2 * time.Minute
 
 // measureAnswers measures the workloads of all subjects.
-func (a *app) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, o *benchOptions,
-	b bench.Options) ([]bench.Result, error) {
+func (a *app) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, of []bench.Subject,
+	o *benchOptions, b bench.Options) ([]bench.Row, error) {
 	w, err := a.newAnswering(ctx, cmd, &o.answer, subjects)
 	if err != nil {
 		return nil, err
@@ -310,12 +310,12 @@ func (a *app) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects [
 	slices.SortStableFunc(list, func(x, y bench.Workload) int {
 		return slices.Index(groups, x.Group) - slices.Index(groups, y.Group)
 	})
-	results, err := bench.Measure(ctx, list, b, func(i int) string { return subjects[i].Name })
+	rows, err := bench.Measure(ctx, of, list, b)
 	notePeaks(subjects) // closing the runners ends the processes
-	for i := range results {
-		if strings.HasPrefix(results[i].Workload, serverPrefix) {
-			results[i].Memory = machine.Peak(w.servers[results[i].Subject].cmd.Process.Pid)
+	for i, x := range list {
+		if strings.HasPrefix(x.Name, serverPrefix) {
+			rows[i].Memory = machine.Peak(w.servers[x.Subject].cmd.Process.Pid)
 		}
 	}
-	return results, err
+	return rows, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"runner/bench"
 	"runner/bench/results"
 )
 
@@ -28,7 +29,7 @@ func (a *app) compareBenches(cmd *cobra.Command, args []string, o *benchOptions)
 		return &usageError{what: fmt.Sprintf("--compare needs two files, not %d", len(args)),
 			hint: "give the results before and after, as -o json wrote them"}
 	}
-	var runs [2][]results.Row
+	var runs [2][]bench.Row
 	for i, path := range args {
 		f, err := os.Open(path)
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"runner/bench"
 	"runner/bench/plot"
-	"runner/bench/results"
 )
 
 // picture is the file of --plot. One that was there stays as it is until there is something to draw.
@@ -39,7 +39,7 @@ func openPicture(path string) (*picture, error) {
 }
 
 // draw draws results into the file, if there is one.
-func (p *picture) draw(rows []results.Row) error {
+func (p *picture) draw(rows []bench.Row) error {
 	if p == nil {
 		return nil
 	}

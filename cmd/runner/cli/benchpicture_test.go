@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner/bench/results"
+	"runner/bench"
 )
 
 // TestPictureIsReplacedWhole: of a longer picture that was there, nothing is left.
@@ -19,7 +19,7 @@ func TestPictureIsReplacedWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.draw([]results.Row{{Subject: "one", Generate: 8, Median: 2, Low: 1, High: 3}}); err != nil {
+	if err := p.draw([]bench.Row{{Subject: "one", Generate: 8, Median: 2, Low: 1, High: 3}}); err != nil {
 		t.Fatal(err)
 	}
 	p.close()

@@ -17,7 +17,6 @@ import (
 	"runner/backend"
 	"runner/bench"
 	"runner/bench/machine"
-	"runner/bench/results"
 	"runner/cmd/runner/settings"
 	"runner/models/roofline"
 )
@@ -26,7 +25,7 @@ import (
 type benchModel struct {
 	name, path string
 	perToken   int64
-	// made is as in results.Subject.
+	// made says how the weights were made, as in "random, 4 layers". It is empty for a model that someone has trained.
 	made string
 	// memory keeps a model that is in memory only. It is nil for others.
 	memory *os.File
@@ -70,7 +69,6 @@ func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, s
 // benchSubject is a loaded model.
 type benchSubject struct {
 	bench.Subject
-	load  time.Duration
 	model *benchModel
 	// process is the number of the engine's own process, or 0; peak is the most memory that it had in use.
 	process int
@@ -130,16 +128,14 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 					}
 					return list, err
 				}
-				s := benchSubject{Subject: bench.Subject{Name: name, Model: loaded}, load: time.Since(began), model: m,
+				s := benchSubject{Subject: o.subject(name, loaded, m, isRemote(engine)), model: m,
 					process: processOf(loaded), flags: a.serveFlags(m.path, &cfg)}
+				s.Row.LoadNS = int64(time.Since(began))
 				if isRemote(engine) {
 					s.remote, s.process = true, farProcess
 					s.flags = []string{"bench=" + engine, "--tokenizer", m.path, "--ctx-size", strconv.Itoa(cfg.ContextSize),
 						"--engine-ca", o.remote.CA, "--engine-cert", o.remote.Cert, "--engine-cert-key", o.remote.CertKey}
 					s.env = []string{engineKeyVariable + "=" + o.remote.Key}
-				}
-				if s.Name == "" {
-					s.Name = loaded.Info().Backend
 				}
 				list = append(list, s)
 			}
@@ -261,30 +257,41 @@ func notePeaks(subjects []benchSubject) {
 	}
 }
 
-// describe describes models that were measured.
-func describe(subjects []benchSubject, o *benchOptions) []results.Subject {
+// noteMemory gives the subjects that have a process of their own the memory that it had in use.
+func noteMemory(subjects []benchSubject, list []bench.Subject) {
 	inside := map[int]int{} // how many models a process has
 	for _, s := range subjects {
 		inside[s.process]++
 	}
-	list := make([]results.Subject, len(subjects))
 	for i, s := range subjects {
-		list[i] = results.Subject{Name: s.Name, Info: s.Model.Info(), Load: s.load, PerToken: s.model.perToken,
-			Made: s.model.made, CacheType: o.model.CacheType, FlashAttention: o.model.FlashAttention}
-		if s.remote || isFolder(s.model.path) { // these settings are for llama.cpp
-			list[i].CacheType, list[i].FlashAttention = "", "auto"
-		}
-		if s.remote {
-			list[i].Remote, list[i].PerToken = true, 0
-			list[i].Info.Path, list[i].Info.Bytes, list[i].Info.Parameters = s.model.path, 0, 0
-		} else if inside[s.process] == 1 {
-			list[i].Memory = s.peak
-		}
-		if s.model.memory != nil {
-			list[i].Info.Path = s.model.name // the path changes from run to run
+		if inside[s.process] == 1 && !s.remote {
+			list[i].Row.Memory = s.peak
 		}
 	}
-	return list
+}
+
+// subject returns a loaded model as a subject. Without a name it is called like its engine.
+func (o *benchOptions) subject(name string, loaded backend.Model, m *benchModel, remote bool) bench.Subject {
+	info, cache, flash := loaded.Info(), o.model.CacheType, o.model.FlashAttention
+	if remote || isFolder(m.path) { // these settings are for llama.cpp
+		cache, flash = "", "auto"
+	}
+	if remote {
+		info.Path, info.Bytes, info.Parameters = m.path, 0, 0
+	}
+	if m.memory != nil {
+		info.Path = m.name // the path changes from run to run
+	}
+	s := bench.NewSubject(cmp.Or(name, info.Backend), loaded, info, cache, flash)
+	if m.made != "" {
+		s.Row.Model += ", " + m.made
+	}
+	if remote {
+		s.Elsewhere()
+	} else {
+		s.Row.PerToken = m.perToken
+	}
+	return s
 }
 
 // processOf returns the number of the process that a model is in, or 0 for this one.
