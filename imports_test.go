@@ -73,7 +73,6 @@ var rules = []struct {
 	{"runner/bench", []string{"runner/backend", "runner/bench/machine", "runner/models/roofline"}},
 	{"runner/bench/machine", []string{"runner/models/roofline"}},
 	{"runner/bench/results", []string{"runner/bench"}},
-	{"runner/bench/plot", []string{"runner/bench"}},
 	{"runner/conformance", []string{"runner/testenv"}},
 	{"runner/testenv", nil},
 	{"runner/grammar", []string{"runner/backend", "runner/grammar/"}},

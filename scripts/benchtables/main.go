@@ -7,15 +7,23 @@
 //	<!-- runner bench -p 512 -n 128 -->
 //	| model | ...
 //	<!-- end of runner bench -->
+//
+// With --plot FILE among the arguments, which runner bench does not have, the results are drawn into that SVG file,
+// too.
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+
+	"runner/bench/results"
+	"runner/scripts/benchplot/plot"
 )
 
 const (
@@ -29,14 +37,46 @@ func main() {
 	flag.Parse()
 	if err := update(flag.Args(), func(args []string) (string, error) {
 		fmt.Fprintln(os.Stderr, "runner bench", strings.Join(args, " "))
-		cmd := exec.Command(*runner, append([]string{"bench"}, args...)...)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		return string(out), err
+		return measure(args, func(args []string) ([]byte, error) {
+			cmd := exec.Command(*runner, append([]string{"bench"}, args...)...)
+			cmd.Stderr = os.Stderr
+			return cmd.Output()
+		})
 	}); err != nil {
 		fmt.Fprintln(os.Stderr, "benchtables:", err)
 		os.Exit(1)
 	}
+}
+
+// measure returns the table of a benchmark, and draws its picture if the arguments name one.
+func measure(args []string, run func(args []string) ([]byte, error)) (string, error) {
+	at := slices.Index(args, "--plot")
+	if at < 0 || at+1 == len(args) {
+		table, err := run(args)
+		return string(table), err
+	}
+	out, err := run(append(slices.Delete(slices.Clone(args), at, at+2), "-o", "json"))
+	if err != nil {
+		return "", err
+	}
+	rows, err := results.Read(bytes.NewReader(out))
+	if err != nil {
+		return "", err
+	}
+	var picture, table bytes.Buffer
+	if err := plot.SVG(&picture, rows); err != nil {
+		return "", err
+	}
+	if err := results.Write(&table, "md", rows, 0); err != nil {
+		return "", err
+	}
+	if differences := results.Within(rows); len(differences) > 0 {
+		table.WriteString("\n")
+		if err := results.WriteDifferences(&table, differences, 0); err != nil {
+			return "", err
+		}
+	}
+	return table.String(), os.WriteFile(args[at+1], picture.Bytes(), 0o644)
 }
 
 // update renews the tables of documents.

@@ -31,7 +31,7 @@ type benchOptions struct {
 	shape                               string
 	layers                              int
 	inMemory                            bool
-	output, picture                     string
+	output                              string
 	compare                             bool
 	model                               backend.Config
 	remote                              remoteFlags
@@ -73,7 +73,7 @@ the processor's memory allows. Leave the machine alone meanwhile: the table mark
 		ValidArgsFunction: completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.compare {
-				return a.compareBenches(cmd, args, o)
+				return a.compareBenches(cmd, args)
 			}
 			return a.bench(cmd, args, o)
 		},
@@ -110,11 +110,9 @@ the processor's memory allows. Leave the machine alone meanwhile: the table mark
 	topic(cmd, "Engine at an address", func() { o.remote.addReach(cmd) })
 	topic(cmd, "Output", func() {
 		addChoiceP(cmd, &o.output, "output", "o", "format of the results", results.Formats, results.Formats)
-		f.StringVar(&o.picture, "plot", "", "also draw the results into the SVG `FILE`")
 		f.BoolVar(&o.compare, "compare", false, "compare two files that -o json or jsonl, or llama-bench, wrote")
 	})
-	common(cmd, "prompt", "generate", "pg", "depth", "repeat", "threads", "engine", "shape", "layers", "output", "plot",
-		"compare")
+	common(cmd, "prompt", "generate", "pg", "depth", "repeat", "threads", "engine", "shape", "layers", "output", "compare")
 	must(cmd.RegisterFlagCompletionFunc("shape",
 		cobra.FixedCompletions(random.Shapes(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -263,11 +261,6 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	if err := a.misplaced(o); err != nil {
 		return err
 	}
-	picture, err := openPicture(o.picture)
-	if err != nil {
-		return err
-	}
-	defer picture.close()
 	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
 	spinner := a.spinner()
@@ -315,11 +308,9 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	}
 	if differences := results.Within(rows); len(differences) > 0 && o.output == "md" {
 		fmt.Fprintln(a.stdout())
-		if err := results.WriteDifferences(a.stdout(), differences, a.tableWidth()); err != nil {
-			return err
-		}
+		return results.WriteDifferences(a.stdout(), differences, a.tableWidth())
 	}
-	return picture.draw(rows)
+	return nil
 }
 
 // measure runs the tests and describes what was measured, also with an error.

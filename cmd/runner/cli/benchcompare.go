@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,17 +12,17 @@ import (
 )
 
 // compareBenches compares two files of results.
-func (a *app) compareBenches(cmd *cobra.Command, args []string, o *benchOptions) error {
+func (a *app) compareBenches(cmd *cobra.Command, args []string) error {
 	var other string
 	own := cmd.LocalNonPersistentFlags()
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if own.Lookup(f.Name) != nil && f.Name != "compare" && f.Name != "plot" {
+		if own.Lookup(f.Name) != nil && f.Name != "compare" {
 			other = f.Name
 		}
 	})
 	if other != "" {
 		return &usageError{what: fmt.Sprintf("--compare and --%s exclude each other", other),
-			hint: "--compare takes two files, and --plot"}
+			hint: "--compare takes two files"}
 	}
 	if len(args) != 2 {
 		return &usageError{what: fmt.Sprintf("--compare needs two files, not %d", len(args)),
@@ -48,11 +47,6 @@ func (a *app) compareBenches(cmd *cobra.Command, args []string, o *benchOptions)
 		return &inputError{what: "the two files have no test of the same model in common",
 			hint: "give results of the same model and tests, before and after a change"}
 	}
-	picture, err := openPicture(o.picture)
-	if err != nil {
-		return err
-	}
-	defer picture.close()
 	if err := results.WriteDifferences(a.stdout(), differences, a.tableWidth()); err != nil {
 		return err
 	}
@@ -62,10 +56,5 @@ func (a *app) compareBenches(cmd *cobra.Command, args []string, o *benchOptions)
 	for _, line := range results.Unlike(runs[0], runs[1]) {
 		a.note("warning: " + line)
 	}
-	for i := range runs {
-		for k := range runs[i] {
-			runs[i][k].Subject = fmt.Sprintf("%c: %s", "AB"[i], runs[i][k].Subject)
-		}
-	}
-	return picture.draw(slices.Concat(runs[0], runs[1]))
+	return nil
 }
