@@ -12,40 +12,22 @@ import (
 // go to Out, one JSON object a line. Everything else goes to Err. The summary comes before the answer, because both
 // streams may end up in one file.
 type Pipe struct {
-	streams  Streams
-	s        sections
-	order    summaryFirst
-	posthoc  bool
-	midline  bool // the answer's last byte was not a newline
-	call     strings.Builder
-	warnings warnings
-	err      error
+	view
+	midline bool // the answer's last byte was not a newline
+	call    strings.Builder
 }
 
 // NewPipe returns a renderer for streams whose Out is not a terminal.
 func NewPipe(s Streams) *Pipe {
-	return &Pipe{streams: s, s: sections{w: s.Err, terminal: s.ErrTerminal, color: s.Color && s.ErrTerminal}}
-}
-
-// Render implements [Renderer].
-func (p *Pipe) Render(e reasoning.Event) error {
-	switch e.Kind {
-	case reasoning.Started, reasoning.StrategySwitched:
-		if e.Kind == reasoning.Started {
-			p.order.start(e.Info)
+	p := &Pipe{view: view{streams: s, s: sections{w: s.Err, terminal: s.ErrTerminal, color: s.Color && s.ErrTerminal}}}
+	p.show = p.segment
+	p.end = func() {
+		if p.midline {
+			p.midline = false
+			p.write("\n")
 		}
-		p.posthoc = e.Info != nil && e.Info.Strategy == reasoning.StrategyPosthoc
-	case reasoning.Warning:
-		p.warnings.add(e)
-	case reasoning.Done:
-		p.order.release(p.segment)
-	default:
-		p.order.pass(e, p.segment)
 	}
-	if p.err != nil {
-		return p.err
-	}
-	return p.s.err
+	return p
 }
 
 func (p *Pipe) segment(e reasoning.Event) {
@@ -58,24 +40,6 @@ func (p *Pipe) segment(e reasoning.Event) {
 	default:
 		p.aside(e)
 	}
-}
-
-// Close implements [Renderer].
-func (p *Pipe) Close() error {
-	p.order.release(p.segment)
-	p.streams.Spinner.Stop()
-	p.s.end()
-	if p.midline {
-		p.midline = false
-		p.write("\n")
-	}
-	if p.err != nil {
-		return p.err
-	}
-	if p.s.err != nil {
-		return p.s.err
-	}
-	return p.warnings.write(p.streams.Err, p.streams.ErrTerminal)
 }
 
 func (p *Pipe) answer(e reasoning.Event) {

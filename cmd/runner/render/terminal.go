@@ -13,51 +13,17 @@ import (
 // Under visibility summary it holds the answer back until the summary is complete: the two are generated at the same
 // time, but a person reads one after the other.
 type Terminal struct {
-	streams  Streams
-	s        sections
-	posthoc  bool
+	view
 	labelled bool // something precedes the answer, so without colour the answer needs a label
-	order    summaryFirst
-	warnings warnings
 }
 
 // NewTerminal returns a renderer for s.Out, a terminal. After the run it writes warnings to s.Err, one line each.
 // Without colour the answer is labelled as well.
 func NewTerminal(s Streams) *Terminal {
-	return &Terminal{streams: s, s: sections{w: s.Out, terminal: true, color: s.Color, width: s.Width}}
-}
-
-// Render implements [Renderer].
-func (t *Terminal) Render(e reasoning.Event) error {
-	switch e.Kind {
-	case reasoning.Started, reasoning.StrategySwitched:
-		if e.Kind == reasoning.Started {
-			t.order.start(e.Info)
-		}
-		if e.Info != nil {
-			t.posthoc = e.Info.Strategy == reasoning.StrategyPosthoc
-		}
-	case reasoning.Warning:
-		t.warnings.add(e)
-	case reasoning.Done:
-		t.order.release(t.segment)
-	default:
-		if t.order.pass(e, t.segment) {
-			t.streams.Spinner.Set("summarising")
-		}
-	}
-	return t.s.err
-}
-
-// Close implements [Renderer].
-func (t *Terminal) Close() error {
-	t.order.release(t.segment)
-	t.streams.Spinner.Stop()
-	t.s.end()
-	if t.s.err != nil {
-		return t.s.err
-	}
-	return t.warnings.write(t.streams.Err, t.streams.ErrTerminal)
+	t := &Terminal{view: view{streams: s, s: sections{w: s.Out, terminal: true, color: s.Color, width: s.Width},
+		waits: "summarising"}}
+	t.show = t.segment
+	return t
 }
 
 func (t *Terminal) segment(e reasoning.Event) {

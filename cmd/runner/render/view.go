@@ -1,0 +1,63 @@
+package render
+
+import "runner/reasoning"
+
+// view shows the segments of a run to people: the summary before the answer, and the warnings at the end.
+type view struct {
+	streams Streams
+	s       sections
+	// show shows an event of a segment, and end what comes after the last one; it may be nil.
+	show func(e reasoning.Event)
+	end  func()
+	// waits is what the spinner says while events are held; empty for no spinner.
+	waits string
+
+	posthoc  bool
+	order    summaryFirst
+	warnings warnings
+	err      error
+}
+
+// Render implements [Renderer].
+func (v *view) Render(e reasoning.Event) error {
+	switch e.Kind {
+	case reasoning.Started, reasoning.StrategySwitched:
+		if e.Kind == reasoning.Started {
+			v.order.start(e.Info)
+		}
+		if e.Info != nil {
+			v.posthoc = e.Info.Strategy == reasoning.StrategyPosthoc
+		}
+	case reasoning.Warning:
+		v.warnings.add(e)
+	case reasoning.Done:
+		v.order.release(v.show)
+	default:
+		if v.order.pass(e, v.show) && v.waits != "" {
+			v.streams.Spinner.Set(v.waits)
+		}
+	}
+	return v.failed()
+}
+
+// failed returns the first write error.
+func (v *view) failed() error {
+	if v.err != nil {
+		return v.err
+	}
+	return v.s.err
+}
+
+// Close implements [Renderer].
+func (v *view) Close() error {
+	v.order.release(v.show)
+	v.streams.Spinner.Stop()
+	v.s.end()
+	if v.end != nil {
+		v.end()
+	}
+	if err := v.failed(); err != nil {
+		return err
+	}
+	return v.warnings.write(v.streams.Err, v.streams.ErrTerminal)
+}
