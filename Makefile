@@ -233,7 +233,7 @@ page-picture: build ## renew the picture of the page in README.md (needs Node; C
 
 .PHONY: cli-docs
 cli-docs: toolchain ## renew docs/cli.md from the commands
-	@$(GO) run ./cmd/runner docs markdown > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
+	@$(GO) run ./scripts/clidocs markdown > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 
 .PHONY: clean
 clean: ## remove everything that make built

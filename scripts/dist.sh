@@ -114,7 +114,7 @@ else
     -o "$folder/bin/runner" ./cmd/runner
 fi
 
-"$folder/bin/runner" docs man "$folder/share/man/man1" >/dev/null
+go run ./scripts/clidocs -version "$VERSION" man "$folder/share/man/man1" >/dev/null
 gzip -9n "$folder"/share/man/man1/*.1
 "$folder/bin/runner" completion bash >"$folder/share/bash-completion/completions/runner"
 "$folder/bin/runner" completion zsh >"$folder/share/zsh/site-functions/_runner"

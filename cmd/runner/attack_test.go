@@ -397,7 +397,7 @@ func (a *attacker) tokens(n int) []int {
 // newKey adds a key to a file and returns it.
 func newKey(t *testing.T, file, id string, flags ...string) string {
 	t.Helper()
-	args := append([]string{"apikey", "new", file, id}, flags...)
+	args := append([]string{"serve", "apikey", "new", file, id}, flags...)
 	out, err := exec.Command("runner", args...).Output()
 	if err != nil {
 		t.Fatal(err)

@@ -285,7 +285,7 @@ func TestDoctorAsksTheEngine(t *testing.T) {
 func TestMEWInAProcess(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "tokens.json")
 	token := mewToken(t, tokens, "model", "*")
-	s := serve(t, "--mew", "--mew-tokens", tokens)
+	s := serve(t, "--mew", tokens)
 	s.healthy()
 	in := install(t)
 	for flag, value := range map[string]string{"--isolate": "on", "--engine": ""} {

@@ -63,7 +63,7 @@ func TestMEWFloods(t *testing.T) {
 			list = append(list, flood(one.name, members, one.send))
 		}
 	}
-	list[0].server = []string{"--mew", "--mew-tokens", tokens}
+	list[0].server = []string{"--mew", tokens}
 	rows := f.check(t, list...)
 	t.Logf("%d questions in each of %d turns\n%s%s", f.questions, f.turns, fairnessTable, rows)
 }

@@ -138,7 +138,7 @@ func shownInDocument(t *testing.T) []envelope.Envelope {
 func TestMEW(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	alice, helper := mewToken(t, file, "alice", "chat"), mewToken(t, file, "helper", "agent")
-	s := serve(t, "--mew", "--mew-tokens", file, "--mew-space", "sums", "--api-key", "an API key of the server")
+	s := serve(t, "--mew", file, "--mew-space", "sums", "--api-key", "an API key of the server")
 	if _, status := listen(t, s.url, "wrong", ""); status != http.StatusForbidden {
 		t.Errorf("a wrong token: %d", status)
 	}
@@ -209,8 +209,8 @@ func TestMEWTraces(t *testing.T) {
 	a := newArchive(t)
 	file, served := filepath.Join(t.TempDir(), "tokens.json"), filepath.Join(a.data, "served")
 	desk, helper := mewToken(t, file, "desk", "chat,mcp/response"), mewToken(t, file, "helper", "agent")
-	s := serve(t, "--mew", "--mew-tokens", file, "--mew-reasoning", "full", "--temperature", "0", "--rationale",
-		"--trace", "--trace-store", served, "--trace-to", strings.TrimSpace(a.runner("keys", "export")))
+	s := serve(t, "--mew", file, "--mew-reasoning", "full", "--temperature", "0", "--rationale",
+		"--trace", "--trace-store", served, "--trace-to", strings.TrimSpace(a.runner("trace", "keys", "export")))
 	if status, _ := send(t, http.MethodGet, s.url+"/v1/traces", "", ""); status == http.StatusOK {
 		t.Error("the traces of the space are served to clients")
 	}

@@ -241,7 +241,7 @@ func TestRequestsWaitForTheEngine(t *testing.T) {
 		}
 	}
 	out, err := exec.Command("runner", "run", "http://127.0.0.1:9", "--engine-wait", "2h", "Hi").CombinedOutput()
-	if err == nil || !strings.Contains(unwrapped(string(out)), "is not between 1s and 1h") {
+	if err == nil || !strings.Contains(unwrapped(string(out)), `--engine-wait cannot be "2h"; use 1s to 1h`) {
 		t.Errorf("with a wait of two hours: %v: %s", err, out)
 	}
 }

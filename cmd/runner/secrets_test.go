@@ -143,7 +143,7 @@ func TestTLSOfAnEngine(t *testing.T) {
 			{"no certificate of ours", url, with(right.file), missing},
 			{"one of another authority", url, with(right.file, "--engine-cert", foreign, "--engine-cert-key", foreignKey),
 				[]string{"it does not take our certificate", show}},
-			{"half of one", url, with(right.file, "--engine-cert", own), []string{"--engine-cert-key go together"}},
+			{"half of one", url, with(right.file, "--engine-cert", own), []string{"--engine-cert-key belong together"}},
 			{"a file without a certificate", url, with(ownKey, ours...), []string{"has no certificate"}},
 			{"a key of another certificate", url, with(right.file, "--engine-cert", own, "--engine-cert-key", foreignKey),
 				[]string{"private key does not match"}},

@@ -47,7 +47,7 @@ func newArchive(t *testing.T) *archive {
 	t.Helper()
 	a := &archive{t: t, data: t.TempDir()}
 	a.env = append(os.Environ(), "XDG_DATA_HOME="+a.data, "RUNNER_PASSPHRASE="+passphrase)
-	a.runner("keys", "new")
+	a.runner("trace", "keys", "new")
 	ring, err := keys.Load(filepath.Join(a.data, "runner", "trace.keys"))
 	if err != nil {
 		t.Fatal(err)
@@ -327,9 +327,10 @@ func TestServeIsKilled(t *testing.T) {
 func TestServeTraces(t *testing.T) {
 	a := newArchive(t)
 	file := filepath.Join(t.TempDir(), "keys.json")
-	one := strings.TrimSpace(a.runner("apikey", "new", file, "one"))
-	two := strings.TrimSpace(a.runner("apikey", "new", file, "two", "--reasoning", "full"))
-	auditor := strings.TrimSpace(a.runner("apikey", "new", file, "auditor", "--permission", "trace:read,trace:all"))
+	one := strings.TrimSpace(a.runner("serve", "apikey", "new", file, "one"))
+	two := strings.TrimSpace(a.runner("serve", "apikey", "new", file, "two", "--reasoning", "full"))
+	auditor := strings.TrimSpace(a.runner("serve", "apikey", "new", file, "auditor",
+		"--permission", "trace:read,trace:all"))
 	log := &testenv.Buffer{}
 	url, cmd := a.start(log, "--api-keys", file)
 	ask := func(method, path, key, body string) (status int, text string) {
@@ -391,7 +392,7 @@ func TestServeTraces(t *testing.T) {
 		!strings.Contains(shown, `"by":"two"`) || !strings.Contains(shown, `"how":"reasoning_encrypt"`) {
 		t.Errorf("%.1000s", shown)
 	}
-	told := a.runner("debrief", ofTwo[0])
+	told := a.runner("trace", "explain", ofTwo[0])
 	if !strings.Contains(told, "Debrief: run resp_") || !strings.Contains(told, "Goal: "+question) {
 		t.Errorf("%s", told)
 	}

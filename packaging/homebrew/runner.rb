@@ -12,7 +12,7 @@ class Runner < Formula
   def install
     system "make", "build", "PORTABLE=1"
     bin.install "bin/runner"
-    system bin/"runner", "docs", "man", "man1"
+    system "go", "run", "./scripts/clidocs", "-version", version.to_s, "man", "man1"
     man1.install Dir["man1/*.1"]
     generate_completions_from_executable(bin/"runner", "completion")
   end

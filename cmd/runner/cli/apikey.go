@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"runner/cmd/runner/flags"
 	"runner/server/keys"
 	"runner/server/wire"
 )
@@ -22,25 +21,10 @@ func (a *app) apiKeyCommand() *cobra.Command {
 	return cmd
 }
 
-// permissionFlag is the flag that says what a key may do. earlierPermission has other names that it had or that people
-// type.
-const permissionFlag = "permission"
-
-var earlierPermission = []string{"permissions", "scope"}
-
-// scopeNames returns the values of --permission.
-func scopeNames() (names []string) {
-	for _, s := range wire.Scopes {
-		names = append(names, string(s))
-	}
-	return names
-}
-
 func (a *app) newKeyCommand() *cobra.Command {
 	var e keys.Entry
-	var scopes []string
-	e.Reasoning = visibilityNames[0]
-	cmd := &cobra.Command{
+	scopes := strings.Trim(strings.ReplaceAll(fmt.Sprint(wire.Scopes), " ", ", "), "[]")
+	return command(&cobra.Command{
 		Use:   "new FILE ID",
 		Short: "Make a key, add it to FILE and print it",
 		Long: `Make an API key called ID and add it to FILE. A FILE that does not exist is created. The key is printed only
@@ -49,51 +33,26 @@ now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
   runner serve apikey new keys.json ci --permission generate --models demo`,
 		Args: fileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkNumbers([]number{
-				{"requests-per-minute", e.RequestsPerMinute, 0, math.MaxInt32},
-				{"tokens-per-minute", e.TokensPerMinute, 0, math.MaxInt32},
-			}); err != nil {
-				return err
-			}
-			for _, s := range scopes {
-				if !slices.Contains(wire.Scopes, wire.Scope(s)) {
-					return &usageError{what: fmt.Sprintf("--"+permissionFlag+" cannot be %q", s),
-						hint: "use some of " + strings.Join(scopeNames(), ", ")}
-				}
-				e.Scopes = append(e.Scopes, wire.Scope(s))
-			}
 			e.ID = args[1]
 			key, err := keys.Add(args[0], e)
 			if err != nil {
 				return err
 			}
 			if _, err := fmt.Fprintln(a.out, key); err != nil {
-				return &inputError{
-					what: fmt.Sprintf("%s was added to %s, but its key could not be printed: %v", e.ID, args[0], err),
-					hint: "remove it from the file and make another", err: err,
-				}
+				return input("%s was added to %s, but its key could not be printed: %v", e.ID, args[0], err).from(err).
+					hint("remove it from the file and make another")
 			}
 			a.note(fmt.Sprintf("added %s to %s; the key is shown only once", e.ID, args[0]))
 			return nil
 		},
-	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if slices.Contains(earlierPermission, name) {
-			name = permissionFlag
-		}
-		return pflag.NormalizedName(name)
-	})
-	f.StringSliceVar(&scopes, permissionFlag, nil, "`PERMISSIONS` that it has: "+strings.Join(scopeNames(), ", ")+
-		" (default: all but models:write, trace:all and admin)")
-	addNameChoice(cmd, &e.Reasoning, "reasoning", "maximum reasoning that it may see", visibilityNames...)
-	f.StringSliceVar(&e.Models, "models", nil, "`MODELS` that it may use (default: all)")
-	f.IntVar(&e.RequestsPerMinute, "requests-per-minute", 0, "`N` requests a minute (0: no limit)")
-	f.IntVar(&e.TokensPerMinute, "tokens-per-minute", 0, "`N` tokens a minute, of prompts and answers (0: no limit)")
-	must(cmd.RegisterFlagCompletionFunc(permissionFlag,
-		cobra.FixedCompletions(scopeNames(), cobra.ShellCompDirectiveNoFileComp)))
-	return cmd
+	},
+		flags.Some("permission", &e.Scopes, wire.Scopes,
+			"`PERMISSIONS` that it has: "+scopes+" (default: all but models:write, trace:all and admin)"),
+		flags.Name("reasoning", &e.Reasoning, visibilityNames[0], visibilityNames, "maximum reasoning that it may see"),
+		flags.Words("models", &e.Models, "`MODELS` that it may use (default: all)"),
+		flags.Int("requests-per-minute", &e.RequestsPerMinute, 0, 0, math.MaxInt32, "`N` requests a minute (0: no limit)"),
+		flags.Int("tokens-per-minute", &e.TokensPerMinute, 0, 0, math.MaxInt32,
+			"`N` tokens a minute, of prompts and answers (0: no limit)"))
 }
 
 func (a *app) listKeysCommand() *cobra.Command {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case !cmd.HasSubCommands():
-		return &usageError{what: fmt.Sprintf("%s takes no argument %q", cmd.CommandPath(), args[0]), hint: see(cmd)}
+		return usage("%s takes no argument %q", cmd.CommandPath(), args[0]).hint("%s", see(cmd))
 	}
 	return missingCommand(cmd, args[0])
 }
@@ -38,7 +37,7 @@ func missingCommand(cmd *cobra.Command, typed string) error {
 		hint = other
 	}
 	_, name, _ := strings.Cut(cmd.CommandPath()+" "+typed, " ")
-	return &usageError{what: fmt.Sprintf("there is no command %q", name), hint: hint}
+	return usage("there is no command %q", name).hint("%s", hint)
 }
 
 // nearCommand returns the name of the command in cmd that other programs call what was typed, or else the one that is
@@ -110,7 +109,7 @@ func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --he
 func exactly(n int, what, hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return &usageError{what: what, hint: cmp.Or(hint, see(cmd))}
+			return usage("%s", what).hint("%s", cmp.Or(hint, see(cmd)))
 		}
 		return nil
 	}
@@ -120,7 +119,7 @@ func exactly(n int, what, hint string) cobra.PositionalArgs {
 func atMost(n int, things, hint string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > n {
-			return &usageError{what: fmt.Sprintf("%d %s are too many", len(args), things), hint: hint}
+			return usage("%d %s are too many", len(args), things).hint("%s", hint)
 		}
 		return nil
 	}
@@ -132,23 +131,22 @@ var fileAndID = exactly(2, "a file and an id are needed", "")
 // completeModels completes the name of a model: one on this machine, the demo or a file, and a well-known one once a
 // part of it was typed. After a colon come the quantizations that are known.
 func completeModels(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	list := append(modelNames(), knownNames(typed)...)
-	return unique(append(list, quantNames(typed, installed.Places()...)...)), cobra.ShellCompDirectiveDefault
+	return unique(slices.Concat(modelNames(), knownNames(typed), quantNames(typed, installed.Places()...))),
+		cobra.ShellCompDirectiveDefault
 }
 
 // completeInstalled completes the name of a model in the Hugging Face cache.
 func completeInstalled(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	list := append(installedNames(installed.HuggingFace), quantNames(typed, installed.HuggingFace)...)
-	return unique(list), cobra.ShellCompDirectiveNoFileComp
+	return unique(append(installedNames(installed.HuggingFace), quantNames(typed, installed.HuggingFace)...)),
+		cobra.ShellCompDirectiveNoFileComp
 }
 
 // completePull completes the name of a well-known model.
-func completePull(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func completePull(cmd *cobra.Command, args []string, typed string) (list []string, _ cobra.ShellCompDirective) {
 	if typed != "" {
-		list := append(installedNames(installed.HuggingFace), knownNames(typed)...)
-		return unique(append(list, quantNames(typed, installed.HuggingFace)...)), cobra.ShellCompDirectiveNoFileComp
+		list, _ = completeInstalled(cmd, args, typed)
+		return unique(append(list, knownNames(typed)...)), cobra.ShellCompDirectiveNoFileComp
 	}
-	var list []string
 	for _, k := range names.All() {
 		list = append(list, k.Name)
 	}

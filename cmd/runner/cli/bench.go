@@ -17,6 +17,7 @@ import (
 	"runner/bench"
 	"runner/bench/machine"
 	"runner/bench/results"
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/settings"
 	"runner/models/random"
 )
@@ -24,7 +25,7 @@ import (
 // benchOptions are the flags of bench.
 type benchOptions struct {
 	prompts, generates, depths, threads []int
-	both                                []string
+	both                                []pair
 	engines                             []string
 	repeat                              int
 	noWarmUp                            bool
@@ -50,8 +51,8 @@ const (
 )
 
 func (a *app) benchCommand() *cobra.Command {
-	o := &benchOptions{output: "md", settle: machine.Settle, shapeOf: random.Shape}
-	cmd := &cobra.Command{
+	o := &benchOptions{settle: machine.Settle, shapeOf: random.Shape}
+	return command(&cobra.Command{
 		Use:   "bench [MODEL...]",
 		Short: "Measure how fast models read prompts and generate",
 		Long: `Measure how fast models read prompts (pp) and generate tokens (tg). Tests have the names of llama-bench, and
@@ -61,9 +62,9 @@ Without MODEL the bundled model is measured; --shape measures a model with rando
 Several models, and several --engine, take turns, and a second table says which differences are significant. MLX
 computes a model that is a folder with safetensors.
 
-The table has the mean and deviation, and the median with its 95% interval. On a narrow terminal it has the median only.
-TTFT is the time to the first token, and gaps are the times between tokens. The roofline is the share of the speed that
-the processor's memory allows. Leave the machine alone meanwhile: the table marks runs in which it changed.`,
+The table has the mean and deviation, and the median with its 95% interval. TTFT is the time to the first token, and
+gaps are the times between tokens. The roofline is the share of the speed that the processor's memory allows. Leave the
+machine alone meanwhile: the table marks runs in which it changed.`,
 		Example: `  runner bench
   runner bench gpt-oss-20b -p 512,2048 -n 128 -d 0,4096
   runner bench --shape gpt-oss-20b --layers 4 --engine builtin --engine isolated
@@ -77,45 +78,43 @@ the processor's memory allows. Leave the machine alone meanwhile: the table mark
 			}
 			return a.bench(cmd, args, o)
 		},
-	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	topic(cmd, "Tests", func() {
-		f.IntSliceVarP(&o.prompts, "prompt", "p", []int{512}, "read prompts of `N` tokens (0: none); N,M are two tests")
-		f.IntSliceVarP(&o.generates, "generate", "n", []int{128}, "generate `N` tokens (0: none)")
-		f.StringArrayVar(&o.both, "pg", nil, "read a prompt of P tokens and generate N, as `P,N`; may be repeated")
-		f.IntSliceVarP(&o.depths, "depth", "d", []int{0}, "begin after `N` tokens, which do not count")
-		f.IntVarP(&o.repeat, "repeat", "r", 5, "measure each test `N` times")
-		f.BoolVar(&o.noWarmUp, "no-warmup", false, "leave out the run before each test that is not measured")
-	})
-	topic(cmd, "Answers", func() { o.answer.add(cmd) })
-	topic(cmd, "Models and engines", func() {
-		f.IntSliceVarP(&o.threads, "threads", "t", nil, "compute with `N` threads (default: one per physical core)")
-		f.StringArrayVar(&o.engines, "engine", nil, "measure an `ENGINE`: builtin, isolated (builtin in a process of its "+
-			"own), a folder with llama.cpp libraries, mlx for a MODEL in safetensors, or the address of an engine that serves "+
-			"MODEL; may be repeated")
-		f.StringVar(&o.shape, "shape", "", "measure random weights in the `SHAPE` of a model: "+
-			strings.Join(random.Shapes(), ", "))
-		f.IntVar(&o.layers, "layers", 0, "give the shape only `N` layers, for less memory and time (0: all)")
-		f.BoolVar(&o.inMemory, "in-memory", false, "make the shape in memory, without a file in the cache folder (Linux)")
-		f.IntVarP(&o.model.BatchSize, "batch-size", "b", 0,
-			"read prompts in batches of `N` tokens (0: as many as the engine chooses)")
-		f.IntVar(&o.model.GPULayers, "gpu-layers", -1, "put `N` layers on the GPU (-1: all that fit)")
-		addAnyPretokenizer(cmd, &o.model)
-		o.model.FlashAttention, o.model.CacheType = "auto", "f16"
-		addNameChoice(cmd, &o.model.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
-		addNameChoice(cmd, &o.model.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0",
-			"q4_0")
-	})
-	topic(cmd, "Engine at an address", func() { o.remote.addReach(cmd) })
-	topic(cmd, "Output", func() {
-		addChoiceP(cmd, &o.output, "output", "o", "format of the results", results.Formats, results.Formats)
-		f.BoolVar(&o.compare, "compare", false, "compare two files that -o json or jsonl, or llama-bench, wrote")
-	})
-	common(cmd, "prompt", "generate", "pg", "depth", "repeat", "threads", "engine", "shape", "layers", "output", "compare")
-	must(cmd.RegisterFlagCompletionFunc("shape",
-		cobra.FixedCompletions(random.Shapes(), cobra.ShellCompDirectiveNoFileComp)))
-	return cmd
+	}, o.flags())
+}
+
+func (o *benchOptions) flags() flags.Table {
+	return flags.List(
+		flags.Topic("Tests",
+			flags.Ints("prompt", &o.prompts, []int{512}, 0, maxTestTokens,
+				"read prompts of `N` tokens (0: none); N,M are two tests", flags.Short("p"), flags.Common),
+			flags.Ints("generate", &o.generates, []int{128}, 0, maxTestTokens, "generate `N` tokens (0: none)",
+				flags.Short("n"), flags.Common),
+			flags.Each("pg", &o.both, parsePair, pair.String,
+				"read a prompt of P tokens and generate N, as `P,N`; may be repeated", flags.Common),
+			flags.Ints("depth", &o.depths, []int{0}, 0, maxTestTokens, "begin after `N` tokens, which do not count",
+				flags.Short("d"), flags.Common),
+			flags.Int("repeat", &o.repeat, 5, 1, 1000, "measure each test `N` times", flags.Short("r"), flags.Common),
+			flags.Switch("no-warmup", &o.noWarmUp, "leave out the run before each test that is not measured")),
+		flags.Topic("Answers", o.answer.flags()),
+		flags.Topic("Models and engines",
+			flags.Ints("threads", &o.threads, nil, 0, backend.MaxThreads,
+				"compute with `N` threads (default: one per physical core)", flags.Short("t"), flags.Common),
+			flags.Texts("engine", &o.engines, "measure an `ENGINE`: builtin, isolated (builtin in a process of its own), a "+
+				"folder with llama.cpp libraries, mlx for a MODEL in safetensors, or the address of an engine that serves MODEL; "+
+				"may be repeated", flags.Common),
+			flags.Text("shape", &o.shape, "", "measure random weights in the `SHAPE` of a model: "+
+				strings.Join(random.Shapes(), ", "), flags.Common, flags.Completions(random.Shapes()...)),
+			flags.Int("layers", &o.layers, 0, 0, 1000, "give the shape only `N` layers, for less memory and time (0: all)",
+				flags.Needs("shape"), flags.Common),
+			flags.Switch("in-memory", &o.inMemory, "make the shape in memory, without a file in the cache folder (Linux)",
+				flags.Needs("shape")),
+			flags.Int("batch-size", &o.model.BatchSize, 0, 0, 1<<14,
+				"read prompts in batches of `N` tokens (0: as many as the engine chooses)", flags.Short("b")),
+			computeFlags(&o.model)),
+		flags.Topic("Engine at an address", o.remote.reachFlags()),
+		flags.Topic("Output",
+			flags.Name("output", &o.output, "md", results.Formats, "format of the results", flags.Short("o"), flags.Common),
+			flags.Switch("compare", &o.compare, "compare two files that -o json or jsonl, or llama-bench, wrote",
+				flags.Common)))
 }
 
 // benchFlag replaces llama-bench's spelling -pg, which a parser of flags takes for -p g.
@@ -139,75 +138,54 @@ func benchFlag(args []string) []string {
 // maxTestTokens limits the numbers of tokens of a test.
 const maxTestTokens = 1 << 20
 
-// tests returns the tests that the flags ask for.
-func (o *benchOptions) tests() ([]bench.Test, error) {
-	var tests []bench.Test
-	add := func(flag string, t bench.Test) error {
-		for _, n := range []int{t.Prompt, t.Generate, t.Depth} {
-			if n < 0 || n > maxTestTokens {
-				return &usageError{what: fmt.Sprintf("--%s cannot be %d", flag, n),
-					hint: fmt.Sprintf("use 0 to %d", maxTestTokens)}
-			}
-		}
-		if t.Tokens() > 0 {
-			tests = append(tests, t)
-		}
-		return nil
+// pair is a value of --pg.
+type pair struct{ prompt, generate int }
+
+func (p pair) String() string { return fmt.Sprintf("%d,%d", p.prompt, p.generate) }
+
+func parsePair(text string) (p pair, err error) {
+	left, right, ok := strings.Cut(text, ",")
+	var err1, err2 error
+	p.prompt, err1 = strconv.Atoi(left)
+	p.generate, err2 = strconv.Atoi(right)
+	if !ok || err1 != nil || err2 != nil || min(p.prompt, p.generate) < 0 || max(p.prompt, p.generate) > maxTestTokens {
+		err = errors.New("use P,N, as in 512,128")
 	}
+	return p, err
+}
+
+// tests returns the tests that the flags ask for.
+func (o *benchOptions) tests() (tests []bench.Test, err error) {
 	for _, depth := range unique(o.depths) {
-		if err := add("depth", bench.Test{Depth: depth}); err != nil {
-			return nil, err
-		}
 		for _, n := range unique(o.prompts) {
-			if err := add("prompt", bench.Test{Prompt: n, Depth: depth}); err != nil {
-				return nil, err
-			}
+			tests = append(tests, bench.Test{Prompt: n, Depth: depth})
 		}
 		for _, n := range unique(o.generates) {
-			if err := add("generate", bench.Test{Generate: n, Depth: depth}); err != nil {
-				return nil, err
-			}
+			tests = append(tests, bench.Test{Generate: n, Depth: depth})
 		}
-		for _, pair := range unique(o.both) {
-			p, n, ok := strings.Cut(pair, ",")
-			prompt, err1 := strconv.Atoi(p)
-			generate, err2 := strconv.Atoi(n)
-			if !ok || err1 != nil || err2 != nil {
-				return nil, &usageError{what: fmt.Sprintf("--pg cannot be %q", pair), hint: "use P,N, as in 512,128"}
-			}
-			if err := add("pg", bench.Test{Prompt: prompt, Generate: generate, Depth: depth}); err != nil {
-				return nil, err
-			}
+		for _, p := range unique(o.both) {
+			tests = append(tests, bench.Test{Prompt: p.prompt, Generate: p.generate, Depth: depth})
 		}
 	}
+	tests = slices.DeleteFunc(tests, func(t bench.Test) bool { return t.Tokens() == 0 })
 	if len(tests) == 0 && (!o.answer.on() || slices.ContainsFunc(o.depths, func(n int) bool { return n > 0 })) {
-		return nil, &usageError{what: "there is nothing to measure", hint: "use -p, -n or --pg with more than 0"}
+		err = usage("there is nothing to measure").hint("use -p, -n or --pg with more than 0")
 	}
-	return tests, nil
+	return tests, err
 }
 
 // validate refuses flags that no benchmark can be run with.
 func (o *benchOptions) validate(args []string, changed func(flag string) bool) error {
-	if err := checkNumbers([]number{{"repeat", o.repeat, 1, 1000}, {"layers", o.layers, 0, 1000},
-		{"batch-size", o.model.BatchSize, 0, 1 << 14}, {"gpu-layers", o.model.GPULayers, -1, 1 << 20}}); err != nil {
-		return err
-	}
-	for _, n := range o.threads {
-		if err := checkNumbers([]number{{"threads", n, 0, backend.MaxThreads}}); err != nil {
-			return err
-		}
-	}
 	switch {
 	case o.shape != "" && len(args) > 0:
-		return &usageError{what: "--shape and a model exclude each other", hint: "leave one of them out"}
-	case o.layers > 0 && o.shape == "":
-		return &usageError{what: "--layers needs --shape", hint: "a model has the layers that it has"}
-	case o.inMemory && o.shape == "":
-		return &usageError{what: "--in-memory needs --shape", hint: "models are read where they lie"}
+		return usage("--shape and a model exclude each other").hint("leave one of them out")
 	case o.answer.on() && changed("depth") && !o.tokens(changed):
-		return &usageError{what: "--depth is for tests of prompts and tokens", hint: "add -p, -n or --pg"}
+		return usage("--depth is for tests of prompts and tokens").hint("add -p, -n or --pg")
+	case o.answer.serve && changed("batch-size"):
+		return usage("--batch-size is not for the server of --serve, which has its own").
+			hint("measure batches in another run, without --serve")
 	}
-	return o.answer.validate(changed)
+	return nil
 }
 
 // tokens reports whether prompts and tokens are measured. Flags for answers replace the default tests.
@@ -233,11 +211,11 @@ func (a *app) misplaced(o *benchOptions) error {
 		return "--" + names[at], true
 	}
 	if flag, ok := given(addressFlags); ok && !slices.ContainsFunc(o.engines, isRemote) {
-		return &usageError{what: flag + " is for an engine at an address, and no --engine is at one",
-			hint: "leave it out, or name an address, as in --engine http://127.0.0.1:8080"}
+		return usage("%s is for an engine at an address, and no --engine is at one", flag).
+			hint("leave it out, or name an address, as in --engine http://127.0.0.1:8080")
 	}
 	if flag, ok := given([]string{"question", "max-tokens"}); ok && !o.answer.on() {
-		return &usageError{what: flag + " is for answers, and none are measured", hint: "add --answers"}
+		return usage("%s is for answers, and none are measured", flag).hint("add --answers")
 	}
 	return nil
 }
@@ -245,9 +223,9 @@ func (a *app) misplaced(o *benchOptions) error {
 // bench measures models.
 func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	var tests []bench.Test
-	var err error
 	changed := cmd.Flags().Changed
 	if o.tokens(changed) {
+		var err error
 		if tests, err = o.tests(); err != nil {
 			return err
 		}
@@ -255,9 +233,7 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	if err := o.validate(args, changed); err != nil {
 		return err
 	}
-	if err := a.remote(o.remote); err != nil {
-		return err
-	}
+	a.remote(o.remote)
 	if err := a.misplaced(o); err != nil {
 		return err
 	}

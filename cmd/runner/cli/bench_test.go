@@ -59,7 +59,7 @@ func TestBenchWaitsForEngines(t *testing.T) {
 
 // TestNothingToMeasure: without a test of tokens there must be answers to measure.
 func TestNothingToMeasure(t *testing.T) {
-	var usage *usageError
+	var usage *problem
 	if _, err := (&benchOptions{}).tests(); !errors.As(err, &usage) {
 		t.Errorf("without tests and answers: %v", err)
 	}

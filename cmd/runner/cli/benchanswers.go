@@ -15,6 +15,7 @@ import (
 	"runner/bench"
 	"runner/bench/machine"
 	"runner/chattemplate"
+	"runner/cmd/runner/flags"
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
@@ -35,18 +36,20 @@ type answerOptions struct {
 	maxTokens                        int
 }
 
-func (o *answerOptions) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.BoolVar(&o.answers, "answers", false, "measure whole answers, with the template and the reasoning")
-	f.StringVar(&o.form.schema, "schema", "", "measure what a JSON Schema for the answer costs, `FILE` or the JSON itself")
-	f.BoolVar(&o.summary, "summary", false, "measure what the summary of the reasoning costs")
-	f.BoolVar(&o.trace, "trace", false, "measure what recording a sealed trace costs")
-	f.BoolVar(&o.efforts, "efforts", false, "measure the tokens and the time of each reasoning effort")
-	f.BoolVar(&o.serve, "serve", false, "measure what the server costs, with the same answers without it")
-	f.IntSliceVar(&o.clients, "clients", []int{1}, "ask `N` questions at once with --serve; 1,4 are two tests")
-	f.StringArrayVar(&o.questions, "question", nil,
-		"`TEXT` of the question; may be repeated, and the rounds take turns (default: 5 that the bundled model knows)")
-	f.IntVar(&o.maxTokens, "max-tokens", 512, "maximum number of tokens of an answer, `N`")
+func (o *answerOptions) flags() flags.Table {
+	return flags.List(
+		flags.Switch("answers", &o.answers, "measure whole answers, with the template and the reasoning"),
+		flags.Text("schema", &o.form.schema, "",
+			"measure what a JSON Schema for the answer costs, `FILE` or the JSON itself"),
+		flags.Switch("summary", &o.summary, "measure what the summary of the reasoning costs"),
+		flags.Switch("trace", &o.trace, "measure what recording a sealed trace costs"),
+		flags.Switch("efforts", &o.efforts, "measure the tokens and the time of each reasoning effort"),
+		flags.Switch("serve", &o.serve, "measure what the server costs, with the same answers without it"),
+		flags.Ints("clients", &o.clients, []int{1}, 1, 64, "ask `N` questions at once with --serve; 1,4 are two tests",
+			flags.Needs("serve")),
+		flags.Texts("question", &o.questions, "`TEXT` of the question; may be repeated, and the rounds take turns (default: "+
+			"5 that the bundled model knows)"),
+		flags.Int("max-tokens", &o.maxTokens, 512, 1, maxTestTokens, "maximum number of tokens of an answer, `N`"))
 }
 
 // on reports whether answers are measured.
@@ -61,22 +64,6 @@ var benchQuestions = []string{
 	"What is 24 * 31?",
 	"Sort these numbers: 41, 7, 93, 20.",
 	"Tom has 12 apples and buys 7 more. How many apples does he have?",
-}
-
-func (o *answerOptions) validate(changed func(flag string) bool) error {
-	if changed("clients") && !o.serve {
-		return &usageError{what: "--clients needs --serve", hint: "add --serve, which measures the server"}
-	}
-	if changed("batch-size") && o.serve {
-		return &usageError{what: "--batch-size is not for the server of --serve, which has its own",
-			hint: "measure batches in another run, without --serve"}
-	}
-	for _, n := range o.clients {
-		if err := checkNumbers([]number{{"clients", n, 1, 64}}); err != nil {
-			return err
-		}
-	}
-	return checkNumbers([]number{{"max-tokens", o.maxTokens, 1, maxTestTokens}})
 }
 
 // most is the largest number of answers at once.

@@ -21,31 +21,30 @@ func (a *app) compareBenches(cmd *cobra.Command, args []string) error {
 		}
 	})
 	if other != "" {
-		return &usageError{what: fmt.Sprintf("--compare and --%s exclude each other", other),
-			hint: "--compare takes two files"}
+		return usage("--compare and --%s exclude each other", other).hint("--compare takes two files")
 	}
 	if len(args) != 2 {
-		return &usageError{what: fmt.Sprintf("--compare needs two files, not %d", len(args)),
-			hint: "give the results before and after, as -o json wrote them"}
+		return usage("--compare needs two files, not %d", len(args)).
+			hint("give the results before and after, as -o json wrote them")
 	}
 	var runs [2][]bench.Row
 	for i, path := range args {
 		f, err := os.Open(path)
 		if err != nil {
-			return &inputError{what: fmt.Sprintf("%s cannot be read: %v", path, reason(err)),
-				hint: "give the results before and after, as -o json wrote them", err: err}
+			return input("%s cannot be read: %v", path, reason(err)).from(err).
+				hint("give the results before and after, as -o json wrote them")
 		}
 		runs[i], err = results.Read(f)
 		f.Close()
 		if err != nil {
-			return &inputError{what: fmt.Sprintf("%s cannot be read: %v", path, err),
-				hint: "give files that runner bench -o json, or llama-bench -o json, wrote", err: err}
+			return input("%s cannot be read: %v", path, err).from(err).
+				hint("give files that runner bench -o json, or llama-bench -o json, wrote")
 		}
 	}
 	differences, alone := results.Between(runs[0], runs[1])
 	if len(differences) == 0 {
-		return &inputError{what: "the two files have no test of the same model in common",
-			hint: "give results of the same model and tests, before and after a change"}
+		return input("the two files have no test of the same model in common").
+			hint("give results of the same model and tests, before and after a change")
 	}
 	if err := results.WriteDifferences(a.stdout(), differences, a.tableWidth()); err != nil {
 		return err

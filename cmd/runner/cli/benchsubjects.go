@@ -170,17 +170,17 @@ func (a *app) benchPlan(models []benchModel, engines []string) ([][]string, erro
 		case !given:
 			plan[at] = []string{""}
 		case isFolder(m.path):
-			return nil, &usageError{what: fmt.Sprintf("no --engine computes %s, which is a folder", m.name),
-				hint: "add --engine mlx, or leave --engine out"}
+			return nil, usage("no --engine computes %s, which is a folder", m.name).
+				hint("add --engine mlx, or leave --engine out")
 		default:
-			return nil, &usageError{what: fmt.Sprintf("no --engine computes %s, which is a file", m.name),
-				hint: "give MLX the folder of a model in safetensors, or add --engine builtin"}
+			return nil, usage("no --engine computes %s, which is a file", m.name).
+				hint("give MLX the folder of a model in safetensors, or add --engine builtin")
 		}
 	}
 	for _, engine := range engines {
 		if given && !used[engine] {
-			return nil, &usageError{what: fmt.Sprintf("--engine %s computes none of the models", engine),
-				hint: "MLX computes folders with safetensors, and the others files"}
+			return nil, usage("--engine %s computes none of the models", engine).
+				hint("MLX computes folders with safetensors, and the others files")
 		}
 	}
 	return plan, nil

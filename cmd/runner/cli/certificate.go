@@ -29,10 +29,8 @@ func (c *certificate) reload() error {
 	}
 	pair, err := tls.LoadX509KeyPair(c.chain, c.key)
 	if err != nil {
-		return &inputError{
-			what: "the certificate and its key cannot be used: " + err.Error(), hint: "give a PEM certificate chain and its key",
-			err: err,
-		}
+		return input("the certificate and its key cannot be used: %v", err).from(err).
+			hint("give a PEM certificate chain and its key")
 	}
 	if warning != "" {
 		c.app.complain(warning)
@@ -56,7 +54,7 @@ func checkKeyFile(path string) (warning string, err error) {
 	}
 	switch mode := info.Mode().Perm(); {
 	case mode&0o022 != 0:
-		return "", &inputError{what: fmt.Sprintf("other users can write the TLS key %s", path), hint: "chmod 600 " + path}
+		return "", input("other users can write the TLS key %s", path).hint("chmod 600 %s", path)
 	case mode&0o004 != 0:
 		return fmt.Sprintf("warning: every user of this machine can read the TLS key %s; chmod 600 %s", path, path), nil
 	}

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/rivo/uniseg"
+
+	"runner/cmd/runner/flags"
+	"runner/cmd/runner/render"
 )
 
 // errLeave ends the chat.
@@ -38,11 +41,11 @@ func chatCommands() []chatCommand {
 		{name: "/regenerate", help: "answer the last message again", run: (*chat).regenerate},
 		{name: "/undo", help: "take back the last message and its answer", run: (*chat).undo},
 		{name: "/stats", help: "show figures of the last answer and the conversation", run: (*chat).showStats},
-		{name: "/reasoning", arguments: "[HOW]", help: "how much reasoning is shown: " + alternatives(visibilityNames),
+		{name: "/reasoning", arguments: "[HOW]", help: "how much reasoning is shown: " + flags.Alternatives(visibilityNames),
 			run: (*chat).setReasoning, values: fixed(visibilityNames...)},
 		{name: "/effort", arguments: "[LEVEL]", help: "how much the model reasons, from none to high",
 			run: (*chat).setEffort, values: fixed(effortNames()...)},
-		{name: "/summary", arguments: "[HOW]", help: "summary of the reasoning: " + alternatives(summaryNames),
+		{name: "/summary", arguments: "[HOW]", help: "summary of the reasoning: " + flags.Alternatives(summaryNames),
 			run: (*chat).setSummary, values: fixed(summaryNames...)},
 		{name: "/save", arguments: "FILE", help: "write the conversation to a new file; /load reads .json",
 			run: (*chat).save, values: completePaths},
@@ -110,7 +113,7 @@ func (c *chat) command(ctx context.Context, name, arguments string) error {
 		return unknownCommand(name)
 	}
 	if cmd.arguments == "" && arguments != "" {
-		return &usageError{what: fmt.Sprintf("%s takes no argument", name), hint: "enter it alone"}
+		return usage("%s takes no argument", name).hint("enter it alone")
 	}
 	return cmd.run(c, ctx, arguments)
 }
@@ -123,12 +126,12 @@ var chatElsewhere = map[string]string{
 }
 
 func unknownCommand(name string) error {
-	e := &usageError{what: "there is no command " + name, hint: "/help lists them"}
+	e := usage("there is no command %s", name).hint("/help lists them")
 	switch near := nearest(name, commandNames()); {
 	case chatElsewhere[name] != "":
-		e.hint = chatElsewhere[name]
+		e.advice = chatElsewhere[name]
 	case near != "":
-		e.hint = "did you mean " + near + "?"
+		e.advice = "did you mean " + near + "?"
 	}
 	return e
 }
@@ -165,14 +168,14 @@ func (c *chat) help(_ context.Context, name string) error {
 		if !ok {
 			return unknownCommand(name)
 		}
-		fmt.Fprintf(w, "  %s %s\n%s\n", cmd.name, cmd.arguments, hanging("  ", cmd.help, 2, width))
+		fmt.Fprintf(w, "  %s %s\n%s\n", cmd.name, cmd.arguments, render.Hanging("  ", cmd.help, 2, width))
 		if more := helpTexts[name]; more != "" {
 			fmt.Fprintln(w, indented(more, width))
 		}
 		return nil
 	}
 	for _, cmd := range chatCommands() {
-		fmt.Fprintln(w, hanging("  "+pad(cmd.name+" "+cmd.arguments, 19), cmd.help, 21, width))
+		fmt.Fprintln(w, render.Hanging("  "+render.Pad(cmd.name+" "+cmd.arguments, 19), cmd.help, 21, width))
 	}
 	fmt.Fprintln(w, indented(fmt.Sprintf(`
   Tab completes commands and their values. Ctrl-C stops an answer; twice leaves.
@@ -194,7 +197,7 @@ func indented(text string, width int) string {
 			rest = strings.TrimLeft(after, " ")
 			first += name + strings.Repeat(" ", len(after)-len(rest)+2)
 		}
-		lines[i] = hanging(first, rest, uniseg.StringWidth(first), width)
+		lines[i] = render.Hanging(first, rest, uniseg.StringWidth(first), width)
 	}
 	return strings.Join(lines, "\n")
 }

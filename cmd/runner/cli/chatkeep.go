@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/rivo/uniseg"
-	"github.com/spf13/cobra"
 
 	"runner/chattemplate"
 	"runner/cmd/runner/conversation"
+	"runner/cmd/runner/flags"
+	"runner/cmd/runner/render"
 	"runner/cmd/runner/settings"
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/keys"
@@ -39,14 +40,14 @@ const (
 	historyOff  = "off"
 )
 
-func (o *keepOptions) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.BoolVar(&o.on, keepFlag, false, "keep a chat's conversation, sealed like a trace, for --"+resumeFlag)
-	f.BoolVar(&o.resume, resumeFlag, false, "go on with the conversation that was kept last, and keep it")
-	o.history = historyAuto
-	addNameChoice(cmd, &o.history, "history", "keep what you type in a chat, in the clear, for the keys Up and Ctrl-R; "+
-		"auto does not where the conversation is kept sealed", historyAuto, historyOn, historyOff)
-	settings.Never(cmd, resumeFlag)
+func (o *keepOptions) flags() flags.Table {
+	return flags.List(
+		flags.Switch(keepFlag, &o.on, "keep a chat's conversation, sealed like a trace, for --"+resumeFlag),
+		flags.Switch(resumeFlag, &o.resume, "go on with the conversation that was kept last, and keep it",
+			flags.CommandLine),
+		flags.Name("history", &o.history, historyAuto, []string{historyAuto, historyOn, historyOff},
+			"keep what you type in a chat, in the clear, for the keys Up and Ctrl-R; auto does not where the conversation is "+
+				"kept sealed"))
 }
 
 // typed returns the path of the history, or "" if what is typed is not kept on disk.
@@ -62,9 +63,9 @@ func (o *keepOptions) check(a *app, chatting bool) error {
 	for _, f := range []struct {
 		name string
 		on   bool
-	}{{resumeFlag, o.resume}, {keepFlag, o.on && a.origins[keepFlag] == fromCommandLine}} {
+	}{{resumeFlag, o.resume}, {keepFlag, o.on && a.origins[keepFlag] == settings.CommandLine}} {
 		if f.on && !chatting {
-			return &usageError{what: "--" + f.name + " is for a chat", hint: "leave out the prompt, and use a terminal"}
+			return usage("--%s is for a chat", f.name).hint("leave out the prompt, and use a terminal")
 		}
 	}
 	return nil
@@ -95,7 +96,7 @@ func (a *app) openKept(k *keyringFlags) (*conversation.Kept, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, &inputError{what: "no conversation is kept", hint: "keep one with runner run --" + keepFlag, err: err}
+		return nil, input("no conversation is kept").from(err).hint("keep one with runner run --%s", keepFlag)
 	}
 	ring, err := k.load()
 	if err != nil {
@@ -107,7 +108,7 @@ func (a *app) openKept(k *keyringFlags) (*conversation.Kept, error) {
 	}
 	identities, err := ring.Unlock(phrase)
 	if errors.Is(err, keys.ErrPassphrase) {
-		return nil, &inputError{what: err.Error(), hint: "give the one of runner trace keys new", err: err}
+		return nil, input("%v", err).from(err).hint("give the one of runner trace keys new")
 	}
 	if err != nil {
 		return nil, err
@@ -121,17 +122,17 @@ func (a *app) openKept(k *keyringFlags) (*conversation.Kept, error) {
 
 // unopened explains why the kept conversation cannot be opened.
 func unopened(path string, err error) error {
-	e := &inputError{what: fmt.Sprintf("the conversation %s cannot be opened: %s", path,
-		strings.TrimPrefix(err.Error(), "sealed trace: ")), hint: "remove the file and begin another chat", err: err}
+	e := input("the conversation %s cannot be opened: %s", path, strings.TrimPrefix(err.Error(), "sealed trace: ")).
+		from(err).hint("remove the file and begin another chat")
 	var at *fs.PathError
 	switch {
 	case errors.As(err, &at):
 		e.what = fmt.Sprintf("the conversation %s cannot be opened: %v", path, at.Err)
-		e.hint = "correct that, or remove the file"
+		e.advice = "correct that, or remove the file"
 	case errors.Is(err, trace.ErrNotRecipient):
-		e.hint = "name the keyring of that time with --keyring"
+		e.advice = "name the keyring of that time with --keyring"
 	case errors.Is(err, trace.ErrVersion):
-		e.hint = "use a newer version of this program"
+		e.advice = "use a newer version of this program"
 	}
 	return e
 }
@@ -223,14 +224,14 @@ func (c *chat) remind(heading, text string) {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	width := min(c.app.helpWidth(), proseWidth)
+	width := min(c.app.helpWidth(), render.ProseWidth)
 	const more = " …"
-	rows := strings.Split(wrap(heading+": "+text, width-uniseg.StringWidth(more)), "\n")
+	rows := strings.Split(render.Wrap(heading+": "+text, width-uniseg.StringWidth(more)), "\n")
 	if len(rows) > remindedRows {
 		rows = rows[:remindedRows]
 		rows[remindedRows-1] += more
 	}
 	for _, row := range rows {
-		c.say("%s", clipped(row, width))
+		c.say("%s", render.Clipped(row, width))
 	}
 }

@@ -7,12 +7,13 @@ import (
 	"slices"
 
 	"runner/chattemplate"
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/reasoning"
 )
 
 // errNoModel means that a chat has no model.
-var errNoModel = &inputError{what: "no model is open", hint: "open one with /model NAME"}
+var errNoModel = input("no model is open").hint("open one with /model NAME")
 
 func effortNames() []string {
 	names := []string{effortName(reasoning.EffortDefault)}
@@ -24,35 +25,37 @@ func effortNames() []string {
 
 // badValue is the error of a command whose value is none of names.
 func badValue(command, value string, names []string) error {
-	return &usageError{what: fmt.Sprintf("%s cannot be %q", command, render.CleanLine(value)),
-		hint: "use " + alternatives(names)}
+	return usage("%s cannot be %q", command, render.CleanLine(value)).hint("use %s", flags.Alternatives(names))
+}
+
+// choose sets what a command changes to the value with a name. Without a name it changes nothing.
+func choose[T any](command, name string, names []string, values []T, to *T) error {
+	if name == "" {
+		return nil
+	}
+	i := slices.Index(names, name)
+	if i < 0 {
+		return badValue(command, name, names)
+	}
+	*to = values[i]
+	return nil
 }
 
 func (c *chat) setReasoning(_ context.Context, value string) error {
-	if value != "" {
-		i := slices.Index(visibilityNames, value)
-		if i < 0 {
-			return badValue("/reasoning", value, visibilityNames)
-		}
-		c.options.request.Visibility = visibilities[i]
+	req := &c.options.request
+	if err := choose("/reasoning", value, visibilityNames, visibilities, &req.Visibility); err != nil {
+		return err
 	}
-	c.say("Reasoning shown: %s.", c.options.request.Visibility)
+	c.say("Reasoning shown: %s.", req.Visibility)
 	return nil
 }
 
 func (c *chat) setEffort(_ context.Context, value string) error {
-	if value != "" {
-		names := effortNames()
-		i := slices.Index(names, value)
-		if i < 0 {
-			return badValue("/effort", value, names)
-		}
-		c.options.request.Effort = reasoning.EffortDefault
-		if i > 0 {
-			c.options.request.Effort = efforts[i-1]
-		}
+	req, all := &c.options.request, append([]reasoning.Effort{reasoning.EffortDefault}, efforts...)
+	if err := choose("/effort", value, effortNames(), all, &req.Effort); err != nil {
+		return err
 	}
-	c.say("Reasoning effort: %s.", effortName(c.options.request.Effort))
+	c.say("Reasoning effort: %s.", effortName(req.Effort))
 	return nil
 }
 

@@ -46,7 +46,7 @@ func (s *stats) add(r generation.Reply, info backend.Info, loaded time.Duration)
 func (c *chat) showStats(context.Context, string) error {
 	s := &c.stats
 	if s.last == nil {
-		return &inputError{what: "there is no answer yet", hint: "send a message first"}
+		return input("there is no answer yet").hint("send a message first")
 	}
 	w := c.app.stdout()
 	fmt.Fprintln(w, "The last answer:")

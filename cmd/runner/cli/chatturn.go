@@ -59,7 +59,7 @@ func (c *chat) regenerate(ctx context.Context, _ string) error {
 	case c.gen == nil:
 		return errNoModel
 	case last < 0:
-		return &inputError{what: "there is no message to answer again", hint: "send one first"}
+		return input("there is no message to answer again").hint("send one first")
 	}
 	before := conversation.Conversation{System: c.talk.System, Turns: c.talk.Turns[:last]}
 	q := newQuestion(before.Messages(), c.talk.Turns[last].Messages[0])
@@ -84,7 +84,7 @@ func (c *chat) regenerate(ctx context.Context, _ string) error {
 // undo takes back the last message and its answer.
 func (c *chat) undo(context.Context, string) error {
 	if !c.talk.Undo() {
-		return &inputError{what: "there is nothing to take back", hint: "send a message first"}
+		return input("there is nothing to take back").hint("send a message first")
 	}
 	c.again, c.changed = 0, true
 	c.say("The last message and its answer are taken back; %s.", left(c.said()))

@@ -33,6 +33,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate/family"
+	"runner/cmd/runner/help"
 	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/models/roofline"
@@ -176,6 +177,9 @@ func Main(engine Engine, build Build, args []string) int {
 	return a.execute(args)
 }
 
+// Commands returns the tree of commands, for documents about them. A command of it cannot be run.
+func Commands() *cobra.Command { return newApp(Engine{}, Build{}).rootCommand() }
+
 func newApp(engine Engine, build Build) *app {
 	a := &app{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr, warned: map[string]bool{}}
 	a.load = func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error) {
@@ -268,9 +272,9 @@ func broken(line string, width int) string {
 	}
 	const command = ": runner "
 	if at := strings.LastIndex(line, command); at >= 0 {
-		return wrap(line[:at+1], width) + "\n  " + line[at+len(": "):]
+		return render.Wrap(line[:at+1], width) + "\n  " + line[at+len(": "):]
 	}
-	return wrap(line, width)
+	return render.Wrap(line, width)
 }
 
 // noteWidth is the width of the terminal on standard error, in columns.
@@ -278,7 +282,17 @@ func (a *app) noteWidth() int {
 	if width, _, err := term.GetSize(int(a.err.Fd())); err == nil && width > 0 {
 		return max(width, 40)
 	}
-	return plainWidth
+	return help.PlainWidth
+}
+
+// helpWidth returns the width for help, in columns.
+func (a *app) helpWidth() int {
+	if a.outTerminal {
+		if width, _, err := term.GetSize(int(a.out.Fd())); err == nil && width > 0 {
+			return max(width, 40)
+		}
+	}
+	return help.PlainWidth
 }
 
 // complain writes an error line to standard error.

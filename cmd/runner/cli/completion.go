@@ -1,11 +1,12 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"runner/cmd/runner/flags"
 )
 
 func (a *app) completionCommand() *cobra.Command {
@@ -19,7 +20,7 @@ package bash-completion, version 2.`,
   runner completion zsh > "${fpath[1]}/_runner"
   runner completion fish > ~/.config/fish/completions/runner.fish`,
 		ValidArgs: shells,
-		Args:      exactly(1, "name one shell", "use "+alternatives(shells)),
+		Args:      exactly(1, "name one shell", "use "+flags.Alternatives(shells)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {
@@ -32,7 +33,7 @@ package bash-completion, version 2.`,
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.out)
 			}
-			return &usageError{what: fmt.Sprintf("there is no completion for %q", args[0]), hint: "use " + alternatives(shells)}
+			return usage("there is no completion for %q", args[0]).hint("use %s", flags.Alternatives(shells))
 		},
 	}
 }

@@ -10,14 +10,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/cmd/runner/settings"
 )
-
-// fromCommandLine is the origin of a flag that was given.
-const fromCommandLine = "command line"
 
 // withoutSettings are commands whose flags are not settings. All but config work with any config file.
 var withoutSettings = []string{"completion", "config", "help", "version", "engine-process", memoryProcess,
@@ -33,7 +30,10 @@ func (a *app) applySettings(cmd *cobra.Command) error {
 		a.warnMisspelled(s, cmd.Root())
 		a.origins, err = s.Apply(cmd)
 	}
-	return settingsError(err)
+	if err != nil {
+		return err
+	}
+	return flags.Check(cmd)
 }
 
 // warnMisspelled warns of variables that are almost those of settings. They have no effect.
@@ -57,19 +57,6 @@ func (a *app) settings(root *cobra.Command) (*settings.Settings, error) {
 	return s, s.Check(root, nearest)
 }
 
-// settingsError turns an error in a setting into a usage error.
-func settingsError(err error) error {
-	bad := (*settings.Error)(nil)
-	if !errors.As(err, &bad) {
-		return err
-	}
-	u := &usageError{what: bad.Error(), hint: bad.Hint(), err: err}
-	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
-		u.hint = invalidHint(invalid)
-	}
-	return u
-}
-
 var flagInText = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
 
 // origin says, of the flags in an error, where those come from that the user did not give now.
@@ -77,7 +64,8 @@ func (a *app) origin(line string) string {
 	var told []string
 	for _, flag := range flagInText.FindAllString(line, -1) {
 		where := a.origins[strings.TrimPrefix(flag, "--")]
-		if text := flag + " is set by " + where; where != "" && where != fromCommandLine && !slices.Contains(told, text) {
+		given := where == "" || where == settings.CommandLine
+		if text := flag + " is set by " + where; !given && !slices.Contains(told, text) {
 			told = append(told, text)
 		}
 	}
@@ -89,7 +77,7 @@ func (a *app) origin(line string) string {
 
 func (a *app) configCommand() *cobra.Command {
 	var asJSON, all bool
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "config [COMMAND]",
 		Short: "Show the settings that are in effect, and where they come from",
 		Long: `Show the settings that differ from the defaults, and where they come from. With COMMAND, such as serve or
@@ -117,17 +105,14 @@ The file is ` + "$XDG_CONFIG_HOME/runner/config.toml, or ~/.config/runner/config
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.config(cmd.Root(), strings.Fields(strings.Join(args, " ")), all, asJSON)
 		},
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "show the defaults too")
-	addJSON(cmd, &asJSON, "write one JSON array")
-	return cmd
+	}, flags.Switch("all", &all, "show the defaults too"), jsonFlag(&asJSON, "write one JSON array"))
 }
 
 // noSuchCommand is the error of a path that leads to cmd and no further. rest is what cmd does not have.
 func noSuchCommand(cmd *cobra.Command, path, rest []string) error {
-	u := &usageError{what: fmt.Sprintf("there is no command %q", strings.Join(path, " ")), hint: see(cmd)}
+	u := usage("there is no command %q", strings.Join(path, " ")).hint("%s", see(cmd))
 	if near := nearCommand(cmd, append(rest, path...)[0]); near != "" {
-		u.hint = "did you mean " + near + "?"
+		u.advice = "did you mean " + near + "?"
 	}
 	return u
 }
@@ -135,7 +120,7 @@ func noSuchCommand(cmd *cobra.Command, path, rest []string) error {
 func (a *app) config(root *cobra.Command, path []string, all, asJSON bool) error {
 	s, err := a.settings(root)
 	if err != nil {
-		return settingsError(err)
+		return err
 	}
 	from := root
 	if len(path) > 0 {
@@ -164,7 +149,7 @@ func (a *app) config(root *cobra.Command, path []string, all, asJSON bool) error
 		return err
 	}
 	if err := look(from); err != nil {
-		return settingsError(err)
+		return err
 	}
 	if asJSON {
 		return render.Indented(a.stdout()).Encode(list)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/settings"
 )
 
@@ -16,20 +17,20 @@ func TestVariablesOfFlags(t *testing.T) {
 		"TRACKING_ID", "PERFLOG", "USER", "ALLOW_RUNASROOT"} {
 		taken["RUNNER_"+name] = "GitHub Actions"
 	}
-	flags := map[string]string{}
+	names := map[string]string{}
 	everyCommand(func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !settings.IsSetting(f) {
+			if !flags.IsSetting(f) {
 				return
 			}
-			name := settings.VariableOf(f)
+			name := flags.VariableOf(f)
 			if by := taken[name]; by != "" {
 				t.Errorf("%s of %s is also used by %s", name, cmd.CommandPath(), by)
 			}
-			if other := flags[name]; other != "" && other != f.Name {
+			if other := names[name]; other != "" && other != f.Name {
 				t.Errorf("%s means --%s and --%s", name, f.Name, other)
 			}
-			flags[name] = f.Name
+			names[name] = f.Name
 		})
 	})
 }
@@ -55,7 +56,7 @@ func TestJSONIsTheFormOfAnswers(t *testing.T) {
 	forms := 0
 	everyCommand(func(cmd *cobra.Command) {
 		f := cmd.Flags().Lookup("json")
-		if f == nil || !settings.IsSetting(f) {
+		if f == nil || !flags.IsSetting(f) {
 			return
 		}
 		if forms++; cmd.Flags().Lookup("schema") == nil {

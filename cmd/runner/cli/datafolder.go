@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,14 +15,14 @@ func dataFolder() (string, error) {
 	home, err := os.UserHomeDir()
 	switch {
 	case err != nil:
-		return "", &inputError{what: "the home folder is unknown", hint: "set HOME", err: err}
+		return "", input("the home folder is unknown").from(err).hint("set HOME")
 	case runtime.GOOS == "darwin":
 		return filepath.Join(home, "Library", "Application Support", "runner"), nil
 	case runtime.GOOS == "windows":
 		if dir := os.Getenv("LOCALAPPDATA"); dir != "" {
 			return filepath.Join(dir, "runner"), nil
 		}
-		return "", &inputError{what: "the data folder is unknown", hint: "set LOCALAPPDATA", err: errors.ErrUnsupported}
+		return "", input("the data folder is unknown").from(errors.ErrUnsupported).hint("set LOCALAPPDATA")
 	}
 	return filepath.Join(home, ".local", "share", "runner"), nil
 }
@@ -36,8 +35,8 @@ const configVariable = "RUNNER_CONFIG"
 func configFile() (string, error) {
 	if path := os.Getenv(configVariable); path != "" {
 		if _, err := os.Stat(path); err != nil {
-			return "", &inputError{what: fmt.Sprintf("%s names %s, which cannot be read: %v", configVariable, path, reason(err)),
-				hint: "correct or unset it", err: err}
+			return "", input("%s names %s, which cannot be read: %v", configVariable, path, reason(err)).from(err).
+				hint("correct or unset it")
 		}
 		return path, nil
 	}
@@ -70,8 +69,7 @@ func keyFile(given, name, flag string) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --" + flag,
-			err: err}
+		return "", input("the data folder cannot be made: %v", err).from(err).hint("give a file with --%s", flag)
 	}
 	return filepath.Join(dir, name), nil
 }

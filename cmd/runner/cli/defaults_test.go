@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/flags"
 	"runner/reasoning"
 	"runner/server/wiretest"
 )
@@ -108,7 +109,7 @@ func TestServeReasoningFlags(t *testing.T) {
 		"--reasoning=full --max-reasoning=summary": {reasoning.VisibilityFull, reasoning.VisibilitySummary},
 	} {
 		a, o, cmd := newApp(Engine{}, Build{}), &serveOptions{}, &cobra.Command{}
-		o.add(cmd)
+		flags.Add(cmd, o.flags())
 		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
 			t.Fatal(err)
 		}

@@ -5,20 +5,18 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
+	"runner/cmd/runner/flags"
 	"runner/generation"
 	"runner/generation/delegation"
 )
 
-// addDelegationFlags adds the delegation flags that several commands share.
-func addDelegationFlags(cmd *cobra.Command, req *generation.Request) {
-	cmd.Flags().BoolVar(&req.Delegation.Model, "allow-delegation", false,
-		"let the model hand its reasoning to specialists that it describes")
-	req.Delegation.Work = generation.WorkKeep
-	addNameChoice(cmd, &req.Delegation.Work, "delegated-work",
-		"what the model gets of a specialist's work: all, one message made of it, or nothing",
-		generation.WorkKeep, generation.WorkSquash, generation.WorkDelete)
+// delegationFlags are the delegation flags that several commands share.
+func delegationFlags(d *generation.Delegation) flags.Table {
+	return flags.List(
+		flags.Switch("allow-delegation", &d.Model, "let the model hand its reasoning to specialists that it describes"),
+		flags.Name("delegated-work", &d.Work, generation.WorkKeep,
+			[]generation.Work{generation.WorkKeep, generation.WorkSquash, generation.WorkDelete},
+			"what the model gets of a specialist's work: all, one message made of it, or nothing"))
 }
 
 // readSpecialist reads the file of --delegate. A file whose name ends in .json holds an instruction. Any other file
@@ -35,13 +33,13 @@ func (a *app) readSpecialist(path string) (*delegation.Delegate, error) {
 		in, err = delegation.Parse([]byte(text))
 		ok := false
 		if d, ok = in.(delegation.Delegate); err == nil && !ok {
-			return nil, &inputError{what: "--delegate " + path + " holds no delegate_reasoning",
-				hint: "give one, or a prompt in a file whose name does not end in .json"}
+			return nil, input("--delegate %s holds no delegate_reasoning", path).
+				hint("give one, or a prompt in a file whose name does not end in .json")
 		}
 	}
 	var refused *delegation.Error
 	if errors.As(err, &refused) {
-		return nil, &inputError{what: "--delegate " + path + ": " + refused.Error(), hint: refused.Hint(), err: err}
+		return nil, input("--delegate %s: %v", path, refused).from(err).hint("%s", refused.Hint())
 	}
 	return &d, err
 }

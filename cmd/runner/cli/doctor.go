@@ -13,6 +13,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/models"
@@ -25,7 +26,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var cfg backend.Config
 	var i isolation
 	var at remoteFlags
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "doctor [MODEL]",
 		Short: "Check this machine and test a model",
 		Long: `Print what the engine finds on this machine, how fast its memory is, and how many models there are. Then load
@@ -42,24 +43,15 @@ The exit code is 1 when something would make a run fail.`,
 			if err := a.isolate(i); err != nil {
 				return err
 			}
-			if err := a.remote(at); err != nil {
-				return err
-			}
+			a.remote(at)
 			name := demoName
 			if len(args) == 1 {
 				name = args[0]
 			}
 			return a.doctor(cmd.Context(), name, cfg)
 		},
-	}
-	cmd.Flags().SortFlags = false
-	topic(cmd, "Loading the model", func() {
-		addModelFlags(cmd, &cfg)
-		i.add(cmd, "auto: no")
-	})
-	topic(cmd, "Engine at an address", func() { at.add(cmd) })
-	common(cmd, "ctx-size", "engine", "tokenizer", "engine-key")
-	return cmd
+	}, flags.Topic("Loading the model", modelFlags(&cfg), i.flags()).Showing("engine"),
+		flags.Topic("Engine at an address", at.flags()).Showing("tokenizer", "engine-key"))
 }
 
 func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error {

@@ -2,19 +2,21 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"runner/cmd/runner/flags"
+	"runner/cmd/runner/render"
 )
 
 func (a *app) enginesCommand() *cobra.Command {
 	var asJSON bool
 	var folder string
-	cmd := &cobra.Command{
+	cmd := command(&cobra.Command{
 		Use:   "engines",
 		Short: "List the engines that can run models",
 		Long: `List the engines that can run models: the llama.cpp in this program, those in folders, and MLX, which runs
@@ -31,18 +33,18 @@ in this program does not know.`,
 			if err != nil {
 				return err
 			}
-			write := a.writeEngines
 			if asJSON {
-				write = a.writeEnginesJSON
+				err = render.Lines(a.stdout(), list)
+			} else {
+				err = a.writeEngines(list)
 			}
-			if err := write(list); err != nil {
+			if err != nil {
 				return err
 			}
 			return unusable(list, folder)
 		},
-	}
-	cmd.Flags().StringVar(&folder, "engine", "", "list the engine in `DIR`, too")
-	addJSON(cmd, &asJSON, "one JSON object a line, with the architectures")
+	}, flags.Text("engine", &folder, "", "list the engine in `DIR`, too"),
+		jsonFlag(&asJSON, "one JSON object a line, with the architectures"))
 	cmd.AddCommand(group("setup", "Install an engine", "Install an engine.", a.setUpMLXCommand()))
 	return cmd
 }
@@ -79,17 +81,6 @@ func (a *app) listEngines(ctx context.Context, folder string) ([]EngineFact, err
 	return list, nil
 }
 
-func (a *app) writeEnginesJSON(list []EngineFact) error {
-	enc := json.NewEncoder(a.stdout())
-	enc.SetEscapeHTML(false)
-	for _, e := range list {
-		if err := enc.Encode(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // writeEngines writes a table of the engines, and what is not usable to standard error.
 func (a *app) writeEngines(list []EngineFact) error {
 	w := table(a.stdout())
@@ -120,7 +111,7 @@ func (a *app) writeEngines(list []EngineFact) error {
 
 func (a *app) setUpMLXCommand() *cobra.Command {
 	var python string
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "mlx",
 		Short: "Install MLX, which runs folders with safetensors",
 		Long: `Make a Python environment with MLX in this program's data folder. Packages come from the Python package index.
@@ -135,8 +126,6 @@ On Apple silicon MLX computes on the GPU. On Linux it computes on the CPU, slowl
 			a.note("MLX is ready: runner run FOLDER")
 			return nil
 		},
-	}
-	cmd.Flags().StringVar(&python, "python", "",
-		"Python `INTERPRETER` to use, version 3.11 or newer (default: one on the PATH)")
-	return cmd
+	}, flags.Text("python", &python, "",
+		"Python `INTERPRETER` to use, version 3.11 or newer (default: one on the PATH)"))
 }

@@ -3,11 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"syscall"
 
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
+	"runner/cmd/runner/settings"
 	"runner/generation"
 	"runner/reasoning/trace/keys"
 )
@@ -28,27 +31,41 @@ var (
 	errReported = errors.New("failed")
 )
 
-// usageError is a mistake in the command line.
-type usageError struct {
-	what string
-	// hint is one line that says what to do.
-	hint string
-	err  error
+// problem is an error with what to do about it, one line each.
+type problem struct {
+	what, advice string
+	err          error
+	// usage says that it is a mistake in the command line.
+	usage bool
 }
 
-func (e *usageError) Error() string { return e.what }
-func (e *usageError) Unwrap() error { return e.err }
-func (e *usageError) Hint() string  { return e.hint }
+func (p *problem) Error() string { return p.what }
+func (p *problem) Unwrap() error { return p.err }
 
-// inputError is a problem with something that a flag or argument names, such as a file.
-type inputError struct {
-	what, hint string
-	err        error
+// Hint says what to do.
+func (p *problem) Hint() string { return p.advice }
+
+// unhinted is a problem that becomes an error with its hint.
+type unhinted problem
+
+// usage begins the error of a mistake in the command line.
+func usage(format string, args ...any) unhinted {
+	return unhinted{what: fmt.Sprintf(format, args...), usage: true}
 }
 
-func (e *inputError) Error() string { return e.what }
-func (e *inputError) Unwrap() error { return e.err }
-func (e *inputError) Hint() string  { return e.hint }
+// input begins the error of something that a flag or an argument names, such as a file.
+func input(format string, args ...any) unhinted { return unhinted{what: fmt.Sprintf(format, args...)} }
+
+// from adds the cause.
+func (u unhinted) from(err error) unhinted {
+	u.err = err
+	return u
+}
+
+func (u unhinted) hint(format string, args ...any) *problem {
+	u.advice = fmt.Sprintf(format, args...)
+	return (*problem)(&u)
+}
 
 // brokenForm is an answer that was cut off and so does not match its form.
 type brokenForm struct{ why string }
@@ -103,7 +120,9 @@ func hint(err error) string {
 }
 
 func exitCode(err error) int {
-	var usage *usageError
+	var known *problem
+	var unfit *flags.Error
+	var setting *settings.Error
 	var request *generation.RequestError
 	var broken *brokenForm
 	switch {
@@ -111,7 +130,8 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), errors.As(err, &request):
+	case errors.As(err, &known) && known.usage, errors.As(err, &request), errors.As(err, &unfit),
+		errors.As(err, &setting):
 		return exitUsage
 	case errors.As(err, &broken):
 		return exitBrokenForm

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/reasoning/decision"
 	"runner/reasoning/trace"
@@ -18,7 +19,7 @@ import (
 func (a *app) traceExplainCommand() *cobra.Command {
 	var asJSON, markdown bool
 	o := &traceOptions{}
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "explain RUN|FILE|latest",
 		Short: "Explain a run from its trace",
 		Long: `Explain a run from its trace: what it did, why, what it assumed and what ended it.
@@ -36,9 +37,6 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 
 		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if asJSON && markdown {
-				return &usageError{what: "--json and --markdown exclude each other", hint: "give one of them"}
-			}
 			write := func(debriefs ...*decision.Debrief) error {
 				return writeDebriefs(a.stdout(), debriefs, asJSON, markdown)
 			}
@@ -54,8 +52,8 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 			}
 			text, err := a.readFile("", args[0])
 			if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(args[0], "run_") {
-				return &inputError{what: "there is neither a trace nor a file " + args[0],
-					hint: "name a stored run by its trace's id, which runner trace list shows, or latest", err: err}
+				return input("there is neither a trace nor a file %s", args[0]).from(err).
+					hint("name a stored run by its trace's id, which runner trace list shows, or latest")
 			}
 			if err != nil {
 				return err
@@ -66,12 +64,8 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 			}
 			return write(debriefs...)
 		},
-	}
-	o.add(cmd)
-	o.keys.add(cmd)
-	addJSON(cmd, &asJSON, "write one JSON object for each run")
-	cmd.Flags().BoolVar(&markdown, "markdown", false, "write Markdown")
-	return cmd
+	}, o.flags(), flags.OneOf(jsonFlag(&asJSON, "write one JSON object for each run"),
+		flags.Switch("markdown", &markdown, "write Markdown")))
 }
 
 func writeDebriefs(to io.Writer, debriefs []*decision.Debrief, asJSON, markdown bool) error {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner/cmd/runner/settings"
+	"runner/cmd/runner/flags"
 	"runner/grammar"
 )
 
@@ -23,38 +23,28 @@ type formOptions struct {
 // formFlags are the names of these flags.
 var formFlags = []string{"schema", "json", "regex", "grammar", "choice"}
 
-func (o *formOptions) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&o.schema, "schema", "", "make the answer match a JSON Schema, `FILE` or the JSON itself")
-	f.BoolVar(&o.json, "json", false, "make the answer a JSON object")
-	f.StringVar(&o.regex, "regex", "", "make the answer match a regular expression, `PATTERN`")
-	f.StringVar(&o.grammar, "grammar", "", "make the answer match a grammar in GBNF, `FILE`")
-	f.StringVar(&o.choice, "choice", "", "make the answer one of `A,B,C`; \\, is a comma in a choice")
-	settings.OneOf(cmd, formFlags...)
+func (o *formOptions) flags() flags.Table {
+	return flags.OneOf(
+		flags.Text("schema", &o.schema, "", "make the answer match a JSON Schema, `FILE` or the JSON itself", flags.Common),
+		flags.Switch("json", &o.json, "make the answer a JSON object", flags.Common),
+		flags.Text("regex", &o.regex, "", "make the answer match a regular expression, `PATTERN`"),
+		flags.Text("grammar", &o.grammar, "", "make the answer match a grammar in GBNF, `FILE`"),
+		flags.Text("choice", &o.choice, "", "make the answer one of `A,B,C`; \\, is a comma in a choice"))
 }
 
-// flag returns the flag that asks for a form, or "" if there is none. --json=false asks for none. Two flags are an
-// error.
-func (o *formOptions) flag(cmd *cobra.Command) (flag string, err error) {
+// flag returns the flag that asks for a form, or "" if there is none. --json=false asks for none.
+func (o *formOptions) flag(cmd *cobra.Command) string {
 	for _, name := range formFlags {
-		switch {
-		case !cmd.Flags().Changed(name) || name == "json" && !o.json:
-		case flag != "":
-			return "", &usageError{what: fmt.Sprintf("%s and --%s exclude each other", flag, name),
-				hint: "an answer has one form; give one of them"}
-		default:
-			flag = "--" + name
+		if cmd.Flags().Changed(name) && (name != "json" || o.json) {
+			return "--" + name
 		}
 	}
-	return flag, nil
+	return ""
 }
 
 // source reads the requested form; the zero value is no form. It refuses an unsupported form before a model is loaded.
 func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (form grammar.Source, err error) {
-	flag, err := o.flag(cmd)
-	if err != nil {
-		return form, err
-	}
+	flag := o.flag(cmd)
 	where := flag
 	switch flag {
 	case "":
@@ -93,7 +83,7 @@ func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 
 // empty returns the error of a flag or an argument with an empty value.
 func empty(name, hint string) error {
-	return &usageError{what: name + " is empty", hint: hint}
+	return usage("%s is empty", name).hint("%s", hint)
 }
 
 // theSchema names a schema that was given as an argument, without a flag.
@@ -118,7 +108,7 @@ func (a *app) readSchema(flag, value string) (form grammar.Source, where string,
 
 // formError returns the error of a form that is not supported. where names the form.
 func formError(where string, err error) error {
-	e := &inputError{what: fmt.Sprintf("%s: %v", where, err), hint: hint(err), err: err}
+	e := input("%s: %v", where, err).from(err).hint("%s", hint(err))
 	if c := (*grammar.CompileError)(nil); errors.As(err, &c) {
 		e.what = fmt.Sprintf("%s: %v", where, c.Err)
 	}

@@ -17,7 +17,7 @@ func TestKeyThatCannotBePrinted(t *testing.T) {
 	}
 	defer full.Close()
 	var errs bytes.Buffer
-	cmd := exec.Command("runner", "apikey", "new", filepath.Join(t.TempDir(), "keys.json"), "laptop")
+	cmd := exec.Command("runner", "serve", "apikey", "new", filepath.Join(t.TempDir(), "keys.json"), "laptop")
 	cmd.Stdout, cmd.Stderr = full, &errs
 	err = cmd.Run()
 	if cmd.ProcessState == nil {

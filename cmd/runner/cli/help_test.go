@@ -2,9 +2,7 @@ package cli
 
 import (
 	"errors"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +11,9 @@ import (
 	"github.com/rivo/uniseg"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"runner/cmd/runner/flags"
+	"runner/cmd/runner/help"
 )
 
 // everyCommand calls do for every command that the help shows.
@@ -41,17 +42,19 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	everyCommand(func(cmd *cobra.Command) {
 		cmd.InitDefaultHelpFlag()
 		for _, all := range []bool{false, true} {
-			if all && cmd.Flags().Lookup(allFlag) == nil {
+			if all && cmd.Flags().Lookup(flags.AllFlag) == nil {
 				continue
 			}
 			if all {
-				must(cmd.Flags().Set(allFlag, "true"))
+				if err := cmd.Flags().Set(flags.AllFlag, "true"); err != nil {
+					t.Fatal(err)
+				}
 			}
 			var wide strings.Builder
-			writeHelp(&wide, cmd, 10_000)
+			help.Write(&wide, cmd, 10_000)
 			for _, width := range []int{80, 200} {
 				var b strings.Builder
-				writeHelp(&b, cmd, width)
+				help.Write(&b, cmd, width)
 				if got, want := words(b.String()), words(wide.String()); !slices.Equal(got, want) {
 					t.Errorf("%s: at %d columns the help has other words than without a limit", cmd.CommandPath(), width)
 				}
@@ -76,16 +79,16 @@ func TestHelpShowsCommonFlags(t *testing.T) {
 		shown, hidden := 0, 0
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			switch {
-			case f.Name == "help", f.Name == allFlag, f.Hidden:
-			case len(f.Annotations[isCommon]) > 0:
+			case f.Name == "help", f.Name == flags.AllFlag, f.Hidden:
+			case flags.IsCommon(f):
 				shown++
 			default:
 				hidden++
 			}
 		})
-		switch has := cmd.Flags().Lookup(allFlag) != nil; {
+		switch has := cmd.Flags().Lookup(flags.AllFlag) != nil; {
 		case !has && hidden > most:
-			t.Errorf("%s has %d flags and no --%s", cmd.CommandPath(), hidden, allFlag)
+			t.Errorf("%s has %d flags and no --%s", cmd.CommandPath(), hidden, flags.AllFlag)
 		case has && (shown > most || hidden == 0):
 			t.Errorf("%s shows %d flags and hides %d", cmd.CommandPath(), shown, hidden)
 		}
@@ -94,13 +97,13 @@ func TestHelpShowsCommonFlags(t *testing.T) {
 
 // The help begins a group with what most people look for, so it has the engines among the things that few need.
 func TestGroupsOfTheHelp(t *testing.T) {
-	var help strings.Builder
-	writeHelp(&help, scripted().rootCommand(), 80)
+	var text strings.Builder
+	help.Write(&text, scripted().rootCommand(), 80)
 	at := -1
 	for _, name := range []string{"\nModels:\n  list ", "\n  pull ", "\nMore:\n", "\n  doctor ", "\n  engines "} {
-		next := strings.Index(help.String(), name)
+		next := strings.Index(text.String(), name)
 		if next <= at {
-			t.Errorf("%q is at %d, after %d of what comes before it:\n%s", name, next, at, help.String())
+			t.Errorf("%q is at %d, after %d of what comes before it:\n%s", name, next, at, text.String())
 		}
 		at = next
 	}
@@ -140,8 +143,8 @@ func TestNearestCommand(t *testing.T) {
 		if want != "" {
 			hint = "did you mean " + path + " " + want + "?"
 		}
-		var e *usageError
-		if err := noArguments(cmd, []string{typed}); !errors.As(err, &e) || e.hint != hint {
+		var e *problem
+		if err := noArguments(cmd, []string{typed}); !errors.As(err, &e) || e.advice != hint {
 			t.Errorf("%s %s: %v, want the hint %q", path, typed, e, hint)
 		}
 	}
@@ -170,19 +173,19 @@ func TestHintsForOtherPrograms(t *testing.T) {
 		if found, _, err := root.Find([]string{typed}); err == nil && found != root {
 			t.Errorf("%s is a command", typed)
 		}
-		var e *usageError
-		if err := noArguments(root, []string{typed}); !errors.As(err, &e) || e.hint != hint {
+		var e *problem
+		if err := noArguments(root, []string{typed}); !errors.As(err, &e) || e.advice != hint {
 			t.Errorf("%s: %v", typed, e)
 		}
 		exists(hint, root)
 	}
-	for name, flags := range flagsElsewhere {
-		for flag, hint := range flags {
+	for name, others := range flagsElsewhere {
+		for flag, hint := range others {
 			cmd, _, _ := root.Find([]string{name})
-			var e *usageError
+			var e *problem
 			if err := cmd.ParseFlags([]string{"--" + flag, "x"}); err == nil {
 				t.Errorf("%s has --%s", name, flag)
-			} else if !errors.As(flagError(cmd, err), &e) || e.hint != hint {
+			} else if !errors.As(flagError(cmd, err), &e) || e.advice != hint {
 				t.Errorf("%s --%s: %v", name, flag, e)
 			}
 			exists(hint, cmd)
@@ -198,76 +201,17 @@ func TestHintsForOtherPrograms(t *testing.T) {
 	}
 }
 
-// Every command gets a manual page, in which groff finds no fault, and which has every flag of the command.
-func TestManualPages(t *testing.T) {
-	dir := t.TempDir()
-	a := scripted()
-	n := 0
-	if err := a.writeManTree(dir, a.rootCommand(), &n); err != nil {
-		t.Fatal(err)
-	}
-	pages, err := filepath.Glob(dir + "/*.1")
-	if err != nil || len(pages) != n || n < 25 {
-		t.Fatalf("%d pages of %d: %v", len(pages), n, err)
-	}
-	everyCommand(func(cmd *cobra.Command) {
-		if cmd.Name() == "help" {
-			return
-		}
-		b, err := os.ReadFile(filepath.Join(dir, manName(cmd)+".1"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && !strings.Contains(string(b), roff("--"+f.Name)) {
-				t.Errorf("%s: --%s is missing", cmd.CommandPath(), f.Name)
-			}
-		})
-		if strings.Contains(string(b), "`") {
-			t.Errorf("%s: a backtick", cmd.CommandPath())
-		}
-	})
-	t.Run("groff", func(t *testing.T) {
-		groff, err := exec.LookPath("groff")
-		if err != nil {
-			t.Skip("groff is not on the PATH")
-		}
-		for _, page := range pages {
-			cmd := exec.Command(groff, "-man", "-ww", "-b", "-z", "-Tutf8", page)
-			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-				t.Errorf("%s: %v\n%s", filepath.Base(page), err, out)
-			}
-		}
-	})
-}
-
 // Sizes and times in the help are ones that people read and type.
 func TestDefaultsAreReadable(t *testing.T) {
 	everyCommand(func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			text := defaultOf(f)
+			text := f.DefValue
 			switch kind := f.Value.Type(); {
 			case kind == "BYTES" && len(text) > len("512KiB"), kind == "duration" && strings.HasSuffix(text, "m0s"):
 				t.Errorf("%s --%s: the default is %s", cmd.CommandPath(), f.Name, text)
 			}
 		})
 	})
-	for text, want := range map[string]string{"24GB": "24GB", "64MiB": "64MiB", "67108864": "64MiB", "1.5GiB": "1536MiB",
-		"1000": "1KB", "1025": "1025", "0": "0"} {
-		var b byteSize
-		if err := b.Set(text); err != nil || b.String() != want {
-			t.Errorf("%s is %s, want %s: %v", text, b.String(), want, err)
-		}
-		if again := b; again.Set(b.String()) != nil || again != b {
-			t.Errorf("%s does not mean %d", b.String(), b)
-		}
-	}
-	for text, want := range map[string]string{"24h0m0s": "24h", "30m0s": "30m", "1h30m0s": "1h30m", "30s": "30s",
-		"10m0s": "10m"} {
-		if got := shortDuration(text); got != want {
-			t.Errorf("%s is %s, want %s", text, got, want)
-		}
-	}
 }
 
 // A message is broken between words, and a command in it can be copied.

@@ -17,8 +17,7 @@ const maxInput = 16 << 20
 func (a *app) readFile(flag, path string) (string, error) {
 	if path == "-" {
 		if a.inTaken {
-			return "", &usageError{what: strings.TrimSpace(flag + " -: standard input was read already"),
-				hint: "give a file instead"}
+			return "", usage("%s", strings.TrimSpace(flag+" -: standard input was read already")).hint("give a file instead")
 		}
 		return a.readStdin()
 	}
@@ -50,8 +49,7 @@ func readText(what string, r io.Reader) (string, error) {
 	case err != nil:
 		return "", unreadable(what, "", err)
 	case len(b) > maxInput:
-		return "", &inputError{what: fmt.Sprintf("%s is larger than %d MiB", what, maxInput>>20),
-			hint: "give a smaller part of it"}
+		return "", input("%s is larger than %d MiB", what, maxInput>>20).hint("give a smaller part of it")
 	}
 	return string(b), checkText(what, string(b))
 }
@@ -59,7 +57,7 @@ func readText(what string, r io.Reader) (string, error) {
 // checkText refuses text that is not UTF-8 or contains zero bytes.
 func checkText(what, text string) error {
 	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
-		return &inputError{what: what + " is not UTF-8 text", hint: "convert it to text first"}
+		return input("%s is not UTF-8 text", what).hint("convert it to text first")
 	}
 	return nil
 }
@@ -69,8 +67,8 @@ func unreadable(flag, path string, err error) error {
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		cause = pe.Err
 	}
-	return &inputError{what: strings.TrimSpace(fmt.Sprintf("%s %s", flag, path)) + ": " + cause.Error(),
-		hint: "check the name and its permissions", err: err}
+	return input("%s: %v", strings.TrimSpace(fmt.Sprintf("%s %s", flag, path)), cause).from(err).
+		hint("check the name and its permissions")
 }
 
 // prompt has the parts of the user's first message.

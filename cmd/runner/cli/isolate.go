@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/cmd/runner/flags"
 	"runner/models"
 )
 
 // isolation says which models get a process of their own, so that a crash of the engine does not end the program.
 type isolation struct {
 	when   string
-	memory byteSize
+	memory int64
 	// folder is the folder of the engine; empty means the engine in this program. One from a folder always gets a process
 	// of its own.
 	folder string
@@ -34,17 +35,16 @@ const (
 // with another process.
 const servedFrom = 256<<20 + 1
 
-// add adds the flags. auto says what auto means.
-func (i *isolation) add(cmd *cobra.Command, auto string) {
-	i.when = isolateAuto
-	addNameChoice(cmd, &i.when, "isolate",
-		"run the engine in a process of its own, which is started again after a crash ("+
-			auto+")", isolateAuto, isolateOn, isolateOff)
-	cmd.Flags().StringVar(&i.folder, "engine", "",
-		"run GGUF files with the llama.cpp libraries in `DIR`, in a process of their own (default: the engine in this "+
-			"program, or the newest of runner engines for a model that it does not know)")
-	cmd.Flags().Var(&i.memory, "engine-memory",
-		"run the engine in a process of its own, which may take at most `BYTES`, as in 24GB (0: no limit)")
+// flags are the flags that say where an engine runs.
+func (i *isolation) flags() flags.Table {
+	return flags.List(
+		flags.Name("isolate", &i.when, isolateAuto, []string{isolateAuto, isolateOn, isolateOff},
+			"run the engine in a process of its own, which is started again after a crash (auto: a server does so for models "+
+				"of more than 256 MiB)"),
+		flags.Text("engine", &i.folder, "", "run GGUF files with the llama.cpp libraries in `DIR`, in a process of their "+
+			"own (default: the engine in this program, or the newest of runner engines for a model that it does not know)"),
+		flags.Size("engine-memory", &i.memory, 0, 0,
+			"run the engine in a process of its own, which may take at most `BYTES`, as in 24GB (0: no limit)"))
 }
 
 // isolate uses the flags from now on. It finds the folder and refuses one that cannot be used.
@@ -58,15 +58,13 @@ func (a *app) isolate(i isolation) error {
 
 func (i *isolation) validate(check func(path string) error) error {
 	if i.memory > 0 && i.when == isolateOff {
-		return &usageError{what: "--isolate cannot be off with --engine-memory",
-			hint: "only a process of its own can have a limit"}
+		return usage("--isolate cannot be off with --engine-memory").hint("only a process of its own can have a limit")
 	}
 	if i.folder == "" {
 		return nil
 	}
 	if i.when == isolateOff {
-		return &usageError{what: "--isolate cannot be off with --engine",
-			hint: "an engine from a folder runs in a process of its own"}
+		return usage("--isolate cannot be off with --engine").hint("an engine from a folder runs in a process of its own")
 	}
 	path, err := filepath.Abs(i.folder)
 	if err != nil {
@@ -110,11 +108,11 @@ func isFolder(path string) bool {
 
 // place says where the model at path is computed: in a process of its own or not, and in which.
 func (a *app) place(ctx context.Context, path string) (own bool, p Process, err error) {
-	p = Process{Folder: a.isolation.folder, Memory: int64(a.isolation.memory)}
+	p = Process{Folder: a.isolation.folder, Memory: a.isolation.memory}
 	if isFolder(path) {
 		if a.isolation.when == isolateOff {
-			return false, p, &usageError{what: "--isolate cannot be off for a folder with safetensors",
-				hint: "MLX, which runs it, always has a process of its own"}
+			return false, p, usage("--isolate cannot be off for a folder with safetensors").
+				hint("MLX, which runs it, always has a process of its own")
 		}
 		return true, p, nil
 	}
@@ -124,9 +122,8 @@ func (a *app) place(ctx context.Context, path string) (own bool, p Process, err 
 		}
 	}
 	if p.Folder != "" && a.isolation.when == isolateOff {
-		return false, p, &usageError{
-			what: "--isolate cannot be off for this model, which the engine in " + p.Folder + " runs",
-			hint: "an engine from a folder runs in a process of its own"}
+		return false, p, usage("--isolate cannot be off for this model, which the engine in %s runs", p.Folder).
+			hint("an engine from a folder runs in a process of its own")
 	}
 	return p.Folder != "" || a.isolation.applies(path), p, nil
 }
@@ -162,21 +159,19 @@ func (a *app) openModel(ctx context.Context, path string, cfg backend.Config, lo
 // engineCommand is hidden: only the program itself starts it.
 func (a *app) engineCommand() *cobra.Command {
 	var p Process
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use: "engine-process", Hidden: true, Args: noArguments,
 		Short: "Be an engine's own process",
 		Long:  "Be an engine's own process. runner starts this command itself; docs/engine-protocol.md describes it.",
 		RunE: func(*cobra.Command, []string) error {
 			err := a.engine.Process(p)
 			if errors.Is(err, ErrByHand) {
-				return &usageError{what: "engine-process is not for people: runner starts it itself", hint: "use runner run or " +
-					"runner serve, with --isolate on", err: err}
+				return usage("engine-process is not for people: runner starts it itself").from(err).
+					hint("use runner run or runner serve, with --isolate on")
 			}
 			return err
 		},
-	}
-	cmd.Flags().Int64Var(&p.Memory, "memory", 0, "maximum memory in `bytes` (0: no limit)")
-	cmd.Flags().StringVar(&p.Folder, "engine", "", "`DIR` with the engine's libraries (none: the engine in this program)")
-	cmd.Flags().BoolVar(&p.Verbose, "verbose", false, "write the engine's messages to standard error")
-	return cmd
+	}, flags.Size("memory", &p.Memory, 0, 0, "maximum memory in `BYTES` (0: no limit)"),
+		flags.Text("engine", &p.Folder, "", "`DIR` with the engine's libraries (none: the engine in this program)"),
+		flags.Switch("verbose", &p.Verbose, "write the engine's messages to standard error"))
 }

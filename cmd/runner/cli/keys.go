@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"runner/cmd/runner/flags"
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/keys"
 )
@@ -23,15 +24,14 @@ const passphraseVariable = "RUNNER_PASSPHRASE"
 // keyringFlags are the flags of commands that need a keyring.
 type keyringFlags struct{ file, passphraseFile string }
 
-func (k *keyringFlags) add(cmd *cobra.Command) {
-	k.addFile(cmd)
-	cmd.Flags().StringVar(&k.passphraseFile, "passphrase-file", "", "`FILE` whose first line is the passphrase (default: "+
-		passphraseVariable+", or asked for)")
+// flags are the flag of the file and the one for the passphrase.
+func (k *keyringFlags) flags() flags.Table {
+	return flags.List(k.fileFlag(), flags.Text("passphrase-file", &k.passphraseFile, "",
+		"`FILE` whose first line is the passphrase (default: "+passphraseVariable+", or asked for)"))
 }
 
-func (k *keyringFlags) addFile(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&k.file, "keyring", "", "`FILE` of the keys (default: in the data folder)")
+func (k *keyringFlags) fileFlag() flags.Table {
+	return flags.Text("keyring", &k.file, "", "`FILE` of the keys (default: in the data folder)")
 }
 
 // path returns the path of the keyring. If it is the default path, its folder is made.
@@ -44,8 +44,7 @@ func (k *keyringFlags) load() (*keys.Keyring, error) {
 	}
 	ring, err := keys.Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &inputError{what: fmt.Sprintf("there is no keyring %s", path),
-			hint: "make one with runner trace keys new", err: err}
+		return nil, input("there is no keyring %s", path).from(err).hint("make one with runner trace keys new")
 	}
 	return ring, err
 }
@@ -61,7 +60,7 @@ func (k *keyringFlags) public(id string) (key trace.Recipient, err error) {
 			return key.Recipient, nil
 		}
 	}
-	return key, &inputError{what: fmt.Sprintf("there is no key %q", id), hint: "see runner trace keys list"}
+	return key, input("there is no key %q", id).hint("see runner trace keys list")
 }
 
 // current returns the public key that traces are sealed to by default.
@@ -85,8 +84,8 @@ func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 		return []byte(text), nil
 	}
 	if !a.inTerminal || !a.errTerminal {
-		return nil, &usageError{what: "a passphrase is needed, but there is no terminal to ask on",
-			hint: "use --passphrase-file or " + passphraseVariable}
+		return nil, usage("a passphrase is needed, but there is no terminal to ask on").
+			hint("use --passphrase-file or %s", passphraseVariable)
 	}
 	questions := []string{"Passphrase: ", "Once more: "}
 	if !twice {
@@ -97,7 +96,7 @@ func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 		return nil, err
 	}
 	if twice && lines[0] != lines[1] {
-		return nil, &inputError{what: "the passphrases differ", hint: "type the same twice"}
+		return nil, input("the passphrases differ").hint("type the same twice")
 	}
 	return []byte(lines[0]), nil
 }
@@ -128,8 +127,7 @@ func (a *app) ask(questions []string) (lines []string, err error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, &inputError{what: "no passphrase was typed", hint: "use --passphrase-file or " + passphraseVariable,
-			err: err}
+		return nil, input("no passphrase was typed").from(err).hint("use --passphrase-file or %s", passphraseVariable)
 	}
 	return lines, nil
 }
@@ -168,7 +166,7 @@ The private key opens them and is protected by a passphrase. The passphrase is a
 
 func (a *app) keysNewCommand() *cobra.Command {
 	k := &keyringFlags{}
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "new",
 		Short: "Make a keyring with one key and print its public key",
 		Long: "Make a keyring with one key and print its public key. Nobody can read traces without the passphrase: it " +
@@ -200,19 +198,17 @@ func (a *app) keysNewCommand() *cobra.Command {
 			fmt.Fprintln(a.out, ring.Current())
 			return nil
 		},
-	}
-	k.add(cmd)
-	return cmd
+	}, k.flags())
 }
 
 func keyringThere(path string) error {
-	return &inputError{what: path + " already exists",
-		hint: "use runner trace keys rotate for a new key, or name another file with --keyring", err: fs.ErrExist}
+	return input("%s already exists", path).from(fs.ErrExist).
+		hint("use runner trace keys rotate for a new key, or name another file with --keyring")
 }
 
 func (a *app) keysListCommand() *cobra.Command {
 	k := &keyringFlags{}
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "list",
 		Short: "List the keys, the current one first",
 		Args:  noArguments,
@@ -230,14 +226,12 @@ func (a *app) keysListCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}
-	k.addFile(cmd)
-	return cmd
+	}, k.fileFlag())
 }
 
 func (a *app) keysExportCommand() *cobra.Command {
 	k := &keyringFlags{}
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "export [ID]",
 		Short: "Print a public key, the current one without ID",
 		Args:  atMost(1, "keys", "name one"),
@@ -251,14 +245,12 @@ func (a *app) keysExportCommand() *cobra.Command {
 			}
 			return err
 		},
-	}
-	k.addFile(cmd)
-	return cmd
+	}, k.fileFlag())
 }
 
 func (a *app) keysRotateCommand() *cobra.Command {
 	k := &keyringFlags{}
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "rotate",
 		Short: "Make a new key the current one and print its public key",
 		Long:  "Make a new key the current one and print its public key. Older keys go on opening what was sealed to them.",
@@ -285,7 +277,5 @@ func (a *app) keysRotateCommand() *cobra.Command {
 			fmt.Fprintln(a.out, ring.Current())
 			return nil
 		},
-	}
-	k.add(cmd)
-	return cmd
+	}, k.flags())
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -197,8 +196,8 @@ func stacked(all []listed, width int) string {
 		case l.Warning != "":
 			runs = "runs slowly: " + l.Warning
 		}
-		fmt.Fprintf(&b, "%s\n%s\n%s\n", l.Name, hanging("  ", strings.Join(facts, ", "), 2, width),
-			hanging("  ", runs, 2, width))
+		fmt.Fprintf(&b, "%s\n%s\n%s\n", l.Name, render.Hanging("  ", strings.Join(facts, ", "), 2, width),
+			render.Hanging("  ", runs, 2, width))
 	}
 	return b.String()
 }
@@ -255,15 +254,4 @@ func (a *app) writeModel(l listed) error {
 		}
 	}
 	return w.Flush()
-}
-
-// encodeLines writes values as JSON, one a line.
-func (a *app) encodeLines(all []listed) error {
-	enc := json.NewEncoder(a.stdout())
-	for _, l := range all {
-		if err := enc.Encode(l); err != nil {
-			return err
-		}
-	}
-	return nil
 }

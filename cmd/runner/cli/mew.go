@@ -3,12 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"net/url"
 
 	"github.com/spf13/cobra"
 
-	"runner/cmd/runner/settings"
+	"runner/cmd/runner/flags"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
@@ -29,7 +30,7 @@ type mewOptions struct {
 
 func (a *app) mewCommand() *cobra.Command {
 	o := &mewOptions{}
-	cmd := &cobra.Command{
+	cmd := command(&cobra.Command{
 		Use:   "mew [MODEL]",
 		Short: "Take part in a MEW space with a model",
 		Long: `Take part in a MEW space (Multi-Entity Workspace, v0.4) with a model, until interrupted. It answers chat that
@@ -40,66 +41,51 @@ MODEL is as for run. The model may call the functions that other participants of
 the connection is lost, it connects again.`,
 		Example: `  RUNNER_MEW_TOKEN=... runner mew --url ws://127.0.0.1:8080 -r summary
   runner mew token tokens.json alice --allow chat
-  runner serve --mew --mew-tokens tokens.json`,
+  runner serve --mew tokens.json`,
 		Args:              atMost(1, "arguments", "name one model"),
 		ValidArgsFunction: completeModels,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.mew(cmd, o, args) },
-	}
-	o.add(cmd)
+	}, o.flags())
 	cmd.AddCommand(a.mewTokenCommand())
 	return cmd
 }
 
-func (o *mewOptions) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&o.address.URL, "url", "", "`URL` of the space's server, ws://, wss://, http:// or https://")
-	f.StringVar(&o.address.Token, "token", "", "`TOKEN` of the participant (also: "+mewTokenVariable+")")
-	f.StringVar(&o.address.Space, "space", "", "`NAME` of the space (default: the server's)")
-	f.StringVar(&o.address.ID, "id", "", "`ID` to join with, for servers that do not know it from the token")
-	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
-	o.addReasoning(cmd)
-	f.StringVar(&o.tools, "tools", "", "functions that the model may call in place of those that others offer, a "+
-		"JSON `FILE`")
-	f.BoolVar(&o.noTools, "no-tools", false, "offer the model no functions")
-	addRationale(cmd, &o.request.Rationale)
-	addThoughts(cmd, &o.thoughts, "thoughts")
-	f.IntVarP(&o.request.MaxTokens, "max-tokens", "n", 0,
-		"generate at most `N` tokens in a turn, reasoning included (0: what fits into the context)")
-	topic(cmd, "Delegation", func() { o.addDelegation(cmd) })
-	topic(cmd, "Sampling", func() {
-		addSamplingFlags(cmd, &o.request.Sampling)
-		f.Uint64VarP(&o.seed, "seed", "s", 0, "seed `N` of every turn (default: random)")
-	})
-	topic(cmd, "Loading the model", func() {
-		addModelFlags(cmd, &o.model)
-		addDrafts(cmd, &o.drafts)
-		o.isolation.add(cmd, "auto: no")
-		addChatTemplate(cmd, &o.chatTemplate, "the model's own")
-	})
-	topic(cmd, "Traces", func() { o.record.add(cmd, "trace", "keep a sealed trace of each run in the space") })
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
-	settings.Secret(cmd, "token")
-	settings.Variable(cmd, "token", mewTokenVariable)
-	common(cmd, "url", "token", "space", "id", "system", "reasoning", "reasoning-effort", "summary", "tools", "no-tools",
-		"max-tokens", "temperature", "seed", "ctx-size", "verbose")
+func (o *mewOptions) flags() flags.Table {
+	return flags.List(
+		flags.Text("url", &o.address.URL, "", "`URL` of the space's server, ws://, wss://, http:// or https://"),
+		flags.Text("token", &o.address.Token, "", "`TOKEN` of the participant", flags.Secret,
+			flags.Variable(mewTokenVariable)),
+		flags.Text("space", &o.address.Space, "", "`NAME` of the space (default: the server's)"),
+		flags.Text("id", &o.address.ID, "", "`ID` to join with, for servers that do not know it from the token"),
+		systemFlag(&o.system),
+		o.reasoningFlags(),
+		flags.OneOf(
+			flags.Text("tools", &o.tools, "",
+				"functions that the model may call in place of those that others offer, a JSON `FILE`"),
+			flags.Switch("no-tools", &o.noTools, "offer the model no functions")),
+		rationaleFlag(&o.request.Rationale),
+		thoughtsFlag("thoughts", &o.thoughts),
+		flags.Int("max-tokens", &o.request.MaxTokens, 0, 0, math.MaxInt,
+			"generate at most `N` tokens in a turn, reasoning included (0: what fits into the context)", flags.Short("n")),
+		flags.Topic("Delegation", o.delegationFlags()),
+		flags.Topic("Sampling", samplingFlags(&o.request.Sampling), flags.Seed("seed", &o.seed,
+			"seed `N` of every turn (default: random)", flags.Short("s"))),
+		flags.Topic("Loading the model", modelFlags(&o.model), draftsFlag(&o.drafts), o.isolation.flags(),
+			templateFlag(&o.chatTemplate)),
+		flags.Topic("Traces", o.record.flags("keep a sealed trace of each run in the space", []string{"trace"})),
+		flags.Switch("verbose", &o.verbose, "log more", flags.Short("v")),
+	).Showing("url", "token", "space", "id", "tools", "no-tools", "max-tokens", "temperature", "seed", "verbose")
 }
 
 func (o *mewOptions) validate(cmd *cobra.Command) error {
 	switch {
 	case o.address.URL == "":
-		return &usageError{what: "--url is missing",
-			hint: "give the address of the space's server, as in ws://127.0.0.1:8080"}
+		return usage("--url is missing").hint("give the address of the space's server, as in ws://127.0.0.1:8080")
 	case o.address.Token == "":
-		return &usageError{what: "the token is missing", hint: "give it with " + mewTokenVariable + " or --token"}
-	case o.tools != "" && o.noTools:
-		return &usageError{what: "--tools and --no-tools exclude each other", hint: "leave one out"}
+		return usage("the token is missing").hint("give it with %s or --token", mewTokenVariable)
 	}
 	if err := o.address.Check(); err != nil {
-		return &usageError{what: "--url: " + err.Error(), hint: "give an address as in ws://127.0.0.1:8080", err: err}
-	}
-	if err := checkNumbers([]number{{"thoughts", o.thoughts, 1, 100_000}}); err != nil {
-		return err
+		return usage("--url: %v", err).from(err).hint("give an address as in ws://127.0.0.1:8080")
 	}
 	return o.runOptions.validate(cmd)
 }

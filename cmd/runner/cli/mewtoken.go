@@ -7,14 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/flags"
 	"runner/server/mew"
 	"runner/server/mew/envelope"
 )
 
 func (a *app) mewTokenCommand() *cobra.Command {
-	var kinds []string
+	kinds := []string{envelope.Chat}
 	var patterns string
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "token FILE ID",
 		Short: "Make a participant's token, add it to FILE and print it",
 		Long: `Make a token for the participant ID of a space that runner serve --mew serves, and add it to FILE. A FILE that
@@ -33,7 +34,7 @@ reasoning. It may always stop the reasoning that answers its own message.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			capabilities, err := mewCapabilities(kinds, patterns)
 			if err != nil {
-				return &usageError{what: err.Error(), hint: see(cmd), err: err}
+				return usage("%v", err).from(err).hint("%s", see(cmd))
 			}
 			token, err := mew.AddToken(args[0], args[1], capabilities)
 			if err != nil {
@@ -43,12 +44,8 @@ reasoning. It may always stop the reasoning that answers its own message.`,
 			a.note(fmt.Sprintf("added %s to %s; the token is shown only once", args[1], args[0]))
 			return nil
 		},
-	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringSliceVar(&kinds, "allow", []string{envelope.Chat}, "`KINDS` of messages that it may send, or agent")
-	f.StringVar(&patterns, "capabilities", "", "`JSON` list of capabilities, in place of --allow")
-	return cmd
+	}, flags.Words("allow", &kinds, "`KINDS` of messages that it may send, or agent"),
+		flags.Text("capabilities", &patterns, "", "`JSON` list of capabilities, in place of --allow"))
 }
 
 // mewCapabilities reads patterns, or makes capabilities from kinds if there are no patterns.

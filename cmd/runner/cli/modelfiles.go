@@ -48,8 +48,7 @@ func takeFiles(name, path string, first *models.Snapshot) (*models.Snapshot, err
 	}
 	s, err := models.Take(m.Parts)
 	if err != nil {
-		return nil, &inputError{what: fmt.Sprintf("the files of model %q cannot be read", name),
-			hint: "check the file and its permissions", err: err}
+		return nil, input("the files of model %q cannot be read", name).from(err).hint("check the file and its permissions")
 	}
 	return s, nil
 }

@@ -4,53 +4,51 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/spf13/cobra"
-
 	"runner/backend"
+	"runner/cmd/runner/flags"
 	"runner/runner"
 )
 
-// addModelFlags adds the flags for loading a model.
-func addModelFlags(cmd *cobra.Command, m *backend.Config) {
-	f := cmd.Flags()
-	f.IntVar(&m.ContextSize, "ctx-size", 0,
-		"context of `N` tokens (0: as many as the model was trained for, if memory allows)")
-	f.IntVarP(&m.Threads, "threads", "t", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny "+
-		"model)")
-	f.IntVar(&m.GPULayers, "gpu-layers", -1, "put `N` layers on the GPU (-1: all that fit)")
-	f.BoolVar(&m.NoMemoryMap, "no-mmap", false, "read the weights into memory instead of mapping their file")
-	addAnyPretokenizer(cmd, m)
-	m.FlashAttention, m.CacheType, m.FullWindow = "auto", "f16", "auto"
-	addNameChoice(cmd, &m.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
-	addNameChoice(cmd, &m.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0", "q4_0")
-	addNameChoice(cmd, &m.FullWindow, "full-window",
-		"keep the whole context of sliding-window layers, so that earlier turns are not prefilled again", "auto", "on", "off")
+// modelFlags are the flags for loading a model.
+func modelFlags(m *backend.Config) flags.Table {
+	return flags.List(
+		flags.Int("ctx-size", &m.ContextSize, 0, 0, backend.MaxContextSize,
+			"context of `N` tokens (0: as many as the model was trained for, if memory allows)", flags.Common),
+		flags.Int("threads", &m.Threads, 0, 0, backend.MaxThreads,
+			"compute with `N` threads (0: one per physical core, at most 2 for a tiny model)", flags.Short("t")),
+		flags.Switch("no-mmap", &m.NoMemoryMap, "read the weights into memory instead of mapping their file"),
+		computeFlags(m),
+		flags.Name("full-window", &m.FullWindow, "auto", onOff,
+			"keep the whole context of sliding-window layers, so that earlier turns are not prefilled again"))
 }
 
-// addAnyPretokenizer adds the flag for models whose texts the engine cannot split as in training.
-func addAnyPretokenizer(cmd *cobra.Command, m *backend.Config) {
-	cmd.Flags().BoolVar(&m.AnyPretokenizer, "any-pretokenizer", false, "load a model even if the engine does not know "+
-		"its pre-tokenizer, with worse answers")
+// onOff are the values of a switch that the program can set itself.
+var onOff = []string{"auto", "on", "off"}
+
+// computeFlags are the flags that also bench has.
+func computeFlags(m *backend.Config) flags.Table {
+	return flags.List(
+		flags.Int("gpu-layers", &m.GPULayers, -1, -1, math.MaxInt32, "put `N` layers on the GPU (-1: all that fit)"),
+		flags.Switch("any-pretokenizer", &m.AnyPretokenizer,
+			"load a model even if the engine does not know its pre-tokenizer, with worse answers"),
+		flags.Name("flash-attn", &m.FlashAttention, "auto", onOff, "flash attention"),
+		flags.Name("cache-type", &m.CacheType, "f16", []string{"f16", "f32", "bf16", "q8_0", "q4_0"},
+			"element type of the KV cache"))
 }
 
-// addDrafts adds the flag for guesses of the next tokens.
-func addDrafts(cmd *cobra.Command, d *runner.Drafts) {
-	addChoice(cmd, d, "drafts", "guess next tokens from what the text repeats and check several in a step, which changes "+
-		"no answer (auto: where it is faster)", []string{"auto", "on", "off"},
-		[]runner.Drafts{runner.DraftsAuto, runner.DraftsOn, runner.DraftsOff})
+// draftsFlag is the flag for guesses of the next tokens.
+func draftsFlag(d *runner.Drafts) flags.Table {
+	return flags.Choice("drafts", d, runner.DraftsAuto, onOff,
+		[]runner.Drafts{runner.DraftsAuto, runner.DraftsOn, runner.DraftsOff},
+		"guess next tokens from what the text repeats and check several in a step, which changes no answer (auto: where it "+
+			"is faster)")
 }
 
-// checkModelFlags refuses values that no model can be loaded with.
+// checkModelFlags refuses flags that do not go together.
 func checkModelFlags(m *backend.Config) error {
-	if err := checkNumbers([]number{
-		{"ctx-size", m.ContextSize, 0, backend.MaxContextSize}, {"threads", m.Threads, 0, backend.MaxThreads},
-		{"gpu-layers", m.GPULayers, -1, math.MaxInt32},
-	}); err != nil {
-		return err
-	}
 	if m.FlashAttention == "off" && (m.CacheType == "q8_0" || m.CacheType == "q4_0") {
-		return &usageError{what: fmt.Sprintf("--cache-type cannot be %q with --flash-attn off", m.CacheType),
-			hint: "use --cache-type f16, f32 or bf16, or --flash-attn auto or on"}
+		return usage("--cache-type cannot be %q with --flash-attn off", m.CacheType).
+			hint("use --cache-type f16, f32 or bf16, or --flash-attn auto or on")
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/models"
 	"runner/models/cache"
@@ -21,15 +22,14 @@ import (
 
 func (a *app) listCommand() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "list",
 		Short: "List the models on this machine",
 		Long: `List the models on this machine: those in the Hugging Face cache, and those of Ollama and LM Studio that are
 plain GGUF files. Downloads that did not finish come last.
 
-SPEED (CPU) estimates how fast the processor can generate: the speed of the memory, which is measured once a week,
-divided by the bytes that are read for each token. In a mixture of experts only the active ones count. A GPU is faster.
-Small models have no estimate, because the processor's caches hold them.
+SPEED (CPU) estimates how fast the processor can generate: the speed of the memory, measured once a week, divided by the
+bytes that a token reads. Small models have no estimate, because the processor's caches hold them.
 
 RUNS says whether an engine here runs the model, and whether it fits into the memory that is available now.`,
 		Args: noArguments,
@@ -37,21 +37,19 @@ RUNS says whether an engine here runs the model, and whether it fits into the me
 			all := a.list(cmd.Context())
 			switch {
 			case asJSON:
-				return a.encodeLines(all)
+				return render.Lines(a.stdout(), all)
 			case len(all) == 0:
 				a.note("there are no models yet but the bundled one, demo; get one, for instance with: runner pull gpt-oss-20b")
 				return nil
 			}
 			return a.writeModels(all)
 		},
-	}
-	addJSON(cmd, &asJSON, "one JSON object a line")
-	return cmd
+	}, jsonFlag(&asJSON, "one JSON object a line"))
 }
 
 func (a *app) showCommand() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:               "show MODEL",
 		Short:             "Show what is known about a model on this machine",
 		Args:              exactly(1, "name one model", ""),
@@ -62,13 +60,11 @@ func (a *app) showCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return a.encodeLines([]listed{l})
+				return render.Lines(a.stdout(), []listed{l})
 			}
 			return a.writeModel(l)
 		},
-	}
-	addJSON(cmd, &asJSON, "write one JSON object")
-	return cmd
+	}, jsonFlag(&asJSON, "write one JSON object"))
 }
 
 // inCache finds a repository in the Hugging Face cache by a name that people use.
@@ -83,12 +79,11 @@ func inCache(name string) (repo cache.Repo, selector string, err error) {
 			return r, selector, nil
 		}
 	}
-	e := &inputError{what: fmt.Sprintf("the Hugging Face cache has no model %q", name), hint: "see runner list",
-		err: fs.ErrNotExist}
+	e := input("the Hugging Face cache has no model %q", name).from(fs.ErrNotExist).hint("see runner list")
 	found, _ := installed.List()
 	for _, m := range found {
 		if m.Place != installed.HuggingFace && strings.EqualFold(m.Name, name) {
-			e.what, e.hint = fmt.Sprintf("%s is a model of %s", m.Name, m.Place), "use that program"
+			e.what, e.advice = fmt.Sprintf("%s is a model of %s", m.Name, m.Place), "use that program"
 		}
 	}
 	return repo, "", e
@@ -96,20 +91,16 @@ func inCache(name string) (repo cache.Repo, selector string, err error) {
 
 func (a *app) rmCommand() *cobra.Command {
 	all := false
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove a downloaded model",
 		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO:Q4_K_M for one model of a repository, or
 ORG/REPO if there is only one of it here, or with --all. What unfinished downloads left goes, too. Files that other
-revisions use are kept.
-
-Remove models of Ollama and LM Studio with those programs.`,
+revisions use are kept. Remove models of Ollama and LM Studio with those programs.`,
 		Args:              exactly(1, "name one model", ""),
 		ValidArgsFunction: completeInstalled,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.remove(args[0], all) },
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "remove all quantizations of the repository")
-	return cmd
+	}, flags.Switch("all", &all, "remove all quantizations of the repository"))
 }
 
 // remove removes a model from the Hugging Face cache, with what unfinished downloads of it left. Without a selector or
@@ -121,8 +112,8 @@ func (a *app) remove(name string, all bool) error {
 	}
 	if found := installed.InRepo(repo); selector == "" && len(found) > 1 && !all {
 		selectors := installed.Selectors(found)
-		return &inputError{what: fmt.Sprintf("%d models of %s are here: %s", len(found), repo.ID(), choice.List(selectors)),
-			hint: fmt.Sprintf("name one, for instance %s:%s, or remove them with --all", repo.ID(), selectors[0])}
+		return input("%d models of %s are here: %s", len(found), repo.ID(), choice.List(selectors)).
+			hint("name one, for instance %s:%s, or remove them with --all", repo.ID(), selectors[0])
 	}
 	partials, bytes, err := discardPartials(repo, selector)
 	if err != nil {
@@ -132,7 +123,7 @@ func (a *app) remove(name string, all bool) error {
 	if selector != "" {
 		picked := installed.Select(installed.InRepo(repo), selector)
 		if len(picked) == 0 && partials == 0 {
-			return &inputError{what: fmt.Sprintf("%s has no %q here", repo.ID(), selector), hint: "see runner list"}
+			return input("%s has no %q here", repo.ID(), selector).hint("see runner list")
 		}
 		var parts []string
 		for _, m := range picked {
@@ -149,7 +140,7 @@ func (a *app) remove(name string, all bool) error {
 		return err
 	}
 	if done.Files+partials == 0 {
-		return &inputError{what: "there is nothing of " + repo.ID() + " here", hint: "see runner list"}
+		return input("there is nothing of %s here", repo.ID()).hint("see runner list")
 	}
 	what := []string{count(done.Files, "file", "files")}
 	if partials > 0 {
@@ -170,7 +161,7 @@ func discardPartials(repo cache.Repo, selector string) (n int, bytes int64, err 
 		case err != nil:
 			return n, bytes, err
 		case left:
-			return n, bytes, &inputError{what: p.Name + " is being downloaded", hint: "stop the download first"}
+			return n, bytes, input("%s is being downloaded", p.Name).hint("stop the download first")
 		}
 		n, bytes = n+1, bytes+p.Bytes
 	}
@@ -236,8 +227,8 @@ func (a *app) verify(ctx context.Context, repos []cache.Repo) error {
 		bad += len(v.Damaged)
 	}
 	if bad > 0 {
-		return &inputError{what: count(bad, "file is", "files are") + " damaged or missing",
-			hint: "remove the model with runner rm, and get it again with runner pull"}
+		return input("%s damaged or missing", count(bad, "file is", "files are")).
+			hint("remove the model with runner rm, and get it again with runner pull")
 	}
 	return nil
 }

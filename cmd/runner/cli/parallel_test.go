@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"runner/models"
+	"runner/runner"
 )
 
 // TestParallelOfAddresses allows many requests at once only where all models are at addresses.
@@ -17,7 +18,7 @@ func TestParallelOfAddresses(t *testing.T) {
 		ok       bool
 	}{{64, []served{here, away}, true}, {65, []served{away}, true}, {65, []served{away, here}, false},
 		{65, []served{{name: "demo"}}, false}} {
-		err := (&serveOptions{parallel: c.parallel}).checkParallel(c.list)
+		err := (&serveOptions{runner: runner.Config{Parallel: c.parallel}}).checkParallel(c.list)
 		if (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "64") {
 			t.Errorf("%d for %v: %v", c.parallel, c.list, err)
 		}

@@ -20,11 +20,11 @@ import (
 // validatePlan refuses flags that cannot be combined with --plan.
 func (o *runOptions) validatePlan(cmd *cobra.Command) error {
 	if o.tools == "" {
-		return &usageError{what: "--plan needs functions to plan with", hint: "give them with --tools"}
+		return usage("--plan needs functions to plan with").hint("give them with --tools")
 	}
 	for _, name := range append([]string{"output", "tool-choice", "rationale", "verbose"}, formFlags...) {
 		if cmd.Flags().Changed(name) {
-			return &usageError{what: fmt.Sprintf("--plan and --%s exclude each other", name), hint: "leave one of them out"}
+			return usage("--plan and --%s exclude each other", name).hint("leave one of them out")
 		}
 	}
 	return nil

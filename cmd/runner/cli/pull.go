@@ -25,7 +25,7 @@ import (
 
 func (a *app) pullCommand() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "pull NAME",
 		Short: "Download a model",
 		Long: `Download a model into the Hugging Face cache, where other programs find it, too.
@@ -53,9 +53,7 @@ HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Huggi
 			}
 			return err
 		},
-	}
-	addJSON(cmd, &asJSON, "report progress, waits and errors as JSON, one object a line")
-	return cmd
+	}, jsonFlag(&asJSON, "report progress, waits and errors as JSON, one object a line"))
 }
 
 // stopped says that an interrupted download lost nothing.
@@ -148,7 +146,7 @@ func (a *app) offerPull(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprint(a.stderr(), wrap(offer(name, plan, chosen), a.noteWidth()-len(" yes"))+" ")
+	fmt.Fprint(a.stderr(), render.Wrap(offer(name, plan, chosen), a.noteWidth()-len(" yes"))+" ")
 	yes, err := a.answersYes(ctx)
 	if err != nil || !yes {
 		return false, err
@@ -327,12 +325,12 @@ func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*p
 		return nil, chosen, err
 	}
 	if name == demoName {
-		return nil, chosen, &inputError{what: demoName + " is part of this program", hint: "use it: runner run " + demoName}
+		return nil, chosen, input("%s is part of this program", demoName).hint("use it: runner run %s", demoName)
 	}
 	if repos, _ := parsed.OnHub(); len(repos) == 0 {
-		e := &inputError{what: fmt.Sprintf("no model %q is known", name), hint: "name a repository of the hub as ORG/REPO"}
+		e := input("no model %q is known", name).hint("name a repository of the hub as ORG/REPO")
 		if near := models.Near(name); len(near) > 0 {
-			e.hint = models.DidYouMean(near)
+			e.advice = models.DidYouMean(near)
 		}
 		return nil, chosen, e
 	}

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
-	"github.com/spf13/cobra"
-
+	"runner/cmd/runner/flags"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/trace"
@@ -22,51 +22,35 @@ type recordOptions struct {
 	flag string // the name of the flag that sets on
 	// space says that serve records answers in its MEW space, too.
 	space bool
-	// sealing says that the keys are used to seal something else as well.
-	sealing bool
 
 	to              []string
 	dir             string
 	keys            keyringFlags
-	maxTrace, total byteSize
-	age             age
+	maxTrace, total int64
+	// age is negative if no trace is too old.
+	age time.Duration
 }
 
-// add adds the flags. flag is the one that turns recording on, and usage its help text.
-func (o *recordOptions) add(cmd *cobra.Command, flag, usage string) {
-	f := cmd.Flags()
-	o.flag, o.maxTrace, o.total = flag, store.DefaultMaxTrace, store.DefaultMaxTotal
-	f.BoolVar(&o.on, flag, false, usage)
-	f.StringArrayVar(&o.to, "trace-to", nil,
-		"public `KEY` that traces are sealed to, its id in the keyring, or a file of keys (repeatable; default: the "+
-			"keyring's current key)")
-	f.StringVar(&o.dir, "trace-store", "", "`FOLDER` of the traces (default: in the data folder)")
-	o.keys.addFile(cmd)
-	f.Var(&o.maxTrace, "trace-max", "maximum size of a trace in `BYTES`; a longer one is cut off there")
-	f.Var(&o.total, "trace-total", "maximum size of all traces in `BYTES`; beyond it none is stored until some are erased")
-	f.Var(&o.age, "trace-age", "`AGE` at which traces are erased, as in 30d (default: never)")
+// flags are the flags that record traces. Recording is turned on by the flags called on, the first of which is among
+// these. The keys are also used with the flags called sealing.
+func (o *recordOptions) flags(usage string, on []string, sealing ...string) flags.Table {
+	o.flag = on[0]
+	keys, all := flags.Needs(append(slices.Clone(on), sealing...)...), flags.Needs(on...)
+	return flags.List(
+		flags.Switch(o.flag, &o.on, usage),
+		flags.Texts("trace-to", &o.to, "public `KEY` that traces are sealed to, its id in the keyring, or a file of keys "+
+			"(repeatable; default: the keyring's current key)", keys),
+		flags.Text("trace-store", &o.dir, "", "`FOLDER` of the traces (default: in the data folder)", all),
+		o.keys.fileFlag().With(keys),
+		flags.Size("trace-max", &o.maxTrace, store.DefaultMaxTrace, 1,
+			"maximum size of a trace in `BYTES`; a longer one is cut off there", all),
+		flags.Size("trace-total", &o.total, store.DefaultMaxTotal, 1,
+			"maximum size of all traces in `BYTES`; beyond it none is stored until some are erased", all),
+		flags.Age("trace-age", &o.age, time.Nanosecond, "`AGE` at which traces are erased, as in 30d (default: never)", all))
 }
 
 // recording reports whether anything is recorded.
 func (o *recordOptions) recording() bool { return o.on || o.space }
-
-// validate refuses flags that would have no effect.
-func (o *recordOptions) validate(cmd *cobra.Command) error {
-	for _, name := range []string{"trace-to", "trace-store", "keyring", "trace-max", "trace-total", "trace-age"} {
-		used := o.recording() || o.sealing && (name == "trace-to" || name == "keyring")
-		if !used && cmd.Flags().Changed(name) {
-			return &usageError{what: fmt.Sprintf("--%s has no effect without --%s", name, o.flag), hint: "give both, or neither"}
-		}
-	}
-	if o.age.given && o.age.Duration == 0 {
-		return &usageError{what: "--trace-age cannot be 0", hint: "leave --" + o.flag + " out to record nothing"}
-	}
-	if o.maxTrace < 1 || o.total < 1 {
-		return &usageError{what: "--trace-max and --trace-total cannot be 0", hint: "leave --" + o.flag +
-			" out to record nothing"}
-	}
-	return nil
-}
 
 // openRecords returns the store for traces and the recipients that they are sealed to. A store that cannot be opened
 // now is not an error.
@@ -80,7 +64,7 @@ func (a *app) openRecords(o *recordOptions) (s *lateStore, to []trace.Recipient,
 		return nil, nil, err
 	}
 	cfg := store.Config{
-		Recipients: to, MaxTrace: int64(o.maxTrace), MaxTotal: int64(o.total), MaxAge: o.age.Duration,
+		Recipients: to, MaxTrace: o.maxTrace, MaxTotal: o.total, MaxAge: max(o.age, 0),
 	}
 	return newLateStore(dir, cfg), to, nil
 }
@@ -105,8 +89,8 @@ func (a *app) recipients(o *recordOptions) (list []trace.Recipient, err error) {
 		}
 	}
 	if len(list) > trace.MaxRecipients {
-		return nil, &usageError{what: fmt.Sprintf("--trace-to names %d keys, but at most %d are allowed", len(list),
-			trace.MaxRecipients), hint: "name fewer"}
+		return nil, usage("--trace-to names %d keys, but at most %d are allowed", len(list), trace.MaxRecipients).
+			hint("name fewer")
 	}
 	return list, nil
 }
@@ -133,14 +117,13 @@ func (a *app) recipientsOf(o *recordOptions, text string) (list []trace.Recipien
 		}
 		r, err := trace.ParseRecipient(line)
 		if err != nil {
-			return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it has a line that is not a public key", text),
-				hint: "give what runner trace keys export prints, one a line", err: err}
+			return nil, input("--trace-to %s: it has a line that is not a public key", text).from(err).
+				hint("give what runner trace keys export prints, one a line")
 		}
 		list = append(list, r)
 	}
 	if len(list) == 0 {
-		return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it has no key", text),
-			hint: "give what runner trace keys export prints"}
+		return nil, input("--trace-to %s: it has no key", text).hint("give what runner trace keys export prints")
 	}
 	return list, nil
 }

@@ -3,16 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"runner/backend"
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/settings"
 	"runner/models"
 )
@@ -57,46 +55,34 @@ type remoteFlags struct {
 var addressFlags = []string{"tokenizer", "engine-key", "engine-ca", "engine-cert", "engine-cert-key", "no-shared-cache",
 	"engine-wait"}
 
-// leastWait and mostWait limit --engine-wait.
-const leastWait, mostWait = time.Second, time.Hour
-
 // engineKeyVariable is the environment variable of --engine-key.
 const engineKeyVariable = "RUNNER_ENGINE_KEY"
 
-func (r *remoteFlags) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringArrayVar(&r.tokenizers, "tokenizer", nil, "use the tokenizer of `MODEL` for an engine at an address: a GGUF "+
-		"file, a tokenizer.json or a model that is here; NAME=MODEL for one of several models (default: found by the name "+
-		"that the engine says)")
-	r.addReach(cmd)
-	f.BoolVar(&r.NoSharedCache, "no-shared-cache", false,
-		"ask an engine at an address not to reuse the prompts of other requests")
-	f.DurationVar(&r.Wait, "engine-wait", 30*time.Second,
-		"maximum `TIME` that a request waits for an engine at an address that fails, is busy or starts")
+func (r *remoteFlags) flags() flags.Table {
+	return flags.List(
+		flags.Texts("tokenizer", &r.tokenizers, "use the tokenizer of `MODEL` for an engine at an address: a GGUF file, a "+
+			"tokenizer.json or a model that is here; NAME=MODEL for one of several models (default: found by the name that the "+
+			"engine says)"),
+		r.reachFlags(),
+		flags.Switch("no-shared-cache", &r.NoSharedCache,
+			"ask an engine at an address not to reuse the prompts of other requests"),
+		flags.Time("engine-wait", &r.Wait, 30*time.Second, time.Second, time.Hour,
+			"maximum `TIME` that a request waits for an engine at an address that fails, is busy or starts"))
 }
 
-// addReach adds the flags that are needed to reach an engine.
-func (r *remoteFlags) addReach(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&r.Key, "engine-key", "", "`KEY` for an engine at an address (also: "+engineKeyVariable+")")
-	f.StringVar(&r.CA, "engine-ca", "", "trust an engine at an address if a certificate in `FILE` vouches for it, PEM")
-	f.StringVar(&r.Cert, "engine-cert", "", "`FILE` of the certificate that is shown to an engine at an address, PEM")
-	f.StringVar(&r.CertKey, "engine-cert-key", "", "`FILE` of that certificate's key, PEM")
-	settings.Secret(cmd, "engine-key")
+// reachFlags are the flags that are needed to reach an engine.
+func (r *remoteFlags) reachFlags() flags.Table {
+	return flags.List(
+		flags.Text("engine-key", &r.Key, "", "`KEY` for an engine at an address", flags.Secret),
+		flags.Text("engine-ca", &r.CA, "", "trust an engine at an address if a certificate in `FILE` vouches for it, PEM"),
+		flags.Together(
+			flags.Text("engine-cert", &r.Cert, "",
+				"`FILE` of the certificate that is shown to an engine at an address, PEM"),
+			flags.Text("engine-cert-key", &r.CertKey, "", "`FILE` of that certificate's key, PEM")))
 }
 
 // remote uses the flags from now on.
-func (a *app) remote(r remoteFlags) error {
-	if (r.Cert == "") != (r.CertKey == "") {
-		return &usageError{what: "--engine-cert and --engine-cert-key go together", hint: "give both"}
-	}
-	if r.Wait != 0 && (r.Wait < leastWait || r.Wait > mostWait) {
-		return &usageError{what: fmt.Sprintf("--engine-wait %v is not between 1s and 1h", r.Wait),
-			hint: "the default is 30s"}
-	}
-	a.remotes, a.tokenizers = r.Remote, r.tokenizers
-	return nil
-}
+func (a *app) remote(r remoteFlags) { a.remotes, a.tokenizers = r.Remote, r.tokenizers }
 
 // address checks that the flags for engines at addresses have a model to act on, and gives each model its tokenizer.
 // Values from a settings file or a variable are not refused, because they are for other commands, too.
@@ -105,8 +91,8 @@ func (a *app) address(list ...served) error {
 	if !slices.ContainsFunc(list, away) {
 		for _, name := range addressFlags {
 			if a.origins[name] == settings.CommandLine {
-				return &usageError{what: "--" + name + " is for an engine at an address, and no model is at one",
-					hint: "leave it out, or name an address, as in http://127.0.0.1:8080"}
+				return usage("--%s is for an engine at an address, and no model is at one", name).
+					hint("leave it out, or name an address, as in http://127.0.0.1:8080")
 			}
 		}
 		return nil
@@ -117,13 +103,13 @@ func (a *app) address(list ...served) error {
 		i := slices.IndexFunc(list, func(s served) bool { return s.name != "" && s.name == name })
 		switch {
 		case ok && i >= 0 && !away(list[i]):
-			return &usageError{what: fmt.Sprintf("--tokenizer %s is for a model that is not at an address", value),
-				hint: "leave it out: the model has its own tokenizer"}
+			return usage("--tokenizer %s is for a model that is not at an address", value).
+				hint("leave it out: the model has its own tokenizer")
 		case ok && i >= 0:
 			a.tokenizerAt[list[i].model.Path] = model
 		case a.remotes.Tokenizer != "":
-			return &usageError{what: fmt.Sprintf("--tokenizer %s is the second one for all models", value),
-				hint: "use --tokenizer NAME=MODEL, with the name of a served model"}
+			return usage("--tokenizer %s is the second one for all models", value).
+				hint("use --tokenizer NAME=MODEL, with the name of a served model")
 		default:
 			a.remotes.Tokenizer = value
 		}

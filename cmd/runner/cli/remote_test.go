@@ -39,10 +39,8 @@ func TestFlagsForAddresses(t *testing.T) {
 		{name: "one for a file", tokenizers: []string{"here=x"}, list: []served{here, big}, refused: "not at an address"},
 	} {
 		a := &app{origins: map[string]string{c.typed: settings.CommandLine}}
-		err := a.remote(remoteFlags{tokenizers: c.tokenizers})
-		if err == nil {
-			err = a.address(c.list...)
-		}
+		a.remote(remoteFlags{tokenizers: c.tokenizers})
+		err := a.address(c.list...)
 		if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.refused)
 		}

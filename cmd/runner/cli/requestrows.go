@@ -10,6 +10,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
+	"runner/cmd/runner/render"
 	"runner/server/wire"
 )
 
@@ -67,24 +68,7 @@ func requestRow(at time.Time, values map[string]slog.Value, width int) string {
 		rest = append(rest, key)
 	}
 	begin, end := at.Format(time.TimeOnly)+" ", strings.Join(rest, " ")
-	return begin + clipped(what, max(width-len(begin)-uniseg.StringWidth(end), 20)) + end
-}
-
-// clipped returns a text that is at most some columns wide, with an ellipsis in place of the rest.
-func clipped(text string, columns int) string {
-	if uniseg.StringWidth(text) <= columns {
-		return text
-	}
-	var b strings.Builder
-	for rest, at := text, 1; rest != ""; {
-		cluster, more, w, _ := uniseg.FirstGraphemeClusterInString(rest, -1)
-		if at += w; at > columns {
-			break
-		}
-		b.WriteString(cluster)
-		rest = more
-	}
-	return b.String() + "…"
+	return begin + render.Clipped(what, max(width-len(begin)-uniseg.StringWidth(end), 20)) + end
 }
 
 // brief returns a duration with as many digits as matter.

@@ -3,13 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"runner/cmd/runner/settings"
+	"runner/cmd/runner/flags"
+	"runner/cmd/runner/help"
 )
 
 func (a *app) rootCommand() *cobra.Command {
@@ -33,20 +33,20 @@ answer: hidden by default, summarised or shown in full on request.`,
 		},
 	}
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.applySettings(cmd) }
-	root.Flags().BoolVarP(&version, "version", "v", false, "print the versions of runner, its engine and Go")
+	flags.Add(root, flags.Switch("version", &version, "print the versions of runner, its engine and Go", flags.Short("v"),
+		flags.CommandLine))
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpFunc(a.help)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help.Write(a.stdout(), cmd, a.helpWidth()) })
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
-		writeUsage(a.stdout(), cmd, a.helpWidth())
+		help.WriteUsage(a.stdout(), cmd, a.helpWidth())
 		return nil
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.addCommands(root)
-	settings.Never(root, "version")
 	return root
 }
 
-// addCommands adds the commands by the groups of the help, and those with an old name, which the help does not show.
+// addCommands adds the commands by the groups of the help, and those that only the program itself starts.
 func (a *app) addCommands(root *cobra.Command) {
 	for _, g := range []struct {
 		id, title string
@@ -58,7 +58,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"serve", "Serve", []*cobra.Command{a.serveCommand(), a.mewCommand()}},
 		{"traces", "Traces", []*cobra.Command{a.traceCommand()}},
 		{"more", "More", []*cobra.Command{a.doctorCommand(), a.enginesCommand(), a.benchCommand(), a.configCommand(),
-			a.completionCommand(), a.docsCommand(), a.versionCommand()}},
+			a.completionCommand(), a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, cmd := range g.commands {
@@ -74,17 +74,7 @@ func (a *app) addCommands(root *cobra.Command) {
 			cmd.Run, cmd.RunE = nil, helpOf
 		}
 	}
-	keys := a.traceKeysCommand()
-	keys.Use = "keys"
-	explain := a.traceExplainCommand()
-	explain.Use = "debrief RUN|FILE|latest"
-	sealKeys := a.sealKeysCommand()
-	sealKeys.Use, sealKeys.Aliases = "sealkeys", []string{"sealkey"}
-	for _, cmd := range []*cobra.Command{a.apiKeyCommand(), sealKeys, keys, explain, a.schemaCommand(),
-		a.engineCommand(), a.memoryCommand()} {
-		cmd.Hidden = true
-		root.AddCommand(cmd)
-	}
+	root.AddCommand(a.engineCommand(), a.memoryCommand())
 }
 
 // helpOf shows the help of the command that args name.
@@ -103,7 +93,7 @@ func helpOf(cmd *cobra.Command, args []string) error {
 // group returns a command that only holds other commands. Called alone, it prints its help.
 func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: noArguments, Annotations: map[string]string{onlyGroups: "true"},
+		Use: use, Short: short, Long: long, Args: noArguments, Annotations: map[string]string{help.OnlyGroups: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
@@ -112,17 +102,17 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 
 // flagError turns an error of the flag parser into one line with a hint.
 func flagError(cmd *cobra.Command, err error) error {
-	u := &usageError{what: err.Error(), hint: see(cmd), err: err}
+	u := usage("%v", err).from(err).hint("%s", see(cmd))
 	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
 		name := unknown.GetSpecifiedName()
 		elsewhere := flagsElsewhere[cmd.Name()][name]
 		switch near := nearFlag(cmd, name); {
 		case elsewhere != "":
-			u.hint = elsewhere
+			u.advice = elsewhere
 		case strings.Contains(name+unknown.GetSpecifiedShortnames(), " "):
-			u.hint = "put -- before a prompt that begins with -"
+			u.advice = "put -- before a prompt that begins with -"
 		case near != "":
-			u.hint = "did you mean --" + near + "?"
+			u.advice = "did you mean --" + near + "?"
 		}
 		return u
 	}
@@ -131,38 +121,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return u
 	}
 	u.what = fmt.Sprintf("--%s cannot be %q", invalid.GetFlag().Name, invalid.GetValue())
-	u.hint = invalidHint(invalid)
+	u.advice = invalid.Unwrap().Error()
 	return u
-}
-
-// invalidHint says which values a flag takes.
-func invalidHint(invalid *pflag.InvalidValueError) string {
-	var choice *choiceError
-	var number *strconv.NumError
-	switch {
-	case errors.As(invalid, &choice):
-		return choice.Error()
-	case errors.As(invalid, &number) && errors.Is(number.Err, strconv.ErrRange):
-		return "the number is out of range"
-	case errors.As(invalid, &number), invalid.GetFlag().Value.Type() == "duration":
-		return valueHint(invalid.GetFlag())
-	}
-	return invalid.Unwrap().Error()
-}
-
-// valueHint says what kind of value a flag takes.
-func valueHint(f *pflag.Flag) string {
-	switch f.Value.Type() {
-	case "bool":
-		return "use true or false"
-	case "int":
-		return "use a whole number"
-	case "uint64":
-		return "use a whole number, 0 or more"
-	case "duration":
-		return "use a time, as in 30s or 5m"
-	}
-	return "use a number"
 }
 
 // nearFlag returns the name of the flag that is most like name, or "" if none is.

@@ -32,7 +32,7 @@ const demoName = "demo"
 
 func (a *app) runCommand() *cobra.Command {
 	o := &runOptions{}
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "run [MODEL] [PROMPT]",
 		Short: "Ask a model, or chat with it",
 		Long: `Ask a model one question, or chat with it when there is no prompt and this is a terminal.
@@ -41,15 +41,12 @@ MODEL is the path of a GGUF file or of a folder with a model, or the name of a d
 ORG/REPO:Q4_K_M, gpt-oss-20b or the address of its page. "demo", or nothing, is the bundled model, which works out small
 sums and word problems.
 
-With two arguments the first is the MODEL. A single argument is a MODEL if it is one of these; else it is a PROMPT for
-the bundled model. One word that looks like a name is refused if there is no such model: it begins with a letter and has
-a digit and one of "-", ":", "." and "/", or it has a slash and a letter.
+A single argument is a MODEL if there is one; else it is a PROMPT for the bundled model. One word that looks like a name
+is refused if there is no such model: it has a slash and a letter, or begins with a letter and has a digit and one of
+"-", ":", "." and "/".
 
 Standard input is read if it is not a terminal. The message consists of the files, standard input and PROMPT, in this
-order.
-
-On a terminal the reasoning that --reasoning asks for comes before the answer, dimmed. With summary, the answer waits
-for the summary. If standard output is not a terminal, it gets only the answer, and the reasoning goes to standard
+order. The reasoning comes before the answer, dimmed; to a pipe goes only the answer, and the reasoning to standard
 error.`,
 		Example: `  runner run --reasoning full "What is 17 + 25?"
   runner run ggml-org/gpt-oss-20b-GGUF
@@ -63,9 +60,7 @@ error.`,
 			return completeModels(cmd, args, typed)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, o, args) },
-	}
-	o.add(cmd)
-	return cmd
+	}, o.flags())
 }
 
 func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) {
@@ -84,10 +79,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		return err
 	}
 	if o.check {
-		if o.request.Form.IsZero() {
-			return &usageError{what: "--check needs a form", hint: "give --schema, --json, --regex, --grammar or --choice"}
-		}
-		return a.checkForm(cmd.Context(), o.request.Form, checkedSamples, o.seed)
+		return a.checkForm(cmd.Context(), o.request.Form, o.seed)
 	}
 	if o.plan {
 		if err := o.validatePlan(cmd); err != nil {
@@ -104,7 +96,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		return err
 	}
 	var keeps *keeper
-	if chatting && o.record.sealing {
+	if chatting && (o.keep.on || o.keep.resume) {
 		if keeps, err = a.newKeeper(&o.record); err != nil {
 			return err
 		}
@@ -129,9 +121,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	if err := a.isolate(o.isolation); err != nil {
 		return err
 	}
-	if err := a.remote(o.remote); err != nil {
-		return err
-	}
+	a.remote(o.remote)
 	if err := a.address(served{model: q.model}); err != nil {
 		return err
 	}
@@ -200,16 +190,16 @@ func (a *app) wanted(ctx context.Context, o *runOptions, args []string) (q wante
 func (o *runOptions) refuse(a *app, chatting bool, p prompt) error {
 	switch {
 	case chatting && o.plan:
-		return &usageError{what: "--plan does not work in a chat", hint: "give a prompt"}
+		return usage("--plan does not work in a chat").hint("give a prompt")
 	case o.plan && (o.delegate != "" || o.request.Delegation.Model):
-		return &usageError{what: "a plan cannot be delegated", hint: "leave out --plan, or --delegate and --allow-delegation"}
+		return usage("a plan cannot be delegated").hint("leave out --plan, or --delegate and --allow-delegation")
 	case chatting && o.request.Rationale && !o.record.on:
-		return &usageError{what: "a chat does not show the reasons of --rationale",
-			hint: "give a prompt, with --output json, events or decisions, or --trace to keep them"}
+		return usage("a chat does not show the reasons of --rationale").
+			hint("give a prompt, with --output json, events or decisions, or --trace to keep them")
 	case chatting && o.output != outputText:
-		return &usageError{what: "--output " + o.output + " does not work in a chat", hint: "give a prompt"}
+		return usage("--output %s does not work in a chat", o.output).hint("give a prompt")
 	case !chatting && p.empty():
-		return &usageError{what: "the prompt is empty", hint: "give one as an argument or on standard input"}
+		return usage("the prompt is empty").hint("give one as an argument or on standard input")
 	}
 	return o.keep.check(a, chatting)
 }
@@ -220,7 +210,7 @@ func (o *runOptions) arguments(args []string) (model, typed string, given bool, 
 	case o.name == "":
 		return splitArguments(args)
 	case len(args) > 1:
-		return "", "", false, &usageError{what: "--model and two arguments are too many", hint: "put the prompt in quotes"}
+		return "", "", false, usage("--model and two arguments are too many").hint("put the prompt in quotes")
 	}
 	return o.name, strings.Join(args, ""), len(args) > 0, nil
 }
@@ -298,8 +288,8 @@ func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 			return cfg, err
 		}
 		if cfg.ChatTemplate == "" {
-			return cfg, &inputError{what: "--chat-template " + o.chatTemplate + " is empty",
-				hint: "leave out the flag to use the model's own template"}
+			return cfg, input("--chat-template %s is empty", o.chatTemplate).
+				hint("leave out the flag to use the model's own template")
 		}
 	}
 	return cfg, nil
@@ -345,7 +335,7 @@ func (a *app) resolveOrPull(ctx context.Context, name string) (models.Model, err
 	case failed != nil:
 		return m, failed
 	case !pulled:
-		return m, &inputError{what: name + " is not on this machine", hint: hint(err), err: err}
+		return m, input("%s is not on this machine", name).from(err).hint("%s", hint(err))
 	}
 	return a.resolve(name)
 }
@@ -410,8 +400,8 @@ func ownTemplate(rc runner.Config, same bool) runner.Config {
 func (a *app) once(ctx context.Context, gen generator, o *runOptions, req generation.Request, spinner *render.Spinner,
 	loaded time.Duration) error {
 	if req.Rationale && !o.record.on && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
-		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, trace, " +
-			"agui or mew")
+		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, " +
+			"decisions, agui or mew")
 	}
 	run := newRunID()
 	to := a.renderer(o, spinner, asked{

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/cmd/runner/flags"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
@@ -60,125 +61,100 @@ var (
 		reasoning.StrategyMarkers, reasoning.StrategyPosthoc}
 )
 
-func (o *runOptions) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.SortFlags = false
-	o.addPrompt(cmd)
-	topic(cmd, "Reasoning", func() { o.addReasoning(cmd) })
-	topic(cmd, "Form of the answer", func() {
-		o.form.add(cmd)
-		f.BoolVar(&o.check, "check", false, "say whether the form is supported, show texts that match it, and stop")
-	})
-	topic(cmd, "Functions", func() {
-		f.StringVar(&o.tools, "tools", "", "functions that the model may call, a JSON `FILE`")
-		addNameChoice(cmd, &o.request.ToolChoice, "tool-choice", "whether the model may or must call",
-			generation.ToolChoiceAuto, generation.ToolChoiceNone, generation.ToolChoiceRequired)
-		addRationale(cmd, &o.request.Rationale)
-		f.BoolVar(&o.plan, "plan", false, "write a plan that uses the functions of --tools as JSON, with the reason for "+
-			"each step; nothing is called")
-	})
-	topic(cmd, "Delegation", func() { o.addDelegation(cmd) })
-	topic(cmd, "Length", func() {
-		f.IntVarP(&o.request.MaxTokens, "max-tokens", "n", 0,
-			"generate at most `N` tokens, reasoning included (0: what fits into the context)")
-		f.StringArrayVar(&o.request.Stop, "stop", nil, "`TEXT` that ends the answer (repeatable)")
-	})
-	topic(cmd, "Sampling", func() {
-		addSamplingFlags(cmd, &o.request.Sampling)
-		f.Uint64VarP(&o.seed, "seed", "s", 0, "seed `N` that makes a run repeatable (default: random)")
-	})
-	topic(cmd, "Loading the model", func() {
-		addModelFlags(cmd, &o.model)
-		addDrafts(cmd, &o.drafts)
-		o.isolation.add(cmd, "auto: no")
-	})
-	topic(cmd, "Engine at an address", func() { o.remote.add(cmd) })
-	topic(cmd, "Output", func() {
-		o.output = outputText
-		addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events, of decisions, of AG-UI "+
-			"events or of MEW envelopes", outputText, outputJSON, outputEvents, outputDecisions, outputAGUI, outputMEW)
-		rename(cmd, "output", "trace", outputDecisions)
-		f.BoolVarP(&o.verbose, "verbose", "v", false, "print timings and token counts to standard error")
-		f.BoolVar(&o.noColor, "no-color", false, "no styles on the terminal (also: NO_COLOR)")
-	})
-	topic(cmd, "Traces", func() {
-		o.record.add(cmd, "trace", "keep a sealed trace of the run; see runner trace")
-	})
-	topic(cmd, "Conversation", func() { o.keep.add(cmd) })
-	common(cmd, "model", "system", "file", "reasoning", "reasoning-effort", "summary", "schema", "json", "tools",
-		"max-tokens", "temperature", "seed", "ctx-size", "output", "verbose")
+func (o *runOptions) flags() flags.Table {
+	return flags.List(
+		flags.Topic("Model and prompt",
+			flags.Text("model", &o.name, "", "`MODEL` to use; then the only argument is the prompt", flags.Short("m")),
+			systemFlag(&o.system),
+			flags.Texts("file", &o.files, "add the text of `FILE` to the prompt; - is standard input (repeatable)",
+				flags.Short("f")),
+			templateFlag(&o.chatTemplate)),
+		flags.Topic("Reasoning", o.reasoningFlags()),
+		flags.Topic("Form of the answer", o.form.flags(),
+			flags.Switch("check", &o.check, "say whether the form is supported, show texts that match it, and stop",
+				flags.Needs(formFlags...))),
+		flags.Topic("Functions",
+			flags.Text("tools", &o.tools, "", "functions that the model may call, a JSON `FILE`"),
+			flags.Name("tool-choice", &o.request.ToolChoice, generation.ToolChoiceAuto, []generation.ToolChoice{
+				generation.ToolChoiceAuto, generation.ToolChoiceNone, generation.ToolChoiceRequired},
+				"whether the model may or must call"),
+			rationaleFlag(&o.request.Rationale),
+			flags.Switch("plan", &o.plan, "write a plan that uses the functions of --tools as JSON, with the reason for each "+
+				"step; nothing is called")),
+		flags.Topic("Delegation", o.delegationFlags()),
+		flags.Topic("Length",
+			flags.Int("max-tokens", &o.request.MaxTokens, 0, 0, math.MaxInt,
+				"generate at most `N` tokens, reasoning included (0: what fits into the context)", flags.Short("n")),
+			flags.Texts("stop", &o.request.Stop, "`TEXT` that ends the answer (repeatable)")),
+		flags.Topic("Sampling", samplingFlags(&o.request.Sampling), flags.Seed("seed", &o.seed,
+			"seed `N` that makes a run repeatable (default: random)", flags.Short("s"))),
+		flags.Topic("Loading the model", modelFlags(&o.model), draftsFlag(&o.drafts), o.isolation.flags()),
+		flags.Topic("Engine at an address", o.remote.flags()),
+		flags.Topic("Output",
+			flags.Name("output", &o.output, outputText, []string{outputText, outputJSON, outputEvents, outputDecisions,
+				outputAGUI, outputMEW}, "text, one JSON object, or JSON lines of events, of decisions, of AG-UI events or of MEW "+
+				"envelopes"),
+			flags.Switch("verbose", &o.verbose, "print timings and token counts to standard error", flags.Short("v")),
+			flags.Switch("no-color", &o.noColor, "no styles on the terminal (also: NO_COLOR)")),
+		flags.Topic("Traces", o.record.flags("keep a sealed trace of the run; see runner trace", []string{"trace"},
+			keepFlag, resumeFlag)),
+		flags.Topic("Conversation", o.keep.flags()),
+	).Showing("model", "file", "tools", "max-tokens", "temperature", "seed", "output", "verbose")
 }
 
-// addPrompt adds the flags for the model and the messages.
-func (o *runOptions) addPrompt(cmd *cobra.Command) {
-	f := cmd.Flags()
-	topic(cmd, "Model and prompt", func() {
-		f.StringVarP(&o.name, "model", "m", "", "`MODEL` to use; then the only argument is the prompt")
-		f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
-		f.StringArrayVarP(&o.files, "file", "f", nil,
-			"add the text of `FILE` to the prompt; - is standard input (repeatable)")
-		addChatTemplate(cmd, &o.chatTemplate, "the model's own")
-	})
+// systemFlag is the flag for the system prompt.
+func systemFlag(text *string) flags.Table {
+	return flags.Text("system", text, "", "system prompt, `TEXT` or @FILE", flags.Common)
 }
 
-// addReasoning adds the flags for how a model reasons and how much of it is shown.
-func (o *runOptions) addReasoning(cmd *cobra.Command) {
-	addChoiceP(cmd, &o.request.Visibility, "reasoning", "r", "how much reasoning is shown", visibilityNames, visibilities)
-	addNameChoice(cmd, &o.request.Effort, "reasoning-effort", "how much the model reasons (default: the model's own)",
-		efforts...)
-	cmd.Flags().IntVar(&o.request.Budget, "reasoning-budget", 0,
-		"reason with at most `N` tokens, then answer (0: no limit)")
-	o.request.Strategy = reasoning.StrategyAuto
-	addNameChoice(cmd, &o.request.Strategy, "reasoning-strategy", "where the reasoning comes from", strategies...)
-	addChoice(cmd, &o.request.DetailedSummary, "summary", "length of the summary", []string{"concise", "detailed"},
-		[]bool{false, true})
+// reasoningFlags are the flags for how a model reasons and how much of it is shown.
+func (o *runOptions) reasoningFlags() flags.Table {
+	r := &o.request
+	return flags.List(
+		flags.Choice("reasoning", &r.Visibility, reasoning.VisibilityNone, visibilityNames, visibilities,
+			"how much reasoning is shown", flags.Short("r"), flags.Common),
+		flags.Name("reasoning-effort", &r.Effort, reasoning.EffortDefault, efforts,
+			"how much the model reasons (default: the model's own)", flags.Common),
+		flags.Int("reasoning-budget", &r.Budget, 0, 0, math.MaxInt,
+			"reason with at most `N` tokens, then answer (0: no limit)"),
+		flags.Name("reasoning-strategy", &r.Strategy, reasoning.StrategyAuto, strategies,
+			"where the reasoning comes from"),
+		flags.Choice("summary", &r.DetailedSummary, false, []string{"concise", "detailed"}, []bool{false, true},
+			"length of the summary", flags.Common))
 }
 
-// addDelegation adds the flags for specialists.
-func (o *runOptions) addDelegation(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.delegate, "delegate", "", "let a specialist reason first; `FILE` has its prompt")
-	addDelegationFlags(cmd, &o.request)
+// delegationFlags are the flags for specialists.
+func (o *runOptions) delegationFlags() flags.Table {
+	return flags.List(
+		flags.Text("delegate", &o.delegate, "", "let a specialist reason first; `FILE` has its prompt"),
+		delegationFlags(&o.request.Delegation))
 }
 
-// addRationale adds the flag that asks for the reasons of calls.
-func addRationale(cmd *cobra.Command, on *bool) {
-	cmd.Flags().BoolVar(on, "rationale", false, "ask the model for its reason for each call, which costs tokens")
+// rationaleFlag is the flag that asks for the reasons of calls.
+func rationaleFlag(on *bool) flags.Table {
+	return flags.Switch("rationale", on, "ask the model for its reason for each call, which costs tokens")
 }
 
-// addChatTemplate adds the flag for a template. own says what it replaces.
-func addChatTemplate(cmd *cobra.Command, file *string, own string) {
-	cmd.Flags().StringVar(file, "chat-template", "", "Jinja chat template `FILE` instead of "+own)
+// templateFlag is the flag for a template.
+func templateFlag(file *string) flags.Table {
+	return flags.Text("chat-template", file, "", "Jinja chat template `FILE` instead of the model's own")
 }
 
-// validate refuses flags that do not go together or have unsupported values.
+// validate refuses values that no model supports.
 func (o *runOptions) validate(cmd *cobra.Command) error {
-	o.record.sealing = o.keep.on || o.keep.resume
-	if err := o.record.validate(cmd); err != nil {
-		return err
-	}
-	return o.validateRequest(cmd)
-}
-
-// validateRequest refuses values that no model supports.
-func (o *runOptions) validateRequest(cmd *cobra.Command) error {
 	o.seeded = cmd.Flags().Changed("seed")
 	if o.seeded {
 		o.request.Seed = &o.seed
-	}
-	if err := checkNumbers([]number{
-		{"reasoning-budget", o.request.Budget, 0, math.MaxInt}, {"max-tokens", o.request.MaxTokens, 0, math.MaxInt},
-	}); err != nil {
-		return err
 	}
 	if err := checkModelFlags(&o.model); err != nil {
 		return err
 	}
 	if err := o.request.Sampling.Validate(math.MaxInt32); err != nil {
-		return &usageError{what: err.Error(), hint: see(cmd), err: err}
+		return usage("%v", err).from(err).hint("%s", see(cmd))
 	}
 	for _, s := range o.request.Stop {
 		if s == "" {
-			return &usageError{what: "--stop is empty", hint: "give the text that ends the answer"}
+			return usage("--stop is empty").hint("give the text that ends the answer")
 		}
 	}
 	return nil

@@ -11,11 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/flags"
 	"runner/reasoning/seal"
 )
 
-// sealKeysUsage describes the flag that names the file.
-const sealKeysUsage = "`FILE` of the keys that seal reasoning for clients (default: in the data folder)"
+// sealKeysFlag is the flag that names the file.
+func sealKeysFlag(file *string) flags.Table {
+	return flags.Text("seal-keys", file, "",
+		"`FILE` of the keys that seal reasoning for clients (default: in the data folder)")
+}
 
 // sealKeysPath returns the path of the keys that seal reasoning for clients. If path is empty, it returns the default
 // path and makes its folder.
@@ -25,8 +29,8 @@ func sealKeysPath(path string) (string, error) { return keyFile(path, "seal.keys
 func sealKeys(path string) (*seal.Keyring, error) {
 	keyring, err := seal.LoadOrCreate(path)
 	if err != nil {
-		return nil, &inputError{what: "the keys that seal reasoning cannot be used: " + err.Error(),
-			hint: "give another file with --seal-keys", err: err}
+		return nil, input("the keys that seal reasoning cannot be used: %v", err).from(err).
+			hint("give another file with --seal-keys")
 	}
 	return keyring, nil
 }
@@ -78,15 +82,14 @@ func loadSealKeys(file string) (path string, ring *seal.Keyring, err error) {
 	}
 	ring, err = seal.Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = &inputError{what: fmt.Sprintf("there are no sealing keys in %s", path),
-			hint: "runner serve makes them", err: err}
+		err = input("there are no sealing keys in %s", path).from(err).hint("runner serve makes them")
 	}
 	return path, ring, err
 }
 
 func (a *app) sealKeysListCommand() *cobra.Command {
 	file := ""
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "list",
 		Short: "List the ids of the keys, the current one first",
 		Args:  noArguments,
@@ -104,23 +107,18 @@ func (a *app) sealKeysListCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}
-	cmd.Flags().StringVar(&file, "seal-keys", "", sealKeysUsage)
-	return cmd
+	}, sealKeysFlag(&file))
 }
 
 func (a *app) sealKeysRotateCommand() *cobra.Command {
 	file, keep := "", 0
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "rotate",
 		Short: "Make a new key the current one and print its id",
 		Long: `Make a new key the current one and print its id. The newest --keep of the earlier keys still open what was
 sealed under them. What was sealed under the others is refused from then on. Keep none if a key may have leaked.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if err := checkNumbers([]number{{"keep", keep, 0, seal.MaxKeys - 1}}); err != nil {
-				return err
-			}
 			path, ring, err := loadSealKeys(file)
 			if err != nil {
 				return err
@@ -132,9 +130,6 @@ sealed under them. What was sealed under the others is refused from then on. Kee
 			fmt.Fprintln(a.out, id)
 			return nil
 		},
-	}
-	cmd.Flags().SortFlags = false
-	cmd.Flags().IntVar(&keep, "keep", seal.MaxKeys-1, "`N` of the earlier keys still open what they sealed")
-	cmd.Flags().StringVar(&file, "seal-keys", "", sealKeysUsage)
-	return cmd
+	}, flags.Int("keep", &keep, seal.MaxKeys-1, 0, seal.MaxKeys-1, "`N` of the earlier keys still open what they sealed"),
+		sealKeysFlag(&file))
 }

@@ -29,7 +29,8 @@ import (
 
 func (a *app) serveCommand() *cobra.Command {
 	o := &serveOptions{}
-	cmd := &cobra.Command{
+	o.isolation.from = servedFrom
+	cmd := command(&cobra.Command{
 		Use:   "serve [MODEL...]",
 		Short: "Serve models over HTTP, to OpenAI's, Anthropic's and Ollama's clients",
 		Long: `Serve models over HTTP until interrupted. Clients of OpenAI, Anthropic and Ollama can use them. /openapi.json
@@ -46,8 +47,7 @@ keys, tokens and certificates again; if it was started from a terminal, it stops
   runner serve --api-keys keys.json --host 0.0.0.0`,
 		ValidArgsFunction: completeModels,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.serve(cmd, o, args) },
-	}
-	o.add(cmd)
+	}, o.flags())
 	cmd.AddCommand(a.apiKeyCommand(), a.sealKeysCommand())
 	return cmd
 }
@@ -70,9 +70,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := a.isolate(o.isolation); err != nil {
 		return err
 	}
-	if err := a.remote(o.remote); err != nil {
-		return err
-	}
+	a.remote(o.remote)
 	a.warnReasons(o.mew.rationale, o.mew.trace, o.mew.visibility, "--mew-reasoning")
 	list, err := a.resolveServed(cmd.Context(), append(args, o.models...))
 	if err != nil {
@@ -100,8 +98,8 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		return listenError(o, err)
 	}
 	if err := cfg.CheckAddress(l.Addr()); err != nil {
-		return errors.Join(&usageError{what: err.Error(),
-			hint: "use --api-key or --api-keys, or --insecure-public to let everybody who can reach it use it", err: err},
+		return errors.Join(usage("%v", err).from(err).
+			hint("use --api-key or --api-keys, or --insecure-public to let everybody who can reach it use it"),
 			l.Close())
 	}
 	if err := cfg.LimitConnections(); err != nil {
@@ -187,7 +185,7 @@ func (a *app) resolveServed(ctx context.Context, args []string) ([]served, error
 		case !ok || strings.Contains(name, "://"): // an address may have a query
 			name, model = "", arg
 		case name == "" || model == "":
-			return nil, &usageError{what: fmt.Sprintf("%q names no model", arg), hint: "use NAME=MODEL"}
+			return nil, usage("%q names no model", arg).hint("use NAME=MODEL")
 		}
 		m, err := a.resolve(model)
 		a.chosen(m)
@@ -210,9 +208,7 @@ func (a *app) resolveServed(ctx context.Context, args []string) ([]served, error
 			s.name = servedName(model)
 		}
 		if slices.ContainsFunc(list, func(other served) bool { return wire.BareName(other.name) == wire.BareName(s.name) }) {
-			return nil, &usageError{
-				what: fmt.Sprintf("two models are called %q", wire.BareName(s.name)), hint: "rename one with NAME=MODEL",
-			}
+			return nil, usage("two models are called %q", wire.BareName(s.name)).hint("rename one with NAME=MODEL")
 		}
 		list = append(list, s)
 	}
@@ -229,15 +225,11 @@ func readAliases(texts []string, list []served) (aliases []server.Alias, err err
 		pattern, name, ok := strings.Cut(text, "=")
 		switch {
 		case !ok || pattern == "" || name == "":
-			return nil, &usageError{
-				what: fmt.Sprintf("--alias cannot be %q", text), hint: "use PATTERN=NAME, as in 'claude-*=demo'",
-			}
+			return nil, usage("--alias cannot be %q", text).hint("use PATTERN=NAME, as in 'claude-*=demo'")
 		case wire.Named(cards, pattern) >= 0:
-			return nil, &usageError{what: fmt.Sprintf("--alias %s is the name of a model", pattern), hint: "use another name"}
+			return nil, usage("--alias %s is the name of a model", pattern).hint("use another name")
 		case wire.Named(cards, name) < 0:
-			return nil, &usageError{
-				what: fmt.Sprintf("--alias %s stands for %q, which is not served", pattern, name), hint: "name a served model",
-			}
+			return nil, usage("--alias %s stands for %q, which is not served", pattern, name).hint("name a served model")
 		}
 		aliases = append(aliases, server.Alias{Pattern: pattern, Model: name})
 	}
@@ -262,7 +254,8 @@ func servedName(model string) string {
 // fail is called.
 func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config,
 	fail func(error)) (*pool.Pool, []wire.Card, error) {
-	cfg := pool.Config{KeepAlive: o.keepAlive, Memory: int64(o.memory), Logger: rc.Logger}
+	cfg := o.pool
+	cfg.Logger = rc.Logger
 	byName := map[string]served{}
 	var cards []wire.Card
 	crossings := map[string]*runner.Crossings{}
@@ -285,8 +278,8 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		for _, p := range parts {
 			info, err := os.Stat(p)
 			if err != nil {
-				return nil, nil, &inputError{what: fmt.Sprintf("the files of model %q cannot be read", s.name),
-					hint: "check the file and its permissions", err: err}
+				return nil, nil, input("the files of model %q cannot be read", s.name).from(err).
+					hint("check the file and its permissions")
 			}
 			card.Size += info.Size()
 			card.Modified = info.ModTime()
@@ -356,7 +349,7 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 		cfg.Files, rc.Weights = from, from
 	}
 	// Every run takes one sequence and every summary another one. Unused sequences cache earlier conversations.
-	cfg.Sequences = 2 * o.parallel
+	cfg.Sequences = 2 * o.runner.Parallel
 	if isRemote(path) && !o.parallelGiven { // as many as the engine computes at a time
 		cfg.Sequences, rc.Parallel = 0, 0
 	}
@@ -385,22 +378,16 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 
 // serverConfig returns the configuration of the server that the flags set.
 func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
-	cfg := server.Config{
-		MaxReasoning: &o.maxReasoning, ModelsWrite: o.modelsWrite,
-		Public: o.public, Hosts: o.hosts, Origins: o.origins, MaxBody: int64(o.maxBody),
-		RequestTimeout: o.requestTimeout,
-		DrainTimeout:   max(o.drainTimeout, time.Millisecond), // a 0 in server.Config would mean the default
-		Version:        a.versions().runner, LogContent: o.logContent,
-		MaxConnections: o.connections, MaxPeerConnections: o.peerConnections, Proxies: o.proxies,
-		MaxTokenize: int64(o.maxTokenize), MaxValues: o.maxValues, MaxDepth: o.maxDepth,
-		RequestMemory: int64(o.requestMemory), Memory: a.engine.Memory, Logger: a.logger(o.logFormat, o.verbose),
-	}
+	cfg := o.server
+	cfg.MaxReasoning, cfg.Memory, cfg.Version = &o.maxReasoning, a.engine.Memory, a.versions().runner
+	cfg.DrainTimeout = max(cfg.DrainTimeout, time.Millisecond) // a 0 in server.Config would mean the default
+	cfg.Logger = a.logger(o.logFormat, o.verbose)
 	var err error
 	switch {
 	case o.keyFile != "":
 		cfg.Keys, err = keys.Load(o.keyFile)
 	case o.key != "":
-		cfg.Keys, err = keys.One(o.key, o.modelsWrite)
+		cfg.Keys, err = keys.One(o.key, o.server.ModelsWrite)
 	}
 	if err != nil {
 		return cfg, err
@@ -426,8 +413,8 @@ const (
 
 // runnerConfig returns the configuration of each model's runner that the flags set.
 func (a *app) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
-	rc.Drafts, rc.MeasureCosts = o.drafts, true
-	rc.Queue, rc.Parallel, rc.CallMemory = o.queue, o.parallel, runner.NewCallMemory(o.callMemory, o.callMemoryAge)
+	rc = o.runner
+	rc.MeasureCosts, rc.CallMemory = true, runner.NewCallMemory(o.callMemory, o.callMemoryAge)
 	if o.chatTemplate != "" {
 		rc.ChatTemplate, err = a.readFile("--chat-template", o.chatTemplate)
 	}
@@ -443,6 +430,6 @@ func listenError(o *serveOptions, err error) error {
 	case errors.Is(err, syscall.EACCES):
 		hint = "ports under 1024 are reserved for the system; choose another with --port"
 	}
-	return &inputError{what: fmt.Sprintf("cannot listen on %s: %v", net.JoinHostPort(o.host, strconv.Itoa(o.port)),
-		errors.Unwrap(err)), hint: hint, err: err}
+	return input("cannot listen on %s: %v", net.JoinHostPort(o.host, strconv.Itoa(o.port)), errors.Unwrap(err)).from(err).
+		hint("%s", hint)
 }

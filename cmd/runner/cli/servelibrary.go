@@ -83,27 +83,18 @@ func (s *servedLibrary) Has(name string) bool { return s.models.Has(name) }
 
 // Remove implements [ollama.Library].
 func (s *servedLibrary) Remove(name string) error {
-	if err := s.models.Remove(name); err != nil {
-		return s.wireError(err)
-	}
-	return nil
+	return s.wireError(s.models.Remove(name))
 }
 
 // Name implements [ollama.Library].
 func (s *servedLibrary) Name(name, model string) error {
-	if err := s.models.Name(name, model); err != nil {
-		return s.wireError(err)
-	}
-	return nil
+	return s.wireError(s.models.Name(name, model))
 }
 
 // Names implements [ollama.Library].
 func (s *servedLibrary) Names() (map[string]string, error) {
 	all, err := s.models.Names()
-	if err != nil {
-		return nil, s.wireError(err)
-	}
-	return all, nil
+	return all, s.wireError(err)
 }
 
 // named implements the field Named of [server.Config]. What cannot be read has no names.
@@ -136,14 +127,14 @@ func (s *servedLibrary) Pull(ctx context.Context, name string, report func(ollam
 		return report(ollama.Pulled{Status: "pulling " + p.Etag[:min(len(p.Etag), 12)], Digest: kind + p.Etag, Done: p.Done,
 			Total: p.Total})
 	})
-	if err != nil {
-		return "", s.wireError(err)
-	}
-	return pulled, nil
+	return pulled, s.wireError(err)
 }
 
 // wireError returns what clients are told of an error. Paths and errors of the system are for the log.
-func (s *servedLibrary) wireError(err error) *wire.Error {
+func (s *servedLibrary) wireError(err error) error {
+	if err == nil {
+		return nil
+	}
 	name, file, asked, fetched := (*names.Error)(nil), (*choice.Error)(nil), (*hub.Error)(nil), (*download.Error)(nil)
 	answer := func(status int, code, format string, args ...any) *wire.Error {
 		e := wire.Errorf(status, code, format, args...)

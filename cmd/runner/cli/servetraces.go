@@ -50,7 +50,7 @@ func (a *app) keepTraces(o *recordOptions, log *slog.Logger) (*keptTraces, error
 	k.traces = tracing.New(s, tracing.Config{Report: func(err error) {
 		log.Error("the trace of a run is missing or incomplete", "error", err)
 	}})
-	if age := o.age.Duration; age > 0 {
+	if age := o.age; age > 0 {
 		k.pruning.Go(func() { k.prune(ctx, max(time.Second, min(age, pruneEvery))) })
 	}
 	return k, nil

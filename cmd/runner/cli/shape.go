@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/models/cache"
 	"runner/models/random"
@@ -18,16 +19,15 @@ func shapeConfig(o *benchOptions) (random.Config, error) {
 	name, layers := o.shape, o.layers
 	c, ok := o.shapeOf(name)
 	if !ok {
-		hint := "use " + alternatives(random.Shapes())
+		hint := "use " + flags.Alternatives(random.Shapes())
 		if near := nearest(name, random.Shapes()); near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		return c, &usageError{what: fmt.Sprintf("--shape cannot be %q", name), hint: hint}
+		return c, usage("--shape cannot be %q", name).hint("%s", hint)
 	}
 	switch {
 	case layers == 1, layers > c.Layers: // the layers of some are of two kinds in turns
-		return c, &usageError{what: fmt.Sprintf("--layers cannot be %d", layers),
-			hint: fmt.Sprintf("use 2 to %d, which %s has", c.Layers, name)}
+		return c, usage("--layers cannot be %d", layers).hint("use 2 to %d, which %s has", c.Layers, name)
 	case layers > 0:
 		c.Layers = layers
 	}
@@ -70,16 +70,17 @@ func (a *app) shapeInMemory(ctx context.Context, o *benchOptions, say func(strin
 	}
 	f, path, err = memoryFile()
 	if err != nil {
-		return nil, "", 0, &inputError{what: fmt.Sprintf("no file can be made in memory: %v", err),
-			hint: "leave --in-memory out; the file is then made in the cache folder", err: err}
+		return nil, "", 0, input("no file can be made in memory: %v", err).from(err).
+			hint("leave --in-memory out; the file is then made in the cache folder")
 	}
 	free := int64(0)
 	if a.engine.Memory != nil {
 		free, _ = a.engine.Memory()
 	}
 	if free > 0 && free < c.Size()+c.Size()/10 { // the engine needs some more
-		err = &inputError{what: fmt.Sprintf("the weights of %s take %s, and %s of memory are free", o.shape,
-			render.Size(c.Size()), render.Size(free)), hint: "use fewer --layers, or leave --in-memory out"}
+		err = input("the weights of %s take %s, and %s of memory are free", o.shape, render.Size(c.Size()),
+			render.Size(free)).
+			hint("use fewer --layers, or leave --in-memory out")
 	} else {
 		err = writeShape(ctx, f, c, say)
 	}
@@ -94,18 +95,19 @@ func (a *app) shapeInMemory(ctx context.Context, o *benchOptions, say func(strin
 func makeShape(ctx context.Context, path, name string, c random.Config, say func(string)) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return &inputError{what: fmt.Sprintf("the folder %s cannot be made: %v", folder, reason(err)),
-			hint: "set XDG_CACHE_HOME to a folder that can be written", err: err}
+		return input("the folder %s cannot be made: %v", folder, reason(err)).from(err).
+			hint("set XDG_CACHE_HOME to a folder that can be written")
 	}
 	sweepShapes(folder)
 	if free, ok := cache.Free(folder); ok && free < c.Size()+c.Size()/50 {
-		return &inputError{what: fmt.Sprintf("the weights of %s take %s, and there are %s free in %s", name,
-			render.Size(c.Size()), render.Size(free), folder), hint: "free some space, or use fewer --layers"}
+		return input("the weights of %s take %s, and there are %s free in %s", name, render.Size(c.Size()),
+			render.Size(free), folder).
+			hint("free some space, or use fewer --layers")
 	}
 	f, err := os.CreateTemp(folder, newShape)
 	if err != nil {
-		return &inputError{what: fmt.Sprintf("nothing can be written in %s: %v", folder, reason(err)),
-			hint: "set XDG_CACHE_HOME to a folder that can be written", err: err}
+		return input("nothing can be written in %s: %v", folder, reason(err)).from(err).
+			hint("set XDG_CACHE_HOME to a folder that can be written")
 	}
 	defer os.Remove(f.Name()) // it is gone after the rename
 	err = writeShape(ctx, f, c, say)

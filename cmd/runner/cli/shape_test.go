@@ -206,8 +206,8 @@ func TestShapeWithoutRoom(t *testing.T) {
 	o := &benchOptions{shape: "llama-3.1-8b", shapeOf: hugeShape}
 	ctx, stop := context.WithCancel(t.Context())
 	_, _, err := test.app.shapeFile(ctx, o, func(string) { stop() }) // it would fill the disk
-	if e := (*inputError)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " free in "+test.folder) ||
-		e.hint != "free some space, or use fewer --layers" || len(test.files()) != 0 {
+	if e := (*problem)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " free in "+test.folder) ||
+		e.advice != "free some space, or use fewer --layers" || len(test.files()) != 0 {
 		t.Errorf("%v, and the folder has %q", err, test.files())
 	}
 	if err := os.Remove(test.folder); err != nil {
@@ -218,7 +218,7 @@ func TestShapeWithoutRoom(t *testing.T) {
 	}
 	o.shapeOf = tinyShape
 	_, _, err = test.app.shapeFile(t.Context(), o, func(string) {})
-	if e := (*inputError)(nil); !errors.As(err, &e) || !strings.Contains(e.hint, "XDG_CACHE_HOME") {
+	if e := (*problem)(nil); !errors.As(err, &e) || !strings.Contains(e.advice, "XDG_CACHE_HOME") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -267,7 +267,7 @@ func TestShapeInMemoryThatIsNotMade(t *testing.T) {
 	stopping := func(string) { stop() } // else it would fill the memory
 	test.app.engine.Memory = func() (available, addresses int64) { return 16 << 30, 0 }
 	_, _, err := test.inMemory(ctx, &benchOptions{shape: "llama-3.1-8b", layers: 2, shapeOf: hugeShape}, stopping)
-	if e := (*inputError)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " of memory are free") {
+	if e := (*problem)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " of memory are free") {
 		t.Errorf("got %v", err)
 	}
 	o := &benchOptions{shape: "llama-3.1-8b", layers: 2, shapeOf: tinyShape}

@@ -99,8 +99,7 @@ func (a *app) readTools(path string) ([]chattemplate.Tool, error) {
 	}
 	tools, skipped, err := parseTools([]byte(text))
 	if err != nil {
-		return nil, &inputError{what: fmt.Sprintf("--tools %s %v", path, err),
-			hint: "give an OpenAI tools array or function objects", err: err}
+		return nil, input("--tools %s %v", path, err).from(err).hint("give an OpenAI tools array or function objects")
 	}
 	for _, kind := range skipped {
 		a.complain(fmt.Sprintf("warning: --tools %s: a tool of type %q was skipped; only functions can be called", path,

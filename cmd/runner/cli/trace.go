@@ -2,19 +2,18 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/flags"
+	"runner/cmd/runner/render"
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/store"
 )
@@ -25,16 +24,18 @@ type traceOptions struct {
 	keys keyringFlags
 }
 
-func (o *traceOptions) add(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&o.dir, "store", "", "`FOLDER` of the traces (default: in the data folder)")
+func (o *traceOptions) storeFlag() flags.Table {
+	return flags.Text("store", &o.dir, "", "`FOLDER` of the traces (default: in the data folder)")
 }
+
+// flags are the flags for traces that are opened.
+func (o *traceOptions) flags() flags.Table { return flags.List(o.storeFlag(), o.keys.flags()) }
 
 // unsigned is the warning about a store whose signatures cannot be checked.
 const unsigned = "warning: sign.pub is missing, so nothing proves that these traces are the store's own; restore it"
 
-// noStore is the error that there is no store yet.
-type noStore struct{ inputError }
+// errNoStore says that there is no store yet.
+var errNoStore = errors.New("no store")
 
 // attempts is how often a read is tried if another process writes to the store.
 const attempts = 3
@@ -76,7 +77,7 @@ func within[S io.Closer](folder string, open func(dir string) (S, error), f func
 // missingStore returns the error of a store that could not be opened.
 func missingStore(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &noStore{inputError{what: "there are no traces in " + dir, hint: "name their folder with --store", err: err}}
+		return input("there are no traces in %s", dir).from(errNoStore).hint("name their folder with --store")
 	}
 	return err
 }
@@ -110,7 +111,7 @@ func (o *traceOptions) completeTraces(n int, more ...string) cobra.CompletionFun
 func (a *app) traceListCommand() *cobra.Command {
 	o := &traceOptions{}
 	var asJSON bool
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "list",
 		Short: "List the traces, the oldest first, and what may be known of them without a key",
 		Long: `List the traces, the oldest first, with what is known about them without a key.
@@ -126,8 +127,8 @@ left it without an end.`,
 				list, err = r.List(cmd.Context())
 				return err
 			})
-			if none := (*noStore)(nil); errors.As(err, &none) {
-				a.note("nothing was recorded yet: " + none.what)
+			if errors.Is(err, errNoStore) {
+				a.note("nothing was recorded yet: " + err.Error())
 				return nil
 			}
 			if err != nil {
@@ -137,13 +138,7 @@ left it without an end.`,
 				a.complain(unsigned)
 			}
 			if asJSON {
-				enc := json.NewEncoder(a.out)
-				for _, e := range list {
-					if err := enc.Encode(e); err != nil {
-						return err
-					}
-				}
-				return nil
+				return render.Lines(a.out, list)
 			}
 			w := table(a.stdout())
 			for _, e := range list {
@@ -155,10 +150,7 @@ left it without an end.`,
 			}
 			return w.Flush()
 		},
-	}
-	o.add(cmd)
-	addJSON(cmd, &asJSON, "one JSON object a line")
-	return cmd
+	}, o.storeFlag(), jsonFlag(&asJSON, "one JSON object a line"))
 }
 
 // latest stands in place of an id for the newest trace that has ended.
@@ -177,7 +169,7 @@ func parseTraceIDs(args []string) (ids []trace.ID, err error) {
 	for _, arg := range args {
 		id, err := trace.ParseID(arg)
 		if err != nil {
-			return nil, &usageError{what: fmt.Sprintf("%q is not a trace's id", arg), hint: "see runner trace list", err: err}
+			return nil, usage("%q is not a trace's id", arg).from(err).hint("see runner trace list")
 		}
 		ids = append(ids, id)
 	}
@@ -186,7 +178,7 @@ func parseTraceIDs(args []string) (ids []trace.ID, err error) {
 
 func (a *app) traceShowCommand() *cobra.Command {
 	o := &traceOptions{}
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "show ID|latest",
 		Short: "Open a trace and print its records, one JSON object a line",
 		Long: `Open a trace and print its records, one JSON object a line. latest is the newest that has ended.
@@ -198,10 +190,7 @@ If the end of a trace is missing or altered, the records before it are printed a
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.writeRecords(cmd, o, args[0], a.stdout())
 		},
-	}
-	o.add(cmd)
-	o.keys.add(cmd)
-	return cmd
+	}, o.flags())
 }
 
 // writeRecords writes the records of a trace to w.
@@ -296,7 +285,7 @@ func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read fun
 func (a *app) traceExportCommand() *cobra.Command {
 	o := &traceOptions{}
 	var plaintext bool
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "export ID|latest FILE",
 		Short: "Write a trace to a new file, sealed as it is or, with --plaintext, readable by everyone who gets the file",
 		Args:  cobra.MatchAll(exactly(2, "an id, or "+latest+", and a file are needed", ""), idOrLatest),
@@ -305,8 +294,7 @@ func (a *app) traceExportCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
-				return &inputError{what: "the file cannot be made: " + err.Error(), hint: "name a file that is not there yet",
-					err: err}
+				return input("the file cannot be made: %v", err).from(err).hint("name a file that is not there yet")
 			}
 			defer func() {
 				if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, trace.ErrTruncated) {
@@ -324,17 +312,13 @@ func (a *app) traceExportCommand() *cobra.Command {
 				return err
 			})
 		},
-	}
-	o.add(cmd)
-	o.keys.add(cmd)
-	cmd.Flags().BoolVar(&plaintext, "plaintext", false, "write it unsealed, as JSON lines")
-	return cmd
+	}, o.flags(), flags.Switch("plaintext", &plaintext, "write it unsealed, as JSON lines"))
 }
 
 func (a *app) traceVerifyCommand() *cobra.Command {
 	o := &traceOptions{}
 	var text string
-	cmd := &cobra.Command{
+	return command(&cobra.Command{
 		Use:   "verify",
 		Short: "Check all traces against their chain and print its head; exit code 1 when something was altered",
 		Long: `Check all traces against their chain, and print the chain's head. Keep the head in another place. Given with
@@ -380,21 +364,19 @@ and sign.pub; with --head, traces.db is enough.`,
 			}
 			return nil
 		},
-	}
-	o.add(cmd)
-	cmd.Flags().StringVar(&text, "head", "", "a `HEAD` that was kept elsewhere, which the chain has to hold")
-	return cmd
+	}, o.storeFlag(),
+		flags.Text("head", &text, "", "a `HEAD` that was kept elsewhere, which the chain has to hold"))
 }
 
 func (a *app) traceEraseCommand() *cobra.Command {
 	o := &traceOptions{}
-	var older age
-	cmd := &cobra.Command{
+	var older time.Duration
+	return command(&cobra.Command{
 		Use:   "erase ID... | --older-than AGE",
 		Short: "Erase traces for good; their entries in the chain stay",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if (len(args) == 0) != older.given {
-				return &usageError{what: "ids or --older-than are needed, and not both", hint: see(cmd)}
+			if (len(args) == 0) != (older >= 0) {
+				return usage("ids or --older-than are needed, and not both").hint("%s", see(cmd))
 			}
 			_, err := parseTraceIDs(args)
 			return err
@@ -407,8 +389,8 @@ func (a *app) traceEraseCommand() *cobra.Command {
 			}
 			return o.write(func(s *store.Store) (err error) {
 				n := len(ids)
-				if older.given {
-					n, err = s.EraseBefore(cmd.Context(), time.Now().Add(-older.Duration))
+				if older >= 0 {
+					n, err = s.EraseBefore(cmd.Context(), time.Now().Add(-older))
 				} else {
 					err = s.Erase(cmd.Context(), ids...)
 				}
@@ -418,37 +400,5 @@ func (a *app) traceEraseCommand() *cobra.Command {
 				return err
 			})
 		},
-	}
-	o.add(cmd)
-	cmd.Flags().Var(&older, "older-than", "erase all that ended before this `AGE`: 30d, 12h")
-	return cmd
+	}, o.storeFlag(), flags.Age("older-than", &older, 0, "erase all that ended before this `AGE`: 30d, 12h"))
 }
-
-// age is a duration on the command line that may be a whole number of days: 30d, 12h.
-type age struct {
-	time.Duration
-	given bool
-}
-
-func (a *age) Set(text string) (err error) {
-	a.given = true
-	a.Duration, err = time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		a.Duration = time.Duration(n) * 24 * time.Hour
-	}
-	if err != nil || a.Duration < 0 {
-		return errors.New("use an age, as in 30d or 12h")
-	}
-	return nil
-}
-
-func (a *age) String() string {
-	if !a.given {
-		return ""
-	}
-	return a.Duration.String()
-}
-
-func (a *age) Type() string { return "AGE" }

@@ -106,7 +106,7 @@ func alter(ts *testscript.TestScript, dir, statements string) {
 func TestChatIsTraced(t *testing.T) {
 	data := t.TempDir()
 	env := []string{"XDG_DATA_HOME=" + data, passphraseVariable + "=correct horse"}
-	tt := start(t, env, "keys", "new")
+	tt := start(t, env, "trace", "keys", "new")
 	tt.expect("rtrace1-")
 	<-tt.done
 	tt = start(t, env, "run", "--trace")
@@ -145,7 +145,7 @@ func TestServerErasesOldTraces(t *testing.T) {
 	o := &serveOptions{}
 	o.record = recordOptions{on: true, to: []string{trace.NewIdentity().Recipient().String()}, dir: dir, maxTrace: 1 << 20,
 		total: 1 << 20}
-	o.record.age = age{Duration: time.Second, given: true}
+	o.record.age = time.Second
 	k, err := scripted().keepTraces(&o.record, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func TestServerStartsWithoutAStore(t *testing.T) {
 // TestPassphraseIsNotShown: a terminal does not show passphrases that are typed.
 func TestPassphraseIsNotShown(t *testing.T) {
 	const phrase = "correct horse battery"
-	tt := start(t, []string{"XDG_DATA_HOME=" + t.TempDir()}, "keys", "new")
+	tt := start(t, []string{"XDG_DATA_HOME=" + t.TempDir()}, "trace", "keys", "new")
 	tt.expect("Passphrase: ")
 	tt.send(phrase + "\r")
 	tt.expect("Once more: ")
@@ -234,7 +234,7 @@ func TestPassphraseIsNotShown(t *testing.T) {
 	if strings.Contains(tt.text, phrase[:4]) {
 		t.Errorf("the passphrase was shown: %q", tt.text)
 	}
-	tt = start(t, []string{"XDG_DATA_HOME=" + t.TempDir()}, "keys", "new")
+	tt = start(t, []string{"XDG_DATA_HOME=" + t.TempDir()}, "trace", "keys", "new")
 	tt.expect("Passphrase: ")
 	tt.send(phrase + "\r")
 	tt.expect("Once more: ")

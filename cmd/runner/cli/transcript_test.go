@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"runner/cmd/runner/flags"
 	"runner/reasoning/decision"
 	"runner/server/openapi"
 )
@@ -50,7 +51,7 @@ func TestTheTranscriptShowsEverything(t *testing.T) {
 	var look func(*cobra.Command)
 	look = func(cmd *cobra.Command) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Hidden || f.Name == "help" || f.Name == allFlag || slices.Contains(notShown, f.Name) {
+			if f.Hidden || f.Name == "help" || f.Name == flags.AllFlag || slices.Contains(notShown, f.Name) {
 				return
 			}
 			if !regexp.MustCompile(`--` + f.Name + `\b[^-]`).MatchString(shown) {

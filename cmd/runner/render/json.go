@@ -108,6 +108,18 @@ func Indented(w io.Writer) *json.Encoder {
 	return enc
 }
 
+// Lines writes values as JSON, one a line.
+func Lines[T any](w io.Writer, list []T) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for _, x := range list {
+		if err := enc.Encode(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Close implements [Renderer].
 func (j *JSON) Close() error { return nil }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"runner/cmd/runner/flags"
 )
 
 // Check refuses the first key of the file that is not the name of a flag, or of a command with a table. near returns
@@ -18,7 +20,7 @@ func (s *Settings) Check(root *cobra.Command, near func(typed string, names []st
 
 func (s *Settings) check(cmd *cobra.Command, path []string, table map[string]any,
 	near func(typed string, names []string) string) error {
-	flags, commands := known(cmd)
+	own, commands := known(cmd)
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		inner, isTable := table[key].(map[string]any)
 		at := append(slices.Clone(path), key)
@@ -28,13 +30,13 @@ func (s *Settings) check(cmd *cobra.Command, path []string, table map[string]any
 				return err
 			}
 			continue
-		case !isTable && flags[key] != nil:
-			if err := s.checkValue(flags[key], at, table[key]); err != nil {
+		case !isTable && own[key] != nil:
+			if err := s.checkValue(own[key], at, table[key]); err != nil {
 				return err
 			}
 			continue
 		}
-		what, names := "setting", slices.Sorted(maps.Keys(flags))
+		what, names := "setting", slices.Sorted(maps.Keys(own))
 		if isTable {
 			what, names = "command", slices.Sorted(maps.Keys(commands))
 		}
@@ -72,11 +74,11 @@ func (s *Settings) checkValue(f *pflag.Flag, at []string, value any) error {
 }
 
 // known returns the settings of cmd and of the commands in it, and these commands.
-func known(cmd *cobra.Command) (flags map[string]*pflag.Flag, commands map[string]*cobra.Command) {
-	flags, commands = map[string]*pflag.Flag{}, map[string]*cobra.Command{}
+func known(cmd *cobra.Command) (own map[string]*pflag.Flag, commands map[string]*cobra.Command) {
+	own, commands = map[string]*pflag.Flag{}, map[string]*cobra.Command{}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if IsSetting(f) {
-			flags[f.Name] = f
+		if flags.IsSetting(f) {
+			own[f.Name] = f
 		}
 	})
 	for _, sub := range cmd.Commands() {
@@ -85,10 +87,10 @@ func known(cmd *cobra.Command) (flags map[string]*pflag.Flag, commands map[strin
 		}
 		commands[sub.Name()] = sub
 		inner, _ := known(sub)
-		maps.Copy(inner, flags)
-		flags = inner
+		maps.Copy(inner, own)
+		own = inner
 	}
-	return flags, commands
+	return own, commands
 }
 
 // Misspelled returns the environment variables that are no settings of root and its commands, and that differ from one
@@ -98,8 +100,8 @@ func (s *Settings) Misspelled(root *cobra.Command, distance func(a, b string) in
 	var look func(cmd *cobra.Command)
 	look = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if IsSetting(f) {
-				names[VariableOf(f)] = true
+			if flags.IsSetting(f) {
+				names[flags.VariableOf(f)] = true
 			}
 		})
 		for _, sub := range cmd.Commands() {
@@ -109,7 +111,7 @@ func (s *Settings) Misspelled(root *cobra.Command, distance func(a, b string) in
 	look(root)
 	found := map[string]string{}
 	for given := range s.env {
-		best := min(2, len(strings.TrimPrefix(given, prefix))/4) + 1
+		best := min(2, len(strings.TrimPrefix(given, flags.VariablePrefix))/4) + 1
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			if d := distance(given, name); d < best && !names[given] {
 				best, found[given] = d, name
@@ -138,7 +140,7 @@ func (s *Settings) InEffect(cmd *cobra.Command) ([]Value, error) {
 	}
 	var list []Value
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !IsSetting(f) {
+		if !flags.IsSetting(f) {
 			return
 		}
 		v := Value{Command: strings.Join(pathOf(cmd), " "), Name: f.Name, Value: f.Value.String(), From: "default"}

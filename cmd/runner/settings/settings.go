@@ -14,8 +14,8 @@
 //	alias = ["claude-*=demo"]
 //
 // The variable of a flag is RUNNER_ and its name in capitals, with _ for -, as in RUNNER_CTX_SIZE. A flag can have
-// another one ([Variable]). A variable that is empty does not count. A flag that can be repeated takes one value for
-// each line of the variable.
+// another one ([flags.Variable]). A variable that is empty does not count. A flag that can be repeated takes one value
+// for each line of the variable.
 package settings
 
 import (
@@ -31,44 +31,12 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-)
 
-// prefix begins the names of all variables.
-const prefix = "RUNNER_"
+	"runner/cmd/runner/flags"
+)
 
 // MaxFile is the maximum size of the file in bytes.
 const MaxFile = 1 << 20
-
-// Annotations of flags.
-const (
-	secretFlag   = "secret"
-	variableFlag = "variable"
-	oneOfFlag    = "one of"
-	unsetFlag    = "not a setting"
-)
-
-// Secret marks flags of cmd whose values are not shown.
-func Secret(cmd *cobra.Command, names ...string) { annotate(cmd, secretFlag, "true", names...) }
-
-// Variable gives a flag of cmd the environment variable called name in place of its own.
-func Variable(cmd *cobra.Command, flag, name string) { annotate(cmd, variableFlag, name, flag) }
-
-// OneOf says that flags of cmd exclude each other. One that is given in a place of higher precedence makes those of
-// lower precedence not count.
-func OneOf(cmd *cobra.Command, names ...string) {
-	annotate(cmd, oneOfFlag, strings.Join(names, " "), names...)
-}
-
-// Never marks flags of cmd that only the command line can set.
-func Never(cmd *cobra.Command, names ...string) { annotate(cmd, unsetFlag, "true", names...) }
-
-func annotate(cmd *cobra.Command, key, value string, flags ...string) {
-	for _, name := range flags {
-		if err := cmd.Flags().SetAnnotation(name, key, []string{value}); err != nil {
-			panic(err) // a mistake in the command tree
-		}
-	}
-}
 
 // Settings are the values of a file and of the environment. It is safe for concurrent use.
 type Settings struct {
@@ -82,7 +50,7 @@ type Settings struct {
 func Read(path string, environ []string) (*Settings, error) {
 	s := &Settings{file: path, keys: map[string]any{}, env: map[string]string{}}
 	for _, e := range environ {
-		if name, value, ok := strings.Cut(e, "="); ok && strings.HasPrefix(name, prefix) && value != "" {
+		if name, value, ok := strings.Cut(e, "="); ok && strings.HasPrefix(name, flags.VariablePrefix) && value != "" {
 			s.env[name] = value
 		}
 	}
@@ -159,12 +127,14 @@ func (s *Settings) Apply(cmd *cobra.Command) (map[string]string, error) {
 		set := map[string]string{}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			values, where, ok := look(f)
-			if !ok || failed != nil || !IsSetting(f) || from[f.Name] != "" || excluded(f, from) {
+			excluded := func(name string) bool { return from[name] != "" }
+			if !ok || failed != nil || !flags.IsSetting(f) || from[f.Name] != "" ||
+				slices.ContainsFunc(flags.Excluding(f), excluded) {
 				return
 			}
 			for _, v := range values {
 				if err := cmd.Flags().Set(f.Name, v); err != nil && failed == nil {
-					failed = &Error{Where: where, Detail: fmt.Sprintf("cannot be %q", shown(f, v)), Err: err}
+					failed = &Error{Where: where, Detail: fmt.Sprintf("cannot be %q", shown(f, v)), Advice: advice(err), Err: err}
 				}
 			}
 			if list, ok := f.Value.(pflag.SliceValue); ok && len(values) == 0 && failed == nil {
@@ -178,37 +148,20 @@ func (s *Settings) Apply(cmd *cobra.Command) (map[string]string, error) {
 	return from, failed
 }
 
+// advice returns what a flag takes in place of a value that it refused.
+func advice(err error) string {
+	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+		return invalid.Unwrap().Error()
+	}
+	return ""
+}
+
 // shown returns a value of a flag, or a placeholder for a secret.
 func shown(f *pflag.Flag, value string) string {
-	if value != "" && len(f.Annotations[secretFlag]) > 0 {
+	if value != "" && flags.IsSecret(f) {
 		return "(hidden)"
 	}
 	return value
-}
-
-// excluded reports whether a flag that excludes f has a value already.
-func excluded(f *pflag.Flag, from map[string]string) bool {
-	for _, group := range f.Annotations[oneOfFlag] {
-		for name := range strings.FieldsSeq(group) {
-			if name != f.Name && from[name] != "" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// IsSetting reports whether a file or a variable can set a flag.
-func IsSetting(f *pflag.Flag) bool {
-	return !f.Hidden && f.Name != "help" && len(f.Annotations[unsetFlag]) == 0
-}
-
-// VariableOf returns the name of a flag's environment variable.
-func VariableOf(f *pflag.Flag) string {
-	if own := f.Annotations[variableFlag]; len(own) > 0 {
-		return own[0]
-	}
-	return prefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
 // place looks a flag up in one of the places that set flags.
@@ -217,11 +170,11 @@ type place func(f *pflag.Flag) (values []string, where string, ok bool)
 // places returns the places that set flags of cmd, the first to look in first.
 func (s *Settings) places(cmd *cobra.Command) []place {
 	list := []place{func(f *pflag.Flag) ([]string, string, bool) {
-		value, ok := s.env[VariableOf(f)]
+		value, ok := s.env[flags.VariableOf(f)]
 		if _, repeated := f.Value.(pflag.SliceValue); repeated && ok {
-			return strings.Split(strings.TrimRight(value, "\n"), "\n"), VariableOf(f), true
+			return strings.Split(strings.TrimRight(value, "\n"), "\n"), flags.VariableOf(f), true
 		}
-		return []string{value}, VariableOf(f), ok
+		return []string{value}, flags.VariableOf(f), ok
 	}}
 	path := pathOf(cmd)
 	for n := len(path); n >= 0; n-- { // a command's own table before that of the command that holds it

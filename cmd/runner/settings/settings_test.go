@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"runner/cmd/runner/flags"
 )
 
 // tree returns a program with the commands a and "a b", which have the same flags.
@@ -18,20 +21,20 @@ func tree() (root, a, b *cobra.Command) {
 	a, b = &cobra.Command{Use: "a", Run: func(*cobra.Command, []string) {}}, &cobra.Command{Use: "b"}
 	b.Run = a.Run
 	for _, cmd := range []*cobra.Command{a, b} {
-		cmd.Flags().String("text-one", "d", "")
-		cmd.Flags().Int("number", 0, "")
-		cmd.Flags().StringArray("list", nil, "")
-		cmd.Flags().String("x", "", "")
-		cmd.Flags().String("y", "", "")
-		cmd.Flags().Bool("help-all", false, "")
-		OneOf(cmd, "x", "y")
-		Secret(cmd, "y")
-		Never(cmd, "help-all")
+		var x, y, text string
+		var number int
+		var list []string
+		flags.Add(cmd, flags.Text("text-one", &text, "d", "", flags.Common),
+			flags.Int("number", &number, 0, math.MinInt, math.MaxInt, ""), flags.Texts("list", &list, ""),
+			flags.OneOf(flags.Text("x", &x, "", ""), flags.Text("y", &y, "", "", flags.Secret)))
 	}
 	a.AddCommand(b)
 	root.AddCommand(a)
 	return root, a, b
 }
+
+// value returns the value of a flag.
+func value(cmd *cobra.Command, name string) string { return cmd.Flags().Lookup(name).Value.String() }
 
 func write(t testing.TB, text string) string {
 	t.Helper()
@@ -88,7 +91,7 @@ func TestPrecedence(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := s.Apply(b)
-		if value, _ := b.Flags().GetString("text-one"); err != nil || value != want || got["text-one"] != from {
+		if value := value(b, "text-one"); err != nil || value != want || got["text-one"] != from {
 			t.Errorf("%05b: %q from %q, want %q from %q (%v)", set, value, got["text-one"], want, from, err)
 		}
 	}
@@ -117,8 +120,7 @@ func TestOneOf(t *testing.T) {
 		if _, err := s.Apply(a); err != nil {
 			t.Fatal(err)
 		}
-		x, _ := a.Flags().GetString("x")
-		y, _ := a.Flags().GetString("y")
+		x, y := value(a, "x"), value(a, "y")
 		if x != c.x || y != c.y {
 			t.Errorf("%+v: x %q, y %q", c, x, y)
 		}
@@ -147,7 +149,7 @@ func TestLists(t *testing.T) {
 			if _, err := s.Apply(a); err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := a.Flags().GetStringArray("list"); fmt.Sprint(got) != fmt.Sprint(want) {
+			if got := a.Flags().Lookup("list").Value.(pflag.SliceValue).GetSlice(); fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Fatalf("%q, want %q", got, want)
 			}
 		}
@@ -157,8 +159,8 @@ func TestLists(t *testing.T) {
 // A secret is in no list of values and in no error.
 func TestSecrets(t *testing.T) {
 	_, a, _ := tree()
-	a.Flags().Int("pin", 0, "")
-	Secret(a, "pin")
+	pin := 0
+	flags.Add(a, flags.Int("pin", &pin, 0, 0, 9999, "", flags.Secret))
 	s, err := Read(write(t, "y = 'hush'"), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -39,12 +39,12 @@ function call(program, ...args) {
 // debrief writes the trace of a run, and returns the debriefs that both programs make of it.
 function debrief(...args) {
   const file = join(folder, 'trace.jsonl');
-  writeFileSync(file, call(runner, 'run', '--temperature', '0', '--output', 'trace', ...args));
-  const ours = JSON.parse(call(runner, 'debrief', '--json', file));
+  writeFileSync(file, call(runner, 'run', '--temperature', '0', '--output', 'decisions', ...args));
+  const ours = JSON.parse(call(runner, 'trace', 'explain', '--json', file));
   delete ours.rationaleMissing; // only this program has it
   const package_ = JSON.parse(call(theirs, 'debrief', file, '--json'));
   assert.deepEqual(package_, ours);
-  assert.equal(call(runner, 'debrief', file).trimEnd(), call(theirs, 'debrief', file).trimEnd());
+  assert.equal(call(runner, 'trace', 'explain', file).trimEnd(), call(theirs, 'debrief', file).trimEnd());
   return package_;
 }
 
