@@ -92,7 +92,8 @@ func (o *serveOptions) flags() flags.Table {
 			flags.Name("log-format", &o.logFormat, logText, []string{logText, logJSON}, "form of the log on standard error",
 				flags.Common),
 			flags.Switch("verbose", &o.verbose, "log more", flags.Short("v"), flags.Common),
-			flags.Switch("log-content", &o.server.LogContent, "log prompts, answers and reasoning too; for debugging only")),
+			flags.Switch("log-content", &o.server.LogContent,
+				"log prompts and answers too, and reasoning that a request shows; for debugging only")),
 	).Showing("gpu-layers")
 }
 
