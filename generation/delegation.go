@@ -55,7 +55,7 @@ func (q *Request) Instructions() map[int][]delegation.Instruction {
 	if of == nil {
 		of = map[int][]delegation.Instruction{}
 	}
-	last := lastUser(q.Messages)
+	last := LastUser(q.Messages)
 	if last < 0 {
 		last = len(q.Messages) - 1
 	}
@@ -68,8 +68,8 @@ func (q *Request) Delegates() bool {
 	return !q.IsRaw() && (q.Delegation.Model || q.Delegation.Specialist != nil || len(q.Delegation.Instructions) > 0)
 }
 
-// lastUser returns the index of the user's last message, or -1.
-func lastUser(messages []chattemplate.Message) int {
+// LastUser returns the index of the user's last message, or -1.
+func LastUser(messages []chattemplate.Message) int {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == chattemplate.User {
 			return i

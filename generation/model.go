@@ -11,6 +11,9 @@ type Abilities struct {
 	Reasoning bool
 	// Tools: its prompts can show tools to it.
 	Tools bool
+	// Calls: the way it writes calls is known. WholeArguments: a call's arguments can be limited as a whole, so also the
+	// lengths of strings.
+	Calls, WholeArguments bool
 	// Embeddings: it turns texts into vectors.
 	Embeddings bool
 }

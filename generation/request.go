@@ -129,6 +129,20 @@ type Request struct {
 // IsRaw reports whether the request has a raw prompt.
 func (q *Request) IsRaw() bool { return q.Prompt != "" || q.PromptTokens != nil }
 
+// maxReserve is how many tokens are kept for an answer at most if the request does not say.
+const maxReserve = 1024
+
+// Reserve returns how many of the tokens that can be generated are kept for the answer.
+func (q *Request) Reserve(tokens int) int {
+	switch {
+	case q.AnswerReserve < 0:
+		return 0
+	case q.AnswerReserve > 0:
+		return min(q.AnswerReserve, tokens)
+	}
+	return min(tokens/4, maxReserve)
+}
+
 // PromptField returns the name of the field that holds the prompt.
 func (q *Request) PromptField() string {
 	if q.IsRaw() {

@@ -248,3 +248,13 @@ type Usage struct {
 	// the tokens of the summary pass, which are not in Completion.
 	Completion, Reasoning, Summary, Answer int
 }
+
+// Add adds the tokens of another turn of a request.
+func (u *Usage) Add(of *Usage) {
+	u.Prompt += of.Prompt
+	u.Cached += of.Cached
+	u.Completion += of.Completion
+	u.Reasoning += of.Reasoning
+	u.Summary += of.Summary
+	u.Answer += of.Answer
+}

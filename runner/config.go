@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"runner/generation"
 	"runner/generation/slots"
 )
 
@@ -41,6 +42,8 @@ type Config struct {
 	Parallel int
 	// Slots are those that requests share while they are prepared. Nil makes some for this model alone.
 	Slots *slots.Slots
+	// Loops carry out the requests that take several turns.
+	Loops []generation.Loop
 	// CallMemory remembers the reasoning before tool calls. Nil remembers nothing.
 	CallMemory *CallMemory
 	// Crossings remembers for an engine at an address what it may still have of earlier runners. Nil begins a new one.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"runner/reasoning"
 	"runner/reasoning/decision"
 	"runner/reasoning/prompts"
+	"runner/runner/delegate"
 )
 
 const (
@@ -222,8 +222,24 @@ func TestASquashedReport(t *testing.T) {
 		}
 	}
 	if r := run.Reply(); r.Answer != "It is 4." || r.Reasoning != "long, long work\n\nFour." || fmt.Sprint(codes) != "["+
-		curatedSquashed+"]" {
+		delegate.CuratedSquashed+"]" {
 		t.Errorf("%q, %q, %v", r.Answer, r.Reasoning, codes)
+	}
+}
+
+// TestASquashedMessageCountsAsReasoning checks the usage of a specialist that is shown: the squashed message is not.
+func TestASquashedMessageCountsAsReasoning(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{},
+		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think("", "long, long work")},
+		fake.Reply{Prompt: asSpecialist, After: ask(delegation.SquashV1), Say: think("", "Four.")},
+		fake.Reply{After: ask("2+2?"), Say: think("", "It is 4.")})
+	req := instructedBy("2+2?", delegation.Delegate{Prompt: "Add.", Shown: true})
+	req.Delegation.Work = generation.WorkSquash
+	g := f.must(t, req)
+	g.want(t, reasoning.Preamble, "long, long work")
+	shown := len(fake.Encode(f.model.Vocab(), "long, long work")) + len(fake.Encode(f.model.Vocab(), "It is 4."))
+	if u := g.result.Usage; u.Answer != shown+2 { // each ends with a token of the format
+		t.Errorf("usage %+v, want %d tokens of the answer and the preamble", u, shown+2)
 	}
 }
 
@@ -254,7 +270,7 @@ func TestIntermediateMessagesOfEarlierTurns(t *testing.T) {
 		told := ""
 		for _, e := range events {
 			run.Push(e)
-			if e.Kind == reasoning.Curated && e.Code == curatedDeleted {
+			if e.Kind == reasoning.Curated && e.Code == delegate.CuratedDeleted {
 				told += e.Text
 			}
 		}
@@ -462,7 +478,7 @@ func TestDelegationsThatAreRefused(t *testing.T) {
 func TestAModelWithoutCallsDoesNotDelegate(t *testing.T) {
 	f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, Config{},
 		fake.Reply{After: "q<|im_end|>\n<|im_start|>assistant\n", Say: "<think>\nhm\n</think>\n\nfour<|im_end|>"})
-	if f.canCall() {
+	if f.Abilities().Calls {
 		t.Fatal("the fake format has learned to call; this test needs one that cannot")
 	}
 	g := f.must(t, byModel("q"))
@@ -475,80 +491,6 @@ func TestAModelWithoutCallsDoesNotDelegate(t *testing.T) {
 	var refused *generation.RequestError
 	if g := collect(t.Context(), f.Runner, demand); !errors.As(g.err, &refused) || refused.Field != "ToolChoice" {
 		t.Errorf("a call that cannot be made: %v", g.err)
-	}
-}
-
-// TestTheOriginalPromptIsBack checks the end of runs of models that call at random, however the run ends. No
-// specialist is active, every segment has ended, and the conversation under the original prompt contains only the
-// report.
-func TestTheOriginalPromptIsBack(t *testing.T) {
-	broke := errors.New("the step failed")
-	for seed := range uint64(60) {
-		draw := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test that can be repeated
-		says := []string{
-			think("", "text"), call("", delegation.DelegateName, `{"agent_prompt":"Special."}`),
-			call("", delegation.DelegateName, `{"agent`),
-			call("", delegation.ReturnName, "{}"), call("", "add", `{"a":1}`), "<|channel|>analysis<|message|>",
-		}
-		turns, failAt := 0, -1
-		if draw.IntN(3) == 0 {
-			failAt = draw.IntN(150)
-		}
-		v := fake.Harmony()
-		var current fake.Script
-		cfg := fake.Config{ContextSize: 2048, Vocab: v, Fail: func(step int, _ []backend.Input) error {
-			if step == failAt {
-				return broke
-			}
-			return nil
-		}}
-		begin := 0
-		cfg.Script = func(tokens []backend.Token) backend.Token {
-			text := fake.Decode(v, tokens)
-			if n := len(tokens); current == nil || n < begin || strings.HasSuffix(text, again) &&
-				!strings.Contains(text[max(0, len(text)-60):], "analysis") {
-				begin, turns = n, turns+1
-				current = fake.Replies(v, fake.Reply{After: text, Say: says[draw.IntN(len(says))]})
-			}
-			return current(tokens)
-		}
-		f := start(t, cfg, Config{CallMemory: NewCallMemory(4, 0)})
-		ctx, cancel := context.WithCancel(t.Context())
-		stopAt := -1
-		if draw.IntN(3) == 0 {
-			stopAt = draw.IntN(40)
-		}
-		req := byModel("2+2?")
-		if draw.IntN(2) == 0 {
-			req.Delegation.Specialist = &delegation.Delegate{Prompt: "Special."}
-		}
-		req.Tools, req.Visibility, req.MaxTokens = addTool, reasoning.VisibilityFull, 400
-		var events []reasoning.Event
-		run := f.newRun(ctx, req)
-		run.cancel = cancel
-		run.yield = func(e reasoning.Event, _ error) bool {
-			if events = append(events, e); len(events) == stopAt && draw.IntN(2) == 0 {
-				cancel()
-			}
-			return len(events) != stopAt || ctx.Err() != nil
-		}
-		err := run.carryOut()
-		cancel()
-		if run.turns == 0 {
-			t.Fatal(err)
-		}
-		d := run.policy.(*delegating)
-		if _, on := d.state.Active(); on || d.about.ID != "" {
-			t.Errorf("seed %d: a specialist is active after %v", seed, err)
-		}
-		if !run.left {
-			outcomes(t, events)
-		}
-		for _, m := range d.main {
-			if strings.Contains(m.Content, "Special.") {
-				t.Errorf("seed %d: the specialist's prompt is in the conversation: %q", seed, m.Content)
-			}
-		}
 	}
 }
 
@@ -574,7 +516,7 @@ func TestHiddenSpecialistsAreTracedAndSealed(t *testing.T) {
 		t.Errorf("%v", list)
 	}
 	text := allText(tape.events)
-	for _, want := range []string{canary + " wonders", canary + " works", canary + " adds.", curatedDeleted} {
+	for _, want := range []string{canary + " wonders", canary + " works", canary + " adds.", delegate.CuratedDeleted} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the trace", want)
 		}
@@ -604,7 +546,10 @@ func TestSpecialistWithoutRoom(t *testing.T) {
 		req     generation.Request
 		outcome reasoning.DelegationOutcome
 		curated string
-	}{{report, reasoning.DelegationReturned, curatedDeleted}, {byModel("prompt"), reasoning.DelegationFailed, ""}} {
+	}{
+		{report, reasoning.DelegationReturned, delegate.CuratedDeleted},
+		{byModel("prompt"), reasoning.DelegationFailed, ""},
+	} {
 		events, err := eventsOf(t.Context(), f.Runner, c.req)
 		if err != nil {
 			t.Errorf("%s: %v", c.outcome, err)

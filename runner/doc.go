@@ -5,8 +5,8 @@
 // batches (continuous batching). A finished run leaves its sequence in the cache. The next request with a common
 // prefix continues from it.
 //
-// If reasoning is handed to specialists ([generation.Delegation]), a run is several turns of the model in one stream
-// of events.
+// A run is one turn of the model. A request has one run, or several if a loop carries it out ([generation.Loop]): then
+// the events of its runs are one stream.
 //
 // The package renders prompts with chattemplate and takes the output apart with chattemplate/reader. It knows nothing
 // of HTTP, terminals or wire formats. It imports no implementation of a backend; the model is passed in.

@@ -12,6 +12,7 @@ import (
 	"runner/chattemplate/readertest"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/runner/delegate"
 )
 
 const (
@@ -39,6 +40,9 @@ var began = time.Now()
 // everything that it is told.
 func clock() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).Add(time.Since(began)) }
 
+// loops are the loops of runners under test.
+var loops = []generation.Loop{delegate.Loop{}}
+
 type fixture struct {
 	*Runner
 	model *fake.Model
@@ -55,6 +59,7 @@ func start(t *testing.T, cfg fake.Config, rc Config, replies ...fake.Reply) fixt
 	if rc.Clock == nil {
 		rc.Clock = clock
 	}
+	rc.Loops = loops
 	cfg.Record = true
 	m := fake.New(cfg)
 	r, err := New(m, rc)

@@ -136,7 +136,7 @@ func (t *turn) verify(finish reasoning.FinishReason) {
 		return
 	case t.result.StopString != "":
 		if t.check == nil || t.check.holds() != nil {
-			t.output.warn(generation.CodeFormCut, "a stop string cut the answer, which may not match its form")
+			t.warn(generation.CodeFormCut, "a stop string cut the answer, which may not match its form")
 		}
 		return
 	case t.check == nil:
@@ -145,7 +145,7 @@ func (t *turn) verify(finish reasoning.FinishReason) {
 	if err := t.check.holds(); err != nil {
 		t.r.violations.Add(1)
 		t.r.cfg.Logger.Error("a constrained answer broke its form", "form", t.req.Form.String(), "error", err)
-		t.output.warn(generation.CodeFormViolated, "the answer does not match its form: "+err.Error())
+		t.warn(generation.CodeFormViolated, "the answer does not match its form: "+err.Error())
 	}
 }
 

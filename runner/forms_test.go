@@ -501,12 +501,11 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 	req := user("q")
 	req.Strategy, req.Visibility, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, 60
 	// The form prevents this output, so the fallback is tested in the code that reads it.
-	run := f.newRun(t.Context(), req)
-	turn := run.newTurn(run.req)
+	job := f.newJob(t.Context(), req)
+	turn := job.newTurn(&generation.Turn{Request: job.req})
 	if err := turn.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	run.events = newStream()
 	tokens := fake.Encode(f.model.Vocab(), "<<REASONING>>two<</REASONING>>4")
 	if err := f.sched.do(t.Context(), func() { // where runs are read
 		for _, tok := range tokens {
@@ -516,7 +515,7 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	events, _, _ := run.events.next(nil, nil)
+	events, _, _ := turn.events.next(nil, nil)
 	switched := false
 	for _, e := range events {
 		switched = switched || e.Kind == reasoning.StrategySwitched && e.Info.Strategy == reasoning.StrategyMarkers &&

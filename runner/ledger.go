@@ -6,7 +6,7 @@ import (
 	"runner/reasoning"
 )
 
-// ledger adds up the usage of a run's turns. It reports the sum once: when no more turns come and all turns have
+// ledger adds up the usage of a job's turns. It reports the sum once: when no more turns come and all turns have
 // ended. If no turn was begun, it reports nothing.
 type ledger struct {
 	tell func(reasoning.Usage) // nil if nobody asked
@@ -26,7 +26,7 @@ func (l *ledger) end(used *reasoning.Usage) {
 	l.note(func() {
 		if l.open--; used != nil {
 			l.begun = true
-			addUsage(&l.total, used)
+			l.total.Add(used)
 		}
 	})
 }
@@ -54,13 +54,4 @@ func (l *ledger) generated() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.total.Completion + l.total.Summary
-}
-
-func addUsage(to, u *reasoning.Usage) {
-	to.Prompt += u.Prompt
-	to.Cached += u.Cached
-	to.Completion += u.Completion
-	to.Reasoning += u.Reasoning
-	to.Summary += u.Summary
-	to.Answer += u.Answer
 }

@@ -12,31 +12,16 @@ type limits struct {
 	context, closing int
 }
 
-// maxReserve is the maximum number of tokens that are kept for an answer by default.
-const maxReserve = 1024
-
-// reserveOf returns how many of the tokens are kept for the answer. asked is the number in the request: 0 means the
-// default, and a negative number means none.
-func reserveOf(asked, tokens int) int {
-	switch {
-	case asked < 0:
-		return 0
-	case asked > 0:
-		return min(asked, tokens)
-	}
-	return min(tokens/4, maxReserve)
-}
-
 // limitsOf returns the limits of the turn. left is the number of tokens that the prompt leaves in the context.
 func (t *turn) limitsOf(left int) limits {
-	if t.kind != turnMain {
-		left = max(1, left/2) // leaves room for the main agent
+	if t.of.Specialist != "" {
+		left = max(1, left/2) // leaves room for the turns that follow
 	}
 	if t.req.MaxTokens > 0 {
 		left = min(left, t.req.MaxTokens)
 	}
 	return limits{
-		tokens: left, reserve: reserveOf(t.req.AnswerReserve, left), budget: t.req.Budget,
+		tokens: left, reserve: t.req.Reserve(left), budget: t.req.Budget,
 		context: t.r.info.ContextSize, closing: t.r.closing.cost,
 	}
 }

@@ -12,22 +12,22 @@ func TestLimitsOfATurn(t *testing.T) {
 	for _, c := range []struct {
 		name                  string
 		left                  int // of the context
-		kind                  turnKind
+		specialist            string
 		maxTokens, reserve    int
 		wantTokens, wantKeeps int
 	}{
-		{"the context alone", 10000, turnMain, 0, 0, 10000, 1024},
-		{"a small context", 100, turnMain, 0, 0, 100, 25},
-		{"a limit", 10000, turnMain, 200, 0, 200, 50},
-		{"a limit over the context", 100, turnMain, 200, 0, 100, 25},
-		{"a reserve", 10000, turnMain, 200, 80, 200, 80},
-		{"a reserve over the limit", 10000, turnMain, 200, 300, 200, 200},
-		{"no reserve", 10000, turnMain, 200, -1, 200, 0},
-		{"a specialist leaves half", 100, turnSpecialist, 0, 0, 50, 12},
-		{"a specialist without room", 1, turnSpecialist, 0, 0, 1, 0},
+		{"the context alone", 10000, "", 0, 0, 10000, 1024},
+		{"a small context", 100, "", 0, 0, 100, 25},
+		{"a limit", 10000, "", 200, 0, 200, 50},
+		{"a limit over the context", 100, "", 200, 0, 100, 25},
+		{"a reserve", 10000, "", 200, 80, 200, 80},
+		{"a reserve over the limit", 10000, "", 200, 300, 200, 200},
+		{"no reserve", 10000, "", 200, -1, 200, 0},
+		{"a specialist leaves half", 100, "s", 0, 0, 50, 12},
+		{"a specialist without room", 1, "s", 0, 0, 1, 0},
 	} {
-		turn := &turn{r: &Runner{}, role: role{kind: c.kind},
-			req: generation.Request{MaxTokens: c.maxTokens, AnswerReserve: c.reserve}}
+		turn := &turn{r: &Runner{}, of: &generation.Turn{Specialist: c.specialist},
+			req: &generation.Request{MaxTokens: c.maxTokens, AnswerReserve: c.reserve}}
 		if got := turn.limitsOf(c.left); got.tokens != c.wantTokens || got.reserve != c.wantKeeps {
 			t.Errorf("%s: %d tokens with a reserve of %d, want %d and %d", c.name, got.tokens, got.reserve, c.wantTokens,
 				c.wantKeeps)

@@ -13,10 +13,10 @@ import (
 	"runner/generation"
 )
 
-// CallMemory remembers the reasoning before tool calls and the delegation around them. Some formats keep the reasoning
-// in the prompt while calls are pending. With a CallMemory they get it back even if visibility hid it from the caller.
-// It is kept in memory only, for a limited time. It is used only for the same principal, model and thread, and only if
-// the call comes back with the same name, arguments and preceding message.
+// CallMemory remembers the reasoning before tool calls and what loops need to go on after them. Some formats keep the
+// reasoning in the prompt while calls are pending. With a CallMemory they get it back even if visibility hid it from
+// the caller. It is kept in memory only, for a limited time. It is used only for the same principal, model and thread,
+// and only if the call comes back with the same name, arguments and preceding message.
 //
 // When there are too many calls, the principal with the most calls loses its oldest. So many calls of one principal
 // never displace another's.
@@ -36,12 +36,12 @@ type CallMemory struct {
 	sweeps bool
 }
 
-// remembered is the reasoning before a call, and the delegation that the call belongs to.
+// remembered is the reasoning before a call, and what the loop keeps that made the turn.
 type remembered struct {
 	at        moment
 	made      time.Time
 	reasoning string
-	past      *past
+	loop      any
 }
 
 // callKey identifies a principal's call.
@@ -78,20 +78,11 @@ func (m *CallMemory) keep(id callKey, at moment, reasoning string) {
 	}
 }
 
-// keepDelegation stores the delegation that a call belongs to.
-func (m *CallMemory) keepDelegation(id callKey, at moment, p past) {
+// keepForLoop stores what a loop keeps about a call.
+func (m *CallMemory) keepForLoop(id callKey, at moment, what any) {
 	if m != nil {
-		m.put(id, at, func(r *remembered) { r.past = &p })
+		m.put(id, at, func(r *remembered) { r.loop = what })
 	}
-}
-
-// delegationOf returns the delegation that a call belongs to. at returns the call's moment.
-func (m *CallMemory) delegationOf(id callKey, at func() moment) (past, bool) {
-	r, ok := m.recall(id, at)
-	if !ok || r.past == nil {
-		return past{}, false
-	}
-	return *r.past, true
 }
 
 // recall returns what is stored for a call, if the call's moment matches.

@@ -6,6 +6,7 @@ import "runner/generation"
 func (r *Runner) Abilities() generation.Abilities {
 	about := r.family.About()
 	return generation.Abilities{
-		Reasoning: about.MarksReasoning, Tools: about.Tools, Embeddings: r.model.Capabilities().Embeddings,
+		Reasoning: about.MarksReasoning, Tools: about.Tools, Calls: about.Calls,
+		WholeArguments: about.WholeArguments, Embeddings: r.model.Capabilities().Embeddings,
 	}
 }

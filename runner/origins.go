@@ -89,29 +89,29 @@ func (l *lane) related(to []string) bool {
 }
 
 // turnsOf returns the names of the turns whose unseen parts stand in the turn's messages, and a name for the turn
-// itself. A turn has the name of its first call, which the caller sends back with it. The run's own name comes first if
-// the run delegates, because a specialist's prompt belongs to no call.
+// itself. A turn has the name of its first call, which the caller sends back with it. The job's own name comes first if
+// it has a loop, because a prompt that comes from the model belongs to no call.
 func (t *turn) turnsOf() (names []string) {
-	if t.run.req.Delegates() {
-		names = append(names, t.run.name)
+	if t.job.loop != nil {
+		names = append(names, t.job.name)
 	}
 	for i := range t.req.Messages {
 		m := &t.req.Messages[i]
 		if m.Unseen&chattemplate.UnseenReasoning == 0 || m.Reasoning == "" {
 			continue
 		}
-		name := t.run.name // if there is no call, no other sequence has the turn's name
+		name := t.job.name // if there is no call, no other sequence has the turn's name
 		if len(m.ToolCalls) > 0 && m.ToolCalls[0].ID != "" {
 			name = m.ToolCalls[0].ID
 		}
 		names = append(names, name)
 	}
-	return append(names, t.run.name)
+	return append(names, t.job.name)
 }
 
 // nameTurn names the turn by its first call.
 func (t *turn) nameTurn(call string) {
-	if n := len(t.lane.turns); n > 0 && t.lane.turns[n-1] == t.run.name && call != "" {
+	if n := len(t.lane.turns); n > 0 && t.lane.turns[n-1] == t.job.name && call != "" {
 		t.lane.turns[n-1] = call
 	}
 }
@@ -237,11 +237,11 @@ func (m *marks) within(t backend.Token) bool {
 // guessable reports whether tokens of a turn may be guessed at all. Where hidden text can open without a mark, a guess
 // could reach into it.
 func (t *turn) guessable() bool {
-	if !capped(t.run.req.MaySee, t.run.req.Visibility) {
+	if !capped(t.job.req.MaySee, t.job.req.Visibility) {
 		return true
 	}
 	return t.strategy != reasoning.StrategyJSON && t.strategy != reasoning.StrategyTool && !t.sight.hides &&
-		!t.sight.reasons && !t.run.req.Delegates()
+		!t.sight.reasons && t.job.loop == nil
 }
 
 // tail is the end of a text with guesses after it. It finds marks that are spelled in several tokens.

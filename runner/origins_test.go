@@ -417,9 +417,7 @@ func TestCachedTokensAreNotComputedAgain(t *testing.T) {
 	if again == 0 {
 		t.Fatal("nothing is cached")
 	}
-	var turn *turn
-	run := f.newRun(t.Context(), user(text))
-	turn = run.newTurn(run.req)
+	turn := f.newJob(t.Context(), user(text)).newTurn(&generation.Turn{Request: user(text)})
 	if err := turn.prepare(); err != nil {
 		t.Fatal(err)
 	}

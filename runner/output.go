@@ -9,9 +9,9 @@ import (
 	"runner/reasoning/filter"
 )
 
-// output takes the events of a turn's reader, filters them and sends them to the run. It notes what they say.
+// output takes the events of a turn's reader, filters them and sends them on. It notes what they say.
 type output struct {
-	run   *run
+	turn  *turn
 	split reader.Reader
 	stop  *filter.StopFilter
 	// rationale takes the model's reasons for its calls out of the text; nil if the request does not ask for them.
@@ -27,10 +27,11 @@ type output struct {
 	calls      []chattemplate.ToolCall
 	remembers  bool
 	arguments  strings.Builder
-	// inner says that the turn has called a function whose calls the run answers.
-	inner bool
+	// own has the calls that the loop of the turn answers. counted counts the events for it; nil if there is no loop.
+	own     []chattemplate.ToolCall
+	counted *counted
 	// thoughts is the text of the reasoning. It is kept only if keep is set, because something needs it: the summary's
-	// guard, the memory of calls, strategy tool or the seal.
+	// guard, the memory of calls, strategy tool, the seal or a loop.
 	thoughts strings.Builder
 	// reasons has what else counts as reasoning: the reasons for calls that were taken out of the text, and with hidden
 	// all text. It is kept only for the summary's guard.
@@ -49,19 +50,23 @@ type output struct {
 }
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
+	of, loops := &t.job.req, t.job.loop != nil
 	o := &output{
-		run: t.run, summarizes: t.run.req.Visibility == reasoning.VisibilitySummary, hidden: t.hidden,
+		turn: t, summarizes: of.Visibility == reasoning.VisibilitySummary, hidden: t.hidden(),
 		markers: t.strategy == reasoning.StrategyMarkers,
-		keep: t.run.req.Visibility == reasoning.VisibilitySummary || t.run.remembers(t) ||
-			t.strategy == reasoning.StrategyTool || t.run.req.Seal != nil,
-		onAnswer: t.answerBegins, onCall: t.nameTurn, check: t.check, reasoned: t.earlier != "",
-		remembers: t.run.remembers(t),
+		keep: loops || of.Visibility == reasoning.VisibilitySummary || t.remembers() ||
+			t.strategy == reasoning.StrategyTool || t.req.Seal != nil,
+		onAnswer: t.answerBegins, onCall: t.nameTurn, check: t.check, reasoned: t.of.Heard.Thoughts != "",
+		remembers: loops || t.remembers(),
+	}
+	if loops {
+		o.counted = &counted{as: t.of, heard: t.of.Heard.Begun}
 	}
 	o.onSwitch = func(to reasoning.Strategy) *reasoning.Info {
 		t.strategy = to
 		return t.infoNow()
 	}
-	callID := t.run.callIDs()
+	callID := t.job.callIDs()
 	o.stop = filter.NewStopFilter(t.req.Stop, o.take, t.sight.reach.stopsIn(t.sight.sees)...)
 	if t.req.Form.IsZero() && t.strategy != reasoning.StrategyMarkers && t.family().About().LooseReasoning {
 		o.markers, o.onMarkers = true, t.markersFound
@@ -70,7 +75,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		Vocab: t.r.model.Vocab(), Start: start, Emit: o.stop.Push, CallID: callID, Markers: o.markers, Separator: "\n\n",
 		Unbroken: t.unbroken(),
 		Logprobs: t.req.Logprobs, Report: t.strategy == reasoning.StrategyTool,
-		Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON, Inner: t.run.answers,
+		Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON, Inner: t.answers,
 	}
 	if t.req.Rationale {
 		o.rationale = filter.NewRationaleFilter(filter.RationaleConfig{
@@ -79,7 +84,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		cfg.Emit, cfg.Separator, cfg.Rationales = o.rationale.Push, "", true
 	}
 	if t.strategy == reasoning.StrategyJSON {
-		cfg.JSON = &reader.JSONConfig{RawAnswer: t.run.rawAnswer(&t.req)}
+		cfg.JSON = &reader.JSONConfig{RawAnswer: t.job.rawAnswer(t.req)}
 		cfg.Markers = true // the model may fall back to them
 	}
 	o.split = t.model
@@ -99,7 +104,7 @@ func (o *output) finish() {
 
 func (o *output) segment() reasoning.Segment { return o.split.State().Segment }
 
-// take notes what an event says and sends it to the run.
+// take notes what an event says and sends it on.
 func (o *output) take(e reasoning.Event) {
 	switch {
 	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.Reasoning:
@@ -130,22 +135,31 @@ func (o *output) take(e reasoning.Event) {
 		e.Info = o.onSwitch(e.Info.Strategy)
 	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall:
 		o.onCall(e.Call.ID)
-		if o.run.answers(e.Call.Name) {
-			o.inner = true
-		} else {
-			o.calls = append(o.calls, chattemplate.ToolCall{ID: e.Call.ID, Name: e.Call.Name})
-		}
-	case o.remembers && e.Segment == reasoning.ToolCall && !o.run.answers(e.Call.Name):
+		list := o.listOf(&e)
+		*list = append(*list, chattemplate.ToolCall{ID: e.Call.ID, Name: e.Call.Name})
+	case o.remembers && e.Segment == reasoning.ToolCall:
 		o.takeArguments(&e)
 	}
-	o.send(e)
+	if o.counted != nil {
+		o.count(e)
+	} else {
+		o.turn.send(e)
+	}
 }
 
-// takeArguments collects the arguments of the current call. At the call's end it stores them in calls.
+// listOf returns the list that the call of an event belongs to.
+func (o *output) listOf(e *reasoning.Event) *[]chattemplate.ToolCall {
+	if o.turn.answers(e.Call.Name) {
+		return &o.own
+	}
+	return &o.calls
+}
+
+// takeArguments collects the arguments of the current call. At the call's end it stores them with the call.
 func (o *output) takeArguments(e *reasoning.Event) {
 	o.arguments.WriteString(e.Text)
-	if e.Kind == reasoning.SegmentEnd && len(o.calls) > 0 {
-		o.calls[len(o.calls)-1].Arguments = o.arguments.String()
+	if list := *o.listOf(e); e.Kind == reasoning.SegmentEnd && len(list) > 0 {
+		list[len(list)-1].Arguments = o.arguments.String()
 		o.arguments.Reset()
 	}
 }
@@ -156,10 +170,4 @@ func (o *output) keepReason(text string) {
 		o.reasons.WriteString(text)
 		o.reasons.WriteByte('\n')
 	}
-}
-
-func (o *output) send(e reasoning.Event) { o.run.policy.send(e) }
-
-func (o *output) warn(code, text string) {
-	o.send(warning(code, text))
 }

@@ -67,7 +67,7 @@ func newTenants(t *testing.T, cfg fake.Config, rc Config, again bool, replies ..
 		}
 		return n.note(inputs)
 	}
-	n.model, rc.Clock, rc.Queue = fake.New(cfg), clock, 1000
+	n.model, rc.Clock, rc.Queue, rc.Loops = fake.New(cfg), clock, 1000, loops
 	model := backend.Model(n.model)
 	if again {
 		model = rereads{n.model}

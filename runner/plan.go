@@ -30,7 +30,7 @@ type plan struct {
 
 // newPlan makes the plan of the turn. It fails if the model cannot do what the request asks. It may be slow.
 func (t *turn) newPlan() (err error) {
-	req := &t.req
+	req := t.req
 	t.plan = &plan{conv: chattemplate.Conversation{
 		Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort, KeepReasoning: req.KeepReasoning,
 		Args: req.TemplateArgs,
@@ -109,9 +109,9 @@ func (t *turn) holdToForms() error {
 	if err != nil {
 		return err
 	}
-	if t.model, err = t.family().Turn(t.run.ctx, t.turnConfig(form)); err != nil {
-		if t.run.ctx.Err() != nil {
-			return context.Cause(t.run.ctx) // the form is not to blame
+	if t.model, err = t.family().Turn(t.job.ctx, t.turnConfig(form)); err != nil {
+		if t.job.ctx.Err() != nil {
+			return context.Cause(t.job.ctx) // the form is not to blame
 		}
 		return refused(err)
 	}
@@ -119,7 +119,7 @@ func (t *turn) holdToForms() error {
 		t.conv.Tools = nil // the model does not call tools that it does not see
 	}
 	if t.check, err = t.r.newCheck(t.req.Form); t.check != nil {
-		t.check.decoded = t.run.decodes
+		t.check.decoded = t.job.decodes
 	}
 	return err
 }

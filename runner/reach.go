@@ -219,7 +219,8 @@ type sight struct {
 	// may contain reasons for calls, which a filter takes out. formed says that the answer has a form.
 	hides, reasons, formed bool
 
-	run      *run
+	// answers reports whether a loop answers the calls of a function. Their arguments are reasoning.
+	answers  func(name string) bool
 	marks    marks
 	sampling [numParts]backend.Sampling
 	// penalises says that the request has a penalty. seen are the tokens that penalties count.
@@ -229,9 +230,9 @@ type sight struct {
 
 // look sets the sight of a turn.
 func (t *turn) look() {
-	req, s := &t.req, &t.sight
-	s.reach, s.run, s.marks = t.r.reach, t.run, t.marksOf()
-	s.sees, s.hides = t.run.req.Visibility == reasoning.VisibilityFull, t.hidden
+	req, s := t.req, &t.sight
+	s.reach, s.answers, s.marks = t.r.reach, t.answers, t.marksOf()
+	s.sees, s.hides = t.job.req.Visibility == reasoning.VisibilityFull, t.hidden()
 	s.reasons = req.Rationale && len(req.Tools) > 0 && req.ToolChoice != generation.ToolChoiceNone
 	s.formed = !req.Form.IsZero()
 	for p := range numParts {
@@ -260,7 +261,7 @@ func (s *sight) partOf(st *reader.State) part {
 	case st.Segment == reasoning.Reasoning, st.Marked:
 		return partReasoning
 	case st.Segment == reasoning.ToolCall:
-		if s.run.answers(st.Call.Name) {
+		if s.answers(st.Call.Name) {
 			return partReasoning
 		}
 		return partCall

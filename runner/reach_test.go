@@ -351,7 +351,7 @@ func observe(t *testing.T, of *situation, table *reach, visibility reasoning.Vis
 	}
 	cfg.Script = fake.Replies(cfg.Vocab, replies...)
 	m := &listener{Model: fake.New(cfg)}
-	r, err := New(m, Config{Clock: clock, Drafts: DraftsOff})
+	r, err := New(m, Config{Clock: clock, Drafts: DraftsOff, Loops: loops})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -821,7 +821,7 @@ func TestBiasChangesNothingBeforeWhatIsSeen(t *testing.T) {
 		cfg.Script = fake.Replies(cfg.Vocab, replies...)
 		hidden := func(sampling backend.Sampling) (list []string) {
 			m := &listener{Model: fake.New(cfg)}
-			r, err := New(m, Config{Clock: clock, Drafts: DraftsOff})
+			r, err := New(m, Config{Clock: clock, Drafts: DraftsOff, Loops: loops})
 			if err != nil {
 				t.Fatal(err)
 			}

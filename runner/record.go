@@ -21,22 +21,22 @@ type tape struct {
 
 // record begins the trace of the run before its first turn, if the request asks for one. It waits until the recorder
 // has begun.
-func (n *run) record(t *turn) {
-	if n.req.Trace == nil {
+func (j *job) record(t *turn) {
+	if j.req.Trace == nil {
 		return
 	}
-	req := t.req
+	req := *t.req
 	req.Messages, req.Tools = t.conv.Messages, t.conv.Tools
-	n.tape = &tape{stream: newStream(), ended: make(chan struct{})}
-	to, err := n.req.Trace.Begin(n.ctx, &generation.TracedRun{Request: &req, Model: n.r.info.Name, Key: n.r.info.Key,
-		Digest: n.r.tracedDigest})
+	j.tape = &tape{stream: newStream(), ended: make(chan struct{})}
+	to, err := j.req.Trace.Begin(j.ctx, &generation.TracedRun{Request: &req, Model: j.r.info.Name, Key: j.r.info.Key,
+		Digest: j.r.tracedDigest})
 	if err != nil {
-		n.tape.err = err
-		n.tape.close(err)
-		close(n.tape.ended)
+		j.tape.err = err
+		j.tape.close(err)
+		close(j.tape.ended)
 		return
 	}
-	go n.tape.play(to)
+	go j.tape.play(to)
 }
 
 // tracedDigest returns the digest of the weights that compute now, or nothing if that is not certain.

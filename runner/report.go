@@ -47,7 +47,7 @@ func (t *turn) reported(l *lane) bool {
 		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: call.ID, ToolName: call.Name, Content: "{}"})
 	p, err := t.r.family.Render(conv)
 	if err != nil {
-		t.output.warn(generation.CodeReportUnanswered,
+		t.warn(generation.CodeReportUnanswered,
 			"the model's format does not allow a result for the call of report_reasoning")
 		return false
 	}

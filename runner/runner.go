@@ -19,7 +19,6 @@ import (
 	"runner/chattemplate/families"
 	"runner/chattemplate/family"
 	"runner/generation"
-	"runner/generation/delegation"
 	"runner/generation/slots"
 	"runner/grammar"
 	"runner/reasoning"
@@ -201,9 +200,9 @@ func (r *Runner) Generate(ctx context.Context, req generation.Request) iter.Seq2
 			return
 		}
 		defer ticket.leave()
-		n := r.newRun(ctx, req)
-		n.caller, n.cancel, n.ticket, n.yield = caller, cancel, ticket, yield
-		if err := n.carryOut(); err != nil && !n.left {
+		j := r.newJob(ctx, req)
+		j.caller, j.cancel, j.ticket, j.yield = caller, cancel, ticket, yield
+		if err := j.carryOut(); err != nil && !j.left {
 			yield(reasoning.Event{}, err)
 		}
 	}
@@ -282,15 +281,20 @@ func (r *Runner) Validate(req *generation.Request) error {
 	if req.Visibility > reasoning.VisibilityFull {
 		return bad("Visibility", "use none, summary or full", "%d is not a visibility", req.Visibility)
 	}
-	if req.Delegates() {
-		if err := validateDelegation(req); err != nil {
+	loop, err := generation.LoopOf(req, r.cfg.Loops)
+	if err != nil {
+		return err
+	}
+	var own []string
+	if loop != nil {
+		if own, err = loop.Check(req, r.Abilities()); err != nil {
 			return err
 		}
 	}
-	if err := r.validateTools(req); err != nil {
+	if err := validateTools(req, own); err != nil {
 		return err
 	}
-	_, err := r.strategy(req)
+	_, err = r.strategy(req)
 	return err
 }
 
@@ -335,15 +339,15 @@ func (r *Runner) validateRaw(req *generation.Request) error {
 	return nil
 }
 
-// validateTools returns an error if the choice of tools cannot be carried out.
-func (r *Runner) validateTools(req *generation.Request) error {
+// validateTools returns an error if the choice of tools cannot be carried out. own are the functions that a loop adds.
+func validateTools(req *generation.Request, own []string) error {
 	bad := func(field, advice, format string, args ...any) error {
 		return &generation.RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
 	}
 	switch req.ToolChoice {
 	case "", generation.ToolChoiceAuto, generation.ToolChoiceNone:
 	case generation.ToolChoiceRequired, generation.ToolChoiceFunction:
-		if len(req.Tools) == 0 && !req.Delegation.Model {
+		if len(req.Tools)+len(own) == 0 {
 			return bad("ToolChoice", "give the tools, or use auto", "a call is required, but there are no tools")
 		}
 	default:
@@ -356,8 +360,8 @@ func (r *Runner) validateTools(req *generation.Request) error {
 		}
 	}
 	named := func(t chattemplate.Tool) bool { return t.Name == req.ToolName }
-	delegates := req.Delegation.Model && delegation.IsTool(req.ToolName)
-	if req.ToolChoice == generation.ToolChoiceFunction && !delegates && !slices.ContainsFunc(req.Tools, named) {
+	if req.ToolChoice == generation.ToolChoiceFunction && !slices.Contains(own, req.ToolName) &&
+		!slices.ContainsFunc(req.Tools, named) {
 		return bad("ToolName", "name one of the tools", "there is no tool %q", req.ToolName)
 	}
 	return nil

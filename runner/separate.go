@@ -13,8 +13,8 @@ import (
 // separate takes a client's schema apart that describes the object of strategy json: an object with the properties
 // reasoning and answer, and perhaps score. Its answer becomes the form of the answer, so that the reasoning travels
 // apart as it does without a schema. Any other schema describes the answer itself.
-func (n *run) separate() {
-	q := &n.req
+func (j *job) separate() {
+	q := &j.req
 	if q.Strategy != reasoning.StrategyJSON {
 		return
 	}
@@ -22,10 +22,10 @@ func (n *run) separate() {
 	if answer == nil {
 		return
 	}
-	if _, err := n.r.grammars().Validator(answer); err != nil {
+	if _, err := j.r.grammars().Validator(answer); err != nil {
 		return // it refers to another part of the whole schema
 	}
-	q.Form, q.Score, n.decodes = grammar.JSONSchema(answer), q.Score || score, true
+	q.Form, q.Score, j.decodes = grammar.JSONSchema(answer), q.Score || score, true
 	if q.ResponseFormat != nil {
 		format := *q.ResponseFormat
 		format.Schema = answer
@@ -98,4 +98,4 @@ func referred(root map[string]json.RawMessage) (to map[string]json.RawMessage, o
 
 // rawAnswer reports whether the answer of strategy json is shown as JSON text. Without a schema of the client's own,
 // and where that describes the whole object, a string is shown as its text.
-func (n *run) rawAnswer(req *generation.Request) bool { return req.Form.IsJSON() && !n.decodes }
+func (j *job) rawAnswer(req *generation.Request) bool { return req.Form.IsJSON() && !j.decodes }

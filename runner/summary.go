@@ -29,7 +29,7 @@ type summaryPass struct {
 // beginSummary starts the summary of the reasoning so far, if one was asked for and there is reasoning. Only the first
 // such call has an effect.
 func (t *turn) beginSummary() {
-	if !t.output.inner && t.req.Visibility == reasoning.VisibilitySummary {
+	if len(t.output.own) == 0 && t.req.Visibility == reasoning.VisibilitySummary {
 		t.summarize()
 	}
 }
@@ -49,15 +49,15 @@ func (t *turn) summarizeLate() {
 	if t.summarized || !t.output.reasoned || t.wanted() != reasoning.VisibilitySummary {
 		return
 	}
-	if t.kind == turnMain {
+	if t.of.Specialist == "" {
 		if t.summarize(); t.summarized {
 			return
 		}
 	}
-	if (t.earlier != "" || t.kind != turnMain) && (t.output.answered || len(t.output.calls) > 0) {
+	if (t.of.Heard.Thoughts != "" || t.of.Specialist != "") && (t.output.answered || len(t.output.calls) > 0) {
 		t.summarizeAll()
 	} else {
-		t.output.warn(generation.CodeSummaryUnavailable, "the reasoning was not finished")
+		t.warn(generation.CodeSummaryUnavailable, "the reasoning was not finished")
 	}
 }
 
@@ -66,10 +66,10 @@ func (t *turn) summarizeLate() {
 func (t *turn) wanted() reasoning.Visibility {
 	pending := len(t.output.calls) > 0
 	switch {
-	case t.kind != turnMain && !pending:
-	case t.output.inner && !pending && !t.last && t.result.Finish != reasoning.FinishLength:
+	case t.of.Specialist != "" && !pending:
+	case len(t.output.own) > 0 && !pending && !t.of.Last && t.result.Finish != reasoning.FinishLength:
 	default:
-		return t.run.req.Visibility
+		return t.job.req.Visibility
 	}
 	return reasoning.VisibilityNone
 }
@@ -108,7 +108,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	t.summarized = true
 	ask, err := t.family().SummaryTurn(prompt)
 	if err != nil {
-		t.output.warn(generation.CodeSummaryUnavailable, "the model's format does not allow asking for a summary")
+		t.warn(generation.CodeSummaryUnavailable, "the model's format does not allow asking for a summary")
 		t.result.SummarySource = ""
 		return
 	}
@@ -121,7 +121,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	}
 	p.limit = min(p.limit, t.r.info.ContextSize-len(prefix)-len(ask))
 	if p.limit <= 0 {
-		t.output.warn(generation.CodeSummaryUnavailable, "the context has no room for a summary")
+		t.warn(generation.CodeSummaryUnavailable, "the context has no room for a summary")
 		t.result.SummarySource = ""
 		return
 	}
@@ -129,7 +129,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 		Vocab: t.r.model.Vocab(), Start: chattemplate.StartAnswer, Emit: p.event, Markers: t.output.markers,
 	})
 	if err != nil {
-		t.output.warn(generation.CodeSummaryUnavailable, "the summary could not be started")
+		t.warn(generation.CodeSummaryUnavailable, "the summary could not be started")
 		t.result.SummarySource = ""
 		return
 	}
@@ -138,7 +138,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	p.lane = *t.newLane(&asked, len(asked.Tokens)+p.limit)
 	p.lane.owner, p.lane.aside, p.lane.beside = p, true, t.lane
 	p.lane.sampling = t.sight.sampling[partSummary]
-	if text := strings.TrimSpace(strings.Join([]string{t.earlier, t.output.thoughts.String(),
+	if text := strings.TrimSpace(strings.Join([]string{t.of.Heard.Thoughts, t.output.thoughts.String(),
 		t.output.reasons.String()}, "\n")); text != "" {
 		p.guard = filter.NewGuard(t.r.model.Vocab(), text)
 		p.lane.constraint = &guarded{p.guard}
@@ -156,7 +156,7 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 		return
 	}
 	p.turn.result.Usage.Summary++
-	p.turn.run.generated()
+	p.turn.job.generated()
 	p.limit--
 	before := p.split.State()
 	if p.guard != nil {
@@ -172,7 +172,7 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 	l.unseen = l.origins != nil && hidesOf(&state)
 	over := state.Ended || state.Segment == reasoning.Header || p.turn.r.model.Vocab().EndsGeneration(out.Token)
 	if !over && (p.limit <= 0 || len(l.tokens) >= p.turn.r.info.ContextSize) {
-		p.turn.output.warn(generation.CodeSummaryCut, "the summary reached its token limit and was cut off")
+		p.turn.warn(generation.CodeSummaryCut, "the summary reached its token limit and was cut off")
 		over = true
 	}
 	if over {
@@ -222,7 +222,7 @@ func (p *summaryPass) end(why string, broke bool) {
 		p.turn.result.SummarySource = ""
 	}
 	if !p.opened || broke {
-		p.turn.output.warn(generation.CodeSummaryUnavailable, why)
+		p.turn.warn(generation.CodeSummaryUnavailable, why)
 	}
 	if p.turn.mainDone {
 		p.turn.done()
@@ -236,7 +236,7 @@ func (p *summaryPass) failed(l *lane, err error) {
 	if p.done {
 		return
 	}
-	if p.turn.run.ctx.Err() != nil || errors.Is(err, generation.ErrClosed) {
+	if p.turn.job.ctx.Err() != nil || errors.Is(err, generation.ErrClosed) {
 		p.done = true
 		p.turn.failed(p.turn.lane, err)
 		return

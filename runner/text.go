@@ -103,17 +103,12 @@ func (r *Runner) Detokenize(tokens []backend.Token) (string, error) {
 // those of Generate.
 func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
 	var p chattemplate.Prompt
-	err := r.inSlot(ctx, principal, func() error {
-		t, err := r.newRun(ctx, req).first()
-		if err != nil {
-			return err
-		}
-		if p, err = t.render(); err == nil {
-			err = t.open(&p)
-		}
-		return err
-	})
-	return p, err
+	j := r.newJob(ctx, req)
+	j.principal, j.prompt = principal, &p
+	if err := j.carryOut(); !errors.Is(err, errRendered) {
+		return p, err
+	}
+	return p, nil
 }
 
 // inSlot waits for a slot of the principal and runs f in it. The model is not closed before f returns. The error is

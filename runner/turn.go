@@ -11,19 +11,18 @@ import (
 	"runner/chattemplate/family"
 	"runner/chattemplate/reader"
 	"runner/generation"
-	"runner/generation/delegation"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
 
-// turn is one generation of the model in a run, from the prompt to Done. After begin, only the scheduler's goroutine
-// may use it.
+// turn is one run of the model, from the prompt to Done. After begin, only the scheduler's goroutine may use it, until
+// its events have ended.
 type turn struct {
 	r   *Runner
-	run *run
-	// req is the run's request, changed for this turn. Its limits are what the turns before have left.
-	req generation.Request
-	role
+	job *job
+	// of is the turn as a loop has chosen it; the only turn of a request has nothing but the request. req is its request.
+	of  *generation.Turn
+	req *generation.Request
 	*plan
 
 	lane    *lane
@@ -54,26 +53,45 @@ type turn struct {
 	result   reasoning.Result
 	mainDone bool
 	err      error
-	// ended says that the turn is over for its run. The scheduler may still be stuck in a step with it.
-	ended atomic.Bool
-}
 
-// role is the part of a turn in a run of several. The zero value is that of the only turn of a run.
-type role struct {
-	kind turnKind
-	// hidden says that all text of the turn counts as reasoning. called says that a turn under the original prompt came
-	// before, and last that no turn can follow one under the original prompt.
-	hidden, called, last bool
-	// earlier is the reasoning of the turns before.
-	earlier string
+	// events carries the turn's events to the reader's goroutine. final is the result, which may be read after them.
+	events *stream
+	final  *reasoning.Result
+	// ended says that the turn is over for its job. The scheduler may still be stuck in a step with it.
+	ended atomic.Bool
 }
 
 // times says when a turn was asked for, when it left the queue and when its first token came. A time that has not come
 // is zero.
 type times struct{ asked, began, first time.Time }
 
-// newTurn makes a turn of a run. Call prepare next.
-func (n *run) newTurn(req generation.Request) *turn { return &turn{r: n.r, run: n, req: req} }
+// newTurn makes a turn. Call prepare next.
+func (j *job) newTurn(of *generation.Turn) *turn {
+	t := &turn{r: j.r, job: j, of: of, req: &of.Request, events: newStream()}
+	t.plan, _ = of.Plan.(*plan)
+	return t
+}
+
+// hidden reports whether all text of the turn counts as reasoning.
+func (t *turn) hidden() bool { return t.of.Counts == reasoning.Reasoning }
+
+// answers reports whether the loop answers the calls of a function.
+func (t *turn) answers(name string) bool { return t.of.Answers != nil && t.of.Answers(name) }
+
+// send records an event and passes it to the reader if the reader may see it. The scheduler wakes the reader later.
+func (t *turn) send(e reasoning.Event) {
+	if e.Kind == reasoning.StrategySwitched && t.of.Specialist != "" {
+		return // the strategy is that of the prompt of the request
+	}
+	if t.job.passes(&e) {
+		t.events.add(e)
+		t.r.sched.toWake(t.events)
+	}
+}
+
+func (t *turn) warn(code, text string) {
+	t.send(reasoning.Event{Kind: reasoning.Warning, Code: code, Text: text})
+}
 
 // prepare plans the turn and renders its prompt. This may take long.
 func (t *turn) prepare() error {
@@ -98,20 +116,20 @@ func (t *turn) prepare() error {
 	}
 	t.lane = t.newLane(&p, min(t.prompt+t.limits.tokens, t.prompt+4096)+smallRun)
 	if t.req.PromptLogprobs {
-		t.lane.scoring = newScoring(r.model.Vocab(), &t.req, p.Tokens)
+		t.lane.scoring = newScoring(r.model.Vocab(), t.req, p.Tokens)
 	}
 	t.lane.silent = t.req.PromptOnly
 	t.follow(t.lane)
-	t.model.Warm(t.run.ctx)
+	t.model.Warm(t.job.ctx)
 	return nil
 }
 
 // newLane makes a lane for a prompt of the turn, with room for so many tokens.
 func (t *turn) newLane(p *chattemplate.Prompt, room int) *lane {
-	l := &lane{ctx: t.run.ctx, owner: t, principal: t.req.Principal, repeats: t.guessable(), marks: &t.sight.marks,
-		pauses: t.run.req.Paused}
+	l := &lane{ctx: t.job.ctx, owner: t, principal: t.req.Principal, repeats: t.guessable(), marks: &t.sight.marks,
+		pauses: t.job.req.Paused}
 	l.tokens, l.given = append(make([]backend.Token, 0, room), p.Tokens...), len(p.Tokens)
-	if capped(t.run.req.MaySee, t.run.req.Visibility) && !t.req.IsRaw() {
+	if capped(t.job.req.MaySee, t.job.req.Visibility) && !t.req.IsRaw() {
 		l.origins = newOrigins(p, room)
 		if t.lane != nil {
 			l.turns = t.lane.turns // of the same turn, also when that gets its name
@@ -125,13 +143,16 @@ func (t *turn) newLane(p *chattemplate.Prompt, room int) *lane {
 // render makes the prompt of the turn, and its plan if it has none. Call open next.
 func (t *turn) render() (chattemplate.Prompt, error) {
 	t.asked = t.r.cfg.Clock()
+	if t.job.asked.IsZero() {
+		t.job.asked = t.asked
+	}
 	if t.plan == nil {
 		if err := t.newPlan(); err != nil {
 			return chattemplate.Prompt{}, err
 		}
 	}
 	if t.req.IsRaw() {
-		return t.r.rawPrompt(&t.req)
+		return t.r.rawPrompt(t.req)
 	}
 	if err := validateMessages(t.req.Messages); err != nil {
 		return chattemplate.Prompt{}, err
@@ -188,30 +209,30 @@ func (t *turn) family() family.Family {
 // begin queues the turn. From here on, only the scheduler's goroutine may use it.
 func (t *turn) begin() {
 	if t.dropped > 0 {
-		t.output.send(reasoning.Event{Kind: reasoning.Curated, Code: filter.CuratedHistory,
+		t.send(reasoning.Event{Kind: reasoning.Curated, Code: filter.CuratedHistory,
 			Text: fmt.Sprintf("the format leaves the reasoning of earlier turns out of the prompt (%d tokens)",
 				t.dropped)})
 	}
 	if t.model.Ignored() {
-		t.output.warn(generation.CodeStrictIgnored,
+		t.warn(generation.CodeStrictIgnored,
 			"this model's format cannot enforce the parameters of strict tools")
 	}
-	if t.run.plain > 0 && t.run.turns == 1 {
-		t.output.warn(generation.CodePlainReasoning, fmt.Sprintf("the reasoning in %d messages was left out: "+
-			"a caller that may not see reasoning cannot send it as plain text", t.run.plain))
+	if t.job.plain > 0 && t.job.turns == 1 {
+		t.warn(generation.CodePlainReasoning, fmt.Sprintf("the reasoning in %d messages was left out: "+
+			"a caller that may not see reasoning cannot send it as plain text", t.job.plain))
 	}
 	if t.sight.withholds(&t.req.Sampling) {
-		t.output.warn(generation.CodeSamplingWithheld,
+		t.warn(generation.CodeSamplingWithheld,
 			"bias and penalties do not act on text that may contain hidden reasons for calls")
 	}
-	t.r.sched.add(t.lane, t.run.turns > 1)
+	t.r.sched.add(t.lane, t.job.turns > 1)
 }
 
 // infoNow returns the settings in effect.
 func (t *turn) infoNow() *reasoning.Info {
 	return &reasoning.Info{
-		Model: t.r.info.Name, Visibility: t.run.req.Visibility, Effort: t.family().Effort(t.req.Effort, nil),
-		Strategy: t.strategy, Seed: *t.req.Seed, Budget: t.run.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
+		Model: t.r.info.Name, Visibility: t.job.req.Visibility, Effort: t.family().Effort(t.req.Effort, nil),
+		Strategy: t.strategy, Seed: *t.req.Seed, Budget: t.job.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
 	}
 }
 
@@ -244,7 +265,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 			}
 		}
 		if l.scoring != nil {
-			t.output.send(l.scoring.event())
+			t.send(l.scoring.event())
 		}
 	}
 	if l.silent {
@@ -257,7 +278,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 	if st.Segment == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued &&
 		!st.InObject && t.result.Usage.Completion < t.limits.tokens {
 		t.rescued = true
-		t.output.warn(generation.CodeAnswerForced, "the model ended its turn inside its reasoning, so an answer was forced")
+		t.warn(generation.CodeAnswerForced, "the model ended its turn inside its reasoning, so an answer was forced")
 		t.closeReasoning(l, "")
 		t.follow(l)
 		return
@@ -327,15 +348,14 @@ func (t *turn) follow(l *lane) {
 	}
 }
 
-// admits reports whether the choice of tools lets the model call a function. If a call is required, the model may not
-// return control, and it may delegate only in the first turn under the original prompt. Otherwise it could avoid the
-// call that the client requires.
+// admits reports whether the choice of tools lets the model call a function. If a call is required, the functions of a
+// loop but one do not count, so that the model cannot avoid the call with them.
 func (t *turn) admits(name string) bool {
 	switch t.req.ToolChoice {
 	case generation.ToolChoiceFunction:
 		return name == t.req.ToolName
 	case generation.ToolChoiceRequired:
-		return !t.run.answers(name) || name == delegation.DelegateName && !t.called
+		return !t.answers(name) || name == t.of.Meets
 	}
 	return true
 }
@@ -344,7 +364,7 @@ func (t *turn) admits(name string) bool {
 func (t *turn) count(st *reader.State) {
 	u := &t.result.Usage
 	u.Completion++
-	t.run.generated()
+	t.job.generated()
 	switch {
 	case st.Segment == reasoning.Reasoning, st.Marked:
 		if st.InObject && t.strategy == reasoning.StrategyJSON && t.effortNone() {
@@ -361,7 +381,7 @@ func (t *turn) count(st *reader.State) {
 // settle corrects the usage where an answer or a call begins after a preamble that was held back. The preamble counted
 // as reasoning. If a call follows, it is shown and was none.
 func (t *turn) settle(st *reader.State) {
-	if st.Segment == reasoning.ToolCall && !t.run.answers(st.Call.Name) {
+	if st.Segment == reasoning.ToolCall && !t.answers(st.Call.Name) {
 		t.result.Usage.Reasoning -= t.unsettled
 	}
 	t.unsettled = 0
@@ -473,12 +493,12 @@ func (t *turn) markersFound() {
 		return
 	}
 	t.strategy = reasoning.StrategyMarkers
-	t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(),
+	t.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(),
 		Text: "the reasoning came between markers"})
 }
 
-// answerBegins records the time of the answer's first text.
-func (t *turn) answerBegins() { t.result.Timing.FirstAnswer = t.r.cfg.Clock().Sub(t.asked) }
+// answerBegins records the time of the answer's first text, since the request was asked.
+func (t *turn) answerBegins() { t.result.Timing.FirstAnswer = t.r.cfg.Clock().Sub(t.job.asked) }
 
 func (t *turn) failed(l *lane, err error) {
 	l.done, t.mainDone = true, true
@@ -494,7 +514,7 @@ func (t *turn) abort(err error) {
 		t.pass.done = true
 		t.r.sched.remove(&t.pass.lane)
 	}
-	t.run.end(t, &t.result.Usage, nil, err)
+	t.end(&t.result.Usage, nil, err)
 }
 
 // finish ends the main sequence. The turn ends with it, or with its summary pass if that is still running.
@@ -520,7 +540,7 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 		t.result.Score = &score
 	}
 	t.verify(reason)
-	t.run.finished(t)
+	t.remember()
 	if t.result.Detail == "" {
 		t.result.Detail = t.closed
 	}
@@ -544,7 +564,7 @@ func (t *turn) fallBack() {
 	}
 	if t.strategy != reasoning.StrategyPosthoc {
 		t.strategy = reasoning.StrategyPosthoc
-		t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(),
+		t.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(),
 			Text: "the model gave no reasoning"})
 	}
 	t.result.ReasoningUnavailable = true
@@ -559,7 +579,7 @@ func (t *turn) fallBack() {
 	case posthoc && asked == reasoning.VisibilityFull:
 		why = "reasoning was asked for, and strategy posthoc gives none; visibility summary has the answer explained"
 	}
-	t.output.warn(generation.CodeReasoningUnavailable, why)
+	t.warn(generation.CodeReasoningUnavailable, why)
 	if explains {
 		t.beginPosthoc()
 	}
@@ -570,5 +590,64 @@ func (t *turn) done() {
 		return
 	}
 	result := t.result
-	t.run.end(t, &result.Usage, &result, nil)
+	if u := &result.Usage; t.hidden() {
+		u.Reasoning, u.Answer = u.Reasoning+u.Answer, 0
+	}
+	t.end(&result.Usage, &result, nil)
+}
+
+// end ends the turn with its result or with an error. used is nil if the turn was not begun. Only the first call
+// counts, because the scheduler may return to a turn that was abandoned. The only turn of a request ends the request; a
+// loop may go on.
+func (t *turn) end(used *reasoning.Usage, result *reasoning.Result, err error) {
+	if !t.ended.CompareAndSwap(false, true) {
+		return
+	}
+	j := t.job
+	j.accounts.end(used)
+	t.final = result
+	if j.loop == nil {
+		if result != nil {
+			t.send(reasoning.Event{Kind: reasoning.Done, Result: result})
+		}
+		if j.tape != nil {
+			j.tape.close(err)
+		}
+		j.ticket.over()
+	}
+	t.events.close(err)
+}
+
+// remember seals and remembers what the turn has thought. It is called when the turn's own text is complete; only a
+// summary may follow.
+func (t *turn) remember() {
+	thoughts := t.output.thoughts.String()
+	t.result.Sealed = t.seal(thoughts)
+	if !t.remembers() {
+		return
+	}
+	of := &t.job.req
+	for i := range t.output.calls {
+		call := &t.output.calls[i]
+		at := t.r.moment(of, lastOf(of.Messages), call)
+		t.r.cfg.CallMemory.keep(callKey{of.Principal, call.ID}, at, thoughts)
+	}
+}
+
+// remembers reports whether the reasoning before the turn's calls is remembered.
+func (t *turn) remembers() bool {
+	return t.r.cfg.CallMemory != nil && !t.req.Unremembered && len(t.req.Tools) > 0 && len(t.conv.Tools) > 0
+}
+
+// seal returns the sealed reasoning, empty if there is none or nobody asked for it. If sealing fails, it warns.
+func (t *turn) seal(thoughts string) string {
+	if t.req.Seal == nil || thoughts == "" {
+		return ""
+	}
+	sealed, err := t.req.Seal(thoughts, len(t.output.calls) > 0)
+	if err != nil {
+		t.warn(generation.CodeNotSealed, "the reasoning could not be sealed")
+		return ""
+	}
+	return sealed
 }

@@ -20,6 +20,7 @@ import (
 	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
+	"runner/runner/delegate"
 	"runner/server/keys"
 	"runner/server/pool"
 	"runner/server/wire"
@@ -110,7 +111,7 @@ func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 // unheard is host without a listener.
 func unheard(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	t.Helper()
-	rc := runner.Config{Queue: 100}
+	rc := runner.Config{Queue: 100, Loops: []generation.Loop{delegate.Loop{}}}
 	if len(queue) > 0 {
 		rc.Queue = queue[0]
 	}

@@ -6,7 +6,7 @@
 // storage, for people and for the model. It also holds the [State] that they lead to, and the two functions that let a
 // model delegate.
 //
-// It generates nothing, knows no events and writes no wire format. Package runner drives the steps.
+// It generates nothing, knows no events and writes no wire format. Package runner/delegate drives the steps.
 //
 // # Rules
 //

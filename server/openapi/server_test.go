@@ -21,11 +21,13 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning/prompts"
 	"runner/reasoning/seal"
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/store"
 	"runner/runner"
+	"runner/runner/delegate"
 	"runner/runner/tracing"
 	"runner/server"
 	"runner/server/agui"
@@ -127,7 +129,7 @@ func start(t testing.TB, o options) *site {
 		if o.damaged {
 			c.Fail = func(int, []backend.Input) error { return &backend.InputError{Err: backend.ErrBadLogits} }
 		}
-		return runner.New(fake.New(c), runner.Config{})
+		return runner.New(fake.New(c), runner.Config{Loops: []generation.Loop{delegate.Loop{}}})
 	}})
 	s := &site{Server: server.New(cfg), doc: load(t), seen: map[string]bool{}}
 	kept, err := store.Open(earlierStore(t), store.Config{Recipients: []trace.Recipient{trace.NewIdentity().Recipient()}})

@@ -24,6 +24,7 @@ import (
 	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
+	"runner/runner/delegate"
 	"runner/server/wire"
 )
 
@@ -66,6 +67,7 @@ func NewRunner(t testing.TB, cfg fake.Config, engine runner.Config, replies ...f
 	if engine.Clock == nil {
 		engine.Clock = func() time.Time { return Today }
 	}
+	engine.Loops = []generation.Loop{delegate.Loop{}}
 	f := fake.New(cfg)
 	r, err := runner.New(f, engine)
 	if err != nil {

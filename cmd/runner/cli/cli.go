@@ -39,6 +39,7 @@ import (
 	"runner/models/roofline"
 	"runner/reasoning"
 	"runner/runner"
+	"runner/runner/delegate"
 )
 
 // Engine is what the commands need from a backend.
@@ -241,7 +242,7 @@ func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
 		}
 		return nil, err
 	}
-	cfg.Clock = a.engine.Clock
+	cfg.Clock, cfg.Loops = a.engine.Clock, []generation.Loop{delegate.Loop{}}
 	if cfg.Parallel <= 0 && isRemote(path) {
 		cfg.Parallel = max(1, m.Info().Sequences/2)
 	}

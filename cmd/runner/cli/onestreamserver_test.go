@@ -18,9 +18,11 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
 	"runner/runner"
+	"runner/runner/delegate"
 	"runner/server"
 	"runner/server/keys"
 	"runner/server/pool"
@@ -105,7 +107,8 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 	}
 	cfg.Pool = pool.New(pool.Config{Models: entries, Logger: cfg.Logger,
 		Open: func(_ context.Context, name string) (wire.Loaded, error) {
-			return runner.New(fake.New(deepThoughts(name)), runner.Config{Logger: cfg.Logger})
+			return runner.New(fake.New(deepThoughts(name)), runner.Config{Logger: cfg.Logger,
+				Loops: []generation.Loop{delegate.Loop{}}})
 		}})
 	s := server.New(cfg)
 	o.sealKeys = filepath.Join(dir, "seal.keys")

@@ -27,6 +27,7 @@ import (
 	"runner/reasoning/decision"
 	"runner/reasoning/prompts"
 	"runner/runner"
+	"runner/runner/delegate"
 )
 
 // asked is the conversation of all prompts, and given is the specialist's prompt.
@@ -97,7 +98,10 @@ func rendered(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := runner.New(m, runner.Config{Clock: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }})
+	r, err := runner.New(m, runner.Config{
+		Clock: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) },
+		Loops: []generation.Loop{delegate.Loop{}},
+	})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

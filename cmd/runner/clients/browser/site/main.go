@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/prompts"
 	"runner/reasoning/seal"
 	"runner/runner"
+	"runner/runner/delegate"
 	"runner/server"
 	"runner/server/keys"
 	"runner/server/ollama"
@@ -112,7 +114,8 @@ func run() error {
 		if name == "demo" { // 200 tokens a second
 			c.Delay = func(int) time.Duration { return 5 * time.Millisecond }
 		}
-		return runner.New(fake.New(c), runner.Config{CallMemory: runner.NewCallMemory(64, time.Hour)})
+		return runner.New(fake.New(c), runner.Config{CallMemory: runner.NewCallMemory(64, time.Hour),
+			Loops: []generation.Loop{delegate.Loop{}}})
 	}})
 	s := server.New(cfg)
 	s.Mount(ollama.New(s, ollama.Config{}))

@@ -1,4 +1,4 @@
-package runner
+package delegate
 
 import (
 	"slices"
@@ -10,34 +10,34 @@ import (
 )
 
 // resume restores the state of the conversation from the messages and from what the runner remembers of the last calls.
-func (d *delegating) resume() error {
-	of := d.run.req.Instructions()
-	messages := d.run.req.Messages
-	if d.run.req.Delegation.Work == generation.WorkDelete {
+func (l *loop) resume() error {
+	of := l.req.Instructions()
+	messages := l.req.Messages
+	if l.req.Delegation.Work == generation.WorkDelete {
 		before := len(messages)
 		messages, of = delegation.Drop(messages, of)
 		if dropped := before - len(messages); dropped > 0 {
-			d.emit(curated(curatedDeleted, dropped, "earlier turns"))
+			l.turns.Emit(curated(CuratedDeleted, dropped, "earlier turns"))
 		}
 	}
-	state, _, err := delegation.Replay(messages, of)
+	state, err := replay(messages, of)
 	if err != nil {
-		return &generation.RequestError{Field: "Delegation", Err: err, Advice: hint(err)}
+		return err
 	}
 	marked := delegation.Mark(messages, of)
 	call := pendingCall(messages)
-	if past, ok := d.pastOf(call); ok && past.given <= call.at {
-		d.recall(marked, call.at, past)
+	if past, ok := l.pastOf(call); ok && past.given <= call.at {
+		l.recall(marked, call.at, past)
 		for i := call.at; i < len(messages); i++ {
 			for _, in := range of[i] {
-				if _, back := in.(delegation.Return); back && d.about.ID != "" {
-					d.finish(reasoning.DelegationReturned)
+				if _, back := in.(delegation.Return); back && l.about.ID != "" {
+					l.finish(reasoning.DelegationReturned)
 				}
 			}
 		}
 		return nil
 	}
-	d.main, d.given = marked, len(marked)
+	l.main, l.given = marked, len(marked)
 	active, on := state.Active()
 	if !on {
 		return nil
@@ -46,26 +46,25 @@ func (d *delegating) resume() error {
 	if messages[at].Role != chattemplate.Assistant {
 		at++
 	}
-	d.main, d.work = slices.Clone(marked[:at]), slices.Clone(marked[at:])
-	d.given = len(d.main)
+	l.main, l.work = slices.Clone(marked[:at]), slices.Clone(marked[at:])
+	l.given = len(l.main)
 	for i := at; i < len(messages); i++ {
 		if m := messages[i]; m.Role == chattemplate.Assistant && m.Content != "" {
-			d.texts = append(d.texts, m.Content)
+			l.texts = append(l.texts, m.Content)
 		}
 	}
-	d.begin(active, "user", len(d.main))
+	l.begin(active, "user", len(l.main))
 	return nil
 }
 
 // pastOf returns what is remembered of the delegation that a pending call belongs to.
-func (d *delegating) pastOf(call pending) (past, bool) {
-	given := pendingCall(d.run.req.Messages) // its index counts the messages that WorkDelete leaves out
+func (l *loop) pastOf(call pending) (past, bool) {
+	given := pendingCall(l.req.Messages) // its index counts the messages that WorkDelete leaves out
 	if call.at < 0 || given.id != call.id {
 		return past{}, false
 	}
-	return d.run.r.cfg.CallMemory.delegationOf(callKey{d.run.req.Principal, call.id}, func() moment {
-		return d.run.r.momentAt(&d.run.req, given.at)
-	})
+	p, ok := l.turns.Recall(given.at).(past)
+	return p, ok
 }
 
 // lastDelegate returns the index of the message with the last instruction to delegate.
@@ -99,7 +98,7 @@ func pendingCall(messages []chattemplate.Message) pending {
 	return pending{at: -1}
 }
 
-// past is what the run that continues after the calls needs from this run and the client does not have.
+// past is what the request that continues after the calls needs from this request and the client does not have.
 type past struct {
 	given      int
 	main, work []chattemplate.Message
@@ -112,42 +111,38 @@ type past struct {
 }
 
 // recall continues from what the runner remembers of the calls in messages[call].
-func (d *delegating) recall(messages []chattemplate.Message, call int, p past) {
-	d.given, d.reported, d.engaged = p.given, slices.Clone(p.reported), true
-	d.main = append(slices.Clone(messages[:p.given]), p.main...)
+func (l *loop) recall(messages []chattemplate.Message, call int, p past) {
+	l.given, l.reported, l.engaged = p.given, slices.Clone(p.reported), true
+	l.main = append(slices.Clone(messages[:p.given]), p.main...)
 	for range p.steps {
-		d.state.Step()
+		l.state.Step()
 	}
 	if p.active == nil {
-		d.main = append(d.main, messages[call:]...)
+		l.main = append(l.main, messages[call:]...)
 		return
 	}
-	d.work = append(slices.Clone(p.work), messages[call:]...)
-	d.texts = slices.Clone(p.texts)
-	d.begin(*p.active, p.by, p.report)
+	l.work = append(slices.Clone(p.work), messages[call:]...)
+	l.texts = slices.Clone(p.texts)
+	l.begin(*p.active, p.by, p.report)
 }
 
-// remember stores what the run that continues after the calls needs.
-func (d *delegating) remember(calls []chattemplate.ToolCall) {
-	if d.run.req.Unremembered {
-		return
-	}
-	given := d.given
-	for _, at := range d.reported {
+// remember stores what the request that continues after the calls needs.
+func (l *loop) remember(calls []chattemplate.ToolCall) {
+	given := l.given
+	for _, at := range l.reported {
 		given = min(given, at) // the report is missing in the client's message
 	}
 	p := past{
-		given: given, main: slices.Clone(d.main[given:]), report: d.report, reported: slices.Clone(d.reported),
-		steps: d.state.Steps(),
+		given: given, main: slices.Clone(l.main[given:]), report: l.report, reported: slices.Clone(l.reported),
+		steps: l.state.Steps(),
 	}
-	if active, on := d.state.Active(); on {
-		p.active, p.by = &active, d.about.By
-		p.work, p.texts = slices.Clone(d.work), slices.Clone(d.texts)
-	} else if len(p.main) == 0 && !d.engaged {
+	if active, on := l.state.Active(); on {
+		p.active, p.by = &active, l.about.By
+		p.work, p.texts = slices.Clone(l.work), slices.Clone(l.texts)
+	} else if len(p.main) == 0 && !l.engaged {
 		return
 	}
 	for i := range calls {
-		at := d.run.r.moment(&d.run.req, lastOf(d.run.req.Messages), &calls[i])
-		d.run.r.cfg.CallMemory.keepDelegation(callKey{d.run.req.Principal, calls[i].ID}, at, p)
+		l.turns.Remember(&calls[i], p)
 	}
 }
