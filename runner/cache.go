@@ -179,6 +179,9 @@ func (c *prefixCache) close() {
 	c.idle = nil
 }
 
+// outlived reports whether the engine may keep more than the runner does.
+func (c *prefixCache) outlived() bool { return c.gone != nil }
+
 func commonPrefix(a, b []backend.Token, limit int) int {
 	n := min(len(a), len(b), limit)
 	for i := range n {

@@ -77,16 +77,8 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []backend.T
 	}
 	e := &embedding{done: make(chan struct{})}
 	l := &lane{ctx: ctx, owner: e, tokens: tokens, principal: principal, hidden: make([]float64, r.info.EmbeddingLength)}
-	var broken error
-	if err := r.sched.do(ctx, func() {
-		if broken = r.sched.broken; broken == nil {
-			r.sched.add(l, false)
-		}
-	}); err != nil {
+	if err := r.sched.enter(l); err != nil {
 		return nil, err
-	}
-	if broken != nil {
-		return nil, broken
 	}
 	select {
 	case <-e.done:

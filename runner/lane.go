@@ -73,7 +73,7 @@ type lane struct {
 	repeats bool
 	guesses guesses
 
-	// unwatch ends the watch on ctx; nil if there is none.
+	// unwatch ends the watch on ctx.
 	unwatch func() bool
 	// awaits is seq if the last step left its input pending and it knows whether a result came; nil otherwise.
 	awaits backend.Arriving
@@ -103,7 +103,10 @@ type laneOwner interface {
 
 // isRun reports whether the lane is a run, which takes a place.
 func (l *lane) isRun() bool {
-	return l.hidden == nil && (!l.aside || l.beside != nil && l.beside.done)
+	return !l.embeds() && (!l.aside || l.beside != nil && l.beside.done)
 }
+
+// embeds reports whether the lane embeds its tokens.
+func (l *lane) embeds() bool { return l.hidden != nil }
 
 func (l *lane) pending() int { return len(l.tokens) - l.fed }

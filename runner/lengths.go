@@ -66,7 +66,7 @@ func (e *lengths) costs() (base, each float64) {
 func (s *scheduler) leaveOut() {
 	e := &s.lengths
 	base, each := e.costs()
-	if each == 0 || s.ready != nil { // an engine that goes at its own pace has its own steps
+	if each == 0 {
 		return
 	}
 	for principal, of := range e.of {
@@ -114,5 +114,5 @@ func (s *scheduler) leaveOut() {
 // canDecode reports whether a lane can decode in the next step.
 func (l *lane) canDecode() bool {
 	p := l.pending()
-	return p > 0 && p <= smallRun && l.hidden == nil && !l.placed && !l.unready
+	return p > 0 && p <= smallRun && !l.embeds() && !l.placed && !l.unready
 }

@@ -149,7 +149,7 @@ func (s *scheduler) goOn(l *lane, seq backend.Sequence, now time.Time) {
 // serve notes that a lane's principal got a place. It begins a slice for all runs of the principal, so that the place
 // is not lost at once because the slice of an older run is over.
 func (s *scheduler) serve(l *lane, now time.Time) {
-	if !l.isRun() && l.hidden == nil {
+	if !l.isRun() && !l.embeds() {
 		return
 	}
 	s.ages++
@@ -170,7 +170,7 @@ func (s *scheduler) sequenceFor(l *lane) (backend.Sequence, error) {
 		seq, err := l.seq, error(nil)
 		switch {
 		case seq != nil:
-		case l.hidden != nil:
+		case l.embeds():
 			seq, err = s.cache.fresh()
 		default:
 			l.apart = false
@@ -222,12 +222,12 @@ func (s *scheduler) next(now time.Time, scarce bool) (l, gives *lane) {
 		of := p.shares[l.principal]
 		switch {
 		case scarce && l.seq == nil:
-		case l.hidden == nil && !l.isRun():
+		case !l.embeds() && !l.isRun():
 			if room && !l.yielded && (l.beside == nil || l.beside.running) {
 				return l, nil
 			}
 		case l.yielded, of.full && !l.begun: // there is no room for it in the cache
-		case l.hidden != nil:
+		case l.embeds():
 			if of.texts == 0 && s.before(l, text) {
 				text = l
 			}
@@ -301,7 +301,7 @@ func (s *scheduler) weigh() {
 		of.tokens += len(l.tokens)
 		p.tokens += len(l.tokens)
 		switch {
-		case l.hidden != nil:
+		case l.embeds():
 			of.texts++
 			p.texts++
 		case l.isRun():
@@ -354,7 +354,7 @@ func (s *scheduler) fits(l *lane) bool {
 func (s *scheduler) underWay() (runs, texts int) {
 	for _, l := range s.active {
 		switch {
-		case l.hidden != nil:
+		case l.embeds():
 			texts++
 		case l.isRun():
 			runs++
@@ -383,10 +383,7 @@ func (s *scheduler) pause(l *lane, now time.Time) {
 	})
 	for _, l := range s.waiting[from:] {
 		l.running, l.begun, l.since = false, true, now
-		if q, ok := l.seq.(backend.Pausing); ok && s.ready != nil {
-			q.Pause()
-			l.awaits, l.again, l.stopped = nil, len(l.tokens), true // the engine starts again
-		}
+		s.stepping.pause(l)
 	}
 	s.places.changed = true
 }
@@ -454,8 +451,8 @@ func (s *scheduler) yieldsBefore(l, other *lane) bool {
 		return mine > its
 	case l.running != other.running:
 		return other.running
-	case (l.hidden != nil) != (other.hidden != nil):
-		return l.hidden != nil
+	case l.embeds() != other.embeds():
+		return l.embeds()
 	}
 	return l.age > other.age
 }

@@ -70,16 +70,8 @@ func (r *Runner) Probe(ctx context.Context) error {
 	}
 	l := &lane{ctx: ctx, owner: p, tokens: []backend.Token{first}, aside: true}
 	l.sampling.TopLogprobs = -1
-	var broken error
-	if err := r.sched.do(ctx, func() {
-		if broken = r.sched.broken; broken == nil {
-			r.sched.add(l, false)
-		}
-	}); err != nil {
+	if err := r.sched.enter(l); err != nil {
 		return err
-	}
-	if broken != nil {
-		return broken
 	}
 	select {
 	case err := <-p.done:

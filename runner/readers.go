@@ -59,7 +59,7 @@ func (s *scheduler) readPrompts(room int) {
 		}
 	}
 	for i := range r.list {
-		if p := &r.list[i]; s.ready == nil && s.othersDecode(p.principal) {
+		if p := &r.list[i]; s.othersDecode(p.principal) {
 			p.want = min(p.want, r.piece())
 			if r.debts[p.principal] > 0 {
 				p.want = 0
@@ -82,7 +82,7 @@ func (s *scheduler) readPrompts(room int) {
 }
 
 // reads reports whether a lane has tokens of a prompt that can go into the next step.
-func (l *lane) reads() bool { return l.pending() > 0 && l.hidden == nil && !l.placed }
+func (l *lane) reads() bool { return l.pending() > 0 && !l.embeds() && !l.placed }
 
 // piece is the maximum length of a piece of a prompt in a step with lanes of others that decode.
 func (r *readers) piece() int {
@@ -104,9 +104,6 @@ func (s *scheduler) othersDecode(principal string) bool {
 
 // noteReading learns from a step that was computed.
 func (s *scheduler) noteReading(took time.Duration) {
-	if s.ready != nil {
-		return // the engine has its own steps
-	}
 	r, all := &s.readers, 0
 	r.list = r.list[:0]
 	for i := range s.inputs {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,13 +30,9 @@ type scheduler struct {
 	// inbox receives work to do between two steps, such as admissions.
 	inbox chan func()
 	stop  context.Context
-	// ready is that of a model whose sequences go at their own pace, or nil. cancelled receives a value when a lane of
-	// such a model was cancelled, and anyCancelled is set before.
-	ready        <-chan struct{}
-	cancelled    chan struct{}
-	anyCancelled atomic.Bool
-	// gathered is when the results of several lanes were last waited for.
-	gathered time.Time
+	// stepping is how the model's steps go. sampled is the longest input after which a token can be sampled.
+	stepping stepping
+	sampled  int
 
 	cache   prefixCache
 	active  []*lane
@@ -62,15 +59,17 @@ type scheduler struct {
 	inStep  []*lane
 
 	// toSignal are the streams with events whose readers were not woken yet, and signalled is when that was last done.
+	// wakeTime is how long a reader may wait for that while there are steps.
 	toSignal  []*stream
 	signalled time.Time
+	wakeTime  time.Duration
 }
 
 func newScheduler(stop context.Context, model backend.Model, cfg *Config) *scheduler {
 	info := model.Info()
 	s := &scheduler{
 		model: model, info: info, prefillChunk: min(cfg.PrefillChunk, info.BatchSize), log: cfg.Logger,
-		inbox: make(chan func()), stop: stop,
+		inbox: make(chan func()), stop: stop, stepping: batched{}, sampled: info.BatchSize,
 		cache:   prefixCache{model: model},
 		places:  newPlaces(model, cfg),
 		lengths: lengths{of: map[string]stretch{}},
@@ -80,7 +79,7 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 		outputs: make([]backend.Output, info.Sequences),
 	}
 	if p, ok := model.(backend.Paced); ok && model.Capabilities().Paced {
-		s.ready, s.cancelled = p.Ready(), make(chan struct{}, 1)
+		s.stepping, s.sampled, s.wakeTime = newPaced(p), smallRun, pacedWakeTime
 		s.prefillChunk, s.cache.gone, s.cache.mixes = info.BatchSize, cfg.Crossings, model.Capabilities().MixesOwners
 		if s.cache.gone == nil {
 			s.cache.gone = NewCrossings()
@@ -92,10 +91,8 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 // loop runs until stop ends. Then it fails the remaining lanes and frees all sequences.
 func (s *scheduler) loop() {
 	for {
-		if s.ready == nil || len(s.active)+len(s.waiting) == 0 || time.Since(s.signalled) > wakeTime {
-			s.wakeReaders()
-		}
 		if len(s.active) == 0 && len(s.waiting) == 0 {
+			s.wakeReaders()
 			select {
 			case f := <-s.inbox:
 				f()
@@ -116,18 +113,17 @@ func (s *scheduler) loop() {
 			s.cache.close()
 			return
 		}
-		s.dropCancelled()
+		if s.stepping.look() {
+			s.dropCancelled()
+		}
 		s.admit()
-		if s.ready == nil {
+		if time.Since(s.signalled) >= s.wakeTime {
 			s.wakeReaders() // the step may take long
 		}
 		s.step()
 		s.counts.note(s)
 	}
 }
-
-// wakeTime is how long a reader may wait for its event while a model that does not wait has results for others.
-const wakeTime = 2 * time.Millisecond
 
 // toWake says that a reader has to be woken. Readers are woken together after a step: then one of them takes over the
 // processor from the other, and fewer threads are woken. With a model whose steps do not wait, this is done before the
@@ -163,13 +159,22 @@ func (s *scheduler) do(ctx context.Context, f func()) error {
 	}
 }
 
+// enter queues a lane that belongs to no turn.
+func (s *scheduler) enter(l *lane) error {
+	var broken error
+	err := s.do(l.ctx, func() {
+		if broken = s.broken; broken == nil {
+			s.add(l, false)
+		}
+	})
+	return cmp.Or(err, broken)
+}
+
 // add queues a lane. A part of a run that is under way goes first, any other lane last. add must be called on the
 // scheduler's goroutine.
 func (s *scheduler) add(l *lane, first bool) {
 	s.ages++
-	if s.ready != nil {
-		l.unwatch = context.AfterFunc(l.ctx, s.noteCancelled)
-	}
+	l.unwatch = s.stepping.watch(l)
 	l.age, l.begun, s.places.changed = s.ages, first, true
 	if first {
 		s.waiting = slices.Insert(s.waiting, 0, l)
@@ -193,7 +198,7 @@ func (s *scheduler) remove(l *lane) {
 	if i := slices.Index(s.waiting, l); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
-	if l.hidden != nil && l.seq != nil {
+	if l.embeds() && l.seq != nil {
 		l.seq.Close()
 	} else {
 		s.cache.release(l)
@@ -216,9 +221,6 @@ func (s *scheduler) failAll(err error) {
 }
 
 func (s *scheduler) dropCancelled() {
-	if s.ready != nil && !s.anyCancelled.Swap(false) {
-		return
-	}
 	for _, list := range [2]*[]*lane{&s.active, &s.waiting} {
 		for i := 0; i < len(*list); {
 			l := (*list)[i]
@@ -242,7 +244,7 @@ func (s *scheduler) fill() {
 	}
 	s.leaveOut()
 	for _, l := range s.active {
-		if p := l.pending(); p > 0 && p <= min(smallRun, room) && l.hidden == nil && !l.placed {
+		if p := l.pending(); p > 0 && p <= min(smallRun, room) && !l.embeds() && !l.placed {
 			room -= s.put(l, room)
 		}
 	}
@@ -255,7 +257,7 @@ func (s *scheduler) fill() {
 
 func (s *scheduler) put(l *lane, room int) int {
 	n := min(l.pending(), room)
-	if n == l.pending() && (l.unready || s.ready != nil && n > smallRun) {
+	if n == l.pending() && (l.unready || n > s.sampled) {
 		// Feed the last token only when the next one can be sampled. Where inputs can be pending, a long one would take the
 		// room of others.
 		n--
@@ -273,7 +275,7 @@ func (s *scheduler) put(l *lane, room int) int {
 		s.targets -= len(targets)
 		in.Targets, in.TargetTop = targets, l.scoring.top
 	}
-	if l.fed+n == len(l.tokens) && l.hidden == nil && !l.silent {
+	if l.fed+n == len(l.tokens) && !l.embeds() && !l.silent {
 		in.Sampling, in.Constraint = &l.sampling, l.constraint
 	}
 	s.inputs = append(s.inputs, in)
@@ -295,10 +297,6 @@ func (s *scheduler) step() {
 		s.remove(l)
 	}
 	s.prepare()
-	select {
-	case <-s.ready: // this step sees what came until now
-	default:
-	}
 	s.fill()
 	runs, texts := s.underWay()
 	took := s.forward()
@@ -316,7 +314,7 @@ func (s *scheduler) step() {
 // nextText returns the embedding lane that was served longest ago, or nil.
 func (s *scheduler) nextText() (next *lane) {
 	for _, l := range s.active {
-		if l.hidden != nil && (next == nil || l.piece < next.piece) {
+		if l.embeds() && (next == nil || l.piece < next.piece) {
 			next = l
 		}
 	}
@@ -326,31 +324,22 @@ func (s *scheduler) nextText() (next *lane) {
 // forward runs one forward pass over the inputs, passes the outputs to the lanes, and returns how long the pass took.
 func (s *scheduler) forward() (took time.Duration) {
 	if len(s.inputs) == 0 {
-		if s.ready != nil && len(s.active) > 0 {
-			s.await()
-		}
+		s.stepping.await(s)
 		return 0
 	}
 	began := time.Now()
-	// A lane that is alone can be interrupted inside the step. With several lanes, cancelling one must not disturb the
-	// others.
-	ctx := s.stop
-	if len(s.inStep) == 1 && s.ready == nil {
-		ctx = s.inStep[0].ctx
-	}
-	if err := s.model.Step(ctx, s.inputs, s.outputs); err != nil {
+	if err := s.model.Step(s.stepping.context(s), s.inputs, s.outputs); err != nil {
 		s.stepFailed(err)
 		return time.Since(began)
 	}
 	took = time.Since(began)
 	if s.dropPending(); len(s.inputs) == 0 {
-		s.await()
+		s.stepping.await(s)
 		return took
 	}
 	s.counts.stepped(s)
 	s.noteCost(took)
-	s.lengths.note(s.inputs, took)
-	s.noteReading(took)
+	s.stepping.learn(s, took)
 	for i, l := range s.inStep {
 		in, out := &s.inputs[i], &s.outputs[i]
 		if len(in.Targets) > 0 {

@@ -258,7 +258,7 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 		t.result.Timing.FirstToken = t.first.Sub(t.asked)
 		if q, ok := l.seq.(backend.Reusing); ok {
 			if n, ok := q.Reused(); ok {
-				if l.origins != nil || t.r.sched.ready == nil || l.stopped {
+				if l.origins != nil || !t.r.sched.cache.outlived() || l.stopped {
 					n = min(n, t.result.Usage.Cached) // an engine at an address compares tokens only
 				}
 				t.result.Usage.Cached = min(n, t.prompt)
