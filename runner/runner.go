@@ -56,11 +56,12 @@ type Runner struct {
 	violations atomic.Int64
 	// maskTime is the total time spent on masks, in nanoseconds.
 	maskTime atomic.Int64
-	cancel   context.CancelFunc
-	stopped  chan struct{}
-	once     sync.Once
-	closed   error
-	grace    time.Duration
+	// cancel ends what the runner does, and work has its goroutines.
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	once   sync.Once
+	closed error
+	grace  time.Duration
 }
 
 // New takes ownership of a model and starts to serve it. After an error the caller still owns the model.
@@ -109,7 +110,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		model: model, info: info, cfg: cfg, family: written, raw: families.Raw(format), closing: closing,
 		maxText: maxText,
 		reach:   &reachOf,
-		cancel:  cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
+		cancel:  cancel, sched: newScheduler(stop, model, &cfg), grace: grace,
 	}
 	idle, end := context.WithCancel(stop)
 	r.queue = newQueue(cfg.Queue+r.sched.places.most, end)
@@ -117,16 +118,13 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)
 	})
-	go func() {
-		defer close(r.stopped)
-		r.sched.loop()
-	}()
+	r.work.Go(r.sched.loop)
 	if cfg.MeasureCosts {
-		go func() {
+		r.work.Go(func() {
 			if err := r.sched.measure(idle); err != nil && idle.Err() == nil {
 				cfg.Logger.Debug("steps are not measured", "error", err)
 			}
-		}()
+		})
 	}
 	return r, nil
 }
@@ -154,17 +152,21 @@ func (r *Runner) About() family.About { return r.family.About() }
 func (r *Runner) Close() error {
 	r.once.Do(func() {
 		r.cancel()
+		over := make(chan struct{})
+		go func() {
+			r.work.Wait()
+			close(over)
+		}()
 		select {
-		case <-r.stopped:
+		case <-over:
+			r.closed = r.free()
 		case <-time.After(3 * r.grace):
 			r.closed = ErrHangs
 			go func() {
-				<-r.stopped
+				<-over
 				_ = r.free() // the caller of Close has already returned
 			}()
-			return
 		}
-		r.closed = r.free()
 	})
 	return r.closed
 }
