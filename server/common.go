@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"strconv"
 	"unicode/utf8"
 
 	"runner/generation"
@@ -158,12 +157,11 @@ func (c *common) tokenize(w http.ResponseWriter, r *http.Request) error {
 	if in.AddSpecial || in.AddSpecialTokens {
 		tokens = m.WithBOS(tokens)
 	}
-	wire.WriteList(w, r, "tokens", len(tokens), func(dst []byte, i int) []byte {
+	wire.WriteList(w, r, "tokens", len(tokens), func(i int) any {
 		if !in.WithPieces {
-			return strconv.AppendInt(dst, int64(tokens[i]), 10)
+			return tokens[i]
 		}
-		dst = strconv.AppendInt(append(dst, `{"id":`...), int64(tokens[i]), 10)
-		return append(appendPiece(append(dst, `,"piece":`...), m.Piece(tokens[i])), '}')
+		return tokenPiece{tokens[i], pieceOf(m.Piece(tokens[i]))}
 	})
 	return nil
 }
@@ -211,17 +209,20 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) error {
 // answerCost estimates how many bytes of memory each byte of text in an answer takes, as text and as JSON.
 const answerCost = 4
 
-// appendPiece appends a token's text as JSON: a string, or a list of bytes if it is not UTF-8.
-func appendPiece(dst []byte, text string) []byte {
+// tokenPiece is a token with its text.
+//
+//openapi:answer TokenPiece
+type tokenPiece struct {
+	// The id of the token.
+	ID generation.Token `json:"id" api:"integer[0..]"`
+	// The token's text, or its bytes if they are not UTF-8.
+	Piece any `json:"piece" api:"string|[]integer[0..255]"`
+}
+
+// pieceOf returns a token's text as JSON has it: a string, or a list of bytes if it is not UTF-8.
+func pieceOf(text string) any {
 	if utf8.ValidString(text) {
-		return wire.AppendString(dst, text)
+		return text
 	}
-	dst = append(dst, '[')
-	for i := range len(text) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendUint(dst, uint64(text[i]), 10)
-	}
-	return append(dst, ']')
+	return wire.Bytes(text)
 }

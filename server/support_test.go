@@ -39,7 +39,7 @@ func (e *echo) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/break", Handle: func(w http.ResponseWriter, _ *http.Request) error {
 			s := wire.NewEvents(w)
 			defer s.End()
-			_ = s.Send("", []byte("1"))
+			_ = s.Send("", 1)
 			panic(canary)
 		}},
 	}
@@ -72,7 +72,7 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) error {
 			if s == nil {
 				return err
 			}
-			_ = s.Send("error", []byte(`"`+wire.FromError(err, nil).Code+`"`))
+			_ = s.Send("error", wire.FromError(err, nil).Code)
 			break
 		}
 		if s == nil {
@@ -80,7 +80,7 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) error {
 			defer s.End()
 		}
 		if ev.Kind == reasoning.SegmentDelta {
-			if s.Send("", wire.AppendString(nil, strings.Repeat(ev.Text, 1+in.Pad))) != nil {
+			if s.Send("", strings.Repeat(ev.Text, 1+in.Pad)) != nil {
 				break
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"runner/generation"
-	"runner/reasoning"
 	"runner/reasoning/seal"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -81,57 +80,22 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 		Principal: who.ID, Model: contract.WeightsOf(m),
 		Conversation: seal.ConversationID("thread", input.ThreadID),
 	}
-	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {
+	turn, warnings, err := contract.Bind(a.cfg.Seal, scope, a.cfg.StrictSeal, &p.req, p.values)
+	if err != nil {
 		return err
 	}
 	if p.req.Seed == nil {
-		seed := wire.NewSeed(a.cfg.Random)
-		p.req.Seed = &seed
-	}
-	cfg := EncoderConfig{
-		ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,
-		Model: m.Card().Name, Form: p.form, Seal: p.seal, Clock: a.cfg.Clock, NewID: a.newID,
+		p.req.Seed = new(wire.NewSeed(a.cfg.Random))
 	}
 	p.req.Thread, p.req.Phases = input.ThreadID, true
-	turn := contract.Begin(a.cfg.Seal, scope, p.req.Messages)
-	if p.req.CallID = turn.CallID; p.seal {
-		p.req.Seal = contract.Sealer(turn, true)
-	}
-	return a.stream(w, r, m, p, cfg)
-}
-
-// stream answers with the events of a run.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, cfg EncoderConfig) error {
-	var enc *Encoder
-	var out *wire.Stream
-	p.req.Idle = func() { out.Flush() }
-	for e, err := range m.Generate(r.Context(), p.req) {
-		switch {
-		case err != nil && enc == nil:
-			return err
-		case err != nil:
-			_ = enc.Fail(wire.FromError(err, fields)) // the client may be gone; the run has ended anyway
-			return nil
-		case enc == nil:
-			out = wire.NewEvents(w).Hold()
-			defer out.End()
-			enc = NewEncoder(cfg, func(event []byte) error { return out.Send("", event) })
-		}
-		if err := enc.Push(&e); err != nil {
-			return nil // the client has gone
-		}
-		if e.Kind == reasoning.Started {
-			p.warn(enc)
-		}
-	}
-	return nil
-}
-
-// warn sends warnings about what was left out of the request.
-func (p *prompt) warn(to *Encoder) {
-	for _, w := range p.warnings {
-		to.warn(w.Code, w.Text)
-	}
+	contract.Reply(&p.req, turn, p.seal, true)
+	return wire.Streamed(w, r, m, []generation.Request{p.req}, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
+		return NewEncoder(EncoderConfig{
+			ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,
+			Model: m.Card().Name, Form: p.form, Seal: p.seal, Warnings: append(p.warnings, warnings...), Clock: a.cfg.Clock,
+			NewID: a.newID,
+		}, func(event any) error { return to.Send("", event) })
+	})
 }
 
 // ErrorResponse is the body of the answer to a request that is refused before it runs. It has the fields of RUN_ERROR
@@ -167,6 +131,6 @@ func (a *API) WriteError(w http.ResponseWriter, err error) {
 	wire.CountRefusal(w, e)
 	out := wire.NewEvents(w)
 	defer out.End()
-	enc := NewEncoder(EncoderConfig{Clock: a.cfg.Clock}, func(event []byte) error { return out.Send("", event) })
+	enc := NewEncoder(EncoderConfig{Clock: a.cfg.Clock}, func(event any) error { return out.Send("", event) })
 	_ = enc.Fail(e) // the client may be gone
 }

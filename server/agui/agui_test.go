@@ -709,8 +709,8 @@ func FuzzDecode(f *testing.F) {
 			p, err = a.decode(wiretest.Anyone(), &body)
 		}
 		if err == nil {
-			err = p.restore(contract.NewRestorer(a.cfg.Seal,
-				seal.Scope{Principal: wire.Local, Model: seal.Model{Digest: "digest"}}, true))
+			_, _, err = contract.Bind(a.cfg.Seal, seal.Scope{Principal: wire.Local, Model: seal.Model{Digest: "digest"}}, true,
+				&p.req, p.values)
 		}
 		if err == nil {
 			err = models.Engine.Validate(&p.req)
@@ -727,7 +727,7 @@ func FuzzDecode(f *testing.F) {
 		cfg.ThreadID, cfg.RunID, cfg.ParentRunID = body.ThreadID, body.RunID, body.ParentRunID
 		enc := NewEncoder(cfg, out.send)
 		for _, e := range wiretest.Run(reasoning.Result{Finish: reasoning.FinishStop}) {
-			if err := enc.Push(&e); err != nil {
+			if err := enc.Push(0, &e); err != nil {
 				t.Fatal(err)
 			}
 		}

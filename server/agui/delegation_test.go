@@ -47,7 +47,7 @@ func TestSpecialistsAreSubagents(t *testing.T) {
 			events := append([]reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{}}},
 				subagentEvents("d1", outcome)...)
 			for i := range events {
-				if err := enc.Push(&events[i]); err != nil {
+				if err := enc.Push(0, &events[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -91,7 +91,7 @@ func TestSpecialistsHaveMessagesOfTheirOwn(t *testing.T) {
 	}
 	ids := map[string]bool{}
 	for i := range events {
-		if err := enc.Push(&events[i]); err != nil {
+		if err := enc.Push(0, &events[i]); err != nil {
 			t.Fatal(err)
 		}
 	}

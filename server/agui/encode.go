@@ -5,6 +5,8 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
+	"runner/server/internal/contract"
+	"runner/server/wire"
 )
 
 // ProtocolVersion is the supported version of AG-UI.
@@ -37,6 +39,8 @@ type EncoderConfig struct {
 	Form  Form
 	// Seal says that the run's sealed value was asked for. Hidden reasoning then has an empty message that carries it.
 	Seal bool
+	// Warnings are about the request.
+	Warnings []wire.Warning
 	// Clock gives the timestamps.
 	Clock func() time.Time
 	// NewID returns an id with a prefix that no other message of the conversation has.
@@ -51,19 +55,15 @@ type EncoderConfig struct {
 //
 // Hidden reasoning that the run marks ([generation.Request.Phases]) shows as REASONING_START and REASONING_END.
 //
-// The events, in addition to [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion);
-// REASONING_START and REASONING_END (messageId) around REASONING_MESSAGE_START (messageId, role), _CONTENT
-// (messageId, delta) and _END (messageId); TEXT_MESSAGE_START, _CONTENT and _END likewise; TOOL_CALL_START
-// (toolCallId, toolCallName, parentMessageId), _ARGS (toolCallId, delta) and _END (toolCallId); SUBAGENT_STARTED,
-// _FINISHED and _ERROR around what a specialist writes, whose events have its subagentRunId;
-// REASONING_ENCRYPTED_VALUE (subtype message or tool-call, entityId, encryptedValue); CUSTOM (name and value:
-// "warning" with code and message, "rationale" with toolCallId and the decision, "assumption" with assumption and
-// because); and RUN_ERROR (message, code). All have a timestamp, in milliseconds since 1970.
+// The events are [Event] values and, at the end, [RunFinished].
 type Encoder struct {
+	contract.Queue
 	cfg EncoderConfig
-	out func(event []byte) error
-	buf []byte
+	out func(event any) error
 	err error
+	// event is the last event, and piece what its delta points to.
+	event Event
+	piece string
 
 	info reasoning.Info
 	// ids are the ids of the messages of each kind of segment. assistant is the id of the assistant's first message.
@@ -83,8 +83,6 @@ type Encoder struct {
 	// come. over says that no summary will come any more.
 	summary        summaryState
 	expected, over bool
-	// held are the events that wait for the summary.
-	held []reasoning.Event
 }
 
 // summaryState says which part of the summary is open.
@@ -97,20 +95,26 @@ const (
 	summaryMessage
 )
 
-// NewEncoder returns an encoder. send gets each event as one line of JSON, which is valid until send returns. After its
-// first error it gets no more.
-func NewEncoder(cfg EncoderConfig, send func(event []byte) error) *Encoder {
-	return &Encoder{cfg: cfg, out: send}
+// NewEncoder returns an encoder. send gets each event, which is valid until send returns. After its first error it gets
+// no more.
+func NewEncoder(cfg EncoderConfig, send func(event any) error) *Encoder {
+	e := &Encoder{cfg: cfg, out: send}
+	e.Waits, e.To = e.waits, e.push
+	return e
 }
 
-// Push takes the next event of the run. It returns the error of send; later calls return the same error.
-func (e *Encoder) Push(ev *reasoning.Event) error {
-	if e.waits(ev) {
-		e.held = append(e.held, *ev)
-	} else {
-		e.push(ev)
-	}
+// Push takes the next event of the run, which is the only one of its stream. It returns the error of send; later calls
+// return the same error.
+func (e *Encoder) Push(_ int, ev *reasoning.Event) error {
+	e.Queue.Push(ev)
 	return e.err
+}
+
+// End implements [wire.Encoder].
+func (e *Encoder) End(err error) {
+	if err != nil {
+		_ = e.Fail(wire.FromError(err, fields)) // the client may be gone; the run has ended anyway
+	}
 }
 
 // waits reports whether an event must wait for the summary.
@@ -122,18 +126,15 @@ func (e *Encoder) waits(ev *reasoning.Event) bool {
 	case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd:
 		return ev.Segment != reasoning.Summary && ev.Segment != reasoning.Reasoning
 	case reasoning.DelegationStart, reasoning.DelegationEnd:
-		return len(e.held) > 0
+		return !e.Empty()
 	}
 	return false
 }
 
 // summaryOver notes that the summary is complete or will not come, and sends the events that waited for it.
 func (e *Encoder) summaryOver() {
-	held := e.held
-	e.held, e.expected, e.over = nil, false, true
-	for i := range held {
-		e.push(&held[i])
-	}
+	e.expected, e.over = false, true
+	e.Release()
 }
 
 func (e *Encoder) push(ev *reasoning.Event) {
@@ -145,15 +146,19 @@ func (e *Encoder) push(ev *reasoning.Event) {
 	case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd:
 		e.segment(ev)
 	case reasoning.Warning:
-		e.warn(ev.Code, ev.Text)
+		e.custom("warning", wire.Warning{Code: ev.Code, Message: ev.Text})
 		if ev.Code == generation.CodeSummaryUnavailable {
 			e.closeSummary()
 			e.summaryOver()
 		}
 	case reasoning.Decided:
-		e.decided(ev.Call, ev.Decision)
+		if ev.Decision != nil {
+			e.custom("rationale", decided{ev.Call.ID, ev.Decision})
+		}
 	case reasoning.Assumed:
-		e.assumed(ev.Assumption)
+		if ev.Assumption != nil {
+			e.custom("assumption", ev.Assumption)
+		}
 	case reasoning.DelegationStart, reasoning.DelegationEnd:
 		e.delegated(ev)
 	case reasoning.Done:
@@ -168,28 +173,17 @@ func (e *Encoder) delegated(ev *reasoning.Event) {
 	if e.cfg.ProtocolVersion == "" || ev.Delegation == nil {
 		return
 	}
-	start := ev.Kind == reasoning.DelegationStart
+	event := Event{Type: "SUBAGENT_FINISHED", SubagentRunID: ev.Delegation.ID, Outcome: &Outcome{Type: "success"}}
 	switch {
-	case start:
-		e.begin("SUBAGENT_STARTED")
+	case ev.Kind == reasoning.DelegationStart:
+		event = Event{Type: "SUBAGENT_STARTED", SubagentRunID: ev.Delegation.ID, Name: "specialist"}
 	case ev.Delegation.Outcome == reasoning.DelegationFailed:
-		e.begin("SUBAGENT_ERROR")
-	default:
-		e.begin("SUBAGENT_FINISHED")
-	}
-	e.field("subagentRunId", ev.Delegation.ID)
-	switch {
-	case start:
-		e.field("name", "specialist")
-	case ev.Delegation.Outcome == reasoning.DelegationFailed:
-		e.field("message", "the specialist failed, and the original prompt is back")
-		e.field("code", "delegation_failed")
+		event = Event{Type: "SUBAGENT_ERROR", SubagentRunID: ev.Delegation.ID, Code: "delegation_failed",
+			Message: "the specialist failed, and the original prompt is back"}
 	case ev.Delegation.Outcome == reasoning.DelegationPending:
-		e.buf = append(e.buf, `,"outcome":{"type":"suspended"}`...)
-	default:
-		e.buf = append(e.buf, `,"outcome":{"type":"success"}`...)
+		event.Outcome.Type = "suspended"
 	}
-	e.send()
+	e.send(event)
 	e.theirs = [reasoning.Answer + 1]string{}
 }
 
@@ -202,14 +196,11 @@ func (e *Encoder) note(info *reasoning.Info) {
 
 func (e *Encoder) start(info *reasoning.Info) {
 	e.note(info)
-	e.begin("RUN_STARTED")
-	e.field("threadId", e.cfg.ThreadID)
-	e.field("runId", e.cfg.RunID)
-	if e.cfg.ParentRunID != "" {
-		e.field("parentRunId", e.cfg.ParentRunID)
+	e.send(Event{Type: "RUN_STARTED", ThreadID: e.cfg.ThreadID, RunID: e.cfg.RunID, ParentRunID: e.cfg.ParentRunID,
+		ProtocolVersion: ProtocolVersion})
+	for _, w := range e.cfg.Warnings {
+		e.custom("warning", w)
 	}
-	e.field("protocolVersion", ProtocolVersion)
-	e.send()
 }
 
 // segment sends an event of a segment. It belongs to the specialist's message if the client knows subagents. Calls
@@ -273,10 +264,7 @@ func (e *Encoder) open(ev *reasoning.Event) {
 		if e.expected || e.explains(ev.Segment) {
 			e.openSummaryAhead()
 		}
-		e.begin("TEXT_MESSAGE_START")
-		e.field("messageId", e.message(ev.Segment))
-		e.field("role", "assistant")
-		e.send()
+		e.send(Event{Type: "TEXT_MESSAGE_START", MessageID: e.message(ev.Segment), Role: "assistant"})
 	case reasoning.ToolCall:
 		if e.expected {
 			e.openSummaryAhead()
@@ -288,11 +276,8 @@ func (e *Encoder) open(ev *reasoning.Event) {
 			}
 		}
 		e.calls, e.bare = append(e.calls, ev.Call.ID), true
-		e.begin("TOOL_CALL_START")
-		e.field("toolCallId", ev.Call.ID)
-		e.field("toolCallName", ev.Call.Name)
-		e.field("parentMessageId", e.parent)
-		e.send()
+		e.send(Event{Type: "TOOL_CALL_START", ToolCallID: ev.Call.ID, ToolCallName: ev.Call.Name,
+			ParentMessageID: e.parent})
 	}
 }
 
@@ -314,12 +299,12 @@ func (e *Encoder) hasBody() bool {
 func (e *Encoder) delta(ev *reasoning.Event) {
 	switch ev.Segment {
 	case reasoning.Reasoning, reasoning.Summary:
-		e.text(contents[e.cfg.Form], "messageId", e.message(ev.Segment), ev.Text)
+		e.say(Event{Type: contents[e.cfg.Form], MessageID: e.message(ev.Segment)}, ev.Text)
 	case reasoning.Preamble, reasoning.Answer:
-		e.text("TEXT_MESSAGE_CONTENT", "messageId", e.message(ev.Segment), ev.Text)
+		e.say(Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: e.message(ev.Segment)}, ev.Text)
 	case reasoning.ToolCall:
 		e.bare = false
-		e.text("TOOL_CALL_ARGS", "toolCallId", ev.Call.ID, ev.Text)
+		e.say(Event{Type: "TOOL_CALL_ARGS", ToolCallID: ev.Call.ID}, ev.Text)
 	}
 }
 
@@ -333,12 +318,12 @@ func (e *Encoder) close(ev *reasoning.Event) {
 		e.closeSummary()
 		e.summaryOver()
 	case reasoning.Preamble, reasoning.Answer:
-		e.mark("TEXT_MESSAGE_END", "messageId", e.message(ev.Segment))
+		e.send(Event{Type: "TEXT_MESSAGE_END", MessageID: e.message(ev.Segment)})
 	case reasoning.ToolCall:
 		if e.bare { // clients read arguments as JSON
-			e.text("TOOL_CALL_ARGS", "toolCallId", ev.Call.ID, "{}")
+			e.say(Event{Type: "TOOL_CALL_ARGS", ToolCallID: ev.Call.ID}, "{}")
 		}
-		e.mark("TOOL_CALL_END", "toolCallId", ev.Call.ID)
+		e.send(Event{Type: "TOOL_CALL_END", ToolCallID: ev.Call.ID})
 	}
 }
 
@@ -352,7 +337,7 @@ var (
 // openThoughts begins a stretch of reasoning, with or without a message. stays says that no text follows at once; then
 // FormChunked needs an empty chunk to begin the message.
 func (e *Encoder) openThoughts(of reasoning.Segment, body, stays bool) {
-	e.mark(spanStart[e.cfg.Form], "messageId", e.message(of))
+	e.send(Event{Type: spanStart[e.cfg.Form], MessageID: e.message(of)})
 	if body {
 		e.openBody(of, stays)
 	}
@@ -363,16 +348,13 @@ func (e *Encoder) openBody(of reasoning.Segment, stays bool) {
 	id := e.message(of)
 	switch e.cfg.Form {
 	case FormStandard:
-		e.begin("REASONING_MESSAGE_START")
-		e.field("messageId", id)
-		e.field("role", "reasoning")
-		e.send()
+		e.send(Event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
 	case FormChunked:
 		if stays {
-			e.text("REASONING_MESSAGE_CHUNK", "messageId", id, "")
+			e.say(Event{Type: "REASONING_MESSAGE_CHUNK", MessageID: id}, "")
 		}
 	case FormLegacy:
-		e.mark("THINKING_TEXT_MESSAGE_START", "messageId", id)
+		e.send(Event{Type: "THINKING_TEXT_MESSAGE_START", MessageID: id})
 	}
 	if e.specialist == "" {
 		e.begun[of] = true
@@ -385,11 +367,11 @@ func (e *Encoder) closeThoughts(of reasoning.Segment, body bool) {
 	switch {
 	case !body, e.cfg.Form == FormChunked:
 	case e.cfg.Form == FormStandard:
-		e.mark("REASONING_MESSAGE_END", "messageId", id)
+		e.send(Event{Type: "REASONING_MESSAGE_END", MessageID: id})
 	default:
-		e.mark("THINKING_TEXT_MESSAGE_END", "messageId", id)
+		e.send(Event{Type: "THINKING_TEXT_MESSAGE_END", MessageID: id})
 	}
-	e.mark(spanEnd[e.cfg.Form], "messageId", id)
+	e.send(Event{Type: spanEnd[e.cfg.Form], MessageID: id})
 }
 
 // openSummaryAhead begins the message of a summary whose text comes later, so that it is before the answer.
@@ -437,12 +419,9 @@ func (e *Encoder) seal(value string) {
 		e.sealed("message", e.message(reasoning.Summary), value)
 		e.closeSummary()
 	case !e.begun[of] && !e.begun[reasoning.Summary] && e.assistant != "":
-		e.begin("TEXT_MESSAGE_START")
-		e.field("messageId", e.assistant)
-		e.field("role", "assistant")
-		e.send()
+		e.send(Event{Type: "TEXT_MESSAGE_START", MessageID: e.assistant, Role: "assistant"})
 		e.sealed("message", e.assistant, value)
-		e.mark("TEXT_MESSAGE_END", "messageId", e.assistant)
+		e.send(Event{Type: "TEXT_MESSAGE_END", MessageID: e.assistant})
 	default:
 		if !e.begun[of] && e.begun[reasoning.Summary] {
 			of = reasoning.Summary

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -18,16 +19,22 @@ import (
 	"runner/reasoning"
 	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // frames keeps what a stream sends.
 type frames [][]byte
 
-func (f *frames) send(data []byte) error {
+func (f *frames) send(event any) error {
+	var b bytes.Buffer
+	if err := wire.NewJSON(&b).Encode(event); err != nil {
+		return err
+	}
+	data := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	if bytes.ContainsAny(data, "\r\n") {
 		return fmt.Errorf("an event of several lines: %q", data)
 	}
-	*f = append(*f, bytes.Clone(data))
+	*f = append(*f, data)
 	return nil
 }
 
@@ -58,7 +65,7 @@ func encode(t *testing.T, events []reasoning.Event, form Form) frames {
 	}
 	e := NewEncoder(cfg, f.send)
 	for i := range events {
-		if err := e.Push(&events[i]); err != nil {
+		if err := e.Push(0, &events[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -158,7 +165,7 @@ func TestGolden(t *testing.T) {
 	e := NewEncoder(config(FormStandard), f.send)
 	events := wiretest.Run(stop, answer)
 	for i := range events[:3] {
-		if err := e.Push(&events[i]); err != nil {
+		if err := e.Push(0, &events[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,7 +187,7 @@ func TestHeldAnswersAreNotLost(t *testing.T) {
 	var f frames
 	e := NewEncoder(config(FormChunked), f.send)
 	for i := range events[:len(events)-2] { // within the answer
-		if err := e.Push(&events[i]); err != nil {
+		if err := e.Push(0, &events[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -479,7 +486,7 @@ func (c *conversation) holds(reply generation.Reply) error {
 	return nil
 }
 
-func nowhere([]byte) error { return nil }
+var nowhere = wire.NewJSON(io.Discard).Encode
 
 func TestDeltasTakeNoMemory(t *testing.T) {
 	for _, form := range []Form{FormStandard, FormChunked, FormLegacy} {
@@ -487,8 +494,8 @@ func TestDeltasTakeNoMemory(t *testing.T) {
 			e := NewEncoder(config(form), nowhere)
 			events := wiretest.Segment(s, " a token\n")
 			events[1].Call = reasoning.Call{ID: "call_1", Name: "f"}
-			_ = e.Push(&events[0])
-			if n := testing.AllocsPerRun(1000, func() { _ = e.Push(&events[1]) }); n != 0 {
+			_ = e.Push(0, &events[0])
+			if n := testenv.Allocs(func() { _ = e.Push(0, &events[1]) }); n != 0 {
 				t.Errorf("form %v, segment %v: %v allocations for a delta", form, s, n)
 			}
 		}
@@ -498,9 +505,9 @@ func TestDeltasTakeNoMemory(t *testing.T) {
 // After a client has gone nothing more is sent, and Push returns the error.
 func TestSendingFails(t *testing.T) {
 	gone, calls := errors.New("gone"), 0
-	e := NewEncoder(config(FormStandard), func([]byte) error { calls++; return gone })
+	e := NewEncoder(config(FormStandard), func(any) error { calls++; return gone })
 	for _, ev := range wiretest.Run(reasoning.Result{Sealed: "sealed"}, wiretest.Segment(reasoning.Answer, "a")) {
-		if err := e.Push(&ev); !errors.Is(err, gone) {
+		if err := e.Push(0, &ev); !errors.Is(err, gone) {
 			t.Fatal(err)
 		}
 	}
@@ -512,9 +519,9 @@ func TestSendingFails(t *testing.T) {
 func BenchmarkDelta(b *testing.B) {
 	e := NewEncoder(config(FormStandard), nowhere)
 	events := wiretest.Segment(reasoning.Answer, " token")
-	_ = e.Push(&events[0])
+	_ = e.Push(0, &events[0])
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = e.Push(&events[1])
+		_ = e.Push(0, &events[1])
 	}
 }

@@ -1,100 +1,78 @@
 package agui
 
-import (
-	"encoding/json"
-	"strconv"
+import "runner/reasoning"
 
-	"runner/reasoning"
-	"runner/server/wire"
-)
-
-// The events as they are written. encode.go says which events there are, and when.
-
-// warn sends a warning as a CUSTOM event.
-func (e *Encoder) warn(code, message string) {
-	e.begin("CUSTOM")
-	e.field("name", "warning")
-	e.buf = wire.AppendString(append(e.buf, `,"value":{"code":`...), code)
-	e.buf = wire.AppendString(append(e.buf, `,"message":`...), message)
-	e.buf = append(e.buf, '}')
-	e.send()
+// Event is an event of the protocol, except RUN_FINISHED. It has the fields that its type needs:
+//
+//	RUN_STARTED                     threadId, runId, parentRunId, protocolVersion
+//	REASONING_START, _END           messageId; they enclose the messages of a stretch of reasoning
+//	REASONING_MESSAGE_START         messageId, role; _CONTENT has a delta, and _END ends it
+//	TEXT_MESSAGE_START              likewise
+//	TOOL_CALL_START                 toolCallId, toolCallName, parentMessageId; _ARGS has a delta, and _END ends it
+//	SUBAGENT_STARTED                subagentRunId, name; _FINISHED (outcome) or _ERROR (message, code) ends it
+//	REASONING_ENCRYPTED_VALUE       subtype (message or tool-call), entityId, encryptedValue
+//	CUSTOM                          name and value: "warning", "rationale" (with the call's id) or "assumption"
+//	RUN_ERROR                       message, code
+//
+// What a specialist writes has its subagentRunId.
+type Event struct {
+	Type            string   `json:"type"`
+	ThreadID        string   `json:"threadId,omitempty"`
+	RunID           string   `json:"runId,omitempty"`
+	ParentRunID     string   `json:"parentRunId,omitempty"`
+	ProtocolVersion string   `json:"protocolVersion,omitempty"`
+	MessageID       string   `json:"messageId,omitempty"`
+	ToolCallID      string   `json:"toolCallId,omitempty"`
+	ToolCallName    string   `json:"toolCallName,omitempty"`
+	ParentMessageID string   `json:"parentMessageId,omitempty"`
+	Role            string   `json:"role,omitempty"`
+	Delta           *string  `json:"delta,omitempty"`
+	Subtype         string   `json:"subtype,omitempty"`
+	EntityID        string   `json:"entityId,omitempty"`
+	EncryptedValue  string   `json:"encryptedValue,omitempty"`
+	SubagentRunID   string   `json:"subagentRunId,omitempty"`
+	Name            string   `json:"name,omitempty"`
+	Value           any      `json:"value,omitempty"`
+	Message         string   `json:"message,omitempty"`
+	Code            string   `json:"code,omitempty"`
+	Outcome         *Outcome `json:"outcome,omitempty"`
+	// Timestamp is in milliseconds since 1970.
+	Timestamp int64 `json:"timestamp"`
 }
 
-// decided is a decision in the form that clients get.
+// decided is a decision with the call that it is about.
 type decided struct {
 	ToolCallID string `json:"toolCallId"`
 	*reasoning.Decision
 }
 
-// decided sends a decision with the call that it is about.
-func (e *Encoder) decided(call reasoning.Call, d *reasoning.Decision) {
-	if d != nil {
-		e.custom("rationale", decided{call.ID, d})
-	}
-}
-
-// assumed sends an assumption of the model.
-func (e *Encoder) assumed(a *reasoning.Assumption) {
-	if a != nil {
-		e.custom("assumption", a)
-	}
-}
-
 // custom sends a CUSTOM event, for what the protocol has no event for.
 func (e *Encoder) custom(name string, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
-		return // never: these values can always be encoded
-	}
-	e.begin("CUSTOM")
-	e.field("name", name)
-	e.buf = append(append(e.buf, `,"value":`...), body...)
-	e.send()
+	e.send(Event{Type: "CUSTOM", Name: name, Value: value})
 }
 
 // sealed sends the sealed value of a message or call.
 func (e *Encoder) sealed(subtype, id, value string) {
-	e.begin("REASONING_ENCRYPTED_VALUE")
-	e.field("subtype", subtype)
-	e.field("entityId", id)
-	e.field("encryptedValue", value)
-	e.send()
+	e.send(Event{Type: "REASONING_ENCRYPTED_VALUE", Subtype: subtype, EntityID: id, EncryptedValue: value})
 }
 
-// text sends an event with a delta.
-func (e *Encoder) text(event, of, id, delta string) {
-	e.begin(event)
-	e.field(of, id)
-	e.field("delta", delta)
-	e.send()
+// say sends an event with a delta.
+func (e *Encoder) say(event Event, delta string) {
+	e.piece, event.Delta = delta, &e.piece
+	e.send(event)
 }
 
-// mark sends an event with only the id of a message or call.
-func (e *Encoder) mark(event, of, id string) {
-	e.begin(event)
-	e.field(of, id)
-	e.send()
-}
-
-// begin begins an event.
-func (e *Encoder) begin(event string) {
-	e.buf = append(append(append(e.buf[:0], `{"type":"`...), event...), '"')
-}
-
-// field adds a string to the event.
-func (e *Encoder) field(name, value string) {
-	e.buf = append(append(append(e.buf, `,"`...), name...), `":`...)
-	e.buf = wire.AppendString(e.buf, value)
-}
-
-// send ends the event and sends it.
-func (e *Encoder) send() {
-	if e.specialist != "" {
-		e.field("subagentRunId", e.specialist)
+// send sends an event. It belongs to the current specialist, if there is one.
+func (e *Encoder) send(event Event) {
+	e.event = event
+	if e.event.Timestamp = e.cfg.Clock().UnixMilli(); e.specialist != "" {
+		e.event.SubagentRunID = e.specialist
 	}
-	e.buf = strconv.AppendInt(append(e.buf, `,"timestamp":`...), e.cfg.Clock().UnixMilli(), 10)
-	e.buf = append(e.buf, '}')
+	e.write(&e.event)
+}
+
+func (e *Encoder) write(event any) {
 	if e.err == nil {
-		e.err = e.out(e.buf)
+		e.err = e.out(event)
 	}
 }

@@ -243,11 +243,3 @@ func partsOf(m *Message, path string) (string, error) {
 	}
 	return paragraphs(texts...), nil
 }
-
-// restore opens the values that the client sent back and restores their reasoning. A turn's value is sent back several
-// times, on its message and on its calls, and counts once.
-func (p *prompt) restore(r *contract.Restorer) error {
-	err := r.Conversation(p.req.Messages, p.values)
-	p.warnings = append(p.warnings, r.Warnings()...)
-	return err
-}

@@ -81,7 +81,7 @@ type prompt struct {
 	seal, trace bool
 	values      []contract.Carried
 	// warnings are about what was left out of the request.
-	warnings []generation.Notice
+	warnings []wire.Warning
 }
 
 // decode reads a principal's request, except for what needs the model.

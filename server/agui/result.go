@@ -1,8 +1,6 @@
 package agui
 
 import (
-	"encoding/json"
-
 	"runner/reasoning"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -86,7 +84,7 @@ func (e *Encoder) finish(r *reasoning.Result) {
 		}},
 		Result: RunResult{
 			FinishReason: r.Finish, FinishDetail: r.Detail, TraceID: r.Trace, ReasoningUnavailable: r.ReasoningUnavailable,
-			SummarySource: r.SummarySource, Score: r.Score,
+			SummarySource: r.SummarySource, Score: contract.Score(r),
 			Info: *contract.InfoOf(&e.info),
 		},
 	}
@@ -96,22 +94,12 @@ func (e *Encoder) finish(r *reasoning.Result) {
 	if u.Summary > 0 {
 		f.Usage = append(f.Usage, TokenUsage{Model: e.cfg.Model, OutputTokens: u.Summary, TotalTokens: u.Summary})
 	}
-	body, err := json.Marshal(f)
-	if err != nil {
-		_ = e.Fail(wire.FromError(err, nil)) // Push returns it
-		return
-	}
-	if e.err == nil {
-		e.err = e.out(body)
-	}
+	e.write(&f)
 }
 
 // Fail ends the run with an error, even if the run has not started. It returns the error of send.
 func (e *Encoder) Fail(err *wire.Error) error {
 	e.summaryOver()
-	e.begin("RUN_ERROR")
-	e.field("message", err.Error())
-	e.field("code", err.Code)
-	e.send()
+	e.send(Event{Type: "RUN_ERROR", Message: err.Error(), Code: err.Code})
 	return e.err
 }

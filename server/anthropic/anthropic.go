@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 
@@ -65,11 +66,12 @@ func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prom
 	}
 	// Conversations have no ids in this API.
 	scope := seal.Scope{Principal: who.ID, Model: contract.WeightsOf(m)}
-	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {
+	turn, warnings, err := contract.Bind(a.cfg.Seal, scope, a.cfg.StrictSeal, &p.req, p.values)
+	if err != nil {
 		m.Release()
 		return nil, nil, err
 	}
-	p.turn = contract.Begin(a.cfg.Seal, scope, p.req.Messages)
+	p.turn, p.warnings = turn, append(p.warnings, warnings...)
 	return p, m, nil
 }
 
@@ -81,59 +83,22 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	p.req.CallID = p.turn.CallID
-	if p.display == displaySummary || p.display == displaySealed {
-		p.req.Seal = contract.Sealer(p.turn, true)
-	}
-	reply := reply{id: wire.NewID(a.cfg.Random, "msg_"), model: body.Model, warnings: p.warnings}
-	if reply.model == "" {
-		reply.model = m.Card().Name
-	}
+	contract.Reply(&p.req, p.turn, p.display.seals(), true)
+	reply := newReply(p, wire.NewID(a.cfg.Random, "msg_"), cmp.Or(body.Model, m.Card().Name))
+	reqs := []generation.Request{p.req}
 	if body.Stream {
-		return a.stream(w, r, m, p, reply)
+		return wire.Streamed(w, r, m, reqs, func(w http.ResponseWriter) *wire.Stream {
+			reply.request = a.requestID(w)
+			return wire.NewEvents(w)
+		}, func(to *wire.Stream) wire.Encoder {
+			reply.send = to.Send
+			return reply
+		})
 	}
-	c := collector{reply: reply}
-	blocks := newBlocks(&c, p, p.turn.Seal)
-	for e, err := range m.Generate(r.Context(), p.req) {
-		if err != nil {
-			return err
-		}
-		blocks.push(&e)
+	if err := wire.Generate(r.Context(), m, reqs, func() {}, reply.Push); err != nil {
+		return err
 	}
-	return a.answer(w, c.message())
-}
-
-// stream answers with server-sent events. It writes nothing until the run has started, so that an error in the request
-// gets its HTTP status.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, reply reply) error {
-	var out *wire.Stream
-	var enc *encoder
-	var blocks *blocks
-	p.req.Idle = func() { out.Flush() }
-	for e, err := range m.Generate(r.Context(), p.req) {
-		switch {
-		case err != nil && out == nil:
-			return err
-		case err != nil:
-			_ = out.Send("error", errorBody(wireError(err), a.requestID(w)))
-			return nil
-		case out == nil:
-			a.requestID(w)
-			out = wire.NewEvents(w).Hold()
-			defer out.End()
-			enc = newEncoder(out, reply)
-			blocks = newBlocks(enc, p, p.turn.Seal)
-			prompt := 0
-			if e.Info != nil {
-				prompt = e.Info.Prompt
-			}
-			enc.start(prompt)
-		}
-		if blocks.push(&e); enc.err != nil {
-			return nil // the client has gone
-		}
-	}
-	return nil
+	return a.answer(w, reply.message)
 }
 
 // countTokens answers POST /v1/messages/count_tokens.

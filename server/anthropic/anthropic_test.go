@@ -90,7 +90,7 @@ func readFrames(t *testing.T, answer string) *frames {
 		if e, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
 			event = e
 		} else if d, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-			_ = f.Send(event, []byte(d))
+			f.events, f.data = append(f.events, event), append(f.data, []byte(d))
 		}
 	}
 	return f

@@ -8,209 +8,261 @@ import (
 	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
-// sink takes the content blocks of a reply, one after the other. The encoders of streams and of whole replies are both
-// sinks, so that they have the same content.
-type sink interface {
-	// open begins a block.
-	open(kind blockKind, call reasoning.Call)
-	// text adds to the open block.
-	text(s string)
-	// close ends the block. signature is the signature of a thinking block or the data of a redacted one.
-	close(signature string)
-	// finish ends the reply. info holds the settings that were in effect.
-	finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning)
-}
-
-type blockKind uint8
-
-const (
-	noBlock blockKind = iota
-	textBlock
-	thinkingBlock
-	redactedBlock
-	toolBlock
-)
-
-// sealFunc seals a part of a reply's reasoning.
-type sealFunc func(thoughts string, calls seal.Calls) (string, error)
-
-// blocks turns the events of a run into content blocks in the right order.
-type blocks struct {
-	out     sink
+// reply turns the events of a run into the content blocks of a message, one after the other. If the message is
+// streamed, each addition is sent and not kept. Otherwise all are kept in the message.
+type reply struct {
+	contract.Ending
+	contract.Queue
 	display display
-	seal    sealFunc
+	seal    func(thoughts string, calls seal.Calls) (string, error)
 	eager   map[string]bool
+	message Message
+	// request is the id of the request, for errors.
+	request string
 
-	kind    blockKind
+	// send gets the events of a stream; nil if the message is not streamed. Their data is valid until send returns. err
+	// is its first error.
+	send func(event string, data any) error
+	err  error
+	// event, delta and piece are what is sent of a block.
+	event blockEvent
+	delta blockDelta
+	piece string
+
+	// block is the open block; nil if there is none. Its text is that of a segment. whole says that it is sent as a whole.
+	block   any
 	segment reasoning.Segment
-	// thoughts is the text of an open thinking block. input is the input of an open call if whole says that it is
-	// sent as a whole.
-	thoughts, input []byte
-	whole           bool
+	whole   bool
+	text    []byte
 	// calls says whether the reply has calls, as far as that is known.
 	calls seal.Calls
-	// held are events that wait for the summary or for the sealed reasoning.
-	held              []reasoning.Event
+	// summarized says that no summary will come any more, and ended that the run is over.
 	summarized, ended bool
-	warnings          []Warning
-	// info holds the settings in effect; nil before the run has started.
-	info *reasoning.Info
 }
 
-func newBlocks(out sink, p *prompt, seal sealFunc) *blocks {
-	return &blocks{out: out, display: p.display, eager: p.eager, seal: seal,
-		warnings: p.warnings[:len(p.warnings):len(p.warnings)]}
+func newReply(p *prompt, id, model string) *reply {
+	r := &reply{display: p.display, eager: p.eager, message: Message{ID: id, Type: "message", Role: "assistant",
+		Model: model, Content: []any{}}}
+	if p.turn != nil {
+		r.seal = p.turn.Seal
+	}
+	r.Warnings = slices.Clip(p.warnings)
+	r.Waits, r.To = r.waits, r.take
+	return r
 }
 
-// push takes the next event.
-func (b *blocks) push(e *reasoning.Event) {
-	switch e.Kind {
-	case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd:
-		if b.holds(e.Segment) {
-			b.held = append(b.held, *e)
-			return
-		}
-		b.take(e)
-	case reasoning.Started, reasoning.StrategySwitched:
-		if e.Info != nil {
-			b.info = e.Info
-		}
-	case reasoning.Warning:
-		b.warn(e.Code, e.Text)
-	case reasoning.Done:
-		b.done(e.Result)
+// Push implements [wire.Encoder].
+func (r *reply) Push(_ int, e *reasoning.Event) error {
+	r.Queue.Push(e)
+	return r.err
+}
+
+// End implements [wire.Encoder].
+func (r *reply) End(err error) {
+	if err != nil {
+		r.tell("error", errorResponse(wireError(err), r.request))
 	}
 }
 
-// holds reports whether a segment must wait for one that is sent before it.
-func (b *blocks) holds(s reasoning.Segment) bool {
-	switch s {
+// tell sends an event of a stream.
+func (r *reply) tell(event string, data any) {
+	if r.send != nil && r.err == nil {
+		r.err = r.send(event, data)
+	}
+}
+
+// tellBlock sends an event about the open block.
+func (r *reply) tellBlock(event string, block any, delta *blockDelta) {
+	r.event.Type, r.event.ContentBlock, r.event.Delta = event, block, delta
+	r.tell(event, &r.event)
+}
+
+// waits reports whether an event must wait for a block that is sent before it.
+func (r *reply) waits(e *reasoning.Event) bool {
+	if e.Kind != reasoning.SegmentStart && e.Kind != reasoning.SegmentDelta && e.Kind != reasoning.SegmentEnd {
+		return false
+	}
+	switch e.Segment {
 	case reasoning.ToolCall:
-		return !b.ended && (b.display == displaySummary || b.display == displaySealed)
+		return !r.ended && r.display.seals()
 	case reasoning.Answer, reasoning.Preamble:
-		return !b.summarized && b.display == displaySummary
+		return !r.summarized && r.display == displaySummary
 	}
 	return false
 }
 
-func isCall(e reasoning.Event) bool { return e.Segment == reasoning.ToolCall }
-
-// release passes on the events that were held, if they need not wait any more.
-func (b *blocks) release() {
-	held := b.held
-	b.held = nil
-	for i := range held {
-		b.push(&held[i])
-	}
-}
-
-func (b *blocks) take(e *reasoning.Event) {
-	if e.Kind == reasoning.SegmentEnd {
+func (r *reply) take(e *reasoning.Event) {
+	switch e.Kind {
+	case reasoning.SegmentStart, reasoning.SegmentDelta:
+		if r.block == nil || r.segment != e.Segment || e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall {
+			r.open(e)
+		}
+		r.add(e.Text)
+	case reasoning.SegmentEnd: // consecutive segments of the same kind are one block
 		switch e.Segment {
 		case reasoning.ToolCall:
-			b.close()
+			r.close()
 		case reasoning.Summary:
-			b.close()
-			b.summarized = true
-			b.release()
+			r.close()
+			r.summarized = true
+			r.Release()
 		}
-		return // consecutive segments of the same kind are one block
-	}
-	if b.kind == noBlock || b.segment != e.Segment || e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall {
-		b.open(e)
-	}
-	switch {
-	case e.Text == "":
-	case b.kind == toolBlock && b.whole:
-		b.input = append(b.input, e.Text...)
 	default:
-		if b.segment == reasoning.Reasoning {
-			b.thoughts = append(b.thoughts, e.Text...)
+		r.Note(e)
+		if e.Kind == reasoning.Started {
+			r.start()
+		} else if e.Kind == reasoning.Done {
+			r.done()
 		}
-		b.out.text(e.Text)
 	}
 }
 
-func (b *blocks) open(e *reasoning.Event) {
-	if e.Segment == reasoning.ToolCall {
-		b.calls = seal.WithCalls
+// start sends what is before the first block.
+func (r *reply) start() {
+	s := messageStart{Type: "message_start"}
+	s.Message.Message = r.message
+	if r.Info != nil {
+		s.Message.Usage.InputTokens = r.Info.Prompt
 	}
-	b.close()
-	b.segment = e.Segment
+	r.tell("message_start", &s)
+	r.tell("ping", mark{"ping"})
+}
+
+// open begins the block of a segment.
+func (r *reply) open(e *reasoning.Event) {
+	if e.Segment == reasoning.ToolCall {
+		r.calls = seal.WithCalls
+	}
+	r.close()
+	r.segment, r.whole = e.Segment, false
 	switch e.Segment {
 	case reasoning.Reasoning, reasoning.Summary:
-		b.kind = thinkingBlock
+		r.begin(&ThinkingBlock{Type: "thinking"})
 	case reasoning.ToolCall:
-		b.kind, b.whole = toolBlock, !b.eager[e.Call.Name]
+		r.whole = !r.eager[e.Call.Name]
+		r.begin(&ToolUseBlock{Type: "tool_use", ID: e.Call.ID, Name: e.Call.Name, Input: json.RawMessage("{}")})
 	default:
-		b.kind = textBlock
+		r.begin(&TextBlock{Type: "text"})
 	}
-	b.out.open(b.kind, e.Call)
+}
+
+func (r *reply) begin(block any) {
+	r.block = block
+	r.tellBlock("content_block_start", block, nil)
+}
+
+// add adds to the text of the open block. The text of reasoning is kept for its signature.
+func (r *reply) add(text string) {
+	if text == "" {
+		return
+	}
+	if r.send == nil || r.whole || r.segment == reasoning.Reasoning {
+		r.text = append(r.text, text...)
+	}
+	if !r.whole {
+		r.tellText(text)
+	}
+}
+
+// tellText sends more of the open block's text.
+func (r *reply) tellText(text string) {
+	r.piece = text
+	switch r.block.(type) {
+	case *ThinkingBlock:
+		r.delta = blockDelta{Type: "thinking_delta", Thinking: &r.piece}
+	case *ToolUseBlock:
+		r.delta = blockDelta{Type: "input_json_delta", PartialJSON: &r.piece}
+	default:
+		r.delta = blockDelta{Type: "text_delta", Text: &r.piece}
+	}
+	r.tellBlock("content_block_delta", nil, &r.delta)
 }
 
 // close ends the open block, if there is one. The signature of a thinking block seals the reasoning in it; a summary
 // has none.
-func (b *blocks) close() {
-	kind := b.kind
-	b.kind = noBlock
-	switch kind {
-	case noBlock:
-	case thinkingBlock:
-		b.out.close(b.sign(string(b.thoughts)))
-		b.thoughts = b.thoughts[:0]
-	case toolBlock:
-		if input := inputOf(b.input); b.whole && input != "{}" {
-			b.out.text(input)
+func (r *reply) close() {
+	text := string(r.text)
+	r.text = r.text[:0]
+	switch block := r.block.(type) {
+	case nil:
+		return
+	case *TextBlock:
+		block.Text = text
+	case *ThinkingBlock:
+		block.Thinking = text
+		if r.segment != reasoning.Reasoning {
+			text = ""
 		}
-		b.input = b.input[:0]
-		b.out.close("")
-	default:
-		b.out.close("")
+		block.Signature = r.sign(text)
+		r.tellBlock("content_block_delta", nil, &blockDelta{Type: "signature_delta", Signature: &block.Signature})
+	case *ToolUseBlock:
+		input := text
+		if r.whole || !json.Valid([]byte(text)) { // the latter is possible with eager_input_streaming
+			input = inputOf(text)
+		}
+		if block.Input = json.RawMessage(input); r.whole && input != "{}" {
+			r.tellText(input)
+		}
 	}
+	r.tellBlock("content_block_stop", nil, nil)
+	if r.event.Index++; r.send == nil {
+		r.message.Content = append(r.message.Content, r.block)
+	}
+	r.block = nil
 }
 
 // sign seals thoughts. If that fails, the block has no signature, and counts as the client's own text when it is sent
 // back.
-func (b *blocks) sign(thoughts string) string {
-	value, err := b.seal(thoughts, b.calls)
+func (r *reply) sign(thoughts string) string {
+	value, err := r.seal(thoughts, r.calls)
 	if err != nil {
-		b.warn(generation.CodeNotSealed, "a thinking block could not be signed: "+err.Error())
+		r.warn(generation.CodeNotSealed, "a thinking block could not be signed: "+err.Error())
 	}
 	return value
 }
 
-func (b *blocks) done(r *reasoning.Result) {
-	b.summarized = true
-	b.release()
-	if b.calls == seal.Undecided && !slices.ContainsFunc(b.held, isCall) {
-		b.calls = seal.NoCalls
-	}
-	b.close()
-	if r.Sealed != "" && (b.display == displaySummary || b.display == displaySealed) {
-		b.out.open(redactedBlock, reasoning.Call{})
-		b.out.close(r.Sealed)
-	}
-	b.ended = true
-	b.release()
-	b.close()
-	b.out.finish(b.info, r, b.warnings)
+func (r *reply) warn(code, message string) {
+	r.Warnings = append(r.Warnings, wire.Warning{Code: code, Message: message})
 }
 
-func (b *blocks) warn(code, text string) {
-	b.warnings = append(b.warnings, Warning{Code: code, Message: text})
+// done ends the message.
+func (r *reply) done() {
+	r.summarized = true
+	r.Release()
+	if r.calls == seal.Undecided && !r.Holds(reasoning.ToolCall) {
+		r.calls = seal.NoCalls
+	}
+	r.close()
+	if sealed := r.Result.Sealed; sealed != "" && r.display.seals() {
+		r.begin(&RedactedThinkingBlock{"redacted_thinking", sealed})
+		r.close()
+	}
+	r.ended = true
+	r.Release()
+	r.close()
+	m := &r.message
+	m.StopReason, m.Usage, m.ReasoningInfo = stopReason(r.Result), usageOf(r.Result.Usage), contract.InfoOf(r.Info)
+	if m.Warnings = r.Warnings; r.Result.StopString != "" {
+		m.StopSequence = &r.Result.StopString
+	}
+	d := MessageDelta{Type: "message_delta", Usage: m.Usage, ReasoningInfo: m.ReasoningInfo, Warnings: m.Warnings}
+	d.Delta.StopReason, d.Delta.StopSequence = m.StopReason, m.StopSequence
+	r.tell("message_delta", &d)
+	r.tell("message_stop", mark{"message_stop"})
 }
 
 // inputOf returns the arguments of a call as JSON: an object as the model wrote it, or anything else as a string.
-func inputOf(arguments []byte) string {
-	text := strings.TrimSpace(string(arguments))
+func inputOf(arguments string) string {
+	text := strings.TrimSpace(arguments)
 	if text == "" {
 		return "{}"
 	}
 	if text[0] == '{' && json.Valid([]byte(text)) {
 		return text
 	}
-	return string(wire.AppendString(nil, string(arguments)))
+	return wire.Quote(arguments)
 }

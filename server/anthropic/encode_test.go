@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"reflect"
@@ -14,7 +15,9 @@ import (
 	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
+	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // frames records what a stream sends.
@@ -23,10 +26,12 @@ type frames struct {
 	data   [][]byte
 }
 
-func (f *frames) Send(event string, data []byte) error {
+func (f *frames) send(event string, v any) error {
+	var b bytes.Buffer
+	err := wire.NewJSON(&b).Encode(v)
 	f.events = append(f.events, event)
-	f.data = append(f.data, bytes.Clone(data))
-	return nil
+	f.data = append(f.data, bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	return err
 }
 
 func (f *frames) String() string {
@@ -42,20 +47,22 @@ func fakeSeal(thoughts string, _ seal.Calls) (string, error) {
 	return fmt.Sprintf("sealed(%q)", thoughts), nil
 }
 
+// testReply returns a reply whose values can be compared.
+func testReply(p *prompt) *reply {
+	r := newReply(p, "msg_1", "demo")
+	r.seal = fakeSeal
+	return r
+}
+
 // bothWays encodes events as a stream and as one message.
 func bothWays(events []reasoning.Event, p *prompt) (*frames, Message) {
-	r := reply{id: "msg_1", model: "demo"}
 	f := &frames{}
-	enc := newEncoder(f, r)
-	enc.start(0)
-	b := newBlocks(enc, p, fakeSeal)
-	c := &collector{reply: r}
-	whole := newBlocks(c, p, fakeSeal)
+	streamed, whole := testReply(p), testReply(p)
+	streamed.send = f.send
 	for i := range events {
-		b.push(&events[i])
-		whole.push(&events[i])
+		_, _ = streamed.Push(0, &events[i]), whole.Push(0, &events[i])
 	}
-	return f, c.message()
+	return f, whole.message
 }
 
 // reassemble handles a stream as a client does.
@@ -174,8 +181,9 @@ func TestGolden(t *testing.T) {
 		"broken_call": {prompt{}, wiretest.Run(tools, wiretest.CallSegment(0, "get", `{"a": <b>`))},
 		"eager_call": {prompt{eager: map[string]bool{"get": true}},
 			wiretest.Run(tools, wiretest.CallSegment(0, "get", `{"a"`, `:1}`))},
-		"warnings": {prompt{warnings: []Warning{{"unknown_tool_type", "left out"}}}, wiretest.Run(stop, answer,
-			[]reasoning.Event{{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header is in an unusual form"}})},
+		"warnings": {prompt{warnings: []wire.Warning{{Code: "unknown_tool_type", Message: "left out"}}},
+			wiretest.Run(stop, answer,
+				[]reasoning.Event{{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header is in an unusual form"}})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, m := bothWays(g.events, &g.p)
@@ -222,11 +230,11 @@ func checkTexts(t *testing.T, events []reasoning.Event, m Message) {
 	calls := 0
 	for _, b := range m.Content {
 		switch b := b.(type) {
-		case TextBlock:
+		case *TextBlock:
 			text.WriteString(b.Text)
-		case ThinkingBlock:
+		case *ThinkingBlock:
 			thinking.WriteString(b.Thinking)
-		case ToolUseBlock:
+		case *ToolUseBlock:
 			calls++
 		}
 	}
@@ -236,28 +244,30 @@ func checkTexts(t *testing.T, events []reasoning.Event, m Message) {
 	}
 }
 
-type nowhere struct{}
-
-func (nowhere) Send(string, []byte) error { return nil }
-
 func TestDeltasTakeNoMemory(t *testing.T) {
 	for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Reasoning, reasoning.ToolCall} {
-		b := newBlocks(newEncoder(nowhere{}, reply{}), &prompt{display: displayFull, eager: map[string]bool{"f": true}},
-			fakeSeal)
-		b.thoughts = make([]byte, 0, 1<<20)
+		r := toNobody(&prompt{display: displayFull, eager: map[string]bool{"f": true}})
+		r.text = make([]byte, 0, 1<<20)
 		e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: " a token\n", Call: reasoning.Call{Name: "f"}}
-		b.push(&e)
-		if n := testing.AllocsPerRun(1000, func() { b.push(&e) }); n != 0 {
+		_ = r.Push(0, &e)
+		if n := testenv.Allocs(func() { _ = r.Push(0, &e) }); n != 0 {
 			t.Errorf("%v: %v allocations for a delta", s, n)
 		}
 	}
 }
 
+// toNobody returns a reply that is streamed to nobody.
+func toNobody(p *prompt) *reply {
+	r, enc := testReply(p), wire.NewJSON(io.Discard)
+	r.send = func(_ string, v any) error { return enc.Encode(v) }
+	return r
+}
+
 func BenchmarkDelta(b *testing.B) {
-	blocks := newBlocks(newEncoder(nowhere{}, reply{}), &prompt{}, fakeSeal)
+	r := toNobody(&prompt{})
 	e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: " token"}
 	b.ReportAllocs()
 	for b.Loop() {
-		blocks.push(&e)
+		_ = r.Push(0, &e)
 	}
 }

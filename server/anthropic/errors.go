@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -99,12 +98,6 @@ func errorResponse(e *wire.Error, id string) ErrorResponse {
 		Type: "error", RequestID: id,
 		Error: ErrorDetail{Type: errorType(e), Message: e.Error(), Details: ErrorDetails{ErrorCode: e.Code, Param: e.Param}},
 	}
-}
-
-// errorBody returns the data of an error event.
-func errorBody(e *wire.Error, id string) []byte {
-	b, _ := json.Marshal(errorResponse(e, id)) // strings never fail
-	return b
 }
 
 // errorType returns Anthropic's type of an error.

@@ -36,8 +36,8 @@ func FuzzDecode(f *testing.F) {
 			p, err = a.decode(wiretest.Anyone(), &body, true)
 		}
 		if err == nil {
-			err = p.restore(contract.NewRestorer(a.cfg.Seal,
-				seal.Scope{Principal: wire.Local, Model: seal.Model{Digest: "digest"}}, true))
+			_, _, err = contract.Bind(a.cfg.Seal, seal.Scope{Principal: wire.Local, Model: seal.Model{Digest: "digest"}}, true,
+				&p.req, p.values)
 		}
 		if err != nil {
 			var e *wire.Error
@@ -69,7 +69,7 @@ func FuzzInput(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, arguments []byte) {
-		input := inputOf(arguments)
+		input := inputOf(string(arguments))
 		if !json.Valid([]byte(input)) {
 			t.Fatalf("%q becomes %q", arguments, input)
 		}

@@ -299,14 +299,3 @@ func (p *prompt) carried(b *placed, field, value string) contract.Carried {
 func dotted(path string) string {
 	return strings.NewReplacer("[", ".", "]", "").Replace(path)
 }
-
-// restore opens the sealed values of the conversation and adds their reasoning to its messages.
-func (p *prompt) restore(r *contract.Restorer) error {
-	if err := r.Conversation(p.req.Messages, p.values); err != nil {
-		return err
-	}
-	for _, w := range r.Warnings() {
-		p.warnings = append(p.warnings, Warning{Code: w.Code, Message: w.Text})
-	}
-	return nil
-}

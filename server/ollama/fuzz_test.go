@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"runner/backend/fake"
+	"runner/reasoning"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -85,7 +86,7 @@ func FuzzCall(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, arguments string) {
-		c := callOf(0, "id", "f", arguments)
+		c := callOf(reasoning.Call{ID: "id", Name: "f"}, arguments)
 		var object map[string]any
 		if err := json.Unmarshal(c.Function.Arguments, &object); err != nil &&
 			!errors.As(err, new(*json.UnmarshalTypeError)) {

@@ -3,7 +3,6 @@ package ollama
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -67,7 +66,7 @@ type PullResponse struct {
 	// How many of its bytes are here.
 	Completed int64 `json:"completed,omitempty"`
 	// In the last line: `restart_needed` if the model is here and not served.
-	Warnings []Warning `json:"warnings,omitempty"`
+	Warnings []wire.Warning `json:"warnings,omitempty"`
 }
 
 // DeleteRequest is the body of DELETE /api/delete.
@@ -177,14 +176,14 @@ func (a *API) pull(w http.ResponseWriter, r *http.Request) error {
 		if a.cfg.Library == nil || !who.MayUse(wire.BareName(body.Model)) || !a.cfg.Library.Has(body.Model) {
 			return err
 		}
-		return out.succeed(Warning{restartNeeded, restart(body.Model)})
+		return out.succeed(wire.Warning{Code: restartNeeded, Message: restart(body.Model)})
 	}
 	wire.Rest(r)
 	name, err := a.cfg.Library.Pull(r.Context(), body.Model, out.report)
 	if err != nil {
 		return out.fail(err)
 	}
-	return out.succeed(Warning{restartNeeded, restart(name)})
+	return out.succeed(wire.Warning{Code: restartNeeded, Message: restart(name)})
 }
 
 // pulling is the answer to a pull: a stream of its steps, or one object at its end.
@@ -219,8 +218,7 @@ func (p *pulling) send(v any) error {
 	if p.lines == nil {
 		p.lines = wire.NewLines(p.w)
 	}
-	text, _ := json.Marshal(v) // values of these types never fail
-	return p.lines.Send("", text)
+	return p.lines.Send("", v)
 }
 
 // fail ends the answer with an error. Before the second step that is the error's own answer.
@@ -233,7 +231,7 @@ func (p *pulling) fail(err error) error {
 }
 
 // succeed ends the answer.
-func (p *pulling) succeed(warnings ...Warning) error {
+func (p *pulling) succeed(warnings ...wire.Warning) error {
 	done := PullResponse{Status: "success", Warnings: warnings}
 	if !p.stream {
 		return wire.Answer(p.w, done)

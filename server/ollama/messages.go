@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/reasoning"
 	"runner/server/wire"
 )
 
@@ -81,7 +82,7 @@ func (p *prompt) tools(list []json.RawMessage) error {
 			return err
 		}
 		if t.Type != "" && t.Type != "function" {
-			p.head.warnings = append(p.head.warnings, Warning{
+			p.head.warnings = append(p.head.warnings, wire.Warning{
 				Code: "unknown_tool_type", Message: path + " was left out: only tools of type function are known here",
 			})
 			continue
@@ -148,8 +149,9 @@ func argumentsOf(f *ToolCallFunction) string {
 }
 
 // callOf returns a call for an answer.
-func callOf(index int, id, name, arguments string) ToolCall {
-	c := ToolCall{ID: id, Function: ToolCallFunction{Index: index, Name: name, Arguments: json.RawMessage("{}")}}
+func callOf(call reasoning.Call, arguments string) ToolCall {
+	c := ToolCall{ID: call.ID, Function: ToolCallFunction{Index: call.Index, Name: call.Name,
+		Arguments: json.RawMessage("{}")}}
 	switch text := strings.TrimSpace(arguments); {
 	case text == "":
 	case text[0] == '{' && json.Valid([]byte(text)):

@@ -193,38 +193,19 @@ func (a *API) unload(ctx context.Context, name string) error {
 }
 
 // run runs a prompt and answers, as a stream or as one message.
-func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt) error {
-	if !p.stream {
-		c := &collector{head: p.head}
-		t := turn{out: c, raw: p.req.Prompt != ""}
-		for e, err := range m.Generate(r.Context(), p.req) {
-			if err != nil {
-				return p.wireError(err)
-			}
-			t.push(&e)
-		}
-		return wire.Answer(w, c.response())
+func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt) (err error) {
+	reply := &reply{prompt: p}
+	reqs := []generation.Request{p.req}
+	if p.stream {
+		err = wire.Streamed(w, r, m, reqs, wire.NewLines, func(to *wire.Stream) wire.Encoder {
+			reply.send = to.Send
+			return reply
+		})
+	} else if err = wire.Generate(r.Context(), m, reqs, func() {}, reply.Push); err == nil {
+		return wire.Answer(w, reply.answer())
 	}
-	var out *wire.Stream
-	var enc *encoder
-	p.req.Idle = func() { out.Flush() }
-	t := turn{raw: p.req.Prompt != ""}
-	for e, err := range m.Generate(r.Context(), p.req) {
-		switch {
-		case err != nil && out == nil:
-			return p.wireError(err)
-		case err != nil:
-			enc.fail(p.wireError(err))
-			return nil
-		case out == nil: // the run has started, so nothing is wrong with the request
-			out = wire.NewLines(w).Hold()
-			defer out.End()
-			enc = newEncoder(out, p.head)
-			t.out = enc
-		}
-		if t.push(&e); enc.err != nil {
-			return nil // the client has gone
-		}
+	if err != nil {
+		return p.wireError(err)
 	}
 	return nil
 }
@@ -253,7 +234,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p *prompt, began ti
 		if err := a.unload(r.Context(), p.head.model); err != nil {
 			return err
 		}
-		return answerEmpty(w, p, "unload")
+		return answerEmpty(w, p, finishUnload)
 	}
 	m, err := a.use(r.Context(), p.head.model)
 	if err != nil {
@@ -262,11 +243,11 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p *prompt, began ti
 	defer m.Release()
 	p.head.load = a.cfg.Clock().Sub(began)
 	if p.empty {
-		return answerEmpty(w, p, "load")
+		return answerEmpty(w, p, finishLoad)
 	}
 	if size := m.Info().ContextSize; p.context > size {
 		p.head.warnings = append(p.head.warnings,
-			Warning{Code: "num_ctx", Message: fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded "+
+			wire.Warning{Code: "num_ctx", Message: fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded "+
 				"with a context of %d", p.context, size)})
 	}
 	if p.truncate {
@@ -275,7 +256,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p *prompt, began ti
 			return err
 		}
 		if dropped > 0 {
-			p.head.warnings = append(p.head.warnings, Warning{
+			p.head.warnings = append(p.head.warnings, wire.Warning{
 				Code:    "input_truncated",
 				Message: fmt.Sprintf("%d messages were left out so that the rest fits into the context", dropped),
 			})
@@ -287,8 +268,8 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p *prompt, began ti
 			defer func() { _ = a.unload(context.WithoutCancel(r.Context()), p.head.model) }()
 		} else {
 			p.head.warnings = append(p.head.warnings,
-				Warning{Code: "keep_alive", Message: "keep_alive was ignored: this API key lacks the permission models, which " +
-					"unloading takes"})
+				wire.Warning{Code: "keep_alive", Message: "keep_alive was ignored: this API key lacks the permission models, " +
+					"which unloading takes"})
 		}
 	}
 	return a.run(w, r, m, p)
@@ -296,7 +277,8 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p *prompt, began ti
 
 // answerEmpty answers a request that only loads or unloads its model.
 func answerEmpty(w http.ResponseWriter, p *prompt, why reasoning.FinishReason) error {
-	c := &collector{head: p.head}
-	c.finish(nil, &reasoning.Result{Finish: why}, nil)
-	return wire.Answer(w, c.response())
+	r := reply{prompt: p}
+	r.Result = &reasoning.Result{Finish: why}
+	r.end()
+	return wire.Answer(w, r.answer())
 }

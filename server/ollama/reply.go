@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +65,7 @@ type Ending struct {
 	// The settings of the reasoning that were used.
 	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
 	// What was not done as requested, and what was wrong with the model's output.
-	Warnings []Warning `json:"warnings,omitempty"`
+	Warnings []wire.Warning `json:"warnings,omitempty"`
 }
 
 // Logprob is a token of the answer with its log probability.
@@ -86,16 +87,6 @@ type TokenLogprob struct {
 	Bytes []int `json:"bytes,omitempty" api:"[]integer[0..255]"`
 }
 
-// Warning says what was not done as requested, or what was wrong with the model's output.
-//
-//openapi:answer Warning
-type Warning struct {
-	// The kind of warning, for programs.
-	Code string `json:"code" api:"example=malformed_arguments"`
-	// A message for people. It contains none of the model's text.
-	Message string `json:"message"`
-}
-
 // head holds what all lines of an answer have in common.
 type head struct {
 	// chat says that the answer is a ChatResponse, not a GenerateResponse.
@@ -104,139 +95,157 @@ type head struct {
 	clock    func() time.Time
 	began    time.Time
 	load     time.Duration
-	warnings []Warning
+	warnings []wire.Warning
 }
 
-// response returns a ChatResponse or a GenerateResponse.
-func (h *head) response(m Message, e Ending) any {
-	now := h.clock().UTC()
-	if h.chat {
-		m.Role = "assistant"
-		return ChatResponse{Model: h.model, CreatedAt: now, Message: m, Ending: e}
-	}
-	return GenerateResponse{Model: h.model, CreatedAt: now, Response: m.Content, Thinking: m.Thinking, Ending: e}
-}
+// reply turns the events of a run into an answer. If it is streamed, each addition is sent as a line and not kept.
+// Otherwise all are kept for the answer.
+type reply struct {
+	contract.Ending
+	*prompt
+	// send gets the lines of a stream; nil if the answer is not streamed. A line is valid until send returns. err is its
+	// first error.
+	send func(event string, line any) error
+	err  error
+	// chat and generated are the last line, or the answer, in the form of one or the other request.
+	chat      ChatResponse
+	generated GenerateResponse
 
-// ending describes the end of a run.
-func (h *head) ending(info *reasoning.Info, r *reasoning.Result, warnings []Warning) Ending {
-	e := Ending{
-		Done: true, DoneReason: "stop", Warnings: append(h.warnings[:len(h.warnings):len(h.warnings)], warnings...),
-		TotalDuration: h.clock().Sub(h.began), LoadDuration: h.load,
-		PromptEvalCount: r.Usage.Prompt, PromptEvalDuration: r.Timing.Prefill, EvalCount: r.Usage.Completion,
-		EvalDuration:  r.Timing.Decode,
-		ReasoningInfo: contract.InfoOf(info),
-	}
-	if r.Finish == reasoning.FinishLength || r.Finish == "load" || r.Finish == "unload" {
-		e.DoneReason = string(r.Finish)
-	}
-	return e
-}
-
-// sink takes the parts of a reply in order. The encoders of streams and of whole answers are both sinks, so that they
-// have the same content.
-type sink interface {
-	content(text string, logprobs []reasoning.TokenLogprobs)
-	thinking(text string)
-	call(c ToolCall)
-	finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning)
-}
-
-// turn turns the events of a run into the parts of a reply.
-type turn struct {
-	out sink
-	// spoken is the segment of the last content; Header if there was none.
+	// spoken is the segment of the last content; Header if there was none. call is the last call.
 	spoken    reasoning.Segment
 	call      reasoning.Call
 	arguments strings.Builder
-	warnings  []Warning
-	// raw says that the prompt is raw, so that it has no settings. info holds the settings of other prompts.
-	raw  bool
-	info *reasoning.Info
+
+	// What is kept of an answer that is not streamed.
+	content, thoughts strings.Builder
+	calls             []ToolCall
+	logprobs          []Logprob
 }
 
-// push takes the next event.
-func (t *turn) push(e *reasoning.Event) {
+// Push implements [wire.Encoder].
+func (r *reply) Push(_ int, e *reasoning.Event) error {
+	call := e.Segment == reasoning.ToolCall
 	switch e.Kind {
-	case reasoning.Started, reasoning.StrategySwitched:
-		if e.Info != nil && !t.raw {
-			t.info = e.Info
-		}
 	case reasoning.SegmentStart:
-		if e.Segment == reasoning.ToolCall {
-			t.call = e.Call
-			t.arguments.Reset()
+		if call {
+			r.call = e.Call
+			r.arguments.Reset()
 		}
 	case reasoning.SegmentDelta:
-		t.delta(e)
+		r.delta(e)
 	case reasoning.SegmentEnd:
-		if e.Segment == reasoning.ToolCall {
-			t.out.call(callOf(t.call.Index, t.call.ID, t.call.Name, t.arguments.String()))
+		if call {
+			r.say(Message{ToolCalls: []ToolCall{callOf(r.call, r.arguments.String())}}, nil)
 		}
-	case reasoning.Warning:
-		t.warnings = append(t.warnings, Warning{e.Code, e.Text})
-	case reasoning.Done:
-		t.out.finish(t.info, e.Result, t.warnings)
+	default:
+		if r.Note(e); e.Kind == reasoning.Done {
+			r.end()
+		}
+	}
+	return r.err
+}
+
+// End implements [wire.Encoder].
+func (r *reply) End(err error) {
+	if err != nil {
+		_ = r.send("", errorResponse(r.wireError(err)))
 	}
 }
 
-func (t *turn) delta(e *reasoning.Event) {
+func (r *reply) delta(e *reasoning.Event) {
 	switch e.Segment {
 	case reasoning.Reasoning, reasoning.Summary: // a run has events of only one of them
-		t.out.thinking(e.Text)
+		r.say(Message{Thinking: e.Text}, nil)
 	case reasoning.ToolCall:
-		t.arguments.WriteString(e.Text)
+		r.arguments.WriteString(e.Text)
 	case reasoning.Preamble, reasoning.Answer:
-		if t.spoken != e.Segment && t.spoken != reasoning.Header {
-			t.out.content("\n\n", nil) // the preamble and the answer are separate paragraphs
+		if r.spoken != e.Segment && r.spoken != reasoning.Header {
+			r.say(Message{Content: "\n\n"}, nil) // the preamble and the answer are separate paragraphs
 		}
-		t.spoken = e.Segment
-		t.out.content(e.Text, e.Logprobs)
+		r.spoken = e.Segment
+		r.say(Message{Content: e.Text}, e.Logprobs)
 	}
 }
 
-// collector is the sink of an answer that is not streamed.
-type collector struct {
-	head     head
-	text     strings.Builder
-	thoughts strings.Builder
-	calls    []ToolCall
-	logprobs []Logprob
-	end      Ending
+// say adds a part of the answer.
+func (r *reply) say(m Message, tokens []reasoning.TokenLogprobs) {
+	if r.send != nil {
+		r.tell(m, Ending{Logprobs: logprobsOf(tokens)})
+		return
+	}
+	r.content.WriteString(m.Content)
+	r.thoughts.WriteString(m.Thinking)
+	r.calls = append(r.calls, m.ToolCalls...)
+	r.logprobs = append(r.logprobs, logprobsOf(tokens)...)
 }
 
-func (c *collector) content(text string, logprobs []reasoning.TokenLogprobs) {
-	c.text.WriteString(text)
-	for i := range logprobs {
-		c.logprobs = append(c.logprobs, logprobOf(&logprobs[i]))
+// tell sends a line.
+func (r *reply) tell(m Message, e Ending) {
+	line := r.line(m, e)
+	if r.send != nil && r.err == nil {
+		r.err = r.send("", line)
 	}
 }
 
-func (c *collector) thinking(text string) { c.thoughts.WriteString(text) }
-
-func (c *collector) call(call ToolCall) { c.calls = append(c.calls, call) }
-
-func (c *collector) finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning) {
-	c.end = c.head.ending(info, r, warnings)
+// line returns a line, or the answer, in the form of its request.
+func (r *reply) line(m Message, e Ending) any {
+	now := r.head.clock().UTC()
+	if r.head.chat {
+		m.Role = "assistant"
+		r.chat = ChatResponse{Model: r.head.model, CreatedAt: now, Message: m, Ending: e}
+		return &r.chat
+	}
+	r.generated = GenerateResponse{r.head.model, now, m.Content, m.Thinking, e}
+	return &r.generated
 }
 
-// response returns the answer after the run.
-func (c *collector) response() any {
-	c.end.Logprobs = c.logprobs
-	return c.head.response(Message{Content: c.text.String(), Thinking: c.thoughts.String(), ToolCalls: c.calls}, c.end)
+// answer returns the whole answer.
+func (r *reply) answer() any {
+	if r.head.chat {
+		return r.chat
+	}
+	return r.generated
+}
+
+// end ends the answer.
+func (r *reply) end() {
+	e := Ending{
+		Done: true, DoneReason: "stop", Warnings: slices.Concat(r.head.warnings, r.Warnings),
+		TotalDuration: r.head.clock().Sub(r.head.began), LoadDuration: r.head.load,
+		PromptEvalCount: r.Result.Usage.Prompt, PromptEvalDuration: r.Result.Timing.Prefill,
+		EvalCount: r.Result.Usage.Completion, EvalDuration: r.Result.Timing.Decode,
+	}
+	if f := r.Result.Finish; f == reasoning.FinishLength || f == finishLoad || f == finishUnload {
+		e.DoneReason = string(f)
+	}
+	if r.req.Prompt == "" { // a raw prompt has no settings
+		e.ReasoningInfo = contract.InfoOf(r.Info)
+	}
+	if r.send != nil {
+		r.tell(Message{}, e)
+		return
+	}
+	e.Logprobs = r.logprobs
+	r.line(Message{Content: r.content.String(), Thinking: r.thoughts.String(), ToolCalls: r.calls}, e)
+}
+
+// The finish reasons of answers that only load or unload their model.
+const (
+	finishLoad   reasoning.FinishReason = "load"
+	finishUnload reasoning.FinishReason = "unload"
+)
+
+func logprobsOf(tokens []reasoning.TokenLogprobs) (list []Logprob) {
+	for i := range tokens {
+		l := Logprob{TokenLogprob: tokenLogprob(tokens[i].Text, tokens[i].Logprob)}
+		for _, a := range tokens[i].Top {
+			l.TopLogprobs = append(l.TopLogprobs, tokenLogprob(a.Text, a.Logprob))
+		}
+		list = append(list, l)
+	}
+	return list
 }
 
 func tokenLogprob(text string, logprob float32) TokenLogprob {
-	l := TokenLogprob{Token: text, Logprob: float64(wire.Logprob(logprob))}
-	for i := range len(text) {
-		l.Bytes = append(l.Bytes, int(text[i]))
-	}
-	return l
-}
-
-func logprobOf(t *reasoning.TokenLogprobs) Logprob {
-	l := Logprob{TokenLogprob: tokenLogprob(t.Text, t.Logprob)}
-	for _, a := range t.Top {
-		l.TopLogprobs = append(l.TopLogprobs, tokenLogprob(a.Text, a.Logprob))
-	}
-	return l
+	return TokenLogprob{text, float64(wire.Logprob(logprob)), wire.Bytes(text)}
 }

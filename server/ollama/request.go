@@ -188,7 +188,7 @@ func (p *prompt) common(body *Common) error {
 	p.head.model = body.Model
 	p.stream = body.Stream == nil || *body.Stream
 	for _, field := range body.unknown {
-		p.head.warnings = append(p.head.warnings, Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})
+		p.head.warnings = append(p.head.warnings, wire.Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})
 	}
 	if err := p.think(body.Think); err != nil {
 		return err

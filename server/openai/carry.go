@@ -12,31 +12,19 @@ func sealedParam(message int) string {
 	return index("messages", message) + ".reasoning_encrypted_content"
 }
 
-// restore opens the sealed values of the conversation and adds their reasoning to its messages. It adds warnings about
-// values that do not open.
-func (c *chatOrder) restore(a *API, s seal.Scope) error {
-	r := contract.NewRestorer(a.cfg.Seal, s, a.cfg.StrictSeal)
-	if err := r.Conversation(c.talk.messages, c.talk.sealed); err != nil {
-		return err
-	}
-	for _, w := range r.Warnings() {
-		c.warn(w.Code, w.Text)
-	}
-	return nil
-}
-
-// bind does what needs the model: it restores the reasoning of the conversation and prepares to seal new reasoning.
+// bind does what needs the model: it restores the reasoning of the conversation and prepares to seal new reasoning. It
+// adds warnings about values that do not open.
 func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
+	c.req.Messages, c.req.Delegation.Instructions = c.talk.messages, c.talk.instructions
 	var scope seal.Scope
 	if a.cfg.Seal != nil {
 		scope = seal.Scope{Principal: p.ID, Model: contract.WeightsOf(m)} // conversations have no ids in this API
-		c.begin = func() *seal.Turn { return contract.Begin(a.cfg.Seal, scope, c.talk.messages) }
+		c.begin = func() *seal.Turn { return contract.Begin(a.cfg.Seal, scope, c.req.Messages) }
 	}
-	if err := c.restore(a, scope); err != nil {
-		return err
-	}
-	c.req.Messages, c.req.Delegation.Instructions = c.talk.messages, c.talk.instructions
-	return nil
+	r := contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)
+	err := r.Conversation(c.req.Messages, c.talk.sealed)
+	c.warnings = append(c.warnings, r.Warnings()...)
+	return err
 }
 
 // requests returns a request for each choice. Each has a turn of its own.
@@ -46,11 +34,7 @@ func (c *chatOrder) requests() []generation.Request {
 		if c.begin == nil {
 			break
 		}
-		turn := c.begin()
-		reqs[i].CallID = turn.CallID
-		if c.seal {
-			reqs[i].Seal = contract.Sealer(turn, !c.legacy)
-		}
+		contract.Reply(&reqs[i], c.begin(), c.seal, !c.legacy)
 	}
 	return reqs
 }

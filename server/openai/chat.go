@@ -3,10 +3,8 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"runner/generation"
-	"runner/reasoning"
 	"runner/reasoning/seal"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -60,17 +58,9 @@ type ChatRequest struct {
 //
 //openapi:answer ChatCompletion
 type ChatCompletion struct {
-	// The id of the answer.
-	ID string `json:"id"`
+	Head
 	// The type of this object.
 	Object string `json:"object" api:"=chat.completion"`
-	// When the server received the request, in seconds since 1970.
-	Created int64 `json:"created"`
-	// The name of the model.
-	Model string `json:"model"`
-	// Identifies the model's weights. Absent until all of its files have been read, and always for an engine at an
-	// address.
-	SystemFingerprint string `json:"system_fingerprint,omitempty"`
 	// The choices.
 	Choices []Choice `json:"choices"`
 	Usage   Usage    `json:"usage"`
@@ -246,21 +236,19 @@ func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 	if err := asked.CanTrace(a.cfg.Traces); err != nil {
 		return err
 	}
-	for _, w := range asked.Warnings {
-		c.warn(w.Code, w.Text)
-	}
+	c.warnings = append(c.warnings, asked.Warnings...)
 	c.seal, c.trace = asked.Seal, asked.Encrypt
 	asked.Apply(&c.req)
 	return nil
 }
 
 // head returns the common fields of a new answer by a model.
-func (a *API) head(prefix, object string, m wire.Model) head {
+func (a *API) head(prefix string, m wire.Model) Head {
 	const digits = 12
 	card := m.Card()
-	h := head{id: wire.NewID(a.cfg.Random, prefix), object: object, model: card.Name, created: a.cfg.Clock().Unix()}
+	h := Head{ID: wire.NewID(a.cfg.Random, prefix), Model: card.Name, Created: a.cfg.Clock().Unix()}
 	if card.Digest != "" {
-		h.fingerprint = "fp_" + card.Digest[:min(digits, len(card.Digest))]
+		h.SystemFingerprint = "fp_" + card.Digest[:min(digits, len(card.Digest))]
 	}
 	return h
 }
@@ -276,38 +264,10 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
 	if err := c.bind(a, who, m); err != nil {
 		return err
 	}
-	h := a.head("chatcmpl-", "chat.completion", m)
+	h := a.head("chatcmpl-", m)
 	if c.trace {
-		c.req.Trace = a.cfg.Traces.Tracer(who.ID, contract.FieldTrace, h.id)
+		c.req.Trace = a.cfg.Traces.Tracer(who.ID, contract.FieldTrace, h.ID)
 	}
-	if c.stream {
-		return a.serve(w, r, m, c.chunks(h))
-	}
-	replies := make([]chatReply, c.choices)
-	for i := range replies {
-		replies[i].free.Names = c.custom
-	}
-	err = generate(r.Context(), m, c.requests(), func() {}, func(choice int, e reasoning.Event) error {
-		return replies[choice].free.Push(&e, replies[choice].push)
-	})
-	if err != nil {
-		return wireError(err, c.form)
-	}
-	return wire.Answer(w, c.completion(h, replies))
-}
-
-// chunks returns the answer as a stream.
-func (c *chatOrder) chunks(h head) *stream {
-	cfg := ChunkConfig{
-		ID: h.id, Model: h.model, Fingerprint: h.fingerprint, Created: time.Unix(h.created, 0),
-		Usage: c.usage, Formed: c.form != "", Legacy: c.legacy, Custom: c.custom, Warnings: c.warnings,
-		Several: c.choices > 1,
-	}
-	s := &stream{reqs: c.requests(), form: c.form, encoder: func(choice int, send func([]byte) error) encoder {
-		return NewChunkEncoder(cfg, choice, send)
-	}}
-	if c.usage {
-		s.last = func(results []*reasoning.Result) []byte { return cfg.head().usageChunk(usageOf(results)) }
-	}
-	return s
+	return a.respond(w, r, m, &c.order, c.requests(),
+		func(send func(any) error) reply { return c.reply(h, send) })
 }

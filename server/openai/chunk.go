@@ -2,30 +2,36 @@ package openai
 
 import (
 	"encoding/json"
-	"strconv"
-	"time"
+	"strings"
 
-	"runner/generation"
 	"runner/reasoning"
 	"runner/server/internal/contract"
-	"runner/server/wire"
 )
 
-// Chunk is one frame of a stream of chat completions, as [ChunkEncoder] writes it.
-type Chunk struct {
+// Head has the common fields of an answer and of all chunks of its stream.
+type Head struct {
+	// The id of the answer. It is the same in all chunks.
 	ID string `json:"id"`
-	// Object is chat.completion.chunk.
-	Object string `json:"object"`
-	// Created is when the request began, in seconds since 1970.
-	Created int64  `json:"created"`
-	Model   string `json:"model"`
-	// SystemFingerprint identifies the weights: with the same fingerprint and seed an answer can be repeated. It is absent
-	// while it is not known.
-	SystemFingerprint string        `json:"system_fingerprint,omitempty"`
-	Choices           []ChunkChoice `json:"choices"`
-	// Usage is set if the request has stream_options.include_usage. It is in the last chunk, which has no choices,
-	// and null in the others.
-	Usage *Usage `json:"usage,omitempty"`
+	// When the server received the request, in seconds since 1970.
+	Created int64 `json:"created"`
+	// The name of the model.
+	Model string `json:"model"`
+	// Identifies the model's weights. Absent until all of its files have been read, and always for an engine at an
+	// address.
+	SystemFingerprint string `json:"system_fingerprint,omitempty"`
+}
+
+// Chunk is one frame of a stream of chat completions.
+//
+//openapi:answer ChatCompletionChunk
+type Chunk struct {
+	Head
+	// The type of this object.
+	Object string `json:"object" api:"=chat.completion.chunk"`
+	// What the chunk adds to a choice. Empty in the chunk with the usage.
+	Choices []ChunkChoice `json:"choices" api:"[..1]"`
+	// The token counts, in the last chunk, if `stream_options.include_usage` is true. The other chunks then have null.
+	Usage **Usage `json:"usage,omitempty" api:"|null"`
 	Extras
 }
 
@@ -54,7 +60,7 @@ type Delta struct {
 	// The author's role. Only in the choice's first chunk.
 	Role string `json:"role,omitempty" api:"=assistant"`
 	// More of the answer; null in the first chunk.
-	Content *string `json:"content,omitempty" api:"|null"`
+	Content **string `json:"content,omitempty" api:"|null"`
 	// More of the reasoning, with visibility `full`.
 	Reasoning string `json:"reasoning,omitempty"`
 	// The same as `reasoning`.
@@ -80,10 +86,6 @@ type MessageEnd struct {
 	// Send these back with the message. A specialist's prompt is among them only with visibility `full`.
 	Instructions []json.RawMessage      `json:"instructions,omitempty" api:"[]#Instruction"`
 	Delegations  []reasoning.Delegation `json:"delegations,omitempty" api:"#Delegations"`
-}
-
-func endOf(r *reasoning.Result, decisions []reasoning.Decision, d *contract.DelegationLog) MessageEnd {
-	return MessageEnd{r.Sealed, r.SummarySource, scoreOf(r), decisions, r.Specialist, d.Carries(r), d.Delegations()}
 }
 
 // DeltaCall is what a chunk adds to a call. ID, Type and the function's name are in its first chunk.
@@ -120,308 +122,221 @@ type DeltaFunctionCall struct {
 	Arguments string `json:"arguments"`
 }
 
-// head has the common fields of all chunks and answers of a request.
-type head struct {
-	id, object, model, fingerprint string
-	created                        int64
+// chatReply is an answer of POST /v1/chat/completions as it grows.
+type chatReply struct {
+	order   *chatOrder
+	head    Head
+	choices []choice
 }
 
-// append appends the head as JSON, up to the choices.
-func (h *head) append(dst []byte) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = wire.AppendString(dst, h.id)
-	dst = append(dst, `,"object":`...)
-	dst = wire.AppendString(dst, h.object)
-	dst = append(dst, `,"created":`...)
-	dst = strconv.AppendInt(dst, h.created, 10)
-	dst = append(dst, `,"model":`...)
-	dst = wire.AppendString(dst, h.model)
-	if h.fingerprint != "" {
-		dst = append(dst, `,"system_fingerprint":`...)
-		dst = wire.AppendString(dst, h.fingerprint)
-	}
-	return append(dst, `,"choices":[`...)
+// choice is one choice of an answer as it grows. If the answer is streamed, each addition is sent as a chunk and not
+// kept. Otherwise all are kept for the end.
+type choice struct {
+	contract.Ending
+	speech
+	order *chatOrder
+	free  contract.FreeCalls
+	// calls counts the calls. call is the last one, and textIn where it has its text.
+	calls  int
+	call   [1]DeltaCall
+	textIn *string
+
+	// send gets the chunks; nil if the answer is not streamed. A chunk is valid until send returns.
+	send  func(chunk any) error
+	chunk Chunk
+	// said is what the content of a chunk points to.
+	said *string
+
+	// The texts and tokens of an answer that is not streamed, and what is made of them.
+	content, preamble, thoughts, summary, arguments strings.Builder
+	tokens                                          []reasoning.TokenLogprobs
+	whole                                           Choice
 }
 
-// usageChunk returns the chunk with the usage, which is the last of a stream.
-func (h *head) usageChunk(u Usage) []byte {
-	b := append(h.append(nil), `],"usage":`...)
-	return append(appendJSON(b, u), '}')
-}
-
-// frames is what the encoders of streams share. Its buffer begins with the common part of all frames of a choice.
-type frames struct {
-	send  func(frame []byte) error
-	usage bool
-	buf   []byte
-	fixed int
-
-	info    reasoning.Info
-	notices []generation.Notice
-	result  *reasoning.Result
-
-	decisions   reasoning.DecisionLog
-	delegations contract.DelegationLog
-}
-
-// note collects what the last chunk reports.
-func (f *frames) note(e *reasoning.Event) {
-	f.decisions.Push(e)
-	f.delegations.Push(e)
-	switch e.Kind {
-	case reasoning.Started, reasoning.StrategySwitched:
-		if e.Info != nil {
-			f.info = *e.Info
+// reply returns a new answer. If send is not nil, it gets the chunks of a stream. The answer allocates nothing for an
+// event that has only text.
+func (c *chatOrder) reply(h Head, send func(chunk any) error) reply {
+	a := &chatReply{order: c, head: h, choices: make([]choice, c.choices)}
+	for i := range a.choices {
+		to := &a.choices[i]
+		to.order, to.send, to.said, to.textIn = c, send, new(string), new(string)
+		to.free = contract.FreeCalls{Names: c.custom, To: to.take}
+		to.chunk = Chunk{Head: h, Object: "chat.completion.chunk", Choices: []ChunkChoice{{Index: i}}}
+		to.whole.Index, to.whole.Message.Role = i, "assistant"
+		if c.usage {
+			to.chunk.Usage = new(*Usage)
 		}
-	case reasoning.Warning:
-		f.notices = append(f.notices, generation.Notice{Code: e.Code, Text: e.Text})
-	case reasoning.Done:
-		f.result = e.Result
 	}
+	return a
 }
 
-func (f *frames) outcome() *reasoning.Result { return f.result }
+func (r *chatReply) push(choice int, e *reasoning.Event) error {
+	return r.choices[choice].free.Push(e)
+}
 
-// open begins a frame.
-func (f *frames) open(rest string) { f.buf = append(f.buf[:f.fixed], rest...) }
-
-// close ends a frame after its choice and sends it.
-func (f *frames) close() error { return f.closeWith(nil) }
-
-// closeWith is close for the last chunk of a choice. extras is the JSON of its extras.
-func (f *frames) closeWith(extras []byte) error {
-	f.buf = append(f.buf, ']')
-	if f.usage {
-		f.buf = append(f.buf, `,"usage":null`...)
+func (r *chatReply) usage() Usage {
+	results := make([]*reasoning.Result, len(r.choices))
+	for i := range r.choices {
+		results[i] = r.choices[i].Result
 	}
-	if len(extras) > len("{}") {
-		f.buf = append(append(f.buf, ','), extras[1:len(extras)-1]...)
+	return usageOf(results)
+}
+
+func (r *chatReply) last() any {
+	usage := new(r.usage())
+	return &Chunk{Head: r.head, Object: "chat.completion.chunk", Choices: []ChunkChoice{}, Usage: &usage}
+}
+
+func (r *chatReply) complete() any {
+	out := &ChatCompletion{Head: r.head, Object: "chat.completion", Choices: make([]Choice, len(r.choices)),
+		Usage: r.usage(), Extras: r.choices[0].chunk.Extras}
+	for i := range r.choices {
+		out.Choices[i] = r.choices[i].whole
 	}
-	f.buf = append(f.buf, '}')
-	return f.send(f.buf)
+	return out
 }
 
-// ChunkConfig is what the chunks of a request depend on.
-type ChunkConfig struct {
-	// ID, Model, Fingerprint and Created are in every chunk.
-	ID, Model, Fingerprint string
-	Created                time.Time
-	// Usage says that the last chunk has the usage, so that it is null in the others.
-	Usage bool
-	// Formed says that the answer has a form, so that content has nothing else.
-	Formed bool
-	// Legacy says that a call is sent as function_call.
-	Legacy bool
-	// Custom are the names of the tools whose calls are free text.
-	Custom map[string]bool
-	// Warnings are about the request. They are in the last chunk of the first choice.
-	Warnings []Warning
-	// Several says that there are several choices.
-	Several bool
-}
-
-func (c *ChunkConfig) head() *head {
-	return &head{id: c.ID, object: "chat.completion.chunk", model: c.Model, fingerprint: c.Fingerprint,
-		created: c.Created.Unix()}
-}
-
-// ChunkEncoder turns the events of one choice into chunks of a chat completion. It passes each chunk to a function,
-// in a buffer that it uses again. It allocates nothing for an event with text. It may be used by one goroutine at a
-// time.
-type ChunkEncoder struct {
-	frames
-	cfg    ChunkConfig
-	choice int
-	speech speech
-	// calls counts the calls, and last is the run's index of the last one.
-	calls, last int
-	// isCustom says that the last call is one of a custom tool.
-	isCustom bool
-	// free unpacks the texts of custom tools' calls from their JSON, and passes the events to next.
-	free contract.FreeCalls
-	next func(*reasoning.Event) error
-}
-
-// NewChunkEncoder returns an encoder for a choice, counted from 0. It passes each chunk to send: one line of JSON
-// that is valid until send returns.
-func NewChunkEncoder(cfg ChunkConfig, choice int, send func(chunk []byte) error) *ChunkEncoder {
-	e := &ChunkEncoder{cfg: cfg, choice: choice, free: contract.FreeCalls{Names: cfg.Custom}}
-	e.next = e.push
-	e.send, e.usage = send, cfg.Usage
-	e.buf = append(cfg.head().append(nil), `{"index":`...)
-	e.buf = append(strconv.AppendInt(e.buf, int64(choice), 10), `,"delta":{`...)
-	e.fixed = len(e.buf)
-	return e
-}
-
-// Push takes the next event; Done is the last. It returns the errors of send.
-func (c *ChunkEncoder) Push(e reasoning.Event) error {
-	if len(c.cfg.Custom) > 0 && e.Segment == reasoning.ToolCall {
-		return c.pushFree(e)
-	}
-	return c.push(&e)
-}
-
-// pushFree is Push for the events of calls if there are custom tools.
-func (c *ChunkEncoder) pushFree(e reasoning.Event) error { return c.free.Push(&e, c.next) }
-
-func (c *ChunkEncoder) push(e *reasoning.Event) error {
+// take takes the next event, with the text of a custom tool's call unpacked. It returns the errors of send.
+func (c *choice) take(e *reasoning.Event) error {
+	call := e.Segment == reasoning.ToolCall
 	switch e.Kind {
+	case reasoning.SegmentStart:
+		if call {
+			return c.startCall(e.Call)
+		}
 	case reasoning.SegmentDelta:
 		return c.delta(e)
-	case reasoning.Started:
-		c.note(e)
-		c.open(`"role":"assistant","content":null`)
-		return c.end(nil)
-	case reasoning.SegmentStart:
-		if e.Segment == reasoning.ToolCall {
-			return c.call(e)
+	case reasoning.SegmentEnd:
+		if call && c.send == nil {
+			c.keepCall()
 		}
+	case reasoning.Started:
+		c.Note(e)
+		return c.say(&c.content, "", nil, Delta{Role: "assistant", Content: new(*string)})
 	case reasoning.Done:
-		c.note(e)
-		return c.finish()
+		c.Note(e)
+		return c.end()
 	default:
-		c.note(e)
+		c.Note(e)
 	}
 	return nil
 }
 
-// end ends a chunk in the middle of its delta.
-func (c *ChunkEncoder) end(logprobs []reasoning.TokenLogprobs) error {
-	c.buf = append(c.buf, `},"logprobs":`...)
-	if len(logprobs) > 0 {
-		c.buf = appendLogprobs(c.buf, logprobs)
-	} else {
-		c.buf = append(c.buf, "null"...)
+// say adds a piece of text. delta is what a chunk has of it.
+func (c *choice) say(to *strings.Builder, text string, tokens []reasoning.TokenLogprobs, delta Delta) error {
+	if c.send == nil {
+		to.WriteString(text)
+		c.tokens = append(c.tokens, tokens...)
+		return nil
 	}
-	c.buf = append(c.buf, `,"finish_reason":null}`...)
-	return c.close()
+	more := &c.chunk.Choices[0]
+	more.Delta, more.Logprobs = delta, logprobsOf(tokens)
+	return c.send(&c.chunk)
 }
 
-func (c *ChunkEncoder) delta(e *reasoning.Event) error {
+func (c *choice) delta(e *reasoning.Event) error {
 	switch e.Segment {
-	case reasoning.Answer:
-		return c.content(e)
 	case reasoning.Preamble:
-		if !c.cfg.Formed {
-			return c.content(e)
+		if c.order.form != "" {
+			return c.say(&c.preamble, e.Text, nil, Delta{Preamble: e.Text})
 		}
-		c.open(`"preamble":`)
-		c.buf = wire.AppendString(c.buf, e.Text)
+		return c.speak(e)
+	case reasoning.Answer:
+		return c.speak(e)
 	case reasoning.Reasoning:
-		c.open(`"reasoning":`)
-		from := len(c.buf)
-		c.buf = wire.AppendString(c.buf, e.Text)
-		to := len(c.buf)
-		c.buf = append(c.buf, `,"reasoning_content":`...)
-		c.buf = append(c.buf, c.buf[from:to]...)
+		return c.say(&c.thoughts, e.Text, nil, Delta{Reasoning: e.Text, ReasoningContent: e.Text})
 	case reasoning.Summary:
-		c.open(`"reasoning_summary":`)
-		c.buf = wire.AppendString(c.buf, e.Text)
+		return c.say(&c.summary, e.Text, nil, Delta{ReasoningSummary: e.Text})
 	case reasoning.ToolCall:
-		return c.arguments(e)
-	default:
-		return nil
+		*c.textIn = e.Text
+		return c.say(&c.arguments, e.Text, nil, c.calling())
 	}
-	return c.end(nil)
+	return nil
 }
 
-// content sends a part of the answer or of the preamble.
-func (c *ChunkEncoder) content(e *reasoning.Event) error {
-	if c.speech.joins(e.Segment) {
-		c.open(`"content":"\n\n"`)
-		if err := c.end(nil); err != nil {
+// speak adds a part of the content.
+func (c *choice) speak(e *reasoning.Event) error {
+	if c.joins(e.Segment) {
+		*c.said = gap
+		if err := c.say(&c.content, gap, nil, Delta{Content: &c.said}); err != nil {
 			return err
 		}
 	}
-	c.open(`"content":`)
-	c.buf = wire.AppendString(c.buf, e.Text)
-	return c.end(e.Logprobs)
+	*c.said = e.Text
+	return c.say(&c.content, e.Text, e.Logprobs, Delta{Content: &c.said})
 }
 
-// call sends the beginning of a call, unless it was sent before.
-func (c *ChunkEncoder) call(e *reasoning.Event) error {
-	if c.calls > 0 && c.last == e.Call.Index {
+// startCall begins a call. Its name and id are only in its first chunk.
+func (c *choice) startCall(call reasoning.Call) error {
+	d := DeltaCall{Index: c.calls, ID: call.ID, Type: "function", Function: &DeltaFunctionCall{Name: call.Name}}
+	name := &d.Function.Name
+	c.textIn = &d.Function.Arguments
+	if c.order.custom[call.Name] {
+		d.Type, d.Function, d.Custom = typeCustom, nil, &DeltaCustomCall{Name: call.Name}
+		name, c.textIn = &d.Custom.Name, &d.Custom.Input
+	}
+	c.calls++
+	c.call[0] = d
+	err := c.say(&c.arguments, "", nil, c.calling())
+	if c.send != nil {
+		c.call[0].ID, c.call[0].Type, *name = "", "", ""
+	}
+	return err
+}
+
+// calling returns what a chunk has of the last call.
+func (c *choice) calling() Delta {
+	if c.order.legacy {
+		return Delta{FunctionCall: c.call[0].Function}
+	}
+	return Delta{ToolCalls: c.call[:]}
+}
+
+// keepCall adds the last call to the message.
+func (c *choice) keepCall() {
+	*c.textIn = c.arguments.String()
+	c.arguments.Reset()
+	d, m := &c.call[0], &c.whole.Message
+	if d.Custom != nil {
+		m.ToolCalls = append(m.ToolCalls, AnswerCall{ID: d.ID, Type: d.Type, Custom: new(CustomCall(*d.Custom))})
+		return
+	}
+	f := FunctionCall(*d.Function)
+	if c.order.legacy {
+		m.FunctionCall = &f
+		return
+	}
+	m.ToolCalls = append(m.ToolCalls, AnswerCall{ID: d.ID, Type: d.Type, Function: &f})
+}
+
+// end ends the choice: it sends the last chunk, or completes the message.
+func (c *choice) end() error {
+	r := c.Result
+	more := &c.chunk.Choices[0]
+	finish := finishOf(r, c.order.legacy)
+	end := MessageEnd{r.Sealed, r.SummarySource, contract.Score(r), c.Decisions(), r.Specialist, c.Instructions(),
+		c.Delegations}
+	own, extras := c.order.remarks(&c.Ending, more.Index, c.order.choices > 1)
+	silent := !c.any && c.calls == 0
+	if c.send == nil {
+		c.chunk.Extras = extras
+		to, m, content := &c.whole, &c.whole.Message, c.content.String()
+		if content != "" || silent {
+			m.Content = &content
+		}
+		m.Reasoning, m.ReasoningSummary, m.Preamble = c.thoughts.String(), c.summary.String(), c.preamble.String()
+		m.ReasoningContent, m.MessageEnd = m.Reasoning, end
+		to.Logprobs, to.FinishReason, to.FinishDetail = logprobsOf(c.tokens), finish, r.Detail
+		to.TraceID, to.Remarks = r.Trace, own
 		return nil
 	}
-	c.calls, c.last = c.calls+1, e.Call.Index
-	if c.cfg.Legacy {
-		c.open(`"function_call":{"name":`)
-		c.buf = wire.AppendString(c.buf, e.Call.Name)
-		c.buf = append(c.buf, `,"arguments":""}`...)
-		return c.end(nil)
-	}
-	c.openCall()
-	c.buf = append(c.buf, `,"id":`...)
-	c.buf = wire.AppendString(c.buf, e.Call.ID)
-	head, tail := `,"type":"function","function":{"name":`, `,"arguments":""}}]`
-	if c.isCustom = c.cfg.Custom[e.Call.Name]; c.isCustom {
-		head, tail = `,"type":"custom","custom":{"name":`, `,"input":""}}]`
-	}
-	c.buf = append(c.buf, head...)
-	c.buf = wire.AppendString(c.buf, e.Call.Name)
-	c.buf = append(c.buf, tail...)
-	return c.end(nil)
-}
-
-func (c *ChunkEncoder) openCall() {
-	c.open(`"tool_calls":[{"index":`)
-	c.buf = strconv.AppendInt(c.buf, int64(c.calls-1), 10)
-}
-
-// arguments sends a part of a call's arguments.
-func (c *ChunkEncoder) arguments(e *reasoning.Event) error {
-	if err := c.call(e); err != nil {
-		return err
-	}
-	if c.cfg.Legacy {
-		c.open(`"function_call":{"arguments":`)
-		c.buf = wire.AppendString(c.buf, e.Text)
-		c.buf = append(c.buf, '}')
-		return c.end(nil)
-	}
-	c.openCall()
-	field := `,"function":{"arguments":`
-	if c.isCustom {
-		field = `,"custom":{"input":`
-	}
-	c.buf = append(c.buf, field...)
-	c.buf = wire.AppendString(c.buf, e.Text)
-	c.buf = append(c.buf, "}}]"...)
-	return c.end(nil)
-}
-
-// finish sends the choice's last chunk.
-func (c *ChunkEncoder) finish() error {
-	if !c.speech.any && c.calls == 0 {
-		c.open(`"content":""`)
-		if err := c.end(nil); err != nil {
+	if *c.said = ""; silent {
+		if err := c.say(nil, "", nil, Delta{Content: &c.said}); err != nil {
 			return err
 		}
 	}
-	end := appendJSON(nil, endOf(c.result, c.decisions.Decisions(), &c.delegations))
-	c.open(string(end[1 : len(end)-1]))
-	c.buf = append(c.buf, `},"logprobs":null,"finish_reason":`...)
-	c.buf = wire.AppendString(c.buf, finishOf(c.result, c.cfg.Legacy))
-	if c.result.Detail != "" {
-		c.buf = append(c.buf, `,"finish_detail":`...)
-		c.buf = wire.AppendString(c.buf, c.result.Detail)
-	}
-	if c.result.Trace != "" {
-		c.buf = append(c.buf, `,"trace_id":`...)
-		c.buf = wire.AppendString(c.buf, c.result.Trace)
-	}
-	about, own := c.cfg.Warnings, remarksOf(c.result, c.notices)
-	if c.choice > 0 {
-		about = nil
-	}
-	if !c.cfg.Several {
-		c.buf = append(c.buf, '}')
-		return c.closeWith(appendJSON(nil, extrasOf(&c.info, c.result, about, &own)))
-	}
-	if remarks := appendJSON(nil, own); len(remarks) > len("{}") {
-		c.buf = append(append(c.buf, ','), remarks[1:len(remarks)-1]...)
-	}
-	c.buf = append(c.buf, '}')
-	return c.closeWith(appendJSON(nil, extrasOf(&c.info, c.result, about, nil)))
+	*more = ChunkChoice{Index: more.Index, Delta: Delta{MessageEnd: end}, FinishReason: &finish, FinishDetail: r.Detail,
+		TraceID: r.Trace, Remarks: own}
+	c.chunk.Extras = extras
+	return c.send(&c.chunk)
 }

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -10,46 +11,54 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"runner/backend/fake"
 	"runner/reasoning"
+	"runner/server/wire"
 	"runner/server/wiretest"
+	"runner/testenv"
 )
 
-var testConfig = ChunkConfig{ID: "chatcmpl-1", Model: "m", Fingerprint: "fp_1", Created: time.Unix(1, 0)}
+var testHead = Head{ID: "chatcmpl-1", Model: "m", SystemFingerprint: "fp_1", Created: 1}
 
-// encode sends the events of several choices through encoders. order says which choice is next.
-func encode(t testing.TB, cfg ChunkConfig, streams [][]reasoning.Event, order func(alive []int) int) []string {
+// testOrder returns an order of a chat completion with a number of choices.
+func testOrder(choices int) *chatOrder { return &chatOrder{order: order{choices: choices}} }
+
+// framed returns a function that keeps what it gets as lines of JSON.
+func framed(t testing.TB, frames *[]string) func(any) error {
+	return func(v any) error {
+		var b strings.Builder
+		if err := wire.NewJSON(&b).Encode(v); err != nil {
+			t.Fatal(err)
+		}
+		*frames = append(*frames, strings.TrimSuffix(b.String(), "\n"))
+		return nil
+	}
+}
+
+// encode makes the chunks of several choices. order says which choice is next.
+func encode(t testing.TB, c *chatOrder, streams [][]reasoning.Event, order func(alive []int) int) []string {
 	t.Helper()
 	var frames []string
-	encoders := make([]*ChunkEncoder, len(streams))
-	left := make([][]reasoning.Event, len(streams))
+	send := framed(t, &frames)
+	reply := c.reply(testHead, send)
+	left := slices.Clone(streams)
 	var alive []int
-	for i, s := range streams {
-		encoders[i] = NewChunkEncoder(cfg, i, func(frame []byte) error {
-			frames = append(frames, string(frame))
-			return nil
-		})
-		left[i] = s
+	for i := range streams {
 		alive = append(alive, i)
 	}
 	for len(alive) > 0 {
 		at := order(alive)
 		i := alive[at]
-		if err := encoders[i].Push(left[i][0]); err != nil {
+		if err := reply.push(i, &left[i][0]); err != nil {
 			t.Fatal(err)
 		}
 		if left[i] = left[i][1:]; len(left[i]) == 0 {
 			alive = append(alive[:at:at], alive[at+1:]...)
 		}
 	}
-	if cfg.Usage {
-		results := make([]*reasoning.Result, len(encoders))
-		for i, e := range encoders {
-			results[i] = e.outcome()
-		}
-		frames = append(frames, string(cfg.head().usageChunk(usageOf(results))))
+	if c.usage {
+		_ = send(reply.last())
 	}
 	return frames
 }
@@ -58,21 +67,14 @@ func encode(t testing.TB, cfg ChunkConfig, streams [][]reasoning.Event, order fu
 func inTurn([]int) int { return 0 }
 
 // whole returns the answer in one piece.
-func whole(cfg ChunkConfig, streams [][]reasoning.Event) *ChatCompletion {
-	c := &chatOrder{legacy: cfg.Legacy}
-	c.warnings = cfg.Warnings
-	if cfg.Formed {
-		c.form = "response_format"
-	}
-	replies := make([]chatReply, len(streams))
+func whole(c *chatOrder, streams [][]reasoning.Event) *ChatCompletion {
+	reply := c.reply(testHead, nil)
 	for i, s := range streams {
-		for _, e := range s {
-			replies[i].push(&e)
+		for j := range s {
+			_ = reply.push(i, &s[j]) // without a sender there is no error
 		}
 	}
-	h := cfg.head()
-	h.object = "chat.completion"
-	return c.completion(*h, replies)
+	return reply.complete().(*ChatCompletion)
 }
 
 // The frames of recorded runs must not change.
@@ -91,8 +93,11 @@ func TestRecordedStreams(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg := testConfig
-			cfg.Usage, cfg.Formed, cfg.Legacy = true, strings.HasPrefix(name, "formed"), strings.HasPrefix(name, "legacy")
+			cfg := testOrder(1)
+			cfg.usage, cfg.legacy = true, strings.HasPrefix(name, "legacy")
+			if strings.HasPrefix(name, "formed") {
+				cfg.form = "response_format"
+			}
 			streams := [][]reasoning.Event{events(t, recorded)}
 			frames := encode(t, cfg, streams, inTurn)
 			got := strings.Join(frames, "\n") + "\n\n" + pretty(t, whole(cfg, streams)) + "\n"
@@ -216,10 +221,10 @@ func (g generator) stream(logprobs bool) []reasoning.Event {
 func TestStreamsAddUpToTheAnswer(t *testing.T) {
 	for seed := range uint64(1500) {
 		g := generator{rand.New(rand.NewPCG(seed, 1))}
-		cfg := testConfig
-		cfg.Usage, cfg.Formed, cfg.Warnings = true, g.IntN(2) == 0, []Warning{{Code: "w", Message: "m"}}[:g.IntN(2)]
+		form, warnings := []string{"", "response_format"}[g.IntN(2)], []wire.Warning{{Code: "w", Message: "m"}}[:g.IntN(2)]
 		streams := make([][]reasoning.Event, 1+g.IntN(3))
-		cfg.Several = len(streams) > 1
+		cfg := testOrder(len(streams))
+		cfg.usage, cfg.form, cfg.warnings = true, form, warnings
 		logprobs := g.IntN(2) == 0
 		for i := range streams {
 			streams[i] = g.stream(logprobs)
@@ -247,8 +252,8 @@ func TestRemarksBelongToTheirChoice(t *testing.T) {
 	misses.Result = &reasoning.Result{Finish: reasoning.FinishStop, ReasoningUnavailable: true}
 	first := []reasoning.Event{begin, thinks}
 	second := []reasoning.Event{begin, {Kind: reasoning.Warning, Code: code, Text: "m"}, misses}
-	cfg := testConfig
-	cfg.Warnings = []Warning{{"field_ignored", "f"}}
+	cfg := testOrder(0)
+	cfg.warnings = []wire.Warning{{Code: "field_ignored", Message: "f"}}
 	for _, c := range []struct {
 		streams [][]reasoning.Event
 		body    []string
@@ -258,7 +263,7 @@ func TestRemarksBelongToTheirChoice(t *testing.T) {
 		{[][]reasoning.Event{second, first}, []string{"field_ignored"}, [][]string{{code}, nil}},
 		{[][]reasoning.Event{second}, []string{"field_ignored", code}, [][]string{nil}},
 	} {
-		cfg.Several = len(c.streams) > 1
+		cfg.choices = len(c.streams)
 		for _, got := range []*ChatCompletion{whole(cfg, c.streams), assemble(t, encode(t, cfg, c.streams, inTurn))} {
 			says := func(where string, r Remarks, want []string) {
 				var codes []string
@@ -288,8 +293,8 @@ func TestOlderCallsAddUp(t *testing.T) {
 		{Kind: reasoning.SegmentEnd, Segment: reasoning.ToolCall, Call: call},
 		{Kind: reasoning.Done, Result: &reasoning.Result{Finish: reasoning.FinishToolCalls}},
 	}}
-	cfg := testConfig
-	cfg.Legacy = true
+	cfg := testOrder(1)
+	cfg.legacy = true
 	got := assemble(t, encode(t, cfg, streams, inTurn))
 	if a, b := pretty(t, got), pretty(t, whole(cfg, streams)); a != b {
 		t.Errorf("the stream adds up to\n%s\nand the answer is\n%s", a, b)
@@ -314,27 +319,33 @@ func deltas() map[string]reasoning.Event {
 	}
 }
 
+// Only log probabilities take memory, because few requests ask for them.
 func TestDeltasTakeNoMemory(t *testing.T) {
 	for name, e := range deltas() {
-		for kind, encoder := range map[string]encoder{
-			"chat":       NewChunkEncoder(testConfig, 0, func([]byte) error { return nil }),
-			"completion": newCompletionEncoder(*testConfig.head(), &completionOrder{}, 0, func([]byte) error { return nil }),
+		for kind, begin := range map[string]func(Head, func(any) error) reply{
+			"chat": testOrder(1).reply, "completion": oneCompletion().reply,
 		} {
-			_ = encoder.Push(e) // the buffer grows once
-			if n := testing.AllocsPerRun(100, func() { _ = encoder.Push(e) }); n != 0 {
+			to := wire.NewJSON(io.Discard)
+			reply := begin(testHead, to.Encode)
+			_ = reply.push(0, &e) // package json learns the types once
+			if n := testenv.Allocs(func() { _ = reply.push(0, &e) }); n != 0 && name != "logprobs" {
 				t.Errorf("%s: a delta of %s takes memory %v times", kind, name, n)
 			}
 		}
 	}
 }
 
+func oneCompletion() *completionOrder {
+	return &completionOrder{order: order{choices: 1}, prompts: make([]input, 1), promptTop: -1}
+}
+
 func BenchmarkDelta(b *testing.B) {
 	for name, e := range deltas() {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			c := NewChunkEncoder(testConfig, 0, func([]byte) error { return nil })
+			c := testOrder(1).reply(testHead, wire.NewJSON(io.Discard).Encode)
 			for b.Loop() {
-				_ = c.Push(e)
+				_ = c.push(0, &e)
 			}
 		})
 	}

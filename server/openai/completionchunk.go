@@ -1,11 +1,15 @@
 package openai
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"runner/reasoning"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -14,36 +18,11 @@ func tokenName(token string) string {
 	if utf8.ValidString(token) {
 		return token
 	}
-	return string(appendTokenBytes([]byte("bytes:"), token))
-}
-
-const hexDigits = "0123456789abcdef"
-
-func appendTokenBytes(dst []byte, token string) []byte {
+	name := "bytes:"
 	for i := range len(token) {
-		dst = append(dst, '\\', 'x', hexDigits[token[i]>>4], hexDigits[token[i]&15])
+		name += fmt.Sprintf(`\x%02x`, token[i])
 	}
-	return dst
-}
-
-// completionLogprobs returns the log probabilities of a whole choice, with at most top alternatives for each token.
-func completionLogprobs(list []reasoning.TokenLogprobs, top int) *CompletionLogprobs {
-	l := &CompletionLogprobs{Tokens: []string{}, TokenLogprobs: []*float32{}, TopLogprobs: []map[string]float32{},
-		TextOffset: []int{}}
-	var at offset
-	for i := range list {
-		t := &list[i]
-		l.Tokens = append(l.Tokens, tokenName(t.Text))
-		l.TextOffset = append(l.TextOffset, at.next(t.Text))
-		if unknown(t) {
-			l.TokenLogprobs, l.TopLogprobs = append(l.TokenLogprobs, nil), append(l.TopLogprobs, nil)
-			continue
-		}
-		p := wire.Logprob(t.Logprob)
-		l.TokenLogprobs = append(l.TokenLogprobs, &p)
-		l.TopLogprobs = append(l.TopLogprobs, topLogprobs(t, top))
-	}
-	return l
+	return name
 }
 
 // unknown reports whether a token has no log probability because it is the first one.
@@ -101,156 +80,140 @@ func (o *offset) next(token string) int {
 	return at
 }
 
-// completionEncoder turns the events of one choice into frames of a completion, under the rules of [ChunkEncoder].
-type completionEncoder struct {
-	frames
-	choice int
-	prefix string
-	// scored says that the prefix waits for the log probabilities of its tokens. top is the number of alternatives
-	// of each.
-	scored bool
-	top    int
-	about  []Warning
-	// several says that there are several choices.
-	several bool
-	at      offset
+// completionReply is an answer of POST /v1/completions as it grows.
+type completionReply struct {
+	order   *completionOrder
+	choices []completionChoice
 }
 
-func newCompletionEncoder(h head, c *completionOrder, choice int, send func(frame []byte) error) *completionEncoder {
-	e := &completionEncoder{choice: choice, prefix: c.prefix(choice), scored: c.req.PromptLogprobs,
-		top: c.req.Sampling.TopLogprobs, several: len(c.prompts)*c.choices > 1}
-	if choice == 0 {
-		e.about = c.warnings
+// completionChoice is one choice of an answer as it grows. If the answer is streamed, each addition is sent as a chunk
+// and not kept.
+type completionChoice struct {
+	contract.Ending
+	order *completionOrder
+	at    offset
+	// send gets the chunks; nil if the answer is not streamed. A chunk is valid until send returns.
+	send  func(chunk any) error
+	chunk Completion
+
+	// The text and the tokens of an answer that is not streamed.
+	text   strings.Builder
+	tokens []reasoning.TokenLogprobs
+}
+
+// reply returns a new answer, under the rules of [chatOrder.reply].
+func (c *completionOrder) reply(h Head, send func(chunk any) error) reply {
+	a := &completionReply{order: c, choices: make([]completionChoice, len(c.prompts)*c.choices)}
+	for i := range a.choices {
+		to := &a.choices[i]
+		to.order, to.send = c, send
+		to.chunk = Completion{Head: h, Object: "text_completion", Choices: []CompletionChoice{{Index: i}}}
+		if c.usage {
+			to.chunk.Usage = new(*Usage)
+		}
 	}
-	e.send, e.usage = send, c.usage
-	e.buf = append(h.append(nil), `{"index":`...)
-	e.buf = append(strconv.AppendInt(e.buf, int64(choice), 10), `,"text":`...)
-	e.fixed = len(e.buf)
-	return e
+	return a
 }
 
-// Push takes the next event. It returns the errors of send.
-func (c *completionEncoder) Push(e reasoning.Event) error {
+// usage adds up the usage of all choices. It counts each prompt once.
+func (r *completionReply) usage() *Usage {
+	var total Usage
+	n := r.order.choices
+	for prompt := range slices.Chunk(r.choices, n) {
+		results := make([]*reasoning.Result, n)
+		for i := range prompt {
+			results[i] = prompt[i].Result
+		}
+		u := usageOf(results)
+		total.PromptTokens += u.PromptTokens
+		total.CompletionTokens += u.CompletionTokens
+		total.TotalTokens += u.TotalTokens
+		total.PromptTokensDetails.CachedTokens += u.PromptTokensDetails.CachedTokens
+	}
+	return &total
+}
+
+func (r *completionReply) last() any {
+	c := r.choices[0].chunk
+	c.Choices, c.Usage, c.Warnings, c.Timings = []CompletionChoice{}, new(r.usage()), nil, nil
+	return &c
+}
+
+func (r *completionReply) complete() any {
+	c := r.choices[0].chunk
+	c.Choices, c.Usage = nil, new(r.usage())
+	for i := range r.choices {
+		c.Choices = append(c.Choices, r.choices[i].chunk.Choices[0])
+	}
+	return &c
+}
+
+func (r *completionReply) push(choice int, e *reasoning.Event) error {
+	c := &r.choices[choice]
+	prefix, scored := r.order.prefix(choice), r.order.echo && r.order.req.Logprobs
 	switch {
 	case e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer:
-		return c.text(e.Text, e.Logprobs)
-	case e.Kind == reasoning.Started && c.prefix != "" && !c.scored:
-		return c.text(c.prefix, nil)
-	case e.Kind == reasoning.PromptScored && c.scored:
-		return c.text(c.prefix, e.Logprobs)
-	case e.Kind == reasoning.Done:
-		c.note(&e)
-		return c.finish()
+		return c.say(e.Text, e.Logprobs)
+	case e.Kind == reasoning.PromptScored:
+		if r.order.promptTop >= 0 {
+			c.chunk.Choices[0].PromptLogprobs = promptLogprobs(e.Logprobs, r.order.promptTop)
+		}
+		if scored {
+			return c.say(prefix, e.Logprobs)
+		}
+		return nil
 	}
-	c.note(&e)
+	c.Note(e)
+	switch {
+	case e.Kind == reasoning.Started && prefix != "" && !scored:
+		return c.say(prefix, nil)
+	case e.Kind == reasoning.Done:
+		return c.end()
+	}
 	return nil
 }
 
-// text sends a part of the text.
-func (c *completionEncoder) text(text string, list []reasoning.TokenLogprobs) error {
-	c.open("")
-	c.buf = wire.AppendString(c.buf, text)
-	c.buf = append(c.buf, `,"logprobs":`...)
-	if len(list) > 0 {
-		c.appendLogprobs(list)
-	} else {
-		c.buf = append(c.buf, "null"...)
+// say adds a piece of the text.
+func (c *completionChoice) say(text string, tokens []reasoning.TokenLogprobs) error {
+	if c.send == nil {
+		c.text.WriteString(text)
+		c.tokens = append(c.tokens, tokens...)
+		return nil
 	}
-	c.buf = append(c.buf, `,"finish_reason":null}`...)
-	return c.close()
+	to := &c.chunk.Choices[0]
+	to.Text, to.Logprobs = text, c.logprobs(tokens)
+	return c.send(&c.chunk)
 }
 
-// appendLogprobs appends the result of completionLogprobs as JSON.
-func (c *completionEncoder) appendLogprobs(list []reasoning.TokenLogprobs) {
-	b := append(c.buf, `{"tokens":[`...)
-	for i := range list {
-		b = appendName(comma(b, i), list[i].Text)
+// logprobs returns the log probabilities of the next tokens of the text; nil if there are none.
+func (c *completionChoice) logprobs(tokens []reasoning.TokenLogprobs) *CompletionLogprobs {
+	if len(tokens) == 0 {
+		return nil
 	}
-	b = append(b, `],"token_logprobs":[`...)
-	for i := range list {
-		if b = comma(b, i); unknown(&list[i]) {
-			b = append(b, "null"...)
-		} else {
-			b = wire.AppendLogprob(b, list[i].Logprob)
-		}
-	}
-	b = append(b, `],"top_logprobs":[`...)
-	for i := range list {
-		b = c.appendTop(comma(b, i), &list[i])
-	}
-	b = append(b, `],"text_offset":[`...)
-	for i := range list {
-		b = strconv.AppendInt(comma(b, i), int64(c.at.next(list[i].Text)), 10)
-	}
-	c.buf = append(b, "]}"...)
-}
-
-// appendTop appends the result of topLogprobs as JSON.
-func (c *completionEncoder) appendTop(b []byte, t *reasoning.TokenLogprobs) []byte {
-	if unknown(t) {
-		return append(b, "null"...)
-	}
-	b = append(b, '{')
-	n, top := 0, t.Top[:min(c.top, len(t.Top))]
-	for j, a := range top {
-		if named(top[:j], a.Text) {
+	l := &CompletionLogprobs{}
+	for i := range tokens {
+		t := &tokens[i]
+		l.Tokens = append(l.Tokens, tokenName(t.Text))
+		l.TextOffset = append(l.TextOffset, c.at.next(t.Text))
+		if unknown(t) {
+			l.TokenLogprobs, l.TopLogprobs = append(l.TokenLogprobs, nil), append(l.TopLogprobs, nil)
 			continue
 		}
-		b = append(appendName(comma(b, n), a.Text), ':')
-		b = wire.AppendLogprob(b, a.Logprob)
-		n++
+		l.TokenLogprobs = append(l.TokenLogprobs, new(wire.Logprob(t.Logprob)))
+		l.TopLogprobs = append(l.TopLogprobs, topLogprobs(t, c.order.req.Sampling.TopLogprobs))
 	}
-	if !named(top, t.Text) {
-		b = append(appendName(comma(b, n), t.Text), ':')
-		b = wire.AppendLogprob(b, t.Logprob)
-	}
-	return append(b, '}')
+	return l
 }
 
-// named reports whether a list has a token with the same text.
-func named(list []reasoning.Alternative, text string) bool {
-	for i := range list {
-		if list[i].Text == text {
-			return true
-		}
+// end ends the choice and sends its last chunk.
+func (c *completionChoice) end() error {
+	to := &c.chunk.Choices[0]
+	own, x := c.order.remarks(&c.Ending, to.Index, len(c.order.prompts)*c.order.choices > 1)
+	to.Text, to.Logprobs = c.text.String(), c.logprobs(c.tokens)
+	to.FinishReason, to.FinishDetail, to.Warnings = new(finishOf(c.Result, false)), c.Result.Detail, own.Warnings
+	c.chunk.Warnings, c.chunk.Timings = x.Warnings, x.Timings
+	if c.send == nil {
+		return nil
 	}
-	return false
-}
-
-func comma(dst []byte, i int) []byte {
-	if i > 0 {
-		dst = append(dst, ',')
-	}
-	return dst
-}
-
-// appendName appends tokenName as a JSON string.
-func appendName(dst []byte, token string) []byte {
-	if utf8.ValidString(token) {
-		return wire.AppendString(dst, token)
-	}
-	dst = append(dst, `"bytes:`...)
-	for i := range len(token) {
-		dst = append(dst, '\\', '\\', 'x', hexDigits[token[i]>>4], hexDigits[token[i]&15])
-	}
-	return append(dst, '"')
-}
-
-// finish sends the choice's last frame.
-func (c *completionEncoder) finish() error {
-	c.open(`"","logprobs":null,"finish_reason":`)
-	c.buf = wire.AppendString(c.buf, finishOf(c.result, false))
-	if c.result.Detail != "" {
-		c.buf = append(c.buf, `,"finish_detail":`...)
-		c.buf = wire.AppendString(c.buf, c.result.Detail)
-	}
-	own := warningsOf(c.notices)
-	x := extrasOf(&c.info, c.result, c.about, nil)
-	if x.ReasoningInfo = nil; !c.several {
-		x.Warnings = append(x.Warnings, own...)
-	} else if len(own) > 0 {
-		c.buf = append(append(c.buf, `,"warnings":`...), appendJSON(nil, own)...)
-	}
-	c.buf = append(c.buf, '}')
-	return c.closeWith(appendJSON(nil, x))
+	return c.send(&c.chunk)
 }

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 
 	"runner/generation"
 	"runner/reasoning"
@@ -58,24 +57,16 @@ func (b *CompletionRequest) Note(body []byte) {
 //
 //openapi:answer CompletionChunk
 type Completion struct {
-	// The id of the answer. It is the same in all chunks.
-	ID string `json:"id"`
+	Head
 	// The type of this object.
 	Object string `json:"object" api:"=text_completion"`
-	// When the server received the request, in seconds since 1970.
-	Created int64 `json:"created"`
-	// The name of the model.
-	Model string `json:"model"`
-	// Identifies the model's weights. Absent until all of its files have been read, and always for an engine at an
-	// address.
-	SystemFingerprint string `json:"system_fingerprint,omitempty"`
 	// What the chunk adds to a choice. Empty in the chunk with the usage.
 	Choices []CompletionChoice `json:"choices" api:"[..1]"`
 	// The token counts, in the last chunk, if `stream_options.include_usage` is true. The other chunks then have null.
-	Usage *Usage `json:"usage,omitempty" api:"|null"`
+	Usage **Usage `json:"usage,omitempty" api:"|null"`
 	// What was not done as requested, and what was wrong with the model's output. Only in a choice's last chunk.
-	Warnings []Warning `json:"warnings,omitempty"`
-	Timings  *Timings  `json:"timings,omitempty"`
+	Warnings []wire.Warning `json:"warnings,omitempty"`
+	Timings  *Timings       `json:"timings,omitempty"`
 }
 
 // CompletionChoice is one continuation of a prompt. The n choices of prompt p have the indexes from p*n on.
@@ -95,7 +86,7 @@ type CompletionChoice struct {
 	FinishReason *string `json:"finish_reason" api:"=stop,length|null"`
 	FinishDetail string  `json:"finish_detail,omitempty" api:"#FinishDetail"`
 	// What was wrong with this choice's output, if there are several choices.
-	Warnings []Warning `json:"warnings,omitempty"`
+	Warnings []wire.Warning `json:"warnings,omitempty"`
 }
 
 // CompletionLogprobs has the log probabilities of a text's tokens.
@@ -217,14 +208,6 @@ func (c *completionOrder) readLogprobs(b *CompletionRequest) error {
 	return nil
 }
 
-// echoed returns the log probabilities of an echoed prompt, if the request asks for them.
-func (c *completionOrder) echoed(prompt []reasoning.TokenLogprobs) []reasoning.TokenLogprobs {
-	if !c.echo || !c.req.Logprobs {
-		return nil
-	}
-	return prompt
-}
-
 // bind does what needs the model: it gets the texts of echoed prompts.
 func (c *completionOrder) bind(m wire.Tokenizer) error {
 	if !c.echo {
@@ -291,55 +274,7 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) error {
 	if err := c.bind(m); err != nil {
 		return err
 	}
-	h := a.head("cmpl-", "text_completion", m)
-	reqs := c.requests()
-	if c.stream {
-		s := stream{reqs: reqs, form: c.form, encoder: func(choice int, send func([]byte) error) encoder {
-			return newCompletionEncoder(h, c, choice, send)
-		}}
-		if c.usage {
-			s.last = func(results []*reasoning.Result) []byte { return h.usageChunk(c.usageOf(results)) }
-		}
-		return a.serve(w, r, m, &s)
-	}
-	replies := make([]generation.Collector, len(reqs))
-	err = generate(r.Context(), m, reqs, func() {}, func(choice int, e reasoning.Event) error {
-		replies[choice].Push(e)
-		return nil
-	})
-	if err != nil {
-		return wireError(err, c.form)
-	}
-	return wire.Answer(w, c.completion(h, replies))
-}
-
-// completion returns the answer with all choices.
-func (c *completionOrder) completion(h head, replies []generation.Collector) *Completion {
-	out := &Completion{
-		ID: h.id, Object: h.object, Created: h.created, Model: h.model, SystemFingerprint: h.fingerprint,
-		Choices: make([]CompletionChoice, len(replies)), Warnings: c.warnings,
-	}
-	results := make([]*reasoning.Result, len(replies))
-	for i := range replies {
-		r := replies[i].Reply()
-		results[i] = r.Result
-		prefix := c.prefix(i)
-		finish := finishOf(r.Result, false)
-		out.Choices[i] = CompletionChoice{Index: i, Text: prefix + r.Answer, FinishReason: &finish,
-			FinishDetail: r.Result.Detail}
-		if list := slices.Concat(c.echoed(r.Prompt), r.Logprobs); len(list) > 0 {
-			out.Choices[i].Logprobs = completionLogprobs(list, c.req.Sampling.TopLogprobs)
-		}
-		if c.promptTop >= 0 {
-			out.Choices[i].PromptLogprobs = promptLogprobs(r.Prompt, c.promptTop)
-		}
-		if own := warningsOf(r.Warnings); len(replies) == 1 {
-			out.Warnings = append(out.Warnings, own...)
-		} else {
-			out.Choices[i].Warnings = own
-		}
-	}
-	usage, timings := c.usageOf(results), timingsOf(results[0])
-	out.Usage, out.Timings = &usage, &timings
-	return out
+	h := a.head("cmpl-", m)
+	return a.respond(w, r, m, &c.order, c.requests(),
+		func(send func(any) error) reply { return c.reply(h, send) })
 }

@@ -82,7 +82,7 @@ type order struct {
 	usage   bool
 	// form is the field with the answer's form; empty if it has none.
 	form     string
-	warnings []Warning
+	warnings []wire.Warning
 	// custom are the names of the tools whose calls are free text.
 	custom map[string]bool
 }
@@ -123,6 +123,17 @@ func (a *API) order(o *Options) (*order, error) {
 	}
 	d.req.Form, d.form, err = o.source(&d.req)
 	return d, err
+}
+
+// requests returns a request for each choice.
+func (d *order) requests() []generation.Request {
+	reqs := make([]generation.Request, d.choices)
+	for i := range reqs {
+		seed := *d.req.Seed + uint64(i)
+		reqs[i] = d.req
+		reqs[i].Seed = &seed
+	}
+	return reqs
 }
 
 // sampling reads the fields about sampling.

@@ -1,30 +1,17 @@
 package openai
 
 import (
-	"encoding/json"
-	"math"
 	"slices"
 	"time"
 
-	"runner/generation"
 	"runner/reasoning"
 	"runner/server/internal/contract"
+	"runner/server/wire"
 )
-
-// Warning says what was not done as requested, or what was wrong with the model's output. It contains none of that
-// output.
-//
-//openapi:answer Warning
-type Warning struct {
-	// The kind of warning, for programs.
-	Code string `json:"code" api:"example=malformed_arguments"`
-	// A message for people. It contains none of the model's text.
-	Message string `json:"message"`
-}
 
 // warn adds a warning about the request.
 func (d *order) warn(code, message string) {
-	d.warnings = append(d.warnings, Warning{Code: code, Message: message})
+	d.warnings = append(d.warnings, wire.Warning{Code: code, Message: message})
 }
 
 // unsupported adds a warning about a field that is not supported.
@@ -135,19 +122,7 @@ type Remarks struct {
 	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
 	// What was not done as requested, and what was wrong with the model's output. With `n` above 1 each choice has the
 	// warnings about its own output.
-	Warnings []Warning `json:"warnings,omitempty"`
-}
-
-// remarksOf returns the remarks of a choice.
-func remarksOf(r *reasoning.Result, notices []generation.Notice) Remarks {
-	return Remarks{r.ReasoningUnavailable, warningsOf(notices)}
-}
-
-func warningsOf(notices []generation.Notice) (list []Warning) {
-	for _, n := range notices {
-		list = append(list, Warning{n.Code, n.Text})
-	}
-	return list
+	Warnings []wire.Warning `json:"warnings,omitempty"`
 }
 
 // Extras are the fields that answers and the last chunk of each choice have in addition to OpenAI's.
@@ -158,15 +133,18 @@ type Extras struct {
 	Timings *Timings `json:"timings,omitempty"`
 }
 
-// extrasOf returns the extras of an answer or of the last chunk of a choice. own are the remarks of the only choice;
-// nil if there are several. about are the warnings about the request.
-func extrasOf(info *reasoning.Info, r *reasoning.Result, about []Warning, own *Remarks) Extras {
-	t := timingsOf(r)
-	x := Extras{ReasoningInfo: contract.InfoOf(info), Remarks: Remarks{Warnings: slices.Clone(about)}, Timings: &t}
-	if own != nil {
-		x.ReasoningUnavailable, x.Warnings = own.ReasoningUnavailable, append(x.Warnings, own.Warnings...)
+// remarks returns the remarks of a choice and the extras of its last chunk. several says that the answer has more
+// choices. The warnings about the request are those of the first choice.
+func (d *order) remarks(end *contract.Ending, choice int, several bool) (own Remarks, x Extras) {
+	x.ReasoningInfo, x.Timings = contract.InfoOf(end.Info), new(timingsOf(end.Result))
+	if choice == 0 {
+		x.Warnings = slices.Clone(d.warnings)
 	}
-	return x
+	if own = (Remarks{end.Result.ReasoningUnavailable, end.Warnings}); several {
+		return own, x
+	}
+	x.ReasoningUnavailable, x.Warnings = own.ReasoningUnavailable, append(x.Warnings, own.Warnings...)
+	return Remarks{}, x
 }
 
 // finishOf returns the API's word for why a choice ended.
@@ -195,21 +173,4 @@ func (s *speech) joins(segment reasoning.Segment) bool {
 	join := s.any && !s.spoken[segment]
 	s.spoken[segment], s.any = true, true
 	return join
-}
-
-// scoreOf returns the model's confidence, or nil if there is none or JSON cannot represent it.
-func scoreOf(r *reasoning.Result) *float64 {
-	if r.Score == nil || math.IsNaN(*r.Score) || math.IsInf(*r.Score, 0) {
-		return nil
-	}
-	return r.Score
-}
-
-// appendJSON appends a value as JSON. Encoding the value must never fail.
-func appendJSON(dst []byte, v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return append(dst, "null"...)
-	}
-	return append(dst, text...)
 }

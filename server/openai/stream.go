@@ -9,58 +9,52 @@ import (
 	"runner/server/wire"
 )
 
+// reply is an answer that grows with the events of its choices. It is streamed as chunks, or complete at the end.
+type reply interface {
+	// push takes the next event of a choice; Done is the last.
+	push(choice int, e *reasoning.Event) error
+	// last returns the chunk with the usage, which comes after all choices.
+	last() any
+	// complete returns the whole answer. It must not have been streamed.
+	complete() any
+}
+
+// respond carries out the requests of the choices and answers. begin makes the answer, see [chatOrder.reply].
+func (a *API) respond(w http.ResponseWriter, r *http.Request, m wire.Model, d *order, reqs []generation.Request,
+	begin func(send func(chunk any) error) reply) (err error) {
+	if d.stream {
+		err = wire.Streamed(w, r, m, reqs, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
+			return &stream{to, begin(func(chunk any) error { return to.Send("", chunk) }), d}
+		})
+	} else {
+		whole := begin(nil)
+		if err = wire.Generate(r.Context(), m, reqs, func() {}, whole.push); err == nil {
+			return wire.Answer(w, whole.complete())
+		}
+	}
+	if err != nil {
+		return wireError(err, d.form)
+	}
+	return nil
+}
+
 // stream is an answer as server-sent events.
 type stream struct {
-	reqs []generation.Request
-	// form is the field with the answer's form.
-	form string
-	// encoder makes the encoder of a choice.
-	encoder func(choice int, send func(frame []byte) error) encoder
-	// last makes the frame after all choices; nil if there is none.
-	last func([]*reasoning.Result) []byte
+	to *wire.Stream
+	reply
+	order *order
 }
 
-// encoder turns the events of a choice into frames.
-type encoder interface {
-	Push(e reasoning.Event) error
-	// outcome returns the choice's result after its end.
-	outcome() *reasoning.Result
-}
+// Push implements [wire.Encoder].
+func (s *stream) Push(choice int, e *reasoning.Event) error { return s.push(choice, e) }
 
-// streamEnd is the last frame of every stream.
-var streamEnd = []byte("[DONE]")
-
-// serve generates and streams. It writes nothing until all choices have started, so that an error until then gets its
-// HTTP status. A later error is sent as a frame.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *stream) error {
-	var out *wire.Stream
-	defer func() { out.End() }()
-	send := func(frame []byte) error { return out.Send("", frame) }
-	encoders := make([]encoder, len(s.reqs))
-	for i := range encoders {
-		encoders[i] = s.encoder(i, send)
-	}
-	begin := func() { out = wire.NewEvents(w) }
-	if len(s.reqs) == 1 {
-		begin = func() { out = wire.NewEvents(w).Hold() }
-		s.reqs[0].Idle = func() { out.Flush() }
-	}
-	err := generate(r.Context(), m, s.reqs, begin, func(choice int, e reasoning.Event) error {
-		return encoders[choice].Push(e)
-	})
-	if out == nil {
-		return wireError(err, s.form)
-	}
+// End implements [wire.Encoder].
+func (s *stream) End(err error) {
 	switch {
 	case err != nil:
-		_ = send(appendJSON(nil, apierror.New(wireError(err, s.form)))) // the client may be gone
-	case s.last != nil:
-		results := make([]*reasoning.Result, len(encoders))
-		for i, e := range encoders {
-			results[i] = e.outcome()
-		}
-		_ = send(s.last(results))
+		_ = s.to.Send("", apierror.New(wireError(err, s.order.form)))
+	case s.order.usage:
+		_ = s.to.Send("", s.last())
 	}
-	_ = send(streamEnd)
-	return nil
+	_ = s.to.SendLine("", []byte("[DONE]"))
 }

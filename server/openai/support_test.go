@@ -164,7 +164,7 @@ func assemble(t testing.TB, frames []string) *ChatCompletion {
 			if i != len(frames)-1 || len(c.Choices) != 0 {
 				t.Fatalf("usage in frame %d of %d: %s", i, len(frames), frame)
 			}
-			out.Usage = *c.Usage
+			out.Usage = **c.Usage
 			continue
 		}
 		if len(c.Choices) != 1 {
@@ -208,7 +208,7 @@ func merge(m *AnswerMessage, d *Delta) {
 		m.Role = d.Role
 	}
 	if d.Content != nil {
-		text := *d.Content
+		text := **d.Content
 		if m.Content != nil {
 			text = *m.Content + text
 		}

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -37,8 +38,8 @@ func TestCompletions(t *testing.T) {
 		fake.Reply{After: "<|start|>", Say: "assistant<|channel|>analysis"})
 	c := f.complete(`{"prompt":"once upon"}`)
 	if got := c.Choices[0].Text; !strings.HasPrefix(got, " a time é") || *c.Choices[0].FinishReason != "length" ||
-		c.Usage.CompletionTokens != 16 || c.Object != "text_completion" ||
-		!strings.HasPrefix(c.ID, "cmpl-") || c.Usage.TotalTokens != c.Usage.PromptTokens+16 {
+		(*c.Usage).CompletionTokens != 16 || c.Object != "text_completion" ||
+		!strings.HasPrefix(c.ID, "cmpl-") || (*c.Usage).TotalTokens != (*c.Usage).PromptTokens+16 {
 		t.Errorf("the answer is %s", pretty(t, c))
 	}
 	c = f.complete(`{"prompt":"once upon","max_tokens":-1,"echo":true,"stop":" more"}`)
@@ -46,11 +47,11 @@ func TestCompletions(t *testing.T) {
 		t.Errorf("the echo is %s", pretty(t, c))
 	}
 	// Names of control tokens are text unless the request says otherwise.
-	if plain := f.complete(`{"prompt":"<|start|>","max_tokens":1}`); plain.Usage.PromptTokens < 5 {
-		t.Errorf("the prompt has %d tokens", plain.Usage.PromptTokens)
+	if plain := f.complete(`{"prompt":"<|start|>","max_tokens":1}`); (*plain.Usage).PromptTokens < 5 {
+		t.Errorf("the prompt has %d tokens", (*plain.Usage).PromptTokens)
 	}
 	special := f.complete(`{"prompt":"<|start|>","parse_special":true,"max_tokens":1}`)
-	if special.Choices[0].Text != "assistant" || special.Usage.PromptTokens > 2 {
+	if special.Choices[0].Text != "assistant" || (*special.Usage).PromptTokens > 2 {
 		t.Errorf("the answer is %s", pretty(t, special))
 	}
 	tokens := fake.Encode(f.models.Fake.Vocab(), "once upon")
@@ -93,7 +94,7 @@ func TestCompletionStreams(t *testing.T) {
 			}
 			got.Choices[c.Choices[0].Index].add(&c.Choices[0])
 		}
-		got.Usage.PromptTokensDetails, want.Usage.PromptTokensDetails = PromptDetails{}, PromptDetails{}
+		(*got.Usage).PromptTokensDetails, (*want.Usage).PromptTokensDetails = PromptDetails{}, PromptDetails{}
 		if a, b := pretty(t, got.Choices)+pretty(t, got.Usage), pretty(t, want.Choices)+pretty(t, want.Usage); a != b {
 			t.Errorf("%s: the stream adds up to\n%s\nand the answer is\n%s", fields, a, b)
 		}
@@ -104,23 +105,23 @@ func TestCompletionStreams(t *testing.T) {
 func TestCompletionStreamsAddUp(t *testing.T) {
 	for seed := range uint64(1000) {
 		g := generator{rand.New(rand.NewPCG(seed, 2))}
-		c := &completionOrder{texts: []string{g.text()}, echo: g.IntN(2) == 0, order: order{choices: 1}}
+		c := oneCompletion()
+		c.texts, c.echo = []string{g.text()}, g.IntN(2) == 0
 		list := g.stream(g.IntN(2) == 0)
-		var collected generation.Collector
 		got := CompletionChoice{}
-		encoder := newCompletionEncoder(*testConfig.head(), c, 0, func(frame []byte) error {
-			var f Completion
-			decode(t, string(frame), &f)
-			got.add(&f.Choices[0])
-			return nil
-		})
-		for _, e := range list {
-			collected.Push(e)
-			if err := encoder.Push(e); err != nil {
+		var frames []string
+		streamed, whole := c.reply(testHead, framed(t, &frames)), c.reply(testHead, nil)
+		for i := range list {
+			if err := errors.Join(streamed.push(0, &list[i]), whole.push(0, &list[i])); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want := c.completion(*testConfig.head(), []generation.Collector{collected}).Choices[0]
+		for _, frame := range frames {
+			var f Completion
+			decode(t, frame, &f)
+			got.add(&f.Choices[0])
+		}
+		want := whole.complete().(*Completion).Choices[0]
 		if a, b := pretty(t, got), pretty(t, want); a != b {
 			t.Fatalf("seed %d: the stream adds up to\n%s\nand the answer is\n%s", seed, a, b)
 		}
@@ -185,8 +186,8 @@ func TestPromptsAreScored(t *testing.T) {
 	const fields = `"prompt":"once é","seed":1,"temperature":0`
 	echo := f.complete(`{` + fields + `,"echo":true,"logprobs":2,"max_tokens":1}`).Choices[0]
 	only := f.complete(`{` + fields + `,"echo":true,"logprobs":2,"max_tokens":0,"prompt_logprobs":1}`)
-	c, l, n := only.Choices[0], only.Choices[0].Logprobs, only.Usage.PromptTokens
-	if c.Text != "once é" || *c.FinishReason != "length" || only.Usage.CompletionTokens != 0 ||
+	c, l, n := only.Choices[0], only.Choices[0].Logprobs, (*only.Usage).PromptTokens
+	if c.Text != "once é" || *c.FinishReason != "length" || (*only.Usage).CompletionTokens != 0 ||
 		len(l.Tokens) != n || n < 5 {
 		t.Fatalf("nothing but the prompt is %s", pretty(t, only))
 	}
@@ -223,7 +224,7 @@ func TestIgnoreEOSGoesOnToTheLimit(t *testing.T) {
 	if c := f.complete(`{"prompt":"once","max_tokens":30}`); *c.Choices[0].FinishReason != "stop" {
 		t.Fatalf("the answer is %s", pretty(t, c))
 	}
-	if c := f.complete(`{"prompt":"once","max_tokens":30,"ignore_eos":true}`); c.Usage.CompletionTokens != 30 ||
+	if c := f.complete(`{"prompt":"once","max_tokens":30,"ignore_eos":true}`); (*c.Usage).CompletionTokens != 30 ||
 		*c.Choices[0].FinishReason != "length" {
 		t.Errorf("the answer is %s", pretty(t, c))
 	}

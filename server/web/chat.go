@@ -3,7 +3,7 @@ package web
 import (
 	"net/http"
 
-	"runner/reasoning"
+	"runner/generation"
 	"runner/reasoning/seal"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -32,48 +32,18 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
 	scope := seal.Scope{
 		Principal: who.ID, Model: contract.WeightsOf(m), Conversation: seal.ConversationID("web", in.Conversation),
 	}
-	restorer := contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)
-	if err := restorer.Conversation(t.req.Messages, t.values); err != nil {
+	turn, warnings, err := contract.Bind(a.cfg.Seal, scope, a.cfg.StrictSeal, &t.req, t.values)
+	if err != nil {
 		return err
 	}
-	t.warnings = append(t.warnings, restorer.Warnings()...)
 	if t.req.Seed == nil {
-		seed := wire.NewSeed(a.cfg.Random)
-		t.req.Seed = &seed
+		t.req.Seed = new(wire.NewSeed(a.cfg.Random))
 	}
 	t.req.Thread, t.req.Phases = in.Conversation, true
-	sealing := contract.Begin(a.cfg.Seal, scope, t.req.Messages)
-	if t.req.CallID = sealing.CallID; t.seal {
-		t.req.Seal = contract.Sealer(sealing, true)
-	}
-	return a.stream(w, r, m, t)
-}
-
-// stream answers with the events of a run.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, t *turn) error {
-	var enc *Encoder
-	for e, err := range m.Generate(r.Context(), t.req) {
-		switch {
-		case err != nil && enc == nil:
-			return err
-		case err != nil:
-			_ = enc.Fail(wire.FromError(err, fields)) // the client may be gone; the run has ended anyway
-			return nil
-		case enc == nil:
-			out := wire.NewEvents(w)
-			defer out.End()
-			enc = NewEncoder(EncoderConfig{Model: m.Card().Name, Schema: t.schema, Pace: a.cfg.Pace},
-				func(event []byte) error { return out.Send("", event) })
-			defer enc.Close() // before the stream ends
-		}
-		if err := enc.Push(&e); err != nil {
-			return nil // the client has gone
-		}
-		if e.Kind == reasoning.Started {
-			for _, w := range t.warnings {
-				enc.warn(w.Code, w.Text)
-			}
-		}
-	}
-	return nil
+	contract.Reply(&t.req, turn, t.seal, true)
+	return wire.Streamed(w, r, m, []generation.Request{t.req}, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
+		return NewEncoder(EncoderConfig{Model: m.Card().Name, Schema: t.schema, Pace: a.cfg.Pace,
+			Warnings: append(t.warnings, warnings...), Flush: to.Flush},
+			func(event any) error { return to.Send("", event) })
+	})
 }

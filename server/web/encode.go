@@ -3,7 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
-	"strconv"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,28 +22,80 @@ type EncoderConfig struct {
 	Schema json.RawMessage
 	// Pace is the shortest time between two renderings of a text that grows; 0 renders each piece.
 	Pace time.Duration
+	// Warnings are about the request.
+	Warnings []wire.Warning
+	// Flush is called after events that were sent late, by a timer; may be nil.
+	Flush func()
 }
 
-// Encoder writes the events of a run for the page. They go to a function, as lines of JSON.
+// Event is an event for the page, except the last one of a run that did not fail, which is [Done]. It has the fields
+// that its type needs:
+//
+//	start           model, reasoning_info, prompt_tokens
+//	open            part, kind, specialist, call
+//	text            part, text, and block and html if a block of it has changed
+//	next            part, and what may come next in an answer with a schema
+//	close           part
+//	strategy        strategy, message
+//	specialist      delegation; specialist_end likewise
+//	rationale       call (its id), decision
+//	assumption      assumption
+//	warning, error  code, message
+type Event struct {
+	Type          string                  `json:"type"`
+	Model         string                  `json:"model,omitempty"`
+	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
+	PromptTokens  *int                    `json:"prompt_tokens,omitempty"`
+	Part          *int                    `json:"part,omitempty"`
+	Kind          string                  `json:"kind,omitempty"`
+	Specialist    string                  `json:"specialist,omitempty"`
+	Call          any                     `json:"call,omitempty"`
+	*Block
+	// Text is what came since the last event of the part.
+	Text string `json:"text,omitempty"`
+	*Next
+	Code       string                `json:"code,omitempty"`
+	Strategy   reasoning.Strategy    `json:"strategy,omitempty"`
+	Message    string                `json:"message,omitempty"`
+	Decision   *reasoning.Decision   `json:"decision,omitempty"`
+	Assumption *reasoning.Assumption `json:"assumption,omitempty"`
+	Delegation *reasoning.Delegation `json:"delegation,omitempty"`
+}
+
+// made is a call that the model makes.
+type made struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// Block is a block of a text that has changed, with its whole new HTML.
+type Block struct {
+	Index int    `json:"block"`
+	HTML  string `json:"html"`
+}
+
+// Next is what may come next in an answer with a schema, see [grammar.Follower.Next].
+type Next struct {
+	ASCII string `json:"ascii"`
+	Other bool   `json:"other"`
+	End   bool   `json:"end"`
+}
+
+// Encoder writes the events of a run for the page: [Event] values, which go to a function.
 //
 // Texts arrive token by token, but they are rendered at most once in each Pace, and at most a tenth of the time is
 // spent on it. So neither the server nor the page slows down when tokens come fast.
 //
-// The events: start; open (part, kind, specialist, call); text (part, text, which is what came since the last event of
-// the part, and block and html, the block's whole new HTML; next, what may come next in an answer with a schema);
-// close (part); warning; strategy; specialist and specialist_end; rationale; assumption; done; and error.
-//
-// Push and Fail are for one goroutine at a time. The function is never called by two goroutines at once.
+// Push and End are for one goroutine at a time. The function is never called by two goroutines at once.
 type Encoder struct {
 	cfg EncoderConfig
-	out func(event []byte) error
+	out func(event any) error
 
-	mu     sync.Mutex
-	buf    []byte
+	mu sync.Mutex
+	contract.Ending
 	err    error
 	parts  int
 	open   []*part
-	log    contract.DelegationLog
 	timer  *time.Timer
 	armed  bool
 	closed bool
@@ -63,9 +115,8 @@ type part struct {
 	blocks     markdown.Writer
 }
 
-// NewEncoder returns an encoder. send gets each event as one line of JSON, which is valid until send returns. After its
-// first error it gets no more. The caller must call Close.
-func NewEncoder(cfg EncoderConfig, send func(event []byte) error) *Encoder {
+// NewEncoder returns an encoder. send gets each event. After its first error it gets no more. The caller must call End.
+func NewEncoder(cfg EncoderConfig, send func(event any) error) *Encoder {
 	e := &Encoder{cfg: cfg, out: send}
 	if cfg.Schema != nil {
 		// The run has checked the schema. Without a follower the page shows no more than the answer.
@@ -74,53 +125,55 @@ func NewEncoder(cfg EncoderConfig, send func(event []byte) error) *Encoder {
 	return e
 }
 
-// Close ends the encoder. Nothing is sent after it.
-func (e *Encoder) Close() {
+// End implements [wire.Encoder]. Nothing is sent after it.
+func (e *Encoder) End(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err != nil {
+		e.flush()
+		failure := wire.FromError(err, fields)
+		e.send(Event{Type: "error", Code: failure.Code, Message: failure.Error()})
+	}
 	e.closed = true
 	if e.timer != nil {
 		e.timer.Stop()
 	}
 }
 
-// Push takes the next event of the run. It returns the error of send; later calls return the same error.
-func (e *Encoder) Push(ev *reasoning.Event) error {
+// Push takes the next event of the run, which is the only one of its stream. It returns the error of send; later calls
+// return the same error.
+func (e *Encoder) Push(_ int, ev *reasoning.Event) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.log.Push(ev)
 	if ev.Kind == reasoning.SegmentDelta {
 		e.delta(ev)
 		return e.err
 	}
 	e.flush()
+	e.Note(ev)
 	switch ev.Kind {
 	case reasoning.Started:
 		e.start(ev.Info)
 	case reasoning.StrategySwitched:
-		e.send(map[string]any{"type": "strategy", "strategy": ev.Info.Strategy, "message": ev.Text})
+		e.send(Event{Type: "strategy", Strategy: ev.Info.Strategy, Message: ev.Text})
 	case reasoning.SegmentStart:
 		e.opens(ev)
 	case reasoning.SegmentEnd:
 		e.closes(ev)
 	case reasoning.Warning:
-		e.warning(ev.Code, ev.Text)
+		e.warn(wire.Warning{Code: ev.Code, Message: ev.Text})
 	case reasoning.Decided:
 		if ev.Decision != nil {
-			e.send(map[string]any{"type": "rationale", "call": ev.Call.ID, "decision": ev.Decision})
+			e.send(Event{Type: "rationale", Call: ev.Call.ID, Decision: ev.Decision})
 		}
 	case reasoning.Assumed:
 		if ev.Assumption != nil {
-			e.send(map[string]any{"type": "assumption", "assumption": ev.Assumption})
+			e.send(Event{Type: "assumption", Assumption: ev.Assumption})
 		}
 	case reasoning.DelegationStart:
-		if ev.Delegation != nil {
-			e.send(map[string]any{"type": "specialist", "delegation": ev.Delegation})
-		}
+		e.send(Event{Type: "specialist", Delegation: ev.Delegation})
 	case reasoning.DelegationEnd:
-		if ev.Delegation != nil {
-			e.send(map[string]any{"type": "specialist_end", "delegation": ev.Delegation})
-		}
+		e.send(Event{Type: "specialist_end", Delegation: ev.Delegation})
 	case reasoning.Done:
 		e.done(ev.Result)
 	}
@@ -128,11 +181,16 @@ func (e *Encoder) Push(ev *reasoning.Event) error {
 }
 
 func (e *Encoder) start(info *reasoning.Info) {
-	if info == nil {
-		return
+	if info != nil {
+		e.send(Event{Type: "start", Model: e.cfg.Model, ReasoningInfo: contract.InfoOf(info), PromptTokens: &info.Prompt})
 	}
-	e.send(map[string]any{"type": "start", "model": e.cfg.Model, "reasoning_info": contract.InfoOf(info),
-		"prompt_tokens": info.Prompt})
+	for _, w := range e.cfg.Warnings {
+		e.warn(w)
+	}
+}
+
+func (e *Encoder) warn(w wire.Warning) {
+	e.send(Event{Type: "warning", Code: w.Code, Message: w.Message})
 }
 
 // kinds are the names of the segments.
@@ -144,12 +202,9 @@ func (e *Encoder) opens(ev *reasoning.Event) {
 	e.parts++
 	p.blocks.JSON = ev.Segment == reasoning.ToolCall || ev.Segment == reasoning.Answer && e.cfg.Schema != nil
 	e.open = append(e.open, p)
-	event := map[string]any{"type": "open", "part": p.id, "kind": kinds[ev.Segment]}
-	if ev.Specialist != "" {
-		event["specialist"] = ev.Specialist
-	}
+	event := Event{Type: "open", Part: &p.id, Kind: kinds[ev.Segment], Specialist: ev.Specialist}
 	if ev.Segment == reasoning.ToolCall {
-		event["call"] = map[string]string{"id": ev.Call.ID, "name": ev.Call.Name}
+		event.Call = made{ev.Call.ID, ev.Call.Name}
 	}
 	e.send(event)
 	if p.of == reasoning.Answer {
@@ -195,8 +250,11 @@ func (e *Encoder) late() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.armed = false
-	if !e.closed {
-		e.flush()
+	if e.closed {
+		return
+	}
+	if e.flush(); e.cfg.Flush != nil {
+		e.cfg.Flush()
 	}
 }
 
@@ -219,33 +277,20 @@ func (e *Encoder) flush() {
 // render sends what changed in a part.
 func (e *Encoder) render(p *part) {
 	for _, b := range p.blocks.Changed() {
-		e.begin("text", p)
-		e.buf = strconv.AppendInt(append(e.buf, `,"block":`...), int64(b.Index), 10)
-		e.buf = wire.AppendString(append(e.buf, `,"html":`...), b.HTML)
-		e.end(p)
+		e.sendPart("text", p, &Block{b.Index, b.HTML})
 	}
 	if len(p.text) > 0 { // white space that makes no block
-		e.begin("text", p)
-		e.end(p)
+		e.sendPart("text", p, nil)
 	}
 	if p.of == reasoning.Answer {
 		e.next(p)
 	}
 }
 
-// begin begins an event of a part.
-func (e *Encoder) begin(kind string, p *part) {
-	e.buf = append(append(append(e.buf[:0], `{"type":"`...), kind...), `","part":`...)
-	e.buf = strconv.AppendInt(e.buf, int64(p.id), 10)
-}
-
-// end ends an event of a part and sends it, with the text that was not sent yet.
-func (e *Encoder) end(p *part) {
-	if len(p.text) > 0 {
-		e.buf = wire.AppendString(append(e.buf, `,"text":`...), string(p.text))
-		p.text = p.text[:0]
-	}
-	e.write(append(e.buf, '}'))
+// sendPart sends an event of a part, with the text that was not sent yet.
+func (e *Encoder) sendPart(kind string, p *part, b *Block) {
+	e.send(Event{Type: kind, Part: &p.id, Block: b, Text: string(p.text)})
+	p.text = p.text[:0]
 }
 
 // next sends what may come next in an answer with a schema.
@@ -253,12 +298,9 @@ func (e *Encoder) next(p *part) {
 	if e.form == nil {
 		return
 	}
-	ascii, other, end := e.form.Next()
-	e.begin("next", p)
-	e.buf = wire.AppendString(append(e.buf, `,"ascii":`...), ascii)
-	e.buf = strconv.AppendBool(append(e.buf, `,"other":`...), other)
-	e.buf = strconv.AppendBool(append(e.buf, `,"end":`...), end)
-	e.write(append(e.buf, '}'))
+	var next Next
+	next.ASCII, next.Other, next.End = e.form.Next()
+	e.send(Event{Type: "next", Part: &p.id, Next: &next})
 }
 
 func (e *Encoder) closes(ev *reasoning.Event) {
@@ -268,25 +310,8 @@ func (e *Encoder) closes(ev *reasoning.Event) {
 	}
 	p.blocks.End()
 	e.render(p)
-	e.begin("close", p)
-	e.end(p)
-	for i := range e.open {
-		if e.open[i] == p {
-			e.open = append(e.open[:i], e.open[i+1:]...)
-			break
-		}
-	}
-}
-
-// warn sends a warning that is not the run's.
-func (e *Encoder) warn(code, message string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.warning(code, message)
-}
-
-func (e *Encoder) warning(code, message string) {
-	e.send(map[string]any{"type": "warning", "code": code, "message": message})
+	e.sendPart("close", p, nil)
+	e.open = slices.DeleteFunc(e.open, func(o *part) bool { return o == p })
 }
 
 // Done is the last event of a run that did not fail.
@@ -346,8 +371,8 @@ func (e *Encoder) done(r *reasoning.Result) {
 	u, t := r.Usage, r.Timing
 	e.send(Done{
 		Type: "done", FinishReason: r.Finish, FinishDetail: r.Detail, TraceID: r.Trace,
-		ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource, Score: r.Score, Sealed: r.Sealed,
-		Instructions: e.log.Carries(r),
+		ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource, Score: contract.Score(r),
+		Sealed: r.Sealed, Instructions: e.Instructions(),
 		Usage: Usage{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion, Reasoning: u.Reasoning,
 			Summary: u.Summary},
 		Timing: Timing{Queue: ms(t.Queue), FirstToken: ms(t.FirstToken), FirstAnswer: ms(t.FirstAnswer),
@@ -355,29 +380,9 @@ func (e *Encoder) done(r *reasoning.Result) {
 	})
 }
 
-// Fail ends the run with an error. It returns the error of send.
-func (e *Encoder) Fail(err *wire.Error) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.flush()
-	e.send(map[string]any{"type": "error", "code": err.Code, "message": err.Error()})
-	return e.err
-}
-
-// send sends an event that is not a text.
+// send sends an event.
 func (e *Encoder) send(event any) {
-	line, err := json.Marshal(event)
-	if err != nil {
-		if e.err == nil {
-			e.err = err
-		}
-		return
-	}
-	e.write(line)
-}
-
-func (e *Encoder) write(line []byte) {
-	if e.buf = e.buf[:0]; e.err == nil && !e.closed {
-		e.err = e.out(line)
+	if e.err == nil && !e.closed {
+		e.err = e.out(event)
 	}
 }

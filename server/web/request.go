@@ -100,7 +100,7 @@ type turn struct {
 	seal, trace bool
 	schema      json.RawMessage
 	// warnings are about what was left out of the request.
-	warnings []generation.Notice
+	warnings []wire.Warning
 }
 
 // decode reads a principal's request, except for what needs the model.

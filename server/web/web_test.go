@@ -72,14 +72,27 @@ func show(t *testing.T, lines []string) shown {
 	return s
 }
 
+// line returns an event as JSON.
+func line(t *testing.T, event any) string {
+	t.Helper()
+	var b strings.Builder
+	if err := wire.NewJSON(&b).Encode(event); err != nil {
+		t.Error(err)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // encode encodes the events of a run.
 func encode(t *testing.T, cfg web.EncoderConfig, events []reasoning.Event) []string {
 	t.Helper()
 	var lines []string
-	e := web.NewEncoder(cfg, func(line []byte) error { lines = append(lines, string(line)); return nil })
-	defer e.Close()
+	e := web.NewEncoder(cfg, func(event any) error {
+		lines = append(lines, line(t, event))
+		return nil
+	})
+	defer e.End(nil)
 	for i := range events {
-		if err := e.Push(&events[i]); err != nil {
+		if err := e.Push(0, &events[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -153,9 +166,9 @@ func dataLines(body string) (lines []string) {
 // A reader that is gone ends the run at once.
 func TestEncoderStopsAtAnError(t *testing.T) {
 	gone := errors.New("gone")
-	e := web.NewEncoder(web.EncoderConfig{}, func([]byte) error { return gone })
-	defer e.Close()
-	if err := e.Push(&reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}); !errors.Is(err, gone) {
+	e := web.NewEncoder(web.EncoderConfig{}, func(any) error { return gone })
+	defer e.End(nil)
+	if err := e.Push(0, &reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}); !errors.Is(err, gone) {
 		t.Error(err)
 	}
 }
@@ -163,13 +176,13 @@ func TestEncoderStopsAtAnError(t *testing.T) {
 // The first text of a stretch that stalls arrives all the same, rendered by the timer.
 func TestATextThatStallsIsShown(t *testing.T) {
 	lines := make(chan string, 100)
-	e := web.NewEncoder(web.EncoderConfig{Pace: 20 * time.Millisecond}, func(line []byte) error {
-		lines <- string(line)
+	e := web.NewEncoder(web.EncoderConfig{Pace: 20 * time.Millisecond}, func(event any) error {
+		lines <- line(t, event)
 		return nil
 	})
-	defer e.Close()
+	defer e.End(nil)
 	push := func(ev reasoning.Event) {
-		if err := e.Push(&ev); err != nil {
+		if err := e.Push(0, &ev); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -206,12 +206,25 @@ func jsonName(kind string) string {
 	return "a " + kind
 }
 
+// NewJSON returns an encoder that writes each value in one line. It writes <, > and & as they are: clients look for
+// words such as "2 tokens > 1 maximum" in the text as it comes.
+func NewJSON(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
+}
+
+// Quote returns a text as a JSON string.
+func Quote(s string) string {
+	var b strings.Builder
+	_ = NewJSON(&b).Encode(s) // texts can always be written
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // WriteJSON answers with a JSON value.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false) // clients look for words such as "2 tokens > 1 maximum" in the text as it comes
-	err := enc.Encode(v)
+	err := NewJSON(&text).Encode(v)
 	body := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 	if err != nil {
 		status, body = http.StatusInternalServerError,
@@ -249,29 +262,34 @@ func Answer(w http.ResponseWriter, v any) error {
 }
 
 // WriteList answers with a JSON object that has one field, a list of n values. The list is written in parts and is
-// never in memory as a whole. next appends value i to dst. Making a part of a long list is work, see [Work].
-func WriteList(w http.ResponseWriter, r *http.Request, field string, n int, next func(dst []byte, i int) []byte) {
+// never in memory as a whole. Making a part of a long list is work, see [Work].
+func WriteList(w http.ResponseWriter, r *http.Request, field string, n int, value func(i int) any) {
 	if Work(r) != nil {
 		return // the client has gone
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	p := parts{w: w, control: http.NewResponseController(w)}
-	buf := append(AppendString([]byte{'{'}, field), ":["...)
+	var buf bytes.Buffer
+	enc := NewJSON(&buf)
+	buf.WriteString("{" + Quote(field) + ":[")
 	for i := range n {
 		if i > 0 {
-			buf = append(buf, ',')
+			buf.WriteByte(',')
 		}
-		if buf = next(buf, i); len(buf) >= listPart {
+		_ = enc.Encode(value(i))    // values of these types never fail
+		buf.Truncate(buf.Len() - 1) // the line end
+		if buf.Len() >= listPart {
 			Rest(r)
-			if p.write(buf) != nil || Work(r) != nil {
+			if p.write(buf.Bytes()) != nil || Work(r) != nil {
 				return
 			}
-			buf = buf[:0]
+			buf.Reset()
 		}
 	}
 	Rest(r)
-	_ = p.write(append(buf, "]}"...))
+	buf.WriteString("]}")
+	_ = p.write(buf.Bytes())
 }
 
 // writePart is the number of bytes that a client must read within writeTimeout. listPart is how many bytes of a

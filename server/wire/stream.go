@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"sync"
 	"time"
@@ -25,8 +27,10 @@ type Stream struct {
 	lines   bool
 
 	mu  sync.Mutex
-	buf []byte
-	err error
+	buf bytes.Buffer
+	// json writes to buf.
+	json *json.Encoder
+	err  error
 	// held says that frames stay in buf until Flush.
 	held bool
 	// idle fires some time after the last frame, which was written at last. deadline is that of the connection.
@@ -58,6 +62,7 @@ func newStream(w http.ResponseWriter, kind string) *Stream {
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	s := &Stream{w: w, control: http.NewResponseController(w), last: time.Now()}
+	s.json = NewJSON(&s.buf)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flush()
@@ -86,20 +91,45 @@ func (s *Stream) Flush() {
 	s.write()
 }
 
-// Send writes one frame. data is one line; event is the event's name and may be empty. After an error of the
-// connection, all later calls return that error.
-func (s *Stream) Send(event string, data []byte) error {
+// Send writes one frame with a value as JSON. event is the event's name and may be empty. After an error of the
+// connection, all later calls return that error. A value that JSON cannot represent is an error, and nothing is
+// written.
+func (s *Stream) Send(event string, v any) error {
+	return s.frame(event, func() error { return s.json.Encode(v) })
+}
+
+// SendLine is Send for data that is sent as it is: one line.
+func (s *Stream) SendLine(event string, data []byte) error {
+	return s.frame(event, func() error {
+		s.buf.Write(data)
+		return s.buf.WriteByte('\n')
+	})
+}
+
+// frame writes one frame. data appends its data and a line end to the buffer.
+func (s *Stream) frame(event string, data func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lines {
-		s.buf = append(append(s.buf, data...), '\n')
-	} else {
-		if event != "" {
-			s.buf = append(append(append(s.buf, "event: "...), event...), '\n')
-		}
-		s.buf = append(append(append(s.buf, "data: "...), data...), "\n\n"...)
+	if s.err != nil || s.ended {
+		return s.err
 	}
-	if !s.held || len(s.buf) >= maxHeld {
+	before := s.buf.Len()
+	if !s.lines {
+		if event != "" {
+			s.buf.WriteString("event: ")
+			s.buf.WriteString(event)
+			s.buf.WriteByte('\n')
+		}
+		s.buf.WriteString("data: ")
+	}
+	if err := data(); err != nil {
+		s.buf.Truncate(before)
+		return err
+	}
+	if !s.lines {
+		s.buf.WriteByte('\n')
+	}
+	if !s.held || s.buf.Len() >= maxHeld {
 		s.write()
 	}
 	return s.err
@@ -132,14 +162,14 @@ func (s *Stream) comment() {
 		s.idle.Reset(left)
 		return
 	}
-	s.buf = append(s.buf, ": still here\n\n"...)
+	s.buf.WriteString(": still here\n\n")
 	s.write()
 	s.idle.Reset(keepAlive)
 }
 
 // write sends the frames in buf.
 func (s *Stream) write() {
-	if s.err != nil || s.ended || len(s.buf) == 0 {
+	if s.err != nil || s.ended || s.buf.Len() == 0 {
 		return
 	}
 	s.last = time.Now()
@@ -147,8 +177,8 @@ func (s *Stream) write() {
 		s.deadline = s.last.Add(writeTimeout)
 		_ = s.control.SetWriteDeadline(s.deadline) // writers in tests have no deadlines
 	}
-	_, err := s.w.Write(s.buf)
-	if s.buf = s.buf[:0]; err != nil {
+	_, err := s.w.Write(s.buf.Bytes())
+	if s.buf.Reset(); err != nil {
 		s.err = err
 		return
 	}

@@ -26,7 +26,7 @@ func TestHeldFrames(t *testing.T) {
 	s := NewEvents(w).Hold()
 	send := func(data string) {
 		t.Helper()
-		if err := s.Send("", []byte(data)); err != nil {
+		if err := s.SendLine("", []byte(data)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestFramesAreWrittenAtOnce(t *testing.T) {
 	s := NewEvents(w)
 	defer s.End()
 	for i := range 3 {
-		if err := s.Send("a", []byte("b")); err != nil || w.writes != i+1 {
+		if err := s.Send("a", "b"); err != nil || w.writes != i+1 {
 			t.Errorf("%d writes of %d frames, %v", w.writes, i+1, err)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,31 +22,59 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/testenv"
 )
 
-func FuzzAppendString(f *testing.F) {
+func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "plain", "\"\\\n\r\t\x00\x1f\x7f", "ä€𐍈\u2028\u2029", "a\xffb\xc3", "</script>"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		out := AppendString([]byte("x"), s)[1:]
+		out := Quote(s)
 		var back string
-		if err := json.Unmarshal(out, &back); err != nil {
+		if err := json.Unmarshal([]byte(out), &back); err != nil {
 			t.Fatalf("%q: %v", out, err)
 		}
 		if want := strings.ToValidUTF8(s, "\ufffd"); utf8.ValidString(s) && back != want {
 			t.Fatalf("%q became %q", s, back)
 		}
-		if !utf8.Valid(out) || strings.ContainsAny(string(out), "\n\r\u2028\u2029") {
+		if !utf8.ValidString(out) || strings.ContainsAny(out, "\n\r\u2028\u2029") {
 			t.Fatalf("%q is not one line of UTF-8", out)
 		}
 	})
 }
 
-func TestAppendStringTakesNoMemory(t *testing.T) {
-	buf := make([]byte, 0, 256)
-	if n := testing.AllocsPerRun(100, func() { buf = AppendString(buf[:0], "two\n\"and\" two ä") }); n != 0 {
-		t.Errorf("%v allocations", n)
+// A frame takes no memory, whatever the stream.
+func TestFramesTakeNoMemory(t *testing.T) {
+	for kind, open := range map[string]func(http.ResponseWriter) *Stream{"events": NewEvents, "lines": NewLines} {
+		s := open(discarded{})
+		v := &struct{ Text string }{"two\n\"and\" two ä"}
+		_ = s.Send("a", v) // package json learns the type once
+		if n := testenv.Allocs(func() { _ = s.Send("a", v) }); n != 0 {
+			t.Errorf("%s: %v allocations", kind, n)
+		}
+		s.End()
+	}
+}
+
+// discarded is a writer for nobody.
+type discarded struct{}
+
+func (discarded) Header() http.Header         { return http.Header{} }
+func (discarded) WriteHeader(int)             {}
+func (discarded) Write(b []byte) (int, error) { return len(b), nil }
+func (discarded) Flush()                      {}
+
+// A value that JSON cannot represent leaves the stream whole.
+func TestUnrepresentableValuesAreNotSent(t *testing.T) {
+	f := newFrames()
+	s := NewEvents(f)
+	defer s.End()
+	if err := s.Send("a", math.NaN()); err == nil {
+		t.Error("no error")
+	}
+	if err := s.Send("a", 1); err != nil || f.flushed[1] != "event: a\ndata: 1\n\n" {
+		t.Errorf("%v, %q", err, f.flushed)
 	}
 }
 
@@ -85,10 +113,10 @@ func newFrames() *frames { return &frames{ResponseRecorder: *httptest.NewRecorde
 func TestEveryFrameLeavesAtOnce(t *testing.T) {
 	f := newFrames()
 	s := NewEvents(f)
-	_ = s.Send("", []byte(`{"a":1}`))
-	_ = s.Send("done", []byte(`{}`))
+	_ = s.SendLine("", []byte(`{"a":1}`))
+	_ = s.SendLine("done", []byte(`{}`))
 	s.End()
-	if s.Send("", []byte("late")); len(f.flushed) != 3 {
+	if s.SendLine("", []byte("late")); len(f.flushed) != 3 {
 		t.Fatalf("%d flushes: %q", len(f.flushed), f.flushed)
 	}
 	if got := strings.Join(f.flushed, "|"); got != "|data: {\"a\":1}\n\n|event: done\ndata: {}\n\n" {
@@ -96,7 +124,7 @@ func TestEveryFrameLeavesAtOnce(t *testing.T) {
 	}
 	f = newFrames()
 	lines := NewLines(f)
-	_ = lines.Send("ignored", []byte(`{"a":1}`))
+	_ = lines.SendLine("ignored", []byte(`{"a":1}`))
 	if got := f.flushed[1]; got != "{\"a\":1}\n" {
 		t.Errorf("%q", got)
 	}
@@ -107,7 +135,7 @@ func TestSilentStreamIsKeptAlive(t *testing.T) {
 		f := newFrames()
 		s := NewEvents(f)
 		time.Sleep(keepAlive / 2)
-		_ = s.Send("", []byte("1"))
+		_ = s.SendLine("", []byte("1"))
 		time.Sleep(keepAlive - time.Second)
 		synctest.Wait()
 		if len(f.seen()) != 2 {
@@ -127,11 +155,11 @@ func TestFailedStreamStaysFailed(t *testing.T) {
 	f := newFrames()
 	s := NewEvents(f)
 	f.fail = io.ErrClosedPipe
-	if err := s.Send("", []byte("1")); !errors.Is(err, io.ErrClosedPipe) {
+	if err := s.SendLine("", []byte("1")); !errors.Is(err, io.ErrClosedPipe) {
 		t.Fatal(err)
 	}
 	f.fail = nil
-	if err := s.Send("", []byte("2")); !errors.Is(err, io.ErrClosedPipe) || len(f.flushed) != 1 {
+	if err := s.SendLine("", []byte("2")); !errors.Is(err, io.ErrClosedPipe) || len(f.flushed) != 1 {
 		t.Errorf("%v, %q", err, f.flushed)
 	}
 }
@@ -142,7 +170,7 @@ func TestClientReceivesFramesAsTheyAreSent(t *testing.T) {
 		s := NewEvents(w)
 		defer s.End()
 		for i := range 3 {
-			_ = s.Send("", fmt.Appendf(nil, "%d", i))
+			_ = s.Send("", i)
 			<-next
 		}
 	}))
@@ -427,11 +455,11 @@ func TestListIsWrittenAsItIsMade(t *testing.T) {
 	for _, n := range []int{0, 1, 50_000} {
 		w := &worker{ResponseRecorder: httptest.NewRecorder(), t: t}
 		r := httptest.NewRequest(http.MethodPost, "/", w)
-		WriteList(w, r, "list", n, func(dst []byte, i int) []byte {
+		WriteList(w, r, "list", n, func(i int) any {
 			if !w.works {
 				t.Fatal("it is made without work")
 			}
-			return strconv.AppendInt(dst, int64(i), 10)
+			return i
 		})
 		var got struct{ List []int }
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.List) != n || n > 0 && got.List[n-1] != n-1 {

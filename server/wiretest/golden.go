@@ -1,15 +1,20 @@
 package wiretest
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 )
 
 // Update says that golden files are to be written again: go test -update.
 var Update = flag.Bool("update", false, "write the golden files anew")
 
-// Golden compares a result with a file. With [Update] it writes the file first.
+// Golden compares a result with a file, line by line. Lines that are JSON, such as the data of frames, are compared as
+// values, because the order of their fields means nothing. With [Update] it writes the file first.
 func Golden(t testing.TB, path, got string) {
 	t.Helper()
 	if *Update {
@@ -21,7 +26,19 @@ func Golden(t testing.TB, path, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got != string(want) {
+	if !slices.EqualFunc(strings.Split(got, "\n"), strings.Split(string(want), "\n"), same) {
 		t.Errorf("%s differs:\n%s", path, got)
 	}
+}
+
+// same reports whether two lines are equal, or the same JSON.
+func same(a, b string) bool {
+	if a == b {
+		return true
+	}
+	var x, y any
+	a, framed := strings.CutPrefix(a, "data: ")
+	b, both := strings.CutPrefix(b, "data: ")
+	return framed == both && json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil &&
+		reflect.DeepEqual(x, y)
 }

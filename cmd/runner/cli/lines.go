@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"io"
 	"net/http"
-	"slices"
 	"time"
 
 	"runner/cmd/runner/render"
@@ -49,8 +47,8 @@ func newAGUILines(s render.Streams, model, run string, cancelled func() bool) *l
 		ThreadID: wire.NewID(nil, "thread_"), RunID: run, ProtocolVersion: agui.ProtocolVersion, Model: model,
 		Clock: time.Now,
 		NewID: func(prefix string) string { return wire.NewID(nil, prefix) },
-	}, func(event []byte) error { return writeLine(s.Out, event) })
-	l := &lines{streams: s, push: enc.Push}
+	}, wire.NewJSON(s.Out).Encode)
+	l := &lines{streams: s, push: func(e *reasoning.Event) error { return enc.Push(0, e) }}
 	l.end = func(done bool) error {
 		switch {
 		case !l.begun || done:
@@ -72,7 +70,7 @@ func newMEWLines(s render.Streams, prompt string, cancelled func() bool) *lines 
 	var line []byte
 	write := func(e *envelope.Envelope) (err error) {
 		if line, err = e.Append(line[:0]); err == nil {
-			err = writeLine(s.Out, line)
+			_, err = s.Out.Write(append(line, '\n')) // the next envelope overwrites the line
 		}
 		return err
 	}
@@ -86,9 +84,4 @@ func newMEWLines(s render.Streams, prompt string, cancelled func() bool) *lines 
 		}
 		return enc.Cancel("error", "")
 	}}
-}
-
-func writeLine(to io.Writer, line []byte) error {
-	_, err := to.Write(slices.Concat(line, []byte{'\n'})) // the encoder owns what follows the line
-	return err
 }

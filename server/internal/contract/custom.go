@@ -113,20 +113,22 @@ func readFormat(raw json.RawMessage, path string) (pattern, told string, err err
 }
 
 // FreeInput returns the arguments that stand for the text of a call of a custom tool.
-func FreeInput(text string) string { return `{"input":` + string(wire.AppendString(nil, text)) + `}` }
+func FreeInput(text string) string { return `{"input":` + wire.Quote(text) + `}` }
 
 // FreeCalls takes the texts of calls of custom tools out of a run's events. The zero value knows no custom tools.
 type FreeCalls struct {
 	// Names are the names of the custom tools.
 	Names map[string]bool
+	// To gets the events.
+	To func(*reasoning.Event) error
 	// open reads the current call. It is nil if that is a call of a function.
 	open *freeText
 }
 
 // Push passes on an event. The text of a custom tool's call is taken out of the JSON. Deltas without text are left out.
-func (f *FreeCalls) Push(e *reasoning.Event, to func(*reasoning.Event) error) error {
+func (f *FreeCalls) Push(e *reasoning.Event) error {
 	if len(f.Names) == 0 || e.Segment != reasoning.ToolCall {
-		return to(e)
+		return f.To(e)
 	}
 	switch e.Kind {
 	case reasoning.SegmentStart:
@@ -135,28 +137,28 @@ func (f *FreeCalls) Push(e *reasoning.Event, to func(*reasoning.Event) error) er
 		}
 	case reasoning.SegmentDelta:
 		if f.open != nil {
-			return f.say(e, f.open.push(e.Text), to)
+			return f.say(e, f.open.push(e.Text))
 		}
 	case reasoning.SegmentEnd:
 		if f.open != nil {
 			rest := *e
 			rest.Kind = reasoning.SegmentDelta
-			if err := f.say(&rest, f.open.end(), to); err != nil {
+			if err := f.say(&rest, f.open.end()); err != nil {
 				return err
 			}
 		}
 		f.open = nil
 	}
-	return to(e)
+	return f.To(e)
 }
 
-func (f *FreeCalls) say(e *reasoning.Event, text string, to func(*reasoning.Event) error) error {
+func (f *FreeCalls) say(e *reasoning.Event, text string) error {
 	if text == "" {
 		return nil
 	}
 	said := *e
 	said.Text = text
-	return to(&said)
+	return f.To(&said)
 }
 
 // freeText takes the text out of {"input": "..."} as it arrives. Anything in another form is passed on unchanged.

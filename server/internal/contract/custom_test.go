@@ -13,20 +13,19 @@ import (
 
 // freed returns the text of a custom tool's call whose arguments come in pieces.
 func freed(pieces ...string) string {
-	f := FreeCalls{Names: map[string]bool{"patch": true}}
 	var b strings.Builder
-	to := func(e *reasoning.Event) error {
+	f := FreeCalls{Names: map[string]bool{"patch": true}, To: func(e *reasoning.Event) error {
 		if e.Kind == reasoning.SegmentDelta {
 			b.WriteString(e.Text)
 		}
 		return nil
-	}
+	}}
 	call := reasoning.Call{Name: "patch"}
-	_ = f.Push(&reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: call}, to)
+	_ = f.Push(&reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: call})
 	for _, p := range pieces {
-		_ = f.Push(&reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.ToolCall, Text: p}, to)
+		_ = f.Push(&reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.ToolCall, Text: p})
 	}
-	_ = f.Push(&reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.ToolCall}, to)
+	_ = f.Push(&reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.ToolCall})
 	return b.String()
 }
 
@@ -43,14 +42,14 @@ func TestFreeCalls(t *testing.T) {
 		}
 	}
 	// A function's call is unchanged.
-	f := FreeCalls{Names: map[string]bool{"patch": true}}
 	got := ""
+	f := FreeCalls{Names: map[string]bool{"patch": true}, To: func(e *reasoning.Event) error { got += e.Text; return nil }}
 	for _, e := range []reasoning.Event{
 		{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: reasoning.Call{Name: "look"}},
 		{Kind: reasoning.SegmentDelta, Segment: reasoning.ToolCall, Text: `{"input":"a"}`},
 		{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: `{"input":"b"}`},
 	} {
-		_ = f.Push(&e, func(e *reasoning.Event) error { got += e.Text; return nil })
+		_ = f.Push(&e)
 	}
 	if got != `{"input":"a"}{"input":"b"}` {
 		t.Errorf("a function's call is %s", got)

@@ -7,7 +7,6 @@ import (
 
 	"runner/generation"
 	"runner/generation/delegation"
-	"runner/reasoning"
 	"runner/server/wire"
 )
 
@@ -100,42 +99,4 @@ func instructionError(path string, err error) error {
 		return wire.Invalid(path, "%v; %s", refused, hint)
 	}
 	return wire.Invalid(path, "%v", refused)
-}
-
-// DelegationLog collects the delegations of a run from its events. The zero value is ready to use.
-type DelegationLog struct {
-	list         []reasoning.Delegation
-	last, active string
-}
-
-// Push takes the next event.
-func (l *DelegationLog) Push(e *reasoning.Event) {
-	switch e.Kind {
-	case reasoning.Instructed:
-		l.last = e.Text
-	case reasoning.DelegationStart:
-		if l.active = ""; e.Delegation.By == "model" {
-			l.active = l.last
-		}
-	case reasoning.DelegationEnd:
-		l.list = append(l.list, *e.Delegation)
-	}
-}
-
-// Delegations returns the delegations that have ended.
-func (l *DelegationLog) Delegations() []reasoning.Delegation { return l.list }
-
-// intermediate is the instruction that marks a message.
-var intermediate = json.RawMessage(`{"type":"` + delegation.TypeIntermediate + `"}`)
-
-// Carries returns the instructions of a run's message. If the run ends in calls of a specialist, they say that the
-// message is intermediate and, with visibility full, to whom the model delegated.
-func (l *DelegationLog) Carries(r *reasoning.Result) []json.RawMessage {
-	switch {
-	case !r.Specialist:
-		return nil
-	case l.active != "":
-		return []json.RawMessage{json.RawMessage(l.active), intermediate}
-	}
-	return []json.RawMessage{intermediate}
 }

@@ -123,7 +123,7 @@ type Asked struct {
 	Args       map[string]any
 	Delegation *Delegation
 	// Warnings say which fields have no effect.
-	Warnings []generation.Notice
+	Warnings []wire.Warning
 }
 
 // Apply writes the settings that were asked for into a request. The request's other settings are kept.
@@ -178,7 +178,7 @@ type parser struct {
 	// noSummary is the field that asks for no summary, and on is the field that asks for reasoning. They are empty if no
 	// field does.
 	noSummary, on string
-	warnings      []generation.Notice
+	warnings      []wire.Warning
 	// templateArgs are the variables for the template. The effort has a name that templates know.
 	templateArgs map[string]any
 }

@@ -172,23 +172,37 @@ func (r *Restorer) dropOne(v *Carried, err error) error {
 }
 
 // Warnings returns the warnings about values that were left out, one for each reason.
-func (r *Restorer) Warnings() []generation.Notice {
-	var list []generation.Notice
+func (r *Restorer) Warnings() []wire.Warning {
+	var list []wire.Warning
 	for _, d := range r.dropped {
 		what := d.first + " was left out"
 		if d.count > 1 {
 			what = fmt.Sprintf("%d sealed values were left out, the first of them %s", d.count, d.first)
 		}
-		list = append(list, generation.Notice{Code: CodeSealedDropped, Text: fmt.Sprintf("%s (%s): %s", what, d.reason.Code(),
+		list = append(list, wire.Warning{Code: CodeSealedDropped, Message: fmt.Sprintf("%s (%s): %s", what, d.reason.Code(),
 			d.reason.Reason())})
 	}
 	return list
 }
 
-// Sealer returns a function that seals the whole reasoning of a run as a value of a turn. If ids is false, the
-// calls have no ids and the turn counts as one without calls.
-func Sealer(turn *seal.Turn, ids bool) func(thoughts string, calls bool) (string, error) {
-	return func(thoughts string, calls bool) (string, error) {
+// Bind restores the reasoning in the sealed values of a request's conversation, and begins the turn of the reply. The
+// warnings are about values that were left out.
+func Bind(keys *seal.Keyring, scope seal.Scope, strict bool, req *generation.Request,
+	values []Carried) (*seal.Turn, []wire.Warning, error) {
+	r := NewRestorer(keys, scope, strict)
+	if err := r.Conversation(req.Messages, values); err != nil {
+		return nil, nil, err
+	}
+	return Begin(keys, scope, req.Messages), r.Warnings(), nil
+}
+
+// Reply makes a request the one for the reply of a turn. With seals, the run has its whole reasoning as a sealed value.
+// If ids is false, the calls have no ids and the turn counts as one without calls.
+func Reply(req *generation.Request, turn *seal.Turn, seals, ids bool) {
+	if req.CallID = turn.CallID; !seals {
+		return
+	}
+	req.Seal = func(thoughts string, calls bool) (string, error) {
 		kind := seal.NoCalls
 		if calls && ids {
 			kind = seal.WithCalls

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wire"
 )
@@ -89,7 +88,7 @@ func Ignored(field string) string { return field + ": this field is not known he
 
 func (p *parser) ignored(fields ...string) {
 	for _, f := range fields {
-		p.warnings = append(p.warnings, generation.Notice{Code: CodeIgnored, Text: Ignored(f)})
+		p.warnings = append(p.warnings, wire.Warning{Code: CodeIgnored, Message: Ignored(f)})
 	}
 }
 
@@ -188,9 +187,9 @@ func (p *parser) format(format *string) error {
 	}
 	switch *format {
 	case "raw", "none", "deepseek-legacy":
-		p.warnings = append(p.warnings, generation.Notice{
-			Code: CodeIgnored,
-			Text: param + ": this server never puts reasoning into the answer; visibility full returns it separately",
+		p.warnings = append(p.warnings, wire.Warning{
+			Code:    CodeIgnored,
+			Message: param + ": this server never puts reasoning into the answer; visibility full returns it separately",
 		})
 	}
 	switch *format {

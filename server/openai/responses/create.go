@@ -49,14 +49,14 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if is(req.Background, false) {
-		return a.detach(w, r, t, is(req.Stream, false))
+		return a.detach(w, r, t)
 	}
 	defer t.model.Release()
-	if is(req.Stream, false) {
+	if t.streamed() {
 		return a.stream(w, r, t)
 	}
-	_, failure := t.run(r.Context(), t.encoder(), func() {}, func() bool { return false })
-	if failure != nil {
+	t.begin(nil)
+	if failure := t.run(r.Context()); failure != nil {
 		return failure
 	}
 	return wire.Answer(w, t.response)
@@ -64,24 +64,28 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 
 // stream answers with server-sent events.
 func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) error {
-	var stream *wire.Stream
-	defer func() { stream.End() }()
-	var lost error
-	enc := t.encoder()
-	begun := func() {
-		stream = wire.NewEvents(w).Hold()
-		enc.emit = func(name string, data []byte) { lost = stream.Send(name, data) }
+	begin := func(to *wire.Stream) wire.Encoder {
+		t.begin(to.Send)
+		return t
 	}
-	t.request.Idle = func() { stream.Flush() }
-	started, failure := t.run(r.Context(), enc, begun, func() bool { return lost != nil })
-	if !started {
+	err := wire.Streamed(w, r, t.model, []generation.Request{t.request}, wire.NewEvents, begin)
+	if err == nil {
+		return nil
+	}
+	if failure := failed(err); failure.Code != wire.CodeContextLength {
 		return failure
 	}
+	out := wire.NewEvents(w)
+	defer out.End()
+	begin(out)
+	t.tooLong(err)
+	t.End(err)
 	return nil
 }
 
-// detach makes the response in the background. It answers with its first state or, if streamed is set, with its events.
-func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed bool) error {
+// detach makes the response in the background. It answers with its first state or, if the request asks for a stream,
+// with its events.
+func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	job := &run{cancel: cancel, done: make(chan struct{})}
 	if refusal := a.admit(job, t.principal.ID); refusal != nil {
@@ -89,7 +93,7 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 		t.model.Release()
 		return refusal
 	}
-	if streamed {
+	if t.streamed() {
 		job.log = &eventLog{keys: a.cfg.Seal, scope: func(n int) seal.Scope {
 			return storedScope(t.principal.ID, t.home.Model, "event "+strconv.Itoa(n)+" of "+t.response.ID)
 		}, secret: t.request.Visibility == visibilityFull, limit: a.store.limits.Events}
@@ -109,13 +113,10 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 				t.breakOff(refused)
 			}
 		}()
-		enc := t.encoder()
-		enc.emit = func(name string, data []byte) {
-			if job.log != nil {
-				job.log.append(name, data)
-			}
+		if t.begin(nil); job.log != nil {
+			t.enc.emit = job.log.append
 		}
-		enc.changed = func() {
+		t.enc.changed = func() {
 			old := t.kept
 			t.kept, _ = t.record("")
 			if old == nil {
@@ -125,8 +126,7 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 			}
 			a.store.replace(old, t.kept)
 		}
-		started, failure := t.run(ctx, enc, func() {}, func() bool { return false })
-		if !started {
+		if failure := t.run(ctx); !t.started {
 			refused <- failure
 		} else if failure != nil {
 			a.cfg.Logger.Info("a response in the background did not complete", "response", t.response.ID, "code", failure.Code)
@@ -143,7 +143,7 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 		cancel(errCancelled)
 		return nil
 	case response := <-first:
-		if !streamed {
+		if !t.streamed() {
 			return wire.Answer(w, &response)
 		}
 		return a.follow(w, r, job.log, 0)
@@ -162,7 +162,7 @@ func (t *turn) breakOff(refused chan<- *wire.Error) {
 	broken.response = &response
 	t.api.store.replace(t.kept, &broken)
 	if log := t.background.log; log != nil {
-		log.append("error", errorFrame(log.count(), "server_error", failure.Message))
+		log.tell("server_error", failure.Message)
 	}
 }
 
@@ -170,7 +170,7 @@ func (t *turn) breakOff(refused chan<- *wire.Error) {
 func (a *API) follow(w http.ResponseWriter, r *http.Request, log *eventLog, n int) error {
 	stream := wire.NewEvents(w)
 	defer stream.End()
-	log.follow(r.Context(), n, stream.Send)
+	log.follow(r.Context(), n, stream)
 	return nil
 }
 

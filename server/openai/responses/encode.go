@@ -1,12 +1,10 @@
 package responses
 
 import (
-	"encoding/json"
-	"strconv"
-
 	"runner/chattemplate"
 	"runner/reasoning"
 	"runner/server/internal/apierror"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -19,8 +17,10 @@ import (
 // when the next one begins or the run is over, because only then it is known whether it was cut off.
 type encoder struct {
 	resp *Response
-	// emit gets the name and the data of each event. The data is valid until emit returns. Nil if there is no client.
-	emit func(name string, data []byte)
+	// emit gets the name of each event and the event, which is valid until emit returns. Nil if there is no client. lost
+	// is its first error; after that it is not called.
+	emit func(name string, event any) error
+	lost error
 	// newID makes the ids of items. homeID is the id of the first reasoning item.
 	newID  func(prefix string) string
 	homeID string
@@ -30,10 +30,9 @@ type encoder struct {
 	custom map[string]bool
 	clock  func() int64
 
-	decisions reasoning.DecisionLog
+	ending contract.Ending
 
 	seq   int
-	buf   []byte
 	items []*openItem
 	// home is the first reasoning item. main is the last item of the main sequence. Both are nil until there is one.
 	home, main *openItem
@@ -49,24 +48,28 @@ type encoder struct {
 
 // openItem is an unfinished item of the output.
 type openItem struct {
-	index   int
-	item    Item
-	closed  bool
-	text    *openPart
-	summary []*openPart
-	current *openPart
+	index  int
+	item   Item
+	closed bool
+	// text is the item's text, and summary the last part of its summary; nil if there is none yet.
+	text, summary *openPart
 }
 
-// openPart is an unfinished text.
+// openPart is an unfinished text: a part of an item's content or summary, or what a call is made with.
 type openPart struct {
-	// event is the name of its deltas, and head the beginning of their data, up to the text.
-	event string
-	head  []byte
-	// logged says that its deltas have a field logprobs.
-	logged   bool
+	// kind is the type of the part. It is added to a list, or the call gets its text.
+	kind string
+	to   *[]Part
+	call *FunctionCall
+	// group begins the names of the events about the part, and delta is the name of those with more text.
+	group, delta, done string
+	// place has what all events about the text have, and more is the last one with more text.
+	place, more PlaceEvent
+
+	piece    string
 	text     []byte
-	logprobs []byte
-	done     bool
+	logprobs []wire.TokenLogprob
+	closed   bool
 }
 
 // begin emits the beginning of the run. A run in the background is queued until its first event.
@@ -104,12 +107,12 @@ func (e *encoder) wake() {
 	}
 }
 
-// push takes the next event of the run.
-func (e *encoder) push(ev *reasoning.Event) {
+// push takes the next event of the run. It returns the error of emit.
+func (e *encoder) push(ev *reasoning.Event) error {
 	if ev.Kind != reasoning.Started && ev.Kind != reasoning.Warning {
 		e.wake()
 	}
-	e.decisions.Push(ev)
+	e.ending.Note(ev)
 	switch ev.Kind {
 	case reasoning.Started:
 		e.begin(ev.Info)
@@ -122,10 +125,11 @@ func (e *encoder) push(ev *reasoning.Event) {
 	case reasoning.SegmentEnd:
 		e.end(ev.Segment)
 	case reasoning.Warning:
-		e.resp.Warnings = append(e.resp.Warnings, Warning{ev.Code, ev.Text})
+		e.resp.Warnings = append(e.resp.Warnings, wire.Warning{Code: ev.Code, Message: ev.Text})
 	case reasoning.Done:
 		e.finish(ev.Result)
 	}
+	return e.lost
 }
 
 // start opens the item of a segment.
@@ -135,7 +139,8 @@ func (e *encoder) start(ev *reasoning.Event) {
 		if e.home == nil || e.home.closed {
 			e.home = e.openReasoning()
 		}
-		e.openSummary()
+		r := e.home.item.(*Reasoning)
+		e.home.summary = e.openPart(e.home, "response.reasoning_summary_text", partSummary, &r.Summary)
 		return
 	case reasoning.Reasoning:
 		e.settle(statusCompleted)
@@ -144,7 +149,8 @@ func (e *encoder) start(ev *reasoning.Event) {
 		} else {
 			e.main = e.home
 		}
-		e.openText(e.main, "response.reasoning_text.delta", Part{Type: partReasoning}, false)
+		r := e.main.item.(*Reasoning)
+		e.main.text = e.openPart(e.main, "response.reasoning_text", partReasoning, &r.Content)
 		return
 	case reasoning.Preamble, reasoning.Answer, reasoning.ToolCall:
 	default:
@@ -155,26 +161,24 @@ func (e *encoder) start(ev *reasoning.Event) {
 	}
 	e.settle(statusCompleted)
 	if ev.Segment == reasoning.ToolCall {
-		kind, prefix, p := typeCall, "fc_", &openPart{event: "response.function_call_arguments.delta"}
+		c := &FunctionCall{Type: typeCall, Status: statusInProgress, CallID: ev.Call.ID, Name: ev.Call.Name}
+		name, prefix := "response.function_call_arguments", "fc_"
 		if e.custom[ev.Call.Name] {
-			kind, prefix, p.event = typeCustom, "ctc_", "response.custom_tool_call_input.delta"
+			name, prefix, c.Type = "response.custom_tool_call_input", "ctc_", typeCustom
 		}
-		e.main = e.open(&FunctionCall{
-			ID: e.newID(prefix), Type: kind, Status: statusInProgress, CallID: ev.Call.ID, Name: ev.Call.Name,
-		})
-		p.head = e.head(p.event, e.main, "")
-		e.main.text = p
+		c.ID = e.newID(prefix)
+		e.main = e.open(c)
+		e.main.text = e.openPart(e.main, name, "", nil)
+		e.main.text.call = c
 		return
 	}
-	phase := phaseFinal
+	m := &Message{ID: e.newID("msg_"), Type: typeMessage, Status: statusInProgress, Role: string(chattemplate.Assistant),
+		Phase: phaseFinal, Content: []Part{}}
 	if ev.Segment == reasoning.Preamble {
-		phase = phaseCommentary
+		m.Phase = phaseCommentary
 	}
-	e.main = e.open(&Message{
-		ID: e.newID("msg_"), Type: typeMessage, Status: statusInProgress, Role: string(chattemplate.Assistant), Phase: phase,
-		Content: []Part{},
-	})
-	e.openText(e.main, "response.output_text.delta", Part{Type: partOutput}, true)
+	e.main = e.open(m)
+	e.main.text = e.openPart(e.main, "response.output_text", partOutput, &m.Content)
 }
 
 // mayReason reports whether the first reasoning item must be opened before the item that begins now.
@@ -211,72 +215,57 @@ func (e *encoder) open(item Item) *openItem {
 	return o
 }
 
-// openText opens the only content part of an item.
-func (e *encoder) openText(o *openItem, event string, part Part, logged bool) {
-	o.text = &openPart{event: event, head: e.head(event, o, `,"content_index":0`), logged: logged}
-	e.tell("response.content_part.added", &PartEvent{ItemID: o.item.ItemID(), OutputIndex: o.index, Part: part})
+// openPart opens a text of an item. name begins the names of the events about it.
+func (e *encoder) openPart(o *openItem, name, kind string, to *[]Part) *openPart {
+	p := &openPart{kind: kind, to: to, delta: name + ".delta", done: name + ".done",
+		place: PlaceEvent{ItemID: o.item.ItemID(), OutputIndex: o.index}}
+	switch {
+	case to == nil:
+	case kind == partSummary:
+		p.group, p.place.SummaryIndex = "response.reasoning_summary_part", new(len(*to))
+	default:
+		p.group, p.place.ContentIndex = "response.content_part", new(0)
+	}
+	p.more = p.place
+	p.more.Delta = &p.piece
+	e.tellPart(p, ".added", Part{Type: kind})
+	return p
 }
 
-func (e *encoder) openSummary() {
-	o := e.home
-	const event = "response.reasoning_summary_text.delta"
-	at := len(o.summary)
-	o.current = &openPart{event: event, head: e.head(event, o, `,"summary_index":`+strconv.Itoa(at))}
-	o.summary = append(o.summary, o.current)
-	e.tell("response.reasoning_summary_part.added", &SummaryPartEvent{
-		ItemID: o.item.ItemID(), OutputIndex: o.index, SummaryIndex: at, Part: Part{Type: partSummary},
-	})
+// tellPart emits that a part was added or is done.
+func (e *encoder) tellPart(p *openPart, what string, part Part) {
+	if p.to != nil {
+		ev := p.place
+		ev.Part = &part
+		e.tell(p.group+what, &ev)
+	}
 }
 
-// head returns the beginning of the data of an item's deltas.
-func (e *encoder) head(event string, o *openItem, place string) []byte {
-	b := append([]byte(`{"type":"`), event...)
-	b = append(b, `","item_id":`...)
-	b = wire.AppendString(b, o.item.ItemID())
-	b = append(b, `,"output_index":`...)
-	b = strconv.AppendInt(b, int64(o.index), 10)
-	b = append(b, place...)
-	return append(b, `,"delta":`...)
-}
-
-// delta adds text. It is the hot path: it allocates only what the text needs to grow.
+// delta adds text. It is the hot path: it allocates only what the text needs to grow, and log probabilities.
 func (e *encoder) delta(ev *reasoning.Event) {
 	p := e.partOf(ev.Segment)
 	if p == nil {
 		return
 	}
-	p.text = append(p.text, ev.Text...)
-	from := len(p.logprobs)
-	for i := range ev.Logprobs {
-		if len(p.logprobs) > 0 {
-			p.logprobs = append(p.logprobs, ',')
+	p.text, p.piece = append(p.text, ev.Text...), ev.Text
+	if p.kind == partOutput {
+		p.more.Logprobs = &noLogprobs
+		if len(ev.Logprobs) > 0 {
+			tokens := wire.Tokens(ev.Logprobs)
+			p.more.Logprobs, p.logprobs = &tokens, append(p.logprobs, tokens...)
 		}
-		p.logprobs = appendLogprobs(p.logprobs, &ev.Logprobs[i])
 	}
-	if e.emit == nil {
-		e.seq++
-		return
-	}
-	e.buf = append(e.buf[:0], p.head...)
-	e.buf = wire.AppendString(e.buf, ev.Text)
-	if p.logged {
-		e.buf = append(e.buf, `,"logprobs":[`...)
-		if from > 0 && from < len(p.logprobs) {
-			from++ // the comma
-		}
-		e.buf = append(append(e.buf, p.logprobs[from:]...), ']')
-	}
-	e.buf = append(e.buf, `,"sequence_number":`...)
-	e.buf = append(strconv.AppendInt(e.buf, int64(e.seq), 10), '}')
-	e.seq++
-	e.emit(p.event, e.buf)
+	e.tell(p.delta, &p.more)
 }
+
+// noLogprobs is the list of an output_text's tokens if log probabilities were not requested.
+var noLogprobs = []wire.TokenLogprob{}
 
 // partOf returns the text of a segment; nil if the segment was never opened.
 func (e *encoder) partOf(s reasoning.Segment) *openPart {
 	switch {
 	case s == reasoning.Summary && e.home != nil:
-		return e.home.current
+		return e.home.summary
 	case s != reasoning.Summary && s != reasoning.Header && e.main != nil:
 		return e.main.text
 	}
@@ -285,69 +274,35 @@ func (e *encoder) partOf(s reasoning.Segment) *openPart {
 
 // end closes the text of a segment.
 func (e *encoder) end(s reasoning.Segment) {
-	if s == reasoning.Summary {
-		e.endSummary()
-		if !e.carries && e.home != nil && e.home != e.main {
-			e.close(e.home, statusCompleted)
+	e.closePart(e.partOf(s))
+	if s == reasoning.Summary && !e.carries && e.home != nil && e.home != e.main {
+		e.close(e.home, statusCompleted)
+	}
+}
+
+// closePart completes a text, if it is open.
+func (e *encoder) closePart(p *openPart) {
+	if p == nil || p.closed {
+		return
+	}
+	p.closed = true
+	text, ev := string(p.text), p.place
+	if c := p.call; c != nil {
+		if c.Arguments = text; c.Type == typeCustom {
+			ev.Input = &text
+		} else {
+			ev.Name, ev.Arguments = c.Name, &text
 		}
+		e.tell(p.done, &ev)
 		return
 	}
-	if e.main != nil {
-		e.endText(e.main)
+	part := Part{Type: p.kind, Text: text, Logprobs: p.logprobs}
+	if ev.Text = &text; p.kind == partOutput {
+		ev.Logprobs = new(append(noLogprobs, p.logprobs...))
 	}
-}
-
-func (e *encoder) endSummary() {
-	o := e.home
-	if o == nil || o.current == nil || o.current.done {
-		return
-	}
-	o.current.done = true
-	at, text := len(o.summary)-1, string(o.current.text)
-	part := Part{Type: partSummary, Text: text}
-	r := o.item.(*Reasoning)
-	r.Summary = append(r.Summary, part)
-	e.tell("response.reasoning_summary_text.done", &SummaryTextEvent{ItemID: r.ID, OutputIndex: o.index, SummaryIndex: at,
-		Text: text})
-	e.tell("response.reasoning_summary_part.done", &SummaryPartEvent{ItemID: r.ID, OutputIndex: o.index, SummaryIndex: at,
-		Part: part})
-}
-
-// endText closes an item's content part, or a call's arguments.
-func (e *encoder) endText(o *openItem) {
-	if o.text == nil || o.text.done {
-		return
-	}
-	o.text.done = true
-	text := string(o.text.text)
-	var part Part
-	switch item := o.item.(type) {
-	case *FunctionCall:
-		item.Arguments = text
-		if item.Type == typeCustom {
-			e.tell("response.custom_tool_call_input.done", &InputEvent{ItemID: item.ID, OutputIndex: o.index, Input: text})
-			return
-		}
-		e.tell("response.function_call_arguments.done", &ArgumentsEvent{
-			ItemID: item.ID, OutputIndex: o.index, Name: item.Name, Arguments: text,
-		})
-		return
-	case *Reasoning:
-		part = Part{Type: partReasoning, Text: text}
-		item.Content = append(item.Content, part)
-		e.tell("response.reasoning_text.done", &ReasoningTextEvent{ItemID: item.ID, OutputIndex: o.index, Text: text})
-	case *Message:
-		part = Part{Type: partOutput, Text: text, Logprobs: o.text.list()}
-		item.Content = append(item.Content, part)
-		e.tell("response.output_text.done", &TextEvent{ItemID: item.ID, OutputIndex: o.index, Text: text,
-			Logprobs: part.Logprobs})
-	}
-	e.tell("response.content_part.done", &PartEvent{ItemID: o.item.ItemID(), OutputIndex: o.index, Part: part})
-}
-
-// list returns the log probabilities as a JSON list.
-func (p *openPart) list() json.RawMessage {
-	return append(append([]byte{'['}, p.logprobs...), ']')
+	*p.to = append(*p.to, part)
+	e.tell(p.done, &ev)
+	e.tellPart(p, ".done", part)
 }
 
 // settle closes the last item of the main sequence.
@@ -359,8 +314,8 @@ func (e *encoder) settle(status string) {
 
 // stays reports whether the first reasoning item must stay open.
 func (e *encoder) stays() bool {
-	return e.carries || e.home.current != nil && !e.home.current.done ||
-		e.resp.ReasoningInfo.Visibility == reasoning.VisibilitySummary.String() && len(e.home.summary) == 0
+	return e.carries || e.home.summary != nil && !e.home.summary.closed ||
+		e.resp.ReasoningInfo.Visibility == reasoning.VisibilitySummary.String() && e.home.summary == nil
 }
 
 // close closes an item and its open texts.
@@ -369,18 +324,16 @@ func (e *encoder) close(o *openItem, status string) {
 		return
 	}
 	o.closed = true
-	e.endText(o)
+	e.closePart(o.text)
 	switch item := o.item.(type) {
 	case *Message:
 		item.Status = status
 	case *FunctionCall:
 		item.Status = status
 	case *Reasoning:
-		if o == e.home {
-			e.endSummary()
-			if e.carries {
-				item.EncryptedContent = e.sealed
-			}
+		e.closePart(o.summary)
+		if o == e.home && e.carries {
+			item.EncryptedContent = e.sealed
 		}
 		item.Status = status
 	}
@@ -392,7 +345,7 @@ func (e *encoder) finish(r *reasoning.Result) {
 	resp := e.resp
 	resp.Usage = newUsage(r.Usage)
 	resp.FinishDetail, resp.TraceID, resp.ReasoningUnavailable = r.Detail, r.Trace, r.ReasoningUnavailable
-	resp.SummarySource, resp.Score, resp.Rationale = r.SummarySource, r.Score, e.decisions.Decisions()
+	resp.SummarySource, resp.Score, resp.Rationale = r.SummarySource, contract.Score(r), e.ending.Decisions()
 	if e.sealed = r.Sealed; e.carries && e.sealed != "" {
 		e.openHome() // a run that was cut off while it reasoned has none yet
 	}
@@ -469,31 +422,10 @@ func (e *encoder) lifecycle(event string) {
 	e.tell(event, &ResponseEvent{Response: e.resp})
 }
 
-// tell emits an event that is not a delta.
+// tell emits an event.
 func (e *encoder) tell(name string, ev event) {
-	seq := e.seq
-	e.seq++
-	if e.emit == nil {
-		return
+	ev.is(name, e.seq)
+	if e.seq++; e.emit != nil && e.lost == nil {
+		e.lost = e.emit(name, ev)
 	}
-	ev.is(name, seq)
-	data, err := json.Marshal(ev)
-	if err != nil {
-		// This cannot happen: only a schema of the request is written unchanged, and package json has read that.
-		panic("responses: " + err.Error())
-	}
-	e.emit(name, data)
-}
-
-// appendLogprobs appends one token of an answer with its alternatives.
-func appendLogprobs(b []byte, l *reasoning.TokenLogprobs) []byte {
-	b = wire.AppendToken(b, l.Text, l.Logprob)
-	b = append(b, `,"top_logprobs":[`...)
-	for i := range l.Top {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(wire.AppendToken(b, l.Top[i].Text, l.Top[i].Logprob), '}')
-	}
-	return append(b, `]}`...)
 }

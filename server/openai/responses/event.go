@@ -1,12 +1,11 @@
 package responses
 
 import (
-	"encoding/json"
-
 	"runner/server/internal/apierror"
+	"runner/server/wire"
 )
 
-// event is an event of a stream that is not a delta.
+// event is an event of a stream.
 type event interface{ is(name string, seq int) }
 
 // Head has the fields of all events.
@@ -33,69 +32,29 @@ type ItemEvent struct {
 	Item        Item `json:"item"`
 }
 
-// PartEvent is response.content_part.added or done.
-type PartEvent struct {
+// PlaceEvent is about a text of an item:
+//
+//	response.content_part.added, done              part
+//	response.reasoning_summary_part.added, done    part
+//	response.output_text.delta                     delta, logprobs; done has the text and logprobs
+//	response.reasoning_text.delta                  delta; done has the text
+//	response.reasoning_summary_text.delta          likewise
+//	response.function_call_arguments.delta         delta; done has name and arguments
+//	response.custom_tool_call_input.delta          delta; done has the input
+type PlaceEvent struct {
 	Head
 	ItemID      string `json:"item_id"`
 	OutputIndex int    `json:"output_index"`
-	// ContentIndex is the part's place in the item's content, from 0.
-	ContentIndex int  `json:"content_index"`
-	Part         Part `json:"part"`
-}
-
-// SummaryPartEvent is response.reasoning_summary_part.added or done.
-type SummaryPartEvent struct {
-	Head
-	ItemID      string `json:"item_id"`
-	OutputIndex int    `json:"output_index"`
-	// SummaryIndex is the part's place in the item's summary, from 0.
-	SummaryIndex int  `json:"summary_index"`
-	Part         Part `json:"part"`
-}
-
-// TextEvent is response.output_text.done.
-type TextEvent struct {
-	Head
-	ItemID       string          `json:"item_id"`
-	OutputIndex  int             `json:"output_index"`
-	ContentIndex int             `json:"content_index"`
-	Text         string          `json:"text"`
-	Logprobs     json.RawMessage `json:"logprobs"`
-}
-
-// ReasoningTextEvent is response.reasoning_text.done.
-type ReasoningTextEvent struct {
-	Head
-	ItemID       string `json:"item_id"`
-	OutputIndex  int    `json:"output_index"`
-	ContentIndex int    `json:"content_index"`
-	Text         string `json:"text"`
-}
-
-// SummaryTextEvent is response.reasoning_summary_text.done.
-type SummaryTextEvent struct {
-	Head
-	ItemID       string `json:"item_id"`
-	OutputIndex  int    `json:"output_index"`
-	SummaryIndex int    `json:"summary_index"`
-	Text         string `json:"text"`
-}
-
-// ArgumentsEvent is response.function_call_arguments.done.
-type ArgumentsEvent struct {
-	Head
-	ItemID      string `json:"item_id"`
-	OutputIndex int    `json:"output_index"`
-	Name        string `json:"name"`
-	Arguments   string `json:"arguments"`
-}
-
-// InputEvent is response.custom_tool_call_input.done.
-type InputEvent struct {
-	Head
-	ItemID      string `json:"item_id"`
-	OutputIndex int    `json:"output_index"`
-	Input       string `json:"input"`
+	// ContentIndex is the place in the item's content, and SummaryIndex that in its summary, from 0.
+	ContentIndex *int                 `json:"content_index,omitempty"`
+	SummaryIndex *int                 `json:"summary_index,omitempty"`
+	Part         *Part                `json:"part,omitempty"`
+	Delta        *string              `json:"delta,omitempty"`
+	Text         *string              `json:"text,omitempty"`
+	Logprobs     *[]wire.TokenLogprob `json:"logprobs,omitempty"`
+	Name         string               `json:"name,omitempty"`
+	Arguments    *string              `json:"arguments,omitempty"`
+	Input        *string              `json:"input,omitempty"`
 }
 
 // ErrorEvent is error: the stream cannot continue, although the response may. It is also sent if the prompt is too

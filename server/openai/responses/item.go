@@ -3,6 +3,8 @@ package responses
 import (
 	"encoding/json"
 	"strings"
+
+	"runner/server/wire"
 )
 
 // The types of items.
@@ -101,20 +103,32 @@ type FunctionCall struct {
 	Arguments string `json:"arguments"`
 }
 
+// customCall is a FunctionCall that calls a custom tool.
+//
+// A model's call of a custom tool.
+//
+//openapi:answer ResponseCustomCall
+type customCall struct {
+	// The id of the item.
+	ID string `json:"id"`
+	// The type of this object.
+	Type   string `json:"type" api:"=custom_tool_call"`
+	Status string `json:"status" api:"#ItemStatus"`
+	// The id that the result of the call refers to.
+	CallID string `json:"call_id"`
+	// The name of the tool.
+	Name string `json:"name"`
+	// The text.
+	Arguments string `json:"input"`
+}
+
 // MarshalJSON writes the fields of a call of its type.
 func (c FunctionCall) MarshalJSON() ([]byte, error) {
+	type function FunctionCall
 	if c.Type == typeCustom {
-		return json.Marshal(struct {
-			ID     string `json:"id"`
-			Type   string `json:"type"`
-			Status string `json:"status"`
-			CallID string `json:"call_id"`
-			Name   string `json:"name"`
-			Input  string `json:"input"`
-		}{c.ID, c.Type, c.Status, c.CallID, c.Name, c.Arguments})
+		return json.Marshal(customCall(c))
 	}
-	type plain FunctionCall
-	return json.Marshal(plain(c))
+	return json.Marshal(function(c))
 }
 
 // FunctionCallOutput is the result of a call.
@@ -152,36 +166,53 @@ type Part struct {
 	Type string
 	// Text is the text. A refusal has it in the field refusal.
 	Text string
-	// Logprobs is the list of an output_text's tokens as JSON; nil means an empty one.
-	Logprobs json.RawMessage
+	// Logprobs are the tokens of an output_text.
+	Logprobs []wire.TokenLogprob
 }
 
-var emptyList = json.RawMessage("[]")
+// outputPart is a Part that the model wrote.
+//
+//openapi:answer ResponseOutputText
+type outputPart struct {
+	// The type of this object.
+	Type string `json:"type" api:"=output_text"`
+	// The text.
+	Text string `json:"text"`
+	// Always empty.
+	Annotations []string `json:"annotations" api:"array[..0]"`
+	// The tokens of the text, if requested.
+	Logprobs []wire.TokenLogprob `json:"logprobs"`
+}
+
+// refusalPart is a Part.
+//
+//openapi:answer ResponseRefusal
+type refusalPart struct {
+	// The type of this object. Models here write no refusals, but requests may contain them.
+	Type string `json:"type" api:"=refusal"`
+	// The text.
+	Refusal string `json:"refusal"`
+}
+
+// plainPart is any other Part.
+//
+//openapi:answer ResponseTextPart
+type plainPart struct {
+	// The type of this object.
+	Type string `json:"type" api:"=input_text,reasoning_text,summary_text"`
+	// The text.
+	Text string `json:"text"`
+}
 
 // MarshalJSON writes the fields of a part of its type.
 func (p Part) MarshalJSON() ([]byte, error) {
 	switch p.Type {
 	case partOutput:
-		logprobs := p.Logprobs
-		if logprobs == nil {
-			logprobs = emptyList
-		}
-		return json.Marshal(struct {
-			Type        string          `json:"type"`
-			Text        string          `json:"text"`
-			Annotations json.RawMessage `json:"annotations"`
-			Logprobs    json.RawMessage `json:"logprobs"`
-		}{p.Type, p.Text, emptyList, logprobs})
+		return json.Marshal(outputPart{p.Type, p.Text, []string{}, append(noLogprobs, p.Logprobs...)})
 	case partRefusal:
-		return json.Marshal(struct {
-			Type    string `json:"type"`
-			Refusal string `json:"refusal"`
-		}{p.Type, p.Text})
+		return json.Marshal(refusalPart{p.Type, p.Text})
 	}
-	return json.Marshal(struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}{p.Type, p.Text})
+	return json.Marshal(plainPart{p.Type, p.Text})
 }
 
 // textOf joins the texts of parts.

@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -159,7 +158,7 @@ type asked struct {
 	contract contract.Asked
 	request  generation.Request
 	items    []entry
-	warnings []Warning
+	warnings []wire.Warning
 	tools    []FunctionTool
 	// custom are the names of the custom tools among them.
 	custom    map[string]bool
@@ -171,7 +170,9 @@ type asked struct {
 	text TextEcho
 }
 
-func (q *asked) warn(code, message string) { q.warnings = append(q.warnings, Warning{code, message}) }
+func (q *asked) warn(code, message string) {
+	q.warnings = append(q.warnings, wire.Warning{Code: code, Message: message})
+}
 
 func is(flag *bool, otherwise bool) bool {
 	if flag == nil {
@@ -205,7 +206,7 @@ func (q *asked) refuse() error {
 			w.ContextManagement},
 		{"moderation", "this server does not moderate", w.Moderation},
 	} {
-		if wire.Given(f.raw) && !(f.name == "context_management" && bytes.Equal(f.raw, emptyList)) {
+		if wire.Given(f.raw) && !(f.name == "context_management" && string(f.raw) == "[]") {
 			return wire.Unsupported(f.name, "%s", f.why)
 		}
 	}
@@ -267,9 +268,7 @@ func (q *asked) reasoning() error {
 	if q.contract, err = w.Parse(w.Include); err != nil {
 		return err
 	}
-	for _, n := range q.contract.Warnings {
-		q.warn(n.Code, n.Text)
-	}
+	q.warnings = append(q.warnings, q.contract.Warnings...)
 	q.contract.Apply(&q.request)
 	return nil
 }

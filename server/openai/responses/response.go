@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"runner/reasoning"
+	"runner/server/wire"
 )
 
 // Response is the answer to a request.
@@ -86,7 +87,7 @@ type Response struct {
 	Score                *float64             `json:"score,omitempty" api:"#Score"`
 	Rationale            []reasoning.Decision `json:"rationale,omitempty" api:"#Decisions"`
 	// What was not done as requested, and what was wrong with the model's output.
-	Warnings []Warning `json:"warnings,omitempty"`
+	Warnings []wire.Warning `json:"warnings,omitempty"`
 }
 
 // Failure says why a response failed.
@@ -177,16 +178,6 @@ func newInfo(i *reasoning.Info) *ReasoningInfo {
 		Visibility: i.Visibility.String(), Effort: string(i.Effort), Strategy: string(i.Strategy), Seed: i.Seed,
 		Budget: i.Budget,
 	}
-}
-
-// Warning says what was not done as requested, or what was wrong with the model's output.
-//
-//openapi:answer Warning
-type Warning struct {
-	// The kind of warning, for programs.
-	Code string `json:"code" api:"example=malformed_arguments"`
-	// A message for people. It contains none of the model's text.
-	Message string `json:"message"`
 }
 
 // The codes of this package's own warnings.

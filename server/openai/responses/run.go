@@ -1,13 +1,14 @@
 package responses
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
 
 	"runner/reasoning/seal"
+	"runner/server/wire"
 )
 
 var errCancelled = errors.New("the response was cancelled")
@@ -54,12 +55,16 @@ type frame struct {
 // frameCost estimates the memory of a frame without its data, in bytes.
 const frameCost = 64
 
-// errorFrame returns the data of error event n.
-func errorFrame(n int, code, message string) []byte {
+// tell adds the last event, an error.
+func (l *eventLog) tell(code, message string) {
+	_ = l.append("error", lastError(l.count(), code, message))
+}
+
+// lastError returns error event n.
+func lastError(n int, code, message string) *ErrorEvent {
 	e := &ErrorEvent{Code: code, Message: message}
 	e.is("error", n)
-	data, _ := json.Marshal(e) // strings and numbers never fail
-	return data
+	return e
 }
 
 // count returns the number of events so far.
@@ -70,14 +75,19 @@ func (l *eventLog) count() int {
 }
 
 // append adds an event. Only one goroutine may call it.
-func (l *eventLog) append(name string, data []byte) {
+func (l *eventLog) append(name string, event any) error {
+	var data bytes.Buffer
+	if err := wire.NewJSON(&data).Encode(event); err != nil {
+		return err
+	}
+	data.Truncate(data.Len() - 1) // the line end
 	n := l.count()
 	f := frame{name: name}
 	if l.secret {
-		sealed, err := l.keys.Seal(l.scope(n), string(data))
+		sealed, err := l.keys.Seal(l.scope(n), data.String())
 		f.data, f.lost = []byte(sealed), err != nil
 	} else {
-		f.data = append([]byte(nil), data...)
+		f.data = data.Bytes()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,6 +100,7 @@ func (l *eventLog) append(name string, data []byte) {
 		l.first++
 	}
 	l.wake()
+	return nil
 }
 
 // close says that there are no more events.
@@ -163,18 +174,18 @@ func (l *eventLog) open(n int, f frame) (name string, data []byte, err error) {
 	return f.name, []byte(text), nil
 }
 
-// follow sends the events from n on until the last one, or until ctx ends or send fails.
-func (l *eventLog) follow(ctx context.Context, n int, send func(name string, data []byte) error) {
+// follow sends the events from n on until the last one, or until ctx ends or the client has gone.
+func (l *eventLog) follow(ctx context.Context, n int, to *wire.Stream) {
 	for ; ; n++ {
 		name, data, err := l.next(ctx, n)
 		switch {
 		case errors.Is(err, errGone):
-			_ = send("error", errorFrame(n, "events_gone", errGone.Error()+"; GET the response for what came of it"))
+			_ = to.Send("error", lastError(n, "events_gone", errGone.Error()+"; GET the response for what came of it"))
 			return
 		case err != nil || name == "":
 			return
 		}
-		if send(name, data) != nil {
+		if to.SendLine(name, data) != nil {
 			return
 		}
 	}

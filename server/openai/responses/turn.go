@@ -37,6 +37,13 @@ type turn struct {
 	// background is the run, if it is in the background, and kept what the store has of its response; otherwise nil.
 	background *run
 	kept       *record
+
+	// enc makes the response of the events, after free. started says that there was one, and failure is why the run has
+	// failed after that.
+	enc     *encoder
+	free    contract.FreeCalls
+	started bool
+	failure *wire.Error
 }
 
 // params are this format's names of the fields of [generation.Request].
@@ -173,19 +180,14 @@ func (t *turn) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range restorer.Warnings() {
-		q.warn(w.Code, w.Text)
-	}
+	q.warnings = append(q.warnings, restorer.Warnings()...)
 	t.request = q.request
 	if i := q.wire.Instructions; i != nil && *i != "" {
 		said = append([]chattemplate.Message{{Role: chattemplate.System, Content: *i}}, said...)
 	}
 	t.request.Messages = said
 	t.request.Unremembered = !q.store
-	reply := contract.Begin(t.api.cfg.Seal, t.home, said)
-	if t.request.CallID = reply.CallID; q.store || q.contract.Seal {
-		t.request.Seal = contract.Sealer(reply, true)
-	}
+	contract.Reply(&t.request, contract.Begin(t.api.cfg.Seal, t.home, said), q.store || q.contract.Seal, true)
 	if q.contract.Encrypt {
 		t.request.Trace = t.api.cfg.Traces.Tracer(t.principal.ID, contract.FieldTrace, t.response.ID)
 	}
@@ -266,85 +268,89 @@ func plain(f float32) float64 {
 	return v
 }
 
-// encoder returns the encoder of the turn, which fills in its response.
-func (t *turn) encoder() *encoder {
-	return &encoder{
-		resp: t.response, newID: t.api.newID, homeID: t.homeID, carries: t.asked.contract.Seal, custom: t.asked.custom,
-		clock: func() int64 { return t.api.cfg.Clock().Unix() },
+// begin makes the encoder of the turn, which fills in its response.
+func (t *turn) begin(emit func(name string, event any) error) {
+	t.enc = &encoder{
+		resp: t.response, emit: emit, newID: t.api.newID, homeID: t.homeID, carries: t.asked.contract.Seal,
+		custom: t.asked.custom, clock: func() int64 { return t.api.cfg.Clock().Unix() },
 	}
+	t.free = contract.FreeCalls{Names: t.asked.custom, To: t.enc.push}
 }
 
 // streamed reports whether the request asks for a stream.
 func (t *turn) streamed() bool { return is(t.asked.wire.Stream, false) }
 
-// run generates and passes the events to enc. It calls begun before the first event. A failure before that is for
-// the caller to report; a later one is also in the response. gone reports whether the client has gone, which ends
-// the run. If the request asks for a stream and the input is too long, the error is in the stream, as in OpenAI's
-// API: Codex looks for it only there.
-func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() bool) (started bool,
-	failure *wire.Error) {
-	free := contract.FreeCalls{Names: t.asked.custom}
-	push := func(e *reasoning.Event) error { enc.push(e); return nil }
-	for e, err := range t.model.Generate(ctx, t.request) {
-		if err != nil {
-			failure = t.failure(ctx, err)
-			if !started && t.streamed() && failure.Code == wire.CodeContextLength {
-				started = true
-				begun()
-				enc.create()
-			}
-			if started {
-				t.end(enc, nil, failure)
-			}
-			return started, failure
-		}
-		if !started {
-			started = true
-			begun()
-		}
-		if e.Kind == reasoning.Done {
-			t.end(enc, &e, nil)
-			return true, nil
-		}
-		if _ = free.Push(&e, push); gone() {
-			break
-		}
+// Push implements [wire.Encoder].
+func (t *turn) Push(_ int, e *reasoning.Event) error {
+	if t.started = true; e.Kind == reasoning.Done {
+		t.end(e, nil)
+		return nil
 	}
-	failure = t.failure(ctx, errCancelled)
-	t.end(enc, nil, failure)
-	return true, failure
+	if _ = t.free.Push(e); t.enc.lost != nil {
+		return errCancelled // the client has gone
+	}
+	return nil
 }
 
-// failure converts the error of a run.
-func (t *turn) failure(ctx context.Context, err error) *wire.Error {
-	failure := wireError(err)
-	if cause := context.Cause(ctx); failure.Code == wire.CodeClientCancelled && cause != nil {
-		err, failure = cause, wireError(cause)
+// End implements [wire.Encoder]. A failure is also in the response.
+func (t *turn) End(err error) {
+	if err == nil && !t.enc.over {
+		err = errCancelled
 	}
+	if err != nil {
+		t.failure = failed(err)
+		t.end(nil, t.failure)
+	}
+}
+
+// run generates and ends the response. If the run has not started, the failure is only returned.
+func (t *turn) run(ctx context.Context) *wire.Error {
+	err := wire.Generate(ctx, t.model, []generation.Request{t.request}, func() {}, t.Push)
+	if t.started || t.tooLong(err) {
+		t.End(err)
+		return t.failure
+	}
+	return failed(err)
+}
+
+// tooLong begins a response that is too long, and reports whether it is, if the request asks for a stream: the error is
+// in the stream, as in OpenAI's API. Codex looks for it only there.
+func (t *turn) tooLong(err error) bool {
+	if !t.streamed() || failed(err).Code != wire.CodeContextLength {
+		return false
+	}
+	t.started = true
+	t.enc.create()
+	return true
+}
+
+// failed converts the error of a run.
+func failed(err error) *wire.Error {
 	if errors.Is(err, errCancelled) {
 		return wire.Errorf(wire.StatusClientClosed, wire.CodeClientCancelled, "%s", errCancelled)
 	}
-	return failure
+	return wireError(err)
 }
 
-// end passes the last event or the failure to enc. The response is stored before the client learns that it is finished.
-func (t *turn) end(enc *encoder, done *reasoning.Event, failure *wire.Error) {
-	enc.atEnd = func() {
+// end passes the last event or the failure to the encoder. The response is stored before the client learns that it is
+// finished.
+func (t *turn) end(done *reasoning.Event, failure *wire.Error) {
+	t.enc.atEnd = func() {
 		if !t.asked.store {
 			return
 		}
 		_ = wire.Work(t.from) // it is also stored if the client has gone
 		defer wire.Rest(t.from)
-		if !t.keep(enc.sealed) {
+		if !t.keep(t.enc.sealed) {
 			t.response.Warnings = append(t.response.Warnings,
-				Warning{CodeNotStored, "the response is too large to be stored; its id cannot be used"})
+				wire.Warning{Code: CodeNotStored, Message: "the response is too large to be stored; its id cannot be used"})
 		}
 	}
 	if failure != nil {
-		enc.fail(failure)
+		t.enc.fail(failure)
 		return
 	}
-	enc.push(done)
+	_ = t.enc.push(done)
 }
 
 // keep stores the response in its present state, and reports whether there was room.
