@@ -98,18 +98,6 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// ErrorResponse is the body of the answer to a request that is refused before it runs. It has the fields of RUN_ERROR
-// and the name of the wrong field.
-//
-//openapi:answer AguiError
-type ErrorResponse struct {
-	// A message for people. If a field is wrong, it begins with the field's name.
-	Message string `json:"message"`
-	Code    string `json:"code" api:"#ErrorCode"`
-	// The field of the request that is wrong, such as `messages[0].content`.
-	Param string `json:"param,omitempty"`
-}
-
 // fields are this format's names of the fields of [generation.Request].
 var fields = map[string]string{
 	"Messages": "messages", "Tools": "tools", "ToolChoice": "forwardedProps.tool_choice",
@@ -120,12 +108,12 @@ var fields = map[string]string{
 	"Sampling.Temperature": "forwardedProps.temperature", "TemplateArgs": "forwardedProps.chat_template_kwargs",
 }
 
-// WriteError answers with an error, as an [ErrorResponse]. If a sealed value is refused, the answer is a run that has
+// WriteError answers with an error, as a [wire.PlainError]. If a sealed value is refused, the answer is a run that has
 // only a RUN_ERROR.
 func (a *API) WriteError(w http.ResponseWriter, err error) {
 	e := wire.FromError(err, fields)
 	if sealed := (*seal.Error)(nil); !errors.As(err, &sealed) {
-		wire.WriteError(w, e, ErrorResponse{Message: e.Error(), Code: e.Code, Param: e.Param})
+		wire.WritePlain(w, e)
 		return
 	}
 	wire.CountRefusal(w, e)

@@ -613,7 +613,7 @@ func TestRefused(t *testing.T) {
 		{input(props(`"tool_choice":"required"`), ask), 400, "forwardedProps.tool_choice"},
 	} {
 		status, answer := s.post(t, c.body)
-		var e ErrorResponse
+		var e wire.PlainError
 		if err := json.Unmarshal([]byte(answer), &e); err != nil || status != c.status || e.Param != c.param ||
 			e.Code == "" || !strings.HasPrefix(e.Message, c.param) {
 			t.Errorf("%.200s: %d %s, want %d about %s", c.body, status, answer, c.status, c.param)

@@ -47,7 +47,7 @@
 //
 // # Errors
 //
-// A request that is refused before it runs gets an HTTP status and an [ErrorResponse]. For these, HttpAgent rejects
+// A request that is refused before it runs gets an HTTP status and a [wire.PlainError]. For these, HttpAgent rejects
 // the run with the status and the body. RUN_ERROR makes its runAgent resolve, so a client that does not listen for
 // the event takes the run for a success. RUN_ERROR has only two uses: for a sealed value that Config.StrictSeal
 // refuses, as the only event, because a client can continue without the value; and for an error after the run has

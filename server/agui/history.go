@@ -2,7 +2,6 @@ package agui
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"runner/chattemplate"
@@ -79,36 +78,32 @@ func (p *prompt) history(input *RunAgentInput) error {
 	}
 	var waiting thoughts
 	last := contract.Nowhere
-	for i, raw := range input.Messages {
-		path := fmt.Sprintf("messages[%d]", i)
-		var m Message
-		if err := wire.UnmarshalAt(path, raw, &m); err != nil {
+	err := wire.Each("messages", input.Messages, func(path string, m *Message) error {
+		err := wire.CheckID(path+".id", m.ID)
+		if err != nil {
 			return err
 		}
-		if err := checkID(path+".id", m.ID); err != nil {
-			return err
-		}
-		var err error
 		switch m.Role {
 		case "activity":
 			p.sealed(contract.Nowhere, m.EncryptedValue, path)
 		case "reasoning":
-			err = p.thinks(&waiting, &m, path)
+			err = p.thinks(&waiting, m, path)
 		case "assistant":
 			last = len(p.req.Messages)
-			if err = p.says(&m, path); err == nil {
+			if err = p.says(m, path); err == nil {
 				p.attach(&waiting, last)
 			}
 		case "developer", "system", "user", "tool":
 			p.attach(&waiting, last)
 			last = contract.Nowhere
-			err = p.hears(&m, path)
+			err = p.hears(m, path)
 		default:
 			err = wire.Invalid(path+".role", "it takes developer, system, user, assistant, tool, reasoning or activity")
 		}
-		if err != nil {
-			return err
-		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	p.attach(&waiting, last)
 	if len(p.req.Messages) == 0 {
@@ -163,8 +158,8 @@ func (p *prompt) says(m *Message, path string) error {
 	p.sealed(place, m.EncryptedValue, path)
 	to := chattemplate.Message{Role: chattemplate.Assistant}
 	for i, c := range m.ToolCalls {
-		path := fmt.Sprintf("%s.toolCalls[%d]", path, i)
-		if err := checkID(path+".id", c.ID); err != nil {
+		path := wire.Index(path+".toolCalls", i)
+		if err := wire.CheckID(path+".id", c.ID); err != nil {
 			return err
 		}
 		if c.Function.Name == "" {
@@ -192,7 +187,7 @@ func (p *prompt) hears(m *Message, path string) error {
 	case "user":
 		to.Content, err = partsOf(m, path)
 	case "tool":
-		if err := checkID(path+".toolCallId", m.ToolCallID); err != nil {
+		if err := wire.CheckID(path+".toolCallId", m.ToolCallID); err != nil {
 			return err
 		}
 		to.Role, to.ToolCallID = chattemplate.ToolRole, m.ToolCallID
@@ -219,27 +214,19 @@ func stringOf(m *Message, path string) (text string, err error) {
 
 // partsOf returns the text of content that is a string or a list of parts.
 func partsOf(m *Message, path string) (string, error) {
-	if !wire.Given(m.Content) || m.Content[0] != '[' {
+	if !wire.Is(m.Content, '[') {
 		return stringOf(m, path)
 	}
-	var parts []json.RawMessage
-	if err := wire.UnmarshalAt(path+".content", m.Content, &parts); err != nil {
-		return "", err
-	}
-	texts := make([]string, len(parts))
-	for i, raw := range parts {
-		path := fmt.Sprintf("%s.content[%d]", path, i)
-		var part Part
-		if err := wire.UnmarshalAt(path, raw, &part); err != nil {
-			return "", err
-		}
+	var texts []string
+	err := wire.TextOrEach(path+".content", m.Content, nil, func(path string, part *Part) error {
 		switch {
 		case part.Type != "text":
-			return "", wire.Unsupported(path+".type", "only text can be read here")
+			return wire.Unsupported(path+".type", "only text can be read here")
 		case part.Text == nil:
-			return "", wire.Invalid(path+".text", "it is required")
+			return wire.Invalid(path+".text", "it is required")
 		}
-		texts[i] = *part.Text
-	}
-	return paragraphs(texts...), nil
+		texts = append(texts, *part.Text)
+		return nil
+	})
+	return paragraphs(texts...), err
 }

@@ -69,9 +69,6 @@ type Context struct {
 	Value string `json:"value"`
 }
 
-// maxID is the maximum length of an id, in bytes.
-const maxID = 1024
-
 // prompt is a decoded request.
 type prompt struct {
 	req    generation.Request
@@ -87,7 +84,7 @@ type prompt struct {
 // decode reads a principal's request, except for what needs the model.
 func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error) {
 	for _, id := range []struct{ name, value string }{{"threadId", input.ThreadID}, {"runId", input.RunID}} {
-		if err := checkID(id.name, id.value); err != nil {
+		if err := wire.CheckID(id.name, id.value); err != nil {
 			return nil, err
 		}
 	}
@@ -105,29 +102,17 @@ func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error)
 	return p, nil
 }
 
-func checkID(path, id string) error {
-	if id == "" {
-		return wire.Invalid(path, "it is required")
-	}
-	if len(id) > maxID {
-		return wire.Invalid(path, "it has %d bytes; at most %d are allowed", len(id), maxID)
-	}
-	return nil
-}
-
 func (p *prompt) tools(input *RunAgentInput) error {
 	for i, t := range input.Tools {
-		if t.Name == "" {
-			return wire.Invalid(fmt.Sprintf("tools[%d].name", i), "it is required")
+		path := wire.Index("tools", i)
+		schema, err := wire.Schema(path+".parameters", t.Parameters)
+		if err != nil {
+			return err
 		}
-		tool := chattemplate.Tool{Name: t.Name, Description: t.Description, Strict: input.ForwardedProps.StrictTools}
-		if wire.Given(t.Parameters) {
-			if t.Parameters[0] != '{' {
-				return wire.Invalid(fmt.Sprintf("tools[%d].parameters", i), "it takes a JSON Schema object")
-			}
-			tool.Parameters = t.Parameters
+		if err := contract.AddTool(&p.req, path, chattemplate.Tool{Name: t.Name, Description: t.Description,
+			Parameters: schema, Strict: input.ForwardedProps.StrictTools}); err != nil {
+			return err
 		}
-		p.req.Tools = append(p.req.Tools, tool)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package agui
 
 import (
-	"runner/generation"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -95,18 +94,12 @@ func (p *prompt) sampling(props *ForwardedProps) error {
 		p.req.Seed = props.Seed
 	}
 	if props.ToolChoice != nil {
-		switch c := generation.ToolChoice(*props.ToolChoice); c {
-		case generation.ToolChoiceAuto, generation.ToolChoiceNone, generation.ToolChoiceRequired:
-			p.req.ToolChoice = c
-		default:
-			return wire.Invalid(at("tool_choice"), "it takes auto, none or required")
+		if err := contract.ChooseTools(&p.req, at("tool_choice"), *props.ToolChoice); err != nil {
+			return err
 		}
 	}
 	if props.ParallelToolCalls != nil {
 		p.req.SingleCall = !*props.ParallelToolCalls
 	}
-	if len(props.Stop) > 0 {
-		p.req.Stop = props.Stop
-	}
-	return wire.CheckStops(at("stop"), props.Stop)
+	return wire.SetStops(at("stop"), props.Stop, &p.req.Stop)
 }

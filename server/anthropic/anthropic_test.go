@@ -519,7 +519,7 @@ func TestErrors(t *testing.T) {
 		{body("a", `,"output_config":{"format":{"type":"json_schema"}}`), "output_config.format.schema"},
 		{body("a", `,"output_config":{"format":{"type":"json_schema","schema":{"type":"thing"}}}`), "output_config.format"},
 		{body("a", `,"tools":[{"name":"x"}]`), "tools[0].input_schema"},
-		{body("a", `,"tools":[{"name":"x y","input_schema":{}}]`), "messages"},
+		{body("a", `,"tools":[{"name":"x y","input_schema":{}}]`), "tools[0].name"},
 		{body("a", `,"tools":[3]`), "tools[0]"},
 		{body("a", `,"tool_choice":{"type":"maybe"}`), "tool_choice.type"},
 		{body("a", `,"tool_choice":{"type":"any"}`), "tool_choice"},

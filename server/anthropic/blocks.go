@@ -3,7 +3,6 @@ package anthropic
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"runner/generation"
 	"runner/reasoning"
@@ -257,12 +256,8 @@ func (r *reply) done() {
 
 // inputOf returns the arguments of a call as JSON: an object as the model wrote it, or anything else as a string.
 func inputOf(arguments string) string {
-	text := strings.TrimSpace(arguments)
-	if text == "" {
-		return "{}"
-	}
-	if text[0] == '{' && json.Valid([]byte(text)) {
-		return text
+	if object, ok := contract.Object(arguments); ok {
+		return string(object)
 	}
 	return wire.Quote(arguments)
 }

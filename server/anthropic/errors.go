@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -68,23 +67,15 @@ var fields = map[string]string{
 	"Sampling.Temperature": "temperature",
 }
 
-// wireError converts an error of any kind. For a prompt that is too long it has Anthropic's words: clients look for
-// them and then shorten the conversation.
+// wireError converts an error of any kind. For a prompt that is too long it has Anthropic's words.
 func wireError(err error) *wire.Error {
-	e := wire.FromError(err, fields)
-	var long *generation.PromptTooLongError
-	if !errors.As(err, &long) {
-		return e
-	}
-	told := *e
-	if long.Tokens == 0 {
-		told.Message = fmt.Sprintf("prompt is too long: at least %d tokens > %d maximum", long.Context+1, long.Context)
-	} else {
+	return wire.FromLong(err, fields, func(long *generation.PromptTooLongError, _ string) string {
+		if long.Tokens == 0 {
+			return fmt.Sprintf("prompt is too long: at least %d tokens > %d maximum", long.Context+1, long.Context)
+		}
 		// A prompt that fills the context leaves no room for an answer.
-		most := min(long.Context, long.Tokens-1)
-		told.Message = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", long.Tokens, most)
-	}
-	return &told
+		return fmt.Sprintf("prompt is too long: %d tokens > %d maximum", long.Tokens, min(long.Context, long.Tokens-1))
+	})
 }
 
 // WriteError answers with an error in Anthropic's shape.

@@ -73,8 +73,8 @@ func FuzzInput(f *testing.F) {
 		if !json.Valid([]byte(input)) {
 			t.Fatalf("%q becomes %q", arguments, input)
 		}
-		if input[0] == '{' && input != "{}" && argumentsOf(json.RawMessage(input)) != input {
-			t.Fatalf("%q comes back as %q", input, argumentsOf(json.RawMessage(input)))
+		if input[0] == '{' && input != "{}" && contract.Arguments(json.RawMessage(input)) != input {
+			t.Fatalf("%q comes back as %q", input, contract.Arguments(json.RawMessage(input)))
 		}
 	})
 }

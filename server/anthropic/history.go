@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -110,64 +109,44 @@ func readTurns(messages []json.RawMessage) ([]turn, error) {
 		return nil, wire.Invalid("messages", "at least one message is required")
 	}
 	var turns []turn
-	for i, raw := range messages {
-		path := fmt.Sprintf("messages[%d]", i)
-		var m MessageParam
-		if err := wire.UnmarshalAt(path, raw, &m); err != nil {
-			return nil, err
-		}
+	err := wire.Each("messages", messages, func(path string, m *MessageParam) error {
 		switch m.Role {
 		case "user", "assistant", "system":
 		default:
-			return nil, wire.Invalid(path+".role", "it takes user, assistant or system")
+			return wire.Invalid(path+".role", "it takes user, assistant or system")
 		}
 		blocks, err := readBlocks(path+".content", m.Content)
-		if err != nil {
-			return nil, err
-		}
-		if len(blocks) == 0 && m.Role != "assistant" {
-			return nil, wire.Invalid(path+".content", "it is empty")
+		if err == nil && len(blocks) == 0 && m.Role != "assistant" {
+			err = wire.Invalid(path+".content", "it is empty")
 		}
 		if last := len(turns) - 1; last >= 0 && turns[last].role == m.Role {
 			turns[last].blocks = append(turns[last].blocks, blocks...)
-			continue
+		} else {
+			turns = append(turns, turn{m.Role, blocks})
 		}
-		turns = append(turns, turn{m.Role, blocks})
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	if turns[len(turns)-1].role == "assistant" {
-		return nil, wire.Unsupported(fmt.Sprintf("messages[%d]", len(messages)-1),
+		return nil, wire.Unsupported(wire.Index("messages", len(messages)-1),
 			"a reply cannot go on from a beginning that is given (prefill); end with a message of the user")
 	}
 	return turns, nil
 }
 
 // readBlocks reads content: a string, which is one text block, or a list of blocks.
-func readBlocks(path string, raw json.RawMessage) ([]placed, error) {
-	switch text := bytes.TrimSpace(raw); {
-	case len(text) > 0 && text[0] == '"':
-		var s string
-		if err := wire.UnmarshalAt(path, raw, &s); err != nil {
-			return nil, err
+func readBlocks(path string, raw json.RawMessage) (blocks []placed, err error) {
+	return blocks, wire.TextOrEach(path, raw, func(s string) {
+		blocks = append(blocks, placed{Block{Type: "text", Text: &s}, path})
+	}, func(path string, b *Block) error {
+		if b.Type == "text" && b.Text == nil {
+			return wire.Invalid(path+".text", "it is required")
 		}
-		return []placed{{Block{Type: "text", Text: &s}, path}}, nil
-	case len(text) == 0 || text[0] != '[':
-		return nil, wire.Invalid(path, "it takes a string or a list of content blocks")
-	}
-	var list []json.RawMessage
-	if err := wire.UnmarshalAt(path, raw, &list); err != nil {
-		return nil, err
-	}
-	blocks := make([]placed, len(list))
-	for i := range list {
-		blocks[i].path = fmt.Sprintf("%s[%d]", path, i)
-		if err := wire.UnmarshalAt(blocks[i].path, list[i], &blocks[i].Block); err != nil {
-			return nil, err
-		}
-		if blocks[i].Type == "text" && blocks[i].Text == nil {
-			return nil, wire.Invalid(blocks[i].path+".text", "it is required")
-		}
-	}
-	return blocks, nil
+		blocks = append(blocks, placed{*b, path})
+		return nil
+	})
 }
 
 // refused returns the error for a block that is not allowed in its place.
@@ -250,7 +229,8 @@ func (p *prompt) assistant(t turn) error {
 			if b.ID == "" || b.Name == "" {
 				return wire.Invalid(b.path, "a call needs an id and a name")
 			}
-			m.ToolCalls = append(m.ToolCalls, chattemplate.ToolCall{ID: b.ID, Name: b.Name, Arguments: argumentsOf(b.Input)})
+			m.ToolCalls = append(m.ToolCalls, chattemplate.ToolCall{ID: b.ID, Name: b.Name,
+				Arguments: contract.Arguments(b.Input)})
 		case "thinking":
 			if b.Signature == "" {
 				unsigned = append(unsigned, b.Thinking)
@@ -273,18 +253,6 @@ func (p *prompt) assistant(t turn) error {
 	}
 	p.req.Messages = append(p.req.Messages, m)
 	return nil
-}
-
-// argumentsOf returns the arguments of a call as the model wrote them. A string contains a text that is not JSON.
-func argumentsOf(input json.RawMessage) string {
-	var text string
-	if json.Unmarshal(input, &text) == nil && wire.Given(input) {
-		return text
-	}
-	if !wire.Given(input) {
-		return "{}"
-	}
-	return string(input)
 }
 
 // carried returns a sealed value of the next message. field is the value's field in the block.

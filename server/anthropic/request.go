@@ -1,9 +1,7 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"runner/chattemplate"
@@ -215,10 +213,7 @@ func (p *prompt) sampling(body *MessagesRequest) error {
 	if k := body.TopK; k != nil {
 		s.TopK = int(*k)
 	}
-	if len(body.StopSequences) > 0 {
-		p.req.Stop = body.StopSequences
-	}
-	return wire.CheckStops("stop_sequences", body.StopSequences)
+	return wire.SetStops("stop_sequences", body.StopSequences, &p.req.Stop)
 }
 
 // thinking reads how much the model reasons and what is shown of it.
@@ -286,32 +281,29 @@ func (p *prompt) output(body *MessagesRequest) error {
 }
 
 func (p *prompt) tools(body *MessagesRequest) error {
-	for i, raw := range body.Tools {
-		path := fmt.Sprintf("tools[%d]", i)
-		var t Tool
-		if err := wire.UnmarshalAt(path, raw, &t); err != nil {
-			return err
-		}
+	return wire.Each("tools", body.Tools, func(path string, t *Tool) error {
 		if t.Type != "" && t.Type != "custom" {
 			p.warnings = append(p.warnings, wire.Warning{
 				Code: "unknown_tool_type", Message: path + " was left out: only tools of type custom are known here",
 			})
-			continue
+			return nil
 		}
-		if schema := bytes.TrimSpace(t.InputSchema); len(schema) == 0 || schema[0] != '{' {
-			return wire.Invalid(path+".input_schema", "it takes a JSON Schema object")
-		}
-		p.req.Tools = append(p.req.Tools, chattemplate.Tool{
-			Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict,
-		})
-		if t.EagerInputStreaming {
+		schema, err := wire.Schema(path+".input_schema", t.InputSchema)
+		switch {
+		case err != nil:
+			return err
+		case schema == nil:
+			return wire.Invalid(path+".input_schema", "it is required")
+		case t.EagerInputStreaming:
 			if p.eager == nil {
 				p.eager = map[string]bool{}
 			}
 			p.eager[t.Name] = true
 		}
-	}
-	return nil
+		return contract.AddTool(&p.req, path, chattemplate.Tool{
+			Name: t.Name, Description: t.Description, Parameters: schema, Strict: t.Strict,
+		})
+	})
 }
 
 func (p *prompt) choice(body *MessagesRequest) error {

@@ -1,11 +1,10 @@
 package ollama
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"runner/generation"
@@ -113,34 +112,22 @@ func (a *API) embeddings(w http.ResponseWriter, r *http.Request) error {
 
 // readInput reads a string or a list of strings. An empty string means no texts: clients send it to load the model.
 func readInput(raw json.RawMessage) ([]string, error) {
-	if !wire.Given(raw) {
+	if string(raw) == `""` {
 		return nil, nil
 	}
-	var texts []string
-	if one := bytes.TrimSpace(raw); one[0] == '"' {
-		var text string
-		if err := wire.UnmarshalAt("input", raw, &text); err != nil || text == "" {
-			return nil, err
-		}
-		return []string{text}, nil
+	texts, err := wire.Texts("input", raw)
+	if i := slices.Index(texts, ""); i >= 0 && err == nil {
+		err = wire.Invalid(wire.Index("input", i), "it is empty")
 	}
-	if err := wire.UnmarshalAt("input", raw, &texts); err != nil {
-		return nil, err
-	}
-	for i, text := range texts {
-		if text == "" {
-			return nil, wire.Invalid(fmt.Sprintf("input[%d]", i), "it is empty")
-		}
-	}
-	return texts, nil
+	return texts, err
 }
 
 // place returns the path of text i of an input.
 func place(input json.RawMessage, i int) string {
-	if bytes.TrimSpace(input)[0] == '"' {
+	if wire.Is(input, '"') {
 		return "input"
 	}
-	return fmt.Sprintf("input[%d]", i)
+	return wire.Index("input", i)
 }
 
 // vectorOf returns the embedding of a text and its number of tokens.
@@ -168,7 +155,7 @@ func placed(err error, param string) error {
 	case errors.Is(err, generation.ErrNoEmbeddings):
 		return wire.Unsupported("model", "%s", err.Error())
 	case errors.As(err, &long):
-		e := wire.Errorf(http.StatusBadRequest, wire.CodeContextLength, "%s", tooLong(long))
+		e := wire.Errorf(http.StatusBadRequest, wire.CodeContextLength, "%s", tooLong(long, ""))
 		e.Param, e.Err = param, err
 		return e
 	}

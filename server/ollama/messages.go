@@ -1,13 +1,13 @@
 package ollama
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"runner/chattemplate"
 	"runner/reasoning"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -75,39 +75,26 @@ type Tool struct {
 }
 
 func (p *prompt) tools(list []json.RawMessage) error {
-	for i, raw := range list {
-		path := fmt.Sprintf("tools[%d]", i)
-		var t Tool
-		if err := wire.UnmarshalAt(path, raw, &t); err != nil {
-			return err
-		}
+	return wire.Each("tools", list, func(path string, t *Tool) error {
 		if t.Type != "" && t.Type != "function" {
 			p.head.warnings = append(p.head.warnings, wire.Warning{
 				Code: "unknown_tool_type", Message: path + " was left out: only tools of type function are known here",
 			})
-			continue
+			return nil
 		}
-		parameters := t.Function.Parameters
-		if !wire.Given(parameters) {
-			parameters = nil
-		} else if bytes.TrimSpace(parameters)[0] != '{' {
-			return wire.Invalid(path+".function.parameters", "it takes a JSON Schema object")
+		schema, err := wire.Schema(path+".function.parameters", t.Function.Parameters)
+		if err != nil {
+			return err
 		}
-		p.req.Tools = append(p.req.Tools, chattemplate.Tool{
-			Name: t.Function.Name, Description: t.Function.Description, Parameters: parameters,
+		return contract.AddTool(&p.req, path+".function", chattemplate.Tool{
+			Name: t.Function.Name, Description: t.Function.Description, Parameters: schema,
 		})
-	}
-	return nil
+	})
 }
 
 // history reads the messages of a conversation.
 func (p *prompt) history(list []json.RawMessage) error {
-	for i, raw := range list {
-		path := fmt.Sprintf("messages[%d]", i)
-		var in Message
-		if err := wire.UnmarshalAt(path, raw, &in); err != nil {
-			return err
-		}
+	err := wire.Each("messages", list, func(path string, in *Message) error {
 		if len(in.Images) > 0 {
 			return wire.Unsupported(path+".images", "local models take text")
 		}
@@ -129,35 +116,23 @@ func (p *prompt) history(list []json.RawMessage) error {
 			return wire.Invalid(path+".role", "it takes system, user, assistant or tool")
 		}
 		p.req.Messages = append(p.req.Messages, m)
-	}
+		return nil
+	})
 	wire.DropPlain(p.req.Messages, nil)
-	return nil
+	return err
 }
 
-// argumentsOf returns the arguments of a call in a request as the model wrote them.
+// argumentsOf returns the arguments of a call in a request as the model wrote them. OpenAI's clients send a string.
 func argumentsOf(f *ToolCallFunction) string {
-	var text string
-	switch {
-	case f.RawArguments != "":
-		return f.RawArguments
-	case !wire.Given(f.Arguments):
-		return "{}"
-	case json.Unmarshal(f.Arguments, &text) == nil:
-		return text // OpenAI's clients send a string
-	}
-	return string(f.Arguments)
+	return cmp.Or(f.RawArguments, contract.Arguments(f.Arguments))
 }
 
 // callOf returns a call for an answer.
 func callOf(call reasoning.Call, arguments string) ToolCall {
-	c := ToolCall{ID: call.ID, Function: ToolCallFunction{Index: call.Index, Name: call.Name,
-		Arguments: json.RawMessage("{}")}}
-	switch text := strings.TrimSpace(arguments); {
-	case text == "":
-	case text[0] == '{' && json.Valid([]byte(text)):
-		c.Function.Arguments = json.RawMessage(text)
-	default:
-		c.Function.RawArguments = arguments
+	c := ToolCall{ID: call.ID, Function: ToolCallFunction{Index: call.Index, Name: call.Name}}
+	var ok bool
+	if c.Function.Arguments, ok = contract.Object(arguments); !ok {
+		c.Function.Arguments, c.Function.RawArguments = json.RawMessage("{}"), arguments
 	}
 	return c
 }

@@ -2,7 +2,6 @@ package ollama
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -109,19 +108,7 @@ var fields = map[string]string{
 }
 
 // wireError converts an error of any kind. For a prompt that is too long it has Ollama's words.
-func wireError(err error) *wire.Error { return namedError(err, fields) }
-
-// namedError is wireError with other names of fields.
-func namedError(err error, fields map[string]string) *wire.Error {
-	e := wire.FromError(err, fields)
-	var long *generation.PromptTooLongError
-	if !errors.As(err, &long) {
-		return e
-	}
-	told := *e
-	told.Message = tooLong(long)
-	return &told
-}
+func wireError(err error) *wire.Error { return wire.FromLong(err, fields, tooLong) }
 
 // wireError converts an error of a run. In POST /api/generate the user's message is the field prompt.
 func (p *prompt) wireError(err error) *wire.Error {
@@ -130,11 +117,11 @@ func (p *prompt) wireError(err error) *wire.Error {
 	}
 	names := maps.Clone(fields)
 	names["Messages"] = names["Prompt"]
-	return namedError(err, names)
+	return wire.FromLong(err, names, tooLong)
 }
 
 // tooLong returns Ollama's words for a text that is longer than the context, followed by both lengths.
-func tooLong(long *generation.PromptTooLongError) string {
+func tooLong(long *generation.PromptTooLongError, _ string) string {
 	return fmt.Sprintf("the input length exceeds the context length: %v", long)
 }
 

@@ -379,7 +379,7 @@ func TestErrors(t *testing.T) {
 		{"generate", generate("a", `,"raw":true,"think":true`), "think"},
 		{"generate", `{"prompt":"a"}`, "model"},
 		{"generate", `{`, ""},
-		{"embed", `{"model":"` + wiretest.Name + `","input":[7]}`, "input"},
+		{"embed", `{"model":"` + wiretest.Name + `","input":[7]}`, "input[0]"},
 		{"embed", `{"model":"` + wiretest.Name + `","input":7}`, "input"},
 		{"embed", `{"model":"` + wiretest.Name + `","input":["a",""]}`, "input[1]"},
 		{"embed", `{"model":"` + wiretest.Name + `","input":"a","dimensions":100000}`, "dimensions"},

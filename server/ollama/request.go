@@ -2,8 +2,8 @@ package ollama
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"math"
 	"strings"
 	"time"
@@ -138,13 +138,7 @@ func (a *API) decodeChat(who *wire.Principal, body *ChatRequest) (*prompt, error
 		truncate: body.Truncate == nil || *body.Truncate,
 	}
 	p.req.Visibility = who.Default(p.req.Visibility)
-	if err := p.common(&body.Common); err != nil {
-		return nil, err
-	}
-	if err := p.tools(body.Tools); err != nil {
-		return nil, err
-	}
-	return p, p.history(body.Messages)
+	return p, cmp.Or(p.common(&body.Common), p.tools(body.Tools), p.history(body.Messages))
 }
 
 func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*prompt, error) {
@@ -190,10 +184,7 @@ func (p *prompt) common(body *Common) error {
 	for _, field := range body.unknown {
 		p.head.warnings = append(p.head.warnings, wire.Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})
 	}
-	if err := p.think(body.Think); err != nil {
-		return err
-	}
-	if err := p.format(body.Format); err != nil {
+	if err := cmp.Or(p.think(body.Think), p.format(body.Format)); err != nil {
 		return err
 	}
 	if body.Logprobs {
@@ -273,7 +264,7 @@ func (p *prompt) options(o *Options) error {
 	wire.SetNumber(&s.FrequencyPenalty, o.FrequencyPenalty)
 	var predict, topK, last, seed int64 = 0, int64(s.TopK), int64(s.PenaltyWindow), -1
 	var context int64
-	if err := errors.Join(
+	if err := cmp.Or(
 		whole(&predict, o.NumPredict, "num_predict"), whole(&context, o.NumCtx, "num_ctx"), whole(&topK, o.TopK, "top_k"),
 		whole(&last, o.RepeatLastN, "repeat_last_n"), whole(&seed, o.Seed, "seed"),
 	); err != nil {
@@ -291,7 +282,7 @@ func (p *prompt) options(o *Options) error {
 	if o.RepeatLastN != nil && last == 0 {
 		s.RepetitionPenalty, s.PresencePenalty, s.FrequencyPenalty = 0, 0, 0
 	}
-	return p.stop(o.Stop)
+	return wire.ReadStops("options.stop", o.Stop, &p.req.Stop)
 }
 
 // clamp limits a number to the counts from 0 to MaxInt32.
@@ -307,23 +298,4 @@ func whole(to *int64, v *float64, name string) error {
 	}
 	*to = int64(*v)
 	return nil
-}
-
-func (p *prompt) stop(raw json.RawMessage) error {
-	if !wire.Given(raw) {
-		return nil
-	}
-	var list []string
-	if one := bytes.TrimSpace(raw); one[0] == '"' {
-		list = make([]string, 1)
-		if err := wire.UnmarshalAt("options.stop", raw, &list[0]); err != nil {
-			return err
-		}
-	} else if err := wire.UnmarshalAt("options.stop", raw, &list); err != nil {
-		return err
-	}
-	if len(list) > 0 {
-		p.req.Stop = list
-	}
-	return wire.CheckStops("options.stop", list)
 }

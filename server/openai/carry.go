@@ -9,7 +9,7 @@ import (
 
 // sealedParam returns the path of a message's sealed value.
 func sealedParam(message int) string {
-	return index("messages", message) + ".reasoning_encrypted_content"
+	return wire.Index("messages", message) + ".reasoning_encrypted_content"
 }
 
 // bind does what needs the model: it restores the reasoning of the conversation and prepares to seal new reasoning. It

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -155,13 +156,8 @@ func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 	if b.MaxTokens != nil && b.MaxCompletionTokens != nil && *b.MaxTokens != *b.MaxCompletionTokens {
 		return nil, conflict("max_completion_tokens", "max_tokens")
 	}
-	if err := b.limit("max_tokens", b.MaxTokens, &c.req.MaxTokens); err != nil {
-		return nil, err
-	}
-	if err := b.limit("max_completion_tokens", b.MaxCompletionTokens, &c.req.MaxTokens); err != nil {
-		return nil, err
-	}
-	if err := b.logprobs(&c.req); err != nil {
+	if err := cmp.Or(b.limit("max_tokens", b.MaxTokens, &c.req.MaxTokens),
+		b.limit("max_completion_tokens", b.MaxCompletionTokens, &c.req.MaxTokens), b.logprobs(&c.req)); err != nil {
 		return nil, err
 	}
 	if c.legacy, err = b.tools(&c.order); err != nil {
@@ -203,7 +199,7 @@ func (b *ChatRequest) logprobs(req *generation.Request) error {
 func (b *ChatRequest) refused() error {
 	for i, m := range b.Modalities {
 		if m != "text" {
-			return wire.Unsupported(index("modalities", i), "models here write text only")
+			return wire.Unsupported(wire.Index("modalities", i), "models here write text only")
 		}
 	}
 	switch {
@@ -223,7 +219,8 @@ func (b *ChatRequest) refused() error {
 func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 	for i, name := range b.Include {
 		if name != contract.IncludeSealed {
-			return wire.Unsupported(index("include", i), "%q is not known here; %s is", wire.Clip(name), contract.IncludeSealed)
+			return wire.Unsupported(wire.Index("include", i), "%q is not known here; %s is", wire.Clip(name),
+				contract.IncludeSealed)
 		}
 	}
 	asked, err := b.Parse(b.Include)

@@ -18,68 +18,13 @@ const (
 	maxName    = 256
 )
 
-// is reports whether a JSON value begins with a byte such as '{', '[' or '"'. Values from a decoder have no space
-// in front.
-func is(raw json.RawMessage, first byte) bool { return len(raw) > 0 && raw[0] == first }
-
-// readObject reads the object at path into v.
-func readObject(raw json.RawMessage, path string, v any) error {
-	if !is(raw, '{') {
-		return wire.Invalid(path, "it has to be an object")
-	}
-	return wire.UnmarshalAt(path, raw, v)
-}
-
-// readString reads a string.
-func readString(raw json.RawMessage, path string) (s string, err error) {
-	if !is(raw, '"') {
-		return "", wire.Invalid(path, "it has to be a string")
-	}
-	return s, wire.UnmarshalAt(path, raw, &s)
-}
-
-// index returns the path of an entry of a list.
-func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
-
-// readStops reads one stop string or a list of them.
-func readStops(raw json.RawMessage) (stops []string, err error) {
-	switch {
-	case !wire.Given(raw):
-		return nil, nil
-	case is(raw, '"'):
-		s, err := readString(raw, "stop")
-		if err != nil {
-			return nil, err
-		}
-		stops = []string{s}
-	case is(raw, '['):
-		var list []json.RawMessage
-		if err := wire.UnmarshalAt("stop", raw, &list); err != nil {
-			return nil, err
-		}
-		for i, entry := range list {
-			s, err := readString(entry, index("stop", i))
-			if err != nil {
-				return nil, err
-			}
-			stops = append(stops, s)
-		}
-	default:
-		return nil, wire.Invalid("stop", "it has to be a string or a list of strings")
-	}
-	return stops, wire.CheckStops("stop", stops)
-}
-
 // readBias reads logit_bias into a request.
 func readBias(raw json.RawMessage, req *generation.Request) error {
 	if !wire.Given(raw) {
 		return nil
 	}
 	var entries map[string]*float64
-	if !is(raw, '{') {
-		return wire.Invalid("logit_bias", "it has to be an object with token ids as keys")
-	}
-	if err := wire.UnmarshalAt("logit_bias", raw, &entries); err != nil {
+	if err := wire.Object("logit_bias", raw, &entries); err != nil {
 		return err
 	}
 	bias := slices.Grow(req.Sampling.Bias[:0:0], len(entries))[:len(entries)]

@@ -165,16 +165,16 @@ func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
 	switch {
 	case !wire.Given(raw):
 		return nil, wire.Invalid(path, "it is missing")
-	case is(raw, '"'):
-		s, err := readString(raw, path)
+	case wire.Is(raw, '"'):
+		s, err := wire.Text(path, raw)
 		return []input{{path: path, text: s}}, err
-	case !is(raw, '['):
+	case !wire.Is(raw, '['):
 		return nil, wire.Invalid(path, takes)
 	}
 	switch first := bytes.TrimLeft(raw[1:], " \t\r\n"); {
-	case is(first, ']'):
+	case wire.Is(first, ']'):
 		return nil, wire.Invalid(path, "the list is empty")
-	case !is(first, '"') && !is(first, '['):
+	case !wire.Is(first, '"') && !wire.Is(first, '['):
 		tokens, err := readTokens(raw, path)
 		return []input{{path: path, tokens: tokens}}, err
 	}
@@ -187,12 +187,12 @@ func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
 	}
 	inputs := make([]input, len(list))
 	for i, entry := range list {
-		in := input{path: index(path, i)}
+		in := input{path: wire.Index(path, i)}
 		var err error
 		switch {
-		case is(entry, '"'):
-			in.text, err = readString(entry, in.path)
-		case is(entry, '['):
+		case wire.Is(entry, '"'):
+			in.text, err = wire.Text(in.path, entry)
+		case wire.Is(entry, '['):
 			in.tokens, err = readTokens(entry, in.path)
 		default:
 			err = wire.Invalid(in.path, takes)

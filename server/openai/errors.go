@@ -27,7 +27,7 @@ func wireError(err error, form string) *wire.Error {
 	case c.Arg != "":
 		e.Param = params["TemplateArgs"] + "." + wire.Clip(c.Arg)
 	case c.Tool >= 0:
-		e.Param = index(params["Tools"], c.Tool)
+		e.Param = wire.Index(params["Tools"], c.Tool)
 	}
 	return e
 }

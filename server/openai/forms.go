@@ -56,7 +56,7 @@ func (f *Forms) source(req *generation.Request) (grammar.Source, string, error) 
 			Structural json.RawMessage `json:"structural_tag"`
 		}
 		const at = "structured_outputs"
-		if err := readObject(f.StructuredOutputs, at, &s); err != nil {
+		if err := wire.Object(at, f.StructuredOutputs, &s); err != nil {
 			return grammar.Source{}, "", err
 		}
 		if wire.Given(s.Structural) {
@@ -99,7 +99,7 @@ func responseFormat(raw json.RawMessage, path string, req *generation.Request) (
 		JSONSchema json.RawMessage `json:"json_schema"`
 		Schema     json.RawMessage `json:"schema"`
 	}
-	if err := readObject(raw, path, &f); err != nil {
+	if err := wire.Object(path, raw, &f); err != nil {
 		return form, err
 	}
 	switch f.Type {
@@ -120,7 +120,7 @@ func responseFormat(raw json.RawMessage, path string, req *generation.Request) (
 			Description string          `json:"description"`
 			Schema      json.RawMessage `json:"schema"`
 		}
-		if err := readObject(f.JSONSchema, path, &s); err != nil {
+		if err := wire.Object(path, f.JSONSchema, &s); err != nil {
 			return form, err
 		}
 		if s.Name == "" {
@@ -130,7 +130,7 @@ func responseFormat(raw json.RawMessage, path string, req *generation.Request) (
 			return form, wire.Invalid(path+".name", chattemplate.NameAdvice)
 		}
 		form, err := schemaForm(s.Schema, path+".schema", req)
-		if err == nil && is(s.Schema, '{') {
+		if err == nil && wire.Is(s.Schema, '{') {
 			req.ResponseFormat = &chattemplate.ResponseFormat{Name: s.Name, Description: s.Description, Schema: s.Schema}
 		}
 		return form, err
@@ -146,7 +146,7 @@ func responseSchema(raw json.RawMessage, path string, req *generation.Request) (
 		Type   string          `json:"type"`
 		Schema json.RawMessage `json:"schema"`
 	}
-	if err := readObject(raw, path, &f); err != nil {
+	if err := wire.Object(path, raw, &f); err != nil {
 		return form, err
 	}
 	if f.Type != "json" {
@@ -156,8 +156,8 @@ func responseSchema(raw json.RawMessage, path string, req *generation.Request) (
 }
 
 func schemaForm(raw json.RawMessage, path string, _ *generation.Request) (form grammar.Source, err error) {
-	if is(raw, '"') { // vLLM also takes a schema as a string
-		text, err := readString(raw, path)
+	if wire.Is(raw, '"') { // vLLM also takes a schema as a string
+		text, err := wire.Text(path, raw)
 		if err != nil {
 			return form, err
 		}
@@ -167,14 +167,14 @@ func schemaForm(raw json.RawMessage, path string, _ *generation.Request) (form g
 		}
 		return grammar.JSONSchema(raw), nil
 	}
-	if !is(raw, '{') && !is(raw, 't') && !is(raw, 'f') {
+	if !wire.Is(raw, '{') && !wire.Is(raw, 't') && !wire.Is(raw, 'f') {
 		return form, wire.Invalid(path, "it has to be a JSON Schema")
 	}
 	return grammar.JSONSchema(raw), nil
 }
 
 func grammarForm(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {
-	text, err := readString(raw, path)
+	text, err := wire.Text(path, raw)
 	if err != nil || text == "" {
 		return grammar.Source{}, err // llama.cpp's web page sends an empty grammar if there is none
 	}
@@ -182,7 +182,7 @@ func grammarForm(raw json.RawMessage, path string, _ *generation.Request) (gramm
 }
 
 func regexForm(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {
-	text, err := readString(raw, path)
+	text, err := wire.Text(path, raw)
 	if err == nil && text == "" {
 		err = wire.Invalid(path, "the pattern is empty")
 	}
@@ -190,7 +190,7 @@ func regexForm(raw json.RawMessage, path string, _ *generation.Request) (grammar
 }
 
 func choiceForm(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {
-	if !is(raw, '[') {
+	if !wire.Is(raw, '[') {
 		return grammar.Source{}, wire.Invalid(path, "it has to be a list of strings")
 	}
 	var list []string

@@ -98,18 +98,13 @@ func readMessages(raw []json.RawMessage) (*conversation, error) {
 	}
 	c := &conversation{messages: make([]chattemplate.Message, len(raw))}
 	called := map[string]bool{}
-	for i, r := range raw {
-		path := index("messages", i)
-		var m Message
-		if err := readObject(r, path, &m); err != nil {
-			return nil, err
-		}
-		if err := c.read(i, path, &m, called); err != nil {
-			return nil, err
-		}
-	}
+	i := -1
+	err := wire.Each("messages", raw, func(path string, m *Message) error {
+		i++
+		return c.read(i, path, m, called)
+	})
 	wire.DropPlain(c.messages, nil)
-	return c, nil
+	return c, err
 }
 
 // read reads message i. called has the ids of the calls so far.
@@ -176,16 +171,17 @@ func (c *conversation) readAssistant(i int, path string, m *Message, called map[
 		to.Content = *m.Refusal
 	}
 	own := map[string]bool{}
-	for j, raw := range m.ToolCalls {
-		call, err := readCall(raw, index(path+".tool_calls", j))
-		if err != nil {
-			return err
-		}
-		if own[call.ID] {
-			return wire.Invalid(index(path+".tool_calls", j)+".id", "another call of this message has the same id")
+	err := wire.Each(path+".tool_calls", m.ToolCalls, func(path string, m *MessageToolCall) error {
+		call, err := readCall(path, m)
+		if err == nil && own[call.ID] {
+			err = wire.Invalid(path+".id", "another call of this message has the same id")
 		}
 		own[call.ID], called[call.ID] = true, true
 		to.ToolCalls = append(to.ToolCalls, call)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if wire.Given(m.FunctionCall) {
 		path += ".function_call"
@@ -193,7 +189,7 @@ func (c *conversation) readAssistant(i int, path string, m *Message, called map[
 			return conflict(path, "tool_calls")
 		}
 		var f FunctionCall
-		if err := readObject(m.FunctionCall, path, &f); err != nil {
+		if err := wire.Object(path, m.FunctionCall, &f); err != nil {
 			return err
 		}
 		if !chattemplate.ValidName(f.Name) {
@@ -214,11 +210,7 @@ func (c *conversation) readAssistant(i int, path string, m *Message, called map[
 	return nil
 }
 
-func readCall(raw json.RawMessage, path string) (call chattemplate.ToolCall, err error) {
-	var m MessageToolCall
-	if err := readObject(raw, path, &m); err != nil {
-		return call, err
-	}
+func readCall(path string, m *MessageToolCall) (call chattemplate.ToolCall, err error) {
 	switch {
 	case m.ID == "":
 		return call, wire.Invalid(path+".id", "it is missing")
@@ -242,37 +234,24 @@ func readCall(raw json.RawMessage, path string) (call chattemplate.ToolCall, err
 // readContent reads a message's text. It joins the texts of parts with line breaks, as other servers do.
 func readContent(raw json.RawMessage, path string, assistant bool) (string, error) {
 	switch {
-	case is(raw, '"'):
-		return readString(raw, path)
 	case !wire.Given(raw) && assistant:
 		return "", nil
 	case !wire.Given(raw):
 		return "", wire.Invalid(path, "it is missing")
-	case !is(raw, '['):
-		return "", wire.Invalid(path, "it has to be a string or a list of parts")
 	}
-	var parts []json.RawMessage
-	if err := wire.UnmarshalAt(path, raw, &parts); err != nil {
-		return "", err
+	var texts []string
+	err := wire.TextOrEach(path, raw, func(s string) { texts = []string{s} }, func(path string, p *Part) error {
+		text, err := readPart(path, p, assistant)
+		texts = append(texts, text)
+		return err
+	})
+	if err == nil && texts == nil && !assistant {
+		err = wire.Invalid(path, "it has no parts")
 	}
-	if len(parts) == 0 && !assistant {
-		return "", wire.Invalid(path, "it has no parts")
-	}
-	texts := make([]string, len(parts))
-	for i, part := range parts {
-		var err error
-		if texts[i], err = readPart(part, index(path, i), assistant); err != nil {
-			return "", err
-		}
-	}
-	return strings.Join(texts, "\n"), nil
+	return strings.Join(texts, "\n"), err
 }
 
-func readPart(raw json.RawMessage, path string, assistant bool) (string, error) {
-	var p Part
-	if err := readObject(raw, path, &p); err != nil {
-		return "", err
-	}
+func readPart(path string, p *Part, assistant bool) (string, error) {
 	text := p.Text
 	switch p.Type {
 	case "text":

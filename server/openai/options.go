@@ -110,10 +110,8 @@ func (a *API) order(o *Options) (*order, error) {
 		drawn := wire.NewSeed(a.cfg.Random)
 		d.req.Seed = &drawn
 	}
-	if wire.Given(o.Stop) {
-		if d.req.Stop, err = readStops(o.Stop); err != nil {
-			return nil, err
-		}
+	if err := wire.ReadStops("stop", o.Stop, &d.req.Stop); err != nil {
+		return nil, err
 	}
 	if err := o.sampling(&d.req); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func (o *ToolOptions) tools(d *order) (legacy bool, err error) {
 		path, list, legacy = "functions", o.Functions, true
 	}
 	for i, raw := range list {
-		if err := d.addTool(raw, index(path, i), legacy); err != nil {
+		if err := d.addTool(raw, wire.Index(path, i), legacy); err != nil {
 			return legacy, err
 		}
 	}
@@ -67,7 +67,7 @@ func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
 			Type     string          `json:"type"`
 			Function json.RawMessage `json:"function"`
 		}
-		if err := readObject(raw, path, &t); err != nil {
+		if err := wire.Object(path, raw, &t); err != nil {
 			return err
 		}
 		if t.Type == "" && !wire.Given(t.Function) {
@@ -83,24 +83,16 @@ func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
 		raw, path = t.Function, path+".function"
 	}
 	var f Function
-	if err := readObject(raw, path, &f); err != nil {
+	if err := wire.Object(path, raw, &f); err != nil {
 		return err
 	}
-	if !chattemplate.ValidName(f.Name) {
-		return wire.Invalid(path+".name", chattemplate.NameAdvice)
+	schema, err := wire.Schema(path+".parameters", f.Parameters)
+	if err != nil {
+		return err
 	}
-	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == f.Name }) {
-		return wire.Invalid(path+".name", "another tool has the same name")
-	}
-	if !wire.Given(f.Parameters) {
-		f.Parameters = nil
-	} else if !is(f.Parameters, '{') {
-		return wire.Invalid(path+".parameters", "it has to be a JSON Schema of an object")
-	}
-	d.req.Tools = append(d.req.Tools, chattemplate.Tool{
-		Name: f.Name, Description: f.Description, Parameters: f.Parameters, Strict: f.Strict != nil && *f.Strict,
+	return contract.AddTool(&d.req, path, chattemplate.Tool{
+		Name: f.Name, Description: f.Description, Parameters: schema, Strict: f.Strict != nil && *f.Strict,
 	})
-	return nil
 }
 
 // typeCustom is the type of custom tools, whose argument is free text, and of their calls.
@@ -118,30 +110,11 @@ func (d *order) addCustom(raw json.RawMessage, path string) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == tool.Name }) {
-		return wire.Invalid(path+".name", "another tool has the same name")
-	}
 	if d.custom == nil {
 		d.custom = map[string]bool{}
 	}
 	d.custom[tool.Name] = true
-	d.req.Tools = append(d.req.Tools, tool)
-	return nil
-}
-
-// choose sets a choice that is a string.
-func (d *order) choose(word, path string) error {
-	switch word {
-	case "auto":
-		d.req.ToolChoice = generation.ToolChoiceAuto
-	case "none":
-		d.req.ToolChoice = generation.ToolChoiceNone
-	case "required":
-		d.req.ToolChoice = generation.ToolChoiceRequired
-	default:
-		return wire.Invalid(path, "%q is not known; none, auto and required are", wire.Clip(word))
-	}
-	return nil
+	return contract.AddTool(&d.req, path, tool)
 }
 
 func (d *order) toolChoice(raw json.RawMessage) error {
@@ -150,12 +123,12 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 	switch {
 	case !wire.Given(raw):
 		return nil
-	case is(raw, '"'):
-		word, err := readString(raw, path)
+	case wire.Is(raw, '"'):
+		word, err := wire.Text(path, raw)
 		if err != nil {
 			return err
 		}
-		return d.choose(word, path)
+		return contract.ChooseTools(&d.req, path, word)
 	}
 	type named struct {
 		Type     string `json:"type"`
@@ -173,10 +146,7 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 			Tools []named `json:"tools"`
 		} `json:"allowed_tools"`
 	}
-	if !is(raw, '{') {
-		return wire.Invalid(path, "it has to be none, auto, required or an object")
-	}
-	if err := wire.UnmarshalAt(path, raw, &choice); err != nil {
+	if err := wire.Object(path, raw, &choice); err != nil {
 		return err
 	}
 	switch choice.Type {
@@ -190,36 +160,29 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 		if len(choice.AllowedTools.Tools) > maxTools {
 			return wire.Invalid(path+".allowed_tools.tools", "there are more than %d", maxTools)
 		}
-		var allowed []chattemplate.Tool
+		allowed := map[string]bool{}
 		for i, t := range choice.AllowedTools.Tools {
-			at := index(path+".allowed_tools.tools", i)
-			if t.Type == typeCustom {
-				if err := d.mustHave(t.Custom.Name, at+".custom.name"); err != nil {
-					return err
-				}
-				continue
-			}
-			if t.Type != "function" {
+			at, name := wire.Index(path+".allowed_tools.tools", i), t.Function.Name
+			switch t.Type {
+			case "function":
+				at += ".function.name"
+			case typeCustom:
+				at, name = at+".custom.name", t.Custom.Name
+			default:
 				d.warn("tool_skipped", at+": tools of this type are not known here and were left out")
 				continue
 			}
-			if err := d.mustHave(t.Function.Name, at+".function.name"); err != nil {
+			if err := d.mustHave(name, at); err != nil {
 				return err
 			}
+			allowed[name] = true
 		}
 		// The model is shown only these, because nothing else prevents it from calling the others.
-		for _, t := range d.req.Tools {
-			if slices.ContainsFunc(choice.AllowedTools.Tools, func(n named) bool {
-				return n.Function.Name == t.Name || n.Type == typeCustom && n.Custom.Name == t.Name
-			}) {
-				allowed = append(allowed, t)
-			}
-		}
-		d.req.Tools = allowed
+		d.req.Tools = slices.DeleteFunc(d.req.Tools, func(t chattemplate.Tool) bool { return !allowed[t.Name] })
 		if choice.AllowedTools.Mode == "none" {
 			return wire.Invalid(path+".allowed_tools.mode", "auto and required are known")
 		}
-		return d.choose(choice.AllowedTools.Mode, path+".allowed_tools.mode")
+		return contract.ChooseTools(&d.req, path+".allowed_tools.mode", choice.AllowedTools.Mode)
 	}
 	return wire.Unsupported(path+".type", "%q is not known here; function, custom and allowed_tools are",
 		wire.Clip(choice.Type))
@@ -231,20 +194,20 @@ func (d *order) functionCall(raw json.RawMessage) error {
 	switch {
 	case !wire.Given(raw):
 		return nil
-	case is(raw, '"'):
-		word, err := readString(raw, path)
+	case wire.Is(raw, '"'):
+		word, err := wire.Text(path, raw)
 		if err == nil && word != "auto" && word != "none" {
 			err = wire.Invalid(path, "%q is not known; none, auto and a function's name are", wire.Clip(word))
 		}
 		if err != nil {
 			return err
 		}
-		return d.choose(word, path)
+		return contract.ChooseTools(&d.req, path, word)
 	}
 	var f struct {
 		Name string `json:"name"`
 	}
-	if err := readObject(raw, path, &f); err != nil {
+	if err := wire.Object(path, raw, &f); err != nil {
 		return err
 	}
 	d.req.ToolChoice, d.req.ToolName = generation.ToolChoiceFunction, f.Name

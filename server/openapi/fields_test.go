@@ -54,8 +54,7 @@ var types = map[string]map[string]described{
 	},
 	"../internal/apierror": {},
 	"../openai/responses": {
-		"readPart.p":                 {asked, "ResponseInputPart"},
-		"readReasoning.p":            {partial, "ResponseInputPart"},
+		"rawPart":                    {asked, "ResponseInputPart"},
 		"FunctionTool.MarshalJSON.1": {answered, "ResponseCustomTool"},
 		"FunctionTool.MarshalJSON.2": {answered, "ResponseToolEcho"},
 		"readType.typed":             {partial, "ResponseInputItem"},

@@ -2,7 +2,6 @@ package web
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"runner/chattemplate"
 	"runner/generation"
@@ -89,9 +88,6 @@ type Tool struct {
 	Parameters json.RawMessage `json:"parameters" api:"{}"`
 }
 
-// maxID is the maximum length of an id, in bytes.
-const maxID = 1024
-
 // turn is a decoded request.
 type turn struct {
 	req    generation.Request
@@ -105,8 +101,8 @@ type turn struct {
 
 // decode reads a principal's request, except for what needs the model.
 func (a *API) decode(who *wire.Principal, in *Request) (*turn, error) {
-	if in.Conversation == "" || len(in.Conversation) > maxID {
-		return nil, wire.Invalid("conversation", "it takes 1 to %d bytes", maxID)
+	if err := wire.CheckID("conversation", in.Conversation); err != nil {
+		return nil, err
 	}
 	t := &turn{req: a.cfg.Defaults}
 	t.req.Visibility = who.Default(t.req.Visibility)
@@ -133,13 +129,13 @@ func (t *turn) history(in *Request) error {
 		return wire.Invalid("messages", "at least one message is required")
 	}
 	for i := range in.Messages {
-		m, path := &in.Messages[i], fmt.Sprintf("messages[%d]", i)
+		m, path := &in.Messages[i], wire.Index("messages", i)
 		to := chattemplate.Message{Role: chattemplate.Role(m.Role), Content: m.Content}
 		switch m.Role {
 		case "system", "user":
 		case "tool":
-			if m.CallID == "" || len(m.CallID) > maxID {
-				return wire.Invalid(path+".call_id", "it takes 1 to %d bytes", maxID)
+			if err := wire.CheckID(path+".call_id", m.CallID); err != nil {
+				return err
 			}
 			to.Role, to.ToolCallID = chattemplate.ToolRole, m.CallID
 		case "assistant":
@@ -175,11 +171,11 @@ func (t *turn) history(in *Request) error {
 // says reads the calls of an assistant's message. The text before calls is no answer.
 func says(m *Message, to *chattemplate.Message, path string) error {
 	for i, c := range m.Calls {
-		path := fmt.Sprintf("%s.calls[%d]", path, i)
-		switch {
-		case c.ID == "" || len(c.ID) > maxID:
-			return wire.Invalid(path+".id", "it takes 1 to %d bytes", maxID)
-		case c.Name == "":
+		path := wire.Index(path+".calls", i)
+		if err := wire.CheckID(path+".id", c.ID); err != nil {
+			return err
+		}
+		if c.Name == "" {
 			return wire.Invalid(path+".name", "it is required")
 		}
 		to.ToolCalls = append(to.ToolCalls, chattemplate.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
@@ -192,40 +188,29 @@ func says(m *Message, to *chattemplate.Message, path string) error {
 
 func (t *turn) tools(in *Request) error {
 	for i, tool := range in.Tools {
-		path := fmt.Sprintf("tools[%d]", i)
-		if tool.Name == "" {
-			return wire.Invalid(path+".name", "it is required")
+		path := wire.Index("tools", i)
+		schema, err := wire.Schema(path+".parameters", tool.Parameters)
+		if err != nil {
+			return err
 		}
-		to := chattemplate.Tool{Name: tool.Name, Description: tool.Description}
-		if wire.Given(tool.Parameters) {
-			if tool.Parameters[0] != '{' {
-				return wire.Invalid(path+".parameters", "it takes a JSON Schema object")
-			}
-			to.Parameters = tool.Parameters
+		if err := contract.AddTool(&t.req, path, chattemplate.Tool{Name: tool.Name, Description: tool.Description,
+			Parameters: schema}); err != nil {
+			return err
 		}
-		t.req.Tools = append(t.req.Tools, to)
 	}
 	if in.ToolChoice != nil {
-		switch c := generation.ToolChoice(*in.ToolChoice); c {
-		case generation.ToolChoiceAuto, generation.ToolChoiceNone, generation.ToolChoiceRequired:
-			t.req.ToolChoice = c
-		default:
-			return wire.Invalid("tool_choice", "it takes auto, none or required")
-		}
+		return contract.ChooseTools(&t.req, "tool_choice", *in.ToolChoice)
 	}
 	return nil
 }
 
 // form reads the schema of the answer.
 func (t *turn) form(in *Request) error {
-	if !wire.Given(in.Schema) {
-		return nil
+	schema, err := wire.Schema("schema", in.Schema)
+	if t.schema = schema; schema != nil {
+		t.req.Form = grammar.JSONSchema(schema)
 	}
-	if in.Schema[0] != '{' {
-		return wire.Invalid("schema", "it takes a JSON Schema object")
-	}
-	t.schema, t.req.Form = in.Schema, grammar.JSONSchema(in.Schema)
-	return nil
+	return err
 }
 
 // sampling reads the options for generating the answer.
@@ -239,8 +224,5 @@ func (t *turn) sampling(in *Request) error {
 	if in.Seed != nil {
 		t.req.Seed = in.Seed
 	}
-	if len(in.Stop) > 0 {
-		t.req.Stop = in.Stop
-	}
-	return wire.CheckStops("stop", in.Stop)
+	return wire.SetStops("stop", in.Stop, &t.req.Stop)
 }

@@ -145,17 +145,6 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, f file) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.text))
 }
 
-// ErrorResponse is the body of an answer that failed.
-//
-//openapi:answer WebError
-type ErrorResponse struct {
-	// A message for people. If a field is wrong, it begins with the field's name.
-	Message string `json:"message"`
-	Code    string `json:"code" api:"#ErrorCode"`
-	// The field of the request that is wrong, such as `messages[0].content`.
-	Param string `json:"param,omitempty"`
-}
-
 // fields are this format's names of the fields of [generation.Request].
 var fields = map[string]string{
 	"Messages": "messages", "Tools": "tools", "ToolChoice": "tool_choice", "Form": "schema", "ResponseFormat": "schema",
@@ -164,8 +153,7 @@ var fields = map[string]string{
 	"Sampling": "temperature", "Sampling.Temperature": "temperature", "TemplateArgs": "chat_template_kwargs",
 }
 
-// WriteError answers with an error, as an [ErrorResponse].
+// WriteError answers with an error, as a [wire.PlainError].
 func (a *API) WriteError(w http.ResponseWriter, err error) {
-	e := wire.FromError(err, fields)
-	wire.WriteError(w, e, ErrorResponse{Message: e.Error(), Code: e.Code, Param: e.Param})
+	wire.WritePlain(w, wire.FromError(err, fields))
 }

@@ -317,7 +317,7 @@ func FuzzChat(f *testing.F) {
 		case status >= 500:
 			t.Fatalf("%d %s", status, answer)
 		default:
-			var e web.ErrorResponse
+			var e wire.PlainError
 			if json.Unmarshal([]byte(answer), &e) != nil || e.Message == "" || e.Code == "" {
 				t.Fatalf("%d %s", status, answer)
 			}

@@ -316,6 +316,22 @@ func WriteError(w http.ResponseWriter, e *Error, body any) {
 	WriteJSON(w, e.Status, body)
 }
 
+// PlainError is the body of an answer that failed, in formats of which no protocol says another.
+//
+//openapi:answer PlainError
+type PlainError struct {
+	// A message for people. If a field is wrong, it begins with the field's name.
+	Message string `json:"message"`
+	Code    string `json:"code" api:"#ErrorCode"`
+	// The field of the request that is wrong, such as `messages[0].content`.
+	Param string `json:"param,omitempty"`
+}
+
+// WritePlain answers with an error as a [PlainError].
+func WritePlain(w http.ResponseWriter, e *Error) {
+	WriteError(w, e, PlainError{e.Error(), e.Code, e.Param})
+}
+
 // CountRefusal counts an error if w is a [Refuser]. WriteError calls it. Formats call it if they answer in another way.
 func CountRefusal(w http.ResponseWriter, e *Error) {
 	if r, ok := w.(Refuser); ok {

@@ -177,6 +177,20 @@ func FromError(err error, params map[string]string) *Error {
 		Message: "the model failed; the server's log says more", Err: err}
 }
 
+// FromLong is FromError for a format with words of its own for a prompt that is longer than the context: clients look
+// for them and then shorten the conversation. message is what FromError says.
+func FromLong(err error, params map[string]string,
+	words func(long *generation.PromptTooLongError, message string) string) *Error {
+	e := FromError(err, params)
+	var long *generation.PromptTooLongError
+	if errors.As(err, &long) {
+		told := *e
+		told.Message = words(long, e.Message)
+		return &told
+	}
+	return e
+}
+
 // retryAfter returns how long a client should wait for an engine that is not available, and says it in words. It is
 // what the engine asks for, within limits. The words are for streams that have begun, which have no header for it.
 func retryAfter(err error) (after time.Duration, when string) {

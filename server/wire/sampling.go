@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 )
@@ -42,15 +41,28 @@ const (
 	maxStop  = 1024
 )
 
-// CheckStops checks the texts that end an answer: at most 16, of 1 to 1,024 bytes each.
-func CheckStops(param string, stops []string) error {
+// ReadStops reads the texts that end an answer: one text or a list. If there are none, to stays as it is.
+func ReadStops(param string, raw json.RawMessage, to *[]string) error {
+	stops, err := Texts(param, raw)
+	if err != nil {
+		return err
+	}
+	return SetStops(param, stops, to)
+}
+
+// SetStops sets to to the texts that end an answer: at most 16, of 1 to 1,024 bytes each. If there are none, to stays
+// as it is.
+func SetStops(param string, stops []string, to *[]string) error {
 	if len(stops) > maxStops {
 		return Invalid(param, "there are %d; at most %d are allowed", len(stops), maxStops)
 	}
 	for i, s := range stops {
 		if s == "" || len(s) > maxStop {
-			return Invalid(fmt.Sprintf("%s[%d]", param, i), "it has %d bytes; 1 to %d are allowed", len(s), maxStop)
+			return Invalid(Index(param, i), "it has %d bytes; 1 to %d are allowed", len(s), maxStop)
 		}
+	}
+	if len(stops) > 0 {
+		*to = stops
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func TestReadSeed(t *testing.T) {
 	}
 }
 
-func TestCheckStops(t *testing.T) {
+func TestSetStops(t *testing.T) {
 	long := strings.Repeat("x", maxStop)
 	for _, c := range []struct {
 		stops []string
@@ -72,7 +72,7 @@ func TestCheckStops(t *testing.T) {
 		{nil, ""}, {[]string{"a", long}, ""}, {make([]string, maxStops+1), "stop"}, {[]string{"a", ""}, "stop[1]"},
 		{[]string{long + "x"}, "stop[0]"},
 	} {
-		if param := paramOf(t, CheckStops("stop", c.stops)); param != c.param {
+		if param := paramOf(t, SetStops("stop", c.stops, new([]string))); param != c.param {
 			t.Errorf("%d stops: an error about %q, want %q", len(c.stops), param, c.param)
 		}
 	}

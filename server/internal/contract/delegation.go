@@ -42,7 +42,11 @@ func (d *Delegation) specialist() *delegation.Delegate {
 	return &delegation.Delegate{Prompt: *d.AgentPrompt, Shown: d.MarkIntermediate != nil && !*d.MarkIntermediate}
 }
 
+// check returns what is wrong with the field. A nil field is right.
 func (d *Delegation) check() error {
+	if d == nil {
+		return nil
+	}
 	if s := d.specialist(); s != nil {
 		if err := s.Check(); err != nil {
 			return instructionError(fieldDelegation+".agent_prompt", err)

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -168,6 +169,14 @@ func (c *choice[T]) say(param string, value T) error {
 	return nil
 }
 
+// sayIf is say for a value that may be left out.
+func (c *choice[T]) sayIf(param string, value *T) error {
+	if value == nil {
+		return nil
+	}
+	return c.say(param, *value)
+}
+
 // parser collects what the fields say.
 type parser struct {
 	visibility choice[reasoning.Visibility]
@@ -187,40 +196,20 @@ type parser struct {
 // name.
 func (f *Fields) Parse(include []string) (Asked, error) {
 	var p parser
-	if err := p.reasoning(f.Reasoning); err != nil {
-		return Asked{}, err
-	}
-	if err := p.includeReasoning(f.IncludeReasoning); err != nil {
-		return Asked{}, err
-	}
-	if slices.Contains(include, IncludeContent) {
-		if err := p.visibility.say("include", reasoning.VisibilityFull); err != nil {
-			return Asked{}, err
-		}
-	}
-	if err := p.effortOf("reasoning_effort", f.ReasoningEffort); err != nil {
-		return Asked{}, err
-	}
-	if err := p.switches(f); err != nil {
-		return Asked{}, err
-	}
-	if err := p.args(f.TemplateArgs); err != nil {
-		return Asked{}, err
-	}
-	if err := p.agree(); err != nil {
+	if err := cmp.Or( // the first of them
+		p.reasoning(f.Reasoning), p.includeReasoning(f.IncludeReasoning), p.include(include),
+		p.effortOf("reasoning_effort", f.ReasoningEffort), p.switches(f), p.args(f.TemplateArgs), p.agree(),
+		p.keep.sayIf("keep_reasoning", f.KeepReasoning), f.Delegation.check(),
+	); err != nil {
 		return Asked{}, err
 	}
 	p.ignored(f.unknown...)
-	if f.KeepReasoning != nil {
-		if err := p.keep.say("keep_reasoning", *f.KeepReasoning); err != nil {
-			return Asked{}, err
-		}
-	}
 	a := Asked{
 		Visibility: p.visibility.value, Said: p.visibility.from != "", Summary: p.summary.value, Warnings: p.warnings,
 		Effort: p.effort.value, Budget: p.budget.value, Keep: p.keep.value,
 		Seal: f.ReasoningSeal != nil && *f.ReasoningSeal || slices.Contains(include, IncludeSealed), Args: p.templateArgs,
 		Rationale: f.Rationale != nil && *f.Rationale, Encrypt: f.ReasoningEncrypt != nil && *f.ReasoningEncrypt,
+		Delegation: f.Delegation,
 	}
 	if f.ReasoningStrategy != nil {
 		s, err := reasoning.ParseStrategy(*f.ReasoningStrategy)
@@ -228,11 +217,6 @@ func (f *Fields) Parse(include []string) (Asked, error) {
 			return Asked{}, wire.Invalid("reasoning_strategy", "%v", err)
 		}
 		a.Strategy = s
-	}
-	if a.Delegation = f.Delegation; a.Delegation != nil {
-		if err := a.Delegation.check(); err != nil {
-			return Asked{}, err
-		}
 	}
 	return a, nil
 }
@@ -268,37 +252,36 @@ func (p *parser) reasoning(raw json.RawMessage) error {
 		return err
 	}
 	p.ignored(o.unknown...)
-	if err := p.enable("reasoning.enabled", o.Enabled); err != nil {
-		return err
+	return cmp.Or(
+		p.enable("reasoning.enabled", o.Enabled), p.summaryOf("reasoning.summary", o.Summary),
+		p.summaryOf("reasoning.generate_summary", o.GenerateSummary), p.exclude(o.Exclude), p.contextOf(o.Context),
+		p.effortOf("reasoning.effort", o.Effort), p.budgetOf("reasoning.max_tokens", o.MaxTokens),
+	)
+}
+
+func (p *parser) exclude(on *bool) error {
+	if on == nil || !*on {
+		return nil
 	}
-	for _, s := range []struct {
-		param string
-		value *string
-	}{{"reasoning.summary", o.Summary}, {"reasoning.generate_summary", o.GenerateSummary}} {
-		if err := p.summaryOf(s.param, s.value); err != nil {
-			return err
-		}
+	return p.visibility.say("reasoning.exclude", reasoning.VisibilityNone)
+}
+
+func (p *parser) contextOf(turns *string) error {
+	if turns == nil || *turns == "auto" {
+		return nil
 	}
-	if o.Exclude != nil && *o.Exclude {
-		if err := p.visibility.say("reasoning.exclude", reasoning.VisibilityNone); err != nil {
-			return err
-		}
+	if *turns != "all_turns" && *turns != "current_turn" {
+		return wire.Invalid("reasoning.context", "it takes auto, current_turn or all_turns")
 	}
-	if o.Context != nil {
-		switch *o.Context {
-		case "auto":
-		case "all_turns", "current_turn":
-			if err := p.keep.say("reasoning.context", *o.Context == "all_turns"); err != nil {
-				return err
-			}
-		default:
-			return wire.Invalid("reasoning.context", "it takes auto, current_turn or all_turns")
-		}
+	return p.keep.say("reasoning.context", *turns == "all_turns")
+}
+
+// include reads the values of the field include.
+func (p *parser) include(names []string) error {
+	if !slices.Contains(names, IncludeContent) {
+		return nil
 	}
-	if err := p.effortOf("reasoning.effort", o.Effort); err != nil {
-		return err
-	}
-	return p.budgetOf("reasoning.max_tokens", o.MaxTokens)
+	return p.visibility.say("include", reasoning.VisibilityFull)
 }
 
 // includeReasoning reads the field include_reasoning.

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -107,22 +108,10 @@ func (p *parser) enable(param string, on *bool) error {
 
 // switches reads the fields that other servers have for effort, budget and visibility.
 func (p *parser) switches(f *Fields) error {
-	if err := p.budgetOf("reasoning_budget", f.ReasoningBudget); err != nil {
-		return err
-	}
-	if err := p.budgetOf("thinking_budget", f.ThinkingBudget); err != nil {
-		return err
-	}
-	if err := p.enable("enable_thinking", f.EnableThinking); err != nil {
-		return err
-	}
-	if err := p.think(f.Think); err != nil {
-		return err
-	}
-	if err := p.thinking(f.Thinking); err != nil {
-		return err
-	}
-	return p.format(f.ReasoningFormat)
+	return cmp.Or(
+		p.budgetOf("reasoning_budget", f.ReasoningBudget), p.budgetOf("thinking_budget", f.ThinkingBudget),
+		p.enable("enable_thinking", f.EnableThinking), p.think(f.Think), p.thinking(f.Thinking), p.format(f.ReasoningFormat),
+	)
 }
 
 // isSwitch reads true or false.

@@ -2,7 +2,6 @@ package responses
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -29,14 +28,9 @@ func (a *API) take(r *http.Request, req *CreateRequest) (*turn, error) {
 // wireError converts an error of any kind. For an input that is too long it has the words of this API, followed by
 // those of chat completions: clients look for one or the other and then shorten the conversation.
 func wireError(err error) *wire.Error {
-	e := wire.FromError(err, params)
-	var long *generation.PromptTooLongError
-	if !errors.As(err, &long) || strings.HasPrefix(e.Message, exceeds) {
-		return e
-	}
-	told := *e
-	told.Message = exceeds + " " + e.Message
-	return &told
+	return wire.FromLong(err, params, func(_ *generation.PromptTooLongError, message string) string {
+		return exceeds + " " + strings.TrimPrefix(message, exceeds+" ")
+	})
 }
 
 const exceeds = "Your input exceeds the context window of this model."

@@ -72,7 +72,7 @@ func (q *asked) input() error {
 		}
 		return nil
 	case raw[0] == '"':
-		said, err := text("input", raw)
+		said, err := wire.Text("input", raw)
 		if err != nil {
 			return err
 		}
@@ -80,16 +80,14 @@ func (q *asked) input() error {
 			Content: []Part{{Type: partInput, Text: said}}}
 		q.items = []entry{{item: m, path: "input"}}
 		return nil
-	case raw[0] != '[':
-		return wire.Invalid("input", "it takes a text or a list of items")
 	}
-	var list []json.RawMessage
-	if err := wire.Unmarshal(raw, &list); err != nil {
+	list, err := wire.List("input", raw)
+	if err != nil {
 		return wire.Invalid("input", "it takes a text or a list of items")
 	}
 	var skipped kinds
 	for i, raw := range list {
-		path := index("input", i)
+		path := wire.Index("input", i)
 		item, kind, err := readItem(path, raw)
 		switch {
 		case err != nil:
@@ -145,7 +143,7 @@ func readType(path string, raw json.RawMessage) (*string, error) {
 	var typed struct {
 		Type *string `json:"type"`
 	}
-	err := readObject(path, raw, &typed)
+	err := wire.Object(path, raw, &typed)
 	return typed.Type, err
 }
 
@@ -157,7 +155,7 @@ var itemTypes = []string{
 // readKnown reads an item with a known type or without a type.
 func readKnown(path string, raw json.RawMessage) (Item, error) {
 	var r rawItem
-	if err := readObject(path, raw, &r); err != nil {
+	if err := wire.Object(path, raw, &r); err != nil {
 		return nil, err
 	}
 	id := ""
@@ -218,54 +216,36 @@ func readMessage(path, id string, r *rawItem) (Item, error) {
 // readParts reads content that is a string or a list of parts. plain is the type of the part for a string, and for
 // parts that mean the same.
 func readParts(path string, raw json.RawMessage, plain string) ([]Part, error) {
-	switch {
-	case !wire.Given(raw):
-		return nil, wire.Invalid(path, "it takes a string or a list of parts; it is missing")
-	case raw[0] == '"':
-		said, err := text(path, raw)
-		return []Part{{Type: plain, Text: said}}, err
+	if !wire.Given(raw) {
+		return nil, wire.Invalid(path, "it takes a text or a list of parts; it is missing")
 	}
-	list, err := readList(path, raw)
-	if err != nil {
-		return nil, err
-	}
-	parts := make([]Part, 0, len(list))
-	for i, raw := range list {
-		p, err := readPart(index(path, i), raw, plain)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, p)
-	}
-	return parts, nil
+	parts := []Part{}
+	err := wire.TextOrEach(path, raw, func(s string) { parts = append(parts, Part{Type: plain, Text: s}) },
+		func(path string, p *rawPart) error {
+			part, err := p.read(path, plain)
+			parts = append(parts, part)
+			return err
+		})
+	return parts, err
 }
 
-func readList(path string, raw json.RawMessage) ([]json.RawMessage, error) {
-	var list []json.RawMessage
-	if raw[0] != '[' || wire.Unmarshal(raw, &list) != nil {
-		return nil, wire.Invalid(path, "it takes a string or a list of parts")
-	}
-	return list, nil
+// rawPart is a part before its type is known.
+type rawPart struct {
+	Type    string          `json:"type"`
+	Text    json.RawMessage `json:"text"`
+	Refusal json.RawMessage `json:"refusal"`
 }
 
-func readPart(path string, raw json.RawMessage, plain string) (Part, error) {
-	var p struct {
-		Type    string          `json:"type"`
-		Text    json.RawMessage `json:"text"`
-		Refusal json.RawMessage `json:"refusal"`
-	}
-	if err := readObject(path, raw, &p); err != nil {
-		return Part{}, err
-	}
+func (p *rawPart) read(path, plain string) (Part, error) {
 	switch p.Type {
 	case partInput, partOutput, "text":
-		said, err := text(path+".text", p.Text)
+		said, err := wire.Text(path+".text", p.Text)
 		return Part{Type: plain, Text: said}, err
 	case partRefusal:
 		if plain != partOutput {
 			return Part{}, wire.Invalid(path+".type", "only an assistant refuses")
 		}
-		said, err := text(path+".refusal", p.Refusal)
+		said, err := wire.Text(path+".refusal", p.Refusal)
 		return Part{Type: partRefusal, Text: said}, err
 	}
 	return Part{}, wire.Unsupported(path+".type", "the models here read text only; use input_text or output_text")
@@ -284,27 +264,20 @@ func readReasoning(path, id string, r *rawItem) (Item, error) {
 		if !wire.Given(f.raw) {
 			continue
 		}
-		list, err := readList(path+f.name, f.raw)
+		list, err := wire.List(path+f.name, f.raw)
 		if err != nil {
 			return nil, err
 		}
-		for i, raw := range list {
-			at := index(path+f.name, i)
-			var p struct {
-				Type string          `json:"type"`
-				Text json.RawMessage `json:"text"`
-			}
-			if err := readObject(at, raw, &p); err != nil {
-				return nil, err
-			}
+		err = wire.Each(path+f.name, list, func(path string, p *rawPart) error {
 			if p.Type != f.kind && p.Type != "text" {
-				return nil, wire.Invalid(at+".type", "it takes %s", f.kind)
+				return wire.Invalid(path+".type", "it takes %s", f.kind)
 			}
-			said, err := text(at+".text", p.Text)
-			if err != nil {
-				return nil, err
-			}
+			said, err := wire.Text(path+".text", p.Text)
 			*f.to = append(*f.to, Part{Type: f.kind, Text: said})
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return item, nil

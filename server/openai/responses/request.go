@@ -3,7 +3,6 @@ package responses
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 
 	"runner/chattemplate"
 	"runner/generation"
@@ -278,7 +277,7 @@ func (q *asked) readTools() error {
 	q.request.Tools, q.tools = nil, []FunctionTool{}
 	var skipped kinds
 	for i, raw := range q.wire.Tools {
-		path := index("tools", i)
+		path := wire.Index("tools", i)
 		kind, err := readType(path, raw)
 		if err != nil {
 			return err
@@ -288,45 +287,38 @@ func (q *asked) readTools() error {
 			continue
 		}
 		var t FunctionTool
-		if err := readObject(path, raw, &t); err != nil {
+		if err := wire.Object(path, raw, &t); err != nil {
 			return err
 		}
 		if kind == nil {
 			return wire.Invalid(path+".type", "it is missing")
 		}
-		switch {
-		case !chattemplate.ValidName(t.Name):
-			return wire.Invalid(path+".name", chattemplate.NameAdvice)
-		case slices.ContainsFunc(q.tools, func(o FunctionTool) bool { return o.Name == t.Name }):
-			return wire.Invalid(path+".name", "another tool has the same name")
-		case t.Type == typeCustomTool:
+		tool := chattemplate.Tool{Name: t.Name}
+		if t.Type == typeCustomTool {
 			custom := contract.CustomTool{Name: t.Name, Description: t.Description, Format: t.Format}
-			tool, err := custom.Tool(path)
-			if err != nil {
+			if tool, err = custom.Tool(path); err != nil {
 				return err
 			}
 			if q.custom == nil {
 				q.custom = map[string]bool{}
 			}
 			q.custom[t.Name] = true
-			q.tools, q.request.Tools = append(q.tools, t), append(q.request.Tools, tool)
-			continue
-		case !wire.Given(t.Parameters):
-			t.Parameters = nil
-		case t.Parameters[0] != '{':
-			return wire.Invalid(path+".parameters", "it takes a JSON Schema, which is an object")
+		} else {
+			if t.Parameters, err = wire.Schema(path+".parameters", t.Parameters); err != nil {
+				return err
+			}
+			if t.Strict == nil {
+				q.loose = append(q.loose, len(q.tools))
+				t.Strict = new(true)
+			}
+			if tool.Parameters, tool.Strict = t.Parameters, *t.Strict && t.Parameters != nil; t.Description != nil {
+				tool.Description = *t.Description
+			}
 		}
-		if t.Strict == nil {
-			q.loose = append(q.loose, len(q.tools))
-			strict := true
-			t.Strict = &strict
-		}
-		tool := chattemplate.Tool{Name: t.Name, Parameters: t.Parameters, Strict: *t.Strict && t.Parameters != nil}
-		if t.Description != nil {
-			tool.Description = *t.Description
+		if err := contract.AddTool(&q.request, path, tool); err != nil {
+			return err
 		}
 		q.tools = append(q.tools, t)
-		q.request.Tools = append(q.request.Tools, tool)
 	}
 	if skipped.count > 0 {
 		q.warn(CodeToolSkipped, skipped.of("tools"))
@@ -357,16 +349,15 @@ func (q *asked) toolChoice() error {
 		q.wire.ToolChoice = json.RawMessage(`"auto"`)
 		return nil
 	}
-	if raw[0] == '"' {
-		switch string(raw) {
-		case `"none"`, `"auto"`, `"required"`:
-			r.ToolChoice = generation.ToolChoice(raw[1 : len(raw)-1])
-			return nil
+	if wire.Is(raw, '"') {
+		word, err := wire.Text("tool_choice", raw)
+		if err != nil {
+			return err
 		}
-		return wire.Invalid("tool_choice", "it takes none, auto, required or an object")
+		return contract.ChooseTools(r, "tool_choice", word)
 	}
 	var c choice
-	if err := readObject("tool_choice", raw, &c); err != nil {
+	if err := wire.Object("tool_choice", raw, &c); err != nil {
 		return err
 	}
 	switch c.Type {
@@ -386,23 +377,19 @@ func (q *asked) allowTools(c *choice) error {
 		return wire.Invalid("tool_choice.mode", "it takes auto or required")
 	}
 	allowed := map[string]bool{}
-	for i, raw := range c.Tools {
-		path := index("tool_choice.tools", i)
-		var t choice
-		if err := readObject(path, raw, &t); err != nil {
-			return err
-		}
+	err := wire.Each("tool_choice.tools", c.Tools, func(path string, t *choice) error {
 		if t.Type != "function" && t.Type != typeCustomTool {
-			continue // as in tools, where they were left out with a warning
+			return nil // as in tools, where they were left out with a warning
 		}
 		if !slices.ContainsFunc(q.tools, func(o FunctionTool) bool { return o.Name == t.Name }) {
 			return wire.Invalid(path+".name", "tools has no tool with this name")
 		}
 		allowed[t.Name] = true
-	}
+		return nil
+	})
 	q.request.ToolChoice = generation.ToolChoice(c.Mode)
 	q.request.Tools = slices.DeleteFunc(q.request.Tools, func(t chattemplate.Tool) bool { return !allowed[t.Name] })
-	return nil
+	return err
 }
 
 // format is an object of text.format.
@@ -447,7 +434,7 @@ func (q *asked) form() error {
 		return nil
 	}
 	var f format
-	if err := readObject(path, raw, &f); err != nil {
+	if err := wire.Object(path, raw, &f); err != nil {
 		return err
 	}
 	switch {
@@ -473,24 +460,4 @@ func (q *asked) form() error {
 		q.text.Format = raw
 	}
 	return nil
-}
-
-// index names an element of a list.
-func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
-
-// readObject reads an object that stands at a path.
-func readObject(path string, raw json.RawMessage, v any) error {
-	if len(raw) == 0 || raw[0] != '{' {
-		return wire.Invalid(path, "it takes an object")
-	}
-	return wire.UnmarshalAt(path, raw, v)
-}
-
-// text reads a string that stands at a path.
-func text(path string, raw json.RawMessage) (string, error) {
-	var s string
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", wire.Invalid(path, "it takes a string")
-	}
-	return s, nil
 }

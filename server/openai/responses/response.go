@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"runner/reasoning"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -162,22 +163,13 @@ type TextEcho struct {
 //
 //openapi:answer ResponseReasoningInfo
 type ReasoningInfo struct {
-	Visibility string `json:"visibility" api:"#Visibility"`
+	contract.ReasoningInfo
 	// The effort that is used. Empty if it is the model's default and the default has no name.
 	Effort string `json:"effort" api:"=,none,minimal,low,medium,high"`
-	// Where the reasoning comes from. Empty if the model does not reason.
-	Strategy string `json:"strategy"`
-	// The seed. The same seed gives the same output again.
-	Seed uint64 `json:"seed" api:"[0..18446744073709551615]"`
-	// The maximum number of reasoning tokens. Absent if there was no limit.
-	Budget int `json:"budget,omitempty"`
 }
 
 func newInfo(i *reasoning.Info) *ReasoningInfo {
-	return &ReasoningInfo{
-		Visibility: i.Visibility.String(), Effort: string(i.Effort), Strategy: string(i.Strategy), Seed: i.Seed,
-		Budget: i.Budget,
-	}
+	return &ReasoningInfo{*contract.InfoOf(i), string(i.Effort)}
 }
 
 // The codes of this package's own warnings.

@@ -225,7 +225,8 @@ func (t *turn) loosen(ctx context.Context) {
 				t.request.Tools[j].Strict = false
 			}
 		}
-		q.warn(CodeStrictUnavailable, "the parameters of "+index("tools", i)+" cannot be held to; say strict to be told why")
+		q.warn(CodeStrictUnavailable,
+			"the parameters of "+wire.Index("tools", i)+" cannot be held to; say strict to be told why")
 	}
 }
 
