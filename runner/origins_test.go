@@ -169,10 +169,12 @@ var views = []view{
 }
 
 // shows is what a caller can read of a run: the cached tokens, the tokens that the engine was fed, which is the time to
-// the first token, and how many guesses were fed and right.
+// the first token, how many guesses were fed and right, and what the metrics count.
 type shows struct {
 	cached, fed       int
 	drafted, accepted int64
+	// tokens is what the metrics count as fed.
+	tokens int64
 }
 
 // watched runs a request and returns what it shows.
@@ -188,6 +190,7 @@ func (f fixture) watched(t *testing.T, req generation.Request) (got, shows) {
 			s.fed += in.Tokens
 		}
 	}
+	s.tokens = now.Tokens - stats.Tokens - int64(s.fed)
 	return g, s
 }
 
@@ -248,6 +251,41 @@ func TestCallersLearnNothingOfHiddenText(t *testing.T) {
 				_, s := f.watched(t, callBack(request(), g.calls[0].ID, ""))
 				if least := g.result.Usage.Prompt + g.result.Usage.Reasoning; s.cached < least {
 					t.Errorf("%d tokens are cached; the prompt and its reasoning have %d", s.cached, least)
+				}
+			})
+			t.Run(m.name+"/"+v.name+"/texts to embed and to score", func(t *testing.T) {
+				f := start(t, m.model(), Config{Drafts: DraftsOff}, replies...)
+				f.must(t, request())
+				for _, guess := range secretGuesses() {
+					tokens := fake.Encode(f.model.Vocab(), m.asked("2+2?")+m.think(guess, m.call))
+					for what, ask := range map[string]func() error{
+						"embedding": func() error {
+							_, err := f.Embed(t.Context(), "", tokens)
+							return err
+						},
+						"scoring": func() error {
+							g := collect(t.Context(), f.Runner, generation.Request{PromptTokens: tokens, PromptLogprobs: true,
+								PromptOnly: true, MaySee: v.may})
+							if g.result.Usage.Cached != 0 {
+								t.Errorf("%d tokens of a text to score are cached", g.result.Usage.Cached)
+							}
+							return g.err
+						},
+					} {
+						before, at := f.Stats(), len(f.model.Steps())
+						if err := ask(); err != nil {
+							t.Fatal(err)
+						}
+						fed := 0
+						for _, step := range f.model.Steps()[at:] {
+							for _, in := range step.Inputs {
+								fed += in.Tokens
+							}
+						}
+						if now := f.Stats(); fed != len(tokens) || now.Tokens-before.Tokens != int64(fed) {
+							t.Errorf("%s: %d of %d tokens are fed, %d are counted", what, fed, len(tokens), now.Tokens-before.Tokens)
+						}
+					}
 				}
 			})
 			t.Run(m.name+"/"+v.name+"/guesses", func(t *testing.T) {
