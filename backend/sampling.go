@@ -138,6 +138,9 @@ func factor(x float32) float32 {
 
 func (b TokenBias) off() bool { return b.Bias == 0 }
 
+// Forbids reports whether the token can never be sampled.
+func (b TokenBias) Forbids() bool { return b.Bias <= -100 }
+
 // Same reports whether another sampling draws alike, if both have seen the same tokens. Settings without an effect do
 // not count, nor does what is reported with a token. At temperature 0 neither filters nor the seed have an effect.
 func (s *Sampling) Same(o *Sampling) bool {

@@ -6,8 +6,8 @@ import (
 	"runner/backend"
 )
 
-// Engine speaks the protocol of one kind of engine. Its methods may be called from any goroutine. Errors are those of
-// package web, so that the model knows which can be tried again.
+// Engine speaks the protocol of one kind of engine. Its methods but Close may be called from any goroutine. Errors are
+// those of package web, so that the model knows which can be tried again.
 type Engine interface {
 	// Kind names the kind of engine, for instance "llama-server".
 	Kind() string
@@ -24,6 +24,9 @@ type Engine interface {
 	// keep the request's slices, which nobody changes. The generation ends when ctx ends or the stream is closed; the
 	// engine must then stop at once.
 	Open(ctx context.Context, r *Request) (Stream, error)
+	// Close waits until the engine was told of the generations that have ended, for a second at most, and drops the
+	// connections. Nothing else may be called any more.
+	Close()
 }
 
 // Description says what an engine is. Unknown values are zero.

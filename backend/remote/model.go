@@ -92,7 +92,7 @@ type Model struct {
 	// watch knows whether the engine still runs the model.
 	watch watch
 	warn  func(line string)
-	// streams waits for the goroutines of all streams.
+	// streams waits for the goroutines of all streams and for the questions in the background. They end with ctx.
 	streams sync.WaitGroup
 	stop    context.CancelFunc
 	ctx     context.Context
@@ -106,7 +106,8 @@ type counts struct {
 // defaultSequences is how many sequences an engine is taken to compute at a time if nobody says so.
 const defaultSequences = 64
 
-// Open asks the engine what it is, compares the vocabularies and returns the model.
+// Open asks the engine what it is, compares the vocabularies and returns the model. The engine is closed with the
+// model, and after an error.
 func Open(ctx context.Context, c Config) (*Model, error) {
 	c.Patience.fill()
 	var about Description
@@ -119,6 +120,7 @@ func Open(ctx context.Context, c Config) (*Model, error) {
 		}
 		return compare(ctx, c.Engine, &about, c.Vocab, c.Tokenize)
 	}); err != nil {
+		c.Engine.Close()
 		return nil, err
 	}
 	m := &Model{engine: c.Engine, vocab: c.Vocab, tokenize: c.Tokenize, about: about, noCache: c.NoSharedCache,
@@ -258,10 +260,12 @@ func within(ctx context.Context, most time.Duration, do func(ctx context.Context
 	return err
 }
 
-// Close implements backend.Model. It does not wait for the engine.
+// Close implements backend.Model. It ends all streams, and gives the engine a second to be told so.
 func (m *Model) Close() error {
 	if !m.closed.Swap(true) {
 		m.stop()
+		m.streams.Wait()
+		m.engine.Close()
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func (m *Model) plan(in *backend.Input) (plan, error) {
 func (m *Model) replace(q *sequence, in *backend.Input, p *plan) error {
 	in.Constraint.Fill(m.mask)
 	for _, b := range in.Sampling.Bias {
-		if b.Bias <= forbids && b.Token >= 0 && int(b.Token) < m.vocab.Len() {
+		if b.Forbids() && b.Token >= 0 && int(b.Token) < m.vocab.Len() {
 			m.mask.Unset(b.Token)
 		}
 	}
@@ -129,9 +129,6 @@ func (m *Model) replace(q *sequence, in *backend.Input, p *plan) error {
 	p.pending = true
 	return nil
 }
-
-// forbids is the bias from which on a token is forbidden.
-const forbids = -100
 
 // apply applies the result of an input.
 func (m *Model) apply(in *backend.Input, p *plan, out *backend.Output) {

@@ -342,9 +342,8 @@ func (s *stream) read(ctx context.Context, r *Request) error {
 	m := s.model
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	late := &alarm{late: func() { cancel(errTooSlow) }}
-	late.set(m.patience.FirstToken)
-	defer late.stop()
+	late := time.AfterFunc(m.patience.FirstToken, func() { cancel(errTooSlow) })
+	defer late.Stop()
 	m.counts.opened.Add(1)
 	open, err := m.engine.Open(ctx, r)
 	if err != nil {
@@ -360,7 +359,7 @@ func (s *stream) read(ctx context.Context, r *Request) error {
 			return context.Cause(ctx)
 		}
 		if !first {
-			late.set(m.patience.NextToken)
+			late.Reset(m.patience.NextToken)
 		}
 		err := s.next(open, to)
 		if other := s.checkName(ctx, open); other != nil {
@@ -371,7 +370,7 @@ func (s *stream) read(ctx context.Context, r *Request) error {
 		} else if err != nil {
 			return err
 		}
-		late.rest()
+		late.Stop()
 		if first {
 			m.breaker.note(nil) // the engine works, even if the stream breaks later
 			s.report(open)
@@ -441,10 +440,10 @@ const endTime = time.Second
 
 // over reports whether the stream ends after a token that ends the generation. If the engine goes on, the token that it
 // sends is kept for next.
-func (s *stream) over(open Stream, late *alarm) bool {
-	late.set(endTime)
+func (s *stream) over(open Stream, late *time.Timer) bool {
+	late.Reset(endTime)
 	err := open.Next(&s.kept)
-	late.rest()
+	late.Stop()
 	if s.checkName(s.model.ctx, open) != nil {
 		err = errOther
 	}

@@ -6,9 +6,6 @@ import (
 	"runner/backend"
 )
 
-// forbid is the largest bias that forbids a token.
-const forbid = -100
-
 // change is the original value of a changed logit.
 type change struct {
 	id    backend.Token
@@ -23,7 +20,7 @@ func (s *Sampler) adjust(logits []float32, p *backend.Sampling) {
 	}
 	for _, b := range p.Bias {
 		s.undo = append(s.undo, change{b.Token, logits[b.Token]})
-		if b.Bias <= forbid {
+		if b.Forbids() {
 			logits[b.Token] = float32(math.Inf(-1))
 		} else {
 			logits[b.Token] += b.Bias

@@ -3,24 +3,23 @@ package llamaserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"runner/backend"
 	"runner/backend/remote"
-	"runner/backend/remote/web"
+	"runner/backend/remote/dialect"
 )
 
 // event is one event of a stream, or the reply to a request that is not streamed.
 type event struct {
-	Content   string          `json:"content"`
-	Tokens    []backend.Token `json:"tokens"`
-	Stop      bool            `json:"stop"`
-	Predicted int             `json:"tokens_predicted"`
-	Probs     []probability   `json:"completion_probabilities"`
-	Error     json.RawMessage `json:"error"`
+	Content       string          `json:"content"`
+	Tokens        []backend.Token `json:"tokens"`
+	Stop          bool            `json:"stop"`
+	Predicted     int             `json:"tokens_predicted"`
+	Probabilities []probability   `json:"completion_probabilities"`
+	Error         json.RawMessage `json:"error"`
 	// Model is in the last event, and in a reply that is not streamed.
 	Model string `json:"model"`
 	// Progress comes before the first token, in an event that has none.
@@ -29,255 +28,143 @@ type event struct {
 	} `json:"prompt_progress"`
 }
 
-// probability is what the engine says about a sampled token.
+// probability is what the engine says about a token.
 type probability struct {
 	ID      backend.Token `json:"id"`
 	Logprob float32       `json:"logprob"`
-	Top     []struct {
-		ID      backend.Token `json:"id"`
-		Logprob float32       `json:"logprob"`
-	} `json:"top_logprobs"`
+	Top     []probability `json:"top_logprobs"`
 }
 
-// reset empties an event and keeps its memory.
-func (e *event) reset() {
-	*e = event{Tokens: e.Tokens[:0], Probs: e.Probs[:0]}
-}
-
-var (
-	errUnknownToken       = &web.Error{Kind: web.Malformed, Detail: "it sent a token that is not in the vocabulary"}
-	errUnknownAlternative = &web.Error{Kind: web.Malformed,
-		Detail: "it sent an alternative that is not in the vocabulary"}
-)
-
-// sample is a token with its probabilities.
-type sample struct{ remote.Sample }
-
-// take reads the last token of an event. top is as in backend.Sampling.
-func (s *sample) take(e *event, top int, v *backend.Vocab) error {
-	s.Token, s.Logprob, s.Top = e.Tokens[len(e.Tokens)-1], 0, s.Top[:0]
-	if !v.Valid(s.Token) {
-		return errUnknownToken
+// sample returns the only token of an event. top is as in backend.Sampling.
+func (e *event) sample(top int) (x remote.Sample, err error) {
+	x.Token = e.Tokens[0]
+	if top < 0 || len(e.Probabilities) == 0 {
+		return x, nil
 	}
-	if top < 0 || len(e.Probs) == 0 {
-		return nil
+	p := &e.Probabilities[len(e.Probabilities)-1]
+	if p.ID != x.Token {
+		return x, dialect.ErrOtherToken
 	}
-	p := &e.Probs[len(e.Probs)-1]
-	if p.ID != s.Token {
-		return &web.Error{Kind: web.Malformed, Detail: "it sent a token with the probabilities of another one"}
-	}
-	s.Logprob = p.Logprob
-	for _, t := range p.Top[:min(top, len(p.Top))] {
-		if !v.Valid(t.ID) {
-			return errUnknownAlternative
-		}
-		s.Top = append(s.Top, backend.TokenLogprob{Token: t.ID, Logprob: t.Logprob})
-	}
-	return nil
+	x.Logprob, x.Top = p.Logprob, p.best()
+	return x, nil
 }
 
-// copyTo copies the sample and reuses the memory of to.
-func (s *sample) copyTo(to *remote.Sample) {
-	to.Token, to.Logprob, to.Top = s.Token, s.Logprob, append(to.Top[:0], s.Top...)
-}
-
-// single is the reply to a request for one token.
-type single struct {
-	sample sample
-	model  string
-	read   bool
-}
-
-func (s *single) Next(to *remote.Sample) error {
-	if s.read {
-		return io.EOF
+// best returns the alternatives of a token.
+func (p *probability) best() (list []backend.TokenLogprob) {
+	for _, t := range p.Top {
+		list = append(list, backend.TokenLogprob{Token: t.ID, Logprob: t.Logprob})
 	}
-	s.read = true
-	s.sample.copyTo(to)
-	return nil
+	return list
 }
 
-func (s *single) Close() {}
-
-// Model implements remote.Naming.
-func (s *single) Model() string { return s.model }
-
-// stream reads the tokens of a streamed generation.
+// reader reads the events of a stream.
 //
 // The server holds back text that ends inside a character, and the tokens of that text are never sent: only the token
 // that completes the character is. The count of tokens shows that some are missing, and the text shows which.
-type stream struct {
-	engine *Engine
-	ctx    context.Context
-	events *web.Events
-	top    int
-	// sampling and tokens are those of the request. tokens grows with each token that is returned.
-	sampling backend.Sampling
-	tokens   []backend.Token
-	salt     string
-	noCache  bool
-
-	event event
-	now   sample
-	// model is the name of the model in the last event; empty before.
-	model string
-	// reused is how many tokens of the prompt the engine had, or -1 if it did not say.
-	reused int
-	// counted is how many tokens the engine has generated, as far as the events were read.
+type reader struct {
+	*server
+	ctx     context.Context
+	request *remote.Request
+	// tokens are those of the request and those that were read. counted is how many tokens the engine has generated.
+	tokens  []backend.Token
 	counted int
-	// found are missing tokens that were found, and the token after them. They are returned next.
-	found []sample
-	// over says that the stream ends after the tokens of found, because the engine may have continued from others.
-	over bool
 }
 
-// Next implements remote.Stream.
-func (s *stream) Next(to *remote.Sample) error {
-	if len(s.found) == 0 {
-		if s.over {
-			return io.EOF
-		}
-		if err := s.read(); err != nil {
-			return err
-		}
-	}
-	if len(s.found) > 0 {
-		s.found[0].copyTo(to)
-		s.found = s.found[1:]
-	} else {
-		s.now.copyTo(to)
-	}
-	s.tokens = append(s.tokens, to.Token)
-	return nil
+func (s *server) events(ctx context.Context, r *remote.Request) func(data []byte) (dialect.Event, error) {
+	return (&reader{server: s, ctx: ctx, request: r, tokens: slices.Clip(r.Tokens)}).read
 }
 
-// read reads the next token into now, or into found together with those that were missing before it.
-func (s *stream) read() error {
-	for {
-		data, err := s.events.Next()
-		if errors.Is(err, io.EOF) {
-			return &web.Error{Kind: web.Broken, Detail: "the stream ends before the generation"}
-		} else if err != nil {
-			return err
+// read reads an event. It returns a token together with those that were missing before it. After a missing token that
+// was sampled again, the stream is left, because the engine may have continued from another one.
+func (g *reader) read(data []byte) (out dialect.Event, err error) {
+	var e event
+	if err := dialect.Read(data, &e); err != nil {
+		return out, err
+	}
+	if err := dialect.Failed(e.Error, 0); err != nil {
+		return out, err
+	}
+	out.Model = e.Model
+	missing := e.Predicted - g.counted - 1
+	switch {
+	case e.Stop && missing < 0:
+		out.Ended = true
+	case e.Stop: // the text ends inside a character
+		out.Cut = true
+		out.Samples, err = g.ask(g.parts().list)
+	case e.Progress != nil && g.counted == 0:
+		out.Cached = &e.Progress.Cache
+	case len(e.Tokens) != 1 || missing < 0:
+		err = dialect.ErrUncounted
+	default:
+		g.counted = e.Predicted
+		var now remote.Sample
+		if now, err = e.sample(g.request.Sampling.TopLogprobs); err == nil && missing > 0 {
+			out.Samples, out.Cut, err = g.find(missing, e.Content, now.Token)
 		}
-		if token, n, ok := quick(data); ok && s.top < 0 && n == s.counted+1 {
-			if !s.engine.vocab.Valid(token) {
-				return errUnknownToken
-			}
-			s.counted, s.now.Token, s.now.Logprob, s.now.Top = n, token, 0, s.now.Top[:0]
-			return nil
-		}
-		s.event.reset()
-		if json.Unmarshal(data, &s.event) != nil {
-			return &web.Error{Kind: web.Malformed, Detail: "an event is not the JSON that was expected"}
-		}
-		switch e := &s.event; {
-		case len(e.Error) > 0:
-			return &web.Error{Kind: web.Broken, Detail: "the engine failed during the generation"}
-		case e.Stop:
-			s.model = e.Model
-			return s.ended(e.Predicted)
-		case e.Progress != nil && s.counted == 0:
-			s.reused = e.Progress.Cache
-		case len(e.Tokens) != 1 || e.Predicted <= s.counted:
-			return &web.Error{Kind: web.Malformed, Detail: "the tokens of an event cannot be counted"}
-		default:
-			missing := e.Predicted - s.counted - 1
-			s.counted = e.Predicted
-			if err := s.now.take(e, s.top, s.engine.vocab); err != nil || missing == 0 {
-				return err
-			}
-			return s.find(missing)
+		if !out.Cut {
+			out.Samples = append(out.Samples, now)
+			g.tokens = append(g.tokens, now.Token)
 		}
 	}
+	return out, err
 }
 
-// Model implements remote.Naming.
-func (s *stream) Model() string { return s.model }
+const (
+	// mostMissing is how many tokens can be missing before one, and longestMissing how many bytes they have. A character
+	// has at most four bytes, and few tokens are less than one.
+	mostMissing    = 16
+	longestMissing = 64
+)
 
-// Reused implements remote.Reporting.
-func (s *stream) Reused() (tokens int, ok bool) { return s.reused, s.reused >= 0 }
-
-// ended handles the end of the generation. Tokens may be missing here too: the text ends inside a character.
-func (s *stream) ended(predicted int) error {
-	if predicted <= s.counted {
-		s.drain()
-		return io.EOF
+// find finds tokens that were left out before a token. Their bytes are the event's text without that of the token. If
+// there are several ways to write it, the first missing token is sampled from those that it can be, and cut is true.
+func (g *reader) find(missing int, text string, before backend.Token) (list []remote.Sample, cut bool, err error) {
+	if !g.Vocab.Valid(before) {
+		return nil, false, dialect.ErrUnknown
 	}
-	s.over = true
-	return s.ask(s.engine.partial())
-}
-
-// drain reads the end of the stream, so that the connection can be used again.
-func (s *stream) drain() {
-	if _, err := s.events.Next(); err != nil {
-		s.over = true
+	whole := utf8.ValidString(text) && !strings.ContainsRune(text, utf8.RuneError)
+	text, known := strings.CutSuffix(text, textOf(g.Vocab, before))
+	known = known && whole
+	if known && (missing > mostMissing || len(text) > longestMissing) {
+		return nil, false, dialect.Malformed("more tokens are missing from an event than a character can have")
 	}
-}
-
-// find finds tokens that were left out before now. Their bytes are the event's text without that of now.
-func (s *stream) find(missing int) error {
-	v := s.engine.vocab
-	text, ok := strings.CutSuffix(s.event.Content, textOf(v, s.now.Token))
-	if !ok || !utf8.ValidString(s.event.Content) || strings.ContainsRune(s.event.Content, utf8.RuneError) {
-		s.over = true
-		return s.ask(s.engine.partial())
+	var splits [][]backend.Token
+	if known {
+		splits = g.parts().splits(text, missing)
 	}
-	if missing > mostMissing || len(text) > longestMissing {
-		return &web.Error{Kind: web.Malformed, Detail: "more tokens are missing from an event than a character can have"}
+	if len(splits) != 1 {
+		var first []backend.Token
+		for _, split := range splits {
+			first = append(first, split[0])
+		}
+		if len(first) == 0 {
+			first = g.parts().list
+		}
+		list, err = g.ask(first)
+		return list, true, err
 	}
-	splits := s.engine.splits(text, missing)
-	if len(splits) == 1 {
-		for _, t := range splits[0] {
-			if err := s.add(t); err != nil {
-				return err
+	for _, t := range splits[0] {
+		x := remote.Sample{Token: t}
+		if g.request.Sampling.TopLogprobs >= 0 {
+			if err := g.score(g.ctx, g.request, g.tokens, &x); err != nil {
+				return nil, false, err
 			}
 		}
-		s.found = append(s.found, s.now)
-		s.now = sample{}
-		return nil
+		list, g.tokens = append(list, x), append(g.tokens, t)
 	}
-	s.over = true
-	if len(splits) == 0 {
-		return s.ask(s.engine.partial())
-	}
-	var first []backend.Token
-	for _, split := range splits {
-		first = append(first, split[0])
-	}
-	return s.ask(first)
-}
-
-// add adds a missing token to found.
-func (s *stream) add(t backend.Token) error {
-	x := sample{remote.Sample{Token: t}}
-	if s.top >= 0 {
-		before := s.tokens
-		for _, f := range s.found {
-			before = append(before[:len(before):len(before)], f.Token)
-		}
-		if err := s.engine.score(s.ctx, before, &x, s.top, s.noCache); err != nil {
-			return err
-		}
-	}
-	s.found = append(s.found, x)
-	return nil
+	return list, false, nil
 }
 
 // ask samples the first missing token from those that it can be. That is how it was sampled, if nothing more is known.
-func (s *stream) ask(among []backend.Token) error {
-	one, err := s.engine.Open(s.ctx, &remote.Request{Tokens: s.tokens, Most: 1, Sampling: s.sampling,
-		Allowed: sorted(among), Salt: s.salt, NoCache: s.noCache})
+func (g *reader) ask(among []backend.Token) ([]remote.Sample, error) {
+	again := *g.request
+	again.Tokens, again.Most, again.Form = g.tokens, 1, nil
+	again.Allowed = slices.Compact(slices.Sorted(slices.Values(among)))
+	one, err := g.Open(g.ctx, &again)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var x sample
-	if err := one.Next(&x.Sample); err != nil {
-		return err
-	}
-	s.found = s.found[:0]
-	return s.add(x.Token)
+	list := make([]remote.Sample, 1)
+	return list, one.Next(&list[0])
 }
-
-// Close implements remote.Stream.
-func (s *stream) Close() { s.events.Close() }

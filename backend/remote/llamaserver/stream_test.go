@@ -11,6 +11,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/remote"
+	"runner/backend/remote/dialect"
 	"runner/backend/remote/llamaserver"
 	"runner/backend/remote/llamaserver/llamaservertest"
 	"runner/backend/remote/web"
@@ -18,7 +19,7 @@ import (
 
 const demo = "../../../models/demo/demo.gguf"
 
-func engine(tb testing.TB, url string) (*llamaserver.Engine, *backend.Vocab) {
+func engine(tb testing.TB, url string) (*dialect.Engine, *backend.Vocab) {
 	tb.Helper()
 	c, err := web.New(web.Config{Base: url})
 	if err != nil {

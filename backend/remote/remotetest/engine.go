@@ -124,6 +124,9 @@ func (e *Engine) Decode(_ context.Context, tokens []backend.Token) (string, erro
 	return fake.Decode(e.vocab, tokens), nil
 }
 
+// Close implements remote.Engine. The engine can still be used, also for another model.
+func (e *Engine) Close() {}
+
 // among allows some tokens.
 type among struct {
 	tokens []backend.Token

@@ -234,13 +234,14 @@ func TestSettingsWithoutAnEqual(t *testing.T) {
 	for name, c := range variants {
 		_, h := start(t, c)
 		e := engine(t, c.Kind, h.URL, fake.Harmony())
+		m := open(t, e, backend.Config{}, remote.Patience{})
 		for word, p := range map[string]backend.Sampling{"typical-p": {TypicalP: 0.5}, "repetition": {RepetitionPenalty: 1.1},
 			"bias": {Bias: []backend.TokenBias{{Token: 1, Bias: 101}}}} {
-			if err := e.Check(&p); err == nil || !strings.Contains(err.Error(), word) {
+			if err := m.CheckSampling(&p); err == nil || !strings.Contains(err.Error(), word) {
 				t.Errorf("%s, %s: %v", name, word, err)
 			}
 		}
-		if err := e.Check(&backend.Sampling{Temperature: 2.5}); (err == nil) == (c.Kind == "vllm") {
+		if err := m.CheckSampling(&backend.Sampling{Temperature: 2.5}); (err == nil) == (c.Kind == "vllm") {
 			t.Errorf("%s at temperature 2.5: %v", name, err)
 		}
 		if _, err := e.Encode(context.Background(), "a<|end|>b", false); err == nil {

@@ -1,286 +1,165 @@
 package vllm
 
 import (
-	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"runner/backend"
-	"runner/backend/remote/scan"
-	"runner/backend/remote/web"
+	"runner/backend/remote"
+	"runner/backend/remote/dialect"
 )
 
-const (
-	// mostTokens is how many tokens one event may have, and mostTop how many alternatives one token may have.
-	mostTokens = 4096
-	mostTop    = 64
-)
-
-// event is what one event of a stream says. Its memory is used again for the next event.
+// event is one event of a stream.
 type event struct {
-	reader scan.Reader
-	// id is the server's name for the request.
-	id []byte
-	// model is the server's name for the model; empty if the event has none.
-	model  []byte
-	tokens []backend.Token
-	probs  []probability
-	// probed is how many entries of probs belong to this event.
-	probed int
-	// finish says why the generation ended; empty if it goes on.
-	finish []byte
-	// failed says that the event is an error, with the status code. long says that the prompt is too long.
-	failed, long bool
-	code         int64
-	// named counts what the two lists of the route for text have told so far.
-	named, valued, topped int
+	// Request is the server's name for the request.
+	Request string `json:"request_id"`
+	Model   string `json:"model"`
+	Choices []struct {
+		Index  int             `json:"index"`
+		Tokens []backend.Token `json:"token_ids"`
+		Finish string          `json:"finish_reason"`
+		// The route for tokens has a list of objects, and the route for text has a list for each of their fields.
+		Probabilities struct {
+			Content []probability       `json:"content"`
+			Names   []name              `json:"tokens"`
+			Values  []*float64          `json:"token_logprobs"`
+			Top     []map[name]*float64 `json:"top_logprobs"`
+		} `json:"logprobs"`
+	} `json:"choices"`
+	Error json.RawMessage `json:"error"`
 }
 
-// probability is what the server says about a sampled token.
+// probability is what the server says about a token.
 type probability struct {
-	token   backend.Token
-	known   bool // whether logprob is set
-	logprob float32
-	// rank is 1 for the most likely token, or 0 if it is not told.
-	rank int64
-	top  []backend.TokenLogprob
+	ID *backend.Token `json:"token_id"`
+	// Text is the id as text in older servers.
+	Text    string   `json:"token"`
+	Logprob *float64 `json:"logprob"`
+	// Rank is 1 for the most likely token, or 0 if it is not told.
+	Rank int           `json:"rank"`
+	Top  []probability `json:"top_logprobs"`
 }
 
-// read reads an event. The error is web.Malformed.
-func (e *event) read(data []byte) error {
-	e.id, e.tokens, e.probed, e.finish = e.id[:0], e.tokens[:0], 0, e.finish[:0]
-	e.failed, e.long, e.code, e.named, e.valued, e.topped = false, false, 0, 0, 0, 0
-	r := &e.reader
-	r.Reset(data)
-	e.model = e.model[:0]
-	r.Object(func(name []byte) {
-		switch string(name) {
-		case "request_id":
-			e.id = append(e.id, r.String()...)
-		case "model":
-			if !r.Null() {
-				e.model = append(e.model, r.String()...)
-			}
-		case "choices":
-			r.Array(func() { r.Object(e.choice) })
-		case "error":
-			if !r.Null() {
-				e.failed = true
-				e.failure()
-			}
-		default:
-			r.Skip()
-		}
-	})
-	if e.named != e.valued || e.topped > e.named {
-		r.Fail()
-	}
-	if r.End() != nil {
-		return &web.Error{Kind: web.Malformed, Detail: "an event is not the JSON that was expected"}
+// name is a token that is written as text.
+type name backend.Token
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (n *name) UnmarshalText(text []byte) error {
+	digits, ok := strings.CutPrefix(string(text), "token_id:")
+	id, err := strconv.ParseInt(digits, 10, 32)
+	if *n = name(id); !ok || err != nil {
+		return fmt.Errorf("%.40q is not the name of a token", text)
 	}
 	return nil
 }
 
-// failure reads an error. Some servers send its message alone.
-func (e *event) failure() {
-	r := &e.reader
-	if r.Kind() != '{' {
-		r.Skip()
-		return
-	}
-	r.Object(func(name []byte) {
-		switch {
-		case string(name) == "code" && r.Kind() >= '0' && r.Kind() <= '9':
-			e.code = r.Int()
-		case string(name) == "message":
-			text := r.Raw() // the only way to know that a prompt is too long
-			e.long = bytes.Contains(text, []byte("max_model_len")) || bytes.Contains(text, []byte("context length"))
-		default:
-			r.Skip()
+// events reads the events of a stream.
+func events(_ context.Context, r *remote.Request) func(data []byte) (dialect.Event, error) {
+	came := false
+	return func(data []byte) (out dialect.Event, err error) {
+		var e event
+		if err := dialect.Read(data, &e); err != nil {
+			return out, err
 		}
-	})
+		if err := dialect.Failed(e.Error, 0); err != nil {
+			return out, err
+		}
+		out.Name, out.Model = e.Request, e.Model
+		if len(e.Choices) == 0 {
+			return out, nil
+		}
+		c := &e.Choices[0]
+		if c.Finish == "abort" || c.Finish == "error" {
+			return out, dialect.GaveUp(0, nil)
+		}
+		if len(e.Choices) > 1 || c.Index != 0 { // only one was asked for
+			return out, dialect.ErrUncounted
+		}
+		came = came || len(c.Tokens) > 0
+		if out.Ended = c.Finish != ""; out.Ended && !came {
+			return out, dialect.Malformed("it sends no token ids, which vLLM 0.10.2 and later do")
+		}
+		out.Samples, err = e.samples(r.Sampling.TopLogprobs)
+		return out, err
+	}
 }
 
-// choice reads a member of a choice.
-func (e *event) choice(name []byte) {
-	r := &e.reader
-	switch string(name) {
-	case "index":
-		if r.Int() != 0 { // only one was asked for
-			r.Fail()
+// samples returns the tokens of an event. top is as in backend.Sampling.
+func (e *event) samples(top int) ([]remote.Sample, error) {
+	c := &e.Choices[0]
+	list := make([]remote.Sample, len(c.Tokens))
+	for i, t := range c.Tokens {
+		list[i].Token = t
+	}
+	if top < 0 {
+		return list, nil
+	}
+	p := &c.Probabilities
+	all := p.Content
+	for i, n := range p.Names {
+		x := probability{ID: (*backend.Token)(&n)}
+		if i < len(p.Values) {
+			x.Logprob = p.Values[i]
 		}
-	case "token_ids":
-		if !r.Null() {
-			r.Array(func() {
-				e.tokens = append(e.tokens, token(r))
-				if len(e.tokens) > mostTokens {
-					r.Fail()
-				}
-			})
+		if i < len(p.Top) {
+			for t, logprob := range p.Top[i] {
+				x.Top = append(x.Top, probability{ID: (*backend.Token)(&t), Logprob: logprob})
+			}
 		}
-	case "finish_reason":
-		if !r.Null() {
-			e.finish = append(e.finish, r.String()...)
+		all = append(all, x)
+	}
+	if len(all) < len(list) {
+		return nil, dialect.ErrImprobable
+	}
+	for i := range list {
+		one, ok := all[i].pair()
+		if !ok || one.Token != list[i].Token {
+			return nil, dialect.ErrImprobable
 		}
-	case "logprobs":
-		if !r.Null() {
-			r.Object(e.logprobs)
+		list[i].Logprob = one.Logprob
+		var err error
+		if list[i].Top, err = all[i].best(one.Token, top); err != nil {
+			return nil, err
 		}
+	}
+	return list, nil
+}
+
+// pair returns the token and its probability.
+func (p *probability) pair() (x backend.TokenLogprob, ok bool) {
+	var n name
+	switch {
+	case p.Logprob == nil:
+		return x, false
+	case p.ID != nil:
+		x.Token = *p.ID
+	case n.UnmarshalText([]byte(p.Text)) != nil:
+		return x, false
 	default:
-		r.Skip()
+		x.Token = backend.Token(n)
 	}
+	x.Logprob = float32(min(*p.Logprob, 0))
+	return x, true
 }
 
-// token reads a token id.
-func token(r *scan.Reader) backend.Token {
-	n := r.Int()
-	if n < 0 || n > 1<<31-1 {
-		r.Fail()
-		return 0
-	}
-	return backend.Token(n)
-}
-
-// prefix comes before the id where a token is written as text.
-var prefix = []byte("token_id:")
-
-// tokenName reads a token that is written as text.
-func tokenName(r *scan.Reader, text []byte) backend.Token {
-	digits, ok := bytes.CutPrefix(text, prefix)
-	n, err := strconv.ParseInt(string(digits), 10, 32)
-	if !ok || err != nil || n < 0 {
-		r.Fail()
-		return 0
-	}
-	return backend.Token(n)
-}
-
-// probe returns the place for the probability of the token at an index.
-func (e *event) probe(i int) *probability {
-	if i >= mostTokens {
-		e.reader.Fail()
-		i = 0
-	}
-	for len(e.probs) <= i {
-		e.probs = append(e.probs, probability{})
-	}
-	for e.probed <= i {
-		p := &e.probs[e.probed]
-		*p = probability{top: p.top[:0]}
-		e.probed++
-	}
-	return &e.probs[i]
-}
-
-// logprobs reads a member of the probabilities. The route for tokens has a list of objects, and the route for text has
-// a list for each of their fields.
-func (e *event) logprobs(name []byte) {
-	r := &e.reader
-	if r.Null() {
-		return
-	}
-	switch string(name) {
-	case "content":
-		r.Array(func() { e.content(e.probe(e.probed)) })
-	case "tokens":
-		r.Array(func() {
-			e.probe(e.named).token = tokenName(r, r.String())
-			e.named++
-		})
-	case "token_logprobs":
-		r.Array(func() {
-			if p := e.probe(e.valued); !r.Null() {
-				p.logprob, p.known = logprob(r), true
-			}
-			e.valued++
-		})
-	case "top_logprobs":
-		r.Array(func() {
-			p := e.probe(e.topped)
-			e.topped++
-			if r.Null() {
-				return
-			}
-			r.Object(func(name []byte) { e.alternative(p, tokenName(r, name), logprob(r)) })
-		})
-	default:
-		r.Skip()
-	}
-}
-
-// logprob reads the logarithm of a probability.
-func logprob(r *scan.Reader) float32 { return float32(min(r.Float(), 0)) }
-
-// alternative adds an alternative to a token.
-func (e *event) alternative(p *probability, t backend.Token, logprob float32) {
-	if p.top = append(p.top, backend.TokenLogprob{Token: t, Logprob: logprob}); len(p.top) > mostTop {
-		e.reader.Fail()
-	}
-}
-
-// content reads what the route for tokens says about one token.
-func (e *event) content(p *probability) {
-	r := &e.reader
-	p.token = backend.NoToken
-	r.Object(func(name []byte) {
-		switch string(name) {
-		case "top_logprobs":
-			if !r.Null() {
-				r.Array(func() {
-					t, x := backend.NoToken, float32(0)
-					r.Object(func(name []byte) { e.entry(name, &t, &x, nil) })
-					e.alternative(p, t, x)
-				})
-			}
-		default:
-			if e.entry(name, &p.token, &p.logprob, &p.rank) {
-				p.known = true
-			}
+// best returns the alternatives of a token, best first. The token is among them only if it is one of the best.
+func (p *probability) best(t backend.Token, top int) (list []backend.TokenLogprob, err error) {
+	for i := range p.Top {
+		x, ok := p.Top[i].pair()
+		if !ok {
+			return nil, dialect.ErrImprobable
 		}
-	})
-	if p.token == backend.NoToken {
-		r.Fail()
-	}
-}
-
-// entry reads a member of a token with its probability. It reports whether it was the probability. Older servers write
-// the id as text.
-func (e *event) entry(name []byte, t *backend.Token, x *float32, rank *int64) bool {
-	r := &e.reader
-	switch string(name) {
-	case "token_id":
-		*t = token(r)
-	case "token":
-		if *t == backend.NoToken && r.Kind() == '"' {
-			*t = tokenName(r, r.String())
-			return false
+		if x.Token != t || p.Rank <= top {
+			list = append(list, x)
 		}
-		r.Skip()
-	case "logprob":
-		*x = logprob(r)
-		return true
-	case "rank":
-		if rank != nil && !r.Null() {
-			*rank = r.Int()
-			return false
-		}
-		r.Skip()
-	default:
-		r.Skip()
-	}
-	return false
-}
-
-// best sorts the alternatives, best first, and keeps the first ones. The sampled token is among them only if it is one
-// of the best.
-func (p *probability) best(top int) []backend.TokenLogprob {
-	list := p.top
-	if p.rank > int64(top) {
-		list = slices.DeleteFunc(list, func(x backend.TokenLogprob) bool { return x.Token == p.token })
 	}
 	slices.SortFunc(list, func(a, b backend.TokenLogprob) int {
 		return cmp.Or(cmp.Compare(b.Logprob, a.Logprob), cmp.Compare(a.Token, b.Token))
 	})
-	return list[:min(top, len(list))]
+	return list, nil
 }

@@ -14,62 +14,51 @@ package vllm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"math"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"runner/backend"
 	"runner/backend/remote"
-	"runner/backend/remote/abort"
-	"runner/backend/remote/body"
+	"runner/backend/remote/dialect"
 	"runner/backend/remote/web"
 )
 
 // Kind is the name of this kind of engine.
 const Kind = "vllm"
 
-// The routes that generate.
+// The routes.
 const (
 	tokensRoute = "/inference/v1/generate"
 	textRoute   = "/v1/completions"
 	abortRoute  = "/inference/v1/abort_requests"
 )
 
-// Engine is a vLLM server.
-type Engine struct {
-	client *web.Client
-	vocab  *backend.Vocab
-	ends   []backend.Token
-	aborts *abort.Queue
-	// about is what Describe found last; nil before.
-	about atomic.Pointer[about]
-}
+const (
+	// maxBias is the largest bias of a token. The same bias below zero forbids a token: vLLM has no stronger one.
+	maxBias = 100
+	// maxTop is the largest number of alternatives that a server allows unless it is told otherwise.
+	maxTop = 20
+	// usual is the usual --max-num-seqs, which the server does not tell.
+	usual = 256
+)
 
-// about is what a request depends on.
-type about struct {
-	model, version string
-	// tokens says that the server has the route for tokens alone.
-	tokens bool
-	// vocabulary is how many tokens the model has, or 0 if the server does not say so.
-	vocabulary int
-}
+// server is a vLLM server.
+type server struct{ *dialect.Engine }
 
 // New returns the engine that a client reaches. vocab is the vocabulary of its model. It may be nil for an engine that
 // only describes itself.
-func New(c *web.Client, vocab *backend.Vocab) *Engine {
-	e := &Engine{client: c, vocab: vocab, ends: body.Ends(vocab)}
-	e.aborts = abort.New(func(ctx context.Context, ids []string) {
-		_ = c.Post(ctx, abortRoute, map[string]any{"request_ids": ids}, nil) // the connection has been dropped, too
+func New(c *web.Client, vocab *backend.Vocab) *dialect.Engine {
+	s := &server{}
+	s.Engine = dialect.New(c, vocab, dialect.Dialect{
+		Kind: Kind, Name: "vLLM", MaxTemperature: 2, MaxBias: maxBias,
+		NoTokenizer: "start it without --tokens-only and with --enable-scale-out",
+		Describe:    s.describe, Request: s.request, Events: events,
+		Names: func(id string) []string { return []string{"generate-tokens-" + id, id} },
+		Abort: func(names []string) any { return map[string]any{"request_ids": names} },
 	})
-	return e
+	return s.Engine
 }
-
-// Kind implements remote.Engine.
-func (e *Engine) Kind() string { return Kind }
 
 // models is the reply of /v1/models.
 type models struct {
@@ -82,70 +71,65 @@ type models struct {
 	} `json:"data"`
 }
 
-// Describe implements remote.Engine.
-func (e *Engine) Describe(ctx context.Context) (d remote.Description, err error) {
+func (s *server) describe(ctx context.Context) (f dialect.Found, err error) {
 	var m models
-	if err := e.client.Get(ctx, "/v1/models", &m); err != nil {
-		return d, err
+	if err := s.Client.Get(ctx, "/v1/models", &m); err != nil {
+		return f, err
 	}
-	found := false
+	d := &f.Description
 	for _, x := range m.Data {
 		// Names with a parent are adapters. Further names without one are of the same model.
 		if x.Parent == nil && strings.HasPrefix(x.OwnedBy, "vllm") {
-			d.Model, d.Path, d.ContextSize, found = x.ID, x.Root, x.Length, true
+			d.Model, d.Path, d.ContextSize = x.ID, x.Root, x.Length
 			break
 		}
 	}
-	if !found || d.Model == "" {
-		return d, &web.Error{Kind: web.Malformed, Detail: "its description is not that of vLLM"}
+	if d.Model == "" {
+		return f, dialect.Malformed("its description is not that of vLLM")
 	}
 	if d.ContextSize <= 0 { // some servers tell it only here
-		reply, err := e.tokenize(ctx, "a")
+		reply, err := s.Tokenized(ctx, "a", false)
 		if err != nil {
-			return d, err
+			return f, err
 		}
 		d.ContextSize = reply.Length
 	}
 	if d.ContextSize <= 1 {
-		return d, &web.Error{Kind: web.Malformed, Detail: "it does not say how long a sequence may be"}
+		return f, dialect.Malformed("it does not say how long a sequence may be")
 	}
 	d.TrainedContext = d.ContextSize
-	if d.Version, err = e.version(ctx); err != nil {
-		return d, err
+	if d.Version, err = s.version(ctx); err != nil {
+		return f, err
 	}
-	a := about{model: d.Model, version: d.Version}
-	old := e.about.Load()
-	same := old != nil && old.model == d.Model && old.version == d.Version
-	if same && old.tokens {
-		a.tokens = true // if it is not so any more, Open notices
-	} else if a.tokens, err = e.hasTokensRoute(ctx); err != nil {
-		return d, err
+	// If a server that had the route for tokens does not have it any more, the next request notices.
+	f.Routes = dialect.Routes{Generate: tokensRoute, Abort: abortRoute}
+	if last := s.Last(d); last == nil || last.Routes != f.Routes {
+		has, err := s.hasTokensRoute(ctx)
+		if err != nil {
+			return f, err
+		}
+		if !has {
+			f.Routes = dialect.Routes{Generate: textRoute}
+		}
 	}
-	if same {
-		a.vocabulary = old.vocabulary
-	} else if a.vocabulary, err = e.vocabulary(ctx, &a); err != nil {
-		return d, err
+	if d.Vocabulary, err = s.vocabulary(ctx, &f); err != nil {
+		return f, err
 	}
-	e.about.Store(&a)
-	d.Vocabulary = a.vocabulary
 	d.Salted, d.Unsharing, d.Usual = true, true, usual
 	d.Forms = []remote.FormKind{remote.FormJSONSchema, remote.FormRegex, remote.FormChoices, remote.FormGBNF}
 	d.Notes = append(d.Notes, "top-p and min-p apply after the temperature")
-	if !a.tokens {
+	if f.Routes.Generate == textRoute {
 		d.Notes = append(d.Notes, "it spells all tokens; start it with --enable-scale-out to save that")
 	}
-	return d, nil
+	return f, nil
 }
 
-// usual is the usual --max-num-seqs, which the server does not tell.
-const usual = 256
-
 // version asks for the version. Not every server tells it.
-func (e *Engine) version(ctx context.Context) (string, error) {
+func (s *server) version(ctx context.Context) (string, error) {
 	var reply struct {
 		Version string `json:"version"`
 	}
-	err := e.client.Get(ctx, "/version", &reply)
+	err := s.Client.Get(ctx, "/version", &reply)
 	var w *web.Error
 	if errors.As(err, &w) && w.Kind == web.Missing {
 		return "", nil
@@ -155,8 +139,8 @@ func (e *Engine) version(ctx context.Context) (string, error) {
 
 // hasTokensRoute reports whether the route for tokens alone can be used. Without --enable-scale-out, vLLM has the route
 // and refuses every request to it with 403, so a request is sent that lacks everything.
-func (e *Engine) hasTokensRoute(ctx context.Context) (bool, error) {
-	err := e.client.Post(ctx, tokensRoute, struct{}{}, nil)
+func (s *server) hasTokensRoute(ctx context.Context) (bool, error) {
+	err := s.Client.Post(ctx, tokensRoute, struct{}{}, nil)
 	var w *web.Error
 	switch {
 	case err == nil:
@@ -167,124 +151,79 @@ func (e *Engine) hasTokensRoute(ctx context.Context) (bool, error) {
 	return w.Kind == web.Refused, nil
 }
 
-// noToken is no token of any model.
-const noToken = math.MaxInt32
-
-// vocabulary asks how many tokens the model has. The answer is 0 if the server does not say so. vLLM says it only where
-// it refuses a bias for a token that the model does not have, so such a request is sent. Every version that has token
-// ids in its replies refuses it; some older ones crashed at it. One that took the bias would refuse the allowed token.
-func (e *Engine) vocabulary(ctx context.Context, a *about) (int, error) {
-	settings := map[string]any{"max_tokens": 1, "logit_bias": map[string]int{strconv.Itoa(noToken): 0},
-		"allowed_token_ids": []int{noToken}}
-	route := textRoute
-	request := map[string]any{"model": a.model, "prompt": []int{0}}
-	if a.tokens {
-		route, request = tokensRoute, map[string]any{"model": a.model, "token_ids": []int{0}, "sampling_params": settings}
-	} else {
+// vocabulary asks how many tokens the model has. vLLM refuses a bias for a token that the model does not have. Every
+// version that has token ids in its replies refuses it; some older ones crashed at it. One that took the bias would
+// refuse the allowed token.
+func (s *server) vocabulary(ctx context.Context, f *dialect.Found) (int, error) {
+	settings := map[string]any{"max_tokens": 1, "logit_bias": map[backend.Token]int{dialect.NoToken: 0},
+		"allowed_token_ids": []backend.Token{dialect.NoToken}}
+	request := map[string]any{"model": f.Model, "token_ids": []int{0}, "sampling_params": settings}
+	if f.Routes.Generate == textRoute {
+		request = map[string]any{"model": f.Model, "prompt": []int{0}}
 		maps.Copy(request, settings)
 	}
-	err := e.client.Post(ctx, route, request, nil)
-	var w *web.Error
-	if errors.As(err, &w) && w.Status != 0 && w.Kind != web.Busy && w.Kind != web.Denied {
-		return w.Vocabulary, nil // other requests may be answered all the same
-	}
-	return 0, err
+	return s.Vocabulary(ctx, &f.Description, f.Routes.Generate, request)
 }
 
-// Check implements remote.Engine.
-func (e *Engine) Check(p *backend.Sampling) error {
-	switch plain := p.Plain(); {
-	case plain.TypicalP != 1:
-		return &backend.SettingError{Setting: "TypicalP", Detail: "vLLM has no typical-p"}
-	case plain.RepetitionPenalty != 1:
-		return &backend.SettingError{Setting: "RepetitionPenalty",
-			Detail: "vLLM counts the prompt for the repetition penalty, so it has no equal"}
-	case p.Temperature > 2:
-		return &backend.SettingError{Setting: "Temperature",
-			Detail: fmt.Sprintf("vLLM takes temperatures up to 2, not %v", p.Temperature)}
+// request makes the request for a route. The route for text has the settings among the other fields. All settings are
+// sent, because a server may have its own defaults.
+func (s *server) request(r *remote.Request, found *dialect.Found) any {
+	p := &r.Sampling
+	settings := map[string]any{"max_tokens": r.Most, "temperature": p.Temperature, "top_k": p.TopK, "top_p": p.TopP,
+		"min_p": p.MinP, "presence_penalty": 0, "frequency_penalty": 0, "repetition_penalty": 1, "seed": p.Seed & (1<<63 - 1)}
+	if len(s.Ends) > 0 {
+		settings["stop_token_ids"] = s.Ends
 	}
-	for _, b := range p.Bias {
-		if b.Bias > maxBias {
-			return &backend.SettingError{Setting: "Bias",
-				Detail: fmt.Sprintf("vLLM takes a logit bias up to %d, not %v", maxBias, b.Bias)}
+	if s.Few(r) {
+		settings["allowed_token_ids"] = r.Allowed
+	}
+	if bias := s.Bias(r, -maxBias, 0); len(bias) > 0 {
+		for t, x := range bias {
+			bias[t] = max(-maxBias, min(x, maxBias))
 		}
+		settings["logit_bias"] = bias
 	}
-	return nil
-}
-
-// tokenized is the reply of /tokenize.
-type tokenized struct {
-	Tokens []backend.Token `json:"tokens"`
-	Length int             `json:"max_model_len"`
-}
-
-func (e *Engine) tokenize(ctx context.Context, text string) (reply tokenized, err error) {
-	err = e.client.Post(ctx, "/tokenize", map[string]any{"prompt": text, "add_special_tokens": false}, &reply)
-	var w *web.Error
-	if errors.As(err, &w) && w.Kind == web.Missing {
-		return reply, &web.Error{Kind: web.Missing, Status: w.Status,
-			Detail: "it has no tokenizer; start it without --tokens-only and with --enable-scale-out"}
+	if r.Form != nil {
+		settings["structured_outputs"] = form(r.Form)
 	}
-	return reply, err
-}
-
-// Encode implements remote.Engine. vLLM reads names of control tokens in every text, so without special, the text must
-// have none.
-func (e *Engine) Encode(ctx context.Context, text string, special bool) ([]backend.Token, error) {
-	if e.vocab != nil && !special {
-		for name := range e.vocab.Specials {
-			if strings.Contains(text, name) {
-				return nil, errors.New("vLLM cannot tokenize the name of a control token as text")
-			}
+	all := map[string]any{"request_id": r.ID, "model": found.Model, "stream": true}
+	if salt := dialect.Salt(r); salt != "" {
+		all["cache_salt"] = salt
+	}
+	if found.Routes.Generate == textRoute {
+		all["prompt"], all["return_token_ids"] = r.Tokens, true
+		all["add_special_tokens"], all["skip_special_tokens"] = false, false
+		if p.TopLogprobs >= 0 {
+			all["logprobs"], all["return_tokens_as_token_ids"] = min(p.TopLogprobs, maxTop), true
 		}
+		maps.Copy(all, settings)
+		return all
 	}
-	reply, err := e.tokenize(ctx, text)
-	return reply.Tokens, err
+	settings["detokenize"] = false
+	if p.TopLogprobs >= 0 {
+		settings["logprobs"] = 0
+	}
+	if p.TopLogprobs > 0 { // the sampled token takes one of the places, even if it is among the best
+		settings["logprobs"] = min(p.TopLogprobs+1, maxTop)
+	}
+	if r.NoCache {
+		settings["skip_reading_prefix_cache"] = true
+	}
+	if r.Form != nil { // a server with a reasoning parser would wait for the end of the reasoning
+		all["reasoning_ended"] = true
+	}
+	all["token_ids"], all["sampling_params"] = r.Tokens, settings
+	return all
 }
 
-// Decode implements remote.Engine.
-func (e *Engine) Decode(ctx context.Context, tokens []backend.Token) (string, error) {
-	var reply struct {
-		Prompt string `json:"prompt"`
+func form(f *remote.Form) map[string]any {
+	switch f.Kind {
+	case remote.FormRegex:
+		return map[string]any{"regex": f.Text}
+	case remote.FormGBNF:
+		return map[string]any{"grammar": f.Text}
+	case remote.FormChoices:
+		return map[string]any{"choice": f.List}
 	}
-	err := e.client.Post(ctx, "/detokenize", map[string]any{"tokens": tokens}, &reply)
-	return reply.Prompt, err
+	return map[string]any{"json": f.Text}
 }
-
-// Open implements remote.Engine.
-func (e *Engine) Open(ctx context.Context, r *remote.Request) (remote.Stream, error) {
-	a := e.about.Load()
-	if a == nil {
-		if _, err := e.Describe(ctx); err != nil {
-			return nil, err
-		}
-		a = e.about.Load()
-	}
-	events, err := e.stream(ctx, r, a)
-	var w *web.Error
-	if a.tokens && errors.As(err, &w) && w.Status == http.StatusForbidden {
-		// The server may have been started again without its route for tokens.
-		e.about.Store(nil)
-		if _, err := e.Describe(ctx); err != nil {
-			return nil, err
-		}
-		if b := e.about.Load(); b != nil && !b.tokens {
-			a = b
-			events, err = e.stream(ctx, r, a)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &stream{engine: e, events: events, id: r.ID, abort: a.tokens, most: r.Most, top: r.Sampling.TopLogprobs}, nil
-}
-
-// stream sends a request to the route that the server has.
-func (e *Engine) stream(ctx context.Context, r *remote.Request, a *about) (*web.Events, error) {
-	if a.tokens {
-		return e.client.Stream(ctx, tokensRoute, e.tokensBody(r, a.model))
-	}
-	return e.client.Stream(ctx, textRoute, e.textBody(r, a.model))
-}
-
-var _ remote.Engine = (*Engine)(nil)

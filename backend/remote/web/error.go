@@ -57,30 +57,22 @@ type Error struct {
 	Vocabulary int
 }
 
+// texts say what the kinds of error are.
+var texts = [...]string{
+	Refused:       "the engine refuses the request",
+	Denied:        "the engine refuses the key",
+	Missing:       "the engine does not have what was asked for",
+	Busy:          "the engine is busy",
+	Unreachable:   "the engine cannot be reached",
+	Untrusted:     "the engine is not trusted",
+	NoCertificate: "the engine does not trust us",
+	Slow:          "the engine does not answer in time",
+	Broken:        "the connection to the engine broke",
+	Malformed:     "the engine sent an unusable reply",
+}
+
 func (e *Error) Error() string {
-	var text string
-	switch e.Kind {
-	case Refused:
-		text = "the engine refuses the request"
-	case Denied:
-		text = "the engine refuses the key"
-	case Missing:
-		text = "the engine does not have what was asked for"
-	case Busy:
-		text = "the engine is busy"
-	case Unreachable:
-		text = "the engine cannot be reached"
-	case Untrusted:
-		text = "the engine is not trusted"
-	case NoCertificate:
-		text = "the engine does not trust us"
-	case Slow:
-		text = "the engine does not answer in time"
-	case Broken:
-		text = "the connection to the engine broke"
-	case Malformed:
-		text = "the engine sent an unusable reply"
-	}
+	text := texts[e.Kind]
 	if e.Status != 0 {
 		text += fmt.Sprintf(" (status %d)", e.Status)
 	}
@@ -114,11 +106,7 @@ func alert(text string) (kind Kind, detail string) {
 }
 
 // failure makes an Error of an error of net/http, which would name the address. If ctx has ended, it returns the cause.
-func (c *Client) failure(ctx context.Context, err error, kind Kind) error {
-	return failureOf(ctx, err, kind)
-}
-
-func failureOf(ctx context.Context, err error, kind Kind) error {
+func failure(ctx context.Context, err error, kind Kind) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -59,7 +59,7 @@ func (e *Events) line() ([]byte, error) {
 	case errors.Is(err, io.EOF):
 		return nil, &Error{Kind: Broken, Detail: "the stream ends in a line"}
 	case err != nil:
-		return nil, failureOf(e.ctx, err, Broken)
+		return nil, failure(e.ctx, err, Broken)
 	}
 	return line, nil
 }

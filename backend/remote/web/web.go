@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -109,7 +110,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, body []byte,
 	data, err := io.ReadAll(io.LimitReader(r.Body, maxReply+1))
 	switch {
 	case err != nil:
-		return c.failure(ctx, err, Broken)
+		return failure(ctx, err, Broken)
 	case len(data) > maxReply:
 		return &Error{Kind: Malformed, Detail: fmt.Sprintf("a reply has more than %d bytes", maxReply)}
 	case reply == nil:
@@ -121,9 +122,13 @@ func (c *Client) exchange(ctx context.Context, method, path string, body []byte,
 	return nil
 }
 
-// Stream sends a POST request with a body of JSON and returns its stream of events.
-func (c *Client) Stream(ctx context.Context, path string, body []byte) (*Events, error) {
-	r, err := c.send(ctx, http.MethodPost, path, body)
+// Stream sends body as JSON and returns the stream of events that answers.
+func (c *Client) Stream(ctx context.Context, path string, body any) (*Events, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.send(ctx, http.MethodPost, path, data)
 	if err != nil {
 		return nil, err
 	}
@@ -151,31 +156,33 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	req.Header["Idempotency-Key"] = nil
 	r, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.failure(ctx, err, Unreachable)
+		return nil, failure(ctx, err, Unreachable)
 	}
 	if r.StatusCode == http.StatusOK {
 		return r, nil
 	}
 	defer r.Body.Close()
-	return nil, refusal(r)
+	text, _ := io.ReadAll(io.LimitReader(r.Body, maxError)) // what can be read is enough
+	e := Refusal(r.StatusCode, text)
+	e.RetryAfter = retryAfter(r.Header.Get("Retry-After"))
+	return nil, e
 }
 
-// refusal makes an error of a reply that is not 200.
-func refusal(r *http.Response) *Error {
-	data, _ := io.ReadAll(io.LimitReader(r.Body, maxError)) // what can be read is enough
-	e := &Error{Kind: Refused, Status: r.StatusCode, RetryAfter: retryAfter(r.Header.Get("Retry-After"))}
-	switch s := r.StatusCode; {
+// Refusal makes an error of a status that is not 200 and the text that came with it. An error in a stream may have no
+// status, which is 0.
+func Refusal(status int, text []byte) *Error {
+	e := &Error{Kind: Refused, Status: status}
+	switch s := status; {
 	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable:
 		e.Kind = Busy
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
 		e.Kind = Denied
 	case s == http.StatusNotFound || s == http.StatusMethodNotAllowed || s == http.StatusNotImplemented:
 		e.Kind = Missing
-	case s >= 500:
+	case s == 0 || s >= 500:
 		e.Kind = Broken
-	}
-	if e.Kind == Refused {
-		e.TooLong, e.Vocabulary = tooLong(data), vocabulary(data)
+	default:
+		e.TooLong, e.Vocabulary = tooLong(text), vocabulary(text)
 	}
 	return e
 }
@@ -202,12 +209,8 @@ func vocabulary(body []byte) int {
 // tooLong reports whether an engine says that the prompt does not fit into its context.
 func tooLong(body []byte) bool {
 	text := strings.ToLower(string(body))
-	for _, part := range []string{"exceed_context_size", "context length", "context size", "max_model_len"} {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"exceed_context_size", "context length", "context size", "max_model_len",
+		"maximum allowed length"}, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // maxRetryAfter is the longest time that an engine may ask to wait.
