@@ -134,5 +134,5 @@ func (e *LoadError) Error() string {
 // Unwrap returns the cause.
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// Hint tells the user what to do next.
+// Hint returns Advice.
 func (e *LoadError) Hint() string { return e.Advice }

@@ -12,6 +12,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/child/protocol"
+	"runner/hint"
 )
 
 // crash says that the engine's process ended, hung or broke the protocol.
@@ -22,23 +23,11 @@ func (c *crash) Error() string { return "the engine crashed: " + c.err.Error() }
 // Unwrap returns the cause.
 func (c *crash) Unwrap() error { return c.err }
 
-// MemoryError says that an engine's process needed more memory than Engine.Memory. It wraps backend.ErrMemory.
-type MemoryError struct {
-	Limit int64
-	// Detail is what the engine said.
-	Detail string
-}
-
-func (e *MemoryError) Error() string {
-	return fmt.Sprintf("the engine needs more memory than --engine-memory allows (%d MB): %s", e.Limit/1e6, e.Detail)
-}
-
-// Unwrap returns backend.ErrMemory.
-func (e *MemoryError) Unwrap() error { return backend.ErrMemory }
-
-// Hint tells the user what to do next.
-func (e *MemoryError) Hint() string {
-	return "raise --engine-memory, or choose a smaller model or context size"
+// TooMuchMemory returns a backend.ErrMemory with a hint: a process needed more memory than Engine.Memory. detail is what
+// the engine said.
+func TooMuchMemory(limit int64, detail string) error {
+	return &hint.Error{Err: backend.ErrMemory, Advice: "raise --engine-memory, or choose a smaller model or context size",
+		Text: fmt.Sprintf("the engine needs more memory than --engine-memory allows (%d MB): %s", limit/1e6, detail)}
 }
 
 // errHang is the cause of a crash that this end made because the engine made no progress.
@@ -165,7 +154,7 @@ func (c *conn) why(err error) error {
 		if !ok {
 			text = err.Error()
 		}
-		return &MemoryError{c.limit, text}
+		return TooMuchMemory(c.limit, text)
 	}
 	return err
 }

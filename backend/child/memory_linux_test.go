@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"runner/backend"
+	"runner/hint"
 	"runner/testenv"
 )
 
@@ -53,8 +54,8 @@ func TestMemoryOverTheLimitIsReported(t *testing.T) {
 				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v", err)
 			}
-			if memory := (*MemoryError)(nil); errors.As(err, &memory) != (c.limit > 0) || memory != nil && memory.Hint() == "" {
-				t.Errorf("error %#v", memory)
+			if h := hint.Of(err); (h != "") != (c.limit > 0) {
+				t.Errorf("error %v with the hint %q", err, h)
 			}
 			if !strings.Contains(log.String(), c.want) {
 				t.Errorf("the log does not say %q:\n%s", c.want, log.String())

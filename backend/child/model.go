@@ -35,6 +35,7 @@ import (
 	"runner/backend/child/protocol"
 	"runner/backend/ledger"
 	"runner/backend/sample"
+	"runner/hint"
 )
 
 // Engine says how to run an engine.
@@ -162,9 +163,9 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 		if ctx.Err() == nil && !errors.As(err, &load) {
 			load = &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: err.Error(), Err: err,
 				Advice: "choose another engine, or a smaller model or context size"}
-			var memory *MemoryError
-			if errors.As(err, &memory) {
-				load.Reason, load.Detail, load.Advice = backend.LoadTooBig, memory.Error(), memory.Hint()
+			var known *hint.Error // that of TooMuchMemory
+			if errors.As(err, &known) {
+				load.Reason, load.Detail, load.Advice = backend.LoadTooBig, known.Text, known.Hint()
 			}
 			err = load
 		}

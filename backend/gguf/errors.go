@@ -1,22 +1,23 @@
 package gguf
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
+
+	"runner/hint"
 )
 
-// Reasons why a file is refused. Errors from [Open] and [Read] wrap one of these in a [*FormatError]. If the file
-// cannot be read at all, they wrap the error of the operating system.
+// Reasons why a file is refused, each with a hint. Errors from [Open] and [Read] wrap one of these in a [*FormatError].
+// If the file cannot be read at all, they wrap the error of the operating system.
 var (
 	// ErrNotGGUF: the file does not start as a GGUF file does.
-	ErrNotGGUF = errors.New("not a GGUF file")
+	ErrNotGGUF = hint.New("not a GGUF file", "name a .gguf file")
 	// ErrVersion: the version or byte order is not supported.
-	ErrVersion = errors.New("unsupported GGUF version")
+	ErrVersion = hint.New("unsupported GGUF version", "convert the model to little-endian GGUF version 3")
 	// ErrTruncated: the file is shorter than its header says.
-	ErrTruncated = errors.New("GGUF file is truncated")
+	ErrTruncated = hint.New("GGUF file is truncated", "download the file again; the transfer did not finish")
 	// ErrCorrupt: parts of the file contradict each other or exceed the limits.
-	ErrCorrupt = errors.New("GGUF file is corrupt")
+	ErrCorrupt = hint.New("GGUF file is corrupt", "download the file again and compare its checksum")
 )
 
 // FormatError says what is wrong with a file.
@@ -32,19 +33,6 @@ func (e *FormatError) Error() string { return e.Kind.Error() + ": " + e.Detail }
 
 // Unwrap returns Kind.
 func (e *FormatError) Unwrap() error { return e.Kind }
-
-// Hint tells the user what to do next.
-func (e *FormatError) Hint() string {
-	switch e.Kind {
-	case ErrNotGGUF:
-		return "name a .gguf file"
-	case ErrVersion:
-		return "convert the model to little-endian GGUF version 3"
-	case ErrTruncated:
-		return "download the file again; the transfer did not finish"
-	}
-	return "download the file again and compare its checksum"
-}
 
 func corrupt(format string, args ...any) error {
 	return &FormatError{ErrCorrupt, fmt.Sprintf(format, args...)}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"runner/backend/gguf"
+	"runner/hint"
 	"runner/models/random/ggufwriter"
 )
 
@@ -290,7 +291,7 @@ func TestHostile(t *testing.T) {
 		_, err := parse(test.change(goldenFile()))
 		var fe *gguf.FormatError
 		if !errors.As(err, &fe) || !errors.Is(err, test.kind) || !strings.Contains(fe.Detail, test.detail) ||
-			fe.Hint() == "" {
+			hint.Of(err) == "" {
 			t.Errorf("%s: got %v, want %v with %q", test.name, err, test.kind, test.detail)
 		}
 	}

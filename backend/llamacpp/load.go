@@ -19,6 +19,7 @@ import (
 	"runner/backend/ledger"
 	"runner/backend/sample"
 	"runner/backend/tokenizer"
+	"runner/hint"
 )
 
 // Open loads the GGUF file at path into the compiled-in engine, see [Engine.Open]. The error may also be
@@ -172,7 +173,7 @@ func readHeader(path, name string) (*gguf.File, error) {
 	var format *gguf.FormatError
 	switch {
 	case errors.As(err, &format):
-		e.Detail, e.Advice = format.Error(), format.Hint()
+		e.Detail, e.Advice = format.Error(), hint.Of(err)
 		switch format.Kind {
 		case gguf.ErrNotGGUF, gguf.ErrVersion:
 			e.Reason = backend.LoadNotModel

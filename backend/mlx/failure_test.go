@@ -18,6 +18,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/child"
+	"runner/hint"
 	"runner/models/random"
 )
 
@@ -302,9 +303,8 @@ func TestSetupThatFails(t *testing.T) {
 	t.Setenv("PIP_FIND_LINKS", "")
 	t.Setenv("PIP_EXTRA_INDEX_URL", "")
 	t.Setenv("PIP_CONFIG_FILE", os.DevNull)
-	var e *PythonError
-	if _, err := Setup(t.Context(), c, io.Discard); !errors.As(err, &e) || e.Kind != ErrSetup ||
-		!strings.Contains(e.Hint(), "connection to the Python package index") {
+	if _, err := Setup(t.Context(), c, io.Discard); !errors.Is(err, ErrSetup) ||
+		!strings.Contains(hint.Of(err), "connection to the Python package index") {
 		t.Errorf("without an index: %v", err)
 	}
 	if _, err := os.Stat(kept); err != nil {

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"runner/hint"
 )
 
 // requirements has the packages with the hashes of their wheels. scripts/mlx_lock.py renews the hashes.
@@ -33,7 +35,7 @@ type Python struct {
 	Path, Version string
 	MLX, MLXLM    string
 
-	advice string // what to do if it does not work
+	advice hint.Advice // what to do if it does not work
 }
 
 // Config says where to look for Python.
@@ -44,7 +46,7 @@ type Config struct {
 	Python string
 }
 
-// Reasons why no Python can be used. The errors of Find and Setup are a [*PythonError] that wraps one of these.
+// Reasons why no Python can be used. The errors of Find and Setup wrap one of these and have a hint.
 var (
 	ErrNoPython  = errors.New("there is no Python")
 	ErrOldPython = errors.New("this Python is too old")
@@ -53,34 +55,22 @@ var (
 	ErrSetup     = errors.New("the Python environment cannot be made")
 )
 
-// PythonError says why no Python can be used.
-type PythonError struct {
-	// Kind is one of the errors above.
-	Kind error
-	// Path is the interpreter; it may be empty. Detail is one line. Advice tells the user what to do next.
-	Path, Detail, Advice string
-}
-
-func (e *PythonError) Error() string {
-	if e.Path == "" {
-		return e.Detail
+// failure returns an error of a kind about an interpreter, whose path may be empty.
+func failure(kind error, path string, advice hint.Advice, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if path != "" {
+		text = path + ": " + text
 	}
-	return e.Path + ": " + e.Detail
+	return &hint.Error{Text: text, Advice: advice, Err: kind}
 }
 
-// Unwrap returns Kind.
-func (e *PythonError) Unwrap() error { return e.Kind }
-
-// Hint returns Advice.
-func (e *PythonError) Hint() string { return e.Advice }
-
-// advised returns an error with other advice, if it is a *PythonError.
-func advised(err error, advice string) error {
-	var e *PythonError
+// advised returns an error with another advice, if it is one of this file.
+func advised(err error, advice hint.Advice) error {
+	var e *hint.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	return &PythonError{e.Kind, e.Path, e.Detail, advice}
+	return &hint.Error{Text: e.Text, Advice: advice, Err: e.Err}
 }
 
 // setUp is the advice where Setup helps. It does not where the user chose an interpreter, which Setup does not change.
@@ -103,7 +93,7 @@ func (c *Config) chosen() string {
 }
 
 // advice returns what to do where Find refuses an interpreter. Commands that run models have no flag for it.
-func (c *Config) advice() string {
+func (c *Config) advice() hint.Advice {
 	switch chosen := c.chosen(); {
 	case chosen == "" || chosen == c.interpreter():
 		return setUp
@@ -111,13 +101,13 @@ func (c *Config) advice() string {
 		return "choose another Python"
 	}
 	if _, err := os.Stat(c.interpreter()); err == nil {
-		return "unset RUNNER_PYTHON, because MLX has a Python in " + c.environment()
+		return hint.Advice("unset RUNNER_PYTHON, because MLX has a Python in " + c.environment())
 	}
 	return "choose another with RUNNER_PYTHON, or unset that and " + setUp
 }
 
-// Find returns the Python that runs MLX. It starts the interpreter to ask for the versions. The error is a
-// *PythonError, with the Python as far as it is known.
+// Find returns the Python that runs MLX. It starts the interpreter to ask for the versions. With an error, it returns the
+// Python as far as it is known.
 func Find(ctx context.Context, c Config) (*Python, error) {
 	p, err := c.find(ctx)
 	if err != nil {
@@ -133,7 +123,7 @@ func (c *Config) find(ctx context.Context) (*Python, error) {
 	if path == "" {
 		path = c.interpreter()
 		if _, err := os.Stat(path); err != nil {
-			return nil, &PythonError{Kind: ErrNoPython, Detail: "there is no Python environment for MLX"}
+			return nil, failure(ErrNoPython, "", "", "there is no Python environment for MLX")
 		}
 	}
 	p, err := ask(ctx, path)
@@ -145,10 +135,10 @@ func (c *Config) find(ctx context.Context) (*Python, error) {
 		switch m.have {
 		case m.want:
 		case "":
-			return p, &PythonError{Kind: ErrMissing, Path: path, Detail: fmt.Sprintf("the package %s is missing", m.name)}
+			return p, failure(ErrMissing, path, "", "the package %s is missing", m.name)
 		default:
-			return p, &PythonError{Kind: ErrVersions, Path: path, Detail: fmt.Sprintf(
-				"%s has version %s, and version %s is required", m.name, m.have, m.want)}
+			return p, failure(ErrVersions, path, "", "%s has version %s, and version %s is required", m.name, m.have,
+				m.want)
 		}
 	}
 	return p, nil
@@ -170,7 +160,7 @@ print(json.dumps({"Version": platform.python_version(), "MLX": version("mlx"), "
 func ask(ctx context.Context, path string) (*Python, error) {
 	found, err := exec.LookPath(path)
 	if err != nil {
-		return nil, &PythonError{Kind: ErrNoPython, Path: path, Detail: "there is no such program"}
+		return nil, failure(ErrNoPython, path, "", "there is no such program")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -185,13 +175,13 @@ func ask(ctx context.Context, path string) (*Python, error) {
 		Minor int `json:"minor"`
 	}
 	if err != nil || json.Unmarshal(out, &answer) != nil {
-		return nil, &PythonError{Kind: ErrNoPython, Path: found, Detail: "the program is not a Python that works"}
+		return nil, failure(ErrNoPython, found, "", "the program is not a Python that works")
 	}
 	p := answer.Python
 	p.Path = found
 	if answer.Minor < leastMinor {
-		return &p, &PythonError{Kind: ErrOldPython, Path: found, Detail: fmt.Sprintf(
-			"Python has version %s, and 3.%d or newer is required", p.Version, leastMinor)}
+		return &p, failure(ErrOldPython, found, "", "Python has version %s, and 3.%d or newer is required", p.Version,
+			leastMinor)
 	}
 	return &p, nil
 }
@@ -212,14 +202,14 @@ func (p *Python) Device(ctx context.Context) (string, error) {
 	}
 	name := strings.TrimSpace(string(out))
 	if err != nil || name == "" || strings.Contains(name, "\n") {
-		return "", &PythonError{ErrMissing, p.Path, "MLX does not start", p.advice}
+		return "", failure(ErrMissing, p.Path, p.advice, "MLX does not start")
 	}
 	return name, nil
 }
 
 // base returns the Python to make the environment from.
 func (c *Config) base(ctx context.Context) (*Python, error) {
-	install := fmt.Sprintf("install Python 3.%d or newer, or choose one with --python", leastMinor)
+	install := hint.Advice(fmt.Sprintf("install Python 3.%d or newer, or choose one with --python", leastMinor))
 	if chosen := c.chosen(); chosen != "" {
 		p, err := ask(ctx, chosen)
 		if errors.Is(err, ErrOldPython) {
@@ -227,18 +217,17 @@ func (c *Config) base(ctx context.Context) (*Python, error) {
 		}
 		return p, advised(err, "choose another with --python or RUNNER_PYTHON")
 	}
-	var last error = &PythonError{Kind: ErrNoPython, Detail: "there is no python3 on the PATH", Advice: install}
+	last := failure(ErrNoPython, "", install, "there is no python3 on the PATH")
 	for _, name := range []string{"python3", "python3.14", "python3.13", "python3.12", "python3.11"} {
 		p, err := ask(ctx, name)
 		if err == nil {
 			return p, nil
 		}
-		var e *PythonError
-		if !errors.As(err, &e) {
-			return nil, err
-		}
-		if e.Kind == ErrOldPython {
+		switch {
+		case errors.Is(err, ErrOldPython):
 			last = advised(err, install)
+		case !errors.Is(err, ErrNoPython):
+			return nil, err
 		}
 	}
 	return nil, last
@@ -265,7 +254,7 @@ func Setup(ctx context.Context, c Config, log io.Writer) (*Python, error) {
 	}
 	dir := c.environment()
 	failed := func(err error) error {
-		return &PythonError{ErrSetup, "", err.Error(), "choose another data folder with XDG_DATA_HOME, or mend this one"}
+		return failure(ErrSetup, "", "choose another data folder with XDG_DATA_HOME, or mend this one", "%v", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return nil, failed(err)
@@ -277,8 +266,9 @@ func Setup(ctx context.Context, c Config, log io.Writer) (*Python, error) {
 	// The new environment takes the place of an old one only when it is whole.
 	fresh := dir + ".new"
 	for _, step := range []struct {
-		what, advice string
-		args         []string
+		what   string
+		advice hint.Advice
+		args   []string
 	}{
 		{"makes no environment", "install its module venv, or choose another with --python",
 			[]string{p.Path, "-I", "-m", "venv", "--clear", fresh}},
@@ -295,8 +285,8 @@ func Setup(ctx context.Context, c Config, log io.Writer) (*Python, error) {
 				return nil, context.Cause(ctx)
 			}
 			lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-			return nil, &PythonError{ErrSetup, p.Path, fmt.Sprintf("Python %s %s: %v: %.300s", p.Version, step.what, err,
-				lines[len(lines)-1]), step.advice}
+			return nil, failure(ErrSetup, p.Path, step.advice, "Python %s %s: %v: %.300s", p.Version, step.what, err,
+				lines[len(lines)-1])
 		}
 	}
 	if err := errors.Join(os.RemoveAll(dir), os.Rename(fresh, dir)); err != nil {

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"runner/hint"
 )
 
 // requirement is a package in requirements.txt: its version, on which system it is installed, and its wheels.
@@ -150,8 +152,7 @@ func TestAdviceToRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("RUNNER_PYTHON", c.chosen)
-			var e *PythonError
-			if _, err := Find(t.Context(), c.c); !errors.As(err, &e) || e.Hint() != c.advice {
+			if _, err := Find(t.Context(), c.c); hint.Of(err) != c.advice {
 				t.Errorf("error %#v, want the advice %q", err, c.advice)
 			}
 		})
@@ -204,9 +205,8 @@ esac`
 			if c.name == "no data folder" {
 				data = old
 			}
-			var e *PythonError
 			_, err := Setup(context.Background(), Config{Data: data, Python: c.python}, io.Discard)
-			if !errors.As(err, &e) || e.Kind != c.kind || !strings.Contains(e.Detail, c.detail) || e.Hint() != c.advice {
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.detail) || hint.Of(err) != c.advice {
 				t.Errorf("error %#v, want %v with %q and advice %q", err, c.kind, c.detail, c.advice)
 			}
 		})

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"runner/hint"
 )
 
 // plainPython returns a Python that need not have MLX.
@@ -305,9 +307,7 @@ func TestPythonErrors(t *testing.T) {
 				}
 				return
 			}
-			var e *PythonError
-			ok := errors.As(err, &e)
-			if !ok || e.Kind != c.kind || !strings.Contains(err.Error(), c.detail) || e.Hint() == "" {
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.detail) || hint.Of(err) == "" {
 				t.Errorf("error %v, want %v with %q", err, c.kind, c.detail)
 			}
 		})
@@ -327,8 +327,7 @@ func TestDevice(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho no mlx >&2\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	var e *PythonError
-	if _, err := (&Python{Path: broken}).Device(t.Context()); !errors.As(err, &e) || e.Kind != ErrMissing {
+	if _, err := (&Python{Path: broken}).Device(t.Context()); !errors.Is(err, ErrMissing) {
 		t.Errorf("without MLX: %v", err)
 	}
 	p := python(t)

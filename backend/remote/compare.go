@@ -8,17 +8,12 @@ import (
 	"strings"
 
 	"runner/backend"
+	"runner/hint"
 )
 
-// MismatchError says that the engine's vocabulary is not the one that was given.
-type MismatchError struct{ Detail string }
-
-func (e *MismatchError) Error() string {
-	return "the tokenizer is not that of the engine's model: " + e.Detail
-}
-
-// Hint tells the user what to do next.
-func (*MismatchError) Hint() string { return "name the engine's own model with --tokenizer" }
+// ErrTokenizer means that the engine's vocabulary is not the one that was given.
+var ErrTokenizer = hint.New("the tokenizer is not that of the engine's model",
+	"name the engine's own model with --tokenizer")
 
 // probe is a text that common tokenizers split in different ways.
 const probe = "Hello, world! It's 12345 o'clock in naïve café №7.\n\n\tdef f(x):\n        return x**2  # 中文, 日本語, " +
@@ -30,12 +25,12 @@ const padding = 2048
 // namesAtOnce is how many names of special tokens are sent in one request.
 const namesAtOnce = 64
 
-// compare returns a *MismatchError if the engine tokenizes in another way: its size, the ids of special tokens, or the
+// compare returns ErrTokenizer if the engine tokenizes in another way: its size, the ids of special tokens, or the
 // tokens of a text differ, or the tokens spell another text.
 func compare(ctx context.Context, e Engine, d *Description, v *backend.Vocab,
 	tokenize func([]backend.Token, string) ([]backend.Token, error)) error {
 	if n := d.Vocabulary; n > 0 && (v.Len() > n || n-v.Len() > padding) {
-		return &MismatchError{fmt.Sprintf("it has %d tokens and the engine's has %d", v.Len(), n)}
+		return fmt.Errorf("%w: it has %d tokens and the engine's has %d", ErrTokenizer, v.Len(), n)
 	}
 	if err := compareSpecials(ctx, e, v); err != nil {
 		return err
@@ -49,14 +44,14 @@ func compare(ctx context.Context, e Engine, d *Description, v *backend.Vocab,
 		return fmt.Errorf("tokenizing a text: %w", err)
 	}
 	if !slices.Equal(ours, theirs) {
-		return &MismatchError{"the same text has other tokens"}
+		return fmt.Errorf("%w: the same text has other tokens", ErrTokenizer)
 	}
 	text, err := e.Decode(ctx, ours)
 	if err != nil {
 		return fmt.Errorf("spelling tokens: %w", err)
 	}
 	if text != probe {
-		return &MismatchError{"the same tokens spell another text"}
+		return fmt.Errorf("%w: the same tokens spell another text", ErrTokenizer)
 	}
 	return nil
 }
@@ -90,11 +85,11 @@ func compareSpecials(ctx context.Context, e Engine, v *backend.Vocab) error {
 		}
 		for i, s := range part {
 			if i >= len(got) || got[i] != s.id {
-				return &MismatchError{fmt.Sprintf("the special token %.40q is not %d", s.name, s.id)}
+				return fmt.Errorf("%w: the special token %.40q is not %d", ErrTokenizer, s.name, s.id)
 			}
 		}
 		if len(got) != len(want) {
-			return &MismatchError{"special tokens have other names"}
+			return fmt.Errorf("%w: special tokens have other names", ErrTokenizer)
 		}
 	}
 	return nil

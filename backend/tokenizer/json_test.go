@@ -11,6 +11,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/tokenizer"
+	"runner/hint"
 )
 
 func readFile(t testing.TB, name string) []byte {
@@ -101,7 +102,7 @@ func FuzzJSON(f *testing.F) {
 		k, err := tokenizer.FromJSON(data, tokenizer.Ends{})
 		if err != nil {
 			var e *tokenizer.Error
-			if !errors.As(err, &e) || e.Hint() == "" {
+			if !errors.As(err, &e) || hint.Of(err) == "" {
 				t.Fatalf("untyped error %v", err)
 			}
 			return

@@ -17,23 +17,27 @@
 package tokenizer
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
 	"runner/backend"
+	"runner/hint"
 )
 
-// Reasons why a tokenizer cannot be built. The errors of this package are an [*Error] that wraps one of these.
+const useEngine = "use a backend whose engine tokenizes this model itself"
+
+// Reasons why a tokenizer cannot be built, each with a hint. The errors of this package are an [*Error] that wraps one
+// of these.
 var (
 	// ErrPattern: the text is split by a pattern that this package does not support.
-	ErrPattern = errors.New("unknown pre-tokenizer")
+	ErrPattern = hint.New("unknown pre-tokenizer", useEngine)
 	// ErrModel: the tokenizer is of a kind that this package does not support.
-	ErrModel = errors.New("unknown kind of tokenizer")
+	ErrModel = hint.New("unknown kind of tokenizer", useEngine)
 	// ErrVocabulary: tokens, merges or special tokens are missing or contradict each other.
-	ErrVocabulary = errors.New("vocabulary is not usable")
+	ErrVocabulary = hint.New("vocabulary is not usable",
+		"the model's files are damaged or of different versions; download them again")
 )
 
 // Error says why a tokenizer cannot be built.
@@ -48,14 +52,6 @@ func (e *Error) Error() string { return e.Kind.Error() + ": " + e.Detail }
 
 // Unwrap returns Kind.
 func (e *Error) Unwrap() error { return e.Kind }
-
-// Hint tells the user what to do next.
-func (e *Error) Hint() string {
-	if e.Kind == ErrVocabulary {
-		return "the model's files are damaged or of different versions; download them again"
-	}
-	return "use a backend whose engine tokenizes this model itself"
-}
 
 // Tokenizer encodes text for one vocabulary. It is safe for concurrent use.
 type Tokenizer struct {

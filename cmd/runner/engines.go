@@ -21,6 +21,7 @@ import (
 	"runner/backend/llamacpp"
 	"runner/backend/mlx"
 	"runner/cmd/runner/cli"
+	"runner/hint"
 )
 
 // open loads a model with the engine that its files are for.
@@ -232,9 +233,8 @@ func modelsOf(architectures []string) string {
 // problemOf is an error in one line, with its hint.
 func problemOf(err error) string {
 	text := err.Error()
-	var h interface{ Hint() string }
-	if errors.As(err, &h) && h.Hint() != "" {
-		text += "; " + h.Hint()
+	if h := hint.Of(err); h != "" {
+		text += "; " + h
 	}
 	return text
 }

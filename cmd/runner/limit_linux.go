@@ -15,15 +15,15 @@ import (
 const startingMemory = 64 << 20
 
 // limitMemory limits the private memory of this process. Mapped files do not count, so the weights do not unless
-// they are read into memory. If the limit leaves no room to start, it is not set and the error is a *child.MemoryError:
-// a process without memory could not report it.
+// they are read into memory. If the limit leaves no room to start, it is not set and the error is that of
+// child.TooMuchMemory: a process without memory could not report it.
 func limitMemory(limit int64) error {
 	if limit <= 0 {
 		return nil
 	}
 	if has := privateMemory(); limit < has+startingMemory {
-		return &child.MemoryError{Limit: limit,
-			Detail: fmt.Sprintf("its process takes about %d MiB before it loads a model", (has+startingMemory)>>20)}
+		return child.TooMuchMemory(limit,
+			fmt.Sprintf("its process takes about %d MiB before it loads a model", (has+startingMemory)>>20))
 	}
 	l := unix.Rlimit{Cur: uint64(limit), Max: uint64(limit)}
 	if err := unix.Setrlimit(unix.RLIMIT_DATA, &l); err != nil {

@@ -16,6 +16,7 @@ import (
 	"runner/backend/llamacpp"
 	"runner/backend/mlx"
 	"runner/cmd/runner/cli"
+	"runner/hint"
 )
 
 // isolated loads a model in a process of its own, which runs this program's command engine-process.
@@ -90,15 +91,14 @@ func isPipe(descriptor int) bool {
 // even for the process itself, no model can be loaded.
 func serveEngine(memory int64, offer func() engineside.Engine) error {
 	err := limitMemory(memory)
-	small := (*child.MemoryError)(nil)
-	if err != nil && !errors.As(err, &small) {
+	if err != nil && !errors.Is(err, backend.ErrMemory) {
 		return err
 	}
 	e := offer() // within the limit
-	if small != nil {
+	if err != nil {
 		e.Open = func(_ context.Context, path string, _ backend.Config) (backend.Model, error) {
-			return nil, &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Detail: small.Error(), Err: small,
-				Advice: small.Hint()}
+			return nil, &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Detail: err.Error(), Err: err,
+				Advice: hint.Of(err)}
 		}
 	}
 	return engineside.Run(os.NewFile(protocol.FileIn, "in"), os.NewFile(protocol.FileOut, "out"), e)

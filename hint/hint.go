@@ -1,0 +1,42 @@
+// Package hint has errors that tell the user what to do next.
+//
+// A command prints such an error as "what is wrong; what to do next", and a server logs both. [Of] finds the second
+// part, whatever wraps the error. [Error] serves where nobody asks for more than its parts. A type with fields of its
+// own embeds an [Advice]. An error whose kind says what to do wraps an [Error] as its kind.
+package hint
+
+import "errors"
+
+// Advice is one line that tells the user what to do next. It may be empty.
+type Advice string
+
+// Hint returns the advice. It is the method of every error with a hint.
+func (a Advice) Hint() string { return string(a) }
+
+// Error is an error with a hint.
+type Error struct {
+	// Name names the error for programs, for instance "trace_tampered". It may be empty.
+	Name string
+	// Text is the message, in one line. It has all that is to be read of Err.
+	Text string
+	Advice
+	// Err is the cause or the kind of the error, for errors.Is and errors.As. It may be nil.
+	Err error
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New returns an *Error with a text and an advice. Like that of errors.New, it is equal to itself alone.
+func New(text string, advice Advice) error { return &Error{Text: text, Advice: advice} }
+
+// Of returns the hint of the first error in err's tree that has the method, or "".
+func Of(err error) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	return ""
+}
