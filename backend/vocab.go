@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -158,3 +159,23 @@ func (v *Vocab) EOS() Token { return v.eos }
 
 // EndsGeneration reports whether sampling t ends the generation.
 func (v *Vocab) EndsGeneration(t Token) bool { return v.eog.Has(t) }
+
+// Ends returns the tokens that end the generation.
+func (v *Vocab) Ends() (list []Token) {
+	for t := range Token(v.Len()) {
+		if v.EndsGeneration(t) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// Config returns what makes a vocabulary of the first n tokens. Tokens that v does not have are unused.
+func (v *Vocab) Config(n int) VocabConfig {
+	c := VocabConfig{Pieces: make([]string, n), Kinds: make([]TokenKind, n), BOS: v.bos, EOS: v.eos, AddBOS: v.addBOS}
+	for i := range n {
+		c.Pieces[i], c.Kinds[i] = v.Piece(Token(i)), v.Kind(Token(i))
+	}
+	c.EOG = slices.DeleteFunc(v.Ends(), func(t Token) bool { return int(t) >= n })
+	return c
+}

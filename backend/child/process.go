@@ -26,6 +26,8 @@ type Program struct {
 	Args       []string
 	// Env is its environment; nil means that of this process. Variables RUNNER_... are left out.
 	Env []string
+	// Input is what it reads from its standard input; nil means nothing.
+	Input []byte
 	// Model is a file that it inherits; nil means none. It must be open while the program is started.
 	Model *os.File
 }
@@ -84,6 +86,9 @@ func begin(p Program) (*process, error) {
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut, shared} // descriptors 3, 4 and 5
 	if p.Model != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, p.Model) // 6
+	}
+	if p.Input != nil {
+		cmd.Stdin = bytes.NewReader(p.Input)
 	}
 	cmd.Stdout, cmd.Stderr = c.said, c.said
 	cmd.WaitDelay = time.Second // a program that it started may hold its output open

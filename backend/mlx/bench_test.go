@@ -1,10 +1,9 @@
 package mlx
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -21,7 +20,7 @@ func BenchmarkDecode(b *testing.B) {
 	path := demoFolder(b)
 	for _, n := range []int{1, 4, 8} {
 		b.Run(fmt.Sprintf("%d sequences", n), func(b *testing.B) {
-			m, err := Engine{Python: p, Options: Options{Cache: b.TempDir()}}.Open(context.Background(), path,
+			m, err := Engine{Python: p}.Open(context.Background(), path,
 				backend.Config{Sequences: n, ContextSize: 4096})
 			if err != nil {
 				b.Fatal(err)
@@ -65,15 +64,16 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// changedWorker is a program that changes the worker before it runs.
-const changedWorker = `
-import os, sys
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(sys.argv[1]))
-from worker import main, model, steps
+// runWorker is the end of the program that Python reads, and changedWorker is another one, which changes the worker.
+const (
+	runWorker     = "\nmain()\n"
+	changedWorker = `
+import os
+from worker import model, steps
 %s
-main.main(sys.argv[2:])
+main()
 `
+)
 
 // computed makes a worker repeat the logits of its first step of eight sequences.
 const computed = `
@@ -155,12 +155,11 @@ func changed(b *testing.B, p *Python, path, python string, cfg backend.Config) b
 	if err != nil {
 		b.Fatal(err)
 	}
-	dir := b.TempDir()
-	start, err := Start(p, f, Options{Cache: dir})
+	start, err := Start(p, f, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
-	change(b, &start, dir, python)
+	change(b, &start, python)
 	m, err := Engine{}.run(b.Context(), start, f, cfg)
 	if err != nil {
 		b.Fatal(err)
@@ -169,14 +168,14 @@ func changed(b *testing.B, p *Python, path, python string, cfg backend.Config) b
 	return m
 }
 
-// change makes a program run a piece of Python before it starts the worker. The file for that goes into dir.
-func change(t testing.TB, start *child.Program, dir, python string) {
+// change makes a program run a piece of Python before it starts the worker.
+func change(t testing.TB, start *child.Program, python string) {
 	t.Helper()
-	script := filepath.Join(dir, "changed.py")
-	if err := os.WriteFile(script, fmt.Appendf(nil, changedWorker, python), 0o600); err != nil {
-		t.Fatal(err)
+	text, ok := bytes.CutSuffix(start.Input, []byte(runWorker))
+	if !ok {
+		t.Fatal("the program ends in another way")
 	}
-	start.Args = slices.Insert(start.Args, slices.Index(start.Args, "-I")+1, script)
+	start.Input = append(bytes.Clone(text), fmt.Appendf(nil, changedWorker, python)...)
 }
 
 // odd allows every token with an odd id.

@@ -46,11 +46,11 @@ func hookedBy(t *testing.T, e Engine, path, failure string) *child.Model {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	start, err := Start(e.Python, f, Options{Cache: dir, Memory: e.Options.Memory})
+	start, err := Start(e.Python, f, e.Memory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	change(t, &start, dir, fmt.Sprintf(hook, filepath.Join(dir, "mark"), failure))
+	change(t, &start, fmt.Sprintf(hook, filepath.Join(dir, "mark"), failure))
 	m, err := e.run(context.Background(), start, f, backend.Config{ContextSize: 256, Sequences: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -157,13 +157,13 @@ func TestFailuresInSteps(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("tokens %v, want %v", got, want)
 			}
-			if n := m.Counts(); n.Crashes != 1 || n.Hangs != 0 && !c.hang || n.Hangs != 1 && c.hang || n.Failed != 0 {
+			if n := countsOf(m); n.Crashes != 1 || n.Hangs != 0 && !c.hang || n.Hangs != 1 && c.hang || n.Failed != 0 {
 				t.Errorf("counts %+v", n)
 			}
 			if !strings.Contains(log.String(), c.says) {
 				t.Errorf("the log does not say %q:\n%s", c.says, log.String())
 			}
-			t.Logf("%v, counts %+v", time.Since(began).Round(10*time.Millisecond), m.Counts())
+			t.Logf("%v, counts %+v", time.Since(began).Round(10*time.Millisecond), countsOf(m))
 		})
 	}
 }
@@ -177,13 +177,13 @@ func TestMemoryLimit(t *testing.T) {
 		memory  int64
 		context int
 	}{{1 << 20, 0}, {64 << 20, 1 << 22}} {
-		_, err := open(t, p, path, backend.Config{ContextSize: c.context}, Options{Memory: c.memory})
+		_, err := open(t, p, path, backend.Config{ContextSize: c.context}, c.memory)
 		var e *backend.LoadError
 		if !errors.As(err, &e) || e.Reason != backend.LoadTooBig || e.Advice == "" {
 			t.Errorf("%d bytes for %d tokens: error %v", c.memory, c.context, err)
 		}
 	}
-	m, err := open(t, p, path, backend.Config{}, Options{Memory: 16 << 20})
+	m, err := open(t, p, path, backend.Config{}, 16<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestLoadFailures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			start, err := Start(p, f, Options{Cache: t.TempDir()})
+			start, err := Start(p, f, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -266,7 +266,7 @@ func TestKilled(t *testing.T) {
 	if again := greedy(t, m, 100); !slices.Equal(again, want) {
 		t.Error("after all rounds the tokens differ")
 	}
-	if n := m.Counts(); n.Crashes != rounds || n.Failed != 0 {
+	if n := countsOf(m); n.Crashes != rounds || n.Failed != 0 {
 		t.Errorf("counts %+v, want %d crashes", n, rounds)
 	}
 }

@@ -50,12 +50,8 @@ func IsFolder(path string) bool {
 	if _, err := os.Stat(filepath.Join(path, indexName)); err == nil {
 		return true
 	}
-	found, _ := filepath.Glob(filepath.Join(globQuote(path), "*.safetensors")) // the pattern is valid
+	found, _ := fs.Glob(os.DirFS(path), "*.safetensors") // the pattern is valid
 	return len(found) > 0
-}
-
-func globQuote(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 const (
@@ -181,30 +177,31 @@ func (f *Folder) fail(reason backend.LoadFailure, format string, args ...any) er
 		Advice: "download or convert the model again"}
 }
 
-// read returns a file's contents.
-func (f *Folder) read(name string, most int64) ([]byte, error) {
+// read returns a file's contents. They are nil if the file is missing and is not required.
+func (f *Folder) read(name string, required bool) (b []byte, err error) {
 	file, err := os.Open(filepath.Join(f.Path, name))
-	if err != nil {
-		return nil, err
+	if err == nil {
+		defer file.Close()
+		b, err = io.ReadAll(io.LimitReader(file, maxJSON+1))
 	}
-	defer file.Close()
-	b, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = fmt.Errorf("more than %d bytes", most)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !required:
+		return nil, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, f.fail(backend.LoadMissing, "%s is missing", name)
+	case err != nil:
+		return nil, f.fail(backend.LoadMissing, "%s cannot be read: %v", name, err)
+	case len(b) > maxJSON:
+		return nil, f.fail(backend.LoadMissing, "%s cannot be read: more than %d bytes", name, maxJSON)
 	}
-	return b, err
+	return b, nil
 }
 
 // json reads a JSON file. One that is not required may be missing.
 func (f *Folder) json(name string, into any, required bool) error {
-	b, err := f.read(name, maxJSON)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !required:
-		return nil
-	case errors.Is(err, fs.ErrNotExist):
-		return f.fail(backend.LoadMissing, "%s is missing", name)
-	case err != nil:
-		return f.fail(backend.LoadMissing, "%s cannot be read: %v", name, err)
+	b, err := f.read(name, required)
+	if b == nil || err != nil {
+		return err
 	}
 	if err := json.Unmarshal(b, into); err != nil {
 		return f.fail(backend.LoadCorrupt, "%s is damaged: %v", name, err)
@@ -218,11 +215,9 @@ func (f *Folder) text(c *settings) error {
 	if err := f.json("tokenizer_config.json", &t, false); err != nil {
 		return err
 	}
-	data, err := f.read("tokenizer.json", maxJSON)
-	if errors.Is(err, fs.ErrNotExist) {
-		return f.fail(backend.LoadMissing, "tokenizer.json is missing")
-	} else if err != nil {
-		return f.fail(backend.LoadMissing, "tokenizer.json cannot be read: %v", err)
+	data, err := f.read("tokenizer.json", true)
+	if err != nil {
+		return err
 	}
 	f.Tokenizer, err = tokenizer.FromJSON(data, tokenizer.Ends{BOS: string(t.BOS), EOS: string(t.EOS), AddBOS: t.AddBOS})
 	var unknown *tokenizer.Error
@@ -240,16 +235,8 @@ func (f *Folder) text(c *settings) error {
 
 // padded returns the vocabulary with as many tokens as the model has logits, and with the ends that config.json names.
 func padded(v *backend.Vocab, c *settings, addBOS bool) (*backend.Vocab, error) {
-	n := max(v.Len(), c.Vocabulary)
-	p := backend.VocabConfig{Pieces: make([]string, n), Kinds: make([]backend.TokenKind, n), BOS: v.BOS(), EOS: v.EOS(),
-		EOG: c.EOS, AddBOS: addBOS}
-	for i := range n {
-		t := backend.Token(i)
-		p.Pieces[i], p.Kinds[i] = v.Piece(t), v.Kind(t)
-		if v.EndsGeneration(t) {
-			p.EOG = append(p.EOG, t)
-		}
-	}
+	p := v.Config(max(v.Len(), c.Vocabulary))
+	p.EOG, p.AddBOS = append(p.EOG, c.EOS...), addBOS
 	if p.EOS == backend.NoToken && len(c.EOS) > 0 {
 		p.EOS = c.EOS[0]
 	}
@@ -259,11 +246,12 @@ func padded(v *backend.Vocab, c *settings, addBOS bool) (*backend.Vocab, error) 
 // template reads the chat template, which has a file of its own or is in tokenizer_config.json: as a text, or as a
 // list of templates with names.
 func (f *Folder) template(inConfig json.RawMessage) error {
-	b, err := f.read("chat_template.jinja", maxJSON)
-	if err == nil {
+	b, err := f.read("chat_template.jinja", false)
+	if err != nil {
+		return err
+	}
+	if b != nil {
 		f.ChatTemplate = string(b)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return f.fail(backend.LoadMissing, "chat_template.jinja cannot be read: %v", err)
 	} else if len(inConfig) > 0 && json.Unmarshal(inConfig, &f.ChatTemplate) != nil {
 		var named []struct{ Name, Template string }
 		if err := json.Unmarshal(inConfig, &named); err != nil {
@@ -298,10 +286,7 @@ func (f *Folder) weights() error {
 		files = append(files, file)
 	}
 	if len(files) == 0 { // as mlx-lm looks for them
-		found, _ := filepath.Glob(filepath.Join(globQuote(f.Path), "model*.safetensors")) // the pattern is valid
-		for _, file := range found {
-			files = append(files, filepath.Base(file))
-		}
+		files, _ = fs.Glob(os.DirFS(f.Path), "model*.safetensors") // the pattern is valid
 	}
 	slices.Sort(files)
 	files = slices.Compact(files)
@@ -309,9 +294,11 @@ func (f *Folder) weights() error {
 		return f.fail(backend.LoadMissing, "there is no model*.safetensors")
 	}
 	sum := sha256.New()
-	if b, err := f.read("config.json", maxJSON); err == nil {
-		sum.Write(b)
+	b, err := f.read("config.json", true)
+	if err != nil {
+		return err
 	}
+	sum.Write(b)
 	var missing []string
 	for _, file := range files {
 		header, size, err := f.header(file)

@@ -1,6 +1,7 @@
 package mlx
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -32,6 +33,7 @@ func talk(t *testing.T, p child.Program, shared int64) *conversation {
 		t.Fatal(err)
 	}
 	c := &conversation{protocol.NewWriter(in), protocol.NewReader(out), exec.Command(p.Path, p.Args...)}
+	c.cmd.Stdin = bytes.NewReader(p.Input)
 	c.cmd.ExtraFiles = []*os.File{theirIn, theirOut, rows}
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -99,12 +101,11 @@ func TestLayersAreProgress(t *testing.T) {
 		parts        int
 	}{{"slow", slow, 6}, {"fast", "", 0}} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
-			start, err := Start(p, f, Options{Cache: dir})
+			start, err := Start(p, f, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			change(t, &start, dir, c.python)
+			change(t, &start, c.python)
 			w := talk(t, start, int64(f.Vocab.Len())*4)
 			answer := w.ask(t, protocol.Frame{Kind: protocol.KindLoad, Head: []byte(`{"path":"` + path + `"}`)}, nil)
 			var loaded protocol.Loaded

@@ -33,12 +33,12 @@ func TestMemoryGrowsInAStep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
-			m := hookedBy(t, Engine{Python: p, Options: Options{Memory: 256e6},
+			m := hookedBy(t, Engine{Python: p, Memory: 256e6,
 				Log: slog.New(slog.NewTextHandler(&log, nil))}, path, c.failure)
 			if got := greedy(t, m, 12); !slices.Equal(got, want) {
 				t.Errorf("tokens %v, want %v", got, want)
 			}
-			if n := m.Counts(); n.Crashes != 1 || n.Hangs != 0 || n.Failed != 0 {
+			if n := countsOf(m); n.Crashes != 1 || n.Hangs != 0 || n.Failed != 0 {
 				t.Errorf("counts %+v", n)
 			}
 			if text := "--engine-memory allows (256 MB): " + c.says; !strings.Contains(log.String(), text) {
@@ -63,12 +63,12 @@ func TestMemoryOfAComputation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
-			m := hookedBy(t, Engine{Python: p, Options: Options{Memory: 256e6},
+			m := hookedBy(t, Engine{Python: p, Memory: 256e6,
 				Log: slog.New(slog.NewTextHandler(&log, nil))}, path, c.failure)
 			if got := greedy(t, m, 12); !slices.Equal(got, want) {
 				t.Errorf("tokens %v, want %v", got, want)
 			}
-			if n := m.Counts(); n.Crashes != 1 || n.Hangs != 0 || n.Failed != 0 {
+			if n := countsOf(m); n.Crashes != 1 || n.Hangs != 0 || n.Failed != 0 {
 				t.Errorf("counts %+v", n)
 			}
 			if !strings.Contains(log.String(), c.says) {
@@ -81,13 +81,13 @@ func TestMemoryOfAComputation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := Options{Cache: t.TempDir(), Memory: 256e6}
-		start, err := Start(p, f, o)
+		const memory = 256e6
+		start, err := Start(p, f, memory)
 		if err != nil {
 			t.Fatal(err)
 		}
-		change(t, &start, o.Cache, hungryToken)
-		m, err := Engine{Options: o}.run(t.Context(), start, f, backend.Config{ContextSize: 256, Sequences: 2})
+		change(t, &start, hungryToken)
+		m, err := Engine{Memory: memory}.run(t.Context(), start, f, backend.Config{ContextSize: 256, Sequences: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestOtherModelsLeaveLessMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer all.Remove()
-	_, err = open(t, p, path, backend.Config{}, Options{})
+	_, err = open(t, p, path, backend.Config{}, 0)
 	var load *backend.LoadError
 	if !errors.As(err, &load) || load.Reason != backend.LoadTooBig || load.Advice == "" {
 		t.Errorf("error %v, want LoadTooBig", err)

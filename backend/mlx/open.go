@@ -12,8 +12,8 @@ import (
 type Engine struct {
 	// Python is the interpreter, from Find.
 	Python *Python
-	// Options are the settings that backend.Config does not have.
-	Options Options
+	// Memory is how many bytes MLX may use. 0 leaves the choice to the worker.
+	Memory int64
 	// Version is the version of this program.
 	Version string
 	// Log reports crashes and restarts; nil reports none.
@@ -27,7 +27,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*chi
 	if err != nil {
 		return nil, err
 	}
-	p, err := Start(e.Python, f, e.Options)
+	p, err := Start(e.Python, f, e.Memory)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +37,6 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*chi
 // run opens a folder with a program that Start returned.
 func (e Engine) run(ctx context.Context, p child.Program, f *Folder, cfg backend.Config) (*child.Model, error) {
 	text := &child.Text{Vocab: f.Vocab, Tokenize: f.Tokenize, ChatTemplate: f.ChatTemplate}
-	return child.Engine{Program: p, Version: e.Version, Memory: e.Options.Memory, Log: e.Log,
+	return child.Engine{Program: p, Version: e.Version, Memory: e.Memory, Log: e.Log,
 		Text: func(string) (*child.Text, error) { return text, nil }}.Open(ctx, f.Path, cfg)
 }

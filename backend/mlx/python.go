@@ -106,8 +106,8 @@ func (c *Config) advice() hint.Advice {
 	return "choose another with RUNNER_PYTHON, or unset that and " + setUp
 }
 
-// Find returns the Python that runs MLX. It starts the interpreter to ask for the versions. With an error, it returns the
-// Python as far as it is known.
+// Find returns the Python that runs MLX. It starts the interpreter to ask for the versions. With an error, it returns
+// the Python as far as it is known.
 func Find(ctx context.Context, c Config) (*Python, error) {
 	p, err := c.find(ctx)
 	if err != nil {

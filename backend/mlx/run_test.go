@@ -45,17 +45,14 @@ func randomFolder(t testing.TB, c random.Config) string {
 }
 
 // open runs a model.
-func open(t *testing.T, p *Python, path string, cfg backend.Config, o Options) (*child.Model, error) {
+func open(t *testing.T, p *Python, path string, cfg backend.Config, memory int64) (*child.Model, error) {
 	t.Helper()
-	if o.Cache == "" {
-		o.Cache = t.TempDir()
-	}
-	return Engine{Python: p, Options: o}.Open(context.Background(), path, cfg)
+	return Engine{Python: p, Memory: memory}.Open(context.Background(), path, cfg)
 }
 
 func mustOpen(t *testing.T, p *Python, path string, cfg backend.Config) *child.Model {
 	t.Helper()
-	m, err := open(t, p, path, cfg, Options{})
+	m, err := open(t, p, path, cfg, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,4 +96,14 @@ func TestConformance(t *testing.T) {
 			}, backendtest.Options{Tolerance: 1e-3})
 		})
 	}
+}
+
+// counts are what a model has counted.
+type counts struct{ Crashes, Hangs, Failed int64 }
+
+func countsOf(m interface {
+	Crashes() (all, hangs, failed int64)
+}) (c counts) {
+	c.Crashes, c.Hangs, c.Failed = m.Crashes()
+	return c
 }

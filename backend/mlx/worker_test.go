@@ -1,6 +1,7 @@
 package mlx
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -12,7 +13,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,7 +40,7 @@ func sources(t *testing.T) []string {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	return append(files, "worker_test.py", "frames_test.py", "golden_test.py")
+	return append(files, "boot.py", "worker_test.py", "frames_test.py", "golden_test.py")
 }
 
 func TestWorkerInPython(t *testing.T) {
@@ -69,57 +69,26 @@ func TestWorkerLines(t *testing.T) {
 	}
 }
 
-// TestWorkerFiles: damaged files are written again, and nothing is run from a folder that others can write.
-func TestWorkerFiles(t *testing.T) {
-	cache := filepath.Join(t.TempDir(), "cache")
-	path, err := writeWorker(cache)
+// TestProgram: the program has all modules of the worker, and nothing of it is read from a file.
+func TestProgram(t *testing.T) {
+	text, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	main := filepath.Join(path, "main.py")
-	for name, damage := range map[string]func() error{
-		"another text": func() error { return os.WriteFile(main, []byte("import os"), 0o600) },
-		"no file":      func() error { return os.Remove(main) },
-		"no folder":    func() error { return os.RemoveAll(path) },
-		"a link":       func() error { return errors.Join(os.Remove(main), os.Symlink("engine.py", main)) },
-		"for all":      func() error { return os.Chmod(main, 0o666) },
-		"folder":       func() error { return os.Chmod(path, 0o777) },
-	} {
-		if err := damage(); err != nil {
-			t.Fatal(err)
-		}
-		if again, err := writeWorker(cache); err != nil || again != path {
-			t.Errorf("%s: %s, %v", name, again, err)
-		}
-		files, _, err := workerFiles()
-		if err != nil || len(files) < 2 || !isWhole(filepath.Dir(path), files) {
-			t.Errorf("%s: the worker was not written again, %v", name, err)
-		}
+	check := bytes.Replace(text, []byte(runWorker), []byte(`
+for name in ("worker", "worker.protocol", "worker.steps", "worker.main"):
+    print(name, getattr(sys.modules[name], "__file__", None), sys.modules[name].__package__)
+`), 1)
+	cmd := exec.Command(plainPython(t), "-I", "-")
+	cmd.Stdin, cmd.Dir = bytes.NewReader(check), t.TempDir()
+	out, err := cmd.CombinedOutput()
+	want := "worker None worker\nworker.protocol None worker\nworker.steps None worker\nworker.main None worker\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v\n%s", err, out)
 	}
-	left, err := os.ReadDir(filepath.Join(cache, "mlx"))
-	if err != nil || len(left) != 2 { // with the lock
-		t.Errorf("the cache has %v, %v", left, err)
+	if left, err := os.ReadDir(cmd.Dir); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
 	}
-	if err := os.Chmod(filepath.Join(cache, "mlx"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := writeWorker(cache); err == nil || !strings.Contains(err.Error(), "written by others") {
-		t.Errorf("a folder that others can write: error %v", err)
-	}
-}
-
-// TestWorkerFilesAtOnce lets several programs write the worker at the same time.
-func TestWorkerFilesAtOnce(t *testing.T) {
-	cache := t.TempDir()
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if path, err := writeWorker(cache); err != nil {
-				t.Errorf("%s, %v", path, err)
-			}
-		})
-	}
-	all.Wait()
 }
 
 // TestDocNamesTests: the tests that doc.go names are where it says.
@@ -256,7 +225,12 @@ func converse(t *testing.T, python string, send []byte, end bool) (string, int) 
 	defer shared.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, python, "-I", "-B", "worker")
+	text, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, python, "-I", "-")
+	cmd.Stdin = bytes.NewReader(text)
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut, shared}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

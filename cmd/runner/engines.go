@@ -301,12 +301,7 @@ func openMLX(ctx context.Context, path string, cfg backend.Config, limit int64, 
 	if err != nil {
 		return nil, err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return nil, err
-	}
-	e := mlx.Engine{Python: python, Options: mlx.Options{Cache: filepath.Join(cache, "runner"), Memory: limit},
-		Version: version, Log: log}
+	e := mlx.Engine{Python: python, Memory: limit, Version: version, Log: log}
 	m, err := e.Open(ctx, path, cfg)
 	if err != nil {
 		return nil, err

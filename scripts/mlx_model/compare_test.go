@@ -51,7 +51,7 @@ func TestEnginesAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := backend.Config{Sequences: 1, ContextSize: 4096, Threads: 1}
-	third, err := mlx.Engine{Python: python, Options: mlx.Options{Cache: t.TempDir()}}.Open(ctx, folder, cfg)
+	third, err := mlx.Engine{Python: python}.Open(ctx, folder, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
