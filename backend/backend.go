@@ -189,24 +189,25 @@ type TokenLogprob struct {
 	Logprob float32
 }
 
-// Capabilities lists the optional parts of the contract.
+// Capabilities lists the optional parts of the contract. An engine in a process of its own sends those that have names
+// in JSON.
 type Capabilities struct {
 	// Logits: Input.Logits is supported.
-	Logits bool
+	Logits bool `json:"logits"`
 	// Embeddings: Input.Hidden is supported.
-	Embeddings bool
-	// Targets: Input.Targets is supported.
-	Targets bool
-	// Paced: each sequence goes at its own pace. Step does not wait for the engine. It marks the inputs that have no
-	// result yet as Output.Pending. The model is a [Paced].
-	Paced bool
-	// MixesOwners: a sequence may continue from what the engine computed for another owner's, unless Input.Apart is set.
-	MixesOwners bool
+	Embeddings bool `json:"embeddings"`
 	// ExactTruncate: Truncate(n) always keeps exactly n tokens if there are that many.
-	ExactTruncate bool
+	ExactTruncate bool `json:"exact_truncate"`
 	// Drafts: Input.Drafts is supported. A model supports it only if a token's logits are the same, to the bit, whatever
 	// else is in its step.
-	Drafts bool
+	Drafts bool `json:"drafts,omitempty"`
+	// Targets: Input.Targets is supported.
+	Targets bool `json:"-"`
+	// Paced: each sequence goes at its own pace. Step does not wait for the engine. It marks the inputs that have no
+	// result yet as Output.Pending. The model is a [Paced].
+	Paced bool `json:"-"`
+	// MixesOwners: a sequence may continue from what the engine computed for another owner's, unless Input.Apart is set.
+	MixesOwners bool `json:"-"`
 }
 
 // Constraint decides which tokens may be sampled next. Backends read it; its owner advances it between steps.
@@ -217,62 +218,68 @@ type Constraint interface {
 	Fill(m Mask)
 }
 
-// Info describes a loaded model.
+// Info describes a loaded model. An engine in a process of its own sends the fields that have names in JSON.
 type Info struct {
 	// Name is the model's own name from its metadata, or its file's base name.
-	Name string
+	Name string `json:"name"`
 	// Architecture is the name that the file format gives it, for instance "gpt-oss".
-	Architecture string
-	// Path is where the model was read from; empty if it has no file.
-	Path string
-	// Backend names the implementation and Device the hardware it computes on, both for people to read.
-	Backend, Device string
+	Architecture string `json:"architecture"`
+	// Device names the hardware that the model computes on, and Backend the implementation, both for people to read.
+	Device  string `json:"device"`
+	Backend string `json:"engine,omitempty"`
 	// Kernels says which kernels compute the model, for people to read; empty if the engine does not tell.
-	Kernels string
+	Kernels string `json:"kernels,omitempty"`
 	// Parameters is the number of weights, and Bytes their size in memory or on disk.
-	Parameters, Bytes int64
+	Parameters int64 `json:"parameters"`
+	Bytes      int64 `json:"bytes"`
 	// Quantization is the format of the weights, for people to read, for instance "MXFP4_MOE".
-	Quantization string
+	Quantization string `json:"quantization"`
 	// ContextSize is how many tokens each sequence can hold. TrainedContext is what the model was trained for.
-	ContextSize, TrainedContext int
+	ContextSize    int `json:"context"`
+	TrainedContext int `json:"trained_context"`
 	// CacheTokens is the size of the cache that all sequences share, in tokens. ContextReason explains the choice
 	// of ContextSize to people.
-	CacheTokens   int
-	ContextReason string
+	CacheTokens   int    `json:"cache_tokens"`
+	ContextReason string `json:"context_reason"`
 	// Sequences is how many sequences can be open at once. BatchSize is how many tokens one step can take.
-	Sequences, BatchSize int
+	Sequences int `json:"sequences"`
+	BatchSize int `json:"batch"`
 	// Threads and GPULayers are the values in effect.
-	Threads, GPULayers int
-	// Memory is what the model was promised when it was loaded. Its Untouched is not set.
-	Memory Memory
+	Threads   int `json:"threads"`
+	GPULayers int `json:"gpu_layers"`
 	// EmbeddingLength is the width of the hidden state, and Layers is the number of layers; 0 is unknown.
-	EmbeddingLength, Layers int
+	EmbeddingLength int `json:"embedding_length"`
+	Layers          int `json:"layers,omitempty"`
 	// WindowOnly reports that sliding-window layers keep only their window. Little of a sequence can then be
 	// rewound.
-	WindowOnly bool
+	WindowOnly bool `json:"window_only"`
 	// DefaultSplit says, for people to read, why texts are split into words by the engine's default rule and not by the
 	// model's own, so that the model may see other tokens than in training. It is empty if they are not.
-	DefaultSplit string
+	DefaultSplit string `json:"default_split,omitempty"`
 	// ChatTemplate is the model's own Jinja template; empty when it has none.
-	ChatTemplate string
+	ChatTemplate string `json:"chat_template"`
 	// Header is a digest of the headers of the model's files, or of what an engine at an address says of its model.
 	// Engines compute it while they load. Models with other weights can have the same.
-	Header string
+	Header string `json:"digest"`
+	// Memory is what the model was promised when it was loaded. Its Untouched is not set.
+	Memory Memory `json:"memory"`
+	// Path is where the model was read from; empty if it has no file.
+	Path string `json:"-"`
 	// Key identifies the model's files as they lie on the disk, and Header where there are none. The runner sets it.
-	Key string
+	Key string `json:"-"`
 	// Digest identifies the weights: hexadecimal SHA-256 of all that the files hold. It is empty until it is known. The
 	// runner sets it, unless the model has no files and knows it.
-	Digest string
+	Digest string `json:"-"`
 }
 
 // Memory is memory that models were promised, in bytes.
 type Memory struct {
 	// Mapped is for the part of their files that is mapped. The system counts its pages as free.
-	Mapped int64
+	Mapped int64 `json:"mapped"`
 	// Private is for the rest: caches, buffers, and weights that were read or copied.
-	Private int64
+	Private int64 `json:"private"`
 	// Untouched is the part of Private that the system still counts as free.
-	Untouched int64
+	Untouched int64 `json:"untouched,omitempty"`
 }
 
 // The maximum values of a Config. A model or a machine may accept less.
@@ -281,44 +288,45 @@ const (
 	MaxThreads     = 512
 )
 
-// Config says how to load a model. The zero value loads with the backend's defaults.
+// Config says how to load a model. The zero value loads with the backend's defaults. An engine in a process of its own
+// gets the fields that have names in JSON.
 type Config struct {
 	// ContextSize is how many tokens each sequence can hold. 0 means the trained context, as far as memory allows.
-	ContextSize int
+	ContextSize int `json:"context"`
 	// Sequences is how many sequences can be open at once; 0 means 4.
-	Sequences int
+	Sequences int `json:"sequences"`
 	// CacheTokens is the size of the cache that all sequences share, in tokens. With 0 the backend chooses a size
 	// from ContextSize to ContextSize*Sequences. Forks share their common prefix.
-	CacheTokens int
-	// Others lists the weights, in bytes, of models that will be loaded later and stay loaded together with this
-	// one. Sizes that the backend chooses leave room for them.
-	Others []int64
-	// Reserved is what loaded models were promised in other processes. Package ledger counts those of this process.
-	Reserved Memory
+	CacheTokens int `json:"cache_tokens"`
 	// BatchSize is the maximum number of tokens in one step. 0 leaves the choice to the backend. That is 512 for most
 	// models, and 256 where package llamacpp computes a tiny model on the CPU.
-	BatchSize int
+	BatchSize int `json:"batch"`
 	// Threads is the number of compute threads. 0 means one per physical core, or fewer if the model is too small
 	// to use them all.
-	Threads int
+	Threads int `json:"threads"`
 	// GPULayers is how many layers to offload. A negative value offloads all that fit; 0 none.
-	GPULayers int
+	GPULayers int `json:"gpu_layers"`
 	// FlashAttention is "auto" (or empty), "on" or "off".
-	FlashAttention string
+	FlashAttention string `json:"flash_attention"`
 	// CacheType is the KV cache's element type: "f16" (or empty), "f32", "bf16", "q8_0", "q4_0".
-	CacheType string
+	CacheType string `json:"cache_type"`
 	// FullWindow keeps the whole context for sliding-window layers too. Every prefix can then be reused, for about
 	// twice the cache memory in models that alternate. "auto" (or empty), "on" or "off".
-	FullWindow string
+	FullWindow string `json:"full_window"`
 	// NoMemoryMap reads the weights into memory instead of mapping the file.
-	NoMemoryMap bool
+	NoMemoryMap bool `json:"no_memory_map"`
 	// AnyPretokenizer loads a model even if the engine does not know its pre-tokenizer, which splits texts into words
 	// before they are tokenized. The engine's default rule then splits them.
-	AnyPretokenizer bool
+	AnyPretokenizer bool `json:"any_pretokenizer,omitempty"`
+	// Others lists the weights, in bytes, of models that will be loaded later and stay loaded together with this
+	// one. Sizes that the backend chooses leave room for them.
+	Others []int64 `json:"others,omitempty"`
+	// Reserved is what loaded models were promised in other processes. Package ledger counts those of this process.
+	Reserved Memory `json:"reserved,omitzero"`
 	// Progress, when not nil, is called with values from 0 to 1 while loading. Returning false cancels the load.
-	Progress func(fraction float32) bool
+	Progress func(fraction float32) bool `json:"-"`
 	// Files, when not nil, are the model's files, which were opened before. An engine loads these, or fails.
-	Files Files
+	Files Files `json:"-"`
 }
 
 // Files are the files of a model, which were opened before it is loaded and stay open until it is closed.

@@ -38,22 +38,37 @@ func CheckInputs(info *Info, can Capabilities, v *Vocab, inputs []Input, outputs
 	return nil
 }
 
-// CheckSequences returns the error of the first sequence in a step that is foreign, closed or there twice. step is the
-// step's number, from 1. own returns where the backend keeps the number of the last step of a sequence, or ErrForeign
-// or ErrClosed. Sequences that are missing are left to CheckInputs.
-func CheckSequences(inputs []Input, step uint64, own func(Sequence) (last *uint64, err error)) error {
+// Member is what a backend knows of each of its sequences, which embed it.
+type Member struct {
+	// Of is the model that made the sequence.
+	Of Model
+	// Closed says that the sequence is closed.
+	Closed bool
+	step   uint64 // the last step in which it appeared
+}
+
+func (m *Member) member() *Member { return m }
+
+// CheckSequences returns the error of the first sequence in a step of a model that is foreign, closed or there twice.
+// step is the step's number, from 1. Sequences that are missing are left to CheckInputs.
+func CheckSequences(m Model, inputs []Input, step uint64) error {
 	for i := range inputs {
 		if inputs[i].Sequence == nil {
 			continue
 		}
-		last, err := own(inputs[i].Sequence)
-		if err == nil && *last == step {
+		var err error
+		switch s, ok := inputs[i].Sequence.(interface{ member() *Member }); {
+		case !ok || s.member().Of != m:
+			err = ErrForeign
+		case s.member().Closed:
+			err = ErrClosed
+		case s.member().step == step:
 			err = ErrRepeated
+		default:
+			s.member().step = step
+			continue
 		}
-		if err != nil {
-			return &InputError{Index: i, Err: err}
-		}
-		*last = step
+		return &InputError{Index: i, Err: err}
 	}
 	return nil
 }

@@ -330,3 +330,13 @@ func TestCanceledLoad(t *testing.T) {
 		t.Errorf("Open returned %v", err)
 	}
 }
+
+// counts are what a model has counted.
+type counts struct{ Crashes, Hangs, Failed int64 }
+
+func countsOf(m interface {
+	Crashes() (all, hangs, failed int64)
+}) (c counts) {
+	c.Crashes, c.Hangs, c.Failed = m.Crashes()
+	return c
+}

@@ -2,7 +2,6 @@ package child
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,8 +22,8 @@ func (c *crash) Error() string { return "the engine crashed: " + c.err.Error() }
 // Unwrap returns the cause.
 func (c *crash) Unwrap() error { return c.err }
 
-// TooMuchMemory returns a backend.ErrMemory with a hint: a process needed more memory than Engine.Memory. detail is what
-// the engine said.
+// TooMuchMemory returns a backend.ErrMemory with a hint: a process needed more memory than Engine.Memory. detail is
+// what the engine said.
 func TooMuchMemory(limit int64, detail string) error {
 	return &hint.Error{Err: backend.ErrMemory, Advice: "raise --engine-memory, or choose a smaller model or context size",
 		Text: fmt.Sprintf("the engine needs more memory than --engine-memory allows (%d MB): %s", limit/1e6, detail)}
@@ -39,6 +38,7 @@ var errTextHang = fmt.Errorf("%w while it tokenized a text", errHang)
 // conn is a conversation with one process. Requests come from one goroutine, texts to tokenize from any.
 type conn struct {
 	proc  *process
+	read  sync.WaitGroup // of the reader
 	out   *protocol.Writer
 	hello protocol.Hello
 	limit int64 // of the process's memory, or 0
@@ -86,15 +86,10 @@ func dial(ctx context.Context, e *Engine) (*conn, error) {
 	c := &conn{proc: proc, limit: e.Memory, out: protocol.NewWriter(proc.out), answers: make(chan protocol.Frame),
 		release: make(chan struct{}), dead: make(chan struct{}), texts: map[uint64]chan<- tokens{}}
 	c.watch.of = c
-	go c.read()
-	go c.watch.run()
+	c.read.Go(c.readAll)
 	stop := context.AfterFunc(ctx, proc.end)
-	f, err := c.ask(context.Background(), e.times.start, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
-		Runner: e.Version})
-	if err == nil {
-		err = c.take(f, protocol.KindEngineHello, &c.hello)
-		c.done()
-	}
+	err = c.exchange(context.Background(), e.times.start, protocol.KindHello, protocol.Hello{Protocol: protocol.Version,
+		Runner: e.Version}, protocol.KindEngineHello, &c.hello)
 	if err == nil && c.hello.Protocol != protocol.Version {
 		err = fmt.Errorf("the engine speaks version %d of the protocol, this program version %d", c.hello.Protocol,
 			protocol.Version)
@@ -109,8 +104,8 @@ func dial(ctx context.Context, e *Engine) (*conn, error) {
 	return c, nil
 }
 
-// read passes frames on until the process ends.
-func (c *conn) read() {
+// readAll passes frames on until the process ends.
+func (c *conn) readAll() {
 	r := protocol.NewReader(c.proc.in)
 	var err error
 	for err == nil {
@@ -192,15 +187,13 @@ func (c *conn) pass(f protocol.Frame) error {
 }
 
 func (c *conn) passTokens(f protocol.Frame) error {
-	var t struct {
-		protocol.Tokenize
-		Error string `json:"error"`
-	}
+	var t protocol.Tokenize
 	if err := f.JSON(&t); err != nil {
 		return err
 	}
-	if len(f.Raw)%4 != 0 {
-		return fmt.Errorf("%w: %d bytes of tokens", protocol.ErrFrame, len(f.Raw))
+	list, err := protocol.Tokens(f.Raw)
+	if err != nil {
+		return err
 	}
 	c.mu.Lock()
 	to := c.texts[t.ID]
@@ -209,14 +202,10 @@ func (c *conn) passTokens(f protocol.Frame) error {
 	if to == nil {
 		return fmt.Errorf("%w: tokens of no text", protocol.ErrFrame)
 	}
-	answer := tokens{list: make([]backend.Token, len(f.Raw)/4)}
-	for i := range answer.list {
-		answer.list[i] = backend.Token(binary.LittleEndian.Uint32(f.Raw[4*i:]))
-	}
 	if t.Error != "" {
-		answer = tokens{err: errors.New(t.Error)}
+		list, err = nil, errors.New(t.Error)
 	}
-	to <- answer
+	to <- tokens{list, err}
 	return nil
 }
 
@@ -243,6 +232,18 @@ func (c *conn) tokenize(text string, patience time.Duration) ([]backend.Token, e
 	}
 	t := <-answer
 	return t.list, t.err
+}
+
+// exchange sends a request with a JSON head and decodes that of its only answer, see take.
+func (c *conn) exchange(ctx context.Context, patience time.Duration, kind protocol.Kind, head any, answer protocol.Kind,
+	into any) error {
+	f, err := c.ask(ctx, patience, kind, head)
+	if err != nil {
+		return err
+	}
+	err = c.take(f, answer, into)
+	c.done()
+	return err
 }
 
 // ask sends a request with a JSON head and waits for its answer, see await.
@@ -317,28 +318,23 @@ func (c *conn) done() time.Duration {
 	return took
 }
 
-// take decodes the JSON of an answer that should be of a kind. An error of the engine is returned as a *remote.
+// take decodes the JSON of an answer that should be of a kind. An error of the engine is a *protocol.Error.
 func (c *conn) take(f protocol.Frame, kind protocol.Kind, into any) error {
 	switch f.Kind {
 	case kind:
 		return f.JSON(into)
 	case protocol.KindError:
-		r := &remote{}
-		if err := f.JSON(&r.is); err != nil {
+		e := &protocol.Error{}
+		if err := f.JSON(e); err != nil {
 			return err
 		}
-		if err := r.is.Backend(""); errors.Is(err, backend.ErrBroken) || errors.Is(err, backend.ErrMemory) {
+		if err := e.Backend(""); errors.Is(err, backend.ErrBroken) || errors.Is(err, backend.ErrMemory) {
 			c.reason = err
 		}
-		return r
+		return e
 	}
 	return fmt.Errorf("%w: %v came instead of %v", protocol.ErrFrame, f.Kind, kind)
 }
-
-// remote is an error that the engine reported.
-type remote struct{ is protocol.Error }
-
-func (r *remote) Error() string { return r.is.Text + r.is.Detail }
 
 // end ends a process that broke the protocol or that said that it is broken, and returns its crash.
 func (c *conn) end(err error) error {
@@ -353,6 +349,6 @@ func (c *conn) end(err error) error {
 // close ends the process.
 func (c *conn) close() {
 	c.proc.stop()
-	<-c.dead
+	c.read.Wait()
 	c.watch.stop()
 }

@@ -89,7 +89,7 @@ func TestAnswersSurviveKills(t *testing.T) {
 			if !slices.EqualFunc(got, want, slices.Equal) {
 				t.Errorf("the tokens are not those of an undisturbed run:\n%v\n%v", got, want)
 			}
-			if c := m.Counts(); c.Crashes != sent.Load() || c.Failed != 0 || signal == syscall.SIGSTOP && c.Hangs == 0 {
+			if c := countsOf(m); c.Crashes != sent.Load() || c.Failed != 0 || signal == syscall.SIGSTOP && c.Hangs == 0 {
 				t.Errorf("%d signals, counted %+v", sent.Load(), c)
 			}
 		})
@@ -117,7 +117,7 @@ func TestPoisonFailsAlone(t *testing.T) {
 			if len(bad.Tokens()) != 0 {
 				t.Errorf("the failed sequence has %v", bad.Tokens())
 			}
-			if c := m.Counts(); c.Failed != 1 || c.Crashes < 3 {
+			if c := countsOf(m); c.Failed != 1 || c.Crashes < 3 {
 				t.Errorf("counted %+v", c)
 			}
 		})
@@ -133,7 +133,7 @@ type withBad struct {
 }
 
 func (w withBad) Step(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
-	if inputs[0].Sequence.(*sequence).held > 0 || w.Counts().Crashes > 0 {
+	if inputs[0].Sequence.(*sequence).held > 0 || countsOf(w).Crashes > 0 {
 		return w.Model.Step(ctx, inputs, outputs)
 	}
 	at := len(inputs) / 2
@@ -201,7 +201,7 @@ func TestBrokenByCrashes(t *testing.T) {
 		errors.As(err, &input) {
 		t.Errorf("error %v, want ErrBroken and no blame", err)
 	}
-	if n := m.Counts().Failed; n != 0 {
+	if n := countsOf(m).Failed; n != 0 {
 		t.Errorf("%d sequences failed", n)
 	}
 	if !errors.Is(m.Failure(), backend.ErrBroken) {
@@ -418,7 +418,7 @@ func TestIdleProcessesAreStartedAgain(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		within(t, "the end is counted", func() bool { return died > maxFailures || m.Counts().Crashes == died })
+		within(t, "the end is counted", func() bool { return died > maxFailures || countsOf(m).Crashes == died })
 		if died <= maxFailures {
 			within(t, "another process", func() bool { p := m.Process(); return p != 0 && p != pid })
 		}
@@ -428,7 +428,7 @@ func TestIdleProcessesAreStartedAgain(t *testing.T) {
 		t.Errorf("%d starts without a request, want %d", n, maxFailures)
 	}
 	run(t, m, 2, 4, nil)
-	if n := m.Counts().Crashes; n != maxFailures+1 {
+	if n := countsOf(m).Crashes; n != maxFailures+1 {
 		t.Errorf("%d crashes, want %d", n, maxFailures+1)
 	}
 }

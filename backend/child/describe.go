@@ -8,11 +8,7 @@ import (
 )
 
 // Description is what an engine says of itself before it loads a model.
-type Description struct {
-	// Engine and Version name it.
-	Engine, Version string
-	protocol.About
-}
+type Description = protocol.Hello
 
 // Describe starts an engine's program, asks it what it is, and ends it. version is that of this program. Set a limit to
 // the time with ctx. The error says why the engine cannot be used.
@@ -22,9 +18,8 @@ func Describe(ctx context.Context, p Program, version string) (Description, erro
 		return Description{}, err
 	}
 	defer c.close()
-	d := Description{Engine: c.hello.Engine, Version: c.hello.Version, About: c.hello.About}
-	if d.Problem != "" {
-		return d, errors.New(d.Problem)
+	if c.hello.Problem != "" {
+		err = errors.New(c.hello.Problem)
 	}
-	return d, nil
+	return c.hello, err
 }

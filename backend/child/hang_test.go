@@ -163,7 +163,7 @@ func TestHangsInRequestsAreFound(t *testing.T) {
 				again, d := feed(t, m, tokens...)
 				again.Close()
 				got[i] = append(tokens, a, b, c, d)
-				if n := m.Counts(); n.Hangs != int64(i) || n.Crashes != int64(i) || n.Failed != 0 {
+				if n := countsOf(m); n.Hangs != int64(i) || n.Crashes != int64(i) || n.Failed != 0 {
 					t.Errorf("counts %+v, want %d hangs", n, i)
 				}
 				if took := time.Since(began); took > 8*time.Second {
@@ -203,7 +203,7 @@ func TestRepeatedHangsEnd(t *testing.T) {
 			if err := call(m); !errors.Is(err, backend.ErrCrashed) || errors.Is(err, backend.ErrBroken) {
 				t.Errorf("error %v, want ErrCrashed", err)
 			}
-			within(t, "both hangs are counted", func() bool { return m.Counts().Hangs == maxAlone })
+			within(t, "both hangs are counted", func() bool { return countsOf(m).Hangs == maxAlone })
 		})
 	}
 }
@@ -226,7 +226,7 @@ func TestWaveringCountIsNoProgress(t *testing.T) {
 	if !errors.Is(err, backend.ErrCrashed) {
 		t.Errorf("error %v, want ErrCrashed", err)
 	}
-	within(t, "both hangs are counted", func() bool { return m.Counts().Hangs == maxAlone })
+	within(t, "both hangs are counted", func() bool { return countsOf(m).Hangs == maxAlone })
 }
 
 // TestHangsWhileLoadingAreFound: an engine that hangs before it has loaded the model is killed, also if it reports the
@@ -297,7 +297,7 @@ func TestATextThatHangsBlamesNoStep(t *testing.T) {
 	if _, err := push(m, s, next); err != nil {
 		t.Error(err)
 	}
-	if n := m.Counts(); n.Failed != 0 || n.Hangs != maxAlone {
+	if n := countsOf(m); n.Failed != 0 || n.Hangs != maxAlone {
 		t.Errorf("counts %+v", n)
 	}
 }

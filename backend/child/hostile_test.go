@@ -180,7 +180,7 @@ func loaded(samples bool, sequences int) *script {
 	s.json(protocol.KindEngineHello, protocol.Hello{Protocol: protocol.Version, Engine: "e", Samples: samples,
 		Tokenizes: true}, nil)
 	s.json(protocol.KindProgress|more, protocol.Progress{Fraction: 0.5}, nil)
-	s.json(protocol.KindLoaded, protocol.Loaded{Info: protocol.Info{Context: 64, Sequences: sequences, Batch: 16},
+	s.json(protocol.KindLoaded, protocol.Loaded{Info: backend.Info{ContextSize: 64, Sequences: sequences, BatchSize: 16},
 		Vocabulary: protocol.Vocabulary{Tokens: vocabulary, BOS: -1, EOS: 1, End: []backend.Token{1}}}, pieces())
 	if !samples {
 		s.done(0)

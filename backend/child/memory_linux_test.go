@@ -61,7 +61,7 @@ func TestMemoryOverTheLimitIsReported(t *testing.T) {
 				t.Errorf("the log does not say %q:\n%s", c.want, log.String())
 			}
 			feed(t, m, backend.Token(65))
-			if n := m.Counts(); n.Crashes != maxAlone || n.Hangs != 0 || n.Failed != 1 {
+			if n := countsOf(m); n.Crashes != maxAlone || n.Hangs != 0 || n.Failed != 1 {
 				t.Errorf("counts %+v", n)
 			}
 		})

@@ -23,11 +23,13 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,20 +70,11 @@ type Text struct {
 	ChatTemplate string
 }
 
-// Counts counts what happened to a model's processes.
-type Counts struct {
-	// Crashes counts processes that ended while the model was in use, and Hangs those of them that made no progress.
-	Crashes, Hangs int64
-	// Failed counts sequences that failed with backend.ErrCrashed.
-	Failed int64
-}
-
 // Model implements backend.Model.
 type Model struct {
 	engine   Engine
 	path     string
 	load     protocol.Load // with the sizes that the first process chose
-	files    backend.Files // nil if nobody opened them before
 	entry    *ledger.Entry
 	info     backend.Info
 	vocab    *backend.Vocab
@@ -99,6 +92,7 @@ type Model struct {
 	starts  atomic.Int32         // since the last completed step
 	open    context.Context      // ends when Close begins, so that no start keeps it waiting
 	closing context.CancelFunc
+	keeping sync.WaitGroup        // of the goroutines that wait for the end of a process
 	lost    atomic.Pointer[error] // why no process can be started; nil if one can
 
 	crashes, hangs, failed atomic.Int64
@@ -134,10 +128,10 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	if e.ledger == nil {
 		e.ledger = &ledger.Models
 	}
-	m := &Model{engine: e, path: path, load: protocol.LoadOf(path, cfg), pace: pace{times: e.times},
-		files: cfg.Files, turn: make(chan struct{}, 1)}
-	if m.files != nil && m.files.Held() != nil {
-		m.engine.Program.Model, m.load.File = m.files.Held(), protocol.FileModel
+	m := &Model{engine: e, path: path, load: protocol.Load{Path: path, Config: cfg}, pace: pace{times: e.times},
+		turn: make(chan struct{}, 1)}
+	if f := cfg.Files; f != nil && f.Held() != nil {
+		m.engine.Program.Model, m.load.File = f.Held(), protocol.FileModel
 	}
 	m.open, m.closing = context.WithCancel(context.Background())
 	template := ""
@@ -156,7 +150,7 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	var err error
 	m.entry, err = e.ledger.Plan(m.Process, func(others backend.Memory) (backend.Memory, error) {
 		c, loaded, err = m.begin(ctx, others, cfg.Progress)
-		return backend.Memory(loaded.Info.Memory), err
+		return loaded.Info.Memory, err
 	})
 	if err != nil {
 		var load *backend.LoadError
@@ -173,9 +167,10 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	}
 	m.conn.Store(c)
 	m.pid.Store(int64(c.proc.pid))
-	m.caps, m.pace.parts, m.pace.weights = loaded.Capabilities(), loaded.Parts, loaded.Info.Bytes
-	m.caps.Drafts = m.caps.Drafts && c.hello.Samples
-	m.info = loaded.Info.Backend(c.hello.Engine, path)
+	m.caps, m.pace.parts, m.pace.weights = loaded.Capabilities, loaded.Parts, loaded.Info.Bytes
+	m.caps.Targets, m.caps.Drafts = true, m.caps.Drafts && c.hello.Samples
+	m.info = loaded.Info
+	m.info.Path, m.info.Backend = path, cmp.Or(m.info.Backend, c.hello.Engine)
 	if template != "" {
 		m.info.ChatTemplate = template
 	}
@@ -185,26 +180,28 @@ func (e Engine) Open(ctx context.Context, path string, cfg backend.Config) (*Mod
 	if !c.hello.Samples {
 		m.sampler = sample.New(m.vocab.Len())
 	}
-	go m.keep(c)
+	m.keep(c)
 	return m, nil
 }
 
-// keep waits for the end of a process and starts the next one, so that no request has to wait for that. After
-// maxFailures starts without a completed step it leaves the next start to a request.
+// keep waits on a goroutine for the end of a process and starts the next one, so that no request has to wait for that.
+// After maxFailures starts without a completed step it leaves the next start to a request.
 func (m *Model) keep(c *conn) {
-	select {
-	case <-m.open.Done():
-		return
-	case <-c.dead:
-	}
-	if m.starts.Load() < maxFailures {
-		_, _ = m.live(m.open, c) // it has logged the error, and the next request gets it
-	}
+	m.keeping.Go(func() {
+		select {
+		case <-m.open.Done():
+			return
+		case <-c.dead:
+		}
+		if m.starts.Load() < maxFailures {
+			_, _ = m.live(m.open, c) // it has logged the error, and the next request gets it
+		}
+	})
 }
 
 // fix makes later processes choose the same sizes as the first one, whatever memory is free then.
 func (m *Model) fix() {
-	m.load.Context, m.load.Sequences, m.load.Batch = m.info.ContextSize, m.info.Sequences, m.info.BatchSize
+	m.load.ContextSize, m.load.Sequences, m.load.BatchSize = m.info.ContextSize, m.info.Sequences, m.info.BatchSize
 	m.load.CacheTokens, m.load.Threads, m.load.GPULayers = m.info.CacheTokens, m.info.Threads, m.info.GPULayers
 	m.load.FullWindow = "on"
 	if m.info.WindowOnly {
@@ -227,7 +224,7 @@ func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	load := m.load
-	load.Reserved = protocol.Memory(others)
+	load.Reserved = others
 	f, err := c.ask(ctx, m.engine.times.load, protocol.KindLoad, load)
 	stopped := false
 	for ; err == nil && f.Kind == protocol.KindProgress; f, err = c.await(ctx) {
@@ -252,14 +249,14 @@ func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		var r *remote
+		var e *protocol.Error
 		switch {
 		case stopped:
 			err = &backend.LoadError{Path: m.path, Reason: backend.LoadCanceled, Detail: "canceled"}
 		case c.reason != nil:
 			err = c.end(err)
-		case errors.As(err, &r):
-			err = r.is.Backend(m.path)
+		case errors.As(err, &e):
+			err = e.Backend(m.path)
 			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
@@ -280,15 +277,15 @@ func (m *Model) begin(ctx context.Context, others backend.Memory, progress func(
 
 // same checks that a process that was started again is like the one before: it has the same model, and the sizes of the
 // buffers.
-func (m *Model) same(c *conn, i *protocol.Info) error {
+func (m *Model) same(c *conn, i *backend.Info) error {
 	before := m.noted // nil if this is the first one
 	switch {
 	case before == nil:
 		return nil
-	case i.Digest != m.info.Header:
+	case i.Header != m.info.Header:
 		return errChanged
-	case c.hello.Samples == before.hello.Samples && i.Context == m.info.ContextSize &&
-		i.Sequences == m.info.Sequences && i.Batch == m.info.BatchSize && i.EmbeddingLength == m.info.EmbeddingLength:
+	case c.hello.Samples == before.hello.Samples && i.ContextSize == m.info.ContextSize &&
+		i.Sequences == m.info.Sequences && i.BatchSize == m.info.BatchSize && i.EmbeddingLength == m.info.EmbeddingLength:
 		return nil
 	}
 	return fmt.Errorf("%w: the engine has other sizes than before", protocol.ErrFrame)
@@ -296,10 +293,10 @@ func (m *Model) same(c *conn, i *protocol.Info) error {
 
 // unchanged returns an error if the process may have loaded something else than the files that were opened first.
 func (m *Model) unchanged() error {
-	if m.files == nil {
+	if m.load.Files == nil {
 		return nil
 	}
-	err := m.files.Unchanged()
+	err := m.load.Files.Unchanged()
 	switch {
 	case err == nil:
 		return nil
@@ -382,7 +379,7 @@ func (m *Model) live(ctx context.Context, old *conn) (*conn, error) {
 			m.conn.Store(c)
 			m.failures = 0
 			m.pid.Store(int64(c.proc.pid))
-			go m.keep(c)
+			m.keep(c)
 			return c, nil
 		}
 		if ctx.Err() != nil {
@@ -419,10 +416,8 @@ func wait(ctx context.Context, starts int) error {
 	if starts == 0 {
 		return context.Cause(ctx)
 	}
-	t := time.NewTimer(backOff(starts))
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(backOff(starts)):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -438,11 +433,6 @@ func (m *Model) Vocab() *backend.Vocab { return m.vocab }
 // Capabilities implements backend.Model.
 func (m *Model) Capabilities() backend.Capabilities { return m.caps }
 
-// Counts returns what happened so far. It may be called from any goroutine.
-func (m *Model) Counts() Counts {
-	return Counts{Crashes: m.crashes.Load(), Hangs: m.hangs.Load(), Failed: m.failed.Load()}
-}
-
 // Failure returns why the engine's process cannot be started again, or nil. It may be called from any goroutine.
 func (m *Model) Failure() error {
 	if err := m.lost.Load(); err != nil {
@@ -451,10 +441,10 @@ func (m *Model) Failure() error {
 	return nil
 }
 
-// Crashes returns the fields of Counts, for an interface that does not name this package.
+// Crashes returns how many processes ended while the model was in use, how many of them made no progress, and how many
+// sequences failed with backend.ErrCrashed. It may be called from any goroutine.
 func (m *Model) Crashes() (all, hangs, failed int64) {
-	c := m.Counts()
-	return c.Crashes, c.Hangs, c.Failed
+	return m.crashes.Load(), m.hangs.Load(), m.failed.Load()
 }
 
 // Memory returns how many bytes of the engine's process are in memory, the pages of the model's file included, and
@@ -528,5 +518,6 @@ func (m *Model) Close() error {
 	m.conn.Load().close()
 	m.entry.Remove()
 	m.rows.unmap()
+	m.keeping.Wait()
 	return nil
 }

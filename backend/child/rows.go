@@ -29,13 +29,8 @@ func (m *Model) share(c *conn, l *protocol.Loaded) error {
 	if err := seal(c.proc.shared); err != nil {
 		return fmt.Errorf("sealing the file of logits: %w", err)
 	}
-	f, err := c.ask(noContext, m.engine.times.start, protocol.KindShare, protocol.Share{Rows: n})
-	if err != nil {
-		return err
-	}
-	err = c.take(f, protocol.KindDone, &protocol.Done{})
-	c.done()
-	return err
+	return c.exchange(noContext, m.engine.times.start, protocol.KindShare, protocol.Share{Rows: n}, protocol.KindDone,
+		&protocol.Done{})
 }
 
 // open maps the file of a process. Its error is a *crash if the process has ended.

@@ -13,6 +13,7 @@ var noContext = context.Background()
 
 // sequence implements backend.Sequence.
 type sequence struct {
+	backend.Member
 	model  *Model
 	id     int
 	tokens []backend.Token
@@ -25,9 +26,7 @@ type sequence struct {
 	// again says that tokens were fed again since the last Truncate, all but the first kept ones.
 	again   bool
 	kept    int
-	crashes int    // in steps of this sequence alone, since its last completed step
-	step    uint64 // the last step in which it appeared
-	closed  bool
+	crashes int // in steps of this sequence alone, since its last completed step
 }
 
 // NewSequence implements backend.Model. The engine makes its own when the first tokens come.
@@ -48,7 +47,7 @@ func (m *Model) newSequence() (*sequence, error) {
 	}
 	for id, s := range m.sequences {
 		if s == nil {
-			m.sequences[id] = &sequence{model: m, id: id, epoch: -1}
+			m.sequences[id] = &sequence{Member: backend.Member{Of: m}, model: m, id: id, epoch: -1}
 			return m.sequences[id], nil
 		}
 	}
@@ -57,23 +56,18 @@ func (m *Model) newSequence() (*sequence, error) {
 
 // request asks the engine about a sequence and returns the length that it kept.
 func (m *Model) request(ctx context.Context, c *conn, kind protocol.Kind, q protocol.Sequence) (kept int, err error) {
-	f, err := c.ask(ctx, m.pace.least, kind, q)
-	if err != nil {
-		return 0, err
-	}
 	var d protocol.Done
-	err = c.take(f, protocol.KindDone, &d)
-	c.done()
+	err = c.exchange(ctx, m.pace.least, kind, q, protocol.KindDone, &d)
 	if err == nil && kind == protocol.KindTruncate && (d.Kept < 0 || d.Kept > q.Length) {
 		err = fmt.Errorf("%w: %d tokens are kept of %d", protocol.ErrFrame, d.Kept, q.Length)
 	}
-	if err != nil {
-		if err = m.refused(c, err, 0); errors.Is(err, context.Canceled) {
-			err = m.refused(c, errUncalled, 0)
-		}
-		return 0, err
+	if err == nil || isCrash(err) {
+		return d.Kept, err
 	}
-	return d.Kept, nil
+	if err = m.refused(c, err, 0); errors.Is(err, context.Canceled) {
+		err = m.refused(c, errUncalled, 0)
+	}
+	return 0, err
 }
 
 // has reports whether the engine's process has the sequence.
@@ -153,7 +147,7 @@ func (s *sequence) Truncate(n int) (int, error) {
 	m := s.model
 	s.again = false
 	switch {
-	case s.closed || m.isClosed():
+	case s.Closed || m.isClosed():
 		return 0, backend.ErrClosed
 	case n < 0:
 		return len(s.tokens), errors.New("cannot truncate to a negative length")
@@ -181,7 +175,7 @@ func (s *sequence) Reused() (tokens int, ok bool) { return s.kept, s.again }
 // Fork implements backend.Sequence.
 func (s *sequence) Fork() (backend.Sequence, error) {
 	m := s.model
-	if s.closed {
+	if s.Closed {
 		return nil, backend.ErrClosed
 	}
 	f, err := m.newSequence()
@@ -206,10 +200,10 @@ func (s *sequence) Fork() (backend.Sequence, error) {
 // Close implements backend.Sequence.
 func (s *sequence) Close() {
 	m := s.model
-	if s.closed {
+	if s.Closed {
 		return
 	}
-	s.closed = true
+	s.Closed = true
 	m.sequences[s.id] = nil
 	if s.has() && !m.isClosed() {
 		_, _ = m.request(noContext, m.seen, protocol.KindFree, protocol.Sequence{Sequence: s.id}) // else it has crashed

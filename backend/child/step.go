@@ -50,22 +50,10 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 // check returns the error of a bad step before anything changes.
 func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	m.step++
-	if err := backend.CheckSequences(inputs, m.step, m.own); err != nil {
+	if err := backend.CheckSequences(m, inputs, m.step); err != nil {
 		return err
 	}
 	return backend.CheckInputs(&m.info, m.caps, m.vocab, inputs, outputs)
-}
-
-// own returns where the number of a sequence's last step is kept.
-func (m *Model) own(q backend.Sequence) (last *uint64, err error) {
-	s, ok := q.(*sequence)
-	switch {
-	case !ok || s.model != m:
-		return nil, backend.ErrForeign
-	case s.closed:
-		return nil, backend.ErrClosed
-	}
-	return &s.step, nil
 }
 
 // maxAlone is how often a sequence may crash the engine alone until it fails.
@@ -255,11 +243,11 @@ func (m *Model) sendMasks(c *conn, i int, in *backend.Input) error {
 // refused returns the error of a request with some inputs that the engine refused. An engine that breaks the protocol,
 // or that says that it is broken, is ended like one that crashed.
 func (m *Model) refused(c *conn, err error, inputs int) error {
-	var r *remote
-	if errors.As(err, &r) && c.reason == nil {
-		if i := r.is.Input; i != nil && (*i < 0 || *i >= inputs) {
+	var e *protocol.Error
+	if errors.As(err, &e) && c.reason == nil {
+		if i := e.Input; i != nil && (*i < 0 || *i >= inputs) {
 			err = fmt.Errorf("%w: an error about input %d of %d", protocol.ErrFrame, *i, inputs)
-		} else if err = r.is.Backend(m.path); !errors.Is(err, backend.ErrBroken) {
+		} else if err = e.Backend(m.path); !errors.Is(err, backend.ErrBroken) {
 			return err
 		}
 	}

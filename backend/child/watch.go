@@ -26,7 +26,11 @@ func (t *times) forText(bytes int) time.Duration {
 	return t.text + time.Duration(bytes)*time.Second/textRate
 }
 
-const tick = 250 * time.Millisecond
+const (
+	tick = 250 * time.Millisecond
+	// idleTicks is how many ticks without a request there are before they stop.
+	idleTicks = 4
+)
 
 // watch kills a process that has a request and makes no progress, or that does not tokenize a text.
 //
@@ -41,7 +45,10 @@ type watch struct {
 	request awaited // its patience is 0 if there is no request
 	moves   uint64
 	texts   map[*awaited]bool
-	wake    chan struct{}
+	timer   *time.Timer // of the next tick
+	ticks   bool
+	last    time.Time
+	idle    int
 	ended   bool
 }
 
@@ -87,84 +94,60 @@ func (w *watch) endText(t *awaited) {
 	delete(w.texts, t)
 }
 
-// rouse ends the sleep of run.
+// rouse starts the ticks, unless they go on.
 func (w *watch) rouse() {
-	if w.wake != nil {
-		close(w.wake)
-		w.wake = nil
+	if w.ticks || w.ended {
+		return
+	}
+	w.ticks, w.last, w.idle = true, time.Now(), 0
+	if w.timer == nil {
+		w.timer = time.AfterFunc(tick, w.tick)
+	} else {
+		w.timer.Reset(tick)
 	}
 }
 
-// stop ends run.
+// stop ends the ticks.
 func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ended = true
-	w.rouse()
-}
-
-// run looks at the process until stop is called or the process is gone.
-func (w *watch) run() {
-	t := time.NewTicker(tick)
-	defer t.Stop()
-	last, idle := time.Now(), 0
-	for {
-		select {
-		case <-t.C:
-		case <-w.of.dead:
-			return
-		}
-		now := time.Now()
-		sleep, ended := w.look(now.Sub(last), &idle)
-		last = now
-		if ended {
-			return
-		}
-		if sleep == nil {
-			continue
-		}
-		t.Stop()
-		select {
-		case <-sleep:
-		case <-w.of.dead:
-			return
-		}
-		t.Reset(tick)
-		last, idle = time.Now(), 0
+	if w.ended = true; w.timer != nil {
+		w.timer.Stop()
 	}
 }
 
-// look looks at the process after some time has passed. After a second without a request it returns a channel that is
-// closed when there is one.
-func (w *watch) look(passed time.Duration, idle *int) (sleep <-chan struct{}, ended bool) {
+// tick is called by the timer.
+func (w *watch) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended {
-		return nil, true
+	now := time.Now()
+	passed := now.Sub(w.last)
+	w.last = now
+	if w.ticks = !w.ended && w.look(passed); w.ticks {
+		w.timer.Reset(tick)
 	}
+}
+
+// look looks at the process after some time has passed. It reports whether there is to be another tick.
+func (w *watch) look(passed time.Duration) bool {
 	if w.request.patience == 0 && len(w.texts) == 0 {
-		if *idle++; *idle < 4 {
-			return nil, false
-		}
-		if w.wake == nil {
-			w.wake = make(chan struct{})
-		}
-		return w.wake, false
+		w.idle++
+		return w.idle < idleTicks
 	}
-	*idle = 0
+	w.idle = 0
 	passed = min(passed, 2*tick)
 	if n := w.of.moves.Load(); n != w.moves {
 		w.moves, w.request.silent = n, 0
 	}
 	if w.request.after(passed) {
-		return nil, w.kill(errHang)
+		return w.kill(errHang)
 	}
 	for t := range w.texts {
 		if t.after(passed) {
-			return nil, w.kill(errTextHang)
+			return w.kill(errTextHang)
 		}
 	}
-	return nil, false
+	return true
 }
 
 // after adds some time without progress and reports whether it was too much.
@@ -175,10 +158,10 @@ func (w *awaited) after(passed time.Duration) bool {
 }
 
 // kill ends the process.
-func (w *watch) kill(why error) (ended bool) {
+func (w *watch) kill(why error) (more bool) {
 	w.hung.Store(&why)
 	w.of.proc.end()
-	return true
+	return false
 }
 
 // A first step reads weights from a disk at coldRate bytes a second or more, and computes as fast for coldTokens

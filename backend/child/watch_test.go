@@ -11,9 +11,9 @@ func TestSleepIsNoSilence(t *testing.T) {
 	w := watch{of: &conn{}}
 	w.begin(5 * time.Second)
 	text := w.beginText(5 * time.Second)
-	idle := 0
+	defer w.stop()
 	for range 10 {
-		if _, ended := w.look(time.Hour, &idle); ended {
+		if !w.look(time.Hour) {
 			t.Fatal("an hour of sleep is a hang")
 		}
 	}
@@ -31,10 +31,10 @@ func TestSleepIsNoSilence(t *testing.T) {
 func TestProgressEndsSilence(t *testing.T) {
 	w := watch{of: &conn{}}
 	w.begin(time.Second)
-	idle := 0
+	defer w.stop()
 	for range 100 {
 		w.of.moves.Add(1)
-		if _, ended := w.look(tick, &idle); ended {
+		if !w.look(tick) {
 			t.Fatal("a request with progress was ended")
 		}
 	}

@@ -155,7 +155,7 @@ func (m *Model) newSequence() (*sequence, error) {
 	}
 	m.open++
 	m.nextID++
-	return &sequence{model: m, id: m.nextID}, nil
+	return &sequence{Member: backend.Member{Of: m}, model: m, id: m.nextID}, nil
 }
 
 // Step implements backend.Model.
@@ -192,22 +192,10 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 		return backend.ErrClosed
 	}
 	m.checks++
-	if err := backend.CheckSequences(inputs, m.checks, m.own); err != nil {
+	if err := backend.CheckSequences(m, inputs, m.checks); err != nil {
 		return err
 	}
 	return backend.CheckInputs(&m.info, m.Capabilities(), m.vocab, inputs, outputs)
-}
-
-// own returns where the number of a sequence's last step is kept.
-func (m *Model) own(q backend.Sequence) (last *uint64, err error) {
-	s, ok := q.(*sequence)
-	switch {
-	case !ok || s.model != m:
-		return nil, backend.ErrForeign
-	case s.closed:
-		return nil, backend.ErrClosed
-	}
-	return &s.step, nil
 }
 
 // run feeds and samples. After an error every sequence is as it was.

@@ -46,12 +46,11 @@ func (c *cells) release(i int32) {
 
 // sequence implements backend.Sequence.
 type sequence struct {
+	backend.Member
 	model  *Model
 	id     int
-	step   uint64 // the last step in which it appeared
 	tokens []backend.Token
 	cells  []int32
-	closed bool
 	// dueFor is the length for which a result comes at dueAt; 0 if none was asked for.
 	dueFor int
 	dueAt  time.Time
@@ -79,7 +78,7 @@ func (s *sequence) shorten(n int) {
 }
 
 func (s *sequence) Truncate(n int) (int, error) {
-	if s.closed {
+	if s.Closed {
 		return 0, backend.ErrClosed
 	}
 	if n < 0 {
@@ -93,7 +92,7 @@ func (s *sequence) Truncate(n int) (int, error) {
 }
 
 func (s *sequence) Fork() (backend.Sequence, error) {
-	if s.closed {
+	if s.Closed {
 		return nil, backend.ErrClosed
 	}
 	f, err := s.model.newSequence()
@@ -109,11 +108,11 @@ func (s *sequence) Fork() (backend.Sequence, error) {
 }
 
 func (s *sequence) Close() {
-	if s.closed {
+	if s.Closed {
 		return
 	}
 	s.shorten(0)
-	s.closed = true
+	s.Closed = true
 	s.model.mu.Lock()
 	defer s.model.mu.Unlock()
 	s.model.open--

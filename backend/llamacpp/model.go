@@ -175,22 +175,10 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 		return m.broken
 	}
 	m.step++
-	if err := backend.CheckSequences(inputs, m.step, m.own); err != nil {
+	if err := backend.CheckSequences(m, inputs, m.step); err != nil {
 		return err
 	}
 	return backend.CheckInputs(&m.info, m.caps, m.vocab, inputs, outputs)
-}
-
-// own returns where the number of a sequence's last step is kept.
-func (m *Model) own(q backend.Sequence) (last *uint64, err error) {
-	s, ok := q.(*sequence)
-	switch {
-	case !ok || s.model != m:
-		return nil, backend.ErrForeign
-	case s.closed:
-		return nil, backend.ErrClosed
-	}
-	return &s.step, nil
 }
 
 // noMemory is the status of a decode that got no memory for its results.
@@ -327,7 +315,7 @@ func (m *Model) newSequence() (*sequence, error) {
 	}
 	id := m.unused[len(m.unused)-1]
 	m.unused = m.unused[:len(m.unused)-1]
-	return &sequence{model: m, id: id}, nil
+	return &sequence{Member: backend.Member{Of: m}, model: m, id: id}, nil
 }
 
 // Close implements backend.Model.
@@ -361,6 +349,7 @@ func (m *Model) free() {
 
 // sequence implements backend.Sequence.
 type sequence struct {
+	backend.Member
 	model  *Model
 	id     C.llama_seq_id
 	tokens []backend.Token
@@ -369,8 +358,6 @@ type sequence struct {
 	held int
 	// protected is how many of the first tokens also belong to the second sequence id.
 	protected int
-	step      uint64 // the last step in which it appeared
-	closed    bool
 }
 
 // protect keeps the engine from overwriting cells of sliding-window layers that have left the window. It does so
@@ -393,7 +380,7 @@ func (s *sequence) Tokens() []backend.Token { return s.tokens }
 func (s *sequence) Truncate(n int) (int, error) {
 	m := s.model
 	switch {
-	case s.closed || m.closed:
+	case s.Closed || m.closed:
 		return 0, backend.ErrClosed
 	case n < 0:
 		return len(s.tokens), errors.New("cannot truncate to a negative length")
@@ -416,7 +403,7 @@ func (s *sequence) Truncate(n int) (int, error) {
 
 func (s *sequence) Fork() (backend.Sequence, error) {
 	m := s.model
-	if s.closed {
+	if s.Closed {
 		return nil, backend.ErrClosed
 	}
 	f, err := m.newSequence()
@@ -439,10 +426,10 @@ func (s *sequence) Fork() (backend.Sequence, error) {
 }
 
 func (s *sequence) Close() {
-	if s.closed {
+	if s.Closed {
 		return
 	}
-	s.closed = true
+	s.Closed = true
 	if m := s.model; !m.closed {
 		m.rewind(s, 0)
 		m.unused = append(m.unused, s.id)

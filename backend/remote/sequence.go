@@ -9,10 +9,9 @@ import (
 
 // sequence implements backend.Pausing and backend.Arriving.
 type sequence struct {
+	backend.Member
 	model  *Model
-	step   uint64 // the last step in which it appeared
 	tokens []backend.Token
-	closed bool
 	// stream is the generation that is open for it, or nil.
 	stream *stream
 }
@@ -30,7 +29,7 @@ func (m *Model) newSequence() (*sequence, error) {
 		return nil, backend.ErrNoSequence
 	}
 	m.open++
-	return &sequence{model: m}, nil
+	return &sequence{Member: backend.Member{Of: m}, model: m}, nil
 }
 
 // Tokens implements backend.Sequence.
@@ -38,7 +37,7 @@ func (q *sequence) Tokens() []backend.Token { return q.tokens }
 
 // Truncate implements backend.Sequence.
 func (q *sequence) Truncate(n int) (int, error) {
-	if q.closed {
+	if q.Closed {
 		return 0, backend.ErrClosed
 	}
 	if n < 0 {
@@ -53,7 +52,7 @@ func (q *sequence) Truncate(n int) (int, error) {
 
 // Fork implements backend.Sequence.
 func (q *sequence) Fork() (backend.Sequence, error) {
-	if q.closed {
+	if q.Closed {
 		return nil, backend.ErrClosed
 	}
 	f, err := q.model.newSequence()
@@ -89,22 +88,10 @@ func (q *sequence) Reused() (tokens int, ok bool) {
 
 // Close implements backend.Sequence.
 func (q *sequence) Close() {
-	if q.closed {
+	if q.Closed {
 		return
 	}
 	q.Pause()
-	q.closed = true
+	q.Closed = true
 	q.model.open--
-}
-
-// own returns where the number of a sequence's last step is kept.
-func (m *Model) own(s backend.Sequence) (last *uint64, err error) {
-	q, ok := s.(*sequence)
-	switch {
-	case !ok || q.model != m:
-		return nil, backend.ErrForeign
-	case q.closed:
-		return nil, backend.ErrClosed
-	}
-	return &q.step, nil
 }

@@ -29,7 +29,7 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 		return backend.ErrClosed
 	}
 	m.steps++
-	if err := backend.CheckSequences(inputs, m.steps, m.own); err != nil {
+	if err := backend.CheckSequences(m, inputs, m.steps); err != nil {
 		return err
 	}
 	if err := backend.CheckInputs(&m.info, m.Capabilities(), m.vocab, inputs, outputs); err != nil {

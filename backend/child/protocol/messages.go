@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"runner/backend"
 )
@@ -35,105 +36,16 @@ type About struct {
 	Problem string   `json:"problem,omitempty"`
 }
 
-// Load says which model to load and how. The fields are those of backend.Config.
+// Load says which model to load and how.
 type Load struct {
-	Path            string  `json:"path"`
-	Context         int     `json:"context"`
-	Sequences       int     `json:"sequences"`
-	CacheTokens     int     `json:"cache_tokens"`
-	Batch           int     `json:"batch"`
-	Threads         int     `json:"threads"`
-	GPULayers       int     `json:"gpu_layers"`
-	FlashAttention  string  `json:"flash_attention"`
-	CacheType       string  `json:"cache_type"`
-	FullWindow      string  `json:"full_window"`
-	NoMemoryMap     bool    `json:"no_memory_map"`
-	AnyPretokenizer bool    `json:"any_pretokenizer,omitempty"`
-	Others          []int64 `json:"others,omitempty"`
-	// Reserved is what the runner's other models were promised, in whatever process.
-	Reserved Memory `json:"reserved,omitzero"`
+	Path string `json:"path"`
+	backend.Config
 	// File is the descriptor of the file at Path, FileModel, if the engine is to read that; else 0. Something else may be
 	// at Path.
 	File int `json:"file,omitempty"`
 }
 
-// Memory is backend.Memory.
-type Memory struct {
-	Mapped    int64 `json:"mapped"`
-	Private   int64 `json:"private"`
-	Untouched int64 `json:"untouched,omitempty"`
-}
-
-// LoadOf returns the message for a path and a configuration.
-func LoadOf(path string, c backend.Config) Load {
-	return Load{Path: path, Context: c.ContextSize, Sequences: c.Sequences, CacheTokens: c.CacheTokens, Batch: c.BatchSize,
-		Threads: c.Threads, GPULayers: c.GPULayers, FlashAttention: c.FlashAttention, CacheType: c.CacheType,
-		FullWindow: c.FullWindow, NoMemoryMap: c.NoMemoryMap, Others: c.Others,
-		AnyPretokenizer: c.AnyPretokenizer,
-		Reserved:        Memory(c.Reserved)}
-}
-
-// Config returns the configuration without its Progress.
-func (l *Load) Config() backend.Config {
-	return backend.Config{ContextSize: l.Context, Sequences: l.Sequences, CacheTokens: l.CacheTokens, BatchSize: l.Batch,
-		Threads: l.Threads, GPULayers: l.GPULayers, FlashAttention: l.FlashAttention, CacheType: l.CacheType,
-		FullWindow: l.FullWindow, NoMemoryMap: l.NoMemoryMap, Others: l.Others,
-		AnyPretokenizer: l.AnyPretokenizer,
-		Reserved:        backend.Memory(l.Reserved)}
-}
-
-// Info describes a loaded model. The fields are those of backend.Info, without its path. Digest is its Header.
-type Info struct {
-	Name         string `json:"name"`
-	Architecture string `json:"architecture"`
-	Device       string `json:"device"`
-	// Engine names the engine, if its hello does not say all.
-	Engine          string `json:"engine,omitempty"`
-	Kernels         string `json:"kernels,omitempty"`
-	Parameters      int64  `json:"parameters"`
-	Bytes           int64  `json:"bytes"`
-	Quantization    string `json:"quantization"`
-	Context         int    `json:"context"`
-	TrainedContext  int    `json:"trained_context"`
-	CacheTokens     int    `json:"cache_tokens"`
-	ContextReason   string `json:"context_reason"`
-	Sequences       int    `json:"sequences"`
-	Batch           int    `json:"batch"`
-	Threads         int    `json:"threads"`
-	GPULayers       int    `json:"gpu_layers"`
-	EmbeddingLength int    `json:"embedding_length"`
-	Layers          int    `json:"layers,omitempty"`
-	WindowOnly      bool   `json:"window_only"`
-	DefaultSplit    string `json:"default_split,omitempty"`
-	ChatTemplate    string `json:"chat_template"`
-	Digest          string `json:"digest"`
-	Memory          Memory `json:"memory"`
-}
-
-// InfoOf returns the message for a model.
-func InfoOf(i backend.Info) Info {
-	return Info{Name: i.Name, Architecture: i.Architecture, Engine: i.Backend, Device: i.Device, Kernels: i.Kernels,
-		Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, Context: i.ContextSize,
-		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens,
-		ContextReason: i.ContextReason, Sequences: i.Sequences, Batch: i.BatchSize, Threads: i.Threads,
-		GPULayers: i.GPULayers, EmbeddingLength: i.EmbeddingLength, Layers: i.Layers, WindowOnly: i.WindowOnly,
-		DefaultSplit: i.DefaultSplit, ChatTemplate: i.ChatTemplate, Digest: i.Header, Memory: Memory(i.Memory)}
-}
-
-// Backend returns the description for a path. engine is the engine's name in its hello.
-func (i *Info) Backend(engine, path string) backend.Info {
-	if i.Engine != "" {
-		engine = i.Engine
-	}
-	return backend.Info{Name: i.Name, Architecture: i.Architecture, Path: path, Backend: engine, Device: i.Device,
-		Kernels: i.Kernels, Parameters: i.Parameters, Bytes: i.Bytes, Quantization: i.Quantization, ContextSize: i.Context,
-		TrainedContext: i.TrainedContext, CacheTokens: i.CacheTokens, ContextReason: i.ContextReason,
-		Sequences: i.Sequences, BatchSize: i.Batch, Threads: i.Threads, GPULayers: i.GPULayers,
-		EmbeddingLength: i.EmbeddingLength, Layers: i.Layers, WindowOnly: i.WindowOnly, DefaultSplit: i.DefaultSplit,
-		ChatTemplate: i.ChatTemplate, Header: i.Digest, Memory: backend.Memory(i.Memory)}
-}
-
-// The largest values of an Info that the runner accepts.
+// The largest values of a backend.Info that the runner accepts.
 const (
 	maxSequences = 4096
 	maxBatch     = 1 << 20
@@ -144,27 +56,18 @@ const (
 )
 
 // check returns an error for sizes that are not possible.
-func (i *Info) check() error {
+func check(i *backend.Info) error {
 	for _, f := range []struct {
-		name    string
-		v, most int
+		name           string
+		v, least, most int64
 	}{
-		{"context", i.Context, backend.MaxContextSize}, {"sequences", i.Sequences, maxSequences},
-		{"batch", i.Batch, maxBatch},
+		{"context", int64(i.ContextSize), 1, backend.MaxContextSize}, {"sequences", int64(i.Sequences), 1, maxSequences},
+		{"batch", int64(i.BatchSize), 1, maxBatch}, {"embedding_length", int64(i.EmbeddingLength), 0, maxWidth},
+		{"layers", int64(i.Layers), 0, maxLayers}, {"mapped", i.Memory.Mapped, 0, maxMemory},
+		{"private", i.Memory.Private, 0, maxMemory},
 	} {
-		if f.v < 1 || f.v > f.most {
-			return bad("%s %d is not between 1 and %d", f.name, f.v, f.most)
-		}
-	}
-	if i.EmbeddingLength < 0 || i.EmbeddingLength > maxWidth {
-		return bad("embedding_length %d is not between 0 and %d", i.EmbeddingLength, maxWidth)
-	}
-	if i.Layers < 0 || i.Layers > maxLayers {
-		return bad("%d layers, which is not between 0 and %d", i.Layers, maxLayers)
-	}
-	for _, n := range [2]int64{i.Memory.Mapped, i.Memory.Private} {
-		if n < 0 || n > maxMemory {
-			return bad("memory %d is not between 0 and %d", n, int64(maxMemory))
+		if f.v < f.least || f.v > f.most {
+			return bad("%s %d is not between %d and %d", f.name, f.v, f.least, f.most)
 		}
 	}
 	return nil
@@ -172,12 +75,9 @@ func (i *Info) check() error {
 
 // Loaded answers Load. The raw part has the vocabulary, see Vocabulary.
 type Loaded struct {
-	Info          Info `json:"info"`
-	Logits        bool `json:"logits"`
-	Embeddings    bool `json:"embeddings"`
-	ExactTruncate bool `json:"exact_truncate"`
-	// Drafts says that inputs may have drafts. Only an engine that samples may say so.
-	Drafts bool `json:"drafts,omitempty"`
+	Info backend.Info `json:"info"`
+	// Capabilities has Drafts only if the engine samples.
+	backend.Capabilities
 	// Parts is how many times the count of progress grows in a step at least, each time after about as much work.
 	Parts      int        `json:"parts,omitempty"`
 	Vocabulary Vocabulary `json:"vocabulary"`
@@ -195,26 +95,22 @@ type Vocabulary struct {
 
 // LoadedOf returns the message for a model, and its raw part.
 func LoadedOf(m backend.Model) (Loaded, []byte) {
-	c, v := m.Capabilities(), m.Vocab()
-	l := Loaded{Info: InfoOf(m.Info()), Logits: c.Logits, Embeddings: c.Embeddings, ExactTruncate: c.ExactTruncate,
-		Drafts:     c.Drafts,
-		Vocabulary: Vocabulary{Tokens: v.Len(), BOS: v.BOS(), EOS: v.EOS(), AddBOS: v.AddBOS()}}
+	v := m.Vocab()
+	l := Loaded{Info: m.Info(), Capabilities: m.Capabilities(),
+		Vocabulary: Vocabulary{Tokens: v.Len(), BOS: v.BOS(), EOS: v.EOS(), End: v.Ends(), AddBOS: v.AddBOS()}}
 	var raw []byte
 	for t := range backend.Token(v.Len()) {
 		p := v.Piece(t)
 		raw = append(raw, byte(v.Kind(t)))
 		raw = binary.LittleEndian.AppendUint32(raw, uint32(len(p)))
 		raw = append(raw, p...)
-		if v.EndsGeneration(t) {
-			l.Vocabulary.End = append(l.Vocabulary.End, t)
-		}
 	}
 	return l, raw
 }
 
 // Decode checks the message and returns the vocabulary in the raw part, or nil if it has none.
 func (l *Loaded) Decode(raw []byte) (*backend.Vocab, error) {
-	if err := l.Info.check(); err != nil {
+	if err := check(&l.Info); err != nil {
 		return nil, err
 	}
 	if l.Parts < 0 || l.Parts > maxLayers {
@@ -250,12 +146,6 @@ func (l *Loaded) Decode(raw []byte) (*backend.Vocab, error) {
 	return v, nil
 }
 
-// Capabilities returns the optional parts that the model supports.
-func (l *Loaded) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Logits: l.Logits, Embeddings: l.Embeddings, Targets: true, ExactTruncate: l.ExactTruncate,
-		Drafts: l.Drafts}
-}
-
 // Progress reports Fraction, from 0 to 1, while a model loads, and Count in a step.
 type Progress struct {
 	Fraction float32 `json:"fraction,omitempty"`
@@ -282,9 +172,11 @@ type Done struct {
 // Tokenize is the head of KindTokenize and KindTokens.
 type Tokenize struct {
 	ID uint64 `json:"id"`
+	// Error says why there are no tokens.
+	Error string `json:"error,omitempty"`
 }
 
-// Error reports why a request failed.
+// Error reports why a request failed. Where the runner gets it, it is an error until Backend translates it.
 type Error struct {
 	Code string `json:"code"`
 	// Input is the index of the input that is to blame; nil blames the whole request.
@@ -346,16 +238,13 @@ func ErrorOf(err error) Error {
 	return e
 }
 
+func (e *Error) Error() string { return e.Text + e.Detail }
+
 // Backend returns the error as package backend has it. path is that of the model.
 func (e *Error) Backend(path string) error {
 	if e.Code == codeLoad {
-		load := &backend.LoadError{Path: path, Detail: e.Detail, Advice: e.Advice}
-		for i, name := range reasons {
-			if name == e.Reason {
-				load.Reason = backend.LoadFailure(i)
-			}
-		}
-		return load
+		return &backend.LoadError{Path: path, Detail: e.Detail, Advice: e.Advice,
+			Reason: backend.LoadFailure(max(0, slices.Index(reasons[:], e.Reason)))}
 	}
 	err := errors.New(e.Text)
 	for _, c := range codes {

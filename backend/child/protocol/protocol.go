@@ -71,6 +71,14 @@ const (
 	MaxRaw  = 512 << 20
 )
 
+// limit returns an error for a frame that is too long.
+func limit(k Kind, head, raw int) error {
+	if head > MaxHead || raw > MaxRaw {
+		return bad("kind %d has a head of %d and a raw part of %d bytes, more than %d and %d", k, head, raw, MaxHead, MaxRaw)
+	}
+	return nil
+}
+
 const prologue = 12
 
 // ErrFrame is wrapped by every error about a frame that breaks the rules.
@@ -117,11 +125,10 @@ func (r *Reader) Next() (Frame, error) {
 	if !kind.known() {
 		return Frame{}, bad("unknown kind %d", kind)
 	}
-	if head > MaxHead || raw > MaxRaw {
-		return Frame{}, bad("kind %d has a head of %d and a raw part of %d bytes, more than %d and %d", kind, head, raw,
-			MaxHead, MaxRaw)
+	err := limit(kind, int(head), int(raw))
+	if err != nil {
+		return Frame{}, err
 	}
-	var err error
 	if r.head, err = r.part(r.head, int(head)); err != nil {
 		return Frame{}, err
 	}
@@ -166,9 +173,8 @@ func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 
 // Write writes a frame with one call of the underlying writer.
 func (w *Writer) Write(f Frame) error {
-	if len(f.Head) > MaxHead || len(f.Raw) > MaxRaw {
-		return bad("kind %d has a head of %d and a raw part of %d bytes, more than %d and %d", f.Kind, len(f.Head),
-			len(f.Raw), MaxHead, MaxRaw)
+	if err := limit(f.Kind, len(f.Head), len(f.Raw)); err != nil {
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"runner/backend"
 )
@@ -56,10 +57,9 @@ func AppendInput(head, raw []byte, in *Input) ([]byte, []byte) {
 	}
 	head = le.AppendUint32(head, uint32(s.PenaltyWindow))
 	head = le.AppendUint32(head, uint32(int32(s.TopLogprobs)))
-	raw = appendTokens(raw, in.Tokens)
-	raw = appendTokens(raw, in.Targets)
-	raw = appendTokens(raw, seen)
-	raw = appendTokens(raw, in.Drafts)
+	for _, list := range [...][]backend.Token{in.Tokens, in.Targets, seen, in.Drafts} {
+		raw = AppendTokens(raw, list)
+	}
 	for _, b := range s.Bias {
 		raw = appendFloat(le.AppendUint32(raw, uint32(b.Token)), b.Bias)
 	}
@@ -73,11 +73,22 @@ func appendFloat(b []byte, f float32) []byte {
 	return binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
 }
 
-func appendTokens(b []byte, tokens []backend.Token) []byte {
+// AppendTokens appends the ids of tokens.
+func AppendTokens(b []byte, tokens []backend.Token) []byte {
 	for _, t := range tokens {
 		b = binary.LittleEndian.AppendUint32(b, uint32(t))
 	}
 	return b
+}
+
+// Tokens reads the ids of tokens.
+func Tokens(raw []byte) ([]backend.Token, error) {
+	p := part{b: raw}
+	list := p.tokens(make([]backend.Token, 0, len(raw)/4), len(raw)/4)
+	if len(p.b) > 0 {
+		return nil, bad("%d bytes of tokens", len(raw))
+	}
+	return list, nil
 }
 
 // Step is a decoded step. It keeps its memory for the next one.
@@ -89,98 +100,93 @@ type Step struct {
 
 // Decode reads a step with at most most inputs.
 func (s *Step) Decode(f Frame, most int) error {
-	p := parts{f.Head, f.Raw}
-	n, ok := p.count()
-	if !ok || n > most || len(p.head) != n*inputSize {
+	head, raw := part{b: f.Head}, part{b: f.Raw}
+	n := head.int()
+	if head.bad || n > most || len(head.b) != n*inputSize {
 		return bad("a step of %d inputs in %d bytes; the model has %d sequences", n, len(f.Head), most)
 	}
-	tokens, drafts, biases := 0, 0, 0
-	for i := range n { // the memory must not move while inputs point into it
-		at := p.head[i*inputSize:]
-		for _, offset := range [...]int{8, 12, 20} {
-			tokens += int(binary.LittleEndian.Uint32(at[offset:]))
-		}
-		biases += int(binary.LittleEndian.Uint32(at[24:]))
-		drafts += int(binary.LittleEndian.Uint32(at[28:]) >> countShift)
+	// The memory must not move while inputs point into it.
+	s.tokens, s.biases = slices.Grow(s.tokens[:0], len(f.Raw)/4), slices.Grow(s.biases[:0], len(f.Raw)/8)
+	s.Inputs = slices.Grow(s.Inputs[:0], n)[:n]
+	drafts := 0
+	for i := range s.Inputs {
+		s.input(&s.Inputs[i], &head, &raw)
+		drafts += len(s.Inputs[i].Drafts)
 	}
-	if tokens += drafts; drafts > backend.MaxTargets {
+	switch {
+	case raw.bad || len(raw.b) > 0:
+		return bad("a step whose tokens and biases are not %d bytes", len(f.Raw))
+	case drafts > backend.MaxTargets:
 		return bad("a step with %d drafts, at most %d", drafts, backend.MaxTargets)
-	}
-	if tokens*4+biases*8 != len(f.Raw) {
-		return bad("a step with %d tokens and %d biases in %d bytes", tokens, biases, len(f.Raw))
-	}
-	if cap(s.Inputs) < n {
-		s.Inputs = make([]Input, n)
-	}
-	if cap(s.tokens) < tokens {
-		s.tokens = make([]backend.Token, 0, tokens+tokens/2)
-	}
-	if cap(s.biases) < biases {
-		s.biases = make([]backend.TokenBias, 0, biases)
-	}
-	s.Inputs, s.tokens, s.biases = s.Inputs[:n], s.tokens[:0], s.biases[:0]
-	for i := range n {
-		s.input(&s.Inputs[i], &p)
 	}
 	return nil
 }
 
-// input decodes the next input. Its lengths have been checked.
-func (s *Step) input(in *Input, p *parts) {
+// input decodes the next input.
+func (s *Step) input(in *Input, head, raw *part) {
 	n := [8]int{}
 	for i := range n {
-		n[i] = int(p.uint32())
+		n[i] = head.int()
 	}
 	in.Sequence, in.Length, in.TargetTop, in.Flags = n[0], n[1], n[4], uint32(n[7])&(1<<countShift-1)
 	c := &in.Sampling
-	c.Seed = p.uint64()
-	c.Temperature, c.TopK = p.float(), int(p.uint32())
-	c.TopP, c.MinP, c.TypicalP = p.float(), p.float(), p.float()
-	c.RepetitionPenalty, c.PresencePenalty, c.FrequencyPenalty = p.float(), p.float(), p.float()
-	c.PenaltyWindow, c.TopLogprobs = int(p.uint32()), int(int32(p.uint32()))
-	in.Tokens, in.Targets, c.Seen = s.take(p, n[2]), s.take(p, n[3]), s.take(p, n[5])
-	in.Drafts = s.take(p, n[7]>>countShift)
+	c.Seed = head.uint64()
+	c.Temperature, c.TopK = head.float(), head.int()
+	c.TopP, c.MinP, c.TypicalP = head.float(), head.float(), head.float()
+	c.RepetitionPenalty, c.PresencePenalty, c.FrequencyPenalty = head.float(), head.float(), head.float()
+	c.PenaltyWindow, c.TopLogprobs = head.int(), int(int32(head.uint32()))
+	for _, list := range [...]struct {
+		to *[]backend.Token
+		n  int
+	}{{&in.Tokens, n[2]}, {&in.Targets, n[3]}, {&c.Seen, n[5]}, {&in.Drafts, n[7] >> countShift}} {
+		from := len(s.tokens)
+		s.tokens = raw.tokens(s.tokens, list.n)
+		*list.to = slices.Clip(s.tokens[from:])
+	}
 	from := len(s.biases)
-	for range n[6] {
-		t := backend.Token(binary.LittleEndian.Uint32(p.raw))
-		s.biases = append(s.biases, backend.TokenBias{Token: t, Bias: math.Float32frombits(
-			binary.LittleEndian.Uint32(p.raw[4:]))})
-		p.raw = p.raw[8:]
+	for i := 0; i < n[6] && !raw.bad; i++ {
+		s.biases = append(s.biases, backend.TokenBias{Token: raw.token(), Bias: raw.float()})
 	}
-	c.Bias = s.biases[from:len(s.biases):len(s.biases)]
+	c.Bias = slices.Clip(s.biases[from:])
 }
 
-func (s *Step) take(p *parts, n int) []backend.Token {
-	from := len(s.tokens)
+// part reads one of the two parts of a frame. After a value that is not there, bad is set, and all values are zero.
+type part struct {
+	b   []byte
+	bad bool
+}
+
+// need reports whether n bytes are there.
+func (p *part) need(n int) bool {
+	p.bad = p.bad || n > len(p.b)
+	return !p.bad
+}
+
+func (p *part) uint32() (v uint32) {
+	if p.need(4) {
+		v, p.b = binary.LittleEndian.Uint32(p.b), p.b[4:]
+	}
+	return v
+}
+
+func (p *part) uint64() uint64 { return uint64(p.uint32()) | uint64(p.uint32())<<32 }
+
+func (p *part) int() int { return int(p.uint32()) }
+
+func (p *part) float() float32 { return math.Float32frombits(p.uint32()) }
+
+func (p *part) token() backend.Token { return backend.Token(p.uint32()) }
+
+// tokens appends n tokens.
+func (p *part) tokens(dst []backend.Token, n int) []backend.Token {
+	if !p.need(4 * n) {
+		return dst
+	}
 	for i := range n {
-		s.tokens = append(s.tokens, backend.Token(binary.LittleEndian.Uint32(p.raw[4*i:])))
+		dst = append(dst, backend.Token(binary.LittleEndian.Uint32(p.b[4*i:])))
 	}
-	p.raw = p.raw[4*n:]
-	return s.tokens[from:len(s.tokens):len(s.tokens)]
-}
-
-// parts reads the two parts of a frame. Callers check lengths first.
-type parts struct{ head, raw []byte }
-
-func (p *parts) uint32() uint32 {
-	v := binary.LittleEndian.Uint32(p.head)
-	p.head = p.head[4:]
-	return v
-}
-
-func (p *parts) uint64() uint64 {
-	v := binary.LittleEndian.Uint64(p.head)
-	p.head = p.head[8:]
-	return v
-}
-
-func (p *parts) float() float32 { return math.Float32frombits(p.uint32()) }
-
-func (p *parts) count() (int, bool) {
-	if len(p.head) < 4 {
-		return 0, false
-	}
-	return int(p.uint32()), true
+	p.b = p.b[4*n:]
+	return dst
 }
 
 // AppendOutput appends what a step returns for an input to the two parts of a stepped frame, without the hidden
@@ -227,9 +233,8 @@ func AppendMask(raw []byte, m backend.Mask) []byte {
 
 // DecodeMask reads a mask frame for an input into m.
 func DecodeMask(f Frame, input int, m backend.Mask) error {
-	p := parts{f.Head, f.Raw}
-	i, ok := p.count()
-	if !ok || len(f.Head) != 4 || i != input || len(f.Raw) != 8*len(m) {
+	head := part{b: f.Head}
+	if i := head.int(); len(f.Head) != 4 || i != input || len(f.Raw) != 8*len(m) {
 		return bad("a mask of %d bytes for input %d, not %d bytes for input %d", len(f.Raw), i, 8*len(m), input)
 	}
 	for k := range m {
@@ -251,37 +256,35 @@ func appendTop(b []byte, top []backend.TokenLogprob) []byte {
 // and buffers of logits may have changed, but no hidden state has.
 func DecodeStepped(f Frame, inputs []backend.Input, outputs []backend.Output, vocab int, rows bool) (us int,
 	err error) {
-	p := parts{f.Head, f.Raw}
-	n, ok := p.count()
-	if !ok || n != len(inputs) || len(f.Head) != 8+n*outputSize {
+	head, raw := part{b: f.Head}, part{b: f.Raw}
+	if n := head.int(); n != len(inputs) || len(f.Head) != 8+n*outputSize {
 		return 0, bad("a stepped frame of %d outputs in %d bytes for %d inputs", n, len(f.Head), len(inputs))
 	}
-	us = int(p.uint32())
+	us = head.int()
 	hidden := 0
 	for i := range inputs {
-		if !decodeOutput(&p, &inputs[i], &outputs[i], vocab, rows) {
+		if !decodeOutput(&head, &raw, &inputs[i], &outputs[i], vocab, rows) {
 			return us, bad("the output for input %d of a step", i)
 		}
 		hidden += len(inputs[i].Hidden)
 	}
-	if len(p.raw) != hidden*8 {
-		return us, bad("%d bytes for %d values of hidden states", len(p.raw), hidden)
+	if len(raw.b) != hidden*8 {
+		return us, bad("%d bytes for %d values of hidden states", len(raw.b), hidden)
 	}
 	for i := range inputs {
 		to := inputs[i].Hidden
 		for k := range to {
-			to[k] += math.Float64frombits(binary.LittleEndian.Uint64(p.raw[8*k:]))
+			to[k] += math.Float64frombits(raw.uint64())
 		}
-		p.raw = p.raw[8*len(to):]
 	}
 	return us, nil
 }
 
 // decodeOutput reads the output for an input, without the hidden states. It reports whether the output is valid.
-func decodeOutput(p *parts, in *backend.Input, out *backend.Output, vocab int, rows bool) bool {
+func decodeOutput(head, raw *part, in *backend.Input, out *backend.Output, vocab int, rows bool) bool {
 	out.Reset()
-	token, logprob := backend.Token(p.uint32()), p.float()
-	top, counts := int(p.uint32()), p.uint32()
+	token, logprob := head.token(), head.float()
+	top, counts := head.int(), head.uint32()
 	scores, right := int(counts&(1<<countShift-1)), int(counts>>countShift)
 	asked, targets := in.Sampling != nil, len(in.Targets)
 	if rows {
@@ -290,77 +293,43 @@ func decodeOutput(p *parts, in *backend.Input, out *backend.Output, vocab int, r
 	switch {
 	case asked && (token < 0 || int(token) >= vocab), !asked && token != backend.NoToken:
 		return false
-	case top > 0 && !asked, scores != targets, right > 0 && !asked:
+	case top > 0 && !asked, scores != targets, right > 0 && !asked, right > len(in.Drafts):
 		return false
 	}
 	out.Token, out.Logprob = token, logprob
-	var ok bool
-	if out.Top, ok = p.top(out.Top, top, vocab); !ok {
-		return false
-	}
+	out.Top = raw.top(out.Top, top, vocab)
 	for range scores {
-		if len(p.raw) < 12 {
-			return false
-		}
-		s, le := out.NextScore(), binary.LittleEndian
-		s.Logprob, s.Rank = math.Float32frombits(le.Uint32(p.raw)), int(le.Uint32(p.raw[4:]))
-		n := int(le.Uint32(p.raw[8:]))
-		p.raw = p.raw[12:]
-		if s.Top, ok = p.top(s.Top[:0], n, vocab); !ok {
-			return false
-		}
+		s := out.NextScore()
+		s.Logprob, s.Rank = raw.float(), raw.int()
+		s.Top = raw.top(s.Top[:0], raw.int(), vocab)
 	}
-	if !p.drafts(in, out, right, vocab) {
-		return false
-	}
-	if rows {
-		return true
-	}
-	if len(p.raw) < 4*len(in.Logits) {
-		return false
-	}
-	for i := range in.Logits {
-		in.Logits[i] = math.Float32frombits(binary.LittleEndian.Uint32(p.raw[4*i:]))
-	}
-	p.raw = p.raw[4*len(in.Logits):]
-	return true
-}
-
-// drafts reads what was sampled after the drafts that were right. It reports whether that is valid.
-func (p *parts) drafts(in *backend.Input, out *backend.Output, right, vocab int) (ok bool) {
-	last, le := out.Token, binary.LittleEndian
-	for i := range right {
-		if i >= len(in.Drafts) || in.Drafts[i].Token != last || len(p.raw) < 12 {
+	for i := range right { // what was sampled after drafts
+		if in.Drafts[i].Token != token {
 			return false
 		}
 		o := out.NextMore()
-		last = backend.Token(le.Uint32(p.raw))
-		o.Token, o.Logprob = last, math.Float32frombits(le.Uint32(p.raw[4:]))
-		n := int(le.Uint32(p.raw[8:]))
-		p.raw = p.raw[12:]
-		if last < 0 || int(last) >= vocab {
-			return false
-		}
-		if o.Top, ok = p.top(o.Top, n, vocab); !ok {
+		o.Token, o.Logprob = raw.token(), raw.float()
+		o.Top = raw.top(o.Top, raw.int(), vocab)
+		if token = o.Token; token < 0 || int(token) >= vocab {
 			return false
 		}
 	}
-	return true
+	if logits := in.Logits; !rows && raw.need(4*len(logits)) {
+		for i := range logits {
+			logits[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw.b[4*i:]))
+		}
+		raw.b = raw.b[4*len(logits):]
+	}
+	return !raw.bad
 }
 
-// top appends n tokens with their log probabilities. It reports whether they are valid.
-func (p *parts) top(dst []backend.TokenLogprob, n, vocab int) ([]backend.TokenLogprob, bool) {
-	if n > backend.MaxTopLogprobs || n > len(p.raw)/8 {
-		return dst, false
+// top appends n tokens of a vocabulary with their log probabilities.
+func (p *part) top(dst []backend.TokenLogprob, n, vocab int) []backend.TokenLogprob {
+	p.bad = p.bad || n > backend.MaxTopLogprobs
+	for i := 0; i < n && !p.bad; i++ {
+		x := backend.TokenLogprob{Token: p.token(), Logprob: p.float()}
+		p.bad = p.bad || x.Token < 0 || int(x.Token) >= vocab
+		dst = append(dst, x)
 	}
-	for i := range n {
-		t := backend.Token(binary.LittleEndian.Uint32(p.raw[8*i:]))
-		if t < 0 || int(t) >= vocab {
-			return dst, false
-		}
-		dst = append(dst, backend.TokenLogprob{Token: t, Logprob: math.Float32frombits(
-			binary.LittleEndian.Uint32(p.raw[8*i+4:]))})
-	}
-	p.raw = p.raw[8*n:]
-	return dst, true
+	return dst
 }

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -47,7 +46,7 @@ func (s *server) load() (protocol.Frame, error) {
 	if s.model != nil {
 		return protocol.Frame{}, fmt.Errorf("a model is loaded already")
 	}
-	cfg := l.Config()
+	cfg := l.Config
 	switch l.File {
 	case 0:
 	case protocol.FileModel:
@@ -75,7 +74,7 @@ func (s *server) load() (protocol.Frame, error) {
 	s.inputs = make([]backend.Input, 0, info.Sequences)
 	s.outputs = make([]backend.Output, info.Sequences)
 	s.hidden, s.logits = make([][]float64, info.Sequences), make([][]float32, info.Sequences)
-	s.masked, s.masks = newMasks(info.Sequences+backend.MaxTargets, m.Vocab().Len(), s.gone)
+	s.masked, s.masks = newMasks(info.Sequences+backend.MaxTargets, m.Vocab().Len(), s.life.Done())
 	s.model = m
 	s.most.Store(int32(info.Sequences))
 	head, raw := protocol.LoadedOf(m)
@@ -134,21 +133,12 @@ func (s *server) tokenize(f protocol.Frame) error {
 		return misplaced(f.Kind)
 	}
 	text := string(f.Raw)
-	go func() {
+	s.tasks.Go(func() {
 		tokens, err := s.model.Tokenize(nil, text)
 		if err != nil {
-			e := protocol.ErrorOf(err)
-			_ = s.out.WriteJSON(protocol.KindTokens, struct {
-				protocol.Tokenize
-				Error string `json:"error"`
-			}{t, e.Text}, nil)
-			return
+			t.Error = protocol.ErrorOf(err).Text
 		}
-		raw := make([]byte, 0, 4*len(tokens))
-		for _, id := range tokens {
-			raw = binary.LittleEndian.AppendUint32(raw, uint32(id))
-		}
-		_ = s.out.WriteJSON(protocol.KindTokens, t, raw)
-	}()
+		_ = s.out.WriteJSON(protocol.KindTokens, t, protocol.AppendTokens(nil, tokens))
+	})
 	return nil
 }

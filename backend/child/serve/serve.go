@@ -39,17 +39,21 @@ const every = 500 * time.Millisecond
 // Run answers the frames of in on out until in ends, which is no error. Other errors mean that the runner broke the
 // protocol or is gone.
 func Run(in io.Reader, out io.Writer, e Engine) error {
-	s := &server{engine: e, in: protocol.NewReader(in), out: protocol.NewWriter(out),
-		requests: make(chan protocol.Kind), finished: make(chan struct{}), gone: make(chan struct{})}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	go s.work()
+	life, end := context.WithCancel(context.Background())
+	s := &server{engine: e, in: protocol.NewReader(in), out: protocol.NewWriter(out), life: life,
+		requests: make(chan protocol.Kind)}
+	s.renew()
+	s.tasks.Go(s.work)
+	if e.Progress != nil {
+		s.tasks.Go(s.report)
+	}
 	err := s.read()
-	s.mu.Lock()
-	s.cancel()
-	s.mu.Unlock()
-	close(s.gone)
+	end()
 	close(s.requests)
-	<-s.finished
+	s.tasks.Wait()
+	if s.model != nil {
+		_ = s.model.Close()
+	}
 	return err
 }
 
@@ -58,11 +62,11 @@ type server struct {
 	engine Engine
 	in     *protocol.Reader
 	out    *protocol.Writer
+	life   context.Context // it ends when the runner is gone
+	tasks  sync.WaitGroup  // of all goroutines
 
 	// requests passes requests from the reader to the worker. The worker owns step, frame and model while busy is set.
 	requests chan protocol.Kind
-	finished chan struct{}
-	gone     chan struct{} // closed when the runner is gone
 	busy     atomic.Bool
 	frame    protocol.Frame // of a request other than a step, copied
 	step     protocol.Step
@@ -71,8 +75,8 @@ type server struct {
 	owners   []int          // the input of each mask of the step
 	awaited  int            // number of masks that have come
 
-	mu     sync.Mutex // guards ctx and cancel
-	ctx    context.Context
+	mu     sync.Mutex      // guards ctx and cancel
+	ctx    context.Context // of the request under way, or the next one
 	cancel context.CancelFunc
 
 	file      inherited
@@ -145,17 +149,8 @@ func (s *server) request(f protocol.Frame) error {
 
 // work carries out requests.
 func (s *server) work() {
-	defer close(s.finished)
-	if s.engine.Progress != nil {
-		stop := make(chan struct{})
-		defer close(stop)
-		go s.report(stop)
-	}
 	for kind := range s.requests {
 		s.carryOut(kind)
-	}
-	if s.model != nil {
-		_ = s.model.Close()
 	}
 }
 
@@ -185,13 +180,13 @@ func (s *server) carryOut(kind protocol.Kind) {
 }
 
 // report sends progress while a step computes.
-func (s *server) report(stop <-chan struct{}) {
+func (s *server) report() {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last := uint64(0)
 	for {
 		select {
-		case <-stop:
+		case <-s.life.Done():
 			return
 		case <-tick.C:
 		}

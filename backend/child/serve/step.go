@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -67,8 +66,7 @@ func (s *server) prepareMasks() {
 
 // takeMask takes the next mask of the step under way.
 func (s *server) takeMask(f protocol.Frame) error {
-	if s.awaited >= len(s.owners) || len(f.Head) != 4 ||
-		binary.LittleEndian.Uint32(f.Head) != uint32(s.owners[s.awaited]) {
+	if s.awaited >= len(s.owners) {
 		return misplaced(f.Kind)
 	}
 	i := s.awaited
@@ -86,12 +84,12 @@ func (s *server) context() context.Context {
 	return s.ctx
 }
 
-// renew replaces the context after a cancellation.
+// renew makes the context, and replaces it after a cancellation.
 func (s *server) renew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
-		s.ctx, s.cancel = context.WithCancel(context.Background())
+	if s.ctx == nil || s.ctx.Err() != nil {
+		s.ctx, s.cancel = context.WithCancel(s.life)
 	}
 }
 
