@@ -58,34 +58,28 @@ func compare(ctx context.Context, e Engine, d *Description, v *backend.Vocab,
 
 // compareSpecials compares the ids of tokens that only templates produce.
 func compareSpecials(ctx context.Context, e Engine, v *backend.Vocab) error {
-	type special struct {
-		name string
-		id   backend.Token
-	}
-	var all []special
-	for name, id := range v.Specials {
-		if v.Kind(id) == backend.Control {
-			all = append(all, special{name, id})
+	var all []backend.Token
+	for _, t := range v.Specials {
+		if v.Kind(t) == backend.Control {
+			all = append(all, t)
 		}
 	}
 	if len(all) == 0 {
 		return errors.New("the tokenizer has no special tokens, so it cannot be compared with the engine's")
 	}
-	slices.SortFunc(all, func(a, b special) int { return int(a.id - b.id) })
-	for part := range slices.Chunk(all, namesAtOnce) {
+	slices.Sort(all)
+	for want := range slices.Chunk(all, namesAtOnce) {
 		var names strings.Builder
-		var want []backend.Token
-		for _, s := range part {
-			names.WriteString(s.name)
-			want = append(want, s.id)
+		for _, t := range want {
+			names.WriteString(v.Piece(t))
 		}
 		got, err := e.Encode(ctx, names.String(), true)
 		if err != nil {
 			return fmt.Errorf("tokenizing special tokens: %w", err)
 		}
-		for i, s := range part {
-			if i >= len(got) || got[i] != s.id {
-				return fmt.Errorf("%w: the special token %.40q is not %d", ErrTokenizer, s.name, s.id)
+		for i, t := range want {
+			if i >= len(got) || got[i] != t {
+				return fmt.Errorf("%w: the special token %.40q is not %d", ErrTokenizer, v.Piece(t), t)
 			}
 		}
 		if len(got) != len(want) {

@@ -32,26 +32,15 @@ func Describe(ctx context.Context, e Engine) (Description, error) {
 	return d, nil
 }
 
-// tidy clips a text and writes characters that cannot be printed as escapes.
+// tidy writes a text with escapes if it has characters that cannot be printed, and clips it.
 func tidy(s string, most int) string {
 	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	if len(s) <= most && !strings.ContainsFunc(s, odd) {
-		return s
+	if strings.ContainsFunc(s, odd) {
+		quoted := strconv.Quote(s)
+		s = quoted[1 : len(quoted)-1]
 	}
-	var b strings.Builder
-	for len(s) > 0 {
-		r, n := utf8.DecodeRuneInString(s)
-		text := s[:n]
-		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {
-			quoted := strconv.Quote(text)
-			text = quoted[1 : len(quoted)-1]
-		}
-		if b.Len()+len(text) > most {
-			b.WriteString("...")
-			break
-		}
-		b.WriteString(text)
-		s = s[n:]
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
 	}
-	return b.String()
+	return s
 }

@@ -98,22 +98,14 @@ type Stream interface {
 	// Next waits for the next token. It sets all fields of s and reuses the memory of s.Top. The error is io.EOF when
 	// the engine has ended the generation properly, after the last token. A token that ends generation is a token, too.
 	Next(s *Sample) error
+	// Reused returns how many tokens of the prompt the engine had computed before, if it says so. It is asked after the
+	// first token.
+	Reused() (tokens int, ok bool)
+	// Model returns the name of the model in the last message that had one, or "". It is asked after each token and at
+	// the end.
+	Model() string
 	// Close ends the generation. It may be called twice.
 	Close()
-}
-
-// Reporting is a Stream that may say how many tokens of the prompt the engine had computed before. It is asked after
-// the first token.
-type Reporting interface {
-	Stream
-	Reused() (tokens int, ok bool)
-}
-
-// Naming is a Stream whose messages may name the model.
-type Naming interface {
-	Stream
-	// Model returns the name in the last message that had one, or "". It is asked after each token and at the end.
-	Model() string
 }
 
 // Sample is a token that an engine sampled.

@@ -15,16 +15,7 @@ func Fit(v *backend.Vocab, n int) *backend.Vocab {
 			return v
 		}
 	}
-	c := backend.VocabConfig{Pieces: make([]string, n), Kinds: make([]backend.TokenKind, n), BOS: v.BOS(), EOS: v.EOS(),
-		AddBOS: v.AddBOS()}
-	for i := range n {
-		t := backend.Token(i)
-		c.Pieces[i], c.Kinds[i] = v.Piece(t), v.Kind(t)
-		if v.EndsGeneration(t) {
-			c.EOG = append(c.EOG, t)
-		}
-	}
-	fitting, err := backend.NewVocab(c)
+	fitting, err := backend.NewVocab(v.Config(n))
 	if err != nil {
 		return v // its tokens are those of a valid one, so this does not happen
 	}

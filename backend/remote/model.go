@@ -52,15 +52,9 @@ type Patience struct {
 }
 
 func (p *Patience) fill() {
-	for _, v := range []struct {
-		of *time.Duration
-		to time.Duration
-	}{{&p.FirstToken, 5 * time.Minute}, {&p.NextToken, time.Minute}, {&p.Faults, 30 * time.Second},
-		{&p.Open, time.Minute}, {&p.Describe, 10 * time.Second}} {
-		if *v.of <= 0 {
-			*v.of = v.to
-		}
-	}
+	p.FirstToken, p.NextToken = cmp.Or(p.FirstToken, 5*time.Minute), cmp.Or(p.NextToken, time.Minute)
+	p.Faults = cmp.Or(p.Faults, 30*time.Second)
+	p.Open, p.Describe = cmp.Or(p.Open, time.Minute), cmp.Or(p.Describe, 10*time.Second)
 }
 
 // Model implements backend.Paced.

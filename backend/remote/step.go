@@ -153,7 +153,7 @@ func (m *Model) apply(in *backend.Input, p *plan, out *backend.Output) {
 func (m *Model) inputError(err error) error {
 	var e *web.Error
 	switch {
-	case errors.Is(err, errOther), errors.Is(err, errSmaller):
+	case changed(err):
 		return err
 	case !errors.As(err, &e):
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)

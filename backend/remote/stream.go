@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"runner/backend/remote/web"
 )
 
-// ahead is how many tokens a stream keeps that were not taken yet. Then it stops to read.
+// ahead is how many tokens a stream keeps that were not taken yet. Then it reads one more and stops.
 const ahead = 64
 
 // stream is a generation that is open at the engine for one sequence. Its goroutine reads ahead. Everything else
@@ -51,22 +50,17 @@ type stream struct {
 	gone, ending atomic.Bool
 	// news says that something came since at was last called.
 	news atomic.Bool
-	// room receives a value when a token was taken from a full ring.
-	room chan struct{}
 
-	// kept is a token that came after one that ends the generation. It belongs to the goroutine that reads, as do
-	// suspect and blamed.
-	kept    Sample
-	hasKept bool
 	// suspect is a form that the engine may have refused, until it takes the request without it. blamed is one that it
-	// may have crashed at, until then.
+	// may have crashed at, until then. They belong to the goroutine that reads.
 	suspect, blamed *Form
 
-	mu    sync.Mutex
-	ring  [ahead]Sample
-	first int // the place of the oldest sample
-	held  int // how many samples there are
-	err   error
+	// samples are those that were read. It closes at the end, when err is set. next is the first one that was not taken,
+	// if has is set.
+	samples chan Sample
+	err     error
+	next    Sample
+	has     bool
 }
 
 // start opens a stream that continues the sequence after an input's tokens. With allowed, it samples one of these.
@@ -76,7 +70,7 @@ func (m *Model) start(q *sequence, in *backend.Input, allowed []backend.Token) *
 	p := in.Sampling.Plain()
 	s := &stream{model: m, sampling: p, seen: len(p.Seen), owner: in.Owner, allowed: allowed,
 		agreed: len(tokens), given: backend.NoToken, changes: m.watch.changes.Load(),
-		room: make(chan struct{}, 1)}
+		samples: make(chan Sample, ahead)}
 	s.reused.Store(-1)
 	if allowed == nil {
 		s.form, s.formAt = m.formOf(in), len(tokens)
@@ -103,6 +97,9 @@ func (m *Model) start(q *sequence, in *backend.Input, allowed []backend.Token) *
 func (s *stream) end() {
 	if s.gone.Store(true); !s.ending.Load() {
 		s.cancel()
+	}
+	for len(s.samples) > 0 { // there must be room for the last token
+		<-s.samples
 	}
 }
 
@@ -138,8 +135,6 @@ func (s *stream) fits(in *backend.Input) bool {
 // if the stream does not lead there, and errOther if the engine has come to run another model since.
 func (s *stream) at(q *sequence, in *backend.Input) (*Sample, error) {
 	s.news.Store(false) // before looking, so that nothing is missed
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	length := len(q.tokens) + len(in.Tokens)
 	if s.changes != s.model.watch.changes.Load() {
 		return nil, errOther
@@ -148,77 +143,47 @@ func (s *stream) at(q *sequence, in *backend.Input) (*Sample, error) {
 		return nil, io.EOF
 	}
 	for s.agreed < length {
-		next := in.Tokens[max(0, s.agreed-len(q.tokens)):][0]
+		fed := in.Tokens[max(0, s.agreed-len(q.tokens)):][0]
 		if s.agreed < len(q.tokens) {
-			next = q.tokens[s.agreed]
+			fed = q.tokens[s.agreed]
 		}
-		switch {
-		case s.given != backend.NoToken:
-			if next != s.given {
-				return nil, io.EOF
+		if s.given == backend.NoToken {
+			x, err := s.peek()
+			if x == nil {
+				return nil, err // the engine may sample what is fed
 			}
-			s.given = backend.NoToken
-		case s.held == 0:
-			return nil, s.err // the engine may sample what is fed
-		case s.ring[s.first].Token != next:
-			return nil, io.EOF
-		default:
-			s.drop()
+			s.give()
 		}
+		if fed != s.given {
+			return nil, io.EOF
+		}
+		s.given = backend.NoToken
 		s.agreed++
 	}
-	switch {
-	case s.given != backend.NoToken:
+	if s.given != backend.NoToken {
 		return nil, io.EOF
-	case s.held == 0:
-		return nil, s.err
 	}
-	return &s.ring[s.first], nil
+	return s.peek()
 }
 
-// give takes the sample that at returned.
-func (s *stream) give() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.given = s.ring[s.first].Token
-	s.drop()
-}
-
-// drop removes the oldest sample.
-func (s *stream) drop() {
-	s.first, s.held = (s.first+1)%ahead, s.held-1
-	if s.held == ahead-1 {
+// peek returns the next sample, or nil if it has not come. The error says why no more samples come.
+func (s *stream) peek() (*Sample, error) {
+	if !s.has {
 		select {
-		case s.room <- struct{}{}:
+		case x, ok := <-s.samples:
+			if !ok {
+				return nil, s.err
+			}
+			s.next, s.has = x, true
 		default:
+			return nil, nil
 		}
 	}
+	return &s.next, nil
 }
 
-// free waits for a place in the ring.
-func (s *stream) free(ctx context.Context) *Sample {
-	for {
-		s.mu.Lock()
-		full, place := s.held == ahead, (s.first+s.held)%ahead
-		s.mu.Unlock()
-		if !full {
-			return &s.ring[place]
-		}
-		select {
-		case <-s.room:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// push publishes the sample that free returned.
-func (s *stream) push() {
-	s.mu.Lock()
-	s.held++
-	s.mu.Unlock()
-	s.tell()
-}
+// give takes the sample that peek returned.
+func (s *stream) give() { s.given, s.has = s.next.Token, false }
 
 // tell says that something came.
 func (s *stream) tell() {
@@ -234,12 +199,10 @@ func (s *stream) refuse() {
 
 // finish says that no more samples come. nil is a proper end.
 func (s *stream) finish(err error) {
-	if err == nil {
-		err = io.EOF
+	if s.err = err; err == nil {
+		s.err = io.EOF
 	}
-	s.mu.Lock()
-	s.err = err
-	s.mu.Unlock()
+	close(s.samples)
 	s.tell()
 }
 
@@ -251,62 +214,48 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 	m, seed := s.model, r.Sampling.Seed
 	var retry retry
 	retry.reset(m.patience.Faults)
+	verified := m.verified
 	for {
 		before := len(r.Tokens)
 		r.ID, r.Sampling.Seed = m.id(), hash(seed, uint64(before))
 		err := m.breaker.allow()
 		if err == nil {
-			if err = m.verified(ctx); err == nil {
+			if err = verified(ctx); err == nil {
 				err = s.read(ctx, r)
 			}
 			switch {
 			case len(r.Tokens) > before: // noted at the first token
+				retry.reset(m.patience.Faults)
 			case ctx.Err() != nil:
 				m.breaker.giveUp()
 			default:
 				m.breaker.note(err)
 			}
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if errors.Is(err, errOther) || errors.Is(err, errSmaller) {
-			return err
-		}
-		if err == nil && len(r.Tokens) > before || r.Most == 0 {
+		case err == nil && len(r.Tokens) > before, r.Most == 0:
 			return nil
-		}
-		if err == nil {
+		case err == nil:
 			err = &web.Error{Kind: web.Malformed, Detail: "it ended a generation without a token"}
 		}
 		var e *web.Error
-		switch known := errors.As(err, &e); {
-		case r.Form != nil && known && e.Kind == web.Refused && !e.TooLong:
-			// The form may be the reason. If the engine takes the same request without it, it was.
-			r.Form, s.suspect = nil, s.form
-			s.refuse()
-			continue
-		case r.Form != nil && len(r.Tokens) > before:
-			r.Form = nil // no form begins in its middle
-			s.refuse()
-		case r.Form != nil && known && (e.Kind == web.Broken || e.Cut):
-			// The engine may crash at the form, and would crash again.
-			r.Form, s.blamed = nil, s.form
-			s.refuse()
-		case known && e.Kind == web.Missing:
+		known := errors.As(err, &e)
+		if known && e.Kind == web.Missing {
 			// Another model may be served now, or nothing.
 			if other := m.verify(ctx); other != nil {
 				err = other
 			}
-			if ctx.Err() != nil || errors.Is(err, errOther) || errors.Is(err, errSmaller) {
-				return err
-			}
+		}
+		if ctx.Err() != nil || changed(err) {
+			return err
+		}
+		if s.formless(r, e, len(r.Tokens) > before) {
+			continue
 		}
 		if !errors.Is(err, errOpen) { // nothing was asked
 			m.counts.faults.Add(1)
-		}
-		if len(r.Tokens) > before {
-			retry.reset(m.patience.Faults)
 		}
 		wait, ok := retry.after(err)
 		if !ok || m.breaker.downFor() > m.patience.Faults {
@@ -318,23 +267,27 @@ func (s *stream) run(ctx context.Context, r *Request) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		// The engine may have been started again, with another model. While the breaker is open, nothing is asked.
-		if m.breaker.allow() == nil {
-			err := m.verify(ctx)
-			if ctx.Err() != nil {
-				m.breaker.giveUp()
-				return ctx.Err()
-			}
-			switch {
-			case errors.Is(err, errOther), errors.Is(err, errSmaller):
-				return err
-			case err != nil:
-				m.breaker.note(err)
-			default:
-				m.breaker.giveUp() // that it answers does not say that it generates
-			}
-		}
+		verified = m.verify // the engine may have been started again, with another model
 	}
+}
+
+// formless takes the form from a request that failed, if the form may be the reason. e is the error of the engine, or
+// nil. It reports whether the request is to be sent again at once.
+func (s *stream) formless(r *Request, e *web.Error, began bool) (again bool) {
+	switch {
+	case r.Form == nil:
+		return false
+	case e != nil && e.Kind == web.Refused && !e.TooLong:
+		s.suspect, again = s.form, true // if the engine takes the request without it, it was the reason
+	case began: // no form begins in its middle
+	case e != nil && (e.Kind == web.Broken || e.Cut):
+		s.blamed = s.form // the engine may crash at it, and would crash again
+	default:
+		return false
+	}
+	r.Form = nil
+	s.refuse()
+	return again
 }
 
 // read opens the generation once and reads it to its end. It appends the tokens to the request.
@@ -350,57 +303,57 @@ func (s *stream) read(ctx context.Context, r *Request) error {
 		return err
 	}
 	defer open.Close()
+	s.ending.Store(false)
+	var x Sample
 	for first := true; r.Most > 0; first = false {
-		if s.ending.Load() && s.over(open, late) {
-			return nil
-		}
-		to := s.free(ctx)
-		if to == nil {
-			return context.Cause(ctx)
-		}
-		if !first {
+		ending := s.ending.Load()
+		switch {
+		case ending:
+			late.Reset(endTime)
+		case !first:
 			late.Reset(m.patience.NextToken)
 		}
-		err := s.next(open, to)
-		if other := s.checkName(ctx, open); other != nil {
-			return other
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
+		x.Top = nil // the last one is not ours any more
+		err := open.Next(&x)
 		late.Stop()
+		if name := open.Model(); name != s.named {
+			s.named = name
+			if other := m.named(name); other != nil {
+				err = other
+			}
+		}
+		s.ending.Store(false)
+		switch {
+		case ending && (err != nil || s.gone.Load()), errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case !m.vocab.Valid(x.Token):
+			return &web.Error{Kind: web.Malformed, Detail: fmt.Sprintf("it sent the token %d of %d", x.Token, m.vocab.Len())}
+		}
 		if first {
 			m.breaker.note(nil) // the engine works, even if the stream breaks later
-			s.report(open)
+			if n, ok := open.Reused(); ok {
+				s.reused.Store(int64(n))
+			}
 			s.learn(r)
 		}
-		if !m.vocab.Valid(to.Token) {
-			return &web.Error{Kind: web.Malformed, Detail: fmt.Sprintf("it sent the token %d of %d", to.Token, m.vocab.Len())}
-		}
-		r.Tokens = append(r.Tokens, to.Token)
-		r.Most--
 		m.saw()
-		s.ending.Store(r.Most > 0 && m.vocab.EndsGeneration(to.Token))
-		s.push()
+		s.ending.Store(r.Most > 1 && m.vocab.EndsGeneration(x.Token))
+		select {
+		case s.samples <- x:
+		case <-ctx.Done(): // it may have ended although the token came, which is then generated again
+			return context.Cause(ctx)
+		}
+		r.Tokens = append(r.Tokens, x.Token)
+		r.Most--
+		s.tell()
 	}
 	return nil
 }
 
-// checkName returns errOther if the messages of a stream name another model.
-func (s *stream) checkName(ctx context.Context, open Stream) error {
-	o, ok := open.(Naming)
-	if !ok {
-		return nil
-	}
-	name := o.Model()
-	if name == s.named {
-		return nil
-	}
-	s.named = name
-	return s.model.named(ctx, name)
-}
+// endTime is how long the end of a stream may take after a token that ends the generation.
+const endTime = time.Second
 
 // learn draws conclusions about forms from the first token of a request.
 func (s *stream) learn(r *Request) {
@@ -424,42 +377,6 @@ func (s *stream) learn(r *Request) {
 	if r.Form != nil {
 		m.blame.remove(r.Form)
 	}
-}
-
-// report notes how much of the prompt the engine had.
-func (s *stream) report(open Stream) {
-	if o, ok := open.(Reporting); ok {
-		if n, ok := o.Reused(); ok {
-			s.reused.Store(int64(n))
-		}
-	}
-}
-
-// endTime is how long the end of a stream may take after a token that ends the generation.
-const endTime = time.Second
-
-// over reports whether the stream ends after a token that ends the generation. If the engine goes on, the token that it
-// sends is kept for next.
-func (s *stream) over(open Stream, late *time.Timer) bool {
-	late.Reset(endTime)
-	err := open.Next(&s.kept)
-	late.Stop()
-	if s.checkName(s.model.ctx, open) != nil {
-		err = errOther
-	}
-	s.ending.Store(false)
-	s.hasKept = err == nil
-	return err != nil || s.gone.Load()
-}
-
-// next is the next token of an open generation.
-func (s *stream) next(open Stream, to *Sample) error {
-	if !s.hasKept {
-		return open.Next(to)
-	}
-	s.hasKept = false
-	to.Token, to.Logprob, to.Top = s.kept.Token, s.kept.Logprob, append(to.Top[:0], s.kept.Top...)
-	return nil
 }
 
 // hash mixes a seed with a position: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).

@@ -211,6 +211,10 @@ func (s steadyStream) Next(to *remote.Sample) error {
 	}
 }
 
+func (steadyStream) Reused() (int, bool) { return 0, false }
+
+func (steadyStream) Model() string { return "" }
+
 func (steadyStream) Close() {}
 
 // Taking a token from each of several streams allocates nothing, on any goroutine.

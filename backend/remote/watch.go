@@ -38,6 +38,9 @@ var errOther = fmt.Errorf("%w: %w", backend.ErrUnavailable, backend.ErrOtherMode
 // errSmaller says that the model must be loaded again, because its sequences are shorter now.
 var errSmaller = errors.New("the engine has a smaller context now")
 
+// changed reports whether an error says that the model is not the one that was opened.
+func changed(err error) bool { return errors.Is(err, errOther) || errors.Is(err, errSmaller) }
+
 // watch knows whether an engine still runs the model that was opened.
 type watch struct {
 	// seen is when the engine last sent a token, and verified when it last answered that it runs the model. next is when
@@ -191,7 +194,7 @@ func (m *Model) found() {
 }
 
 // named checks the name of the model in a message.
-func (m *Model) named(ctx context.Context, name string) error {
+func (m *Model) named(name string) error {
 	name = tidy(name, longestName)
 	if name == "" || name == m.about.Model || slices.Contains(m.about.Names, name) {
 		return nil
@@ -199,8 +202,8 @@ func (m *Model) named(ctx context.Context, name string) error {
 	select {
 	case m.watch.turn <- struct{}{}:
 		defer func() { <-m.watch.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-m.ctx.Done():
+		return m.ctx.Err()
 	}
 	m.found()
 	return errOther
@@ -221,21 +224,15 @@ func identity(d *Description) string {
 func otherSize(a, b int) bool { return a > 0 && b > 0 && a != b }
 
 // Known remembers which model an engine ran when it was opened. Then another one is refused when the engine is opened
-// the next time. It is safe for concurrent use.
-type Known struct {
-	mu       sync.Mutex
-	identity string
-}
+// the next time. It is safe for concurrent use. A nil Known knows nothing.
+type Known struct{ identity atomic.Pointer[string] }
 
-// Check returns an error that wraps [backend.ErrOtherModel] if the engine ran another model when it was opened. A nil
-// Known knows nothing.
+// Check returns an error that wraps [backend.ErrOtherModel] if the engine ran another model when it was opened.
 func (k *Known) Check(d *Description) error {
 	if k == nil {
 		return nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.identity != "" && k.identity != identity(d) {
+	if was := k.identity.Load(); was != nil && *was != identity(d) {
 		return errOther
 	}
 	return nil
@@ -243,12 +240,8 @@ func (k *Known) Check(d *Description) error {
 
 // keep remembers the model, unless one is known.
 func (k *Known) keep(d *Description) {
-	if k == nil {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.identity == "" {
-		k.identity = identity(d)
+	if k != nil {
+		is := identity(d)
+		k.identity.CompareAndSwap(nil, &is)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"runner/backend/gguf"
 	"runner/backend/mlx"
 	"runner/backend/remote"
+	"runner/backend/remote/dialect"
 	"runner/backend/remote/llamaserver"
 	"runner/backend/remote/sglang"
 	"runner/backend/remote/vllm"
@@ -34,12 +35,8 @@ import (
 // kinds are the kinds of engine on other machines, in the order in which an unknown one is asked.
 var kinds = []struct {
 	name string
-	make func(c *web.Client, v *backend.Vocab) remote.Engine
-}{
-	{llamaserver.Kind, func(c *web.Client, v *backend.Vocab) remote.Engine { return llamaserver.New(c, v) }},
-	{vllm.Kind, func(c *web.Client, v *backend.Vocab) remote.Engine { return vllm.New(c, v) }},
-	{sglang.Kind, func(c *web.Client, v *backend.Vocab) remote.Engine { return sglang.New(c, v) }},
-}
+	make func(c *web.Client, v *backend.Vocab) *dialect.Engine
+}{{llamaserver.Kind, llamaserver.New}, {vllm.Kind, vllm.New}, {sglang.Kind, sglang.New}}
 
 // kindNames lists the names of all kinds.
 func kindNames() (list []string) {
@@ -59,8 +56,8 @@ type found struct {
 // askTime is how long an engine may take to say what it is.
 const askTime = 15 * time.Second
 
-// find asks an engine what it is. Its kind is that of the address, or is found by asking.
-func find(ctx context.Context, a cli.Remote) (found, error) {
+// find asks an engine what it is. Its kind is that of the address, or is found by asking. The caller closes the client.
+func find(ctx context.Context, a cli.Remote) (f found, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askTime, &web.Error{Kind: web.Slow})
 	defer cancel()
 	conf, err := tlsOf(a)
@@ -71,6 +68,11 @@ func find(ctx context.Context, a cli.Remote) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
 	known := false
 	for i, k := range kinds {
 		if a.Kind != "" && a.Kind != k.name {
@@ -184,10 +186,12 @@ func openKnown(ctx context.Context, a cli.Remote, cfg backend.Config, known *rem
 		return nil, err
 	}
 	if err := known.Check(&f.about); err != nil {
+		f.client.Close()
 		return nil, remoteError(err)
 	}
 	w, err := writingOf(ctx, a, &f.about)
 	if err != nil {
+		f.client.Close()
 		return nil, err
 	}
 	w.vocab = remote.Fit(w.vocab, f.about.Vocabulary)
@@ -214,6 +218,7 @@ func describeRemote(ctx context.Context, a cli.Remote) (cli.RemoteFact, error) {
 	if err != nil {
 		return cli.RemoteFact{}, err
 	}
+	defer f.client.Close()
 	d := &f.about
 	fact := cli.RemoteFact{Engine: kinds[f.kind].name, Model: modelName(d.Model), ContextSize: d.ContextSize,
 		Parallel: d.Parallel, Salted: d.Salted, Unsharing: d.Unsharing, Notes: d.Notes}

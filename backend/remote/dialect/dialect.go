@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -81,11 +82,7 @@ func New(c *web.Client, v *backend.Vocab, d Dialect) *Engine {
 	e := &Engine{Dialect: d, Client: c, Vocab: v, aborts: make(chan struct{}, mostAborts)}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	if v != nil {
-		for t := range backend.Token(v.Len()) {
-			if v.EndsGeneration(t) {
-				e.Ends = append(e.Ends, t)
-			}
-		}
+		e.Ends = v.Ends()
 	}
 	return e
 }
@@ -110,6 +107,31 @@ func (e *Engine) Last(d *remote.Description) *Found {
 		return f
 	}
 	return nil
+}
+
+// Model is a model in the reply of /v1/models. What a server does not say is zero.
+type Model struct {
+	ID      string   `json:"id"`
+	Aliases []string `json:"aliases"`
+	OwnedBy string   `json:"owned_by"`
+	Root    string   `json:"root"`
+	Parent  *string  `json:"parent"`
+	Length  int      `json:"max_model_len"`
+	Meta    struct {
+		Vocabulary     int   `json:"n_vocab"`
+		TrainedContext int   `json:"n_ctx_train"`
+		Parameters     int64 `json:"n_params"`
+		Size           int64 `json:"size"`
+	} `json:"meta"`
+}
+
+// Models asks for the models.
+func (e *Engine) Models(ctx context.Context) ([]Model, error) {
+	var reply struct {
+		Data []Model `json:"data"`
+	}
+	err := e.Client.Get(ctx, "/v1/models", &reply)
+	return reply.Data, err
 }
 
 // Vocabulary asks how many tokens a model has. The answer is 0 if the engine does not say so. It says so only where it
@@ -158,9 +180,8 @@ func (e *Engine) Tokenized(ctx context.Context, text string, special bool) (repl
 		request = e.Tokenize(text, special)
 	}
 	err = e.Client.Post(ctx, "/tokenize", request, &reply)
-	var w *web.Error
-	if errors.As(err, &w) && w.Kind == web.Missing && e.NoTokenizer != "" {
-		err = &web.Error{Kind: web.Missing, Status: w.Status, Detail: "it has no tokenizer; " + e.NoTokenizer}
+	if web.Is(err, web.Missing) && e.NoTokenizer != "" {
+		err = &web.Error{Kind: web.Missing, Detail: "it has no tokenizer; " + e.NoTokenizer}
 	}
 	return reply, err
 }
@@ -181,9 +202,7 @@ func (e *Engine) Encode(ctx context.Context, text string, special bool) ([]backe
 // Decode implements remote.Engine.
 func (e *Engine) Decode(ctx context.Context, tokens []backend.Token) (string, error) {
 	request := map[string]any{"tokens": tokens}
-	for field, value := range e.Detokenize {
-		request[field] = value
-	}
+	maps.Copy(request, e.Detokenize)
 	var reply struct{ Content, Prompt, Text string } // each kind has one of them
 	err := e.Client.Post(ctx, "/detokenize", request, &reply)
 	return reply.Content + reply.Prompt + reply.Text, err

@@ -74,7 +74,7 @@ func failed(code int, text []byte, detail string) error {
 	return e
 }
 
-// stream implements remote.Stream, remote.Reporting and remote.Naming.
+// stream implements remote.Stream.
 type stream struct {
 	engine *Engine
 	ctx    context.Context
@@ -218,10 +218,10 @@ func (s *stream) take(e *Event) error {
 
 func (e *Engine) valid(t backend.Token) bool { return t >= 0 && (e.Vocab == nil || e.Vocab.Valid(t)) }
 
-// Model implements remote.Naming.
+// Model implements remote.Stream.
 func (s *stream) Model() string { return s.model }
 
-// Reused implements remote.Reporting.
+// Reused implements remote.Stream.
 func (s *stream) Reused() (tokens int, ok bool) {
 	if s.cached == nil {
 		return 0, false

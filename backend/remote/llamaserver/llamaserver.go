@@ -62,39 +62,24 @@ type props struct {
 	BuildInfo string `json:"build_info"`
 }
 
-// models is the reply of /v1/models.
-type models struct {
-	Data []struct {
-		ID      string   `json:"id"`
-		Aliases []string `json:"aliases"`
-		OwnedBy string   `json:"owned_by"`
-		Meta    struct {
-			Vocabulary     int   `json:"n_vocab"`
-			TrainedContext int   `json:"n_ctx_train"`
-			Parameters     int64 `json:"n_params"`
-			Size           int64 `json:"size"`
-		} `json:"meta"`
-	} `json:"data"`
-}
-
 func (s *server) describe(ctx context.Context) (f dialect.Found, err error) {
 	var p props
 	if err := s.Client.Get(ctx, "/props", &p); err != nil {
 		return f, err
 	}
-	var m models
-	if err := s.Client.Get(ctx, "/v1/models", &m); err != nil {
+	models, err := s.Models(ctx)
+	if err != nil {
 		return f, err
 	}
-	if len(m.Data) != 1 || m.Data[0].OwnedBy != "llamacpp" || p.Slots <= 0 || p.Defaults.Context <= 0 {
+	if len(models) != 1 || models[0].OwnedBy != "llamacpp" || p.Slots <= 0 || p.Defaults.Context <= 0 {
 		return f, dialect.Malformed("its description is not that of a llama-server with one model")
 	}
-	meta := &m.Data[0].Meta
+	m := &models[0]
 	f.Description = remote.Description{
-		Version: p.BuildInfo, Model: m.Data[0].ID, Names: append(m.Data[0].Aliases, p.Alias, p.Path, noAlias),
+		Version: p.BuildInfo, Model: m.ID, Names: append(m.Aliases, p.Alias, p.Path, noAlias),
 		Path: p.Path, ContextSize: p.Defaults.Context,
-		TrainedContext: meta.TrainedContext, Parallel: p.Slots, Vocabulary: meta.Vocabulary, Parameters: meta.Parameters,
-		Bytes: meta.Size, Quantization: p.Format, ChatTemplate: p.Template, Unsharing: true,
+		TrainedContext: m.Meta.TrainedContext, Parallel: p.Slots, Vocabulary: m.Meta.Vocabulary,
+		Parameters: m.Meta.Parameters, Bytes: m.Meta.Size, Quantization: p.Format, ChatTemplate: p.Template, Unsharing: true,
 		Forms: []remote.FormKind{remote.FormJSONSchema, remote.FormChoices, remote.FormGBNF},
 	}
 	return f, nil

@@ -241,7 +241,7 @@ func TestMessagesNameTheModel(t *testing.T) {
 		for err == nil {
 			err = s.Next(&x)
 		}
-		if name := s.(remote.Naming).Model(); !errors.Is(err, io.EOF) || name == "" || name != d.Model {
+		if name := s.Model(); !errors.Is(err, io.EOF) || name == "" || name != d.Model {
 			t.Errorf("at most %d tokens: the model is %q, and in messages %q; %v", most, d.Model, name, err)
 		}
 		s.Close()

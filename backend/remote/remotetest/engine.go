@@ -239,7 +239,7 @@ func (s *stream) Next(to *remote.Sample) error {
 	return nil
 }
 
-// Model implements remote.Naming.
+// Model implements remote.Stream.
 func (s *stream) Model() string {
 	e := s.engine
 	if !e.Named {
@@ -250,7 +250,7 @@ func (s *stream) Model() string {
 	return e.name
 }
 
-// Reused implements remote.Reporting.
+// Reused implements remote.Stream.
 func (s *stream) Reused() (tokens int, ok bool) { return s.engine.Cached, s.engine.Cached > 0 }
 
 // Close implements remote.Stream.

@@ -1,12 +1,14 @@
 package sglang
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"runner/backend"
@@ -31,7 +33,8 @@ func basics(id string, tokens []backend.Token, r *remote.Request, settings map[s
 func (s *server) request(r *remote.Request, _ *dialect.Found) any {
 	p := &r.Sampling
 	settings := map[string]any{"max_new_tokens": r.Most, "skip_special_tokens": false, "no_stop_trim": true,
-		"temperature": p.Temperature, "top_p": p.TopP, "min_p": p.MinP, "top_k": p.TopK, "sampling_seed": p.Seed & (1<<31 - 1)}
+		"temperature": p.Temperature, "top_p": p.TopP, "min_p": p.MinP, "top_k": p.TopK,
+		"sampling_seed": p.Seed & (1<<31 - 1)}
 	if p.TopK == 0 {
 		settings["top_k"] = -1 // all tokens
 	}
@@ -166,12 +169,35 @@ func read(list []pair) (top []backend.TokenLogprob, err error) {
 	return top, nil
 }
 
+// recent is how many of the last tokens of a long event are read at first.
+const recent = 64
+
+// end returns an event without its text and without all tokens but the recent ones. Unless a server is told otherwise,
+// each event repeats all that was said before, so that reading it whole would take longer with every token.
+func end(data []byte) []byte {
+	_, ids, ok := bytes.Cut(data, []byte(`"output_ids":[`)) // no text has this, because its quotes are escaped
+	ids, rest, _ := bytes.Cut(ids, []byte("]"))
+	if !ok || bytes.Count(ids, []byte(",")) < 2*recent || !bytes.Contains(rest, []byte(`"meta_info":`)) {
+		return data
+	}
+	at := len(ids)
+	for range recent {
+		at = bytes.LastIndexByte(ids[:at], ',')
+	}
+	return slices.Concat([]byte(`{"output_ids":[`), ids[at+1:], []byte("]"), rest)
+}
+
 // events reads the events of a stream.
 func events(_ context.Context, r *remote.Request) func(data []byte) (dialect.Event, error) {
 	come := 0
 	return func(data []byte) (out dialect.Event, err error) {
 		var e event
-		if err := dialect.Read(data, &e); err != nil {
+		err = dialect.Read(end(data), &e)
+		if total := e.Meta.Total; err == nil && total != nil && *total-come > len(e.Tokens) {
+			e = event{}
+			err = dialect.Read(data, &e)
+		}
+		if err != nil {
 			return out, err
 		}
 		// SGLang sends an error without a code for a request that it does not take.

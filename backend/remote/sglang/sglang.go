@@ -12,9 +12,8 @@ package sglang
 
 import (
 	"context"
-	"errors"
-	"strconv"
-	"strings"
+	"fmt"
+	"slices"
 
 	"runner/backend"
 	"runner/backend/remote"
@@ -66,24 +65,16 @@ type serverInfo struct {
 	NoPrefixes    bool   `json:"disable_radix_cache"`
 }
 
-// models is the reply of /v1/models.
-type models struct {
-	Data []struct {
-		ID     string `json:"id"`
-		Length int    `json:"max_model_len"`
-	} `json:"data"`
-}
-
 func (s *server) describe(ctx context.Context) (f dialect.Found, err error) {
 	var info serverInfo
 	if err := s.info(ctx, &info); err != nil {
 		return f, err
 	}
-	var m models
-	if err := s.Client.Get(ctx, "/v1/models", &m); err != nil {
+	models, err := s.Models(ctx)
+	if err != nil {
 		return f, err
 	}
-	if info.ModelPath == "" || len(m.Data) == 0 {
+	if info.ModelPath == "" || len(models) == 0 {
 		return f, dialect.Malformed("its description is not that of SGLang")
 	}
 	if info.NoTokenizer {
@@ -91,11 +82,11 @@ func (s *server) describe(ctx context.Context) (f dialect.Found, err error) {
 	}
 	salted := info.NoPrefixes || salted(info.Version) // a salt also keeps a prefix from being shared
 	f.Description = remote.Description{Version: info.Version, Model: info.Served, Path: info.ModelPath,
-		ContextSize: m.Data[0].Length, TrainedContext: m.Data[0].Length, Parallel: info.Requests * max(1, info.DataParallel),
+		ContextSize: models[0].Length, TrainedContext: models[0].Length, Parallel: info.Requests * max(1, info.DataParallel),
 		Usual: usual, Quantization: info.Quantization, Salted: salted, Unsharing: salted}
 	d := &f.Description
 	if d.Model == "" {
-		d.Model = m.Data[0].ID
+		d.Model = models[0].ID
 	}
 	// A sequence can be handed in again as long as it is a permitted input.
 	if info.Input > 0 {
@@ -106,8 +97,8 @@ func (s *server) describe(ctx context.Context) (f dialect.Found, err error) {
 	}
 	describeForms(d, &info)
 	if atLeast(d.Version, 0, 5, 5) { // some versions before crash at this question
-		d.Vocabulary, err = s.Vocabulary(ctx, d, route, map[string]any{"input_ids": []int{0}, "sampling_params": map[string]any{
-			"max_new_tokens": 1, "logit_bias": map[backend.Token]int{dialect.NoToken: 0}}})
+		d.Vocabulary, err = s.Vocabulary(ctx, d, route, map[string]any{"input_ids": []int{0},
+			"sampling_params": map[string]any{"max_new_tokens": 1, "logit_bias": map[backend.Token]int{dialect.NoToken: 0}}})
 	}
 	return f, err
 }
@@ -137,8 +128,7 @@ func describeForms(d *remote.Description, info *serverInfo) {
 // info asks for the server's description. Older servers have another name for it.
 func (s *server) info(ctx context.Context, info *serverInfo) error {
 	err := s.Client.Get(ctx, "/server_info", info)
-	var w *web.Error
-	if errors.As(err, &w) && w.Kind == web.Missing {
+	if web.Is(err, web.Missing) {
 		return s.Client.Get(ctx, "/get_server_info", info)
 	}
 	return err
@@ -148,24 +138,9 @@ func (s *server) info(ctx context.Context, info *serverInfo) error {
 // on take a salt, but their schedulers do not get it.
 func salted(version string) bool { return atLeast(version, 0, 5, 11) }
 
-// atLeast reports whether a version is one or a later one. A text that is no version is none.
-func atLeast(version string, major, minor, patch int) bool {
-	parts := strings.SplitN(version, ".", 3)
-	for i, least := range []int{major, minor, patch} {
-		if i >= len(parts) {
-			return false
-		}
-		digits := parts[i]
-		if end := strings.IndexFunc(digits, func(c rune) bool { return c < '0' || c > '9' }); end >= 0 {
-			digits = digits[:end]
-		}
-		n, err := strconv.Atoi(digits)
-		if err != nil || n < least {
-			return false
-		}
-		if n > least {
-			return true
-		}
-	}
-	return true
+// atLeast reports whether a version is one or a later one. A text that is no version is 0.0.0.
+func atLeast(version string, least ...int) bool {
+	var v [3]int
+	_, _ = fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]) // what is missing is 0
+	return slices.Compare(v[:], least) >= 0
 }

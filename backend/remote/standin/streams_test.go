@@ -279,15 +279,7 @@ func TestDescriptions(t *testing.T) {
 func padded(t *testing.T, n int) *backend.Vocab {
 	t.Helper()
 	v := fake.Harmony()
-	c := backend.VocabConfig{BOS: v.BOS(), EOS: v.EOS(), AddBOS: v.AddBOS()}
-	for i := range v.Len() + n {
-		k := backend.Token(i)
-		c.Pieces, c.Kinds = append(c.Pieces, v.Piece(k)), append(c.Kinds, v.Kind(k))
-		if v.EndsGeneration(k) {
-			c.EOG = append(c.EOG, k)
-		}
-	}
-	p, err := backend.NewVocab(c)
+	p, err := backend.NewVocab(v.Config(v.Len() + n))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,24 +60,13 @@ func New(c *web.Client, vocab *backend.Vocab) *dialect.Engine {
 	return s.Engine
 }
 
-// models is the reply of /v1/models.
-type models struct {
-	Data []struct {
-		ID      string  `json:"id"`
-		OwnedBy string  `json:"owned_by"`
-		Root    string  `json:"root"`
-		Parent  *string `json:"parent"`
-		Length  int     `json:"max_model_len"`
-	} `json:"data"`
-}
-
 func (s *server) describe(ctx context.Context) (f dialect.Found, err error) {
-	var m models
-	if err := s.Client.Get(ctx, "/v1/models", &m); err != nil {
+	models, err := s.Models(ctx)
+	if err != nil {
 		return f, err
 	}
 	d := &f.Description
-	for _, x := range m.Data {
+	for _, x := range models {
 		// Names with a parent are adapters. Further names without one are of the same model.
 		if x.Parent == nil && strings.HasPrefix(x.OwnedBy, "vllm") {
 			d.Model, d.Path, d.ContextSize = x.ID, x.Root, x.Length
@@ -130,8 +119,7 @@ func (s *server) version(ctx context.Context) (string, error) {
 		Version string `json:"version"`
 	}
 	err := s.Client.Get(ctx, "/version", &reply)
-	var w *web.Error
-	if errors.As(err, &w) && w.Kind == web.Missing {
+	if web.Is(err, web.Missing) {
 		return "", nil
 	}
 	return reply.Version, err

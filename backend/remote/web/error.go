@@ -91,6 +91,12 @@ func (e *Error) Temporary() bool {
 	return false
 }
 
+// Is reports whether an error is one of a kind.
+func Is(err error, k Kind) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Kind == k
+}
+
 // alert says what an engine means by an alert of TLS.
 func alert(text string) (kind Kind, detail string) {
 	switch strings.TrimPrefix(text, "tls: ") {
