@@ -2,6 +2,7 @@ package dialect_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -174,39 +175,48 @@ func text(t *testing.T, e *dialect.Engine, top int) string {
 	}
 }
 
-// FuzzStreams reads streams of any events as those of vLLM and SGLang. What comes is as much as was asked for, or an
-// error of package web, and it ends.
-func FuzzStreams(f *testing.F) {
-	players, engines := make([]*player, len(kinds)), make([]*dialect.Engine, len(kinds))
+// FuzzEvents reads any data as an event of vLLM and SGLang, after one that is good. What is accepted is JSON, its tokens
+// and their probabilities are in it, and all else is an error of package web.
+func FuzzEvents(f *testing.F) {
 	for kind := range kinds {
-		players[kind], engines[kind] = play(f, kind)
 		for _, name := range recordings(f, kind) {
 			events, _ := recording(f, name)
-			f.Add(uint8(kind), events)
-		}
-	}
-	f.Fuzz(func(t *testing.T, kind uint8, events string) {
-		kind %= uint8(len(kinds))
-		if kinds[kind].name == llamaserver.Kind {
-			t.Skip("its streams need a vocabulary, and have a test of their own")
-		}
-		players[kind].mu.Lock()
-		players[kind].events, players[kind].requests = events, nil
-		players[kind].mu.Unlock()
-		for _, top := range []int{-1, 0, 2} {
-			s, err := engines[kind].Open(t.Context(), request(top))
-			var x remote.Sample
-			for n := 0; err == nil; n++ {
-				if err = s.Next(&x); err == nil && (x.Token < 0 || len(x.Top) > max(0, top) || n >= request(top).Most) {
-					t.Fatalf("token %d is %d, with %d alternatives", n, x.Token, len(x.Top))
+			for line := range strings.Lines(events) {
+				if data, ok := strings.CutPrefix(line, "data:"); ok {
+					f.Add(kinds[kind].name, []byte(strings.TrimSpace(data)))
 				}
 			}
-			var w *web.Error
-			if !errors.Is(err, io.EOF) && !errors.As(err, &w) {
-				t.Fatal(err)
-			}
-			if s != nil {
-				s.Close()
+		}
+	}
+	c, err := web.New(web.Config{Base: "http://127.0.0.1"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	engines := map[string]*dialect.Engine{vllm.Kind: vllm.New(c, nil), sglang.Kind: sglang.New(c, nil)}
+	f.Fuzz(func(t *testing.T, kind string, data []byte) {
+		e := engines[kind]
+		if e == nil {
+			t.Skip("a kind that does not exist")
+		}
+		for _, top := range []int{-1, 0, 2} {
+			read := e.Events(t.Context(), request(top))
+			for range 2 {
+				event, err := read(data)
+				var w *web.Error
+				if err != nil {
+					if !errors.As(err, &w) {
+						t.Fatal(err)
+					}
+					break
+				}
+				if !json.Valid(data) && len(data) < 500 { // the beginning of a long one may be left unread
+					t.Fatalf("%q is accepted", data)
+				}
+				for _, x := range event.Samples {
+					if top < 0 && len(x.Top) > 0 || !(x.Logprob <= 0) || !bytes.Contains(data, fmt.Append(nil, x.Token)) {
+						t.Fatalf("%q has %+v", data, x)
+					}
+				}
 			}
 		}
 	})

@@ -174,6 +174,7 @@ const recent = 64
 
 // end returns an event without its text and without all tokens but the recent ones. Unless a server is told otherwise,
 // each event repeats all that was said before, so that reading it whole would take longer with every token.
+// What comes before the tokens is not checked then.
 func end(data []byte) []byte {
 	_, ids, ok := bytes.Cut(data, []byte(`"output_ids":[`)) // no text has this, because its quotes are escaped
 	ids, rest, _ := bytes.Cut(ids, []byte("]"))
