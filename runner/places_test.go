@@ -315,13 +315,13 @@ func TestLongPromptsKeepNobodyWaiting(t *testing.T) {
 	const perToken = 200 * time.Microsecond
 	synctest.Test(t, func(t *testing.T) {
 		cfg := fake.Config{ContextSize: 16384, Sequences: 8}
-		read := 0
+		var read atomic.Int64
 		cfg.Fail = func(_ int, inputs []backend.Input) error {
 			n := 0
 			for i := range inputs {
 				n += len(inputs[i].Tokens)
 				if inputs[i].Owner == "many" {
-					read += len(inputs[i].Tokens)
+					read.Add(int64(len(inputs[i].Tokens)))
 				}
 			}
 			time.Sleep(stepTime + time.Duration(n)*perToken)
@@ -353,9 +353,9 @@ func TestLongPromptsKeepNobodyWaiting(t *testing.T) {
 		time.Sleep(time.Second)
 		n.counts()
 		const span = 10 * time.Second
-		before := read
+		before := read.Load()
 		time.Sleep(span)
-		one, many := n.counts()["one"], read-before
+		one, many := n.counts()["one"], int(read.Load()-before)
 		if steps := int(span / (stepTime + perToken)); one < 2*steps/5 {
 			t.Errorf("the run samples %d times, %d would be alone", one, steps)
 		}

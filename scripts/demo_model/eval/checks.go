@@ -13,6 +13,7 @@ import (
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/server/openai"
+	"runner/server/wire"
 )
 
 // request is a question as a chat completion at temperature 0 with all of the reasoning visible.
@@ -226,7 +227,7 @@ func rationales(ctx context.Context, e *evaluation, _ int, q *question) (verdict
 			stated++
 		}
 	}
-	odd := slices.ContainsFunc(c.Warnings, func(w openai.Warning) bool { return strings.HasSuffix(w.Code, "_rationale") })
+	odd := slices.ContainsFunc(c.Warnings, func(w wire.Warning) bool { return strings.HasSuffix(w.Code, "_rationale") })
 	alone := reasons == 1 && !odd
 	return verdict{right: q.matches(m) && stated == 1 && alone, formed: len(m.ToolCalls) == 1 && alone,
 		said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
