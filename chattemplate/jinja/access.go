@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"math"
-	"math/big"
 
 	"runner/chattemplate/jinja/origin"
 )
@@ -62,14 +61,11 @@ func (r *render) item(obj, key Value) Value {
 // index returns the position that key means in a sequence of n items. It returns false if key is not an integer or is
 // out of range.
 func (r *render) index(key Value, n int) (int, bool) {
-	kind, i, _, _ := numberOf(key)
-	if kind != 1 {
-		return 0, false
-	}
+	i, ok := smallInt(key)
 	if i < 0 {
 		i += int64(n)
 	}
-	return int(i), i >= 0 && i < int64(n)
+	return int(i), ok && i >= 0 && i < int64(n)
 }
 
 // attribute returns what Python's getattr finds through the sandbox, or nil.
@@ -108,48 +104,6 @@ func (r *render) field(obj Value, name string) Value {
 	case *cycler:
 		if name == "current" {
 			return v.items[v.pos]
-		}
-	case *macro:
-		switch name {
-		case "name":
-			return str(v.def.name, Trusted)
-		case "arguments":
-			t := &tupleValue{}
-			for _, p := range v.def.params {
-				t.items = append(t.items, str(p.name, Trusted))
-			}
-			return t
-		case "caller":
-			return boolValue(v.def.caller >= 0)
-		case "catch_kwargs":
-			return boolValue(v.def.kwargs >= 0)
-		case "catch_varargs":
-			return boolValue(v.def.varargs >= 0)
-		}
-	case *rangeValue:
-		switch name {
-		case "start":
-			return intValue(v.start)
-		case "stop":
-			return intValue(v.stop)
-		case "step":
-			return intValue(v.step)
-		}
-	case boolValue, intValue, *bigValue:
-		switch name {
-		case "real", "numerator":
-			return bigInt(toBig(obj))
-		case "imag":
-			return intValue(0)
-		case "denominator":
-			return bigInt(big.NewInt(1))
-		}
-	case floatValue:
-		switch name {
-		case "real":
-			return v
-		case "imag":
-			return floatValue(0)
 		}
 	}
 	return nil
@@ -278,16 +232,11 @@ func (r *render) sliceBounds(start, stop, step Value, n int) (lo, k, st int) {
 
 // sliceIndex returns a bound of a slice, clipped to the sequence.
 func (r *render) sliceIndex(v Value, def int) int {
-	const bound = math.MaxInt32
 	if v == nil || isNone(v) {
 		return def
 	}
-	kind, i, b, _ := numberOf(v)
-	switch kind {
-	case 1:
-		return int(max(-bound, min(i, bound)))
-	case 2:
-		return b.Sign() * bound
+	if i, ok := clipped(v, math.MaxInt32); ok {
+		return i
 	}
 	r.typeError("slice indices must be integers or None or have an __index__ method")
 	return 0

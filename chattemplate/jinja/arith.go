@@ -3,30 +3,19 @@ package jinja
 import (
 	"math"
 	"math/big"
-	"math/bits"
 
 	"runner/chattemplate/jinja/origin"
 )
 
-// maxIntBits bounds the size of integers.
-const maxIntBits = 1 << 14
-
 // binary computes a binary operator: + - * / // % **.
 func (r *render) binary(op string, a, b Value) Value {
-	if x, ok := a.(intValue); ok {
-		if y, ok := b.(intValue); ok {
-			if v := smallArith(op, int64(x), int64(y)); v != nil {
-				return v
-			}
+	if s, ok := a.(*strValue); ok {
+		if op == "%" {
+			return r.percent(s, b)
 		}
-	}
-	if x, ok := a.(*strValue); ok && op == "+" {
-		if y, ok := b.(*strValue); ok {
-			return r.concatStr(x, y)
+		if t, ok := b.(*strValue); ok && op == "+" {
+			return r.concatStr(s, t)
 		}
-	}
-	if s, ok := a.(*strValue); ok && op == "%" {
-		return r.percent(s, b)
 	}
 	r.defined(a)
 	r.defined(b)
@@ -48,102 +37,63 @@ func (r *render) binary(op string, a, b Value) Value {
 	return nil
 }
 
-// smallArith handles results that fit into int64. It returns nil for others.
-func smallArith(op string, x, y int64) Value {
-	switch op {
-	case "+":
-		if s := x + y; (s > x) == (y > 0) {
-			return intValue(s)
-		}
-	case "-":
-		if d := x - y; (d < x) == (y > 0) {
-			return intValue(d)
-		}
-	case "*":
-		hi, lo := bits.Mul64(uint64(x), uint64(y))
-		if x >= 0 && y >= 0 && hi == 0 && lo <= math.MaxInt64 {
-			return intValue(int64(lo))
-		}
-	case "//":
-		if y > 0 {
-			q := x / y
-			if x%y < 0 {
-				q--
-			}
-			return intValue(q)
-		}
-	case "%":
-		if y > 0 {
-			m := x % y
-			if m < 0 {
-				m += y
-			}
-			return intValue(m)
+// arith computes with numbers. The results of integers are exact, or an error if they take more than 64 bits.
+func (r *render) arith(op string, a, b Value) Value {
+	y, small := smallInt(b)
+	if isFloat(a) || isFloat(b) || op == "/" || op == "**" && small && y < 0 {
+		return r.arithFloat(op, toFloat(a), toFloat(b))
+	}
+	x, ok := smallInt(a)
+	if ok && small {
+		var z int64
+		if z, ok = r.arithInt(op, x, y); ok {
+			return intValue(z)
 		}
 	}
+	r.fail(KindLimit, "an integer takes more than 64 bits")
 	return nil
 }
 
-func (r *render) arith(op string, a, b Value) Value {
-	ka, _, _, _ := numberOf(a)
-	kb, _, _, _ := numberOf(b)
-	if ka == 3 || kb == 3 || op == "/" {
-		return r.arithFloat(op, a, b, ka != 3 && kb != 3)
-	}
-	x, y := toBig(a), toBig(b)
-	z := new(big.Int)
+// arithInt returns false if the result takes more than 64 bits.
+func (r *render) arithInt(op string, x, y int64) (z int64, ok bool) {
 	switch op {
 	case "+":
-		z.Add(x, y)
+		z = x + y
+		return z, (z > x) == (y > 0)
 	case "-":
-		z.Sub(x, y)
+		z = x - y
+		return z, (z < x) == (y > 0)
 	case "*":
-		z.Mul(x, y)
-	case "//", "%":
-		if y.Sign() == 0 {
-			if op == "%" {
-				r.typeError("integer modulo by zero")
-			}
-			r.typeError("integer division or modulo by zero")
-		}
-		m := new(big.Int)
-		z.QuoRem(x, y, m)
-		if m.Sign() != 0 && (m.Sign() < 0) != (y.Sign() < 0) {
-			z.Sub(z, big.NewInt(1))
-			m.Add(m, y)
-		}
-		if op == "%" {
-			z = m
-		}
+		z = x * y
+		return z, x == 0 || z/x == y && (x != -1 || y != math.MinInt64)
 	case "**":
-		if y.Sign() < 0 {
-			return r.arithFloat(op, a, b, true)
+		z, ok = 1, true
+		if x >= -1 && x <= 1 {
+			y = min(y, 2-y%2) // depends only on whether y is odd, or zero
 		}
-		if x.BitLen() > 1 {
-			if !y.IsInt64() || y.Int64() > maxIntBits || y.Int64()*int64(x.BitLen()) > 2*maxIntBits {
-				r.bigOverflow()
-			}
-		} else if y.Cmp(big.NewInt(2)) > 0 {
-			// A power of 0, 1 or -1 depends only on whether the exponent is odd.
-			y = big.NewInt(2 + int64(y.Bit(0)))
+		for ; ok && y > 0; y-- {
+			z, ok = r.arithInt("*", z, x)
 		}
-		z.Exp(x, y, nil)
+		return z, ok
 	}
-	if z.BitLen() > maxIntBits {
-		r.bigOverflow()
+	switch {
+	case y == 0 && op == "%":
+		r.typeError("integer modulo by zero")
+	case y == 0:
+		r.typeError("integer division or modulo by zero")
 	}
-	return bigInt(z)
+	q, m := x/y, x%y
+	if m != 0 && (m < 0) != (y < 0) {
+		q--
+		m += y
+	}
+	if op == "%" {
+		return m, true
+	}
+	return q, y != -1 || x != math.MinInt64
 }
 
-func (r *render) bigOverflow() {
-	r.fail(KindLimit, "an integer takes more than %d bits", maxIntBits)
-}
-
-func (r *render) arithFloat(op string, a, b Value, ints bool) Value {
-	x, y := toFloat(a), toFloat(b)
-	if math.IsInf(x, 0) && !isFloat(a) || math.IsInf(y, 0) && !isFloat(b) {
-		r.typeError("int too large to convert to float")
-	}
+func (r *render) arithFloat(op string, x, y float64) Value {
 	switch op {
 	case "+":
 		return floatValue(x + y)
@@ -153,14 +103,7 @@ func (r *render) arithFloat(op string, a, b Value, ints bool) Value {
 		return floatValue(x * y)
 	case "/":
 		if y == 0 {
-			if ints {
-				r.typeError("division by zero")
-			}
-			r.typeError("float division by zero")
-		}
-		if ints && math.Max(math.Abs(x), math.Abs(y)) >= 1<<53 {
-			q, _ := new(big.Rat).SetFrac(toBig(a), toBig(b)).Float64()
-			return floatValue(q)
+			r.typeError("division by zero")
 		}
 		return floatValue(x / y)
 	case "//", "%":
@@ -187,11 +130,6 @@ func (r *render) arithFloat(op string, a, b Value, ints bool) Value {
 		r.typeError("(34, 'Numerical result out of range')")
 	}
 	return floatValue(p)
-}
-
-func isFloat(v Value) bool {
-	_, ok := v.(floatValue)
-	return ok
 }
 
 // floatDivMod returns the quotient rounded down and the remainder, which has the sign of y.
@@ -261,14 +199,11 @@ func (r *render) repeat(a, b Value) Value {
 	default:
 		return nil
 	}
-	k, n, _, _ := numberOf(b)
-	if k != 1 {
-		if k == 2 {
-			r.typeError("cannot fit 'int' into an index-sized integer")
-		}
+	times, ok := clipped(b, math.MaxInt)
+	if !ok {
 		r.typeError("can't multiply sequence by non-int of type '%s'", b.typeName())
 	}
-	n = max(n, 0)
+	n := int64(max(times, 0))
 	switch x := a.(type) {
 	case *strValue:
 		if x.Len() > 0 && n > int64(r.lim.Output/x.Len()) {
@@ -299,19 +234,17 @@ func (r *render) repeatItems(items []Value, n int64) []Value {
 	return out
 }
 
-// negate and plus are the unary operators.
+// unary computes a unary operator: + or -.
 func (r *render) unary(op string, v Value) Value {
 	r.defined(v)
-	switch x := v.(type) {
-	case boolValue, intValue, *bigValue:
-		if op == "+" {
-			return bigInt(toBig(v))
-		}
+	switch x, float := v.(floatValue); {
+	case isInt(v) && op == "+":
+		return bigInt(toBig(v))
+	case isInt(v):
 		return bigInt(new(big.Int).Neg(toBig(v)))
-	case floatValue:
-		if op == "+" {
-			return x
-		}
+	case float && op == "+":
+		return x
+	case float:
 		return -x
 	}
 	r.typeError("bad operand type for unary %s: '%s'", op, v.typeName())

@@ -6,7 +6,9 @@
 // and dicts. Names are scoped at parse time, as in jinja2.
 //
 // It is not a general template engine. It refuses include, import and extends, because nothing loads other templates.
-// It refuses the random filter and lipsum, because output must not be random. It escapes no HTML unless asked to.
+// It knows the filters and methods that a prompt may need, and no others. An unknown filter or test is an error when
+// the template is parsed, or in a branch, when it is reached. Integers of more than 64 bits can be read, compared and
+// printed, but not calculated with. It escapes no HTML unless asked to.
 //
 // Origin. Each byte of a string is either Trusted or Outside, see package origin. Text literals of the template are
 // trusted, and so are values that the caller marks as trusted. All other values are outside. The mark follows a byte
@@ -20,6 +22,6 @@
 // Goroutines. A Template and all values are immutable and may be shared. A render uses only its own state.
 //
 // Where things are: lexer.go, parser.go and parse_expr.go read a template into the tree of ast.go; resolve.go and
-// scope.go bind its names; exec.go and eval.go run it. Values are in value.go and object.go. The filters are in
-// filters*.go, the methods of strings, lists and dicts in methods*.go, and Python's formatting in format*.go.
+// scope.go bind its names; exec.go and eval.go run it. Values are in value.go, number.go and object.go. The
+// filters are in filters*.go, the methods of strings, lists and dicts in methods*.go, and % formatting in format.go.
 package jinja

@@ -7,27 +7,18 @@ import (
 	"runner/chattemplate/jinja/origin"
 )
 
-// filters holds the filters by name. This file has those for any value, filters_str.go those for text.
-var filters map[string]*signature
-
-// filterFunc is a filter. v is the filtered value and a the arguments, nil for each that was not given.
-type filterFunc func(r *render, v Value, a []Value) Value
-
-func addFilter(name string, params []string, required int, fn filterFunc) {
-	filters[name] = &signature{name: name, params: params, required: required,
-		fn: func(r *render, recv Value, a []Value, _ *callArgs) Value { return fn(r, recv, a) }}
-}
+// filters are the filters by name. This file has those for any value, the other files those for numbers, sequences and
+// text.
+var filters = natives{}
 
 func init() {
-	filters = map[string]*signature{}
 	addStringFilters()
-	addMarkupFilters()
 	addSequenceFilters()
 	addOrderFilters()
 	addFoldFilters()
 	addMappingFilters()
 	addNumberFilters()
-	addFilter("default", []string{"default_value", "boolean"}, 0, func(r *render, v Value, a []Value) Value {
+	filters.add("default(default_value?, boolean?)", func(r *render, v Value, a []Value) Value {
 		if isUndefined(v) || a[1] != nil && truth(a[1]) && !truth(v) {
 			if a[0] == nil {
 				return emptyStr
@@ -36,21 +27,14 @@ func init() {
 		}
 		return v
 	})
-	addFilter("attr", []string{"name"}, 1, func(r *render, v Value, a []Value) Value {
+	filters.add("attr(name)", func(r *render, v Value, a []Value) Value {
 		name := str(r.argStr("attr()", a[0]).String(), a[0].(*strValue).OriginAt(0))
 		if it := r.attribute(v, name); it != nil {
 			return it
 		}
 		return &undefined{obj: v, name: a[0]}
 	})
-	addFilter("tojson", []string{"ensure_ascii", "indent", "separators", "sort_keys"}, 0,
-		func(r *render, v Value, a []Value) Value {
-			return r.tojson(v, a[0], a[1], a[2], a[3])
-		})
-	addFilter("random", nil, 0, func(r *render, _ Value, _ []Value) Value {
-		r.typeError("the random filter is refused: prompts must not be random")
-		return nil
-	})
+	filters.add("tojson(ensure_ascii?, indent?, separators?, sort_keys?)", (*render).tojson)
 	filters["d"] = filters["default"]
 	filters["e"] = filters["escape"]
 	filters["count"] = filters["length"]
@@ -123,7 +107,7 @@ func (r *render) multiGetter(attr Value, fold bool) func(Value) Value {
 }
 
 // named finds a filter or test by a name that is a value.
-func (r *render) named(table map[string]*signature, what string, name Value) *signature {
+func (r *render) named(table natives, what string, name Value) *signature {
 	s, ok := name.(*strValue)
 	if ok && table[s.String()] != nil {
 		return table[s.String()]
@@ -136,7 +120,7 @@ func (r *render) named(table map[string]*signature, what string, name Value) *si
 }
 
 func addMappingFilters() {
-	addFilter("items", nil, 0, func(r *render, v Value, _ []Value) Value {
+	filters.add("items", func(r *render, v Value, _ []Value) Value {
 		d, ok := v.(*dictValue)
 		if !ok && !isUndefined(v) {
 			return lazy("do_items", func(r *render) (Value, bool) {
@@ -149,7 +133,7 @@ func addMappingFilters() {
 		}
 		return &generator{it: (&dictView{d: d, kind: viewItems}).iter(), label: "do_items"}
 	})
-	addFilter("dictsort", []string{"case_sensitive", "by", "reverse"}, 0, func(r *render, v Value, a []Value) Value {
+	filters.add("dictsort(case_sensitive?, by?, reverse?)", func(r *render, v Value, a []Value) Value {
 		byValue := false
 		if a[1] != nil {
 			switch r.argStr("dictsort()", a[1]).String() {

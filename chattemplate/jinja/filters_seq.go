@@ -9,24 +9,24 @@ import (
 )
 
 func addSequenceFilters() {
-	addFilter("length", nil, 0, func(r *render, v Value, _ []Value) Value { return intValue(r.len(v)) })
-	addFilter("list", nil, 0, func(r *render, v Value, _ []Value) Value {
+	filters.add("length", func(r *render, v Value, _ []Value) Value { return intValue(r.len(v)) })
+	filters.add("list", func(r *render, v Value, _ []Value) Value {
 		return r.list(r.items(v))
 	})
-	addFilter("first", nil, 0, func(r *render, v Value, _ []Value) Value {
+	filters.add("first", func(r *render, v Value, _ []Value) Value {
 		if it, ok := r.iter(v).next(r); ok {
 			return it
 		}
 		return &undefined{hint: "No first item, sequence was empty."}
 	})
-	addFilter("last", nil, 0, func(r *render, v Value, _ []Value) Value {
+	filters.add("last", func(r *render, v Value, _ []Value) Value {
 		items := r.reversible(v)
 		if len(items) == 0 {
 			return &undefined{hint: "No last item, sequence was empty."}
 		}
 		return items[len(items)-1]
 	})
-	addFilter("reverse", nil, 0, func(r *render, v Value, _ []Value) Value {
+	filters.add("reverse", func(r *render, v Value, _ []Value) Value {
 		if s, ok := v.(*strValue); ok {
 			r.made(s.Len())
 			return &strValue{Text: origin.Reverse(s.Text), markup: s.markup}
@@ -43,26 +43,21 @@ func addSequenceFilters() {
 		}
 		return &generator{it: it, label: "reversed"}
 	})
-	addFilter("batch", []string{"linecount", "fill_with"}, 1, func(r *render, v Value, a []Value) Value {
+	filters.add("batch(linecount, fill_with?)", func(r *render, v Value, a []Value) Value {
 		src := r.iter(v)
 		return lazy("do_batch", func(r *render) (Value, bool) { return r.batch(src, a[0], a[1]) })
 	})
-	addFilter("slice", []string{"slices", "fill_with"}, 1, func(r *render, v Value, a []Value) Value {
-		return r.slices(v, r.argInt(a[0], 0), a[1])
-	})
-	filters["map"] = &signature{name: "map", rest: true, fn: func(r *render, v Value, _ []Value, c *callArgs) Value {
-		return r.mapFilter(v, c)
-	}}
+	filters.addAny("map", (*render).mapFilter)
 	for _, name := range []string{"select", "reject", "selectattr", "rejectattr"} {
-		filters[name] = &signature{name: name, rest: true, fn: func(r *render, v Value, _ []Value, c *callArgs) Value {
+		filters.addAny(name, func(r *render, v Value, c *callArgs) Value {
 			return r.selectFilter(v, c, strings.HasPrefix(name, "select"), strings.HasSuffix(name, "attr"))
-		}}
+		})
 	}
 }
 
 // addOrderFilters adds the filters that compare items.
 func addOrderFilters() {
-	addFilter("sort", []string{"reverse", "case_sensitive", "attribute"}, 0, func(r *render, v Value, a []Value) Value {
+	filters.add("sort(reverse?, case_sensitive?, attribute?)", func(r *render, v Value, a []Value) Value {
 		items := r.items(v)
 		key := r.multiGetter(a[2], !given(a[1]))
 		keys := make([]Value, len(items))
@@ -78,7 +73,7 @@ func addOrderFilters() {
 		}
 		return r.list(out)
 	})
-	addFilter("unique", []string{"case_sensitive", "attribute"}, 0, func(r *render, v Value, a []Value) Value {
+	filters.add("unique(case_sensitive?, attribute?)", func(r *render, v Value, a []Value) Value {
 		key := r.getter(a[1], nil, !given(a[0]))
 		seen := map[hashKey]bool{}
 		src := r.iter(v)
@@ -103,7 +98,7 @@ func addOrderFilters() {
 		})
 	})
 	for name, sign := range map[string]int{"min": -1, "max": 1} {
-		addFilter(name, []string{"case_sensitive", "attribute"}, 0, func(r *render, v Value, a []Value) Value {
+		filters.add(name+"(case_sensitive?, attribute?)", func(r *render, v Value, a []Value) Value {
 			key := r.getter(a[1], nil, !given(a[0]))
 			var best, bestKey Value
 			src := r.iter(v)
@@ -124,14 +119,14 @@ func addOrderFilters() {
 			return best
 		})
 	}
-	addFilter("groupby", []string{"attribute", "default", "case_sensitive"}, 1, func(r *render, v Value, a []Value) Value {
+	filters.add("groupby(attribute, default?, case_sensitive?)", func(r *render, v Value, a []Value) Value {
 		return r.groupby(v, a[0], a[1], given(a[2]))
 	})
 }
 
 // addFoldFilters adds the filters that reduce all items to one value.
 func addFoldFilters() {
-	addFilter("join", []string{"d", "attribute"}, 0, func(r *render, v Value, a []Value) Value {
+	filters.add("join(d?, attribute?)", func(r *render, v Value, a []Value) Value {
 		var sep Text
 		if a[0] != nil {
 			sep = r.str(a[0])
@@ -155,7 +150,7 @@ func addFoldFilters() {
 		}
 		return text(b.Text())
 	})
-	addFilter("sum", []string{"attribute", "start"}, 0, func(r *render, v Value, a []Value) Value {
+	filters.add("sum(attribute?, start?)", func(r *render, v Value, a []Value) Value {
 		key := r.getter(a[0], nil, false)
 		total := Value(intValue(0))
 		if a[1] != nil {
@@ -191,10 +186,7 @@ func nested(next iterFunc) iterFunc {
 // reversible returns the items of a value that Python's reversed accepts.
 func (r *render) reversible(v Value) []Value {
 	switch v.(type) {
-	case *generator:
-		r.typeError("'generator' object is not reversible")
-	case noneValue, boolValue, intValue, *bigValue, floatValue, *namespace, *macro, *native, *loopContext,
-		*cycler, *joiner:
+	case *generator, *loopContext:
 		r.typeError("'%s' object is not reversible", v.typeName())
 	}
 	return r.items(v)
@@ -236,31 +228,6 @@ func (r *render) batch(src iterator, count, fill Value) (Value, bool) {
 		}
 	}
 	return &listValue{items: out}, true
-}
-
-func (r *render) slices(v Value, n int, fill Value) Value {
-	items := r.items(v)
-	if n == 0 {
-		r.typeError("integer division or modulo by zero")
-	}
-	k, off := 0, 0
-	return lazy("sync_do_slice", func(r *render) (Value, bool) {
-		if k >= n {
-			return nil, false
-		}
-		r.step()
-		each, extra := len(items)/n, len(items)%n
-		start := off + k*each
-		if k < extra {
-			off++
-		}
-		part := slices.Clone(items[start : off+(k+1)*each])
-		if fill != nil && !isNone(fill) && k >= extra {
-			part = append(part, fill)
-		}
-		k++
-		return r.list(part), true
-	})
 }
 
 func (r *render) groupby(v, attr, def Value, caseSensitive bool) Value {

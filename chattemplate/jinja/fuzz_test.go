@@ -49,7 +49,7 @@ func FuzzFromJSON(f *testing.F) {
 		`"\ud83d"`, `{"a":1,"a":2}`, "[[[[[", `-0`} {
 		f.Add(s)
 	}
-	tmpl, err := Parse("{{ v }}{{ v|tojson }}{{ v|pprint }}{{ v|string|upper }}", Options{Limits: fuzzLimits})
+	tmpl, err := Parse("{{ v }}{{ v|tojson }}{{ v|string|upper }}", Options{Limits: fuzzLimits})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -3,50 +3,37 @@ package jinja
 // clockName is the global that returns the time. Only renders with a time have it.
 const clockName = "strftime_now"
 
-var clock = &native{signature: &signature{name: clockName, params: []string{"format"}, required: 1,
-	fn: func(r *render, _ Value, a []Value, _ *callArgs) Value {
-		return text(r.strftime(r.argStr("strftime_now()", a[0])))
-	}}}
-
 // globals are the functions that every template has.
-var globals map[string]*native
+var globals = natives{}
 
 func init() {
-	globals = map[string]*native{}
-	add := func(name string, params []string, required int, rest bool, fn func(r *render, a []Value, c *callArgs) Value) {
-		globals[name] = &native{signature: &signature{name: name, params: params, required: required, rest: rest,
-			fn: func(r *render, _ Value, a []Value, c *callArgs) Value { return fn(r, a, c) }}}
-	}
-	add("range", []string{"*start", "*stop", "*step"}, 1, false, func(r *render, a []Value, _ *callArgs) Value {
-		return r.rangeOf(a)
+	globals.add(clockName+"(format)", func(r *render, _ Value, a []Value) Value {
+		return text(r.strftime(r.argStr("strftime_now()", a[0])))
 	})
-	add("dict", nil, 0, true, func(r *render, _ []Value, c *callArgs) Value { return r.dictOf("dict", c) })
-	add("namespace", nil, 0, true, func(r *render, _ []Value, c *callArgs) Value {
+	globals.add("range(start, stop?, step?)", (*render).rangeOf)
+	globals.addAny("dict", func(r *render, _ Value, c *callArgs) Value { return r.dictOf("dict", c) })
+	globals.addAny("namespace", func(r *render, _ Value, c *callArgs) Value {
 		return &namespace{r.dictOf("namespace", c)}
 	})
-	add("cycler", nil, 0, true, func(r *render, _ []Value, c *callArgs) Value {
+	globals.addAny("cycler", func(r *render, _ Value, c *callArgs) Value {
 		if len(c.pos) == 0 {
 			r.typeError("at least one item has to be provided")
 		}
 		return &cycler{items: c.pos}
 	})
-	add("joiner", []string{"sep"}, 0, false, func(r *render, a []Value, _ *callArgs) Value {
+	globals.add("joiner(sep?)", func(_ *render, _ Value, a []Value) Value {
 		if a[0] == nil {
 			a = []Value{str(", ", Trusted)}
 		}
 		return &joiner{sep: a[0]}
 	})
-	add("lipsum", nil, 0, true, func(r *render, _ []Value, _ *callArgs) Value {
-		r.typeError("lipsum is refused: prompts must not be random")
-		return nil
-	})
-	add("raise_exception", []string{"message"}, 1, false, func(r *render, a []Value, _ *callArgs) Value {
+	globals.add("raise_exception(message)", func(r *render, _ Value, a []Value) Value {
 		msg := r.str(a[0])
 		panic(&Error{Kind: KindRaised, Line: r.line, Message: msg.Redacted(), Raised: msg})
 	})
 }
 
-func (r *render) rangeOf(a []Value) Value {
+func (r *render) rangeOf(_ Value, a []Value) Value {
 	start, stop, step := int64(0), int64(r.argInt(a[0], 0)), int64(1)
 	if a[1] != nil {
 		start, stop = stop, int64(r.argInt(a[1], 0))

@@ -21,10 +21,10 @@ type jsonWriter struct {
 }
 
 // tojson is the filter of chat templates: json.dumps, with ensure_ascii False unless asked otherwise.
-func (r *render) tojson(v Value, ascii, indent, separators, sortKeys Value) Value {
+func (r *render) tojson(v Value, a []Value) Value {
+	indent, separators := a[1], a[2]
 	w := &jsonWriter{r: r, itemSep: NewText(", ", Outside), keySep: NewText(": ", Outside)}
-	w.ascii = ascii != nil && truth(ascii)
-	w.sorted = sortKeys != nil && truth(sortKeys)
+	w.ascii, w.sorted = given(a[0]), given(a[3])
 	if indent != nil && !isNone(indent) {
 		w.itemSep = NewText(",", Outside)
 		if s, ok := indent.(*strValue); ok {

@@ -1,32 +1,33 @@
 package jinja
 
 import (
+	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"runner/chattemplate/jinja/origin"
 )
 
-// strMethod makes a method of strings. The result is markup if the string is, as in markupsafe.
-func strMethod(name string, params []string, required int,
-	fn func(r *render, s *strValue, a []Value) Value) *signature {
-	return &signature{name: name, params: params, required: required,
-		fn: func(r *render, recv Value, a []Value, _ *callArgs) Value {
-			s := recv.(*strValue)
-			r.work(s.Len())
-			if !s.markup {
-				return fn(r, s, a)
+// strMethods are the methods of strings.
+var strMethods = natives{}
+
+// addStr adds a method of strings. The result is markup if the string is, as in markupsafe.
+func addStr(declaration string, fn func(r *render, s *strValue, a []Value) Value) {
+	escapes := !strings.Contains(declaration, "split") && !strings.Contains(declaration, "partition")
+	strMethods.add(declaration, func(r *render, recv Value, a []Value) Value {
+		s := recv.(*strValue)
+		r.work(s.Len())
+		if !s.markup {
+			return fn(r, s, a)
+		}
+		b := slices.Clone(a)
+		for i, v := range b {
+			if x, ok := v.(*strValue); ok && escapes {
+				b[i] = r.escaped(x)
 			}
-			escaping := name != "split" && name != "rsplit" && name != "partition" && name != "rpartition"
-			b := append([]Value(nil), a...)
-			for i, v := range b {
-				if x, ok := v.(*strValue); ok && escaping {
-					b[i] = r.escaped(x)
-				}
-			}
-			return asMarkup(fn(r, s, b))
-		}}
+		}
+		return asMarkup(fn(r, s, b))
+	})
 }
 
 func asMarkup(v Value) Value {
@@ -45,12 +46,6 @@ func asMarkup(v Value) Value {
 	return v
 }
 
-var strMethods = map[string]*signature{}
-
-func addStr(name string, params []string, required int, fn func(r *render, s *strValue, a []Value) Value) {
-	strMethods[name] = strMethod(name, params, required, fn)
-}
-
 // argStr returns a string argument.
 func (r *render) argStr(fn string, v Value) Text {
 	r.defined(v)
@@ -67,97 +62,68 @@ func (r *render) argInt(v Value, def int) int {
 		return def
 	}
 	r.defined(v)
-	kind, i, b, _ := numberOf(v)
-	switch kind {
-	case 1:
-		const bound = 1 << 40
-		return int(max(-bound, min(i, bound)))
-	case 2:
-		return b.Sign() << 40
+	if i, ok := clipped(v, 1<<40); ok {
+		return i
 	}
 	r.typeError("'%s' object cannot be interpreted as an integer", v.typeName())
 	return 0
 }
 
 func addMap(name string, f func(Text) Text) {
-	addStr(name, nil, 0, func(r *render, s *strValue, _ []Value) Value {
+	addStr(name, func(r *render, s *strValue, _ []Value) Value {
 		r.made(s.Len())
 		return text(f(s.Text))
 	})
 }
 
 func addTest(name string, f func(string) bool) {
-	strMethods[name] = &signature{name: name, fn: func(r *render, recv Value, _ []Value, _ *callArgs) Value {
-		s := recv.(*strValue)
-		r.work(s.Len())
-		return boolValue(f(s.String()))
-	}}
+	addStr(name, func(_ *render, s *strValue, _ []Value) Value { return boolValue(f(s.String())) })
 }
 
 func init() {
 	addMap("upper", origin.Upper)
 	addMap("lower", origin.Lower)
-	addMap("casefold", func(t Text) Text { return origin.CaseFold(t) })
 	addMap("title", origin.Title)
 	addMap("capitalize", origin.Capitalize)
-	addMap("swapcase", origin.SwapCase)
 	for name, side := range map[string][2]bool{"strip": {true, true}, "lstrip": {true, false}, "rstrip": {false, true}} {
-		addStr(name, []string{"*chars"}, 0, func(r *render, s *strValue, a []Value) Value {
+		addStr(name+"(chars?)", func(r *render, s *strValue, a []Value) Value {
 			return text(origin.Strip(s.Text, r.stripChars(name, a[0]), side[0], side[1]))
 		})
 	}
 	for name, fromRight := range map[string]bool{"split": false, "rsplit": true} {
-		addStr(name, []string{"sep", "maxsplit"}, 0, func(r *render, s *strValue, a []Value) Value {
+		addStr(name+"(sep?, maxsplit?)", func(r *render, s *strValue, a []Value) Value {
 			return r.split(s.Text, a[0], r.argInt(a[1], -1), fromRight)
 		})
 	}
-	addStr("splitlines", []string{"keepends"}, 0, func(r *render, s *strValue, a []Value) Value {
+	addStr("splitlines(keepends?)", func(r *render, s *strValue, a []Value) Value {
 		return r.texts(origin.SplitLines(s.Text, a[0] != nil && truth(a[0])))
 	})
-	addStr("partition", []string{"*sep"}, 1, func(r *render, s *strValue, a []Value) Value {
+	addStr("partition(sep)", func(r *render, s *strValue, a []Value) Value {
 		return r.partition(s.Text, a[0], strings.Index)
 	})
-	addStr("rpartition", []string{"*sep"}, 1, func(r *render, s *strValue, a []Value) Value {
+	addStr("rpartition(sep)", func(r *render, s *strValue, a []Value) Value {
 		return r.partition(s.Text, a[0], strings.LastIndex)
 	})
-	addStr("replace", []string{"*old", "*new", "*count"}, 2, func(r *render, s *strValue, a []Value) Value {
+	addStr("replace(old, new, count?)", func(r *render, s *strValue, a []Value) Value {
 		return text(r.replace(s.Text, r.argStr("replace()", a[0]), r.argStr("replace()", a[1]), r.argInt(a[2], -1)))
 	})
-	addStr("removeprefix", []string{"*prefix"}, 1, func(r *render, s *strValue, a []Value) Value {
+	addStr("removeprefix(prefix)", func(r *render, s *strValue, a []Value) Value {
 		return text(s.Slice(s.Len()-len(strings.TrimPrefix(s.String(), r.argStr("removeprefix()", a[0]).String())), s.Len()))
 	})
-	addStr("removesuffix", []string{"*suffix"}, 1, func(r *render, s *strValue, a []Value) Value {
+	addStr("removesuffix(suffix)", func(r *render, s *strValue, a []Value) Value {
 		return text(s.Slice(0, len(strings.TrimSuffix(s.String(), r.argStr("removesuffix()", a[0]).String()))))
-	})
-	addStr("expandtabs", []string{"tabsize"}, 0, func(r *render, s *strValue, a []Value) Value {
-		return text(r.expandTabs(s.Text, r.argInt(a[0], 8)))
 	})
 	addPads()
 	addSearches()
 	addTests()
-	strMethods["join"] = &signature{name: "join", params: []string{"*iterable"}, required: 1,
-		fn: func(r *render, recv Value, a []Value, _ *callArgs) Value { return r.joinMethod(recv.(*strValue), a[0]) }}
-	strMethods["format"] = &signature{name: "format", rest: true,
-		fn: func(r *render, recv Value, _ []Value, c *callArgs) Value { return r.formatMethod(recv.(*strValue), c) }}
-	strMethods["format_map"] = &signature{name: "format_map", params: []string{"*mapping"}, required: 1,
-		fn: func(r *render, recv Value, a []Value, _ *callArgs) Value {
-			d, ok := a[0].(*dictValue)
-			if !ok {
-				r.typeError("format_map() takes a mapping, not %s", a[0].typeName())
-			}
-			c := &callArgs{}
-			for i, k := range d.keys {
-				if s, ok := k.(*strValue); ok {
-					c.kw = append(c.kw, kwArg{s.String(), Outside, d.vals[i]})
-				}
-			}
-			return r.formatMethod(recv.(*strValue), c)
-		}}
+	strMethods.add("join(iterable)", func(r *render, recv Value, a []Value) Value {
+		return r.joinMethod(recv.(*strValue), a[0])
+	})
 }
 
 func addPads() {
 	pad := func(name string, f func(r *render, t Text, n int, fill Text) Text) {
-		addStr(name, []string{"*width", "*fillchar"}, 1, func(r *render, s *strValue, a []Value) Value {
+		addStr(name+"(width, fillchar?)", func(r *render, s *strValue, a []Value) Value {
 			n := r.argInt(a[0], 0) - origin.RuneCount(s.String())
 			fill := NewText(" ", Outside)
 			if a[1] != nil {
@@ -174,8 +140,7 @@ func addPads() {
 	}
 	pad("ljust", func(r *render, t Text, n int, fill Text) Text { return origin.Concat(t, origin.Repeat(fill, n)) })
 	pad("rjust", func(r *render, t Text, n int, fill Text) Text { return origin.Concat(origin.Repeat(fill, n), t) })
-	pad("center", func(r *render, t Text, n int, fill Text) Text { return center(t, n, fill) })
-	addStr("zfill", []string{"*width"}, 1, func(r *render, s *strValue, a []Value) Value {
+	addStr("zfill(width)", func(r *render, s *strValue, a []Value) Value {
 		n := r.argInt(a[0], 0) - origin.RuneCount(s.String())
 		if n <= 0 {
 			return text(s.Text)
@@ -190,13 +155,6 @@ func addPads() {
 	})
 }
 
-// center adds n fill characters around a text, as str.center shares them out.
-func center(t Text, n int, fill Text) Text {
-	total := n + origin.RuneCount(t.String())
-	left := n/2 + n&total&1
-	return origin.Concat(origin.Repeat(fill, left), origin.Concat(t, origin.Repeat(fill, n-left)))
-}
-
 // addSearches adds find, rfind, index, rindex, count, startswith and endswith.
 func addSearches() {
 	for _, name := range []string{"find", "rfind", "index", "rindex"} {
@@ -204,7 +162,7 @@ func addSearches() {
 		if name[0] == 'r' {
 			search = strings.LastIndex
 		}
-		addStr(name, []string{"*sub", "*start", "*end"}, 1, func(r *render, s *strValue, a []Value) Value {
+		addStr(name+"(sub, start?, end?)", func(r *render, s *strValue, a []Value) Value {
 			sub := r.argStr("must be str, not", a[0])
 			part, off, ok := r.window(s.Text, a[1], a[2])
 			k := -1
@@ -220,7 +178,7 @@ func addSearches() {
 			return intValue(-1)
 		})
 	}
-	addStr("count", []string{"*sub", "*start", "*end"}, 1, func(r *render, s *strValue, a []Value) Value {
+	addStr("count(sub, start?, end?)", func(r *render, s *strValue, a []Value) Value {
 		sub := r.argStr("count()", a[0])
 		part, _, ok := r.window(s.Text, a[1], a[2])
 		if !ok {
@@ -230,7 +188,7 @@ func addSearches() {
 	})
 	for name, has := range map[string]func(string, string) bool{"startswith": strings.HasPrefix,
 		"endswith": strings.HasSuffix} {
-		addStr(name, []string{"*prefix", "*start", "*end"}, 1, func(r *render, s *strValue, a []Value) Value {
+		addStr(name+"(prefix, start?, end?)", func(r *render, s *strValue, a []Value) Value {
 			part, _, ok := r.window(s.Text, a[1], a[2])
 			options := []Value{a[0]}
 			if t, isTuple := a[0].(*tupleValue); isTuple {
@@ -281,19 +239,11 @@ func addTests() {
 	}
 	addTest("isalpha", all(unicode.IsLetter))
 	addTest("isalnum", all(func(c rune) bool { return unicode.IsLetter(c) || isNumeric(c) }))
-	addTest("isdecimal", all(func(c rune) bool { return unicode.Is(unicode.Nd, c) }))
 	addTest("isdigit", all(isDigit))
 	addTest("isnumeric", all(isNumeric))
 	addTest("isspace", all(origin.IsSpace))
-	addTest("isascii", origin.IsASCII)
-	addTest("isprintable", func(s string) bool { return s == "" || all(isPrintable)(s) })
 	addTest("isupper", isUpper)
 	addTest("islower", isLower)
-	addTest("istitle", isTitle)
-	addTest("isidentifier", func(s string) bool {
-		c, _ := utf8.DecodeRuneInString(s)
-		return (c == '_' || unicode.IsLetter(c)) && all(func(c rune) bool { return origin.IsWord(c) || unicode.IsMark(c) })(s)
-	})
 }
 
 // isDigit is str.isdigit for one character: decimal digits, superscripts, subscripts and circled digits.
@@ -331,27 +281,6 @@ func isLower(s string) bool {
 		cased = cased || origin.IsLower(c)
 	}
 	return cased
-}
-
-func isTitle(s string) bool {
-	prev, some := false, false
-	for _, c := range s {
-		switch {
-		case origin.IsUpper(c) || unicode.IsTitle(c):
-			if prev {
-				return false
-			}
-			prev, some = true, true
-		case origin.IsLower(c):
-			if !prev {
-				return false
-			}
-			some = true
-		default:
-			prev = false
-		}
-	}
-	return some
 }
 
 func (r *render) stripChars(name string, v Value) *string {
@@ -412,32 +341,6 @@ func (r *render) replace(t, old, repl Text, n int) Text {
 	}
 	r.made(t.Len() + times*max(0, repl.Len()-old.Len()))
 	return origin.Replace(t, old.String(), repl, n)
-}
-
-func (r *render) expandTabs(t Text, size int) Text {
-	r.made(t.Len())
-	var b origin.Builder
-	col := 0
-	for i := 0; i < t.Len(); {
-		c, n := utf8.DecodeRuneInString(t.String()[i:])
-		switch c {
-		case '\t':
-			if size > 0 {
-				k := size - col%size
-				r.made(k)
-				b.Add(strings.Repeat(" ", k), t.OriginAt(i))
-				col += k
-			}
-		case '\n', '\r':
-			b.AddText(t.Slice(i, i+n))
-			col = 0
-		default:
-			b.AddText(t.Slice(i, i+n))
-			col++
-		}
-		i += n
-	}
-	return b.Text()
 }
 
 // joinMethod is sep.join(items).

@@ -2,8 +2,6 @@ package jinja
 
 import (
 	"cmp"
-	"math"
-	"math/big"
 	"strings"
 	"unicode/utf8"
 
@@ -215,76 +213,6 @@ func (r *render) len(v Value) int {
 	return n
 }
 
-// numberOf returns v as an int64 (kind 1), a big integer (kind 2) or a float (kind 3). kind 0 means v is not a number.
-func numberOf(v Value) (kind int, i int64, b *big.Int, f float64) {
-	switch v := v.(type) {
-	case boolValue:
-		if v {
-			i = 1
-		}
-		return 1, i, nil, 0
-	case intValue:
-		return 1, int64(v), nil, 0
-	case *bigValue:
-		return 2, 0, v.i, 0
-	case floatValue:
-		return 3, 0, nil, float64(v)
-	}
-	return 0, 0, nil, 0
-}
-
-func isNumber(v Value) bool {
-	k, _, _, _ := numberOf(v)
-	return k != 0
-}
-
-// toBig returns an integer of either kind as a big one.
-func toBig(v Value) *big.Int {
-	k, i, b, _ := numberOf(v)
-	if k == 2 {
-		return b
-	}
-	return big.NewInt(i)
-}
-
-func toFloat(v Value) float64 {
-	k, i, b, f := numberOf(v)
-	switch k {
-	case 1:
-		return float64(i)
-	case 2:
-		x, _ := new(big.Float).SetInt(b).Float64()
-		return x
-	}
-	return f
-}
-
-// compareNumbers compares exactly, also an integer with a float. unordered is set if one of them is NaN.
-func compareNumbers(a, b Value) (c int, unordered bool) {
-	ka, ia, _, fa := numberOf(a)
-	kb, ib, _, fb := numberOf(b)
-	switch {
-	case ka == 1 && kb == 1:
-		return cmp.Compare(ia, ib), false
-	case ka == 3 && math.IsNaN(fa) || kb == 3 && math.IsNaN(fb):
-		return 0, true
-	case ka == 3 && kb == 3:
-		return cmp.Compare(fa, fb), false
-	case ka == 3:
-		return -compareIntFloat(toBig(b), fa), false
-	case kb == 3:
-		return compareIntFloat(toBig(a), fb), false
-	}
-	return toBig(a).Cmp(toBig(b)), false
-}
-
-func compareIntFloat(i *big.Int, f float64) int {
-	if math.IsInf(f, 0) {
-		return cmp.Compare(0, f)
-	}
-	return new(big.Float).SetInt(i).Cmp(big.NewFloat(f))
-}
-
 // equal is Python's ==.
 func (r *render) equal(a, b Value) bool { return r.equalAt(a, b, 0) }
 
@@ -317,21 +245,6 @@ func (r *render) equalAt(a, b Value, depth int) bool {
 	case *dictValue:
 		y, ok := b.(*dictValue)
 		return ok && r.equalDicts(x, y, depth)
-	case *dictView:
-		y, ok := b.(*dictView)
-		if !ok || x.kind == viewValues || y.kind != x.kind {
-			return a == b
-		}
-		if x.kind == viewItems {
-			return r.equalDicts(x.d, y.d, depth)
-		}
-		return r.sameKeys(x.d, y.d)
-	case *rangeValue:
-		y, ok := b.(*rangeValue)
-		return ok && x.n == y.n && (x.n == 0 || x.start == y.start && (x.n == 1 || x.step == y.step))
-	case *native:
-		y, ok := b.(*native)
-		return ok && x.signature == y.signature && x.recv == y.recv
 	}
 	return a == b
 }
@@ -343,19 +256,6 @@ func (r *render) equalItems(a, b []Value, depth int) bool {
 	for i := range a {
 		r.step()
 		if !r.equalAt(a[i], b[i], depth+1) {
-			return false
-		}
-	}
-	return true
-}
-
-func (r *render) sameKeys(a, b *dictValue) bool {
-	if a.len() != b.len() {
-		return false
-	}
-	for _, k := range a.keys {
-		r.step()
-		if v, _ := b.get(k); v == nil {
 			return false
 		}
 	}

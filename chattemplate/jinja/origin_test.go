@@ -75,10 +75,6 @@ func TestOrigin(t *testing.T) {
 		"{{ '%s|%s' % ('t', u) }}":                  "t|[uSeR x]",
 		"{{ p % 'x' }}":                             "x[-{}]",
 		"{{ '%d%%' % 5 }}":                          "[5]%",
-		"{{ '{}<{}>'.format('t', u) }}":             "t<[uSeR x]>",
-		"{{ p.format('x') }}":                       "[%s-]x",
-		"{{ '{:*>8}'.format(u) }}":                  "**[uSeR x]",
-		"{{ u.center(8, '*') }}":                    "*[uSeR x]*",
 		"{{ u.ljust(8) }}":                          "[uSeR x  ]",
 		"{{ {'a': u}|tojson }}":                     `[{"]a[": "uSeR x"}]`,
 		"{{ d|tojson }}":                            `[{"k": "v"}]`,
@@ -99,17 +95,15 @@ func TestOrigin(t *testing.T) {
 		"{{ 'a\nb'|indent(1) }}":                                                           "a\n b",
 		"{{ u|truncate(4, true, '...', 0) }}":                                              "[u...]",
 		"{{ (u ~ '<')|e }}":                                                                "[uSeR x]&lt;",
-		"{{ ('<b>' + u)|striptags }}":                                                      "[uSeR x]",
 		"{{ ('t' + u)|list|join }}":                                                        "t[uSeR x]",
 		"{{ ('t' + u)|reverse }}":                                                          "[x ReSu]t",
 		"{{ l|map('upper')|join }}{{ l|first }}{{ l|last }}{{ l|sort|join }}":              "[PQpqpq]",
 		"{{ dict(a=u).a }}{{ namespace(x='t', y=u).y }}{{ namespace(x='t').x }}":           "[uSeR xuSeR x]t",
 		"{{ {u: 't'}[u] }}{% for k in {u: 1} %}{{ k }}{% endfor %}":                        "t[uSeR x]",
-		"{{ u|urlencode }}{{ 'a b'|urlencode }}":                                           "[uSeR%20x]a%20b",
 		"{{ u.partition('R')|join('|') }}{{ u.splitlines()|join }}":                        "[uSe]|[R]|[ xuSeR x]",
 		"{{ (u * 2)[:8] }}{{ ('t' + u[:1]) * 2 }}":                                         "[uSeR xuS]t[u]t[u]",
-		"{{ u|wordwrap(4) }}{{ u|string }}{{ u|safe }}{{ ('a' + u)|capitalize }}":          "[uSeR\nxuSeR xuSeR x]A[user x]",
-		"{{ '%(k)s' % d }}{{ u|format }}{{ u.zfill(8) }}{{ 'a\t'.expandtabs(4) }}":         "[vuSeR x00uSeR x]a   ",
+		"{{ u|string }}{{ u|safe }}{{ ('a' + u)|capitalize }}":                             "[uSeR xuSeR x]A[user x]",
+		"{{ '%(k)s' % d }}{{ u|format }}{{ u.zfill(8) }}":                                  "[vuSeR x00uSeR x]",
 	} {
 		if got := marked(renderText(t, src, vars)); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", src, got, want)
@@ -253,16 +247,16 @@ func FuzzUserText(f *testing.F) {
 		"a,b c\td", "ß İ Σ"} {
 		f.Add(s)
 	}
-	tmpl, err := Parse(`{{ t }}|{{ t|upper }}|{{ t|lower }}|{{ t|title }}|{{ t.swapcase() }}|{{ t|trim }}|{{ t|tojson }}|
+	tmpl, err := Parse(`{{ t }}|{{ t|upper }}|{{ t|lower }}|{{ t|title }}|{{ t|trim }}|{{ t|tojson }}|
 {{- [t] }}|
 {{- t|replace('a', 'b') }}|{{ t|replace(' ', '<|x|>') }}|{{ t.split()|join('-') }}|{{ t[::-1] }}|{{ t[1:-1] }}|
 {{- '%s' % t }}|
-{{- '{!r:>10}'.format(t) }}|{{ t|e }}|{{ t|indent }}|{{ t|truncate(5) }}|{{ t|wordwrap(3) }}|{{ t|urlencode }}|
+{{- '%10r' % t }}|{{ t|e }}|{{ t|indent }}|{{ t|truncate(5) }}|
 {{- t|list }}|
-{{- t|center(20) }}|{{ t.partition('a')|join }}|{{ t|striptags }}|{{ t|pprint }}|{{ {t: t}|dictsort }}|
+{{- t.rjust(20) }}|{{ t.partition('a')|join }}|{{ {t: t}|dictsort }}|
 {{- t|tojson(true, 2) }}|
-{{- t.splitlines()|join('+') }}|{{ t|capitalize }}|{{ t.casefold() }}|{{ t.expandtabs() }}|{{ t ~ t }}|
-{{- t * 2 }}|{{ t|first }}|{{ t|xmlattr if t is mapping }}`, Options{})
+{{- t.splitlines()|join('+') }}|{{ t|capitalize }}|{{ t ~ t }}|
+{{- t * 2 }}|{{ t|first }}`, Options{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func Parse(source string, opts Options) (t *Template, err error) {
 	rs := &resolver{vars: map[string]bool{}, uses: map[stmt]uses{}}
 	t.fn, t.frame = rs.template(t.body)
 	for _, name := range sortedNames(rs.vars) {
-		if globals[name] == nil && name != clockName {
+		if globals[name] == nil {
 			t.vars = append(t.vars, name)
 		}
 	}
@@ -163,16 +163,11 @@ func (r *render) lookup(name string) Value {
 		}
 		return v
 	}
-	if name == clockName {
-		if r.now.IsZero() {
-			return nil
-		}
-		return clock
+	g := globals[name]
+	if g == nil || name == clockName && r.now.IsZero() {
+		return nil
 	}
-	if g := globals[name]; g != nil {
-		return g
-	}
-	return nil
+	return &native{signature: g}
 }
 
 // capture runs f and returns the output of f as a text.

@@ -1,35 +1,28 @@
 package jinja
 
 // tests are the tests of "is", by name.
-var tests map[string]*signature
+var tests = natives{}
 
 func init() {
-	tests = map[string]*signature{}
-	add := func(name string, params int, fn func(r *render, v Value, a []Value) bool) {
-		names := []string{"*other", "*other2"}[:params]
-		tests[name] = &signature{name: name, params: names, required: params,
-			fn: func(r *render, v Value, a []Value, _ *callArgs) Value { return boolValue(fn(r, v, a)) }}
+	add := func(declaration string, fn func(r *render, v Value, a []Value) bool) {
+		tests.add(declaration, func(r *render, v Value, a []Value) Value { return boolValue(fn(r, v, a)) })
 	}
 	is := func(name string, fn func(v Value) bool) {
-		add(name, 0, func(_ *render, v Value, _ []Value) bool { return fn(v) })
+		add(name, func(_ *render, v Value, _ []Value) bool { return fn(v) })
 	}
 	remainder := func(r *render, v, n Value) Value { return r.binary("%", v, n) }
-	add("odd", 0, func(r *render, v Value, _ []Value) bool { return r.equal(remainder(r, v, intValue(2)), intValue(1)) })
-	add("even", 0, func(r *render, v Value, _ []Value) bool { return r.equal(remainder(r, v, intValue(2)), intValue(0)) })
-	add("divisibleby", 1, func(r *render, v Value, a []Value) bool { return r.equal(remainder(r, v, a[0]), intValue(0)) })
+	add("odd", func(r *render, v Value, _ []Value) bool { return r.equal(remainder(r, v, intValue(2)), intValue(1)) })
+	add("even", func(r *render, v Value, _ []Value) bool { return r.equal(remainder(r, v, intValue(2)), intValue(0)) })
+	add("divisibleby(other)", func(r *render, v Value, a []Value) bool {
+		return r.equal(remainder(r, v, a[0]), intValue(0))
+	})
 	is("defined", func(v Value) bool { return !isUndefined(v) })
 	is("undefined", isUndefined)
 	is("none", isNone)
 	is("boolean", func(v Value) bool { _, ok := v.(boolValue); return ok })
 	is("true", func(v Value) bool { b, ok := v.(boolValue); return ok && bool(b) })
 	is("false", func(v Value) bool { b, ok := v.(boolValue); return ok && !bool(b) })
-	is("integer", func(v Value) bool {
-		switch v.(type) {
-		case intValue, *bigValue:
-			return true
-		}
-		return false
-	})
+	is("integer", func(v Value) bool { return v.typeName() == "int" })
 	is("float", isFloat)
 	is("number", isNumber)
 	is("string", func(v Value) bool { _, ok := v.(*strValue); return ok })
@@ -50,24 +43,19 @@ func init() {
 		return false
 	})
 	is("escaped", func(v Value) bool { s, ok := v.(*strValue); return ok && s.markup })
-	add("lower", 0, func(r *render, v Value, _ []Value) bool { return isLower(r.str(v).String()) })
-	add("upper", 0, func(r *render, v Value, _ []Value) bool { return isUpper(r.str(v).String()) })
-	known := func(name string, table func() map[string]*signature) {
-		add(name, 0, func(_ *render, v Value, _ []Value) bool {
-			s, ok := v.(*strValue)
-			return ok && table()[s.String()] != nil
-		})
+	add("lower", func(r *render, v Value, _ []Value) bool { return isLower(r.str(v).String()) })
+	add("upper", func(r *render, v Value, _ []Value) bool { return isUpper(r.str(v).String()) })
+	for name, table := range map[string]natives{"filter": filters, "test": tests} {
+		is(name, func(v Value) bool { s, ok := v.(*strValue); return ok && table[s.String()] != nil })
 	}
-	known("filter", func() map[string]*signature { return filters })
-	known("test", func() map[string]*signature { return tests })
-	add("sameas", 1, func(_ *render, v Value, a []Value) bool { return same(v, a[0]) })
-	add("in", 1, func(r *render, v Value, a []Value) bool { return r.contains(a[0], v) })
+	add("sameas(other)", func(_ *render, v Value, a []Value) bool { return same(v, a[0]) })
+	add("in(other)", func(r *render, v Value, a []Value) bool { return r.contains(a[0], v) })
 	for op, names := range map[string][]string{
 		"==": {"==", "eq", "equalto"}, "!=": {"!=", "ne"}, ">": {">", "gt", "greaterthan"}, ">=": {">=", "ge"},
 		"<": {"<", "lt", "lessthan"}, "<=": {"<=", "le"},
 	} {
 		for _, name := range names {
-			add(name, 1, func(r *render, v Value, a []Value) bool { return r.compare(op, v, a[0]) })
+			add(name+"(other)", func(r *render, v Value, a []Value) bool { return r.compare(op, v, a[0]) })
 		}
 	}
 }

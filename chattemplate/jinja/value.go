@@ -62,6 +62,8 @@ const (
 	viewItems
 )
 
+var viewNames = [...]string{viewKeys: "keys", viewValues: "values", viewItems: "items"}
+
 // dictView is the result of keys, values or items of a dict.
 type dictView struct {
 	d    *dictValue
@@ -115,7 +117,7 @@ func (s *strValue) typeName() string {
 }
 
 func (v *dictView) typeName() string {
-	return [...]string{"dict_keys", "dict_values", "dict_items"}[v.kind]
+	return "dict_" + viewNames[v.kind]
 }
 
 func (n *native) typeName() string {

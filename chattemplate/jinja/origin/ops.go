@@ -142,35 +142,6 @@ func Title(t Text) Text {
 	})
 }
 
-// SwapCase is str.swapcase.
-func SwapCase(t Text) Text {
-	return MapRunes(t, func(c rune, i int) string {
-		switch {
-		case IsUpper(c):
-			return LowerRune(t.s, c, i)
-		case IsLower(c):
-			return UpperRune(c)
-		}
-		return string(c)
-	})
-}
-
-// CaseFold is str.casefold.
-func CaseFold(t Text) Text {
-	return MapRunes(Lower(t), func(c rune, _ int) string {
-		switch c {
-		case 'ß', 'ẞ':
-			return "ss"
-		case 'ς':
-			return "σ"
-		}
-		if _, ok := upperSpecial[c]; ok {
-			return strings.ToLower(upperSpecial[c])
-		}
-		return string(c)
-	})
-}
-
 // Strip removes characters from the ends: those in chars, or white space if chars is nil.
 func Strip(t Text, chars *string, left, right bool) Text {
 	drop := IsSpace
