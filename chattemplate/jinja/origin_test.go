@@ -111,6 +111,17 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
+// TestCharactersKeepTheirOrigin takes text of each origin apart into characters and puts it together again.
+func TestCharactersKeepTheirOrigin(t *testing.T) {
+	for _, o := range []Origin{Outside, Trusted, Unseen} {
+		out := renderText(t, "{% for c in x %}{{ c }}{% endfor %}{{ x[0] }}{{ x|first }}{{ x|list|join }}",
+			map[string]Value{"x": String(NewText("aé", o))})
+		if out.String() != "aéaaaé" || out.OriginAt(0) != o || out.OriginAt(out.Len()-1) != o {
+			t.Errorf("origin %d: %q of origin %d", o, out.String(), out.OriginAt(0))
+		}
+	}
+}
+
 // private maps text to private-use characters, so that its traces in an output can be found. ASCII letters and digits
 // become characters without case.
 func private(s string) string {

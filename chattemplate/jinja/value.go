@@ -177,7 +177,7 @@ func text(t Text) *strValue { return &strValue{Text: t} }
 var emptyStr = str("", Trusted)
 
 // asciiStr holds the one-byte strings of each origin.
-var asciiStr = func() (t [2][128]*strValue) {
+var asciiStr = func() (t [Unseen + 1][128]*strValue) {
 	for o := range t {
 		for c := range t[o] {
 			t[o][c] = str(string(rune(c)), Origin(o))
