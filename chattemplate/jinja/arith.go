@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"slices"
 
 	"runner/chattemplate/jinja/origin"
 )
@@ -194,44 +195,30 @@ func (r *render) repeat(a, b Value) Value {
 	if isNumber(a) {
 		a, b = b, a
 	}
-	switch a.(type) {
-	case *strValue, *listValue, *tupleValue:
-	default:
-		return nil
+	// times returns how often a value of a size is repeated, at most once more than the limits allow.
+	times := func(size int) int {
+		n, ok := clipped(b, math.MaxInt)
+		if !ok {
+			r.typeError("can't multiply sequence by non-int of type '%s'", b.typeName())
+		}
+		return max(0, min(n, r.lim.Output/max(size, 1)+1))
 	}
-	times, ok := clipped(b, math.MaxInt)
-	if !ok {
-		r.typeError("can't multiply sequence by non-int of type '%s'", b.typeName())
-	}
-	n := int64(max(times, 0))
 	switch x := a.(type) {
 	case *strValue:
-		if x.Len() > 0 && n > int64(r.lim.Output/x.Len()) {
-			r.made(math.MaxInt)
-		}
-		r.made(x.Len() * int(n))
-		return &strValue{Text: origin.Repeat(x.Text, int(n)), markup: x.markup}
+		n := times(x.Len())
+		r.made(x.Len() * n)
+		return &strValue{Text: origin.Repeat(x.Text, n), markup: x.markup}
 	case *listValue:
-		return &listValue{items: r.repeatItems(x.items, n)}
+		return &listValue{items: r.repeatItems(x.items, times(itemBytes*len(x.items)))}
 	case *tupleValue:
-		return &tupleValue{items: r.repeatItems(x.items, n)}
+		return &tupleValue{items: r.repeatItems(x.items, times(itemBytes*len(x.items)))}
 	}
 	return nil
 }
 
-func (r *render) repeatItems(items []Value, n int64) []Value {
-	if len(items) == 0 || n == 0 {
-		return nil
-	}
-	if n > int64(r.lim.Output/itemBytes/len(items)) {
-		r.madeItems(math.MaxInt)
-	}
-	r.madeItems(len(items) * int(n))
-	out := make([]Value, 0, len(items)*int(n))
-	for ; n > 0; n-- {
-		out = append(out, items...)
-	}
-	return out
+func (r *render) repeatItems(items []Value, n int) []Value {
+	r.madeItems(len(items) * n)
+	return slices.Repeat(items, n)
 }
 
 // unary computes a unary operator: + or -.

@@ -1,8 +1,8 @@
 package jinja
 
 import (
+	"fmt"
 	"math"
-	"strconv"
 	"strings"
 )
 
@@ -10,17 +10,8 @@ import (
 // made.
 type dictValue struct {
 	keys, vals []Value
-	// index finds keys. It is nil while the dict is small enough for a search.
-	index map[hashKey]int
-}
-
-// hashKey is equal for keys that are equal in Python: 1, 1.0 and True, and strings of any origin.
-type hashKey struct {
-	kind uint8
-	num  uint64
-	str  string
-	// obj is set for values that equal only themselves.
-	obj Value
+	// index finds hashed keys. It is nil while the dict is small enough for a search.
+	index map[any]int
 }
 
 const smallDict = 8
@@ -28,7 +19,7 @@ const smallDict = 8
 func newDict(n int) *dictValue {
 	d := &dictValue{keys: make([]Value, 0, n), vals: make([]Value, 0, n)}
 	if n > smallDict {
-		d.index = make(map[hashKey]int, n)
+		d.index = make(map[any]int, n)
 	}
 	return d
 }
@@ -37,77 +28,76 @@ func newDict(n int) *dictValue {
 // 64 bytes of text.
 const maxTupleKey = 10_000
 
-// hash returns the key for v. It returns false if v cannot be a key.
-func hash(v Value) (hashKey, bool) {
+// bigKey and tupleKey are the keys of big integers and of tuples.
+type (
+	bigKey   string
+	tupleKey string
+)
+
+// hash returns a comparable that is equal for keys that are equal in Python: 1, 1.0 and True, and strings of any
+// origin. It returns false if v cannot be a key.
+func hash(v Value) (any, bool) {
 	room := maxTupleKey
 	return hashIn(v, &room)
 }
 
 // hashIn is hash for a value in a tuple. The tuple may have room more items.
-func hashIn(v Value, room *int) (hashKey, bool) {
+func hashIn(v Value, room *int) (any, bool) {
+	if i, ok := smallInt(v); ok {
+		return i, true
+	}
 	switch v := v.(type) {
 	case *strValue:
-		return hashKey{kind: 's', str: v.String()}, true
-	case noneValue:
-		return hashKey{kind: 'n'}, true
-	case boolValue:
-		if v {
-			return hashKey{kind: 'i', num: 1}, true
-		}
-		return hashKey{kind: 'i'}, true
-	case intValue:
-		return hashKey{kind: 'i', num: uint64(v)}, true
+		return v.String(), true
 	case *bigValue:
-		return hashKey{kind: 'b', str: v.i.Text(62)}, true
+		return bigKey(v.i.String()), true
 	case floatValue:
-		f := float64(v)
-		if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
-			return hashKey{kind: 'i', num: uint64(int64(f))}, true
+		if f := float64(v); f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+			return int64(f), true
 		}
-		return hashKey{kind: 'f', num: math.Float64bits(f)}, true
+		return v, true
 	case *undefined:
-		return hashKey{kind: 'u'}, true
+		return undefined{}, true
 	case *tupleValue:
 		return hashTuple(v, room)
-	case *rangeValue:
-		return hashKey{kind: 'r', str: v.String()}, true
-	case *generator, *native, *macro, *namespace, *loopContext, *cycler, *joiner:
-		return hashKey{kind: 'o', obj: v}, true
+	case *listValue, *dictValue, *dictView:
+		return nil, false
 	}
-	return hashKey{}, false
+	return v, true
 }
 
-func hashTuple(v *tupleValue, room *int) (hashKey, bool) {
+func hashTuple(v *tupleValue, room *int) (any, bool) {
 	var b strings.Builder
 	for _, it := range v.items {
-		k, ok := hashIn(it, room)
-		*room -= 1 + len(k.str)/64
-		if !ok || k.obj != nil || *room < 0 {
-			return hashKey{}, false
+		k, _ := hashIn(it, room)
+		switch k.(type) {
+		case string, int64, bigKey, tupleKey, floatValue, noneValue, undefined:
+		default:
+			return nil, false
 		}
-		b.WriteByte(k.kind)
-		b.WriteString(strconv.FormatUint(k.num, 36))
-		b.WriteByte(':')
-		b.WriteString(strconv.Itoa(len(k.str)))
-		b.WriteByte(':')
-		b.WriteString(k.str)
+		part := fmt.Sprintf("%T %v", k, k)
+		if *room -= 1 + len(part)/64; *room < 0 {
+			return nil, false
+		}
+		fmt.Fprintf(&b, "%d:%s", len(part), part)
 	}
-	return hashKey{kind: 't', str: b.String()}, true
+	return tupleKey(b.String()), true
 }
 
 func (d *dictValue) len() int { return len(d.keys) }
 
 // find returns the position of a hashed key, or -1.
-func (d *dictValue) find(k hashKey) int {
+func (d *dictValue) find(k any) int {
 	if d.index != nil {
 		if i, ok := d.index[k]; ok {
 			return i
 		}
 		return -1
 	}
+	name, isName := k.(string)
 	for i, key := range d.keys {
 		if s, ok := key.(*strValue); ok {
-			if k.kind == 's' && s.String() == k.str {
+			if isName && s.String() == name {
 				return i
 			}
 			continue
@@ -121,7 +111,7 @@ func (d *dictValue) find(k hashKey) int {
 
 // getStr returns the value at a string key, or nil.
 func (d *dictValue) getStr(key string) Value {
-	if i := d.find(hashKey{kind: 's', str: key}); i >= 0 {
+	if i := d.find(key); i >= 0 {
 		return d.vals[i]
 	}
 	return nil
@@ -154,7 +144,7 @@ func (d *dictValue) set(key, val Value) bool {
 	if d.index != nil {
 		d.index[h] = len(d.keys) - 1
 	} else if len(d.keys) > smallDict {
-		d.index = make(map[hashKey]int, 2*len(d.keys))
+		d.index = make(map[any]int, 2*len(d.keys))
 		for i, k := range d.keys {
 			kh, _ := hash(k)
 			d.index[kh] = i

@@ -26,24 +26,11 @@ const (
 )
 
 func (k Kind) String() string {
-	switch k {
-	case KindSyntax:
-		return "syntax error"
-	case KindRuntime:
-		return "runtime error"
-	case KindUndefined:
-		return "undefined value"
-	case KindSecurity:
-		return "refused by the sandbox"
-	case KindRaised:
-		return "raised by the template"
-	case KindLimit:
-		return "limit"
-	case KindCanceled:
-		return "canceled"
-	default:
-		return "internal fault"
-	}
+	return [...]string{
+		KindSyntax: "syntax error", KindRuntime: "runtime error", KindUndefined: "undefined value",
+		KindSecurity: "refused by the sandbox", KindRaised: "raised by the template", KindLimit: "limit",
+		KindCanceled: "canceled", KindInternal: "internal fault",
+	}[k]
 }
 
 // Error says why a template cannot be parsed or rendered.

@@ -150,18 +150,11 @@ func addMappingFilters() {
 			r.typeError("'%s' object has no attribute 'items'", v.typeName())
 		}
 		fold := r.getter(nil, nil, !given(a[0]))
-		order := make([]int, d.len())
-		r.madeItems(2 * d.len())
-		keys := make([]Value, d.len())
-		for i := range order {
-			order[i] = i
-			if byValue {
-				keys[i] = fold(d.vals[i])
-			} else {
-				keys[i] = fold(d.keys[i])
-			}
+		keys := d.keys
+		if byValue {
+			keys = d.vals
 		}
-		r.sortOrder(order, func(i int) Value { return keys[i] }, given(a[2]))
+		order := r.sorted(keysOf(keys, fold), given(a[2]))
 		out := make([]Value, len(order))
 		for i, k := range order {
 			out[i] = &tupleValue{items: []Value{d.keys[k], d.vals[k]}}

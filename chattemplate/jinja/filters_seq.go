@@ -60,22 +60,15 @@ func addOrderFilters() {
 	filters.add("sort(reverse?, case_sensitive?, attribute?)", func(r *render, v Value, a []Value) Value {
 		items := r.items(v)
 		key := r.multiGetter(a[2], !given(a[1]))
-		keys := make([]Value, len(items))
-		r.madeItems(2 * len(items))
-		order := make([]int, len(items))
-		for i, it := range items {
-			keys[i], order[i] = key(it), i
-		}
-		r.sortOrder(order, func(i int) Value { return keys[i] }, given(a[0]))
 		out := make([]Value, len(items))
-		for i, k := range order {
+		for i, k := range r.sorted(keysOf(items, key), given(a[0])) {
 			out[i] = items[k]
 		}
 		return r.list(out)
 	})
 	filters.add("unique(case_sensitive?, attribute?)", func(r *render, v Value, a []Value) Value {
 		key := r.getter(a[1], nil, !given(a[0]))
-		seen := map[hashKey]bool{}
+		seen := map[any]bool{}
 		src := r.iter(v)
 		return lazy("unique", func(r *render) (Value, bool) {
 			for {
@@ -192,19 +185,31 @@ func (r *render) reversible(v Value) []Value {
 	return r.items(v)
 }
 
-// sortOrder sorts positions by their keys. The sort is stable.
-func (r *render) sortOrder(order []int, key func(int) Value, reverse bool) {
-	r.work(len(order) * bytesPerStep)
+func keysOf(items []Value, key func(Value) Value) []Value {
+	keys := make([]Value, len(items))
+	for i, it := range items {
+		keys[i] = key(it)
+	}
+	return keys
+}
+
+// sorted returns the positions of keys in the order of the keys. The sort is stable.
+func (r *render) sorted(keys []Value, reverse bool) []int {
+	r.madeItems(2 * len(keys))
+	r.work(len(keys) * bytesPerStep)
+	order := make([]int, len(keys))
+	for i := range order {
+		order[i] = i
+	}
 	sort.SliceStable(order, func(i, j int) bool {
 		r.step()
 		if reverse {
 			i, j = j, i
 		}
-		return r.less(key(order[i]), key(order[j]))
+		return r.less(keys[order[i]], keys[order[j]])
 	})
+	return order
 }
-
-func (r *render) sortBy(order []int, key func(int) Value) { r.sortOrder(order, key, false) }
 
 func (r *render) batch(src iterator, count, fill Value) (Value, bool) {
 	n := r.argInt(count, 0)
@@ -234,13 +239,8 @@ func (r *render) groupby(v, attr, def Value, caseSensitive bool) Value {
 	items := r.items(v)
 	key := r.getter(attr, def, !caseSensitive)
 	plain := r.getter(attr, def, false)
-	r.madeItems(2 * len(items))
-	keys := make([]Value, len(items))
-	order := make([]int, len(items))
-	for i, it := range items {
-		keys[i], order[i] = key(it), i
-	}
-	r.sortBy(order, func(i int) Value { return keys[i] })
+	keys := keysOf(items, key)
+	order := r.sorted(keys, false)
 	var out []Value
 	for i := 0; i < len(order); {
 		var group []Value
@@ -254,24 +254,39 @@ func (r *render) groupby(v, attr, def Value, caseSensitive bool) Value {
 	return r.list(out)
 }
 
-// mapFilter is the map filter: with a filter and its arguments, or with an attribute and a default.
-func (r *render) mapFilter(v Value, c *callArgs) Value {
+// lazyOver returns a generator of what step makes of the items of v. It leaves out those for which step returns false.
+// As in jinja2, faults show when the first item is read: start, which returns step, runs then, and never for a false v.
+func lazyOver(label string, v Value, start func(r *render) func(r *render, v Value) (Value, bool)) Value {
 	if !truth(v) {
-		return lazy("sync_do_map", func(*render) (Value, bool) { return nil, false })
+		v = &tupleValue{}
 	}
-	var f func(r *render, v Value) Value
+	var step func(r *render, v Value) (Value, bool)
 	var src iterator
-	return lazy("sync_do_map", func(r *render) (Value, bool) {
-		if f == nil {
-			f = r.mapFunc(c)
+	return lazy(label, func(r *render) (Value, bool) {
+		if step == nil && truth(v) {
+			step = start(r)
+		}
+		if src == nil {
 			src = r.iter(v)
 		}
-		it, ok := src.next(r)
-		if !ok {
-			return nil, false
+		for {
+			it, ok := src.next(r)
+			if !ok {
+				return nil, false
+			}
+			r.step()
+			if out, keep := step(r, it); keep {
+				return out, true
+			}
 		}
-		r.step()
-		return f(r, it), true
+	})
+}
+
+// mapFilter is the map filter: with a filter and its arguments, or with an attribute and a default.
+func (r *render) mapFilter(v Value, c *callArgs) Value {
+	return lazyOver("sync_do_map", v, func(r *render) func(r *render, v Value) (Value, bool) {
+		f := r.mapFunc(c)
+		return func(r *render, v Value) (Value, bool) { return f(r, v), true }
 	})
 }
 
@@ -304,26 +319,9 @@ func (r *render) mapFunc(c *callArgs) func(r *render, v Value) Value {
 
 // selectFilter implements select, reject, selectattr and rejectattr.
 func (r *render) selectFilter(v Value, c *callArgs, want, byAttr bool) Value {
-	if !truth(v) {
-		return lazy("select_or_reject", func(*render) (Value, bool) { return nil, false })
-	}
-	var test func(r *render, v Value) bool
-	var src iterator
-	return lazy("select_or_reject", func(r *render) (Value, bool) {
-		if test == nil {
-			test = r.selectFunc(c, byAttr)
-			src = r.iter(v)
-		}
-		for {
-			it, ok := src.next(r)
-			if !ok {
-				return nil, false
-			}
-			r.step()
-			if test(r, it) == want {
-				return it, true
-			}
-		}
+	return lazyOver("select_or_reject", v, func(r *render) func(r *render, v Value) (Value, bool) {
+		test := r.selectFunc(c, byAttr)
+		return func(r *render, v Value) (Value, bool) { return v, test(r, v) == want }
 	})
 }
 

@@ -185,8 +185,11 @@ func (p *percentFormat) convert(v Value, verb byte, f spec) Text {
 		return r.formatStr(NewText(string(rune(n)), Outside), f)
 	}
 	base := map[byte]int{'d': 10, 'i': 10, 'u': 10, 'o': 8, 'x': 16, 'X': 16}[verb]
-	r.defined(v)
-	if !isNumber(v) || isFloat(v) && base != 0 && base != 10 {
+	switch {
+	case (base == 8 || base == 16) && !isInt(v):
+		r.typeError("%%%c format: an integer is required, not %s", verb, v.typeName())
+	case !isNumber(v):
+		r.defined(v)
 		r.typeError("%%%c format: a number is required, not %s", verb, v.typeName())
 	}
 	if base == 0 {

@@ -121,17 +121,17 @@ func (w *jsonWriter) dict(d *dictValue, depth int) {
 		w.add("{}")
 		return
 	}
-	order := make([]int, d.len())
-	for i := range order {
-		order[i] = i
-	}
+	var order []int
 	if w.sorted {
-		w.r.sortBy(order, func(i int) Value { return d.keys[i] })
+		order = w.r.sorted(d.keys, false)
 	}
 	w.add("{")
-	for n, i := range order {
-		if n > 0 {
+	for i := range d.keys {
+		if i > 0 {
 			w.b.AddText(w.itemSep)
+		}
+		if w.sorted {
+			i = order[i]
 		}
 		w.newline(depth + 1)
 		w.key(d.keys[i])
@@ -179,28 +179,11 @@ func (w *jsonWriter) str(t Text) {
 
 // escape returns the escape of a character, or "" if it needs none.
 func (w *jsonWriter) escape(c rune) string {
-	switch c {
-	case '"':
-		return `\"`
-	case '\\':
-		return `\\`
-	case '\n':
-		return `\n`
-	case '\r':
-		return `\r`
-	case '\t':
-		return `\t`
-	case '\f':
-		return `\f`
-	case '\b':
-		return `\b`
+	if i := strings.IndexRune("\"\\\n\r\t\f\b", c); i >= 0 {
+		return `\` + `"\nrtfb`[i:i+1]
 	}
 	switch {
-	case c < 0x20:
-		return fmt.Sprintf(`\u%04x`, c)
-	case !w.ascii || c < 0x7f:
-		return ""
-	case c == 0x7f:
+	case c >= 0x20 && (c <= 0x7f || !w.ascii):
 		return ""
 	case c > 0xffff:
 		c -= 0x10000

@@ -38,7 +38,6 @@ type token struct {
 // lexer splits a template into tokens and applies the whitespace rules of trim_blocks and lstrip_blocks.
 type lexer struct {
 	src    string
-	opts   Options
 	pos    int
 	line   int
 	tokens []token
@@ -51,13 +50,10 @@ func syntaxError(line int, format string, args ...any) {
 }
 
 // lex returns the tokens of a template. The last is tokEOF. It panics with *Error.
-func lex(source string, opts Options) []token {
+func lex(source string) []token {
 	source = strings.ReplaceAll(source, "\r\n", "\n")
 	source = strings.ReplaceAll(source, "\r", "\n")
-	if !opts.KeepTrailingNewline {
-		source = strings.TrimSuffix(source, "\n")
-	}
-	lx := &lexer{src: source, opts: opts, line: 1, lineStart: true}
+	lx := &lexer{src: strings.TrimSuffix(source, "\n"), line: 1, lineStart: true}
 	for lx.pos < len(lx.src) {
 		lx.root()
 	}
@@ -143,7 +139,7 @@ func (lx *lexer) strip(data string, sign byte, lstrip bool) string {
 	switch {
 	case sign == '-':
 		return strings.TrimRightFunc(data, origin.IsSpace)
-	case sign == '+' || !lstrip || lx.opts.NoLstripBlocks:
+	case sign == '+' || !lstrip:
 		return data
 	}
 	nl := strings.LastIndexByte(data, '\n') + 1
@@ -175,7 +171,7 @@ func (lx *lexer) tagEnd(pos int, closer string) (int, bool) {
 		return pos + 3, true
 	case strings.HasPrefix(rest, closer):
 		pos += 2
-		if closer != "}}" && !lx.opts.NoTrimBlocks && strings.HasPrefix(lx.src[pos:], "\n") {
+		if closer != "}}" && strings.HasPrefix(lx.src[pos:], "\n") {
 			pos++
 		}
 		return pos, true
@@ -288,21 +284,16 @@ func (lx *lexer) name() {
 	lx.pos = end
 }
 
-// digits returns the end of the digits at pos. Single underscores may separate them.
-func (lx *lexer) digits(pos int, isDigit func(byte) bool) int {
-	for pos < len(lx.src) {
-		if isDigit(lx.src[pos]) {
-			pos++
-		} else if lx.src[pos] == '_' && pos+1 < len(lx.src) && isDigit(lx.src[pos+1]) {
-			pos += 2
-		} else {
-			break
-		}
+func decimal(c byte) bool { return c >= '0' && c <= '9' }
+
+// digits returns the end of the decimal digits at pos. Single underscores may separate them.
+func (lx *lexer) digits(pos int) int {
+	is := func(pos int) bool { return pos < len(lx.src) && decimal(lx.src[pos]) }
+	for is(pos) || is(pos+1) && lx.src[pos] == '_' {
+		pos++
 	}
 	return pos
 }
-
-func decimal(c byte) bool { return c >= '0' && c <= '9' }
 
 func (lx *lexer) number() {
 	start := lx.pos
@@ -315,54 +306,24 @@ func (lx *lexer) number() {
 		lx.pos = end
 		return
 	}
-	var end int
-	base, skip := 10, 0
+	end := lx.digits(start)
 	if lx.src[start] == '0' {
-		end = lx.digits(start, func(c byte) bool { return c == '0' })
-		if end == start+1 && end < len(lx.src) {
-			if e, b := lx.prefixed(end); e > 0 {
-				end, base, skip = e, b, 2
-			}
-		}
-	} else {
-		end = lx.digits(start, decimal)
+		end = start + 1
 	}
 	if end-start > maxNumberLen {
 		syntaxError(lx.line, "an integer of more than %d digits", maxNumberLen)
 	}
-	i, _ := new(big.Int).SetString(strings.ReplaceAll(lx.src[start+skip:end], "_", ""), base)
+	i, _ := new(big.Int).SetString(strings.ReplaceAll(lx.src[start:end], "_", ""), 10)
 	lx.emit(token{kind: tokInt, line: lx.line, num: bigInt(i), text: lx.src[start:end]})
 	lx.pos = end
 }
 
-// prefixed matches a binary, octal or hexadecimal number from its second character on.
-func (lx *lexer) prefixed(pos int) (end, base int) {
-	var isDigit func(c byte) bool
-	switch lx.src[pos] | 0x20 {
-	case 'x':
-		base = 16
-		isDigit = func(c byte) bool { return decimal(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
-	case 'o':
-		base = 8
-		isDigit = func(c byte) bool { return c >= '0' && c <= '7' }
-	case 'b':
-		base = 2
-		isDigit = func(c byte) bool { return c == '0' || c == '1' }
-	default:
-		return 0, 0
-	}
-	if end = lx.digits(pos+1, isDigit); end == pos+1 {
-		return 0, 0
-	}
-	return end, base
-}
-
 // floatEnd returns the end of the float at pos, or 0 if there is none. A float has a fraction or an exponent.
 func (lx *lexer) floatEnd(pos int) int {
-	end := lx.digits(pos, decimal)
+	end := lx.digits(pos)
 	isFloat := false
 	if end+1 < len(lx.src) && lx.src[end] == '.' && decimal(lx.src[end+1]) {
-		end = lx.digits(end+1, decimal)
+		end = lx.digits(end + 1)
 		isFloat = true
 	}
 	if end < len(lx.src) && lx.src[end]|0x20 == 'e' {
@@ -371,7 +332,7 @@ func (lx *lexer) floatEnd(pos int) int {
 			p++
 		}
 		if p < len(lx.src) && decimal(lx.src[p]) {
-			return lx.digits(p, decimal)
+			return lx.digits(p)
 		}
 	}
 	if !isFloat {

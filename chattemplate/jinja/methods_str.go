@@ -122,29 +122,25 @@ func init() {
 }
 
 func addPads() {
-	pad := func(name string, f func(r *render, t Text, n int, fill Text) Text) {
+	for name, before := range map[string]bool{"ljust": false, "rjust": true} {
 		addStr(name+"(width, fillchar?)", func(r *render, s *strValue, a []Value) Value {
-			n := r.argInt(a[0], 0) - origin.RuneCount(s.String())
 			fill := NewText(" ", Outside)
 			if a[1] != nil {
 				if fill = r.argStr(name+"()", a[1]); origin.RuneCount(fill.String()) != 1 {
 					r.typeError("The fill character must be exactly one character long")
 				}
 			}
-			if n <= 0 {
-				return text(s.Text)
-			}
+			n := max(0, r.argInt(a[0], 0)-origin.RuneCount(s.String()))
 			r.made(s.Len() + n*fill.Len())
-			return text(f(r, s.Text, n, fill))
+			pad := origin.Repeat(fill, n)
+			if before {
+				return text(origin.Concat(pad, s.Text))
+			}
+			return text(origin.Concat(s.Text, pad))
 		})
 	}
-	pad("ljust", func(r *render, t Text, n int, fill Text) Text { return origin.Concat(t, origin.Repeat(fill, n)) })
-	pad("rjust", func(r *render, t Text, n int, fill Text) Text { return origin.Concat(origin.Repeat(fill, n), t) })
 	addStr("zfill(width)", func(r *render, s *strValue, a []Value) Value {
-		n := r.argInt(a[0], 0) - origin.RuneCount(s.String())
-		if n <= 0 {
-			return text(s.Text)
-		}
+		n := max(0, r.argInt(a[0], 0)-origin.RuneCount(s.String()))
 		r.made(s.Len() + n)
 		sign := 0
 		if strings.HasPrefix(s.String(), "+") || strings.HasPrefix(s.String(), "-") {
@@ -261,26 +257,13 @@ func isNumeric(c rune) bool {
 	return unicode.IsNumber(c) || strings.ContainsRune("零一二三四五六七八九十百千万億兆", c)
 }
 
-func isUpper(s string) bool {
-	cased := false
-	for _, c := range s {
-		if origin.IsLower(c) || unicode.IsTitle(c) {
-			return false
-		}
-		cased = cased || origin.IsUpper(c)
-	}
-	return cased
-}
+func isUpper(s string) bool { return isCased(s, origin.IsUpper, origin.IsLower) }
 
-func isLower(s string) bool {
-	cased := false
-	for _, c := range s {
-		if origin.IsUpper(c) || unicode.IsTitle(c) {
-			return false
-		}
-		cased = cased || origin.IsLower(c)
-	}
-	return cased
+func isLower(s string) bool { return isCased(s, origin.IsLower, origin.IsUpper) }
+
+// isCased reports whether some characters have the right case and none the other.
+func isCased(s string, right, other func(rune) bool) bool {
+	return strings.ContainsFunc(s, right) && !strings.ContainsFunc(s, other) && !strings.ContainsFunc(s, unicode.IsTitle)
 }
 
 func (r *render) stripChars(name string, v Value) *string {

@@ -45,66 +45,57 @@ func (r *render) writeRepr(b *origin.Builder, v Value, depth int) {
 	r.tooDeep(depth)
 	r.step()
 	r.fits(b.Len())
+	add := func(s string) { b.Add(s, Outside) }
 	switch v := v.(type) {
 	case *strValue:
 		if v.markup {
-			b.Add("Markup(", Outside)
+			add("Markup(")
 		}
 		writeStrRepr(b, v.Text)
 		if v.markup {
-			b.Add(")", Outside)
+			add(")")
 		}
 	case *undefined:
-		b.Add("Undefined", Outside)
+		add("Undefined")
 	case *bigValue:
-		b.Add(v.i.String(), Outside)
+		add(v.i.String())
 	case *listValue:
-		b.Add("[", Outside)
+		add("[")
 		r.writeReprs(b, v.items, depth)
-		b.Add("]", Outside)
+		add("]")
 	case *tupleValue:
-		b.Add("(", Outside)
+		add("(")
 		r.writeReprs(b, v.items, depth)
 		if len(v.items) == 1 {
-			b.Add(",", Outside)
+			add(",")
 		}
-		b.Add(")", Outside)
+		add(")")
 	case *dictValue:
 		r.writeDictRepr(b, v, depth)
 	case *dictView:
-		b.Add(v.typeName()+"([", Outside)
-		it := v.iter()
-		for i := 0; ; i++ {
-			e, ok := it.next(r)
-			if !ok {
-				break
-			}
-			if i > 0 {
-				b.Add(", ", Outside)
-			}
-			r.writeRepr(b, e, depth+1)
-		}
-		b.Add("])", Outside)
+		add(v.typeName() + "([")
+		r.writeReprs(b, r.items(v), depth)
+		add("])")
 	case *namespace:
-		b.Add("<Namespace ", Outside)
+		add("<Namespace ")
 		r.writeDictRepr(b, v.d, depth)
-		b.Add(">", Outside)
+		add(">")
 	case *rangeValue:
-		b.Add(v.String(), Outside)
+		add(v.String())
 	case *generator:
-		b.Add("<generator object "+v.label+">", Outside)
+		add("<generator object " + v.label + ">")
 	case *macro:
-		b.Add("<Macro '"+v.def.name+"'>", Outside)
+		add("<Macro '" + v.def.name + "'>")
 	case *loopContext:
-		b.Add(fmt.Sprintf("<LoopContext %d/%d>", v.index0+1, v.len(r)), Outside)
+		add(fmt.Sprintf("<LoopContext %d/%d>", v.index0+1, v.len(r)))
 	case *native:
 		if v.recv == nil {
-			b.Add("<function "+v.name+">", Outside)
+			add("<function " + v.name + ">")
 		} else {
-			b.Add("<built-in method "+v.name+" of "+v.recv.typeName()+" object>", Outside)
+			add("<built-in method " + v.name + " of " + v.recv.typeName() + " object>")
 		}
 	case *cycler, *joiner:
-		b.Add("<jinja2.utils."+v.typeName()+" object>", Outside)
+		add("<jinja2.utils." + v.typeName() + " object>")
 	default:
 		b.AddText(r.str(v))
 	}

@@ -10,15 +10,7 @@ import (
 )
 
 // Options are the settings of a template. The zero value is right for chat templates.
-type Options struct {
-	Limits Limits
-	// NoTrimBlocks keeps the line break after a block tag.
-	NoTrimBlocks bool
-	// NoLstripBlocks keeps the white space of a line before a block tag.
-	NoLstripBlocks bool
-	// KeepTrailingNewline keeps a line break at the end of the template.
-	KeepTrailingNewline bool
-}
+type Options struct{ Limits Limits }
 
 // Template is a parsed template. Any number of goroutines may render it at a time.
 type Template struct {
@@ -45,7 +37,7 @@ func Parse(source string, opts Options) (t *Template, err error) {
 			t, err = nil, e
 		}
 	}()
-	p := &parser{tokens: lex(source, opts), lim: lim, blocks: map[string]bool{}}
+	p := &parser{tokens: lex(source), lim: lim, blocks: map[string]bool{}}
 	t = &Template{body: p.statements(), blocks: len(p.blocks) > 0, lim: lim}
 	rs := &resolver{vars: map[string]bool{}, uses: map[stmt]uses{}}
 	t.fn, t.frame = rs.template(t.body)

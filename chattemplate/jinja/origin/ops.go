@@ -76,9 +76,7 @@ func LowerRune(s string, c rune, i int) string {
 	case 'İ':
 		return "i̇"
 	case 'Σ':
-		before, _ := lastCased(s[:i])
-		after := firstCased(s[i+len("Σ"):])
-		if before && !after {
+		if lastCased(s[:i]) && !firstCased(s[i+len("Σ"):]) {
 			return "ς"
 		}
 		return "σ"
@@ -99,15 +97,15 @@ func caseIgnorable(c rune) bool {
 	return unicode.In(c, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) || strings.ContainsRune("'.:·’‘․", c)
 }
 
-func lastCased(s string) (bool, int) {
+func lastCased(s string) bool {
 	for len(s) > 0 {
 		c, n := utf8.DecodeLastRuneInString(s)
 		if !caseIgnorable(c) {
-			return isCased(c), len(s)
+			return isCased(c)
 		}
 		s = s[:len(s)-n]
 	}
-	return false, 0
+	return false
 }
 
 func firstCased(s string) bool {
