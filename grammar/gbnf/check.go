@@ -1,50 +1,62 @@
 package gbnf
 
-import "strings"
+import (
+	"strings"
+
+	"runner/grammar/expr"
+	"runner/grammar/notation"
+)
+
+// checker finds out what a finished grammar matches.
+type checker struct {
+	*parser
+	// nullable and productive say which nodes match the empty text, and some text.
+	nullable, productive []bool
+}
 
 // check finds undefined rules, left recursion and rules that match no text. It returns the root.
-func (p *parser) check() (*rule, error) {
-	for _, r := range p.rules {
-		if r.body == nil {
-			return nil, p.errorAt(r.used, "", "rule %s is not defined", quoted(r.name))
+func (p *parser) check() *expr.Rule {
+	for _, r := range p.Rules {
+		if r.Body == nil {
+			p.Fail(r.Used, "", "rule %s is not defined", notation.Quoted(r.Name))
 		}
 	}
-	root, ok := p.byName["root"]
-	if !ok {
-		return nil, &Error{Problem: "there is no rule named root", Advice: "the text starts at the rule root: root ::= ..."}
+	root := p.Lookup("root")
+	if root == nil {
+		panic(&Error{Problem: "there is no rule named root", Advice: "the text starts at the rule root: root ::= ..."})
 	}
-	p.spread(func(n *node) bool {
-		return n.op == literal && n.text == "" || n.op == repeat && (n.min == 0 || n.max == 0)
-	},
-		func(n *node) *bool { return &n.nullable })
-	p.spread(func(n *node) bool {
-		return n.op == literal || n.op == class || n.op == repeat && (n.min == 0 || n.max == 0)
-	}, func(n *node) *bool { return &n.productive })
-	if cycle := p.leftRecursion(); cycle != nil {
-		return nil, p.errorAt(cycle[0].defined, `let the recursion come last, or use a repetition: list ::= item ("," item)*`,
-			"rule %s begins with itself: %s", quoted(cycle[0].name), path(cycle))
+	c := &checker{parser: p}
+	skips := func(n *notation.Node) bool { return n.Op == notation.Repeat && (n.Min == 0 || n.Max == 0) }
+	c.nullable = p.spread(func(n *notation.Node) bool { return skips(n) || n.Op == notation.Literal && n.Text == "" })
+	c.productive = p.spread(func(n *notation.Node) bool {
+		return skips(n) || n.Op == notation.Literal || n.Op == notation.Class
+	})
+	if cycle := c.leftRecursion(); cycle != nil {
+		p.Fail(cycle[0].Defined, `let the recursion come last, or use a repetition: list ::= item ("," item)*`,
+			"rule %s begins with itself: %s", notation.Quoted(cycle[0].Name), path(cycle))
 	}
-	if !root.body.productive {
-		return nil, p.errorAt(root.defined, "give every recursion an alternative that ends it",
-			"rule %s matches no finite text, because every alternative recurses without end", quoted(root.name))
+	if !c.productive[root.Body.ID] {
+		p.Fail(root.Defined, "give every recursion an alternative that ends it",
+			"rule %s matches no finite text, because every alternative recurses without end", notation.Quoted(root.Name))
 	}
-	return root, nil
+	return c.expressions()[root]
 }
 
 // spread computes the least property that holds for the nodes of seed, for a sequence if it holds for all parts, for a
 // choice if it holds for one, for a repetition if it holds for the repeated node, and for a reference if it holds for
 // its rule. It takes time linear in the size of the grammar.
-func (p *parser) spread(seed func(*node) bool, mark func(*node) *bool) {
-	missing := make([]int, len(p.nodes)) // parts of a sequence that do not have it yet
-	var work []*node
-	set := func(n *node) {
-		if m := mark(n); !*m {
-			*m = true
+func (p *parser) spread(seed func(*notation.Node) bool) []bool {
+	holds := make([]bool, len(p.Nodes))
+	missing := make([]int, len(p.Nodes)) // parts of a sequence that do not have it yet
+	var work []*notation.Node
+	set := func(n *notation.Node) {
+		if !holds[n.ID] {
+			holds[n.ID] = true
 			work = append(work, n)
 		}
 	}
-	for _, n := range p.nodes {
-		missing[n.id] = len(n.kids)
+	for _, n := range p.Nodes {
+		missing[n.ID] = len(n.Kids)
 		if seed(n) {
 			set(n)
 		}
@@ -52,33 +64,34 @@ func (p *parser) spread(seed func(*node) bool, mark func(*node) *bool) {
 	for len(work) > 0 {
 		n := work[len(work)-1]
 		work = work[:len(work)-1]
-		if n.owner != nil {
-			for _, u := range n.owner.uses {
+		if n.Owner != nil {
+			for _, u := range n.Owner.Uses {
 				set(u)
 			}
 		}
-		if up := n.parent; up != nil {
-			if missing[up.id]--; up.op != sequence || missing[up.id] == 0 {
+		if up := n.Parent; up != nil {
+			if missing[up.ID]--; up.Op != notation.Sequence || missing[up.ID] == 0 {
 				set(up)
 			}
 		}
 	}
+	return holds
 }
 
 // begin calls visit for every rule that a match of n may enter before it reads a character. It stops when visit returns
 // false.
-func (n *node) begin(visit func(*rule) bool) bool {
-	switch n.op {
-	case reference:
-		return visit(n.rule)
-	case repeat:
-		return n.max == 0 || n.kids[0].begin(visit)
-	case sequence, choice:
-		for _, k := range n.kids {
-			if !k.begin(visit) {
+func (c *checker) begin(n *notation.Node, visit func(*notation.Rule) bool) bool {
+	switch n.Op {
+	case notation.Reference:
+		return visit(n.Rule)
+	case notation.Repeat:
+		return n.Max == 0 || c.begin(n.Kids[0], visit)
+	case notation.Sequence, notation.Choice:
+		for _, k := range n.Kids {
+			if !c.begin(k, visit) {
 				return false
 			}
-			if n.op == sequence && !k.nullable {
+			if n.Op == notation.Sequence && !c.nullable[k.ID] {
 				break
 			}
 		}
@@ -87,12 +100,12 @@ func (n *node) begin(visit func(*rule) bool) bool {
 }
 
 // leftRecursion returns a cycle of rules in which each rule begins with the next, or nil.
-func (p *parser) leftRecursion() []*rule {
-	var stack []*rule
-	depth := map[*rule]int{} // place on the stack from 1; 0 when not seen, -1 when done
-	var cycle []*rule
-	var visit func(r *rule) bool
-	visit = func(r *rule) bool {
+func (c *checker) leftRecursion() []*notation.Rule {
+	var stack []*notation.Rule
+	depth := map[*notation.Rule]int{} // place on the stack from 1; 0 when not seen, -1 when done
+	var cycle []*notation.Rule
+	var visit func(r *notation.Rule) bool
+	visit = func(r *notation.Rule) bool {
 		switch d := depth[r]; {
 		case d > 0:
 			cycle = stack[d-1:]
@@ -102,14 +115,14 @@ func (p *parser) leftRecursion() []*rule {
 		}
 		stack = append(stack, r)
 		depth[r] = len(stack)
-		if !r.body.begin(visit) {
+		if !c.begin(r.Body, visit) {
 			return false
 		}
 		stack = stack[:len(stack)-1]
 		depth[r] = -1
 		return true
 	}
-	for _, r := range p.rules {
+	for _, r := range c.Rules {
 		if !visit(r) {
 			return cycle
 		}
@@ -118,7 +131,7 @@ func (p *parser) leftRecursion() []*rule {
 }
 
 // path lists the rules of a cycle, or the first of them.
-func path(cycle []*rule) string {
+func path(cycle []*notation.Rule) string {
 	const most = 8
 	var b strings.Builder
 	for i, r := range cycle {
@@ -126,7 +139,7 @@ func path(cycle []*rule) string {
 			b.WriteString("... → ")
 			break
 		}
-		b.WriteString(clipped(r.name) + " → ")
+		b.WriteString(notation.Clipped(r.Name) + " → ")
 	}
-	return b.String() + clipped(cycle[0].name)
+	return b.String() + notation.Clipped(cycle[0].Name)
 }

@@ -24,41 +24,41 @@ package gbnf
 
 import (
 	"runner/grammar/expr"
+	"runner/grammar/notation"
 )
 
-// Limits of grammars. A grammar beyond a limit is refused with an [*Error].
+// Limits of grammars in addition to those of package notation. A grammar beyond a limit is refused with an [*Error].
 const (
 	// MaxText is the maximum length of a grammar, in bytes.
 	MaxText = 1 << 20
-	// MaxRules is the maximum number of rules.
-	MaxRules = 20_000
-	// MaxSymbols is the maximum number of literals, classes, references, groups and operators in a grammar.
-	MaxSymbols = 200_000
-	// MaxNesting is the maximum depth of nested groups.
-	MaxNesting = 200
 	// MaxRepetition is the maximum count of a repetition. In llama.cpp it is 2,000.
 	MaxRepetition = 100_000
 )
 
+// Error says why and where a grammar was refused.
+type Error = notation.Error
+
 // Grammar is a valid grammar. It is immutable and safe for concurrent use.
-type Grammar struct {
-	root *rule
-}
+type Grammar struct{ root *expr.Rule }
 
 // Parse reads a grammar. Errors are of type [*Error].
 func Parse(text string) (*Grammar, error) {
-	p := &parser{text: text, byName: map[string]*rule{}}
-	if err := p.parse(); err != nil {
-		return nil, err
+	p := &parser{}
+	p.Syntax = notation.Syntax{
+		MaxText: MaxText, Define: "::=", Comments: []string{"#"}, Item: p.item, Bounds: p.bounds,
+		IsName: func(c byte) bool { return notation.IsAlphanumeric(c) || c == '-' },
 	}
-	root, err := p.check()
-	if err != nil {
-		return nil, err
-	}
-	return &Grammar{root: root}, nil
+	var g *Grammar
+	err := p.Read(text, func() {
+		p.Blanks(true)
+		for p.Pos < len(p.Text) {
+			p.rule()
+			p.Blanks(true)
+		}
+		g = &Grammar{p.check()}
+	})
+	return g, err
 }
 
 // Expr returns the expression of the texts that the grammar describes.
-func (g *Grammar) Expr(s *expr.Set) expr.ID {
-	return s.Rule(g.root.nonterminal)
-}
+func (g *Grammar) Expr(s *expr.Set) expr.ID { return s.Rule(g.root) }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"runner/grammar/expr"
+	"runner/grammar/notation"
 )
 
 // TestGolden matches the texts of testdata/*.texts with the grammar of the same name. They are quoted and marked + or
@@ -114,13 +115,13 @@ func TestErrors(t *testing.T) {
 		{"root ::= \"\xff\"", `grammar: line 1, column 11: the text is not valid UTF-8`},
 		{"root ::= \"\x00\"", `grammar: line 1, column 11: the text contains a NUL character`},
 		{"root ::= \"a\"\r\n\r\n\r=", `grammar: line 4, column 1: expected the name of a rule, found "="`},
-		{deep(MaxNesting), ""},
-		{deep(MaxNesting + 1), `grammar: line 1, column 210: groups are nested more than 200 deep`},
+		{deep(notation.MaxNesting), ""},
+		{deep(notation.MaxNesting + 1), `grammar: line 1, column 210: groups are nested more than 200 deep`},
 		{`root ::= "a"` + strings.Repeat("+", 2000),
 			`grammar: line 1, column 813: repetitions and groups are nested too deep`},
-		{"root ::= " + strings.Repeat(`"a"`, MaxSymbols+1),
+		{"root ::= " + strings.Repeat(`"a"`, notation.MaxSymbols+1),
 			`grammar: line 1, column 600013: there are more than 200000 symbols`},
-		{"root ::= [" + strings.Repeat(`a`, MaxSymbols+1) + `] "b"`,
+		{"root ::= [" + strings.Repeat(`a`, notation.MaxSymbols+1) + `] "b"`,
 			`grammar: line 1, column 200014: there are more than 200000 symbols`},
 		{strings.Repeat(" ", MaxText+1), `grammar: the text is too long`},
 	} {
@@ -145,7 +146,7 @@ func TestErrors(t *testing.T) {
 func TestTooManyRules(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("root ::= ")
-	for i := range MaxRules {
+	for i := range notation.MaxRules {
 		b.WriteString("r" + strconv.Itoa(i) + " ")
 	}
 	if _, err := Parse(b.String()); err == nil || !strings.Contains(err.Error(), "more than 20000 rules") {
@@ -186,13 +187,14 @@ func TestLarge(t *testing.T) {
 	}
 	words.WriteString(`"y"`)
 	chain.WriteString("root ::= r0\n")
-	for i := range MaxRules - 2 {
+	for i := range notation.MaxRules - 2 {
 		chain.WriteString("r" + strconv.Itoa(i) + ` ::= "a" r` + strconv.Itoa(i+1) + "\n")
 	}
-	chain.WriteString("r" + strconv.Itoa(MaxRules-2) + ` ::= "z"`)
+	chain.WriteString("r" + strconv.Itoa(notation.MaxRules-2) + ` ::= "z"`)
 	for _, c := range []struct{ name, grammar, good, bad string }{
 		{"words", words.String(), "word 49999", "word 50000"},
-		{"chain", chain.String(), strings.Repeat("a", MaxRules-2) + "z", strings.Repeat("a", MaxRules-1) + "z"},
+		{"chain", chain.String(), strings.Repeat("a", notation.MaxRules-2) + "z",
+			strings.Repeat("a", notation.MaxRules-1) + "z"},
 		{"counts", `root ::= (([a-z]{100000}{0,100000}){100000,} | "b")`, "b", "c"},
 		{"class", "root ::= [" + strings.Repeat("éa中", 60_000) + "]+", "é中a", "b"},
 	} {

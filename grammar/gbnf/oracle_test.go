@@ -33,6 +33,7 @@ type (
 		negated bool
 		spans   []span
 	}
+	span     struct{ lo, hi rune }
 	anything struct{}
 	series   []tree
 	options  []tree
@@ -252,7 +253,7 @@ func (p *printer) char(r rune, class bool) {
 	escape := map[rune]string{'\n': `\n`, '\t': `\t`, '\r': `\r`, '\\': `\\`, '"': `\"`, '[': `\[`, ']': `\]`}[r]
 	must := r == '\\' || r == 0 || class && (r == ']' || r == '-' || r == '^') || !class && r == '"' || r == '\r'
 	switch {
-	case r >= surrogateMin && r <= surrogateMax, must && escape == "", p.r.IntN(4) == 0:
+	case r >= 0xD800 && r <= 0xDFFF, must && escape == "", p.r.IntN(4) == 0:
 		switch n := p.r.IntN(3); {
 		case r <= 0xff && n == 0:
 			fmt.Fprintf(p, `\x%02X`, r)

@@ -15,32 +15,27 @@
 package lark
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"runner/grammar/notation"
 	"runner/grammar/regex"
 )
 
 // MaxText is the maximum length of a grammar, in bytes. The pattern has the limits of package regex.
 const MaxText = 64 << 10
 
-// Pattern returns the pattern that matches exactly the texts of a grammar.
-func Pattern(text string) (string, error) {
-	if len(text) > MaxText {
-		return "", fmt.Errorf("the grammar has %d bytes; at most %d are allowed", len(text), MaxText)
+// Pattern returns the pattern that matches exactly the texts of a grammar. It is one group. Errors are of type
+// [*notation.Error], or of [*regex.Error] if the pattern is too large.
+func Pattern(text string) (pattern string, err error) {
+	p := &parser{}
+	p.Syntax = notation.Syntax{
+		MaxText: MaxText, Define: ":", Comments: []string{"//", "#"}, BarFirst: true,
+		IsName: func(c byte) bool { return notation.IsAlphanumeric(c) || c == '_' },
+		Item:   p.item, Bounds: p.bounds, Alternative: p.alias,
 	}
-	tokens, err := scan(text)
-	if err != nil {
-		return "", err
-	}
-	p := &parser{tokens: tokens, rules: map[string]*node{}}
-	if err := p.file(); err != nil {
-		return "", err
-	}
-	w := &writer{rules: p.rules, open: map[string]bool{}, done: map[string]string{}}
-	pattern, err := w.rule("start")
-	if err != nil {
+	if err := p.Read(text, func() { pattern = p.file() }); err != nil {
 		return "", err
 	}
 	if _, err := regex.Parse(pattern); err != nil {
@@ -49,86 +44,52 @@ func Pattern(text string) (string, error) {
 	return pattern, nil
 }
 
-// op is the kind of a node.
-type op uint8
-
-const (
-	sequence op = iota
-	choice
-	repeat
-	reference
-	// pattern is a finished part of a pattern.
-	pattern
-)
-
-// node is a part of a rule.
-type node struct {
-	op   op
-	kids []*node
-	// text is the name of a reference, or a pattern.
-	text string
-	// min and max are the limits of a repetition. A negative max means no limit.
-	min, max int
-}
-
 // writer turns rules into patterns. It replaces references by their rules.
 type writer struct {
-	rules map[string]*node
-	// open are the rules under construction. done holds the finished patterns.
-	open map[string]bool
-	done map[string]string
+	*parser
+	// done holds the finished patterns. path are the rules under construction.
+	done map[*notation.Rule]string
 	path []string
 }
 
-func (w *writer) rule(name string) (string, error) {
-	if text, ok := w.done[name]; ok {
-		return text, nil
+// rule returns the pattern of a rule that is mentioned.
+func (w *writer) rule(r *notation.Rule) string {
+	if text, ok := w.done[r]; ok {
+		return text
 	}
-	body, known := w.rules[name]
-	w.path = append(w.path, name)
-	defer func() { w.path = w.path[:len(w.path)-1] }()
-	switch {
-	case w.open[name]:
-		return "", fmt.Errorf("recursion is not supported: %s", strings.Join(w.path, " -> "))
-	case !known && name == "start":
-		return "", errors.New("there is no rule named start")
-	case !known:
-		return "", fmt.Errorf("%s is not defined", name)
+	if r.Body == nil {
+		w.Fail(r.Used, "", "%s is not defined", r.Name)
 	}
-	w.open[name] = true
-	defer delete(w.open, name)
-	text, err := w.write(body)
-	if err == nil {
-		w.done[name] = text
+	recursive := slices.Contains(w.path, r.Name)
+	w.path = append(w.path, r.Name)
+	if recursive {
+		w.Fail(r.Defined, "", "recursion is not supported: %s", strings.Join(w.path, " -> "))
 	}
-	return text, err
+	w.done[r] = w.write(r.Body)
+	w.path = w.path[:len(w.path)-1]
+	return w.done[r]
 }
 
-func (w *writer) write(n *node) (string, error) {
-	var b strings.Builder
-	parts := make([]string, len(n.kids))
-	for i, k := range n.kids {
-		var err error
-		if parts[i], err = w.write(k); err != nil {
-			return "", err
-		}
+func (w *writer) write(n *notation.Node) string {
+	parts := make([]string, len(n.Kids))
+	for i, k := range n.Kids {
+		parts[i] = w.write(k)
 	}
-	switch n.op {
-	case pattern:
-		return n.text, nil
-	case reference:
-		return w.rule(n.text)
-	case sequence:
-		b.WriteString(strings.Join(parts, ""))
-	case choice:
-		b.WriteString("(?:" + strings.Join(parts, "|") + ")")
-	case repeat:
-		b.WriteString("(?:" + parts[0] + ")" + times(n.min, n.max))
+	text := n.Text
+	switch n.Op {
+	case notation.Reference:
+		return w.rule(n.Rule)
+	case notation.Sequence:
+		text = strings.Join(parts, "")
+	case notation.Choice:
+		text = "(?:" + strings.Join(parts, "|") + ")"
+	case notation.Repeat:
+		text = "(?:" + parts[0] + ")" + times(n.Min, n.Max)
 	}
-	if b.Len() > regex.MaxPattern {
-		return "", fmt.Errorf("the grammar needs a pattern of more than %d bytes", regex.MaxPattern)
+	if len(text) > regex.MaxPattern {
+		w.Fail(0, "", "the grammar needs a pattern of more than %d bytes", regex.MaxPattern)
 	}
-	return b.String(), nil
+	return text
 }
 
 // times returns the quantifier of a repetition.

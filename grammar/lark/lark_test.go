@@ -99,7 +99,7 @@ func TestRefused(t *testing.T) {
 	for grammar, want := range map[string]string{
 		"start: a\na: \"(\" b \")\"\nb: a | \"x\"": "recursion is not supported: start -> a -> b -> a",
 		"start: start \"x\" |":                     "recursion",
-		"start: \"a\"\n%ignore \" \"":              "line 2: %ignore is not supported",
+		"start: \"a\"\n%ignore \" \"":              "line 2, column 1: %ignore is not supported",
 		"%declare X\nstart: X":                     "%declare",
 		"start: list{\"a\"}":                       "templates",
 		"list{x}: x\nstart: \"a\"":                 "templates",
@@ -112,16 +112,16 @@ func TestRefused(t *testing.T) {
 		"start: \"é\"i":                            "flag i",
 		"a: \"x\"":                                 "no rule named start",
 		"start: b":                                 "b is not defined",
-		"start: \"a\"\nstart: \"b\"":               "defined twice",
-		"start: \"a\"~3..2":                        "not a range",
-		"start: \"a\"~100000":                      "not a count",
-		"start: (\"a\"":                            `expected ")"`,
+		"start: \"a\"\nstart: \"b\"":               "defined a second time, after line 1",
+		"start: \"a\"~3..2":                        "upper bound 2 is below",
+		"start: \"a\"~100000":                      "exceeds 1000",
+		"start: (\"a\"":                            "the group is not closed",
 		"start: \"ab\"..\"c\"":                     "a range",
-		"start = \"a\"":                            "unexpected '='",
+		"start = \"a\"":                            `expected : after the name of the rule "start", found "="`,
 		"":                                         "no rule named start",
 		double:                                     "pattern of more than",
-		"start: " + strings.Repeat("(", 200) + "\"a\"" + strings.Repeat(")", 200): "nest",
-		"start: \"" + strings.Repeat("a", lark.MaxText) + "\"":                    "bytes",
+		"start: " + strings.Repeat("(", 201) + "\"a\"" + strings.Repeat(")", 201): "nested",
+		"start: \"" + strings.Repeat("a", lark.MaxText) + "\"":                    "too long",
 	} {
 		pattern, err := lark.Pattern(grammar)
 		if err == nil || !strings.Contains(err.Error(), want) {

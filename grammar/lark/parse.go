@@ -2,319 +2,201 @@ package lark
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
+	"runner/grammar/notation"
 	"runner/grammar/regex"
 )
 
-// maxNesting is the maximum depth of nested groups.
-const maxNesting = 100
+// parser adds to a reader what is Lark's own.
+type parser struct{ notation.Reader }
 
-type parser struct {
-	tokens []token
-	at     int
-	depth  int
-	rules  map[string]*node
-}
+const (
+	escapes     = "a\ab\bf\fn\nr\rt\tv\v\\\\\"\""
+	adviceCount = "a repetition is ~m or ~m..n"
+)
 
-func (p *parser) peek() token { return p.tokens[p.at] }
-
-func (p *parser) next() token {
-	t := p.tokens[p.at]
-	if t.kind != end {
-		p.at++
-	}
-	return t
-}
-
-// takes consumes a mark and reports whether it was there.
-func (p *parser) takes(text string) bool {
-	if t := p.peek(); t.kind == mark && t.text == text {
-		p.at++
-		return true
-	}
-	return false
-}
-
-func (p *parser) need(text string) error {
-	if !p.takes(text) {
-		return p.unexpected(strconv.Quote(text))
-	}
-	return nil
-}
-
-func (p *parser) unexpected(want string) error {
-	t := p.peek()
-	return fmt.Errorf("line %d: unexpected %s; expected %s", t.line, t, want)
-}
-
-// file reads all rules, terminals and directives.
-func (p *parser) file() error {
-	for {
-		switch t := p.peek(); {
-		case t.kind == end:
-			return nil
-		case t.kind == newline:
-			p.at++
-		case t.kind == mark && strings.HasPrefix(t.text, "%"):
-			if err := p.directive(); err != nil {
-				return err
-			}
-		default:
-			if err := p.rule(); err != nil {
-				return err
-			}
+// file reads all rules, terminals and directives. It returns the pattern of the rule start.
+func (p *parser) file() string {
+	p.Blanks(true)
+	for p.Pos < len(p.Text) {
+		if p.Peek() == '%' {
+			p.directive()
+		} else {
+			p.rule()
 		}
+		p.Blanks(true)
 	}
+	start := p.Lookup("start")
+	if start == nil || start.Body == nil {
+		p.Fail(0, "the text starts at the rule start", "there is no rule named start")
+	}
+	w := &writer{parser: p, done: map[*notation.Rule]string{}}
+	return "(?:" + w.rule(start) + ")"
+}
+
+// name reads a name. what says what it is, for errors.
+func (p *parser) name(what string) string {
+	start := p.Pos
+	name := p.Word(p.IsName)
+	if name == "" || notation.IsDigit(name[0]) {
+		p.Fail(start, "", "expected %s, found %s", what, p.Found())
+	}
+	p.Skip(0)
+	return name
 }
 
 // directive reads %import and refuses all others.
-func (p *parser) directive() error {
-	d := p.next()
-	if d.text != "%import" {
-		return fmt.Errorf("line %d: %s is not supported", d.line, d.text)
+func (p *parser) directive() {
+	start := p.Pos
+	p.Pos++
+	if d := p.name("a directive"); d != "import" {
+		p.Fail(start, "", "%%%s is not supported", d)
 	}
-	if from := p.next(); from.kind != name || from.text != "common" {
-		return fmt.Errorf("line %d: %%import is only supported from common", d.line)
+	if p.name("common") != "common" {
+		p.Fail(start, "", "%%import is only supported from common")
 	}
-	if p.takes("(") {
-		for !p.takes(")") {
-			if err := p.imported(false); err != nil {
-				return err
-			}
-			if !p.takes(",") && p.peek().text != ")" {
-				return p.unexpected(`")"`)
-			}
+	if !p.Takes("(") {
+		p.Need(".", "common")
+		p.imported(true)
+		return
+	}
+	for !p.Takes(")") {
+		p.imported(false)
+		if !p.Takes(",") && p.Peek() != ')' {
+			p.Need(")", "the imported names")
 		}
-		return nil
 	}
-	if err := p.need("."); err != nil {
-		return err
-	}
-	return p.imported(true)
 }
 
 // imported reads a terminal of common. The import may rename it.
-func (p *parser) imported(renamed bool) error {
-	t := p.next()
-	body, ok := common[t.text]
+func (p *parser) imported(renamed bool) {
+	start := p.Pos
+	name := p.name("a name")
+	body, ok := common[name]
 	if !ok {
-		return fmt.Errorf("line %d: common has no terminal %s", t.line, t)
+		p.Fail(start, "", "common has no terminal %s", notation.Quoted(name))
 	}
-	to := t
-	if renamed && p.takes("->") {
-		to = p.next()
+	if renamed && p.Takes("->") {
+		name = p.name("a name")
 	}
-	return p.define(to, &node{op: pattern, text: body})
-}
-
-func (p *parser) define(t token, body *node) error {
-	if t.kind != name {
-		return fmt.Errorf("line %d: %s is not a name", t.line, t)
-	}
-	if p.rules[t.text] != nil {
-		return fmt.Errorf("line %d: %s is defined twice", t.line, t.text)
-	}
-	p.rules[t.text] = body
-	return nil
+	p.New(name, start).Define(p.Add(&notation.Node{Op: notation.Pattern, Text: body}))
 }
 
 // rule reads a rule or a terminal.
-func (p *parser) rule() error {
-	for p.takes("?") || p.takes("!") {
+func (p *parser) rule() {
+	for p.Takes("?") || p.Takes("!") {
 		continue
 	}
-	t := p.next()
-	if t.kind != name {
-		p.at--
-		return p.unexpected("a name")
+	start := p.Pos
+	name := p.name("the name of a rule")
+	p.refuseTemplate(name)
+	rule := p.New(name, start)
+	if p.Takes(".") { // a priority
+		p.Takes("-")
+		p.Count(1<<20, "a priority is a number")
 	}
-	if p.peek().text == "{" {
-		return fmt.Errorf("line %d: templates are not supported: %s", t.line, t.text)
-	}
-	if p.takes(".") { // a priority
-		p.takes("-")
-		if n := p.next(); n.kind != number {
-			return fmt.Errorf("line %d: the priority of %s is not a number", t.line, t.text)
-		}
-	}
-	if err := p.need(":"); err != nil {
-		return err
-	}
-	body, err := p.choice()
-	if err != nil {
-		return err
-	}
-	if k := p.peek().kind; k != newline && k != end {
-		return p.unexpected("the end of the line")
-	}
-	return p.define(t, body)
+	p.Need(p.Define, "the name of the rule "+notation.Quoted(name))
+	p.Body(rule)
 }
 
-// bar consumes a |, which may be on a later line.
-func (p *parser) bar() bool {
-	from := p.at
-	for p.peek().kind == newline {
-		p.at++
-	}
-	if p.takes("|") {
-		return true
-	}
-	p.at = from
-	return false
-}
-
-func (p *parser) choice() (*node, error) {
-	if p.depth++; p.depth > maxNesting {
-		return nil, fmt.Errorf("line %d: groups nest more than %d deep", p.peek().line, maxNesting)
-	}
-	defer func() { p.depth-- }()
-	n := &node{op: choice}
-	p.bar() // one may stand before the first
-	for {
-		k, err := p.sequence()
-		if err != nil {
-			return nil, err
-		}
-		n.kids = append(n.kids, k)
-		if p.takes("->") {
-			if t := p.next(); t.kind != name {
-				return nil, fmt.Errorf("line %d: an alias must be a name", t.line)
-			}
-		}
-		if !p.bar() {
-			return n, nil
-		}
+func (p *parser) refuseTemplate(name string) {
+	if p.Peek() == '{' {
+		p.Fail(p.Pos, "", "templates are not supported: %s", name)
 	}
 }
 
-func (p *parser) sequence() (*node, error) {
-	n := &node{op: sequence}
-	for {
-		k, err := p.item()
-		if err != nil {
-			return nil, err
-		}
-		if k == nil {
-			return n, nil
-		}
-		if k, err = p.repeated(k); err != nil {
-			return nil, err
-		}
-		n.kids = append(n.kids, k)
+// alias reads the name that an alternative may have.
+func (p *parser) alias() {
+	if p.Takes("->") {
+		p.name("an alias")
 	}
-}
-
-// repeated reads the quantifier of an item.
-func (p *parser) repeated(k *node) (*node, error) {
-	switch {
-	case p.takes("?"):
-		return &node{op: repeat, kids: []*node{k}, max: 1}, nil
-	case p.takes("*"):
-		return &node{op: repeat, kids: []*node{k}, max: -1}, nil
-	case p.takes("+"):
-		return &node{op: repeat, kids: []*node{k}, min: 1, max: -1}, nil
-	case !p.takes("~"):
-		return k, nil
-	}
-	least, err := p.count()
-	if err != nil {
-		return nil, err
-	}
-	most := least
-	if p.takes("..") {
-		if most, err = p.count(); err != nil {
-			return nil, err
-		}
-	}
-	if most < least {
-		return nil, fmt.Errorf("line %d: %d..%d is not a range", p.peek().line, least, most)
-	}
-	return &node{op: repeat, kids: []*node{k}, min: least, max: most}, nil
-}
-
-func (p *parser) count() (int, error) {
-	t := p.next()
-	n, err := strconv.Atoi(t.text)
-	if t.kind != number || err != nil || n > regex.MaxRepeat {
-		return 0, fmt.Errorf("line %d: %s is not a count of at most %d", t.line, t, regex.MaxRepeat)
-	}
-	return n, nil
 }
 
 // item reads one part of a sequence. It returns nil if there is none.
-func (p *parser) item() (*node, error) {
-	t := p.peek()
-	switch {
-	case t.kind == name:
-		p.at++
-		if p.peek().text == "{" && p.peek().kind == mark {
-			return nil, fmt.Errorf("line %d: templates are not supported: %s", t.line, t.text)
-		}
-		return &node{op: reference, text: t.text}, nil
-	case t.kind == literal:
-		p.at++
-		if p.takes("..") {
-			return p.span(t)
-		}
-		text, err := exactly(t)
-		return &node{op: pattern, text: text}, err
-	case t.kind == expression:
-		p.at++
-		text, err := python(t)
-		return &node{op: pattern, text: text}, err
-	case p.takes("("):
-		n, err := p.choice()
-		if err != nil {
-			return nil, err
-		}
-		return n, p.closing(")")
-	case p.takes("["):
-		n, err := p.choice()
-		if err != nil {
-			return nil, err
-		}
-		return &node{op: repeat, kids: []*node{n}, max: 1}, p.closing("]")
+func (p *parser) item() *notation.Node {
+	start := p.Pos
+	switch c := p.Peek(); {
+	case c == '"':
+		return p.literal()
+	case c == '/':
+		return p.pattern(p.python())
+	case c == '(':
+		return p.Group(')')
+	case c == '[':
+		return p.Add(&notation.Node{Op: notation.Repeat, Kids: []*notation.Node{p.Group(']')}, Max: 1})
+	case p.IsName(c) && !notation.IsDigit(c):
+		n := p.Refer()
+		p.refuseTemplate(p.Text[start:p.Pos])
+		return n
 	}
-	return nil, nil
+	return nil
 }
 
-func (p *parser) closing(text string) error {
-	for p.peek().kind == newline {
-		p.at++
-	}
-	return p.need(text)
+func (p *parser) pattern(text string) *notation.Node {
+	p.Skip(0)
+	return p.Add(&notation.Node{Op: notation.Pattern, Text: text})
 }
 
-// span reads the end of a range of characters.
-func (p *parser) span(from token) (*node, error) {
-	to := p.next()
-	lo, hi := []rune(from.text), []rune(to.text)
-	if to.kind != literal || len(lo) != 1 || len(hi) != 1 || lo[0] > hi[0] || from.flags+to.flags != "" {
-		return nil, fmt.Errorf("line %d: a range goes from one character to a later one", from.line)
+// bounds reads ~m or ~m..n.
+func (p *parser) bounds() (least, most int, ok bool) {
+	start := p.Pos
+	if !p.Takes("~") {
+		return 0, 0, false
 	}
-	return &node{op: pattern, text: "[" + escape(lo[0]) + "-" + escape(hi[0]) + "]"}, nil
+	least = p.Count(regex.MaxRepeat, adviceCount)
+	most = least
+	if p.Takes("..") {
+		most = p.Count(regex.MaxRepeat, adviceCount)
+		p.Range(start, least, most)
+	}
+	return least, most, true
 }
 
-// exactly returns the pattern of a string.
-func exactly(t token) (string, error) {
-	if strings.Trim(t.flags, "i") != "" {
-		return "", fmt.Errorf("line %d: the flags %s of a string are not supported", t.line, t.flags)
+// flags reads the flags after a string or a regular expression, which may be those of allowed.
+func (p *parser) flags(allowed string) string {
+	start := p.Pos
+	flags := p.Word(func(c byte) bool { return strings.IndexByte("imslux", c) >= 0 })
+	if strings.Trim(flags, allowed) != "" {
+		p.Fail(start, "", "the flags %s are not supported here", flags)
 	}
+	return flags
+}
+
+// literal reads a string with its flag, or a range from one character to another.
+func (p *parser) literal() *notation.Node {
+	start := p.Pos
+	text := p.Literal(escapes)
+	folds := p.flags("i") != ""
+	p.Skip(0)
+	if !p.Takes("..") {
+		return p.pattern(p.exactly(start, text, folds))
+	}
+	from, to := []rune(text), []rune(nil)
+	if p.Peek() == '"' {
+		to = []rune(p.Literal(escapes))
+	}
+	if len(from) != 1 || len(to) != 1 || from[0] > to[0] || folds || p.flags("i") != "" {
+		p.Fail(start, "", "a range goes from one character to a later one")
+	}
+	return p.pattern("[" + escape(from[0]) + "-" + escape(to[0]) + "]")
+}
+
+// exactly returns the pattern of a string. folds says that the case of its letters does not matter.
+func (p *parser) exactly(start int, text string, folds bool) string {
 	var b strings.Builder
-	for _, r := range t.text {
-		lower, upper := []rune(strings.ToLower(string(r))), []rune(strings.ToUpper(string(r)))
+	for _, r := range text {
+		lower, upper := strings.ToLower(string(r)), strings.ToUpper(string(r))
 		switch {
-		case t.flags == "" || len(lower) == 1 && len(upper) == 1 && lower[0] == upper[0]:
+		case !folds || lower == upper:
 			b.WriteString(escape(r))
 		case r > 'z':
-			return "", fmt.Errorf("line %d: the flag i is only supported for letters from a to z", t.line)
+			p.Fail(start, "", "the flag i is only supported for letters from a to z")
 		default:
-			b.WriteString("[" + string(lower) + string(upper) + "]")
+			b.WriteString("[" + lower + upper + "]")
 		}
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // escape returns the pattern of one character. It is valid inside a class, too.
@@ -328,22 +210,32 @@ func escape(r rune) string {
 	return string(r)
 }
 
-// python returns the pattern of a Python regular expression. Its dot is everything except a line feed.
-func python(t token) (string, error) {
+// python reads a Python regular expression between slashes and returns its pattern. Its dot is everything except a line
+// feed.
+func (p *parser) python() string {
+	start := p.Pos
+	p.Pos++
+	for p.Peek() != '/' {
+		if p.AtEnd() {
+			p.Fail(start, "", "the / is not closed")
+		}
+		if p.Peek() == '\\' {
+			p.Pos++
+		}
+		p.Pos++
+	}
+	text := p.Text[start+1 : p.Pos]
+	p.Pos++
 	dot := `[^\n]`
-	switch strings.Trim(t.flags, "u") {
-	case "":
-	case "s":
+	if strings.Contains(p.flags("su"), "s") {
 		dot = `[\s\S]`
-	default:
-		return "", fmt.Errorf("line %d: the flags %s of a regular expression are not supported", t.line, t.flags)
 	}
 	var b strings.Builder
 	class := false
-	for i := 0; i < len(t.text); i++ {
-		switch c := t.text[i]; {
-		case c == '\\' && i+1 < len(t.text):
-			b.WriteString(t.text[i : i+2])
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && i+1 < len(text):
+			b.WriteString(text[i : i+2])
 			i++
 		case c == '.' && !class:
 			b.WriteString(dot)
@@ -353,9 +245,9 @@ func python(t token) (string, error) {
 		}
 	}
 	if _, err := regex.Parse(b.String()); err != nil {
-		return "", fmt.Errorf("line %d: %w", t.line, err)
+		p.Fail(start, "", "%v", err)
 	}
-	return "(?:" + b.String() + ")", nil
+	return "(?:" + b.String() + ")"
 }
 
 // common holds the patterns of the terminals that can be imported.

@@ -3,6 +3,8 @@ package regex
 import (
 	"slices"
 	"unicode"
+
+	"runner/grammar/expr"
 )
 
 // span is a range of code points, both ends included.
@@ -101,4 +103,28 @@ func fromTables(tables ...*unicode.RangeTable) class {
 		}
 	}
 	return newClass(out...)
+}
+
+// Chars is a set of characters, for notations that have classes of their own.
+type Chars struct{ class class }
+
+// CharsOf returns the characters of ranges, each from its first to its second code point.
+func CharsOf(ranges ...[2]rune) Chars {
+	spans := make([]span, len(ranges))
+	for i, r := range ranges {
+		spans[i] = span{r[0], r[1]}
+	}
+	return Chars{newClass(spans...)}
+}
+
+// Negated returns all other characters.
+func (c Chars) Negated() Chars { return Chars{c.class.negate()} }
+
+// IsEmpty reports whether no character is in the set. Surrogates are no characters.
+func (c Chars) IsEmpty() bool { return len(c.class) == 0 }
+
+// Expr returns the expression of one character of the set.
+func (c Chars) Expr(s *expr.Set, enc Encoding) expr.ID {
+	b := builder{set: s, enc: enc}
+	return b.class(c.class)
 }

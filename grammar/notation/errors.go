@@ -1,4 +1,4 @@
-package gbnf
+package notation
 
 import (
 	"fmt"
@@ -26,25 +26,25 @@ func (e *Error) Error() string {
 // Hint tells the user what to do.
 func (e *Error) Hint() string { return e.Advice }
 
-// errorAt makes an error about the text at a byte offset.
-func (p *parser) errorAt(offset int, advice, format string, args ...any) *Error {
-	line, column := position(p.text, offset)
-	return &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Advice: advice}
+// Fail ends reading with an error about the text at a byte offset.
+func (r *Reader) Fail(offset int, advice, format string, args ...any) {
+	line, column := r.position(offset)
+	panic(&Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Advice: advice})
 }
 
-// position converts a byte offset. Lines end with LF, CR or CR LF, as in GBNF.
-func position(text string, offset int) (line, column int) {
-	before := text[:offset]
+// position converts a byte offset. Lines end with LF, CR or CR LF.
+func (r *Reader) position(offset int) (line, column int) {
+	before := r.Text[:offset]
 	start := strings.LastIndexAny(before, "\r\n") + 1
 	line = 1 + strings.Count(before, "\n") + strings.Count(before, "\r") - strings.Count(before, "\r\n")
 	return line, 1 + utf8.RuneCountInString(before[start:])
 }
 
-// quoted returns a name as errors show it.
-func quoted(name string) string { return fmt.Sprintf("%q", clipped(name)) }
+// Quoted returns a name as errors show it.
+func Quoted(name string) string { return fmt.Sprintf("%q", Clipped(name)) }
 
-// clipped shortens a long name.
-func clipped(name string) string {
+// Clipped shortens a long name.
+func Clipped(name string) string {
 	const most = 60
 	if len(name) > most {
 		return name[:most] + "..."
