@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -132,7 +133,8 @@ func start(t testing.TB, o options) *site {
 		return runner.New(fake.New(c), runner.Config{Loops: []generation.Loop{delegate.Loop{}}})
 	}})
 	s := &site{Server: server.New(cfg), doc: load(t), seen: map[string]bool{}}
-	kept, err := store.Open(earlierStore(t), store.Config{Recipients: []trace.Recipient{trace.NewIdentity().Recipient()}})
+	stored := store.Config{Recipients: []trace.Recipient{trace.NewIdentity().Recipient()}}
+	kept, err := store.Open(alteredStore(t, stored), stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -479,18 +481,31 @@ func makeKeys(t *testing.T) given {
 	return g
 }
 
-// earlierStore is a folder with traces of an earlier version of the program. Some of them are unattested.
-func earlierStore(t testing.TB) string {
+// alteredStore is a folder with two traces. Somebody altered an entry of the newer one, so it is unattested.
+func alteredStore(t testing.TB, cfg store.Config) string {
 	t.Helper()
-	dir := t.TempDir()
-	for _, name := range []string{"traces.db", "sign.key"} {
-		data, err := os.ReadFile(filepath.Join("../../reasoning/trace/store/testdata/v1", name))
+	dir, now := t.TempDir(), time.Unix(1_000_000_000, 0)
+	cfg.Clock = func() time.Time { now = now.Add(time.Second); return now }
+	kept, err := store.Open(dir, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w, err := kept.Create(context.Background(), store.Info{Principal: seal.Local})
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
+			_, err = w.Close()
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "traces.db"))
+	if err == nil {
+		_, err = db.Exec("UPDATE chain SET model = 'another' WHERE number = 3")
+		err = errors.Join(kept.Close(), err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }

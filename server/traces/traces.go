@@ -88,10 +88,9 @@ type Trace struct {
 	// Who started the run: the id of an API key, or `local`.
 	Principal string `json:"principal"`
 	// The SHA-256 of what the model's files hold, as in the list of models. Absent while it is not known, also after the
-	// end. Earlier versions of the program wrote a digest of the files' headers.
+	// end.
 	ModelDigest string `json:"model_digest,omitempty"`
-	// True if nothing proves that the trace is as the store wrote it. It was altered, or an earlier version of the
-	// program left it without an end.
+	// True if nothing proves that the trace is as the store wrote it.
 	Unattested bool `json:"unattested,omitempty"`
 }
 

@@ -116,8 +116,7 @@ func (a *app) traceListCommand() *cobra.Command {
 		Short: "List the traces, the oldest first, and what may be known of them without a key",
 		Long: `List the traces, the oldest first, with what is known about them without a key.
 
-A trace is unattested if nothing proves that this store wrote it: it was altered, or an earlier version of the program
-left it without an end.`,
+A trace is unattested if nothing proves that this store wrote it: it was altered, or there is no sign.pub.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []store.Entry

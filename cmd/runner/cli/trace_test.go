@@ -39,7 +39,7 @@ func TestTraceScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": scripttest.Exits, "storetrace": storeTrace, "keephead": keepHead,
-			"cuttail": cutTail, "emptychain": emptyChain,
+			"cuttail": cutTail, "emptychain": emptyChain, "alterbegin": alterBegin,
 		},
 	})
 }
@@ -92,6 +92,11 @@ func cutTail(ts *testscript.TestScript, _ bool, args []string) {
 // emptyChain removes all rows from a store.
 func emptyChain(ts *testscript.TestScript, _ bool, args []string) {
 	alter(ts, args[0], "DELETE FROM pieces; DELETE FROM chain")
+}
+
+// alterBegin changes the entry that begins the second trace of a store.
+func alterBegin(ts *testscript.TestScript, _ bool, args []string) {
+	alter(ts, args[0], "UPDATE chain SET model = 'another' WHERE number = 3")
 }
 
 func alter(ts *testscript.TestScript, dir, statements string) {

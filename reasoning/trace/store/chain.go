@@ -206,8 +206,8 @@ type Entry struct {
 	// Principal and Model are those given to Create.
 	Principal string `json:"principal,omitempty"`
 	Model     string `json:"model,omitempty"`
-	// Unattested says that nothing proves that this store wrote the trace: its entries were altered, it was cut under
-	// version 1 of the format, or there is no public key to check signatures with.
+	// Unattested says that nothing proves that this store wrote the trace: its entries were altered, or there is no
+	// public key to check signatures with.
 	Unattested bool `json:"unattested,omitempty"`
 }
 
@@ -239,10 +239,8 @@ func (h *history) gone(key *public) bool { return h.erased != nil && h.erased.au
 // attested reports whether the chain proves when the trace began, who owns it and what it holds.
 func (h *history) attested(key *public) bool {
 	switch {
-	case key == nil, h.doubled, h.erased != nil && !h.gone(key):
+	case key == nil, h.doubled, h.erased != nil && !h.gone(key), h.begun == nil:
 		return false
-	case h.begun == nil:
-		return h.ended != nil && h.ended.kind == StateComplete && h.ended.authentic(key) // written by version 1
 	case h.ended == nil:
 		return h.begun.authentic(key)
 	}
@@ -297,24 +295,4 @@ func histories(ctx context.Context, q querier, where string, args ...any) (map[t
 		all[e.id].add(e)
 	}
 	return all, nil
-}
-
-// openTraces returns the rows of version 1's table of open traces.
-func openTraces(ctx context.Context, q querier, where string, args ...any) (list []entry, err error) {
-	query := "SELECT o.trace, o.began, o.principal, o.model FROM open o " + where + " ORDER BY o.began, o.trace"
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		e := entry{kind: StateCut}
-		var id []byte
-		if err := rows.Scan(&id, &e.began, &e.principal, &e.model); err != nil {
-			return nil, err
-		}
-		copy(e.id[:], id)
-		list = append(list, e)
-	}
-	return list, rows.Err()
 }

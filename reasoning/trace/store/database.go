@@ -16,7 +16,7 @@ const (
 	pageSize   = 1024
 	rowPadding = 1024
 
-	// format is the version of the database. Version 1 did not authenticate a trace before its end.
+	// format is the version of the database. Version 1 did not authenticate a trace before its end, and is refused.
 	format     = 2
 	setVersion = "PRAGMA user_version = 2"
 )
@@ -28,41 +28,29 @@ const (
 		"principal TEXT NOT NULL, model TEXT NOT NULL, previous BLOB NOT NULL, hash BLOB NOT NULL, signature BLOB NOT NULL)"
 	chainIndex = `CREATE INDEX chain_trace ON chain (trace, kind)`
 
-	pieceColumns = "CREATE TABLE pieces (piece INTEGER PRIMARY KEY, trace BLOB NOT NULL, number INTEGER NOT NULL, " +
-		"padding BLOB NOT NULL, data BLOB NOT NULL"
-	pieceTable1 = pieceColumns + `)`
-	pieceTable  = pieceColumns + `, signature BLOB NOT NULL DEFAULT x'')`
-	pieceIndex  = `CREATE UNIQUE INDEX pieces_trace ON pieces (trace, number)`
-
-	// openTable exists only in version 1. Nothing in it was authenticated.
-	openTable = "CREATE TABLE open (trace BLOB PRIMARY KEY, began INTEGER NOT NULL, principal TEXT NOT NULL, " +
-		"model TEXT NOT NULL)"
+	pieceTable = "CREATE TABLE pieces (piece INTEGER PRIMARY KEY, trace BLOB NOT NULL, number INTEGER NOT NULL, " +
+		"padding BLOB NOT NULL, data BLOB NOT NULL, signature BLOB NOT NULL DEFAULT x'')"
+	pieceIndex = `CREATE UNIQUE INDEX pieces_trace ON pieces (trace, number)`
 )
 
 // object is a definition in a database: a table or an index.
 type object struct{ kind, name, sql string }
 
-// objects returns all definitions that a database of a version has.
-func objects(version int) []object {
-	list := []object{
-		{"table", "chain", chainTable}, {"index", "chain_trace", chainIndex}, {"index", "pieces_trace", pieceIndex},
-	}
-	if version == 1 {
-		return append(list, object{"table", "pieces", pieceTable1}, object{"table", "open", openTable},
-			object{"index", "sqlite_autoindex_open_1", ""})
-	}
-	return append(list, object{"table", "pieces", pieceTable})
+// objects are all definitions that a database has.
+var objects = []object{
+	{"table", "chain", chainTable}, {"index", "chain_trace", chainIndex}, {"index", "pieces_trace", pieceIndex},
+	{"table", "pieces", pieceTable},
 }
 
 // foreign returns how the definitions in a database differ from the expected ones. A trigger, for example, could keep
 // what is erased.
-func foreign(ctx context.Context, q querier, version int) (names []string, err error) {
+func foreign(ctx context.Context, q querier) (names []string, err error) {
 	rows, err := q.QueryContext(ctx, "SELECT coalesce(type, ''), coalesce(name, ''), coalesce(sql, '') FROM sqlite_schema")
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	known := objects(version)
+	known := slices.Clone(objects)
 	for rows.Next() {
 		var o object
 		if err := rows.Scan(&o.kind, &o.name, &o.sql); err != nil {
@@ -81,38 +69,35 @@ func foreign(ctx context.Context, q querier, version int) (names []string, err e
 }
 
 // openDatabase opens the database for writing. It creates a missing one.
-func openDatabase(path string) (db *sql.DB, version int, err error) {
+func openDatabase(path string) (*sql.DB, error) {
 	if err := createDatabase(path); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	db, err = connect(path, nil, "journal_mode(wal)", "synchronous(full)", "secure_delete(on)", "temp_store(memory)",
+	db, err := connect(path, nil, "journal_mode(wal)", "synchronous(full)", "secure_delete(on)", "temp_store(memory)",
 		"trusted_schema(off)", "cell_size_check(on)")
-	if err != nil {
-		return nil, 0, err
+	if err == nil {
+		db.SetMaxOpenConns(4)
 	}
-	db.SetMaxOpenConns(4)
-	if version, err = check(db); err != nil {
-		return nil, 0, errors.Join(err, db.Close())
-	}
-	return db, version, nil
+	return db, err
 }
 
-// check returns the version of a database. The error is ErrDamaged if this program cannot use it.
-func check(db *sql.DB) (version int, err error) {
-	var size, vacuum int
-	err = errors.Join(
+// check returns ErrDamaged if this program cannot use a database.
+func check(db *sql.DB) error {
+	var version, size, vacuum int
+	err := errors.Join(
 		db.QueryRow("PRAGMA user_version").Scan(&version),
 		db.QueryRow("PRAGMA page_size").Scan(&size),
 		db.QueryRow("PRAGMA auto_vacuum").Scan(&vacuum),
 	)
-	if err == nil && (version < 1 || version > format || size != pageSize || vacuum != 0) {
-		err = fmt.Errorf("%w: it has version %d and pages of %d bytes; versions 1 to %d with pages of %d bytes are known",
+	if err == nil && (version != format || size != pageSize || vacuum != 0) {
+		err = fmt.Errorf("%w: it has version %d and pages of %d bytes; only version %d with pages of %d bytes is known",
 			ErrDamaged, version, size, format, pageSize)
 	}
-	return version, err
+	return err
 }
 
-// createDatabase creates all tables in one transaction if there are none. It uses a connection of its own, because the
+// createDatabase creates all tables in one transaction if there are none, and checks a database that is there before
+// anything is written to it. It uses a connection of its own, because the
 // page size must be set before anything is written, and the driver sets it after the journal mode.
 func createDatabase(path string) (err error) {
 	db, err := connect(path, nil, fmt.Sprintf("page_size(%d)", pageSize))
@@ -121,8 +106,11 @@ func createDatabase(path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	var version int
-	if err := db.QueryRow("PRAGMA user_version").Scan(&version); err != nil || version != 0 {
+	if err := db.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
 		return err
+	}
+	if version != 0 {
+		return check(db)
 	}
 	tx, err := db.Begin()
 	if err != nil {
@@ -140,18 +128,6 @@ func createDatabase(path string) (err error) {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()
-}
-
-// upgrade changes the tables of version 1 to those of version 2.
-func upgrade(ctx context.Context, tx *sql.Tx) error {
-	for _, statement := range []string{
-		"ALTER TABLE pieces ADD COLUMN signature BLOB NOT NULL DEFAULT x''", "DROP TABLE open", setVersion,
-	} {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // connect opens a database with parameters for its URL and pragmas for each connection.

@@ -58,12 +58,7 @@
 // are unattested. A Store adds nothing to a chain whose last entry it did not sign, or that has lost an entry that this
 // process has seen.
 //
-// # Version 1
-//
-// Version 1 had no entries of kind 4 and did not sign pieces, so somebody who could write the file could have his own
-// trace recorded as cut. Version 1 stores can be read. A Store converts them when it opens them. Traces that version 1
-// closed count like any other. Traces that it cut or left open stay [Entry.Unattested]: they have no entry for their
-// beginning.
+// A store of version 1, which did not sign pieces, is refused and left as it is.
 //
 // # Reading without writing
 //

@@ -51,11 +51,8 @@ func (r *Reader) Page(ctx context.Context, q Query) (list []Entry, more bool, er
 		where += " AND (began, trace) " + beyond + " (?, ?)"
 		args = append(args, last.Began.UnixMilli(), q.After[:])
 	}
-	query := pageQuery
-	if r.version == 1 {
-		query += " UNION ALL SELECT trace, began, principal FROM open"
-	}
-	query = fmt.Sprintf("SELECT trace FROM (%s) WHERE %s ORDER BY began %s, trace %s LIMIT ?", query, where, order, order)
+	query := fmt.Sprintf("SELECT trace FROM (%s) WHERE %s ORDER BY began %s, trace %s LIMIT ?", pageQuery, where, order,
+		order)
 	list, err = r.entries(ctx, query, append(args, q.Limit+1)...)
 	if !q.OldestFirst {
 		slices.Reverse(list)
@@ -85,30 +82,17 @@ func (r *Reader) entries(ctx context.Context, query string, args ...any) (list [
 		return nil, err
 	}
 	defer func() { err = readError(errors.Join(err, r.end(tx))) }()
-	of := func(table string) string {
-		if query == "" {
-			return ""
-		}
-		return "WHERE " + table + ".trace IN (" + query + ")"
+	where := ""
+	if query != "" {
+		where = "WHERE c.trace IN (" + query + ")"
 	}
-	all, err := histories(ctx, tx, of("c"), args...)
+	all, err := histories(ctx, tx, where, args...)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range all {
 		if e, ok := h.entry(r.public); ok {
 			list = append(list, e)
-		}
-	}
-	if r.version == 1 {
-		left, err := openTraces(ctx, tx, of("o"), args...)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range left {
-			if all[e.id] == nil {
-				list = append(list, e.listed(true))
-			}
 		}
 	}
 	slices.SortFunc(list, func(a, b Entry) int {

@@ -26,8 +26,7 @@ import (
 type Reader struct {
 	db *sql.DB
 	// public is the signing key's public key; nil if it is not known.
-	public  *public
-	version int
+	public *public
 	// frozen is the database's file if SQLite reads it as immutable; it must not change meanwhile. Otherwise it is nil.
 	frozen *frozen
 	// copied is a temporary folder that Close removes; empty if there is none.
@@ -90,8 +89,7 @@ func openReader(dir string) (r *Reader, err error) {
 	if err := r.open(path); err != nil {
 		return r, err
 	}
-	r.version, err = check(r.db)
-	return r, err
+	return r, check(r.db)
 }
 
 // readError is named for errors of reading. There, SQLite reports read-only if a writer has just created or removed the
@@ -260,17 +258,9 @@ func (r *Reader) end(tx *sql.Tx) error {
 	return err
 }
 
-// pieceData selects a piece, or null if it is longer than any that is written, so that an altered database cannot
-// exhaust the memory.
-const pieceData = "CASE WHEN length(data) <= 32768 THEN data END"
-
-// pieceSignature selects a piece's signature.
-func pieceSignature(version int) string {
-	if version == 1 {
-		return "x''"
-	}
-	return "CASE WHEN length(signature) <= 64 THEN signature END"
-}
+// pieceData selects a piece and its signature, or null for one that is longer than any that is written, so that an
+// altered database cannot exhaust the memory.
+const pieceData = "CASE WHEN length(data) <= 32768 THEN data END, CASE WHEN length(signature) <= 64 THEN signature END"
 
 // blobCheck is the result of reading the pieces of a trace.
 type blobCheck struct {
@@ -286,8 +276,8 @@ type blobCheck struct {
 }
 
 // inspect reads the pieces of a trace and checks their signatures with key. A nil key checks none.
-func inspect(ctx context.Context, q querier, version int, id trace.ID, key *public) (c blobCheck, err error) {
-	rows, err := q.QueryContext(ctx, "SELECT number, length(data), "+pieceData+", "+pieceSignature(version)+
+func inspect(ctx context.Context, q querier, id trace.ID, key *public) (c blobCheck, err error) {
+	rows, err := q.QueryContext(ctx, "SELECT number, length(data), "+pieceData+
 		", coalesce(padding = zeroblob(?), 0) FROM pieces WHERE trace = ? ORDER BY number", rowPadding, id[:])
 	if err != nil {
 		return c, err
@@ -336,20 +326,17 @@ func (r *Reader) Blob(ctx context.Context, id trace.ID) (_ io.Reader, err error)
 	h := all[id]
 	switch {
 	case h == nil || h.begun == nil && h.ended == nil:
-		return nil, r.missing(ctx, tx, id)
+		return nil, ErrNotFound
 	case h.gone(r.public):
 		return nil, ErrErased
 	case h.ended == nil:
 		return nil, ErrOpen
-	case !h.ended.authentic(r.public), h.begun != nil && !h.begun.authentic(r.public):
+	case h.begun == nil, !h.ended.authentic(r.public), !h.begun.authentic(r.public):
 		return nil, trace.ErrTampered
 	}
 	b := &blob{ctx: ctx, reader: r, ended: *h.ended, left: h.ended.size, sum: sha256.New()}
-	if h.begun != nil {
-		b.key = r.public
-	}
-	if b.key == nil { // pieces cannot be checked one by one
-		c, err := inspect(ctx, tx, r.version, id, nil)
+	if r.public == nil { // pieces cannot be checked one by one
+		c, err := inspect(ctx, tx, id, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -360,25 +347,10 @@ func (r *Reader) Blob(ctx context.Context, id trace.ID) (_ io.Reader, err error)
 	return b, nil
 }
 
-// missing returns the error for an id that the chain does not have.
-func (r *Reader) missing(ctx context.Context, q querier, id trace.ID) error {
-	if r.version == 1 {
-		left, err := openTraces(ctx, q, "WHERE o.trace = ?", id[:])
-		if err != nil {
-			return err
-		}
-		if len(left) > 0 {
-			return ErrOpen
-		}
-	}
-	return ErrNotFound
-}
-
 type blob struct {
 	ctx    context.Context
 	reader *Reader
 	ended  entry
-	key    *public // checks the signature of each piece; nil if they have none
 	next   int
 	piece  []byte
 	left   int64
@@ -402,7 +374,7 @@ func (b *blob) Read(p []byte) (int, error) {
 // fetch reads the next piece.
 func (b *blob) fetch() error {
 	var piece, signature []byte
-	err := b.reader.db.QueryRowContext(b.ctx, "SELECT "+pieceData+", "+pieceSignature(b.reader.version)+
+	err := b.reader.db.QueryRowContext(b.ctx, "SELECT "+pieceData+
 		" FROM pieces WHERE trace = ? AND number = ?", b.ended.id[:], b.next).Scan(&piece, &signature)
 	switch {
 	case b.reader.frozen.moved():
@@ -420,7 +392,8 @@ func (b *blob) fetch() error {
 	b.sum.Write(piece)
 	b.left -= int64(len(piece))
 	sum := [sha256.Size]byte(b.sum.Sum(nil))
-	if b.key != nil && !b.key.signed(signedPiece(b.ended.id, b.next, b.ended.size-b.left, sum), signature) {
+	place := signedPiece(b.ended.id, b.next, b.ended.size-b.left, sum)
+	if key := b.reader.public; key != nil && !key.signed(place, signature) {
 		return trace.ErrTampered
 	}
 	if b.left == 0 && !bytes.Equal(sum[:], b.ended.digest[:]) {

@@ -43,9 +43,6 @@ type public [publicSize]byte
 type signer struct {
 	public public
 	secret *[64]byte
-	// version is the version of the key's file. It follows the version of the database: a database that is older than
-	// its key was exchanged.
-	version int
 }
 
 // signFile is the file of the signing key, as JSON.
@@ -62,50 +59,31 @@ func loadSigner(path string) (*signer, error) {
 	}
 	var file signFile
 	seed := []byte(nil)
-	if json.Unmarshal(data, &file) == nil && file.Version >= 1 && file.Version <= format {
+	if json.Unmarshal(data, &file) == nil && file.Version == format {
 		seed, _ = base64url.Decode(file.Seed)
 	}
 	if len(seed) != seedSize {
-		return nil, errors.New("sign.key is not a signing key")
+		return nil, fmt.Errorf("sign.key is not a signing key of version %d", format)
 	}
 	key, secret, err := sign.GenerateKey(bytes.NewReader(seed))
 	if err != nil {
 		return nil, fmt.Errorf("signing key: %w", err)
 	}
-	return &signer{*key, secret, file.Version}, nil
-}
-
-// signerFile returns the content of a signing key's file.
-func signerFile(seed []byte) ([]byte, error) {
-	data, err := json.Marshal(signFile{Version: format, Seed: base64url.Encoding.EncodeToString(seed)})
-	return append(data, '\n'), err
+	return &signer{*key, secret}, nil
 }
 
 // createSigner creates the signing key, unless another process has just done so, and loads it.
 func createSigner(path string) (*signer, error) {
 	var seed [seedSize]byte
 	_, _ = rand.Read(seed[:]) // never fails, by its contract
-	data, err := signerFile(seed[:])
+	data, err := json.Marshal(signFile{Version: format, Seed: base64url.Encoding.EncodeToString(seed[:])})
 	if err != nil {
 		return nil, err
 	}
-	if err := private.Create(path, data); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := private.Create(path, append(data, '\n')); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("signing key: %w", err)
 	}
 	return loadSigner(path)
-}
-
-// update writes the file of the signing key in the current format.
-func (s *signer) update(path string) error {
-	data, err := signerFile(s.secret[:seedSize])
-	if err == nil {
-		err = private.Replace(path, data)
-	}
-	if err != nil {
-		return fmt.Errorf("signing key: %w", err)
-	}
-	s.version = format
-	return nil
 }
 
 // String returns the public key as text, in the form that the package doc describes.

@@ -98,7 +98,7 @@ func openStore(dir string, cfg Config) (s *Store, err error) {
 	if err := f.Close(); err != nil {
 		return s, err
 	}
-	if s.db, s.version, err = openDatabase(path); err != nil {
+	if s.db, err = openDatabase(path); err != nil {
 		return s, err
 	}
 	if err := s.loadSigner(); err != nil {
@@ -189,65 +189,17 @@ func (s *Store) update(ctx context.Context, f func(tx *change) error) error {
 	return nil
 }
 
-// takeOver repairs what a crash left and converts older versions, if no other process writes traces.
+// takeOver repairs what a crash left, if no other process writes traces.
 func (s *Store) takeOver(ctx context.Context) error {
 	alone, err := tryLockAlone(s.lock)
-	if err != nil {
+	if err != nil || !alone {
 		return err
 	}
-	if !alone {
-		if s.version != format {
-			return ErrBusy // a program of an earlier version is writing traces
-		}
-		return nil
-	}
-	err = s.convert(ctx)
-	if err == nil {
-		err = s.recover(ctx)
-	}
+	err = s.recover(ctx)
 	if err == nil {
 		err = s.checkpoint(ctx)
 	}
 	return errors.Join(err, unlock(s.lock))
-}
-
-// convert converts a store from version 1 to version 2. Traces that were left open are recorded as cut. Nothing proves
-// that this store wrote them, and they have no entry for their beginning, so lists show them as unattested. A database
-// that is older than its signing key was exchanged, so its open traces are not taken over.
-func (s *Store) convert(ctx context.Context) error {
-	if s.version != format {
-		if s.signer.version != 1 {
-			return ErrAltered
-		}
-		err := s.update(ctx, func(tx *change) error {
-			if names, err := foreign(ctx, tx, s.version); err != nil || len(names) > 0 {
-				return errors.Join(ErrAltered, err)
-			}
-			left, err := openTraces(ctx, tx, "")
-			if err != nil {
-				return err
-			}
-			for i := range left {
-				c, err := inspect(ctx, tx, s.version, left[i].id, nil)
-				if err != nil {
-					return err
-				}
-				left[i].size, left[i].digest = c.size, c.sum
-				if err := s.chain(ctx, tx, &left[i]); err != nil {
-					return err
-				}
-			}
-			return upgrade(ctx, tx.Tx)
-		})
-		if err != nil {
-			return err
-		}
-		s.version = format
-	}
-	if s.signer.version != format {
-		return s.signer.update(filepath.Join(s.dir, signerName))
-	}
-	return nil
 }
 
 // unended selects the entries of traces that began and did not end.
@@ -256,7 +208,7 @@ const unended = "WHERE c.kind = 4 AND NOT EXISTS (SELECT 1 FROM chain e WHERE e.
 // recover records traces that a crash left open as cut, with the pieces that their writer signed, and finishes
 // erasures.
 func (s *Store) recover(ctx context.Context) error {
-	names, err := foreign(ctx, s.db, s.version)
+	names, err := foreign(ctx, s.db)
 	if err != nil || len(names) > 0 {
 		return errors.Join(ErrAltered, err)
 	}
@@ -270,7 +222,7 @@ func (s *Store) recover(ctx context.Context) error {
 			continue // Verify reports it
 		}
 		err := s.update(ctx, func(tx *change) error {
-			c, err := inspect(ctx, tx, s.version, begun.id, s.public)
+			c, err := inspect(ctx, tx, begun.id, s.public)
 			if err != nil {
 				return err
 			}

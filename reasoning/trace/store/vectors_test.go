@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"runner/reasoning/internal/base64url"
 	"runner/reasoning/trace"
 )
 
@@ -91,7 +92,7 @@ func TestVectors(t *testing.T) {
 	if kept.Public.String() != v.Public {
 		t.Errorf("the public key is %s, want %s", kept.Public, v.Public)
 	}
-	seed, err := signerFile(v.Seed)
+	seed, err := json.Marshal(signFile{Version: format, Seed: base64url.Encoding.EncodeToString(v.Seed)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,8 +37,7 @@ type Report struct {
 	// Entries is the number of entries in the chain. Traces, Erased and Open are the numbers of stored, erased and
 	// unfinished traces.
 	Entries, Traces, Erased, Open int
-	// Unattested is the number of traces that nothing proves to be this store's, such as those that version 1 of the
-	// format cut or left open.
+	// Unattested is the number of traces that nothing proves to be this store's.
 	Unattested int
 	// Bytes is the total size of the blobs.
 	Bytes int64
@@ -55,7 +54,7 @@ const maxProblems = 100
 // public key, or with the one in kept if the store has none. What it finds is in Report.Problems. An error means that
 // it could not check. Errors: ErrNoPublic, ErrDamaged, ErrBusy.
 func (r *Reader) Verify(ctx context.Context, kept *Head) (_ *Report, err error) {
-	v := &verifier{version: r.version, kept: kept, of: map[trace.ID]*history{}}
+	v := &verifier{kept: kept, of: map[trace.ID]*history{}}
 	switch {
 	case r.public != nil:
 		v.public = *r.public
@@ -75,19 +74,17 @@ func (r *Reader) Verify(ctx context.Context, kept *Head) (_ *Report, err error) 
 }
 
 type verifier struct {
-	tx      *sql.Tx
-	version int
-	public  public
-	kept    *Head
-	report  Report
-	of      map[trace.ID]*history
-	order   []*history // the values of of
-	began   bool       // an entry began a trace, so from here on every trace has one
-	found   bool       // the chain contains the kept head
+	tx     *sql.Tx
+	public public
+	kept   *Head
+	report Report
+	of     map[trace.ID]*history
+	order  []*history // the values of of
+	found  bool       // the chain contains the kept head
 }
 
 func (v *verifier) run(ctx context.Context) error {
-	names, err := foreign(ctx, v.tx, v.version)
+	names, err := foreign(ctx, v.tx)
 	if err != nil {
 		return err
 	}
@@ -111,19 +108,7 @@ func (v *verifier) run(ctx context.Context) error {
 			v.problem(nil, "entry %d is not the one of the kept head: this is another chain", k.Number)
 		}
 	}
-	live := map[trace.ID]bool{}
-	if v.version == 1 {
-		left, err := openTraces(ctx, v.tx, "")
-		if err != nil {
-			return err
-		}
-		for _, e := range left {
-			live[e.id] = true
-			v.report.Open++
-			v.report.Unattested++
-		}
-	}
-	return v.blobs(ctx, live)
+	return v.blobs(ctx)
 }
 
 func (v *verifier) problem(e *entry, what string, args ...any) {
@@ -211,18 +196,17 @@ func (v *verifier) entry(before, e *entry) {
 	case e.kind == StateErased && h.erased != nil, e.kind == kindBegun && h.begun != nil,
 		e.kind != StateErased && h.ended != nil:
 		v.problem(e, "it is there twice")
-	case e.kind == kindBegun:
-		v.began = true
-	case e.kind != StateErased && h.begun == nil && v.began:
+	case e.kind == kindBegun, e.kind == StateErased:
+	case h.begun == nil:
 		v.problem(e, "it ends a trace that never began")
-	case e.kind != StateErased && h.begun != nil && !e.continues(h.begun):
+	case !e.continues(h.begun):
 		v.problem(e, "it is not what began as this trace")
 	}
 	h.add(e)
 }
 
 // blobs compares the stored pieces with the entries.
-func (v *verifier) blobs(ctx context.Context, live map[trace.ID]bool) error {
+func (v *verifier) blobs(ctx context.Context) error {
 	for _, h := range v.order {
 		if h.begun != nil || h.ended != nil {
 			if err := v.blob(ctx, h); err != nil {
@@ -243,7 +227,7 @@ func (v *verifier) blobs(ctx context.Context, live map[trace.ID]bool) error {
 		raw, _ := value.([]byte)
 		var id trace.ID
 		copy(id[:], raw)
-		if h := v.of[id]; len(raw) != len(id) || (h == nil || h.begun == nil && h.ended == nil) && !live[id] {
+		if h := v.of[id]; len(raw) != len(id) || h == nil || h.begun == nil && h.ended == nil {
 			v.problem(nil, "there are bytes that no entry knows, of %x", raw)
 		}
 	}
@@ -252,14 +236,11 @@ func (v *verifier) blobs(ctx context.Context, live map[trace.ID]bool) error {
 
 // blob compares the pieces of one trace with its entries.
 func (v *verifier) blob(ctx context.Context, h *history) error {
-	e, key := h.ended, &v.public
+	e := h.ended
 	if e == nil {
 		e = h.begun
 	}
-	if h.begun == nil {
-		key = nil // version 1 signed no pieces
-	}
-	c, err := inspect(ctx, v.tx, v.version, e.id, key)
+	c, err := inspect(ctx, v.tx, e.id, &v.public)
 	if err != nil {
 		return err
 	}
