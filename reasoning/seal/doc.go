@@ -22,7 +22,6 @@
 // the request. Every refusal is one of these errors:
 //
 //   - [ErrTampered], sealed_tampered: altered, cut, not base64url, or of an unknown version
-//   - [ErrOutdated], sealed_outdated: of version 1 or 2, which were bound to other things
 //   - [ErrUnknownKey], sealed_unknown_key: the keyring does not hold its key, or no longer holds it
 //   - [ErrForeign], sealed_foreign: authentic, but of another principal, model, conversation or message
 //   - [ErrRepeated], sealed_repeated: in its place, but its turn or a later one was already opened
@@ -49,8 +48,7 @@
 //
 // The order of the checks decides which error is returned. Each step tells an attacker only what he already knows:
 //
-//  1. Length, spelling and version are public. A mistake there is sealed_tampered; versions 1 and 2 are
-//     sealed_outdated.
+//  1. Length, spelling and version are public. A mistake there is sealed_tampered.
 //  2. The key's id is in the clear and so public. An id that is not held is sealed_unknown_key. The id is not
 //     authenticated: an altered id is an unknown key, or, if it names another key of the ring, fails the next step.
 //  3. The box is opened. If it does not authenticate, it is sealed_tampered, without saying where or why.

@@ -2,7 +2,7 @@ package seal
 
 import "errors"
 
-// Error says why a value was not opened. There are five; compare them with errors.Is. They have no detail, so that
+// Error says why a value was not opened. There are four; compare them with errors.Is. They have no detail, so that
 // they are no oracle.
 type Error struct{ code, reason, hint string }
 
@@ -34,11 +34,6 @@ var (
 		code:   "sealed_tampered",
 		reason: "it was changed or cut",
 		hint:   "send values back whole and unchanged, or leave them out",
-	}
-	ErrOutdated error = &Error{
-		code:   "sealed_outdated",
-		reason: "an earlier version of the server made it",
-		hint:   "leave the value out",
 	}
 	ErrUnknownKey error = &Error{
 		code:   "sealed_unknown_key",

@@ -19,8 +19,6 @@ const (
 
 const (
 	version = 3
-	// Values of earlier versions are bound to other things, so they never open.
-	firstVersion = 1
 
 	keySize   = 32
 	keyIDSize = 8
@@ -51,17 +49,10 @@ func sealWith(k *key, nonce *[nonceSize]byte, scope []byte, c *content) string {
 	return base64url.Encoding.EncodeToString(secretbox.Seal(raw, plain, nonce, &k.secret))
 }
 
-// unbox returns the authentic plaintext of a value and its key. Errors: ErrTampered, ErrOutdated, ErrUnknownKey.
+// unbox returns the authentic plaintext of a value and its key. Errors: ErrTampered, ErrUnknownKey.
 func (r *Keyring) unbox(value string) (*key, []byte, error) {
 	raw, ok := decode(value)
-	if !ok {
-		return nil, nil, ErrTampered
-	}
-	switch {
-	case raw[0] == version:
-	case raw[0] >= firstVersion && raw[0] < version:
-		return nil, nil, ErrOutdated
-	default:
+	if !ok || raw[0] != version {
 		return nil, nil, ErrTampered
 	}
 	k := r.find(raw[1 : 1+keyIDSize])

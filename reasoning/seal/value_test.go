@@ -189,7 +189,7 @@ func TestIncompleteScopeIsTheCallersMistake(t *testing.T) {
 func refusal(t *testing.T, r *Keyring, altered string) error {
 	t.Helper()
 	text, err := r.Open(home, altered)
-	if text != "" || !errors.Is(err, ErrTampered) && !errors.Is(err, ErrOutdated) && !errors.Is(err, ErrUnknownKey) {
+	if text != "" || !errors.Is(err, ErrTampered) && !errors.Is(err, ErrUnknownKey) {
 		t.Fatalf("an altered value is opened as %d bytes, %v", len(text), err)
 	}
 	return err
@@ -208,10 +208,7 @@ func TestEveryFlippedBitIsRefused(t *testing.T) {
 			for bit := range 8 {
 				raw[i] ^= 1 << bit
 				want := ErrTampered
-				switch {
-				case i == 0 && raw[0] < version && raw[0] > 0:
-					want = ErrOutdated
-				case 1 <= i && i < 1+keyIDSize:
+				if 1 <= i && i < 1+keyIDSize {
 					want = ErrUnknownKey
 				}
 				if got := refusal(t, r, base64url.Encoding.EncodeToString(raw)); !errors.Is(got, want) {
@@ -321,7 +318,6 @@ func TestHostileValuesCostNothing(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for err, code := range map[error]string{
 		ErrForeign: "sealed_foreign", ErrRepeated: "sealed_repeated", ErrTampered: "sealed_tampered",
-		ErrOutdated:   "sealed_outdated",
 		ErrUnknownKey: "sealed_unknown_key",
 	} {
 		var e *Error

@@ -487,7 +487,7 @@ func TestValuesOutOfPlace(t *testing.T) {
 		"cut": {s.keys, wiretest.Anyone(), swap(value, value[:200]), "sealed_tampered",
 			"messages[1].encryptedValue", 1},
 		"no value": {s.keys, wiretest.Anyone(), swap(value, "x"), "sealed_tampered", "messages[1].encryptedValue", 1},
-		"outdated": {s.keys, wiretest.Anyone(), swap(value, "AQ"+value[2:]), "sealed_outdated",
+		"outdated": {s.keys, wiretest.Anyone(), swap(value, "AQ"+value[2:]), "sealed_tampered",
 			"messages[1].encryptedValue", 1},
 		"other keys": {unknown, wiretest.Anyone(), whole, "sealed_unknown_key", "messages[1].encryptedValue", 0},
 	} {

@@ -351,7 +351,7 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 			with(New(s.Models, Config{Seal: otherKeys, StrictSeal: true}), wiretest.Anyone()),
 			answered("sum", signature), "sealed_unknown_key", thinking},
 		"altered":  {s, with(strict, wiretest.Anyone()), answered("sum", "B"+signature[1:]), "sealed_tampered", thinking},
-		"outdated": {s, with(strict, wiretest.Anyone()), answered("sum", "AQ"+signature[2:]), "sealed_outdated", thinking},
+		"outdated": {s, with(strict, wiretest.Anyone()), answered("sum", "AQ"+signature[2:]), "sealed_tampered", thinking},
 		"not ours": {s, with(strict, wiretest.Anyone()), answered("sum", "EqoBCkgIBRABGAIiQ"), "sealed_tampered", thinking},
 		"redacted": {s, with(strict, wiretest.Anyone()), `{"max_tokens":50,"messages":[{"role":"user","content":"sum"},
 			{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"},{"type":"text","text":"four"}]},

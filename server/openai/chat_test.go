@@ -461,7 +461,7 @@ func TestCarriedReasoning(t *testing.T) {
 		"another principal": {other, own, "sealed_foreign"},
 		"altered":           {f, turn("add", id, string(altered), "result 5", ""), "sealed_tampered"},
 		"nonsense":          {f, turn("add", id, "???", "result 5", ""), "sealed_tampered"},
-		"version 1":         {f, turn("add", id, "AQ"+value[2:], "result 5", ""), "sealed_outdated"},
+		"version 1":         {f, turn("add", id, "AQ"+value[2:], "result 5", ""), "sealed_tampered"},
 		"another key":       {unknown, own, "sealed_unknown_key"},
 		"no keys":           {none, own, "sealed_unknown_key"},
 		"without its call": {f, fmt.Sprintf(`{"messages":[{"role":"user","content":"add"},
