@@ -117,7 +117,9 @@ func (f *folder) push(e *entry) {
 	d, iter := f.debrief, int(e.Iter)
 	switch e.Kind {
 	case RunStarted:
-		d.Goal = first(d.Goal, e.task())
+		if d.Goal == "" {
+			d.Goal = e.Task
+		}
 	case ToolCallStart:
 		f.call(e)
 	case DecisionEvaluated:
@@ -131,16 +133,18 @@ func (f *folder) push(e *entry) {
 		if rejected == nil {
 			rejected = []reasoning.Rejected{}
 		}
-		d.Alternatives = append(d.Alternatives, Choice{iter, first(e.Chosen, e.ToolName), rejected})
+		d.Alternatives = append(d.Alternatives, Choice{iter, e.Chosen, rejected})
 	case AssumptionRecorded:
 		d.Assumptions = append(d.Assumptions, Assumed{iter, e.Assumption, orEmpty(e.rationale())})
 	case CuratorDecision:
-		action, target := e.curation()
-		d.CuratorActions = append(d.CuratorActions, CuratorAction{iter, action, target, orEmpty(e.rationale())})
+		d.CuratorActions = append(d.CuratorActions, CuratorAction{iter, e.Action, e.TargetRef, orEmpty(e.rationale())})
 	case KernelStateSnapshot:
 		// Other programs also take snapshots during the run. Those have no terminatedBy.
 		if e.TerminatedBy != "" {
-			d.Termination = Termination{e.TerminatedBy, e.termination()}
+			d.Termination = Termination{By: e.TerminatedBy}
+			if r, ok := reasoning.ParseRationale(e.TerminationRationale); ok {
+				d.Termination.Rationale = &r
+			}
 		}
 	case RunCompleted:
 		f.complete(e)
@@ -171,7 +175,7 @@ func (f *folder) complete(e *entry) {
 	if d.Verdict == nil {
 		d.Verdict = &Verdict{}
 	}
-	d.Verdict.Status = e.status()
+	d.Verdict.Status = e.Status
 	d.Verdict.Tokens += int(e.TotalTokens)
 	d.Verdict.DurationMS += int64(e.DurationMS)
 	if e.RationaleMissing != nil {

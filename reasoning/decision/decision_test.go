@@ -250,15 +250,15 @@ func TestBrokenOffRuns(t *testing.T) {
 }
 
 func TestReadManyRuns(t *testing.T) {
-	debriefs, err := decision.Read(strings.NewReader(`{"type":"run-started","runId":"a","goal":"x"}
+	debriefs, err := decision.Read(strings.NewReader(`{"kind":"run-started","runId":"a","task":"x"}
 
-{"type":"run-started","runId":"b","goal":"y"}
-{"type":"something-new","runId":"b","more":1}
-{"type":"tool-call-start","runId":"a","iter":1,"callIndex":0,"toolName":"f","rationale":{"why":""}}
-{"type":"alternatives-considered","runId":"a","iter":1,"callIndex":3,` +
+{"kind":"run-started","runId":"b","task":"y"}
+{"kind":"something-new","runId":"b","more":1}
+{"kind":"tool-call-start","runId":"a","iter":1,"callIndex":0,"toolName":"f","rationale":{"why":""}}
+{"kind":"alternatives-considered","runId":"a","iter":1,"callIndex":3,` +
 		`"alternatives":[{"option":"o","rejectedBecause":"r"}]}
-{"type":"run-completed","runId":"a","status":"completed","totalTokens":1,"rationaleMissing":1}
-{"type":"run-completed","runId":"a","status":"failed","totalTokens":2,"rationaleMissing":1}
+{"kind":"run-completed","runId":"a","status":"success","totalTokens":1,"rationaleMissing":1}
+{"kind":"run-completed","runId":"a","status":"failure","totalTokens":2,"rationaleMissing":1}
 `))
 	if err != nil || len(debriefs) != 2 || debriefs[0].RunID != "a" || debriefs[1].Goal != "y" ||
 		debriefs[1].Verdict != nil {
@@ -278,10 +278,10 @@ func TestReadErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "line 1",
 		"{}":                           "line 1",
-		"\n{\"type\":1}":               "line 2",
-		`{"type":"run-started"}`:       "runId",
+		"\n{\"kind\":1}":               "line 2",
+		`{"kind":"run-started"}`:       "runId",
 		strings.Repeat("x", 1<<20+1):   "bytes",
-		`{"type":"started","info":{}}`: "runId",
+		`{"kind":"started","info":{}}`: "runId",
 	} {
 		if _, err := decision.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v", text, err)
@@ -292,12 +292,12 @@ func TestReadErrors(t *testing.T) {
 var treeLine = regexp.MustCompile(`^(├─ |│   • |│     ✗ |└─ Verdict: )`)
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(`{"type":"tool-call-start","runId":"a","callIndex":0,"toolName":"f","rationale":{"why":"x"}}`))
+	f.Add([]byte(`{"kind":"tool-call-start","runId":"a","callIndex":0,"toolName":"f","rationale":{"why":"x"}}`))
 	f.Add(
 		[]byte(
-			"{\"type\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"type\":\"strategy-switched\",\"runId\":\"a\"," +
+			"{\"kind\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"kind\":\"strategy-switched\",\"runId\":\"a\"," +
 				"\"from\":\"a\",\"reason\":\"b\"}"))
-	f.Add([]byte(`{"type":"alternatives-considered","runId":"a","alternatives":[{}],"callIndex":-1}`))
+	f.Add([]byte(`{"kind":"alternatives-considered","runId":"a","alternatives":[{}],"callIndex":-1}`))
 	f.Add([]byte(`{"kind":"alternatives-considered","runId":"a","chosen":"f",` +
 		`"alternatives":[{"option":"g","rejectedBecause":"h"}]}`))
 	f.Add([]byte(`{"kind":"run-completed","runId":"a","status":7,"totalTokens":1e300,"durationMs":-1.5}`))
@@ -326,7 +326,7 @@ func FuzzRead(f *testing.F) {
 // TestALongTraceTakesNoLongTime: the time grows with the length of the trace, not with its square.
 func TestALongTraceTakesNoLongTime(t *testing.T) {
 	const n = 50_000
-	line := `{"type":"strategy-switched","runId":"r","from":"json","to":"posthoc","reason":"x"}` + "\n"
+	line := `{"kind":"strategy-switched","runId":"r","from":"json","to":"posthoc","reason":"x"}` + "\n"
 	began := time.Now()
 	list, err := decision.Read(strings.NewReader(strings.Repeat(line, n)))
 	if err != nil || len(list) != 1 || len(list[0].Path) != n || list[0].Path[n-1].Rationale == nil {

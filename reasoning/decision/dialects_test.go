@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -46,17 +45,6 @@ func TestTraceOfTheSource(t *testing.T) {
 	}
 	golden(t, "source.txt", tree.Bytes())
 	golden(t, "source.json", append(object, '\n'))
-}
-
-// TestTraceOfAnEarlierVersion: a trace of an earlier version gives the same debrief as today's trace of the same
-// run.
-func TestTraceOfAnEarlierVersion(t *testing.T) {
-	earlier, today := readOne(t, file(t, "earlier.jsonl")), readOne(t, file(t, "full.jsonl"))
-	if !reflect.DeepEqual(earlier, today) {
-		a, _ := json.MarshalIndent(earlier, "", " ")
-		b, _ := json.MarshalIndent(today, "", " ")
-		t.Errorf("%s\nwant\n%s", a, b)
-	}
 }
 
 // required lists the members that events of each kind have in Reactive Agents' types, without the optional ones. A
@@ -159,10 +147,6 @@ func TestCutTrace(t *testing.T) {
 // TestDialects compares how single events of the dialects are read.
 func TestDialects(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"termination in words",
-			`{"type":"kernel-state-snapshot","runId":"r","iter":1,"terminatedBy":"stop",` +
-				`"terminationRationale":"it ended"}`,
-			`"termination":{"by":"stop","rationale":{"why":"it ended"}}`},
 		{"termination without a reason",
 			`{"kind":"kernel-state-snapshot","runId":"r","iter":1,"terminatedBy":"stop",` +
 				`"terminationRationale":null}`,
@@ -170,15 +154,9 @@ func TestDialects(t *testing.T) {
 		{"no termination",
 			`{"kind":"kernel-state-snapshot","runId":"r","iter":1,"status":"thinking"}`,
 			`"termination":{"by":"unknown"}`},
-		{"assumption with its reason in words",
-			`{"type":"assumption-recorded","runId":"r","iter":1,"assumption":"a","because":"b"}`,
-			`"assumptions":[{"iter":1,"assumption":"a","rationale":{"why":"b"}}]`},
 		{"assumption without a reason",
 			`{"kind":"assumption-recorded","runId":"r","iter":1,"assumption":"a","rationale":{"why":""}}`,
 			`"assumptions":[{"iter":1,"assumption":"a","rationale":{"why":""}}]`},
-		{"curator in one code",
-			`{"type":"curator-decision","runId":"r","iter":1,"action":"delegation-squashed","reason":"b"}`,
-			`"curatorActions":[{"iter":1,"action":"compressed","targetRef":"delegation","rationale":{"why":"b"}}]`},
 		{"curator with a target",
 			`{"kind":"curator-decision","runId":"r","iter":1,"action":"kept","targetRef":"obs:1",` +
 				`"rationale":{"why":"b"}}`,
@@ -191,12 +169,6 @@ func TestDialects(t *testing.T) {
 			`{"kind":"strategy-switched","runId":"r","iter":1,"from":"a","to":"b","reason":"c",` +
 				`"rationale":{"why":"d"}}`,
 			`"path":[{"iter":1,"action":"strategy:a→b","rationale":{"why":"d"}}]`},
-		{"alternatives by the tool's name",
-			`{"type":"alternatives-considered","runId":"r","iter":1,"toolName":"f","alternatives":[]}`,
-			`"alternatives":[{"iter":1,"chosen":"f","rejected":[]}]`},
-		{"failed",
-			`{"type":"run-completed","runId":"r","status":"failed","totalTokens":7,"durationMs":9}`,
-			`"verdict":{"status":"failure","tokens":7,"durationMs":9}`},
 		{"a reason before its call",
 			`{"kind":"decision-evaluated","runId":"r","iter":1,"callIndex":0,"rationale":{"why":"w"}}` + "\n" +
 				`{"kind":"tool-call-start","runId":"r","iter":1,"callIndex":0,"toolName":"f"}`,

@@ -1,6 +1,6 @@
 // Package decision explains why a run went as it did. [Tracer] turns a run's events into a trace, which is JSON
 // lines of a few kinds. [Debrief] sums up a trace, for people as text or Markdown and for programs as JSON. Both
-// have the format of Reactive Agents. Traces of earlier versions can be read too.
+// have the format of Reactive Agents, whose traces can be read too.
 //
 // The package finds no reasons itself. They come with the events, from the filter for rationales in package filter and
 // from the runner. It does not store or seal traces.

@@ -34,8 +34,8 @@ func (e *TraceError) Unwrap() error { return e.Err }
 func (e *TraceError) Hint() string { return "give JSON lines as run --output decisions writes them" }
 
 // Read reads a trace in JSON lines and returns the debriefs of its runs, in the order in which the runs began. It reads
-// traces of a [Tracer], of earlier versions of this program and of Reactive Agents. It skips events of unknown kinds
-// and an incomplete last line. A text that is not a trace is a *TraceError. Other errors are those of the reader.
+// traces of a [Tracer] and of Reactive Agents. It skips events of unknown kinds and an incomplete last line. A text
+// that is not a trace is a *TraceError. Other errors are those of the reader.
 func Read(from io.Reader) ([]*Debrief, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
@@ -86,8 +86,7 @@ func Read(from io.Reader) ([]*Debrief, error) {
 	return order, nil
 }
 
-// entry is a line of a trace. A field that two dialects spell differently is here twice. Members of a wrong type are
-// skipped.
+// entry is a line of a trace. Members of a wrong type are skipped.
 type entry struct {
 	Kind  Kind
 	RunID string
@@ -97,8 +96,6 @@ type entry struct {
 
 type fields struct {
 	Task string `json:"task"`
-	// Goal is the name that earlier versions used for Task.
-	Goal string `json:"goal"`
 
 	CallIndex    *int                 `json:"callIndex"`
 	ToolCallID   string               `json:"toolCallId"`
@@ -107,14 +104,12 @@ type fields struct {
 	Alternatives []reasoning.Rejected `json:"alternatives"`
 
 	Assumption string `json:"assumption"`
-	// Because is the name that earlier versions used for an assumption's rationale.
-	Because   string `json:"because"`
-	Action    string `json:"action"`
-	TargetRef string `json:"targetRef"`
-	From      string `json:"from"`
-	To        string `json:"to"`
+	Action     string `json:"action"`
+	TargetRef  string `json:"targetRef"`
+	From       string `json:"from"`
+	To         string `json:"to"`
 
-	// Reason is the text form of Rationale. For decisions of the runner, earlier versions wrote only this.
+	// Reason is the text form of Rationale. Some events of Reactive Agents have only this.
 	Reason    string          `json:"reason"`
 	Rationale json.RawMessage `json:"rationale"`
 
@@ -148,15 +143,11 @@ const documentedCall Kind = "ToolCallStarted"
 func parseEntry(text []byte) (*entry, error) {
 	var base struct {
 		Kind  Kind   `json:"kind"`
-		Type  Kind   `json:"type"` // the name that earlier versions used for kind
 		RunID string `json:"runId"`
 		Iter  number `json:"iter"`
 	}
 	if json.Unmarshal(text, &base) != nil {
 		return nil, errors.New("not a trace event")
-	}
-	if base.Kind == "" {
-		base.Kind = base.Type
 	}
 	if base.Kind == documentedCall {
 		base.Kind = ToolCallStart
@@ -173,54 +164,10 @@ func parseEntry(text []byte) (*entry, error) {
 	return e, nil
 }
 
-// task returns what the user asked for.
-func (e *entry) task() string { return first(e.Task, e.Goal) }
-
 // rationale returns the event's rationale, or its reason in text, or nil if it has neither.
 func (e *entry) rationale() *reasoning.Rationale {
 	if r, ok := reasoning.ParseRationale(e.Rationale); ok {
 		return &r
 	}
-	return stated(first(e.Because, e.Reason))
-}
-
-// termination returns why the run ended. Earlier versions wrote a text instead of an object.
-func (e *entry) termination() *reasoning.Rationale {
-	if r, ok := reasoning.ParseRationale(e.TerminationRationale); ok {
-		return &r
-	}
-	var why string
-	if json.Unmarshal(e.TerminationRationale, &why) != nil {
-		return nil
-	}
-	return stated(why)
-}
-
-// curation returns what a curator did, and to what. Earlier versions wrote both as one code.
-func (e *entry) curation() (action, target string) {
-	if e.TargetRef != "" {
-		return e.Action, e.TargetRef
-	}
-	return reasoning.Curation(e.Action)
-}
-
-// status returns how a run ended.
-func (e *entry) status() string {
-	switch e.Status { // completed and failed are the words of an earlier version
-	case "completed":
-		return StatusSuccess
-	case "failed":
-		return StatusFailure
-	}
-	return e.Status
-}
-
-// first returns the first text that is not empty.
-func first(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
+	return stated(e.Reason)
 }
