@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"runner/grammar/expr"
+	"runner/hint"
 )
 
 // CompileTimeout is the maximum time of one Compile.
@@ -33,10 +34,10 @@ func (e *CompileError) Unwrap() error { return e.Err }
 
 // Hint tells the user what to do next.
 func (e *CompileError) Hint() string {
-	var h interface{ Hint() string }
+	advice := hint.Of(e.Err)
 	switch {
-	case errors.As(e.Err, &h) && h.Hint() != "":
-		return h.Hint()
+	case advice != "":
+		return advice
 	case errors.Is(e.Err, context.DeadlineExceeded):
 		return "simplify it: compiling it took too long"
 	}

@@ -1,8 +1,6 @@
 package runner
 
 import (
-	"errors"
-
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/family"
@@ -28,13 +26,4 @@ func newClosing(model backend.Model, f family.Family) (c closing, err error) {
 	}
 	c.cost = len(c.words) + max(len(f.OpenAnswer(chattemplate.StartReasoning)), len(c.marker))
 	return c, nil
-}
-
-// hint returns the advice of an error, or "".
-func hint(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
 }

@@ -11,6 +11,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/grammar"
+	"runner/hint"
 	"runner/reasoning"
 )
 
@@ -93,11 +94,11 @@ func (r *Runner) newCheck(form grammar.Source) (*check, error) {
 	switch schema := form.Schema(); {
 	case schema != nil:
 		if c.validator, err = r.grammars().Validator(schema); err != nil {
-			return nil, &generation.RequestError{Field: "Form", Err: err, Advice: cmp.Or(hint(err), "correct the schema")}
+			return nil, &generation.RequestError{Field: "Form", Err: err, Advice: cmp.Or(hint.Of(err), "correct the schema")}
 		}
 	case form.Pattern() != "":
 		if c.pattern, err = grammar.NewPatternCheck(form.Pattern()); err != nil {
-			return nil, &generation.RequestError{Field: "Form", Err: err, Advice: hint(err)}
+			return nil, &generation.RequestError{Field: "Form", Err: err, Advice: hint.Of(err)}
 		}
 	case form.IsJSON():
 		c.validator, err = r.grammars().Validator([]byte(`{"type":"object"}`))

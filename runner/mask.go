@@ -9,6 +9,7 @@ import (
 	"runner/chattemplate/hold"
 	"runner/chattemplate/reader"
 	"runner/generation"
+	"runner/hint"
 	"runner/reasoning"
 	"runner/reasoning/filter"
 )
@@ -112,7 +113,7 @@ func (g guarded) branch(to branch) branch {
 
 // blame returns an error that names the field with the form that caused err.
 func (m *mask) blame(err error) error {
-	e := &generation.RequestError{Field: "Form", Err: err, Advice: hint(err)}
+	e := &generation.RequestError{Field: "Form", Err: err, Advice: hint.Of(err)}
 	if call := (*hold.CallError)(nil); errors.As(err, &call) {
 		e.Field, e.Err = "Tools", call.Err
 	} else if st := m.turn.model.State(); st.Place == reader.PlaceCall {

@@ -2,9 +2,9 @@ package server
 
 import (
 	"context"
-	"errors"
 
 	"runner/generation"
+	"runner/hint"
 	"runner/reasoning"
 	"runner/server/wire"
 )
@@ -46,9 +46,8 @@ func (c *contentLog) push(e reasoning.Event) {
 // logFailure logs an error of a model, and its hint if it has one.
 func (s *Server) logFailure(what, model string, err error) {
 	attrs := []any{"model", model, "error", err}
-	var advised interface{ Hint() string }
-	if errors.As(err, &advised) && advised.Hint() != "" {
-		attrs = append(attrs, "advice", advised.Hint())
+	if advice := hint.Of(err); advice != "" {
+		attrs = append(attrs, "advice", advice)
 	}
 	s.log.Error(what, attrs...)
 }

@@ -31,7 +31,6 @@ package family
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -40,6 +39,7 @@ import (
 	"runner/chattemplate/hold"
 	"runner/chattemplate/reader"
 	"runner/grammar"
+	"runner/hint"
 	"runner/reasoning"
 )
 
@@ -186,14 +186,5 @@ func (e *RefusedError) Hint() string { return e.Advice }
 
 // Refuse returns a *RefusedError with the advice of err.
 func Refuse(field string, err error) error {
-	return &RefusedError{Field: field, Err: err, Advice: advice(err)}
-}
-
-// advice returns the hint of an error, or "".
-func advice(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
+	return &RefusedError{Field: field, Err: err, Advice: hint.Of(err)}
 }
