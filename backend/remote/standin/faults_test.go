@@ -58,11 +58,14 @@ func TestFaultsOfAStream(t *testing.T) {
 				s.Fail(func(int) standin.Fault { return f.fault })
 				r.ID = "r-" + strings.ReplaceAll(f.name, " ", "-")
 				ctx, cancel := context.WithCancelCause(context.Background())
-				timer := time.AfterFunc(patience, func() { cancel(&web.Error{Kind: web.Slow}) })
-				if f.kind != web.Slow {
-					timer.Reset(20 * time.Second)
+				timer := time.AfterFunc(time.Minute, func() { cancel(&web.Error{Kind: web.Slow}) })
+				arrived := func(n int) {
+					if f.kind == web.Slow && n == f.fault.After { // a busy machine may need longer for the tokens before
+						timer.Reset(patience)
+					}
 				}
-				got, err := read(ctx, e, r)
+				arrived(0)
+				got, err := read(ctx, e, r, arrived)
 				timer.Stop()
 				cancel(nil)
 				var w *web.Error
@@ -84,15 +87,17 @@ func TestFaultsOfAStream(t *testing.T) {
 				}
 			}
 			s.Fail(nil)
-			if got, err := read(context.Background(), e, r); !errors.Is(err, io.EOF) || len(got) != len(want) {
+			if got, err := read(context.Background(), e, r, nil); !errors.Is(err, io.EOF) || len(got) != len(want) {
 				t.Errorf("after all faults: %d tokens, %v", len(got), err)
 			}
 		})
 	}
 }
 
-// read reads a generation until it ends or fails.
-func read(ctx context.Context, e remote.Engine, r *remote.Request) (list []remote.Sample, err error) {
+// read reads a generation until it ends or fails. It calls arrived, if that is not nil, with the number of tokens
+// whenever one has come.
+func read(ctx context.Context, e remote.Engine, r *remote.Request, arrived func(int)) (list []remote.Sample,
+	err error) {
 	s, err := e.Open(ctx, r)
 	if err != nil {
 		return nil, err
@@ -103,7 +108,9 @@ func read(ctx context.Context, e remote.Engine, r *remote.Request) (list []remot
 		if err := s.Next(&x); err != nil {
 			return list, err
 		}
-		list = append(list, x)
+		if list = append(list, x); arrived != nil {
+			arrived(len(list))
+		}
 	}
 }
 
@@ -519,7 +526,7 @@ func TestTooLongPromptsAreNamed(t *testing.T) {
 		c.Model = fake.Config{ContextSize: 64}
 		_, h := start(t, c)
 		_, err := read(context.Background(), engine(t, c.Kind, h.URL, fake.Harmony()), &remote.Request{ID: "r",
-			Tokens: make([]backend.Token, 65), Most: 1, Sampling: backend.Sampling{TopLogprobs: -1}})
+			Tokens: make([]backend.Token, 65), Most: 1, Sampling: backend.Sampling{TopLogprobs: -1}}, nil)
 		var w *web.Error
 		if !errors.As(err, &w) || w.Kind != web.Refused || !w.TooLong {
 			t.Errorf("%s: %v", name, err)
