@@ -259,6 +259,7 @@ func TestMarksInCallsHideReasoning(t *testing.T) {
 		calls   int
 	}{
 		{in: "A.\n<tool_call>\n<think>\nSECRET\n</think>\nB."},
+		{in: "A.\n<tool_call><think>SECRET</think>" + call + "</tool_call>"},
 		{in: "<tool_call>\n<think>\nSECRET\n</think>\n" + call + "\n</tool_call>"},
 		{in: "<tool_call>\n" + call + "\n<think>\nSECRET\n</think>\n</tool_call>", calls: 1},
 		{in: "<tool_call>\n" + call + "\n</tool_call>\n<think>\nSECRET\n</think>\nB.", calls: 1},

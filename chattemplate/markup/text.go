@@ -450,6 +450,7 @@ func (t *Text) refuse(literal, rest string) {
 	if t.literal = true; literal != "" {
 		t.trim, t.begun, t.said = false, true, true
 		t.read(literal)
+		t.prose.reset() // a mark of reasoning right after it is no mention
 	}
 	t.literal = false
 	t.read(rest)
