@@ -38,6 +38,14 @@ type Reusing interface {
 	Reused() (tokens int, ok bool)
 }
 
+// Straying is a sequence at an engine that computes ahead.
+type Straying interface {
+	Sequence
+	// Strayed returns the lengths of the sequence at which the engine had gone on with other tokens than the sequence,
+	// since it was last called. The engine may still have what it computed there, and nobody has read it.
+	Strayed() []int
+}
+
 // StepAll runs a step until every input has its result. It serves callers that have no use for single results. When ctx
 // ends, every sequence of the step is as long as before the call. The same holds after an error, unless it wraps
 // ErrBroken.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"slices"
 
 	"runner/backend"
 	"runner/chattemplate"
@@ -90,6 +91,23 @@ func (c *prefixCache) remember(principal string, tokens []backend.Token, of orig
 	c.gone.remember(c.knownTo(principal), tokens, of, next)
 }
 
+// stray notes where the engine had gone another way than a lane. The token that the lane has there is not known until
+// it was fed, or over says that there is none.
+func (c *prefixCache) stray(l *lane, over bool) {
+	q, ok := l.seq.(backend.Straying)
+	if c.gone == nil || l.origins == nil || !ok {
+		return
+	}
+	l.strayed = append(l.strayed, q.Strayed()...)
+	l.strayed = slices.DeleteFunc(l.strayed, func(at int) bool {
+		if at >= len(l.tokens) && !over {
+			return false
+		}
+		c.gone.stray(c.knownTo(l.principal), l.tokens, l.origins, at)
+		return true
+	})
+}
+
 // knownTo returns whose prompts the engine may use for a principal's: one name for all if it mixes them.
 func (c *prefixCache) knownTo(principal string) string {
 	if c.mixes {
@@ -137,6 +155,7 @@ func (c *prefixCache) release(l *lane) {
 	if s == nil {
 		return
 	}
+	c.stray(l, true)
 	next := ahead
 	if l.unseen {
 		next = 1 << chattemplate.Unseen

@@ -36,30 +36,40 @@ type begun struct{ places map[uint64]origin }
 // origin is a set of origins, by their bits.
 type origin uint8
 
-// ahead is one more bit: the engine may have gone on after a seen text, and nobody read what it wrote. Such an engine
-// never goes on after the end of a turn, so only a caller's own text can meet that.
-const ahead origin = 1 << 7
+// More bits. An engine never goes on after the end of a turn, so only a caller's own text can meet what it wrote ahead.
+const (
+	// ahead: the engine may have gone on after a seen text, and nobody read what it wrote.
+	ahead origin = 1 << 7
+	// strayed: the engine went on here with another token than the sequence did. kept marks the place after that one.
+	strayed origin = 1 << 6
+	kept    origin = 1 << 5
+)
 
 // NewCrossings returns an empty memory.
 func NewCrossings() *Crossings {
 	return &Crossings{seed: maphash.MakeSeed(), most: maxCrossings, of: map[string]*begun{}}
 }
 
-// walk calls visit with each place of a sequence, the origin of the token there, and whether its text begins there. It
+// walk calls visit with each place of a sequence, the index of the token there, and whether its text begins there. It
 // ends if visit returns false.
 func (c *Crossings) walk(tokens []backend.Token, of origins,
-	visit func(place uint64, at chattemplate.Origin, begins bool) bool) (end uint64) {
+	visit func(place uint64, i int, begins bool) bool) (end uint64) {
 	place := uint64(0)
 	last := chattemplate.FromTemplate
 	for i, t := range tokens {
 		at := of.at(i)
-		if !visit(place, at, at != last) {
+		if !visit(place, i, at != last) {
 			return place
 		}
 		last = at
-		place = maphash.Comparable(c.seed, [2]uint64{place, uint64(uint32(t))})
+		place = c.after(place, t)
 	}
 	return place
+}
+
+// after returns the place after a token.
+func (c *Crossings) after(place uint64, t backend.Token) uint64 {
+	return maphash.Comparable(c.seed, [2]uint64{place, uint64(uint32(t))})
 }
 
 // remember notes where the texts of a principal's sequence begin that is given up or cut, and what may follow its last
@@ -68,6 +78,35 @@ func (c *Crossings) remember(principal string, tokens []backend.Token, of origin
 	if c == nil || of == nil {
 		return
 	}
+	c.note(principal, func(places map[uint64]origin) {
+		end := c.walk(tokens, of, func(place uint64, i int, begins bool) bool {
+			if at := of.at(i); begins && at != chattemplate.FromTemplate {
+				places[place] |= 1 << at
+			}
+			return true
+		})
+		if next != 0 {
+			places[end] |= next
+		}
+	})
+}
+
+// stray notes that the engine had gone another way than a principal's sequence after so many of its tokens.
+func (c *Crossings) stray(principal string, tokens []backend.Token, of origins, at int) {
+	at = min(at, len(tokens))
+	c.note(principal, func(places map[uint64]origin) {
+		place := c.walk(tokens[:at], of, func(uint64, int, bool) bool { return true })
+		if at == len(tokens) {
+			places[place] |= ahead
+			return
+		}
+		places[place] |= strayed
+		places[c.after(place, tokens[at])] |= kept
+	})
+}
+
+// note calls add with the places of a principal, unless they were dropped.
+func (c *Crossings) note(principal string, add func(places map[uint64]origin)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	own := c.of[principal]
@@ -79,15 +118,7 @@ func (c *Crossings) remember(principal string, tokens []backend.Token, of origin
 		return
 	}
 	c.places -= len(own.places)
-	end := c.walk(tokens, of, func(place uint64, at chattemplate.Origin, begins bool) bool {
-		if begins && at != chattemplate.FromTemplate {
-			own.places[place] |= 1 << at
-		}
-		return true
-	})
-	if next != 0 {
-		own.places[end] |= next
-	}
+	add(own.places)
 	c.places += len(own.places)
 	for c.places > c.most {
 		c.drop()
@@ -118,18 +149,19 @@ func (c *Crossings) cross(principal string, l *lane) (met bool) {
 		return own != nil
 	}
 	after := chattemplate.Seen // of the newest token that is not the template's
-	c.walk(l.tokens, l.origins, func(place uint64, at chattemplate.Origin, _ bool) bool {
+	c.walk(l.tokens, l.origins, func(place uint64, i int, _ bool) bool {
+		at := l.origins.at(i)
 		if at != chattemplate.FromTemplate {
 			after = at
 		}
 		was := own.places[place]
-		if at == chattemplate.Seen && was&ahead != 0 {
+		switch {
+		case at == chattemplate.Seen && was&ahead != 0,
+			at == chattemplate.Seen && was&strayed != 0 && own.places[c.after(place, l.tokens[i])]&kept == 0:
 			met = true
-			return false
-		}
-		if after == chattemplate.Unseen {
+		case after == chattemplate.Unseen:
 			met = at == chattemplate.Unseen && was&(1<<chattemplate.Seen) != 0
-		} else {
+		default:
 			met = was&(1<<chattemplate.Unseen) != 0
 		}
 		return !met

@@ -27,6 +27,8 @@ type lane struct {
 	// unseen says that the next token may be unseen, so it is not guessed. marks are those that may open unseen text.
 	unseen bool
 	marks  *marks
+	// strayed are the lengths at which an engine at an address had gone another way, as far as they are not noted yet.
+	strayed []int
 	// apart says that the engine must compute all of the lane's tokens itself. Otherwise what it shares could show how far
 	// the caller's text agrees with unseen text.
 	apart bool

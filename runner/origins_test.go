@@ -470,6 +470,8 @@ func TestCachedTokensAreNotComputedAgain(t *testing.T) {
 type claiming struct {
 	*fake.Model
 	apart, mixes bool
+	// strays are the lengths at which the engine went another way. They are told once.
+	strays []int
 }
 
 func (c *claiming) Capabilities() backend.Capabilities {
@@ -478,18 +480,26 @@ func (c *claiming) Capabilities() backend.Capabilities {
 	return can
 }
 
-type claimingSequence struct{ backend.Sequence }
+type claimingSequence struct {
+	backend.Sequence
+	of *claiming
+}
+
+func (c claimingSequence) Strayed() (at []int) {
+	at, c.of.strays = c.of.strays, nil
+	return at
+}
 
 func (claimingSequence) Reused() (int, bool) { return 1 << 20, true }
 
 func (c *claiming) NewSequence() (backend.Sequence, error) {
 	s, err := c.Model.NewSequence()
-	return claimingSequence{s}, err
+	return claimingSequence{s, c}, err
 }
 
 func (c claimingSequence) Fork() (backend.Sequence, error) {
 	s, err := c.Sequence.Fork()
-	return claimingSequence{s}, err
+	return claimingSequence{s, c.of}, err
 }
 
 func (c *claiming) Step(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
@@ -690,6 +700,49 @@ func TestTextAfterAnAnswerMeetsNothing(t *testing.T) {
 				chattemplate.Message{Role: chattemplate.User, Content: "go on"})
 			if g := collect(t.Context(), r, next); g.err != nil || claims.apart != want {
 				t.Errorf("%s, %q after %q: %v, apart: %t", v.name, more, answer, g.err, claims.apart)
+			}
+		}
+	}
+}
+
+// TestTextOfAnotherWayMeetsNothing: an engine at an address had gone on with other tokens than the runner took, because
+// of a form or of forced tokens. A caller's text that leaves the answer there must not meet them. The answer itself may
+// come back.
+func TestTextOfAnotherWayMeetsNothing(t *testing.T) {
+	for _, v := range views {
+		cfg := fake.Config{Vocab: fake.Harmony(), Pace: func(int, int) time.Duration { return 0 }}
+		cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: ask("2+2?"), Say: finalTag + "It is 4.<|return|>"},
+			fake.Reply{After: ask("go on"), Say: finalTag + "No.<|return|>"})
+		claims := &claiming{Model: fake.New(cfg)}
+		r, err := New(claims, Config{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		req := user("2+2?")
+		req.MaySee, req.Visibility, req.Effort = v.may, v.asked, reasoning.EffortNone
+		first := collect(t.Context(), r, req)
+		if first.err != nil {
+			t.Fatal(first.err)
+		}
+		if err := r.sched.do(t.Context(), func() {
+			whole := fake.Decode(cfg.Vocab, r.sched.cache.idle[0].seq.Tokens())
+			until, _, _ := strings.Cut(whole, " is 4.")
+			claims.strays = []int{len(fake.Encode(cfg.Vocab, until))}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if second := collect(t.Context(), r, req); second.err != nil {
+			t.Fatal(second.err)
+		}
+		for text, want := range map[string]bool{"It is 4.": false, "It was": v.may != reasoning.VisibilityFull, "No": false} {
+			claims.apart = false
+			next := req
+			next.Messages = append(slices.Clone(req.Messages),
+				chattemplate.Message{Role: chattemplate.Assistant, Content: text},
+				chattemplate.Message{Role: chattemplate.User, Content: "go on"})
+			if g := collect(t.Context(), r, next); g.err != nil || claims.apart != want {
+				t.Errorf("%s, %q: %v, apart: %t", v.name, text, g.err, claims.apart)
 			}
 		}
 	}

@@ -405,6 +405,7 @@ func (s *scheduler) caughtUp(l *lane) {
 
 // giveUp closes the sequence of a waiting lane, which computes its tokens again later.
 func (s *scheduler) giveUp(l *lane) {
+	s.cache.stray(l, true)
 	s.cache.remember(l.principal, l.seq.Tokens(), l.origins, 0)
 	l.seq.Close()
 	l.again = max(l.again, l.fed)

@@ -346,6 +346,7 @@ func (s *scheduler) forward() (took time.Duration) {
 			l.scoring.note(in.Targets, l.fed+1, out.Scores)
 		}
 		l.fed += len(in.Tokens)
+		s.cache.stray(l, false)
 		if l.again > 0 && l.fed >= l.again {
 			s.caughtUp(l)
 		}

@@ -346,6 +346,50 @@ func TestForcedTextThatTheEngineSamples(t *testing.T) {
 	}
 }
 
+// A sequence tells where the engine had gone on with other tokens: where other tokens were fed, and where a constraint
+// did not allow what it sampled. It tells nothing where the engine samples what is fed.
+func TestStrayedStreamsAreTold(t *testing.T) {
+	want := direct(t, 12, backend.Sampling{}, nil)
+	m := open(t, remotetest.New(fake.Config{}), remote.Config{})
+	q, err := m.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	out := make([]backend.Output, 1)
+	step := func(feed []backend.Token, c backend.Constraint) {
+		t.Helper()
+		in := []backend.Input{{Sequence: q, Tokens: feed, Sampling: &backend.Sampling{}, Constraint: c}}
+		if err := backend.StepAll(t.Context(), m, in, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(want ...int) {
+		t.Helper()
+		if got := q.(backend.Straying).Strayed(); !slices.Equal(got, want) {
+			t.Errorf("strayed at %v, want %v", got, want)
+		}
+	}
+	step(prompt, nil)
+	told()
+	step(want[:4], nil)
+	told()
+	step([]backend.Token{want[4], want[5] ^ 1, want[6]}, nil)
+	told(len(prompt) + 5)
+	step([]backend.Token{out[0].Token}, only{out[0].Token ^ 1})
+	told(len(prompt) + 8)
+}
+
+// only allows one token.
+type only struct{ token backend.Token }
+
+func (c only) Allows(t backend.Token) bool { return t == c.token }
+
+func (c only) Fill(m backend.Mask) {
+	m.Clear()
+	m.Set(c.token)
+}
+
 // Each caller has a salt of its own, which says nothing about the caller.
 func TestSalts(t *testing.T) {
 	e := remotetest.New(fake.Config{})

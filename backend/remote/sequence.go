@@ -14,6 +14,8 @@ type sequence struct {
 	tokens []backend.Token
 	// stream is the generation that is open for it, or nil.
 	stream *stream
+	// strayed is what Strayed returns.
+	strayed []int
 }
 
 // NewSequence implements backend.Model.
@@ -84,6 +86,20 @@ func (q *sequence) Reused() (tokens int, ok bool) {
 	}
 	n := q.stream.reused.Load()
 	return int(n), n >= 0
+}
+
+// Strayed implements backend.Straying.
+func (q *sequence) Strayed() []int {
+	at := q.strayed
+	q.strayed = nil
+	return at
+}
+
+// stray notes that the stream may have gone on after a number of tokens where the sequence goes another way.
+func (q *sequence) stray(at int) {
+	if q.stream.allowed == nil && q.stream.seen == 0 {
+		q.strayed = append(q.strayed, at)
+	}
 }
 
 // Close implements backend.Sequence.

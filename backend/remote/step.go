@@ -69,6 +69,7 @@ func (m *Model) plan(in *backend.Input) (plan, error) {
 		return p, nil
 	}
 	if q.stream != nil && (!q.stream.fits(in) || m.wantsForm(q, in)) {
+		q.stray(q.stream.agreed)
 		q.Pause()
 	}
 	if q.stream == nil {
@@ -80,6 +81,7 @@ func (m *Model) plan(in *backend.Input) (plan, error) {
 	s, err := q.stream.at(q, in)
 	switch {
 	case errors.Is(err, io.EOF): // the stream is over or went another way
+		q.stray(q.stream.agreed)
 		q.Pause()
 		q.stream = m.start(q, in, nil)
 		p.pending = true
@@ -115,6 +117,7 @@ func (m *Model) replace(q *sequence, in *backend.Input, p *plan) error {
 			allowed = append(allowed, t)
 		}
 	}
+	q.stray(len(q.tokens) + len(in.Tokens))
 	q.Pause()
 	follow(in, nil)
 	switch {
