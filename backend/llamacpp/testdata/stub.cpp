@@ -369,7 +369,7 @@ static void test_success() {
     struct llama_batch                batch = {};
     struct shim_error                 err;
     int32_t                           cancel = 0;
-    const struct shim_load_options    quiet = {}, all = {5, false, 7};
+    const struct shim_load_options    quiet = {}, all = {5, false, false, 7};
     const struct shim_context_options co = options(&cancel);
     CHECK(shim_known(engine));
     CHECK(shim_load(engine, "path", &quiet, &err) && shim_load(engine, "path", &all, &err));
@@ -430,7 +430,7 @@ static void test_v05() {
     e.parameters = {(void *) model_defaults_v05, (void *) load_v05, (void *) context_defaults_v05, (void *) init_v05};
     struct shim_error                 err;
     int32_t                           cancel = 0;
-    const struct shim_load_options    lo = {0, true, 0};
+    const struct shim_load_options    lo = {0, true, false, 0};
     const struct shim_context_options co = options(&cancel);
     CHECK(shim_known(&e) && shim_load(&e, "path", &lo, &err));
     CHECK(shim_context(&e, nullptr, &co, nullptr, &err) == &context);

@@ -68,7 +68,7 @@ func promptRequests() map[string]generation.Request {
 		"none":       {Messages: asked, Effort: reasoning.EffortNone},
 		"developer":  {Messages: told, Effort: reasoning.EffortHigh},
 		"later":      {Messages: later},
-		"tools":      {Messages: called, Tools: tools},
+		"tools":      {Messages: called, Tools: tools, MaySee: reasoning.VisibilityFull},
 		"rationale":  {Messages: told, Tools: tools, Rationale: true},
 		"form":       {Messages: told, Form: schema},
 		"markers":    {Messages: told, Strategy: reasoning.StrategyMarkers},
