@@ -617,8 +617,8 @@ func TestEnginesAtAddressesObey(t *testing.T) {
 	}
 }
 
-// TestEnginesAtAddressesAreRemembered: hidden text that an engine may still have stays apart from guesses of it when the
-// runner is replaced, when too much is to be remembered, and for other principals if the engine mixes them.
+// TestEnginesAtAddressesAreRemembered: hidden text that an engine may still have stays apart from guesses of it when
+// the runner is replaced, when too much is to be remembered, and for other principals if the engine mixes them.
 func TestEnginesAtAddressesAreRemembered(t *testing.T) {
 	v := views[0]
 	for name, c := range map[string]struct {
@@ -670,9 +670,9 @@ func TestEnginesAtAddressesAreRemembered(t *testing.T) {
 	}
 }
 
-// TestTextAfterAnAnswerMeetsNothing: an engine at an address goes on after an answer that a limit has cut, and may think
-// there. A caller that goes on in the answer itself, with a guess, must not meet that. One that sends it back as it was
-// keeps its prompt.
+// TestTextAfterAnAnswerMeetsNothing: an engine at an address goes on after an answer that a limit has cut, and may
+// think there. A caller that goes on in the answer itself, with a guess, must not meet that. One that sends it back as
+// it was keeps its prompt.
 func TestTextAfterAnAnswerMeetsNothing(t *testing.T) {
 	for _, v := range views {
 		cfg := fake.Config{Vocab: fake.Harmony(), Pace: func(int, int) time.Duration { return 0 }}

@@ -309,8 +309,8 @@ func TestLongSequencesKeepNobodyWaiting(t *testing.T) {
 	}
 }
 
-// TestLongPromptsKeepNobodyWaiting checks that a run beside the long prompts of another principal gets half of the time,
-// that the prompts are read meanwhile, and that a short prompt among long ones is read in the next step.
+// TestLongPromptsKeepNobodyWaiting checks that a run beside the long prompts of another principal gets half of the
+// time, that the prompts are read meanwhile, and that a short prompt among long ones is read in the next step.
 func TestLongPromptsKeepNobodyWaiting(t *testing.T) {
 	const perToken = 200 * time.Microsecond
 	synctest.Test(t, func(t *testing.T) {

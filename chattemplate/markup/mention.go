@@ -191,9 +191,10 @@ func (p *prose) ends() bool {
 }
 
 // closes says whether a closing mark closes here, by the text before it. As a word of a sentence, in quotes or in code
-// it is a mention. Otherwise it closes if it touches the text before it. After a space, after a sign that joins words and
-// at the beginning of a line it depends on the text after it. sole says that the mark is no part of a word, because it is a token or no such
-// word exists. In a block of code a mark that begins a line may still close, because models forget to end blocks.
+// it is a mention. Otherwise it closes if it touches the text before it. After a space, after a sign that joins words
+// and at the beginning of a line it depends on the text after it. sole says that the mark is no part of a word, because
+// it is a token or no such word exists. In a block of code a mark that begins a line may still close, because models
+// forget to end blocks.
 func (p *prose) closes(sole bool) matched {
 	last, _ := utf8.DecodeLastRune(p.line)
 	switch {

@@ -36,8 +36,8 @@ func TestEndlessStreamsShareTheirPlaces(t *testing.T) {
 	t.Log("\n" + fairnessTable + fairnessNow().check(t, hostility{name: "four endless streams", send: endlessStream}))
 }
 
-// TestLongPromptsAreReadBeside checks that a key whose prompts are long and new each time hardly delays the questions of
-// another key.
+// TestLongPromptsAreReadBeside checks that a key whose prompts are long and new each time hardly delays the questions
+// of another key.
 func TestLongPromptsAreReadBeside(t *testing.T) {
 	t.Log("\n" + fairnessTable + fairnessNow().check(t, hostility{name: "four long prompts", send: longPrompt}))
 }

@@ -112,9 +112,10 @@ func (r *reply) take(e *reasoning.Event) {
 		}
 	default:
 		r.Note(e)
-		if e.Kind == reasoning.Started {
+		switch e.Kind {
+		case reasoning.Started:
 			r.start()
-		} else if e.Kind == reasoning.Done {
+		case reasoning.Done:
 			r.done()
 		}
 	}

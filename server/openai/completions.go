@@ -251,19 +251,6 @@ func (c *completionOrder) prefix(choice int) string {
 	return c.texts[choice/c.choices]
 }
 
-// usageOf adds up the usage of all choices. It counts each prompt once.
-func (c *completionOrder) usageOf(results []*reasoning.Result) Usage {
-	var total Usage
-	for from := 0; from < len(results); from += c.choices {
-		u := usageOf(results[from : from+c.choices])
-		total.PromptTokens += u.PromptTokens
-		total.CompletionTokens += u.CompletionTokens
-		total.TotalTokens += u.TotalTokens
-		total.PromptTokensDetails.CachedTokens += u.PromptTokensDetails.CachedTokens
-	}
-	return total
-}
-
 // complete handles POST /v1/completions.
 func (a *API) complete(w http.ResponseWriter, r *http.Request) error {
 	c, m, err := take(a, r, a.readCompletion)

@@ -92,7 +92,8 @@ type model struct {
 	loaded wire.Loaded // nil if it is not loaded
 	users  int
 	used   time.Time
-	// since is when it was loaded. fresh means that no request has held it since. broken is what was loaded before and failed, until that is closed; else nil.
+	// since is when it was loaded. fresh means that no request has held it since. broken is what was loaded before and
+	// failed, until that is closed; else nil.
 	since  time.Time
 	fresh  bool
 	broken wire.Loaded
@@ -271,8 +272,8 @@ func (p *Pool) release(m *model) {
 // patience is how long an attempt waits for models in use to become idle.
 const patience = 10 * time.Second
 
-// Requests that follow each other closely would keep a model in use for ever. So while another one waits for memory, the
-// loaded models are given to no new request for some time.
+// Requests that follow each other closely would keep a model in use for ever. So while another one waits for memory,
+// the loaded models are given to no new request for some time.
 const (
 	// holdAfter is how long an attempt waits before that, at least, and twice the time of the last loading at most.
 	holdAfter = time.Second

@@ -209,7 +209,7 @@ func (s *stream) take(e *Event) error {
 	}
 	s.fresh, s.over, s.ended = e.Samples, e.Ended || e.Cut, e.Ended
 	for i := 0; e.Ended && i < mostAfter; i++ { // then the connection can be used again
-		if _, err := s.events.Next(); err != nil {
+		if _, end := s.events.Next(); end != nil {
 			break
 		}
 	}

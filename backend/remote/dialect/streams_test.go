@@ -175,8 +175,8 @@ func text(t *testing.T, e *dialect.Engine, top int) string {
 	}
 }
 
-// FuzzEvents reads any data as an event of vLLM and SGLang, after one that is good. What is accepted is JSON, its tokens
-// and their probabilities are in it, and all else is an error of package web.
+// FuzzEvents reads any data as an event of vLLM and SGLang, after one that is good. What is accepted is JSON, its
+// tokens and their probabilities are in it, and all else is an error of package web.
 func FuzzEvents(f *testing.F) {
 	for kind := range kinds {
 		for _, name := range recordings(f, kind) {
