@@ -208,12 +208,19 @@ func (s *stream) take(e *Event) error {
 		}
 	}
 	s.fresh, s.over, s.ended = e.Samples, e.Ended || e.Cut, e.Ended
-	for i := 0; e.Ended && i < mostAfter; i++ { // then the connection can be used again
-		if _, end := s.events.Next(); end != nil {
-			break
-		}
+	if e.Ended {
+		s.drain()
 	}
 	return nil
+}
+
+// drain reads what follows the end, so that the connection can be used again.
+func (s *stream) drain() {
+	for range mostAfter {
+		if _, err := s.events.Next(); err != nil {
+			return
+		}
+	}
 }
 
 func (e *Engine) valid(t backend.Token) bool { return t >= 0 && (e.Vocab == nil || e.Vocab.Valid(t)) }
