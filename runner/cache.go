@@ -92,13 +92,17 @@ func (c *prefixCache) remember(principal string, tokens []backend.Token, of orig
 }
 
 // stray notes where the engine had gone another way than a lane. The token that the lane has there is not known until
-// it was fed, or over says that there is none.
+// it was fed, or over says that there is none. The engine is never fed the last tokens of a lane that is over, so it
+// may have gone another way at the first of them.
 func (c *prefixCache) stray(l *lane, over bool) {
 	q, ok := l.seq.(backend.Straying)
 	if c.gone == nil || l.origins == nil || !ok {
 		return
 	}
 	l.strayed = append(l.strayed, q.Strayed()...)
+	if over && l.fed >= l.given && l.fed < len(l.tokens) {
+		l.strayed = append(l.strayed, l.fed)
+	}
 	l.strayed = slices.DeleteFunc(l.strayed, func(at int) bool {
 		if at >= len(l.tokens) && !over {
 			return false

@@ -167,7 +167,7 @@ func (t *turn) originOf(tok backend.Token, before, after *reader.State) chattemp
 	}
 	from, to := s.partOf(before), s.partOf(after)
 	if from != partReasoning && to != partReasoning {
-		if from == partHeader {
+		if from == partHeader || t.r.model.Vocab().Kind(tok) == backend.Control {
 			return chattemplate.FromTemplate
 		}
 		return chattemplate.Seen
