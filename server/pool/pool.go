@@ -272,13 +272,13 @@ func (p *Pool) release(m *model) {
 // patience is how long an attempt waits for models in use to become idle.
 const patience = 10 * time.Second
 
-// Requests that follow each other closely would keep a model in use for ever. So while another one waits for memory,
-// the loaded models are given to no new request for some time.
+// Requests that follow each other closely could keep a model in memory without an end. So while another model waits for
+// memory, new requests for loaded models are delayed.
 const (
-	// holdAfter is how long an attempt waits before that, at least, and twice the time of the last loading at most.
+	// holdAfter is the minimum wait before such a delay; if loading takes long, it is twice the time of the last loading.
 	holdAfter = time.Second
-	// holdTime is how long it lasts at most. If it was in vain, holdAgain passes before the next one: then requests take
-	// longer than that, and others must not wait for them again and again.
+	// holdTime is the maximum delay. After one that freed nothing, requests take longer than that, so none is made for
+	// holdAgain.
 	holdTime, holdAgain = 4 * time.Second, time.Minute
 )
 
@@ -292,7 +292,7 @@ func (p *Pool) load(name string) error {
 	defer hold.Stop()
 	end := func(bool) {}
 	for {
-		freed, err := p.tryLoad(name)
+		freed, err := p.tryLoad(name, func() { end(false) })
 		if !errors.Is(err, ErrNoMemory) {
 			end(false)
 			return err
@@ -313,8 +313,8 @@ func (p *Pool) load(name string) error {
 	}
 }
 
-// hold keeps loaded models from new requests until end is called, unless that is so already or was in vain lately. end
-// may be called twice.
+// hold keeps loaded models from new requests until end is called, unless they are kept already or that freed nothing
+// lately. end may be called twice.
 func (p *Pool) hold() (end func(vain bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -336,9 +336,9 @@ func (p *Pool) hold() (end func(vain bool)) {
 	}
 }
 
-// tryLoad waits for its turn and loads a model if there is enough memory. With ErrNoMemory it also returns a
-// channel that is closed when there may be enough.
-func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
+// tryLoad waits for its turn and loads a model if there is enough memory. It calls room when there is, before it loads.
+// With ErrNoMemory it also returns a channel that is closed when there may be enough.
+func (p *Pool) tryLoad(name string, room func()) (freed <-chan struct{}, err error) {
 	select {
 	case p.loading <- struct{}{}:
 	case <-p.stop.Done():
@@ -362,6 +362,7 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	if freed, err := p.makeRoom(m.entry.Size); err != nil {
 		return freed, err
 	}
+	room()
 	begin := p.cfg.Clock()
 	r, err := p.cfg.Open(p.stop, name)
 	if errors.Is(err, ErrChanged) {

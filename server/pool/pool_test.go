@@ -218,6 +218,32 @@ func TestRequestsWithoutPauseLetOthersIn(t *testing.T) {
 	})
 }
 
+// A model that waited for memory is loaded for as long as it takes. Requests for other models do not wait for that.
+func TestLoadingDelaysNoOtherModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, o := newPool(t, Config{Memory: 20, KeepAlive: -1}, "a", "b", "c")
+		use(t, p, "a")()
+		release := use(t, p, "c")
+		hold := use(t, p, "a")
+		go func() {
+			time.Sleep(2 * time.Second)
+			o.mu.Lock()
+			o.slow = time.Minute
+			o.mu.Unlock()
+			release()
+		}()
+		go func() { _, _, _ = p.Use(t.Context(), "b") }()
+		time.Sleep(3 * time.Second) // b has its memory and is being loaded
+		began := time.Now()
+		use(t, p, "a")()
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("a request for a loaded model waited for %v", waited)
+		}
+		hold()
+		time.Sleep(2 * time.Minute)
+	})
+}
+
 func TestIdleModelsAreUnloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{KeepAlive: time.Minute}, "a", "b")
