@@ -226,6 +226,8 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	switch {
 	case o.mew.space == "":
 		return usage("--mew-space is empty").hint("give the space a name")
+	case cmd.Flags().Changed("mew") && o.mew.tokens == "":
+		return usage("--mew is empty").hint("give the file of tokens, or leave out the flag to serve no space")
 	case o.key == "" && cmd.Flags().Changed("api-key"):
 		return usage("--api-key is empty").hint("give a key, or leave out the flag to serve only this machine")
 	case o.server.ModelsWrite && o.keyFile != "":
