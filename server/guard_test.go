@@ -151,7 +151,7 @@ func TestRequestsWithoutHostAreRefusedWithoutKeys(t *testing.T) {
 func TestOnlyTheMachineItselfIsServedWithoutKeys(t *testing.T) {
 	l, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {
-		t.Skip("the system has no address that others can reach: ", err)
+		t.Fatal(err)
 	}
 	p := pool.New(pool.Config{})
 	defer p.Close()

@@ -324,7 +324,7 @@ func TestEngineProcessByHand(t *testing.T) {
 	if code != 2 || out != "" || strings.Count(aside, "\n") != 1 {
 		t.Errorf("exit code %d, %q, %q", code, out, aside)
 	}
-	says(t, aside, "runner: engine-process is not for people: runner starts it itself; ")
+	says(t, aside, "runner: engine-process is internal: runner starts it; ")
 	cmd := in.command("engine-process")
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -340,10 +340,11 @@ func TestEngineProcessByHand(t *testing.T) {
 // TestLibrariesInTheEnginesProcess: the process of the compiled-in engine finds the GPU libraries beside the program,
 // and the process that started it does not open them.
 func TestLibrariesInTheEnginesProcess(t *testing.T) {
-	cc, err := exec.LookPath("cc")
+	named, err := exec.Command("go", "env", "CC").Output()
 	if err != nil {
-		t.Skip("there is no C compiler for a library")
+		t.Skip("go env, which names the C compiler, failed: ", err)
 	}
+	cc := strings.Fields(string(named))
 	in := install(t)
 	opened := filepath.Join(in.dir, "opened")
 	for name, source := range map[string]string{"libggml-base.so.0": "int x;", "libggml-fake.so": `#include <stdio.h>
@@ -353,7 +354,7 @@ __attribute__((constructor)) static void f(void) {
 	fprintf(file, "%d\n", (int) getpid());
 	fclose(file);
 }`} {
-		cmd := exec.Command(cc, "-shared", "-fPIC", "-x", "c", "-", "-o", filepath.Join(in.lib, name))
+		cmd := exec.Command(cc[0], append(cc[1:], "-shared", "-fPIC", "-x", "c", "-", "-o", filepath.Join(in.lib, name))...)
 		cmd.Stdin = strings.NewReader(source)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +14,11 @@ import (
 // A key is shown only once. If it cannot be printed, the command fails.
 func TestKeyThatCannotBePrinted(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the system has no device that is always full: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	defer full.Close()
 	var errs bytes.Buffer
@@ -31,8 +36,11 @@ func TestKeyThatCannotBePrinted(t *testing.T) {
 
 func TestFullDevice(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the system has no device that is always full: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	defer full.Close()
 	for _, args := range [][]string{{"run", "hello"}, {"run", "--output", "json", "hello"},

@@ -23,7 +23,7 @@ func TestSpeed(t *testing.T) {
 	testenv.NeedLong(t, "it takes a minute and 3 GB of disk")
 	for _, tool := range []string{"curl", "sha256sum", "sync"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
+			t.Skipf("%s is not on the PATH: %v", tool, err)
 		}
 	}
 	const size = 1_000_000_000
