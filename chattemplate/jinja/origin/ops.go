@@ -317,18 +317,6 @@ func SplitLines(t Text, keepEnds bool) []Text {
 	return out
 }
 
-// Join joins parts with sep between them.
-func Join(sep Text, parts []Text) Text {
-	var b Builder
-	for i, p := range parts {
-		if i > 0 {
-			b.AddText(sep)
-		}
-		b.AddText(p)
-	}
-	return b.Text()
-}
-
 // Reverse returns the characters of t in reverse order.
 func Reverse(t Text) Text {
 	var b Builder
