@@ -40,7 +40,7 @@ func CheckInputs(info *Info, can Capabilities, v *Vocab, inputs []Input, outputs
 
 // Member is what a backend knows of each of its sequences, which embed it.
 type Member struct {
-	// Of is the model that made the sequence.
+	// Of is the model that owns the sequence.
 	Of Model
 	// Closed says that the sequence is closed.
 	Closed bool

@@ -132,8 +132,8 @@ func (o *Options) sample(ctx context.Context, w *Workload, round int) (Sample, e
 type Workload struct {
 	Name, Group string
 	Subject     int
-	// Test is the test of tokens that it is; the zero value is none. The bandwidth of memory is measured beside tests that
-	// only generate.
+	// Test is the test of tokens, or zero if the workload is not one. Around tests that only generate, the bandwidth of
+	// memory is measured.
 	Test Test
 	// Crowded says that it runs threads of its own beside those of the engine, so that threads wait in any case.
 	Crowded bool

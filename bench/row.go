@@ -14,7 +14,7 @@ import (
 	"runner/models/roofline"
 )
 
-// Row is the result of one test of one subject: who was measured, how, and on which machine. Times are in nanoseconds
+// Row is the result of one test of one subject: the subject, the settings and the machine. Times are in nanoseconds
 // where their name ends in ns, sizes in bytes, and speeds in tokens a second.
 type Row struct {
 	// What follows has the names of llama-bench.
@@ -41,7 +41,7 @@ type Row struct {
 	SamplesNS   []int64   `json:"samples_ns"`
 	Samples     []float64 `json:"samples_ts"`
 
-	// What follows is ours. Subject tells the subjects of one run apart.
+	// The fields below are not llama-bench's. Subject distinguishes the subjects of a run.
 	Subject string `json:"subject"`
 	// Workload names a test other than those of tokens; it has no n_prompt and n_gen. Those of a Group took turns.
 	Workload string `json:"workload,omitempty"`
@@ -149,7 +149,7 @@ var flashAttention = map[string]Choice{"auto": -1, "off": 0, "on": 1}
 // loadMode has llama-bench's names for how a model is loaded: mapped or not.
 var loadMode = map[bool]string{true: "mmap", false: "none"}
 
-// yes is 1 if something holds.
+// yes converts true to 1.
 func yes(holds bool) Choice {
 	if holds {
 		return 1

@@ -43,7 +43,7 @@ type Request struct {
 	// limit or a stop string ends it. For a stop string the run warns with CodeFormCut.
 	Form grammar.Source
 
-	// Visibility says how much reasoning the events carry; the zero value is none.
+	// Visibility says how much reasoning the events carry; zero means no reasoning.
 	Visibility reasoning.Visibility
 	// MaySee is how much reasoning the caller may see at most, whatever Visibility asks for. Below full, no text of the
 	// caller is compared with hidden text: not for cached prefixes and not for guesses.

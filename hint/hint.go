@@ -17,7 +17,7 @@ func (a Advice) Hint() string { return string(a) }
 type Error struct {
 	// Name names the error for programs, for instance "trace_tampered". It may be empty.
 	Name string
-	// Text is the message, in one line. It has all that is to be read of Err.
+	// Text is the message, in one line. It includes what the reader should see of Err.
 	Text string
 	Advice
 	// Err is the cause or the kind of the error, for errors.Is and errors.As. It may be nil.

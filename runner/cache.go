@@ -91,9 +91,9 @@ func (c *prefixCache) remember(principal string, tokens []backend.Token, of orig
 	c.gone.remember(c.knownTo(principal), tokens, of, next)
 }
 
-// stray notes where the engine had gone another way than a lane. The token that the lane has there is not known until
-// it was fed, or over says that there is none. The engine is never fed the last tokens of a lane that is over, so it
-// may have gone another way at the first of them.
+// stray notes where the engine had gone another way than a lane. The token that the lane has there is known once it was
+// fed; over says that no more tokens follow. The engine is never fed the last tokens of a lane that is over, so it may
+// have gone another way at the first of them.
 func (c *prefixCache) stray(l *lane, over bool) {
 	q, ok := l.seq.(backend.Straying)
 	if c.gone == nil || l.origins == nil || !ok {

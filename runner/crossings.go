@@ -36,7 +36,8 @@ type begun struct{ places map[uint64]origin }
 // origin is a set of origins, by their bits.
 type origin uint8
 
-// More bits. An engine never goes on after the end of a turn, so only a caller's own text can meet what it wrote ahead.
+// More bits of an origin. An engine stops at the end of a turn, so only a caller's own text can meet what it wrote
+// ahead.
 const (
 	// ahead: the engine may have gone on after a seen text, and nobody read what it wrote.
 	ahead origin = 1 << 7

@@ -42,7 +42,7 @@ type job struct {
 	started bool
 	tape    *tape // nil where the request is not traced
 
-	// name is a name that no other job of the runner has, and random a number that others hardly have. plain counts the
+	// name is a name that no other job of the runner has, and random is drawn for this job. plain counts the
 	// messages whose plain reasoning was left out.
 	name   string
 	random uint64

@@ -21,13 +21,13 @@ const (
 	readLeast = 32
 )
 
-// readers knows who reads prompts. It belongs to the scheduler's goroutine.
+// readers tracks the principals that read prompts. It belongs to the scheduler's goroutine.
 type readers struct {
 	// plain is the time of a step in which all lanes decode, and each the time of one token of a prompt; 0 is unknown.
 	plain, each float64
-	// debts has the time that principals took too much.
+	// debts is the time by which each principal overran its share.
 	debts map[string]float64
-	// list is memory.
+	// list is reused between steps.
 	list []promptReader
 }
 
@@ -102,6 +102,14 @@ func (s *scheduler) othersDecode(principal string) bool {
 	return false
 }
 
+// blend adds a measurement to an average; 0 is unknown.
+func blend(average, measured float64) float64 {
+	if average == 0 {
+		return measured
+	}
+	return average + readWeight*(measured-average)
+}
+
 // noteReading learns from a step that was computed.
 func (s *scheduler) noteReading(took time.Duration) {
 	r, all := &s.readers, 0
@@ -116,16 +124,12 @@ func (s *scheduler) noteReading(took time.Duration) {
 		}
 	}
 	time := float64(took)
-	switch {
-	case all > 0:
-	case r.plain == 0:
-		r.plain = time
-	default:
-		r.plain += readWeight * (time - r.plain)
+	if all == 0 {
+		r.plain = blend(r.plain, time)
 	}
 	extra := max(0, time-r.plain)
 	if all > readLeast {
-		r.each += readWeight * (extra/float64(all) - r.each)
+		r.each = blend(r.each, extra/float64(all))
 	}
 	for principal, debt := range r.debts {
 		if debt -= time; debt <= 0 {

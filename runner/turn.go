@@ -81,7 +81,7 @@ func (t *turn) answers(name string) bool { return t.of.Answers != nil && t.of.An
 // send records an event and passes it to the reader if the reader may see it. The scheduler wakes the reader later.
 func (t *turn) send(e reasoning.Event) {
 	if e.Kind == reasoning.StrategySwitched && t.of.Specialist != "" {
-		return // the strategy is that of the prompt of the request
+		return // a specialist has a prompt of its own, and the strategy is not about it
 	}
 	if t.job.passes(&e) {
 		t.events.add(e)

@@ -14,7 +14,7 @@ import (
 // answer (some families mark it too) and of tool calls. Text that may still become a marker is held back.
 //
 // A control token always counts as a marker. If the vocabulary has a marker as a token, the same text in other tokens
-// is none. User-defined tokens and markers that are spelled out count only where they are no mention of a marker, which
+// is none. User-defined tokens and markers that are spelled out count unless they only mention a marker, which
 // [prose] tells from the text around them. Newlines next to a marker belong to the marker.
 type Text struct {
 	core *reader.Core

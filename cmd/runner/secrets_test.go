@@ -128,7 +128,7 @@ func TestTLSOfAnEngine(t *testing.T) {
 	elsewhere := secure(t, right, engine, 0, "127.0.0.2")
 	for most, missing := range map[uint16][]string{
 		tls.VersionTLS12: {"there is no agreement about TLS, or it wants a certificate of ours"},
-		tls.VersionTLS13: {"the engine does not trust us: it wants a certificate of ours", show},
+		tls.VersionTLS13: {"the engine rejects the certificate of this program: it wants a certificate of ours", show},
 	} {
 		url := secure(t, right, engine, most, "127.0.0.1")
 		for _, c := range []struct {

@@ -245,7 +245,7 @@ func (p *prompt) thinking(body *MessagesRequest) error {
 		p.req.Budget = int(min(*t.BudgetTokens, 1<<31-1))
 	case "between_tools":
 		return wire.Unsupported("thinking.type",
-			"local models cannot be held to think between tools alone; use enabled, adaptive or disabled")
+			"local models cannot be limited to thinking between tools; use enabled, adaptive or disabled")
 	default:
 		return wire.Invalid("thinking.type", "it takes enabled, adaptive or disabled")
 	}

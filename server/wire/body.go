@@ -316,7 +316,7 @@ func WriteError(w http.ResponseWriter, e *Error, body any) {
 	WriteJSON(w, e.Status, body)
 }
 
-// PlainError is the body of an answer that failed, in formats of which no protocol says another.
+// PlainError is the body of an answer that failed, in formats whose protocol defines none.
 //
 //openapi:answer PlainError
 type PlainError struct {

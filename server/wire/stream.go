@@ -13,7 +13,7 @@ const (
 	// keepAlive is how long a stream of server-sent events may be silent, so that no proxy closes it as dead.
 	keepAlive = 15 * time.Second
 	// writeTimeout is how long a client may take to receive one frame or one part of an answer.
-	// It is set anew at most once a second.
+	// It is renewed at most once a second.
 	writeTimeout = 2 * time.Minute
 )
 

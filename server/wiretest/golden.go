@@ -11,7 +11,7 @@ import (
 )
 
 // Update says that golden files are to be written again: go test -update.
-var Update = flag.Bool("update", false, "write the golden files anew")
+var Update = flag.Bool("update", false, "write the golden files again")
 
 // Golden compares a result with a file, line by line. Lines that are JSON, such as the data of frames, are compared as
 // values, because the order of their fields means nothing. With [Update] it writes the file first.

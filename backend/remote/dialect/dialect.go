@@ -41,7 +41,7 @@ type Dialect struct {
 	Single func(ctx context.Context, r *remote.Request) (*Event, error)
 	// Request returns the request for a stream. The sampling of r is in its plain form. at has the routes.
 	Request func(r *remote.Request, at *Found) any
-	// Events returns what reads the events of the stream that answers a request.
+	// Events returns the decoder of the events that answer a request.
 	Events func(ctx context.Context, r *remote.Request) func(data []byte) (Event, error)
 	// Names are those by which the engine may know a request until an event says its name; nil means its id. Abort
 	// returns the message that ends the request with some of these names.

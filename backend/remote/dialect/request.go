@@ -5,7 +5,7 @@ import (
 	"runner/backend/remote"
 )
 
-// NoToken is no token of any model.
+// NoToken is an id that no model uses.
 const NoToken backend.Token = 1<<31 - 1
 
 // Few reports whether a request names some allowed tokens that are at most half of the vocabulary. Otherwise the others

@@ -95,7 +95,7 @@ type stream struct {
 	// name is the engine's name for the request, if an event had it.
 	leave func()
 	name  atomic.Pointer[string]
-	// rest frees what a generation holds that has ended.
+	// rest frees the resources of a generation that has ended.
 	rest func()
 }
 

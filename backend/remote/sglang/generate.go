@@ -98,7 +98,8 @@ func (s *server) single(ctx context.Context, r *remote.Request) (*dialect.Event,
 // score sets the probability of a token that was sampled for a request, and the best alternatives. With temperature 0
 // and no bias, the probabilities are those of the model. Which token is sampled then does not matter.
 //
-// The probabilities of a prompt would tell the same, but SGLang 0.5.23 has none for the last token of a vocabulary.
+// The probabilities of a prompt would give the same values, but SGLang 0.5.23 has none for the last token of a
+// vocabulary.
 func (s *server) score(ctx context.Context, x *remote.Sample, r *remote.Request) error {
 	request := basics("score-"+r.ID, r.Tokens, r, map[string]any{"max_new_tokens": 1, "temperature": 0})
 	request["token_ids_logprob"] = []backend.Token{x.Token}
@@ -128,7 +129,7 @@ func (s *server) score(ctx context.Context, x *remote.Sample, r *remote.Request)
 	return err
 }
 
-// event is one event of a stream. It tells how many tokens the generation has. It has the last of them, or all of them.
+// event is one event of a stream. It gives the number of tokens so far, and the newest of them or all.
 // The same holds for their probabilities. So the lists are read from their end.
 type event struct {
 	Tokens []backend.Token `json:"output_ids"`

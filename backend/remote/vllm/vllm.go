@@ -140,8 +140,8 @@ func (s *server) hasTokensRoute(ctx context.Context) (bool, error) {
 }
 
 // vocabulary asks how many tokens the model has. vLLM refuses a bias for a token that the model does not have. Every
-// version that has token ids in its replies refuses it; some older ones crashed at it. One that took the bias would
-// refuse the allowed token.
+// version that has token ids in its replies refuses it; some older ones crashed at it. A version that
+// accepted the bias would still refuse the allowed token.
 func (s *server) vocabulary(ctx context.Context, f *dialect.Found) (int, error) {
 	settings := map[string]any{"max_tokens": 1, "logit_bias": map[backend.Token]int{dialect.NoToken: 0},
 		"allowed_token_ids": []backend.Token{dialect.NoToken}}

@@ -65,7 +65,7 @@ var texts = [...]string{
 	Busy:          "the engine is busy",
 	Unreachable:   "the engine cannot be reached",
 	Untrusted:     "the engine is not trusted",
-	NoCertificate: "the engine does not trust us",
+	NoCertificate: "the engine rejects the certificate of this program",
 	Slow:          "the engine does not answer in time",
 	Broken:        "the connection to the engine broke",
 	Malformed:     "the engine sent an unusable reply",

@@ -166,7 +166,7 @@ func (a *app) engineCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			err := a.engine.Process(p)
 			if errors.Is(err, ErrByHand) {
-				return usage("engine-process is not for people: runner starts it itself").from(err).
+				return usage("engine-process is internal: runner starts it").from(err).
 					hint("use runner run or runner serve, with --isolate on")
 			}
 			return err

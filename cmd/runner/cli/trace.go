@@ -364,7 +364,7 @@ and sign.pub; with --head, traces.db is enough.`,
 			return nil
 		},
 	}, o.storeFlag(),
-		flags.Text("head", &text, "", "a `HEAD` that was kept elsewhere, which the chain has to hold"))
+		flags.Text("head", &text, "", "a `HEAD` that was kept elsewhere; fail unless the chain contains it"))
 }
 
 func (a *app) traceEraseCommand() *cobra.Command {

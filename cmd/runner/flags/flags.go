@@ -83,8 +83,8 @@ func List(rows ...Table) Table { return Table{rows: rows} }
 // Topic joins tables that the help shows together.
 func Topic(name string, rows ...Table) Table { return Table{rows: rows, topic: name} }
 
-// OneOf joins flags that exclude each other. One that is given in a place of higher precedence makes those of lower
-// precedence not count.
+// OneOf joins flags that exclude each other. One that is given in a place of higher precedence wins, and those of lower
+// precedence are ignored.
 func OneOf(rows ...Table) Table { return related(oneOfKey, rows) }
 
 // Together joins flags of which a command takes all or none.
@@ -228,8 +228,8 @@ func (e *Error) Error() string { return e.what }
 // Hint tells the user what to do.
 func (e *Error) Hint() string { return e.hint }
 
-// Check refuses flags of cmd that exclude each other, or that are without those that they need. A flag with its default
-// is as if it were not given.
+// Check refuses flags of cmd that exclude each other or lack a flag that they need. A flag with its default counts as
+// not given.
 func Check(cmd *cobra.Command) error {
 	given := func(name string) bool {
 		f := cmd.Flags().Lookup(name)

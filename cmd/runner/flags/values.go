@@ -83,7 +83,7 @@ func (l *list[T]) GetSlice() (texts []string) {
 
 func (l *list[T]) String() string { return strings.Join(l.GetSlice(), ",") }
 
-// Type has the ending by which package cobra offers a flag that was given already once more.
+// Type ends in Slice, so that cobra still completes a flag that was given.
 func (l *list[T]) Type() string { return l.kind + "Slice" }
 
 // one returns the table of a flag with one value.
@@ -278,7 +278,7 @@ func timeText(d time.Duration) string {
 	return text
 }
 
-// Age returns a flag with a time of at least least, which may be a whole number of days, as in 30d. A negative one
+// Age returns a flag with a time of least or more, which may be a whole number of days, as in 30d. A negative one
 // stands for none.
 func Age(name string, to *time.Duration, least time.Duration, usage string, marks ...Mark) Table {
 	return one(name, to, -1, value[time.Duration]{kind: "AGE", parse: func(text string) (time.Duration, error) {

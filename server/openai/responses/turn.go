@@ -226,7 +226,7 @@ func (t *turn) loosen(ctx context.Context) {
 			}
 		}
 		q.warn(CodeStrictUnavailable,
-			"the parameters of "+wire.Index("tools", i)+" cannot be held to; say strict to be told why")
+			"the parameters of "+wire.Index("tools", i)+" cannot be enforced; set strict to true to get the reason")
 	}
 }
 
