@@ -44,8 +44,8 @@ var rules = []struct {
 	{"runner/backend/remote/remotetest", []string{"runner/backend", "runner/backend/fake", "runner/backend/remote",
 		"runner/backend/remote/web"}},
 	{"runner/backend/child/protocol", []string{"runner/backend"}},
-	{"runner/backend/mlx", []string{"runner/backend", "runner/backend/child", "runner/backend/gguf",
-		"runner/backend/tokenizer", "runner/backend/mlx/fromgguf"}},
+	{"runner/backend/mlx", []string{"runner/backend", "runner/backend/child", "runner/backend/tokenizer/folder"}},
+	{"runner/backend/mlx/fromgguf", []string{"runner/backend", "runner/backend/gguf", "runner/backend/tokenizer"}},
 	{"runner/chattemplate", []string{"runner/backend", "runner/reasoning", "runner/chattemplate/jinja",
 		"runner/chattemplate/jinja/origin"}},
 	// This is the rule of every family and of the folders in it. No family imports another.

@@ -56,16 +56,6 @@ func TestReadFolder(t *testing.T) {
 	}
 }
 
-// TestPaddedVocabulary gives the model more logits than the tokenizer has tokens.
-func TestPaddedVocabulary(t *testing.T) {
-	path := demoFolder(t)
-	edit(t, path, "config.json", `"vocab_size":1536`, `"vocab_size":1600`)
-	f, err := ReadFolder(path)
-	if err != nil || f.Vocab.Len() != 1600 || f.Vocab.Kind(1599) != backend.Unused || f.Tokenizer.Vocab().Len() != 1536 {
-		t.Errorf("%v, %v", f, err)
-	}
-}
-
 func edit(t *testing.T, path, name, old, replacement string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(path, name))
@@ -143,20 +133,5 @@ func TestDamagedFolders(t *testing.T) {
 				t.Errorf("error %#v, want reason %d with %q", err, c.reason, c.detail)
 			}
 		})
-	}
-}
-
-func TestTemplatesInConfig(t *testing.T) {
-	for in, want := range map[string]string{`"one"`: "one", `null`: "",
-		`[{"name":"tool_use","template":"a"},{"name":"default","template":"b"}]`: "b"} {
-		path := demoFolder(t)
-		if err := os.Remove(filepath.Join(path, "chat_template.jinja")); err != nil {
-			t.Fatal(err)
-		}
-		write(t, path, "tokenizer_config.json", `{"eos_token":{"content":"<|return|>"},"chat_template":`+in+`}`)
-		f, err := ReadFolder(path)
-		if err != nil || f.ChatTemplate != want {
-			t.Errorf("%s: template %q, %v", in, f.ChatTemplate, err)
-		}
 	}
 }

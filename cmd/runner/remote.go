@@ -17,7 +17,6 @@ import (
 
 	"runner/backend"
 	"runner/backend/gguf"
-	"runner/backend/mlx"
 	"runner/backend/remote"
 	"runner/backend/remote/dialect"
 	"runner/backend/remote/llamaserver"
@@ -25,6 +24,7 @@ import (
 	"runner/backend/remote/vllm"
 	"runner/backend/remote/web"
 	"runner/backend/tokenizer"
+	"runner/backend/tokenizer/folder"
 	"runner/cmd/runner/cli"
 	"runner/models"
 	"runner/models/cache"
@@ -332,7 +332,7 @@ func cachedTokenizer(name string) string {
 }
 
 func folderWriting(path string) (writing, error) {
-	f, err := mlx.ReadText(path)
+	f, err := folder.Read(path)
 	if err != nil {
 		return writing{}, err
 	}

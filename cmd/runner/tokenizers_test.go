@@ -16,9 +16,9 @@ import (
 	"unicode/utf8"
 
 	"runner/backend/fake"
-	"runner/backend/mlx"
 	"runner/backend/mlx/fromgguf"
 	"runner/backend/remote/standin"
+	"runner/backend/tokenizer/folder"
 	"runner/models/demo"
 )
 
@@ -191,7 +191,7 @@ func byteModel(t *testing.T) string {
 // question with "It is 42." and keeps its pace.
 func byteEngine(t *testing.T, dir string, c standin.Config) *standin.Server {
 	t.Helper()
-	f, err := mlx.ReadText(dir)
+	f, err := folder.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
