@@ -129,8 +129,8 @@ func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 			break
 		}
 	}
-	if i < 0 && s.cfg.Named != nil {
-		if to, ok := s.cfg.Named(name); ok {
+	for _, n := range s.namers {
+		if to, ok := n.Named(name); ok && i < 0 {
 			i = wire.Named(cards, to)
 		}
 	}

@@ -32,10 +32,8 @@ type Config struct {
 	Pool  *pool.Pool
 	Cards []wire.Card
 	// Aliases are further names of models. A model's own name comes first, then the first alias that matches,
-	// then Named.
+	// then a name that a client has given it.
 	Aliases []Alias
-	// Named returns the name of the model that clients have given another name; nil if they cannot.
-	Named func(name string) (model string, ok bool)
 	// ModelsWrite says that a server without keys lets its clients change its models.
 	ModelsWrite bool
 	// Keys are the API keys. If they are nil, the server asks for none and is for the user of this machine.
@@ -105,6 +103,11 @@ type closer interface{ Close(ctx context.Context) }
 // reloader is a format with files that can change. Reread reads them again and logs errors.
 type reloader interface{ Reread() }
 
+// namer is a format whose clients can give models other names. Named returns the model that was given a name.
+type namer interface {
+	Named(name string) (model string, ok bool)
+}
+
 // route is a format's handler for some requests to a pattern. If when is nil, it gets those that no other route takes.
 type route struct {
 	when    func(*http.Request) bool
@@ -134,6 +137,7 @@ type Server struct {
 	// closers are the formats that work in the background.
 	closers   []closer
 	reloaders []reloader
+	namers    []namer
 	// cut is done when all runs must end because the server stops.
 	cut    context.Context
 	cutNow context.CancelFunc
@@ -188,6 +192,9 @@ func (s *Server) Mount(f wire.Format) {
 	}
 	if r, ok := f.(reloader); ok {
 		s.reloaders = append(s.reloaders, r)
+	}
+	if n, ok := f.(namer); ok {
+		s.namers = append(s.namers, n)
 	}
 	for _, r := range f.Routes() {
 		pattern := r.Method + " " + r.Path

@@ -15,6 +15,7 @@ import (
 	"os"
 
 	"runner/cmd/runner/cli"
+	_ "runner/cmd/runner/rooms"
 )
 
 func main() {

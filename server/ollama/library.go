@@ -28,6 +28,8 @@ type Library interface {
 	// Name gives a model another name. Names returns all names that were given, each with its model's.
 	Name(name, model string) error
 	Names() (map[string]string, error)
+	// Named returns the model that was given a name.
+	Named(name string) (model string, ok bool)
 	// Close ends all pulls and waits for them.
 	Close()
 }
@@ -93,6 +95,14 @@ func (a *API) Close(context.Context) {
 	if a.cfg.Library != nil {
 		a.cfg.Library.Close()
 	}
+}
+
+// Named returns the model to which a client gave a name. The server asks it.
+func (a *API) Named(name string) (model string, ok bool) {
+	if a.cfg.Library == nil {
+		return "", false
+	}
+	return a.cfg.Library.Named(name)
 }
 
 // mayChange returns an error unless the principal may change models.

@@ -58,6 +58,11 @@ func (s *shelf) Name(name, model string) error {
 
 func (s *shelf) Names() (map[string]string, error) { return s.names, nil }
 
+func (s *shelf) Named(name string) (model string, ok bool) {
+	model, ok = s.names[name]
+	return model, ok
+}
+
 func (s *shelf) Close() {}
 
 // changing sends every request about models on the disk.

@@ -14,24 +14,24 @@ import (
 	"runner/server/wire"
 )
 
-func (a *app) apiKeyCommand() *cobra.Command {
-	cmd := group("apikey", "Make, list and remove API keys", "",
+func (a *App) apiKeyCommand() *cobra.Command {
+	cmd := Group("apikey", "Make, list and remove API keys", "",
 		a.newKeyCommand(), a.listKeysCommand(), a.removeKeyCommand())
 	cmd.Aliases = []string{"apikeys"} // people type both
 	return cmd
 }
 
-func (a *app) newKeyCommand() *cobra.Command {
+func (a *App) newKeyCommand() *cobra.Command {
 	var e keys.Entry
 	scopes := strings.Trim(strings.ReplaceAll(fmt.Sprint(wire.Scopes), " ", ", "), "[]")
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "new FILE ID",
 		Short: "Make a key, add it to FILE and print it",
 		Long: `Make an API key called ID and add it to FILE. A FILE that does not exist is created. The key is printed only
 now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
 		Example: `  runner serve apikey new keys.json laptop --reasoning full
   runner serve apikey new keys.json ci --permission generate --models demo`,
-		Args: fileAndID,
+		Args: FileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {
 			e.ID = args[1]
 			key, err := keys.Add(args[0], e)
@@ -39,10 +39,10 @@ now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
 				return err
 			}
 			if _, err := fmt.Fprintln(a.out, key); err != nil {
-				return input("%s was added to %s, but its key could not be printed: %v", e.ID, args[0], err).from(err).
-					hint("remove it from the file and make another")
+				return Input("%s was added to %s, but its key could not be printed: %v", e.ID, args[0], err).From(err).
+					Hint("remove it from the file and make another")
 			}
-			a.note(fmt.Sprintf("added %s to %s; the key is shown only once", e.ID, args[0]))
+			a.Note(fmt.Sprintf("added %s to %s; the key is shown only once", e.ID, args[0]))
 			return nil
 		},
 	},
@@ -55,12 +55,12 @@ now, because FILE holds only its hash. Give FILE to runner serve --api-keys.`,
 			"`N` tokens a minute, of prompts and answers (0: no limit)"))
 }
 
-func (a *app) listKeysCommand() *cobra.Command {
+func (a *App) listKeysCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list FILE",
 		Short:   "List the keys of FILE and what each may do",
 		Example: "  runner serve apikey list keys.json",
-		Args:    exactly(1, "a file is needed", ""),
+		Args:    Exactly(1, "a file is needed", ""),
 		RunE: func(_ *cobra.Command, args []string) error {
 			entries, err := keys.List(args[0])
 			if err != nil {
@@ -72,7 +72,7 @@ func (a *app) listKeysCommand() *cobra.Command {
 				}
 				return strconv.Itoa(n)
 			}
-			w := table(a.stdout())
+			w := Table(a.Stdout())
 			fmt.Fprintln(w, "ID\tPERMISSIONS\tREASONING\tMODELS\tREQUESTS/MINUTE\tTOKENS/MINUTE")
 			for _, e := range entries {
 				scopes, names := "all but models:write, trace:all and admin", "all"
@@ -90,19 +90,19 @@ func (a *app) listKeysCommand() *cobra.Command {
 	}
 }
 
-func (a *app) removeKeyCommand() *cobra.Command {
+func (a *App) removeKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove FILE ID",
 		Short: "Remove a key from FILE",
 		Long: "Remove the key called ID from FILE. A server that uses FILE refuses the key within two seconds. Its " +
 			"requests that run already are finished.",
 		Example: "  runner serve apikey remove keys.json laptop",
-		Args:    fileAndID,
+		Args:    FileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := keys.Remove(args[0], args[1]); err != nil {
 				return err
 			}
-			a.note(fmt.Sprintf("removed %s from %s", args[1], args[0]))
+			a.Note(fmt.Sprintf("removed %s from %s", args[1], args[0]))
 			return nil
 		},
 	}

@@ -12,13 +12,13 @@ import (
 	"runner/models/names"
 )
 
-// noArguments refuses arguments. If cmd has subcommands, it reports the argument as an unknown command.
-func noArguments(cmd *cobra.Command, args []string) error {
+// NoArguments refuses arguments. If cmd has subcommands, it reports the argument as an unknown command.
+func NoArguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
 	case !cmd.HasSubCommands():
-		return usage("%s takes no argument %q", cmd.CommandPath(), args[0]).hint("%s", see(cmd))
+		return Usage("%s takes no argument %q", cmd.CommandPath(), args[0]).Hint("%s", see(cmd))
 	}
 	return missingCommand(cmd, args[0])
 }
@@ -37,7 +37,7 @@ func missingCommand(cmd *cobra.Command, typed string) error {
 		hint = other
 	}
 	_, name, _ := strings.Cut(cmd.CommandPath()+" "+typed, " ")
-	return usage("there is no command %q", name).hint("%s", hint)
+	return Usage("there is no command %q", name).Hint("%s", hint)
 }
 
 // nearCommand returns the name of the command in cmd that other programs call what was typed, or else the one that is
@@ -104,33 +104,33 @@ func shownCommands(cmd *cobra.Command) (list []string) {
 
 func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
 
-// exactly requires n arguments. what is the error of another number. Without a hint, the error points to the command's
+// Exactly requires n arguments. what is the error of another number. Without a hint, the error points to the command's
 // help.
-func exactly(n int, what, hint string) cobra.PositionalArgs {
+func Exactly(n int, what, hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usage("%s", what).hint("%s", cmp.Or(hint, see(cmd)))
+			return Usage("%s", what).Hint("%s", cmp.Or(hint, see(cmd)))
 		}
 		return nil
 	}
 }
 
-// atMost allows up to n arguments, which are called things in the error.
-func atMost(n int, things, hint string) cobra.PositionalArgs {
+// AtMost allows up to n arguments, which are called things in the error.
+func AtMost(n int, things, hint string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > n {
-			return usage("%d %s are too many", len(args), things).hint("%s", hint)
+			return Usage("%d %s are too many", len(args), things).Hint("%s", hint)
 		}
 		return nil
 	}
 }
 
-// fileAndID requires two arguments, a file and an id.
-var fileAndID = exactly(2, "a file and an id are needed", "")
+// FileAndID requires two arguments, a file and an id.
+var FileAndID = Exactly(2, "a file and an id are needed", "")
 
-// completeModels completes the name of a model: one on this machine, the demo or a file, and a well-known one once a
+// CompleteModels completes the name of a model: one on this machine, the demo or a file, and a well-known one once a
 // part of it was typed. After a colon come the quantizations that are known.
-func completeModels(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func CompleteModels(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return unique(slices.Concat(modelNames(), knownNames(typed), quantNames(typed, installed.Places()...))),
 		cobra.ShellCompDirectiveDefault
 }

@@ -20,7 +20,7 @@ func TestCompletionOfModels(t *testing.T) {
 		}
 	}
 	for _, typed := range []string{"First/Steps-GGUF:", "first/steps-gguf:q"} {
-		models, _ := completeModels(nil, nil, typed)
+		models, _ := CompleteModels(nil, nil, typed)
 		here, _ := completeInstalled(nil, nil, typed)
 		pull, _ := completePull(nil, nil, typed)
 		want := typed[:len("First/Steps-GGUF:")] + "Q4_K_M"

@@ -50,9 +50,9 @@ const (
 	engineMLX   = "mlx"
 )
 
-func (a *app) benchCommand() *cobra.Command {
+func (a *App) benchCommand() *cobra.Command {
 	o := &benchOptions{settle: machine.Settle, shapeOf: random.Shape}
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "bench [MODEL...]",
 		Short: "Measure how fast models read prompts and generate",
 		Long: `Measure how fast models read prompts (pp) and generate tokens (tg). Tests have the names of llama-bench, and
@@ -71,7 +71,7 @@ machine alone meanwhile: the table marks runs in which it changed.`,
   runner bench --schema schema.json --summary --trace --serve --clients 1,4
   runner bench -o json > before.json
   runner bench --compare before.json after.json`,
-		ValidArgsFunction: completeModels,
+		ValidArgsFunction: CompleteModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.compare {
 				return a.compareBenches(cmd, args)
@@ -169,7 +169,7 @@ func (o *benchOptions) tests() (tests []bench.Test, err error) {
 	}
 	tests = slices.DeleteFunc(tests, func(t bench.Test) bool { return t.Tokens() == 0 })
 	if len(tests) == 0 && (!o.answer.on() || slices.ContainsFunc(o.depths, func(n int) bool { return n > 0 })) {
-		err = usage("there is nothing to measure").hint("use -p, -n or --pg with more than 0")
+		err = Usage("there is nothing to measure").Hint("use -p, -n or --pg with more than 0")
 	}
 	return tests, err
 }
@@ -178,12 +178,12 @@ func (o *benchOptions) tests() (tests []bench.Test, err error) {
 func (o *benchOptions) validate(args []string, changed func(flag string) bool) error {
 	switch {
 	case o.shape != "" && len(args) > 0:
-		return usage("--shape and a model exclude each other").hint("leave one of them out")
+		return Usage("--shape and a model exclude each other").Hint("leave one of them out")
 	case o.answer.on() && changed("depth") && !o.tokens(changed):
-		return usage("--depth is for tests of prompts and tokens").hint("add -p, -n or --pg")
+		return Usage("--depth is for tests of prompts and tokens").Hint("add -p, -n or --pg")
 	case o.answer.serve && changed("batch-size"):
-		return usage("--batch-size is not for the server of --serve, which has its own").
-			hint("measure batches in another run, without --serve")
+		return Usage("--batch-size is not for the server of --serve, which has its own").
+			Hint("measure batches in another run, without --serve")
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func reason(err error) error {
 }
 
 // misplaced refuses flags of the command line that do nothing.
-func (a *app) misplaced(o *benchOptions) error {
+func (a *App) misplaced(o *benchOptions) error {
 	given := func(names []string) (string, bool) {
 		at := slices.IndexFunc(names, func(name string) bool { return a.origins[name] == settings.CommandLine })
 		if at < 0 {
@@ -211,17 +211,17 @@ func (a *app) misplaced(o *benchOptions) error {
 		return "--" + names[at], true
 	}
 	if flag, ok := given(addressFlags); ok && !slices.ContainsFunc(o.engines, isRemote) {
-		return usage("%s is for an engine at an address, and no --engine is at one", flag).
-			hint("leave it out, or name an address, as in --engine http://127.0.0.1:8080")
+		return Usage("%s is for an engine at an address, and no --engine is at one", flag).
+			Hint("leave it out, or name an address, as in --engine http://127.0.0.1:8080")
 	}
 	if flag, ok := given([]string{"question", "max-tokens"}); ok && !o.answer.on() {
-		return usage("%s is for answers, and none are measured", flag).hint("add --answers")
+		return Usage("%s is for answers, and none are measured", flag).Hint("add --answers")
 	}
 	return nil
 }
 
 // bench measures models.
-func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
+func (a *App) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	var tests []bench.Test
 	changed := cmd.Flags().Changed
 	if o.tokens(changed) {
@@ -237,9 +237,9 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	if err := a.misplaced(o); err != nil {
 		return err
 	}
-	ctx, stop := untilStopped(cmd.Context())
+	ctx, stop := UntilStopped(cmd.Context())
 	defer stop()
-	spinner := a.spinner()
+	spinner := a.Spinner()
 	defer spinner.Stop()
 	models, err := a.benchModels(ctx, args, o, spinner.Set)
 	if err != nil {
@@ -270,27 +270,27 @@ func (a *app) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	rows, err := a.measure(ctx, cmd, subjects, tests, o, spinner.Set)
 	spinner.Stop()
 	if ctx.Err() != nil {
-		err = errInterrupted
+		err = ErrInterrupted
 	}
 	if err != nil {
 		if len(rows) > 0 { // what was measured before is not lost
-			_ = results.Write(a.stdout(), o.output, rows, a.tableWidth())
-			a.note("warning: these results are incomplete")
+			_ = results.Write(a.Stdout(), o.output, rows, a.tableWidth())
+			a.Note("warning: these results are incomplete")
 		}
 		return err
 	}
-	if err := results.Write(a.stdout(), o.output, rows, a.tableWidth()); err != nil {
+	if err := results.Write(a.Stdout(), o.output, rows, a.tableWidth()); err != nil {
 		return err
 	}
 	if differences := results.Within(rows); len(differences) > 0 && o.output == "md" {
-		fmt.Fprintln(a.stdout())
-		return results.WriteDifferences(a.stdout(), differences, a.tableWidth())
+		fmt.Fprintln(a.Stdout())
+		return results.WriteDifferences(a.Stdout(), differences, a.tableWidth())
 	}
 	return nil
 }
 
 // measure runs the tests and describes what was measured, also with an error.
-func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, tests []bench.Test,
+func (a *App) measure(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, tests []bench.Test,
 	o *benchOptions, say func(string)) ([]bench.Row, error) {
 	list := make([]bench.Subject, len(subjects))
 	commit, facts, before := a.versions().commit, machine.Read(), machine.Now()
@@ -306,7 +306,7 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 		Progress: func(done, all int, test, subject string) {
 			say(fmt.Sprintf("%d of %d runs: %s, %s", done+1, all, test, subject))
 		},
-		Settle: o.settling(func() []int { return processesOf(subjects) }, a.note)}
+		Settle: o.settling(func() []int { return processesOf(subjects) }, a.Note)}
 	if len(tests) > 0 && slices.ContainsFunc(subjects, benchSubject.readsMemory) {
 		meter, err := startMemoryMeter()
 		if err != nil {
@@ -314,7 +314,7 @@ func (a *app) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 		}
 		defer meter.stop()
 		warn := sync.OnceFunc(func() {
-			a.note("warning: the speed of the memory cannot be measured, so shares of the roofline are missing")
+			a.Note("warning: the speed of the memory cannot be measured, so shares of the roofline are missing")
 		})
 		how.Bandwidth = func() float64 {
 			rate := meter.rate()
@@ -367,7 +367,7 @@ func processesOf(subjects []benchSubject) []int {
 }
 
 // tableWidth returns how many columns a table may have: as many as the terminal has, or 0 for any number.
-func (a *app) tableWidth() int {
+func (a *App) tableWidth() int {
 	if !a.outTerminal {
 		return 0
 	}

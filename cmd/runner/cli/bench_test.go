@@ -32,7 +32,7 @@ func TestBenchWaitsForEngines(t *testing.T) {
 	defer file.Close()
 	m := fake.New(fake.Config{})
 	defer m.Close()
-	a := &app{err: file}
+	a := &App{err: file}
 	subject := func(process int, remote bool) benchSubject {
 		return benchSubject{Subject: bench.Subject{Model: farModel{m, process}, Row: bench.Row{Subject: "a"}},
 			model: &benchModel{}, remote: remote}

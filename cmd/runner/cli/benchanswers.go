@@ -95,7 +95,7 @@ type answering struct {
 }
 
 // newAnswering prepares what the workloads need: runners over the loaded models, a folder for traces, and servers.
-func (a *app) newAnswering(ctx context.Context, cmd *cobra.Command, o *answerOptions, subjects []benchSubject) (
+func (a *App) newAnswering(ctx context.Context, cmd *cobra.Command, o *answerOptions, subjects []benchSubject) (
 	w *answering, err error) {
 	w = &answering{o: o}
 	defer func() {
@@ -270,7 +270,7 @@ func (w *answering) answer(ctx context.Context, subject int, req generation.Requ
 const readTime = 2 * time.Minute
 
 // measureAnswers measures the workloads of all subjects.
-func (a *app) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, of []bench.Subject,
+func (a *App) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, of []bench.Subject,
 	o *benchOptions, b bench.Options) ([]bench.Row, error) {
 	w, err := a.newAnswering(ctx, cmd, &o.answer, subjects)
 	if err != nil {
@@ -282,7 +282,7 @@ func (a *app) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects [
 		servers = append(servers, s.cmd.Process.Pid)
 	}
 	o.settle(ctx, servers, readTime)
-	b.Settle = o.settling(func() []int { return append(processesOf(subjects), servers...) }, a.note)
+	b.Settle = o.settling(func() []int { return append(processesOf(subjects), servers...) }, a.Note)
 	var list []bench.Workload
 	for i := range subjects {
 		list = append(list, w.workloads(i)...)

@@ -12,7 +12,7 @@ import (
 )
 
 // compareBenches compares two files of results.
-func (a *app) compareBenches(cmd *cobra.Command, args []string) error {
+func (a *App) compareBenches(cmd *cobra.Command, args []string) error {
 	var other string
 	own := cmd.LocalNonPersistentFlags()
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -21,39 +21,39 @@ func (a *app) compareBenches(cmd *cobra.Command, args []string) error {
 		}
 	})
 	if other != "" {
-		return usage("--compare and --%s exclude each other", other).hint("--compare takes two files")
+		return Usage("--compare and --%s exclude each other", other).Hint("--compare takes two files")
 	}
 	if len(args) != 2 {
-		return usage("--compare needs two files, not %d", len(args)).
-			hint("give the results before and after, as -o json wrote them")
+		return Usage("--compare needs two files, not %d", len(args)).
+			Hint("give the results before and after, as -o json wrote them")
 	}
 	var runs [2][]bench.Row
 	for i, path := range args {
 		f, err := os.Open(path)
 		if err != nil {
-			return input("%s cannot be read: %v", path, reason(err)).from(err).
-				hint("give the results before and after, as -o json wrote them")
+			return Input("%s cannot be read: %v", path, reason(err)).From(err).
+				Hint("give the results before and after, as -o json wrote them")
 		}
 		runs[i], err = results.Read(f)
 		f.Close()
 		if err != nil {
-			return input("%s cannot be read: %v", path, err).from(err).
-				hint("give files that runner bench -o json, or llama-bench -o json, wrote")
+			return Input("%s cannot be read: %v", path, err).From(err).
+				Hint("give files that runner bench -o json, or llama-bench -o json, wrote")
 		}
 	}
 	differences, alone := results.Between(runs[0], runs[1])
 	if len(differences) == 0 {
-		return input("the two files have no test of the same model in common").
-			hint("give results of the same model and tests, before and after a change")
+		return Input("the two files have no test of the same model in common").
+			Hint("give results of the same model and tests, before and after a change")
 	}
-	if err := results.WriteDifferences(a.stdout(), differences, a.tableWidth()); err != nil {
+	if err := results.WriteDifferences(a.Stdout(), differences, a.tableWidth()); err != nil {
 		return err
 	}
 	for i := range alone {
-		a.note(fmt.Sprintf("%s of %s (%s) is in one file only", alone[i].Test(), alone[i].Model, alone[i].Label()))
+		a.Note(fmt.Sprintf("%s of %s (%s) is in one file only", alone[i].Test(), alone[i].Model, alone[i].Label()))
 	}
 	for _, line := range results.Unlike(runs[0], runs[1]) {
-		a.note("warning: " + line)
+		a.Note("warning: " + line)
 	}
 	return nil
 }

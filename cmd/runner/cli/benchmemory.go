@@ -61,21 +61,21 @@ func (m *memoryMeter) stop() {
 
 // memoryCommand is hidden: only the program itself starts it. It writes the bandwidth of memory, in bytes a second,
 // after each line of its standard input, and ends with it.
-func (a *app) memoryCommand() *cobra.Command {
+func (a *App) memoryCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: memoryProcess, Hidden: true, Args: noArguments,
+		Use: memoryProcess, Hidden: true, Args: NoArguments,
 		Short: "Measure how fast memory is read",
 		Long: "Measure how fast memory is read, in bytes a second, after each line of standard input. runner bench starts " +
 			"this command itself.",
 		RunE: func(*cobra.Command, []string) error {
-			m, ok := roofline.NewMeter(a.room())
+			m, ok := roofline.NewMeter(a.FreeMemory())
 			if !ok {
 				return errors.New("there is too little memory to measure how fast it is")
 			}
 			defer m.Close()
 			lines := bufio.NewScanner(a.in)
 			for lines.Scan() {
-				if _, err := fmt.Fprintf(a.stdout(), "%.0f\n", m.Rate()); err != nil {
+				if _, err := fmt.Fprintf(a.Stdout(), "%.0f\n", m.Rate()); err != nil {
 					return err
 				}
 			}

@@ -32,7 +32,7 @@ type benchModel struct {
 }
 
 // benchModels finds the models to measure, or makes the one of a shape.
-func (a *app) benchModels(ctx context.Context, args []string, o *benchOptions, say func(string)) ([]benchModel, error) {
+func (a *App) benchModels(ctx context.Context, args []string, o *benchOptions, say func(string)) ([]benchModel, error) {
 	made, memory, layers := "", (*os.File)(nil), 0
 	if o.shape != "" {
 		var path string
@@ -89,7 +89,7 @@ func (s benchSubject) readsMemory() bool {
 
 // benchSubjects loads each model with each engine and number of threads. It returns those that are loaded also with an
 // error.
-func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOptions, say func(string)) (
+func (a *App) benchSubjects(ctx context.Context, paths []benchModel, o *benchOptions, say func(string)) (
 	list []benchSubject, err error) {
 	plan, err := a.benchPlan(paths, o.engines)
 	if err != nil {
@@ -124,7 +124,7 @@ func (a *app) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 				loaded, err := a.openModel(ctx, path, cfg, log)
 				if err != nil {
 					if ctx.Err() != nil {
-						err = errInterrupted
+						err = ErrInterrupted
 					}
 					return list, err
 				}
@@ -151,7 +151,7 @@ func computes(engine string, m *benchModel) bool {
 }
 
 // benchPlan returns the engines for each model. MLX computes the folders, and the others the files.
-func (a *app) benchPlan(models []benchModel, engines []string) ([][]string, error) {
+func (a *App) benchPlan(models []benchModel, engines []string) ([][]string, error) {
 	if len(engines) == 0 {
 		engines = []string{""}
 	}
@@ -170,17 +170,17 @@ func (a *app) benchPlan(models []benchModel, engines []string) ([][]string, erro
 		case !given:
 			plan[at] = []string{""}
 		case isFolder(m.path):
-			return nil, usage("no --engine computes %s, which is a folder", m.name).
-				hint("add --engine mlx, or leave --engine out")
+			return nil, Usage("no --engine computes %s, which is a folder", m.name).
+				Hint("add --engine mlx, or leave --engine out")
 		default:
-			return nil, usage("no --engine computes %s, which is a file", m.name).
-				hint("give MLX the folder of a model in safetensors, or add --engine builtin")
+			return nil, Usage("no --engine computes %s, which is a file", m.name).
+				Hint("give MLX the folder of a model in safetensors, or add --engine builtin")
 		}
 	}
 	for _, engine := range engines {
 		if given && !used[engine] {
-			return nil, usage("--engine %s computes none of the models", engine).
-				hint("MLX computes folders with safetensors, and the others files")
+			return nil, Usage("--engine %s computes none of the models", engine).
+				Hint("MLX computes folders with safetensors, and the others files")
 		}
 	}
 	return plan, nil
@@ -188,13 +188,13 @@ func (a *app) benchPlan(models []benchModel, engines []string) ([][]string, erro
 
 // benchThreads returns the numbers of threads to measure a model with; 0 leaves it to the engine. It warns where the
 // engine, which has a name, takes none.
-func (a *app) benchThreads(name, engine string, m *benchModel, asked []int) []int {
+func (a *App) benchThreads(name, engine string, m *benchModel, asked []int) []int {
 	switch {
 	case len(asked) == 0:
 	case isRemote(engine):
-		a.note(fmt.Sprintf("warning: %s has its own number of threads, so --threads is not for it", name))
+		a.Note(fmt.Sprintf("warning: %s has its own number of threads, so --threads is not for it", name))
 	case isFolder(m.path):
-		a.note(fmt.Sprintf("warning: MLX has its own number of threads, so --threads is not for %s", m.name))
+		a.Note(fmt.Sprintf("warning: MLX has its own number of threads, so --threads is not for %s", m.name))
 	default:
 		return unique(asked)
 	}
@@ -214,7 +214,7 @@ func warm(ctx context.Context, path string) {
 }
 
 // serveFlags returns the arguments of runner serve for a model that is loaded like the next one.
-func (a *app) serveFlags(path string, cfg *backend.Config) []string {
+func (a *App) serveFlags(path string, cfg *backend.Config) []string {
 	return []string{"bench=" + path, "--isolate", a.isolation.when, "--engine", a.isolation.folder,
 		"--threads", strconv.Itoa(cfg.Threads), "--ctx-size", strconv.Itoa(cfg.ContextSize),
 		"--gpu-layers", strconv.Itoa(cfg.GPULayers), "--flash-attn", cfg.FlashAttention, "--cache-type", cfg.CacheType,
@@ -222,7 +222,7 @@ func (a *app) serveFlags(path string, cfg *backend.Config) []string {
 }
 
 // benchEngine has later models loaded with an engine of --engine. It returns its name in tables.
-func (a *app) benchEngine(engine string) (name string, err error) {
+func (a *App) benchEngine(engine string) (name string, err error) {
 	i := isolation{when: isolateOff}
 	switch engine {
 	case "":

@@ -11,12 +11,12 @@ import (
 // certificate is the server's TLS certificate, which can be reloaded.
 type certificate struct {
 	chain, key string
-	app        *app
+	app        *App
 	pair       atomic.Pointer[tls.Certificate]
 }
 
 // loadCertificate reads a certificate chain and its key.
-func (a *app) loadCertificate(chain, key string) (*certificate, error) {
+func (a *App) loadCertificate(chain, key string) (*certificate, error) {
 	c := &certificate{chain: chain, key: key, app: a}
 	return c, c.reload()
 }
@@ -29,11 +29,11 @@ func (c *certificate) reload() error {
 	}
 	pair, err := tls.LoadX509KeyPair(c.chain, c.key)
 	if err != nil {
-		return input("the certificate and its key cannot be used: %v", err).from(err).
-			hint("give a PEM certificate chain and its key")
+		return Input("the certificate and its key cannot be used: %v", err).From(err).
+			Hint("give a PEM certificate chain and its key")
 	}
 	if warning != "" {
-		c.app.complain(warning)
+		c.app.Complain(warning)
 	}
 	c.pair.Store(&pair)
 	return nil
@@ -54,7 +54,7 @@ func checkKeyFile(path string) (warning string, err error) {
 	}
 	switch mode := info.Mode().Perm(); {
 	case mode&0o022 != 0:
-		return "", input("other users can write the TLS key %s", path).hint("chmod 600 %s", path)
+		return "", Input("other users can write the TLS key %s", path).Hint("chmod 600 %s", path)
 	case mode&0o004 != 0:
 		return fmt.Sprintf("warning: every user of this machine can read the TLS key %s; chmod 600 %s", path, path), nil
 	}

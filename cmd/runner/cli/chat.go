@@ -21,7 +21,7 @@ type opener func(ctx context.Context, name string) (generator, time.Duration, er
 
 // chat is a conversation on a terminal.
 type chat struct {
-	app     *app
+	app     *App
 	options *runOptions
 	editor  lineEditor
 	spinner *render.Spinner
@@ -53,7 +53,7 @@ type chat struct {
 }
 
 // chat runs a conversation until the user leaves or ctx, which catch made, ends. It closes the model.
-func (a *app) chat(ctx context.Context, c *chat, p prompt) error {
+func (a *App) chat(ctx context.Context, c *chat, p prompt) error {
 	defer func() { _ = c.close() }() // the user leaves, and nothing is lost
 	c.app, c.talk.System = a, c.options.request.Messages
 	if c.kept != nil {
@@ -83,7 +83,7 @@ func (c *chat) catch(ctx, loading context.Context, stop func()) (ended context.C
 	signal.Notify(c.signals, os.Interrupt)
 	ended, over := untilEnded(ctx)
 	stop()
-	interrupted = errors.Is(context.Cause(loading), errInterrupted)
+	interrupted = errors.Is(context.Cause(loading), ErrInterrupted)
 	return ended, interrupted, func() {
 		over()
 		signal.Stop(c.signals)
@@ -110,7 +110,7 @@ func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
 	ended, stop := signal.NotifyContext(ctx, signals...)
 	ctx, cancel := context.WithCancelCause(ctx)
 	context.AfterFunc(ended, func() {
-		cancel(errInterrupted)
+		cancel(ErrInterrupted)
 		stop()
 	})
 	return ctx, stop
@@ -127,11 +127,11 @@ func (c *chat) loop(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, errInterrupted):
+		case errors.Is(err, ErrInterrupted):
 			// Ctrl-C on a line with text only clears the line.
 			twice := c.interrupted && text == ""
 			if c.interrupted = text == ""; twice {
-				return errInterrupted
+				return ErrInterrupted
 			}
 			if c.interrupted {
 				c.say("Ctrl-C again leaves; so does Ctrl-D.")
@@ -162,11 +162,11 @@ func (c *chat) obey(ctx context.Context, text string) error {
 		return c.turn(ctx, text)
 	}
 	err := c.command(ctx, name, arguments)
-	if errors.Is(err, errLeave) || errors.Is(err, errInterrupted) || isBrokenPipe(err) {
+	if errors.Is(err, errLeave) || errors.Is(err, ErrInterrupted) || isBrokenPipe(err) {
 		return err
 	}
 	if err != nil {
-		c.app.complain(errorLine(err))
+		c.app.Complain(errorLine(err))
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (c *chat) obey(ctx context.Context, text string) error {
 func (c *chat) read(ctx context.Context) (string, error) {
 	select {
 	case <-c.signals:
-		return "", errInterrupted
+		return "", ErrInterrupted
 	default:
 		return c.editor.read(ctx)
 	}

@@ -21,7 +21,7 @@ type chatCommand struct {
 	name string
 	// arguments shows what follows the name in the help, and help says what the command does.
 	arguments, help string
-	// run follows the command. Its error ends the chat if it is errLeave, errInterrupted or a broken pipe.
+	// run follows the command. Its error ends the chat if it is errLeave, ErrInterrupted or a broken pipe.
 	run func(c *chat, ctx context.Context, arguments string) error
 	// values returns the values that the arguments can have, of which some begin with what was typed. It may be nil.
 	values func(c *chat, typed string) []string
@@ -113,7 +113,7 @@ func (c *chat) command(ctx context.Context, name, arguments string) error {
 		return unknownCommand(name)
 	}
 	if cmd.arguments == "" && arguments != "" {
-		return usage("%s takes no argument", name).hint("enter it alone")
+		return Usage("%s takes no argument", name).Hint("enter it alone")
 	}
 	return cmd.run(c, ctx, arguments)
 }
@@ -126,7 +126,7 @@ var chatElsewhere = map[string]string{
 }
 
 func unknownCommand(name string) error {
-	e := usage("there is no command %s", name).hint("/help lists them")
+	e := Usage("there is no command %s", name).Hint("/help lists them")
 	switch near := nearest(name, commandNames()); {
 	case chatElsewhere[name] != "":
 		e.advice = chatElsewhere[name]
@@ -161,7 +161,7 @@ func (c *chat) candidates(text string) (list []string) {
 
 // help lists the commands, or tells more of one.
 func (c *chat) help(_ context.Context, name string) error {
-	w, width := c.app.stdout(), c.app.helpWidth()
+	w, width := c.app.Stdout(), c.app.helpWidth()
 	if name != "" {
 		name = "/" + strings.TrimPrefix(name, "/")
 		cmd, ok := findCommand(name)

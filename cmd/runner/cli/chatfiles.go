@@ -71,8 +71,8 @@ func (c *chat) attach(ctx context.Context, path string) error {
 // tokens counts the tokens of a file. One that does not fit into the context is refused.
 func (c *chat) tokens(ctx context.Context, path, text string) (int, error) {
 	long := func() error {
-		return input("/file %s: %s do not fit into the context of %d tokens", path, textSize(text), c.info.ContextSize).
-			hint("give a smaller part of it, or use a larger --ctx-size")
+		return Input("/file %s: %s do not fit into the context of %d tokens", path, textSize(text), c.info.ContextSize).
+			Hint("give a smaller part of it, or use a larger --ctx-size")
 	}
 	if c.gen.Fits(text) != nil {
 		return 0, long()
@@ -101,7 +101,7 @@ func (c *chat) systemText(value string) (string, error) {
 	if path, ok := strings.CutPrefix(value, "@"); ok {
 		text, err := readRegular("/system", path)
 		if err == nil && strings.TrimSpace(text) == "" {
-			err = input("/system @%s: the file is empty", path).hint("/system none removes the message")
+			err = Input("/system @%s: the file is empty", path).Hint("/system none removes the message")
 		}
 		return text, err
 	}
@@ -111,7 +111,7 @@ func (c *chat) systemText(value string) (string, error) {
 // save writes the conversation to a new file that only the user can read: the messages as JSON, or what was shown.
 func (c *chat) save(_ context.Context, path string) error {
 	if path == "" {
-		return usage("/save needs a file").hint("name one: /save FILE")
+		return Usage("/save needs a file").Hint("name one: /save FILE")
 	}
 	data, err := c.talk.Markdown(c.info.Name), error(nil)
 	if isJSON(path) {
@@ -121,7 +121,7 @@ func (c *chat) save(_ context.Context, path string) error {
 		err = writeNew(home(path), data)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return input("/save %s: the file exists already", path).from(err).hint("choose another name")
+		return Input("/save %s: the file exists already", path).From(err).Hint("choose another name")
 	}
 	if err != nil {
 		return unreadable("/save", path, err)
@@ -148,7 +148,7 @@ func writeNew(path string, data []byte) error {
 // load reads a conversation that takes the place of this one.
 func (c *chat) load(_ context.Context, path string) error {
 	if path == "" {
-		return usage("/load needs a file").hint("name one: /load FILE.json")
+		return Usage("/load needs a file").Hint("name one: /load FILE.json")
 	}
 	text, err := readRegular("/load", path)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *chat) load(_ context.Context, path string) error {
 	}
 	talk, model, err := conversation.Parse([]byte(text))
 	if err != nil {
-		return input("/load %s: %v", path, err).from(err).hint("give a file that /save FILE.json wrote")
+		return Input("/load %s: %v", path, err).From(err).Hint("give a file that /save FILE.json wrote")
 	}
 	old := c.said()
 	c.talk, c.stats, c.again, c.changed = talk, stats{}, 0, true
@@ -186,7 +186,7 @@ func readRegular(command, path string) (string, error) {
 		if info.IsDir() {
 			what = "it is a folder"
 		}
-		return "", input("%s %s: %s", command, path, what).hint("name a text file")
+		return "", Input("%s %s: %s", command, path, what).Hint("name a text file")
 	}
 	f, err := os.Open(name)
 	if err != nil {

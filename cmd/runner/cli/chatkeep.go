@@ -59,13 +59,13 @@ func (o *keepOptions) typed() string {
 }
 
 // check refuses the flags for anything but a chat. The setting of --keep-conversation has no effect there.
-func (o *keepOptions) check(a *app, chatting bool) error {
+func (o *keepOptions) check(a *App, chatting bool) error {
 	for _, f := range []struct {
 		name string
 		on   bool
 	}{{resumeFlag, o.resume}, {keepFlag, o.on && a.origins[keepFlag] == settings.CommandLine}} {
 		if f.on && !chatting {
-			return usage("--%s is for a chat", f.name).hint("leave out the prompt, and use a terminal")
+			return Usage("--%s is for a chat", f.name).Hint("leave out the prompt, and use a terminal")
 		}
 	}
 	return nil
@@ -73,13 +73,13 @@ func (o *keepOptions) check(a *app, chatting bool) error {
 
 // keptFile returns the path of the conversation that is kept.
 func keptFile() (string, error) {
-	dir, err := dataFolder()
+	dir, err := DataFolder()
 	return filepath.Join(dir, "conversation.sealed"), err
 }
 
 // resume opens the conversation that --continue goes on with. It returns nil without the flag. prompted says that the
 // command has a prompt.
-func (a *app) resume(o *runOptions, prompted bool) (*conversation.Kept, error) {
+func (a *App) resume(o *runOptions, prompted bool) (*conversation.Kept, error) {
 	if !o.keep.resume {
 		return nil, nil
 	}
@@ -90,13 +90,13 @@ func (a *app) resume(o *runOptions, prompted bool) (*conversation.Kept, error) {
 }
 
 // openKept asks for the keyring's passphrase and opens the conversation that was kept last.
-func (a *app) openKept(k *keyringFlags) (*conversation.Kept, error) {
+func (a *App) openKept(k *keyringFlags) (*conversation.Kept, error) {
 	path, err := keptFile()
 	if err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, input("no conversation is kept").from(err).hint("keep one with runner run --%s", keepFlag)
+		return nil, Input("no conversation is kept").From(err).Hint("keep one with runner run --%s", keepFlag)
 	}
 	ring, err := k.load()
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *app) openKept(k *keyringFlags) (*conversation.Kept, error) {
 	}
 	identities, err := ring.Unlock(phrase)
 	if errors.Is(err, keys.ErrPassphrase) {
-		return nil, input("%v", err).from(err).hint("give the one of runner trace keys new")
+		return nil, Input("%v", err).From(err).Hint("give the one of runner trace keys new")
 	}
 	if err != nil {
 		return nil, err
@@ -122,8 +122,8 @@ func (a *app) openKept(k *keyringFlags) (*conversation.Kept, error) {
 
 // unopened explains why the kept conversation cannot be opened.
 func unopened(path string, err error) error {
-	e := input("the conversation %s cannot be opened: %s", path, strings.TrimPrefix(err.Error(), "sealed trace: ")).
-		from(err).hint("remove the file and begin another chat")
+	e := Input("the conversation %s cannot be opened: %s", path, strings.TrimPrefix(err.Error(), "sealed trace: ")).
+		From(err).Hint("remove the file and begin another chat")
 	var at *fs.PathError
 	switch {
 	case errors.As(err, &at):
@@ -145,7 +145,7 @@ type keeper struct {
 }
 
 // newKeeper returns a keeper that seals to the keys that traces are sealed to.
-func (a *app) newKeeper(o *recordOptions) (*keeper, error) {
+func (a *App) newKeeper(o *recordOptions) (*keeper, error) {
 	path, err := keptFile()
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (c *chat) keep() {
 		return
 	}
 	if err := c.keeper.keep(c.talk, c.name); err != nil {
-		c.app.complain("warning: the conversation is not kept: " + errorLine(err))
+		c.app.Complain("warning: the conversation is not kept: " + errorLine(err))
 		return
 	}
 	c.changed = false

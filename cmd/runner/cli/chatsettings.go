@@ -13,7 +13,7 @@ import (
 )
 
 // errNoModel means that a chat has no model.
-var errNoModel = input("no model is open").hint("open one with /model NAME")
+var errNoModel = Input("no model is open").Hint("open one with /model NAME")
 
 func effortNames() []string {
 	names := []string{effortName(reasoning.EffortDefault)}
@@ -25,7 +25,7 @@ func effortNames() []string {
 
 // badValue is the error of a command whose value is none of names.
 func badValue(command, value string, names []string) error {
-	return usage("%s cannot be %q", command, render.CleanLine(value)).hint("use %s", flags.Alternatives(names))
+	return Usage("%s cannot be %q", command, render.CleanLine(value)).Hint("use %s", flags.Alternatives(names))
 }
 
 // choose sets what a command changes to the value with a name. Without a name it changes nothing.
@@ -104,7 +104,7 @@ func (c *chat) setSystem(_ context.Context, text string) error {
 			c.say("There is no system message.")
 			return nil
 		}
-		fmt.Fprintln(c.app.stdout(), chattemplate.JoinPrompts(c.talk.System))
+		fmt.Fprintln(c.app.Stdout(), chattemplate.JoinPrompts(c.talk.System))
 		return nil
 	case valueNone:
 		c.talk.System = nil
@@ -153,7 +153,7 @@ func (c *chat) setModel(ctx context.Context, name string) error {
 		return nil
 	}
 	if c.notOpened(name, err); ctx.Err() != nil || c.interrupted {
-		return errInterrupted
+		return ErrInterrupted
 	}
 	if err := c.openModel(ctx, before); err != nil {
 		c.notOpened(before, err)
@@ -165,16 +165,16 @@ func (c *chat) setModel(ctx context.Context, name string) error {
 
 // notOpened says why a model is not open.
 func (c *chat) notOpened(name string, err error) {
-	if errors.Is(err, errInterrupted) {
+	if errors.Is(err, ErrInterrupted) {
 		fmt.Fprintln(c.app.out) // ends the line in which the terminal shows ^C
 		c.say("Stopped; %s is not opened.", name)
 		return
 	}
-	c.app.complain(errorLine(err))
+	c.app.Complain(errorLine(err))
 }
 
 // canOpen returns the error that a model is not here, or that no engine here runs it.
-func (a *app) canOpen(ctx context.Context, name string) error {
+func (a *App) canOpen(ctx context.Context, name string) error {
 	m, err := a.resolve(name)
 	if err != nil || m.Path == "" {
 		return err

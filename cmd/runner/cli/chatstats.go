@@ -46,15 +46,15 @@ func (s *stats) add(r generation.Reply, info backend.Info, loaded time.Duration)
 func (c *chat) showStats(context.Context, string) error {
 	s := &c.stats
 	if s.last == nil {
-		return input("there is no answer yet").hint("send a message first")
+		return Input("there is no answer yet").Hint("send a message first")
 	}
-	w := c.app.stdout()
+	w := c.app.Stdout()
 	fmt.Fprintln(w, "The last answer:")
 	info := s.info
 	info.ContextReason = "" // how the context was chosen is no figure of an answer
 	writeTimings(w, s.loaded, info, s.last.Info, s.last.Result)
 	fmt.Fprintln(w, "The conversation:")
-	tab := table(w)
+	tab := Table(w)
 	last := s.last.Result.Usage
 	used := last.Prompt + last.Completion
 	fmt.Fprintf(tab, "context used\t%d of %d tokens, %.0f %%\n", used, s.info.ContextSize,

@@ -37,7 +37,7 @@ func (q *question) add(m chattemplate.Message) { q.turn.Messages = append(q.turn
 // turn sends a message and shows the answer. It returns only errors that end the chat.
 func (c *chat) turn(ctx context.Context, text string) error {
 	if c.gen == nil {
-		c.app.complain(errorLine(errNoModel))
+		c.app.Complain(errorLine(errNoModel))
 		return nil
 	}
 	q := newQuestion(c.talk.Messages(), chattemplate.Message{Role: chattemplate.User, Content: c.withAttached(text)})
@@ -59,7 +59,7 @@ func (c *chat) regenerate(ctx context.Context, _ string) error {
 	case c.gen == nil:
 		return errNoModel
 	case last < 0:
-		return input("there is no message to answer again").hint("send one first")
+		return Input("there is no message to answer again").Hint("send one first")
 	}
 	before := conversation.Conversation{System: c.talk.System, Turns: c.talk.Turns[:last]}
 	q := newQuestion(before.Messages(), c.talk.Turns[last].Messages[0])
@@ -84,7 +84,7 @@ func (c *chat) regenerate(ctx context.Context, _ string) error {
 // undo takes back the last message and its answer.
 func (c *chat) undo(context.Context, string) error {
 	if !c.talk.Undo() {
-		return input("there is nothing to take back").hint("send a message first")
+		return Input("there is nothing to take back").Hint("send a message first")
 	}
 	c.again, c.changed = 0, true
 	c.say("The last message and its answer are taken back; %s.", left(c.said()))
@@ -111,10 +111,10 @@ func (c *chat) answer(ctx context.Context, q *question) (kept bool, err error) {
 	for {
 		out, err := c.generate(ctx, q)
 		showReply(&q.turn, out)
-		if errors.Is(err, errInterrupted) {
+		if errors.Is(err, ErrInterrupted) {
 			kept := c.stopped(q, out)
 			if c.interrupted {
-				return kept, errInterrupted
+				return kept, ErrInterrupted
 			}
 			c.interrupted = true
 			return kept, nil
@@ -123,7 +123,7 @@ func (c *chat) answer(ctx context.Context, q *question) (kept bool, err error) {
 			return false, err
 		}
 		if err != nil {
-			c.app.complain(errorLine(err))
+			c.app.Complain(errorLine(err))
 			return false, nil
 		}
 		message := chattemplate.Message{Role: chattemplate.Assistant, Content: out.Answer, Preamble: out.Preamble,
@@ -131,7 +131,7 @@ func (c *chat) answer(ctx context.Context, q *question) (kept bool, err error) {
 		q.add(message)
 		c.app.afterwords(out)
 		if c.options.verbose {
-			writeTimings(c.app.stderr(), c.loaded, c.info, out.Info, out.Result)
+			writeTimings(c.app.Stderr(), c.loaded, c.info, out.Info, out.Result)
 		}
 		fmt.Fprintln(c.app.out)
 		if len(message.ToolCalls) == 0 {
@@ -142,7 +142,7 @@ func (c *chat) answer(ctx context.Context, q *question) (kept bool, err error) {
 			return false, nil
 		}
 		if err := c.askResults(ctx, q, message.ToolCalls); err != nil {
-			c.interrupted = errors.Is(err, errInterrupted)
+			c.interrupted = errors.Is(err, ErrInterrupted)
 			c.say("The call was not answered, so %s.", q.lost)
 			return false, nil
 		}

@@ -136,8 +136,8 @@ type generator interface {
 	Close() error
 }
 
-// app is one invocation of the program.
-type app struct {
+// App is one invocation of the program.
+type App struct {
 	engine Engine
 	build  Build
 	// load opens the model at path for generation.
@@ -181,8 +181,8 @@ func Main(engine Engine, build Build, args []string) int {
 // Commands returns the tree of commands, for documents about them. A command of it cannot be run.
 func Commands() *cobra.Command { return newApp(Engine{}, Build{}).rootCommand() }
 
-func newApp(engine Engine, build Build) *app {
-	a := &app{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr, warned: map[string]bool{}}
+func newApp(engine Engine, build Build) *App {
+	a := &App{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr, warned: map[string]bool{}}
 	a.load = func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error) {
 		r, err := a.newOwnRunner(ctx, path, model, cfg)
 		if err != nil {
@@ -196,7 +196,7 @@ func newApp(engine Engine, build Build) *app {
 	return a
 }
 
-func (a *app) execute(args []string) int {
+func (a *App) execute(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(benchFlag(args))
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
@@ -207,14 +207,14 @@ func (a *app) execute(args []string) int {
 	root.SetErr(a.err)
 	err := root.ExecuteContext(context.Background())
 	if line := errorLine(err); line != "" {
-		a.complain(line + a.origin(line))
+		a.Complain(line + a.origin(line))
 	}
 	return exitCode(err)
 }
 
 // newOwnRunner is newRunner for a model that this command alone uses. Only a command that records traces reads all of
 // the model's files for their digest.
-func (a *app) newOwnRunner(ctx context.Context, path string, model backend.Config,
+func (a *App) newOwnRunner(ctx context.Context, path string, model backend.Config,
 	cfg runner.Config) (*runner.Runner, error) {
 	if !isRemote(path) {
 		from, err := takeFiles(path, path, nil)
@@ -226,14 +226,14 @@ func (a *app) newOwnRunner(ctx context.Context, path string, model backend.Confi
 		if a.traced {
 			var open context.Context
 			open, own.stop = context.WithCancel(context.WithoutCancel(ctx)) // ctx may end with the loading
-			hash(open, path, from, slog.New(slog.NewTextHandler(a.stderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+			hash(open, path, from, slog.New(slog.NewTextHandler(a.Stderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 		}
 	}
 	return a.newRunner(ctx, path, model, cfg)
 }
 
 // newRunner loads the model at path and returns its runner, which closes cfg.Weights.
-func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
+func (a *App) newRunner(ctx context.Context, path string, model backend.Config,
 	cfg runner.Config) (*runner.Runner, error) {
 	m, err := a.openModel(ctx, path, model, cfg.Logger)
 	if err != nil {
@@ -257,12 +257,12 @@ func (a *app) newRunner(ctx context.Context, path string, model backend.Config,
 	return r, nil
 }
 
-// note writes one line for the user to standard error. A terminal gets it broken between words.
-func (a *app) note(line string) {
+// Note writes one line for the user to standard error. A terminal gets it broken between words.
+func (a *App) Note(line string) {
 	if a.errTerminal {
 		line = broken(line, a.noteWidth())
 	}
-	fmt.Fprintln(a.stderr(), line)
+	fmt.Fprintln(a.Stderr(), line)
 }
 
 // broken breaks a line that is wider than width columns between words, but not what is to be copied: an indented line,
@@ -279,7 +279,7 @@ func broken(line string, width int) string {
 }
 
 // noteWidth is the width of the terminal on standard error, in columns.
-func (a *app) noteWidth() int {
+func (a *App) noteWidth() int {
 	if width, _, err := term.GetSize(int(a.err.Fd())); err == nil && width > 0 {
 		return max(width, 40)
 	}
@@ -287,7 +287,7 @@ func (a *app) noteWidth() int {
 }
 
 // helpWidth returns the width for help, in columns.
-func (a *app) helpWidth() int {
+func (a *App) helpWidth() int {
 	if a.outTerminal {
 		if width, _, err := term.GetSize(int(a.out.Fd())); err == nil && width > 0 {
 			return max(width, 40)
@@ -296,30 +296,30 @@ func (a *app) helpWidth() int {
 	return help.PlainWidth
 }
 
-// complain writes an error line to standard error.
-func (a *app) complain(line string) { a.note("runner: " + line) }
+// Complain writes an error line to standard error.
+func (a *App) Complain(line string) { a.Note("runner: " + line) }
 
-// stderr is standard error. If it is a terminal, the text is cleaned, because names of files and models are not
+// Stderr is standard error. If it is a terminal, the text is cleaned, because names of files and models are not
 // trusted.
-func (a *app) stderr() io.Writer { return cleaned(a.err, a.errTerminal) }
+func (a *App) Stderr() io.Writer { return cleaned(a.err, a.errTerminal) }
 
-// stdout is standard output, cleaned like stderr.
-func (a *app) stdout() io.Writer { return cleaned(a.out, a.outTerminal) }
+// Stdout is standard output, cleaned like stderr.
+func (a *App) Stdout() io.Writer { return cleaned(a.out, a.outTerminal) }
 
-// logger returns a logger that writes to standard error, as text or as JSON. Text on a terminal has short times and
+// Logger returns a logger that writes to standard error, as text or as JSON. Text on a terminal has short times and
 // one row for a request. A verbose one also writes debug messages and those of the engine.
-func (a *app) logger(format string, verbose bool) *slog.Logger {
+func (a *App) Logger(format string, verbose bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if verbose {
 		options.Level = slog.LevelDebug
 	}
-	var handler slog.Handler = slog.NewTextHandler(a.stderr(), options)
+	var handler slog.Handler = slog.NewTextHandler(a.Stderr(), options)
 	switch {
 	case format == logJSON:
-		handler = slog.NewJSONHandler(a.stderr(), options)
+		handler = slog.NewJSONHandler(a.Stderr(), options)
 	case a.errTerminal:
 		// Without colors, because stderr takes out all that could control the terminal.
-		handler = &requestRows{to: a.stderr(), width: a.noteWidth, Handler: tint.NewTextHandler(a.stderr(),
+		handler = &requestRows{to: a.Stderr(), width: a.noteWidth, Handler: tint.NewTextHandler(a.Stderr(),
 			&tint.Options{Level: options.Level, TimeFormat: time.TimeOnly, NoColor: true})}
 	}
 	log := slog.New(handler)
@@ -329,13 +329,13 @@ func (a *app) logger(format string, verbose bool) *slog.Logger {
 	return log
 }
 
-// table returns a writer that aligns columns, which tabs separate. Flush it at the end.
-func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
+// Table returns a writer that aligns columns, which tabs separate. Flush it at the end.
+func Table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
-// untilStopped returns a context that ends when the user interrupts the program or the system stops it, with the cause
-// errInterrupted. A second signal ends the process at once. stop ends the context too. A signal that came before that
+// UntilStopped returns a context that ends when the user interrupts the program or the system stops it, with the cause
+// ErrInterrupted. A second signal ends the process at once. stop ends the context too. A signal that came before that
 // is the cause all the same.
-func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+func UntilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	caught, quit, over := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
@@ -343,14 +343,14 @@ func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 		defer close(over)
 		select {
 		case <-caught:
-			cancel(errInterrupted)
+			cancel(ErrInterrupted)
 		case <-ctx.Done():
 		case <-quit:
 		}
 		signal.Stop(caught)
 		select {
 		case <-caught: // it came before the end
-			cancel(errInterrupted)
+			cancel(ErrInterrupted)
 		default:
 			cancel(nil)
 		}

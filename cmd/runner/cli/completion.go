@@ -9,7 +9,7 @@ import (
 	"runner/cmd/runner/flags"
 )
 
-func (a *app) completionCommand() *cobra.Command {
+func (a *App) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(shells, "|"),
@@ -20,7 +20,7 @@ package bash-completion, version 2.`,
   runner completion zsh > "${fpath[1]}/_runner"
   runner completion fish > ~/.config/fish/completions/runner.fish`,
 		ValidArgs: shells,
-		Args:      exactly(1, "name one shell", "use "+flags.Alternatives(shells)),
+		Args:      Exactly(1, "name one shell", "use "+flags.Alternatives(shells)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {
@@ -33,7 +33,7 @@ package bash-completion, version 2.`,
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.out)
 			}
-			return usage("there is no completion for %q", args[0]).hint("use %s", flags.Alternatives(shells))
+			return Usage("there is no completion for %q", args[0]).Hint("use %s", flags.Alternatives(shells))
 		},
 	}
 }

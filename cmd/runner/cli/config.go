@@ -21,7 +21,7 @@ var withoutSettings = []string{"completion", "config", "help", "version", "engin
 	cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 
 // applySettings gives the flags of cmd that were not given their values from the environment and the config file.
-func (a *app) applySettings(cmd *cobra.Command) error {
+func (a *App) applySettings(cmd *cobra.Command) error {
 	if slices.Contains(withoutSettings, cmd.Name()) || cmd == cmd.Root() {
 		return nil
 	}
@@ -37,15 +37,15 @@ func (a *app) applySettings(cmd *cobra.Command) error {
 }
 
 // warnMisspelled warns of variables that are almost those of settings. They have no effect.
-func (a *app) warnMisspelled(s *settings.Settings, root *cobra.Command) {
+func (a *App) warnMisspelled(s *settings.Settings, root *cobra.Command) {
 	misspelled := s.Misspelled(root, distance)
 	for _, name := range slices.Sorted(maps.Keys(misspelled)) {
-		a.complain(fmt.Sprintf("warning: %s is not a setting; did you mean %s?", name, misspelled[name]))
+		a.Complain(fmt.Sprintf("warning: %s is not a setting; did you mean %s?", name, misspelled[name]))
 	}
 }
 
 // settings reads the environment and the config file, and checks the file.
-func (a *app) settings(root *cobra.Command) (*settings.Settings, error) {
+func (a *App) settings(root *cobra.Command) (*settings.Settings, error) {
 	path, err := configFile()
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (a *app) settings(root *cobra.Command) (*settings.Settings, error) {
 var flagInText = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
 
 // origin says, of the flags in an error, where those come from that the user did not give now.
-func (a *app) origin(line string) string {
+func (a *App) origin(line string) string {
 	var told []string
 	for _, flag := range flagInText.FindAllString(line, -1) {
 		where := a.origins[strings.TrimPrefix(flag, "--")]
@@ -75,9 +75,9 @@ func (a *app) origin(line string) string {
 	return " (" + strings.Join(told, ", ") + ")"
 }
 
-func (a *app) configCommand() *cobra.Command {
+func (a *App) configCommand() *cobra.Command {
 	var asJSON, all bool
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "config [COMMAND]",
 		Short: "Show the settings that are in effect, and where they come from",
 		Long: `Show the settings that differ from the defaults, and where they come from. With COMMAND, such as serve or
@@ -105,19 +105,19 @@ The file is ` + "$XDG_CONFIG_HOME/runner/config.toml, or ~/.config/runner/config
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.config(cmd.Root(), strings.Fields(strings.Join(args, " ")), all, asJSON)
 		},
-	}, flags.Switch("all", &all, "show the defaults too"), jsonFlag(&asJSON, "write one JSON array"))
+	}, flags.Switch("all", &all, "show the defaults too"), JSONFlag(&asJSON, "write one JSON array"))
 }
 
 // noSuchCommand is the error of a path that leads to cmd and no further. rest is what cmd does not have.
 func noSuchCommand(cmd *cobra.Command, path, rest []string) error {
-	u := usage("there is no command %q", strings.Join(path, " ")).hint("%s", see(cmd))
+	u := Usage("there is no command %q", strings.Join(path, " ")).Hint("%s", see(cmd))
 	if near := nearCommand(cmd, append(rest, path...)[0]); near != "" {
 		u.advice = "did you mean " + near + "?"
 	}
 	return u
 }
 
-func (a *app) config(root *cobra.Command, path []string, all, asJSON bool) error {
+func (a *App) config(root *cobra.Command, path []string, all, asJSON bool) error {
 	s, err := a.settings(root)
 	if err != nil {
 		return err
@@ -152,19 +152,19 @@ func (a *app) config(root *cobra.Command, path []string, all, asJSON bool) error
 		return err
 	}
 	if asJSON {
-		return render.Indented(a.stdout()).Encode(list)
+		return render.Indented(a.Stdout()).Encode(list)
 	}
 	state := ""
 	if _, err := os.Stat(s.File()); err != nil {
 		state = " (not there)"
 	}
-	fmt.Fprintf(a.stdout(), "config file: %s%s\n", s.File(), state)
+	fmt.Fprintf(a.Stdout(), "config file: %s%s\n", s.File(), state)
 	if len(list) == 0 {
-		fmt.Fprintln(a.stdout(), "All settings have their defaults.")
+		fmt.Fprintln(a.Stdout(), "All settings have their defaults.")
 		return nil
 	}
-	fmt.Fprintln(a.stdout())
-	w := table(a.stdout())
+	fmt.Fprintln(a.Stdout())
+	w := Table(a.Stdout())
 	fmt.Fprintln(w, "COMMAND\tSETTING\tVALUE\tFROM")
 	for _, v := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Command, v.Name, strings.Join(strings.Fields(v.Value), " "), v.From)

@@ -7,22 +7,22 @@ import (
 	"runtime"
 )
 
-// dataFolder returns the folder of this program's data: $XDG_DATA_HOME/runner, or the system's equivalent.
-func dataFolder() (string, error) {
+// DataFolder returns the folder of this program's data: $XDG_DATA_HOME/runner, or the system's equivalent.
+func DataFolder() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "runner"), nil
 	}
 	home, err := os.UserHomeDir()
 	switch {
 	case err != nil:
-		return "", input("the home folder is unknown").from(err).hint("set HOME")
+		return "", Input("the home folder is unknown").From(err).Hint("set HOME")
 	case runtime.GOOS == "darwin":
 		return filepath.Join(home, "Library", "Application Support", "runner"), nil
 	case runtime.GOOS == "windows":
 		if dir := os.Getenv("LOCALAPPDATA"); dir != "" {
 			return filepath.Join(dir, "runner"), nil
 		}
-		return "", input("the data folder is unknown").from(errors.ErrUnsupported).hint("set LOCALAPPDATA")
+		return "", Input("the data folder is unknown").From(errors.ErrUnsupported).Hint("set LOCALAPPDATA")
 	}
 	return filepath.Join(home, ".local", "share", "runner"), nil
 }
@@ -35,8 +35,8 @@ const configVariable = "RUNNER_CONFIG"
 func configFile() (string, error) {
 	if path := os.Getenv(configVariable); path != "" {
 		if _, err := os.Stat(path); err != nil {
-			return "", input("%s names %s, which cannot be read: %v", configVariable, path, reason(err)).from(err).
-				hint("correct or unset it")
+			return "", Input("%s names %s, which cannot be read: %v", configVariable, path, reason(err)).From(err).
+				Hint("correct or unset it")
 		}
 		return path, nil
 	}
@@ -55,21 +55,18 @@ func configFile() (string, error) {
 	return filepath.Join(home, ".config", "runner", "config.toml"), nil
 }
 
-// DataFolder returns the folder of this program's data.
-func DataFolder() (string, error) { return dataFolder() }
-
 // keyFile returns the path of a file of keys: given, which the flag names, or the file called name in the data folder.
 // It makes the data folder.
 func keyFile(given, name, flag string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	dir, err := dataFolder()
+	dir, err := DataFolder()
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", input("the data folder cannot be made: %v", err).from(err).hint("give a file with --%s", flag)
+		return "", Input("the data folder cannot be made: %v", err).From(err).Hint("give a file with --%s", flag)
 	}
 	return filepath.Join(dir, name), nil
 }
@@ -79,6 +76,6 @@ func tracesFolder(given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	data, err := dataFolder()
+	data, err := DataFolder()
 	return filepath.Join(data, "traces"), err
 }

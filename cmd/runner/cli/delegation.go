@@ -21,8 +21,8 @@ func delegationFlags(d *generation.Delegation) flags.Table {
 
 // readSpecialist reads the file of --delegate. A file whose name ends in .json holds an instruction. Any other file
 // holds a prompt.
-func (a *app) readSpecialist(path string) (*delegation.Delegate, error) {
-	text, err := a.readFile("--delegate", path)
+func (a *App) readSpecialist(path string) (*delegation.Delegate, error) {
+	text, err := a.ReadFile("--delegate", path)
 	if err != nil {
 		return nil, err
 	}
@@ -33,13 +33,13 @@ func (a *app) readSpecialist(path string) (*delegation.Delegate, error) {
 		in, err = delegation.Parse([]byte(text))
 		ok := false
 		if d, ok = in.(delegation.Delegate); err == nil && !ok {
-			return nil, input("--delegate %s holds no delegate_reasoning", path).
-				hint("give one, or a prompt in a file whose name does not end in .json")
+			return nil, Input("--delegate %s holds no delegate_reasoning", path).
+				Hint("give one, or a prompt in a file whose name does not end in .json")
 		}
 	}
 	var refused *delegation.Error
 	if errors.As(err, &refused) {
-		return nil, input("--delegate %s: %v", path, refused).from(err).hint("%s", refused.Hint())
+		return nil, Input("--delegate %s: %v", path, refused).From(err).Hint("%s", refused.Hint())
 	}
 	return &d, err
 }

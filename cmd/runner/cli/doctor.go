@@ -22,11 +22,11 @@ import (
 	"runner/runner"
 )
 
-func (a *app) doctorCommand() *cobra.Command {
+func (a *App) doctorCommand() *cobra.Command {
 	var cfg backend.Config
 	var i isolation
 	var at remoteFlags
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "doctor [MODEL]",
 		Short: "Check this machine and test a model",
 		Long: `Print what the engine finds on this machine, how fast its memory is, and how many models there are. Then load
@@ -34,8 +34,8 @@ MODEL, or the bundled model, and generate a few tokens with it. --engine asks th
 is a folder with safetensors asks MLX.
 
 The exit code is 1 when something would make a run fail.`,
-		Args:              atMost(1, "models", "name one"),
-		ValidArgsFunction: completeModels,
+		Args:              AtMost(1, "models", "name one"),
+		ValidArgsFunction: CompleteModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkModelFlags(&cfg); err != nil {
 				return err
@@ -54,8 +54,8 @@ The exit code is 1 when something would make a run fail.`,
 		flags.Topic("Engine at an address", at.flags()).Showing("tokenizer", "engine-key"))
 }
 
-func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error {
-	ctx, stop := untilStopped(ctx)
+func (a *App) doctor(ctx context.Context, name string, cfg backend.Config) error {
+	ctx, stop := UntilStopped(ctx)
 	defer stop()
 	v := a.versions()
 	r := &report{}
@@ -96,15 +96,15 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 }
 
 // finishReport prints the report. The error says whether something in it failed.
-func (a *app) finishReport(ctx context.Context, r *report) error {
+func (a *App) finishReport(ctx context.Context, r *report) error {
 	if ctx.Err() != nil {
-		return errInterrupted
+		return ErrInterrupted
 	}
-	if err := r.print(a.stdout()); err != nil {
+	if err := r.print(a.Stdout()); err != nil {
 		return err
 	}
 	if r.failed {
-		return errReported
+		return ErrReported
 	}
 	return nil
 }
@@ -134,8 +134,8 @@ func countModels(r *report) {
 }
 
 // checkModel loads a model and generates a few tokens.
-func (a *app) checkModel(ctx context.Context, r *report, model models.Model, cfg backend.Config) {
-	spinner := a.spinner()
+func (a *App) checkModel(ctx context.Context, r *report, model models.Model, cfg backend.Config) {
+	spinner := a.Spinner()
 	defer spinner.Stop()
 	gen, loaded, err := a.open(ctx, model, cfg, runner.Config{}, spinner)
 	if err != nil {
@@ -199,7 +199,7 @@ func computedBy(info backend.Info, own bool) string {
 }
 
 // checkSteps generates a few tokens.
-func (a *app) checkSteps(ctx context.Context, r *report, gen generator) {
+func (a *App) checkSteps(ctx context.Context, r *report, gen generator) {
 	req := generation.Request{
 		Messages:  []chattemplate.Message{{Role: chattemplate.User, Content: "What is 1 + 1?"}},
 		MaxTokens: 32,
@@ -244,7 +244,7 @@ func (r *report) fail(name, format string, args ...any) {
 }
 
 func (r *report) print(w io.Writer) error {
-	tab := table(w)
+	tab := Table(w)
 	for _, row := range r.rows {
 		fmt.Fprintf(tab, "%s\t%s\t%s\n", row[0], row[1], row[2])
 	}

@@ -9,7 +9,7 @@ import (
 	"runner/cmd/runner/lineeditor"
 )
 
-// lineEditor reads what the user types. An interrupted read returns the text so far and errInterrupted. The end of the
+// lineEditor reads what the user types. An interrupted read returns the text so far and ErrInterrupted. The end of the
 // input returns io.EOF, and the end of the context its cause.
 type lineEditor interface {
 	// read returns a message of one or more lines.
@@ -56,7 +56,7 @@ func (e *terminalEditor) ask(ctx context.Context, prompt string) (string, error)
 func (e *terminalEditor) readLine(ctx context.Context, p lineeditor.Prompt) (string, error) {
 	line, err := e.editor.Read(ctx, p)
 	if errors.Is(err, lineeditor.ErrInterrupted) {
-		err = errInterrupted
+		err = ErrInterrupted
 	}
 	return line, err
 }

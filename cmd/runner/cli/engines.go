@@ -13,10 +13,10 @@ import (
 	"runner/cmd/runner/render"
 )
 
-func (a *app) enginesCommand() *cobra.Command {
+func (a *App) enginesCommand() *cobra.Command {
 	var asJSON bool
 	var folder string
-	cmd := command(&cobra.Command{
+	cmd := Command(&cobra.Command{
 		Use:   "engines",
 		Short: "List the engines that can run models",
 		Long: `List the engines that can run models: the llama.cpp in this program, those in folders, and MLX, which runs
@@ -25,16 +25,16 @@ folders with safetensors. Each one is started and asked for its version.
 A folder has the shared libraries of a llama.cpp release. Folders are looked for in engines in the data folder and in
 lib/runner/engines next to the program; --engine names another one. The newest folder runs the models that the llama.cpp
 in this program does not know.`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilStopped(cmd.Context())
+			ctx, stop := UntilStopped(cmd.Context())
 			defer stop()
 			list, err := a.listEngines(ctx, folder)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				err = render.Lines(a.stdout(), list)
+				err = render.Lines(a.Stdout(), list)
 			} else {
 				err = a.writeEngines(list)
 			}
@@ -44,8 +44,8 @@ in this program does not know.`,
 			return unusable(list, folder)
 		},
 	}, flags.Text("engine", &folder, "", "list the engine in `DIR`, too"),
-		jsonFlag(&asJSON, "one JSON object a line, with the architectures"))
-	cmd.AddCommand(group("setup", "Install an engine", "Install an engine.", a.setUpMLXCommand()))
+		JSONFlag(&asJSON, "one JSON object a line, with the architectures"))
+	cmd.AddCommand(Group("setup", "Install an engine", "Install an engine.", a.setUpMLXCommand()))
 	return cmd
 }
 
@@ -66,7 +66,7 @@ func unusable(list []EngineFact, folder string) error {
 	return nil
 }
 
-func (a *app) listEngines(ctx context.Context, folder string) ([]EngineFact, error) {
+func (a *App) listEngines(ctx context.Context, folder string) ([]EngineFact, error) {
 	if folder != "" {
 		path, err := filepath.Abs(folder)
 		if err != nil {
@@ -76,14 +76,14 @@ func (a *app) listEngines(ctx context.Context, folder string) ([]EngineFact, err
 	}
 	list := a.engine.Engines(ctx, folder)
 	if ctx.Err() != nil {
-		return nil, errInterrupted
+		return nil, ErrInterrupted
 	}
 	return list, nil
 }
 
 // writeEngines writes a table of the engines, and what is not usable to standard error.
-func (a *app) writeEngines(list []EngineFact) error {
-	w := table(a.stdout())
+func (a *App) writeEngines(list []EngineFact) error {
+	w := Table(a.Stdout())
 	fmt.Fprintln(w, "ENGINE\tVERSION\tDEVICES\tMODELS\tWHERE")
 	var problems []string
 	for _, e := range list {
@@ -104,26 +104,26 @@ func (a *app) writeEngines(list []EngineFact) error {
 		return err
 	}
 	for _, p := range problems {
-		a.note("not usable: " + p)
+		a.Note("not usable: " + p)
 	}
 	return nil
 }
 
-func (a *app) setUpMLXCommand() *cobra.Command {
+func (a *App) setUpMLXCommand() *cobra.Command {
 	var python string
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "mlx",
 		Short: "Install MLX, which runs folders with safetensors",
 		Long: `Make a Python environment with MLX in this program's data folder. Packages come from the Python package index.
 On Apple silicon MLX computes on the GPU. On Linux it computes on the CPU, slowly.`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilStopped(cmd.Context())
+			ctx, stop := UntilStopped(cmd.Context())
 			defer stop()
-			if err := a.engine.SetUpMLX(ctx, python, a.note, a.stderr()); err != nil {
+			if err := a.engine.SetUpMLX(ctx, python, a.Note, a.Stderr()); err != nil {
 				return err
 			}
-			a.note("MLX is ready: runner run FOLDER")
+			a.Note("MLX is ready: runner run FOLDER")
 			return nil
 		},
 	}, flags.Text("python", &python, "",

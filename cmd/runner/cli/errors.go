@@ -25,10 +25,10 @@ const (
 )
 
 var (
-	// errInterrupted ends a command that the user interrupted.
-	errInterrupted = errors.New("interrupted")
-	// errReported ends a command that has already reported the failure on standard output.
-	errReported = errors.New("failed")
+	// ErrInterrupted ends a command that the user interrupted.
+	ErrInterrupted = errors.New("interrupted")
+	// ErrReported ends a command that has already reported the failure on standard output.
+	ErrReported = errors.New("failed")
 )
 
 // problem is an error with what to do about it, one line each.
@@ -45,24 +45,24 @@ func (p *problem) Unwrap() error { return p.err }
 // Hint says what to do.
 func (p *problem) Hint() string { return p.advice }
 
-// unhinted is a problem that becomes an error with its hint.
-type unhinted problem
+// Unhinted is a problem that becomes an error with its hint.
+type Unhinted problem
 
-// usage begins the error of a mistake in the command line.
-func usage(format string, args ...any) unhinted {
-	return unhinted{what: fmt.Sprintf(format, args...), usage: true}
+// Usage begins the error of a mistake in the command line.
+func Usage(format string, args ...any) Unhinted {
+	return Unhinted{what: fmt.Sprintf(format, args...), usage: true}
 }
 
-// input begins the error of something that a flag or an argument names, such as a file.
-func input(format string, args ...any) unhinted { return unhinted{what: fmt.Sprintf(format, args...)} }
+// Input begins the error of something that a flag or an argument names, such as a file.
+func Input(format string, args ...any) Unhinted { return Unhinted{what: fmt.Sprintf(format, args...)} }
 
 // from adds the cause.
-func (u unhinted) from(err error) unhinted {
+func (u Unhinted) From(err error) Unhinted {
 	u.err = err
 	return u
 }
 
-func (u unhinted) hint(format string, args ...any) *problem {
+func (u Unhinted) Hint(format string, args ...any) *problem {
 	u.advice = fmt.Sprintf(format, args...)
 	return (*problem)(&u)
 }
@@ -85,7 +85,7 @@ var requestFlags = map[string]string{
 // errorLine formats an error as one line, "what is wrong; what to do". It is empty if nothing has to be reported, for
 // instance after an interrupt by the user.
 func errorLine(err error) string {
-	if err == nil || errors.Is(err, errReported) || isBrokenPipe(err) || exitCode(err) == exitInterrupted {
+	if err == nil || errors.Is(err, ErrReported) || isBrokenPipe(err) || exitCode(err) == exitInterrupted {
 		return ""
 	}
 	line := err.Error()
@@ -128,7 +128,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.As(err, &known) && known.usage, errors.As(err, &request), errors.As(err, &unfit),
 		errors.As(err, &setting):

@@ -16,10 +16,10 @@ import (
 	"runner/runner/tracing"
 )
 
-func (a *app) traceExplainCommand() *cobra.Command {
+func (a *App) traceExplainCommand() *cobra.Command {
 	var asJSON, markdown bool
 	o := &traceOptions{}
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "explain RUN|FILE|latest",
 		Short: "Explain a run from its trace",
 		Long: `Explain a run from its trace: what it did, why, what it assumed and what ended it.
@@ -33,12 +33,12 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
   runner trace explain latest
   runner run --output decisions -r full "What is 17 + 25?" > trace.jsonl
   runner trace explain trace.jsonl`,
-		Args: exactly(1, "name one trace", ""),
+		Args: Exactly(1, "name one trace", ""),
 
 		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write := func(debriefs ...*decision.Debrief) error {
-				return writeDebriefs(a.stdout(), debriefs, asJSON, markdown)
+				return writeDebriefs(a.Stdout(), debriefs, asJSON, markdown)
 			}
 			if pick := storedRun(cmd.Context(), args[0]); pick != nil {
 				return a.openTrace(cmd, o, pick, func(r *trace.Reader) error {
@@ -50,10 +50,10 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 					return err
 				})
 			}
-			text, err := a.readFile("", args[0])
+			text, err := a.ReadFile("", args[0])
 			if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(args[0], "run_") {
-				return input("there is neither a trace nor a file %s", args[0]).from(err).
-					hint("name a stored run by its trace's id, which runner trace list shows, or latest")
+				return Input("there is neither a trace nor a file %s", args[0]).From(err).
+					Hint("name a stored run by its trace's id, which runner trace list shows, or latest")
 			}
 			if err != nil {
 				return err
@@ -64,7 +64,7 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 			}
 			return write(debriefs...)
 		},
-	}, o.flags(), flags.OneOf(jsonFlag(&asJSON, "write one JSON object for each run"),
+	}, o.flags(), flags.OneOf(JSONFlag(&asJSON, "write one JSON object for each run"),
 		flags.Switch("markdown", &markdown, "write Markdown")))
 }
 

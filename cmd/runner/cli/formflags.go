@@ -43,7 +43,7 @@ func (o *formOptions) flag(cmd *cobra.Command) string {
 }
 
 // source reads the requested form; the zero value is no form. It refuses an unsupported form before a model is loaded.
-func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (form grammar.Source, err error) {
+func (a *App) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (form grammar.Source, err error) {
 	flag := o.flag(cmd)
 	where := flag
 	switch flag {
@@ -64,7 +64,7 @@ func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 		if o.grammar == "" {
 			return form, empty(flag, "give a file")
 		}
-		text, err := a.readFile(flag, o.grammar)
+		text, err := a.ReadFile(flag, o.grammar)
 		if err != nil {
 			return form, err
 		}
@@ -83,7 +83,7 @@ func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 
 // empty returns the error of a flag or an argument with an empty value.
 func empty(name, hint string) error {
-	return usage("%s is empty", name).hint("%s", hint)
+	return Usage("%s is empty", name).Hint("%s", hint)
 }
 
 // theSchema names a schema that was given as an argument, without a flag.
@@ -91,7 +91,7 @@ const theSchema = "the schema"
 
 // readSchema reads a schema that was given as a file, as - for standard input, or as JSON. flag is empty for an
 // argument. where names the schema in messages, by its flag and file.
-func (a *app) readSchema(flag, value string) (form grammar.Source, where string, err error) {
+func (a *App) readSchema(flag, value string) (form grammar.Source, where string, err error) {
 	where = cmp.Or(flag, theSchema)
 	text := strings.TrimSpace(value)
 	if text == "" {
@@ -99,7 +99,7 @@ func (a *app) readSchema(flag, value string) (form grammar.Source, where string,
 	}
 	if !strings.HasPrefix(text, "{") && !json.Valid([]byte(text)) {
 		where = strings.TrimSpace(flag + " " + value)
-		if text, err = a.readFile(flag, value); err != nil {
+		if text, err = a.ReadFile(flag, value); err != nil {
 			return form, where, err
 		}
 	}
@@ -108,7 +108,7 @@ func (a *app) readSchema(flag, value string) (form grammar.Source, where string,
 
 // formError returns the error of a form that is not supported. where names the form.
 func formError(where string, err error) error {
-	e := input("%s: %v", where, err).from(err).hint("%s", hint(err))
+	e := Input("%s: %v", where, err).From(err).Hint("%s", hint(err))
 	if c := (*grammar.CompileError)(nil); errors.As(err, &c) {
 		e.what = fmt.Sprintf("%s: %v", where, c.Err)
 	}

@@ -23,7 +23,7 @@ type hangUps struct {
 }
 
 // hangUps starts to catch SIGHUP. The returned context ends when the server has to drain.
-func (*app) hangUps(ctx context.Context, log *slog.Logger) (context.Context, *hangUps) {
+func (*App) hangUps(ctx context.Context, log *slog.Logger) (context.Context, *hangUps) {
 	h := &hangUps{signals: make(chan os.Signal, 1), drains: !signal.Ignored(syscall.SIGHUP) && hasTerminal(), log: log}
 	h.ctx, h.cancel = context.WithCancel(ctx)
 	signal.Notify(h.signals, syscall.SIGHUP)

@@ -144,7 +144,7 @@ func TestNearestCommand(t *testing.T) {
 			hint = "did you mean " + path + " " + want + "?"
 		}
 		var e *problem
-		if err := noArguments(cmd, []string{typed}); !errors.As(err, &e) || e.advice != hint {
+		if err := NoArguments(cmd, []string{typed}); !errors.As(err, &e) || e.advice != hint {
 			t.Errorf("%s %s: %v, want the hint %q", path, typed, e, hint)
 		}
 	}
@@ -174,7 +174,7 @@ func TestHintsForOtherPrograms(t *testing.T) {
 			t.Errorf("%s is a command", typed)
 		}
 		var e *problem
-		if err := noArguments(root, []string{typed}); !errors.As(err, &e) || e.advice != hint {
+		if err := NoArguments(root, []string{typed}); !errors.As(err, &e) || e.advice != hint {
 			t.Errorf("%s: %v", typed, e)
 		}
 		exists(hint, root)

@@ -13,11 +13,11 @@ import (
 // maxInput is the maximum size in bytes of a text from a file or from standard input.
 const maxInput = 16 << 20
 
-// readFile reads the text of a file that a flag names. "-" is standard input, which can be read only once.
-func (a *app) readFile(flag, path string) (string, error) {
+// ReadFile reads the text of a file that a flag names. "-" is standard input, which can be read only once.
+func (a *App) ReadFile(flag, path string) (string, error) {
 	if path == "-" {
 		if a.inTaken {
-			return "", usage("%s", strings.TrimSpace(flag+" -: standard input was read already")).hint("give a file instead")
+			return "", Usage("%s", strings.TrimSpace(flag+" -: standard input was read already")).Hint("give a file instead")
 		}
 		return a.readStdin()
 	}
@@ -30,7 +30,7 @@ func (a *app) readFile(flag, path string) (string, error) {
 }
 
 // readStdin reads standard input. It returns "" if standard input is closed or was read before.
-func (a *app) readStdin() (string, error) {
+func (a *App) readStdin() (string, error) {
 	if a.inTaken || !isOpen(a.in) {
 		return "", nil
 	}
@@ -49,7 +49,7 @@ func readText(what string, r io.Reader) (string, error) {
 	case err != nil:
 		return "", unreadable(what, "", err)
 	case len(b) > maxInput:
-		return "", input("%s is larger than %d MiB", what, maxInput>>20).hint("give a smaller part of it")
+		return "", Input("%s is larger than %d MiB", what, maxInput>>20).Hint("give a smaller part of it")
 	}
 	return string(b), checkText(what, string(b))
 }
@@ -57,7 +57,7 @@ func readText(what string, r io.Reader) (string, error) {
 // checkText refuses text that is not UTF-8 or contains zero bytes.
 func checkText(what, text string) error {
 	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
-		return input("%s is not UTF-8 text", what).hint("convert it to text first")
+		return Input("%s is not UTF-8 text", what).Hint("convert it to text first")
 	}
 	return nil
 }
@@ -67,8 +67,8 @@ func unreadable(flag, path string, err error) error {
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		cause = pe.Err
 	}
-	return input("%s: %v", strings.TrimSpace(fmt.Sprintf("%s %s", flag, path)), cause).from(err).
-		hint("check the name and its permissions")
+	return Input("%s: %v", strings.TrimSpace(fmt.Sprintf("%s %s", flag, path)), cause).From(err).
+		Hint("check the name and its permissions")
 }
 
 // prompt has the parts of the user's first message.
@@ -103,7 +103,7 @@ func joined(parts ...string) string {
 
 // readPrompt builds the prompt from the argument, --file and standard input. Standard input is read if it is not a
 // terminal, or if the argument is "-".
-func (a *app) readPrompt(typed string, given bool, files []string) (prompt, error) {
+func (a *App) readPrompt(typed string, given bool, files []string) (prompt, error) {
 	p := prompt{typed: typed, given: given}
 	dash := typed == "-" // reads standard input even from a terminal
 	if dash {
@@ -119,7 +119,7 @@ func (a *app) readPrompt(typed string, given bool, files []string) (prompt, erro
 		if path == "-" {
 			name, stdinUsed = "standard input", true
 		}
-		text, err := a.readFile("--file", path)
+		text, err := a.ReadFile("--file", path)
 		if err != nil {
 			return p, err
 		}
@@ -128,7 +128,7 @@ func (a *app) readPrompt(typed string, given bool, files []string) (prompt, erro
 	if dash || !stdinUsed {
 		read := a.readStdin
 		if dash {
-			read = func() (string, error) { return a.readFile("the prompt", "-") }
+			read = func() (string, error) { return a.ReadFile("the prompt", "-") }
 		}
 		text, err := read()
 		if err != nil {
@@ -142,9 +142,9 @@ func (a *app) readPrompt(typed string, given bool, files []string) (prompt, erro
 }
 
 // readSystem returns the system prompt: the value itself, or the text of FILE if the value is @FILE.
-func (a *app) readSystem(value string) (string, error) {
+func (a *App) readSystem(value string) (string, error) {
 	if path, ok := strings.CutPrefix(value, "@"); ok {
-		return a.readFile("--system", path)
+		return a.ReadFile("--system", path)
 	}
 	return value, checkText("--system", value)
 }

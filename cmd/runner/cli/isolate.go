@@ -48,7 +48,7 @@ func (i *isolation) flags() flags.Table {
 }
 
 // isolate uses the flags from now on. It finds the folder and refuses one that cannot be used.
-func (a *app) isolate(i isolation) error {
+func (a *App) isolate(i isolation) error {
 	if err := i.validate(a.engine.CheckFolder); err != nil {
 		return err
 	}
@@ -58,13 +58,13 @@ func (a *app) isolate(i isolation) error {
 
 func (i *isolation) validate(check func(path string) error) error {
 	if i.memory > 0 && i.when == isolateOff {
-		return usage("--isolate cannot be off with --engine-memory").hint("only a process of its own can have a limit")
+		return Usage("--isolate cannot be off with --engine-memory").Hint("only a process of its own can have a limit")
 	}
 	if i.folder == "" {
 		return nil
 	}
 	if i.when == isolateOff {
-		return usage("--isolate cannot be off with --engine").hint("an engine from a folder runs in a process of its own")
+		return Usage("--isolate cannot be off with --engine").Hint("an engine from a folder runs in a process of its own")
 	}
 	path, err := filepath.Abs(i.folder)
 	if err != nil {
@@ -107,12 +107,12 @@ func isFolder(path string) bool {
 }
 
 // place says where the model at path is computed: in a process of its own or not, and in which.
-func (a *app) place(ctx context.Context, path string) (own bool, p Process, err error) {
+func (a *App) place(ctx context.Context, path string) (own bool, p Process, err error) {
 	p = Process{Folder: a.isolation.folder, Memory: a.isolation.memory}
 	if isFolder(path) {
 		if a.isolation.when == isolateOff {
-			return false, p, usage("--isolate cannot be off for a folder with safetensors").
-				hint("MLX, which runs it, always has a process of its own")
+			return false, p, Usage("--isolate cannot be off for a folder with safetensors").
+				Hint("MLX, which runs it, always has a process of its own")
 		}
 		return true, p, nil
 	}
@@ -122,24 +122,24 @@ func (a *app) place(ctx context.Context, path string) (own bool, p Process, err 
 		}
 	}
 	if p.Folder != "" && a.isolation.when == isolateOff {
-		return false, p, usage("--isolate cannot be off for this model, which the engine in %s runs", p.Folder).
-			hint("an engine from a folder runs in a process of its own")
+		return false, p, Usage("--isolate cannot be off for this model, which the engine in %s runs", p.Folder).
+			Hint("an engine from a folder runs in a process of its own")
 	}
 	return p.Folder != "" || a.isolation.applies(path), p, nil
 }
 
 // warnEngine warns about an engine that cannot be used, once. Only one model is loaded at a time, so it needs no lock.
-func (a *app) warnEngine(text string) {
+func (a *App) warnEngine(text string) {
 	if a.warned[text] {
 		return
 	}
 	a.warned[text] = true
 	a.shown.Stop() // loading goes on, and shows it again
-	a.complain("warning: " + text)
+	a.Complain("warning: " + text)
 }
 
 // openModel loads a model, in a process of its own if that was asked for or if the engine for it is in a folder.
-func (a *app) openModel(ctx context.Context, path string, cfg backend.Config, log *slog.Logger) (backend.Model, error) {
+func (a *App) openModel(ctx context.Context, path string, cfg backend.Config, log *slog.Logger) (backend.Model, error) {
 	if isRemote(path) {
 		return a.openRemote(ctx, path, cfg, log)
 	}
@@ -157,17 +157,17 @@ func (a *app) openModel(ctx context.Context, path string, cfg backend.Config, lo
 }
 
 // engineCommand is hidden: only the program itself starts it.
-func (a *app) engineCommand() *cobra.Command {
+func (a *App) engineCommand() *cobra.Command {
 	var p Process
-	return command(&cobra.Command{
-		Use: "engine-process", Hidden: true, Args: noArguments,
+	return Command(&cobra.Command{
+		Use: "engine-process", Hidden: true, Args: NoArguments,
 		Short: "Be an engine's own process",
 		Long:  "Be an engine's own process. runner starts this command itself; docs/engine-protocol.md describes it.",
 		RunE: func(*cobra.Command, []string) error {
 			err := a.engine.Process(p)
 			if errors.Is(err, ErrByHand) {
-				return usage("engine-process is internal: runner starts it").from(err).
-					hint("use runner run or runner serve, with --isolate on")
+				return Usage("engine-process is internal: runner starts it").From(err).
+					Hint("use runner run or runner serve, with --isolate on")
 			}
 			return err
 		},

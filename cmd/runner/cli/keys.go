@@ -44,7 +44,7 @@ func (k *keyringFlags) load() (*keys.Keyring, error) {
 	}
 	ring, err := keys.Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, input("there is no keyring %s", path).from(err).hint("make one with runner trace keys new")
+		return nil, Input("there is no keyring %s", path).From(err).Hint("make one with runner trace keys new")
 	}
 	return ring, err
 }
@@ -60,7 +60,7 @@ func (k *keyringFlags) public(id string) (key trace.Recipient, err error) {
 			return key.Recipient, nil
 		}
 	}
-	return key, input("there is no key %q", id).hint("see runner trace keys list")
+	return key, Input("there is no key %q", id).Hint("see runner trace keys list")
 }
 
 // current returns the public key that traces are sealed to by default.
@@ -74,9 +74,9 @@ func (k *keyringFlags) current() (key trace.Recipient, err error) {
 
 // passphrase returns the keyring's passphrase. It is never an argument, because other users can see those. twice makes
 // the user type it a second time, for a new keyring.
-func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
+func (a *App) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 	if k.passphraseFile != "" {
-		text, err := a.readFile("--passphrase-file", k.passphraseFile)
+		text, err := a.ReadFile("--passphrase-file", k.passphraseFile)
 		line, _, _ := bytes.Cut([]byte(text), []byte("\n"))
 		return bytes.TrimSuffix(line, []byte("\r")), err
 	}
@@ -84,8 +84,8 @@ func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 		return []byte(text), nil
 	}
 	if !a.inTerminal || !a.errTerminal {
-		return nil, usage("a passphrase is needed, but there is no terminal to ask on").
-			hint("use --passphrase-file or %s", passphraseVariable)
+		return nil, Usage("a passphrase is needed, but there is no terminal to ask on").
+			Hint("use --passphrase-file or %s", passphraseVariable)
 	}
 	questions := []string{"Passphrase: ", "Once more: "}
 	if !twice {
@@ -96,14 +96,14 @@ func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 		return nil, err
 	}
 	if twice && lines[0] != lines[1] {
-		return nil, input("the passphrases differ").hint("type the same twice")
+		return nil, Input("the passphrases differ").Hint("type the same twice")
 	}
 	return []byte(lines[0]), nil
 }
 
 // ask reads lines from the terminal without showing them. Echo is turned off before the first question is printed, so
 // that text typed early is not shown.
-func (a *app) ask(questions []string) (lines []string, err error) {
+func (a *App) ask(questions []string) (lines []string, err error) {
 	fd := int(a.in.Fd())
 	state, err := term.MakeRaw(fd)
 	if err == nil {
@@ -123,19 +123,19 @@ func (a *app) ask(questions []string) (lines []string, err error) {
 			return lines, nil
 		})
 	}
-	if errors.Is(err, errInterrupted) {
+	if errors.Is(err, ErrInterrupted) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, input("no passphrase was typed").from(err).hint("use --passphrase-file or %s", passphraseVariable)
+		return nil, Input("no passphrase was typed").From(err).Hint("use --passphrase-file or %s", passphraseVariable)
 	}
 	return lines, nil
 }
 
-// untilSignalled returns what read returns, or errInterrupted when a signal stops the program, whose terminal can then
+// untilSignalled returns what read returns, or ErrInterrupted when a signal stops the program, whose terminal can then
 // be restored. read may go on for as long as the program runs.
 func untilSignalled(read func() ([]string, error)) ([]string, error) {
-	ctx, stop := untilStopped(context.Background())
+	ctx, stop := UntilStopped(context.Background())
 	defer stop()
 	type answer struct {
 		lines []string
@@ -150,12 +150,12 @@ func untilSignalled(read func() ([]string, error)) ([]string, error) {
 	case a := <-done:
 		return a.lines, a.err
 	case <-ctx.Done():
-		return nil, errInterrupted
+		return nil, ErrInterrupted
 	}
 }
 
-func (a *app) traceKeysCommand() *cobra.Command {
-	cmd := group("keys", "Keep the keys that sealed traces are read with",
+func (a *App) traceKeysCommand() *cobra.Command {
+	cmd := Group("keys", "Keep the keys that sealed traces are read with",
 		`Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no passphrase.
 The private key opens them and is protected by a passphrase. The passphrase is asked for, or comes from
 --passphrase-file or `+passphraseVariable+`.`,
@@ -164,14 +164,14 @@ The private key opens them and is protected by a passphrase. The passphrase is a
 	return cmd
 }
 
-func (a *app) keysNewCommand() *cobra.Command {
+func (a *App) keysNewCommand() *cobra.Command {
 	k := &keyringFlags{}
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "new",
 		Short: "Make a keyring with one key and print its public key",
 		Long: "Make a keyring with one key and print its public key. Nobody can read traces without the passphrase: it " +
 			"cannot be recovered.",
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			path, err := k.path()
 			if err != nil {
@@ -194,7 +194,7 @@ func (a *app) keysNewCommand() *cobra.Command {
 			case err != nil:
 				return err
 			}
-			a.note("made " + path)
+			a.Note("made " + path)
 			fmt.Fprintln(a.out, ring.Current())
 			return nil
 		},
@@ -202,16 +202,16 @@ func (a *app) keysNewCommand() *cobra.Command {
 }
 
 func keyringThere(path string) error {
-	return input("%s already exists", path).from(fs.ErrExist).
-		hint("use runner trace keys rotate for a new key, or name another file with --keyring")
+	return Input("%s already exists", path).From(fs.ErrExist).
+		Hint("use runner trace keys rotate for a new key, or name another file with --keyring")
 }
 
-func (a *app) keysListCommand() *cobra.Command {
+func (a *App) keysListCommand() *cobra.Command {
 	k := &keyringFlags{}
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "list",
 		Short: "List the keys, the current one first",
-		Args:  noArguments,
+		Args:  NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			ring, err := k.load()
 			if err != nil {
@@ -229,12 +229,12 @@ func (a *app) keysListCommand() *cobra.Command {
 	}, k.fileFlag())
 }
 
-func (a *app) keysExportCommand() *cobra.Command {
+func (a *App) keysExportCommand() *cobra.Command {
 	k := &keyringFlags{}
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "export [ID]",
 		Short: "Print a public key, the current one without ID",
-		Args:  atMost(1, "keys", "name one"),
+		Args:  AtMost(1, "keys", "name one"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			key, err := k.current()
 			if err == nil && len(args) > 0 {
@@ -248,13 +248,13 @@ func (a *app) keysExportCommand() *cobra.Command {
 	}, k.fileFlag())
 }
 
-func (a *app) keysRotateCommand() *cobra.Command {
+func (a *App) keysRotateCommand() *cobra.Command {
 	k := &keyringFlags{}
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "rotate",
 		Short: "Make a new key the current one and print its public key",
 		Long:  "Make a new key the current one and print its public key. Older keys go on opening what was sealed to them.",
-		Args:  noArguments,
+		Args:  NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			ring, err := k.load()
 			if err != nil {

@@ -43,7 +43,7 @@ type listed struct {
 }
 
 // list describes all models on this machine, and then the downloads that did not finish.
-func (a *app) list(ctx context.Context) []listed {
+func (a *App) list(ctx context.Context) []listed {
 	found, partials := installed.List()
 	var all []listed
 	for _, m := range found {
@@ -53,7 +53,7 @@ func (a *app) list(ctx context.Context) []listed {
 }
 
 // describe reads the header of a model, asks whether an engine here runs it, and estimates how fast.
-func (a *app) describe(ctx context.Context, m installed.Model) listed {
+func (a *App) describe(ctx context.Context, m installed.Model) listed {
 	m.Describe()
 	l := listed{Name: m.Name, Place: m.Place, Path: m.Path, Parts: len(m.Parts), Bytes: m.Bytes, Quant: m.Quant,
 		Architecture: m.Architecture, Parameters: m.Parameters, PerToken: m.PerToken, Problem: m.Problem}
@@ -75,11 +75,8 @@ func (a *app) describe(ctx context.Context, m installed.Model) listed {
 
 // lacksMemory says that a model of a size does not fit into the memory that is available, so that it is read from the
 // disk again and again. It is empty if the model fits, or if the memory is not known.
-func (a *app) lacksMemory(bytes int64) string {
-	if a.engine.Memory == nil {
-		return ""
-	}
-	available, _ := a.engine.Memory()
+func (a *App) lacksMemory(bytes int64) string {
+	available := a.FreeMemory()
 	if need := choice.Need(bytes); available > 0 && need > available {
 		return fmt.Sprintf("it needs about %s of memory, and %s are available", render.Size(need), render.Size(available))
 	}
@@ -87,7 +84,7 @@ func (a *app) lacksMemory(bytes int64) string {
 }
 
 // bandwidth is where the measured bandwidth of this machine's memory is kept.
-func (a *app) bandwidth() *roofline.Store {
+func (a *App) bandwidth() *roofline.Store {
 	if a.memorySpeed != nil {
 		return a.memorySpeed
 	}
@@ -96,17 +93,17 @@ func (a *app) bandwidth() *roofline.Store {
 		folder = os.TempDir()
 	}
 	a.memorySpeed = &roofline.Store{Path: filepath.Join(folder, "runner", "bandwidth.json"), Machine: roofline.Machine(),
-		Measure: func() (float64, bool) { return roofline.Measure(a.room()) }}
+		Measure: func() (float64, bool) { return roofline.Measure(a.FreeMemory()) }}
 	return a.memorySpeed
 }
 
-// room returns how much memory the program may take, or 0 if that is not known.
-func (a *app) room() int64 {
+// FreeMemory returns how much memory the program may take, or 0 if that is not known.
+func (a *App) FreeMemory() int64 {
 	if a.engine.Memory == nil {
 		return 0
 	}
-	room, _ := a.engine.Memory()
-	return room
+	free, _ := a.engine.Memory()
+	return free
 }
 
 // speed formats an estimate, such as ~12 tok/s. It has no more digits than an estimate deserves.
@@ -161,9 +158,9 @@ func unfinished(partials []installed.Partial) []listed {
 }
 
 // writeModels writes a table of models. On a terminal that is too narrow for it, each model gets lines of its own.
-func (a *app) writeModels(all []listed) error {
+func (a *App) writeModels(all []listed) error {
 	var b strings.Builder
-	w := table(&b)
+	w := Table(&b)
 	fmt.Fprintln(w, "NAME\tSIZE\tQUANTIZATION\tFAMILY\tSPEED (CPU)\tPLACE\tRUNS")
 	for _, l := range all {
 		fmt.Fprintln(w, strings.Join([]string{l.Name, l.size(), l.Quant, l.Architecture, speed(l.Speed), string(l.Place),
@@ -177,7 +174,7 @@ func (a *app) writeModels(all []listed) error {
 	if a.outTerminal && slices.ContainsFunc(strings.Split(text, "\n"), tooWide) {
 		text = stacked(all, width)
 	}
-	_, err := io.WriteString(a.stdout(), text)
+	_, err := io.WriteString(a.Stdout(), text)
 	return err
 }
 
@@ -211,7 +208,7 @@ func (l *listed) size() string {
 }
 
 // shownModel describes the model that a name means.
-func (a *app) shownModel(ctx context.Context, name string) (listed, error) {
+func (a *App) shownModel(ctx context.Context, name string) (listed, error) {
 	m, err := a.resolve(name)
 	if err != nil {
 		return listed{}, err
@@ -237,8 +234,8 @@ func (a *app) shownModel(ctx context.Context, name string) (listed, error) {
 }
 
 // writeModel writes what is known of a model, a line for each fact.
-func (a *app) writeModel(l listed) error {
-	w := table(a.stdout())
+func (a *App) writeModel(l listed) error {
+	w := Table(a.Stdout())
 	rows := [][2]string{{"name", l.Name}, {"place", string(l.Place)}, {"path", l.Path}, {"size", render.Size(l.Bytes)},
 		{"quantization", l.Quant}, {"family", l.Architecture}}
 	if l.Parameters > 0 {

@@ -22,7 +22,7 @@ func TestTheEngineLogsWhereVerbose(t *testing.T) {
 			}
 			defer file.Close()
 			engine := Engine{Log: func(l *slog.Logger) { l.Debug("no device today") }}
-			(&app{engine: engine, err: file}).logger(format, verbose)
+			(&App{engine: engine, err: file}).Logger(format, verbose)
 			log, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -42,7 +42,7 @@ func TestServeSaysWhere(t *testing.T) {
 	}
 	defer file.Close()
 	at := &net.TCPAddr{IP: net.IPv4zero, Port: 99}
-	(&app{err: file}).announce(&serveOptions{}, []served{{name: "m"}}, at, server.Config{})
+	(&App{err: file}).announce(&serveOptions{}, []served{{name: "m"}}, at, server.Config{})
 	log, err := os.ReadFile(file.Name())
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func scripted() *app {
+func scripted() *App {
 	a := newApp(Engine{
 		Demo: func(context.Context) (string, error) { return "demo.gguf", nil },
 		Choose: func(_ context.Context, path, given string, warn func(string)) (string, error) {

@@ -28,9 +28,9 @@ type mewOptions struct {
 	thoughts int
 }
 
-func (a *app) mewCommand() *cobra.Command {
+func (a *App) mewCommand() *cobra.Command {
 	o := &mewOptions{}
-	cmd := command(&cobra.Command{
+	cmd := Command(&cobra.Command{
 		Use:   "mew [MODEL]",
 		Short: "Take part in a MEW space with a model",
 		Long: `Take part in a MEW space (Multi-Entity Workspace, v0.4) with a model, until interrupted. It answers chat that
@@ -42,8 +42,8 @@ the connection is lost, it connects again.`,
 		Example: `  RUNNER_MEW_TOKEN=... runner mew --url ws://127.0.0.1:8080 -r summary
   runner mew token tokens.json alice --allow chat
   runner serve --mew tokens.json`,
-		Args:              atMost(1, "arguments", "name one model"),
-		ValidArgsFunction: completeModels,
+		Args:              AtMost(1, "arguments", "name one model"),
+		ValidArgsFunction: CompleteModels,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.mew(cmd, o, args) },
 	}, o.flags())
 	cmd.AddCommand(a.mewTokenCommand())
@@ -80,17 +80,17 @@ func (o *mewOptions) flags() flags.Table {
 func (o *mewOptions) validate(cmd *cobra.Command) error {
 	switch {
 	case o.address.URL == "":
-		return usage("--url is missing").hint("give the address of the space's server, as in ws://127.0.0.1:8080")
+		return Usage("--url is missing").Hint("give the address of the space's server, as in ws://127.0.0.1:8080")
 	case o.address.Token == "":
-		return usage("the token is missing").hint("give it with %s or --token", mewTokenVariable)
+		return Usage("the token is missing").Hint("give it with %s or --token", mewTokenVariable)
 	}
 	if err := o.address.Check(); err != nil {
-		return usage("--url: %v", err).from(err).hint("give an address as in ws://127.0.0.1:8080")
+		return Usage("--url: %v", err).From(err).Hint("give an address as in ws://127.0.0.1:8080")
 	}
 	return o.runOptions.validate(cmd)
 }
 
-func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) {
+func (a *App) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) {
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
@@ -111,20 +111,20 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	}
 	rc.CallMemory = runner.NewCallMemory(ownCalls, callAge)
 	if o.exposed() {
-		a.complain("warning: --url is not encrypted, so others on the network can read the token and all messages; use " +
+		a.Complain("warning: --url is not encrypted, so others on the network can read the token and all messages; use " +
 			"wss://")
 	}
 	a.warnReasons(o.request.Rationale, o.record.on, o.request.Visibility, "--reasoning")
-	log := a.logger(logText, o.verbose)
+	log := a.Logger(logText, o.verbose)
 	kept, err := a.keepTraces(&o.record, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, kept.close()) }()
-	ctx, stop := untilStopped(cmd.Context())
+	ctx, stop := UntilStopped(cmd.Context())
 	defer stop()
 	rc.Logger = log
-	gen, _, err := a.open(ctx, model, o.model, rc, a.spinner())
+	gen, _, err := a.open(ctx, model, o.model, rc, a.Spinner())
 	if err != nil {
 		return err
 	}
@@ -141,9 +141,9 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 }
 
 // warnReasons warns if the reasons that a space's model gives for its calls are neither shown nor kept.
-func (a *app) warnReasons(asked, kept bool, v reasoning.Visibility, flag string) {
+func (a *App) warnReasons(asked, kept bool, v reasoning.Visibility, flag string) {
 	if asked && !kept && v != reasoning.VisibilityFull {
-		a.complain("warning: --rationale shows reasons to the space only with " + flag + " full, and keeps them only with " +
+		a.Complain("warning: --rationale shows reasons to the space only with " + flag + " full, and keeps them only with " +
 			"--trace")
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"runner/server/mew/envelope"
 )
 
-func (a *app) mewTokenCommand() *cobra.Command {
+func (a *App) mewTokenCommand() *cobra.Command {
 	kinds := []string{envelope.Chat}
 	var patterns string
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "token FILE ID",
 		Short: "Make a participant's token, add it to FILE and print it",
 		Long: `Make a token for the participant ID of a space that runner serve --mew serves, and add it to FILE. A FILE that
@@ -30,18 +30,18 @@ reasoning. It may always stop the reasoning that answers its own message.`,
   runner mew token tokens.json reader \
     --capabilities '[{"kind": "mcp/request",
       "payload": {"params": {"name": "read_*"}}}]'`,
-		Args: fileAndID,
+		Args: FileAndID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			capabilities, err := mewCapabilities(kinds, patterns)
 			if err != nil {
-				return usage("%v", err).from(err).hint("%s", see(cmd))
+				return Usage("%v", err).From(err).Hint("%s", see(cmd))
 			}
 			token, err := mew.AddToken(args[0], args[1], capabilities)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintln(a.out, token)
-			a.note(fmt.Sprintf("added %s to %s; the token is shown only once", args[1], args[0]))
+			a.Note(fmt.Sprintf("added %s to %s; the token is shown only once", args[1], args[0]))
 			return nil
 		},
 	}, flags.Words("allow", &kinds, "`KINDS` of messages that it may send, or agent"),

@@ -48,7 +48,7 @@ func takeFiles(name, path string, first *models.Snapshot) (*models.Snapshot, err
 	}
 	s, err := models.Take(m.Parts)
 	if err != nil {
-		return nil, input("the files of model %q cannot be read", name).from(err).hint("check the file and its permissions")
+		return nil, Input("the files of model %q cannot be read", name).From(err).Hint("check the file and its permissions")
 	}
 	return s, nil
 }

@@ -47,8 +47,8 @@ func draftsFlag(d *runner.Drafts) flags.Table {
 // checkModelFlags refuses flags that do not go together.
 func checkModelFlags(m *backend.Config) error {
 	if m.FlashAttention == "off" && (m.CacheType == "q8_0" || m.CacheType == "q4_0") {
-		return usage("--cache-type cannot be %q with --flash-attn off", m.CacheType).
-			hint("use --cache-type f16, f32 or bf16, or --flash-attn auto or on")
+		return Usage("--cache-type cannot be %q with --flash-attn off", m.CacheType).
+			Hint("use --cache-type f16, f32 or bf16, or --flash-attn auto or on")
 	}
 	return nil
 }
@@ -72,24 +72,24 @@ func withoutEffect(m *backend.Config) (flags []string) {
 }
 
 // warnLoaded warns where a loaded model differs from what its flags asked for.
-func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
+func (a *App) warnLoaded(asked *backend.Config, info backend.Info) {
 	if asked.GPULayers > 0 && info.GPULayers < asked.GPULayers {
-		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers, but %d are on a GPU; runner doctor lists the "+
+		a.Complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers, but %d are on a GPU; runner doctor lists the "+
 			"GPUs that this build can use", asked.GPULayers, info.GPULayers))
 	}
 	if isFolder(info.Path) {
 		for _, flag := range withoutEffect(asked) {
-			a.complain("warning: --" + flag + " has no effect on a folder with safetensors; leave it out")
+			a.Complain("warning: --" + flag + " has no effect on a folder with safetensors; leave it out")
 		}
 	}
 	// MLX, which runs folders, keeps no more than windows, whatever the memory.
 	if info.WindowOnly && asked.FullWindow != "off" && !isFolder(info.Path) {
-		a.complain("warning: there is not enough free memory for the whole context of this model's sliding-window " +
+		a.Complain("warning: there is not enough free memory for the whole context of this model's sliding-window " +
 			"layers, so earlier turns may have to be prefilled again; " +
 			"free some memory, use a smaller --ctx-size, or accept this with --full-window off")
 	}
 	if info.TrainedContext > 0 && info.ContextSize > info.TrainedContext {
-		a.complain(fmt.Sprintf("warning: the context of %d tokens is longer than the %d that the model was trained for, "+
+		a.Complain(fmt.Sprintf("warning: the context of %d tokens is longer than the %d that the model was trained for, "+
 			"and answers get worse beyond that; use --ctx-size %d or less",
 			info.ContextSize, info.TrainedContext, info.TrainedContext))
 	}

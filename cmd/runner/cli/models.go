@@ -20,9 +20,9 @@ import (
 	"runner/models/names"
 )
 
-func (a *app) listCommand() *cobra.Command {
+func (a *App) listCommand() *cobra.Command {
 	var asJSON bool
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "list",
 		Short: "List the models on this machine",
 		Long: `List the models on this machine: those in the Hugging Face cache, and those of Ollama and LM Studio that are
@@ -32,39 +32,39 @@ SPEED (CPU) estimates how fast the processor can generate: the speed of the memo
 bytes that a token reads. Small models have no estimate, because the processor's caches hold them.
 
 RUNS says whether an engine here runs the model, and whether it fits into the memory that is available now.`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all := a.list(cmd.Context())
 			switch {
 			case asJSON:
-				return render.Lines(a.stdout(), all)
+				return render.Lines(a.Stdout(), all)
 			case len(all) == 0:
-				a.note("there are no models yet but the bundled one, demo; get one, for instance with: runner pull gpt-oss-20b")
+				a.Note("there are no models yet but the bundled one, demo; get one, for instance with: runner pull gpt-oss-20b")
 				return nil
 			}
 			return a.writeModels(all)
 		},
-	}, jsonFlag(&asJSON, "one JSON object a line"))
+	}, JSONFlag(&asJSON, "one JSON object a line"))
 }
 
-func (a *app) showCommand() *cobra.Command {
+func (a *App) showCommand() *cobra.Command {
 	var asJSON bool
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:               "show MODEL",
 		Short:             "Show what is known about a model on this machine",
-		Args:              exactly(1, "name one model", ""),
-		ValidArgsFunction: completeModels,
+		Args:              Exactly(1, "name one model", ""),
+		ValidArgsFunction: CompleteModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := a.shownModel(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return render.Lines(a.stdout(), []listed{l})
+				return render.Lines(a.Stdout(), []listed{l})
 			}
 			return a.writeModel(l)
 		},
-	}, jsonFlag(&asJSON, "write one JSON object"))
+	}, JSONFlag(&asJSON, "write one JSON object"))
 }
 
 // inCache finds a repository in the Hugging Face cache by a name that people use.
@@ -79,7 +79,7 @@ func inCache(name string) (repo cache.Repo, selector string, err error) {
 			return r, selector, nil
 		}
 	}
-	e := input("the Hugging Face cache has no model %q", name).from(fs.ErrNotExist).hint("see runner list")
+	e := Input("the Hugging Face cache has no model %q", name).From(fs.ErrNotExist).Hint("see runner list")
 	found, _ := installed.List()
 	for _, m := range found {
 		if m.Place != installed.HuggingFace && strings.EqualFold(m.Name, name) {
@@ -89,15 +89,15 @@ func inCache(name string) (repo cache.Repo, selector string, err error) {
 	return repo, "", e
 }
 
-func (a *app) rmCommand() *cobra.Command {
+func (a *App) rmCommand() *cobra.Command {
 	all := false
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove a downloaded model",
 		Long: `Remove a model from the Hugging Face cache. NAME is ORG/REPO:Q4_K_M for one model of a repository, or
 ORG/REPO if there is only one of it here, or with --all. What unfinished downloads left goes, too. Files that other
 revisions use are kept. Remove models of Ollama and LM Studio with those programs.`,
-		Args:              exactly(1, "name one model", ""),
+		Args:              Exactly(1, "name one model", ""),
 		ValidArgsFunction: completeInstalled,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.remove(args[0], all) },
 	}, flags.Switch("all", &all, "remove all quantizations of the repository"))
@@ -105,15 +105,15 @@ revisions use are kept. Remove models of Ollama and LM Studio with those program
 
 // remove removes a model from the Hugging Face cache, with what unfinished downloads of it left. Without a selector or
 // all it removes no more than one.
-func (a *app) remove(name string, all bool) error {
+func (a *App) remove(name string, all bool) error {
 	repo, selector, err := inCache(name)
 	if err != nil {
 		return err
 	}
 	if found := installed.InRepo(repo); selector == "" && len(found) > 1 && !all {
 		selectors := installed.Selectors(found)
-		return input("%d models of %s are here: %s", len(found), repo.ID(), choice.List(selectors)).
-			hint("name one, for instance %s:%s, or remove them with --all", repo.ID(), selectors[0])
+		return Input("%d models of %s are here: %s", len(found), repo.ID(), choice.List(selectors)).
+			Hint("name one, for instance %s:%s, or remove them with --all", repo.ID(), selectors[0])
 	}
 	partials, bytes, err := discardPartials(repo, selector)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *app) remove(name string, all bool) error {
 	if selector != "" {
 		picked := installed.Select(installed.InRepo(repo), selector)
 		if len(picked) == 0 && partials == 0 {
-			return input("%s has no %q here", repo.ID(), selector).hint("see runner list")
+			return Input("%s has no %q here", repo.ID(), selector).Hint("see runner list")
 		}
 		var parts []string
 		for _, m := range picked {
@@ -140,13 +140,13 @@ func (a *app) remove(name string, all bool) error {
 		return err
 	}
 	if done.Files+partials == 0 {
-		return input("there is nothing of %s here", repo.ID()).hint("see runner list")
+		return Input("there is nothing of %s here", repo.ID()).Hint("see runner list")
 	}
 	what := []string{count(done.Files, "file", "files")}
 	if partials > 0 {
 		what = append(what, count(partials, "unfinished download", "unfinished downloads"))
 	}
-	a.note(fmt.Sprintf("removed %s: %s, %s", name, strings.Join(what, " and "), render.Size(done.Bytes+bytes)))
+	a.Note(fmt.Sprintf("removed %s: %s, %s", name, strings.Join(what, " and "), render.Size(done.Bytes+bytes)))
 	return nil
 }
 
@@ -161,23 +161,23 @@ func discardPartials(repo cache.Repo, selector string) (n int, bytes int64, err 
 		case err != nil:
 			return n, bytes, err
 		case left:
-			return n, bytes, input("%s is being downloaded", p.Name).hint("stop the download first")
+			return n, bytes, Input("%s is being downloaded", p.Name).Hint("stop the download first")
 		}
 		n, bytes = n+1, bytes+p.Bytes
 	}
 	return n, bytes, nil
 }
 
-func (a *app) verifyCommand() *cobra.Command {
+func (a *App) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [NAME]",
 		Short: "Check downloaded models against their hashes",
 		Long: `Check the files of a model in the Hugging Face cache, or of all models there, against the hub's hashes. The
 exit code is 1 if a file is damaged or missing.`,
-		Args:              atMost(1, "models", "name one"),
+		Args:              AtMost(1, "models", "name one"),
 		ValidArgsFunction: completeInstalled,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilStopped(cmd.Context())
+			ctx, stop := UntilStopped(cmd.Context())
 			defer stop()
 			repos, err := cache.Default().Repos()
 			if errors.Is(err, fs.ErrNotExist) {
@@ -192,43 +192,43 @@ exit code is 1 if a file is damaged or missing.`,
 				return err
 			}
 			if len(repos) == 0 {
-				a.note("there are no models in the Hugging Face cache")
+				a.Note("there are no models in the Hugging Face cache")
 			}
 			return a.verify(ctx, repos)
 		},
 	}
 }
 
-func (a *app) verify(ctx context.Context, repos []cache.Repo) error {
+func (a *App) verify(ctx context.Context, repos []cache.Repo) error {
 	bad := 0
 	for _, repo := range repos {
 		if commits, _ := repo.Commits(); len(repos) > 1 && len(commits) == 0 {
 			continue // nothing of it was downloaded whole
 		}
-		spinner := a.spinner()
+		spinner := a.Spinner()
 		v, err := repo.Verify(ctx, func(done, total int64) {
 			spinner.Set(fmt.Sprintf("checking %s %3.0f%%", repo.ID(), 100*float64(done)/float64(max(total, 1))))
 		})
 		spinner.Stop()
 		switch {
 		case ctx.Err() != nil:
-			return errInterrupted
+			return ErrInterrupted
 		case err != nil:
 			return err
 		}
-		fmt.Fprintf(a.stdout(), "%s: %s, %s, %d damaged\n", repo.ID(), count(v.Files, "file", "files"),
+		fmt.Fprintf(a.Stdout(), "%s: %s, %s, %d damaged\n", repo.ID(), count(v.Files, "file", "files"),
 			render.Size(v.Bytes), len(v.Damaged))
 		for _, d := range v.Damaged {
-			fmt.Fprintln(a.stdout(), "  "+d.String())
+			fmt.Fprintln(a.Stdout(), "  "+d.String())
 		}
 		if len(v.Unknown) > 0 {
-			fmt.Fprintln(a.stdout(), "  without a hash: "+choice.List(v.Unknown))
+			fmt.Fprintln(a.Stdout(), "  without a hash: "+choice.List(v.Unknown))
 		}
 		bad += len(v.Damaged)
 	}
 	if bad > 0 {
-		return input("%s damaged or missing", count(bad, "file is", "files are")).
-			hint("remove the model with runner rm, and get it again with runner pull")
+		return Input("%s damaged or missing", count(bad, "file is", "files are")).
+			Hint("remove the model with runner rm, and get it again with runner pull")
 	}
 	return nil
 }

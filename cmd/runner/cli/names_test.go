@@ -56,7 +56,7 @@ func TestWordsAreNamesOrPrompts(t *testing.T) {
 		"v1.2":                     "runner run demo v1.2", "https://example.com/x1": "ORG/REPO"} {
 		model, _, given, err := splitArguments([]string{word})
 		if err == nil && model == word {
-			_, err = new(app).resolve(word)
+			_, err = new(App).resolve(word)
 		}
 		var e *models.Error
 		if given || !errors.As(err, &e) || !strings.Contains(e.Hint(), want) {
@@ -79,7 +79,7 @@ func TestServedNames(t *testing.T) {
 	}
 	const address = "https://huggingface.co/org/repo/resolve/main/m.gguf?download=true"
 	var e *models.Error
-	if _, err := new(app).resolveServed(t.Context(), []string{address}); !errors.As(err, &e) || e.Name != address {
+	if _, err := new(App).resolveServed(t.Context(), []string{address}); !errors.As(err, &e) || e.Name != address {
 		t.Errorf("an address with a query: %v", err)
 	}
 }

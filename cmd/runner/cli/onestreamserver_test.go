@@ -111,8 +111,9 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 				Loops: []generation.Loop{delegate.Loop{}}})
 		}})
 	s := server.New(cfg)
+	o.rooms = newApp(Engine{}, Build{}).servings()
 	o.sealKeys = filepath.Join(dir, "seal.keys")
-	if err := mountFormats(t.Context(), s, o, nil, nil, nil, cfg.Logger); err != nil {
+	if err := mountFormats(t.Context(), &Host{Server: s, Defaults: o.defaults, Logger: cfg.Logger}, o, nil); err != nil {
 		t.Fatal(err)
 	}
 	return testenv.Listen(t, s)

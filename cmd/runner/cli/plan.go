@@ -20,11 +20,11 @@ import (
 // validatePlan refuses flags that cannot be combined with --plan.
 func (o *runOptions) validatePlan(cmd *cobra.Command) error {
 	if o.tools == "" {
-		return usage("--plan needs functions to plan with").hint("give them with --tools")
+		return Usage("--plan needs functions to plan with").Hint("give them with --tools")
 	}
 	for _, name := range append([]string{"output", "tool-choice", "rationale", "verbose"}, formFlags...) {
 		if cmd.Flags().Changed(name) {
-			return usage("--plan and --%s exclude each other", name).hint("leave one of them out")
+			return Usage("--plan and --%s exclude each other", name).Hint("leave one of them out")
 		}
 	}
 	return nil
@@ -32,7 +32,7 @@ func (o *runOptions) validatePlan(cmd *cobra.Command) error {
 
 // plan asks for a plan and writes it. If reasons are missing, it asks once more and takes the plan with fewer missing
 // reasons.
-func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req generation.Request,
+func (a *App) plan(ctx context.Context, gen generator, o *runOptions, req generation.Request,
 	spinner *render.Spinner) error {
 	tools := make([]string, len(req.Tools))
 	for i, t := range req.Tools {
@@ -54,7 +54,7 @@ func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req genera
 		s.Out, s.OutTerminal = io.Discard, false // plan writes the final plan itself
 		req.Trace = o.records.tracer(newRunID())
 		reply, err := generate(ctx, gen, req, render.NewPipe(s), spinner)
-		o.records.tell(reply.Result, a.note)
+		o.records.tell(reply.Result, a.Note)
 		if err != nil {
 			return decision.Plan{}, err
 		}
@@ -80,10 +80,10 @@ func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req genera
 		return err
 	}
 	if best.Missing > 0 {
-		a.complain(fmt.Sprintf("warning: plan_rationale_missing: %s of the plan without a reason",
+		a.Complain(fmt.Sprintf("warning: plan_rationale_missing: %s of the plan without a reason",
 			count(best.Missing, "step", "steps")))
 	}
-	return render.Indented(a.stdout()).Encode(best)
+	return render.Indented(a.Stdout()).Encode(best)
 }
 
 // planError is an answer that is not a valid plan.

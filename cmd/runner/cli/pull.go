@@ -23,9 +23,9 @@ import (
 	"runner/models/pull"
 )
 
-func (a *app) pullCommand() *cobra.Command {
+func (a *App) pullCommand() *cobra.Command {
 	var asJSON bool
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "pull NAME",
 		Short: "Download a model",
 		Long: `Download a model into the Hugging Face cache, where other programs find it, too.
@@ -39,43 +39,43 @@ HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE and HF_HUB_OFFLINE work as in Huggi
 		Example: `  runner pull gpt-oss-20b
   runner pull ggml-org/gpt-oss-20b-GGUF
   runner pull unsloth/Qwen3-8B-GGUF:Q5_K_M`,
-		Args:              exactly(1, "name one model", ""),
+		Args:              Exactly(1, "name one model", ""),
 		ValidArgsFunction: completePull,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilStopped(cmd.Context())
+			ctx, stop := UntilStopped(cmd.Context())
 			defer stop()
 			err := a.pull(ctx, args[0], asJSON)
 			if ctx.Err() != nil {
 				err = a.stopped()
 			}
 			if err != nil && asJSON {
-				_ = json.NewEncoder(a.stdout()).Encode(failed{State: stateError, Error: err.Error(), Hint: hint(err)})
+				_ = json.NewEncoder(a.Stdout()).Encode(failed{State: stateError, Error: err.Error(), Hint: hint(err)})
 			}
 			return err
 		},
-	}, jsonFlag(&asJSON, "report progress, waits and errors as JSON, one object a line"))
+	}, JSONFlag(&asJSON, "report progress, waits and errors as JSON, one object a line"))
 }
 
 // stopped says that an interrupted download lost nothing.
-func (a *app) stopped() error {
-	a.note("interrupted; what is here is kept, and the same command goes on with it")
-	return errInterrupted
+func (a *App) stopped() error {
+	a.Note("interrupted; what is here is kept, and the same command goes on with it")
+	return ErrInterrupted
 }
 
 // pull downloads a model.
-func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
+func (a *App) pull(ctx context.Context, name string, asJSON bool) error {
 	planning, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	here, isHere := pulledBefore(name)
 	told := a.waiting()
-	client, err := a.hubClient(func(err error, wait time.Duration) {
+	client, err := a.HubClient(func(err error, wait time.Duration) {
 		if isHere {
 			giveUp(err)
 			return
 		}
 		if asJSON {
 			line := failed{State: stateRetrying, Error: err.Error(), Wait: wait.Seconds()}
-			_ = json.NewEncoder(a.stdout()).Encode(line) // the pull goes on
+			_ = json.NewEncoder(a.Stdout()).Encode(line) // the pull goes on
 			return
 		}
 		told(err, wait)
@@ -85,14 +85,14 @@ func (a *app) pull(ctx context.Context, name string, asJSON bool) error {
 	}
 	plan, chosen, err := a.planPull(planning, client, name)
 	if e := (*hub.Error)(nil); isHere && errors.As(err, &e) && (e.Kind == hub.Offline || e.Temporary) {
-		a.complain("warning: the model is here, but whether it is the newest version is not known: " + e.Error())
+		a.Complain("warning: the model is here, but whether it is the newest version is not known: " + e.Error())
 		return a.ready(here.name, here.snapshot, asJSON)
 	}
 	if err != nil {
 		return err
 	}
 	if !asJSON {
-		a.note(describePull(plan, chosen))
+		a.Note(describePull(plan, chosen))
 	}
 	return a.fetch(ctx, plan, chosen, asJSON, false)
 }
@@ -127,17 +127,17 @@ func pulledBefore(name string) (pulled, bool) {
 }
 
 // ready says that a model is here.
-func (a *app) ready(name, snapshot string, asJSON bool) error {
+func (a *App) ready(name, snapshot string, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(a.stdout()).Encode(map[string]string{"state": stateSuccess, "name": name, "path": snapshot})
+		return json.NewEncoder(a.Stdout()).Encode(map[string]string{"state": stateSuccess, "name": name, "path": snapshot})
 	}
-	a.note("ready: runner run " + name)
+	a.Note("ready: runner run " + name)
 	return nil
 }
 
 // offerPull asks on the terminal whether to download a model that is not here, and does so. It reports false if the
 // answer is no.
-func (a *app) offerPull(ctx context.Context, name string) (bool, error) {
+func (a *App) offerPull(ctx context.Context, name string) (bool, error) {
 	client, err := a.hub()
 	if err != nil {
 		return false, err
@@ -146,7 +146,7 @@ func (a *app) offerPull(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprint(a.stderr(), render.Wrap(offer(name, plan, chosen), a.noteWidth()-len(" yes"))+" ")
+	fmt.Fprint(a.Stderr(), render.Wrap(offer(name, plan, chosen), a.noteWidth()-len(" yes"))+" ")
 	yes, err := a.answersYes(ctx)
 	if err != nil || !yes {
 		return false, err
@@ -167,7 +167,7 @@ func offer(name string, plan *pull.Plan, chosen choice.Choice) string {
 }
 
 // answersYes reads the answer to a question. An end of the input, or of ctx, is an interrupt.
-func (a *app) answersYes(ctx context.Context) (bool, error) {
+func (a *App) answersYes(ctx context.Context) (bool, error) {
 	answers := make(chan string, 1)
 	go func() {
 		answer, err := bufio.NewReader(a.in).ReadString('\n')
@@ -178,10 +178,10 @@ func (a *app) answersYes(ctx context.Context) (bool, error) {
 	}()
 	select {
 	case <-ctx.Done():
-		return false, errInterrupted
+		return false, ErrInterrupted
 	case answer, ok := <-answers:
 		if !ok {
-			return false, errInterrupted
+			return false, ErrInterrupted
 		}
 		answer = strings.ToLower(strings.TrimSpace(answer))
 		return answer == "y" || answer == "yes", nil
@@ -192,12 +192,12 @@ func (a *app) answersYes(ctx context.Context) (bool, error) {
 const tooBig = "This machine may not have the memory for this model, and it is the smallest there is"
 
 // fetch downloads what a plan says. asked reports that the user said yes to it.
-func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, asJSON, asked bool) error {
+func (a *App) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, asJSON, asked bool) error {
 	if chosen.TooBig && !asked {
-		a.complain("warning: " + tooBig)
+		a.Complain("warning: " + tooBig)
 	}
 	for _, r := range plan.Refused {
-		a.complain(fmt.Sprintf("warning: the file %q is left out: %s", r.Path, r.Why))
+		a.Complain(fmt.Sprintf("warning: the file %q is left out: %s", r.Path, r.Why))
 	}
 	var files []string
 	for _, i := range plan.Items {
@@ -220,7 +220,7 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 		}
 	}
 	if asJSON {
-		enc := json.NewEncoder(a.stdout())
+		enc := json.NewEncoder(a.Stdout())
 		report = func(p download.Progress) {
 			line := transferred{File: p.File, State: string(p.State), Done: p.Done, Total: p.Total, Verified: p.Verified}
 			if p.Retry != nil {
@@ -235,7 +235,7 @@ func (a *app) fetch(ctx context.Context, plan *pull.Plan, chosen choice.Choice, 
 		return err
 	}
 	if !result.Linked {
-		a.complain("warning: links do not work here, so other revisions of the model do not share its files")
+		a.Complain("warning: links do not work here, so other revisions of the model do not share its files")
 	}
 	return a.ready(pull.Spelled(plan, chosen), result.Snapshot, asJSON)
 }
@@ -285,21 +285,21 @@ type failed struct {
 }
 
 // hub returns a client of the hub that the environment names. It says on the terminal when it has to wait.
-func (a *app) hub() (*hub.Client, error) { return a.hubClient(a.waiting()) }
+func (a *App) hub() (*hub.Client, error) { return a.HubClient(a.waiting()) }
 
 // waiting says that the hub is asked again, once for each cause.
-func (a *app) waiting() func(error, time.Duration) {
+func (a *App) waiting() func(error, time.Duration) {
 	last := ""
 	return func(err error, _ time.Duration) {
 		if line := again(err); line != last {
 			last = line
-			a.note(line)
+			a.Note(line)
 		}
 	}
 }
 
-// hubClient returns a client of the hub that the environment names. waiting is called when it has to wait.
-func (a *app) hubClient(waiting func(err error, wait time.Duration)) (*hub.Client, error) {
+// HubClient returns a client of the hub that the environment names. waiting is called when it has to wait.
+func (a *App) HubClient(waiting func(err error, wait time.Duration)) (*hub.Client, error) {
 	cfg, err := hub.FromEnvironment()
 	if err != nil {
 		return nil, err
@@ -318,27 +318,23 @@ func again(err error) string {
 }
 
 // planPull finds the repository and the files that a name means.
-func (a *app) planPull(ctx context.Context, client *hub.Client, name string) (*pull.Plan, choice.Choice, error) {
+func (a *App) planPull(ctx context.Context, client *hub.Client, name string) (*pull.Plan, choice.Choice, error) {
 	var chosen choice.Choice
 	parsed, err := names.Parse(name, models.Hosts()...)
 	if err != nil {
 		return nil, chosen, err
 	}
 	if name == demoName {
-		return nil, chosen, input("%s is part of this program", demoName).hint("use it: runner run %s", demoName)
+		return nil, chosen, Input("%s is part of this program", demoName).Hint("use it: runner run %s", demoName)
 	}
 	if repos, _ := parsed.OnHub(); len(repos) == 0 {
-		e := input("no model %q is known", name).hint("name a repository of the hub as ORG/REPO")
+		e := Input("no model %q is known", name).Hint("name a repository of the hub as ORG/REPO")
 		if near := models.Near(name); len(near) > 0 {
 			e.advice = models.DidYouMean(near)
 		}
 		return nil, chosen, e
 	}
-	memory := int64(0)
-	if a.engine.Memory != nil {
-		memory, _ = a.engine.Memory()
-	}
-	plan, chosen, err := pull.NewNamedPlan(ctx, client, cache.Default(), parsed, memory)
+	plan, chosen, err := pull.NewNamedPlan(ctx, client, cache.Default(), parsed, a.FreeMemory())
 	return plan, chosen, suggest(parsed, err)
 }
 

@@ -54,7 +54,7 @@ func (o *recordOptions) recording() bool { return o.on || o.space }
 
 // openRecords returns the store for traces and the recipients that they are sealed to. A store that cannot be opened
 // now is not an error.
-func (a *app) openRecords(o *recordOptions) (s *lateStore, to []trace.Recipient, err error) {
+func (a *App) openRecords(o *recordOptions) (s *lateStore, to []trace.Recipient, err error) {
 	a.traced = true
 	if to, err = a.recipients(o); err != nil {
 		return nil, nil, err
@@ -70,7 +70,7 @@ func (a *app) openRecords(o *recordOptions) (s *lateStore, to []trace.Recipient,
 }
 
 // recipients returns the recipients that traces are sealed to.
-func (a *app) recipients(o *recordOptions) (list []trace.Recipient, err error) {
+func (a *App) recipients(o *recordOptions) (list []trace.Recipient, err error) {
 	if len(o.to) == 0 {
 		key, err := o.keys.current()
 		return []trace.Recipient{key}, err
@@ -89,8 +89,8 @@ func (a *app) recipients(o *recordOptions) (list []trace.Recipient, err error) {
 		}
 	}
 	if len(list) > trace.MaxRecipients {
-		return nil, usage("--trace-to names %d keys, but at most %d are allowed", len(list), trace.MaxRecipients).
-			hint("name fewer")
+		return nil, Usage("--trace-to names %d keys, but at most %d are allowed", len(list), trace.MaxRecipients).
+			Hint("name fewer")
 	}
 	return list, nil
 }
@@ -99,7 +99,7 @@ func (a *app) recipients(o *recordOptions) (list []trace.Recipient, err error) {
 const keyIDSize = 16
 
 // recipientsOf reads one value of --trace-to.
-func (a *app) recipientsOf(o *recordOptions, text string) (list []trace.Recipient, err error) {
+func (a *App) recipientsOf(o *recordOptions, text string) (list []trace.Recipient, err error) {
 	if r, err := trace.ParseRecipient(text); err == nil {
 		return []trace.Recipient{r}, nil
 	}
@@ -107,7 +107,7 @@ func (a *app) recipientsOf(o *recordOptions, text string) (list []trace.Recipien
 		key, err := o.keys.public(text)
 		return []trace.Recipient{key}, err
 	}
-	content, err := a.readFile("--trace-to", text)
+	content, err := a.ReadFile("--trace-to", text)
 	if err != nil {
 		return nil, err
 	}
@@ -117,20 +117,20 @@ func (a *app) recipientsOf(o *recordOptions, text string) (list []trace.Recipien
 		}
 		r, err := trace.ParseRecipient(line)
 		if err != nil {
-			return nil, input("--trace-to %s: it has a line that is not a public key", text).from(err).
-				hint("give what runner trace keys export prints, one a line")
+			return nil, Input("--trace-to %s: it has a line that is not a public key", text).From(err).
+				Hint("give what runner trace keys export prints, one a line")
 		}
 		list = append(list, r)
 	}
 	if len(list) == 0 {
-		return nil, input("--trace-to %s: it has no key", text).hint("give what runner trace keys export prints")
+		return nil, Input("--trace-to %s: it has no key", text).Hint("give what runner trace keys export prints")
 	}
 	return list, nil
 }
 
 // records records the runs of one command. The zero value records none.
 type records struct {
-	app    *app
+	app    *App
 	traces *tracing.Traces
 
 	mu     sync.Mutex
@@ -139,7 +139,7 @@ type records struct {
 }
 
 // record returns the recorder of a command's runs and its store. The caller closes the store when all runs have ended.
-func (a *app) record(o *recordOptions) (*records, *lateStore, error) {
+func (a *App) record(o *recordOptions) (*records, *lateStore, error) {
 	s, _, err := a.openRecords(o)
 	if err != nil {
 		return nil, nil, err
@@ -180,7 +180,7 @@ func (r *records) tell(result *reasoning.Result, say func(line string)) {
 		say("trace " + r.stored)
 	}
 	if known := (*store.Error)(nil); r.failed != nil && (result == nil || !errors.As(r.failed, &known)) {
-		r.app.complain("warning: " + strings.Join(strings.Fields(r.failed.Error()), " "))
+		r.app.Complain("warning: " + strings.Join(strings.Fields(r.failed.Error()), " "))
 	}
 	r.stored, r.failed = "", nil
 }

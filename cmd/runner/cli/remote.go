@@ -82,17 +82,17 @@ func (r *remoteFlags) reachFlags() flags.Table {
 }
 
 // remote uses the flags from now on.
-func (a *app) remote(r remoteFlags) { a.remotes, a.tokenizers = r.Remote, r.tokenizers }
+func (a *App) remote(r remoteFlags) { a.remotes, a.tokenizers = r.Remote, r.tokenizers }
 
 // address checks that the flags for engines at addresses have a model to act on, and gives each model its tokenizer.
 // Values from a settings file or a variable are not refused, because they are for other commands, too.
-func (a *app) address(list ...served) error {
+func (a *App) address(list ...served) error {
 	away := func(s served) bool { return isRemote(s.model.Path) }
 	if !slices.ContainsFunc(list, away) {
 		for _, name := range addressFlags {
 			if a.origins[name] == settings.CommandLine {
-				return usage("--%s is for an engine at an address, and no model is at one", name).
-					hint("leave it out, or name an address, as in http://127.0.0.1:8080")
+				return Usage("--%s is for an engine at an address, and no model is at one", name).
+					Hint("leave it out, or name an address, as in http://127.0.0.1:8080")
 			}
 		}
 		return nil
@@ -103,13 +103,13 @@ func (a *app) address(list ...served) error {
 		i := slices.IndexFunc(list, func(s served) bool { return s.name != "" && s.name == name })
 		switch {
 		case ok && i >= 0 && !away(list[i]):
-			return usage("--tokenizer %s is for a model that is not at an address", value).
-				hint("leave it out: the model has its own tokenizer")
+			return Usage("--tokenizer %s is for a model that is not at an address", value).
+				Hint("leave it out: the model has its own tokenizer")
 		case ok && i >= 0:
 			a.tokenizerAt[list[i].model.Path] = model
 		case a.remotes.Tokenizer != "":
-			return usage("--tokenizer %s is the second one for all models", value).
-				hint("use --tokenizer NAME=MODEL, with the name of a served model")
+			return Usage("--tokenizer %s is the second one for all models", value).
+				Hint("use --tokenizer NAME=MODEL, with the name of a served model")
 		default:
 			a.remotes.Tokenizer = value
 		}
@@ -138,7 +138,7 @@ func splitKind(name string) (kind, address string) {
 }
 
 // remoteAt says how to reach the engine at an address.
-func (a *app) remoteAt(name string) Remote {
+func (a *App) remoteAt(name string) Remote {
 	r := a.remotes
 	r.Kind, r.URL = splitKind(name)
 	if t := a.tokenizerAt[name]; t != "" {
@@ -151,7 +151,7 @@ func (a *app) remoteAt(name string) Remote {
 func remoteModel(address string) models.Model { return models.Model{Name: address, Path: address} }
 
 // remoteName asks the engine at an address for the name of its model.
-func (a *app) remoteName(ctx context.Context, address string) (string, error) {
+func (a *App) remoteName(ctx context.Context, address string) (string, error) {
 	f, err := a.engine.DescribeRemote(ctx, a.remoteAt(address))
 	if err != nil {
 		return "", err
@@ -163,7 +163,7 @@ func (a *app) remoteName(ctx context.Context, address string) (string, error) {
 }
 
 // checkRemote reports what the engine at an address is and can do.
-func (a *app) checkRemote(ctx context.Context, r *report, address string) bool {
+func (a *App) checkRemote(ctx context.Context, r *report, address string) bool {
 	f, err := a.engine.DescribeRemote(ctx, a.remoteAt(address))
 	if err != nil {
 		r.fail("engine", "%s", errorLine(err))
@@ -194,7 +194,7 @@ func (a *app) checkRemote(ctx context.Context, r *report, address string) bool {
 }
 
 // warnShared warns that an engine lets different callers share prefixes. An address is asked once.
-func (a *app) warnShared(ctx context.Context, address string) {
+func (a *App) warnShared(ctx context.Context, address string) {
 	if a.asked[address] {
 		return
 	}
@@ -220,7 +220,7 @@ func (a *app) warnShared(ctx context.Context, address string) {
 }
 
 // openRemote opens the model of the engine at an address.
-func (a *app) openRemote(ctx context.Context, address string, cfg backend.Config, log *slog.Logger) (backend.Model,
+func (a *App) openRemote(ctx context.Context, address string, cfg backend.Config, log *slog.Logger) (backend.Model,
 	error) {
 	for _, flag := range withoutEffect(&cfg) {
 		a.warnEngine("--" + flag + " has no effect on an engine at an address; leave it out")

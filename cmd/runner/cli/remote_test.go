@@ -38,7 +38,7 @@ func TestFlagsForAddresses(t *testing.T) {
 		{name: "two for all", tokenizers: []string{"x", "y"}, list: []served{big, small}, refused: "second"},
 		{name: "one for a file", tokenizers: []string{"here=x"}, list: []served{here, big}, refused: "not at an address"},
 	} {
-		a := &app{origins: map[string]string{c.typed: settings.CommandLine}}
+		a := &App{origins: map[string]string{c.typed: settings.CommandLine}}
 		a.remote(remoteFlags{tokenizers: c.tokenizers})
 		err := a.address(c.list...)
 		if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {

@@ -12,7 +12,7 @@ import (
 	"runner/cmd/runner/help"
 )
 
-func (a *app) rootCommand() *cobra.Command {
+func (a *App) rootCommand() *cobra.Command {
 	var version bool
 	root := &cobra.Command{
 		Use:   "runner",
@@ -24,7 +24,7 @@ answer: hidden by default, summarised or shown in full on request.`,
   runner run gpt-oss-20b
   runner serve gpt-oss-20b`,
 		SilenceErrors: true, SilenceUsage: true,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
 				return a.writeVersions()
@@ -36,9 +36,9 @@ answer: hidden by default, summarised or shown in full on request.`,
 	flags.Add(root, flags.Switch("version", &version, "print the versions of runner, its engine and Go", flags.Short("v"),
 		flags.CommandLine))
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help.Write(a.stdout(), cmd, a.helpWidth()) })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help.Write(a.Stdout(), cmd, a.helpWidth()) })
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
-		help.WriteUsage(a.stdout(), cmd, a.helpWidth())
+		help.WriteUsage(a.Stdout(), cmd, a.helpWidth())
 		return nil
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -47,7 +47,7 @@ answer: hidden by default, summarised or shown in full on request.`,
 }
 
 // addCommands adds the commands by the groups of the help, and those that only the program itself starts.
-func (a *app) addCommands(root *cobra.Command) {
+func (a *App) addCommands(root *cobra.Command) {
 	for _, g := range []struct {
 		id, title string
 		commands  []*cobra.Command
@@ -64,6 +64,11 @@ func (a *app) addCommands(root *cobra.Command) {
 		for _, cmd := range g.commands {
 			cmd.GroupID = g.id
 			root.AddCommand(cmd)
+		}
+	}
+	for _, r := range registered {
+		if r.Commands != nil {
+			root.AddCommand(r.Commands(a)...)
 		}
 	}
 	root.InitDefaultHelpCmd()
@@ -90,10 +95,10 @@ func helpOf(cmd *cobra.Command, args []string) error {
 	return of.Help()
 }
 
-// group returns a command that only holds other commands. Called alone, it prints its help.
-func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+// Group returns a command that only holds other commands. Called alone, it prints its help.
+func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: noArguments, Annotations: map[string]string{help.OnlyGroups: "true"},
+		Use: use, Short: short, Long: long, Args: NoArguments, Annotations: map[string]string{help.OnlyGroups: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
@@ -102,7 +107,7 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 
 // flagError turns an error of the flag parser into one line with a hint.
 func flagError(cmd *cobra.Command, err error) error {
-	u := usage("%v", err).from(err).hint("%s", see(cmd))
+	u := Usage("%v", err).From(err).Hint("%s", see(cmd))
 	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
 		name := unknown.GetSpecifiedName()
 		elsewhere := flagsElsewhere[cmd.Name()][name]

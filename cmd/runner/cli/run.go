@@ -30,9 +30,9 @@ import (
 // demoName is the name of the bundled model.
 const demoName = "demo"
 
-func (a *app) runCommand() *cobra.Command {
+func (a *App) runCommand() *cobra.Command {
 	o := &runOptions{}
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "run [MODEL] [PROMPT]",
 		Short: "Ask a model, or chat with it",
 		Long: `Ask a model one question, or chat with it when there is no prompt and this is a terminal.
@@ -52,18 +52,18 @@ error.`,
   runner run ggml-org/gpt-oss-20b-GGUF
   git diff | runner run model.gguf --reasoning-effort high "Review this change."
   runner run --output json "What is 532 - 187?" | jq .answer`,
-		Args: atMost(2, "arguments", "put the prompt in quotes"),
+		Args: AtMost(2, "arguments", "put the prompt in quotes"),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return completeModels(cmd, args, typed)
+			return CompleteModels(cmd, args, typed)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, o, args) },
 	}, o.flags())
 }
 
-func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) {
+func (a *App) run(cmd *cobra.Command, o *runOptions, args []string) (err error) {
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
@@ -108,16 +108,16 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		}
 		defer func() {
 			if err := traces.Close(); err != nil {
-				a.complain("warning: cannot close the trace store: " + err.Error())
+				a.Complain("warning: cannot close the trace store: " + err.Error())
 			}
 		}()
 	}
 	if !chatting && o.request.Visibility != reasoning.VisibilitySummary {
 		o.model.Sequences = 1 // without a summary pass one is enough
 	}
-	ctx, stop := untilStopped(cmd.Context())
+	ctx, stop := UntilStopped(cmd.Context())
 	defer stop()
-	spinner := a.spinner()
+	spinner := a.Spinner()
 	if err := a.isolate(o.isolation); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		ctx, interrupted, done := c.catch(cmd.Context(), ctx, stop) // the chat has its own way with signals
 		defer done()
 		if interrupted {
-			return errors.Join(errInterrupted, c.close())
+			return errors.Join(ErrInterrupted, c.close())
 		}
 		c.open = func(ctx context.Context, other string) (generator, time.Duration, error) {
 			return a.openByName(ctx, other, o.model, ownTemplate(cfg, other == q.name), spinner)
@@ -164,7 +164,7 @@ type wanted struct {
 }
 
 // wanted finds the prompt, the conversation and the model that the arguments ask for.
-func (a *app) wanted(ctx context.Context, o *runOptions, args []string) (q wanted, err error) {
+func (a *App) wanted(ctx context.Context, o *runOptions, args []string) (q wanted, err error) {
 	q.name, q.typed, q.given, err = o.arguments(args)
 	if len(args) == 1 && a.mayPull(err) {
 		q.name, err = args[0], nil
@@ -187,19 +187,19 @@ func (a *app) wanted(ctx context.Context, o *runOptions, args []string) (q wante
 }
 
 // refuse returns an error for options and a prompt that do not go together.
-func (o *runOptions) refuse(a *app, chatting bool, p prompt) error {
+func (o *runOptions) refuse(a *App, chatting bool, p prompt) error {
 	switch {
 	case chatting && o.plan:
-		return usage("--plan does not work in a chat").hint("give a prompt")
+		return Usage("--plan does not work in a chat").Hint("give a prompt")
 	case o.plan && (o.delegate != "" || o.request.Delegation.Model):
-		return usage("a plan cannot be delegated").hint("leave out --plan, or --delegate and --allow-delegation")
+		return Usage("a plan cannot be delegated").Hint("leave out --plan, or --delegate and --allow-delegation")
 	case chatting && o.request.Rationale && !o.record.on:
-		return usage("a chat does not show the reasons of --rationale").
-			hint("give a prompt, with --output json, events or decisions, or --trace to keep them")
+		return Usage("a chat does not show the reasons of --rationale").
+			Hint("give a prompt, with --output json, events or decisions, or --trace to keep them")
 	case chatting && o.output != outputText:
-		return usage("--output %s does not work in a chat", o.output).hint("give a prompt")
+		return Usage("--output %s does not work in a chat", o.output).Hint("give a prompt")
 	case !chatting && p.empty():
-		return usage("the prompt is empty").hint("give one as an argument or on standard input")
+		return Usage("the prompt is empty").Hint("give one as an argument or on standard input")
 	}
 	return o.keep.check(a, chatting)
 }
@@ -210,7 +210,7 @@ func (o *runOptions) arguments(args []string) (model, typed string, given bool, 
 	case o.name == "":
 		return splitArguments(args)
 	case len(args) > 1:
-		return "", "", false, usage("--model and two arguments are too many").hint("put the prompt in quotes")
+		return "", "", false, Usage("--model and two arguments are too many").Hint("put the prompt in quotes")
 	}
 	return o.name, strings.Join(args, ""), len(args) > 0, nil
 }
@@ -263,7 +263,7 @@ func orPrompt(word, advice string) string {
 
 // readRequestFiles reads the files of --system, --delegate, --tools and --chat-template. It returns the configuration
 // of the model's runner.
-func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
+func (a *App) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 	cfg.Drafts = o.drafts
 	if o.system != "" {
 		system, err := a.readSystem(o.system)
@@ -284,65 +284,61 @@ func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 		cfg.CallMemory = runner.NewCallMemory(ownCalls, callAge)
 	}
 	if o.chatTemplate != "" {
-		if cfg.ChatTemplate, err = a.readFile("--chat-template", o.chatTemplate); err != nil {
+		if cfg.ChatTemplate, err = a.ReadFile("--chat-template", o.chatTemplate); err != nil {
 			return cfg, err
 		}
 		if cfg.ChatTemplate == "" {
-			return cfg, input("--chat-template %s is empty", o.chatTemplate).
-				hint("leave out the flag to use the model's own template")
+			return cfg, Input("--chat-template %s is empty", o.chatTemplate).
+				Hint("leave out the flag to use the model's own template")
 		}
 	}
 	return cfg, nil
 }
 
 // resolve finds the model called name. The zero Model is the demo.
-func (a *app) resolve(name string) (models.Model, error) {
+func (a *App) resolve(name string) (models.Model, error) {
 	if name == demoName {
 		return models.Model{}, nil
 	}
 	if isRemote(name) {
 		return remoteModel(name), nil
 	}
-	memory := int64(0)
-	if a.engine.Memory != nil {
-		memory, _ = a.engine.Memory()
-	}
-	return models.ResolveFor(name, memory)
+	return models.ResolveFor(name, a.FreeMemory())
 }
 
 // chosen says which of several quantizations a model is.
-func (a *app) chosen(m models.Model) {
+func (a *App) chosen(m models.Model) {
 	if m.Selector != "" {
-		a.note(fmt.Sprintf("%s is here as %s; %s is used", m.Name, strings.Join(m.Among, ", "), m.Selector))
+		a.Note(fmt.Sprintf("%s is here as %s; %s is used", m.Name, strings.Join(m.Among, ", "), m.Selector))
 	}
 }
 
 // mayPull reports whether err says that a model is not here that the hub may have, and there is a terminal to ask on.
-func (a *app) mayPull(err error) bool {
+func (a *App) mayPull(err error) bool {
 	absent := (*models.Error)(nil)
 	return errors.As(err, &absent) && absent.Repo != "" && a.inTerminal && a.errTerminal
 }
 
 // resolveOrPull finds the model called name. On a terminal it offers to download one that is not here.
-func (a *app) resolveOrPull(ctx context.Context, name string) (models.Model, error) {
+func (a *App) resolveOrPull(ctx context.Context, name string) (models.Model, error) {
 	m, err := a.resolve(name)
 	if !a.mayPull(err) {
 		return m, err
 	}
-	ctx, stop := untilStopped(ctx)
+	ctx, stop := UntilStopped(ctx)
 	defer stop()
 	switch pulled, failed := a.offerPull(ctx, name); {
 	case failed != nil:
 		return m, failed
 	case !pulled:
-		return m, input("%s is not on this machine", name).from(err).hint("%s", hint(err))
+		return m, Input("%s is not on this machine", name).From(err).Hint("%s", hint(err))
 	}
 	return a.resolve(name)
 }
 
 // open loads a model and returns how long that took. It warns where the model differs from what cfg asks for. The zero
 // Model is the demo.
-func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config,
+func (a *App) open(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config,
 	spinner *render.Spinner) (generator, time.Duration, error) {
 	defer spinner.Stop()
 	begin := time.Now()
@@ -369,16 +365,16 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 		info := gen.Info()
 		a.warnLoaded(&cfg, info)
 		if warning := splitWarning(&info); warning != "" {
-			a.complain("warning: " + warning)
+			a.Complain("warning: " + warning)
 		}
 	case ctx.Err() != nil:
-		err = errInterrupted
+		err = ErrInterrupted
 	}
 	return gen, took, err
 }
 
 // openByName is open for the model called name.
-func (a *app) openByName(ctx context.Context, name string, cfg backend.Config, rc runner.Config,
+func (a *App) openByName(ctx context.Context, name string, cfg backend.Config, rc runner.Config,
 	spinner *render.Spinner) (generator, time.Duration, error) {
 	m, err := a.resolve(name)
 	if err != nil {
@@ -397,10 +393,10 @@ func ownTemplate(rc runner.Config, same bool) runner.Config {
 }
 
 // once answers a single prompt.
-func (a *app) once(ctx context.Context, gen generator, o *runOptions, req generation.Request, spinner *render.Spinner,
+func (a *App) once(ctx context.Context, gen generator, o *runOptions, req generation.Request, spinner *render.Spinner,
 	loaded time.Duration) error {
 	if req.Rationale && !o.record.on && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
-		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, " +
+		a.Complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, " +
 			"decisions, agui or mew")
 	}
 	run := newRunID()
@@ -412,12 +408,12 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req genera
 	req.Trace = o.records.tracer(run)
 	req.Phases = o.output == outputAGUI
 	out, err := generate(ctx, gen, req, to, spinner)
-	o.records.tell(out.Result, a.note)
+	o.records.tell(out.Result, a.Note)
 	if err != nil {
 		return err
 	}
 	if o.verbose {
-		writeTimings(a.stderr(), loaded, gen.Info(), out.Info, out.Result)
+		writeTimings(a.Stderr(), loaded, gen.Info(), out.Info, out.Result)
 	}
 	if why := cutForm(&o.request, out); why != "" {
 		return &brokenForm{why}
@@ -449,9 +445,9 @@ func cutForm(req *generation.Request, r generation.Reply) string {
 }
 
 // afterwords warns if a reply is missing or cut off.
-func (a *app) afterwords(r generation.Reply) {
+func (a *App) afterwords(r generation.Reply) {
 	if _, text, ok := render.Shortfall(r); ok {
-		a.complain("warning: " + text)
+		a.Complain("warning: " + text)
 	}
 }
 
@@ -463,7 +459,7 @@ type asked struct {
 }
 
 // renderer returns the renderer for --output and the terminal.
-func (a *app) renderer(o *runOptions, spinner *render.Spinner, q asked) render.Renderer {
+func (a *App) renderer(o *runOptions, spinner *render.Spinner, q asked) render.Renderer {
 	s := a.streams(o, spinner)
 	switch o.output {
 	case outputJSON:
@@ -484,7 +480,7 @@ func (a *app) renderer(o *runOptions, spinner *render.Spinner, q asked) render.R
 }
 
 // streams returns the streams for a renderer.
-func (a *app) streams(o *runOptions, spinner *render.Spinner) render.Streams {
+func (a *App) streams(o *runOptions, spinner *render.Spinner) render.Streams {
 	return render.Streams{Out: a.out, Err: a.err, OutTerminal: a.outTerminal, ErrTerminal: a.errTerminal,
 		Color: a.color(o), Width: a.wrapWidth(o), Spinner: spinner}
 }
@@ -494,7 +490,7 @@ const narrowest = 20
 
 // wrapWidth returns the width to which lines of an answer are broken, or 0 to break none. The last column stays free,
 // because terminals differ in where the cursor is after it. An answer that must match a form may be for a program.
-func (a *app) wrapWidth(o *runOptions) int {
+func (a *App) wrapWidth(o *runOptions) int {
 	if !a.outTerminal || !o.request.Form.IsZero() {
 		return 0
 	}
@@ -513,12 +509,12 @@ func newRunID() string {
 }
 
 // color reports whether styles are allowed on terminals (see no-color.org).
-func (a *app) color(o *runOptions) bool {
+func (a *App) color(o *runOptions) bool {
 	return !o.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// spinner returns a spinner if standard error is a terminal that can show one, and otherwise nil.
-func (a *app) spinner() *render.Spinner {
+// Spinner returns a spinner if standard error is a terminal that can show one, and otherwise nil.
+func (a *App) Spinner() *render.Spinner {
 	if !a.errTerminal || os.Getenv("TERM") == "dumb" {
 		return nil
 	}

@@ -150,11 +150,11 @@ func (o *runOptions) validate(cmd *cobra.Command) error {
 		return err
 	}
 	if err := o.request.Sampling.Validate(math.MaxInt32); err != nil {
-		return usage("%v", err).from(err).hint("%s", see(cmd))
+		return Usage("%v", err).From(err).Hint("%s", see(cmd))
 	}
 	for _, s := range o.request.Stop {
 		if s == "" {
-			return usage("--stop is empty").hint("give the text that ends the answer")
+			return Usage("--stop is empty").Hint("give the text that ends the answer")
 		}
 	}
 	return nil

@@ -29,8 +29,8 @@ func sealKeysPath(path string) (string, error) { return keyFile(path, "seal.keys
 func sealKeys(path string) (*seal.Keyring, error) {
 	keyring, err := seal.LoadOrCreate(path)
 	if err != nil {
-		return nil, input("the keys that seal reasoning cannot be used: %v", err).from(err).
-			hint("give another file with --seal-keys")
+		return nil, Input("the keys that seal reasoning cannot be used: %v", err).From(err).
+			Hint("give another file with --seal-keys")
 	}
 	return keyring, nil
 }
@@ -66,8 +66,8 @@ func followSealKeys(ctx context.Context, path string, keyring *seal.Keyring, eve
 	}
 }
 
-func (a *app) sealKeysCommand() *cobra.Command {
-	cmd := group("sealkey", "Keep the keys that seal reasoning for clients",
+func (a *App) sealKeysCommand() *cobra.Command {
+	cmd := Group("sealkey", "Keep the keys that seal reasoning for clients",
 		`Keep the keys that seal reasoning for the clients of runner serve, which carry it from one turn to the next. The
 server makes the first key. It reads the file again within two seconds of a change.`,
 		a.sealKeysListCommand(), a.sealKeysRotateCommand())
@@ -82,17 +82,17 @@ func loadSealKeys(file string) (path string, ring *seal.Keyring, err error) {
 	}
 	ring, err = seal.Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = input("there are no sealing keys in %s", path).from(err).hint("runner serve makes them")
+		err = Input("there are no sealing keys in %s", path).From(err).Hint("runner serve makes them")
 	}
 	return path, ring, err
 }
 
-func (a *app) sealKeysListCommand() *cobra.Command {
+func (a *App) sealKeysListCommand() *cobra.Command {
 	file := ""
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "list",
 		Short: "List the ids of the keys, the current one first",
-		Args:  noArguments,
+		Args:  NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, ring, err := loadSealKeys(file)
 			if err != nil {
@@ -110,14 +110,14 @@ func (a *app) sealKeysListCommand() *cobra.Command {
 	}, sealKeysFlag(&file))
 }
 
-func (a *app) sealKeysRotateCommand() *cobra.Command {
+func (a *App) sealKeysRotateCommand() *cobra.Command {
 	file, keep := "", 0
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "rotate",
 		Short: "Make a new key the current one and print its id",
 		Long: `Make a new key the current one and print its id. The newest --keep of the earlier keys still open what was
 sealed under them. What was sealed under the others is refused from then on. Keep none if a key may have leaked.`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			path, ring, err := loadSealKeys(file)
 			if err != nil {

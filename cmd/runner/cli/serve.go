@@ -27,10 +27,10 @@ import (
 	"runner/server/wire"
 )
 
-func (a *app) serveCommand() *cobra.Command {
-	o := &serveOptions{}
+func (a *App) serveCommand() *cobra.Command {
+	o := &serveOptions{rooms: a.servings()}
 	o.isolation.from = servedFrom
-	cmd := command(&cobra.Command{
+	cmd := Command(&cobra.Command{
 		Use:   "serve [MODEL...]",
 		Short: "Serve models over HTTP, to OpenAI's, Anthropic's and Ollama's clients",
 		Long: `Serve models over HTTP until interrupted. Clients of OpenAI, Anthropic and Ollama can use them. /openapi.json
@@ -45,7 +45,7 @@ keys, tokens and certificates again; if it was started from a terminal, it stops
   runner serve ggml-org/gpt-oss-20b-GGUF --parallel 8
   runner serve big=model.gguf small=other.gguf --memory 24GB
   runner serve --api-keys keys.json --host 0.0.0.0`,
-		ValidArgsFunction: completeModels,
+		ValidArgsFunction: CompleteModels,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.serve(cmd, o, args) },
 	}, o.flags())
 	cmd.AddCommand(a.apiKeyCommand(), a.sealKeysCommand())
@@ -60,12 +60,21 @@ type served struct {
 	crossings *runner.Crossings
 }
 
-func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err error) {
+func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err error) {
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
 	if err := o.mew.load(); err != nil {
 		return err
+	}
+	h := &Host{Defaults: o.defaults, MaxReasoning: o.maxReasoning, KeyFile: o.keyFile != ""}
+	for _, r := range o.rooms {
+		if r.Check == nil {
+			continue
+		}
+		if err := r.Check(cmd, h); err != nil {
+			return err
+		}
 	}
 	if err := a.isolate(o.isolation); err != nil {
 		return err
@@ -98,14 +107,14 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		return listenError(o, err)
 	}
 	if err := cfg.CheckAddress(l.Addr()); err != nil {
-		return errors.Join(usage("%v", err).from(err).
-			hint("use --api-key or --api-keys, or --insecure-public to let everybody who can reach it use it"),
+		return errors.Join(Usage("%v", err).From(err).
+			Hint("use --api-key or --api-keys, or --insecure-public to let everybody who can reach it use it"),
 			l.Close())
 	}
 	if err := cfg.LimitConnections(); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	ctx, stop := untilStopped(cmd.Context())
+	ctx, stop := UntilStopped(cmd.Context())
 	defer stop()
 	ctx, hangUps := a.hangUps(ctx, cfg.Logger)
 	defer hangUps.stop()
@@ -122,13 +131,12 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if cfg.Pool, cfg.Cards, err = a.newPool(ctx, o, list, rc, fail); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	lib, err := a.serveLibrary(list, cfg.Logger)
-	if err != nil {
-		return errors.Join(err, l.Close(), cfg.Pool.Close())
-	}
-	cfg.Named = lib.named
 	s := server.New(cfg)
-	if err := mountFormats(ctx, s, o, kept, rc.CallMemory, lib, cfg.Logger); err != nil {
+	for _, m := range list {
+		h.Files = append(h.Files, m.model.Parts...)
+	}
+	h.Server, h.Calls, h.Slots, h.Logger = s, rc.CallMemory, cfg.Slots, cfg.Logger
+	if err := mountFormats(ctx, h, o, kept); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
 	mountMEW(s, o, kept, cfg.Slots, cfg.Logger)
@@ -142,7 +150,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 }
 
 // announce says where the server is, and how to use it.
-func (a *app) announce(o *serveOptions, list []served, at net.Addr, cfg server.Config) {
+func (a *App) announce(o *serveOptions, list []served, at net.Addr, cfg server.Config) {
 	names := make([]string, len(list))
 	for i, m := range list {
 		names[i] = m.name
@@ -155,7 +163,7 @@ func (a *app) announce(o *serveOptions, list []served, at net.Addr, cfg server.C
 		cfg.Logger.Info("serving", "models", names, "at", scheme+"://"+at.String())
 		return
 	}
-	a.note(fmt.Sprintf("serving %s at %s://%s", strings.Join(names, ", "), scheme, at))
+	a.Note(fmt.Sprintf("serving %s at %s://%s", strings.Join(names, ", "), scheme, at))
 	here := at.String()
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() { // clients need an address that they can call
 		here = net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
@@ -164,16 +172,16 @@ func (a *app) announce(o *serveOptions, list []served, at net.Addr, cfg server.C
 	if o.key != "" || o.keyFile != "" {
 		key = `-H "Authorization: Bearer $KEY" `
 	}
-	a.note("  for a browser, with a page to chat on: " + url)
-	a.note("  base URL for clients of OpenAI: " + url + "/v1")
-	a.note("  base URL for clients of Anthropic and Ollama: " + url)
-	a.note("  curl " + key + url + `/v1/chat/completions -d '{"model": "` + names[0] +
+	a.Note("  for a browser, with a page to chat on: " + url)
+	a.Note("  base URL for clients of OpenAI: " + url + "/v1")
+	a.Note("  base URL for clients of Anthropic and Ollama: " + url)
+	a.Note("  curl " + key + url + `/v1/chat/completions -d '{"model": "` + names[0] +
 		`", "messages": [{"role": "user", "content": "Hello"}]}'`)
 }
 
 // resolveServed finds the models on the command line and checks that an engine can run them. It refuses two models
 // with the same name.
-func (a *app) resolveServed(ctx context.Context, args []string) ([]served, error) {
+func (a *App) resolveServed(ctx context.Context, args []string) ([]served, error) {
 	if len(args) == 0 {
 		args = []string{demoName}
 	}
@@ -185,7 +193,7 @@ func (a *app) resolveServed(ctx context.Context, args []string) ([]served, error
 		case !ok || strings.Contains(name, "://"): // an address may have a query
 			name, model = "", arg
 		case name == "" || model == "":
-			return nil, usage("%q names no model", arg).hint("use NAME=MODEL")
+			return nil, Usage("%q names no model", arg).Hint("use NAME=MODEL")
 		}
 		m, err := a.resolve(model)
 		a.chosen(m)
@@ -208,7 +216,7 @@ func (a *app) resolveServed(ctx context.Context, args []string) ([]served, error
 			s.name = servedName(model)
 		}
 		if slices.ContainsFunc(list, func(other served) bool { return wire.BareName(other.name) == wire.BareName(s.name) }) {
-			return nil, usage("two models are called %q", wire.BareName(s.name)).hint("rename one with NAME=MODEL")
+			return nil, Usage("two models are called %q", wire.BareName(s.name)).Hint("rename one with NAME=MODEL")
 		}
 		list = append(list, s)
 	}
@@ -225,11 +233,11 @@ func readAliases(texts []string, list []served) (aliases []server.Alias, err err
 		pattern, name, ok := strings.Cut(text, "=")
 		switch {
 		case !ok || pattern == "" || name == "":
-			return nil, usage("--alias cannot be %q", text).hint("use PATTERN=NAME, as in 'claude-*=demo'")
+			return nil, Usage("--alias cannot be %q", text).Hint("use PATTERN=NAME, as in 'claude-*=demo'")
 		case wire.Named(cards, pattern) >= 0:
-			return nil, usage("--alias %s is the name of a model", pattern).hint("use another name")
+			return nil, Usage("--alias %s is the name of a model", pattern).Hint("use another name")
 		case wire.Named(cards, name) < 0:
-			return nil, usage("--alias %s stands for %q, which is not served", pattern, name).hint("name a served model")
+			return nil, Usage("--alias %s stands for %q, which is not served", pattern, name).Hint("name a served model")
 		}
 		aliases = append(aliases, server.Alias{Pattern: pattern, Model: name})
 	}
@@ -252,7 +260,7 @@ func servedName(model string) string {
 
 // newPool makes the pool of models and returns their descriptions. The first model is loaded at once; if that fails,
 // fail is called.
-func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config,
+func (a *App) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config,
 	fail func(error)) (*pool.Pool, []wire.Card, error) {
 	cfg := o.pool
 	cfg.Logger = rc.Logger
@@ -278,8 +286,8 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		for _, p := range parts {
 			info, err := os.Stat(p)
 			if err != nil {
-				return nil, nil, input("the files of model %q cannot be read", s.name).from(err).
-					hint("check the file and its permissions")
+				return nil, nil, Input("the files of model %q cannot be read", s.name).From(err).
+					Hint("check the file and its permissions")
 			}
 			card.Size += info.Size()
 			card.Modified = info.ModTime()
@@ -330,7 +338,7 @@ func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (size
 }
 
 // openServed loads a model for the server. others are the sizes of the models that may be loaded later.
-func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others []int64, files *modelFiles,
+func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others []int64, files *modelFiles,
 	rc runner.Config) (wire.Loaded, error) {
 	cfg, path := o.model, s.model.Path
 	cfg.Others, rc.Crossings = others, s.crossings
@@ -377,11 +385,11 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 }
 
 // serverConfig returns the configuration of the server that the flags set.
-func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
+func (a *App) serverConfig(o *serveOptions) (server.Config, error) {
 	cfg := o.server
 	cfg.MaxReasoning, cfg.Memory, cfg.Version = &o.maxReasoning, a.engine.Memory, a.versions().runner
 	cfg.DrainTimeout = max(cfg.DrainTimeout, time.Millisecond) // a 0 in server.Config would mean the default
-	cfg.Logger = a.logger(o.logFormat, o.verbose)
+	cfg.Logger = a.Logger(o.logFormat, o.verbose)
 	var err error
 	switch {
 	case o.keyFile != "":
@@ -412,11 +420,11 @@ const (
 )
 
 // runnerConfig returns the configuration of each model's runner that the flags set.
-func (a *app) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
+func (a *App) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
 	rc = o.runner
 	rc.MeasureCosts, rc.CallMemory = true, runner.NewCallMemory(o.callMemory, o.callMemoryAge)
 	if o.chatTemplate != "" {
-		rc.ChatTemplate, err = a.readFile("--chat-template", o.chatTemplate)
+		rc.ChatTemplate, err = a.ReadFile("--chat-template", o.chatTemplate)
 	}
 	return rc, err
 }
@@ -430,6 +438,6 @@ func listenError(o *serveOptions, err error) error {
 	case errors.Is(err, syscall.EACCES):
 		hint = "ports under 1024 are reserved for the system; choose another with --port"
 	}
-	return input("cannot listen on %s: %v", net.JoinHostPort(o.host, strconv.Itoa(o.port)), errors.Unwrap(err)).from(err).
-		hint("%s", hint)
+	return Input("cannot listen on %s: %v", net.JoinHostPort(o.host, strconv.Itoa(o.port)), errors.Unwrap(err)).From(err).
+		Hint("%s", hint)
 }

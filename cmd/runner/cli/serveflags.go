@@ -24,6 +24,9 @@ type serveOptions struct {
 	host string
 	port int
 
+	// rooms are what the rooms add.
+	rooms []Serving
+
 	// models are those of --model.
 	models []string
 
@@ -88,6 +91,7 @@ func (o *serveOptions) flags() flags.Table {
 		flags.Topic("Traces", o.record.flags(
 			"keep sealed traces of the runs whose requests ask for it (reasoning_encrypt)", []string{"traces", "trace"})),
 		flags.Topic("MEW", o.mew.flags()),
+		o.roomFlags(),
 		flags.Topic("Log",
 			flags.Name("log-format", &o.logFormat, logText, []string{logText, logJSON}, "form of the log on standard error",
 				flags.Common),
@@ -95,6 +99,15 @@ func (o *serveOptions) flags() flags.Table {
 			flags.Switch("log-content", &o.server.LogContent,
 				"log prompts and answers too, and reasoning that a request shows; for debugging only")),
 	).Showing("gpu-layers")
+}
+
+// roomFlags are the flags of the rooms.
+func (o *serveOptions) roomFlags() flags.Table {
+	list := make([]flags.Table, len(o.rooms))
+	for i, r := range o.rooms {
+		list[i] = r.Flags
+	}
+	return flags.List(list...)
 }
 
 func (o *serveOptions) addressFlags() flags.Table {
@@ -202,8 +215,8 @@ const (
 func (o *serveOptions) checkParallel(list []served) error {
 	for _, s := range list {
 		if o.runner.Parallel > hereParallel && !isRemote(s.model.Path) {
-			return usage("--parallel %d is more than %d, the most for a model on this machine", o.runner.Parallel, hereParallel).
-				hint("lower it, or serve models at addresses in a process of their own")
+			return Usage("--parallel %d is more than %d, the most for a model on this machine", o.runner.Parallel, hereParallel).
+				Hint("lower it, or serve models at addresses in a process of their own")
 		}
 	}
 	return nil
@@ -215,24 +228,24 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		return err
 	}
 	if o.mew.visibility > o.maxReasoning {
-		return usage("--mew-reasoning %s is more than --max-reasoning %s", o.mew.visibility, o.maxReasoning).
-			hint("lower the first or raise the second")
+		return Usage("--mew-reasoning %s is more than --max-reasoning %s", o.mew.visibility, o.maxReasoning).
+			Hint("lower the first or raise the second")
 	}
 	o.record.space = o.mew.trace
 	if err := o.defaults.Sampling.Validate(math.MaxInt32); err != nil {
-		return usage("%v", err).from(err).hint("%s", see(cmd))
+		return Usage("%v", err).From(err).Hint("%s", see(cmd))
 	}
 	o.parallelGiven = cmd.Flags().Changed("parallel")
 	switch {
 	case o.mew.space == "":
-		return usage("--mew-space is empty").hint("give the space a name")
+		return Usage("--mew-space is empty").Hint("give the space a name")
 	case cmd.Flags().Changed("mew") && o.mew.tokens == "":
-		return usage("--mew is empty").hint("give the file of tokens, or leave out the flag to serve no space")
+		return Usage("--mew is empty").Hint("give the file of tokens, or leave out the flag to serve no space")
 	case o.key == "" && cmd.Flags().Changed("api-key"):
-		return usage("--api-key is empty").hint("give a key, or leave out the flag to serve only this machine")
+		return Usage("--api-key is empty").Hint("give a key, or leave out the flag to serve only this machine")
 	case o.server.ModelsWrite && o.keyFile != "":
-		return usage("--models-write and --api-keys exclude each other").
-			hint("make keys with runner serve apikey new --permission models,models:write")
+		return Usage("--models-write and --api-keys exclude each other").
+			Hint("make keys with runner serve apikey new --permission models,models:write")
 	}
 	return o.validateNames()
 }
@@ -244,12 +257,12 @@ func (o *serveOptions) validateNames() error {
 	}
 	for _, host := range o.server.Hosts {
 		if !server.IsHostName(host) {
-			return usage("--allow-host cannot be %q", host).hint("use only a name, as in runner.example.org")
+			return Usage("--allow-host cannot be %q", host).Hint("use only a name, as in runner.example.org")
 		}
 	}
 	for _, origin := range o.server.Origins {
 		if origin != "*" && !strings.Contains(origin, "://") {
-			return usage("--cors-origin cannot be %q", origin).hint("use a scheme and a host, as in https://example.org")
+			return Usage("--cors-origin cannot be %q", origin).Hint("use a scheme and a host, as in https://example.org")
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ type keptTraces struct {
 const pruneEvery = time.Hour
 
 // keepTraces opens the trace store if the flags ask for one. It starts to erase traces that get too old.
-func (a *app) keepTraces(o *recordOptions, log *slog.Logger) (*keptTraces, error) {
+func (a *App) keepTraces(o *recordOptions, log *slog.Logger) (*keptTraces, error) {
 	if !o.recording() {
 		return nil, nil
 	}

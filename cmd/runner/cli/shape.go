@@ -23,11 +23,11 @@ func shapeConfig(o *benchOptions) (random.Config, error) {
 		if near := nearest(name, random.Shapes()); near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		return c, usage("--shape cannot be %q", name).hint("%s", hint)
+		return c, Usage("--shape cannot be %q", name).Hint("%s", hint)
 	}
 	switch {
 	case layers == 1, layers > c.Layers: // the layers of some are of two kinds in turns
-		return c, usage("--layers cannot be %d", layers).hint("use 2 to %d, which %s has", c.Layers, name)
+		return c, Usage("--layers cannot be %d", layers).Hint("use 2 to %d, which %s has", c.Layers, name)
 	case layers > 0:
 		c.Layers = layers
 	}
@@ -36,7 +36,7 @@ func shapeConfig(o *benchOptions) (random.Config, error) {
 
 // shapeFile returns the file of a model with random weights in the shape and with the layers that the options ask for,
 // and how many layers it has. It is made once and kept in the user's cache folder. One that is damaged is made again.
-func (a *app) shapeFile(ctx context.Context, o *benchOptions, say func(string)) (path string, has int, err error) {
+func (a *App) shapeFile(ctx context.Context, o *benchOptions, say func(string)) (path string, has int, err error) {
 	c, err := shapeConfig(o)
 	if err != nil {
 		return "", 0, err
@@ -51,7 +51,7 @@ func (a *app) shapeFile(ctx context.Context, o *benchOptions, say func(string)) 
 	case err == nil:
 		return path, c.Layers, nil
 	case !errors.Is(err, os.ErrNotExist):
-		a.note(fmt.Sprintf("warning: %s cannot be used, and is made again: %v", path, reason(err)))
+		a.Note(fmt.Sprintf("warning: %s cannot be used, and is made again: %v", path, reason(err)))
 	}
 	return path, c.Layers, makeShape(ctx, path, o.shape, c, say)
 }
@@ -62,7 +62,7 @@ func shapeName(shape string, layers int) string {
 }
 
 // shapeInMemory makes the same file in memory. It is gone when f is closed, or this process ends.
-func (a *app) shapeInMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string, has int,
+func (a *App) shapeInMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string, has int,
 	err error) {
 	c, err := shapeConfig(o)
 	if err != nil {
@@ -70,17 +70,14 @@ func (a *app) shapeInMemory(ctx context.Context, o *benchOptions, say func(strin
 	}
 	f, path, err = memoryFile()
 	if err != nil {
-		return nil, "", 0, input("no file can be made in memory: %v", err).from(err).
-			hint("leave --in-memory out; the file is then made in the cache folder")
+		return nil, "", 0, Input("no file can be made in memory: %v", err).From(err).
+			Hint("leave --in-memory out; the file is then made in the cache folder")
 	}
-	free := int64(0)
-	if a.engine.Memory != nil {
-		free, _ = a.engine.Memory()
-	}
+	free := a.FreeMemory()
 	if free > 0 && free < c.Size()+c.Size()/10 { // the engine needs some more
-		err = input("the weights of %s take %s, and %s of memory are free", o.shape, render.Size(c.Size()),
+		err = Input("the weights of %s take %s, and %s of memory are free", o.shape, render.Size(c.Size()),
 			render.Size(free)).
-			hint("use fewer --layers, or leave --in-memory out")
+			Hint("use fewer --layers, or leave --in-memory out")
 	} else {
 		err = writeShape(ctx, f, c, say)
 	}
@@ -95,19 +92,19 @@ func (a *app) shapeInMemory(ctx context.Context, o *benchOptions, say func(strin
 func makeShape(ctx context.Context, path, name string, c random.Config, say func(string)) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return input("the folder %s cannot be made: %v", folder, reason(err)).from(err).
-			hint("set XDG_CACHE_HOME to a folder that can be written")
+		return Input("the folder %s cannot be made: %v", folder, reason(err)).From(err).
+			Hint("set XDG_CACHE_HOME to a folder that can be written")
 	}
 	sweepShapes(folder)
 	if free, ok := cache.Free(folder); ok && free < c.Size()+c.Size()/50 {
-		return input("the weights of %s take %s, and there are %s free in %s", name, render.Size(c.Size()),
+		return Input("the weights of %s take %s, and there are %s free in %s", name, render.Size(c.Size()),
 			render.Size(free), folder).
-			hint("free some space, or use fewer --layers")
+			Hint("free some space, or use fewer --layers")
 	}
 	f, err := os.CreateTemp(folder, newShape)
 	if err != nil {
-		return input("nothing can be written in %s: %v", folder, reason(err)).from(err).
-			hint("set XDG_CACHE_HOME to a folder that can be written")
+		return Input("nothing can be written in %s: %v", folder, reason(err)).From(err).
+			Hint("set XDG_CACHE_HOME to a folder that can be written")
 	}
 	defer os.Remove(f.Name()) // it is gone after the rename
 	err = writeShape(ctx, f, c, say)
@@ -119,7 +116,7 @@ func makeShape(ctx context.Context, path, name string, c random.Config, say func
 	}
 	switch {
 	case ctx.Err() != nil:
-		return errInterrupted
+		return ErrInterrupted
 	case err != nil:
 		return err
 	}
@@ -134,7 +131,7 @@ func writeShape(ctx context.Context, f *os.File, c random.Config, say func(strin
 		say(fmt.Sprintf("making %s of random weights %3.0f%%", render.Size(c.Size()), 100*done))
 	}}, c)
 	if ctx.Err() != nil {
-		return errInterrupted
+		return ErrInterrupted
 	}
 	return err
 }

@@ -30,7 +30,7 @@ type shapeTest struct {
 	*testing.T
 	folder string
 	errors *os.File
-	app    *app
+	app    *App
 }
 
 func newShapeTest(t *testing.T) *shapeTest {
@@ -46,7 +46,7 @@ func newShapeTest(t *testing.T) *shapeTest {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	return &shapeTest{T: t, folder: filepath.Join(dir, "runner", "shapes"), errors: file, app: &app{err: file}}
+	return &shapeTest{T: t, folder: filepath.Join(dir, "runner", "shapes"), errors: file, app: &App{err: file}}
 }
 
 // file returns the path of a shape's file, and whether it was made for that.
@@ -171,7 +171,7 @@ func TestShapeThatIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	o := &benchOptions{shape: name, layers: layers, shapeOf: tinyShape}
 	_, _, err := test.app.shapeFile(ctx, o, func(string) { stop() })
-	if !errors.Is(err, errInterrupted) || len(test.files()) != 0 {
+	if !errors.Is(err, ErrInterrupted) || len(test.files()) != 0 {
 		t.Errorf("%v, and the folder has %q", err, test.files())
 	}
 	left, young := filepath.Join(test.folder, ".new-1"), filepath.Join(test.folder, ".new-2")
@@ -271,7 +271,7 @@ func TestShapeInMemoryThatIsNotMade(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	o := &benchOptions{shape: "llama-3.1-8b", layers: 2, shapeOf: tinyShape}
-	if _, _, err := test.inMemory(ctx, o, stopping); !errors.Is(err, errInterrupted) {
+	if _, _, err := test.inMemory(ctx, o, stopping); !errors.Is(err, ErrInterrupted) {
 		t.Errorf("got %v", err)
 	}
 }

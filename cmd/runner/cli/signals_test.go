@@ -25,7 +25,7 @@ func TestNoSignalIsLost(t *testing.T) {
 	const rounds = 1200
 	late := 0
 	for i := range rounds {
-		loading, stop := untilStopped(t.Context())
+		loading, stop := UntilStopped(t.Context())
 		sent := make(chan error, 1)
 		// The signal waits for up to some tens of microseconds, or the hand-over for up to half a millisecond, because the
 		// goroutine that sends has to start first.
@@ -55,7 +55,7 @@ func TestNoSignalIsLost(t *testing.T) {
 			case <-time.After(hang):
 				t.Fatalf("round %d: the signal is lost", i)
 			}
-			if err := context.Cause(ctx); !errors.Is(err, errInterrupted) {
+			if err := context.Cause(ctx); !errors.Is(err, ErrInterrupted) {
 				t.Fatalf("round %d: %v", i, err)
 			}
 		}

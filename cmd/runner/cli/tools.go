@@ -92,17 +92,17 @@ func clip(s string) string {
 }
 
 // readTools reads the file of --tools.
-func (a *app) readTools(path string) ([]chattemplate.Tool, error) {
-	text, err := a.readFile("--tools", path)
+func (a *App) readTools(path string) ([]chattemplate.Tool, error) {
+	text, err := a.ReadFile("--tools", path)
 	if err != nil {
 		return nil, err
 	}
 	tools, skipped, err := parseTools([]byte(text))
 	if err != nil {
-		return nil, input("--tools %s %v", path, err).from(err).hint("give an OpenAI tools array or function objects")
+		return nil, Input("--tools %s %v", path, err).From(err).Hint("give an OpenAI tools array or function objects")
 	}
 	for _, kind := range skipped {
-		a.complain(fmt.Sprintf("warning: --tools %s: a tool of type %q was skipped; only functions can be called", path,
+		a.Complain(fmt.Sprintf("warning: --tools %s: a tool of type %q was skipped; only functions can be called", path,
 			clip(kind)))
 	}
 	return tools, nil

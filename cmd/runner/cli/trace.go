@@ -77,13 +77,13 @@ func within[S io.Closer](folder string, open func(dir string) (S, error), f func
 // missingStore returns the error of a store that could not be opened.
 func missingStore(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return input("there are no traces in %s", dir).from(errNoStore).hint("name their folder with --store")
+		return Input("there are no traces in %s", dir).From(errNoStore).Hint("name their folder with --store")
 	}
 	return err
 }
 
-func (a *app) traceCommand() *cobra.Command {
-	return group("trace", "List, read, explain, check and erase sealed traces", "",
+func (a *App) traceCommand() *cobra.Command {
+	return Group("trace", "List, read, explain, check and erase sealed traces", "",
 		a.traceKeysCommand(), a.traceExplainCommand(), a.traceListCommand(), a.traceShowCommand(),
 		a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
 }
@@ -108,16 +108,16 @@ func (o *traceOptions) completeTraces(n int, more ...string) cobra.CompletionFun
 	}
 }
 
-func (a *app) traceListCommand() *cobra.Command {
+func (a *App) traceListCommand() *cobra.Command {
 	o := &traceOptions{}
 	var asJSON bool
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "list",
 		Short: "List the traces, the oldest first, and what may be known of them without a key",
 		Long: `List the traces, the oldest first, with what is known about them without a key.
 
 A trace is unattested if nothing proves that this store wrote it: it was altered, or there is no sign.pub.`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []store.Entry
 			signed := false
@@ -127,19 +127,19 @@ A trace is unattested if nothing proves that this store wrote it: it was altered
 				return err
 			})
 			if errors.Is(err, errNoStore) {
-				a.note("nothing was recorded yet: " + err.Error())
+				a.Note("nothing was recorded yet: " + err.Error())
 				return nil
 			}
 			if err != nil {
 				return err
 			}
 			if !signed {
-				a.complain(unsigned)
+				a.Complain(unsigned)
 			}
 			if asJSON {
 				return render.Lines(a.out, list)
 			}
-			w := table(a.stdout())
+			w := Table(a.Stdout())
 			for _, e := range list {
 				state := e.State.String()
 				if e.Unattested {
@@ -149,7 +149,7 @@ A trace is unattested if nothing proves that this store wrote it: it was altered
 			}
 			return w.Flush()
 		},
-	}, o.storeFlag(), jsonFlag(&asJSON, "one JSON object a line"))
+	}, o.storeFlag(), JSONFlag(&asJSON, "one JSON object a line"))
 }
 
 // latest stands in place of an id for the newest trace that has ended.
@@ -168,32 +168,32 @@ func parseTraceIDs(args []string) (ids []trace.ID, err error) {
 	for _, arg := range args {
 		id, err := trace.ParseID(arg)
 		if err != nil {
-			return nil, usage("%q is not a trace's id", arg).from(err).hint("see runner trace list")
+			return nil, Usage("%q is not a trace's id", arg).From(err).Hint("see runner trace list")
 		}
 		ids = append(ids, id)
 	}
 	return ids, nil
 }
 
-func (a *app) traceShowCommand() *cobra.Command {
+func (a *App) traceShowCommand() *cobra.Command {
 	o := &traceOptions{}
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "show ID|latest",
 		Short: "Open a trace and print its records, one JSON object a line",
 		Long: `Open a trace and print its records, one JSON object a line. latest is the newest that has ended.
 
 If the end of a trace is missing or altered, the records before it are printed and the exit code is 1.`,
-		Args: cobra.MatchAll(exactly(1, "one id is needed, or "+latest, ""), idOrLatest),
+		Args: cobra.MatchAll(Exactly(1, "one id is needed, or "+latest, ""), idOrLatest),
 
 		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.writeRecords(cmd, o, args[0], a.stdout())
+			return a.writeRecords(cmd, o, args[0], a.Stdout())
 		},
 	}, o.flags())
 }
 
 // writeRecords writes the records of a trace to w.
-func (a *app) writeRecords(cmd *cobra.Command, o *traceOptions, arg string, w io.Writer) error {
+func (a *App) writeRecords(cmd *cobra.Command, o *traceOptions, arg string, w io.Writer) error {
 	return a.openTrace(cmd, o, storedRun(cmd.Context(), arg), func(r *trace.Reader) error {
 		for {
 			record, err := r.Next()
@@ -235,7 +235,7 @@ func storedRun(ctx context.Context, arg string) pick {
 }
 
 // blob opens the sealed bytes of a trace. It warns if nothing proves that the store wrote them.
-func (a *app) blob(ctx context.Context, r *store.Reader, pick pick) (trace.ID, io.Reader, error) {
+func (a *App) blob(ctx context.Context, r *store.Reader, pick pick) (trace.ID, io.Reader, error) {
 	e, err := pick(r)
 	if err != nil {
 		return e.ID, nil, err
@@ -244,15 +244,15 @@ func (a *app) blob(ctx context.Context, r *store.Reader, pick pick) (trace.ID, i
 	switch {
 	case err != nil:
 	case !r.Signed():
-		a.complain(unsigned)
+		a.Complain(unsigned)
 	case e.Unattested:
-		a.complain("warning: nothing proves that this trace is the store's own; see runner trace list --help")
+		a.Complain("warning: nothing proves that this trace is the store's own; see runner trace list --help")
 	}
 	return e.ID, blob, err
 }
 
 // openTrace unseals the trace that pick finds and calls read.
-func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read func(*trace.Reader) error) error {
+func (a *App) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read func(*trace.Reader) error) error {
 	ring, err := o.keys.load()
 	if err != nil {
 		return err
@@ -281,19 +281,19 @@ func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read fun
 	})
 }
 
-func (a *app) traceExportCommand() *cobra.Command {
+func (a *App) traceExportCommand() *cobra.Command {
 	o := &traceOptions{}
 	var plaintext bool
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "export ID|latest FILE",
 		Short: "Write a trace to a new file, sealed as it is or, with --plaintext, readable by everyone who gets the file",
-		Args:  cobra.MatchAll(exactly(2, "an id, or "+latest+", and a file are needed", ""), idOrLatest),
+		Args:  cobra.MatchAll(Exactly(2, "an id, or "+latest+", and a file are needed", ""), idOrLatest),
 
 		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
-				return input("the file cannot be made: %v", err).from(err).hint("name a file that is not there yet")
+				return Input("the file cannot be made: %v", err).From(err).Hint("name a file that is not there yet")
 			}
 			defer func() {
 				if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, trace.ErrTruncated) {
@@ -314,10 +314,10 @@ func (a *app) traceExportCommand() *cobra.Command {
 	}, o.flags(), flags.Switch("plaintext", &plaintext, "write it unsealed, as JSON lines"))
 }
 
-func (a *app) traceVerifyCommand() *cobra.Command {
+func (a *App) traceVerifyCommand() *cobra.Command {
 	o := &traceOptions{}
 	var text string
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "verify",
 		Short: "Check all traces against their chain and print its head; exit code 1 when something was altered",
 		Long: `Check all traces against their chain, and print the chain's head. Keep the head in another place. Given with
@@ -326,7 +326,7 @@ that.
 
 Neither the private key nor the signing key is needed, and nothing is written. The folder may be a copy with traces.db
 and sign.pub; with --head, traces.db is enough.`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var kept *store.Head
 			if cmd.Flags().Changed("head") { // an empty --head is most likely a lost file, so it is an error
@@ -354,12 +354,12 @@ and sign.pub; with --head, traces.db is enough.`,
 				fmt.Fprintf(a.out, "problem: %s\n", p)
 			}
 			if len(r.Problems) > 0 {
-				return errReported
+				return ErrReported
 			}
 			if r.Head.Number > 0 {
 				fmt.Fprintf(a.out, "head %s\n", r.Head)
 			} else {
-				a.note("the chain is empty: nothing was recorded yet, or all of it was removed")
+				a.Note("the chain is empty: nothing was recorded yet, or all of it was removed")
 			}
 			return nil
 		},
@@ -367,15 +367,15 @@ and sign.pub; with --head, traces.db is enough.`,
 		flags.Text("head", &text, "", "a `HEAD` that was kept elsewhere; fail unless the chain contains it"))
 }
 
-func (a *app) traceEraseCommand() *cobra.Command {
+func (a *App) traceEraseCommand() *cobra.Command {
 	o := &traceOptions{}
 	var older time.Duration
-	return command(&cobra.Command{
+	return Command(&cobra.Command{
 		Use:   "erase ID... | --older-than AGE",
 		Short: "Erase traces for good; their entries in the chain stay",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 0) != (older >= 0) {
-				return usage("ids or --older-than are needed, and not both").hint("%s", see(cmd))
+				return Usage("ids or --older-than are needed, and not both").Hint("%s", see(cmd))
 			}
 			_, err := parseTraceIDs(args)
 			return err
@@ -394,7 +394,7 @@ func (a *app) traceEraseCommand() *cobra.Command {
 					err = s.Erase(cmd.Context(), ids...)
 				}
 				if err == nil {
-					a.note(fmt.Sprintf("erased %d", n))
+					a.Note(fmt.Sprintf("erased %d", n))
 				}
 				return err
 			})

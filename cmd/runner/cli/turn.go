@@ -37,7 +37,7 @@ func generate(ctx context.Context, gen generator, req generation.Request, to ren
 		failed = err
 	}
 	if failed != nil && ctx.Err() != nil {
-		failed = errInterrupted
+		failed = ErrInterrupted
 	}
 	return run.Reply(), failed
 }
@@ -48,7 +48,7 @@ func writeTimings(w io.Writer, loaded time.Duration, model backend.Info, info re
 		return
 	}
 	u, t := r.Usage, r.Timing
-	tab := table(w)
+	tab := Table(w)
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(tab, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}

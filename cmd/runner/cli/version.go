@@ -8,18 +8,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) versionCommand() *cobra.Command {
+func (a *App) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of runner, its engine and Go",
-		Args:  noArguments,
+		Args:  NoArguments,
 		RunE:  func(*cobra.Command, []string) error { return a.writeVersions() },
 	}
 }
 
-func (a *app) writeVersions() error {
+func (a *App) writeVersions() error {
 	v := a.versions()
-	tab := table(a.out)
+	tab := Table(a.out)
 	fmt.Fprintf(tab, "runner\t%s\n", v.runner)
 	if v.commit != "" {
 		fmt.Fprintf(tab, "commit\t%s\n", v.commit)
@@ -33,7 +33,7 @@ func (a *app) writeVersions() error {
 type versions struct{ runner, commit, engine string }
 
 // versions reads the versions from the binary.
-func (a *app) versions() versions {
+func (a *App) versions() versions {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}

@@ -32,7 +32,7 @@ type Table struct {
 	// completions are the values that a shell offers.
 	completions []string
 
-	// rows are those of a list, and topic is the topic of those that have none.
+	// rows are those of a list, whose value is nil, and topic is the topic of those that have none.
 	rows  []Table
 	topic string
 }
@@ -100,7 +100,7 @@ func related(key string, rows []Table) Table {
 
 // With marks all flags of a table.
 func (t Table) With(marks ...Mark) Table {
-	if t.rows != nil {
+	if t.value == nil {
 		t.rows = slices.Clone(t.rows)
 		for i := range t.rows {
 			t.rows[i] = t.rows[i].With(marks...)
@@ -153,7 +153,7 @@ func Add(cmd *cobra.Command, rows ...Table) {
 }
 
 func (t Table) add(cmd *cobra.Command, topic string) {
-	if t.rows != nil {
+	if t.value == nil {
 		if t.topic != "" {
 			topic = t.topic
 		}

@@ -1,4 +1,4 @@
-package cli
+package room
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"runner/cmd/runner/cli"
 	"runner/models/cache"
 	"runner/models/choice"
 	"runner/models/hub"
@@ -29,27 +30,19 @@ type servedLibrary struct {
 // namesFile is the file in the data folder with the names that clients of servers gave to models.
 const namesFile = "model-names.json"
 
-// serveLibrary returns the library of a server that serves the models of list.
-func (a *app) serveLibrary(list []served, log *slog.Logger) (*servedLibrary, error) {
-	data, err := dataFolder()
+// newLibrary returns the library of a server.
+func newLibrary(a *cli.App, h *cli.Host) (*servedLibrary, error) {
+	data, err := cli.DataFolder()
 	if err != nil {
 		return nil, err
 	}
-	cfg := library.Config{Cache: cache.Default(), Names: filepath.Join(data, namesFile), Log: log,
-		Client: func() (*hub.Client, error) {
-			return a.hubClient(func(err error, wait time.Duration) {
+	log := h.Logger
+	cfg := library.Config{Cache: cache.Default(), Names: filepath.Join(data, namesFile), Log: log, Served: h.Files,
+		Memory: a.FreeMemory, Client: func() (*hub.Client, error) {
+			return a.HubClient(func(err error, wait time.Duration) {
 				log.Warn("the hub is asked again", "error", err, "wait_seconds", wait.Seconds())
 			})
 		}}
-	if a.engine.Memory != nil {
-		cfg.Memory = func() int64 {
-			available, _ := a.engine.Memory()
-			return available
-		}
-	}
-	for _, s := range list {
-		cfg.Served = append(cfg.Served, s.model.Parts...)
-	}
 	return &servedLibrary{library.New(cfg), log}, nil
 }
 
@@ -97,8 +90,8 @@ func (s *servedLibrary) Names() (map[string]string, error) {
 	return all, s.wireError(err)
 }
 
-// named implements the field Named of [server.Config]. What cannot be read has no names.
-func (s *servedLibrary) named(name string) (model string, ok bool) {
+// Named implements [ollama.Library]. What cannot be read has no names.
+func (s *servedLibrary) Named(name string) (model string, ok bool) {
 	model, ok, err := s.models.Named(name)
 	if err != nil {
 		s.log.Error("the names that clients gave to models cannot be read", "error", err)

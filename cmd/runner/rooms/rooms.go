@@ -1,0 +1,7 @@
+// Package rooms lists the rooms of the program. Each line adds one; without it, and without the folder above the
+// package that it names, the program has all but what that room did.
+package rooms
+
+import (
+	_ "runner/server/ollama/room"
+)
