@@ -26,7 +26,7 @@ func TestKindsAreFound(t *testing.T) {
 				t.Fatal(c.Kind, err)
 			}
 			f.client.Close()
-			if got := kinds[f.kind].name; got != c.Kind || f.about.Model != "stand-in" {
+			if got := f.kind.Name; got != c.Kind || f.about.Model != "stand-in" {
 				t.Errorf("%s asked as %q is found as %s with %s", c.Kind, kind, got, f.about.Model)
 			}
 		}

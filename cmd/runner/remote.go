@@ -18,10 +18,6 @@ import (
 	"runner/backend"
 	"runner/backend/gguf"
 	"runner/backend/remote"
-	"runner/backend/remote/dialect"
-	"runner/backend/remote/llamaserver"
-	"runner/backend/remote/sglang"
-	"runner/backend/remote/vllm"
 	"runner/backend/remote/web"
 	"runner/backend/tokenizer"
 	"runner/backend/tokenizer/folder"
@@ -32,24 +28,10 @@ import (
 	"runner/models/names"
 )
 
-// kinds are the kinds of engine on other machines, in the order in which an unknown one is asked.
-var kinds = []struct {
-	name string
-	make func(c *web.Client, v *backend.Vocab) *dialect.Engine
-}{{llamaserver.Kind, llamaserver.New}, {vllm.Kind, vllm.New}, {sglang.Kind, sglang.New}}
-
-// kindNames lists the names of all kinds.
-func kindNames() (list []string) {
-	for _, k := range kinds {
-		list = append(list, k.name)
-	}
-	return list
-}
-
 // found is an engine on another machine that was asked what it is.
 type found struct {
 	client *web.Client
-	kind   int
+	kind   *cli.Kind
 	about  remote.Description
 }
 
@@ -74,14 +56,16 @@ func find(ctx context.Context, a cli.Remote) (f found, err error) {
 		}
 	}()
 	known := false
-	for i, k := range kinds {
-		if a.Kind != "" && a.Kind != k.name {
+	var kinds []string
+	for _, k := range cli.Kinds() {
+		kinds = append(kinds, k.Name)
+		if a.Kind != "" && a.Kind != k.Name {
 			continue
 		}
 		known = true
-		about, err := remote.Describe(ctx, k.make(c, nil))
+		about, err := remote.Describe(ctx, k.New(c, nil))
 		if err == nil {
-			return found{c, i, about}, nil
+			return found{c, k, about}, nil
 		}
 		var e *web.Error
 		// Another kind may know what this one does not have, and would be refused and unreachable in the same way.
@@ -89,13 +73,16 @@ func find(ctx context.Context, a cli.Remote) (f found, err error) {
 			return found{}, remoteError(err)
 		}
 	}
+	if len(kinds) == 0 {
+		return found{}, errors.New("this program knows no engines at addresses")
+	}
 	if !known {
 		return found{}, &backend.LoadError{Path: "the engine", Reason: backend.LoadFailed,
 			Detail: fmt.Sprintf("%q is not a kind of engine", a.Kind),
-			Advice: "use one of " + strings.Join(kindNames(), ", ") + ", as in " + kinds[0].name + "+http://HOST:PORT"}
+			Advice: "use one of " + strings.Join(kinds, ", ") + ", as in " + kinds[0] + "+http://HOST:PORT"}
 	}
 	return found{}, &backend.LoadError{Path: "the engine", Reason: backend.LoadFailed,
-		Detail: "it answers like none of " + strings.Join(kindNames(), ", "),
+		Detail: "it answers like none of " + strings.Join(kinds, ", "),
 		Advice: "check the address, which is that of the server without a path"}
 }
 
@@ -195,7 +182,7 @@ func openKnown(ctx context.Context, a cli.Remote, cfg backend.Config, known *rem
 		return nil, err
 	}
 	w.vocab = remote.Fit(w.vocab, f.about.Vocabulary)
-	m, err := remote.Open(ctx, remote.Config{Engine: kinds[f.kind].make(f.client, w.vocab), Vocab: w.vocab,
+	m, err := remote.Open(ctx, remote.Config{Engine: f.kind.New(f.client, w.vocab), Vocab: w.vocab,
 		Tokenize: w.tokenize, Architecture: w.architecture, ChatTemplate: w.template, Load: cfg,
 		NoSharedCache: a.NoSharedCache, Patience: remote.Patience{Faults: a.Wait}, Known: known, Warn: warnings(log)})
 	if err != nil {
@@ -220,7 +207,7 @@ func describeRemote(ctx context.Context, a cli.Remote) (cli.RemoteFact, error) {
 	}
 	defer f.client.Close()
 	d := &f.about
-	fact := cli.RemoteFact{Engine: kinds[f.kind].name, Model: modelName(d.Model), ContextSize: d.ContextSize,
+	fact := cli.RemoteFact{Engine: f.kind.Name, Model: modelName(d.Model), ContextSize: d.ContextSize,
 		Parallel: d.Parallel, Salted: d.Salted, Unsharing: d.Unsharing, Notes: d.Notes}
 	if d.Version != "" {
 		fact.Engine += " " + d.Version

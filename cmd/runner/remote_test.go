@@ -263,7 +263,7 @@ func TestRemoteArgumentsMatchTheirSchemas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var engine remote.Engine = kinds[f.kind].make(f.client, w.vocab)
+		var engine remote.Engine = f.kind.New(f.client, w.vocab)
 		if !follows {
 			engine = formless{engine}
 		}

@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/backend"
+	"runner/backend/remote/dialect"
+	"runner/backend/remote/web"
 	"runner/cmd/runner/flags"
 	"runner/generation"
 	"runner/generation/slots"
@@ -27,6 +30,29 @@ type Room struct {
 	Commands func(a *App) []*cobra.Command
 	// Serve returns what is added to a command serve.
 	Serve func(a *App) Serving
+	// Kind is a kind of engine on other machines.
+	Kind *Kind
+}
+
+// Kind is a kind of engine on other machines.
+type Kind struct {
+	// Name is its name in addresses, as in NAME+http://HOST:PORT.
+	Name string
+	// Turn says when an engine of unknown kind is asked whether it is of this one. That of turn 1 is the first.
+	Turn int
+	// New returns the engine that a client reaches. vocab is nil for one that only describes itself.
+	New func(c *web.Client, vocab *backend.Vocab) *dialect.Engine
+}
+
+// Kinds lists the kinds of engine on other machines, by their turns.
+func Kinds() (list []*Kind) {
+	for _, r := range registered {
+		if r.Kind != nil {
+			list = append(list, r.Kind)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *Kind) int { return cmp.Compare(a.Turn, b.Turn) })
+	return list
 }
 
 // Serving is what a room adds to serve.

@@ -3,5 +3,8 @@
 package rooms
 
 import (
+	_ "runner/backend/remote/llamaserver/room"
+	_ "runner/backend/remote/sglang/room"
+	_ "runner/backend/remote/vllm/room"
 	_ "runner/server/ollama/room"
 )
