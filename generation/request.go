@@ -1,15 +1,14 @@
 package generation
 
 import (
-	"sync/atomic"
-
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/grammar"
 	"runner/reasoning"
 )
 
-// Request is one turn to generate. Only Messages or Prompt is required.
+// Request is one turn to generate: a plain value of settings. Only Messages or Prompt is required. What belongs to the
+// caller of a run is in its [Observer].
 type Request struct {
 	// Principal identifies the caller. It is empty if there is only one. Principals share sequences fairly. They do not
 	// share cached prefixes or remembered calls.
@@ -68,6 +67,8 @@ type Request struct {
 	Rationale bool
 	// Score asks the model for its confidence, from 0 to 1, if the strategy is json.
 	Score bool
+	// Seal has the observer seal the run's whole reasoning, whatever the visibility. Result.Sealed holds the value.
+	Seal bool
 
 	// MaxTokens is the maximum number of tokens to generate, including reasoning but not the summary pass. 0 means as
 	// many as the context holds.
@@ -101,29 +102,6 @@ type Request struct {
 
 	// Delegation lets specialists reason.
 	Delegation Delegation
-
-	// CallID returns the id of a call, by the call's number from 0. If it is nil, ids are random. It is called on another
-	// goroutine.
-	CallID func(number int) string
-	// Seal, when not nil, gets the run's whole reasoning when the run ends, whatever the visibility. It is not called if
-	// there was no reasoning. Result.Sealed holds what it returns. calls reports whether the run called a tool of the
-	// client. Seal must not keep the text. It is called on another goroutine.
-	Seal func(thoughts string, calls bool) (string, error)
-	// Trace, when not nil, records the whole run, whatever the visibility and however the run ends. Result.Trace holds
-	// the trace's id. If no trace is stored, the run warns with CodeNotTraced.
-	Trace Tracer
-	// Generated, when not nil, counts the tokens that the run generates, while it generates them. It includes the
-	// summary's.
-	Generated *atomic.Int64
-	// Account, when not nil, gets the usage of a run that was begun, once, however the run ended. It is called on another
-	// goroutine, perhaps after Generate has returned, and must not block.
-	Account func(reasoning.Usage)
-	// Paused, when not nil, is called with true when the run is paused, because its place or its room in the cache goes
-	// to another run, and with false when it goes on. It is called on another goroutine and must not block.
-	Paused func(paused bool)
-	// Idle, when not nil, is called between events whenever no further event is at hand. A reader that writes several
-	// events at once writes them now. It is called on the goroutine of the reader.
-	Idle func()
 }
 
 // IsRaw reports whether the request has a raw prompt.

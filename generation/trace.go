@@ -1,18 +1,6 @@
 package generation
 
-import (
-	"context"
-
-	"runner/reasoning"
-)
-
-// Tracer begins the traces of runs. It may be used by several goroutines at once.
-type Tracer interface {
-	// Begin begins the trace of a run. It returns when the run's starting point is durable, or with the reason why there
-	// will be no trace; the run then continues without one. The caller of the run sees Begin's error and the Recorder's
-	// errors, so they must contain nothing but the reason.
-	Begin(ctx context.Context, run *TracedRun) (Recorder, error)
-}
+import "runner/reasoning"
 
 // Recorder records one run. Its methods are called one after the other, on a goroutine of the run, so they may wait
 // for a disk.

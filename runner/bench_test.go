@@ -40,7 +40,7 @@ var decodeCases = []struct {
 	{"stop", "final", func(r *generation.Request) { r.Stop = []string{" and then", "the answer was"} }},
 	{"tools", "final", func(r *generation.Request) { r.Tools, r.Effort = addTool, reasoning.EffortNone }},
 	{"traced", "analysis", func(r *generation.Request) {
-		r.Trace, r.MaySee = forgetful{}, reasoning.VisibilityFull
+		r.MaySee = reasoning.VisibilityFull
 	}},
 	{"sampled", "final", func(r *generation.Request) { r.Sampling = backend.Sampling{Temperature: 1, TopP: 0.9} }},
 	{"penalised", "final", func(r *generation.Request) {
@@ -48,10 +48,18 @@ var decodeCases = []struct {
 	}},
 }
 
-// forgetful is a Tracer whose recorder keeps nothing.
-type forgetful struct{}
+// observerOf returns the observer of a case.
+func observerOf(name string) generation.Observer {
+	if name == "traced" {
+		return forgetful{}
+	}
+	return generation.Unobserved{}
+}
 
-func (forgetful) Begin(context.Context, *generation.TracedRun) (generation.Recorder, error) {
+// forgetful is an observer whose recorder keeps nothing.
+type forgetful struct{ generation.Unobserved }
+
+func (forgetful) Trace(context.Context, *generation.TracedRun) (generation.Recorder, error) {
 	return forgetful{}, nil
 }
 func (forgetful) Record(reasoning.Event)    {}
@@ -70,11 +78,11 @@ func decodeRunner(tb testing.TB, channel string, d Drafts) *Runner {
 }
 
 // decode generates n tokens and reads all events.
-func decode(tb testing.TB, r *Runner, change func(*generation.Request), n int) {
+func decode(tb testing.TB, r *Runner, change func(*generation.Request), o generation.Observer, n int) {
 	req := user("go on")
 	change(&req)
 	req.MaxTokens, req.AnswerReserve = n, -1
-	for e, err := range r.Generate(tb.Context(), req) {
+	for e, err := range r.Generate(tb.Context(), req, o) {
 		if err != nil {
 			tb.Error(err)
 		}
@@ -96,7 +104,7 @@ func BenchmarkDecode(b *testing.B) {
 			r := decodeRunner(b, c.channel, DraftsOff)
 			b.ReportAllocs()
 			for n := b.N; n > 0; n -= 8192 {
-				decode(b, r, c.change, min(n, 8192))
+				decode(b, r, c.change, observerOf(c.name), min(n, 8192))
 			}
 		})
 	}
@@ -107,7 +115,7 @@ func BenchmarkDecode(b *testing.B) {
 		for i := range 4 {
 			wg.Go(func() {
 				for n := (b.N + i) / 4; n > 0; n -= 8192 {
-					decode(b, r, func(*generation.Request) {}, min(n, 8192))
+					decode(b, r, func(*generation.Request) {}, generation.Unobserved{}, min(n, 8192))
 				}
 			})
 		}
@@ -124,7 +132,7 @@ func TestDecodingAllocatesNothingPerToken(t *testing.T) {
 		mallocs := func(n int) float64 {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			decode(t, r, c.change, n)
+			decode(t, r, c.change, observerOf(c.name), n)
 			runtime.ReadMemStats(&after)
 			return float64(after.Mallocs - before.Mallocs)
 		}

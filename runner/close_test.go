@@ -26,13 +26,12 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 					t.Fatal(err)
 				}
 				req := user("q")
-				req.Trace = &notebook{}
-				if g := collect(t.Context(), r, req); g.err != nil {
+				if g := collect(t.Context(), r, req, &notebook{}); g.err != nil {
 					t.Error(g.err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				for range r.Generate(ctx, req) { // one that Close ends
+				for range r.Generate(ctx, req, &notebook{}) { // one that Close ends
 					go r.Close()
 				}
 				if err := r.Close(); err != nil {

@@ -56,7 +56,7 @@ func TestCostlyFormsDoNotStallOthers(t *testing.T) {
 	req.Form, req.MaxTokens = grammar.Regex(costlyForm), 10
 	began, done := make(chan struct{}), make(chan time.Time)
 	go func() {
-		for e, err := range f.Generate(t.Context(), req) {
+		for e, err := range f.Generate(t.Context(), req, generation.Unobserved{}) {
 			if err != nil {
 				t.Error(err)
 			} else if e.Kind == reasoning.Started {
@@ -81,7 +81,7 @@ func TestCostlyFormsCanBeCancelled(t *testing.T) {
 	req.Form = grammar.Regex(costlyForm)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for e, err := range f.Generate(ctx, req) {
+	for e, err := range f.Generate(ctx, req, generation.Unobserved{}) {
 		if e.Kind == reasoning.SegmentStart && e.Segment == reasoning.Answer || e.Kind == reasoning.Started {
 			cancel()
 		}

@@ -19,7 +19,7 @@ func traced(t *testing.T, f fixture, req generation.Request) (generation.Reply, 
 	t.Helper()
 	var c generation.Collector
 	var all strings.Builder
-	for e, err := range f.Generate(t.Context(), req) {
+	for e, err := range f.Generate(t.Context(), req, generation.Unobserved{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,8 +47,9 @@ func delegates() []fake.Reply {
 }
 
 // eventsOf runs a request and returns its events and its error.
-func eventsOf(ctx context.Context, r *Runner, req generation.Request) (events []reasoning.Event, err error) {
-	for e, err := range r.Generate(ctx, req) {
+func eventsOf(ctx context.Context, r *Runner, req generation.Request,
+	by ...generation.Observer) (events []reasoning.Event, err error) {
+	for e, err := range r.Generate(ctx, req, observer(by)) {
 		if err != nil {
 			return events, err
 		}
@@ -432,8 +433,8 @@ func TestLimitsAreTheRuns(t *testing.T) {
 		limit(&req)
 		var used reasoning.Usage
 		told := 0
-		req.Account = func(u reasoning.Usage) { used, told = u, told+1 }
-		events, err := eventsOf(t.Context(), f.Runner, req)
+		by := &observes{account: func(u reasoning.Usage) { used, told = u, told+1 }}
+		events, err := eventsOf(t.Context(), f.Runner, req, by)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -466,8 +467,8 @@ func TestDelegationsThatAreRefused(t *testing.T) {
 		"names": {Messages: user("q").Messages, Delegation: generation.Delegation{Model: true},
 			Tools: []chattemplate.Tool{{Name: delegation.ReturnName}}},
 	} {
-		req.Account = func(u reasoning.Usage) { t.Errorf("%s: accounted %+v", name, u) }
-		g := collect(t.Context(), f.Runner, req)
+		by := &observes{account: func(u reasoning.Usage) { t.Errorf("%s: accounted %+v", name, u) }}
+		g := collect(t.Context(), f.Runner, req, by)
 		var refused *generation.RequestError
 		if !errors.As(g.err, &refused) || len(g.order) > 0 {
 			t.Errorf("%s: %v after %d events", name, g.err, len(g.order))
@@ -503,8 +504,9 @@ func TestHiddenSpecialistsAreTracedAndSealed(t *testing.T) {
 	req.Delegation.Work = generation.WorkDelete
 	var tape notebook
 	var thoughts string
-	req.Trace, req.Seal = &tape, func(text string, _ bool) (string, error) { thoughts = text; return "sealed", nil }
-	g := f.must(t, req)
+	req.Seal = true
+	g := f.must(t, req, &observes{traced: &tape,
+		seal: func(text string, _ bool) (string, error) { thoughts = text; return "sealed", nil }})
 	if g.result.Trace != "the id" || g.result.Sealed != "sealed" || len(tape.ends) != 1 || tape.ends[0] != nil ||
 		len(tape.run.Request.Tools) != 2 {
 		t.Errorf("%+v, %v, %+v", g.result, tape.ends, tape.run.Request.Tools)
@@ -577,10 +579,9 @@ func TestReaderThatPanics(t *testing.T) {
 		append(delegates(), fake.Reply{After: ask("q"), Say: think(thought, "four")})...)
 	for _, req := range []generation.Request{byModel("2+2?"), user("q")} {
 		var tape notebook
-		req.Trace = &tape
 		panicked := func() (p any) {
 			defer func() { p = recover() }()
-			for range f.Generate(t.Context(), req) {
+			for range f.Generate(t.Context(), req, &tape) {
 				panic("the reader's")
 			}
 			return nil
@@ -601,9 +602,8 @@ func TestLeavingADelegatedRun(t *testing.T) {
 	}
 	for leave := 1; leave < len(whole); leave += 7 {
 		var tape notebook
-		req.Trace = &tape
 		n := 0
-		for range f.Generate(t.Context(), req) {
+		for range f.Generate(t.Context(), req, &tape) {
 			if n++; n == leave {
 				break
 			}
@@ -739,10 +739,10 @@ func TestRunThatEndsBetweenTurnsIsAccounted(t *testing.T) {
 	for range 30 {
 		req := byModel("2+2?")
 		told := make(chan reasoning.Usage, 2)
-		req.Account = func(u reasoning.Usage) { told <- u }
+		by := &observes{account: func(u reasoning.Usage) { told <- u }}
 		ctx, stop := context.WithCancel(t.Context())
 		drawn, cancel = 0, stop
-		_, err := eventsOf(ctx, f.Runner, req)
+		_, err := eventsOf(ctx, f.Runner, req, by)
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("%v after %d seeds", err, drawn)
 		}

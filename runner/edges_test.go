@@ -345,7 +345,7 @@ func TestRequestMayBeReusedAfterItsRun(t *testing.T) {
 	req.Sampling.Bias = []backend.TokenBias{{Token: 1, Bias: 1}}
 	req.Stop = []string{"never"}
 	for range 20 {
-		for e, err := range f.Generate(t.Context(), req) {
+		for e, err := range f.Generate(t.Context(), req, generation.Unobserved{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -91,11 +91,11 @@ func TestVisibilityNeverChangesEffort(t *testing.T) {
 					req := user("q")
 					req.Strategy, req.Effort, req.Visibility, req.Form, req.MaxTokens = m.strategy, effort, c.visibility, m.form, 400
 					seed := uint64(1)
-					notes := &notebook{}
+					notes, by := &notebook{}, &observes{}
 					if req.Seed = &seed; c.traced {
-						req.Trace = notes
+						by.traced = notes
 					}
-					g := f.must(t, req)
+					g := f.must(t, req, by)
 					u := g.result.Usage
 					u.Summary, u.Cached, u.Prompt = 0, 0, 0
 					if i == 0 {

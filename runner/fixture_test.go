@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,10 +91,58 @@ type got struct {
 	err      error
 }
 
-func collect(ctx context.Context, r *Runner, req generation.Request) got {
+// observes is an observer that passes what it is told to functions. Those that are nil do nothing.
+type observes struct {
+	generation.Unobserved
+	traced  generation.Observer
+	seal    func(thoughts string, calls bool) (string, error)
+	account func(reasoning.Usage)
+	paused  func(bool)
+	idle    func()
+	tokens  atomic.Int64 // how many were generated
+}
+
+func (o *observes) Trace(ctx context.Context, run *generation.TracedRun) (generation.Recorder, error) {
+	if o.traced == nil {
+		return nil, nil
+	}
+	return o.traced.Trace(ctx, run)
+}
+
+func (o *observes) Seal(thoughts string, calls bool) (string, error) { return o.seal(thoughts, calls) }
+
+func (o *observes) Account(u reasoning.Usage) {
+	if o.account != nil {
+		o.account(u)
+	}
+}
+
+func (o *observes) Paused(now bool) {
+	if o.paused != nil {
+		o.paused(now)
+	}
+}
+
+func (o *observes) Idle() {
+	if o.idle != nil {
+		o.idle()
+	}
+}
+
+func (o *observes) Generated() { o.tokens.Add(1) }
+
+// observer returns the only one of a list, or one that does nothing.
+func observer(list []generation.Observer) generation.Observer {
+	if len(list) == 0 {
+		return generation.Unobserved{}
+	}
+	return list[0]
+}
+
+func collect(ctx context.Context, r *Runner, req generation.Request, by ...generation.Observer) got {
 	g := got{text: map[reasoning.Segment]string{}}
 	open := map[reasoning.Segment]bool{}
-	for e, err := range r.Generate(ctx, req) {
+	for e, err := range r.Generate(ctx, req, observer(by)) {
 		if err != nil {
 			g.err = err
 			return g
@@ -137,9 +186,9 @@ func user(text string) generation.Request {
 	return generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}
 }
 
-func (f fixture) must(t *testing.T, req generation.Request) got {
+func (f fixture) must(t *testing.T, req generation.Request, by ...generation.Observer) got {
 	t.Helper()
-	g := collect(t.Context(), f.Runner, req)
+	g := collect(t.Context(), f.Runner, req, by...)
 	if g.err != nil {
 		t.Fatalf("generate: %v", g.err)
 	}

@@ -501,7 +501,7 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 	req := user("q")
 	req.Strategy, req.Visibility, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, 60
 	// The form prevents this output, so the fallback is tested in the code that reads it.
-	job := f.newJob(t.Context(), req)
+	job := f.newJob(t.Context(), req, generation.Unobserved{})
 	turn := job.newTurn(&generation.Turn{Request: job.req})
 	if err := turn.prepare(); err != nil {
 		t.Fatal(err)

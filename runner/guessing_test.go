@@ -152,7 +152,7 @@ func guessedRequest(rng *rand.Rand, r *Runner) generation.Request {
 // comes last here.
 func transcript(t *testing.T, r *Runner, req generation.Request) string {
 	var b, summary strings.Builder
-	for e, err := range r.Generate(t.Context(), req) {
+	for e, err := range r.Generate(t.Context(), req, generation.Unobserved{}) {
 		if err != nil {
 			fmt.Fprintf(&b, "error %v\n", err)
 			continue

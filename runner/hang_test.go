@@ -47,14 +47,13 @@ func TestHangingStep(t *testing.T) {
 	for i := range 2 { // one is under way, the other waits
 		wg.Go(func() {
 			req := user("q")
-			req.Account = func(u reasoning.Usage) {
+			by := &observes{traced: forgetful{}, account: func(u reasoning.Usage) {
 				if told.Add(1); u.Prompt == 0 {
 					t.Errorf("run %d is said to have used %+v", i, u)
 				}
-			}
-			req.Trace = forgetful{}
+			}}
 			var err error
-			for e, e2 := range r.Generate(ctx, req) {
+			for e, e2 := range r.Generate(ctx, req, by) {
 				if err = e2; e.Kind == reasoning.Started {
 					started <- struct{}{}
 				}
@@ -117,17 +116,16 @@ func TestHangingTurn(t *testing.T) {
 	var told []reasoning.Usage
 	var tape notebook
 	req := byModel("2+2?")
-	req.Account = func(u reasoning.Usage) { told = append(told, u) }
-	req.Trace, req.Generated = &tape, new(atomic.Int64)
+	by := &observes{traced: &tape, account: func(u reasoning.Usage) { told = append(told, u) }}
 	var events []reasoning.Event
 	var err error
 	first := 0 // tokens of the first turn
-	for e, failed := range f.Generate(ctx, req) {
+	for e, failed := range f.Generate(ctx, req, by) {
 		if err = failed; err != nil {
 			break
 		}
 		if events = append(events, e); e.Kind == reasoning.DelegationStart {
-			first = int(req.Generated.Load())
+			first = int(by.tokens.Load())
 			hang.Store(true)
 		}
 	}
@@ -273,7 +271,7 @@ func TestFailEndsAllRuns(t *testing.T) {
 	ended := make(chan error)
 	began := make(chan struct{}, 1)
 	go func() {
-		for e, err := range f.Generate(t.Context(), user("q")) {
+		for e, err := range f.Generate(t.Context(), user("q"), generation.Unobserved{}) {
 			if err != nil {
 				ended <- err
 				return

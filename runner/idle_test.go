@@ -20,12 +20,12 @@ func TestIdle(t *testing.T) {
 	f := start(t, slow, Config{}, fake.Reply{After: ask("q"), Say: finalTag + "one two three<|return|>"})
 	req := user("q")
 	idle, since, longest := 0, 0, 0
-	req.Idle = func() {
+	by := &observes{idle: func() {
 		idle++
 		longest, since = max(longest, since), 0
-	}
+	}}
 	text := ""
-	for e, err := range f.Generate(t.Context(), req) {
+	for e, err := range f.Generate(t.Context(), req, by) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,13 +48,13 @@ type idleReader struct {
 	late  atomic.Bool
 }
 
-func (i *idleReader) read(ctx context.Context, r *Runner, req generation.Request) error {
-	req.Idle = func() {
+func (i *idleReader) read(ctx context.Context, r *Runner, req generation.Request, traced generation.Observer) error {
+	by := &observes{traced: traced, idle: func() {
 		if i.got.Load() {
 			i.once.Do(func() { close(i.idle) })
 		}
-	}
-	for e, err := range r.Generate(ctx, req) {
+	}}
+	for e, err := range r.Generate(ctx, req, by) {
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func TestIdleBeforeAFurtherTurn(t *testing.T) {
 		return 0
 	}}
 	f := start(t, slow, Config{}, delegates()...)
-	if err := reader.read(t.Context(), f.Runner, byModel("2+2?")); err != nil {
+	if err := reader.read(t.Context(), f.Runner, byModel("2+2?"), nil); err != nil {
 		t.Error(err)
 	}
 	reader.check(t)
@@ -105,7 +105,7 @@ type slowTrace struct {
 	reader *idleReader
 }
 
-func (s *slowTrace) Begin(context.Context, *generation.TracedRun) (generation.Recorder, error) {
+func (s *slowTrace) Trace(context.Context, *generation.TracedRun) (generation.Recorder, error) {
 	return s, nil
 }
 
@@ -143,14 +143,13 @@ func TestIdleBeforeTheEndOfATrace(t *testing.T) {
 				script = []fake.Reply{{After: ask("2+2?"), Say: think("hm", "It is 4.")}}
 			}
 			f := start(t, cfg, Config{}, script...)
-			c.req.Trace = &slowTrace{reader: reader}
 			reader.after = func(e reasoning.Event) bool {
 				if starts(e) {
 					second.Store(true)
 				}
 				return c.after(e)
 			}
-			if err := reader.read(t.Context(), f.Runner, c.req); (err != nil) != c.fails {
+			if err := reader.read(t.Context(), f.Runner, c.req, &slowTrace{reader: reader}); (err != nil) != c.fails {
 				t.Errorf("the run ends with %v", err)
 			}
 			reader.check(t)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,9 @@ type job struct {
 	caller, ctx context.Context
 	cancel      func()
 	// req is the request, with its seed drawn. After check its messages have the remembered reasoning.
-	req     generation.Request
-	checked bool
+	req      generation.Request
+	observer generation.Observer
+	checked  bool
 	// decodes says that the form came from a schema of the whole object of strategy json, see separate.
 	decodes bool
 	// loop chooses the turns; nil if there is one.
@@ -55,13 +57,13 @@ type job struct {
 }
 
 // newJob makes the job of a request.
-func (r *Runner) newJob(ctx context.Context, req generation.Request) *job {
-	j := &job{r: r, ctx: ctx, cancel: func() {}, req: req, principal: req.Principal,
+func (r *Runner) newJob(ctx context.Context, req generation.Request, o generation.Observer) *job {
+	j := &job{r: r, ctx: ctx, cancel: func() {}, req: req, observer: o, principal: req.Principal,
 		name: fmt.Sprint("run ", r.runs.Add(1))}
 	if j.loop, _ = generation.LoopOf(&req, r.cfg.Loops); j.loop != nil { // check returns the error
 		j.random = r.cfg.Seed()
 	}
-	j.accounts = ledger{tell: req.Account, over: j.loop == nil}
+	j.accounts = ledger{tell: o.Account, over: j.loop == nil}
 	if req.Seed == nil {
 		// JavaScript's numbers hold 53 bits, so any client can send this seed back.
 		seed := r.cfg.Seed() >> 11
@@ -139,8 +141,8 @@ func (j *job) leave() {
 
 // idle lets the reader write the events that it has, before a wait.
 func (j *job) idle() {
-	if j.req.Idle != nil && !j.left {
-		j.req.Idle()
+	if !j.left {
+		j.observer.Idle()
 	}
 }
 
@@ -298,31 +300,31 @@ func (j *job) watch(t *turn) (stop func()) {
 }
 
 // abandon ends a turn while the scheduler, which owns the rest of the turn, is stuck in a step. The usage that it
-// reports is what other goroutines can know: the prompt and the tokens counted in Generated.
+// reports is what other goroutines can know.
 func (j *job) abandon(t *turn) {
-	used := reasoning.Usage{Prompt: t.prompt}
-	if j.req.Generated != nil {
-		used.Completion = max(0, int(j.req.Generated.Load())-j.accounts.generated())
-	}
-	t.end(&used, nil, context.Cause(j.ctx))
+	t.end(&reasoning.Usage{Prompt: t.prompt, Completion: int(t.generated.Load())}, nil, context.Cause(j.ctx))
 }
 
-// generated counts a generated token.
-func (j *job) generated() {
-	if j.req.Generated != nil {
-		j.req.Generated.Add(1)
-	}
-}
-
-// callIDs returns the function that names the calls of a turn by their number in the turn. The client's function gets
-// the number in the request instead.
+// callIDs returns the function that names the calls of a turn by their number in the turn. The observer gets the number
+// in the request instead.
 func (j *job) callIDs() func(int) string {
-	if j.req.CallID != nil {
-		return func(int) string {
-			j.calls++
-			return j.req.CallID(j.calls - 1)
-		}
-	}
 	random := j.r.cfg.Seed()
-	return func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) }
+	return func(i int) string {
+		j.calls++
+		return cmp.Or(j.observer.CallID(j.calls-1), fmt.Sprintf("call_%016x%02d", random, i))
+	}
+}
+
+// seal returns the sealed reasoning, empty if there is none. If sealing fails, it warns. calls reports whether calls
+// wait for the client.
+func (j *job) seal(thoughts string, calls bool, warn func(code, text string)) string {
+	if thoughts == "" {
+		return ""
+	}
+	sealed, err := j.observer.Seal(thoughts, calls)
+	if err != nil {
+		warn(generation.CodeNotSealed, "the reasoning could not be sealed")
+		return ""
+	}
+	return sealed
 }

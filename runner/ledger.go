@@ -9,7 +9,7 @@ import (
 // ledger adds up the usage of a job's turns. It reports the sum once: when no more turns come and all turns have
 // ended. If no turn was begun, it reports nothing.
 type ledger struct {
-	tell func(reasoning.Usage) // nil if nobody asked
+	tell func(reasoning.Usage) // nil once the sum was told
 
 	mu    sync.Mutex
 	total reasoning.Usage
@@ -47,11 +47,4 @@ func (l *ledger) note(change func()) {
 	if due {
 		tell(total)
 	}
-}
-
-// generated returns how many tokens the ended turns have generated.
-func (l *ledger) generated() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.total.Completion + l.total.Summary
 }

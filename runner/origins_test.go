@@ -454,7 +454,7 @@ func TestCachedTokensAreNotComputedAgain(t *testing.T) {
 	if again == 0 {
 		t.Fatal("nothing is cached")
 	}
-	turn := f.newJob(t.Context(), user(text)).newTurn(&generation.Turn{Request: user(text)})
+	turn := f.newJob(t.Context(), user(text), generation.Unobserved{}).newTurn(&generation.Turn{Request: user(text)})
 	if err := turn.prepare(); err != nil {
 		t.Fatal(err)
 	}

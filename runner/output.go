@@ -55,7 +55,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		turn: t, summarizes: of.Visibility == reasoning.VisibilitySummary, hidden: t.hidden(),
 		markers: t.strategy == reasoning.StrategyMarkers,
 		keep: loops || of.Visibility == reasoning.VisibilitySummary || t.remembers() ||
-			t.strategy == reasoning.StrategyTool || t.req.Seal != nil,
+			t.strategy == reasoning.StrategyTool || t.req.Seal,
 		onAnswer: t.answerBegins, onCall: t.nameTurn, check: t.check, reasoned: t.of.Heard.Thoughts != "",
 		remembers: loops || t.remembers(),
 	}

@@ -112,7 +112,7 @@ func (n *tenants) occupy(ctx context.Context, t *testing.T, wg *sync.WaitGroup, 
 	for i := range runs {
 		wg.Go(func() {
 			last := time.Now()
-			for e, err := range n.Generate(ctx, unending(principal, i, 0)) {
+			for e, err := range n.Generate(ctx, unending(principal, i, 0), generation.Unobserved{}) {
 				if err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
@@ -231,7 +231,7 @@ func TestQuestionsBesideEndlessRuns(t *testing.T) {
 						for k := 0; ctx.Err() == nil; k++ {
 							req := unending("many", 10*k+i, 0)
 							req.Sampling.Bias = []backend.TokenBias{{Token: 97, Bias: 100}}
-							for _, err := range n.Generate(ctx, req) {
+							for _, err := range n.Generate(ctx, req, generation.Unobserved{}) {
 								if err != nil && ctx.Err() == nil {
 									t.Error(err)
 								}
@@ -376,7 +376,7 @@ func TestPlacesForget(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, who := range []string{"a", "b"} { // the runs of one are paused for the other
 				wg.Go(func() {
-					for _, err := range n.Generate(t.Context(), unending(fmt.Sprint(who, i), i, 100)) {
+					for _, err := range n.Generate(t.Context(), unending(fmt.Sprint(who, i), i, 100), generation.Unobserved{}) {
 						if err != nil {
 							t.Error(err)
 						}
@@ -491,19 +491,19 @@ func pausedRound(t *testing.T, seed uint64) int64 {
 			stays = time.Duration(rng.IntN(3000)) * time.Millisecond
 		}
 		var paused atomic.Bool
-		req.Paused = func(now bool) {
+		by := &observes{paused: func(now bool) {
 			if paused.Swap(now) == now {
 				t.Errorf("run %d is told twice that it is paused: %v", i, now)
 			}
 			if now {
 				told.Add(1)
 			}
-		}
+		}}
 		wg.Go(func() {
 			time.Sleep(comes)
 			ctx, cancel := context.WithTimeout(t.Context(), stays)
 			defer cancel()
-			g := collect(ctx, n.Runner, req)
+			g := collect(ctx, n.Runner, req, by)
 			if paused.Load() {
 				t.Errorf("run %d ends while it is paused", i)
 			}

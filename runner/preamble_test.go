@@ -134,7 +134,7 @@ func TestTextBeforeACallPrecedesIt(t *testing.T) {
 		req := user("q")
 		req.Tools, req.Effort = addTool, effort
 		var order []reasoning.Segment
-		for e, err := range f.Generate(t.Context(), req) {
+		for e, err := range f.Generate(t.Context(), req, generation.Unobserved{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

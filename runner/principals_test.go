@@ -48,7 +48,7 @@ func TestPrefixesInUseAreNotSharedBetweenPrincipals(t *testing.T) {
 	wg.Go(func() {
 		req := user(text)
 		req.Principal = "a"
-		for e, err := range r.Generate(t.Context(), req) {
+		for e, err := range r.Generate(t.Context(), req, generation.Unobserved{}) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -201,7 +201,7 @@ func testNobodyWaitsForAnothersMany(t *testing.T, parallel int) {
 	run := func(principal string, started func()) {
 		req := user("q")
 		req.Principal = principal
-		for e, err := range r.Generate(t.Context(), req) {
+		for e, err := range r.Generate(t.Context(), req, generation.Unobserved{}) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -377,7 +377,7 @@ func TestSlowReaderKeepsNoPlace(t *testing.T) {
 		began := make(chan struct{})
 		wg.Go(func() {
 			answer := ""
-			for e, err := range r.Generate(t.Context(), user("q")) {
+			for e, err := range r.Generate(t.Context(), user("q"), generation.Unobserved{}) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -419,7 +419,7 @@ func TestSlowReaderEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	var last error
-	for e, err := range r.Generate(ctx, user("q")) {
+	for e, err := range r.Generate(ctx, user("q"), generation.Unobserved{}) {
 		if e.Kind == reasoning.Started {
 			for s := r.Stats(); s.Tokens == 0 || s.Active > 0; s = r.Stats() {
 				time.Sleep(time.Millisecond)

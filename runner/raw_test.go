@@ -71,9 +71,10 @@ func TestReasoningIsSealedUnderEveryVisibility(t *testing.T) {
 		fake.Reply{After: ask("b"), Say: finalTag + "x<|return|>"})
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
 		req := user("a")
-		req.Visibility = v
-		req.Seal = func(thoughts string, _ bool) (string, error) { return "sealed " + strings.ToUpper(thoughts), nil }
-		g := collect(t.Context(), r.Runner, req)
+		req.Visibility, req.Seal = v, true
+		g := collect(t.Context(), r.Runner, req, &observes{seal: func(thoughts string, _ bool) (string, error) {
+			return "sealed " + strings.ToUpper(thoughts), nil
+		}})
 		if g.err != nil || g.result.Sealed != "sealed "+strings.ToUpper(thought) {
 			t.Errorf("%v: %q, %v", v, g.result.Sealed, g.err)
 		}
@@ -82,13 +83,15 @@ func TestReasoningIsSealedUnderEveryVisibility(t *testing.T) {
 		}
 	}
 	req := user("b")
-	req.Seal = func(string, bool) (string, error) { return "something", nil }
-	if g := collect(t.Context(), r.Runner, req); g.result.Sealed != "" {
+	req.Seal = true
+	by := &observes{seal: func(string, bool) (string, error) { return "something", nil }}
+	if g := collect(t.Context(), r.Runner, req, by); g.result.Sealed != "" {
 		t.Errorf("no reasoning was sealed as %q", g.result.Sealed)
 	}
 	req = user("a")
-	req.Seal = func(string, bool) (string, error) { return "", errors.New("no key") }
-	if g := collect(t.Context(), r.Runner, req); g.result.Sealed != "" || len(g.codes) != 1 ||
+	req.Seal = true
+	by.seal = func(string, bool) (string, error) { return "", errors.New("no key") }
+	if g := collect(t.Context(), r.Runner, req, by); g.result.Sealed != "" || len(g.codes) != 1 ||
 		g.codes[0] != generation.CodeNotSealed {
 		t.Errorf("%q, %v", g.result.Sealed, g.codes)
 	}
@@ -98,14 +101,14 @@ func TestUsageIsReported(t *testing.T) {
 	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a"), Say: think(thought, "four")})
 	told := make(chan reasoning.Usage, 8)
 	req := user("a")
-	req.Account = func(u reasoning.Usage) { told <- u }
-	g := collect(t.Context(), r.Runner, req)
+	by := &observes{account: func(u reasoning.Usage) { told <- u }}
+	g := collect(t.Context(), r.Runner, req, by)
 	if u := <-told; g.err != nil || u != g.result.Usage {
 		t.Errorf("%+v, want %+v, %v", u, g.result.Usage, g.err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for e, err := range r.Generate(ctx, req) {
+	for e, err := range r.Generate(ctx, req, by) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -634,9 +634,7 @@ var placeOfField = map[string]any{
 	"Strategy": "is the prompt", "Rationale": "is the prompt", "Score": "is the prompt",
 	"MaxTokens": "is the run's length", "AnswerReserve": "is the reasoning's length",
 	"TemplateArgs": "is the prompt", "KeepReasoning": "is the prompt", "Delegation": "is the prompt",
-	"CallID": "is no content", "Seal": "is no content",
-	"Trace": "is no content", "Generated": "is no content", "Account": "is no content", "Idle": "is no content",
-	"Paused": "is no content",
+	"Seal":   "is no content",
 	"Phases": "shows where reasoning is, not what it says",
 }
 

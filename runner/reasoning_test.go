@@ -86,7 +86,7 @@ func phases(t *testing.T, r *Runner, req generation.Request) string {
 		reasoning.SegmentStart: "start", reasoning.SegmentDelta: "text", reasoning.SegmentEnd: "end",
 	}
 	var list []string
-	for e, err := range r.Generate(t.Context(), req) {
+	for e, err := range r.Generate(t.Context(), req, generation.Unobserved{}) {
 		switch {
 		case err != nil:
 			t.Fatal(err)

@@ -19,17 +19,17 @@ type tape struct {
 	err   error
 }
 
-// record begins the trace of the run before its first turn, if the request asks for one. It waits until the recorder
+// record begins the trace of the run before its first turn, if the observer wants one. It waits until the recorder
 // has begun.
 func (j *job) record(t *turn) {
-	if j.req.Trace == nil {
-		return
-	}
 	req := *t.req
 	req.Messages, req.Tools = t.conv.Messages, t.conv.Tools
-	j.tape = &tape{stream: newStream(), ended: make(chan struct{})}
-	to, err := j.req.Trace.Begin(j.ctx, &generation.TracedRun{Request: &req, Model: j.r.info.Name, Key: j.r.info.Key,
+	to, err := j.observer.Trace(j.ctx, &generation.TracedRun{Request: &req, Model: j.r.info.Name, Key: j.r.info.Key,
 		Digest: j.r.tracedDigest})
+	if to == nil && err == nil {
+		return
+	}
+	j.tape = &tape{stream: newStream(), ended: make(chan struct{})}
 	if err != nil {
 		j.tape.err = err
 		j.tape.close(err)

@@ -16,10 +16,11 @@ import (
 	"runner/reasoning/prompts"
 )
 
-// notebook is a Tracer, and the Recorder of one run.
+// notebook is an observer that traces, and the Recorder of one run.
 type notebook struct {
+	generation.Unobserved
 	run *generation.TracedRun
-	// refuse is Begin's error, and lose is End's.
+	// refuse is Trace's error, and lose is End's.
 	refuse, lose error
 	// wait, when not nil, blocks every event until it is closed.
 	wait    chan struct{}
@@ -28,7 +29,7 @@ type notebook struct {
 	ends    []error
 }
 
-func (n *notebook) Begin(_ context.Context, run *generation.TracedRun) (generation.Recorder, error) {
+func (n *notebook) Trace(_ context.Context, run *generation.TracedRun) (generation.Recorder, error) {
 	n.run = run
 	return n, n.refuse
 }
@@ -63,8 +64,8 @@ func TestTraceHoldsWhatIsHidden(t *testing.T) {
 		reasoning.VisibilityFull} {
 		n := &notebook{}
 		req := user("q")
-		req.Visibility, req.Trace = v, n
-		g := f.must(t, req)
+		req.Visibility = v
+		g := f.must(t, req, n)
 		if g.result.Trace != "the id" || len(g.codes) > 0 {
 			t.Errorf("%v: trace %q with warnings %q", v, g.result.Trace, g.codes)
 		}
@@ -97,8 +98,8 @@ func TestTraceHasInstructions(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
 	n := &notebook{}
 	req := user("q")
-	req.Trace, req.Rationale, req.Tools = n, true, addTool
-	f.must(t, req)
+	req.Rationale, req.Tools = true, addTool
+	f.must(t, req, n)
 	messages := n.run.Request.Messages
 	if len(messages) != 2 || messages[0].Role != chattemplate.System ||
 		!strings.Contains(messages[0].Content, prompts.RationaleV1) {
@@ -110,9 +111,7 @@ func TestRunsGoOnWithoutTheirTrace(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
 	for name, n := range map[string]*notebook{"refused": {refuse: errors.New("the disk is full")},
 		"lost": {lose: errors.New("the disk is full")}} {
-		req := user("q")
-		req.Trace = n
-		g := f.must(t, req)
+		g := f.must(t, user("q"), n)
 		g.want(t, reasoning.Answer, "four")
 		if g.result.Trace != "" || !slices.Equal(g.codes, []string{generation.CodeNotTraced}) {
 			t.Errorf("%s: trace %q, warnings %q", name, g.result.Trace, g.codes)
@@ -132,34 +131,34 @@ func TestTraceEndsWithItsRun(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cfg  fake.Config
-		run  func(f fixture, req generation.Request)
+		run  func(f fixture, req generation.Request, n *notebook)
 		why  error
 	}{
-		{"the reader leaves", fake.Config{}, func(f fixture, req generation.Request) {
-			for range f.Generate(t.Context(), req) {
+		{"the reader leaves", fake.Config{}, func(f fixture, req generation.Request, n *notebook) {
+			for range f.Generate(t.Context(), req, n) {
 				break
 			}
 		}, context.Canceled},
-		{"the context ends", fake.Config{}, func(f fixture, req generation.Request) {
+		{"the context ends", fake.Config{}, func(f fixture, req generation.Request, n *notebook) {
 			ctx, cancel := context.WithCancel(t.Context())
-			for e := range f.Generate(ctx, req) {
+			for e := range f.Generate(ctx, req, n) {
 				if e.Kind == reasoning.SegmentDelta {
 					cancel()
 				}
 			}
 			cancel()
 		}, context.Canceled},
-		{"the context has ended", fake.Config{}, func(f fixture, req generation.Request) {
+		{"the context has ended", fake.Config{}, func(f fixture, req generation.Request, n *notebook) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			collect(ctx, f.Runner, req)
+			collect(ctx, f.Runner, req, n)
 		}, context.Canceled},
-		{"the engine fails", fake.Config{Fail: failAfter(3, broken)}, func(f fixture, req generation.Request) {
-			collect(t.Context(), f.Runner, req)
+		{"the engine fails", fake.Config{Fail: failAfter(3, broken)}, func(f fixture, req generation.Request, n *notebook) {
+			collect(t.Context(), f.Runner, req, n)
 		}, broken},
-		{"the runner closes", fake.Config{}, func(f fixture, req generation.Request) {
+		{"the runner closes", fake.Config{}, func(f fixture, req generation.Request, n *notebook) {
 			closed := make(chan error, 1)
-			for e := range f.Generate(t.Context(), req) {
+			for e := range f.Generate(t.Context(), req, n) {
 				if e.Kind == reasoning.Started {
 					go func() { closed <- f.Close() }()
 				}
@@ -173,8 +172,8 @@ func TestTraceEndsWithItsRun(t *testing.T) {
 		c.cfg.Script = endless(c.cfg.Vocab, "analysis")
 		n := &notebook{}
 		req := user("go on")
-		req.Trace, req.Visibility = n, reasoning.VisibilityFull
-		c.run(start(t, c.cfg, Config{}), req)
+		req.Visibility = reasoning.VisibilityFull
+		c.run(start(t, c.cfg, Config{}), req, n)
 		if len(n.ends) != 1 || !errors.Is(n.ends[0], c.why) {
 			t.Errorf("%s: it ended with %v", c.name, n.ends)
 		}
@@ -185,12 +184,10 @@ func TestTraceEndsWithItsRun(t *testing.T) {
 func TestSlowRecorderDelaysNobody(t *testing.T) {
 	f := start(t, fake.Config{Sequences: 4}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
 	slow := &notebook{wait: make(chan struct{})}
-	req := user("q")
-	req.Trace = slow
 	answered, done := make(chan struct{}), make(chan string)
 	go func() {
 		text := ""
-		for e, err := range f.Generate(context.WithoutCancel(t.Context()), req) {
+		for e, err := range f.Generate(context.WithoutCancel(t.Context()), user("q"), slow) {
 			switch {
 			case err != nil:
 				text = err.Error()

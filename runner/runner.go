@@ -189,7 +189,8 @@ func (r *Runner) free() error {
 // A slow reader delays no other run. Its unread events are kept; the run's token limit bounds them.
 //
 // If the run is traced, Done comes after the trace is durable, and the sequence ends after the trace has ended.
-func (r *Runner) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+func (r *Runner) Generate(ctx context.Context, req generation.Request,
+	o generation.Observer) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		caller := ctx
 		ctx, end := context.WithCancelCause(ctx)
@@ -202,7 +203,7 @@ func (r *Runner) Generate(ctx context.Context, req generation.Request) iter.Seq2
 			return
 		}
 		defer ticket.leave()
-		j := r.newJob(ctx, req)
+		j := r.newJob(ctx, req, o)
 		j.caller, j.cancel, j.ticket, j.yield = caller, cancel, ticket, yield
 		if err := j.carryOut(); err != nil && !j.left {
 			yield(reasoning.Event{}, err)
@@ -324,7 +325,7 @@ func (r *Runner) validateRaw(req *generation.Request) error {
 		{"Visibility", req.Visibility != reasoning.VisibilityNone}, {"Effort", req.Effort != reasoning.EffortDefault},
 		{"Budget", req.Budget != 0},
 		{"Strategy", req.Strategy != "" && req.Strategy != reasoning.StrategyAuto}, {"Score", req.Score},
-		{"Rationale", req.Rationale}, {"Seal", req.Seal != nil},
+		{"Rationale", req.Rationale}, {"Seal", req.Seal},
 		{"TemplateArgs", len(req.TemplateArgs) > 0}, {"PromptTokens", req.Prompt != "" && req.PromptTokens != nil},
 	} {
 		if f.set {

@@ -94,7 +94,7 @@ func TestLongPrefillDoesNotStallDecoding(t *testing.T) {
 	var once sync.Once
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for e, err := range f.Generate(t.Context(), user("talk")) {
+		for e, err := range f.Generate(t.Context(), user("talk"), generation.Unobserved{}) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -128,7 +128,7 @@ func TestCancelEndsWithinOneStepAndKeepsThePrefix(t *testing.T) {
 	deltas := 0
 	var end error
 	var at time.Time
-	for e, err := range f.Generate(ctx, user(strings.Repeat("pad ", 300)+"go on")) {
+	for e, err := range f.Generate(ctx, user(strings.Repeat("pad ", 300)+"go on"), generation.Unobserved{}) {
 		if err != nil {
 			end = err
 			break
@@ -256,7 +256,7 @@ func TestSlowReaderDelaysNobody(t *testing.T) {
 	release := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for _, err := range f.Generate(t.Context(), user("a")) {
+		for _, err := range f.Generate(t.Context(), user("a"), generation.Unobserved{}) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -273,7 +273,7 @@ func TestSlowReaderDelaysNobody(t *testing.T) {
 func TestBreakingOffCancels(t *testing.T) {
 	f := start(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }}, Config{},
 		fake.Reply{After: ask("a"), Say: think("", strings.Repeat("la ", 3000))})
-	for e, err := range f.Generate(t.Context(), user("a")) {
+	for e, err := range f.Generate(t.Context(), user("a"), generation.Unobserved{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

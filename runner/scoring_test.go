@@ -16,7 +16,7 @@ import (
 // scored runs a request and returns the scores of its prompt.
 func scored(t *testing.T, f fixture, req generation.Request) (list []reasoning.TokenLogprobs, result reasoning.Result) {
 	t.Helper()
-	for e, err := range f.Generate(t.Context(), req) {
+	for e, err := range f.Generate(t.Context(), req, generation.Unobserved{}) {
 		if err != nil {
 			t.Error(err)
 			return nil, result

@@ -290,7 +290,7 @@ func (s *soakRun) watch(ctx context.Context, req generation.Request, on func(int
 			s.r.About().Reasoning, req.Visibility, req.Effort, req.Strategy, req.Budget, req.MaxTokens)
 	}
 	n, ended, left := 0, false, false
-	for e, err := range s.r.Generate(ctx, req) {
+	for e, err := range s.r.Generate(ctx, req, generation.Unobserved{}) {
 		if ended {
 			fail("an event after the end: %v, %v", e.Kind, err)
 		}

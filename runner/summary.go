@@ -156,7 +156,7 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 		return
 	}
 	p.turn.result.Usage.Summary++
-	p.turn.job.generated()
+	p.turn.counted()
 	p.limit--
 	before := p.split.State()
 	if p.guard != nil {

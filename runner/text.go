@@ -103,7 +103,7 @@ func (r *Runner) Detokenize(tokens []backend.Token) (string, error) {
 // those of Generate.
 func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
 	var p chattemplate.Prompt
-	j := r.newJob(ctx, req)
+	j := r.newJob(ctx, req, generation.Unobserved{})
 	j.principal, j.prompt = principal, &p
 	if err := j.carryOut(); !errors.Is(err, errRendered) {
 		return p, err

@@ -146,7 +146,7 @@ func styled(t *testing.T, s *markup.CallStyle, thinks bool, vocab *backend.Vocab
 func reply(t *testing.T, f fixture, req generation.Request) generation.Reply {
 	t.Helper()
 	var c generation.Collector
-	for e, err := range f.Generate(t.Context(), req) {
+	for e, err := range f.Generate(t.Context(), req, generation.Unobserved{}) {
 		if err != nil {
 			t.Error(err)
 			break

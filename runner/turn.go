@@ -57,6 +57,8 @@ type turn struct {
 	// events carries the turn's events to the reader's goroutine. final is the result, which may be read after them.
 	events *stream
 	final  *reasoning.Result
+	// generated counts the tokens that were generated, the summary's included.
+	generated atomic.Int64
 	// ended says that the turn is over for its job. The scheduler may still be stuck in a step with it.
 	ended atomic.Bool
 }
@@ -127,7 +129,7 @@ func (t *turn) prepare() error {
 // newLane makes a lane for a prompt of the turn, with room for so many tokens.
 func (t *turn) newLane(p *chattemplate.Prompt, room int) *lane {
 	l := &lane{ctx: t.job.ctx, owner: t, principal: t.req.Principal, repeats: t.guessable(), marks: &t.sight.marks,
-		pauses: t.job.req.Paused}
+		pauses: t.job.observer.Paused}
 	l.tokens, l.given = append(make([]backend.Token, 0, room), p.Tokens...), len(p.Tokens)
 	if capped(t.job.req.MaySee, t.job.req.Visibility) && !t.req.IsRaw() {
 		l.origins = newOrigins(p, room)
@@ -364,7 +366,7 @@ func (t *turn) admits(name string) bool {
 func (t *turn) count(st *reader.State) {
 	u := &t.result.Usage
 	u.Completion++
-	t.job.generated()
+	t.counted()
 	switch {
 	case st.Segment == reasoning.Reasoning, st.Marked:
 		if st.InObject && t.strategy == reasoning.StrategyJSON && t.effortNone() {
@@ -376,6 +378,12 @@ func (t *turn) count(st *reader.State) {
 	case st.Segment == reasoning.Answer:
 		u.Answer++
 	}
+}
+
+// counted tells that a token was generated.
+func (t *turn) counted() {
+	t.generated.Add(1)
+	t.job.observer.Generated()
 }
 
 // settle corrects the usage where an answer or a call begins after a preamble that was held back. The preamble counted
@@ -622,7 +630,9 @@ func (t *turn) end(used *reasoning.Usage, result *reasoning.Result, err error) {
 // summary may follow.
 func (t *turn) remember() {
 	thoughts := t.output.thoughts.String()
-	t.result.Sealed = t.seal(thoughts)
+	if t.req.Seal {
+		t.result.Sealed = t.job.seal(thoughts, len(t.output.calls) > 0, t.warn)
+	}
 	if !t.remembers() {
 		return
 	}
@@ -637,17 +647,4 @@ func (t *turn) remember() {
 // remembers reports whether the reasoning before the turn's calls is remembered.
 func (t *turn) remembers() bool {
 	return t.r.cfg.CallMemory != nil && !t.req.Unremembered && len(t.req.Tools) > 0 && len(t.conv.Tools) > 0
-}
-
-// seal returns the sealed reasoning, empty if there is none or nobody asked for it. If sealing fails, it warns.
-func (t *turn) seal(thoughts string) string {
-	if t.req.Seal == nil || thoughts == "" {
-		return ""
-	}
-	sealed, err := t.req.Seal(thoughts, len(t.output.calls) > 0)
-	if err != nil {
-		t.warn(generation.CodeNotSealed, "the reasoning could not be sealed")
-		return ""
-	}
-	return sealed
 }

@@ -54,7 +54,7 @@ func TestBrokenFormsAreReportedWithoutText(t *testing.T) {
 			req := user("q")
 			req.Form, req.Logprobs = c.form, true // nothing is forced
 			warnings, answer := "", ""
-			for e, err := range r.Generate(t.Context(), req) {
+			for e, err := range r.Generate(t.Context(), req, generation.Unobserved{}) {
 				switch {
 				case err != nil:
 					t.Fatal(err)

@@ -168,7 +168,8 @@ func (m *model) Card() wire.Card { return m.card }
 func (m *model) Release()        { m.release() }
 
 // Generate implements [wire.Model].
-func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+func (m *model) Generate(ctx context.Context, req generation.Request,
+	o generation.Observer) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		s := m.server
 		p := wire.PrincipalOf(ctx)
@@ -189,22 +190,14 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 			yield(reasoning.Event{}, overRate("tokens", wait))
 			return
 		}
-		cost := &charge{asked: req.MaxTokens}
-		req.Generated = &cost.generated
-		req.Account = func(u reasoning.Usage) {
-			s.limits.end(p.ID, cost, u.Prompt+u.Completion+u.Summary)
-			s.metrics.used(m.card.Name, u)
-			s.usage.count(p.ID, u)
-			said.count(u)
-		}
 		ctx, limit, cancel := s.limited(ctx, time.Now())
 		defer cancel()
-		req.Paused = limit.pause
+		run := &meter{Observer: o, model: m, principal: p.ID, said: said, cost: charge{asked: req.MaxTokens}, limit: limit}
 		content := s.contentLog(ctx, &req)
-		for e, err := range m.Loaded.Generate(ctx, req) {
-			if err == nil && e.Kind == reasoning.Started && cost.prompt == 0 {
-				cost.prompt = e.Info.Prompt
-				if wait := s.limits.begin(p.ID, first, cost); wait > 0 {
+		for e, err := range m.Loaded.Generate(ctx, req, run) {
+			if err == nil && e.Kind == reasoning.Started && run.cost.prompt == 0 {
+				run.cost.prompt = e.Info.Prompt
+				if wait := s.limits.begin(p.ID, first, &run.cost); wait > 0 {
 					e, err = reasoning.Event{}, overRate("tokens", wait)
 				}
 			}
@@ -224,6 +217,31 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 		}
 	}
 }
+
+// meter observes a run, to count what it uses. The time in which it is paused does not count.
+type meter struct {
+	generation.Observer
+	model     *model
+	principal string
+	said      *note
+	cost      charge
+	limit     *timeLimit
+}
+
+// Generated implements [generation.Observer].
+func (m *meter) Generated() { m.cost.generated.Add(1) }
+
+// Account implements [generation.Observer].
+func (m *meter) Account(u reasoning.Usage) {
+	s := m.model.server
+	s.limits.end(m.principal, &m.cost, u.Prompt+u.Completion+u.Summary)
+	s.metrics.used(m.model.card.Name, u)
+	s.usage.count(m.principal, u)
+	m.said.count(u)
+}
+
+// Paused implements [generation.Observer].
+func (m *meter) Paused(paused bool) { m.limit.pause(paused) }
 
 // Tokenize implements [wire.Tokenizer].
 func (m *model) Tokenize(ctx context.Context, principal, text string, special bool) (tokens []generation.Token,

@@ -67,7 +67,7 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) error {
 	req := generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: in.Text}},
 		Visibility: in.Visibility}
 	var s *wire.Stream
-	for ev, err := range m.Generate(r.Context(), req) {
+	for ev, err := range m.Generate(r.Context(), req, generation.Unobserved{}) {
 		if err != nil {
 			if s == nil {
 				return err

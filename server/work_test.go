@@ -234,9 +234,10 @@ func (m *watched) Embed(ctx context.Context, who string, tokens []generation.Tok
 	return m.Loaded.Embed(ctx, who, tokens)
 }
 
-func (m *watched) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+func (m *watched) Generate(ctx context.Context, req generation.Request,
+	o generation.Observer) iter.Seq2[reasoning.Event, error] {
 	m.at("generate")
-	return m.Loaded.Generate(ctx, req)
+	return m.Loaded.Generate(ctx, req, o)
 }
 
 // watchedWriter says when something is written.

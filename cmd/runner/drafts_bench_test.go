@@ -192,7 +192,7 @@ func (task *draftTask) open(b *testing.B, path string, cfg runner.Config) (*runn
 // decode runs the task and returns how long it decoded.
 func (task *draftTask) decode(b *testing.B, r *runner.Runner) time.Duration {
 	req := generation.Request{PromptTokens: task.prompt, MaxTokens: len(task.script), IgnoreEnd: true}
-	for e, err := range r.Generate(b.Context(), req) {
+	for e, err := range r.Generate(b.Context(), req, generation.Unobserved{}) {
 		if err != nil {
 			b.Fatal(err)
 		}

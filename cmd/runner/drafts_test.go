@@ -118,7 +118,7 @@ func draftsRequest(rng *rand.Rand, longest int) generation.Request {
 func everything(t *testing.T, r *runner.Runner, req generation.Request) string {
 	t.Helper()
 	var b, summary strings.Builder
-	for e, err := range r.Generate(t.Context(), req) {
+	for e, err := range r.Generate(t.Context(), req, generation.Unobserved{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -107,7 +107,7 @@ func (x *timedText) alone(tb testing.TB, path string, threads int, d runner.Draf
 	req.Sampling.Bias = x.bias
 	text, t = timed(func() string {
 		var b strings.Builder
-		for e, err := range r.Generate(context.Background(), req) {
+		for e, err := range r.Generate(context.Background(), req, generation.Unobserved{}) {
 			if err != nil {
 				tb.Fatal(err)
 			}

@@ -88,7 +88,7 @@ func hotRun(ctx context.Context, r *runner.Runner, schema string, seed uint64) (
 	}
 	answer := ""
 	var result *reasoning.Result
-	for e, err := range r.Generate(ctx, req) {
+	for e, err := range r.Generate(ctx, req, generation.Unobserved{}) {
 		switch {
 		case err != nil:
 			return false, err
@@ -166,7 +166,7 @@ func hotCall(ctx context.Context, r *runner.Runner, schema string, seed uint64) 
 	}
 	arguments := ""
 	var result *reasoning.Result
-	for e, err := range r.Generate(ctx, req) {
+	for e, err := range r.Generate(ctx, req, generation.Unobserved{}) {
 		switch {
 		case err != nil:
 			return false, err

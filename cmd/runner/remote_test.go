@@ -309,7 +309,7 @@ func TestRemoteArgumentsMatchTheirSchemas(t *testing.T) {
 // answerOf returns the model's most likely answer.
 func answerOf(ctx context.Context, r *runner.Runner, text string) (answer string, err error) {
 	for e, err := range r.Generate(ctx, generation.Request{
-		Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}) {
+		Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}, generation.Unobserved{}) {
 		if err != nil {
 			return answer, err
 		}

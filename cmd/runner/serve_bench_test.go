@@ -142,7 +142,7 @@ func frames(b *testing.B, url, body string) int {
 // deltas runs a request without a server and counts its deltas.
 func deltas(b *testing.B, r wire.Loaded, req generation.Request) (n int) {
 	b.Helper()
-	for e, err := range r.Generate(context.Background(), req) {
+	for e, err := range r.Generate(context.Background(), req, generation.Unobserved{}) {
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func folded(t *testing.T, r *runner.Runner, req generation.Request) map[reasonin
 	seed := uint64(1)
 	req.Seed, req.MaxTokens = &seed, 400
 	texts := map[reasoning.Segment]string{}
-	for e, err := range r.Generate(context.Background(), req) {
+	for e, err := range r.Generate(context.Background(), req, generation.Unobserved{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -165,7 +165,7 @@ func benchmarkSummary(b *testing.B, r *runner.Runner, m *thinker, reasoned, summ
 		begun := time.Now()
 		req := generation.Request{Visibility: v, MaxTokens: 1000,
 			Messages: []chattemplate.Message{{Role: chattemplate.User, Content: "Think."}}}
-		for e, err := range r.Generate(b.Context(), req) {
+		for e, err := range r.Generate(b.Context(), req, generation.Unobserved{}) {
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -89,7 +89,7 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 		events, left := 0, false
 		open := map[string]bool{}
 		var failed error
-		for e, err := range r.Generate(ctx, req) {
+		for e, err := range r.Generate(ctx, req, generation.Unobserved{}) {
 			if failed = err; err != nil {
 				break
 			}

@@ -51,7 +51,7 @@ func (l *loop) turn(kind turnKind, messages []chattemplate.Message) *generation.
 	l.kind = kind
 	t := &generation.Turn{Request: l.remaining(), Last: l.last, Answers: delegation.IsTool, Heard: l.heard}
 	q := &t.Request
-	q.Messages, q.Tools, q.Delegation, q.Seal = messages, l.tools(kind), generation.Delegation{}, nil
+	q.Messages, q.Tools, q.Delegation, q.Seal = messages, l.tools(kind), generation.Delegation{}, false
 	if kind == turnMain {
 		own := len(l.req.Tools) == 0 || delegation.IsTool(q.ToolName)
 		if own && l.forced || len(q.Tools) == 0 {
@@ -154,13 +154,7 @@ func (l *loop) end() error {
 	if l.req.Budget > 0 && result.Usage.Reasoning >= l.req.Budget && result.Detail == "" {
 		result.Detail = reasoning.DetailReasoningBudget
 	}
-	if l.req.Seal != nil && l.heard.Thoughts != "" {
-		sealed, err := l.req.Seal(l.heard.Thoughts, len(l.said.Calls) > 0)
-		if result.Sealed = sealed; err != nil {
-			result.Sealed = ""
-			l.turns.Emit(warning(generation.CodeNotSealed, "the reasoning could not be sealed"))
-		}
-	}
+	result.Sealed = l.turns.Seal(l.heard.Thoughts, len(l.said.Calls) > 0)
 	return l.turns.Done(&result)
 }
 

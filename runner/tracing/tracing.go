@@ -1,6 +1,6 @@
 // Package tracing records runs as sealed traces in a store, and explains a run from its stored trace.
 //
-// [Traces.Tracer] makes the Trace of a [generation.Request]. The principal that asks for it consents to the trace of
+// [Traces.Tracer] makes the observer of a run that is traced. The principal that asks for it consents to the trace of
 // that run. The trace records the consent: who, when and how. The trace contains everything, whatever the visibility.
 // It is sealed to the recipients of the store, so neither this package nor the store can read it. A holder of a
 // private key can read it with [Replay].
@@ -59,20 +59,22 @@ func New(s Store, cfg Config) *Traces {
 	return &Traces{s, cfg}
 }
 
-// Tracer returns a tracer for a run that principal asks for now. how says by what means, for instance "--trace" or
-// "reasoning_encrypt". run identifies the run elsewhere and may be empty.
-func (t *Traces) Tracer(principal, how, run string) generation.Tracer {
-	return &tracer{t, run, principal, trace.Consent{By: principal, At: t.cfg.Clock().UTC(), How: how}}
+// Tracer returns an observer that traces a run, which principal asks for now. how says by what means, for instance
+// "--trace" or "reasoning_encrypt". run identifies the run elsewhere and may be empty.
+func (t *Traces) Tracer(principal, how, run string) generation.Observer {
+	return &tracer{traces: t, run: run, principal: principal,
+		consent: trace.Consent{By: principal, At: t.cfg.Clock().UTC(), How: how}}
 }
 
 type tracer struct {
+	generation.Unobserved
 	traces         *Traces
 	run, principal string
 	consent        trace.Consent
 }
 
-// Begin implements [generation.Tracer].
-func (t *tracer) Begin(ctx context.Context, run *generation.TracedRun) (generation.Recorder, error) {
+// Trace implements [generation.Observer].
+func (t *tracer) Trace(ctx context.Context, run *generation.TracedRun) (generation.Recorder, error) {
 	digest := run.Digest()
 	w, err := t.traces.store.Create(ctx, store.Info{Principal: t.principal, Model: digest})
 	switch {

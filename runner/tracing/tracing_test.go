@@ -97,8 +97,7 @@ func request(text string) generation.Request {
 // generate runs a traced request and returns its events.
 func (b *bench) generate(t *testing.T, req generation.Request) (events []reasoning.Event) {
 	t.Helper()
-	req.Trace = b.Tracer("key-1", "a test", "run_1")
-	for e, err := range b.Generate(t.Context(), req) {
+	for e, err := range b.Generate(t.Context(), req, b.Tracer("key-1", "a test", "run_1")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +210,7 @@ func TestReplay(t *testing.T) {
 			var live, again []decision.Event
 			tracer := decision.NewTracer(decision.Config{RunID: "run_1", Goal: question},
 				func(e decision.Event) { live = append(live, e) })
-			for e, err := range b.Generate(t.Context(), req) {
+			for e, err := range b.Generate(t.Context(), req, generation.Unobserved{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -247,10 +246,9 @@ func plain(t *testing.T, events []decision.Event) []byte {
 func TestReplayOfARunThatBrokeOff(t *testing.T) {
 	b := newSlowBench(t, store.Config{}, 20*time.Millisecond, nil) // so that it does not end before it breaks off
 	req := request(asks)
-	req.Trace = b.Tracer("local", "a test", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for e := range b.Generate(ctx, req) {
+	for e := range b.Generate(ctx, req, b.Tracer("local", "a test", "")) {
 		if e.Kind == reasoning.Started {
 			cancel()
 		}
@@ -291,8 +289,7 @@ func TestNothingInTheClear(t *testing.T) {
 		}
 	}
 	req := request("Look.")
-	req.Trace = b.Tracer("local", "a test", "")
-	for _, err := range b.Generate(t.Context(), req) {
+	for _, err := range b.Generate(t.Context(), req, b.Tracer("local", "a test", "")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -469,10 +466,11 @@ func BenchmarkRun(b *testing.B) {
 			for b.Loop() {
 				req := generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: "go on"}},
 					MaxTokens: tokens, AnswerReserve: -1}
+				by := generation.Observer(generation.Unobserved{})
 				if traced {
-					req.Trace = traces.Tracer("local", "a benchmark", "")
+					by = traces.Tracer("local", "a benchmark", "")
 				}
-				for e, err := range r.Generate(b.Context(), req) {
+				for e, err := range r.Generate(b.Context(), req, by) {
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -51,9 +51,8 @@ func TestTraceNamesTheWeights(t *testing.T) {
 			b := newSlowBench(t, store.Config{}, 0, w)
 			c.begin(w)
 			req := request(asks)
-			req.Trace = b.Tracer("key-1", "a test", "run_1")
 			var events []reasoning.Event
-			for e, err := range b.Generate(t.Context(), req) {
+			for e, err := range b.Generate(t.Context(), req, b.Tracer("key-1", "a test", "run_1")) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -94,7 +93,7 @@ func TestTraceOfChangedWeightsNamesNone(t *testing.T) {
 	w, digest := &weights{}, "d1"
 	w.digest.Store(&digest)
 	b := newSlowBench(t, store.Config{}, 0, w)
-	recorder, err := b.Tracer("key-1", "a test", "run_1").Begin(context.Background(), &generation.TracedRun{
+	recorder, err := b.Tracer("key-1", "a test", "run_1").Trace(context.Background(), &generation.TracedRun{
 		Request: &generation.Request{}, Model: "m", Key: "k", Digest: w.Digest})
 	if err != nil {
 		t.Fatal(err)

@@ -68,9 +68,6 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if p.trace {
-		p.req.Trace = a.cfg.Traces.Tracer(who.ID, contract.FieldTrace, input.RunID)
-	}
 	m, err := a.models.Use(r.Context(), input.ForwardedProps.Model)
 	if err != nil {
 		return err
@@ -88,11 +85,12 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 		p.req.Seed = new(wire.NewSeed(a.cfg.Random))
 	}
 	p.req.Thread, p.req.Phases = input.ThreadID, true
-	contract.Reply(&p.req, turn, p.seal, true)
-	return wire.Streamed(w, r, m, []generation.Request{p.req}, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
+	run := wire.Run{Request: p.req,
+		Observer: contract.Reply(turn, true, contract.Tracer(p.trace, a.cfg.Traces, who, input.RunID))}
+	return wire.Streamed(w, r, m, []wire.Run{run}, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
 		return NewEncoder(EncoderConfig{
 			ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,
-			Model: m.Card().Name, Form: p.form, Seal: p.seal, Warnings: append(p.warnings, warnings...), Clock: a.cfg.Clock,
+			Model: m.Card().Name, Form: p.form, Seal: p.req.Seal, Warnings: append(p.warnings, warnings...), Clock: a.cfg.Clock,
 			NewID: a.newID,
 		}, func(event any) error { return to.Send("", event) })
 	})

@@ -263,7 +263,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		r.Visibility != reasoning.VisibilitySummary || !r.DetailedSummary || r.Effort != reasoning.EffortLow ||
 		r.Strategy != reasoning.StrategyNative ||
 		!r.KeepReasoning || r.ToolChoice != generation.ToolChoiceNone || !r.SingleCall || len(r.Tools) != 2 ||
-		!r.Tools[0].Strict || r.Seal != nil {
+		!r.Tools[0].Strict || r.Seal {
 		t.Errorf("request %+v", r)
 	}
 }

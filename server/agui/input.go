@@ -74,9 +74,9 @@ type prompt struct {
 	req    generation.Request
 	traces wire.Traces
 	form   Form
-	// seal asks for sealed values of the reasoning, and trace for a trace of the run.
-	seal, trace bool
-	values      []contract.Carried
+	// trace asks for a trace of the run.
+	trace  bool
+	values []contract.Carried
 	// warnings are about what was left out of the request.
 	warnings []wire.Warning
 }

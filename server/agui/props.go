@@ -60,7 +60,7 @@ func (p *prompt) props(input *RunAgentInput) error {
 	if err := asked.CanTrace(p.traces); err != nil {
 		return wire.Under(path, err)
 	}
-	p.seal, p.trace = asked.Seal, asked.Encrypt
+	p.trace = asked.Encrypt
 	if err := p.delivery(props); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (p *prompt) delivery(props *ForwardedProps) error {
 	switch {
 	case props.Chunks && props.LegacyThinking:
 		return wire.Invalid(at("chunks"), "it cannot be combined with legacy_thinking; use one of them")
-	case p.seal && props.LegacyThinking:
+	case p.req.Seal && props.LegacyThinking:
 		return wire.Unsupported(at("reasoning_seal"),
 			"it cannot be combined with legacy_thinking, whose events have no place for sealed values; leave one of them out")
 	case props.Chunks:

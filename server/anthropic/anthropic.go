@@ -83,11 +83,11 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.Release()
-	contract.Reply(&p.req, p.turn, p.display.seals(), true)
+	p.req.Seal = p.display.seals()
 	reply := newReply(p, wire.NewID(a.cfg.Random, "msg_"), cmp.Or(body.Model, m.Card().Name))
-	reqs := []generation.Request{p.req}
+	runs := []wire.Run{{Request: p.req, Observer: contract.Reply(p.turn, true, generation.Unobserved{})}}
 	if body.Stream {
-		return wire.Streamed(w, r, m, reqs, func(w http.ResponseWriter) *wire.Stream {
+		return wire.Streamed(w, r, m, runs, func(w http.ResponseWriter) *wire.Stream {
 			reply.request = a.requestID(w)
 			return wire.NewEvents(w)
 		}, func(to *wire.Stream) wire.Encoder {
@@ -95,7 +95,7 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) error {
 			return reply
 		})
 	}
-	if err := wire.Generate(r.Context(), m, reqs, func() {}, reply.Push); err != nil {
+	if err := wire.Generate(r.Context(), m, runs, func() {}, reply.Push); err != nil {
 		return err
 	}
 	return a.answer(w, reply.message)

@@ -123,7 +123,7 @@ func New(models wire.Models, cfg Config) *API {
 		Generate: generate(models), Request: cfg.Request, Thoughts: cfg.Thoughts, Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if cfg.Traces != nil {
-		part.Trace = func(question string) generation.Tracer { return cfg.Traces.Tracer(principal, "--trace", question) }
+		part.Observe = func(question string) generation.Observer { return cfg.Traces.Tracer(principal, "--trace", question) }
 	}
 	p := participant.New(part)
 	// The model may also send reasoning/cancel, but sends it only for its own reasoning.
@@ -189,8 +189,9 @@ func (a *API) check(who space.Identity) error {
 }
 
 // generate runs requests with the default model.
-func generate(models wire.Models) func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
-	return func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+func generate(models wire.Models) func(context.Context, generation.Request,
+	generation.Observer) iter.Seq2[reasoning.Event, error] {
+	return func(ctx context.Context, req generation.Request, o generation.Observer) iter.Seq2[reasoning.Event, error] {
 		return func(yield func(reasoning.Event, error) bool) {
 			m, err := models.Use(ctx, "")
 			if err != nil {
@@ -198,7 +199,7 @@ func generate(models wire.Models) func(context.Context, generation.Request) iter
 				return
 			}
 			defer m.Release()
-			m.Generate(ctx, req)(yield)
+			m.Generate(ctx, req, o)(yield)
 		}
 	}
 }

@@ -182,13 +182,13 @@ func (a *API) unload(ctx context.Context, name string) error {
 // run runs a prompt and answers, as a stream or as one message.
 func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt) (err error) {
 	reply := &reply{prompt: p}
-	reqs := []generation.Request{p.req}
+	runs := []wire.Run{{Request: p.req, Observer: generation.Unobserved{}}}
 	if p.stream {
-		err = wire.Streamed(w, r, m, reqs, wire.NewLines, func(to *wire.Stream) wire.Encoder {
+		err = wire.Streamed(w, r, m, runs, wire.NewLines, func(to *wire.Stream) wire.Encoder {
 			reply.send = to.Send
 			return reply
 		})
-	} else if err = wire.Generate(r.Context(), m, reqs, func() {}, reply.Push); err == nil {
+	} else if err = wire.Generate(r.Context(), m, runs, func() {}, reply.Push); err == nil {
 		return wire.Answer(w, reply.answer())
 	}
 	if err != nil {

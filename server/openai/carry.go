@@ -27,14 +27,13 @@ func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
 	return err
 }
 
-// requests returns a request for each choice. Each has a turn of its own.
-func (c *chatOrder) requests() []generation.Request {
-	reqs := c.order.requests()
-	for i := range reqs {
-		if c.begin == nil {
-			break
+// runs returns a run for each choice. Each has a turn of its own. traced observes all of them.
+func (c *chatOrder) runs(traced generation.Observer) []wire.Run {
+	runs := c.order.runs()
+	for i := range runs {
+		if runs[i].Observer = traced; c.begin != nil {
+			runs[i].Observer = contract.Reply(c.begin(), !c.legacy, traced)
 		}
-		contract.Reply(&reqs[i], c.begin(), c.seal, !c.legacy)
 	}
-	return reqs
+	return runs
 }

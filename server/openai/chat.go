@@ -136,8 +136,8 @@ type chatOrder struct {
 	order
 	talk   *conversation
 	legacy bool
-	// seal asks for a sealed value of the reasoning, and trace for a trace of each choice.
-	seal, trace bool
+	// trace asks for a trace of each choice.
+	trace bool
 	// begin begins the turn of a choice; nil if there are no keys.
 	begin func() *seal.Turn
 }
@@ -234,7 +234,7 @@ func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 		return err
 	}
 	c.warnings = append(c.warnings, asked.Warnings...)
-	c.seal, c.trace = asked.Seal, asked.Encrypt
+	c.trace = asked.Encrypt
 	asked.Apply(&c.req)
 	return nil
 }
@@ -262,9 +262,6 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	h := a.head("chatcmpl-", m)
-	if c.trace {
-		c.req.Trace = a.cfg.Traces.Tracer(who.ID, contract.FieldTrace, h.ID)
-	}
-	return a.respond(w, r, m, &c.order, c.requests(),
+	return a.respond(w, r, m, &c.order, c.runs(contract.Tracer(c.trace, a.cfg.Traces, who, h.ID)),
 		func(send func(any) error) reply { return c.reply(h, send) })
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wire"
 	"runner/server/wiretest"
@@ -363,7 +364,7 @@ func record(t *testing.T) {
 		}
 		c.req.Messages = c.talk.messages
 		var out bytes.Buffer
-		for e, err := range f.models.Engine.Generate(t.Context(), c.requests()[0]) {
+		for e, err := range f.models.Engine.Generate(t.Context(), c.order.runs()[0].Request, generation.Unobserved{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"runner/generation"
 	"runner/reasoning"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -227,17 +226,17 @@ func (c *completionOrder) bind(m wire.Tokenizer) error {
 	return nil
 }
 
-// requests returns a request for each choice of each prompt.
-func (c *completionOrder) requests() []generation.Request {
-	var all []generation.Request
+// runs returns a run for each choice of each prompt.
+func (c *completionOrder) runs() []wire.Run {
+	var all []wire.Run
 	for i := range c.prompts {
-		for _, req := range c.order.requests() {
-			if c.prompts[i].tokens != nil {
+		for _, run := range c.order.runs() {
+			if req := &run.Request; c.prompts[i].tokens != nil {
 				req.PromptTokens = c.prompts[i].tokens
 			} else {
 				req.Prompt, req.PromptSpecial = c.prompts[i].text, c.special
 			}
-			all = append(all, req)
+			all = append(all, run)
 		}
 	}
 	return all
@@ -262,6 +261,6 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	h := a.head("cmpl-", m)
-	return a.respond(w, r, m, &c.order, c.requests(),
+	return a.respond(w, r, m, &c.order, c.runs(),
 		func(send func(any) error) reply { return c.reply(h, send) })
 }

@@ -23,7 +23,8 @@ import (
 
 // runs is a model whose runs are a function's.
 func runs(t testing.TB,
-	run func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error]) *wiretest.Models {
+	run func(context.Context, generation.Request,
+		generation.Observer) iter.Seq2[reasoning.Event, error]) *wiretest.Models {
 	t.Helper()
 	return wiretest.Of(t, &wiretest.Fake{Run: run})
 }
@@ -57,7 +58,7 @@ func post(m wire.Models, fields string) *httptest.ResponseRecorder {
 // Choices that wait for each other's places finish.
 func TestChoicesDoNotWaitForEachOther(t *testing.T) {
 	var place sync.Mutex
-	m := runs(t, func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
+	m := runs(t, func(context.Context, generation.Request, generation.Observer) iter.Seq2[reasoning.Event, error] {
 		return func(yield func(reasoning.Event, error) bool) {
 			place.Lock()
 			defer place.Unlock()
@@ -81,7 +82,8 @@ func TestOneChoiceFails(t *testing.T) {
 	}{{false, http.StatusTooManyRequests}, {true, http.StatusOK}} {
 		var mu sync.Mutex
 		begun, ended := 0, 0
-		m := runs(t, func(ctx context.Context, _ generation.Request) iter.Seq2[reasoning.Event, error] {
+		m := runs(t, func(ctx context.Context, _ generation.Request,
+			_ generation.Observer) iter.Seq2[reasoning.Event, error] {
 			return func(yield func(reasoning.Event, error) bool) {
 				mu.Lock()
 				begun++
@@ -119,7 +121,9 @@ func TestOneChoiceFails(t *testing.T) {
 
 // A run's panic is raised in the handler's goroutine, where a server can handle it.
 func TestPanics(t *testing.T) {
-	m := runs(t, func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { panic("mistake") })
+	m := runs(t, func(context.Context, generation.Request, generation.Observer) iter.Seq2[reasoning.Event, error] {
+		panic("mistake")
+	})
 	for _, fields := range []string{`"n":1`, `"n":3`} {
 		func() {
 			defer func() {
@@ -135,12 +139,12 @@ func TestPanics(t *testing.T) {
 // If a client is gone, the run whose frames it does not read ends.
 func TestGoneClientEndsTheRun(t *testing.T) {
 	pushed := 0
-	m := runs(t, func(_ context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+	m := runs(t, func(_ context.Context, _ generation.Request, o generation.Observer) iter.Seq2[reasoning.Event, error] {
 		return func(yield func(reasoning.Event, error) bool) {
 			short(1000)(func(e reasoning.Event, err error) bool {
 				pushed++
 				more := yield(e, err)
-				req.Idle() // the next event is not at hand
+				o.Idle() // the next event is not at hand
 				return more
 			})
 		}
@@ -163,7 +167,9 @@ func (g *gone) Flush()                    {}
 // BenchmarkStream measures one streamed token, from the event to the client's socket, including the client's reading.
 func BenchmarkStream(b *testing.B) {
 	n := 0
-	m := runs(b, func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { return short(n) })
+	m := runs(b, func(context.Context, generation.Request, generation.Observer) iter.Seq2[reasoning.Event, error] {
+		return short(n)
+	})
 	s := httptest.NewServer(serve(m))
 	defer s.Close()
 	n = b.N
@@ -182,7 +188,8 @@ func BenchmarkStream(b *testing.B) {
 func TestNothingIsWrittenAfterAPanic(t *testing.T) {
 	for choices, fields := range map[int32]string{1: `"stream":true`, 3: `"n":3,"stream":true`} {
 		var started atomic.Int32
-		m := runs(t, func(ctx context.Context, _ generation.Request) iter.Seq2[reasoning.Event, error] {
+		m := runs(t, func(ctx context.Context, _ generation.Request,
+			_ generation.Observer) iter.Seq2[reasoning.Event, error] {
 			return func(yield func(reasoning.Event, error) bool) {
 				yield(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}, nil)
 				if started.Add(1) == choices {

@@ -123,15 +123,15 @@ func (a *API) order(o *Options) (*order, error) {
 	return d, err
 }
 
-// requests returns a request for each choice.
-func (d *order) requests() []generation.Request {
-	reqs := make([]generation.Request, d.choices)
-	for i := range reqs {
+// runs returns a run for each choice.
+func (d *order) runs() []wire.Run {
+	runs := make([]wire.Run, d.choices)
+	for i := range runs {
 		seed := *d.req.Seed + uint64(i)
-		reqs[i] = d.req
-		reqs[i].Seed = &seed
+		runs[i] = wire.Run{Request: d.req, Observer: generation.Unobserved{}}
+		runs[i].Request.Seed = &seed
 	}
-	return reqs
+	return runs
 }
 
 // sampling reads the fields about sampling.

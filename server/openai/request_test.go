@@ -252,8 +252,8 @@ func TestSamplingFields(t *testing.T) {
 		*c.req.Seed != math.MaxUint64 {
 		t.Errorf("the order is %+v", c.order)
 	}
-	reqs := c.requests()
-	if *reqs[0].Seed != math.MaxUint64 || *reqs[1].Seed != 0 || *reqs[2].Seed != 1 {
+	runs := c.order.runs()
+	if *runs[0].Request.Seed != math.MaxUint64 || *runs[1].Request.Seed != 0 || *runs[2].Request.Seed != 1 {
 		t.Error("choices do not have the seeds that follow the first one's")
 	}
 	bounds := ordered(t, body("q", `"seed":18446744073709551615,"top_p":0,"top_k":-1,"max_completion_tokens":-1`))
@@ -278,7 +278,7 @@ func TestIgnoredFields(t *testing.T) {
 				"parallel_tool_calls":true,"include":[]`,
 	} {
 		c := ordered(t, body("q", fields))
-		if len(c.warnings) > 0 || told(c.req) != told(plain.req) || c.choices != 1 || c.stream || c.seal {
+		if len(c.warnings) > 0 || told(c.req) != told(plain.req) || c.choices != 1 || c.stream || c.req.Seal {
 			t.Errorf("%s changes the order", fields)
 		}
 	}
@@ -462,9 +462,9 @@ func TestReasoningFields(t *testing.T) {
 			return c.req.Visibility == reasoning.VisibilityFull && c.req.Effort == reasoning.EffortNone
 		},
 		`"reasoning_seal":true`: func(c *chatOrder) bool {
-			return c.seal && c.req.Visibility == reasoning.VisibilityNone
+			return c.req.Seal && c.req.Visibility == reasoning.VisibilityNone
 		},
-		`"include":["reasoning.encrypted_content"]`: func(c *chatOrder) bool { return c.seal },
+		`"include":["reasoning.encrypted_content"]`: func(c *chatOrder) bool { return c.req.Seal },
 		`"reasoning_strategy":"json"`: func(c *chatOrder) bool {
 			return c.req.Strategy == reasoning.StrategyJSON && c.req.Score
 		},
@@ -509,7 +509,7 @@ func FuzzChatRequest(f *testing.F) {
 		c, err := readBody(t, text)
 		checkRefusal(t, text, err)
 		if err == nil && (len(c.talk.messages) == 0 || c.choices < 1 || c.choices > 16 || c.req.Seed == nil ||
-			len(c.requests()) != c.choices) {
+			len(c.order.runs()) != c.choices) {
 			t.Fatalf("%q became %+v", text, c)
 		}
 	})
@@ -527,7 +527,7 @@ func FuzzCompletionRequest(f *testing.F) {
 			c, err = New(nil, Config{Random: zeros{}}).readCompletion(wiretest.Anyone(), &b)
 		}
 		checkRefusal(t, text, err)
-		if err == nil && (len(c.requests()) != len(c.prompts)*c.choices || len(c.requests()) > maxPrompts) {
+		if err == nil && (len(c.runs()) != len(c.prompts)*c.choices || len(c.runs()) > maxPrompts) {
 			t.Fatalf("%q became %+v", text, c)
 		}
 	})

@@ -3,7 +3,6 @@ package openai
 import (
 	"net/http"
 
-	"runner/generation"
 	"runner/reasoning"
 	"runner/server/internal/apierror"
 	"runner/server/wire"
@@ -19,16 +18,16 @@ type reply interface {
 	complete() any
 }
 
-// respond carries out the requests of the choices and answers. begin makes the answer, see [chatOrder.reply].
-func (a *API) respond(w http.ResponseWriter, r *http.Request, m wire.Model, d *order, reqs []generation.Request,
+// respond carries out the runs of the choices and answers. begin makes the answer, see [chatOrder.reply].
+func (a *API) respond(w http.ResponseWriter, r *http.Request, m wire.Model, d *order, runs []wire.Run,
 	begin func(send func(chunk any) error) reply) (err error) {
 	if d.stream {
-		err = wire.Streamed(w, r, m, reqs, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
+		err = wire.Streamed(w, r, m, runs, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
 			return &stream{to, begin(func(chunk any) error { return to.Send("", chunk) }), d}
 		})
 	} else {
 		whole := begin(nil)
-		if err = wire.Generate(r.Context(), m, reqs, func() {}, whole.push); err == nil {
+		if err = wire.Generate(r.Context(), m, runs, func() {}, whole.push); err == nil {
 			return wire.Answer(w, whole.complete())
 		}
 	}

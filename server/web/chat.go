@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 
-	"runner/generation"
 	"runner/reasoning/seal"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -21,9 +20,6 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if t.trace {
-		t.req.Trace = a.cfg.Traces.Tracer(who.ID, contract.FieldTrace, wire.NewID(a.cfg.Random, "web_"))
-	}
 	m, err := a.models.Use(r.Context(), in.Model)
 	if err != nil {
 		return err
@@ -40,8 +36,9 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) error {
 		t.req.Seed = new(wire.NewSeed(a.cfg.Random))
 	}
 	t.req.Thread, t.req.Phases = in.Conversation, true
-	contract.Reply(&t.req, turn, t.seal, true)
-	return wire.Streamed(w, r, m, []generation.Request{t.req}, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
+	run := wire.Run{Request: t.req,
+		Observer: contract.Reply(turn, true, contract.Tracer(t.trace, a.cfg.Traces, who, wire.NewID(a.cfg.Random, "web_")))}
+	return wire.Streamed(w, r, m, []wire.Run{run}, wire.NewEvents, func(to *wire.Stream) wire.Encoder {
 		return NewEncoder(EncoderConfig{Model: m.Card().Name, Schema: t.schema, Pace: a.cfg.Pace,
 			Warnings: append(t.warnings, warnings...), Flush: to.Flush},
 			func(event any) error { return to.Send("", event) })

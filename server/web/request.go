@@ -92,9 +92,9 @@ type Tool struct {
 type turn struct {
 	req    generation.Request
 	values []contract.Carried
-	// seal asks for the sealed value of the reasoning, and trace for a trace of the run.
-	seal, trace bool
-	schema      json.RawMessage
+	// trace asks for a trace of the run.
+	trace  bool
+	schema json.RawMessage
 	// warnings are about what was left out of the request.
 	warnings []wire.Warning
 }
@@ -114,7 +114,7 @@ func (a *API) decode(who *wire.Principal, in *Request) (*turn, error) {
 	if err := asked.CanTrace(a.cfg.Traces); err != nil {
 		return nil, err
 	}
-	t.warnings, t.seal, t.trace = asked.Warnings, asked.Seal, asked.Encrypt
+	t.warnings, t.trace = asked.Warnings, asked.Encrypt
 	for _, step := range []func(*Request) error{t.history, t.tools, t.form, t.sampling} {
 		if err := step(in); err != nil {
 			return nil, err

@@ -19,41 +19,57 @@ type Encoder interface {
 	End(err error)
 }
 
-// Streamed carries out requests and answers with a stream that open begins. Nothing is written until all runs have
+// Run is a request with its observer.
+type Run struct {
+	Request  generation.Request
+	Observer generation.Observer
+}
+
+// Streamed carries out runs and answers with a stream that open begins. Nothing is written until all runs have
 // started; an error until then is returned. encode makes the encoder of the stream. Frames of a single run that come
 // together are written together.
-func Streamed(w http.ResponseWriter, r *http.Request, m Model, reqs []generation.Request,
+func Streamed(w http.ResponseWriter, r *http.Request, m Model, runs []Run,
 	open func(http.ResponseWriter) *Stream, encode func(*Stream) Encoder) error {
-	var out *Stream
-	var enc Encoder
-	defer func() { out.End() }()
-	single := len(reqs) == 1
+	to := &streamed{}
+	defer func() { to.out.End() }()
+	single := len(runs) == 1
 	if single {
-		reqs[0].Idle = func() { out.Flush() }
+		to.Observer = runs[0].Observer
+		runs[0].Observer = to
 	}
-	err := Generate(r.Context(), m, reqs, func() {
-		if out = open(w); single {
-			out.Hold()
+	var enc Encoder
+	err := Generate(r.Context(), m, runs, func() {
+		if to.out = open(w); single {
+			to.out.Hold()
 		}
-		enc = encode(out)
+		enc = encode(to.out)
 	}, func(run int, e *reasoning.Event) error { return enc.Push(run, e) })
-	if out == nil {
+	if to.out == nil {
 		return err
 	}
 	enc.End(err)
 	return nil
 }
 
-// Generate carries out requests at the same time. When all runs have started, it calls begin once, and from then on
+// streamed observes a run whose frames are held back, and writes them when no further event is at hand.
+type streamed struct {
+	generation.Observer
+	out *Stream // nil until the run has started
+}
+
+// Idle implements [generation.Observer].
+func (s *streamed) Idle() { s.out.Flush() }
+
+// Generate carries out runs at the same time. When all runs have started, it calls begin once, and from then on
 // take with each event, one call at a time. The first error ends all runs and is returned. Instead of an error that
 // says only that ctx has ended, the cause is returned.
-func Generate(ctx context.Context, m Model, reqs []generation.Request, begin func(),
+func Generate(ctx context.Context, m Model, runs []Run, begin func(),
 	take func(run int, e *reasoning.Event) error) error {
 	run := together
-	if len(reqs) == 1 {
+	if len(runs) == 1 {
 		run = alone
 	}
-	err := run(ctx, m, reqs, begin, take)
+	err := run(ctx, m, runs, begin, take)
 	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded)) {
 		return cause
@@ -61,12 +77,12 @@ func Generate(ctx context.Context, m Model, reqs []generation.Request, begin fun
 	return err
 }
 
-// alone is Generate for one request.
-func alone(ctx context.Context, m Model, reqs []generation.Request, begin func(),
+// alone is Generate for one run.
+func alone(ctx context.Context, m Model, runs []Run, begin func(),
 	take func(run int, e *reasoning.Event) error) error {
 	var event reasoning.Event // one for all, because take makes it escape
 	started := false
-	for e, err := range m.Generate(ctx, reqs[0]) {
+	for e, err := range m.Generate(ctx, runs[0].Request, runs[0].Observer) {
 		if err != nil {
 			return err
 		}
@@ -82,17 +98,17 @@ func alone(ctx context.Context, m Model, reqs []generation.Request, begin func()
 	return nil
 }
 
-// together is Generate for several requests.
-func together(ctx context.Context, m Model, reqs []generation.Request, begin func(),
+// together is Generate for several runs.
+func together(ctx context.Context, m Model, runs []Run, begin func(),
 	take func(run int, e *reasoning.Event) error) error {
-	s := side{begin: begin, take: take, early: make([][]reasoning.Event, len(reqs)), waiting: len(reqs)}
+	s := side{begin: begin, take: take, early: make([][]reasoning.Event, len(runs)), waiting: len(runs)}
 	ctx, s.cancel = context.WithCancelCause(ctx)
 	defer s.cancel(nil)
 	var group sync.WaitGroup
-	for i := range reqs {
+	for i := range runs {
 		group.Go(func() {
 			defer s.rescue()
-			for e, err := range m.Generate(ctx, reqs[i]) {
+			for e, err := range m.Generate(ctx, runs[i].Request, runs[i].Observer) {
 				if !s.push(i, &e, err) {
 					return
 				}

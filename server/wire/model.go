@@ -27,9 +27,9 @@ type Models interface {
 
 // Traces keeps sealed traces of runs. Its methods may be called by several goroutines at once.
 type Traces interface {
-	// Tracer returns a tracer for a run that a principal starts now. how is the field of the request that asks for the
-	// trace, and run the id of the answer.
-	Tracer(principal, how, run string) generation.Tracer
+	// Tracer returns an observer that traces a run, which a principal starts now. how is the field of the request that
+	// asks for the trace, and run the id of the answer.
+	Tracer(principal, how, run string) generation.Observer
 }
 
 // Model is a loaded model that a request holds. It is all that formats know of what runs their requests.
@@ -41,7 +41,7 @@ type Model interface {
 	Checker
 	// Generate carries out a request and yields its events. It keeps to what the principal of ctx may see and use and to
 	// the server's time limits, and counts the run in the metrics. It yields nothing after an error.
-	Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
+	Generate(ctx context.Context, req generation.Request, o generation.Observer) iter.Seq2[reasoning.Event, error]
 	// Embed returns the embedding of tokens, a vector of length 1. It has the same limits as Generate.
 	Embed(ctx context.Context, tokens []generation.Token) ([]float32, error)
 	// Release gives the model back. Calling it twice is harmless.
@@ -54,7 +54,7 @@ type Loaded interface {
 	Tokenizer
 	Checker
 	// Generate carries out a request and yields its events. It yields nothing after an error.
-	Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
+	Generate(ctx context.Context, req generation.Request, o generation.Observer) iter.Seq2[reasoning.Event, error]
 	// Enter takes a place in the queue for all that one request of a principal embeds. leave gives it back.
 	Enter(principal string) (leave func(), err error)
 	// Embed returns the embedding of tokens, a vector of length 1. The principal must have a place in the queue.

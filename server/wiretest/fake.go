@@ -17,7 +17,7 @@ import (
 // once.
 type Fake struct {
 	// Run carries out a request. If it is nil, Events are the events of every run.
-	Run    func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
+	Run    func(ctx context.Context, req generation.Request, o generation.Observer) iter.Seq2[reasoning.Event, error]
 	Events []reasoning.Event
 	life
 	bytewise
@@ -29,9 +29,10 @@ var _ wire.Loaded = (*Fake)(nil)
 func Broken(err error) *Fake { return &Fake{life: life{breaks: err}} }
 
 // Generate implements [wire.Loaded].
-func (f *Fake) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+func (f *Fake) Generate(ctx context.Context, req generation.Request,
+	o generation.Observer) iter.Seq2[reasoning.Event, error] {
 	if f.Run != nil {
-		return f.Run(ctx, req)
+		return f.Run(ctx, req, o)
 	}
 	return func(yield func(reasoning.Event, error) bool) {
 		for _, e := range f.Events {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -39,10 +40,10 @@ func (r *Recording) Thoughts() string {
 	return b.String()
 }
 
-// Play yields the run with a visibility, as [wire.Model] would after the policy. It passes the run's reasoning to seal,
-// whatever is visible; nil seals nothing. A summary is included only with visibility summary.
-func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string, calls bool) (string,
-	error)) iter.Seq2[reasoning.Event, error] {
+// Play yields the run with a request's visibility, as [wire.Model] would after the policy. The observer seals the run's
+// reasoning if the request asks for it. A summary is included only with visibility summary.
+func (r *Recording) Play(req *generation.Request, o generation.Observer) iter.Seq2[reasoning.Event, error] {
+	v := req.Visibility
 	return func(yield func(reasoning.Event, error) bool) {
 		if r.Refused {
 			yield(reasoning.Event{}, r.Err)
@@ -56,9 +57,9 @@ func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string, call
 			if v != reasoning.VisibilitySummary {
 				result.SummarySource, result.Usage.Summary = "", 0
 			}
-			if thoughts := r.Thoughts(); seal != nil && thoughts != "" {
+			if thoughts := r.Thoughts(); req.Seal && thoughts != "" {
 				calls := slices.ContainsFunc(r.Events, func(e reasoning.Event) bool { return e.Segment == reasoning.ToolCall })
-				sealed, err := seal(thoughts, calls)
+				sealed, err := o.Seal(thoughts, calls)
 				if err != nil {
 					yield(reasoning.Event{}, err)
 					return

@@ -185,7 +185,8 @@ func (m *model) Prompt(ctx context.Context, principal string, req generation.Req
 	return m.Loaded.Prompt(ctx, principal, req)
 }
 
-func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+func (m *model) Generate(ctx context.Context, req generation.Request,
+	o generation.Observer) iter.Seq2[reasoning.Event, error] {
 	req.MaySee = wire.PrincipalOf(ctx).Reasoning
 	m.models.mu.Lock()
 	m.models.last = req
@@ -194,10 +195,10 @@ func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[
 		return func(yield func(reasoning.Event, error) bool) { yield(reasoning.Event{}, err) }
 	}
 	if replay := m.models.Replay; replay != nil {
-		return replay.Play(req.Visibility, req.Seal)
+		return replay.Play(&req, o)
 	}
 	req.Principal = wire.PrincipalOf(ctx).ID
-	return m.Loaded.Generate(ctx, req)
+	return m.Loaded.Generate(ctx, req, o)
 }
 
 // Anyone returns a principal that may do everything.

@@ -164,15 +164,18 @@ func (w *answering) request(round int) generation.Request {
 // workloads returns the workloads of a subject. Those of a group are compared with the first one.
 func (w *answering) workloads(subject int) []bench.Workload {
 	var list []bench.Workload
-	add := func(group, name string, at int, change func(r *generation.Request)) {
+	observed := func(group, name string, at int, change func(*generation.Request), observer func() generation.Observer) {
 		list = append(list, bench.Workload{Name: name, Group: group, Subject: subject, Crowded: true,
 			Measure: func(ctx context.Context, round int, begin func()) (bench.Sample, error) {
 				return together(at, begin, func(i int) (bench.Sample, error) {
 					req := w.request(round*at + i)
 					change(&req)
-					return w.answer(ctx, subject, req)
+					return w.answer(ctx, subject, req, observer())
 				})
 			}})
+	}
+	add := func(group, name string, at int, change func(*generation.Request)) {
+		observed(group, name, at, change, func() generation.Observer { return generation.Unobserved{} })
 	}
 	add("answer", "answer", 1, func(*generation.Request) {})
 	if !w.form.IsZero() {
@@ -182,8 +185,8 @@ func (w *answering) workloads(subject int) []bench.Workload {
 		add("answer", "answer, summary", 1, func(r *generation.Request) { r.Visibility = reasoning.VisibilitySummary })
 	}
 	if w.o.trace {
-		add("answer", "answer, trace", 1, func(r *generation.Request) {
-			r.Trace = w.traces.Tracer(wire.Local, "runner bench", newRunID())
+		observed("answer", "answer, trace", 1, func(*generation.Request) {}, func() generation.Observer {
+			return w.traces.Tracer(wire.Local, "runner bench", newRunID())
 		})
 	}
 	if w.o.serve {
@@ -248,10 +251,11 @@ func addGap(s *bench.Sample, last time.Time) time.Time {
 }
 
 // answer measures an answer without a server.
-func (w *answering) answer(ctx context.Context, subject int, req generation.Request) (bench.Sample, error) {
+func (w *answering) answer(ctx context.Context, subject int, req generation.Request,
+	o generation.Observer) (bench.Sample, error) {
 	s := bench.Sample{Start: time.Now()}
 	var last time.Time
-	for e, err := range w.runners[subject].Generate(ctx, req) {
+	for e, err := range w.runners[subject].Generate(ctx, req, o) {
 		if err != nil {
 			return s, err
 		}

@@ -165,12 +165,12 @@ func (c *chat) stopped(q *question, out generation.Reply) (kept bool) {
 func (c *chat) generate(ctx context.Context, q *question) (out generation.Reply, err error) {
 	req := c.options.request
 	req.Messages, req.Seed = slices.Concat(q.before, q.turn.Messages), q.seed
-	req.Trace = c.options.records.tracer(newRunID())
 	if len(q.turn.Messages) > 1 && req.ToolChoice == generation.ToolChoiceRequired {
 		req.ToolChoice = generation.ToolChoiceAuto // the required call was made; do not require another one
 	}
 	presses := c.interruptibly(ctx, func(ctx context.Context) {
-		out, err = generate(ctx, c.gen, req, c.app.renderer(c.options, c.spinner, asked{}), c.spinner)
+		out, err = generate(ctx, c.gen, req, c.options.records.tracer(newRunID()),
+			c.app.renderer(c.options, c.spinner, asked{}), c.spinner)
 	})
 	c.interrupted = presses > 1
 	c.options.records.tell(out.Result, func(line string) { c.say("%s", line) })

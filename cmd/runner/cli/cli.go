@@ -127,7 +127,7 @@ type Build struct{ Version, Commit string }
 
 // generator is the part of a [runner.Runner] that the commands use.
 type generator interface {
-	Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
+	Generate(ctx context.Context, req generation.Request, o generation.Observer) iter.Seq2[reasoning.Event, error]
 	// Fits returns an error if a text is so long that it cannot fit into the context.
 	Fits(text string) error
 	Tokenize(ctx context.Context, principal, text string, special bool) ([]backend.Token, error)

@@ -206,7 +206,7 @@ func (a *App) checkSteps(ctx context.Context, r *report, gen generator) {
 	}
 	begin := time.Now()
 	var result *reasoning.Result
-	for e, err := range gen.Generate(ctx, req) {
+	for e, err := range gen.Generate(ctx, req, generation.Unobserved{}) {
 		if err != nil {
 			r.fail("steps", "%s", errorLine(err))
 			return

@@ -214,7 +214,8 @@ func (t *turn) segment(seg reasoning.Segment, call reasoning.Call, deltas ...str
 	}
 }
 
-func (s *script) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+func (s *script) Generate(ctx context.Context, req generation.Request,
+	o generation.Observer) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		last := req.Messages[len(req.Messages)-1]
 		if strings.Contains(last.Content, "too long") {
@@ -226,12 +227,8 @@ func (s *script) Generate(ctx context.Context, req generation.Request) iter.Seq2
 				Advice: "use auto"})
 			return
 		}
-		var recorder generation.Recorder
-		var untraced error // like a runner, it goes on and adds a warning
-		if req.Trace != nil {
-			recorder, untraced = req.Trace.Begin(ctx, &generation.TracedRun{Request: &req,
-				Digest: func() string { return "" }})
-		}
+		// Like a runner, it goes on without a trace and adds a warning.
+		recorder, untraced := o.Trace(ctx, &generation.TracedRun{Request: &req, Digest: func() string { return "" }})
 		if recorder != nil {
 			seen := yield
 			yield = func(e reasoning.Event, err error) bool {

@@ -134,7 +134,7 @@ func (a *App) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 		Thoughts: float64(o.thoughts), Logger: log,
 	}
 	if kept != nil {
-		cfg.Trace = func(question string) generation.Tracer { return kept.traces.Tracer(wire.Local, "--trace", question) }
+		cfg.Observe = func(question string) generation.Observer { return kept.traces.Tracer(wire.Local, "--trace", question) }
 	}
 	p := participant.New(cfg)
 	return p.Run(ctx, func(ctx context.Context) (participant.Conn, error) { return participant.Dial(ctx, o.address) })

@@ -13,6 +13,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/cmd/runner/render"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/decision"
 	"runner/reasoning/seal"
@@ -106,7 +107,7 @@ func inTerminal(make func(s render.Streams, cancelled func() bool) render.Render
 	return func(t *testing.T, r *wiretest.Recording, v reasoning.Visibility) (string, bool) {
 		var out, aside bytes.Buffer
 		to := make(render.Streams{Out: &out, Err: &aside}, func() bool { return errors.Is(r.Err, context.Canceled) })
-		for e, err := range r.Play(v, nil) {
+		for e, err := range r.Play(&generation.Request{Visibility: v}, generation.Unobserved{}) {
 			if err == nil {
 				err = to.Render(e)
 			}
@@ -248,7 +249,7 @@ func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
 // want returns what a format must say about a run with a visibility.
 func want(r *wiretest.Recording, v reasoning.Visibility, lacks part) outcome {
 	w := outcome{ending: "done"}
-	for e, err := range r.Play(v, nil) {
+	for e, err := range r.Play(&generation.Request{Visibility: v}, generation.Unobserved{}) {
 		switch {
 		case err != nil:
 			w.ending = "error"

@@ -52,8 +52,7 @@ func (a *App) plan(ctx context.Context, gen generator, o *runOptions, req genera
 		req.Messages = instructed(req.Messages, prompts.PlanV1+"\n"+functions+strict)
 		s := a.streams(o, spinner)
 		s.Out, s.OutTerminal = io.Discard, false // plan writes the final plan itself
-		req.Trace = o.records.tracer(newRunID())
-		reply, err := generate(ctx, gen, req, render.NewPipe(s), spinner)
+		reply, err := generate(ctx, gen, req, o.records.tracer(newRunID()), render.NewPipe(s), spinner)
 		o.records.tell(reply.Result, a.Note)
 		if err != nil {
 			return decision.Plan{}, err

@@ -160,10 +160,10 @@ func (a *App) record(o *recordOptions) (*records, *lateStore, error) {
 	return r, s, nil
 }
 
-// tracer returns the tracer of one run, or nil if nothing is recorded.
-func (r *records) tracer(run string) generation.Tracer {
+// tracer returns the observer of one run, which traces it if anything is recorded.
+func (r *records) tracer(run string) generation.Observer {
 	if r == nil {
-		return nil
+		return generation.Unobserved{}
 	}
 	return r.traces.Tracer(wire.Local, "--trace", run)
 }

@@ -405,9 +405,8 @@ func (a *App) once(ctx context.Context, gen generator, o *runOptions, req genera
 			return ctx.Err() != nil
 		},
 	})
-	req.Trace = o.records.tracer(run)
 	req.Phases = o.output == outputAGUI
-	out, err := generate(ctx, gen, req, to, spinner)
+	out, err := generate(ctx, gen, req, o.records.tracer(run), to, spinner)
 	o.records.tell(out.Result, a.Note)
 	if err != nil {
 		return err

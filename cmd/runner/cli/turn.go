@@ -13,14 +13,14 @@ import (
 )
 
 // generate runs one request and renders its events. It returns the reply, even if the run ended early.
-func generate(ctx context.Context, gen generator, req generation.Request, to render.Renderer,
+func generate(ctx context.Context, gen generator, req generation.Request, o generation.Observer, to render.Renderer,
 	spinner *render.Spinner) (generation.Reply, error) {
 	defer spinner.Stop()
 	var run generation.Collector
 	var failed error
 	req.MaySee = reasoning.VisibilityFull // the caller's own machine
 	spinner.Set("reading the prompt")
-	for e, err := range gen.Generate(ctx, req) {
+	for e, err := range gen.Generate(ctx, req, o) {
 		if err == nil {
 			run.Push(e)
 			if e.Kind == reasoning.Started {

@@ -147,6 +147,7 @@ func (a *Asked) Apply(req *generation.Request) {
 	if a.Args != nil {
 		req.TemplateArgs = a.Args
 	}
+	req.Seal = a.Seal
 	a.Delegation.apply(req)
 }
 

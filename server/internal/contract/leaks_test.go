@@ -462,7 +462,7 @@ func TestMEWShowsNoHiddenReasoning(t *testing.T) {
 					frames.Write(append(line, '\n'))
 					return err
 				})
-				for ev, err := range models.Engine.Generate(t.Context(), req) {
+				for ev, err := range models.Engine.Generate(t.Context(), req, generation.Unobserved{}) {
 					if err != nil {
 						t.Fatal(err)
 					}

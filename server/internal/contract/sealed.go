@@ -196,17 +196,35 @@ func Bind(keys *seal.Keyring, scope seal.Scope, strict bool, req *generation.Req
 	return Begin(keys, scope, req.Messages), r.Warnings(), nil
 }
 
-// Reply makes a request the one for the reply of a turn. With seals, the run has its whole reasoning as a sealed value.
+// Tracer returns an observer that traces the reply with the id run, if that was asked for.
+func Tracer(asked bool, to wire.Traces, who *wire.Principal, run string) generation.Observer {
+	if !asked {
+		return generation.Unobserved{}
+	}
+	return to.Tracer(who.ID, FieldTrace, run)
+}
+
+// reply observes the reply of a turn.
+type reply struct {
+	generation.Observer
+	turn *seal.Turn
+	ids  bool
+}
+
+// Reply returns the observer of the reply of a turn: it names the calls and seals the reasoning. traced does the rest.
 // If ids is false, the calls have no ids and the turn counts as one without calls.
-func Reply(req *generation.Request, turn *seal.Turn, seals, ids bool) {
-	if req.CallID = turn.CallID; !seals {
-		return
+func Reply(turn *seal.Turn, ids bool, traced generation.Observer) generation.Observer {
+	return &reply{traced, turn, ids}
+}
+
+// CallID implements [generation.Observer].
+func (r *reply) CallID(number int) string { return r.turn.CallID(number) }
+
+// Seal implements [generation.Observer].
+func (r *reply) Seal(thoughts string, calls bool) (string, error) {
+	kind := seal.NoCalls
+	if calls && r.ids {
+		kind = seal.WithCalls
 	}
-	req.Seal = func(thoughts string, calls bool) (string, error) {
-		kind := seal.NoCalls
-		if calls && ids {
-			kind = seal.WithCalls
-		}
-		return turn.Seal(thoughts, kind)
-	}
+	return r.turn.Seal(thoughts, kind)
 }

@@ -155,11 +155,8 @@ func (t *turns) run(question string, private bool) (string, error) {
 
 // generate runs one turn. started says whether it has begun.
 func (t *turns) generate(req generation.Request) (reply generation.Reply, started bool, err error) {
-	if trace := t.s.p.cfg.Trace; trace != nil {
-		req.Trace = trace(t.a.trigger.ID)
-	}
 	var all generation.Collector
-	for e, err := range t.s.p.cfg.Generate(t.a.ctx, req) {
+	for e, err := range t.s.p.cfg.Generate(t.a.ctx, req, t.s.p.cfg.Observe(t.a.trigger.ID)) {
 		if err == nil {
 			err = context.Cause(t.a.ctx)
 		}

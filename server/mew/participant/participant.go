@@ -26,7 +26,7 @@ type Conn interface {
 // Config is the configuration of a participant. Generate is required; the zero value of the rest is usable.
 type Config struct {
 	// Generate carries out one request.
-	Generate func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
+	Generate func(context.Context, generation.Request, generation.Observer) iter.Seq2[reasoning.Event, error]
 	// Request holds the defaults of each run: visibility, effort, sampling. Its messages come first in each prompt. Its
 	// tools are ignored.
 	Request generation.Request
@@ -35,9 +35,9 @@ type Config struct {
 	Tools []chattemplate.Tool
 	// NoTools offers the model no functions.
 	NoTools bool
-	// Trace returns the tracer of one run that answers a question; nil keeps no traces. It is called once for each run.
-	// The id of each trace is logged.
-	Trace func(question string) generation.Tracer
+	// Observe returns the observer of one run that answers a question; nil observes nothing. It is called once for each
+	// run. If it traces, the id of each trace is logged.
+	Observe func(question string) generation.Observer
 	// Steps is the maximum number of turns with calls in one reasoning; 0 means 8. ToolTimeout is how long to wait for
 	// the answers to the calls of a turn; 0 means a minute.
 	Steps       int
@@ -96,6 +96,9 @@ func New(cfg Config) *Participant {
 	}
 	if cfg.ThoughtBurst <= 0 {
 		cfg.ThoughtBurst = 4 * cfg.Thoughts
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(string) generation.Observer { return generation.Unobserved{} }
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now

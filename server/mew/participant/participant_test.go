@@ -682,9 +682,9 @@ func TestThoughtsAreLimited(t *testing.T) {
 
 // asked records the requests to a model.
 func asked(answer string, fail error) (*[]generation.Request,
-	func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error]) {
+	func(context.Context, generation.Request, generation.Observer) iter.Seq2[reasoning.Event, error]) {
 	var all []generation.Request
-	return &all, func(_ context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+	return &all, func(_ context.Context, req generation.Request, _ generation.Observer) iter.Seq2[reasoning.Event, error] {
 		all = append(all, req)
 		return func(yield func(reasoning.Event, error) bool) {
 			if fail != nil && len(req.Messages[len(req.Messages)-1].Content) > 10 {
@@ -701,9 +701,9 @@ func asked(answer string, fail error) (*[]generation.Request,
 // What is said after an answer comes after it in the history, even if the run has not quite ended.
 func TestHistoryHasTheOrderOfTheSpace(t *testing.T) {
 	all, generate := asked("A.", nil)
-	late := func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+	late := func(ctx context.Context, req generation.Request, o generation.Observer) iter.Seq2[reasoning.Event, error] {
 		return func(yield func(reasoning.Event, error) bool) {
-			for e, err := range generate(ctx, req) {
+			for e, err := range generate(ctx, req, o) {
 				if !yield(e, err) {
 					return
 				}
@@ -800,13 +800,14 @@ func TestTooLongAHistoryIsForgotten(t *testing.T) {
 
 func TestBadToolsKeepNobodyFromBeingAnswered(t *testing.T) {
 	_, fine := asked("A.", nil)
-	generate := func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+	generate := func(ctx context.Context, req generation.Request,
+		o generation.Observer) iter.Seq2[reasoning.Event, error] {
 		if len(req.Tools) > 0 {
 			return func(yield func(reasoning.Event, error) bool) {
 				yield(reasoning.Event{}, &generation.RequestError{Field: "Tools", Err: errors.New("bad")})
 			}
 		}
-		return fine(ctx, req)
+		return fine(ctx, req, o)
 	}
 	w := join(t, New(Config{Generate: generate}), everything, calculator)
 	offerAdd(t, w, "calc")

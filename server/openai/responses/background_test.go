@@ -378,10 +378,11 @@ func (f fragile) Use(ctx context.Context, name string) (wire.Model, error) {
 	return fragileModel{m, f.after}, err
 }
 
-func (m fragileModel) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
+func (m fragileModel) Generate(ctx context.Context, req generation.Request,
+	o generation.Observer) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		n := 0
-		for e, err := range m.Model.Generate(ctx, req) {
+		for e, err := range m.Model.Generate(ctx, req, o) {
 			if n++; n > m.after {
 				panic("a test wants it so")
 			}

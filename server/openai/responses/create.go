@@ -62,7 +62,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) error {
 		t.begin(to.Send)
 		return t
 	}
-	err := wire.Streamed(w, r, t.model, []generation.Request{t.request}, wire.NewEvents, begin)
+	err := wire.Streamed(w, r, t.model, t.runs(), wire.NewEvents, begin)
 	if err == nil {
 		return nil
 	}

@@ -26,8 +26,9 @@ type turn struct {
 	model     wire.Model
 	// chain are the earlier responses of the conversation, the oldest first.
 	chain []*record
-	// request is what the model runs.
+	// request is what the model runs, and observer follows it.
 	request  generation.Request
+	observer generation.Observer
 	response *Response
 	// homeID is the id of the first reasoning item. home is the scope with which the run's reasoning is sealed.
 	homeID string
@@ -187,10 +188,9 @@ func (t *turn) assemble(ctx context.Context) error {
 	}
 	t.request.Messages = said
 	t.request.Unremembered = !q.store
-	contract.Reply(&t.request, contract.Begin(t.api.cfg.Seal, t.home, said), q.store || q.contract.Seal, true)
-	if q.contract.Encrypt {
-		t.request.Trace = t.api.cfg.Traces.Tracer(t.principal.ID, contract.FieldTrace, t.response.ID)
-	}
+	t.request.Seal = q.store || q.contract.Seal
+	t.observer = contract.Reply(contract.Begin(t.api.cfg.Seal, t.home, said), true,
+		contract.Tracer(q.contract.Encrypt, t.api.cfg.Traces, t.principal, t.response.ID))
 	t.loosen(ctx)
 	if q.truncates {
 		dropped, err := contract.Shorten(ctx, t.model, t.principal.ID, &t.request)
@@ -304,9 +304,12 @@ func (t *turn) End(err error) {
 	}
 }
 
+// runs returns the only run of the turn.
+func (t *turn) runs() []wire.Run { return []wire.Run{{Request: t.request, Observer: t.observer}} }
+
 // run generates and ends the response. If the run has not started, the failure is only returned.
 func (t *turn) run(ctx context.Context) *wire.Error {
-	err := wire.Generate(ctx, t.model, []generation.Request{t.request}, func() {}, t.Push)
+	err := wire.Generate(ctx, t.model, t.runs(), func() {}, t.Push)
 	if t.started || t.tooLong(err) {
 		t.End(err)
 		return t.failure
