@@ -15,6 +15,7 @@ import (
 	"runner/backend/gguf"
 	"runner/hint"
 	"runner/models/random/ggufwriter"
+	"runner/models/random/widentest"
 )
 
 // golden is a complete file of version 3, byte by byte from the specification: two keys and one tensor of 32 values.
@@ -73,7 +74,7 @@ func TestReadGolden(t *testing.T) {
 	if !ok || w.Type != gguf.Q8_0 || w.Size != 34 || w.Offset != 0 || w.Elements() != 32 || f.Parameters() != 32 {
 		t.Fatalf("w = %+v", w)
 	}
-	values, err := ggufwriter.Values(nil, w.Type, b[f.DataOffset+w.Offset:][:w.Size])
+	values, err := widentest.Values(nil, w.Type, b[f.DataOffset+w.Offset:][:w.Size])
 	if err != nil || values[0] != -1 || values[31] != 30 {
 		t.Errorf("values %v, %v", values, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"runner/backend"
 	"runner/backend/backendtest"
 	"runner/models/demo"
-	"runner/models/random/ggufwriter"
+	"runner/models/random/widentest"
 	"runner/testenv"
 )
 
@@ -36,7 +36,7 @@ func exactDemo(t *testing.T) (path string) {
 		t.Fatal(err)
 	}
 	path = filepath.Join(t.TempDir(), "exact.gguf")
-	if err := ggufwriter.Widen(from, path); err != nil {
+	if err := widentest.Widen(from, path); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -14,7 +14,7 @@ import (
 	"runner/backend/mlx/fromgguf"
 	"runner/chattemplate"
 	"runner/chattemplate/families"
-	"runner/models/random/ggufwriter"
+	"runner/models/random/widentest"
 	"runner/testenv"
 )
 
@@ -57,7 +57,7 @@ func TestEnginesAgree(t *testing.T) {
 	}
 	defer third.Close()
 	precise := filepath.Join(t.TempDir(), "precise.gguf")
-	if err := ggufwriter.Widen(demo, precise); err != nil {
+	if err := widentest.Widen(demo, precise); err != nil {
 		t.Fatal(err)
 	}
 	var others []*other

@@ -1,4 +1,4 @@
-// Package ggufwriter writes GGUF files and quantizes tensors, for test models and tests. Package gguf reads the files.
+// Package ggufwriter writes GGUF files, for test models and tests. Package gguf reads the files.
 package ggufwriter
 
 import (

@@ -1,10 +1,11 @@
-package ggufwriter
+package widentest
 
 import (
 	"os"
 	"slices"
 
 	"runner/backend/gguf"
+	"runner/models/random/ggufwriter"
 )
 
 // Widen writes a copy of a model's file with all weights as float32, whose values stay the same. It knows the formats
@@ -19,9 +20,9 @@ func Widen(from, to string) error {
 	if err != nil {
 		return err
 	}
-	var metadata []Pair
+	var metadata []ggufwriter.Pair
 	for _, kv := range f.Metadata {
-		metadata = append(metadata, Pair{kv.Key, pairValue(kv.Value)})
+		metadata = append(metadata, ggufwriter.Pair{Key: kv.Key, Value: pairValue(kv.Value)})
 	}
 	tensors := slices.Clone(f.Tensors)
 	for i := range tensors {
@@ -32,7 +33,7 @@ func Widen(from, to string) error {
 		return err
 	}
 	defer out.Close()
-	w, err := New(out, metadata, tensors)
+	w, err := ggufwriter.New(out, metadata, tensors)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func Widen(from, to string) error {
 	return out.Close()
 }
 
-// pairValue returns a value of a file's metadata as a [Pair] takes it. It is nil, which New refuses, for a type that
+// pairValue returns a value of a file's metadata as a [ggufwriter.Pair] takes it. It is nil, which ggufwriter.New refuses, for a type that
 // Widen does not know.
 func pairValue(v gguf.Value) any {
 	switch v.Type() {

@@ -1,4 +1,4 @@
-package ggufwriter
+package widentest
 
 import (
 	"bytes"

@@ -1,4 +1,6 @@
-package ggufwriter
+// Package widentest converts the weights of GGUF files for tests: between float32 and other formats, and a whole file to
+// float32.
+package widentest
 
 import (
 	"encoding/binary"
@@ -13,7 +15,7 @@ import (
 // (ggml-common.h and ggml-quants.c). MXFP4 is from the OCP Microscaling Formats specification 1.0.
 func Append(dst []byte, t gguf.TensorType, values []float32) ([]byte, error) {
 	if elements, _ := t.Block(); elements == 0 || len(values)%int(elements) != 0 {
-		return nil, fmt.Errorf("ggufwriter: %d values are not a multiple of the %d that %v needs", len(values), elements, t)
+		return nil, fmt.Errorf("widentest: %d values are not a multiple of the %d that %v needs", len(values), elements, t)
 	}
 	switch t {
 	case gguf.F32:
@@ -37,7 +39,7 @@ func Append(dst []byte, t gguf.TensorType, values []float32) ([]byte, error) {
 			dst = appendMXFP4(dst, values[:32])
 		}
 	default:
-		return nil, fmt.Errorf("ggufwriter: %v is not written", t)
+		return nil, fmt.Errorf("widentest: %v is not written", t)
 	}
 	return dst, nil
 }
@@ -46,7 +48,7 @@ func Append(dst []byte, t gguf.TensorType, values []float32) ([]byte, error) {
 func Values(dst []float32, t gguf.TensorType, data []byte) ([]float32, error) {
 	_, size := t.Block()
 	if size == 0 || len(data)%int(size) != 0 {
-		return nil, fmt.Errorf("ggufwriter: %d bytes are not a multiple of the %d of a block of %v", len(data), size, t)
+		return nil, fmt.Errorf("widentest: %d bytes are not a multiple of the %d of a block of %v", len(data), size, t)
 	}
 	for ; len(data) > 0; data = data[size:] {
 		switch t {
@@ -70,7 +72,7 @@ func Values(dst []float32, t gguf.TensorType, data []byte) ([]float32, error) {
 				dst = append(dst, float32(e2m1[q>>4])*scale)
 			}
 		default:
-			return nil, fmt.Errorf("ggufwriter: cannot read tensors of type %v", t)
+			return nil, fmt.Errorf("widentest: cannot read tensors of type %v", t)
 		}
 	}
 	return dst, nil

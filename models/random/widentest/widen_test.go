@@ -1,4 +1,4 @@
-package ggufwriter_test
+package widentest_test
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 
 	"runner/backend/gguf"
 	"runner/models/random"
-	"runner/models/random/ggufwriter"
+	"runner/models/random/widentest"
 )
 
 // TestWiden compares a model with its copy in float32.
@@ -18,7 +18,7 @@ func TestWiden(t *testing.T) {
 	if err := random.WriteFile(from, random.Config{Layers: 2, Seed: 3}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ggufwriter.Widen(from, to); err != nil {
+	if err := widentest.Widen(from, to); err != nil {
 		t.Fatal(err)
 	}
 	a, b := read(t, from), read(t, to)
@@ -42,7 +42,7 @@ func TestWiden(t *testing.T) {
 	if converted == 0 {
 		t.Error("all weights were float32 before")
 	}
-	if err := ggufwriter.Widen(from, filepath.Join(dir, "none", "c.gguf")); err == nil {
+	if err := widentest.Widen(from, filepath.Join(dir, "none", "c.gguf")); err == nil {
 		t.Error("a copy in a folder that does not exist was written")
 	}
 }
@@ -70,7 +70,7 @@ func read(t *testing.T, path string) opened {
 func (o opened) values(t *testing.T, i int) []float32 {
 	t.Helper()
 	x := o.Tensors[i]
-	values, err := ggufwriter.Values(nil, x.Type, o.data[o.DataOffset+x.Offset:][:x.Size])
+	values, err := widentest.Values(nil, x.Type, o.data[o.DataOffset+x.Offset:][:x.Size])
 	if err != nil {
 		t.Fatal(err)
 	}
