@@ -21,7 +21,7 @@ func (c *common) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/health", Handle: c.getHealth},
 		{Method: http.MethodGet, Path: "/metrics", Scope: wire.ScopeMetrics,
 			Handle: wire.HandlerOf(c.metrics.handler())},
-		{Method: http.MethodGet, Path: "/openapi.json", Handle: wire.HandlerOf(openapi.Handler(c.cfg.Version))},
+		{Method: http.MethodGet, Path: "/openapi.json", Handle: wire.HandlerOf(openapi.Handler(c.cfg.Version, c.described))},
 		{Method: http.MethodGet, Path: "/props", Scope: wire.ScopeModels, Loads: true, Handle: c.getProps},
 		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, MaxBody: c.cfg.MaxTokenize,
 			MaxBodyFlag: "--max-tokenize", Handle: c.tokenize},

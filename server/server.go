@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -114,6 +115,9 @@ type route struct {
 	handler http.Handler
 }
 
+// describer is a format with a description in OpenAPI, see package openapi.
+type describer interface{ OpenAPI() fs.FS }
+
 // Server answers HTTP requests. Its methods may be called by several goroutines at once.
 type Server struct {
 	cfg     Config
@@ -138,6 +142,8 @@ type Server struct {
 	closers   []closer
 	reloaders []reloader
 	namers    []namer
+	// descriptions are those of the formats.
+	descriptions []fs.FS
 	// cut is done when all runs must end because the server stops.
 	cut    context.Context
 	cutNow context.CancelFunc
@@ -196,6 +202,9 @@ func (s *Server) Mount(f wire.Format) {
 	if n, ok := f.(namer); ok {
 		s.namers = append(s.namers, n)
 	}
+	if d, ok := f.(describer); ok {
+		s.descriptions = append(s.descriptions, d.OpenAPI())
+	}
 	for _, r := range f.Routes() {
 		pattern := r.Method + " " + r.Path
 		if s.routes[pattern] == nil {
@@ -205,6 +214,8 @@ func (s *Server) Mount(f wire.Format) {
 		s.mounted = append(s.mounted, r)
 	}
 }
+
+func (s *Server) described() []fs.FS { return s.descriptions }
 
 // Routes returns the routes of the server and of all mounted formats.
 func (s *Server) Routes() []wire.Route { return slices.Clone(s.mounted) }

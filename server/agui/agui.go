@@ -1,8 +1,10 @@
 package agui
 
 import (
+	"embed"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"time"
 
@@ -50,6 +52,12 @@ func New(models wire.Models, cfg Config) *API {
 
 // newID returns a random id with a prefix.
 func (a *API) newID(prefix string) string { return wire.NewID(a.cfg.Random, prefix) }
+
+//go:embed openapi
+var description embed.FS
+
+// OpenAPI returns the description of the format, see package openapi.
+func (*API) OpenAPI() fs.FS { return description }
 
 // Routes lists the endpoint.
 func (a *API) Routes() []wire.Route {

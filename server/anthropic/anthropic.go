@@ -2,7 +2,9 @@ package anthropic
 
 import (
 	"cmp"
+	"embed"
 	"io"
+	"io/fs"
 	"net/http"
 
 	"runner/generation"
@@ -38,6 +40,12 @@ func New(models wire.Models, cfg Config) *API {
 	}
 	return &API{models: models, cfg: cfg}
 }
+
+//go:embed openapi
+var description embed.FS
+
+// OpenAPI returns the description of the format, see package openapi.
+func (*API) OpenAPI() fs.FS { return description }
 
 // Routes lists the endpoints. Those of the models have the paths of OpenAI's API and take only this format's clients.
 func (a *API) Routes() []wire.Route {

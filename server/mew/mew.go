@@ -2,8 +2,10 @@ package mew
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"io"
+	"io/fs"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -225,6 +227,12 @@ func (a *API) Close(ctx context.Context) {
 	case <-ctx.Done():
 	}
 }
+
+//go:embed openapi
+var description embed.FS
+
+// OpenAPI returns the description of the format, see package openapi.
+func (*API) OpenAPI() fs.FS { return description }
 
 // Routes lists the endpoints.
 func (a *API) Routes() []wire.Route {

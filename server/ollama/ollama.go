@@ -2,7 +2,9 @@ package ollama
 
 import (
 	"context"
+	"embed"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"time"
@@ -41,6 +43,12 @@ func New(models wire.Models, cfg Config) *API {
 	}
 	return &API{models: models, cfg: cfg}
 }
+
+//go:embed openapi
+var description embed.FS
+
+// OpenAPI returns the description of the format, see package openapi.
+func (*API) OpenAPI() fs.FS { return description }
 
 // Routes lists the endpoints. The route of the root takes only requests that do not come from a browser.
 func (a *API) Routes() []wire.Route {

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"embed"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"time"
@@ -62,6 +64,12 @@ func take[B any, O interface{ modelName() string }](a *API, r *http.Request,
 	m, err = a.models.Use(r.Context(), o.modelName())
 	return o, m, err
 }
+
+//go:embed openapi
+var description embed.FS
+
+// OpenAPI returns the description of the format, see package openapi.
+func (*API) OpenAPI() fs.FS { return description }
 
 // Routes implements [wire.Format].
 func (a *API) Routes() []wire.Route {

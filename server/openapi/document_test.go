@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -14,7 +15,15 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
+	"runner/server/agui"
+	"runner/server/anthropic"
+	"runner/server/mew"
+	"runner/server/ollama"
+	"runner/server/openai"
+	"runner/server/openai/responses"
 	"runner/server/openapi"
+	"runner/server/traces"
+	"runner/server/web"
 	"runner/server/wire"
 )
 
@@ -27,9 +36,16 @@ type document struct {
 	text []byte
 }
 
+// all returns the descriptions of all formats.
+func all() []fs.FS {
+	return []fs.FS{(*openai.API).OpenAPI(nil), (*responses.API).OpenAPI(nil), (*anthropic.API).OpenAPI(nil),
+		(*traces.API).OpenAPI(nil), (*ollama.API).OpenAPI(nil), (*agui.API).OpenAPI(nil), (*mew.API).OpenAPI(nil),
+		(*web.API).OpenAPI(nil)}
+}
+
 func load(t testing.TB) *document {
 	t.Helper()
-	text, err := openapi.Document("1.2.3")
+	text, err := openapi.Document("1.2.3", all()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +325,7 @@ func TestOperationsAreComplete(t *testing.T) {
 }
 
 func TestDocumentIsServed(t *testing.T) {
-	h := openapi.Handler("1.2.3")
+	h := openapi.Handler("1.2.3", all)
 	get := func(method, tag string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, "/openapi.json", nil)
 		if tag != "" {
@@ -340,7 +356,7 @@ func TestDocumentIsServed(t *testing.T) {
 		t.Errorf("HEAD: %d with %d bytes, %v", w.Code, w.Body.Len(), w.Header())
 	}
 	other := httptest.NewRecorder()
-	openapi.Handler("")(other, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	openapi.Handler("", all)(other, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
 	if other.Header().Get("ETag") == tag || !bytes.Contains(other.Body.Bytes(), []byte(`"version":"unknown"`)) {
 		t.Error("another version has the same document")
 	}

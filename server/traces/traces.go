@@ -2,8 +2,10 @@ package traces
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -43,6 +45,12 @@ func New(cfg Config) *API {
 	}
 	return &API{cfg}
 }
+
+//go:embed openapi
+var description embed.FS
+
+// OpenAPI returns the description of the format, see package openapi.
+func (*API) OpenAPI() fs.FS { return description }
 
 // Routes implements [wire.Format].
 func (a *API) Routes() []wire.Route {

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"io"
+	"io/fs"
 	"mime"
 	"net/http"
 	"path"
@@ -95,6 +96,12 @@ func readFiles() map[string]file {
 	}
 	return files
 }
+
+//go:embed openapi
+var description embed.FS
+
+// OpenAPI returns the description of the format, see package openapi.
+func (*API) OpenAPI() fs.FS { return description }
 
 // Routes lists the endpoints. The root is the page only for browsers.
 func (a *API) Routes() []wire.Route {

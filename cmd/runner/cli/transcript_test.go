@@ -14,7 +14,6 @@ import (
 
 	"runner/cmd/runner/flags"
 	"runner/reasoning/decision"
-	"runner/server/openapi"
 )
 
 // notShown has the flags that the transcript says it leaves out, because not every machine has certificates or the
@@ -70,13 +69,21 @@ func TestTheTranscriptShowsEverything(t *testing.T) {
 	}
 	look(scripted().rootCommand())
 
-	b, err = openapi.Document("")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var described struct{ Paths map[string]any }
-	if err := json.Unmarshal(b, &described); err != nil {
-		t.Fatal(err)
+	for _, pattern := range []string{"*/openapi/api.json", "*/*/openapi/api.json", "openapi/spec/common.json"} {
+		files, err := filepath.Glob("../../../server/" + pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err == nil {
+				err = json.Unmarshal(text, &described)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	if len(described.Paths) < 30 {
 		t.Fatalf("%d routes are described", len(described.Paths))

@@ -2,7 +2,9 @@ package responses
 
 import (
 	"context"
+	"embed"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"path"
@@ -102,6 +104,12 @@ func (a *API) Close(ctx context.Context) {
 		}
 	}
 }
+
+//go:embed openapi
+var description embed.FS
+
+// OpenAPI returns the description of the format, see package openapi.
+func (*API) OpenAPI() fs.FS { return description }
 
 // Routes implements [wire.Format].
 func (a *API) Routes() []wire.Route {

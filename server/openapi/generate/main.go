@@ -1,5 +1,6 @@
-// Command generate writes the schemas of requests and answers into spec/generated.json. It reads the Go types that
-// requests are decoded into and answers are encoded from.
+// Command generate writes the schemas of requests and answers. It reads the Go types that requests are decoded into and
+// answers are encoded from. The schemas of a format are in generated.json in the format's folder openapi. Those of
+// other types are in spec/generated.json.
 //
 // A line in the doc comment of a type gives it a schema, and the schema its name:
 //
@@ -17,15 +18,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
 func main() {
-	text, err := generate("..")
-	if err == nil {
-		err = os.WriteFile("spec/generated.json", text, 0o644)
+	files, err := generate("..")
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(name, text, 0o644))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
@@ -33,24 +37,38 @@ func main() {
 	}
 }
 
-// generate returns the schemas of the packages below a folder: a JSON object with one line for each schema.
-func generate(folder string) ([]byte, error) {
+// generate returns the files with the schemas of the packages below a folder, by their paths. Each is a JSON object with
+// one line for each schema.
+func generate(folder string) (map[string][]byte, error) {
 	s, err := load(folder)
 	if err != nil {
 		return nil, err
 	}
-	var lines []string
+	lines := map[string][]string{}
 	for _, d := range s.named() {
 		schema, err := d.schema()
 		if err != nil {
 			return nil, err
 		}
-		line := fmt.Sprintf("    %q: %s", d.as, encode(schema))
-		if last := len(lines) - 1; last < 0 || lines[last] != line {
-			lines = append(lines, line)
+		line, name := fmt.Sprintf("    %q: %s", d.as, encode(schema)), d.file(folder)
+		if !slices.Contains(lines[name], line) { // two types may have one schema
+			lines[name] = append(lines[name], line)
 		}
 	}
-	return []byte("{\n  \"schemas\": {\n" + strings.Join(lines, ",\n") + "\n  }\n}\n"), nil
+	files := map[string][]byte{}
+	for name, list := range lines {
+		files[name] = []byte("{\n  \"schemas\": {\n" + strings.Join(list, ",\n") + "\n  }\n}\n")
+	}
+	return files, nil
+}
+
+// file returns the path of the file that has the schema of a type in a package below a folder.
+func (d *declared) file(folder string) string {
+	own := filepath.Join(d.folder, "openapi")
+	if _, err := os.Stat(filepath.Join(own, "api.json")); err != nil {
+		own = filepath.Join(folder, "openapi", "spec")
+	}
+	return filepath.Join(own, "generated.json")
 }
 
 // encode returns the JSON of a schema.

@@ -32,11 +32,12 @@ type source map[string]*declared
 
 // declared is a type.
 type declared struct {
-	in   source
-	pkg  string
-	name string
-	typ  ast.Expr
-	kind kind
+	in     source
+	folder string
+	pkg    string
+	name   string
+	typ    ast.Expr
+	kind   kind
 	// as is the name of the schema. It is empty if the schema has none.
 	as string
 	// about is the description of the schema. It is empty if there is none.
@@ -61,7 +62,7 @@ func load(folder string) (source, error) {
 			}
 			for _, spec := range g.Specs {
 				if t, ok := spec.(*ast.TypeSpec); ok {
-					err = errors.Join(err, s.add(file.Name.Name, t, cmp.Or(t.Doc, g.Doc)))
+					err = errors.Join(err, s.add(filepath.Dir(name), file.Name.Name, t, cmp.Or(t.Doc, g.Doc)))
 				}
 			}
 		}
@@ -69,9 +70,9 @@ func load(folder string) (source, error) {
 	})
 }
 
-// add adds a type with its doc comment.
-func (s source) add(pkg string, t *ast.TypeSpec, doc *ast.CommentGroup) error {
-	d := &declared{in: s, pkg: pkg, name: t.Name.Name, typ: t.Type}
+// add adds a type of a package in a folder with its doc comment.
+func (s source) add(folder, pkg string, t *ast.TypeSpec, doc *ast.CommentGroup) error {
+	d := &declared{in: s, folder: folder, pkg: pkg, name: t.Name.Name, typ: t.Type}
 	s[pkg+"."+d.name] = d
 	if doc == nil {
 		return nil
