@@ -95,16 +95,6 @@ func (r *render) field(obj Value, name string) Value {
 		return v.d.getStr(name)
 	case *loopContext:
 		return v.field(r, name)
-	case *tupleValue:
-		for i, n := range v.names {
-			if n == name {
-				return v.items[i]
-			}
-		}
-	case *cycler:
-		if name == "current" {
-			return v.items[v.pos]
-		}
 	}
 	return nil
 }
@@ -125,10 +115,6 @@ func (l *loopContext) field(r *render, name string) Value {
 		return intValue(l.len(r) - l.index0)
 	case "revindex0":
 		return intValue(l.len(r) - l.index0 - 1)
-	case "depth":
-		return intValue(l.depth0 + 1)
-	case "depth0":
-		return intValue(l.depth0)
 	case "previtem":
 		if l.index0 == 0 {
 			return &undefined{hint: "there is no previous item"}

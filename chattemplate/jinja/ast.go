@@ -132,8 +132,6 @@ type (
 		name string
 		line int
 		ref  varRef
-		// export is set if blocks must see the name.
-		export bool
 	}
 	attrTarget struct {
 		ns   *nameExpr
@@ -181,18 +179,15 @@ type (
 	}
 
 	forStmt struct {
-		target    target
-		iter      expr
-		test      expr
-		testVar   target
-		body      []stmt
-		elseBody  []stmt
-		recursive bool
-		line      int
+		target   target
+		iter     expr
+		test     expr
+		testVar  target
+		body     []stmt
+		elseBody []stmt
+		line     int
 		// loop is the slot of the loop variable, or -1 if the body does not use it.
-		loop int
-		// self is the function of a recursive loop; its else branch runs there too.
-		fn                           *function
+		loop                         int
 		frame, testFrame, otherFrame frame
 	}
 
@@ -236,22 +231,6 @@ type (
 		line    int
 	}
 
-	// scopeStmt is an autoescape block. Its only effect is a new scope.
-	scopeStmt struct {
-		body  []stmt
-		frame frame
-	}
-
-	blockStmt struct {
-		name string
-		body []stmt
-		// required must be overridden, which cannot happen here.
-		required bool
-		fn       *function
-		frame    frame
-		line     int
-	}
-
 	// generationStmt is the generation tag. Its body is a function, like the body of a call block.
 	generationStmt struct {
 		body  []stmt
@@ -276,7 +255,7 @@ type macroDef struct {
 	caller, varargs, kwargs int
 }
 
-// function is a unit with its own variables: the template, a macro, a recursive loop or a block.
+// function is a unit with its own variables: the template, a macro, or the body of a call block or generation tag.
 type function struct {
 	depth int
 	slots int

@@ -1,9 +1,7 @@
 package jinja
 
 import (
-	"fmt"
 	"math"
-	"strings"
 )
 
 // dictValue is a dict that keeps its keys in order of insertion. Only the dict inside a namespace changes after it was
@@ -24,25 +22,12 @@ func newDict(n int) *dictValue {
 	return d
 }
 
-// maxTupleKey limits a tuple used as a key. It counts the items, those of inner tuples included, and one more for every
-// 64 bytes of text.
-const maxTupleKey = 10_000
-
-// bigKey and tupleKey are the keys of big integers and of tuples.
-type (
-	bigKey   string
-	tupleKey string
-)
+// bigKey is the key of a big integer.
+type bigKey string
 
 // hash returns a comparable that is equal for keys that are equal in Python: 1, 1.0 and True, and strings of any
-// origin. It returns false if v cannot be a key.
+// origin. It returns false if v cannot be a key. Unlike in Python, a tuple cannot.
 func hash(v Value) (any, bool) {
-	room := maxTupleKey
-	return hashIn(v, &room)
-}
-
-// hashIn is hash for a value in a tuple. The tuple may have room more items.
-func hashIn(v Value, room *int) (any, bool) {
 	if i, ok := smallInt(v); ok {
 		return i, true
 	}
@@ -58,30 +43,10 @@ func hashIn(v Value, room *int) (any, bool) {
 		return v, true
 	case *undefined:
 		return undefined{}, true
-	case *tupleValue:
-		return hashTuple(v, room)
-	case *listValue, *dictValue, *dictView:
+	case *listValue, *tupleValue, *dictValue, *dictView:
 		return nil, false
 	}
 	return v, true
-}
-
-func hashTuple(v *tupleValue, room *int) (any, bool) {
-	var b strings.Builder
-	for _, it := range v.items {
-		k, _ := hashIn(it, room)
-		switch k.(type) {
-		case string, int64, bigKey, tupleKey, floatValue, noneValue, undefined:
-		default:
-			return nil, false
-		}
-		part := fmt.Sprintf("%T %v", k, k)
-		if *room -= 1 + len(part)/64; *room < 0 {
-			return nil, false
-		}
-		fmt.Fprintf(&b, "%d:%s", len(part), part)
-	}
-	return tupleKey(b.String()), true
 }
 
 func (d *dictValue) len() int { return len(d.keys) }

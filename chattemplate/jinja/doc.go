@@ -5,8 +5,8 @@
 // strftime_now. Values behave as in Python: truth, printing, arithmetic, comparison, and the methods of strings, lists
 // and dicts. Names are scoped at parse time, as in jinja2.
 //
-// It is not a general template engine. It refuses include, import and extends, because nothing loads other templates.
-// It knows the filters and methods that a prompt may need, and no others. An unknown filter or test is an error when
+// It is not a general template engine. It refuses include, import, extends and block, because nothing loads other
+// templates. It knows the tags, filters and methods that a prompt may need, and no others. An unknown filter or test is an error when
 // the template is parsed, or in a branch, when it is reached. Integers of more than 64 bits can be read, compared and
 // printed, but not calculated with. It escapes no HTML unless asked to.
 //

@@ -271,14 +271,6 @@ func (r *render) call(fn Value, c *callArgs) Value {
 			return emptyStr
 		}
 		return f.sep
-	case *loopContext:
-		if !f.stmt.recursive {
-			r.typeError("The loop must have the 'recursive' marker to be called recursively.")
-		}
-		if len(c.pos) != 1 || len(c.kw) > 0 {
-			r.typeError("LoopContext.__call__() takes 1 argument")
-		}
-		return text(f.stmt.recurse(r, c.pos[0], f.depth0+1, f.act))
 	}
 	r.typeError("'%s' object is not callable", fn.typeName())
 	return nil

@@ -108,24 +108,6 @@ func (s *withStmt) exec(r *render) control {
 	return r.run(s.body)
 }
 
-func (s *scopeStmt) exec(r *render) control {
-	r.load(&s.frame)
-	return r.run(s.body)
-}
-
-func (s *blockStmt) exec(r *render) control {
-	r.step()
-	r.line = s.line
-	if s.required {
-		r.typeError("Required block '%s' not found", s.name)
-	}
-	r.inFunction(s.fn, nil, func() {
-		r.load(&s.frame)
-		r.run(s.body)
-	})
-	return ctlNext
-}
-
 func (s *generationStmt) exec(r *render) control {
 	r.step()
 	r.inFunction(s.fn, r.act, func() {
@@ -158,9 +140,6 @@ func (s *continueStmt) exec(r *render) control {
 
 func (t *nameTarget) assign(r *render, v Value) {
 	*r.slot(t.ref) = v
-	if t.export && r.exports != nil {
-		r.exports[t.name] = v
-	}
 }
 
 func (t *attrTarget) assign(r *render, v Value) {

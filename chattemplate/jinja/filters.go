@@ -27,13 +27,6 @@ func init() {
 		}
 		return v
 	})
-	filters.add("attr(name)", func(r *render, v Value, a []Value) Value {
-		name := str(r.argStr("attr()", a[0]).String(), a[0].(*strValue).OriginAt(0))
-		if it := r.attribute(v, name); it != nil {
-			return it
-		}
-		return &undefined{obj: v, name: a[0]}
-	})
 	filters.add("tojson(ensure_ascii?, indent?, separators?, sort_keys?)", (*render).tojson)
 	filters["d"] = filters["default"]
 	filters["e"] = filters["escape"]
@@ -83,26 +76,6 @@ func (r *render) getter(attr, def Value, fold bool) func(Value) Value {
 			return text(origin.Lower(s.Text))
 		}
 		return v
-	}
-}
-
-// multiGetter is getter for several attributes, separated by commas. The key is always a list, also for one attribute.
-// Equal items of lists are never compared for order, so a list of undefined or none can be sorted.
-func (r *render) multiGetter(attr Value, fold bool) func(Value) Value {
-	gets := []func(Value) Value{}
-	if s, ok := attr.(*strValue); ok {
-		for _, p := range origin.Split(s.Text, ",", -1, false) {
-			gets = append(gets, r.getter(text(p), nil, fold))
-		}
-	} else {
-		gets = append(gets, r.getter(attr, nil, fold))
-	}
-	return func(v Value) Value {
-		items := make([]Value, len(gets))
-		for i, g := range gets {
-			items[i] = g(v)
-		}
-		return &listValue{items: items}
 	}
 }
 

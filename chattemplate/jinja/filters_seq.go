@@ -43,10 +43,6 @@ func addSequenceFilters() {
 		}
 		return &generator{it: it, label: "reversed"}
 	})
-	filters.add("batch(linecount, fill_with?)", func(r *render, v Value, a []Value) Value {
-		src := r.iter(v)
-		return lazy("do_batch", func(r *render) (Value, bool) { return r.batch(src, a[0], a[1]) })
-	})
 	filters.addAny("map", (*render).mapFilter)
 	for _, name := range []string{"select", "reject", "selectattr", "rejectattr"} {
 		filters.addAny(name, func(r *render, v Value, c *callArgs) Value {
@@ -59,7 +55,13 @@ func addSequenceFilters() {
 func addOrderFilters() {
 	filters.add("sort(reverse?, case_sensitive?, attribute?)", func(r *render, v Value, a []Value) Value {
 		items := r.items(v)
-		key := r.multiGetter(a[2], !given(a[1]))
+		if s, ok := a[2].(*strValue); ok && strings.Contains(s.String(), ",") {
+			r.typeError("sort by several attributes is not supported")
+		}
+		get := r.getter(a[2], nil, !given(a[1]))
+		// As in jinja2 the keys are lists. Equal items of lists are never compared for order, so undefined and none can
+		// be sorted.
+		key := func(v Value) Value { return &listValue{items: []Value{get(v)}} }
 		out := make([]Value, len(items))
 		for i, k := range r.sorted(keysOf(items, key), given(a[0])) {
 			out[i] = items[k]
@@ -112,9 +114,6 @@ func addOrderFilters() {
 			return best
 		})
 	}
-	filters.add("groupby(attribute, default?, case_sensitive?)", func(r *render, v Value, a []Value) Value {
-		return r.groupby(v, a[0], a[1], given(a[2]))
-	})
 }
 
 // addFoldFilters adds the filters that reduce all items to one value.
@@ -178,8 +177,7 @@ func nested(next iterFunc) iterFunc {
 
 // reversible returns the items of a value that Python's reversed accepts.
 func (r *render) reversible(v Value) []Value {
-	switch v.(type) {
-	case *generator, *loopContext:
+	if _, ok := v.(*generator); ok {
 		r.typeError("'%s' object is not reversible", v.typeName())
 	}
 	return r.items(v)
@@ -209,49 +207,6 @@ func (r *render) sorted(keys []Value, reverse bool) []int {
 		return r.less(keys[order[i]], keys[order[j]])
 	})
 	return order
-}
-
-func (r *render) batch(src iterator, count, fill Value) (Value, bool) {
-	n := r.argInt(count, 0)
-	var out []Value
-	for len(out) < max(n, 1) {
-		it, ok := src.next(r)
-		if !ok {
-			break
-		}
-		r.step()
-		r.madeItems(1)
-		out = append(out, it)
-	}
-	if len(out) == 0 {
-		return nil, false
-	}
-	if fill != nil && !isNone(fill) && len(out) < n {
-		r.madeItems(n - len(out))
-		for len(out) < n {
-			out = append(out, fill)
-		}
-	}
-	return &listValue{items: out}, true
-}
-
-func (r *render) groupby(v, attr, def Value, caseSensitive bool) Value {
-	items := r.items(v)
-	key := r.getter(attr, def, !caseSensitive)
-	plain := r.getter(attr, def, false)
-	keys := keysOf(items, key)
-	order := r.sorted(keys, false)
-	var out []Value
-	for i := 0; i < len(order); {
-		var group []Value
-		k := keys[order[i]]
-		for i < len(order) && r.equal(k, keys[order[i]]) {
-			group = append(group, items[order[i]])
-			i++
-		}
-		out = append(out, &tupleValue{items: []Value{plain(group[0]), r.list(group)}, names: []string{"grouper", "list"}})
-	}
-	return r.list(out)
 }
 
 // lazyOver returns a generator of what step makes of the items of v. It leaves out those for which step returns false.

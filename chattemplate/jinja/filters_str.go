@@ -17,11 +17,7 @@ func addStringFilters() {
 	mapped("upper", origin.Upper)
 	mapped("lower", origin.Lower)
 	mapped("capitalize", origin.Capitalize)
-	filters.add("title", func(r *render, v Value, _ []Value) Value {
-		t := r.str(v)
-		r.made(t.Len())
-		return text(titleWords(t))
-	})
+	mapped("title", titleWords)
 	filters.add("string", func(r *render, v Value, _ []Value) Value { return r.soft(v) })
 	filters.add("safe", func(r *render, v Value, _ []Value) Value {
 		return &strValue{Text: r.str(v), markup: true}
@@ -52,7 +48,6 @@ func addStringFilters() {
 	filters.add("indent(width?, first?, blank?)", func(r *render, v Value, a []Value) Value {
 		return r.indent(v, a[0], given(a[1]), given(a[2]))
 	})
-	filters.add("truncate(length?, killwords?, end?, leeway?)", (*render).truncate)
 }
 
 // soft returns v if it is a string, with or without markup, else str(v).
@@ -110,41 +105,6 @@ func (r *render) indent(v, width Value, first, blank bool) Value {
 		r.fits(b.Len())
 	}
 	return &strValue{Text: b.Text(), markup: s.markup}
-}
-
-func (r *render) truncate(v Value, a []Value) Value {
-	length, leeway := r.argInt(a[0], 255), 5
-	end := NewText("...", Trusted)
-	if a[2] != nil {
-		end = r.argStr("truncate()", a[2])
-	}
-	if a[3] != nil && !isNone(a[3]) {
-		leeway = r.argInt(a[3], 5)
-	}
-	endLen := origin.RuneCount(end.String())
-	if length < endLen {
-		r.typeError("expected length >= %d, got %d", endLen, length)
-	}
-	if leeway < 0 {
-		r.typeError("expected leeway >= 0, got %d", leeway)
-	}
-	n := r.len(v)
-	if n <= length+leeway {
-		return v
-	}
-	s, ok := v.(*strValue)
-	if !ok {
-		r.typeError("unhashable type: 'slice'")
-	}
-	if !s.AllTrusted() {
-		end = NewText(end.String(), Outside)
-	}
-	cut := s.Slice(0, origin.RuneOffset(s.String(), length-endLen))
-	if !given(a[1]) {
-		cut = origin.Split(cut, " ", 1, true)[0]
-	}
-	r.made(cut.Len() + end.Len())
-	return &strValue{Text: origin.Concat(cut, end), markup: s.markup}
 }
 
 // escaped returns a string as markup.

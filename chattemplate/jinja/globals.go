@@ -15,12 +15,6 @@ func init() {
 	globals.addAny("namespace", func(r *render, _ Value, c *callArgs) Value {
 		return &namespace{r.dictOf("namespace", c)}
 	})
-	globals.addAny("cycler", func(r *render, _ Value, c *callArgs) Value {
-		if len(c.pos) == 0 {
-			r.typeError("at least one item has to be provided")
-		}
-		return &cycler{items: c.pos}
-	})
 	globals.add("joiner(sep?)", func(_ *render, _ Value, a []Value) Value {
 		if a[0] == nil {
 			a = []Value{str(", ", Trusted)}

@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -64,7 +63,7 @@ func (w *jsonWriter) value(v Value, depth int) {
 	case intValue, *bigValue:
 		w.add(toBig(v).String())
 	case floatValue:
-		w.add(jsonFloat(float64(v)))
+		w.add(jsonFloats.Replace(floatRepr(float64(v))))
 	case *listValue:
 		w.list(v.items, depth)
 	case *tupleValue:
@@ -76,17 +75,8 @@ func (w *jsonWriter) value(v Value, depth int) {
 	}
 }
 
-func jsonFloat(f float64) string {
-	switch {
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	case math.IsNaN(f):
-		return "NaN"
-	}
-	return floatRepr(f)
-}
+// jsonFloats turns repr of a float into its JSON.
+var jsonFloats = strings.NewReplacer("inf", "Infinity", "nan", "NaN")
 
 func (w *jsonWriter) newline(depth int) {
 	if w.indent == nil {

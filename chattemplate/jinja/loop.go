@@ -12,10 +12,6 @@ type loopContext struct {
 	after           Value
 	ended           bool
 	current, before Value
-	changed         []Value
-	depth0          int
-	// act is the activation in which a recursive loop started.
-	act *activation
 }
 
 // advance moves to the next item.
@@ -68,33 +64,13 @@ func (s *forStmt) exec(r *render) control {
 	r.line = s.line
 	src := s.iter.eval(r)
 	r.line = s.line
-	if !s.recursive {
-		s.loopOver(r, src, 0, r.act)
-		return ctlNext
-	}
-	r.write(s.recurse(r, src, 0, r.act))
-	return ctlNext
-}
-
-// recurse runs a recursive loop at a depth. act is the activation of the loop.
-func (s *forStmt) recurse(r *render, src Value, depth int, act *activation) Text {
-	line, outer := r.line, r.act
-	var t Text
-	r.inFunction(s.fn, act, func() {
-		t = r.capture(func() { s.loopOver(r, src, depth, act) })
-	})
-	r.act, r.line = outer, line
-	return t
-}
-
-func (s *forStmt) loopOver(r *render, src Value, depth int, act *activation) {
 	it := r.iter(src)
 	if s.test != nil {
 		it = s.filtered(r, it)
 	}
 	var lc *loopContext
 	if s.loop >= 0 {
-		lc = &loopContext{stmt: s, src: src, it: it, index0: -1, length: -1, depth0: depth, act: act}
+		lc = &loopContext{stmt: s, src: src, it: it, index0: -1, length: -1}
 	}
 	some := false
 	for {
@@ -129,6 +105,7 @@ func (s *forStmt) loopOver(r *render, src Value, depth int, act *activation) {
 		r.load(&s.otherFrame)
 		r.run(s.elseBody)
 	}
+	return ctlNext
 }
 
 // filtered yields the items that pass the loop's test.

@@ -20,8 +20,6 @@ func methodOf(v Value, name string) *signature {
 		}
 	case *loopContext:
 		return loopMethods[name]
-	case *cycler:
-		return cyclerMethods[name]
 	}
 	return nil
 }
@@ -37,7 +35,7 @@ func isUnsafe(v Value, name string) bool {
 	return strings.HasPrefix(name, "__") || slices.Contains(unsafeMethods[v.typeName()], name)
 }
 
-var dictMethods, listMethods, loopMethods, cyclerMethods = natives{}, natives{}, natives{}, natives{}
+var dictMethods, listMethods, loopMethods = natives{}, natives{}, natives{}
 
 func init() {
 	for kind, name := range viewNames {
@@ -89,23 +87,5 @@ func init() {
 			r.typeError("no items for cycling given")
 		}
 		return c.pos[v.(*loopContext).index0%len(c.pos)]
-	})
-	loopMethods.addAny("changed", func(r *render, v Value, c *callArgs) Value {
-		l := v.(*loopContext)
-		if l.changed != nil && r.equalItems(l.changed, c.pos, 0) {
-			return boolValue(false)
-		}
-		l.changed = append([]Value{}, c.pos...)
-		return boolValue(true)
-	})
-	cyclerMethods.add("next", func(_ *render, v Value, _ []Value) Value {
-		c := v.(*cycler)
-		it := c.items[c.pos]
-		c.pos = (c.pos + 1) % len(c.items)
-		return it
-	})
-	cyclerMethods.add("reset", func(_ *render, v Value, _ []Value) Value {
-		v.(*cycler).pos = 0
-		return noneValue{}
 	})
 }

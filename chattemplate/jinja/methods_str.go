@@ -35,15 +35,19 @@ func asMarkup(v Value) Value {
 	case *strValue:
 		return &strValue{Text: v.Text, markup: true}
 	case *listValue:
-		out := make([]Value, len(v.items))
-		for i, it := range v.items {
-			out[i] = asMarkup(it)
-		}
-		return &listValue{items: out}
+		return &listValue{items: asMarkups(v.items)}
 	case *tupleValue:
-		return &tupleValue{items: asMarkup(&listValue{items: v.items}).(*listValue).items}
+		return &tupleValue{items: asMarkups(v.items)}
 	}
 	return v
+}
+
+func asMarkups(items []Value) []Value {
+	out := make([]Value, len(items))
+	for i, it := range items {
+		out[i] = asMarkup(it)
+	}
+	return out
 }
 
 // argStr returns a string argument.
@@ -113,42 +117,9 @@ func init() {
 	addStr("removesuffix(suffix)", func(r *render, s *strValue, a []Value) Value {
 		return text(s.Slice(0, len(strings.TrimSuffix(s.String(), r.argStr("removesuffix()", a[0]).String()))))
 	})
-	addPads()
 	addSearches()
 	addTests()
-	strMethods.add("join(iterable)", func(r *render, recv Value, a []Value) Value {
-		return r.joinMethod(recv.(*strValue), a[0])
-	})
-}
-
-func addPads() {
-	for name, before := range map[string]bool{"ljust": false, "rjust": true} {
-		addStr(name+"(width, fillchar?)", func(r *render, s *strValue, a []Value) Value {
-			fill := NewText(" ", Outside)
-			if a[1] != nil {
-				if fill = r.argStr(name+"()", a[1]); origin.RuneCount(fill.String()) != 1 {
-					r.typeError("The fill character must be exactly one character long")
-				}
-			}
-			n := max(0, r.argInt(a[0], 0)-origin.RuneCount(s.String()))
-			r.made(s.Len() + n*fill.Len())
-			pad := origin.Repeat(fill, n)
-			if before {
-				return text(origin.Concat(pad, s.Text))
-			}
-			return text(origin.Concat(s.Text, pad))
-		})
-	}
-	addStr("zfill(width)", func(r *render, s *strValue, a []Value) Value {
-		n := max(0, r.argInt(a[0], 0)-origin.RuneCount(s.String()))
-		r.made(s.Len() + n)
-		sign := 0
-		if strings.HasPrefix(s.String(), "+") || strings.HasPrefix(s.String(), "-") {
-			sign = 1
-		}
-		zeros := NewText(strings.Repeat("0", n), Outside)
-		return text(origin.Concat(s.Slice(0, sign), origin.Concat(zeros, s.Slice(sign, s.Len()))))
-	})
+	addStr("join(iterable)", func(r *render, s *strValue, a []Value) Value { return r.joinMethod(s, a[0]) })
 }
 
 // addSearches adds find, rfind, index, rindex, count, startswith and endswith.
@@ -234,27 +205,11 @@ func addTests() {
 		}
 	}
 	addTest("isalpha", all(unicode.IsLetter))
-	addTest("isalnum", all(func(c rune) bool { return unicode.IsLetter(c) || isNumeric(c) }))
-	addTest("isdigit", all(isDigit))
-	addTest("isnumeric", all(isNumeric))
+	addTest("isalnum", all(func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }))
+	addTest("isdigit", all(unicode.IsDigit))
 	addTest("isspace", all(origin.IsSpace))
 	addTest("isupper", isUpper)
 	addTest("islower", isLower)
-}
-
-// isDigit is str.isdigit for one character: decimal digits, superscripts, subscripts and circled digits.
-func isDigit(c rune) bool {
-	if unicode.Is(unicode.Nd, c) {
-		return true
-	}
-	in := func(lo, hi rune) bool { return c >= lo && c <= hi }
-	return c == 0xb2 || c == 0xb3 || c == 0xb9 || c == 0x2070 || in(0x2074, 0x2079) || in(0x2080, 0x2089) ||
-		in(0x2460, 0x2468) || in(0x2474, 0x247c) || in(0x2488, 0x2490) || c == 0x24ea || in(0x24f5, 0x24fd) || c == 0x24ff ||
-		in(0x2776, 0x277e) || in(0x2780, 0x2788) || in(0x278a, 0x2792)
-}
-
-func isNumeric(c rune) bool {
-	return unicode.IsNumber(c) || strings.ContainsRune("零一二三四五六七八九十百千万億兆", c)
 }
 
 func isUpper(s string) bool { return isCased(s, origin.IsUpper, origin.IsLower) }
@@ -337,26 +292,21 @@ func (r *render) joinMethod(sep *strValue, v Value) Value {
 	for i := 0; ; i++ {
 		e, ok := it.next(r)
 		if !ok {
-			break
+			return text(b.Text())
 		}
 		r.step()
 		s, ok := e.(*strValue)
 		if sep.markup {
-			s, ok = r.escaped(text(r.str(e))), true
-			if m, isStr := e.(*strValue); isStr {
-				s = r.escaped(m)
-			}
+			s, ok = r.escaped(r.soft(e)), true
 		}
 		if !ok {
 			r.typeError("sequence item %d: expected str instance, %s found", i, e.typeName())
 		}
 		if i > 0 {
-			r.made(sep.Len())
 			b.AddText(sep.Text)
 		}
-		r.made(s.Len())
+		r.made(sep.Len() + s.Len())
 		b.AddText(s.Text)
 		r.fits(b.Len())
 	}
-	return &strValue{Text: b.Text(), markup: sep.markup}
 }

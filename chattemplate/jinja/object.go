@@ -106,14 +106,6 @@ func tryIter(v Value) iterator {
 		return v.iter()
 	case *dictView:
 		return v.iter()
-	case *loopContext:
-		return nested(func(r *render) (Value, bool) {
-			item, ok := v.advance(r)
-			if !ok {
-				return nil, false
-			}
-			return &tupleValue{items: []Value{item, v}}, true
-		})
 	}
 	return nil
 }
@@ -199,8 +191,6 @@ func (r *render) tryLen(v Value) int {
 		return int(v.n)
 	case *undefined:
 		return 0
-	case *loopContext:
-		return v.len(r)
 	}
 	return -1
 }
@@ -371,9 +361,6 @@ func (r *render) keyWork(key Value) {
 	if s, ok := key.(*strValue); ok {
 		r.work(s.Len())
 	}
-	if _, ok := key.(*tupleValue); ok {
-		r.work(maxTupleKey)
-	}
 }
 
 func (r *render) hasKey(d *dictValue, key Value) bool {
@@ -411,7 +398,7 @@ func (r *render) undefinedMessage(u *undefined) string {
 	switch u.obj.(type) {
 	case noneValue:
 		owner = "None"
-	case *namespace, *cycler, *joiner:
+	case *namespace, *joiner:
 		owner = "jinja2.utils." + owner
 	case *macro, *loopContext:
 		owner = "jinja2.runtime." + owner

@@ -17,8 +17,6 @@ type parser struct {
 	open []string
 	// loops is the number of open loops of the current function, for break and continue.
 	loops int
-	// blocks are the names of the blocks so far.
-	blocks map[string]bool
 }
 
 func (p *parser) cur() *token { return &p.tokens[p.pos] }
@@ -142,7 +140,7 @@ func (p *parser) statements(ends ...string) []stmt {
 			if p.cur().kind == tokName && slices.Contains(ends, p.cur().text) {
 				return body
 			}
-			body = p.statement(body)
+			body = append(body, p.statement())
 			p.expectKind(tokBlockEnd)
 		default:
 			p.fail("unexpected %s", t.describe())
@@ -199,13 +197,12 @@ func (p *parser) failTag(name string, line int) {
 	syntaxError(line, "%s", strings.Join(msg, " "))
 }
 
-func (p *parser) statement(body []stmt) []stmt {
+func (p *parser) statement() (s stmt) {
 	t := p.cur()
 	if t.kind != tokName {
 		p.fail("tag name expected")
 	}
 	p.open = append(p.open, t.text)
-	var s stmt
 	switch t.text {
 	case "for":
 		s = p.forTag()
@@ -221,14 +218,6 @@ func (p *parser) statement(body []stmt) []stmt {
 		s = p.filterTag()
 	case "with":
 		s = p.withTag()
-	case "print":
-		p.next()
-		for first := true; p.cur().kind != tokBlockEnd; first = false {
-			if !first {
-				p.expectOp(",")
-			}
-			body = append(body, &outputStmt{x: p.expression(true), line: t.line})
-		}
 	case "break", "continue":
 		p.next()
 		if p.loops == 0 {
@@ -242,21 +231,14 @@ func (p *parser) statement(body []stmt) []stmt {
 	case "generation":
 		p.next()
 		s = &generationStmt{body: p.functionBody("endgeneration")}
-	case "block":
-		s = p.blockTag()
-	case "autoescape":
-		s = p.autoescapeTag()
-	case "include", "import", "from", "extends":
+	case "include", "import", "from", "extends", "block":
 		syntaxError(t.line, "the %s tag is refused: a chat template must be a single template", t.text)
 	default:
 		p.open = p.open[:len(p.open)-1]
 		p.failTag(t.text, t.line)
 	}
 	p.open = p.open[:len(p.open)-1]
-	if s != nil {
-		body = append(body, s)
-	}
-	return body
+	return s
 }
 
 func (p *parser) forTag() stmt {
@@ -268,7 +250,9 @@ func (p *parser) forTag() stmt {
 	if p.skipName("if") {
 		f.test = p.expression(true)
 	}
-	f.recursive = p.skipName("recursive")
+	if p.cur().isName("recursive") {
+		p.fail("recursive loops are not supported; use a macro")
+	}
 	p.loops++
 	f.body = p.body("endfor", "else")
 	p.loops--
@@ -373,30 +357,6 @@ func (p *parser) withTag() stmt {
 	}
 	s.body = p.bodyTo("endwith")
 	return s
-}
-
-func (p *parser) blockTag() stmt {
-	b := &blockStmt{line: p.next().line}
-	b.name = p.expectName().text
-	if p.skipName("scoped") {
-		p.fail("scoped blocks are refused: a chat template must be a single template")
-	}
-	b.required = p.skipName("required")
-	if p.blocks[b.name] {
-		syntaxError(b.line, "block '%s' defined twice", b.name)
-	}
-	p.blocks[b.name] = true
-	b.body = p.functionBody("endblock")
-	p.skipName(b.name)
-	return b
-}
-
-func (p *parser) autoescapeTag() stmt {
-	line := p.next().line
-	if c, ok := p.expression(true).(*constExpr); !ok || truth(c.v) {
-		syntaxError(line, "autoescape is refused: prompts are not HTML")
-	}
-	return &scopeStmt{body: p.bodyTo("endautoescape")}
 }
 
 // target reads the left side of an assignment, with namespace attributes if allowed. end is the word after it.

@@ -94,7 +94,7 @@ func (r *render) writeRepr(b *origin.Builder, v Value, depth int) {
 		} else {
 			add("<built-in method " + v.name + " of " + v.recv.typeName() + " object>")
 		}
-	case *cycler, *joiner:
+	case *joiner:
 		add("<jinja2.utils." + v.typeName() + " object>")
 	default:
 		b.AddText(r.str(v))
@@ -169,13 +169,8 @@ func isPrintable(c rune) bool {
 
 // floatRepr returns repr of a float: the shortest digits that read back as the same number.
 func floatRepr(f float64) string {
-	switch {
-	case math.IsInf(f, 1):
-		return "inf"
-	case math.IsInf(f, -1):
-		return "-inf"
-	case math.IsNaN(f):
-		return "nan"
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(f, 'f', -1, 64), "+"))
 	}
 	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
 		return strconv.FormatFloat(f, 'e', -1, 64)

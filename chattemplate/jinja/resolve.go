@@ -8,9 +8,9 @@ import (
 type scope struct {
 	syms *symbols
 	fn   *function
-	// top: blocks see a write here. soft: unknown filters and tests are errors only when they run. inLoop: the place is
-	// inside a loop, where no name may be loop.
-	top, soft, inLoop bool
+	// soft: unknown filters and tests are errors only when they run. inLoop: the place is inside a loop, where no name
+	// may be loop.
+	soft, inLoop bool
 }
 
 func (sc scope) inner(fn *function) scope {
@@ -53,7 +53,7 @@ func (rs *resolver) frame(sc scope) frame {
 // template binds a whole template. It returns the template's function and its frame.
 func (rs *resolver) template(body []stmt) (*function, frame) {
 	fn := &function{}
-	sc := scope{syms: newSymbols(nil, fn), fn: fn, top: true}
+	sc := scope{syms: newSymbols(nil, fn), fn: fn}
 	sc.syms.collect(body)
 	rs.stmts(sc, body)
 	return fn, rs.frame(sc)
@@ -115,20 +115,9 @@ func (rs *resolver) stmt(sc scope, st stmt) {
 		}
 		rs.stmts(in, st.body)
 		st.frame = rs.frame(in)
-	case *scopeStmt:
-		in := sc.inner(sc.fn)
-		in.syms.collect(st.body)
-		rs.stmts(in, st.body)
-		st.frame = rs.frame(in)
 	case *generationStmt:
 		st.fn = &function{depth: sc.fn.depth + 1}
 		in := sc.inner(st.fn)
-		in.syms.collect(st.body)
-		rs.stmts(in, st.body)
-		st.frame = rs.frame(in)
-	case *blockStmt:
-		st.fn = &function{}
-		in := scope{syms: newSymbols(nil, st.fn), fn: st.fn}
 		in.syms.collect(st.body)
 		rs.stmts(in, st.body)
 		st.frame = rs.frame(in)
@@ -137,14 +126,9 @@ func (rs *resolver) stmt(sc scope, st stmt) {
 
 func (rs *resolver) forStmt(sc scope, st *forStmt) {
 	rs.expr(sc, st.iter)
-	fn := sc.fn
-	if st.recursive {
-		fn = &function{depth: sc.fn.depth + 1}
-	}
-	st.fn = fn
 	sc.inLoop = true
-	in, test, other := sc.inner(fn), sc.inner(fn), sc.inner(fn)
-	if st.recursive || rs.reads(st.body, "loop") {
+	in, test, other := sc.inner(sc.fn), sc.inner(sc.fn), sc.inner(sc.fn)
+	if rs.reads(st.body, "loop") {
 		st.loop = in.syms.param("loop").slot
 	}
 	in.syms.collectTarget(st.target, true)
@@ -223,7 +207,6 @@ func (rs *resolver) target(sc scope, t target) {
 	switch t := t.(type) {
 	case *nameTarget:
 		t.ref = rs.ref(sc, t.name)
-		t.export = sc.top
 	case *attrTarget:
 		t.ns.ref = rs.ref(sc, t.ns.name)
 	case *tupleTarget:

@@ -14,12 +14,11 @@ type Options struct{ Limits Limits }
 
 // Template is a parsed template. Any number of goroutines may render it at a time.
 type Template struct {
-	body   []stmt
-	fn     *function
-	frame  frame
-	vars   []string
-	blocks bool
-	lim    Limits
+	body  []stmt
+	fn    *function
+	frame frame
+	vars  []string
+	lim   Limits
 }
 
 // Parse reads a template. The error is an *Error.
@@ -37,8 +36,8 @@ func Parse(source string, opts Options) (t *Template, err error) {
 			t, err = nil, e
 		}
 	}()
-	p := &parser{tokens: lex(source), lim: lim, blocks: map[string]bool{}}
-	t = &Template{body: p.statements(), blocks: len(p.blocks) > 0, lim: lim}
+	p := &parser{tokens: lex(source), lim: lim}
+	t = &Template{body: p.statements(), lim: lim}
 	rs := &resolver{vars: map[string]bool{}, uses: map[stmt]uses{}}
 	t.fn, t.frame = rs.template(t.body)
 	for _, name := range sortedNames(rs.vars) {
@@ -65,9 +64,6 @@ type RenderOptions struct {
 // names that a client chose. A nil value is None. The error is an *Error.
 func (t *Template) Render(ctx context.Context, vars map[string]Value, opts RenderOptions) (out Text, err error) {
 	r := &render{ctx: ctx, t: t, vars: vars, lim: &t.lim, now: opts.Now}
-	if t.blocks {
-		r.exports = map[string]Value{}
-	}
 	defer func() {
 		if e := recovered(recover(), r.line); e != nil {
 			out, err = Text{}, e
@@ -99,10 +95,8 @@ type render struct {
 	ctx  context.Context
 	t    *Template
 	vars map[string]Value
-	// exports are the variables set at the top level, which blocks can see. It is nil if there are none.
-	exports map[string]Value
-	lim     *Limits
-	now     time.Time
+	lim  *Limits
+	now  time.Time
 
 	act  *activation
 	out  *origin.Builder
@@ -146,9 +140,6 @@ func (r *render) load(f *frame) {
 
 // lookup finds a variable of the render or a global. It returns nil if there is none.
 func (r *render) lookup(name string) Value {
-	if v, ok := r.exports[name]; ok {
-		return v
-	}
 	if v, ok := r.vars[name]; ok {
 		if v == nil {
 			return noneValue{}

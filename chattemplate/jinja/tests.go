@@ -37,17 +37,13 @@ func init() {
 	is("iterable", func(v Value) bool { return tryIter(v) != nil })
 	is("callable", func(v Value) bool {
 		switch v.(type) {
-		case *macro, *native, *joiner, *loopContext, *undefined:
+		case *macro, *native, *joiner, *undefined:
 			return true
 		}
 		return false
 	})
-	is("escaped", func(v Value) bool { s, ok := v.(*strValue); return ok && s.markup })
 	add("lower", func(r *render, v Value, _ []Value) bool { return isLower(r.str(v).String()) })
 	add("upper", func(r *render, v Value, _ []Value) bool { return isUpper(r.str(v).String()) })
-	for name, table := range map[string]natives{"filter": filters, "test": tests} {
-		is(name, func(v Value) bool { s, ok := v.(*strValue); return ok && table[s.String()] != nil })
-	}
 	add("sameas(other)", func(_ *render, v Value, a []Value) bool { return same(v, a[0]) })
 	add("in(other)", func(r *render, v Value, a []Value) bool { return r.contains(a[0], v) })
 	for op, names := range map[string][]string{

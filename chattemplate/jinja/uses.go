@@ -75,7 +75,7 @@ func (rs *resolver) bodyUses(body []stmt) uses {
 	return u
 }
 
-// stmtUses looks at a statement and everything inside it except blocks, which have names of their own.
+// stmtUses looks at a statement and everything inside it.
 func (rs *resolver) stmtUses(st stmt) uses {
 	var u uses
 	in := func(body []stmt) { u.then(rs.bodyUses(body)) }
@@ -114,8 +114,6 @@ func (rs *resolver) stmtUses(st stmt) uses {
 		u.exprs(st.filter)
 	case *withStmt:
 		u.exprs(st.values...)
-		in(st.body)
-	case *scopeStmt:
 		in(st.body)
 	case *generationStmt:
 		in(st.body)

@@ -29,11 +29,8 @@ type strValue struct {
 // listValue is a list. It never changes after it was made.
 type listValue struct{ items []Value }
 
-// tupleValue is a tuple. names are the names of its fields, if it has any.
-type tupleValue struct {
-	items []Value
-	names []string
-}
+// tupleValue is a tuple.
+type tupleValue struct{ items []Value }
 
 // undefined is the result of a lookup that found nothing.
 type undefined struct {
@@ -79,12 +76,7 @@ type native struct {
 	recv Value
 }
 
-// cycler and joiner are the objects that the globals of the same names make.
-type cycler struct {
-	items []Value
-	pos   int
-}
-
+// joiner is what the global of the same name makes.
 type joiner struct {
 	sep  Value
 	used bool
@@ -106,7 +98,6 @@ func (*macro) typeName() string      { return "Macro" }
 func (*loopContext) typeName() string {
 	return "LoopContext"
 }
-func (*cycler) typeName() string { return "Cycler" }
 func (*joiner) typeName() string { return "Joiner" }
 
 func (s *strValue) typeName() string {

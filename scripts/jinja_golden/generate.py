@@ -30,7 +30,6 @@ VARIABLES = {
         {"name": "ann", "age": 30, "admin": False},
         {"name": "Cyd", "age": 41, "admin": True},
     ],
-    "tree": [{"n": "r", "c": [{"n": "a", "c": []}, {"n": "b", "c": [{"n": "x", "c": []}]}]}, {"n": "q", "c": []}],
     "messages": [
         {"role": "system", "content": " Be kind. "},
         {"role": "user", "content": "2+2?"},
