@@ -1,8 +1,8 @@
 // Package hint has errors that tell the user what to do next.
 //
 // A command prints such an error as "what is wrong; what to do next", and a server logs both. [Of] finds the second
-// part, whatever wraps the error. [Error] serves where nobody asks for more than its parts. A type with fields of its
-// own embeds an [Advice]. An error whose kind says what to do wraps an [Error] as its kind.
+// part, whatever wraps the error, and [Line] has both. [Error] serves where nobody asks for more than its parts. A type
+// with fields of its own embeds an [Advice]. An error whose kind says what to do wraps an [Error] as its kind.
 package hint
 
 import "errors"
@@ -39,4 +39,13 @@ func Of(err error) string {
 		return h.Hint()
 	}
 	return ""
+}
+
+// Line returns an error in one line, with its hint.
+func Line(err error) string {
+	text := err.Error()
+	if h := Of(err); h != "" {
+		text += "; " + h
+	}
+	return text
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,30 +17,22 @@ import (
 	"runner/backend/child"
 	"runner/backend/child/protocol"
 	"runner/backend/llamacpp"
-	"runner/backend/mlx"
 	"runner/cmd/runner/cli"
 	"runner/hint"
 )
 
-// open loads a model with the engine that its files are for.
+// open loads a model with the engine in this program.
 func open(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
-	if mlx.IsFolder(path) {
-		return openMLX(ctx, path, cfg, 0, nil)
-	}
 	return llamacpp.Open(ctx, path, cfg)
 }
 
-// choose returns the folder of the engine that runs the model at path, or "" for the engines in this program. given is
-// the folder that the user chose for GGUF files; it is checked. Folders that cannot be used are skipped, and warn gets
+// choose returns the folder of the engine that runs the model at path, or "" for the engine in this program. given is
+// the folder that the user chose; it is checked. Folders that cannot be used are skipped, and warn gets
 // a line about each.
 //
 // The llama.cpp in this program is preferred, because it is the fastest on a CPU and needs no other process. Then the
 // newest folder that knows the model's architecture is taken.
 func choose(ctx context.Context, path, given string, warn func(string)) (string, error) {
-	if mlx.IsFolder(path) {
-		_, err := mlx.ReadFolder(path)
-		return "", err
-	}
 	if given != "" {
 		e := describe(ctx, given)
 		if e.problem != nil {
@@ -60,7 +50,7 @@ func choose(ctx context.Context, path, given string, warn func(string)) (string,
 	}
 	for _, e := range list {
 		if e.problem != nil {
-			warn("the engine in " + e.folder + " is skipped: " + problemOf(e.problem))
+			warn("the engine in " + e.folder + " is skipped: " + hint.Line(e.problem))
 		}
 	}
 	var tried []string
@@ -194,26 +184,24 @@ func compareVersions(a, b string) int {
 	return cmp.Or(slices.Compare(x, y), cmp.Compare(xWhole, yWhole))
 }
 
-// engines lists the engine in this program, those in folders, and MLX. folder is the one that the user chose, or "".
+// engines lists the engine in this program and those in folders. folder is the one that the user chose, or "".
 func engines(ctx context.Context, folder string) []cli.EngineFact {
 	list := []cli.EngineFact{builtIn()}
 	var given []string
 	if folder != "" {
 		given = append(given, folder)
 	}
-	mlx := make(chan cli.EngineFact, 1)
-	go func() { mlx <- factOfMLX(ctx) }()
 	for _, e := range installed(ctx, given...) {
 		list = append(list, e.fact())
 	}
-	return append(list, <-mlx)
+	return list
 }
 
 // fact describes the engine to the user.
 func (e *described) fact() cli.EngineFact {
 	f := cli.EngineFact{Name: llama, Where: e.folder}
 	if e.problem != nil {
-		f.Problem = strings.TrimPrefix(problemOf(e.problem), e.folder+": ") // Where has it
+		f.Problem = strings.TrimPrefix(hint.Line(e.problem), e.folder+": ") // Where has it
 		return f
 	}
 	f.Version, f.Kernels, f.Missing = e.Version, e.Kernels, e.Missing
@@ -228,15 +216,6 @@ const llama = "llama.cpp"
 
 func modelsOf(architectures []string) string {
 	return fmt.Sprintf("GGUF files of %d architectures", len(architectures))
-}
-
-// problemOf is an error in one line, with its hint.
-func problemOf(err error) string {
-	text := err.Error()
-	if h := hint.Of(err); h != "" {
-		text += "; " + h
-	}
-	return text
 }
 
 func builtIn() cli.EngineFact {
@@ -266,72 +245,4 @@ func aboutOf(e *llamacpp.Engine) protocol.About {
 		}
 	}
 	return a
-}
-
-func factOfMLX(ctx context.Context) cli.EngineFact {
-	f := cli.EngineFact{Name: "MLX", Models: "folders with safetensors"}
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*describeTime, errors.New("MLX does not start in time"))
-	defer cancel()
-	c, err := mlxConfig("")
-	var p *mlx.Python
-	if err == nil {
-		p, err = mlx.Find(ctx, c)
-	}
-	var device string
-	if err == nil {
-		f.Version, f.Where = p.MLX+", mlx-lm "+p.MLXLM, p.Path
-		device, err = p.Device(ctx)
-	}
-	if err != nil {
-		f.Problem = problemOf(err)
-		return f
-	}
-	f.Devices = []string{device}
-	return f
-}
-
-// openMLX loads a folder. limit is the most memory for MLX in bytes, or 0.
-func openMLX(ctx context.Context, path string, cfg backend.Config, limit int64, log *slog.Logger) (backend.Model,
-	error) {
-	c, err := mlxConfig("")
-	if err != nil {
-		return nil, err
-	}
-	python, err := mlx.Find(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	e := mlx.Engine{Python: python, Memory: limit, Version: version, Log: log}
-	m, err := e.Open(ctx, path, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-func mlxConfig(python string) (mlx.Config, error) {
-	data, err := cli.DataFolder()
-	return mlx.Config{Data: data, Python: python}, err
-}
-
-// setUpMLX installs MLX.
-func setUpMLX(ctx context.Context, python string, told func(string), log io.Writer) error {
-	c, err := mlxConfig(python)
-	if err != nil {
-		return err
-	}
-	plan, err := mlx.Plan(ctx, c)
-	if err != nil {
-		return err
-	}
-	told(plan)
-	p, err := mlx.Setup(ctx, c, log)
-	if err != nil {
-		return err
-	}
-	told(fmt.Sprintf("Python %s with mlx %s and mlx-lm %s is in %s", p.Version, p.MLX, p.MLXLM, p.Path))
-	if _, err := mlx.Find(ctx, mlx.Config{Data: c.Data}); err != nil { // RUNNER_PYTHON names another one
-		told(problemOf(err))
-	}
-	return nil
 }

@@ -7,16 +7,12 @@ import (
 	"strings"
 
 	"runner/backend/llamacpp"
-	"runner/backend/mlx"
 	"runner/cmd/runner/cli"
+	"runner/hint"
 )
 
-// facts lists what the engine for the model at path finds on the machine: MLX, or for GGUF files the engine in a
-// folder, or for "" the one in this program.
-func facts(ctx context.Context, folder, path string) []cli.Fact {
-	if mlx.IsFolder(path) {
-		return mlxFacts(ctx)
-	}
+// facts lists what the engine in a folder, or for "" the one in this program, finds on the machine.
+func facts(ctx context.Context, folder string) []cli.Fact {
 	if folder != "" {
 		return folderFacts(ctx, folder)
 	}
@@ -46,11 +42,17 @@ func processor(m llamacpp.Machine) cli.Fact {
 		m.Cores, runtime.NumCPU())}
 }
 
+// machineFacts lists the processor and the memory of this machine.
+func machineFacts() []cli.Fact {
+	m := llamacpp.ThisMachine()
+	return []cli.Fact{processor(m), {Name: "memory", Value: memory(m)}}
+}
+
 // folderFacts asks the engine in a folder.
 func folderFacts(ctx context.Context, folder string) []cli.Fact {
 	e := describe(ctx, folder)
 	if e.problem != nil {
-		return []cli.Fact{{Name: "engine start", Problem: problemOf(e.problem)}}
+		return []cli.Fact{{Name: "engine start", Problem: hint.Line(e.problem)}}
 	}
 	m := llamacpp.ThisMachine()
 	list := []cli.Fact{
@@ -64,21 +66,6 @@ func folderFacts(ctx context.Context, folder string) []cli.Fact {
 		gpu = strings.Join(append([]string{"none that this engine can use"}, e.Missing...), "; ")
 	}
 	return append(list, cli.Fact{Name: "GPU", Value: gpu})
-}
-
-// mlxFacts asks MLX.
-func mlxFacts(ctx context.Context) []cli.Fact {
-	f := factOfMLX(ctx)
-	if f.Problem != "" {
-		return []cli.Fact{{Name: "engine start", Problem: f.Problem}}
-	}
-	m := llamacpp.ThisMachine()
-	return []cli.Fact{
-		{Name: "engine", Value: fmt.Sprintf("%s %s in %s", f.Name, f.Version, f.Where)},
-		processor(m),
-		{Name: "memory", Value: memory(m)},
-		{Name: "device", Value: strings.Join(f.Devices, ", ")},
-	}
 }
 
 // noGPU says why no GPU is used.

@@ -28,13 +28,13 @@ var engine = cli.Engine{
 	DescribeRemote: describeRemote,
 	Choose:         choose,
 
-	Engines:  engines,
-	SetUpMLX: setUpMLX,
-	Demo:     demo.Path,
-	Name:     "llama.cpp",
-	Module:   "github.com/ollama/ollama",
-	System:   facts,
-	Log:      llamacpp.SetLogger,
+	Engines: engines,
+	Demo:    demo.Path,
+	Name:    "llama.cpp",
+	Module:  "github.com/ollama/ollama",
+	System:  facts,
+	Machine: machineFacts,
+	Log:     llamacpp.SetLogger,
 	Memory: func() (available, addresses int64) {
 		m := llamacpp.ThisMachine()
 		return m.MemoryAvailable, m.Addresses

@@ -14,7 +14,6 @@ import (
 	"runner/backend/child/protocol"
 	engineside "runner/backend/child/serve"
 	"runner/backend/llamacpp"
-	"runner/backend/mlx"
 	"runner/cmd/runner/cli"
 	"runner/hint"
 )
@@ -22,9 +21,6 @@ import (
 // isolated loads a model in a process of its own, which runs this program's command engine-process.
 func isolated(ctx context.Context, path string, cfg backend.Config, p cli.Process, log *slog.Logger) (backend.Model,
 	error) {
-	if mlx.IsFolder(path) { // --engine is for GGUF files
-		return openMLX(ctx, path, cfg, p.Memory, log)
-	}
 	p.Verbose = log != nil && log.Enabled(ctx, slog.LevelDebug)
 	program, err := engineProgram(p)
 	if err != nil {

@@ -56,24 +56,22 @@ type Engine struct {
 	// Process is the work of that process. It returns when the program that started it is gone. The error is ErrByHand if
 	// a person started it.
 	Process func(p Process) error
-	// Choose returns the folder of the engine that runs the model at path, or "" for the engines in this program. given is
+	// Choose returns the folder of the engine that runs the GGUF file at path, or "" for the one in this program. given is
 	// the folder of --engine, or "". It reads only the headers of the model's files. warn gets a line for each folder that
 	// cannot be used.
 	Choose func(ctx context.Context, path, given string, warn func(string)) (string, error)
-	// Engines lists the engines that there are. folder is the one of --engine, or "".
+	// Engines lists the engines for GGUF files that there are. folder is the one of --engine, or "".
 	Engines func(ctx context.Context, folder string) []EngineFact
-	// SetUpMLX installs MLX after it has told what it will do, with the Python interpreter of that name, or one that it
-	// finds. log gets what the installer prints.
-	SetUpMLX func(ctx context.Context, python string, told func(plan string), log io.Writer) error
 	// CheckFolder returns an error if a folder has no engine that may be used. It opens none.
 	CheckFolder func(path string) error
 	// Demo returns the path of the bundled model. It unpacks the model if necessary.
 	Demo func(ctx context.Context) (string, error)
 	// Name is the name of the engine. Module is the Go module whose version is reported for it.
 	Name, Module string
-	// System lists what the engine for the model at path finds on the machine. For GGUF files that is the one in a folder,
-	// or for "" the one in this program. path may be empty.
-	System func(ctx context.Context, folder, path string) []Fact
+	// System lists what the engine for GGUF files in a folder, or for "" the one in this program, finds on the machine.
+	System func(ctx context.Context, folder string) []Fact
+	// Machine says which processor and how much memory there is.
+	Machine func() []Fact
 	// Memory returns, in bytes, how much more memory the process can get now, and how much address space its resource
 	// limits leave. 0 means unknown or no limit. Memory may be nil if nothing is known.
 	Memory func() (available, addresses int64)
@@ -145,6 +143,8 @@ type App struct {
 
 	// isolation says which models get a process of their own.
 	isolation isolation
+	// folders are the engines for models in folders.
+	folders []*Folders
 	// remotes has the flags for engines on other machines.
 	remotes Remote
 	// tokenizers are the values of --tokenizer, and tokenizerAt has those for single addresses.
@@ -193,6 +193,11 @@ func newApp(engine Engine, build Build) *App {
 	a.inTerminal = term.IsTerminal(int(a.in.Fd()))
 	a.outTerminal = term.IsTerminal(int(a.out.Fd()))
 	a.errTerminal = term.IsTerminal(int(a.err.Fd()))
+	for _, r := range registered {
+		if r.Folders != nil {
+			a.folders = append(a.folders, r.Folders(a))
+		}
+	}
 	return a
 }
 
@@ -256,6 +261,9 @@ func (a *App) newRunner(ctx context.Context, path string, model backend.Config,
 	}
 	return r, nil
 }
+
+// Build is what the linker recorded about the program.
+func (a *App) Build() Build { return a.build }
 
 // Note writes one line for the user to standard error. A terminal gets it broken between words.
 func (a *App) Note(line string) {

@@ -31,7 +31,7 @@ func (a *App) doctorCommand() *cobra.Command {
 		Short: "Check this machine and test a model",
 		Long: `Print what the engine finds on this machine, how fast its memory is, and how many models there are. Then load
 MODEL, or the bundled model, and generate a few tokens with it. --engine asks the engine in a folder, and a MODEL that
-is a folder with safetensors asks MLX.
+is a folder with safetensors asks the engine for those.
 
 The exit code is 1 when something would make a run fail.`,
 		Args:              AtMost(1, "models", "name one"),
@@ -76,7 +76,7 @@ func (a *App) doctor(ctx context.Context, name string, cfg backend.Config) error
 	if a.isolation.folder == "" && !isFolder(model.Path) {
 		r.ok("engine", "%s", v.engine)
 	}
-	for _, f := range a.engine.System(ctx, a.isolation.folder, model.Path) {
+	for _, f := range a.system(ctx, model.Path) {
 		if f.Problem != "" {
 			r.fail(f.Name, "%s", f.Problem)
 			continue
@@ -157,7 +157,7 @@ func (a *App) checkModel(ctx context.Context, r *report, model models.Model, cfg
 		r.fail("computed by", "%s", errorLine(err))
 		return
 	}
-	r.ok("computed by", "%s", computedBy(info, own || isFolder(info.Path)))
+	r.ok("computed by", "%s", computedBy(info, own))
 	r.ok("loads", "in %s on %s with %s, %s on a GPU", seconds(loaded), info.Device,
 		count(info.Threads, "thread", "threads"), count(info.GPULayers, "layer", "layers"))
 	r.ok("context", "%d tokens, trained for %d", info.ContextSize, info.TrainedContext)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,7 @@ func (a *App) enginesCommand() *cobra.Command {
 	cmd := Command(&cobra.Command{
 		Use:   "engines",
 		Short: "List the engines that can run models",
-		Long: `List the engines that can run models: the llama.cpp in this program, those in folders, and MLX, which runs
+		Long: `List the engines that can run models: the llama.cpp in this program, those in folders, and those for
 folders with safetensors. Each one is started and asked for its version.
 
 A folder has the shared libraries of a llama.cpp release. Folders are looked for in engines in the data folder and in
@@ -45,7 +46,13 @@ in this program does not know.`,
 		},
 	}, flags.Text("engine", &folder, "", "list the engine in `DIR`, too"),
 		JSONFlag(&asJSON, "one JSON object a line, with the architectures"))
-	cmd.AddCommand(Group("setup", "Install an engine", "Install an engine.", a.setUpMLXCommand()))
+	if len(a.folders) > 0 {
+		setup := Group("setup", "Install an engine", "Install an engine.")
+		for _, f := range a.folders {
+			setup.AddCommand(f.SetUp)
+		}
+		cmd.AddCommand(setup)
+	}
 	return cmd
 }
 
@@ -74,7 +81,14 @@ func (a *App) listEngines(ctx context.Context, folder string) ([]EngineFact, err
 		}
 		folder = path
 	}
+	last := make([]EngineFact, len(a.folders))
+	var all sync.WaitGroup
+	for i, f := range a.folders {
+		all.Go(func() { last[i] = f.Describe(ctx) })
+	}
 	list := a.engine.Engines(ctx, folder)
+	all.Wait()
+	list = append(list, last...)
 	if ctx.Err() != nil {
 		return nil, ErrInterrupted
 	}
@@ -107,25 +121,4 @@ func (a *App) writeEngines(list []EngineFact) error {
 		a.Note("not usable: " + p)
 	}
 	return nil
-}
-
-func (a *App) setUpMLXCommand() *cobra.Command {
-	var python string
-	return Command(&cobra.Command{
-		Use:   "mlx",
-		Short: "Install MLX, which runs folders with safetensors",
-		Long: `Make a Python environment with MLX in this program's data folder. Packages come from the Python package index.
-On Apple silicon MLX computes on the GPU. On Linux it computes on the CPU, slowly.`,
-		Args: NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := UntilStopped(cmd.Context())
-			defer stop()
-			if err := a.engine.SetUpMLX(ctx, python, a.Note, a.Stderr()); err != nil {
-				return err
-			}
-			a.Note("MLX is ready: runner run FOLDER")
-			return nil
-		},
-	}, flags.Text("python", &python, "",
-		"Python `INTERPRETER` to use, version 3.11 or newer (default: one on the PATH)"))
 }

@@ -99,23 +99,13 @@ func sizeOf(path string) (size int64) {
 	return size
 }
 
-// isFolder reports whether the model at path is a folder with safetensors. Its engine, MLX, always has a process of its
-// own.
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
 // place says where the model at path is computed: in a process of its own or not, and in which.
 func (a *App) place(ctx context.Context, path string) (own bool, p Process, err error) {
-	p = Process{Folder: a.isolation.folder, Memory: a.isolation.memory}
 	if isFolder(path) {
-		if a.isolation.when == isolateOff {
-			return false, p, Usage("--isolate cannot be off for a folder with safetensors").
-				Hint("MLX, which runs it, always has a process of its own")
-		}
-		return true, p, nil
+		_, err := a.folderEngine(path)
+		return true, p, err
 	}
+	p = Process{Folder: a.isolation.folder, Memory: a.isolation.memory}
 	if p.Folder == "" {
 		if p.Folder, err = a.engine.Choose(ctx, path, "", a.warnEngine); err != nil {
 			return false, p, err
@@ -143,11 +133,18 @@ func (a *App) openModel(ctx context.Context, path string, cfg backend.Config, lo
 	if isRemote(path) {
 		return a.openRemote(ctx, path, cfg, log)
 	}
+	if isFolder(path) { // --engine is for files
+		f, err := a.folderEngine(path)
+		if err != nil {
+			return nil, err
+		}
+		return f.Open(ctx, path, cfg, a.isolation.memory, log)
+	}
 	own, p, err := a.place(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	if p.Folder != "" && !isFolder(path) && log != nil {
+	if p.Folder != "" && log != nil {
 		log.Info("an engine from a folder runs the model", "path", path, "engine", p.Folder)
 	}
 	if !own {

@@ -58,7 +58,7 @@ func (a *App) describe(ctx context.Context, m installed.Model) listed {
 	l := listed{Name: m.Name, Place: m.Place, Path: m.Path, Parts: len(m.Parts), Bytes: m.Bytes, Quant: m.Quant,
 		Architecture: m.Architecture, Parameters: m.Parameters, PerToken: m.PerToken, Problem: m.Problem}
 	if l.Problem == "" {
-		if _, err := a.engine.Choose(ctx, m.Path, "", func(string) {}); err != nil {
+		if _, err := a.choose(ctx, m.Path, "", func(string) {}); err != nil {
 			l.Problem = err.Error()
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 
 	"runner/backend"
 	"runner/backend/fake"
@@ -88,17 +89,24 @@ func scripted() *App {
 		},
 		Process: func(Process) error { return ErrByHand },
 		Name:    "scripted", Module: "github.com/spf13/cobra",
-		System: func(_ context.Context, folder, path string) []Fact {
-			if isFolder(path) {
-				return []Fact{{Name: "engine", Value: "the one for " + path}}
-			}
+		System: func(_ context.Context, folder string) []Fact {
 			if folder != "" {
 				return []Fact{{Name: "engine", Value: "the one in " + folder}}
 			}
 			return []Fact{{Name: "processor", Value: "scripted"},
 				{Name: "memory", Value: "1 GiB", Problem: os.Getenv("DOCTOR_PROBLEM")}}
 		},
+		Machine: func() []Fact { return nil },
 	}, Build{Version: "v1.2.3"})
+	a.folders = []*Folders{{Name: "MLX", Is: isFolder, Check: func(string) error { return nil },
+		Open: func(_ context.Context, _ string, cfg backend.Config, _ int64, _ *slog.Logger) (backend.Model, error) {
+			return fake.New(fake.Config{ContextSize: cfg.ContextSize, BatchSize: cfg.BatchSize}), nil
+		},
+		Describe: func(context.Context) EngineFact {
+			return EngineFact{Name: "MLX", Version: "1", Where: "a folder", Devices: []string{"paper"}}
+		},
+		SetUp: &cobra.Command{Use: "mlx"},
+	}}
 	a.memorySpeed = &roofline.Store{Path: filepath.Join(os.DevNull, "none"), Machine: "paper",
 		Measure: func() (float64, bool) { return 12.34e9, true }}
 	a.load = func(ctx context.Context, path string, cfg backend.Config, rc runner.Config) (generator, error) {

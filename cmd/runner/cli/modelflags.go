@@ -53,7 +53,7 @@ func checkModelFlags(m *backend.Config) error {
 	return nil
 }
 
-// withoutEffect lists the flags that were given and that MLX does not have.
+// withoutEffect lists the flags that were given and that only the engines for files on this machine have.
 func withoutEffect(m *backend.Config) (flags []string) {
 	for _, f := range []struct {
 		name  string
@@ -82,7 +82,7 @@ func (a *App) warnLoaded(asked *backend.Config, info backend.Info) {
 			a.Complain("warning: --" + flag + " has no effect on a folder with safetensors; leave it out")
 		}
 	}
-	// MLX, which runs folders, keeps no more than windows, whatever the memory.
+	// An engine for folders keeps no more than windows, whatever the memory.
 	if info.WindowOnly && asked.FullWindow != "off" && !isFolder(info.Path) {
 		a.Complain("warning: there is not enough free memory for the whole context of this model's sliding-window " +
 			"layers, so earlier turns may have to be prefilled again; " +

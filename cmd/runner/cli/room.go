@@ -32,6 +32,8 @@ type Room struct {
 	Serve func(a *App) Serving
 	// Kind is a kind of engine on other machines.
 	Kind *Kind
+	// Folders returns an engine for models in folders.
+	Folders func(a *App) *Folders
 }
 
 // Kind is a kind of engine on other machines.

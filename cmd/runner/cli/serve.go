@@ -198,7 +198,7 @@ func (a *App) resolveServed(ctx context.Context, args []string) ([]served, error
 		m, err := a.resolve(model)
 		a.chosen(m)
 		if err == nil && model != demoName && !isRemote(model) {
-			_, err = a.engine.Choose(ctx, m.Path, a.isolation.folder, a.warnEngine)
+			_, err = a.choose(ctx, m.Path, a.isolation.folder, a.warnEngine)
 		}
 		if err != nil {
 			return nil, err

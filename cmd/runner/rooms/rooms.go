@@ -3,6 +3,7 @@
 package rooms
 
 import (
+	_ "runner/backend/mlx/room"
 	_ "runner/backend/remote/llamaserver/room"
 	_ "runner/backend/remote/sglang/room"
 	_ "runner/backend/remote/vllm/room"

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+)
+
+// Folders is an engine for models in folders with safetensors. It always has a process of its own.
+type Folders struct {
+	// Name is its name.
+	Name string
+	// Is reports whether a path looks like a model for it.
+	Is func(path string) bool
+	// Check reads all but the weights of a model and returns what is wrong with it.
+	Check func(path string) error
+	// Open loads a model. memory is the most memory that the engine may take, in bytes, or 0. Crashes are reported to log,
+	// which may be nil.
+	Open func(ctx context.Context, path string, cfg backend.Config, memory int64, log *slog.Logger) (backend.Model, error)
+	// Describe starts the engine and says what it is.
+	Describe func(ctx context.Context) EngineFact
+	// SetUp is the command that installs it.
+	SetUp *cobra.Command
+}
+
+// isFolder reports whether the model at path is a folder with safetensors.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// folderEngine returns the engine for the folder at path.
+func (a *App) folderEngine(path string) (*Folders, error) {
+	for _, f := range a.folders {
+		switch {
+		case !f.Is(path):
+		case a.isolation.when == isolateOff:
+			return nil, Usage("--isolate cannot be off for a folder with safetensors").
+				Hint("%s, which runs it, always has a process of its own", f.Name)
+		default:
+			return f, nil
+		}
+	}
+	return nil, &backend.LoadError{Path: path, Reason: backend.LoadFailed,
+		Detail: "no engine here runs a model in a folder", Advice: "use a GGUF file of this model"}
+}
+
+// choose returns the folder of the libraries that run the model at path, or "", as [Engine.Choose] does. given is the
+// one for GGUF files.
+func (a *App) choose(ctx context.Context, path, given string, warn func(string)) (string, error) {
+	if !isFolder(path) {
+		return a.engine.Choose(ctx, path, given, warn)
+	}
+	f, err := a.folderEngine(path)
+	if err != nil {
+		return "", err
+	}
+	return "", f.Check(path)
+}
+
+// system lists what the engine for the model at path finds on the machine.
+func (a *App) system(ctx context.Context, path string) []Fact {
+	if !isFolder(path) {
+		return a.engine.System(ctx, a.isolation.folder)
+	}
+	f, err := a.folderEngine(path)
+	if err != nil {
+		return []Fact{{Name: "engine start", Problem: errorLine(err)}}
+	}
+	is := f.Describe(ctx)
+	if is.Problem != "" {
+		return []Fact{{Name: "engine start", Problem: is.Problem}}
+	}
+	list := []Fact{{Name: "engine", Value: fmt.Sprintf("%s %s in %s", is.Name, is.Version, is.Where)}}
+	return append(append(list, a.engine.Machine()...), Fact{Name: "device", Value: strings.Join(is.Devices, ", ")})
+}
