@@ -170,7 +170,7 @@ func (c *chat) generate(ctx context.Context, q *question) (out generation.Reply,
 	}
 	presses := c.interruptibly(ctx, func(ctx context.Context) {
 		out, err = generate(ctx, c.gen, req, c.options.records.tracer(newRunID()),
-			c.app.renderer(c.options, c.spinner, asked{}), c.spinner)
+			outputNamed(outputText).New(c.app.streams(c.options, c.spinner), Asked{}), c.spinner)
 	})
 	c.interrupted = presses > 1
 	c.options.records.tell(out.Result, func(line string) { c.say("%s", line) })

@@ -38,8 +38,8 @@ var openVisibility = map[reasoning.Visibility]string{
 func TestReasoningDefaultAndCap(t *testing.T) {
 	for _, most := range everyVisibility {
 		for _, usual := range everyVisibility {
-			o := &serveOptions{maxReasoning: most}
-			o.defaults.Visibility = usual
+			o := &serveOptions{Host: Host{MaxReasoning: most}}
+			o.Defaults.Visibility = usual
 			bare := wholeServerWith(t, io.Discard, o, false)
 			keyed := wholeServerWith(t, io.Discard, o, true)
 			for _, f := range formats {
@@ -117,8 +117,8 @@ func TestServeReasoningFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg, err := a.serverConfig(o)
-		if err != nil || o.defaults.Visibility != want[0] || *cfg.MaxReasoning != want[1] {
-			t.Errorf("%q: default %s, cap %s, %v", args, o.defaults.Visibility, cfg.MaxReasoning, err)
+		if err != nil || o.Defaults.Visibility != want[0] || *cfg.MaxReasoning != want[1] {
+			t.Errorf("%q: default %s, cap %s, %v", args, o.Defaults.Visibility, cfg.MaxReasoning, err)
 		}
 	}
 }

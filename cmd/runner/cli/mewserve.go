@@ -60,7 +60,7 @@ func (o *mewServeOptions) load() (err error) {
 // mountMEW adds the MEW space to a server if --mew is set. Its traces are stored in kept.
 func mountMEW(s *server.Server, o *serveOptions, kept *keptTraces, shared *slots.Slots, log *slog.Logger) {
 	if o.mew.tokens != "" {
-		req := o.defaults
+		req := o.Defaults
 		req.Visibility, req.Rationale = o.mew.visibility, o.mew.rationale
 		s.Mount(mew.New(s, mew.Config{
 			Traces: kept.recorder(o.mew.trace),

@@ -129,7 +129,7 @@ func TestTheTagLatestInEveryFormat(t *testing.T) {
 
 // An alias works like the model's own name, with and without the tag latest. A model's own name takes precedence.
 func TestAliasesInEveryFormat(t *testing.T) {
-	o := &serveOptions{maxReasoning: reasoning.VisibilityFull}
+	o := &serveOptions{Host: Host{MaxReasoning: reasoning.VisibilityFull}}
 	o.aliases = []string{"claude-*=demo:latest", "gpt-4o=slow", "*ok*=broken"}
 	url := wholeServerWith(t, io.Discard, o, true)
 	taken := []string{"claude-sonnet", "claude-3:latest", "demo"}

@@ -215,10 +215,10 @@ func encodings() []encoding {
 			return render.NewTrace(s, decision.Config{RunID: "run", Goal: "What is 2 + 2?"}, cancelled)
 		}), readTrace, noThoughts | noSummary | noText},
 		{"ag-ui lines", inTerminal(func(s render.Streams, cancelled func() bool) render.Renderer {
-			return newAGUILines(s, "demo", "run", cancelled)
+			return outputNamed("agui").New(s, Asked{Run: "run", Model: "demo", Interrupted: cancelled})
 		}), readAGUI, 0},
 		{"mew lines", inTerminal(func(s render.Streams, cancelled func() bool) render.Renderer {
-			return newMEWLines(s, "What is 2 + 2?", cancelled)
+			return outputNamed("mew").New(s, Asked{Prompt: "What is 2 + 2?", Interrupted: cancelled})
 		}), readMEW, eitherText | noCalls | holdsBack},
 	}
 }

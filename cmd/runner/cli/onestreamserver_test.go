@@ -74,7 +74,7 @@ func deepThoughts(name string) fake.Config {
 // reasoning and none.
 func wholeServer(t *testing.T, log io.Writer) (url string) {
 	t.Helper()
-	return wholeServerWith(t, log, &serveOptions{maxReasoning: reasoning.VisibilityFull}, true)
+	return wholeServerWith(t, log, &serveOptions{Host: Host{MaxReasoning: reasoning.VisibilityFull}}, true)
 }
 
 // wholeServerWith is wholeServer with flags. It has keys only if keyed is set.
@@ -93,7 +93,7 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := server.Config{Keys: set, MaxReasoning: &o.maxReasoning, Version: "1.2.3"}
+	cfg := server.Config{Keys: set, MaxReasoning: &o.MaxReasoning, Version: "1.2.3"}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
 	if !keyed {
 		cfg.Keys = nil
@@ -111,9 +111,10 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 				Loops: []generation.Loop{delegate.Loop{}}})
 		}})
 	s := server.New(cfg)
-	o.rooms = newApp(Engine{}, Build{}).servings()
+	o.App, o.Server, o.Logger = newApp(Engine{}, Build{}), s, cfg.Logger
+	o.addRooms()
 	o.sealKeys = filepath.Join(dir, "seal.keys")
-	if err := mountFormats(t.Context(), &Host{Server: s, Defaults: o.defaults, Logger: cfg.Logger}, o, nil); err != nil {
+	if err := mountFormats(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}
 	return testenv.Listen(t, s)

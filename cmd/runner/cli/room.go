@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"slices"
 
@@ -12,6 +11,7 @@ import (
 	"runner/backend/remote/dialect"
 	"runner/backend/remote/web"
 	"runner/cmd/runner/flags"
+	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/generation/slots"
 	"runner/reasoning"
@@ -29,7 +29,9 @@ type Room struct {
 	// Commands returns commands of their own. The GroupID of each is its group in the help.
 	Commands func(a *App) []*cobra.Command
 	// Serve returns what is added to a command serve.
-	Serve func(a *App) Serving
+	Serve func(h *Host) Serving
+	// Output is a format of the option --output of run.
+	Output *Output
 	// Kind is a kind of engine on other machines.
 	Kind *Kind
 	// Folders returns an engine for models in folders.
@@ -62,21 +64,26 @@ type Serving struct {
 	// Flags are its flags, each in a topic.
 	Flags flags.Table
 	// Check refuses values of the flags before anything is opened. It may be nil.
-	Check func(cmd *cobra.Command, h *Host) error
-	// Mount adds formats to the server. It may be nil.
-	Mount func(ctx context.Context, h *Host) error
+	Check func(cmd *cobra.Command) error
+	// Formats returns formats for the server. It may be nil.
+	Formats func() ([]wire.Format, error)
 }
 
-// Host is the server of a command serve, to which rooms add formats.
+// Host is a command serve, to which rooms add.
 type Host struct {
+	App *App
+
+	// The flags set these. They have their values when Check is called.
+
 	// Defaults holds the defaults of requests.
 	Defaults generation.Request
 	// MaxReasoning is the most that a request may ask for.
 	MaxReasoning reasoning.Visibility
-	// KeyFile reports whether a file has the API keys.
-	KeyFile bool
+	// KeyFile is the file with the API keys; empty if there is none.
+	KeyFile string
 
-	// The rest is set when formats are mounted. The server exists, and nobody uses it yet.
+	// The rest is set when Formats is called. The server exists, and nobody uses it yet.
+
 	*server.Server
 	// Files are the paths of the served models' files.
 	Files []string
@@ -92,6 +99,25 @@ type Host struct {
 	Logger *slog.Logger
 }
 
+// Output is a format of --output.
+type Output struct {
+	Name string
+	// Lines says what each line is, as in "AG-UI events".
+	Lines string
+	// Phases says that the format shows events about the phases of a run.
+	Phases bool
+	// New returns the renderer of a run.
+	New func(s render.Streams, q Asked) render.Renderer
+}
+
+// Asked is what some outputs need besides a run's events.
+type Asked struct {
+	// Run is the id of the run.
+	Run, Model, Prompt string
+	// Interrupted reports, for a run that ended early, whether it was interrupted.
+	Interrupted func() bool
+}
+
 // registered are the rooms of this program, by their names.
 var registered []Room
 
@@ -101,12 +127,11 @@ func Register(r Room) {
 	registered = slices.Insert(registered, at, r)
 }
 
-// servings returns what the rooms add to a command serve.
-func (a *App) servings() (list []Serving) {
+// addRooms adds what the rooms have for a command serve.
+func (o *serveOptions) addRooms() {
 	for _, r := range registered {
 		if r.Serve != nil {
-			list = append(list, r.Serve(a))
+			o.rooms = append(o.rooms, r.Serve(&o.Host))
 		}
 	}
-	return list
 }

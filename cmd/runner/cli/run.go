@@ -18,12 +18,12 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/cmd/runner/conversation"
+	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/models"
 	"runner/models/hub"
 	"runner/reasoning"
-	"runner/reasoning/decision"
 	"runner/runner"
 )
 
@@ -396,16 +396,17 @@ func ownTemplate(rc runner.Config, same bool) runner.Config {
 func (a *App) once(ctx context.Context, gen generator, o *runOptions, req generation.Request, spinner *render.Spinner,
 	loaded time.Duration) error {
 	if req.Rationale && !o.record.on && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
-		a.Complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, " +
-			"decisions, agui or mew")
+		a.Complain("warning: --rationale shows reasons only with --reasoning full and --output " +
+			flags.Alternatives(outputNames()[1:]))
 	}
 	run := newRunID()
-	to := a.renderer(o, spinner, asked{
-		run: run, model: gen.Info().Name, prompt: req.Messages[len(req.Messages)-1].Content, interrupted: func() bool {
+	format := outputNamed(o.output)
+	to := format.New(a.streams(o, spinner), Asked{
+		Run: run, Model: gen.Info().Name, Prompt: req.Messages[len(req.Messages)-1].Content, Interrupted: func() bool {
 			return ctx.Err() != nil
 		},
 	})
-	req.Phases = o.output == outputAGUI
+	req.Phases = format.Phases
 	out, err := generate(ctx, gen, req, o.records.tracer(run), to, spinner)
 	o.records.tell(out.Result, a.Note)
 	if err != nil {
@@ -448,34 +449,6 @@ func (a *App) afterwords(r generation.Reply) {
 	if _, text, ok := render.Shortfall(r); ok {
 		a.Complain("warning: " + text)
 	}
-}
-
-// asked is what some output formats need besides a run's events.
-type asked struct {
-	run, model, prompt string
-	// interrupted reports, for a run that ended early, whether it was interrupted.
-	interrupted func() bool
-}
-
-// renderer returns the renderer for --output and the terminal.
-func (a *App) renderer(o *runOptions, spinner *render.Spinner, q asked) render.Renderer {
-	s := a.streams(o, spinner)
-	switch o.output {
-	case outputJSON:
-		return render.NewJSON(s)
-	case outputEvents:
-		return render.NewEvents(s)
-	case outputDecisions:
-		return render.NewTrace(s, decision.Config{RunID: q.run, Goal: q.prompt}, q.interrupted)
-	case outputAGUI:
-		return newAGUILines(s, q.model, q.run, q.interrupted)
-	case outputMEW:
-		return newMEWLines(s, q.prompt, q.interrupted)
-	}
-	if a.outTerminal {
-		return render.NewTerminal(s)
-	}
-	return render.NewPipe(s)
 }
 
 // streams returns the streams for a renderer.

@@ -40,16 +40,6 @@ type runOptions struct {
 	noColor      bool
 }
 
-// Values of --output.
-const (
-	outputText      = "text"
-	outputJSON      = "json"
-	outputEvents    = "events"
-	outputDecisions = "decisions"
-	outputAGUI      = "agui"
-	outputMEW       = "mew"
-)
-
 var (
 	visibilityNames = []string{"none", "summary", "full"}
 	visibilities    = []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
@@ -91,9 +81,7 @@ func (o *runOptions) flags() flags.Table {
 		flags.Topic("Loading the model", modelFlags(&o.model), draftsFlag(&o.drafts), o.isolation.flags()),
 		flags.Topic("Engine at an address", o.remote.flags()),
 		flags.Topic("Output",
-			flags.Name("output", &o.output, outputText, []string{outputText, outputJSON, outputEvents, outputDecisions,
-				outputAGUI, outputMEW}, "text, one JSON object, or JSON lines of events, of decisions, of AG-UI events or of MEW "+
-				"envelopes"),
+			outputFlag(&o.output),
 			flags.Switch("verbose", &o.verbose, "print timings and token counts to standard error", flags.Short("v")),
 			flags.Switch("no-color", &o.noColor, "no styles on the terminal (also: NO_COLOR)")),
 		flags.Topic("Traces", o.record.flags("keep a sealed trace of the run; see runner trace", []string{"trace"},

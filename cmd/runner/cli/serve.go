@@ -28,7 +28,8 @@ import (
 )
 
 func (a *App) serveCommand() *cobra.Command {
-	o := &serveOptions{rooms: a.servings()}
+	o := &serveOptions{Host: Host{App: a}}
+	o.addRooms()
 	o.isolation.from = servedFrom
 	cmd := Command(&cobra.Command{
 		Use:   "serve [MODEL...]",
@@ -67,12 +68,11 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := o.mew.load(); err != nil {
 		return err
 	}
-	h := &Host{Defaults: o.defaults, MaxReasoning: o.maxReasoning, KeyFile: o.keyFile != ""}
 	for _, r := range o.rooms {
 		if r.Check == nil {
 			continue
 		}
-		if err := r.Check(cmd, h); err != nil {
+		if err := r.Check(cmd); err != nil {
 			return err
 		}
 	}
@@ -133,10 +133,10 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	}
 	s := server.New(cfg)
 	for _, m := range list {
-		h.Files = append(h.Files, m.model.Parts...)
+		o.Files = append(o.Files, m.model.Parts...)
 	}
-	h.Server, h.Calls, h.Slots, h.Logger = s, rc.CallMemory, cfg.Slots, cfg.Logger
-	if err := mountFormats(ctx, h, o, kept); err != nil {
+	o.Server, o.Calls, o.Slots, o.Logger = s, rc.CallMemory, cfg.Slots, cfg.Logger
+	if err := mountFormats(ctx, o, kept); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
 	mountMEW(s, o, kept, cfg.Slots, cfg.Logger)
@@ -169,7 +169,7 @@ func (a *App) announce(o *serveOptions, list []served, at net.Addr, cfg server.C
 		here = net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
 	}
 	url, key := scheme+"://"+here, ""
-	if o.key != "" || o.keyFile != "" {
+	if o.key != "" || o.KeyFile != "" {
 		key = `-H "Authorization: Bearer $KEY" `
 	}
 	a.Note("  for a browser, with a page to chat on: " + url)
@@ -371,7 +371,7 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 		files.opened(ctx, s.name, from)
 	}
 	// Otherwise every request that does not set it would be refused.
-	if err := r.CheckSampling(&o.defaults.Sampling); err != nil {
+	if err := r.CheckSampling(&o.Defaults.Sampling); err != nil {
 		return nil, errors.Join(fmt.Errorf("model %q: %w", s.name, err), r.Close())
 	}
 	a.warnLoaded(&o.model, r.Info())
@@ -387,13 +387,13 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 // serverConfig returns the configuration of the server that the flags set.
 func (a *App) serverConfig(o *serveOptions) (server.Config, error) {
 	cfg := o.server
-	cfg.MaxReasoning, cfg.Memory, cfg.Version = &o.maxReasoning, a.engine.Memory, a.versions().runner
+	cfg.MaxReasoning, cfg.Memory, cfg.Version = &o.MaxReasoning, a.engine.Memory, a.versions().runner
 	cfg.DrainTimeout = max(cfg.DrainTimeout, time.Millisecond) // a 0 in server.Config would mean the default
 	cfg.Logger = a.Logger(o.logFormat, o.verbose)
 	var err error
 	switch {
-	case o.keyFile != "":
-		cfg.Keys, err = keys.Load(o.keyFile)
+	case o.KeyFile != "":
+		cfg.Keys, err = keys.Load(o.KeyFile)
 	case o.key != "":
 		cfg.Keys, err = keys.One(o.key, o.server.ModelsWrite)
 	}

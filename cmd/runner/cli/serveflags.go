@@ -11,7 +11,6 @@ import (
 
 	"runner/backend"
 	"runner/cmd/runner/flags"
-	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server"
@@ -21,11 +20,12 @@ import (
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
-	host string
-	port int
-
+	Host
 	// rooms are what the rooms add.
 	rooms []Serving
+
+	host string
+	port int
 
 	// models are those of --model.
 	models []string
@@ -39,15 +39,10 @@ type serveOptions struct {
 	runner        runner.Config
 	parallelGiven bool
 
-	responses, background int
-	responsesMemory       int64
-	responsesAge          time.Duration
-
 	callMemory    int
 	callMemoryAge time.Duration
 
-	key, keyFile  string
-	maxReasoning  reasoning.Visibility
+	key           string
 	aliases       []string
 	cert, certKey string
 	sealKeys      string
@@ -59,7 +54,6 @@ type serveOptions struct {
 	logFormat string
 
 	model        backend.Config
-	defaults     generation.Request
 	chatTemplate string
 }
 
@@ -84,8 +78,8 @@ func (o *serveOptions) flags() flags.Table {
 		flags.Topic("Concurrency and time", o.concurrencyFlags()),
 		flags.Topic("Stored responses and calls", o.storedFlags()),
 		flags.Topic("Limits on requests", o.limitFlags()),
-		flags.Topic("Sampling that requests do not set", samplingFlags(&o.defaults.Sampling)),
-		flags.Topic("Delegation", delegationFlags(&o.defaults.Delegation)),
+		flags.Topic("Sampling that requests do not set", samplingFlags(&o.Defaults.Sampling)),
+		flags.Topic("Delegation", delegationFlags(&o.Defaults.Delegation)),
 		flags.Topic("Loading models", modelFlags(&o.model), draftsFlag(&o.runner.Drafts), o.isolation.flags()),
 		flags.Topic("Engine at an address", o.remote.flags()),
 		flags.Topic("Traces", o.record.flags(
@@ -142,7 +136,7 @@ func (o *serveOptions) accessFlags() flags.Table {
 	return flags.List(
 		flags.OneOf(
 			flags.Text("api-key", &o.key, "", "`KEY` that requests must send", flags.Secret),
-			flags.Text("api-keys", &o.keyFile, "", "`FILE` of keys with their permissions; see runner serve apikey"),
+			flags.Text("api-keys", &o.KeyFile, "", "`FILE` of keys with their permissions; see runner serve apikey"),
 		).With(flags.Common),
 		flags.Switch("insecure-public", &o.server.Public, "serve other machines without asking for a key"),
 		flags.Switch("models-write", &o.server.ModelsWrite,
@@ -151,9 +145,9 @@ func (o *serveOptions) accessFlags() flags.Table {
 
 func (o *serveOptions) reasoningFlags() flags.Table {
 	return flags.List(
-		flags.Choice("reasoning", &o.defaults.Visibility, reasoning.VisibilityNone, visibilityNames, visibilities,
+		flags.Choice("reasoning", &o.Defaults.Visibility, reasoning.VisibilityNone, visibilityNames, visibilities,
 			"how much reasoning a request gets if it does not say", flags.Short("r"), flags.Common),
-		flags.Choice("max-reasoning", &o.maxReasoning, reasoning.VisibilityFull, visibilityNames, visibilities,
+		flags.Choice("max-reasoning", &o.MaxReasoning, reasoning.VisibilityFull, visibilityNames, visibilities,
 			"maximum reasoning that a request may ask for; keys can allow less", flags.Common),
 		sealKeysFlag(&o.sealKeys),
 		flags.Name("sealed", &o.sealed, sealedLenient, []string{sealedLenient, sealedStrict},
@@ -166,7 +160,6 @@ func (o *serveOptions) concurrencyFlags() flags.Table {
 		flags.Int("parallel", &o.runner.Parallel, 4, 1, mostParallel, "answer up to `N` requests at once; they share one "+
 			"cache (without the flag an engine at an address gets as many as it computes at a time)", flags.Common),
 		flags.Int("queue", &o.runner.Queue, 64, 1, 100_000, "up to `N` requests wait; more are refused with status 429"),
-		flags.Int("background", &o.background, 16, 1, 10_000, "make up to `N` responses in the background at once"),
 		flags.Time("request-timeout", &o.server.RequestTimeout, 30*time.Minute, 0, flags.Forever,
 			"maximum `TIME` for an answer (0: no limit)"),
 		flags.Time("drain-timeout", &o.server.DrainTimeout, 30*time.Second, 0, flags.Forever,
@@ -175,11 +168,6 @@ func (o *serveOptions) concurrencyFlags() flags.Table {
 
 func (o *serveOptions) storedFlags() flags.Table {
 	return flags.List(
-		flags.Int("responses", &o.responses, 1024, 1, 1<<20, "store up to `N` responses for each key, in memory"),
-		flags.Size("responses-memory", &o.responsesMemory, 256<<20, 4,
-			"maximum `BYTES` of stored responses, a quarter of them for one key"),
-		flags.Time("responses-age", &o.responsesAge, 24*time.Hour, time.Second, flags.Forever,
-			"`TIME` for which a response is stored"),
 		flags.Int("call-memory", &o.callMemory, servedCalls, 0, 1<<20,
 			"remember the reasoning before `N` tool calls, in memory, for the next turn (0: none)"),
 		flags.Time("call-memory-age", &o.callMemoryAge, callAge, time.Second, flags.Forever,
@@ -227,12 +215,12 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	if err := checkModelFlags(&o.model); err != nil {
 		return err
 	}
-	if o.mew.visibility > o.maxReasoning {
-		return Usage("--mew-reasoning %s is more than --max-reasoning %s", o.mew.visibility, o.maxReasoning).
+	if o.mew.visibility > o.MaxReasoning {
+		return Usage("--mew-reasoning %s is more than --max-reasoning %s", o.mew.visibility, o.MaxReasoning).
 			Hint("lower the first or raise the second")
 	}
 	o.record.space = o.mew.trace
-	if err := o.defaults.Sampling.Validate(math.MaxInt32); err != nil {
+	if err := o.Defaults.Sampling.Validate(math.MaxInt32); err != nil {
 		return Usage("%v", err).From(err).Hint("%s", see(cmd))
 	}
 	o.parallelGiven = cmd.Flags().Changed("parallel")
@@ -243,7 +231,7 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		return Usage("--mew is empty").Hint("give the file of tokens, or leave out the flag to serve no space")
 	case o.key == "" && cmd.Flags().Changed("api-key"):
 		return Usage("--api-key is empty").Hint("give a key, or leave out the flag to serve only this machine")
-	case o.server.ModelsWrite && o.keyFile != "":
+	case o.server.ModelsWrite && o.KeyFile != "":
 		return Usage("--models-write and --api-keys exclude each other").
 			Hint("make keys with runner serve apikey new --permission models,models:write")
 	}
@@ -279,13 +267,4 @@ func network(name string) (netip.Prefix, error) {
 		err = errors.New("use an address or a network, as in 10.0.0.7 or 10.0.0.0/24")
 	}
 	return p, err
-}
-
-// share returns the maximum number of background responses of one key; 0 means an equal share. Without a file of keys
-// there is only one key, which may use all.
-func (o *serveOptions) share() int {
-	if o.keyFile == "" {
-		return math.MaxInt
-	}
-	return 0
 }

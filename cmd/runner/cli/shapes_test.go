@@ -88,8 +88,8 @@ const (
 // providers. Without the flag it gets none.
 func TestAnswersHaveTheShapesOfGPTOSS(t *testing.T) {
 	for _, usual := range everyVisibility {
-		o := &serveOptions{maxReasoning: reasoning.VisibilityFull}
-		o.defaults.Visibility = usual
+		o := &serveOptions{Host: Host{MaxReasoning: reasoning.VisibilityFull}}
+		o.Defaults.Visibility = usual
 		url := wholeServerWith(t, io.Discard, o, false)
 		want := usual == reasoning.VisibilityFull
 		for path, bodies := range compatibilityRequests {

@@ -7,5 +7,10 @@ import (
 	_ "runner/backend/remote/llamaserver/room"
 	_ "runner/backend/remote/sglang/room"
 	_ "runner/backend/remote/vllm/room"
+	_ "runner/server/agui/room"
+	_ "runner/server/anthropic/room"
+	_ "runner/server/mew/room"
 	_ "runner/server/ollama/room"
+	_ "runner/server/openai/room"
+	_ "runner/server/web/room"
 )

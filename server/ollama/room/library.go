@@ -31,15 +31,15 @@ type servedLibrary struct {
 const namesFile = "model-names.json"
 
 // newLibrary returns the library of a server.
-func newLibrary(a *cli.App, h *cli.Host) (*servedLibrary, error) {
+func newLibrary(h *cli.Host) (*servedLibrary, error) {
 	data, err := cli.DataFolder()
 	if err != nil {
 		return nil, err
 	}
 	log := h.Logger
 	cfg := library.Config{Cache: cache.Default(), Names: filepath.Join(data, namesFile), Log: log, Served: h.Files,
-		Memory: a.FreeMemory, Client: func() (*hub.Client, error) {
-			return a.HubClient(func(err error, wait time.Duration) {
+		Memory: h.App.FreeMemory, Client: func() (*hub.Client, error) {
+			return h.App.HubClient(func(err error, wait time.Duration) {
 				log.Warn("the hub is asked again", "error", err, "wait_seconds", wait.Seconds())
 			})
 		}}

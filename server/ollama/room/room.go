@@ -2,21 +2,19 @@
 package room
 
 import (
-	"context"
-
 	"runner/cmd/runner/cli"
 	"runner/server/ollama"
+	"runner/server/wire"
 )
 
-func init() {
-	cli.Register(cli.Room{Name: "ollama", Serve: func(a *cli.App) cli.Serving {
-		return cli.Serving{Mount: func(_ context.Context, h *cli.Host) error {
-			models, err := newLibrary(a, h)
-			if err != nil {
-				return err
-			}
-			h.Mount(ollama.New(h.Server, ollama.Config{Defaults: h.Defaults, Library: models}))
-			return nil
-		}}
-	}})
+func init() { cli.Register(cli.Room{Name: "ollama", Serve: serve}) }
+
+func serve(h *cli.Host) cli.Serving {
+	return cli.Serving{Formats: func() ([]wire.Format, error) {
+		models, err := newLibrary(h)
+		if err != nil {
+			return nil, err
+		}
+		return []wire.Format{ollama.New(h, ollama.Config{Defaults: h.Defaults, Library: models})}, nil
+	}}
 }

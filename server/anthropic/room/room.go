@@ -1,0 +1,17 @@
+// Package room adds Anthropic's format to the command serve.
+package room
+
+import (
+	"runner/cmd/runner/cli"
+	"runner/server/anthropic"
+	"runner/server/wire"
+)
+
+func init() { cli.Register(cli.Room{Name: "anthropic", Serve: serve}) }
+
+func serve(h *cli.Host) cli.Serving {
+	return cli.Serving{Formats: func() ([]wire.Format, error) {
+		return []wire.Format{anthropic.New(h, anthropic.Config{Defaults: h.Defaults, Seal: h.Seal,
+			StrictSeal: h.StrictSeal})}, nil
+	}}
+}

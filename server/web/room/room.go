@@ -1,0 +1,17 @@
+// Package room adds the page for people to the command serve.
+package room
+
+import (
+	"runner/cmd/runner/cli"
+	"runner/server/web"
+	"runner/server/wire"
+)
+
+func init() { cli.Register(cli.Room{Name: "web", Serve: serve}) }
+
+func serve(h *cli.Host) cli.Serving {
+	return cli.Serving{Formats: func() ([]wire.Format, error) {
+		return []wire.Format{web.New(h, web.Config{Defaults: h.Defaults, Seal: h.Seal, StrictSeal: h.StrictSeal,
+			Traces: h.Traces, Figures: h.Figures})}, nil
+	}}
+}
