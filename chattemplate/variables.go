@@ -2,6 +2,7 @@ package chattemplate
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -43,7 +44,11 @@ func (j *Template) variables(c *Conversation) (map[string]jinja.Value, error) {
 					"contradicts the request")
 			}
 		}
-		if vars[name], err = jinja.FromGo(arg, jinja.Outside); err != nil {
+		text, err := json.Marshal(arg)
+		if err == nil {
+			vars[name], err = jinja.FromJSON(text, jinja.Outside)
+		}
+		if err != nil {
 			return nil, ArgError(name, "give JSON values: strings, numbers, booleans, lists and objects",
 				"cannot be used in a template")
 		}
@@ -235,19 +240,10 @@ func (j *Template) callID(id string, ids map[string]string) string {
 	}
 	short, ok := ids[id]
 	if !ok {
-		short = "call" + fiveDigits(len(ids)+1)
+		short = fmt.Sprintf("call%05d", (len(ids)+1)%100_000)
 		ids[id] = short
 	}
 	return short
-}
-
-func fiveDigits(n int) string {
-	digits := []byte("00000")
-	for i := len(digits) - 1; i >= 0 && n > 0; i-- {
-		digits[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return string(digits)
 }
 
 // callsText writes calls as text, for templates that have no place for them.

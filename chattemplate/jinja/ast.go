@@ -186,6 +186,7 @@ type (
 		body     []stmt
 		elseBody []stmt
 		line     int
+		usesLoop bool
 		// loop is the slot of the loop variable, or -1 if the body does not use it.
 		loop                         int
 		frame, testFrame, otherFrame frame
@@ -251,8 +252,10 @@ type macroDef struct {
 	line     int
 	fn       *function
 	frame    frame
-	// The slots of the special parameters; -1 for those that the body does not use.
-	caller, varargs, kwargs int
+	// usesCaller, usesVarargs and usesKwargs say which special parameters the body uses. caller, varargs and kwargs are
+	// their slots, or -1.
+	usesCaller, usesVarargs, usesKwargs bool
+	caller, varargs, kwargs             int
 }
 
 // function is a unit with its own variables: the template, a macro, or the body of a call block or generation tag.

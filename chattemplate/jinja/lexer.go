@@ -3,6 +3,7 @@ package jinja
 import (
 	"fmt"
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -284,61 +285,30 @@ func (lx *lexer) name() {
 	lx.pos = end
 }
 
-func decimal(c byte) bool { return c >= '0' && c <= '9' }
-
-// digits returns the end of the decimal digits at pos. Single underscores may separate them.
-func (lx *lexer) digits(pos int) int {
-	is := func(pos int) bool { return pos < len(lx.src) && decimal(lx.src[pos]) }
-	for is(pos) || is(pos+1) && lx.src[pos] == '_' {
-		pos++
-	}
-	return pos
-}
+// Numbers. Single underscores may separate their digits.
+var (
+	integer  = regexp.MustCompile(`^(0|[1-9](_?[0-9])*)`)
+	fraction = regexp.MustCompile(`^[0-9](_?[0-9])*(\.[0-9](_?[0-9])*([eE][-+]?[0-9](_?[0-9])*)?|[eE][-+]?[0-9](_?[0-9])*)`)
+)
 
 func (lx *lexer) number() {
 	start := lx.pos
-	if end := lx.floatEnd(start); end > 0 && (start == 0 || lx.src[start-1] != '.') {
-		f, err := strconv.ParseFloat(strings.ReplaceAll(lx.src[start:end], "_", ""), 64)
+	if num := fraction.FindString(lx.src[start:]); num != "" && (start == 0 || lx.src[start-1] != '.') {
+		f, err := strconv.ParseFloat(strings.ReplaceAll(num, "_", ""), 64)
 		if err != nil && f == 0 {
 			syntaxError(lx.line, "not a number")
 		}
 		lx.emit(token{kind: tokFloat, line: lx.line, num: floatValue(f)})
-		lx.pos = end
+		lx.pos += len(num)
 		return
 	}
-	end := lx.digits(start)
-	if lx.src[start] == '0' {
-		end = start + 1
-	}
-	if end-start > maxNumberLen {
+	num := integer.FindString(lx.src[start:])
+	if len(num) > maxNumberLen {
 		syntaxError(lx.line, "an integer of more than %d digits", maxNumberLen)
 	}
-	i, _ := new(big.Int).SetString(strings.ReplaceAll(lx.src[start:end], "_", ""), 10)
-	lx.emit(token{kind: tokInt, line: lx.line, num: bigInt(i), text: lx.src[start:end]})
-	lx.pos = end
-}
-
-// floatEnd returns the end of the float at pos, or 0 if there is none. A float has a fraction or an exponent.
-func (lx *lexer) floatEnd(pos int) int {
-	end := lx.digits(pos)
-	isFloat := false
-	if end+1 < len(lx.src) && lx.src[end] == '.' && decimal(lx.src[end+1]) {
-		end = lx.digits(end + 1)
-		isFloat = true
-	}
-	if end < len(lx.src) && lx.src[end]|0x20 == 'e' {
-		p := end + 1
-		if p < len(lx.src) && (lx.src[p] == '+' || lx.src[p] == '-') {
-			p++
-		}
-		if p < len(lx.src) && decimal(lx.src[p]) {
-			return lx.digits(p)
-		}
-	}
-	if !isFloat {
-		return 0
-	}
-	return end
+	i, _ := new(big.Int).SetString(strings.ReplaceAll(num, "_", ""), 10)
+	lx.emit(token{kind: tokInt, line: lx.line, num: bigInt(i), text: num})
+	lx.pos += len(num)
 }
 
 func (lx *lexer) str(quote byte) {

@@ -224,7 +224,8 @@ func (p *parser) primary(attrs bool) expr {
 		case "none", "None":
 			return &constExpr{noneValue{}}
 		}
-		n := newName(t.text, t.line)
+		p.read[t.text] = p.pos
+		n := &nameExpr{name: t.text, line: t.line, undef: &undefined{name: str(t.text, Trusted)}}
 		if attrs && p.skipOp(".") {
 			return &attrTargetExpr{n, str(p.expectName().text, Trusted)}
 		}
@@ -269,10 +270,6 @@ func (p *parser) primary(attrs bool) expr {
 	}
 	p.fail("unexpected %s", t.describe())
 	return nil
-}
-
-func newName(name string, line int) *nameExpr {
-	return &nameExpr{name: name, line: line, undef: &undefined{name: str(name, Trusted)}}
 }
 
 func (p *parser) dict() expr {

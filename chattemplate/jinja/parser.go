@@ -17,6 +17,8 @@ type parser struct {
 	open []string
 	// loops is the number of open loops of the current function, for break and continue.
 	loops int
+	// read has the last token at which each name was used.
+	read map[string]int
 }
 
 func (p *parser) cur() *token { return &p.tokens[p.pos] }
@@ -30,6 +32,9 @@ func (p *parser) next() *token {
 	}
 	return t
 }
+
+// reads reports whether a name was used after the token start.
+func (p *parser) reads(name string, start int) bool { return p.read[name] > start }
 
 func (p *parser) fail(format string, args ...any) { syntaxError(p.cur().line, format, args...) }
 
@@ -253,9 +258,11 @@ func (p *parser) forTag() stmt {
 	if p.cur().isName("recursive") {
 		p.fail("recursive loops are not supported; use a macro")
 	}
+	start := p.pos
 	p.loops++
 	f.body = p.body("endfor", "else")
 	p.loops--
+	f.usesLoop = p.reads("loop", start)
 	if p.next().text == "else" {
 		f.elseBody = p.bodyTo("endfor")
 	}
@@ -317,8 +324,15 @@ func (p *parser) macroTag() stmt {
 	m.name = t.text
 	m.target = &nameTarget{name: t.text, line: t.line}
 	p.signature(&m.macroDef)
-	m.body = p.functionBody("endmacro")
+	p.macroBody(&m.macroDef, "endmacro")
 	return m
+}
+
+// macroBody reads the body of a macro or call block. It notes which of the special parameters the body uses.
+func (p *parser) macroBody(d *macroDef, end string) {
+	start := p.pos
+	d.body = p.functionBody(end)
+	d.usesCaller, d.usesVarargs, d.usesKwargs = p.reads("caller", start), p.reads("varargs", start), p.reads("kwargs", start)
 }
 
 func (p *parser) callTag() stmt {
@@ -334,7 +348,7 @@ func (p *parser) callTag() stmt {
 	}
 	call.caller = true
 	c.call = call
-	c.body = p.functionBody("endcall")
+	p.macroBody(&c.macroDef, "endcall")
 	return c
 }
 

@@ -1,9 +1,5 @@
 package jinja
 
-import (
-	"slices"
-)
-
 // scope is a place in the template, used while names are bound.
 type scope struct {
 	syms *symbols
@@ -21,8 +17,6 @@ func (sc scope) inner(fn *function) scope {
 type resolver struct {
 	// vars are the render variables that the template reads.
 	vars map[string]bool
-	// uses caches results about statements.
-	uses map[stmt]uses
 }
 
 func (rs *resolver) ref(sc scope, name string) varRef {
@@ -128,7 +122,7 @@ func (rs *resolver) forStmt(sc scope, st *forStmt) {
 	rs.expr(sc, st.iter)
 	sc.inLoop = true
 	in, test, other := sc.inner(sc.fn), sc.inner(sc.fn), sc.inner(sc.fn)
-	if rs.reads(st.body, "loop") {
+	if st.usesLoop {
 		st.loop = in.syms.param("loop").slot
 	}
 	in.syms.collectTarget(st.target, true)
@@ -153,23 +147,23 @@ func (rs *resolver) macro(sc scope, d *macroDef) {
 	d.fn = &function{depth: sc.fn.depth + 1}
 	in := sc.inner(d.fn)
 	d.caller, d.varargs, d.kwargs = -1, -1, -1
-	explicit := map[string]int{}
+	explicit := map[string]bool{}
 	for i, p := range d.params {
 		in.syms.param(p.name)
-		explicit[p.name] = i
+		explicit[p.name] = true
+		if p.name == "caller" && d.usesCaller && i < len(d.params)-len(d.defaults) {
+			syntaxError(d.line,
+				`When defining macros or call blocks the special "caller" argument must be omitted or be given a default.`)
+		}
 	}
-	special := func(name string, slot *int) {
-		if _, ok := explicit[name]; !ok && rs.reads(d.body, name) {
+	special := func(name string, used bool, slot *int) {
+		if used && !explicit[name] {
 			*slot = in.syms.param(name).slot
 		}
 	}
-	if i, ok := explicit["caller"]; ok && rs.reads(d.body, "caller") && i < len(d.params)-len(d.defaults) {
-		syntaxError(d.line,
-			`When defining macros or call blocks the special "caller" argument must be omitted or be given a default.`)
-	}
-	special("caller", &d.caller)
-	special("kwargs", &d.kwargs)
-	special("varargs", &d.varargs)
+	special("caller", d.usesCaller, &d.caller)
+	special("kwargs", d.usesKwargs, &d.kwargs)
+	special("varargs", d.usesVarargs, &d.varargs)
 	for _, e := range d.defaults {
 		in.syms.collectExpr(e)
 	}
@@ -239,14 +233,4 @@ func (rs *resolver) expr(sc scope, e expr) {
 			}
 		}
 	})
-}
-
-// sortedNames returns the keys of a set in order.
-func sortedNames(set map[string]bool) []string {
-	out := make([]string, 0, len(set))
-	for n := range set {
-		out = append(out, n)
-	}
-	slices.Sort(out)
-	return out
 }

@@ -3,6 +3,8 @@ package jinja
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -36,11 +38,11 @@ func Parse(source string, opts Options) (t *Template, err error) {
 			t, err = nil, e
 		}
 	}()
-	p := &parser{tokens: lex(source), lim: lim}
+	p := &parser{tokens: lex(source), lim: lim, read: map[string]int{}}
 	t = &Template{body: p.statements(), lim: lim}
-	rs := &resolver{vars: map[string]bool{}, uses: map[stmt]uses{}}
+	rs := &resolver{vars: map[string]bool{}}
 	t.fn, t.frame = rs.template(t.body)
-	for _, name := range sortedNames(rs.vars) {
+	for _, name := range slices.Sorted(maps.Keys(rs.vars)) {
 		if globals[name] == nil {
 			t.vars = append(t.vars, name)
 		}
@@ -51,7 +53,7 @@ func Parse(source string, opts Options) (t *Template, err error) {
 // Variables returns the sorted names of the variables that the template may read from the render. Names that the
 // template always sets itself, and globals of the language, are left out. It is jinja2's
 // meta.find_undeclared_variables.
-func (t *Template) Variables() []string { return append([]string(nil), t.vars...) }
+func (t *Template) Variables() []string { return slices.Clone(t.vars) }
 
 // RenderOptions are the inputs of a render besides its variables.
 type RenderOptions struct {

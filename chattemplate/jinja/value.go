@@ -4,7 +4,7 @@ import (
 	"math/big"
 )
 
-// Value is a value of the language. Build one with None, Bool, Int, String, List, Dict, FromGo or FromJSON.
+// Value is a value of the language. Build one with None, Bool, Int, String, List, Dict or FromJSON.
 type Value interface {
 	// typeName is the name of the Python type.
 	typeName() string
