@@ -109,7 +109,7 @@ var rules = []struct {
 	// This is the rule of the packages that add a room to the program; [ruleOf] finds them by their names.
 	{rooms, []string{"runner/"}},
 	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/backend/remote/dialect",
-		"runner/backend/remote/web", "runner/bench", "runner/bench/",
+		"runner/backend/remote/web",
 		"runner/chattemplate", "runner/chattemplate/family", "runner/grammar",
 		"runner/reasoning", "runner/reasoning/", "runner/generation", "runner/generation/", "runner/runner", "runner/runner/",
 		"runner/models", "runner/models/",

@@ -47,7 +47,7 @@ func nearCommand(cmd *cobra.Command, typed string) string {
 	if own := elsewhere[typed]; slices.Contains(shown, own) {
 		return own
 	}
-	return nearest(typed, shown)
+	return Nearest(typed, shown)
 }
 
 // elsewhere has commands of other programs, and what they are called here.
@@ -131,13 +131,13 @@ var FileAndID = Exactly(2, "a file and an id are needed", "")
 // CompleteModels completes the name of a model: one on this machine, the demo or a file, and a well-known one once a
 // part of it was typed. After a colon come the quantizations that are known.
 func CompleteModels(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return unique(slices.Concat(modelNames(), knownNames(typed), quantNames(typed, installed.Places()...))),
+	return Unique(slices.Concat(modelNames(), knownNames(typed), quantNames(typed, installed.Places()...))),
 		cobra.ShellCompDirectiveDefault
 }
 
 // completeInstalled completes the name of a model in the Hugging Face cache.
 func completeInstalled(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return unique(append(installedNames(installed.HuggingFace), quantNames(typed, installed.HuggingFace)...)),
+	return Unique(append(installedNames(installed.HuggingFace), quantNames(typed, installed.HuggingFace)...)),
 		cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -145,7 +145,7 @@ func completeInstalled(_ *cobra.Command, _ []string, typed string) ([]string, co
 func completePull(cmd *cobra.Command, args []string, typed string) (list []string, _ cobra.ShellCompDirective) {
 	if typed != "" {
 		list, _ = completeInstalled(cmd, args, typed)
-		return unique(append(list, knownNames(typed)...)), cobra.ShellCompDirectiveNoFileComp
+		return Unique(append(list, knownNames(typed)...)), cobra.ShellCompDirectiveNoFileComp
 	}
 	for _, k := range names.All() {
 		list = append(list, k.Name)
@@ -185,8 +185,8 @@ func quantNames(typed string, places ...installed.Place) (list []string) {
 	return list
 }
 
-// unique removes what is in a list before.
-func unique[T comparable](list []T) (out []T) {
+// Unique removes what is in a list before.
+func Unique[T comparable](list []T) (out []T) {
 	for _, s := range list {
 		if !slices.Contains(out, s) {
 			out = append(out, s)

@@ -127,7 +127,7 @@ var chatElsewhere = map[string]string{
 
 func unknownCommand(name string) error {
 	e := Usage("there is no command %s", name).Hint("/help lists them")
-	switch near := nearest(name, commandNames()); {
+	switch near := Nearest(name, commandNames()); {
 	case chatElsewhere[name] != "":
 		e.advice = chatElsewhere[name]
 	case near != "":

@@ -16,7 +16,6 @@ import (
 	"runner/cmd/runner/conversation"
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
-	"runner/cmd/runner/settings"
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/keys"
 )
@@ -63,7 +62,7 @@ func (o *keepOptions) check(a *App, chatting bool) error {
 	for _, f := range []struct {
 		name string
 		on   bool
-	}{{resumeFlag, o.resume}, {keepFlag, o.on && a.origins[keepFlag] == settings.CommandLine}} {
+	}{{resumeFlag, o.resume}, {keepFlag, o.on && a.Given(keepFlag)}} {
 		if f.on && !chatting {
 			return Usage("--%s is for a chat", f.name).Hint("leave out the prompt, and use a terminal")
 		}

@@ -35,6 +35,7 @@ import (
 	"runner/chattemplate/family"
 	"runner/cmd/runner/help"
 	"runner/cmd/runner/render"
+	"runner/cmd/runner/settings"
 	"runner/generation"
 	"runner/models/roofline"
 	"runner/reasoning"
@@ -142,7 +143,7 @@ type App struct {
 	load func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error)
 
 	// isolation says which models get a process of their own.
-	isolation isolation
+	isolation Isolation
 	// folders are the engines for models in folders.
 	folders []*Folders
 	// remotes has the flags for engines on other machines.
@@ -203,7 +204,12 @@ func newApp(engine Engine, build Build) *App {
 
 func (a *App) execute(args []string) int {
 	root := a.rootCommand()
-	root.SetArgs(benchFlag(args))
+	for _, r := range registered {
+		if r.Arguments != nil {
+			args = r.Arguments(args)
+		}
+	}
+	root.SetArgs(args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		plainUsage(root)
 	}
@@ -221,7 +227,7 @@ func (a *App) execute(args []string) int {
 // the model's files for their digest.
 func (a *App) newOwnRunner(ctx context.Context, path string, model backend.Config,
 	cfg runner.Config) (*runner.Runner, error) {
-	if !isRemote(path) {
+	if !IsAddress(path) {
 		from, err := takeFiles(path, path, nil)
 		if err != nil {
 			return nil, err
@@ -240,7 +246,7 @@ func (a *App) newOwnRunner(ctx context.Context, path string, model backend.Confi
 // newRunner loads the model at path and returns its runner, which closes cfg.Weights.
 func (a *App) newRunner(ctx context.Context, path string, model backend.Config,
 	cfg runner.Config) (*runner.Runner, error) {
-	m, err := a.openModel(ctx, path, model, cfg.Logger)
+	m, err := a.OpenModel(ctx, path, model, cfg.Logger)
 	if err != nil {
 		if cfg.Weights != nil {
 			err = errors.Join(err, cfg.Weights.Close())
@@ -248,7 +254,7 @@ func (a *App) newRunner(ctx context.Context, path string, model backend.Config,
 		return nil, err
 	}
 	cfg.Clock, cfg.Loops = a.engine.Clock, []generation.Loop{delegate.Loop{}}
-	if cfg.Parallel <= 0 && isRemote(path) {
+	if cfg.Parallel <= 0 && IsAddress(path) {
 		cfg.Parallel = max(1, m.Info().Sequences/2)
 	}
 	r, err := runner.New(m, cfg)
@@ -303,6 +309,17 @@ func (a *App) helpWidth() int {
 	}
 	return help.PlainWidth
 }
+
+// Width returns how many columns a table may have: as many as the terminal has, or 0 for any number.
+func (a *App) Width() int {
+	if !a.outTerminal {
+		return 0
+	}
+	return a.helpWidth()
+}
+
+// Given reports whether a flag was given on the command line.
+func (a *App) Given(flag string) bool { return a.origins[flag] == settings.CommandLine }
 
 // Complain writes an error line to standard error.
 func (a *App) Complain(line string) { a.Note("runner: " + line) }

@@ -16,13 +16,13 @@ import (
 	"runner/cmd/runner/settings"
 )
 
-// withoutSettings are commands whose flags are not settings. All but config work with any config file.
-var withoutSettings = []string{"completion", "config", "help", "version", "engine-process", memoryProcess,
-	cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+// withoutSettings are commands whose flags are not settings, besides those that only programs start. All but config
+// work with any config file.
+var withoutSettings = []string{"completion", "config", "help", "version"}
 
 // applySettings gives the flags of cmd that were not given their values from the environment and the config file.
 func (a *App) applySettings(cmd *cobra.Command) error {
-	if slices.Contains(withoutSettings, cmd.Name()) || cmd == cmd.Root() {
+	if slices.Contains(withoutSettings, cmd.Name()) || cmd.Hidden || cmd == cmd.Root() {
 		return nil
 	}
 	s, err := a.settings(cmd.Root())
@@ -54,7 +54,7 @@ func (a *App) settings(root *cobra.Command) (*settings.Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.Check(root, nearest)
+	return s, s.Check(root, Nearest)
 }
 
 var flagInText = regexp.MustCompile(`--[a-z][a-z0-9-]*`)

@@ -35,7 +35,7 @@ const configVariable = "RUNNER_CONFIG"
 func configFile() (string, error) {
 	if path := os.Getenv(configVariable); path != "" {
 		if _, err := os.Stat(path); err != nil {
-			return "", Input("%s names %s, which cannot be read: %v", configVariable, path, reason(err)).From(err).
+			return "", Input("%s names %s, which cannot be read: %v", configVariable, path, Reason(err)).From(err).
 				Hint("correct or unset it")
 		}
 		return path, nil

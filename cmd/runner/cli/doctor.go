@@ -24,8 +24,8 @@ import (
 
 func (a *App) doctorCommand() *cobra.Command {
 	var cfg backend.Config
-	var i isolation
-	var at remoteFlags
+	var i Isolation
+	var at RemoteFlags
 	return Command(&cobra.Command{
 		Use:   "doctor [MODEL]",
 		Short: "Check this machine and test a model",
@@ -40,10 +40,10 @@ The exit code is 1 when something would make a run fail.`,
 			if err := checkModelFlags(&cfg); err != nil {
 				return err
 			}
-			if err := a.isolate(i); err != nil {
+			if err := a.Isolate(i); err != nil {
 				return err
 			}
-			a.remote(at)
+			a.UseRemote(at)
 			name := demoName
 			if len(args) == 1 {
 				name = args[0]
@@ -67,13 +67,13 @@ func (a *App) doctor(ctx context.Context, name string, cfg backend.Config) error
 	if err := a.address(served{model: model}); err != nil {
 		return err
 	}
-	if isRemote(name) {
+	if IsAddress(name) {
 		if a.checkRemote(ctx, r, name) {
 			a.checkModel(ctx, r, model, cfg)
 		}
 		return a.finishReport(ctx, r)
 	}
-	if a.isolation.folder == "" && !isFolder(model.Path) {
+	if a.isolation.Folder == "" && !IsFolder(model.Path) {
 		r.ok("engine", "%s", v.engine)
 	}
 	for _, f := range a.system(ctx, model.Path) {
@@ -114,7 +114,7 @@ func (a *App) finishReport(ctx context.Context, r *report) error {
 func countModels(r *report) {
 	found, partials := installed.List()
 	for _, place := range installed.Places() {
-		folders := slices.DeleteFunc(place.Folders(), func(folder string) bool { return !isFolder(folder) })
+		folders := slices.DeleteFunc(place.Folders(), func(folder string) bool { return !IsFolder(folder) })
 		if place == installed.HuggingFace {
 			folders = place.Folders() // runner pull makes it
 		}
@@ -145,7 +145,7 @@ func (a *App) checkModel(ctx context.Context, r *report, model models.Model, cfg
 	defer gen.Close()
 	info := gen.Info()
 	r.ok("model", "%s", modelFacts(&info))
-	if isRemote(model.Path) {
+	if IsAddress(model.Path) {
 		r.ok("context", "%d tokens, %s", info.ContextSize, info.ContextReason)
 		r.ok("reasoning", "%s", gen.About().Reasoning)
 		a.checkSteps(ctx, r, gen)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -47,6 +48,14 @@ func (p *problem) Hint() string { return p.advice }
 
 // Unhinted is a problem that becomes an error with its hint.
 type Unhinted problem
+
+// Reason returns an error of a file without the file's name.
+func Reason(err error) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
 
 // Usage begins the error of a mistake in the command line.
 func Usage(format string, args ...any) Unhinted {

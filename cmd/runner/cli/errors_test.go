@@ -12,9 +12,13 @@ import (
 // Every error about the command line or about a file says what to do. The compiler asks for a hint, and this test for
 // one that says something.
 func TestErrorsHaveHints(t *testing.T) {
-	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var paths []string
+	for _, pattern := range []string{"*.go", "../../../*/room/*.go", "../../../*/*/room/*.go", "../../../*/*/*/room/*.go"} {
+		some, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, some...)
 	}
 	found := 0
 	for _, path := range paths {
@@ -32,7 +36,7 @@ func TestErrorsHaveHints(t *testing.T) {
 				return true
 			}
 			method, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || method.Sel.Name != "hint" {
+			if !ok || method.Sel.Name != "Hint" || len(call.Args) == 0 {
 				return true
 			}
 			found++

@@ -29,8 +29,8 @@ type Folders struct {
 	SetUp *cobra.Command
 }
 
-// isFolder reports whether the model at path is a folder with safetensors.
-func isFolder(path string) bool {
+// IsFolder reports whether the model at path is a folder with safetensors.
+func IsFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
@@ -40,7 +40,7 @@ func (a *App) folderEngine(path string) (*Folders, error) {
 	for _, f := range a.folders {
 		switch {
 		case !f.Is(path):
-		case a.isolation.when == isolateOff:
+		case a.isolation.When == IsolateOff:
 			return nil, Usage("--isolate cannot be off for a folder with safetensors").
 				Hint("%s, which runs it, always has a process of its own", f.Name)
 		default:
@@ -54,7 +54,7 @@ func (a *App) folderEngine(path string) (*Folders, error) {
 // choose returns the folder of the libraries that run the model at path, or "", as [Engine.Choose] does. given is the
 // one for GGUF files.
 func (a *App) choose(ctx context.Context, path, given string, warn func(string)) (string, error) {
-	if !isFolder(path) {
+	if !IsFolder(path) {
 		return a.engine.Choose(ctx, path, given, warn)
 	}
 	f, err := a.folderEngine(path)
@@ -66,8 +66,8 @@ func (a *App) choose(ctx context.Context, path, given string, warn func(string))
 
 // system lists what the engine for the model at path finds on the machine.
 func (a *App) system(ctx context.Context, path string) []Fact {
-	if !isFolder(path) {
-		return a.engine.System(ctx, a.isolation.folder)
+	if !IsFolder(path) {
+		return a.engine.System(ctx, a.isolation.Folder)
 	}
 	f, err := a.folderEngine(path)
 	if err != nil {

@@ -81,6 +81,18 @@ func (a *App) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 	return form, nil
 }
 
+// Schema reads a JSON Schema that the answer must match, from a file or from the text itself, and refuses one that is
+// not supported.
+func (a *App) Schema(ctx context.Context, flag, value string) (grammar.Source, error) {
+	form, where, err := a.readSchema(flag, value)
+	if err == nil {
+		if err = grammar.Check(ctx, form); err != nil {
+			err = formError(where, err)
+		}
+	}
+	return form, err
+}
+
 // empty returns the error of a flag or an argument with an empty value.
 func empty(name, hint string) error {
 	return Usage("%s is empty", name).Hint("%s", hint)

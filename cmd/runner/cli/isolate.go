@@ -14,21 +14,21 @@ import (
 	"runner/models"
 )
 
-// isolation says which models get a process of their own, so that a crash of the engine does not end the program.
-type isolation struct {
-	when   string
+// Isolation says which models get a process of their own, so that a crash of the engine does not end the program.
+type Isolation struct {
+	When   string
 	memory int64
-	// folder is the folder of the engine; empty means the engine in this program. One from a folder always gets a process
+	// Folder is the folder of the engine; empty means the engine in this program. One from a folder always gets a process
 	// of its own.
-	folder string
+	Folder string
 	// from is the size of the smallest file, in bytes, that gets one under auto; 0 means that none does.
 	from int64
 }
 
 const (
-	isolateAuto = "auto"
-	isolateOn   = "on"
-	isolateOff  = "off"
+	IsolateAuto = "auto"
+	IsolateOn   = "on"
+	IsolateOff  = "off"
 )
 
 // servedFrom is from for a server, on which many may depend. A step of a small model takes less time than the exchange
@@ -36,19 +36,19 @@ const (
 const servedFrom = 256<<20 + 1
 
 // flags are the flags that say where an engine runs.
-func (i *isolation) flags() flags.Table {
+func (i *Isolation) flags() flags.Table {
 	return flags.List(
-		flags.Name("isolate", &i.when, isolateAuto, []string{isolateAuto, isolateOn, isolateOff},
+		flags.Name("isolate", &i.When, IsolateAuto, []string{IsolateAuto, IsolateOn, IsolateOff},
 			"run the engine in a process of its own, which is started again after a crash (auto: a server does so for models "+
 				"of more than 256 MiB)"),
-		flags.Text("engine", &i.folder, "", "run GGUF files with the llama.cpp libraries in `DIR`, in a process of their "+
+		flags.Text("engine", &i.Folder, "", "run GGUF files with the llama.cpp libraries in `DIR`, in a process of their "+
 			"own (default: the engine in this program, or the newest of runner engines for a model that it does not know)"),
 		flags.Size("engine-memory", &i.memory, 0, 0,
 			"run the engine in a process of its own, which may take at most `BYTES`, as in 24GB (0: no limit)"))
 }
 
-// isolate uses the flags from now on. It finds the folder and refuses one that cannot be used.
-func (a *App) isolate(i isolation) error {
+// Isolate uses the flags from now on. It finds the folder and refuses one that cannot be used.
+func (a *App) Isolate(i Isolation) error {
 	if err := i.validate(a.engine.CheckFolder); err != nil {
 		return err
 	}
@@ -56,30 +56,30 @@ func (a *App) isolate(i isolation) error {
 	return nil
 }
 
-func (i *isolation) validate(check func(path string) error) error {
-	if i.memory > 0 && i.when == isolateOff {
+func (i *Isolation) validate(check func(path string) error) error {
+	if i.memory > 0 && i.When == IsolateOff {
 		return Usage("--isolate cannot be off with --engine-memory").Hint("only a process of its own can have a limit")
 	}
-	if i.folder == "" {
+	if i.Folder == "" {
 		return nil
 	}
-	if i.when == isolateOff {
+	if i.When == IsolateOff {
 		return Usage("--isolate cannot be off with --engine").Hint("an engine from a folder runs in a process of its own")
 	}
-	path, err := filepath.Abs(i.folder)
+	path, err := filepath.Abs(i.Folder)
 	if err != nil {
 		return err
 	}
-	i.folder = path
+	i.Folder = path
 	return check(path)
 }
 
 // applies reports whether the model at path gets a process of its own.
-func (i *isolation) applies(path string) bool {
+func (i *Isolation) applies(path string) bool {
 	switch {
-	case i.folder != "", i.memory > 0, i.when == isolateOn:
+	case i.Folder != "", i.memory > 0, i.When == IsolateOn:
 		return true
-	case i.when == isolateAuto:
+	case i.When == IsolateAuto:
 		return i.from > 0 && sizeOf(path) >= i.from
 	}
 	return false
@@ -101,17 +101,17 @@ func sizeOf(path string) (size int64) {
 
 // place says where the model at path is computed: in a process of its own or not, and in which.
 func (a *App) place(ctx context.Context, path string) (own bool, p Process, err error) {
-	if isFolder(path) {
+	if IsFolder(path) {
 		_, err := a.folderEngine(path)
 		return true, p, err
 	}
-	p = Process{Folder: a.isolation.folder, Memory: a.isolation.memory}
+	p = Process{Folder: a.isolation.Folder, Memory: a.isolation.memory}
 	if p.Folder == "" {
 		if p.Folder, err = a.engine.Choose(ctx, path, "", a.warnEngine); err != nil {
 			return false, p, err
 		}
 	}
-	if p.Folder != "" && a.isolation.when == isolateOff {
+	if p.Folder != "" && a.isolation.When == IsolateOff {
 		return false, p, Usage("--isolate cannot be off for this model, which the engine in %s runs", p.Folder).
 			Hint("an engine from a folder runs in a process of its own")
 	}
@@ -128,12 +128,12 @@ func (a *App) warnEngine(text string) {
 	a.Complain("warning: " + text)
 }
 
-// openModel loads a model, in a process of its own if that was asked for or if the engine for it is in a folder.
-func (a *App) openModel(ctx context.Context, path string, cfg backend.Config, log *slog.Logger) (backend.Model, error) {
-	if isRemote(path) {
+// OpenModel loads a model, in a process of its own if that was asked for or if the engine for it is in a folder.
+func (a *App) OpenModel(ctx context.Context, path string, cfg backend.Config, log *slog.Logger) (backend.Model, error) {
+	if IsAddress(path) {
 		return a.openRemote(ctx, path, cfg, log)
 	}
-	if isFolder(path) { // --engine is for files
+	if IsFolder(path) { // --engine is for files
 		f, err := a.folderEngine(path)
 		if err != nil {
 			return nil, err

@@ -209,28 +209,37 @@ func (l *listed) size() string {
 
 // shownModel describes the model that a name means.
 func (a *App) shownModel(ctx context.Context, name string) (listed, error) {
-	m, err := a.resolve(name)
+	m, err := a.Installed(ctx, name)
 	if err != nil {
 		return listed{}, err
+	}
+	return a.describe(ctx, m), nil
+}
+
+// Installed returns the model that a name means.
+func (a *App) Installed(ctx context.Context, name string) (found installed.Model, err error) {
+	m, err := a.resolve(name)
+	if err != nil {
+		return found, err
 	}
 	if m.Path == "" {
 		path, err := a.engine.Demo(ctx)
 		if err != nil {
-			return listed{}, err
+			return found, err
 		}
 		m = models.Model{Name: demoName, Path: path, Parts: []string{path}}
 	}
-	found, _ := installed.List()
-	if i := slices.IndexFunc(found, func(f installed.Model) bool { return f.Path == m.Path }); i >= 0 {
-		return a.describe(ctx, found[i]), nil
+	all, _ := installed.List()
+	if i := slices.IndexFunc(all, func(f installed.Model) bool { return f.Path == m.Path }); i >= 0 {
+		return all[i], nil
 	}
 	own := installed.Model{Name: m.Name, Format: choice.GGUF, Path: m.Path, Parts: m.Parts,
 		Quant: choice.QuantOf(filepath.ToSlash(m.Path))}
-	if isFolder(m.Path) {
+	if IsFolder(m.Path) {
 		own.Format, own.Quant = choice.Safetensors, ""
 	}
 	own.Bytes = sizeOf(m.Path)
-	return a.describe(ctx, own), nil
+	return own, nil
 }
 
 // writeModel writes what is known of a model, a line for each fact.

@@ -98,7 +98,7 @@ func scripted() *App {
 		},
 		Machine: func() []Fact { return nil },
 	}, Build{Version: "v1.2.3"})
-	a.folders = []*Folders{{Name: "MLX", Is: isFolder, Check: func(string) error { return nil },
+	a.folders = []*Folders{{Name: "MLX", Is: IsFolder, Check: func(string) error { return nil },
 		Open: func(_ context.Context, _ string, cfg backend.Config, _ int64, _ *slog.Logger) (backend.Model, error) {
 			return fake.New(fake.Config{ContextSize: cfg.ContextSize, BatchSize: cfg.BatchSize}), nil
 		},

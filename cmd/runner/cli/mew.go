@@ -98,7 +98,7 @@ func (a *App) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	if len(args) > 0 {
 		name = args[0]
 	}
-	if err := a.isolate(o.isolation); err != nil {
+	if err := a.Isolate(o.isolation); err != nil {
 		return err
 	}
 	model, err := a.resolve(name)

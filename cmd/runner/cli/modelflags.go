@@ -17,7 +17,7 @@ func modelFlags(m *backend.Config) flags.Table {
 		flags.Int("threads", &m.Threads, 0, 0, backend.MaxThreads,
 			"compute with `N` threads (0: one per physical core, at most 2 for a tiny model)", flags.Short("t")),
 		flags.Switch("no-mmap", &m.NoMemoryMap, "read the weights into memory instead of mapping their file"),
-		computeFlags(m),
+		ComputeFlags(m),
 		flags.Name("full-window", &m.FullWindow, "auto", onOff,
 			"keep the whole context of sliding-window layers, so that earlier turns are not prefilled again"))
 }
@@ -25,8 +25,8 @@ func modelFlags(m *backend.Config) flags.Table {
 // onOff are the values of a switch that the program can set itself.
 var onOff = []string{"auto", "on", "off"}
 
-// computeFlags are the flags that also bench has.
-func computeFlags(m *backend.Config) flags.Table {
+// ComputeFlags are the flags that also bench has.
+func ComputeFlags(m *backend.Config) flags.Table {
 	return flags.List(
 		flags.Int("gpu-layers", &m.GPULayers, -1, -1, math.MaxInt32, "put `N` layers on the GPU (-1: all that fit)"),
 		flags.Switch("any-pretokenizer", &m.AnyPretokenizer,
@@ -77,13 +77,13 @@ func (a *App) warnLoaded(asked *backend.Config, info backend.Info) {
 		a.Complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers, but %d are on a GPU; runner doctor lists the "+
 			"GPUs that this build can use", asked.GPULayers, info.GPULayers))
 	}
-	if isFolder(info.Path) {
+	if IsFolder(info.Path) {
 		for _, flag := range withoutEffect(asked) {
 			a.Complain("warning: --" + flag + " has no effect on a folder with safetensors; leave it out")
 		}
 	}
 	// An engine for folders keeps no more than windows, whatever the memory.
-	if info.WindowOnly && asked.FullWindow != "off" && !isFolder(info.Path) {
+	if info.WindowOnly && asked.FullWindow != "off" && !IsFolder(info.Path) {
 		a.Complain("warning: there is not enough free memory for the whole context of this model's sliding-window " +
 			"layers, so earlier turns may have to be prefilled again; " +
 			"free some memory, use a smaller --ctx-size, or accept this with --full-window off")

@@ -2,10 +2,10 @@ package cli
 
 import "strings"
 
-// nearest returns the name that is most like what was typed, or "" if none is. A name is like it if at most a third of
+// Nearest returns the name that is most like what was typed, or "" if none is. A name is like it if at most a third of
 // the letters differ, or if one begins with the other. Of two that are equally near, the one of the same length is
 // meant.
-func nearest(typed string, names []string) string {
+func Nearest(typed string, names []string) string {
 	best, least := "", (len(typed)+1)/3
 	for _, name := range names {
 		d := distance(typed, name)

@@ -11,7 +11,6 @@ import (
 
 	"runner/backend"
 	"runner/cmd/runner/flags"
-	"runner/cmd/runner/settings"
 	"runner/models"
 )
 
@@ -44,34 +43,34 @@ type RemoteFact struct {
 	Notes []string
 }
 
-// remoteFlags are the flags for engines on other machines.
-type remoteFlags struct {
+// RemoteFlags are the flags for engines on other machines.
+type RemoteFlags struct {
 	Remote
 	// tokenizers are the values of --tokenizer: MODEL or NAME=MODEL.
 	tokenizers []string
 }
 
-// addressFlags are the names of the flags for engines at addresses.
-var addressFlags = []string{"tokenizer", "engine-key", "engine-ca", "engine-cert", "engine-cert-key", "no-shared-cache",
+// AddressFlags are the names of the flags for engines at addresses.
+var AddressFlags = []string{"tokenizer", "engine-key", "engine-ca", "engine-cert", "engine-cert-key", "no-shared-cache",
 	"engine-wait"}
 
-// engineKeyVariable is the environment variable of --engine-key.
-const engineKeyVariable = "RUNNER_ENGINE_KEY"
+// EngineKeyVariable is the environment variable of --engine-key.
+const EngineKeyVariable = "RUNNER_ENGINE_KEY"
 
-func (r *remoteFlags) flags() flags.Table {
+func (r *RemoteFlags) flags() flags.Table {
 	return flags.List(
 		flags.Texts("tokenizer", &r.tokenizers, "use the tokenizer of `MODEL` for an engine at an address: a GGUF file, a "+
 			"tokenizer.json or a model that is here; NAME=MODEL for one of several models (default: found by the name that the "+
 			"engine says)"),
-		r.reachFlags(),
+		r.ReachFlags(),
 		flags.Switch("no-shared-cache", &r.NoSharedCache,
 			"ask an engine at an address not to reuse the prompts of other requests"),
 		flags.Time("engine-wait", &r.Wait, 30*time.Second, time.Second, time.Hour,
 			"maximum `TIME` that a request waits for an engine at an address that fails, is busy or starts"))
 }
 
-// reachFlags are the flags that are needed to reach an engine.
-func (r *remoteFlags) reachFlags() flags.Table {
+// ReachFlags are the flags that are needed to reach an engine.
+func (r *RemoteFlags) ReachFlags() flags.Table {
 	return flags.List(
 		flags.Text("engine-key", &r.Key, "", "`KEY` for an engine at an address", flags.Secret),
 		flags.Text("engine-ca", &r.CA, "", "trust an engine at an address if a certificate in `FILE` vouches for it, PEM"),
@@ -81,16 +80,16 @@ func (r *remoteFlags) reachFlags() flags.Table {
 			flags.Text("engine-cert-key", &r.CertKey, "", "`FILE` of that certificate's key, PEM")))
 }
 
-// remote uses the flags from now on.
-func (a *App) remote(r remoteFlags) { a.remotes, a.tokenizers = r.Remote, r.tokenizers }
+// UseRemote uses the flags from now on.
+func (a *App) UseRemote(r RemoteFlags) { a.remotes, a.tokenizers = r.Remote, r.tokenizers }
 
 // address checks that the flags for engines at addresses have a model to act on, and gives each model its tokenizer.
 // Values from a settings file or a variable are not refused, because they are for other commands, too.
 func (a *App) address(list ...served) error {
-	away := func(s served) bool { return isRemote(s.model.Path) }
+	away := func(s served) bool { return IsAddress(s.model.Path) }
 	if !slices.ContainsFunc(list, away) {
-		for _, name := range addressFlags {
-			if a.origins[name] == settings.CommandLine {
+		for _, name := range AddressFlags {
+			if a.Given(name) {
 				return Usage("--%s is for an engine at an address, and no model is at one", name).
 					Hint("leave it out, or name an address, as in http://127.0.0.1:8080")
 			}
@@ -117,10 +116,10 @@ func (a *App) address(list ...served) error {
 	return nil
 }
 
-// isRemote reports whether a name of a model is the address of an engine: http://HOST:PORT or KIND+http://HOST:PORT. An
+// IsAddress reports whether a name of a model is the address of an engine: http://HOST:PORT or KIND+http://HOST:PORT. An
 // address with a path, without a kind, is that of a page.
-func isRemote(name string) bool {
-	kind, address := splitKind(name)
+func IsAddress(name string) bool {
+	kind, address := SplitKind(name)
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(name, " \n\t") {
 		return false
@@ -128,8 +127,8 @@ func isRemote(name string) bool {
 	return kind != "" || strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// splitKind splits an address into the kind of engine and the URL.
-func splitKind(name string) (kind, address string) {
+// SplitKind splits an address into the kind of engine and the URL.
+func SplitKind(name string) (kind, address string) {
 	scheme, rest, ok := strings.Cut(name, "://")
 	if kind, http, found := strings.Cut(scheme, "+"); ok && found {
 		return kind, http + "://" + rest
@@ -140,7 +139,7 @@ func splitKind(name string) (kind, address string) {
 // remoteAt says how to reach the engine at an address.
 func (a *App) remoteAt(name string) Remote {
 	r := a.remotes
-	r.Kind, r.URL = splitKind(name)
+	r.Kind, r.URL = SplitKind(name)
 	if t := a.tokenizerAt[name]; t != "" {
 		r.Tokenizer = t
 	}

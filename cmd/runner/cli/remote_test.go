@@ -39,7 +39,7 @@ func TestFlagsForAddresses(t *testing.T) {
 		{name: "one for a file", tokenizers: []string{"here=x"}, list: []served{here, big}, refused: "not at an address"},
 	} {
 		a := &App{origins: map[string]string{c.typed: settings.CommandLine}}
-		a.remote(remoteFlags{tokenizers: c.tokenizers})
+		a.UseRemote(RemoteFlags{tokenizers: c.tokenizers})
 		err := a.address(c.list...)
 		if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.refused)

@@ -26,6 +26,8 @@ import (
 type Room struct {
 	// Name is the room's name. Rooms are in the order of their names, whatever the order in which they register.
 	Name string
+	// Arguments returns the arguments of the program, with spellings replaced that the parser of flags does not know.
+	Arguments func(args []string) []string
 	// Commands returns commands of their own. The GroupID of each is its group in the help.
 	Commands func(a *App) []*cobra.Command
 	// Serve returns what is added to a command serve.

@@ -57,7 +57,7 @@ func (a *App) addCommands(root *cobra.Command) {
 			a.verifyCommand()}},
 		{"serve", "Serve", []*cobra.Command{a.serveCommand(), a.mewCommand()}},
 		{"traces", "Traces", []*cobra.Command{a.traceCommand()}},
-		{"more", "More", []*cobra.Command{a.doctorCommand(), a.enginesCommand(), a.benchCommand(), a.configCommand(),
+		{"more", "More", []*cobra.Command{a.doctorCommand(), a.enginesCommand(), a.configCommand(),
 			a.completionCommand(), a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
@@ -79,7 +79,7 @@ func (a *App) addCommands(root *cobra.Command) {
 			cmd.Run, cmd.RunE = nil, helpOf
 		}
 	}
-	root.AddCommand(a.engineCommand(), a.memoryCommand())
+	root.AddCommand(a.engineCommand())
 }
 
 // helpOf shows the help of the command that args name.
@@ -138,5 +138,5 @@ func nearFlag(cmd *cobra.Command, name string) string {
 			names = append(names, f.Name)
 		}
 	})
-	return nearest(name, names)
+	return Nearest(name, names)
 }

@@ -118,10 +118,10 @@ func (a *App) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	ctx, stop := UntilStopped(cmd.Context())
 	defer stop()
 	spinner := a.Spinner()
-	if err := a.isolate(o.isolation); err != nil {
+	if err := a.Isolate(o.isolation); err != nil {
 		return err
 	}
-	a.remote(o.remote)
+	a.UseRemote(o.remote)
 	if err := a.address(served{model: q.model}); err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func splitArguments(args []string) (model, typed string, given bool, err error) 
 		return demoName, "", false, nil
 	case len(args) == 2:
 		return args[0], args[1], true, nil
-	case args[0] == demoName || models.IsName(args[0]) || isRemote(args[0]):
+	case args[0] == demoName || models.IsName(args[0]) || IsAddress(args[0]):
 		return args[0], "", false, nil
 	case models.LooksLikeName(args[0]):
 		if _, err := models.Resolve(args[0]); err != nil {
@@ -300,7 +300,7 @@ func (a *App) resolve(name string) (models.Model, error) {
 	if name == demoName {
 		return models.Model{}, nil
 	}
-	if isRemote(name) {
+	if IsAddress(name) {
 		return remoteModel(name), nil
 	}
 	return models.ResolveFor(name, a.FreeMemory())

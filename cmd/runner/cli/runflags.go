@@ -17,8 +17,8 @@ type runOptions struct {
 	request generation.Request
 	model   backend.Config
 	// isolation says whether the model gets a process of its own.
-	isolation isolation
-	remote    remoteFlags
+	isolation Isolation
+	remote    RemoteFlags
 	form      formOptions
 
 	name         string

@@ -76,10 +76,10 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 			return err
 		}
 	}
-	if err := a.isolate(o.isolation); err != nil {
+	if err := a.Isolate(o.isolation); err != nil {
 		return err
 	}
-	a.remote(o.remote)
+	a.UseRemote(o.remote)
 	a.warnReasons(o.mew.rationale, o.mew.trace, o.mew.visibility, "--mew-reasoning")
 	list, err := a.resolveServed(cmd.Context(), append(args, o.models...))
 	if err != nil {
@@ -189,7 +189,7 @@ func (a *App) resolveServed(ctx context.Context, args []string) ([]served, error
 	for _, arg := range args {
 		name, model, ok := strings.Cut(arg, "=")
 		switch {
-		case isRemote(model) && name != "": // an address may have a name, like a file
+		case IsAddress(model) && name != "": // an address may have a name, like a file
 		case !ok || strings.Contains(name, "://"): // an address may have a query
 			name, model = "", arg
 		case name == "" || model == "":
@@ -197,15 +197,15 @@ func (a *App) resolveServed(ctx context.Context, args []string) ([]served, error
 		}
 		m, err := a.resolve(model)
 		a.chosen(m)
-		if err == nil && model != demoName && !isRemote(model) {
-			_, err = a.choose(ctx, m.Path, a.isolation.folder, a.warnEngine)
+		if err == nil && model != demoName && !IsAddress(model) {
+			_, err = a.choose(ctx, m.Path, a.isolation.Folder, a.warnEngine)
 		}
 		if err != nil {
 			return nil, err
 		}
 		s := served{name: name, model: m}
 		switch {
-		case isRemote(model):
+		case IsAddress(model):
 			if s.name == "" {
 				if s.name, err = a.remoteName(ctx, model); err != nil {
 					return nil, err
@@ -268,7 +268,7 @@ func (a *App) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 	var cards []wire.Card
 	crossings := map[string]*runner.Crossings{}
 	for i, s := range list {
-		if path := s.model.Path; isRemote(path) {
+		if path := s.model.Path; IsAddress(path) {
 			if crossings[path] == nil {
 				crossings[path] = runner.NewCrossings()
 			}
@@ -349,7 +349,7 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 		}
 	}
 	var from *models.Snapshot
-	if !isRemote(path) {
+	if !IsAddress(path) {
 		var err error
 		if from, err = files.take(ctx, s.name, path); err != nil {
 			return nil, err
@@ -358,7 +358,7 @@ func (a *App) openServed(ctx context.Context, o *serveOptions, s served, others 
 	}
 	// Every run takes one sequence and every summary another one. Unused sequences cache earlier conversations.
 	cfg.Sequences = 2 * o.runner.Parallel
-	if isRemote(path) && !o.parallelGiven { // as many as the engine computes at a time
+	if IsAddress(path) && !o.parallelGiven { // as many as the engine computes at a time
 		cfg.Sequences, rc.Parallel = 0, 0
 	}
 	cfg.Progress = func(float32) bool { return ctx.Err() == nil }

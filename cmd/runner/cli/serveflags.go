@@ -30,8 +30,8 @@ type serveOptions struct {
 	// models are those of --model.
 	models []string
 
-	isolation isolation
-	remote    remoteFlags
+	isolation Isolation
+	remote    RemoteFlags
 
 	// server, pool and runner have what the flags set of these configurations.
 	server        server.Config
@@ -202,7 +202,7 @@ const (
 // checkParallel refuses more requests at once than an engine on this machine takes, if a model is not at an address.
 func (o *serveOptions) checkParallel(list []served) error {
 	for _, s := range list {
-		if o.runner.Parallel > hereParallel && !isRemote(s.model.Path) {
+		if o.runner.Parallel > hereParallel && !IsAddress(s.model.Path) {
 			return Usage("--parallel %d is more than %d, the most for a model on this machine", o.runner.Parallel, hereParallel).
 				Hint("lower it, or serve models at addresses in a process of their own")
 		}

@@ -29,6 +29,9 @@ func (a *App) writeVersions() error {
 	return tab.Flush()
 }
 
+// Commit returns the commit that the program was built from, or "" if it is unknown.
+func (a *App) Commit() string { return a.versions().commit }
+
 // versions are the versions in a build. commit is empty if it is unknown.
 type versions struct{ runner, commit, engine string }
 

@@ -1,4 +1,4 @@
-package cli
+package room
 
 import (
 	"context"
@@ -28,7 +28,7 @@ import (
 
 // answerOptions are the flags of bench for whole answers: what they cost with features that a plain one lacks.
 type answerOptions struct {
-	form                             formOptions
+	schema                           string
 	answers, summary, trace, efforts bool
 	serve                            bool
 	clients                          []int
@@ -39,7 +39,7 @@ type answerOptions struct {
 func (o *answerOptions) flags() flags.Table {
 	return flags.List(
 		flags.Switch("answers", &o.answers, "measure whole answers, with the template and the reasoning"),
-		flags.Text("schema", &o.form.schema, "",
+		flags.Text("schema", &o.schema, "",
 			"measure what a JSON Schema for the answer costs, `FILE` or the JSON itself"),
 		flags.Switch("summary", &o.summary, "measure what the summary of the reasoning costs"),
 		flags.Switch("trace", &o.trace, "measure what recording a sealed trace costs"),
@@ -54,11 +54,11 @@ func (o *answerOptions) flags() flags.Table {
 
 // on reports whether answers are measured.
 func (o *answerOptions) on() bool {
-	return o.answers || o.form.schema != "" || o.summary || o.trace || o.efforts || o.serve
+	return o.answers || o.schema != "" || o.summary || o.trace || o.efforts || o.serve
 }
 
-// benchQuestions are those of bench, one of each kind that the bundled model was trained for.
-var benchQuestions = []string{
+// usualQuestions are those of bench, one of each kind that the bundled model was trained for.
+var usualQuestions = []string{
 	"What is 517 + 386?",
 	"Which is larger, 513 or 387?",
 	"What is 24 * 31?",
@@ -90,12 +90,12 @@ type answering struct {
 	runners []*runner.Runner
 	form    grammar.Source
 	traces  *tracing.Traces
-	servers []*benchServer
+	servers []*server
 	close   []func()
 }
 
 // newAnswering prepares what the workloads need: runners over the loaded models, a folder for traces, and servers.
-func (a *App) newAnswering(ctx context.Context, cmd *cobra.Command, o *answerOptions, subjects []benchSubject) (
+func (a *bencher) newAnswering(ctx context.Context, cmd *cobra.Command, o *answerOptions, subjects []subject) (
 	w *answering, err error) {
 	w = &answering{o: o}
 	defer func() {
@@ -103,11 +103,13 @@ func (a *App) newAnswering(ctx context.Context, cmd *cobra.Command, o *answerOpt
 			w.Close()
 		}
 	}()
-	if w.form, err = a.source(ctx, cmd, &o.form); err != nil {
-		return w, err
+	if cmd.Flags().Changed("schema") {
+		if w.form, err = a.Schema(ctx, "--schema", o.schema); err != nil {
+			return w, err
+		}
 	}
 	for _, s := range subjects {
-		r, err := runner.New(s.Model, runner.Config{Parallel: o.most(), Clock: a.engine.Clock})
+		r, err := runner.New(s.Model, runner.Config{Parallel: o.most()})
 		if err != nil {
 			return w, err
 		}
@@ -152,7 +154,7 @@ func (w *answering) Close() {
 func (w *answering) request(round int) generation.Request {
 	questions := w.o.questions
 	if len(questions) == 0 {
-		questions = benchQuestions
+		questions = usualQuestions
 	}
 	n := len(questions)
 	seed, question := uint64(round+1), questions[(round%n+n)%n]
@@ -186,7 +188,7 @@ func (w *answering) workloads(subject int) []bench.Workload {
 	}
 	if w.o.trace {
 		observed("answer", "answer, trace", 1, func(*generation.Request) {}, func() generation.Observer {
-			return w.traces.Tracer(wire.Local, "runner bench", newRunID())
+			return w.traces.Tracer(wire.Local, "runner bench", "bench")
 		})
 	}
 	if w.o.serve {
@@ -274,8 +276,8 @@ func (w *answering) answer(ctx context.Context, subject int, req generation.Requ
 const readTime = 2 * time.Minute
 
 // measureAnswers measures the workloads of all subjects.
-func (a *App) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, of []bench.Subject,
-	o *benchOptions, b bench.Options) ([]bench.Row, error) {
+func (a *bencher) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects []subject, of []bench.Subject,
+	o *options, b bench.Options) ([]bench.Row, error) {
 	w, err := a.newAnswering(ctx, cmd, &o.answer, subjects)
 	if err != nil {
 		return nil, err
@@ -285,8 +287,8 @@ func (a *App) measureAnswers(ctx context.Context, cmd *cobra.Command, subjects [
 	for _, s := range w.servers {
 		servers = append(servers, s.cmd.Process.Pid)
 	}
-	o.settle(ctx, servers, readTime)
-	b.Settle = o.settling(func() []int { return append(processesOf(subjects), servers...) }, a.Note)
+	a.settle(ctx, servers, readTime)
+	b.Settle = a.settling(func() []int { return append(processesOf(subjects), servers...) })
 	var list []bench.Workload
 	for i := range subjects {
 		list = append(list, w.workloads(i)...)

@@ -1,4 +1,4 @@
-package cli
+package room
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/cli"
 	"runner/models/roofline"
 )
 
@@ -61,19 +62,19 @@ func (m *memoryMeter) stop() {
 
 // memoryCommand is hidden: only the program itself starts it. It writes the bandwidth of memory, in bytes a second,
 // after each line of its standard input, and ends with it.
-func (a *App) memoryCommand() *cobra.Command {
+func memoryCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use: memoryProcess, Hidden: true, Args: NoArguments,
+		Use: memoryProcess, Hidden: true, Args: cli.NoArguments,
 		Short: "Measure how fast memory is read",
 		Long: "Measure how fast memory is read, in bytes a second, after each line of standard input. runner bench starts " +
 			"this command itself.",
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, ok := roofline.NewMeter(a.FreeMemory())
 			if !ok {
 				return errors.New("there is too little memory to measure how fast it is")
 			}
 			defer m.Close()
-			lines := bufio.NewScanner(a.in)
+			lines := bufio.NewScanner(cmd.InOrStdin())
 			for lines.Scan() {
 				if _, err := fmt.Fprintf(a.Stdout(), "%.0f\n", m.Rate()); err != nil {
 					return err

@@ -1,8 +1,7 @@
-package cli
+package room
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/bench"
+	"runner/hint"
 )
 
 // farModel is a model in another process.
@@ -32,18 +32,18 @@ func TestBenchWaitsForEngines(t *testing.T) {
 	defer file.Close()
 	m := fake.New(fake.Config{})
 	defer m.Close()
-	a := &App{err: file}
-	subject := func(process int, remote bool) benchSubject {
-		return benchSubject{Subject: bench.Subject{Model: farModel{m, process}, Row: bench.Row{Subject: "a"}},
-			model: &benchModel{}, remote: remote}
-	}
-	subjects := []benchSubject{subject(0, false), subject(7, false), subject(0, false), subject(8, true)}
 	var waits []string
-	o := &benchOptions{repeat: 2, noWarmUp: true,
+	a := &bencher{note: func(line string) { fmt.Fprintln(file, line) },
 		settle: func(_ context.Context, processes []int, limit time.Duration) bool {
 			waits = append(waits, fmt.Sprint(processes, limit))
 			return false
 		}}
+	of := func(process int, remote bool) subject {
+		return subject{Subject: bench.Subject{Model: farModel{m, process}, Row: bench.Row{Subject: "a"}},
+			model: &model{}, remote: remote}
+	}
+	subjects := []subject{of(0, false), of(7, false), of(0, false), of(8, true)}
+	o := &options{repeat: 2, noWarmUp: true}
 	rows, err := a.measure(t.Context(), nil, subjects, []bench.Test{{Prompt: 4}}, o, func(string) {})
 	if err != nil || len(rows) != len(subjects) {
 		t.Fatalf("%d rows, %v", len(rows), err)
@@ -59,11 +59,10 @@ func TestBenchWaitsForEngines(t *testing.T) {
 
 // TestNothingToMeasure: without a test of tokens there must be answers to measure.
 func TestNothingToMeasure(t *testing.T) {
-	var usage *problem
-	if _, err := (&benchOptions{}).tests(); !errors.As(err, &usage) {
+	if _, err := (&options{}).tests(); err == nil || hint.Of(err) == "" {
 		t.Errorf("without tests and answers: %v", err)
 	}
-	if tests, err := (&benchOptions{answer: answerOptions{serve: true}}).tests(); err != nil || len(tests) != 0 {
+	if tests, err := (&options{answer: answerOptions{serve: true}}).tests(); err != nil || len(tests) != 0 {
 		t.Errorf("with answers alone: %v, %v", tests, err)
 	}
 }

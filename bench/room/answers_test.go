@@ -1,4 +1,4 @@
-package cli
+package room
 
 import "testing"
 
@@ -8,7 +8,7 @@ func TestRoundsTakeTurnsWithQuestions(t *testing.T) {
 		w := &answering{o: &answerOptions{questions: given}}
 		want := given
 		if want == nil {
-			want = benchQuestions
+			want = usualQuestions
 		}
 		seeds := map[uint64]bool{}
 		for round := -len(want); round < 2*len(want); round++ {

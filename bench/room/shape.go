@@ -1,4 +1,4 @@
-package cli
+package room
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"runner/cmd/runner/cli"
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/models/cache"
@@ -15,19 +16,19 @@ import (
 )
 
 // shapeConfig returns the shape that the options ask for, with their layers.
-func shapeConfig(o *benchOptions) (random.Config, error) {
+func (a *bencher) shapeConfig(o *options) (random.Config, error) {
 	name, layers := o.shape, o.layers
-	c, ok := o.shapeOf(name)
+	c, ok := a.shapeOf(name)
 	if !ok {
 		hint := "use " + flags.Alternatives(random.Shapes())
-		if near := nearest(name, random.Shapes()); near != "" {
+		if near := cli.Nearest(name, random.Shapes()); near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		return c, Usage("--shape cannot be %q", name).Hint("%s", hint)
+		return c, cli.Usage("--shape cannot be %q", name).Hint("%s", hint)
 	}
 	switch {
 	case layers == 1, layers > c.Layers: // the layers of some are of two kinds in turns
-		return c, Usage("--layers cannot be %d", layers).Hint("use 2 to %d, which %s has", c.Layers, name)
+		return c, cli.Usage("--layers cannot be %d", layers).Hint("use 2 to %d, which %s has", c.Layers, name)
 	case layers > 0:
 		c.Layers = layers
 	}
@@ -36,8 +37,8 @@ func shapeConfig(o *benchOptions) (random.Config, error) {
 
 // shapeFile returns the file of a model with random weights in the shape and with the layers that the options ask for,
 // and how many layers it has. It is made once and kept in the user's cache folder. One that is damaged is made again.
-func (a *App) shapeFile(ctx context.Context, o *benchOptions, say func(string)) (path string, has int, err error) {
-	c, err := shapeConfig(o)
+func (a *bencher) shapeFile(ctx context.Context, o *options, say func(string)) (path string, has int, err error) {
+	c, err := a.shapeConfig(o)
 	if err != nil {
 		return "", 0, err
 	}
@@ -51,7 +52,7 @@ func (a *App) shapeFile(ctx context.Context, o *benchOptions, say func(string)) 
 	case err == nil:
 		return path, c.Layers, nil
 	case !errors.Is(err, os.ErrNotExist):
-		a.Note(fmt.Sprintf("warning: %s cannot be used, and is made again: %v", path, reason(err)))
+		a.note(fmt.Sprintf("warning: %s cannot be used, and is made again: %v", path, cli.Reason(err)))
 	}
 	return path, c.Layers, makeShape(ctx, path, o.shape, c, say)
 }
@@ -62,20 +63,19 @@ func shapeName(shape string, layers int) string {
 }
 
 // shapeInMemory makes the same file in memory. It is gone when f is closed, or this process ends.
-func (a *App) shapeInMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string, has int,
+func (a *bencher) shapeInMemory(ctx context.Context, o *options, say func(string)) (f *os.File, path string, has int,
 	err error) {
-	c, err := shapeConfig(o)
+	c, err := a.shapeConfig(o)
 	if err != nil {
 		return nil, "", 0, err
 	}
 	f, path, err = memoryFile()
 	if err != nil {
-		return nil, "", 0, Input("no file can be made in memory: %v", err).From(err).
+		return nil, "", 0, cli.Input("no file can be made in memory: %v", err).From(err).
 			Hint("leave --in-memory out; the file is then made in the cache folder")
 	}
-	free := a.FreeMemory()
-	if free > 0 && free < c.Size()+c.Size()/10 { // the engine needs some more
-		err = Input("the weights of %s take %s, and %s of memory are free", o.shape, render.Size(c.Size()),
+	if free := a.free(); free > 0 && free < c.Size()+c.Size()/10 { // the engine needs some more
+		err = cli.Input("the weights of %s take %s, and %s of memory are free", o.shape, render.Size(c.Size()),
 			render.Size(free)).
 			Hint("use fewer --layers, or leave --in-memory out")
 	} else {
@@ -92,18 +92,18 @@ func (a *App) shapeInMemory(ctx context.Context, o *benchOptions, say func(strin
 func makeShape(ctx context.Context, path, name string, c random.Config, say func(string)) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return Input("the folder %s cannot be made: %v", folder, reason(err)).From(err).
+		return cli.Input("the folder %s cannot be made: %v", folder, cli.Reason(err)).From(err).
 			Hint("set XDG_CACHE_HOME to a folder that can be written")
 	}
 	sweepShapes(folder)
 	if free, ok := cache.Free(folder); ok && free < c.Size()+c.Size()/50 {
-		return Input("the weights of %s take %s, and there are %s free in %s", name, render.Size(c.Size()),
+		return cli.Input("the weights of %s take %s, and there are %s free in %s", name, render.Size(c.Size()),
 			render.Size(free), folder).
 			Hint("free some space, or use fewer --layers")
 	}
 	f, err := os.CreateTemp(folder, newShape)
 	if err != nil {
-		return Input("nothing can be written in %s: %v", folder, reason(err)).From(err).
+		return cli.Input("nothing can be written in %s: %v", folder, cli.Reason(err)).From(err).
 			Hint("set XDG_CACHE_HOME to a folder that can be written")
 	}
 	defer os.Remove(f.Name()) // it is gone after the rename
@@ -116,7 +116,7 @@ func makeShape(ctx context.Context, path, name string, c random.Config, say func
 	}
 	switch {
 	case ctx.Err() != nil:
-		return ErrInterrupted
+		return cli.ErrInterrupted
 	case err != nil:
 		return err
 	}
@@ -131,7 +131,7 @@ func writeShape(ctx context.Context, f *os.File, c random.Config, say func(strin
 		say(fmt.Sprintf("making %s of random weights %3.0f%%", render.Size(c.Size()), 100*done))
 	}}, c)
 	if ctx.Err() != nil {
-		return ErrInterrupted
+		return cli.ErrInterrupted
 	}
 	return err
 }

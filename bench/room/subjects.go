@@ -1,4 +1,4 @@
-package cli
+package room
 
 import (
 	"cmp"
@@ -17,12 +17,13 @@ import (
 	"runner/backend"
 	"runner/bench"
 	"runner/bench/machine"
-	"runner/cmd/runner/settings"
+	"runner/cmd/runner/cli"
+	"runner/models/demo"
 	"runner/models/roofline"
 )
 
-// benchModel is a model to measure.
-type benchModel struct {
+// model is a model to measure.
+type model struct {
 	name, path string
 	perToken   int64
 	// made says how the weights were made, as in "random, 4 layers". It is empty for a model that someone has trained.
@@ -31,8 +32,8 @@ type benchModel struct {
 	memory *os.File
 }
 
-// benchModels finds the models to measure, or makes the one of a shape.
-func (a *App) benchModels(ctx context.Context, args []string, o *benchOptions, say func(string)) ([]benchModel, error) {
+// findModels finds the models to measure, or makes the one of a shape.
+func (a *bencher) findModels(ctx context.Context, args []string, o *options, say func(string)) ([]model, error) {
 	made, memory, layers := "", (*os.File)(nil), 0
 	if o.shape != "" {
 		var path string
@@ -48,16 +49,17 @@ func (a *App) benchModels(ctx context.Context, args []string, o *benchOptions, s
 		args, made = []string{path}, fmt.Sprintf("random, %d layers", layers)
 	}
 	if len(args) == 0 {
-		args = []string{demoName}
+		args = []string{demo.Name}
 	}
-	var list []benchModel
-	for _, name := range unique(args) {
-		l, err := a.shownModel(ctx, name)
+	var list []model
+	for _, name := range cli.Unique(args) {
+		found, err := a.Installed(ctx, name)
 		if err != nil {
 			memory.Close()
 			return nil, err
 		}
-		m := benchModel{l.Name, l.Path, l.PerToken, made, memory}
+		found.Describe()
+		m := model{found.Name, found.Path, found.PerToken, made, memory}
 		if memory != nil {
 			m.name = shapeName(o.shape, layers)
 		}
@@ -66,10 +68,10 @@ func (a *App) benchModels(ctx context.Context, args []string, o *benchOptions, s
 	return list, nil
 }
 
-// benchSubject is a loaded model.
-type benchSubject struct {
+// subject is a loaded model.
+type subject struct {
 	bench.Subject
-	model *benchModel
+	model *model
 	// process is the number of the engine's own process, or 0; peak is the most memory that it had in use.
 	process int
 	peak    int64
@@ -83,15 +85,15 @@ type benchSubject struct {
 const oneMemory = runtime.GOOS == "darwin" && runtime.GOARCH == "arm64"
 
 // readsMemory reports whether the bandwidth of the processor's memory says something about the speed.
-func (s benchSubject) readsMemory() bool {
+func (s subject) readsMemory() bool {
 	return !s.remote && s.model.perToken >= roofline.LeastPerToken && (s.Model.Info().GPULayers == 0 || oneMemory)
 }
 
-// benchSubjects loads each model with each engine and number of threads. It returns those that are loaded also with an
+// load loads each model with each engine and number of threads. It returns those that are loaded also with an
 // error.
-func (a *App) benchSubjects(ctx context.Context, paths []benchModel, o *benchOptions, say func(string)) (
-	list []benchSubject, err error) {
-	plan, err := a.benchPlan(paths, o.engines)
+func (a *bencher) load(ctx context.Context, paths []model, o *options, say func(string)) (
+	list []subject, err error) {
+	plan, err := a.plan(paths, o.engines)
 	if err != nil {
 		return nil, err
 	}
@@ -103,39 +105,41 @@ func (a *App) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 			warm(ctx, m.path)
 		}
 		for i, engine := range engines {
-			name, err := a.benchEngine(engine)
+			name, where, err := a.use(engine)
 			if err != nil {
 				return list, err
 			}
 			if slices.Contains(engines[:i], engine) {
 				name = fmt.Sprintf("%s (%d)", name, i+1)
 			}
-			for _, n := range a.benchThreads(name, engine, m, o.threads) {
+			for _, n := range a.threads(name, engine, m, o.threads) {
 				say("loading " + m.name)
 				cfg, path := o.model, m.path
 				cfg.Threads = n
-				if isRemote(engine) {
+				if cli.IsAddress(engine) {
 					path, cfg = engine, backend.Config{ContextSize: cfg.ContextSize, Sequences: cfg.Sequences,
 						BatchSize: cmp.Or(cfg.BatchSize, 512), GPULayers: -1, FlashAttention: "auto", CacheType: "f16",
 						FullWindow: "auto"}
-					a.tokenizerAt = map[string]string{engine: m.path}
+					at := o.remote
+					at.Tokenizer = m.path
+					a.UseRemote(at)
 				}
 				began := time.Now()
-				loaded, err := a.openModel(ctx, path, cfg, log)
+				loaded, err := a.OpenModel(ctx, path, cfg, log)
 				if err != nil {
 					if ctx.Err() != nil {
-						err = ErrInterrupted
+						err = cli.ErrInterrupted
 					}
 					return list, err
 				}
-				s := benchSubject{Subject: o.subject(name, loaded, m, isRemote(engine)), model: m,
-					process: processOf(loaded), flags: a.serveFlags(m.path, &cfg)}
-				s.Row.LoadNS = int64(time.Since(began))
-				if isRemote(engine) {
+				s := subject{Subject: o.subject(name, loaded, m, cli.IsAddress(engine)), model: m,
+					process: processOf(loaded), flags: serveFlags(m.path, where, &cfg)}
+				s.Row.Commit, s.Row.LoadNS = a.Commit(), int64(time.Since(began))
+				if cli.IsAddress(engine) {
 					s.remote, s.process = true, farProcess
 					s.flags = []string{"bench=" + engine, "--tokenizer", m.path, "--ctx-size", strconv.Itoa(cfg.ContextSize),
 						"--engine-ca", o.remote.CA, "--engine-cert", o.remote.Cert, "--engine-cert-key", o.remote.CertKey}
-					s.env = []string{engineKeyVariable + "=" + o.remote.Key}
+					s.env = []string{cli.EngineKeyVariable + "=" + o.remote.Key}
 				}
 				list = append(list, s)
 			}
@@ -146,16 +150,16 @@ func (a *App) benchSubjects(ctx context.Context, paths []benchModel, o *benchOpt
 
 // computes reports whether an engine of --engine computes a model. "" stands for the one that the model gets without
 // the flag.
-func computes(engine string, m *benchModel) bool {
-	return engine == "" || isRemote(engine) || isFolder(m.path) == (engine == engineMLX)
+func computes(engine string, m *model) bool {
+	return engine == "" || cli.IsAddress(engine) || cli.IsFolder(m.path) == (engine == engineMLX)
 }
 
-// benchPlan returns the engines for each model. MLX computes the folders, and the others the files.
-func (a *App) benchPlan(models []benchModel, engines []string) ([][]string, error) {
+// plan returns the engines for each model. MLX computes the folders, and the others the files.
+func (a *bencher) plan(models []model, engines []string) ([][]string, error) {
 	if len(engines) == 0 {
 		engines = []string{""}
 	}
-	given := a.origins["engine"] == settings.CommandLine // RUNNER_ENGINE is for files only
+	given := a.Given("engine") // RUNNER_ENGINE is for files only
 	plan := make([][]string, len(models))
 	used := map[string]bool{}
 	for at := range models {
@@ -169,34 +173,34 @@ func (a *App) benchPlan(models []benchModel, engines []string) ([][]string, erro
 		case len(plan[at]) > 0:
 		case !given:
 			plan[at] = []string{""}
-		case isFolder(m.path):
-			return nil, Usage("no --engine computes %s, which is a folder", m.name).
+		case cli.IsFolder(m.path):
+			return nil, cli.Usage("no --engine computes %s, which is a folder", m.name).
 				Hint("add --engine mlx, or leave --engine out")
 		default:
-			return nil, Usage("no --engine computes %s, which is a file", m.name).
+			return nil, cli.Usage("no --engine computes %s, which is a file", m.name).
 				Hint("give MLX the folder of a model in safetensors, or add --engine builtin")
 		}
 	}
 	for _, engine := range engines {
 		if given && !used[engine] {
-			return nil, Usage("--engine %s computes none of the models", engine).
+			return nil, cli.Usage("--engine %s computes none of the models", engine).
 				Hint("MLX computes folders with safetensors, and the others files")
 		}
 	}
 	return plan, nil
 }
 
-// benchThreads returns the numbers of threads to measure a model with; 0 leaves it to the engine. It warns where the
+// threads returns the numbers of threads to measure a model with; 0 leaves it to the engine. It warns where the
 // engine, which has a name, takes none.
-func (a *App) benchThreads(name, engine string, m *benchModel, asked []int) []int {
+func (a *bencher) threads(name, engine string, m *model, asked []int) []int {
 	switch {
 	case len(asked) == 0:
-	case isRemote(engine):
-		a.Note(fmt.Sprintf("warning: %s has its own number of threads, so --threads is not for it", name))
-	case isFolder(m.path):
-		a.Note(fmt.Sprintf("warning: MLX has its own number of threads, so --threads is not for %s", m.name))
+	case cli.IsAddress(engine):
+		a.note(fmt.Sprintf("warning: %s has its own number of threads, so --threads is not for it", name))
+	case cli.IsFolder(m.path):
+		a.note(fmt.Sprintf("warning: MLX has its own number of threads, so --threads is not for %s", m.name))
 	default:
-		return unique(asked)
+		return cli.Unique(asked)
 	}
 	return []int{0}
 }
@@ -214,41 +218,38 @@ func warm(ctx context.Context, path string) {
 }
 
 // serveFlags returns the arguments of runner serve for a model that is loaded like the next one.
-func (a *App) serveFlags(path string, cfg *backend.Config) []string {
-	return []string{"bench=" + path, "--isolate", a.isolation.when, "--engine", a.isolation.folder,
+func serveFlags(path string, at cli.Isolation, cfg *backend.Config) []string {
+	return []string{"bench=" + path, "--isolate", at.When, "--engine", at.Folder,
 		"--threads", strconv.Itoa(cfg.Threads), "--ctx-size", strconv.Itoa(cfg.ContextSize),
 		"--gpu-layers", strconv.Itoa(cfg.GPULayers), "--flash-attn", cfg.FlashAttention, "--cache-type", cfg.CacheType,
 		"--any-pretokenizer=" + strconv.FormatBool(cfg.AnyPretokenizer)}
 }
 
-// benchEngine has later models loaded with an engine of --engine. It returns its name in tables.
-func (a *App) benchEngine(engine string) (name string, err error) {
-	i := isolation{when: isolateOff}
-	switch engine {
-	case "":
-		i.when = isolateAuto
-	case engineHere:
-	case engineMLX:
-		i.when = isolateAuto
-	case engineChild:
-		i.when = isolateOn
+// use has later models loaded with an engine of --engine. It returns its name in tables, and where it runs.
+func (a *bencher) use(engine string) (name string, at cli.Isolation, err error) {
+	at = cli.Isolation{When: cli.IsolateAuto}
+	switch {
+	case engine == "", engine == engineMLX:
+	case engine == engineHere:
+		at.When = cli.IsolateOff
+	case engine == engineChild:
+		at.When = cli.IsolateOn
+	case cli.IsAddress(engine):
+		_, address := cli.SplitKind(engine)
+		_, host, _ := strings.Cut(address, "://")
+		engine = strings.TrimSuffix(host, "/")
 	default:
-		if isRemote(engine) {
-			_, address := splitKind(engine)
-			_, host, _ := strings.Cut(address, "://")
-			return strings.TrimSuffix(host, "/"), a.isolate(isolation{when: isolateAuto})
-		}
-		i.when, i.folder = isolateAuto, engine
+		at.Folder = engine
 		engine = filepath.Base(filepath.Clean(engine))
 	}
-	return engine, a.isolate(i)
+	return engine, at, a.Isolate(at)
 }
 
 // farProcess stands for the number of a process that cannot be looked at.
 const farProcess = -1
 
 // notePeaks notes how much memory the processes of models had in use. It must be called before they end.
-func notePeaks(subjects []benchSubject) {
+func notePeaks(subjects []subject) {
 	for i := range subjects {
 		if subjects[i].remote {
 			continue
@@ -258,7 +259,7 @@ func notePeaks(subjects []benchSubject) {
 }
 
 // noteMemory gives the subjects that have a process of their own the memory that it had in use.
-func noteMemory(subjects []benchSubject, list []bench.Subject) {
+func noteMemory(subjects []subject, list []bench.Subject) {
 	inside := map[int]int{} // how many models a process has
 	for _, s := range subjects {
 		inside[s.process]++
@@ -271,9 +272,9 @@ func noteMemory(subjects []benchSubject, list []bench.Subject) {
 }
 
 // subject returns a loaded model as a subject. Without a name it is called like its engine.
-func (o *benchOptions) subject(name string, loaded backend.Model, m *benchModel, remote bool) bench.Subject {
+func (o *options) subject(name string, loaded backend.Model, m *model, remote bool) bench.Subject {
 	info, cache, flash := loaded.Info(), o.model.CacheType, o.model.FlashAttention
-	if remote || isFolder(m.path) { // these settings are for llama.cpp
+	if remote || cli.IsFolder(m.path) { // these settings are for llama.cpp
 		cache, flash = "", "auto"
 	}
 	if remote {

@@ -1,4 +1,4 @@
-package cli
+package room
 
 import (
 	"bufio"
@@ -21,8 +21,8 @@ import (
 	"runner/generation"
 )
 
-// benchServer is a server of this program in a process of its own, whose answers are measured.
-type benchServer struct {
+// server is a server of this program in a process of its own, whose answers are measured.
+type server struct {
 	url    string
 	cmd    *exec.Cmd
 	client *http.Client
@@ -37,7 +37,7 @@ type benchServer struct {
 const startTime = 10 * time.Minute
 
 // startServer starts a server for a model, on a free port of this machine.
-func startServer(ctx context.Context, s benchSubject, parallel int) (*benchServer, error) {
+func startServer(ctx context.Context, s subject, parallel int) (*server, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func startServer(ctx context.Context, s benchSubject, parallel int) (*benchServe
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	server := &benchServer{cmd: cmd, client: &http.Client{}, ended: make(chan struct{})}
+	server := &server{cmd: cmd, client: &http.Client{}, ended: make(chan struct{})}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	timer := time.AfterFunc(startTime, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
@@ -79,7 +79,7 @@ func startServer(ctx context.Context, s benchSubject, parallel int) (*benchServe
 const lastLines = 5
 
 // listen reads what the server writes until it ends.
-func (s *benchServer) listen(lines *bufio.Scanner, rest io.Reader) {
+func (s *server) listen(lines *bufio.Scanner, rest io.Reader) {
 	defer close(s.ended)
 	for lines.Scan() {
 		s.mu.Lock()
@@ -94,7 +94,7 @@ func (s *benchServer) listen(lines *bufio.Scanner, rest io.Reader) {
 const endTime = 2 * time.Second
 
 // because adds to the error of a request what the server wrote last. Nobody else sees its log.
-func (s *benchServer) because(ctx context.Context, err error) error {
+func (s *server) because(ctx context.Context, err error) error {
 	select {
 	case <-s.ended:
 	case <-ctx.Done():
@@ -124,7 +124,7 @@ func withoutVariables(env []string) []string {
 const pythonVariable = "RUNNER_PYTHON="
 
 // ready waits until the model is loaded.
-func (s *benchServer) ready(ctx context.Context) error {
+func (s *server) ready(ctx context.Context) error {
 	_, err := s.post(ctx, map[string]any{"model": "bench", "max_tokens": 1, "stream": true,
 		"stream_options": map[string]any{"include_usage": true},
 		"messages":       []any{map[string]any{"role": "user", "content": "Hello"}}})
@@ -135,7 +135,7 @@ func (s *benchServer) ready(ctx context.Context) error {
 }
 
 // stop ends the server.
-func (s *benchServer) stop() {
+func (s *server) stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.AfterFunc(10*time.Second, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
@@ -143,7 +143,7 @@ func (s *benchServer) stop() {
 }
 
 // ask asks for a streamed answer and measures it as a client sees it.
-func (s *benchServer) ask(ctx context.Context, req generation.Request) (bench.Sample, error) {
+func (s *server) ask(ctx context.Context, req generation.Request) (bench.Sample, error) {
 	return s.post(ctx, map[string]any{"model": "bench", "max_tokens": req.MaxTokens, "seed": *req.Seed,
 		"temperature": req.Sampling.Temperature, "top_k": req.Sampling.TopK, "top_p": 1, "min_p": 0, "stream": true,
 		"reasoning": "none", "stream_options": map[string]any{"include_usage": true},
@@ -154,7 +154,7 @@ func (s *benchServer) ask(ctx context.Context, req generation.Request) (bench.Sa
 const maxLine = 1 << 20
 
 // post sends a request for a stream and reads it.
-func (s *benchServer) post(ctx context.Context, body map[string]any) (bench.Sample, error) {
+func (s *server) post(ctx context.Context, body map[string]any) (bench.Sample, error) {
 	sample := bench.Sample{Start: time.Now()}
 	text, err := json.Marshal(body)
 	if err != nil {

@@ -1,10 +1,10 @@
-package cli
+// Package room adds the command bench, which measures models and engines.
+package room
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,13 +17,34 @@ import (
 	"runner/bench"
 	"runner/bench/machine"
 	"runner/bench/results"
+	"runner/cmd/runner/cli"
 	"runner/cmd/runner/flags"
-	"runner/cmd/runner/settings"
 	"runner/models/random"
 )
 
-// benchOptions are the flags of bench.
-type benchOptions struct {
+func init() {
+	cli.Register(cli.Room{Name: "bench", Arguments: spellPG, Commands: func(a *cli.App) []*cobra.Command {
+		return []*cobra.Command{newBencher(a).command(), memoryCommand(a)}
+	}})
+}
+
+// bencher is one invocation of bench.
+type bencher struct {
+	*cli.App
+	// note is App.Note, free is App.FreeMemory, settle is machine.Settle and shapeOf is random.Shape; in tests they are
+	// other functions.
+	note    func(line string)
+	free    func() int64
+	settle  func(ctx context.Context, processes []int, limit time.Duration) bool
+	shapeOf func(name string) (random.Config, bool)
+}
+
+func newBencher(a *cli.App) *bencher {
+	return &bencher{a, a.Note, a.FreeMemory, machine.Settle, random.Shape}
+}
+
+// options are the flags of bench.
+type options struct {
 	prompts, generates, depths, threads []int
 	both                                []pair
 	engines                             []string
@@ -35,12 +56,8 @@ type benchOptions struct {
 	output                              string
 	compare                             bool
 	model                               backend.Config
-	remote                              remoteFlags
+	remote                              cli.RemoteFlags
 	answer                              answerOptions
-	// settle is machine.Settle, or in tests another function.
-	settle func(ctx context.Context, processes []int, limit time.Duration) bool
-	// shapeOf is random.Shape, or in tests another function.
-	shapeOf func(name string) (random.Config, bool)
 }
 
 // Names of engines in --engine.
@@ -50,11 +67,12 @@ const (
 	engineMLX   = "mlx"
 )
 
-func (a *App) benchCommand() *cobra.Command {
-	o := &benchOptions{settle: machine.Settle, shapeOf: random.Shape}
-	return Command(&cobra.Command{
-		Use:   "bench [MODEL...]",
-		Short: "Measure how fast models read prompts and generate",
+func (a *bencher) command() *cobra.Command {
+	o := &options{}
+	return cli.Command(&cobra.Command{
+		GroupID: "more",
+		Use:     "bench [MODEL...]",
+		Short:   "Measure how fast models read prompts and generate",
 		Long: `Measure how fast models read prompts (pp) and generate tokens (tg). Tests have the names of llama-bench, and
 -o json and csv its keys: pp512 reads a prompt of 512 tokens, tg128 generates 128, and @ d4096 begins after 4,096.
 
@@ -71,17 +89,17 @@ machine alone meanwhile: the table marks runs in which it changed.`,
   runner bench --schema schema.json --summary --trace --serve --clients 1,4
   runner bench -o json > before.json
   runner bench --compare before.json after.json`,
-		ValidArgsFunction: CompleteModels,
+		ValidArgsFunction: cli.CompleteModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.compare {
-				return a.compareBenches(cmd, args)
+				return a.compare(cmd, args)
 			}
 			return a.bench(cmd, args, o)
 		},
 	}, o.flags())
 }
 
-func (o *benchOptions) flags() flags.Table {
+func (o *options) flags() flags.Table {
 	return flags.List(
 		flags.Topic("Tests",
 			flags.Ints("prompt", &o.prompts, []int{512}, 0, maxTestTokens,
@@ -109,16 +127,16 @@ func (o *benchOptions) flags() flags.Table {
 				flags.Needs("shape")),
 			flags.Int("batch-size", &o.model.BatchSize, 0, 0, 1<<14,
 				"read prompts in batches of `N` tokens (0: as many as the engine chooses)", flags.Short("b")),
-			computeFlags(&o.model)),
-		flags.Topic("Engine at an address", o.remote.reachFlags()),
+			cli.ComputeFlags(&o.model)),
+		flags.Topic("Engine at an address", o.remote.ReachFlags()),
 		flags.Topic("Output",
 			flags.Name("output", &o.output, "md", results.Formats, "format of the results", flags.Short("o"), flags.Common),
 			flags.Switch("compare", &o.compare, "compare two files that -o json or jsonl, or llama-bench, wrote",
 				flags.Common)))
 }
 
-// benchFlag replaces llama-bench's spelling -pg, which a parser of flags takes for -p g.
-func benchFlag(args []string) []string {
+// spellPG replaces llama-bench's spelling -pg, which a parser of flags takes for -p g.
+func spellPG(args []string) []string {
 	if len(args) == 0 || args[0] != "bench" {
 		return args
 	}
@@ -155,73 +173,65 @@ func parsePair(text string) (p pair, err error) {
 }
 
 // tests returns the tests that the flags ask for.
-func (o *benchOptions) tests() (tests []bench.Test, err error) {
-	for _, depth := range unique(o.depths) {
-		for _, n := range unique(o.prompts) {
+func (o *options) tests() (tests []bench.Test, err error) {
+	for _, depth := range cli.Unique(o.depths) {
+		for _, n := range cli.Unique(o.prompts) {
 			tests = append(tests, bench.Test{Prompt: n, Depth: depth})
 		}
-		for _, n := range unique(o.generates) {
+		for _, n := range cli.Unique(o.generates) {
 			tests = append(tests, bench.Test{Generate: n, Depth: depth})
 		}
-		for _, p := range unique(o.both) {
+		for _, p := range cli.Unique(o.both) {
 			tests = append(tests, bench.Test{Prompt: p.prompt, Generate: p.generate, Depth: depth})
 		}
 	}
 	tests = slices.DeleteFunc(tests, func(t bench.Test) bool { return t.Tokens() == 0 })
 	if len(tests) == 0 && (!o.answer.on() || slices.ContainsFunc(o.depths, func(n int) bool { return n > 0 })) {
-		err = Usage("there is nothing to measure").Hint("use -p, -n or --pg with more than 0")
+		err = cli.Usage("there is nothing to measure").Hint("use -p, -n or --pg with more than 0")
 	}
 	return tests, err
 }
 
 // validate refuses flags that no benchmark can be run with.
-func (o *benchOptions) validate(args []string, changed func(flag string) bool) error {
+func (o *options) validate(args []string, changed func(flag string) bool) error {
 	switch {
 	case o.shape != "" && len(args) > 0:
-		return Usage("--shape and a model exclude each other").Hint("leave one of them out")
+		return cli.Usage("--shape and a model exclude each other").Hint("leave one of them out")
 	case o.answer.on() && changed("depth") && !o.tokens(changed):
-		return Usage("--depth is for tests of prompts and tokens").Hint("add -p, -n or --pg")
+		return cli.Usage("--depth is for tests of prompts and tokens").Hint("add -p, -n or --pg")
 	case o.answer.serve && changed("batch-size"):
-		return Usage("--batch-size is not for the server of --serve, which has its own").
+		return cli.Usage("--batch-size is not for the server of --serve, which has its own").
 			Hint("measure batches in another run, without --serve")
 	}
 	return nil
 }
 
 // tokens reports whether prompts and tokens are measured. Flags for answers replace the default tests.
-func (o *benchOptions) tokens(changed func(flag string) bool) bool {
+func (o *options) tokens(changed func(flag string) bool) bool {
 	return !o.answer.on() || changed("prompt") || changed("generate") || changed("pg")
 }
 
-// reason returns an error of a file without the file's name.
-func reason(err error) error {
-	if at := (*os.PathError)(nil); errors.As(err, &at) {
-		return at.Err
-	}
-	return err
-}
-
 // misplaced refuses flags of the command line that do nothing.
-func (a *App) misplaced(o *benchOptions) error {
+func (a *bencher) misplaced(o *options) error {
 	given := func(names []string) (string, bool) {
-		at := slices.IndexFunc(names, func(name string) bool { return a.origins[name] == settings.CommandLine })
+		at := slices.IndexFunc(names, func(name string) bool { return a.Given(name) })
 		if at < 0 {
 			return "", false
 		}
 		return "--" + names[at], true
 	}
-	if flag, ok := given(addressFlags); ok && !slices.ContainsFunc(o.engines, isRemote) {
-		return Usage("%s is for an engine at an address, and no --engine is at one", flag).
+	if flag, ok := given(cli.AddressFlags); ok && !slices.ContainsFunc(o.engines, cli.IsAddress) {
+		return cli.Usage("%s is for an engine at an address, and no --engine is at one", flag).
 			Hint("leave it out, or name an address, as in --engine http://127.0.0.1:8080")
 	}
 	if flag, ok := given([]string{"question", "max-tokens"}); ok && !o.answer.on() {
-		return Usage("%s is for answers, and none are measured", flag).Hint("add --answers")
+		return cli.Usage("%s is for answers, and none are measured", flag).Hint("add --answers")
 	}
 	return nil
 }
 
 // bench measures models.
-func (a *App) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
+func (a *bencher) bench(cmd *cobra.Command, args []string, o *options) error {
 	var tests []bench.Test
 	changed := cmd.Flags().Changed
 	if o.tokens(changed) {
@@ -233,15 +243,15 @@ func (a *App) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	if err := o.validate(args, changed); err != nil {
 		return err
 	}
-	a.remote(o.remote)
+	a.UseRemote(o.remote)
 	if err := a.misplaced(o); err != nil {
 		return err
 	}
-	ctx, stop := UntilStopped(cmd.Context())
+	ctx, stop := cli.UntilStopped(cmd.Context())
 	defer stop()
 	spinner := a.Spinner()
 	defer spinner.Stop()
-	models, err := a.benchModels(ctx, args, o, spinner.Set)
+	models, err := a.findModels(ctx, args, o, spinner.Set)
 	if err != nil {
 		return err
 	}
@@ -258,7 +268,7 @@ func (a *App) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 		o.model.ContextSize = max(o.model.ContextSize, o.answer.context())
 		o.model.Sequences = 2 * o.answer.most() // each has a summary
 	}
-	subjects, err := a.benchSubjects(ctx, models, o, spinner.Set)
+	subjects, err := a.load(ctx, models, o, spinner.Set)
 	defer func() {
 		for _, s := range subjects {
 			_ = s.Model.Close()
@@ -270,34 +280,34 @@ func (a *App) bench(cmd *cobra.Command, args []string, o *benchOptions) error {
 	rows, err := a.measure(ctx, cmd, subjects, tests, o, spinner.Set)
 	spinner.Stop()
 	if ctx.Err() != nil {
-		err = ErrInterrupted
+		err = cli.ErrInterrupted
 	}
 	if err != nil {
 		if len(rows) > 0 { // what was measured before is not lost
-			_ = results.Write(a.Stdout(), o.output, rows, a.tableWidth())
-			a.Note("warning: these results are incomplete")
+			_ = results.Write(a.Stdout(), o.output, rows, a.Width())
+			a.note("warning: these results are incomplete")
 		}
 		return err
 	}
-	if err := results.Write(a.Stdout(), o.output, rows, a.tableWidth()); err != nil {
+	if err := results.Write(a.Stdout(), o.output, rows, a.Width()); err != nil {
 		return err
 	}
 	if differences := results.Within(rows); len(differences) > 0 && o.output == "md" {
 		fmt.Fprintln(a.Stdout())
-		return results.WriteDifferences(a.Stdout(), differences, a.tableWidth())
+		return results.WriteDifferences(a.Stdout(), differences, a.Width())
 	}
 	return nil
 }
 
 // measure runs the tests and describes what was measured, also with an error.
-func (a *App) measure(ctx context.Context, cmd *cobra.Command, subjects []benchSubject, tests []bench.Test,
-	o *benchOptions, say func(string)) ([]bench.Row, error) {
+func (a *bencher) measure(ctx context.Context, cmd *cobra.Command, subjects []subject, tests []bench.Test,
+	o *options, say func(string)) ([]bench.Row, error) {
 	list := make([]bench.Subject, len(subjects))
-	commit, facts, before := a.versions().commit, machine.Read(), machine.Now()
+	facts, before := machine.Read(), machine.Now()
 	for i, s := range subjects {
 		list[i] = s.Subject
 		r := &list[i].Row
-		r.Commit, r.CPU, r.Machine, r.Before = commit, facts.Processor, facts, before
+		r.CPU, r.Machine, r.Before = facts.Processor, facts, before
 	}
 	bench.NameFiles(list)
 	began := time.Now()
@@ -306,15 +316,15 @@ func (a *App) measure(ctx context.Context, cmd *cobra.Command, subjects []benchS
 		Progress: func(done, all int, test, subject string) {
 			say(fmt.Sprintf("%d of %d runs: %s, %s", done+1, all, test, subject))
 		},
-		Settle: o.settling(func() []int { return processesOf(subjects) }, a.Note)}
-	if len(tests) > 0 && slices.ContainsFunc(subjects, benchSubject.readsMemory) {
+		Settle: a.settling(func() []int { return processesOf(subjects) })}
+	if len(tests) > 0 && slices.ContainsFunc(subjects, subject.readsMemory) {
 		meter, err := startMemoryMeter()
 		if err != nil {
 			return nil, err
 		}
 		defer meter.stop()
 		warn := sync.OnceFunc(func() {
-			a.Note("warning: the speed of the memory cannot be measured, so shares of the roofline are missing")
+			a.note("warning: the speed of the memory cannot be measured, so shares of the roofline are missing")
 		})
 		how.Bandwidth = func() float64 {
 			rate := meter.rate()
@@ -341,13 +351,13 @@ const settleTime = 3 * time.Second
 
 // settling returns a function that waits until processes compute nothing. It reports whether that is so, and gives one
 // note if it is not.
-func (o *benchOptions) settling(processes func() []int, note func(text string)) func(ctx context.Context) bool {
+func (a *bencher) settling(processes func() []int) func(ctx context.Context) bool {
 	warn := sync.OnceFunc(func() {
-		note(fmt.Sprintf("warning: an engine computed for %v after a run; it slows down what comes next, and shares of the "+
+		a.note(fmt.Sprintf("warning: an engine computed for %v after a run; it slows down what comes next, and shares of the "+
 			"roofline beside it are missing", settleTime))
 	})
 	return func(ctx context.Context) bool {
-		idle := o.settle(ctx, processes(), settleTime)
+		idle := a.settle(ctx, processes(), settleTime)
 		if !idle && ctx.Err() == nil {
 			warn()
 		}
@@ -356,7 +366,7 @@ func (o *benchOptions) settling(processes func() []int, note func(text string)) 
 }
 
 // processesOf returns the numbers of the processes of models that can be looked at.
-func processesOf(subjects []benchSubject) []int {
+func processesOf(subjects []subject) []int {
 	var list []int
 	for _, s := range subjects {
 		if p := processOf(s.Model); !s.remote && !slices.Contains(list, p) { // an engine that crashed has another
@@ -364,12 +374,4 @@ func processesOf(subjects []benchSubject) []int {
 		}
 	}
 	return list
-}
-
-// tableWidth returns how many columns a table may have: as many as the terminal has, or 0 for any number.
-func (a *App) tableWidth() int {
-	if !a.outTerminal {
-		return 0
-	}
-	return a.helpWidth()
 }

@@ -1,9 +1,10 @@
-package cli
+package room
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,6 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/cmd/runner/cli"
+	"runner/hint"
 	"runner/models/random"
 )
 
@@ -30,7 +37,7 @@ type shapeTest struct {
 	*testing.T
 	folder string
 	errors *os.File
-	app    *App
+	bench  *bencher
 }
 
 func newShapeTest(t *testing.T) *shapeTest {
@@ -46,13 +53,15 @@ func newShapeTest(t *testing.T) *shapeTest {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	return &shapeTest{T: t, folder: filepath.Join(dir, "runner", "shapes"), errors: file, app: &App{err: file}}
+	return &shapeTest{T: t, folder: filepath.Join(dir, "runner", "shapes"), errors: file,
+		bench: &bencher{note: func(line string) { fmt.Fprintln(file, line) }, free: func() int64 { return 0 },
+			shapeOf: tinyShape}}
 }
 
 // file returns the path of a shape's file, and whether it was made for that.
 func (t *shapeTest) file(name string, layers int) (path string, made bool) {
 	t.Helper()
-	path, has, err := t.app.shapeFile(t.Context(), &benchOptions{shape: name, layers: layers, shapeOf: tinyShape},
+	path, has, err := t.bench.shapeFile(t.Context(), &options{shape: name, layers: layers},
 		func(said string) { made = made || strings.HasPrefix(said, "making ") })
 	if err != nil {
 		t.Fatal(err)
@@ -169,9 +178,9 @@ func TestShapeThatIsStopped(t *testing.T) {
 	const name, layers = "gpt-oss-20b", 2
 	test := newShapeTest(t)
 	ctx, stop := context.WithCancel(t.Context())
-	o := &benchOptions{shape: name, layers: layers, shapeOf: tinyShape}
-	_, _, err := test.app.shapeFile(ctx, o, func(string) { stop() })
-	if !errors.Is(err, ErrInterrupted) || len(test.files()) != 0 {
+	o := &options{shape: name, layers: layers}
+	_, _, err := test.bench.shapeFile(ctx, o, func(string) { stop() })
+	if !errors.Is(err, cli.ErrInterrupted) || len(test.files()) != 0 {
 		t.Errorf("%v, and the folder has %q", err, test.files())
 	}
 	left, young := filepath.Join(test.folder, ".new-1"), filepath.Join(test.folder, ".new-2")
@@ -203,11 +212,12 @@ func hugeShape(name string) (random.Config, bool) {
 // TestShapeWithoutRoom: a shape that does not fit the disk, and a folder that cannot be made, are errors with a hint.
 func TestShapeWithoutRoom(t *testing.T) {
 	test := newShapeTest(t)
-	o := &benchOptions{shape: "llama-3.1-8b", shapeOf: hugeShape}
+	o := &options{shape: "llama-3.1-8b"}
+	test.bench.shapeOf = hugeShape
 	ctx, stop := context.WithCancel(t.Context())
-	_, _, err := test.app.shapeFile(ctx, o, func(string) { stop() }) // it would fill the disk
-	if e := (*problem)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " free in "+test.folder) ||
-		e.advice != "free some space, or use fewer --layers" || len(test.files()) != 0 {
+	_, _, err := test.bench.shapeFile(ctx, o, func(string) { stop() }) // it would fill the disk
+	if err == nil || !strings.Contains(err.Error(), " free in "+test.folder) ||
+		hint.Of(err) != "free some space, or use fewer --layers" || len(test.files()) != 0 {
 		t.Errorf("%v, and the folder has %q", err, test.files())
 	}
 	if err := os.Remove(test.folder); err != nil {
@@ -216,21 +226,21 @@ func TestShapeWithoutRoom(t *testing.T) {
 	if err := os.WriteFile(test.folder, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	o.shapeOf = tinyShape
-	_, _, err = test.app.shapeFile(t.Context(), o, func(string) {})
-	if e := (*problem)(nil); !errors.As(err, &e) || !strings.Contains(e.advice, "XDG_CACHE_HOME") {
+	test.bench.shapeOf = tinyShape
+	_, _, err = test.bench.shapeFile(t.Context(), o, func(string) {})
+	if !strings.Contains(hint.Of(err), "XDG_CACHE_HOME") {
 		t.Errorf("got %v", err)
 	}
 }
 
 // inMemory makes a shape in memory.
-func (t *shapeTest) inMemory(ctx context.Context, o *benchOptions, say func(string)) (f *os.File, path string,
+func (t *shapeTest) inMemory(ctx context.Context, o *options, say func(string)) (f *os.File, path string,
 	err error) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has files in memory that other processes can open")
 	}
-	f, path, has, err := t.app.shapeInMemory(ctx, o, say)
+	f, path, has, err := t.bench.shapeInMemory(ctx, o, say)
 	if err == nil && has != o.layers {
 		t.Errorf("it has %d layers, want %d", has, o.layers)
 	}
@@ -241,7 +251,7 @@ func (t *shapeTest) inMemory(ctx context.Context, o *benchOptions, say func(stri
 // and nothing is written in the cache.
 func TestShapeInMemory(t *testing.T) {
 	test := newShapeTest(t)
-	o := &benchOptions{shape: "gpt-oss-20b", layers: 2, shapeOf: tinyShape}
+	o := &options{shape: "gpt-oss-20b", layers: 2}
 	f, path, err := test.inMemory(t.Context(), o, func(string) {})
 	if err != nil {
 		t.Fatal(err)
@@ -265,15 +275,38 @@ func TestShapeInMemoryThatIsNotMade(t *testing.T) {
 	test := newShapeTest(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stopping := func(string) { stop() } // else it would fill the memory
-	test.app.engine.Memory = func() (available, addresses int64) { return 16 << 30, 0 }
-	_, _, err := test.inMemory(ctx, &benchOptions{shape: "llama-3.1-8b", layers: 2, shapeOf: hugeShape}, stopping)
-	if e := (*problem)(nil); !errors.As(err, &e) || !strings.Contains(e.what, " of memory are free") {
+	test.bench.free, test.bench.shapeOf = func() int64 { return 16 << 30 }, hugeShape
+	_, _, err := test.inMemory(ctx, &options{shape: "llama-3.1-8b", layers: 2}, stopping)
+	if err == nil || !strings.Contains(err.Error(), " of memory are free") {
 		t.Errorf("got %v", err)
 	}
-	o := &benchOptions{shape: "llama-3.1-8b", layers: 2, shapeOf: tinyShape}
-	if _, _, err := test.inMemory(ctx, o, stopping); !errors.Is(err, ErrInterrupted) {
+	test.bench.shapeOf = tinyShape
+	o := &options{shape: "llama-3.1-8b", layers: 2}
+	if _, _, err := test.inMemory(ctx, o, stopping); !errors.Is(err, cli.ErrInterrupted) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// fakeEngine computes no weights.
+var fakeEngine = cli.Engine{
+	Choose:      func(context.Context, string, string, func(string)) (string, error) { return "", nil },
+	CheckFolder: func(string) error { return nil },
+	Open: func(_ context.Context, _ string, cfg backend.Config) (backend.Model, error) {
+		return fake.New(fake.Config{ContextSize: cfg.ContextSize, BatchSize: cfg.BatchSize}), nil
+	},
+}
+
+// tinyCommand is bench with tiny shapes, which waits for no engine.
+const tinyCommand = "tiny-bench"
+
+func init() {
+	cli.Register(cli.Room{Name: tinyCommand, Commands: func(a *cli.App) []*cobra.Command {
+		b := newBencher(a)
+		b.shapeOf, b.settle = tinyShape, func(context.Context, []int, time.Duration) bool { return true }
+		cmd := b.command()
+		cmd.Use = tinyCommand
+		return []*cobra.Command{cmd}
+	}})
 }
 
 // TestBenchOfAShape: the table says that the weights are random, and how many layers there are.
@@ -284,15 +317,15 @@ func TestBenchOfAShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	a := scripted()
-	a.out, a.err = out, test.errors
-	o := &benchOptions{prompts: []int{4}, depths: []int{0}, repeat: 2, shape: "llama-3.1-8b", layers: 2, output: "md",
-		settle: func(context.Context, []int, time.Duration) bool { return true }, shapeOf: tinyShape}
-	o.model.BatchSize, o.answer.maxTokens = 8, 1
-	cmd := a.benchCommand()
-	cmd.SetContext(t.Context())
-	if err := a.bench(cmd, nil, o); err != nil {
-		t.Fatalf("%v: %s", err, test.noted())
+	bench := func(args ...string) int {
+		stdout, stderr := os.Stdout, os.Stderr
+		defer func() { os.Stdout, os.Stderr = stdout, stderr }()
+		os.Stdout, os.Stderr = out, test.errors
+		return cli.Main(fakeEngine, cli.Build{}, append([]string{tinyCommand, "-p", "4", "-n", "0", "-r", "2", "-b", "8",
+			"--layers", "2"}, args...))
+	}
+	if code := bench("--shape", "llama-3.1-8b"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, test.noted())
 	}
 	table, err := os.ReadFile(out.Name())
 	if err != nil || !strings.Contains(string(table), ", random, 2 layers |") {
@@ -304,12 +337,11 @@ func TestBenchOfAShape(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	o.inMemory, o.shape, o.output = true, "qwen3-30b-a3b", "json"
 	if err := out.Truncate(0); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.bench(cmd, nil, o); err != nil || len(test.files()) != 1 {
-		t.Errorf("in memory: %v, and the folder has %q", err, test.files())
+	if code := bench("--in-memory", "--shape", "qwen3-30b-a3b", "-o", "json"); code != 0 || len(test.files()) != 1 {
+		t.Errorf("in memory: exit code %d, and the folder has %q", code, test.files())
 	}
 	rows, err := os.ReadFile(out.Name())
 	want := `"model_filename": "qwen3-30b-a3b-2-layers-random.gguf"`
