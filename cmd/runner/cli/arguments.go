@@ -18,14 +18,14 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case !cmd.HasSubCommands():
-		return Usage("%s takes no argument %q", cmd.CommandPath(), args[0]).Hint("%s", see(cmd))
+		return Usage("%s takes no argument %q", cmd.CommandPath(), args[0]).Hint("%s", See(cmd))
 	}
 	return missingCommand(cmd, args[0])
 }
 
 // missingCommand returns the error that cmd has no command with a name.
 func missingCommand(cmd *cobra.Command, typed string) error {
-	hint := see(cmd)
+	hint := See(cmd)
 	near := nearCommand(cmd, typed)
 	if near == "" && !cmd.HasParent() && isModel(typed) {
 		near = "run " + typed
@@ -102,14 +102,15 @@ func shownCommands(cmd *cobra.Command) (list []string) {
 	return list
 }
 
-func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
+// See points to the help of a command.
+func See(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
 
 // Exactly requires n arguments. what is the error of another number. Without a hint, the error points to the command's
 // help.
 func Exactly(n int, what, hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return Usage("%s", what).Hint("%s", cmp.Or(hint, see(cmd)))
+			return Usage("%s", what).Hint("%s", cmp.Or(hint, See(cmd)))
 		}
 		return nil
 	}

@@ -40,7 +40,6 @@ import (
 	"runner/models/roofline"
 	"runner/reasoning"
 	"runner/runner"
-	"runner/runner/delegate"
 )
 
 // Engine is what the commands need from a backend.
@@ -253,7 +252,7 @@ func (a *App) newRunner(ctx context.Context, path string, model backend.Config,
 		}
 		return nil, err
 	}
-	cfg.Clock, cfg.Loops = a.engine.Clock, []generation.Loop{delegate.Loop{}}
+	cfg.Clock, cfg.Loops = a.engine.Clock, loops()
 	if cfg.Parallel <= 0 && IsAddress(path) {
 		cfg.Parallel = max(1, m.Info().Sequences/2)
 	}

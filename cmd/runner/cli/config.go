@@ -110,7 +110,7 @@ The file is ` + "$XDG_CONFIG_HOME/runner/config.toml, or ~/.config/runner/config
 
 // noSuchCommand is the error of a path that leads to cmd and no further. rest is what cmd does not have.
 func noSuchCommand(cmd *cobra.Command, path, rest []string) error {
-	u := Usage("there is no command %q", strings.Join(path, " ")).Hint("%s", see(cmd))
+	u := Usage("there is no command %q", strings.Join(path, " ")).Hint("%s", See(cmd))
 	if near := nearCommand(cmd, append(rest, path...)[0]); near != "" {
 		u.advice = "did you mean " + near + "?"
 	}

@@ -18,6 +18,7 @@ func mountFormats(ctx context.Context, o *serveOptions, kept *keptTraces) error 
 	}
 	go followSealKeys(ctx, path, o.Seal, sealReloadEvery, o.Logger)
 	o.StrictSeal, o.Traces = o.sealed == sealedStrict, kept.recorder(o.record.on)
+	o.Recorder = kept.recorder(true)
 	served := traces.Config{}
 	if o.Traces != nil {
 		served = traces.Config{Store: kept.store, Logger: kept.log}

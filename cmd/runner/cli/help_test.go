@@ -230,8 +230,11 @@ func TestBrokenLines(t *testing.T) {
 
 // The short forms that people know from other programs mean the same here.
 func TestShortForms(t *testing.T) {
-	a := scripted()
-	for _, cmd := range []*cobra.Command{a.runCommand(), a.serveCommand(), a.mewCommand()} {
+	for _, name := range []string{"run", "serve", "mew"} {
+		cmd, _, err := scripted().rootCommand().Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for short, long := range map[string]string{"m": "model", "n": "max-tokens", "t": "threads", "s": "seed", "f": "file",
 			"r": "reasoning", "v": "verbose"} {
 			has := cmd.Flags().ShorthandLookup(short)

@@ -20,8 +20,8 @@ import (
 type recordOptions struct {
 	on   bool
 	flag string // the name of the flag that sets on
-	// space says that serve records answers in its MEW space, too.
-	space bool
+	// rooms says that serve records runs of its rooms, too.
+	rooms bool
 
 	to              []string
 	dir             string
@@ -50,7 +50,7 @@ func (o *recordOptions) flags(usage string, on []string, sealing ...string) flag
 }
 
 // recording reports whether anything is recorded.
-func (o *recordOptions) recording() bool { return o.on || o.space }
+func (o *recordOptions) recording() bool { return o.on || o.rooms }
 
 // openRecords returns the store for traces and the recipients that they are sealed to. A store that cannot be opened
 // now is not an error.

@@ -32,8 +32,12 @@ type Room struct {
 	Commands func(a *App) []*cobra.Command
 	// Serve returns what is added to a command serve.
 	Serve func(h *Host) Serving
+	// Ask returns what is added to a command that asks a model for what q says, such as run.
+	Ask func(a *App, q *generation.Request) Asking
 	// Output is a format of the option --output of run.
 	Output *Output
+	// Loop carries out requests in several turns.
+	Loop generation.Loop
 	// Kind is a kind of engine on other machines.
 	Kind *Kind
 	// Folders returns an engine for models in folders.
@@ -61,6 +65,14 @@ func Kinds() (list []*Kind) {
 	return list
 }
 
+// Asking is what a room adds to a command that asks a model.
+type Asking struct {
+	// Flags are its flags, each in a topic.
+	Flags flags.Table
+	// Read reads the files that the flags name.
+	Read func() error
+}
+
 // Serving is what a room adds to serve.
 type Serving struct {
 	// Flags are its flags, each in a topic.
@@ -83,6 +95,8 @@ type Host struct {
 	MaxReasoning reasoning.Visibility
 	// KeyFile is the file with the API keys; empty if there is none.
 	KeyFile string
+	// Record is set by Check if runs of the room are recorded.
+	Record bool
 
 	// The rest is set when Formats is called. The server exists, and nobody uses it yet.
 
@@ -92,8 +106,8 @@ type Host struct {
 	// Seal seals reasoning for clients. StrictSeal refuses requests with sealed reasoning that does not open.
 	Seal       *seal.Keyring
 	StrictSeal bool
-	// Traces keeps the traces that clients ask for; nil keeps none.
-	Traces wire.Traces
+	// Traces keeps the traces that clients ask for; nil keeps none. Recorder also keeps those of rooms that set Record.
+	Traces, Recorder wire.Traces
 	// Calls remembers the reasoning before tool calls.
 	Calls *runner.CallMemory
 	// Slots are those that requests share.
@@ -127,6 +141,34 @@ var registered []Room
 func Register(r Room) {
 	at, _ := slices.BinarySearchFunc(registered, r, func(a, b Room) int { return cmp.Compare(a.Name, b.Name) })
 	registered = slices.Insert(registered, at, r)
+}
+
+// loops lists the loops of the rooms.
+func loops() (list []generation.Loop) {
+	for _, r := range registered {
+		if r.Loop != nil {
+			list = append(list, r.Loop)
+		}
+	}
+	return list
+}
+
+// addRooms adds what the rooms have for a command that asks a model.
+func (o *runOptions) addRooms(a *App) {
+	for _, r := range registered {
+		if r.Ask != nil {
+			o.rooms = append(o.rooms, r.Ask(a, &o.request))
+		}
+	}
+}
+
+// roomFlags are the flags of the rooms.
+func (o *runOptions) roomFlags() flags.Table {
+	list := make([]flags.Table, len(o.rooms))
+	for i, r := range o.rooms {
+		list[i] = r.Flags
+	}
+	return flags.List(list...)
 }
 
 // addRooms adds what the rooms have for a command serve.

@@ -55,7 +55,7 @@ func (a *App) addCommands(root *cobra.Command) {
 		{"use", "Use", []*cobra.Command{a.runCommand()}},
 		{"models", "Models", []*cobra.Command{a.pullCommand(), a.listCommand(), a.showCommand(), a.rmCommand(),
 			a.verifyCommand()}},
-		{"serve", "Serve", []*cobra.Command{a.serveCommand(), a.mewCommand()}},
+		{"serve", "Serve", []*cobra.Command{a.serveCommand()}},
 		{"traces", "Traces", []*cobra.Command{a.traceCommand()}},
 		{"more", "More", []*cobra.Command{a.doctorCommand(), a.enginesCommand(), a.configCommand(),
 			a.completionCommand(), a.versionCommand()}},
@@ -107,7 +107,7 @@ func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 
 // flagError turns an error of the flag parser into one line with a hint.
 func flagError(cmd *cobra.Command, err error) error {
-	u := Usage("%v", err).From(err).Hint("%s", see(cmd))
+	u := Usage("%v", err).From(err).Hint("%s", See(cmd))
 	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
 		name := unknown.GetSpecifiedName()
 		elsewhere := flagsElsewhere[cmd.Name()][name]

@@ -32,6 +32,7 @@ const demoName = "demo"
 
 func (a *App) runCommand() *cobra.Command {
 	o := &runOptions{}
+	o.addRooms(a)
 	return Command(&cobra.Command{
 		Use:   "run [MODEL] [PROMPT]",
 		Short: "Ask a model, or chat with it",
@@ -191,7 +192,7 @@ func (o *runOptions) refuse(a *App, chatting bool, p prompt) error {
 	switch {
 	case chatting && o.plan:
 		return Usage("--plan does not work in a chat").Hint("give a prompt")
-	case o.plan && (o.delegate != "" || o.request.Delegation.Model):
+	case o.plan && o.request.Delegates():
 		return Usage("a plan cannot be delegated").Hint("leave out --plan, or --delegate and --allow-delegation")
 	case chatting && o.request.Rationale && !o.record.on:
 		return Usage("a chat does not show the reasons of --rationale").
@@ -261,8 +262,8 @@ func orPrompt(word, advice string) string {
 	return advice + " To send it as a prompt: runner run demo " + word
 }
 
-// readRequestFiles reads the files of --system, --delegate, --tools and --chat-template. It returns the configuration
-// of the model's runner.
+// readRequestFiles reads the files of --system, --tools, --chat-template and the rooms. It returns the configuration of
+// the model's runner.
 func (a *App) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 	cfg.Drafts = o.drafts
 	if o.system != "" {
@@ -272,8 +273,8 @@ func (a *App) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 		}
 		o.request.Messages = []chattemplate.Message{{Role: chattemplate.System, Content: system}}
 	}
-	if o.delegate != "" {
-		if o.request.Delegation.Specialist, err = a.readSpecialist(o.delegate); err != nil {
+	for _, r := range o.rooms {
+		if err := r.Read(); err != nil {
 			return cfg, err
 		}
 	}

@@ -19,11 +19,12 @@ type runOptions struct {
 	// isolation says whether the model gets a process of its own.
 	isolation Isolation
 	remote    RemoteFlags
-	form      formOptions
+	// rooms are what the rooms add.
+	rooms []Asking
+	form  formOptions
 
 	name         string
 	system       string
-	delegate     string
 	files        []string
 	tools        string
 	chatTemplate string
@@ -71,7 +72,7 @@ func (o *runOptions) flags() flags.Table {
 			rationaleFlag(&o.request.Rationale),
 			flags.Switch("plan", &o.plan, "write a plan that uses the functions of --tools as JSON, with the reason for each "+
 				"step; nothing is called")),
-		flags.Topic("Delegation", o.delegationFlags()),
+		o.roomFlags(),
 		flags.Topic("Length",
 			flags.Int("max-tokens", &o.request.MaxTokens, 0, 0, math.MaxInt,
 				"generate at most `N` tokens, reasoning included (0: what fits into the context)", flags.Short("n")),
@@ -90,6 +91,12 @@ func (o *runOptions) flags() flags.Table {
 	).Showing("model", "file", "tools", "max-tokens", "temperature", "seed", "output", "verbose")
 }
 
+// VisibilityFlag is a flag for how much reasoning is shown.
+func VisibilityFlag(name string, to *reasoning.Visibility, usual reasoning.Visibility, usage string,
+	marks ...flags.Mark) flags.Table {
+	return flags.Choice(name, to, usual, visibilityNames, visibilities, usage, marks...)
+}
+
 // systemFlag is the flag for the system prompt.
 func systemFlag(text *string) flags.Table {
 	return flags.Text("system", text, "", "system prompt, `TEXT` or @FILE", flags.Common)
@@ -99,7 +106,7 @@ func systemFlag(text *string) flags.Table {
 func (o *runOptions) reasoningFlags() flags.Table {
 	r := &o.request
 	return flags.List(
-		flags.Choice("reasoning", &r.Visibility, reasoning.VisibilityNone, visibilityNames, visibilities,
+		VisibilityFlag("reasoning", &r.Visibility, reasoning.VisibilityNone,
 			"how much reasoning is shown", flags.Short("r"), flags.Common),
 		flags.Name("reasoning-effort", &r.Effort, reasoning.EffortDefault, efforts,
 			"how much the model reasons (default: the model's own)", flags.Common),
@@ -109,13 +116,6 @@ func (o *runOptions) reasoningFlags() flags.Table {
 			"where the reasoning comes from"),
 		flags.Choice("summary", &r.DetailedSummary, false, []string{"concise", "detailed"}, []bool{false, true},
 			"length of the summary", flags.Common))
-}
-
-// delegationFlags are the flags for specialists.
-func (o *runOptions) delegationFlags() flags.Table {
-	return flags.List(
-		flags.Text("delegate", &o.delegate, "", "let a specialist reason first; `FILE` has its prompt"),
-		delegationFlags(&o.request.Delegation))
 }
 
 // rationaleFlag is the flag that asks for the reasons of calls.
@@ -138,7 +138,7 @@ func (o *runOptions) validate(cmd *cobra.Command) error {
 		return err
 	}
 	if err := o.request.Sampling.Validate(math.MaxInt32); err != nil {
-		return Usage("%v", err).From(err).Hint("%s", see(cmd))
+		return Usage("%v", err).From(err).Hint("%s", See(cmd))
 	}
 	for _, s := range o.request.Stop {
 		if s == "" {

@@ -65,9 +65,6 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
-	if err := o.mew.load(); err != nil {
-		return err
-	}
 	for _, r := range o.rooms {
 		if r.Check == nil {
 			continue
@@ -76,11 +73,11 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 			return err
 		}
 	}
+	o.record.rooms = o.Record
 	if err := a.Isolate(o.isolation); err != nil {
 		return err
 	}
 	a.UseRemote(o.remote)
-	a.warnReasons(o.mew.rationale, o.mew.trace, o.mew.visibility, "--mew-reasoning")
 	list, err := a.resolveServed(cmd.Context(), append(args, o.models...))
 	if err != nil {
 		return err
@@ -139,7 +136,6 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := mountFormats(ctx, o, kept); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
-	mountMEW(s, o, kept, cfg.Slots, cfg.Logger)
 	go hangUps.follow(s.Reload)
 	a.announce(o, list, l.Addr(), cfg)
 	err = s.Serve(serving, l)
@@ -412,7 +408,8 @@ func (a *App) serverConfig(o *serveOptions) (server.Config, error) {
 }
 
 // The reasoning before a tool call is remembered, so that the model continues it in the next turn. servedCalls is the
-// default number of calls for a server, ownCalls the number for run and mew, and callAge how long each is remembered.
+// default number of calls for a server, ownCalls the number for commands with one model, and callAge how long each is
+// remembered.
 const (
 	servedCalls = 256
 	ownCalls    = 32

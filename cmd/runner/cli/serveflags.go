@@ -48,7 +48,6 @@ type serveOptions struct {
 	sealKeys      string
 	sealed        string
 	record        recordOptions
-	mew           mewServeOptions
 
 	verbose   bool
 	logFormat string
@@ -79,12 +78,10 @@ func (o *serveOptions) flags() flags.Table {
 		flags.Topic("Stored responses and calls", o.storedFlags()),
 		flags.Topic("Limits on requests", o.limitFlags()),
 		flags.Topic("Sampling that requests do not set", samplingFlags(&o.Defaults.Sampling)),
-		flags.Topic("Delegation", delegationFlags(&o.Defaults.Delegation)),
 		flags.Topic("Loading models", modelFlags(&o.model), draftsFlag(&o.runner.Drafts), o.isolation.flags()),
 		flags.Topic("Engine at an address", o.remote.flags()),
 		flags.Topic("Traces", o.record.flags(
 			"keep sealed traces of the runs whose requests ask for it (reasoning_encrypt)", []string{"traces", "trace"})),
-		flags.Topic("MEW", o.mew.flags()),
 		o.roomFlags(),
 		flags.Topic("Log",
 			flags.Name("log-format", &o.logFormat, logText, []string{logText, logJSON}, "form of the log on standard error",
@@ -145,9 +142,9 @@ func (o *serveOptions) accessFlags() flags.Table {
 
 func (o *serveOptions) reasoningFlags() flags.Table {
 	return flags.List(
-		flags.Choice("reasoning", &o.Defaults.Visibility, reasoning.VisibilityNone, visibilityNames, visibilities,
+		VisibilityFlag("reasoning", &o.Defaults.Visibility, reasoning.VisibilityNone,
 			"how much reasoning a request gets if it does not say", flags.Short("r"), flags.Common),
-		flags.Choice("max-reasoning", &o.MaxReasoning, reasoning.VisibilityFull, visibilityNames, visibilities,
+		VisibilityFlag("max-reasoning", &o.MaxReasoning, reasoning.VisibilityFull,
 			"maximum reasoning that a request may ask for; keys can allow less", flags.Common),
 		sealKeysFlag(&o.sealKeys),
 		flags.Name("sealed", &o.sealed, sealedLenient, []string{sealedLenient, sealedStrict},
@@ -215,20 +212,11 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	if err := checkModelFlags(&o.model); err != nil {
 		return err
 	}
-	if o.mew.visibility > o.MaxReasoning {
-		return Usage("--mew-reasoning %s is more than --max-reasoning %s", o.mew.visibility, o.MaxReasoning).
-			Hint("lower the first or raise the second")
-	}
-	o.record.space = o.mew.trace
 	if err := o.Defaults.Sampling.Validate(math.MaxInt32); err != nil {
-		return Usage("%v", err).From(err).Hint("%s", see(cmd))
+		return Usage("%v", err).From(err).Hint("%s", See(cmd))
 	}
 	o.parallelGiven = cmd.Flags().Changed("parallel")
 	switch {
-	case o.mew.space == "":
-		return Usage("--mew-space is empty").Hint("give the space a name")
-	case cmd.Flags().Changed("mew") && o.mew.tokens == "":
-		return Usage("--mew is empty").Hint("give the file of tokens, or leave out the flag to serve no space")
 	case o.key == "" && cmd.Flags().Changed("api-key"):
 		return Usage("--api-key is empty").Hint("give a key, or leave out the flag to serve only this machine")
 	case o.server.ModelsWrite && o.KeyFile != "":

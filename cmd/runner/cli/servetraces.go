@@ -42,7 +42,7 @@ func (a *App) keepTraces(o *recordOptions, log *slog.Logger) (*keptTraces, error
 	if o.on && o.flag == "traces" {
 		log.Info("keeping the traces that requests ask for", "sealed_to", ids)
 	}
-	if o.space || o.flag == "trace" {
+	if o.rooms || o.flag == "trace" {
 		log.Info("keeping a trace of each run in the space", "sealed_to", ids)
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -375,7 +375,7 @@ func (a *App) traceEraseCommand() *cobra.Command {
 		Short: "Erase traces for good; their entries in the chain stay",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 0) != (older >= 0) {
-				return Usage("ids or --older-than are needed, and not both").Hint("%s", see(cmd))
+				return Usage("ids or --older-than are needed, and not both").Hint("%s", See(cmd))
 			}
 			_, err := parseTraceIDs(args)
 			return err

@@ -8,6 +8,7 @@ import (
 	_ "runner/backend/remote/sglang/room"
 	_ "runner/backend/remote/vllm/room"
 	_ "runner/bench/room"
+	_ "runner/runner/delegate/room"
 	_ "runner/server/agui/room"
 	_ "runner/server/anthropic/room"
 	_ "runner/server/mew/room"

@@ -1,4 +1,4 @@
-// Package room adds MEW to the command run.
+// Package room adds MEW: the command mew, a space of the command serve, and an output of run.
 package room
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	cli.Register(cli.Room{Name: "mew", Output: &cli.Output{Name: "mew", Lines: "MEW envelopes", New: newLines}})
+	cli.Register(cli.Room{Name: "mew", Commands: commands, Serve: serve, Output: &cli.Output{Name: "mew", Lines: "MEW envelopes", New: newLines}})
 }
 
 // newLines returns a renderer that writes MEW envelopes: the prompt as a chat message from user, then the messages from

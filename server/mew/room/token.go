@@ -1,4 +1,4 @@
-package cli
+package room
 
 import (
 	"encoding/json"
@@ -7,15 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/cli"
 	"runner/cmd/runner/flags"
 	"runner/server/mew"
 	"runner/server/mew/envelope"
 )
 
-func (a *App) mewTokenCommand() *cobra.Command {
+func tokenCommand(a *cli.App) *cobra.Command {
 	kinds := []string{envelope.Chat}
 	var patterns string
-	return Command(&cobra.Command{
+	return cli.Command(&cobra.Command{
 		Use:   "token FILE ID",
 		Short: "Make a participant's token, add it to FILE and print it",
 		Long: `Make a token for the participant ID of a space that runner serve --mew serves, and add it to FILE. A FILE that
@@ -30,17 +31,17 @@ reasoning. It may always stop the reasoning that answers its own message.`,
   runner mew token tokens.json reader \
     --capabilities '[{"kind": "mcp/request",
       "payload": {"params": {"name": "read_*"}}}]'`,
-		Args: FileAndID,
+		Args: cli.FileAndID,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			capabilities, err := mewCapabilities(kinds, patterns)
+			capabilities, err := capabilitiesOf(kinds, patterns)
 			if err != nil {
-				return Usage("%v", err).From(err).Hint("%s", see(cmd))
+				return cli.Usage("%v", err).From(err).Hint("%s", cli.See(cmd))
 			}
 			token, err := mew.AddToken(args[0], args[1], capabilities)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(a.out, token)
+			fmt.Fprintln(a.Stdout(), token)
 			a.Note(fmt.Sprintf("added %s to %s; the token is shown only once", args[1], args[0]))
 			return nil
 		},
@@ -48,8 +49,8 @@ reasoning. It may always stop the reasoning that answers its own message.`,
 		flags.Text("capabilities", &patterns, "", "`JSON` list of capabilities, in place of --allow"))
 }
 
-// mewCapabilities reads patterns, or makes capabilities from kinds if there are no patterns.
-func mewCapabilities(kinds []string, patterns string) (envelope.Capabilities, error) {
+// capabilitiesOf reads patterns, or makes capabilities from kinds if there are no patterns.
+func capabilitiesOf(kinds []string, patterns string) (envelope.Capabilities, error) {
 	if patterns != "" {
 		return envelope.ParseCapabilities([]byte(patterns))
 	}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"runner/cmd/runner/flags"
+	"runner/generation"
+	"runner/models"
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// Session is a command of a room that runs one model until it is stopped: its flags, its model and the traces of its
+// runs.
+type Session struct {
+	app     *App
+	options runOptions
+	cfg     runner.Config
+	model   models.Model
+	gen     generator
+	kept    *keptTraces
+	// Logger is the session's from [Session.Check] on.
+	Logger *slog.Logger
+}
+
+// NewSession returns a session whose flags have not been set yet.
+func (a *App) NewSession() *Session {
+	s := &Session{app: a}
+	s.options.addRooms(a)
+	return s
+}
+
+// Tools is the flag that names a file of functions.
+func (s *Session) Tools(usage string) flags.Table {
+	return flags.Text("tools", &s.options.tools, "", usage)
+}
+
+// Flags are the other flags. trace says which runs are recorded.
+func (s *Session) Flags(trace string) flags.Table {
+	o := &s.options
+	return flags.List(
+		systemFlag(&o.system),
+		o.reasoningFlags(),
+		rationaleFlag(&o.request.Rationale),
+		flags.Int("max-tokens", &o.request.MaxTokens, 0, 0, math.MaxInt,
+			"generate at most `N` tokens in a turn, reasoning included (0: what fits into the context)", flags.Short("n")),
+		o.roomFlags(),
+		flags.Topic("Sampling", samplingFlags(&o.request.Sampling), flags.Seed("seed", &o.seed,
+			"seed `N` of every turn (default: random)", flags.Short("s"))),
+		flags.Topic("Loading the model", modelFlags(&o.model), draftsFlag(&o.drafts), o.isolation.flags(),
+			templateFlag(&o.chatTemplate)),
+		flags.Topic("Traces", o.record.flags(trace, []string{"trace"})),
+		flags.Switch("verbose", &o.verbose, "log more", flags.Short("v")),
+	).Showing("max-tokens", "temperature", "seed", "verbose")
+}
+
+// Check refuses flags that no model supports, reads the files that flags name, and finds the model that the argument
+// names. Nothing is opened.
+func (s *Session) Check(cmd *cobra.Command, args []string) (err error) {
+	o := &s.options
+	if err := o.validate(cmd); err != nil {
+		return err
+	}
+	if err := s.app.Isolate(o.isolation); err != nil {
+		return err
+	}
+	if s.model, err = s.app.resolve(append(args, demoName)[0]); err != nil {
+		return err
+	}
+	s.cfg, err = s.app.readRequestFiles(o)
+	s.Logger = s.app.Logger(logText, o.verbose)
+	s.cfg.CallMemory, s.cfg.Logger = runner.NewCallMemory(ownCalls, callAge), s.Logger
+	return err
+}
+
+// Request is what the flags ask for.
+func (s *Session) Request() generation.Request { return s.options.request }
+
+// Records reports whether the runs are recorded.
+func (s *Session) Records() bool { return s.options.record.on }
+
+// Open loads the model. The caller closes the session.
+func (s *Session) Open(ctx context.Context) (err error) {
+	if s.kept, err = s.app.keepTraces(&s.options.record, s.Logger); err != nil {
+		return err
+	}
+	if s.gen, _, err = s.app.open(ctx, s.model, s.options.model, s.cfg, s.app.Spinner()); err != nil {
+		err = errors.Join(err, s.kept.close())
+	}
+	return err
+}
+
+// Generate asks the model.
+func (s *Session) Generate(ctx context.Context, q generation.Request,
+	o generation.Observer) iter.Seq2[reasoning.Event, error] {
+	return s.gen.Generate(ctx, q, o)
+}
+
+// Observe returns the observer of a run, which records it if runs are recorded. of names what the run answers.
+func (s *Session) Observe(of string) generation.Observer {
+	if s.kept == nil {
+		return generation.Unobserved{}
+	}
+	return s.kept.traces.Tracer(wire.Local, "--trace", of)
+}
+
+// Close unloads the model and closes the store of traces. Call it when all runs have ended.
+func (s *Session) Close() error { return errors.Join(s.gen.Close(), s.kept.close()) }
