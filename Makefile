@@ -48,7 +48,7 @@ endif
 
 # The packages that link the C++ engine (engine) and those that do not (pure), tests included.
 engine_pkgs = $(shell $(GO) list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... | \
-  grep 'runner/backend/llamacpp' | sed 's/[ ].*//; s/\.test$$//; s/_test$$//' | sort -u)
+  grep 'github.com/ollama/ollama' | sed 's/[ ].*//; s/\.test$$//; s/_test$$//' | sort -u)
 pure_pkgs   = $(filter-out $(engine_pkgs),$(shell $(GO) list ./...))
 
 .PHONY: help
@@ -137,7 +137,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@echo "packages that link the engine, and end-to-end tests"
 	@$(GO) test -timeout 25m $(engine_pkgs)
 	@echo "package grammar against llama.cpp's own grammar engine, and products with weights stored by llama.cpp"
-	@$(GO) test -tags peer -run '(Masks|Refusals)Agree$$|^TestPeerProducts$$' ./backend/llamacpp
+	@$(GO) test -tags peer -run '(Masks|Refusals)Agree$$|^TestProducts$$' ./backend/llamacpp ./backend/llamacpp/kernels
 	@scripts/fuzz.sh 1s
 	@$(MAKE) --no-print-directory package-check
 
@@ -181,7 +181,7 @@ test-clients: build ## test bin/runner serve with the official clients for Node 
 .PHONY: bench
 bench: build engines ## run the short benchmarks of docs/benchmarks.md and renew its tables of runner bench
 	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning/... ./chattemplate/... ./runner
-	$(GO) test -tags peer -run '^$$' -bench . -benchmem ./backend/llamacpp
+	$(GO) test -tags peer -run '^$$' -bench . -benchmem ./backend/llamacpp ./backend/llamacpp/kernels
 	$(GO) run ./scripts/benchtables docs/benchmarks.md
 
 .PHONY: pairs

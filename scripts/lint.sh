@@ -58,10 +58,11 @@ mac_go() {
   mkdir -p "$dir/engine" "$dir/include/mach"
   cp go.sum "$dir"
   cp "$(go list -m -f '{{.Dir}}' $engine)/go.mod" "$dir/engine/go.mod"
-  go list -f '{{join .Imports "\n"}}' ./backend/llamacpp | sed -n "s|^$engine/||p" | while IFS= read -r package; do
-    mkdir -p "$dir/engine/$package"
-    echo "package engine" >"$dir/engine/$package/engine.go"
-  done
+  go list -f '{{join .Imports "\n"}}' ./backend/llamacpp/... | sed -n "s|^$engine/||p" | sort -u |
+    while IFS= read -r package; do
+      mkdir -p "$dir/engine/$package"
+      echo "package engine" >"$dir/engine/$package/engine.go"
+    done
   cp go.mod "$dir"
   go mod edit -replace "$engine=$dir/engine" "$dir/go.mod"
   cat >"$dir/include/mach/mach_vm.h" <<'END'
@@ -100,9 +101,9 @@ for_macs() {
   zig=$(echo "$tools"/ziglang/lib/python3*/site-packages/ziglang/zig)
   echo "C++ for Macs with Apple silicon"
   mac_go build ./backend/llamacpp
-  for file in backend/llamacpp/testdata/*.cpp; do
-    "$zig" c++ -target aarch64-macos -std=c++17 -O1 -Wall -Wextra -Werror -DRUNNER_PEER -Ibackend/llamacpp \
-      -c "$file" -o "$tools/mac/test.o"
+  for file in backend/llamacpp/testdata/*.cpp backend/llamacpp/kernels/testdata/*.cpp; do
+    "$zig" c++ -target aarch64-macos -std=c++17 -O1 -Wall -Wextra -Werror -DRUNNER_PEER \
+      -I"$(dirname "$file")/.." -c "$file" -o "$tools/mac/test.o"
   done
   echo "vet for Macs with Apple silicon, with cgo"
   mac_go vet ./...

@@ -1,6 +1,6 @@
-// Package testenv has what tests of many packages need. It finds what a machine may lack: what scripts install in
-// .cache, and the rights to mount file systems. It also has a buffer that goroutines share, and starts servers. It
-// knows nothing of the packages that are tested. Only tests import it.
+// Package testenv has what tests of many packages need. It finds what a machine may lack: compilers, what scripts
+// install in .cache, and the rights to mount file systems. It also has a buffer that goroutines share, seeds for what
+// tests draw, and starts servers. It knows nothing of the packages that are tested. Only tests import it.
 //
 // Rule: a test is skipped if something that it needs is not there, with the reason and how to get it. What is there but
 // does not work is a failure, so a skip hides none.

@@ -1,7 +1,6 @@
 package llamacpp
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/backend/llamacpp/kernels/kernelstest"
 	"runner/models/demo"
 	"runner/models/random"
 )
@@ -197,51 +197,6 @@ func BenchmarkDecodeTogether(b *testing.B) {
 	}
 }
 
-// BenchmarkLargeModel measures two layers in the shape of gpt-oss-20b with this package's kernels and the engine's:
-// a prompt of 128 tokens, then single tokens.
-func BenchmarkLargeModel(b *testing.B) {
-	c := random.Full20B
-	c.Layers, c.Vocabulary = 2, 4096
-	path := writeModel(b, c)
-	if err := start(); err != nil {
-		b.Fatal(err)
-	}
-	defer useKernels(ownKernels)
-	for _, threads := range []int{1, 2} {
-		for _, kernels := range append([]string{""}, allKernels()...) {
-			b.Run(fmt.Sprintf("threads=%d/kernels=%s", threads, cmp.Or(kernels, "engine")), func(b *testing.B) {
-				useKernels(kernels)
-				m := openModel(b, path, backend.Config{ContextSize: 1024, Sequences: 1, BatchSize: 128, Threads: threads})
-				s, err := m.NewSequence()
-				if err != nil {
-					b.Fatal(err)
-				}
-				prompt := someTokens(128, 1)
-				feed := func(tokens []backend.Token) time.Duration {
-					began := time.Now()
-					in, out := []backend.Input{{Sequence: s, Tokens: tokens}}, make([]backend.Output, 1)
-					if err := m.Step(b.Context(), in, out); err != nil {
-						b.Fatal(err)
-					}
-					return time.Since(began)
-				}
-				var prefill, decode time.Duration
-				for range b.N {
-					if _, err := s.Truncate(0); err != nil {
-						b.Fatal(err)
-					}
-					prefill += feed(prompt)
-					for i := range 8 {
-						decode += feed(prompt[i : i+1])
-					}
-				}
-				b.ReportMetric(float64(128*b.N)/prefill.Seconds(), "prefill-t/s")
-				b.ReportMetric(float64(8*b.N)/decode.Seconds(), "decode-t/s")
-			})
-		}
-	}
-}
-
 // BenchmarkEngines measures the bundled model's decoding, alone and with eight sequences, on the compiled-in engine and
 // on one in shared libraries.
 func BenchmarkEngines(b *testing.B) {
@@ -267,7 +222,7 @@ func BenchmarkEngines(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					in[i] = backend.Input{Sequence: s, Tokens: someTokens(16, i), Sampling: &backend.Sampling{}}
+					in[i] = backend.Input{Sequence: s, Tokens: kernelstest.Tokens(16, i), Sampling: &backend.Sampling{}}
 				}
 				tokens := 0
 				for b.Loop() {

@@ -1,8 +1,7 @@
-// Package llamacpp runs GGUF models in this process with llama.cpp. It is the only package of the project that uses
-// cgo.
+// Package llamacpp runs GGUF models in this process with llama.cpp. Only it and its kernels use cgo.
 //
 // The compiled-in engine's C++ comes from the Go module github.com/ollama/ollama; its packages are imported only to be
-// linked. capi.h declares the functions used, and shim.cpp turns exceptions and assertions into errors. Before the
+// linked. Package capi declares the functions used, and shim.cpp turns exceptions and assertions into errors. Before the
 // engine opens a file, package gguf reads its header and this package checks everything that the engine would trust.
 //
 // [OpenFolder] opens a newer llama.cpp from a folder of shared libraries. All engines run through the same code: an

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
+	"runtime"
 	"runtime/cgo"
 	"slices"
 	"strings"
@@ -20,6 +22,9 @@ import (
 
 	_ "github.com/ollama/ollama/llama/llama.cpp/src"      // llama.cpp
 	_ "github.com/ollama/ollama/ml/backend/ggml/ggml/src" // ggml and its CPU backend, on macOS Metal as well
+
+	_ "runner/backend/llamacpp/capi" // see there
+	"runner/backend/llamacpp/kernels"
 )
 
 // Engine is one llama.cpp: the compiled-in one, or one from a folder of shared libraries. Its methods may be called
@@ -29,7 +34,7 @@ type Engine struct {
 	version string
 	// folder is where the libraries are. It is empty for the compiled-in engine.
 	folder string
-	// kernels names the instructions of this package's kernels. It is empty if only the engine's own kernels run.
+	// kernels names the instructions of the runner's own kernels. It is empty if only the engine's run.
 	kernels string
 	// cpu is the name of the library that computes on the CPU, for an engine from a folder. It is empty if that is a
 	// part of libggml.
@@ -59,8 +64,7 @@ var start = sync.OnceValue(func() error {
 	if !C.shim_known(builtin.c) {
 		return ErrIncompatible
 	}
-	offerKernels()
-	builtin.kernels = ownKernels
+	builtin.kernels = kernels.Offer()
 	builtin.libraries = loadLibraries(LibraryFolders())
 	return nil
 })
@@ -73,6 +77,46 @@ func (e *Engine) Version() string { return e.version }
 
 // Folder is where the engine's libraries are. It is empty for the compiled-in engine.
 func (e *Engine) Folder() string { return e.folder }
+
+// Kernels says which kernels compute on the CPU, for people to read.
+func (e *Engine) Kernels() string {
+	switch {
+	case e.cpu != "":
+		return e.cpu
+	case e.folder != "":
+		return "those in libggml"
+	case e.kernels != "":
+		return "the runner's own, with " + e.kernels
+	}
+	switch runtime.GOOS + " " + runtime.GOARCH {
+	case "linux arm64":
+		return "the engine's; the runner's own need 8-bit dot products (asimddp)"
+	case "darwin arm64":
+		return "the engine's"
+	}
+	return "the engine's; the runner's own need AVX2 with FMA and F16C"
+}
+
+// kernelsOf says which kernels compute a model.
+func (e *Engine) kernelsOf(p *plan) string {
+	switch {
+	case e.folder != "" && p.gpuLayers > 0:
+		names := []string{}
+		for _, l := range e.libraries {
+			if l.Err == nil {
+				names = append(names, filepath.Base(l.Path))
+			}
+		}
+		if len(names) > 0 {
+			return strings.Join(names, ", ")
+		}
+	case e.folder == "" && e.kernels != "" && p.gpuLayers > 0:
+		return "the engine's on the GPU"
+	case e.folder == "" && e.kernels != "" && !p.own:
+		return e.Kernels() + "; for weights in some formats the engine's"
+	}
+	return e.Kernels()
+}
 
 // Architectures lists the model architectures that the engine runs, in alphabetical order.
 func (e *Engine) Architectures() []string { return slices.Sorted(maps.Keys(e.generative)) }

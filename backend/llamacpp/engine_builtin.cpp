@@ -1,6 +1,6 @@
 // The compiled-in llama.cpp as an engine.
 
-#include "capi_builtin.h"
+#include "capi/capi_builtin.h"
 #include "engine.h"
 
 #include <cstring>

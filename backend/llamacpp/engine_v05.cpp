@@ -1,6 +1,6 @@
 // The parameters of llama.cpp 0.5 and 0.6.
 
-#include "capi_v05.h"
+#include "capi/capi_v05.h"
 #include "engine.h"
 
 namespace {

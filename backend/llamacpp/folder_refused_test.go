@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"runner/testenv"
 )
 
 // libraryFolder makes a folder with these files. A text that starts with "-> " makes a symbolic link. It belongs to
@@ -196,7 +198,7 @@ func TestHomebrewFolders(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the libraries of this test are Linux's")
 	}
-	cc := compiler(t, "CC")
+	cc := testenv.Compiler(t, "CC")
 	dir := libraryFolder(t, map[string]string{"libllama-common.so": "x"})
 	cellar := filepath.Dir(dir)
 	lib, libexec := filepath.Join(cellar, "ggml", "lib"), filepath.Join(cellar, "ggml", "libexec")
@@ -283,7 +285,7 @@ func TestOddLibraries(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the libraries of this test are Linux's")
 	}
-	cc := compiler(t, "CC")
+	cc := testenv.Compiler(t, "CC")
 	dir := libraryFolder(t, map[string]string{"libllama.so": "x"})
 	run := func(want string) {
 		t.Helper()

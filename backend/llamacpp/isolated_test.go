@@ -42,9 +42,7 @@ func number64(name string) int64 {
 
 func TestMain(m *testing.M) {
 	if os.Getenv(engineVariable) == "" {
-		code := m.Run()
-		removeCompiled()
-		os.Exit(code)
+		os.Exit(m.Run())
 	}
 	if n := number64(limitVariable); n > 0 {
 		if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)}); err != nil {

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"runner/testenv"
 )
 
 // TestLibraries loads unusable libraries from a folder. Their log messages must reach the engine's log, although
@@ -17,7 +19,7 @@ func TestLibraries(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the libraries of this test are built for Linux")
 	}
-	cc := compiler(t, "CC")
+	cc := testenv.Compiler(t, "CC")
 	if err := start(); err != nil {
 		t.Fatal(err)
 	}

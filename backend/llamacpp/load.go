@@ -17,6 +17,7 @@ import (
 	"runner/backend"
 	"runner/backend/gguf"
 	"runner/backend/ledger"
+	"runner/backend/llamacpp/kernels"
 	"runner/backend/sample"
 	"runner/backend/tokenizer"
 	"runner/hint"
@@ -222,7 +223,7 @@ func (m *Model) load(ctx context.Context, path, name string, f *gguf.File, p *pl
 		return fail("the engine could not start its threads")
 	}
 	if p.helped {
-		help(p.threads - 1)
+		kernels.Help(p.threads - 1)
 	}
 	options := p.contextOptions()
 	options.cancel = (*C.int32_t)(unsafe.Pointer(m.cancel))

@@ -19,6 +19,7 @@ import (
 	"runner/grammar"
 	"runner/grammar/gbnf"
 	"runner/models/random"
+	"runner/testenv"
 )
 
 // pair is one grammar in both engines, at the same place.
@@ -360,9 +361,9 @@ func timeAsks(b *testing.B, tokens []backend.Token, open func() engine, ask func
 	for b.Loop() {
 		e := open()
 		for _, t := range tokens {
-			start := threadTime()
+			start := testenv.ThreadTime()
 			ok, err := ask(e, t)
-			times = append(times, threadTime()-start)
+			times = append(times, testenv.ThreadTime()-start)
 			if err == nil {
 				err = e.accept(t)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/gguf"
+	"runner/backend/llamacpp/kernels"
 )
 
 // Limits on a Config in addition to the contract's.
@@ -26,7 +27,7 @@ const _ = uint(C.GGML_MAX_N_THREADS - backend.MaxThreads)
 // plan is a Config in which every default is decided.
 type plan struct {
 	context, sequences, cells, batch, threads, gpuLayers int
-	// helped reports that the engine computes with one thread, and that the other threads help this package's
+	// helped reports that the engine computes with one thread, and that the other threads help the runner's own
 	// kernels. A plan with one thread does not change the number of helpers of other models.
 	helped bool
 
@@ -40,8 +41,8 @@ type plan struct {
 	flash     C.enum_llama_flash_attn_type
 	cacheType C.enum_ggml_type
 	device    string
-	// own reports that this package's kernels read all weights. exact reports that a token's logits depend on its sequence
-	// alone, see ownKernels.
+	// own reports that the runner's own kernels read all weights. exact reports that a token's logits depend on its
+	// sequence alone, see package kernels.
 	own, exact bool
 	// takes is the memory that the model needs.
 	takes backend.Memory
@@ -306,7 +307,7 @@ type shape struct {
 	sliding                   []bool // which layers slide
 	state                     int64  // bytes of the recurrent layers of one sequence
 	ahead                     int64  // largest product of feed-forward width and experts used
-	own                       bool   // this package's kernels read every tensor's format
+	own                       bool   // the runner's own kernels read every tensor's format
 }
 
 // slidingPeriod is, for each architecture, the number of layers after which one has full attention; the others
@@ -351,7 +352,7 @@ func newShape(files []*gguf.File) *shape {
 					s.repackedNew += t.Size
 				}
 			}
-			s.own = s.own && ownFormats[t.Type.String()]
+			s.own = s.own && kernels.Read(t.Type.String())
 		}
 	}
 	heads := key("attention.head_count", 1)

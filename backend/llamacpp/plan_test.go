@@ -10,6 +10,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/gguf"
+	"runner/backend/llamacpp/kernels"
 	"runner/models/random"
 )
 
@@ -136,7 +137,7 @@ func TestNoHeaderFitsByOverflow(t *testing.T) {
 func TestHelpIsNotWithdrawn(t *testing.T) {
 	path := writeModel(t, random.Config{Layers: 1})
 	openModel(t, path, backend.Config{}) // starts the engine
-	if ownKernels == "" {
+	if kernels.Offer() == "" {
 		t.Skip("the processor can run none of the package's kernels, so there are no helpers")
 	}
 	f, err := gguf.Open(path)
@@ -168,7 +169,7 @@ func TestTinyModelsTakeOneHelper(t *testing.T) {
 		{8, backend.Config{}, 2, true}, {1, backend.Config{}, 1, false}, {8, backend.Config{Threads: 3}, 3, true},
 		{8, backend.Config{CacheType: "f32"}, 1, false},
 	} {
-		if ownKernels == "" && c.helped {
+		if kernels.Offer() == "" && c.helped {
 			c.want, c.helped = max(c.cfg.Threads, 1), false
 		}
 		p, err := newPlan(path, []*gguf.File{f}, c.cfg, Machine{Cores: c.cores}, 0, &builtin, nil)

@@ -3,7 +3,7 @@
 #ifndef RUNNER_SHIM_H
 #define RUNNER_SHIM_H
 
-#include "capi.h"
+#include "capi/capi.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"runner/testenv"
 )
 
 // TestShimSanitized compiles shim.cpp and the engines' files with the address and undefined-behaviour sanitizers
 // against a stub of the engine. The stub throws, asserts and fails in every way that the shim guards against.
 // testdata/stub.cpp has the stub and the checks.
 func TestShimSanitized(t *testing.T) {
-	cxx := compiler(t, "CXX")
+	cxx := testenv.Compiler(t, "CXX")
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,7 @@ type System struct {
 	// Libraries are the device libraries found with the program or in the engine's folder.
 	Libraries []Library
 	Features  []Feature
-	// Kernels names the instructions that this package's kernels use. It is empty where only the engine's kernels
-	// run.
+	// Kernels names the instructions that the runner's own kernels use. It is empty where only the engine's run.
 	Kernels string
 }
 

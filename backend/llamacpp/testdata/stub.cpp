@@ -1,8 +1,8 @@
 // A stub of the engine for TestShimSanitized. On demand it fails in every way that the shim must survive. Prints
 // "ok".
 
-#include "capi_builtin.h"
-#include "capi_v05.h"
+#include "capi/capi_builtin.h"
+#include "capi/capi_v05.h"
 #include "engine.h"
 #include "libraries.h"
 
