@@ -160,9 +160,9 @@ func (c *chat) load(_ context.Context, path string) error {
 	}
 	old := c.said()
 	c.talk, c.stats, c.again, c.changed = talk, stats{}, 0, true
-	c.say("Loaded %s from %s.", count(c.said(), "message", "messages"), path)
+	c.say("Loaded %s from %s.", Count(c.said(), "message", "messages"), path)
 	if old > 0 {
-		c.say("They take the place of %s.", count(old, "message", "messages"))
+		c.say("They take the place of %s.", Count(old, "message", "messages"))
 	}
 	if model != "" && model != c.name {
 		c.say("The model was %s; this is %s. /model changes it.", model, c.name)

@@ -85,11 +85,11 @@ func (a *App) resume(o *runOptions, prompted bool) (*conversation.Kept, error) {
 	if err := o.keep.check(a, !prompted && a.inTerminal && a.outTerminal); err != nil {
 		return nil, err
 	}
-	return a.openKept(&o.record.keys)
+	return a.openKept(&o.sealing.Keys)
 }
 
 // openKept asks for the keyring's passphrase and opens the conversation that was kept last.
-func (a *App) openKept(k *keyringFlags) (*conversation.Kept, error) {
+func (a *App) openKept(k *KeyringFlags) (*conversation.Kept, error) {
 	path, err := keptFile()
 	if err != nil {
 		return nil, err
@@ -97,11 +97,11 @@ func (a *App) openKept(k *keyringFlags) (*conversation.Kept, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, Input("no conversation is kept").From(err).Hint("keep one with runner run --%s", keepFlag)
 	}
-	ring, err := k.load()
+	ring, err := k.Load()
 	if err != nil {
 		return nil, err
 	}
-	phrase, err := a.passphrase(k, false)
+	phrase, err := a.Passphrase(k, false)
 	if err != nil {
 		return nil, err
 	}
@@ -144,12 +144,12 @@ type keeper struct {
 }
 
 // newKeeper returns a keeper that seals to the keys that traces are sealed to.
-func (a *App) newKeeper(o *recordOptions) (*keeper, error) {
+func (a *App) newKeeper(s *Sealing) (*keeper, error) {
 	path, err := keptFile()
 	if err != nil {
 		return nil, err
 	}
-	to, err := a.recipients(o)
+	to, err := s.Recipients(a)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (c *chat) keep() {
 
 // goesOn says that the chat goes on with a kept conversation.
 func (c *chat) goesOn(kept *conversation.Kept) {
-	c.say("Going on with %s of %s.", count(c.said(), "message", "messages"),
+	c.say("Going on with %s of %s.", Count(c.said(), "message", "messages"),
 		kept.Saved.Local().Format("2006-01-02 15:04"))
 	if was := cmp.Or(kept.Model, c.name); was != c.name {
 		c.say("The model was %s; this is %s.", was, c.name)

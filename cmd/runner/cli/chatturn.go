@@ -95,7 +95,7 @@ func left(messages int) string {
 	if messages == 0 {
 		return "no message is left"
 	}
-	return count(messages, "message is left", "messages are left")
+	return Count(messages, "message is left", "messages are left")
 }
 
 func (c *chat) clear(context.Context, string) error {
@@ -169,11 +169,11 @@ func (c *chat) generate(ctx context.Context, q *question) (out generation.Reply,
 		req.ToolChoice = generation.ToolChoiceAuto // the required call was made; do not require another one
 	}
 	presses := c.interruptibly(ctx, func(ctx context.Context) {
-		out, err = generate(ctx, c.gen, req, c.options.records.tracer(newRunID()),
+		out, err = generate(ctx, c.gen, req, c.options.observer(newRunID()),
 			outputNamed(outputText).New(c.app.streams(c.options, c.spinner), Asked{}), c.spinner)
 	})
 	c.interrupted = presses > 1
-	c.options.records.tell(out.Result, func(line string) { c.say("%s", line) })
+	c.options.record.Tell(out.Result, func(line string) { c.say("%s", line) })
 	c.stats.add(out, c.info, c.loaded)
 	return out, err
 }

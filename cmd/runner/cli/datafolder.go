@@ -70,12 +70,3 @@ func keyFile(given, name, flag string) (string, error) {
 	}
 	return filepath.Join(dir, name), nil
 }
-
-// tracesFolder returns the folder of the traces: given, or the default.
-func tracesFolder(given string) (string, error) {
-	if given != "" {
-		return given, nil
-	}
-	data, err := DataFolder()
-	return filepath.Join(data, "traces"), err
-}

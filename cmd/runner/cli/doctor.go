@@ -129,7 +129,7 @@ func countModels(r *report) {
 		}
 	}
 	if n := len(unfinished(partials)); n > 0 {
-		r.ok("unfinished", "%s; runner list shows how to go on", count(n, "download", "downloads"))
+		r.ok("unfinished", "%s; runner list shows how to go on", Count(n, "download", "downloads"))
 	}
 }
 
@@ -159,10 +159,10 @@ func (a *App) checkModel(ctx context.Context, r *report, model models.Model, cfg
 	}
 	r.ok("computed by", "%s", computedBy(info, own))
 	r.ok("loads", "in %s on %s with %s, %s on a GPU", seconds(loaded), info.Device,
-		count(info.Threads, "thread", "threads"), count(info.GPULayers, "layer", "layers"))
+		Count(info.Threads, "thread", "threads"), Count(info.GPULayers, "layer", "layers"))
 	r.ok("context", "%d tokens, trained for %d", info.ContextSize, info.TrainedContext)
 	if info.ContextReason != "" {
-		r.ok("cache", "%s; the context is %s", count(info.CacheTokens, "token", "tokens"), info.ContextReason)
+		r.ok("cache", "%s; the context is %s", Count(info.CacheTokens, "token", "tokens"), info.ContextReason)
 	}
 	if warning := splitWarning(&info); warning != "" {
 		r.warn("pre-tokenizer", "%s", warning)
@@ -251,8 +251,8 @@ func (r *report) print(w io.Writer) error {
 	return tab.Flush()
 }
 
-// count formats a number of things, in the singular or plural.
-func count(n int, one, many string) string {
+// Count formats a number of things, in the singular or plural.
+func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

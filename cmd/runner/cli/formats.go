@@ -1,14 +1,10 @@
 package cli
 
-import (
-	"context"
+import "context"
 
-	"runner/server/traces"
-)
-
-// mountFormats adds the wire formats to a server. The server keeps traces if kept is not nil. Until ctx ends, the
-// sealing keys are reloaded whenever their file changes.
-func mountFormats(ctx context.Context, o *serveOptions, kept *keptTraces) error {
+// mountFormats adds the wire formats to a server. Until ctx ends, the sealing keys are reloaded whenever their file
+// changes.
+func mountFormats(ctx context.Context, o *serveOptions) error {
 	path, err := sealKeysPath(o.sealKeys)
 	if err != nil {
 		return err
@@ -17,13 +13,9 @@ func mountFormats(ctx context.Context, o *serveOptions, kept *keptTraces) error 
 		return err
 	}
 	go followSealKeys(ctx, path, o.Seal, sealReloadEvery, o.Logger)
-	o.StrictSeal, o.Traces = o.sealed == sealedStrict, kept.recorder(o.record.on)
-	o.Recorder = kept.recorder(true)
-	served := traces.Config{}
-	if o.Traces != nil {
-		served = traces.Config{Store: kept.store, Logger: kept.log}
+	if o.StrictSeal = o.sealed == sealedStrict; o.Recorder.On() {
+		o.Traces = o.Recorder
 	}
-	o.Mount(traces.New(served))
 	for _, r := range o.rooms {
 		if r.Formats == nil {
 			continue

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,23 +22,25 @@ import (
 // passphraseVariable is the environment variable that holds the keyring's passphrase if --passphrase-file is not given.
 const passphraseVariable = "RUNNER_PASSPHRASE"
 
-// keyringFlags are the flags of commands that need a keyring.
-type keyringFlags struct{ file, passphraseFile string }
+// KeyringFlags are the flags of commands that need a keyring.
+type KeyringFlags struct{ file, passphraseFile string }
 
-// flags are the flag of the file and the one for the passphrase.
-func (k *keyringFlags) flags() flags.Table {
-	return flags.List(k.fileFlag(), flags.Text("passphrase-file", &k.passphraseFile, "",
+// Flags are the flag of the file and the one for the passphrase.
+func (k *KeyringFlags) Flags() flags.Table {
+	return flags.List(k.FileFlag(), flags.Text("passphrase-file", &k.passphraseFile, "",
 		"`FILE` whose first line is the passphrase (default: "+passphraseVariable+", or asked for)"))
 }
 
-func (k *keyringFlags) fileFlag() flags.Table {
-	return flags.Text("keyring", &k.file, "", "`FILE` of the keys (default: in the data folder)")
+// FileFlag is the flag of the file.
+func (k *KeyringFlags) FileFlag(marks ...flags.Mark) flags.Table {
+	return flags.Text("keyring", &k.file, "", "`FILE` of the keys (default: in the data folder)", marks...)
 }
 
 // path returns the path of the keyring. If it is the default path, its folder is made.
-func (k *keyringFlags) path() (string, error) { return keyFile(k.file, "trace.keys", "keyring") }
+func (k *KeyringFlags) path() (string, error) { return keyFile(k.file, "trace.keys", "keyring") }
 
-func (k *keyringFlags) load() (*keys.Keyring, error) {
+// Load reads the keyring.
+func (k *KeyringFlags) Load() (*keys.Keyring, error) {
 	path, err := k.path()
 	if err != nil {
 		return nil, err
@@ -50,8 +53,8 @@ func (k *keyringFlags) load() (*keys.Keyring, error) {
 }
 
 // public returns the public key with an id.
-func (k *keyringFlags) public(id string) (key trace.Recipient, err error) {
-	ring, err := k.load()
+func (k *KeyringFlags) public(id string) (key trace.Recipient, err error) {
+	ring, err := k.Load()
 	if err != nil {
 		return key, err
 	}
@@ -64,17 +67,17 @@ func (k *keyringFlags) public(id string) (key trace.Recipient, err error) {
 }
 
 // current returns the public key that traces are sealed to by default.
-func (k *keyringFlags) current() (key trace.Recipient, err error) {
-	ring, err := k.load()
+func (k *KeyringFlags) current() (key trace.Recipient, err error) {
+	ring, err := k.Load()
 	if err != nil {
 		return key, err
 	}
 	return ring.Current(), nil
 }
 
-// passphrase returns the keyring's passphrase. It is never an argument, because other users can see those. twice makes
+// Passphrase returns the keyring's passphrase. It is never an argument, because other users can see those. twice makes
 // the user type it a second time, for a new keyring.
-func (a *App) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
+func (a *App) Passphrase(k *KeyringFlags, twice bool) ([]byte, error) {
 	if k.passphraseFile != "" {
 		text, err := a.ReadFile("--passphrase-file", k.passphraseFile)
 		line, _, _ := bytes.Cut([]byte(text), []byte("\n"))
@@ -154,6 +157,19 @@ func untilSignalled(read func() ([]string, error)) ([]string, error) {
 	}
 }
 
+// addKeys adds the command for keys to the command trace. Conversations are sealed to the same keys as traces, so it is
+// there in a program that records no traces.
+func (a *App) addKeys(root *cobra.Command) {
+	at := slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == "trace" })
+	if at >= 0 {
+		root.Commands()[at].AddCommand(a.traceKeysCommand())
+		return
+	}
+	cmd := Group("trace", "Keep the keys that conversations are sealed to", "", a.traceKeysCommand())
+	cmd.GroupID = "traces"
+	root.AddCommand(cmd)
+}
+
 func (a *App) traceKeysCommand() *cobra.Command {
 	cmd := Group("keys", "Keep the keys that sealed traces are read with",
 		`Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no passphrase.
@@ -165,7 +181,7 @@ The private key opens them and is protected by a passphrase. The passphrase is a
 }
 
 func (a *App) keysNewCommand() *cobra.Command {
-	k := &keyringFlags{}
+	k := &KeyringFlags{}
 	return Command(&cobra.Command{
 		Use:   "new",
 		Short: "Make a keyring with one key and print its public key",
@@ -180,7 +196,7 @@ func (a *App) keysNewCommand() *cobra.Command {
 			if _, err := os.Lstat(path); err == nil {
 				return keyringThere(path)
 			}
-			phrase, err := a.passphrase(k, true)
+			phrase, err := a.Passphrase(k, true)
 			if err != nil {
 				return err
 			}
@@ -198,7 +214,7 @@ func (a *App) keysNewCommand() *cobra.Command {
 			fmt.Fprintln(a.out, ring.Current())
 			return nil
 		},
-	}, k.flags())
+	}, k.Flags())
 }
 
 func keyringThere(path string) error {
@@ -207,13 +223,13 @@ func keyringThere(path string) error {
 }
 
 func (a *App) keysListCommand() *cobra.Command {
-	k := &keyringFlags{}
+	k := &KeyringFlags{}
 	return Command(&cobra.Command{
 		Use:   "list",
 		Short: "List the keys, the current one first",
 		Args:  NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			ring, err := k.load()
+			ring, err := k.Load()
 			if err != nil {
 				return err
 			}
@@ -226,11 +242,11 @@ func (a *App) keysListCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}, k.fileFlag())
+	}, k.FileFlag())
 }
 
 func (a *App) keysExportCommand() *cobra.Command {
-	k := &keyringFlags{}
+	k := &KeyringFlags{}
 	return Command(&cobra.Command{
 		Use:   "export [ID]",
 		Short: "Print a public key, the current one without ID",
@@ -245,22 +261,22 @@ func (a *App) keysExportCommand() *cobra.Command {
 			}
 			return err
 		},
-	}, k.fileFlag())
+	}, k.FileFlag())
 }
 
 func (a *App) keysRotateCommand() *cobra.Command {
-	k := &keyringFlags{}
+	k := &KeyringFlags{}
 	return Command(&cobra.Command{
 		Use:   "rotate",
 		Short: "Make a new key the current one and print its public key",
 		Long:  "Make a new key the current one and print its public key. Older keys go on opening what was sealed to them.",
 		Args:  NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			ring, err := k.load()
+			ring, err := k.Load()
 			if err != nil {
 				return err
 			}
-			phrase, err := a.passphrase(k, false)
+			phrase, err := a.Passphrase(k, false)
 			if err != nil {
 				return err
 			}
@@ -277,5 +293,5 @@ func (a *App) keysRotateCommand() *cobra.Command {
 			fmt.Fprintln(a.out, ring.Current())
 			return nil
 		},
-	}, k.flags())
+	}, k.Flags())
 }

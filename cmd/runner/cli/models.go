@@ -142,9 +142,9 @@ func (a *App) remove(name string, all bool) error {
 	if done.Files+partials == 0 {
 		return Input("there is nothing of %s here", repo.ID()).Hint("see runner list")
 	}
-	what := []string{count(done.Files, "file", "files")}
+	what := []string{Count(done.Files, "file", "files")}
 	if partials > 0 {
-		what = append(what, count(partials, "unfinished download", "unfinished downloads"))
+		what = append(what, Count(partials, "unfinished download", "unfinished downloads"))
 	}
 	a.Note(fmt.Sprintf("removed %s: %s, %s", name, strings.Join(what, " and "), render.Size(done.Bytes+bytes)))
 	return nil
@@ -216,7 +216,7 @@ func (a *App) verify(ctx context.Context, repos []cache.Repo) error {
 		case err != nil:
 			return err
 		}
-		fmt.Fprintf(a.Stdout(), "%s: %s, %s, %d damaged\n", repo.ID(), count(v.Files, "file", "files"),
+		fmt.Fprintf(a.Stdout(), "%s: %s, %s, %d damaged\n", repo.ID(), Count(v.Files, "file", "files"),
 			render.Size(v.Bytes), len(v.Damaged))
 		for _, d := range v.Damaged {
 			fmt.Fprintln(a.Stdout(), "  "+d.String())
@@ -227,7 +227,7 @@ func (a *App) verify(ctx context.Context, repos []cache.Repo) error {
 		bad += len(v.Damaged)
 	}
 	if bad > 0 {
-		return Input("%s damaged or missing", count(bad, "file is", "files are")).
+		return Input("%s damaged or missing", Count(bad, "file is", "files are")).
 			Hint("remove the model with runner rm, and get it again with runner pull")
 	}
 	return nil

@@ -52,8 +52,8 @@ func (a *App) plan(ctx context.Context, gen generator, o *runOptions, req genera
 		req.Messages = instructed(req.Messages, prompts.PlanV1+"\n"+functions+strict)
 		s := a.streams(o, spinner)
 		s.Out, s.OutTerminal = io.Discard, false // plan writes the final plan itself
-		reply, err := generate(ctx, gen, req, o.records.tracer(newRunID()), render.NewPipe(s), spinner)
-		o.records.tell(reply.Result, a.Note)
+		reply, err := generate(ctx, gen, req, o.observer(newRunID()), render.NewPipe(s), spinner)
+		o.record.Tell(reply.Result, a.Note)
 		if err != nil {
 			return decision.Plan{}, err
 		}
@@ -80,7 +80,7 @@ func (a *App) plan(ctx context.Context, gen generator, o *runOptions, req genera
 	}
 	if best.Missing > 0 {
 		a.Complain(fmt.Sprintf("warning: plan_rationale_missing: %s of the plan without a reason",
-			count(best.Missing, "step", "steps")))
+			Count(best.Missing, "step", "steps")))
 	}
 	return render.Indented(a.Stdout()).Encode(best)
 }

@@ -171,7 +171,7 @@ func (a *App) checkRemote(ctx context.Context, r *report, address string) bool {
 	r.ok("engine", "%s at %s", f.Engine, address)
 	r.ok("runs", "%s, with a context of %d tokens", f.Model, f.ContextSize)
 	if f.Parallel > 0 {
-		r.ok("parallel", "%s at a time", count(f.Parallel, "sequence", "sequences"))
+		r.ok("parallel", "%s at a time", Count(f.Parallel, "sequence", "sequences"))
 	}
 	if len(f.Forms) > 0 {
 		r.ok("forms", "it can follow: %s; every token is checked here, too", strings.Join(f.Forms, ", "))

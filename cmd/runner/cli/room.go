@@ -34,6 +34,8 @@ type Room struct {
 	Serve func(h *Host) Serving
 	// Ask returns what is added to a command that asks a model for what q says, such as run.
 	Ask func(a *App, q *generation.Request) Asking
+	// Record returns what records the runs of a command, and its flags.
+	Record func(a *App, what Recorded) (Recorder, flags.Table)
 	// Output is a format of the option --output of run.
 	Output *Output
 	// Loop carries out requests in several turns.
@@ -95,8 +97,9 @@ type Host struct {
 	MaxReasoning reasoning.Visibility
 	// KeyFile is the file with the API keys; empty if there is none.
 	KeyFile string
-	// Record is set by Check if runs of the room are recorded.
-	Record bool
+	// Record is set by Check if runs of the room are recorded, by Recorder.
+	Record   bool
+	Recorder Recorder
 
 	// The rest is set when Formats is called. The server exists, and nobody uses it yet.
 
@@ -106,8 +109,8 @@ type Host struct {
 	// Seal seals reasoning for clients. StrictSeal refuses requests with sealed reasoning that does not open.
 	Seal       *seal.Keyring
 	StrictSeal bool
-	// Traces keeps the traces that clients ask for; nil keeps none. Recorder also keeps those of rooms that set Record.
-	Traces, Recorder wire.Traces
+	// Traces keeps the traces that clients ask for; nil keeps none.
+	Traces wire.Traces
 	// Calls remembers the reasoning before tool calls.
 	Calls *runner.CallMemory
 	// Slots are those that requests share.
@@ -154,7 +157,8 @@ func loops() (list []generation.Loop) {
 }
 
 // addRooms adds what the rooms have for a command that asks a model.
-func (o *runOptions) addRooms(a *App) {
+func (o *runOptions) addRooms(a *App, recorded Recorded) {
+	o.record, o.traceFlags = a.recorder(recorded)
 	for _, r := range registered {
 		if r.Ask != nil {
 			o.rooms = append(o.rooms, r.Ask(a, &o.request))
@@ -173,6 +177,8 @@ func (o *runOptions) roomFlags() flags.Table {
 
 // addRooms adds what the rooms have for a command serve.
 func (o *serveOptions) addRooms() {
+	o.Recorder, o.traceFlags = o.App.recorder(Recorded{On: []string{"traces", "trace"},
+		Usage: "keep sealed traces of the runs whose requests ask for it (reasoning_encrypt)"})
 	for _, r := range registered {
 		if r.Serve != nil {
 			o.rooms = append(o.rooms, r.Serve(&o.Host))

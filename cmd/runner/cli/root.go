@@ -56,7 +56,7 @@ func (a *App) addCommands(root *cobra.Command) {
 		{"models", "Models", []*cobra.Command{a.pullCommand(), a.listCommand(), a.showCommand(), a.rmCommand(),
 			a.verifyCommand()}},
 		{"serve", "Serve", []*cobra.Command{a.serveCommand()}},
-		{"traces", "Traces", []*cobra.Command{a.traceCommand()}},
+		{"traces", "Traces", nil},
 		{"more", "More", []*cobra.Command{a.doctorCommand(), a.enginesCommand(), a.configCommand(),
 			a.completionCommand(), a.versionCommand()}},
 	} {
@@ -71,6 +71,7 @@ func (a *App) addCommands(root *cobra.Command) {
 			root.AddCommand(r.Commands(a)...)
 		}
 	}
+	a.addKeys(root)
 	root.InitDefaultHelpCmd()
 	root.SetHelpCommandGroupID("more")
 	for _, cmd := range root.Commands() {

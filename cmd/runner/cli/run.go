@@ -32,7 +32,8 @@ const demoName = "demo"
 
 func (a *App) runCommand() *cobra.Command {
 	o := &runOptions{}
-	o.addRooms(a)
+	o.addRooms(a, Recorded{On: []string{"trace"}, Usage: "keep a sealed trace of the run; see runner trace",
+		Sealing: []string{keepFlag, resumeFlag}, Sealed: &o.sealing})
 	return Command(&cobra.Command{
 		Use:   "run [MODEL] [PROMPT]",
 		Short: "Ask a model, or chat with it",
@@ -98,17 +99,16 @@ func (a *App) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	}
 	var keeps *keeper
 	if chatting && (o.keep.on || o.keep.resume) {
-		if keeps, err = a.newKeeper(&o.record); err != nil {
+		if keeps, err = a.newKeeper(&o.sealing); err != nil {
 			return err
 		}
 	}
-	if o.record.on {
-		var traces *lateStore
-		if o.records, traces, err = a.record(&o.record); err != nil {
+	if a.traced = o.record.On(); a.traced {
+		if err := o.record.Open(nil, false); err != nil {
 			return err
 		}
 		defer func() {
-			if err := traces.Close(); err != nil {
+			if err := o.record.Close(); err != nil {
 				a.Complain("warning: cannot close the trace store: " + err.Error())
 			}
 		}()
@@ -194,7 +194,7 @@ func (o *runOptions) refuse(a *App, chatting bool, p prompt) error {
 		return Usage("--plan does not work in a chat").Hint("give a prompt")
 	case o.plan && o.request.Delegates():
 		return Usage("a plan cannot be delegated").Hint("leave out --plan, or --delegate and --allow-delegation")
-	case chatting && o.request.Rationale && !o.record.on:
+	case chatting && o.request.Rationale && !o.record.On():
 		return Usage("a chat does not show the reasons of --rationale").
 			Hint("give a prompt, with --output json, events or decisions, or --trace to keep them")
 	case chatting && o.output != outputText:
@@ -396,7 +396,7 @@ func ownTemplate(rc runner.Config, same bool) runner.Config {
 // once answers a single prompt.
 func (a *App) once(ctx context.Context, gen generator, o *runOptions, req generation.Request, spinner *render.Spinner,
 	loaded time.Duration) error {
-	if req.Rationale && !o.record.on && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
+	if req.Rationale && !o.record.On() && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
 		a.Complain("warning: --rationale shows reasons only with --reasoning full and --output " +
 			flags.Alternatives(outputNames()[1:]))
 	}
@@ -408,8 +408,8 @@ func (a *App) once(ctx context.Context, gen generator, o *runOptions, req genera
 		},
 	})
 	req.Phases = format.Phases
-	out, err := generate(ctx, gen, req, o.records.tracer(run), to, spinner)
-	o.records.tell(out.Result, a.Note)
+	out, err := generate(ctx, gen, req, o.observer(run), to, spinner)
+	o.record.Tell(out.Result, a.Note)
 	if err != nil {
 		return err
 	}

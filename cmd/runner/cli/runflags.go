@@ -34,9 +34,10 @@ type runOptions struct {
 	output       string
 	check        bool
 	plan         bool
-	record       recordOptions
+	record       Recorder
+	traceFlags   flags.Table
+	sealing      Sealing
 	keep         keepOptions
-	records      *records
 	verbose      bool
 	noColor      bool
 }
@@ -85,8 +86,7 @@ func (o *runOptions) flags() flags.Table {
 			outputFlag(&o.output),
 			flags.Switch("verbose", &o.verbose, "print timings and token counts to standard error", flags.Short("v")),
 			flags.Switch("no-color", &o.noColor, "no styles on the terminal (also: NO_COLOR)")),
-		flags.Topic("Traces", o.record.flags("keep a sealed trace of the run; see runner trace", []string{"trace"},
-			keepFlag, resumeFlag)),
+		flags.Topic("Traces", o.traceFlags),
 		flags.Topic("Conversation", o.keep.flags()),
 	).Showing("model", "file", "tools", "max-tokens", "temperature", "seed", "output", "verbose")
 }

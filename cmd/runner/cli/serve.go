@@ -73,7 +73,6 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 			return err
 		}
 	}
-	o.record.rooms = o.Record
 	if err := a.Isolate(o.isolation); err != nil {
 		return err
 	}
@@ -118,11 +117,12 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	rc.Logger = cfg.Logger
 	cfg.Slots = slots.New(0)
 	rc.Slots = cfg.Slots
-	kept, err := a.keepTraces(&o.record, cfg.Logger)
-	if err != nil {
-		return errors.Join(err, l.Close())
+	if o.Record || o.Recorder.On() {
+		if err := o.Recorder.Open(cfg.Logger, o.Record); err != nil {
+			return errors.Join(err, l.Close())
+		}
+		defer func() { err = errors.Join(err, o.Recorder.Close()) }()
 	}
-	defer func() { err = errors.Join(err, kept.close()) }()
 	serving, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	if cfg.Pool, cfg.Cards, err = a.newPool(ctx, o, list, rc, fail); err != nil {
@@ -133,7 +133,7 @@ func (a *App) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		o.Files = append(o.Files, m.model.Parts...)
 	}
 	o.Server, o.Calls, o.Slots, o.Logger = s, rc.CallMemory, cfg.Slots, cfg.Logger
-	if err := mountFormats(ctx, o, kept); err != nil {
+	if err := mountFormats(ctx, o); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
 	go hangUps.follow(s.Reload)

@@ -47,7 +47,7 @@ type serveOptions struct {
 	cert, certKey string
 	sealKeys      string
 	sealed        string
-	record        recordOptions
+	traceFlags    flags.Table
 
 	verbose   bool
 	logFormat string
@@ -80,8 +80,7 @@ func (o *serveOptions) flags() flags.Table {
 		flags.Topic("Sampling that requests do not set", samplingFlags(&o.Defaults.Sampling)),
 		flags.Topic("Loading models", modelFlags(&o.model), draftsFlag(&o.runner.Drafts), o.isolation.flags()),
 		flags.Topic("Engine at an address", o.remote.flags()),
-		flags.Topic("Traces", o.record.flags(
-			"keep sealed traces of the runs whose requests ask for it (reasoning_encrypt)", []string{"traces", "trace"})),
+		flags.Topic("Traces", o.traceFlags),
 		o.roomFlags(),
 		flags.Topic("Log",
 			flags.Name("log-format", &o.logFormat, logText, []string{logText, logJSON}, "form of the log on standard error",

@@ -14,7 +14,6 @@ import (
 	"runner/models"
 	"runner/reasoning"
 	"runner/runner"
-	"runner/server/wire"
 )
 
 // Session is a command of a room that runs one model until it is stopped: its flags, its model and the traces of its
@@ -25,15 +24,14 @@ type Session struct {
 	cfg     runner.Config
 	model   models.Model
 	gen     generator
-	kept    *keptTraces
 	// Logger is the session's from [Session.Check] on.
 	Logger *slog.Logger
 }
 
-// NewSession returns a session whose flags have not been set yet.
-func (a *App) NewSession() *Session {
+// NewSession returns a session whose flags have not been set yet. trace says which runs are recorded.
+func (a *App) NewSession(trace string) *Session {
 	s := &Session{app: a}
-	s.options.addRooms(a)
+	s.options.addRooms(a, Recorded{On: []string{"trace"}, Usage: trace})
 	return s
 }
 
@@ -42,8 +40,8 @@ func (s *Session) Tools(usage string) flags.Table {
 	return flags.Text("tools", &s.options.tools, "", usage)
 }
 
-// Flags are the other flags. trace says which runs are recorded.
-func (s *Session) Flags(trace string) flags.Table {
+// Flags are the other flags.
+func (s *Session) Flags() flags.Table {
 	o := &s.options
 	return flags.List(
 		systemFlag(&o.system),
@@ -56,7 +54,7 @@ func (s *Session) Flags(trace string) flags.Table {
 			"seed `N` of every turn (default: random)", flags.Short("s"))),
 		flags.Topic("Loading the model", modelFlags(&o.model), draftsFlag(&o.drafts), o.isolation.flags(),
 			templateFlag(&o.chatTemplate)),
-		flags.Topic("Traces", o.record.flags(trace, []string{"trace"})),
+		flags.Topic("Traces", o.traceFlags),
 		flags.Switch("verbose", &o.verbose, "log more", flags.Short("v")),
 	).Showing("max-tokens", "temperature", "seed", "verbose")
 }
@@ -84,15 +82,17 @@ func (s *Session) Check(cmd *cobra.Command, args []string) (err error) {
 func (s *Session) Request() generation.Request { return s.options.request }
 
 // Records reports whether the runs are recorded.
-func (s *Session) Records() bool { return s.options.record.on }
+func (s *Session) Records() bool { return s.options.record.On() }
 
 // Open loads the model. The caller closes the session.
 func (s *Session) Open(ctx context.Context) (err error) {
-	if s.kept, err = s.app.keepTraces(&s.options.record, s.Logger); err != nil {
-		return err
+	if s.app.traced = s.Records(); s.app.traced {
+		if err := s.options.record.Open(s.Logger, false); err != nil {
+			return err
+		}
 	}
 	if s.gen, _, err = s.app.open(ctx, s.model, s.options.model, s.cfg, s.app.Spinner()); err != nil {
-		err = errors.Join(err, s.kept.close())
+		err = errors.Join(err, s.options.record.Close())
 	}
 	return err
 }
@@ -105,11 +105,8 @@ func (s *Session) Generate(ctx context.Context, q generation.Request,
 
 // Observe returns the observer of a run, which records it if runs are recorded. of names what the run answers.
 func (s *Session) Observe(of string) generation.Observer {
-	if s.kept == nil {
-		return generation.Unobserved{}
-	}
-	return s.kept.traces.Tracer(wire.Local, "--trace", of)
+	return s.options.observer(of)
 }
 
 // Close unloads the model and closes the store of traces. Call it when all runs have ended.
-func (s *Session) Close() error { return errors.Join(s.gen.Close(), s.kept.close()) }
+func (s *Session) Close() error { return errors.Join(s.gen.Close(), s.options.record.Close()) }

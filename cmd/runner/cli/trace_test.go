@@ -5,12 +5,10 @@ package cli
 import (
 	"context"
 	"database/sql"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -141,85 +139,6 @@ func TestChatIsTraced(t *testing.T) {
 		if e.ID.String() != ids[i] || e.State != store.StateComplete {
 			t.Errorf("turn %d: %s printed, stored %+v", i, ids[i], e)
 		}
-	}
-}
-
-// TestServerErasesOldTraces: a server erases them when it starts and while it runs.
-func TestServerErasesOldTraces(t *testing.T) {
-	dir := t.TempDir()
-	o := &serveOptions{}
-	o.record = recordOptions{on: true, to: []string{trace.NewIdentity().Recipient().String()}, dir: dir, maxTrace: 1 << 20,
-		total: 1 << 20}
-	o.record.age = time.Second
-	k, err := scripted().keepTraces(&o.record, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := k.store.Create(t.Context(), store.Info{Principal: "local"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 500 {
-		e, err := k.store.Get(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.State == store.StateErased {
-			if err := k.close(); err != nil {
-				t.Error(err)
-			}
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Error("it is not erased")
-}
-
-// TestServerStartsWithoutAStore: a file is in the place of the store. When it is removed, the store is opened.
-func TestServerStartsWithoutAStore(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "traces")
-	if err := os.WriteFile(dir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := &serveOptions{}
-	to := []string{trace.NewIdentity().Recipient().String()}
-	o.record = recordOptions{on: true, to: to, dir: dir, maxTrace: 1 << 20, total: 1 << 20}
-	var log strings.Builder
-	k, err := scripted().keepTraces(&o.record, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(log.String(), "no trace can be stored now") {
-		t.Errorf("the log says %s", log.String())
-	}
-	if _, err := k.store.Create(t.Context(), store.Info{}); err == nil {
-		t.Error("a trace began in a file")
-	}
-	if _, _, err := k.store.Page(t.Context(), store.Query{All: true, Limit: 1}); err == nil {
-		t.Error("a file was listed")
-	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(retryEvery)
-	w, err := k.store.Create(t.Context(), store.Info{Principal: "local"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, _, err := k.store.Page(t.Context(), store.Query{All: true, Limit: 1})
-	if err != nil || len(list) != 1 || list[0].ID != id {
-		t.Errorf("%v, %v", list, err)
-	}
-	if err := k.close(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -73,8 +73,8 @@ func writeTimings(w io.Writer, loaded time.Duration, model backend.Info, info re
 	}
 	line("finish", "%s", finish)
 	line("in effect", "effort %s, strategy %s, seed %d", effortName(info.Effort), info.Strategy, info.Seed)
-	line("engine", "%s, %s, %s on a GPU, context of %d tokens", model.Device, count(model.Threads, "thread", "threads"),
-		count(model.GPULayers, "layer", "layers"), model.ContextSize)
+	line("engine", "%s, %s, %s on a GPU, context of %d tokens", model.Device, Count(model.Threads, "thread", "threads"),
+		Count(model.GPULayers, "layer", "layers"), model.ContextSize)
 	if model.ContextReason != "" {
 		line("context", "%s", contextLine(model))
 	}

@@ -14,5 +14,6 @@ import (
 	_ "runner/server/mew/room"
 	_ "runner/server/ollama/room"
 	_ "runner/server/openai/room"
+	_ "runner/server/traces/room"
 	_ "runner/server/web/room"
 )

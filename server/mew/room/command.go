@@ -26,7 +26,7 @@ type command struct {
 }
 
 func commands(a *cli.App) []*cobra.Command {
-	c := &command{app: a, session: a.NewSession()}
+	c := &command{app: a, session: a.NewSession("keep a sealed trace of each run in the space")}
 	cmd := cli.Command(&cobra.Command{
 		Use:     "mew [MODEL]",
 		GroupID: "serve",
@@ -59,7 +59,7 @@ func (c *command) flags() flags.Table {
 			c.session.Tools("functions that the model may call in place of those that others offer, a JSON `FILE`"),
 			flags.Switch("no-tools", &c.noTools, "offer the model no functions")),
 		thoughtsFlag("thoughts", &c.thoughts),
-		c.session.Flags("keep a sealed trace of each run in the space"),
+		c.session.Flags(),
 	).Showing("url", "token", "space", "id", "tools", "no-tools")
 }
 

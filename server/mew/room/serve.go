@@ -41,12 +41,20 @@ func (s *serving) flags() flags.Table {
 			cli.VisibilityFlag("mew-reasoning", &s.visibility, reasoning.VisibilityNone,
 				"how much of its reasoning the model sends to the space"),
 			flags.Switch("rationale", &s.rationale, "with --mew: ask the model for its reason for each call in the space"),
-			flags.Switch("trace", &s.trace, "with --mew: keep a sealed trace of each of its runs in the space"),
+			s.traceFlag(),
 			flags.Int("mew-rate", &s.rate, 20, 1, 100_000,
 				"each participant may send `N` messages a second, and five times as many at once"),
 			flags.Int("mew-connections", &s.connections, 4, 1, 100_000,
 				"`N` connections of each participant may be open at once"),
 			thoughtsFlag("mew-thoughts", &s.thoughts)).With(flags.Needs("mew")))
+}
+
+// traceFlag is the flag that records the model's runs, in a program that can record any.
+func (s *serving) traceFlag() flags.Table {
+	if !cli.Records() {
+		return flags.List()
+	}
+	return flags.Switch("trace", &s.trace, "with --mew: keep a sealed trace of each of its runs in the space")
 }
 
 // thoughtsFlag is the flag that limits how many thoughts a model sends.

@@ -1,4 +1,4 @@
-package cli
+package room
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/cli"
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/reasoning/decision"
@@ -16,10 +17,10 @@ import (
 	"runner/runner/tracing"
 )
 
-func (a *App) traceExplainCommand() *cobra.Command {
+func (a *commands) explain() *cobra.Command {
 	var asJSON, markdown bool
 	o := &traceOptions{}
-	return Command(&cobra.Command{
+	return cli.Command(&cobra.Command{
 		Use:   "explain RUN|FILE|latest",
 		Short: "Explain a run from its trace",
 		Long: `Explain a run from its trace: what it did, why, what it assumed and what ended it.
@@ -33,7 +34,7 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
   runner trace explain latest
   runner run --output decisions -r full "What is 17 + 25?" > trace.jsonl
   runner trace explain trace.jsonl`,
-		Args: Exactly(1, "name one trace", ""),
+		Args: cli.Exactly(1, "name one trace", ""),
 
 		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +53,7 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 			}
 			text, err := a.ReadFile("", args[0])
 			if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(args[0], "run_") {
-				return Input("there is neither a trace nor a file %s", args[0]).From(err).
+				return cli.Input("there is neither a trace nor a file %s", args[0]).From(err).
 					Hint("name a stored run by its trace's id, which runner trace list shows, or latest")
 			}
 			if err != nil {
@@ -64,7 +65,7 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 			}
 			return write(debriefs...)
 		},
-	}, o.flags(), flags.OneOf(JSONFlag(&asJSON, "write one JSON object for each run"),
+	}, o.flags(), flags.OneOf(cli.JSONFlag(&asJSON, "write one JSON object for each run"),
 		flags.Switch("markdown", &markdown, "write Markdown")))
 }
 

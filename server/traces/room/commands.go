@@ -1,4 +1,4 @@
-package cli
+package room
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/cli"
 	"runner/cmd/runner/flags"
 	"runner/cmd/runner/render"
 	"runner/reasoning/trace"
@@ -21,7 +22,7 @@ import (
 // traceOptions are the flags of the trace commands.
 type traceOptions struct {
 	dir  string
-	keys keyringFlags
+	keys cli.KeyringFlags
 }
 
 func (o *traceOptions) storeFlag() flags.Table {
@@ -29,7 +30,7 @@ func (o *traceOptions) storeFlag() flags.Table {
 }
 
 // flags are the flags for traces that are opened.
-func (o *traceOptions) flags() flags.Table { return flags.List(o.storeFlag(), o.keys.flags()) }
+func (o *traceOptions) flags() flags.Table { return flags.List(o.storeFlag(), o.keys.Flags()) }
 
 // unsigned is the warning about a store whose signatures cannot be checked.
 const unsigned = "warning: sign.pub is missing, so nothing proves that these traces are the store's own; restore it"
@@ -77,15 +78,20 @@ func within[S io.Closer](folder string, open func(dir string) (S, error), f func
 // missingStore returns the error of a store that could not be opened.
 func missingStore(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return Input("there are no traces in %s", dir).From(errNoStore).Hint("name their folder with --store")
+		return cli.Input("there are no traces in %s", dir).From(errNoStore).Hint("name their folder with --store")
 	}
 	return err
 }
 
-func (a *App) traceCommand() *cobra.Command {
-	return Group("trace", "List, read, explain, check and erase sealed traces", "",
-		a.traceKeysCommand(), a.traceExplainCommand(), a.traceListCommand(), a.traceShowCommand(),
-		a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
+// commands makes the commands for traces.
+type commands struct{ *cli.App }
+
+// trace is the command that has the others. The program adds the one for keys.
+func (a *commands) trace() *cobra.Command {
+	cmd := cli.Group("trace", "List, read, explain, check and erase sealed traces", "",
+		a.explain(), a.list(), a.show(), a.export(), a.verify(), a.erase())
+	cmd.GroupID = "traces"
+	return cmd
 }
 
 // completeTraces completes the first n arguments with the ids of stored traces, and with more words.
@@ -108,16 +114,16 @@ func (o *traceOptions) completeTraces(n int, more ...string) cobra.CompletionFun
 	}
 }
 
-func (a *App) traceListCommand() *cobra.Command {
+func (a *commands) list() *cobra.Command {
 	o := &traceOptions{}
 	var asJSON bool
-	return Command(&cobra.Command{
+	return cli.Command(&cobra.Command{
 		Use:   "list",
 		Short: "List the traces, the oldest first, and what may be known of them without a key",
 		Long: `List the traces, the oldest first, with what is known about them without a key.
 
 A trace is unattested if nothing proves that this store wrote it: it was altered, or there is no sign.pub.`,
-		Args: NoArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []store.Entry
 			signed := false
@@ -137,9 +143,9 @@ A trace is unattested if nothing proves that this store wrote it: it was altered
 				a.Complain(unsigned)
 			}
 			if asJSON {
-				return render.Lines(a.out, list)
+				return render.Lines(a.Stdout(), list)
 			}
-			w := Table(a.Stdout())
+			w := cli.Table(a.Stdout())
 			for _, e := range list {
 				state := e.State.String()
 				if e.Unattested {
@@ -149,7 +155,7 @@ A trace is unattested if nothing proves that this store wrote it: it was altered
 			}
 			return w.Flush()
 		},
-	}, o.storeFlag(), JSONFlag(&asJSON, "one JSON object a line"))
+	}, o.storeFlag(), cli.JSONFlag(&asJSON, "one JSON object a line"))
 }
 
 // latest stands in place of an id for the newest trace that has ended.
@@ -168,22 +174,22 @@ func parseTraceIDs(args []string) (ids []trace.ID, err error) {
 	for _, arg := range args {
 		id, err := trace.ParseID(arg)
 		if err != nil {
-			return nil, Usage("%q is not a trace's id", arg).From(err).Hint("see runner trace list")
+			return nil, cli.Usage("%q is not a trace's id", arg).From(err).Hint("see runner trace list")
 		}
 		ids = append(ids, id)
 	}
 	return ids, nil
 }
 
-func (a *App) traceShowCommand() *cobra.Command {
+func (a *commands) show() *cobra.Command {
 	o := &traceOptions{}
-	return Command(&cobra.Command{
+	return cli.Command(&cobra.Command{
 		Use:   "show ID|latest",
 		Short: "Open a trace and print its records, one JSON object a line",
 		Long: `Open a trace and print its records, one JSON object a line. latest is the newest that has ended.
 
 If the end of a trace is missing or altered, the records before it are printed and the exit code is 1.`,
-		Args: cobra.MatchAll(Exactly(1, "one id is needed, or "+latest, ""), idOrLatest),
+		Args: cobra.MatchAll(cli.Exactly(1, "one id is needed, or "+latest, ""), idOrLatest),
 
 		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -193,7 +199,7 @@ If the end of a trace is missing or altered, the records before it are printed a
 }
 
 // writeRecords writes the records of a trace to w.
-func (a *App) writeRecords(cmd *cobra.Command, o *traceOptions, arg string, w io.Writer) error {
+func (a *commands) writeRecords(cmd *cobra.Command, o *traceOptions, arg string, w io.Writer) error {
 	return a.openTrace(cmd, o, storedRun(cmd.Context(), arg), func(r *trace.Reader) error {
 		for {
 			record, err := r.Next()
@@ -235,7 +241,7 @@ func storedRun(ctx context.Context, arg string) pick {
 }
 
 // blob opens the sealed bytes of a trace. It warns if nothing proves that the store wrote them.
-func (a *App) blob(ctx context.Context, r *store.Reader, pick pick) (trace.ID, io.Reader, error) {
+func (a *commands) blob(ctx context.Context, r *store.Reader, pick pick) (trace.ID, io.Reader, error) {
 	e, err := pick(r)
 	if err != nil {
 		return e.ID, nil, err
@@ -252,8 +258,8 @@ func (a *App) blob(ctx context.Context, r *store.Reader, pick pick) (trace.ID, i
 }
 
 // openTrace unseals the trace that pick finds and calls read.
-func (a *App) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read func(*trace.Reader) error) error {
-	ring, err := o.keys.load()
+func (a *commands) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read func(*trace.Reader) error) error {
+	ring, err := o.keys.Load()
 	if err != nil {
 		return err
 	}
@@ -262,7 +268,7 @@ func (a *App) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read fun
 		if err != nil {
 			return err
 		}
-		phrase, err := a.passphrase(&o.keys, false)
+		phrase, err := a.Passphrase(&o.keys, false)
 		if err != nil {
 			return err
 		}
@@ -281,19 +287,19 @@ func (a *App) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read fun
 	})
 }
 
-func (a *App) traceExportCommand() *cobra.Command {
+func (a *commands) export() *cobra.Command {
 	o := &traceOptions{}
 	var plaintext bool
-	return Command(&cobra.Command{
+	return cli.Command(&cobra.Command{
 		Use:   "export ID|latest FILE",
 		Short: "Write a trace to a new file, sealed as it is or, with --plaintext, readable by everyone who gets the file",
-		Args:  cobra.MatchAll(Exactly(2, "an id, or "+latest+", and a file are needed", ""), idOrLatest),
+		Args:  cobra.MatchAll(cli.Exactly(2, "an id, or "+latest+", and a file are needed", ""), idOrLatest),
 
 		ValidArgsFunction: o.completeTraces(1, latest),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
-				return Input("the file cannot be made: %v", err).From(err).Hint("name a file that is not there yet")
+				return cli.Input("the file cannot be made: %v", err).From(err).Hint("name a file that is not there yet")
 			}
 			defer func() {
 				if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, trace.ErrTruncated) {
@@ -314,10 +320,10 @@ func (a *App) traceExportCommand() *cobra.Command {
 	}, o.flags(), flags.Switch("plaintext", &plaintext, "write it unsealed, as JSON lines"))
 }
 
-func (a *App) traceVerifyCommand() *cobra.Command {
+func (a *commands) verify() *cobra.Command {
 	o := &traceOptions{}
 	var text string
-	return Command(&cobra.Command{
+	return cli.Command(&cobra.Command{
 		Use:   "verify",
 		Short: "Check all traces against their chain and print its head; exit code 1 when something was altered",
 		Long: `Check all traces against their chain, and print the chain's head. Keep the head in another place. Given with
@@ -326,7 +332,7 @@ that.
 
 Neither the private key nor the signing key is needed, and nothing is written. The folder may be a copy with traces.db
 and sign.pub; with --head, traces.db is enough.`,
-		Args: NoArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var kept *store.Head
 			if cmd.Flags().Changed("head") { // an empty --head is most likely a lost file, so it is an error
@@ -348,16 +354,16 @@ and sign.pub; with --head, traces.db is enough.`,
 			if r.Unattested > 0 {
 				unattested = fmt.Sprintf(", %d unattested", r.Unattested)
 			}
-			fmt.Fprintf(a.out, "%s, %s of %d bytes, %d erased, %d open%s\n", count(r.Entries, "entry", "entries"),
-				count(r.Traces, "trace", "traces"), r.Bytes, r.Erased, r.Open, unattested)
+			fmt.Fprintf(a.Stdout(), "%s, %s of %d bytes, %d erased, %d open%s\n", cli.Count(r.Entries, "entry", "entries"),
+				cli.Count(r.Traces, "trace", "traces"), r.Bytes, r.Erased, r.Open, unattested)
 			for _, p := range r.Problems {
-				fmt.Fprintf(a.out, "problem: %s\n", p)
+				fmt.Fprintf(a.Stdout(), "problem: %s\n", p)
 			}
 			if len(r.Problems) > 0 {
-				return ErrReported
+				return cli.ErrReported
 			}
 			if r.Head.Number > 0 {
-				fmt.Fprintf(a.out, "head %s\n", r.Head)
+				fmt.Fprintf(a.Stdout(), "head %s\n", r.Head)
 			} else {
 				a.Note("the chain is empty: nothing was recorded yet, or all of it was removed")
 			}
@@ -367,15 +373,15 @@ and sign.pub; with --head, traces.db is enough.`,
 		flags.Text("head", &text, "", "a `HEAD` that was kept elsewhere; fail unless the chain contains it"))
 }
 
-func (a *App) traceEraseCommand() *cobra.Command {
+func (a *commands) erase() *cobra.Command {
 	o := &traceOptions{}
 	var older time.Duration
-	return Command(&cobra.Command{
+	return cli.Command(&cobra.Command{
 		Use:   "erase ID... | --older-than AGE",
 		Short: "Erase traces for good; their entries in the chain stay",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 0) != (older >= 0) {
-				return Usage("ids or --older-than are needed, and not both").Hint("%s", See(cmd))
+				return cli.Usage("ids or --older-than are needed, and not both").Hint("%s", cli.See(cmd))
 			}
 			_, err := parseTraceIDs(args)
 			return err
