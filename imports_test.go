@@ -36,6 +36,7 @@ var rules = []struct {
 		"runner/backend/llamacpp/", "runner/backend/sample", "runner/backend/tokenizer"}},
 	{"runner/backend/llamacpp/capi", nil},
 	{"runner/backend/llamacpp/kernels", []string{"runner/backend/llamacpp/capi"}},
+	{"runner/backend/llamacpp/machine", nil},
 	{"runner/backend/llamacpp/kernels/kernelstest", []string{"runner/backend", "runner/backend/llamacpp/kernels",
 		"runner/models/random"}},
 	{"runner/backend/remote", []string{"runner/backend", "runner/backend/remote/web", "runner/backend/tokenizer"}},

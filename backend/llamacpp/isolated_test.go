@@ -18,6 +18,7 @@ import (
 	"runner/backend/child"
 	"runner/backend/child/protocol"
 	"runner/backend/child/serve"
+	"runner/backend/llamacpp/machine"
 	"runner/models/random"
 )
 
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if n := number64(memoryVariable); n > 0 {
-		measure = func() Machine { return Machine{Cores: 1, MemoryTotal: n, MemoryAvailable: n} }
+		measure = func() machine.Resources { return machine.Resources{Cores: 1, MemoryTotal: n, MemoryAvailable: n} }
 	}
 	open := BuiltIn
 	if folder := os.Getenv(folderVariable); folder != "" {

@@ -18,6 +18,7 @@ import (
 	"runner/backend/gguf"
 	"runner/backend/ledger"
 	"runner/backend/llamacpp/kernels"
+	"runner/backend/llamacpp/machine"
 	"runner/backend/sample"
 	"runner/backend/tokenizer"
 	"runner/hint"
@@ -122,12 +123,15 @@ func (e *Engine) open(ctx context.Context, path string, cfg backend.Config) (*Mo
 	return m, nil
 }
 
+// measure says what the machine has. Tests replace it.
+var measure = machine.Measure
+
 // reserve makes a plan and enters its memory into the ledger, so that models loaded at the same time do not count
 // on that memory too.
 func (e *Engine) reserve(path string, files []*gguf.File, cfg backend.Config) (p *plan, _ *ledger.Entry, err error) {
 	entry, err := ledger.Models.Plan(nil, func(others backend.Memory) (backend.Memory, error) {
-		machine := measure().without(others.Untouched + cfg.Reserved.Untouched).limited()
-		p, err = newPlan(path, files, cfg, machine, others.Mapped+cfg.Reserved.Mapped, e, e.devices())
+		here := measure().Without(others.Untouched + cfg.Reserved.Untouched).Limited()
+		p, err = newPlan(path, files, cfg, here, others.Mapped+cfg.Reserved.Mapped, e, e.devices())
 		if err != nil {
 			return backend.Memory{}, err
 		}

@@ -13,6 +13,7 @@ import (
 	"runner/backend"
 	"runner/backend/gguf"
 	"runner/backend/llamacpp/kernels"
+	"runner/backend/llamacpp/machine"
 )
 
 // Limits on a Config in addition to the contract's.
@@ -79,7 +80,7 @@ var cacheTypes = map[string]struct {
 
 // newPlan decides the sizes and refuses what does not fit into memory. promised is the memory that loaded models
 // will still take.
-func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machine, promised int64,
+func newPlan(path string, files []*gguf.File, cfg backend.Config, here machine.Resources, promised int64,
 	e *Engine, gpus []Device) (*plan, error) {
 	fail := func(detail, advice string) error {
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: detail, Advice: advice}
@@ -100,7 +101,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		}
 	}
 	if p.threads == 0 {
-		p.threads = min(machine.Cores, backend.MaxThreads)
+		p.threads = min(here.Cores, backend.MaxThreads)
 	}
 	for _, c := range []struct {
 		name           string
@@ -137,7 +138,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	if p.flash == C.LLAMA_FLASH_ATTN_TYPE_DISABLED && (name == "q8_0" || name == "q4_0") {
 		return nil, fail("a quantized cache requires flash attention", "turn flash attention on or use the cache type f16")
 	}
-	p.choose(cfg, shape, kind.bytes, machine, promised, gpus)
+	p.choose(cfg, shape, kind.bytes, here, promised, gpus)
 	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
 	p.batch = min(p.batch, p.cells)
 	p.offload(cfg, shape, kind.bytes, gpus)
@@ -151,7 +152,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		p.threads = min(p.threads, most)
 	}
 	p.helped = p.exact && p.threads > 1 && (shape.weights <= mostHelped || p.threads <= fewThreads)
-	if err := p.fit(path, cfg, shape, kind.bytes, machine, fail); err != nil {
+	if err := p.fit(path, cfg, shape, kind.bytes, here, fail); err != nil {
 		return nil, err
 	}
 	p.guarded = p.fullWindow && !(shape.state > 0 && shape.window == 0) // a second recurrent state is of no use
@@ -169,9 +170,10 @@ func (p *plan) onCPU(s *shape) float64 {
 }
 
 // choose decides the context and the cache. The cache goes where the layers are: to GPUs if all of it may go there.
-func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, machine Machine, promised int64, gpus []Device) {
+func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, here machine.Resources, promised int64,
+	gpus []Device) {
 	r := room{
-		available: machine.MemoryAvailable, weights: clamp(float64(s.weights) + float64(s.repacked)),
+		available: here.MemoryAvailable, weights: clamp(float64(s.weights) + float64(s.repacked)),
 		promised: promised, others: cfg.Others,
 	}
 	if len(gpus) > 0 && cfg.GPULayers < 0 {
@@ -190,11 +192,11 @@ func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, machine Machi
 }
 
 // fit decides FullWindow and checks memory. It leaves out the share of layers on GPUs.
-func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, machine Machine,
+func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, here machine.Resources,
 	fail func(string, string) error) error {
 	onCPU := p.onCPU(s)
 	need := func(full bool) int64 { return p.private(cfg, s, bytes32, onCPU, full) }
-	fits := func(full bool) bool { return machine.MemoryAvailable == 0 || need(full) <= machine.MemoryAvailable }
+	fits := func(full bool) bool { return here.MemoryAvailable == 0 || need(full) <= here.MemoryAvailable }
 	switch cfg.FullWindow {
 	case "on":
 		p.fullWindow = true
@@ -209,12 +211,12 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 	}
 	// Mapped weights need not be free memory. But a model larger than all memory would be read from disk for every
 	// token.
-	if all := float64(s.weights)*onCPU + float64(need(p.fullWindow)); !cfg.NoMemoryMap && machine.MemoryTotal > 0 &&
-		all > float64(machine.MemoryTotal) {
+	if all := float64(s.weights)*onCPU + float64(need(p.fullWindow)); !cfg.NoMemoryMap && here.MemoryTotal > 0 &&
+		all > float64(here.MemoryTotal) {
 		return &backend.LoadError{Path: path, Reason: backend.LoadTooBig,
 			Advice: "choose a smaller model, a stronger quantization or a smaller context size",
 			Detail: fmt.Sprintf("weights and cache take about %s and this machine has %s of memory",
-				mebibytes(clamp(all)), mebibytes(machine.MemoryTotal))}
+				mebibytes(clamp(all)), mebibytes(here.MemoryTotal))}
 	}
 	if fits(p.fullWindow) {
 		return nil
@@ -224,12 +226,12 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 		advice = "keep memory mapping on, or choose a smaller model or context size"
 	}
 	is := "is available"
-	if machine.Addresses > 0 && machine.MemoryAvailable == machine.Addresses {
+	if here.Addresses > 0 && here.MemoryAvailable == here.Addresses {
 		is, advice = "is left within the limit of its process", "raise the limit (--engine-memory), or "+advice
 	}
 	return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Advice: advice,
 		Detail: fmt.Sprintf("needs about %s of memory for %d cached tokens and %s %s",
-			mebibytes(need(p.fullWindow)), p.cells, mebibytes(machine.MemoryAvailable), is)}
+			mebibytes(need(p.fullWindow)), p.cells, mebibytes(here.MemoryAvailable), is)}
 }
 
 // private returns the memory that the model needs outside mapped files. onCPU is the part of its layers that no GPU

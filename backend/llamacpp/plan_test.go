@@ -3,14 +3,13 @@ package llamacpp
 import (
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"runner/backend"
 	"runner/backend/gguf"
 	"runner/backend/llamacpp/kernels"
+	"runner/backend/llamacpp/machine"
 	"runner/models/random"
 )
 
@@ -106,7 +105,7 @@ func TestFit(t *testing.T) {
 		{"mapped weights exceed all memory", 8 << 10, 10 << 10, backend.Config{}, true, true},
 	} {
 		p := &plan{cells: 32768, sequences: 4, batch: 512}
-		err := p.fit("x", c.cfg, s, 64, Machine{MemoryAvailable: c.available << 20, MemoryTotal: c.total << 20}, fail)
+		err := p.fit("x", c.cfg, s, 64, machine.Resources{MemoryAvailable: c.available << 20, MemoryTotal: c.total << 20}, fail)
 		var e *backend.LoadError
 		if (err != nil) != c.tooBig || c.tooBig && (!errors.As(err, &e) || e.Reason != backend.LoadTooBig) ||
 			p.fullWindow != c.full {
@@ -120,7 +119,7 @@ func TestNoHeaderFitsByOverflow(t *testing.T) {
 	s := shape20B()
 	s.perToken[0] = math.MaxInt64
 	p := &plan{cells: 32768, sequences: 4, batch: 512}
-	err := p.fit("x", backend.Config{}, s, 64, Machine{MemoryAvailable: 8 << 30, MemoryTotal: 64 << 30}, nil)
+	err := p.fit("x", backend.Config{}, s, 64, machine.Resources{MemoryAvailable: 8 << 30, MemoryTotal: 64 << 30}, nil)
 	if e := (*backend.LoadError)(nil); !errors.As(err, &e) || e.Reason != backend.LoadTooBig {
 		t.Errorf("a cache of %d bytes: %v", s.cacheBytes(p.cells, 0, true, 64), err)
 	}
@@ -145,7 +144,7 @@ func TestHelpIsNotWithdrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for threads, helped := range map[int]bool{1: false, 2: true} {
-		p, err := newPlan(path, []*gguf.File{f}, backend.Config{Threads: threads}, Machine{}, 0, &builtin, nil)
+		p, err := newPlan(path, []*gguf.File{f}, backend.Config{Threads: threads}, machine.Resources{}, 0, &builtin, nil)
 		if err != nil || p.helped != helped || p.engineThreads() != 1 {
 			t.Errorf("%d threads: %+v, %v", threads, p, err)
 		}
@@ -172,7 +171,7 @@ func TestTinyModelsTakeOneHelper(t *testing.T) {
 		if kernels.Offer() == "" && c.helped {
 			c.want, c.helped = max(c.cfg.Threads, 1), false
 		}
-		p, err := newPlan(path, []*gguf.File{f}, c.cfg, Machine{Cores: c.cores}, 0, &builtin, nil)
+		p, err := newPlan(path, []*gguf.File{f}, c.cfg, machine.Resources{Cores: c.cores}, 0, &builtin, nil)
 		if err != nil || p.threads != c.want || p.helped != c.helped {
 			t.Errorf("%d cores, %+v: %+v, %v", c.cores, c.cfg, p, err)
 		}
@@ -201,7 +200,7 @@ func TestTinyModelsTakeSmallerSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.cfg.ContextSize = 1024
-		p, err := newPlan(path, []*gguf.File{f}, c.cfg, Machine{Cores: 1}, 0, &builtin, c.gpus)
+		p, err := newPlan(path, []*gguf.File{f}, c.cfg, machine.Resources{Cores: 1}, 0, &builtin, c.gpus)
 		if err != nil || p.batch != c.want {
 			t.Errorf("%d layers, %+v, %d GPUs: %+v, %v", c.model.Layers, c.cfg, len(c.gpus), p, err)
 		}
@@ -232,29 +231,8 @@ func TestOffload(t *testing.T) {
 	}
 }
 
-func tree(t *testing.T, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
-}
-
-func TestThisMachine(t *testing.T) {
-	m := ThisMachine()
-	if m.Cores < 1 {
-		t.Errorf("%d cores", m.Cores)
-	}
-	if m.MemoryTotal > 0 && (m.MemoryAvailable <= 0 || m.MemoryAvailable > m.MemoryTotal) {
-		t.Errorf("%d of %d bytes available", m.MemoryAvailable, m.MemoryTotal)
-	}
+// TestSystem checks that the engine names what it was compiled for.
+func TestSystem(t *testing.T) {
 	s, err := SystemInfo()
 	if err != nil || len(s.Features) == 0 {
 		t.Errorf("system %+v, %v", s, err)

@@ -3,6 +3,8 @@ package llamacpp
 // #include "shim.h"
 import "C"
 
+import "runner/backend/llamacpp/machine"
+
 // Device is a device other than the CPU on which the engine can compute.
 type Device struct {
 	// Name is the engine's name, for instance "CUDA0". Description is for people to read.
@@ -16,7 +18,7 @@ type Feature struct{ Backend, Name, Value string }
 
 // System is what the engine can use.
 type System struct {
-	Machine Machine
+	Machine machine.Resources
 	Devices []Device
 	// Libraries are the device libraries found with the program or in the engine's folder.
 	Libraries []Library
@@ -37,7 +39,7 @@ func SystemInfo() (System, error) {
 
 // System returns what the engine can use.
 func (e *Engine) System() System {
-	s := System{Machine: ThisMachine(), Devices: e.devices(), Libraries: e.libraries, Kernels: e.kernels}
+	s := System{Machine: machine.Now(), Devices: e.devices(), Libraries: e.libraries, Kernels: e.kernels}
 	for i := range C.shim_registries(e.c) {
 		for j := C.size_t(0); ; j++ {
 			f := C.shim_feature(e.c, i, j)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"runner/backend/llamacpp"
+	"runner/backend/llamacpp/machine"
 	"runner/cmd/runner/cli"
 	"runner/hint"
 )
@@ -37,14 +38,14 @@ func facts(ctx context.Context, folder string) []cli.Fact {
 	return list
 }
 
-func processor(m llamacpp.Machine) cli.Fact {
+func processor(m machine.Resources) cli.Fact {
 	return cli.Fact{Name: "processor", Value: fmt.Sprintf("%s, %d physical cores to use, %d logical", runtime.GOARCH,
 		m.Cores, runtime.NumCPU())}
 }
 
 // machineFacts lists the processor and the memory of this machine.
 func machineFacts() []cli.Fact {
-	m := llamacpp.ThisMachine()
+	m := machine.Now()
 	return []cli.Fact{processor(m), {Name: "memory", Value: memory(m)}}
 }
 
@@ -54,7 +55,7 @@ func folderFacts(ctx context.Context, folder string) []cli.Fact {
 	if e.problem != nil {
 		return []cli.Fact{{Name: "engine start", Problem: hint.Line(e.problem)}}
 	}
-	m := llamacpp.ThisMachine()
+	m := machine.Now()
 	list := []cli.Fact{
 		{Name: "engine", Value: fmt.Sprintf("%s %s in %s", llama, e.Version, folder)},
 		processor(m),
@@ -96,7 +97,7 @@ func features(all []llamacpp.Feature) string {
 	return strings.Join(names, " ")
 }
 
-func memory(m llamacpp.Machine) string {
+func memory(m machine.Resources) string {
 	if m.MemoryTotal == 0 {
 		return "unknown"
 	}

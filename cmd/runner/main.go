@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"runner/backend/llamacpp"
+	"runner/backend/llamacpp/machine"
 	"runner/cmd/runner/cli"
 	_ "runner/cmd/runner/rooms"
 	"runner/models/demo"
@@ -36,7 +37,7 @@ var engine = cli.Engine{
 	Machine: machineFacts,
 	Log:     llamacpp.SetLogger,
 	Memory: func() (available, addresses int64) {
-		m := llamacpp.ThisMachine()
+		m := machine.Now()
 		return m.MemoryAvailable, m.Addresses
 	},
 }

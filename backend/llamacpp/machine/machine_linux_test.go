@@ -1,6 +1,7 @@
-package llamacpp
+package machine
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -81,4 +82,20 @@ func TestCoreOf(t *testing.T) {
 	if coreOf(root, 0) != coreOf(root, 2) || coreOf(root, 0) == coreOf(root, 1) || coreOf(root, 1) == coreOf(root, 5) {
 		t.Errorf("cores %q %q %q %q", coreOf(root, 0), coreOf(root, 1), coreOf(root, 2), coreOf(root, 5))
 	}
+}
+
+// tree makes a folder with these files.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
 }

@@ -1,7 +1,9 @@
-package llamacpp
+// Package machine measures what this process may use of its machine: the physical cores and the memory, within the
+// limits of its control group and its own.
+package machine
 
-// Machine describes the resources that this process can use.
-type Machine struct {
+// Resources are what this process can use.
+type Resources struct {
 	// Cores is how many physical cores the process may use: the distinct cores among its allowed processors,
 	// limited by the CPU quota of its control group. At least 1.
 	Cores int
@@ -15,13 +17,12 @@ type Machine struct {
 	addressLimit int64 // Addresses at the start of the process, about; 0 means no limit
 }
 
-// ThisMachine returns what is available now.
-func ThisMachine() Machine { return measure().limited() }
+// Now returns what is available now.
+func Now() Resources { return Measure().Limited() }
 
-// measure is ThisMachine with the memory of the machine and its control group, whatever this process may map.
-// Tests replace it.
-var measure = func() Machine {
-	m := Machine{Cores: max(cores(), 1)}
+// Measure is Now with the memory of the machine and its control group, whatever this process may map.
+func Measure() Resources {
+	m := Resources{Cores: max(cores(), 1)}
 	m.MemoryTotal, m.MemoryAvailable = memory()
 	if limit, left := addresses(); limit > 0 {
 		m.addressLimit, m.Addresses = limit, max(left, 1)
@@ -29,16 +30,16 @@ var measure = func() Machine {
 	return m
 }
 
-// without returns the machine without memory that is promised to others and that the system still counts as free.
-func (m Machine) without(untouched int64) Machine {
+// Without returns the machine without memory that is promised to others and that the system still counts as free.
+func (m Resources) Without(untouched int64) Resources {
 	if m.MemoryAvailable > 0 {
 		m.MemoryAvailable = max(m.MemoryAvailable-untouched, 1)
 	}
 	return m
 }
 
-// limited returns the machine within the limits of this process.
-func (m Machine) limited() Machine {
+// Limited returns the machine within the limits of this process.
+func (m Resources) Limited() Resources {
 	if m.Addresses > 0 {
 		m.MemoryTotal = min(m.MemoryTotal, m.addressLimit)
 		m.MemoryAvailable = min(m.MemoryAvailable, m.Addresses)

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package llamacpp
+package machine
 
 import "runtime"
 
